@@ -1,0 +1,181 @@
+/* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it was used. */
+#include "base/vec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct block {
+    struct block *previous;
+    size_t size_bytes, used;
+    _Alignas(16) unsigned char bytes[];
+} block;
+
+struct dlc_arena {
+    block *last;
+    size_t budget_bytes, total_bytes;
+};
+
+static _Thread_local dlc_oom_handler oom_handler;
+static _Thread_local void *oom_user;
+
+void dlc_arena_set_oom(dlc_oom_handler handler, void *user)
+{
+    oom_handler = handler;
+    oom_user = user;
+}
+
+static _Noreturn void out_of_memory(size_t size_bytes, int over_budget)
+{
+    if (oom_handler)
+        oom_handler(oom_user, size_bytes, over_budget);
+    fprintf(stderr, "dlc: out of memory: %zu bytes %s\n", size_bytes,
+            over_budget ? "exceed the limit set for this step" : "could not be allocated");
+    _exit(7);
+}
+
+dlc_arena *dlc_arena_create(size_t budget_bytes)
+{
+    dlc_arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        out_of_memory(sizeof *arena, 0);
+    arena->budget_bytes = budget_bytes;
+    return arena;
+}
+
+void dlc_arena_destroy(dlc_arena *arena)
+{
+    if (!arena)
+        return;
+    for (block *b = arena->last, *previous; b; b = previous) {
+        previous = b->previous;
+        free(b);
+    }
+    free(arena);
+}
+
+static void add_block(dlc_arena *arena, size_t need)
+{
+    size_t size = arena->last ? arena->last->size_bytes * 2 : 16 * 1024;
+    if (size > ((size_t)1 << 24))
+        size = (size_t)1 << 24;
+    if (size < need)
+        size = need;
+    if (arena->budget_bytes && arena->total_bytes + size > arena->budget_bytes) {
+        size = need; /* the last blocks are exact, so the budget is met to the byte */
+        if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes ? arena->total_bytes
+                                                                                   : arena->budget_bytes))
+            out_of_memory(need, 1);
+    }
+    block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);
+    if (!b)
+        out_of_memory(size, 0);
+    b->previous = arena->last;
+    b->size_bytes = size;
+    b->used = 0;
+    arena->last = b;
+    arena->total_bytes += size;
+}
+
+void *dlc_arena_alloc(dlc_arena *arena, size_t size_bytes, size_t align_bytes)
+{
+    for (;;) {
+        block *b = arena->last;
+        if (b) {
+            uintptr_t at = (uintptr_t)(b->bytes + b->used);
+            size_t skip = (size_t)(-at & (align_bytes - 1));
+            if (skip <= b->size_bytes - b->used && size_bytes <= b->size_bytes - b->used - skip) {
+                void *result = b->bytes + b->used + skip;
+                b->used += skip + size_bytes;
+                return memset(result, 0, size_bytes);
+            }
+        }
+        if (size_bytes > SIZE_MAX - align_bytes)
+            out_of_memory(size_bytes, 0);
+        add_block(arena, size_bytes + align_bytes);
+    }
+}
+
+void *dlc_arena_array(dlc_arena *arena, size_t count, size_t size_bytes, size_t align_bytes)
+{
+    size_t total;
+    if (!dlc_mul_size(count, size_bytes, &total))
+        out_of_memory(SIZE_MAX, 0);
+    return dlc_arena_alloc(arena, total, align_bytes);
+}
+
+char *dlc_arena_strndup(dlc_arena *arena, const char *text, size_t nchars)
+{
+    char *copy = dlc_arena_alloc(arena, nchars + 1, 1);
+    memcpy(copy, text, nchars);
+    return copy;
+}
+
+char *dlc_arena_strdup(dlc_arena *arena, const char *text)
+{
+    return dlc_arena_strndup(arena, text, strlen(text));
+}
+
+char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *text = dlc_arena_alloc(arena, (size_t)(n < 0 ? 0 : n) + 1, 1);
+    if (n > 0)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *dlc_arena_printf(dlc_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = dlc_arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}
+
+void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes)
+{
+    void *copy = dlc_arena_alloc(arena, size_bytes, 16);
+    if (size_bytes)
+        memcpy(copy, bytes, size_bytes);
+    return copy;
+}
+
+dlc_mark dlc_arena_mark(dlc_arena *arena)
+{
+    return (dlc_mark){arena->last, arena->last ? arena->last->used : 0};
+}
+
+void dlc_arena_release(dlc_arena *arena, dlc_mark mark)
+{
+    while (arena->last && arena->last != mark.block) {
+        block *previous = arena->last->previous;
+        arena->total_bytes -= arena->last->size_bytes;
+        free(arena->last);
+        arena->last = previous;
+    }
+    if (arena->last)
+        arena->last->used = mark.used;
+}
+
+size_t dlc_arena_bytes(const dlc_arena *arena)
+{
+    return arena->total_bytes;
+}
+
+void *dlc_vec_grow(dlc_arena *arena, void *data, uint32_t n, uint32_t *cap, size_t item_bytes)
+{
+    uint32_t wanted = *cap ? *cap * 2 : 8;
+    if (wanted < *cap)
+        out_of_memory(SIZE_MAX, 0);
+    void *grown = dlc_arena_array(arena, wanted, item_bytes, 16);
+    if (n)
+        memcpy(grown, data, n * item_bytes);
+    *cap = wanted;
+    return grown;
+}

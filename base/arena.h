@@ -1,0 +1,58 @@
+/*
+ * Memory by lifetime: a chain of blocks, freed together or back to a mark.
+ * Allocations are zeroed and never fail towards the caller: out of memory, or past the arena's budget, the process-wide
+ * handler runs, which must not return (the compiler's driver leaves by longjmp; the default prints one line and exits 7).
+ * One thread per arena.
+ */
+#ifndef DLC_BASE_ARENA_H
+#define DLC_BASE_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dlc_arena dlc_arena;
+typedef struct {
+    void *block;
+    size_t used;
+} dlc_mark;
+
+dlc_arena *dlc_arena_create(size_t budget_bytes); /* 0: no budget */
+void dlc_arena_destroy(dlc_arena *arena);         /* NULL is fine */
+void *dlc_arena_alloc(dlc_arena *arena, size_t size_bytes, size_t align_bytes);
+/* count * size_bytes with overflow checked */
+void *dlc_arena_array(dlc_arena *arena, size_t count, size_t size_bytes, size_t align_bytes);
+char *dlc_arena_strdup(dlc_arena *arena, const char *text);
+char *dlc_arena_strndup(dlc_arena *arena, const char *text, size_t nchars);
+char *dlc_arena_printf(dlc_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args);
+void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes); /* aligned to 16 */
+dlc_mark dlc_arena_mark(dlc_arena *arena);
+void dlc_arena_release(dlc_arena *arena, dlc_mark mark);
+size_t dlc_arena_bytes(const dlc_arena *arena);
+
+/* Called with the size that could not be had and whether the arena's budget (not the system) refused it. */
+typedef void (*dlc_oom_handler)(void *user, size_t size_bytes, int over_budget);
+void dlc_arena_set_oom(dlc_oom_handler handler, void *user); /* per thread; NULL restores the default */
+
+#define dlc_new(arena, type) ((type *)dlc_arena_alloc((arena), sizeof(type), _Alignof(type)))
+#define dlc_new_array(arena, type, count)                                                          \
+    ((type *)dlc_arena_array((arena), (count), sizeof(type), _Alignof(type)))
+
+/* Overflow-checked size arithmetic: the only way to size anything from a model. Return 0 on overflow, else 1. */
+static inline int dlc_mul_size(size_t a, size_t b, size_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+static inline int dlc_add_size(size_t a, size_t b, size_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline int dlc_mul_i64(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Files: read-only maps, and output that is whole or absent. */
+#ifndef DLC_BASE_FILE_H
+#define DLC_BASE_FILE_H
+
+#include "base/diag.h"
+
+typedef struct {
+    const uint8_t *bytes; /* NULL when empty */
+    size_t size_bytes;
+} dlc_map;
+
+/* Maps a regular file read-only. DLC_IO names the path and the system's reason. */
+DLC_NODISCARD dlc_status dlc_map_open(const char *path, dlc_map *map, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_map_fd(int fd, const char *path_for_messages, dlc_map *map, dlc_diag *diag);
+void dlc_map_close(dlc_map *map);
+
+/*
+ * Output in two steps: a temporary file beside `path`, then fsync, rename, fsync of the folder. An existing file survives
+ * every failure whole. dlc_output_abandon after any failure leaves nothing behind.
+ */
+typedef struct {
+    int fd;           /* the temporary file, open for reading and writing */
+    char *temporary;  /* its path */
+    char *path;
+} dlc_output;
+DLC_NODISCARD dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag);
+void dlc_output_abandon(dlc_output *output);
+
+#endif

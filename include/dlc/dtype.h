@@ -1,0 +1,54 @@
+/* Element types, shared by compiler, executable and runtime. Needs stdint.h alone. */
+#ifndef DLC_DTYPE_H
+#define DLC_DTYPE_H
+
+#include <stdint.h>
+
+typedef enum dlc_dtype {
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype) DLC_##id,
+#include "dlc/dtype.def"
+#undef DLC_DTYPE
+    DLC_DTYPE_COUNT
+} dlc_dtype;
+
+typedef enum { DLC_CLASS_NONE, DLC_CLASS_BOOL, DLC_CLASS_INT, DLC_CLASS_UINT, DLC_CLASS_FLOAT } dlc_dtype_class;
+
+typedef struct {
+    const char *text;  /* spelling in the text form and in messages */
+    uint8_t bits;      /* size of an element in a buffer */
+    uint8_t class_;    /* dlc_dtype_class */
+    uint8_t onnx;      /* TensorProto.DataType */
+    const char *numpy; /* array-protocol type string */
+    const char *ctype; /* spelling in generated C headers */
+} dlc_dtype_info;
+
+/* One static copy per user: the table is 14 rows, and runtime and compiler share no code. */
+static const dlc_dtype_info dlc_dtypes[DLC_DTYPE_COUNT] = {
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype)                                      \
+    {text, bits, DLC_CLASS_##class_, onnx, numpy, ctype},
+#include "dlc/dtype.def"
+#undef DLC_DTYPE
+};
+
+static inline uint32_t dlc_dtype_bytes(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].bits / 8;
+}
+
+static inline int dlc_is_float(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_FLOAT;
+}
+
+/* true for signed and unsigned integers, not for bool */
+static inline int dlc_is_int(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_INT || dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
+}
+
+static inline int dlc_is_unsigned(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * A schedule: data that says how a target runs a kernel and cannot change what it computes. Filled in by passes/choose.c,
+ * printed, parsed and verified like the kernel, emitted by codegen/nest.c. The first `npar` root loops are flattened into the
+ * units of parallel work; the runtime gives each thread a range [begin, end) of units.
+ *
+ * Root loops run over the root axes: for each of their iterations (a tile), every stage is computed over its region, in
+ * order. Two forms of a CPU kernel follow from the plans (more combine later):
+ *   lanes  every stage has method LANES. `lane` of the schedule is a root axis (vectors of independent points: maps, pooling,
+ *          softmax over a middle axis), or DLC_NO_AXIS and each stage has a lane axis of its own (rows: the reduced axis is
+ *          folded across lanes).
+ *   dot    one stage is a contraction with method DOT; the stages after it are maps at its own axes, computed on the register
+ *          tile before it is stored (epilogue). Root loops: batch axes, M tiles, N tiles, in an order of the chooser's.
+ */
+#ifndef DLC_IR_SCHEDULE_H
+#define DLC_IR_SCHEDULE_H
+
+#include "ir/kernel.h"
+#include "ir/target.h"
+
+enum { DLC_NO_AXIS = 0xffffffffu };
+
+/* A loop over one axis, or over several flattened into one (outer to inner) as the rows of a contraction are. */
+typedef struct {
+    dlc_ids axes;
+    int64_t tile; /* elements of the flattened range per iteration, >= 1 */
+} dlc_loop;
+
+typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
+typedef enum { DLC_METHOD_LANES, DLC_METHOD_DOT } dlc_method;
+
+/* Rows of dot.def: which multiply-accumulate a register tile uses. */
+typedef enum dlc_dot {
+#define DLC_DOT(id, text, a, b, acc, granule) DLC_DOT_##id,
+#include "ir/dot.def"
+#undef DLC_DOT
+    DLC_DOT_COUNT
+} dlc_dot;
+
+typedef struct {
+    uint8_t place;    /* dlc_place: where a temporary lives within one root tile; BUFFER for stored stages */
+    uint8_t method;   /* dlc_method */
+    uint32_t lane;    /* LANES, when schedule->lane is none: own or reduced axis vectorised, or DLC_NO_AXIS: scalar */
+    uint16_t unroll;  /* LANES: reduced axes whose product of extents is <= unroll are unrolled */
+    uint8_t partials; /* LANES, lane is reduced: independent vector accumulators */
+    /* DOT only: */
+    uint8_t dot;      /* dlc_dot */
+    uint16_t m, n;    /* register tile: m rows by n columns (n a multiple of the vector's elements) */
+    uint8_t copy_a;   /* A's tile is evaluated into scratch [m][K] first (guards, gathers, 4 KiB strides) */
+    uint8_t copy_b;   /* B is evaluated into scratch panels [n/panel][K][panel] for each batch; else read in place: rows of
+                         n contiguous elements (a constant repacked to panels at compile time has a layout that says so) */
+    uint8_t swap;     /* the roles of m and n as recognised are exchanged */
+} dlc_stage_plan;
+
+typedef struct {
+    const dlc_target *target;
+    dlc_vec(dlc_loop) loops; /* root loops, outer to inner */
+    uint8_t npar;
+    uint32_t lane;           /* root axis that vectors run along (it is the axis of the last loop), or DLC_NO_AXIS */
+    uint8_t width;           /* elements per vector step */
+    dlc_stage_plan *plans;   /* one per stage */
+    int64_t grain;           /* fewest units worth a thread of their own */
+} dlc_schedule;
+
+/* Units of parallel work and scratch bytes per thread: i64 expressions over the kernel's symbols. */
+dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
+dlc_expr dlc_schedule_scratch(dlc_kernel *kernel, const dlc_schedule *schedule);
+/* Byte offset of stage `stage`'s scratch (over symbols), or of A's and B's copies of a dot stage. */
+dlc_expr dlc_schedule_offset(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, int copy /* 0 'a' 'b' */);
+/* Iterations of one root loop: ceil(product of extents / tile). */
+dlc_expr dlc_loop_count(dlc_kernel *kernel, const dlc_loop *loop);
+
+void dlc_schedule_print(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_str *out);
+DLC_NODISCARD dlc_status dlc_schedule_verify(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_diag *diag);
+
+/*
+ * The default schedule of a kernel for a target, always right for a verified kernel: lanes along the stride-1 axis, one
+ * root tile per parallel unit. passes/choose.c improves on it.
+ */
+#endif

@@ -1,0 +1,73 @@
+/*
+ * The pass manager. A pass is a row of passes.def and one file; its contract (needs, breaks) is data that pipeline.c
+ * enforces. Passes keep no globals, print nothing, read no environment.
+ */
+#ifndef DLC_PASSES_PASS_H
+#define DLC_PASSES_PASS_H
+
+#include "ir/graph.h"
+#include "ir/module.h"
+#include "ir/op.h"
+#include "ir/target.h"
+
+typedef enum { DLC_PASS_GRAPH, DLC_PASS_MODULE } dlc_pass_stage;
+typedef enum {
+    DLC_FACT_NONE = 0,
+    DLC_FACT_LAYOUT = 1,   /* physical layouts are chosen */
+    DLC_FACT_GROUPS = 2,   /* fusion groups exist */
+    DLC_FACT_KERNELS = 4,  /* the module's kernels and steps exist */
+    DLC_FACT_SCHEDULES = 8, /* every kernel has a schedule */
+    DLC_FACT_PLACED = 16   /* every value has its place */
+} dlc_fact;
+
+/* One verdict of fusion per graph edge (producer value -> consumer node); what `dlc explain` prints. */
+typedef struct {
+    dlc_node *from, *to;
+    dlc_value *value;
+    uint8_t fused;
+    uint8_t reason;      /* dlc_reason when not fused */
+    const char *text;    /* the reason's sentence with its numbers */
+    double bytes_saved;  /* bytes of traffic that fusing saved (fused) or would save */
+} dlc_edge;
+
+typedef struct dlc_groups dlc_groups; /* passes/fuse.h */
+
+typedef struct dlc_pass_ctx {
+    dlc_graph *graph;
+    dlc_module *module;       /* from `lower` on */
+    dlc_arena *scratch;       /* released after the pass */
+    const dlc_target *target;
+    dlc_diag *diag;
+    dlc_groups *groups;       /* from `fuse` on */
+    const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
+    size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold */
+    uint32_t changes;         /* counted by the pass */
+    uint32_t facts;           /* dlc_fact set that holds now */
+    dlc_vec(dlc_edge) edges;
+} dlc_pass_ctx;
+
+typedef dlc_status (*dlc_pass_fn)(dlc_pass_ctx *ctx);
+
+typedef struct {
+    const char *name;
+    dlc_pass_fn run;
+    uint32_t needs, makes, breaks; /* dlc_fact sets */
+    uint8_t in_default;            /* part of the default pipeline */
+    const char *help;
+} dlc_pass_info;
+extern const dlc_pass_info dlc_passes[];
+extern const uint32_t dlc_npasses;
+
+typedef struct {
+    const char *passes;     /* comma separated; NULL: the default pipeline */
+    const char *dump_after; /* pass name, "all", or NULL */
+    void (*dump)(void *user, const char *pass, const char *text);
+    void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
+    void *user;
+    int verify_each;
+} dlc_pipeline_options;
+
+/* Runs the passes in order; DLC_INTERNAL names a pass that broke the verifier or whose needs do not hold. */
+DLC_NODISCARD dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *options);
+
+#endif
