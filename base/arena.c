@@ -26,7 +26,7 @@ void dlc_arena_set_oom(dlc_oom_handler handler, void *user)
     oom_user = user;
 }
 
-static _Noreturn void out_of_memory(size_t size_bytes, int over_budget)
+_Noreturn void dlc_out_of_memory(size_t size_bytes, int over_budget)
 {
     if (oom_handler)
         oom_handler(oom_user, size_bytes, over_budget);
@@ -39,7 +39,7 @@ dlc_arena *dlc_arena_create(size_t budget_bytes)
 {
     dlc_arena *arena = calloc(1, sizeof *arena);
     if (!arena)
-        out_of_memory(sizeof *arena, 0);
+        dlc_out_of_memory(sizeof *arena, 0);
     arena->budget_bytes = budget_bytes;
     return arena;
 }
@@ -66,11 +66,11 @@ static void add_block(dlc_arena *arena, size_t need)
         size = need; /* the last blocks are exact, so the budget is met to the byte */
         if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes ? arena->total_bytes
                                                                                    : arena->budget_bytes))
-            out_of_memory(need, 1);
+            dlc_out_of_memory(need, 1);
     }
     block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);
     if (!b)
-        out_of_memory(size, 0);
+        dlc_out_of_memory(size, 0);
     b->previous = arena->last;
     b->size_bytes = size;
     b->used = 0;
@@ -92,7 +92,7 @@ void *dlc_arena_alloc(dlc_arena *arena, size_t size_bytes, size_t align_bytes)
             }
         }
         if (size_bytes > SIZE_MAX - align_bytes)
-            out_of_memory(size_bytes, 0);
+            dlc_out_of_memory(size_bytes, 0);
         add_block(arena, size_bytes + align_bytes);
     }
 }
@@ -101,7 +101,7 @@ void *dlc_arena_array(dlc_arena *arena, size_t count, size_t size_bytes, size_t 
 {
     size_t total;
     if (!dlc_mul_size(count, size_bytes, &total))
-        out_of_memory(SIZE_MAX, 0);
+        dlc_out_of_memory(SIZE_MAX, 0);
     return dlc_arena_alloc(arena, total, align_bytes);
 }
 
@@ -172,7 +172,7 @@ void *dlc_vec_grow(dlc_arena *arena, void *data, uint32_t n, uint32_t *cap, size
 {
     uint32_t wanted = *cap ? *cap * 2 : 8;
     if (wanted < *cap)
-        out_of_memory(SIZE_MAX, 0);
+        dlc_out_of_memory(SIZE_MAX, 0);
     void *grown = dlc_arena_array(arena, wanted, item_bytes, 16);
     if (n)
         memcpy(grown, data, n * item_bytes);

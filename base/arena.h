@@ -34,6 +34,8 @@ size_t dlc_arena_bytes(const dlc_arena *arena);
 /* Called with the size that could not be had and whether the arena's budget (not the system) refused it. */
 typedef void (*dlc_oom_handler)(void *user, size_t size_bytes, int over_budget);
 void dlc_arena_set_oom(dlc_oom_handler handler, void *user); /* per thread; NULL restores the default */
+/* For memory that is no arena's (string builders): runs the handler as an arena would. */
+_Noreturn void dlc_out_of_memory(size_t size_bytes, int over_budget);
 
 #define dlc_new(arena, type) ((type *)dlc_arena_alloc((arena), sizeof(type), _Alignof(type)))
 #define dlc_new_array(arena, type, count)                                                          \

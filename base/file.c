@@ -1,0 +1,158 @@
+/*
+ * Files. Output goes to a temporary file in the target's own folder, because rename() is atomic only within a file system;
+ * the folder is synced after it, so that a crash leaves either the old file or the new one.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static dlc_status io_failure(dlc_diag *diag, const char *path, const char *what)
+{
+    return dlc_diag_fail(diag, DLC_IO, path, "%s: %s", what, strerror(errno));
+}
+
+dlc_status dlc_map_fd(int fd, const char *path, dlc_map *map, dlc_diag *diag)
+{
+    *map = (dlc_map){0};
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return io_failure(diag, path, "its size is unknown");
+    if (!S_ISREG(info.st_mode))
+        return dlc_diag_fail(diag, DLC_IO, path, "is no regular file");
+    if (info.st_size == 0)
+        return DLC_OK;
+    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return io_failure(diag, path, "cannot be mapped");
+    map->bytes = bytes;
+    map->size_bytes = (size_t)info.st_size;
+    return DLC_OK;
+}
+
+dlc_status dlc_map_open(const char *path, dlc_map *map, dlc_diag *diag)
+{
+    *map = (dlc_map){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us; it is refused below */
+    if (fd < 0)
+        return io_failure(diag, path, "cannot be opened");
+    dlc_status status = dlc_map_fd(fd, path, map, diag);
+    close(fd);
+    return status;
+}
+
+void dlc_map_close(dlc_map *map)
+{
+    if (map->bytes)
+        munmap((void *)(uintptr_t)map->bytes, map->size_bytes);
+    *map = (dlc_map){0};
+}
+
+static void *checked(void *memory)
+{
+    if (!memory)
+        dlc_out_of_memory(0, 0);
+    return memory;
+}
+
+/* Opens a new file `path`.tmp.PID.N; its mode is what the umask leaves of 0777, so commit knows the umask. */
+static int open_temporary(dlc_output *output)
+{
+    for (unsigned n = 0; n < 1000; n++) {
+        if (asprintf(&output->temporary, "%s.tmp.%ld.%u", output->path, (long)getpid(), n) < 0)
+            dlc_out_of_memory(0, 0);
+        int fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
+        if (fd >= 0)
+            return fd;
+        int reason = errno;
+        free(output->temporary);
+        output->temporary = NULL;
+        errno = reason;
+        if (reason != EEXIST)
+            break;
+    }
+    return -1;
+}
+
+dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
+{
+    *output = (dlc_output){.fd = -1};
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* renaming over a device would replace it */
+        return dlc_diag_fail(diag, DLC_IO, path, "exists and is no regular file");
+    char *real = realpath(path, NULL); /* through a link, its target is replaced and the link stays */
+    output->path = real ? real : checked(strdup(path));
+    output->fd = open_temporary(output);
+    if (output->fd >= 0)
+        return DLC_OK;
+    dlc_status status = io_failure(diag, path, "no file can be made beside it");
+    dlc_output_abandon(output);
+    return status;
+}
+
+dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag)
+{
+    const char *at = bytes;
+    while (size_bytes) {
+        size_t part = size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30;
+        ssize_t n = write(output->fd, at, part);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return io_failure(diag, output->path, "cannot be written");
+        at += n;
+        size_bytes -= (size_t)n;
+    }
+    return DLC_OK;
+}
+
+/* Makes the rename last. A folder that cannot be opened for reading is no failure: the file itself is whole. */
+static int sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? checked(strndup(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
+    int fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    if (fd < 0)
+        return 1;
+    int done = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+    close(fd);
+    return done;
+}
+
+dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
+{
+    struct stat info;
+    if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 || fsync(output->fd) != 0)
+        return io_failure(diag, output->path, "cannot be completed");
+    int closed = close(output->fd);
+    output->fd = -1;
+    if (closed != 0)
+        return io_failure(diag, output->path, "cannot be completed");
+    if (rename(output->temporary, output->path) != 0)
+        return io_failure(diag, output->path, "cannot be replaced");
+    free(output->temporary);
+    output->temporary = NULL;
+    dlc_status status = DLC_OK;
+    if (!sync_folder(output->path))
+        status = io_failure(diag, output->path, "its folder cannot be synced");
+    dlc_output_abandon(output);
+    return status;
+}
+
+void dlc_output_abandon(dlc_output *output)
+{
+    if (output->fd >= 0)
+        close(output->fd);
+    if (output->temporary)
+        unlink(output->temporary);
+    free(output->temporary);
+    free(output->path);
+    *output = (dlc_output){.fd = -1};
+}
