@@ -17,7 +17,12 @@ typedef enum {
     DLC_FACT_GROUPS = 2,   /* fusion groups exist */
     DLC_FACT_KERNELS = 4,  /* the module's kernels and steps exist */
     DLC_FACT_SCHEDULES = 8, /* every kernel has a schedule */
-    DLC_FACT_PLACED = 16   /* every value has its place */
+    DLC_FACT_PLACED = 16,  /* every value has its place */
+    /* Facts build on one another, so whoever changes an early one breaks all later ones. */
+    DLC_FACT_ALL = 31,
+    DLC_FACT_FROM_GROUPS = 30,
+    DLC_FACT_FROM_KERNELS = 28,
+    DLC_FACT_FROM_SCHEDULES = 24
 } dlc_fact;
 
 /* One verdict of fusion per graph edge (producer value -> consumer node); what `dlc explain` prints. */
@@ -32,6 +37,12 @@ typedef struct {
 
 typedef struct dlc_groups dlc_groups; /* passes/fuse.h */
 
+/* A rewrite rule that fired, for `dlc explain`. */
+typedef struct {
+    const char *rule; /* its row in simplify_rules.def */
+    const char *node; /* name of the value it replaced */
+} dlc_rule_hit;
+
 typedef struct dlc_pass_ctx {
     dlc_graph *graph;
     dlc_module *module;       /* from `lower` on */
@@ -40,13 +51,19 @@ typedef struct dlc_pass_ctx {
     dlc_diag *diag;
     dlc_groups *groups;       /* from `fuse` on */
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
-    size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold */
+    size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */
     uint32_t changes;         /* counted by the pass */
     uint32_t facts;           /* dlc_fact set that holds now */
     dlc_vec(dlc_edge) edges;
+    dlc_vec(dlc_rule_hit) rules;
 } dlc_pass_ctx;
 
 typedef dlc_status (*dlc_pass_fn)(dlc_pass_ctx *ctx);
+
+#define DLC_PASS(name, needs, makes, breaks, in_default, help)                                     \
+    DLC_NODISCARD dlc_status dlc_pass_##name(dlc_pass_ctx *ctx);
+#include "passes/passes.def"
+#undef DLC_PASS
 
 typedef struct {
     const char *name;
@@ -67,7 +84,12 @@ typedef struct {
     int verify_each;
 } dlc_pipeline_options;
 
-/* Runs the passes in order; DLC_INTERNAL names a pass that broke the verifier or whose needs do not hold. */
+/* The default pipeline, as `--passes` would spell it. */
+extern const char *const dlc_pipeline_default;
+/*
+ * Runs the passes in order. DLC_USAGE: an unknown name (the message lists all), or a pass whose needs do not hold in this
+ * order. DLC_INTERNAL names a pass that broke the verifier.
+ */
 DLC_NODISCARD dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *options);
 
 #endif
