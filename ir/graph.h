@@ -10,7 +10,7 @@
 #include "ir/type.h"
 
 typedef enum dlc_opcode {
-#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits) DLC_OP_##id,
+#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs) DLC_OP_##id,
 #include "ir/ops.def"
 #undef DLC_OP
     DLC_OP_COUNT
@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     const void *bytes;
     size_t size_bytes;
+    uint64_t text_hash; /* read from text as `const hash(H)`: stand-in data made from H; 0 otherwise */
 } dlc_tensor;
 
 typedef struct dlc_value dlc_value;
@@ -60,8 +61,10 @@ struct dlc_value {
     uint32_t def_output;
     dlc_use *uses;          /* nodes only; graph outputs are listed in graph->outputs */
     uint32_t noutputs;      /* how many graph outputs this value is */
+    uint32_t nbinds;        /* how many symbols are bound to its data (DLC_BIND_DATA, DLC_BIND_OPAQUE) */
     const dlc_tensor *data; /* of a CONSTANT node */
-    const dlc_expr *content; /* i64/i32/bool values of few elements: what each element is, over symbols, row-major; or NULL */
+    const dlc_expr *content; /* values of few elements: what each one is, row-major, in the graph's pool; or NULL. Integers
+                                are i64 expressions over symbols whatever the dtype, bools bool; floats constants */
 };
 
 /* Where a node came from, for messages: the ONNX node. Core nodes made from one ONNX node share it. */
@@ -111,6 +114,13 @@ typedef struct {
     const char *text;
 } dlc_condition;
 
+/* Two dimensions that a condition makes equal: meanings write `to` (a constant, or the older expression) for both. */
+typedef struct {
+    dlc_expr from, to;
+} dlc_equality;
+
+typedef struct dlc_names dlc_names; /* names of values in use */
+
 struct dlc_graph {
     dlc_arena *arena;
     dlc_pool *pool;
@@ -121,7 +131,10 @@ struct dlc_graph {
     dlc_vec(dlc_output_value) outputs;
     dlc_vec(dlc_symbol) symbols;
     dlc_vec(dlc_condition) conditions;
+    dlc_vec(dlc_equality) equalities;
+    dlc_names *names;
     dlc_node *first, *last;
+    dlc_node *last_constant; /* constants come first, in the order they were made; NULL: none yet */
     uint32_t nnodes;   /* ids given out: size of side arrays (erased ones included) */
     uint32_t nvalues;
 };
@@ -130,10 +143,11 @@ dlc_graph *dlc_graph_create(dlc_arena *arena, dlc_diag *diag, const char *file);
 uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value, uint32_t index);
 dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type);
 void dlc_graph_output(dlc_graph *graph, const char *name, dlc_value *value);
-/* A constant; bytes are borrowed and must outlive the graph. Small integer ones get their content. */
+/* A constant; bytes are borrowed and must outlive the graph. Its node stands before all others but older constants, so it may
+ * be used anywhere. Those of few elements get their content. */
 dlc_value *dlc_graph_constant(dlc_graph *graph, const char *name, const dlc_type *type, const void *bytes,
                               size_t size_bytes);
-/* A scalar or filled constant of any dtype. */
+/* A constant of rank 0. */
 dlc_value *dlc_graph_scalar(dlc_graph *graph, dlc_dtype dtype, double value);
 dlc_value *dlc_graph_ints(dlc_graph *graph, const int64_t *values, uint32_t n); /* i64[n] */
 
@@ -161,9 +175,9 @@ void dlc_node_set_input(dlc_graph *graph, dlc_node *node, uint32_t input, dlc_va
 void dlc_graph_erase(dlc_graph *graph, dlc_node *node);
 static inline int dlc_value_is_used(const dlc_value *value)
 {
-    return value->uses || value->noutputs;
+    return value->uses || value->noutputs || value->nbinds;
 }
-uint32_t dlc_value_nuses(const dlc_value *value); /* graph outputs included */
+uint32_t dlc_value_nuses(const dlc_value *value); /* graph outputs and bound symbols included */
 
 /* Attributes. The typed readers assert that the attribute is there with its kind unless a default is given. */
 const dlc_attr *dlc_node_attr(const dlc_node *node, dlc_attr_id id); /* NULL: absent */
@@ -181,6 +195,13 @@ dlc_attr dlc_attr_floats(dlc_attr_id id, const double *values, uint32_t n);
 /* Conditions the plan must check (equal symbolic dimensions and the like). True constants are dropped. */
 void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/*
+ * Makes dimensions a and b equal: true at once when they are, a condition and an equality when symbols decide, false when
+ * they cannot be. *result: the one to go on with. `what` is the condition's text, naming the node and both dimensions.
+ */
+int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, dlc_expr *result);
+/* `dim` with every part replaced by what conditions say it equals: equal dimensions become equal ids. */
+dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim);
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph); /* of its symbols */
 
 /*
@@ -192,8 +213,9 @@ dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, c
 dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out); /* f32[batch,64,56,56] */
+void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out);          /* 2*batch + 1 */
 
-/* Text form, both ways (docs/ir.md). Constants above 32 elements print as `const file(NAME)`/hash, see docs. */
+/* Text form, both ways (docs/ir.md). Constants above 32 elements print as `const fill(V)` or `const hash(H)`. */
 void dlc_graph_print(const dlc_graph *graph, dlc_str *out);
 DLC_NODISCARD dlc_status dlc_graph_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag,
                                          dlc_graph **result);

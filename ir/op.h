@@ -6,6 +6,9 @@
 #include "ir/kernel.h"
 
 typedef enum { DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4 } dlc_trait;
+typedef enum {
+    DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL
+} dlc_types; /* which dtypes a row takes as input 0 */
 typedef enum { DLC_ATTR_KIND_INT, DLC_ATTR_KIND_FLOAT, DLC_ATTR_KIND_TEXT, DLC_ATTR_KIND_DIMS, DLC_ATTR_KIND_FLOATS } dlc_attr_kind;
 
 typedef struct {
@@ -22,7 +25,9 @@ typedef dlc_status (*dlc_infer_fn)(dlc_graph *graph, dlc_node *node, dlc_type *r
 /*
  * A meaning appends stages to `kernel`: for each output o of the node, a stage out[o] whose axes are the output's dimensions
  * in order. in[i] is the source to load input i from (0xffffffff: absent): a buffer, or a stage of a fused producer; either
- * way one index per dimension of the input.
+ * way one index per dimension of the input. Constants of one element are written into the expressions and never loaded
+ * (dlc_value_is_inline), so they need no buffer. A scatter's out[o] is the copy of its data; the stage after it has `update`
+ * and writes into the same output, so nothing may load out[o] in the same kernel. dlc_mean_store gives both their buffer.
  */
 typedef struct dlc_mean {
     dlc_graph *graph;
@@ -30,7 +35,7 @@ typedef struct dlc_mean {
     dlc_kernel *kernel;
     const dlc_source *in;
     uint32_t out[8];  /* stage per output, set by the meaning */
-    uint8_t second[8]; /* 1: the output is the second accumulator of that stage */
+    uint8_t second[8]; /* always 0: a second accumulator gets a map of its own, which may be loaded like any stage */
 } dlc_mean;
 typedef dlc_status (*dlc_mean_fn)(dlc_mean *mean);
 
@@ -41,9 +46,18 @@ typedef struct {
     dlc_infer_fn infer;
     dlc_mean_fn mean; /* NULL: opaque */
     uint8_t traits;
+    uint8_t types;     /* dlc_types of input 0 */
+    const char *attrs; /* names it may have, "!" behind those it must have: "pads strides! group" */
 } dlc_op_info;
 extern const dlc_op_info dlc_ops[DLC_OP_COUNT];
 int dlc_op_find(const char *text); /* opcode or -1 */
+
+/* A constant of one element: meanings write its value, no buffer is needed. */
+int dlc_value_is_inline(const dlc_value *value);
+/* Runs the node's meaning. DLC_UNSUPPORTED for opaque operators. */
+DLC_NODISCARD dlc_status dlc_mean_build(dlc_mean *mean);
+/* Stores output o into `buffer`: out[o] at its own axes, and the update stage that belongs to it. */
+void dlc_mean_store(dlc_mean *mean, uint32_t output, uint32_t buffer);
 
 /* --- helpers for meanings (ir/mean.c) --- */
 /* A graph expression (a dimension) in the kernel's pool; its symbols become kernel symbols. */

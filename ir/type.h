@@ -2,10 +2,12 @@
 #ifndef DLC_IR_TYPE_H
 #define DLC_IR_TYPE_H
 
+#include "base/str.h"
 #include "dlc/dtype.h"
 #include "ir/expr.h"
 
 enum { DLC_MAX_RANK = 8, DLC_MAX_PARTS = 12 };
+#define DLC_MAX_ELEMS ((int64_t)1 << 40) /* of one tensor, empty dimensions counted as 1 */
 
 /* dims are i64 expressions in the graph's pool, over symbols only; hash-consing makes equal dimensions equal ids. */
 typedef struct {
@@ -36,6 +38,15 @@ dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t ran
                            const dlc_expr *index);
 /* Number of elements of the buffer, padding of blocks included. */
 dlc_expr dlc_layout_elems(dlc_pool *pool, const dlc_layout *layout, uint8_t rank, const dlc_expr *dims);
+
+/* "" for row-major, else "@nhwc" (@nwc, @ndhwc) or "@(0/32,1,2,3,0%32)": parts from outer to inner. */
+void dlc_layout_print(const dlc_layout *layout, uint8_t rank, dlc_str *out);
+/* Reads what dlc_layout_print writes at *text and moves *text behind it; false: no layout of this rank. */
+int dlc_layout_parse(const char **text, uint8_t rank, dlc_layout *layout);
+
+/* Number of elements (bytes) when every dimension is a constant >= 0 and the limit holds; else false. */
+int dlc_type_elems(const dlc_pool *pool, const dlc_type *type, int64_t *elems);
+int dlc_type_bytes(const dlc_pool *pool, const dlc_type *type, size_t *size_bytes);
 
 dlc_expr dlc_dims_product(dlc_pool *pool, const dlc_expr *dims, uint32_t n); /* 1 for n = 0 */
 
