@@ -1,11 +1,28 @@
 /*
- * The executable's format: what the compiler writes (codegen/executable.c) and the runtime walks. Needs stdint.h alone.
- * Changing anything here raises DLC_ABI_VERSION in the same commit.
+ * The executable's format: what the compiler writes (codegen/) and the runtime walks. Needs stdint.h alone.
+ * Changing anything here, or the order of dtype.def, size.def, cpu.def and opaque.def, raises DLC_ABI_VERSION in the same commit.
+ *
+ * An executable is one structure, dlc_executable, with pointers to the constants and to one plan per target. A plan is flat:
+ * little-endian records and offsets relative to its own first byte, so it needs no relocations, and can be checked before use.
+ *
+ *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and dlc_executable_NAME),
+ *              followed by a dlc_trailer over the whole file
+ *   model.o/.a the structure is the symbol dlc_executable_NAME; everything else is local
+ *
+ * Sizes that depend on dimensions are computed by the *size program*: a table of SSA instructions over 64-bit cells. The cell
+ * of an instruction is its position; every extent, arena offset, unit count, scratch size and kernel symbol of the plan is the
+ * number of such a cell. Instructions lie in phases: phase 0 needs the inputs' dimensions, phase i what step with .phase = i
+ * found out. A cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a wrapped
+ * product never becomes a buffer that is too small.
  */
 #ifndef DLC_ABI_H
 #define DLC_ABI_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define DLC_ABI_VERSION 1
 
@@ -21,5 +38,165 @@ typedef struct dlc_kernel_args {
     int64_t *fault;
 } dlc_kernel_args;
 typedef void (*dlc_kernel_fn)(const dlc_kernel_args *args, int64_t begin, int64_t end);
+
+/* Cell and string numbers may be absent. */
+#define DLC_NONE 0xffffffffu
+
+typedef enum {
+#define DLC_SIZE(id, text, nargs) DLC_SIZE_##id,
+#include "dlc/size.def"
+#undef DLC_SIZE
+    DLC_SIZE_COUNT
+} dlc_size_op;
+
+typedef struct {
+    uint8_t op;    /* dlc_size_op */
+    uint8_t dtype; /* dlc_dtype: bool, an integer type, f32 or f64 */
+    uint16_t zero;
+    uint32_t args[3]; /* cells below this one; SYM: args[0] is a row of the symbol table */
+    int64_t imm;      /* CONST: the cell; CAST: the operand's dtype */
+} dlc_size_inst;
+
+/* Rows [first, first + count) of a table of the plan; `first` of a dlc_plan's own tables is a byte offset. */
+typedef struct {
+    uint32_t first, count;
+} dlc_plan_rows;
+
+/* A model input or output, or an operand of an opaque step. */
+typedef struct {
+    uint32_t name;       /* string */
+    uint32_t type_text;  /* string: f32[batch,3,224,224] */
+    uint8_t dtype;       /* dlc_dtype */
+    uint8_t rank;
+    uint16_t zero;
+    uint32_t dims;       /* first of `rank` rows of `cells`: the extents */
+    uint32_t size_bytes; /* cell */
+} dlc_plan_tensor;
+
+typedef enum { DLC_SYMBOL_INPUT_DIM = 0, DLC_SYMBOL_DATA = 1 } dlc_plan_bind;
+typedef struct {
+    uint32_t name;         /* string */
+    uint32_t bind;         /* dlc_plan_bind */
+    uint32_t input, index; /* INPUT_DIM: dimension `index` of input `input` */
+    int64_t lo, hi;        /* inclusive; checked when bound */
+} dlc_plan_symbol;
+
+typedef struct {
+    dlc_plan_rows insts;      /* of the size program, in order, without gaps between phases */
+    dlc_plan_rows conditions; /* checked after them */
+    uint32_t arena_bytes;     /* cell: what the steps up to the next phase need */
+    uint32_t zero;
+} dlc_plan_phase;
+
+typedef struct {
+    uint32_t holds; /* cell */
+    uint32_t text;  /* string: why the run is refused when it is 0 */
+} dlc_plan_condition;
+
+typedef enum { DLC_REF_ARENA = 0, DLC_REF_INPUT = 1, DLC_REF_OUTPUT = 2, DLC_REF_CONSTANT = 3 } dlc_plan_place;
+/* Where the bytes of a buffer are. */
+typedef struct {
+    uint32_t place;      /* dlc_plan_place */
+    uint32_t index;      /* ARENA: cell of the byte offset; INPUT, OUTPUT: which; CONSTANT: 0 */
+    uint64_t offset;     /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
+    uint32_t size_bytes; /* cell: bytes that may be touched */
+    uint32_t zero;
+} dlc_plan_ref;
+
+typedef enum {
+    DLC_DO_LAUNCH = 0, /* kernel `what` over `refs` */
+    DLC_DO_OPAQUE = 1, /* dlc_opaque `what` over `refs`, whose types are `operands`: inputs, then outputs */
+    DLC_DO_BIND = 2,   /* symbol `what` := integer element attrs[0] of refs[0], whose type is operands[0] */
+    DLC_DO_COPY = 3    /* refs[1] := refs[0] */
+} dlc_plan_do;
+typedef struct {
+    uint8_t kind;   /* dlc_plan_do */
+    uint8_t device; /* dlc_device */
+    uint16_t zero;
+    uint32_t name; /* string: origin nodes joined by '+' */
+    uint32_t what;
+    uint32_t phase;         /* entered by this step (OPAQUE that binds, BIND), or 0 */
+    uint32_t symbol;        /* OPAQUE that binds, BIND: row of the symbol table; else DLC_NONE */
+    uint32_t units;         /* LAUNCH: cell */
+    uint32_t scratch_bytes; /* LAUNCH: cell, per thread */
+    uint32_t flops, bytes;  /* cells: estimates for profiles */
+    uint32_t zero2;
+    dlc_plan_rows refs;     /* in the kernel's order of buffers */
+    dlc_plan_rows symbols;  /* rows of `cells`, by kernel symbol */
+    dlc_plan_rows operands; /* rows of `tensors` */
+    dlc_plan_rows attrs;    /* rows of `attrs` */
+    int64_t grain;          /* fewest units worth a thread of their own */
+} dlc_plan_step;
+
+typedef struct {
+    uint32_t name; /* string */
+    uint32_t zero;
+} dlc_plan_kernel;
+
+typedef enum {
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, binds) DLC_OPAQUE_##id = number,
+#include "dlc/opaque.def"
+#undef DLC_OPAQUE
+    DLC_OPAQUE_COUNT
+} dlc_opaque;
+
+typedef enum { DLC_DEVICE_CPU = 0, DLC_DEVICE_CUDA = 1 } dlc_device;
+typedef enum { DLC_ARCH_X86_64 = 0, DLC_ARCH_AARCH64 = 1 } dlc_arch;
+
+/* The start of a plan. Tables are 8-byte aligned; strings end with NUL. */
+typedef struct {
+    char magic[8]; /* DLC_PLAN_MAGIC */
+    uint32_t abi_version;
+    uint32_t size_bytes; /* of the plan */
+    uint8_t device;      /* dlc_device: what runs steps unless they name another */
+    uint8_t arch;        /* dlc_arch */
+    uint16_t zero;
+    uint32_t target;       /* string: name of the target */
+    uint64_t cpu_features; /* bit set by cpu.def */
+    uint32_t model;        /* string: name of the graph */
+    uint32_t producer;     /* string: who wrote this */
+    dlc_plan_rows inputs, outputs;                   /* dlc_plan_tensor */
+    dlc_plan_rows symbols;                           /* dlc_plan_symbol */
+    dlc_plan_rows insts;                             /* dlc_size_inst */
+    dlc_plan_rows phases;                            /* dlc_plan_phase */
+    dlc_plan_rows conditions;                        /* dlc_plan_condition */
+    dlc_plan_rows kernels;                           /* dlc_plan_kernel */
+    dlc_plan_rows steps;                             /* dlc_plan_step */
+    dlc_plan_rows refs;                              /* dlc_plan_ref */
+    dlc_plan_rows tensors;                           /* dlc_plan_tensor */
+    dlc_plan_rows cells;                             /* uint32_t */
+    dlc_plan_rows attrs;                             /* int64_t */
+    dlc_plan_rows strings;                           /* char; names above are offsets into it */
+} dlc_plan;
+#define DLC_PLAN_MAGIC "dlcplan"
+
+/* One plan per target; today one. */
+typedef struct {
+    uint64_t checksum; /* dlc_checksum of the plan's bytes */
+    const dlc_plan *plan;
+    const dlc_kernel_fn *kernels; /* as many as plan->kernels.count */
+} dlc_plan_entry;
+
+typedef struct dlc_executable {
+    char magic[8]; /* DLC_EXECUTABLE_MAGIC */
+    uint32_t abi_version;
+    uint32_t nplans;
+    uint64_t constants_bytes;
+    const void *constants; /* 64-byte aligned */
+    const dlc_plan_entry *plans;
+} dlc_executable;
+#define DLC_EXECUTABLE_MAGIC "dlcexec"
+
+/* The last bytes of a .so. */
+typedef struct {
+    char magic[8]; /* DLC_TRAILER_MAGIC */
+    uint64_t file_bytes; /* before the trailer */
+    uint64_t checksum;   /* dlc_checksum of the file up to this field */
+} dlc_trailer;
+#define DLC_TRAILER_MAGIC "dlctail"
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
