@@ -1,0 +1,220 @@
+/*
+ * The pass manager: turns an order ("dce,const_fold,…") into rows of passes.def and runs them. Its one idea: what a pass may
+ * assume is a set of facts; a pass runs only while its `needs` hold, adds what it makes and takes away what it breaks, so any
+ * order a user types either works or is refused by name.
+ */
+#include "passes/pass.h"
+
+#include <string.h>
+#include <time.h>
+
+#ifdef DLC_VERIFY
+enum { ALWAYS_VERIFY = 1 };
+#else
+enum { ALWAYS_VERIFY = 0 };
+#endif
+
+const dlc_pass_info dlc_passes[] = {
+#define DLC_PASS(name, needs, makes, breaks, in_default, help)                                     \
+    {#name, dlc_pass_##name, DLC_FACT_##needs, DLC_FACT_##makes, DLC_FACT_##breaks, in_default, help},
+#include "passes/passes.def"
+#undef DLC_PASS
+};
+const uint32_t dlc_npasses = sizeof dlc_passes / sizeof *dlc_passes;
+
+/* Folding runs before simplify, whose rules look for constants, and after it, for what the rules made constant; cse runs
+ * first so that equal constants of the model are folded once. */
+const char *const dlc_pipeline_default = "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout,fuse,lower,"
+                                         "choose,plan_memory";
+
+static const dlc_pass_info *find_pass(const char *name, size_t nchars)
+{
+    for (uint32_t i = 0; i < dlc_npasses; i++)
+        if (strlen(dlc_passes[i].name) == nchars && !memcmp(dlc_passes[i].name, name, nchars))
+            return &dlc_passes[i];
+    return NULL;
+}
+
+static dlc_status refuse_name(dlc_pass_ctx *ctx, const char *name, size_t nchars)
+{
+    dlc_str list = {0};
+    for (uint32_t i = 0; i < dlc_npasses; i++)
+        dlc_str_printf(&list, "%s%s", i ? ", " : "", dlc_passes[i].name);
+    dlc_status status = dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "there is no pass '%.*s'; the passes are %s",
+                                      nchars > 64 ? 64 : (int)nchars, name, dlc_str_text(&list));
+    dlc_str_deinit(&list);
+    return status;
+}
+
+static const char *first_fact(uint32_t facts)
+{
+    static const char *const names[] = {"layouts", "fusion groups", "kernels", "schedules", "places"};
+    return names[__builtin_ctz(facts)];
+}
+
+static const char *maker_of(uint32_t fact)
+{
+    for (uint32_t i = 0; i < dlc_npasses; i++)
+        if (dlc_passes[i].makes & fact)
+            return dlc_passes[i].name;
+    return "no pass";
+}
+
+static dlc_status check_needs(dlc_pass_ctx *ctx, const dlc_pass_info *pass)
+{
+    uint32_t missing = pass->needs & ~ctx->facts;
+    if (!missing)
+        return DLC_OK;
+    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "pass '%s' needs %s, which do not hold here; put '%s' before it",
+                         pass->name, first_fact(missing), maker_of(missing & -missing));
+}
+
+/* Everything that exists at this point, verified. */
+static dlc_status verify(dlc_pass_ctx *ctx)
+{
+    DLC_TRY(dlc_graph_verify(ctx->graph, ctx->diag));
+    if (!ctx->module || !(ctx->facts & DLC_FACT_KERNELS))
+        return DLC_OK;
+    for (uint32_t i = 0; i < ctx->module->kernels.n; i++) {
+        const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
+        DLC_TRY(dlc_kernel_verify(kernel->kernel, ctx->diag));
+        if (ctx->facts & DLC_FACT_SCHEDULES)
+            DLC_TRY(dlc_schedule_verify(kernel->kernel, kernel->schedule, ctx->diag));
+    }
+    return DLC_OK;
+}
+
+static void dump_kernels(const dlc_pass_ctx *ctx, dlc_str *text)
+{
+    for (uint32_t i = 0; i < ctx->module->kernels.n; i++) {
+        const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
+        dlc_str_add(text, "\n");
+        dlc_kernel_print(kernel->kernel, 1, text);
+        if (ctx->facts & DLC_FACT_SCHEDULES)
+            dlc_schedule_print(kernel->kernel, kernel->schedule, text);
+    }
+}
+
+/* One line per step: the kernel, then its buffers' values. */
+static void dump_steps(const dlc_pass_ctx *ctx, dlc_str *text)
+{
+    dlc_str_add(text, "\nsteps {\n");
+    for (uint32_t i = 0; i < ctx->module->steps.n; i++) {
+        const dlc_step *step = &ctx->module->steps.data[i];
+        static const char *const kinds[] = {"launch", "opaque", "bind"};
+        dlc_str_printf(text, "  %s %s:", kinds[step->kind], step->name ? step->name : "");
+        for (uint32_t v = 0; v < step->nvalues; v++)
+            if (step->values[v])
+                dlc_str_printf(text, " %%%s", step->values[v]->name);
+        dlc_str_add(text, "\n");
+    }
+    dlc_str_add(text, "}\n");
+}
+
+static void dump_places(const dlc_pass_ctx *ctx, dlc_str *text)
+{
+    dlc_str_add(text, "\narena ");
+    dlc_dim_print(ctx->graph, ctx->module->arena_bytes, text);
+    dlc_str_add(text, " bytes {\n");
+    for (const dlc_node *node = ctx->graph->first; node; node = node->next) {
+        for (uint32_t o = 0; o < node->noutputs; o++) {
+            const dlc_value *value = node->outputs[o];
+            if (!value || ctx->module->placements[value->id].store != DLC_STORE_ARENA)
+                continue;
+            const dlc_placement *place = &ctx->module->placements[value->id];
+            dlc_str_printf(text, "  %%%s at ", value->name);
+            dlc_dim_print(ctx->graph, place->offset, text);
+            dlc_str_add(text, ", ");
+            dlc_dim_print(ctx->graph, place->size_bytes, text);
+            dlc_str_add(text, "\n");
+        }
+    }
+    dlc_str_add(text, "}\n");
+}
+
+static void dump(const dlc_pass_ctx *ctx, const dlc_pipeline_options *options, const char *pass)
+{
+    dlc_str text = {0};
+    dlc_graph_print(ctx->graph, &text);
+    if (ctx->module && ctx->facts & DLC_FACT_KERNELS) {
+        dump_kernels(ctx, &text);
+        dump_steps(ctx, &text);
+    }
+    if (ctx->module && ctx->facts & DLC_FACT_PLACED)
+        dump_places(ctx, &text);
+    options->dump(options->user, pass, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+}
+
+static double now_s(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int wants_dump(const dlc_pipeline_options *options, const char *pass)
+{
+    return options->dump && options->dump_after &&
+           (!strcmp(options->dump_after, pass) || !strcmp(options->dump_after, "all"));
+}
+
+static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass, const dlc_pipeline_options *options)
+{
+    DLC_TRY(check_needs(ctx, pass));
+    dlc_mark mark = dlc_arena_mark(ctx->scratch);
+    double start = now_s();
+    ctx->changes = 0;
+    dlc_status status = pass->run(ctx);
+    double seconds = now_s() - start;
+    dlc_arena_release(ctx->scratch, mark);
+    DLC_TRY(status);
+    ctx->facts = (ctx->facts & ~pass->breaks) | pass->makes;
+    if (options->timing)
+        options->timing(options->user, pass->name, seconds, ctx->changes);
+    if (wants_dump(options, pass->name))
+        dump(ctx, options, pass->name);
+    if ((options->verify_each || ALWAYS_VERIFY) && verify(ctx) != DLC_OK)
+        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "pass '%s' left this behind", pass->name);
+    return DLC_OK;
+}
+
+/* The next name of a comma-separated list, blanks around it dropped. False at its end. */
+static int next_name(const char **list, const char **name, size_t *nchars)
+{
+    const char *text = *list;
+    if (!*text)
+        return 0;
+    size_t n = strcspn(text, ",");
+    *list = text + n + (text[n] == ',');
+    size_t skip = strspn(text, " \t\n");
+    skip = skip < n ? skip : n;
+    text += skip, n -= skip;
+    while (n && strchr(" \t\n", text[n - 1]))
+        n--;
+    *name = text, *nchars = n;
+    return 1;
+}
+
+static dlc_status check_names(dlc_pass_ctx *ctx, const char *order, const char *dump_after)
+{
+    const char *name;
+    size_t nchars;
+    while (next_name(&order, &name, &nchars))
+        if (!find_pass(name, nchars))
+            return refuse_name(ctx, name, nchars);
+    if (dump_after && strcmp(dump_after, "all") && !find_pass(dump_after, strlen(dump_after)))
+        return refuse_name(ctx, dump_after, strlen(dump_after));
+    return DLC_OK;
+}
+
+dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *options)
+{
+    const char *order = options->passes ? options->passes : dlc_pipeline_default;
+    const char *name;
+    size_t nchars;
+    DLC_TRY(check_names(ctx, order, options->dump_after));
+    while (next_name(&order, &name, &nchars))
+        DLC_TRY(run_pass(ctx, find_pass(name, nchars), options));
+    return DLC_OK;
+}
