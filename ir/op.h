@@ -23,6 +23,12 @@ extern const dlc_attr_info dlc_attrs[DLC_ATTR_COUNT];
 typedef dlc_status (*dlc_infer_fn)(dlc_graph *graph, dlc_node *node, dlc_type *result);
 
 /*
+ * Types of all outputs asked for, after everything a row states was checked: arity, attributes (known, required, kinds),
+ * dtype of input 0; and after inference the size of each output. dlc_graph_node and the verifier call this.
+ */
+DLC_NODISCARD dlc_status dlc_node_infer(dlc_graph *graph, dlc_node *node, dlc_type *result);
+
+/*
  * A meaning appends stages to `kernel`: for each output o of the node, a stage out[o] whose axes are the output's dimensions
  * in order. in[i] is the source to load input i from (0xffffffff: absent): a buffer, or a stage of a fused producer; either
  * way one index per dimension of the input. Constants of one element are written into the expressions and never loaded
