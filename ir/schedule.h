@@ -66,14 +66,21 @@ dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
 dlc_expr dlc_schedule_scratch(dlc_kernel *kernel, const dlc_schedule *schedule);
 /* Byte offset of stage `stage`'s scratch (over symbols), or of A's and B's copies of a dot stage. */
 dlc_expr dlc_schedule_offset(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, int copy /* 0 'a' 'b' */);
+/* Elements of K of a dot stage, and of one row of A's copy (rounded up, never a multiple of 4096 bytes). */
+dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t stage);
+dlc_expr dlc_schedule_row(dlc_kernel *kernel, uint32_t stage);
+/*
+ * The root loops of a dot stage: which one runs over its rows (m; UINT32_MAX when the contraction has none: a vector times a
+ * matrix) and which over its columns; its factors with `swap` applied. False when the loops do not fit the contraction.
+ */
+typedef struct {
+    dlc_contraction contraction;
+    uint32_t m, n;
+} dlc_dot_loops;
+int dlc_schedule_dot_loops(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, dlc_dot_loops *loops);
 /* Iterations of one root loop: ceil(product of extents / tile). */
 dlc_expr dlc_loop_count(dlc_kernel *kernel, const dlc_loop *loop);
 
 void dlc_schedule_print(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_str *out);
 DLC_NODISCARD dlc_status dlc_schedule_verify(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_diag *diag);
-
-/*
- * The default schedule of a kernel for a target, always right for a verified kernel: lanes along the stride-1 axis, one
- * root tile per parallel unit. passes/choose.c improves on it.
- */
 #endif

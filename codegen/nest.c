@@ -1,0 +1,642 @@
+/*
+ * The expression walker: an expression is computed once, at the innermost level among its operands' levels, and remembered
+ * for as long as that level's loop iteration lives. Offsets are sums; their terms are added level by level from the outside,
+ * so what an inner loop adds is only what changes in it.
+ */
+#include "codegen/nest.h"
+
+#include <assert.h>
+#include <string.h>
+
+void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
+                   dlc_arena *arena, dlc_diag *diag)
+{
+    memset(nest, 0, sizeof *nest);
+    nest->kernel = kernel;
+    nest->schedule = schedule;
+    nest->emit = emit;
+    nest->arena = arena;
+    nest->diag = diag;
+    nest->lane = DLC_NO_AXIS;
+    nest->width = 1;
+    nest->homes = dlc_new_array(arena, dlc_home, kernel->stages.n);
+    nest->ranges = dlc_kernel_ranges(kernel);
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
+        dlc_vec_push(arena, &nest->axes, (dlc_memo){0});
+    }
+}
+
+static void update_ranges(dlc_nest *nest)
+{
+    nest->ranges.axes = nest->axis_ranges.data;
+    nest->ranges.naxes = nest->axis_ranges.n;
+}
+
+/* --- levels --- */
+
+void dlc_nest_enter(dlc_nest *nest)
+{
+    assert(nest->level + 1 < DLC_MAX_LEVELS);
+    nest->levels[++nest->level].instance = ++nest->instances;
+}
+
+void dlc_nest_leave(dlc_nest *nest)
+{
+    nest->levels[nest->level].instance = ++nest->instances; /* nothing computed inside is valid any more */
+    nest->level--;
+}
+
+static int is_valid(const dlc_nest *nest, const dlc_memo *memo)
+{
+    return memo->set && memo->level <= nest->level && nest->levels[memo->level].instance == memo->instance;
+}
+
+static dlc_memo remember(const dlc_nest *nest, dlc_val value, uint32_t width, uint32_t level)
+{
+    return (dlc_memo){value, NULL, level, nest->levels[level].instance, (uint16_t)width, 1};
+}
+
+void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width)
+{
+    nest->axes.data[axis] = remember(nest, value, width, nest->level);
+}
+
+dlc_val dlc_nest_loop(dlc_nest *nest, uint32_t axis, dlc_val lo, dlc_val hi, int64_t step)
+{
+    dlc_val index = nest->emit->loop_begin(nest->emit, lo, hi, step);
+    dlc_nest_enter(nest);
+    if (axis != DLC_NO_AXIS)
+        dlc_nest_bind(nest, axis, index, 1);
+    return index;
+}
+
+void dlc_nest_loop_end(dlc_nest *nest)
+{
+    dlc_nest_leave(nest);
+    nest->emit->loop_end(nest->emit);
+}
+
+uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent)
+{
+    int64_t hi = dlc_expr_range(nest->kernel->pool, extent, &nest->ranges).hi;
+    dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? hi - 1 : 0}));
+    dlc_vec_push(nest->arena, &nest->axes, (dlc_memo){0});
+    update_ranges(nest);
+    return nest->axes.n - 1;
+}
+
+dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width)
+{
+    dlc_vec_push(nest->arena, &nest->pseudo, remember(nest, value, width, nest->level));
+    dlc_source source = DLC_STAGE_SOURCE(DLC_FIRST_PSEUDO + nest->pseudo.n - 1);
+    return dlc_expr_load(nest->kernel->pool, dtype, source, NULL, 0, 0, 0, 0);
+}
+
+void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width)
+{
+    while (nest->pseudo.n <= pseudo)
+        dlc_vec_push(nest->arena, &nest->pseudo, (dlc_memo){0});
+    nest->pseudo.data[pseudo] = remember(nest, value, width, nest->level);
+}
+
+/* --- memo --- */
+
+static dlc_memo *memo_of(dlc_nest *nest, dlc_expr expr)
+{
+    uint32_t need = nest->kernel->pool->nodes.n;
+    if (need > nest->nmemo) {
+        dlc_memo *grown = dlc_new_array(nest->arena, dlc_memo, need * 2);
+        if (nest->nmemo)
+            memcpy(grown, nest->memo, nest->nmemo * sizeof *grown);
+        nest->memo = grown;
+        nest->nmemo = need * 2;
+    }
+    return &nest->memo[expr];
+}
+
+static int is_known(dlc_nest *nest, dlc_expr expr)
+{
+    return is_valid(nest, memo_of(nest, expr));
+}
+
+/* The memo's value at nest->width, splat once at the level where it was made. */
+static dlc_val widened(dlc_nest *nest, dlc_memo *memo, dlc_dtype dtype)
+{
+    if (memo->width == nest->width || nest->width == 1)
+        return memo->value;
+    if (!memo->splat) {
+        nest->emit->position(nest->emit, memo->level);
+        memo->splat = nest->emit->splat(nest->emit, dtype, memo->value, nest->width);
+        nest->emit->position(nest->emit, nest->level);
+    }
+    return memo->splat;
+}
+
+/* --- sums --- */
+
+/* The terms of an i64 sum, ADD nodes flattened; constants apart in *constant. */
+static void flatten_sum(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    dlc_ids todo = {0};
+    *constant = 0;
+    dlc_vec_push(nest->arena, &todo, sum);
+    while (todo.n) {
+        dlc_expr expr = todo.data[--todo.n];
+        const dlc_expr_node *node = dlc_node_of(pool, expr);
+        int64_t value;
+        if (node->op == DLC_EXPR_ADD) {
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 1));
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 0));
+        } else if (dlc_expr_is_int(pool, expr, &value)) {
+            *constant = (int64_t)((uint64_t)*constant + (uint64_t)value);
+        } else {
+            dlc_vec_push(nest->arena, terms, expr);
+        }
+    }
+}
+
+static int is_sum(const dlc_expr_node *node)
+{
+    return node->op == DLC_EXPR_ADD && node->dtype == DLC_I64;
+}
+
+dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value)
+{
+    return nest->emit->konst(nest->emit, DLC_I64, (dlc_scalar){.i = value}, 1);
+}
+
+static dlc_val add_i64(dlc_nest *nest, dlc_val a, dlc_val b, uint32_t width)
+{
+    return a ? nest->emit->arith(nest->emit, DLC_EXPR_ADD, DLC_I64, DLC_I64, width, (dlc_val[]){a, b}) : b;
+}
+
+static void emit_sum(dlc_nest *nest, dlc_expr expr)
+{
+    dlc_ids terms = {0};
+    int64_t constant;
+    flatten_sum(nest, expr, &terms, &constant);
+    dlc_memo sum = {0};
+    for (uint32_t level = 0; level <= nest->level; level++) {
+        for (uint32_t vector = 0; vector < 2; vector++) { /* uniform terms first: fewer vector additions */
+            for (uint32_t i = 0; i < terms.n; i++) {
+                dlc_memo *term = memo_of(nest, terms.data[i]);
+                if (term->level != level || (term->width > 1) != (vector == 1))
+                    continue;
+                uint32_t width = term->width > 1 || sum.width > 1 ? nest->width : 1;
+                dlc_val a = sum.set && sum.width < width ? widened(nest, &sum, DLC_I64) : sum.value;
+                dlc_val b = term->width < width ? widened(nest, term, DLC_I64) : term->value;
+                nest->emit->position(nest->emit, level);
+                sum = remember(nest, add_i64(nest, sum.set ? a : NULL, b, width), width, level);
+                nest->emit->position(nest->emit, nest->level);
+            }
+        }
+    }
+    if (constant || !sum.set) {
+        dlc_val value = nest->emit->konst(nest->emit, DLC_I64, (dlc_scalar){.i = constant}, sum.set ? sum.width : 1);
+        nest->emit->position(nest->emit, sum.level);
+        value = add_i64(nest, sum.set ? sum.value : NULL, value, sum.set ? sum.width : 1);
+        nest->emit->position(nest->emit, nest->level);
+        sum = remember(nest, value, sum.set ? sum.width : 1, sum.level);
+    }
+    *memo_of(nest, expr) = sum;
+}
+
+/* --- loads --- */
+
+/* How a load will be done in the present lane context; offsets and guards are expressions of their own. */
+typedef struct {
+    dlc_access access;
+    dlc_expr offset;   /* uniform modes: at lane 0; gather: per lane */
+    dlc_expr bytes;    /* of scratch */
+    dlc_expr guard, otherwise;
+    dlc_expr in_range; /* of a checked load */
+    uint32_t pseudo;   /* a value, no memory; UINT32_MAX otherwise */
+} load_plan;
+
+static dlc_expr simplified(dlc_nest *nest, dlc_expr expr)
+{
+    return expr ? dlc_expr_simplify(nest->kernel->pool, expr, &nest->ranges) : 0;
+}
+
+/* Decides UNIFORM, VECTOR or GATHER from how `offset` depends on the lane axis. */
+static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr coefficient, rest;
+    int64_t stride;
+    plan->offset = offset;
+    plan->access.mode = DLC_ACCESS_UNIFORM;
+    if (nest->lane == DLC_NO_AXIS || nest->width == 1 || !dlc_expr_uses_axis(pool, offset, nest->lane))
+        return;
+    plan->access.mode = DLC_ACCESS_GATHER;
+    if (!dlc_expr_linear(pool, offset, nest->lane, &coefficient, &rest))
+        return;
+    if (!dlc_expr_is_int(pool, coefficient, &stride) || stride != 1)
+        return;
+    plan->access.mode = DLC_ACCESS_VECTOR;
+    plan->offset = simplified(nest, dlc_add(pool, rest, dlc_expr_axis(pool, nest->lane_base)));
+}
+
+static dlc_expr home_offset(dlc_nest *nest, const dlc_home *home, const dlc_stage *stage, const dlc_expr *index)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr offset = dlc_expr_i64(pool, 0);
+    for (uint32_t o = 0; o < home->nown; o++) {
+        dlc_expr extent = nest->kernel->axes.data[stage->axes.data[home->own[o]]].extent;
+        offset = dlc_add(pool, dlc_mul(pool, offset, extent), index[home->own[o]]);
+    }
+    return offset;
+}
+
+static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const dlc_expr *index)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    const dlc_home *home = &nest->homes[s];
+    assert(home->kind != DLC_HOME_NONE);
+    if (home->kind == DLC_HOME_PSEUDO) {
+        plan->pseudo = home->pseudo;
+        return;
+    }
+    if (home->kind == DLC_HOME_BUFFER) { /* read back through the store's index */
+        const dlc_buffer *buffer = &nest->kernel->buffers.data[stage->buffer];
+        dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+        dlc_expr at[DLC_MAX_RANK];
+        for (uint32_t a = 0; a < stage->axes.n; a++)
+            with[stage->axes.data[a]] = index[a];
+        for (uint32_t d = 0; d < buffer->type.rank; d++)
+            at[d] = dlc_expr_substitute(pool, stage->store.data[d], with, nest->axes.n);
+        plan->access.mem = DLC_MEM_BUFFER;
+        plan->access.buffer = stage->buffer;
+        plan_mode(nest, plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
+                                                                 buffer->type.dims, at)));
+        return;
+    }
+    plan->access.mem = DLC_MEM_SCRATCH;
+    plan->bytes = home->bytes;
+    dlc_expr offset = home_offset(nest, home, stage, index);
+    if (!home->per_lane) {
+        plan_mode(nest, plan, simplified(nest, offset));
+        return;
+    }
+    plan->access.mode = DLC_ACCESS_VECTOR;
+    plan->access.aligned = 1;
+    plan->offset = simplified(nest, dlc_muli(pool, offset, nest->schedule->width));
+}
+
+static load_plan plan_load(dlc_nest *nest, dlc_expr load)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr_node node = *dlc_node_of(pool, load);
+    uint32_t rank = dlc_load_rank(pool, load);
+    load_plan plan = {.pseudo = UINT32_MAX, .guard = dlc_load_guard(pool, load), .otherwise = dlc_load_else(pool, load)};
+    dlc_expr index[DLC_MAX_RANK * 4];
+    plan.access.dtype = node.dtype;
+    for (uint32_t d = 0; d < rank; d++)
+        index[d] = dlc_arg(pool, load, d);
+    uint32_t s = DLC_SOURCE_INDEX(node.imm.id);
+    if (DLC_SOURCE_IS_STAGE(node.imm.id)) {
+        if (s >= DLC_FIRST_PSEUDO)
+            plan.pseudo = s - DLC_FIRST_PSEUDO;
+        else
+            plan_stage_load(nest, &plan, s + 0, index);
+        if (plan.pseudo != UINT32_MAX && (node.flags & DLC_LOAD_SECOND))
+            plan.pseudo++;
+        return plan;
+    }
+    const dlc_buffer *buffer = &nest->kernel->buffers.data[s];
+    plan.access.mem = DLC_MEM_BUFFER;
+    plan.access.buffer = s;
+    if (node.flags & DLC_LOAD_CHECKED) {
+        for (uint32_t d = 0; d < rank; d++)
+            plan.in_range = dlc_and(pool, plan.in_range, dlc_in_range(pool, index[d], buffer->type.dims[d]));
+        plan.in_range = simplified(nest, plan.in_range);
+    }
+    plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, rank, buffer->type.dims, index)));
+    return plan;
+}
+
+/* Expressions that must be known before the load is emitted; returns how many. */
+static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
+{
+    uint32_t n = 0;
+    if (plan->pseudo == UINT32_MAX)
+        operands[n++] = plan->offset;
+    if (plan->bytes)
+        operands[n++] = plan->bytes;
+    if (plan->guard)
+        operands[n++] = plan->guard;
+    if (plan->otherwise)
+        operands[n++] = plan->otherwise;
+    if (plan->in_range)
+        operands[n++] = plan->in_range;
+    return n;
+}
+
+static dlc_val both(dlc_nest *nest, dlc_val a, dlc_val b, uint32_t width)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return nest->emit->arith(nest->emit, DLC_EXPR_AND, DLC_BOOL, DLC_BOOL, width, (dlc_val[]){a, b});
+}
+
+static dlc_val at_width(dlc_nest *nest, dlc_expr expr, uint32_t width)
+{
+    dlc_memo *memo = memo_of(nest, expr);
+    return width > 1 ? widened(nest, memo, dlc_node_of(nest->kernel->pool, expr)->dtype) : memo->value;
+}
+
+/* Reports indices out of range and returns the guard that keeps the load inside. */
+static dlc_val check_range(dlc_nest *nest, const load_plan *plan, dlc_val guard, uint32_t width)
+{
+    dlc_val in_range = at_width(nest, plan->in_range, width);
+    dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, width, &in_range);
+    bad = both(nest, bad, guard, width);
+    if (width > 1)
+        bad = both(nest, bad, nest->mask, width);
+    nest->emit->fault(nest->emit, bad, width, 1);
+    return both(nest, guard, in_range, width);
+}
+
+static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
+{
+    *fill = (dlc_scalar){0};
+    if (!otherwise)
+        return 1;
+    const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, otherwise);
+    if (node->op != DLC_EXPR_CONST)
+        return 0;
+    if (dlc_is_float(node->dtype))
+        fill->f = node->imm.f;
+    else
+        fill->i = node->imm.i;
+    return 1;
+}
+
+static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
+{
+    dlc_access *access = &plan->access;
+    uint32_t guard_width = plan->guard ? memo_of(nest, plan->guard)->width : 1;
+    if (plan->in_range && memo_of(nest, plan->in_range)->width > guard_width)
+        guard_width = memo_of(nest, plan->in_range)->width;
+    if (guard_width > 1 && access->mode == DLC_ACCESS_UNIFORM)
+        access->mode = DLC_ACCESS_GATHER;
+    access->width = *width = access->mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
+    access->offset = at_width(nest, plan->offset, access->mode == DLC_ACCESS_GATHER ? nest->width : 1);
+    access->bytes = plan->bytes ? at_width(nest, plan->bytes, 1) : NULL;
+    dlc_val guard = plan->guard ? at_width(nest, plan->guard, guard_width) : NULL;
+    if (plan->in_range)
+        guard = check_range(nest, plan, guard, guard_width);
+    int has_fill = fill_of(nest, plan->otherwise, &access->fill);
+    if (guard && guard_width == 1)
+        access->inside = guard;
+    if (access->mode != DLC_ACCESS_UNIFORM && !access->aligned) {
+        access->mask = both(nest, guard_width > 1 ? guard : NULL, nest->mask, nest->width);
+        if (guard_width > 1 && plan->otherwise)
+            access->passthru = at_width(nest, plan->otherwise, nest->width);
+    }
+    dlc_val value = nest->emit->load(nest->emit, access);
+    if (!access->inside || has_fill)
+        return value;
+    uint32_t other = memo_of(nest, plan->otherwise)->width; /* a computed else value: choose between the two */
+    if (other > *width) {
+        value = nest->emit->splat(nest->emit, access->dtype, value, nest->width);
+        *width = nest->width;
+    }
+    dlc_val condition = *width > 1 ? nest->emit->splat(nest->emit, DLC_BOOL, access->inside, *width) : access->inside;
+    return nest->emit->arith(nest->emit, DLC_EXPR_SELECT, access->dtype, access->dtype, *width,
+                             (dlc_val[]){condition, value, at_width(nest, plan->otherwise, *width)});
+}
+
+static uint32_t level_of(dlc_nest *nest, const dlc_expr *operands, uint32_t n)
+{
+    uint32_t level = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (memo_of(nest, operands[i])->level > level)
+            level = memo_of(nest, operands[i])->level;
+    return level;
+}
+
+static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_expr *operands, uint32_t n)
+{
+    if (plan->pseudo != UINT32_MAX) {
+        dlc_memo *pseudo = &nest->pseudo.data[plan->pseudo];
+        assert(is_valid(nest, pseudo));
+        *memo_of(nest, load) = *pseudo;
+        return;
+    }
+    uint32_t level = level_of(nest, operands, n), width;
+    dlc_source source = dlc_node_of(nest->kernel->pool, load)->imm.id;
+    if (DLC_SOURCE_IS_STAGE(source) && level < nest->home_level)
+        level = nest->home_level;
+    if (plan->access.mode != DLC_ACCESS_UNIFORM && nest->mask)
+        level = nest->level; /* the mask is a value of the present level */
+    else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
+             !plan->access.aligned)
+        level = nest->axes.data[nest->lane_base].level;
+    nest->emit->position(nest->emit, level);
+    dlc_val value = emit_access(nest, plan, &width);
+    nest->emit->position(nest->emit, nest->level);
+    *memo_of(nest, load) = remember(nest, value, width, level);
+}
+
+/* --- the walker --- */
+
+static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
+{
+    dlc_memo *memo = memo_of(nest, expr);
+    dlc_scalar value = {0};
+    switch (node->op) {
+    case DLC_EXPR_CONST:
+        if (dlc_is_float(node->dtype))
+            value.f = node->imm.f;
+        else
+            value.i = node->imm.i;
+        *memo = remember(nest, nest->emit->konst(nest->emit, node->dtype, value, 1), 1, 0);
+        break;
+    case DLC_EXPR_SYM:
+        nest->emit->position(nest->emit, 0);
+        *memo = remember(nest, nest->emit->symbol(nest->emit, node->imm.id), 1, 0);
+        nest->emit->position(nest->emit, nest->level);
+        break;
+    default: /* AXIS */
+        if (node->imm.id == nest->lane && nest->width > 1) {
+            dlc_memo base = nest->axes.data[nest->lane_base];
+            assert(is_valid(nest, &base));
+            nest->emit->position(nest->emit, base.level);
+            dlc_val lanes = nest->emit->splat(nest->emit, DLC_I64, base.value, nest->width);
+            lanes = add_i64(nest, lanes, nest->emit->iota(nest->emit, nest->width), nest->width);
+            nest->emit->position(nest->emit, nest->level);
+            *memo = remember(nest, lanes, nest->width, base.level);
+        } else {
+            assert(is_valid(nest, &nest->axes.data[node->imm.id]));
+            *memo = nest->axes.data[node->imm.id];
+        }
+    }
+}
+
+static void emit_arith(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node, const dlc_expr *operands, uint32_t n)
+{
+    dlc_val args[4];
+    uint32_t width = 1, level = level_of(nest, operands, n);
+    dlc_pool *pool = nest->kernel->pool;
+    for (uint32_t i = 0; i < n; i++)
+        if (memo_of(nest, operands[i])->width > width)
+            width = memo_of(nest, operands[i])->width;
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = at_width(nest, operands[i], width);
+    dlc_dtype from = dlc_node_of(pool, operands[n - 1])->dtype;
+    nest->emit->position(nest->emit, level);
+    dlc_val value = nest->emit->arith(nest->emit, node->op, from, node->dtype, width, args);
+    nest->emit->position(nest->emit, nest->level);
+    *memo_of(nest, expr) = remember(nest, value, width, level);
+}
+
+/* Pushes the operands not yet known; true when there were any. */
+static int push_unknown(dlc_nest *nest, const dlc_expr *operands, uint32_t n)
+{
+    uint32_t before = nest->stack.n;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_known(nest, operands[i]))
+            dlc_vec_push(nest->arena, &nest->stack, operands[i]);
+    return nest->stack.n > before;
+}
+
+static void visit(dlc_nest *nest, dlc_expr expr)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr_node node = *dlc_node_of(pool, expr);
+    dlc_expr operands[8];
+    if (node.op == DLC_EXPR_LOAD) {
+        load_plan plan = plan_load(nest, expr);
+        uint32_t n = plan_operands(&plan, operands);
+        if (!push_unknown(nest, operands, n))
+            emit_load(nest, expr, &plan, operands, n);
+    } else if (is_sum(&node)) {
+        dlc_ids terms = {0};
+        int64_t constant;
+        flatten_sum(nest, expr, &terms, &constant);
+        if (!push_unknown(nest, terms.data, terms.n))
+            emit_sum(nest, expr);
+    } else if (node.nargs == 0) {
+        emit_leaf(nest, expr, &node);
+    } else {
+        for (uint32_t i = 0; i < node.nargs; i++)
+            operands[i] = dlc_arg(pool, expr, i);
+        if (!push_unknown(nest, operands, node.nargs))
+            emit_arith(nest, expr, &node, operands, node.nargs);
+    }
+}
+
+dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width)
+{
+    uint32_t bottom = nest->stack.n;
+    dlc_vec_push(nest->arena, &nest->stack, expr);
+    while (nest->stack.n > bottom) {
+        dlc_expr top = nest->stack.data[nest->stack.n - 1];
+        if (is_known(nest, top))
+            nest->stack.n--;
+        else
+            visit(nest, top);
+    }
+    dlc_memo *memo = memo_of(nest, expr);
+    if (width)
+        *width = memo->width;
+    return memo->value;
+}
+
+dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr)
+{
+    dlc_nest_value(nest, expr, NULL);
+    return at_width(nest, expr, nest->width);
+}
+
+dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr)
+{
+    uint32_t width;
+    dlc_val value = dlc_nest_value(nest, expr, &width);
+    assert(width == 1);
+    return value;
+}
+
+/* --- stores --- */
+
+static dlc_val store_offset(dlc_nest *nest, load_plan *plan)
+{
+    if (plan->access.mode == DLC_ACCESS_GATHER)
+        return dlc_nest_value_at(nest, plan->offset);
+    return dlc_nest_uniform(nest, plan->offset);
+}
+
+static dlc_expr_op update_op(dlc_update update)
+{
+    static const dlc_expr_op ops[] = {[DLC_UPDATE_SUM] = DLC_EXPR_ADD,
+                                      [DLC_UPDATE_PROD] = DLC_EXPR_MUL,
+                                      [DLC_UPDATE_MIN] = DLC_EXPR_MIN,
+                                      [DLC_UPDATE_MAX] = DLC_EXPR_MAX};
+    return ops[update];
+}
+
+/* A scatter: in index order, one element at a time; an index out of range is a fault and stores nothing. */
+static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index, dlc_val value, dlc_update update)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_type *type = &nest->kernel->buffers.data[plan->access.buffer].type;
+    dlc_expr in_range = dlc_expr_bool(pool, 1);
+    assert(nest->width == 1);
+    for (uint32_t d = 0; d < type->rank; d++)
+        in_range = dlc_and(pool, in_range, dlc_in_range(pool, index[d], type->dims[d]));
+    dlc_val inside = dlc_nest_uniform(nest, simplified(nest, in_range));
+    dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
+    nest->emit->fault(nest->emit, bad, 1, 1);
+    nest->emit->if_begin(nest->emit, inside);
+    dlc_nest_enter(nest);
+    if (update != DLC_UPDATE_SET) {
+        dlc_val old = nest->emit->load(nest->emit, &plan->access);
+        value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, 1, (dlc_val[]){old, value});
+    }
+    nest->emit->store(nest->emit, &plan->access, value);
+    dlc_nest_leave(nest);
+    nest->emit->if_end(nest->emit);
+}
+
+void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val value, uint32_t width, dlc_update update)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_buffer *buffer = &nest->kernel->buffers.data[b];
+    load_plan plan = {.pseudo = UINT32_MAX};
+    plan.access.mem = DLC_MEM_BUFFER;
+    plan.access.buffer = b;
+    plan.access.dtype = buffer->type.dtype;
+    plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
+                                                              buffer->type.dims, index)));
+    plan.access.offset = store_offset(nest, &plan);
+    plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
+    plan.access.mask = plan.access.mode == DLC_ACCESS_UNIFORM ? NULL : nest->mask;
+    if (plan.access.width > width)
+        value = nest->emit->splat(nest->emit, buffer->type.dtype, value, plan.access.width);
+    else if (plan.access.width < width) /* all lanes agree on one place: any of them will do */
+        value = nest->emit->lane(nest->emit, value, 0);
+    if (update != DLC_UPDATE_NONE)
+        store_update(nest, &plan, index, value, update);
+    else
+        nest->emit->store(nest->emit, &plan.access, value);
+}
+
+void dlc_nest_store_scratch(dlc_nest *nest, dlc_expr bytes, dlc_expr offset, dlc_dtype dtype, dlc_val value,
+                            uint32_t width)
+{
+    load_plan plan = {.pseudo = UINT32_MAX};
+    plan.access.mem = DLC_MEM_SCRATCH;
+    plan.access.dtype = dtype;
+    plan_mode(nest, &plan, simplified(nest, offset));
+    plan.access.bytes = dlc_nest_uniform(nest, bytes);
+    plan.access.offset = store_offset(nest, &plan);
+    plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
+    plan.access.mask = plan.access.mode == DLC_ACCESS_UNIFORM ? NULL : nest->mask;
+    if (plan.access.width > width)
+        value = nest->emit->splat(nest->emit, dtype, value, plan.access.width);
+    nest->emit->store(nest->emit, &plan.access, value);
+}

@@ -1,0 +1,176 @@
+/*
+ * The loop nest and expression walker shared by all targets. A target is a table of a dozen functions (dlc_emitter); the nest
+ * decides where each expression is computed: once, in the outermost open loop on whose axes it depends, so hoisting and
+ * address arithmetic need no later pass.
+ *
+ * Values are elements at a width: 1 (uniform: the same for all lanes) or the schedule's width (one per lane). A lane context
+ * says which axis runs along the lanes: lane l of a vector is the point axis = base + l.
+ */
+#ifndef DLC_CODEGEN_NEST_H
+#define DLC_CODEGEN_NEST_H
+
+#include "ir/kernel.h"
+#include "ir/schedule.h"
+
+typedef struct dlc_val_opaque *dlc_val; /* a target's value; NULL: none */
+typedef struct dlc_var_opaque *dlc_var; /* a target's mutable variable */
+
+/* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
+typedef enum { DLC_MEM_BUFFER, DLC_MEM_SCRATCH, DLC_MEM_FILL } dlc_mem;
+
+typedef enum { DLC_ACCESS_UNIFORM, DLC_ACCESS_VECTOR, DLC_ACCESS_GATHER } dlc_access_mode;
+
+typedef struct {
+    uint8_t mem;       /* dlc_mem: BUFFER or SCRATCH */
+    uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane */
+    uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
+    uint32_t buffer;   /* BUFFER */
+    dlc_val bytes;     /* SCRATCH: byte offset of the region (i64, uniform) */
+    dlc_dtype dtype;
+    uint32_t width;
+    dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0) */
+    int64_t disp;      /* further elements, constant */
+    dlc_val inside;    /* uniform bool: false reads a fill of `fill` instead; NULL: always true */
+    dlc_scalar fill;
+    dlc_val mask;      /* per lane bool: lanes off touch nothing (loads: give `passthru` or 0); NULL: all on */
+    dlc_val passthru;
+} dlc_access;
+
+/*
+ * What a target provides. Every function emits at the current position; `position` moves it to the end of an outer level
+ * (0: function entry; level k: inside the k-th open loop or branch) and back. All operands of arith are at `width`.
+ */
+typedef struct dlc_emitter dlc_emitter;
+struct dlc_emitter {
+    const dlc_target *target;
+    dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
+    dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
+    dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
+    dlc_val (*iota)(dlc_emitter *e, uint32_t width);              /* i64 0, 1, … */
+    dlc_val (*rotate)(dlc_emitter *e, dlc_val value, uint32_t width, uint32_t by); /* lane l gets lane (l + by) mod width */
+    dlc_val (*lane)(dlc_emitter *e, dlc_val value, uint32_t lane); /* one lane as a uniform value */
+    dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
+    dlc_val (*load)(dlc_emitter *e, const dlc_access *access);
+    void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
+    dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
+    dlc_val (*var_get)(dlc_emitter *e, dlc_var var);
+    void (*var_set)(dlc_emitter *e, dlc_var var, dlc_val value);
+    /* for (i = lo; i < hi; i += step); returns i. Values are i64 and uniform. */
+    dlc_val (*loop_begin)(dlc_emitter *e, dlc_val lo, dlc_val hi, int64_t step);
+    void (*loop_end)(dlc_emitter *e);
+    void (*if_begin)(dlc_emitter *e, dlc_val condition);
+    void (*if_end)(dlc_emitter *e);
+    void (*position)(dlc_emitter *e, uint32_t level);
+    /* Records a fault with this code when any lane of `bad` (bool) is true. */
+    void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code);
+    /* The root loops and stages of a kernel with a DOT stage; the unit is bound. */
+    dlc_status (*dot)(dlc_emitter *e, struct dlc_nest *nest);
+};
+
+typedef struct {
+    dlc_val value, splat;     /* splat: the value at the schedule's width, once asked for */
+    uint32_t level, instance; /* valid while that level's loop instance is open */
+    uint16_t width;
+    uint8_t set;
+} dlc_memo;
+
+typedef struct {
+    uint32_t instance;
+} dlc_level;
+
+enum { DLC_MAX_LEVELS = 64 };
+
+/* The tile of a root loop: flattened points [first, last); axis: pseudo-axis that `first` is. */
+typedef struct {
+    dlc_expr first, last;
+    uint32_t axis;
+} dlc_root;
+
+typedef struct dlc_nest {
+    dlc_kernel *kernel;     /* its pool grows by address arithmetic */
+    const dlc_schedule *schedule;
+    dlc_emitter *emit;
+    dlc_arena *arena;
+    dlc_diag *diag;
+    dlc_ranges ranges;
+    uint32_t level;         /* innermost open level */
+    dlc_level levels[DLC_MAX_LEVELS];
+    uint32_t instances;
+    dlc_memo *memo;         /* by expression id */
+    uint32_t nmemo;
+    dlc_vec(dlc_memo) axes;   /* value of each axis, pseudo-axes included */
+    dlc_vec(dlc_memo) pseudo; /* values loads of pseudo-sources give (register stages, accumulators) */
+    dlc_vec(dlc_interval) axis_ranges; /* by axis, pseudo-axes included: what `ranges` points to */
+    dlc_ids stack;            /* of the walker */
+    /* The lane context. */
+    uint32_t lane;          /* axis along the lanes, or DLC_NO_AXIS */
+    uint32_t lane_base;     /* pseudo-axis: its value at lane 0, uniform */
+    uint32_t width;
+    dlc_val mask;           /* lanes on, or NULL: all */
+    /* Where stages computed so far are: by stage. */
+    struct dlc_home *homes;
+    dlc_root *roots;        /* by root loop */
+    uint32_t home_level;    /* loads of stages are valid within the root tile, which is this level */
+} dlc_nest;
+
+/* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
+enum { DLC_FIRST_PSEUDO = 0x100000 };
+
+/* Where a stage's values are found by the stages below it. */
+typedef struct dlc_home {
+    enum { DLC_HOME_NONE, DLC_HOME_PSEUDO, DLC_HOME_SCRATCH, DLC_HOME_BUFFER } kind;
+    uint32_t pseudo;      /* PSEUDO: index */
+    dlc_expr bytes;       /* SCRATCH: byte offset of the region */
+    const uint32_t *own;  /* SCRATCH: positions in stage->axes that index it, outer to inner */
+    uint32_t nown;
+    uint8_t per_lane;     /* SCRATCH: each cell is a vector of the schedule's width */
+} dlc_home;
+
+void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
+                   dlc_arena *arena, dlc_diag *diag);
+/* Levels. enter: after the target opened a loop or branch. leave: closes it. */
+void dlc_nest_enter(dlc_nest *nest);
+void dlc_nest_leave(dlc_nest *nest);
+dlc_val dlc_nest_loop(dlc_nest *nest, uint32_t axis, dlc_val lo, dlc_val hi, int64_t step); /* binds axis */
+void dlc_nest_loop_end(dlc_nest *nest);
+
+uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent);                  /* a pseudo-axis */
+void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width); /* at the current level */
+dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width); /* a leaf with this value */
+void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width);
+
+/* The value of an expression; *width is 1 or nest->width. _at: splat to nest->width. _uniform: asserted width 1. */
+dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);
+dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
+dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
+dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
+
+/* Stores a value at an index of a buffer / at an element offset of scratch, in the current lane context. */
+void dlc_nest_store(dlc_nest *nest, uint32_t buffer, const dlc_expr *index, dlc_val value, uint32_t width,
+                    dlc_update update);
+void dlc_nest_store_scratch(dlc_nest *nest, dlc_expr bytes, dlc_expr offset, dlc_dtype dtype, dlc_val value, uint32_t width);
+
+/* Reductions: identity and combination of accumulators. */
+dlc_val dlc_nest_identity(dlc_nest *nest, dlc_reduce reduce, dlc_dtype dtype, uint32_t which, uint32_t width);
+void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
+                      const dlc_val *value);
+
+/* The whole kernel: units [begin, end) in a loop, in it the root loops and the stages (codegen/root.c). */
+DLC_NODISCARD dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end);
+/*
+ * Opens root loop l (the first npar are part of the unit and open nothing). nest->roots[l] then gives the tile: flattened
+ * points [first, last) as expressions. Tiles of one point bind the loop's axes. Close in reverse order.
+ */
+void dlc_root_open(dlc_nest *nest, uint32_t l);
+void dlc_root_close(dlc_nest *nest, uint32_t l);
+dlc_expr dlc_root_extent(dlc_nest *nest, uint32_t l); /* flattened */
+/* Axis values of flattened point `point` of loop l: with[axis] for each of its axes. */
+void dlc_root_delinearise(dlc_nest *nest, uint32_t l, dlc_expr point, dlc_expr *with);
+
+/* codegen/lanes.c: the stages of one root tile, in order, by lanes. codegen/cpu/dot.c: a register tile. */
+void dlc_lanes_stages(dlc_nest *nest);
+/* Lane loop over [lo, hi) of `axis`: body is called once in a loop over full vectors and once masked for the rest. */
+typedef void (*dlc_lane_body)(dlc_nest *nest, void *ctx);
+void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body, void *ctx);
+
+#endif
