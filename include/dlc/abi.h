@@ -40,7 +40,7 @@ typedef struct dlc_kernel_args {
 typedef void (*dlc_kernel_fn)(const dlc_kernel_args *args, int64_t begin, int64_t end);
 
 /* Cell and string numbers may be absent. */
-#define DLC_NONE 0xffffffffu
+#define DLC_NO_CELL 0xffffffffu
 
 typedef enum {
 #define DLC_SIZE(id, text, nargs) DLC_SIZE_##id,
@@ -116,7 +116,7 @@ typedef struct {
     uint32_t name; /* string: origin nodes joined by '+' */
     uint32_t what;
     uint32_t phase;         /* entered by this step (OPAQUE that binds, BIND), or 0 */
-    uint32_t symbol;        /* OPAQUE that binds, BIND: row of the symbol table; else DLC_NONE */
+    uint32_t symbol;        /* OPAQUE that binds, BIND: row of the symbol table; else DLC_NO_CELL */
     uint32_t units;         /* LAUNCH: cell */
     uint32_t scratch_bytes; /* LAUNCH: cell, per thread */
     uint32_t flops, bytes;  /* cells: estimates for profiles */
