@@ -1,0 +1,221 @@
+/*
+ * Messages that name nodes, and types and dimensions as text. The one idea: a message's place is written here and nowhere
+ * else, so every complaint about a node has the same form and shows the inputs it is about.
+ */
+#include "ir/op.h"
+
+#include <inttypes.h>
+
+enum { NAME_BYTES = 200, SHOWN_INPUTS = 16 };
+
+/* --- dimensions: infix for + * floordiv mod, calls for the rest; printed from a stack of texts and expressions --- */
+
+typedef struct {
+    const char *text; /* NULL: print `expr` */
+    dlc_expr expr;
+    int in_product; /* sums need brackets */
+} piece;
+typedef dlc_vec(piece) pieces;
+
+typedef struct {
+    const dlc_graph *graph;
+    dlc_str *out;
+    pieces stack;
+} dim_printer;
+
+static void push_text(dim_printer *printer, const char *text)
+{
+    piece item = {.text = text};
+    dlc_vec_push(printer->graph->arena, &printer->stack, item);
+}
+
+static void push_expr(dim_printer *printer, dlc_expr expr, int in_product)
+{
+    piece item = {.expr = expr, .in_product = in_product};
+    dlc_vec_push(printer->graph->arena, &printer->stack, item);
+}
+
+/* " op " between two operands; the stack is last in, first out. */
+static void push_infix(dim_printer *printer, dlc_expr expr, const char *op, int tight, int brackets)
+{
+    const dlc_pool *pool = printer->graph->pool;
+    if (brackets)
+        push_text(printer, ")");
+    push_expr(printer, dlc_arg(pool, expr, 1), tight ? 2 : 0);
+    push_text(printer, op);
+    push_expr(printer, dlc_arg(pool, expr, 0), tight);
+    if (brackets)
+        push_text(printer, "(");
+}
+
+static void push_call(dim_printer *printer, dlc_expr expr)
+{
+    const dlc_expr_node *node = dlc_node_of(printer->graph->pool, expr);
+    push_text(printer, ")");
+    for (uint32_t i = node->nargs; i-- > 0;) {
+        push_expr(printer, dlc_arg(printer->graph->pool, expr, i), 0);
+        push_text(printer, i ? ", " : "(");
+    }
+    if (node->op == DLC_EXPR_CAST) {
+        push_text(printer, dlc_dtypes[node->dtype].text);
+        push_text(printer, "cast.");
+        return;
+    }
+    push_text(printer, dlc_exprs[node->op].text);
+}
+
+static void print_leaf(dim_printer *printer, const dlc_expr_node *node)
+{
+    const dlc_graph *graph = printer->graph;
+    if (node->op == DLC_EXPR_SYM && node->imm.id < graph->symbols.n)
+        dlc_str_add(printer->out, graph->symbols.data[node->imm.id].name);
+    else if (node->op == DLC_EXPR_CONST && dlc_is_float((dlc_dtype)node->dtype))
+        dlc_str_add_double(printer->out, node->imm.f);
+    else if (node->op == DLC_EXPR_CONST && node->dtype == DLC_BOOL)
+        dlc_str_add(printer->out, node->imm.i ? "true" : "false");
+    else if (node->op == DLC_EXPR_CONST)
+        dlc_str_printf(printer->out, "%" PRId64, node->imm.i);
+    else
+        dlc_str_add(printer->out, "?");
+}
+
+static void print_piece(dim_printer *printer, piece item)
+{
+    const dlc_expr_node *node = dlc_node_of(printer->graph->pool, item.expr);
+    if (item.text)
+        dlc_str_add(printer->out, item.text);
+    else if (node->nargs == 0)
+        print_leaf(printer, node);
+    else if (node->op == DLC_EXPR_ADD)
+        push_infix(printer, item.expr, " + ", 0, item.in_product > 0);
+    else if (node->op == DLC_EXPR_MUL)
+        push_infix(printer, item.expr, "*", 1, item.in_product > 1);
+    else if (node->op == DLC_EXPR_FLOORDIV)
+        push_infix(printer, item.expr, " floordiv ", 1, item.in_product > 1);
+    else if (node->op == DLC_EXPR_MOD)
+        push_infix(printer, item.expr, " mod ", 1, item.in_product > 1);
+    else
+        push_call(printer, item.expr);
+}
+
+void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
+{
+    dim_printer printer = {.graph = graph, .out = out};
+    push_expr(&printer, dim, 0);
+    while (printer.stack.n)
+        print_piece(&printer, printer.stack.data[--printer.stack.n]);
+}
+
+void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out)
+{
+    dlc_str_printf(out, "%s[", dlc_dtypes[type->dtype].text);
+    for (uint8_t d = 0; d < type->rank; d++) {
+        if (d)
+            dlc_str_add(out, ",");
+        dlc_dim_print(graph, type->dims[d], out);
+    }
+    dlc_str_add(out, "]");
+}
+
+/* --- places --- */
+
+/* Names are data of the model: in quotes, control bytes as \xNN, cut when absurdly long. */
+static void add_name(dlc_str *out, const char *name)
+{
+    dlc_str_add(out, "'");
+    for (uint32_t i = 0; name[i]; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (i == NAME_BYTES) {
+            dlc_str_add(out, "...");
+            break;
+        }
+        if (c < 0x20 || c == 0x7f || c == '\\' || c == '\'')
+            dlc_str_printf(out, "\\x%02x", c);
+        else
+            dlc_str_addn(out, name + i, 1);
+    }
+    dlc_str_add(out, "'");
+}
+
+static void add_origin(dlc_str *out, const dlc_origin *origin)
+{
+    dlc_str_add(out, "node ");
+    add_name(out, origin->name ? origin->name : "");
+    dlc_str_add(out, " (");
+    if (origin->domain && *origin->domain)
+        dlc_str_printf(out, "%.*s.", NAME_BYTES, origin->domain);
+    dlc_str_printf(out, "%.*s, opset %" PRId64 ")", NAME_BYTES, origin->op_type ? origin->op_type : "?",
+                   origin->opset);
+}
+
+static void add_node(dlc_str *out, const dlc_node *node)
+{
+    const dlc_value *named = node->noutputs ? node->outputs[0] : NULL;
+    dlc_str_add(out, "node ");
+    add_name(out, named && named->name ? named->name : "");
+    dlc_str_printf(out, " (%s)", dlc_ops[node->op].text);
+}
+
+static void start_place(const dlc_graph *graph, dlc_str *out)
+{
+    if (graph->file && *graph->file)
+        dlc_str_printf(out, "%s: ", graph->file);
+}
+
+/* "    input 0  'relu_4'        f32[1,64,56,56]", names padded to one column. */
+static void add_inputs(dlc_graph *graph, const dlc_node *node)
+{
+    dlc_str name = {0}, text = {0};
+    size_t column = 0;
+    for (uint32_t i = 0; i < node->ninputs && i < SHOWN_INPUTS; i++) {
+        name.n = 0;
+        add_name(&name, node->inputs[i] ? node->inputs[i]->name : "");
+        column = name.n > column && name.n <= 40 ? name.n : column;
+    }
+    for (uint32_t i = 0; i < node->ninputs && i < SHOWN_INPUTS; i++) {
+        const dlc_value *input = node->inputs[i];
+        name.n = text.n = 0;
+        add_name(&name, input ? input->name : "");
+        dlc_str_printf(&text, "    input %" PRIu32 "  %-*s  ", i, (int)column, dlc_str_text(&name));
+        if (input)
+            dlc_type_print(graph, &input->type, &text);
+        else
+            dlc_str_add(&text, "absent");
+        dlc_diag_detail(graph->diag, "%s", dlc_str_text(&text));
+    }
+    if (node->ninputs > SHOWN_INPUTS)
+        dlc_diag_detail(graph->diag, "    and %" PRIu32 " more", node->ninputs - SHOWN_INPUTS);
+    dlc_str_deinit(&name);
+    dlc_str_deinit(&text);
+}
+
+dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, const char *format, ...)
+{
+    dlc_str place = {0};
+    start_place(graph, &place);
+    if (node->origin)
+        add_origin(&place, node->origin);
+    else
+        add_node(&place, node);
+    va_list args;
+    va_start(args, format);
+    dlc_diag_vfail(graph->diag, status, dlc_str_text(&place), format, args);
+    va_end(args);
+    dlc_str_deinit(&place);
+    add_inputs(graph, node);
+    return status;
+}
+
+dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_status status, const char *format, ...)
+{
+    dlc_str place = {0};
+    start_place(graph, &place);
+    if (origin)
+        add_origin(&place, origin);
+    va_list args;
+    va_start(args, format);
+    dlc_diag_vfail(graph->diag, status, dlc_str_text(&place), format, args);
+    va_end(args);
+    dlc_str_deinit(&place);
+    return status;
+}
