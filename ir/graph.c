@@ -108,6 +108,11 @@ static dlc_value *new_value(dlc_graph *graph, const char *name, const dlc_type *
     return value;
 }
 
+void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name)
+{
+    value->name = unique_name(graph, name);
+}
+
 dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type)
 {
     dlc_value *value = new_value(graph, name, type);

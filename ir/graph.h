@@ -170,6 +170,8 @@ dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec);
 
 /* Every use of `from`, graph outputs included, becomes a use of `to`. */
 void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to);
+/* Calls the value `name`, with a suffix if that is taken. */
+void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name);
 void dlc_node_set_input(dlc_graph *graph, dlc_node *node, uint32_t input, dlc_value *value);
 /* Unlinks a node without uses and drops its uses of others. */
 void dlc_graph_erase(dlc_graph *graph, dlc_node *node);
