@@ -121,7 +121,7 @@ dlc_status dlc_infer_equal(dlc_graph *graph, const dlc_node *node, dlc_expr a, d
         return DLC_OK;
     }
     const char *left = dlc_dim_text(graph, a), *right = dlc_dim_text(graph, b);
-    const char *name = node->origin && node->origin->name ? node->origin->name : dlc_ops[node->op].text;
+    const char *name = dlc_infer_name(node);
     const char *text = dlc_arena_printf(graph->arena, "node '%.200s': %s: %s and %s must be equal", name, what, left,
                                         right);
     if (dlc_graph_equal(graph, a, b, text, result))

@@ -17,6 +17,12 @@ static inline const dlc_type *dlc_infer_in(const dlc_node *node, uint32_t input)
     return &node->inputs[input]->type;
 }
 
+/* What a condition's text calls the node. */
+static inline const char *dlc_infer_name(const dlc_node *node)
+{
+    return node->origin && node->origin->name ? node->origin->name : dlc_ops[node->op].text;
+}
+
 /* Failure at the node while inferring: an input is there but must be absent, a text is unknown, … (see dlc_fail). */
 #define DLC_REFUSE(...) dlc_fail(graph, node, DLC_INVALID, __VA_ARGS__)
 

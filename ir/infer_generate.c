@@ -72,7 +72,7 @@ dlc_status dlc_infer_topk(dlc_graph *graph, dlc_node *node, dlc_type *result)
         return DLC_REFUSE("k = %" PRId64 " is more than the %" PRId64 " elements of dimension %" PRId64, k, dim, axis);
     dlc_graph_require(graph, dlc_le(graph->pool, wanted, in->dims[axis]),
                       "node '%.200s': k = %s must not exceed the %s elements of dimension %" PRId64,
-                      node->origin && node->origin->name ? node->origin->name : "topk", dlc_dim_text(graph, wanted),
+                      dlc_infer_name(node), dlc_dim_text(graph, wanted),
                       dlc_dim_text(graph, in->dims[axis]), axis);
     result[0] = *in;
     result[0].dims[axis] = wanted;

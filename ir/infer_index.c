@@ -35,7 +35,7 @@ static dlc_status check_covered(dlc_graph *graph, const dlc_node *node, const dl
         if (!dlc_expr_is_int(graph->pool, spare, &known))
             dlc_graph_require(graph, dlc_le(graph->pool, index->dims[d], in->dims[d]),
                               "node '%.200s': dimension %d: %s indices must not exceed %s of the data",
-                              node->origin && node->origin->name ? node->origin->name : dlc_ops[node->op].text, d,
+                              dlc_infer_name(node), d,
                               dlc_dim_text(graph, index->dims[d]), dlc_dim_text(graph, in->dims[d]));
     }
     return DLC_OK;

@@ -121,7 +121,7 @@ static dlc_status check_pad_source(dlc_graph *graph, const dlc_node *node, uint8
     }
     dlc_graph_require(graph, dlc_lt(graph->pool, dlc_expr_i64(graph->pool, 0), dim),
                       "node '%.200s': dimension %s must not be empty, mode %s repeats its elements",
-                      node->origin && node->origin->name ? node->origin->name : "pad", dlc_dim_text(graph, dim), mode);
+                      dlc_infer_name(node), dlc_dim_text(graph, dim), mode);
     return DLC_OK;
 }
 

@@ -54,7 +54,7 @@ static dlc_status count_windows(dlc_graph *graph, const dlc_node *node, const wi
     if (!dlc_expr_is_int(pool, room, &known))
         dlc_graph_require(graph, dlc_le(pool, dlc_expr_i64(pool, 0), room),
                           "node '%.200s': spatial dimension %d: a window of %s must fit into %s plus %s of padding",
-                          node->origin && node->origin->name ? node->origin->name : dlc_ops[node->op].text, s,
+                          dlc_infer_name(node), s,
                           dlc_dim_text(graph, extent), dlc_dim_text(graph, in), dlc_dim_text(graph, pad));
     *result = dlc_addi(pool, dlc_floordiv(pool, room, dlc_expr_i64(pool, w->strides[s])), 1);
     return DLC_OK;

@@ -5,7 +5,10 @@
 #include "ir/graph.h"
 #include "ir/kernel.h"
 
-typedef enum { DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4 } dlc_trait;
+typedef enum {
+    DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4,
+    DLC_TRAIT_INDEXES = 8 /* loads input 0 at indices that are data, which the run checks */
+} dlc_trait;
 typedef enum {
     DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL
 } dlc_types; /* which dtypes a row takes as input 0 */
@@ -32,7 +35,7 @@ DLC_NODISCARD dlc_status dlc_node_infer(dlc_graph *graph, dlc_node *node, dlc_ty
  * A meaning appends stages to `kernel`: for each output o of the node, a stage out[o] whose axes are the output's dimensions
  * in order. in[i] is the source to load input i from (0xffffffff: absent): a buffer, or a stage of a fused producer; either
  * way one index per dimension of the input. Constants of one element are written into the expressions and never loaded
- * (dlc_value_is_inline), so they need no buffer. A scatter's out[o] is the copy of its data; the stage after it has `update`
+ * (dlc_input_is_inline), so they need no buffer. A scatter's out[o] is the copy of its data; the stage after it has `update`
  * and writes into the same output, so nothing may load out[o] in the same kernel. dlc_mean_store gives both their buffer.
  */
 typedef struct dlc_mean {
@@ -58,8 +61,8 @@ typedef struct {
 extern const dlc_op_info dlc_ops[DLC_OP_COUNT];
 int dlc_op_find(const char *text); /* opcode or -1 */
 
-/* A constant of one element: meanings write its value, no buffer is needed. */
-int dlc_value_is_inline(const dlc_value *value);
+/* A constant of one element: the meaning writes its value, no buffer is needed. */
+int dlc_input_is_inline(const dlc_node *node, uint32_t input);
 /* Runs the node's meaning. DLC_UNSUPPORTED for opaque operators. */
 DLC_NODISCARD dlc_status dlc_mean_build(dlc_mean *mean);
 /* Stores output o into `buffer`: out[o] at its own axes, and the update stage that belongs to it. */
