@@ -93,11 +93,18 @@ typedef struct {
     uint32_t text;  /* string: why the run is refused when it is 0 */
 } dlc_plan_condition;
 
-typedef enum { DLC_REF_ARENA = 0, DLC_REF_INPUT = 1, DLC_REF_OUTPUT = 2, DLC_REF_CONSTANT = 3 } dlc_plan_place;
+/* NONE: an output of an opaque step that nobody reads. */
+typedef enum {
+    DLC_REF_ARENA = 0,
+    DLC_REF_INPUT = 1,
+    DLC_REF_OUTPUT = 2,
+    DLC_REF_CONSTANT = 3,
+    DLC_REF_NONE = 4
+} dlc_plan_place;
 /* Where the bytes of a buffer are. */
 typedef struct {
     uint32_t place;      /* dlc_plan_place */
-    uint32_t index;      /* ARENA: cell of the byte offset; INPUT, OUTPUT: which; CONSTANT: 0 */
+    uint32_t index;      /* ARENA: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
     uint64_t offset;     /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
     uint32_t zero;
@@ -134,7 +141,7 @@ typedef struct {
 } dlc_plan_kernel;
 
 typedef enum {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, binds) DLC_OPAQUE_##id = number,
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) DLC_OPAQUE_##id = number,
 #include "dlc/opaque.def"
 #undef DLC_OPAQUE
     DLC_OPAQUE_COUNT

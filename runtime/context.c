@@ -1,0 +1,446 @@
+/*
+ * Contexts: everything a run needs, sized before it. Sizes come in phases (abi.h): phase 0 holds as long as the inputs' shapes
+ * stay, so a model of fixed shapes is sized once, when its context is created; later phases follow from data inside a run.
+ * Memory only grows, in whole pages from the system.
+ */
+#include "runtime/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MAX_THREADS = 1024 };
+static const int64_t max_bytes = INT64_C(1) << 46;
+
+static size_t page_up(size_t size_bytes)
+{
+    return (size_bytes + 4095) / 4096 * 4096;
+}
+
+/* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end to end. */
+static dlc_status memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
+{
+    if (size_bytes <= memory->size_bytes)
+        return DLC_OK;
+    size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge ? (size_bytes + huge - 1) / huge * huge : page_up(size_bytes);
+    unsigned char *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED)
+        return dlcrt_no_memory(size_bytes);
+    if (rounded >= huge)
+        madvise(bytes, rounded, MADV_HUGEPAGE);
+    if (memory->bytes) {
+        memcpy(bytes, memory->bytes, keep_bytes < memory->size_bytes ? keep_bytes : memory->size_bytes);
+        munmap(memory->bytes, memory->size_bytes);
+    }
+    *memory = (dlcrt_memory){bytes, rounded};
+    return DLC_OK;
+}
+
+static void memory_free(dlcrt_memory *memory)
+{
+    if (memory->bytes)
+        munmap(memory->bytes, memory->size_bytes);
+    *memory = (dlcrt_memory){0};
+}
+
+/* A cell that is a number of bytes or units. */
+static dlc_status size_of(const dlcrt_context *context, uint32_t cell, const char *what, const char *name, int64_t *result)
+{
+    int64_t value = context->cells[cell];
+    if (context->lost[cell] || value > max_bytes)
+        return dlcrt_fail(DLC_LIMIT, "%s of '%s' is too large for these shapes", what, name);
+    if (value < 0)
+        return dlcrt_fail(DLC_INVALID, "%s of '%s' is %" PRId64 " for these shapes", what, name, value);
+    *result = value;
+    return DLC_OK;
+}
+
+/* --- phases --- */
+static uint32_t phase_end(const dlc_plan *plan, uint32_t phase)
+{
+    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
+    return phases[phase].insts.first + phases[phase].insts.count;
+}
+
+static dlc_status place_ref(dlcrt_context *context, uint32_t row, const char *step)
+{
+    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
+    int64_t size_bytes, offset = 0, limit = max_bytes;
+    DLC_TRY(size_of(context, ref->size_bytes, "a buffer", step, &size_bytes));
+    const dlc_plan_tensor *tensors = NULL;
+    if (ref->place == DLC_REF_ARENA) {
+        DLC_TRY(size_of(context, ref->index, "the arena", step, &offset));
+        limit = offset % 64 ? -1 : (int64_t)context->arena.size_bytes;
+        context->pointers[row] = context->arena.bytes + offset;
+    } else if (ref->place == DLC_REF_CONSTANT) {
+        offset = (int64_t)ref->offset;
+        limit = (int64_t)context->executable->image.entry->constants_bytes;
+        context->pointers[row] = (void *)(uintptr_t)(context->executable->constants + offset);
+    } else if (ref->place == DLC_REF_NONE) {
+        context->pointers[row] = NULL;
+    } else { /* set by each run */
+        tensors = dlcrt_rows(context->plan, ref->place == DLC_REF_INPUT ? context->plan->inputs : context->plan->outputs);
+        limit = context->cells[tensors[ref->index].size_bytes];
+    }
+    if (offset > limit || size_bytes > limit - offset)
+        return dlcrt_fail(DLC_INVALID, "step '%s': a buffer of %" PRId64 " bytes at %" PRId64 " passes the end at %" PRId64,
+                          step, size_bytes, offset, limit);
+    return DLC_OK;
+}
+
+static dlc_status place_refs(dlcrt_context *context, const dlc_plan_step *step, uint32_t first, uint32_t end)
+{
+    const char *name = dlcrt_string(context->plan, step->name);
+    for (uint32_t i = first; i < end; i++)
+        DLC_TRY(place_ref(context, step->refs.first + i, name));
+    return DLC_OK;
+}
+
+/* Buffers that a step may have before the phase it enters. */
+static uint32_t refs_before(const dlc_plan_step *step)
+{
+    return step->phase && step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].ninputs : step->refs.count;
+}
+
+/* Scratch of one step and the kernel's symbols. */
+static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step, size_t *scratch_bytes)
+{
+    const char *name = dlcrt_string(context->plan, step->name);
+    const uint32_t *cells = dlcrt_rows(context->plan, context->plan->cells);
+    int64_t units, scratch;
+    DLC_TRY(size_of(context, step->units, "the work", name, &units));
+    DLC_TRY(size_of(context, step->scratch_bytes, "the scratch memory", name, &scratch));
+    if ((size_t)scratch > *scratch_bytes)
+        *scratch_bytes = (size_t)scratch;
+    if (units / step->grain >= 2)
+        context->is_parallel = 1;
+    for (uint32_t i = step->symbols.first; i < step->symbols.first + step->symbols.count; i++) {
+        if (context->lost[cells[i]])
+            return dlcrt_fail(DLC_LIMIT, "a size of '%s' passes 64 bits for these shapes", name);
+        context->values[i] = context->cells[cells[i]];
+    }
+    return DLC_OK;
+}
+
+/* All steps whose sizes are known with phases 0 to `phase`; earlier ones again, for memory may have moved. */
+static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
+{
+    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    size_t scratch_bytes = 0;
+    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++) {
+        if (step->kind == DLC_DO_LAUNCH)
+            DLC_TRY(size_launch(context, step, &scratch_bytes));
+        DLC_TRY(place_refs(context, step, 0, refs_before(step)));
+        if (step->phase > phase)
+            break;
+        DLC_TRY(place_refs(context, step, refs_before(step), step->refs.count));
+    }
+    size_t stride = (scratch_bytes + 127) / 128 * 128, total;
+    if (stride <= context->scratch_stride)
+        return DLC_OK;
+    if (__builtin_mul_overflow(stride, dlcrt_pool_threads(context->pool), &total))
+        return dlcrt_no_memory(stride);
+    DLC_TRY(memory_grow(&context->scratch, total, 0));
+    context->scratch_stride = stride;
+    return DLC_OK;
+}
+
+static dlc_status check_conditions(const dlcrt_context *context, const dlc_plan_phase *phase)
+{
+    const dlc_plan_condition *conditions = dlcrt_rows(context->plan, context->plan->conditions);
+    for (uint32_t i = phase->conditions.first; i < phase->conditions.first + phase->conditions.count; i++)
+        if (!context->cells[conditions[i].holds])
+            return dlcrt_fail(DLC_INVALID, "%s", dlcrt_string(context->plan, conditions[i].text));
+    return DLC_OK;
+}
+
+/* Outputs whose size this phase made known. */
+static dlc_status size_outputs(dlcrt_context *context, uint32_t begin, uint32_t end)
+{
+    const dlc_plan_tensor *output = dlcrt_rows(context->plan, context->plan->outputs);
+    const uint32_t *cells = dlcrt_rows(context->plan, context->plan->cells);
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++, output++) {
+        const char *name = dlcrt_string(context->plan, output->name);
+        int64_t size_bytes;
+        for (uint32_t k = 0; k < output->rank; k++)
+            if (cells[output->dims + k] >= begin && cells[output->dims + k] < end)
+                DLC_TRY(size_of(context, cells[output->dims + k], "a dimension", name, &size_bytes));
+        if (output->size_bytes < begin || output->size_bytes >= end)
+            continue;
+        DLC_TRY(size_of(context, output->size_bytes, "the output", name, &size_bytes));
+    }
+    return DLC_OK;
+}
+
+dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
+{
+    const dlc_plan_tensor *output = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->outputs) + i;
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + output->dims;
+    dlcrt_tensor *tensor = context->outputs[i];
+    size_t need = (size_t)context->cells[output->size_bytes];
+    int is_own = !tensor->data || tensor->data == context->own[i].bytes; /* of an earlier run, too */
+    if (!is_own && tensor->size_bytes < need)
+        return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu", dlcrt_string(context->plan, output->name),
+                          need, tensor->size_bytes);
+    if (is_own) {
+        DLC_TRY(memory_grow(&context->own[i], need ? need : 1, 0));
+        tensor->data = context->own[i].bytes;
+        tensor->size_bytes = need;
+    }
+    tensor->dtype = (dlc_dtype)output->dtype;
+    tensor->rank = output->rank;
+    for (uint32_t k = 0; k < output->rank; k++)
+        tensor->dims[k] = context->cells[cells[k]];
+    return DLC_OK;
+}
+
+static dlc_status place_outputs(dlcrt_context *context, uint32_t begin, uint32_t end)
+{
+    const dlc_plan_tensor *output = dlcrt_rows(context->plan, context->plan->outputs);
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        if (output[i].size_bytes >= begin && output[i].size_bytes < end)
+            DLC_TRY(dlcrt_output_place(context, i));
+    return DLC_OK;
+}
+
+/* Phases after the first are entered while a run has its outputs at hand. */
+dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_phase *row = (const dlc_plan_phase *)dlcrt_rows(plan, plan->phases) + phase;
+    int64_t arena_bytes;
+    if (phase) {
+        dlcrt_size_run(plan, row->insts, context->symbols, context->cells, context->lost);
+        DLC_TRY(check_conditions(context, row));
+    }
+    DLC_TRY(size_outputs(context, row->insts.first, phase_end(plan, phase)));
+    DLC_TRY(size_of(context, row->arena_bytes, "the memory", dlcrt_string(plan, plan->model), &arena_bytes));
+    DLC_TRY(memory_grow(&context->arena, (size_t)arena_bytes, phase ? context->arena.size_bytes : 0));
+    DLC_TRY(size_steps(context, phase));
+    context->sized = phase + 1;
+    return phase ? place_outputs(context, row->insts.first, phase_end(plan, phase)) : DLC_OK;
+}
+
+/* --- input shapes --- */
+static dlc_status refuse_shape(const dlcrt_context *context, uint32_t i, const dlcrt_tensor *tensor)
+{
+    const dlc_plan_tensor *input = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->inputs) + i;
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + input->dims;
+    char found[256] = "", here[256] = "";
+    dlcrt_text text = {found, sizeof found, 0}, wanted = {here, sizeof here, 0};
+    int64_t dims[DLCRT_MAX_RANK];
+    dlcrt_text_dims(&text, tensor->rank < DLCRT_MAX_RANK ? tensor->rank : DLCRT_MAX_RANK, tensor->dims);
+    for (uint32_t k = 0; k < input->rank; k++)
+        dims[k] = context->cells[cells[k]];
+    dlcrt_text_dims(&wanted, input->rank, dims);
+    int is_dynamic = context->plan->symbols.count && tensor->rank == input->rank;
+    return dlcrt_fail(DLC_INVALID, "input '%s': shape %s, wanted %s%s%s%s", dlcrt_string(context->plan, input->name), found,
+                      dlcrt_string(context->plan, input->type_text), is_dynamic ? ", with the other dimensions given " : "",
+                      is_dynamic ? here : "", tensor->rank != input->rank ? " (another rank)" : "");
+}
+
+static dlc_status bind_symbols(dlcrt_context *context, const dlcrt_tensor *const *inputs)
+{
+    const dlc_plan_symbol *symbol = dlcrt_rows(context->plan, context->plan->symbols);
+    const dlc_plan_tensor *tensors = dlcrt_rows(context->plan, context->plan->inputs);
+    for (uint32_t i = 0; i < context->plan->symbols.count; i++, symbol++) {
+        if (symbol->bind != DLC_SYMBOL_INPUT_DIM)
+            continue;
+        int64_t value = inputs[symbol->input]->dims[symbol->index];
+        if (value < symbol->lo || value > symbol->hi)
+            return dlcrt_fail(DLC_INVALID, "input '%s': dimension %u (%s) is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+                              dlcrt_string(context->plan, tensors[symbol->input].name), symbol->index,
+                              dlcrt_string(context->plan, symbol->name), value, symbol->lo, symbol->hi);
+        context->symbols[i] = value;
+    }
+    return DLC_OK;
+}
+
+static dlc_status check_shapes(const dlcrt_context *context, const dlcrt_tensor *const *inputs)
+{
+    const dlc_plan_tensor *input = dlcrt_rows(context->plan, context->plan->inputs);
+    const uint32_t *cells = dlcrt_rows(context->plan, context->plan->cells);
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++, input++) {
+        int64_t size_bytes;
+        for (uint32_t k = 0; k < input->rank; k++)
+            if (inputs[i]->dims[k] != context->cells[cells[input->dims + k]] || inputs[i]->dims[k] < 0)
+                return refuse_shape(context, i, inputs[i]);
+        DLC_TRY(size_of(context, input->size_bytes, "the input", dlcrt_string(context->plan, input->name), &size_bytes));
+    }
+    return DLC_OK;
+}
+
+/* inputs by position, names and dtypes checked. Does nothing when everything is sized for their shapes already. */
+dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_tensor *tensors = dlcrt_rows(plan, plan->inputs);
+    const dlc_plan_phase *phase = dlcrt_rows(plan, plan->phases);
+    int is_same = context->sized > 0;
+    for (uint32_t i = 0; i < plan->inputs.count; i++) {
+        if (inputs[i]->rank != tensors[i].rank)
+            return refuse_shape(context, i, inputs[i]);
+        is_same &= !memcmp(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims, tensors[i].rank * sizeof(int64_t));
+    }
+    if (is_same)
+        return DLC_OK;
+    if (plan->symbols.count) {
+        context->sized = 0;
+        DLC_TRY(bind_symbols(context, inputs));
+        dlcrt_size_run(plan, phase->insts, context->symbols, context->cells, context->lost);
+    }
+    DLC_TRY(check_shapes(context, inputs));
+    DLC_TRY(check_conditions(context, phase));
+    context->is_parallel = 0;
+    DLC_TRY(dlcrt_phase_enter(context, 0));
+    for (uint32_t i = 0; i < plan->inputs.count; i++)
+        memcpy(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims, tensors[i].rank * sizeof(int64_t));
+    return DLC_OK;
+}
+
+/* --- life --- */
+static uint32_t wanted_threads(const dlcrt_context_options *options)
+{
+    uint32_t nthreads = options ? options->threads : 0;
+    const char *text = nthreads ? NULL : getenv("DLC_NUM_THREADS");
+    if (text && atoi(text) > 0)
+        nthreads = (uint32_t)atoi(text);
+    if (!nthreads)
+        nthreads = dlcrt_cpu_count();
+    return nthreads < MAX_THREADS ? nthreads : MAX_THREADS;
+}
+
+static dlc_status allocate(dlcrt_context *context)
+{
+    const dlc_plan *plan = context->plan;
+    context->symbols = dlcrt_alloc(plan->symbols.count, sizeof *context->symbols);
+    context->cells = dlcrt_alloc(plan->insts.count, sizeof *context->cells);
+    context->lost = dlcrt_alloc(plan->insts.count, sizeof *context->lost);
+    context->values = dlcrt_alloc(plan->cells.count, sizeof *context->values);
+    context->pointers = dlcrt_alloc(plan->refs.count, sizeof *context->pointers);
+    context->input_dims = dlcrt_alloc(plan->inputs.count, DLCRT_MAX_RANK * sizeof *context->input_dims);
+    context->inputs = dlcrt_alloc(plan->inputs.count, sizeof *context->inputs);
+    context->outputs = dlcrt_alloc(plan->outputs.count, sizeof *context->outputs);
+    context->own = dlcrt_alloc(plan->outputs.count, sizeof *context->own);
+    if (!context->symbols || !context->cells || !context->lost || !context->values || !context->pointers ||
+        !context->input_dims || !context->inputs || !context->outputs || !context->own)
+        return DLC_LIMIT;
+    return DLC_OK;
+}
+
+/* A model without symbols is sized for good. */
+static dlc_status size_fixed(dlcrt_context *context)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_phase *phase = dlcrt_rows(plan, plan->phases);
+    const dlc_plan_tensor *tensors = dlcrt_rows(plan, plan->inputs);
+    const uint32_t *cells = dlcrt_rows(plan, plan->cells);
+    dlcrt_size_run(plan, phase->insts, context->symbols, context->cells, context->lost);
+    DLC_TRY(check_conditions(context, phase));
+    DLC_TRY(dlcrt_phase_enter(context, 0));
+    for (uint32_t i = 0; i < plan->inputs.count; i++)
+        for (uint32_t k = 0; k < tensors[i].rank; k++)
+            context->input_dims[i * DLCRT_MAX_RANK + k] = context->cells[cells[tensors[i].dims + k]];
+    return DLC_OK;
+}
+
+static int has_input_symbols(const dlc_plan *plan)
+{
+    const dlc_plan_symbol *symbols = dlcrt_rows(plan, plan->symbols);
+    for (uint32_t i = 0; i < plan->symbols.count; i++)
+        if (symbols[i].bind == DLC_SYMBOL_INPUT_DIM)
+            return 1;
+    return 0;
+}
+
+static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
+{
+    DLC_TRY(allocate(context));
+    context->pool = dlcrt_pool_create(wanted_threads(options));
+    if (!context->pool)
+        return DLC_LIMIT;
+    if (options && options->profile &&
+        !(context->profile = dlcrt_alloc(context->plan->steps.count, sizeof *context->profile)))
+        return DLC_LIMIT;
+    context->poison = options && options->poison;
+    return has_input_symbols(context->plan) ? DLC_OK : size_fixed(context);
+}
+
+dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_context_options *options, dlcrt_context **result)
+{
+    if (!executable || !result)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_context_create: %s is NULL", result ? "executable" : "result");
+    *result = NULL;
+    dlcrt_context *context = dlcrt_alloc(1, sizeof *context);
+    if (!context)
+        return DLC_LIMIT;
+    context->executable = executable;
+    context->plan = executable->plan;
+    dlcrt_executable_retain(executable);
+    dlc_status status = set_up(context, options);
+    if (status) {
+        dlcrt_context_destroy(context);
+        return status;
+    }
+    *result = context;
+    return DLC_OK;
+}
+
+void dlcrt_context_destroy(dlcrt_context *context)
+{
+    if (!context)
+        return;
+    dlcrt_pool_destroy(context->pool);
+    for (uint32_t i = 0; context->own && i < context->plan->outputs.count; i++)
+        memory_free(&context->own[i]);
+    memory_free(&context->arena);
+    memory_free(&context->scratch);
+    void *const blocks[] = {context->symbols,    context->cells,           context->lost,    context->values, context->pointers,
+                            context->input_dims, (void *)context->inputs, context->outputs, context->own,    context->profile};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        free(blocks[i]);
+    dlcrt_executable_close(context->executable);
+    free(context);
+}
+
+uint32_t dlcrt_context_threads(const dlcrt_context *context)
+{
+    return dlcrt_pool_threads(context->pool);
+}
+
+size_t dlcrt_context_bytes(const dlcrt_context *context)
+{
+    size_t total = context->arena.size_bytes + context->scratch.size_bytes;
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        total += context->own[i].size_bytes;
+    return total;
+}
+
+int dlcrt_context_output(const dlcrt_context *context, uint32_t i, dlcrt_tensor_info *info)
+{
+    if (i >= context->plan->outputs.count)
+        return 0;
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    uint32_t ncells = context->sized ? phase_end(context->plan, context->sized - 1) : 0;
+    dlcrt_tensor_describe(context->plan, &outputs[i], context->cells, ncells, info);
+    return 1;
+}
+
+size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i)
+{
+    if (i >= context->plan->outputs.count || !context->sized)
+        return 0;
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    if (outputs[i].size_bytes >= phase_end(context->plan, context->sized - 1))
+        return 0;
+    return (size_t)context->cells[outputs[i].size_bytes];
+}
+
+int dlcrt_context_profile(const dlcrt_context *context, uint32_t i, dlcrt_step_profile *profile)
+{
+    if (!context->profile || i >= context->plan->steps.count)
+        return 0;
+    *profile = context->profile[i];
+    return 1;
+}

@@ -1,0 +1,191 @@
+/*
+ * What the machine offers this process: instruction sets, processors, and the floating-point state kernels are promised.
+ * Processors are counted as a container sees them: the affinity mask, then the cgroup's quota (v2, else v1), rounded down.
+ */
+#include "runtime/internal.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    uint8_t number, level;
+    const char *text;
+} features[] = {
+#define DLC_CPU(number, level, text) {number, level, text},
+#include "dlc/cpu.def"
+#undef DLC_CPU
+};
+enum { NFEATURES = sizeof features / sizeof features[0] };
+
+dlc_arch dlcrt_cpu_arch(void)
+{
+#if defined(__x86_64__)
+    return DLC_ARCH_X86_64;
+#elif defined(__aarch64__)
+    return DLC_ARCH_AARCH64;
+#else
+#error "dlcrt runs on x86-64 and aarch64"
+#endif
+}
+
+const char *dlcrt_arch_name(unsigned arch)
+{
+    static const char *const names[] = {"x86-64", "aarch64"};
+    return arch < sizeof names / sizeof names[0] ? names[arch] : "an unknown processor";
+}
+
+const char *dlcrt_cpu_feature_name(unsigned bit)
+{
+    for (unsigned i = 0; i < NFEATURES; i++)
+        if (features[i].number == bit)
+            return features[i].text;
+    return "a feature this runtime does not know";
+}
+
+static uint64_t machine_features(void)
+{
+    uint64_t bits = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#define DLC_CPU(number, level, text)                                                               \
+    if (__builtin_cpu_supports(text))                                                              \
+        bits |= UINT64_C(1) << (number);
+#include "dlc/cpu.def"
+#undef DLC_CPU
+#endif
+    return bits;
+}
+
+/* "x86-64-v3" or a name of cpu.def. */
+static uint64_t features_named(const char *name, size_t n)
+{
+    uint64_t bits = 0;
+    int level = n == 9 && !memcmp(name, "x86-64-v", 8) ? name[8] - '0' : 0;
+    for (unsigned i = 0; i < NFEATURES; i++) {
+        int is_in_level = features[i].level && features[i].level <= level;
+        if (is_in_level || (strlen(features[i].text) == n && !memcmp(features[i].text, name, n)))
+            bits |= UINT64_C(1) << features[i].number;
+    }
+    return bits;
+}
+
+uint64_t dlcrt_cpu_features(void)
+{
+    uint64_t bits = machine_features();
+    const char *list = getenv("DLC_CPU");
+    if (!list)
+        return bits;
+    uint64_t allowed = 0;
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        allowed |= features_named(list, n);
+        list += n + (list[n] == ',');
+    }
+    return bits & allowed;
+}
+
+static int read_file(const char *path, char *text, size_t size_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, size_bytes - 1);
+    close(fd);
+    if (n < 0)
+        return 0;
+    text[n] = '\0';
+    return 1;
+}
+
+static uint32_t fewer(uint32_t ncpus, long long quota, long long period)
+{
+    if (quota <= 0 || period <= 0)
+        return ncpus;
+    long long share = quota / period;
+    return share < 1 ? 1 : share < ncpus ? (uint32_t)share : ncpus;
+}
+
+/* cgroup v2: the quota of this group and of every group above it. */
+static uint32_t quota_v2(uint32_t ncpus)
+{
+    char groups[1024], path[1200], text[64];
+    if (!read_file("/proc/self/cgroup", groups, sizeof groups))
+        return ncpus;
+    char *group = strstr(groups, "0::/");
+    if (!group)
+        return ncpus;
+    group += 3;
+    group[strcspn(group, "\n")] = '\0';
+    for (;;) {
+        long long quota, period;
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", strcmp(group, "/") ? group : "");
+        if (read_file(path, text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2)
+            ncpus = fewer(ncpus, quota, period);
+        char *slash = strrchr(group, '/');
+        if (!slash || !group[1])
+            return ncpus;
+        slash[slash == group] = '\0';
+    }
+}
+
+static uint32_t quota_v1(uint32_t ncpus)
+{
+    char quota[64], period[64];
+    if (!read_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", quota, sizeof quota) ||
+        !read_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period))
+        return ncpus;
+    return fewer(ncpus, atoll(quota), atoll(period));
+}
+
+static uint32_t affinity_count(void)
+{
+    /* The kernel's mask may be wider than cpu_set_t: grow until it fits. */
+    for (size_t ncpus = 1024; ncpus <= 1u << 16; ncpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC(ncpus);
+        if (!set)
+            break;
+        int n = sched_getaffinity(0, CPU_ALLOC_SIZE(ncpus), set) ? 0 : CPU_COUNT_S(CPU_ALLOC_SIZE(ncpus), set);
+        CPU_FREE(set);
+        if (n > 0)
+            return (uint32_t)n;
+    }
+    return 1;
+}
+
+uint32_t dlcrt_cpu_count(void)
+{
+    uint32_t ncpus = affinity_count();
+    return ncpus > 1 ? quota_v1(quota_v2(ncpus)) : ncpus;
+}
+
+/* Round to nearest, subnormals kept, no traps: what expr.def says, whatever the caller's program has set. */
+#if defined(__x86_64__)
+uint32_t dlcrt_float_enter(void)
+{
+    uint32_t state = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1f80);
+    return state;
+}
+
+void dlcrt_float_leave(uint32_t state)
+{
+    __builtin_ia32_ldmxcsr(state);
+}
+#else
+uint32_t dlcrt_float_enter(void)
+{
+    uint64_t state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)));
+    return (uint32_t)state;
+}
+
+void dlcrt_float_leave(uint32_t state)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)state));
+}
+#endif

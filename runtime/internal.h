@@ -1,0 +1,149 @@
+/* What the files of the runtime share. Nothing here is visible outside libdlcrt. */
+#ifndef DLCRT_INTERNAL_H
+#define DLCRT_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dlc/abi.h"
+#include "dlc/runtime.h"
+
+/* --- error.c --- */
+/* Sets this thread's text and returns `status`. */
+dlc_status dlcrt_fail(dlc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Zeroed, size overflow checked; NULL after a failure, whose text is set. */
+void *dlcrt_alloc(size_t count, size_t size_bytes);
+dlc_status dlcrt_no_memory(size_t size_bytes);
+
+/* --- text.c: text into a fixed buffer, never past its end --- */
+typedef struct {
+    char *text;
+    size_t size_bytes, n; /* n counts what did not fit too */
+} dlcrt_text;
+void dlcrt_text_add(dlcrt_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void dlcrt_text_dims(dlcrt_text *out, uint32_t rank, const int64_t *dims); /* [1,3] */
+
+/* --- cpu.c --- */
+uint64_t dlcrt_cpu_features(void); /* bits of cpu.def this process may use */
+dlc_arch dlcrt_cpu_arch(void);
+const char *dlcrt_arch_name(unsigned arch);
+const char *dlcrt_cpu_feature_name(unsigned bit);
+uint32_t dlcrt_cpu_count(void); /* CPUs this process may use: affinity and cgroup quota */
+/* Default floating-point environment for kernels; the caller's comes back. */
+uint32_t dlcrt_float_enter(void);
+void dlcrt_float_leave(uint32_t state);
+
+/* --- load.c: an ELF file to memory --- */
+typedef struct {
+    unsigned char *base; /* NULL: linked into the program, nothing is known about its bounds */
+    size_t size_bytes;
+    size_t code_begin, code_end; /* offsets of the executable segment */
+    const dlc_executable *entry;
+} dlcrt_image;
+dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image);
+void dlcrt_image_unload(dlcrt_image *image);
+
+/* --- check.c --- */
+/* Every number of the executable that the runtime follows is in bounds; chooses the plan. */
+dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const dlc_plan_entry **entry);
+
+/* --- executable.c --- */
+struct dlcrt_executable {
+    atomic_uint users; /* itself and its contexts */
+    dlcrt_image image;
+    const dlc_plan_entry *entry;
+    const dlc_plan *plan;
+    const unsigned char *constants;
+};
+void dlcrt_executable_retain(dlcrt_executable *executable);
+
+static inline const void *dlcrt_rows(const dlc_plan *plan, dlc_plan_rows rows)
+{
+    return (const unsigned char *)plan + rows.first;
+}
+static inline const char *dlcrt_string(const dlc_plan *plan, uint32_t string)
+{
+    return (const char *)dlcrt_rows(plan, plan->strings) + string;
+}
+/* Dimensions known without inputs, names of symbols; cells NULL: none is known. */
+void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor, const int64_t *cells, uint32_t ncells,
+                           dlcrt_tensor_info *info);
+
+/* --- size.c --- */
+/* Runs instructions [first, first + count). lost[i]: cell i passed 64 bits. */
+void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *symbols, int64_t *cells, uint8_t *lost);
+
+/* --- threads.c --- */
+typedef struct dlcrt_pool dlcrt_pool;
+typedef struct {
+    dlc_kernel_fn kernel;
+    void *const *buffers;
+    const int64_t *symbols;
+    unsigned char *scratch; /* of thread 0; thread t's is at t * scratch_stride */
+    size_t scratch_stride;
+    int64_t *fault;
+} dlcrt_job;
+/* Up to nthreads threads, the caller counted; NULL after a failure. */
+dlcrt_pool *dlcrt_pool_create(uint32_t nthreads);
+void dlcrt_pool_destroy(dlcrt_pool *pool);
+uint32_t dlcrt_pool_threads(const dlcrt_pool *pool);
+/* Wakes sleeping workers ahead of work that is about to come. */
+void dlcrt_pool_wake(dlcrt_pool *pool);
+/* Units [0, units) of the job over the threads; returns when all are done. */
+void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain);
+
+/* --- opaque.c --- */
+typedef struct {
+    void *data;
+    dlc_dtype dtype;
+    uint32_t rank;
+    int64_t dims[DLCRT_MAX_RANK];
+} dlcrt_operand;
+typedef struct {
+    const dlcrt_operand *operands; /* inputs, then outputs */
+    const int64_t *attrs;
+    const char *name; /* of the step, for messages */
+} dlcrt_opaque_args;
+typedef struct {
+    const char *text;
+    uint8_t ninputs, noutputs, nattrs;
+    dlc_status (*count)(const dlcrt_opaque_args *args, int64_t *symbol); /* NULL: no size depends on data */
+    dlc_status (*run)(const dlcrt_opaque_args *args);
+} dlcrt_opaque_info;
+extern const dlcrt_opaque_info dlcrt_opaques[DLC_OPAQUE_COUNT];
+
+/* --- context.c --- */
+typedef struct {
+    unsigned char *bytes;
+    size_t size_bytes;
+} dlcrt_memory; /* whole pages from the system */
+
+struct dlcrt_context {
+    dlcrt_executable *executable;
+    const dlc_plan *plan;
+    dlcrt_pool *pool;
+    int64_t *symbols;      /* by symbol */
+    int64_t *cells;        /* by instruction */
+    uint8_t *lost;
+    int64_t *values;       /* by row of plan->cells: what kernels and shapes read */
+    void **pointers;       /* by row of plan->refs */
+    int64_t *input_dims;   /* DLCRT_MAX_RANK per input: the shapes everything is sized for */
+    const dlcrt_tensor **inputs; /* of this run, by input */
+    dlcrt_tensor **outputs;
+    dlcrt_memory *own;     /* by output: memory for callers that bring none */
+    dlcrt_memory arena, scratch;
+    size_t scratch_stride;
+    uint32_t sized;        /* 1 + the last phase whose sizes hold; 0: none */
+    uint32_t is_parallel;  /* some step has work for two threads */
+    dlcrt_step_profile *profile; /* by step; NULL: not wanted */
+    int poison;
+    int64_t fault;
+};
+dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs);
+/* Enters phase `phase`: sizes, conditions, memory and the pointers of its steps. */
+dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase);
+/* The caller's buffer for output i is there and large enough, or the context's own is made so. */
+dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i);
+
+#endif

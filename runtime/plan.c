@@ -1,0 +1,335 @@
+/*
+ * One run: inputs and outputs are matched to the model's, then the steps are walked in order. Nothing here allocates, locks or
+ * calls the system unless a shape is new, a worker sleeps or a profile is taken.
+ */
+#include "runtime/internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+/* --- matching --- */
+/* Which tensor of the plan's table `name` is; by position without a name. */
+static uint32_t find_tensor(const dlc_plan *plan, dlc_plan_rows rows, const char *name, uint32_t position)
+{
+    const dlc_plan_tensor *tensors = dlcrt_rows(plan, rows);
+    if (!name || (position < rows.count && !strcmp(name, dlcrt_string(plan, tensors[position].name))))
+        return position;
+    for (uint32_t i = 0; i < rows.count; i++)
+        if (!strcmp(name, dlcrt_string(plan, tensors[i].name)))
+            return i;
+    return UINT32_MAX;
+}
+
+static dlc_status refuse_name(const dlc_plan *plan, dlc_plan_rows rows, const char *what, const char *name)
+{
+    const dlc_plan_tensor *tensors = dlcrt_rows(plan, rows);
+    char names[512] = "";
+    dlcrt_text text = {names, sizeof names, 0};
+    for (uint32_t i = 0; i < rows.count; i++)
+        dlcrt_text_add(&text, "%s'%s'", i ? ", " : "", dlcrt_string(plan, tensors[i].name));
+    return dlcrt_fail(DLC_INVALID, "no %s is called '%s'; the model has %s", what, name, names);
+}
+
+static dlc_status check_input(const dlc_plan *plan, const dlc_plan_tensor *input, const dlcrt_tensor *tensor)
+{
+    const char *name = dlcrt_string(plan, input->name);
+    if (tensor->dtype != input->dtype)
+        return dlcrt_fail(DLC_INVALID, "input '%s': dtype %s, wanted %s", name,
+                          tensor->dtype < DLC_DTYPE_COUNT ? dlc_dtypes[tensor->dtype].text : "unknown",
+                          dlcrt_string(plan, input->type_text));
+    if (tensor->rank > DLCRT_MAX_RANK)
+        return dlcrt_fail(DLC_INVALID, "input '%s': rank %u, wanted %s", name, tensor->rank,
+                          dlcrt_string(plan, input->type_text));
+    return DLC_OK;
+}
+
+static dlc_status match_inputs(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_tensor *wanted = dlcrt_rows(plan, plan->inputs);
+    if (ninputs != plan->inputs.count)
+        return dlcrt_fail(DLC_INVALID, "%u inputs given, the model has %u", ninputs, plan->inputs.count);
+    if (ninputs && !inputs)
+        return dlcrt_fail(DLC_USAGE, "inputs is NULL");
+    memset(context->inputs, 0, ninputs * sizeof *context->inputs);
+    for (uint32_t i = 0; i < ninputs; i++) {
+        uint32_t at = find_tensor(plan, plan->inputs, inputs[i].name, i);
+        if (at == UINT32_MAX)
+            return refuse_name(plan, plan->inputs, "input", inputs[i].name);
+        if (context->inputs[at])
+            return dlcrt_fail(DLC_INVALID, "input '%s' is given twice", dlcrt_string(plan, wanted[at].name));
+        DLC_TRY(check_input(plan, &wanted[at], &inputs[i]));
+        context->inputs[at] = &inputs[i];
+    }
+    return DLC_OK;
+}
+
+static dlc_status check_input_bytes(const dlcrt_context *context)
+{
+    const dlc_plan_tensor *wanted = dlcrt_rows(context->plan, context->plan->inputs);
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++) {
+        const dlcrt_tensor *tensor = context->inputs[i];
+        size_t need = (size_t)context->cells[wanted[i].size_bytes];
+        const char *name = dlcrt_string(context->plan, wanted[i].name);
+        if (tensor->size_bytes && tensor->size_bytes != need)
+            return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %zu for %s", name, tensor->size_bytes, need,
+                              dlcrt_string(context->plan, wanted[i].type_text));
+        if (!tensor->data && need)
+            return dlcrt_fail(DLC_INVALID, "input '%s': data is NULL, wanted %zu bytes", name, need);
+    }
+    return DLC_OK;
+}
+
+static dlc_status match_outputs(dlcrt_context *context, dlcrt_tensor *outputs, uint32_t noutputs)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_tensor *wanted = dlcrt_rows(plan, plan->outputs);
+    if (noutputs != plan->outputs.count)
+        return dlcrt_fail(DLC_INVALID, "%u outputs given, the model has %u", noutputs, plan->outputs.count);
+    if (noutputs && !outputs)
+        return dlcrt_fail(DLC_USAGE, "outputs is NULL");
+    memset(context->outputs, 0, noutputs * sizeof *context->outputs);
+    for (uint32_t i = 0; i < noutputs; i++) {
+        uint32_t at = find_tensor(plan, plan->outputs, outputs[i].name, i);
+        if (at == UINT32_MAX)
+            return refuse_name(plan, plan->outputs, "output", outputs[i].name);
+        if (context->outputs[at])
+            return dlcrt_fail(DLC_INVALID, "output '%s' is given twice", dlcrt_string(plan, wanted[at].name));
+        context->outputs[at] = &outputs[i];
+    }
+    return DLC_OK;
+}
+
+static int is_known(const dlcrt_context *context, uint32_t cell)
+{
+    const dlc_plan_phase *phase = dlcrt_rows(context->plan, context->plan->phases);
+    return cell < phase->insts.count;
+}
+
+static int overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+}
+
+/* Kernels read inputs while they write outputs: sharing memory would depend on the order of steps. */
+static dlc_status check_overlap(const dlcrt_context *context, uint32_t output)
+{
+    const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    const dlcrt_tensor *tensor = context->outputs[output];
+    const char *name = dlcrt_string(context->plan, outputs[output].name);
+    if (!tensor->data)
+        return DLC_OK;
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++)
+        if (overlaps(tensor->data, tensor->size_bytes, context->inputs[i]->data, (size_t)context->cells[inputs[i].size_bytes]))
+            return dlcrt_fail(DLC_INVALID, "output '%s' and input '%s' share memory; give them buffers of their own", name,
+                              dlcrt_string(context->plan, inputs[i].name));
+    for (uint32_t i = 0; i < output; i++)
+        if (context->outputs[i]->data &&
+            overlaps(tensor->data, tensor->size_bytes, context->outputs[i]->data, context->outputs[i]->size_bytes))
+            return dlcrt_fail(DLC_INVALID, "outputs '%s' and '%s' share memory; give them buffers of their own", name,
+                              dlcrt_string(context->plan, outputs[i].name));
+    return DLC_OK;
+}
+
+static dlc_status place_known_outputs(dlcrt_context *context)
+{
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        DLC_TRY(check_overlap(context, i));
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        if (is_known(context, outputs[i].size_bytes))
+            DLC_TRY(dlcrt_output_place(context, i));
+    return DLC_OK;
+}
+
+/* --- steps --- */
+/* A step's buffers; those of the caller are put in as this run has them. */
+static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_ref *refs = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    void **pointers = context->pointers + step->refs.first;
+    for (uint32_t i = 0; i < step->refs.count; i++) {
+        if (refs[i].place == DLC_REF_INPUT)
+            pointers[i] = context->inputs[refs[i].index]->data;
+        else if (refs[i].place == DLC_REF_OUTPUT)
+            pointers[i] = context->outputs[refs[i].index]->data;
+    }
+    return pointers;
+}
+
+static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
+{
+    dlcrt_job job = {
+        .kernel = context->executable->entry->kernels[step->what],
+        .buffers = step_buffers(context, step),
+        .symbols = context->values + step->symbols.first,
+        .scratch = context->scratch.bytes,
+        .scratch_stride = context->scratch_stride,
+        .fault = &context->fault,
+    };
+    context->fault = 0;
+    dlcrt_pool_run(context->pool, &job, context->cells[step->units], step->grain);
+    if (context->fault)
+        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range", dlcrt_string(context->plan, step->name));
+    return DLC_OK;
+}
+
+static void fill_operand(const dlcrt_context *context, const dlc_plan_tensor *tensor, void *data, dlcrt_operand *operand)
+{
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + tensor->dims;
+    operand->data = data;
+    operand->dtype = (dlc_dtype)tensor->dtype;
+    operand->rank = tensor->rank;
+    for (uint32_t k = 0; k < tensor->rank; k++)
+        operand->dims[k] = context->cells[cells[k]];
+}
+
+static dlc_status bind_symbol(dlcrt_context *context, const dlc_plan_step *step, int64_t value)
+{
+    const dlc_plan_symbol *symbol = (const dlc_plan_symbol *)dlcrt_rows(context->plan, context->plan->symbols) + step->symbol;
+    if (value < symbol->lo || value > symbol->hi)
+        return dlcrt_fail(DLC_INVALID, "node '%s': %s is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+                          dlcrt_string(context->plan, step->name), dlcrt_string(context->plan, symbol->name), value, symbol->lo,
+                          symbol->hi);
+    context->symbols[step->symbol] = value;
+    return dlcrt_phase_enter(context, step->phase);
+}
+
+enum { MAX_OPERANDS = 8 };
+
+static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlcrt_opaque_info *info = &dlcrt_opaques[step->what];
+    const dlc_plan_tensor *tensors = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) + step->operands.first;
+    dlcrt_operand operands[MAX_OPERANDS];
+    dlcrt_opaque_args args = {
+        .operands = operands,
+        .attrs = (const int64_t *)dlcrt_rows(context->plan, context->plan->attrs) + step->attrs.first,
+        .name = dlcrt_string(context->plan, step->name),
+    };
+    void *const *buffers = step_buffers(context, step);
+    for (uint32_t i = 0; i < info->ninputs; i++)
+        fill_operand(context, &tensors[i], buffers[i], &operands[i]);
+    if (info->count) {
+        int64_t value = 0;
+        DLC_TRY(info->count(&args, &value));
+        DLC_TRY(bind_symbol(context, step, value));
+        buffers = step_buffers(context, step);
+    }
+    for (uint32_t i = 0; i < step->operands.count; i++) /* inputs again: memory may have moved */
+        fill_operand(context, &tensors[i], buffers[i], &operands[i]);
+    return info->run(&args);
+}
+
+static int64_t element(dlc_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case DLC_I8: return ((const int8_t *)data)[i];
+    case DLC_BOOL:
+    case DLC_U8: return ((const uint8_t *)data)[i];
+    default: break;
+    }
+    union {
+        int16_t i16;
+        uint16_t u16;
+        int32_t i32;
+        uint32_t u32;
+        int64_t i64;
+    } value = {0};
+    uint32_t size_bytes = dlc_dtype_bytes(dtype);
+    memcpy(&value, (const unsigned char *)data + i * (int64_t)size_bytes, size_bytes);
+    return dtype == DLC_I16   ? value.i16
+           : dtype == DLC_U16 ? value.u16
+           : dtype == DLC_I32 ? value.i32
+           : dtype == DLC_U32 ? value.u32
+                              : value.i64;
+}
+
+static dlc_status run_bind(dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_tensor *tensor = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) + step->operands.first;
+    int64_t at = ((const int64_t *)dlcrt_rows(context->plan, context->plan->attrs))[step->attrs.first];
+    int64_t size_bytes = context->cells[tensor->size_bytes], one = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
+    if (at < 0 || dlc_is_float((dlc_dtype)tensor->dtype) || at >= size_bytes / one)
+        return dlcrt_fail(DLC_INVALID, "node '%s': element %" PRId64 " is not there", dlcrt_string(context->plan, step->name), at);
+    return bind_symbol(context, step, element((dlc_dtype)tensor->dtype, step_buffers(context, step)[0], at));
+}
+
+static dlc_status run_copy(dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    void *const *buffers = step_buffers(context, step);
+    size_t size_bytes = (size_t)context->cells[ref[1].size_bytes];
+    if (size_bytes)
+        memcpy(buffers[1], buffers[0], size_bytes);
+    return DLC_OK;
+}
+
+static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
+{
+    switch ((dlc_plan_do)step->kind) {
+    case DLC_DO_LAUNCH: return launch(context, step);
+    case DLC_DO_OPAQUE: return run_opaque(context, step);
+    case DLC_DO_BIND: return run_bind(context, step);
+    default: return run_copy(context, step);
+    }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i, int64_t start)
+{
+    dlcrt_step_profile *profile = &context->profile[i];
+    profile->begin_ns = now_ns() - start;
+    dlc_status status = run_step(context, step);
+    profile->end_ns = now_ns() - start;
+    profile->units = step->kind == DLC_DO_LAUNCH ? context->cells[step->units] : 1;
+    profile->flops = (double)context->cells[step->flops];
+    profile->bytes = (double)context->cells[step->bytes];
+    return status;
+}
+
+static dlc_status walk(dlcrt_context *context)
+{
+    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    int64_t start = context->profile ? now_ns() : 0;
+    if (context->is_parallel)
+        dlcrt_pool_wake(context->pool);
+    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
+        DLC_TRY(context->profile ? run_profiled(context, step, i, start) : run_step(context, step));
+    return DLC_OK;
+}
+
+dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs)
+{
+    if (!context)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_context_prepare: context is NULL");
+    DLC_TRY(match_inputs(context, inputs, ninputs));
+    return dlcrt_context_size(context, context->inputs);
+}
+
+dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs, dlcrt_tensor *outputs,
+                             uint32_t noutputs)
+{
+    if (!context)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_context_run: context is NULL");
+    DLC_TRY(match_inputs(context, inputs, ninputs));
+    DLC_TRY(match_outputs(context, outputs, noutputs));
+    DLC_TRY(dlcrt_context_size(context, context->inputs));
+    DLC_TRY(check_input_bytes(context));
+    DLC_TRY(place_known_outputs(context));
+    if (context->poison && context->arena.bytes)
+        memset(context->arena.bytes, 0xA5, context->arena.size_bytes);
+    uint32_t state = dlcrt_float_enter();
+    dlc_status status = walk(context);
+    dlcrt_float_leave(state);
+    return status;
+}

@@ -1,0 +1,288 @@
+/*
+ * The thread pool: fork and join without locks.
+ *
+ * A job's units are cut into one part per thread, a part into a few chunks. A part's state is one word (chunks << 32 | next);
+ * taking a chunk is one compare-and-swap on it. A thread takes its own part's chunks first, so it finds its rows of the last
+ * step in its cache, then what is left of the others': a worker that is late or preempted delays nobody, and a pool whose
+ * workers are gone (after fork) still finishes. Which thread computes a unit never changes its bits.
+ *
+ * The caller writes the job, then the words (release); a successful take (acquire) sees the job of that word. A job ends when
+ * `left` reaches 0, so nobody reads it while the next is written. Idle workers spin for spin_ns, then sleep in a futex on `epoch`.
+ */
+#include "runtime/internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between two steps is worth some
+ * spinning; with more threads than processors it only takes time from those who work. */
+enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4 };
+
+typedef struct {
+    _Alignas(64) _Atomic uint64_t word; /* chunks << 32 | next chunk to take */
+    int64_t begin, end;
+} part;
+
+typedef struct {
+    dlcrt_pool *pool;
+    pthread_t thread;
+    uint32_t index;
+} worker;
+
+struct dlcrt_pool {
+    dlcrt_job job;
+    uint32_t nparts;
+    uint32_t nthreads; /* the caller is thread 0 */
+    int64_t spin_ns;
+    pid_t owner; /* the process whose threads they are */
+    worker *workers; /* nthreads - 1 */
+    part *parts;     /* nthreads */
+    _Alignas(64) _Atomic uint32_t epoch; /* counts jobs and calls to wake */
+    _Atomic uint32_t sleepers, is_stopping;
+    _Alignas(64) _Atomic uint32_t left; /* chunks of the job not yet done */
+    _Atomic uint32_t is_waiting;        /* the caller sleeps on `left` */
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int nthreads)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, nthreads, NULL, NULL, 0);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* Waits a little for *word to differ from `value`; true when it does. */
+static int spin_while(_Atomic uint32_t *word, uint32_t value, int64_t spin_ns)
+{
+    int64_t end = now_ns() + spin_ns;
+    do
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value)
+                return 1;
+            relax();
+        }
+    while (now_ns() < end);
+    return 0;
+}
+
+/* The next chunk of a part, or -1. */
+static int64_t take(part *p)
+{
+    uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+    do
+        if ((uint32_t)word >= word >> 32)
+            return -1;
+    while (!atomic_compare_exchange_weak_explicit(&p->word, &word, word + 1, memory_order_acq_rel, memory_order_relaxed));
+    return (int64_t)word;
+}
+
+static void finish_chunk(dlcrt_pool *pool)
+{
+    if (atomic_fetch_sub(&pool->left, 1) == 1 && atomic_load(&pool->is_waiting))
+        futex_wake(&pool->left, 1);
+}
+
+static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int64_t end)
+{
+    dlc_kernel_args args = {job->buffers, job->symbols, job->scratch + thread * job->scratch_stride, job->fault};
+    job->kernel(&args, begin, end);
+}
+
+/* Bound i of n equal shares of [begin, end). */
+static int64_t share(int64_t begin, int64_t end, int64_t i, int64_t n)
+{
+    int64_t units = end - begin, whole = units / n, rest = units % n;
+    return begin + whole * i + (i < rest ? i : rest);
+}
+
+/*
+ * Takes chunks until none is left. A part's bounds and the job are read after a take only: before it they may belong to a job
+ * that ends, or to one that is being written.
+ */
+static void work(dlcrt_pool *pool, uint32_t thread)
+{
+    for (uint32_t i = 0; i < pool->nthreads; i++) {
+        part *p = &pool->parts[(thread + i) % pool->nthreads];
+        for (int64_t word; (word = take(p)) >= 0;) {
+            int64_t nchunks = word >> 32, chunk = word & 0xffffffff;
+            run_chunk(&pool->job, thread, share(p->begin, p->end, chunk, nchunks), share(p->begin, p->end, chunk + 1, nchunks));
+            finish_chunk(pool);
+        }
+    }
+}
+
+/* Until `epoch` leaves `seen`: spinning, then asleep. */
+static uint32_t wait_for_work(dlcrt_pool *pool, uint32_t seen)
+{
+    if (!spin_while(&pool->epoch, seen, pool->spin_ns)) {
+        atomic_fetch_add(&pool->sleepers, 1);
+        while (atomic_load(&pool->epoch) == seen)
+            futex_wait(&pool->epoch, seen);
+        atomic_fetch_sub(&pool->sleepers, 1);
+    }
+    return atomic_load(&pool->epoch);
+}
+
+static void *worker_main(void *argument)
+{
+    worker *self = argument;
+    dlcrt_pool *pool = self->pool;
+    (void)dlcrt_float_enter();
+    for (uint32_t seen = 0;;) {
+        seen = wait_for_work(pool, seen);
+        if (atomic_load(&pool->is_stopping))
+            return NULL;
+        work(pool, self->index);
+    }
+}
+
+static void announce(dlcrt_pool *pool)
+{
+    atomic_fetch_add(&pool->epoch, 1);
+    if (atomic_load(&pool->sleepers))
+        futex_wake(&pool->epoch, INT_MAX);
+}
+
+void dlcrt_pool_wake(dlcrt_pool *pool)
+{
+    if (pool->nthreads > 1 && atomic_load_explicit(&pool->sleepers, memory_order_relaxed))
+        announce(pool);
+}
+
+static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts, int64_t grain)
+{
+    int64_t per_part = units / nparts;
+    int64_t nchunks = per_part / grain < CHUNKS ? per_part / grain : CHUNKS;
+    if (nchunks < 1)
+        nchunks = 1;
+    pool->job = *job;
+    atomic_store_explicit(&pool->left, (uint32_t)(nparts * nchunks), memory_order_relaxed);
+    for (int64_t i = 0; i < nparts; i++) {
+        part *p = &pool->parts[i];
+        p->begin = share(0, units, i, nparts);
+        p->end = share(0, units, i + 1, nparts);
+        atomic_store_explicit(&p->word, (uint64_t)nchunks << 32, memory_order_release);
+    }
+}
+
+void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain)
+{
+    int64_t nparts = units / grain < pool->nthreads ? units / grain : pool->nthreads;
+    if (nparts < 2) {
+        if (units > 0)
+            run_chunk(job, 0, 0, units);
+        return;
+    }
+    post(pool, job, units, nparts, grain);
+    announce(pool);
+    work(pool, 0);
+    for (uint32_t left; (left = atomic_load_explicit(&pool->left, memory_order_acquire)) != 0;) {
+        if (spin_while(&pool->left, left, pool->spin_ns))
+            continue;
+        atomic_store(&pool->is_waiting, 1);
+        left = atomic_load(&pool->left);
+        if (left)
+            futex_wait(&pool->left, left);
+        atomic_store(&pool->is_waiting, 0);
+    }
+}
+
+uint32_t dlcrt_pool_threads(const dlcrt_pool *pool)
+{
+    return pool->nthreads;
+}
+
+/* Workers take no signals of the program. When one cannot be created, those before it are the pool. */
+static uint32_t start_workers(dlcrt_pool *pool, uint32_t nworkers)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    uint32_t n = 0;
+    for (; n < nworkers; n++) {
+        pool->workers[n] = (worker){.pool = pool, .index = n + 1};
+        if (pthread_create(&pool->workers[n].thread, NULL, worker_main, &pool->workers[n]))
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return n;
+}
+
+static void stop_workers(dlcrt_pool *pool, uint32_t nworkers)
+{
+    atomic_store(&pool->is_stopping, 1);
+    atomic_fetch_add(&pool->epoch, 1);
+    futex_wake(&pool->epoch, INT_MAX);
+    for (uint32_t i = 0; i < nworkers; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+}
+
+static void free_pool(dlcrt_pool *pool)
+{
+    free(pool->workers);
+    free(pool->parts);
+    free(pool);
+}
+
+dlcrt_pool *dlcrt_pool_create(uint32_t nthreads)
+{
+    dlcrt_pool *pool = aligned_alloc(64, (sizeof *pool + 63) / 64 * 64);
+    if (!pool) {
+        (void)dlcrt_no_memory(sizeof *pool);
+        return NULL;
+    }
+    *pool = (dlcrt_pool){.owner = getpid(), .nthreads = 1};
+    pool->spin_ns = nthreads > 1 && nthreads > dlcrt_cpu_count() ? CROWDED_SPIN_NS : SPIN_NS;
+    pool->workers = dlcrt_alloc(nthreads, sizeof *pool->workers);
+    pool->parts = aligned_alloc(64, nthreads * sizeof *pool->parts);
+    if (!pool->workers || !pool->parts) {
+        (void)dlcrt_no_memory(nthreads * sizeof *pool->parts);
+        free_pool(pool);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < nthreads; i++)
+        pool->parts[i] = (part){0};
+    /* Set before they start: workers read it. A pool that got fewer has parts nobody owns, which others take. */
+    pool->nthreads = nthreads;
+    uint32_t nworkers = nthreads > 1 ? start_workers(pool, nthreads - 1) : 0;
+    if (nworkers + 1 < nthreads && nthreads > 1) {
+        stop_workers(pool, nworkers);
+        free_pool(pool);
+        return dlcrt_pool_create(nworkers + 1);
+    }
+    return pool;
+}
+
+void dlcrt_pool_destroy(dlcrt_pool *pool)
+{
+    if (!pool)
+        return;
+    if (pool->owner == getpid()) /* in a forked child the workers do not exist */
+        stop_workers(pool, pool->nthreads - 1);
+    free_pool(pool);
+}
