@@ -19,7 +19,7 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->diag = diag;
     nest->lane = DLC_NO_AXIS;
     nest->width = 1;
-    nest->homes = dlc_new_array(arena, dlc_home, kernel->stages.n);
+    nest->homes = dlc_new_array(arena, dlc_home, kernel->stages.n + 2); /* the copies follow */
     nest->ranges = dlc_kernel_ranges(kernel);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
@@ -220,8 +220,16 @@ static dlc_expr simplified(dlc_nest *nest, dlc_expr expr)
     return expr ? dlc_expr_simplify(nest->kernel->pool, expr, &nest->ranges) : 0;
 }
 
+/* The constant term goes into the displacement, so that neighbours share an address. */
+static void split_constant(dlc_nest *nest, load_plan *plan)
+{
+    dlc_ids terms = {0};
+    flatten_sum(nest, plan->offset, &terms, &plan->access.disp);
+    plan->offset = dlc_addi(nest->kernel->pool, plan->offset, -plan->access.disp);
+}
+
 /* Decides UNIFORM, VECTOR or GATHER from how `offset` depends on the lane axis. */
-static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
+static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr coefficient, rest;
@@ -237,6 +245,12 @@ static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
         return;
     plan->access.mode = DLC_ACCESS_VECTOR;
     plan->offset = simplified(nest, dlc_add(pool, rest, dlc_expr_axis(pool, nest->lane_base)));
+}
+
+static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
+{
+    decide_mode(nest, plan, offset);
+    split_constant(nest, plan);
 }
 
 static dlc_expr home_offset(dlc_nest *nest, const dlc_home *home, const dlc_stage *stage, const dlc_expr *index)
@@ -256,6 +270,12 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
     const dlc_stage *stage = &nest->kernel->stages.data[s];
     const dlc_home *home = &nest->homes[s];
     assert(home->kind != DLC_HOME_NONE);
+    if (home->kind == DLC_HOME_FLAT) {
+        plan->access.mem = DLC_MEM_SCRATCH;
+        plan->bytes = home->bytes;
+        plan_mode(nest, plan, simplified(nest, index[0]));
+        return;
+    }
     if (home->kind == DLC_HOME_PSEUDO) {
         plan->pseudo = home->pseudo;
         return;
@@ -286,6 +306,14 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
     plan->offset = simplified(nest, dlc_muli(pool, offset, nest->schedule->width));
 }
 
+dlc_expr dlc_nest_flat(dlc_nest *nest, uint32_t region, dlc_expr bytes, dlc_dtype dtype, dlc_expr offset)
+{
+    uint32_t s = nest->kernel->stages.n + region;
+    nest->homes[s].kind = DLC_HOME_FLAT;
+    nest->homes[s].bytes = bytes;
+    return dlc_expr_load(nest->kernel->pool, dtype, DLC_STAGE_SOURCE(s), &offset, 1, 0, 0, 0);
+}
+
 static load_plan plan_load(dlc_nest *nest, dlc_expr load)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -301,7 +329,7 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         if (s >= DLC_FIRST_PSEUDO)
             plan.pseudo = s - DLC_FIRST_PSEUDO;
         else
-            plan_stage_load(nest, &plan, s + 0, index);
+            plan_stage_load(nest, &plan, s, index);
         if (plan.pseudo != UINT32_MAX && (node.flags & DLC_LOAD_SECOND))
             plan.pseudo++;
         return plan;
@@ -316,6 +344,19 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     }
     plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, rank, buffer->type.dims, index)));
     return plan;
+}
+
+int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis)
+{
+    dlc_expr coefficient, rest;
+    if (dlc_node_of(nest->kernel->pool, load)->op != DLC_EXPR_LOAD)
+        return 0;
+    uint32_t width = nest->width;
+    nest->width = 1; /* the plain offset */
+    load_plan plan = plan_load(nest, load);
+    nest->width = width;
+    return plan.pseudo == UINT32_MAX && !plan.guard && !plan.in_range &&
+           dlc_expr_linear(nest->kernel->pool, plan.offset, axis, &coefficient, &rest);
 }
 
 /* Expressions that must be known before the load is emitted; returns how many. */

@@ -40,6 +40,7 @@ typedef struct {
  * What a target provides. Every function emits at the current position; `position` moves it to the end of an outer level
  * (0: function entry; level k: inside the k-th open loop or branch) and back. All operands of arith are at `width`.
  */
+typedef struct dlc_nest dlc_nest;
 typedef struct dlc_emitter dlc_emitter;
 struct dlc_emitter {
     const dlc_target *target;
@@ -64,7 +65,7 @@ struct dlc_emitter {
     /* Records a fault with this code when any lane of `bad` (bool) is true. */
     void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code);
     /* The root loops and stages of a kernel with a DOT stage; the unit is bound. */
-    dlc_status (*dot)(dlc_emitter *e, struct dlc_nest *nest);
+    dlc_status (*dot)(dlc_emitter *e, dlc_nest *nest);
 };
 
 typedef struct {
@@ -86,7 +87,7 @@ typedef struct {
     uint32_t axis;
 } dlc_root;
 
-typedef struct dlc_nest {
+struct dlc_nest {
     dlc_kernel *kernel;     /* its pool grows by address arithmetic */
     const dlc_schedule *schedule;
     dlc_emitter *emit;
@@ -111,16 +112,16 @@ typedef struct dlc_nest {
     struct dlc_home *homes;
     dlc_root *roots;        /* by root loop */
     uint32_t home_level;    /* loads of stages are valid within the root tile, which is this level */
-} dlc_nest;
+};
 
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
 enum { DLC_FIRST_PSEUDO = 0x100000 };
 
 /* Where a stage's values are found by the stages below it. */
 typedef struct dlc_home {
-    enum { DLC_HOME_NONE, DLC_HOME_PSEUDO, DLC_HOME_SCRATCH, DLC_HOME_BUFFER } kind;
+    enum { DLC_HOME_NONE, DLC_HOME_PSEUDO, DLC_HOME_SCRATCH, DLC_HOME_BUFFER, DLC_HOME_FLAT } kind;
     uint32_t pseudo;      /* PSEUDO: index */
-    dlc_expr bytes;       /* SCRATCH: byte offset of the region */
+    dlc_expr bytes;       /* SCRATCH, FLAT: byte offset of the region; FLAT loads give the element offset as only index */
     const uint32_t *own;  /* SCRATCH: positions in stage->axes that index it, outer to inner */
     uint32_t nown;
     uint8_t per_lane;     /* SCRATCH: each cell is a vector of the schedule's width */
@@ -138,6 +139,11 @@ uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent);                  /* a p
 void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width); /* at the current level */
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width); /* a leaf with this value */
 void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width);
+
+/* A leaf that reads element `offset` of a flat scratch region (0: a copy of A, 1: of B) at byte offset `bytes`. */
+dlc_expr dlc_nest_flat(dlc_nest *nest, uint32_t region, dlc_expr bytes, dlc_dtype dtype, dlc_expr offset);
+/* True when `load` is an unguarded load whose element offset is linear in `axis`. */
+int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
 
 /* The value of an expression; *width is 1 or nest->width. _at: splat to nest->width. _uniform: asserted width 1. */
 dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);

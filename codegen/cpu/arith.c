@@ -1,0 +1,580 @@
+/*
+ * expr.def in LLVM IR, at any width. Floats are strict: no fast-math flag is ever set. f16 and bf16 live in registers as
+ * floats that hold a rounded value, so one f32 operation and one rounding is their arithmetic (f32 is wide enough that the
+ * double rounding is exact for + - * / and sqrt).
+ */
+#include "codegen/cpu/llvm.h"
+
+#include <assert.h>
+
+static LLVMBuilderRef B(const dlc_cpu *cpu)
+{
+    return cpu->builder;
+}
+
+static int is_half(dlc_dtype dtype)
+{
+    return dtype == DLC_F16 || dtype == DLC_BF16;
+}
+
+static LLVMTypeRef int_type(const dlc_cpu *cpu, uint32_t bits, uint32_t width)
+{
+    LLVMTypeRef type = LLVMIntTypeInContext(cpu->context, bits);
+    return width > 1 ? LLVMVectorType(type, width) : type;
+}
+
+static LLVMTypeRef float_type(const dlc_cpu *cpu, uint32_t width)
+{
+    LLVMTypeRef type = LLVMFloatTypeInContext(cpu->context);
+    return width > 1 ? LLVMVectorType(type, width) : type;
+}
+
+static LLVMValueRef splat_const(LLVMValueRef value, uint32_t width)
+{
+    LLVMValueRef lanes[256];
+    if (width == 1)
+        return value;
+    assert(width <= 256);
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = value;
+    return LLVMConstVector(lanes, width);
+}
+
+static LLVMValueRef int_const(const dlc_cpu *cpu, uint32_t bits, int64_t value, uint32_t width)
+{
+    return splat_const(LLVMConstInt(LLVMIntTypeInContext(cpu->context, bits), (uint64_t)value, 1), width);
+}
+
+dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    LLVMTypeRef type = dlc_cpu_type(cpu, dtype, 1);
+    LLVMValueRef one = dlc_is_float(dtype) ? LLVMConstReal(type, value.f) : LLVMConstInt(type, (uint64_t)value.i, 1);
+    if (dlc_is_float(dtype) && value.f != value.f) /* LLVMConstReal keeps a NaN but not reliably its sign */
+        one = LLVMConstRealOfString(type, "nan");
+    return dlc_wrap(splat_const(one, width));
+}
+
+dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    (void)dtype;
+    if (width == 1)
+        return value;
+    LLVMValueRef one = dlc_llvm(value);
+    if (LLVMIsAConstantInt(one) || LLVMIsAConstantFP(one))
+        return dlc_wrap(splat_const(one, width));
+    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(one), width);
+    LLVMValueRef vector = LLVMBuildInsertElement(B(cpu), LLVMGetPoison(type), one, int_const(cpu, 32, 0, 1), "");
+    return dlc_wrap(LLVMBuildShuffleVector(B(cpu), vector, LLVMGetPoison(type), int_const(cpu, 32, 0, width), ""));
+}
+
+static LLVMValueRef select_(const dlc_cpu *cpu, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no)
+{
+    return LLVMBuildSelect(B(cpu), condition, yes, no, "");
+}
+
+static LLVMValueRef unary(dlc_cpu *cpu, const char *name, LLVMTypeRef type, LLVMValueRef value)
+{
+    return dlc_cpu_intrinsic(cpu, name, &type, 1, &value, 1);
+}
+
+/* --- half precision --- */
+
+/* f32 to f16 bits (i32), half to even, without hardware: adding a magic float aligns the mantissa and rounds it. */
+static LLVMValueRef f16_bits_by_hand(dlc_cpu *cpu, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef i32 = int_type(cpu, 32, w), f32 = float_type(cpu, w);
+    LLVMValueRef bits = LLVMBuildBitCast(B(cpu), value, i32, "");
+    LLVMValueRef sign = LLVMBuildAnd(B(cpu), bits, int_const(cpu, 32, (int64_t)0x80000000u, w), "");
+    LLVMValueRef magnitude = LLVMBuildXor(B(cpu), bits, sign, "");
+    LLVMValueRef is_big = LLVMBuildICmp(B(cpu), LLVMIntUGE, magnitude, int_const(cpu, 32, 0x47800000, w), "");
+    LLVMValueRef is_nan = LLVMBuildICmp(B(cpu), LLVMIntUGT, magnitude, int_const(cpu, 32, 0x7f800000, w), "");
+    LLVMValueRef is_small = LLVMBuildICmp(B(cpu), LLVMIntULT, magnitude, int_const(cpu, 32, 0x38800000, w), "");
+    LLVMValueRef big = select_(cpu, is_nan, int_const(cpu, 32, 0x7e00, w), int_const(cpu, 32, 0x7c00, w));
+    LLVMValueRef magic = int_const(cpu, 32, 0x3f000000, w); /* 0.5f: the ulp of a sum with it is f16's subnormal step */
+    LLVMValueRef small = LLVMBuildFAdd(B(cpu), LLVMBuildBitCast(B(cpu), magnitude, f32, ""),
+                                       LLVMBuildBitCast(B(cpu), magic, f32, ""), "");
+    small = LLVMBuildSub(B(cpu), LLVMBuildBitCast(B(cpu), small, i32, ""), magic, "");
+    LLVMValueRef odd = LLVMBuildAnd(B(cpu), LLVMBuildLShr(B(cpu), magnitude, int_const(cpu, 32, 13, w), ""),
+                                    int_const(cpu, 32, 1, w), "");
+    LLVMValueRef normal = LLVMBuildAdd(B(cpu), magnitude, int_const(cpu, 32, (int64_t)0xc8000fffu, w), "");
+    normal = LLVMBuildLShr(B(cpu), LLVMBuildAdd(B(cpu), normal, odd, ""), int_const(cpu, 32, 13, w), "");
+    LLVMValueRef result = select_(cpu, is_big, big, select_(cpu, is_small, small, normal));
+    return LLVMBuildOr(B(cpu), result, LLVMBuildLShr(B(cpu), sign, int_const(cpu, 32, 16, w), ""), "");
+}
+
+static LLVMValueRef f16_float_by_hand(dlc_cpu *cpu, uint32_t w, LLVMValueRef bits)
+{
+    LLVMTypeRef i32 = int_type(cpu, 32, w), f32 = float_type(cpu, w);
+    bits = LLVMBuildZExt(B(cpu), bits, i32, "");
+    LLVMValueRef sign = LLVMBuildShl(B(cpu), LLVMBuildAnd(B(cpu), bits, int_const(cpu, 32, 0x8000, w), ""),
+                                     int_const(cpu, 32, 16, w), "");
+    LLVMValueRef rest = LLVMBuildShl(B(cpu), LLVMBuildAnd(B(cpu), bits, int_const(cpu, 32, 0x7fff, w), ""),
+                                     int_const(cpu, 32, 13, w), "");
+    LLVMValueRef exponent = LLVMBuildAnd(B(cpu), rest, int_const(cpu, 32, 0x7c00 << 13, w), "");
+    LLVMValueRef normal = LLVMBuildAdd(B(cpu), rest, int_const(cpu, 32, (127 - 15) << 23, w), "");
+    LLVMValueRef special = LLVMBuildAdd(B(cpu), normal, int_const(cpu, 32, (128 - 16) << 23, w), "");
+    LLVMValueRef small = LLVMBuildAdd(B(cpu), normal, int_const(cpu, 32, 1 << 23, w), "");
+    small = LLVMBuildFSub(B(cpu), LLVMBuildBitCast(B(cpu), small, f32, ""),
+                          LLVMBuildBitCast(B(cpu), int_const(cpu, 32, 113 << 23, w), f32, ""), "");
+    small = LLVMBuildBitCast(B(cpu), small, i32, "");
+    LLVMValueRef is_special =
+        LLVMBuildICmp(B(cpu), LLVMIntEQ, exponent, int_const(cpu, 32, 0x7c00 << 13, w), "");
+    LLVMValueRef is_small = LLVMBuildICmp(B(cpu), LLVMIntEQ, exponent, int_const(cpu, 32, 0, w), "");
+    LLVMValueRef result = select_(cpu, is_special, special, select_(cpu, is_small, small, normal));
+    return LLVMBuildBitCast(B(cpu), LLVMBuildOr(B(cpu), result, sign, ""), f32, "");
+}
+
+static LLVMTypeRef half_type(const dlc_cpu *cpu, uint32_t width)
+{
+    LLVMTypeRef type = LLVMHalfTypeInContext(cpu->context);
+    return width > 1 ? LLVMVectorType(type, width) : type;
+}
+
+/* A float register holding an f16 or bf16 value, as its 16 bits. `value` may still be unrounded. */
+static LLVMValueRef half_bits(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef i16 = int_type(cpu, 16, w), i32 = int_type(cpu, 32, w);
+    if (dtype == DLC_F16 && cpu->has_f16c)
+        return LLVMBuildBitCast(B(cpu), LLVMBuildFPTrunc(B(cpu), value, half_type(cpu, w), ""), i16, "");
+    if (dtype == DLC_F16)
+        return LLVMBuildTrunc(B(cpu), f16_bits_by_hand(cpu, w, value), i16, "");
+    LLVMValueRef bits = LLVMBuildBitCast(B(cpu), value, i32, "");
+    LLVMValueRef upper = LLVMBuildLShr(B(cpu), bits, int_const(cpu, 32, 16, w), "");
+    LLVMValueRef odd = LLVMBuildAnd(B(cpu), upper, int_const(cpu, 32, 1, w), "");
+    LLVMValueRef rounded = LLVMBuildAdd(B(cpu), LLVMBuildAdd(B(cpu), bits, int_const(cpu, 32, 0x7fff, w), ""), odd, "");
+    rounded = LLVMBuildLShr(B(cpu), rounded, int_const(cpu, 32, 16, w), "");
+    LLVMValueRef quiet = LLVMBuildOr(B(cpu), upper, int_const(cpu, 32, 0x40, w), "");
+    LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, value, value, "");
+    return LLVMBuildTrunc(B(cpu), select_(cpu, is_nan, quiet, rounded), i16, "");
+}
+
+static LLVMValueRef half_float(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef bits)
+{
+    if (dtype == DLC_F16 && cpu->has_f16c)
+        return LLVMBuildFPExt(B(cpu), LLVMBuildBitCast(B(cpu), bits, half_type(cpu, w), ""), float_type(cpu, w), "");
+    if (dtype == DLC_F16)
+        return f16_float_by_hand(cpu, w, bits);
+    bits = LLVMBuildZExt(B(cpu), bits, int_type(cpu, 32, w), "");
+    bits = LLVMBuildShl(B(cpu), bits, int_const(cpu, 32, 16, w), "");
+    return LLVMBuildBitCast(B(cpu), bits, float_type(cpu, w), "");
+}
+
+static LLVMValueRef rounded(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value)
+{
+    return is_half(dtype) ? half_float(cpu, dtype, w, half_bits(cpu, dtype, w, value)) : value;
+}
+
+LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value)
+{
+    if (dtype == DLC_BOOL)
+        return LLVMBuildICmp(B(cpu), LLVMIntNE, value, int_const(cpu, 8, 0, width), "");
+    return is_half(dtype) ? half_float(cpu, dtype, width, value) : value;
+}
+
+LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value)
+{
+    if (dtype == DLC_BOOL)
+        return LLVMBuildZExt(B(cpu), value, int_type(cpu, 8, width), "");
+    return is_half(dtype) ? half_bits(cpu, dtype, width, value) : value;
+}
+
+/* --- integers --- */
+
+static uint32_t bits_of(dlc_dtype dtype)
+{
+    return dtype == DLC_BOOL ? 1 : dlc_dtypes[dtype].bits;
+}
+
+/* A divisor that cannot trap: 1 in place of 0, and of -1 under the most negative dividend. */
+static LLVMValueRef safe_divisor(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef *is_zero)
+{
+    uint32_t bits = bits_of(dtype);
+    LLVMValueRef one = int_const(cpu, bits, 1, w);
+    *is_zero = LLVMBuildICmp(B(cpu), LLVMIntEQ, b, int_const(cpu, bits, 0, w), "");
+    LLVMValueRef bad = *is_zero;
+    if (!dlc_is_unsigned(dtype)) {
+        LLVMValueRef lowest = int_const(cpu, bits, (int64_t)(UINT64_MAX << (bits - 1)), w);
+        LLVMValueRef overflow = LLVMBuildAnd(B(cpu), LLVMBuildICmp(B(cpu), LLVMIntEQ, a, lowest, ""),
+                                             LLVMBuildICmp(B(cpu), LLVMIntEQ, b, int_const(cpu, bits, -1, w), ""), "");
+        bad = LLVMBuildOr(B(cpu), bad, overflow, "");
+    }
+    return select_(cpu, bad, one, b);
+}
+
+static LLVMValueRef quotient(dlc_cpu *cpu, dlc_dtype dtype, LLVMValueRef a, LLVMValueRef b)
+{
+    return dlc_is_unsigned(dtype) ? LLVMBuildUDiv(B(cpu), a, b, "") : LLVMBuildSDiv(B(cpu), a, b, "");
+}
+
+/* The lanes' common constant, when there is one and it is positive. */
+static int positive_const(LLVMValueRef value, uint32_t w, int64_t *constant)
+{
+    LLVMValueRef one = w > 1 && LLVMIsConstant(value) ? LLVMGetAggregateElement(value, 0) : value;
+    if (!one || !LLVMIsAConstantInt(one))
+        return 0;
+    for (uint32_t i = 1; i < w; i++)
+        if (LLVMGetAggregateElement(value, i) != one)
+            return 0;
+    *constant = LLVMConstIntGetSExtValue(one);
+    return *constant > 0;
+}
+
+static LLVMValueRef floor_quotient(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b,
+                                   LLVMValueRef *is_zero)
+{
+    uint32_t bits = bits_of(dtype);
+    int64_t constant;
+    *is_zero = NULL;
+    if (positive_const(b, w, &constant)) {
+        if (dlc_is_unsigned(dtype) || constant == 1)
+            return quotient(cpu, dtype, a, b);
+        LLVMValueRef sign = LLVMBuildAShr(B(cpu), a, int_const(cpu, bits, bits - 1, w), "");
+        /* (a ^ sign) / b ^ sign: complements turn truncation of negatives into flooring */
+        LLVMValueRef flipped = LLVMBuildXor(B(cpu), a, sign, "");
+        return LLVMBuildXor(B(cpu), LLVMBuildUDiv(B(cpu), flipped, b, ""), sign, "");
+    }
+    LLVMValueRef divisor = safe_divisor(cpu, dtype, w, a, b, is_zero);
+    LLVMValueRef q = quotient(cpu, dtype, a, divisor);
+    if (dlc_is_unsigned(dtype))
+        return q;
+    LLVMValueRef zero = int_const(cpu, bits, 0, w);
+    LLVMValueRef r = LLVMBuildSub(B(cpu), a, LLVMBuildMul(B(cpu), q, divisor, ""), "");
+    LLVMValueRef inexact = LLVMBuildICmp(B(cpu), LLVMIntNE, r, zero, "");
+    LLVMValueRef opposite = LLVMBuildICmp(B(cpu), LLVMIntSLT, LLVMBuildXor(B(cpu), a, divisor, ""), zero, "");
+    LLVMValueRef lower = LLVMBuildSub(B(cpu), q, int_const(cpu, bits, 1, w), "");
+    return select_(cpu, LLVMBuildAnd(B(cpu), inexact, opposite, ""), lower, q);
+}
+
+static LLVMValueRef divide(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef zero = int_const(cpu, bits_of(dtype), 0, w), is_zero, result;
+    if (op == DLC_EXPR_DIV || op == DLC_EXPR_REM) {
+        LLVMValueRef divisor = safe_divisor(cpu, dtype, w, a, b, &is_zero);
+        if (op == DLC_EXPR_REM)
+            return dlc_is_unsigned(dtype) ? LLVMBuildURem(B(cpu), a, divisor, "")
+                                          : LLVMBuildSRem(B(cpu), a, divisor, "");
+        return select_(cpu, is_zero, zero, quotient(cpu, dtype, a, divisor));
+    }
+    result = floor_quotient(cpu, dtype, w, a, b, &is_zero);
+    if (op == DLC_EXPR_MOD)
+        result = LLVMBuildSub(B(cpu), a, LLVMBuildMul(B(cpu), result, b, ""), "");
+    return is_zero ? select_(cpu, is_zero, zero, result) : result;
+}
+
+static LLVMValueRef shift(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b)
+{
+    uint32_t bits = bits_of(dtype);
+    LLVMValueRef last = int_const(cpu, bits, bits - 1, w), zero = int_const(cpu, bits, 0, w);
+    LLVMValueRef inside = LLVMBuildICmp(B(cpu), LLVMIntULE, b, last, "");
+    LLVMValueRef by = select_(cpu, inside, b, last);
+    if (op == DLC_EXPR_SHR && !dlc_is_unsigned(dtype))
+        return LLVMBuildAShr(B(cpu), a, by, "");
+    LLVMValueRef moved = op == DLC_EXPR_SHL ? LLVMBuildShl(B(cpu), a, by, "") : LLVMBuildLShr(B(cpu), a, by, "");
+    return select_(cpu, inside, moved, zero);
+}
+
+/* --- comparisons, minimum and maximum --- */
+
+static LLVMValueRef compare(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, LLVMValueRef a, LLVMValueRef b)
+{
+    int is_unsigned = dlc_is_unsigned(dtype) || dtype == DLC_BOOL;
+    if (dlc_is_float(dtype)) {
+        LLVMRealPredicate real = op == DLC_EXPR_LT   ? LLVMRealOLT
+                                 : op == DLC_EXPR_LE ? LLVMRealOLE
+                                 : op == DLC_EXPR_EQ ? LLVMRealOEQ
+                                                     : LLVMRealUNE;
+        return LLVMBuildFCmp(B(cpu), real, a, b, "");
+    }
+    LLVMIntPredicate predicate = op == DLC_EXPR_LT   ? (is_unsigned ? LLVMIntULT : LLVMIntSLT)
+                                 : op == DLC_EXPR_LE ? (is_unsigned ? LLVMIntULE : LLVMIntSLE)
+                                 : op == DLC_EXPR_EQ ? LLVMIntEQ
+                                                     : LLVMIntNE;
+    return LLVMBuildICmp(B(cpu), predicate, a, b, "");
+}
+
+static int is_number(LLVMValueRef value, uint32_t w)
+{
+    LLVMBool loses;
+    LLVMValueRef one = w > 1 && LLVMIsConstant(value) ? LLVMGetAggregateElement(value, 0) : value;
+    if (!one || !LLVMIsAConstantFP(one))
+        return 0;
+    double number = LLVMConstRealGetDouble(one, &loses);
+    return number == number;
+}
+
+/* With a number as the constant first operand this is one vminps or vmaxps, which then passes a NaN on. */
+static LLVMValueRef extremum(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b)
+{
+    if (!dlc_is_float(dtype))
+        return select_(cpu, op == DLC_EXPR_MIN ? compare(cpu, DLC_EXPR_LT, dtype, a, b)
+                                               : compare(cpu, DLC_EXPR_LT, dtype, b, a), a, b);
+    LLVMValueRef first = LLVMBuildFCmp(B(cpu), op == DLC_EXPR_MIN ? LLVMRealOLT : LLVMRealOGT, a, b, "");
+    LLVMValueRef result = select_(cpu, first, a, b);
+    if (is_number(a, w))
+        return result;
+    return select_(cpu, LLVMBuildFCmp(B(cpu), LLVMRealUNO, a, a, ""), a, result);
+}
+
+/* --- casts --- */
+
+/* f64 to f32 by rounding to odd, so that a further rounding to 16 bits is the only one that shows. */
+static LLVMValueRef odd_float(dlc_cpu *cpu, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef f64 = dlc_cpu_type(cpu, DLC_F64, w), i32 = int_type(cpu, 32, w);
+    LLVMValueRef near = LLVMBuildFPTrunc(B(cpu), value, float_type(cpu, w), "");
+    LLVMValueRef back = LLVMBuildFPExt(B(cpu), near, f64, "");
+    LLVMValueRef away = LLVMBuildFCmp(B(cpu), LLVMRealOGT, unary(cpu, "llvm.fabs", f64, back),
+                                      unary(cpu, "llvm.fabs", f64, value), "");
+    LLVMValueRef bits = LLVMBuildBitCast(B(cpu), near, i32, "");
+    bits = LLVMBuildSub(B(cpu), bits, LLVMBuildZExt(B(cpu), away, i32, ""), "");
+    LLVMValueRef inexact = LLVMBuildFCmp(B(cpu), LLVMRealUNE, back, value, "");
+    bits = LLVMBuildOr(B(cpu), bits, LLVMBuildZExt(B(cpu), inexact, i32, ""), "");
+    return LLVMBuildBitCast(B(cpu), bits, float_type(cpu, w), "");
+}
+
+static LLVMValueRef float_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    if (from == DLC_F64 && is_half(to))
+        return rounded(cpu, to, w, odd_float(cpu, w, value));
+    if (from == DLC_F64)
+        return to == DLC_F64 ? value : LLVMBuildFPTrunc(B(cpu), value, float_type(cpu, w), "");
+    if (to == DLC_F64)
+        return LLVMBuildFPExt(B(cpu), value, dlc_cpu_type(cpu, DLC_F64, w), "");
+    return from == to ? value : rounded(cpu, to, w, value);
+}
+
+static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef types[] = {dlc_cpu_type(cpu, to, w), dlc_cpu_type(cpu, from, w)};
+    return dlc_cpu_intrinsic(cpu, dlc_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &value, 1);
+}
+
+static LLVMValueRef clamp_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    uint32_t have = bits_of(from), want = bits_of(to);
+    int wide = have > want, from_unsigned = dlc_is_unsigned(from), to_unsigned = dlc_is_unsigned(to);
+    LLVMTypeRef type = dlc_cpu_type(cpu, from, w);
+    if (!from_unsigned && to_unsigned) {
+        LLVMValueRef args[] = {value, int_const(cpu, have, 0, w)};
+        value = dlc_cpu_intrinsic(cpu, "llvm.smax", &type, 1, args, 2);
+    }
+    if (wide || (have == want && from_unsigned && !to_unsigned)) {
+        uint64_t max = UINT64_MAX >> (64 - want + (to_unsigned ? 0 : 1));
+        LLVMValueRef args[] = {value, int_const(cpu, have, (int64_t)max, w)};
+        value = dlc_cpu_intrinsic(cpu, from_unsigned ? "llvm.umin" : "llvm.smin", &type, 1, args, 2);
+    }
+    if (wide && !from_unsigned && !to_unsigned) {
+        LLVMValueRef args[] = {value, int_const(cpu, have, -((int64_t)1 << (want - 1)), w)};
+        value = dlc_cpu_intrinsic(cpu, "llvm.smax", &type, 1, args, 2);
+    }
+    return value;
+}
+
+static LLVMValueRef int_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef type = dlc_cpu_type(cpu, to, w);
+    uint32_t have = bits_of(from), want = bits_of(to);
+    if (have == want)
+        return value;
+    if (have > want)
+        return LLVMBuildTrunc(B(cpu), value, type, "");
+    return dlc_is_unsigned(from) || from == DLC_BOOL ? LLVMBuildZExt(B(cpu), value, type, "")
+                                                     : LLVMBuildSExt(B(cpu), value, type, "");
+}
+
+static LLVMValueRef int_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    int is_unsigned = dlc_is_unsigned(from) || from == DLC_BOOL;
+    if (is_half(to) && bits_of(from) > 16) { /* through f64 and one visible rounding; 64-bit integers round there too */
+        LLVMTypeRef f64 = dlc_cpu_type(cpu, DLC_F64, w);
+        value = is_unsigned ? LLVMBuildUIToFP(B(cpu), value, f64, "") : LLVMBuildSIToFP(B(cpu), value, f64, "");
+        return float_to_float(cpu, DLC_F64, to, w, value);
+    }
+    LLVMTypeRef type = dlc_cpu_type(cpu, to, w);
+    value = is_unsigned ? LLVMBuildUIToFP(B(cpu), value, type, "") : LLVMBuildSIToFP(B(cpu), value, type, "");
+    return rounded(cpu, to, w, value);
+}
+
+static LLVMValueRef cast(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    if (from == to)
+        return value;
+    if (to == DLC_BOOL)
+        return dlc_is_float(from)
+                   ? LLVMBuildFCmp(B(cpu), LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "")
+                   : LLVMBuildICmp(B(cpu), LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    if (dlc_is_float(from))
+        return dlc_is_float(to) ? float_to_float(cpu, from, to, w, value) : float_to_int(cpu, from, to, w, value);
+    if (dlc_is_float(to))
+        return int_to_float(cpu, from, to, w, value);
+    if (op == DLC_EXPR_CAST_SAT && from != DLC_BOOL)
+        value = clamp_int(cpu, from, to, w, value);
+    return int_to_int(cpu, from, to, w, value);
+}
+
+static LLVMValueRef bitcast(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    LLVMValueRef bits = dlc_cpu_to_memory(cpu, from, w, value);
+    bits = LLVMBuildBitCast(B(cpu), bits, dlc_cpu_memory_type(cpu, to, w), "");
+    return dlc_cpu_from_memory(cpu, to, w, bits);
+}
+
+/* --- fused multiply-add without the instruction --- */
+
+/* a*b is exact in f64; the sum is rounded to odd there, so the last rounding to f32 is the only one. */
+static LLVMValueRef fma_f32_by_hand(dlc_cpu *cpu, uint32_t w, const LLVMValueRef *args)
+{
+    LLVMTypeRef f64 = dlc_cpu_type(cpu, DLC_F64, w), i64 = int_type(cpu, 64, w);
+    LLVMValueRef wide[3];
+    for (uint32_t i = 0; i < 3; i++)
+        wide[i] = LLVMBuildFPExt(B(cpu), args[i], f64, "");
+    LLVMValueRef p = LLVMBuildFMul(B(cpu), wide[0], wide[1], ""), c = wide[2];
+    LLVMValueRef sum = LLVMBuildFAdd(B(cpu), p, c, "");
+    LLVMValueRef t = LLVMBuildFSub(B(cpu), sum, p, ""); /* two-sum */
+    LLVMValueRef error = LLVMBuildFAdd(B(cpu), LLVMBuildFSub(B(cpu), p, LLVMBuildFSub(B(cpu), sum, t, ""), ""),
+                                       LLVMBuildFSub(B(cpu), c, t, ""), "");
+    LLVMValueRef zero = LLVMConstNull(f64);
+    LLVMValueRef bits = LLVMBuildBitCast(B(cpu), sum, i64, "");
+    LLVMValueRef inexact = LLVMBuildFCmp(B(cpu), LLVMRealONE, error, zero, "");
+    LLVMValueRef signs = LLVMBuildXor(B(cpu), LLVMBuildBitCast(B(cpu), error, i64, ""), bits, "");
+    LLVMValueRef shrink = LLVMBuildICmp(B(cpu), LLVMIntSLT, signs, int_const(cpu, 64, 0, w), "");
+    LLVMValueRef even = LLVMBuildICmp(B(cpu), LLVMIntEQ,
+                                      LLVMBuildAnd(B(cpu), bits, int_const(cpu, 64, 1, w), ""),
+                                      int_const(cpu, 64, 0, w), "");
+    LLVMValueRef step = select_(cpu, shrink, int_const(cpu, 64, -1, w), int_const(cpu, 64, 1, w));
+    LLVMValueRef adjust = LLVMBuildAnd(B(cpu), inexact, even, "");
+    bits = LLVMBuildAdd(B(cpu), bits, select_(cpu, adjust, step, int_const(cpu, 64, 0, w)), "");
+    return LLVMBuildFPTrunc(B(cpu), LLVMBuildBitCast(B(cpu), bits, f64, ""), float_type(cpu, w), "");
+}
+
+static LLVMValueRef mul_add(dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    return LLVMBuildFAdd(B(cpu), LLVMBuildFMul(B(cpu), a, b, ""), c, "");
+}
+
+static LLVMValueRef fused(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
+{
+    LLVMTypeRef type = dlc_cpu_type(cpu, dtype, w);
+    if (cpu->base.target->fma)
+        return rounded(cpu, dtype, w, dlc_cpu_intrinsic(cpu, "llvm.fma", &type, 1, args, 3));
+    if (op == DLC_EXPR_FMA && dtype == DLC_F32)
+        return fma_f32_by_hand(cpu, w, args);
+    return rounded(cpu, dtype, w, mul_add(cpu, args[0], args[1], args[2]));
+}
+
+/* --- the table's function --- */
+
+static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
+{
+    LLVMTypeRef type = dlc_cpu_type(cpu, dtype, w);
+    switch (op) {
+    case DLC_EXPR_ADD:
+        return LLVMBuildFAdd(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_SUB:
+        return LLVMBuildFSub(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_MUL:
+        return LLVMBuildFMul(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_DIV:
+        return LLVMBuildFDiv(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_NEG:
+        return LLVMBuildFNeg(B(cpu), args[0], "");
+    case DLC_EXPR_ABS:
+        return unary(cpu, "llvm.fabs", type, args[0]);
+    case DLC_EXPR_FLOOR:
+        return unary(cpu, "llvm.floor", type, args[0]);
+    case DLC_EXPR_CEIL:
+        return unary(cpu, "llvm.ceil", type, args[0]);
+    case DLC_EXPR_RINT:
+        return unary(cpu, "llvm.roundeven", type, args[0]);
+    case DLC_EXPR_TRUNC:
+        return unary(cpu, "llvm.trunc", type, args[0]);
+    case DLC_EXPR_SQRT:
+        return unary(cpu, "llvm.sqrt", type, args[0]);
+    default:
+        assert(!"an elementary function that ir/expand.c left in place");
+        return NULL;
+    }
+}
+
+static LLVMValueRef int_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
+{
+    LLVMTypeRef type = dlc_cpu_type(cpu, dtype, w);
+    switch (op) {
+    case DLC_EXPR_ADD:
+        return LLVMBuildAdd(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_SUB:
+        return LLVMBuildSub(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_MUL:
+        return LLVMBuildMul(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_MULADD:
+        return LLVMBuildAdd(B(cpu), LLVMBuildMul(B(cpu), args[0], args[1], ""), args[2], "");
+    case DLC_EXPR_NEG:
+        return LLVMBuildNeg(B(cpu), args[0], "");
+    case DLC_EXPR_ABS: {
+        if (dlc_is_unsigned(dtype) || dtype == DLC_BOOL)
+            return args[0];
+        LLVMValueRef with_flag[] = {args[0], LLVMConstInt(LLVMInt1TypeInContext(cpu->context), 0, 0)};
+        return dlc_cpu_intrinsic(cpu, "llvm.abs", &type, 1, with_flag, 2);
+    }
+    case DLC_EXPR_DIV:
+    case DLC_EXPR_REM:
+    case DLC_EXPR_FLOORDIV:
+    case DLC_EXPR_MOD:
+        return divide(cpu, op, dtype, w, args[0], args[1]);
+    case DLC_EXPR_SHL:
+    case DLC_EXPR_SHR:
+        return shift(cpu, op, dtype, w, args[0], args[1]);
+    case DLC_EXPR_AND:
+        return LLVMBuildAnd(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_OR:
+        return LLVMBuildOr(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_XOR:
+        return LLVMBuildXor(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_NOT:
+        return LLVMBuildNot(B(cpu), args[0], "");
+    default:
+        assert(!"not an integer operation");
+        return NULL;
+    }
+}
+
+dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t w, const dlc_val *values)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    LLVMValueRef args[3] = {0}, result;
+    for (int i = 0; i < dlc_exprs[op].nargs; i++)
+        args[i] = dlc_llvm(values[i]);
+    switch (op) {
+    case DLC_EXPR_LT:
+    case DLC_EXPR_LE:
+    case DLC_EXPR_EQ:
+    case DLC_EXPR_NE:
+        result = compare(cpu, op, from, args[0], args[1]);
+        break;
+    case DLC_EXPR_SELECT:
+        result = select_(cpu, args[0], args[1], args[2]);
+        break;
+    case DLC_EXPR_MIN:
+    case DLC_EXPR_MAX:
+        result = extremum(cpu, op, from, w, args[0], args[1]);
+        break;
+    case DLC_EXPR_CAST:
+    case DLC_EXPR_CAST_SAT:
+        result = cast(cpu, op, from, to, w, args[0]);
+        break;
+    case DLC_EXPR_BITCAST:
+        result = bitcast(cpu, from, to, w, args[0]);
+        break;
+    default:
+        if (!dlc_is_float(from))
+            result = int_arith(cpu, op, from, w, args);
+        else if (op == DLC_EXPR_FMA || op == DLC_EXPR_MULADD)
+            result = fused(cpu, op, from, w, args);
+        else
+            result = rounded(cpu, from, w, float_arith(cpu, op, from, w, args));
+    }
+    return dlc_wrap(result);
+}

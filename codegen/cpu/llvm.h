@@ -1,0 +1,68 @@
+/* The LLVM side of the emitter: one kernel's function being built. */
+#ifndef DLC_CODEGEN_CPU_LLVM_H
+#define DLC_CODEGEN_CPU_LLVM_H
+
+#include <llvm-c/Core.h>
+
+#include "codegen/nest.h"
+
+typedef struct {
+    dlc_dtype dtype;
+    dlc_scalar value;
+    uint32_t width;
+    LLVMValueRef global;
+} dlc_fill;
+
+typedef struct {
+    LLVMValueRef outer_branch; /* ends the block of the level outside; code for that level goes before it */
+    LLVMBasicBlockRef body, exit;
+    LLVMValueRef index, hi;    /* of a loop; NULL: a branch */
+    int64_t step;
+} dlc_open;
+
+typedef struct {
+    dlc_emitter base; /* first: a dlc_emitter * is a dlc_cpu * */
+    dlc_arena *arena;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMValueRef function;
+    LLVMBasicBlockRef entry, block; /* block: where the innermost level's code goes on */
+    LLVMValueRef *buffers;
+    LLVMValueRef symbols, scratch, fault, no_fault;
+    uint32_t level;
+    dlc_open open[DLC_MAX_LEVELS];
+    dlc_vec(dlc_fill) fills;
+    uint8_t has_f16c; /* converts f16 in hardware */
+} dlc_cpu;
+
+/* A function `name` for the kernel in a fresh module; the table is filled in. Level 0 is open. */
+void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, const dlc_target *target,
+                   const dlc_kernel *kernel, const char *name, dlc_arena *arena);
+void dlc_cpu_end(dlc_cpu *cpu);
+LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end); /* the parameters begin (0) and end (1) */
+
+/* Types: in registers (bool is i1, f16 and bf16 are float) and in memory (bool is i8, f16 and bf16 are i16). */
+LLVMTypeRef dlc_cpu_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
+LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
+LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
+LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
+LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,
+                               LLVMValueRef *args, uint32_t nargs);
+
+/* codegen/cpu/arith.c, codegen/cpu/dot.c */
+dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
+dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
+dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
+dlc_status dlc_cpu_dot(dlc_emitter *e, dlc_nest *nest);
+
+static inline LLVMValueRef dlc_llvm(dlc_val value)
+{
+    return (LLVMValueRef)value;
+}
+static inline dlc_val dlc_wrap(LLVMValueRef value)
+{
+    return (dlc_val)value;
+}
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * The emitter's table for CPUs: LLVM IR through the C API. Control flow is a stack of open loops and branches; code for an
+ * outer level goes before the branch that ends its block, so hoisting is a matter of where the builder stands. Mutable
+ * variables are stack slots of the entry block, which mem2reg turns into registers.
+ */
+#include "codegen/cpu/llvm.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "dlc/abi.h"
+
+static dlc_cpu *cpu_of(dlc_emitter *e)
+{
+    return (dlc_cpu *)e;
+}
+
+LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width)
+{
+    LLVMTypeRef type;
+    if (dtype == DLC_F32)
+        type = LLVMFloatTypeInContext(cpu->context);
+    else if (dtype == DLC_F64)
+        type = LLVMDoubleTypeInContext(cpu->context);
+    else
+        type = LLVMIntTypeInContext(cpu->context, dlc_dtypes[dtype].bits);
+    return width > 1 ? LLVMVectorType(type, width) : type;
+}
+
+LLVMTypeRef dlc_cpu_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width)
+{
+    if (dtype == DLC_F16 || dtype == DLC_BF16)
+        dtype = DLC_F32;
+    if (dtype != DLC_BOOL)
+        return dlc_cpu_memory_type(cpu, dtype, width);
+    LLVMTypeRef type = LLVMInt1TypeInContext(cpu->context);
+    return width > 1 ? LLVMVectorType(type, width) : type;
+}
+
+LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,
+                               LLVMValueRef *args, uint32_t nargs)
+{
+    LLVMTypeRef overloads[4];
+    memcpy(overloads, types, ntypes * sizeof *types);
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    assert(id);
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(cpu->module, id, overloads, ntypes);
+    LLVMTypeRef type = LLVMIntrinsicGetType(cpu->context, id, overloads, ntypes);
+    return LLVMBuildCall2(cpu->builder, type, function, args, nargs, "");
+}
+
+static LLVMTypeRef i64_type(const dlc_cpu *cpu)
+{
+    return LLVMInt64TypeInContext(cpu->context);
+}
+
+static LLVMValueRef i64_const(const dlc_cpu *cpu, int64_t value)
+{
+    return LLVMConstInt(i64_type(cpu), (uint64_t)value, 1);
+}
+
+static LLVMTypeRef pointer_type(const dlc_cpu *cpu)
+{
+    return LLVMPointerTypeInContext(cpu->context, 0);
+}
+
+/* --- lanes --- */
+
+static dlc_val iota(dlc_emitter *e, uint32_t width)
+{
+    LLVMValueRef lanes[256];
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = i64_const(cpu_of(e), i);
+    return dlc_wrap(width > 1 ? LLVMConstVector(lanes, width) : lanes[0]);
+}
+
+static dlc_val rotate(dlc_emitter *e, dlc_val value, uint32_t width, uint32_t by)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef lanes[256], vector = dlc_llvm(value);
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(cpu->context), (i + by) % width, 0);
+    return dlc_wrap(LLVMBuildShuffleVector(cpu->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                                           LLVMConstVector(lanes, width), ""));
+}
+
+static dlc_val lane(dlc_emitter *e, dlc_val value, uint32_t index)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    if (LLVMGetTypeKind(LLVMTypeOf(dlc_llvm(value))) != LLVMVectorTypeKind)
+        return value;
+    return dlc_wrap(LLVMBuildExtractElement(cpu->builder, dlc_llvm(value), i64_const(cpu, index), ""));
+}
+
+static dlc_val symbol(dlc_emitter *e, uint32_t id)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef index = i64_const(cpu, id);
+    LLVMValueRef at = LLVMBuildGEP2(cpu->builder, i64_type(cpu), cpu->symbols, &index, 1, "");
+    return dlc_wrap(LLVMBuildLoad2(cpu->builder, i64_type(cpu), at, ""));
+}
+
+/* --- memory --- */
+
+/* A constant array of `width` copies of a value: what guarded-off vectors read. */
+static LLVMValueRef fill_of(dlc_cpu *cpu, dlc_dtype dtype, dlc_scalar value, uint32_t width)
+{
+    for (uint32_t i = 0; i < cpu->fills.n; i++) {
+        const dlc_fill *fill = &cpu->fills.data[i];
+        if (fill->dtype == dtype && fill->width >= width && !memcmp(&fill->value, &value, sizeof value))
+            return fill->global;
+    }
+    uint8_t element[16] = {0};
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, dtype, 1);
+    LLVMValueRef lanes[256], one;
+    dlc_scalar_write(dtype, element, value);
+    if (dlc_is_float(dtype) && dlc_dtypes[dtype].bits >= 32) {
+        one = LLVMConstReal(type, value.f);
+    } else {
+        uint64_t bits = 0;
+        memcpy(&bits, element, dlc_dtype_bytes(dtype));
+        one = LLVMConstInt(type, bits, 0);
+    }
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = one;
+    LLVMValueRef data = LLVMConstArray2(type, lanes, width);
+    LLVMValueRef global = LLVMAddGlobal(cpu->module, LLVMTypeOf(data), "fill");
+    LLVMSetInitializer(global, data);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetAlignment(global, 64);
+    dlc_vec_push(cpu->arena, &cpu->fills, ((dlc_fill){dtype, value, width, global}));
+    return global;
+}
+
+static LLVMValueRef offset_by(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef index)
+{
+    return LLVMBuildGEP2(cpu->builder, type, pointer, &index, 1, "");
+}
+
+static LLVMValueRef address(dlc_cpu *cpu, const dlc_access *access)
+{
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    LLVMValueRef pointer;
+    if (access->mem == DLC_MEM_SCRATCH)
+        pointer = offset_by(cpu, LLVMInt8TypeInContext(cpu->context), cpu->scratch, dlc_llvm(access->bytes));
+    else
+        pointer = cpu->buffers[access->buffer];
+    if (access->offset && access->mode != DLC_ACCESS_GATHER)
+        pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
+    if (access->disp)
+        pointer = offset_by(cpu, type, pointer, i64_const(cpu, access->disp));
+    if (access->offset && access->mode == DLC_ACCESS_GATHER)
+        pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
+    if (access->inside && access->mode != DLC_ACCESS_GATHER)
+        pointer = LLVMBuildSelect(cpu->builder, dlc_llvm(access->inside), pointer,
+                                  fill_of(cpu, access->dtype, access->fill, access->width), "");
+    return pointer;
+}
+
+static uint32_t alignment(const dlc_access *access)
+{
+    uint32_t bytes = dlc_dtype_bytes(access->dtype);
+    if (!access->aligned || access->mode != DLC_ACCESS_VECTOR)
+        return bytes;
+    return bytes * access->width > 64 ? 64 : bytes * access->width;
+}
+
+static LLVMValueRef all_lanes(const dlc_cpu *cpu, uint32_t width)
+{
+    return LLVMConstAllOnes(dlc_cpu_type(cpu, DLC_BOOL, width));
+}
+
+static LLVMValueRef i32_const(const dlc_cpu *cpu, uint32_t value)
+{
+    return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
+}
+
+/* Masked lanes read as zero in memory's type. */
+static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask)
+{
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, access->width);
+    LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
+    LLVMValueRef args[] = {pointer, i32_const(cpu, alignment(access)), mask, LLVMConstNull(type)};
+    return dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.gather" : "llvm.masked.load", types,
+                             2, args, 4);
+}
+
+static dlc_val load(dlc_emitter *e, const dlc_access *access)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, access->width);
+    LLVMValueRef mask = dlc_llvm(access->mask), value, other = dlc_llvm(access->passthru);
+    if (access->mode == DLC_ACCESS_GATHER && access->inside) {
+        LLVMValueRef inside = dlc_llvm(dlc_cpu_splat(e, DLC_BOOL, access->inside, access->width));
+        mask = mask ? LLVMBuildAnd(cpu->builder, mask, inside, "") : inside;
+        other = other ? other : dlc_llvm(dlc_cpu_konst(e, access->dtype, access->fill, access->width));
+    }
+    LLVMValueRef pointer = address(cpu, access);
+    if (access->mode == DLC_ACCESS_GATHER && !mask)
+        mask = all_lanes(cpu, access->width);
+    if (mask && access->mode != DLC_ACCESS_UNIFORM) {
+        value = masked_load(cpu, access, pointer, mask);
+    } else {
+        value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
+        LLVMSetAlignment(value, alignment(access));
+    }
+    value = dlc_cpu_from_memory(cpu, access->dtype, access->width, value);
+    if (mask && other)
+        value = LLVMBuildSelect(cpu->builder, mask, value, other, "");
+    return dlc_wrap(value);
+}
+
+static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
+    LLVMValueRef pointer = address(cpu, access), mask = dlc_llvm(access->mask);
+    if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
+        LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
+        LLVMValueRef args[] = {value, pointer, i32_const(cpu, alignment(access)),
+                               mask ? mask : all_lanes(cpu, access->width)};
+        dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.scatter" : "llvm.masked.store", types, 2,
+                          args, 4);
+        return;
+    }
+    LLVMValueRef instruction = LLVMBuildStore(cpu->builder, value, pointer);
+    LLVMSetAlignment(instruction, alignment(access));
+}
+
+/* --- variables --- */
+
+static dlc_var var_new(dlc_emitter *e, dlc_dtype dtype, uint32_t width)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMPositionBuilderBefore(cpu->builder, LLVMGetBasicBlockTerminator(cpu->entry));
+    LLVMValueRef slot = LLVMBuildAlloca(cpu->builder, dlc_cpu_type(cpu, dtype, width), "");
+    LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
+    return (dlc_var)slot;
+}
+
+static dlc_val var_get(dlc_emitter *e, dlc_var var)
+{
+    LLVMValueRef slot = (LLVMValueRef)var;
+    return dlc_wrap(LLVMBuildLoad2(cpu_of(e)->builder, LLVMGetAllocatedType(slot), slot, ""));
+}
+
+static void var_set(dlc_emitter *e, dlc_var var, dlc_val value)
+{
+    LLVMBuildStore(cpu_of(e)->builder, dlc_llvm(value), (LLVMValueRef)var);
+}
+
+/* --- control flow --- */
+
+static LLVMBasicBlockRef new_block(dlc_cpu *cpu)
+{
+    return LLVMAppendBasicBlockInContext(cpu->context, cpu->function, "");
+}
+
+static dlc_open *open_level(dlc_cpu *cpu, LLVMValueRef condition)
+{
+    dlc_open *open = &cpu->open[++cpu->level];
+    *open = (dlc_open){.body = new_block(cpu)};
+    open->exit = new_block(cpu);
+    open->outer_branch = LLVMBuildCondBr(cpu->builder, condition, open->body, open->exit);
+    cpu->block = open->body;
+    LLVMPositionBuilderAtEnd(cpu->builder, open->body);
+    return open;
+}
+
+static dlc_val loop_begin(dlc_emitter *e, dlc_val lo, dlc_val hi, int64_t step)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(cpu->builder);
+    LLVMValueRef first = dlc_llvm(lo);
+    dlc_open *open = open_level(cpu, LLVMBuildICmp(cpu->builder, LLVMIntSLT, first, dlc_llvm(hi), ""));
+    open->index = LLVMBuildPhi(cpu->builder, i64_type(cpu), "");
+    open->hi = dlc_llvm(hi);
+    open->step = step;
+    LLVMAddIncoming(open->index, &first, &before, 1);
+    return dlc_wrap(open->index);
+}
+
+static void close_level(dlc_cpu *cpu)
+{
+    const dlc_open *open = &cpu->open[cpu->level--];
+    LLVMMoveBasicBlockAfter(open->exit, cpu->block);
+    cpu->block = open->exit;
+    LLVMPositionBuilderAtEnd(cpu->builder, open->exit);
+}
+
+static void loop_end(dlc_emitter *e)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    const dlc_open *open = &cpu->open[cpu->level];
+    LLVMValueRef next = LLVMBuildNSWAdd(cpu->builder, open->index, i64_const(cpu, open->step), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(cpu->builder);
+    LLVMValueRef again = LLVMBuildICmp(cpu->builder, LLVMIntSLT, next, open->hi, "");
+    LLVMBuildCondBr(cpu->builder, again, open->body, open->exit);
+    LLVMAddIncoming(open->index, &next, &latch, 1);
+    close_level(cpu);
+}
+
+static void if_begin(dlc_emitter *e, dlc_val condition)
+{
+    open_level(cpu_of(e), dlc_llvm(condition));
+}
+
+static void if_end(dlc_emitter *e)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMBuildBr(cpu->builder, cpu->open[cpu->level].exit);
+    close_level(cpu);
+}
+
+static void position(dlc_emitter *e, uint32_t level)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    if (level < cpu->level)
+        LLVMPositionBuilderBefore(cpu->builder, cpu->open[level + 1].outer_branch);
+    else
+        LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
+}
+
+static void fault(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef any = dlc_llvm(bad);
+    if (width > 1) {
+        LLVMTypeRef type = LLVMTypeOf(any);
+        any = dlc_cpu_intrinsic(cpu, "llvm.vector.reduce.or", &type, 1, &any, 1);
+    }
+    LLVMValueRef where = LLVMBuildSelect(cpu->builder, any, cpu->fault, cpu->no_fault, "");
+    LLVMBuildStore(cpu->builder, i64_const(cpu, code), where);
+}
+
+/* --- the function --- */
+
+static LLVMValueRef argument_field(dlc_cpu *cpu, LLVMValueRef args, uint32_t field)
+{
+    LLVMValueRef at = offset_by(cpu, pointer_type(cpu), args, i64_const(cpu, field));
+    return LLVMBuildLoad2(cpu->builder, pointer_type(cpu), at, "");
+}
+
+LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end)
+{
+    return LLVMGetParam(cpu->function, end ? 2 : 1);
+}
+
+static const dlc_emitter table = {
+    .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
+    .rotate = rotate,       .lane = lane,           .symbol = symbol,       .load = load,
+    .store = store,         .var_new = var_new,     .var_get = var_get,     .var_set = var_set,
+    .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
+    .position = position,   .fault = fault,         .dot = dlc_cpu_dot,
+};
+
+static void add_attribute(dlc_cpu *cpu, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(cpu->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(cpu->context, kind, 0));
+}
+
+void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, const dlc_target *target,
+                   const dlc_kernel *kernel, const char *name, dlc_arena *arena)
+{
+    memset(cpu, 0, sizeof *cpu);
+    cpu->base = table;
+    cpu->base.target = target;
+    cpu->arena = arena;
+    cpu->context = context;
+    cpu->module = module;
+    cpu->builder = LLVMCreateBuilderInContext(context);
+    cpu->has_f16c = target->vector_bytes > 16 || strncmp(target->triple, "x86_64", 6) != 0;
+    LLVMTypeRef params[] = {pointer_type(cpu), i64_type(cpu), i64_type(cpu)};
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), params, 3, 0);
+    cpu->function = LLVMAddFunction(module, name, type);
+    LLVMSetVisibility(cpu->function, LLVMHiddenVisibility);
+    add_attribute(cpu, "nounwind");
+    cpu->entry = new_block(cpu);
+    LLVMBasicBlockRef start = new_block(cpu);
+    LLVMPositionBuilderAtEnd(cpu->builder, cpu->entry);
+    LLVMValueRef args = LLVMGetParam(cpu->function, 0);
+    LLVMValueRef buffers = argument_field(cpu, args, 0);
+    cpu->symbols = argument_field(cpu, args, 1);
+    cpu->scratch = argument_field(cpu, args, 2);
+    cpu->fault = argument_field(cpu, args, 3);
+    cpu->no_fault = LLVMBuildAlloca(cpu->builder, i64_type(cpu), "");
+    cpu->buffers = dlc_new_array(arena, LLVMValueRef, kernel->buffers.n + 1);
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        cpu->buffers[b] = argument_field(cpu, buffers, b);
+    LLVMBuildBr(cpu->builder, start);
+    cpu->block = start;
+    LLVMPositionBuilderAtEnd(cpu->builder, start);
+}
+
+void dlc_cpu_end(dlc_cpu *cpu)
+{
+    LLVMBuildRetVoid(cpu->builder);
+    LLVMDisposeBuilder(cpu->builder);
+}
