@@ -27,7 +27,7 @@ typedef struct {
     dlc_expr height;          /* rows of the present tile */
     dlc_expr copy_base;       /* first column that copy_b holds */
     dlc_expr depth, row;      /* elements of K; of a copied row */
-    dlc_expr *with;           /* substitution by axis */
+    dlc_expr *with;           /* substitution by axis of the kernel */
 } dot;
 
 static dlc_expr axis_of(const dot *d, uint32_t axis)
@@ -42,7 +42,7 @@ static dlc_expr simplified(const dot *d, dlc_expr expr)
 
 static dlc_expr substituted(const dot *d, dlc_expr expr)
 {
-    return simplified(d, dlc_expr_substitute(d->pool, expr, d->with, d->nest->axes.n));
+    return simplified(d, dlc_expr_substitute(d->pool, expr, d->with, d->nest->kernel->axes.n));
 }
 
 static void set_rows(const dot *d, dlc_expr point)
@@ -510,7 +510,7 @@ static void set_extents(dot *d)
     d->m0 = dlc_nest_axis(nest, d->rows);
     d->panel = dlc_nest_axis(nest, dlc_addi(d->pool, dlc_floordiv(d->pool, d->columns,
                                                                  dlc_expr_i64(d->pool, d->plan->n)), 1));
-    d->with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n + 1);
+    d->with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n + 1);
 }
 
 /* Opens root loop l, after B's copy when the rows' loop is next. */

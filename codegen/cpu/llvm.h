@@ -3,6 +3,7 @@
 #define DLC_CODEGEN_CPU_LLVM_H
 
 #include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
 
 #include "codegen/nest.h"
 
@@ -49,6 +50,9 @@ LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, 
 LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,
                                LLVMValueRef *args, uint32_t nargs);
+
+/* A machine for the target (caller disposes), or NULL and LLVM's text in *error. */
+LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error);
 
 /* codegen/cpu/arith.c, codegen/cpu/dot.c */
 dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
