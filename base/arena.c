@@ -1,4 +1,5 @@
-/* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it was used. */
+/* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it
+ * was used. */
 #include "base/vec.h"
 
 #include <stdio.h>
@@ -64,8 +65,9 @@ static void add_block(dlc_arena *arena, size_t need)
         size = need;
     if (arena->budget_bytes && arena->total_bytes + size > arena->budget_bytes) {
         size = need; /* the last blocks are exact, so the budget is met to the byte */
-        if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes ? arena->total_bytes
-                                                                                   : arena->budget_bytes))
+        if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes
+                                              ? arena->total_bytes
+                                              : arena->budget_bytes))
             dlc_out_of_memory(need, 1);
     }
     block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);

@@ -1,4 +1,5 @@
-/* Diagnostics: a list of messages in an arena; the first failure decides the status of the whole. */
+/* Diagnostics: a list of messages in an arena; the first failure decides the status of the whole.
+ */
 #include "base/diag.h"
 
 void dlc_diag_init(dlc_diag *diag, dlc_arena *arena)
@@ -19,7 +20,8 @@ static void append(dlc_diag *diag, dlc_message message)
     diag->messages[diag->nmessages++] = message;
 }
 
-dlc_status dlc_diag_vfail(dlc_diag *diag, dlc_status status, const char *place, const char *format, va_list args)
+dlc_status dlc_diag_vfail(dlc_diag *diag, dlc_status status, const char *place, const char *format,
+                          va_list args)
 {
     append(diag, (dlc_message){
                      .status = status,
@@ -31,7 +33,8 @@ dlc_status dlc_diag_vfail(dlc_diag *diag, dlc_status status, const char *place, 
     return status;
 }
 
-dlc_status dlc_diag_fail(dlc_diag *diag, dlc_status status, const char *place, const char *format, ...)
+dlc_status dlc_diag_fail(dlc_diag *diag, dlc_status status, const char *place, const char *format,
+                         ...)
 {
     va_list args;
     va_start(args, format);
@@ -49,5 +52,6 @@ void dlc_diag_detail(dlc_diag *diag, const char *format, ...)
     va_start(args, format);
     char *text = dlc_arena_vprintf(diag->arena, format, args);
     va_end(args);
-    newest->detail = newest->detail ? dlc_arena_printf(diag->arena, "%s\n%s", newest->detail, text) : text;
+    newest->detail =
+        newest->detail ? dlc_arena_printf(diag->arena, "%s\n%s", newest->detail, text) : text;
 }

@@ -1,6 +1,7 @@
 /*
- * Files. Output goes to a temporary file in the target's own folder, because rename() is atomic only within a file system;
- * the folder is synced after it, so that a crash leaves either the old file or the new one.
+ * Files. Output goes to a temporary file in the target's own folder, because rename() is atomic
+ * only within a file system; the folder is synced after it, so that a crash leaves either the old
+ * file or the new one.
  */
 #include "base/file.h"
 
@@ -39,7 +40,8 @@ dlc_status dlc_map_fd(int fd, const char *path, dlc_map *map, dlc_diag *diag)
 dlc_status dlc_map_open(const char *path, dlc_map *map, dlc_diag *diag)
 {
     *map = (dlc_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us; it is refused below */
+    int fd = open(path, O_RDONLY | O_CLOEXEC |
+                            O_NONBLOCK); /* a FIFO must not block us; it is refused below */
     if (fd < 0)
         return io_failure(diag, path, "cannot be opened");
     dlc_status status = dlc_map_fd(fd, path, map, diag);
@@ -61,7 +63,8 @@ static void *checked(void *memory)
     return memory;
 }
 
-/* Opens a new file `path`.tmp.PID.N; its mode is what the umask leaves of 0777, so commit knows the umask. */
+/* Opens a new file `path`.tmp.PID.N; its mode is what the umask leaves of 0777, so commit knows the
+ * umask. */
 static int open_temporary(dlc_output *output)
 {
     for (unsigned n = 0; n < 1000; n++) {
@@ -84,9 +87,11 @@ dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
 {
     *output = (dlc_output){.fd = -1};
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* renaming over a device would replace it */
+    if (stat(path, &info) == 0 &&
+        !S_ISREG(info.st_mode)) /* renaming over a device would replace it */
         return dlc_diag_fail(diag, DLC_IO, path, "exists and is no regular file");
-    char *real = realpath(path, NULL); /* through a link, its target is replaced and the link stays */
+    char *real =
+        realpath(path, NULL); /* through a link, its target is replaced and the link stays */
     output->path = real ? real : checked(strdup(path));
     output->fd = open_temporary(output);
     if (output->fd >= 0)
@@ -96,7 +101,8 @@ dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
     return status;
 }
 
-dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag)
+dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes,
+                            dlc_diag *diag)
 {
     const char *at = bytes;
     while (size_bytes) {
@@ -112,11 +118,13 @@ dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_b
     return DLC_OK;
 }
 
-/* Makes the rename last. A folder that cannot be opened for reading is no failure: the file itself is whole. */
+/* Makes the rename last. A folder that cannot be opened for reading is no failure: the file itself
+ * is whole. */
 static int sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? checked(strndup(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
+    char *folder =
+        slash ? checked(strndup(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
     int fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
     if (fd < 0)
@@ -129,7 +137,8 @@ static int sync_folder(const char *path)
 dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
 {
     struct stat info;
-    if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 || fsync(output->fd) != 0)
+    if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 ||
+        fsync(output->fd) != 0)
         return io_failure(diag, output->path, "cannot be completed");
     int closed = close(output->fd);
     output->fd = -1;

@@ -1,4 +1,5 @@
-/* Text that grows by doubling; numbers are printed with the fewest digits that read back exactly. */
+/* Text that grows by doubling; numbers are printed with the fewest digits that read back exactly.
+ */
 #include "base/str.h"
 
 #include "base/arena.h"

@@ -1,8 +1,10 @@
 /*
  * Scalar expressions, hash-consed in a pool. An operand's id is below its user's, so every analysis is one forward loop over
  * ids with a side array: no recursion, no visitor. Building canonicalises: constants are folded (with the strict semantics of
- * expr.def), i64 sums become sum(coefficient * term) + constant with terms in id order, and equal nodes share one id, so
- * comparing ids compares expressions.
+ * expr.def), i64 sums become sum(coefficient * term) + constant with terms in a structural order (axes, symbols, the rest; it
+ * does not depend on the pool's history), and equal nodes share one id, so comparing ids compares expressions. Rules hold for
+ * all values, with two licences on expressions free of loads (indices and sizes): they do not overflow, and what they divide
+ * by is a size, at least 1 wherever the quotient is used. SUB and NEG of i64 do not occur: they are sums.
  *
  * A pool belongs to a graph (dimensions: i64 over symbols) or to a kernel (values and indices). One thread per pool.
  */
@@ -64,12 +66,27 @@ typedef struct {
     } imm;
 } dlc_expr_node;
 
+/* What is known of a node from its making, beside it: its structural hash, its place in sums, whether it loads. */
+typedef struct {
+    uint64_t hash;
+    uint32_t lead;
+    uint8_t has_load;
+} dlc_expr_fact;
+
+/* coefficient * monomial; a monomial is a product of atoms (not constants, not sums), 0 for 1 */
+typedef struct {
+    int64_t coef;
+    dlc_expr mono;
+} dlc_term;
+
 typedef struct dlc_pool {
     dlc_arena *arena;
     dlc_vec(dlc_expr_node) nodes; /* nodes.data[0] is the NONE row */
     dlc_ids args;
     uint32_t *table; /* open addressing, ids */
     uint32_t table_size;
+    dlc_vec(dlc_expr_fact) facts; /* by id */
+    dlc_vec(dlc_term) work;       /* stack of the builders */
 } dlc_pool;
 
 dlc_pool *dlc_pool_create(dlc_arena *arena);
@@ -171,6 +188,7 @@ typedef struct {
 typedef struct {
     const dlc_interval *axes, *symbols;
     uint32_t naxes, nsymbols;
+    const dlc_expr *extents; /* per axis, in the same pool: i < extent holds symbolically too; or NULL */
 } dlc_ranges;
 dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
 /*

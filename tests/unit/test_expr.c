@@ -1,0 +1,298 @@
+/* The expression pool: one form for equal index expressions, identities that hold for all values,
+ * and no others. */
+#include "ir/expr.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+static dlc_arena *arena;
+static dlc_pool *p;
+
+static void setup(void)
+{
+    arena = dlc_arena_create(0);
+    p = dlc_pool_create(arena);
+}
+
+static void teardown(void)
+{
+    dlc_arena_destroy(arena);
+}
+
+static dlc_expr ax(uint32_t axis)
+{
+    return dlc_expr_axis(p, axis);
+}
+
+static dlc_expr sy(uint32_t symbol)
+{
+    return dlc_expr_sym(p, symbol);
+}
+
+static dlc_expr num(int64_t value)
+{
+    return dlc_expr_i64(p, value);
+}
+
+static dlc_expr product(uint32_t n, const dlc_expr *factors)
+{
+    dlc_expr result = num(1);
+    for (uint32_t i = 0; i < n; i++)
+        result = dlc_mul(p, result, factors[i]);
+    return result;
+}
+
+/* m taken apart along dims and put together again, in an order of the terms given by `seed`. */
+static dlc_expr round_trip(dlc_expr m, uint32_t n, const dlc_expr *dims, unsigned seed)
+{
+    dlc_expr parts[8], sum = num(0);
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_expr inner = product(n - 1 - i, dims + i + 1);
+        dlc_expr at = dlc_floordiv(p, m, inner);
+        if (i > 0)
+            at = dlc_mod(p, at, dims[i]);
+        parts[i] = dlc_mul(p, at, inner);
+    }
+    for (uint32_t left = n; left; left--) {
+        uint32_t pick = seed % left;
+        seed /= left;
+        sum = dlc_add(p, sum, parts[pick]);
+        parts[pick] = parts[left - 1];
+    }
+    return sum;
+}
+
+START_TEST(sums_have_one_form)
+{
+    dlc_expr i = ax(0), s = sy(0), t = ax(1);
+    dlc_expr a =
+        dlc_addi(p, dlc_add(p, dlc_muli(p, dlc_mul(p, i, s), 384), dlc_muli(p, t, 384)), 5);
+    dlc_expr b = dlc_muli(p, dlc_add(p, t, dlc_mul(p, s, i)), 384);
+    ck_assert_uint_eq(a, dlc_addi(p, b, 5));
+    ck_assert_uint_eq(dlc_sub(p, a, b), num(5));
+    ck_assert_uint_eq(dlc_sub(p, i, i), num(0));
+    ck_assert_uint_eq(dlc_expr1(p, DLC_EXPR_NEG, dlc_sub(p, i, t)), dlc_sub(p, t, i));
+    dlc_expr c, r;
+    ck_assert(dlc_expr_linear(p, a, 0, &c, &r));
+    ck_assert_uint_eq(c, dlc_muli(p, s, 384));
+    ck_assert_uint_eq(r, dlc_addi(p, dlc_muli(p, t, 384), 5));
+    ck_assert(!dlc_expr_linear(p, dlc_mul(p, i, i), 0, &c, &r));
+    ck_assert(!dlc_expr_linear(p, dlc_mod(p, i, num(3)), 0, &c, &r));
+    ck_assert(dlc_expr_linear(p, dlc_mod(p, i, num(3)), 1, &c, &r));
+}
+END_TEST
+
+START_TEST(quotients)
+{
+    dlc_expr i = ax(0), j = ax(1), s = sy(0), u = sy(1);
+    dlc_expr x = dlc_add(p, dlc_muli(p, i, 12), dlc_addi(p, j, 30));
+    ck_assert_uint_eq(dlc_floordiv(p, x, num(12)),
+                      dlc_addi(p, dlc_add(p, i, dlc_floordiv(p, dlc_addi(p, j, 6), num(12))), 2));
+    ck_assert_uint_eq(dlc_mod(p, x, num(12)), dlc_mod(p, dlc_addi(p, j, 6), num(12)));
+    ck_assert_uint_eq(dlc_floordiv(p, dlc_floordiv(p, i, num(6)), num(4)),
+                      dlc_floordiv(p, i, num(24)));
+    ck_assert_uint_eq(dlc_floordiv(p, dlc_floordiv(p, i, s), u),
+                      dlc_floordiv(p, i, dlc_mul(p, s, u)));
+    ck_assert_uint_eq(dlc_floordiv(p, dlc_mul(p, dlc_mul(p, s, u), num(384)), u),
+                      dlc_muli(p, s, 384));
+    ck_assert_uint_eq(dlc_floordiv(p, dlc_muli(p, i, 8), num(12)),
+                      dlc_floordiv(p, dlc_muli(p, i, 2), num(3)));
+    ck_assert_uint_eq(dlc_mod(p, dlc_muli(p, i, 8), num(12)),
+                      dlc_muli(p, dlc_mod(p, dlc_muli(p, i, 2), num(3)), 4));
+    ck_assert_uint_eq(dlc_floordiv(p, dlc_mod(p, i, num(24)), num(4)),
+                      dlc_mod(p, dlc_floordiv(p, i, num(4)), num(6)));
+    ck_assert_uint_eq(dlc_mod(p, dlc_mod(p, i, num(24)), num(4)), dlc_mod(p, i, num(4)));
+    /* a sum as divisor: (b*(p+c) + t) with a factor */
+    dlc_expr total = dlc_add(p, s, u),
+             m = dlc_add(p, dlc_mul(p, dlc_mul(p, i, total), num(768)), j);
+    ck_assert_uint_eq(dlc_floordiv(p, m, dlc_muli(p, total, 768)),
+                      dlc_add(p, i, dlc_floordiv(p, j, dlc_muli(p, total, 768))));
+    ck_assert_uint_eq(dlc_floordiv(p, i, num(0)), num(0));
+    ck_assert_uint_eq(dlc_mod(p, i, num(1)), num(0));
+}
+END_TEST
+
+START_TEST(delinearise_linearise_is_nothing)
+{
+    const struct {
+        uint32_t n;
+        dlc_expr dims[5];
+    } shapes[] = {
+        {2, {num(7), num(12)}},
+        {3, {sy(0), num(12), num(64)}},
+        {3, {sy(0), sy(1), num(384)}},
+        {4, {sy(0), sy(1), sy(2), num(3)}},
+        {4, {num(2), num(3), num(5), num(7)}},
+        {5, {sy(0), num(12), sy(1), sy(2), num(64)}},
+        {4, {sy(3), dlc_add(p, sy(0), sy(1)), num(12), num(64)}},
+        {4, {sy(3), dlc_addi(p, sy(0), 1), sy(2), dlc_addi(p, sy(1), 2)}},
+    };
+    for (uint32_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (unsigned seed = 0; seed < 120; seed++) {
+            dlc_expr m = ax(0), c = sy(4);
+            ck_assert_uint_eq(round_trip(m, shapes[k].n, shapes[k].dims, seed), m);
+            dlc_expr wide =
+                dlc_add(p, dlc_mul(p, round_trip(m, shapes[k].n, shapes[k].dims, seed), c), ax(1));
+            ck_assert_uint_eq(wide, dlc_add(p, dlc_mul(p, m, c), ax(1)));
+        }
+}
+END_TEST
+
+/* n*OH*OW*C + oh*OW*C + ow*C + c, in the order an NHWC offset is summed */
+START_TEST(flattened_rows_are_linear)
+{
+    dlc_expr m = ax(0), c = ax(1), oh = sy(0), ow = sy(1), width = sy(2);
+    dlc_expr n = dlc_floordiv(p, m, dlc_mul(p, oh, ow));
+    dlc_expr y = dlc_mod(p, dlc_floordiv(p, m, ow), oh), x = dlc_mod(p, m, ow);
+    dlc_expr offset = dlc_mul(p, dlc_mul(p, dlc_mul(p, n, oh), ow), width);
+    offset = dlc_add(p, offset, dlc_mul(p, dlc_mul(p, y, ow), width));
+    offset = dlc_add(p, dlc_add(p, offset, dlc_mul(p, x, width)), c);
+    ck_assert_uint_eq(offset, dlc_add(p, dlc_mul(p, m, width), c));
+    /* only two of the three levels: the rest of a plane */
+    dlc_expr plane = dlc_add(p, dlc_mul(p, y, ow), x);
+    ck_assert_uint_eq(plane, dlc_mod(p, m, dlc_mul(p, oh, ow)));
+    /* a near miss keeps its terms */
+    ck_assert_uint_ne(dlc_add(p, dlc_muli(p, dlc_floordiv(p, m, num(3)), 6), dlc_mod(p, m, num(3))),
+                      m);
+}
+END_TEST
+
+START_TEST(reshape_chains)
+{
+    /* [n,12,64] -> [n,768] -> [n*4,192] -> [n,12,64], the middle ones never materialised */
+    dlc_expr m = ax(0);
+    dlc_expr i = dlc_floordiv(p, m, num(192)), j = dlc_mod(p, m, num(192));
+    dlc_expr flat = dlc_add(p, dlc_muli(p, i, 192), j);
+    dlc_expr h = dlc_mod(p, dlc_floordiv(p, flat, num(64)), num(12));
+    dlc_expr d = dlc_mod(p, flat, num(64)), b = dlc_floordiv(p, flat, num(768));
+    dlc_expr again = dlc_add(p, dlc_add(p, dlc_muli(p, b, 768), dlc_muli(p, h, 64)), d);
+    ck_assert_uint_eq(again, m);
+}
+END_TEST
+
+START_TEST(comparisons)
+{
+    dlc_expr i = ax(0), j = ax(1);
+    ck_assert_uint_eq(dlc_lt(p, i, dlc_addi(p, i, 1)), dlc_expr_bool(p, 1));
+    ck_assert_uint_eq(dlc_le(p, dlc_addi(p, i, 1), i), dlc_expr_bool(p, 0));
+    ck_assert_uint_eq(dlc_lt(p, dlc_muli(p, i, 2), num(5)), dlc_lt(p, i, num(3)));
+    ck_assert_uint_eq(dlc_le(p, num(0), dlc_addi(p, i, -1)), dlc_le(p, num(1), i));
+    ck_assert_uint_eq(dlc_lt(p, dlc_add(p, i, j), dlc_addi(p, j, 4)), dlc_lt(p, i, num(4)));
+    ck_assert_uint_eq(dlc_expr1(p, DLC_EXPR_NOT, dlc_lt(p, i, j)), dlc_le(p, j, i));
+    ck_assert_uint_eq(dlc_eq(p, dlc_addi(p, i, 1), j), dlc_eq(p, dlc_addi(p, j, -1), i));
+    ck_assert_uint_eq(dlc_eq(p, dlc_muli(p, i, 2), num(3)), dlc_expr_bool(p, 0));
+    dlc_expr a = dlc_lt(p, i, num(4)), b = dlc_lt(p, j, num(4));
+    ck_assert_uint_eq(dlc_and(p, a, b), dlc_and(p, b, dlc_and(p, a, b)));
+    ck_assert_uint_eq(dlc_and(p, a, dlc_le(p, num(4), i)), dlc_expr_bool(p, 0));
+    ck_assert_uint_eq(dlc_and(p, 0, a), a);
+    /* loaded values wrap: x < x + 1 is not certain */
+    dlc_expr x = dlc_expr_load(p, DLC_I64, 0, &i, 1, 0, 0, 0);
+    int64_t value;
+    ck_assert(!dlc_expr_is_int(p, dlc_lt(p, x, dlc_addi(p, x, 1)), &value));
+    ck_assert_uint_eq(dlc_eq(p, x, dlc_addi(p, x, 1)), dlc_expr_bool(p, 0));
+    ck_assert(dlc_floordiv(p, dlc_muli(p, x, 3), num(3)) != x);
+}
+END_TEST
+
+START_TEST(float_identities)
+{
+    dlc_expr i = ax(0), x = dlc_expr_load(p, DLC_F32, 0, &i, 1, 0, 0, 0);
+    dlc_expr zero = dlc_expr_const(p, DLC_F32, 0), one = dlc_expr_const(p, DLC_F32, 1);
+    dlc_expr minus_zero = dlc_expr_const(p, DLC_F32, -0.0), four = dlc_expr_const(p, DLC_F32, 4);
+    ck_assert_uint_eq(dlc_mul(p, x, one), x);
+    ck_assert_uint_eq(dlc_sub(p, x, zero), x);
+    ck_assert_uint_eq(dlc_add(p, minus_zero, x), x);
+    ck_assert_uint_ne(dlc_add(p, x, zero), x);
+    ck_assert_uint_ne(dlc_mul(p, x, zero), zero);
+    ck_assert_uint_ne(dlc_sub(p, x, x), zero);
+    ck_assert_uint_eq(dlc_expr2(p, DLC_EXPR_DIV, x, four),
+                      dlc_mul(p, x, dlc_expr_const(p, DLC_F32, 0.25)));
+    ck_assert_uint_eq(dlc_mul(p, x, four), dlc_mul(p, four, x));
+    ck_assert_uint_ne(dlc_max(p, x, zero),
+                      dlc_max(p, zero, x)); /* which zero or NaN wins differs */
+    ck_assert_uint_ne(dlc_eq(p, x, x), dlc_expr_bool(p, 1));
+    ck_assert_uint_eq(dlc_expr_const(p, DLC_F32, -NAN), dlc_expr_const(p, DLC_F32, NAN));
+}
+END_TEST
+
+START_TEST(conversions)
+{
+    dlc_expr i = ax(0);
+    dlc_expr u8 = dlc_expr_load(p, DLC_U8, 0, &i, 1, 0, 0, 0),
+             i64 = dlc_expr_load(p, DLC_I64, 1, &i, 1, 0, 0, 0);
+    dlc_expr f16 = dlc_expr_load(p, DLC_F16, 2, &i, 1, 0, 0, 0),
+             f64 = dlc_expr_load(p, DLC_F64, 3, &i, 1, 0, 0, 0);
+    dlc_expr f32u8 = dlc_expr_cast(p, DLC_F32, u8);
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_F32, dlc_expr_cast(p, DLC_I32, u8)), f32u8);
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_I8, f32u8), dlc_expr_cast_sat(p, DLC_I8, u8));
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_I8, dlc_expr_cast(p, DLC_I32, i64)),
+                      dlc_expr_cast(p, DLC_I8, i64));
+    ck_assert_uint_ne(dlc_expr_cast(p, DLC_I64, dlc_expr_cast(p, DLC_I32, i64)), i64);
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_F16, dlc_expr_cast(p, DLC_F32, f16)), f16);
+    ck_assert_uint_ne(dlc_expr_cast(p, DLC_F64, dlc_expr_cast(p, DLC_F32, f64)), f64);
+    ck_assert_uint_eq(dlc_expr_cast_sat(p, DLC_I32, u8), dlc_expr_cast(p, DLC_I32, u8));
+}
+END_TEST
+
+START_TEST(loads_and_rewriting)
+{
+    dlc_expr index[] = {ax(0), dlc_addi(p, ax(1), -1)};
+    dlc_expr guard = dlc_in_range(p, index[1], num(8));
+    dlc_expr x = dlc_expr_load(p, DLC_F32, 0, index, 2, guard, dlc_expr_const(p, DLC_F32, 0), 0);
+    ck_assert_uint_eq(dlc_load_rank(p, x), 2);
+    ck_assert_uint_eq(dlc_load_guard(p, x), guard);
+    ck_assert_uint_eq(dlc_load_else(p, x), 0); /* zero is what none means */
+    ck_assert_uint_eq(dlc_expr_load(p, DLC_F32, 0, index, 2, dlc_expr_bool(p, 0), 0, 0),
+                      dlc_expr_const(p, DLC_F32, 0));
+    dlc_expr with[] = {0, num(3)}, fixed = dlc_expr_substitute(p, x, with, 2);
+    ck_assert_uint_eq(dlc_load_guard(p, fixed), 0);
+    ck_assert_uint_eq(dlc_arg(p, fixed, 1), num(2));
+    uint64_t axes = 0;
+    dlc_expr_axes(p, x, &axes);
+    ck_assert_uint_eq(axes, 3);
+    ck_assert(dlc_expr_has_load(p, x) && !dlc_expr_has_load(p, guard));
+    dlc_pool *other = dlc_pool_create(arena);
+    dlc_expr copy = dlc_expr_rewrite(other, p, x, NULL, NULL);
+    ck_assert_uint_eq(dlc_expr_rewrite(p, other, copy, NULL, NULL), x);
+}
+END_TEST
+
+START_TEST(evaluation)
+{
+    int64_t symbols[] = {7, -3};
+    dlc_expr s = sy(0), t = sy(1);
+    ck_assert_int_eq(dlc_expr_eval(p, dlc_add(p, dlc_mul(p, s, t), num(1)), symbols), -20);
+    ck_assert_int_eq(dlc_expr_eval(p, dlc_floordiv(p, t, num(2)), symbols), -2);
+    ck_assert_int_eq(dlc_expr_eval(p, dlc_lt(p, t, s), symbols), 1);
+    dlc_expr scaled = dlc_mul(p, dlc_expr_cast(p, DLC_F32, s), dlc_expr_const(p, DLC_F32, 1.5));
+    ck_assert_int_eq(
+        dlc_expr_eval(p, dlc_expr_cast(p, DLC_I64, dlc_expr1(p, DLC_EXPR_FLOOR, scaled)), symbols),
+        10);
+    ck_assert_int_eq(
+        dlc_expr_eval(p, dlc_select(p, dlc_lt(p, s, t), s, dlc_addi(p, t, 1)), symbols), -2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("expr");
+    TCase *tests = tcase_create("expr");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, sums_have_one_form);
+    tcase_add_test(tests, quotients);
+    tcase_add_test(tests, delinearise_linearise_is_nothing);
+    tcase_add_test(tests, flattened_rows_are_linear);
+    tcase_add_test(tests, reshape_chains);
+    tcase_add_test(tests, comparisons);
+    tcase_add_test(tests, float_identities);
+    tcase_add_test(tests, conversions);
+    tcase_add_test(tests, loads_and_rewriting);
+    tcase_add_test(tests, evaluation);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
