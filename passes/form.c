@@ -41,7 +41,7 @@ int dlc_is_contraction(dlc_opcode op)
 
 int dlc_is_spatial(dlc_opcode op)
 {
-    static const char *const list[] = {"conv", "conv_transpose", "pool", "resize", NULL};
+    static const char *const list[] = {"conv", "conv_transpose", "pool", "resize", "grid_sample", NULL};
     return is_one_of(families[op], list);
 }
 

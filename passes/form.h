@@ -10,7 +10,7 @@ int dlc_is_pointwise(dlc_opcode op);
 int dlc_is_view(dlc_opcode op);
 /* Sums of products over shared axes: matmul, einsum, conv, conv_transpose. */
 int dlc_is_contraction(dlc_opcode op);
-/* Convolutions, pooling, resize: data n,c,spatial… whose channels are independent or contracted. */
+/* Convolutions, pooling, resize, grid_sample: input 0 and results are n,c,spatial…; every point works on its channels. */
 int dlc_is_spatial(dlc_opcode op);
 /* A reduction over `axes`. */
 int dlc_is_reduction(dlc_opcode op);

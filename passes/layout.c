@@ -1,0 +1,373 @@
+/*
+ * Physical layouts. Values that are read at each other's indices (pointwise operators, concat, pad, slice, and transposes,
+ * which permute the indices) form one component, in which all should lie in memory alike; a union-find whose links carry
+ * permutations finds the components. Then each component takes the order of dimensions with most votes:
+ *   8  n, spatial, c: for data and results of convolutions, pooling, resize: all channels of a point are contiguous
+ *   2  last dimension innermost: for operands and results of matmul, so that K or N is contiguous
+ *   3  last dimension innermost, 1 row-major: for results of a reshape, whose elements lie so already
+ *   1  row-major: for what a reshape or any other operator reads or makes, and for graph inputs and outputs
+ *   1  last dimension innermost: for what is reduced along it
+ * So convolution networks run channels-last with their residual sums and concats, a pair of transposes around something costs
+ * nothing, and attention's result is stored as b,i,h,d, which the reshape after its transpose reads as rows.
+ *
+ * Graph inputs and outputs keep the user's row-major order and constants theirs: the kernels at the borders read and write
+ * these directly. A matmul's result keeps its N axis innermost and a convolution's its channels, whatever the vote.
+ */
+#include "passes/form.h"
+#include "passes/simplify.h"
+
+#include <string.h>
+
+typedef struct {
+    uint8_t dim[DLC_MAX_RANK];
+} perm;
+
+typedef enum { CHANNELS_LAST, LAST_INNER, ROW_MAJOR } wish_kind;
+
+typedef struct {
+    const dlc_value *value;
+    uint32_t next; /* of the same component, 1-based; 0 ends */
+    uint8_t kind, weight;
+} wish;
+
+typedef struct {
+    dlc_pass_ctx *ctx;
+    dlc_value **values;  /* by id; NULL: not in the graph, or a constant */
+    uint32_t *parent;    /* union-find by value id */
+    perm *link;          /* dimension d of a value is dimension link.dim[d] of its parent */
+    uint32_t *head;      /* first wish of a root, 1-based */
+    dlc_vec(wish) wishes;
+} components;
+
+/* --- components --- */
+
+static perm identity(void)
+{
+    perm result;
+    for (uint8_t d = 0; d < DLC_MAX_RANK; d++)
+        result.dim[d] = d;
+    return result;
+}
+
+/* first, then second */
+static perm compose(const perm *first, const perm *second)
+{
+    perm result;
+    for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
+        result.dim[d] = second->dim[first->dim[d]];
+    return result;
+}
+
+static perm inverse(const perm *of)
+{
+    perm result;
+    for (uint8_t d = 0; d < DLC_MAX_RANK; d++)
+        result.dim[of->dim[d]] = d;
+    return result;
+}
+
+/* The root of a value's component, and how its dimensions become the root's. Halves the path on the way. */
+static uint32_t root_of(components *all, uint32_t id, perm *to_root)
+{
+    *to_root = identity();
+    while (all->parent[id] != id) {
+        uint32_t up = all->parent[id];
+        if (all->parent[up] != up) {
+            all->link[id] = compose(&all->link[id], &all->link[up]);
+            all->parent[id] = all->parent[up];
+        }
+        *to_root = compose(to_root, &all->link[id]);
+        id = all->parent[id];
+    }
+    return id;
+}
+
+static int is_member(const components *all, const dlc_value *value)
+{
+    return value && all->values[value->id];
+}
+
+/* Dimension d of a is dimension between.dim[d] of b. */
+static void tie(components *all, const dlc_value *a, const dlc_value *b, perm between)
+{
+    if (!is_member(all, a) || !is_member(all, b) || a->type.rank != b->type.rank)
+        return;
+    perm a_root, b_root;
+    uint32_t ra = root_of(all, a->id, &a_root), rb = root_of(all, b->id, &b_root);
+    if (ra == rb)
+        return;
+    perm back = inverse(&a_root), on = compose(&between, &b_root);
+    all->parent[ra] = rb;
+    all->link[ra] = compose(&back, &on);
+}
+
+static int same_dims(const dlc_value *a, const dlc_value *b)
+{
+    return a && b && a->type.rank == b->type.rank &&
+           !memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof *a->type.dims);
+}
+
+static void tie_transpose(components *all, const dlc_node *node)
+{
+    int64_t given[DLC_MAX_RANK];
+    perm between = identity();
+    dlc_transpose_perm(all->ctx->graph, node, given);
+    for (uint32_t d = 0; d < node->outputs[0]->type.rank; d++)
+        between.dim[d] = (uint8_t)given[d];
+    tie(all, node->outputs[0], node->inputs[0], between);
+}
+
+static void tie_node(components *all, const dlc_node *node)
+{
+    if (node->op == DLC_OP_TRANSPOSE)
+        tie_transpose(all, node);
+    if (dlc_is_pointwise(node->op))
+        for (uint32_t i = 0; i < node->ninputs; i++)
+            if (same_dims(node->inputs[i], node->outputs[0]))
+                tie(all, node->inputs[i], node->outputs[0], identity());
+    if (node->op == DLC_OP_CONCAT)
+        for (uint32_t i = 0; i < node->ninputs; i++)
+            tie(all, node->inputs[i], node->outputs[0], identity());
+    if (node->op == DLC_OP_PAD || node->op == DLC_OP_SLICE || node->op == DLC_OP_CUMSUM || node->op == DLC_OP_TRILU)
+        tie(all, node->inputs[0], node->outputs[0], identity());
+    if (node->noutputs > 1 && node->outputs[1] && same_dims(node->outputs[0], node->outputs[1]))
+        tie(all, node->outputs[1], node->outputs[0], identity());
+}
+
+static int is_tied(dlc_opcode op)
+{
+    return dlc_is_pointwise(op) || op == DLC_OP_TRANSPOSE || op == DLC_OP_CONCAT || op == DLC_OP_PAD ||
+           op == DLC_OP_SLICE || op == DLC_OP_CUMSUM || op == DLC_OP_TRILU;
+}
+
+/* --- wishes --- */
+
+static void want(components *all, const dlc_value *value, wish_kind kind, uint8_t weight)
+{
+    if (!is_member(all, value) || value->type.rank < 2 || (kind == CHANNELS_LAST && value->type.rank < 3))
+        return;
+    perm ignored;
+    uint32_t root = root_of(all, value->id, &ignored);
+    wish item = {.value = value, .next = all->head[root], .kind = (uint8_t)kind, .weight = weight};
+    dlc_vec_push(all->ctx->scratch, &all->wishes, item);
+    all->head[root] = all->wishes.n;
+}
+
+static void want_all(components *all, dlc_value *const *values, uint32_t n, wish_kind kind, uint8_t weight)
+{
+    for (uint32_t i = 0; i < n; i++)
+        want(all, values[i], kind, weight);
+}
+
+static int is_reduced_last(const dlc_graph *graph, const dlc_node *node)
+{
+    uint32_t n;
+    const dlc_expr *axes = dlc_node_dims(node, DLC_ATTR_AXES, &n);
+    return n && dlc_expr_value(graph->pool, axes[n - 1]) == node->inputs[0]->type.rank - 1;
+}
+
+static void want_node(components *all, const dlc_node *node)
+{
+    enum { SPATIAL = 8, VIEWED = 3, PRODUCT = 2, PLAIN = 1 };
+    if (dlc_is_spatial(node->op)) {
+        want(all, node->inputs[0], CHANNELS_LAST, SPATIAL);
+        want_all(all, node->outputs, node->noutputs, CHANNELS_LAST, SPATIAL);
+    } else if (dlc_is_contraction(node->op)) {
+        want_all(all, node->inputs, node->ninputs, LAST_INNER, PRODUCT);
+        want_all(all, node->outputs, node->noutputs, LAST_INNER, PRODUCT);
+    } else if (node->op == DLC_OP_RESHAPE) {
+        want(all, node->outputs[0], LAST_INNER, VIEWED);
+        want(all, node->outputs[0], ROW_MAJOR, PLAIN);
+        want(all, node->inputs[0], ROW_MAJOR, PLAIN);
+    } else if (dlc_is_reduction(node->op)) {
+        if (is_reduced_last(all->ctx->graph, node))
+            want(all, node->inputs[0], LAST_INNER, PLAIN);
+    } else if (!is_tied(node->op)) {
+        want_all(all, node->inputs, node->ninputs, ROW_MAJOR, PLAIN);
+        want_all(all, node->outputs, node->noutputs, ROW_MAJOR, PLAIN);
+    }
+}
+
+static void want_borders(components *all)
+{
+    const dlc_graph *graph = all->ctx->graph;
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        want(all, graph->inputs.data[i], ROW_MAJOR, 1);
+    for (uint32_t o = 0; o < graph->outputs.n; o++)
+        want(all, graph->outputs.data[o].value, ROW_MAJOR, 1);
+}
+
+/* --- the vote --- */
+
+/* Dimensions from outer to inner that a wish asks for, of its own value. */
+static perm wished_order(const wish *item)
+{
+    perm order = identity();
+    uint8_t rank = item->value->type.rank;
+    if (item->kind != CHANNELS_LAST)
+        return order;
+    for (uint8_t p = 1; p + 1 < rank; p++)
+        order.dim[p] = p + 1;
+    order.dim[rank - 1] = 1;
+    return order;
+}
+
+static int is_granted(components *all, const wish *item, const perm *root_order)
+{
+    perm to_root, wished = wished_order(item);
+    uint8_t rank = item->value->type.rank;
+    root_of(all, item->value->id, &to_root);
+    if (item->kind == LAST_INNER)
+        return to_root.dim[rank - 1] == root_order->dim[rank - 1];
+    perm asked = compose(&wished, &to_root);
+    return !memcmp(asked.dim, root_order->dim, rank);
+}
+
+static uint32_t votes_for(components *all, uint32_t root, const perm *order)
+{
+    uint32_t votes = 0;
+    for (uint32_t w = all->head[root]; w; w = all->wishes.data[w - 1].next)
+        if (is_granted(all, &all->wishes.data[w - 1], order))
+            votes += all->wishes.data[w - 1].weight;
+    return votes;
+}
+
+/* The order, of the root's dimensions, that grants most. Candidates are the orders wished for; few differ. */
+static perm elect(components *all, uint32_t root)
+{
+    enum { MOST_CANDIDATES = 8 };
+    perm tried[MOST_CANDIDATES], best = identity();
+    uint32_t ntried = 0, most = votes_for(all, root, &best);
+    for (uint32_t w = all->head[root]; w && ntried < MOST_CANDIDATES; w = all->wishes.data[w - 1].next) {
+        const wish *item = &all->wishes.data[w - 1];
+        perm to_root, wished = wished_order(item);
+        root_of(all, item->value->id, &to_root);
+        perm order = compose(&wished, &to_root);
+        int is_new = 1;
+        for (uint32_t t = 0; t < ntried; t++)
+            is_new &= memcmp(&tried[t], &order, sizeof order) != 0;
+        if (!is_new)
+            continue;
+        tried[ntried++] = order;
+        uint32_t votes = votes_for(all, root, &order);
+        if (votes > most || (votes == most && memcmp(&order, &best, sizeof order) < 0)) {
+            most = votes;
+            best = order;
+        }
+    }
+    return best;
+}
+
+static dlc_layout layout_of(const perm *order, uint8_t rank)
+{
+    perm plain = identity();
+    return memcmp(order->dim, plain.dim, rank) ? dlc_layout_permuted(rank, order->dim) : (dlc_layout){0};
+}
+
+/* What the producer cannot do without. */
+static dlc_layout bent_to_producer(const dlc_value *value, const perm *order)
+{
+    uint8_t rank = value->type.rank, innermost = order->dim[rank - 1];
+    dlc_opcode op = value->def->op;
+    if (dlc_is_contraction(op) && dlc_is_spatial(op))
+        return innermost == 1 ? layout_of(order, rank) : dlc_layout_channels_last(rank);
+    if (dlc_is_contraction(op) && innermost != rank - 1)
+        return (dlc_layout){0};
+    return layout_of(order, rank);
+}
+
+static dlc_layout chosen_layout(components *all, const dlc_value *value, const perm *root_orders)
+{
+    if (!value->def || value->noutputs || value->type.rank < 2)
+        return (dlc_layout){0};
+    perm to_root;
+    uint32_t root = root_of(all, value->id, &to_root);
+    perm back = inverse(&to_root), order = compose(&root_orders[root], &back);
+    return bent_to_producer(value, &order);
+}
+
+static void assign(components *all)
+{
+    uint32_t nvalues = all->ctx->graph->nvalues;
+    perm *root_orders = dlc_new_array(all->ctx->scratch, perm, nvalues);
+    for (uint32_t id = 0; id < nvalues; id++)
+        if (all->values[id] && all->parent[id] == id)
+            root_orders[id] = elect(all, id);
+    for (uint32_t id = 0; id < nvalues; id++) {
+        if (!all->values[id])
+            continue;
+        dlc_layout layout = chosen_layout(all, all->values[id], root_orders);
+        all->ctx->changes += !dlc_layout_equal(&layout, &all->values[id]->layout);
+        all->values[id]->layout = layout;
+    }
+}
+
+/* --- outputs --- */
+
+/* A value that no kernel writes, or that another output has already. */
+static int needs_copy(const dlc_graph *graph, uint32_t output)
+{
+    const dlc_value *value = graph->outputs.data[output].value;
+    if (!value->def || value->def->op == DLC_OP_CONSTANT || value->def->op == DLC_OP_SYMBOLS)
+        return 1;
+    for (uint32_t o = 0; o < output; o++)
+        if (graph->outputs.data[o].value == value)
+            return 1;
+    return 0;
+}
+
+/* Every graph output becomes a value of its own that a kernel writes: a reshape to the same shape is the copy. */
+static void separate_outputs(dlc_pass_ctx *ctx)
+{
+    dlc_graph *graph = ctx->graph;
+    for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        if (!needs_copy(graph, o))
+            continue;
+        dlc_value *value = graph->outputs.data[o].value;
+        dlc_attr dims = dlc_attr_dims(DLC_ATTR_DIMS, value->type.dims, value->type.rank);
+        dlc_node_spec spec = {.op = DLC_OP_RESHAPE,
+                              .origin = value->def ? value->def->origin : NULL,
+                              .name = graph->outputs.data[o].name,
+                              .inputs = &value,
+                              .ninputs = 1,
+                              .attrs = &dims,
+                              .nattrs = 1};
+        dlc_value *copy = dlc_graph_node(graph, &spec)->outputs[0];
+        graph->outputs.data[o].value = copy;
+        value->noutputs--;
+        copy->noutputs++;
+        ctx->changes++;
+    }
+}
+
+static components collect(dlc_pass_ctx *ctx)
+{
+    dlc_graph *graph = ctx->graph;
+    components all = {.ctx = ctx,
+                      .values = dlc_new_array(ctx->scratch, dlc_value *, graph->nvalues),
+                      .parent = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues),
+                      .link = dlc_new_array(ctx->scratch, perm, graph->nvalues),
+                      .head = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues)};
+    for (uint32_t id = 0; id < graph->nvalues; id++)
+        all.parent[id] = id, all.link[id] = identity();
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        all.values[graph->inputs.data[i]->id] = graph->inputs.data[i];
+    for (const dlc_node *node = graph->first; node; node = node->next)
+        for (uint32_t o = 0; o < node->noutputs && node->op != DLC_OP_CONSTANT; o++)
+            if (node->outputs[o])
+                all.values[node->outputs[o]->id] = node->outputs[o];
+    return all;
+}
+
+dlc_status dlc_pass_layout(dlc_pass_ctx *ctx)
+{
+    separate_outputs(ctx);
+    components all = collect(ctx);
+    for (const dlc_node *node = ctx->graph->first; node; node = node->next)
+        tie_node(&all, node);
+    for (const dlc_node *node = ctx->graph->first; node; node = node->next)
+        want_node(&all, node);
+    want_borders(&all);
+    assign(&all);
+    return DLC_OK;
+}
