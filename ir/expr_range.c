@@ -190,16 +190,14 @@ static dlc_interval arithmetic(const dlc_pool *pool, dlc_expr id, const dlc_inte
     }
 }
 
-dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interval *known,
+dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interval *args,
                             const dlc_ranges *ranges)
 {
     const dlc_expr_node *node = dlc_node_of(pool, id);
     dlc_dtype dtype = (dlc_dtype)node->dtype;
-    dlc_interval all = type_range(dtype), args[3] = {whole, whole, whole}, result;
+    dlc_interval all = type_range(dtype), result;
     if (dlc_is_float(dtype) || node->op == DLC_EXPR_LOAD || node->op == DLC_EXPR_NONE)
         return all;
-    for (uint32_t i = 0; i < node->nargs; i++)
-        args[i] = known[dlc_arg(pool, id, i)];
     int overflow = 0;
     switch (node->op) {
     case DLC_EXPR_CONST:
@@ -232,15 +230,25 @@ dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interva
     return is_within(result, all) ? result : all;
 }
 
+static const dlc_interval *args_of(const dlc_pool *pool, dlc_expr id, const dlc_interval *known,
+                                   dlc_interval *args)
+{
+    uint32_t nargs = dlc_op_of(pool, id) == DLC_EXPR_LOAD ? 0 : dlc_node_of(pool, id)->nargs;
+    for (uint32_t i = 0; i < nargs; i++)
+        args[i] = known[dlc_arg(pool, id, i)];
+    return args;
+}
+
 dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges)
 {
     dlc_mark mark = dlc_arena_mark(pool->arena);
     uint8_t *marks = dlc_new_array(pool->arena, uint8_t, (size_t)expr + 1);
     dlc_interval *known = dlc_new_array(pool->arena, dlc_interval, (size_t)expr + 1);
+    dlc_interval args[3] = {{0, 0}};
     dlc_expr_reach(pool, expr, marks);
     for (dlc_expr id = 1; id <= expr; id++)
         if (marks[id])
-            known[id] = dlc_node_range(pool, id, known, ranges);
+            known[id] = dlc_node_range(pool, id, args_of(pool, id, known, args), ranges);
     dlc_interval result = known[expr];
     dlc_arena_release(pool->arena, mark);
     return result;

@@ -4,7 +4,7 @@
 
 #include "ir/expr_build.h"
 
-/* Interval of one node; known[] holds its operands'. */
-dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interval *known, const dlc_ranges *ranges);
+/* Interval of one node from its operands' (none are asked for of a load). */
+dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interval *args, const dlc_ranges *ranges);
 
 #endif

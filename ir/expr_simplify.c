@@ -8,22 +8,59 @@
  */
 #include "ir/expr_range.h"
 
+#include <string.h>
+
 /* Quotients nest as deep as a shape was reshaped; a bound gives up beyond. */
 enum { MAX_DEPTH = 8 };
 
 typedef struct {
+    dlc_interval range;
+    uint8_t is_known;
+} known_range;
+
+typedef struct {
     const dlc_ranges *ranges;
     dlc_arena *scratch;
-    dlc_vec(dlc_interval) known; /* by id, for every node of the pool so far */
+    known_range *known; /* by id */
+    uint32_t nknown;
+    dlc_ids pending;
 } context;
+
+static void reserve_known(context *ctx, const dlc_pool *pool)
+{
+    if (ctx->nknown >= pool->nodes.n)
+        return;
+    uint32_t n = pool->nodes.n + pool->nodes.n / 2;
+    known_range *grown = dlc_new_array(ctx->scratch, known_range, n);
+    if (ctx->nknown)
+        memcpy(grown, ctx->known, ctx->nknown * sizeof *grown);
+    ctx->known = grown;
+    ctx->nknown = n;
+}
 
 static dlc_interval range_of(context *ctx, const dlc_pool *pool, dlc_expr expr)
 {
-    while (ctx->known.n <= expr) {
-        dlc_interval next = dlc_node_range(pool, ctx->known.n, ctx->known.data, ctx->ranges);
-        dlc_vec_push(ctx->scratch, &ctx->known, next);
+    reserve_known(ctx, pool);
+    ctx->pending.n = 0;
+    dlc_vec_push(ctx->scratch, &ctx->pending, expr);
+    while (ctx->pending.n) {
+        dlc_expr id = ctx->pending.data[ctx->pending.n - 1];
+        uint32_t n = ctx->pending.n,
+                 nargs = ctx->known[id].is_known ? 0 : dlc_node_of(pool, id)->nargs;
+        dlc_interval args[3] = {{0, 0}};
+        for (uint32_t i = 0; i < nargs && dlc_op_of(pool, id) != DLC_EXPR_LOAD; i++) {
+            dlc_expr arg = dlc_arg(pool, id, i);
+            args[i] = ctx->known[arg].range;
+            if (!ctx->known[arg].is_known)
+                dlc_vec_push(ctx->scratch, &ctx->pending, arg);
+        }
+        if (ctx->pending.n > n)
+            continue;
+        if (!ctx->known[id].is_known)
+            ctx->known[id] = (known_range){dlc_node_range(pool, id, args, ctx->ranges), 1};
+        ctx->pending.n--;
     }
-    return ctx->known.data[expr];
+    return ctx->known[expr].range;
 }
 
 /* --- bounds over symbols --- */
