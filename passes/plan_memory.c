@@ -248,8 +248,8 @@ typedef struct {
     dlc_vec(dlc_value *) values; /* by lifetime */
 } planner;
 
-/* The symbol an opaque step finds out by itself, or -1. */
-static int64_t own_symbol(const dlc_graph *graph, const dlc_step *step)
+/* The symbol a step binds, or -1. An opaque step counts first: its own results have their sizes before it writes them. */
+static int64_t bound_symbol(const dlc_graph *graph, const dlc_step *step)
 {
     if (step->kind == DLC_STEP_BIND)
         return step->symbol;
@@ -268,7 +268,7 @@ static void find_phases(planner *p)
     const dlc_pool *pool = p->graph->pool;
     uint32_t *symbols = dlc_new_array(p->ctx->scratch, uint32_t, p->graph->symbols.n + 1);
     for (uint32_t i = 0; i < p->module->steps.n; i++) {
-        int64_t symbol = own_symbol(p->graph, &p->module->steps.data[i]);
+        int64_t symbol = bound_symbol(p->graph, &p->module->steps.data[i]);
         if (symbol >= 0)
             symbols[symbol] = ++p->nphases;
     }
@@ -284,36 +284,10 @@ static void find_phases(planner *p)
     }
 }
 
-static dlc_expr bytes_of(dlc_graph *graph, const dlc_value *value, const dlc_expr *dims)
+static dlc_expr bytes_of(dlc_graph *graph, const dlc_value *value)
 {
-    dlc_expr elems = dlc_layout_elems(graph->pool, &value->layout, value->type.rank, dims);
+    dlc_expr elems = dlc_layout_elems(graph->pool, &value->layout, value->type.rank, value->type.dims);
     return dlc_muli(graph->pool, elems, dlc_dtype_bytes(value->type.dtype));
-}
-
-typedef struct {
-    uint32_t symbol;
-    dlc_expr bound;
-} bound_symbol;
-
-static dlc_expr put_bound(void *user, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
-{
-    (void)to, (void)args;
-    const bound_symbol *known = user;
-    return node->op == DLC_EXPR_SYM && node->imm.id == known->symbol ? known->bound : 0;
-}
-
-/* A step that finds out a size itself writes into a buffer for the largest it may find: one row per element of its input. */
-static dlc_expr bytes_before(planner *p, const dlc_step *step, const dlc_value *value)
-{
-    int64_t symbol = step->kind == DLC_STEP_OPAQUE ? own_symbol(p->graph, step) : -1;
-    if (symbol < 0)
-        return bytes_of(p->graph, value, value->type.dims);
-    const dlc_type *input = &step->node->inputs[0]->type;
-    bound_symbol known = {(uint32_t)symbol, dlc_dims_product(p->graph->pool, input->dims, input->rank)};
-    dlc_expr dims[DLC_MAX_RANK];
-    for (uint32_t d = 0; d < value->type.rank; d++)
-        dims[d] = dlc_expr_rewrite(p->graph->pool, p->graph->pool, value->type.dims[d], put_bound, &known);
-    return bytes_of(p->graph, value, dims);
 }
 
 static dlc_status check_size(planner *p, const dlc_value *value)
@@ -343,7 +317,7 @@ static dlc_status define(planner *p, uint32_t step, dlc_value *value)
 {
     DLC_TRY(check_size(p, value));
     dlc_placement *place = &p->module->placements[value->id];
-    place->size_bytes = bytes_before(p, &p->module->steps.data[step], value);
+    place->size_bytes = bytes_of(p->graph, value);
     place->store = DLC_STORE_ARENA;
     if (!value->noutputs) {
         dlc_vec_push(p->ctx->scratch, &p->lifetimes, ((dlc_lifetime){step, step, 0, place->size_bytes, 0}));
@@ -391,7 +365,7 @@ static void place_borders(planner *p)
     for (uint32_t i = 0; i < p->graph->inputs.n; i++) {
         const dlc_value *value = p->graph->inputs.data[i];
         p->module->placements[value->id] =
-            (dlc_placement){.store = DLC_STORE_INPUT, .index = i, .size_bytes = bytes_of(p->graph, value, value->type.dims)};
+            (dlc_placement){.store = DLC_STORE_INPUT, .index = i, .size_bytes = bytes_of(p->graph, value)};
     }
     for (uint32_t i = p->module->constants.n; i-- > 0;) {
         const dlc_module_constant *constant = &p->module->constants.data[i];
