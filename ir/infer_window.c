@@ -4,7 +4,7 @@
  */
 #include "ir/infer.h"
 
-enum { MAX_SPATIAL = DLC_MAX_RANK - 2 };
+enum { MAX_SPATIAL = DLC_MAX_RANK - 3 }; /* groups of a convolution take one dimension more */
 #define SIZE_LIMIT ((int64_t)INT32_MAX) /* kernels, strides, dilations, pads: products of two fit an i64 */
 
 typedef struct {
@@ -19,6 +19,9 @@ static dlc_status read_window(dlc_graph *graph, const dlc_node *node, window *w)
     if (x->rank < 3)
         return DLC_REFUSE("input 0 is %s; %s takes n,c and one spatial dimension or more", dlc_type_text(graph, x),
                           dlc_ops[node->op].text);
+    if (x->rank - 2 > MAX_SPATIAL)
+        return dlc_fail(graph, node, DLC_UNSUPPORTED, "%d spatial dimensions; up to %d are possible", x->rank - 2,
+                        MAX_SPATIAL);
     *w = (window){.rank = (uint8_t)(x->rank - 2)};
     uint32_t n;
     DLC_TRY(dlc_infer_ints(graph, node, DLC_ATTR_STRIDES, w->rank, 1, SIZE_LIMIT, 1, w->strides));

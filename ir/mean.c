@@ -114,6 +114,14 @@ dlc_expr dlc_mean_load_if(dlc_mean *mean, uint32_t input, const dlc_expr *index,
     return load(mean, input, index, guard, otherwise, 0);
 }
 
+dlc_expr dlc_mean_load_scalar(dlc_mean *mean, uint32_t input)
+{
+    dlc_expr zeros[DLC_MAX_RANK];
+    for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
+        zeros[d] = dlc_expr_i64(mean->kernel->pool, 0);
+    return dlc_mean_load(mean, input, zeros);
+}
+
 dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *index)
 {
     return load(mean, input, index, 0, 0, DLC_LOAD_CHECKED);

@@ -44,6 +44,8 @@ dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc
                                   dlc_expr value);
 /* index < 0 ? index + extent : index, as i64. */
 dlc_expr dlc_mean_wrap(dlc_mean *mean, dlc_expr index, dlc_expr extent);
+/* The element of a one-element input. */
+dlc_expr dlc_mean_load_scalar(dlc_mean *mean, uint32_t input);
 /* Load whose indices depend on data: out of range is reported by the run. */
 dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *index);
 /* Smallest value of a max: -inf or the type's least; largest of a min. */

@@ -70,7 +70,7 @@ static dlc_status finish(dlc_mean *mean, const conv *c, dlc_expr value)
         return dlc_mean_finish_reduce(mean, &c->axes, &c->reduce, DLC_REDUCE_SUM, value);
     uint32_t sum = dlc_mean_reduce(mean, "groups", &c->axes, &c->reduce, DLC_REDUCE_SUM, value, 0);
     dlc_ids axes = {0};
-    dlc_expr y[DLC_MAX_RANK], at[DLC_MAX_RANK + 1];
+    dlc_expr y[DLC_MAX_RANK], at[DLC_MAX_RANK];
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, y);
     dlc_expr ocg = dlc_expr_i64(pool, c->ocg);
     at[0] = y[0];

@@ -407,16 +407,14 @@ dlc_status dlc_mean_pow(dlc_mean *mean)
 dlc_status dlc_mean_clip(dlc_mean *mean)
 {
     dlc_ids axes = {0};
-    dlc_expr index[DLC_MAX_RANK], zeros[DLC_MAX_RANK];
+    dlc_expr index[DLC_MAX_RANK];
     dlc_pool *pool = mean->kernel->pool;
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, index);
-    for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
-        zeros[d] = dlc_expr_i64(pool, 0);
     dlc_expr x = dlc_mean_load(mean, 0, index);
     if (dlc_mean_has(mean, 1))
-        x = dlc_max(pool, dlc_mean_load(mean, 1, zeros), x);
+        x = dlc_max(pool, dlc_mean_load_scalar(mean, 1), x);
     if (dlc_mean_has(mean, 2))
-        x = dlc_min(pool, dlc_mean_load(mean, 2, zeros), x);
+        x = dlc_min(pool, dlc_mean_load_scalar(mean, 2), x);
     return dlc_mean_finish(mean, &axes, x);
 }
 

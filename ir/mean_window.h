@@ -4,7 +4,7 @@
 
 #include "ir/mean.h"
 
-enum { DLC_WINDOW_RANK = DLC_MAX_RANK - 2 };
+enum { DLC_WINDOW_RANK = DLC_MAX_RANK - 3 }; /* as ir/infer_window.c allows */
 
 /* Of each spatial dimension: constants, and what may be symbolic in the kernel's pool. */
 typedef struct {
