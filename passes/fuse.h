@@ -33,8 +33,29 @@ typedef struct {
 } dlc_group_kernel;
 DLC_NODISCARD dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nnodes, dlc_arena *arena,
                                          dlc_group_kernel *result);
-/* Chooses a schedule, or says (as a dlc_reason) why the target cannot run this kernel as one. */
+/*
+ * Chooses a schedule, or says (as a dlc_reason, with numbers in *detail, which may be NULL) why the target should not run this
+ * kernel as one. *result is NULL only when no right code is possible; a kernel that is merely too large has a schedule.
+ * The kernel may change in ways a schedule owns: the order of a reduction, the layout of constants.
+ */
 dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
                       const char **detail);
+
+/* What a kernel costs under its schedule, from the expressions alone; symbols count as the sizes choices assume. */
+typedef struct {
+    double bytes;         /* moved: buffers' elements that are touched, once */
+    double flops;
+    double cycles;        /* of one core, without waiting for memory */
+    double time_us;       /* the larger of computing and moving, plus the step's overhead */
+    double units;         /* of parallel work */
+    double scratch_bytes;
+    uint32_t ndots;       /* contractions that run as register tiles */
+} dlc_estimate;
+void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
+
+/* The sentence of a reason, and its name. */
+const char *dlc_reason_text(dlc_reason reason);
+const char *dlc_reason_sentence(dlc_reason reason);
+int dlc_reason_is_cost(dlc_reason reason);
 
 #endif

@@ -1,0 +1,102 @@
+/*
+ * Estimates: bytes, operations and a time bound of a kernel under its schedule. They rank alternatives (fuse or not, which
+ * merge first) and are printed by `dlc explain`; nobody takes them for measurements.
+ */
+#include "passes/choose.h"
+
+enum {
+    CYCLES_PER_US = 3500,
+    FAR_BYTES_PER_US = 30000,   /* memory */
+    NEAR_BYTES_PER_US = 110000, /* L2 and L3 */
+    DOT_LOSS_PERCENT = 10       /* a register tile's distance from peak */
+};
+static const double step_us = 0.3; /* what one more kernel costs by itself: dispatch, cold code, tails */
+
+static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
+{
+    double elems = 1;
+    for (uint8_t d = 0; d < buffer->type.rank; d++)
+        elems *= (double)dlc_expr_eval(c->kernel->pool, buffer->type.dims[d], c->symbols);
+    return elems;
+}
+
+/* A table that is gathered from is touched where it is read only. */
+static double bytes_of(const dlc_chooser *c)
+{
+    double *touched = dlc_new_array(c->arena, double, c->kernel->buffers.n + 1), bytes = 0;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        double points = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+        for (uint32_t i = 0; i < c->accesses[s].n; i++)
+            if (!DLC_SOURCE_IS_STAGE(c->accesses[s].data[i].source))
+                touched[c->accesses[s].data[i].source] += points;
+    }
+    for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
+        double elems = elems_of(c, &c->kernel->buffers.data[b]);
+        bytes += (elems < touched[b] ? elems : touched[b]) * dlc_dtype_bytes(c->kernel->buffers.data[b].type.dtype);
+    }
+    return bytes;
+}
+
+static uint32_t innermost(const dlc_ids *axes)
+{
+    return axes->n ? axes->data[axes->n - 1] : DLC_NO_AXIS;
+}
+
+static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s, double *columns)
+{
+    const dlc_stage_plan *plan = &schedule->plans[s];
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    dlc_dot_loops at;
+    if (!dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
+        return c->work[s];
+    double depth = dlc_choose_points(c, &stage->reduce), points = dlc_choose_points(c, &stage->axes);
+    double per_cycle = (schedule->target->fma ? 2.0 : 1.0) * schedule->width;
+    double cycles = points * depth / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
+    *columns = dlc_choose_points(c, &at.contraction.n);
+    double tiles = at.n == UINT32_MAX ? 1 : *columns / (double)schedule->loops.data[at.n].tile;
+    if (tiles < 1 || at.n > at.m)
+        tiles = 1;
+    double product = c->work[s] - 2 * points * depth; /* what computing the factors takes beyond the product */
+    if (plan->copy_a)
+        cycles += tiles * points / *columns * depth * 3 / schedule->width;
+    if (plan->copy_b)
+        cycles += points / dlc_choose_points(c, &at.contraction.m) * depth * 2;
+    return product > 0 ? cycles + product * (plan->copy_a ? tiles : 1) / schedule->width : cycles;
+}
+
+static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t *ndots)
+{
+    double cycles = 0, columns;
+    uint32_t column = DLC_NO_AXIS;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+        const dlc_stage_plan *plan = &schedule->plans[s];
+        if (plan->method == DLC_METHOD_DOT) {
+            dlc_dot_loops at;
+            if (dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
+                column = innermost(&at.contraction.n);
+            cycles += dot_cycles(c, schedule, s, &columns);
+            ++*ndots;
+            continue;
+        }
+        uint32_t lane = column != DLC_NO_AXIS ? column : schedule->lane != DLC_NO_AXIS ? schedule->lane : plan->lane;
+        cycles += dlc_choose_stage_cycles(c, s, lane, lane == DLC_NO_AXIS ? 1 : schedule->width);
+    }
+    return cycles;
+}
+
+void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
+{
+    dlc_chooser c;
+    *result = (dlc_estimate){0};
+    dlc_choose_facts(&c, kernel, schedule->target, scratch);
+    result->bytes = bytes_of(&c);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        result->flops += c.work[s];
+    result->cycles = cycles_of(&c, schedule, &result->ndots);
+    result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), c.symbols);
+    result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(kernel, schedule), c.symbols);
+    double computing = result->cycles / CYCLES_PER_US;
+    double moving = result->bytes / (result->bytes > schedule->target->l2_bytes ? FAR_BYTES_PER_US : NEAR_BYTES_PER_US);
+    result->time_us = (computing > moving ? computing : moving) + step_us;
+}
