@@ -450,6 +450,28 @@ static LLVMValueRef fma_f32_by_hand(dlc_cpu *cpu, uint32_t w, const LLVMValueRef
     return LLVMBuildFPTrunc(B(cpu), LLVMBuildBitCast(B(cpu), bits, f64, ""), float_type(cpu, w), "");
 }
 
+/* Upper half of a's fraction, so that products of halves are exact (Dekker 1971). */
+static LLVMValueRef upper_half(dlc_cpu *cpu, uint32_t w, LLVMValueRef a)
+{
+    LLVMTypeRef f64 = dlc_cpu_type(cpu, DLC_F64, w), i64 = int_type(cpu, 64, w);
+    LLVMValueRef bits = LLVMBuildBitCast(B(cpu), a, i64, "");
+    bits = LLVMBuildAnd(B(cpu), bits, int_const(cpu, 64, (int64_t)0xfffffffff8000000u, w), "");
+    return LLVMBuildBitCast(B(cpu), bits, f64, "");
+}
+
+/* a*b as an exact sum of two doubles, then c added from the large end: exact whenever the result is representable. */
+static LLVMValueRef fma_f64_by_hand(dlc_cpu *cpu, uint32_t w, const LLVMValueRef *args)
+{
+    LLVMValueRef a = args[0], b = args[1], ah = upper_half(cpu, w, a), bh = upper_half(cpu, w, b);
+    LLVMValueRef al = LLVMBuildFSub(B(cpu), a, ah, ""), bl = LLVMBuildFSub(B(cpu), b, bh, "");
+    LLVMValueRef p = LLVMBuildFMul(B(cpu), a, b, "");
+    LLVMValueRef e = LLVMBuildFSub(B(cpu), LLVMBuildFMul(B(cpu), ah, bh, ""), p, "");
+    e = LLVMBuildFAdd(B(cpu), e, LLVMBuildFMul(B(cpu), ah, bl, ""), "");
+    e = LLVMBuildFAdd(B(cpu), e, LLVMBuildFMul(B(cpu), al, bh, ""), "");
+    e = LLVMBuildFAdd(B(cpu), e, LLVMBuildFMul(B(cpu), al, bl, ""), "");
+    return LLVMBuildFAdd(B(cpu), LLVMBuildFAdd(B(cpu), p, args[2], ""), e, "");
+}
+
 static LLVMValueRef mul_add(dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     return LLVMBuildFAdd(B(cpu), LLVMBuildFMul(B(cpu), a, b, ""), c, "");
@@ -462,6 +484,8 @@ static LLVMValueRef fused(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_
         return rounded(cpu, dtype, w, dlc_cpu_intrinsic(cpu, "llvm.fma", &type, 1, args, 3));
     if (op == DLC_EXPR_FMA && dtype == DLC_F32)
         return fma_f32_by_hand(cpu, w, args);
+    if (op == DLC_EXPR_FMA && dtype == DLC_F64)
+        return fma_f64_by_hand(cpu, w, args);
     return rounded(cpu, dtype, w, mul_add(cpu, args[0], args[1], args[2]));
 }
 
