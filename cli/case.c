@@ -1,0 +1,181 @@
+/*
+ * One case of a test suite: the model once, its data sets one after another. Inputs are matched to the model's by the name
+ * stored in the file, else by position; outputs by position; dtype and shape must be equal.
+ */
+#include "cli/case.h"
+
+#include "base/file.h"
+#include "cli/inputs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    dlc_cli *cli;
+    const char *folder;
+    const dlc_library *library;
+    dlc_tolerance tolerance;
+    dlc_signature signature;
+    dlc_model *model;        /* interpreted, or */
+    dlcrt_context *context;  /* compiled */
+} test_case;
+
+/* ---- tolerance ---- */
+
+static dlc_status read_tolerance(test_case *t)
+{
+    dlc_cli *cli = t->cli;
+    char *path = dlc_arena_printf(cli->arena, "%s/data.json", t->folder);
+    dlc_map map;
+    t->tolerance = (dlc_tolerance){1e-3, 1e-7};
+    if (access(path, F_OK) == 0) {
+        DLC_TRY(dlc_map_open(path, &map, &cli->diag));
+        cJSON *json = cJSON_ParseWithLength((const char *)map.bytes, map.size_bytes);
+        const cJSON *rtol = cJSON_GetObjectItem(json, "rtol"), *atol = cJSON_GetObjectItem(json, "atol");
+        t->tolerance.rtol = cJSON_IsNumber(rtol) ? rtol->valuedouble : t->tolerance.rtol;
+        t->tolerance.atol = cJSON_IsNumber(atol) ? atol->valuedouble : t->tolerance.atol;
+        cJSON_Delete(json);
+        dlc_map_close(&map);
+    }
+    t->tolerance.rtol = cli->args.rtol >= 0 ? cli->args.rtol : t->tolerance.rtol;
+    t->tolerance.atol = cli->args.atol >= 0 ? cli->args.atol : t->tolerance.atol;
+    return DLC_OK;
+}
+
+/* ---- data ---- */
+
+static dlc_status read_part(test_case *t, const char *set, const char *kind, uint32_t i, dlcrt_tensor *tensor, int *exists)
+{
+    char *path = dlc_arena_printf(t->cli->arena, "%s/%s/%s_%u.pb", t->folder, set, kind, i);
+    *exists = access(path, F_OK) == 0;
+    return *exists ? dlc_pb_read(path, t->cli->arena, &t->cli->diag, tensor) : DLC_OK;
+}
+
+static int slot_of(const dlc_signature *signature, const dlcrt_tensor *tensor, uint32_t position)
+{
+    for (uint32_t i = 0; i < signature->ninputs; i++)
+        if (*tensor->name && !strcmp(tensor->name, signature->inputs[i].name))
+            return (int)i;
+    return position < signature->ninputs ? (int)position : -1;
+}
+
+static dlc_status read_inputs(test_case *t, const char *set, dlc_tensors *inputs)
+{
+    dlc_cli *cli = t->cli;
+    for (uint32_t i = 0; i < t->signature.ninputs; i++)
+        dlc_vec_push(cli->arena, inputs, (dlcrt_tensor){0});
+    for (uint32_t i = 0;; i++) {
+        dlcrt_tensor tensor;
+        int exists;
+        DLC_TRY(read_part(t, set, "input", i, &tensor, &exists));
+        if (!exists)
+            break;
+        int slot = slot_of(&t->signature, &tensor, i);
+        if (slot < 0)
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "input_%u.pb is one more than the model has inputs", i);
+        tensor.name = t->signature.inputs[slot].name;
+        inputs->data[slot] = tensor;
+    }
+    for (uint32_t i = 0; i < t->signature.ninputs; i++)
+        if (!inputs->data[i].name)
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "input '%s' is missing", t->signature.inputs[i].name);
+    return DLC_OK;
+}
+
+static dlc_status run_model(test_case *t, const dlc_tensors *inputs, dlc_tensors *outputs)
+{
+    if (t->model)
+        return t->library->model_interpret(t->model, inputs->data, inputs->n, outputs->data, outputs->n);
+    dlc_status status = dlcrt_context_run(t->context, inputs->data, inputs->n, outputs->data, outputs->n);
+    return status == DLC_OK ? DLC_OK : dlc_runtime_failed(t->cli, status, NULL);
+}
+
+/* bfloat16 gets two units in its last place, as in onnx's own runner. */
+static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tensor *found, const dlcrt_tensor *expected)
+{
+    dlc_tolerance tolerance = t->tolerance;
+    DLC_TRY(dlc_compare_types(found->name, found, expected, &t->cli->diag));
+    if (found->dtype == DLC_BF16 && tolerance.rtol < 0x1p-6)
+        tolerance.rtol = 0x1p-6;
+    dlc_difference d = dlc_compare(found, expected, tolerance);
+    if (!d.noutside)
+        return DLC_OK;
+    return dlc_diag_fail(&t->cli->diag, DLC_MISMATCH, NULL,
+                         "%s: output '%s': %" PRIu64 " of %" PRIu64 " elements differ, at most by %.3g at element %" PRIu64
+                         " (%.9g, expected %.9g)",
+                         set, found->name, d.noutside, d.nelems, d.max_abs, d.at, d.found, d.expected);
+}
+
+static dlc_status run_set(test_case *t, const char *set)
+{
+    dlc_cli *cli = t->cli;
+    dlc_tensors inputs = {0}, outputs = {0};
+    DLC_TRY(read_inputs(t, set, &inputs));
+    for (uint32_t i = 0; i < t->signature.noutputs; i++)
+        dlc_vec_push(cli->arena, &outputs, ((dlcrt_tensor){.name = t->signature.outputs[i].name}));
+    DLC_TRY(run_model(t, &inputs, &outputs));
+    for (uint32_t i = 0; i < outputs.n; i++) {
+        dlcrt_tensor expected;
+        int exists;
+        DLC_TRY(read_part(t, set, "output", i, &expected, &exists));
+        if (!exists)
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "output_%u.pb is missing", i);
+        DLC_TRY(compare_output(t, set, &outputs.data[i], &expected));
+    }
+    return DLC_OK;
+}
+
+static dlc_status run_sets(test_case *t)
+{
+    for (uint32_t i = 0;; i++) {
+        char *set = dlc_arena_printf(t->cli->arena, "test_data_set_%u", i);
+        if (access(dlc_arena_printf(t->cli->arena, "%s/%s", t->folder, set), F_OK) == 0)
+            DLC_TRY(run_set(t, set));
+        else
+            return i ? DLC_OK : dlc_diag_fail(&t->cli->diag, DLC_INVALID, t->folder, "has no test_data_set_0");
+    }
+}
+
+/* ---- the model ---- */
+
+static dlc_status run_compiled(test_case *t, const char *output)
+{
+    dlc_cli *cli = t->cli;
+    dlcrt_executable *executable;
+    dlcrt_context_options options = {.threads = cli->args.threads ? (uint32_t)cli->args.threads : 1};
+    dlc_status status = t->library->model_write(t->model, "so", output, "model");
+    dlc_cli_close(cli, t->model);
+    t->model = NULL;
+    DLC_TRY(status);
+    status = dlcrt_executable_open(output, &executable);
+    if (status == DLC_OK)
+        status = dlcrt_context_create(executable, &options, &t->context);
+    if (status != DLC_OK)
+        return dlc_runtime_failed(cli, status, NULL);
+    t->signature = dlc_signature_of_executable(executable, cli->arena);
+    return run_sets(t);
+}
+
+static dlc_status run_interpreted(test_case *t)
+{
+    t->signature = dlc_signature_of_model(t->model, t->library, t->cli->arena);
+    dlc_status status = run_sets(t);
+    dlc_cli_close(t->cli, t->model);
+    return status;
+}
+
+dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
+{
+    test_case t = {.cli = cli, .folder = folder};
+    dlc_options options;
+    DLC_TRY(dlc_cli_options(cli, &options));
+    options.timing = NULL;
+    options.jobs = 1;
+    DLC_TRY(dlc_library_load(&t.library, &cli->diag));
+    DLC_TRY(read_tolerance(&t));
+    DLC_TRY(dlc_cli_open(cli, dlc_arena_printf(cli->arena, "%s/model.onnx", folder), &options, &t.model));
+    return cli->args.interpret ? run_interpreted(&t) : run_compiled(&t, output);
+}

@@ -1,0 +1,98 @@
+/* dlc compile: a model to one or several kinds of output. */
+#include "cli/inputs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *kind, *ending;
+} endings[] = {{"so", ".so"}, {"o", ".o"}, {"a", ".a"}, {"h", ".h"}, {"ll", ".ll"}, {"asm", ".s"}};
+enum { NENDINGS = sizeof endings / sizeof *endings };
+
+static const char *ending_of(const char *kind)
+{
+    for (uint32_t i = 0; i < NENDINGS; i++)
+        if (!strcmp(endings[i].kind, kind))
+            return endings[i].ending;
+    return NULL;
+}
+
+static dlc_status check_kinds(dlc_cli *cli, const dlc_texts *kinds)
+{
+    const char *names[NENDINGS];
+    for (uint32_t i = 0; i < NENDINGS; i++)
+        names[i] = endings[i].kind;
+    for (uint32_t i = 0; i < kinds->n; i++) {
+        const char *near = dlc_nearest(kinds->data[i], names, NENDINGS);
+        if (!ending_of(kinds->data[i]))
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit '%s' is unknown; there are so, o, a, h, ll and asm%s%s",
+                                 kinds->data[i], near ? "; near it: " : "", near ? near : "");
+    }
+    return kinds->n ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit is empty");
+}
+
+/* `stem`: what stands before the last dot of the file's name. */
+static const char *stem_of(dlc_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    if (!dot || (slash && dot < slash) || dot == path || dot[-1] == '/')
+        return path;
+    return dlc_arena_strndup(arena, path, (size_t)(dot - path));
+}
+
+/* With one kind -o is the file itself; with several its ending changes with the kind. */
+static const char *output_of(dlc_cli *cli, const dlc_texts *kinds, uint32_t i)
+{
+    const char *output = cli->args.output;
+    if (output && kinds->n == 1)
+        return output;
+    const char *slash = strrchr(cli->args.operands.data[0], '/');
+    const char *from = output ? output : slash ? slash + 1 : cli->args.operands.data[0];
+    return dlc_arena_printf(cli->arena, "%s%s", stem_of(cli->arena, from), ending_of(kinds->data[i]));
+}
+
+static void report(dlc_cli *cli, cJSON *files, const char *kind, const char *path)
+{
+    struct stat info = {0};
+    stat(path, &info);
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "kind", kind);
+    cJSON_AddStringToObject(row, "path", path);
+    cJSON_AddNumberToObject(row, "bytes", (double)info.st_size);
+    cJSON_AddItemToArray(files, row);
+    if (!cli->args.quiet)
+        dlc_say(cli, "%s  %.1f KB\n", path, (double)info.st_size / 1e3);
+}
+
+static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds, const dlc_library *library)
+{
+    cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
+    for (uint32_t i = 0; i < kinds->n; i++) {
+        const char *path = output_of(cli, kinds, i);
+        dlc_progress(cli, "writing %s …", path);
+        dlc_status status = library->model_write(model, kinds->data[i], path, cli->args.name);
+        dlc_progress(cli, NULL);
+        DLC_TRY(status);
+        report(cli, files, kinds->data[i], path);
+    }
+    return DLC_OK;
+}
+
+dlc_status dlc_cmd_compile(dlc_cli *cli)
+{
+    dlc_texts kinds = dlc_split(cli->arena, cli->args.emit ? cli->args.emit : "so");
+    const dlc_library *library;
+    dlc_options options;
+    dlc_model *model;
+    double begin = dlc_seconds();
+    DLC_TRY(check_kinds(cli, &kinds));
+    DLC_TRY(dlc_cli_options(cli, &options));
+    DLC_TRY(dlc_library_load(&library, &cli->diag));
+    cli->json = cJSON_CreateObject();
+    DLC_TRY(dlc_cli_open(cli, cli->args.operands.data[0], &options, &model));
+    dlc_status status = write_all(cli, model, &kinds, library);
+    dlc_cli_close(cli, model);
+    cJSON_AddNumberToObject(cli->json, "seconds", dlc_seconds() - begin);
+    return status;
+}

@@ -1,0 +1,392 @@
+/*
+ * The compiler as a library (dlc/dlc.h): import, passes, code. Its one idea: every entry runs under a guard, so that memory
+ * running out anywhere beneath it comes back as a status.
+ */
+#include "cli/driver.h"
+
+#include "codegen/codegen.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef DLC_VERSION
+#define DLC_VERSION "0"
+#endif
+
+const char *dlc_version(void)
+{
+    return DLC_VERSION;
+}
+
+/* ---- memory ---- */
+
+static void leave(void *user, size_t size_bytes, int over_budget)
+{
+    dlc_model *model = user;
+    snprintf(model->limit_text, sizeof model->limit_text, "%zu more bytes of memory were asked for and %s", size_bytes,
+             over_budget ? "pass the limit given" : "the system has none left");
+    longjmp(model->out_of_memory, 1);
+}
+
+dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
+{
+    dlc_status status = DLC_LIMIT;
+    dlc_arena_set_oom(leave, model);
+    if (setjmp(model->out_of_memory) == 0)
+        status = body(model, args);
+    dlc_arena_set_oom(NULL, NULL);
+    return status;
+}
+
+/* ---- messages ---- */
+
+int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
+{
+    if (!model || i > model->diag.nmessages || (i == model->diag.nmessages && !model->limit_text[0]))
+        return 0;
+    if (i == model->diag.nmessages) {
+        *note = (dlc_model_note){DLC_LIMIT, "", model->limit_text, NULL};
+        return 1;
+    }
+    const dlc_message *message = &model->diag.messages[i];
+    *note = (dlc_model_note){message->status, message->place, message->text, message->detail};
+    return 1;
+}
+
+/* ---- import ---- */
+
+/* Text begins with "graph" after blanks and comments; an ONNX file with a field's tag. */
+static int is_graph_text(const dlc_map *map)
+{
+    size_t i = 0;
+    while (i < map->size_bytes) {
+        if (map->bytes[i] == '#')
+            while (i < map->size_bytes && map->bytes[i] != '\n')
+                i++;
+        else if (isspace(map->bytes[i]))
+            i++;
+        else
+            break;
+    }
+    return map->size_bytes - i > 5 && !memcmp(map->bytes + i, "graph", 5);
+}
+
+static dlc_onnx_options import_options(dlc_model *model)
+{
+    const dlc_options *options = &model->options;
+    dlc_onnx_options result = {
+        .max_depth = options->max_depth,
+        .max_nodes = options->max_nodes,
+        .max_heap_bytes = options->max_heap_bytes,
+        .symlink_dir = options->link_dir,
+        .nshapes = options->nshapes,
+    };
+    result.shapes = dlc_arena_array(model->arena, options->nshapes, sizeof *result.shapes, _Alignof(void *));
+    for (uint32_t i = 0; i < options->nshapes; i++) {
+        result.shapes[i].name = options->shapes[i].name;
+        result.shapes[i].dims = options->shapes[i].dims;
+        result.shapes[i].rank = options->shapes[i].rank;
+    }
+    return result;
+}
+
+static dlc_status import_text(dlc_model *model, const char *path)
+{
+    if (model->options.nshapes)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, path, "shapes can be given for ONNX models; this is a graph in text form");
+    const char *text = dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
+    return dlc_graph_parse(text, path, model->arena, &model->diag, &model->graph);
+}
+
+static dlc_status import(dlc_model *model, void *args)
+{
+    const char *path = args;
+    DLC_TRY(dlc_map_open(path, &model->text, &model->diag));
+    if (model->text.size_bytes >= 4 && !memcmp(model->text.bytes, "\177ELF", 4))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, path, "is compiled code, where an ONNX model or a graph in text form is wanted");
+    if (is_graph_text(&model->text))
+        return import_text(model, path);
+    dlc_map_close(&model->text);
+    dlc_onnx_options options = import_options(model);
+    return dlc_onnx_open(path, &options, model->arena, &model->diag, &model->onnx, &model->graph);
+}
+
+static dlc_status check_target(dlc_model *model)
+{
+    if (!model->options.target)
+        model->options.target = "native";
+    model->ctx.target = dlc_target_find(model->options.target);
+    if (model->ctx.target)
+        return DLC_OK;
+    dlc_str names = {0};
+    for (const char *const *name = dlc_target_names(); *name; name++)
+        dlc_str_printf(&names, ", %s", *name);
+    dlc_status status = dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are native%s",
+                                      model->options.target, dlc_str_text(&names));
+    dlc_str_deinit(&names);
+    return status;
+}
+
+dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
+{
+    dlc_model *model = *result = calloc(1, sizeof *model);
+    if (!model)
+        return DLC_LIMIT;
+    if (options)
+        model->options = *options;
+    model->arena = dlc_arena_create(0);
+    model->scratch = dlc_arena_create(0);
+    model->notes = dlc_arena_create(0);
+    dlc_diag_init(&model->diag, model->notes);
+    DLC_TRY(check_target(model));
+    return dlc_model_guard(model, import, (void *)(uintptr_t)path);
+}
+
+void dlc_model_close(dlc_model *model)
+{
+    if (!model)
+        return;
+    dlc_onnx_close(model->onnx);
+    dlc_map_close(&model->text);
+    dlc_str_deinit(&model->buffer);
+    free(model->output_block);
+    dlc_arena_destroy(model->scratch);
+    dlc_arena_destroy(model->arena);
+    dlc_arena_destroy(model->notes);
+    free(model);
+}
+
+/* ---- inputs and outputs ---- */
+
+static void describe(dlc_model *model, const char *name, const dlc_type *type, dlcrt_tensor_info *info)
+{
+    const dlc_graph *graph = model->graph;
+    dlc_str text = {0};
+    dlc_type_print(graph, type, &text);
+    *info = (dlcrt_tensor_info){
+        .name = name, .type = dlc_arena_strdup(model->notes, dlc_str_text(&text)), .dtype = type->dtype, .rank = type->rank};
+    dlc_str_deinit(&text);
+    for (uint32_t d = 0; d < type->rank; d++) {
+        const dlc_expr_node *node = dlc_node_of(graph->pool, type->dims[d]);
+        if (!dlc_expr_is_int(graph->pool, type->dims[d], &info->dims[d]))
+            info->dims[d] = -1;
+        if (node->op == DLC_EXPR_SYM)
+            info->dim_names[d] = graph->symbols.data[node->imm.id].name;
+    }
+}
+
+int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
+{
+    if (!model->graph || i >= model->graph->inputs.n)
+        return 0;
+    const dlc_value *value = model->graph->inputs.data[i];
+    describe(model, value->name, &value->type, info);
+    return 1;
+}
+
+int dlc_model_output(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
+{
+    if (!model->graph || i >= model->graph->outputs.n)
+        return 0;
+    const dlc_output_value *output = &model->graph->outputs.data[i];
+    describe(model, output->name, &output->value->type, info);
+    return 1;
+}
+
+/* ---- passes ---- */
+
+dlc_status dlc_model_run_passes(dlc_model *model)
+{
+    if (model->has_run)
+        return model->run_status;
+    model->has_run = 1;
+    dlc_pass_ctx *ctx = &model->ctx;
+    ctx->graph = model->graph;
+    ctx->scratch = model->scratch;
+    ctx->diag = &model->diag;
+    ctx->fusion = model->options.fusion ? model->options.fusion : "greedy";
+    ctx->fold_total_bytes = model->options.max_fold_bytes;
+    dlc_pipeline_options options = {
+        .passes = model->options.passes,
+        .dump_after = model->options.dump_after,
+        .dump = model->options.dump,
+        .timing = model->options.timing,
+        .user = model->options.user,
+        .verify_each = model->options.verify_each,
+    };
+    model->run_status = DLC_LIMIT; /* what stays when memory runs out below */
+    return model->run_status = dlc_pipeline_run(ctx, &options);
+}
+
+int64_t *dlc_model_nominal_symbols(dlc_model *model)
+{
+    const dlc_graph *graph = model->graph;
+    int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
+    for (uint32_t i = 0; i < graph->symbols.n; i++)
+        values[i] = graph->symbols.data[i].lo > 1 ? graph->symbols.data[i].lo : 1;
+    return values;
+}
+
+/* ---- texts ---- */
+
+struct text_args {
+    dlc_text_kind kind;
+    const char *format;
+};
+
+static void print_module(dlc_model *model)
+{
+    const dlc_module *module = model->ctx.module;
+    for (uint32_t i = 0; module && i < module->kernels.n; i++) {
+        const dlc_module_kernel *row = &module->kernels.data[i];
+        dlc_str_add(&model->buffer, "\n");
+        dlc_kernel_print(row->kernel, 1, &model->buffer);
+        if (row->schedule)
+            dlc_schedule_print(row->kernel, row->schedule, &model->buffer);
+    }
+}
+
+static dlc_status make_text(dlc_model *model, void *opaque)
+{
+    const struct text_args *args = opaque;
+    dlc_str_deinit(&model->buffer);
+    model->buffer = (dlc_str){0};
+    if (args->kind == DLC_TEXT_IMPORTED) {
+        dlc_graph_print(model->graph, &model->buffer);
+        return DLC_OK;
+    }
+    DLC_TRY(dlc_model_run_passes(model));
+    if (args->kind == DLC_TEXT_INSPECT)
+        return dlc_model_inspect(model, args->format);
+    if (args->kind == DLC_TEXT_EXPLAIN)
+        return dlc_model_explain(model, args->format);
+    dlc_graph_print(model->graph, &model->buffer);
+    print_module(model);
+    return DLC_OK;
+}
+
+dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format, const char **text)
+{
+    *text = "";
+    struct text_args args = {kind, format ? format : "text"};
+    DLC_TRY(dlc_model_guard(model, make_text, &args));
+    *text = dlc_str_text(&model->buffer);
+    return DLC_OK;
+}
+
+/* ---- executables ---- */
+
+static const struct {
+    const char *text;
+    dlc_artifact artifact;
+} artifacts[] = {
+    {"so", DLC_ARTIFACT_SO}, {"o", DLC_ARTIFACT_O},   {"a", DLC_ARTIFACT_A},
+    {"h", DLC_ARTIFACT_H},   {"ll", DLC_ARTIFACT_LL}, {"asm", DLC_ARTIFACT_ASM},
+};
+
+struct write_args {
+    const char *kind, *path, *name;
+};
+
+/* "out/my-model.v2.so" -> my_model: what stands before the first dot, as a C identifier. */
+static const char *identifier_of(dlc_model *model, const char *path)
+{
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    size_t n = strcspn(base, ".");
+    char *name = dlc_arena_printf(model->arena, "%s%.*s", isdigit((unsigned char)*base) ? "_" : "", (int)n, base);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return *name ? name : "model";
+}
+
+static int is_identifier(const char *name)
+{
+    if (!isalpha((unsigned char)*name) && *name != '_')
+        return 0;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && *name != '_')
+            return 0;
+    return 1;
+}
+
+static uint32_t usable_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static dlc_status write_executable(dlc_model *model, void *opaque)
+{
+    const struct write_args *args = opaque;
+    dlc_executable_options options = {
+        .path = args->path,
+        .name = args->name ? args->name : identifier_of(model, args->path),
+        .njobs = model->options.jobs ? model->options.jobs : usable_cpus(),
+    };
+    if (!is_identifier(options.name))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier", options.name);
+    uint32_t row = 0;
+    while (row < sizeof artifacts / sizeof *artifacts && strcmp(artifacts[row].text, args->kind) != 0)
+        row++;
+    if (row == sizeof artifacts / sizeof *artifacts)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is nothing to emit; there are so, o, a, h, ll and asm", args->kind);
+    options.artifact = artifacts[row].artifact;
+    DLC_TRY(dlc_model_run_passes(model));
+    if (!(model->ctx.facts & DLC_FACT_PLACED))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the passes '%s' end before code can be made; the default is %s",
+                             model->options.passes, dlc_pipeline_default);
+    return dlc_executable_write(model->ctx.module, &options, &model->diag);
+}
+
+dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)
+{
+    struct write_args args = {kind, path, name};
+    return dlc_model_guard(model, write_executable, &args);
+}
+
+/* ---- catalogues ---- */
+
+static const struct {
+    const char *name, *help;
+} strategies[] = {
+#define DLC_FUSION(name, help) {#name, help},
+#include "passes/fusion.def"
+#undef DLC_FUSION
+};
+
+static int catalogue_target(uint32_t i, const char **name)
+{
+    const char *const *names = dlc_target_names();
+    for (uint32_t n = 0; names[n]; n++)
+        if (n == i) {
+            *name = names[n];
+            return 1;
+        }
+    return 0;
+}
+
+int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const char **help)
+{
+    *help = "";
+    switch (kind) {
+    case DLC_CATALOGUE_TARGETS:
+        return catalogue_target(i, name);
+    case DLC_CATALOGUE_PASSES:
+        if (i >= dlc_npasses)
+            return 0;
+        *name = dlc_passes[i].name;
+        *help = dlc_passes[i].help;
+        return 1;
+    case DLC_CATALOGUE_STRATEGIES:
+        if (i >= sizeof strategies / sizeof *strategies)
+            return 0;
+        *name = strategies[i].name;
+        *help = strategies[i].help;
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* The library's model, private to driver_*.c. */
+#ifndef DLC_CLI_DRIVER_H
+#define DLC_CLI_DRIVER_H
+
+#include "base/file.h"
+#include "dlc/dlc.h"
+#include "frontend/onnx.h"
+#include "passes/pass.h"
+
+#include <setjmp.h>
+
+struct dlc_model {
+    dlc_options options;
+    dlc_arena *arena;   /* graph, module */
+    dlc_arena *scratch; /* one pass */
+    dlc_arena *notes;   /* messages and texts: outlives a lack of memory in the others */
+    dlc_diag diag;
+    dlc_map text; /* of a graph in text form */
+    dlc_onnx *onnx;
+    dlc_graph *graph;
+    dlc_pass_ctx ctx;
+    int has_run;           /* the passes */
+    dlc_status run_status; /* what they ended in */
+    dlc_str buffer;        /* the newest text */
+    void *output_block;    /* outputs of the newest interpretation */
+    jmp_buf out_of_memory;
+    char limit_text[128]; /* the message of running out of memory, "" when it did not happen */
+};
+
+/*
+ * Runs `body`; running out of memory beneath it ends there with DLC_LIMIT. Guards do not nest.
+ */
+typedef dlc_status (*dlc_model_body)(dlc_model *model, void *args);
+DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args);
+
+/* Runs the passes of the options once; later calls repeat the status. */
+DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
+
+/* The symbols' values that texts about sizes use: their lower bounds, at least 1. memory of model->notes. */
+int64_t *dlc_model_nominal_symbols(dlc_model *model);
+
+/* Texts (driver_inspect.c, driver_explain.c, driver_draw.c), appended to model->buffer. */
+DLC_NODISCARD dlc_status dlc_model_inspect(dlc_model *model, const char *format);
+DLC_NODISCARD dlc_status dlc_model_explain(dlc_model *model, const char *format);
+void dlc_model_draw_dot(dlc_model *model);
+void dlc_model_draw_svg(dlc_model *model);
+
+#endif

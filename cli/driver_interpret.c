@@ -1,0 +1,489 @@
+/*
+ * A whole graph through the kernel interpreter, node by node in wide mode: floats stay float64 from kernel to kernel, so what
+ * comes out is the model's mathematics, and the distance of compiled code to it is that code's error. No schedule, no fusion
+ * and no code generator takes part. A value's memory goes when its last reader has run.
+ */
+#include "cli/driver.h"
+
+#include "ir/interp.h"
+#include "runtime/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data of one value while the graph runs. */
+typedef struct {
+    void *bytes;      /* integers and bools */
+    double *wide;     /* floats that were computed */
+    uint32_t readers; /* uses not yet run, graph outputs included */
+} cell;
+
+typedef struct {
+    dlc_model *model;
+    dlc_graph *graph;
+    cell *cells;      /* by value id */
+    int64_t *symbols;
+    uint8_t *is_bound;
+    uint8_t *is_checked; /* conditions */
+    dlc_arena *scratch;
+} machine;
+
+struct interpret_args {
+    const dlcrt_tensor *inputs;
+    uint32_t ninputs;
+    dlcrt_tensor *outputs;
+    uint32_t noutputs;
+    machine machine;
+};
+
+static dlc_diag *diag_of(machine *m)
+{
+    return &m->model->diag;
+}
+
+/* ---- sizes ---- */
+
+static dlc_status dims_of(machine *m, const dlc_value *value, int64_t *dims, size_t *nelems)
+{
+    *nelems = 1;
+    for (uint32_t d = 0; d < value->type.rank; d++) {
+        dims[d] = dlc_expr_eval(m->graph->pool, value->type.dims[d], m->symbols);
+        if (dims[d] < 0 || !dlc_mul_size(*nelems, (size_t)dims[d], nelems))
+            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "value '%s' would have %" PRId64 " elements in dimension %u",
+                                 value->name, dims[d], d);
+    }
+    return DLC_OK;
+}
+
+static dlc_status allocate(machine *m, const dlc_value *value, size_t element_bytes, void **result)
+{
+    int64_t dims[DLC_MAX_RANK];
+    size_t nelems, size_bytes;
+    DLC_TRY(dims_of(m, value, dims, &nelems));
+    if (!dlc_mul_size(nelems, element_bytes, &size_bytes) || !(*result = calloc(1, size_bytes ? size_bytes : 1)))
+        return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "value '%s' of %zu elements does not fit into memory",
+                             value->name, nelems);
+    return DLC_OK;
+}
+
+static dlc_status make_cell(machine *m, const dlc_value *value)
+{
+    cell *c = &m->cells[value->id];
+    if (dlc_is_float(value->type.dtype))
+        return allocate(m, value, sizeof(double), (void **)&c->wide);
+    return allocate(m, value, dlc_dtype_bytes(value->type.dtype), &c->bytes);
+}
+
+static void drop_cell(machine *m, const dlc_value *value)
+{
+    cell *c = &m->cells[value->id];
+    if (c->readers && --c->readers)
+        return;
+    free(c->bytes);
+    free(c->wide);
+    *c = (cell){0};
+}
+
+/* Bytes of a value in its own dtype: its memory, or a rounded copy of the wide one in the scratch arena. */
+static dlc_status narrow(machine *m, const dlc_value *value, void **result, size_t *size_bytes)
+{
+    const cell *c = &m->cells[value->id];
+    int64_t dims[DLC_MAX_RANK];
+    size_t nelems, element_bytes = dlc_dtype_bytes(value->type.dtype);
+    DLC_TRY(dims_of(m, value, dims, &nelems));
+    *size_bytes = nelems * element_bytes;
+    *result = c->bytes;
+    if (!c->wide)
+        return DLC_OK;
+    char *bytes = dlc_arena_array(m->scratch, nelems, element_bytes, 16);
+    for (size_t i = 0; i < nelems; i++)
+        dlc_scalar_write(value->type.dtype, bytes + i * element_bytes,
+                         (dlc_scalar){.f = dlc_round_to(value->type.dtype, c->wide[i])});
+    *result = bytes;
+    return DLC_OK;
+}
+
+static dlc_status widen(machine *m, const dlc_value *value, const void *bytes)
+{
+    cell *c = &m->cells[value->id];
+    int64_t dims[DLC_MAX_RANK];
+    size_t nelems, element_bytes = dlc_dtype_bytes(value->type.dtype);
+    DLC_TRY(dims_of(m, value, dims, &nelems));
+    for (size_t i = 0; c->wide && i < nelems; i++)
+        c->wide[i] = dlc_scalar_read(value->type.dtype, (const char *)bytes + i * element_bytes).f;
+    if (!c->wide && nelems)
+        memcpy(c->bytes, bytes, nelems * element_bytes);
+    return DLC_OK;
+}
+
+/* ---- symbols and conditions ---- */
+
+static int is_known(const machine *m, dlc_expr expr)
+{
+    const dlc_pool *pool = m->graph->pool;
+    dlc_mark mark = dlc_arena_mark(m->scratch);
+    uint8_t *marks = dlc_new_array(m->scratch, uint8_t, pool->nodes.n);
+    dlc_expr_reach(pool, expr, marks);
+    int known = 1;
+    for (uint32_t i = 1; i <= expr; i++)
+        if (marks[i] && pool->nodes.data[i].op == DLC_EXPR_SYM)
+            known &= m->is_bound[pool->nodes.data[i].imm.id];
+    dlc_arena_release(m->scratch, mark);
+    return known;
+}
+
+/* Every condition whose symbols are known by now, once. */
+static dlc_status check_conditions(machine *m)
+{
+    for (uint32_t i = 0; i < m->graph->conditions.n; i++) {
+        const dlc_condition *condition = &m->graph->conditions.data[i];
+        if (m->is_checked[i] || !is_known(m, condition->holds))
+            continue;
+        m->is_checked[i] = 1;
+        if (!dlc_expr_eval(m->graph->pool, condition->holds, m->symbols))
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "%s", condition->text);
+    }
+    return DLC_OK;
+}
+
+static dlc_status bind(machine *m, uint32_t symbol, int64_t value)
+{
+    const dlc_symbol *row = &m->graph->symbols.data[symbol];
+    if (value < row->lo || value > row->hi)
+        return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file,
+                             "'%s' is %" PRId64 ", outside %" PRId64 "…%" PRId64, row->name, value, row->lo, row->hi);
+    m->symbols[symbol] = value;
+    m->is_bound[symbol] = 1;
+    return DLC_OK;
+}
+
+/* Symbols that are elements of a value just computed. */
+static dlc_status bind_data(machine *m, const dlc_node *node)
+{
+    for (uint32_t s = 0; s < m->graph->symbols.n; s++) {
+        const dlc_symbol *row = &m->graph->symbols.data[s];
+        if (row->bind != DLC_BIND_DATA || !row->value || row->value->def != node)
+            continue;
+        const dlc_dtype dtype = row->value->type.dtype;
+        const char *bytes = m->cells[row->value->id].bytes;
+        DLC_TRY(bind(m, s, dlc_scalar_read(dtype, bytes + (size_t)row->index * dlc_dtype_bytes(dtype)).i));
+    }
+    return check_conditions(m);
+}
+
+/* ---- inputs ---- */
+
+static const dlcrt_tensor *find_input(const struct interpret_args *args, uint32_t i, const char *name)
+{
+    for (uint32_t k = 0; k < args->ninputs; k++)
+        if (args->inputs[k].name && !strcmp(args->inputs[k].name, name))
+            return &args->inputs[k];
+    return i < args->ninputs && !args->inputs[i].name ? &args->inputs[i] : NULL;
+}
+
+static dlc_status refuse_input(machine *m, const dlc_value *value, const dlcrt_tensor *tensor)
+{
+    dlc_str text = {0};
+    dlc_str_printf(&text, "input '%s' is %s[", value->name, dlc_dtypes[tensor->dtype].text);
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        dlc_str_printf(&text, "%s%" PRId64, d ? "," : "", tensor->dims[d]);
+    dlc_str_add(&text, "], where ");
+    dlc_type_print(m->graph, &value->type, &text);
+    dlc_status status = dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "%s is wanted", dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return status;
+}
+
+static dlc_status bind_input_dims(machine *m, const dlc_value *value, const dlcrt_tensor *tensor)
+{
+    if (tensor->dtype != value->type.dtype || tensor->rank != value->type.rank)
+        return refuse_input(m, value, tensor);
+    for (uint32_t s = 0; s < m->graph->symbols.n; s++) {
+        const dlc_symbol *row = &m->graph->symbols.data[s];
+        if (row->bind == DLC_BIND_INPUT_DIM && row->value == value && !m->is_bound[s] && row->index < tensor->rank)
+            DLC_TRY(bind(m, s, tensor->dims[row->index]));
+    }
+    return DLC_OK;
+}
+
+static dlc_status check_input_dims(machine *m, const dlc_value *value, const dlcrt_tensor *tensor)
+{
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        if (dlc_expr_eval(m->graph->pool, value->type.dims[d], m->symbols) != tensor->dims[d])
+            return refuse_input(m, value, tensor);
+    return DLC_OK;
+}
+
+static dlc_status load_inputs(machine *m, const struct interpret_args *args)
+{
+    dlc_graph *graph = m->graph;
+    const dlcrt_tensor **found = dlc_new_array(m->scratch, const dlcrt_tensor *, graph->inputs.n + 1);
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const dlc_value *value = graph->inputs.data[i];
+        found[i] = find_input(args, i, value->name);
+        if (!found[i])
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, graph->file, "input '%s' is missing", value->name);
+        DLC_TRY(bind_input_dims(m, value, found[i]));
+    }
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const dlc_value *value = graph->inputs.data[i];
+        DLC_TRY(check_input_dims(m, value, found[i]));
+        DLC_TRY(make_cell(m, value));
+        DLC_TRY(widen(m, value, found[i]->data));
+    }
+    return check_conditions(m);
+}
+
+/* ---- nodes ---- */
+
+static void bind_buffers(machine *m, const dlc_node_kernel *nk, void **buffers, double **wide)
+{
+    for (uint32_t i = 0; i < nk->values.n; i++) {
+        const dlc_value *value = nk->values.data[i];
+        const cell *c = &m->cells[value->id];
+        buffers[i] = value->data ? (void *)(uintptr_t)value->data->bytes : c->bytes;
+        wide[i] = value->data ? NULL : c->wide;
+    }
+}
+
+static dlc_status run_kernel(machine *m, dlc_node *node)
+{
+    dlc_node_kernel nk = {0};
+    DLC_TRY(dlc_node_kernel_of(m->graph, node, m->scratch, &nk));
+    const dlc_kernel *kernel = nk.kernel;
+    void **buffers = dlc_new_array(m->scratch, void *, nk.values.n + 1);
+    double **wide = dlc_new_array(m->scratch, double *, nk.values.n + 1);
+    int64_t *symbols = dlc_new_array(m->scratch, int64_t, kernel->symbols.n + 1);
+    bind_buffers(m, &nk, buffers, wide);
+    for (uint32_t i = 0; i < kernel->symbols.n; i++)
+        symbols[i] = dlc_expr_eval(m->graph->pool, kernel->symbols.data[i].outer, m->symbols);
+    dlc_interp_args args = {.buffers = buffers, .wide = wide, .symbols = symbols};
+    dlc_status status = dlc_interp_run(kernel, DLC_WIDE, &args, diag_of(m));
+    return status == DLC_INVALID ? dlc_fail(m->graph, node, status, "its indices are out of range for these inputs") : status;
+}
+
+/* ---- opaque nodes: the runtime's own C, on narrow data ---- */
+
+/* The node's attributes in the order of dlc/opaque.def. */
+static const struct {
+    const char *text;
+    dlc_attr_id attrs[4];
+    uint32_t nattrs;
+} opaque_attrs[DLC_OPAQUE_COUNT] = {
+    [DLC_OPAQUE_TOPK] = {"topk", {DLC_ATTR_AXIS, DLC_ATTR_LARGEST, DLC_ATTR_SORTED}, 3},
+    [DLC_OPAQUE_NONZERO] = {"nonzero", {0}, 0},
+};
+
+static int opaque_of(const dlc_node *node)
+{
+    for (int i = 0; i < DLC_OPAQUE_COUNT; i++)
+        if (opaque_attrs[i].text && !strcmp(opaque_attrs[i].text, dlc_ops[node->op].text))
+            return i;
+    return -1;
+}
+
+static dlc_status operand_of(machine *m, const dlc_value *value, dlcrt_operand *operand)
+{
+    size_t nelems, size_bytes;
+    *operand = (dlcrt_operand){.dtype = value->type.dtype, .rank = value->type.rank};
+    DLC_TRY(dims_of(m, value, operand->dims, &nelems));
+    if (!value->data)
+        return narrow(m, value, &operand->data, &size_bytes);
+    operand->data = (void *)(uintptr_t)value->data->bytes;
+    return DLC_OK;
+}
+
+/* An output nobody asked for has the shape of one that somebody did, and elements of at most 8 bytes. */
+static void absent_operand(machine *m, const dlcrt_operand *like, dlcrt_operand *operand)
+{
+    size_t nelems = 1;
+    *operand = *like;
+    operand->dtype = DLC_I64;
+    for (uint32_t d = 0; d < like->rank; d++)
+        nelems *= (size_t)like->dims[d];
+    operand->data = dlc_arena_array(m->scratch, nelems + 1, sizeof(int64_t), 16);
+}
+
+static dlc_status opaque_outputs(machine *m, const dlc_node *node, dlcrt_operand *operands)
+{
+    const dlcrt_operand *present = NULL;
+    for (uint32_t i = 0; i < node->noutputs; i++) {
+        if (!node->outputs[i])
+            continue;
+        DLC_TRY(make_cell(m, node->outputs[i]));
+        DLC_TRY(operand_of(m, node->outputs[i], &operands[i]));
+        present = &operands[i];
+    }
+    for (uint32_t i = 0; i < dlc_ops[node->op].nout && present; i++)
+        if (i >= node->noutputs || !node->outputs[i])
+            absent_operand(m, present, &operands[i]);
+    return DLC_OK;
+}
+
+static dlc_status bind_opaque(machine *m, const dlc_node *node, const dlcrt_opaque_info *info, const dlcrt_opaque_args *args)
+{
+    int64_t value = 0;
+    if (!info->count)
+        return DLC_OK;
+    if (info->count(args, &value) != DLC_OK)
+        return dlc_fail(m->graph, node, DLC_INVALID, "%s", dlcrt_last_error());
+    DLC_TRY(bind(m, (uint32_t)dlc_node_int(node, DLC_ATTR_SYMBOL, 0), value));
+    return check_conditions(m);
+}
+
+static dlc_status run_opaque(machine *m, dlc_node *node)
+{
+    int kind = opaque_of(node);
+    if (kind < 0)
+        return dlc_fail(m->graph, node, DLC_UNSUPPORTED, "the interpreter has no '%s'", dlc_ops[node->op].text);
+    int64_t attrs[4] = {0};
+    for (uint32_t i = 0; i < opaque_attrs[kind].nattrs; i++)
+        attrs[i] = dlc_node_int(node, opaque_attrs[kind].attrs[i], 0);
+    dlcrt_operand *operands = dlc_new_array(m->scratch, dlcrt_operand, node->ninputs + dlc_ops[node->op].nout + 1);
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        DLC_TRY(operand_of(m, node->inputs[i], &operands[i]));
+    dlcrt_opaque_args args = {operands, attrs, node->origin ? node->origin->name : dlc_ops[node->op].text};
+    DLC_TRY(bind_opaque(m, node, &dlcrt_opaques[kind], &args));
+    DLC_TRY(opaque_outputs(m, node, operands + node->ninputs));
+    if (dlcrt_opaques[kind].run(&args) != DLC_OK)
+        return dlc_fail(m->graph, node, DLC_INVALID, "%s", dlcrt_last_error());
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        if (node->outputs[i])
+            DLC_TRY(widen(m, node->outputs[i], operands[node->ninputs + i].data));
+    return bind_data(m, node);
+}
+
+/* ---- the whole ---- */
+
+static dlc_status run_node(machine *m, dlc_node *node)
+{
+    if (node->op == DLC_OP_CONSTANT)
+        return DLC_OK;
+    if (!dlc_ops[node->op].mean)
+        return run_opaque(m, node);
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        if (node->outputs[i])
+            DLC_TRY(make_cell(m, node->outputs[i]));
+    DLC_TRY(run_kernel(m, node));
+    return bind_data(m, node);
+}
+
+static void release_node(machine *m, const dlc_node *node)
+{
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (node->inputs[i])
+            drop_cell(m, node->inputs[i]);
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        if (node->outputs[i] && !dlc_value_is_used(node->outputs[i]))
+            drop_cell(m, node->outputs[i]);
+}
+
+static dlc_status check_layouts(machine *m)
+{
+    for (const dlc_node *node = m->graph->first; node; node = node->next)
+        for (uint32_t i = 0; i < node->noutputs; i++)
+            if (node->outputs[i] && node->outputs[i]->layout.nparts)
+                return dlc_diag_fail(diag_of(m), DLC_UNSUPPORTED, m->graph->file,
+                                     "value '%s' has a layout of its own; the interpreter runs graphs before the pass 'layout'",
+                                     node->outputs[i]->name);
+    return DLC_OK;
+}
+
+static dlc_status run_nodes(machine *m)
+{
+    for (dlc_node *node = m->graph->first; node; node = node->next) {
+        dlc_mark mark = dlc_arena_mark(m->scratch);
+        DLC_TRY(run_node(m, node));
+        release_node(m, node);
+        dlc_arena_release(m->scratch, mark);
+    }
+    return DLC_OK;
+}
+
+/* ---- outputs ---- */
+
+static dlc_status describe_output(machine *m, const dlc_output_value *output, dlcrt_tensor *tensor)
+{
+    const dlc_type *type = &output->value->type;
+    size_t nelems;
+    *tensor = (dlcrt_tensor){.name = output->name, .dtype = type->dtype, .rank = type->rank};
+    DLC_TRY(dims_of(m, output->value, tensor->dims, &nelems));
+    if (!dlc_mul_size(nelems, dlc_dtype_bytes(type->dtype), &tensor->size_bytes))
+        return DLC_LIMIT;
+    return DLC_OK;
+}
+
+static dlc_status copy_outputs(machine *m, dlcrt_tensor *outputs, uint32_t noutputs)
+{
+    const dlc_graph *graph = m->graph;
+    size_t total = 64, at = 0;
+    for (uint32_t i = 0; i < noutputs; i++) {
+        DLC_TRY(describe_output(m, &graph->outputs.data[i], &outputs[i]));
+        if (!dlc_add_size(total, outputs[i].size_bytes + 64, &total))
+            return DLC_LIMIT;
+    }
+    free(m->model->output_block);
+    char *block = m->model->output_block = malloc(total);
+    if (!block)
+        return dlc_diag_fail(diag_of(m), DLC_LIMIT, graph->file, "%zu bytes of outputs do not fit into memory", total);
+    for (uint32_t i = 0; i < noutputs; i++) {
+        const dlc_value *value = graph->outputs.data[i].value;
+        void *bytes = value->data ? (void *)(uintptr_t)value->data->bytes : NULL;
+        size_t size_bytes = outputs[i].size_bytes;
+        if (!bytes)
+            DLC_TRY(narrow(m, value, &bytes, &size_bytes));
+        outputs[i].data = block + at;
+        if (size_bytes)
+            memcpy(outputs[i].data, bytes, size_bytes);
+        at += (size_bytes + 63) / 64 * 64;
+    }
+    return DLC_OK;
+}
+
+static dlc_status interpret(dlc_model *model, void *opaque)
+{
+    struct interpret_args *args = opaque;
+    machine *m = &args->machine;
+    dlc_graph *graph = m->graph;
+    m->scratch = model->scratch;
+    m->symbols = dlc_new_array(m->scratch, int64_t, graph->symbols.n + 1);
+    m->is_bound = dlc_new_array(m->scratch, uint8_t, graph->symbols.n + 1);
+    m->is_checked = dlc_new_array(m->scratch, uint8_t, graph->conditions.n + 1);
+    if (args->noutputs != graph->outputs.n || args->ninputs > graph->inputs.n)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, graph->file,
+                             "%u inputs and %u outputs are given, where the model has %u and %u", args->ninputs, args->noutputs,
+                             graph->inputs.n, graph->outputs.n);
+    for (const dlc_node *node = graph->first; node; node = node->next)
+        for (uint32_t i = 0; i < node->ninputs; i++)
+            if (node->inputs[i])
+                m->cells[node->inputs[i]->id].readers++;
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        m->cells[graph->outputs.data[i].value->id].readers++;
+    DLC_TRY(check_layouts(m));
+    DLC_TRY(load_inputs(m, args));
+    DLC_TRY(run_nodes(m));
+    return copy_outputs(m, args->outputs, args->noutputs);
+}
+
+dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uint32_t ninputs, dlcrt_tensor *outputs,
+                               uint32_t noutputs)
+{
+    dlc_graph *graph = model->graph;
+    if (!graph)
+        return DLC_USAGE;
+    struct interpret_args args = {inputs, ninputs, outputs, noutputs, {.model = model, .graph = graph}};
+    machine *m = &args.machine;
+    m->cells = calloc(graph->nvalues + 1, sizeof *m->cells);
+    if (!m->cells)
+        return DLC_LIMIT;
+    dlc_mark mark = dlc_arena_mark(model->scratch);
+    dlc_status status = dlc_model_guard(model, interpret, &args);
+    for (uint32_t i = 0; i < graph->nvalues; i++) {
+        free(m->cells[i].bytes);
+        free(m->cells[i].wide);
+    }
+    free(m->cells);
+    dlc_arena_release(model->scratch, mark);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* TensorProto files for those who have no protobuf: the importer reads them, the bytes move to memory the caller owns. */
+#include "cli/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct read_args {
+    const char *path;
+    dlcrt_tensor *tensor;
+};
+
+static dlc_status move_out(const dlc_onnx_tensor *source, dlcrt_tensor *tensor)
+{
+    char *name = strdup(source->name ? source->name : "");
+    void *data = malloc(source->size_bytes ? source->size_bytes : 1);
+    if (!name || !data) {
+        free(name);
+        free(data);
+        return DLC_LIMIT;
+    }
+    if (source->size_bytes)
+        memcpy(data, source->bytes, source->size_bytes);
+    *tensor = (dlcrt_tensor){
+        .name = name, .data = data, .size_bytes = source->size_bytes, .dtype = source->dtype, .rank = source->rank};
+    memcpy(tensor->dims, source->dims, source->rank * sizeof *source->dims);
+    return DLC_OK;
+}
+
+static dlc_status read_file(dlc_model *model, void *opaque)
+{
+    const struct read_args *args = opaque;
+    dlc_onnx_tensor source = {0};
+    DLC_TRY(dlc_onnx_tensor_read(args->path, model->arena, &model->diag, &source));
+    return move_out(&source, args->tensor);
+}
+
+dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message, size_t message_bytes)
+{
+    *tensor = (dlcrt_tensor){0};
+    dlc_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return DLC_LIMIT;
+    model->arena = dlc_arena_create(0);
+    model->notes = dlc_arena_create(0);
+    dlc_diag_init(&model->diag, model->notes);
+    struct read_args args = {path, tensor};
+    dlc_status status = dlc_model_guard(model, read_file, &args);
+    dlc_model_note note = {0};
+    if (message_bytes && dlc_model_message(model, 0, &note))
+        snprintf(message, message_bytes, "%s%s%s", note.place, *note.place ? ": " : "", note.text);
+    dlc_model_close(model);
+    return status;
+}
+
+void dlc_tensor_release(dlcrt_tensor *tensor)
+{
+    free((void *)(uintptr_t)tensor->name);
+    free(tensor->data);
+    *tensor = (dlcrt_tensor){0};
+}

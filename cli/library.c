@@ -1,0 +1,67 @@
+/* Finding libdlc.so: its place is relative to the program's own file, so that an installation can be moved. */
+#include "cli/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int program_folder(char *folder, size_t size_bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", folder, size_bytes - 1);
+    if (n <= 0)
+        return 0;
+    folder[n] = 0;
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        return 0;
+    *slash = 0;
+    return 1;
+}
+
+static void *open_beside(const char *folder, char *problem, size_t problem_bytes)
+{
+    static const char *const places[] = {"../lib/libdlc.so", "libdlc.so"};
+    char path[PATH_MAX + 32];
+    for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, places[i]);
+        if (access(path, F_OK) != 0)
+            continue;
+        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (handle)
+            return handle;
+        snprintf(problem, problem_bytes, "%s", dlerror());
+        return NULL;
+    }
+    snprintf(problem, problem_bytes, "there is no libdlc.so in %s/../lib", folder);
+    return NULL;
+}
+
+static dlc_status resolve(void *handle, dlc_library *table, dlc_diag *diag)
+{
+#define DLC_LIBRARY(name)                                                                                              \
+    if (!(table->name = (__typeof__(table->name))dlsym(handle, "dlc_" #name)))                                         \
+        return dlc_diag_fail(diag, DLC_IO, NULL, "libdlc.so lacks dlc_" #name "; it is of another version");
+#include "cli/library.def"
+#undef DLC_LIBRARY
+    return DLC_OK;
+}
+
+dlc_status dlc_library_load(const dlc_library **library, dlc_diag *diag)
+{
+    static dlc_library table; /* one per process, as the shared library is */
+    static int is_loaded;
+    *library = &table;
+    if (is_loaded)
+        return DLC_OK;
+    char folder[PATH_MAX], problem[PATH_MAX + 64];
+    if (!program_folder(folder, sizeof folder))
+        return dlc_diag_fail(diag, DLC_IO, NULL, "the compiler (libdlc.so) was not found: /proc/self/exe cannot be read");
+    void *handle = open_beside(folder, problem, sizeof problem);
+    if (!handle)
+        return dlc_diag_fail(diag, DLC_IO, NULL, "the compiler (libdlc.so) cannot be loaded: %s", problem);
+    DLC_TRY(resolve(handle, &table, diag));
+    is_loaded = 1;
+    return DLC_OK;
+}

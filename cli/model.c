@@ -1,0 +1,230 @@
+/*
+ * From what stands on the command line to something that runs. A model is compiled by a child process into a temporary folder,
+ * so that the memory and the start-up time measured here are the runtime's, and a compiler that dies is a message.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- options ---- */
+
+static dlc_status parse_shape(dlc_cli *cli, const char *text, dlc_shape *shape)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--shape is '%s', where NAME=1x3x224x224 is wanted", text);
+    *shape = (dlc_shape){.name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text))};
+    for (const char *at = equals + 1; *at;) {
+        char *end = (char *)(uintptr_t)at + 1;
+        errno = 0;
+        int64_t dim = *at == '?' ? -1 : strtoll(at, &end, 10);
+        if (errno || end == at || (dim < 0 && *at != '?') || (*end && *end != 'x') || (*end == 'x' && !end[1]))
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--shape %s: '%s' is no list of dimensions such as 1x?x224", text,
+                                 equals + 1);
+        if (shape->rank == DLCRT_MAX_RANK)
+            return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, NULL, "--shape %s: more than %d dimensions", text, DLCRT_MAX_RANK);
+        shape->dims[shape->rank++] = dim;
+        at = *end ? end + 1 : end;
+    }
+    return DLC_OK;
+}
+
+static void print_dump(void *user, const char *pass, const char *text)
+{
+    dlc_cli *cli = user;
+    fprintf(cli->args.json ? stderr : stdout, "# after %s\n%s", pass, text);
+}
+
+static void print_timing(void *user, const char *pass, double seconds, uint32_t changes)
+{
+    dlc_cli *cli = user;
+    dlc_progress(cli, "%s …", pass);
+    if (cli->args.time_passes)
+        fprintf(stderr, "%12.3f ms  %-12s %" PRIu32 " changes\n", 1e3 * seconds, pass, changes);
+}
+
+dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
+{
+    const dlc_args *args = &cli->args;
+    *options = (dlc_options){
+        .target = args->target, .fusion = args->fusion, .passes = args->passes, .dump_after = args->dump_after,
+        .jobs = (uint32_t)args->jobs, .max_depth = (uint32_t)args->max_depth, .max_nodes = args->max_nodes,
+        .max_heap_bytes = args->max_heap, .max_fold_bytes = args->max_fold, .link_dir = args->link_dir,
+        .verify_each = args->verify_each, .dump = print_dump, .timing = print_timing, .user = cli,
+    };
+    dlc_shape *shapes = dlc_new_array(cli->arena, dlc_shape, args->shape.n + 1);
+    for (uint32_t i = 0; i < args->shape.n; i++)
+        DLC_TRY(parse_shape(cli, args->shape.data[i], &shapes[i]));
+    options->shapes = shapes;
+    options->nshapes = args->shape.n;
+    return DLC_OK;
+}
+
+/* ---- the compiler in this process ---- */
+
+dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options, dlc_model **model)
+{
+    const dlc_library *library;
+    *model = NULL;
+    DLC_TRY(dlc_library_load(&library, &cli->diag));
+    dlc_status status = library->model_open(path, options, model);
+    if (status == DLC_OK)
+        return DLC_OK;
+    dlc_cli_close(cli, *model);
+    *model = NULL;
+    return status;
+}
+
+void dlc_cli_close(dlc_cli *cli, dlc_model *model)
+{
+    const dlc_library *library;
+    dlc_model_note note;
+    if (!model || dlc_library_load(&library, &cli->diag) != DLC_OK)
+        return;
+    for (uint32_t i = 0; library->model_message(model, i, &note); i++) {
+        (void)dlc_diag_fail(&cli->diag, note.status, note.place, "%s", note.text);
+        if (note.detail)
+            dlc_diag_detail(&cli->diag, "%s", note.detail);
+    }
+    library->model_close(model);
+}
+
+/* ---- the compiler in a child ---- */
+
+static dlc_status compile_to(dlc_cli *cli, const char *path, const dlc_options *options, const char *output)
+{
+    dlc_model *model;
+    const dlc_library *library;
+    DLC_TRY(dlc_cli_open(cli, path, options, &model));
+    dlc_status status = dlc_library_load(&library, &cli->diag);
+    if (status == DLC_OK)
+        status = library->model_write(model, "so", output, "model");
+    dlc_cli_close(cli, model);
+    return status;
+}
+
+/* The child's messages come back as JSON. */
+static void send_messages(const dlc_diag *diag, int fd)
+{
+    cJSON *list = dlc_messages_json(diag);
+    char *text = cJSON_PrintUnformatted(list);
+    for (size_t at = 0, n = text ? strlen(text) : 0; at < n;) {
+        ssize_t written = write(fd, text + at, n - at);
+        if (written < 0 && errno != EINTR)
+            break;
+        at += written > 0 ? (size_t)written : 0;
+    }
+    cJSON_free(text);
+    cJSON_Delete(list);
+}
+
+static void receive_messages(dlc_cli *cli, int fd)
+{
+    dlc_str text = {0};
+    char part[4096];
+    for (ssize_t n; (n = read(fd, part, sizeof part)) > 0 || (n < 0 && errno == EINTR);)
+        if (n > 0)
+            dlc_str_addn(&text, part, (size_t)n);
+    cJSON *list = cJSON_Parse(dlc_str_text(&text)), *row;
+    cJSON_ArrayForEach(row, list)
+    {
+        const char *detail = cJSON_GetStringValue(cJSON_GetObjectItem(row, "detail"));
+        const cJSON *exit_code = cJSON_GetObjectItem(row, "exit");
+        (void)dlc_diag_fail(&cli->diag, exit_code ? (dlc_status)exit_code->valueint : DLC_INTERNAL,
+                            cJSON_GetStringValue(cJSON_GetObjectItem(row, "place")), "%s",
+                            cJSON_GetStringValue(cJSON_GetObjectItem(row, "text")));
+        if (detail)
+            dlc_diag_detail(&cli->diag, "%s", detail);
+    }
+    cJSON_Delete(list);
+    dlc_str_deinit(&text);
+}
+
+static dlc_status child_status(dlc_cli *cli, int state, const char *path)
+{
+    if (WIFEXITED(state))
+        return (dlc_status)WEXITSTATUS(state);
+    int signal = WTERMSIG(state);
+    return dlc_diag_fail(&cli->diag, signal == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, path,
+                         signal == SIGKILL ? "the compiler was killed (signal %d), most likely for want of memory"
+                                           : "the compiler ended by signal %d; this is a defect of dlc",
+                         signal);
+}
+
+static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_options *options, const char *output)
+{
+    int pipe_fds[2];
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no pipe to the compiler: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipe_fds[0]);
+        dlc_status status = compile_to(cli, path, options, output);
+        send_messages(&cli->diag, pipe_fds[1]);
+        fflush(NULL);
+        _exit((int)status);
+    }
+    close(pipe_fds[1]);
+    int state = 0;
+    if (child > 0)
+        receive_messages(cli, pipe_fds[0]);
+    close(pipe_fds[0]);
+    if (child < 0)
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no process for the compiler: %s", strerror(errno));
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    return child_status(cli, state, path);
+}
+
+/* ---- opening ---- */
+
+int dlc_is_executable_file(const char *path)
+{
+    char magic[4] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int is_elf = read(fd, magic, sizeof magic) == sizeof magic && !memcmp(magic, "\177ELF", 4);
+    close(fd);
+    return is_elf;
+}
+
+static dlc_status open_executable(dlc_cli *cli, const char *path, const char *place, dlcrt_executable **result,
+                                  dlc_load_info *info)
+{
+    struct stat file;
+    double begin = dlc_seconds();
+    dlc_status status = dlcrt_executable_open(path, result);
+    if (info)
+        *info = (dlc_load_info){stat(path, &file) == 0 ? (uint64_t)file.st_size : 0, 1e3 * (dlc_seconds() - begin)};
+    return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, place);
+}
+
+dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options, dlcrt_executable **result,
+                    dlc_load_info *info)
+{
+    if (dlc_is_executable_file(path))
+        return open_executable(cli, path, NULL, result, info);
+    const char *base = getenv("TMPDIR");
+    char *folder = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(folder))
+        return dlc_diag_fail(&cli->diag, DLC_IO, folder, "no temporary folder can be made: %s", strerror(errno));
+    char *output = dlc_arena_printf(cli->arena, "%s/model.so", folder);
+    dlc_progress(cli, "compiling %s …", path);
+    dlc_status status = compile_in_child(cli, path, options, output);
+    dlc_progress(cli, NULL);
+    if (status == DLC_OK)
+        status = open_executable(cli, output, path, result, info);
+    unlink(output); /* the mapped file lives on */
+    rmdir(folder);
+    return status;
+}
