@@ -18,22 +18,6 @@ typedef struct {
  */
 DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena,
                                       dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
-/* An object with data symbols: used by executable.c for the plan, the constants and the table of kernels. */
-typedef struct {
-    const char *symbol;      /* C identifier */
-    const void *bytes;
-    size_t size_bytes;
-    uint32_t align_bytes;
-    const char *section;     /* ".rodata", ".dlc.weights", … */
-    uint8_t exported;        /* default visibility; else hidden */
-    /* Pointers inside: at byte offset[i] the address of symbol target[i] (data or function, defined elsewhere or here). */
-    const uint64_t *reloc_offset;
-    const char *const *reloc_target;
-    uint32_t nrelocs;
-} dlc_data_symbol;
-DLC_NODISCARD dlc_status dlc_cpu_emit_data(const dlc_target *target, const dlc_data_symbol *symbols, uint32_t nsymbols,
-                                           dlc_arena *arena, dlc_diag *diag, dlc_blob *object);
-
 typedef enum { DLC_ARTIFACT_SO, DLC_ARTIFACT_O, DLC_ARTIFACT_A, DLC_ARTIFACT_H, DLC_ARTIFACT_LL, DLC_ARTIFACT_ASM } dlc_artifact;
 typedef struct {
     dlc_artifact artifact;

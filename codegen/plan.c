@@ -1,0 +1,695 @@
+/*
+ * The plan: the module's tables, flattened. Tables grow side by side while the size program grows with them; at the end the
+ * program is ordered by phase, every cell number is replaced by its new one, and the tables are laid one after another.
+ *
+ * Phases: each BIND step, and each opaque step with a symbol, opens one. A symbol belongs to the phase that binds it.
+ */
+#include "codegen/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "codegen/size.h"
+
+#define DLC_PRODUCER "dlc 0.1.0"
+
+typedef struct {
+    const dlc_module *module;
+    const dlc_graph *graph;
+    dlc_arena *arena;
+    dlc_diag *diag;
+    dlc_size_program size;
+    uint32_t *symbol_phase;
+    uint32_t nphases, phase; /* phase: where the steps are */
+    dlc_plan_image *image;
+    dlc_vec(dlc_plan_tensor) inputs;
+    dlc_vec(dlc_plan_tensor) outputs;
+    dlc_vec(dlc_plan_tensor) tensors;
+    dlc_vec(dlc_plan_symbol) symbols;
+    dlc_vec(dlc_plan_phase) phases;
+    dlc_vec(dlc_plan_condition) conditions;
+    dlc_vec(dlc_plan_kernel) kernels;
+    dlc_vec(dlc_plan_step) steps;
+    dlc_vec(dlc_plan_ref) refs;
+    dlc_ids cells;
+    dlc_vec(int64_t) attrs;
+    dlc_str strings;
+    uint32_t *extra_arena; /* by phase: cell of the bytes past the module's own arena, for results nobody asked for */
+} builder;
+
+static dlc_status defect(const builder *b, const char *place, const char *text)
+{
+    return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file, "%s: %s", place, text);
+}
+
+static uint32_t add_string(builder *b, const char *text)
+{
+    uint32_t at = (uint32_t)b->strings.n;
+    dlc_str_addn(&b->strings, text ? text : "", (text ? strlen(text) : 0) + 1);
+    return at;
+}
+
+
+/* --- sizes --- */
+static uint32_t mul(builder *b, uint32_t x, uint32_t y)
+{
+    return dlc_size_op2(&b->size, DLC_SIZE_MUL, x, y);
+}
+
+static uint32_t add(builder *b, uint32_t x, uint32_t y)
+{
+    return dlc_size_op2(&b->size, DLC_SIZE_ADD, x, y);
+}
+
+static uint32_t row_major_bytes(builder *b, const dlc_type *type)
+{
+    uint32_t bytes = dlc_size_const(&b->size, dlc_dtype_bytes(type->dtype));
+    for (uint32_t i = 0; i < type->rank; i++)
+        bytes = mul(b, bytes, dlc_size_graph(&b->size, type->dims[i]));
+    return bytes;
+}
+
+static dlc_plan_tensor make_tensor(builder *b, const char *name, const dlc_type *type)
+{
+    dlc_str text = {0};
+    dlc_type_print(b->graph, type, &text);
+    dlc_plan_tensor tensor = {
+        .name = add_string(b, name),
+        .type_text = add_string(b, dlc_str_text(&text)),
+        .dtype = (uint8_t)type->dtype,
+        .rank = type->rank,
+        .dims = b->cells.n,
+        .size_bytes = row_major_bytes(b, type),
+    };
+    dlc_str_deinit(&text);
+    for (uint32_t i = 0; i < type->rank; i++)
+        dlc_vec_push(b->arena, &b->cells, dlc_size_graph(&b->size, type->dims[i]));
+    return tensor;
+}
+
+/* --- inputs, outputs, symbols, conditions --- */
+static int is_row_major(const dlc_value *value)
+{
+    dlc_layout plain = {0};
+    if (value->layout.nparts == 0)
+        return 1;
+    uint8_t order[DLC_MAX_RANK];
+    for (uint8_t i = 0; i < value->type.rank; i++)
+        order[i] = i;
+    plain = dlc_layout_permuted(value->type.rank, order);
+    return dlc_layout_equal(&value->layout, &plain);
+}
+
+static dlc_status add_interface(builder *b)
+{
+    for (uint32_t i = 0; i < b->graph->inputs.n; i++) {
+        const dlc_value *value = b->graph->inputs.data[i];
+        if (!is_row_major(value))
+            return defect(b, value->name, "an input of the model is not row-major");
+        dlc_plan_tensor tensor = make_tensor(b, value->name, &value->type);
+        dlc_vec_push(b->arena, &b->inputs, tensor);
+    }
+    for (uint32_t i = 0; i < b->graph->outputs.n; i++) {
+        const dlc_output_value *output = &b->graph->outputs.data[i];
+        if (!is_row_major(output->value))
+            return defect(b, output->name, "an output of the model is not row-major");
+        dlc_plan_tensor tensor = make_tensor(b, output->name, &output->value->type);
+        dlc_vec_push(b->arena, &b->outputs, tensor);
+    }
+    return DLC_OK;
+}
+
+static uint32_t input_index(const builder *b, const dlc_value *value)
+{
+    for (uint32_t i = 0; i < b->graph->inputs.n; i++)
+        if (b->graph->inputs.data[i] == value)
+            return i;
+    return UINT32_MAX;
+}
+
+/* The symbol an opaque node finds out, or UINT32_MAX. */
+static uint32_t opaque_symbol(const dlc_step *step)
+{
+    const dlc_attr *attr = step->kind == DLC_STEP_OPAQUE ? dlc_node_attr(step->node, DLC_ATTR_SYMBOL) : NULL;
+    return attr ? (uint32_t)attr->as.i : UINT32_MAX;
+}
+
+static uint32_t bound_symbol(const dlc_step *step)
+{
+    return step->kind == DLC_STEP_BIND ? step->symbol : opaque_symbol(step);
+}
+
+static void assign_phases(builder *b)
+{
+    b->symbol_phase = dlc_new_array(b->arena, uint32_t, b->graph->symbols.n + 1u);
+    for (uint32_t i = 0; i < b->graph->symbols.n; i++)
+        b->symbol_phase[i] = b->graph->symbols.data[i].bind == DLC_BIND_INPUT_DIM ? 0 : UINT32_MAX;
+    b->nphases = 1;
+    for (uint32_t i = 0; i < b->module->steps.n; i++) {
+        uint32_t symbol = bound_symbol(&b->module->steps.data[i]);
+        if (symbol < b->graph->symbols.n)
+            b->symbol_phase[symbol] = b->nphases++;
+    }
+}
+
+static dlc_status add_symbols(builder *b)
+{
+    for (uint32_t i = 0; i < b->graph->symbols.n; i++) {
+        const dlc_symbol *symbol = &b->graph->symbols.data[i];
+        dlc_plan_symbol row = {.name = add_string(b, symbol->name), .lo = symbol->lo, .hi = symbol->hi, .bind = DLC_SYMBOL_DATA};
+        if (symbol->bind == DLC_BIND_INPUT_DIM) {
+            row.bind = DLC_SYMBOL_INPUT_DIM;
+            row.input = input_index(b, symbol->value);
+            row.index = symbol->index;
+            if (row.input == UINT32_MAX)
+                return defect(b, symbol->name, "the input that binds this symbol is not there");
+        }
+        dlc_vec_push(b->arena, &b->symbols, row);
+    }
+    return DLC_OK;
+}
+
+/* By phase: conditions are checked as soon as they can be. */
+static void add_conditions(builder *b, uint32_t phase)
+{
+    b->phases.data[phase].conditions.first = b->conditions.n;
+    for (uint32_t i = 0; i < b->graph->conditions.n; i++) {
+        const dlc_condition *condition = &b->graph->conditions.data[i];
+        uint32_t cell = dlc_size_graph(&b->size, condition->holds);
+        if (b->size.phase.data[cell] != phase)
+            continue;
+        dlc_plan_condition row = {cell, add_string(b, condition->text)};
+        dlc_vec_push(b->arena, &b->conditions, row);
+        b->phases.data[phase].conditions.count++;
+    }
+}
+
+/* --- buffers --- */
+/* Where the value lies; size_bytes: the cell of the bytes that this reader or writer may touch. */
+static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_bytes, dlc_plan_ref *ref)
+{
+    const dlc_placement *placement = &b->module->placements[value->id];
+    *ref = (dlc_plan_ref){.index = placement->index, .size_bytes = size_bytes};
+    switch (placement->store) {
+    case DLC_STORE_ARENA:
+        ref->place = DLC_REF_ARENA;
+        ref->index = dlc_size_graph(&b->size, placement->offset);
+        return DLC_OK;
+    case DLC_STORE_INPUT: ref->place = DLC_REF_INPUT; return DLC_OK;
+    case DLC_STORE_OUTPUT: ref->place = DLC_REF_OUTPUT; return DLC_OK;
+    case DLC_STORE_CONST:
+        ref->place = DLC_REF_CONSTANT;
+        ref->index = 0;
+        ref->offset = b->image->constant_offsets[placement->index];
+        return DLC_OK;
+    default: return defect(b, value->name, "this value has no place in memory");
+    }
+}
+
+static dlc_status push_value(builder *b, const dlc_value *value, uint32_t size_bytes)
+{
+    dlc_plan_ref ref;
+    DLC_TRY(value_ref(b, value, size_bytes, &ref));
+    dlc_vec_push(b->arena, &b->refs, ref);
+    return DLC_OK;
+}
+
+/* --- launches --- */
+static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buffer *buffer, const uint32_t *symbols)
+{
+    dlc_expr elems = dlc_layout_elems(kernel->pool, &buffer->layout, buffer->type.rank, buffer->type.dims);
+    uint32_t cell = dlc_size_expr(&b->size, kernel->pool, elems, symbols);
+    return mul(b, cell, dlc_size_const(&b->size, dlc_dtype_bytes(buffer->type.dtype)));
+}
+
+/* Scalar operations of a stage's value at one point; indices and guards of loads are not counted. */
+static int64_t point_flops(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
+{
+    const dlc_pool *pool = kernel->pool;
+    uint8_t *marks = dlc_new_array(arena, uint8_t, pool->nodes.n);
+    int64_t flops = 0;
+    for (uint32_t i = 0; i < dlc_reduces[stage->combine].naccs; i++) {
+        marks[stage->value[i]] = 1;
+        flops += stage->combine != DLC_REDUCE_NONE;
+    }
+    for (dlc_expr id = pool->nodes.n; id-- > 1;) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id] || node->op == DLC_EXPR_LOAD)
+            continue;
+        flops += dlc_exprs[node->op].cost;
+        for (uint32_t i = 0; i < node->nargs; i++)
+            marks[dlc_arg(pool, id, i)] = 1;
+    }
+    return flops;
+}
+
+static uint32_t kernel_flops(builder *b, const dlc_kernel *kernel, const uint32_t *symbols)
+{
+    uint32_t total = dlc_size_const(&b->size, 0);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const dlc_stage *stage = &kernel->stages.data[i];
+        uint32_t flops = dlc_size_const(&b->size, point_flops(kernel, stage, b->arena));
+        for (uint32_t k = 0; k < stage->axes.n + stage->reduce.n; k++) {
+            uint32_t axis = k < stage->axes.n ? stage->axes.data[k] : stage->reduce.data[k - stage->axes.n];
+            flops = mul(b, flops, dlc_size_expr(&b->size, kernel->pool, kernel->axes.data[axis].extent, symbols));
+        }
+        total = add(b, total, flops);
+    }
+    return total;
+}
+
+static dlc_status push_buffer(builder *b, const dlc_step *step, const dlc_kernel *kernel, uint32_t i, const uint32_t *symbols)
+{
+    const dlc_buffer *buffer = &kernel->buffers.data[i];
+    uint32_t size_bytes = buffer_bytes(b, kernel, buffer, symbols);
+    uint32_t constant = step->constants ? step->constants[i] : UINT32_MAX;
+    if (constant == UINT32_MAX)
+        return push_value(b, step->values[i], size_bytes);
+    int64_t known;
+    if (constant >= b->module->constants.n || !dlc_size_is_const(&b->size, size_bytes, &known) ||
+        (uint64_t)known > b->module->constants.data[constant].size_bytes)
+        return defect(b, step->name, "a constant is smaller than what its kernel reads");
+    dlc_plan_ref ref = {.place = DLC_REF_CONSTANT, .offset = b->image->constant_offsets[constant], .size_bytes = size_bytes};
+    dlc_vec_push(b->arena, &b->refs, ref);
+    return DLC_OK;
+}
+
+static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    const dlc_module_kernel *entry = &b->module->kernels.data[step->kernel];
+    dlc_kernel *kernel = entry->kernel;
+    uint32_t *symbols = dlc_new_array(b->arena, uint32_t, step->nsymbols + 1u);
+    if (step->nvalues != kernel->buffers.n || step->nsymbols != kernel->symbols.n)
+        return defect(b, step->name, "the step does not fit its kernel's buffers or symbols");
+    row->kind = DLC_DO_LAUNCH;
+    row->what = step->kernel;
+    row->symbols.first = b->cells.n;
+    row->symbols.count = step->nsymbols;
+    for (uint32_t i = 0; i < step->nsymbols; i++) {
+        symbols[i] = dlc_size_graph(&b->size, step->symbols[i]);
+        dlc_vec_push(b->arena, &b->cells, symbols[i]);
+    }
+    for (uint32_t i = 0; i < kernel->buffers.n; i++)
+        DLC_TRY(push_buffer(b, step, kernel, i, symbols));
+    row->units = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
+    row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_scratch(kernel, entry->schedule), symbols);
+    row->grain = entry->schedule->grain > 0 ? entry->schedule->grain : 1;
+    row->flops = kernel_flops(b, kernel, symbols);
+    return DLC_OK;
+}
+
+/* --- other steps --- */
+static const struct {
+    const char *text;
+    uint8_t ninputs, noutputs, nattrs;
+} opaques[DLC_OPAQUE_COUNT] = {
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {text, inputs, outputs, attrs},
+#include "dlc/opaque.def"
+#undef DLC_OPAQUE
+};
+
+/* Bytes past the module's arena for a result that nobody reads but the step needs to work in. */
+static dlc_plan_ref extra_ref(builder *b, uint32_t size_bytes)
+{
+    uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
+    uint32_t rounded = mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, dlc_size_const(&b->size, 64)), dlc_size_const(&b->size, 64));
+    uint32_t base = dlc_size_graph(&b->size, b->module->arena_bytes);
+    uint32_t base_up = add(b, base, dlc_size_const(&b->size, 63));
+    base_up = mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, base_up, dlc_size_const(&b->size, 64)), dlc_size_const(&b->size, 64));
+    uint32_t end = add(b, base_up, rounded);
+    uint32_t *extra = &b->extra_arena[b->phase];
+    *extra = *extra == UINT32_MAX ? end : dlc_size_op2(&b->size, DLC_SIZE_MAX, *extra, end);
+    return (dlc_plan_ref){.place = DLC_REF_ARENA, .index = base_up, .size_bytes = size_bytes};
+}
+
+/* An operand that is not there: an output nobody asked for. topk works in its indices, so they get a place. */
+static void push_absent(builder *b, const dlc_step *step, uint32_t i)
+{
+    dlc_type type = {.dtype = DLC_I64};
+    dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = dlc_size_const(&b->size, 0)};
+    if (step->node->op == DLC_OP_TOPK && i == 2) {
+        type = step->node->outputs[0]->type;
+        type.dtype = DLC_I64;
+        ref = extra_ref(b, row_major_bytes(b, &type));
+    }
+    dlc_plan_tensor tensor = make_tensor(b, "", &type);
+    dlc_vec_push(b->arena, &b->refs, ref);
+    dlc_vec_push(b->arena, &b->tensors, tensor);
+}
+
+static dlc_status push_operand(builder *b, const dlc_value *value)
+{
+    dlc_plan_tensor tensor = make_tensor(b, value->name, &value->type);
+    if (!is_row_major(value))
+        return defect(b, value->name, "an operand of a step in C is not row-major");
+    dlc_vec_push(b->arena, &b->tensors, tensor);
+    return push_value(b, value, tensor.size_bytes);
+}
+
+static void push_attr(builder *b, int64_t value)
+{
+    dlc_vec_push(b->arena, &b->attrs, value);
+}
+
+static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    const dlc_node *node = step->node;
+    row->kind = DLC_DO_OPAQUE;
+    row->attrs.first = b->attrs.n;
+    if (node->op == DLC_OP_TOPK) {
+        int64_t axis = dlc_node_int(node, DLC_ATTR_AXIS, -1);
+        row->what = DLC_OPAQUE_TOPK;
+        push_attr(b, axis < 0 ? axis + node->inputs[0]->type.rank : axis);
+        push_attr(b, dlc_node_int(node, DLC_ATTR_LARGEST, 1));
+        push_attr(b, dlc_node_int(node, DLC_ATTR_SORTED, 1));
+    } else if (node->op == DLC_OP_NONZERO) {
+        row->what = DLC_OPAQUE_NONZERO;
+    } else {
+        return defect(b, step->name, "the executable's format has no such step");
+    }
+    row->attrs.count = b->attrs.n - row->attrs.first;
+    row->operands.first = b->tensors.n;
+    for (uint32_t i = 0; i < opaques[row->what].ninputs; i++)
+        DLC_TRY(push_operand(b, node->inputs[i]));
+    if (opaque_symbol(step) != UINT32_MAX)
+        row->phase = ++b->phase;
+    for (uint32_t i = 0; i < opaques[row->what].noutputs; i++) {
+        const dlc_value *value = i < node->noutputs ? node->outputs[i] : NULL;
+        if (value && b->module->placements[value->id].store != DLC_STORE_NONE)
+            DLC_TRY(push_operand(b, value));
+        else
+            push_absent(b, step, opaques[row->what].ninputs + i);
+    }
+    row->operands.count = b->tensors.n - row->operands.first;
+    row->symbol = opaque_symbol(step);
+    return DLC_OK;
+}
+
+static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    const dlc_symbol *symbol = &b->graph->symbols.data[step->symbol];
+    row->kind = DLC_DO_BIND;
+    row->what = row->symbol = step->symbol;
+    row->attrs = (dlc_plan_rows){b->attrs.n, 1};
+    push_attr(b, symbol->index);
+    row->operands = (dlc_plan_rows){b->tensors.n, 1};
+    DLC_TRY(push_operand(b, symbol->value));
+    row->phase = ++b->phase;
+    return DLC_OK;
+}
+
+/* Cells that a step uses must be known when it runs. */
+static dlc_status check_phases(const builder *b, const dlc_plan_step *row, const char *name)
+{
+    for (uint32_t i = row->refs.first; i < row->refs.first + row->refs.count; i++) {
+        const dlc_plan_ref *ref = &b->refs.data[i];
+        uint32_t phase = b->size.phase.data[ref->size_bytes];
+        if (ref->place == DLC_REF_ARENA && b->size.phase.data[ref->index] > phase)
+            phase = b->size.phase.data[ref->index];
+        if (phase > b->phase)
+            return defect(b, name, "the size of a buffer is known only after a later step");
+    }
+    for (uint32_t i = row->symbols.first; i < row->symbols.first + row->symbols.count; i++)
+        if (b->size.phase.data[b->cells.data[i]] > b->phase)
+            return defect(b, name, "a dimension is known only after a later step");
+    return DLC_OK;
+}
+
+static void finish_step(builder *b, dlc_plan_step *row)
+{
+    row->refs.count = b->refs.n - row->refs.first;
+    row->bytes = dlc_size_const(&b->size, 0);
+    for (uint32_t i = row->refs.first; i < b->refs.n; i++)
+        row->bytes = add(b, row->bytes, b->refs.data[i].size_bytes);
+    dlc_vec_push(b->arena, &b->steps, *row);
+}
+
+static dlc_plan_step new_step(builder *b, const char *name)
+{
+    uint32_t zero = dlc_size_const(&b->size, 0);
+    return (dlc_plan_step){
+        .device = DLC_DEVICE_CPU,
+        .name = add_string(b, name),
+        .symbol = DLC_NO_CELL,
+        .units = zero,
+        .scratch_bytes = zero,
+        .flops = zero,
+        .refs = {b->refs.n, 0},
+        .symbols = {b->cells.n, 0},
+        .operands = {b->tensors.n, 0},
+        .attrs = {b->attrs.n, 0},
+        .grain = 1,
+    };
+}
+
+static dlc_status add_step(builder *b, const dlc_step *step)
+{
+    dlc_plan_step row = new_step(b, step->name);
+    if (step->kind == DLC_STEP_LAUNCH)
+        DLC_TRY(add_launch(b, step, &row));
+    else if (step->kind == DLC_STEP_OPAQUE)
+        DLC_TRY(add_opaque(b, step, &row));
+    else
+        DLC_TRY(add_bind(b, step, &row));
+    finish_step(b, &row);
+    return check_phases(b, &row, step->name);
+}
+
+/* An output that is an input, a constant, or another output's value too is copied at the end. */
+static dlc_status add_copies(builder *b)
+{
+    for (uint32_t i = 0; i < b->graph->outputs.n; i++) {
+        const dlc_output_value *output = &b->graph->outputs.data[i];
+        const dlc_placement *placement = &b->module->placements[output->value->id];
+        if (placement->store == DLC_STORE_OUTPUT && placement->index == i)
+            continue;
+        if (placement->store == DLC_STORE_CONST && b->module->constants.data[placement->index].layout.nparts)
+            return defect(b, output->name, "an output of the model is a constant that was packed");
+        dlc_plan_step row = new_step(b, output->name);
+        row.kind = DLC_DO_COPY;
+        DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
+        dlc_plan_ref to = {.place = DLC_REF_OUTPUT, .index = i, .size_bytes = b->outputs.data[i].size_bytes};
+        dlc_vec_push(b->arena, &b->refs, to);
+        finish_step(b, &row);
+    }
+    return DLC_OK;
+}
+
+/* --- memory --- */
+static void max_into(builder *b, uint32_t *cell, uint32_t other)
+{
+    if (other != UINT32_MAX)
+        *cell = dlc_size_op2(&b->size, DLC_SIZE_MAX, *cell, other);
+}
+
+/*
+ * What each phase needs of the arena: the ends of the values whose place is known by then. With one phase that is the
+ * planner's own number.
+ */
+static void add_arena(builder *b)
+{
+    uint32_t *ends = dlc_new_array(b->arena, uint32_t, b->nphases);
+    for (uint32_t p = 0; p < b->nphases; p++)
+        ends[p] = dlc_size_const(&b->size, 0);
+    if (b->nphases == 1)
+        ends[0] = dlc_size_graph(&b->size, b->module->arena_bytes);
+    for (uint32_t i = 0; b->nphases > 1 && i < b->graph->nvalues; i++) {
+        const dlc_placement *placement = &b->module->placements[i];
+        if (placement->store != DLC_STORE_ARENA)
+            continue;
+        uint32_t end = add(b, dlc_size_graph(&b->size, placement->offset), dlc_size_graph(&b->size, placement->size_bytes));
+        max_into(b, &ends[b->size.phase.data[end]], end);
+    }
+    for (uint32_t p = 0; p < b->nphases; p++) {
+        max_into(b, &ends[p], b->extra_arena[p]);
+        max_into(b, &ends[p], p ? ends[p - 1] : UINT32_MAX);
+        b->phases.data[p].arena_bytes = ends[p];
+    }
+}
+
+static dlc_status place_constants(builder *b)
+{
+    b->image->constant_offsets = dlc_new_array(b->arena, uint64_t, b->module->constants.n + 1u);
+    for (uint32_t i = 0; i < b->module->constants.n; i++) {
+        size_t end = b->module->constants.data[i].size_bytes, up;
+        b->image->constant_offsets[i] = b->image->constants_bytes;
+        if (!dlc_add_size(end, 63, &up) || !dlc_add_size(b->image->constants_bytes, up / 64 * 64, &end))
+            return defect(b, b->graph->name, "the constants are larger than memory");
+        b->image->constants_bytes = end;
+    }
+    return DLC_OK;
+}
+
+/* --- the target --- */
+static dlc_status feature_bit(const builder *b, const char *name, size_t n, uint64_t *bits)
+{
+#define DLC_CPU(number, level, text)                                                               \
+    if (strlen(text) == n && !memcmp(text, name, n)) {                                             \
+        *bits |= UINT64_C(1) << (number);                                                          \
+        return DLC_OK;                                                                             \
+    }
+#include "dlc/cpu.def"
+#undef DLC_CPU
+    return defect(b, b->module->target->name, "a feature of this target is not in cpu.def");
+}
+
+/* What the code may use beyond the architecture's base: the level in `cpu`, and +names in `features`. */
+static dlc_status required_features(const builder *b, uint64_t *bits)
+{
+    const dlc_target *target = b->module->target;
+    int level = !strncmp(target->cpu, "x86-64-v", 8) ? target->cpu[8] - '0' : 0;
+    *bits = 0;
+#define DLC_CPU(number, needs, text)                                                               \
+    if ((needs) && (needs) <= level)                                                               \
+        *bits |= UINT64_C(1) << (number);
+#include "dlc/cpu.def"
+#undef DLC_CPU
+    for (const char *at = target->features ? target->features : ""; *at;) {
+        size_t n = strcspn(at, ",");
+        if (*at == '+')
+            DLC_TRY(feature_bit(b, at + 1, n - 1, bits));
+        at += n + (at[n] == ',');
+    }
+    return DLC_OK;
+}
+
+static dlc_status describe_target(builder *b, dlc_plan *plan)
+{
+    const dlc_target *target = b->module->target;
+    int is_arm = !strncmp(target->triple, "aarch64", 7), is_x86 = !strncmp(target->triple, "x86_64", 6);
+    if (target->kind != DLC_TARGET_CPU || (!is_arm && !is_x86))
+        return defect(b, target->name, "executables are written for x86-64 and aarch64 CPUs");
+    plan->device = DLC_DEVICE_CPU;
+    plan->arch = is_arm ? DLC_ARCH_AARCH64 : DLC_ARCH_X86_64;
+    if (is_x86 && strncmp(target->cpu, "x86-64", 6) != 0)
+        return defect(b, target->name, "the features of this CPU's name are not in cpu.def");
+    return required_features(b, &plan->cpu_features);
+}
+
+/* --- the end --- */
+static void renumber(builder *b, const uint32_t *number)
+{
+    for (uint32_t i = 0; i < b->cells.n; i++)
+        b->cells.data[i] = number[b->cells.data[i]];
+    for (uint32_t i = 0; i < b->inputs.n; i++)
+        b->inputs.data[i].size_bytes = number[b->inputs.data[i].size_bytes];
+    for (uint32_t i = 0; i < b->outputs.n; i++)
+        b->outputs.data[i].size_bytes = number[b->outputs.data[i].size_bytes];
+    for (uint32_t i = 0; i < b->tensors.n; i++)
+        b->tensors.data[i].size_bytes = number[b->tensors.data[i].size_bytes];
+    for (uint32_t i = 0; i < b->conditions.n; i++)
+        b->conditions.data[i].holds = number[b->conditions.data[i].holds];
+    for (uint32_t i = 0; i < b->phases.n; i++)
+        b->phases.data[i].arena_bytes = number[b->phases.data[i].arena_bytes];
+    for (uint32_t i = 0; i < b->refs.n; i++) {
+        dlc_plan_ref *ref = &b->refs.data[i];
+        ref->size_bytes = number[ref->size_bytes];
+        if (ref->place == DLC_REF_ARENA)
+            ref->index = number[ref->index];
+    }
+    for (uint32_t i = 0; i < b->steps.n; i++) {
+        dlc_plan_step *step = &b->steps.data[i];
+        uint32_t *const cells[] = {&step->units, &step->scratch_bytes, &step->flops, &step->bytes};
+        for (size_t k = 0; k < sizeof cells / sizeof cells[0]; k++)
+            *cells[k] = number[*cells[k]];
+    }
+}
+
+static void order_sizes(builder *b)
+{
+    uint32_t *counts = dlc_new_array(b->arena, uint32_t, b->nphases), first = 0;
+    uint32_t *number = dlc_size_finish(&b->size, b->nphases, counts);
+    for (uint32_t i = 0; i < b->nphases; i++) {
+        b->phases.data[i].insts = (dlc_plan_rows){first, counts[i]};
+        first += counts[i];
+    }
+    renumber(b, number);
+}
+
+static dlc_plan_rows append(dlc_str *out, const void *rows, uint32_t count, size_t row_bytes)
+{
+    static const char zeros[8];
+    dlc_str_addn(out, zeros, (8 - out->n % 8) % 8);
+    uint32_t first = (uint32_t)out->n;
+    if (count)
+        dlc_str_addn(out, rows, count * row_bytes);
+    return (dlc_plan_rows){first, count};
+}
+
+#define APPEND(out, vec) append((out), (vec)->data, (vec)->n, sizeof *(vec)->data)
+
+static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
+{
+    dlc_str_addn(out, (const char *)plan, sizeof *plan);
+    plan->inputs = APPEND(out, &b->inputs);
+    plan->outputs = APPEND(out, &b->outputs);
+    plan->symbols = APPEND(out, &b->symbols);
+    plan->insts = APPEND(out, &b->size.insts);
+    plan->phases = APPEND(out, &b->phases);
+    plan->conditions = APPEND(out, &b->conditions);
+    plan->kernels = APPEND(out, &b->kernels);
+    plan->steps = APPEND(out, &b->steps);
+    plan->refs = APPEND(out, &b->refs);
+    plan->tensors = APPEND(out, &b->tensors);
+    plan->cells = APPEND(out, &b->cells);
+    plan->attrs = APPEND(out, &b->attrs);
+    plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
+    append(out, NULL, 0, 1);
+    if (out->n > UINT32_MAX)
+        return dlc_diag_fail(b->diag, DLC_LIMIT, b->graph->file, "the plan has %zu bytes, the format holds 4 GiB", out->n);
+    plan->size_bytes = (uint32_t)out->n;
+    memcpy(out->data, plan, sizeof *plan);
+    b->image->bytes = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n};
+    return DLC_OK;
+}
+
+static dlc_status add_all(builder *b)
+{
+    DLC_TRY(place_constants(b));
+    DLC_TRY(add_interface(b));
+    DLC_TRY(add_symbols(b));
+    for (uint32_t i = 0; i < b->nphases; i++) {
+        dlc_plan_phase phase = {0};
+        dlc_vec_push(b->arena, &b->phases, phase);
+        b->extra_arena[i] = UINT32_MAX;
+        add_conditions(b, i);
+    }
+    for (uint32_t i = 0; i < b->module->kernels.n; i++) {
+        dlc_plan_kernel row = {.name = add_string(b, b->module->kernels.data[i].kernel->name)};
+        dlc_vec_push(b->arena, &b->kernels, row);
+    }
+    for (uint32_t i = 0; i < b->module->steps.n; i++)
+        DLC_TRY(add_step(b, &b->module->steps.data[i]));
+    DLC_TRY(add_copies(b));
+    add_arena(b);
+    if (b->size.failure)
+        return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file, "a size cannot be computed by the runtime: %s", b->size.failure);
+    return DLC_OK;
+}
+
+static dlc_status build(builder *b, dlc_str *out)
+{
+    dlc_plan plan = {.magic = DLC_PLAN_MAGIC, .abi_version = DLC_ABI_VERSION};
+    DLC_TRY(add_all(b));
+    order_sizes(b);
+    DLC_TRY(describe_target(b, &plan));
+    plan.target = add_string(b, b->module->target->name);
+    plan.model = add_string(b, b->graph->name);
+    plan.producer = add_string(b, DLC_PRODUCER);
+    return lay_out(b, &plan, out);
+}
+
+dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag, dlc_plan_image *image)
+{
+    *image = (dlc_plan_image){0};
+    builder b = {.module = module, .graph = module->graph, .arena = arena, .diag = diag, .image = image};
+    assign_phases(&b);
+    b.extra_arena = dlc_new_array(arena, uint32_t, b.nphases);
+    dlc_size_init(&b.size, module->graph->pool, b.symbol_phase, arena);
+    dlc_str out = {0};
+    dlc_status status = build(&b, &out);
+    dlc_str_deinit(&out);
+    dlc_str_deinit(&b.strings);
+    return status;
+}
