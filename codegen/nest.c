@@ -8,6 +8,13 @@
 #include <assert.h>
 #include <string.h>
 
+static void update_ranges(dlc_nest *nest)
+{
+    nest->ranges.axes = nest->axis_ranges.data;
+    nest->ranges.extents = nest->axis_extents.data;
+    nest->ranges.naxes = nest->axis_ranges.n;
+}
+
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag)
 {
@@ -23,14 +30,10 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->ranges = dlc_kernel_ranges(kernel);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
+        dlc_vec_push(arena, &nest->axis_extents, kernel->axes.data[a].extent);
         dlc_vec_push(arena, &nest->axes, (dlc_memo){0});
     }
-}
-
-static void update_ranges(dlc_nest *nest)
-{
-    nest->ranges.axes = nest->axis_ranges.data;
-    nest->ranges.naxes = nest->axis_ranges.n;
+    update_ranges(nest);
 }
 
 /* --- levels --- */
@@ -81,6 +84,7 @@ uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent)
 {
     int64_t hi = dlc_expr_range(nest->kernel->pool, extent, &nest->ranges).hi;
     dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? hi - 1 : 0}));
+    dlc_vec_push(nest->arena, &nest->axis_extents, extent);
     dlc_vec_push(nest->arena, &nest->axes, (dlc_memo){0});
     update_ranges(nest);
     return nest->axes.n - 1;

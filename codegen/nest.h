@@ -102,6 +102,7 @@ struct dlc_nest {
     dlc_vec(dlc_memo) axes;   /* value of each axis, pseudo-axes included */
     dlc_vec(dlc_memo) pseudo; /* values loads of pseudo-sources give (register stages, accumulators) */
     dlc_vec(dlc_interval) axis_ranges; /* by axis, pseudo-axes included: what `ranges` points to */
+    dlc_ids axis_extents;
     dlc_ids stack;            /* of the walker */
     /* The lane context. */
     uint32_t lane;          /* axis along the lanes, or DLC_NO_AXIS */
