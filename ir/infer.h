@@ -17,6 +17,8 @@ static inline const dlc_type *dlc_infer_in(const dlc_node *node, uint32_t input)
     return &node->inputs[input]->type;
 }
 
+enum { DLC_RESIZE_SHRINK = 32 }; /* smallest antialiased scale is 1/32: a filter of up to 128 taps */
+
 /* What a condition's text calls the node. */
 static inline const char *dlc_infer_name(const dlc_node *node)
 {
