@@ -92,6 +92,12 @@ static int64_t place_static(dlc_pool *pool, block *blocks, uint32_t n, dlc_arena
 
 /* --- sizes that are expressions --- */
 
+static int64_t value_of(const dlc_pool *pool, dlc_expr expr, const int64_t *symbols)
+{
+    int64_t value;
+    return dlc_expr_is_int(pool, expr, &value) ? value : dlc_expr_eval(pool, expr, symbols);
+}
+
 typedef struct {
     dlc_expr size;   /* of the largest so far */
     int64_t typical; /* its value at the typical symbols */
@@ -153,7 +159,7 @@ static dlc_expr place_slots(slotting *s, dlc_lifetime **items, uint32_t n, dlc_e
     s->slots.n = 0;
     qsort(items, n, sizeof *items, earlier_first);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t bytes = dlc_expr_eval(s->pool, items[i]->size, s->symbols);
+        int64_t bytes = value_of(s->pool, items[i]->size, s->symbols);
         slot_of[i] = find_slot(s, items[i], bytes);
         slot *at = &s->slots.data[slot_of[i]];
         at->last = items[i]->last;
@@ -214,23 +220,29 @@ dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t 
     return end;
 }
 
+typedef struct {
+    int64_t lo, hi; /* bytes */
+} span;
+
+static int share_bytes(const span *a, const span *b)
+{
+    return a->lo < b->hi && b->lo < a->hi && a->lo < a->hi && b->lo < b->hi;
+}
+
 int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_lifetime *lifetimes, uint32_t n,
-                    dlc_expr arena_bytes, uint32_t *a, uint32_t *b)
+                    dlc_expr arena_bytes, dlc_arena *scratch, uint32_t *a, uint32_t *b)
 {
     int64_t total = dlc_expr_eval(pool, arena_bytes, symbols);
+    span *spans = dlc_new_array(scratch, span, n + 1);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t size = dlc_expr_eval(pool, lifetimes[i].size, symbols);
-        int64_t lo = dlc_expr_eval(pool, lifetimes[i].offset, symbols), hi = lo + size;
+        spans[i].lo = value_of(pool, lifetimes[i].offset, symbols);
+        spans[i].hi = spans[i].lo + value_of(pool, lifetimes[i].size, symbols);
         *a = *b = i;
-        if (lo < 0 || lo % ALIGN_BYTES || hi > total)
+        if (spans[i].lo < 0 || spans[i].lo % ALIGN_BYTES || spans[i].hi > total)
             return 1;
-        for (uint32_t j = 0; j < i; j++) {
-            int64_t other = dlc_expr_eval(pool, lifetimes[j].offset, symbols);
-            int64_t other_size = dlc_expr_eval(pool, lifetimes[j].size, symbols);
-            *b = j;
-            if (size && other_size && lo < other + other_size && other < hi && meet(&lifetimes[i], &lifetimes[j]))
+        for (*b = 0; *b < i; ++*b)
+            if (meet(&lifetimes[i], &lifetimes[*b]) && share_bytes(&spans[i], &spans[*b]))
                 return 1;
-        }
     }
     return 0;
 }
@@ -395,7 +407,7 @@ static dlc_status check(planner *p)
     for (uint32_t t = 0; t < sizeof tried / sizeof *tried && p->lifetimes.n <= MOST_STATIC; t++) {
         uint32_t a, b;
         if (dlc_arena_clash(p->graph->pool, symbol_values(p, tried[t]), p->lifetimes.data, p->lifetimes.n,
-                            p->module->arena_bytes, &a, &b))
+                            p->module->arena_bytes, p->ctx->scratch, &a, &b))
             return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
                                  "'%s' and '%s' are alive together and share bytes of the arena",
                                  p->values.data[a]->name, p->values.data[b]->name);

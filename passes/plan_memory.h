@@ -21,6 +21,6 @@ dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t 
                         uint32_t n, dlc_arena *scratch);
 /* True when two buffers alive in one step share a byte at these values of the symbols, or one reaches past `arena_bytes`. */
 int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_lifetime *lifetimes, uint32_t n,
-                    dlc_expr arena_bytes, uint32_t *a, uint32_t *b);
+                    dlc_expr arena_bytes, dlc_arena *scratch, uint32_t *a, uint32_t *b);
 
 #endif

@@ -1,0 +1,312 @@
+/*
+ * Golden cases: golden DIR... runs every .dlc file in DIR.
+ *
+ *   # run: cse,dce            passes, in order
+ *   # One sentence that says what must hold.
+ *   graph @f(...) { ... }
+ *   # expect:                 the whole text after the last pass follows; or, on this line, one of
+ *   # expect: no change       the text is the input's, and no pass says it changed anything
+ *   # expect: rules a b       the rules of simplify that fired, in order
+ *   # expect: error TEXT      some message contains TEXT
+ *
+ * For every case and every pass over graphs alone, two laws are checked as well: a pass that reports no change left the text
+ * as it was (and the reverse), and running it again changes nothing. DLC_BLESS=1 rewrites expectations that do not hold.
+ */
+#include "base/file.h"
+#include "passes/pass.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *path;
+    const char *passes;   /* of "# run:" */
+    const char *input;    /* everything before "# expect" */
+    const char *summary;  /* rest of the "# expect:" line, blanks trimmed */
+    const char *expected; /* lines after it */
+} golden;
+
+typedef struct {
+    dlc_arena *arena, *scratch;
+    dlc_diag diag;
+    dlc_graph *graph;
+    dlc_pass_ctx ctx;
+    char *text; /* of the last dump */
+    uint32_t changes, total_changes;
+} session;
+
+static const char *const graph_passes[] = {"dce", "const_fold", "simplify", "cse", "layout", NULL};
+
+static char *trimmed(dlc_arena *arena, const char *from, size_t n)
+{
+    while (n && strchr(" \t\r\n", *from))
+        from++, n--;
+    while (n && strchr(" \t\r\n", from[n - 1]))
+        n--;
+    return dlc_arena_strndup(arena, from, n);
+}
+
+/* The rest of the first line that begins with `mark`; *after: the line behind it. NULL: no such line. */
+static char *marked_line(dlc_arena *arena, const char *text, const char *mark, const char **start, const char **after)
+{
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (strncmp(line, mark, strlen(mark)))
+            continue;
+        const char *end = strchr(line, '\n');
+        end = end ? end : line + strlen(line);
+        *start = line;
+        *after = *end ? end + 1 : end;
+        return trimmed(arena, line + strlen(mark), (size_t)(end - line) - strlen(mark));
+    }
+    return NULL;
+}
+
+static int read_golden(dlc_arena *arena, const char *path, golden *result)
+{
+    dlc_diag diag;
+    dlc_map map;
+    const char *start, *after;
+    dlc_diag_init(&diag, arena);
+    if (dlc_map_open(path, &map, &diag) != DLC_OK)
+        return 0;
+    const char *text = dlc_arena_strndup(arena, (const char *)map.bytes, map.size_bytes);
+    dlc_map_close(&map);
+    *result = (golden){.path = path, .input = text, .summary = "", .expected = ""};
+    result->passes = marked_line(arena, text, "# run:", &start, &after);
+    if (!result->passes) {
+        printf("%s: there is no '# run:' line\n", path);
+        return 0;
+    }
+    char *summary = marked_line(arena, text, "# expect:", &start, &after);
+    if (summary) {
+        result->input = dlc_arena_strndup(arena, text, (size_t)(start - text));
+        result->summary = summary;
+        result->expected = after;
+    }
+    return 1;
+}
+
+/* --- running --- */
+
+static void keep_text(void *user, const char *pass, const char *text)
+{
+    session *s = user;
+    (void)pass;
+    free(s->text);
+    s->text = strdup(text);
+}
+
+static void keep_changes(void *user, const char *pass, double seconds, uint32_t changes)
+{
+    session *s = user;
+    (void)pass, (void)seconds;
+    s->changes = changes;
+    s->total_changes += changes;
+}
+
+static int open_session(session *s, const golden *g)
+{
+    *s = (session){.arena = dlc_arena_create(0), .scratch = dlc_arena_create(0)};
+    dlc_diag_init(&s->diag, s->arena);
+    if (dlc_graph_parse(g->input, g->path, s->arena, &s->diag, &s->graph) != DLC_OK ||
+        dlc_graph_verify(s->graph, &s->diag) != DLC_OK)
+        return 0;
+    s->ctx = (dlc_pass_ctx){.graph = s->graph,
+                            .scratch = s->scratch,
+                            .target = dlc_target_find("x86-64-v3"),
+                            .diag = &s->diag,
+                            .fusion = "greedy"};
+    return 1;
+}
+
+static void close_session(session *s)
+{
+    free(s->text);
+    dlc_arena_destroy(s->scratch);
+    dlc_arena_destroy(s->arena);
+}
+
+static int run_one(session *s, const char *pass)
+{
+    dlc_pipeline_options options = {
+        .passes = pass, .dump_after = pass, .dump = keep_text, .timing = keep_changes, .user = s, .verify_each = 1};
+    return dlc_pipeline_run(&s->ctx, &options) == DLC_OK;
+}
+
+static char *graph_text(const dlc_graph *graph)
+{
+    dlc_str text = {0};
+    dlc_graph_print(graph, &text);
+    char *copy = strdup(dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+static int is_graph_pass(const char *pass)
+{
+    for (uint32_t i = 0; graph_passes[i]; i++)
+        if (!strcmp(graph_passes[i], pass))
+            return 1;
+    return 0;
+}
+
+static int complain(const golden *g, const char *format, const char *what)
+{
+    printf("%s: ", g->path);
+    printf(format, what);
+    printf("\n");
+    return 0;
+}
+
+/* Runs a pass, and checks the two laws of passes over graphs. */
+static int run_checked(const golden *g, session *s, const char *pass)
+{
+    int is_law_checked = is_graph_pass(pass), holds = 1;
+    char *before = is_law_checked ? graph_text(s->graph) : NULL;
+    if (!run_one(s, pass)) {
+        free(before);
+        return 0;
+    }
+    if (is_law_checked && !strcmp(before, s->text) != (s->changes == 0))
+        holds = complain(g, s->changes ? "pass '%s' reports changes but the text is the same"
+                                       : "pass '%s' reports no change but the text differs", pass);
+    free(before);
+    if (!is_law_checked)
+        return 1;
+    char *after = strdup(s->text);
+    uint32_t total = s->total_changes, rules = s->ctx.rules.n;
+    if (!run_one(s, pass) || s->changes || strcmp(after, s->text))
+        holds = complain(g, "pass '%s' changes its own result", pass);
+    s->total_changes = total;
+    s->ctx.rules.n = rules;
+    free(after);
+    return holds;
+}
+
+static int run_passes(const golden *g, session *s)
+{
+    char *list = strdup(g->passes), *rest = list, *pass;
+    int ran = 1;
+    while (ran && (pass = strsep(&rest, ", ")))
+        ran = !*pass || run_checked(g, s, pass);
+    free(list);
+    return ran;
+}
+
+/* --- comparing --- */
+
+static char *messages_text(const dlc_diag *diag)
+{
+    dlc_str text = {0};
+    for (uint32_t i = 0; i < diag->nmessages; i++)
+        dlc_str_printf(&text, "%s%s%s\n", diag->messages[i].place ? diag->messages[i].place : "",
+                       diag->messages[i].place && *diag->messages[i].place ? ": " : "", diag->messages[i].text);
+    char *copy = strdup(dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+static char *summary_of(const session *s, const char *kind)
+{
+    dlc_str text = {0};
+    if (!strncmp(kind, "rules", 5)) {
+        dlc_str_add(&text, "rules");
+        for (uint32_t i = 0; i < s->ctx.rules.n; i++)
+            dlc_str_printf(&text, " %s", s->ctx.rules.data[i].rule);
+    } else {
+        dlc_str_add(&text, s->total_changes ? "changed" : "no change");
+    }
+    char *copy = strdup(dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+static void bless(const golden *g, const char *summary, const char *text)
+{
+    FILE *file = fopen(g->path, "w");
+    if (!file)
+        return;
+    fprintf(file, "%s# expect:%s%s\n%s", g->input, *summary ? " " : "", summary, text);
+    fclose(file);
+    printf("%s: rewritten\n", g->path);
+}
+
+static int show_difference(const golden *g, const char *wanted, const char *found)
+{
+    printf("%s: wanted\n%s\nfound\n%s\n", g->path, wanted, found);
+    return 0;
+}
+
+static int compare(const golden *g, session *s, int ran)
+{
+    const char *error = strncmp(g->summary, "error ", 6) ? NULL : g->summary + 6;
+    if (error || !ran) {
+        char *messages = messages_text(&s->diag);
+        int holds = error && strstr(messages, error);
+        if (!holds)
+            show_difference(g, error ? error : "no message", messages);
+        free(messages);
+        return holds;
+    }
+    int is_summary = *g->summary != 0;
+    char *found = is_summary ? summary_of(s, g->summary) : strdup(s->text ? s->text : "");
+    const char *wanted = is_summary ? g->summary : g->expected;
+    int holds = !strcmp(found, wanted);
+    if (!holds && getenv("DLC_BLESS"))
+        bless(g, is_summary ? found : "", is_summary ? "" : found);
+    else if (!holds)
+        show_difference(g, wanted, found);
+    free(found);
+    return holds;
+}
+
+static int run_case(const char *path)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    golden g;
+    session s;
+    int holds = 0;
+    if (read_golden(arena, path, &g)) {
+        int ran = open_session(&s, &g) && run_passes(&g, &s);
+        holds = compare(&g, &s, ran);
+        close_session(&s);
+    }
+    dlc_arena_destroy(arena);
+    return holds;
+}
+
+/* --- folders --- */
+
+static int is_case(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && !strcmp(dot, ".dlc");
+}
+
+static int run_folder(const char *folder, int *ncases)
+{
+    struct dirent **entries;
+    int n = scandir(folder, &entries, is_case, alphasort), nfailed = 0;
+    for (int i = 0; i < n; i++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
+            nfailed += !run_case(path);
+        free(path);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    *ncases += n > 0 ? n : 0;
+    return nfailed;
+}
+
+int main(int argc, char **argv)
+{
+    int ncases = 0, nfailed = 0;
+    for (int i = 1; i < argc; i++)
+        nfailed += run_folder(argv[i], &ncases);
+    printf("%d cases, %d do not hold\n", ncases, nfailed);
+    return nfailed || !ncases;
+}
