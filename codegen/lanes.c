@@ -397,13 +397,20 @@ static void point_body(dlc_nest *nest, void *ctx)
     keep(nest, f, result, width);
 }
 
-static int is_root(const dlc_nest *nest, uint32_t axis)
+static const dlc_loop *root_loop(const dlc_nest *nest, uint32_t axis)
 {
     for (uint32_t l = 0; l < nest->schedule->loops.n; l++)
         for (uint32_t i = 0; i < nest->schedule->loops.data[l].axes.n; i++)
             if (nest->schedule->loops.data[l].axes.data[i] == axis)
-                return 1;
-    return 0;
+                return &nest->schedule->loops.data[l];
+    return NULL;
+}
+
+/* True when one place of a temporary serves all points of the axis. */
+static int is_shared(const dlc_nest *nest, uint32_t axis)
+{
+    const dlc_loop *loop = root_loop(nest, axis);
+    return loop && !loop->serial;
 }
 
 static int has(const dlc_ids *ids, uint32_t id)
@@ -414,29 +421,28 @@ static int has(const dlc_ids *ids, uint32_t id)
     return 0;
 }
 
-static void prepare_home(dlc_nest *nest, const fold *f, const dlc_ids *own)
+static void prepare_home(dlc_nest *nest, uint32_t s)
 {
-    dlc_home *home = &nest->homes[f->s];
-    uint32_t *positions = dlc_new_array(nest->arena, uint32_t, own->n + 1);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->stage->axes.n; i++)
-        if (has(own, f->stage->axes.data[i]))
-            positions[n++] = i;
+    dlc_home *home = &nest->homes[s];
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    const dlc_stage_plan *plan = &nest->schedule->plans[s];
+    uint32_t *positions = dlc_new_array(nest->arena, uint32_t, stage->axes.n + 1);
+    home->nown = 0;
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!is_shared(nest, stage->axes.data[i]))
+            positions[home->nown++] = i;
     home->own = positions;
-    home->nown = n;
     home->per_lane = nest->schedule->lane != DLC_NO_AXIS;
-    if (f->plan->place == DLC_PLACE_SCRATCH) {
+    if (plan->place == DLC_PLACE_SCRATCH) {
         home->kind = DLC_HOME_SCRATCH;
-        home->bytes = dlc_schedule_offset(nest->kernel, nest->schedule, f->s, 0);
-    } else if (f->plan->place == DLC_PLACE_BUFFER) {
+        home->bytes = dlc_schedule_offset(nest->kernel, nest->schedule, s, 0);
+    } else if (plan->place == DLC_PLACE_BUFFER) {
         home->kind = DLC_HOME_BUFFER;
-    } else {
+    } else if (home->kind != DLC_HOME_PSEUDO) {
         home->kind = DLC_HOME_PSEUDO;
-        if (!home->pseudo) {
-            dlc_nest_pseudo(nest, f->stage->dtype[0], NULL, 1); /* two places: a pair's index follows its key */
-            home->pseudo = nest->pseudo.n - 1;
-            dlc_nest_pseudo(nest, f->stage->dtype[0], NULL, 1);
-        }
+        dlc_nest_pseudo(nest, stage->dtype[0], NULL, 1); /* two places: a pair's index follows its key */
+        home->pseudo = nest->pseudo.n - 1;
+        dlc_nest_pseudo(nest, stage->dtype[0], NULL, 1);
     }
 }
 
@@ -448,7 +454,7 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
     f.naccs = dlc_reduces[f.stage->combine].naccs;
     f.lane = DLC_NO_AXIS;
     for (uint32_t i = 0; i < f.stage->axes.n; i++)
-        if (!is_root(nest, f.stage->axes.data[i]))
+        if (!root_loop(nest, f.stage->axes.data[i]))
             dlc_vec_push(nest->arena, &own, f.stage->axes.data[i]);
     for (uint32_t i = 0; i < f.stage->reduce.n; i++) {
         if (f.stage->reduce.data[i] == lane)
@@ -456,7 +462,6 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
         else
             dlc_vec_push(nest->arena, &f.loops, f.stage->reduce.data[i]);
     }
-    prepare_home(nest, &f, &own);
     int own_lane = lane != DLC_NO_AXIS && has(&own, lane);
     uint32_t nloops = 0;
     for (uint32_t i = 0; i < own.n; i++) {
@@ -478,6 +483,8 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
 void dlc_lanes_stages(dlc_nest *nest)
 {
     nest->home_level = nest->level;
+    for (uint32_t s = 0; s < nest->kernel->stages.n; s++) /* all first: a recurrence loads later stages */
+        prepare_home(nest, s);
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
         stage_by_lanes(nest, s);
 }

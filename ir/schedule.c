@@ -25,12 +25,13 @@ dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule)
     return units;
 }
 
+/* An axis whose points share one place of a temporary. */
 static int is_root(const dlc_schedule *schedule, uint32_t axis)
 {
     for (uint32_t l = 0; l < schedule->loops.n; l++)
         for (uint32_t i = 0; i < schedule->loops.data[l].axes.n; i++)
             if (schedule->loops.data[l].axes.data[i] == axis)
-                return 1;
+                return !schedule->loops.data[l].serial;
     return 0;
 }
 

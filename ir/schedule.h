@@ -22,7 +22,9 @@ enum { DLC_NO_AXIS = 0xffffffffu };
 /* A loop over one axis, or over several flattened into one (outer to inner) as the rows of a contraction are. */
 typedef struct {
     dlc_ids axes;
-    int64_t tile; /* elements of the flattened range per iteration, >= 1 */
+    int64_t tile;   /* elements of the flattened range per iteration, >= 1 */
+    uint8_t serial; /* the axis of recurrences: in order within a unit (never parallel), and temporaries keep all its points,
+                       so that a stage may load any stage, later ones too, at earlier points */
 } dlc_loop;
 
 typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;

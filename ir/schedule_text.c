@@ -41,6 +41,8 @@ static void print_loops(const dlc_kernel *kernel, const dlc_schedule *schedule, 
 {
     for (uint32_t l = 0; l < schedule->loops.n; l++) {
         dlc_str_add(out, l == 0 && schedule->npar ? "par " : l == schedule->npar ? (l ? "; for " : "for ") : ", ");
+        if (schedule->loops.data[l].serial)
+            dlc_str_add(out, "serial ");
         print_loop(kernel, &schedule->loops.data[l], out);
     }
     if (schedule->loops.n)
@@ -116,6 +118,8 @@ static dlc_status verify_loops(const dlc_kernel *kernel, const dlc_schedule *sch
             return fail(kernel, diag, "*", "only the lane loop and the tiles of a dot have more than one point");
         if (is_lane && (loop->axes.n != 1 || loop->axes.data[0] != schedule->lane || loop->tile % schedule->width))
             return fail(kernel, diag, "*", "the last loop is not the lane's, in whole vectors");
+        if (loop->serial && (l < schedule->npar || loop->axes.n != 1 || is_lane))
+            return fail(kernel, diag, "*", "a serial loop is parallel, flattened or the lane's");
         for (uint32_t i = 0; i < loop->axes.n; i++)
             if (loop->axes.data[i] >= kernel->axes.n || root_count(schedule, loop->axes.data[i]) != 1)
                 return fail(kernel, diag, "*", "an axis is unknown or has two root loops");
