@@ -154,10 +154,20 @@ static dlc_value *combined(dlc_pass_ctx *ctx, dlc_node *at, dlc_opcode op, dlc_v
     return elems <= elems_of(ctx->graph, a) || elems <= elems_of(ctx->graph, b) ? result : NULL;
 }
 
+/* The contraction over other weights. It stays the model's node, by origin and name. */
 static dlc_value *rebuild(dlc_graph *graph, dlc_node *at, const weighted *by, dlc_value *weights)
 {
     dlc_value *inputs[2] = {by->node->inputs[0], weights};
-    return dlc_build(graph, at, by->node->op, inputs, 2, by->node->attrs, by->node->nattrs);
+    dlc_node_spec spec = {.op = by->node->op,
+                          .origin = by->node->origin,
+                          .name = by->node->outputs[0]->name,
+                          .inputs = inputs,
+                          .ninputs = 2,
+                          .attrs = by->node->attrs,
+                          .nattrs = by->node->nattrs,
+                          .before = at};
+    dlc_node *node = dlc_graph_node(graph, &spec);
+    return node ? node->outputs[0] : NULL;
 }
 
 /* conv(x, w) * s = conv(x, w * s) and (conv(x, w) + b) * s = conv(x, w * s) + b * s; division alike */
