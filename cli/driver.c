@@ -221,12 +221,19 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     return model->run_status = dlc_pipeline_run(ctx, &options);
 }
 
+enum { NOMINAL_SIZE = 64 }; /* what passes/choose.c assumes */
+
+static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
 int64_t *dlc_model_nominal_symbols(dlc_model *model)
 {
     const dlc_graph *graph = model->graph;
     int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
     for (uint32_t i = 0; i < graph->symbols.n; i++)
-        values[i] = graph->symbols.data[i].lo > 1 ? graph->symbols.data[i].lo : 1;
+        values[i] = clamp(NOMINAL_SIZE, graph->symbols.data[i].lo, graph->symbols.data[i].hi);
     return values;
 }
 

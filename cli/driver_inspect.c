@@ -1,0 +1,282 @@
+/*
+ * What `dlc inspect` shows of a model: one JSON value holds everything; the text is made from it, so the two cannot differ.
+ */
+#include "cli/driver.h"
+
+#include "passes/fuse.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <string.h>
+
+static void add_text(cJSON *object, const char *key, const char *text)
+{
+    cJSON_AddStringToObject(object, key, text ? text : "");
+}
+
+static const char *type_text(dlc_model *model, const dlc_type *type)
+{
+    dlc_str text = {0};
+    dlc_type_print(model->graph, type, &text);
+    const char *copy = dlc_arena_strdup(model->scratch, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+static double elems_of(const dlc_model *model, const dlc_type *type, const int64_t *symbols)
+{
+    double elems = 1;
+    for (uint32_t d = 0; d < type->rank; d++)
+        elems *= (double)dlc_expr_eval(model->graph->pool, type->dims[d], symbols);
+    return elems;
+}
+
+static double bytes_of(const dlc_model *model, const dlc_type *type, const int64_t *symbols)
+{
+    return elems_of(model, type, symbols) * dlc_dtype_bytes(type->dtype);
+}
+
+/* ---- the graph ---- */
+
+static void add_interface(dlc_model *model, cJSON *json)
+{
+    const dlc_graph *graph = model->graph;
+    cJSON *inputs = cJSON_AddArrayToObject(json, "inputs"), *outputs = cJSON_AddArrayToObject(json, "outputs");
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        cJSON *row = cJSON_CreateObject();
+        add_text(row, "name", graph->inputs.data[i]->name);
+        add_text(row, "type", type_text(model, &graph->inputs.data[i]->type));
+        cJSON_AddItemToArray(inputs, row);
+    }
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        cJSON *row = cJSON_CreateObject();
+        add_text(row, "name", graph->outputs.data[i].name);
+        add_text(row, "type", type_text(model, &graph->outputs.data[i].value->type));
+        cJSON_AddItemToArray(outputs, row);
+    }
+}
+
+static void count(cJSON *object, const char *key)
+{
+    cJSON *row = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (row)
+        cJSON_SetNumberValue(row, row->valuedouble + 1);
+    else
+        cJSON_AddNumberToObject(object, key, 1);
+}
+
+static void add_operators(dlc_model *model, cJSON *json, const int64_t *symbols)
+{
+    cJSON *operators = cJSON_AddObjectToObject(json, "operators");
+    double constants = 0;
+    for (const dlc_node *node = model->graph->first; node; node = node->next) {
+        if (node->op == DLC_OP_CONSTANT)
+            constants += bytes_of(model, &node->outputs[0]->type, symbols);
+        else
+            count(operators, dlc_ops[node->op].text);
+    }
+    cJSON_AddNumberToObject(json, "constants_bytes", constants);
+}
+
+static void add_symbols(dlc_model *model, cJSON *json, const int64_t *symbols)
+{
+    cJSON *object = cJSON_AddObjectToObject(json, "symbols");
+    for (uint32_t i = 0; i < model->graph->symbols.n; i++)
+        cJSON_AddNumberToObject(object, model->graph->symbols.data[i].name, (double)symbols[i]);
+}
+
+/* ---- kernels ---- */
+
+/* Names of the graph's nodes by id: the ONNX node, else the first output. */
+static const char **node_names(dlc_model *model)
+{
+    const char **names = dlc_new_array(model->scratch, const char *, model->graph->nnodes + 1);
+    for (const dlc_node *node = model->graph->first; node; node = node->next)
+        names[node->id] = node->origin ? node->origin->name : node->outputs[0] ? node->outputs[0]->name : dlc_ops[node->op].text;
+    return names;
+}
+
+static void add_nodes(dlc_model *model, cJSON *row, const dlc_step *step, const char *const *names)
+{
+    cJSON *nodes = cJSON_AddArrayToObject(row, "nodes");
+    const char *last = NULL;
+    for (uint32_t i = 0; i < step->origin.n; i++) {
+        const char *name = step->origin.data[i] < model->graph->nnodes ? names[step->origin.data[i]] : NULL;
+        if (!name || (last && !strcmp(name, last)))
+            continue; /* core nodes of one ONNX node stand beside each other */
+        cJSON_AddItemToArray(nodes, cJSON_CreateString(name));
+        last = name;
+    }
+}
+
+static void add_kernel(dlc_model *model, cJSON *row, const dlc_module_kernel *kernel)
+{
+    dlc_estimate estimate = {0};
+    dlc_str schedule = {0};
+    if (kernel->schedule) {
+        dlc_estimate_kernel(kernel->kernel, kernel->schedule, model->scratch, &estimate);
+        dlc_schedule_print(kernel->kernel, kernel->schedule, &schedule);
+    }
+    cJSON_AddNumberToObject(row, "flops", estimate.flops);
+    cJSON_AddNumberToObject(row, "bytes", estimate.bytes);
+    cJSON_AddNumberToObject(row, "units", estimate.units);
+    cJSON_AddNumberToObject(row, "scratch_bytes", estimate.scratch_bytes);
+    cJSON_AddNumberToObject(row, "estimate_us", estimate.time_us);
+    add_text(row, "schedule", dlc_str_text(&schedule));
+    dlc_str_deinit(&schedule);
+}
+
+static void add_kernels(dlc_model *model, cJSON *json)
+{
+    const dlc_module *module = model->ctx.module;
+    const char **names = node_names(model);
+    cJSON *kernels = cJSON_AddArrayToObject(json, "kernels");
+    double flops = 0, bytes = 0;
+    for (uint32_t i = 0; i < module->steps.n; i++) {
+        const dlc_step *step = &module->steps.data[i];
+        if (step->kind != DLC_STEP_LAUNCH)
+            continue;
+        cJSON *row = cJSON_CreateObject();
+        add_text(row, "name", step->name);
+        cJSON_AddNumberToObject(row, "code", step->kernel);
+        add_nodes(model, row, step, names);
+        add_kernel(model, row, &module->kernels.data[step->kernel]);
+        flops += cJSON_GetObjectItem(row, "flops")->valuedouble;
+        bytes += cJSON_GetObjectItem(row, "bytes")->valuedouble;
+        cJSON_AddItemToArray(kernels, row);
+    }
+    cJSON_AddNumberToObject(json, "steps", module->steps.n);
+    cJSON_AddNumberToObject(json, "codes", module->kernels.n);
+    cJSON_AddNumberToObject(json, "flops", flops);
+    cJSON_AddNumberToObject(json, "bytes", bytes);
+}
+
+/* ---- memory ---- */
+
+static void add_memory(dlc_model *model, cJSON *json, const int64_t *symbols)
+{
+    static const char *const stores[] = {"none", "arena", "input", "output", "constant"};
+    const dlc_module *module = model->ctx.module;
+    const dlc_pool *pool = model->graph->pool;
+    cJSON *memory = cJSON_AddObjectToObject(json, "memory"), *values;
+    if (!module->placements)
+        return;
+    cJSON_AddNumberToObject(memory, "arena_bytes",
+                            module->arena_bytes ? (double)dlc_expr_eval(pool, module->arena_bytes, symbols) : 0);
+    values = cJSON_AddArrayToObject(memory, "values");
+    for (const dlc_node *node = model->graph->first; node; node = node->next)
+        for (uint32_t i = 0; i < node->noutputs; i++) {
+            const dlc_value *value = node->outputs[i];
+            const dlc_placement *place = value ? &module->placements[value->id] : NULL;
+            if (!place || place->store == DLC_STORE_NONE || place->store == DLC_STORE_CONST)
+                continue;
+            cJSON *row = cJSON_CreateObject();
+            add_text(row, "name", value->name);
+            add_text(row, "type", type_text(model, &value->type));
+            add_text(row, "store", stores[place->store]);
+            if (place->store == DLC_STORE_ARENA && place->offset)
+                cJSON_AddNumberToObject(row, "offset", (double)dlc_expr_eval(pool, place->offset, symbols));
+            if (place->size_bytes)
+                cJSON_AddNumberToObject(row, "bytes", (double)dlc_expr_eval(pool, place->size_bytes, symbols));
+            cJSON_AddItemToArray(values, row);
+        }
+}
+
+/* ---- text ---- */
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, key));
+    return text ? text : "";
+}
+
+static double number_of(const cJSON *object, const char *key)
+{
+    const cJSON *row = cJSON_GetObjectItem(object, key);
+    return row ? row->valuedouble : 0;
+}
+
+static void print_rows(dlc_str *out, const cJSON *json, const char *key)
+{
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, key))
+        dlc_str_printf(out, "  %-28s %s\n", text_of(row, "name"), text_of(row, "type"));
+}
+
+static void print_memory(dlc_str *out, const cJSON *memory)
+{
+    const cJSON *row;
+    dlc_str_printf(out, "\nmemory: arena %.1f KB\n", number_of(memory, "arena_bytes") / 1e3);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(memory, "values"))
+        dlc_str_printf(out, "  %-8s %12.0f %12.0f  %-24s %s\n", text_of(row, "store"), number_of(row, "offset"),
+                       number_of(row, "bytes"), text_of(row, "type"), text_of(row, "name"));
+}
+
+static void print_kernels(dlc_str *out, const cJSON *json)
+{
+    const cJSON *row;
+    dlc_str_printf(out, "\n%.0f steps with %.0f different codes, %.3f GFLOP, %.1f MB moved\n", number_of(json, "steps"),
+                   number_of(json, "codes"), number_of(json, "flops") / 1e9, number_of(json, "bytes") / 1e6);
+    dlc_str_printf(out, "  %4s %10s %10s %8s %9s  %s\n", "code", "MFLOP", "KB", "units", "est. us", "nodes");
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
+        dlc_str_printf(out, "  %4.0f %10.3f %10.1f %8.0f %9.2f  %s\n", number_of(row, "code"), number_of(row, "flops") / 1e6,
+                       number_of(row, "bytes") / 1e3, number_of(row, "units"), number_of(row, "estimate_us"), text_of(row, "name"));
+}
+
+static void print_text(dlc_str *out, const cJSON *json)
+{
+    const cJSON *row;
+    dlc_str_printf(out, "%s for %s\n\ninputs\n", text_of(json, "model"), text_of(json, "target"));
+    print_rows(out, json, "inputs");
+    dlc_str_add(out, "outputs\n");
+    print_rows(out, json, "outputs");
+    if (cJSON_GetArraySize(cJSON_GetObjectItem(json, "symbols"))) {
+        dlc_str_add(out, "symbols, and the value that sizes below stand for\n");
+        cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "symbols"))
+            dlc_str_printf(out, "  %s = %.0f\n", row->string, row->valuedouble);
+    }
+    dlc_str_printf(out, "\noperators after the passes (constants: %.1f KB)\n", number_of(json, "constants_bytes") / 1e3);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "operators"))
+        dlc_str_printf(out, "  %6.0f %s\n", row->valuedouble, row->string);
+    print_memory(out, cJSON_GetObjectItem(json, "memory"));
+    print_kernels(out, json);
+}
+
+/* ---- the whole ---- */
+
+static cJSON *collect(dlc_model *model)
+{
+    int64_t *symbols = dlc_model_nominal_symbols(model);
+    cJSON *json = cJSON_CreateObject();
+    add_text(json, "model", model->graph->file);
+    add_text(json, "graph", model->graph->name);
+    add_text(json, "target", model->ctx.target->name);
+    add_interface(model, json);
+    add_symbols(model, json, symbols);
+    add_operators(model, json, symbols);
+    if (model->ctx.module) {
+        add_memory(model, json, symbols);
+        add_kernels(model, json);
+    }
+    return json;
+}
+
+dlc_status dlc_model_inspect(dlc_model *model, const char *format)
+{
+    if (!strcmp(format, "dot") || !strcmp(format, "svg")) {
+        (*format == 'd' ? dlc_model_draw_dot : dlc_model_draw_svg)(model);
+        return DLC_OK;
+    }
+    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the format '%s' is unknown; there are text, json, dot and svg", format);
+    cJSON *json = collect(model);
+    if (*format == 't') {
+        print_text(&model->buffer, json);
+    } else {
+        char *text = cJSON_Print(json);
+        dlc_str_add(&model->buffer, text ? text : "{}");
+        cJSON_free(text);
+    }
+    cJSON_Delete(json);
+    return DLC_OK;
+}
