@@ -98,19 +98,6 @@ static dlc_status write_object(writer *w, const char *path, const dlc_blob *blob
 }
 
 /* --- the object of data --- */
-static const dlc_blob *constant_pieces(writer *w, uint32_t *npieces)
-{
-    static const char none[64];
-    uint32_t n = w->module->constants.n;
-    dlc_blob *pieces = dlc_new_array(w->arena, dlc_blob, n + 1u);
-    for (uint32_t i = 0; i < n; i++)
-        pieces[i] = (dlc_blob){w->module->constants.data[i].bytes, w->module->constants.data[i].size_bytes};
-    if (!n)
-        pieces[n++] = (dlc_blob){none, sizeof none};
-    *npieces = n;
-    return pieces;
-}
-
 static const dlc_elf_pointer *kernel_pointers(writer *w, uint32_t nkernels)
 {
     dlc_elf_pointer *pointers = dlc_new_array(w->arena, dlc_elf_pointer, nkernels + 1u);
@@ -122,8 +109,7 @@ static const dlc_elf_pointer *kernel_pointers(writer *w, uint32_t nkernels)
 /* The five symbols of an executable: plan, constants, kernels, plans, and the structure that points to them. */
 static dlc_status write_data(writer *w, const char *path, const dlc_plan_image *image)
 {
-    uint32_t nkernels = w->module->kernels.n, npieces;
-    const dlc_blob *constants = constant_pieces(w, &npieces);
+    uint32_t nkernels = w->module->kernels.n;
     dlc_blob kernels = {dlc_new_array(w->arena, dlc_kernel_fn, nkernels + 1u), (nkernels + 1u) * sizeof(dlc_kernel_fn)};
     dlc_plan_entry entry = {.checksum = dlc_checksum(image->bytes.bytes, image->bytes.size_bytes)};
     dlc_executable executable = {.magic = DLC_EXECUTABLE_MAGIC, .abi_version = DLC_ABI_VERSION, .nplans = 1,
@@ -136,7 +122,8 @@ static dlc_status write_data(writer *w, const char *path, const dlc_plan_image *
     const char *name = dlc_arena_printf(w->arena, "dlc_executable_%s", w->options->name);
     const dlc_elf_symbol symbols[] = {
         {.name = "dlc_plan", .section = ".dlc.plan", .pieces = &image->bytes, .npieces = 1, .align_bytes = 64},
-        {.name = "dlc_constants", .section = ".dlc.weights", .pieces = constants, .npieces = npieces, .align_bytes = 64},
+        {.name = "dlc_constants", .section = ".dlc.weights", .pieces = image->constants.data,
+         .npieces = image->constants.n, .align_bytes = 64},
         {.name = "dlc_kernels", .section = ".data.rel.ro.dlc_kernels", .pieces = &kernels, .npieces = 1, .align_bytes = 8,
          .pointers = kernel_pointers(w, nkernels), .npointers = nkernels},
         {.name = "dlc_plans", .section = ".data.rel.ro.dlc_plans", .pieces = &entry_blob, .npieces = 1, .align_bytes = 8,

@@ -185,6 +185,26 @@ static void add_conditions(builder *b, uint32_t phase)
     }
 }
 
+/* --- constants --- */
+static dlc_status add_constant(builder *b, const void *bytes, size_t size_bytes)
+{
+    dlc_blob piece = {bytes, size_bytes};
+    size_t end;
+    dlc_vec_push(b->arena, &b->image->constants, piece);
+    dlc_vec_push(b->arena, &b->image->constant_offsets, b->image->constants_bytes);
+    if (!dlc_add_size(b->image->constants_bytes, size_bytes, &end) || !dlc_add_size(end, 63, &end))
+        return defect(b, b->graph->name, "the constants are larger than memory");
+    b->image->constants_bytes = end / 64 * 64;
+    return DLC_OK;
+}
+
+static dlc_status add_constants(builder *b)
+{
+    for (uint32_t i = 0; i < b->module->constants.n; i++)
+        DLC_TRY(add_constant(b, b->module->constants.data[i].bytes, b->module->constants.data[i].size_bytes));
+    return DLC_OK;
+}
+
 /* --- buffers --- */
 /* Where the value lies; size_bytes: the cell of the bytes that this reader or writer may touch. */
 static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_bytes, dlc_plan_ref *ref)
@@ -201,10 +221,28 @@ static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_by
     case DLC_STORE_CONST:
         ref->place = DLC_REF_CONSTANT;
         ref->index = 0;
-        ref->offset = b->image->constant_offsets[placement->index];
+        ref->offset = b->image->constant_offsets.data[placement->index];
         return DLC_OK;
     default: return defect(b, value->name, "this value has no place in memory");
     }
+}
+
+/* Value i of a step: one of the module's constants, or where the planner put it. */
+static dlc_status push_step_value(builder *b, const dlc_step *step, uint32_t i, uint32_t size_bytes)
+{
+    uint32_t constant = step->constants ? step->constants[i] : UINT32_MAX;
+    int64_t known;
+    dlc_plan_ref ref = {.place = DLC_REF_CONSTANT, .size_bytes = size_bytes};
+    if (constant == UINT32_MAX) {
+        DLC_TRY(value_ref(b, step->values[i], size_bytes, &ref));
+    } else if (constant >= b->module->constants.n || !dlc_size_is_const(&b->size, size_bytes, &known) ||
+               (uint64_t)known > b->module->constants.data[constant].size_bytes) {
+        return defect(b, step->name, "a constant is smaller than what this step reads");
+    } else {
+        ref.offset = b->image->constant_offsets.data[constant];
+    }
+    dlc_vec_push(b->arena, &b->refs, ref);
+    return DLC_OK;
 }
 
 static dlc_status push_value(builder *b, const dlc_value *value, uint32_t size_bytes)
@@ -259,22 +297,6 @@ static uint32_t kernel_flops(builder *b, const dlc_kernel *kernel, const uint32_
     return total;
 }
 
-static dlc_status push_buffer(builder *b, const dlc_step *step, const dlc_kernel *kernel, uint32_t i, const uint32_t *symbols)
-{
-    const dlc_buffer *buffer = &kernel->buffers.data[i];
-    uint32_t size_bytes = buffer_bytes(b, kernel, buffer, symbols);
-    uint32_t constant = step->constants ? step->constants[i] : UINT32_MAX;
-    if (constant == UINT32_MAX)
-        return push_value(b, step->values[i], size_bytes);
-    int64_t known;
-    if (constant >= b->module->constants.n || !dlc_size_is_const(&b->size, size_bytes, &known) ||
-        (uint64_t)known > b->module->constants.data[constant].size_bytes)
-        return defect(b, step->name, "a constant is smaller than what its kernel reads");
-    dlc_plan_ref ref = {.place = DLC_REF_CONSTANT, .offset = b->image->constant_offsets[constant], .size_bytes = size_bytes};
-    dlc_vec_push(b->arena, &b->refs, ref);
-    return DLC_OK;
-}
-
 static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
     const dlc_module_kernel *entry = &b->module->kernels.data[step->kernel];
@@ -291,7 +313,7 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
         dlc_vec_push(b->arena, &b->cells, symbols[i]);
     }
     for (uint32_t i = 0; i < kernel->buffers.n; i++)
-        DLC_TRY(push_buffer(b, step, kernel, i, symbols));
+        DLC_TRY(push_step_value(b, step, i, buffer_bytes(b, kernel, &kernel->buffers.data[i], symbols)));
     row->units = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
     row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_scratch(kernel, entry->schedule), symbols);
     row->grain = entry->schedule->grain > 0 ? entry->schedule->grain : 1;
@@ -338,13 +360,14 @@ static void push_absent(builder *b, const dlc_step *step, uint32_t i)
     dlc_vec_push(b->arena, &b->tensors, tensor);
 }
 
-static dlc_status push_operand(builder *b, const dlc_value *value)
+static dlc_status push_operand(builder *b, const dlc_step *step, uint32_t i)
 {
+    const dlc_value *value = step->values[i];
     dlc_plan_tensor tensor = make_tensor(b, value->name, &value->type);
     if (!is_row_major(value))
         return defect(b, value->name, "an operand of a step in C is not row-major");
     dlc_vec_push(b->arena, &b->tensors, tensor);
-    return push_value(b, value, tensor.size_bytes);
+    return push_step_value(b, step, i, tensor.size_bytes);
 }
 
 static void push_attr(builder *b, int64_t value)
@@ -371,13 +394,13 @@ static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *ro
     row->attrs.count = b->attrs.n - row->attrs.first;
     row->operands.first = b->tensors.n;
     for (uint32_t i = 0; i < opaques[row->what].ninputs; i++)
-        DLC_TRY(push_operand(b, node->inputs[i]));
+        DLC_TRY(push_operand(b, step, i));
     if (opaque_symbol(step) != UINT32_MAX)
         row->phase = ++b->phase;
     for (uint32_t i = 0; i < opaques[row->what].noutputs; i++) {
         const dlc_value *value = i < node->noutputs ? node->outputs[i] : NULL;
         if (value && b->module->placements[value->id].store != DLC_STORE_NONE)
-            DLC_TRY(push_operand(b, value));
+            DLC_TRY(push_operand(b, step, node->ninputs + i));
         else
             push_absent(b, step, opaques[row->what].ninputs + i);
     }
@@ -394,7 +417,7 @@ static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
     row->attrs = (dlc_plan_rows){b->attrs.n, 1};
     push_attr(b, symbol->index);
     row->operands = (dlc_plan_rows){b->tensors.n, 1};
-    DLC_TRY(push_operand(b, symbol->value));
+    DLC_TRY(push_operand(b, step, 0));
     row->phase = ++b->phase;
     return DLC_OK;
 }
@@ -464,11 +487,15 @@ static dlc_status add_copies(builder *b)
         const dlc_placement *placement = &b->module->placements[output->value->id];
         if (placement->store == DLC_STORE_OUTPUT && placement->index == i)
             continue;
-        if (placement->store == DLC_STORE_CONST && b->module->constants.data[placement->index].layout.nparts)
-            return defect(b, output->name, "an output of the model is a constant that was packed");
         dlc_plan_step row = new_step(b, output->name);
         row.kind = DLC_DO_COPY;
-        DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
+        if (output->value->data) { /* as the model has it: a packed copy may be all the module holds */
+            dlc_plan_ref from = {.place = DLC_REF_CONSTANT, .offset = b->image->constants_bytes, .size_bytes = b->outputs.data[i].size_bytes};
+            DLC_TRY(add_constant(b, output->value->data->bytes, output->value->data->size_bytes));
+            dlc_vec_push(b->arena, &b->refs, from);
+        } else {
+            DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
+        }
         dlc_plan_ref to = {.place = DLC_REF_OUTPUT, .index = i, .size_bytes = b->outputs.data[i].size_bytes};
         dlc_vec_push(b->arena, &b->refs, to);
         finish_step(b, &row);
@@ -506,19 +533,6 @@ static void add_arena(builder *b)
         max_into(b, &ends[p], p ? ends[p - 1] : UINT32_MAX);
         b->phases.data[p].arena_bytes = ends[p];
     }
-}
-
-static dlc_status place_constants(builder *b)
-{
-    b->image->constant_offsets = dlc_new_array(b->arena, uint64_t, b->module->constants.n + 1u);
-    for (uint32_t i = 0; i < b->module->constants.n; i++) {
-        size_t end = b->module->constants.data[i].size_bytes, up;
-        b->image->constant_offsets[i] = b->image->constants_bytes;
-        if (!dlc_add_size(end, 63, &up) || !dlc_add_size(b->image->constants_bytes, up / 64 * 64, &end))
-            return defect(b, b->graph->name, "the constants are larger than memory");
-        b->image->constants_bytes = end;
-    }
-    return DLC_OK;
 }
 
 /* --- the target --- */
@@ -646,7 +660,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
 
 static dlc_status add_all(builder *b)
 {
-    DLC_TRY(place_constants(b));
+    DLC_TRY(add_constants(b));
     DLC_TRY(add_interface(b));
     DLC_TRY(add_symbols(b));
     for (uint32_t i = 0; i < b->nphases; i++) {
