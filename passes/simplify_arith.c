@@ -316,3 +316,38 @@ dlc_value *dlc_rule_broadcast_of_expand(dlc_pass_ctx *ctx, dlc_node *node)
     }
     return NULL;
 }
+
+/* The only input with more than one element, if that is an expand to the result's shape; else -1. */
+static int expanded_input(const dlc_graph *graph, const dlc_node *node)
+{
+    int found = -1;
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        const dlc_value *input = node->inputs[i];
+        int64_t elems;
+        if (!input || (dlc_type_elems(graph->pool, &input->type, &elems) && elems == 1))
+            continue;
+        if (found >= 0 || !dlc_is_op(input, DLC_OP_EXPAND))
+            return -1;
+        found = (int)i;
+    }
+    if (found < 0)
+        return -1;
+    const dlc_type *type = &node->inputs[found]->type, *result = &node->outputs[0]->type;
+    int is_whole = type->rank == result->rank && !memcmp(type->dims, result->dims, type->rank * sizeof *type->dims);
+    return is_whole ? found : -1;
+}
+
+/* f(expand(x), numbers) = expand(f(x, numbers)): computed once per element of x */
+dlc_value *dlc_rule_expand_below_map(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    enum { MOST_OPERANDS = 3 };
+    int found = dlc_is_pointwise(node->op) && node->ninputs <= MOST_OPERANDS ? expanded_input(ctx->graph, node) : -1;
+    if (found < 0)
+        return NULL;
+    dlc_value *inputs[MOST_OPERANDS];
+    memcpy(inputs, node->inputs, node->ninputs * sizeof *inputs);
+    inputs[found] = node->inputs[found]->def->inputs[0];
+    dlc_value *narrow = dlc_build_like(ctx->graph, node, inputs);
+    dlc_attr dims = dlc_attr_dims(DLC_ATTR_DIMS, node->outputs[0]->type.dims, node->outputs[0]->type.rank);
+    return narrow ? dlc_build(ctx->graph, node, DLC_OP_EXPAND, &narrow, 1, &dims, 1) : NULL;
+}
