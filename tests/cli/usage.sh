@@ -1,0 +1,31 @@
+#!/bin/sh
+# The command line itself: help, versions, unknown names, bad values. Nothing here needs the compiler.
+. "$1/cli/lib.sh"
+
+expect 2 "Commands" "$DLC"
+expect 0 "Commands" "$DLC" --help
+expect 0 "dlc 0." "$DLC" --version
+expect 0 "--threads N" "$DLC" help run
+expect 0 "--threads N" "$DLC" run --help
+for command in compile run bench test inspect explain opt targets passes strategies; do
+    expect 0 "dlc $command" "$DLC" help $command
+done
+expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" comple
+expect 2 "there is no command 'frobnicate'" "$DLC" frobnicate
+expect 2 "compile has no option '--taget'; '--target' is near it" "$DLC" compile --taget x m.onnx
+expect 2 "run has no option '--emit'" "$DLC" run --emit so m.onnx
+expect 2 "run has no option '-x'" "$DLC" run -x m.onnx
+expect 2 "--input needs NAME=SOURCE behind it" "$DLC" run m.so --input
+expect 2 "--json takes no value" "$DLC" run m.so --json=1
+expect 2 "needs M behind it" "$DLC" compile
+expect 2 "'b.onnx' is one too many" "$DLC" compile a.onnx b.onnx
+expect 2 "--threads is 'many', where a whole number from 1 is wanted" "$DLC" run m.so --threads many
+expect 2 "--threads is '-1'" "$DLC" run m.so --threads=-1
+expect 2 "--rtol is '-3', where a number from 0 is wanted" "$DLC" run m.so --rtol=-3
+expect 2 "--max-heap is '5Q', where a size such as 64M is wanted" "$DLC" compile m.onnx --max-heap 5Q
+expect 2 "--emit 'exe' is unknown" "$DLC" compile m.onnx --emit exe
+expect 2 "--shape is 'x'" "$DLC" compile m.onnx --shape x
+expect 2 "no list of dimensions" "$DLC" compile m.onnx --shape x=1x,3
+expect 2 "--format is 'png'" "$DLC" inspect m.onnx --format png
+expect 2 '"status":"usage","exit":2' "$DLC" run --json
+finish

@@ -1,0 +1,16 @@
+#!/bin/sh
+# run.sh TESTS_DIR WORK_DIR SUITE [dlc test options]: makes the suite's folders (once) and runs them against its committed list.
+#   node      onnx's node tests: expected-node.txt
+#   light     the nine light_* graphs: expected-light.txt
+set -eu
+tests=$1 work=$2 suite=$3
+shift 3
+python=$tests/../.venv/bin/python
+[ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
+mkdir -p "$work"
+case $suite in
+node) "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node" ;;
+light) [ -d "$work/light" ] || "$python" "$tests/../models/light_models.py" "$work/light" ;;
+*) echo "no suite '$suite'"; exit 2 ;;
+esac
+exec "$DLC" test "$work/$suite" --quiet --list "$tests/onnx/expected-$suite.txt" "$@"
