@@ -1,110 +1,12 @@
 /*
- * Messages that name nodes, and types and dimensions as text. The one idea: a message's place is written here and nowhere
- * else, so every complaint about a node has the same form and shows the inputs it is about.
+ * Messages that name nodes. The one idea: a message's place is written here and nowhere else, so every complaint about a node
+ * has the same form and shows the inputs it is about.
  */
 #include "ir/op.h"
 
 #include <inttypes.h>
 
 enum { NAME_BYTES = 200, SHOWN_INPUTS = 16 };
-
-/* --- dimensions: infix for + * floordiv mod, calls for the rest; printed from a stack of texts and expressions --- */
-
-typedef struct {
-    const char *text; /* NULL: print `expr` */
-    dlc_expr expr;
-    int in_product; /* sums need brackets */
-} piece;
-typedef dlc_vec(piece) pieces;
-
-typedef struct {
-    const dlc_graph *graph;
-    dlc_str *out;
-    pieces stack;
-} dim_printer;
-
-static void push_text(dim_printer *printer, const char *text)
-{
-    piece item = {.text = text};
-    dlc_vec_push(printer->graph->arena, &printer->stack, item);
-}
-
-static void push_expr(dim_printer *printer, dlc_expr expr, int in_product)
-{
-    piece item = {.expr = expr, .in_product = in_product};
-    dlc_vec_push(printer->graph->arena, &printer->stack, item);
-}
-
-/* " op " between two operands; the stack is last in, first out. */
-static void push_infix(dim_printer *printer, dlc_expr expr, const char *op, int tight, int brackets)
-{
-    const dlc_pool *pool = printer->graph->pool;
-    if (brackets)
-        push_text(printer, ")");
-    push_expr(printer, dlc_arg(pool, expr, 1), tight ? 2 : 0);
-    push_text(printer, op);
-    push_expr(printer, dlc_arg(pool, expr, 0), tight);
-    if (brackets)
-        push_text(printer, "(");
-}
-
-static void push_call(dim_printer *printer, dlc_expr expr)
-{
-    const dlc_expr_node *node = dlc_node_of(printer->graph->pool, expr);
-    push_text(printer, ")");
-    for (uint32_t i = node->nargs; i-- > 0;) {
-        push_expr(printer, dlc_arg(printer->graph->pool, expr, i), 0);
-        push_text(printer, i ? ", " : "(");
-    }
-    if (node->op == DLC_EXPR_CAST) {
-        push_text(printer, dlc_dtypes[node->dtype].text);
-        push_text(printer, "cast.");
-        return;
-    }
-    push_text(printer, dlc_exprs[node->op].text);
-}
-
-static void print_leaf(dim_printer *printer, const dlc_expr_node *node)
-{
-    const dlc_graph *graph = printer->graph;
-    if (node->op == DLC_EXPR_SYM && node->imm.id < graph->symbols.n)
-        dlc_str_add(printer->out, graph->symbols.data[node->imm.id].name);
-    else if (node->op == DLC_EXPR_CONST && dlc_is_float((dlc_dtype)node->dtype))
-        dlc_str_add_double(printer->out, node->imm.f);
-    else if (node->op == DLC_EXPR_CONST && node->dtype == DLC_BOOL)
-        dlc_str_add(printer->out, node->imm.i ? "true" : "false");
-    else if (node->op == DLC_EXPR_CONST)
-        dlc_str_printf(printer->out, "%" PRId64, node->imm.i);
-    else
-        dlc_str_add(printer->out, "?");
-}
-
-static void print_piece(dim_printer *printer, piece item)
-{
-    const dlc_expr_node *node = dlc_node_of(printer->graph->pool, item.expr);
-    if (item.text)
-        dlc_str_add(printer->out, item.text);
-    else if (node->nargs == 0)
-        print_leaf(printer, node);
-    else if (node->op == DLC_EXPR_ADD)
-        push_infix(printer, item.expr, " + ", 0, item.in_product > 0);
-    else if (node->op == DLC_EXPR_MUL)
-        push_infix(printer, item.expr, "*", 1, item.in_product > 1);
-    else if (node->op == DLC_EXPR_FLOORDIV)
-        push_infix(printer, item.expr, " floordiv ", 1, item.in_product > 1);
-    else if (node->op == DLC_EXPR_MOD)
-        push_infix(printer, item.expr, " mod ", 1, item.in_product > 1);
-    else
-        push_call(printer, item.expr);
-}
-
-void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
-{
-    dim_printer printer = {.graph = graph, .out = out};
-    push_expr(&printer, dim, 0);
-    while (printer.stack.n)
-        print_piece(&printer, printer.stack.data[--printer.stack.n]);
-}
 
 void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out)
 {
