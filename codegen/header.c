@@ -25,6 +25,7 @@ static const char *const keywords[] = {
     "extern", "float",  "for",    "goto",     "if",     "inline",   "int",      "long",   "register", "return", "short",
     "signed", "sizeof", "static", "struct",   "switch", "typedef",  "union",    "unsigned", "void",   "volatile", "while",
     "class",  "new",    "delete", "template", "this",   "true",     "false",    "bool",   "context",  "in",     "out",
+    "status", "memset",
 };
 
 static int is_taken(const printer *p, const char *name)

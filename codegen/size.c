@@ -139,8 +139,22 @@ static uint32_t add_inst(dlc_size_program *program, const dlc_size_inst *inst)
     return constant(program, to, dlc_scalar_apply(expr_of[inst->op], from, to, args));
 }
 
+/* x * 1, x + 0 and floordiv by 1 are x: most sizes are products with few real factors. */
+static int is_neutral(const dlc_size_program *program, dlc_size_op op, uint32_t cell)
+{
+    int64_t value, neutral = op == DLC_SIZE_ADD || op == DLC_SIZE_SUB ? 0 : 1;
+    return dlc_size_is_const(program, cell, &value) && value == neutral;
+}
+
 uint32_t dlc_size_op2(dlc_size_program *program, dlc_size_op op, uint32_t a, uint32_t b)
 {
+    int is_commutative = op == DLC_SIZE_ADD || op == DLC_SIZE_MUL;
+    if ((is_commutative || op == DLC_SIZE_SUB || op == DLC_SIZE_FLOORDIV) && is_neutral(program, op, b))
+        return a;
+    if (is_commutative && is_neutral(program, op, a))
+        return b;
+    if (is_commutative && a > b)
+        return dlc_size_op2(program, op, b, a);
     return add_inst(program, &(dlc_size_inst){.op = (uint8_t)op, .dtype = DLC_I64, .args = {a, b}});
 }
 
