@@ -1,0 +1,398 @@
+/*
+ * From ONNX nodes to core nodes. Bodies (the graph, functions, branches) lie on an explicit stack; each node's row in
+ * onnx_ops.def says which importer takes it. A node that fails poisons its outputs and the import goes on, so that one run
+ * reports all problems.
+ */
+#include "frontend/import_steps.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- failures --- */
+
+static void list_inputs(dlc_import *im)
+{
+    dlc_str line = {0};
+    for (uint32_t i = 0; i < im->nin && i < 8; i++) {
+        if (!im->in[i] || im->in[i] == &im->poison)
+            continue;
+        line.n = 0;
+        dlc_str_printf(&line, "    input %" PRIu32 "  ", i);
+        dlc_str_add_quoted(&line, im->node->input[i]);
+        dlc_str_add(&line, "  ");
+        dlc_type_print(im->graph, &im->in[i]->type, &line);
+        dlc_diag_detail(im->graph->diag, "%s", dlc_str_text(&line));
+    }
+    dlc_str_deinit(&line);
+}
+
+dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = dlc_arena_vprintf(im->arena, format, args);
+    va_end(args);
+    dlc_fail_origin(im->graph, im->origin, status, "%s", text);
+    list_inputs(im);
+    return status;
+}
+
+int im_ok(const dlc_import *im)
+{
+    return im->graph->diag->nmessages == im->messages_before;
+}
+
+/* --- names --- */
+
+/* False: no such name. *value NULL: a function's input that its call leaves out. */
+static int lookup(const dlc_scope *scope, const char *name, dlc_value **value)
+{
+    *value = NULL;
+    for (; scope; scope = scope->outer) {
+        void **item = dlc_lookup_find(&scope->values, name);
+        if (item) {
+            *value = *item;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value)
+{
+    int is_new;
+    void **item = dlc_lookup_insert(&scope->values, im->arena, name, &is_new);
+    if (is_new) {
+        *item = value;
+        return DLC_OK;
+    }
+    if (!im->origin)
+        return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "value '%s' is defined a second time", name);
+    return im_fail(im, DLC_INVALID, "value '%s' is defined a second time", name);
+}
+
+static dlc_body *top(dlc_import *im)
+{
+    return &im->bodies.data[im->bodies.n - 1];
+}
+
+const dlc_body *im_body(const dlc_import *im)
+{
+    return &im->bodies.data[im->bodies.n - 1];
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static const char *node_name(const Onnx__NodeProto *node)
+{
+    if (node->name && *node->name)
+        return node->name;
+    for (size_t i = 0; i < node->n_output; i++) {
+        if (*node->output[i])
+            return node->output[i];
+    }
+    return or_empty(node->op_type);
+}
+
+/* "ai.onnx" is the default domain's other name. */
+const char *im_domain(const char *domain)
+{
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+/* --- one node --- */
+
+static void open_node(dlc_import *im, const dlc_body *body, const Onnx__NodeProto *node)
+{
+    dlc_origin *origin = dlc_new(im->arena, dlc_origin);
+    const char *name = node_name(node);
+    origin->name = *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name;
+    origin->op_type = or_empty(node->op_type);
+    origin->domain = im_domain(node->domain);
+    im->node = node;
+    im->origin = origin;
+    im->row = NULL;
+    im->nin = im->nout = 0;
+    im->messages_before = im->graph->diag->nmessages;
+    void **opset = dlc_lookup_find(body->opsets, origin->domain);
+    im->opset = origin->opset = opset ? *(const int64_t *)*opset : 0;
+}
+
+static void read_inputs(dlc_import *im, const dlc_body *body)
+{
+    const Onnx__NodeProto *node = im->node;
+    size_t n = node->n_input;
+    while (n && !*node->input[n - 1])
+        n--; /* trailing absent inputs do not count */
+    im->nin = (uint32_t)n;
+    im->in = dlc_new_array(im->arena, dlc_value *, n + 1);
+    for (uint32_t i = 0; i < im->nin; i++) {
+        if (!*node->input[i])
+            continue;
+        if (!lookup(body->scope, node->input[i], &im->in[i])) {
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " '%s' is defined by no earlier node, input or initializer", i,
+                    node->input[i]);
+            im->in[i] = &im->poison;
+        }
+    }
+    im->nout = (uint32_t)node->n_output;
+    im->out = dlc_new_array(im->arena, dlc_value *, im->nout + 1);
+}
+
+static int has_poison(const dlc_import *im)
+{
+    for (uint32_t i = 0; i < im->nin; i++) {
+        if (im->in[i] == &im->poison)
+            return 1;
+    }
+    return 0;
+}
+
+int im_wants(const dlc_import *im, uint32_t output)
+{
+    return output < im->node->n_output && *im->node->output[output];
+}
+
+static void check_declared(dlc_import *im, const dlc_body *body, const char *name, dlc_value *value)
+{
+    void **declared = body->caller ? NULL : dlc_lookup_find(&im->declared, name);
+    if (declared && value != &im->poison)
+        im_check_declared(im, *declared, value);
+}
+
+/* Gives the outputs their names in the body's scope; what is missing is poison. */
+static void bind_outputs(dlc_import *im, const dlc_body *body)
+{
+    for (uint32_t i = 0; i < im->nout; i++) {
+        if (!im_wants(im, i))
+            continue;
+        dlc_value *value = im->out[i] ? im->out[i] : &im->poison;
+        const char *name = im->node->output[i];
+        if (im_bind(im, body->scope, name, value) != DLC_OK)
+            continue;
+        if (value->def && value->def->origin == im->origin && value->def->op != DLC_OP_CONSTANT)
+            dlc_value_rename(im->graph, value,
+                             *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name);
+        check_declared(im, body, name, value);
+    }
+}
+
+void im_poison_outputs(dlc_import *im)
+{
+    memset(im->out, 0, im->nout * sizeof *im->out);
+    bind_outputs(im, top(im));
+}
+
+static void close_node(dlc_import *im, const dlc_body *body)
+{
+    for (uint32_t i = 0; im_ok(im) && i < im->nout; i++) {
+        if (im_wants(im, i) && !im->out[i])
+            im_fail(im, DLC_UNSUPPORTED, "output %" PRIu32 " is not supported", i);
+    }
+    for (uint32_t i = 0; im_ok(im) && i < im->attributes.n; i++) {
+        const dlc_onnx_attribute *attribute = &im->attributes.data[i];
+        if (!attribute->is_read)
+            im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is unknown for this operator and opset", attribute->name);
+    }
+    if (!im_ok(im))
+        memset(im->out, 0, im->nout * sizeof *im->out);
+    bind_outputs(im, body);
+}
+
+static int is_narrow(const dlc_import *im, const dlc_value *value)
+{
+    for (uint32_t i = 0; i < im->narrow.n; i++) {
+        if (im->narrow.data[i] == value)
+            return 1;
+    }
+    return 0;
+}
+
+static void check_narrow(dlc_import *im)
+{
+    for (uint32_t i = 0; im->narrow.n && i < im->nin; i++) {
+        if (im->in[i] && is_narrow(im, im->in[i]) && !(im->row->flags & DLC_ROW_NARROW))
+            im_fail(im, DLC_UNSUPPORTED,
+                    "input %" PRIu32 " has a type below 8 bits or a small float; those may only be dequantized or cast", i);
+    }
+}
+
+static void check_arity(dlc_import *im)
+{
+    const dlc_onnx_row *row = im->row;
+    for (uint32_t i = 0; i < (uint32_t)row->inputs; i++) {
+        if (!im_in(im, i))
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " is required but absent", i);
+    }
+    if (row->inputs_max >= 0 && im->nin > (uint32_t)row->inputs_max)
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; at most %d are possible", im->nin, row->inputs_max);
+    if (row->outputs_max >= 0 && im->nout > (uint32_t)row->outputs_max)
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs; at most %d are possible", im->nout, row->outputs_max);
+    if (im->nout == 0)
+        im_fail(im, DLC_INVALID, "has no output");
+}
+
+static void report_unknown(dlc_import *im)
+{
+    int first, last;
+    if (*im->origin->domain)
+        im_fail(im, DLC_UNSUPPORTED, "operator '%s' of domain '%s' is unknown, and the model has no function of that name",
+                im->origin->op_type, im->origin->domain);
+    else if (im_row_range(im->origin->op_type, &first, &last))
+        im_fail(im, DLC_UNSUPPORTED, "operator '%s' is supported from opset %d to %d, not %" PRId64, im->origin->op_type, first,
+                last, im->opset);
+    else
+        im_fail(im, DLC_UNSUPPORTED, "operator '%s' is not supported", im->origin->op_type);
+}
+
+static void import_operator(dlc_import *im, dlc_body *body)
+{
+    const dlc_onnx_row *row = im->row;
+    size_t depth = im->bodies.n;
+    check_arity(im);
+    check_narrow(im);
+    if (im_ok(im))
+        row->import(im);
+    if (im->bodies.n == depth) /* else a body gives the outputs when it ends */
+        close_node(im, body);
+}
+
+static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node)
+{
+    dlc_body body = im->bodies.data[at]; /* a copy: a body pushed meanwhile may move the stack */
+    open_node(im, &body, node);
+    read_inputs(im, &body);
+    im_read_attributes(im, &body);
+    Onnx__FunctionProto *function = im_function(im, im->origin->domain, im->origin->op_type, or_empty(node->overload));
+    if (!function) {
+        im->row = *im->origin->domain ? NULL : im_row(im->origin->op_type, im->opset);
+        if (!im->row)
+            report_unknown(im);
+    }
+    if (!im_ok(im) || has_poison(im))
+        bind_outputs(im, &body);
+    else if (function)
+        im_call(im, function);
+    else
+        import_operator(im, &body);
+}
+
+/* --- bodies --- */
+
+dlc_scope *im_scope(dlc_import *im, dlc_scope *outer)
+{
+    dlc_scope *scope = dlc_new(im->arena, dlc_scope);
+    scope->outer = outer;
+    return scope;
+}
+
+void im_push(dlc_import *im, const dlc_body *body)
+{
+    dlc_vec_push(im->arena, &im->bodies, *body);
+}
+
+/* A function's body or a branch is done: its results become the outputs of the node that called it. */
+static void finish_body(dlc_import *im)
+{
+    dlc_body body = *top(im);
+    im->bodies.n--;
+    if (!body.caller)
+        return;
+    const dlc_body *outer = top(im);
+    open_node(im, outer, body.call);
+    read_inputs(im, outer);
+    for (size_t i = 0; i < body.nresults && i < im->nout; i++) {
+        if (!lookup(body.scope, body.results[i], &im->out[i]) && im_wants(im, (uint32_t)i))
+            im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i, body.results[i]);
+    }
+    if (im->nout > body.nresults)
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs where its body has %zu", im->nout, body.nresults);
+    bind_outputs(im, outer);
+}
+
+static void import_bodies(dlc_import *im)
+{
+    while (im->bodies.n) {
+        dlc_body *body = top(im);
+        if (body->next == body->nnodes) {
+            finish_body(im);
+            continue;
+        }
+        const Onnx__NodeProto *node = body->nodes[body->next++];
+        import_node(im, im->bodies.n - 1, node);
+    }
+}
+
+static dlc_status import_model(dlc_import *im)
+{
+    if (im_read_header(im) != DLC_OK || im_count_nodes(im) != DLC_OK)
+        return im->graph->diag->status;
+    dlc_scope *scope = im_scope(im, NULL);
+    im_read_initializers(im, im->proto->graph, scope);
+    im_read_inputs(im, scope);
+    const Onnx__GraphProto *graph = im->proto->graph;
+    im_push(im, &(dlc_body){.nodes = graph->node, .nnodes = graph->n_node, .scope = scope, .opsets = &im->opsets, .prefix = ""});
+    import_bodies(im);
+    im_write_outputs(im, scope);
+    return im->graph->diag->status;
+}
+
+/* --- the two doors --- */
+
+static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, dlc_graph **graph)
+{
+    static const dlc_onnx_options defaults;
+    dlc_import *im = dlc_new(model->arena, dlc_import);
+    uint32_t first_message = model->diag->nmessages;
+    model->proto = (Onnx__ModelProto *)(void *)dlc_onnx_decode(model, &onnx__model_proto__descriptor, options);
+    if (!model->proto)
+        return model->diag->status;
+    im->model = model;
+    im->arena = model->arena;
+    im->options = options ? options : &defaults;
+    im->proto = model->proto;
+    im->graph = dlc_graph_create(model->arena, model->diag, model->file);
+    im->pool = im->graph->pool;
+    im->origin = NULL;
+    dlc_status status = import_model(im);
+    dlc_problems_group(model->diag, first_message);
+    *graph = status == DLC_OK ? im->graph : NULL;
+    return status;
+}
+
+static dlc_onnx *new_model(dlc_arena *arena, dlc_diag *diag, const char *file, const dlc_onnx_options *options)
+{
+    dlc_onnx *model = dlc_new(arena, dlc_onnx);
+    model->arena = arena;
+    model->diag = diag;
+    model->file = dlc_arena_strdup(arena, file);
+    model->symlink_dir = options ? options->symlink_dir : NULL;
+    return model;
+}
+
+dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options, dlc_arena *arena, dlc_diag *diag,
+                         dlc_onnx **result, dlc_graph **graph)
+{
+    dlc_onnx *model = *result = new_model(arena, diag, path, options);
+    *graph = NULL;
+    DLC_TRY(dlc_map_open(path, &model->map, diag));
+    model->bytes = model->map.bytes ? model->map.bytes : (const uint8_t *)"";
+    model->size_bytes = model->map.size_bytes;
+    const char *slash = strrchr(path, '/');
+    model->folder = !slash ? "." : slash == path ? "/" : dlc_arena_strndup(arena, path, (size_t)(slash - path));
+    return read_model(model, options, graph);
+}
+
+dlc_status dlc_onnx_read(const void *bytes, size_t size_bytes, const char *name, const dlc_onnx_options *options,
+                         dlc_arena *arena, dlc_diag *diag, dlc_onnx **result, dlc_graph **graph)
+{
+    dlc_onnx *model = *result = new_model(arena, diag, name, options);
+    *graph = NULL;
+    model->bytes = bytes;
+    model->size_bytes = size_bytes;
+    return read_model(model, options, graph);
+}

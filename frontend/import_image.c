@@ -1,0 +1,261 @@
+/* Resize, Upsample, GridSample: what was asked for in scales, sizes, policies and axes becomes sizes and scales per dimension. */
+#include "frontend/import.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    const char *mode, *coord, *nearest;
+    double cubic_a, extrapolation;
+    int64_t exclude_outside, antialias;
+    uint8_t axes[DLC_MAX_RANK]; /* what roi, scales and sizes speak of, in their order */
+    uint32_t naxes;
+    double scales[DLC_MAX_RANK], roi[2 * DLC_MAX_RANK];
+    dlc_expr dims[DLC_MAX_RANK];
+    int has_scales, has_roi;
+} resizing;
+
+static dlc_value *build(dlc_import *im, dlc_value *x, const resizing *r)
+{
+    dlc_attr attrs[12];
+    uint32_t n = 0, rank = im_rank(x);
+    attrs[n++] = dlc_attr_dims(DLC_ATTR_DIMS, r->dims, rank);
+    attrs[n++] = dlc_attr_text(DLC_ATTR_MODE, r->mode);
+    attrs[n++] = dlc_attr_text(DLC_ATTR_COORD, r->coord);
+    if (r->mode[0] == 'n')
+        attrs[n++] = dlc_attr_text(DLC_ATTR_NEAREST, r->nearest);
+    if (r->mode[0] == 'c')
+        attrs[n++] = dlc_attr_float(DLC_ATTR_CUBIC_A, r->cubic_a);
+    if (r->has_scales)
+        attrs[n++] = dlc_attr_floats(DLC_ATTR_SCALES, r->scales, rank);
+    if (r->has_roi) {
+        attrs[n++] = dlc_attr_floats(DLC_ATTR_ROI, r->roi, 2 * rank);
+        attrs[n++] = dlc_attr_float(DLC_ATTR_EXTRAPOLATION, r->extrapolation);
+    }
+    if (r->mode[0] != 'n') {
+        attrs[n++] = dlc_attr_int(DLC_ATTR_EXCLUDE_OUTSIDE, r->exclude_outside != 0);
+        attrs[n++] = dlc_attr_int(DLC_ATTR_ANTIALIAS, r->antialias != 0);
+    }
+    return f_node(im, DLC_OP_RESIZE, F_IN(x), attrs, n);
+}
+
+/* floor(in * scale), as the float product has it; of a symbol only for scales that are simple fractions. */
+static dlc_expr scaled_dim(dlc_import *im, dlc_expr in, double scale)
+{
+    int64_t known;
+    if (im_is_const(im, in, &known)) {
+        double size = floor((double)((float)known * (float)scale));
+        if (size >= 0 && size <= (double)INT32_MAX)
+            return im_i64(im, (int64_t)size);
+        im_fail(im, DLC_INVALID, "a scale of %g makes %" PRId64 " elements %g", scale, known, size);
+        return 0;
+    }
+    for (int64_t q = 1; q <= 64; q++) {
+        double p = rint(scale * (double)q);
+        if ((float)(p / (double)q) == (float)scale && p >= 1 && p <= 4096)
+            return im_simple(im, dlc_floordiv(im->pool, dlc_muli(im->pool, in, (int64_t)p), im_i64(im, q)));
+    }
+    im_fail(im, DLC_UNSUPPORTED, "a scale of %g for a dimension known only at run time; fractions with small terms are supported", scale);
+    return 0;
+}
+
+static void init_resizing(dlc_import *im, const dlc_value *x, resizing *r)
+{
+    *r = (resizing){.mode = "nearest", .coord = "asymmetric", .nearest = "floor", .cubic_a = -0.75, .naxes = im_rank(x)};
+    for (uint32_t i = 0; i < im_rank(x); i++) {
+        r->axes[i] = (uint8_t)i;
+        r->scales[i] = 1;
+        r->roi[im_rank(x) + i] = 1;
+        r->dims[i] = x->type.dims[i];
+    }
+    (void)im;
+}
+
+static int take_scales(dlc_import *im, const dlc_value *x, const double *scales, uint32_t n, resizing *r)
+{
+    r->has_scales = 1;
+    if (n != r->naxes)
+        im_fail(im, DLC_INVALID, "%" PRIu32 " scales for %" PRIu32 " dimensions", n, r->naxes);
+    for (uint32_t i = 0; i < n && im_ok(im); i++) {
+        uint32_t axis = r->axes[i];
+        double span = r->has_roi ? r->roi[im_rank(x) + axis] - r->roi[axis] : 1;
+        if (!(scales[i] > 0) || !isfinite(scales[i])) {
+            im_fail(im, DLC_INVALID, "scales[%" PRIu32 "] is %g", i, scales[i]);
+            return 0;
+        }
+        r->scales[axis] = scales[i];
+        if (scales[i] != 1 || span != 1)
+            r->dims[axis] = scaled_dim(im, x->type.dims[axis], scales[i] * span);
+    }
+    return im_ok(im);
+}
+
+/* --- up to opset 10: asymmetric, rounded down --- */
+
+static void resize_old(dlc_import *im, const double *scales, uint32_t n)
+{
+    resizing r;
+    dlc_value *x = im_in(im, 0);
+    const char *mode = im_choice(im, "mode", "nearest", "nearest|linear");
+    init_resizing(im, x, &r);
+    if (!mode || !scales || !take_scales(im, x, scales, n, &r))
+        return;
+    r.mode = mode;
+    im->out[0] = build(im, x, &r);
+}
+
+void import_upsample_7(dlc_import *im)
+{
+    uint32_t n;
+    const float *given = im_floats(im, "scales", &n);
+    if (!given) {
+        im_fail(im, DLC_INVALID, "attribute 'scales' is required");
+        return;
+    }
+    double *scales = dlc_new_array(im->arena, double, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        scales[i] = given[i];
+    resize_old(im, scales, n);
+}
+
+void import_upsample_9(dlc_import *im)
+{
+    uint32_t n = 0;
+    const double *scales = im_const_floats(im, im_in(im, 1), "scales", &n);
+    resize_old(im, scales, n);
+}
+
+void import_resize_10(dlc_import *im)
+{
+    import_upsample_9(im);
+}
+
+/* --- from opset 11 --- */
+
+static int read_modes(dlc_import *im, resizing *r)
+{
+    const char *coords = im->opset < 13   ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize"
+                         : im->opset < 19 ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize"
+                                          : "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize";
+    r->mode = im_choice(im, "mode", "nearest", "nearest|linear|cubic");
+    r->coord = im_choice(im, "coordinate_transformation_mode", "half_pixel", coords);
+    r->nearest = im_choice(im, "nearest_mode", "round_prefer_floor", "round_prefer_floor|round_prefer_ceil|floor|ceil");
+    r->cubic_a = im_float(im, "cubic_coeff_a", -0.75);
+    r->exclude_outside = im_int(im, "exclude_outside", 0);
+    r->extrapolation = im_float(im, "extrapolation_value", 0);
+    r->antialias = im->opset >= 18 ? im_int(im, "antialias", 0) : 0;
+    r->has_roi = r->coord && strcmp(r->coord, "tf_crop_and_resize") == 0;
+    return im_ok(im);
+}
+
+static int read_resize_axes(dlc_import *im, const dlc_value *x, resizing *r)
+{
+    uint32_t n;
+    uint8_t sorted[DLC_MAX_RANK];
+    const int64_t *axes = im->opset >= 18 ? im_ints(im, "axes", &n) : NULL;
+    if (!axes)
+        return 1;
+    if (!im_axes(im, axes, n, im_rank(x), sorted))
+        return 0;
+    r->naxes = n;
+    for (uint32_t i = 0; i < n; i++)
+        r->axes[i] = (uint8_t)(axes[i] < 0 ? axes[i] + im_rank(x) : axes[i]);
+    return 1;
+}
+
+static int read_roi(dlc_import *im, const dlc_value *x, resizing *r)
+{
+    uint32_t n = 0;
+    if (!r->has_roi)
+        return 1;
+    const double *roi = im_in(im, 1) ? im_const_floats(im, im_in(im, 1), "roi", &n) : NULL;
+    if (im_ok(im) && n != 2 * r->naxes)
+        im_fail(im, DLC_INVALID, "roi has %" PRIu32 " entries; %" PRIu32 " are wanted", n, 2 * r->naxes);
+    for (uint32_t i = 0; i < r->naxes && im_ok(im); i++) {
+        r->roi[r->axes[i]] = roi[i];
+        r->roi[im_rank(x) + r->axes[i]] = roi[r->naxes + i];
+    }
+    return im_ok(im);
+}
+
+/* One scale for all, such that no dimension is larger (or smaller) than asked for; half a pixel rounds up. */
+static void keep_aspect(dlc_import *im, const dlc_value *x, const dlc_expr *sizes, int is_larger, resizing *r)
+{
+    double scale = is_larger ? 0 : INFINITY;
+    int64_t in, out;
+    for (uint32_t i = 0; i < r->naxes; i++) {
+        if (!im_is_const(im, x->type.dims[r->axes[i]], &in) || !im_is_const(im, sizes[i], &out) || in < 1) {
+            im_fail(im, DLC_UNSUPPORTED, "keep_aspect_ratio_policy with sizes that are only known at run time");
+            return;
+        }
+        double ratio = (double)out / (double)in;
+        scale = is_larger ? fmax(scale, ratio) : fmin(scale, ratio);
+    }
+    r->has_scales = 1;
+    for (uint32_t i = 0; i < r->naxes; i++) {
+        (void)im_is_const(im, x->type.dims[r->axes[i]], &in);
+        r->scales[r->axes[i]] = scale;
+        r->dims[r->axes[i]] = im_i64(im, (int64_t)floor(scale * (double)in + 0.5));
+    }
+}
+
+static void take_sizes(dlc_import *im, const dlc_value *x, const char *policy, resizing *r)
+{
+    uint32_t n;
+    const dlc_expr *sizes = im_elements(im, im_in(im, 3), 0, INT32_MAX, &n);
+    if (!sizes)
+        return;
+    if (n != r->naxes)
+        im_fail(im, DLC_INVALID, "%" PRIu32 " sizes for %" PRIu32 " dimensions", n, r->naxes);
+    else if (strcmp(policy, "stretch") != 0)
+        keep_aspect(im, x, sizes, strcmp(policy, "not_smaller") == 0, r);
+    for (uint32_t i = 0; im_ok(im) && !r->has_scales && i < n; i++)
+        r->dims[r->axes[i]] = sizes[i];
+}
+
+/* An empty tensor stands for an absent input (opset 11). */
+static int is_given(dlc_import *im, uint32_t input)
+{
+    int64_t n;
+    return im_in(im, input) && !(dlc_type_elems(im->pool, &im_in(im, input)->type, &n) && n == 0);
+}
+
+void import_resize_11(dlc_import *im)
+{
+    resizing r;
+    dlc_value *x = im_in(im, 0);
+    uint32_t n = 0;
+    init_resizing(im, x, &r);
+    const char *policy = im->opset >= 18 ? im_choice(im, "keep_aspect_ratio_policy", "stretch", "stretch|not_larger|not_smaller") : "stretch";
+    if (!read_modes(im, &r) || !policy || !read_resize_axes(im, x, &r) || !read_roi(im, x, &r))
+        return;
+    if (is_given(im, 2) == is_given(im, 3)) {
+        im_fail(im, DLC_INVALID, is_given(im, 2) ? "both scales and sizes are given" : "neither scales nor sizes are given");
+        return;
+    }
+    if (is_given(im, 3)) {
+        take_sizes(im, x, policy, &r);
+    } else {
+        const double *scales = im_const_floats(im, im_in(im, 2), "scales", &n);
+        if (scales)
+            take_scales(im, x, scales, n, &r);
+    }
+    if (im_ok(im))
+        im->out[0] = build(im, x, &r);
+}
+
+void import_grid_sample(dlc_import *im)
+{
+    const char *mode = im->opset < 20 ? im_choice(im, "mode", "bilinear", "bilinear|nearest|bicubic")
+                                      : im_choice(im, "mode", "linear", "linear|nearest|cubic");
+    const char *padding = im_choice(im, "padding_mode", "zeros", "zeros|border|reflection");
+    int64_t align = im_int(im, "align_corners", 0);
+    if (!mode || !padding)
+        return;
+    if (strncmp(mode, "bi", 2) == 0)
+        mode += 2;
+    im->out[0] = f_node(im, DLC_OP_GRID_SAMPLE, F_IN(im_in(im, 0), im_in(im, 1)),
+                        F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode), dlc_attr_text(DLC_ATTR_COORD, padding),
+                                dlc_attr_int(DLC_ATTR_ALIGN_CORNERS, align != 0)));
+}

@@ -1,0 +1,279 @@
+/*
+ * Quantised operators. Quantising divides by the scale (a multiplication by its reciprocal would move halves), rounds to
+ * even, adds the zero point and saturates. Integer products are exact in i32.
+ */
+#include "frontend/import_window.h"
+
+#include <inttypes.h>
+
+/* A scale or zero point of one axis, of blocks along it, or of the whole tensor, brought to meet x. */
+static dlc_value *spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis, int64_t block)
+{
+    uint32_t rank = im_rank(x);
+    dlc_expr split[DLC_MAX_RANK + 1], wide[DLC_MAX_RANK + 1], merged[DLC_MAX_RANK];
+    if (rank + 1 > DLC_MAX_RANK) {
+        im_fail(im, DLC_UNSUPPORTED, "blocks of a tensor of rank %" PRIu32 "; at most %d is supported", rank, DLC_MAX_RANK - 1);
+        return NULL;
+    }
+    for (uint32_t i = 0, k = 0; i < rank; i++) {
+        merged[i] = v->type.dims[i];
+        split[k] = wide[k] = v->type.dims[i];
+        k++;
+        if (i != axis)
+            continue;
+        merged[i] = dlc_muli(im->pool, v->type.dims[i], block);
+        split[k] = im_i64(im, 1);
+        wide[k++] = im_i64(im, block);
+    }
+    dlc_value *repeated = f_expand(im, f_reshape(im, v, split, rank + 1), wide, rank + 1);
+    return f_slice(im, f_reshape(im, repeated, merged, rank), axis, im_i64(im, 0), x->type.dims[axis]);
+}
+
+typedef struct {
+    int64_t axis, block;
+} granule;
+
+static granule read_granule(dlc_import *im)
+{
+    granule g = {1, 0};
+    if (im->opset >= 13)
+        g.axis = im_int(im, "axis", 1);
+    if (im->opset >= 21)
+        g.block = im_int(im, "block_size", 0);
+    return g;
+}
+
+static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const granule *g)
+{
+    int64_t n;
+    if (!v)
+        return NULL;
+    if (dlc_type_elems(im->pool, &v->type, &n) && n == 1 && im_rank(v) <= 1)
+        return f_reshape(im, v, NULL, 0);
+    int axis = im_axis(im, g->axis, im_rank(x));
+    if (axis < 0)
+        return NULL;
+    if (g->block < 0 || (g->block > 0) != (im_rank(v) > 1)) {
+        im_fail(im, DLC_INVALID, "block_size is %" PRId64 " for a scale of rank %" PRIu32, g->block, im_rank(v));
+        return NULL;
+    }
+    if (g->block) {
+        if (im_rank(v) != im_rank(x)) {
+            im_fail(im, DLC_INVALID, "a blocked scale has rank %" PRIu32 ", the input %" PRIu32, im_rank(v), im_rank(x));
+            return NULL;
+        }
+        return spread_blocks(im, x, v, (uint32_t)axis, g->block);
+    }
+    if (!im_same_dim(im, v->type.dims[0], x->type.dims[axis], "scales and the quantised dimension"))
+        return NULL;
+    return f_channel(im, v, im_rank(x), (uint32_t)axis);
+}
+
+static int is_zero(dlc_import *im, dlc_value *v)
+{
+    int64_t n;
+    if (!v || (!v->data && !v->content) || !dlc_type_elems(im->pool, &v->type, &n) || n > 4096)
+        return !v;
+    uint32_t count;
+    const double *values = im_const_floats(im, v, "the zero point", &count);
+    for (uint32_t i = 0; values && i < count; i++) {
+        if (values[i] != 0)
+            return 0;
+    }
+    return values != NULL;
+}
+
+/* --- QuantizeLinear --- */
+
+static int is_quantised(dlc_dtype dtype)
+{
+    return dtype == DLC_I8 || dtype == DLC_U8 || dtype == DLC_I16 || dtype == DLC_U16;
+}
+
+/* saturate(round(x / scale) + zero); the sum is exact in f32 for all quantised types where it does not saturate. */
+static dlc_value *quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero, dlc_dtype dtype)
+{
+    dlc_value *q = f_unary(im, DLC_OP_ROUND, f_div(im, x, scale));
+    if (q && q->type.dtype != DLC_F64)
+        q = f_cast(im, q, DLC_F32);
+    if (zero)
+        q = f_add(im, q, f_cast(im, zero, q ? q->type.dtype : DLC_F32));
+    return f_saturate(im, q, dtype);
+}
+
+static dlc_dtype quantised_dtype(dlc_import *im, const dlc_value *zero)
+{
+    int64_t wanted = im->opset >= 21 ? im_int(im, "output_dtype", 0) : 0;
+    dlc_dtype dtype = wanted ? im_dtype(im, wanted, "attribute 'output_dtype'") : zero ? zero->type.dtype : DLC_U8;
+    if (dtype == DLC_NONE)
+        return dtype;
+    if (zero && zero->type.dtype != dtype)
+        im_fail(im, DLC_INVALID, "output_dtype is %s, the zero point %s", dlc_dtypes[dtype].text, dlc_dtypes[zero->type.dtype].text);
+    else if (!is_quantised(dtype))
+        im_fail(im, DLC_UNSUPPORTED, "quantises to %s; i8, u8, i16 and u16 are supported", dlc_dtypes[dtype].text);
+    return im_ok(im) ? dtype : DLC_NONE;
+}
+
+void import_quantize_linear(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0), *scale = im_in(im, 1), *zero = im_in(im, 2);
+    granule g = read_granule(im);
+    if (im->opset >= 19)
+        im_int(im, "saturate", 1); /* of float8 results, which quantised_dtype refuses */
+    int64_t precision = im->opset >= 23 ? im_int(im, "precision", 0) : 0;
+    dlc_dtype dtype = quantised_dtype(im, zero);
+    dlc_dtype work = precision ? im_dtype(im, precision, "attribute 'precision'") : scale->type.dtype;
+    if (dtype == DLC_NONE || work == DLC_NONE)
+        return;
+    if (!dlc_is_float(work)) {
+        im_fail(im, DLC_INVALID, "the scale is %s; a float is wanted", dlc_dtypes[work].text);
+        return;
+    }
+    scale = spread(im, x, f_cast(im, scale, work), &g);
+    dlc_value *spread_zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);
+    if (im_ok(im))
+        im->out[0] = quantise(im, f_cast(im, x, work), scale, spread_zero, dtype);
+}
+
+/* --- DequantizeLinear: (x - zero) * scale --- */
+
+static dlc_value *without_zero(dlc_import *im, dlc_value *x, dlc_value *zero, dlc_dtype work)
+{
+    if (!zero)
+        return f_cast(im, x, work);
+    if (x && dlc_is_float(x->type.dtype)) /* a small float, widened */
+        return f_cast(im, f_sub(im, x, f_cast(im, zero, x->type.dtype)), work);
+    return f_cast(im, f_sub(im, f_cast(im, x, DLC_I32), f_cast(im, zero, DLC_I32)), work);
+}
+
+void import_dequantize_linear(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0), *scale = im_in(im, 1), *zero = im_in(im, 2);
+    granule g = read_granule(im);
+    int64_t wanted = im->opset >= 23 ? im_int(im, "output_dtype", 0) : 0;
+    dlc_dtype dtype = wanted ? im_dtype(im, wanted, "attribute 'output_dtype'") : scale->type.dtype;
+    if (zero && zero->type.dtype != x->type.dtype)
+        im_fail(im, DLC_INVALID, "the input is %s, the zero point %s", dlc_dtypes[x->type.dtype].text, dlc_dtypes[zero->type.dtype].text);
+    if (dtype != DLC_NONE && !dlc_is_float(dtype))
+        im_fail(im, DLC_INVALID, "the result would be %s; a float is wanted", dlc_dtypes[dtype].text);
+    if (!im_ok(im))
+        return;
+    scale = spread(im, x, f_cast(im, scale, dtype), &g);
+    zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);
+    if (im_ok(im))
+        im->out[0] = f_mul(im, without_zero(im, x, zero, dtype), scale);
+}
+
+/* The range is widened to hold 0, the zero point lies within it. */
+void import_dynamic_quantize_linear(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0), *nil = f_like(im, x, 0);
+    dlc_value *top = f_max(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MAX, x, im_rank(x), 0));
+    dlc_value *bottom = f_min(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MIN, x, im_rank(x), 0));
+    dlc_value *scale = f_div(im, f_sub(im, top, bottom), f_like(im, x, 255));
+    dlc_value *zero = f_unary(im, DLC_OP_ROUND, f_clip(im, f_sub(im, nil, f_div(im, bottom, scale)), 0, 255));
+    zero = f_saturate(im, zero, DLC_U8);
+    im->out[0] = quantise(im, x, scale, zero, DLC_U8);
+    if (im_wants(im, 1))
+        im->out[1] = scale;
+    if (im_wants(im, 2))
+        im->out[2] = zero;
+}
+
+/* --- integer products --- */
+
+/* x - zero in i32; a zero point of one entry per row or column has been shaped by the caller. */
+static dlc_value *centred(dlc_import *im, dlc_value *x, dlc_value *zero)
+{
+    dlc_value *wide = f_cast(im, x, DLC_I32);
+    return is_zero(im, zero) ? wide : f_sub(im, wide, f_cast(im, zero, DLC_I32));
+}
+
+static dlc_value *as_scalar(dlc_import *im, dlc_value *v)
+{
+    int64_t n;
+    if (v && im_rank(v) == 1 && dlc_type_elems(im->pool, &v->type, &n) && n == 1)
+        return f_reshape(im, v, NULL, 0);
+    return v;
+}
+
+/* Per row: [m] becomes [m, 1]. Per column: [n] is right as it is. */
+static dlc_value *per_row(dlc_import *im, dlc_value *v)
+{
+    v = as_scalar(im, v);
+    return v && im_rank(v) == 1 ? f_insert_axis(im, v, 1) : v;
+}
+
+static dlc_value *integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b, dlc_value *b_zero)
+{
+    uint32_t rank_a = im_rank(a), rank_b = im_rank(b);
+    if (rank_a < 1 || rank_b < 1) {
+        im_fail(im, DLC_INVALID, "an input is a scalar");
+        return NULL;
+    }
+    a = centred(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a, per_row(im, a_zero));
+    b = centred(im, rank_b == 1 ? f_insert_axis(im, b, 1) : b, as_scalar(im, b_zero));
+    dlc_value *y = f_matmul(im, a, b);
+    if (y && rank_b == 1)
+        y = f_drop_axis(im, y, im_rank(y) - 1);
+    if (y && rank_a == 1)
+        y = f_drop_axis(im, y, im_rank(y) - (rank_b == 1 ? 1 : 2));
+    return y;
+}
+
+void import_mat_mul_integer(dlc_import *im)
+{
+    im->out[0] = integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 1), im_in(im, 3));
+}
+
+/* round(sum * (a * b / y)) + zero, saturated */
+static dlc_value *requantise(dlc_import *im, dlc_value *sum, dlc_value *factor, dlc_value *zero)
+{
+    if (!zero || !is_quantised(zero->type.dtype)) {
+        im_fail(im, DLC_UNSUPPORTED, "the result's zero point must be i8, u8, i16 or u16");
+        return NULL;
+    }
+    dlc_value *scaled = f_mul(im, f_cast(im, sum, DLC_F32), f_cast(im, factor, DLC_F32));
+    dlc_value *q = f_unary(im, DLC_OP_ROUND, scaled);
+    if (!is_zero(im, zero))
+        q = f_add(im, q, f_cast(im, as_scalar(im, zero), DLC_F32));
+    return f_saturate(im, q, zero->type.dtype);
+}
+
+void import_q_linear_mat_mul(dlc_import *im)
+{
+    dlc_value *sum = integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 3), im_in(im, 5));
+    dlc_value *product = f_mul(im, per_row(im, im_in(im, 1)), as_scalar(im, im_in(im, 4)));
+    im->out[0] = requantise(im, sum, f_div(im, product, as_scalar(im, im_in(im, 6))), im_in(im, 7));
+}
+
+/* A filter's scale or zero point: one per output channel. */
+static dlc_value *per_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
+{
+    v = as_scalar(im, v);
+    return v && im_rank(v) == 1 ? f_channel(im, v, rank, axis) : v;
+}
+
+static dlc_value *integer_conv(dlc_import *im, dlc_value *x, dlc_value *x_zero, dlc_value *w, dlc_value *w_zero)
+{
+    im_window window;
+    int64_t group = im_int(im, "group", 1);
+    if (!im_read_window(im, x, w, 1, &window))
+        return NULL;
+    return im_conv(im, &window, centred(im, x, as_scalar(im, x_zero)), centred(im, w, per_channel(im, w_zero, im_rank(w), 0)), group);
+}
+
+void import_conv_integer(dlc_import *im)
+{
+    im->out[0] = integer_conv(im, im_in(im, 0), im_in(im, 2), im_in(im, 1), im_in(im, 3));
+}
+
+void import_q_linear_conv(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0), *bias = im_in(im, 8);
+    dlc_value *sum = integer_conv(im, x, im_in(im, 2), im_in(im, 3), im_in(im, 5));
+    if (bias)
+        sum = f_add(im, sum, f_channel(im, bias, im_rank(x), 1));
+    dlc_value *product = f_mul(im, as_scalar(im, im_in(im, 1)), per_channel(im, im_in(im, 4), im_rank(x), 1));
+    im->out[0] = requantise(im, sum, f_div(im, product, as_scalar(im, im_in(im, 6))), im_in(im, 7));
+}

@@ -1,0 +1,39 @@
+/* The steps of an import, each in the file that has its name; only import.c and these files call them. */
+#ifndef DLC_FRONTEND_IMPORT_STEPS_H
+#define DLC_FRONTEND_IMPORT_STEPS_H
+
+#include "frontend/import.h"
+
+/* interface.c: opsets, initializers, inputs, outputs, declared types */
+DLC_NODISCARD dlc_status im_read_header(dlc_import *im);
+/* The imported domains and versions of a model or function. */
+DLC_NODISCARD dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n, dlc_lookup *table,
+                                        const char *place);
+void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope);
+void im_read_inputs(dlc_import *im, dlc_scope *scope);
+void im_write_outputs(dlc_import *im, dlc_scope *scope);
+void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *declared, const dlc_value *value);
+const char *im_domain(const char *domain);
+/* A constant of the graph from a model's tensor; NULL when reported. */
+dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense);
+
+/* functions.c */
+DLC_NODISCARD dlc_status im_count_nodes(dlc_import *im); /* after inlining, before it */
+Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name, const char *overload);
+void im_call(dlc_import *im, Onnx__FunctionProto *function);
+
+/* attrs.c, ops.c, problems.c */
+void im_read_attributes(dlc_import *im, const dlc_body *body);
+const dlc_onnx_row *im_row(const char *name, int64_t opset);
+const dlc_onnx_row *im_rows(size_t *n); /* all, by name and opset */
+int im_row_range(const char *name, int *first, int *last);
+void dlc_problems_group(dlc_diag *diag, uint32_t first);
+
+/* import.c: for bodies */
+dlc_scope *im_scope(dlc_import *im, dlc_scope *outer);
+dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value);
+void im_push(dlc_import *im, const dlc_body *body);
+void im_poison_outputs(dlc_import *im);
+const dlc_body *im_body(const dlc_import *im); /* being imported */
+
+#endif

@@ -1,0 +1,333 @@
+/*
+ * A model's outside: versions, initializers, inputs with their symbols, outputs, and the types it declares. A dimension
+ * called by one name everywhere is one symbol; it is bound where the name is met first.
+ */
+#include "frontend/import_steps.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PLACE(im, ...) dlc_arena_printf((im)->arena, "%s: " __VA_ARGS__)
+
+/* --- versions --- */
+
+static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *opset, dlc_lookup *table, const char *place)
+{
+    const char *domain = im_domain(opset->domain);
+    int is_new;
+    void **item = dlc_lookup_insert(table, im->arena, domain, &is_new);
+    if (!is_new)
+        return dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "imports domain '%s' twice", domain);
+    int64_t *version = dlc_new(im->arena, int64_t);
+    *version = opset->version;
+    *item = version;
+    if (!*domain && (opset->version < DLC_OPSET_FIRST || opset->version > DLC_OPSET_LAST))
+        return dlc_diag_fail(im->graph->diag, opset->version < 1 ? DLC_INVALID : DLC_UNSUPPORTED, place,
+                             "uses opset %" PRId64 "; supported: %d to %d", opset->version, DLC_OPSET_FIRST, DLC_OPSET_LAST);
+    return DLC_OK;
+}
+
+dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n, dlc_lookup *table, const char *place)
+{
+    for (size_t i = 0; i < n; i++)
+        DLC_TRY(read_opset(im, opsets[i], table, place));
+    return DLC_OK;
+}
+
+dlc_status im_read_header(dlc_import *im)
+{
+    const Onnx__ModelProto *proto = im->proto;
+    dlc_diag *diag = im->graph->diag;
+    const char *file = im->graph->file;
+    if (!proto->has_ir_version || proto->ir_version < 1)
+        return dlc_diag_fail(diag, DLC_INVALID, file, "is no ONNX model: it states no ir_version");
+    if (proto->ir_version > DLC_IR_LAST)
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file, "has ir_version %" PRId64 "; supported: up to %d", proto->ir_version,
+                             DLC_IR_LAST);
+    if (!proto->graph)
+        return dlc_diag_fail(diag, DLC_INVALID, file, "is no ONNX model: it has no graph");
+    if (!proto->n_opset_import)
+        return dlc_diag_fail(diag, proto->ir_version < 3 ? DLC_UNSUPPORTED : DLC_INVALID, file,
+                             "imports no operator set (ir_version %" PRId64 "); supported: opset %d to %d", proto->ir_version,
+                             DLC_OPSET_FIRST, DLC_OPSET_LAST);
+    if (proto->n_training_info)
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file, "holds training information; only inference is supported");
+    if (proto->graph->name && *proto->graph->name)
+        im->graph->name = proto->graph->name;
+    return im_read_opsets(im, proto->opset_import, proto->n_opset_import, &im->opsets, file);
+}
+
+/* --- constants --- */
+
+dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
+{
+    dlc_type type = {.dtype = dense->dtype, .rank = (uint8_t)dense->rank};
+    for (uint32_t i = 0; i < dense->rank; i++)
+        type.dims[i] = dlc_expr_i64(im->pool, dense->dims[i]);
+    dlc_value *value = dlc_graph_constant(im->graph, name, &type, dense->bytes, dense->size_bytes);
+    if (dense->is_narrow)
+        dlc_vec_push(im->arena, &im->narrow, value);
+    return value;
+}
+
+static void add_initializer(dlc_import *im, dlc_scope *scope, const char *name, const char *place, dlc_status status,
+                            const dlc_dense *dense)
+{
+    if (!name || !*name)
+        dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "has no name");
+    else
+        (void)im_bind(im, scope, name, status == DLC_OK ? im_constant(im, name, dense) : &im->poison);
+}
+
+void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope)
+{
+    dlc_dense dense;
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = graph->initializer[i];
+        const char *place = PLACE(im, "initializer '%s'", im->graph->file, tensor->name ? tensor->name : "");
+        dlc_status status = dlc_tensor_decode(im->model, tensor, place, &dense);
+        add_initializer(im, scope, tensor->name, place, status, &dense);
+    }
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
+        const Onnx__SparseTensorProto *tensor = graph->sparse_initializer[i];
+        const char *name = tensor->values ? tensor->values->name : NULL;
+        const char *place = PLACE(im, "sparse initializer '%s'", im->graph->file, name ? name : "");
+        dlc_status status = dlc_sparse_decode(im->model, tensor, place, &dense);
+        add_initializer(im, scope, name, place, status, &dense);
+    }
+}
+
+/* --- inputs --- */
+
+static int64_t given_dim(const dlc_import *im, const char *input, uint32_t rank, uint32_t i)
+{
+    for (uint32_t k = 0; k < im->options->nshapes; k++) {
+        if (strcmp(im->options->shapes[k].name, input) == 0 && im->options->shapes[k].rank == rank)
+            return im->options->shapes[k].dims[i];
+    }
+    return -1;
+}
+
+static dlc_expr named_symbol(dlc_import *im, const char *name, uint32_t index, int *is_new)
+{
+    void **item = dlc_lookup_insert(&im->symbols, im->arena, name, is_new);
+    if (*is_new)
+        *item = (void *)(uintptr_t)(dlc_graph_symbol(im->graph, name, DLC_BIND_INPUT_DIM, NULL, index) + 1);
+    return dlc_expr_sym(im->pool, (uint32_t)(uintptr_t)*item - 1);
+}
+
+static const char *param_of(const Onnx__TensorShapeProto__Dimension *dim)
+{
+    int is_param = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+    return is_param && dim->dim_param && *dim->dim_param ? dim->dim_param : NULL;
+}
+
+/* Where the user gave a number for a dimension that the model calls by a name, the name is that number everywhere. */
+static void note_sizes(dlc_import *im, const Onnx__ValueInfoProto *info)
+{
+    int is_tensor = info->name && info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    const Onnx__TensorShapeProto *shape = is_tensor ? info->type->tensor_type->shape : NULL;
+    for (uint32_t i = 0; shape && i < shape->n_dim; i++) {
+        int64_t given = given_dim(im, info->name, (uint32_t)shape->n_dim, i);
+        const char *param = param_of(shape->dim[i]);
+        int is_new;
+        if (param && given >= 0)
+            *dlc_lookup_insert(&im->sizes, im->arena, param, &is_new) = (void *)(uintptr_t)dlc_expr_i64(im->pool, given);
+    }
+}
+
+/* A dimension of an input; *is_new: it made a symbol, which waits for its value. */
+static dlc_expr input_dim(dlc_import *im, const char *input, const Onnx__TensorShapeProto__Dimension *dim, uint32_t rank,
+                          uint32_t i, int *is_new)
+{
+    int64_t given = given_dim(im, input, rank, i);
+    const char *param = param_of(dim);
+    *is_new = 0;
+    if (given >= 0)
+        return dlc_expr_i64(im->pool, given);
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+        return dlc_expr_i64(im->pool, dim->dim_value);
+    void **size = param ? dlc_lookup_find(&im->sizes, param) : NULL;
+    if (size)
+        return (dlc_expr)(uintptr_t)*size;
+    if (param)
+        return named_symbol(im, param, i, is_new);
+    *is_new = 1;
+    const char *fresh = dlc_arena_printf(im->arena, "%s_d%" PRIu32, input, i);
+    return dlc_expr_sym(im->pool, dlc_graph_symbol(im->graph, fresh, DLC_BIND_INPUT_DIM, NULL, i));
+}
+
+static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place, dlc_type *type,
+                             const Onnx__TensorShapeProto **shape)
+{
+    dlc_diag *diag = im->graph->diag;
+    if (!info->type || info->type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
+        return dlc_diag_fail(diag, DLC_INVALID, place, "has no type");
+    if (info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "is a sequence, map, optional or sparse tensor; only dense tensors "
+                                                           "are supported");
+    uint8_t is_narrow;
+    int32_t element = info->type->tensor_type->elem_type;
+    type->dtype = dlc_dtype_of_onnx(element, &is_narrow);
+    if (type->dtype == DLC_NONE || is_narrow)
+        return dlc_diag_fail(diag, element <= 0 || element > 28 ? DLC_INVALID : DLC_UNSUPPORTED, place,
+                             "has elements of type %" PRId32 " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
+                             element, dlc_onnx_type_name(element));
+    *shape = info->type->tensor_type->shape;
+    if (!*shape)
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has no shape, so not even its rank is known");
+    if ((*shape)->n_dim > DLC_MAX_RANK)
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has rank %zu; at most %d is supported", (*shape)->n_dim, DLC_MAX_RANK);
+    type->rank = (uint8_t)(*shape)->n_dim;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = (*shape)->dim[i];
+        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value < 0 &&
+            given_dim(im, info->name, type->rank, i) < 0)
+            return dlc_diag_fail(diag, DLC_INVALID, place, "dimension %" PRIu32 " is %" PRId64, i, dim->dim_value);
+    }
+    return DLC_OK;
+}
+
+static dlc_value *make_input(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place)
+{
+    dlc_type type = {0};
+    const Onnx__TensorShapeProto *shape = NULL;
+    if (input_type(im, info, place, &type, &shape) != DLC_OK)
+        return &im->poison;
+    uint32_t first_new = im->graph->symbols.n;
+    for (uint32_t i = 0; i < type.rank; i++) {
+        int is_new;
+        type.dims[i] = input_dim(im, info->name, shape->dim[i], type.rank, i, &is_new);
+    }
+    dlc_value *value = dlc_graph_input(im->graph, info->name, &type);
+    for (uint32_t s = first_new; s < im->graph->symbols.n; s++)
+        im->graph->symbols.data[s].value = value;
+    return value;
+}
+
+static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
+{
+    for (uint32_t k = 0; k < im->options->nshapes; k++) {
+        const char *name = im->options->shapes[k].name;
+        size_t i = 0;
+        while (i < graph->n_input && strcmp(graph->input[i]->name ? graph->input[i]->name : "", name) != 0)
+            i++;
+        const Onnx__TypeProto *type = i < graph->n_input ? graph->input[i]->type : NULL;
+        size_t rank = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && type->tensor_type->shape
+                          ? type->tensor_type->shape->n_dim
+                          : im->options->shapes[k].rank;
+        if (i == graph->n_input)
+            dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file, "a shape was given for '%s', which is no input", name);
+        else if (rank != im->options->shapes[k].rank)
+            dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
+                          "a shape of rank %" PRIu32 " was given for input '%s' of rank %zu", im->options->shapes[k].rank, name, rank);
+        im->shapes_given = 1;
+    }
+}
+
+void im_read_inputs(dlc_import *im, dlc_scope *scope)
+{
+    const Onnx__GraphProto *graph = im->proto->graph;
+    check_given_shapes(im, graph);
+    for (size_t i = 0; im->shapes_given && i < graph->n_input; i++)
+        note_sizes(im, graph->input[i]);
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = graph->input[i];
+        const char *place = PLACE(im, "input '%s'", im->graph->file, info->name ? info->name : "");
+        if (!info->name || !*info->name) {
+            dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "input %zu has no name", i);
+            continue;
+        }
+        if (dlc_lookup_find(&scope->values, info->name)) {
+            if (im->proto->ir_version >= 4)
+                dlc_diag_fail(im->graph->diag, DLC_OK, place, "its initializer is taken as a constant");
+            continue; /* an initializer: up to IR 3 each of them is listed as an input too */
+        }
+        (void)im_bind(im, scope, info->name, make_input(im, info, place));
+    }
+    for (size_t i = 0; i < graph->n_value_info; i++) {
+        int is_new;
+        if (graph->value_info[i]->name)
+            *dlc_lookup_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) = graph->value_info[i];
+    }
+}
+
+/* --- declared types --- */
+
+static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *declared, const dlc_type *type)
+{
+    uint8_t is_narrow;
+    dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
+    if (declared->elem_type && (dtype != type->dtype || is_narrow))
+        return 1;
+    const Onnx__TensorShapeProto *shape = declared->shape;
+    if (!shape)
+        return 0;
+    if (shape->n_dim != type->rank)
+        return 1;
+    for (uint32_t i = 0; i < type->rank && !im->shapes_given; i++) {
+        int64_t inferred;
+        if (shape->dim[i]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            dlc_expr_is_int(im->pool, type->dims[i], &inferred) && inferred != shape->dim[i]->dim_value)
+            return 1;
+    }
+    return 0;
+}
+
+static void print_declared(const Onnx__TypeProto__Tensor *declared, dlc_str *out)
+{
+    uint8_t is_narrow;
+    dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
+    dlc_str_add(out, dtype == DLC_NONE || is_narrow ? dlc_onnx_type_name(declared->elem_type) : dlc_dtypes[dtype].text);
+    for (size_t i = 0; declared->shape && i < declared->shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = declared->shape->dim[i];
+        dlc_str_add(out, i ? "," : "[");
+        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            dlc_str_printf(out, "%" PRId64, dim->dim_value);
+        else
+            dlc_str_add(out, dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? dim->dim_param : "?");
+    }
+    if (declared->shape && declared->shape->n_dim)
+        dlc_str_add(out, "]");
+}
+
+void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const dlc_value *value)
+{
+    if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return;
+    const Onnx__TypeProto__Tensor *declared = info->type->tensor_type;
+    if (!contradicts(im, declared, &value->type))
+        return;
+    dlc_str is = {0}, was = {0};
+    dlc_type_print(im->graph, &value->type, &is);
+    print_declared(declared, &was);
+    if (im->origin)
+        im_fail(im, DLC_INVALID, "'%s' is %s, but the model declares %s", info->name, dlc_str_text(&is), dlc_str_text(&was));
+    else
+        dlc_diag_fail(im->graph->diag, DLC_INVALID, PLACE(im, "output '%s'", im->graph->file, info->name),
+                      "is %s, but the model declares %s", dlc_str_text(&is), dlc_str_text(&was));
+    dlc_str_deinit(&is);
+    dlc_str_deinit(&was);
+}
+
+void im_write_outputs(dlc_import *im, dlc_scope *scope)
+{
+    const Onnx__GraphProto *graph = im->proto->graph;
+    im->origin = NULL;
+    if (!graph->n_output)
+        dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "the graph has no output");
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const Onnx__ValueInfoProto *info = graph->output[i];
+        const char *name = info->name ? info->name : "";
+        void **item = dlc_lookup_find(&scope->values, name);
+        if (!item) {
+            dlc_diag_fail(im->graph->diag, DLC_INVALID, PLACE(im, "output '%s'", im->graph->file, name),
+                          "is defined by no node, input or initializer");
+            continue;
+        }
+        if (*item == &im->poison)
+            continue;
+        im_check_declared(im, info, *item);
+        dlc_graph_output(im->graph, name, *item);
+    }
+}
