@@ -33,7 +33,7 @@ static void leave(void *user, size_t size_bytes, int over_budget)
 
 dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 {
-    dlc_status status = DLC_LIMIT;
+    volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
     dlc_arena_set_oom(leave, model);
     if (setjmp(model->out_of_memory) == 0)
         status = body(model, args);
@@ -123,8 +123,8 @@ static dlc_status check_target(dlc_model *model)
         return DLC_OK;
     dlc_str names = {0};
     for (const char *const *name = dlc_target_names(); *name; name++)
-        dlc_str_printf(&names, ", %s", *name);
-    dlc_status status = dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are native%s",
+        dlc_str_printf(&names, "%s%s", names.n ? ", " : "", *name);
+    dlc_status status = dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s",
                                       model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
     return status;
