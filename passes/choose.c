@@ -70,21 +70,13 @@ static int is_arithmetic(const dlc_expr_node *node)
 static double work_of(const dlc_chooser *c, const uint8_t *marks)
 {
     const dlc_pool *pool = c->kernel->pool;
-    uint32_t words = c->kernel->axes.n / 64 + 1;
-    uint64_t *axes = dlc_arena_array(c->arena, (size_t)pool->nodes.n * words, sizeof *axes, sizeof *axes);
+    uint32_t words;
+    const uint64_t *axes = dlc_kernel_axes_of(c->kernel, marks, c->arena, &words);
     double work = 0;
     for (dlc_expr id = 1; id < pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(pool, id);
-        uint64_t *own = axes + (size_t)id * words;
-        if (!marks[id])
-            continue;
-        if (node->op == DLC_EXPR_AXIS)
-            own[node->imm.id / 64] |= 1ull << node->imm.id % 64;
-        for (uint32_t i = 0; i < node->nargs; i++)
-            for (uint32_t w = 0; w < words; w++)
-                own[w] |= axes[(size_t)dlc_arg(pool, id, i) * words + w];
-        if (is_arithmetic(node) && dlc_exprs[node->op].cost)
-            work += dlc_exprs[node->op].cost * points_of(c, own);
+        if (marks[id] && is_arithmetic(node) && dlc_exprs[node->op].cost)
+            work += dlc_exprs[node->op].cost * points_of(c, axes + (size_t)id * words);
     }
     return work;
 }
@@ -227,21 +219,38 @@ static int is_in_all(const dlc_kernel *kernel, uint32_t axis)
     return 1;
 }
 
-/* Every load of a temporary has the axis itself where the temporary has it. */
-static int is_independent(const dlc_chooser *c, uint32_t axis)
+/* How the axis meets the loads of stages: at itself everywhere, or also at earlier points, or in any other way. */
+typedef struct {
+    uint8_t is_independent;
+    uint8_t is_past;    /* where it is not the axis itself, it is an earlier point */
+    uint8_t waits;      /* a stage loads a later stage */
+} axis_use;
+
+static void note_use(const dlc_chooser *c, uint32_t s, const dlc_access_fact *access, uint32_t axis, axis_use *use)
 {
-    const dlc_kernel *kernel = c->kernel;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
-            const dlc_access_fact *access = &c->accesses[s].data[i];
-            uint32_t at;
-            if (!access->load || !DLC_SOURCE_IS_STAGE(access->source) ||
-                !dlc_ids_find(&kernel->stages.data[DLC_SOURCE_INDEX(access->source)].axes, axis, &at))
-                continue;
-            if (dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, access->load, at)) != axis)
-                return 0;
-        }
-    return 1;
+    dlc_pool *pool = c->kernel->pool;
+    uint32_t at, source = DLC_SOURCE_INDEX(access->source);
+    int64_t distance;
+    if (!access->load || !DLC_SOURCE_IS_STAGE(access->source))
+        return;
+    use->waits |= source > s;
+    if (!dlc_ids_find(&c->kernel->stages.data[source].axes, axis, &at))
+        return;
+    dlc_expr index = dlc_arg(pool, access->load, at);
+    if (dlc_bare_axis(pool, index) == axis)
+        return;
+    use->is_independent = 0;
+    if (!dlc_expr_is_int(pool, dlc_sub(pool, dlc_expr_axis(pool, axis), index), &distance) || distance < 1)
+        use->is_past = 0;
+}
+
+static axis_use use_of(const dlc_chooser *c, uint32_t axis)
+{
+    axis_use use = {1, 1, 0};
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++)
+            note_use(c, s, &c->accesses[s].data[i], axis, &use);
+    return use;
 }
 
 static int has_update(const dlc_kernel *kernel)
@@ -256,13 +265,20 @@ static void find_roots(dlc_chooser *c)
 {
     if (has_update(c->kernel)) /* runs in index order, after the copy it updates */
         return;
-    for (uint32_t a = 0; a < c->kernel->axes.n; a++)
-        if (is_in_all(c->kernel, a) && is_independent(c, a))
+    for (uint32_t a = 0; a < c->kernel->axes.n; a++) {
+        axis_use use = use_of(c, a);
+        if (!is_in_all(c->kernel, a))
+            continue;
+        if (use.is_independent)
             dlc_vec_push(c->arena, &c->roots, a);
+        else if (use.is_past && use.waits)
+            dlc_vec_push(c->arena, &c->serial, a);
+    }
 }
 
 /* --- places --- */
 
+/* One value per iteration of the root loops. (What is read at earlier points of a serial axis keeps all of them.) */
 static int is_within_roots(const dlc_chooser *c, const dlc_stage *stage)
 {
     for (uint32_t i = 0; i < stage->axes.n; i++)

@@ -25,7 +25,8 @@ typedef struct {
     dlc_access_facts *accesses; /* per stage */
     double *work;     /* per stage: flops of all its points, each expression once per point of the axes it depends on */
     uint8_t *is_read; /* per stage: some stage loads it */
-    dlc_ids roots;
+    dlc_ids roots;    /* axes of independent iterations */
+    dlc_ids serial;   /* axes of recurrences that several stages share: root loops in order */
 } dlc_chooser;
 
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);

@@ -84,7 +84,7 @@ static uint32_t best_own_lane(const dlc_chooser *c, uint32_t s, uint32_t width, 
         return best;
     for (uint32_t i = 0; i < stage->axes.n + stage->reduce.n; i++) {
         uint32_t axis = i < stage->axes.n ? stage->axes.data[i] : stage->reduce.data[i - stage->axes.n];
-        if (dlc_ids_find(&c->roots, axis, NULL))
+        if (dlc_ids_find(&c->roots, axis, NULL) || dlc_ids_find(&c->serial, axis, NULL))
             continue;
         double own = dlc_choose_stage_cycles(c, s, axis, width);
         if (own < *cycles) {
@@ -186,14 +186,14 @@ static void flatten_units(dlc_chooser *c, double cycles)
 {
     dlc_schedule *schedule = c->schedule;
     double units = 1, sure = 1, unit_cycles = cycles;
-    uint32_t outer = schedule->loops.n - (schedule->lane != DLC_NO_AXIS);
+    uint32_t outer = schedule->loops.n - (schedule->lane != DLC_NO_AXIS) - c->serial.n;
     while (schedule->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
         const dlc_ids *axes = &schedule->loops.data[schedule->npar++].axes;
         units *= dlc_choose_points(c, axes);
         sure *= dlc_choose_least(c, axes);
         unit_cycles = cycles / units;
     }
-    if (schedule->npar == outer && outer < schedule->loops.n && sure < DLC_MIN_UNITS / 2 &&
+    if (schedule->npar == outer && outer + 1 == schedule->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
         unit_cycles > DLC_GRAIN_CYCLES / 4) {
         double extent = (double)c->extent[schedule->lane];
         int64_t tile = has_own_temporaries(c) ? schedule->width : lane_tile(c, schedule->lane, unit_cycles / extent);
@@ -213,6 +213,10 @@ static void make_loops(dlc_chooser *c, uint32_t lane)
     dlc_choose_sort(c, &outer);
     for (uint32_t i = 0; i < outer.n; i++)
         dlc_choose_loop(c, &outer.data[i], 1, 1);
+    for (uint32_t i = 0; i < c->serial.n; i++) {
+        dlc_choose_loop(c, &c->serial.data[i], 1, 1);
+        c->schedule->loops.data[c->schedule->loops.n - 1].serial = 1;
+    }
     if (lane != DLC_NO_AXIS)
         dlc_choose_loop(c, &lane, 1, c->schedule->width);
 }

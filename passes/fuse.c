@@ -362,8 +362,8 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
 
 static int same_shape(const dlc_fusion *f, uint32_t p, uint32_t c)
 {
-    const dlc_value *a = f->nodes[f->groups[p].nodes.data[0]]->outputs[0];
-    const dlc_value *b = f->nodes[f->groups[c].nodes.data[0]]->outputs[0];
+    const dlc_value *a = dlc_fuse_result(f->nodes[f->groups[p].nodes.data[0]]);
+    const dlc_value *b = dlc_fuse_result(f->nodes[f->groups[c].nodes.data[0]]);
     if (a->type.rank != b->type.rank || !dlc_layout_equal(&a->layout, &b->layout))
         return 0;
     for (uint8_t d = 0; d < a->type.rank; d++)
@@ -512,7 +512,7 @@ static uint32_t node_count(const dlc_fusion *f)
 
 static const char *node_name(const dlc_fusion *f, uint32_t node)
 {
-    return f->nodes[node]->outputs[0]->name;
+    return dlc_fuse_result(f->nodes[node])->name;
 }
 
 static const char *node_op(const dlc_fusion *f, uint32_t node)

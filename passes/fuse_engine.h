@@ -45,6 +45,14 @@ extern const dlc_fusion_api dlc_fusion_functions;
 
 /* Before any group: outputs that need a copy, the reciprocal licence, one view per reader. Counts changes. */
 DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_graph *graph, dlc_arena *scratch, uint32_t *changes);
+/* The first of the node's outputs that is there: its name is the node's. */
+static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        if (node->outputs[o])
+            return node->outputs[o];
+    return NULL;
+}
 /* True for views that belong to their readers. */
 int dlc_fuse_is_view(const dlc_node *node);
 

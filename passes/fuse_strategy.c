@@ -65,7 +65,7 @@ static uint32_t find_node(const dlc_fusion *fusion, const char *name)
     uint32_t found = DLC_FUSION_NONE;
     for (uint32_t n = 0; n < fusion->nnodes; n++) {
         const dlc_node *node = fusion->nodes[n];
-        if (!strcmp(node->outputs[0]->name, name))
+        if (!strcmp(dlc_fuse_result(node)->name, name))
             return n;
         if (node->origin && node->origin->name && !strcmp(node->origin->name, name))
             found = n;

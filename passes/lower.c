@@ -3,6 +3,7 @@
  * graph order with each other as sources; the steps of lower.h then bring them into the form schedules are chosen for. Equal
  * kernels are kept once: constants are parameters, so equal layers share code.
  */
+#include "passes/fuse_engine.h"
 #include "passes/lower.h"
 
 #include <string.h>
@@ -249,7 +250,7 @@ static const char *step_name(dlc_arena *arena, dlc_node *const *nodes, uint32_t 
     dlc_str name = {0};
     for (uint32_t i = 0; i < n; i++) {
         const dlc_node *node = nodes[i];
-        const char *part = node->origin && node->origin->name ? node->origin->name : node->outputs[0]->name;
+        const char *part = node->origin && node->origin->name ? node->origin->name : dlc_fuse_result(node)->name;
         const char *before = i && nodes[i - 1]->origin ? nodes[i - 1]->origin->name : NULL;
         if (before && before == part) /* core nodes of one ONNX node share its name */
             continue;

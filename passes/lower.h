@@ -10,6 +10,9 @@ dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i);
 uint8_t *dlc_kernel_marks(const dlc_kernel *kernel, dlc_arena *arena);
 uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena);
 
+/* Bit sets of the axes each marked expression depends on: `words` words per id. */
+uint64_t *dlc_kernel_axes_of(const dlc_kernel *kernel, const uint8_t *marks, dlc_arena *arena, uint32_t *words);
+
 /* True when the axis is in the list; *position (may be NULL) says where. */
 int dlc_ids_find(const dlc_ids *ids, uint32_t id, uint32_t *position);
 void dlc_ids_remove(dlc_ids *ids, uint32_t position);

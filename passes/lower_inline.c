@@ -37,12 +37,16 @@ typedef struct {
 
 /* --- facts --- */
 
-static uint32_t cost_of(const dlc_kernel *kernel, const uint8_t *marks)
+/* Of one point: what depends on all the stage's axes. The rest is computed further out. */
+static uint32_t cost_of(const dlc_kernel *kernel, const dlc_stage *stage, const uint8_t *marks)
 {
-    uint32_t cost = 0;
+    uint32_t cost = 0, words;
+    const uint64_t *axes = dlc_kernel_axes_of(kernel, marks, kernel->arena, &words);
+    const uint64_t *all = axes + (size_t)stage->value[0] * words;
     for (uint32_t id = 1; id < kernel->pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
-        if (marks[id] && node->dtype != DLC_I64 && node->dtype != DLC_BOOL)
+        if (marks[id] && node->dtype != DLC_I64 && node->dtype != DLC_BOOL &&
+            !memcmp(axes + (size_t)id * words, all, words * sizeof *all))
             cost += dlc_exprs[node->op].cost;
     }
     return cost;
@@ -86,7 +90,7 @@ static void collect_facts(inliner *in)
     }
     for (uint32_t s = 0; s < in->kernel->stages.n; s++) {
         const uint8_t *marks = dlc_stage_marks(in->kernel, &in->kernel->stages.data[s], in->kernel->arena);
-        in->facts[s].own_cost = in->facts[s].is_view ? 0 : cost_of(in->kernel, marks);
+        in->facts[s].own_cost = in->facts[s].is_view ? 0 : cost_of(in->kernel, &in->kernel->stages.data[s], marks);
         note_loads(in, s, marks);
     }
 }

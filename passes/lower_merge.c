@@ -174,23 +174,36 @@ static int can_join_dims(merge *m, uint32_t buffer, const dlc_expr *index, uint3
     return 1;
 }
 
+/* The positions of a and b among a stage's axes; false when it has neither. */
+static int stage_positions(const merge *m, dlc_source source, uint32_t *at_a, uint32_t *at_b)
+{
+    if (!DLC_SOURCE_IS_STAGE(source))
+        return 0;
+    const dlc_ids *axes = &m->kernel->stages.data[DLC_SOURCE_INDEX(source)].axes;
+    return dlc_ids_find(axes, m->a, at_a) && dlc_ids_find(axes, m->b, at_b);
+}
+
+static dlc_expr two_indices(const merge *m, dlc_expr outer, dlc_expr inner)
+{
+    return dlc_add(m->kernel->pool, dlc_mul(m->kernel->pool, outer, m->extent_b), inner);
+}
+
 static int can_merge_access(merge *m, dlc_source source, const dlc_expr *index, uint32_t rank)
 {
     int terms = count_terms(m, index, rank), at_a = position_of(m, index, rank, m->a);
     int at_b = position_of(m, index, rank, m->b);
+    uint32_t axis_a, axis_b;
+    if (stage_positions(m, source, &axis_a, &axis_b)) {
+        int used = uses_either(m, index[axis_a]) + uses_either(m, index[axis_b]);
+        return used == terms && (!used || joined_sum(m, two_indices(m, index[axis_a], index[axis_b])));
+    }
     if (!terms)
         return 1;
     if (terms > 2 || at_a < 0 || at_b < 0)
         return 0;
-    if (DLC_SOURCE_IS_STAGE(source)) {
-        const dlc_stage *stage = &m->kernel->stages.data[DLC_SOURCE_INDEX(source)];
-        return at_a != at_b && dlc_bare_axis(m->kernel->pool, index[at_a]) == m->a &&
-               dlc_bare_axis(m->kernel->pool, index[at_b]) == m->b && stage->axes.data[at_a] == m->a &&
-               stage->axes.data[at_b] == m->b;
-    }
     if (terms == 1)
         return joined_sum(m, index[at_a]) != 0;
-    return at_b == at_a + 1 && can_join_dims(m, source, index, rank, (uint32_t)at_a);
+    return !DLC_SOURCE_IS_STAGE(source) && at_b == at_a + 1 && can_join_dims(m, source, index, rank, (uint32_t)at_a);
 }
 
 static int can_merge_node(merge *m, dlc_expr id)
@@ -271,15 +284,18 @@ static dlc_expr merged_sum(merge *m, dlc_expr before, dlc_expr rewritten)
 static uint32_t merged_index(merge *m, dlc_source source, const dlc_expr *before, const dlc_expr *rewritten, uint32_t rank,
                              dlc_expr *result)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, axis_a = UINT32_MAX, axis_b = UINT32_MAX;
+    int is_stage = stage_positions(m, source, &axis_a, &axis_b);
     for (uint32_t d = 0; d < rank; d++) {
-        if (!DLC_SOURCE_IS_STAGE(source) && m->joined[source] == (int8_t)d) {
+        if (is_stage && d == axis_b)
+            continue;
+        if (is_stage && d == axis_a) {
+            dlc_expr as_was = two_indices(m, before[d], before[axis_b]);
+            result[n++] = merged_sum(m, as_was, two_indices(m, rewritten[d], rewritten[axis_b]));
+        } else if (!DLC_SOURCE_IS_STAGE(source) && m->joined[source] == (int8_t)d) {
             const dlc_buffer *buffer = &m->kernel->buffers.data[source];
             result[n++] = merged_sum(m, two_dims(m, buffer, before, d), two_dims(m, buffer, rewritten, d));
             d++;
-        } else if (DLC_SOURCE_IS_STAGE(source) && uses_either(m, before[d])) {
-            if (dlc_bare_axis(m->kernel->pool, before[d]) == m->a)
-                result[n++] = dlc_expr_axis(m->kernel->pool, m->c);
         } else {
             result[n++] = merged_sum(m, before[d], rewritten[d]);
         }
@@ -462,4 +478,5 @@ void dlc_lower_merge(dlc_kernel *kernel)
     while (merge_one(kernel))
         ;
     dlc_kernel_simplify(kernel);
+    dlc_lower_unify(kernel);
 }

@@ -31,6 +31,26 @@ uint8_t *dlc_kernel_marks(const dlc_kernel *kernel, dlc_arena *arena)
     return marks;
 }
 
+uint64_t *dlc_kernel_axes_of(const dlc_kernel *kernel, const uint8_t *marks, dlc_arena *arena, uint32_t *words)
+{
+    const dlc_pool *pool = kernel->pool;
+    uint32_t n = kernel->axes.n / 64 + 1;
+    uint64_t *axes = dlc_arena_array(arena, (size_t)pool->nodes.n * n, sizeof *axes, sizeof *axes);
+    *words = n;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        uint64_t *own = axes + (size_t)id * n;
+        if (!marks[id])
+            continue;
+        if (node->op == DLC_EXPR_AXIS)
+            own[node->imm.id / 64] |= 1ull << node->imm.id % 64;
+        for (uint32_t i = 0; i < node->nargs; i++)
+            for (uint32_t w = 0; w < n; w++)
+                own[w] |= axes[(size_t)dlc_arg(pool, id, i) * n + w];
+    }
+    return axes;
+}
+
 int dlc_ids_find(const dlc_ids *ids, uint32_t id, uint32_t *position)
 {
     for (uint32_t i = 0; i < ids->n; i++) {
