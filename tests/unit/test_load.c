@@ -1,0 +1,245 @@
+/* Damaged, foreign and forged executables: every one is refused by name of reason, and nothing is followed out of bounds. */
+#include <check.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "codegen/plan.h"
+#include "dlc/checksum.h"
+#include "dlc/runtime.h"
+#include "tests/unit/made_model.h"
+
+static unsigned char *file;
+static size_t file_bytes;
+static int fd = -1;
+
+static made_model small_model(void)
+{
+    made_model m = made_begin("small");
+    dlc_graph_symbol(m.graph, "n", DLC_BIND_INPUT_DIM, NULL, 0);
+    m.graph->symbols.data[0].hi = 1 << 20;
+    dlc_value *x = made_input(&m, "x", DLC_F32, 1, (int64_t[]){-1});
+    uint32_t count = dlc_graph_symbol(m.graph, "count", DLC_BIND_OPAQUE, NULL, 0);
+    m.graph->symbols.data[count].hi = 1 << 20;
+    dlc_attr symbol = dlc_attr_int(DLC_ATTR_SYMBOL, count);
+    dlc_value *at = made_node(&m, DLC_OP_NONZERO, "at", 1, &x, 1, 1, &symbol)->outputs[0];
+    dlc_graph_output(m.graph, "y", made_unary(&m, DLC_OP_NEG, "y", at));
+    dlc_graph_output(m.graph, "z", made_unary(&m, DLC_OP_NEG, "z", x));
+    dlc_graph_require(m.graph, dlc_le(m.graph->pool, dlc_expr_sym(m.graph->pool, 0), dlc_expr_i64(m.graph->pool, 100)),
+                      "n is above 100");
+    return m;
+}
+
+static void setup(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/dlc_test_load_%d.so", getpid());
+    made_model m = small_model();
+    dlc_module *module = made_finish(&m, "native");
+    dlc_executable_options options = {.artifact = DLC_ARTIFACT_SO, .path = path, .name = "small", .njobs = 1};
+    ck_assert_int_eq(dlc_executable_write(module, &options, m.graph->diag), DLC_OK);
+    made_end(&m);
+    FILE *stream = fopen(path, "rb");
+    ck_assert_ptr_nonnull(stream);
+    file = malloc(1 << 20);
+    file_bytes = fread(file, 1, 1 << 20, stream);
+    fclose(stream);
+    unlink(path);
+    fd = memfd_create("damaged", 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, file, file_bytes, 0), (ssize_t)file_bytes);
+}
+
+static void teardown(void)
+{
+    close(fd);
+    free(file);
+}
+
+static dlc_status open_file(void)
+{
+    dlcrt_executable *executable = NULL;
+    dlc_status status = dlcrt_executable_open_fd(fd, &executable);
+    ck_assert((status == DLC_OK) == (executable != NULL));
+    dlcrt_executable_close(executable);
+    return status;
+}
+
+START_TEST(every_truncation_is_refused)
+{
+    ck_assert_msg(open_file() == DLC_OK, "%s", dlcrt_last_error());
+    for (size_t n = file_bytes; n-- > 0;) {
+        ck_assert_int_eq(ftruncate(fd, (off_t)n), 0);
+        ck_assert_msg(open_file() == DLC_INVALID, "%zu bytes", n);
+        ck_assert_str_ne(dlcrt_last_error(), "");
+    }
+}
+END_TEST
+
+START_TEST(every_flipped_bit_is_refused)
+{
+    for (size_t bit = 0; bit < file_bytes * 8; bit++) {
+        unsigned char byte = file[bit / 8] ^ (unsigned char)(1u << bit % 8);
+        ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)(bit / 8)), 1);
+        ck_assert_msg(open_file() == DLC_INVALID, "bit %zu", bit);
+        ck_assert_int_eq(pwrite(fd, &file[bit / 8], 1, (off_t)(bit / 8)), 1);
+    }
+    ck_assert_int_eq(open_file(), DLC_OK);
+}
+END_TEST
+
+START_TEST(bytes_appended_or_swapped_are_refused)
+{
+    ck_assert_int_eq(pwrite(fd, "", 1, (off_t)file_bytes), 1);
+    ck_assert_int_eq(open_file(), DLC_INVALID);
+    ck_assert_int_eq(ftruncate(fd, (off_t)file_bytes), 0);
+    for (size_t i = 64; i + 16 <= file_bytes; i += 8) {
+        if (!memcmp(file + i, file + i + 8, 8))
+            continue;
+        ck_assert_int_eq(pwrite(fd, file + i + 8, 8, (off_t)i), 8);
+        ck_assert_int_eq(pwrite(fd, file + i, 8, (off_t)i + 8), 8);
+        ck_assert_int_eq(open_file(), DLC_INVALID);
+        ck_assert_int_eq(pwrite(fd, file + i, 16, (off_t)i), 16);
+    }
+}
+END_TEST
+
+static void seal(unsigned char *bytes)
+{
+    uint64_t sum = dlc_checksum(bytes, file_bytes - 8);
+    memcpy(bytes + file_bytes - 8, &sum, 8);
+    ck_assert_int_eq(pwrite(fd, bytes, file_bytes, 0), (ssize_t)file_bytes);
+}
+
+/* With a fresh checksum, every word of the ELF headers and of the plan's surroundings takes hostile values: refused or fine. */
+START_TEST(forged_headers_are_followed_nowhere)
+{
+    static const uint64_t values[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 62, 1ull << 63, UINT64_MAX};
+    unsigned char *forged = malloc(file_bytes);
+    for (size_t at = 0; at + 4 <= file_bytes - sizeof(dlc_trailer); at += 4)
+        for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+            memcpy(forged, file, file_bytes);
+            memcpy(forged + at, &values[v], values[v] > UINT32_MAX ? 8 : 4);
+            seal(forged);
+            (void)open_file();
+        }
+    free(forged);
+}
+END_TEST
+
+/* The same for the plan's own tables, whose checksum is made to fit. Contexts size what passes; nothing is run. */
+START_TEST(forged_plans_are_followed_nowhere)
+{
+    static const uint64_t values[] = {0, 1, 7, 0x7fffffff, 0xffffffff, 1ull << 63, UINT64_MAX};
+    made_model m = small_model();
+    dlc_module *module = made_finish(&m, "native");
+    dlc_plan_image image;
+    ck_assert_int_eq(dlc_plan_build(module, m.arena, m.graph->diag, &image), DLC_OK);
+    dlc_kernel_fn kernels[8] = {0};
+    unsigned char *bytes = aligned_alloc(64, (image.bytes.size_bytes + 63) / 64 * 64);
+    for (size_t at = 0; at + 4 <= image.bytes.size_bytes; at += 4)
+        for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+            size_t n = values[v] > UINT32_MAX ? 8 : 4;
+            if (at + n > image.bytes.size_bytes)
+                continue;
+            memcpy(bytes, image.bytes.bytes, image.bytes.size_bytes);
+            memcpy(bytes + at, &values[v], n);
+            if (((dlc_plan *)bytes)->size_bytes > image.bytes.size_bytes)
+                continue; /* an entry of a loaded file is checked against it, a linked one has no bounds to check */
+            dlc_plan_entry entry = {dlc_checksum(bytes, ((dlc_plan *)bytes)->size_bytes), (dlc_plan *)bytes, kernels};
+            dlc_executable forged = {DLC_EXECUTABLE_MAGIC, DLC_ABI_VERSION, 1, image.constants_bytes, bytes, &entry};
+            dlcrt_executable *executable;
+            dlcrt_context *context;
+            if (dlcrt_executable_from(&forged, &executable))
+                continue;
+            if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context) == DLC_OK) {
+                dlcrt_tensor in = {.dtype = DLC_F32, .rank = 1, .dims = {5}};
+                (void)!dlcrt_context_prepare(context, &in, 1);
+                dlcrt_context_destroy(context);
+            }
+            char text[4096];
+            (void)dlcrt_executable_print(executable, text, sizeof text);
+            dlcrt_executable_close(executable);
+        }
+    free(bytes);
+    made_end(&m);
+}
+END_TEST
+
+START_TEST(foreign_files_are_refused)
+{
+    dlcrt_executable *executable;
+    static const char *const texts[] = {"", "hello", "\177ELF", "\177ELF and then nothing that an executable would have, or long"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        ck_assert_int_eq(ftruncate(fd, 0), 0);
+        ck_assert_int_eq(pwrite(fd, texts[i], strlen(texts[i]), 0), (ssize_t)strlen(texts[i]));
+        ck_assert_int_eq(open_file(), DLC_INVALID);
+    }
+    ck_assert_int_eq(dlcrt_executable_open("/proc/self/exe", &executable), DLC_INVALID);
+    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "made by another program"));
+    ck_assert_int_eq(dlcrt_executable_open("/nonexistent/model.so", &executable), DLC_IO);
+    ck_assert_str_eq(dlcrt_last_error(), "/nonexistent/model.so: No such file or directory");
+    ck_assert_int_eq(dlcrt_executable_open("/dev/zero", &executable), DLC_IO);
+    ck_assert_int_eq(dlcrt_executable_open("/tmp", &executable), DLC_IO);
+    ck_assert_int_eq(dlcrt_executable_open_fd(-1, &executable), DLC_IO);
+    ck_assert_int_eq(dlcrt_executable_open(NULL, &executable), DLC_USAGE);
+    ck_assert_int_eq(dlcrt_executable_from(NULL, &executable), DLC_USAGE);
+}
+END_TEST
+
+START_TEST(another_version_is_refused)
+{
+    for (size_t at = 0; at + sizeof(dlc_executable) <= file_bytes; at += 8) {
+        dlc_executable *image = (dlc_executable *)(file + at);
+        if (memcmp(image->magic, DLC_EXECUTABLE_MAGIC, 8) != 0)
+            continue;
+        image->abi_version = DLC_ABI_VERSION + 1;
+        seal(file);
+        ck_assert_int_eq(open_file(), DLC_INVALID);
+        ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "compile the model again"));
+        return;
+    }
+    ck_abort_msg("no executable in the file");
+}
+END_TEST
+
+START_TEST(conditions_and_sizes_are_checked)
+{
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    ck_assert_int_eq(dlcrt_executable_open_fd(fd, &executable), DLC_OK);
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
+    dlcrt_tensor in = {.dtype = DLC_F32, .rank = 1, .dims = {100}};
+    ck_assert_int_eq(dlcrt_context_prepare(context, &in, 1), DLC_OK);
+    ck_assert_uint_eq(dlcrt_context_output_bytes(context, 1), 400);
+    ck_assert_uint_eq(dlcrt_context_output_bytes(context, 0), 0); /* depends on data */
+    in.dims[0] = 101;
+    ck_assert_int_eq(dlcrt_context_prepare(context, &in, 1), DLC_INVALID);
+    ck_assert_str_eq(dlcrt_last_error(), "n is above 100");
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("load");
+    TCase *tests = tcase_create("load");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 240);
+    tcase_add_test(tests, every_truncation_is_refused);
+    tcase_add_test(tests, every_flipped_bit_is_refused);
+    tcase_add_test(tests, bytes_appended_or_swapped_are_refused);
+    tcase_add_test(tests, forged_headers_are_followed_nowhere);
+    tcase_add_test(tests, forged_plans_are_followed_nowhere);
+    tcase_add_test(tests, foreign_files_are_refused);
+    tcase_add_test(tests, another_version_is_refused);
+    tcase_add_test(tests, conditions_and_sizes_are_checked);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
