@@ -50,7 +50,7 @@ static dlc_expr collect(dlc_pool *pool, uint32_t base, uint32_t n, int64_t divis
         dlc_term term = pool->work.data[base + i];
         if (!term.mono || (term.coef < 0) != (divisor < 0))
             continue;
-        term.coef /= divisor;
+        term.coef = divisor == -1 ? (int64_t)(0 - (uint64_t)term.coef) : term.coef / divisor;
         dlc_vec_push(pool->arena, &pool->work, term);
         ++*nterms;
     }
