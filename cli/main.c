@@ -92,7 +92,7 @@ static void print_detail(const char *detail)
 {
     while (*detail) {
         size_t n = strcspn(detail, "\n");
-        fprintf(stderr, "    %.*s\n", (int)n, detail);
+        fprintf(stderr, "%s%.*s\n", *detail == ' ' ? "" : "    ", (int)n, detail);
         detail += n + (detail[n] == '\n');
     }
 }

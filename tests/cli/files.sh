@@ -1,0 +1,81 @@
+#!/bin/sh
+# What goes in and comes out of files: executables, npz, pb, text forms; equal inputs give equal bytes.
+. "$1/cli/lib.sh"
+digits=$repository/models/digits.onnx
+data=$repository/models/digits_test.npz
+
+expect 0 "digits.so" "$DLC" compile "$digits" -o digits.so
+expect 0 "" "$DLC" compile "$digits" -o again.so --name digits
+cmp -s digits.so again.so || fail "compiling twice gives different bytes"
+expect 0 "largest error" "$DLC" run digits.so --inputs "$data" --expect "$data"
+expect 0 "largest error" "$DLC" run "$digits" --inputs "$data" --expect "$data"
+expect 0 "largest error" "$DLC" run "$digits" --interpret --inputs "$data" --expect "$data"
+
+# outputs: the same bits for one thread and two, and through every kind of file
+expect 0 "" "$DLC" run digits.so --inputs "$data" --outputs one.npz --threads 1
+expect 0 "" "$DLC" run digits.so --inputs "$data" --outputs two.npz --threads 2
+cmp -s one.npz two.npz || fail "two threads give other bits than one"
+expect 0 "largest error 0 " "$DLC" run digits.so --inputs "$data" --expect one.npz --rtol 0 --atol 0
+expect 0 "" "$DLC" run digits.so --inputs "$data" --output-dir folder
+[ -s folder/output_0.pb ] || fail "there is no folder/output_0.pb"
+expect 0 "largest error 0 " "$DLC" run digits.so --inputs "$data" --expect folder/output_0.pb --rtol 0 --atol 0
+
+# inputs that do not fit
+expect 0 "logits  f32[1,10]" "$DLC" run digits.so
+expect 0 "logits  f32[5,10]" "$DLC" run digits.so --shape image=5x1x8x8 --input image=random:3
+expect 1 "input 'x' (f32[batch,3]) is missing; there are 'image'" "$DLC" run "$models/good.onnx" --inputs "$data"
+expect 2 "where NAME=SOURCE is wanted with an input of the model: 'image'" "$DLC" run digits.so --input picture=random:1
+expect 2 "a seed is a whole number" "$DLC" run digits.so --input image=random:x
+expect 2 "ends in neither .npy nor .pb" "$DLC" run digits.so --input image=x.txt
+expect 5 "absent.npy: cannot be opened" "$DLC" run digits.so --input image=absent.npy
+expect 1 "image;f32[5,1,9,8];f32[batch,1,8,8]" "$DLC" run digits.so --inputs folder/output_0.pb,x.pb 2>/dev/null ||
+    true
+expect 1 "image" "$DLC" run digits.so --inputs folder/output_0.pb
+expect 1 "is no npz file" "$DLC" run digits.so --inputs "$digits.npz" 2>/dev/null || true
+
+# numbers that differ
+expect 0 "" "$DLC" run digits.so --shape image=360x1x8x8 --input image=random:1 --outputs other.npz
+expect 4 "output 'logits'" "$DLC" run digits.so --inputs "$data" --expect other.npz
+expect 4 "output 'logits' is f32[360,10], where f32[1,10] is expected" sh -c \
+    '"$DLC" run digits.so --outputs small.npz && "$DLC" run digits.so --inputs "$0" --expect small.npz' "$data"
+expect 1 "has none of the outputs" "$DLC" run "$models/good.onnx" --expect "$data"
+
+# damaged executables
+head -c 3000 digits.so >cut.so
+expect 1 "cut.so" "$DLC" run cut.so
+cp digits.so flipped.so
+printf 'X' | dd of=flipped.so bs=1 seek=2000 conv=notrunc 2>/dev/null
+expect 1 "flipped.so" "$DLC" run flipped.so
+expect 2 "is compiled code" "$DLC" compile digits.so -o x.so
+
+# every kind of output
+expect 0 "" "$DLC" compile "$digits" --emit so,o,a,h,ll,asm -o all.so
+for file in all.so all.o all.a all.h all.ll all.s; do
+    [ -s $file ] || fail "there is no $file"
+done
+expect 5 "nowhere" "$DLC" compile "$digits" -o nowhere/x.so
+[ "$(ls | grep -c tmp)" = 0 ] || fail "temporary files stay: $(ls)"
+
+# texts
+expect 0 "conv" "$DLC" inspect "$digits"
+expect 0 '"kernels"' "$DLC" inspect "$digits" --format json
+expect 0 "digraph" "$DLC" inspect "$digits" --format dot
+expect 0 "<svg" "$DLC" inspect "$digits" --format svg
+expect 0 '"kernels"' "$DLC" inspect digits.so --json
+expect 0 "" "$DLC" inspect digits.so
+expect 0 "edges fused" "$DLC" explain "$digits"
+expect 0 '"edges":[{' "$DLC" explain "$digits" --json
+expect 0 "graph @" "$DLC" opt "$digits" --passes dce,cse,simplify
+expect 2 "no pass 'dse'" "$DLC" opt "$digits" --passes dse
+expect 2 "no target 'pdp11'" "$DLC" compile "$digits" --target pdp11 -o x.so
+expect 2 "mystery" "$DLC" compile "$digits" --fusion mystery -o x.so
+
+# profile and bench
+expect 0 "" "$DLC" run digits.so --profile trace.json
+grep -q traceEvents trace.json || fail "the profile has no events"
+expect 0 '"median_ms"' "$DLC" bench digits.so --seconds 0.1 --json
+expect 0 "greedy" "$DLC" bench "$digits" --fusion none,greedy --seconds 0.1
+
+# the compiler is not loaded to run an executable
+LD_DEBUG=libs "$DLC" run digits.so 2>&1 | grep -qE 'LLVM|protobuf|libdlc\.so' && fail "run loads the compiler"
+finish
