@@ -535,7 +535,8 @@ static dlc_status parse_symbol(parser *p)
     DLC_TRY(parse_int(p, &hi));
     if (index < 0 || index > UINT32_MAX || lo > hi)
         return fail(p, "symbol %s: index %" PRId64 ", range %" PRId64 "..%" PRId64 " are not possible", name, index, lo, hi);
-    dlc_symbol *symbol = &p->graph->symbols.data[dlc_graph_symbol(p->graph, name, (dlc_bind)bind, NULL, (uint32_t)index)];
+    uint32_t id = dlc_graph_symbol(p->graph, name, (dlc_bind)bind, NULL, (uint32_t)index);
+    dlc_symbol *symbol = &p->graph->symbols.data[id];
     symbol->lo = lo;
     symbol->hi = hi;
     dlc_vec_push(p->arena, &p->binds, late);
