@@ -1,0 +1,108 @@
+/* Lowering: whatever is grouped, inlined, split, merged and packed, the kernels compute what the nodes mean. */
+#include "small_graph.h"
+
+#define LAYER_NORM                                                                                                        \
+    "const gamma 48; const beta 48; const eps scalar 1e-5;"                                                               \
+    "m = reduce_mean x axes=2 keepdims=1; d = sub x m; q = mul d d; v = reduce_mean q axes=2 keepdims=1; ve = add v eps;" \
+    "s = sqrt ve; n = div d s; ng = mul n gamma; y = add ng beta;"
+#define SOFTMAX "m = reduce_max x axes=2 keepdims=1; d = sub x m; e = exp d; l = reduce_sum e axes=2 keepdims=1; y = div e l;"
+
+static const struct {
+    const char *text;
+    uint32_t kernels; /* steps with `greedy` */
+} cases[] = {
+    {"in x 2,3,4; in y 4; a = add x y; r = relu a; out r", 1},
+    {"in x 2,3,4; in y 3,1; a = add x y; b = tanh a; c = mul b a; d = add c x; out d a", 1},
+    {"in x 2,5,48;" SOFTMAX "out y", 1},
+    {"in x n,7,48;" SOFTMAX "out y", 1},
+    {"in x 2,7,6; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; l = reduce_sum e axes=1 keepdims=1;"
+     "y = div e l; out y", 1},
+    {"in x 2,5,48;" LAYER_NORM "out y", 1},
+    {"in z 2,5,48; in w 2,5,48; x = add z w;" LAYER_NORM "out y x", 1},
+    {"in x 3,40; const w 40,70; const b 70; c = matmul x w; a = add c b; g = gelu a; out g", 1},
+    {"in x n,5,40; const w 40,70; const b 70; c = matmul x w; a = add c b; g = gelu a; out g", 1},
+    {"in x 1,16,9,9 nhwc; const w 33,16,3,3; const b 33,1,1; in r 1,33,9,9 nhwc; c = conv x w pads=1,1,1,1 nhwc;"
+     "a = add c b nhwc; s = relu a nhwc; y = add s r nhwc; out y", 1},
+    {"in x 1,16,9,9; const w 32,16,3,3; c = conv x w pads=1,1,1,1 strides=2,2; s = relu c; out s", 1},
+    {"in x 2,8,9,9 nhwc; const w 32,4,3,3; c = conv x w group=2 nhwc; out c", 1},
+    {"in x 2,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 pads=1,1,1,1 nhwc; s = relu c nhwc; out s", 1},
+    {"in x 1,12,96; const w 96,96; in k 1,4,24,13; q = matmul x w; r = reshape q dims=1,12,4,24;"
+     "t = transpose r perm=0,2,1,3; s = matmul t k; out s", 2},
+    {"in x 4,12,13; in v 4,13,24; const w 96,20; o = matmul x v; t = transpose o perm=1,0,2; r = reshape t dims=12,96;"
+     "y = matmul r w; out y", 2},
+    {"in x 4,12,24; in y 4,13,24; t = transpose y perm=0,2,1; s = matmul x t; out s", 1},
+    {"in x 4,6; a = mul x x; r = reshape a dims=3,8; out r a", 1},
+    {"in x 2,12,5,5; r = reshape x dims=2,3,4,5,5; t = transpose r perm=0,2,1,3,4; y = reshape t dims=2,12,5,5;"
+     "z = relu y; out z", 1},
+    {"in x 2,12,3,5; r = reshape x dims=2,3,2,2,3,5; t = transpose r perm=0,1,4,2,5,3; y = reshape t dims=2,3,6,10;"
+     "z = relu y; out z", 1},
+    {"in x 3,7; in y 3,5; a = relu x; c = concat a y axis=1; s = slice c starts=0,2 steps=1,2 dims=3,4; e = exp s; out e", 1},
+    {"in x 3,7; a = exp x; p = pad a pads=0,2,0,3 mode=constant; r = relu p; out r", 1},
+    {"in x 1,4,9,9; r = relu x; p = max_pool r kernel=3,3 strides=2,2 dims=4,4; out p", 1},
+    {"in x 2,6,5; e = exp x; c = cumsum e axis=1; y = relu c; out y", 1},
+    {"in x 3,17; a = argmax x axis=1 keepdims=1; out a", 1},
+    {"const t 20,8; in i:i64 3,4; g = gather t i axis=0; y = relu g; out y", 1},
+    {"in x 20,8; in i:i64 3; r = relu x; g = gather r i axis=0; out g", 2},
+    {"in x 4,4; out x x", 2},
+    {"in x 1,64; const w 64,100; const b 100; m = matmul x w; y = add m b; out y", 1},
+    {"in x 7,3; t = transpose x perm=1,0; a = relu t; b = tanh t; out a b t", 3},
+    {"in x n,s,24; r = reshape x dims=n,s,4,6; t = transpose r perm=0,2,1,3; y = relu t; out y", 1},
+};
+
+static void check_case(const char *text, const char *strategy, const char *target, uint32_t kernels)
+{
+    small_graph s = small_begin(text);
+    dlc_module *module = run_strategy(&s, strategy, target);
+    void **expected = run_nodes(&s), **got = run_module(&s, module);
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        const dlc_module_kernel *kernel = &module->kernels.data[k];
+        dlc_str printed = {0};
+        dlc_kernel_print(kernel->kernel, 1, &printed);
+        if (dlc_kernel_verify(kernel->kernel, s.diag) != DLC_OK ||
+            dlc_schedule_verify(kernel->kernel, kernel->schedule, s.diag) != DLC_OK)
+            ck_abort_msg("%s, %s: %s\n%s", strategy, text, s.diag->messages[s.diag->nmessages - 1].text,
+                         dlc_str_text(&printed));
+        dlc_str_deinit(&printed);
+    }
+    double difference = small_difference(&s, expected, got);
+    ck_assert_msg(difference <= 2e-6, "%s, %s: differs by %g", strategy, text, difference);
+    if (kernels)
+        ck_assert_msg(module->steps.n == kernels, "%s: %u steps instead of %u", text, module->steps.n, kernels);
+    small_end(&s);
+}
+
+START_TEST(kernels_mean_what_nodes_mean)
+{
+    check_case(cases[_i].text, "greedy", "x86-64-v4", cases[_i].kernels);
+    check_case(cases[_i].text, "none", "x86-64-v3", 0);
+    check_case(cases[_i].text, "pointwise", "x86-64-v2", 0);
+    check_case(cases[_i].text, "greedy", "aarch64", cases[_i].kernels);
+}
+END_TEST
+
+/* Equal layers share one kernel, whatever their constants. */
+START_TEST(equal_kernels_are_one)
+{
+    small_graph s = small_begin("in x 4,8; const a 8; const b 8; p = add x a; q = add p b; out q");
+    dlc_module *module = run_strategy(&s, "none", "x86-64-v3");
+    ck_assert_uint_eq(module->steps.n, 2);
+    ck_assert_uint_eq(module->kernels.n, 1);
+    ck_assert_uint_eq(module->constants.n, 2);
+    small_end(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lower");
+    TCase *tcase = tcase_create("lower");
+    tcase_add_loop_test(tcase, kernels_mean_what_nodes_mean, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tcase, equal_kernels_are_one);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
