@@ -1,0 +1,164 @@
+/* The thread pool: every unit exactly once, whatever the counts; sleep and wake; fork; creation and end under load. */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/internal.h"
+
+enum { MAX_UNITS = 5000 };
+static uint8_t done[MAX_UNITS];
+static unsigned char scratch[64 * 128];
+
+/* Counts units; threads never share one, so a plain increment shows any double work to the checker of races. */
+static void count_units(const dlc_kernel_args *args, int64_t begin, int64_t end)
+{
+    unsigned char *own = args->scratch;
+    for (int64_t i = begin; i < end; i++) {
+        ((uint8_t *)args->buffers[0])[i]++;
+        own[0]++; /* a thread's scratch is its own */
+    }
+}
+
+static dlcrt_job job_of(void *const *buffers)
+{
+    return (dlcrt_job){.kernel = count_units, .buffers = buffers, .scratch = scratch, .scratch_stride = 128};
+}
+
+static void run_and_check(dlcrt_pool *pool, int64_t units, int64_t grain)
+{
+    void *buffers[] = {done};
+    dlcrt_job job = job_of(buffers);
+    for (int64_t i = 0; i < units; i++)
+        done[i] = 0;
+    dlcrt_pool_run(pool, &job, units, grain);
+    for (int64_t i = 0; i < units; i++)
+        ck_assert_msg(done[i] == 1, "unit %d of %d ran %d times", (int)i, (int)units, done[i]);
+}
+
+static const uint32_t counts[] = {1, 2, 3, 4, 7, 16, 64};
+
+START_TEST(every_unit_runs_once)
+{
+    static const int64_t units[] = {0, 1, 2, 3, 7, 8, 63, 64, 65, 1000, MAX_UNITS}, grains[] = {1, 2, 5, 100, 1000000};
+    dlcrt_pool *pool = dlcrt_pool_create(counts[_i]);
+    ck_assert_ptr_nonnull(pool);
+    ck_assert_uint_eq(dlcrt_pool_threads(pool), counts[_i]);
+    for (int round = 0; round < 20; round++)
+        for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
+            for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++)
+                run_and_check(pool, units[u], grains[g]);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(many_small_jobs_follow_each_other)
+{
+    dlcrt_pool *pool = dlcrt_pool_create(counts[_i] < 8 ? counts[_i] : 8);
+    for (int i = 0; i < 3000; i++)
+        run_and_check(pool, 8 + i % 5, 1);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(sleeping_workers_wake_up)
+{
+    dlcrt_pool *pool = dlcrt_pool_create(3);
+    for (int i = 0; i < 30; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = i % 3 * 1000000}, NULL); /* longer than they spin */
+        if (i % 2)
+            dlcrt_pool_wake(pool);
+        run_and_check(pool, 100, 1);
+    }
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(pools_come_and_go)
+{
+    for (int i = 0; i < 300; i++) {
+        dlcrt_pool *pool = dlcrt_pool_create(counts[i % 6]);
+        if (i % 3)
+            run_and_check(pool, 50, 1);
+        dlcrt_pool_destroy(pool);
+    }
+    dlcrt_pool_destroy(NULL);
+}
+END_TEST
+
+/* A forked child has no workers: it does all the work itself, and does not wait for them at the end. */
+START_TEST(a_forked_child_works_alone)
+{
+    dlcrt_pool *pool = dlcrt_pool_create(4);
+    run_and_check(pool, 1000, 1);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            run_and_check(pool, 1000, 1);
+            dlcrt_pool_destroy(pool);
+            _exit(0);
+        }
+        int state;
+        ck_assert_int_eq(waitpid(child, &state, 0), child);
+        ck_assert(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+    }
+    run_and_check(pool, 1000, 1);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+static void *own_pool(void *argument)
+{
+    uint8_t *units = argument;
+    void *buffers[] = {units};
+    unsigned char own_scratch[4 * 128];
+    dlcrt_pool *pool = dlcrt_pool_create(4);
+    dlcrt_job job = {.kernel = count_units, .buffers = buffers, .scratch = own_scratch, .scratch_stride = 128};
+    for (int i = 0; pool && i < 200; i++)
+        dlcrt_pool_run(pool, &job, 100, 1);
+    dlcrt_pool_destroy(pool);
+    return NULL;
+}
+
+START_TEST(pools_do_not_disturb_each_other)
+{
+    static uint8_t units[8][100];
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, own_pool, units[i]), 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 800; i++)
+        ck_assert_uint_eq(units[i / 100][i % 100], 200);
+}
+END_TEST
+
+START_TEST(processors_are_counted)
+{
+    ck_assert_uint_ge(dlcrt_cpu_count(), 1);
+    ck_assert_uint_le(dlcrt_cpu_count(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("threads");
+    TCase *tests = tcase_create("threads");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, every_unit_runs_once, 0, sizeof counts / sizeof counts[0]);
+    tcase_add_loop_test(tests, many_small_jobs_follow_each_other, 0, sizeof counts / sizeof counts[0]);
+    tcase_add_test(tests, sleeping_workers_wake_up);
+    tcase_add_test(tests, pools_come_and_go);
+    tcase_add_test(tests, a_forked_child_works_alone);
+    tcase_add_test(tests, pools_do_not_disturb_each_other);
+    tcase_add_test(tests, processors_are_counted);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
