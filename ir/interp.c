@@ -181,7 +181,8 @@ typedef struct {
 
 static void consider(candidates *choice, const dlc_interp_loops *loops)
 {
-    dlc_interp_program *program = dlc_interp_compile(choice->interp, choice->stage, loops);
+    dlc_interp_program *program = dlc_interp_compile(choice->interp, choice->stage, loops,
+                                                    choice->steps->n > 0);
     if (!choice->best || program->cost < choice->best->cost)
         choice->best = program;
 }
@@ -268,7 +269,9 @@ static dlc_status run_stage(dlc_interp *interp, uint32_t index)
 {
     dlc_ids none = {0};
     dlc_interp_fault fault = {0};
+    dlc_mark mark = dlc_arena_mark(interp->arena);
     dlc_interp_run_program(interp, choose(interp, index, &none), index, NULL, 0, &fault);
+    dlc_arena_release(interp->arena, mark);
     return report(interp, index, &fault);
 }
 
@@ -438,14 +441,15 @@ static dlc_status run(dlc_interp *interp)
 
 dlc_status dlc_interp_run(const dlc_kernel *kernel, dlc_interp_mode mode, const dlc_interp_args *args, dlc_diag *diag)
 {
-    dlc_arena *arena = dlc_arena_create(0);
+    dlc_arena *arena = dlc_arena_create(0), *pool_arena = dlc_arena_create(0);
     dlc_interp interp = {.kernel = kernel, .args = args, .diag = diag, .is_wide = mode == DLC_WIDE, .arena = arena};
-    interp.pool = dlc_pool_create(arena);
+    interp.pool = dlc_pool_create(pool_arena);
     interp.stages = dlc_new_array(arena, dlc_interp_exprs, kernel->stages.n);
     for (int second = 0; second < 2; second++)
         interp.temps[second] = dlc_new_array(arena, dlc_interp_memory, kernel->stages.n);
     dlc_status status = run(&interp);
     free_temps(&interp);
     dlc_arena_destroy(arena);
+    dlc_arena_destroy(pool_arena);
     return status;
 }

@@ -12,6 +12,7 @@ enum { NEED_ONE = 1, NEED_STRIP = 2 };
 typedef struct {
     uint8_t need, varies, linear; /* linear: 0 unknown, 1 no, 2 yes */
     uint32_t level;
+    uint64_t loops; /* it depends on */
     int64_t stride;
     uint32_t one, strip; /* instructions */
 } node_facts;
@@ -24,6 +25,7 @@ typedef struct {
     uint32_t nids;
     uint32_t *loop_of; /* by axis: index of its loop + 1 */
     const dlc_interp_loop *strip; /* NULL: none */
+    int is_stepped;               /* the stage runs step by step */
 } compiler;
 
 /* --- facts --- */
@@ -81,6 +83,7 @@ static void find_facts(compiler *c, const uint8_t *marks)
             facts->level = c->loop_of[node->imm.id];
             assert(facts->level > 0);
             facts->varies = c->strip && c->program->loops.data[facts->level - 1].is_strip;
+            facts->loops = UINT64_C(1) << (facts->level - 1);
         }
         for (uint32_t k = 0; k < node->nargs; k++) {
             dlc_expr arg = dlc_arg(c->pool, id, k);
@@ -89,6 +92,7 @@ static void find_facts(compiler *c, const uint8_t *marks)
             if (c->facts[arg].level > facts->level)
                 facts->level = c->facts[arg].level;
             facts->varies |= c->facts[arg].varies;
+            facts->loops |= c->facts[arg].loops;
         }
     }
 }
@@ -275,6 +279,49 @@ static int is_lane_format(dlc_dtype dtype, uint8_t lane)
     }
 }
 
+enum { KEEP_BYTES = 64 << 20, WORTH_KEEPING = 4 };
+
+/* Points of a loop as memory that is kept counts them: of the strip loop, whole strips. */
+static int64_t kept_points(const dlc_interp_loop *loop)
+{
+    return loop->is_strip ? (loop->trip + DLC_STRIP - 1) / DLC_STRIP * DLC_STRIP : loop->trip;
+}
+
+/* How often a strip is loaded anew: by loops outside its own level that it does not depend on. */
+static double times_loaded(const compiler *c, dlc_expr id)
+{
+    double times = 1;
+    for (uint32_t l = 0; l < c->facts[id].level; l++)
+        if (!(c->facts[id].loops >> l & 1))
+            times *= (double)c->program->loops.data[l].trip;
+    return times;
+}
+
+/* Only memory that does not change during the run is kept: inputs and constants, and temporaries outside recurrences. */
+static void keep_strips(compiler *c, dlc_expr id, dlc_interp_load *load, uint8_t lane)
+{
+    const dlc_interp_loops *loops = &c->program->loops;
+    dlc_source source = dlc_node_of(c->pool, id)->imm.id;
+    if (load->is_in_place || times_loaded(c, id) < WORTH_KEEPING || loops->n > 64 ||
+        (c->is_stepped && DLC_SOURCE_IS_STAGE(source)))
+        return;
+    int64_t *strides = dlc_new_array(c->interp->arena, int64_t, loops->n), size = 1;
+    int64_t most = KEEP_BYTES / dlc_lane_bytes(lane);
+    size_t budget = c->interp->args->budget_bytes;
+    if (budget && budget / 4 / dlc_lane_bytes(lane) < (size_t)most)
+        most = (int64_t)(budget / 4 / dlc_lane_bytes(lane));
+    for (int pass = 0; pass < 2; pass++) /* the strip innermost, then the loops it depends on */
+        for (uint32_t l = loops->n; l-- > 0;) {
+            if (!(c->facts[id].loops >> l & 1) || loops->data[l].is_strip != (pass == 0))
+                continue;
+            strides[l] = size;
+            if (!dlc_mul_i64(size, kept_points(&loops->data[l]), &size) || size > most)
+                return;
+        }
+    load->strides = strides;
+    load->nkept = size;
+}
+
 static uint32_t emit_load(compiler *c, dlc_expr id, uint8_t form)
 {
     const dlc_expr_node *node = dlc_node_of(c->pool, id);
@@ -293,6 +340,8 @@ static uint32_t emit_load(compiler *c, dlc_expr id, uint8_t form)
     if (dlc_load_guard(c->pool, id))
         fill_guard(c, load, dlc_load_guard(c->pool, id), form);
     load->otherwise = form_of(c, dlc_load_else(c->pool, id), form);
+    if (form == NEED_STRIP)
+        keep_strips(c, id, load, instr.lane);
     return append(c, &instr);
 }
 
@@ -401,10 +450,12 @@ static void assign_rooms(compiler *c)
 static double point_cost(const dlc_interp_instr *instr)
 {
     const dlc_interp_load *load = instr->load;
+    if (load && load->strides)
+        return 0.1;
     if (load && load->is_in_place && load->guard == DLC_NO_INSTR && load->check == DLC_NO_INSTR)
         return load->nbounds ? 0.2 : 0;
     if (load)
-        return (load->is_linear ? 0.4 : 1.5) + (load->stride > 8 || load->stride < -8) * 0.8 +
+        return (load->is_linear ? 0.4 : 1.5) + (load->stride >= 16 || load->stride <= -16) * 3.0 +
                (load->guard != DLC_NO_INSTR) * 1.5 + (load->check != DLC_NO_INSTR) * 1.5;
     if (instr->op.op >= DLC_EXPR_EXP)
         return 12;
@@ -505,11 +556,13 @@ static void find_roots(compiler *c, const dlc_interp_exprs *exprs, int is_produc
     }
 }
 
-dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t index, const dlc_interp_loops *loops)
+dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t index, const dlc_interp_loops *loops,
+                                       int is_stepped)
 {
     const dlc_stage *stage = &interp->kernel->stages.data[index];
     const dlc_interp_exprs *exprs = &interp->stages[index];
-    compiler c = {.interp = interp, .program = dlc_new(interp->arena, dlc_interp_program), .pool = interp->pool};
+    compiler c = {.interp = interp, .program = dlc_new(interp->arena, dlc_interp_program), .pool = interp->pool,
+                  .is_stepped = is_stepped};
     c.nids = interp->pool->nodes.n;
     c.facts = dlc_new_array(interp->arena, node_facts, c.nids);
     c.loop_of = dlc_new_array(interp->arena, uint32_t, interp->kernel->axes.n);

@@ -35,8 +35,8 @@ typedef struct dlc_interp {
     const dlc_interp_args *args;
     dlc_diag *diag;
     int is_wide;
-    dlc_arena *arena;
-    dlc_pool *pool;
+    dlc_arena *arena; /* released stage by stage */
+    dlc_pool *pool;   /* has an arena of its own */
     int64_t *extents;            /* by kernel axis */
     dlc_interp_memory *buffers;  /* by kernel buffer */
     dlc_interp_memory *temps[2]; /* by stage and accumulator; base NULL: nobody loads it */
@@ -75,6 +75,14 @@ typedef struct {
     uint32_t nbounds;
     uint32_t otherwise; /* instruction or DLC_NO_INSTR: zero */
     uint32_t check;     /* instruction: 1 where the indices are inside; or DLC_NO_INSTR */
+    /*
+     * A strip that loops it does not depend on would load again and again is kept, in the order it is read: what a packed
+     * operand is to a contraction. kept[sum(counter[l] * strides[l])], filled per strip; NULL strides: not worth it.
+     */
+    int64_t *strides;
+    int64_t nkept;
+    char *kept;
+    uint8_t *is_filled;
 } dlc_interp_load;
 
 typedef struct {
@@ -108,7 +116,8 @@ typedef struct {
     double cost; /* nanoseconds, roughly */
 } dlc_interp_program;
 
-/* The program of a stage for the given loops; memory of interp->arena. */
-dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t stage, const dlc_interp_loops *loops);
+/* The program of a stage for the given loops; memory of interp->arena. is_stepped: it runs once per step of a recurrence. */
+dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t stage, const dlc_interp_loops *loops,
+                                       int is_stepped);
 
 #endif

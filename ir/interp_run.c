@@ -195,7 +195,7 @@ static void load_scattered(runner *r, dlc_interp_instr *instr, uint32_t n, char 
             fill_otherwise(r, instr, i, i + 1, to);
 }
 
-static void run_load(runner *r, dlc_interp_instr *instr, char *to)
+static void load_strip(runner *r, dlc_interp_instr *instr, char *to)
 {
     const dlc_interp_load *load = instr->load;
     uint32_t n = instr->is_strip ? r->n : 1, lo, hi;
@@ -207,6 +207,28 @@ static void run_load(runner *r, dlc_interp_instr *instr, char *to)
     load_linear(r, instr, lo, hi, to);
     fill_otherwise(r, instr, 0, lo, to);
     fill_otherwise(r, instr, hi, n, to);
+}
+
+static void run_load(runner *r, dlc_interp_instr *instr, char *to)
+{
+    dlc_interp_load *load = instr->load;
+    uint32_t bytes = dlc_lane_bytes(instr->lane);
+    if (!load->strides || !instr->is_strip) {
+        load_strip(r, instr, to);
+        return;
+    }
+    if (!load->kept) {
+        load->kept = dlc_arena_alloc(r->interp->arena, (size_t)load->nkept * bytes, 64);
+        load->is_filled = dlc_new_array(r->interp->arena, uint8_t, (size_t)load->nkept / DLC_STRIP);
+    }
+    int64_t at = 0;
+    for (uint32_t l = 0; l < r->program->loops.n; l++)
+        at += r->counters[l] * load->strides[l];
+    instr->at.at = load->kept + (size_t)at * bytes;
+    if (load->is_filled[at / DLC_STRIP])
+        return;
+    load->is_filled[at / DLC_STRIP] = 1;
+    load_strip(r, instr, load->kept + (size_t)at * bytes);
 }
 
 /* --- instructions --- */
