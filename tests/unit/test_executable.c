@@ -1,0 +1,289 @@
+/* Artifacts: the same bytes twice, no symbol too many, two models in one program, whole or absent. */
+#include <check.h>
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "dlc/abi.h"
+#include "dlc/runtime.h"
+#include "tests/unit/made_model.h"
+
+static char folder[64];
+
+static void setup(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/dlc_test_executable_XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static uint32_t count_files(void)
+{
+    DIR *dir = opendir(folder);
+    uint32_t n = 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+    closedir(dir);
+    return n;
+}
+
+static void teardown(void)
+{
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    rmdir(folder);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][160];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, 160, "%s/%s", folder, name);
+    return path;
+}
+
+/* y = op(x + c), z = x + c over f32[3,8] */
+static made_model small_model(const char *name, dlc_opcode op)
+{
+    static const float c[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    made_model m = made_begin(name);
+    dlc_value *x = made_input(&m, "x", DLC_F32, 2, (int64_t[]){3, 8});
+    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, 8)}};
+    dlc_value *t = made_binary(&m, DLC_OP_ADD, "t", x, dlc_graph_constant(m.graph, "c", &type, c, sizeof c));
+    dlc_graph_output(m.graph, "y", made_unary(&m, op, "y", t));
+    dlc_graph_output(m.graph, "z", t);
+    return m;
+}
+
+static dlc_status write_as(made_model *m, dlc_artifact artifact, const char *path, uint32_t njobs)
+{
+    dlc_module *module = m->ctx.module ? m->ctx.module : made_finish(m, "native");
+    dlc_executable_options options = {.artifact = artifact, .path = path, .name = m->graph->name, .njobs = njobs};
+    return dlc_executable_write(module, &options, m->graph->diag);
+}
+
+static const char *message(const made_model *m)
+{
+    return m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "";
+}
+
+static unsigned char *read_all(const char *path, size_t *size_bytes)
+{
+    int fd = open(path, O_RDONLY);
+    struct stat info;
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fstat(fd, &info), 0);
+    unsigned char *bytes = malloc((size_t)info.st_size + 1);
+    *size_bytes = (size_t)info.st_size;
+    ck_assert_int_eq(read(fd, bytes, *size_bytes), (ssize_t)*size_bytes);
+    bytes[*size_bytes] = '\0';
+    close(fd);
+    return bytes;
+}
+
+static const dlc_artifact artifacts[] = {DLC_ARTIFACT_SO, DLC_ARTIFACT_O,  DLC_ARTIFACT_A,
+                                         DLC_ARTIFACT_H,  DLC_ARTIFACT_LL, DLC_ARTIFACT_ASM};
+
+START_TEST(the_same_model_gives_the_same_bytes)
+{
+    size_t n[2];
+    unsigned char *bytes[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        made_model m = small_model("same", DLC_OP_NEG);
+        const char *path = in_folder(i ? "another_name" : "one");
+        ck_assert_msg(write_as(&m, artifacts[_i], path, i + 1) == DLC_OK, "%s", message(&m));
+        bytes[i] = read_all(path, &n[i]);
+        made_end(&m);
+    }
+    ck_assert_uint_gt(n[0], 0);
+    ck_assert_uint_eq(n[0], n[1]);
+    ck_assert_mem_eq(bytes[0], bytes[1], n[0]);
+    ck_assert_ptr_null(memmem(bytes[0], n[0], folder, strlen(folder)));
+    free(bytes[0]);
+    free(bytes[1]);
+    ck_assert_uint_eq(count_files(), 2); /* nothing else is left */
+}
+END_TEST
+
+/* Symbols of the dynamic table that are (not) defined. */
+static uint32_t dynamic_symbols(const unsigned char *bytes, int defined, const char *names[8])
+{
+    const Elf64_Ehdr *header = (const void *)bytes;
+    const Elf64_Shdr *sections = (const void *)(bytes + header->e_shoff);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < header->e_shnum; i++) {
+        if (sections[i].sh_type != SHT_DYNSYM)
+            continue;
+        const Elf64_Sym *symbols = (const void *)(bytes + sections[i].sh_offset);
+        const char *strings = (const char *)bytes + sections[sections[i].sh_link].sh_offset;
+        for (uint64_t k = 1; k < sections[i].sh_size / sizeof *symbols && n < 8; k++)
+            if ((symbols[k].st_shndx != SHN_UNDEF) == defined)
+                names[n++] = strings + symbols[k].st_name;
+    }
+    return n;
+}
+
+START_TEST(a_shared_object_exports_itself_and_needs_nothing)
+{
+    static const char *const targets[] = {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        made_model m = small_model("small", DLC_OP_EXP);
+        made_finish(&m, targets[i]);
+        ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("small.so"), 1) == DLC_OK, "%s", message(&m));
+        size_t n;
+        unsigned char *bytes = read_all(in_folder("small.so"), &n);
+        const char *names[8];
+        ck_assert_uint_eq(dynamic_symbols(bytes, 0, names), 0);
+        ck_assert_uint_eq(dynamic_symbols(bytes, 1, names), 2);
+        ck_assert(!strcmp(names[0], "dlc_executable") || !strcmp(names[1], "dlc_executable"));
+        ck_assert(!strcmp(names[0], "dlc_executable_small") || !strcmp(names[1], "dlc_executable_small"));
+        free(bytes);
+        made_end(&m);
+    }
+}
+END_TEST
+
+static const char main_text[] =
+    "#include \"one.h\"\n"
+    "#include \"two.h\"\n"
+    "static float x[24], y[24], z[24];\n"
+    "static int run(dlc_status (*open)(dlcrt_executable **),\n"
+    "               dlc_status (*run_it)(dlcrt_context *, const float *, float *, float *), float expected)\n"
+    "{\n"
+    "    dlcrt_executable *e = 0;\n"
+    "    dlcrt_context *c = 0;\n"
+    "    if (open(&e) || dlcrt_context_create(e, 0, &c) || run_it(c, x, y, z))\n"
+    "        return 1;\n"
+    "    dlcrt_context_destroy(c);\n"
+    "    dlcrt_executable_close(e);\n"
+    "    return y[0] != expected || z[7] != 8;\n"
+    "}\n"
+    "int main(void)\n"
+    "{\n"
+    "    return run(one_open, one_run, -1) || run(two_open, two_run, 1) || one_ninputs != 1 || two_noutputs != 2;\n"
+    "}\n";
+
+static int shell(const char *command)
+{
+    int state = system(command);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+/* With a compiler at hand, in C and in C++; the runtime is compiled with the program. */
+START_TEST(two_models_link_into_one_program)
+{
+    static const dlc_artifact kinds[] = {DLC_ARTIFACT_O, DLC_ARTIFACT_A};
+    const char *compilers[] = {"cc", "c++ -x c++"};
+    if (shell("cc --version >/dev/null 2>&1"))
+        return;
+    for (int i = 0; i < 2; i++) {
+        const char *extension = i ? "a" : "o", *names[] = {"one", "two"};
+        for (int k = 0; k < 2; k++) {
+            char name[16];
+            made_model m = small_model(names[k], k ? DLC_OP_ABS : DLC_OP_NEG);
+            snprintf(name, sizeof name, "%s.%s", names[k], extension);
+            ck_assert_msg(write_as(&m, kinds[i], in_folder(name), 1) == DLC_OK, "%s", message(&m));
+            snprintf(name, sizeof name, "%s.h", names[k]);
+            ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_H, in_folder(name), 1), DLC_OK);
+            made_end(&m);
+        }
+        FILE *stream = fopen(in_folder("main.c"), "w");
+        fputs(main_text, stream);
+        fclose(stream);
+        char command[1024];
+        snprintf(command, sizeof command,
+                 "cd %s && %s -Wall -Wextra -Werror -O1 -I\"$OLDPWD/include\" -c main.c -o main.o && "
+                 "cc -D_GNU_SOURCE -I\"$OLDPWD\" -I\"$OLDPWD/include\" -o both main.o one.%s two.%s \"$OLDPWD\"/runtime/*.c "
+                 "-lpthread && ./both",
+                 folder, compilers[i], extension, extension);
+        if (i && shell("c++ --version >/dev/null 2>&1"))
+            return;
+        ck_assert_int_eq(shell(command), 0);
+    }
+}
+END_TEST
+
+START_TEST(failures_leave_the_old_file_and_nothing_else)
+{
+    made_model m = small_model("bad name", DLC_OP_NEG);
+    int fd = open(in_folder("old.so"), O_WRONLY | O_CREAT, 0666);
+    ck_assert_int_eq(write(fd, "old", 3), 3);
+    close(fd);
+    ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, in_folder("old.so"), 1), DLC_USAGE);
+    m.graph->name = "good";
+    ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, "/nonexistent/folder/x.so", 1), DLC_IO);
+    /* a kernel that cannot be: the child crashes or refuses, the parent says so */
+    dlc_module_kernel *kernel = &m.ctx.module->kernels.data[0];
+    setenv("PATH", "/nonexistent", 1);
+    ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, in_folder("old.so"), 1), DLC_IO); /* no linker */
+    dlc_schedule *schedule = kernel->schedule;
+    dlc_schedule broken = *schedule;
+    broken.plans = NULL;
+    kernel->schedule = &broken;
+    dlc_status status = write_as(&m, DLC_ARTIFACT_LL, in_folder("old.so"), 1);
+    ck_assert(status == DLC_INTERNAL || status == DLC_LIMIT);
+    made_end(&m);
+    size_t n;
+    unsigned char *bytes = read_all(in_folder("old.so"), &n);
+    ck_assert_str_eq((char *)bytes, "old");
+    free(bytes);
+    ck_assert_uint_eq(count_files(), 1);
+}
+END_TEST
+
+/* 100 MB of weights: bound by writing the file, and never copied in memory. */
+START_TEST(large_weights_cost_little)
+{
+    size_t n = 25 << 20;
+    float *weights = mmap(NULL, n * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(weights != MAP_FAILED);
+    for (size_t i = 0; i < n; i++)
+        weights[i] = (float)i;
+    made_model m = made_begin("large");
+    dlc_value *x = made_input(&m, "x", DLC_F32, 1, (int64_t[]){1});
+    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, (int64_t)n)}};
+    dlc_value *w = dlc_graph_constant(m.graph, "w", &type, weights, n * 4);
+    dlc_graph_output(m.graph, "y", made_binary(&m, DLC_OP_ADD, "y", x, w));
+    ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("large.so"), 1) == DLC_OK, "%s", message(&m));
+    made_end(&m);
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    ck_assert_msg(dlcrt_executable_open(in_folder("large.so"), &executable) == DLC_OK, "%s", dlcrt_last_error());
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
+    float one = 1;
+    dlcrt_tensor in = {.data = &one, .dtype = DLC_F32, .rank = 1, .dims = {1}}, out = {0};
+    ck_assert_msg(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "%s", dlcrt_last_error());
+    for (size_t i = 0; i < n; i += 4097)
+        ck_assert_float_eq(((float *)out.data)[i], (float)i + 1);
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+    munmap(weights, n * 4);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("executable");
+    TCase *tests = tcase_create("executable");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0, sizeof artifacts / sizeof artifacts[0]);
+    tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
+    tcase_add_test(tests, two_models_link_into_one_program);
+    tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
+    tcase_add_test(tests, large_weights_cost_little);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
