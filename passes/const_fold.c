@@ -239,14 +239,18 @@ static dlc_tensor *compute(dlc_pass_ctx *ctx, const known_set *known, dlc_node *
     return results;
 }
 
-/* The constant takes the name of the value it stands for: both names stay unique. */
+/* What stands for a value takes its name: both names stay unique. */
+static dlc_value *take_name(dlc_value *made, dlc_value *value)
+{
+    const char *name = value->name;
+    value->name = made->name;
+    made->name = name;
+    return made;
+}
+
 static dlc_value *make_constant(dlc_graph *graph, dlc_value *value, const dlc_tensor *tensor)
 {
-    dlc_value *constant = dlc_graph_constant(graph, value->name, &value->type, tensor->bytes, tensor->size_bytes);
-    const char *name = value->name;
-    value->name = constant->name;
-    constant->name = name;
-    return constant;
+    return take_name(dlc_graph_constant(graph, value->name, &value->type, tensor->bytes, tensor->size_bytes), value);
 }
 
 dlc_value *dlc_fold(dlc_pass_ctx *ctx, dlc_node *node)
@@ -285,7 +289,7 @@ static int content_tensor(const dlc_graph *graph, const dlc_value *value, dlc_ar
 /* A value whose elements are expressions over symbols, as the one node that says so. */
 static dlc_value *symbols_node(dlc_graph *graph, const dlc_node *node)
 {
-    const dlc_value *value = node->outputs[0];
+    dlc_value *value = node->outputs[0];
     int64_t nelems;
     if (node->op == DLC_OP_SYMBOLS || node->noutputs != 1 || value->type.dtype != DLC_I64 || value->type.rank > 1 ||
         !dlc_type_elems(graph->pool, &value->type, &nelems))
@@ -299,7 +303,7 @@ static dlc_value *symbols_node(dlc_graph *graph, const dlc_node *node)
                           .nattrs = value->type.rank ? 1 : 2,
                           .before = (dlc_node *)node};
     dlc_node *made = dlc_graph_node(graph, &spec);
-    return made ? made->outputs[0] : NULL;
+    return made ? take_name(made->outputs[0], value) : NULL;
 }
 
 static dlc_value *from_content(dlc_pass_ctx *ctx, const dlc_node *node)

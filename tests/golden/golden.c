@@ -7,13 +7,14 @@
  *   # expect:                 the whole text after the last pass follows; or, on this line, one of
  *   # expect: no change       the text is the input's, and no pass says it changed anything
  *   # expect: rules a b       the rules of simplify that fired, in order
+ *   # expect: group(%a, %b)   the fusion groups in the order they run, each with the nodes' first results
  *   # expect: error TEXT      some message contains TEXT
  *
  * For every case and every pass over graphs alone, two laws are checked as well: a pass that reports no change left the text
  * as it was (and the reverse), and running it again changes nothing. DLC_BLESS=1 rewrites expectations that do not hold.
  */
 #include "base/file.h"
-#include "passes/pass.h"
+#include "passes/fuse.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -208,6 +209,17 @@ static char *messages_text(const dlc_diag *diag)
     return copy;
 }
 
+static void add_groups(const dlc_groups *groups, dlc_str *text)
+{
+    for (uint32_t i = 0; groups && i < groups->ngroups; i++) {
+        uint32_t g = groups->order[i];
+        dlc_str_add(text, i ? " group(" : "group(");
+        for (uint32_t m = 0; m < groups->members[g].n; m++)
+            dlc_str_printf(text, "%s%%%s", m ? ", " : "", groups->members[g].data[m]->outputs[0]->name);
+        dlc_str_add(text, ")");
+    }
+}
+
 static char *summary_of(const session *s, const char *kind)
 {
     dlc_str text = {0};
@@ -215,6 +227,8 @@ static char *summary_of(const session *s, const char *kind)
         dlc_str_add(&text, "rules");
         for (uint32_t i = 0; i < s->ctx.rules.n; i++)
             dlc_str_printf(&text, " %s", s->ctx.rules.data[i].rule);
+    } else if (!strncmp(kind, "group", 5)) {
+        add_groups(s->ctx.groups, &text);
     } else {
         dlc_str_add(&text, s->total_changes ? "changed" : "no change");
     }
