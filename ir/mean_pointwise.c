@@ -360,12 +360,17 @@ static dlc_expr power_negative(const point *p, dlc_expr x, dlc_expr is_odd)
     return dlc_select(p->pool, dlc_eq(p->pool, x, minus), signs, of_one);
 }
 
-/* Square and multiply over every bit of the exponent: right for all of them, overflow wraps as products do. */
+/*
+ * Square and multiply over every bit of the exponent: right for all of them, overflow wraps as products do. i64 is computed
+ * as u64, which has the same bits: as index arithmetic, 64 squarings would be multiplied out.
+ */
 static dlc_expr power_int(const point *p, dlc_expr x, dlc_dtype exponent, dlc_expr e)
 {
     dlc_pool *pool = p->pool;
     uint32_t nbits = dlc_dtypes[exponent].bits - !dlc_is_unsigned(exponent);
-    dlc_expr result = number(p, 1), square = x, one = dlc_expr_const_i(pool, exponent, 1), is_odd = 0;
+    dlc_dtype work = p->dtype == DLC_I64 ? DLC_U64 : p->dtype;
+    dlc_expr result = dlc_expr_const(pool, work, 1), square = dlc_expr_cast(pool, work, x);
+    dlc_expr one = dlc_expr_const_i(pool, exponent, 1), is_odd = 0;
     for (uint32_t bit = 0; bit < nbits; bit++) {
         dlc_expr shifted = dlc_expr2(pool, DLC_EXPR_SHR, e, dlc_expr_const_i(pool, exponent, bit));
         dlc_expr is_set = dlc_eq(pool, dlc_expr2(pool, DLC_EXPR_AND, shifted, one), one);
@@ -373,6 +378,7 @@ static dlc_expr power_int(const point *p, dlc_expr x, dlc_dtype exponent, dlc_ex
         result = dlc_select(pool, is_set, dlc_mul(pool, result, square), result);
         square = dlc_mul(pool, square, square);
     }
+    result = dlc_expr_cast(pool, p->dtype, result);
     if (dlc_is_unsigned(exponent))
         return result;
     dlc_expr is_below = dlc_lt(pool, e, dlc_expr_const_i(pool, exponent, 0));
