@@ -44,8 +44,14 @@ static int can_lay_out(const dlc_chooser *c, dlc_source source, uint32_t axis, u
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
     uint32_t dim;
+    if (DLC_SOURCE_IS_STAGE(access->source) &&
+        c->schedule->plans[DLC_SOURCE_INDEX(access->source)].place == DLC_PLACE_REG)
+        return 0;
     if (lane == DLC_NO_AXIS)
         return 1;
+    if (DLC_SOURCE_IS_STAGE(access->source) &&
+        (lane == c->schedule->lane || dlc_ids_find(&c->roots, lane, NULL)))
+        return 1.0 / width; /* scratch keeps a vector per point */
     int64_t stride = dlc_choose_stride(c, access->offset, lane);
     if (stride == 0)
         return 0.25 / width; /* the same for all lanes, often hoisted */

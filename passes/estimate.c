@@ -90,6 +90,7 @@ void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_a
     dlc_chooser c;
     *result = (dlc_estimate){0};
     dlc_choose_facts(&c, kernel, schedule->target, scratch);
+    c.schedule = (dlc_schedule *)schedule; /* read only */
     result->bytes = bytes_of(&c);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += c.work[s];
