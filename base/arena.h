@@ -25,7 +25,8 @@ void *dlc_arena_array(dlc_arena *arena, size_t count, size_t size_bytes, size_t 
 char *dlc_arena_strdup(dlc_arena *arena, const char *text);
 char *dlc_arena_strndup(dlc_arena *arena, const char *text, size_t nchars);
 char *dlc_arena_printf(dlc_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args);
+char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0), nonnull(2)));
 void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes); /* aligned to 16 */
 dlc_mark dlc_arena_mark(dlc_arena *arena);
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark);

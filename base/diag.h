@@ -26,7 +26,8 @@ void dlc_diag_init(dlc_diag *diag, dlc_arena *arena);
 /* Adds a message and returns `status`, so that `return dlc_diag_fail(…)` reads well. place may be NULL. */
 dlc_status dlc_diag_fail(dlc_diag *diag, dlc_status status, const char *place, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-dlc_status dlc_diag_vfail(dlc_diag *diag, dlc_status status, const char *place, const char *format, va_list args);
+dlc_status dlc_diag_vfail(dlc_diag *diag, dlc_status status, const char *place, const char *format, va_list args)
+    __attribute__((format(printf, 4, 0), nonnull(4)));
 /* Further lines under the newest message. */
 void dlc_diag_detail(dlc_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

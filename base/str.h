@@ -14,7 +14,8 @@ typedef struct {
 void dlc_str_add(dlc_str *str, const char *text);
 void dlc_str_addn(dlc_str *str, const char *text, size_t nchars);
 void dlc_str_printf(dlc_str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void dlc_str_vprintf(dlc_str *str, const char *format, va_list args);
+void dlc_str_vprintf(dlc_str *str, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0), nonnull(2)));
 const char *dlc_str_text(const dlc_str *str);
 void dlc_str_deinit(dlc_str *str);
 
