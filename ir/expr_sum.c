@@ -6,8 +6,11 @@
  */
 #include "ir/expr_build.h"
 
-/* Beyond this many terms a product of two sums is not multiplied out: the sums become factors. */
-enum { MAX_PRODUCT_TERMS = 64 };
+/*
+ * Beyond this many terms a product of two sums is not multiplied out: the sums become factors. Beyond this many factors
+ * monomials are not merged: squaring a value again and again doubles them each time.
+ */
+enum { MAX_PRODUCT_TERMS = 64, MAX_FACTORS = 32 };
 
 static int is_i64(const dlc_pool *pool, dlc_expr expr, dlc_expr_op op)
 {
@@ -152,7 +155,11 @@ dlc_expr dlc_mono_mul(dlc_pool *pool, dlc_expr a, dlc_expr b)
     uint32_t base = pool->work.n;
     push_factors(pool, a);
     push_factors(pool, b);
-    return pop_factors(pool, base);
+    if (pool->work.n - base <= MAX_FACTORS || !a || !b)
+        return pop_factors(pool, base);
+    pool->work.n = base;
+    int is_sorted = dlc_expr_order(pool, a, b) <= 0;
+    return dlc_pool_op2(pool, DLC_EXPR_MUL, DLC_I64, is_sorted ? a : b, is_sorted ? b : a);
 }
 
 uint32_t dlc_mono_push(dlc_pool *pool, dlc_expr mono)

@@ -258,6 +258,28 @@ START_TEST(loads_and_rewriting)
 }
 END_TEST
 
+/* Powers by squaring: nodes grow with the squarings, not with the power. */
+START_TEST(repeated_squaring_stays_small)
+{
+    dlc_expr i = ax(0), loaded = dlc_expr_load(p, DLC_I64, 0, &i, 1, 0, 0, 0);
+    dlc_expr bases[] = {i, loaded, dlc_addi(p, loaded, 3), dlc_add(p, i, sy(0))};
+    for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
+        dlc_expr x = bases[b];
+        for (int n = 0; n < 64; n++)
+            x = dlc_mul(p, x, x);
+        ck_assert_uint_lt(p->nodes.n, 4000);
+    }
+    int64_t symbols[] = {3};
+    dlc_expr power = sy(0);
+    for (int n = 0; n < 7; n++)
+        power = dlc_mul(p, power, power);
+    uint64_t wanted = 1;
+    for (int n = 0; n < 128; n++)
+        wanted *= 3;
+    ck_assert_int_eq(dlc_expr_eval(p, power, symbols), (int64_t)wanted);
+}
+END_TEST
+
 START_TEST(evaluation)
 {
     int64_t symbols[] = {7, -3};
@@ -288,6 +310,7 @@ int main(void)
     tcase_add_test(tests, float_identities);
     tcase_add_test(tests, conversions);
     tcase_add_test(tests, loads_and_rewriting);
+    tcase_add_test(tests, repeated_squaring_stays_small);
     tcase_add_test(tests, evaluation);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
