@@ -15,7 +15,7 @@
 
 enum {
     NODE_BYTES = 64 << 20,   /* default budget of one node, and of a model without weights */
-    WEIGHT_BYTES = 1 << 30,  /* for weights given as fills: VGG-19's are 548 MiB */
+    WEIGHT_BYTES = 1 << 30,  /* for weights given as fills, or scaled: VGG-19's are 548 MiB */
     SMALL_BYTES = 64 << 10,  /* always worth storing */
     GROWTH = 2,              /* as is what is at most so much larger than its constants */
     ELEMENTARY_COST = 16     /* expr.def: exp and the like cost at least this */
@@ -221,19 +221,40 @@ static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node 
     return results;
 }
 
+static int within_work(const dlc_pass_ctx *ctx, const dlc_node *node, const dlc_node_kernel *kernel, double *work)
+{
+    *work = is_fill(node) ? 0 : kernel_work(kernel->kernel);
+    return *work <= work_limit - ctx->folded_work;
+}
+
 /* The same within the budget, which is charged. */
 static dlc_tensor *compute(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node, const dlc_node_kernel *kernel)
 {
     size_t bytes;
+    double work;
     set_budgets(ctx);
-    if (!results_bytes(ctx->graph, node, &bytes) || !within_budget(ctx, known, node, bytes))
-        return NULL;
-    double work = is_fill(node) ? 0 : kernel_work(kernel->kernel);
-    if (work > work_limit - ctx->folded_work)
+    if (!results_bytes(ctx->graph, node, &bytes) || !within_budget(ctx, known, node, bytes) ||
+        !within_work(ctx, node, kernel, &work))
         return NULL;
     dlc_tensor *results = run_node(ctx, known, node, kernel);
     if (results) {
         ctx->folded_bytes += bytes;
+        ctx->folded_work += work;
+    }
+    return results;
+}
+
+/* Weights of a contraction have a budget of their own: the model meant them to be stored, to be packed. */
+static dlc_tensor *compute_weights(dlc_pass_ctx *ctx, dlc_node *node, const dlc_node_kernel *kernel)
+{
+    size_t bytes;
+    double work;
+    if (!results_bytes(ctx->graph, node, &bytes) || bytes > WEIGHT_BYTES - ctx->folded_weight_bytes ||
+        !within_work(ctx, node, kernel, &work))
+        return NULL;
+    dlc_tensor *results = run_node(ctx, NULL, node, kernel);
+    if (results) {
+        ctx->folded_weight_bytes += bytes;
         ctx->folded_work += work;
     }
     return results;
@@ -253,17 +274,28 @@ static dlc_value *make_constant(dlc_graph *graph, dlc_value *value, const dlc_te
     return take_name(dlc_graph_constant(graph, value->name, &value->type, tensor->bytes, tensor->size_bytes), value);
 }
 
-dlc_value *dlc_fold(dlc_pass_ctx *ctx, dlc_node *node)
+static dlc_value *fold_node(dlc_pass_ctx *ctx, dlc_node *node, int are_weights)
 {
     for (uint32_t i = 0; i < node->ninputs; i++)
         if (node->inputs[i] && !is_constant(node->inputs[i]))
             return NULL;
-    dlc_arena *scratch = ctx->scratch;
-    dlc_mark mark = dlc_arena_mark(scratch);
+    dlc_mark mark = dlc_arena_mark(ctx->scratch);
     dlc_node_kernel kernel;
-    dlc_tensor *results = kernel_of(ctx, node, &kernel) ? compute(ctx, NULL, node, &kernel) : NULL;
-    dlc_arena_release(scratch, mark);
+    dlc_tensor *results = NULL;
+    if (kernel_of(ctx, node, &kernel))
+        results = are_weights ? compute_weights(ctx, node, &kernel) : compute(ctx, NULL, node, &kernel);
+    dlc_arena_release(ctx->scratch, mark);
     return results ? make_constant(ctx->graph, node->outputs[0], &results[0]) : NULL;
+}
+
+dlc_value *dlc_fold(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    return fold_node(ctx, node, 0);
+}
+
+dlc_value *dlc_fold_weights(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    return fold_node(ctx, node, 1);
 }
 
 /* --- what is known by its content: shape arithmetic --- */
@@ -420,16 +452,6 @@ static int fold_known(known_set *known, dlc_node *node)
     return 1;
 }
 
-/* A fill that is a weight has a budget of its own: the model meant it to be stored, to be packed. */
-static dlc_tensor *compute_weight_fill(dlc_pass_ctx *ctx, dlc_node *fill)
-{
-    size_t bytes;
-    if (!results_bytes(ctx->graph, fill, &bytes) || bytes > WEIGHT_BYTES - ctx->folded_weight_bytes)
-        return NULL;
-    ctx->folded_weight_bytes += bytes;
-    return run_node(ctx, NULL, fill, NULL);
-}
-
 /* The lazily known operands of a contraction become constants. */
 static uint32_t store_weights(known_set *known, const dlc_node *node)
 {
@@ -440,7 +462,7 @@ static uint32_t store_weights(known_set *known, const dlc_node *node)
         if (!value || !is_lazy(known, value))
             continue;
         if (is_fill(value->def)) {
-            const dlc_tensor *fill = is_pending(known, value) ? compute_weight_fill(known->ctx, value->def) : NULL;
+            const dlc_tensor *fill = is_pending(known, value) ? compute_weights(known->ctx, value->def, NULL) : NULL;
             known->lazy[value->id] = fill ? fill : known->lazy[value->id];
         } else if (compute_below(known, value->def) && is_pending(known, value)) {
             compute_lazy(known, value->def);

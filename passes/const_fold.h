@@ -9,5 +9,7 @@
  * is over budget, has no static type, or could not be computed. The node itself and its uses are left as they are.
  */
 dlc_value *dlc_fold(dlc_pass_ctx *ctx, dlc_node *node);
+/* The same for a contraction's weights, which have a budget of their own. */
+dlc_value *dlc_fold_weights(dlc_pass_ctx *ctx, dlc_node *node);
 
 #endif

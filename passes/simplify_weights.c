@@ -104,34 +104,35 @@ static double number_at(const dlc_value *constant, size_t i)
     return wide;
 }
 
-/* Every scaled weight is a normal number, or zero because the weight or its scale is. */
-static int is_scaling_safe(const dlc_graph *graph, const dlc_value *weights, const dlc_value *scale,
-                           const dlc_value *scaled, uint32_t channel)
+/* Every scaled weight will be a normal number, or zero because the weight or its scale is. */
+static int is_scaling_safe(const dlc_graph *graph, const weighted *by, const dlc_value *scale, dlc_opcode op)
 {
-    size_t n = (size_t)elems_of(graph, weights), nscales = (size_t)elems_of(graph, scale), inner = 1;
-    double smallest = weights->type.dtype == DLC_F32 ? (double)FLT_MIN : DBL_MIN;
-    for (uint32_t d = channel + 1; d < weights->type.rank; d++)
-        inner *= (size_t)dlc_expr_value(graph->pool, weights->type.dims[d]);
+    const dlc_type *type = &by->weights->type;
+    size_t n = (size_t)elems_of(graph, by->weights), nscales = (size_t)elems_of(graph, scale), inner = 1;
+    double smallest = type->dtype == DLC_F32 ? (double)FLT_MIN : DBL_MIN;
+    for (uint32_t d = by->weight_channel + 1; d < type->rank; d++)
+        inner *= (size_t)dlc_expr_value(graph->pool, type->dims[d]);
     for (size_t i = 0; i < n; i++) {
-        double result = number_at(scaled, i);
+        double weight = number_at(by->weights, i), factor = number_at(scale, i / inner % nscales);
+        double result = dlc_round_to(type->dtype, op == DLC_OP_DIV ? weight / factor : weight * factor);
         if (fabs(result) >= smallest && isfinite(result))
             continue;
-        if (result != 0 || (number_at(weights, i) != 0 && number_at(scale, i / inner % nscales) != 0))
+        if (result != 0 || (weight != 0 && factor != 0))
             return 0;
     }
     return 1;
 }
 
-/* op(weights, scale) as a constant, or NULL. What it replaces is given back to the budget. */
+/* op(weights, scale) as a constant, or NULL. What only this contraction read is given back to the budget. */
 static dlc_value *scaled_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale, const weighted *by)
 {
     dlc_value *spread = scale_of_weights(ctx, at, scale, by);
-    dlc_value *scaled =
-        spread ? dlc_build_folded(ctx, dlc_build2(ctx->graph, at, at->op, by->weights, spread)) : NULL;
-    if (!scaled || !is_scaling_safe(ctx->graph, by->weights, scale, scaled, by->weight_channel))
-        return NULL;
-    if (dlc_value_nuses(by->weights) == 1)
-        ctx->folded_bytes -= by->weights->data->size_bytes;
+    dlc_value *product = spread ? dlc_build2(ctx->graph, at, at->op, by->weights, spread) : NULL;
+    dlc_value *scaled = product ? dlc_fold_weights(ctx, product->def) : NULL;
+    if (product)
+        dlc_graph_erase(ctx->graph, product->def);
+    if (scaled && dlc_value_nuses(by->weights) == 1)
+        ctx->folded_weight_bytes -= scaled->data->size_bytes;
     return scaled;
 }
 
@@ -186,7 +187,8 @@ dlc_value *dlc_rule_scale_into_weights(dlc_pass_ctx *ctx, dlc_node *node)
         if (!bias)
             return NULL;
     }
-    if (!is_weighted(product, &by) || !is_along_channels(ctx->graph, scale, &by))
+    if (!is_weighted(product, &by) || !is_along_channels(ctx->graph, scale, &by) ||
+        !is_scaling_safe(ctx->graph, &by, scale, node->op))
         return NULL;
     dlc_value *new_bias = bias ? combined(ctx, node, node->op, bias, scale) : NULL;
     if (bias && !new_bias)
