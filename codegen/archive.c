@@ -1,4 +1,5 @@
-/* `ar` archives: a magic, a member "/" that maps symbols to members, the member itself; headers are text, members even. */
+/* `ar` archives: a magic, a member "/" that maps symbols to members, the member itself; headers are
+ * text, members even. */
 #include "codegen/archive.h"
 
 #include <ar.h>
@@ -10,7 +11,8 @@
 
 static void add_header(dlc_str *out, const char *name, size_t size_bytes)
 {
-    dlc_str_printf(out, "%-16s%-12d%-6d%-6d%-8s%-10zu" ARFMAG, name, 0, 0, 0, strcmp(name, "/") ? "644" : "0", size_bytes);
+    dlc_str_printf(out, "%-16s%-12d%-6d%-6d%-8s%-10zu" ARFMAG, name, 0, 0, 0,
+                   strcmp(name, "/") ? "644" : "0", size_bytes);
 }
 
 static void add_index(dlc_str *out, uint32_t member_at, const char *const *names, uint32_t nnames)
@@ -30,8 +32,9 @@ static void short_name(char *text, size_t size_bytes, const char *member)
     snprintf(text, size_bytes, "%.12s.o/", member);
 }
 
-dlc_status dlc_archive_write(dlc_output *output, const char *member, const void *bytes, size_t size_bytes,
-                             const char *const *names, uint32_t nnames, dlc_diag *diag)
+dlc_status dlc_archive_write(dlc_output *output, const char *member, const void *bytes,
+                             size_t size_bytes, const char *const *names, uint32_t nnames,
+                             dlc_diag *diag)
 {
     size_t index_bytes = 4 + 4 * (size_t)nnames;
     for (uint32_t i = 0; i < nnames; i++)
@@ -39,7 +42,8 @@ dlc_status dlc_archive_write(dlc_output *output, const char *member, const void 
     index_bytes += index_bytes % 2;
     size_t member_at = SARMAG + sizeof(struct ar_hdr) + index_bytes;
     if (member_at > UINT32_MAX || size_bytes > 9999999999u)
-        return dlc_diag_fail(diag, DLC_LIMIT, output->path, "the archive's format holds members below 10 GB");
+        return dlc_diag_fail(diag, DLC_LIMIT, output->path,
+                             "the archive's format holds members below 10 GB");
     char name[32];
     short_name(name, sizeof name, member);
     dlc_str head = {0};

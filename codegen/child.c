@@ -1,6 +1,7 @@
 /*
- * The child inherits the module by fork and hands its results back through a memory file: a head, the messages of its
- * diagnostics, the sizes of the blobs, their bytes. What it printed is kept in a second file. The parent judges by how it ended.
+ * The child inherits the module by fork and hands its results back through a memory file: a head,
+ * the messages of its diagnostics, the sizes of the blobs, their bytes. What it printed is kept in
+ * a second file. The parent judges by how it ended.
  */
 #include "codegen/child.h"
 
@@ -54,9 +55,14 @@ static void put_messages(int fd, const dlc_diag *diag)
 {
     for (uint32_t i = 0; i < diag->nmessages; i++) {
         const dlc_message *m = &diag->messages[i];
-        const char *place = m->place ? m->place : "", *text = m->text ? m->text : "", *detail = m->detail ? m->detail : "";
-        message_head h = {m->status, m->detail != NULL, (uint32_t)strlen(place) + 1, (uint32_t)strlen(text) + 1,
-                          (uint32_t)strlen(detail) + 1, 0};
+        const char *place = m->place ? m->place : "", *text = m->text ? m->text : "",
+                   *detail = m->detail ? m->detail : "";
+        message_head h = {m->status,
+                          m->detail != NULL,
+                          (uint32_t)strlen(place) + 1,
+                          (uint32_t)strlen(text) + 1,
+                          (uint32_t)strlen(detail) + 1,
+                          0};
         put(fd, &h, sizeof h);
         put(fd, place, h.place);
         put(fd, text, h.text);
@@ -64,8 +70,8 @@ static void put_messages(int fd, const dlc_diag *diag)
     }
 }
 
-static _Noreturn void child_main(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena, int result,
-                                 int output)
+static _Noreturn void child_main(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
+                                 dlc_arena *arena, int result, int output)
 {
     dlc_arena_set_oom(leave_without_memory, NULL);
     dup2(output, STDERR_FILENO);
@@ -110,7 +116,8 @@ static int take_message(reader *r, dlc_arena *arena, dlc_diag *diag)
     const char *place = take(r, h.place), *text = take(r, h.text), *detail = take(r, h.detail);
     if (!place || !text || !detail)
         return 0;
-    (void)dlc_diag_fail(diag, (dlc_status)h.status, *place ? dlc_arena_strdup(arena, place) : NULL, "%s", text);
+    (void)dlc_diag_fail(diag, (dlc_status)h.status, *place ? dlc_arena_strdup(arena, place) : NULL,
+                        "%s", text);
     if (h.has_detail)
         dlc_diag_detail(diag, "%s", detail);
     return 1;
@@ -153,7 +160,8 @@ static dlc_status map_result(int fd, dlc_child_code *code, dlc_diag *diag)
         return no_result(diag);
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
-        return dlc_diag_fail(diag, DLC_LIMIT, NULL, "the generated code cannot be mapped: %s", strerror(errno));
+        return dlc_diag_fail(diag, DLC_LIMIT, NULL, "the generated code cannot be mapped: %s",
+                             strerror(errno));
     code->map = map;
     code->map_bytes = (size_t)info.st_size;
     return DLC_OK;
@@ -162,7 +170,8 @@ static dlc_status map_result(int fd, dlc_child_code *code, dlc_diag *diag)
 /* LLVM prints before it gives up; one of these means memory. */
 static int is_memory_message(const char *text)
 {
-    return strstr(text, "out of memory") || strstr(text, "bad_alloc") || strstr(text, "Allocation failed");
+    return strstr(text, "out of memory") || strstr(text, "bad_alloc") ||
+           strstr(text, "Allocation failed");
 }
 
 static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
@@ -179,40 +188,46 @@ static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
     if (is_memory)
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "the code generator ran out of memory");
     else if (WIFSIGNALED(state))
-        status = dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the code generator was ended by signal %d (%s)", WTERMSIG(state),
+        status = dlc_diag_fail(diag, DLC_INTERNAL, NULL,
+                               "the code generator was ended by signal %d (%s)", WTERMSIG(state),
                                strsignal(WTERMSIG(state)));
     else
-        status = dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the code generator ended with status %d", WEXITSTATUS(state));
+        status = dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the code generator ended with status %d",
+                               WEXITSTATUS(state));
     if (*text)
         dlc_diag_detail(diag, "%s", text);
     return status;
 }
 
-static dlc_status emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena, dlc_diag *diag, int result,
-                       int output, dlc_child_code *code)
+static dlc_status emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
+                       dlc_arena *arena, dlc_diag *diag, int result, int output,
+                       dlc_child_code *code)
 {
     pid_t child = fork();
     if (child < 0)
-        return dlc_diag_fail(diag, DLC_LIMIT, NULL, "no process for the code generator: %s", strerror(errno));
+        return dlc_diag_fail(diag, DLC_LIMIT, NULL, "no process for the code generator: %s",
+                             strerror(errno));
     if (child == 0)
         child_main(module, kind, njobs, arena, result, output);
     int state;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the code generator's end was not seen: %s", strerror(errno));
+            return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
+                                 "the code generator's end was not seen: %s", strerror(errno));
     DLC_TRY(judge(state, output, arena, diag));
     DLC_TRY(map_result(result, code, diag));
     return read_result(code, arena, diag);
 }
 
-dlc_status dlc_child_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
-                          dlc_child_code *code)
+dlc_status dlc_child_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
+                          dlc_arena *arena, dlc_diag *diag, dlc_child_code *code)
 {
     *code = (dlc_child_code){0};
     int result = memfd_create("code", MFD_CLOEXEC), output = memfd_create("output", MFD_CLOEXEC);
     dlc_status status;
     if (result < 0 || output < 0)
-        status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "no memory file for the generated code: %s", strerror(errno));
+        status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "no memory file for the generated code: %s",
+                               strerror(errno));
     else
         status = emit(module, kind, njobs, arena, diag, result, output, code);
     if (result >= 0)

@@ -1,6 +1,7 @@
 /*
- * Objects of data, written directly: weights go from the mapped model to the file without a copy in memory, whatever their
- * size. Layout of the file: header, the sections' bytes, relocations, symbols, names, section headers.
+ * Objects of data, written directly: weights go from the mapped model to the file without a copy in
+ * memory, whatever their size. Layout of the file: header, the sections' bytes, relocations,
+ * symbols, names, section headers.
  */
 #include "codegen/elf.h"
 
@@ -30,11 +31,14 @@ static dlc_status put(writer *w, const void *bytes, size_t size_bytes)
     const char *from = bytes;
     w->at += size_bytes;
     while (size_bytes) {
-        ssize_t n = write(w->fd, from, size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30);
+        ssize_t n =
+            write(w->fd, from, size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return dlc_diag_fail(w->diag, DLC_IO, NULL, "the object with the constants cannot be written: %s", strerror(errno));
+            return dlc_diag_fail(w->diag, DLC_IO, NULL,
+                                 "the object with the constants cannot be written: %s",
+                                 strerror(errno));
         from += n;
         size_bytes -= (size_t)n;
     }
@@ -112,7 +116,8 @@ static void define_symbols(writer *w)
     }
 }
 
-/* Undefined names are looked up among those of one table, and the tables name kernels in order: the search is short. */
+/* Undefined names are looked up among those of one table, and the tables name kernels in order: the
+ * search is short. */
 static uint32_t symbol_number(writer *w, const char *name, uint32_t *guess)
 {
     if (*guess < w->names.n && !strcmp(w->names.data[*guess], name))
@@ -120,7 +125,9 @@ static uint32_t symbol_number(writer *w, const char *name, uint32_t *guess)
     uint32_t found = find_symbol(w, name);
     if (!found) {
         found = w->names.n;
-        add_symbol(w, name, (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), .st_other = STV_HIDDEN});
+        add_symbol(
+            w, name,
+            (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), .st_other = STV_HIDDEN});
     }
     *guess = found + 1;
     return found;
@@ -149,14 +156,16 @@ static dlc_status put_relocations(writer *w, uint32_t i)
     for (uint32_t k = 0; k < symbol->npointers; k++) {
         Elf64_Rela rela = {
             .r_offset = symbol->pointers[k].offset,
-            .r_info = ELF64_R_INFO((uint64_t)symbol_number(w, symbol->pointers[k].target, &guess), type),
+            .r_info =
+                ELF64_R_INFO((uint64_t)symbol_number(w, symbol->pointers[k].target, &guess), type),
         };
         DLC_TRY(put(w, &rela, sizeof rela));
     }
     return DLC_OK;
 }
 
-static dlc_status put_table(writer *w, const char *name, Elf64_Shdr section, const void *bytes, size_t size_bytes)
+static dlc_status put_table(writer *w, const char *name, Elf64_Shdr section, const void *bytes,
+                            size_t size_bytes)
 {
     DLC_TRY(align_to(w, 8));
     section.sh_name = add_name(&w->section_names, name);
@@ -173,14 +182,21 @@ static dlc_status put_tables(writer *w)
     for (uint32_t i = 0; i < w->sections.n; i++)
         if (w->sections.data[i].sh_type == SHT_RELA)
             w->sections.data[i].sh_link = symbols;
-    Elf64_Shdr table = {.sh_type = SHT_SYMTAB, .sh_link = symbols + 1, .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym)};
+    Elf64_Shdr table = {.sh_type = SHT_SYMTAB,
+                        .sh_link = symbols + 1,
+                        .sh_info = 1,
+                        .sh_entsize = sizeof(Elf64_Sym)};
     DLC_TRY(put_table(w, ".symtab", table, w->table.data, w->table.n * sizeof *w->table.data));
-    DLC_TRY(put_table(w, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, w->strings.data, w->strings.n));
+    DLC_TRY(put_table(w, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, w->strings.data,
+                      w->strings.n));
     Elf64_Shdr stack = {.sh_type = SHT_PROGBITS}; /* the stack needs no execution */
     DLC_TRY(put_table(w, ".note.GNU-stack", stack, "", 0));
     DLC_TRY(align_to(w, 8));
-    Elf64_Shdr names = {.sh_name = add_name(&w->section_names, ".shstrtab"), .sh_type = SHT_STRTAB, .sh_offset = w->at,
-                        .sh_size = w->section_names.n, .sh_addralign = 1};
+    Elf64_Shdr names = {.sh_name = add_name(&w->section_names, ".shstrtab"),
+                        .sh_type = SHT_STRTAB,
+                        .sh_offset = w->at,
+                        .sh_size = w->section_names.n,
+                        .sh_addralign = 1};
     dlc_vec_push(w->arena, &w->sections, names);
     DLC_TRY(put(w, w->section_names.data, w->section_names.n));
     return align_to(w, 8);
@@ -200,7 +216,9 @@ static dlc_status put_header(writer *w, uint64_t section_offset)
         .e_shstrndx = (Elf64_Half)(w->sections.n - 1),
     };
     if (pwrite(w->fd, &header, sizeof header, 0) != sizeof header)
-        return dlc_diag_fail(w->diag, DLC_IO, NULL, "the object with the constants cannot be written: %s", strerror(errno));
+        return dlc_diag_fail(w->diag, DLC_IO, NULL,
+                             "the object with the constants cannot be written: %s",
+                             strerror(errno));
     return DLC_OK;
 }
 
@@ -223,10 +241,15 @@ static dlc_status write_all(writer *w)
     return put_header(w, section_offset);
 }
 
-dlc_status dlc_elf_write(int fd, dlc_elf_machine machine, const dlc_elf_symbol *symbols, uint32_t nsymbols, dlc_arena *arena,
-                         dlc_diag *diag)
+dlc_status dlc_elf_write(int fd, dlc_elf_machine machine, const dlc_elf_symbol *symbols,
+                         uint32_t nsymbols, dlc_arena *arena, dlc_diag *diag)
 {
-    writer w = {.fd = fd, .arena = arena, .diag = diag, .machine = machine, .symbols = symbols, .nsymbols = nsymbols};
+    writer w = {.fd = fd,
+                .arena = arena,
+                .diag = diag,
+                .machine = machine,
+                .symbols = symbols,
+                .nsymbols = nsymbols};
     dlc_status status = write_all(&w);
     dlc_str_deinit(&w.strings);
     dlc_str_deinit(&w.section_names);
@@ -258,12 +281,14 @@ static dlc_status open_object(unsigned char *bytes, size_t size_bytes, dlc_diag 
     if (is_whole)
         o->sections = (Elf64_Shdr *)(bytes + o->header->e_shoff);
     for (uint32_t i = 0; is_whole && i < o->header->e_shnum; i++) {
-        is_whole = o->sections[i].sh_type == SHT_NOBITS || has_bytes(o, o->sections[i].sh_offset, o->sections[i].sh_size);
+        is_whole = o->sections[i].sh_type == SHT_NOBITS ||
+                   has_bytes(o, o->sections[i].sh_offset, o->sections[i].sh_size);
         if (o->sections[i].sh_type == SHT_SYMTAB)
             o->symtab = &o->sections[i];
     }
     if (!is_whole || !o->symtab || o->symtab->sh_link >= o->header->e_shnum)
-        return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linker wrote an object without symbols");
+        return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
+                             "the linker wrote an object without symbols");
     o->symbols = (Elf64_Sym *)(bytes + o->symtab->sh_offset);
     o->nsymbols = (uint32_t)(o->symtab->sh_size / sizeof *o->symbols);
     o->names = (const char *)bytes + o->sections[o->symtab->sh_link].sh_offset;
@@ -278,7 +303,8 @@ static uint32_t *order_symbols(object *o, dlc_arena *arena)
     for (int global = 0; global < 2; global++) {
         for (uint32_t i = 0; i < o->nsymbols; i++) {
             Elf64_Sym symbol = o->symbols[i];
-            int is_hidden = ELF64_ST_VISIBILITY(symbol.st_other) == STV_HIDDEN && symbol.st_shndx != SHN_UNDEF;
+            int is_hidden =
+                ELF64_ST_VISIBILITY(symbol.st_other) == STV_HIDDEN && symbol.st_shndx != SHN_UNDEF;
             if (is_hidden && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL) {
                 symbol.st_info = ELF64_ST_INFO(STB_LOCAL, ELF64_ST_TYPE(symbol.st_info));
                 symbol.st_other = STV_DEFAULT;
@@ -295,7 +321,8 @@ static uint32_t *order_symbols(object *o, dlc_arena *arena)
     return number;
 }
 
-dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena, dlc_diag *diag)
+dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
+                            dlc_diag *diag)
 {
     object o;
     DLC_TRY(open_object(bytes, size_bytes, diag, &o));
@@ -303,22 +330,25 @@ dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *
     for (uint32_t i = 0; i < o.header->e_shnum; i++) {
         const Elf64_Shdr *section = &o.sections[i];
         if (section->sh_type == SHT_GROUP || section->sh_type == SHT_SYMTAB_SHNDX)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linked object has groups or too many sections");
+            return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
+                                 "the linked object has groups or too many sections");
         if (section->sh_type != SHT_RELA)
             continue;
         Elf64_Rela *rela = (Elf64_Rela *)(bytes + section->sh_offset);
         for (uint64_t k = 0; k < section->sh_size / sizeof *rela; k++) {
             uint64_t symbol = ELF64_R_SYM(rela[k].r_info);
             if (symbol >= o.nsymbols)
-                return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linked object relocates against a symbol that is not there");
+                return dlc_diag_fail(
+                    diag, DLC_INTERNAL, NULL,
+                    "the linked object relocates against a symbol that is not there");
             rela[k].r_info = ELF64_R_INFO((uint64_t)number[symbol], ELF64_R_TYPE(rela[k].r_info));
         }
     }
     return DLC_OK;
 }
 
-dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes, dlc_arena *arena, dlc_diag *diag,
-                           const char ***names, uint32_t *nnames)
+dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
+                           dlc_diag *diag, const char ***names, uint32_t *nnames)
 {
     object o;
     DLC_TRY(open_object((unsigned char *)(uintptr_t)bytes, size_bytes, diag, &o));

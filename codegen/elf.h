@@ -16,7 +16,7 @@ typedef struct {
     const dlc_blob *pieces;   /* the bytes; each piece starts at the next multiple of align_bytes */
     uint32_t npieces;
     uint32_t align_bytes;
-    uint8_t is_exported; /* default visibility; else hidden */
+    uint8_t is_exported;             /* default visibility; else hidden */
     const dlc_elf_pointer *pointers; /* with any, the section is writable until it is relocated */
     uint32_t npointers;
 } dlc_elf_symbol;
@@ -24,17 +24,20 @@ typedef struct {
 typedef enum { DLC_ELF_X86_64, DLC_ELF_AARCH64 } dlc_elf_machine;
 
 /* Writes a relocatable object; what pointers name and no symbol defines is undefined and hidden. */
-DLC_NODISCARD dlc_status dlc_elf_write(int fd, dlc_elf_machine machine, const dlc_elf_symbol *symbols, uint32_t nsymbols,
+DLC_NODISCARD dlc_status dlc_elf_write(int fd, dlc_elf_machine machine,
+                                       const dlc_elf_symbol *symbols, uint32_t nsymbols,
                                        dlc_arena *arena, dlc_diag *diag);
 
 /*
- * Makes every hidden symbol of a linked relocatable object local, in place, so that two such objects link into one program:
- * `bytes` is the whole file, writable.
+ * Makes every hidden symbol of a linked relocatable object local, in place, so that two such
+ * objects link into one program: `bytes` is the whole file, writable.
  */
-DLC_NODISCARD dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
+                                          dlc_diag *diag);
 
 /* The names of global defined symbols of an object, for an archive's index. */
-DLC_NODISCARD dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes, dlc_arena *arena, dlc_diag *diag,
-                                         const char ***names, uint32_t *nnames);
+DLC_NODISCARD dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes,
+                                         dlc_arena *arena, dlc_diag *diag, const char ***names,
+                                         uint32_t *nnames);
 
 #endif

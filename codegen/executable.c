@@ -1,7 +1,8 @@
 /*
- * Writes artifacts. Code comes from a child process (child.c), the plan and the constants go into an object of data (elf.c),
- * the linker makes one of all (link.c). Everything happens in a folder of its own beside the output; the finished file is then
- * renamed to its place, so the output is whole or absent and an older one survives every failure.
+ * Writes artifacts. Code comes from a child process (child.c), the plan and the constants go into
+ * an object of data (elf.c), the linker makes one of all (link.c). Everything happens in a folder
+ * of its own beside the output; the finished file is then renamed to its place, so the output is
+ * whole or absent and an older one survives every failure.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -47,7 +48,8 @@ static dlc_status make_folder(writer *w)
     int n = slash ? (int)(slash - w->output.temporary) : 1;
     /* "./" keeps a name that starts with '-' or '@' from being read as an option by the linker */
     const char *parent = slash ? w->output.temporary : ".";
-    char *path = dlc_arena_printf(w->arena, "%s%.*s/.dlc-XXXXXX", *parent == '/' || *parent == '.' ? "" : "./", n, parent);
+    char *path = dlc_arena_printf(w->arena, "%s%.*s/.dlc-XXXXXX",
+                                  *parent == '/' || *parent == '.' ? "" : "./", n, parent);
     if (!mkdtemp(path))
         return io_failure(w, "no folder for temporary files can be made beside it");
     w->folder = path;
@@ -91,7 +93,8 @@ static dlc_status write_object(writer *w, const char *path, const dlc_blob *blob
         from += n;
         left -= (size_t)n;
     }
-    dlc_status status = fd < 0 || left ? io_failure(w, "a temporary object cannot be written") : DLC_OK;
+    dlc_status status =
+        fd < 0 || left ? io_failure(w, "a temporary object cannot be written") : DLC_OK;
     if (fd >= 0)
         close(fd);
     return status;
@@ -102,41 +105,73 @@ static const dlc_elf_pointer *kernel_pointers(writer *w, uint32_t nkernels)
 {
     dlc_elf_pointer *pointers = dlc_new_array(w->arena, dlc_elf_pointer, nkernels + 1u);
     for (uint32_t i = 0; i < nkernels; i++)
-        pointers[i] = (dlc_elf_pointer){i * sizeof(dlc_kernel_fn), dlc_arena_printf(w->arena, "dlc_k%u", i)};
+        pointers[i] =
+            (dlc_elf_pointer){i * sizeof(dlc_kernel_fn), dlc_arena_printf(w->arena, "dlc_k%u", i)};
     return pointers;
 }
 
-/* The five symbols of an executable: plan, constants, kernels, plans, and the structure that points to them. */
+/* The five symbols of an executable: plan, constants, kernels, plans, and the structure that points
+ * to them. */
 static dlc_status write_data(writer *w, const char *path, const dlc_plan_image *image)
 {
     uint32_t nkernels = w->module->kernels.n;
-    dlc_blob kernels = {dlc_new_array(w->arena, dlc_kernel_fn, nkernels + 1u), (nkernels + 1u) * sizeof(dlc_kernel_fn)};
+    dlc_blob kernels = {dlc_new_array(w->arena, dlc_kernel_fn, nkernels + 1u),
+                        (nkernels + 1u) * sizeof(dlc_kernel_fn)};
     dlc_plan_entry entry = {.checksum = dlc_checksum(image->bytes.bytes, image->bytes.size_bytes)};
-    dlc_executable executable = {.magic = DLC_EXECUTABLE_MAGIC, .abi_version = DLC_ABI_VERSION, .nplans = 1,
+    dlc_executable executable = {.magic = DLC_EXECUTABLE_MAGIC,
+                                 .abi_version = DLC_ABI_VERSION,
+                                 .nplans = 1,
                                  .constants_bytes = image->constants_bytes};
     const dlc_elf_pointer entry_pointers[] = {{offsetof(dlc_plan_entry, plan), "dlc_plan"},
                                               {offsetof(dlc_plan_entry, kernels), "dlc_kernels"}};
-    const dlc_elf_pointer executable_pointers[] = {{offsetof(dlc_executable, constants), "dlc_constants"},
-                                                   {offsetof(dlc_executable, plans), "dlc_plans"}};
-    const dlc_blob entry_blob = {&entry, sizeof entry}, executable_blob = {&executable, sizeof executable};
+    const dlc_elf_pointer executable_pointers[] = {
+        {offsetof(dlc_executable, constants), "dlc_constants"},
+        {offsetof(dlc_executable, plans), "dlc_plans"}};
+    const dlc_blob entry_blob = {&entry, sizeof entry},
+                   executable_blob = {&executable, sizeof executable};
     const char *name = dlc_arena_printf(w->arena, "dlc_executable_%s", w->options->name);
     const dlc_elf_symbol symbols[] = {
-        {.name = "dlc_plan", .section = ".dlc.plan", .pieces = &image->bytes, .npieces = 1, .align_bytes = 64},
-        {.name = "dlc_constants", .section = ".dlc.weights", .pieces = image->constants.data,
-         .npieces = image->constants.n, .align_bytes = 64},
-        {.name = "dlc_kernels", .section = ".data.rel.ro.dlc_kernels", .pieces = &kernels, .npieces = 1, .align_bytes = 8,
-         .pointers = kernel_pointers(w, nkernels), .npointers = nkernels},
-        {.name = "dlc_plans", .section = ".data.rel.ro.dlc_plans", .pieces = &entry_blob, .npieces = 1, .align_bytes = 8,
-         .pointers = entry_pointers, .npointers = 2},
-        {.name = name, .alias = w->options->artifact == DLC_ARTIFACT_SO ? "dlc_executable" : NULL,
-         .section = ".data.rel.ro.dlc_executable", .pieces = &executable_blob, .npieces = 1, .align_bytes = 8,
-         .is_exported = 1, .pointers = executable_pointers, .npointers = 2},
+        {.name = "dlc_plan",
+         .section = ".dlc.plan",
+         .pieces = &image->bytes,
+         .npieces = 1,
+         .align_bytes = 64},
+        {.name = "dlc_constants",
+         .section = ".dlc.weights",
+         .pieces = image->constants.data,
+         .npieces = image->constants.n,
+         .align_bytes = 64},
+        {.name = "dlc_kernels",
+         .section = ".data.rel.ro.dlc_kernels",
+         .pieces = &kernels,
+         .npieces = 1,
+         .align_bytes = 8,
+         .pointers = kernel_pointers(w, nkernels),
+         .npointers = nkernels},
+        {.name = "dlc_plans",
+         .section = ".data.rel.ro.dlc_plans",
+         .pieces = &entry_blob,
+         .npieces = 1,
+         .align_bytes = 8,
+         .pointers = entry_pointers,
+         .npointers = 2},
+        {.name = name,
+         .alias = w->options->artifact == DLC_ARTIFACT_SO ? "dlc_executable" : NULL,
+         .section = ".data.rel.ro.dlc_executable",
+         .pieces = &executable_blob,
+         .npieces = 1,
+         .align_bytes = 8,
+         .is_exported = 1,
+         .pointers = executable_pointers,
+         .npointers = 2},
     };
     int fd = create(path);
     if (fd < 0)
         return io_failure(w, "a temporary object cannot be written");
-    dlc_elf_machine machine = strncmp(w->module->target->triple, "aarch64", 7) ? DLC_ELF_X86_64 : DLC_ELF_AARCH64;
-    dlc_status status = dlc_elf_write(fd, machine, symbols, sizeof symbols / sizeof symbols[0], w->arena, w->diag);
+    dlc_elf_machine machine =
+        strncmp(w->module->target->triple, "aarch64", 7) ? DLC_ELF_X86_64 : DLC_ELF_AARCH64;
+    dlc_status status =
+        dlc_elf_write(fd, machine, symbols, sizeof symbols / sizeof symbols[0], w->arena, w->diag);
     close(fd);
     return status;
 }
@@ -180,7 +215,8 @@ static dlc_status write_archive(writer *w, const dlc_blob *object)
     const char **names;
     uint32_t nnames;
     DLC_TRY(dlc_elf_globals(object->bytes, object->size_bytes, w->arena, w->diag, &names, &nnames));
-    return dlc_archive_write(&w->output, w->options->name, object->bytes, object->size_bytes, names, nnames, w->diag);
+    return dlc_archive_write(&w->output, w->options->name, object->bytes, object->size_bytes, names,
+                             nnames, w->diag);
 }
 
 /* The linked file takes the place of the output's temporary one. */
@@ -205,7 +241,8 @@ static dlc_status finish(writer *w, const char *linked, int fd)
 
 static dlc_status link_all(writer *w, const char *const *objects, uint32_t nobjects)
 {
-    dlc_link_kind kind = w->options->artifact == DLC_ARTIFACT_SO ? DLC_LINK_SHARED : DLC_LINK_RELOCATABLE;
+    dlc_link_kind kind =
+        w->options->artifact == DLC_ARTIFACT_SO ? DLC_LINK_SHARED : DLC_LINK_RELOCATABLE;
     const char *linked = path_in(w, "linked");
     DLC_TRY(dlc_link(kind, objects, nobjects, linked, w->arena, w->diag));
     int fd = open(linked, O_RDWR | O_CLOEXEC);
@@ -220,7 +257,8 @@ static dlc_status write_binary(writer *w)
 {
     dlc_plan_image image;
     DLC_TRY(dlc_plan_build(w->module, w->arena, w->diag, &image));
-    DLC_TRY(dlc_child_emit(w->module, DLC_EMIT_OBJECT, w->options->njobs, w->arena, w->diag, &w->code));
+    DLC_TRY(
+        dlc_child_emit(w->module, DLC_EMIT_OBJECT, w->options->njobs, w->arena, w->diag, &w->code));
     DLC_TRY(make_folder(w));
     const char **objects = dlc_new_array(w->arena, const char *, w->code.nblobs + 1u);
     objects[0] = path_in(w, "data.o");
@@ -237,7 +275,8 @@ static dlc_status write_code_text(writer *w, dlc_emit_kind kind)
 {
     DLC_TRY(dlc_child_emit(w->module, kind, 1, w->arena, w->diag, &w->code));
     for (uint32_t i = 0; i < w->code.nblobs; i++)
-        DLC_TRY(dlc_output_write(&w->output, w->code.blobs[i].bytes, w->code.blobs[i].size_bytes, w->diag));
+        DLC_TRY(dlc_output_write(&w->output, w->code.blobs[i].bytes, w->code.blobs[i].size_bytes,
+                                 w->diag));
     return DLC_OK;
 }
 
@@ -253,10 +292,14 @@ static dlc_status write_header(writer *w)
 static dlc_status write_artifact(writer *w)
 {
     switch (w->options->artifact) {
-    case DLC_ARTIFACT_H: return write_header(w);
-    case DLC_ARTIFACT_LL: return write_code_text(w, DLC_EMIT_LLVM_IR);
-    case DLC_ARTIFACT_ASM: return write_code_text(w, DLC_EMIT_ASM);
-    default: return write_binary(w);
+    case DLC_ARTIFACT_H:
+        return write_header(w);
+    case DLC_ARTIFACT_LL:
+        return write_code_text(w, DLC_EMIT_LLVM_IR);
+    case DLC_ARTIFACT_ASM:
+        return write_code_text(w, DLC_EMIT_ASM);
+    default:
+        return write_binary(w);
     }
 }
 
@@ -271,18 +314,21 @@ static int is_identifier(const char *name)
     return 1;
 }
 
-dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_options *options, dlc_diag *diag)
+dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_options *options,
+                                dlc_diag *diag)
 {
     if (!is_identifier(options->name))
         return dlc_diag_fail(diag, DLC_USAGE, options->path,
-                             "its model is called '%s', wanted a C identifier of at most 200 letters, digits and '_'",
+                             "its model is called '%s', wanted a C identifier of at most 200 "
+                             "letters, digits and '_'",
                              options->name ? options->name : "");
     writer w = {.module = module, .options = options, .arena = dlc_arena_create(0), .diag = diag};
     dlc_status status = dlc_output_open(&w.output, options->path, diag);
     if (status == DLC_OK) {
         status = write_artifact(&w);
         if (status == DLC_OK)
-            status = dlc_output_commit(&w.output, options->artifact == DLC_ARTIFACT_SO ? 0777 : 0666, diag);
+            status = dlc_output_commit(&w.output,
+                                       options->artifact == DLC_ARTIFACT_SO ? 0777 : 0666, diag);
         dlc_output_abandon(&w.output);
     }
     remove_folder(&w);

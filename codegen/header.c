@@ -1,6 +1,7 @@
 /*
- * The generated header: C types for one model's inputs and outputs over the generic runtime interface. Names of the model are
- * data: they appear as C identifiers of our own making (letters, digits, '_', unique), and as comments without '*'.
+ * The generated header: C types for one model's inputs and outputs over the generic runtime
+ * interface. Names of the model are data: they appear as C identifiers of our own making (letters,
+ * digits, '_', unique), and as comments without '*'.
  */
 #include "codegen/header.h"
 
@@ -21,11 +22,12 @@ typedef struct {
 } printer;
 
 static const char *const keywords[] = {
-    "auto",   "break",  "case",   "char",     "const",  "continue", "default",  "do",     "double",   "else",   "enum",
-    "extern", "float",  "for",    "goto",     "if",     "inline",   "int",      "long",   "register", "return", "short",
-    "signed", "sizeof", "static", "struct",   "switch", "typedef",  "union",    "unsigned", "void",   "volatile", "while",
-    "class",  "new",    "delete", "template", "this",   "true",     "false",    "bool",   "context",  "in",     "out",
-    "status", "memset",
+    "auto",   "break",   "case",   "char",     "const",    "continue", "default", "do",
+    "double", "else",    "enum",   "extern",   "float",    "for",      "goto",    "if",
+    "inline", "int",     "long",   "register", "return",   "short",    "signed",  "sizeof",
+    "static", "struct",  "switch", "typedef",  "union",    "unsigned", "void",    "volatile",
+    "while",  "class",   "new",    "delete",   "template", "this",     "true",    "false",
+    "bool",   "context", "in",     "out",      "status",   "memset",
 };
 
 static int is_taken(const printer *p, const char *name)
@@ -43,7 +45,8 @@ static int is_taken(const printer *p, const char *name)
 static const char *identifier(printer *p, const char *name)
 {
     enum { MAX_CHARS = 40 };
-    char *base = dlc_arena_strndup(p->arena, name, strlen(name) < MAX_CHARS ? strlen(name) : MAX_CHARS);
+    char *base =
+        dlc_arena_strndup(p->arena, name, strlen(name) < MAX_CHARS ? strlen(name) : MAX_CHARS);
     for (char *c = base; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
             *c = '_';
@@ -59,7 +62,9 @@ static const char *identifier(printer *p, const char *name)
 static void add_comment(printer *p, const char *text)
 {
     for (; *text; text++)
-        dlc_str_printf(p->out, "%c", isprint((unsigned char)*text) && *text != '*' && *text != '\\' ? *text : '?');
+        dlc_str_printf(p->out, "%c",
+                       isprint((unsigned char)*text) && *text != '*' && *text != '\\' ? *text
+                                                                                      : '?');
 }
 
 static void add_upper(printer *p, const char *text)
@@ -112,7 +117,8 @@ static int depends_on_data(const printer *p, const dlc_type *type)
     return 0;
 }
 
-static void add_tensor_comment(printer *p, const char *what, uint32_t i, const char *name, const dlc_type *type)
+static void add_tensor_comment(printer *p, const char *what, uint32_t i, const char *name,
+                               const dlc_type *type)
 {
     dlc_str text = {0};
     dlc_type_print(p->graph, type, &text);
@@ -126,20 +132,25 @@ static void add_tensor_comment(printer *p, const char *what, uint32_t i, const c
 
 static void add_head(printer *p)
 {
-    dlc_str_printf(p->out, "/*\n * The model '%s', compiled by dlc for %s.\n", p->name, p->module->target->name);
+    dlc_str_printf(p->out, "/*\n * The model '%s', compiled by dlc for %s.\n", p->name,
+                   p->module->target->name);
     for (uint32_t i = 0; i < p->graph->inputs.n; i++)
-        add_tensor_comment(p, "input", i, p->graph->inputs.data[i]->name, &p->graph->inputs.data[i]->type);
+        add_tensor_comment(p, "input", i, p->graph->inputs.data[i]->name,
+                           &p->graph->inputs.data[i]->type);
     for (uint32_t i = 0; i < p->graph->outputs.n; i++)
-        add_tensor_comment(p, "output", i, p->graph->outputs.data[i].name, &p->graph->outputs.data[i].value->type);
-    dlc_str_add(p->out, " * Link its object or archive with libdlcrt; dlc/runtime.h says how contexts are used.\n */\n#ifndef DLC_MODEL_");
+        add_tensor_comment(p, "output", i, p->graph->outputs.data[i].name,
+                           &p->graph->outputs.data[i].value->type);
+    dlc_str_add(p->out, " * Link its object or archive with libdlcrt; dlc/runtime.h says how "
+                        "contexts are used.\n */\n#ifndef DLC_MODEL_");
     add_upper(p, p->name);
     dlc_str_add(p->out, "_H\n#define DLC_MODEL_");
     add_upper(p, p->name);
-    dlc_str_add(p->out, "_H\n\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n#include \"dlc/runtime.h\"\n\n"
+    dlc_str_add(p->out, "_H\n\n#include <stdbool.h>\n#include <stddef.h>\n#include "
+                        "<stdint.h>\n#include <string.h>\n\n#include \"dlc/runtime.h\"\n\n"
                         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     dlc_str_printf(p->out, "extern const struct dlc_executable dlc_executable_%s;\n\n", p->name);
-    dlc_str_printf(p->out, "enum { %s_ninputs = %u, %s_noutputs = %u };\n\n", p->name, p->graph->inputs.n, p->name,
-                   p->graph->outputs.n);
+    dlc_str_printf(p->out, "enum { %s_ninputs = %u, %s_noutputs = %u };\n\n", p->name,
+                   p->graph->inputs.n, p->name, p->graph->outputs.n);
     dlc_str_printf(p->out,
                    "static inline dlc_status %s_open(dlcrt_executable **result)\n{\n"
                    "    return dlcrt_executable_from(&dlc_executable_%s, result);\n}\n\n",
@@ -153,10 +164,12 @@ static void add_parameters(printer *p)
         if (p->symbols[i])
             dlc_str_printf(p->out, ", int64_t %s", p->symbols[i]);
     for (uint32_t i = 0; i < p->graph->inputs.n; i++)
-        dlc_str_printf(p->out, ", const %s *%s", dlc_dtypes[p->graph->inputs.data[i]->type.dtype].ctype, p->inputs[i]);
+        dlc_str_printf(p->out, ", const %s *%s",
+                       dlc_dtypes[p->graph->inputs.data[i]->type.dtype].ctype, p->inputs[i]);
     for (uint32_t i = 0; i < p->graph->outputs.n; i++) {
         const dlc_type *type = &p->graph->outputs.data[i].value->type;
-        dlc_str_printf(p->out, ", %s *%s", depends_on_data(p, type) ? "dlcrt_tensor" : dlc_dtypes[type->dtype].ctype,
+        dlc_str_printf(p->out, ", %s *%s",
+                       depends_on_data(p, type) ? "dlcrt_tensor" : dlc_dtypes[type->dtype].ctype,
                        p->outputs[i]);
     }
     dlc_str_add(p->out, ")\n{\n");
@@ -165,8 +178,10 @@ static void add_parameters(printer *p)
 static void add_input(printer *p, uint32_t i)
 {
     const dlc_type *type = &p->graph->inputs.data[i]->type;
-    dlc_str_printf(p->out, "    in[%u].data = (void *)(uintptr_t)%s;\n    in[%u].dtype = DLC_%s;\n    in[%u].rank = %u;\n", i,
-                   p->inputs[i], i,
+    dlc_str_printf(p->out,
+                   "    in[%u].data = (void *)(uintptr_t)%s;\n    in[%u].dtype = DLC_%s;\n    "
+                   "in[%u].rank = %u;\n",
+                   i, p->inputs[i], i,
                    (const char *[]){
 #define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype) #id,
 #include "dlc/dtype.def"
@@ -187,23 +202,30 @@ static void add_output(printer *p, uint32_t i)
     if (depends_on_data(p, &p->graph->outputs.data[i].value->type))
         dlc_str_printf(p->out, "    out[%u] = *%s;\n", i, p->outputs[i]);
     else
-        dlc_str_printf(p->out, "    out[%u].data = %s;\n    out[%u].size_bytes = dlcrt_context_output_bytes(context, %u);\n", i,
-                       p->outputs[i], i, i);
+        dlc_str_printf(p->out,
+                       "    out[%u].data = %s;\n    out[%u].size_bytes = "
+                       "dlcrt_context_output_bytes(context, %u);\n",
+                       i, p->outputs[i], i, i);
 }
 
 static void add_body(printer *p)
 {
     uint32_t nin = p->graph->inputs.n, nout = p->graph->outputs.n;
     dlc_str_printf(p->out,
-                   "    dlcrt_tensor in[%u], out[%u];\n    memset(in, 0, sizeof in);\n    memset(out, 0, sizeof out);\n",
+                   "    dlcrt_tensor in[%u], out[%u];\n    memset(in, 0, sizeof in);\n    "
+                   "memset(out, 0, sizeof out);\n",
                    nin ? nin : 1, nout ? nout : 1);
     for (uint32_t i = 0; i < nin; i++)
         add_input(p, i);
-    dlc_str_printf(p->out, "    dlc_status status = dlcrt_context_prepare(context, in, %u);\n    if (status != DLC_OK)\n"
-                           "        return status;\n", nin);
+    dlc_str_printf(p->out,
+                   "    dlc_status status = dlcrt_context_prepare(context, in, %u);\n    if "
+                   "(status != DLC_OK)\n"
+                   "        return status;\n",
+                   nin);
     for (uint32_t i = 0; i < nout; i++)
         add_output(p, i);
-    dlc_str_printf(p->out, "    status = dlcrt_context_run(context, in, %u, out, %u);\n", nin, nout);
+    dlc_str_printf(p->out, "    status = dlcrt_context_run(context, in, %u, out, %u);\n", nin,
+                   nout);
     for (uint32_t i = 0; i < nout; i++)
         if (depends_on_data(p, &p->graph->outputs.data[i].value->type))
             dlc_str_printf(p->out, "    *%s = out[%u];\n", p->outputs[i], i);
@@ -213,11 +235,13 @@ static void add_body(printer *p)
 void dlc_header_print(const dlc_module *module, const char *name, dlc_str *out)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    printer p = {.module = module, .graph = module->graph, .name = name, .out = out, .arena = arena};
+    printer p = {
+        .module = module, .graph = module->graph, .name = name, .out = out, .arena = arena};
     choose_names(&p);
     add_head(&p);
     if (can_run_typed(&p)) {
-        dlc_str_add(out, "/* One run; buffers as large as the shapes above say. What can fail is said at dlcrt_context_run. */\n");
+        dlc_str_add(out, "/* One run; buffers as large as the shapes above say. What can fail is "
+                         "said at dlcrt_context_run. */\n");
         add_parameters(&p);
         add_body(&p);
     }

@@ -5,7 +5,8 @@
 #include "base/str.h"
 #include "ir/module.h"
 
-/* Declares dlc_executable_NAME and NAME_open, and defines NAME_run with a typed parameter per input, output and symbol. */
+/* Declares dlc_executable_NAME and NAME_open, and defines NAME_run with a typed parameter per
+ * input, output and symbol. */
 void dlc_header_print(const dlc_module *module, const char *name, dlc_str *out);
 
 #endif

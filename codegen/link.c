@@ -1,6 +1,6 @@
 /*
- * Links by running ld.lld: no shell, no C compiler, no driver. What it prints becomes part of the message when it fails. Its
- * output depends on the objects alone: no build id, no times, no paths.
+ * Links by running ld.lld: no shell, no C compiler, no driver. What it prints becomes part of the
+ * message when it fails. Its output depends on the objects alone: no build id, no times, no paths.
  */
 #include "codegen/link.h"
 
@@ -19,8 +19,20 @@ extern char **environ;
 static const char *const programs[] = {"ld.lld-19", "ld.lld"};
 
 static const char *const shared_flags[] = {
-    "-shared",   "-e",  "dlc_executable", "--no-undefined", "--hash-style=gnu", "--build-id=none", "--pack-dyn-relocs=none",
-    "-z",        "now", "-z",             "relro",          "-z",               "noexecstack",     NULL,
+    "-shared",
+    "-e",
+    "dlc_executable",
+    "--no-undefined",
+    "--hash-style=gnu",
+    "--build-id=none",
+    "--pack-dyn-relocs=none",
+    "-z",
+    "now",
+    "-z",
+    "relro",
+    "-z",
+    "noexecstack",
+    NULL,
 };
 static const char *const relocatable_flags[] = {"-r", NULL};
 
@@ -32,8 +44,8 @@ static void add_argument(arguments *args, dlc_arena *arena, const char *text)
     dlc_vec_push(arena, args, copy);
 }
 
-static arguments command_line(dlc_link_kind kind, const char *const *objects, uint32_t nobjects, const char *output,
-                              dlc_arena *arena)
+static arguments command_line(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
+                              const char *output, dlc_arena *arena)
 {
     arguments args = {0};
     const char *const *flags = kind == DLC_LINK_SHARED ? shared_flags : relocatable_flags;
@@ -48,7 +60,8 @@ static arguments command_line(dlc_link_kind kind, const char *const *objects, ui
     return args;
 }
 
-/* Starts the first of `programs` that is there, its messages going to `messages`. 0 or errno's value. */
+/* Starts the first of `programs` that is there, its messages going to `messages`. 0 or errno's
+ * value. */
 static int spawn(char *const *args, int messages, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
@@ -85,10 +98,13 @@ static dlc_status judge(int state, int messages, dlc_arena *arena, dlc_diag *dia
         return DLC_OK;
     dlc_status status;
     if (WIFSIGNALED(state))
-        status = dlc_diag_fail(diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, NULL, "the linker was ended by signal %d (%s)",
-                               WTERMSIG(state), strsignal(WTERMSIG(state)));
+        status = dlc_diag_fail(diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, NULL,
+                               "the linker was ended by signal %d (%s)", WTERMSIG(state),
+                               strsignal(WTERMSIG(state)));
     else
-        status = dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linker refused the generated code (status %d)", WEXITSTATUS(state));
+        status =
+            dlc_diag_fail(diag, DLC_INTERNAL, NULL,
+                          "the linker refused the generated code (status %d)", WEXITSTATUS(state));
     dlc_diag_detail(diag, "%s", read_messages(messages, arena));
     return status;
 }
@@ -98,21 +114,25 @@ static dlc_status run(char *const *args, int messages, dlc_arena *arena, dlc_dia
     pid_t child;
     int error = spawn(args, messages, &child);
     if (error)
-        return dlc_diag_fail(diag, DLC_IO, NULL, "the linker ld.lld cannot be started: %s; install lld-19", strerror(error));
+        return dlc_diag_fail(diag, DLC_IO, NULL,
+                             "the linker ld.lld cannot be started: %s; install lld-19",
+                             strerror(error));
     int state;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linker's end was not seen: %s", strerror(errno));
+            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linker's end was not seen: %s",
+                                 strerror(errno));
     return judge(state, messages, arena, diag);
 }
 
-dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects, const char *output, dlc_arena *arena,
-                    dlc_diag *diag)
+dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
+                    const char *output, dlc_arena *arena, dlc_diag *diag)
 {
     arguments args = command_line(kind, objects, nobjects, output, arena);
     int messages = memfd_create("linker", MFD_CLOEXEC);
     if (messages < 0)
-        return dlc_diag_fail(diag, DLC_IO, NULL, "no memory file for the linker's messages: %s", strerror(errno));
+        return dlc_diag_fail(diag, DLC_IO, NULL, "no memory file for the linker's messages: %s",
+                             strerror(errno));
     dlc_status status = run(args.data, messages, arena, diag);
     close(messages);
     return status;

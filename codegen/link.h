@@ -1,4 +1,5 @@
-/* The linker's seam: objects in, one object out. Today it spawns LLD; nothing else knows how linking is done. */
+/* The linker's seam: objects in, one object out. Today it spawns LLD; nothing else knows how
+ * linking is done. */
 #ifndef DLC_CODEGEN_LINK_H
 #define DLC_CODEGEN_LINK_H
 
@@ -10,7 +11,7 @@ typedef enum {
 } dlc_link_kind;
 
 /* Writes `output`, a path that does not exist yet. Undefined symbols are refused. */
-DLC_NODISCARD dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects, const char *output,
-                                  dlc_arena *arena, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
+                                  const char *output, dlc_arena *arena, dlc_diag *diag);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * The plan: the module's tables, flattened. Tables grow side by side while the size program grows with them; at the end the
- * program is ordered by phase, every cell number is replaced by its new one, and the tables are laid one after another.
+ * The plan: the module's tables, flattened. Tables grow side by side while the size program grows
+ * with them; at the end the program is ordered by phase, every cell number is replaced by its new
+ * one, and the tables are laid one after another.
  *
- * Phases: each BIND step, and each opaque step with a symbol, opens one. A symbol belongs to the phase that binds it.
+ * Phases: each BIND step, and each opaque step with a symbol, opens one. A symbol belongs to the
+ * phase that binds it.
  */
 #include "codegen/plan.h"
 
@@ -35,7 +37,8 @@ typedef struct {
     dlc_ids cells;
     dlc_vec(int64_t) attrs;
     dlc_str strings;
-    uint32_t *extra_arena; /* by phase: cell of the bytes past the module's own arena, for results nobody asked for */
+    uint32_t *extra_arena; /* by phase: cell of the bytes past the module's own arena, for results
+                              nobody asked for */
 } builder;
 
 static dlc_status defect(const builder *b, const char *place, const char *text)
@@ -49,7 +52,6 @@ static uint32_t add_string(builder *b, const char *text)
     dlc_str_addn(&b->strings, text ? text : "", (text ? strlen(text) : 0) + 1);
     return at;
 }
-
 
 /* --- sizes --- */
 static uint32_t mul(builder *b, uint32_t x, uint32_t y)
@@ -131,7 +133,8 @@ static uint32_t input_index(const builder *b, const dlc_value *value)
 /* The symbol an opaque node finds out, or UINT32_MAX. */
 static uint32_t opaque_symbol(const dlc_step *step)
 {
-    const dlc_attr *attr = step->kind == DLC_STEP_OPAQUE ? dlc_node_attr(step->node, DLC_ATTR_SYMBOL) : NULL;
+    const dlc_attr *attr =
+        step->kind == DLC_STEP_OPAQUE ? dlc_node_attr(step->node, DLC_ATTR_SYMBOL) : NULL;
     return attr ? (uint32_t)attr->as.i : UINT32_MAX;
 }
 
@@ -157,7 +160,10 @@ static dlc_status add_symbols(builder *b)
 {
     for (uint32_t i = 0; i < b->graph->symbols.n; i++) {
         const dlc_symbol *symbol = &b->graph->symbols.data[i];
-        dlc_plan_symbol row = {.name = add_string(b, symbol->name), .lo = symbol->lo, .hi = symbol->hi, .bind = DLC_SYMBOL_DATA};
+        dlc_plan_symbol row = {.name = add_string(b, symbol->name),
+                               .lo = symbol->lo,
+                               .hi = symbol->hi,
+                               .bind = DLC_SYMBOL_DATA};
         if (symbol->bind == DLC_BIND_INPUT_DIM) {
             row.bind = DLC_SYMBOL_INPUT_DIM;
             row.input = input_index(b, symbol->value);
@@ -201,13 +207,15 @@ static dlc_status add_constant(builder *b, const void *bytes, size_t size_bytes)
 static dlc_status add_constants(builder *b)
 {
     for (uint32_t i = 0; i < b->module->constants.n; i++)
-        DLC_TRY(add_constant(b, b->module->constants.data[i].bytes, b->module->constants.data[i].size_bytes));
+        DLC_TRY(add_constant(b, b->module->constants.data[i].bytes,
+                             b->module->constants.data[i].size_bytes));
     return DLC_OK;
 }
 
 /* --- buffers --- */
 /* Where the value lies; size_bytes: the cell of the bytes that this reader or writer may touch. */
-static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_bytes, dlc_plan_ref *ref)
+static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_bytes,
+                            dlc_plan_ref *ref)
 {
     const dlc_placement *placement = &b->module->placements[value->id];
     *ref = (dlc_plan_ref){.index = placement->index, .size_bytes = size_bytes};
@@ -216,14 +224,19 @@ static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_by
         ref->place = DLC_REF_ARENA;
         ref->index = dlc_size_graph(&b->size, placement->offset);
         return DLC_OK;
-    case DLC_STORE_INPUT: ref->place = DLC_REF_INPUT; return DLC_OK;
-    case DLC_STORE_OUTPUT: ref->place = DLC_REF_OUTPUT; return DLC_OK;
+    case DLC_STORE_INPUT:
+        ref->place = DLC_REF_INPUT;
+        return DLC_OK;
+    case DLC_STORE_OUTPUT:
+        ref->place = DLC_REF_OUTPUT;
+        return DLC_OK;
     case DLC_STORE_CONST:
         ref->place = DLC_REF_CONSTANT;
         ref->index = 0;
         ref->offset = b->image->constant_offsets.data[placement->index];
         return DLC_OK;
-    default: return defect(b, value->name, "this value has no place in memory");
+    default:
+        return defect(b, value->name, "this value has no place in memory");
     }
 }
 
@@ -235,7 +248,8 @@ static dlc_status push_step_value(builder *b, const dlc_step *step, uint32_t i, 
     dlc_plan_ref ref = {.place = DLC_REF_CONSTANT, .size_bytes = size_bytes};
     if (constant == UINT32_MAX) {
         DLC_TRY(value_ref(b, step->values[i], size_bytes, &ref));
-    } else if (constant >= b->module->constants.n || !dlc_size_is_const(&b->size, size_bytes, &known) ||
+    } else if (constant >= b->module->constants.n ||
+               !dlc_size_is_const(&b->size, size_bytes, &known) ||
                (uint64_t)known > b->module->constants.data[constant].size_bytes) {
         return defect(b, step->name, "a constant is smaller than what this step reads");
     } else {
@@ -254,14 +268,17 @@ static dlc_status push_value(builder *b, const dlc_value *value, uint32_t size_b
 }
 
 /* --- launches --- */
-static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buffer *buffer, const uint32_t *symbols)
+static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buffer *buffer,
+                             const uint32_t *symbols)
 {
-    dlc_expr elems = dlc_layout_elems(kernel->pool, &buffer->layout, buffer->type.rank, buffer->type.dims);
+    dlc_expr elems =
+        dlc_layout_elems(kernel->pool, &buffer->layout, buffer->type.rank, buffer->type.dims);
     uint32_t cell = dlc_size_expr(&b->size, kernel->pool, elems, symbols);
     return mul(b, cell, dlc_size_const(&b->size, dlc_dtype_bytes(buffer->type.dtype)));
 }
 
-/* Scalar operations of a stage's value at one point; indices and guards of loads are not counted. */
+/* Scalar operations of a stage's value at one point; indices and guards of loads are not counted.
+ */
 static int64_t point_flops(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
 {
     const dlc_pool *pool = kernel->pool;
@@ -289,8 +306,11 @@ static uint32_t kernel_flops(builder *b, const dlc_kernel *kernel, const uint32_
         const dlc_stage *stage = &kernel->stages.data[i];
         uint32_t flops = dlc_size_const(&b->size, point_flops(kernel, stage, b->arena));
         for (uint32_t k = 0; k < stage->axes.n + stage->reduce.n; k++) {
-            uint32_t axis = k < stage->axes.n ? stage->axes.data[k] : stage->reduce.data[k - stage->axes.n];
-            flops = mul(b, flops, dlc_size_expr(&b->size, kernel->pool, kernel->axes.data[axis].extent, symbols));
+            uint32_t axis =
+                k < stage->axes.n ? stage->axes.data[k] : stage->reduce.data[k - stage->axes.n];
+            flops =
+                mul(b, flops,
+                    dlc_size_expr(&b->size, kernel->pool, kernel->axes.data[axis].extent, symbols));
         }
         total = add(b, total, flops);
     }
@@ -313,9 +333,12 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
         dlc_vec_push(b->arena, &b->cells, symbols[i]);
     }
     for (uint32_t i = 0; i < kernel->buffers.n; i++)
-        DLC_TRY(push_step_value(b, step, i, buffer_bytes(b, kernel, &kernel->buffers.data[i], symbols)));
-    row->units = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
-    row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool, dlc_schedule_scratch(kernel, entry->schedule), symbols);
+        DLC_TRY(push_step_value(b, step, i,
+                                buffer_bytes(b, kernel, &kernel->buffers.data[i], symbols)));
+    row->units =
+        dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
+    row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool,
+                                       dlc_schedule_scratch(kernel, entry->schedule), symbols);
     row->grain = entry->schedule->grain > 0 ? entry->schedule->grain : 1;
     row->flops = kernel_flops(b, kernel, symbols);
     return DLC_OK;
@@ -326,7 +349,8 @@ static const struct {
     const char *text;
     uint8_t ninputs, noutputs, nattrs;
 } opaques[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {text, inputs, outputs, attrs},
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run)                           \
+    [number] = {text, inputs, outputs, attrs},
 #include "dlc/opaque.def"
 #undef DLC_OPAQUE
 };
@@ -335,17 +359,22 @@ static const struct {
 static dlc_plan_ref extra_ref(builder *b, uint32_t size_bytes)
 {
     uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
-    uint32_t rounded = mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, dlc_size_const(&b->size, 64)), dlc_size_const(&b->size, 64));
+    uint32_t rounded =
+        mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, dlc_size_const(&b->size, 64)),
+            dlc_size_const(&b->size, 64));
     uint32_t base = dlc_size_graph(&b->size, b->module->arena_bytes);
     uint32_t base_up = add(b, base, dlc_size_const(&b->size, 63));
-    base_up = mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, base_up, dlc_size_const(&b->size, 64)), dlc_size_const(&b->size, 64));
+    base_up =
+        mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, base_up, dlc_size_const(&b->size, 64)),
+            dlc_size_const(&b->size, 64));
     uint32_t end = add(b, base_up, rounded);
     uint32_t *extra = &b->extra_arena[b->phase];
     *extra = *extra == UINT32_MAX ? end : dlc_size_op2(&b->size, DLC_SIZE_MAX, *extra, end);
     return (dlc_plan_ref){.place = DLC_REF_ARENA, .index = base_up, .size_bytes = size_bytes};
 }
 
-/* An operand that is not there: an output nobody asked for. topk works in its indices, so they get a place. */
+/* An operand that is not there: an output nobody asked for. topk works in its indices, so they get
+ * a place. */
 static void push_absent(builder *b, const dlc_step *step, uint32_t i)
 {
     dlc_type type = {.dtype = DLC_I64};
@@ -489,14 +518,18 @@ static dlc_status add_copies(builder *b)
             continue;
         dlc_plan_step row = new_step(b, output->name);
         row.kind = DLC_DO_COPY;
-        if (output->value->data) { /* as the model has it: a packed copy may be all the module holds */
-            dlc_plan_ref from = {.place = DLC_REF_CONSTANT, .offset = b->image->constants_bytes, .size_bytes = b->outputs.data[i].size_bytes};
+        if (output->value
+                ->data) { /* as the model has it: a packed copy may be all the module holds */
+            dlc_plan_ref from = {.place = DLC_REF_CONSTANT,
+                                 .offset = b->image->constants_bytes,
+                                 .size_bytes = b->outputs.data[i].size_bytes};
             DLC_TRY(add_constant(b, output->value->data->bytes, output->value->data->size_bytes));
             dlc_vec_push(b->arena, &b->refs, from);
         } else {
             DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
         }
-        dlc_plan_ref to = {.place = DLC_REF_OUTPUT, .index = i, .size_bytes = b->outputs.data[i].size_bytes};
+        dlc_plan_ref to = {
+            .place = DLC_REF_OUTPUT, .index = i, .size_bytes = b->outputs.data[i].size_bytes};
         dlc_vec_push(b->arena, &b->refs, to);
         finish_step(b, &row);
     }
@@ -511,8 +544,8 @@ static void max_into(builder *b, uint32_t *cell, uint32_t other)
 }
 
 /*
- * What each phase needs of the arena: the ends of the values whose place is known by then. With one phase that is the
- * planner's own number.
+ * What each phase needs of the arena: the ends of the values whose place is known by then. With one
+ * phase that is the planner's own number.
  */
 static void add_arena(builder *b)
 {
@@ -525,7 +558,8 @@ static void add_arena(builder *b)
         const dlc_placement *placement = &b->module->placements[i];
         if (placement->store != DLC_STORE_ARENA)
             continue;
-        uint32_t end = add(b, dlc_size_graph(&b->size, placement->offset), dlc_size_graph(&b->size, placement->size_bytes));
+        uint32_t end = add(b, dlc_size_graph(&b->size, placement->offset),
+                           dlc_size_graph(&b->size, placement->size_bytes));
         max_into(b, &ends[b->size.phase.data[end]], end);
     }
     for (uint32_t p = 0; p < b->nphases; p++) {
@@ -548,7 +582,8 @@ static dlc_status feature_bit(const builder *b, const char *name, size_t n, uint
     return defect(b, b->module->target->name, "a feature of this target is not in cpu.def");
 }
 
-/* What the code may use beyond the architecture's base: the level in `cpu`, and +names in `features`. */
+/* What the code may use beyond the architecture's base: the level in `cpu`, and +names in
+ * `features`. */
 static dlc_status required_features(const builder *b, uint64_t *bits)
 {
     const dlc_target *target = b->module->target;
@@ -571,7 +606,8 @@ static dlc_status required_features(const builder *b, uint64_t *bits)
 static dlc_status describe_target(builder *b, dlc_plan *plan)
 {
     const dlc_target *target = b->module->target;
-    int is_arm = !strncmp(target->triple, "aarch64", 7), is_x86 = !strncmp(target->triple, "x86_64", 6);
+    int is_arm = !strncmp(target->triple, "aarch64", 7),
+        is_x86 = !strncmp(target->triple, "x86_64", 6);
     if (target->kind != DLC_TARGET_CPU || (!is_arm && !is_x86))
         return defect(b, target->name, "executables are written for x86-64 and aarch64 CPUs");
     plan->device = DLC_DEVICE_CPU;
@@ -651,7 +687,8 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
     plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
     append(out, NULL, 0, 1);
     if (out->n > UINT32_MAX)
-        return dlc_diag_fail(b->diag, DLC_LIMIT, b->graph->file, "the plan has %zu bytes, the format holds 4 GiB", out->n);
+        return dlc_diag_fail(b->diag, DLC_LIMIT, b->graph->file,
+                             "the plan has %zu bytes, the format holds 4 GiB", out->n);
     plan->size_bytes = (uint32_t)out->n;
     memcpy(out->data, plan, sizeof *plan);
     b->image->bytes = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n};
@@ -678,7 +715,8 @@ static dlc_status add_all(builder *b)
     DLC_TRY(add_copies(b));
     add_arena(b);
     if (b->size.failure)
-        return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file, "a size cannot be computed by the runtime: %s", b->size.failure);
+        return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file,
+                             "a size cannot be computed by the runtime: %s", b->size.failure);
     return DLC_OK;
 }
 
@@ -694,10 +732,12 @@ static dlc_status build(builder *b, dlc_str *out)
     return lay_out(b, &plan, out);
 }
 
-dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag, dlc_plan_image *image)
+dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag,
+                          dlc_plan_image *image)
 {
     *image = (dlc_plan_image){0};
-    builder b = {.module = module, .graph = module->graph, .arena = arena, .diag = diag, .image = image};
+    builder b = {
+        .module = module, .graph = module->graph, .arena = arena, .diag = diag, .image = image};
     assign_phases(&b);
     b.extra_arena = dlc_new_array(arena, uint32_t, b.nphases);
     dlc_size_init(&b.size, module->graph->pool, b.symbol_phase, arena);

@@ -5,13 +5,15 @@
 #include "base/vec.h"
 #include "codegen/codegen.h"
 
-/* The plan's bytes, and the constants it refers to: pieces, each at the next multiple of 64. Memory of `arena`, bytes borrowed. */
+/* The plan's bytes, and the constants it refers to: pieces, each at the next multiple of 64. Memory
+ * of `arena`, bytes borrowed. */
 typedef struct {
     dlc_blob bytes;
     dlc_vec(dlc_blob) constants;
     dlc_vec(uint64_t) constant_offsets;
     uint64_t constants_bytes;
 } dlc_plan_image;
-DLC_NODISCARD dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag, dlc_plan_image *image);
+DLC_NODISCARD dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag,
+                                        dlc_plan_image *image);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Expressions to the size program: a post-order walk with its own stack, one instruction per node, equal instructions shared.
- * What only constants feed is computed here, unless it passes 64 bits: then the runtime must see it happen.
+ * Expressions to the size program: a post-order walk with its own stack, one instruction per node,
+ * equal instructions shared. What only constants feed is computed here, unless it passes 64 bits:
+ * then the runtime must see it happen.
  */
 #include "codegen/size.h"
 
@@ -21,9 +22,11 @@ static const uint8_t nargs_of[DLC_SIZE_COUNT] = {
 #undef DLC_SIZE
 };
 
-void dlc_size_init(dlc_size_program *program, const dlc_pool *graph, const uint32_t *symbol_phase, dlc_arena *arena)
+void dlc_size_init(dlc_size_program *program, const dlc_pool *graph, const uint32_t *symbol_phase,
+                   dlc_arena *arena)
 {
-    *program = (dlc_size_program){.arena = arena, .graph = graph, .symbol_phase = symbol_phase, .table_size = 64};
+    *program = (dlc_size_program){
+        .arena = arena, .graph = graph, .symbol_phase = symbol_phase, .table_size = 64};
     program->table = dlc_new_array(arena, uint32_t, program->table_size);
 }
 
@@ -33,7 +36,8 @@ static void fail(dlc_size_program *program, const char *what)
         program->failure = what;
 }
 
-static uint32_t *slot_of(const dlc_size_program *program, uint32_t *table, uint32_t size, const dlc_size_inst *inst)
+static uint32_t *slot_of(const dlc_size_program *program, uint32_t *table, uint32_t size,
+                         const dlc_size_inst *inst)
 {
     uint32_t at = (uint32_t)dlc_hash(inst, sizeof *inst, 0) & (size - 1);
     while (table[at] && memcmp(&program->insts.data[table[at] - 1], inst, sizeof *inst) != 0)
@@ -103,12 +107,17 @@ static int passes_64_bits(const dlc_size_inst *inst, const dlc_scalar *args)
     if (inst->dtype != DLC_I64)
         return 0;
     switch (inst->op) {
-    case DLC_SIZE_ADD: return __builtin_add_overflow(args[0].i, args[1].i, &result);
-    case DLC_SIZE_SUB: return __builtin_sub_overflow(args[0].i, args[1].i, &result);
-    case DLC_SIZE_MUL: return __builtin_mul_overflow(args[0].i, args[1].i, &result);
+    case DLC_SIZE_ADD:
+        return __builtin_add_overflow(args[0].i, args[1].i, &result);
+    case DLC_SIZE_SUB:
+        return __builtin_sub_overflow(args[0].i, args[1].i, &result);
+    case DLC_SIZE_MUL:
+        return __builtin_mul_overflow(args[0].i, args[1].i, &result);
     case DLC_SIZE_NEG:
-    case DLC_SIZE_ABS: return args[0].i == INT64_MIN;
-    default: return 0;
+    case DLC_SIZE_ABS:
+        return args[0].i == INT64_MIN;
+    default:
+        return 0;
     }
 }
 
@@ -149,7 +158,8 @@ static int is_neutral(const dlc_size_program *program, dlc_size_op op, uint32_t 
 uint32_t dlc_size_op2(dlc_size_program *program, dlc_size_op op, uint32_t a, uint32_t b)
 {
     int is_commutative = op == DLC_SIZE_ADD || op == DLC_SIZE_MUL;
-    if ((is_commutative || op == DLC_SIZE_SUB || op == DLC_SIZE_FLOORDIV) && is_neutral(program, op, b))
+    if ((is_commutative || op == DLC_SIZE_SUB || op == DLC_SIZE_FLOORDIV) &&
+        is_neutral(program, op, b))
         return a;
     if (is_commutative && is_neutral(program, op, a))
         return b;
@@ -173,8 +183,8 @@ static int is_size_type(dlc_dtype dtype)
 }
 
 /* cells[]: of the operands, by expression, + 1. symbols NULL: the graph's own. */
-static uint32_t add_node(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr, const uint32_t *cells,
-                         const uint32_t *symbols)
+static uint32_t add_node(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr,
+                         const uint32_t *cells, const uint32_t *symbols)
 {
     const dlc_expr_node *node = dlc_node_of(pool, expr);
     int op = size_op_of((dlc_expr_op)node->op);
@@ -195,10 +205,12 @@ static uint32_t add_node(dlc_size_program *program, const dlc_pool *pool, dlc_ex
         inst.dtype = dlc_node_of(pool, dlc_arg(pool, expr, 0))->dtype;
     if (is_cast(inst.op))
         inst.imm = dlc_node_of(pool, dlc_arg(pool, expr, 0))->dtype;
-    return op == DLC_SIZE_CONST || op == DLC_SIZE_SYM ? intern(program, &inst) : add_inst(program, &inst);
+    return op == DLC_SIZE_CONST || op == DLC_SIZE_SYM ? intern(program, &inst)
+                                                      : add_inst(program, &inst);
 }
 
-static uint32_t walk(dlc_size_program *program, const dlc_pool *pool, dlc_expr root, uint32_t *cells, const uint32_t *symbols)
+static uint32_t walk(dlc_size_program *program, const dlc_pool *pool, dlc_expr root,
+                     uint32_t *cells, const uint32_t *symbols)
 {
     dlc_ids stack = {0};
     dlc_vec_push(program->arena, &stack, root);
@@ -206,7 +218,8 @@ static uint32_t walk(dlc_size_program *program, const dlc_pool *pool, dlc_expr r
         dlc_expr expr = stack.data[stack.n - 1];
         const dlc_expr_node *node = dlc_node_of(pool, expr);
         uint32_t depth = stack.n;
-        int is_leaf = node->op == DLC_EXPR_LOAD; /* refused by add_node; its operands may be absent */
+        int is_leaf =
+            node->op == DLC_EXPR_LOAD; /* refused by add_node; its operands may be absent */
         for (uint32_t i = 0; !cells[expr] && !is_leaf && i < node->nargs; i++)
             if (!cells[dlc_arg(pool, expr, i)])
                 dlc_vec_push(program->arena, &stack, dlc_arg(pool, expr, i));
@@ -232,7 +245,8 @@ uint32_t dlc_size_graph(dlc_size_program *program, dlc_expr expr)
     return walk(program, program->graph, expr, program->of_graph, NULL);
 }
 
-uint32_t dlc_size_expr(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr, const uint32_t *symbols)
+uint32_t dlc_size_expr(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr,
+                       const uint32_t *symbols)
 {
     uint32_t *cells = dlc_new_array(program->arena, uint32_t, (size_t)expr + 1);
     return walk(program, pool, expr, cells, symbols);

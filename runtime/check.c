@@ -1,7 +1,7 @@
 /*
- * The executable's tables, before anything follows them: every row, cell, string and offset is in bounds, operands of the size
- * program precede their users, and a step uses only cells of phases entered before it. One forward pass per table; the first
- * thing found is named.
+ * The executable's tables, before anything follows them: every row, cell, string and offset is in
+ * bounds, operands of the size program precede their users, and a step uses only cells of phases
+ * entered before it. One forward pass per table; the first thing found is named.
  */
 #include "runtime/internal.h"
 
@@ -19,7 +19,8 @@ typedef struct {
     uint32_t phase; /* entered where we are */
 } check;
 
-static dlc_status bad(const check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static dlc_status bad(const check *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static dlc_status bad(const check *c, const char *format, ...)
 {
     char text[256];
@@ -48,16 +49,23 @@ static dlc_status check_tables(const check *c)
         size_t row_bytes;
         const char *what;
     } tables[] = {
-        {plan->inputs, sizeof(dlc_plan_tensor), "inputs"},       {plan->outputs, sizeof(dlc_plan_tensor), "outputs"},
-        {plan->symbols, sizeof(dlc_plan_symbol), "symbols"},     {plan->insts, sizeof(dlc_size_inst), "instructions"},
-        {plan->phases, sizeof(dlc_plan_phase), "phases"},        {plan->conditions, sizeof(dlc_plan_condition), "conditions"},
-        {plan->kernels, sizeof(dlc_plan_kernel), "kernels"},     {plan->steps, sizeof(dlc_plan_step), "steps"},
-        {plan->refs, sizeof(dlc_plan_ref), "buffer references"}, {plan->tensors, sizeof(dlc_plan_tensor), "tensors"},
-        {plan->cells, sizeof(uint32_t), "cells"},                {plan->attrs, sizeof(int64_t), "attributes"},
+        {plan->inputs, sizeof(dlc_plan_tensor), "inputs"},
+        {plan->outputs, sizeof(dlc_plan_tensor), "outputs"},
+        {plan->symbols, sizeof(dlc_plan_symbol), "symbols"},
+        {plan->insts, sizeof(dlc_size_inst), "instructions"},
+        {plan->phases, sizeof(dlc_plan_phase), "phases"},
+        {plan->conditions, sizeof(dlc_plan_condition), "conditions"},
+        {plan->kernels, sizeof(dlc_plan_kernel), "kernels"},
+        {plan->steps, sizeof(dlc_plan_step), "steps"},
+        {plan->refs, sizeof(dlc_plan_ref), "buffer references"},
+        {plan->tensors, sizeof(dlc_plan_tensor), "tensors"},
+        {plan->cells, sizeof(uint32_t), "cells"},
+        {plan->attrs, sizeof(int64_t), "attributes"},
         {plan->strings, 1, "strings"},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        uint64_t first = tables[i].rows.first, size_bytes = (uint64_t)tables[i].rows.count * tables[i].row_bytes;
+        uint64_t first = tables[i].rows.first,
+                 size_bytes = (uint64_t)tables[i].rows.count * tables[i].row_bytes;
         if (first % 8 || first > plan->size_bytes || size_bytes > plan->size_bytes - first)
             return bad(c, "the table of %s lies outside it", tables[i].what);
     }
@@ -85,7 +93,8 @@ static dlc_status check_insts(const check *c)
         if (is_cast && (inst->imm <= DLC_NONE || inst->imm >= DLC_DTYPE_COUNT))
             return bad(c, "instruction %u casts from an unknown type", i);
         if (inst->op == DLC_SIZE_SYM && inst->args[0] >= c->plan->symbols.count)
-            return bad(c, "instruction %u reads symbol %u of %u", i, inst->args[0], c->plan->symbols.count);
+            return bad(c, "instruction %u reads symbol %u of %u", i, inst->args[0],
+                       c->plan->symbols.count);
         for (uint32_t k = 0; k < nargs[inst->op]; k++)
             if (inst->args[k] >= i)
                 return bad(c, "instruction %u reads cell %u, which comes later", i, inst->args[k]);
@@ -104,11 +113,13 @@ static dlc_status check_phases(const check *c)
         end += phase->insts.count;
         if (!is_in(phase->conditions, c->plan->conditions) || phase->arena_bytes >= end)
             return bad(c, "phase %u is out of bounds", i);
-        for (uint32_t k = phase->conditions.first; k < phase->conditions.first + phase->conditions.count; k++)
+        for (uint32_t k = phase->conditions.first;
+             k < phase->conditions.first + phase->conditions.count; k++)
             if (condition[k].holds >= end || !is_string(c, condition[k].text))
                 return bad(c, "condition %u is out of bounds", k);
     }
-    return end == c->plan->insts.count ? DLC_OK : bad(c, "instructions %u and on belong to no phase", end);
+    return end == c->plan->insts.count ? DLC_OK
+                                       : bad(c, "instructions %u and on belong to no phase", end);
 }
 
 static dlc_status check_cells(const check *c, dlc_plan_rows rows, uint32_t ready, const char *what)
@@ -122,10 +133,12 @@ static dlc_status check_cells(const check *c, dlc_plan_rows rows, uint32_t ready
     return DLC_OK;
 }
 
-static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, uint32_t ready, const char *what)
+static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, uint32_t ready,
+                               const char *what)
 {
-    if (tensor->rank > DLCRT_MAX_RANK || tensor->dtype == DLC_NONE || tensor->dtype >= DLC_DTYPE_COUNT ||
-        !is_string(c, tensor->name) || !is_string(c, tensor->type_text) || tensor->size_bytes >= ready)
+    if (tensor->rank > DLCRT_MAX_RANK || tensor->dtype == DLC_NONE ||
+        tensor->dtype >= DLC_DTYPE_COUNT || !is_string(c, tensor->name) ||
+        !is_string(c, tensor->type_text) || tensor->size_bytes >= ready)
         return bad(c, "%s is out of bounds", what);
     return check_cells(c, (dlc_plan_rows){tensor->dims, tensor->rank}, ready, what);
 }
@@ -144,7 +157,8 @@ static dlc_status check_tensors(const check *c)
     for (uint32_t i = 0; i < c->plan->symbols.count; i++) {
         int is_bound = symbol[i].bind == DLC_SYMBOL_INPUT_DIM;
         if (!is_string(c, symbol[i].name) || symbol[i].bind > DLC_SYMBOL_DATA ||
-            (is_bound && (symbol[i].input >= c->plan->inputs.count || symbol[i].index >= inputs[symbol[i].input].rank)))
+            (is_bound && (symbol[i].input >= c->plan->inputs.count ||
+                          symbol[i].index >= inputs[symbol[i].input].rank)))
             return bad(c, "symbol %u is out of bounds", i);
     }
     return DLC_OK;
@@ -171,21 +185,27 @@ static dlc_status check_shape(const check *c, const dlc_plan_step *step, uint32_
     const dlcrt_opaque_info *opaque;
     switch (step->kind) {
     case DLC_DO_LAUNCH:
-        return step->what < c->plan->kernels.count ? DLC_OK : bad(c, "step %u runs kernel %u, which is not there", i, step->what);
+        return step->what < c->plan->kernels.count
+                   ? DLC_OK
+                   : bad(c, "step %u runs kernel %u, which is not there", i, step->what);
     case DLC_DO_OPAQUE:
         if (step->what >= DLC_OPAQUE_COUNT)
             return bad(c, "step %u is of a kind this runtime does not know", i);
         opaque = &dlcrt_opaques[step->what];
-        if (step->refs.count != opaque->ninputs + opaque->noutputs || step->operands.count != step->refs.count ||
-            step->attrs.count != opaque->nattrs || (step->phase != 0) != (opaque->count != NULL))
+        if (step->refs.count != opaque->ninputs + opaque->noutputs ||
+            step->operands.count != step->refs.count || step->attrs.count != opaque->nattrs ||
+            (step->phase != 0) != (opaque->count != NULL))
             return bad(c, "step %u (%s) lacks operands or attributes", i, opaque->text);
         return DLC_OK;
     case DLC_DO_BIND:
-        return step->refs.count == 1 && step->operands.count == 1 && step->attrs.count == 1 && step->phase
+        return step->refs.count == 1 && step->operands.count == 1 && step->attrs.count == 1 &&
+                       step->phase
                    ? DLC_OK
                    : bad(c, "step %u binds nothing", i);
-    case DLC_DO_COPY: return step->refs.count == 2 ? DLC_OK : bad(c, "step %u copies nothing", i);
-    default: return bad(c, "step %u is of a kind this runtime does not know", i);
+    case DLC_DO_COPY:
+        return step->refs.count == 2 ? DLC_OK : bad(c, "step %u copies nothing", i);
+    default:
+        return bad(c, "step %u is of a kind this runtime does not know", i);
     }
 }
 
@@ -193,16 +213,20 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
 {
     const dlc_plan *plan = c->plan;
     const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    if (!is_string(c, step->name) || step->device != DLC_DEVICE_CPU || !is_in(step->refs, plan->refs) ||
-        !is_in(step->operands, plan->tensors) || !is_in(step->attrs, plan->attrs) || step->grain < 1)
+    if (!is_string(c, step->name) || step->device != DLC_DEVICE_CPU ||
+        !is_in(step->refs, plan->refs) || !is_in(step->operands, plan->tensors) ||
+        !is_in(step->attrs, plan->attrs) || step->grain < 1)
         return bad(c, "step %u is out of bounds", i);
     DLC_TRY(check_shape(c, step, i));
     if (step->kind == DLC_DO_LAUNCH && (step->units >= c->ready || step->scratch_bytes >= c->ready))
         return bad(c, "step %u uses a cell that is not known yet", i);
     DLC_TRY(check_cells(c, step->symbols, c->ready, "symbols of a kernel"));
-    uint32_t before = c->ready, nread = step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].ninputs : step->refs.count;
+    uint32_t before = c->ready, nread = step->kind == DLC_DO_OPAQUE
+                                            ? dlcrt_opaques[step->what].ninputs
+                                            : step->refs.count;
     if (step->phase) {
-        if (step->phase != c->phase + 1 || step->phase >= plan->phases.count || step->symbol >= plan->symbols.count)
+        if (step->phase != c->phase + 1 || step->phase >= plan->phases.count ||
+            step->symbol >= plan->symbols.count)
             return bad(c, "step %u enters phase %u out of order", i, step->phase);
         c->phase = step->phase;
         c->ready = phases[step->phase].insts.first + phases[step->phase].insts.count;
@@ -214,7 +238,8 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
     for (uint32_t k = 0; k < step->refs.count; k++)
         DLC_TRY(check_ref(c, &refs[step->refs.first + k], k < nread ? before : c->ready, i));
     for (uint32_t k = 0; k < step->operands.count; k++)
-        DLC_TRY(check_tensor(c, &operands[step->operands.first + k], k < nread ? before : c->ready, "an operand"));
+        DLC_TRY(check_tensor(c, &operands[step->operands.first + k], k < nread ? before : c->ready,
+                             "an operand"));
     return DLC_OK;
 }
 
@@ -229,7 +254,9 @@ static dlc_status check_steps(check *c)
     for (uint32_t i = 0; i < c->plan->kernels.count; i++)
         if (!is_string(c, kernel[i].name))
             return bad(c, "kernel %u is out of bounds", i);
-    return c->phase + 1 == c->plan->phases.count ? DLC_OK : bad(c, "phase %u is never entered", c->phase + 1);
+    return c->phase + 1 == c->plan->phases.count
+               ? DLC_OK
+               : bad(c, "phase %u is never entered", c->phase + 1);
 }
 
 static dlc_status check_cpu(const check *c)
@@ -251,16 +278,19 @@ static dlc_status check_cpu(const check *c)
                       dlcrt_string(c->plan, c->plan->target), names);
 }
 
-/* [at, at + n) in the loaded image; nothing is known about programs' own memory. */
+/* [at, at + n) in the loaded image, aligned; nothing is known about programs' own memory. */
 static int is_mapped(const dlcrt_image *image, const void *at, uint64_t n)
 {
     uint64_t offset = (uint64_t)((uintptr_t)at - (uintptr_t)image->base);
-    return !image->base || (offset <= image->size_bytes && n <= image->size_bytes - offset);
+    return !image->base ||
+           (offset % 8 == 0 && offset <= image->size_bytes && n <= image->size_bytes - offset);
 }
 
-static dlc_status check_kernels(const check *c, const dlcrt_image *image, const dlc_plan_entry *entry)
+static dlc_status check_kernels(const check *c, const dlcrt_image *image,
+                                const dlc_plan_entry *entry)
 {
-    if (!is_mapped(image, entry->kernels, sizeof *entry->kernels * (uint64_t)c->plan->kernels.count))
+    if (!is_mapped(image, entry->kernels,
+                   sizeof *entry->kernels * (uint64_t)c->plan->kernels.count))
         return bad(c, "its table of kernels lies outside the file");
     for (uint32_t i = 0; image->base && i < c->plan->kernels.count; i++) {
         uint64_t at = (uint64_t)((uintptr_t)entry->kernels[i] - (uintptr_t)image->base);
@@ -277,16 +307,19 @@ dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const dlc_pla
     if (memcmp(executable->magic, DLC_EXECUTABLE_MAGIC, sizeof executable->magic) != 0)
         return dlcrt_fail(DLC_INVALID, "%s: not an executable made by dlc", name);
     if (executable->abi_version != DLC_ABI_VERSION)
-        return dlcrt_fail(DLC_INVALID, "%s: format version %u, this runtime reads %u; compile the model again", name,
-                          executable->abi_version, DLC_ABI_VERSION);
+        return dlcrt_fail(DLC_INVALID,
+                          "%s: format version %u, this runtime reads %u; compile the model again",
+                          name, executable->abi_version, DLC_ABI_VERSION);
     const dlc_plan_entry *entry = executable->plans;
-    if (executable->nplans == 0 || !is_mapped(image, entry, sizeof *entry * (uint64_t)executable->nplans) ||
+    if (executable->nplans == 0 ||
+        !is_mapped(image, entry, sizeof *entry * (uint64_t)executable->nplans) ||
         !is_mapped(image, entry->plan, sizeof *entry->plan) ||
         !is_mapped(image, executable->constants, executable->constants_bytes))
         return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", name);
     c.plan = entry->plan;
-    if (memcmp(c.plan->magic, DLC_PLAN_MAGIC, sizeof c.plan->magic) != 0 || c.plan->abi_version != DLC_ABI_VERSION ||
-        c.plan->size_bytes < sizeof *c.plan || !is_mapped(image, c.plan, c.plan->size_bytes) ||
+    if (memcmp(c.plan->magic, DLC_PLAN_MAGIC, sizeof c.plan->magic) != 0 ||
+        c.plan->abi_version != DLC_ABI_VERSION || c.plan->size_bytes < sizeof *c.plan ||
+        !is_mapped(image, c.plan, c.plan->size_bytes) ||
         dlc_checksum(c.plan, c.plan->size_bytes) != entry->checksum)
         return bad(&c, "its checksum does not match");
     DLC_TRY(check_tables(&c));

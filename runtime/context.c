@@ -1,7 +1,8 @@
 /*
- * Contexts: everything a run needs, sized before it. Sizes come in phases (abi.h): phase 0 holds as long as the inputs' shapes
- * stay, so a model of fixed shapes is sized once, when its context is created; later phases follow from data inside a run.
- * Memory only grows, in whole pages from the system.
+ * Contexts: everything a run needs, sized before it. Sizes come in phases (abi.h): phase 0 holds as
+ * long as the inputs' shapes stay, so a model of fixed shapes is sized once, when its context is
+ * created; later phases follow from data inside a run. Memory only grows, in whole pages from the
+ * system.
  */
 #include "runtime/internal.h"
 
@@ -18,19 +19,24 @@ static size_t page_up(size_t size_bytes)
     return (size_bytes + 4095) / 4096 * 4096;
 }
 
-/* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end to end. */
+/* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end
+ * to end. */
 static dlc_status memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
 {
     if (size_bytes <= memory->size_bytes)
         return DLC_OK;
-    size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge ? (size_bytes + huge - 1) / huge * huge : page_up(size_bytes);
-    unsigned char *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge
+                                                 ? (size_bytes + huge - 1) / huge * huge
+                                                 : page_up(size_bytes);
+    unsigned char *bytes =
+        mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return dlcrt_no_memory(size_bytes);
     if (rounded >= huge)
         madvise(bytes, rounded, MADV_HUGEPAGE);
     if (memory->bytes) {
-        memcpy(bytes, memory->bytes, keep_bytes < memory->size_bytes ? keep_bytes : memory->size_bytes);
+        memcpy(bytes, memory->bytes,
+               keep_bytes < memory->size_bytes ? keep_bytes : memory->size_bytes);
         munmap(memory->bytes, memory->size_bytes);
     }
     *memory = (dlcrt_memory){bytes, rounded};
@@ -45,13 +51,15 @@ static void memory_free(dlcrt_memory *memory)
 }
 
 /* A cell that is a number of bytes or units. */
-static dlc_status size_of(const dlcrt_context *context, uint32_t cell, const char *what, const char *name, int64_t *result)
+static dlc_status size_of(const dlcrt_context *context, uint32_t cell, const char *what,
+                          const char *name, int64_t *result)
 {
     int64_t value = context->cells[cell];
     if (context->lost[cell] || value > max_bytes)
         return dlcrt_fail(DLC_LIMIT, "%s of '%s' is too large for these shapes", what, name);
     if (value < 0)
-        return dlcrt_fail(DLC_INVALID, "%s of '%s' is %" PRId64 " for these shapes", what, name, value);
+        return dlcrt_fail(DLC_INVALID, "%s of '%s' is %" PRId64 " for these shapes", what, name,
+                          value);
     *result = value;
     return DLC_OK;
 }
@@ -65,7 +73,8 @@ static uint32_t phase_end(const dlc_plan *plan, uint32_t phase)
 
 static dlc_status place_ref(dlcrt_context *context, uint32_t row, const char *step)
 {
-    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
+    const dlc_plan_ref *ref =
+        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
     int64_t size_bytes, offset = 0, limit = max_bytes;
     DLC_TRY(size_of(context, ref->size_bytes, "a buffer", step, &size_bytes));
     const dlc_plan_tensor *tensors = NULL;
@@ -80,16 +89,20 @@ static dlc_status place_ref(dlcrt_context *context, uint32_t row, const char *st
     } else if (ref->place == DLC_REF_NONE) {
         context->pointers[row] = NULL;
     } else { /* set by each run */
-        tensors = dlcrt_rows(context->plan, ref->place == DLC_REF_INPUT ? context->plan->inputs : context->plan->outputs);
+        tensors = dlcrt_rows(context->plan, ref->place == DLC_REF_INPUT ? context->plan->inputs
+                                                                        : context->plan->outputs);
         limit = context->cells[tensors[ref->index].size_bytes];
     }
     if (offset > limit || size_bytes > limit - offset)
-        return dlcrt_fail(DLC_INVALID, "step '%s': a buffer of %" PRId64 " bytes at %" PRId64 " passes the end at %" PRId64,
+        return dlcrt_fail(DLC_INVALID,
+                          "step '%s': a buffer of %" PRId64 " bytes at %" PRId64
+                          " passes the end at %" PRId64,
                           step, size_bytes, offset, limit);
     return DLC_OK;
 }
 
-static dlc_status place_refs(dlcrt_context *context, const dlc_plan_step *step, uint32_t first, uint32_t end)
+static dlc_status place_refs(dlcrt_context *context, const dlc_plan_step *step, uint32_t first,
+                             uint32_t end)
 {
     const char *name = dlcrt_string(context->plan, step->name);
     for (uint32_t i = first; i < end; i++)
@@ -100,11 +113,13 @@ static dlc_status place_refs(dlcrt_context *context, const dlc_plan_step *step, 
 /* Buffers that a step may have before the phase it enters. */
 static uint32_t refs_before(const dlc_plan_step *step)
 {
-    return step->phase && step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].ninputs : step->refs.count;
+    return step->phase && step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].ninputs
+                                                      : step->refs.count;
 }
 
 /* Scratch of one step and the kernel's symbols. */
-static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step, size_t *scratch_bytes)
+static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
+                              size_t *scratch_bytes)
 {
     const char *name = dlcrt_string(context->plan, step->name);
     const uint32_t *cells = dlcrt_rows(context->plan, context->plan->cells);
@@ -123,7 +138,8 @@ static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
     return DLC_OK;
 }
 
-/* All steps whose sizes are known with phases 0 to `phase`; earlier ones again, for memory may have moved. */
+/* All steps whose sizes are known with phases 0 to `phase`; earlier ones again, for memory may have
+ * moved. */
 static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
 {
     const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
@@ -149,7 +165,8 @@ static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
 static dlc_status check_conditions(const dlcrt_context *context, const dlc_plan_phase *phase)
 {
     const dlc_plan_condition *conditions = dlcrt_rows(context->plan, context->plan->conditions);
-    for (uint32_t i = phase->conditions.first; i < phase->conditions.first + phase->conditions.count; i++)
+    for (uint32_t i = phase->conditions.first;
+         i < phase->conditions.first + phase->conditions.count; i++)
         if (!context->cells[conditions[i].holds])
             return dlcrt_fail(DLC_INVALID, "%s", dlcrt_string(context->plan, conditions[i].text));
     return DLC_OK;
@@ -165,7 +182,8 @@ static dlc_status size_outputs(dlcrt_context *context, uint32_t begin, uint32_t 
         int64_t size_bytes;
         for (uint32_t k = 0; k < output->rank; k++)
             if (cells[output->dims + k] >= begin && cells[output->dims + k] < end)
-                DLC_TRY(size_of(context, cells[output->dims + k], "a dimension", name, &size_bytes));
+                DLC_TRY(
+                    size_of(context, cells[output->dims + k], "a dimension", name, &size_bytes));
         if (output->size_bytes < begin || output->size_bytes >= end)
             continue;
         DLC_TRY(size_of(context, output->size_bytes, "the output", name, &size_bytes));
@@ -175,14 +193,17 @@ static dlc_status size_outputs(dlcrt_context *context, uint32_t begin, uint32_t 
 
 dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
 {
-    const dlc_plan_tensor *output = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->outputs) + i;
-    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + output->dims;
+    const dlc_plan_tensor *output =
+        (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->outputs) + i;
+    const uint32_t *cells =
+        (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + output->dims;
     dlcrt_tensor *tensor = context->outputs[i];
     size_t need = (size_t)context->cells[output->size_bytes];
-    int is_own = !tensor->data || tensor->data == context->own[i].bytes; /* of an earlier run, too */
+    int is_own =
+        !tensor->data || tensor->data == context->own[i].bytes; /* of an earlier run, too */
     if (!is_own && tensor->size_bytes < need)
-        return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu", dlcrt_string(context->plan, output->name),
-                          need, tensor->size_bytes);
+        return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu",
+                          dlcrt_string(context->plan, output->name), need, tensor->size_bytes);
     if (is_own) {
         DLC_TRY(memory_grow(&context->own[i], need ? need : 1, 0));
         tensor->data = context->own[i].bytes;
@@ -215,8 +236,10 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
         DLC_TRY(check_conditions(context, row));
     }
     DLC_TRY(size_outputs(context, row->insts.first, phase_end(plan, phase)));
-    DLC_TRY(size_of(context, row->arena_bytes, "the memory", dlcrt_string(plan, plan->model), &arena_bytes));
-    DLC_TRY(memory_grow(&context->arena, (size_t)arena_bytes, phase ? context->arena.size_bytes : 0));
+    DLC_TRY(size_of(context, row->arena_bytes, "the memory", dlcrt_string(plan, plan->model),
+                    &arena_bytes));
+    DLC_TRY(
+        memory_grow(&context->arena, (size_t)arena_bytes, phase ? context->arena.size_bytes : 0));
     DLC_TRY(size_steps(context, phase));
     context->sized = phase + 1;
     return phase ? place_outputs(context, row->insts.first, phase_end(plan, phase)) : DLC_OK;
@@ -225,18 +248,23 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
 /* --- input shapes --- */
 static dlc_status refuse_shape(const dlcrt_context *context, uint32_t i, const dlcrt_tensor *tensor)
 {
-    const dlc_plan_tensor *input = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->inputs) + i;
-    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + input->dims;
+    const dlc_plan_tensor *input =
+        (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->inputs) + i;
+    const uint32_t *cells =
+        (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + input->dims;
     char found[256] = "", here[256] = "";
     dlcrt_text text = {found, sizeof found, 0}, wanted = {here, sizeof here, 0};
     int64_t dims[DLCRT_MAX_RANK];
-    dlcrt_text_dims(&text, tensor->rank < DLCRT_MAX_RANK ? tensor->rank : DLCRT_MAX_RANK, tensor->dims);
+    dlcrt_text_dims(&text, tensor->rank < DLCRT_MAX_RANK ? tensor->rank : DLCRT_MAX_RANK,
+                    tensor->dims);
     for (uint32_t k = 0; k < input->rank; k++)
         dims[k] = context->cells[cells[k]];
     dlcrt_text_dims(&wanted, input->rank, dims);
     int is_dynamic = context->plan->symbols.count && tensor->rank == input->rank;
-    return dlcrt_fail(DLC_INVALID, "input '%s': shape %s, wanted %s%s%s%s", dlcrt_string(context->plan, input->name), found,
-                      dlcrt_string(context->plan, input->type_text), is_dynamic ? ", with the other dimensions given " : "",
+    return dlcrt_fail(DLC_INVALID, "input '%s': shape %s, wanted %s%s%s%s",
+                      dlcrt_string(context->plan, input->name), found,
+                      dlcrt_string(context->plan, input->type_text),
+                      is_dynamic ? ", with the other dimensions given " : "",
                       is_dynamic ? here : "", tensor->rank != input->rank ? " (another rank)" : "");
 }
 
@@ -249,9 +277,11 @@ static dlc_status bind_symbols(dlcrt_context *context, const dlcrt_tensor *const
             continue;
         int64_t value = inputs[symbol->input]->dims[symbol->index];
         if (value < symbol->lo || value > symbol->hi)
-            return dlcrt_fail(DLC_INVALID, "input '%s': dimension %u (%s) is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
-                              dlcrt_string(context->plan, tensors[symbol->input].name), symbol->index,
-                              dlcrt_string(context->plan, symbol->name), value, symbol->lo, symbol->hi);
+            return dlcrt_fail(
+                DLC_INVALID,
+                "input '%s': dimension %u (%s) is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+                dlcrt_string(context->plan, tensors[symbol->input].name), symbol->index,
+                dlcrt_string(context->plan, symbol->name), value, symbol->lo, symbol->hi);
         context->symbols[i] = value;
     }
     return DLC_OK;
@@ -264,14 +294,17 @@ static dlc_status check_shapes(const dlcrt_context *context, const dlcrt_tensor 
     for (uint32_t i = 0; i < context->plan->inputs.count; i++, input++) {
         int64_t size_bytes;
         for (uint32_t k = 0; k < input->rank; k++)
-            if (inputs[i]->dims[k] != context->cells[cells[input->dims + k]] || inputs[i]->dims[k] < 0)
+            if (inputs[i]->dims[k] != context->cells[cells[input->dims + k]] ||
+                inputs[i]->dims[k] < 0)
                 return refuse_shape(context, i, inputs[i]);
-        DLC_TRY(size_of(context, input->size_bytes, "the input", dlcrt_string(context->plan, input->name), &size_bytes));
+        DLC_TRY(size_of(context, input->size_bytes, "the input",
+                        dlcrt_string(context->plan, input->name), &size_bytes));
     }
     return DLC_OK;
 }
 
-/* inputs by position, names and dtypes checked. Does nothing when everything is sized for their shapes already. */
+/* inputs by position, names and dtypes checked. Does nothing when everything is sized for their
+ * shapes already. */
 dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs)
 {
     const dlc_plan *plan = context->plan;
@@ -281,7 +314,8 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         if (inputs[i]->rank != tensors[i].rank)
             return refuse_shape(context, i, inputs[i]);
-        is_same &= !memcmp(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims, tensors[i].rank * sizeof(int64_t));
+        is_same &= !memcmp(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims,
+                           tensors[i].rank * sizeof(int64_t));
     }
     if (is_same)
         return DLC_OK;
@@ -295,7 +329,8 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
     context->is_parallel = 0;
     DLC_TRY(dlcrt_phase_enter(context, 0));
     for (uint32_t i = 0; i < plan->inputs.count; i++)
-        memcpy(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims, tensors[i].rank * sizeof(int64_t));
+        memcpy(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims,
+               tensors[i].rank * sizeof(int64_t));
     return DLC_OK;
 }
 
@@ -319,12 +354,14 @@ static dlc_status allocate(dlcrt_context *context)
     context->lost = dlcrt_alloc(plan->insts.count, sizeof *context->lost);
     context->values = dlcrt_alloc(plan->cells.count, sizeof *context->values);
     context->pointers = dlcrt_alloc(plan->refs.count, sizeof *context->pointers);
-    context->input_dims = dlcrt_alloc(plan->inputs.count, DLCRT_MAX_RANK * sizeof *context->input_dims);
+    context->input_dims =
+        dlcrt_alloc(plan->inputs.count, DLCRT_MAX_RANK * sizeof *context->input_dims);
     context->inputs = dlcrt_alloc(plan->inputs.count, sizeof *context->inputs);
     context->outputs = dlcrt_alloc(plan->outputs.count, sizeof *context->outputs);
     context->own = dlcrt_alloc(plan->outputs.count, sizeof *context->own);
-    if (!context->symbols || !context->cells || !context->lost || !context->values || !context->pointers ||
-        !context->input_dims || !context->inputs || !context->outputs || !context->own)
+    if (!context->symbols || !context->cells || !context->lost || !context->values ||
+        !context->pointers || !context->input_dims || !context->inputs || !context->outputs ||
+        !context->own)
         return DLC_LIMIT;
     return DLC_OK;
 }
@@ -341,7 +378,8 @@ static dlc_status size_fixed(dlcrt_context *context)
     DLC_TRY(dlcrt_phase_enter(context, 0));
     for (uint32_t i = 0; i < plan->inputs.count; i++)
         for (uint32_t k = 0; k < tensors[i].rank; k++)
-            context->input_dims[i * DLCRT_MAX_RANK + k] = context->cells[cells[tensors[i].dims + k]];
+            context->input_dims[i * DLCRT_MAX_RANK + k] =
+                context->cells[cells[tensors[i].dims + k]];
     return DLC_OK;
 }
 
@@ -367,10 +405,12 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     return has_input_symbols(context->plan) ? DLC_OK : size_fixed(context);
 }
 
-dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_context_options *options, dlcrt_context **result)
+dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_context_options *options,
+                                dlcrt_context **result)
 {
     if (!executable || !result)
-        return dlcrt_fail(DLC_USAGE, "dlcrt_context_create: %s is NULL", result ? "executable" : "result");
+        return dlcrt_fail(DLC_USAGE, "dlcrt_context_create: %s is NULL",
+                          result ? "executable" : "result");
     *result = NULL;
     dlcrt_context *context = dlcrt_alloc(1, sizeof *context);
     if (!context)
@@ -396,8 +436,10 @@ void dlcrt_context_destroy(dlcrt_context *context)
         memory_free(&context->own[i]);
     memory_free(&context->arena);
     memory_free(&context->scratch);
-    void *const blocks[] = {context->symbols,    context->cells,           context->lost,    context->values, context->pointers,
-                            context->input_dims, (void *)context->inputs, context->outputs, context->own,    context->profile};
+    void *const blocks[] = {context->symbols,        context->cells,    context->lost,
+                            context->values,         context->pointers, context->input_dims,
+                            (void *)context->inputs, context->outputs,  context->own,
+                            context->profile};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         free(blocks[i]);
     dlcrt_executable_close(context->executable);

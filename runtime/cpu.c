@@ -1,13 +1,14 @@
 /*
- * What the machine offers this process: instruction sets, processors, and the floating-point state kernels are promised.
- * Processors are counted as a container sees them: the affinity mask, then the cgroup's quota (v2, else v1), rounded down.
+ * What the machine offers this process: instruction sets, processors, and the floating-point state
+ * kernels are promised. Processors are counted as a container sees them: the affinity mask, then
+ * the cgroup's quota (v2, else v1), rounded down.
  */
 #include "runtime/internal.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -148,7 +149,9 @@ static uint32_t affinity_count(void)
         cpu_set_t *set = CPU_ALLOC(ncpus);
         if (!set)
             break;
-        int n = sched_getaffinity(0, CPU_ALLOC_SIZE(ncpus), set) ? 0 : CPU_COUNT_S(CPU_ALLOC_SIZE(ncpus), set);
+        int n = sched_getaffinity(0, CPU_ALLOC_SIZE(ncpus), set)
+                    ? 0
+                    : CPU_COUNT_S(CPU_ALLOC_SIZE(ncpus), set);
         CPU_FREE(set);
         if (n > 0)
             return (uint32_t)n;
@@ -162,7 +165,8 @@ uint32_t dlcrt_cpu_count(void)
     return ncpus > 1 ? quota_v1(quota_v2(ncpus)) : ncpus;
 }
 
-/* Round to nearest, subnormals kept, no traps: what expr.def says, whatever the caller's program has set. */
+/* Round to nearest, subnormals kept, no traps: what expr.def says, whatever the caller's program
+ * has set. */
 #if defined(__x86_64__)
 uint32_t dlcrt_float_enter(void)
 {

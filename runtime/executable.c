@@ -1,4 +1,5 @@
-/* Executables: opened from a file or taken from the program, then only read. Contexts share one by counting users. */
+/* Executables: opened from a file or taken from the program, then only read. Contexts share one by
+ * counting users. */
 #include "runtime/internal.h"
 
 #include <errno.h>
@@ -53,7 +54,9 @@ dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open: path is NULL");
     int fd;
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block; it is refused as no regular file */
+        fd = open(path,
+                  O_RDONLY | O_CLOEXEC |
+                      O_NONBLOCK); /* a FIFO must not block; it is refused as no regular file */
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return dlcrt_fail(DLC_IO, "%s: %s", path, strerror(errno));
@@ -94,8 +97,8 @@ void dlcrt_executable_close(dlcrt_executable *executable)
     free(executable);
 }
 
-void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor, const int64_t *cells, uint32_t ncells,
-                           dlcrt_tensor_info *info)
+void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor,
+                           const int64_t *cells, uint32_t ncells, dlcrt_tensor_info *info)
 {
     const uint32_t *rows = dlcrt_rows(plan, plan->cells);
     const dlc_size_inst *insts = dlcrt_rows(plan, plan->insts);
@@ -108,7 +111,9 @@ void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor, 
     for (uint32_t i = 0; i < tensor->rank; i++) {
         uint32_t cell = rows[tensor->dims + i];
         const dlc_size_inst *inst = &insts[cell];
-        info->dims[i] = inst->op == DLC_SIZE_CONST ? inst->imm : cells && cell < ncells ? cells[cell] : -1;
+        info->dims[i] = inst->op == DLC_SIZE_CONST ? inst->imm
+                        : cells && cell < ncells   ? cells[cell]
+                                                   : -1;
         if (inst->op == DLC_SIZE_SYM)
             info->dim_names[i] = dlcrt_string(plan, symbols[inst->args[0]].name);
     }

@@ -11,7 +11,8 @@
 
 /* --- error.c --- */
 /* Sets this thread's text and returns `status`. */
-dlc_status dlcrt_fail(dlc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+dlc_status dlcrt_fail(dlc_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Zeroed, size overflow checked; NULL after a failure, whose text is set. */
 void *dlcrt_alloc(size_t count, size_t size_bytes);
 dlc_status dlcrt_no_memory(size_t size_bytes);
@@ -67,12 +68,13 @@ static inline const char *dlcrt_string(const dlc_plan *plan, uint32_t string)
     return (const char *)dlcrt_rows(plan, plan->strings) + string;
 }
 /* Dimensions known without inputs, names of symbols; cells NULL: none is known. */
-void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor, const int64_t *cells, uint32_t ncells,
-                           dlcrt_tensor_info *info);
+void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor,
+                           const int64_t *cells, uint32_t ncells, dlcrt_tensor_info *info);
 
 /* --- size.c --- */
 /* Runs instructions [first, first + count). lost[i]: cell i passed 64 bits. */
-void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *symbols, int64_t *cells, uint8_t *lost);
+void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *symbols,
+                    int64_t *cells, uint8_t *lost);
 
 /* --- threads.c --- */
 typedef struct dlcrt_pool dlcrt_pool;
@@ -108,7 +110,8 @@ typedef struct {
 typedef struct {
     const char *text;
     uint8_t ninputs, noutputs, nattrs;
-    dlc_status (*count)(const dlcrt_opaque_args *args, int64_t *symbol); /* NULL: no size depends on data */
+    dlc_status (*count)(const dlcrt_opaque_args *args,
+                        int64_t *symbol); /* NULL: no size depends on data */
     dlc_status (*run)(const dlcrt_opaque_args *args);
 } dlcrt_opaque_info;
 extern const dlcrt_opaque_info dlcrt_opaques[DLC_OPAQUE_COUNT];
@@ -123,19 +126,19 @@ struct dlcrt_context {
     dlcrt_executable *executable;
     const dlc_plan *plan;
     dlcrt_pool *pool;
-    int64_t *symbols;      /* by symbol */
-    int64_t *cells;        /* by instruction */
+    int64_t *symbols; /* by symbol */
+    int64_t *cells;   /* by instruction */
     uint8_t *lost;
-    int64_t *values;       /* by row of plan->cells: what kernels and shapes read */
-    void **pointers;       /* by row of plan->refs */
-    int64_t *input_dims;   /* DLCRT_MAX_RANK per input: the shapes everything is sized for */
+    int64_t *values;             /* by row of plan->cells: what kernels and shapes read */
+    void **pointers;             /* by row of plan->refs */
+    int64_t *input_dims;         /* DLCRT_MAX_RANK per input: the shapes everything is sized for */
     const dlcrt_tensor **inputs; /* of this run, by input */
     dlcrt_tensor **outputs;
-    dlcrt_memory *own;     /* by output: memory for callers that bring none */
+    dlcrt_memory *own; /* by output: memory for callers that bring none */
     dlcrt_memory arena, scratch;
     size_t scratch_stride;
-    uint32_t sized;        /* 1 + the last phase whose sizes hold; 0: none */
-    uint32_t is_parallel;  /* some step has work for two threads */
+    uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
+    uint32_t is_parallel;        /* some step has work for two threads */
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */
     int poison;
     int64_t fault;

@@ -1,7 +1,8 @@
 /*
- * Steps that are no equations, in plain C over row-major tensors. One table by kind (dlc/opaque.def): how many operands, a
- * function that finds out a size where one depends on data, and the function that writes the outputs. None allocates: top-k
- * keeps its heap in the outputs themselves.
+ * Steps that are no equations, in plain C over row-major tensors. One table by kind
+ * (dlc/opaque.def): how many operands, a function that finds out a size where one depends on data,
+ * and the function that writes the outputs. None allocates: top-k keeps its heap in the outputs
+ * themselves.
  */
 #include "runtime/internal.h"
 
@@ -26,15 +27,24 @@ static int64_t key_of(dlc_dtype dtype, const void *data, int64_t i)
     uint64_t bits = 0;
     memcpy(&bits, (const unsigned char *)data + i * (int64_t)size_bytes, size_bytes);
     switch (dtype) {
-    case DLC_I8: return (int8_t)bits;
-    case DLC_I16: return (int16_t)bits;
-    case DLC_I32: return (int32_t)bits;
-    case DLC_U64: return (int64_t)(bits ^ UINT64_C(1) << 63);
-    case DLC_F16: return float_key(bits, 16, 5);
-    case DLC_BF16: return float_key(bits, 16, 8);
-    case DLC_F32: return float_key(bits, 32, 8);
-    case DLC_F64: return float_key(bits, 64, 11);
-    default: return (int64_t)bits;
+    case DLC_I8:
+        return (int8_t)bits;
+    case DLC_I16:
+        return (int16_t)bits;
+    case DLC_I32:
+        return (int32_t)bits;
+    case DLC_U64:
+        return (int64_t)(bits ^ UINT64_C(1) << 63);
+    case DLC_F16:
+        return float_key(bits, 16, 5);
+    case DLC_BF16:
+        return float_key(bits, 16, 8);
+    case DLC_F32:
+        return float_key(bits, 32, 8);
+    case DLC_F64:
+        return float_key(bits, 64, 11);
+    default:
+        return (int64_t)bits;
     }
 }
 
@@ -47,7 +57,8 @@ static int64_t product(const int64_t *dims, uint32_t begin, uint32_t end)
 }
 
 /* --- topk --- */
-/* One row along the axis: element j lies at begin + j * stride. The heap holds the k best so far, the worst of them on top. */
+/* One row along the axis: element j lies at begin + j * stride. The heap holds the k best so far,
+ * the worst of them on top. */
 typedef struct {
     const void *data;
     dlc_dtype dtype;
@@ -60,7 +71,8 @@ typedef struct {
 /* Better value first; among equals the lower index. */
 static int is_before(const row *r, int64_t a, int64_t b)
 {
-    int64_t x = key_of(r->dtype, r->data, r->begin + a * r->stride), y = key_of(r->dtype, r->data, r->begin + b * r->stride);
+    int64_t x = key_of(r->dtype, r->data, r->begin + a * r->stride),
+            y = key_of(r->dtype, r->data, r->begin + b * r->stride);
     if (x != y)
         return r->largest ? x > y : x < y;
     return a < b;
@@ -70,7 +82,8 @@ static void sift_down(const row *r, int64_t at, int64_t n)
 {
     int64_t moving = r->heap[at * r->heap_stride];
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && is_before(r, r->heap[child * r->heap_stride], r->heap[(child + 1) * r->heap_stride]))
+        if (child + 1 < n &&
+            is_before(r, r->heap[child * r->heap_stride], r->heap[(child + 1) * r->heap_stride]))
             child++;
         if (!is_before(r, moving, r->heap[child * r->heap_stride]))
             break;
@@ -102,25 +115,37 @@ static void select_row(const row *r, int64_t n, int64_t k)
 /* inputs x; outputs values, indices (i64); attrs axis, largest, sorted (they always are) */
 static dlc_status run_topk(const dlcrt_opaque_args *args)
 {
-    const dlcrt_operand *x = &args->operands[0], *values = &args->operands[1], *indices = &args->operands[2];
+    const dlcrt_operand *x = &args->operands[0], *values = &args->operands[1],
+                        *indices = &args->operands[2];
     int64_t axis = args->attrs[0];
     if (axis < 0 || axis >= x->rank || values->rank != x->rank)
-        return dlcrt_fail(DLC_INVALID, "node '%s': axis %" PRId64 " of rank %u", args->name, axis, x->rank);
+        return dlcrt_fail(DLC_INVALID, "node '%s': axis %" PRId64 " of rank %u", args->name, axis,
+                          x->rank);
     int64_t n = x->dims[axis], k = values->dims[axis];
     if (k > n)
-        return dlcrt_fail(DLC_INVALID, "node '%s': k = %" PRId64 ", the axis has %" PRId64 " elements", args->name, k, n);
+        return dlcrt_fail(DLC_INVALID,
+                          "node '%s': k = %" PRId64 ", the axis has %" PRId64 " elements",
+                          args->name, k, n);
     if (k <= 0)
         return DLC_OK;
-    int64_t outer = product(x->dims, 0, (uint32_t)axis), inner = product(x->dims, (uint32_t)axis + 1, x->rank);
+    int64_t outer = product(x->dims, 0, (uint32_t)axis),
+            inner = product(x->dims, (uint32_t)axis + 1, x->rank);
     size_t one = dlc_dtype_bytes(x->dtype);
     for (int64_t i = 0; i < outer * inner; i++) {
         int64_t at = i / inner * k * inner + i % inner;
-        row r = {.data = x->data, .dtype = x->dtype, .largest = args->attrs[1] != 0, .begin = i / inner * n * inner + i % inner,
-                 .stride = inner, .heap = (int64_t *)indices->data + at, .heap_stride = inner};
+        row r = {.data = x->data,
+                 .dtype = x->dtype,
+                 .largest = args->attrs[1] != 0,
+                 .begin = i / inner * n * inner + i % inner,
+                 .stride = inner,
+                 .heap = (int64_t *)indices->data + at,
+                 .heap_stride = inner};
         select_row(&r, n, k);
         for (int64_t j = 0; values->data && j < k; j++)
             memcpy((unsigned char *)values->data + (size_t)(at + j * inner) * one,
-                   (const unsigned char *)x->data + (size_t)(r.begin + r.heap[j * inner] * inner) * one, one);
+                   (const unsigned char *)x->data +
+                       (size_t)(r.begin + r.heap[j * inner] * inner) * one,
+                   one);
     }
     return DLC_OK;
 }
@@ -159,7 +184,8 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
 }
 
 const dlcrt_opaque_info dlcrt_opaques[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {text, inputs, outputs, attrs, count, run},
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run)                           \
+    [number] = {text, inputs, outputs, attrs, count, run},
 #define NONE NULL
 #include "dlc/opaque.def"
 #undef NONE

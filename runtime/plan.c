@@ -1,6 +1,7 @@
 /*
- * One run: inputs and outputs are matched to the model's, then the steps are walked in order. Nothing here allocates, locks or
- * calls the system unless a shape is new, a worker sleeps or a profile is taken.
+ * One run: inputs and outputs are matched to the model's, then the steps are walked in order.
+ * Nothing here allocates, locks or calls the system unless a shape is new, a worker sleeps or a
+ * profile is taken.
  */
 #include "runtime/internal.h"
 
@@ -10,10 +11,12 @@
 
 /* --- matching --- */
 /* Which tensor of the plan's table `name` is; by position without a name. */
-static uint32_t find_tensor(const dlc_plan *plan, dlc_plan_rows rows, const char *name, uint32_t position)
+static uint32_t find_tensor(const dlc_plan *plan, dlc_plan_rows rows, const char *name,
+                            uint32_t position)
 {
     const dlc_plan_tensor *tensors = dlcrt_rows(plan, rows);
-    if (!name || (position < rows.count && !strcmp(name, dlcrt_string(plan, tensors[position].name))))
+    if (!name ||
+        (position < rows.count && !strcmp(name, dlcrt_string(plan, tensors[position].name))))
         return position;
     for (uint32_t i = 0; i < rows.count; i++)
         if (!strcmp(name, dlcrt_string(plan, tensors[i].name)))
@@ -21,7 +24,8 @@ static uint32_t find_tensor(const dlc_plan *plan, dlc_plan_rows rows, const char
     return UINT32_MAX;
 }
 
-static dlc_status refuse_name(const dlc_plan *plan, dlc_plan_rows rows, const char *what, const char *name)
+static dlc_status refuse_name(const dlc_plan *plan, dlc_plan_rows rows, const char *what,
+                              const char *name)
 {
     const dlc_plan_tensor *tensors = dlcrt_rows(plan, rows);
     char names[512] = "";
@@ -31,12 +35,14 @@ static dlc_status refuse_name(const dlc_plan *plan, dlc_plan_rows rows, const ch
     return dlcrt_fail(DLC_INVALID, "no %s is called '%s'; the model has %s", what, name, names);
 }
 
-static dlc_status check_input(const dlc_plan *plan, const dlc_plan_tensor *input, const dlcrt_tensor *tensor)
+static dlc_status check_input(const dlc_plan *plan, const dlc_plan_tensor *input,
+                              const dlcrt_tensor *tensor)
 {
     const char *name = dlcrt_string(plan, input->name);
     if (tensor->dtype != input->dtype)
         return dlcrt_fail(DLC_INVALID, "input '%s': dtype %s, wanted %s", name,
-                          tensor->dtype < DLC_DTYPE_COUNT ? dlc_dtypes[tensor->dtype].text : "unknown",
+                          tensor->dtype < DLC_DTYPE_COUNT ? dlc_dtypes[tensor->dtype].text
+                                                          : "unknown",
                           dlcrt_string(plan, input->type_text));
     if (tensor->rank > DLCRT_MAX_RANK)
         return dlcrt_fail(DLC_INVALID, "input '%s': rank %u, wanted %s", name, tensor->rank,
@@ -49,7 +55,8 @@ static dlc_status match_inputs(dlcrt_context *context, const dlcrt_tensor *input
     const dlc_plan *plan = context->plan;
     const dlc_plan_tensor *wanted = dlcrt_rows(plan, plan->inputs);
     if (ninputs != plan->inputs.count)
-        return dlcrt_fail(DLC_INVALID, "%u inputs given, the model has %u", ninputs, plan->inputs.count);
+        return dlcrt_fail(DLC_INVALID, "%u inputs given, the model has %u", ninputs,
+                          plan->inputs.count);
     if (ninputs && !inputs)
         return dlcrt_fail(DLC_USAGE, "inputs is NULL");
     memset(context->inputs, 0, ninputs * sizeof *context->inputs);
@@ -58,7 +65,8 @@ static dlc_status match_inputs(dlcrt_context *context, const dlcrt_tensor *input
         if (at == UINT32_MAX)
             return refuse_name(plan, plan->inputs, "input", inputs[i].name);
         if (context->inputs[at])
-            return dlcrt_fail(DLC_INVALID, "input '%s' is given twice", dlcrt_string(plan, wanted[at].name));
+            return dlcrt_fail(DLC_INVALID, "input '%s' is given twice",
+                              dlcrt_string(plan, wanted[at].name));
         DLC_TRY(check_input(plan, &wanted[at], &inputs[i]));
         context->inputs[at] = &inputs[i];
     }
@@ -73,10 +81,12 @@ static dlc_status check_input_bytes(const dlcrt_context *context)
         size_t need = (size_t)context->cells[wanted[i].size_bytes];
         const char *name = dlcrt_string(context->plan, wanted[i].name);
         if (tensor->size_bytes && tensor->size_bytes != need)
-            return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %zu for %s", name, tensor->size_bytes, need,
+            return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %zu for %s", name,
+                              tensor->size_bytes, need,
                               dlcrt_string(context->plan, wanted[i].type_text));
         if (!tensor->data && need)
-            return dlcrt_fail(DLC_INVALID, "input '%s': data is NULL, wanted %zu bytes", name, need);
+            return dlcrt_fail(DLC_INVALID, "input '%s': data is NULL, wanted %zu bytes", name,
+                              need);
     }
     return DLC_OK;
 }
@@ -86,7 +96,8 @@ static dlc_status match_outputs(dlcrt_context *context, dlcrt_tensor *outputs, u
     const dlc_plan *plan = context->plan;
     const dlc_plan_tensor *wanted = dlcrt_rows(plan, plan->outputs);
     if (noutputs != plan->outputs.count)
-        return dlcrt_fail(DLC_INVALID, "%u outputs given, the model has %u", noutputs, plan->outputs.count);
+        return dlcrt_fail(DLC_INVALID, "%u outputs given, the model has %u", noutputs,
+                          plan->outputs.count);
     if (noutputs && !outputs)
         return dlcrt_fail(DLC_USAGE, "outputs is NULL");
     memset(context->outputs, 0, noutputs * sizeof *context->outputs);
@@ -95,7 +106,8 @@ static dlc_status match_outputs(dlcrt_context *context, dlcrt_tensor *outputs, u
         if (at == UINT32_MAX)
             return refuse_name(plan, plan->outputs, "output", outputs[i].name);
         if (context->outputs[at])
-            return dlcrt_fail(DLC_INVALID, "output '%s' is given twice", dlcrt_string(plan, wanted[at].name));
+            return dlcrt_fail(DLC_INVALID, "output '%s' is given twice",
+                              dlcrt_string(plan, wanted[at].name));
         context->outputs[at] = &outputs[i];
     }
     return DLC_OK;
@@ -113,7 +125,8 @@ static int overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
 }
 
-/* Kernels read inputs while they write outputs: sharing memory would depend on the order of steps. */
+/* Kernels read inputs while they write outputs: sharing memory would depend on the order of steps.
+ */
 static dlc_status check_overlap(const dlcrt_context *context, uint32_t output)
 {
     const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
@@ -123,14 +136,19 @@ static dlc_status check_overlap(const dlcrt_context *context, uint32_t output)
     if (!tensor->data)
         return DLC_OK;
     for (uint32_t i = 0; i < context->plan->inputs.count; i++)
-        if (overlaps(tensor->data, tensor->size_bytes, context->inputs[i]->data, (size_t)context->cells[inputs[i].size_bytes]))
-            return dlcrt_fail(DLC_INVALID, "output '%s' and input '%s' share memory; give them buffers of their own", name,
-                              dlcrt_string(context->plan, inputs[i].name));
+        if (overlaps(tensor->data, tensor->size_bytes, context->inputs[i]->data,
+                     (size_t)context->cells[inputs[i].size_bytes]))
+            return dlcrt_fail(
+                DLC_INVALID,
+                "output '%s' and input '%s' share memory; give them buffers of their own", name,
+                dlcrt_string(context->plan, inputs[i].name));
     for (uint32_t i = 0; i < output; i++)
         if (context->outputs[i]->data &&
-            overlaps(tensor->data, tensor->size_bytes, context->outputs[i]->data, context->outputs[i]->size_bytes))
-            return dlcrt_fail(DLC_INVALID, "outputs '%s' and '%s' share memory; give them buffers of their own", name,
-                              dlcrt_string(context->plan, outputs[i].name));
+            overlaps(tensor->data, tensor->size_bytes, context->outputs[i]->data,
+                     context->outputs[i]->size_bytes))
+            return dlcrt_fail(DLC_INVALID,
+                              "outputs '%s' and '%s' share memory; give them buffers of their own",
+                              name, dlcrt_string(context->plan, outputs[i].name));
     return DLC_OK;
 }
 
@@ -149,7 +167,8 @@ static dlc_status place_known_outputs(dlcrt_context *context)
 /* A step's buffers; those of the caller are put in as this run has them. */
 static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *step)
 {
-    const dlc_plan_ref *refs = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    const dlc_plan_ref *refs =
+        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
     void **pointers = context->pointers + step->refs.first;
     for (uint32_t i = 0; i < step->refs.count; i++) {
         if (refs[i].place == DLC_REF_INPUT)
@@ -173,13 +192,16 @@ static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
     context->fault = 0;
     dlcrt_pool_run(context->pool, &job, context->cells[step->units], step->grain);
     if (context->fault)
-        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range", dlcrt_string(context->plan, step->name));
+        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
+                          dlcrt_string(context->plan, step->name));
     return DLC_OK;
 }
 
-static void fill_operand(const dlcrt_context *context, const dlc_plan_tensor *tensor, void *data, dlcrt_operand *operand)
+static void fill_operand(const dlcrt_context *context, const dlc_plan_tensor *tensor, void *data,
+                         dlcrt_operand *operand)
 {
-    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + tensor->dims;
+    const uint32_t *cells =
+        (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + tensor->dims;
     operand->data = data;
     operand->dtype = (dlc_dtype)tensor->dtype;
     operand->rank = tensor->rank;
@@ -189,11 +211,13 @@ static void fill_operand(const dlcrt_context *context, const dlc_plan_tensor *te
 
 static dlc_status bind_symbol(dlcrt_context *context, const dlc_plan_step *step, int64_t value)
 {
-    const dlc_plan_symbol *symbol = (const dlc_plan_symbol *)dlcrt_rows(context->plan, context->plan->symbols) + step->symbol;
+    const dlc_plan_symbol *symbol =
+        (const dlc_plan_symbol *)dlcrt_rows(context->plan, context->plan->symbols) + step->symbol;
     if (value < symbol->lo || value > symbol->hi)
-        return dlcrt_fail(DLC_INVALID, "node '%s': %s is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
-                          dlcrt_string(context->plan, step->name), dlcrt_string(context->plan, symbol->name), value, symbol->lo,
-                          symbol->hi);
+        return dlcrt_fail(DLC_INVALID,
+                          "node '%s': %s is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+                          dlcrt_string(context->plan, step->name),
+                          dlcrt_string(context->plan, symbol->name), value, symbol->lo, symbol->hi);
     context->symbols[step->symbol] = value;
     return dlcrt_phase_enter(context, step->phase);
 }
@@ -203,11 +227,14 @@ enum { MAX_OPERANDS = 8 };
 static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
 {
     const dlcrt_opaque_info *info = &dlcrt_opaques[step->what];
-    const dlc_plan_tensor *tensors = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) + step->operands.first;
+    const dlc_plan_tensor *tensors =
+        (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) +
+        step->operands.first;
     dlcrt_operand operands[MAX_OPERANDS];
     dlcrt_opaque_args args = {
         .operands = operands,
-        .attrs = (const int64_t *)dlcrt_rows(context->plan, context->plan->attrs) + step->attrs.first,
+        .attrs =
+            (const int64_t *)dlcrt_rows(context->plan, context->plan->attrs) + step->attrs.first,
         .name = dlcrt_string(context->plan, step->name),
     };
     void *const *buffers = step_buffers(context, step);
@@ -227,10 +254,13 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
 static int64_t element(dlc_dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
-    case DLC_I8: return ((const int8_t *)data)[i];
+    case DLC_I8:
+        return ((const int8_t *)data)[i];
     case DLC_BOOL:
-    case DLC_U8: return ((const uint8_t *)data)[i];
-    default: break;
+    case DLC_U8:
+        return ((const uint8_t *)data)[i];
+    default:
+        break;
     }
     union {
         int16_t i16;
@@ -250,17 +280,24 @@ static int64_t element(dlc_dtype dtype, const void *data, int64_t i)
 
 static dlc_status run_bind(dlcrt_context *context, const dlc_plan_step *step)
 {
-    const dlc_plan_tensor *tensor = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) + step->operands.first;
-    int64_t at = ((const int64_t *)dlcrt_rows(context->plan, context->plan->attrs))[step->attrs.first];
-    int64_t size_bytes = context->cells[tensor->size_bytes], one = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
+    const dlc_plan_tensor *tensor =
+        (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->tensors) +
+        step->operands.first;
+    int64_t at =
+        ((const int64_t *)dlcrt_rows(context->plan, context->plan->attrs))[step->attrs.first];
+    int64_t size_bytes = context->cells[tensor->size_bytes],
+            one = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
     if (at < 0 || dlc_is_float((dlc_dtype)tensor->dtype) || at >= size_bytes / one)
-        return dlcrt_fail(DLC_INVALID, "node '%s': element %" PRId64 " is not there", dlcrt_string(context->plan, step->name), at);
-    return bind_symbol(context, step, element((dlc_dtype)tensor->dtype, step_buffers(context, step)[0], at));
+        return dlcrt_fail(DLC_INVALID, "node '%s': element %" PRId64 " is not there",
+                          dlcrt_string(context->plan, step->name), at);
+    return bind_symbol(context, step,
+                       element((dlc_dtype)tensor->dtype, step_buffers(context, step)[0], at));
 }
 
 static dlc_status run_copy(dlcrt_context *context, const dlc_plan_step *step)
 {
-    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    const dlc_plan_ref *ref =
+        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
     void *const *buffers = step_buffers(context, step);
     size_t size_bytes = (size_t)context->cells[ref[1].size_bytes];
     if (size_bytes)
@@ -271,10 +308,14 @@ static dlc_status run_copy(dlcrt_context *context, const dlc_plan_step *step)
 static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
 {
     switch ((dlc_plan_do)step->kind) {
-    case DLC_DO_LAUNCH: return launch(context, step);
-    case DLC_DO_OPAQUE: return run_opaque(context, step);
-    case DLC_DO_BIND: return run_bind(context, step);
-    default: return run_copy(context, step);
+    case DLC_DO_LAUNCH:
+        return launch(context, step);
+    case DLC_DO_OPAQUE:
+        return run_opaque(context, step);
+    case DLC_DO_BIND:
+        return run_bind(context, step);
+    default:
+        return run_copy(context, step);
     }
 }
 
@@ -285,7 +326,8 @@ static int64_t now_ns(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i, int64_t start)
+static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i,
+                               int64_t start)
 {
     dlcrt_step_profile *profile = &context->profile[i];
     profile->begin_ns = now_ns() - start;
@@ -308,7 +350,8 @@ static dlc_status walk(dlcrt_context *context)
     return DLC_OK;
 }
 
-dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs)
+dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inputs,
+                                 uint32_t ninputs)
 {
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_prepare: context is NULL");
@@ -316,8 +359,8 @@ dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inp
     return dlcrt_context_size(context, context->inputs);
 }
 
-dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs, dlcrt_tensor *outputs,
-                             uint32_t noutputs)
+dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,
+                             dlcrt_tensor *outputs, uint32_t noutputs)
 {
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_run: context is NULL");

@@ -35,7 +35,8 @@ static void print_insts(const printer *p)
     for (uint32_t i = 0; i < p->plan->insts.count; i++) {
         if (ops[insts[i].op].nargs == 0)
             continue;
-        dlcrt_text_add(p->out, "  %%%u: %s = %s", i, dlc_dtypes[insts[i].dtype].text, ops[insts[i].op].text);
+        dlcrt_text_add(p->out, "  %%%u: %s = %s", i, dlc_dtypes[insts[i].dtype].text,
+                       ops[insts[i].op].text);
         for (uint32_t k = 0; k < ops[insts[i].op].nargs; k++) {
             dlcrt_text_add(p->out, " ");
             print_cell(p, insts[i].args[k]);
@@ -100,13 +101,14 @@ size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, si
     const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
     if (size_bytes)
         text[0] = '\0';
-    dlcrt_text_add(&out, "plan '%s' target %s, %u kernels, %" PRIu64 " bytes of constants\n", dlcrt_string(plan, plan->model),
-                   dlcrt_string(plan, plan->target), plan->kernels.count, executable->image.entry->constants_bytes);
+    dlcrt_text_add(&out, "plan '%s' target %s, %u kernels, %" PRIu64 " bytes of constants\n",
+                   dlcrt_string(plan, plan->model), dlcrt_string(plan, plan->target),
+                   plan->kernels.count, executable->image.entry->constants_bytes);
     print_tensors(&p, "input", plan->inputs);
     print_tensors(&p, "output", plan->outputs);
     for (uint32_t i = 0; i < plan->symbols.count; i++)
-        dlcrt_text_add(&out, "symbol '%s' %" PRId64 "..%" PRId64 "\n", dlcrt_string(plan, symbols[i].name), symbols[i].lo,
-                       symbols[i].hi);
+        dlcrt_text_add(&out, "symbol '%s' %" PRId64 "..%" PRId64 "\n",
+                       dlcrt_string(plan, symbols[i].name), symbols[i].lo, symbols[i].hi);
     dlcrt_text_add(&out, "sizes\n");
     print_insts(&p);
     for (uint32_t i = 0; i < plan->phases.count; i++) {

@@ -1,7 +1,8 @@
 /*
- * The size program: one forward pass over SSA instructions. A cell holds an integer of its dtype or the bits of a float64
- * rounded to it; arithmetic is expr.def's. lost[] follows 64-bit overflow: a cell is lost when its own sum or product
- * passed 64 bits, or an operand it depends on was lost, so that no size is ever taken from a wrapped number.
+ * The size program: one forward pass over SSA instructions. A cell holds an integer of its dtype or
+ * the bits of a float64 rounded to it; arithmetic is expr.def's. lost[] follows 64-bit overflow: a
+ * cell is lost when its own sum or product passed 64 bits, or an operand it depends on was lost, so
+ * that no size is ever taken from a wrapped number.
  */
 #include "runtime/internal.h"
 
@@ -15,21 +16,28 @@ typedef union {
 static int64_t wrap(int64_t value, dlc_dtype dtype)
 {
     switch (dtype) {
-    case DLC_BOOL: return value != 0;
-    case DLC_I8: return (int8_t)value;
-    case DLC_I16: return (int16_t)value;
-    case DLC_I32: return (int32_t)value;
-    case DLC_U8: return (uint8_t)value;
-    case DLC_U16: return (uint16_t)value;
-    case DLC_U32: return (uint32_t)value;
-    default: return value;
+    case DLC_BOOL:
+        return value != 0;
+    case DLC_I8:
+        return (int8_t)value;
+    case DLC_I16:
+        return (int16_t)value;
+    case DLC_I32:
+        return (int32_t)value;
+    case DLC_U8:
+        return (uint8_t)value;
+    case DLC_U16:
+        return (uint16_t)value;
+    case DLC_U32:
+        return (uint32_t)value;
+    default:
+        return value;
     }
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
+static int rounds_down(int64_t a, int64_t b)
 {
-    int64_t quotient = a / b;
-    return quotient - (a % b != 0 && (a < 0) != (b < 0));
+    return a % b != 0 && (a < 0) != (b < 0);
 }
 
 /* Division by 0 gives 0, and MIN / -1 is MIN without a trap. */
@@ -40,10 +48,14 @@ static int64_t divide(dlc_size_op op, int64_t a, int64_t b)
     if (b == -1)
         return op == DLC_SIZE_DIV || op == DLC_SIZE_FLOORDIV ? (int64_t)(0 - (uint64_t)a) : 0;
     switch (op) {
-    case DLC_SIZE_DIV: return a / b;
-    case DLC_SIZE_REM: return a % b;
-    case DLC_SIZE_FLOORDIV: return floor_div(a, b);
-    default: return a - floor_div(a, b) * b;
+    case DLC_SIZE_DIV:
+        return a / b;
+    case DLC_SIZE_REM:
+        return a % b;
+    case DLC_SIZE_FLOORDIV:
+        return a / b - rounds_down(a, b);
+    default:
+        return a % b + (rounds_down(a, b) ? b : 0);
     }
 }
 
@@ -64,28 +76,60 @@ static int64_t integer(const dlc_size_inst *inst, int64_t a, int64_t b, uint8_t 
     dlc_dtype dtype = (dlc_dtype)inst->dtype;
     int passed = 0;
     switch ((dlc_size_op)inst->op) {
-    case DLC_SIZE_ADD: passed = __builtin_add_overflow(a, b, &result); break;
-    case DLC_SIZE_SUB: passed = __builtin_sub_overflow(a, b, &result); break;
-    case DLC_SIZE_MUL: passed = __builtin_mul_overflow(a, b, &result); break;
-    case DLC_SIZE_NEG: passed = __builtin_sub_overflow((int64_t)0, a, &result); break;
-    case DLC_SIZE_ABS: passed = a < 0 && __builtin_sub_overflow((int64_t)0, a, &result); result = a < 0 ? result : a; break;
-    case DLC_SIZE_MIN: result = a < b ? a : b; break;
-    case DLC_SIZE_MAX: result = a > b ? a : b; break;
+    case DLC_SIZE_ADD:
+        passed = __builtin_add_overflow(a, b, &result);
+        break;
+    case DLC_SIZE_SUB:
+        passed = __builtin_sub_overflow(a, b, &result);
+        break;
+    case DLC_SIZE_MUL:
+        passed = __builtin_mul_overflow(a, b, &result);
+        break;
+    case DLC_SIZE_NEG:
+        passed = __builtin_sub_overflow((int64_t)0, a, &result);
+        break;
+    case DLC_SIZE_ABS:
+        passed = a < 0 && __builtin_sub_overflow((int64_t)0, a, &result);
+        result = a < 0 ? result : a;
+        break;
+    case DLC_SIZE_MIN:
+        result = a < b ? a : b;
+        break;
+    case DLC_SIZE_MAX:
+        result = a > b ? a : b;
+        break;
     case DLC_SIZE_DIV:
     case DLC_SIZE_REM:
     case DLC_SIZE_FLOORDIV:
-    case DLC_SIZE_MOD: result = divide((dlc_size_op)inst->op, a, b); break;
+    case DLC_SIZE_MOD:
+        result = divide((dlc_size_op)inst->op, a, b);
+        break;
     case DLC_SIZE_SHL:
-    case DLC_SIZE_SHR: result = shift((dlc_size_op)inst->op, dtype, a, b); break;
-    case DLC_SIZE_AND: result = a & b; break;
-    case DLC_SIZE_OR: result = a | b; break;
-    case DLC_SIZE_XOR: result = a ^ b; break;
-    case DLC_SIZE_NOT: result = dtype == DLC_BOOL ? !a : ~a; break;
-    case DLC_SIZE_LT: return a < b;
-    case DLC_SIZE_LE: return a <= b;
-    case DLC_SIZE_EQ: return a == b;
-    case DLC_SIZE_NE: return a != b;
-    default: break;
+    case DLC_SIZE_SHR:
+        result = shift((dlc_size_op)inst->op, dtype, a, b);
+        break;
+    case DLC_SIZE_AND:
+        result = a & b;
+        break;
+    case DLC_SIZE_OR:
+        result = a | b;
+        break;
+    case DLC_SIZE_XOR:
+        result = a ^ b;
+        break;
+    case DLC_SIZE_NOT:
+        result = dtype == DLC_BOOL ? !a : ~a;
+        break;
+    case DLC_SIZE_LT:
+        return a < b;
+    case DLC_SIZE_LE:
+        return a <= b;
+    case DLC_SIZE_EQ:
+        return a == b;
+    case DLC_SIZE_NE:
+        return a != b;
+    default:
+        break;
     }
     *lost |= (uint8_t)(passed && dtype == DLC_I64);
     return wrap(result, dtype);
@@ -120,23 +164,50 @@ static cell floating(const dlc_size_inst *inst, double a, double b)
 {
     cell result = {0};
     switch ((dlc_size_op)inst->op) {
-    case DLC_SIZE_ADD: result.f = a + b; break;
-    case DLC_SIZE_SUB: result.f = a - b; break;
-    case DLC_SIZE_MUL: result.f = a * b; break;
-    case DLC_SIZE_DIV: result.f = a / b; break;
-    case DLC_SIZE_NEG: result.f = -a; break;
-    case DLC_SIZE_ABS: result.f = __builtin_fabs(a); break;
-    case DLC_SIZE_MIN: result.f = a < b || a != a ? a : b; break;
-    case DLC_SIZE_MAX: result.f = a > b || a != a ? a : b; break;
-    case DLC_SIZE_LT: result.i = a < b; return result;
-    case DLC_SIZE_LE: result.i = a <= b; return result;
-    case DLC_SIZE_EQ: result.i = a == b; return result;
-    case DLC_SIZE_NE: result.i = a != b; return result;
+    case DLC_SIZE_ADD:
+        result.f = a + b;
+        break;
+    case DLC_SIZE_SUB:
+        result.f = a - b;
+        break;
+    case DLC_SIZE_MUL:
+        result.f = a * b;
+        break;
+    case DLC_SIZE_DIV:
+        result.f = a / b;
+        break;
+    case DLC_SIZE_NEG:
+        result.f = -a;
+        break;
+    case DLC_SIZE_ABS:
+        result.f = __builtin_fabs(a);
+        break;
+    case DLC_SIZE_MIN:
+        result.f = a < b || a != a ? a : b;
+        break;
+    case DLC_SIZE_MAX:
+        result.f = a > b || a != a ? a : b;
+        break;
+    case DLC_SIZE_LT:
+        result.i = a < b;
+        return result;
+    case DLC_SIZE_LE:
+        result.i = a <= b;
+        return result;
+    case DLC_SIZE_EQ:
+        result.i = a == b;
+        return result;
+    case DLC_SIZE_NE:
+        result.i = a != b;
+        return result;
     case DLC_SIZE_FLOOR:
     case DLC_SIZE_CEIL:
     case DLC_SIZE_RINT:
-    case DLC_SIZE_TRUNC: result.f = rounded((dlc_size_op)inst->op, a); break;
-    default: break;
+    case DLC_SIZE_TRUNC:
+        result.f = rounded((dlc_size_op)inst->op, a);
+        break;
+    default:
+        break;
     }
     if (inst->dtype == DLC_F32)
         result.f = (float)result.f;
@@ -191,7 +262,8 @@ static cell converted(const dlc_size_inst *inst, cell a)
     return result;
 }
 
-static cell evaluate(const dlc_size_inst *inst, const int64_t *symbols, const cell *cells, uint8_t *lost, uint8_t *result_lost)
+static cell evaluate(const dlc_size_inst *inst, const int64_t *symbols, const cell *cells,
+                     uint8_t *lost, uint8_t *result_lost)
 {
     static const uint8_t nargs[DLC_SIZE_COUNT] = {
 #define DLC_SIZE(id, text, n) n,
@@ -204,23 +276,28 @@ static cell evaluate(const dlc_size_inst *inst, const int64_t *symbols, const ce
         *result_lost |= lost[inst->args[i]];
     }
     switch ((dlc_size_op)inst->op) {
-    case DLC_SIZE_CONST: return (cell){inst->imm};
-    case DLC_SIZE_SYM: return (cell){symbols[inst->args[0]]};
+    case DLC_SIZE_CONST:
+        return (cell){inst->imm};
+    case DLC_SIZE_SYM:
+        return (cell){symbols[inst->args[0]]};
     case DLC_SIZE_SELECT: {
         uint32_t chosen = arg[0].i ? 1 : 2;
         *result_lost = lost[inst->args[0]] | lost[inst->args[chosen]];
         return arg[chosen];
     }
     case DLC_SIZE_CAST:
-    case DLC_SIZE_CAST_SAT: return converted(inst, arg[0]);
-    default: break;
+    case DLC_SIZE_CAST_SAT:
+        return converted(inst, arg[0]);
+    default:
+        break;
     }
     if (dlc_is_float((dlc_dtype)inst->dtype))
         return floating(inst, arg[0].f, arg[1].f);
     return (cell){integer(inst, arg[0].i, arg[1].i, result_lost)};
 }
 
-void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *symbols, int64_t *cells, uint8_t *lost)
+void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *symbols,
+                    int64_t *cells, uint8_t *lost)
 {
     const dlc_size_inst *inst = dlcrt_rows(plan, plan->insts);
     for (uint32_t i = insts.first; i < insts.first + insts.count; i++) {

@@ -1,4 +1,5 @@
-/* Text into a buffer of fixed size, as snprintf counts: what does not fit is counted and left out. */
+/* Text into a buffer of fixed size, as snprintf counts: what does not fit is counted and left out.
+ */
 #include "runtime/internal.h"
 
 #include <inttypes.h>

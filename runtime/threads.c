@@ -1,13 +1,15 @@
 /*
  * The thread pool: fork and join without locks.
  *
- * A job's units are cut into one part per thread, a part into a few chunks. A part's state is one word (chunks << 32 | next);
- * taking a chunk is one compare-and-swap on it. A thread takes its own part's chunks first, so it finds its rows of the last
- * step in its cache, then what is left of the others': a worker that is late or preempted delays nobody, and a pool whose
- * workers are gone (after fork) still finishes. Which thread computes a unit never changes its bits.
+ * A job's units are cut into one part per thread, a part into a few chunks. A part's state is one
+ * word (chunks << 32 | next); taking a chunk is one compare-and-swap on it. A thread takes its own
+ * part's chunks first, so it finds its rows of the last step in its cache, then what is left of the
+ * others': a worker that is late or preempted delays nobody, and a pool whose workers are gone
+ * (after fork) still finishes. Which thread computes a unit never changes its bits.
  *
- * The caller writes the job, then the words (release); a successful take (acquire) sees the job of that word. A job ends when
- * `left` reaches 0, so nobody reads it while the next is written. Idle workers spin for spin_ns, then sleep in a futex on `epoch`.
+ * The caller writes the job, then the words (release); a successful take (acquire) sees the job of
+ * that word. A job ends when `left` reaches 0, so nobody reads it while the next is written. Idle
+ * workers spin for spin_ns, then sleep in a futex on `epoch`.
  */
 #include "runtime/internal.h"
 
@@ -21,8 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between two steps is worth some
- * spinning; with more threads than processors it only takes time from those who work. */
+/* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between
+ * two steps is worth some spinning; with more threads than processors it only takes time from those
+ * who work. */
 enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4 };
 
 typedef struct {
@@ -41,9 +44,9 @@ struct dlcrt_pool {
     uint32_t nparts;
     uint32_t nthreads; /* the caller is thread 0 */
     int64_t spin_ns;
-    pid_t owner; /* the process whose threads they are */
-    worker *workers; /* nthreads - 1 */
-    part *parts;     /* nthreads */
+    pid_t owner;                         /* the process whose threads they are */
+    worker *workers;                     /* nthreads - 1 */
+    part *parts;                         /* nthreads */
     _Alignas(64) _Atomic uint32_t epoch; /* counts jobs and calls to wake */
     _Atomic uint32_t sleepers, is_stopping;
     _Alignas(64) _Atomic uint32_t left; /* chunks of the job not yet done */
@@ -97,7 +100,8 @@ static int64_t take(part *p)
     do
         if ((uint32_t)word >= word >> 32)
             return -1;
-    while (!atomic_compare_exchange_weak_explicit(&p->word, &word, word + 1, memory_order_acq_rel, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&p->word, &word, word + 1, memory_order_acq_rel,
+                                                  memory_order_relaxed));
     return (int64_t)word;
 }
 
@@ -109,7 +113,8 @@ static void finish_chunk(dlcrt_pool *pool)
 
 static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int64_t end)
 {
-    dlc_kernel_args args = {job->buffers, job->symbols, job->scratch + thread * job->scratch_stride, job->fault};
+    dlc_kernel_args args = {job->buffers, job->symbols, job->scratch + thread * job->scratch_stride,
+                            job->fault};
     job->kernel(&args, begin, end);
 }
 
@@ -121,8 +126,8 @@ static int64_t share(int64_t begin, int64_t end, int64_t i, int64_t n)
 }
 
 /*
- * Takes chunks until none is left. A part's bounds and the job are read after a take only: before it they may belong to a job
- * that ends, or to one that is being written.
+ * Takes chunks until none is left. A part's bounds and the job are read after a take only: before
+ * it they may belong to a job that ends, or to one that is being written.
  */
 static void work(dlcrt_pool *pool, uint32_t thread)
 {
@@ -130,7 +135,8 @@ static void work(dlcrt_pool *pool, uint32_t thread)
         part *p = &pool->parts[(thread + i) % pool->nthreads];
         for (int64_t word; (word = take(p)) >= 0;) {
             int64_t nchunks = word >> 32, chunk = word & 0xffffffff;
-            run_chunk(&pool->job, thread, share(p->begin, p->end, chunk, nchunks), share(p->begin, p->end, chunk + 1, nchunks));
+            run_chunk(&pool->job, thread, share(p->begin, p->end, chunk, nchunks),
+                      share(p->begin, p->end, chunk + 1, nchunks));
             finish_chunk(pool);
         }
     }
@@ -174,7 +180,8 @@ void dlcrt_pool_wake(dlcrt_pool *pool)
         announce(pool);
 }
 
-static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts, int64_t grain)
+static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts,
+                 int64_t grain)
 {
     int64_t per_part = units / nparts;
     int64_t nchunks = per_part / grain < CHUNKS ? per_part / grain : CHUNKS;
@@ -217,7 +224,8 @@ uint32_t dlcrt_pool_threads(const dlcrt_pool *pool)
     return pool->nthreads;
 }
 
-/* Workers take no signals of the program. When one cannot be created, those before it are the pool. */
+/* Workers take no signals of the program. When one cannot be created, those before it are the pool.
+ */
 static uint32_t start_workers(dlcrt_pool *pool, uint32_t nworkers)
 {
     sigset_t all, old;
@@ -267,7 +275,8 @@ dlcrt_pool *dlcrt_pool_create(uint32_t nthreads)
     }
     for (uint32_t i = 0; i < nthreads; i++)
         pool->parts[i] = (part){0};
-    /* Set before they start: workers read it. A pool that got fewer has parts nobody owns, which others take. */
+    /* Set before they start: workers read it. A pool that got fewer has parts nobody owns, which
+     * others take. */
     pool->nthreads = nthreads;
     uint32_t nworkers = nthreads > 1 ? start_workers(pool, nthreads - 1) : 0;
     if (nworkers + 1 < nthreads && nthreads > 1) {

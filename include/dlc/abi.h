@@ -1,19 +1,22 @@
 /*
- * The executable's format: what the compiler writes (codegen/) and the runtime walks. Needs stdint.h alone.
- * Changing anything here, or the order of dtype.def, size.def, cpu.def and opaque.def, raises DLC_ABI_VERSION in the same commit.
+ * The executable's format: what the compiler writes (codegen/) and the runtime walks. Needs
+ * stdint.h alone. Changing anything here, or the order of dtype.def, size.def, cpu.def and
+ * opaque.def, raises DLC_ABI_VERSION in the same commit.
  *
- * An executable is one structure, dlc_executable, with pointers to the constants and to one plan per target. A plan is flat:
- * little-endian records and offsets relative to its own first byte, so it needs no relocations, and can be checked before use.
+ * An executable is one structure, dlc_executable, with pointers to the constants and to one plan
+ * per target. A plan is flat: little-endian records and offsets relative to its own first byte, so
+ * it needs no relocations, and can be checked before use.
  *
- *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and dlc_executable_NAME),
- *              followed by a dlc_trailer over the whole file
- *   model.o/.a the structure is the symbol dlc_executable_NAME; everything else is local
+ *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and
+ * dlc_executable_NAME), followed by a dlc_trailer over the whole file model.o/.a the structure is
+ * the symbol dlc_executable_NAME; everything else is local
  *
- * Sizes that depend on dimensions are computed by the *size program*: a table of SSA instructions over 64-bit cells. The cell
- * of an instruction is its position; every extent, arena offset, unit count, scratch size and kernel symbol of the plan is the
- * number of such a cell. Instructions lie in phases: phase 0 needs the inputs' dimensions, phase i what step with .phase = i
- * found out. A cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a wrapped
- * product never becomes a buffer that is too small.
+ * Sizes that depend on dimensions are computed by the *size program*: a table of SSA instructions
+ * over 64-bit cells. The cell of an instruction is its position; every extent, arena offset, unit
+ * count, scratch size and kernel symbol of the plan is the number of such a cell. Instructions lie
+ * in phases: phase 0 needs the inputs' dimensions, phase i what step with .phase = i found out. A
+ * cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a
+ * wrapped product never becomes a buffer that is too small.
  */
 #ifndef DLC_ABI_H
 #define DLC_ABI_H
@@ -27,9 +30,10 @@ extern "C" {
 #define DLC_ABI_VERSION 1
 
 /*
- * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order; symbols by kernel symbol;
- * scratch is this thread's, 64-byte aligned. An index out of range stores 1 + the checked load's number to *fault (plain
- * store; any of several faults may win) and goes on with the else value.
+ * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
+ * symbols by kernel symbol; scratch is this thread's, 64-byte aligned. An index out of range stores
+ * 1 + the checked load's number to *fault (plain store; any of several faults may win) and goes on
+ * with the else value.
  */
 typedef struct dlc_kernel_args {
     void *const *buffers;
@@ -57,16 +61,17 @@ typedef struct {
     int64_t imm;      /* CONST: the cell; CAST: the operand's dtype */
 } dlc_size_inst;
 
-/* Rows [first, first + count) of a table of the plan; `first` of a dlc_plan's own tables is a byte offset. */
+/* Rows [first, first + count) of a table of the plan; `first` of a dlc_plan's own tables is a byte
+ * offset. */
 typedef struct {
     uint32_t first, count;
 } dlc_plan_rows;
 
 /* A model input or output, or an operand of an opaque step. */
 typedef struct {
-    uint32_t name;       /* string */
-    uint32_t type_text;  /* string: f32[batch,3,224,224] */
-    uint8_t dtype;       /* dlc_dtype */
+    uint32_t name;      /* string */
+    uint32_t type_text; /* string: f32[batch,3,224,224] */
+    uint8_t dtype;      /* dlc_dtype */
     uint8_t rank;
     uint16_t zero;
     uint32_t dims;       /* first of `rank` rows of `cells`: the extents */
@@ -103,18 +108,21 @@ typedef enum {
 } dlc_plan_place;
 /* Where the bytes of a buffer are. */
 typedef struct {
-    uint32_t place;      /* dlc_plan_place */
-    uint32_t index;      /* ARENA: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
-    uint64_t offset;     /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
+    uint32_t place; /* dlc_plan_place */
+    uint32_t
+        index; /* ARENA: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
+    uint64_t offset; /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
     uint32_t zero;
 } dlc_plan_ref;
 
 typedef enum {
     DLC_DO_LAUNCH = 0, /* kernel `what` over `refs` */
-    DLC_DO_OPAQUE = 1, /* dlc_opaque `what` over `refs`, whose types are `operands`: inputs, then outputs */
-    DLC_DO_BIND = 2,   /* symbol `what` := integer element attrs[0] of refs[0], whose type is operands[0] */
-    DLC_DO_COPY = 3    /* refs[1] := refs[0] */
+    DLC_DO_OPAQUE =
+        1, /* dlc_opaque `what` over `refs`, whose types are `operands`: inputs, then outputs */
+    DLC_DO_BIND =
+        2, /* symbol `what` := integer element attrs[0] of refs[0], whose type is operands[0] */
+    DLC_DO_COPY = 3 /* refs[1] := refs[0] */
 } dlc_plan_do;
 typedef struct {
     uint8_t kind;   /* dlc_plan_do */
@@ -158,22 +166,22 @@ typedef struct {
     uint8_t device;      /* dlc_device: what runs steps unless they name another */
     uint8_t arch;        /* dlc_arch */
     uint16_t zero;
-    uint32_t target;       /* string: name of the target */
-    uint64_t cpu_features; /* bit set by cpu.def */
-    uint32_t model;        /* string: name of the graph */
-    uint32_t producer;     /* string: who wrote this */
-    dlc_plan_rows inputs, outputs;                   /* dlc_plan_tensor */
-    dlc_plan_rows symbols;                           /* dlc_plan_symbol */
-    dlc_plan_rows insts;                             /* dlc_size_inst */
-    dlc_plan_rows phases;                            /* dlc_plan_phase */
-    dlc_plan_rows conditions;                        /* dlc_plan_condition */
-    dlc_plan_rows kernels;                           /* dlc_plan_kernel */
-    dlc_plan_rows steps;                             /* dlc_plan_step */
-    dlc_plan_rows refs;                              /* dlc_plan_ref */
-    dlc_plan_rows tensors;                           /* dlc_plan_tensor */
-    dlc_plan_rows cells;                             /* uint32_t */
-    dlc_plan_rows attrs;                             /* int64_t */
-    dlc_plan_rows strings;                           /* char; names above are offsets into it */
+    uint32_t target;               /* string: name of the target */
+    uint64_t cpu_features;         /* bit set by cpu.def */
+    uint32_t model;                /* string: name of the graph */
+    uint32_t producer;             /* string: who wrote this */
+    dlc_plan_rows inputs, outputs; /* dlc_plan_tensor */
+    dlc_plan_rows symbols;         /* dlc_plan_symbol */
+    dlc_plan_rows insts;           /* dlc_size_inst */
+    dlc_plan_rows phases;          /* dlc_plan_phase */
+    dlc_plan_rows conditions;      /* dlc_plan_condition */
+    dlc_plan_rows kernels;         /* dlc_plan_kernel */
+    dlc_plan_rows steps;           /* dlc_plan_step */
+    dlc_plan_rows refs;            /* dlc_plan_ref */
+    dlc_plan_rows tensors;         /* dlc_plan_tensor */
+    dlc_plan_rows cells;           /* uint32_t */
+    dlc_plan_rows attrs;           /* int64_t */
+    dlc_plan_rows strings;         /* char; names above are offsets into it */
 } dlc_plan;
 #define DLC_PLAN_MAGIC "dlcplan"
 
@@ -196,7 +204,7 @@ typedef struct dlc_executable {
 
 /* The last bytes of a .so. */
 typedef struct {
-    char magic[8]; /* DLC_TRAILER_MAGIC */
+    char magic[8];       /* DLC_TRAILER_MAGIC */
     uint64_t file_bytes; /* before the trailer */
     uint64_t checksum;   /* dlc_checksum of the file up to this field */
 } dlc_trailer;

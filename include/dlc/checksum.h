@@ -1,6 +1,7 @@
 /*
- * The checksum of executables: XXH64 (Yann Collet) with seed 0, little-endian. Four independent lanes of multiplications,
- * so it runs at memory speed and any single flipped bit changes it. For damage, not against forgery.
+ * The checksum of executables: XXH64 (Yann Collet) with seed 0, little-endian. Four independent
+ * lanes of multiplications, so it runs at memory speed and any single flipped bit changes it. For
+ * damage, not against forgery.
  */
 #ifndef DLC_CHECKSUM_H
 #define DLC_CHECKSUM_H
@@ -68,7 +69,8 @@ static inline uint64_t dlc_checksum(const void *bytes, size_t size_bytes)
             c = dlc_sum_round(c, dlc_sum_word(p + 16));
             d = dlc_sum_round(d, dlc_sum_word(p + 24));
         }
-        sum = dlc_sum_rotate(a, 1) + dlc_sum_rotate(b, 7) + dlc_sum_rotate(c, 12) + dlc_sum_rotate(d, 18);
+        sum = dlc_sum_rotate(a, 1) + dlc_sum_rotate(b, 7) + dlc_sum_rotate(c, 12) +
+              dlc_sum_rotate(d, 18);
         sum = dlc_sum_merge(dlc_sum_merge(dlc_sum_merge(dlc_sum_merge(sum, a), b), c), d);
     }
     return dlc_sum_tail(sum + size_bytes, p, n);

@@ -7,12 +7,12 @@
  *   dlcrt_context_create(model, NULL, &context);
  *   dlcrt_context_run(context, inputs, 1, outputs, 1);
  *
- * Every call that can fail returns a dlc_status; dlcrt_last_error() then has the sentence (per thread). Nothing aborts, prints
- * or exits. Executables are immutable and shared by any number of contexts; a context belongs to one thread at a time, and
- * contexts run in parallel. Environment, read when a context or executable is created:
- *   DLC_NUM_THREADS=N   threads of a context whose options say 0
- *   DLC_CPU=LIST        takes the CPU for one with only these features (x86-64-v2, -v3, -v4 and names of dlc/cpu.def, comma
- *                       separated), as far as it has them: to test refusals
+ * Every call that can fail returns a dlc_status; dlcrt_last_error() then has the sentence (per
+ * thread). Nothing aborts, prints or exits. Executables are immutable and shared by any number of
+ * contexts; a context belongs to one thread at a time, and contexts run in parallel. Environment,
+ * read when a context or executable is created: DLC_NUM_THREADS=N   threads of a context whose
+ * options say 0 DLC_CPU=LIST        takes the CPU for one with only these features (x86-64-v2, -v3,
+ * -v4 and names of dlc/cpu.def, comma separated), as far as it has them: to test refusals
  */
 #ifndef DLC_RUNTIME_H
 #define DLC_RUNTIME_H
@@ -35,17 +35,18 @@ typedef struct dlcrt_context dlcrt_context;
 struct dlc_executable; /* dlc/abi.h: a model linked into the program */
 
 /*
- * Why the last call on this thread that failed did: what was found, what was wanted. "" when none failed. Holds until the next failure on
- * this thread.
+ * Why the last call on this thread that failed did: what was found, what was wanted. "" when none
+ * failed. Holds until the next failure on this thread.
  */
 DLCRT_API const char *dlcrt_last_error(void);
 DLCRT_API const char *dlcrt_version(void);
 
 /*
  * A tensor of the caller: row-major in the model's (ONNX's) order of dimensions, any alignment.
- *   inputs   name NULL: by position; else the input of that name. size_bytes 0: not checked against the shape.
- *   outputs  name likewise; data: the caller's buffer of size_bytes bytes, or NULL: set to memory of the context that holds until
- *            its next run. dtype, rank, dims and (for memory of the context) size_bytes are set by the run.
+ *   inputs   name NULL: by position; else the input of that name. size_bytes 0: not checked against
+ * the shape. outputs  name likewise; data: the caller's buffer of size_bytes bytes, or NULL: set to
+ * memory of the context that holds until its next run. dtype, rank, dims and (for memory of the
+ * context) size_bytes are set by the run.
  */
 typedef struct {
     const char *name;
@@ -58,15 +59,18 @@ typedef struct {
 
 /* --- executables --- */
 /*
- * Loads a .so made by `dlc compile`. DLC_IO: cannot be read. DLC_INVALID: not an executable of dlc, damaged, or of another
- * format version. DLC_NO_DEVICE: made for another processor; names the missing feature. No code of the file runs before its
- * checksum and tables were checked, but an executable is code: open only those you trust.
+ * Loads a .so made by `dlc compile`. DLC_IO: cannot be read. DLC_INVALID: not an executable of dlc,
+ * damaged, or of another format version. DLC_NO_DEVICE: made for another processor; names the
+ * missing feature. No code of the file runs before its checksum and tables were checked, but an
+ * executable is code: open only those you trust.
  */
-DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result);
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_open(const char *path,
+                                                         dlcrt_executable **result);
 /* The same from a file descriptor (a memfd, say); it may be closed afterwards. */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result);
 /* A model linked into the program: &dlc_executable_NAME of its generated header. */
-DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_executable **result);
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_from(const struct dlc_executable *image,
+                                                         dlcrt_executable **result);
 /* NULL is fine. Its contexts may live on. */
 DLCRT_API void dlcrt_executable_close(dlcrt_executable *executable);
 
@@ -76,24 +80,28 @@ typedef struct {
     dlc_dtype dtype;
     uint32_t rank;
     int64_t dims[DLCRT_MAX_RANK]; /* -1: known when the inputs' shapes are */
-    const char *dim_names[DLCRT_MAX_RANK]; /* of symbols; NULL: a number, or an expression (see type) */
+    const char
+        *dim_names[DLCRT_MAX_RANK]; /* of symbols; NULL: a number, or an expression (see type) */
 } dlcrt_tensor_info;
 DLCRT_API uint32_t dlcrt_executable_ninputs(const dlcrt_executable *executable);
 DLCRT_API uint32_t dlcrt_executable_noutputs(const dlcrt_executable *executable);
 /* False when there is no such input or output. */
-DLCRT_API int dlcrt_executable_input(const dlcrt_executable *executable, uint32_t i, dlcrt_tensor_info *info);
-DLCRT_API int dlcrt_executable_output(const dlcrt_executable *executable, uint32_t i, dlcrt_tensor_info *info);
+DLCRT_API int dlcrt_executable_input(const dlcrt_executable *executable, uint32_t i,
+                                     dlcrt_tensor_info *info);
+DLCRT_API int dlcrt_executable_output(const dlcrt_executable *executable, uint32_t i,
+                                      dlcrt_tensor_info *info);
 
 typedef struct {
-    const char *model;    /* name of the graph */
+    const char *model; /* name of the graph */
     const char *target;
     const char *producer; /* compiler and version */
     uint32_t nkernels, nsteps, nsymbols;
     uint64_t constants_bytes;
     uint32_t plan_bytes;
-    int is_static;        /* no size depends on an input */
+    int is_static; /* no size depends on an input */
 } dlcrt_executable_info;
-DLCRT_API void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executable_info *info);
+DLCRT_API void dlcrt_executable_describe(const dlcrt_executable *executable,
+                                         dlcrt_executable_info *info);
 
 /* Steps in the order they run. */
 typedef struct {
@@ -101,54 +109,68 @@ typedef struct {
     const char *kernel; /* or "topk", "bind", "copy" … */
     int is_kernel;
 } dlcrt_step_info;
-DLCRT_API int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_step_info *info);
-/* The plan as text, for people; like snprintf: returns the length it would have, writes at most size_bytes with a NUL. */
-DLCRT_API size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, size_t size_bytes);
+DLCRT_API int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i,
+                                    dlcrt_step_info *info);
+/* The plan as text, for people; like snprintf: returns the length it would have, writes at most
+ * size_bytes with a NUL. */
+DLCRT_API size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text,
+                                        size_t size_bytes);
 
 /* --- contexts: everything one run needs --- */
 typedef struct {
-    uint32_t threads;     /* 0: DLC_NUM_THREADS, else the CPUs this process may use (affinity, cgroup quota) */
-    uint32_t profile;     /* 1: time every step */
-    uint32_t poison;      /* 1: fill the arena with 0xA5 before each run (to find reads of what was never written) */
+    uint32_t threads; /* 0: DLC_NUM_THREADS, else the CPUs this process may use (affinity, cgroup
+                         quota) */
+    uint32_t profile; /* 1: time every step */
+    uint32_t poison; /* 1: fill the arena with 0xA5 before each run (to find reads of what was never
+                        written) */
     uint32_t reserved[5]; /* 0 */
 } dlcrt_context_options;
 
-/* options may be NULL. Fewer threads than asked for are used when the system refuses to create them. */
-DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_context_options *options,
+/* options may be NULL. Fewer threads than asked for are used when the system refuses to create
+ * them. */
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_create(dlcrt_executable *executable,
+                                                        const dlcrt_context_options *options,
                                                         dlcrt_context **result);
 DLCRT_API void dlcrt_context_destroy(dlcrt_context *context); /* NULL is fine */
 DLCRT_API uint32_t dlcrt_context_threads(const dlcrt_context *context);
 
 /*
- * Checks the inputs' names, dtypes and shapes (data may be NULL), and sizes everything for them, so that the next run of these
- * shapes allocates nothing. Models of fixed sizes need no such call: they are sized when the context is created.
+ * Checks the inputs' names, dtypes and shapes (data may be NULL), and sizes everything for them, so
+ * that the next run of these shapes allocates nothing. Models of fixed sizes need no such call:
+ * they are sized when the context is created.
  */
-DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inputs,
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_prepare(dlcrt_context *context,
+                                                         const dlcrt_tensor *inputs,
                                                          uint32_t ninputs);
 /*
- * Output i for the shapes of the last run or prepare (or of the model, if fixed). A dimension that depends on data is -1 until
- * a run has found it. False when there is no such output.
+ * Output i for the shapes of the last run or prepare (or of the model, if fixed). A dimension that
+ * depends on data is -1 until a run has found it. False when there is no such output.
  */
-DLCRT_API int dlcrt_context_output(const dlcrt_context *context, uint32_t i, dlcrt_tensor_info *info);
+DLCRT_API int dlcrt_context_output(const dlcrt_context *context, uint32_t i,
+                                   dlcrt_tensor_info *info);
 /* Its bytes; 0 while a dimension is unknown. */
 DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i);
 
 /*
- * Runs the model once in this context; blocks until the outputs are written. inputs are borrowed for the call.
- * DLC_INVALID names the input with what was found and wanted, before any output is touched; or the step whose data were
- * refused while running (an index out of range), then outputs hold anything. No allocation, lock or system call while shapes
- * stay within what the context has seen (one thread; with more, sleeping threads are woken). The same bits for any number of threads.
+ * Runs the model once in this context; blocks until the outputs are written. inputs are borrowed
+ * for the call. DLC_INVALID names the input with what was found and wanted, before any output is
+ * touched; or the step whose data were refused while running (an index out of range), then outputs
+ * hold anything. No allocation, lock or system call while shapes stay within what the context has
+ * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
+ * threads.
  */
-DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,
+                                                     const dlcrt_tensor *inputs, uint32_t ninputs,
                                                      dlcrt_tensor *outputs, uint32_t noutputs);
 
 /* Of step i in the last profiled run. */
 typedef struct {
     int64_t begin_ns, end_ns; /* since the run began */
     int64_t units;
-    double flops, bytes;      /* estimates of the compiler */
+    double flops, bytes; /* estimates of the compiler */
 } dlcrt_step_profile;
-DLCRT_API int dlcrt_context_profile(const dlcrt_context *context, uint32_t i, dlcrt_step_profile *profile);
+DLCRT_API int dlcrt_context_profile(const dlcrt_context *context, uint32_t i,
+                                    dlcrt_step_profile *profile);
 /* Bytes of memory the context holds: arena, scratch of all threads, outputs of its own. */
 DLCRT_API size_t dlcrt_context_bytes(const dlcrt_context *context);
 

@@ -1,6 +1,6 @@
 /*
- * Models built by hand for tests of codegen and runtime: a graph through its builder, every node a kernel of its own, the real
- * passes behind `fuse`.
+ * Models built by hand for tests of codegen and runtime: a graph through its builder, every node a
+ * kernel of its own, the real passes behind `fuse`.
  */
 #ifndef DLC_TESTS_MADE_MODEL_H
 #define DLC_TESTS_MADE_MODEL_H
@@ -38,7 +38,8 @@ static inline void made_end(made_model *m)
 }
 
 /* An input; a dimension below 0 is symbol -dim - 1, made beforehand. */
-static inline dlc_value *made_input(made_model *m, const char *name, dlc_dtype dtype, uint8_t rank, const int64_t *dims)
+static inline dlc_value *made_input(made_model *m, const char *name, dlc_dtype dtype, uint8_t rank,
+                                    const int64_t *dims)
 {
     dlc_type type = {.dtype = dtype, .rank = rank};
     for (uint8_t i = 0; i < rank; i++)
@@ -53,13 +54,20 @@ static inline dlc_value *made_input(made_model *m, const char *name, dlc_dtype d
     return value;
 }
 
-static inline dlc_node *made_node(made_model *m, dlc_opcode op, const char *name, uint32_t ninputs, dlc_value *const *inputs,
-                                  uint32_t noutputs, uint32_t nattrs, const dlc_attr *attrs)
+static inline dlc_node *made_node(made_model *m, dlc_opcode op, const char *name, uint32_t ninputs,
+                                  dlc_value *const *inputs, uint32_t noutputs, uint32_t nattrs,
+                                  const dlc_attr *attrs)
 {
-    dlc_node_spec spec = {.op = op, .name = name, .inputs = inputs, .ninputs = ninputs, .noutputs = noutputs,
-                          .attrs = attrs, .nattrs = nattrs};
+    dlc_node_spec spec = {.op = op,
+                          .name = name,
+                          .inputs = inputs,
+                          .ninputs = ninputs,
+                          .noutputs = noutputs,
+                          .attrs = attrs,
+                          .nattrs = nattrs};
     dlc_node *node = dlc_graph_node(m->graph, &spec);
-    ck_assert_msg(node != NULL, "%s", m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "no message");
+    ck_assert_msg(node != NULL, "%s",
+                  m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "no message");
     return node;
 }
 
@@ -68,7 +76,8 @@ static inline dlc_value *made_unary(made_model *m, dlc_opcode op, const char *na
     return made_node(m, op, name, 1, &x, 1, 0, NULL)->outputs[0];
 }
 
-static inline dlc_value *made_binary(made_model *m, dlc_opcode op, const char *name, dlc_value *a, dlc_value *b)
+static inline dlc_value *made_binary(made_model *m, dlc_opcode op, const char *name, dlc_value *a,
+                                     dlc_value *b)
 {
     dlc_value *inputs[] = {a, b};
     return made_node(m, op, name, 2, inputs, 1, 0, NULL)->outputs[0];
@@ -90,14 +99,18 @@ static inline dlc_module *made_finish(made_model *m, const char *target)
         groups->order[g] = g;
         dlc_vec_push(m->arena, &groups->members[g], node);
     }
-    m->ctx = (dlc_pass_ctx){.graph = m->graph, .scratch = dlc_arena_create(0), .target = dlc_target_find(target),
-                            .diag = m->graph->diag, .groups = groups};
+    m->ctx = (dlc_pass_ctx){.graph = m->graph,
+                            .scratch = dlc_arena_create(0),
+                            .target = dlc_target_find(target),
+                            .diag = m->graph->diag,
+                            .groups = groups};
     dlc_status status = dlc_pass_lower(&m->ctx);
     if (status == DLC_OK)
         status = dlc_pass_choose(&m->ctx);
     if (status == DLC_OK)
         status = dlc_pass_plan_memory(&m->ctx);
-    ck_assert_msg(status == DLC_OK, "%s", m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "no message");
+    ck_assert_msg(status == DLC_OK, "%s",
+                  m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "no message");
     dlc_arena_destroy(m->ctx.scratch);
     return m->ctx.module;
 }

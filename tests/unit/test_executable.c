@@ -1,4 +1,5 @@
-/* Artifacts: the same bytes twice, no symbol too many, two models in one program, whole or absent. */
+/* Artifacts: the same bytes twice, no symbol too many, two models in one program, whole or absent.
+ */
 #include <check.h>
 #include <dirent.h>
 #include <elf.h>
@@ -57,7 +58,8 @@ static made_model small_model(const char *name, dlc_opcode op)
     made_model m = made_begin(name);
     dlc_value *x = made_input(&m, "x", DLC_F32, 2, (int64_t[]){3, 8});
     dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, 8)}};
-    dlc_value *t = made_binary(&m, DLC_OP_ADD, "t", x, dlc_graph_constant(m.graph, "c", &type, c, sizeof c));
+    dlc_value *t =
+        made_binary(&m, DLC_OP_ADD, "t", x, dlc_graph_constant(m.graph, "c", &type, c, sizeof c));
     dlc_graph_output(m.graph, "y", made_unary(&m, op, "y", t));
     dlc_graph_output(m.graph, "z", t);
     return m;
@@ -66,7 +68,8 @@ static made_model small_model(const char *name, dlc_opcode op)
 static dlc_status write_as(made_model *m, dlc_artifact artifact, const char *path, uint32_t njobs)
 {
     dlc_module *module = m->ctx.module ? m->ctx.module : made_finish(m, "native");
-    dlc_executable_options options = {.artifact = artifact, .path = path, .name = m->graph->name, .njobs = njobs};
+    dlc_executable_options options = {
+        .artifact = artifact, .path = path, .name = m->graph->name, .njobs = njobs};
     return dlc_executable_write(module, &options, m->graph->diag);
 }
 
@@ -133,18 +136,21 @@ static uint32_t dynamic_symbols(const unsigned char *bytes, int defined, const c
 
 START_TEST(a_shared_object_exports_itself_and_needs_nothing)
 {
-    static const char *const targets[] = {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
+    static const char *const targets[] = {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4",
+                                          "aarch64"};
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
         made_model m = small_model("small", DLC_OP_EXP);
         made_finish(&m, targets[i]);
-        ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("small.so"), 1) == DLC_OK, "%s", message(&m));
+        ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("small.so"), 1) == DLC_OK, "%s",
+                      message(&m));
         size_t n;
         unsigned char *bytes = read_all(in_folder("small.so"), &n);
         const char *names[8];
         ck_assert_uint_eq(dynamic_symbols(bytes, 0, names), 0);
         ck_assert_uint_eq(dynamic_symbols(bytes, 1, names), 2);
         ck_assert(!strcmp(names[0], "dlc_executable") || !strcmp(names[1], "dlc_executable"));
-        ck_assert(!strcmp(names[0], "dlc_executable_small") || !strcmp(names[1], "dlc_executable_small"));
+        ck_assert(!strcmp(names[0], "dlc_executable_small") ||
+                  !strcmp(names[1], "dlc_executable_small"));
         free(bytes);
         made_end(&m);
     }
@@ -156,7 +162,8 @@ static const char main_text[] =
     "#include \"two.h\"\n"
     "static float x[24], y[24], z[24];\n"
     "static int run(dlc_status (*open)(dlcrt_executable **),\n"
-    "               dlc_status (*run_it)(dlcrt_context *, const float *, float *, float *), float expected)\n"
+    "               dlc_status (*run_it)(dlcrt_context *, const float *, float *, float *), float "
+    "expected)\n"
     "{\n"
     "    dlcrt_executable *e = 0;\n"
     "    dlcrt_context *c = 0;\n"
@@ -168,7 +175,8 @@ static const char main_text[] =
     "}\n"
     "int main(void)\n"
     "{\n"
-    "    return run(one_open, one_run, -1) || run(two_open, two_run, 1) || one_ninputs != 1 || two_noutputs != 2;\n"
+    "    return run(one_open, one_run, -1) || run(two_open, two_run, 1) || one_ninputs != 1 || "
+    "two_noutputs != 2;\n"
     "}\n";
 
 static int shell(const char *command)
@@ -199,11 +207,13 @@ START_TEST(two_models_link_into_one_program)
         fputs(main_text, stream);
         fclose(stream);
         char command[1024];
-        snprintf(command, sizeof command,
-                 "cd %s && %s -Wall -Wextra -Werror -O1 -I\"$OLDPWD/include\" -c main.c -o main.o && "
-                 "cc -D_GNU_SOURCE -I\"$OLDPWD\" -I\"$OLDPWD/include\" -o both main.o one.%s two.%s \"$OLDPWD\"/runtime/*.c "
-                 "-lpthread && ./both",
-                 folder, compilers[i], extension, extension);
+        snprintf(
+            command, sizeof command,
+            "cd %s && %s -Wall -Wextra -Werror -O1 -I\"$OLDPWD/include\" -c main.c -o main.o && "
+            "cc -D_GNU_SOURCE -I\"$OLDPWD\" -I\"$OLDPWD/include\" -o both main.o one.%s two.%s "
+            "\"$OLDPWD\"/runtime/*.c "
+            "-lpthread && ./both",
+            folder, compilers[i], extension, extension);
         if (i && shell("c++ --version >/dev/null 2>&1"))
             return;
         ck_assert_int_eq(shell(command), 0);
@@ -249,14 +259,17 @@ START_TEST(large_weights_cost_little)
         weights[i] = (float)i;
     made_model m = made_begin("large");
     dlc_value *x = made_input(&m, "x", DLC_F32, 1, (int64_t[]){1});
-    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, (int64_t)n)}};
+    dlc_type type = {
+        .dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, (int64_t)n)}};
     dlc_value *w = dlc_graph_constant(m.graph, "w", &type, weights, n * 4);
     dlc_graph_output(m.graph, "y", made_binary(&m, DLC_OP_ADD, "y", x, w));
-    ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("large.so"), 1) == DLC_OK, "%s", message(&m));
+    ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, in_folder("large.so"), 1) == DLC_OK, "%s",
+                  message(&m));
     made_end(&m);
     dlcrt_executable *executable;
     dlcrt_context *context;
-    ck_assert_msg(dlcrt_executable_open(in_folder("large.so"), &executable) == DLC_OK, "%s", dlcrt_last_error());
+    ck_assert_msg(dlcrt_executable_open(in_folder("large.so"), &executable) == DLC_OK, "%s",
+                  dlcrt_last_error());
     ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
     float one = 1;
     dlcrt_tensor in = {.data = &one, .dtype = DLC_F32, .rank = 1, .dims = {1}}, out = {0};
@@ -275,7 +288,8 @@ int main(void)
     TCase *tests = tcase_create("executable");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0, sizeof artifacts / sizeof artifacts[0]);
+    tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0,
+                        sizeof artifacts / sizeof artifacts[0]);
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
     tcase_add_test(tests, two_models_link_into_one_program);
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);

@@ -1,4 +1,5 @@
-/* Damaged, foreign and forged executables: every one is refused by name of reason, and nothing is followed out of bounds. */
+/* Damaged, foreign and forged executables: every one is refused by name of reason, and nothing is
+ * followed out of bounds. */
 #include <check.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -26,8 +27,10 @@ static made_model small_model(void)
     dlc_value *at = made_node(&m, DLC_OP_NONZERO, "at", 1, &x, 1, 1, &symbol)->outputs[0];
     dlc_graph_output(m.graph, "y", made_unary(&m, DLC_OP_NEG, "y", at));
     dlc_graph_output(m.graph, "z", made_unary(&m, DLC_OP_NEG, "z", x));
-    dlc_graph_require(m.graph, dlc_le(m.graph->pool, dlc_expr_sym(m.graph->pool, 0), dlc_expr_i64(m.graph->pool, 100)),
-                      "n is above 100");
+    dlc_graph_require(
+        m.graph,
+        dlc_le(m.graph->pool, dlc_expr_sym(m.graph->pool, 0), dlc_expr_i64(m.graph->pool, 100)),
+        "n is above 100");
     return m;
 }
 
@@ -37,7 +40,8 @@ static void setup(void)
     snprintf(path, sizeof path, "/tmp/dlc_test_load_%d.so", getpid());
     made_model m = small_model();
     dlc_module *module = made_finish(&m, "native");
-    dlc_executable_options options = {.artifact = DLC_ARTIFACT_SO, .path = path, .name = "small", .njobs = 1};
+    dlc_executable_options options = {
+        .artifact = DLC_ARTIFACT_SO, .path = path, .name = "small", .njobs = 1};
     ck_assert_int_eq(dlc_executable_write(module, &options, m.graph->diag), DLC_OK);
     made_end(&m);
     FILE *stream = fopen(path, "rb");
@@ -112,10 +116,12 @@ static void seal(unsigned char *bytes)
     ck_assert_int_eq(pwrite(fd, bytes, file_bytes, 0), (ssize_t)file_bytes);
 }
 
-/* With a fresh checksum, every word of the ELF headers and of the plan's surroundings takes hostile values: refused or fine. */
+/* With a fresh checksum, every word of the ELF headers and of the plan's surroundings takes hostile
+ * values: refused or fine. */
 START_TEST(forged_headers_are_followed_nowhere)
 {
-    static const uint64_t values[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 62, 1ull << 63, UINT64_MAX};
+    static const uint64_t values[] = {0,          1,          0x7fffffff, 0x80000000,
+                                      0xffffffff, 1ull << 62, 1ull << 63, UINT64_MAX};
     unsigned char *forged = malloc(file_bytes);
     for (size_t at = 0; at + 4 <= file_bytes - sizeof(dlc_trailer); at += 4)
         for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
@@ -128,7 +134,8 @@ START_TEST(forged_headers_are_followed_nowhere)
 }
 END_TEST
 
-/* The same for the plan's own tables, whose checksum is made to fit. Contexts size what passes; nothing is run. */
+/* The same for the plan's own tables, whose checksum is made to fit. Contexts size what passes;
+ * nothing is run. */
 START_TEST(forged_plans_are_followed_nowhere)
 {
     static const uint64_t values[] = {0, 1, 7, 0x7fffffff, 0xffffffff, 1ull << 63, UINT64_MAX};
@@ -146,14 +153,18 @@ START_TEST(forged_plans_are_followed_nowhere)
             memcpy(bytes, image.bytes.bytes, image.bytes.size_bytes);
             memcpy(bytes + at, &values[v], n);
             if (((dlc_plan *)bytes)->size_bytes > image.bytes.size_bytes)
-                continue; /* an entry of a loaded file is checked against it, a linked one has no bounds to check */
-            dlc_plan_entry entry = {dlc_checksum(bytes, ((dlc_plan *)bytes)->size_bytes), (dlc_plan *)bytes, kernels};
-            dlc_executable forged = {DLC_EXECUTABLE_MAGIC, DLC_ABI_VERSION, 1, image.constants_bytes, bytes, &entry};
+                continue; /* an entry of a loaded file is checked against it, a linked one has no
+                             bounds to check */
+            dlc_plan_entry entry = {dlc_checksum(bytes, ((dlc_plan *)bytes)->size_bytes),
+                                    (dlc_plan *)bytes, kernels};
+            dlc_executable forged = {DLC_EXECUTABLE_MAGIC,  DLC_ABI_VERSION, 1,
+                                     image.constants_bytes, bytes,           &entry};
             dlcrt_executable *executable;
             dlcrt_context *context;
             if (dlcrt_executable_from(&forged, &executable))
                 continue;
-            if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context) == DLC_OK) {
+            if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1},
+                                     &context) == DLC_OK) {
                 dlcrt_tensor in = {.dtype = DLC_F32, .rank = 1, .dims = {5}};
                 (void)!dlcrt_context_prepare(context, &in, 1);
                 dlcrt_context_destroy(context);
@@ -170,7 +181,8 @@ END_TEST
 START_TEST(foreign_files_are_refused)
 {
     dlcrt_executable *executable;
-    static const char *const texts[] = {"", "hello", "\177ELF", "\177ELF and then nothing that an executable would have, or long"};
+    static const char *const texts[] = {
+        "", "hello", "\177ELF", "\177ELF and then nothing that an executable would have, or long"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         ck_assert_int_eq(ftruncate(fd, 0), 0);
         ck_assert_int_eq(pwrite(fd, texts[i], strlen(texts[i]), 0), (ssize_t)strlen(texts[i]));

@@ -20,28 +20,47 @@ enum { A = 3, N = 17, C = 4 };
 static double read_as(dlc_dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
-    case DLC_I8: return ((const int8_t *)data)[i];
-    case DLC_U8: return ((const uint8_t *)data)[i];
-    case DLC_I32: return ((const int32_t *)data)[i];
-    case DLC_F32: return (double)((const float *)data)[i];
-    case DLC_F64: return ((const double *)data)[i];
-    default: return (double)((const int64_t *)data)[i];
+    case DLC_I8:
+        return ((const int8_t *)data)[i];
+    case DLC_U8:
+        return ((const uint8_t *)data)[i];
+    case DLC_I32:
+        return ((const int32_t *)data)[i];
+    case DLC_F32:
+        return (double)((const float *)data)[i];
+    case DLC_F64:
+        return ((const double *)data)[i];
+    default:
+        return (double)((const int64_t *)data)[i];
     }
 }
 
 static void write_as(dlc_dtype dtype, void *data, int64_t i, double value)
 {
     switch (dtype) {
-    case DLC_I8: ((int8_t *)data)[i] = (int8_t)value; break;
-    case DLC_U8: ((uint8_t *)data)[i] = (uint8_t)fabs(value); break;
-    case DLC_I32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case DLC_F32: ((float *)data)[i] = (float)value; break;
-    case DLC_F64: ((double *)data)[i] = value; break;
-    default: ((int64_t *)data)[i] = (int64_t)value; break;
+    case DLC_I8:
+        ((int8_t *)data)[i] = (int8_t)value;
+        break;
+    case DLC_U8:
+        ((uint8_t *)data)[i] = (uint8_t)fabs(value);
+        break;
+    case DLC_I32:
+        ((int32_t *)data)[i] = (int32_t)value;
+        break;
+    case DLC_F32:
+        ((float *)data)[i] = (float)value;
+        break;
+    case DLC_F64:
+        ((double *)data)[i] = value;
+        break;
+    default:
+        ((int64_t *)data)[i] = (int64_t)value;
+        break;
     }
 }
 
-/* The number of elements of the row that come before element j: its place in the sorted row. NaN is greatest. */
+/* The number of elements of the row that come before element j: its place in the sorted row. NaN is
+ * greatest. */
 static int64_t place_of(const double *row, int64_t j, int largest)
 {
     int64_t place = 0;
@@ -58,8 +77,9 @@ static const struct {
     int64_t k;
     int largest, with_nan;
 } topks[] = {
-    {DLC_F32, 5, 1, 0}, {DLC_F32, 5, 0, 1}, {DLC_F32, N, 1, 1}, {DLC_F32, 1, 0, 0}, {DLC_F32, 0, 1, 0}, {DLC_F64, 3, 1, 1},
-    {DLC_I64, 7, 0, 0}, {DLC_I32, 7, 1, 0}, {DLC_I8, 16, 1, 0}, {DLC_U8, 4, 0, 0},
+    {DLC_F32, 5, 1, 0}, {DLC_F32, 5, 0, 1}, {DLC_F32, N, 1, 1}, {DLC_F32, 1, 0, 0},
+    {DLC_F32, 0, 1, 0}, {DLC_F64, 3, 1, 1}, {DLC_I64, 7, 0, 0}, {DLC_I32, 7, 1, 0},
+    {DLC_I8, 16, 1, 0}, {DLC_U8, 4, 0, 0},
 };
 
 START_TEST(topk_sorts_and_breaks_ties_by_index)
@@ -71,11 +91,15 @@ START_TEST(topk_sorts_and_breaks_ties_by_index)
     for (int round = 0; round < 30; round++) {
         unsigned char data[A * N * C * 8];
         for (int i = 0; i < A * N * C; i++) {
-            double value = topks[_i].with_nan && draw(6) == 0 ? (double)NAN : (double)(int)draw(9) - 4; /* many ties */
+            double value = topks[_i].with_nan && draw(6) == 0
+                               ? (double)NAN
+                               : (double)(int)draw(9) - 4; /* many ties */
             write_as(dtype, data, i, value);
             x[i] = read_as(dtype, data, i);
         }
-        dlcrt_operand operands[] = {{data, dtype, 3, {A, N, C}}, {values, dtype, 3, {A, k, C}}, {indices, DLC_I64, 3, {A, k, C}}};
+        dlcrt_operand operands[] = {{data, dtype, 3, {A, N, C}},
+                                    {values, dtype, 3, {A, k, C}},
+                                    {indices, DLC_I64, 3, {A, k, C}}};
         dlcrt_opaque_args args = {operands, attrs, "top"};
         ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TOPK].run(&args), DLC_OK);
         for (int a = 0; a < A; a++)
@@ -99,7 +123,8 @@ START_TEST(topk_refuses_more_than_there_is)
 {
     float x[4] = {0}, values[5];
     int64_t indices[5], attrs[3] = {0, 1, 1};
-    dlcrt_operand operands[] = {{x, DLC_F32, 1, {4}}, {values, DLC_F32, 1, {5}}, {indices, DLC_I64, 1, {5}}};
+    dlcrt_operand operands[] = {
+        {x, DLC_F32, 1, {4}}, {values, DLC_F32, 1, {5}}, {indices, DLC_I64, 1, {5}}};
     dlcrt_opaque_args args = {operands, attrs, "top"};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TOPK].run(&args), DLC_INVALID);
     ck_assert_str_eq(dlcrt_last_error(), "node 'top': k = 5, the axis has 4 elements");
@@ -156,7 +181,8 @@ int main(void)
 {
     Suite *suite = suite_create("opaque");
     TCase *tests = tcase_create("opaque");
-    tcase_add_loop_test(tests, topk_sorts_and_breaks_ties_by_index, 0, sizeof topks / sizeof topks[0]);
+    tcase_add_loop_test(tests, topk_sorts_and_breaks_ties_by_index, 0,
+                        sizeof topks / sizeof topks[0]);
     tcase_add_test(tests, topk_refuses_more_than_there_is);
     tcase_add_loop_test(tests, nonzero_lists_coordinates_in_order, 0, 6);
     tcase_add_test(tests, nonzero_of_scalars_and_nothing);

@@ -1,4 +1,5 @@
-/* The runtime over compiled models: results, every refusal with its text, threads, memory, faults. */
+/* The runtime over compiled models: results, every refusal with its text, threads, memory, faults.
+ */
 #include <check.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -21,9 +22,11 @@ static dlcrt_context *context;
 static void compile_module(made_model *m, const char *target)
 {
     dlc_module *module = made_finish(m, target);
-    dlc_executable_options options = {.artifact = DLC_ARTIFACT_SO, .path = path, .name = m->graph->name, .njobs = 1};
+    dlc_executable_options options = {
+        .artifact = DLC_ARTIFACT_SO, .path = path, .name = m->graph->name, .njobs = 1};
     dlc_status status = dlc_executable_write(module, &options, m->graph->diag);
-    ck_assert_msg(status == DLC_OK, "%s", m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "");
+    ck_assert_msg(status == DLC_OK, "%s",
+                  m->graph->diag->nmessages ? m->graph->diag->messages[0].text : "");
 }
 
 static void open_compiled(made_model *m, uint32_t threads)
@@ -31,7 +34,8 @@ static void open_compiled(made_model *m, uint32_t threads)
     compile_module(m, "native");
     made_end(m);
     OK(dlcrt_executable_open(path, &executable));
-    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = threads, .poison = 1}, &context));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = threads, .poison = 1},
+                            &context));
 }
 
 static void setup(void)
@@ -86,12 +90,14 @@ static made_model gather_model(void)
     dlc_graph_symbol(m.graph, "n", DLC_BIND_INPUT_DIM, NULL, 0);
     m.graph->symbols.data[0].hi = 1 << 20;
     dlc_value *ids = made_input(&m, "ids", DLC_I64, 1, (int64_t[]){-1});
-    dlc_type type = {.dtype = DLC_F32, .rank = 2,
+    dlc_type type = {.dtype = DLC_F32,
+                     .rank = 2,
                      .dims = {dlc_expr_i64(m.graph->pool, 10), dlc_expr_i64(m.graph->pool, 4)}};
     dlc_value *constant = dlc_graph_constant(m.graph, "table", &type, table, sizeof table);
     dlc_value *inputs[] = {constant, ids};
     dlc_attr axis = dlc_attr_int(DLC_ATTR_AXIS, 0);
-    dlc_graph_output(m.graph, "y", made_node(&m, DLC_OP_GATHER, "y", 2, inputs, 1, 1, &axis)->outputs[0]);
+    dlc_graph_output(m.graph, "y",
+                     made_node(&m, DLC_OP_GATHER, "y", 2, inputs, 1, 1, &axis)->outputs[0]);
     return m;
 }
 
@@ -106,7 +112,8 @@ static made_model nonzero_model(void)
     m.graph->symbols.data[count].hi = 1 << 30;
     dlc_attr symbol = dlc_attr_int(DLC_ATTR_SYMBOL, count);
     dlc_value *at = made_node(&m, DLC_OP_NONZERO, "at", 1, &x, 1, 1, &symbol)->outputs[0];
-    dlc_graph_output(m.graph, "y", made_unary(&m, DLC_OP_NEG, "y", made_unary(&m, DLC_OP_NEG, "z", at)));
+    dlc_graph_output(m.graph, "y",
+                     made_unary(&m, DLC_OP_NEG, "y", made_unary(&m, DLC_OP_NEG, "z", at)));
     dlc_graph_output(m.graph, "x2", made_unary(&m, DLC_OP_NEG, "x2", x));
     return m;
 }
@@ -226,27 +233,58 @@ static const struct {
     uint32_t ninputs;
     const char *text;
 } refusals[] = {
-    {"count", {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}}, 0, "0 inputs given, the model has 1"},
-    {"name", {.name = "X", .data = good, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}}, 1,
+    {"count",
+     {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}},
+     0,
+     "0 inputs given, the model has 1"},
+    {"name",
+     {.name = "X", .data = good, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}},
+     1,
      "no input is called 'X'; the model has 'x'"},
-    {"dtype", {.data = good, .dtype = DLC_F64, .rank = 2, .dims = {1, 4}}, 1, "input 'x': dtype f64, wanted f32[n,4]"},
-    {"no dtype", {.data = good, .rank = 2, .dims = {1, 4}}, 1, "input 'x': dtype none, wanted f32[n,4]"},
-    {"unknown dtype", {.data = good, .dtype = (dlc_dtype)77, .rank = 2, .dims = {1, 4}}, 1,
+    {"dtype",
+     {.data = good, .dtype = DLC_F64, .rank = 2, .dims = {1, 4}},
+     1,
+     "input 'x': dtype f64, wanted f32[n,4]"},
+    {"no dtype",
+     {.data = good, .rank = 2, .dims = {1, 4}},
+     1,
+     "input 'x': dtype none, wanted f32[n,4]"},
+    {"unknown dtype",
+     {.data = good, .dtype = (dlc_dtype)77, .rank = 2, .dims = {1, 4}},
+     1,
      "input 'x': dtype unknown, wanted f32[n,4]"},
-    {"rank", {.data = good, .dtype = DLC_F32, .rank = 1, .dims = {4}}, 1,
+    {"rank",
+     {.data = good, .dtype = DLC_F32, .rank = 1, .dims = {4}},
+     1,
      "input 'x': shape [4], wanted f32[n,4] (another rank)"},
-    {"large rank", {.data = good, .dtype = DLC_F32, .rank = 99, .dims = {4}}, 1, "input 'x': rank 99, wanted f32[n,4]"},
-    {"dimension", {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {2, 5}}, 1,
+    {"large rank",
+     {.data = good, .dtype = DLC_F32, .rank = 99, .dims = {4}},
+     1,
+     "input 'x': rank 99, wanted f32[n,4]"},
+    {"dimension",
+     {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {2, 5}},
+     1,
      "input 'x': shape [2,5], wanted f32[n,4], with the other dimensions given [2,4]"},
-    {"negative", {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {-1, 4}}, 1,
+    {"negative",
+     {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {-1, 4}},
+     1,
      "input 'x': dimension 0 (n) is -1, wanted 1 to 1048576"},
-    {"zero below the range", {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {0, 4}}, 1,
+    {"zero below the range",
+     {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {0, 4}},
+     1,
      "input 'x': dimension 0 (n) is 0, wanted 1 to 1048576"},
-    {"above the range", {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {INT64_C(1) << 40, 4}}, 1,
+    {"above the range",
+     {.data = good, .dtype = DLC_F32, .rank = 2, .dims = {INT64_C(1) << 40, 4}},
+     1,
      "input 'x': dimension 0 (n) is 1099511627776, wanted 1 to 1048576"},
-    {"bytes", {.data = good, .size_bytes = 15, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}}, 1,
+    {"bytes",
+     {.data = good, .size_bytes = 15, .dtype = DLC_F32, .rank = 2, .dims = {1, 4}},
+     1,
      "input 'x': 15 bytes, wanted 16 for f32[n,4]"},
-    {"no data", {.dtype = DLC_F32, .rank = 2, .dims = {1, 4}}, 1, "input 'x': data is NULL, wanted 16 bytes"},
+    {"no data",
+     {.dtype = DLC_F32, .rank = 2, .dims = {1, 4}},
+     1,
+     "input 'x': data is NULL, wanted 16 bytes"},
 };
 
 START_TEST(wrong_inputs_are_refused_by_name)
@@ -256,7 +294,8 @@ START_TEST(wrong_inputs_are_refused_by_name)
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         float y[4] = {7, 7, 7, 7};
         dlcrt_tensor in = refusals[i].input, out[3] = {{.data = y, .size_bytes = sizeof y}};
-        ck_assert_msg(dlcrt_context_run(context, &in, refusals[i].ninputs, out, 3) == DLC_INVALID, "%s", refusals[i].what);
+        ck_assert_msg(dlcrt_context_run(context, &in, refusals[i].ninputs, out, 3) == DLC_INVALID,
+                      "%s", refusals[i].what);
         ck_assert_str_eq(dlcrt_last_error(), refusals[i].text);
         for (int k = 0; k < 4; k++)
             ck_assert_float_eq(y[k], 7);
@@ -278,7 +317,8 @@ START_TEST(wrong_outputs_are_refused)
     ck_assert_str_eq(dlcrt_last_error(), "2 outputs given, the model has 3");
     out[0] = (dlcrt_tensor){.data = x + 2, .size_bytes = 16};
     ck_assert_int_eq(dlcrt_context_run(context, &in, 1, out, 3), DLC_INVALID);
-    ck_assert_str_eq(dlcrt_last_error(), "output 'y' and input 'x' share memory; give them buffers of their own");
+    ck_assert_str_eq(dlcrt_last_error(),
+                     "output 'y' and input 'x' share memory; give them buffers of their own");
     out[0] = (dlcrt_tensor){.name = "y"};
     out[1] = (dlcrt_tensor){.name = "y"};
     ck_assert_int_eq(dlcrt_context_run(context, &in, 1, out, 3), DLC_INVALID);
@@ -293,7 +333,8 @@ START_TEST(an_index_out_of_range_names_the_node)
     open_compiled(&m, 2);
     int64_t ids[3] = {9, -10, 0};
     float y[12];
-    dlcrt_tensor in = {.data = ids, .dtype = DLC_I64, .rank = 1, .dims = {3}}, out = {.data = y, .size_bytes = sizeof y};
+    dlcrt_tensor in = {.data = ids, .dtype = DLC_I64, .rank = 1, .dims = {3}},
+                 out = {.data = y, .size_bytes = sizeof y};
     OK(dlcrt_context_run(context, &in, 1, &out, 1));
     ck_assert_float_eq(y[0], 36);
     ck_assert_float_eq(y[5], 1);
@@ -314,7 +355,8 @@ START_TEST(nothing_outside_the_buffers_is_touched)
     made_model m = chain_model();
     open_compiled(&m, 1);
     enum { PAGE = 4096 };
-    unsigned char *memory = mmap(NULL, 6 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *memory =
+        mmap(NULL, 6 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert(memory != MAP_FAILED);
     for (int i = 0; i < 6; i += 2)
         ck_assert_int_eq(mprotect(memory + i * PAGE, PAGE, PROT_NONE), 0);
@@ -345,7 +387,8 @@ START_TEST(any_number_of_threads_gives_the_same_bits)
     OK(dlcrt_context_run(context, &in, 1, &out, 1));
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         dlcrt_context *other;
-        OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = counts[i]}, &other));
+        OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = counts[i]},
+                                &other));
         ck_assert_uint_eq(dlcrt_context_threads(other), counts[i]);
         for (int run = 0; run < 50; run++) {
             memset(y, 0, n * 4);
@@ -372,7 +415,8 @@ static void *run_many(void *argument)
         return "no context";
     const char *failure = NULL;
     for (int run = 0; run < 300 && !failure; run++) {
-        dlcrt_tensor in = matrix(x, run % 100 + 1, 4), out[3] = {{.data = y, .size_bytes = sizeof y}};
+        dlcrt_tensor in = matrix(x, run % 100 + 1, 4),
+                     out[3] = {{.data = y, .size_bytes = sizeof y}};
         if (dlcrt_context_run(own, &in, 1, out, 3))
             failure = "a run failed";
         else if (y[3] != 49)
@@ -476,7 +520,8 @@ START_TEST(a_profile_times_every_step)
     made_model m = chain_model();
     open_compiled(&m, 1);
     dlcrt_context *timed;
-    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1, .profile = 1}, &timed));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1, .profile = 1},
+                            &timed));
     float x[4] = {0}, y[4];
     dlcrt_tensor in = matrix(x, 1, 4), out[3] = {{.data = y, .size_bytes = sizeof y}};
     OK(dlcrt_context_run(timed, &in, 1, out, 3));
@@ -501,7 +546,8 @@ START_TEST(another_processor_is_refused)
 #if defined(__x86_64__)
     setenv("DLC_CPU", "x86-64-v2", 1);
     ck_assert_int_eq(dlcrt_executable_open(path, &executable), DLC_NO_DEVICE);
-    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "made for x86-64-v3; this processor lacks avx, avx2, fma"));
+    ck_assert_ptr_nonnull(
+        strstr(dlcrt_last_error(), "made for x86-64-v3; this processor lacks avx, avx2, fma"));
     setenv("DLC_CPU", "x86-64-v2,avx,avx2,fma,bmi,bmi2,f16c", 1);
     ck_assert_int_eq(dlcrt_executable_open(path, &executable), DLC_NO_DEVICE);
     ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "lacks lzcnt"));

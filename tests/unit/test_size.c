@@ -1,4 +1,5 @@
-/* The size program computes what dlc_expr_eval says, in any phase order; what passes 64 bits is marked. */
+/* The size program computes what dlc_expr_eval says, in any phase order; what passes 64 bits is
+ * marked. */
 #include "codegen/size.h"
 
 #include <check.h>
@@ -30,9 +31,10 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-static const dlc_expr_op ops[] = {DLC_EXPR_ADD, DLC_EXPR_SUB, DLC_EXPR_MUL, DLC_EXPR_MIN,      DLC_EXPR_MAX,
-                                  DLC_EXPR_DIV, DLC_EXPR_REM, DLC_EXPR_MOD, DLC_EXPR_FLOORDIV, DLC_EXPR_SHR,
-                                  DLC_EXPR_SHL, DLC_EXPR_AND, DLC_EXPR_OR,  DLC_EXPR_XOR};
+static const dlc_expr_op ops[] = {DLC_EXPR_ADD,      DLC_EXPR_SUB, DLC_EXPR_MUL, DLC_EXPR_MIN,
+                                  DLC_EXPR_MAX,      DLC_EXPR_DIV, DLC_EXPR_REM, DLC_EXPR_MOD,
+                                  DLC_EXPR_FLOORDIV, DLC_EXPR_SHR, DLC_EXPR_SHL, DLC_EXPR_AND,
+                                  DLC_EXPR_OR,       DLC_EXPR_XOR};
 static const dlc_expr_op compares[] = {DLC_EXPR_LT, DLC_EXPR_LE, DLC_EXPR_EQ, DLC_EXPR_NE};
 
 /* A random i64 expression over symbols, with small types and floats in between. */
@@ -44,17 +46,30 @@ static dlc_expr random_expr(void)
         uint32_t kind = i < 6 ? draw(2) : 2 + draw(6);
         static const int64_t values[] = {0, 1, 2, -1, 7, -13, 1000, INT64_MAX, INT64_MIN, 64};
         switch (kind) {
-        case 0: made[i] = dlc_expr_i64(pool, values[draw(10)]); break;
-        case 1: made[i] = dlc_expr_sym(pool, draw(NSYMBOLS)); break;
-        case 2: made[i] = dlc_select(pool, dlc_expr2(pool, compares[draw(4)], a, b), b, a); break;
-        case 3: made[i] = dlc_expr_cast(pool, DLC_I64, dlc_expr_cast(pool, (dlc_dtype)(DLC_I8 + draw(7)), a)); break;
+        case 0:
+            made[i] = dlc_expr_i64(pool, values[draw(10)]);
+            break;
+        case 1:
+            made[i] = dlc_expr_sym(pool, draw(NSYMBOLS));
+            break;
+        case 2:
+            made[i] = dlc_select(pool, dlc_expr2(pool, compares[draw(4)], a, b), b, a);
+            break;
+        case 3:
+            made[i] =
+                dlc_expr_cast(pool, DLC_I64, dlc_expr_cast(pool, (dlc_dtype)(DLC_I8 + draw(7)), a));
+            break;
         case 4: {
-            dlc_expr half = dlc_mul(pool, dlc_expr_cast(pool, DLC_F32, a), dlc_expr_const(pool, DLC_F32, 0.37));
-            static const dlc_expr_op roundings[] = {DLC_EXPR_FLOOR, DLC_EXPR_CEIL, DLC_EXPR_RINT, DLC_EXPR_TRUNC};
+            dlc_expr half =
+                dlc_mul(pool, dlc_expr_cast(pool, DLC_F32, a), dlc_expr_const(pool, DLC_F32, 0.37));
+            static const dlc_expr_op roundings[] = {DLC_EXPR_FLOOR, DLC_EXPR_CEIL, DLC_EXPR_RINT,
+                                                    DLC_EXPR_TRUNC};
             made[i] = dlc_expr_cast(pool, DLC_I64, dlc_expr1(pool, roundings[draw(4)], half));
             break;
         }
-        default: made[i] = dlc_expr2(pool, ops[draw(sizeof ops / sizeof ops[0])], a, b); break;
+        default:
+            made[i] = dlc_expr2(pool, ops[draw(sizeof ops / sizeof ops[0])], a, b);
+            break;
         }
     }
     return made[23];
@@ -76,7 +91,8 @@ static void lay_out(tiny_plan *tiny, const dlc_size_program *program)
 START_TEST(random_expressions_agree)
 {
     static const uint32_t phases[NSYMBOLS] = {0, 0, 1};
-    static const int64_t values[][NSYMBOLS] = {{1, 2, 3}, {0, 0, 0}, {-5, 1000, 77}, {INT64_MAX, -1, INT64_MIN}, {123456789, 64, 9}};
+    static const int64_t values[][NSYMBOLS] = {
+        {1, 2, 3}, {0, 0, 0}, {-5, 1000, 77}, {INT64_MAX, -1, INT64_MIN}, {123456789, 64, 9}};
     tiny_plan *tiny = malloc(sizeof *tiny);
     for (int round = 0; round < 400; round++) {
         dlc_size_program program;
@@ -91,7 +107,8 @@ START_TEST(random_expressions_agree)
             int64_t cells[4096];
             uint8_t lost[4096];
             dlcrt_size_run(&tiny->plan, (dlc_plan_rows){0, counts[0]}, values[v], cells, lost);
-            dlcrt_size_run(&tiny->plan, (dlc_plan_rows){counts[0], counts[1]}, values[v], cells, lost);
+            dlcrt_size_run(&tiny->plan, (dlc_plan_rows){counts[0], counts[1]}, values[v], cells,
+                           lost);
             ck_assert_int_eq(cells[cell], dlc_expr_eval(pool, expr, values[v]));
         }
     }
@@ -104,9 +121,12 @@ static const struct {
     int64_t a, b;
     int is_lost;
 } overflows[] = {
-    {DLC_SIZE_MUL, INT64_C(1) << 32, INT64_C(1) << 31, 1}, {DLC_SIZE_MUL, INT64_C(1) << 31, INT64_C(1) << 31, 0},
-    {DLC_SIZE_ADD, INT64_MAX, 1, 1},                       {DLC_SIZE_ADD, INT64_MAX, 0, 0},
-    {DLC_SIZE_SUB, INT64_MIN, 1, 1},                       {DLC_SIZE_MAX, INT64_MAX, 1, 0},
+    {DLC_SIZE_MUL, INT64_C(1) << 32, INT64_C(1) << 31, 1},
+    {DLC_SIZE_MUL, INT64_C(1) << 31, INT64_C(1) << 31, 0},
+    {DLC_SIZE_ADD, INT64_MAX, 1, 1},
+    {DLC_SIZE_ADD, INT64_MAX, 0, 0},
+    {DLC_SIZE_SUB, INT64_MIN, 1, 1},
+    {DLC_SIZE_MAX, INT64_MAX, 1, 0},
 };
 
 START_TEST(sizes_past_64_bits_are_marked)
@@ -116,7 +136,8 @@ START_TEST(sizes_past_64_bits_are_marked)
     tiny_plan *tiny = malloc(sizeof *tiny);
     uint32_t count;
     dlc_size_init(&program, pool, phases, arena);
-    uint32_t a = dlc_size_graph(&program, dlc_expr_sym(pool, 0)), b = dlc_size_graph(&program, dlc_expr_sym(pool, 1));
+    uint32_t a = dlc_size_graph(&program, dlc_expr_sym(pool, 0)),
+             b = dlc_size_graph(&program, dlc_expr_sym(pool, 1));
     uint32_t cell = dlc_size_op2(&program, overflows[_i].op, a, b);
     uint32_t user = dlc_size_op2(&program, DLC_SIZE_FLOORDIV, cell, dlc_size_const(&program, 1000));
     const uint32_t *number = dlc_size_finish(&program, 1, &count);
@@ -136,7 +157,8 @@ START_TEST(equal_sizes_share_a_cell)
     dlc_size_program program;
     dlc_size_init(&program, pool, phases, arena);
     uint32_t n = dlc_size_graph(&program, dlc_expr_sym(pool, 0)), two = dlc_size_const(&program, 2);
-    ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, two), dlc_size_op2(&program, DLC_SIZE_MUL, two, n));
+    ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, two),
+                      dlc_size_op2(&program, DLC_SIZE_MUL, two, n));
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, dlc_size_const(&program, 1)), n);
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, two, two), dlc_size_const(&program, 4));
     ck_assert_ptr_null(program.failure);
@@ -152,7 +174,8 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_expressions_agree);
-    tcase_add_loop_test(tests, sizes_past_64_bits_are_marked, 0, sizeof overflows / sizeof overflows[0]);
+    tcase_add_loop_test(tests, sizes_past_64_bits_are_marked, 0,
+                        sizeof overflows / sizeof overflows[0]);
     tcase_add_test(tests, equal_sizes_share_a_cell);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
