@@ -259,11 +259,11 @@ static void fold_lanes(dlc_nest *nest, const fold *f, dlc_val *acc)
     for (uint32_t half = nest->schedule->width / 2; half; half /= 2) {
         dlc_val other[2];
         for (uint32_t i = 0; i < f->naccs; i++)
-            other[i] = nest->emit->rotate(nest->emit, acc[i], nest->schedule->width, half);
+            other[i] = nest->emit->rotate(nest->emit, f->stage->dtype[i], acc[i], nest->schedule->width, half);
         dlc_nest_combine(nest, f->stage->combine, f->stage->dtype, nest->schedule->width, acc, other);
     }
     for (uint32_t i = 0; i < f->naccs; i++)
-        acc[i] = nest->emit->lane(nest->emit, acc[i], 0);
+        acc[i] = nest->emit->lane(nest->emit, f->stage->dtype[i], acc[i], 0);
 }
 
 static void merge_partials(dlc_nest *nest, const fold *f)
@@ -478,6 +478,8 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
         point_body(nest, &f);
     while (nloops--)
         dlc_nest_loop_end(nest);
+    if (nest->homes[s].kind != DLC_HOME_PSEUDO)
+        nest->emit->sync(nest->emit);
 }
 
 void dlc_lanes_stages(dlc_nest *nest)

@@ -8,6 +8,28 @@
 #include <assert.h>
 #include <string.h>
 
+dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena)
+{
+    dlc_kernel *copy = dlc_arena_copy(arena, kernel, sizeof *kernel);
+    dlc_pool *pool = dlc_arena_copy(arena, kernel->pool, sizeof *kernel->pool);
+    pool->arena = copy->arena = arena;
+    pool->nodes.data = dlc_arena_copy(arena, pool->nodes.data, pool->nodes.n * sizeof *pool->nodes.data);
+    pool->nodes.cap = pool->nodes.n;
+    pool->args.data = dlc_arena_copy(arena, pool->args.data, pool->args.n * sizeof *pool->args.data);
+    pool->args.cap = pool->args.n;
+    pool->table = dlc_arena_copy(arena, pool->table, pool->table_size * sizeof *pool->table);
+    copy->pool = pool;
+    copy->stages.data = dlc_arena_copy(arena, kernel->stages.data, kernel->stages.n * sizeof *kernel->stages.data);
+    copy->axes.cap = copy->axes.n;
+    copy->symbols.cap = copy->symbols.n;
+    copy->buffers.cap = copy->buffers.n;
+    for (uint32_t s = 0; s < copy->stages.n; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            if (copy->stages.data[s].value[i])
+                copy->stages.data[s].value[i] = dlc_expr_expand(pool, copy->stages.data[s].value[i]);
+    return copy;
+}
+
 static void update_ranges(dlc_nest *nest)
 {
     nest->ranges.axes = nest->axis_ranges.data;
@@ -663,7 +685,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val v
     if (plan.access.width > width)
         value = nest->emit->splat(nest->emit, buffer->type.dtype, value, plan.access.width);
     else if (plan.access.width < width) /* all lanes agree on one place: any of them will do */
-        value = nest->emit->lane(nest->emit, value, 0);
+        value = nest->emit->lane(nest->emit, buffer->type.dtype, value, 0);
     if (update != DLC_UPDATE_NONE)
         store_update(nest, &plan, index, value, update);
     else

@@ -48,8 +48,9 @@ struct dlc_emitter {
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
     dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
     dlc_val (*iota)(dlc_emitter *e, uint32_t width);              /* i64 0, 1, … */
-    dlc_val (*rotate)(dlc_emitter *e, dlc_val value, uint32_t width, uint32_t by); /* lane l gets lane (l + by) mod width */
-    dlc_val (*lane)(dlc_emitter *e, dlc_val value, uint32_t lane); /* one lane as a uniform value */
+    /* lane l gets lane (l + by) mod width */
+    dlc_val (*rotate)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by);
+    dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t lane); /* one lane as a uniform value */
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
     dlc_val (*load)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
@@ -62,6 +63,8 @@ struct dlc_emitter {
     void (*if_begin)(dlc_emitter *e, dlc_val condition);
     void (*if_end)(dlc_emitter *e);
     void (*position)(dlc_emitter *e, uint32_t level);
+    /* What lanes stored so far is visible to all of them. */
+    void (*sync)(dlc_emitter *e);
     /* Records a fault with this code when any lane of `bad` (bool) is true. */
     void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code);
     /* The root loops and stages of a kernel with a DOT stage; the unit is bound. */
@@ -128,6 +131,8 @@ typedef struct dlc_home {
     uint8_t per_lane;     /* SCRATCH: each cell is a vector of the schedule's width */
 } dlc_home;
 
+/* A copy whose pool may grow, elementary functions expanded: what a nest is made for; several threads may copy one kernel. */
+dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */

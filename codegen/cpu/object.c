@@ -49,34 +49,11 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error)
                                    LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-/* A copy that may grow: the emitter adds address arithmetic to the pool, and kernels share the module's arena. */
-static dlc_kernel *private_copy(const dlc_kernel *kernel, dlc_arena *arena)
-{
-    dlc_kernel *copy = dlc_arena_copy(arena, kernel, sizeof *kernel);
-    dlc_pool *pool = dlc_arena_copy(arena, kernel->pool, sizeof *kernel->pool);
-    pool->arena = copy->arena = arena;
-    pool->nodes.data = dlc_arena_copy(arena, pool->nodes.data, pool->nodes.n * sizeof *pool->nodes.data);
-    pool->nodes.cap = pool->nodes.n;
-    pool->args.data = dlc_arena_copy(arena, pool->args.data, pool->args.n * sizeof *pool->args.data);
-    pool->args.cap = pool->args.n;
-    pool->table = dlc_arena_copy(arena, pool->table, pool->table_size * sizeof *pool->table);
-    copy->pool = pool;
-    copy->stages.data = dlc_arena_copy(arena, kernel->stages.data, kernel->stages.n * sizeof *kernel->stages.data);
-    copy->axes.cap = copy->axes.n;
-    copy->symbols.cap = copy->symbols.n;
-    copy->buffers.cap = copy->buffers.n;
-    for (uint32_t s = 0; s < copy->stages.n; s++)
-        for (uint32_t i = 0; i < 2; i++)
-            if (copy->stages.data[s].value[i])
-                copy->stages.data[s].value[i] = dlc_expr_expand(pool, copy->stages.data[s].value[i]);
-    return copy;
-}
-
 static dlc_status build(const dlc_module *module, uint32_t index, LLVMContextRef context, LLVMModuleRef llvm,
                         dlc_arena *arena, dlc_diag *diag)
 {
     const dlc_module_kernel *entry = &module->kernels.data[index];
-    dlc_kernel *kernel = private_copy(entry->kernel, arena);
+    dlc_kernel *kernel = dlc_nest_private_kernel(entry->kernel, arena);
     dlc_cpu *cpu = dlc_new(arena, dlc_cpu);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_cpu_begin(cpu, context, llvm, module->target, kernel, dlc_arena_printf(arena, "dlc_k%u", index), arena);

@@ -74,9 +74,10 @@ static dlc_val iota(dlc_emitter *e, uint32_t width)
     return dlc_wrap(width > 1 ? LLVMConstVector(lanes, width) : lanes[0]);
 }
 
-static dlc_val rotate(dlc_emitter *e, dlc_val value, uint32_t width, uint32_t by)
+static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by)
 {
     dlc_cpu *cpu = cpu_of(e);
+    (void)dtype;
     LLVMValueRef lanes[256], vector = dlc_llvm(value);
     for (uint32_t i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(cpu->context), (i + by) % width, 0);
@@ -84,9 +85,10 @@ static dlc_val rotate(dlc_emitter *e, dlc_val value, uint32_t width, uint32_t by
                                            LLVMConstVector(lanes, width), ""));
 }
 
-static dlc_val lane(dlc_emitter *e, dlc_val value, uint32_t index)
+static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t index)
 {
     dlc_cpu *cpu = cpu_of(e);
+    (void)dtype;
     if (LLVMGetTypeKind(LLVMTypeOf(dlc_llvm(value))) != LLVMVectorTypeKind)
         return value;
     return dlc_wrap(LLVMBuildExtractElement(cpu->builder, dlc_llvm(value), i64_const(cpu, index), ""));
@@ -347,12 +349,18 @@ LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end)
     return LLVMGetParam(cpu->function, end ? 2 : 1);
 }
 
+/* Lanes of a vector are one thread's: nothing to wait for. */
+static void sync(dlc_emitter *e)
+{
+    (void)e;
+}
+
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
-    .position = position,   .fault = fault,         .dot = dlc_cpu_dot,
+    .position = position,   .fault = fault,         .sync = sync,           .dot = dlc_cpu_dot,
 };
 
 static void add_attribute(dlc_cpu *cpu, const char *name)
