@@ -2,12 +2,14 @@
  * Golden cases: golden DIR... runs every .dlc file in DIR.
  *
  *   # run: cse,dce            passes, in order
+ *   # fusion: none            strategy, if not greedy
  *   # One sentence that says what must hold.
  *   graph @f(...) { ... }
  *   # expect:                 the whole text after the last pass follows; or, on this line, one of
  *   # expect: no change       the text is the input's, and no pass says it changed anything
  *   # expect: rules a b       the rules of simplify that fired, in order
  *   # expect: group(%a, %b)   the fusion groups in the order they run, each with the nodes' first results
+ *   # expect: arena ...       the arena's bytes and where each value lies
  *   # expect: error TEXT      some message contains TEXT
  *
  * For every case and every pass over graphs alone, two laws are checked as well: a pass that reports no change left the text
@@ -24,6 +26,7 @@
 typedef struct {
     const char *path;
     const char *passes;   /* of "# run:" */
+    const char *fusion;   /* of "# fusion:", or greedy */
     const char *input;    /* everything before "# expect" */
     const char *summary;  /* rest of the "# expect:" line, blanks trimmed */
     const char *expected; /* lines after it */
@@ -80,6 +83,9 @@ static int read_golden(dlc_arena *arena, const char *path, golden *result)
         printf("%s: there is no '# run:' line\n", path);
         return 0;
     }
+    result->fusion = marked_line(arena, text, "# fusion:", &start, &after);
+    if (!result->fusion)
+        result->fusion = "greedy";
     char *summary = marked_line(arena, text, "# expect:", &start, &after);
     if (summary) {
         result->input = dlc_arena_strndup(arena, text, (size_t)(start - text));
@@ -118,7 +124,7 @@ static int open_session(session *s, const golden *g)
                             .scratch = s->scratch,
                             .target = dlc_target_find("x86-64-v3"),
                             .diag = &s->diag,
-                            .fusion = "greedy"};
+                            .fusion = g->fusion};
     return 1;
 }
 
@@ -220,6 +226,29 @@ static void add_groups(const dlc_groups *groups, dlc_str *text)
     }
 }
 
+static void add_place(const session *s, const dlc_value *value, dlc_str *text)
+{
+    const dlc_placement *place = &s->ctx.module->placements[value->id];
+    switch (place->store) {
+    case DLC_STORE_ARENA:
+        dlc_str_printf(text, ", %%%s at ", value->name);
+        dlc_dim_print(s->graph, place->offset, text);
+        return;
+    case DLC_STORE_OUTPUT: dlc_str_printf(text, ", %%%s is output %u", value->name, place->index); return;
+    default: return;
+    }
+}
+
+static void add_arena(const session *s, dlc_str *text)
+{
+    dlc_str_add(text, "arena ");
+    dlc_dim_print(s->graph, s->ctx.module->arena_bytes, text);
+    for (const dlc_node *node = s->graph->first; node; node = node->next)
+        for (uint32_t o = 0; o < node->noutputs; o++)
+            if (node->outputs[o])
+                add_place(s, node->outputs[o], text);
+}
+
 static char *summary_of(const session *s, const char *kind)
 {
     dlc_str text = {0};
@@ -229,6 +258,8 @@ static char *summary_of(const session *s, const char *kind)
             dlc_str_printf(&text, " %s", s->ctx.rules.data[i].rule);
     } else if (!strncmp(kind, "group", 5)) {
         add_groups(s->ctx.groups, &text);
+    } else if (!strncmp(kind, "arena", 5) && s->ctx.module && s->ctx.module->placements) {
+        add_arena(s, &text);
     } else {
         dlc_str_add(&text, s->total_changes ? "changed" : "no change");
     }
