@@ -192,7 +192,6 @@ int main(void)
     tcase_add_test(tcase, symbols_make_conditions);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, getenv("CK_FORK") ? CK_FORK : CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

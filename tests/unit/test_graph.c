@@ -1,0 +1,296 @@
+/* The graph: text that reads back as it was written, uses through replacing and erasing, contents of shape arithmetic, messages. */
+#include "ir/op.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dlc_arena *arena;
+static dlc_diag diag;
+
+static void setup(void)
+{
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+}
+
+static void teardown(void)
+{
+    dlc_arena_destroy(arena);
+}
+
+static dlc_graph *parse(const char *text)
+{
+    dlc_graph *graph = NULL;
+    dlc_status status = dlc_graph_parse(text, "t.dlc", arena, &diag, &graph);
+    ck_assert_msg(status == DLC_OK, "%s: %s", diag.nmessages ? diag.messages[0].place : "",
+                  diag.nmessages ? diag.messages[0].text : "");
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+    return graph;
+}
+
+static const char *printed(const dlc_graph *graph)
+{
+    dlc_str text = {0};
+    dlc_graph_print(graph, &text);
+    const char *copy = dlc_arena_strdup(arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+/* Each is in the printer's own form. */
+static const char *const texts[] = {
+    "graph @empty() {\n}\n",
+    "graph @f(%x: f32[1,4,8,8]@nhwc) -> %p {\n"
+    "  %w: f32[4,4,3,3] = const hash(00000000000000ff)\n"
+    "  %c: f32[1,4,6,6]@nhwc = conv %x, %w {strides=[1, 1], group=1}\n"
+    "  %r: f32[1,4,6,6]@nhwc = relu %c\n"
+    "  %p: f32[1,4,3,3]@(0/2,1,2,3,0%2) = max_pool %r {kernel=[2, 2], strides=[2, 2]}\n"
+    "}\n",
+    "graph @constants() -> %a, %b as %out, %c, %d, %e, %f {\n"
+    "  %a: f32[3] = const [0.5, -0, inf]\n"
+    "  %b: i64[] = const [-9223372036854775808]\n"
+    "  %c: u64[2] = const [18446744073709551615, 0]\n"
+    "  %d: bool[2] = const [true, false]\n"
+    "  %e: f16[64] = const fill(0.0999755859375)\n"
+    "  %f: f32[0,3] = const []\n"
+    "}\n",
+    "graph @symbolic(%x: f32[batch,seq,64]) -> %y {\n"
+    "  %y: f32[batch,seq,8,8] = reshape %x {dims=[batch, seq, 8, 8]}\n"
+    "}\n",
+    "symbol n = dim(%x, 0) in 1..64\n"
+    "symbol \"a b\" = opaque(%z, 0) in 0..2147483647\n"
+    "graph @names(%x: f32[n]) -> %\"two words\" {\n"
+    "  %z: i64[1,\"a b\"] = nonzero %x {symbol=1}\n"
+    "  %\"two words\": i64[2] = symbols {dims=[n*2 + 1, \"a b\"]}\n"
+    "}\n",
+    "graph @attributes(%x: f32[1,1,4]) -> %r, %t, %i {\n"
+    "  %r: f32[1,1,8] = resize %x {dims=[1, 1, 8], scales=[1, 1, 2], mode=\"linear\", coord=\"asymmetric\"}\n"
+    "  %s: i8[1,1,8] = cast %r {dtype=i8, saturate=1}\n"
+    "  %t: f32[1,1,2], %i: i64[1,1,2] = topk %x {axis=2, dims=[2], largest=0}\n"
+    "}\n",
+    "graph @conditions(%a: f32[n], %b: f32[m], %lo: f32[]) -> %d {\n"
+    "  require eq(n, m) \"node 'add': broadcast dimensions: n and m must be equal\"\n"
+    "  %c: f32[n] = add %a, %b\n"
+    "  %d: f32[n] = clip %c, _, %lo\n"
+    "}\n",
+    "graph @sizes(%x: f32[h,w]) -> %y {\n"
+    "  %y: i64[4] = symbols {dims=[(h + 1) floordiv 2, h*w, max(h + -3, 0), (h + w) mod 7]}\n"
+    "}\n",
+};
+
+START_TEST(text_round_trips)
+{
+    ck_assert_str_eq(printed(parse(texts[_i])), texts[_i]);
+}
+END_TEST
+
+static const struct { const char *text, *message; } refused[] = {
+    {"graph", "a name starting with @"},
+    {"graph @f(%x: f32[2]) -> %y { }", "output %y is not defined"},
+    {"graph @f(%x: f31[2]) { }", "an element type is wanted"},
+    {"graph @f(%x: f32[2]@nhwc) { }", "a layout of 1 dimensions"},
+    {"graph @f(%x: f32[2]) { %y: f32[2] = relu %z }", "value %z is not defined above"},
+    {"graph @f(%x: f32[2]) { %y: f32[2] = relo %x }", "\"relo\" is no operator"},
+    {"graph @f(%x: f32[2]) { %y: f32[3] = relu %x }", "%y is f32[2]; the line says f32[3]"},
+    {"graph @f(%x: f32[2]) { %x: f32[2] = relu %x }", "value %x is defined twice"},
+    {"graph @f(%x: f32[2]) { %y: f32[2] = elu %x {alpha=1, gamma=2} }", "elu has no attribute gamma"},
+    {"graph @f(%x: f32[2]) { %y: f32[2] = elu %x {alpa=1} }", "\"alpa\" is no attribute"},
+    {"graph @f(%x: f32[2]) { %y: f32[n] = relu %x }", "a symbol that is not declared"},
+    {"graph @f() { %y: f32[3] = const [1, 2] }", "\",\" is wanted"},
+    {"graph @f() { %y: f32[99999999999] = const }", "up to 4294967296 are made"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[max(1)]} }", "operands that the operation does not take"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[lt(1, 2)]} }", "an integer expression is wanted"},
+    {"graph @f() { } graph", "behind the graph"},
+    {"graph @f(%x: f32[1,2,3,4,5,6,7,8,9]) { }", "more than 8 dimensions"},
+};
+
+START_TEST(bad_text_is_refused)
+{
+    dlc_graph *graph;
+    ck_assert_int_ne(dlc_graph_parse(refused[_i].text, "t.dlc", arena, &diag, &graph), DLC_OK);
+    ck_assert_uint_ge(diag.nmessages, 1);
+    ck_assert_msg(strstr(diag.messages[0].text, refused[_i].message) != NULL, "found: %s", diag.messages[0].text);
+}
+END_TEST
+
+static dlc_value *named(dlc_graph *graph, const char *name)
+{
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        if (strcmp(graph->inputs.data[i]->name, name) == 0)
+            return graph->inputs.data[i];
+    for (dlc_node *node = graph->first; node; node = node->next)
+        for (uint32_t o = 0; o < node->noutputs; o++)
+            if (strcmp(node->outputs[o]->name, name) == 0)
+                return node->outputs[o];
+    ck_abort_msg("no value %s", name);
+    return NULL;
+}
+
+START_TEST(replace_and_erase_keep_uses)
+{
+    dlc_graph *graph = parse("graph @f(%x: f32[2]) -> %z, %y {\n"
+                             "  %y: f32[2] = relu %x\n"
+                             "  %z: f32[2] = add %y, %y\n"
+                             "}\n");
+    dlc_value *x = named(graph, "x"), *y = named(graph, "y");
+    ck_assert_uint_eq(dlc_value_nuses(y), 3);
+    dlc_value_replace(graph, y, x);
+    ck_assert_uint_eq(dlc_value_nuses(y), 0);
+    ck_assert_uint_eq(dlc_value_nuses(x), 4);
+    dlc_graph_erase(graph, y->def);
+    ck_assert_uint_eq(dlc_value_nuses(x), 3);
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+    ck_assert_str_eq(printed(graph), "graph @f(%x: f32[2]) -> %z, %x as %y {\n  %z: f32[2] = add %x, %x\n}\n");
+}
+END_TEST
+
+START_TEST(constants_stand_first_and_names_are_unique)
+{
+    dlc_graph *graph = parse("graph @f(%x: f32[2]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
+    dlc_value *a = dlc_graph_scalar(graph, DLC_F32, 0.1), *b = dlc_graph_scalar(graph, DLC_I8, 300);
+    dlc_value *inputs[] = {named(graph, "x"), a};
+    dlc_node_spec spec = {.op = DLC_OP_MUL, .name = "y", .inputs = inputs, .ninputs = 2, .before = named(graph, "y")->def};
+    ck_assert_ptr_nonnull(dlc_graph_node(graph, &spec));
+    ck_assert_ptr_eq(graph->first, a->def);
+    ck_assert_ptr_eq(graph->first->next, b->def);
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+    ck_assert_str_eq(printed(graph), "graph @f(%x: f32[2]) -> %y {\n"
+                                     "  %scalar: f32[] = const [0.10000000149011612]\n"
+                                     "  %scalar_2: i8[] = const [127]\n"
+                                     "  %y_2: f32[2] = mul %x, %scalar\n"
+                                     "  %y: f32[2] = relu %x\n"
+                                     "}\n");
+}
+END_TEST
+
+START_TEST(verifier_finds_a_wrong_type)
+{
+    dlc_graph *graph = parse("graph @f(%x: f32[2], %w: f32[3]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
+    dlc_node_set_input(graph, graph->first, 0, named(graph, "w"));
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_INTERNAL);
+    ck_assert_msg(strstr(diag.messages[0].text, "output 0 is f32[2]; its inputs give f32[3]") != NULL, "%s",
+                  diag.messages[0].text);
+}
+END_TEST
+
+START_TEST(messages_name_the_node)
+{
+    static const dlc_origin origin = {"layer2/conv1", "Conv", "", 13};
+    dlc_graph *graph = dlc_graph_create(arena, &diag, "resnet.onnx");
+    dlc_type x = {DLC_F32, 4, {0}}, w = {DLC_F32, 4, {0}};
+    static const int64_t x_dims[] = {1, 64, 56, 56}, w_dims[] = {128, 21, 3, 3};
+    for (int d = 0; d < 4; d++) {
+        x.dims[d] = dlc_expr_i64(graph->pool, x_dims[d]);
+        w.dims[d] = dlc_expr_i64(graph->pool, w_dims[d]);
+    }
+    dlc_value *inputs[] = {dlc_graph_input(graph, "relu_4", &x), dlc_graph_input(graph, "conv1.weight", &w)};
+    dlc_attr group = dlc_attr_int(DLC_ATTR_GROUP, 3);
+    dlc_node_spec spec = {.op = DLC_OP_CONV, .origin = &origin, .inputs = inputs, .ninputs = 2, .attrs = &group, .nattrs = 1};
+    ck_assert_ptr_null(dlc_graph_node(graph, &spec));
+    ck_assert_str_eq(diag.messages[0].place, "resnet.onnx: node 'layer2/conv1' (Conv, opset 13)");
+    ck_assert_str_eq(diag.messages[0].text, "group = 3 does not divide the 64 input channels");
+    ck_assert_str_eq(diag.messages[0].detail, "    input 0  'relu_4'        f32[1,64,56,56]\n"
+                                              "    input 1  'conv1.weight'  f32[128,21,3,3]");
+}
+END_TEST
+
+/* Shape arithmetic: nodes, the value asked for, its elements as text ("" : unknown). */
+static const struct { const char *nodes, *value, *content; } contents[] = {
+    {"%s: i64[3] = symbols {dims=[n, 4, m]}", "s", "n 4 m"},
+    {"%s: i64[3] = symbols {dims=[n, 4, m]}\n %i: i64[2] = const [2, -3]\n %y: i64[2] = gather %s, %i {axis=0}", "y", "m n"},
+    {"%s: i64[2] = symbols {dims=[n, m]}\n %t: i64[1] = const [-1]\n %y: i64[3] = concat %s, %t {axis=0}", "y", "n m -1"},
+    {"%s: i64[2] = symbols {dims=[n, m]}\n %y: i64[] = reduce_prod %s {axes=[0]}", "y", "n*m"},
+    {"%s: i64[2] = symbols {dims=[n, m]}\n %c: i32[2] = cast %s {dtype=i32}\n %y: i64[2] = cast %c {dtype=i64}", "y", "n m"},
+    {"%s: i64[2] = symbols {dims=[n, m]}\n %c: i8[2] = cast %s {dtype=i8}", "c", ""}, /* might wrap */
+    {"%s: i64[2] = symbols {dims=[n, 4]}\n %f: f32[2] = cast %s {dtype=f32}", "f", ""},
+    {"%s: i64[1] = symbols {dims=[5]}\n %f: f32[1] = cast %s {dtype=f32}\n %h: f32[] = const [0.5]\n"
+     " %p: f32[1] = mul %f, %h\n %q: f32[1] = floor %p\n %y: i64[1] = cast %q {dtype=i64}", "y", "2"},
+    {"%s: i64[2] = symbols {dims=[n, 4]}\n %z: i64[2] = const [-1, 4]\n %e: bool[2] = eq %s, %z\n"
+     " %y: i64[2] = where %e, %z, %s", "y", "n 4"},
+    {"%s: i64[3] = symbols {dims=[n, 4, 6]}\n %y: i64[3] = cumsum %s {axis=0}", "y", "n n + 4 n + 10"},
+    {"%s: i64[3] = symbols {dims=[n, 4, 6]}\n %i: i64[1,1] = const [1]\n %u: i64[1] = const [9]\n"
+     " %y: i64[3] = scatter_nd %s, %i, %u", "y", "n 9 6"},
+    {"%s: i64[4] = symbols {dims=[n, 4, 6, m]}\n %y: i64[2] = slice %s {starts=[3], steps=[-2], dims=[2]}", "y", "m 4"},
+    {"%a: i32[2] = const [7, -7]\n %b: i32[2] = const [2, 2]\n %y: i32[2] = div %a, %b", "y", "3 -3"},
+    {"%a: i8[1] = const [127]\n %b: i8[1] = const [1]\n %y: i8[1] = add %a, %b", "y", "-128"},
+};
+
+START_TEST(contents_follow_shape_arithmetic)
+{
+    dlc_graph *graph = parse(dlc_arena_printf(arena, "graph @f(%%x: f32[n,m]) {\n %s\n}\n", contents[_i].nodes));
+    const dlc_value *value = named(graph, contents[_i].value);
+    dlc_str text = {0};
+    int64_t elems = 0;
+    ck_assert(dlc_type_elems(graph->pool, &value->type, &elems));
+    for (int64_t i = 0; i < elems && value->content; i++) {
+        dlc_str_add(&text, i ? " " : "");
+        dlc_dim_print(graph, value->content[i], &text);
+    }
+    ck_assert_str_eq(dlc_str_text(&text), contents[_i].content);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
+static const struct { const char *layout; uint8_t rank; const char *index; int64_t offset, elems; } layouts[] = {
+    /* dims 6,5,4,3; index 5,4,3,2 */
+    {"", 4, "", 359, 360},
+    {"@nhwc", 4, "", ((5 * 4 + 3) * 3 + 2) * 5 + 4, 360},
+    {"@(0/4,1,2,3,0%4)", 4, "", (((1 * 5 + 4) * 4 + 3) * 3 + 2) * 4 + 1, 480},
+    {"@(3,2,1,0)", 4, "", ((2 * 4 + 3) * 5 + 4) * 6 + 5, 360},
+};
+
+START_TEST(layouts_place_elements)
+{
+    static const int64_t dims[] = {6, 5, 4, 3};
+    dlc_pool *pool = dlc_pool_create(arena);
+    dlc_expr d[4], i[4];
+    dlc_layout layout;
+    const char *text = layouts[_i].layout;
+    dlc_str again = {0};
+    ck_assert(dlc_layout_parse(&text, 4, &layout));
+    dlc_layout_print(&layout, 4, &again);
+    ck_assert_str_eq(dlc_str_text(&again), layouts[_i].layout);
+    for (int k = 0; k < 4; k++) {
+        d[k] = dlc_expr_i64(pool, dims[k]);
+        i[k] = dlc_expr_i64(pool, dims[k] - 1);
+    }
+    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_offset(pool, &layout, 4, d, i)), layouts[_i].offset);
+    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_elems(pool, &layout, 4, d)), layouts[_i].elems);
+    dlc_str_deinit(&again);
+}
+END_TEST
+
+static const char *const bad_layouts[] = {"@(0,1,2)", "@(0,1,2,2)", "@(0%4,1,2,3)", "@(0/4,1,2,3,0%2)", "@(0,1,2,4)", "@nwc", "@("};
+
+START_TEST(bad_layouts_are_refused)
+{
+    dlc_layout layout;
+    const char *text = bad_layouts[_i];
+    ck_assert(!dlc_layout_parse(&text, 4, &layout));
+}
+END_TEST
+
+#define ROWS(table) ((int)(sizeof table / sizeof *table))
+
+int main(void)
+{
+    Suite *suite = suite_create("graph");
+    TCase *tcase = tcase_create("graph");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, text_round_trips, 0, ROWS(texts));
+    tcase_add_loop_test(tcase, bad_text_is_refused, 0, ROWS(refused));
+    tcase_add_loop_test(tcase, contents_follow_shape_arithmetic, 0, ROWS(contents));
+    tcase_add_loop_test(tcase, layouts_place_elements, 0, ROWS(layouts));
+    tcase_add_loop_test(tcase, bad_layouts_are_refused, 0, ROWS(bad_layouts));
+    tcase_add_test(tcase, replace_and_erase_keep_uses);
+    tcase_add_test(tcase, constants_stand_first_and_names_are_unique);
+    tcase_add_test(tcase, verifier_finds_a_wrong_type);
+    tcase_add_test(tcase, messages_name_the_node);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
