@@ -158,7 +158,7 @@ static dlc_status bind(machine *m, uint32_t symbol, int64_t value)
     return DLC_OK;
 }
 
-/* Symbols that are elements of a value just computed. */
+/* Symbols that are elements of a value that `node` just computed, or of an input (NULL). */
 static dlc_status bind_data(machine *m, const dlc_node *node)
 {
     for (uint32_t s = 0; s < m->graph->symbols.n; s++) {
@@ -232,7 +232,7 @@ static dlc_status load_inputs(machine *m, const struct interpret_args *args)
         DLC_TRY(make_cell(m, value));
         DLC_TRY(widen(m, value, found[i]->data));
     }
-    return check_conditions(m);
+    return bind_data(m, NULL);
 }
 
 /* ---- nodes ---- */

@@ -4,7 +4,9 @@
 #   light     the nine light_* graphs: expected-light.txt
 set -eu
 tests=$1 work=$2 suite=$3
+list=expected-$suite
 shift 3
+[ "${1-}" != --interpret ] || list=$list-interpreted
 python=$tests/../.venv/bin/python
 [ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
 mkdir -p "$work"
@@ -13,4 +15,4 @@ node) "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node" ;;
 light) [ -d "$work/light" ] || "$python" "$tests/../models/light_models.py" "$work/light" ;;
 *) echo "no suite '$suite'"; exit 2 ;;
 esac
-exec "$DLC" test "$work/$suite" --quiet --list "$tests/onnx/expected-$suite.txt" "$@"
+exec "$DLC" test "$work/$suite" --quiet --list "$tests/onnx/$list.txt" "$@"
