@@ -239,6 +239,13 @@ static dlc_status verify_bounds(verifier *v, dlc_expr index, dlc_expr dim, const
     return DLC_OK;
 }
 
+/* A data index whose own arithmetic keeps it in the dimension. */
+static int is_clamped(const verifier *v, dlc_expr index, dlc_expr dim)
+{
+    dlc_interval range = dlc_expr_range(v->pool, index, &v->ranges);
+    return range.lo >= 0 && range.hi < dlc_expr_range(v->pool, dim, &v->ranges).lo;
+}
+
 static dlc_status verify_load(verifier *v, uint32_t s, dlc_expr load)
 {
     const dlc_kernel *k = v->kernel;

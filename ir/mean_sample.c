@@ -93,6 +93,8 @@ static dlc_expr weighted_element(dlc_mean *mean, const dlc_taps *taps, uint8_t r
     dlc_expr at[DLC_MAX_RANK] = {0}, guard = 0, weight = 0;
     for (uint8_t d = 0; d < rank; d++) {
         at[d] = taps[d].ntaps ? dlc_taps_index(mean, &taps[d], k[d], &guard) : taps[d].first;
+        if (dlc_expr_has_load(pool, at[d])) /* whatever the data, nothing outside is touched */
+            guard = dlc_and(pool, guard, dlc_in_range(pool, at[d], taps[d].extent));
         if (taps[d].ntaps < 2)
             continue;
         dlc_expr factor = dlc_taps_weight(mean, &taps[d], k[d]);
