@@ -142,19 +142,39 @@ static uint32_t quota_v1(uint32_t ncpus)
     return fewer(ncpus, atoll(quota), atoll(period));
 }
 
+/* Of hardware threads that share a core only the first allowed one counts: they share its
+ * multiply-add units too. */
+static int is_first_of_core(unsigned cpu, const cpu_set_t *set, size_t set_bytes)
+{
+    char path[96], siblings[64];
+    unsigned first;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+    if (!read_file(path, siblings, sizeof siblings) || sscanf(siblings, "%u", &first) != 1)
+        return 1;
+    return first >= cpu || !CPU_ISSET_S(first, set_bytes, set);
+}
+
+static uint32_t count_cores(const cpu_set_t *set, size_t set_bytes, size_t ncpus)
+{
+    uint32_t n = 0;
+    for (unsigned cpu = 0; cpu < ncpus; cpu++)
+        if (CPU_ISSET_S(cpu, set_bytes, set))
+            n += (uint32_t)is_first_of_core(cpu, set, set_bytes);
+    return n ? n : 1;
+}
+
 static uint32_t affinity_count(void)
 {
     /* The kernel's mask may be wider than cpu_set_t: grow until it fits. */
     for (size_t ncpus = 1024; ncpus <= 1u << 16; ncpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(ncpus);
+        size_t set_bytes = CPU_ALLOC_SIZE(ncpus);
         if (!set)
             break;
-        int n = sched_getaffinity(0, CPU_ALLOC_SIZE(ncpus), set)
-                    ? 0
-                    : CPU_COUNT_S(CPU_ALLOC_SIZE(ncpus), set);
+        uint32_t n = sched_getaffinity(0, set_bytes, set) ? 0 : count_cores(set, set_bytes, ncpus);
         CPU_FREE(set);
         if (n > 0)
-            return (uint32_t)n;
+            return n;
     }
     return 1;
 }

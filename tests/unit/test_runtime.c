@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codegen/codegen.h"
@@ -483,6 +485,66 @@ START_TEST(loading_and_unloading_leaves_nothing)
 }
 END_TEST
 
+/* Address space shrinks step by step: whatever cannot be had ends in a message, or it works. */
+START_TEST(memory_that_runs_out_is_a_message)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return; /* they need terabytes of it */
+#endif
+    made_model m = wide_model();
+    compile_module(&m, "native");
+    made_end(&m);
+    static float x[2048 * 64], y[2048 * 64];
+    uint32_t nfailed = 0;
+    for (size_t room = 0; room < (4u << 20); room += 64 << 10) {
+        pid_t child = fork();
+        if (child == 0) {
+            char line[64] = "";
+            int fd = open("/proc/self/statm", O_RDONLY);
+            (void)!read(fd, line, sizeof line - 1);
+            close(fd);
+            size_t now = (size_t)atol(line) * 4096;
+            setrlimit(RLIMIT_AS, &(struct rlimit){now + room, now + room});
+            dlcrt_tensor in = matrix(x, 2048, 64), out = {.data = y, .size_bytes = sizeof y};
+            dlc_status status = dlcrt_executable_open(path, &executable);
+            if (status == DLC_OK)
+                status = dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 3},
+                                              &context);
+            if (status == DLC_OK)
+                status = dlcrt_context_run(context, &in, 1, &out, 1);
+            dlcrt_context_destroy(context);
+            dlcrt_executable_close(executable);
+            _exit(status == DLC_OK ||
+                          (*dlcrt_last_error() && (status == DLC_LIMIT || status == DLC_IO))
+                      ? (int)status
+                      : 99);
+        }
+        int state;
+        ck_assert_int_eq(waitpid(child, &state, 0), child);
+        ck_assert_msg(WIFEXITED(state) && WEXITSTATUS(state) != 99, "with %zu bytes: state %d",
+                      room, state);
+        nfailed += WEXITSTATUS(state) != 0;
+    }
+    ck_assert_uint_gt(nfailed, 0);
+    ck_assert_uint_lt(nfailed, 64);
+}
+END_TEST
+
+/* --- models that compute nothing --- */
+START_TEST(a_model_may_have_no_kernel_and_no_input)
+{
+    static const float c[3] = {1, 2, 3};
+    made_model m = made_begin("constant");
+    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, 3)}};
+    dlc_graph_output(m.graph, "y", dlc_graph_constant(m.graph, "c", &type, c, sizeof c));
+    open_compiled(&m, 2);
+    float y[3];
+    dlcrt_tensor out = {.data = y, .size_bytes = sizeof y};
+    OK(dlcrt_context_run(context, NULL, 0, &out, 1));
+    ck_assert_float_eq(y[2], 3);
+}
+END_TEST
+
 /* --- what can be asked --- */
 START_TEST(an_executable_describes_itself)
 {
@@ -582,6 +644,8 @@ int main(void)
     tcase_add_test(tests, contexts_run_in_parallel);
     tcase_add_test(tests, a_steady_run_allocates_nothing);
     tcase_add_test(tests, loading_and_unloading_leaves_nothing);
+    tcase_add_test(tests, memory_that_runs_out_is_a_message);
+    tcase_add_test(tests, a_model_may_have_no_kernel_and_no_input);
     tcase_add_test(tests, an_executable_describes_itself);
     tcase_add_test(tests, a_profile_times_every_step);
     tcase_add_test(tests, another_processor_is_refused);
