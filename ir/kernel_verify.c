@@ -277,7 +277,7 @@ static dlc_status verify_load(verifier *v, uint32_t s, dlc_expr load)
                          dlc_dtypes[dtype_of(v, at)].text);
         if (guard || node.flags & DLC_LOAD_CHECKED)
             continue;
-        if (dlc_expr_has_load(v->pool, at))
+        if (dlc_expr_has_load(v->pool, at) && !is_clamped(v, at, type.dims[i]))
             return wrong(v, "index %u of '%s' depends on data and is neither checked nor guarded",
                          i, name);
         DLC_TRY(verify_bounds(v, at, type.dims[i], name));
