@@ -372,17 +372,35 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     return plan;
 }
 
-int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis)
+/* The plain offset of a load and its coefficient of `axis`; false when it has none. */
+static int coefficient_of(dlc_nest *nest, dlc_expr load, uint32_t axis, load_plan *plan, dlc_expr *coefficient)
 {
-    dlc_expr coefficient, rest;
+    dlc_expr rest;
     if (dlc_node_of(nest->kernel->pool, load)->op != DLC_EXPR_LOAD)
         return 0;
     uint32_t width = nest->width;
-    nest->width = 1; /* the plain offset */
-    load_plan plan = plan_load(nest, load);
+    nest->width = 1;
+    *plan = plan_load(nest, load);
     nest->width = width;
-    return plan.pseudo == UINT32_MAX && !plan.guard && !plan.in_range &&
-           dlc_expr_linear(nest->kernel->pool, plan.offset, axis, &coefficient, &rest);
+    return plan->pseudo == UINT32_MAX && dlc_expr_linear(nest->kernel->pool, plan->offset, axis, coefficient, &rest);
+}
+
+int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis)
+{
+    load_plan plan;
+    dlc_expr coefficient;
+    return coefficient_of(nest, load, axis, &plan, &coefficient) && !plan.guard && !plan.in_range;
+}
+
+int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
+{
+    load_plan plan;
+    dlc_expr coefficient;
+    int64_t stride;
+    if (!coefficient_of(nest, load, axis, &plan, &coefficient) ||
+        !dlc_expr_is_int(nest->kernel->pool, coefficient, &stride))
+        return INT64_MIN;
+    return stride;
 }
 
 /* Expressions that must be known before the load is emitted; returns how many. */

@@ -151,6 +151,9 @@ dlc_expr dlc_nest_flat(dlc_nest *nest, uint32_t region, dlc_expr bytes, dlc_dtyp
 /* True when `load` is an unguarded load whose element offset is linear in `axis`. */
 int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
 
+/* Elements between neighbours along `axis` of a load (guarded or not); INT64_MIN: not a load, not constant or not linear. */
+int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
+
 /* The value of an expression; *width is 1 or nest->width. _at: splat to nest->width. _uniform: asserted width 1. */
 dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);
 dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);

@@ -1,0 +1,51 @@
+/* The CUDA C side of the emitter: one kernel's text being written. A value is the name of a variable, or a literal. */
+#ifndef DLC_CODEGEN_PTX_TEXT_H
+#define DLC_CODEGEN_PTX_TEXT_H
+
+#include "base/str.h"
+#include "codegen/nest.h"
+
+enum { DLC_CUDA_WARP = 32 };
+
+typedef struct {
+    dlc_emitter base; /* first: a dlc_emitter * is a dlc_cuda * */
+    dlc_arena *arena;
+    const dlc_kernel *kernel;
+    dlc_str declarations;               /* mutable variables, at the top of the function */
+    dlc_str bodies[DLC_MAX_LEVELS];     /* text of each open level so far */
+    const char *headers[DLC_MAX_LEVELS]; /* "for (…)" or "if (…)" that opened it */
+    uint32_t level, at;                 /* innermost level; level being written to */
+    uint32_t nvalues;
+    uint8_t small_index;                /* every index fits 32 bits */
+    uint8_t per_thread;                 /* threads are points of their own: no warp collectives (dot) */
+} dlc_cuda;
+
+/* How a kernel is launched. */
+typedef struct {
+    const char *source;     /* function dlc_k<index>(buffers…, symbols…, fault, units), without the prelude */
+    uint32_t threads;       /* per block */
+    uint32_t units_per_block;
+    uint32_t fixed_bytes;   /* dynamic shared memory per block: this … */
+    uint32_t scratches;     /* … and so many times the schedule's scratch (dlc_schedule_scratch) */
+} dlc_cuda_kernel;
+
+/* Appends a line at the present level. */
+void dlc_cuda_line(dlc_cuda *cuda, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *dlc_cuda_type(const dlc_cuda *cuda, dlc_dtype dtype);        /* in registers */
+const char *dlc_cuda_memory_type(dlc_dtype dtype);
+/* A new constant variable of the type with this value. */
+dlc_val dlc_cuda_value(dlc_cuda *cuda, dlc_dtype dtype, const char *format, ...) __attribute__((format(printf, 3, 4)));
+dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
+dlc_val dlc_cuda_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
+const char *dlc_cuda_to_memory(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value);   /* expression texts */
+const char *dlc_cuda_from_memory(dlc_cuda *cuda, dlc_dtype dtype, const char *element);
+dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);
+uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype); /* shared memory of a block */
+
+/* One kernel of a module as CUDA C (codegen/ptx/kernel.c). The kernel is copied first. */
+DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_kernel *kernel, const dlc_schedule *schedule, const char *name,
+                                         dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);
+/* The prelude all kernels start with. */
+extern const char dlc_cuda_prelude[];
+
+#endif
