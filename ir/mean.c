@@ -5,7 +5,7 @@
 #include "ir/mean.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <string.h>
 
 /* --- dimensions --- */
 
@@ -79,12 +79,15 @@ int dlc_input_is_inline(const dlc_node *node, uint32_t input)
 {
     const dlc_value *value = node->inputs[input];
     int is_indexed = input == 0 && (dlc_ops[node->op].traits & DLC_TRAIT_INDEXES);
-    return value && !is_indexed && value->data && value->data->size_bytes == dlc_dtype_bytes(value->type.dtype);
+    return value && !is_indexed && value->data && value->data->size_bytes <= dlc_dtype_bytes(value->type.dtype);
 }
 
+/* Of no element: any number, since nothing can come to load it. */
 static dlc_expr inline_constant(dlc_mean *mean, const dlc_value *value)
 {
     dlc_dtype dtype = value->type.dtype;
+    if (!value->data->size_bytes)
+        return dlc_expr_const_i(mean->kernel->pool, dtype, 0);
     dlc_scalar scalar = dlc_scalar_read(dtype, value->data->bytes);
     if (dlc_is_float(dtype))
         return dlc_expr_const(mean->kernel->pool, dtype, scalar.f);
@@ -292,6 +295,19 @@ static uint32_t input_buffer(dlc_mean *mean, dlc_node_kernel *result, uint32_t i
     return add_buffer(mean, result, value, value->data ? DLC_ROLE_CONST : DLC_ROLE_IN);
 }
 
+/* Inputs that no expression reads after all (a branch that a constant decides) leave no buffer. */
+static void drop_unused(dlc_node_kernel *result)
+{
+    uint32_t from = 0;
+    dlc_kernel_compact(result->kernel);
+    for (uint32_t b = 0; b < result->kernel->buffers.n; b++, from++) {
+        while (strcmp(result->values.data[from]->name, result->kernel->buffers.data[b].name) != 0)
+            from++;
+        result->values.data[b] = result->values.data[from];
+    }
+    result->values.n = result->kernel->buffers.n;
+}
+
 dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena, dlc_node_kernel *result)
 {
     *result = (dlc_node_kernel){.kernel = dlc_kernel_create(arena, dlc_ops[node->op].text)};
@@ -303,5 +319,6 @@ dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena
     DLC_TRY(dlc_mean_build(&mean));
     for (uint32_t o = 0; o < node->noutputs; o++)
         dlc_mean_store(&mean, o, add_buffer(&mean, result, node->outputs[o], DLC_ROLE_OUT));
+    drop_unused(result);
     return DLC_OK;
 }

@@ -61,7 +61,7 @@ typedef struct {
 extern const dlc_op_info dlc_ops[DLC_OP_COUNT];
 int dlc_op_find(const char *text); /* opcode or -1 */
 
-/* A constant of one element: the meaning writes its value, no buffer is needed. */
+/* A constant of one element or none: the meaning writes its value, no buffer is needed. */
 int dlc_input_is_inline(const dlc_node *node, uint32_t input);
 /* Runs the node's meaning. DLC_UNSUPPORTED for opaque operators. */
 DLC_NODISCARD dlc_status dlc_mean_build(dlc_mean *mean);
