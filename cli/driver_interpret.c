@@ -6,6 +6,7 @@
 #include "cli/driver.h"
 
 #include "ir/interp.h"
+#include "ir/opaque.h"
 #include "runtime/internal.h"
 
 #include <inttypes.h>
@@ -265,24 +266,6 @@ static dlc_status run_kernel(machine *m, dlc_node *node)
 
 /* ---- opaque nodes: the runtime's own C, on narrow data ---- */
 
-/* The node's attributes in the order of dlc/opaque.def. */
-static const struct {
-    const char *text;
-    dlc_attr_id attrs[4];
-    uint32_t nattrs;
-} opaque_attrs[DLC_OPAQUE_COUNT] = {
-    [DLC_OPAQUE_TOPK] = {"topk", {DLC_ATTR_AXIS, DLC_ATTR_LARGEST, DLC_ATTR_SORTED}, 3},
-    [DLC_OPAQUE_NONZERO] = {"nonzero", {0}, 0},
-};
-
-static int opaque_of(const dlc_node *node)
-{
-    for (int i = 0; i < DLC_OPAQUE_COUNT; i++)
-        if (opaque_attrs[i].text && !strcmp(opaque_attrs[i].text, dlc_ops[node->op].text))
-            return i;
-    return -1;
-}
-
 static dlc_status operand_of(machine *m, const dlc_value *value, dlcrt_operand *operand)
 {
     size_t nelems, size_bytes;
@@ -334,19 +317,16 @@ static dlc_status bind_opaque(machine *m, const dlc_node *node, const dlcrt_opaq
 
 static dlc_status run_opaque(machine *m, dlc_node *node)
 {
-    int kind = opaque_of(node);
-    if (kind < 0)
+    dlc_opaque_call call;
+    if (!dlc_opaque_call_of(node, &call))
         return dlc_fail(m->graph, node, DLC_UNSUPPORTED, "the interpreter has no '%s'", dlc_ops[node->op].text);
-    int64_t attrs[4] = {0};
-    for (uint32_t i = 0; i < opaque_attrs[kind].nattrs; i++)
-        attrs[i] = dlc_node_int(node, opaque_attrs[kind].attrs[i], 0);
     dlcrt_operand *operands = dlc_new_array(m->scratch, dlcrt_operand, node->ninputs + dlc_ops[node->op].nout + 1);
     for (uint32_t i = 0; i < node->ninputs; i++)
         DLC_TRY(operand_of(m, node->inputs[i], &operands[i]));
-    dlcrt_opaque_args args = {operands, attrs, node->origin ? node->origin->name : dlc_ops[node->op].text};
-    DLC_TRY(bind_opaque(m, node, &dlcrt_opaques[kind], &args));
+    dlcrt_opaque_args args = {operands, call.attrs, node->origin ? node->origin->name : dlc_ops[node->op].text};
+    DLC_TRY(bind_opaque(m, node, &dlcrt_opaques[call.kind], &args));
     DLC_TRY(opaque_outputs(m, node, operands + node->ninputs));
-    if (dlcrt_opaques[kind].run(&args) != DLC_OK)
+    if (dlcrt_opaques[call.kind].run(&args) != DLC_OK)
         return dlc_fail(m->graph, node, DLC_INVALID, "%s", dlcrt_last_error());
     for (uint32_t i = 0; i < node->noutputs; i++)
         if (node->outputs[i])

@@ -199,7 +199,7 @@ static dlc_status read_archive(archive *a, dlc_tensors *tensors)
     uint64_t at = 0, count = 0;
     DLC_TRY(find_directory(a, &at, &count));
     for (uint64_t i = 0; i < count; i++) {
-        member m;
+        member m = {0};
         DLC_TRY(read_entry(a, &at, &m));
         DLC_TRY(read_member(a, &m, tensors));
     }

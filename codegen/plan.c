@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "codegen/size.h"
+#include "ir/opaque.h"
 
 #define DLC_PRODUCER "dlc 0.1.0"
 
@@ -399,28 +400,17 @@ static dlc_status push_operand(builder *b, const dlc_step *step, uint32_t i)
     return push_step_value(b, step, i, tensor.size_bytes);
 }
 
-static void push_attr(builder *b, int64_t value)
-{
-    dlc_vec_push(b->arena, &b->attrs, value);
-}
-
 static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
     const dlc_node *node = step->node;
     row->kind = DLC_DO_OPAQUE;
-    row->attrs.first = b->attrs.n;
-    if (node->op == DLC_OP_TOPK) {
-        int64_t axis = dlc_node_int(node, DLC_ATTR_AXIS, -1);
-        row->what = DLC_OPAQUE_TOPK;
-        push_attr(b, axis < 0 ? axis + node->inputs[0]->type.rank : axis);
-        push_attr(b, dlc_node_int(node, DLC_ATTR_LARGEST, 1));
-        push_attr(b, dlc_node_int(node, DLC_ATTR_SORTED, 1));
-    } else if (node->op == DLC_OP_NONZERO) {
-        row->what = DLC_OPAQUE_NONZERO;
-    } else {
+    dlc_opaque_call call;
+    if (!dlc_opaque_call_of(node, &call))
         return defect(b, step->name, "the executable's format has no such step");
-    }
-    row->attrs.count = b->attrs.n - row->attrs.first;
+    row->what = call.kind;
+    row->attrs = (dlc_plan_rows){b->attrs.n, call.nattrs};
+    for (uint32_t i = 0; i < call.nattrs; i++)
+        dlc_vec_push(b->arena, &b->attrs, call.attrs[i]);
     row->operands.first = b->tensors.n;
     for (uint32_t i = 0; i < opaques[row->what].ninputs; i++)
         DLC_TRY(push_operand(b, step, i));
