@@ -434,7 +434,7 @@ static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
     row->kind = DLC_DO_BIND;
     row->what = row->symbol = step->symbol;
     row->attrs = (dlc_plan_rows){b->attrs.n, 1};
-    push_attr(b, symbol->index);
+    dlc_vec_push(b->arena, &b->attrs, symbol->index);
     row->operands = (dlc_plan_rows){b->tensors.n, 1};
     DLC_TRY(push_operand(b, step, 0));
     row->phase = ++b->phase;
