@@ -7,8 +7,9 @@
 #include "ir/expr_build.h"
 
 /*
- * Beyond this many terms a product of two sums is not multiplied out: the sums become factors. Beyond this many factors
- * monomials are not merged: squaring a value again and again doubles them each time.
+ * Beyond this many terms a product of two sums is not multiplied out: the sums become factors.
+ * Beyond this many factors monomials are not merged: squaring a value again and again doubles them
+ * each time.
  */
 enum { MAX_PRODUCT_TERMS = 64, MAX_FACTORS = 32 };
 

@@ -225,6 +225,37 @@ START_TEST(deep_text_is_refused)
 }
 END_TEST
 
+/* Flipped, dropped and repeated bytes: a refusal, or a kernel that prints and parses again. */
+START_TEST(damaged_text_is_refused_or_meant)
+{
+    uint64_t state = (uint64_t)_i + 1;
+    for (int n = 0; n < 2000; n++) {
+        char *text = dlc_arena_strdup(arena, kernels[_i]);
+        for (int edits = 0; edits < 3; edits++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            size_t size = strlen(text), at = (state >> 33) % size;
+            if (state >> 20 & 1)
+                text[at] = text[(state >> 21) % size];
+            else
+                memmove(text + at, text + at + (state >> 22) % (size - at),
+                        size - at - (state >> 22) % (size - at) + 1);
+            if (!*text)
+                break;
+        }
+        dlc_kernel *kernel;
+        if (dlc_kernel_parse(text, arena, &diag, &kernel) != DLC_OK)
+            continue;
+        char *once = print(kernel, 1);
+        ck_assert_str_eq(print(parse(once), 1), once);
+        if (dlc_kernel_verify(kernel, &diag) == DLC_OK) {
+            dlc_kernel_simplify(kernel);
+            dlc_kernel_compact(kernel);
+            ck_assert_int_eq(dlc_kernel_verify(kernel, &diag), DLC_OK);
+        }
+    }
+}
+END_TEST
+
 #define HEAD "kernel @a(x: f32[4,4]) -> (y: f32[4]) {\n axis i=4, j=4\n "
 static const struct {
     const char *text, *message;
@@ -398,12 +429,14 @@ int main(void)
     Suite *suite = suite_create("kernel");
     TCase *tests = tcase_create("kernel");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, text_round_trips, 0, NKERNELS);
     tcase_add_loop_test(tests, example_kernels_verify, 0, NKERNELS);
     tcase_add_test(tests, printed_form);
     tcase_add_test(tests, shared_expressions_are_bound);
     tcase_add_loop_test(tests, bad_text_is_refused, 0, sizeof bad_texts / sizeof *bad_texts);
     tcase_add_test(tests, deep_text_is_refused);
+    tcase_add_loop_test(tests, damaged_text_is_refused_or_meant, 0, NKERNELS);
     tcase_add_loop_test(tests, bad_kernels_are_refused, 0,
                         sizeof bad_kernels / sizeof *bad_kernels);
     tcase_add_test(tests, compaction_drops_what_is_unused);
