@@ -153,13 +153,13 @@ void dlc_layout_print(const dlc_layout *layout, uint8_t rank, dlc_str *out)
         dlc_str_printf(out, "@%s", name);
         return;
     }
-    dlc_str_add(out, "@(");
+    dlc_str_add(out, "@{");
     for (uint8_t p = 0; p < layout->nparts; p++) {
         dlc_str_printf(out, "%s%u", p ? "," : "", layout->part[p].dim);
         if (layout->part[p].inner || layout->part[p].block > 1)
             dlc_str_printf(out, "%c%d", layout->part[p].inner ? '%' : '/', (int)layout->part[p].block);
     }
-    dlc_str_add(out, ")");
+    dlc_str_add(out, "}");
 }
 
 static int parse_part(const char **text, uint8_t rank, dlc_layout *layout)
@@ -207,7 +207,7 @@ static int parse_parts(const char **text, uint8_t rank, dlc_layout *layout)
         if (!parse_part(text, rank, layout))
             return 0;
     } while (**text == ',');
-    if (**text != ')' || !is_complete(layout, rank))
+    if (**text != '}' || !is_complete(layout, rank))
         return 0;
     ++*text;
     dlc_layout row_major = {0};
@@ -222,7 +222,7 @@ int dlc_layout_parse(const char **text, uint8_t rank, dlc_layout *layout)
     if (**text != '@')
         return 1;
     ++*text;
-    if (**text == '(')
+    if (**text == '{')
         return parse_parts(text, rank, layout);
     const char *name = rank < NAMED_RANKS ? channels_last[rank] : NULL;
     size_t length = name ? strlen(name) : 0;

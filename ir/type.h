@@ -39,7 +39,7 @@ dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t ran
 /* Number of elements of the buffer, padding of blocks included. */
 dlc_expr dlc_layout_elems(dlc_pool *pool, const dlc_layout *layout, uint8_t rank, const dlc_expr *dims);
 
-/* "" for row-major, else "@nhwc" (@nwc, @ndhwc) or "@(0/32,1,2,3,0%32)": parts from outer to inner. */
+/* "" for row-major, else "@nhwc" (@nwc, @ndhwc) or "@{0/32,1,2,3,0%32}": parts from outer to inner. */
 void dlc_layout_print(const dlc_layout *layout, uint8_t rank, dlc_str *out);
 /* Reads what dlc_layout_print writes at *text and moves *text behind it; false: no layout of this rank. */
 int dlc_layout_parse(const char **text, uint8_t rank, dlc_layout *layout);

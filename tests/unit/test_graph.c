@@ -45,7 +45,7 @@ static const char *const texts[] = {
     "  %w: f32[4,4,3,3] = const hash(00000000000000ff)\n"
     "  %c: f32[1,4,6,6]@nhwc = conv %x, %w {strides=[1, 1], group=1}\n"
     "  %r: f32[1,4,6,6]@nhwc = relu %c\n"
-    "  %p: f32[1,4,3,3]@(0/2,1,2,3,0%2) = max_pool %r {kernel=[2, 2], strides=[2, 2]}\n"
+    "  %p: f32[1,4,3,3]@{0/2,1,2,3,0%2} = max_pool %r {kernel=[2, 2], strides=[2, 2]}\n"
     "}\n",
     "graph @constants() -> %a, %b as %out, %c, %d, %e, %f {\n"
     "  %a: f32[3] = const [0.5, -0, inf]\n"
@@ -236,8 +236,8 @@ static const struct { const char *layout; uint8_t rank; const char *index; int64
     /* dims 6,5,4,3; index 5,4,3,2 */
     {"", 4, "", 359, 360},
     {"@nhwc", 4, "", ((5 * 4 + 3) * 3 + 2) * 5 + 4, 360},
-    {"@(0/4,1,2,3,0%4)", 4, "", (((1 * 5 + 4) * 4 + 3) * 3 + 2) * 4 + 1, 480},
-    {"@(3,2,1,0)", 4, "", ((2 * 4 + 3) * 5 + 4) * 6 + 5, 360},
+    {"@{0/4,1,2,3,0%4}", 4, "", (((1 * 5 + 4) * 4 + 3) * 3 + 2) * 4 + 1, 480},
+    {"@{3,2,1,0}", 4, "", ((2 * 4 + 3) * 5 + 4) * 6 + 5, 360},
 };
 
 START_TEST(layouts_place_elements)
@@ -261,7 +261,7 @@ START_TEST(layouts_place_elements)
 }
 END_TEST
 
-static const char *const bad_layouts[] = {"@(0,1,2)", "@(0,1,2,2)", "@(0%4,1,2,3)", "@(0/4,1,2,3,0%2)", "@(0,1,2,4)", "@nwc", "@("};
+static const char *const bad_layouts[] = {"@{0,1,2}", "@{0,1,2,2}", "@{0%4,1,2,3}", "@{0/4,1,2,3,0%2}", "@{0,1,2,4}", "@nwc", "@{"};
 
 START_TEST(bad_layouts_are_refused)
 {
