@@ -15,7 +15,12 @@ static const char *name_of(const dlc_node *node)
     return node->outputs[0] ? node->outputs[0]->name : dlc_ops[node->op].text;
 }
 
-/* Rules by name: how often, and where first. */
+static const char *operator_of(const dlc_node *node)
+{
+    return node ? dlc_ops[node->op].text : "input";
+}
+
+/* Rules by name, and how often. */
 static void add_rules(const dlc_pass_ctx *ctx, cJSON *json)
 {
     cJSON *rules = cJSON_AddObjectToObject(json, "rules");
@@ -33,6 +38,8 @@ static cJSON *edge_json(const dlc_edge *edge)
     cJSON *row = cJSON_CreateObject();
     cJSON_AddStringToObject(row, "from", name_of(edge->from));
     cJSON_AddStringToObject(row, "to", name_of(edge->to));
+    cJSON_AddStringToObject(row, "from_operator", operator_of(edge->from));
+    cJSON_AddStringToObject(row, "to_operator", operator_of(edge->to));
     cJSON_AddStringToObject(row, "value", edge->value ? edge->value->name : "");
     cJSON_AddBoolToObject(row, "fused", edge->fused);
     cJSON_AddStringToObject(row, "reason", dlc_reason_text((dlc_reason)edge->reason));
@@ -67,8 +74,8 @@ static void add_text(dlc_model *model)
         const dlc_edge *edge = &ctx->edges.data[i];
         nfused += edge->fused;
         saved += edge->fused ? edge->bytes_saved : 0;
-        dlc_str_printf(&model->buffer, "%s  %s -> %s", edge->fused ? "fused    " : "not fused", name_of(edge->from),
-                       name_of(edge->to));
+        dlc_str_printf(&model->buffer, "%s  %s (%s) -> %s (%s)", edge->fused ? "fused    " : "not fused", name_of(edge->from),
+                       operator_of(edge->from), name_of(edge->to), operator_of(edge->to));
         if (!edge->fused)
             dlc_str_printf(&model->buffer, ": %s: %s", dlc_reason_text((dlc_reason)edge->reason),
                            edge->text ? edge->text : dlc_reason_sentence((dlc_reason)edge->reason));
