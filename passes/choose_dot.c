@@ -58,7 +58,7 @@ static int find_contraction(dot *d)
     return dlc_contraction_of(kernel, d->stage, d->c->arena, &d->form);
 }
 
-/* --- roles --- */
+/* --- factors --- */
 
 static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_expr load)
 {
@@ -68,60 +68,30 @@ static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_ex
     return NULL;
 }
 
-/* The factor itself is an element of a buffer, always in bounds. */
-static const dlc_access_fact *plain_load(const dot *d, dlc_expr factor)
+/* The factor itself is an element of a buffer. */
+static const dlc_access_fact *buffer_load(const dot *d, dlc_expr factor)
 {
-    const dlc_pool *pool = d->c->kernel->pool;
-    const dlc_expr_node *node = dlc_node_of(pool, factor);
-    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags || dlc_load_guard(pool, factor))
+    const dlc_expr_node *node = dlc_node_of(d->c->kernel->pool, factor);
+    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags)
         return NULL;
     return access_of(d->c, d->s, factor);
 }
 
-/* Stores along which axis are contiguous: it becomes n. */
-static uint32_t stored_axis(const dlc_chooser *c)
+/* And always in bounds. */
+static const dlc_access_fact *plain_load(const dot *d, dlc_expr factor)
 {
-    for (uint32_t s = c->kernel->stages.n; s-- > 0;)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
-            const dlc_access_fact *access = &c->accesses[s].data[i];
-            if (access->load)
-                continue;
-            for (uint32_t a = 0; a < c->kernel->axes.n; a++)
-                if (dlc_choose_stride(c, access->offset, a) == 1)
-                    return a;
-        }
-    return DLC_NO_AXIS;
+    const dlc_access_fact *access = buffer_load(d, factor);
+    return access && !dlc_load_guard(d->c->kernel->pool, factor) ? access : NULL;
 }
 
-static int is_constant_load(const dot *d, dlc_expr factor)
+/* A's guard and its else value are the same along the innermost reduced axis: one test for a whole run of elements. */
+static int has_steady_guard(const dot *d)
 {
-    const dlc_access_fact *access = plain_load(d, factor);
-    return access && d->c->kernel->buffers.data[access->source].role == DLC_ROLE_CONST;
-}
-
-static void exchange(dot *d)
-{
-    dlc_contraction before = d->form;
-    d->form.a = before.b, d->form.b = before.a;
-    d->form.m = before.n, d->form.n = before.m;
-    d->swap = 1;
-}
-
-static int choose_roles(dot *d)
-{
-    uint32_t axis = stored_axis(d->c);
-    if (dlc_ids_find(&d->form.m, axis, NULL))
-        exchange(d);
-    else if (!dlc_ids_find(&d->form.n, axis, NULL) &&
-             (!d->form.n.n || (d->form.m.n && !is_constant_load(d, d->form.b) && is_constant_load(d, d->form.a))))
-        exchange(d);
-    dlc_choose_sort(d->c, &d->form.m);
-    dlc_choose_sort(d->c, &d->form.n);
-    dlc_choose_sort(d->c, &d->form.batch);
-    d->rows = dlc_choose_points(d->c, &d->form.m);
-    d->columns = dlc_choose_points(d->c, &d->form.n);
-    d->depth = dlc_choose_points(d->c, &d->form.k);
-    return d->form.n.n && d->columns * 2 >= d->width && d->rows * d->columns * d->depth >= LEAST_WORK;
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint32_t inner = d->stage->reduce.data[d->stage->reduce.n - 1];
+    dlc_expr guard = dlc_load_guard(pool, d->form.a), otherwise = dlc_load_else(pool, d->form.a);
+    return !guard || (!dlc_expr_uses_axis(pool, guard, inner) && !dlc_expr_has_load(pool, guard) &&
+                      (!otherwise || dlc_node_of(pool, otherwise)->op == DLC_EXPR_CONST));
 }
 
 /* --- how A and B reach the tile --- */
@@ -134,9 +104,8 @@ static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_i
     return 1;
 }
 
-static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
+static int is_direct(const dot *d, const dlc_access_fact *access, const dlc_ids *own)
 {
-    const dlc_access_fact *access = plain_load(d, factor);
     return access && is_affine_in(d, access, own) && is_affine_in(d, access, &d->form.k) &&
            is_affine_in(d, access, &d->form.batch);
 }
@@ -144,9 +113,68 @@ static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
 /* B's rows of n elements are contiguous where they lie. */
 static int is_in_place(const dot *d)
 {
-    if (d->form.n.n != 1 || !is_direct(d, d->form.b, &d->form.n))
+    if (d->form.n.n != 1 || !is_direct(d, plain_load(d, d->form.b), &d->form.n))
         return 0;
     return dlc_choose_stride(d->c, plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
+}
+
+/* --- roles --- */
+
+enum {
+    SCATTER_CYCLES = 18, /* storing a vector whose elements are apart */
+    COPY_CYCLES = 2      /* copying an element that is not next to the one before */
+};
+
+static int is_constant_load(const dot *d, dlc_expr factor)
+{
+    const dlc_access_fact *access = plain_load(d, factor);
+    return access && d->c->kernel->buffers.data[access->source].role == DLC_ROLE_CONST;
+}
+
+/* Cycles spent besides multiplying: on stores that are not contiguous along n's innermost axis, and on copies. */
+static double role_cycles(const dot *d)
+{
+    const dlc_chooser *c = d->c;
+    uint32_t inner = d->form.n.data[d->form.n.n - 1];
+    double cycles = 0, batches = dlc_choose_points(c, &d->form.batch);
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++)
+            if (!c->accesses[s].data[i].load && dlc_choose_stride(c, c->accesses[s].data[i].offset, inner) != 1)
+                cycles += SCATTER_CYCLES * batches * d->rows * d->columns / d->width;
+    if (!is_constant_load(d, d->form.b) && !is_in_place(d))
+        cycles += COPY_CYCLES * batches * d->columns * d->depth;
+    if (!is_direct(d, buffer_load(d, d->form.a), &d->form.m))
+        cycles += COPY_CYCLES * batches * d->rows * d->depth;
+    return cycles;
+}
+
+static void exchange(dot *d)
+{
+    dlc_contraction before = d->form;
+    d->form.a = before.b, d->form.b = before.a;
+    d->form.m = before.n, d->form.n = before.m;
+    d->swap = !d->swap;
+    d->rows = dlc_choose_points(d->c, &d->form.m);
+    d->columns = dlc_choose_points(d->c, &d->form.n);
+}
+
+static int choose_roles(dot *d)
+{
+    dlc_choose_sort(d->c, &d->form.m);
+    dlc_choose_sort(d->c, &d->form.n);
+    dlc_choose_sort(d->c, &d->form.batch);
+    d->depth = dlc_choose_points(d->c, &d->form.k);
+    exchange(d);
+    exchange(d);
+    if (!d->form.n.n) {
+        exchange(d);
+    } else if (d->form.m.n) {
+        double cycles = role_cycles(d);
+        exchange(d);
+        if (role_cycles(d) >= cycles)
+            exchange(d);
+    }
+    return d->form.n.n && d->columns * 2 >= d->width && d->rows * d->columns * d->depth >= LEAST_WORK;
 }
 
 /* --- packing a constant B --- */
@@ -334,36 +362,25 @@ static int64_t vectors_of(const dot *d)
 
 static int has_conflicting_rows(const dot *d)
 {
-    const dlc_access_fact *access = d->copy_a ? NULL : plain_load(d, d->form.a);
+    const dlc_access_fact *access = d->copy_a ? NULL : buffer_load(d, d->form.a);
     int64_t bytes = dlc_dtype_bytes(d->stage->dtype[0]);
     if (!access || !d->form.m.n)
         return 0;
     return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % 4096 == 0;
 }
 
-/* Height: the one whose last tile wastes least; a short tile costs as much as one of half the height. */
+/* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows. */
 static int64_t height_of(const dot *d, int64_t nv)
 {
-    int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows, best = 1;
-    double best_cost = 1e300;
+    int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
     int is_known = dlc_choose_least(d->c, &d->form.m) == d->rows;
-    if (has_conflicting_rows(d) && most > L1_WAYS)
+    if (most > L1_WAYS && has_conflicting_rows(d))
         most = L1_WAYS;
-    if (most > 14)
-        most = 14;
-    if (is_known && rows <= most)
-        return rows;
+    most = most > 14 ? 14 : most;
     if (!is_known)
         return most > 12 ? 12 : most;
-    for (int64_t m = most; m >= 1 && m * 4 >= most * 3; m--) {
-        int64_t last = rows % m, whole = rows - last;
-        double cost = (double)(whole + (last && last * 2 < m ? m / 2 : last)) * (1 + 0.25 / (double)m);
-        if (cost < best_cost) {
-            best_cost = cost;
-            best = m;
-        }
-    }
-    return best;
+    int64_t tiles = (rows + most - 1) / most;
+    return (rows + tiles - 1) / tiles;
 }
 
 /* --- loops --- */
@@ -426,9 +443,9 @@ static void loops_rows_first(dot *d, double batches)
     d->c->schedule->npar = (uint8_t)d->c->schedule->loops.n;
 }
 
-static void loops_columns_first(dot *d)
+static void loops_columns_first(dot *d, int64_t tile)
 {
-    n_loop(d, d->n);
+    n_loop(d, tile);
     m_loop(d);
     d->c->schedule->npar = (uint8_t)d->c->schedule->loops.n;
 }
@@ -444,17 +461,34 @@ static void set_grain(dot *d)
     d->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
 
+/*
+ * Direct A: what stays in L2 while the other streams. All of A and a panel of B; else all of B and a tile of A's rows; else
+ * a block of columns for which A streams by, or B for each tile of rows, whichever moves less.
+ */
+static void loops_direct(dot *d, double batches)
+{
+    double elem = dlc_dtype_bytes(d->stage->dtype[0]), half = d->c->target->l2_bytes / 2;
+    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
+    int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
+    if (a <= half || !d->form.m.n)
+        loops_columns_first(d, d->n);
+    else if (b <= half || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m)
+        loops_rows_first(d, batches);
+    else
+        loops_columns_first(d, block);
+}
+
 static void make_loops(dot *d)
 {
-    double bytes = (double)dlc_dtype_bytes(d->stage->dtype[0]) * d->rows * d->depth;
+    double batches = dlc_choose_least(d->c, &d->form.batch);
     for (uint32_t i = 0; i < d->form.batch.n; i++)
         dlc_choose_loop(d->c, &d->form.batch.data[i], 1, 1);
     if (d->copy_b)
-        loops_copy_b(d, dlc_choose_least(d->c, &d->form.batch));
-    else if (!d->copy_a && bytes * 2 <= d->c->target->l2_bytes)
-        loops_columns_first(d); /* A's rows stay in L2 while a panel of B stays in L1 */
+        loops_copy_b(d, batches);
+    else if (d->copy_a)
+        loops_rows_first(d, batches);
     else
-        loops_rows_first(d, dlc_choose_least(d->c, &d->form.batch));
+        loops_direct(d, batches);
     set_grain(d);
 }
 
@@ -505,14 +539,14 @@ int dlc_choose_dot(dlc_chooser *c)
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
     if (d.width < 2 || !choose_roles(&d))
         return 0;
-    d.copy_a = !is_direct(&d, d.form.a, &d.form.m);
     int64_t nv = vectors_of(&d);
-    d.n = nv * d.width;
-    d.m = d.form.m.n ? height_of(&d, nv) : 1;
     dlc_ids order = {0};
     for (uint32_t i = 0; i < d.stage->reduce.n; i++)
         dlc_vec_push(c->arena, &order, d.stage->reduce.data[i]);
     order_reduction(&d);
+    d.copy_a = !is_direct(&d, buffer_load(&d, d.form.a), &d.form.m) || !has_steady_guard(&d);
+    d.n = nv * d.width;
+    d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {
         d.copy_b = !is_in_place(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) { /* a row that is dotted with rows: the reduced axis along the lanes is better */

@@ -57,7 +57,7 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return 0.25 / width; /* the same for all lanes, often hoisted */
     if (stride == 1 || can_lay_out(c, access->source, lane, &dim))
         return 1.0 / width;
-    return 1.2; /* gathered: an access an element, and the inserting */
+    return 2.4; /* gathered: an access an element, and the inserting */
 }
 
 static double rounded(int64_t extent, uint32_t width)

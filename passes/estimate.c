@@ -8,7 +8,9 @@ enum {
     CYCLES_PER_US = 3500,
     FAR_BYTES_PER_US = 30000,   /* memory */
     NEAR_BYTES_PER_US = 110000, /* L2 and L3 */
-    DOT_LOSS_PERCENT = 10       /* a register tile's distance from peak */
+    DOT_LOSS_PERCENT = 10,      /* a register tile's distance from peak */
+    RUN_CYCLES = 25,            /* starting a run of elements to copy: address, border test */
+    GUARD_CYCLES = 4            /* testing a border for one row of a register tile */
 };
 static const double step_us = 0.3; /* what one more kernel costs by itself: dispatch, cold code, tails */
 
@@ -43,7 +45,25 @@ static uint32_t innermost(const dlc_ids *axes)
     return axes->n ? axes->data[axes->n - 1] : DLC_NO_AXIS;
 }
 
-static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s, double *columns)
+/* Copying K elements of a row of A: runs along the innermost reduced axis, as vectors where they lie together. */
+static double row_copy_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s, dlc_expr a)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    uint32_t inner = innermost(&stage->reduce);
+    double depth = dlc_choose_points(c, &stage->reduce), run = (double)c->extent[inner];
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
+    int together = 1;
+    dlc_expr_reach(c->kernel->pool, a, marks);
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        int64_t stride = access->load && marks[access->load] ? dlc_choose_stride(c, access->offset, inner) : 0;
+        together &= stride == 0 || stride == 1;
+    }
+    double vectors = (double)(((int64_t)run + schedule->width - 1) / schedule->width);
+    return depth / run * (RUN_CYCLES + vectors * (together ? 2 : 2 * schedule->width));
+}
+
+static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s)
 {
     const dlc_stage_plan *plan = &schedule->plans[s];
     const dlc_stage *stage = &c->kernel->stages.data[s];
@@ -53,21 +73,23 @@ static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uin
     double depth = dlc_choose_points(c, &stage->reduce), points = dlc_choose_points(c, &stage->axes);
     double per_cycle = (schedule->target->fma ? 2.0 : 1.0) * schedule->width;
     double cycles = points * depth / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
-    *columns = dlc_choose_points(c, &at.contraction.n);
-    double tiles = at.n == UINT32_MAX ? 1 : *columns / (double)schedule->loops.data[at.n].tile;
-    if (tiles < 1 || at.n > at.m)
-        tiles = 1;
+    double columns = dlc_choose_points(c, &at.contraction.n), rows = dlc_choose_points(c, &at.contraction.m);
+    double pieces = at.n < at.m ? 1 : columns / (double)schedule->loops.data[at.n].tile;
     double product = c->work[s] - 2 * points * depth; /* what computing the factors takes beyond the product */
+    pieces = pieces < 1 ? 1 : pieces;
     if (plan->copy_a)
-        cycles += tiles * points / *columns * depth * 3 / schedule->width;
+        cycles += pieces * points / columns * row_copy_cycles(c, schedule, s, at.contraction.a);
+    else if (dlc_node_of(c->kernel->pool, at.contraction.a)->op == DLC_EXPR_LOAD &&
+             dlc_load_guard(c->kernel->pool, at.contraction.a))
+        cycles += points / plan->n * depth / (double)c->extent[innermost(&stage->reduce)] * GUARD_CYCLES;
     if (plan->copy_b)
-        cycles += points / dlc_choose_points(c, &at.contraction.m) * depth * 2;
-    return product > 0 ? cycles + product * (plan->copy_a ? tiles : 1) / schedule->width : cycles;
+        cycles += points / rows * depth * 1.3;
+    return product > 0 ? cycles + product * (plan->copy_a ? pieces : 1) / schedule->width : cycles;
 }
 
 static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t *ndots)
 {
-    double cycles = 0, columns;
+    double cycles = 0;
     uint32_t column = DLC_NO_AXIS;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
         const dlc_stage_plan *plan = &schedule->plans[s];
@@ -75,7 +97,7 @@ static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
             dlc_dot_loops at;
             if (dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
                 column = innermost(&at.contraction.n);
-            cycles += dot_cycles(c, schedule, s, &columns);
+            cycles += dot_cycles(c, schedule, s);
             ++*ndots;
             continue;
         }

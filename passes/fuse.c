@@ -562,13 +562,22 @@ const dlc_fusion_api dlc_fusion_functions = {
 
 /* --- views --- */
 
+/* A contraction reads each element many times: a view may cost it more than making the copy would. */
+static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)
+{
+    dlc_fusion_trial trial = {.pays = 1};
+    if (dlc_is_contraction(f->nodes[to]->op))
+        try_merge(f, view, to, &trial);
+    return trial.pays && merge(f, view, to);
+}
+
 /* Its reader's group takes the view; a view that must lie in memory goes to its producer's, if that stays what it was. */
 static void place_view(dlc_fusion *f, uint32_t view)
 {
     const dlc_ids *out = &f->out_edges[view];
     dlc_fusion_trial trial;
     uint32_t from = producer(f, view, 0);
-    if (out->n == 1 && !f->nodes[view]->outputs[0]->noutputs && merge(f, view, f->edges[out->data[0]].to))
+    if (out->n == 1 && !f->nodes[view]->outputs[0]->noutputs && joins_reader(f, view, f->edges[out->data[0]].to))
         return;
     if (from == DLC_FUSION_NONE || f->groups[f->group[view]].nodes.n > 1)
         return;

@@ -1,7 +1,7 @@
 /*
- * The graph before fusion. Three things are made plain in it, so that the engine needs no special cases: each graph output is
+ * The graph before fusion. Some things are made plain in it, so that the engine needs no special cases: each graph output is
  * a value of its own that some node makes; a division by what is constant along a row is a multiplication by its reciprocal (the
- * licence below); and a view has one reader, so that it can belong to it.
+ * licence below); a convolution reads channels last; and a view has one reader, so that it can belong to it.
  */
 #include "passes/form.h"
 #include "passes/fuse_engine.h"
@@ -189,6 +189,95 @@ static dlc_status license(dlc_graph *graph, dlc_arena *scratch, uint32_t *change
     return DLC_OK;
 }
 
+/* --- convolutions read channels last --- */
+
+static int is_channels_last(const dlc_value *value)
+{
+    dlc_layout wanted = dlc_layout_channels_last(value->type.rank);
+    return dlc_layout_equal(&value->layout, &wanted);
+}
+
+static int has_padding(const dlc_graph *graph, const dlc_node *conv)
+{
+    uint32_t n = 0;
+    const dlc_attr *attr = dlc_node_attr(conv, DLC_ATTR_PADS);
+    const dlc_expr *pads = attr ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (pads[i] != dlc_expr_i64(graph->pool, 0))
+            return 1;
+    return 0;
+}
+
+/*
+ * A window over rows of channels is read in runs; over planes, or with a border to be tested inside a run of a few channels,
+ * it is read element by element, K times each. Then one copy into a padded channels-last tensor is cheaper.
+ */
+static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
+{
+    enum { FEW_CHANNELS = 8 };
+    int64_t channels, extent, window = 1;
+    if (conv->op != DLC_OP_CONV)
+        return 0;
+    const dlc_value *x = conv->inputs[0];
+    if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
+        !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels))
+        return 0;
+    for (uint8_t d = 2; d < conv->inputs[1]->type.rank; d++)
+        if (!dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[d], &extent) || extent > 1)
+            window = 2;
+    if (window == 1)
+        return 0;
+    return (channels > 1 && !is_channels_last(x)) || (channels < FEW_CHANNELS && has_padding(graph, conv));
+}
+
+static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *zeros)
+{
+    uint32_t rank = conv->inputs[0]->type.rank, spatial = rank - 2, n = 0;
+    dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
+    dlc_expr *none = dlc_new_array(graph->arena, dlc_expr, 2 * spatial);
+    const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        pads[i] = dlc_expr_i64(graph->pool, 0);
+    for (uint32_t i = 0; i < spatial; i++) {
+        pads[2 + i] = own ? own[i] : pads[0];
+        pads[rank + 2 + i] = own ? own[spatial + i] : pads[0];
+        none[i] = none[spatial + i] = pads[0];
+    }
+    *zeros = dlc_attr_dims(DLC_ATTR_PADS, none, 2 * spatial);
+    return dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * rank);
+}
+
+static void set_attr(dlc_node *node, dlc_attr attr)
+{
+    for (uint32_t a = 0; a < node->nattrs; a++)
+        if (node->attrs[a].id == attr.id)
+            node->attrs[a] = attr;
+}
+
+static dlc_status copy_for_conv(dlc_graph *graph, dlc_node *conv, uint32_t *changes)
+{
+    dlc_attr zeros, attrs[] = {padding_of(graph, conv, &zeros), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
+                          .nattrs = 2, .before = conv};
+    spec.name = dlc_arena_printf(graph->arena, "%s.padded", conv->outputs[0]->name);
+    dlc_node *pad = dlc_graph_node(graph, &spec);
+    if (!pad)
+        return graph->diag->status;
+    pad->outputs[0]->layout = dlc_layout_channels_last(conv->inputs[0]->type.rank);
+    dlc_node_set_input(graph, conv, 0, pad->outputs[0]);
+    set_attr(conv, zeros);
+    ++*changes;
+    return DLC_OK;
+}
+
+static dlc_status copy_for_convs(dlc_graph *graph, uint32_t *changes)
+{
+    for (dlc_node *node = graph->first; node; node = node->next)
+        if (wants_copy(graph, node))
+            DLC_TRY(copy_for_conv(graph, node, changes));
+    return DLC_OK;
+}
+
 /* --- one view per reader --- */
 
 static dlc_node *clone_view(dlc_graph *graph, dlc_node *view, dlc_node *before)
@@ -253,5 +342,6 @@ dlc_status dlc_fuse_prepare(dlc_graph *graph, dlc_arena *scratch, uint32_t *chan
 {
     DLC_TRY(own_outputs(graph, changes));
     DLC_TRY(license(graph, scratch, changes));
+    DLC_TRY(copy_for_convs(graph, changes));
     return split_views(graph, scratch, changes);
 }
