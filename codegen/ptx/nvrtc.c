@@ -1,0 +1,191 @@
+/*
+ * NVRTC through dlopen: thirteen functions, declared here because neither building nor CPU use may need CUDA.
+ */
+#include "codegen/ptx/nvrtc.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct nvrtc_program *program;
+
+struct dlc_nvrtc {
+    void *library;
+    char path[512];
+    int version;
+    int archs[64];
+    uint32_t narchs;
+    const char *(*error_string)(int result);
+    int (*get_version)(int *major, int *minor);
+    int (*get_num_archs)(int *n);
+    int (*get_archs)(int *archs);
+    int (*create)(program *program, const char *source, const char *name, int nheaders, const char *const *headers,
+                  const char *const *names);
+    int (*destroy)(program *program);
+    int (*compile)(program program, int noptions, const char *const *options);
+    int (*log_size)(program program, size_t *bytes);
+    int (*log)(program program, char *text);
+    int (*cubin_size)(program program, size_t *bytes);
+    int (*cubin)(program program, char *bytes);
+    int (*ptx_size)(program program, size_t *bytes);
+    int (*ptx)(program program, char *bytes);
+};
+
+static struct dlc_nvrtc nvrtc;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const struct {
+    const char *name;
+    size_t offset;
+} functions[] = {
+#define FUNCTION(symbol, field) {symbol, offsetof(struct dlc_nvrtc, field)}
+    FUNCTION("nvrtcGetErrorString", error_string), FUNCTION("nvrtcVersion", get_version),
+    FUNCTION("nvrtcGetNumSupportedArchs", get_num_archs), FUNCTION("nvrtcGetSupportedArchs", get_archs),
+    FUNCTION("nvrtcCreateProgram", create), FUNCTION("nvrtcDestroyProgram", destroy),
+    FUNCTION("nvrtcCompileProgram", compile), FUNCTION("nvrtcGetProgramLogSize", log_size),
+    FUNCTION("nvrtcGetProgramLog", log), FUNCTION("nvrtcGetCUBINSize", cubin_size), FUNCTION("nvrtcGetCUBIN", cubin),
+    FUNCTION("nvrtcGetPTXSize", ptx_size), FUNCTION("nvrtcGetPTX", ptx),
+#undef FUNCTION
+};
+
+static int resolve(void)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *address = dlsym(nvrtc.library, functions[i].name);
+        if (!address)
+            return 0;
+        memcpy((char *)&nvrtc + functions[i].offset, &address, sizeof address);
+    }
+    return 1;
+}
+
+static int try_library(const char *path)
+{
+    nvrtc.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!nvrtc.library)
+        return 0;
+    int major = 0, minor = 0, n = 0;
+    if (!resolve() || nvrtc.get_version(&major, &minor) || nvrtc.get_num_archs(&n) || n < 1 || n > 64 ||
+        nvrtc.get_archs(nvrtc.archs)) {
+        dlclose(nvrtc.library);
+        nvrtc.library = NULL;
+        return 0;
+    }
+    nvrtc.version = major * 100 + minor;
+    nvrtc.narchs = (uint32_t)n;
+    snprintf(nvrtc.path, sizeof nvrtc.path, "%s", path);
+    return 1;
+}
+
+/* The last match is the newest version. */
+static int try_pattern(const char *prefix, const char *pattern)
+{
+    char full[1024];
+    glob_t matches;
+    int found = 0;
+    if (!prefix || snprintf(full, sizeof full, "%s%s", prefix, pattern) >= (int)sizeof full)
+        return 0;
+    if (glob(full, 0, NULL, &matches))
+        return 0;
+    for (size_t i = matches.gl_pathc; i-- > 0 && !found;)
+        found = try_library(matches.gl_pathv[i]);
+    globfree(&matches);
+    return found;
+}
+
+static int try_python(const char *prefix)
+{
+    return try_pattern(prefix, "/lib/python3*/site-packages/nvidia/cu1[23]/lib/libnvrtc.so.1[23]") ||
+           try_pattern(prefix, "/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.1[23]");
+}
+
+static void search(void)
+{
+    const char *wanted = getenv("DLC_NVRTC"), *home = getenv("HOME");
+    char local[512];
+    if (wanted && *wanted) { /* what was named, or nothing: never another one in silence */
+        if (!try_library(wanted))
+            (void)try_pattern(wanted, "/libnvrtc.so.1[23]");
+        return;
+    }
+    if (try_library("libnvrtc.so.13") || try_library("libnvrtc.so.12"))
+        return;
+    if (try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.1[23]") || try_python(getenv("VIRTUAL_ENV")))
+        return;
+    if (home && snprintf(local, sizeof local, "%s/.local", home) < (int)sizeof local && try_python(local))
+        return;
+    (void)(try_python("/usr") || try_python("/usr/local"));
+}
+
+dlc_status dlc_nvrtc_open(dlc_diag *diag, const dlc_nvrtc **result)
+{
+    pthread_once(&once, search);
+    if (!nvrtc.library)
+        return dlc_diag_fail(diag, DLC_NO_DEVICE, NULL,
+                             "CUDA targets need NVRTC (libnvrtc.so.12 or .13), which was not found; "
+                             "`pip install nvidia-cuda-nvrtc` or a CUDA toolkit brings it, DLC_NVRTC names its folder");
+    *result = &nvrtc;
+    return DLC_OK;
+}
+
+const char *dlc_nvrtc_path(const dlc_nvrtc *opened)
+{
+    return opened->path;
+}
+
+int dlc_nvrtc_version(const dlc_nvrtc *opened)
+{
+    return opened->version;
+}
+
+const int *dlc_nvrtc_archs(const dlc_nvrtc *opened, uint32_t *n)
+{
+    *n = opened->narchs;
+    return opened->archs;
+}
+
+static const char *log_of(const dlc_nvrtc *n, program compiled, dlc_arena *arena)
+{
+    size_t bytes = 0;
+    if (n->log_size(compiled, &bytes) || bytes < 2)
+        return "no log";
+    char *text = dlc_arena_alloc(arena, bytes + 1, 1);
+    return n->log(compiled, text) ? "no log" : text;
+}
+
+static int take(const dlc_nvrtc *n, program compiled, int ptx, dlc_arena *arena, const void **bytes, size_t *size_bytes)
+{
+    int failed = ptx ? n->ptx_size(compiled, size_bytes) : n->cubin_size(compiled, size_bytes);
+    if (failed)
+        return failed;
+    char *copy = dlc_arena_alloc(arena, *size_bytes, 16);
+    *bytes = copy;
+    return ptx ? n->ptx(compiled, copy) : n->cubin(compiled, copy);
+}
+
+dlc_status dlc_nvrtc_compile(const dlc_nvrtc *n, const char *source, const char *name, int arch, int ptx, dlc_arena *arena,
+                             dlc_diag *diag, const void **bytes, size_t *size_bytes)
+{
+    const char *target = dlc_arena_printf(arena, "-arch=%s_%d", ptx ? "compute" : "sm", arch);
+    const char *const options[] = {target, "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false",
+                                   "-default-device", "-w", "--minimal"};
+    program compiled = NULL;
+    int result = n->create(&compiled, source, name, 0, NULL, NULL);
+    if (!result)
+        result = n->compile(compiled, sizeof options / sizeof *options, options);
+    if (!result)
+        result = take(n, compiled, ptx, arena, bytes, size_bytes);
+    dlc_status status = DLC_OK;
+    if (result) {
+        status = dlc_diag_fail(diag, DLC_INTERNAL, name, "NVRTC %d.%d for %s: %s", n->version / 100, n->version % 100,
+                               target, n->error_string(result));
+        if (compiled)
+            dlc_diag_detail(diag, "%s", log_of(n, compiled, arena));
+    }
+    if (compiled)
+        n->destroy(&compiled);
+    return status;
+}
