@@ -58,7 +58,7 @@ int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
 
 /* ---- import ---- */
 
-/* Text begins with "graph" after blanks and comments; an ONNX file with a field's tag. */
+/* Text begins with "graph" or "symbol" after blanks and comments; an ONNX file with a field's tag. */
 static int is_graph_text(const dlc_map *map)
 {
     size_t i = 0;
@@ -71,7 +71,8 @@ static int is_graph_text(const dlc_map *map)
         else
             break;
     }
-    return map->size_bytes - i > 5 && !memcmp(map->bytes + i, "graph", 5);
+    size_t left = map->size_bytes - i;
+    return (left > 5 && !memcmp(map->bytes + i, "graph", 5)) || (left > 6 && !memcmp(map->bytes + i, "symbol", 6));
 }
 
 static dlc_onnx_options import_options(dlc_model *model)
