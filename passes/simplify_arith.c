@@ -119,7 +119,7 @@ dlc_value *dlc_rule_idempotent(dlc_pass_ctx *ctx, dlc_node *node)
     return dlc_is_op(node->inputs[0], node->op) ? node->inputs[0] : NULL;
 }
 
-/* --- bounds: relu, clip, and min or max with one number are min(max(x, lo), hi) --- */
+/* --- bounds: relu, clip, and min or max with one number are min(hi, max(lo, x)) --- */
 
 typedef struct {
     dlc_value *x;
@@ -146,6 +146,8 @@ static int min_max_bounds(const dlc_node *node, bounds *result)
         double bound;
         if (!bound_value(node->inputs[i], &bound) || !keep(node, node->inputs[1 - i]))
             continue;
+        if (bound == 0 && i == 1)
+            return 0; /* of equal operands the second is taken: max(0.0, -0.0) is -0.0, max(-0.0, 0.0) is not */
         *result = (bounds){node->inputs[1 - i], -INFINITY, INFINITY};
         *(node->op == DLC_OP_MAX ? &result->lo : &result->hi) = bound;
         return 1;
@@ -187,9 +189,9 @@ static dlc_value *build_bounds(dlc_graph *graph, dlc_node *at, const bounds *lim
     if (has_lo && !has_hi && limit->lo == 0 && !signbit(limit->lo))
         return dlc_build(graph, at, DLC_OP_RELU, &limit->x, 1, NULL, 0);
     if (has_lo && !has_hi)
-        return dlc_build2(graph, at, DLC_OP_MAX, limit->x, dlc_graph_scalar(graph, dtype, limit->lo));
+        return dlc_build2(graph, at, DLC_OP_MAX, dlc_graph_scalar(graph, dtype, limit->lo), limit->x);
     if (has_hi && !has_lo)
-        return dlc_build2(graph, at, DLC_OP_MIN, limit->x, dlc_graph_scalar(graph, dtype, limit->hi));
+        return dlc_build2(graph, at, DLC_OP_MIN, dlc_graph_scalar(graph, dtype, limit->hi), limit->x);
     dlc_value *inputs[3] = {limit->x, dlc_graph_scalar(graph, dtype, limit->lo),
                             dlc_graph_scalar(graph, dtype, limit->hi)};
     return dlc_build(graph, at, DLC_OP_CLIP, inputs, 3, NULL, 0);
