@@ -110,7 +110,7 @@ dlc_value *f_where(dlc_import *im, dlc_value *condition, dlc_value *yes, dlc_val
 
 static int has_dims(const dlc_value *x, const dlc_expr *dims, uint32_t rank)
 {
-    return x && x->type.rank == rank && memcmp(x->type.dims, dims, rank * sizeof *dims) == 0;
+    return x && x->type.rank == rank && (!rank || memcmp(x->type.dims, dims, rank * sizeof *dims) == 0);
 }
 
 dlc_value *f_reshape(dlc_import *im, dlc_value *x, const dlc_expr *dims, uint32_t rank)
@@ -261,8 +261,10 @@ dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
     dlc_expr dims[DLC_MAX_RANK];
     if (!v)
         return NULL;
-    if (im_rank(v) != 1)
-        return v;
+    if (im_rank(v) != 1) {
+        im_fail(im, DLC_INVALID, "'%s' has rank %d; a vector is wanted", v->name, v->type.rank);
+        return NULL;
+    }
     dims[0] = v->type.dims[0];
     for (uint32_t i = 1; i < rank - axis; i++)
         dims[i] = im_i64(im, 1);

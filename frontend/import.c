@@ -224,9 +224,13 @@ static void check_narrow(dlc_import *im)
 static void check_arity(dlc_import *im)
 {
     const dlc_onnx_row *row = im->row;
-    for (uint32_t i = 0; i < (uint32_t)row->inputs; i++) {
+    for (uint32_t i = 0; i < (uint32_t)row->inputs && (row->inputs_max >= 0 || i >= im->nin); i++) {
         if (!im_in(im, i))
             im_fail(im, DLC_INVALID, "input %" PRIu32 " is required but absent", i);
+    }
+    for (uint32_t i = 0; i < im->nin && row->inputs_max < 0; i++) {
+        if (!im->in[i])
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " is absent; only trailing or optional inputs may be", i);
     }
     if (row->inputs_max >= 0 && im->nin > (uint32_t)row->inputs_max)
         im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; at most %d are possible", im->nin, row->inputs_max);

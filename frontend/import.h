@@ -140,6 +140,8 @@ const double *im_const_floats(dlc_import *im, dlc_value *value, const char *what
 int im_const_scalar(dlc_import *im, const dlc_value *value, double *element);
 /* Requires a == b of two dimensions; false when they can never be equal, which is reported. */
 int im_same_dim(dlc_import *im, dlc_expr a, dlc_expr b, const char *what);
+/* False, reported, when broadcasting made the result larger than x. */
+int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x);
 /* Of an ONNX data type; DLC_NONE and a report when dlc has none. */
 dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what);
 

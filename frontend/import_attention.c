@@ -52,6 +52,9 @@ static int read_heads(dlc_import *im, heads *h)
     if ((rank != 3 && rank != 4) || im_rank(h->k) != rank || im_rank(h->v) != rank)
         im_fail(im, DLC_INVALID, "q, k and v have ranks %" PRIu32 ", %" PRIu32 " and %" PRIu32 "; all 3 or all 4 are wanted", rank,
                 im_rank(h->k), im_rank(h->v));
+    dlc_value *valid = im_in(im, 6);
+    if (valid && (im_rank(valid) != 1 || !dlc_is_int(valid->type.dtype)))
+        im_fail(im, DLC_INVALID, "nonpad_kv_seqlen must be a vector of integers");
     if (!im_ok(im))
         return 0;
     if (h->is_flat) {
@@ -91,7 +94,7 @@ static int add_cache(dlc_import *im, heads *h)
     }
     h->present_k = h->k;
     h->present_v = h->v;
-    if (h->q_heads % h->kv_heads != 0) {
+    if (h->q_heads < 1 || h->kv_heads < 1 || h->q_heads % h->kv_heads != 0) {
         im_fail(im, DLC_INVALID, "%" PRId64 " query heads are no multiple of %" PRId64 " key heads", h->q_heads, h->kv_heads);
         return 0;
     }

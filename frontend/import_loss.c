@@ -21,6 +21,8 @@ static int read_loss(dlc_import *im, loss *l)
     if (im_rank(im_in(im, 0)) < 2 || im_rank(l->target) + 1 != im_rank(im_in(im, 0)))
         im_fail(im, DLC_INVALID, "scores and labels have ranks %" PRIu32 " and %" PRIu32 "; n,c,… and n,… are wanted",
                 im_rank(im_in(im, 0)), im_rank(l->target));
+    else if (l->weight && im_rank(l->weight) != 1)
+        im_fail(im, DLC_INVALID, "the weights have rank %" PRIu32 "; one per class is wanted", im_rank(l->weight));
     return im_ok(im);
 }
 

@@ -38,6 +38,13 @@ void import_mean(dlc_import *im)
     im->out[0] = im->nin == 1 ? sum : f_div(im, sum, f_like(im, sum, im->nin));
 }
 
+/* The slope is broadcast to x, never x to it. */
+void import_prelu(dlc_import *im)
+{
+    im->out[0] = f_binary(im, DLC_OP_PRELU, im_in(im, 0), im_in(im, 1));
+    im_keeps_shape(im, im->out[0], im_in(im, 0));
+}
+
 /* One float attribute, alpha, with a default that the operator's name decides. */
 static dlc_value *with_alpha(dlc_import *im, dlc_opcode op, double otherwise)
 {

@@ -33,11 +33,6 @@ static dlc_value *scaled(dlc_import *im, dlc_value *x, double factor)
     return NULL;
 }
 
-static int same_shape(const dlc_value *a, const dlc_value *b)
-{
-    return a->type.rank == b->type.rank && memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof(dlc_expr)) == 0;
-}
-
 void import_gemm(dlc_import *im)
 {
     double alpha = im_float(im, "alpha", 1), beta = im_float(im, "beta", 1);
@@ -50,8 +45,8 @@ void import_gemm(dlc_import *im)
     dlc_value *product = f_matmul(im, trans_a ? f_swap_last(im, a) : a, trans_b ? f_swap_last(im, b) : b);
     product = scaled(im, product, alpha);
     im->out[0] = c && beta != 0 ? f_add(im, product, scaled(im, c, beta)) : product;
-    if (im->out[0] && product && !same_shape(im->out[0], product))
-        im_fail(im, DLC_INVALID, "input 2 is larger than the product; it may only be broadcast to it");
+    if (product)
+        im_keeps_shape(im, im->out[0], product);
 }
 
 /* --- Einsum: to the core operator's form, explicit and without spaces or ellipsis --- */

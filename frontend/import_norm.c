@@ -117,6 +117,7 @@ void import_layer_normalization(dlc_import *im)
     normalised n = normalise(im, x, axes, naxes, epsilon);
     dlc_value *y = f_mul(im, f_cast(im, n.y, x->type.dtype), im_in(im, 1));
     im->out[0] = bias ? f_add(im, y, bias) : y;
+    im_keeps_shape(im, im->out[0], x);
     if (im_wants(im, 1))
         im->out[1] = f_cast(im, n.mean, stash_dtype(im));
     if (im_wants(im, 2))
@@ -137,6 +138,7 @@ void import_rms_normalization(dlc_import *im)
     dlc_value *mean = f_reduce(im, DLC_OP_REDUCE_MEAN, f_mul(im, t, t), axes, naxes, 1);
     dlc_value *y = f_div(im, t, f_unary(im, DLC_OP_SQRT, f_add(im, mean, f_like(im, t, epsilon))));
     im->out[0] = f_mul(im, f_cast(im, y, x->type.dtype), im_in(im, 1));
+    im_keeps_shape(im, im->out[0], x);
 }
 
 static int wants_channels(dlc_import *im, const dlc_value *x, uint32_t least)
@@ -157,6 +159,7 @@ void import_instance_normalization(dlc_import *im)
     normalised n = normalise(im, x, axes, naxes, epsilon);
     dlc_value *y = f_mul(im, f_cast(im, n.y, x->type.dtype), f_channel(im, im_in(im, 1), rank, 1));
     im->out[0] = f_add(im, y, f_channel(im, im_in(im, 2), rank, 1));
+    im_keeps_shape(im, im->out[0], x);
 }
 
 /* [n, c, …] as [n, groups, what is left]; scale and bias per group in opset 18, per channel from 21. */
@@ -300,4 +303,5 @@ void import_batch_normalization(dlc_import *im)
         train(im, x, epsilon, momentum);
     else
         im->out[0] = scale_and_shift(im, x, im_in(im, 3), im_in(im, 4), epsilon);
+    im_keeps_shape(im, im->out[0], x);
 }

@@ -251,7 +251,7 @@ void import_q_linear_mat_mul(dlc_import *im)
 static dlc_value *per_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
 {
     v = as_scalar(im, v);
-    return v && im_rank(v) == 1 ? f_channel(im, v, rank, axis) : v;
+    return v && im_rank(v) ? f_channel(im, v, rank, axis) : v;
 }
 
 static dlc_value *integer_conv(dlc_import *im, dlc_value *x, dlc_value *x_zero, dlc_value *w, dlc_value *w_zero)

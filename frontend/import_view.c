@@ -210,6 +210,10 @@ void import_unsqueeze(dlc_import *im)
     dlc_expr dims[DLC_MAX_RANK];
     if (!read_axes(im, &axes, &n))
         return;
+    if (!axes) {
+        im_fail(im, DLC_INVALID, "axes are required");
+        return;
+    }
     uint32_t rank = im_rank(x) + n;
     if (rank > DLC_MAX_RANK) {
         im_fail(im, DLC_UNSUPPORTED, "the result has rank %" PRIu32 "; at most %d is supported", rank, DLC_MAX_RANK);
@@ -507,10 +511,6 @@ void import_concat(dlc_import *im)
     if (!im_has(im, "axis"))
         im_fail(im, DLC_INVALID, "attribute 'axis' is required");
     int axis = im_axis(im, im_int(im, "axis", 0), im_rank(im_in(im, 0)));
-    for (uint32_t i = 0; i < im->nin; i++) {
-        if (!im->in[i])
-            im_fail(im, DLC_INVALID, "input %" PRIu32 " is absent", i);
-    }
     if (axis >= 0 && im_ok(im))
         im->out[0] = f_concat(im, im->in, im->nin, (uint32_t)axis);
 }

@@ -89,6 +89,10 @@ const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_
         im_fail(im, DLC_INVALID, "sizes must be i64 or i32, not %s", dlc_dtypes[value->type.dtype].text);
         return NULL;
     }
+    if (im_rank(value) > 1) {
+        im_fail(im, DLC_INVALID, "'%s' has rank %d; sizes are a vector", value->name, value->type.rank);
+        return NULL;
+    }
     if (!element_count(im, value, &count)) {
         im_fail(im, DLC_UNSUPPORTED, "the number of sizes in '%s' is only known at run time", value->name);
         return NULL;
@@ -123,6 +127,10 @@ const int64_t *im_const_ints(dlc_import *im, dlc_value *value, const char *what,
     int64_t count;
     if (!dlc_is_int(value->type.dtype) && value->type.dtype != DLC_BOOL) {
         im_fail(im, DLC_INVALID, "%s must be integers, not %s", what, dlc_dtypes[value->type.dtype].text);
+        return NULL;
+    }
+    if (im_rank(value) > 1) {
+        im_fail(im, DLC_INVALID, "%s ('%s') have rank %d; a vector is wanted", what, value->name, value->type.rank);
         return NULL;
     }
     if (!element_count(im, value, &count) || count > INT32_MAX || !(value->data || value->content)) {
@@ -201,6 +209,19 @@ int im_same_dim(dlc_import *im, dlc_expr a, dlc_expr b, const char *what)
     dlc_str_deinit(&x);
     dlc_str_deinit(&y);
     return is_same;
+}
+
+int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
+{
+    if (!result)
+        return 1;
+    int is_same = im_rank(result) == im_rank(x);
+    for (uint32_t i = 0; is_same && i < im_rank(x); i++)
+        is_same = dlc_graph_same(im->graph, result->type.dims[i]) == dlc_graph_same(im->graph, x->type.dims[i]);
+    if (is_same)
+        return 1;
+    im_fail(im, DLC_INVALID, "another input is larger than '%s'; it may only be broadcast to it", x->name);
+    return 0;
 }
 
 dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what)

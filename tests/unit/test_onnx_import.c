@@ -1,0 +1,500 @@
+/* Importing: types and symbols, refusals by name, all problems at once, functions, branches, data beside the model. */
+#include "frontend/import_steps.h"
+#include "onnx_bytes.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    dlc_arena *arena;
+    dlc_diag diag;
+    dlc_onnx *model;
+    dlc_graph *graph;
+    dlc_status status;
+    pb bytes; /* weights of the graph are views of them */
+} import;
+
+static import read_model(pb *bytes, const dlc_onnx_options *options)
+{
+    import i = {.arena = dlc_arena_create(0), .bytes = *bytes};
+    *bytes = (pb){0};
+    dlc_diag_init(&i.diag, i.arena);
+    i.status = dlc_onnx_read(i.bytes.data, i.bytes.n, "m.onnx", options, i.arena, &i.diag, &i.model, &i.graph);
+    return i;
+}
+
+static import read_graph(pb *graph, int opset)
+{
+    pb model = model_of(graph, opset);
+    return read_model(&model, NULL);
+}
+
+static void done(import *i)
+{
+    dlc_onnx_close(i->model);
+    dlc_arena_destroy(i->arena);
+    free(i->bytes.data);
+}
+
+static void expect_output(import *i, const char *type)
+{
+    dlc_str text = {0};
+    ck_assert_msg(i->status == DLC_OK, "%s: %s", i->diag.nmessages ? i->diag.messages[0].place : "",
+                  i->diag.nmessages ? i->diag.messages[0].text : "");
+    dlc_type_print(i->graph, &i->graph->outputs.data[0].value->type, &text);
+    ck_assert_str_eq(dlc_str_text(&text), type);
+    dlc_str_deinit(&text);
+    done(i);
+}
+
+static void expect_refusal(import *i, dlc_status status, const char *text)
+{
+    ck_assert_int_eq(i->status, status);
+    ck_assert_uint_ge(i->diag.nmessages, 1);
+    const dlc_message *message = &i->diag.messages[0];
+    ck_assert_msg(strstr(message->text, text) || strstr(message->place, text), "'%s: %s' lacks '%s'", message->place, message->text,
+                  text);
+    done(i);
+}
+
+/* --- one node: what comes out, or the complaint --- */
+
+static const struct {
+    const char *op, *inputs;      /* x: f32, y: f32, i: i64 data of the run, k: i64 constant */
+    const char *x, *y, *i;        /* their shapes; NULL: there is none */
+    int64_t k[4];
+    int nk, opset;
+    const char *attribute;
+    int64_t value;
+    const char *result, *refusal; /* either one */
+} nodes[] = {
+    {"Add", "x y", "2,3,4", "4", NULL, {0}, 0, 17, NULL, 0, "f32[2,3,4]", NULL},
+    {"Add", "x y", "batch,3", "batch,1", NULL, {0}, 0, 17, NULL, 0, "f32[batch,3]", NULL},
+    {"Add", "x y", "2,3", "2,4", NULL, {0}, 0, 17, NULL, 0, NULL, "3"},
+    {"MatMul", "x y", "n,3", "3,n", NULL, {0}, 0, 17, NULL, 0, "f32[n,n]", NULL},
+    {"MatMul", "x y", "3", "3,4", NULL, {0}, 0, 17, NULL, 0, "f32[4]", NULL},
+    {"Softmax", "x", "2,3,4", NULL, NULL, {0}, 0, 11, "axis", 1, "f32[2,3,4]", NULL},
+    {"Softmax", "x", "2,3,4", NULL, NULL, {0}, 0, 13, "axis", 3, NULL, "axis 3 is outside of [-3, 2]"},
+    {"Reshape", "x k", "n,6,4", NULL, NULL, {0, -1}, 2, 17, NULL, 0, "f32[n,24]", NULL},
+    {"Reshape", "x k", "n,6,4", NULL, NULL, {-1, 8}, 2, 17, NULL, 0, "f32[n*3,8]", NULL},
+    {"Reshape", "x k", "2,3", NULL, NULL, {4, -1}, 2, 17, NULL, 0, NULL, "elements"},
+    {"Reshape", "x k", "2,3", NULL, NULL, {-1, -1}, 2, 17, NULL, 0, NULL, "shape[1] is a second -1"},
+    {"Reshape", "x k", "2,3", NULL, NULL, {6, 1, 0}, 3, 17, NULL, 0, NULL, "no dimension 2 to copy"},
+    {"Expand", "x k", "3,1", NULL, NULL, {2, 1, 6}, 3, 17, NULL, 0, "f32[2,3,6]", NULL},
+    {"Expand", "x i", "3,1", NULL, "2", {0}, 0, 17, NULL, 0, "f32[3,i.1]", NULL},
+    {"Tile", "x i", "3,1", NULL, "2", {0}, 0, 17, NULL, 0, "f32[i.0*3,i.1]", NULL},
+    {"ConstantOfShape", "i", NULL, NULL, "2", {0}, 0, 17, NULL, 0, "f32[i.0,i.1]", NULL},
+    {"Transpose", "x", "2,n,4", NULL, NULL, {0}, 0, 17, NULL, 0, "f32[4,n,2]", NULL},
+    {"Flatten", "x", "2,3,4", NULL, NULL, {0}, 0, 17, "axis", -1, "f32[6,4]", NULL},
+    {"Flatten", "x", "2,3,4", NULL, NULL, {0}, 0, 17, "axis", 4, NULL, "axis 4 is outside of [-3, 3]"},
+    {"Unsqueeze", "x k", "2,3", NULL, NULL, {0, -1}, 2, 17, NULL, 0, "f32[1,2,3,1]", NULL},
+    {"Squeeze", "x", "1,3,1", NULL, NULL, {0}, 0, 17, NULL, 0, "f32[3]", NULL},
+    {"Squeeze", "x", "n,3,1", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "dimension 0 is not"},
+    {"ReduceSum", "x k", "2,3,4", NULL, NULL, {-1}, 1, 13, "keepdims", 0, "f32[2,3]", NULL},
+    {"ReduceSum", "x i", "2,3,4", NULL, "1", {0}, 0, 13, NULL, 0, NULL, "axes ('i') must be constant"},
+    {"ReduceMean", "x k", "2,3,4", NULL, NULL, {-1}, 1, 13, NULL, 0, NULL, "axes are an attribute in opset 13"},
+    {"TopK", "x i", "2,9", NULL, "1", {0}, 0, 17, NULL, 0, "f32[2,i.0]", NULL},
+    {"Shape", "x", "n,3", NULL, NULL, {0}, 0, 17, NULL, 0, "i64[2]", NULL},
+    {"DepthToSpace", "x", "1,8,2,3", NULL, NULL, {0}, 0, 17, "blocksize", 2, "f32[1,2,4,6]", NULL},
+    {"DepthToSpace", "x", "1,8,2,3", NULL, NULL, {0}, 0, 17, "blocksize", (int64_t)1 << 62, NULL, "blocksize is 4611686018427387904"},
+    {"Conv", "x y", "1,4,9,9", "8,4,3,3", NULL, {0}, 0, 17, NULL, 0, "f32[1,8,7,7]", NULL},
+    {"Conv", "x y", "1,4,9,9", "8,4,3,3", NULL, {0}, 0, 17, "group", 0, NULL, "group = 0 does not divide the 4 input channels"},
+    {"SpaceToDepth", "x", "1,2,4,6", NULL, NULL, {0}, 0, 13, NULL, 0, NULL, "blocksize is 0; 1 to 32767 are possible"},
+    {"Pow", "x y", "2", "3,2", NULL, {0}, 0, 13, NULL, 0, "f32[3,2]", NULL},
+    {"PRelu", "x y", "2", "3,2", NULL, {0}, 0, 13, NULL, 0, NULL, "may only be broadcast to it"},
+    {"Relu", "x", "2", NULL, NULL, {0}, 0, 17, "alpha", 1, NULL, "attribute 'alpha' is unknown for this operator and opset"},
+    {"Relu", "x y", "2", "2", NULL, {0}, 0, 17, NULL, 0, NULL, "has 2 inputs; at most 1 are possible"},
+    {"Relu", "z", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "input 0 'z' is defined by no earlier node"},
+    {"Clip", "x - y", "2", "", NULL, {0}, 0, 17, NULL, 0, "f32[2]", NULL},
+    {"Gelu", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'Gelu' is supported from opset 20 to 28, not 17"},
+    {"FooBar", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'FooBar' is not supported"},
+    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 6, NULL, 0, NULL, "uses opset 6; supported: 7 to 28"},
+    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 29, NULL, 0, NULL, "uses opset 29; supported: 7 to 28"},
+};
+
+
+START_TEST(one_node)
+{
+    pb graph = {0}, node = node_of(nodes[_i].op, nodes[_i].inputs, "o");
+    if (nodes[_i].attribute)
+        add_int(&node, nodes[_i].attribute, nodes[_i].value);
+    add_part(&graph, NODE, node);
+    if (nodes[_i].x)
+        add_part(&graph, INPUT, value_info("x", FLOAT, nodes[_i].x));
+    if (nodes[_i].y)
+        add_part(&graph, INPUT, value_info("y", FLOAT, nodes[_i].y));
+    if (nodes[_i].i)
+        add_part(&graph, INPUT, value_info("i", INT64, nodes[_i].i));
+    int64_t nk = nodes[_i].nk;
+    if (nk)
+        add_part(&graph, INITIALIZER, tensor_of("k", INT64, &nk, 1, nodes[_i].k, (size_t)nk * 8));
+    pb output = {0};
+    pb_text(&output, 1, "o");
+    add_part(&graph, OUTPUT, output);
+    import i = read_graph(&graph, nodes[_i].opset);
+    if (nodes[_i].result)
+        expect_output(&i, nodes[_i].result);
+    else
+        expect_refusal(&i, i.status, nodes[_i].refusal);
+}
+END_TEST
+
+/* --- the whole model --- */
+
+START_TEST(every_problem_is_reported)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("FooBar", "x", "a"));
+    add_part(&graph, NODE, node_of("FooBar", "x", "b"));
+    add_part(&graph, NODE, node_of("Relu", "b", "c")); /* silent: its input failed */
+    add_part(&graph, NODE, node_of("Relu", "nowhere", "d"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("c", FLOAT, "2"));
+    import i = read_graph(&graph, 17);
+    ck_assert_int_eq(i.status, DLC_UNSUPPORTED);
+    ck_assert_uint_eq(i.diag.nmessages, 2);
+    ck_assert_str_eq(i.diag.messages[0].text, "operator 'FooBar' is not supported (2 times)");
+    ck_assert_ptr_nonnull(strstr(i.diag.messages[0].place, "node 'a' (FooBar, opset 17)"));
+    ck_assert_ptr_nonnull(strstr(i.diag.messages[0].detail, "node 'b'"));
+    ck_assert_ptr_nonnull(strstr(i.diag.messages[1].text, "'nowhere'"));
+    done(&i);
+}
+END_TEST
+
+START_TEST(declared_types_must_hold)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2,3"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2,4"));
+    import i = read_graph(&graph, 17);
+    expect_refusal(&i, DLC_INVALID, "is f32[2,3], but the model declares f32[2,4]");
+}
+END_TEST
+
+START_TEST(names_are_defined_once)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, NODE, node_of("Neg", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    import i = read_graph(&graph, 17);
+    expect_refusal(&i, DLC_INVALID, "value 'y' is defined a second time");
+}
+END_TEST
+
+START_TEST(given_shapes_replace_symbols)
+{
+    pb model = small_model();
+    const int64_t dims[2] = {5, -1};
+    dlc_onnx_options options = {.nshapes = 1};
+    options.shapes = (void *)malloc(sizeof *options.shapes);
+    options.shapes[0].name = "x";
+    options.shapes[0].dims = dims;
+    options.shapes[0].rank = 2;
+    import i = read_model(&model, &options);
+    expect_output(&i, "f32[5,2]");
+    options.shapes[0].name = "nothing";
+    model = small_model();
+    i = read_model(&model, &options);
+    expect_refusal(&i, DLC_USAGE, "a shape was given for 'nothing', which is no input");
+    free(options.shapes);
+}
+END_TEST
+
+START_TEST(weights_stay_in_the_file)
+{
+    pb model = small_model();
+    import i = read_model(&model, NULL);
+    ck_assert_int_eq(i.status, DLC_OK);
+    const uint8_t *weight = i.graph->first->outputs[0]->data->bytes;
+    ck_assert(weight >= i.bytes.data && weight < i.bytes.data + i.bytes.n);
+    done(&i);
+}
+END_TEST
+
+/* --- functions and branches --- */
+
+static pb function_of(const char *name, const char *inputs, const char *outputs, pb *body, int n)
+{
+    pb function = {0}, opset = {0};
+    pb_text(&function, 1, name);
+    put_names(&function, 4, inputs);
+    put_names(&function, 5, outputs);
+    for (int i = 0; i < n; i++)
+        pb_message(&function, 7, &body[i]);
+    pb_int(&opset, 2, 17);
+    pb_message(&function, 9, &opset);
+    pb own = {0};
+    pb_text(&own, 1, "my");
+    pb_int(&own, 2, 1);
+    pb_message(&function, 9, &own);
+    pb_text(&function, 10, "my");
+    return function;
+}
+
+static pb call_of(const char *name, const char *inputs, const char *outputs)
+{
+    pb node = node_of(name, inputs, outputs);
+    pb_text(&node, 7, "my");
+    return node;
+}
+
+static pb calling_model(const char *name, pb *functions, int n)
+{
+    pb graph = {0}, own = {0};
+    add_part(&graph, NODE, call_of(name, "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    pb model = model_of(&graph, 17);
+    pb_text(&own, 1, "my");
+    pb_int(&own, 2, 1);
+    pb_message(&model, 8, &own);
+    for (int i = 0; i < n; i++)
+        pb_message(&model, 25, &functions[i]);
+    return model;
+}
+
+START_TEST(functions_are_inlined)
+{
+    pb inner_body[1] = {node_of("Relu", "a", "b")};
+    pb outer_body[2] = {call_of("inner", "p", "q"), call_of("inner", "q", "r")};
+    pb functions[2] = {function_of("outer", "p", "r", outer_body, 2), function_of("inner", "a", "b", inner_body, 1)};
+    pb model = calling_model("outer", functions, 2);
+    import i = read_model(&model, NULL);
+    ck_assert_int_eq(i.status, DLC_OK);
+    ck_assert_uint_eq(i.graph->nnodes, 2);
+    done(&i);
+}
+END_TEST
+
+/* Twelve functions that call each other ten times: 10^12 nodes, counted and refused at once. */
+START_TEST(function_bombs_are_counted)
+{
+    pb functions[12];
+    for (int f = 0; f < 12; f++) {
+        pb body[10];
+        char callee[8], from[8], to[8];
+        snprintf(callee, sizeof callee, "f%d", f + 1);
+        for (int k = 0; k < 10; k++) {
+            snprintf(from, sizeof from, "v%d", k);
+            snprintf(to, sizeof to, "v%d", k + 1);
+            body[k] = f == 11 ? node_of("Relu", from, to) : call_of(callee, from, to);
+        }
+        char name[8];
+        snprintf(name, sizeof name, "f%d", f);
+        functions[f] = function_of(name, "v0", "v10", body, 10);
+    }
+    pb model = calling_model("f0", functions, 12);
+    import i = read_model(&model, NULL);
+    expect_refusal(&i, DLC_LIMIT, "nodes with its functions inlined; the limit is 10000000");
+}
+END_TEST
+
+START_TEST(recursion_is_refused)
+{
+    pb body[1] = {call_of("f", "a", "b")};
+    pb functions[1] = {function_of("f", "a", "b", body, 1)};
+    pb model = calling_model("f", functions, 1);
+    import i = read_model(&model, NULL);
+    expect_refusal(&i, DLC_INVALID, "function 'f' calls itself");
+}
+END_TEST
+
+static pb branch_of(const char *op)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of(op, "x", "r"));
+    pb_text(&graph, 2, "branch");
+    add_part(&graph, OUTPUT, value_info("r", FLOAT, "2"));
+    return graph;
+}
+
+static import read_if(int is_constant)
+{
+    static const uint8_t yes = 1;
+    pb graph = {0}, node = node_of("If", "c", "y"), then_branch = branch_of("Relu"), else_branch = branch_of("Neg");
+    add_graph(&node, "then_branch", &then_branch);
+    add_graph(&node, "else_branch", &else_branch);
+    add_part(&graph, NODE, node);
+    if (is_constant)
+        add_part(&graph, INITIALIZER, tensor_of("c", BOOL, NULL, 0, &yes, 1));
+    else
+        add_part(&graph, INPUT, value_info("c", BOOL, ""));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    return read_graph(&graph, 17);
+}
+
+START_TEST(constant_branches_are_taken)
+{
+    import i = read_if(1);
+    ck_assert_int_eq(i.status, DLC_OK);
+    ck_assert_int_eq(i.graph->last->op, DLC_OP_RELU);
+    done(&i);
+    i = read_if(0);
+    expect_refusal(&i, DLC_UNSUPPORTED, "its condition is only known at run time");
+}
+END_TEST
+
+/* --- external data --- */
+
+static void put_file(const char *folder, const char *name, const void *bytes, size_t n)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
+    fclose(file);
+}
+
+static void add_entry(pb *tensor, const char *key, const char *value)
+{
+    pb entry = {0};
+    pb_text(&entry, 1, key);
+    pb_text(&entry, 2, value);
+    pb_message(tensor, 13, &entry);
+}
+
+static const struct {
+    const char *location, *offset, *length;
+    dlc_status status;
+    const char *text;
+} externals[] = {
+    {"w.bin", "4", "16", DLC_OK, NULL},
+    {"./w.bin", "4", NULL, DLC_OK, NULL},
+    {"sub/w.bin", NULL, "16", DLC_OK, NULL},
+    {"w.bin", "8", "16", DLC_INVALID, "offset 8 and length 16 leave the file's 20 bytes"},
+    {"w.bin", "18446744073709551612", "16", DLC_INVALID, "leave the file's 20 bytes"},
+    {"w.bin", "-4", "16", DLC_INVALID, "offset = '-4' is no size"},
+    {"w.bin", "4", "8", DLC_INVALID, "holds 8 bytes where 4 elements of type FLOAT take 16"},
+    {"missing.bin", NULL, NULL, DLC_IO, "No such file"},
+    {"../w.bin", NULL, NULL, DLC_INVALID, "is no path beneath the model's folder"},
+    {"sub/../w.bin", NULL, NULL, DLC_INVALID, "is no path beneath"},
+    {"/etc/passwd", NULL, NULL, DLC_INVALID, "is no path beneath"},
+    {"", NULL, NULL, DLC_INVALID, "is no path beneath"},
+    {"link.bin", NULL, NULL, DLC_INVALID, "a link on its path is not followed"},
+    {"outside/w.bin", NULL, NULL, DLC_INVALID, "a link on its path is not followed"},
+    {"sub", NULL, NULL, DLC_IO, "is no regular file"},
+    {"fifo", NULL, NULL, DLC_IO, "is no regular file"},
+};
+
+static pb external_model(const char *location, const char *offset, const char *length)
+{
+    pb graph = {0}, tensor = {0};
+    pb_int(&tensor, 1, 4);
+    pb_int(&tensor, 2, FLOAT);
+    pb_text(&tensor, 8, "w");
+    add_entry(&tensor, "location", location);
+    if (offset)
+        add_entry(&tensor, "offset", offset);
+    if (length)
+        add_entry(&tensor, "length", length);
+    pb_int(&tensor, 14, 1);
+    add_part(&graph, NODE, node_of("Add", "x w", "y"));
+    add_part(&graph, INITIALIZER, tensor);
+    add_part(&graph, INPUT, value_info("x", FLOAT, "4"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "4"));
+    return model_of(&graph, 17);
+}
+
+static void make_folder(char *folder)
+{
+    static const float data[5] = {0, 1, 2, 3, 4};
+    char path[300], target[300];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    put_file(folder, "w.bin", data, sizeof data);
+    snprintf(path, sizeof path, "%s/sub", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    put_file(path, "w.bin", data + 1, 16);
+    snprintf(target, sizeof target, "%s/outside", folder);
+    ck_assert_int_eq(symlink(path, target), 0);
+    snprintf(path, sizeof path, "%s/w.bin", folder);
+    snprintf(target, sizeof target, "%s/link.bin", folder);
+    ck_assert_int_eq(symlink(path, target), 0);
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+}
+
+static void remove_folder(const char *folder)
+{
+    static const char *const names[] = {"fifo", "link.bin", "outside", "sub/w.bin", "sub", "w.bin", "m.onnx", ""};
+    char path[300];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        (void)remove(path);
+    }
+}
+
+START_TEST(external_data)
+{
+    char folder[] = "/tmp/dlc_external_XXXXXX", path[300];
+    make_folder(folder);
+    pb bytes = external_model(externals[_i].location, externals[_i].offset, externals[_i].length);
+    put_file(folder, "m.onnx", bytes.data, bytes.n);
+    snprintf(path, sizeof path, "%s/m.onnx", folder);
+    import i = {.arena = dlc_arena_create(0), .bytes = bytes};
+    dlc_diag_init(&i.diag, i.arena);
+    i.status = dlc_onnx_open(path, NULL, i.arena, &i.diag, &i.model, &i.graph);
+    remove_folder(folder);
+    ck_assert_msg(i.status == externals[_i].status, "%s", i.diag.nmessages ? i.diag.messages[0].text : "accepted");
+    if (externals[_i].text) {
+        expect_refusal(&i, externals[_i].status, externals[_i].text);
+        return;
+    }
+    float first;
+    memcpy(&first, i.graph->first->outputs[0]->data->bytes, 4);
+    ck_assert_float_eq(first, 1);
+    done(&i);
+}
+END_TEST
+
+/* --- the table --- */
+
+START_TEST(rows_are_in_order)
+{
+    size_t n;
+    const dlc_onnx_row *rows = im_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_int_ge(rows[i].since, DLC_OPSET_FIRST);
+        ck_assert_int_le(rows[i].since, rows[i].until);
+        ck_assert_int_le(rows[i].until, DLC_OPSET_LAST);
+        if (!i)
+            continue;
+        int order = strcmp(rows[i - 1].name, rows[i].name);
+        ck_assert_msg(order < 0 || (order == 0 && rows[i - 1].until < rows[i].since), "%s stands behind %s", rows[i].name,
+                      rows[i - 1].name);
+        ck_assert_ptr_eq(im_row(rows[i].name, rows[i].since), &rows[i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("import");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, one_node, 0, sizeof nodes / sizeof *nodes);
+    tcase_add_test(tcase, every_problem_is_reported);
+    tcase_add_test(tcase, declared_types_must_hold);
+    tcase_add_test(tcase, names_are_defined_once);
+    tcase_add_test(tcase, given_shapes_replace_symbols);
+    tcase_add_test(tcase, weights_stay_in_the_file);
+    tcase_add_test(tcase, functions_are_inlined);
+    tcase_add_test(tcase, function_bombs_are_counted);
+    tcase_add_test(tcase, recursion_is_refused);
+    tcase_add_test(tcase, constant_branches_are_taken);
+    tcase_add_loop_test(tcase, external_data, 0, sizeof externals / sizeof *externals);
+    tcase_add_test(tcase, rows_are_in_order);
+    Suite *suite = suite_create("onnx_import");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
