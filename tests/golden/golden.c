@@ -13,7 +13,8 @@
  *   # expect: error TEXT      some message contains TEXT
  *
  * For every case and every pass over graphs alone, two laws are checked as well: a pass that reports no change left the text
- * as it was (and the reverse), and running it again changes nothing. DLC_BLESS=1 rewrites expectations that do not hold.
+ * as it was (and the reverse), and running it again changes nothing. In the folder simplify every rule must fire somewhere.
+ * DLC_BLESS=1 rewrites expectations that do not hold.
  */
 #include "base/file.h"
 #include "passes/fuse.h"
@@ -42,6 +43,13 @@ typedef struct {
 } session;
 
 static const char *const graph_passes[] = {"dce", "const_fold", "simplify", "cse", "layout", NULL};
+
+static const char *const rule_names[] = {
+#define DLC_RULE(name, op, class_, algebra) #name,
+#include "passes/simplify_rules.def"
+#undef DLC_RULE
+};
+enum { NRULES = sizeof rule_names / sizeof *rule_names };
 
 static char *trimmed(dlc_arena *arena, const char *from, size_t n)
 {
@@ -307,7 +315,14 @@ static int compare(const golden *g, session *s, int ran)
     return holds;
 }
 
-static int run_case(const char *path)
+static void note_rules(const session *s, uint32_t *fired)
+{
+    for (uint32_t i = 0; i < s->ctx.rules.n; i++)
+        for (uint32_t r = 0; r < NRULES; r++)
+            fired[r] += !strcmp(rule_names[r], s->ctx.rules.data[i].rule);
+}
+
+static int run_case(const char *path, uint32_t *fired)
 {
     dlc_arena *arena = dlc_arena_create(0);
     golden g;
@@ -316,6 +331,7 @@ static int run_case(const char *path)
     if (read_golden(arena, path, &g)) {
         int ran = open_session(&s, &g) && run_passes(&g, &s);
         holds = compare(&g, &s, ran);
+        note_rules(&s, fired);
         close_session(&s);
     }
     dlc_arena_destroy(arena);
@@ -330,21 +346,37 @@ static int is_case(const struct dirent *entry)
     return dot && !strcmp(dot, ".dlc");
 }
 
+/* Every row of simplify_rules.def has a case that fires. */
+static int rules_that_never_fired(const char *folder, const uint32_t *fired)
+{
+    const char *name = strrchr(folder, '/');
+    int nmissing = 0;
+    if (strcmp(name ? name + 1 : folder, "simplify"))
+        return 0;
+    for (uint32_t r = 0; r < NRULES; r++)
+        if (!fired[r]) {
+            printf("%s: no case fires rule '%s'\n", folder, rule_names[r]);
+            nmissing++;
+        }
+    return nmissing;
+}
+
 static int run_folder(const char *folder, int *ncases)
 {
+    uint32_t fired[NRULES] = {0};
     struct dirent **entries;
     int n = scandir(folder, &entries, is_case, alphasort), nfailed = 0;
     for (int i = 0; i < n; i++) {
         char *path = NULL;
         if (asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            nfailed += !run_case(path);
+            nfailed += !run_case(path, fired);
         free(path);
         free(entries[i]);
     }
     if (n >= 0)
         free(entries);
     *ncases += n > 0 ? n : 0;
-    return nfailed;
+    return nfailed + rules_that_never_fired(folder, fired);
 }
 
 int main(int argc, char **argv)
