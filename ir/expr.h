@@ -37,6 +37,8 @@ typedef struct {
     uint8_t cost;
 } dlc_expr_info;
 extern const dlc_expr_info dlc_exprs[DLC_EXPR_COUNT];
+/* Whether the row's class admits operands of that type (a select's: its last two). */
+int dlc_expr_admits(dlc_expr_op op, dlc_dtype dtype);
 
 /*
  * What a load reads: a buffer of the kernel (its index) or a stage above (DLC_STAGE_SOURCE(index)).

@@ -28,6 +28,25 @@ static inline int dlc_is_load_free(const dlc_pool *pool, dlc_expr expr)
     return !pool->facts.data[expr].has_load;
 }
 
+static inline uint64_t dlc_magnitude(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+static inline uint64_t dlc_gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+static inline int64_t dlc_floor_ratio(int64_t a, int64_t b)
+{
+    dlc_scalar args[] = {{.i = a}, {.i = b}};
+    return dlc_scalar_apply(DLC_EXPR_FLOORDIV, DLC_I64, DLC_I64, args).i;
+}
+
 /* --- sums (expr_sum.c): i64 operands --- */
 dlc_expr dlc_sum_add(dlc_pool *pool, dlc_expr a, dlc_expr b, int64_t scale_b);
 dlc_expr dlc_sum_mul(dlc_pool *pool, dlc_expr a, dlc_expr b);

@@ -5,17 +5,6 @@
  */
 #include "ir/expr_build.h"
 
-static uint64_t size_of(int64_t coef)
-{
-    return coef < 0 ? -(uint64_t)coef : (uint64_t)coef;
-}
-
-static int64_t floor_ratio(int64_t a, int64_t b)
-{
-    dlc_scalar args[] = {{.i = a}, {.i = b}};
-    return dlc_scalar_apply(DLC_EXPR_FLOORDIV, DLC_I64, DLC_I64, args).i;
-}
-
 int dlc_compare_const(dlc_pool *pool, dlc_expr a, dlc_expr b, int64_t *difference)
 {
     return dlc_is_load_free(pool, a) && dlc_is_load_free(pool, b) &&
@@ -66,11 +55,8 @@ static balance balance_of(dlc_pool *pool, dlc_expr difference)
         dlc_term term = pool->work.data[base + i];
         if (!term.mono)
             result.constant = term.coef;
-        for (uint64_t a = divisor, b = term.mono ? size_of(term.coef) : 0; b; divisor = a) {
-            uint64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
+        else
+            divisor = dlc_gcd(divisor, dlc_magnitude(term.coef));
     }
     if (divisor > 0 && divisor <= INT64_MAX)
         result.divisor = (int64_t)divisor;
@@ -92,7 +78,7 @@ static dlc_expr less(dlc_pool *pool, dlc_expr difference)
     if (dlc_expr_is_int(pool, difference, &value))
         return dlc_expr_bool(pool, value < 0);
     balance d = balance_of(pool, difference);
-    int64_t bound = -floor_ratio(d.constant, d.divisor); /* left - right < bound */
+    int64_t bound = -dlc_floor_ratio(d.constant, d.divisor); /* left - right < bound */
     if (!d.nright)
         return comparison(pool, DLC_EXPR_LT, d.left, dlc_expr_i64(pool, bound));
     if (!d.nleft)

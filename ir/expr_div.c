@@ -49,8 +49,7 @@ static dlc_expr expr_of_term(dlc_pool *pool, dlc_term term)
 static dlc_expr multiple_for(dlc_pool *pool, dlc_term term, dlc_term lead)
 {
     if (!lead.mono && !term.mono) { /* constants: floor, so that the rest lies in [0, k) */
-        dlc_scalar args[] = {{.i = term.coef}, {.i = lead.coef}};
-        int64_t part = dlc_scalar_apply(DLC_EXPR_FLOORDIV, DLC_I64, DLC_I64, args).i;
+        int64_t part = dlc_floor_ratio(term.coef, lead.coef);
         return part ? dlc_expr_i64(pool, part) : 0;
     }
     dlc_expr mono;
@@ -88,16 +87,6 @@ static int divides(dlc_pool *pool, dlc_expr k, dlc_expr x, dlc_expr *quotient)
 
 /* --- common factors --- */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Every term from `base` on divided by the symbol; false, and nothing changed, when one is no
  * multiple. */
 static int divide_terms(dlc_pool *pool, uint32_t base, uint32_t end, dlc_expr symbol)
@@ -118,10 +107,8 @@ static int divide_terms(dlc_pool *pool, uint32_t base, uint32_t end, dlc_expr sy
 static dlc_expr take_common(dlc_pool *pool, uint32_t base, uint32_t end)
 {
     uint64_t number = 0;
-    for (uint32_t i = base; i < end; i++) {
-        int64_t coef = pool->work.data[i].coef;
-        number = gcd(coef < 0 ? -(uint64_t)coef : (uint64_t)coef, number);
-    }
+    for (uint32_t i = base; i < end; i++)
+        number = dlc_gcd(number, dlc_magnitude(pool->work.data[i].coef));
     if (number == 0 || number > INT64_MAX)
         number = 1;
     for (uint32_t i = base; i < end; i++)

@@ -381,9 +381,7 @@ static dlc_dtype check_types(const dlc_pool *pool, dlc_expr_op op, dlc_dtype dty
     case DLC_RESULT_BOOL:
         for (uint32_t i = 1; i < nargs; i++)
             assert(dlc_dtype_of(pool, args[i]) == first);
-        assert(info->class_ != DLC_EXPR_CLASS_FLOAT || dlc_is_float(first));
-        assert(info->class_ != DLC_EXPR_CLASS_INT || dlc_is_int(first));
-        assert(info->class_ != DLC_EXPR_CLASS_BITS || !dlc_is_float(first));
+        assert(dlc_expr_admits(op, first));
         return info->result == DLC_RESULT_BOOL ? DLC_BOOL : first;
     case DLC_RESULT_SEL:
         assert(first == DLC_BOOL && dlc_dtype_of(pool, args[1]) == dlc_dtype_of(pool, args[2]));

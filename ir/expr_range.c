@@ -57,12 +57,6 @@ static dlc_interval hull4(int64_t a, int64_t b, int64_t c, int64_t d)
     return (dlc_interval){least(least(a, b), least(c, d)), most(most(a, b), most(c, d))};
 }
 
-static int64_t floor_ratio(int64_t a, int64_t b)
-{
-    dlc_scalar args[] = {{.i = a}, {.i = b}};
-    return dlc_scalar_apply(DLC_EXPR_FLOORDIV, DLC_I64, DLC_I64, args).i;
-}
-
 static dlc_interval product(dlc_interval a, dlc_interval b, int *overflow)
 {
     return hull4(saturating_mul(a.lo, b.lo, overflow), saturating_mul(a.lo, b.hi, overflow),
@@ -72,8 +66,8 @@ static dlc_interval product(dlc_interval a, dlc_interval b, int *overflow)
 /* b >= 1 */
 static dlc_interval quotient(dlc_interval a, dlc_interval b)
 {
-    return hull4(floor_ratio(a.lo, b.lo), floor_ratio(a.lo, b.hi), floor_ratio(a.hi, b.lo),
-                 floor_ratio(a.hi, b.hi));
+    return hull4(dlc_floor_ratio(a.lo, b.lo), dlc_floor_ratio(a.lo, b.hi),
+                 dlc_floor_ratio(a.hi, b.lo), dlc_floor_ratio(a.hi, b.hi));
 }
 
 static dlc_interval remainder_range(dlc_interval a, dlc_interval b)

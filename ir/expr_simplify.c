@@ -149,16 +149,10 @@ static int is_inside(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_expr size)
 static dlc_expr shared_factor(dlc_pool *pool, dlc_term term, dlc_expr k)
 {
     uint32_t first = pool->work.n, nk = dlc_sum_push(pool, k, 1);
-    uint64_t number = term.coef < 0 ? -(uint64_t)term.coef : (uint64_t)term.coef;
+    uint64_t number = dlc_magnitude(term.coef);
     dlc_expr mono = pool->work.data[first].mono, shared;
-    for (uint32_t i = 0; i < nk; i++) {
-        int64_t coef = pool->work.data[first + i].coef;
-        for (uint64_t b = coef < 0 ? -(uint64_t)coef : (uint64_t)coef; b;) {
-            uint64_t rest = number % b;
-            number = b;
-            b = rest;
-        }
-    }
+    for (uint32_t i = 0; i < nk; i++)
+        number = dlc_gcd(number, dlc_magnitude(pool->work.data[first + i].coef));
     shared = dlc_expr_i64(pool, (int64_t)number);
     uint32_t factors = pool->work.n, n = nk == 1 ? dlc_mono_push(pool, mono) : 0;
     for (uint32_t i = 0; i < n; i++) {

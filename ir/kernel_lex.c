@@ -1,10 +1,54 @@
-/* Tokens of the kernel's text form. Newlines end statements, except within brackets. */
+/* Words, operators and tokens of the kernel's text form. Newlines end statements, except within
+ * brackets. */
 #include "ir/kernel_lex.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+const dlc_infix dlc_infixes[] = {
+    {"or", DLC_EXPR_OR, DLC_STRENGTH_OR, 0, 1},
+    {"and", DLC_EXPR_AND, DLC_STRENGTH_AND, 0, 1},
+    {"<", DLC_EXPR_LT, DLC_STRENGTH_COMPARE, 0, 0},
+    {"<=", DLC_EXPR_LE, DLC_STRENGTH_COMPARE, 0, 0},
+    {">", DLC_EXPR_LT, DLC_STRENGTH_COMPARE, 1, 0},
+    {">=", DLC_EXPR_LE, DLC_STRENGTH_COMPARE, 1, 0},
+    {"==", DLC_EXPR_EQ, DLC_STRENGTH_COMPARE, 0, 0},
+    {"!=", DLC_EXPR_NE, DLC_STRENGTH_COMPARE, 0, 0},
+    {"+", DLC_EXPR_ADD, DLC_STRENGTH_SUM, 0, 0},
+    {"-", DLC_EXPR_SUB, DLC_STRENGTH_SUM, 0, 0},
+    {"*", DLC_EXPR_MUL, DLC_STRENGTH_PRODUCT, 0, 0},
+    {"/", DLC_EXPR_DIV, DLC_STRENGTH_PRODUCT, 0, 0},
+    {"//", DLC_EXPR_FLOORDIV, DLC_STRENGTH_PRODUCT, 0, 0},
+    {"%", DLC_EXPR_MOD, DLC_STRENGTH_PRODUCT, 0, 0},
+    {NULL, 0, 0, 0, 0},
+};
+
+const char *const dlc_update_names[] = {"none", "set", "sum", "prod", "min", "max", NULL};
+
+/* The first ones follow a value. */
+static const char *const reserved[] = {"and", "or",   "if",    "else", "update", "second",
+                                       "not", "true", "false", "inf",  "nan",    "axis"};
+enum { NRESERVED = sizeof reserved / sizeof *reserved, NFOLLOWING = 6 };
+
+static int is_among(const char *word, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(word, reserved[i]) == 0)
+            return 1;
+    return 0;
+}
+
+int dlc_word_is_reserved(const char *word)
+{
+    return is_among(word, NRESERVED);
+}
+
+int dlc_word_follows_value(const char *word)
+{
+    return is_among(word, NFOLLOWING);
+}
 
 void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)
 {

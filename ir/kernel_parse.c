@@ -163,22 +163,6 @@ static void unify(parser *p, operand *o, uint32_t first, uint32_t n, dlc_expr *e
         exprs[i] = settle_to(p, o[i], dtype);
 }
 
-static int is_class_met(dlc_expr_op op, dlc_dtype dtype)
-{
-    switch (dlc_exprs[op].class_) {
-    case DLC_EXPR_CLASS_INT:
-        return dlc_is_int(dtype);
-    case DLC_EXPR_CLASS_FLOAT:
-        return dlc_is_float(dtype);
-    case DLC_EXPR_CLASS_NUM:
-        return dlc_is_float(dtype) || dlc_is_int(dtype);
-    case DLC_EXPR_CLASS_BITS:
-        return dlc_is_int(dtype) || dtype == DLC_BOOL;
-    default:
-        return 1;
-    }
-}
-
 static operand build(parser *p, dlc_expr_op op, operand *o)
 {
     dlc_expr args[3] = {0, 0, 0};
@@ -186,7 +170,7 @@ static operand build(parser *p, dlc_expr_op op, operand *o)
     if (first)
         args[0] = settle_to(p, o[0], DLC_BOOL);
     unify(p, o, first, n, args);
-    if (is_ok(p) && !is_class_met(op, dtype_of(p, args[0])))
+    if (is_ok(p) && !dlc_expr_admits(op, dtype_of(p, args[first])))
         dlc_lexer_fail(&p->lex, "'%s' takes no %s", dlc_exprs[op].text,
                        dlc_dtypes[dtype_of(p, args[0])].text);
     return is_ok(p) ? made(dlc_expr_make(p->pool, op, DLC_NONE, args, n)) : (operand){0};
@@ -427,34 +411,11 @@ static operand parse_atom(parser *p)
 
 /* --- operators --- */
 
-enum { OR = 1, AND, NOT, COMPARE, SUM, PRODUCT, UNARY };
-
-typedef struct {
-    const char *text;
-    uint8_t op, strength, is_swapped;
-} infix;
-static const infix infixes[] = {
-    {"or", DLC_EXPR_OR, OR, 0},
-    {"and", DLC_EXPR_AND, AND, 0},
-    {"<", DLC_EXPR_LT, COMPARE, 0},
-    {"<=", DLC_EXPR_LE, COMPARE, 0},
-    {">", DLC_EXPR_LT, COMPARE, 1},
-    {">=", DLC_EXPR_LE, COMPARE, 1},
-    {"==", DLC_EXPR_EQ, COMPARE, 0},
-    {"!=", DLC_EXPR_NE, COMPARE, 0},
-    {"+", DLC_EXPR_ADD, SUM, 0},
-    {"-", DLC_EXPR_SUB, SUM, 0},
-    {"*", DLC_EXPR_MUL, PRODUCT, 0},
-    {"/", DLC_EXPR_DIV, PRODUCT, 0},
-    {"//", DLC_EXPR_FLOORDIV, PRODUCT, 0},
-    {"%", DLC_EXPR_MOD, PRODUCT, 0},
-};
-
-static const infix *infix_at(const parser *p, int strength)
+static const dlc_infix *infix_at(const parser *p, int strength)
 {
-    for (size_t i = 0; i < sizeof infixes / sizeof *infixes; i++)
-        if (infixes[i].strength >= strength && dlc_lexer_is(&p->lex, infixes[i].text))
-            return &infixes[i];
+    for (const dlc_infix *infix = dlc_infixes; infix->text; infix++)
+        if (infix->strength >= strength && dlc_lexer_is(&p->lex, infix->text))
+            return infix;
     return NULL;
 }
 
@@ -479,7 +440,7 @@ static operand parse_prefix(parser *p)
         o = parse_prefix(p);
         o = is_ok(p) ? negated(p, o) : o;
     } else if (dlc_lexer_take(&p->lex, "not")) {
-        o = parse_expr(p, NOT);
+        o = parse_expr(p, DLC_STRENGTH_NOT);
         o = is_ok(p) ? build(p, DLC_EXPR_NOT, &o) : o;
     } else {
         o = parse_atom(p);
@@ -489,18 +450,18 @@ static operand parse_prefix(parser *p)
 }
 
 /* a < b < c means a < b and b < c */
-static operand compare_chain(parser *p, operand a, const infix *op)
+static operand compare_chain(parser *p, operand a, const dlc_infix *op)
 {
     operand result = {0};
-    for (int is_first = 1; op && op->strength == COMPARE && is_ok(p); is_first = 0) {
+    for (int is_first = 1; op && op->strength == DLC_STRENGTH_COMPARE && is_ok(p); is_first = 0) {
         dlc_lexer_advance(&p->lex);
-        operand b = parse_expr(p, SUM);
+        operand b = parse_expr(p, DLC_STRENGTH_SUM);
         operand one = is_ok(p) ? build2(p, (dlc_expr_op)op->op, op->is_swapped ? b : a,
                                         op->is_swapped ? a : b)
                                : b;
         result = is_first || !is_ok(p) ? one : build2(p, DLC_EXPR_AND, result, one);
         a = b;
-        op = infix_at(p, COMPARE);
+        op = infix_at(p, DLC_STRENGTH_COMPARE);
     }
     return result;
 }
@@ -508,8 +469,8 @@ static operand compare_chain(parser *p, operand a, const infix *op)
 static operand parse_expr(parser *p, int strength)
 {
     operand a = parse_prefix(p);
-    for (const infix *op; is_ok(p) && (op = infix_at(p, strength));) {
-        if (op->strength == COMPARE) {
+    for (const dlc_infix *op; is_ok(p) && (op = infix_at(p, strength));) {
+        if (op->strength == DLC_STRENGTH_COMPARE) {
             a = compare_chain(p, a, op);
             continue;
         }
@@ -525,7 +486,7 @@ static operand parse_expr(parser *p, int strength)
 static dlc_expr parse_size(parser *p)
 {
     p->is_size = 1;
-    dlc_expr size = settle_to(p, parse_expr(p, SUM), DLC_I64);
+    dlc_expr size = settle_to(p, parse_expr(p, DLC_STRENGTH_SUM), DLC_I64);
     p->is_size = 0;
     return size;
 }
@@ -692,11 +653,8 @@ static void declare_stages(parser *p)
 
 static int starts_value(const dlc_token *token)
 {
-    static const char *const infix_words[] = {"and", "or", "if", "else", "update", "second"};
-    if (token->kind == DLC_TOKEN_WORD && !token->is_quoted)
-        for (size_t i = 0; i < sizeof infix_words / sizeof *infix_words; i++)
-            if (strcmp(token->text, infix_words[i]) == 0)
-                return 0;
+    if (token->kind == DLC_TOKEN_WORD && !token->is_quoted && dlc_word_follows_value(token->text))
+        return 0;
     return token->kind == DLC_TOKEN_WORD || token->kind == DLC_TOKEN_INT ||
            token->kind == DLC_TOKEN_FLOAT ||
            (token->kind == DLC_TOKEN_MARK && (*token->text == '(' || *token->text == '$'));
@@ -737,11 +695,10 @@ static int parse_reduce(parser *p, dlc_stage *stage)
 
 static uint8_t parse_update(parser *p)
 {
-    static const char *const names[] = {"set", "sum", "prod", "min", "max"};
     const char *name = dlc_lexer_name(&p->lex);
-    for (uint8_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return DLC_UPDATE_SET + i;
+    for (uint8_t i = DLC_UPDATE_SET; dlc_update_names[i]; i++)
+        if (strcmp(dlc_update_names[i], name) == 0)
+            return i;
     dlc_lexer_fail(&p->lex, "'%s' is no update (set sum prod min max)", name);
     return DLC_UPDATE_NONE;
 }

@@ -5,6 +5,7 @@
  * its stage, in order of first use, so that text grows with nodes, not with paths.
  */
 #include "ir/kernel.h"
+#include "ir/kernel_lex.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -14,9 +15,6 @@
 /* Shared expressions smaller than this are repeated; nesting beyond this depth is cut (the parser
  * has a limit). */
 enum { MIN_BOUND_SIZE = 12, MAX_NESTING = 64 };
-
-/* Binding strength, weakest first. */
-enum { ANY, OR, AND, NOT, COMPARE, SUM, PRODUCT, UNARY, ATOM };
 
 typedef struct {
     const char *text; /* or NULL: an expression */
@@ -48,21 +46,9 @@ static int is_word(const char *name)
     return 1;
 }
 
-/* Words of the grammar where a name may stand; functions and types are told by their parenthesis.
- */
-static int is_reserved(const char *name)
-{
-    static const char *const words[] = {"and",   "or",  "not", "if",   "else",   "true",
-                                        "false", "inf", "nan", "axis", "update", "second"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(name, words[i]) == 0)
-            return 1;
-    return 0;
-}
-
 static void add_name(dlc_str *out, const char *name)
 {
-    if (is_word(name) && !is_reserved(name))
+    if (is_word(name) && !dlc_word_is_reserved(name))
         dlc_str_add(out, name);
     else
         dlc_str_add_quoted(out, name);
@@ -212,15 +198,15 @@ static void print_load(printer *p, dlc_expr load)
     dlc_str_add(p->out, node->flags & DLC_LOAD_CHECKED ? "?[" : "[");
     for (uint32_t i = 0; i < rank; i++) {
         say(p, i ? ", " : "");
-        print_at(p, dlc_arg(p->pool, load, i), ANY);
+        print_at(p, dlc_arg(p->pool, load, i), DLC_STRENGTH_ANY);
     }
     if (dlc_load_guard(p->pool, load)) {
         say(p, rank ? " if " : "if ");
-        print_at(p, dlc_load_guard(p->pool, load), ANY);
+        print_at(p, dlc_load_guard(p->pool, load), DLC_STRENGTH_ANY);
     }
     if (dlc_load_else(p->pool, load)) {
         say(p, " else ");
-        print_at(p, dlc_load_else(p->pool, load), ANY);
+        print_at(p, dlc_load_else(p->pool, load), DLC_STRENGTH_ANY);
     }
     say(p, "]");
     reverse_from(p, first);
@@ -232,7 +218,7 @@ static void print_call(printer *p, const char *name, dlc_expr expr)
     dlc_str_printf(p->out, "%s(", name);
     for (uint32_t i = 0; i < dlc_node_of(p->pool, expr)->nargs; i++) {
         say(p, i ? ", " : "");
-        print_at(p, dlc_arg(p->pool, expr, i), ANY);
+        print_at(p, dlc_arg(p->pool, expr, i), DLC_STRENGTH_ANY);
     }
     say(p, ")");
     reverse_from(p, first);
@@ -247,42 +233,14 @@ static void print_conversion(printer *p, dlc_expr expr)
     print_call(p, dlc_arena_printf(p->scratch, "%s%s", dlc_dtypes[node->dtype].text, suffix), expr);
 }
 
-typedef struct {
-    const char *text;
-    uint8_t strength;
-} infix;
-
-static infix infix_of(const printer *p, dlc_expr expr)
+/* NULL: the node is printed otherwise. */
+static const dlc_infix *infix_of(const printer *p, dlc_expr expr)
 {
-    int is_bool = dlc_node_of(p->pool, expr)->dtype == DLC_BOOL;
-    switch (dlc_node_of(p->pool, expr)->op) {
-    case DLC_EXPR_ADD:
-        return (infix){" + ", SUM};
-    case DLC_EXPR_SUB:
-        return (infix){" - ", SUM};
-    case DLC_EXPR_MUL:
-        return (infix){" * ", PRODUCT};
-    case DLC_EXPR_DIV:
-        return (infix){" / ", PRODUCT};
-    case DLC_EXPR_FLOORDIV:
-        return (infix){" // ", PRODUCT};
-    case DLC_EXPR_MOD:
-        return (infix){" % ", PRODUCT};
-    case DLC_EXPR_LT:
-        return (infix){" < ", COMPARE};
-    case DLC_EXPR_LE:
-        return (infix){" <= ", COMPARE};
-    case DLC_EXPR_EQ:
-        return (infix){" == ", COMPARE};
-    case DLC_EXPR_NE:
-        return (infix){" != ", COMPARE};
-    case DLC_EXPR_AND:
-        return is_bool ? (infix){" and ", AND} : (infix){NULL, 0};
-    case DLC_EXPR_OR:
-        return is_bool ? (infix){" or ", OR} : (infix){NULL, 0};
-    default:
-        return (infix){NULL, 0};
-    }
+    const dlc_expr_node *node = dlc_node_of(p->pool, expr);
+    for (const dlc_infix *infix = dlc_infixes; infix->text; infix++)
+        if (infix->op == node->op && !infix->is_swapped)
+            return infix->is_bool && node->dtype != DLC_BOOL ? NULL : infix;
+    return NULL;
 }
 
 /* Of x * c with a negative c, or a negative constant: what is subtracted instead. False for others.
@@ -300,23 +258,25 @@ static int print_subtracted(printer *p, dlc_expr term)
         return 0;
     say(p, " - ");
     if (is_product)
-        print_at(p, dlc_arg(p->pool, term, 0), PRODUCT);
+        print_at(p, dlc_arg(p->pool, term, 0), DLC_STRENGTH_PRODUCT);
     if (!is_product || value != -1)
         say(p, dlc_arena_printf(p->scratch, "%s%lld", is_product ? " * " : "", (long long)-value));
     return 1;
 }
 
-static void print_infix(printer *p, infix op, dlc_expr expr, uint8_t strength)
+static void print_infix(printer *p, const dlc_infix *infix, dlc_expr expr, uint8_t strength)
 {
     uint32_t first = p->tasks.n;
     dlc_expr a = dlc_arg(p->pool, expr, 0), b = dlc_arg(p->pool, expr, 1);
-    say(p, strength > op.strength ? "(" : "");
-    print_at(p, a, op.strength + (op.strength == COMPARE));
+    say(p, strength > infix->strength ? "(" : "");
+    print_at(p, a, infix->strength + (infix->strength == DLC_STRENGTH_COMPARE));
     if (dlc_node_of(p->pool, expr)->op != DLC_EXPR_ADD || !print_subtracted(p, b)) {
-        say(p, op.text);
-        print_at(p, b, op.strength + 1);
+        say(p, " ");
+        say(p, infix->text);
+        say(p, " ");
+        print_at(p, b, infix->strength + 1);
     }
-    say(p, strength > op.strength ? ")" : "");
+    say(p, strength > infix->strength ? ")" : "");
     reverse_from(p, first);
 }
 
@@ -333,9 +293,9 @@ static void print_prefix(printer *p, const char *text, uint8_t own, dlc_expr exp
 static void print_node(printer *p, task t)
 {
     const dlc_expr_node *node = dlc_node_of(p->pool, t.expr);
-    infix op = infix_of(p, t.expr);
-    if (op.text) {
-        print_infix(p, op, t.expr, t.strength);
+    const dlc_infix *infix = infix_of(p, t.expr);
+    if (infix) {
+        print_infix(p, infix, t.expr, t.strength);
         return;
     }
     switch (node->op) {
@@ -357,11 +317,11 @@ static void print_node(printer *p, task t)
         print_conversion(p, t.expr);
         return;
     case DLC_EXPR_NEG:
-        print_prefix(p, "-", UNARY, t.expr, t.strength);
+        print_prefix(p, "-", DLC_STRENGTH_UNARY, t.expr, t.strength);
         return;
     case DLC_EXPR_NOT:
         if (node->dtype == DLC_BOOL) {
-            print_prefix(p, "not ", NOT, t.expr, t.strength);
+            print_prefix(p, "not ", DLC_STRENGTH_NOT, t.expr, t.strength);
             return;
         }
         break;
@@ -386,7 +346,7 @@ static void run_tasks(printer *p)
 
 static void add_expr(printer *p, dlc_expr expr)
 {
-    print_at(p, expr, ANY);
+    print_at(p, expr, DLC_STRENGTH_ANY);
     run_tasks(p);
 }
 
@@ -572,8 +532,6 @@ static int is_plain_store(const printer *p, const dlc_stage *stage, uint32_t s)
     return 1;
 }
 
-static const char *const updates[] = {"", " set", " sum", " prod", " min", " max"};
-
 static void print_store(printer *p, const dlc_stage *stage, uint32_t s)
 {
     if (stage->buffer == DLC_NO_BUFFER || is_plain_store(p, stage, s))
@@ -587,7 +545,7 @@ static void print_store(printer *p, const dlc_stage *stage, uint32_t s)
     }
     dlc_str_add(p->out, "]");
     if (stage->update)
-        dlc_str_printf(p->out, " update%s", updates[stage->update]);
+        dlc_str_printf(p->out, " update %s", dlc_update_names[stage->update]);
     dlc_str_add(p->out, stage->second ? " second" : "");
 }
 
@@ -609,7 +567,7 @@ static void print_value(printer *p, const dlc_stage *stage)
         dlc_str_add(p->out, ") ");
     }
     /* a sign behind the axes would read as an operator */
-    print_at(p, stage->value[0], ANY);
+    print_at(p, stage->value[0], DLC_STRENGTH_ANY);
     if (stage->combine == DLC_REDUCE_NONE) {
         run_tasks(p);
         return;

@@ -39,20 +39,6 @@ static dlc_dtype dtype_of(const verifier *v, dlc_expr expr)
     return (dlc_dtype)dlc_node_of(v->pool, expr)->dtype;
 }
 
-static int is_class_met(const dlc_expr_info *info, dlc_dtype dtype)
-{
-    switch (info->class_) {
-    case DLC_EXPR_CLASS_INT:
-        return dlc_is_int(dtype);
-    case DLC_EXPR_CLASS_FLOAT:
-        return dlc_is_float(dtype);
-    case DLC_EXPR_CLASS_BITS:
-        return !dlc_is_float(dtype);
-    default:
-        return 1;
-    }
-}
-
 static int has_right_type(const verifier *v, dlc_expr id)
 {
     const dlc_expr_node *node = dlc_node_of(v->pool, id);
@@ -67,7 +53,7 @@ static int has_right_type(const verifier *v, dlc_expr id)
             if (dtype_of(v, dlc_arg(v->pool, id, i)) != first)
                 return 0;
         return node->dtype == (info->result == DLC_RESULT_BOOL ? DLC_BOOL : first) &&
-               is_class_met(info, first);
+               dlc_expr_admits((dlc_expr_op)node->op, first);
     case DLC_RESULT_SEL:
         return first == DLC_BOOL && node->dtype == dtype_of(v, dlc_arg(v->pool, id, 1)) &&
                node->dtype == dtype_of(v, dlc_arg(v->pool, id, 2));
