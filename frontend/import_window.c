@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Any of n outside of [least, 2^31). */
 static int has_value_below(const int64_t *values, uint32_t n, int64_t least)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -186,6 +187,8 @@ void import_conv_transpose(dlc_import *im)
         shape += 2;
     else if (shape && n != w.rank)
         im_fail(im, DLC_INVALID, "output_shape has %" PRIu32 " entries; %" PRIu32 " are wanted", n, w.rank);
+    if (!im_ok(im))
+        return;
     if (shape && has_value_below(shape, w.rank, 0))
         im_fail(im, DLC_INVALID, "output_shape has an entry outside of [0, 2^31)");
     if (!im_ok(im))
