@@ -255,7 +255,7 @@ static void add_parameters(const dlc_kernel *kernel, dlc_str *out)
         dlc_str_printf(out, "%svoid *b%u, ", kernel->buffers.data[b].role == DLC_ROLE_OUT ? "" : "const ", b);
     for (uint32_t s = 0; s < kernel->symbols.n; s++)
         dlc_str_printf(out, "long long s%u, ", s);
-    dlc_str_add(out, "long long *fault, long long units");
+    dlc_str_add(out, "long long *fault, long long first, long long units");
 }
 
 /* Shared memory of the kernel's dot stage, 0 when it has none. */
@@ -288,16 +288,16 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
     dlc_str_add(out, ")\n{\n    DLC_SHARED dlc_shared[];\n");
     if (cuda->per_thread) {
         dlc_str_printf(out, "    unsigned char *scratch = dlc_shared;\n    const int thread = DLC_THREAD;\n"
-                            "    const %s unit = (%s)DLC_BLOCK, unit_end = unit + 1;\n", index, index);
+                            "    const %s unit = (%s)(first + DLC_BLOCK), unit_end = unit + 1;\n", index, index);
     } else {
         (void)dlc_expr_is_int(cuda->kernel->pool, scratch, &bytes);
         dlc_str_printf(out, "    const int lane = DLC_THREAD & 31, warp = DLC_THREAD >> 5;\n"
                             "    unsigned char *scratch = dlc_shared + warp * %lld;\n"
-                            "    const long long number = DLC_BLOCK * %u + warp;\n"
+                            "    const long long number = first + DLC_BLOCK * %u + warp;\n"
                             "    const %s unit = (%s)number, unit_end = (%s)(number < units ? number + 1 : number);\n",
                        (long long)bytes, warps, index, index, index);
     }
-    dlc_str_add(out, "    (void)scratch; (void)fault; (void)units;\n");
+    dlc_str_add(out, "    (void)scratch; (void)fault; (void)first; (void)units;\n");
     dlc_str_add(out, dlc_str_text(&cuda->declarations));
     dlc_str_add(out, dlc_str_text(&cuda->bodies[0]));
     dlc_str_add(out, "}\n");

@@ -22,7 +22,8 @@ typedef struct {
 
 /* How a kernel is launched. */
 typedef struct {
-    const char *source;     /* function dlc_k<index>(buffers…, symbols…, fault, units), without the prelude */
+    const char *source;     /* void NAME(void *b0…, long long s0…, long long *fault, long long first, long long units), without
+                               the prelude: computes units [first, units), block i those from first + i * units_per_block on */
     uint32_t threads;       /* per block */
     uint32_t units_per_block;
     uint32_t fixed_bytes;   /* dynamic shared memory per block: this … */
