@@ -446,18 +446,21 @@ void dlc_strip_ramp(int64_t start, int64_t step, uint32_t n, int64_t *to)
 
 /* --- memory --- */
 
+/* Weights lie in the mapped model at any address: packed makes the access right wherever it is. */
 #define LOAD(memory, type, convert)                                                                              \
     do {                                                                                                         \
-        const memory *base = from->base;                                                                         \
+        const struct {                                                                                           \
+            memory at;                                                                                           \
+        } __attribute__((packed)) *base = from->base;                                                            \
         type *to_ = to;                                                                                          \
         if (from->offsets)                                                                                       \
             for (uint32_t i = 0; i < n; i++) {                                                                   \
-                memory x = base[from->offsets[i]];                                                               \
+                memory x = base[from->offsets[i]].at;                                                              \
                 to_[i] = (type)(convert);                                                                        \
             }                                                                                                    \
         else                                                                                                     \
             for (uint32_t i = 0; i < n; i++) {                                                                   \
-                memory x = base[from->start + i * from->stride];                                                 \
+                memory x = base[from->start + i * from->stride].at;                                                \
                 to_[i] = (type)(convert);                                                                        \
             }                                                                                                    \
     } while (0)

@@ -149,6 +149,7 @@ dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name)
     dlc_str names = {0};
     for (uint32_t i = 0; i < BUILT_IN_COUNT; i++) {
         if (!strcmp(built_in[i].name, name)) {
+            dlc_str_deinit(&names);
             built_in[i].run(&dlc_fusion_functions, fusion);
             return DLC_OK;
         }
