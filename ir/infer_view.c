@@ -109,13 +109,16 @@ dlc_status dlc_infer_concat(dlc_graph *graph, dlc_node *node, dlc_type *result)
     return DLC_OK;
 }
 
-/* Only a constant may be put around nothing. */
-static dlc_status check_pad_source(dlc_graph *graph, const dlc_node *node, uint8_t d, const char *mode)
+/* Only a constant may be put around nothing: what negative pads leave of the input has an element. */
+static dlc_status check_pad_source(dlc_graph *graph, const dlc_node *node, uint8_t d, const char *mode, dlc_expr before,
+                                   dlc_expr after)
 {
-    dlc_expr dim = dlc_infer_in(node, 0)->dims[d];
+    dlc_expr zero = dlc_expr_i64(graph->pool, 0), dim = dlc_infer_in(node, 0)->dims[d];
     int64_t known;
+    dim = dlc_add(graph->pool, dim, dlc_min(graph->pool, before, zero));
+    dim = dlc_add(graph->pool, dim, dlc_min(graph->pool, after, zero));
     if (dlc_expr_is_int(graph->pool, dim, &known)) {
-        if (known == 0)
+        if (known <= 0)
             return DLC_REFUSE("dimension %d of the input is empty; mode %s needs an element to repeat", d, mode);
         return DLC_OK;
     }
@@ -140,7 +143,7 @@ dlc_status dlc_infer_pad(dlc_graph *graph, dlc_node *node, dlc_type *result)
     *result = *in;
     for (uint8_t d = 0; d < in->rank; d++) {
         if (mode[0] != 'c' && (pads[d] != zero || pads[in->rank + d] != zero))
-            DLC_TRY(check_pad_source(graph, node, d, mode));
+            DLC_TRY(check_pad_source(graph, node, d, mode, pads[d], pads[in->rank + d]));
         result->dims[d] = dlc_add(graph->pool, in->dims[d], dlc_add(graph->pool, pads[d], pads[in->rank + d]));
     }
     return DLC_OK;

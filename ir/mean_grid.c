@@ -39,16 +39,19 @@ static dlc_expr reflected(const span *s, dlc_expr x)
     return dlc_select(pool, dlc_eq(pool, width, real(s, 0)), low, inside);
 }
 
+/* Only what lies outside the borders is moved: between a border and the centre next to it, cubic weights need the place. */
 static dlc_expr brought_inside(const span *s, const char *padding, dlc_expr x)
 {
     dlc_pool *pool = s->pool;
-    if (padding[0] == 'b')
-        return dlc_max(pool, real(s, 0), dlc_min(pool, dlc_sub(pool, s->extent, real(s, 1)), x));
-    if (padding[0] != 'r')
+    if (padding[0] == 'z')
         return x;
     dlc_expr low = real(s, s->align ? 0 : -0.5), high = dlc_sub(pool, s->extent, real(s, s->align ? 1 : 0.5));
-    dlc_expr is_out = dlc_expr2(pool, DLC_EXPR_OR, dlc_lt(pool, x, low), dlc_lt(pool, high, x));
-    return dlc_select(pool, is_out, reflected(s, x), x);
+    dlc_expr is_out = dlc_expr2(pool, DLC_EXPR_OR, dlc_lt(pool, x, low), dlc_lt(pool, high, x)), moved;
+    if (padding[0] == 'b')
+        moved = dlc_max(pool, real(s, 0), dlc_min(pool, dlc_sub(pool, s->extent, real(s, 1)), x));
+    else
+        moved = reflected(s, x);
+    return dlc_select(pool, is_out, moved, x);
 }
 
 static dlc_edge edge_of(const char *padding, int align)

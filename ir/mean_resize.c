@@ -32,13 +32,13 @@ static dlc_expr half_pixel(const place *p)
     return dlc_sub(p->pool, over(p, dlc_add(p->pool, p->o, real(p, 0.5)), p->scale), real(p, 0.5));
 }
 
-/* o * (in - 1) / (scaled - 1), `alone` where the output has one element */
-static dlc_expr corners(const place *p, double width, dlc_expr alone)
+/* o * (in - 1) / (out - 1), `alone` where the output has one element */
+static dlc_expr corners(const place *p, double width, dlc_expr out, dlc_expr alone)
 {
     dlc_pool *pool = p->pool;
     dlc_expr span = dlc_mul(pool, real(p, width), dlc_sub(pool, p->in, real(p, 1)));
-    dlc_expr at = over(p, dlc_mul(pool, p->o, span), dlc_sub(pool, p->scaled, real(p, 1)));
-    return dlc_select(pool, dlc_eq(pool, p->scaled, real(p, 1)), alone, at);
+    dlc_expr at = over(p, dlc_mul(pool, p->o, span), dlc_sub(pool, out, real(p, 1)));
+    return dlc_select(pool, dlc_eq(pool, out, real(p, 1)), alone, at);
 }
 
 /* The output's centre stays the input's centre when their sizes are not in the ratio of the scale. */
@@ -53,7 +53,7 @@ static dlc_expr crop(const place *p)
 {
     dlc_expr last = dlc_sub(p->pool, p->in, real(p, 1));
     dlc_expr alone = dlc_mul(p->pool, last, real(p, (p->end - p->start) / 2));
-    return dlc_add(p->pool, corners(p, p->end - p->start, alone), dlc_mul(p->pool, last, real(p, p->start)));
+    return dlc_add(p->pool, corners(p, p->end - p->start, p->out, alone), dlc_mul(p->pool, last, real(p, p->start)));
 }
 
 /* tf_half_pixel_for_nn is (o + 1/2) / scale: half a pixel to the right. */
@@ -62,7 +62,7 @@ static dlc_expr place_of(const place *p)
     if (strcmp(p->coord, "asymmetric") == 0)
         return over(p, p->o, p->scale);
     if (strcmp(p->coord, "align_corners") == 0)
-        return corners(p, 1, real(p, 0));
+        return corners(p, 1, p->scaled, real(p, 0));
     if (strcmp(p->coord, "half_pixel_symmetric") == 0)
         return symmetric(p);
     if (strcmp(p->coord, "tf_crop_and_resize") == 0)

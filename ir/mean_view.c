@@ -154,6 +154,7 @@ static dlc_expr reflected(dlc_pool *pool, dlc_expr i, dlc_expr n)
     return clamped(pool, dlc_min(pool, phase, dlc_sub(pool, dlc_muli(pool, last, 2), phase)), n);
 }
 
+/* Of modes edge, reflect and wrap. */
 static dlc_expr padded_index(dlc_pool *pool, const char *mode, dlc_expr i, dlc_expr n)
 {
     switch (mode[0]) {
@@ -161,11 +162,19 @@ static dlc_expr padded_index(dlc_pool *pool, const char *mode, dlc_expr i, dlc_e
         return clamped(pool, i, n);
     case 'r':
         return reflected(pool, i, n);
-    case 'w':
-        return dlc_mod(pool, i, n);
     default:
-        return i;
+        return dlc_mod(pool, i, n);
     }
+}
+
+/* Index of dimension d that the padded index i repeats: cropped first, where a pad is negative, then padded. */
+static dlc_expr repeated_index(dlc_mean *mean, const char *mode, uint8_t d, dlc_expr i, dlc_expr before, dlc_expr after)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_expr zero = dlc_expr_i64(pool, 0), cropped = dlc_min(pool, before, zero);
+    dlc_expr n = dlc_add(pool, dlc_mean_in_dim(mean, 0, d), dlc_add(pool, cropped, dlc_min(pool, after, zero)));
+    dlc_expr at = padded_index(pool, mode, dlc_sub(pool, i, dlc_max(pool, before, zero)), n);
+    return dlc_sub(pool, at, cropped);
 }
 
 dlc_status dlc_mean_pad(dlc_mean *mean)
@@ -180,10 +189,12 @@ dlc_status dlc_mean_pad(dlc_mean *mean)
     for (uint8_t d = 0; d < rank; d++) {
         if (pads[d] == zero && pads[rank + d] == zero)
             continue;
-        dlc_expr n = dlc_mean_in_dim(mean, 0, d);
-        at[d] = padded_index(pool, mode, dlc_sub(pool, at[d], pads[d]), n);
-        if (mode[0] == 'c')
-            guard = dlc_and(pool, guard, dlc_in_range(pool, at[d], n));
+        if (mode[0] != 'c') {
+            at[d] = repeated_index(mean, mode, d, at[d], pads[d], pads[rank + d]);
+            continue;
+        }
+        at[d] = dlc_sub(pool, at[d], pads[d]);
+        guard = dlc_and(pool, guard, dlc_in_range(pool, at[d], dlc_mean_in_dim(mean, 0, d)));
     }
     dlc_expr value = guard && dlc_mean_has(mean, 1) ? dlc_mean_load_scalar(mean, 1) : 0;
     return dlc_mean_finish(mean, &axes, dlc_mean_load_if(mean, 0, at, guard, value));
