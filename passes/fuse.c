@@ -565,10 +565,10 @@ const dlc_fusion_api dlc_fusion_functions = {
 /* A contraction reads each element many times: a view may cost it more than making the copy would. */
 static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)
 {
-    dlc_fusion_trial trial = {.pays = 1};
+    dlc_fusion_trial trial = {.legal = 1};
     if (dlc_is_contraction(f->nodes[to]->op))
         try_merge(f, view, to, &trial);
-    return trial.pays && merge(f, view, to);
+    return trial.legal && trial.time_after_us <= trial.time_before_us * 1.02 && merge(f, view, to);
 }
 
 /* Its reader's group takes the view; a view that must lie in memory goes to its producer's, if that stays what it was. */
