@@ -49,7 +49,7 @@ static dlc_status run_plugin(dlc_fusion *fusion, const char *path)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "%s", dlerror());
-    dlc_fusion_strategy_get_fn get = NULL;
+    const dlc_fusion_strategy *(*get)(void) = NULL;
     *(void **)&get = dlsym(library, "dlc_fusion_strategy_get");
     dlc_status status = get ? run_strategy(fusion, get(), path)
                             : dlc_diag_fail(fusion->diag, DLC_USAGE, path, "exports no dlc_fusion_strategy_get");

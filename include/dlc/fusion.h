@@ -64,7 +64,11 @@ typedef struct {
     int (*run)(const dlc_fusion_api *api, dlc_fusion *fusion);
 } dlc_fusion_strategy;
 
-typedef const dlc_fusion_strategy *(*dlc_fusion_strategy_get_fn)(void);
+/* What a plug-in defines. */
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+const dlc_fusion_strategy *dlc_fusion_strategy_get(void);
 
 #ifdef __cplusplus
 }

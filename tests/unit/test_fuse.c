@@ -1,0 +1,147 @@
+/* The fusion engine: what is legal, what is said of the rest, strategies from outside, and how long large graphs take. */
+#include "small_graph.h"
+
+#include <time.h>
+
+#include "dlc/fusion.h"
+
+static const char *const mlp = "in x 32,64; in w 64,64; in v 64,64; m = matmul x w; a = relu m; p = matmul a v; b = tanh p; out b";
+
+static const dlc_edge *find_edge(const small_graph *s, const char *from, const char *to)
+{
+    for (uint32_t e = 0; e < s->ctx.edges.n; e++)
+        if (!strcmp(s->ctx.edges.data[e].from->outputs[0]->name, from) &&
+            !strcmp(s->ctx.edges.data[e].to->outputs[0]->name, to))
+            return &s->ctx.edges.data[e];
+    ck_abort_msg("no edge %s -> %s", from, to);
+}
+
+/* Every edge that was not fused says why. */
+static const struct {
+    const char *text, *from, *to, *strategy;
+    dlc_reason reason;
+} verdicts[] = {
+    {"in x 32,64; in w 64,64; m = matmul x w; a = relu m; out a", "m", "a", "greedy", DLC_REASON_NONE},
+    {"in x 32,64; in w 64,64; m = matmul x w; a = relu m; out a", "m", "a", "none", DLC_REASON_NOT_CHOSEN},
+    {"in x 32,64; in w 64,64; in v 64,64; m = matmul x w; p = matmul m v; out p", "m", "p", "greedy", DLC_REASON_LOST_DOT},
+    {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; out t", "a", "t", "greedy", DLC_REASON_OPAQUE},
+    {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",
+     DLC_REASON_CYCLE},
+    {"in x 20,8; in i:i64 3; r = tanh x; g = gather r i axis=0; out g", "r", "g", "greedy", DLC_REASON_ROOT},
+    {"in x 500,800; m = reduce_max x axes=0,1 keepdims=1; e = exp x; s = mul e m; q = reduce_sum s axes=0,1 keepdims=1;"
+     "z = div e q; out z", "q", "z", "greedy", DLC_REASON_ROOT},
+    {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=none; y = relu s; out y", "s", "y",
+     "greedy", DLC_REASON_SCATTER},
+};
+
+START_TEST(edges_have_reasons)
+{
+    small_graph s = small_begin(verdicts[_i].text);
+    run_strategy(&s, verdicts[_i].strategy, "x86-64-v3");
+    const dlc_edge *edge = find_edge(&s, verdicts[_i].from, verdicts[_i].to);
+    ck_assert_msg(edge->reason == verdicts[_i].reason, "%s: %s (%s)", verdicts[_i].text,
+                  dlc_reason_text((dlc_reason)edge->reason), edge->text);
+    ck_assert_int_eq(edge->fused, verdicts[_i].reason == DLC_REASON_NONE);
+    ck_assert(edge->text && *edge->text && edge->bytes_saved > 0);
+    small_end(&s);
+}
+END_TEST
+
+/* Groups partition the nodes, and their order respects every edge. */
+START_TEST(groups_are_in_order)
+{
+    small_graph s = small_begin(mlp);
+    run_strategy(&s, "greedy", "x86-64-v3");
+    const dlc_groups *groups = s.ctx.groups;
+    uint32_t *position = dlc_new_array(s.arena, uint32_t, groups->ngroups + 1), nodes = 0;
+    for (uint32_t i = 0; i < groups->ngroups; i++) {
+        position[groups->order[i]] = i;
+        nodes += groups->members[i].n;
+    }
+    ck_assert_uint_eq(groups->ngroups, 2);
+    ck_assert_uint_eq(nodes, 4);
+    for (uint32_t e = 0; e < s.ctx.edges.n; e++)
+        ck_assert_uint_le(position[groups->of_node[s.ctx.edges.data[e].from->id]],
+                          position[groups->of_node[s.ctx.edges.data[e].to->id]]);
+    small_end(&s);
+}
+END_TEST
+
+/* The plug-in of the documentation gives the right numbers, and finds what greedy finds. */
+START_TEST(plugin_is_loaded)
+{
+    small_graph s = small_begin(mlp);
+    dlc_module *module = run_strategy(&s, DLC_EXAMPLE_STRATEGY, "x86-64-v3");
+    ck_assert_uint_eq(module->steps.n, 2);
+    ck_assert_double_le(small_difference(&s, run_nodes(&s), run_module(&s, module)), 1e-6);
+    small_end(&s);
+}
+END_TEST
+
+static dlc_status fuse_with(small_graph *s, const char *strategy)
+{
+    s->ctx = (dlc_pass_ctx){.graph = s->graph, .scratch = dlc_arena_create(0), .target = dlc_target_find("x86-64-v3"),
+                            .diag = s->diag, .fusion = strategy};
+    dlc_status status = dlc_pass_fuse(&s->ctx);
+    dlc_arena_destroy(s->ctx.scratch);
+    return status;
+}
+
+START_TEST(unknown_strategies_are_refused)
+{
+    static const char *const names[] = {"best", "./missing.so", "missing.json"};
+    small_graph s = small_begin(mlp);
+    ck_assert_int_ne(fuse_with(&s, names[_i]), DLC_OK);
+    ck_assert_ptr_nonnull(strstr(s.diag->messages[s.diag->nmessages - 1].text, _i == 0 ? "none, pointwise, greedy" : ""));
+    small_end(&s);
+}
+END_TEST
+
+/* A chain of maps with a residual sum now and then: time grows with its length, not with its square. */
+static double seconds_for(uint32_t nnodes)
+{
+    small_graph s = small_begin("in x 4,4");
+    dlc_value *value = s.graph->inputs.data[0], *before = value;
+    for (uint32_t i = 0; i < nnodes; i++) {
+        dlc_value *inputs[] = {value, before};
+        dlc_node_spec spec = {.op = i % 7 == 6 ? DLC_OP_ADD : DLC_OP_RELU, .inputs = inputs, .ninputs = i % 7 == 6 ? 2 : 1};
+        spec.name = dlc_arena_printf(s.arena, "n%u", i);
+        if (i % 7 == 6)
+            before = value;
+        value = dlc_graph_node(s.graph, &spec)->outputs[0];
+    }
+    dlc_graph_output(s.graph, "y", value);
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    ck_assert_int_eq(fuse_with(&s, "greedy"), DLC_OK);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    ck_assert_uint_lt(s.ctx.groups->ngroups, nnodes / 8);
+    small_end(&s);
+    return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+}
+
+START_TEST(long_chains_are_not_quadratic)
+{
+    double thousand = seconds_for(1000), many = seconds_for(16000);
+    ck_assert_msg(thousand < 1, "1000 nodes took %.2f s", thousand);
+    ck_assert_msg(many < 48 * (thousand + 0.01), "16000 nodes took %.2f s, 1000 took %.3f s", many, thousand);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fuse");
+    TCase *tcase = tcase_create("fuse");
+    tcase_add_loop_test(tcase, edges_have_reasons, 0, sizeof verdicts / sizeof *verdicts);
+    tcase_add_test(tcase, groups_are_in_order);
+    tcase_add_test(tcase, plugin_is_loaded);
+    tcase_add_loop_test(tcase, unknown_strategies_are_refused, 0, 3);
+    tcase_add_test(tcase, long_chains_are_not_quadratic);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
