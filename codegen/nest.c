@@ -17,6 +17,9 @@ dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena)
     pool->nodes.cap = pool->nodes.n;
     pool->args.data = dlc_arena_copy(arena, pool->args.data, pool->args.n * sizeof *pool->args.data);
     pool->args.cap = pool->args.n;
+    pool->facts.data = dlc_arena_copy(arena, pool->facts.data, pool->facts.n * sizeof *pool->facts.data);
+    pool->facts.cap = pool->facts.n;
+    memset(&pool->work, 0, sizeof pool->work);
     pool->table = dlc_arena_copy(arena, pool->table, pool->table_size * sizeof *pool->table);
     copy->pool = pool;
     copy->stages.data = dlc_arena_copy(arena, kernel->stages.data, kernel->stages.n * sizeof *kernel->stages.data);
