@@ -1,10 +1,11 @@
 /*
- * What the elements of small values are, over the graph's symbols: the shape arithmetic of models (Shape, Gather, Concat, …)
- * becomes dimension expressions here. The one idea: a node's meaning is evaluated point by point, with the axes replaced by
- * numbers and each load by the content of what it reads, so every operator takes part without a line of its own.
+ * What the elements of small values are, over the graph's symbols: the shape arithmetic of models
+ * (Shape, Gather, Concat, …) becomes dimension expressions here. The one idea: a node's meaning is
+ * evaluated point by point, with the axes replaced by numbers and each load by the content of what
+ * it reads, so every operator takes part without a line of its own.
  *
- * Integers are i64 expressions whatever their dtype; where a narrower one might wrap, the content stays unknown. Floats take
- * part while they are constants.
+ * Integers are i64 expressions whatever their dtype; where a narrower one might wrap, the content
+ * stays unknown. Floats take part while they are constants.
  */
 #include "ir/op.h"
 
@@ -13,13 +14,13 @@ enum { MAX_ELEMS = 64, MAX_REDUCED = 4096 };
 /* Evaluation of one node. */
 typedef struct {
     dlc_graph *graph;
-    dlc_pool *pool;         /* the graph's */
+    dlc_pool *pool; /* the graph's */
     dlc_arena *scratch;
     const dlc_kernel *kernel;
     dlc_value *const *values; /* per buffer */
-    dlc_expr **elems;       /* per stage: its elements so far, row-major */
-    int64_t *at;            /* per axis */
-    dlc_expr *map;          /* per kernel expression: its value at this point, 0: unknown */
+    dlc_expr **elems;         /* per stage: its elements so far, row-major */
+    int64_t *at;              /* per axis */
+    dlc_expr *map;            /* per kernel expression: its value at this point, 0: unknown */
     dlc_ranges ranges;
     uint8_t have_ranges;
 } eval;
@@ -65,7 +66,8 @@ static dlc_expr kept_in(eval *e, dlc_dtype dtype, dlc_expr value)
         return value;
     uint32_t bits = dlc_dtypes[dtype].bits;
     int is_unsigned = dlc_is_unsigned(dtype);
-    int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned)) - 1, lo = is_unsigned ? 0 : -hi - 1;
+    int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned)) - 1,
+            lo = is_unsigned ? 0 : -hi - 1;
     dlc_interval range = dlc_expr_range(e->pool, value, ranges_of(e));
     return range.lo >= lo && range.hi <= hi ? value : 0;
 }
@@ -77,7 +79,8 @@ static dlc_dtype dtype_of(const dlc_pool *pool, dlc_expr expr)
 
 /* --- expressions at one point --- */
 
-static dlc_expr apply_constants(const eval *e, const dlc_expr_node *node, dlc_dtype from, const dlc_expr *args)
+static dlc_expr apply_constants(const eval *e, const dlc_expr_node *node, dlc_dtype from,
+                                const dlc_expr *args)
 {
     dlc_scalar scalars[4];
     if (node->nargs > 4 || node->op >= DLC_EXPR_EXP)
@@ -85,8 +88,8 @@ static dlc_expr apply_constants(const eval *e, const dlc_expr_node *node, dlc_dt
     for (uint8_t i = 0; i < node->nargs; i++)
         if (!is_constant(e, args[i], &scalars[i]))
             return 0;
-    return constant(e, (dlc_dtype)node->dtype, dlc_scalar_apply((dlc_expr_op)node->op, from, (dlc_dtype)node->dtype,
-                                                                scalars));
+    return constant(e, (dlc_dtype)node->dtype,
+                    dlc_scalar_apply((dlc_expr_op)node->op, from, (dlc_dtype)node->dtype, scalars));
 }
 
 static dlc_expr apply_cast(eval *e, const dlc_expr_node *node, dlc_dtype from, dlc_expr x)
@@ -100,7 +103,8 @@ static dlc_expr apply_cast(eval *e, const dlc_expr_node *node, dlc_dtype from, d
     return kept_in(e, (dlc_dtype)node->dtype, x);
 }
 
-static dlc_expr apply_symbols(eval *e, const dlc_expr_node *node, dlc_dtype from, const dlc_expr *args)
+static dlc_expr apply_symbols(eval *e, const dlc_expr_node *node, dlc_dtype from,
+                              const dlc_expr *args)
 {
     switch (node->op) {
     case DLC_EXPR_CAST:
@@ -116,18 +120,24 @@ static dlc_expr apply_symbols(eval *e, const dlc_expr_node *node, dlc_dtype from
     case DLC_EXPR_REM:
     case DLC_EXPR_FLOORDIV:
     case DLC_EXPR_MOD:
-        return dlc_is_int(from) ? kept_in(e, from, dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_I64, args, node->nargs))
+        return dlc_is_int(from) ? kept_in(e, from,
+                                          dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_I64,
+                                                        args, node->nargs))
                                 : 0;
     case DLC_EXPR_LT:
     case DLC_EXPR_LE:
     case DLC_EXPR_EQ:
     case DLC_EXPR_NE:
-        return dlc_is_float(from) ? 0 : dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_BOOL, args, node->nargs);
+        return dlc_is_float(from)
+                   ? 0
+                   : dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_BOOL, args, node->nargs);
     case DLC_EXPR_AND:
     case DLC_EXPR_OR:
     case DLC_EXPR_XOR:
     case DLC_EXPR_NOT:
-        return from == DLC_BOOL ? dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_BOOL, args, node->nargs) : 0;
+        return from == DLC_BOOL
+                   ? dlc_expr_make(e->pool, (dlc_expr_op)node->op, DLC_BOOL, args, node->nargs)
+                   : 0;
     default:
         return 0;
     }
@@ -147,8 +157,8 @@ static dlc_expr apply_select(eval *e, const dlc_expr *args)
 }
 
 /* Row-major number of a constant index within constant extents, or -1. */
-static int64_t element_number(const eval *e, const dlc_pool *extents_pool, const dlc_expr *extents, const dlc_expr *index,
-                              uint32_t rank)
+static int64_t element_number(const eval *e, const dlc_pool *extents_pool, const dlc_expr *extents,
+                              const dlc_expr *index, uint32_t rank)
 {
     int64_t number = 0, i, extent;
     for (uint32_t d = 0; d < rank; d++) {
@@ -251,8 +261,9 @@ static dlc_expr value_at(eval *e, const uint8_t *marks, dlc_expr root)
 static dlc_expr combined(eval *e, uint8_t combine, dlc_dtype dtype, dlc_expr a, dlc_expr b)
 {
     static const uint8_t ops[DLC_REDUCE_COUNT] = {
-        [DLC_REDUCE_SUM] = DLC_EXPR_ADD, [DLC_REDUCE_PROD] = DLC_EXPR_MUL, [DLC_REDUCE_MIN] = DLC_EXPR_MIN,
-        [DLC_REDUCE_MAX] = DLC_EXPR_MAX, [DLC_REDUCE_ANY] = DLC_EXPR_OR,   [DLC_REDUCE_ALL] = DLC_EXPR_AND,
+        [DLC_REDUCE_SUM] = DLC_EXPR_ADD, [DLC_REDUCE_PROD] = DLC_EXPR_MUL,
+        [DLC_REDUCE_MIN] = DLC_EXPR_MIN, [DLC_REDUCE_MAX] = DLC_EXPR_MAX,
+        [DLC_REDUCE_ANY] = DLC_EXPR_OR,  [DLC_REDUCE_ALL] = DLC_EXPR_AND,
     };
     dlc_expr_node node = {.op = ops[combine], .dtype = (uint8_t)dtype, .nargs = 2};
     dlc_expr args[] = {a, b};
@@ -263,11 +274,13 @@ static dlc_expr combined(eval *e, uint8_t combine, dlc_dtype dtype, dlc_expr a, 
 }
 
 /* Constant extents of the axes and their product; false when unknown or too many. */
-static int sizes_of(const eval *e, const dlc_ids *axes, int64_t limit, int64_t *sizes, int64_t *count)
+static int sizes_of(const eval *e, const dlc_ids *axes, int64_t limit, int64_t *sizes,
+                    int64_t *count)
 {
     *count = 1;
     for (uint32_t i = 0; i < axes->n; i++)
-        if (!dlc_expr_is_int(e->kernel->pool, e->kernel->axes.data[axes->data[i]].extent, &sizes[i]) ||
+        if (!dlc_expr_is_int(e->kernel->pool, e->kernel->axes.data[axes->data[i]].extent,
+                             &sizes[i]) ||
             !dlc_mul_i64(*count, sizes[i], count) || *count > limit)
             return 0;
     return 1;
@@ -282,7 +295,8 @@ static void move_to(eval *e, const dlc_ids *axes, const int64_t *sizes, int64_t 
     }
 }
 
-static dlc_expr point_of(eval *e, const dlc_stage *stage, const uint8_t *marks, const int64_t *sizes, int64_t nreduced)
+static dlc_expr point_of(eval *e, const dlc_stage *stage, const uint8_t *marks,
+                         const int64_t *sizes, int64_t nreduced)
 {
     dlc_expr sum = 0;
     if (stage->combine == DLC_REDUCE_NONE)
@@ -300,8 +314,10 @@ static dlc_expr point_of(eval *e, const dlc_stage *stage, const uint8_t *marks, 
 /* One update of the copy that the stage before holds. */
 static int update_at(eval *e, uint32_t number, const uint8_t *marks)
 {
-    static const uint8_t combines[] = {[DLC_UPDATE_SUM] = DLC_REDUCE_SUM, [DLC_UPDATE_PROD] = DLC_REDUCE_PROD,
-                                       [DLC_UPDATE_MIN] = DLC_REDUCE_MIN, [DLC_UPDATE_MAX] = DLC_REDUCE_MAX};
+    static const uint8_t combines[] = {[DLC_UPDATE_SUM] = DLC_REDUCE_SUM,
+                                       [DLC_UPDATE_PROD] = DLC_REDUCE_PROD,
+                                       [DLC_UPDATE_MIN] = DLC_REDUCE_MIN,
+                                       [DLC_UPDATE_MAX] = DLC_REDUCE_MAX};
     const dlc_stage *stage = &e->kernel->stages.data[number], *copy = stage - 1;
     dlc_expr index[DLC_MAX_RANK], extents[DLC_MAX_RANK], *target;
     dlc_expr value = value_at(e, marks, stage->value[0]);
@@ -312,8 +328,9 @@ static int update_at(eval *e, uint32_t number, const uint8_t *marks)
     if (at < 0 || !value)
         return 0;
     target = &e->elems[number - 1][at];
-    *target = stage->update == DLC_UPDATE_SET ? value
-                                              : combined(e, combines[stage->update], stage->dtype[0], *target, value);
+    *target = stage->update == DLC_UPDATE_SET
+                  ? value
+                  : combined(e, combines[stage->update], stage->dtype[0], *target, value);
     return 1;
 }
 
@@ -376,7 +393,11 @@ static void eval_node(dlc_graph *graph, dlc_node *node, dlc_arena *scratch)
     if (dlc_node_kernel_of(graph, node, scratch, &built) != DLC_OK)
         return;
     const dlc_kernel *kernel = built.kernel;
-    eval e = {.graph = graph, .pool = graph->pool, .scratch = scratch, .kernel = kernel, .values = built.values.data};
+    eval e = {.graph = graph,
+              .pool = graph->pool,
+              .scratch = scratch,
+              .kernel = kernel,
+              .values = built.values.data};
     e.elems = dlc_new_array(scratch, dlc_expr *, kernel->stages.n + 1);
     e.at = dlc_new_array(scratch, int64_t, kernel->axes.n + 1);
     e.map = dlc_new_array(scratch, dlc_expr, kernel->pool->nodes.n + 1);
@@ -407,14 +428,18 @@ static int ints_from_data(const dlc_value *value, int64_t *out, uint32_t n)
 {
     uint32_t size = dlc_dtype_bytes(value->type.dtype);
     for (uint32_t i = 0; i < n; i++)
-        out[i] = dlc_scalar_read(value->type.dtype, (const char *)value->data->bytes + (size_t)i * size).i;
+        out[i] =
+            dlc_scalar_read(value->type.dtype, (const char *)value->data->bytes + (size_t)i * size)
+                .i;
     return 1;
 }
 
-int dlc_value_ints(const dlc_graph *graph, const dlc_value *value, int64_t *out, uint32_t capacity, uint32_t *n)
+int dlc_value_ints(const dlc_graph *graph, const dlc_value *value, int64_t *out, uint32_t capacity,
+                   uint32_t *n)
 {
     int64_t elems;
-    if (dlc_is_float(value->type.dtype) || !dlc_type_elems(graph->pool, &value->type, &elems) || elems > capacity)
+    if (dlc_is_float(value->type.dtype) || !dlc_type_elems(graph->pool, &value->type, &elems) ||
+        elems > capacity)
         return 0;
     *n = (uint32_t)elems;
     if (value->data)

@@ -1,7 +1,8 @@
 /*
- * Dimensions as text, both ways: `2*batch + 1`, `(h + -3) floordiv 2`, `max(0, n)`. Sums and products infix, the rest as calls
- * by the names of expr.def. Neither direction recurses: printing keeps a stack of pieces, parsing one of operators
- * (Dijkstra's shunting yard), so depth is bounded by memory alone.
+ * Dimensions as text, both ways: `2*batch + 1`, `(h + -3) floordiv 2`, `max(0, n)`. Sums and
+ * products infix, the rest as calls by the names of expr.def. Neither direction recurses: printing
+ * keeps a stack of pieces, parsing one of operators (Dijkstra's shunting yard), so depth is bounded
+ * by memory alone.
  */
 #include "ir/dim_text.h"
 
@@ -24,7 +25,8 @@ static size_t word_length(const char *at)
 void dlc_word_print(const char *name, dlc_str *out)
 {
     static const char *const taken[] = {"true", "false", "floordiv", "mod"};
-    int is_plain = *name && !isdigit((unsigned char)*name) && *name != '.' && !name[word_length(name)];
+    int is_plain =
+        *name && !isdigit((unsigned char)*name) && *name != '.' && !name[word_length(name)];
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         is_plain &= strcmp(name, taken[i]) != 0;
     if (is_plain)
@@ -197,12 +199,14 @@ static dlc_dtype operand_dtype(const dim_parser *p, uint32_t i)
     return (dlc_dtype)dlc_node_of(p->graph->pool, p->operands.data[i])->dtype;
 }
 
-/* Whether the operands from `first` have the types the row wants; dimensions know i64 and bool only. */
+/* Whether the operands from `first` have the types the row wants; dimensions know i64 and bool
+ * only. */
 static int fits_row(const dim_parser *p, dlc_expr_op op, uint32_t first)
 {
     const dlc_expr_info *row = &dlc_exprs[op];
     uint32_t n = p->operands.n - first, same = row->result == DLC_RESULT_SEL ? first + 1 : first;
-    if (row->nargs < 0 || n != (uint32_t)row->nargs || n == 0 || row->class_ == DLC_EXPR_CLASS_FLOAT)
+    if (row->nargs < 0 || n != (uint32_t)row->nargs || n == 0 ||
+        row->class_ == DLC_EXPR_CLASS_FLOAT)
         return 0;
     if (row->result == DLC_RESULT_SEL && operand_dtype(p, first) != DLC_BOOL)
         return 0;
@@ -253,12 +257,14 @@ static int open_call(dim_parser *p, size_t length)
     static const char cast[] = "cast.";
     if (length > 5 && strncmp(p->at, cast, 5) == 0) {
         for (dlc_dtype d = DLC_BOOL; d < DLC_DTYPE_COUNT; d++)
-            if (strlen(dlc_dtypes[d].text) == length - 5 && strncmp(p->at + 5, dlc_dtypes[d].text, length - 5) == 0)
+            if (strlen(dlc_dtypes[d].text) == length - 5 &&
+                strncmp(p->at + 5, dlc_dtypes[d].text, length - 5) == 0)
                 call.dtype = (uint8_t)d;
         call.op = call.dtype == DLC_I64 || call.dtype == DLC_BOOL ? DLC_EXPR_CAST : 0;
     } else {
         for (int op = DLC_EXPR_ADD; op < DLC_EXPR_CAST; op++)
-            if (strlen(dlc_exprs[op].text) == length && strncmp(p->at, dlc_exprs[op].text, length) == 0)
+            if (strlen(dlc_exprs[op].text) == length &&
+                strncmp(p->at, dlc_exprs[op].text, length) == 0)
                 call.op = (uint8_t)op;
     }
     if (!call.op) {
@@ -338,12 +344,18 @@ static int parse_operand(dim_parser *p)
 
 static int infix_at(const char *at, size_t *length)
 {
-    static const struct { const char *text; uint8_t op; } infix[] = {
-        {"+", DLC_EXPR_ADD}, {"-", DLC_EXPR_SUB}, {"*", DLC_EXPR_MUL}, {"floordiv", DLC_EXPR_FLOORDIV}, {"mod", DLC_EXPR_MOD},
+    static const struct {
+        const char *text;
+        uint8_t op;
+    } infix[] = {
+        {"+", DLC_EXPR_ADD},   {"-", DLC_EXPR_SUB},
+        {"*", DLC_EXPR_MUL},   {"floordiv", DLC_EXPR_FLOORDIV},
+        {"mod", DLC_EXPR_MOD},
     };
     for (size_t i = 0; i < sizeof infix / sizeof *infix; i++) {
         *length = strlen(infix[i].text);
-        if (strncmp(at, infix[i].text, *length) == 0 && (*length == 1 || word_length(at) == *length))
+        if (strncmp(at, infix[i].text, *length) == 0 &&
+            (*length == 1 || word_length(at) == *length))
             return infix[i].op;
     }
     return 0;
@@ -367,7 +379,8 @@ static int close_operand(dim_parser *p, char c)
     }
     p->frames.n--;
     p->at++;
-    if (top->kind == FRAME_CALL && !reduce_operands(p, (dlc_expr_op)top->op, (dlc_dtype)top->dtype, top->noperands))
+    if (top->kind == FRAME_CALL &&
+        !reduce_operands(p, (dlc_expr_op)top->op, (dlc_dtype)top->dtype, top->noperands))
         return 0;
     return 2;
 }
@@ -386,7 +399,8 @@ static int parse_operator(dim_parser *p)
     return 1;
 }
 
-dlc_expr dlc_dim_parse(dlc_graph *graph, const char **text, dlc_symbol_fn symbol, void *ctx, const char **wrong)
+dlc_expr dlc_dim_parse(dlc_graph *graph, const char **text, dlc_symbol_fn symbol, void *ctx,
+                       const char **wrong)
 {
     dim_parser parser = {.graph = graph, .at = *text, .symbol = symbol, .ctx = ctx};
     int state = 1;

@@ -1,6 +1,6 @@
 /*
- * Messages that name nodes. The one idea: a message's place is written here and nowhere else, so every complaint about a node
- * has the same form and shows the inputs it is about.
+ * Messages that name nodes. The one idea: a message's place is written here and nowhere else, so
+ * every complaint about a node has the same form and shows the inputs it is about.
  */
 #include "ir/op.h"
 
@@ -46,8 +46,8 @@ static void add_origin(dlc_str *out, const dlc_origin *origin)
     dlc_str_add(out, " (");
     if (origin->domain && *origin->domain)
         dlc_str_printf(out, "%.*s.", NAME_BYTES, origin->domain);
-    dlc_str_printf(out, "%.*s, opset %" PRId64 ")", NAME_BYTES, origin->op_type ? origin->op_type : "?",
-                   origin->opset);
+    dlc_str_printf(out, "%.*s, opset %" PRId64 ")", NAME_BYTES,
+                   origin->op_type ? origin->op_type : "?", origin->opset);
 }
 
 static void add_node(dlc_str *out, const dlc_node *node)
@@ -91,7 +91,8 @@ static void add_inputs(dlc_graph *graph, const dlc_node *node)
     dlc_str_deinit(&text);
 }
 
-dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, const char *format, ...)
+dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, const char *format,
+                    ...)
 {
     dlc_str place = {0};
     start_place(graph, &place);
@@ -108,7 +109,8 @@ dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, c
     return status;
 }
 
-dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_status status, const char *format, ...)
+dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_status status,
+                           const char *format, ...)
 {
     dlc_str place = {0};
     start_place(graph, &place);

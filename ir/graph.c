@@ -1,6 +1,7 @@
 /*
- * The graph: building, uses, replacing, erasing. Nodes are a doubly linked list in an order where every value is defined
- * before its uses; constants stand first, so that a pass may make one anywhere and use it everywhere.
+ * The graph: building, uses, replacing, erasing. Nodes are a doubly linked list in an order where
+ * every value is defined before its uses; constants stand first, so that a pass may make one
+ * anywhere and use it everywhere.
  */
 #include "ir/op.h"
 
@@ -53,7 +54,8 @@ static const char *unique_name(dlc_graph *graph, const char *text)
     while (!name) {
         if (!entry->next_suffix)
             entry->next_suffix = 2;
-        const char *candidate = dlc_arena_printf(graph->arena, "%s_%" PRIu32, text, entry->next_suffix++);
+        const char *candidate =
+            dlc_arena_printf(graph->arena, "%s_%" PRIu32, text, entry->next_suffix++);
         if (!find_name(names, candidate)->text)
             name = candidate;
     }
@@ -88,14 +90,21 @@ static const char *unique_symbol_name(dlc_graph *graph, const char *name)
     return candidate == name ? dlc_arena_strdup(graph->arena, name) : candidate;
 }
 
-uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value, uint32_t index)
+uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value,
+                          uint32_t index)
 {
-    dlc_symbol symbol = {.name = unique_symbol_name(graph, name), .lo = 0, .hi = INT32_MAX, .bind = (uint8_t)bind,
-                         .value = value, .index = index};
+    dlc_symbol symbol = {.name = unique_symbol_name(graph, name),
+                         .lo = 0,
+                         .hi = INT32_MAX,
+                         .bind = (uint8_t)bind,
+                         .value = value,
+                         .index = index};
     dlc_vec_push(graph->arena, &graph->symbols, symbol);
     if (value && bind != DLC_BIND_INPUT_DIM)
         value->nbinds++;
-    dlc_expr_sym(graph->pool, graph->symbols.n - 1); /* ids in the order of symbols: sums print alike after parsing */
+    dlc_expr_sym(graph->pool,
+                 graph->symbols.n -
+                     1); /* ids in the order of symbols: sums print alike after parsing */
     return graph->symbols.n - 1;
 }
 
@@ -178,7 +187,8 @@ static int has_small_content(dlc_dtype dtype, int64_t elems)
 
 static dlc_expr element_content(dlc_pool *pool, dlc_dtype dtype, const void *bytes, int64_t i)
 {
-    dlc_scalar scalar = dlc_scalar_read(dtype, (const char *)bytes + (size_t)i * dlc_dtype_bytes(dtype));
+    dlc_scalar scalar =
+        dlc_scalar_read(dtype, (const char *)bytes + (size_t)i * dlc_dtype_bytes(dtype));
     if (dlc_is_float(dtype))
         return dlc_expr_const(pool, dtype, scalar.f);
     return dtype == DLC_BOOL ? dlc_expr_bool(pool, scalar.i != 0) : dlc_expr_i64(pool, scalar.i);
@@ -187,20 +197,22 @@ static dlc_expr element_content(dlc_pool *pool, dlc_dtype dtype, const void *byt
 static void set_constant_content(dlc_graph *graph, dlc_value *value)
 {
     int64_t elems;
-    if (!dlc_type_elems(graph->pool, &value->type, &elems) || !has_small_content(value->type.dtype, elems))
+    if (!dlc_type_elems(graph->pool, &value->type, &elems) ||
+        !has_small_content(value->type.dtype, elems))
         return;
     dlc_expr *content = dlc_new_array(graph->arena, dlc_expr, (size_t)elems + 1);
     for (int64_t i = 0; i < elems; i++) {
         content[i] = element_content(graph->pool, value->type.dtype, value->data->bytes, i);
         int64_t whole;
-        if (value->type.dtype == DLC_U64 && dlc_expr_is_int(graph->pool, content[i], &whole) && whole < 0)
+        if (value->type.dtype == DLC_U64 && dlc_expr_is_int(graph->pool, content[i], &whole) &&
+            whole < 0)
             return; /* beyond i64 */
     }
     value->content = content;
 }
 
-dlc_value *dlc_graph_constant(dlc_graph *graph, const char *name, const dlc_type *type, const void *bytes,
-                              size_t size_bytes)
+dlc_value *dlc_graph_constant(dlc_graph *graph, const char *name, const dlc_type *type,
+                              const void *bytes, size_t size_bytes)
 {
     size_t wanted;
     int fits = dlc_type_bytes(graph->pool, type, &wanted) && wanted == size_bytes;
@@ -254,7 +266,8 @@ static dlc_attr copy_attr(dlc_graph *graph, const dlc_attr *attr)
         copy.as.dims = dlc_arena_copy(graph->arena, attr->as.dims, attr->n * sizeof *attr->as.dims);
         break;
     case DLC_ATTR_KIND_FLOATS:
-        copy.as.floats = dlc_arena_copy(graph->arena, attr->as.floats, attr->n * sizeof *attr->as.floats);
+        copy.as.floats =
+            dlc_arena_copy(graph->arena, attr->as.floats, attr->n * sizeof *attr->as.floats);
         break;
     case DLC_ATTR_KIND_INT:
     case DLC_ATTR_KIND_FLOAT:
@@ -282,7 +295,8 @@ static dlc_node *node_from_spec(dlc_graph *graph, const dlc_node_spec *spec)
 }
 
 /* Output 0 has the name asked for; others add their number. */
-static const char *output_name(dlc_graph *graph, const dlc_node *node, const dlc_node_spec *spec, uint32_t output)
+static const char *output_name(dlc_graph *graph, const dlc_node *node, const dlc_node_spec *spec,
+                               uint32_t output)
 {
     const char *base = spec->name ? spec->name : dlc_ops[node->op].text;
     if (!spec->name && node->origin && node->origin->name && *node->origin->name)
@@ -290,7 +304,8 @@ static const char *output_name(dlc_graph *graph, const dlc_node *node, const dlc
     return output ? dlc_arena_printf(graph->arena, "%s.%" PRIu32, base, output) : base;
 }
 
-static void make_outputs(dlc_graph *graph, dlc_node *node, const dlc_node_spec *spec, const dlc_type *types)
+static void make_outputs(dlc_graph *graph, dlc_node *node, const dlc_node_spec *spec,
+                         const dlc_type *types)
 {
     for (uint32_t o = 0; o < node->noutputs; o++) {
         node->outputs[o] = new_value(graph, output_name(graph, node, spec, o), &types[o]);
@@ -409,9 +424,10 @@ static dlc_expr same_node(void *ctx, dlc_pool *to, const dlc_expr_node *node, co
     if (node->op == DLC_EXPR_CONST)
         return 0;
     dlc_expr_node copy = *node;
-    dlc_expr built = copy.op == DLC_EXPR_SYM
-                         ? dlc_expr_sym(to, copy.imm.id)
-                         : dlc_expr_make(to, (dlc_expr_op)copy.op, (dlc_dtype)copy.dtype, args, copy.nargs);
+    dlc_expr built =
+        copy.op == DLC_EXPR_SYM
+            ? dlc_expr_sym(to, copy.imm.id)
+            : dlc_expr_make(to, (dlc_expr_op)copy.op, (dlc_dtype)copy.dtype, args, copy.nargs);
     return representative(ctx, built);
 }
 
@@ -435,7 +451,8 @@ int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, 
     if (difference.lo > 0 || difference.hi < 0)
         return 0;
     int64_t value;
-    int a_stays = dlc_expr_is_int(graph->pool, a, &value) || (a < b && !dlc_expr_is_int(graph->pool, b, &value));
+    int a_stays = dlc_expr_is_int(graph->pool, a, &value) ||
+                  (a < b && !dlc_expr_is_int(graph->pool, b, &value));
     dlc_equality equality = a_stays ? (dlc_equality){b, a} : (dlc_equality){a, b};
     dlc_graph_require(graph, dlc_eq(graph->pool, a, b), "%s", what);
     dlc_vec_push(graph->arena, &graph->equalities, equality);

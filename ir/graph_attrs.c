@@ -1,4 +1,5 @@
-/* Attributes of nodes: making and reading them. A node has a handful, so looking one up is a walk over them. */
+/* Attributes of nodes: making and reading them. A node has a handful, so looking one up is a walk
+ * over them. */
 #include "ir/op.h"
 
 #include <assert.h>

@@ -1,7 +1,8 @@
 /*
- * A graph from text (grammar in docs/ir.md). A line is a node: it is built by dlc_graph_node, so everything is checked as for
- * imported models, and the type written for a result must be the one inferred. Constants given as `hash(H)` get numbers made
- * from H: the same ones each time, and they print as `hash(H)` again.
+ * A graph from text (grammar in docs/ir.md). A line is a node: it is built by dlc_graph_node, so
+ * everything is checked as for imported models, and the type written for a result must be the one
+ * inferred. Constants given as `hash(H)` get numbers made from H: the same ones each time, and they
+ * print as `hash(H)` again.
  */
 #include "ir/dim_text.h"
 #include "ir/op.h"
@@ -29,7 +30,7 @@ typedef struct {
     dlc_value **table; /* by name, open addressing */
     uint32_t table_size, nvalues;
     dlc_vec(late_bind) binds;
-    dlc_value *input;  /* whose type is being read: new symbols are its dimensions */
+    dlc_value *input; /* whose type is being read: new symbols are its dimensions */
     uint32_t dim;
 } parser;
 
@@ -46,7 +47,8 @@ static dlc_status fail(parser *p, const char *format, ...) __attribute__((format
 static dlc_status fail(parser *p, const char *format, ...)
 {
     char place[300];
-    snprintf(place, sizeof place, "%.200s:%" PRIu32 ":%d", p->graph->file, p->line, (int)(p->at - p->line_start) + 1);
+    snprintf(place, sizeof place, "%.200s:%" PRIu32 ":%d", p->graph->file, p->line,
+             (int)(p->at - p->line_start) + 1);
     va_list args;
     va_start(args, format);
     dlc_diag_vfail(p->graph->diag, DLC_INVALID, place, format, args);
@@ -121,7 +123,8 @@ static dlc_status parse_name(parser *p, char sign, const char **name)
     while (isalnum((unsigned char)p->at[n]) || (p->at[n] && strchr("._/", p->at[n])))
         n++;
     if (!n)
-        return fail(p, "found \"%.20s\"; letters, digits, . _ or / are wanted, or a name in quotes", p->at);
+        return fail(p, "found \"%.20s\"; letters, digits, . _ or / are wanted, or a name in quotes",
+                    p->at);
     *name = dlc_arena_strndup(p->arena, p->at, n);
     p->at += n;
     return DLC_OK;
@@ -192,7 +195,8 @@ static dlc_expr find_symbol(void *ctx, const char *name)
             return dlc_expr_sym(p->graph->pool, s);
     if (!p->input)
         return 0;
-    return dlc_expr_sym(p->graph->pool, dlc_graph_symbol(p->graph, name, DLC_BIND_INPUT_DIM, p->input, p->dim));
+    return dlc_expr_sym(p->graph->pool,
+                        dlc_graph_symbol(p->graph, name, DLC_BIND_INPUT_DIM, p->input, p->dim));
 }
 
 static dlc_status parse_dim(parser *p, dlc_dtype dtype, dlc_expr *dim)
@@ -203,7 +207,8 @@ static dlc_status parse_dim(parser *p, dlc_dtype dtype, dlc_expr *dim)
     if (!*dim)
         return fail(p, "found %s at \"%.20s\"", wrong, p->at);
     if (dlc_node_of(p->graph->pool, *dim)->dtype != dtype)
-        return fail(p, "a%s expression is wanted before \"%.20s\"", dtype == DLC_BOOL ? " bool" : "n integer", p->at);
+        return fail(p, "a%s expression is wanted before \"%.20s\"",
+                    dtype == DLC_BOOL ? " bool" : "n integer", p->at);
     return DLC_OK;
 }
 
@@ -260,7 +265,8 @@ static dlc_status parse_element(parser *p, dlc_dtype dtype, void *element)
             return fail(p, "found \"%.20s\"; true or false is wanted", p->at);
     } else {
         DLC_TRY(parse_int(p, &scalar.i));
-        scalar = dlc_scalar_apply(DLC_EXPR_CAST, dtype == DLC_U64 ? DLC_U64 : DLC_I64, dtype, &scalar);
+        scalar =
+            dlc_scalar_apply(DLC_EXPR_CAST, dtype == DLC_U64 ? DLC_U64 : DLC_I64, dtype, &scalar);
     }
     dlc_scalar_write(dtype, element, scalar);
     return DLC_OK;
@@ -303,10 +309,12 @@ static dlc_status parse_constant(parser *p, const result *r, dlc_value **value)
     int64_t n;
     uint64_t hash = 0;
     dlc_dtype dtype = r->type.dtype;
-    if (!dlc_type_bytes(p->graph->pool, &r->type, &size_bytes) || !dlc_type_elems(p->graph->pool, &r->type, &n))
+    if (!dlc_type_bytes(p->graph->pool, &r->type, &size_bytes) ||
+        !dlc_type_elems(p->graph->pool, &r->type, &n))
         return fail(p, "a constant has constant dimensions and up to 2^40 elements");
     if (size_bytes > MAX_CONSTANT_BYTES)
-        return fail(p, "a constant of %zu bytes; up to %zu are made from text", size_bytes, MAX_CONSTANT_BYTES);
+        return fail(p, "a constant of %zu bytes; up to %zu are made from text", size_bytes,
+                    MAX_CONSTANT_BYTES);
     char *bytes = dlc_arena_alloc(p->arena, size_bytes + 1, 16);
     if (take(p, "[")) {
         if (n > MAX_LISTED)
@@ -374,7 +382,8 @@ static dlc_status parse_attr_value(parser *p, dlc_attr *attr)
     case DLC_ATTR_KIND_TEXT:
         skip_blanks(p);
         attr->as.text = dlc_quoted_parse(p->arena, &p->at);
-        return attr->as.text ? DLC_OK : fail(p, "found \"%.20s\"; a text in quotes is wanted", p->at);
+        return attr->as.text ? DLC_OK
+                             : fail(p, "found \"%.20s\"; a text in quotes is wanted", p->at);
     case DLC_ATTR_KIND_DIMS:
     case DLC_ATTR_KIND_FLOATS:
         break;
@@ -387,7 +396,8 @@ static dlc_status parse_attr(parser *p, dlc_attr *attr)
     skip_blanks(p);
     size_t n = word_at(p->at);
     for (attr->id = 0; attr->id < DLC_ATTR_COUNT; attr->id++)
-        if (strlen(dlc_attrs[attr->id].text) == n && strncmp(p->at, dlc_attrs[attr->id].text, n) == 0)
+        if (strlen(dlc_attrs[attr->id].text) == n &&
+            strncmp(p->at, dlc_attrs[attr->id].text, n) == 0)
             break;
     if (attr->id == DLC_ATTR_COUNT)
         return fail(p, "\"%.*s\" is no attribute", (int)(n ? n : 1), p->at);
@@ -451,8 +461,8 @@ static dlc_status check_result(parser *p, dlc_value *value, const result *r)
     dlc_type_print(p->graph, &r->type, &stated);
     int is_same = strcmp(dlc_str_text(&found), dlc_str_text(&stated)) == 0;
     dlc_status status = is_same ? DLC_OK
-                                : fail(p, "%%%s is %s; the line says %s", value->name, dlc_str_text(&found),
-                                       dlc_str_text(&stated));
+                                : fail(p, "%%%s is %s; the line says %s", value->name,
+                                       dlc_str_text(&found), dlc_str_text(&stated));
     dlc_str_deinit(&found);
     dlc_str_deinit(&stated);
     value->layout = r->layout;
@@ -514,7 +524,8 @@ static dlc_status parse_symbol(parser *p)
     late_bind late = {.symbol = p->graph->symbols.n};
     skip_blanks(p);
     size_t n = word_at(p->at);
-    const char *name = *p->at == '"' ? dlc_quoted_parse(p->arena, &p->at) : dlc_arena_strndup(p->arena, p->at, n);
+    const char *name =
+        *p->at == '"' ? dlc_quoted_parse(p->arena, &p->at) : dlc_arena_strndup(p->arena, p->at, n);
     if (!name || !*name)
         return fail(p, "found \"%.20s\"; a symbol's name is wanted", p->at);
     p->at += n;
@@ -534,7 +545,9 @@ static dlc_status parse_symbol(parser *p)
     DLC_TRY(expect(p, ".."));
     DLC_TRY(parse_int(p, &hi));
     if (index < 0 || index > UINT32_MAX || lo > hi)
-        return fail(p, "symbol %s: index %" PRId64 ", range %" PRId64 "..%" PRId64 " are not possible", name, index, lo, hi);
+        return fail(p,
+                    "symbol %s: index %" PRId64 ", range %" PRId64 "..%" PRId64 " are not possible",
+                    name, index, lo, hi);
     uint32_t id = dlc_graph_symbol(p->graph, name, (dlc_bind)bind, NULL, (uint32_t)index);
     dlc_symbol *symbol = &p->graph->symbols.data[id];
     symbol->lo = lo;
@@ -642,7 +655,8 @@ static dlc_status parse_graph(parser *p)
     return list_outputs(p, &outputs);
 }
 
-dlc_status dlc_graph_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag, dlc_graph **graph)
+dlc_status dlc_graph_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag,
+                           dlc_graph **graph)
 {
     parser p = {.arena = arena, .at = text, .line_start = text, .line = 1};
     p.graph = dlc_graph_create(arena, diag, file);

@@ -1,6 +1,7 @@
 /*
- * A graph as text (grammar in docs/ir.md). The one idea: everything a pass or a message can depend on is printed, so equal
- * texts are equal graphs; only the bytes of large constants are replaced by their hash.
+ * A graph as text (grammar in docs/ir.md). The one idea: everything a pass or a message can depend
+ * on is printed, so equal texts are equal graphs; only the bytes of large constants are replaced by
+ * their hash.
  */
 #include "ir/dim_text.h"
 #include "ir/op.h"
@@ -34,7 +35,8 @@ static void print_value(const dlc_graph *graph, const dlc_value *value, dlc_str 
 
 /* --- symbols and conditions --- */
 
-/* Symbols that reading the inputs' types declares: dimensions of inputs, in that order, without stated ranges. */
+/* Symbols that reading the inputs' types declares: dimensions of inputs, in that order, without
+ * stated ranges. */
 static int are_implied(const dlc_graph *graph)
 {
     uint32_t next = 0;
@@ -43,9 +45,9 @@ static int are_implied(const dlc_graph *graph)
         for (uint8_t d = 0; d < type->rank && next < graph->symbols.n; d++) {
             const dlc_expr_node *node = dlc_node_of(graph->pool, type->dims[d]);
             const dlc_symbol *symbol = &graph->symbols.data[next];
-            if (node->op == DLC_EXPR_SYM && node->imm.id == next && symbol->bind == DLC_BIND_INPUT_DIM &&
-                symbol->value == graph->inputs.data[i] && symbol->index == d && symbol->lo == 0 &&
-                symbol->hi == INT32_MAX)
+            if (node->op == DLC_EXPR_SYM && node->imm.id == next &&
+                symbol->bind == DLC_BIND_INPUT_DIM && symbol->value == graph->inputs.data[i] &&
+                symbol->index == d && symbol->lo == 0 && symbol->hi == INT32_MAX)
                 next++;
         }
     }
@@ -64,7 +66,8 @@ static void print_symbols(const dlc_graph *graph, dlc_str *out)
             print_name(symbol->value->name, '%', out);
         else
             dlc_str_add(out, "_");
-        dlc_str_printf(out, ", %" PRIu32 ") in %" PRId64 "..%" PRId64 "\n", symbol->index, symbol->lo, symbol->hi);
+        dlc_str_printf(out, ", %" PRIu32 ") in %" PRId64 "..%" PRId64 "\n", symbol->index,
+                       symbol->lo, symbol->hi);
     }
 }
 

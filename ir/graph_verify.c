@@ -1,6 +1,7 @@
 /*
- * The graph's invariants, checked from outside: what building guarantees and passes must keep. The one idea: types are inferred
- * again and compared, so a pass that rewired a node to a value of another type is found at once, by name.
+ * The graph's invariants, checked from outside: what building guarantees and passes must keep. The
+ * one idea: types are inferred again and compared, so a pass that rewired a node to a value of
+ * another type is found at once, by name.
  */
 #include "ir/op.h"
 
@@ -12,20 +13,21 @@ typedef struct {
     dlc_graph *graph;
     dlc_diag *diag;
     dlc_arena *scratch;
-    uint8_t *is_defined;   /* by value id: on the way so far */
-    uint32_t *nuses;       /* by value id: uses found in nodes */
-    const char **names;    /* open addressing */
+    uint8_t *is_defined; /* by value id: on the way so far */
+    uint32_t *nuses;     /* by value id: uses found in nodes */
+    const char **names;  /* open addressing */
     uint32_t names_size;
 } verifier;
 
-static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ...)
 {
     const char *name = node && node->noutputs && node->outputs[0] ? node->outputs[0]->name : "";
     char place[300];
-    snprintf(place, sizeof place, "%.100s: graph '%.40s': node '%.80s' (%s)", v->graph->file, v->graph->name, name,
-             node ? dlc_ops[node->op].text : "none");
+    snprintf(place, sizeof place, "%.100s: graph '%.40s': node '%.80s' (%s)", v->graph->file,
+             v->graph->name, name, node ? dlc_ops[node->op].text : "none");
     va_list args;
     va_start(args, format);
     dlc_diag_vfail(v->diag, DLC_INTERNAL, place, format, args);
@@ -36,10 +38,12 @@ static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ..
 static dlc_status define(verifier *v, const dlc_node *node, const dlc_value *value)
 {
     if (value->id >= v->graph->nvalues)
-        return fail(v, node, "value '%.80s' has number %" PRIu32 " of %" PRIu32, value->name, value->id, v->graph->nvalues);
+        return fail(v, node, "value '%.80s' has number %" PRIu32 " of %" PRIu32, value->name,
+                    value->id, v->graph->nvalues);
     if (v->is_defined[value->id]++)
         return fail(v, node, "value '%.80s' is defined twice", value->name);
-    uint32_t mask = v->names_size - 1, at = (uint32_t)dlc_hash(value->name, strlen(value->name), 2) & mask;
+    uint32_t mask = v->names_size - 1,
+             at = (uint32_t)dlc_hash(value->name, strlen(value->name), 2) & mask;
     for (; v->names[at]; at = (at + 1) & mask)
         if (strcmp(v->names[at], value->name) == 0)
             return fail(v, node, "two values are called '%.80s'", value->name);
@@ -57,7 +61,9 @@ static int has_use(const dlc_value *value, const dlc_node *node, uint32_t input)
     return 0;
 }
 
-enum { SEARCHED_USES = 64 }; /* longer lists are only counted: looking up each use would be quadratic */
+enum {
+    SEARCHED_USES = 64
+}; /* longer lists are only counted: looking up each use would be quadratic */
 
 static dlc_status verify_inputs(verifier *v, const dlc_node *node)
 {
@@ -66,10 +72,12 @@ static dlc_status verify_inputs(verifier *v, const dlc_node *node)
         if (!input)
             continue;
         if (input->id >= v->graph->nvalues || !v->is_defined[input->id])
-            return fail(v, node, "input %" PRIu32 " '%.80s' is not defined before its use", i, input->name);
+            return fail(v, node, "input %" PRIu32 " '%.80s' is not defined before its use", i,
+                        input->name);
         v->nuses[input->id]++;
         if (v->nuses[input->id] < SEARCHED_USES && !has_use(input, node, i))
-            return fail(v, node, "input %" PRIu32 " '%.80s' does not list this use", i, input->name);
+            return fail(v, node, "input %" PRIu32 " '%.80s' does not list this use", i,
+                        input->name);
     }
     return DLC_OK;
 }
@@ -87,12 +95,14 @@ static dlc_status verify_types(verifier *v, dlc_node *node)
         const dlc_type *stated = &node->outputs[o]->type;
         int is_same = stated->dtype == types[o].dtype && stated->rank == types[o].rank;
         for (uint8_t d = 0; is_same && d < stated->rank; d++)
-            is_same = dlc_graph_same(v->graph, stated->dims[d]) == dlc_graph_same(v->graph, types[o].dims[d]);
+            is_same = dlc_graph_same(v->graph, stated->dims[d]) ==
+                      dlc_graph_same(v->graph, types[o].dims[d]);
         if (!is_same) {
             dlc_str found = {0}, wanted = {0};
             dlc_type_print(v->graph, stated, &found);
             dlc_type_print(v->graph, &types[o], &wanted);
-            fail(v, node, "output %" PRIu32 " is %s; its inputs give %s", o, dlc_str_text(&found), dlc_str_text(&wanted));
+            fail(v, node, "output %" PRIu32 " is %s; its inputs give %s", o, dlc_str_text(&found),
+                 dlc_str_text(&wanted));
             dlc_str_deinit(&found);
             dlc_str_deinit(&wanted);
             return DLC_INTERNAL;
@@ -128,8 +138,9 @@ static dlc_status verify_uses(verifier *v, const dlc_node *node, const dlc_value
     for (uint32_t o = 0; o < v->graph->outputs.n && value->noutputs; o++)
         noutputs += v->graph->outputs.data[o].value == value;
     if (nuses != v->nuses[value->id] || noutputs != value->noutputs)
-        return fail(v, node, "value '%.80s' lists %" PRIu32 " uses and %" PRIu32 " outputs; %" PRIu32 " and %" PRIu32
-                             " are there",
+        return fail(v, node,
+                    "value '%.80s' lists %" PRIu32 " uses and %" PRIu32 " outputs; %" PRIu32
+                    " and %" PRIu32 " are there",
                     value->name, nuses, value->noutputs, v->nuses[value->id], noutputs);
     return DLC_OK;
 }
@@ -139,12 +150,14 @@ static dlc_status verify_ends(verifier *v)
     for (uint32_t o = 0; o < v->graph->outputs.n; o++) {
         const dlc_value *value = v->graph->outputs.data[o].value;
         if (value->id >= v->graph->nvalues || !v->is_defined[value->id])
-            return fail(v, value->def, "graph output '%.80s' is not defined", v->graph->outputs.data[o].name);
+            return fail(v, value->def, "graph output '%.80s' is not defined",
+                        v->graph->outputs.data[o].name);
     }
     for (uint32_t s = 0; s < v->graph->symbols.n; s++) {
         const dlc_symbol *symbol = &v->graph->symbols.data[s];
         if (symbol->value && symbol->value->nbinds && !v->is_defined[symbol->value->id])
-            return fail(v, symbol->value->def, "symbol '%.80s' is read from a value that is gone", symbol->name);
+            return fail(v, symbol->value->def, "symbol '%.80s' is read from a value that is gone",
+                        symbol->name);
     }
     for (uint32_t i = 0; i < v->graph->inputs.n; i++)
         DLC_TRY(verify_uses(v, NULL, v->graph->inputs.data[i]));

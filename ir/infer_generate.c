@@ -68,8 +68,11 @@ dlc_status dlc_infer_topk(dlc_graph *graph, dlc_node *node, dlc_type *result)
     DLC_TRY(dlc_infer_axis(graph, node, axis, in->rank));
     DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_DIMS, 1, 0, DLC_MAX_ELEMS));
     dlc_expr wanted = dlc_node_dims(node, DLC_ATTR_DIMS, &n)[0];
-    if (dlc_expr_is_int(graph->pool, wanted, &k) && dlc_expr_is_int(graph->pool, in->dims[axis], &dim) && k > dim)
-        return DLC_REFUSE("k = %" PRId64 " is more than the %" PRId64 " elements of dimension %" PRId64, k, dim, axis);
+    if (dlc_expr_is_int(graph->pool, wanted, &k) &&
+        dlc_expr_is_int(graph->pool, in->dims[axis], &dim) && k > dim)
+        return DLC_REFUSE("k = %" PRId64 " is more than the %" PRId64
+                          " elements of dimension %" PRId64,
+                          k, dim, axis);
     dlc_graph_require(graph, dlc_le(graph->pool, wanted, in->dims[axis]),
                       "node '%.200s': k = %s must not exceed the %s elements of dimension %" PRId64,
                       dlc_infer_name(node), dlc_dim_text(graph, wanted),
@@ -87,7 +90,8 @@ dlc_status dlc_infer_topk(dlc_graph *graph, dlc_node *node, dlc_type *result)
 dlc_status dlc_infer_nonzero(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     int64_t symbol = dlc_node_int(node, DLC_ATTR_SYMBOL, -1);
-    if (symbol < 0 || symbol >= graph->symbols.n || graph->symbols.data[symbol].bind != DLC_BIND_OPAQUE)
+    if (symbol < 0 || symbol >= graph->symbols.n ||
+        graph->symbols.data[symbol].bind != DLC_BIND_OPAQUE)
         return DLC_REFUSE("symbol = %" PRId64 " is no symbol that a step binds", symbol);
     *result = (dlc_type){.dtype = DLC_I64, .rank = 2};
     result->dims[0] = dlc_expr_i64(graph->pool, dlc_infer_in(node, 0)->rank);

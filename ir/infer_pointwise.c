@@ -1,4 +1,5 @@
-/* Result types of pointwise operators: the shapes of all inputs broadcast together, the dtype as the row says. */
+/* Result types of pointwise operators: the shapes of all inputs broadcast together, the dtype as
+ * the row says. */
 #include "ir/infer.h"
 
 dlc_status dlc_infer_same(dlc_graph *graph, dlc_node *node, dlc_type *result)
@@ -24,14 +25,15 @@ dlc_status dlc_infer_cast(dlc_graph *graph, dlc_node *node, dlc_type *result)
         return DLC_REFUSE("dtype = %" PRId64 " is no element type", dtype);
     *result = *dlc_infer_in(node, 0);
     if (node->op == DLC_OP_BITCAST && dlc_dtypes[result->dtype].bits != dlc_dtypes[dtype].bits)
-        return DLC_REFUSE("%s and %s differ in size; a bitcast keeps the bits", dlc_dtypes[result->dtype].text,
-                          dlc_dtypes[dtype].text);
+        return DLC_REFUSE("%s and %s differ in size; a bitcast keeps the bits",
+                          dlc_dtypes[result->dtype].text, dlc_dtypes[dtype].text);
     result->dtype = (dlc_dtype)dtype;
     return DLC_OK;
 }
 
 /* Shapes of inputs first.. broadcast into *result, whose dtype is kept. */
-static dlc_status broadcast_all(dlc_graph *graph, const dlc_node *node, uint32_t first, dlc_type *result)
+static dlc_status broadcast_all(dlc_graph *graph, const dlc_node *node, uint32_t first,
+                                dlc_type *result)
 {
     for (uint32_t i = first; i < node->ninputs; i++)
         DLC_TRY(dlc_infer_broadcast_dims(graph, node, result, dlc_infer_in(node, i), result));

@@ -1,6 +1,7 @@
 /*
- * What every meaning is made of: axes for the result, loads of the inputs at some index, stages. A meaning says what one
- * element of the result is; nothing here or in mean_*.c knows loops, layouts or targets.
+ * What every meaning is made of: axes for the result, loads of the inputs at some index, stages. A
+ * meaning says what one element of the result is; nothing here or in mean_*.c knows loops, layouts
+ * or targets.
  */
 #include "ir/mean.h"
 
@@ -17,10 +18,12 @@ static dlc_expr kernel_symbol(dlc_mean *mean, uint32_t symbol)
     for (uint32_t s = 0; s < kernel->symbols.n; s++)
         if (kernel->symbols.data[s].outer == outer)
             return dlc_expr_sym(kernel->pool, s);
-    return dlc_expr_sym(kernel->pool, dlc_kernel_symbol_add(kernel, from->name, from->lo, from->hi, outer));
+    return dlc_expr_sym(kernel->pool,
+                        dlc_kernel_symbol_add(kernel, from->name, from->lo, from->hi, outer));
 }
 
-static dlc_expr rename_symbol(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+static dlc_expr rename_symbol(void *ctx, dlc_pool *to, const dlc_expr_node *node,
+                              const dlc_expr *args)
 {
     (void)to;
     (void)args;
@@ -79,7 +82,8 @@ int dlc_input_is_inline(const dlc_node *node, uint32_t input)
 {
     const dlc_value *value = node->inputs[input];
     int is_indexed = input == 0 && (dlc_ops[node->op].traits & DLC_TRAIT_INDEXES);
-    return value && !is_indexed && value->data && value->data->size_bytes <= dlc_dtype_bytes(value->type.dtype);
+    return value && !is_indexed && value->data &&
+           value->data->size_bytes <= dlc_dtype_bytes(value->type.dtype);
 }
 
 /* Of no element: any number, since nothing can come to load it. */
@@ -94,17 +98,19 @@ static dlc_expr inline_constant(dlc_mean *mean, const dlc_value *value)
     return dlc_expr_const_i(mean->kernel->pool, dtype, scalar.i);
 }
 
-static dlc_expr load(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard, dlc_expr otherwise,
-                     uint8_t flags)
+static dlc_expr load(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard,
+                     dlc_expr otherwise, uint8_t flags)
 {
     const dlc_value *value = mean->node->inputs[input];
     dlc_pool *pool = mean->kernel->pool;
     if (!dlc_input_is_inline(mean->node, input))
-        return dlc_expr_load(pool, value->type.dtype, mean->in[input], index, value->type.rank, guard, otherwise, flags);
+        return dlc_expr_load(pool, value->type.dtype, mean->in[input], index, value->type.rank,
+                             guard, otherwise, flags);
     dlc_expr constant = inline_constant(mean, value);
     if (!guard)
         return constant;
-    return dlc_select(pool, guard, constant, otherwise ? otherwise : dlc_expr_const(pool, value->type.dtype, 0));
+    return dlc_select(pool, guard, constant,
+                      otherwise ? otherwise : dlc_expr_const(pool, value->type.dtype, 0));
 }
 
 dlc_expr dlc_mean_load(dlc_mean *mean, uint32_t input, const dlc_expr *index)
@@ -112,7 +118,8 @@ dlc_expr dlc_mean_load(dlc_mean *mean, uint32_t input, const dlc_expr *index)
     return load(mean, input, index, 0, 0, 0);
 }
 
-dlc_expr dlc_mean_load_if(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard, dlc_expr otherwise)
+dlc_expr dlc_mean_load_if(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard,
+                          dlc_expr otherwise)
 {
     return load(mean, input, index, guard, otherwise, 0);
 }
@@ -130,7 +137,8 @@ dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *i
     return load(mean, input, index, 0, 0, DLC_LOAD_CHECKED);
 }
 
-dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index, uint32_t rank)
+dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index,
+                                 uint32_t rank)
 {
     const dlc_type *type = dlc_mean_in(mean, input);
     dlc_expr at[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
@@ -145,7 +153,8 @@ dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr 
 dlc_expr dlc_mean_stage(dlc_mean *mean, uint32_t stage, const dlc_expr *index)
 {
     const dlc_stage *from = &mean->kernel->stages.data[stage];
-    return dlc_expr_load(mean->kernel->pool, from->dtype[0], DLC_STAGE_SOURCE(stage), index, from->axes.n, 0, 0, 0);
+    return dlc_expr_load(mean->kernel->pool, from->dtype[0], DLC_STAGE_SOURCE(stage), index,
+                         from->axes.n, 0, 0, 0);
 }
 
 dlc_expr dlc_mean_wrap(dlc_mean *mean, dlc_expr index, dlc_expr extent)
@@ -168,8 +177,8 @@ static dlc_dtype dtype_of(const dlc_mean *mean, dlc_expr value)
     return (dlc_dtype)dlc_node_of(mean->kernel->pool, value)->dtype;
 }
 
-uint32_t dlc_mean_reduce(dlc_mean *mean, const char *name, const dlc_ids *axes, const dlc_ids *reduce, dlc_reduce combine,
-                         dlc_expr value, dlc_expr second)
+uint32_t dlc_mean_reduce(dlc_mean *mean, const char *name, const dlc_ids *axes,
+                         const dlc_ids *reduce, dlc_reduce combine, dlc_expr value, dlc_expr second)
 {
     dlc_stage *stage = dlc_kernel_stage(mean->kernel, name);
     copy_ids(mean, axes, &stage->axes);
@@ -208,8 +217,8 @@ dlc_status dlc_mean_finish(dlc_mean *mean, const dlc_ids *axes, dlc_expr value)
     return DLC_OK;
 }
 
-dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce, dlc_reduce combine,
-                                  dlc_expr value)
+dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce,
+                                  dlc_reduce combine, dlc_expr value)
 {
     if (!reduce->n)
         return dlc_mean_finish(mean, axes, value);
@@ -254,7 +263,8 @@ dlc_status dlc_mean_build(dlc_mean *mean)
 {
     const dlc_op_info *row = &dlc_ops[mean->node->op];
     if (!row->mean)
-        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED, "%s is a step of the plan, not an equation", row->text);
+        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED,
+                        "%s is a step of the plan, not an equation", row->text);
     return row->mean(mean);
 }
 
@@ -262,7 +272,8 @@ static void store_at_axes(dlc_mean *mean, dlc_stage *stage, uint32_t buffer)
 {
     stage->buffer = buffer;
     for (uint32_t i = 0; i < stage->axes.n; i++)
-        dlc_vec_push(mean->kernel->arena, &stage->store, dlc_expr_axis(mean->kernel->pool, stage->axes.data[i]));
+        dlc_vec_push(mean->kernel->arena, &stage->store,
+                     dlc_expr_axis(mean->kernel->pool, stage->axes.data[i]));
 }
 
 void dlc_mean_store(dlc_mean *mean, uint32_t output, uint32_t buffer)
@@ -308,7 +319,8 @@ static void drop_unused(dlc_node_kernel *result)
     result->values.n = result->kernel->buffers.n;
 }
 
-dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena, dlc_node_kernel *result)
+dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena,
+                              dlc_node_kernel *result)
 {
     *result = (dlc_node_kernel){.kernel = dlc_kernel_create(arena, dlc_ops[node->op].text)};
     dlc_mean mean = {.graph = graph, .node = node, .kernel = result->kernel};

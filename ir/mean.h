@@ -1,11 +1,13 @@
-/* What the mean_*.c files share: a prototype per meaning, and the helpers of ir/op.h in shorter words. */
+/* What the mean_*.c files share: a prototype per meaning, and the helpers of ir/op.h in shorter
+ * words. */
 #ifndef DLC_IR_MEAN_H
 #define DLC_IR_MEAN_H
 
 #include "ir/op.h"
 
-/* One prototype per meaning named in ops.def. (An opaque row declares dlc_mean_NULL, which nothing defines or calls.) */
-#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs)                                              \
+/* One prototype per meaning named in ops.def. (An opaque row declares dlc_mean_NULL, which nothing
+ * defines or calls.) */
+#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs)                          \
     dlc_status dlc_mean_##mean(dlc_mean *);
 #include "ir/ops.def"
 #undef DLC_OP
@@ -38,10 +40,10 @@ dlc_expr dlc_mean_axis(dlc_mean *mean, const char *name, dlc_expr extent, dlc_id
 /* The result as a map over its own axes: casts `value` to the result's dtype and sets out[0]. */
 dlc_status dlc_mean_finish(dlc_mean *mean, const dlc_ids *axes, dlc_expr value);
 /*
- * Reduces `value` over `reduce` and makes the result out[0]: as the reduction itself when its type is the result's, else
- * by a map that casts. */
-dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce, dlc_reduce combine,
-                                  dlc_expr value);
+ * Reduces `value` over `reduce` and makes the result out[0]: as the reduction itself when its type
+ * is the result's, else by a map that casts. */
+dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce,
+                                  dlc_reduce combine, dlc_expr value);
 /* index < 0 ? index + extent : index, as i64. */
 dlc_expr dlc_mean_wrap(dlc_mean *mean, dlc_expr index, dlc_expr extent);
 /* The element of a one-element input. */

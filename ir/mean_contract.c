@@ -9,7 +9,8 @@ static int is_one(const dlc_mean *mean, dlc_expr dim)
     return dlc_expr_is_int(mean->graph->pool, dim, &value) && value == 1;
 }
 
-/* Load of a matrix operand in the accumulator's type: batches broadcast, row and column are always axes of their own. */
+/* Load of a matrix operand in the accumulator's type: batches broadcast, row and column are always
+ * axes of their own. */
 static dlc_expr load_matrix(dlc_mean *mean, uint32_t input, const dlc_expr *index, uint8_t rank)
 {
     const dlc_type *type = dlc_mean_in(mean, input);
@@ -18,7 +19,8 @@ static dlc_expr load_matrix(dlc_mean *mean, uint32_t input, const dlc_expr *inde
         int broadcasts = d + 2 < type->rank && is_one(mean, type->dims[d]);
         at[d] = broadcasts ? dlc_expr_i64(mean->kernel->pool, 0) : index[d + rank - type->rank];
     }
-    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(type->dtype), dlc_mean_load(mean, input, at));
+    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(type->dtype),
+                         dlc_mean_load(mean, input, at));
 }
 
 /* y[b…, i, j] = sum(k) a[b…, i, k] * b[b…, k, j] */
@@ -34,7 +36,8 @@ dlc_status dlc_mean_matmul(dlc_mean *mean)
     }
     left[nbatch] = dlc_mean_axis(mean, "i", dlc_mean_dim(mean, y->dims[nbatch]), &axes);
     right[nbatch + 1] = dlc_mean_axis(mean, "j", dlc_mean_dim(mean, y->dims[nbatch + 1]), &axes);
-    left[nbatch + 1] = right[nbatch] = dlc_mean_axis(mean, "k", dlc_mean_in_dim(mean, 0, a->rank - 1u), &reduce);
+    left[nbatch + 1] = right[nbatch] =
+        dlc_mean_axis(mean, "k", dlc_mean_in_dim(mean, 0, a->rank - 1u), &reduce);
     dlc_expr product = dlc_mul(mean->kernel->pool, load_matrix(mean, 0, left, y->rank),
                                load_matrix(mean, 1, right, y->rank));
     return dlc_mean_finish_reduce(mean, &axes, &reduce, DLC_REDUCE_SUM, product);
@@ -52,7 +55,8 @@ static void size_letters(dlc_mean *mean, const char *equation, letters *l)
 {
     const char *at = equation;
     for (uint32_t i = 0; i < mean->node->ninputs; i++, at++) {
-        for (const dlc_expr *dim = dlc_mean_in(mean, i)->dims; *at != ',' && *at != '-'; at++, dim++)
+        for (const dlc_expr *dim = dlc_mean_in(mean, i)->dims; *at != ',' && *at != '-';
+             at++, dim++)
             if (!l->size[(unsigned char)*at] || is_one(mean, l->size[(unsigned char)*at]))
                 l->size[(unsigned char)*at] = *dim;
     }
@@ -75,13 +79,15 @@ static dlc_expr load_operand(dlc_mean *mean, const letters *l, uint32_t input, c
         int broadcasts = is_one(mean, type->dims[d]) && !is_one(mean, l->size[letter]);
         index[d] = broadcasts ? zero : l->index[letter];
     }
-    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(type->dtype), dlc_mean_load(mean, input, index));
+    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(type->dtype),
+                         dlc_mean_load(mean, input, index));
 }
 
 /* Letters of the output are the axes, in its order; all others are summed over. */
 dlc_status dlc_mean_einsum(dlc_mean *mean)
 {
-    const char *equation = dlc_node_text(mean->node, DLC_ATTR_EQUATION, ""), *output = strstr(equation, "->");
+    const char *equation = dlc_node_text(mean->node, DLC_ATTR_EQUATION, ""),
+               *output = strstr(equation, "->");
     letters l = {0};
     dlc_ids axes = {0}, reduce = {0};
     size_letters(mean, equation, &l);

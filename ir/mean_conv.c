@@ -1,9 +1,10 @@
 /*
  * Meanings of convolution and its transpose.
- *   conv            y[n,oc,oh,ow] = sum(ic,kh,kw) x[n, ic, oh*s + kh*d - p, … else 0] * w[oc,ic,kh,kw]
- *   conv_transpose  y[n,oc,oh,ow] = sum(ic,kh,kw) x[n, ic, (oh + p - kh*d) / s, … if s divides it else 0] * w[ic,oc,kh,kw]
- * Groups: the channels are (g, oc) and (g, ic); the sum has axes n,g,oc,…, so that a group is a batch of the contraction, and
- * a map on top reads it at oc floordiv and mod the channels of a group. One channel in and out per group needs no such split.
+ *   conv            y[n,oc,oh,ow] = sum(ic,kh,kw) x[n, ic, oh*s + kh*d - p, … else 0] *
+ * w[oc,ic,kh,kw] conv_transpose  y[n,oc,oh,ow] = sum(ic,kh,kw) x[n, ic, (oh + p - kh*d) / s, … if s
+ * divides it else 0] * w[ic,oc,kh,kw] Groups: the channels are (g, oc) and (g, ic); the sum has
+ * axes n,g,oc,…, so that a group is a batch of the contraction, and a map on top reads it at oc
+ * floordiv and mod the channels of a group. One channel in and out per group needs no such split.
  */
 #include "ir/mean_window.h"
 
@@ -11,7 +12,8 @@ typedef struct {
     dlc_window window;
     int64_t group, ocg, icg; /* channels of one group */
     dlc_ids axes, reduce;
-    dlc_expr n, g, oc, ic; /* g: 0 expression when channels are not split; oc, ic within the group */
+    dlc_expr n, g, oc,
+        ic; /* g: 0 expression when channels are not split; oc, ic within the group */
     dlc_expr o[DLC_WINDOW_RANK], k[DLC_WINDOW_RANK];
 } conv;
 
@@ -51,7 +53,8 @@ static conv conv_axes(dlc_mean *mean, int64_t oc, int64_t ic)
 /* Channel within the whole tensor: g * channels + channel. */
 static dlc_expr whole_channel(dlc_mean *mean, const conv *c, dlc_expr channel, int64_t channels)
 {
-    return c->g ? dlc_add(mean->kernel->pool, dlc_muli(mean->kernel->pool, c->g, channels), channel) : channel;
+    return c->g ? dlc_add(mean->kernel->pool, dlc_muli(mean->kernel->pool, c->g, channels), channel)
+                : channel;
 }
 
 static dlc_expr product(dlc_mean *mean, const dlc_expr *x_at, dlc_expr guard, const dlc_expr *w_at)
@@ -100,23 +103,29 @@ dlc_status dlc_mean_conv(dlc_mean *mean)
     return finish(mean, &c, product(mean, x_at, guard, w_at));
 }
 
-/* Index (o + before - k * dilation) floordiv stride of the input, and the guard that stride divides it and it lies inside. */
-static dlc_expr transposed_index(dlc_mean *mean, const conv *c, uint8_t s, dlc_expr guard, dlc_expr *index)
+/* Index (o + before - k * dilation) floordiv stride of the input, and the guard that stride divides
+ * it and it lies inside. */
+static dlc_expr transposed_index(dlc_mean *mean, const conv *c, uint8_t s, dlc_expr guard,
+                                 dlc_expr *index)
 {
     dlc_pool *pool = mean->kernel->pool;
     const dlc_window *w = &c->window;
     dlc_expr stride = dlc_expr_i64(pool, w->stride[s]);
-    dlc_expr at = dlc_sub(pool, dlc_add(pool, c->o[s], w->before[s]), dlc_muli(pool, c->k[s], w->dilation[s]));
+    dlc_expr at = dlc_sub(pool, dlc_add(pool, c->o[s], w->before[s]),
+                          dlc_muli(pool, c->k[s], w->dilation[s]));
     *index = dlc_floordiv(pool, at, stride);
     if (w->stride[s] > 1)
-        guard = dlc_and(pool, guard, dlc_eq(pool, dlc_mod(pool, at, stride), dlc_expr_i64(pool, 0)));
+        guard =
+            dlc_and(pool, guard, dlc_eq(pool, dlc_mod(pool, at, stride), dlc_expr_i64(pool, 0)));
     return dlc_and(pool, guard, dlc_in_range(pool, *index, w->in[s]));
 }
 
 dlc_status dlc_mean_conv_transpose(dlc_mean *mean)
 {
-    dlc_expr x_at[DLC_MAX_RANK], w_at[DLC_MAX_RANK], guard = 0, zero = dlc_expr_i64(mean->kernel->pool, 0);
-    conv c = conv_axes(mean, dlc_expr_value(mean->graph->pool, dlc_mean_result(mean)->dims[1]), dim_value(mean, 0, 1));
+    dlc_expr x_at[DLC_MAX_RANK], w_at[DLC_MAX_RANK], guard = 0,
+                                                     zero = dlc_expr_i64(mean->kernel->pool, 0);
+    conv c = conv_axes(mean, dlc_expr_value(mean->graph->pool, dlc_mean_result(mean)->dims[1]),
+                       dim_value(mean, 0, 1));
     x_at[0] = c.n;
     x_at[1] = w_at[0] = whole_channel(mean, &c, c.ic, c.icg);
     w_at[1] = is_depthwise(&c) ? zero : c.oc;

@@ -1,14 +1,17 @@
 /* Meanings of generators and of trilu. */
 #include "ir/mean.h"
 
-/* Constants are buffers, or one element written where it is used; only a filled one is an equation. */
+/* Constants are buffers, or one element written where it is used; only a filled one is an equation.
+ */
 dlc_status dlc_mean_constant(dlc_mean *mean)
 {
     const dlc_value *value = mean->node->outputs[0];
     uint32_t size = dlc_dtype_bytes(value->type.dtype);
     const char *bytes = value->data->bytes;
-    if (!value->data->size_bytes || __builtin_memcmp(bytes, bytes + size, value->data->size_bytes - size) != 0)
-        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED, "a constant with different elements is no equation");
+    if (!value->data->size_bytes ||
+        __builtin_memcmp(bytes, bytes + size, value->data->size_bytes - size) != 0)
+        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED,
+                        "a constant with different elements is no equation");
     dlc_ids axes = {0};
     dlc_expr index[DLC_MAX_RANK];
     dlc_scalar scalar = dlc_scalar_read(value->type.dtype, bytes);
@@ -30,7 +33,8 @@ dlc_status dlc_mean_symbols(dlc_mean *mean)
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, index);
     dlc_expr value = n ? dlc_mean_dim(mean, dims[n - 1]) : dlc_expr_i64(pool, 0);
     for (uint32_t i = n ? n - 1 : 0; i-- > 0;)
-        value = dlc_select(pool, dlc_eq(pool, index[0], dlc_expr_i64(pool, i)), dlc_mean_dim(mean, dims[i]), value);
+        value = dlc_select(pool, dlc_eq(pool, index[0], dlc_expr_i64(pool, i)),
+                           dlc_mean_dim(mean, dims[i]), value);
     return dlc_mean_finish(mean, &axes, value);
 }
 
@@ -71,9 +75,11 @@ dlc_status dlc_mean_eye(dlc_mean *mean)
     dlc_pool *pool = mean->kernel->pool;
     dlc_dtype dtype = dlc_mean_result(mean)->dtype;
     dlc_ids axes = {0};
-    dlc_expr at[DLC_MAX_RANK], offset = dlc_expr_i64(pool, dlc_node_int(mean->node, DLC_ATTR_AXIS, 0));
+    dlc_expr at[DLC_MAX_RANK],
+        offset = dlc_expr_i64(pool, dlc_node_int(mean->node, DLC_ATTR_AXIS, 0));
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, at);
     dlc_expr is_on = dlc_eq(pool, dlc_sub(pool, at[1], at[0]), offset);
-    return dlc_mean_finish(mean, &axes,
-                           dlc_select(pool, is_on, dlc_expr_const(pool, dtype, 1), dlc_expr_const(pool, dtype, 0)));
+    return dlc_mean_finish(
+        mean, &axes,
+        dlc_select(pool, is_on, dlc_expr_const(pool, dtype, 1), dlc_expr_const(pool, dtype, 0)));
 }

@@ -1,7 +1,8 @@
 /*
- * Meanings of operators whose indices are data. Negative indices count from the end; one outside is reported by the run
- * (checked loads, checked stores). A scatter is a copy of the data and, after it, a stage that updates the copy in the order
- * of its axes, so with duplicate indices the last one wins.
+ * Meanings of operators whose indices are data. Negative indices count from the end; one outside is
+ * reported by the run (checked loads, checked stores). A scatter is a copy of the data and, after
+ * it, a stage that updates the copy in the order of its axes, so with duplicate indices the last
+ * one wins.
  */
 #include "ir/mean.h"
 
@@ -17,7 +18,8 @@ dlc_status dlc_mean_gather(dlc_mean *mean)
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, y);
     for (uint8_t d = 0; d < in->rank; d++)
         at[d] = d < axis ? y[d] : d > axis ? y[d + index->rank - 1] : 0;
-    at[axis] = dlc_mean_wrap(mean, dlc_mean_load(mean, 1, y + axis), dlc_mean_in_dim(mean, 0, (uint32_t)axis));
+    at[axis] = dlc_mean_wrap(mean, dlc_mean_load(mean, 1, y + axis),
+                             dlc_mean_in_dim(mean, 0, (uint32_t)axis));
     return dlc_mean_finish(mean, &axes, dlc_mean_load_checked(mean, 0, at));
 }
 
@@ -33,8 +35,10 @@ dlc_status dlc_mean_gather_elements(dlc_mean *mean)
     return dlc_mean_finish(mean, &axes, dlc_mean_load_checked(mean, 0, at));
 }
 
-/* Entries of the index tuple at tuple[0..rank-2] of input 1, as indices of dimensions first.. of input 0. */
-static void load_tuple(dlc_mean *mean, const dlc_expr *tuple, uint8_t first, int64_t length, dlc_expr *at)
+/* Entries of the index tuple at tuple[0..rank-2] of input 1, as indices of dimensions first.. of
+ * input 0. */
+static void load_tuple(dlc_mean *mean, const dlc_expr *tuple, uint8_t first, int64_t length,
+                       dlc_expr *at)
 {
     uint8_t rank = dlc_mean_in(mean, 1)->rank;
     dlc_expr place[DLC_MAX_RANK];
@@ -73,7 +77,10 @@ dlc_status dlc_mean_gather_nd(dlc_mean *mean)
 
 static dlc_update update_of(const dlc_mean *mean)
 {
-    static const struct { const char *text; dlc_update update; } reductions[] = {
+    static const struct {
+        const char *text;
+        dlc_update update;
+    } reductions[] = {
         {"none", DLC_UPDATE_SET}, {"add", DLC_UPDATE_SUM}, {"mul", DLC_UPDATE_PROD},
         {"min", DLC_UPDATE_MIN},  {"max", DLC_UPDATE_MAX},
     };
@@ -93,7 +100,8 @@ static void copy_data(dlc_mean *mean)
 }
 
 /* The stage over the updates' axes that writes each one at `at` of the copy. */
-static dlc_status update_at(dlc_mean *mean, const dlc_ids *axes, const dlc_expr *update_index, const dlc_expr *at)
+static dlc_status update_at(dlc_mean *mean, const dlc_ids *axes, const dlc_expr *update_index,
+                            const dlc_expr *at)
 {
     uint32_t number = dlc_mean_map(mean, "update", axes, dlc_mean_load(mean, 2, update_index));
     dlc_stage *stage = &mean->kernel->stages.data[number];
@@ -111,7 +119,8 @@ dlc_status dlc_mean_scatter_elements(dlc_mean *mean)
     copy_data(mean);
     dlc_mean_axes(mean, dlc_mean_in(mean, 2), &axes, index);
     memcpy(at, index, sizeof at);
-    at[axis] = dlc_mean_wrap(mean, dlc_mean_load(mean, 1, index), dlc_mean_in_dim(mean, 0, (uint32_t)axis));
+    at[axis] = dlc_mean_wrap(mean, dlc_mean_load(mean, 1, index),
+                             dlc_mean_in_dim(mean, 0, (uint32_t)axis));
     return update_at(mean, &axes, index, at);
 }
 
@@ -137,11 +146,13 @@ dlc_status dlc_mean_reverse_sequence(dlc_mean *mean)
     dlc_pool *pool = mean->kernel->pool;
     uint32_t n;
     const dlc_expr *which = dlc_node_dims(mean->node, DLC_ATTR_AXES, &n);
-    int64_t time = dlc_expr_value(mean->graph->pool, which[0]), batch = dlc_expr_value(mean->graph->pool, which[1]);
+    int64_t time = dlc_expr_value(mean->graph->pool, which[0]),
+            batch = dlc_expr_value(mean->graph->pool, which[1]);
     dlc_ids axes = {0};
     dlc_expr at[DLC_MAX_RANK];
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, at);
-    dlc_expr length = dlc_expr_cast(pool, DLC_I64, dlc_mean_load(mean, 1, &at[batch])), t = at[time];
+    dlc_expr length = dlc_expr_cast(pool, DLC_I64, dlc_mean_load(mean, 1, &at[batch])),
+             t = at[time];
     dlc_expr mirrored = dlc_addi(pool, dlc_sub(pool, length, t), -1);
     at[time] = dlc_select(pool, dlc_lt(pool, t, length), mirrored, t);
     return dlc_mean_finish(mean, &axes, dlc_mean_load_checked(mean, 0, at));

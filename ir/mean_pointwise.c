@@ -1,6 +1,6 @@
 /*
- * Meanings of pointwise operators: one element of the result from the elements at the same place. A line of algebra each;
- * f16 and bf16 are computed in f32 and rounded once.
+ * Meanings of pointwise operators: one element of the result from the elements at the same place. A
+ * line of algebra each; f16 and bf16 are computed in f32 and rounded once.
  */
 #include "ir/mean.h"
 
@@ -50,23 +50,24 @@ static dlc_status map_of_one(dlc_mean *mean, formula value, int is_widened)
     const dlc_type *type = dlc_mean_in(mean, 0);
     dlc_ids axes = {0};
     dlc_expr index[DLC_MAX_RANK];
-    point p = {mean->kernel->pool, mean->node, is_widened ? dlc_mean_wide(type->dtype) : type->dtype};
+    point p = {mean->kernel->pool, mean->node,
+               is_widened ? dlc_mean_wide(type->dtype) : type->dtype};
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, index);
     dlc_expr x = dlc_expr_cast(p.pool, p.dtype, dlc_mean_load(mean, 0, index));
     return dlc_mean_finish(mean, &axes, value(&p, x));
 }
 
-#define POINTWISE(name)                                                                                                \
-    dlc_status dlc_mean_##name(dlc_mean *mean)                                                                         \
-    {                                                                                                                  \
-        return map_of_one(mean, of_##name, 1);                                                                         \
+#define POINTWISE(name)                                                                            \
+    dlc_status dlc_mean_##name(dlc_mean *mean)                                                     \
+    {                                                                                              \
+        return map_of_one(mean, of_##name, 1);                                                     \
     }
 /* An operator that is a row of expr.def. */
-#define ROW(name, op)                                                                                                  \
-    static dlc_expr of_##name(const point *p, dlc_expr x)                                                              \
-    {                                                                                                                  \
-        return call(p, DLC_EXPR_##op, x);                                                                              \
-    }                                                                                                                  \
+#define ROW(name, op)                                                                              \
+    static dlc_expr of_##name(const point *p, dlc_expr x)                                          \
+    {                                                                                              \
+        return call(p, DLC_EXPR_##op, x);                                                          \
+    }                                                                                              \
     POINTWISE(name)
 
 ROW(neg, NEG)
@@ -100,7 +101,8 @@ POINTWISE(abs)
 /* Zeros and NaN are their own sign. */
 static dlc_expr of_sign(const point *p, dlc_expr x)
 {
-    dlc_expr zero = number(p, 0), positive = dlc_select(p->pool, dlc_lt(p->pool, zero, x), number(p, 1), x);
+    dlc_expr zero = number(p, 0),
+             positive = dlc_select(p->pool, dlc_lt(p->pool, zero, x), number(p, 1), x);
     if (dlc_is_unsigned(p->dtype))
         return positive;
     return dlc_select(p->pool, is_negative(p, x), number(p, -1), positive);
@@ -139,7 +141,8 @@ static dlc_expr of_thresholded_relu(const point *p, dlc_expr x)
 }
 POINTWISE(thresholded_relu)
 
-/* alpha * (exp(x / scale) - 1) for x <= 0; exp never sees the positive side, so it cannot overflow there. */
+/* alpha * (exp(x / scale) - 1) for x <= 0; exp never sees the positive side, so it cannot overflow
+ * there. */
 static dlc_expr exponential_side(const point *p, dlc_expr x, dlc_expr scale)
 {
     dlc_expr low = dlc_min(p->pool, number(p, 0), x);
@@ -210,7 +213,8 @@ static dlc_expr of_swish(const point *p, dlc_expr x)
 }
 POINTWISE(swish)
 
-/* x/2 * (1 + erf(x / sqrt 2)), or with mode tanh x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+/* x/2 * (1 + erf(x / sqrt 2)), or with mode tanh x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+ */
 static dlc_expr of_gelu(const point *p, dlc_expr x)
 {
     dlc_pool *pool = p->pool;
@@ -232,8 +236,10 @@ static dlc_expr of_shrink(const point *given, dlc_expr value)
     point wide = {given->pool, given->node, dlc_is_float(given->dtype) ? given->dtype : DLC_F64};
     const point *p = &wide;
     dlc_expr x = dlc_expr_cast(p->pool, p->dtype, value), limit = beta(p);
-    dlc_expr above = dlc_select(p->pool, dlc_lt(p->pool, limit, x), dlc_sub(p->pool, x, alpha(p)), number(p, 0));
-    return dlc_select(p->pool, dlc_lt(p->pool, x, call(p, DLC_EXPR_NEG, limit)), dlc_add(p->pool, x, alpha(p)), above);
+    dlc_expr above =
+        dlc_select(p->pool, dlc_lt(p->pool, limit, x), dlc_sub(p->pool, x, alpha(p)), number(p, 0));
+    return dlc_select(p->pool, dlc_lt(p->pool, x, call(p, DLC_EXPR_NEG, limit)),
+                      dlc_add(p->pool, x, alpha(p)), above);
 }
 POINTWISE(shrink)
 
@@ -295,16 +301,16 @@ static dlc_status map_of_two(dlc_mean *mean, formula_of_two value)
     return dlc_mean_finish(mean, &axes, value(&p, a, b));
 }
 
-#define POINTWISE_2(name)                                                                                              \
-    dlc_status dlc_mean_##name(dlc_mean *mean)                                                                         \
-    {                                                                                                                  \
-        return map_of_two(mean, of_##name);                                                                            \
+#define POINTWISE_2(name)                                                                          \
+    dlc_status dlc_mean_##name(dlc_mean *mean)                                                     \
+    {                                                                                              \
+        return map_of_two(mean, of_##name);                                                        \
     }
-#define ROW_2(name, op)                                                                                                \
-    static dlc_expr of_##name(const point *p, dlc_expr a, dlc_expr b)                                                  \
-    {                                                                                                                  \
-        return dlc_expr2(p->pool, DLC_EXPR_##op, a, b);                                                                \
-    }                                                                                                                  \
+#define ROW_2(name, op)                                                                            \
+    static dlc_expr of_##name(const point *p, dlc_expr a, dlc_expr b)                              \
+    {                                                                                              \
+        return dlc_expr2(p->pool, DLC_EXPR_##op, a, b);                                            \
+    }                                                                                              \
     POINTWISE_2(name)
 
 ROW_2(add, ADD)
@@ -353,7 +359,8 @@ static dlc_expr power_float(const point *p, dlc_expr x, dlc_expr e)
 /* Of negative exponents only 1 and -1 have an integer power; the rest is 0. */
 static dlc_expr power_negative(const point *p, dlc_expr x, dlc_expr is_odd)
 {
-    dlc_expr one = number(p, 1), of_one = dlc_select(p->pool, dlc_eq(p->pool, x, one), one, number(p, 0));
+    dlc_expr one = number(p, 1),
+             of_one = dlc_select(p->pool, dlc_eq(p->pool, x, one), one, number(p, 0));
     if (dlc_is_unsigned(p->dtype))
         return of_one;
     dlc_expr minus = number(p, -1), signs = dlc_select(p->pool, is_odd, minus, one);
@@ -361,8 +368,9 @@ static dlc_expr power_negative(const point *p, dlc_expr x, dlc_expr is_odd)
 }
 
 /*
- * Square and multiply over every bit of the exponent: right for all of them, overflow wraps as products do. i64 is computed
- * as u64, which has the same bits: as index arithmetic, 64 squarings would be multiplied out.
+ * Square and multiply over every bit of the exponent: right for all of them, overflow wraps as
+ * products do. i64 is computed as u64, which has the same bits: as index arithmetic, 64 squarings
+ * would be multiplied out.
  */
 static dlc_expr power_int(const point *p, dlc_expr x, dlc_dtype exponent, dlc_expr e)
 {
@@ -431,5 +439,6 @@ dlc_status dlc_mean_where(dlc_mean *mean)
     dlc_mean_axes(mean, dlc_mean_result(mean), &axes, index);
     for (uint32_t i = 0; i < 3; i++)
         operand[i] = dlc_mean_load_broadcast(mean, i, index, axes.n);
-    return dlc_mean_finish(mean, &axes, dlc_select(mean->kernel->pool, operand[0], operand[1], operand[2]));
+    return dlc_mean_finish(mean, &axes,
+                           dlc_select(mean->kernel->pool, operand[0], operand[1], operand[2]));
 }

@@ -1,6 +1,6 @@
 /*
- * Meanings of pooling: reductions over a window of input 0. Outside the input a max sees the type's least value and a sum 0;
- * an average divides by the cells of the window that count.
+ * Meanings of pooling: reductions over a window of input 0. Outside the input a max sees the type's
+ * least value and a sum 0; an average divides by the cells of the window that count.
  */
 #include "ir/mean_window.h"
 
@@ -49,7 +49,8 @@ static dlc_expr cell_number(dlc_mean *mean, const pool_window *p)
     return p->guard ? dlc_select(pool, p->guard, number, dlc_expr_i64(pool, INT64_MAX)) : number;
 }
 
-/* The same cell where the last spatial dimension is the outermost one: the channel's base, then columns first. */
+/* The same cell where the last spatial dimension is the outermost one: the channel's base, then
+ * columns first. */
 static dlc_expr column_major(dlc_mean *mean, const pool_window *p, dlc_expr number)
 {
     dlc_pool *pool = mean->kernel->pool;
@@ -73,9 +74,11 @@ static dlc_status max_with_index(dlc_mean *mean, const pool_window *p, dlc_expr 
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_expr index[DLC_MAX_RANK];
-    uint32_t pair = dlc_mean_reduce(mean, "best", &p->axes, &p->reduce, DLC_REDUCE_ARGMAX, cell, cell_number(mean, p));
+    uint32_t pair = dlc_mean_reduce(mean, "best", &p->axes, &p->reduce, DLC_REDUCE_ARGMAX, cell,
+                                    cell_number(mean, p));
     own_index(mean, p, index);
-    dlc_expr number = dlc_expr_load(pool, DLC_I64, DLC_STAGE_SOURCE(pair), index, p->rank, 0, 0, DLC_LOAD_SECOND);
+    dlc_expr number =
+        dlc_expr_load(pool, DLC_I64, DLC_STAGE_SOURCE(pair), index, p->rank, 0, 0, DLC_LOAD_SECOND);
     if (dlc_node_text(mean->node, DLC_ATTR_MODE, "row")[0] == 'c')
         number = column_major(mean, p, number);
     mean->out[1] = dlc_mean_map(mean, "index", &p->axes, number);
@@ -85,7 +88,8 @@ static dlc_status max_with_index(dlc_mean *mean, const pool_window *p, dlc_expr 
 dlc_status dlc_mean_max_pool(dlc_mean *mean)
 {
     pool_window p = read_pool(mean);
-    dlc_expr cell = load_cell(mean, &p, dlc_mean_lowest(mean->kernel->pool, dlc_mean_in(mean, 0)->dtype));
+    dlc_expr cell =
+        load_cell(mean, &p, dlc_mean_lowest(mean->kernel->pool, dlc_mean_in(mean, 0)->dtype));
     if (mean->node->noutputs > 1)
         return max_with_index(mean, &p, cell);
     return dlc_mean_finish_reduce(mean, &p.axes, &p.reduce, DLC_REDUCE_MAX, cell);
@@ -97,8 +101,8 @@ static dlc_expr ceil_div(dlc_pool *pool, dlc_expr a, int64_t b)
 }
 
 /*
- * Cells of window o in dimension s that count: k with lo <= o * stride - before + k * dilation < hi, where [lo, hi) is the
- * input, or with count_pad the padded input.
+ * Cells of window o in dimension s that count: k with lo <= o * stride - before + k * dilation <
+ * hi, where [lo, hi) is the input, or with count_pad the padded input.
  */
 static dlc_expr counted_cells(dlc_mean *mean, const pool_window *p, uint8_t s, int count_pad)
 {
@@ -123,8 +127,10 @@ static int counts_all(dlc_mean *mean, const pool_window *p, int count_pad)
     if (!p->guard)
         return 1;
     for (uint8_t s = 0; s < w->rank; s++)
-        if (!count_pad || !dlc_expr_is_int(pool, w->in[s], &in) || !dlc_expr_is_int(pool, w->out[s], &out) ||
-            !dlc_expr_is_int(pool, w->before[s], &before) || !dlc_expr_is_int(pool, w->after[s], &after) ||
+        if (!count_pad || !dlc_expr_is_int(pool, w->in[s], &in) ||
+            !dlc_expr_is_int(pool, w->out[s], &out) ||
+            !dlc_expr_is_int(pool, w->before[s], &before) ||
+            !dlc_expr_is_int(pool, w->after[s], &after) ||
             (out - 1) * w->stride[s] + (w->kernel[s] - 1) * w->dilation[s] >= before + in + after)
             return 0;
     return 1;
@@ -138,13 +144,16 @@ dlc_status dlc_mean_avg_pool(dlc_mean *mean)
     int is_constant = counts_all(mean, &p, count_pad);
     dlc_expr count = dlc_expr_i64(pool, 1), index[DLC_MAX_RANK];
     for (uint8_t s = 0; s < p.window.rank; s++)
-        count = dlc_mul(pool, count, is_constant ? dlc_expr_i64(pool, p.window.kernel[s])
-                                                 : counted_cells(mean, &p, s, count_pad));
-    uint32_t sum = dlc_mean_reduce(mean, "sum", &p.axes, &p.reduce, DLC_REDUCE_SUM, load_cell(mean, &p, 0), 0);
+        count = dlc_mul(pool, count,
+                        is_constant ? dlc_expr_i64(pool, p.window.kernel[s])
+                                    : counted_cells(mean, &p, s, count_pad));
+    uint32_t sum =
+        dlc_mean_reduce(mean, "sum", &p.axes, &p.reduce, DLC_REDUCE_SUM, load_cell(mean, &p, 0), 0);
     own_index(mean, &p, index);
     dlc_expr total = dlc_mean_stage(mean, sum, index);
     dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, total)->dtype;
-    return dlc_mean_finish(mean, &p.axes, dlc_expr2(pool, DLC_EXPR_DIV, total, dlc_expr_cast(pool, dtype, count)));
+    return dlc_mean_finish(mean, &p.axes,
+                           dlc_expr2(pool, DLC_EXPR_DIV, total, dlc_expr_cast(pool, dtype, count)));
 }
 
 /* |x|^p summed, and its root */
@@ -154,7 +163,8 @@ static dlc_expr norm_term(dlc_pool *pool, dlc_expr x, int64_t p)
     if (p == 2)
         return dlc_mul(pool, x, x);
     dlc_expr size = dlc_expr1(pool, DLC_EXPR_ABS, x);
-    return p == 1 ? size : dlc_expr2(pool, DLC_EXPR_POW, size, dlc_expr_const(pool, dtype, (double)p));
+    return p == 1 ? size
+                  : dlc_expr2(pool, DLC_EXPR_POW, size, dlc_expr_const(pool, dtype, (double)p));
 }
 
 static dlc_expr norm_root(dlc_pool *pool, dlc_expr sum, int64_t p)

@@ -1,6 +1,7 @@
 /*
- * Meanings of reductions and of cumsum. A result index has an axis per kept dimension (extent 1 where keepdims leaves a
- * dimension behind); the reduced dimensions get axes of their own. Sums of f16 and bf16 are f32 and rounded at the end.
+ * Meanings of reductions and of cumsum. A result index has an axis per kept dimension (extent 1
+ * where keepdims leaves a dimension behind); the reduced dimensions get axes of their own. Sums of
+ * f16 and bf16 are f32 and rounded at the end.
  */
 #include "ir/mean.h"
 
@@ -70,12 +71,14 @@ dlc_status dlc_mean_reduce_prod(dlc_mean *mean)
 
 dlc_status dlc_mean_reduce_min(dlc_mean *mean)
 {
-    return reduce_with(mean, dlc_mean_in(mean, 0)->dtype == DLC_BOOL ? DLC_REDUCE_ALL : DLC_REDUCE_MIN);
+    return reduce_with(mean,
+                       dlc_mean_in(mean, 0)->dtype == DLC_BOOL ? DLC_REDUCE_ALL : DLC_REDUCE_MIN);
 }
 
 dlc_status dlc_mean_reduce_max(dlc_mean *mean)
 {
-    return reduce_with(mean, dlc_mean_in(mean, 0)->dtype == DLC_BOOL ? DLC_REDUCE_ANY : DLC_REDUCE_MAX);
+    return reduce_with(mean,
+                       dlc_mean_in(mean, 0)->dtype == DLC_BOOL ? DLC_REDUCE_ANY : DLC_REDUCE_MAX);
 }
 
 static void axes_index(dlc_mean *mean, const dlc_ids *axes, dlc_expr *index)
@@ -84,11 +87,13 @@ static void axes_index(dlc_mean *mean, const dlc_ids *axes, dlc_expr *index)
         index[i] = dlc_expr_axis(mean->kernel->pool, axes->data[i]);
 }
 
-/* sum / count. Integers are summed in i64, so that only the mean must fit; the mean of nothing is NaN (0 for integers). */
+/* sum / count. Integers are summed in i64, so that only the mean must fit; the mean of nothing is
+ * NaN (0 for integers). */
 dlc_status dlc_mean_reduce_mean(dlc_mean *mean)
 {
     dlc_pool *pool = mean->kernel->pool;
-    dlc_dtype dtype = dlc_mean_in(mean, 0)->dtype, sum = dlc_is_int(dtype) ? DLC_I64 : dlc_mean_wide(dtype);
+    dlc_dtype dtype = dlc_mean_in(mean, 0)->dtype,
+              sum = dlc_is_int(dtype) ? DLC_I64 : dlc_mean_wide(dtype);
     dlc_expr index[DLC_MAX_RANK];
     reduction r = reduction_of(mean);
     if (dtype == DLC_U64)
@@ -99,20 +104,23 @@ dlc_status dlc_mean_reduce_mean(dlc_mean *mean)
     uint32_t total = dlc_mean_reduce(mean, "sum", &r.axes, &r.reduce, DLC_REDUCE_SUM, x, 0);
     axes_index(mean, &r.axes, index);
     dlc_expr count = dlc_expr_cast(pool, sum, r.count);
-    return dlc_mean_finish(mean, &r.axes, dlc_expr2(pool, DLC_EXPR_DIV, dlc_mean_stage(mean, total, index), count));
+    return dlc_mean_finish(
+        mean, &r.axes, dlc_expr2(pool, DLC_EXPR_DIV, dlc_mean_stage(mean, total, index), count));
 }
 
 /* The pair (value, index); the result is the second accumulator. */
 static dlc_status arg_with(dlc_mean *mean, dlc_reduce first, dlc_reduce last)
 {
     dlc_pool *pool = mean->kernel->pool;
-    dlc_expr axis = dlc_expr_i64(mean->graph->pool, dlc_node_int(mean->node, DLC_ATTR_AXIS, 0)), index[DLC_MAX_RANK];
+    dlc_expr axis = dlc_expr_i64(mean->graph->pool, dlc_node_int(mean->node, DLC_ATTR_AXIS, 0)),
+             index[DLC_MAX_RANK];
     reduction r = reduction_over(mean, &axis, 1);
     dlc_reduce combine = dlc_node_int(mean->node, DLC_ATTR_LAST, 0) ? last : first;
     uint32_t pair = dlc_mean_reduce(mean, "best", &r.axes, &r.reduce, combine, widened(mean, &r),
                                     dlc_expr_axis(pool, r.reduce.data[0]));
     axes_index(mean, &r.axes, index);
-    dlc_expr found = dlc_expr_load(pool, DLC_I64, DLC_STAGE_SOURCE(pair), index, r.axes.n, 0, 0, DLC_LOAD_SECOND);
+    dlc_expr found = dlc_expr_load(pool, DLC_I64, DLC_STAGE_SOURCE(pair), index, r.axes.n, 0, 0,
+                                   DLC_LOAD_SECOND);
     return dlc_mean_finish(mean, &r.axes, found);
 }
 
@@ -127,8 +135,8 @@ dlc_status dlc_mean_argmax(dlc_mean *mean)
 }
 
 /*
- * A recurrence: run[t] = run[t - 1] + x[t], from 0 and along the axis in the order asked for; exclusive adds x[t - 1].
- * Backwards, step t stands for index n - 1 - t.
+ * A recurrence: run[t] = run[t - 1] + x[t], from 0 and along the axis in the order asked for;
+ * exclusive adds x[t - 1]. Backwards, step t stands for index n - 1 - t.
  */
 dlc_status dlc_mean_cumsum(dlc_mean *mean)
 {
@@ -145,7 +153,8 @@ dlc_status dlc_mean_cumsum(dlc_mean *mean)
     for (uint8_t d = 0; d < rank; d++)
         previous[d] = at[d] = index[d];
     previous[axis] = dlc_addi(pool, step, -1);
-    dlc_expr later = dlc_lt(pool, dlc_expr_i64(pool, 0), step), taken = exclusive ? previous[axis] : step;
+    dlc_expr later = dlc_lt(pool, dlc_expr_i64(pool, 0), step),
+             taken = exclusive ? previous[axis] : step;
     at[axis] = reverse ? dlc_addi(pool, dlc_sub(pool, extent, taken), -1) : taken;
     dlc_expr x = dlc_expr_cast(pool, sum, dlc_mean_load_if(mean, 0, at, exclusive ? later : 0, 0));
     dlc_source self = DLC_STAGE_SOURCE(mean->kernel->stages.n);

@@ -1,6 +1,7 @@
 /*
- * Meaning of resize. Per dimension: where output index o lies in the input (coordinate modes, in f64 so that roundings and
- * ties come out as defined), which neighbours it takes, with which weights. Dimensions that keep their size are plain axes.
+ * Meaning of resize. Per dimension: where output index o lies in the input (coordinate modes, in
+ * f64 so that roundings and ties come out as defined), which neighbours it takes, with which
+ * weights. Dimensions that keep their size are plain axes.
  */
 #include "ir/mean_sample.h"
 
@@ -41,7 +42,8 @@ static dlc_expr corners(const place *p, double width, dlc_expr out, dlc_expr alo
     return dlc_select(pool, dlc_eq(pool, out, real(p, 1)), alone, at);
 }
 
-/* The output's centre stays the input's centre when their sizes are not in the ratio of the scale. */
+/* The output's centre stays the input's centre when their sizes are not in the ratio of the scale.
+ */
 static dlc_expr symmetric(const place *p)
 {
     dlc_expr adjustment = over(p, p->out, p->scaled), center = over(p, p->in, real(p, 2));
@@ -53,7 +55,8 @@ static dlc_expr crop(const place *p)
 {
     dlc_expr last = dlc_sub(p->pool, p->in, real(p, 1));
     dlc_expr alone = dlc_mul(p->pool, last, real(p, (p->end - p->start) / 2));
-    return dlc_add(p->pool, corners(p, p->end - p->start, p->out, alone), dlc_mul(p->pool, last, real(p, p->start)));
+    return dlc_add(p->pool, corners(p, p->end - p->start, p->out, alone),
+                   dlc_mul(p->pool, last, real(p, p->start)));
 }
 
 /* tf_half_pixel_for_nn is (o + 1/2) / scale: half a pixel to the right. */
@@ -92,7 +95,8 @@ static dlc_expr nearest(dlc_mean *mean, dlc_expr x)
 
 /* --- integer form of nearest --- */
 
-/* Value of an expression of floats and casts without loads, where axis 0.. is `o`; by substitution, which folds. */
+/* Value of an expression of floats and casts without loads, where axis 0.. is `o`; by substitution,
+ * which folds. */
 static int64_t index_at(dlc_pool *pool, dlc_expr index, uint32_t axis, int64_t o, dlc_expr *with)
 {
     with[axis] = dlc_expr_i64(pool, o);
@@ -100,8 +104,9 @@ static int64_t index_at(dlc_pool *pool, dlc_expr index, uint32_t axis, int64_t o
 }
 
 /*
- * Upscaling by whole factors is (o * a + b) floordiv c for some b: quasi-affine, which code generation likes better than
- * arithmetic on floats. Tried on every o, so it is the same function or not used.
+ * Upscaling by whole factors is (o * a + b) floordiv c for some b: quasi-affine, which code
+ * generation likes better than arithmetic on floats. Tried on every o, so it is the same function
+ * or not used.
  */
 static dlc_expr as_integers(dlc_mean *mean, dlc_expr index, dlc_expr o, int64_t in, int64_t out)
 {
@@ -112,7 +117,8 @@ static dlc_expr as_integers(dlc_mean *mean, dlc_expr index, dlc_expr o, int64_t 
         return index;
     int64_t c = out / in;
     dlc_arena *scratch = dlc_arena_create(0);
-    dlc_pool *tables = dlc_pool_create(scratch); /* constants of every o stay out of the kernel's pool */
+    dlc_pool *tables =
+        dlc_pool_create(scratch); /* constants of every o stay out of the kernel's pool */
     dlc_expr copy = dlc_expr_rewrite(tables, pool, index, NULL, NULL);
     dlc_expr *with = dlc_new_array(scratch, dlc_expr, axis + 1);
     int64_t *table = dlc_new_array(scratch, int64_t, (size_t)out);
@@ -145,8 +151,9 @@ static place place_in(dlc_mean *mean, uint8_t d, dlc_expr o)
     p.o = dlc_expr_cast(pool, DLC_F64, o);
     p.in = dlc_expr_cast(pool, DLC_F64, dlc_mean_in_dim(mean, 0, d));
     p.out = dlc_expr_cast(pool, DLC_F64, dlc_mean_dim(mean, dlc_mean_result(mean)->dims[d]));
-    p.scale = dlc_node_attr(mean->node, DLC_ATTR_SCALES) ? real(&p, float_of(mean, DLC_ATTR_SCALES, d, 1))
-                                                         : over(&p, p.out, p.in);
+    p.scale = dlc_node_attr(mean->node, DLC_ATTR_SCALES)
+                  ? real(&p, float_of(mean, DLC_ATTR_SCALES, d, 1))
+                  : over(&p, p.out, p.in);
     p.scaled = dlc_node_attr(mean->node, DLC_ATTR_SCALES) ? dlc_mul(pool, p.scale, p.in) : p.out;
     p.start = float_of(mean, DLC_ATTR_ROI, d, 0);
     p.end = float_of(mean, DLC_ATTR_ROI, (uint32_t)rank + d, 1);
@@ -168,17 +175,20 @@ static int is_kept(const dlc_mean *mean, uint8_t d)
            fabs(float_of(mean, DLC_ATTR_SCALES, d, 1) - 1) < 1e-9;
 }
 
-/* The filter reaches 1 (linear) or 2 (cubic) to each side, more by the factor an antialiased image shrinks. */
+/* The filter reaches 1 (linear) or 2 (cubic) to each side, more by the factor an antialiased image
+ * shrinks. */
 static void set_filter(dlc_mean *mean, dlc_taps *taps, const place *p)
 {
     double scale, reach = taps->is_cubic ? 2 : 1;
     taps->stretch = 1;
-    if (dlc_node_int(mean->node, DLC_ATTR_ANTIALIAS, 0) && dlc_expr_is_float(p->pool, p->scale, &scale) && scale < 1)
+    if (dlc_node_int(mean->node, DLC_ATTR_ANTIALIAS, 0) &&
+        dlc_expr_is_float(p->pool, p->scale, &scale) && scale < 1)
         taps->stretch = scale;
     taps->ntaps = 2 - 2 * (int64_t)(floor(-reach / taps->stretch) + 1);
 }
 
-static void set_neighbours(dlc_mean *mean, dlc_taps *taps, const place *p, dlc_expr x, dlc_dtype dtype)
+static void set_neighbours(dlc_mean *mean, dlc_taps *taps, const place *p, dlc_expr x,
+                           dlc_dtype dtype)
 {
     dlc_pool *pool = p->pool;
     taps->is_cubic = dlc_node_text(mean->node, DLC_ATTR_MODE, "")[0] == 'c';
@@ -205,7 +215,8 @@ static dlc_taps taps_of(dlc_mean *mean, uint8_t d, dlc_expr o, dlc_dtype dtype, 
     dlc_expr x = place_of(&p);
     if (is_crop(mean)) {
         dlc_expr last = dlc_sub(pool, p.in, real(&p, 1));
-        dlc_expr leaves = dlc_expr2(pool, DLC_EXPR_OR, dlc_lt(pool, x, real(&p, 0)), dlc_lt(pool, last, x));
+        dlc_expr leaves =
+            dlc_expr2(pool, DLC_EXPR_OR, dlc_lt(pool, x, real(&p, 0)), dlc_lt(pool, last, x));
         *outside = *outside ? dlc_expr2(pool, DLC_EXPR_OR, *outside, leaves) : leaves;
     }
     if (dlc_node_text(mean->node, DLC_ATTR_MODE, "")[0] != 'n') {

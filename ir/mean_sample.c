@@ -1,16 +1,20 @@
 /*
- * Sampling. The one idea: along each dimension a sample is a sum of neighbours with weights that depend on the distance only,
- * and the dimensions multiply; so a sample in r dimensions is a sum over the product of their taps.
+ * Sampling. The one idea: along each dimension a sample is a sum of neighbours with weights that
+ * depend on the distance only, and the dimensions multiply; so a sample in r dimensions is a sum
+ * over the product of their taps.
  */
 #include "ir/mean_sample.h"
 
 enum { WRITTEN_OUT = 64 }; /* most taps of all dimensions together that are written out */
 
-/* Mirrored at 0 and n - 1 (centres of the outer elements), or at -1/2 and n - 1/2 (their outer edges). */
+/* Mirrored at 0 and n - 1 (centres of the outer elements), or at -1/2 and n - 1/2 (their outer
+ * edges). */
 static dlc_expr mirrored(dlc_pool *pool, dlc_expr i, dlc_expr n, int at_centers)
 {
-    dlc_expr turn = at_centers ? dlc_muli(pool, dlc_addi(pool, n, -1), 2) : dlc_addi(pool, dlc_muli(pool, n, 2), -1);
-    dlc_expr period = at_centers ? dlc_max(pool, dlc_expr_i64(pool, 1), turn) : dlc_muli(pool, n, 2);
+    dlc_expr turn = at_centers ? dlc_muli(pool, dlc_addi(pool, n, -1), 2)
+                               : dlc_addi(pool, dlc_muli(pool, n, 2), -1);
+    dlc_expr period =
+        at_centers ? dlc_max(pool, dlc_expr_i64(pool, 1), turn) : dlc_muli(pool, n, 2);
     dlc_expr phase = dlc_mod(pool, i, period);
     return dlc_min(pool, phase, dlc_sub(pool, turn, phase));
 }
@@ -48,7 +52,8 @@ static dlc_expr cubic_weight(dlc_pool *pool, const dlc_taps *taps, dlc_expr t)
 {
     double a = taps->cubic_a;
     double inner[] = {a + 2, -(a + 3), 0, 1}, outer[] = {a, -5 * a, 8 * a, -4 * a};
-    dlc_expr far = dlc_select(pool, dlc_lt(pool, t, number(pool, t, 2)), horner(pool, t, outer, 4), number(pool, t, 0));
+    dlc_expr far = dlc_select(pool, dlc_lt(pool, t, number(pool, t, 2)), horner(pool, t, outer, 4),
+                              number(pool, t, 0));
     return dlc_select(pool, dlc_le(pool, t, number(pool, t, 1)), horner(pool, t, inner, 4), far);
 }
 
@@ -56,8 +61,10 @@ static dlc_expr raw_weight(dlc_mean *mean, const dlc_taps *taps, dlc_expr k)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, taps->distance)->dtype;
-    dlc_expr away = dlc_expr1(pool, DLC_EXPR_ABS, dlc_sub(pool, dlc_expr_cast(pool, dtype, k), taps->distance));
-    dlc_expr t = taps->stretch == 1 ? away : dlc_mul(pool, away, number(pool, away, taps->stretch)), weight;
+    dlc_expr away =
+        dlc_expr1(pool, DLC_EXPR_ABS, dlc_sub(pool, dlc_expr_cast(pool, dtype, k), taps->distance));
+    dlc_expr t = taps->stretch == 1 ? away : dlc_mul(pool, away, number(pool, away, taps->stretch)),
+             weight;
     if (taps->is_cubic)
         weight = cubic_weight(pool, taps, t);
     else
@@ -87,7 +94,8 @@ void dlc_taps_normalise(dlc_mean *mean, dlc_taps *taps)
 
 /* --- the sum --- */
 
-static dlc_expr weighted_element(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, dlc_dtype dtype, const dlc_expr *k)
+static dlc_expr weighted_element(dlc_mean *mean, const dlc_taps *taps, uint8_t rank,
+                                 dlc_dtype dtype, const dlc_expr *k)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_expr at[DLC_MAX_RANK] = {0}, guard = 0, weight = 0;
@@ -128,7 +136,8 @@ static dlc_expr written_out(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, 
     return sum;
 }
 
-dlc_expr dlc_taps_sample(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, dlc_dtype dtype, dlc_ids *reduce)
+dlc_expr dlc_taps_sample(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, dlc_dtype dtype,
+                         dlc_ids *reduce)
 {
     int64_t ntaps = 1;
     dlc_expr k[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
@@ -138,8 +147,10 @@ dlc_expr dlc_taps_sample(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, dlc
         return written_out(mean, taps, rank, dtype);
     for (uint8_t d = 0; d < rank; d++) {
         char name[] = {'k', (char)('0' + d), 0};
-        k[d] = taps[d].ntaps < 2 ? zero
-                                 : dlc_mean_axis(mean, name, dlc_expr_i64(mean->kernel->pool, taps[d].ntaps), reduce);
+        k[d] = taps[d].ntaps < 2
+                   ? zero
+                   : dlc_mean_axis(mean, name, dlc_expr_i64(mean->kernel->pool, taps[d].ntaps),
+                                   reduce);
     }
     return weighted_element(mean, taps, rank, dtype, k);
 }

@@ -1,4 +1,5 @@
-/* Meanings of views: the result at an index is the input at another; nothing is computed but the index. */
+/* Meanings of views: the result at an index is the input at another; nothing is computed but the
+ * index. */
 #include "ir/mean.h"
 
 /* --- reshape --- */
@@ -8,7 +9,8 @@ typedef struct {
     uint8_t in_first, in_end, out_first, out_end;
 } run;
 
-/* A product of dimensions as constant * rest, to tell which of two is smaller where that can be known. */
+/* A product of dimensions as constant * rest, to tell which of two is smaller where that can be
+ * known. */
 typedef struct {
     dlc_expr rest;
     int64_t factor;
@@ -26,10 +28,12 @@ static product times(dlc_pool *pool, product p, dlc_expr dim)
 }
 
 /*
- * The shortest run from in_first and out_first. The side whose product is behind takes its next dimension; when symbols leave
- * that open the run takes all that is left, which is always right, and slower.
+ * The shortest run from in_first and out_first. The side whose product is behind takes its next
+ * dimension; when symbols leave that open the run takes all that is left, which is always right,
+ * and slower.
  */
-static run next_run(dlc_mean *mean, const dlc_expr *in, uint8_t nin, const dlc_expr *out, uint8_t nout, run r)
+static run next_run(dlc_mean *mean, const dlc_expr *in, uint8_t nin, const dlc_expr *out,
+                    uint8_t nout, run r)
 {
     dlc_pool *pool = mean->kernel->pool;
     product a = {dlc_expr_i64(pool, 1), 1}, b = a;
@@ -49,13 +53,15 @@ static run next_run(dlc_mean *mean, const dlc_expr *in, uint8_t nin, const dlc_e
     return r;
 }
 
-/* in[d] of one run from the out index: linear over the run's output dimensions, then split by its input dimensions. */
-static void map_run(dlc_mean *mean, const dlc_expr *in, const dlc_expr *out, run r, const dlc_expr *index, dlc_expr *at)
+/* in[d] of one run from the out index: linear over the run's output dimensions, then split by its
+ * input dimensions. */
+static void map_run(dlc_mean *mean, const dlc_expr *in, const dlc_expr *out, run r,
+                    const dlc_expr *index, dlc_expr *at)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_layout row_major = {0};
-    dlc_expr linear = dlc_layout_offset(pool, &row_major, (uint8_t)(r.out_end - r.out_first), out + r.out_first,
-                                        index + r.out_first);
+    dlc_expr linear = dlc_layout_offset(pool, &row_major, (uint8_t)(r.out_end - r.out_first),
+                                        out + r.out_first, index + r.out_first);
     for (uint8_t d = r.in_end; d-- > r.in_first;) {
         at[d] = d == r.in_first ? linear : dlc_mod(pool, linear, in[d]);
         linear = dlc_floordiv(pool, linear, in[d]);
@@ -128,7 +134,8 @@ dlc_status dlc_mean_concat(dlc_mean *mean)
     dlc_expr *parts = dlc_new_array(mean->kernel->arena, dlc_expr, ninputs);
     for (uint32_t k = 0; k < ninputs; k++) {
         ends[k] = dlc_add(pool, start, dlc_mean_in_dim(mean, k, (uint32_t)axis));
-        dlc_expr after = k ? dlc_le(pool, start, i) : 0, before = k + 1 < ninputs ? dlc_lt(pool, i, ends[k]) : 0;
+        dlc_expr after = k ? dlc_le(pool, start, i) : 0,
+                 before = k + 1 < ninputs ? dlc_lt(pool, i, ends[k]) : 0;
         at[axis] = dlc_sub(pool, i, start);
         parts[k] = dlc_mean_load_if(mean, k, at, dlc_and(pool, after, before), 0);
         start = ends[k];
@@ -167,12 +174,15 @@ static dlc_expr padded_index(dlc_pool *pool, const char *mode, dlc_expr i, dlc_e
     }
 }
 
-/* Index of dimension d that the padded index i repeats: cropped first, where a pad is negative, then padded. */
-static dlc_expr repeated_index(dlc_mean *mean, const char *mode, uint8_t d, dlc_expr i, dlc_expr before, dlc_expr after)
+/* Index of dimension d that the padded index i repeats: cropped first, where a pad is negative,
+ * then padded. */
+static dlc_expr repeated_index(dlc_mean *mean, const char *mode, uint8_t d, dlc_expr i,
+                               dlc_expr before, dlc_expr after)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_expr zero = dlc_expr_i64(pool, 0), cropped = dlc_min(pool, before, zero);
-    dlc_expr n = dlc_add(pool, dlc_mean_in_dim(mean, 0, d), dlc_add(pool, cropped, dlc_min(pool, after, zero)));
+    dlc_expr n = dlc_add(pool, dlc_mean_in_dim(mean, 0, d),
+                         dlc_add(pool, cropped, dlc_min(pool, after, zero)));
     dlc_expr at = padded_index(pool, mode, dlc_sub(pool, i, dlc_max(pool, before, zero)), n);
     return dlc_sub(pool, at, cropped);
 }

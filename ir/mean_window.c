@@ -1,6 +1,6 @@
 /*
- * Windows. The one idea: element k of window o is the input at o * stride + k * dilation - before; what lies outside is a
- * guarded load, so padding is never a tensor.
+ * Windows. The one idea: element k of window o is the input at o * stride + k * dilation - before;
+ * what lies outside is a guarded load, so padding is never a tensor.
  */
 #include "ir/mean_window.h"
 
@@ -20,9 +20,10 @@ void dlc_window_read(dlc_mean *mean, dlc_window *window)
     for (uint8_t s = 0; s < window->rank; s++) {
         window->stride[s] = int_of(mean, DLC_ATTR_STRIDES, s);
         window->dilation[s] = int_of(mean, DLC_ATTR_DILATIONS, s);
-        window->kernel[s] = dlc_mean_has(mean, 1)
-                                ? dlc_expr_value(mean->graph->pool, dlc_mean_in(mean, 1)->dims[s + 2])
-                                : int_of(mean, DLC_ATTR_KERNEL, s);
+        window->kernel[s] =
+            dlc_mean_has(mean, 1)
+                ? dlc_expr_value(mean->graph->pool, dlc_mean_in(mean, 1)->dims[s + 2])
+                : int_of(mean, DLC_ATTR_KERNEL, s);
         window->before[s] = pads[s];
         window->after[s] = pads[window->rank + s];
         window->in[s] = dlc_mean_dim(mean, x->dims[s + 2]);
@@ -68,7 +69,8 @@ static int is_inside(dlc_mean *mean, const dlc_window *w, uint8_t s)
            (out - 1) * w->stride[s] + (w->kernel[s] - 1) * w->dilation[s] < in;
 }
 
-dlc_expr dlc_window_index(dlc_mean *mean, const dlc_window *w, const dlc_expr *o, const dlc_expr *k, dlc_expr *index)
+dlc_expr dlc_window_index(dlc_mean *mean, const dlc_window *w, const dlc_expr *o, const dlc_expr *k,
+                          dlc_expr *index)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_expr guard = 0;

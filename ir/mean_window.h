@@ -11,7 +11,7 @@ typedef struct {
     uint8_t rank;
     int64_t stride[DLC_WINDOW_RANK], dilation[DLC_WINDOW_RANK], kernel[DLC_WINDOW_RANK];
     dlc_expr before[DLC_WINDOW_RANK], after[DLC_WINDOW_RANK]; /* padding */
-    dlc_expr in[DLC_WINDOW_RANK], out[DLC_WINDOW_RANK];       /* sizes of input 0 and of the result */
+    dlc_expr in[DLC_WINDOW_RANK], out[DLC_WINDOW_RANK]; /* sizes of input 0 and of the result */
 } dlc_window;
 
 /* kernel[s]: from input 1 (a filter) or from the attribute `kernel`. */
@@ -21,9 +21,10 @@ void dlc_window_out_axes(dlc_mean *mean, const dlc_window *window, dlc_ids *axes
 /* Axes kh, kw, … of the window. */
 void dlc_window_kernel_axes(dlc_mean *mean, const dlc_window *window, dlc_ids *axes, dlc_expr *at);
 /*
- * Index o * stride + k * dilation - before of the input per dimension, and the guard that it lies inside (0 where constants
- * show that it always does).
+ * Index o * stride + k * dilation - before of the input per dimension, and the guard that it lies
+ * inside (0 where constants show that it always does).
  */
-dlc_expr dlc_window_index(dlc_mean *mean, const dlc_window *window, const dlc_expr *o, const dlc_expr *k, dlc_expr *index);
+dlc_expr dlc_window_index(dlc_mean *mean, const dlc_window *window, const dlc_expr *o,
+                          const dlc_expr *k, dlc_expr *index);
 
 #endif

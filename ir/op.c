@@ -1,6 +1,7 @@
 /*
- * The operator tables, generated from ops.def and attrs.def, and the checks that follow from a row alone: how many inputs and
- * outputs, which attributes, which dtypes. What is left to a rule of infer_*.c is what only that operator knows.
+ * The operator tables, generated from ops.def and attrs.def, and the checks that follow from a row
+ * alone: how many inputs and outputs, which attributes, which dtypes. What is left to a rule of
+ * infer_*.c is what only that operator knows.
  */
 #include "ir/infer.h"
 #include "ir/mean.h"
@@ -10,8 +11,16 @@
 #define dlc_mean_NULL NULL /* opaque rows */
 
 const dlc_op_info dlc_ops[DLC_OP_COUNT] = {
-#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs)                                              \
-    [DLC_OP_##id] = {text, lo, hi, nout, dlc_infer_##infer, dlc_mean_##mean, DLC_TRAIT_##traits, DLC_TYPES_##types, attrs},
+#define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs)                          \
+    [DLC_OP_##id] = {text,                                                                         \
+                     lo,                                                                           \
+                     hi,                                                                           \
+                     nout,                                                                         \
+                     dlc_infer_##infer,                                                            \
+                     dlc_mean_##mean,                                                              \
+                     DLC_TRAIT_##traits,                                                           \
+                     DLC_TYPES_##types,                                                            \
+                     attrs},
 #include "ir/ops.def"
 #undef DLC_OP
 };
@@ -55,17 +64,20 @@ static int is_word_of(const char *words, const char *word)
 }
 
 /* The value of a text or integer attribute is among the words after "=", if there are any. */
-static dlc_status check_value(dlc_graph *graph, const dlc_node *node, const dlc_attr *attr, const char *entry)
+static dlc_status check_value(dlc_graph *graph, const dlc_node *node, const dlc_attr *attr,
+                              const char *entry)
 {
     const dlc_attr_info *info = &dlc_attrs[attr->id];
     const char *words = entry + (*entry == '!');
     if (*words++ != '=')
         return DLC_OK;
-    const char *value = info->kind == DLC_ATTR_KIND_TEXT ? attr->as.text
-                                                         : dlc_arena_printf(graph->arena, "%" PRId64, attr->as.i);
+    const char *value = info->kind == DLC_ATTR_KIND_TEXT
+                            ? attr->as.text
+                            : dlc_arena_printf(graph->arena, "%" PRId64, attr->as.i);
     if (is_word_of(words, value))
         return DLC_OK;
-    return DLC_REFUSE("%s = %.40s is not one of %.*s", info->text, value, (int)strcspn(words, " "), words);
+    return DLC_REFUSE("%s = %.40s is not one of %.*s", info->text, value, (int)strcspn(words, " "),
+                      words);
 }
 
 static dlc_status check_known(dlc_graph *graph, const dlc_node *node)
@@ -91,7 +103,8 @@ static dlc_status check_required(dlc_graph *graph, const dlc_node *node)
     for (dlc_attr_id id = 0; id < DLC_ATTR_COUNT; id++) {
         const char *entry = listed(list, dlc_attrs[id].text);
         if (entry && *entry == '!' && !dlc_node_attr(node, id))
-            return DLC_REFUSE("attribute %s is absent; %s needs it", dlc_attrs[id].text, dlc_ops[node->op].text);
+            return DLC_REFUSE("attribute %s is absent; %s needs it", dlc_attrs[id].text,
+                              dlc_ops[node->op].text);
     }
     return DLC_OK;
 }
@@ -103,8 +116,10 @@ static dlc_status check_arity(dlc_graph *graph, const dlc_node *node)
     const dlc_op_info *row = &dlc_ops[node->op];
     if (node->ninputs < (uint32_t)row->lo || (row->hi >= 0 && node->ninputs > (uint32_t)row->hi)) {
         if (row->hi < 0)
-            return DLC_REFUSE("%" PRIu32 " inputs; %s takes %d or more", node->ninputs, row->text, row->lo);
-        return DLC_REFUSE("%" PRIu32 " inputs; %s takes %d to %d", node->ninputs, row->text, row->lo, row->hi);
+            return DLC_REFUSE("%" PRIu32 " inputs; %s takes %d or more", node->ninputs, row->text,
+                              row->lo);
+        return DLC_REFUSE("%" PRIu32 " inputs; %s takes %d to %d", node->ninputs, row->text,
+                          row->lo, row->hi);
     }
     for (uint32_t i = 0; i < (uint32_t)row->lo; i++)
         DLC_TRY(dlc_infer_present(graph, node, i));
@@ -135,16 +150,19 @@ static int takes(dlc_types types, dlc_dtype dtype)
 
 static dlc_status check_dtype(dlc_graph *graph, const dlc_node *node)
 {
-    static const char *const wanted[] = {"", "a number", "a float", "an integer", "an integer or bool", "bool"};
+    static const char *const wanted[] = {"",           "a number",           "a float",
+                                         "an integer", "an integer or bool", "bool"};
     const dlc_op_info *row = &dlc_ops[node->op];
-    if (!node->ninputs || !node->inputs[0] || takes((dlc_types)row->types, dlc_infer_in(node, 0)->dtype))
+    if (!node->ninputs || !node->inputs[0] ||
+        takes((dlc_types)row->types, dlc_infer_in(node, 0)->dtype))
         return DLC_OK;
-    return DLC_REFUSE("input 0 is %s; %s takes %s", dlc_dtypes[dlc_infer_in(node, 0)->dtype].text, row->text,
-                      wanted[row->types]);
+    return DLC_REFUSE("input 0 is %s; %s takes %s", dlc_dtypes[dlc_infer_in(node, 0)->dtype].text,
+                      row->text, wanted[row->types]);
 }
 
 /* Constant dimensions only: what symbols make of it, the run checks. */
-static dlc_status check_size(dlc_graph *graph, const dlc_node *node, uint32_t output, const dlc_type *type)
+static dlc_status check_size(dlc_graph *graph, const dlc_node *node, uint32_t output,
+                             const dlc_type *type)
 {
     int64_t elems = 1, dim;
     for (uint8_t d = 0; d < type->rank; d++) {
@@ -154,7 +172,8 @@ static dlc_status check_size(dlc_graph *graph, const dlc_node *node, uint32_t ou
             return DLC_REFUSE("output %" PRIu32 " would be %s; dimension %d is negative", output,
                               dlc_type_text(graph, type), (int)d);
         if (!dlc_mul_i64(elems, dim ? dim : 1, &elems) || elems > DLC_MAX_ELEMS)
-            return dlc_fail(graph, node, DLC_LIMIT, "output %" PRIu32 " would be %s; up to 2^40 elements are possible",
+            return dlc_fail(graph, node, DLC_LIMIT,
+                            "output %" PRIu32 " would be %s; up to 2^40 elements are possible",
                             output, dlc_type_text(graph, type));
     }
     return DLC_OK;

@@ -1,6 +1,7 @@
 /*
- * Tensor types and layouts. The one idea: a layout is a list of parts from outer to inner, and the place of an element is a
- * sum of part * stride, so every layout (row-major, channels last, packed panels) is the same loop.
+ * Tensor types and layouts. The one idea: a layout is a list of parts from outer to inner, and the
+ * place of an element is a sum of part * stride, so every layout (row-major, channels last, packed
+ * panels) is the same loop.
  */
 #include "ir/type.h"
 
@@ -58,7 +59,8 @@ dlc_layout dlc_layout_channels_last(uint8_t rank)
 }
 
 /* Extent of part p: a block, the number of blocks, or the dimension. */
-static dlc_expr part_extent(dlc_pool *pool, const dlc_layout *layout, uint8_t p, const dlc_expr *dims)
+static dlc_expr part_extent(dlc_pool *pool, const dlc_layout *layout, uint8_t p,
+                            const dlc_expr *dims)
 {
     int32_t block = layout->part[p].block;
     if (layout->part[p].inner)
@@ -69,7 +71,8 @@ static dlc_expr part_extent(dlc_pool *pool, const dlc_layout *layout, uint8_t p,
     return dlc_floordiv(pool, dlc_addi(pool, dim, block - 1), dlc_expr_i64(pool, block));
 }
 
-static dlc_expr part_index(dlc_pool *pool, const dlc_layout *layout, uint8_t p, const dlc_expr *index)
+static dlc_expr part_index(dlc_pool *pool, const dlc_layout *layout, uint8_t p,
+                           const dlc_expr *index)
 {
     int32_t block = layout->part[p].block;
     dlc_expr i = index[layout->part[p].dim];
@@ -78,8 +81,8 @@ static dlc_expr part_index(dlc_pool *pool, const dlc_layout *layout, uint8_t p, 
     return block == 1 ? i : dlc_floordiv(pool, i, dlc_expr_i64(pool, block));
 }
 
-dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t rank, const dlc_expr *dims,
-                           const dlc_expr *index)
+dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t rank,
+                           const dlc_expr *dims, const dlc_expr *index)
 {
     dlc_layout plain = spelled_out(rank);
     const dlc_layout *parts = layout->nparts ? layout : &plain;
@@ -91,7 +94,8 @@ dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t ran
     return offset;
 }
 
-dlc_expr dlc_layout_elems(dlc_pool *pool, const dlc_layout *layout, uint8_t rank, const dlc_expr *dims)
+dlc_expr dlc_layout_elems(dlc_pool *pool, const dlc_layout *layout, uint8_t rank,
+                          const dlc_expr *dims)
 {
     if (!layout->nparts)
         return dlc_dims_product(pool, dims, rank);
@@ -157,7 +161,8 @@ void dlc_layout_print(const dlc_layout *layout, uint8_t rank, dlc_str *out)
     for (uint8_t p = 0; p < layout->nparts; p++) {
         dlc_str_printf(out, "%s%u", p ? "," : "", layout->part[p].dim);
         if (layout->part[p].inner || layout->part[p].block > 1)
-            dlc_str_printf(out, "%c%d", layout->part[p].inner ? '%' : '/', (int)layout->part[p].block);
+            dlc_str_printf(out, "%c%d", layout->part[p].inner ? '%' : '/',
+                           (int)layout->part[p].block);
     }
     dlc_str_add(out, "}");
 }
@@ -183,7 +188,8 @@ static int parse_part(const char **text, uint8_t rank, dlc_layout *layout)
     return 1;
 }
 
-/* Each dimension is there once whole, or once as blocks and, further in, once as the rest of equal size. */
+/* Each dimension is there once whole, or once as blocks and, further in, once as the rest of equal
+ * size. */
 static int is_complete(const dlc_layout *layout, uint8_t rank)
 {
     int32_t open[DLC_MAX_RANK] = {0}, seen[DLC_MAX_RANK] = {0};

@@ -1,4 +1,5 @@
-/* The graph: text that reads back as it was written, uses through replacing and erasing, contents of shape arithmetic, messages. */
+/* The graph: text that reads back as it was written, uses through replacing and erasing, contents
+ * of shape arithmetic, messages. */
 #include "ir/op.h"
 
 #include <check.h>
@@ -39,6 +40,7 @@ static const char *printed(const dlc_graph *graph)
 }
 
 /* Each is in the printer's own form. */
+/* clang-format off */
 static const char *const texts[] = {
     "graph @empty() {\n}\n",
     "graph @f(%x: f32[1,4,8,8]@nhwc) -> %p {\n"
@@ -78,6 +80,7 @@ static const char *const texts[] = {
     "  %y: i64[4] = symbols {dims=[(h + 1) floordiv 2, h*w, max(h + -3, 0), (h + w) mod 7]}\n"
     "}\n",
 };
+/* clang-format on */
 
 START_TEST(text_round_trips)
 {
@@ -85,6 +88,7 @@ START_TEST(text_round_trips)
 }
 END_TEST
 
+/* clang-format off */
 static const struct { const char *text, *message; } refused[] = {
     {"graph", "a name starting with @"},
     {"graph @f(%x: f32[2]) -> %y { }", "output %y is not defined"},
@@ -104,13 +108,15 @@ static const struct { const char *text, *message; } refused[] = {
     {"graph @f() { } graph", "behind the graph"},
     {"graph @f(%x: f32[1,2,3,4,5,6,7,8,9]) { }", "more than 8 dimensions"},
 };
+/* clang-format on */
 
 START_TEST(bad_text_is_refused)
 {
     dlc_graph *graph;
     ck_assert_int_ne(dlc_graph_parse(refused[_i].text, "t.dlc", arena, &diag, &graph), DLC_OK);
     ck_assert_uint_ge(diag.nmessages, 1);
-    ck_assert_msg(strstr(diag.messages[0].text, refused[_i].message) != NULL, "found: %s", diag.messages[0].text);
+    ck_assert_msg(strstr(diag.messages[0].text, refused[_i].message) != NULL, "found: %s",
+                  diag.messages[0].text);
 }
 END_TEST
 
@@ -141,7 +147,8 @@ START_TEST(replace_and_erase_keep_uses)
     dlc_graph_erase(graph, y->def);
     ck_assert_uint_eq(dlc_value_nuses(x), 3);
     ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
-    ck_assert_str_eq(printed(graph), "graph @f(%x: f32[2]) -> %z, %x as %y {\n  %z: f32[2] = add %x, %x\n}\n");
+    ck_assert_str_eq(printed(graph),
+                     "graph @f(%x: f32[2]) -> %z, %x as %y {\n  %z: f32[2] = add %x, %x\n}\n");
 }
 END_TEST
 
@@ -150,7 +157,11 @@ START_TEST(constants_stand_first_and_names_are_unique)
     dlc_graph *graph = parse("graph @f(%x: f32[2]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
     dlc_value *a = dlc_graph_scalar(graph, DLC_F32, 0.1), *b = dlc_graph_scalar(graph, DLC_I8, 300);
     dlc_value *inputs[] = {named(graph, "x"), a};
-    dlc_node_spec spec = {.op = DLC_OP_MUL, .name = "y", .inputs = inputs, .ninputs = 2, .before = named(graph, "y")->def};
+    dlc_node_spec spec = {.op = DLC_OP_MUL,
+                          .name = "y",
+                          .inputs = inputs,
+                          .ninputs = 2,
+                          .before = named(graph, "y")->def};
     ck_assert_ptr_nonnull(dlc_graph_node(graph, &spec));
     ck_assert_ptr_eq(graph->first, a->def);
     ck_assert_ptr_eq(graph->first->next, b->def);
@@ -166,11 +177,13 @@ END_TEST
 
 START_TEST(verifier_finds_a_wrong_type)
 {
-    dlc_graph *graph = parse("graph @f(%x: f32[2], %w: f32[3]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
+    dlc_graph *graph =
+        parse("graph @f(%x: f32[2], %w: f32[3]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
     dlc_node_set_input(graph, graph->first, 0, named(graph, "w"));
     ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_INTERNAL);
-    ck_assert_msg(strstr(diag.messages[0].text, "output 0 is f32[2]; its inputs give f32[3]") != NULL, "%s",
-                  diag.messages[0].text);
+    ck_assert_msg(strstr(diag.messages[0].text, "output 0 is f32[2]; its inputs give f32[3]") !=
+                      NULL,
+                  "%s", diag.messages[0].text);
 }
 END_TEST
 
@@ -184,9 +197,15 @@ START_TEST(messages_name_the_node)
         x.dims[d] = dlc_expr_i64(graph->pool, x_dims[d]);
         w.dims[d] = dlc_expr_i64(graph->pool, w_dims[d]);
     }
-    dlc_value *inputs[] = {dlc_graph_input(graph, "relu_4", &x), dlc_graph_input(graph, "conv1.weight", &w)};
+    dlc_value *inputs[] = {dlc_graph_input(graph, "relu_4", &x),
+                           dlc_graph_input(graph, "conv1.weight", &w)};
     dlc_attr group = dlc_attr_int(DLC_ATTR_GROUP, 3);
-    dlc_node_spec spec = {.op = DLC_OP_CONV, .origin = &origin, .inputs = inputs, .ninputs = 2, .attrs = &group, .nattrs = 1};
+    dlc_node_spec spec = {.op = DLC_OP_CONV,
+                          .origin = &origin,
+                          .inputs = inputs,
+                          .ninputs = 2,
+                          .attrs = &group,
+                          .nattrs = 1};
     ck_assert_ptr_null(dlc_graph_node(graph, &spec));
     ck_assert_str_eq(diag.messages[0].place, "resnet.onnx: node 'layer2/conv1' (Conv, opset 13)");
     ck_assert_str_eq(diag.messages[0].text, "group = 3 does not divide the 64 input channels");
@@ -196,6 +215,7 @@ START_TEST(messages_name_the_node)
 END_TEST
 
 /* Shape arithmetic: nodes, the value asked for, its elements as text ("" : unknown). */
+/* clang-format off */
 static const struct { const char *nodes, *value, *content; } contents[] = {
     {"%s: i64[3] = symbols {dims=[n, 4, m]}", "s", "n 4 m"},
     {"%s: i64[3] = symbols {dims=[n, 4, m]}\n %i: i64[2] = const [2, -3]\n %y: i64[2] = gather %s, %i {axis=0}", "y", "m n"},
@@ -215,10 +235,12 @@ static const struct { const char *nodes, *value, *content; } contents[] = {
     {"%a: i32[2] = const [7, -7]\n %b: i32[2] = const [2, 2]\n %y: i32[2] = div %a, %b", "y", "3 -3"},
     {"%a: i8[1] = const [127]\n %b: i8[1] = const [1]\n %y: i8[1] = add %a, %b", "y", "-128"},
 };
+/* clang-format on */
 
 START_TEST(contents_follow_shape_arithmetic)
 {
-    dlc_graph *graph = parse(dlc_arena_printf(arena, "graph @f(%%x: f32[n,m]) {\n %s\n}\n", contents[_i].nodes));
+    dlc_graph *graph =
+        parse(dlc_arena_printf(arena, "graph @f(%%x: f32[n,m]) {\n %s\n}\n", contents[_i].nodes));
     const dlc_value *value = named(graph, contents[_i].value);
     dlc_str text = {0};
     int64_t elems = 0;
@@ -232,6 +254,7 @@ START_TEST(contents_follow_shape_arithmetic)
 }
 END_TEST
 
+/* clang-format off */
 static const struct { const char *layout; uint8_t rank; const char *index; int64_t offset, elems; } layouts[] = {
     /* dims 6,5,4,3; index 5,4,3,2 */
     {"", 4, "", 359, 360},
@@ -239,6 +262,7 @@ static const struct { const char *layout; uint8_t rank; const char *index; int64
     {"@{0/4,1,2,3,0%4}", 4, "", (((1 * 5 + 4) * 4 + 3) * 3 + 2) * 4 + 1, 480},
     {"@{3,2,1,0}", 4, "", ((2 * 4 + 3) * 5 + 4) * 6 + 5, 360},
 };
+/* clang-format on */
 
 START_TEST(layouts_place_elements)
 {
@@ -255,13 +279,17 @@ START_TEST(layouts_place_elements)
         d[k] = dlc_expr_i64(pool, dims[k]);
         i[k] = dlc_expr_i64(pool, dims[k] - 1);
     }
-    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_offset(pool, &layout, 4, d, i)), layouts[_i].offset);
-    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_elems(pool, &layout, 4, d)), layouts[_i].elems);
+    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_offset(pool, &layout, 4, d, i)),
+                     layouts[_i].offset);
+    ck_assert_int_eq(dlc_expr_value(pool, dlc_layout_elems(pool, &layout, 4, d)),
+                     layouts[_i].elems);
     dlc_str_deinit(&again);
 }
 END_TEST
 
+/* clang-format off */
 static const char *const bad_layouts[] = {"@{0,1,2}", "@{0,1,2,2}", "@{0%4,1,2,3}", "@{0/4,1,2,3,0%2}", "@{0,1,2,4}", "@nwc", "@{"};
+/* clang-format on */
 
 START_TEST(bad_layouts_are_refused)
 {

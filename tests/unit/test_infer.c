@@ -1,6 +1,6 @@
 /*
- * Result types of operators: a row is a node as text, the inputs' types before it, and either the type that must follow or a
- * part of the message that must come.
+ * Result types of operators: a row is a node as text, the inputs' types before it, and either the
+ * type that must follow or a part of the message that must come.
  */
 #include "ir/op.h"
 
@@ -16,6 +16,7 @@ typedef struct {
     const char *message;
 } infer_case;
 
+/* clang-format off */
 static const infer_case cases[] = {
     /* pointwise and broadcasting */
     {"%a: f32[2,3,4], %b: f32[4]", "add %a, %b", "f32[2,3,4]", NULL},
@@ -142,6 +143,7 @@ static const infer_case cases[] = {
     {"%x: f32[4,5]", "topk %x {axis=1, dims=[6]}", NULL, "k = 6 is more than the 5 elements"},
     {"%x: f32[4,5]", "nonzero %x {symbol=7}", NULL, "symbol = 7 is no symbol"},
 };
+/* clang-format on */
 
 START_TEST(each_case)
 {
@@ -157,9 +159,11 @@ START_TEST(each_case)
     if (c->type)
         ck_assert_msg(status == DLC_OK, "%s: %s", c->node, found);
     else
-        ck_assert_msg(status != DLC_OK && strstr(found, c->message), "%s: found: %s", c->node, found);
+        ck_assert_msg(status != DLC_OK && strstr(found, c->message), "%s: found: %s", c->node,
+                      found);
     if (graph)
-        ck_assert_msg(dlc_graph_verify(graph, &diag) == DLC_OK, "%s: %s", c->node, diag.nmessages ? diag.messages[0].text : "");
+        ck_assert_msg(dlc_graph_verify(graph, &diag) == DLC_OK, "%s: %s", c->node,
+                      diag.nmessages ? diag.messages[0].text : "");
     dlc_arena_destroy(arena);
 }
 END_TEST
@@ -179,7 +183,8 @@ START_TEST(symbols_make_conditions)
     ck_assert_uint_eq(graph->conditions.n, 1);
     ck_assert_msg(strstr(graph->conditions.data[0].text, "n and m must be equal") != NULL, "%s",
                   graph->conditions.data[0].text);
-    ck_assert_uint_eq(dlc_graph_same(graph, dlc_expr_sym(graph->pool, 1)), dlc_expr_sym(graph->pool, 0));
+    ck_assert_uint_eq(dlc_graph_same(graph, dlc_expr_sym(graph->pool, 1)),
+                      dlc_expr_sym(graph->pool, 0));
     dlc_arena_destroy(arena);
 }
 END_TEST

@@ -1,7 +1,8 @@
 /*
- * Meanings, run by the interpreter: hand-computed cases for what other engines get wrong, and independent loops (written from
- * the definitions, not from the meanings) for contractions and windows. Every kernel is verified on the way, and every row of
- * ops.def that has a meaning must occur.
+ * Meanings, run by the interpreter: hand-computed cases for what other engines get wrong, and
+ * independent loops (written from the definitions, not from the meanings) for contractions and
+ * windows. Every kernel is verified on the way, and every row of ops.def that has a meaning must
+ * occur.
  */
 #include "ir/interp.h"
 #include "ir/op.h"
@@ -76,6 +77,7 @@ static dlc_status run_text(const char *text, dlc_interp_mode mode, dlc_graph **g
 
 /* --- hand-computed cases --- */
 
+/* clang-format off */
 static const struct { const char *nodes, *expected; } cases[] = {
     /* pointwise: NaN, infinities, signs, halves to even */
     {"%x: f32[4] = const [-1, nan, 2, -inf]\n %y: f32[4] = relu %x", "0 nan 2 0"},
@@ -255,6 +257,7 @@ static const struct { const char *nodes, *expected; } cases[] = {
     {"%x: f32[1,1,2,2] = const [1, 2, 3, 4]\n %g: f32[1,1,2,2] = const [1, -1, 3, 3]\n"
      " %y: f32[1,1,1,2] = grid_sample %x, %g {align_corners=1, coord=\"reflection\", mode=\"nearest\"}", "2 1"},
 };
+/* clang-format on */
 
 static double element(dlc_dtype dtype, const void *bytes, int64_t i)
 {
@@ -262,7 +265,8 @@ static double element(dlc_dtype dtype, const void *bytes, int64_t i)
     return dlc_is_float(dtype) ? scalar.f : (double)scalar.i;
 }
 
-static void check_elements(dlc_graph *graph, const void *bytes, const char *expected, const char *nodes)
+static void check_elements(dlc_graph *graph, const void *bytes, const char *expected,
+                           const char *nodes)
 {
     const dlc_type *type = &graph->outputs.data[0].value->type;
     int64_t elems = 0;
@@ -273,7 +277,8 @@ static void check_elements(dlc_graph *graph, const void *bytes, const char *expe
         ck_assert_msg(end != expected, "%s: too few numbers", nodes);
         int is_near = wanted == found || (isnan(wanted) && isnan(found)) ||
                       fabs(wanted - found) <= 2e-7 * fmax(1, fabs(wanted));
-        ck_assert_msg(is_near, "%s: element %d is %.9g, expected %.9g", nodes, (int)i, found, wanted);
+        ck_assert_msg(is_near, "%s: element %d is %.9g, expected %.9g", nodes, (int)i, found,
+                      wanted);
         expected = end;
     }
 }
@@ -289,7 +294,8 @@ START_TEST(hand_computed)
     for (int m = 0; m < 2; m++) {
         dlc_graph *graph;
         void *bytes;
-        ck_assert_msg(run_text(graph_text(cases[_i].nodes), modes[m], &graph, &bytes) == DLC_OK, "%s", message());
+        ck_assert_msg(run_text(graph_text(cases[_i].nodes), modes[m], &graph, &bytes) == DLC_OK,
+                      "%s", message());
         check_elements(graph, bytes, cases[_i].expected, cases[_i].nodes);
     }
 }
@@ -297,6 +303,7 @@ END_TEST
 
 /* --- indices out of range --- */
 
+/* clang-format off */
 static const char *const out_of_range[] = {
     "%x: f32[3] = const [1, 2, 3]\n %i: i64[1] = const [3]\n %y: f32[1] = gather %x, %i {axis=0}",
     "%x: f32[1] = const [1]\n %i: i64[1] = const [-2]\n %y: f32[1] = gather %x, %i {axis=0}",
@@ -305,12 +312,14 @@ static const char *const out_of_range[] = {
     "%x: f32[3] = const [1, 2, 3]\n %i: i64[1] = const [3]\n %u: f32[1] = const [0]\n"
     " %y: f32[3] = scatter_elements %x, %i, %u {axis=0}",
 };
+/* clang-format on */
 
 START_TEST(indices_out_of_range_are_reported)
 {
     dlc_graph *graph;
     void *bytes;
-    ck_assert_int_eq(run_text(graph_text(out_of_range[_i]), DLC_STRICT, &graph, &bytes), DLC_INVALID);
+    ck_assert_int_eq(run_text(graph_text(out_of_range[_i]), DLC_STRICT, &graph, &bytes),
+                     DLC_INVALID);
     ck_assert_msg(strstr(message(), "out of range") != NULL, "%s", message());
 }
 END_TEST
@@ -318,9 +327,11 @@ END_TEST
 /* --- convolutions against loops --- */
 
 typedef struct {
-    int64_t n, ic, oc, group, h, w, kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, eh, ew; /* eh, ew: output padding */
+    int64_t n, ic, oc, group, h, w, kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, eh,
+        ew; /* eh, ew: output padding */
 } conv_case;
 
+/* clang-format off */
 static const conv_case convs[] = {
     {.n = 2, .ic = 3, .oc = 4, .group = 1, .h = 7, .w = 6, .kh = 3, .kw = 2, .sh = 1, .sw = 1, .dh = 1, .dw = 1},
     {.n = 1, .ic = 4, .oc = 6, .group = 2, .h = 9, .w = 8, .kh = 3, .kw = 3, .sh = 2, .sw = 1, .dh = 1, .dw = 2, .pt = 1, .pl = 2,
@@ -331,50 +342,64 @@ static const conv_case convs[] = {
      .pb = 2, .pr = 0, .eh = 2, .ew = 1}, /* three filters per channel */
     {.n = 1, .ic = 1, .oc = 1, .group = 1, .h = 1, .w = 1, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1},
 };
+/* clang-format on */
 
 static char *conv_text(const conv_case *c, int transposed, int64_t oh, int64_t ow)
 {
     return dlc_arena_printf(
         arena,
-        "graph @t() -> %%y {\n %%x: f32[%d,%d,%d,%d] = const hash(1)\n %%w: f32[%d,%d,%d,%d] = const hash(2)\n"
-        " %%y: f32[%d,%d,%d,%d] = %s %%x, %%w {strides=[%d, %d], dilations=[%d, %d], pads=[%d, %d, %d, %d], group=%d%s}\n}\n",
+        "graph @t() -> %%y {\n %%x: f32[%d,%d,%d,%d] = const hash(1)\n %%w: f32[%d,%d,%d,%d] = "
+        "const hash(2)\n"
+        " %%y: f32[%d,%d,%d,%d] = %s %%x, %%w {strides=[%d, %d], dilations=[%d, %d], pads=[%d, %d, "
+        "%d, %d], group=%d%s}\n}\n",
         (int)c->n, (int)c->ic, (int)c->h, (int)c->w, (int)(transposed ? c->ic : c->oc),
-        (int)((transposed ? c->oc : c->ic) / c->group), (int)c->kh, (int)c->kw, (int)c->n, (int)c->oc, (int)oh, (int)ow,
-        transposed ? "conv_transpose" : "conv", (int)c->sh, (int)c->sw, (int)c->dh, (int)c->dw, (int)c->pt, (int)c->pl,
-        (int)c->pb, (int)c->pr, (int)c->group,
-        transposed ? dlc_arena_printf(arena, ", output_padding=[%d, %d]", (int)c->eh, (int)c->ew) : "");
+        (int)((transposed ? c->oc : c->ic) / c->group), (int)c->kh, (int)c->kw, (int)c->n,
+        (int)c->oc, (int)oh, (int)ow, transposed ? "conv_transpose" : "conv", (int)c->sh,
+        (int)c->sw, (int)c->dh, (int)c->dw, (int)c->pt, (int)c->pl, (int)c->pb, (int)c->pr,
+        (int)c->group,
+        transposed ? dlc_arena_printf(arena, ", output_padding=[%d, %d]", (int)c->eh, (int)c->ew)
+                   : "");
 }
 
-/* One term: output channel o of image i at (y, x) takes input channel c at (v, u) times the filter at (a, b). */
-typedef void (*conv_term)(const conv_case *c, const float *x, const float *w, double *out, int64_t oh, int64_t ow,
-                          const int64_t *at);
+/* One term: output channel o of image i at (y, x) takes input channel c at (v, u) times the filter
+ * at (a, b). */
+typedef void (*conv_term)(const conv_case *c, const float *x, const float *w, double *out,
+                          int64_t oh, int64_t ow, const int64_t *at);
 
 /* at: image, group, channel out and in within it, output place, filter place */
-static void gather_term(const conv_case *c, const float *x, const float *w, double *out, int64_t oh, int64_t ow, const int64_t *at)
+static void gather_term(const conv_case *c, const float *x, const float *w, double *out, int64_t oh,
+                        int64_t ow, const int64_t *at)
 {
     int64_t v = at[4] * c->sh - c->pt + at[6] * c->dh, u = at[5] * c->sw - c->pl + at[7] * c->dw;
-    int64_t icg = c->ic / c->group, ocg = c->oc / c->group, o = at[1] * ocg + at[2], i = at[1] * icg + at[3];
+    int64_t icg = c->ic / c->group, ocg = c->oc / c->group, o = at[1] * ocg + at[2],
+            i = at[1] * icg + at[3];
     if (v < 0 || v >= c->h || u < 0 || u >= c->w)
         return;
-    out[((at[0] * c->oc + o) * oh + at[4]) * ow + at[5]] += (double)x[((at[0] * c->ic + i) * c->h + v) * c->w + u] *
-                                                            w[((o * icg + at[3]) * c->kh + at[6]) * c->kw + at[7]];
+    out[((at[0] * c->oc + o) * oh + at[4]) * ow + at[5]] +=
+        (double)x[((at[0] * c->ic + i) * c->h + v) * c->w + u] *
+        w[((o * icg + at[3]) * c->kh + at[6]) * c->kw + at[7]];
 }
 
 /* The transposed convolution in its own form: each input element is spread over the output. */
-static void scatter_term(const conv_case *c, const float *x, const float *w, double *out, int64_t oh, int64_t ow, const int64_t *at)
+static void scatter_term(const conv_case *c, const float *x, const float *w, double *out,
+                         int64_t oh, int64_t ow, const int64_t *at)
 {
     int64_t v = at[4] * c->sh - c->pt + at[6] * c->dh, u = at[5] * c->sw - c->pl + at[7] * c->dw;
-    int64_t icg = c->ic / c->group, ocg = c->oc / c->group, o = at[1] * ocg + at[2], i = at[1] * icg + at[3];
+    int64_t icg = c->ic / c->group, ocg = c->oc / c->group, o = at[1] * ocg + at[2],
+            i = at[1] * icg + at[3];
     if (v < 0 || v >= oh || u < 0 || u >= ow)
         return;
-    out[((at[0] * c->oc + o) * oh + v) * ow + u] += (double)x[((at[0] * c->ic + i) * c->h + at[4]) * c->w + at[5]] *
-                                                    w[((i * ocg + at[2]) * c->kh + at[6]) * c->kw + at[7]];
+    out[((at[0] * c->oc + o) * oh + v) * ow + u] +=
+        (double)x[((at[0] * c->ic + i) * c->h + at[4]) * c->w + at[5]] *
+        w[((i * ocg + at[2]) * c->kh + at[6]) * c->kw + at[7]];
 }
 
-static void all_terms(const conv_case *c, conv_term term, int64_t rows, int64_t columns, const float *x, const float *w,
-                      double *out, int64_t oh, int64_t ow)
+static void all_terms(const conv_case *c, conv_term term, int64_t rows, int64_t columns,
+                      const float *x, const float *w, double *out, int64_t oh, int64_t ow)
 {
-    int64_t sizes[] = {c->n, c->group, c->oc / c->group, c->ic / c->group, rows, columns, c->kh, c->kw}, at[8] = {0};
+    int64_t sizes[] = {c->n,  c->group, c->oc / c->group, c->ic / c->group, rows, columns,
+                       c->kh, c->kw},
+            at[8] = {0};
     for (int d = 7; d >= 0;) {
         term(c, x, w, out, oh, ow, at);
         for (d = 7; d >= 0 && ++at[d] == sizes[d]; d--)
@@ -385,21 +410,24 @@ static void all_terms(const conv_case *c, conv_term term, int64_t rows, int64_t 
 static void check_conv(const conv_case *c, int transposed)
 {
     int64_t reach_h = c->dh * (c->kh - 1) + 1, reach_w = c->dw * (c->kw - 1) + 1;
-    int64_t oh = (c->h + c->pt + c->pb - reach_h) / c->sh + 1, ow = (c->w + c->pl + c->pr - reach_w) / c->sw + 1;
+    int64_t oh = (c->h + c->pt + c->pb - reach_h) / c->sh + 1,
+            ow = (c->w + c->pl + c->pr - reach_w) / c->sw + 1;
     if (transposed) {
         oh = (c->h - 1) * c->sh + reach_h + c->eh - c->pt - c->pb;
         ow = (c->w - 1) * c->sw + reach_w + c->ew - c->pl - c->pr;
     }
     dlc_graph *graph;
     void *bytes;
-    ck_assert_msg(run_text(conv_text(c, transposed, oh, ow), DLC_STRICT, &graph, &bytes) == DLC_OK, "%s", message());
+    ck_assert_msg(run_text(conv_text(c, transposed, oh, ow), DLC_STRICT, &graph, &bytes) == DLC_OK,
+                  "%s", message());
     const dlc_node *node = graph->last;
     double *out = dlc_new_array(arena, double, (size_t)(c->n * c->oc * oh * ow));
-    all_terms(c, transposed ? scatter_term : gather_term, transposed ? c->h : oh, transposed ? c->w : ow,
-              node->inputs[0]->data->bytes, node->inputs[1]->data->bytes, out, oh, ow);
+    all_terms(c, transposed ? scatter_term : gather_term, transposed ? c->h : oh,
+              transposed ? c->w : ow, node->inputs[0]->data->bytes, node->inputs[1]->data->bytes,
+              out, oh, ow);
     for (int64_t i = 0; i < c->n * c->oc * oh * ow; i++)
-        ck_assert_msg(fabs(((float *)bytes)[i] - out[i]) < 1e-5, "element %d is %g, expected %g", (int)i,
-                      (double)((float *)bytes)[i], out[i]);
+        ck_assert_msg(fabs(((float *)bytes)[i] - out[i]) < 1e-5, "element %d is %g, expected %g",
+                      (int)i, (double)((float *)bytes)[i], out[i]);
 }
 
 START_TEST(conv_is_its_sum)
@@ -422,18 +450,20 @@ START_TEST(max_pool_counts_in_the_unpadded_input)
     enum { C = 2, H = 5, W = 4, OH = 3, OW = 3 };
     dlc_graph *graph;
     void *bytes;
-    char *text = dlc_arena_printf(arena,
-                                  "graph @t() -> %%i {\n %%x: f32[1,2,5,4] = const hash(3)\n"
-                                  " %%y: f32[1,2,3,3], %%i: i64[1,2,3,3] = max_pool %%x {kernel=[3, 2], strides=[2, 2], "
-                                  "pads=[1, 1, 1, 1], mode=\"%s\"}\n}\n",
-                                  modes[_i]);
+    char *text = dlc_arena_printf(
+        arena,
+        "graph @t() -> %%i {\n %%x: f32[1,2,5,4] = const hash(3)\n"
+        " %%y: f32[1,2,3,3], %%i: i64[1,2,3,3] = max_pool %%x {kernel=[3, 2], strides=[2, 2], "
+        "pads=[1, 1, 1, 1], mode=\"%s\"}\n}\n",
+        modes[_i]);
     ck_assert_msg(run_text(text, DLC_STRICT, &graph, &bytes) == DLC_OK, "%s", message());
     const float *x = graph->last->inputs[0]->data->bytes;
     for (int o = 0; o < C * OH * OW; o++) {
         int c = o / (OH * OW), top = o / OW % OH * 2 - 1, left = o % OW * 2 - 1, best = -1;
         for (int h = top; h < top + 3; h++)
             for (int w = left; w < left + 2; w++)
-                if (h >= 0 && h < H && w >= 0 && w < W && (best < 0 || x[(c * H + h) * W + w] > x[best]))
+                if (h >= 0 && h < H && w >= 0 && w < W &&
+                    (best < 0 || x[(c * H + h) * W + w] > x[best]))
                     best = (c * H + h) * W + w;
         int h = best / W % H, w = best % W;
         ck_assert_int_eq(((int64_t *)bytes)[o], _i ? c * H * W + w * H + h : best);
@@ -446,7 +476,8 @@ END_TEST
 START_TEST(each_meaning_was_run)
 {
     for (int op = 0; op < DLC_OP_COUNT; op++)
-        ck_assert_msg(!dlc_ops[op].mean || is_covered[op] || op == DLC_OP_CONSTANT, "%s has no case", dlc_ops[op].text);
+        ck_assert_msg(!dlc_ops[op].mean || is_covered[op] || op == DLC_OP_CONSTANT,
+                      "%s has no case", dlc_ops[op].text);
 }
 END_TEST
 
