@@ -224,11 +224,11 @@ static void check_narrow(dlc_import *im)
 static void check_arity(dlc_import *im)
 {
     const dlc_onnx_row *row = im->row;
-    for (uint32_t i = 0; i < (uint32_t)row->inputs && (row->inputs_max >= 0 || i >= im->nin); i++) {
+    for (uint32_t i = 0; i < (uint32_t)row->inputs && (row->inputs_max != -1 || i >= im->nin); i++) {
         if (!im_in(im, i))
             im_fail(im, DLC_INVALID, "input %" PRIu32 " is required but absent", i);
     }
-    for (uint32_t i = 0; i < im->nin && row->inputs_max < 0; i++) {
+    for (uint32_t i = 0; i < im->nin && row->inputs_max == -1; i++) {
         if (!im->in[i])
             im_fail(im, DLC_INVALID, "input %" PRIu32 " is absent; only trailing or optional inputs may be", i);
     }
@@ -299,23 +299,49 @@ void im_push(dlc_import *im, const dlc_body *body)
     dlc_vec_push(im->arena, &im->bodies, *body);
 }
 
-/* A function's body or a branch is done: its results become the outputs of the node that called it. */
+/* Values of the body's results; NULL where poisoned. */
+static dlc_value **body_results(dlc_import *im, const dlc_body *body)
+{
+    dlc_value **values = dlc_new_array(im->arena, dlc_value *, body->nresults + 1);
+    for (size_t i = 0; i < body->nresults; i++) {
+        if (!lookup(body->scope, body->results[i], &values[i]))
+            im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i, body->results[i]);
+        if (values[i] == &im->poison)
+            values[i] = NULL;
+    }
+    return values;
+}
+
+/* A function's body, a branch or an iteration is done: its results become the outputs of the node that called it. */
 static void finish_body(dlc_import *im)
 {
     dlc_body body = *top(im);
-    im->bodies.n--;
-    if (!body.caller)
+    if (!body.caller) {
+        im->bodies.n--;
         return;
-    const dlc_body *outer = top(im);
+    }
+    const dlc_body *outer = top(im) - 1;
     open_node(im, outer, body.call);
     read_inputs(im, outer);
-    for (size_t i = 0; i < body.nresults && i < im->nout; i++) {
-        if (!lookup(body.scope, body.results[i], &im->out[i]) && im_wants(im, (uint32_t)i))
-            im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i, body.results[i]);
-    }
-    if (im->nout > body.nresults)
+    dlc_value **values = body_results(im, &body);
+    if (body.repeat && im_ok(im) && im_repeat(im, top(im), values))
+        return;
+    im->bodies.n--;
+    for (size_t i = 0; !body.repeat && i < body.nresults && i < im->nout; i++)
+        im->out[i] = values[i];
+    if (!body.repeat && im->nout > body.nresults)
         im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs where its body has %zu", im->nout, body.nresults);
-    bind_outputs(im, outer);
+    bind_outputs(im, top(im));
+}
+
+/* Loops and functions inside each other multiply; calls were counted before, iterations are counted here. */
+static int is_within_limit(dlc_import *im)
+{
+    uint64_t limit = im->options->max_nodes ? im->options->max_nodes : 10 * 1000 * 1000;
+    if (++im->nnodes <= limit)
+        return 1;
+    dlc_diag_fail(im->graph->diag, DLC_LIMIT, im->graph->file, "has more than %" PRIu64 " nodes with its loops unrolled", limit);
+    return 0;
 }
 
 static void import_bodies(dlc_import *im)
@@ -327,6 +353,8 @@ static void import_bodies(dlc_import *im)
             continue;
         }
         const Onnx__NodeProto *node = body->nodes[body->next++];
+        if (!is_within_limit(im))
+            return;
         import_node(im, im->bodies.n - 1, node);
     }
 }
@@ -341,7 +369,8 @@ static dlc_status import_model(dlc_import *im)
     const Onnx__GraphProto *graph = im->proto->graph;
     im_push(im, &(dlc_body){.nodes = graph->node, .nnodes = graph->n_node, .scope = scope, .opsets = &im->opsets, .prefix = ""});
     import_bodies(im);
-    im_write_outputs(im, scope);
+    if (im->graph->diag->status != DLC_LIMIT)
+        im_write_outputs(im, scope);
     return im->graph->diag->status;
 }
 

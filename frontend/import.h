@@ -24,7 +24,7 @@ typedef struct {
     int16_t since, until;
     void (*import)(dlc_import *im);
     int32_t argument;           /* of the importer: mostly a dlc_opcode */
-    int16_t inputs, inputs_max; /* fewest, most (-1: any number) */
+    int16_t inputs, inputs_max; /* fewest, most (-1: any number, none absent; -2: any number) */
     int16_t outputs_max;        /* -1: any number */
     uint8_t flags;
 } dlc_onnx_row;
@@ -45,6 +45,9 @@ typedef struct dlc_scope {
     struct dlc_scope *outer;
 } dlc_scope;
 
+/* A loop being unrolled (import_control.c). */
+typedef struct dlc_repeat dlc_repeat;
+
 /* A body being imported: the model's graph, a function's, a branch. On an explicit stack, never by recursion. */
 typedef struct {
     Onnx__NodeProto **nodes;
@@ -57,6 +60,7 @@ typedef struct {
     size_t nresults;
     const Onnx__NodeProto *call;        /* whose outputs they become */
     uint8_t caller;                     /* 0: the model's graph, which nobody calls */
+    dlc_repeat *repeat;                 /* a loop's body: what goes from iteration to iteration, else NULL */
 } dlc_body;
 
 struct dlc_import {
@@ -74,6 +78,7 @@ struct dlc_import {
     dlc_vec(dlc_body) bodies;
     dlc_value poison;     /* what a failed node's outputs are bound to */
     dlc_vec(dlc_value *) narrow; /* constants of 4-bit or smaller types, widened */
+    uint64_t nnodes;      /* imported so far, iterations of loops included */
     uint8_t shapes_given; /* the user overrode dimensions: declared ones may not hold */
 
     /* the node being imported */

@@ -29,6 +29,12 @@ const dlc_onnx_row *im_rows(size_t *n); /* all, by name and opset */
 int im_row_range(const char *name, int *first, int *last);
 void dlc_problems_group(dlc_diag *diag, uint32_t first);
 
+/*
+ * import_control.c: an iteration is done, with values[] of the body's results (NULL: poisoned). True: the body was set up to run
+ * again. False: im->out holds the loop's outputs (at the calling node, which is open again).
+ */
+int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values);
+
 /* import.c: for bodies */
 dlc_scope *im_scope(dlc_import *im, dlc_scope *outer);
 dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value);
