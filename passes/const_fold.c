@@ -1,11 +1,13 @@
 /*
- * Constant folding: nodes whose inputs are all constant are run by the interpreter in strict mode, so the bits are those the
- * generated code would give. Its idea is to ask first whether the result is worth its bytes: what is only index arithmetic
- * (a fill, a broadcast, a mask) and larger than what it is made from stays a node, is *lazily known*, and is computed only
- * when something that must be computed here, or a contraction's weight, wants its bytes.
+ * Constant folding: nodes whose inputs are all constant are run by the interpreter in strict mode,
+ * so the bits are those the generated code would give. Its idea is to ask first whether the result
+ * is worth its bytes: what is only index arithmetic (a fill, a broadcast, a mask) and larger than
+ * what it is made from stays a node, is *lazily known*, and is computed only when something that
+ * must be computed here, or a contraction's weight, wants its bytes.
  *
- * Nothing that could fail at run time is hidden: a node that cannot be computed stays a node. Budgets (per node, per model,
- * and on work) hold off folding bombs; a node over budget stays a node, silently.
+ * Nothing that could fail at run time is hidden: a node that cannot be computed stays a node.
+ * Budgets (per node, per model, and on work) hold off folding bombs; a node over budget stays a
+ * node, silently.
  */
 #include "passes/const_fold.h"
 #include "ir/interp.h"
@@ -14,11 +16,11 @@
 #include <string.h>
 
 enum {
-    NODE_BYTES = 64 << 20,   /* default budget of one node, and of a model without weights */
-    WEIGHT_BYTES = 1 << 30,  /* for weights given as fills, or scaled: VGG-19's are 548 MiB */
-    SMALL_BYTES = 64 << 10,  /* always worth storing */
-    GROWTH = 2,              /* as is what is at most so much larger than its constants */
-    ELEMENTARY_COST = 16     /* expr.def: exp and the like cost at least this */
+    NODE_BYTES = 64 << 20,  /* default budget of one node, and of a model without weights */
+    WEIGHT_BYTES = 1 << 30, /* for weights given as fills, or scaled: VGG-19's are 548 MiB */
+    SMALL_BYTES = 64 << 10, /* always worth storing */
+    GROWTH = 2,             /* as is what is at most so much larger than its constants */
+    ELEMENTARY_COST = 16    /* expr.def: exp and the like cost at least this */
 };
 static const double work_limit = 4e9; /* scalar evaluations of one pass: some ten seconds */
 
@@ -44,7 +46,8 @@ static int is_lazy(const known_set *known, const dlc_value *value)
 static size_t constants_bytes(const dlc_graph *graph)
 {
     size_t total = 0;
-    for (const dlc_node *node = graph->first; node && node->op == DLC_OP_CONSTANT; node = node->next)
+    for (const dlc_node *node = graph->first; node && node->op == DLC_OP_CONSTANT;
+         node = node->next)
         if (!dlc_add_size(total, node->outputs[0]->data->size_bytes, &total))
             return SIZE_MAX;
     return total;
@@ -71,7 +74,8 @@ static int results_bytes(const dlc_graph *graph, const dlc_node *node, size_t *t
         size_t bytes;
         if (!node->outputs[o])
             continue;
-        if (!dlc_type_bytes(graph->pool, &node->outputs[o]->type, &bytes) || !dlc_add_size(*total, bytes, total))
+        if (!dlc_type_bytes(graph->pool, &node->outputs[o]->type, &bytes) ||
+            !dlc_add_size(*total, bytes, total))
             return 0;
     }
     return 1;
@@ -94,7 +98,8 @@ static double kernel_work(const dlc_kernel *kernel)
 {
     double work = 0, share = kernel->pool->nodes.n / (kernel->stages.n ? kernel->stages.n : 1) + 1;
     for (uint32_t s = 0; s < kernel->stages.n; s++)
-        work += share * points(kernel, &kernel->stages.data[s].axes) * points(kernel, &kernel->stages.data[s].reduce);
+        work += share * points(kernel, &kernel->stages.data[s].axes) *
+                points(kernel, &kernel->stages.data[s].reduce);
     return work;
 }
 
@@ -110,7 +115,8 @@ static int is_index_arithmetic(const dlc_kernel *kernel)
     return 1;
 }
 
-/* The node's kernel over row-major buffers, or false. Complaints go to a diagnostic nobody reads. */
+/* The node's kernel over row-major buffers, or false. Complaints go to a diagnostic nobody reads.
+ */
 static int kernel_of(dlc_pass_ctx *ctx, dlc_node *node, dlc_node_kernel *result)
 {
     dlc_graph *graph = ctx->graph;
@@ -142,8 +148,8 @@ static int output_of(const dlc_node *node, const dlc_value *value)
 }
 
 /* Runs the kernel into fresh memory of the graph; results[] by output. */
-static int run_kernel(dlc_pass_ctx *ctx, const known_set *known, const dlc_node *node, const dlc_node_kernel *kernel,
-                      dlc_tensor *results)
+static int run_kernel(dlc_pass_ctx *ctx, const known_set *known, const dlc_node *node,
+                      const dlc_node_kernel *kernel, dlc_tensor *results)
 {
     void **buffers = dlc_new_array(ctx->scratch, void *, kernel->values.n + 1);
     for (uint32_t b = 0; b < kernel->values.n; b++) {
@@ -201,15 +207,18 @@ static size_t largest_input(const known_set *known, const dlc_node *node)
     return largest;
 }
 
-static int within_budget(const dlc_pass_ctx *ctx, const known_set *known, const dlc_node *node, size_t bytes)
+static int within_budget(const dlc_pass_ctx *ctx, const known_set *known, const dlc_node *node,
+                         size_t bytes)
 {
-    if (ctx->folded_bytes > ctx->fold_total_bytes || bytes > ctx->fold_total_bytes - ctx->folded_bytes)
+    if (ctx->folded_bytes > ctx->fold_total_bytes ||
+        bytes > ctx->fold_total_bytes - ctx->folded_bytes)
         return 0;
     return bytes <= ctx->fold_node_bytes || bytes <= largest_input(known, node);
 }
 
 /* Runs a node whose inputs all have bytes, whatever the budget. NULL: not computable. */
-static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node, const dlc_node_kernel *kernel)
+static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node,
+                            const dlc_node_kernel *kernel)
 {
     dlc_tensor *results = dlc_new_array(ctx->graph->arena, dlc_tensor, node->noutputs);
     if (!allocate_results(ctx->graph, node, results))
@@ -221,14 +230,16 @@ static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node 
     return results;
 }
 
-static int within_work(const dlc_pass_ctx *ctx, const dlc_node *node, const dlc_node_kernel *kernel, double *work)
+static int within_work(const dlc_pass_ctx *ctx, const dlc_node *node, const dlc_node_kernel *kernel,
+                       double *work)
 {
     *work = is_fill(node) ? 0 : kernel_work(kernel->kernel);
     return *work <= work_limit - ctx->folded_work;
 }
 
 /* The same within the budget, which is charged. */
-static dlc_tensor *compute(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node, const dlc_node_kernel *kernel)
+static dlc_tensor *compute(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node,
+                           const dlc_node_kernel *kernel)
 {
     size_t bytes;
     double work;
@@ -244,13 +255,14 @@ static dlc_tensor *compute(dlc_pass_ctx *ctx, const known_set *known, dlc_node *
     return results;
 }
 
-/* Weights of a contraction have a budget of their own: the model meant them to be stored, to be packed. */
+/* Weights of a contraction have a budget of their own: the model meant them to be stored, to be
+ * packed. */
 static dlc_tensor *compute_weights(dlc_pass_ctx *ctx, dlc_node *node, const dlc_node_kernel *kernel)
 {
     size_t bytes;
     double work;
-    if (!results_bytes(ctx->graph, node, &bytes) || bytes > WEIGHT_BYTES - ctx->folded_weight_bytes ||
-        !within_work(ctx, node, kernel, &work))
+    if (!results_bytes(ctx->graph, node, &bytes) ||
+        bytes > WEIGHT_BYTES - ctx->folded_weight_bytes || !within_work(ctx, node, kernel, &work))
         return NULL;
     dlc_tensor *results = run_node(ctx, NULL, node, kernel);
     if (results) {
@@ -271,7 +283,9 @@ static dlc_value *take_name(dlc_value *made, dlc_value *value)
 
 static dlc_value *make_constant(dlc_graph *graph, dlc_value *value, const dlc_tensor *tensor)
 {
-    return take_name(dlc_graph_constant(graph, value->name, &value->type, tensor->bytes, tensor->size_bytes), value);
+    return take_name(
+        dlc_graph_constant(graph, value->name, &value->type, tensor->bytes, tensor->size_bytes),
+        value);
 }
 
 static dlc_value *fold_node(dlc_pass_ctx *ctx, dlc_node *node, int are_weights)
@@ -283,7 +297,8 @@ static dlc_value *fold_node(dlc_pass_ctx *ctx, dlc_node *node, int are_weights)
     dlc_node_kernel kernel;
     dlc_tensor *results = NULL;
     if (kernel_of(ctx, node, &kernel))
-        results = are_weights ? compute_weights(ctx, node, &kernel) : compute(ctx, NULL, node, &kernel);
+        results =
+            are_weights ? compute_weights(ctx, node, &kernel) : compute(ctx, NULL, node, &kernel);
     dlc_arena_release(ctx->scratch, mark);
     return results ? make_constant(ctx->graph, node->outputs[0], &results[0]) : NULL;
 }
@@ -300,7 +315,8 @@ dlc_value *dlc_fold_weights(dlc_pass_ctx *ctx, dlc_node *node)
 
 /* --- what is known by its content: shape arithmetic --- */
 
-static int content_tensor(const dlc_graph *graph, const dlc_value *value, dlc_arena *arena, dlc_tensor *tensor)
+static int content_tensor(const dlc_graph *graph, const dlc_value *value, dlc_arena *arena,
+                          dlc_tensor *tensor)
 {
     int64_t nelems;
     if (!value->content || !dlc_type_elems(graph->pool, &value->type, &nelems))
@@ -323,8 +339,8 @@ static dlc_value *symbols_node(dlc_graph *graph, const dlc_node *node)
 {
     dlc_value *value = node->outputs[0];
     int64_t nelems;
-    if (node->op == DLC_OP_SYMBOLS || node->noutputs != 1 || value->type.dtype != DLC_I64 || value->type.rank > 1 ||
-        !dlc_type_elems(graph->pool, &value->type, &nelems))
+    if (node->op == DLC_OP_SYMBOLS || node->noutputs != 1 || value->type.dtype != DLC_I64 ||
+        value->type.rank > 1 || !dlc_type_elems(graph->pool, &value->type, &nelems))
         return NULL;
     dlc_attr attrs[2] = {dlc_attr_dims(DLC_ATTR_DIMS, value->content, (uint32_t)nelems),
                          dlc_attr_text(DLC_ATTR_MODE, "scalar")};
@@ -426,7 +442,8 @@ static void replace_outputs(dlc_graph *graph, dlc_node *node, const dlc_tensor *
 {
     for (uint32_t o = 0; o < node->noutputs; o++)
         if (node->outputs[o] && dlc_value_is_used(node->outputs[o]))
-            dlc_value_replace(graph, node->outputs[o], make_constant(graph, node->outputs[o], &results[o]));
+            dlc_value_replace(graph, node->outputs[o],
+                              make_constant(graph, node->outputs[o], &results[o]));
     dlc_graph_erase(graph, node);
 }
 
@@ -462,7 +479,8 @@ static uint32_t store_weights(known_set *known, const dlc_node *node)
         if (!value || !is_lazy(known, value))
             continue;
         if (is_fill(value->def)) {
-            const dlc_tensor *fill = is_pending(known, value) ? compute_weights(known->ctx, value->def, NULL) : NULL;
+            const dlc_tensor *fill =
+                is_pending(known, value) ? compute_weights(known->ctx, value->def, NULL) : NULL;
             known->lazy[value->id] = fill ? fill : known->lazy[value->id];
         } else if (compute_below(known, value->def) && is_pending(known, value)) {
             compute_lazy(known, value->def);
@@ -497,7 +515,8 @@ static uint32_t visit(known_set *known, dlc_node *node)
         dlc_graph_erase(graph, node);
         return 1;
     }
-    if (dlc_ops[node->op].mean && node->op != DLC_OP_SYMBOLS && all_inputs_known(known, node) && fold_known(known, node))
+    if (dlc_ops[node->op].mean && node->op != DLC_OP_SYMBOLS && all_inputs_known(known, node) &&
+        fold_known(known, node))
         return 1;
     return dlc_is_contraction(node->op) ? store_weights(known, node) : 0;
 }
@@ -505,7 +524,8 @@ static uint32_t visit(known_set *known, dlc_node *node)
 dlc_status dlc_pass_const_fold(dlc_pass_ctx *ctx)
 {
     set_budgets(ctx);
-    known_set known = {ctx, dlc_new_array(ctx->scratch, const dlc_tensor *, ctx->graph->nvalues + 1),
+    known_set known = {ctx,
+                       dlc_new_array(ctx->scratch, const dlc_tensor *, ctx->graph->nvalues + 1),
                        ctx->graph->nvalues};
     dlc_mark mark = dlc_arena_mark(ctx->scratch);
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {

@@ -1,6 +1,7 @@
 /*
- * Common subexpressions: a forward walk with a hash table of what is already computed. Inputs are replaced as the walk goes,
- * so equal trees meet as equal nodes, and one run reaches the end. Constants are compared by type and bytes.
+ * Common subexpressions: a forward walk with a hash table of what is already computed. Inputs are
+ * replaced as the walk goes, so equal trees meet as equal nodes, and one run reaches the end.
+ * Constants are compared by type and bytes.
  */
 #include "passes/pass.h"
 
@@ -50,16 +51,25 @@ static uint64_t hash_inputs(uint64_t hash, const dlc_node *node)
 static size_t attr_bytes(const dlc_attr *attr, const void **bytes)
 {
     switch (dlc_attrs[attr->id].kind) {
-    case DLC_ATTR_KIND_TEXT: *bytes = attr->as.text; return strlen(attr->as.text);
-    case DLC_ATTR_KIND_DIMS: *bytes = attr->as.dims; return attr->n * sizeof *attr->as.dims;
-    case DLC_ATTR_KIND_FLOATS: *bytes = attr->as.floats; return attr->n * sizeof *attr->as.floats;
-    default: *bytes = &attr->as; return sizeof attr->as.i;
+    case DLC_ATTR_KIND_TEXT:
+        *bytes = attr->as.text;
+        return strlen(attr->as.text);
+    case DLC_ATTR_KIND_DIMS:
+        *bytes = attr->as.dims;
+        return attr->n * sizeof *attr->as.dims;
+    case DLC_ATTR_KIND_FLOATS:
+        *bytes = attr->as.floats;
+        return attr->n * sizeof *attr->as.floats;
+    default:
+        *bytes = &attr->as;
+        return sizeof attr->as.i;
     }
 }
 
 static uint64_t hash_type(uint64_t hash, const dlc_type *type)
 {
-    return dlc_hash(type->dims, type->rank * sizeof *type->dims, mix(mix(hash, type->dtype), type->rank));
+    return dlc_hash(type->dims, type->rank * sizeof *type->dims,
+                    mix(mix(hash, type->dtype), type->rank));
 }
 
 static uint64_t hash_node(const dlc_node *node)
@@ -100,7 +110,8 @@ static int same_attrs(const dlc_node *a, const dlc_node *b)
     for (uint32_t i = 0; i < a->nattrs; i++) {
         const void *left, *right;
         size_t nleft = attr_bytes(&a->attrs[i], &left), nright = attr_bytes(&b->attrs[i], &right);
-        if (a->attrs[i].id != b->attrs[i].id || nleft != nright || (nleft && memcmp(left, right, nleft)))
+        if (a->attrs[i].id != b->attrs[i].id || nleft != nright ||
+            (nleft && memcmp(left, right, nleft)))
             return 0;
     }
     return 1;
@@ -108,7 +119,8 @@ static int same_attrs(const dlc_node *a, const dlc_node *b)
 
 static int same_type(const dlc_type *a, const dlc_type *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
 }
 
 /* Every output that `b` has must exist in `a`, with the same type. */
@@ -117,7 +129,8 @@ static int covers_outputs(const dlc_node *a, const dlc_node *b)
     if (a->noutputs < b->noutputs)
         return 0;
     for (uint32_t o = 0; o < b->noutputs; o++)
-        if (b->outputs[o] && (!a->outputs[o] || !same_type(&a->outputs[o]->type, &b->outputs[o]->type)))
+        if (b->outputs[o] &&
+            (!a->outputs[o] || !same_type(&a->outputs[o]->type, &b->outputs[o]->type)))
             return 0;
     return 1;
 }
@@ -170,7 +183,8 @@ static table table_create(dlc_arena *scratch, uint32_t nnodes)
     uint32_t size = 16;
     while (size < 2 * (uint64_t)nnodes && size < (1u << 31))
         size *= 2;
-    return (table){dlc_new_array(scratch, dlc_node *, size), dlc_new_array(scratch, uint64_t, size), size - 1};
+    return (table){dlc_new_array(scratch, dlc_node *, size), dlc_new_array(scratch, uint64_t, size),
+                   size - 1};
 }
 
 dlc_status dlc_pass_cse(dlc_pass_ctx *ctx)

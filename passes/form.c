@@ -1,6 +1,7 @@
 /*
- * Forms of operators. The family an operator's result type follows (the `infer` column of ops.def) says most of what passes
- * want to know: a row inferred `broadcast` is pointwise whatever it computes, so a new operator needs no line here.
+ * Forms of operators. The family an operator's result type follows (the `infer` column of ops.def)
+ * says most of what passes want to know: a row inferred `broadcast` is pointwise whatever it
+ * computes, so a new operator needs no line here.
  */
 #include "passes/form.h"
 
@@ -23,13 +24,15 @@ static int is_one_of(const char *family, const char *const *list)
 
 int dlc_is_pointwise(dlc_opcode op)
 {
-    static const char *const list[] = {"same", "to_bool", "cast", "broadcast", "pow", "clip", "compare", "where", NULL};
+    static const char *const list[] = {"same", "to_bool", "cast",  "broadcast", "pow",
+                                       "clip", "compare", "where", NULL};
     return is_one_of(families[op], list) && op != DLC_OP_CUMSUM; /* `same`, but along an axis */
 }
 
 int dlc_is_view(dlc_opcode op)
 {
-    static const char *const list[] = {"reshape", "transpose", "expand", "slice", "concat", "pad", "tile", NULL};
+    static const char *const list[] = {"reshape", "transpose", "expand", "slice",
+                                       "concat",  "pad",       "tile",   NULL};
     return is_one_of(families[op], list);
 }
 
@@ -41,7 +44,8 @@ int dlc_is_contraction(dlc_opcode op)
 
 int dlc_is_spatial(dlc_opcode op)
 {
-    static const char *const list[] = {"conv", "conv_transpose", "pool", "resize", "grid_sample", NULL};
+    static const char *const list[] = {"conv",   "conv_transpose", "pool",
+                                       "resize", "grid_sample",    NULL};
     return is_one_of(families[op], list);
 }
 

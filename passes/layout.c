@@ -1,17 +1,24 @@
 /*
- * Physical layouts. Values that are read at each other's indices (pointwise operators, concat, pad, slice, and transposes,
- * which permute the indices) form one component, in which all should lie in memory alike; a union-find whose links carry
- * permutations finds the components. Then each component takes the order of dimensions with most votes:
- *   8  n, spatial, c: for data and results of convolutions, pooling, resize: all channels of a point are contiguous
- *   2  last dimension innermost: for operands and results of matmul, so that K or N is contiguous
- *   3  last dimension innermost, 1 row-major: for results of a reshape, whose elements lie so already
- *   1  row-major: for what a reshape or any other operator reads or makes, and for graph inputs and outputs
- *   1  last dimension innermost: for what is reduced along it
- * So convolution networks run channels-last with their residual sums and concats, a pair of transposes around something costs
- * nothing, and attention's result is stored as b,i,h,d, which the reshape after its transpose reads as rows.
+ * Physical layouts. Values that are read at each other's indices (pointwise operators, concat, pad,
+ * slice, and transposes, which permute the indices) form one component, in which all should lie in
+ * memory alike; a union-find whose links carry permutations finds the components. Then each
+ * component takes the order of dimensions with most votes:
  *
- * Graph inputs and outputs keep the user's row-major order and constants theirs: the kernels at the borders read and write
- * these directly. A matmul's result keeps its N axis innermost and a convolution's its channels, whatever the vote.
+ * - 8 for n, spatial, c: data and results of convolutions, pooling, resize; all channels of a point
+ *   are contiguous
+ * - 2 for the last dimension innermost: operands and results of matmul; K or N is contiguous
+ * - 3 for the last dimension innermost and 1 for row-major: results of a reshape, which lie so
+ *   already
+ * - 1 for row-major: what a reshape or any other operator reads or makes, graph inputs and outputs
+ * - 1 for the last dimension innermost: what is reduced along it
+ *
+ * So convolution networks run channels-last with their residual sums and concats, a pair of
+ * transposes around something costs nothing, and attention's result is stored as b,i,h,d, which the
+ * reshape after its transpose reads as rows.
+ *
+ * Graph inputs and outputs keep the user's row-major order and constants theirs: the kernels at the
+ * borders read and write these directly. A matmul's result keeps its N axis innermost and a
+ * convolution's its channels, whatever the vote.
  */
 #include "passes/form.h"
 #include "passes/simplify.h"
@@ -32,10 +39,10 @@ typedef struct {
 
 typedef struct {
     dlc_pass_ctx *ctx;
-    dlc_value **values;  /* by id; NULL: not in the graph, or a constant */
-    uint32_t *parent;    /* union-find by value id */
-    perm *link;          /* dimension d of a value is dimension link.dim[d] of its parent */
-    uint32_t *head;      /* first wish of a root, 1-based */
+    dlc_value **values; /* by id; NULL: not in the graph, or a constant */
+    uint32_t *parent;   /* union-find by value id */
+    perm *link;         /* dimension d of a value is dimension link.dim[d] of its parent */
+    uint32_t *head;     /* first wish of a root, 1-based */
     dlc_vec(wish) wishes;
 } components;
 
@@ -66,7 +73,8 @@ static perm inverse(const perm *of)
     return result;
 }
 
-/* The root of a value's component, and how its dimensions become the root's. Halves the path on the way. */
+/* The root of a value's component, and how its dimensions become the root's. Halves the path on the
+ * way. */
 static uint32_t root_of(components *all, uint32_t id, perm *to_root)
 {
     *to_root = identity();
@@ -128,7 +136,8 @@ static void tie_node(components *all, const dlc_node *node)
     if (node->op == DLC_OP_CONCAT)
         for (uint32_t i = 0; i < node->ninputs; i++)
             tie(all, node->inputs[i], node->outputs[0], identity());
-    if (node->op == DLC_OP_PAD || node->op == DLC_OP_SLICE || node->op == DLC_OP_CUMSUM || node->op == DLC_OP_TRILU)
+    if (node->op == DLC_OP_PAD || node->op == DLC_OP_SLICE || node->op == DLC_OP_CUMSUM ||
+        node->op == DLC_OP_TRILU)
         tie(all, node->inputs[0], node->outputs[0], identity());
     if (node->noutputs > 1 && node->outputs[1] && same_dims(node->outputs[0], node->outputs[1]))
         tie(all, node->outputs[1], node->outputs[0], identity());
@@ -136,15 +145,16 @@ static void tie_node(components *all, const dlc_node *node)
 
 static int is_tied(dlc_opcode op)
 {
-    return dlc_is_pointwise(op) || op == DLC_OP_TRANSPOSE || op == DLC_OP_CONCAT || op == DLC_OP_PAD ||
-           op == DLC_OP_SLICE || op == DLC_OP_CUMSUM || op == DLC_OP_TRILU;
+    return dlc_is_pointwise(op) || op == DLC_OP_TRANSPOSE || op == DLC_OP_CONCAT ||
+           op == DLC_OP_PAD || op == DLC_OP_SLICE || op == DLC_OP_CUMSUM || op == DLC_OP_TRILU;
 }
 
 /* --- wishes --- */
 
 static void want(components *all, const dlc_value *value, wish_kind kind, uint8_t weight)
 {
-    if (!is_member(all, value) || value->type.rank < 2 || (kind == CHANNELS_LAST && value->type.rank < 3))
+    if (!is_member(all, value) || value->type.rank < 2 ||
+        (kind == CHANNELS_LAST && value->type.rank < 3))
         return;
     perm ignored;
     uint32_t root = root_of(all, value->id, &ignored);
@@ -153,7 +163,8 @@ static void want(components *all, const dlc_value *value, wish_kind kind, uint8_
     all->head[root] = all->wishes.n;
 }
 
-static void want_all(components *all, dlc_value *const *values, uint32_t n, wish_kind kind, uint8_t weight)
+static void want_all(components *all, dlc_value *const *values, uint32_t n, wish_kind kind,
+                     uint8_t weight)
 {
     for (uint32_t i = 0; i < n; i++)
         want(all, values[i], kind, weight);
@@ -232,13 +243,15 @@ static uint32_t votes_for(components *all, uint32_t root, const perm *order)
     return votes;
 }
 
-/* The order, of the root's dimensions, that grants most. Candidates are the orders wished for; few differ. */
+/* The order, of the root's dimensions, that grants most. Candidates are the orders wished for; few
+ * differ. */
 static perm elect(components *all, uint32_t root)
 {
     enum { MOST_CANDIDATES = 8 };
     perm tried[MOST_CANDIDATES], best = identity();
     uint32_t ntried = 0, most = votes_for(all, root, &best);
-    for (uint32_t w = all->head[root]; w && ntried < MOST_CANDIDATES; w = all->wishes.data[w - 1].next) {
+    for (uint32_t w = all->head[root]; w && ntried < MOST_CANDIDATES;
+         w = all->wishes.data[w - 1].next) {
         const wish *item = &all->wishes.data[w - 1];
         perm to_root, wished = wished_order(item);
         root_of(all, item->value->id, &to_root);
@@ -261,7 +274,8 @@ static perm elect(components *all, uint32_t root)
 static dlc_layout layout_of(const perm *order, uint8_t rank)
 {
     perm plain = identity();
-    return memcmp(order->dim, plain.dim, rank) ? dlc_layout_permuted(rank, order->dim) : (dlc_layout){0};
+    return memcmp(order->dim, plain.dim, rank) ? dlc_layout_permuted(rank, order->dim)
+                                               : (dlc_layout){0};
 }
 
 /* What the producer cannot do without. */
@@ -316,7 +330,8 @@ static int needs_copy(const dlc_graph *graph, uint32_t output)
     return 0;
 }
 
-/* Every graph output becomes a value of its own that a kernel writes: a reshape to the same shape is the copy. */
+/* Every graph output becomes a value of its own that a kernel writes: a reshape to the same shape
+ * is the copy. */
 static void separate_outputs(dlc_pass_ctx *ctx)
 {
     dlc_graph *graph = ctx->graph;

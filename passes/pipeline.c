@@ -1,7 +1,8 @@
 /*
- * The pass manager: turns an order ("dce,const_fold,…") into rows of passes.def and runs them. Its one idea: what a pass may
- * assume is a set of facts; a pass runs only while its `needs` hold, adds what it makes and takes away what it breaks, so any
- * order a user types either works or is refused by name.
+ * The pass manager: turns an order ("dce,const_fold,…") into rows of passes.def and runs them. Its
+ * one idea: what a pass may assume is a set of facts; a pass runs only while its `needs` hold, adds
+ * what it makes and takes away what it breaks, so any order a user types either works or is refused
+ * by name.
  */
 #include "passes/pass.h"
 
@@ -16,16 +17,18 @@ enum { ALWAYS_VERIFY = 0 };
 
 const dlc_pass_info dlc_passes[] = {
 #define DLC_PASS(name, needs, makes, breaks, in_default, help)                                     \
-    {#name, dlc_pass_##name, DLC_FACT_##needs, DLC_FACT_##makes, DLC_FACT_##breaks, in_default, help},
+    {#name, dlc_pass_##name, DLC_FACT_##needs, DLC_FACT_##makes, DLC_FACT_##breaks, in_default,    \
+     help},
 #include "passes/passes.def"
 #undef DLC_PASS
 };
 const uint32_t dlc_npasses = sizeof dlc_passes / sizeof *dlc_passes;
 
-/* Folding runs before simplify, whose rules look for constants, and after it, for what the rules made constant; cse runs
- * first so that equal constants of the model are folded once. */
-const char *const dlc_pipeline_default = "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout,fuse,lower,"
-                                         "choose,plan_memory";
+/* Folding runs before simplify, whose rules look for constants, and after it, for what the rules
+ * made constant; cse runs first so that equal constants of the model are folded once. */
+const char *const dlc_pipeline_default =
+    "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout,fuse,lower,"
+    "choose,plan_memory";
 
 static const dlc_pass_info *find_pass(const char *name, size_t nchars)
 {
@@ -40,15 +43,17 @@ static dlc_status refuse_name(dlc_pass_ctx *ctx, const char *name, size_t nchars
     dlc_str list = {0};
     for (uint32_t i = 0; i < dlc_npasses; i++)
         dlc_str_printf(&list, "%s%s", i ? ", " : "", dlc_passes[i].name);
-    dlc_status status = dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "there is no pass '%.*s'; the passes are %s",
-                                      nchars > 64 ? 64 : (int)nchars, name, dlc_str_text(&list));
+    dlc_status status =
+        dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "there is no pass '%.*s'; the passes are %s",
+                      nchars > 64 ? 64 : (int)nchars, name, dlc_str_text(&list));
     dlc_str_deinit(&list);
     return status;
 }
 
 static const char *first_fact(uint32_t facts)
 {
-    static const char *const names[] = {"layouts", "fusion groups", "kernels", "schedules", "places"};
+    static const char *const names[] = {"layouts", "fusion groups", "kernels", "schedules",
+                                        "places"};
     return names[__builtin_ctz(facts)];
 }
 
@@ -65,7 +70,8 @@ static dlc_status check_needs(dlc_pass_ctx *ctx, const dlc_pass_info *pass)
     uint32_t missing = pass->needs & ~ctx->facts;
     if (!missing)
         return DLC_OK;
-    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "pass '%s' needs %s, which do not hold here; put '%s' before it",
+    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL,
+                         "pass '%s' needs %s, which do not hold here; put '%s' before it",
                          pass->name, first_fact(missing), maker_of(missing & -missing));
 }
 
@@ -159,7 +165,8 @@ static int wants_dump(const dlc_pipeline_options *options, const char *pass)
            (!strcmp(options->dump_after, pass) || !strcmp(options->dump_after, "all"));
 }
 
-static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass, const dlc_pipeline_options *options)
+static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass,
+                           const dlc_pipeline_options *options)
 {
     DLC_TRY(check_needs(ctx, pass));
     dlc_mark mark = dlc_arena_mark(ctx->scratch);
@@ -175,7 +182,8 @@ static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass, const d
     if (wants_dump(options, pass->name))
         dump(ctx, options, pass->name);
     if ((options->verify_each || ALWAYS_VERIFY) && verify(ctx) != DLC_OK)
-        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "pass '%s' left this behind", pass->name);
+        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file,
+                             "pass '%s' left this behind", pass->name);
     return DLC_OK;
 }
 

@@ -1,26 +1,26 @@
 /*
- * Memory planning: every value gets its place in the arena, the caller's inputs and outputs, or the constants. Buffers whose
- * lifetimes do not meet share bytes.
+ * Memory planning: every value gets its place in the arena, the caller's inputs and outputs, or the
+ * constants. Buffers whose lifetimes do not meet share bytes. The arena is a row of regions:
  *
- * The arena is a row of regions:
- *   static     sizes known now: largest first, each into the tightest gap that its neighbours in time leave (greedy by size,
- *              Pisarchyk & Lee 2020)
- *   phase 0..  sizes that are expressions: *slots*, each a sequence of buffers with disjoint lifetimes, as large as the
- *              largest of them; a region per phase, in the order in which steps bind the symbols its sizes need, so that an
- *              offset never depends on something not known when its buffer is written
+ * - static: sizes known now; largest first, each into the tightest gap that its neighbours in time
+ *   leave ("greedy by size", Efficient Memory Management for Deep Neural Net Inference, 2020)
+ * - one per phase: sizes that are expressions; *slots*, each a sequence of buffers with disjoint
+ *   lifetimes, as large as the largest of them. Phases follow the order in which steps bind the
+ *   symbols that sizes need, so an offset never depends on something not known when its buffer is
+ *   written
  */
 #include "passes/plan_memory.h"
 #include "passes/pass.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     ALIGN_BYTES = 64,
-    MOST_STATIC = 8192, /* the greedy placement is quadratic; beyond this static sizes use slots too */
-    TYPICAL = 64        /* what a symbol counts for when sizes are compared */
+    MOST_STATIC =
+        8192,    /* the greedy placement is quadratic; beyond this static sizes use slots too */
+    TYPICAL = 64 /* what a symbol counts for when sizes are compared */
 };
 
 /* --- static sizes --- */
@@ -48,7 +48,8 @@ static int64_t round_up(int64_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* The tightest gap between the placed blocks, in order of offset, that are alive at the same time. */
+/* The tightest gap between the placed blocks, in order of offset, that are alive at the same time.
+ */
 static int64_t best_gap(const block *item, block *const *placed, uint32_t nplaced)
 {
     int64_t end = 0, best = -1, best_size = INT64_MAX;
@@ -148,7 +149,8 @@ static uint32_t find_slot(slotting *s, const dlc_lifetime *item, int64_t bytes)
 
 static dlc_expr rounded(slotting *s, dlc_expr size)
 {
-    dlc_expr units = dlc_floordiv(s->pool, dlc_addi(s->pool, size, ALIGN_BYTES - 1), dlc_expr_i64(s->pool, ALIGN_BYTES));
+    dlc_expr units = dlc_floordiv(s->pool, dlc_addi(s->pool, size, ALIGN_BYTES - 1),
+                                  dlc_expr_i64(s->pool, ALIGN_BYTES));
     return dlc_expr_simplify(s->pool, dlc_muli(s->pool, units, ALIGN_BYTES), s->ranges);
 }
 
@@ -164,7 +166,8 @@ static dlc_expr place_slots(slotting *s, dlc_lifetime **items, uint32_t n, dlc_e
         slot *at = &s->slots.data[slot_of[i]];
         at->last = items[i]->last;
         if (at->size != items[i]->size)
-            at->size = dlc_expr_simplify(s->pool, dlc_max(s->pool, at->size, items[i]->size), s->ranges);
+            at->size =
+                dlc_expr_simplify(s->pool, dlc_max(s->pool, at->size, items[i]->size), s->ranges);
         if (bytes > at->typical)
             at->typical = bytes;
     }
@@ -197,8 +200,8 @@ static uint32_t last_phase(const dlc_lifetime *lifetimes, uint32_t n)
     return last;
 }
 
-dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t *typical, dlc_lifetime *lifetimes,
-                        uint32_t n, dlc_arena *scratch)
+dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t *typical,
+                        dlc_lifetime *lifetimes, uint32_t n, dlc_arena *scratch)
 {
     slotting s = {.pool = pool, .ranges = ranges, .symbols = typical, .scratch = scratch};
     int is_greedy = count_static(pool, lifetimes, n) <= MOST_STATIC;
@@ -213,7 +216,8 @@ dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t 
     for (uint32_t phase = 0, last = last_phase(lifetimes, n); phase <= last; phase++) {
         uint32_t nitems = 0;
         for (uint32_t i = 0; i < n; i++)
-            if (lifetimes[i].phase == phase && !(is_greedy && dlc_expr_is_int(pool, lifetimes[i].size, &bytes)))
+            if (lifetimes[i].phase == phase &&
+                !(is_greedy && dlc_expr_is_int(pool, lifetimes[i].size, &bytes)))
                 items[nitems++] = &lifetimes[i];
         end = place_slots(&s, items, nitems, end);
     }
@@ -229,8 +233,8 @@ static int share_bytes(const span *a, const span *b)
     return a->lo < b->hi && b->lo < a->hi && a->lo < a->hi && b->lo < b->hi;
 }
 
-int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_lifetime *lifetimes, uint32_t n,
-                    dlc_expr arena_bytes, dlc_arena *scratch, uint32_t *a, uint32_t *b)
+int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_lifetime *lifetimes,
+                    uint32_t n, dlc_expr arena_bytes, dlc_arena *scratch, uint32_t *a, uint32_t *b)
 {
     int64_t total = dlc_expr_eval(pool, arena_bytes, symbols);
     span *spans = dlc_new_array(scratch, span, n + 1);
@@ -256,11 +260,12 @@ typedef struct {
     uint32_t *phase_of; /* by expression of the graph's pool */
     uint32_t nphases;
     dlc_vec(dlc_lifetime) lifetimes;
-    uint32_t *lifetime_of; /* by value id: index + 1 */
+    uint32_t *lifetime_of;       /* by value id: index + 1 */
     dlc_vec(dlc_value *) values; /* by lifetime */
 } planner;
 
-/* The symbol a step binds, or -1. An opaque step counts first: its own results have their sizes before it writes them. */
+/* The symbol a step binds, or -1. An opaque step counts first: its own results have their sizes
+ * before it writes them. */
 static int64_t bound_symbol(const dlc_graph *graph, const dlc_step *step)
 {
     if (step->kind == DLC_STEP_BIND)
@@ -274,7 +279,8 @@ static int64_t bound_symbol(const dlc_graph *graph, const dlc_step *step)
     return -1;
 }
 
-/* When each expression is known: 0 at the start, else after how many binding steps. Operands come before users. */
+/* When each expression is known: 0 at the start, else after how many binding steps. Operands come
+ * before users. */
 static void find_phases(planner *p)
 {
     const dlc_pool *pool = p->graph->pool;
@@ -298,7 +304,8 @@ static void find_phases(planner *p)
 
 static dlc_expr bytes_of(dlc_graph *graph, const dlc_value *value)
 {
-    dlc_expr elems = dlc_layout_elems(graph->pool, &value->layout, value->type.rank, value->type.dims);
+    dlc_expr elems =
+        dlc_layout_elems(graph->pool, &value->layout, value->type.rank, value->type.dims);
     return dlc_muli(graph->pool, elems, dlc_dtype_bytes(value->type.dtype));
 }
 
@@ -312,8 +319,8 @@ static dlc_status check_size(planner *p, const dlc_value *value)
     }
     if (dlc_type_bytes(p->graph->pool, &value->type, &bytes))
         return DLC_OK;
-    return dlc_diag_fail(p->ctx->diag, DLC_LIMIT, p->graph->file, "value '%s' has more bytes than 64 bits count",
-                         value->name);
+    return dlc_diag_fail(p->ctx->diag, DLC_LIMIT, p->graph->file,
+                         "value '%s' has more bytes than 64 bits count", value->name);
 }
 
 static int output_index(const dlc_graph *graph, const dlc_value *value)
@@ -332,15 +339,18 @@ static dlc_status define(planner *p, uint32_t step, dlc_value *value)
     place->size_bytes = bytes_of(p->graph, value);
     place->store = DLC_STORE_ARENA;
     if (!value->noutputs) {
-        dlc_vec_push(p->ctx->scratch, &p->lifetimes, ((dlc_lifetime){step, step, 0, place->size_bytes, 0}));
+        dlc_vec_push(p->ctx->scratch, &p->lifetimes,
+                     ((dlc_lifetime){step, step, 0, place->size_bytes, 0}));
         dlc_vec_push(p->ctx->scratch, &p->values, value);
         p->lifetime_of[value->id] = p->lifetimes.n;
         return DLC_OK;
     }
     if (value->noutputs > 1 || value->layout.nparts)
         return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
-                             "output '%s' is %" PRIu32 " outputs%s; pass 'layout' gives each one of its own, row-major",
-                             value->name, value->noutputs, value->layout.nparts ? " and not row-major" : "");
+                             "output '%s' is %" PRIu32
+                             " outputs%s; pass 'layout' gives each one of its own, row-major",
+                             value->name, value->noutputs,
+                             value->layout.nparts ? " and not row-major" : "");
     place->store = DLC_STORE_OUTPUT;
     place->index = (uint32_t)output_index(p->graph, value);
     return DLC_OK;
@@ -361,12 +371,14 @@ static dlc_status walk_step(planner *p, uint32_t at)
         if (!value)
             continue;
         uint32_t *lifetime = &p->lifetime_of[value->id];
-        if (is_written(p, step, i) && !*lifetime && p->module->placements[value->id].store == DLC_STORE_NONE)
+        if (is_written(p, step, i) && !*lifetime &&
+            p->module->placements[value->id].store == DLC_STORE_NONE)
             DLC_TRY(define(p, at, value));
         if (*lifetime)
             p->lifetimes.data[*lifetime - 1].last = at;
         if (p->module->placements[value->id].store == DLC_STORE_NONE)
-            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file, "step '%s' reads '%s', which no step wrote",
+            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
+                                 "step '%s' reads '%s', which no step wrote",
                                  step->name ? step->name : "", value->name);
     }
     return DLC_OK;
@@ -376,15 +388,15 @@ static void place_borders(planner *p)
 {
     for (uint32_t i = 0; i < p->graph->inputs.n; i++) {
         const dlc_value *value = p->graph->inputs.data[i];
-        p->module->placements[value->id] =
-            (dlc_placement){.store = DLC_STORE_INPUT, .index = i, .size_bytes = bytes_of(p->graph, value)};
+        p->module->placements[value->id] = (dlc_placement){
+            .store = DLC_STORE_INPUT, .index = i, .size_bytes = bytes_of(p->graph, value)};
     }
     for (uint32_t i = p->module->constants.n; i-- > 0;) {
         const dlc_module_constant *constant = &p->module->constants.data[i];
-        p->module->placements[constant->value->id] =
-            (dlc_placement){.store = DLC_STORE_CONST,
-                            .index = i,
-                            .size_bytes = dlc_expr_i64(p->graph->pool, (int64_t)constant->size_bytes)};
+        p->module->placements[constant->value->id] = (dlc_placement){
+            .store = DLC_STORE_CONST,
+            .index = i,
+            .size_bytes = dlc_expr_i64(p->graph->pool, (int64_t)constant->size_bytes)};
     }
 }
 
@@ -406,8 +418,8 @@ static dlc_status check(planner *p)
     static const int64_t tried[] = {0, 1, 1000};
     for (uint32_t t = 0; t < sizeof tried / sizeof *tried && p->lifetimes.n <= MOST_STATIC; t++) {
         uint32_t a, b;
-        if (dlc_arena_clash(p->graph->pool, symbol_values(p, tried[t]), p->lifetimes.data, p->lifetimes.n,
-                            p->module->arena_bytes, p->ctx->scratch, &a, &b))
+        if (dlc_arena_clash(p->graph->pool, symbol_values(p, tried[t]), p->lifetimes.data,
+                            p->lifetimes.n, p->module->arena_bytes, p->ctx->scratch, &a, &b))
             return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
                                  "'%s' and '%s' are alive together and share bytes of the arena",
                                  p->values.data[a]->name, p->values.data[b]->name);
@@ -420,7 +432,8 @@ static dlc_status check(planner *p)
 dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx)
 {
     planner p = {.ctx = ctx, .graph = ctx->graph, .module = ctx->module};
-    ctx->module->placements = dlc_new_array(ctx->module->arena, dlc_placement, ctx->graph->nvalues + 1);
+    ctx->module->placements =
+        dlc_new_array(ctx->module->arena, dlc_placement, ctx->graph->nvalues + 1);
     p.lifetime_of = dlc_new_array(ctx->scratch, uint32_t, ctx->graph->nvalues + 1);
     place_borders(&p);
     for (uint32_t s = 0; s < ctx->module->steps.n; s++)
@@ -429,8 +442,8 @@ dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx)
     for (uint32_t i = 0; i < p.lifetimes.n; i++)
         p.lifetimes.data[i].phase = p.phase_of[p.lifetimes.data[i].size];
     dlc_ranges ranges = dlc_graph_ranges(ctx->graph);
-    ctx->module->arena_bytes = dlc_arena_plan(ctx->graph->pool, &ranges, symbol_values(&p, TYPICAL), p.lifetimes.data,
-                                              p.lifetimes.n, ctx->scratch);
+    ctx->module->arena_bytes = dlc_arena_plan(ctx->graph->pool, &ranges, symbol_values(&p, TYPICAL),
+                                              p.lifetimes.data, p.lifetimes.n, ctx->scratch);
     for (uint32_t i = 0; i < p.lifetimes.n; i++)
         ctx->module->placements[p.values.data[i]->id].offset = p.lifetimes.data[i].offset;
     ctx->changes = p.lifetimes.n;

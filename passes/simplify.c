@@ -1,7 +1,8 @@
 /*
- * Algebraic simplification: a table of rules (simplify_rules.def) driven to a fixed point. The walk goes forward, and after a
- * rule fired it goes on with the nodes the rule built, so a chain of rewrites towards the outputs needs one walk; walks are
- * repeated until one changes nothing, because a rewrite may take the last but one reader from an earlier node.
+ * Algebraic simplification: a table of rules (simplify_rules.def) driven to a fixed point. The walk
+ * goes forward, and after a rule fired it goes on with the nodes the rule built, so a chain of
+ * rewrites towards the outputs needs one walk; walks are repeated until one changes nothing,
+ * because a rewrite may take the last but one reader from an earlier node.
  */
 #include "passes/simplify.h"
 #include "passes/const_fold.h"
@@ -20,7 +21,8 @@ typedef struct {
 } rule;
 
 static const rule rules[] = {
-#define DLC_RULE(name, op, class_, algebra) {#name, dlc_rule_##name, DLC_OP_##op, DLC_RULE_##class_},
+#define DLC_RULE(name, op, class_, algebra)                                                        \
+    {#name, dlc_rule_##name, DLC_OP_##op, DLC_RULE_##class_},
 #include "passes/simplify_rules.def"
 #undef DLC_RULE
 };
@@ -30,7 +32,8 @@ enum { NRULES = sizeof rules / sizeof *rules };
 
 int dlc_same_type(const dlc_type *a, const dlc_type *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
 }
 
 int dlc_is_filled(const dlc_value *value, dlc_scalar *element)
@@ -57,7 +60,8 @@ int dlc_is_filled_with(const dlc_value *value, double number)
     return value->type.dtype != DLC_BOOL && element.i == (int64_t)number;
 }
 
-void dlc_transpose_perm(const dlc_graph *graph, const dlc_node *transpose, int64_t perm[DLC_MAX_RANK])
+void dlc_transpose_perm(const dlc_graph *graph, const dlc_node *transpose,
+                        int64_t perm[DLC_MAX_RANK])
 {
     uint32_t rank;
     const dlc_expr *dims = dlc_node_dims(transpose, DLC_ATTR_PERM, &rank);
@@ -67,8 +71,8 @@ void dlc_transpose_perm(const dlc_graph *graph, const dlc_node *transpose, int64
 
 /* --- right sides --- */
 
-dlc_value *dlc_build(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
-                     const dlc_attr *attrs, uint32_t nattrs)
+dlc_value *dlc_build(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *const *inputs,
+                     uint32_t ninputs, const dlc_attr *attrs, uint32_t nattrs)
 {
     dlc_node_spec spec = {.op = op,
                           .origin = at->origin,
@@ -93,13 +97,15 @@ dlc_value *dlc_build_like(dlc_graph *graph, dlc_node *node, dlc_value *const *in
     return dlc_build(graph, node, node->op, inputs, node->ninputs, node->attrs, node->nattrs);
 }
 
-dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, const dlc_expr *dims, uint32_t rank)
+dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, const dlc_expr *dims,
+                             uint32_t rank)
 {
     dlc_attr attr = dlc_attr_dims(DLC_ATTR_DIMS, dims, rank);
     return dlc_build(graph, at, DLC_OP_RESHAPE, &value, 1, &attr, 1);
 }
 
-dlc_value *dlc_build_transpose(dlc_graph *graph, dlc_node *at, dlc_value *value, const int64_t *perm)
+dlc_value *dlc_build_transpose(dlc_graph *graph, dlc_node *at, dlc_value *value,
+                               const int64_t *perm)
 {
     dlc_attr attr = dlc_attr_ints(graph, DLC_ATTR_PERM, perm, value->type.rank);
     return dlc_build(graph, at, DLC_OP_TRANSPOSE, &value, 1, &attr, 1);
@@ -162,10 +168,12 @@ static void erase_unused(dlc_graph *graph, dlc_node *node)
         dlc_graph_erase(graph, node);
 }
 
-/* Takes away what a rule built (nodes from id `fresh` on: before `node`, and constants) and then did not use. */
+/* Takes away what a rule built (nodes from id `fresh` on: before `node`, and constants) and then
+ * did not use. */
 static void sweep_fresh(dlc_graph *graph, dlc_node *node, uint32_t fresh)
 {
-    for (dlc_node *at = node->prev, *prev; at && at->id >= fresh && at->op != DLC_OP_CONSTANT; at = prev) {
+    for (dlc_node *at = node->prev, *prev; at && at->id >= fresh && at->op != DLC_OP_CONSTANT;
+         at = prev) {
         prev = at->prev;
         erase_unused(graph, at);
     }
@@ -197,7 +205,8 @@ static dlc_node *visit(dlc_pass_ctx *ctx, dlc_node *node)
 {
     uint32_t fresh = ctx->graph->nnodes;
     const rule *fired = NULL;
-    dlc_value *value = is_live(node) && node->noutputs == 1 ? first_that_fires(ctx, node, &fired) : NULL;
+    dlc_value *value =
+        is_live(node) && node->noutputs == 1 ? first_that_fires(ctx, node, &fired) : NULL;
     if (!value)
         return node->next;
     assert(dlc_same_type(&value->type, &node->outputs[0]->type));
@@ -217,7 +226,9 @@ static dlc_node *visit(dlc_pass_ctx *ctx, dlc_node *node)
 
 dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
 {
-    uint64_t most = 1000 + 100 * (uint64_t)ctx->graph->nnodes; /* far above what any settled set of rules needs */
+    uint64_t most =
+        1000 +
+        100 * (uint64_t)ctx->graph->nnodes; /* far above what any settled set of rules needs */
     uint32_t before;
     do {
         before = ctx->changes;
@@ -226,8 +237,9 @@ dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
             node = visit(ctx, node);
             dlc_arena_release(ctx->scratch, mark);
             if (ctx->changes > most)
-                return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "rule '%s' at '%s' does not settle",
-                                     ctx->rules.data[ctx->rules.n - 1].rule, ctx->rules.data[ctx->rules.n - 1].node);
+                return dlc_diag_fail(
+                    ctx->diag, DLC_INTERNAL, ctx->graph->file, "rule '%s' at '%s' does not settle",
+                    ctx->rules.data[ctx->rules.n - 1].rule, ctx->rules.data[ctx->rules.n - 1].node);
         }
     } while (ctx->changes != before);
     return DLC_OK;

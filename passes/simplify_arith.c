@@ -1,6 +1,6 @@
 /*
- * Rules of arithmetic. What is not here is as telling: x * 0, x - x, x / x and x + 0.0 are not what they seem for infinities,
- * NaN and -0.0, so no rule touches them.
+ * Rules of arithmetic. What is not here is as telling: x * 0, x - x, x / x and x + 0.0 are not what
+ * they seem for infinities, NaN and -0.0, so no rule touches them.
  */
 #include "passes/form.h"
 #include "passes/simplify.h"
@@ -40,9 +40,11 @@ dlc_value *dlc_rule_sub_zero(dlc_pass_ctx *ctx, dlc_node *node)
 /* x - c = x + -c: one form for sums with constants, which later rules gather. */
 dlc_value *dlc_rule_sub_constant(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    if (!is_float_node(node) || !dlc_is_constant(node->inputs[1]) || dlc_is_constant(node->inputs[0]))
+    if (!is_float_node(node) || !dlc_is_constant(node->inputs[1]) ||
+        dlc_is_constant(node->inputs[0]))
         return NULL;
-    dlc_value *negated = dlc_build_folded(ctx, dlc_build(ctx->graph, node, DLC_OP_NEG, &node->inputs[1], 1, NULL, 0));
+    dlc_value *negated = dlc_build_folded(
+        ctx, dlc_build(ctx->graph, node, DLC_OP_NEG, &node->inputs[1], 1, NULL, 0));
     return negated ? dlc_build2(ctx->graph, node, DLC_OP_ADD, node->inputs[0], negated) : NULL;
 }
 
@@ -79,7 +81,9 @@ dlc_value *dlc_rule_pow_one(dlc_pass_ctx *ctx, dlc_node *node)
 /* x ^ 2 = x * x, which is correctly rounded */
 dlc_value *dlc_rule_pow_two(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    return is_power(node, 2) ? dlc_build2(ctx->graph, node, DLC_OP_MUL, node->inputs[0], node->inputs[0]) : NULL;
+    return is_power(node, 2)
+               ? dlc_build2(ctx->graph, node, DLC_OP_MUL, node->inputs[0], node->inputs[0])
+               : NULL;
 }
 
 /* x ^ -1 = 1 / x, which is correctly rounded. Floats: an integer's is 0, 1 or -1. */
@@ -90,8 +94,8 @@ dlc_value *dlc_rule_pow_minus_one(dlc_pass_ctx *ctx, dlc_node *node)
     return dlc_build(ctx->graph, node, DLC_OP_RECIPROCAL, node->inputs, 1, NULL, 0);
 }
 
-/* x ^ 3 = x * x * x: two roundings. x * x overflows or underflows only where x ^ 3 does. f16 has no room for the second
- * rounding, and its x * x may overflow late: left alone. */
+/* x ^ 3 = x * x * x: two roundings. x * x overflows or underflows only where x ^ 3 does. f16 has no
+ * room for the second rounding, and its x * x may overflow late: left alone. */
 dlc_value *dlc_rule_pow_three(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_dtype dtype = node->inputs[0]->type.dtype;
@@ -147,7 +151,8 @@ static int min_max_bounds(const dlc_node *node, bounds *result)
         if (!bound_value(node->inputs[i], &bound) || !keep(node, node->inputs[1 - i]))
             continue;
         if (bound == 0 && i == 1)
-            return 0; /* of equal operands the second is taken: max(0.0, -0.0) is -0.0, max(-0.0, 0.0) is not */
+            return 0; /* of equal operands the second is taken: max(0.0, -0.0) is -0.0, max(-0.0,
+                         0.0) is not */
         *result = (bounds){node->inputs[1 - i], -INFINITY, INFINITY};
         *(node->op == DLC_OP_MAX ? &result->lo : &result->hi) = bound;
         return 1;
@@ -168,15 +173,21 @@ static int bounds_of(const dlc_value *value, bounds *result)
     if (!value || !value->def)
         return 0;
     switch (value->def->op) {
-    case DLC_OP_RELU: *result = (bounds){value->def->inputs[0], 0, INFINITY}; return 1;
-    case DLC_OP_CLIP: return clip_bounds(value->def, result);
+    case DLC_OP_RELU:
+        *result = (bounds){value->def->inputs[0], 0, INFINITY};
+        return 1;
+    case DLC_OP_CLIP:
+        return clip_bounds(value->def, result);
     case DLC_OP_MIN:
-    case DLC_OP_MAX: return min_max_bounds(value->def, result);
-    default: return 0;
+    case DLC_OP_MAX:
+        return min_max_bounds(value->def, result);
+    default:
+        return 0;
     }
 }
 
-/* Zeros of two signs side by side: which one a bound gives depends on the order of the two operations. */
+/* Zeros of two signs side by side: which one a bound gives depends on the order of the two
+ * operations. */
 static int is_zero_ambiguous(double a, double b)
 {
     return a == 0 && b == 0 && !signbit(a) != !signbit(b);
@@ -189,15 +200,18 @@ static dlc_value *build_bounds(dlc_graph *graph, dlc_node *at, const bounds *lim
     if (has_lo && !has_hi && limit->lo == 0 && !signbit(limit->lo))
         return dlc_build(graph, at, DLC_OP_RELU, &limit->x, 1, NULL, 0);
     if (has_lo && !has_hi)
-        return dlc_build2(graph, at, DLC_OP_MAX, dlc_graph_scalar(graph, dtype, limit->lo), limit->x);
+        return dlc_build2(graph, at, DLC_OP_MAX, dlc_graph_scalar(graph, dtype, limit->lo),
+                          limit->x);
     if (has_hi && !has_lo)
-        return dlc_build2(graph, at, DLC_OP_MIN, dlc_graph_scalar(graph, dtype, limit->hi), limit->x);
+        return dlc_build2(graph, at, DLC_OP_MIN, dlc_graph_scalar(graph, dtype, limit->hi),
+                          limit->x);
     dlc_value *inputs[3] = {limit->x, dlc_graph_scalar(graph, dtype, limit->lo),
                             dlc_graph_scalar(graph, dtype, limit->hi)};
     return dlc_build(graph, at, DLC_OP_CLIP, inputs, 3, NULL, 0);
 }
 
-/* clip(clip(x, a, b), c, d) = clip(x, max(a, c), min(b, d)) while the intervals meet; disjoint ones give a constant or NaN. */
+/* clip(clip(x, a, b), c, d) = clip(x, max(a, c), min(b, d)) while the intervals meet; disjoint ones
+ * give a constant or NaN. */
 dlc_value *dlc_rule_bounds_of_bounds(dlc_pass_ctx *ctx, dlc_node *node)
 {
     bounds outer, inner;
@@ -246,12 +260,18 @@ dlc_value *dlc_rule_cast_same(dlc_pass_ctx *ctx, dlc_node *node)
 static uint32_t exact_bits(dlc_dtype dtype)
 {
     switch (dtype) {
-    case DLC_BOOL: return 1;
-    case DLC_F16: return 11;
-    case DLC_BF16: return 8;
-    case DLC_F32: return 24;
-    case DLC_F64: return 53;
-    default: return dlc_dtypes[dtype].bits - (dlc_is_unsigned(dtype) ? 0 : 1);
+    case DLC_BOOL:
+        return 1;
+    case DLC_F16:
+        return 11;
+    case DLC_BF16:
+        return 8;
+    case DLC_F32:
+        return 24;
+    case DLC_F64:
+        return 53;
+    default:
+        return dlc_dtypes[dtype].bits - (dlc_is_unsigned(dtype) ? 0 : 1);
     }
 }
 
@@ -269,7 +289,8 @@ static int keeps_values(dlc_dtype from, dlc_dtype to)
     return dlc_is_float(to) || dlc_is_unsigned(from) || !dlc_is_unsigned(to);
 }
 
-/* cast(cast(x)) = cast(x) when the inner cast keeps every value: the outer one then sees x itself. */
+/* cast(cast(x)) = cast(x) when the inner cast keeps every value: the outer one then sees x itself.
+ */
 dlc_value *dlc_rule_cast_of_cast(dlc_pass_ctx *ctx, dlc_node *node)
 {
     if (!dlc_is_op(node->inputs[0], DLC_OP_CAST))
@@ -277,17 +298,21 @@ dlc_value *dlc_rule_cast_of_cast(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_value *x = node->inputs[0]->def->inputs[0];
     if (!keeps_values(x->type.dtype, node->inputs[0]->type.dtype))
         return NULL;
-    return dlc_same_type(&x->type, &node->outputs[0]->type) ? x : dlc_build_like(ctx->graph, node, &x);
+    return dlc_same_type(&x->type, &node->outputs[0]->type) ? x
+                                                            : dlc_build_like(ctx->graph, node, &x);
 }
 
-/* Dimension d of the result, counted from the last, is given by an input other than `skip`, or by `value`. */
-static int is_dim_given(const dlc_node *node, uint32_t skip, const dlc_value *value, uint32_t from_last)
+/* Dimension d of the result, counted from the last, is given by an input other than `skip`, or by
+ * `value`. */
+static int is_dim_given(const dlc_node *node, uint32_t skip, const dlc_value *value,
+                        uint32_t from_last)
 {
     const dlc_type *result = &node->outputs[0]->type;
     dlc_expr wanted = result->dims[result->rank - 1 - from_last];
     for (uint32_t i = 0; i < node->ninputs; i++) {
         const dlc_value *input = i == skip ? value : node->inputs[i];
-        if (input && from_last < input->type.rank && input->type.dims[input->type.rank - 1 - from_last] == wanted)
+        if (input && from_last < input->type.rank &&
+            input->type.dims[input->type.rank - 1 - from_last] == wanted)
             return 1;
     }
     return 0;
@@ -319,7 +344,8 @@ dlc_value *dlc_rule_broadcast_of_expand(dlc_pass_ctx *ctx, dlc_node *node)
     return NULL;
 }
 
-/* The only input with more than one element, if that is an expand to the result's shape; else -1. */
+/* The only input with more than one element, if that is an expand to the result's shape; else -1.
+ */
 static int expanded_input(const dlc_graph *graph, const dlc_node *node)
 {
     int found = -1;
@@ -335,7 +361,8 @@ static int expanded_input(const dlc_graph *graph, const dlc_node *node)
     if (found < 0)
         return -1;
     const dlc_type *type = &node->inputs[found]->type, *result = &node->outputs[0]->type;
-    int is_whole = type->rank == result->rank && !memcmp(type->dims, result->dims, type->rank * sizeof *type->dims);
+    int is_whole = type->rank == result->rank &&
+                   !memcmp(type->dims, result->dims, type->rank * sizeof *type->dims);
     return is_whole ? found : -1;
 }
 
@@ -343,13 +370,16 @@ static int expanded_input(const dlc_graph *graph, const dlc_node *node)
 dlc_value *dlc_rule_expand_below_map(dlc_pass_ctx *ctx, dlc_node *node)
 {
     enum { MOST_OPERANDS = 3 };
-    int found = dlc_is_pointwise(node->op) && node->ninputs <= MOST_OPERANDS ? expanded_input(ctx->graph, node) : -1;
+    int found = dlc_is_pointwise(node->op) && node->ninputs <= MOST_OPERANDS
+                    ? expanded_input(ctx->graph, node)
+                    : -1;
     if (found < 0)
         return NULL;
     dlc_value *inputs[MOST_OPERANDS];
     memcpy(inputs, node->inputs, node->ninputs * sizeof *inputs);
     inputs[found] = node->inputs[found]->def->inputs[0];
     dlc_value *narrow = dlc_build_like(ctx->graph, node, inputs);
-    dlc_attr dims = dlc_attr_dims(DLC_ATTR_DIMS, node->outputs[0]->type.dims, node->outputs[0]->type.rank);
+    dlc_attr dims =
+        dlc_attr_dims(DLC_ATTR_DIMS, node->outputs[0]->type.dims, node->outputs[0]->type.rank);
     return narrow ? dlc_build(ctx->graph, node, DLC_OP_EXPAND, &narrow, 1, &dims, 1) : NULL;
 }

@@ -1,8 +1,9 @@
 /*
- * Transposes sink: what follows one is computed on its input instead, and the transpose comes after. So the pairs that
- * exporters put around every convolution meet and cancel (transpose_of_transpose), and what is left stands as late as
- * possible. A transpose costs nothing by itself, so the rules need no profit, only an end: each moves one transpose past one
- * node towards the outputs.
+ * Transposes sink: what follows one is computed on its input instead, and the transpose comes
+ * after. So the pairs that exporters put around every convolution meet and cancel
+ * (transpose_of_transpose), and what is left stands as late as possible. A transpose costs nothing
+ * by itself, so the rules need no profit, only an end: each moves one transpose past one node
+ * towards the outputs.
  */
 #include "passes/form.h"
 #include "passes/simplify.h"
@@ -11,7 +12,8 @@
 
 typedef struct {
     uint32_t rank;
-    int64_t perm[DLC_MAX_RANK];    /* of the transposes: result dimension i is dimension perm[i] of their input */
+    int64_t perm[DLC_MAX_RANK];    /* of the transposes: result dimension i is dimension perm[i] of
+                                      their input */
     int64_t inverse[DLC_MAX_RANK]; /* inverse[perm[i]] = i */
 } order;
 
@@ -38,8 +40,10 @@ static int has_one_element(const dlc_graph *graph, const dlc_value *value)
     return dlc_type_elems(graph->pool, &value->type, &elems) && elems == 1;
 }
 
-/* A constant operand as it is met by the untransposed ones: brought to full rank, dimensions put back. NULL: not foldable. */
-static dlc_value *untranspose_constant(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *constant, const order *moved)
+/* A constant operand as it is met by the untransposed ones: brought to full rank, dimensions put
+ * back. NULL: not foldable. */
+static dlc_value *untranspose_constant(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *constant,
+                                       const order *moved)
 {
     dlc_graph *graph = ctx->graph;
     dlc_expr dims[DLC_MAX_RANK];
@@ -48,11 +52,14 @@ static dlc_value *untranspose_constant(dlc_pass_ctx *ctx, dlc_node *at, dlc_valu
         dims[d] = d < missing ? dlc_expr_i64(graph->pool, 1) : constant->type.dims[d - missing];
     if (missing)
         constant = dlc_build_folded(ctx, dlc_build_reshape(graph, at, constant, dims, moved->rank));
-    return constant ? dlc_build_folded(ctx, dlc_build_transpose(graph, at, constant, moved->inverse)) : NULL;
+    return constant
+               ? dlc_build_folded(ctx, dlc_build_transpose(graph, at, constant, moved->inverse))
+               : NULL;
 }
 
 /* The operand before the transposes; NULL when it does not go along. */
-static dlc_value *untranspose(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *operand, const order *moved)
+static dlc_value *untranspose(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *operand,
+                              const order *moved)
 {
     if (has_order(ctx->graph, operand, moved))
         return operand->def->inputs[0];
@@ -66,19 +73,22 @@ static dlc_value *untranspose(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *operan
 /* Something that could not go along, found before anything is built. */
 static int goes_along(const dlc_graph *graph, const dlc_value *operand, const order *moved)
 {
-    return !operand || has_order(graph, operand, moved) || (dlc_is_constant(operand) && operand->type.rank <= moved->rank) ||
+    return !operand || has_order(graph, operand, moved) ||
+           (dlc_is_constant(operand) && operand->type.rank <= moved->rank) ||
            (has_one_element(graph, operand) && operand->type.rank <= 1);
 }
 
 static const dlc_node *first_transpose(const dlc_node *node)
 {
     for (uint32_t i = 0; i < node->ninputs; i++)
-        if (dlc_is_op(node->inputs[i], DLC_OP_TRANSPOSE) && node->inputs[i]->type.rank == node->outputs[0]->type.rank)
+        if (dlc_is_op(node->inputs[i], DLC_OP_TRANSPOSE) &&
+            node->inputs[i]->type.rank == node->outputs[0]->type.rank)
             return node->inputs[i]->def;
     return NULL;
 }
 
-/* f(transpose(x), transpose(y)) = transpose(f(x, y)); constants are transposed back at compile time */
+/* f(transpose(x), transpose(y)) = transpose(f(x, y)); constants are transposed back at compile time
+ */
 dlc_value *dlc_rule_transpose_below_map(dlc_pass_ctx *ctx, dlc_node *node)
 {
     enum { MOST_OPERANDS = 3 };
@@ -116,7 +126,8 @@ static dlc_attr reduced_axes(dlc_graph *graph, const dlc_node *node, const order
 }
 
 /* Where the kept dimensions go once the reduced ones are gone. */
-static void kept_perm(const dlc_graph *graph, const dlc_node *node, const order *moved, int64_t *perm)
+static void kept_perm(const dlc_graph *graph, const dlc_node *node, const order *moved,
+                      int64_t *perm)
 {
     uint32_t n, nkept = 0;
     uint8_t is_reduced[DLC_MAX_RANK] = {0}; /* by dimension of the transposed value */
@@ -141,7 +152,8 @@ dlc_value *dlc_rule_transpose_below_reduce(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_graph *graph = ctx->graph;
     order moved = order_of(graph, node->inputs[0]->def);
     int64_t keepdims = dlc_node_int(node, DLC_ATTR_KEEPDIMS, 0), perm[DLC_MAX_RANK];
-    dlc_attr attrs[2] = {reduced_axes(graph, node, &moved), dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims)};
+    dlc_attr attrs[2] = {reduced_axes(graph, node, &moved),
+                         dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims)};
     uint32_t nattrs = dlc_node_attr(node, DLC_ATTR_KEEPDIMS) ? 2 : 1;
     dlc_value *x = node->inputs[0]->def->inputs[0];
     dlc_value *result = dlc_build(graph, node, node->op, &x, 1, attrs, nattrs);
@@ -188,7 +200,8 @@ dlc_value *dlc_rule_transpose_below_pad(dlc_pass_ctx *ctx, dlc_node *node)
     attrs[nattrs++] = dlc_attr_dims(DLC_ATTR_PADS, back, npads);
     if (dlc_node_attr(node, DLC_ATTR_MODE))
         attrs[nattrs++] = *dlc_node_attr(node, DLC_ATTR_MODE);
-    dlc_value *inputs[2] = {node->inputs[0]->def->inputs[0], node->ninputs > 1 ? node->inputs[1] : NULL};
+    dlc_value *inputs[2] = {node->inputs[0]->def->inputs[0],
+                            node->ninputs > 1 ? node->inputs[1] : NULL};
     dlc_value *result = dlc_build(graph, node, DLC_OP_PAD, inputs, node->ninputs, attrs, nattrs);
     return result ? dlc_build_transpose(graph, node, result, moved.perm) : NULL;
 }

@@ -1,6 +1,7 @@
 /*
- * Rules of views: reshape, transpose, expand, slice, concat, pad, tile. Views cost nothing by themselves, but each one that
- * goes makes the index arithmetic of its reader simpler, and brings together nodes that other rules look at.
+ * Rules of views: reshape, transpose, expand, slice, concat, pad, tile. Views cost nothing by
+ * themselves, but each one that goes makes the index arithmetic of its reader simpler, and brings
+ * together nodes that other rules look at.
  */
 #include "passes/simplify.h"
 
@@ -38,7 +39,8 @@ static int is_identity_perm(const dlc_graph *graph, const dlc_node *node)
     return 1;
 }
 
-/* A reshape, expand or tile to the shape it has, a transpose that moves nothing, a slice of all, a pad by nothing */
+/* A reshape, expand or tile to the shape it has, a transpose that moves nothing, a slice of all, a
+ * pad by nothing */
 dlc_value *dlc_rule_view_same(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_value *x = node->ninputs ? node->inputs[0] : NULL;
@@ -47,12 +49,19 @@ dlc_value *dlc_rule_view_same(dlc_pass_ctx *ctx, dlc_node *node)
     switch (node->op) {
     case DLC_OP_RESHAPE:
     case DLC_OP_EXPAND:
-    case DLC_OP_TILE: return x;
-    case DLC_OP_TRANSPOSE: return is_identity_perm(ctx->graph, node) ? x : NULL;
+    case DLC_OP_TILE:
+        return x;
+    case DLC_OP_TRANSPOSE:
+        return is_identity_perm(ctx->graph, node) ? x : NULL;
     case DLC_OP_SLICE:
-        return are_all(ctx->graph, node, DLC_ATTR_STARTS, 0) && are_all(ctx->graph, node, DLC_ATTR_STEPS, 1) ? x : NULL;
-    case DLC_OP_PAD: return are_all(ctx->graph, node, DLC_ATTR_PADS, 0) ? x : NULL;
-    default: return NULL;
+        return are_all(ctx->graph, node, DLC_ATTR_STARTS, 0) &&
+                       are_all(ctx->graph, node, DLC_ATTR_STEPS, 1)
+                   ? x
+                   : NULL;
+    case DLC_OP_PAD:
+        return are_all(ctx->graph, node, DLC_ATTR_PADS, 0) ? x : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -69,7 +78,8 @@ dlc_value *dlc_rule_view_of_fill(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_graph *graph = ctx->graph;
     const dlc_type *type = &node->outputs[0]->type;
-    if (node->op != DLC_OP_RESHAPE && node->op != DLC_OP_TRANSPOSE && node->op != DLC_OP_SLICE && node->op != DLC_OP_TILE)
+    if (node->op != DLC_OP_RESHAPE && node->op != DLC_OP_TRANSPOSE && node->op != DLC_OP_SLICE &&
+        node->op != DLC_OP_TILE)
         return NULL;
     if (!is_fill(graph, node->inputs[0]))
         return NULL;
@@ -86,7 +96,8 @@ dlc_value *dlc_rule_reshape_of_reshape(dlc_pass_ctx *ctx, dlc_node *node)
     if (!dlc_is_op(node->inputs[0], DLC_OP_RESHAPE))
         return NULL;
     dlc_value *x = node->inputs[0]->def->inputs[0];
-    return dlc_same_type(&x->type, &node->outputs[0]->type) ? x : dlc_build_like(ctx->graph, node, &x);
+    return dlc_same_type(&x->type, &node->outputs[0]->type) ? x
+                                                            : dlc_build_like(ctx->graph, node, &x);
 }
 
 /* expand(expand(x)) = expand(x) */
@@ -134,7 +145,8 @@ dlc_value *dlc_rule_transpose_of_units(dlc_pass_ctx *ctx, dlc_node *node)
 
 /* --- slices --- */
 
-static dlc_expr attr_or(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t i, int64_t otherwise)
+static dlc_expr attr_or(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t i,
+                        int64_t otherwise)
 {
     uint32_t n;
     const dlc_expr *dims = dlc_node_dims(node, id, &n);
@@ -172,18 +184,22 @@ dlc_value *dlc_rule_slice_of_slice(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_pool *pool = ctx->graph->pool;
     slice inner = slice_of(ctx->graph, node->inputs[0]->def), outer = slice_of(ctx->graph, node);
     for (uint32_t d = 0; d < node->outputs[0]->type.rank; d++) {
-        outer.starts[d] = dlc_add(pool, inner.starts[d], dlc_mul(pool, inner.steps[d], outer.starts[d]));
+        outer.starts[d] =
+            dlc_add(pool, inner.starts[d], dlc_mul(pool, inner.steps[d], outer.starts[d]));
         outer.steps[d] = dlc_mul(pool, inner.steps[d], outer.steps[d]);
     }
     return build_slice(ctx->graph, node, node->inputs[0]->def->inputs[0], &outer);
 }
 
-/* First and last index a slice reads along a dimension, in ascending order. False when empty or not static. */
-static int slice_span(const dlc_graph *graph, const slice *what, uint32_t axis, int64_t *lo, int64_t *hi)
+/* First and last index a slice reads along a dimension, in ascending order. False when empty or not
+ * static. */
+static int slice_span(const dlc_graph *graph, const slice *what, uint32_t axis, int64_t *lo,
+                      int64_t *hi)
 {
     int64_t start, step, count, length;
     if (!is_int(graph, what->starts[axis], &start) || !is_int(graph, what->steps[axis], &step) ||
-        !is_int(graph, what->dims[axis], &count) || count < 1 || !dlc_mul_i64(step, count - 1, &length))
+        !is_int(graph, what->dims[axis], &count) || count < 1 ||
+        !dlc_mul_i64(step, count - 1, &length))
         return 0;
     *lo = length < 0 ? start + length : start;
     *hi = length < 0 ? start : start + length;
@@ -217,11 +233,15 @@ dlc_value *dlc_rule_slice_of_concat(dlc_pass_ctx *ctx, dlc_node *node)
 static int64_t int_at(const dlc_value *constant, uint32_t i)
 {
     const uint8_t *bytes = constant->data->bytes;
-    return dlc_scalar_read(constant->type.dtype, bytes + (size_t)i * dlc_dtype_bytes(constant->type.dtype)).i;
+    return dlc_scalar_read(constant->type.dtype,
+                           bytes + (size_t)i * dlc_dtype_bytes(constant->type.dtype))
+        .i;
 }
 
-/* The constant's elements as start, start + step, ...; negative ones count from the end. False when one is out of range. */
-static int is_progression(const dlc_value *indices, int64_t nindices, int64_t extent, int64_t *start, int64_t *step)
+/* The constant's elements as start, start + step, ...; negative ones count from the end. False when
+ * one is out of range. */
+static int is_progression(const dlc_value *indices, int64_t nindices, int64_t extent,
+                          int64_t *start, int64_t *step)
 {
     *step = 1;
     for (int64_t i = 0, previous = 0; i < nindices; i++) {
@@ -247,8 +267,10 @@ dlc_value *dlc_rule_gather_of_constant(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_value *x = node->inputs[0], *indices = node->inputs[1];
     uint32_t axis = (uint32_t)dlc_node_int(node, DLC_ATTR_AXIS, 0);
     int64_t extent, nindices, start, step;
-    if (!dlc_is_constant(indices) || indices->type.rank > 1 || !is_int(graph, x->type.dims[axis], &extent) ||
-        !dlc_type_elems(graph->pool, &indices->type, &nindices) || nindices < 1 || nindices > INT32_MAX)
+    if (!dlc_is_constant(indices) || indices->type.rank > 1 ||
+        !is_int(graph, x->type.dims[axis], &extent) ||
+        !dlc_type_elems(graph->pool, &indices->type, &nindices) || nindices < 1 ||
+        nindices > INT32_MAX)
         return NULL;
     if (!is_progression(indices, nindices, extent, &start, &step))
         return NULL;
@@ -260,7 +282,8 @@ dlc_value *dlc_rule_gather_of_constant(dlc_pass_ctx *ctx, dlc_node *node)
     }
     dlc_value *cut = build_slice(graph, node, x, &what);
     const dlc_type *type = &node->outputs[0]->type;
-    return cut && !indices->type.rank ? dlc_build_reshape(graph, node, cut, type->dims, type->rank) : cut;
+    return cut && !indices->type.rank ? dlc_build_reshape(graph, node, cut, type->dims, type->rank)
+                                      : cut;
 }
 
 /* --- concat --- */
@@ -274,7 +297,8 @@ dlc_value *dlc_rule_concat_of_one(dlc_pass_ctx *ctx, dlc_node *node)
         if (!is_number(ctx->graph, node->inputs[i]->type.dims[axis], 0))
             parts[nparts++] = node->inputs[i];
     if (node->ninputs == 1 || nparts == 0)
-        return dlc_same_type(&node->inputs[0]->type, &node->outputs[0]->type) ? node->inputs[0] : NULL;
+        return dlc_same_type(&node->inputs[0]->type, &node->outputs[0]->type) ? node->inputs[0]
+                                                                              : NULL;
     if (nparts == node->ninputs)
         return NULL;
     if (nparts == 1)
@@ -287,8 +311,8 @@ static int is_concat_along(const dlc_value *value, int64_t axis)
     return dlc_is_op(value, DLC_OP_CONCAT) && dlc_node_int(value->def, DLC_ATTR_AXIS, 0) == axis;
 }
 
-/* concat(concat(x, y), z) = concat(x, y, z): where the inner one has other readers too it is written for them alone, so only
- * one that has none is opened. */
+/* concat(concat(x, y), z) = concat(x, y, z): where the inner one has other readers too it is
+ * written for them alone, so only one that has none is opened. */
 dlc_value *dlc_rule_concat_of_concat(dlc_pass_ctx *ctx, dlc_node *node)
 {
     int64_t axis = dlc_node_int(node, DLC_ATTR_AXIS, 0);
@@ -304,5 +328,6 @@ dlc_value *dlc_rule_concat_of_concat(dlc_pass_ctx *ctx, dlc_node *node)
     }
     if (parts.n == node->ninputs)
         return NULL;
-    return dlc_build(ctx->graph, node, DLC_OP_CONCAT, parts.data, parts.n, node->attrs, node->nattrs);
+    return dlc_build(ctx->graph, node, DLC_OP_CONCAT, parts.data, parts.n, node->attrs,
+                     node->nattrs);
 }

@@ -1,7 +1,8 @@
 /*
- * What scales or shifts the result of a contraction by constants per output channel goes into its weights and bias at compile
- * time: batch normalisation after a convolution vanishes. Licensed (docs/numerics.md): each product x*w is rounded once more,
- * nothing is reassociated across different inputs. Refused where folding could lose what the model kept: a weight that would
+ * What scales or shifts the result of a contraction by constants per output channel goes into its
+ * weights and bias at compile time: batch normalisation after a convolution vanishes. Licensed
+ * (docs/numerics.md): each product x*w is rounded once more, nothing is reassociated across
+ * different inputs. Refused where folding could lose what the model kept: a weight that would
  * become infinite, NaN or subnormal, f16 and bf16 weights, a contraction with other readers.
  */
 #include "passes/const_fold.h"
@@ -16,7 +17,7 @@
 typedef struct {
     dlc_node *node;
     dlc_value *weights;
-    uint32_t channel;        /* dimension of the result that the weights' channel dimension becomes */
+    uint32_t channel; /* dimension of the result that the weights' channel dimension becomes */
     uint32_t weight_channel; /* that dimension of the weights */
     uint32_t per_channel;    /* 0: only one scale for all fits */
 } weighted;
@@ -26,7 +27,9 @@ static int channels_of(weighted *found)
     const dlc_node *node = found->node;
     found->per_channel = 1;
     switch (node->op) {
-    case DLC_OP_CONV: found->channel = 1, found->weight_channel = 0; return 1;
+    case DLC_OP_CONV:
+        found->channel = 1, found->weight_channel = 0;
+        return 1;
     case DLC_OP_CONV_TRANSPOSE:
         found->channel = found->weight_channel = 1;
         found->per_channel = dlc_node_int(node, DLC_ATTR_GROUP, 1) == 1;
@@ -35,7 +38,8 @@ static int channels_of(weighted *found)
         found->channel = node->outputs[0]->type.rank - 1u;
         found->weight_channel = found->weights->type.rank - 1u;
         return 1;
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -50,7 +54,8 @@ static int is_weighted(const dlc_value *value, weighted *found)
     return (dtype == DLC_F32 || dtype == DLC_F64) && channels_of(found);
 }
 
-/* The constant operand of a node of two; NULL when there is none. `other` gets the other one, of the result's type. */
+/* The constant operand of a node of two; NULL when there is none. `other` gets the other one, of
+ * the result's type. */
 static dlc_value *constant_operand(const dlc_node *node, dlc_value **other)
 {
     for (uint32_t i = 2; i-- > 0;) {
@@ -83,7 +88,8 @@ static int is_along_channels(const dlc_graph *graph, const dlc_value *scale, con
 }
 
 /* The scale in the weights' shape: extent 1 everywhere but along the channels. */
-static dlc_value *scale_of_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale, const weighted *by)
+static dlc_value *scale_of_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale,
+                                   const weighted *by)
 {
     dlc_graph *graph = ctx->graph;
     dlc_expr dims[DLC_MAX_RANK];
@@ -105,16 +111,19 @@ static double number_at(const dlc_value *constant, size_t i)
 }
 
 /* Every scaled weight will be a normal number, or zero because the weight or its scale is. */
-static int is_scaling_safe(const dlc_graph *graph, const weighted *by, const dlc_value *scale, dlc_opcode op)
+static int is_scaling_safe(const dlc_graph *graph, const weighted *by, const dlc_value *scale,
+                           dlc_opcode op)
 {
     const dlc_type *type = &by->weights->type;
-    size_t n = (size_t)elems_of(graph, by->weights), nscales = (size_t)elems_of(graph, scale), inner = 1;
+    size_t n = (size_t)elems_of(graph, by->weights), nscales = (size_t)elems_of(graph, scale),
+           inner = 1;
     double smallest = type->dtype == DLC_F32 ? (double)FLT_MIN : DBL_MIN;
     for (uint32_t d = by->weight_channel + 1; d < type->rank; d++)
         inner *= (size_t)dlc_expr_value(graph->pool, type->dims[d]);
     for (size_t i = 0; i < n; i++) {
         double weight = number_at(by->weights, i), factor = number_at(scale, i / inner % nscales);
-        double result = dlc_round_to(type->dtype, op == DLC_OP_DIV ? weight / factor : weight * factor);
+        double result =
+            dlc_round_to(type->dtype, op == DLC_OP_DIV ? weight / factor : weight * factor);
         if (fabs(result) >= smallest && isfinite(result))
             continue;
         if (result != 0 || (weight != 0 && factor != 0))
@@ -123,8 +132,10 @@ static int is_scaling_safe(const dlc_graph *graph, const weighted *by, const dlc
     return 1;
 }
 
-/* op(weights, scale) as a constant, or NULL. What only this contraction read is given back to the budget. */
-static dlc_value *scaled_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale, const weighted *by)
+/* op(weights, scale) as a constant, or NULL. What only this contraction read is given back to the
+ * budget. */
+static dlc_value *scaled_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale,
+                                 const weighted *by)
 {
     dlc_value *spread = scale_of_weights(ctx, at, scale, by);
     dlc_value *product = spread ? dlc_build2(ctx->graph, at, at->op, by->weights, spread) : NULL;
@@ -146,7 +157,8 @@ static int are_finite(const dlc_graph *graph, const dlc_value *constant)
 }
 
 /* a op b as a constant no larger than the larger of the two, all finite; or NULL. */
-static dlc_value *combined(dlc_pass_ctx *ctx, dlc_node *at, dlc_opcode op, dlc_value *a, dlc_value *b)
+static dlc_value *combined(dlc_pass_ctx *ctx, dlc_node *at, dlc_opcode op, dlc_value *a,
+                           dlc_value *b)
 {
     dlc_value *result = dlc_build_folded(ctx, dlc_build2(ctx->graph, at, op, a, b));
     if (!result || !are_finite(ctx->graph, result))
@@ -171,7 +183,8 @@ static dlc_value *rebuild(dlc_graph *graph, dlc_node *at, const weighted *by, dl
     return node ? node->outputs[0] : NULL;
 }
 
-/* conv(x, w) * s = conv(x, w * s) and (conv(x, w) + b) * s = conv(x, w * s) + b * s; division alike */
+/* conv(x, w) * s = conv(x, w * s) and (conv(x, w) + b) * s = conv(x, w * s) + b * s; division alike
+ */
 dlc_value *dlc_rule_scale_into_weights(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_value *sum, *product, *bias = NULL;
@@ -207,7 +220,8 @@ dlc_value *dlc_rule_bias_of_bias(dlc_pass_ctx *ctx, dlc_node *node)
         return NULL;
     dlc_value *inner = constant_operand(sum->def, &product);
     dlc_dtype dtype = outer->type.dtype;
-    if (!inner || !product->def || !dlc_is_contraction(product->def->op) || (dtype != DLC_F32 && dtype != DLC_F64))
+    if (!inner || !product->def || !dlc_is_contraction(product->def->op) ||
+        (dtype != DLC_F32 && dtype != DLC_F64))
         return NULL;
     dlc_value *both = combined(ctx, node, DLC_OP_ADD, inner, outer);
     return both ? dlc_build2(ctx->graph, node, DLC_OP_ADD, product, both) : NULL;

@@ -1,20 +1,20 @@
 /*
- * Golden cases: golden DIR... runs every .dlc file in DIR.
+ * Golden cases: golden DIR... runs every .dlc file in DIR. A case is a graph between comments:
  *
- *   # run: cse,dce            passes, in order
- *   # fusion: none            strategy, if not greedy
- *   # One sentence that says what must hold.
- *   graph @f(...) { ... }
- *   # expect:                 the whole text after the last pass follows; or, on this line, one of
- *   # expect: no change       the text is the input's, and no pass says it changed anything
- *   # expect: rules a b       the rules of simplify that fired, in order
- *   # expect: group(%a, %b)   the fusion groups in the order they run, each with the nodes' first results
- *   # expect: arena ...       the arena's bytes and where each value lies
- *   # expect: error TEXT      some message contains TEXT
+ * - "# run: cse,dce": the passes, in order
+ * - "# fusion: none": the strategy, if not greedy
+ * - one sentence that says what must hold, then the graph
+ * - "# expect:" and behind it the whole text after the last pass; or, on this line, one of
+ * - "# expect: no change": the text is the input's, and no pass says it changed anything
+ * - "# expect: rules a b": the rules of simplify that fired, in order
+ * - "# expect: group(%a, %b)": the fusion groups in the order they run, with their nodes' results
+ * - "# expect: arena ...": the arena's bytes and where each value lies
+ * - "# expect: error TEXT": some message contains TEXT
  *
- * For every case and every pass over graphs alone, two laws are checked as well: a pass that reports no change left the text
- * as it was (and the reverse), and running it again changes nothing. In the folder simplify every rule must fire somewhere.
- * DLC_BLESS=1 rewrites expectations that do not hold.
+ * For every case and every pass over graphs alone, two laws are checked as well: a pass that
+ * reports no change left the text as it was (and the reverse), and running it again changes
+ * nothing. In the folder simplify every rule must fire somewhere. DLC_BLESS=1 rewrites expectations
+ * that do not hold.
  */
 #include "base/file.h"
 #include "passes/fuse.h"
@@ -60,10 +60,13 @@ static char *trimmed(dlc_arena *arena, const char *from, size_t n)
     return dlc_arena_strndup(arena, from, n);
 }
 
-/* The rest of the first line that begins with `mark`; *after: the line behind it. NULL: no such line. */
-static char *marked_line(dlc_arena *arena, const char *text, const char *mark, const char **start, const char **after)
+/* The rest of the first line that begins with `mark`; *after: the line behind it. NULL: no such
+ * line. */
+static char *marked_line(dlc_arena *arena, const char *text, const char *mark, const char **start,
+                         const char **after)
 {
-    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = text; line && *line;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         if (strncmp(line, mark, strlen(mark)))
             continue;
         const char *end = strchr(line, '\n');
@@ -145,8 +148,12 @@ static void close_session(session *s)
 
 static int run_one(session *s, const char *pass)
 {
-    dlc_pipeline_options options = {
-        .passes = pass, .dump_after = pass, .dump = keep_text, .timing = keep_changes, .user = s, .verify_each = 1};
+    dlc_pipeline_options options = {.passes = pass,
+                                    .dump_after = pass,
+                                    .dump = keep_text,
+                                    .timing = keep_changes,
+                                    .user = s,
+                                    .verify_each = 1};
     return dlc_pipeline_run(&s->ctx, &options) == DLC_OK;
 }
 
@@ -185,8 +192,10 @@ static int run_checked(const golden *g, session *s, const char *pass)
         return 0;
     }
     if (is_law_checked && !strcmp(before, s->text) != (s->changes == 0))
-        holds = complain(g, s->changes ? "pass '%s' reports changes but the text is the same"
-                                       : "pass '%s' reports no change but the text differs", pass);
+        holds = complain(g,
+                         s->changes ? "pass '%s' reports changes but the text is the same"
+                                    : "pass '%s' reports no change but the text differs",
+                         pass);
     free(before);
     if (!is_law_checked)
         return 1;
@@ -217,7 +226,8 @@ static char *messages_text(const dlc_diag *diag)
     dlc_str text = {0};
     for (uint32_t i = 0; i < diag->nmessages; i++)
         dlc_str_printf(&text, "%s%s%s\n", diag->messages[i].place ? diag->messages[i].place : "",
-                       diag->messages[i].place && *diag->messages[i].place ? ": " : "", diag->messages[i].text);
+                       diag->messages[i].place && *diag->messages[i].place ? ": " : "",
+                       diag->messages[i].text);
     char *copy = strdup(dlc_str_text(&text));
     dlc_str_deinit(&text);
     return copy;
@@ -229,7 +239,8 @@ static void add_groups(const dlc_groups *groups, dlc_str *text)
         uint32_t g = groups->order[i];
         dlc_str_add(text, i ? " group(" : "group(");
         for (uint32_t m = 0; m < groups->members[g].n; m++)
-            dlc_str_printf(text, "%s%%%s", m ? ", " : "", groups->members[g].data[m]->outputs[0]->name);
+            dlc_str_printf(text, "%s%%%s", m ? ", " : "",
+                           groups->members[g].data[m]->outputs[0]->name);
         dlc_str_add(text, ")");
     }
 }
@@ -242,8 +253,11 @@ static void add_place(const session *s, const dlc_value *value, dlc_str *text)
         dlc_str_printf(text, ", %%%s at ", value->name);
         dlc_dim_print(s->graph, place->offset, text);
         return;
-    case DLC_STORE_OUTPUT: dlc_str_printf(text, ", %%%s is output %u", value->name, place->index); return;
-    default: return;
+    case DLC_STORE_OUTPUT:
+        dlc_str_printf(text, ", %%%s is output %u", value->name, place->index);
+        return;
+    default:
+        return;
     }
 }
 

@@ -1,4 +1,5 @@
-/* The pass manager: orders are run or refused by name, facts are enforced, passes are timed and dumped. */
+/* The pass manager: orders are run or refused by name, facts are enforced, passes are timed and
+ * dumped. */
 #include "passes/pass.h"
 
 #include <check.h>
@@ -24,7 +25,10 @@ static void setup(void)
     dlc_diag_init(&diag, arena);
     ck_assert_msg(dlc_graph_parse(text, "f.dlc", arena, &diag, &graph) == DLC_OK, "%s",
                   diag.nmessages ? diag.messages[0].text : "");
-    ctx = (dlc_pass_ctx){.graph = graph, .scratch = scratch, .diag = &diag, .fusion = "none",
+    ctx = (dlc_pass_ctx){.graph = graph,
+                         .scratch = scratch,
+                         .diag = &diag,
+                         .fusion = "none",
                          .target = dlc_target_find("x86-64-v3")};
 }
 
@@ -51,8 +55,11 @@ static void log_timing(void *user, const char *pass, double seconds, uint32_t ch
 
 START_TEST(passes_run_in_order)
 {
-    dlc_pipeline_options options = {
-        .passes = " dce , simplify,dce", .dump_after = "simplify", .dump = log_dump, .timing = log_timing, .verify_each = 1};
+    dlc_pipeline_options options = {.passes = " dce , simplify,dce",
+                                    .dump_after = "simplify",
+                                    .dump = log_dump,
+                                    .timing = log_timing,
+                                    .verify_each = 1};
     ck_assert_int_eq(dlc_pipeline_run(&ctx, &options), DLC_OK);
     ck_assert_str_eq(dlc_str_text(&log_text), "dce 1\nsimplify 1\ndump simplify\ndce 0\n");
     ck_assert_uint_eq(ctx.rules.n, 1);
@@ -71,7 +78,8 @@ END_TEST
 static const struct {
     const char *passes, *dump_after, *found;
 } refusals[] = {
-    {"dce,const_flod", NULL, "there is no pass 'const_flod'; the passes are dce, const_fold, simplify"},
+    {"dce,const_flod", NULL,
+     "there is no pass 'const_flod'; the passes are dce, const_fold, simplify"},
     {"", "nothing", "there is no pass 'nothing'"},
     {"dce,,cse", NULL, "there is no pass ''"},
     {"fuse", NULL, "pass 'fuse' needs layouts, which do not hold here; put 'layout' before it"},
@@ -82,10 +90,12 @@ static const struct {
 
 START_TEST(orders_are_refused)
 {
-    dlc_pipeline_options options = {.passes = refusals[_i].passes, .dump_after = refusals[_i].dump_after};
+    dlc_pipeline_options options = {.passes = refusals[_i].passes,
+                                    .dump_after = refusals[_i].dump_after};
     ck_assert_int_eq(dlc_pipeline_run(&ctx, &options), DLC_USAGE);
     ck_assert_uint_eq(diag.nmessages, 1);
-    ck_assert_msg(strstr(diag.messages[0].text, refusals[_i].found) != NULL, "%s", diag.messages[0].text);
+    ck_assert_msg(strstr(diag.messages[0].text, refusals[_i].found) != NULL, "%s",
+                  diag.messages[0].text);
 }
 END_TEST
 

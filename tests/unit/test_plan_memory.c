@@ -1,4 +1,5 @@
-/* The arena's planner: no two live buffers share a byte, for random lifetimes, static and symbolic sizes and phases. */
+/* The arena's planner: no two live buffers share a byte, for random lifetimes, static and symbolic
+ * sizes and phases. */
 #include "passes/plan_memory.h"
 
 #include <check.h>
@@ -46,7 +47,8 @@ static dlc_expr random_size(uint32_t phase, int is_static)
     return dlc_add(pool, dlc_muli(pool, symbol, 1 + draw(300)), constant);
 }
 
-static void fill_random(dlc_lifetime *lifetimes, uint32_t n, uint32_t nsteps, uint32_t percent_static)
+static void fill_random(dlc_lifetime *lifetimes, uint32_t n, uint32_t nsteps,
+                        uint32_t percent_static)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = draw(nsteps), is_static = draw(100) < percent_static;
@@ -60,11 +62,13 @@ static void fill_random(dlc_lifetime *lifetimes, uint32_t n, uint32_t nsteps, ui
 
 static const struct {
     uint32_t n, nsteps, percent_static;
-} shapes[] = {{0, 1, 100}, {1, 1, 100}, {40, 20, 100}, {300, 60, 100}, {40, 20, 0}, {300, 60, 0}, {200, 50, 50}, {9000, 900, 100}};
+} shapes[] = {{0, 1, 100}, {1, 1, 100},  {40, 20, 100}, {300, 60, 100},
+              {40, 20, 0}, {300, 60, 0}, {200, 50, 50}, {9000, 900, 100}};
 
 START_TEST(random_lifetimes_do_not_clash)
 {
-    static const int64_t values[][NSYMBOLS] = {{0, 1, 0}, {1, 1, 1}, {64, 64, 64}, {1000, 7, 3}, {3, 512, 100000}};
+    static const int64_t values[][NSYMBOLS] = {
+        {0, 1, 0}, {1, 1, 1}, {64, 64, 64}, {1000, 7, 3}, {3, 512, 100000}};
     uint32_t n = shapes[_i].n, a, b, rounds = n > 1000 ? 1 : 10;
     for (uint32_t round = 0; round < rounds; round++) {
         dlc_lifetime *lifetimes = dlc_new_array(arena, dlc_lifetime, n + 1);
@@ -85,9 +89,11 @@ START_TEST(a_clash_is_found)
     ck_assert(dlc_arena_clash(pool, typical, lifetimes, 2, num(1000), arena, &a, &b));
     lifetimes[1].offset = num(128);
     ck_assert(!dlc_arena_clash(pool, typical, lifetimes, 2, num(228), arena, &a, &b));
-    ck_assert(dlc_arena_clash(pool, typical, lifetimes, 2, num(227), arena, &a, &b)); /* past the end */
+    ck_assert(
+        dlc_arena_clash(pool, typical, lifetimes, 2, num(227), arena, &a, &b)); /* past the end */
     lifetimes[1].offset = num(136);
-    ck_assert(dlc_arena_clash(pool, typical, lifetimes, 2, num(1000), arena, &a, &b)); /* not aligned */
+    ck_assert(
+        dlc_arena_clash(pool, typical, lifetimes, 2, num(1000), arena, &a, &b)); /* not aligned */
 }
 END_TEST
 
@@ -102,14 +108,18 @@ START_TEST(a_chain_takes_two_buffers)
     for (uint32_t i = 0; i < N; i++)
         chain[i].size = dlc_muli(pool, dlc_expr_sym(pool, 0), 4 * 384);
     bytes = dlc_arena_plan(pool, &ranges, typical, chain, N, arena);
-    ck_assert_uint_eq(bytes, dlc_muli(pool, dlc_expr_sym(pool, 0), 2 * 4 * 384)); /* no rounding is left */
+    ck_assert_uint_eq(bytes,
+                      dlc_muli(pool, dlc_expr_sym(pool, 0), 2 * 4 * 384)); /* no rounding is left */
 }
 END_TEST
 
 /* The 24 bytes fit into the gap that the large buffers leave, not behind them. */
 START_TEST(the_tightest_gap_is_taken)
 {
-    dlc_lifetime lifetimes[] = {{0, 9, 0, num(1024), 0}, {0, 2, 0, num(640), 0}, {0, 9, 0, num(512), 0}, {5, 6, 0, num(24), 0}};
+    dlc_lifetime lifetimes[] = {{0, 9, 0, num(1024), 0},
+                                {0, 2, 0, num(640), 0},
+                                {0, 9, 0, num(512), 0},
+                                {5, 6, 0, num(24), 0}};
     dlc_expr bytes = dlc_arena_plan(pool, &ranges, typical, lifetimes, 4, arena);
     ck_assert_int_eq(dlc_expr_value(pool, bytes), 1024 + 640 + 512);
     ck_assert_int_eq(dlc_expr_value(pool, lifetimes[3].offset), 1024);
@@ -119,12 +129,15 @@ END_TEST
 /* What is known at the start never lies behind something that is not. */
 START_TEST(later_phases_lie_behind)
 {
-    dlc_expr early = dlc_muli(pool, dlc_expr_sym(pool, 0), 64), late = dlc_muli(pool, dlc_expr_sym(pool, 2), 64);
-    dlc_lifetime lifetimes[] = {{0, 5, 0, early, 0}, {2, 9, 1, late, 0}, {3, 9, 0, early, 0}, {4, 9, 0, num(100), 0}};
+    dlc_expr early = dlc_muli(pool, dlc_expr_sym(pool, 0), 64),
+             late = dlc_muli(pool, dlc_expr_sym(pool, 2), 64);
+    dlc_lifetime lifetimes[] = {
+        {0, 5, 0, early, 0}, {2, 9, 1, late, 0}, {3, 9, 0, early, 0}, {4, 9, 0, num(100), 0}};
     dlc_arena_plan(pool, &ranges, typical, lifetimes, 4, arena);
     static const int64_t small[NSYMBOLS] = {5, 1, 0}, large[NSYMBOLS] = {5, 1, 1 << 20};
     for (uint32_t i = 0; i < 4; i++)
-        ck_assert_int_eq(dlc_expr_eval(pool, lifetimes[i].offset, small), dlc_expr_eval(pool, lifetimes[i].offset, large));
+        ck_assert_int_eq(dlc_expr_eval(pool, lifetimes[i].offset, small),
+                         dlc_expr_eval(pool, lifetimes[i].offset, large));
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /*
- * Passes over graphs keep what is computed: every golden input, and random graphs made of what the rules look for, are
- * interpreted before and after on inputs full of -0.0, infinities and NaN. EXACT rules must give the same bits (any NaN for a
- * NaN), LICENSED ones nearly.
+ * Passes over graphs keep what is computed: every golden input, and random graphs made of what the
+ * rules look for, are interpreted before and after on inputs full of -0.0, infinities and NaN.
+ * EXACT rules must give the same bits (any NaN for a NaN), LICENSED ones nearly.
  */
 #include "ir/interp.h"
 #include "passes/pass.h"
@@ -32,15 +32,18 @@ typedef struct {
 
 static double special_number(uint32_t i)
 {
-    static const double numbers[] = {-0.0, 0.0, 1, -1, INFINITY, -INFINITY, NAN, 6, 0.5, -2.5, 3e38, 1e-38, 100, -7};
+    static const double numbers[] = {-0.0, 0.0, 1,    -1,   INFINITY, -INFINITY, NAN,
+                                     6,    0.5, -2.5, 3e38, 1e-38,    100,       -7};
     uint32_t n = sizeof numbers / sizeof *numbers;
     return i % 3 ? numbers[draw(n)] : (double)draw(2000) / 100 - 10;
 }
 
 static size_t buffer_bytes(const run *r, const dlc_value *value)
 {
-    dlc_expr elems = dlc_layout_elems(r->graph->pool, &value->layout, value->type.rank, value->type.dims);
-    return (size_t)dlc_expr_eval(r->graph->pool, elems, r->symbols) * dlc_dtype_bytes(value->type.dtype);
+    dlc_expr elems =
+        dlc_layout_elems(r->graph->pool, &value->layout, value->type.rank, value->type.dims);
+    return (size_t)dlc_expr_eval(r->graph->pool, elems, r->symbols) *
+           dlc_dtype_bytes(value->type.dtype);
 }
 
 static void fill_input(run *r, const dlc_value *value)
@@ -116,7 +119,8 @@ static void compare_outputs(run *a, run *b, int is_licensed, const char *what)
 {
     ck_assert_uint_eq(a->graph->outputs.n, b->graph->outputs.n);
     for (uint32_t o = 0; o < a->graph->outputs.n; o++) {
-        const dlc_value *va = a->graph->outputs.data[o].value, *vb = b->graph->outputs.data[o].value;
+        const dlc_value *va = a->graph->outputs.data[o].value,
+                        *vb = b->graph->outputs.data[o].value;
         ck_assert_uint_eq(vb->layout.nparts, 0);
         size_t size = dlc_dtype_bytes(va->type.dtype), n = buffer_bytes(a, va) / size;
         ck_assert_uint_eq(n, buffer_bytes(b, vb) / size);
@@ -128,8 +132,9 @@ static void compare_outputs(run *a, run *b, int is_licensed, const char *what)
             dlc_str text = {0};
             dlc_graph_print(a->graph, &text);
             dlc_graph_print(b->graph, &text);
-            ck_abort_msg("%s: output %u element %zu is %g, then %g (as integers %lld, %lld)\n%s", what, o, i, sa.f, sb.f,
-                         (long long)sa.i, (long long)sb.i, dlc_str_text(&text));
+            ck_abort_msg("%s: output %u element %zu is %g, then %g (as integers %lld, %lld)\n%s",
+                         what, o, i, sa.f, sb.f, (long long)sa.i, (long long)sb.i,
+                         dlc_str_text(&text));
         }
     }
 }
@@ -149,7 +154,8 @@ static int is_licensed_rule(const char *name)
 }
 
 /* Runs the passes on `after`, and both graphs on one input. */
-static void check_equal(dlc_graph *before, dlc_graph *after, const char *passes, dlc_arena *arena, const char *what)
+static void check_equal(dlc_graph *before, dlc_graph *after, const char *passes, dlc_arena *arena,
+                        const char *what)
 {
     run a, b;
     dlc_diag *diag = after->diag;
@@ -162,7 +168,8 @@ static void check_equal(dlc_graph *before, dlc_graph *after, const char *passes,
     for (uint32_t i = 0; i < ctx.rules.n; i++)
         is_licensed |= is_licensed_rule(ctx.rules.data[i].rule);
     for (uint64_t seed = 1; seed <= 3; seed++)
-        if (run_graph(&a, before, arena, seed * 88172645463325252u) && run_graph(&b, after, arena, seed * 88172645463325252u))
+        if (run_graph(&a, before, arena, seed * 88172645463325252u) &&
+            run_graph(&b, after, arena, seed * 88172645463325252u))
             compare_outputs(&a, &b, is_licensed, what);
     dlc_arena_destroy(scratch);
 }
@@ -194,7 +201,8 @@ static void check_file(const char *path)
     dlc_diag_init(&diag, arena);
     ck_assert_int_eq(dlc_graph_parse(text, path, arena, &diag, &before), DLC_OK);
     ck_assert_int_eq(dlc_graph_parse(text, path, arena, &diag, &after), DLC_OK);
-    check_equal(before, after, "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout", arena, path);
+    check_equal(before, after, "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout",
+                arena, path);
     free(text);
     dlc_arena_destroy(arena);
 }
@@ -206,7 +214,8 @@ START_TEST(golden_inputs_compute_the_same)
     DIR *folder = opendir(path);
     ck_assert_msg(folder != NULL, "%s", path);
     for (struct dirent *entry; (entry = readdir(folder));) {
-        if (!strstr(entry->d_name, ".dlc") || !strcmp(entry->d_name, "work.dlc") || !strcmp(entry->d_name, "bomb.dlc"))
+        if (!strstr(entry->d_name, ".dlc") || !strcmp(entry->d_name, "work.dlc") ||
+            !strcmp(entry->d_name, "bomb.dlc"))
             continue; /* those are large on purpose */
         snprintf(path, sizeof path, "tests/golden/%s/%s", folders[_i], entry->d_name);
         check_file(path);
@@ -224,10 +233,11 @@ typedef struct {
     uint32_t n;
 } maker;
 
-static dlc_value *make(maker *m, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs, const dlc_attr *attrs,
-                       uint32_t nattrs)
+static dlc_value *make(maker *m, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
+                       const dlc_attr *attrs, uint32_t nattrs)
 {
-    dlc_node_spec spec = {.op = op, .inputs = inputs, .ninputs = ninputs, .attrs = attrs, .nattrs = nattrs};
+    dlc_node_spec spec = {
+        .op = op, .inputs = inputs, .ninputs = ninputs, .attrs = attrs, .nattrs = nattrs};
     dlc_node *node = dlc_graph_node(m->graph, &spec);
     ck_assert_msg(node != NULL, "%s", m->graph->diag->messages[0].text);
     m->values[m->n++] = node->outputs[0];
@@ -239,7 +249,8 @@ static int64_t extent(const maker *m, const dlc_value *value, uint32_t d)
     return dlc_expr_value(m->graph->pool, value->type.dims[d]);
 }
 
-/* A constant that broadcasts to the value: a number, a vector along one dimension, or a whole tensor. */
+/* A constant that broadcasts to the value: a number, a vector along one dimension, or a whole
+ * tensor. */
 static dlc_value *random_constant(maker *m, const dlc_value *like)
 {
     static const float favourites[] = {-0.0f, 0, 1, -1, 2, 3, 6};
@@ -263,7 +274,8 @@ static dlc_value *same_shape(maker *m, const dlc_value *like)
 {
     for (uint32_t tries = 0; tries < 8; tries++) {
         dlc_value *value = m->values[draw(m->n)];
-        if (value->type.rank == like->type.rank && !memcmp(value->type.dims, like->type.dims, like->type.rank * sizeof(dlc_expr)))
+        if (value->type.rank == like->type.rank &&
+            !memcmp(value->type.dims, like->type.dims, like->type.rank * sizeof(dlc_expr)))
             return value;
     }
     return random_constant(m, like);
@@ -271,13 +283,15 @@ static dlc_value *same_shape(maker *m, const dlc_value *like)
 
 static void make_unary(maker *m, dlc_value *x)
 {
-    static const dlc_opcode ops[] = {DLC_OP_NEG, DLC_OP_RELU, DLC_OP_ABS, DLC_OP_FLOOR, DLC_OP_SIGN, DLC_OP_ROUND, DLC_OP_SQRT};
+    static const dlc_opcode ops[] = {DLC_OP_NEG,  DLC_OP_RELU,  DLC_OP_ABS, DLC_OP_FLOOR,
+                                     DLC_OP_SIGN, DLC_OP_ROUND, DLC_OP_SQRT};
     make(m, ops[draw(7)], &x, 1, NULL, 0);
 }
 
 static void make_binary(maker *m, dlc_value *x)
 {
-    static const dlc_opcode ops[] = {DLC_OP_ADD, DLC_OP_SUB, DLC_OP_MUL, DLC_OP_DIV, DLC_OP_MAX, DLC_OP_MIN};
+    static const dlc_opcode ops[] = {DLC_OP_ADD, DLC_OP_SUB, DLC_OP_MUL,
+                                     DLC_OP_DIV, DLC_OP_MAX, DLC_OP_MIN};
     dlc_value *inputs[2] = {x, draw(2) ? random_constant(m, x) : same_shape(m, x)};
     if (draw(4) == 0 && inputs[1]->type.rank <= x->type.rank)
         inputs[0] = inputs[1], inputs[1] = x;
@@ -293,8 +307,9 @@ static void make_power(maker *m, dlc_value *x)
 
 static void make_clip(maker *m, dlc_value *x)
 {
-    dlc_value *inputs[3] = {x, draw(3) ? dlc_graph_scalar(m->graph, DLC_F32, (double)draw(6) - 3) : NULL,
-                            draw(3) ? dlc_graph_scalar(m->graph, DLC_F32, (double)draw(6)) : NULL};
+    dlc_value *inputs[3] = {
+        x, draw(3) ? dlc_graph_scalar(m->graph, DLC_F32, (double)draw(6) - 3) : NULL,
+        draw(3) ? dlc_graph_scalar(m->graph, DLC_F32, (double)draw(6)) : NULL};
     make(m, DLC_OP_CLIP, inputs, 3, NULL, 0);
 }
 
@@ -337,7 +352,8 @@ static void make_slice(maker *m, dlc_value *x)
         int is_whole = size < 2 || draw(2);
         dims[d] = is_whole ? size : 1 + draw((uint32_t)size);
         steps[d] = draw(4) || dims[d] > size ? 1 : -1;
-        starts[d] = (int64_t)draw((uint32_t)(size - dims[d] + 1)) + (steps[d] < 0 ? dims[d] - 1 : 0);
+        starts[d] =
+            (int64_t)draw((uint32_t)(size - dims[d] + 1)) + (steps[d] < 0 ? dims[d] - 1 : 0);
     }
     dlc_attr attrs[3] = {dlc_attr_ints(m->graph, DLC_ATTR_STARTS, starts, x->type.rank),
                          dlc_attr_ints(m->graph, DLC_ATTR_STEPS, steps, x->type.rank),
@@ -371,7 +387,8 @@ static void make_expand(maker *m, dlc_value *x)
 {
     dlc_expr dims[DLC_MAX_RANK];
     for (uint32_t d = 0; d < x->type.rank; d++)
-        dims[d] = extent(m, x, d) == 1 && draw(2) ? dlc_expr_i64(m->graph->pool, 1 + draw(3)) : x->type.dims[d];
+        dims[d] = extent(m, x, d) == 1 && draw(2) ? dlc_expr_i64(m->graph->pool, 1 + draw(3))
+                                                  : x->type.dims[d];
     dlc_attr attr = dlc_attr_dims(DLC_ATTR_DIMS, dims, x->type.rank);
     make(m, DLC_OP_EXPAND, &x, 1, &attr, 1);
 }
@@ -379,7 +396,8 @@ static void make_expand(maker *m, dlc_value *x)
 static void make_casts(maker *m, dlc_value *x)
 {
     static const dlc_dtype between[] = {DLC_F32, DLC_F64, DLC_F16, DLC_BF16};
-    dlc_attr there = dlc_attr_int(DLC_ATTR_DTYPE, between[draw(4)]), back = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
+    dlc_attr there = dlc_attr_int(DLC_ATTR_DTYPE, between[draw(4)]),
+             back = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
     dlc_value *y = make(m, DLC_OP_CAST, &x, 1, &there, 1);
     m->n--;
     make(m, DLC_OP_CAST, &y, 1, &back, 1);
@@ -404,16 +422,19 @@ static void make_reduce(maker *m, dlc_value *x)
             axes[n++] = d;
     if (!n || n == x->type.rank)
         return;
-    dlc_value *y = make(m, DLC_OP_ABS, &x, 1, NULL, 0); /* a zero's sign may follow the order of a reduction */
-    dlc_attr attrs[2] = {dlc_attr_ints(m->graph, DLC_ATTR_AXES, axes, n), dlc_attr_int(DLC_ATTR_KEEPDIMS, draw(2))};
+    dlc_value *y =
+        make(m, DLC_OP_ABS, &x, 1, NULL, 0); /* a zero's sign may follow the order of a reduction */
+    dlc_attr attrs[2] = {dlc_attr_ints(m->graph, DLC_ATTR_AXES, axes, n),
+                         dlc_attr_int(DLC_ATTR_KEEPDIMS, draw(2))};
     make(m, DLC_OP_REDUCE_MAX, &y, 1, attrs, 2);
 }
 
 static void make_graph(maker *m, dlc_graph *graph, uint32_t nsteps)
 {
     static void (*const steps[])(maker *, dlc_value *) = {
-        make_unary,  make_binary, make_binary, make_binary, make_power, make_clip,   make_transpose, make_transpose, make_reshape,
-        make_slice,  make_concat, make_pad,    make_expand, make_casts, make_gather, make_reduce};
+        make_unary,     make_binary,    make_binary,  make_binary, make_power,  make_clip,
+        make_transpose, make_transpose, make_reshape, make_slice,  make_concat, make_pad,
+        make_expand,    make_casts,     make_gather,  make_reduce};
     *m = (maker){.graph = graph};
     dlc_type type = {.dtype = DLC_F32, .rank = 3};
     for (uint32_t i = 0; i < 2; i++) {
@@ -446,7 +467,8 @@ START_TEST(random_graphs_compute_the_same)
             make_graph(&m, graphs[g], 30);
         }
         snprintf(what, sizeof what, "random graph %d.%u", _i, round);
-        check_equal(graphs[0], graphs[1], "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout", arena, what);
+        check_equal(graphs[0], graphs[1],
+                    "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout", arena, what);
         dlc_arena_destroy(arena);
     }
 }
