@@ -1,7 +1,8 @@
 /*
- * Elementary functions as plain arithmetic: replaces each exp, log, tanh, … of an expression by its expansion. The functions
- * themselves are in expand_exp.c, expand_log.c, expand_trig.c and expand_pow.c, their coefficients in expand_table.h, and
- * their measured errors in docs/numerics.md. One source for the strict interpreter and every target: their bits agree.
+ * Elementary functions as plain arithmetic: replaces each exp, log, tanh, … of an expression by its
+ * expansion. The functions themselves are in expand_exp.c, expand_log.c, expand_trig.c and
+ * expand_pow.c, their coefficients in expand_table.h, and their measured errors in
+ * docs/numerics.md. One source for the strict interpreter and every target: their bits agree.
  */
 #include "ir/expand.h"
 
@@ -38,7 +39,8 @@ static const dlc_expander expanders[DLC_EXPR_COUNT] = {
 #undef DLC_EXPANDER
 };
 
-static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node,
+                            const dlc_expr *args)
 {
     (void)ctx;
     dlc_expander expander = expanders[node->op];

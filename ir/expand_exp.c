@@ -1,6 +1,7 @@
 /*
- * exp and what is made of it. x = n ln2 + r with |r| <= ln2 / 2; n is read from the low bits of x / ln2 + magic, whose shift
- * to the exponent's place gives 2^n in one instruction. ln2 is split so that n * high is exact without fma.
+ * exp and what is made of it. x = n ln2 + r with |r| <= ln2 / 2; n is read from the low bits of x /
+ * ln2 + magic, whose shift to the exponent's place gives 2^n in one instruction. ln2 is split so
+ * that n * high is exact without fma.
  */
 #include "ir/expand.h"
 #include "ir/expand_table.h"
@@ -31,8 +32,9 @@ static dlc_expr power_of_two(const dlc_expand *e, dlc_expr shifted)
 }
 
 /*
- * 2 exp(r) times 2^(n - 1 + scale): the spare factor of 2 lets n reach 128 (1024) without an infinite power. Results that may
- * be subnormal get 2^lift more and are multiplied back, so that they are rounded once.
+ * 2 exp(r) times 2^(n - 1 + scale): the spare factor of 2 lets n reach 128 (1024) without an
+ * infinite power. Results that may be subnormal get 2^lift more and are multiplied back, so that
+ * they are rounded once.
  */
 dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale)
 {
@@ -41,13 +43,15 @@ dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale)
     int lift = e->single ? 64 : 512;
     double bias = e->magic + (e->single ? 126 : 1022) + scale;
     dlc_expr is_small = dlc_x_lt(e, x, dlc_x_pick(e, -86, -700));
-    reduction by = reduce(e, x, dlc_x_select(e, is_small, dlc_x_num(e, bias + lift), dlc_x_num(e, bias)));
+    reduction by =
+        reduce(e, x, dlc_x_select(e, is_small, dlc_x_num(e, bias + lift), dlc_x_num(e, bias)));
     /* 2 + r (2 + r 2 P(r)): doubling the coefficients is exact */
     double table[16] = {2, 2};
     uint32_t n = e->single ? sizeof exp_f32 / sizeof *exp_f32 : sizeof exp_f64 / sizeof *exp_f64;
     for (uint32_t i = 0; i < n; i++)
         table[i + 2] = 2 * (e->single ? exp_f32[i] : exp_f64[i]);
-    dlc_expr result = dlc_x_mul(e, dlc_expand_poly(e, table, n + 2, by.r), power_of_two(e, by.shifted));
+    dlc_expr result =
+        dlc_x_mul(e, dlc_expand_poly(e, table, n + 2, by.r), power_of_two(e, by.shifted));
     return dlc_x_select(e, is_small, dlc_x_mul(e, result, dlc_x_num(e, ldexp(1, -lift))), result);
 }
 
@@ -56,7 +60,8 @@ dlc_expr dlc_expand_exp(const dlc_expand *e, const dlc_expr *args)
     return dlc_expand_exp_scaled(e, args[0], 0);
 }
 
-/* exp(x) - 1 for x well within the exponents' range, right near 0 too: s (r + r^2 P) + (s - 1), s = 2^n. */
+/* exp(x) - 1 for x well within the exponents' range, right near 0 too: s (r + r^2 P) + (s - 1), s =
+ * 2^n. */
 static dlc_expr exp_minus_one(const dlc_expand *e, dlc_expr x)
 {
     reduction by = reduce(e, x, dlc_x_num(e, e->magic + (e->single ? 127 : 1023)));
@@ -76,7 +81,8 @@ dlc_expr dlc_expand_tanh(const dlc_expand *e, const dlc_expr *args)
 /* erf a = 1 - exp(log erfc a), and log erfc is a tame polynomial. */
 dlc_expr dlc_expand_erf(const dlc_expand *e, const dlc_expr *args)
 {
-    dlc_expr b = dlc_expr2(e->pool, DLC_EXPR_MAX, dlc_x_pick(e, -3.93, -5.95), dlc_x_neg(e, dlc_x_abs(e, args[0])));
+    dlc_expr b = dlc_expr2(e->pool, DLC_EXPR_MAX, dlc_x_pick(e, -3.93, -5.95),
+                           dlc_x_neg(e, dlc_x_abs(e, args[0])));
     dlc_expr log_erfc = dlc_x_muladd(e, b, DLC_POLY(e, erf, b), b);
     return dlc_x_with_sign(e, dlc_x_abs(e, exp_minus_one(e, log_erfc)), args[0]);
 }
@@ -94,7 +100,8 @@ dlc_expr dlc_expand_sinh(const dlc_expand *e, const dlc_expr *args)
     half_exps(e, a, &plus, &minus);
     dlc_expr z = dlc_x_mul(e, a, a);
     dlc_expr near_zero = dlc_x_muladd(e, dlc_x_mul(e, a, z), DLC_POLY(e, sinh, z), a);
-    dlc_expr size = dlc_x_select(e, dlc_x_lt(e, a, dlc_x_num(e, 1)), near_zero, dlc_x_sub(e, plus, minus));
+    dlc_expr size =
+        dlc_x_select(e, dlc_x_lt(e, a, dlc_x_num(e, 1)), near_zero, dlc_x_sub(e, plus, minus));
     return dlc_x_with_sign(e, size, args[0]);
 }
 

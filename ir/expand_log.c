@@ -1,6 +1,6 @@
 /*
- * log and the inverse hyperbolic functions. x = 2^k m with m in [sqrt(1/2), sqrt(2)): the bits of x minus those of
- * sqrt(1/2), shifted, are k. f = m - 1 is exact, so log is right near 1 too.
+ * log and the inverse hyperbolic functions. x = 2^k m with m in [sqrt(1/2), sqrt(2)): the bits of x
+ * minus those of sqrt(1/2), shifted, are k. f = m - 1 is exact, so log is right near 1 too.
  */
 #include "ir/expand.h"
 #include "ir/expand_table.h"
@@ -15,11 +15,13 @@ static dlc_expr lifted(const dlc_expand *e, dlc_expr x, dlc_expr is_small)
     return dlc_x_select(e, is_small, dlc_x_mul(e, x, dlc_x_pick(e, 0x1p23, 0x1p52)), x);
 }
 
-/* log(1 + f) + k ln2 in f32: the tail of the sum of k ln2's high part and f is kept, which is half an ulp. */
+/* log(1 + f) + k ln2 in f32: the tail of the sum of k ln2's high part and f is kept, which is half
+ * an ulp. */
 static dlc_expr combine_f32(const dlc_expand *e, dlc_expr k, dlc_expr f)
 {
     dlc_expr p = dlc_x_muladd(e, DLC_POLY(e, log, f), f, dlc_x_num(e, -0.5));
-    dlc_expr y = dlc_x_muladd(e, dlc_x_mul(e, f, f), p, dlc_x_mul(e, k, dlc_x_num(e, -0x1.bd0105c610ca8p-13)));
+    dlc_expr y = dlc_x_muladd(e, dlc_x_mul(e, f, f), p,
+                              dlc_x_mul(e, k, dlc_x_num(e, -0x1.bd0105c610ca8p-13)));
     dlc_expr big = dlc_x_mul(e, k, dlc_x_num(e, 0x1.63p-1)); /* exact */
     dlc_expr sum = dlc_x_add(e, big, f);
     dlc_expr tail = dlc_x_sub(e, f, dlc_x_sub(e, sum, big));
@@ -43,7 +45,8 @@ dlc_expr dlc_expand_log_of(const dlc_expand *e, dlc_expr x)
     dlc_expr is_small = dlc_x_lt(e, x, dlc_x_pick(e, 0x1p-126, 0x1p-1022));
     int64_t root_half = e->single ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
     dlc_expr bits = dlc_x_bits(e, lifted(e, x, is_small));
-    dlc_expr exponent = dlc_x_int2(e, DLC_EXPR_SHR, dlc_x_int2(e, DLC_EXPR_SUB, bits, root_half), e->fraction);
+    dlc_expr exponent =
+        dlc_x_int2(e, DLC_EXPR_SHR, dlc_x_int2(e, DLC_EXPR_SUB, bits, root_half), e->fraction);
     dlc_expr field = dlc_x_int2(e, DLC_EXPR_SHL, exponent, e->fraction);
     dlc_expr m = dlc_x_float(e, dlc_expr2(e->pool, DLC_EXPR_SUB, bits, field));
     dlc_expr k = dlc_expr_cast(e->pool, e->type, exponent);
@@ -52,7 +55,8 @@ dlc_expr dlc_expand_log_of(const dlc_expand *e, dlc_expr x)
     dlc_expr result = e->single ? combine_f32(e, k, f) : combine_f64(e, k, f);
     dlc_expr zero = dlc_x_num(e, 0), inf = dlc_x_num(e, INFINITY);
     dlc_expr finite = dlc_x_select(e, dlc_x_lt(e, x, inf), result, x);
-    dlc_expr edge = dlc_x_select(e, dlc_x_eq(e, x, zero), dlc_x_num(e, -INFINITY), dlc_x_num(e, NAN));
+    dlc_expr edge =
+        dlc_x_select(e, dlc_x_eq(e, x, zero), dlc_x_num(e, -INFINITY), dlc_x_num(e, NAN));
     return dlc_x_select(e, dlc_x_lt(e, zero, x), finite, edge);
 }
 
@@ -62,14 +66,15 @@ dlc_expr dlc_expand_log(const dlc_expand *e, const dlc_expr *args)
 }
 
 /*
- * log(1 + t) from L = log(u), u = 1 + t rounded: L t / (u - 1) undoes the rounding of u (Kahan). Where u = 1 the result is t,
- * and where t is infinite there is nothing to undo.
+ * log(1 + t) from L = log(u), u = 1 + t rounded: L t / (u - 1) undoes the rounding of u (Kahan).
+ * Where u = 1 the result is t, and where t is infinite there is nothing to undo.
  */
 static dlc_expr undo_rounding(const dlc_expand *e, dlc_expr l, dlc_expr u, dlc_expr t)
 {
     dlc_expr one = dlc_x_num(e, 1);
     dlc_expr corrected = dlc_x_mul(e, l, dlc_x_div(e, t, dlc_x_sub(e, u, one)));
-    dlc_expr as_is = dlc_expr2(e->pool, DLC_EXPR_OR, dlc_x_eq(e, u, one), dlc_x_eq(e, t, dlc_x_num(e, INFINITY)));
+    dlc_expr as_is = dlc_expr2(e->pool, DLC_EXPR_OR, dlc_x_eq(e, u, one),
+                               dlc_x_eq(e, t, dlc_x_num(e, INFINITY)));
     return dlc_x_select(e, as_is, t, corrected);
 }
 
@@ -114,6 +119,7 @@ dlc_expr dlc_expand_atanh(const dlc_expand *e, const dlc_expr *args)
     dlc_expr one = dlc_x_num(e, 1), a = dlc_x_abs(e, args[0]);
     dlc_expr t = dlc_x_div(e, dlc_x_add(e, a, a), dlc_x_sub(e, one, a));
     dlc_expr u = dlc_x_add(e, t, one);
-    dlc_expr size = dlc_x_mul(e, undo_rounding(e, dlc_expand_log_of(e, u), u, t), dlc_x_num(e, 0.5));
+    dlc_expr size =
+        dlc_x_mul(e, undo_rounding(e, dlc_expand_log_of(e, u), u, t), dlc_x_num(e, 0.5));
     return dlc_x_with_sign(e, size, args[0]);
 }

@@ -1,11 +1,12 @@
 /*
- * sin, cos, tan and their inverses. |x| = n pi/2 + r, |r| <= pi/4; the low two bits of n choose the polynomial and the sign.
+ * sin, cos, tan and their inverses. |x| = n pi/2 + r, |r| <= pi/4; the low two bits of n choose the
+ * polynomial and the sign.
  *
- *   f32  exact for every finite x: 1/(2 pi) in seven pieces of 29 bits, whose products with x are exact in f64; each product
- *        loses its whole turns, also exactly, and what is left is summed from the smallest up. (Payne and Hanek's idea
- *        without a table: pieces that are too large for x to see vanish by themselves.)
- *   f64  three parts of pi/2 of 33, 33 and 53 bits: full precision for |x| <= 2^20; beyond, the absolute error grows as
- *        |x| 2^-52, and the result stays within [-1, 1].
+ *   f32  exact for every finite x: 1/(2 pi) in seven pieces of 29 bits, whose products with x are
+ * exact in f64; each product loses its whole turns, also exactly, and what is left is summed from
+ * the smallest up. (Payne and Hanek's idea without a table: pieces that are too large for x to see
+ * vanish by themselves.) f64  three parts of pi/2 of 33, 33 and 53 bits: full precision for |x| <=
+ * 2^20; beyond, the absolute error grows as |x| 2^-52, and the result stays within [-1, 1].
  */
 #include "ir/expand.h"
 #include "ir/expand_table.h"
@@ -17,7 +18,8 @@ static const double turns[] = {
     0x1.45f306d000000p-3,   0x1.9391054000000p-32,  0x1.4fe13ab000000p-61,  0x1.d1f534d000000p-90,
     0x1.b81b6c5000000p-119, 0x1.5993c40000000p-150, 0x1.c820ff2000000p-177,
 };
-static const double half_pi_parts[] = {0x1.921fb54400000p+0, 0x1.0b4611a600000p-34, 0x1.3198a2e037073p-69};
+static const double half_pi_parts[] = {0x1.921fb54400000p+0, 0x1.0b4611a600000p-34,
+                                       0x1.3198a2e037073p-69};
 static const double half_pi = 0x1.921fb54442d18p+0;
 
 typedef struct {
@@ -75,7 +77,8 @@ static circle on_circle(const dlc_expand *e, dlc_expr x)
 /* x with its sign flipped where bit 1 of n is set. */
 static dlc_expr flip_by(const dlc_expand *e, dlc_expr x, dlc_expr n)
 {
-    dlc_expr flip = dlc_x_int2(e, DLC_EXPR_SHL, dlc_x_int2(e, DLC_EXPR_AND, n, 2), e->single ? 30 : 62);
+    dlc_expr flip =
+        dlc_x_int2(e, DLC_EXPR_SHL, dlc_x_int2(e, DLC_EXPR_AND, n, 2), e->single ? 30 : 62);
     return dlc_x_float(e, dlc_expr2(e->pool, DLC_EXPR_XOR, dlc_x_bits(e, x), flip));
 }
 
@@ -117,7 +120,8 @@ static dlc_expr from_pi(const dlc_expand *e, double quarters, dlc_expr x)
     return dlc_x_sub(e, dlc_x_num(e, high), dlc_x_sub(e, x, dlc_x_num(e, low)));
 }
 
-/* asin of a <= 1/2, and of sqrt((1 - a) / 2) for larger a, of which asin a = pi/2 - 2 asin(that). */
+/* asin of a <= 1/2, and of sqrt((1 - a) / 2) for larger a, of which asin a = pi/2 - 2 asin(that).
+ */
 typedef struct {
     dlc_expr is_big, value;
 } half_angle;
@@ -135,7 +139,8 @@ static half_angle asin_half(const dlc_expand *e, dlc_expr a)
 dlc_expr dlc_expand_asin(const dlc_expand *e, const dlc_expr *args)
 {
     half_angle h = asin_half(e, dlc_x_abs(e, args[0]));
-    dlc_expr size = dlc_x_select(e, h.is_big, from_pi(e, 2, dlc_x_add(e, h.value, h.value)), h.value);
+    dlc_expr size =
+        dlc_x_select(e, h.is_big, from_pi(e, 2, dlc_x_add(e, h.value, h.value)), h.value);
     return dlc_x_with_sign(e, size, args[0]);
 }
 
@@ -148,7 +153,8 @@ dlc_expr dlc_expand_acos(const dlc_expand *e, const dlc_expr *args)
     return dlc_x_select(e, h.is_big, far, from_pi(e, 2, dlc_x_with_sign(e, h.value, args[0])));
 }
 
-/* atan a = base + atan t: t = a below tan(pi/8), (a - 1) / (a + 1) below tan(3 pi/8), else -1 / a. */
+/* atan a = base + atan t: t = a below tan(pi/8), (a - 1) / (a + 1) below tan(3 pi/8), else -1 / a.
+ */
 dlc_expr dlc_expand_atan(const dlc_expand *e, const dlc_expr *args)
 {
     dlc_expr a = dlc_x_abs(e, args[0]), one = dlc_x_num(e, 1), zero = dlc_x_num(e, 0);
@@ -156,8 +162,10 @@ dlc_expr dlc_expand_atan(const dlc_expand *e, const dlc_expr *args)
     dlc_expr is_big = dlc_x_lt(e, dlc_x_num(e, 0x1.3504f3p+1), a);
     dlc_expr over = dlc_x_select(e, is_middle, dlc_x_sub(e, a, one), a);
     dlc_expr under = dlc_x_select(e, is_middle, dlc_x_add(e, a, one), one);
-    dlc_expr t = dlc_x_div(e, dlc_x_select(e, is_big, dlc_x_num(e, -1), over), dlc_x_select(e, is_big, a, under));
-    dlc_expr base = dlc_x_select(e, is_middle, dlc_x_pick(e, 0x1.921fb6p-1, 0x1.921fb54442d18p-1), zero);
+    dlc_expr t = dlc_x_div(e, dlc_x_select(e, is_big, dlc_x_num(e, -1), over),
+                           dlc_x_select(e, is_big, a, under));
+    dlc_expr base =
+        dlc_x_select(e, is_middle, dlc_x_pick(e, 0x1.921fb6p-1, 0x1.921fb54442d18p-1), zero);
     base = dlc_x_select(e, is_big, dlc_x_pick(e, 0x1.921fb6p+0, 0x1.921fb54442d18p+0), base);
     double low = e->single ? -0x1.777a5cf72cecep-26 : 0x1.1a62633145c07p-55;
     dlc_expr rest = dlc_x_select(e, is_big, dlc_x_num(e, 2 * low),

@@ -1,9 +1,11 @@
 /*
- * The interpreter: stages in order, each compiled for this run's sizes and run by strips (interp_program.c, interp_run.c).
- * Here: memory of buffers and temporaries, the choice of loops, and recurrences, whose stages run together, step by step.
+ * The interpreter: stages in order, each compiled for this run's sizes and run by strips
+ * (interp_program.c, interp_run.c). Here: memory of buffers and temporaries, the choice of loops,
+ * and recurrences, whose stages run together, step by step.
  *
- * Loops are chosen by estimated cost among: the innermost output axes flattened, each output axis alone, the reduced axes
- * flattened. Whatever is chosen, a reduction runs in index order and a scatter in the order of its axes.
+ * Loops are chosen by estimated cost among: the innermost output axes flattened, each output axis
+ * alone, the reduced axes flattened. Whatever is chosen, a reduction runs in index order and a
+ * scatter in the order of its axes.
  */
 #include "ir/interp_run.h"
 
@@ -14,7 +16,8 @@
 
 /* --- set-up --- */
 
-/* A dimension that symbols, sizes and dtypes leave sensible: elements fit into memory's arithmetic. */
+/* A dimension that symbols, sizes and dtypes leave sensible: elements fit into memory's arithmetic.
+ */
 static int count_elems(const dlc_interp *interp, const dlc_expr *dims, uint32_t n, int64_t *elems)
 {
     *elems = 1;
@@ -36,15 +39,17 @@ static dlc_status set_buffers(dlc_interp *interp)
         dlc_interp_memory *memory = &interp->buffers[b];
         int64_t logical;
         if (!count_elems(interp, buffer->type.dims, buffer->type.rank, &logical))
-            return dlc_diag_fail(interp->diag, DLC_LIMIT, kernel->name, "the size of buffer '%s' overflows", buffer->name);
+            return dlc_diag_fail(interp->diag, DLC_LIMIT, kernel->name,
+                                 "the size of buffer '%s' overflows", buffer->name);
         dlc_expr dims[DLC_MAX_RANK];
         for (uint32_t d = 0; d < buffer->type.rank; d++)
             dims[d] = dlc_interp_local(interp, buffer->type.dims[d]);
         dlc_expr elems = dlc_layout_elems(interp->pool, &buffer->layout, buffer->type.rank, dims);
-        *memory = (dlc_interp_memory){.base = interp->args->buffers ? interp->args->buffers[b] : NULL,
-                                      .dtype = (uint8_t)buffer->type.dtype,
-                                      .nelems = dlc_expr_value(interp->pool, elems),
-                                      .name = buffer->name};
+        *memory =
+            (dlc_interp_memory){.base = interp->args->buffers ? interp->args->buffers[b] : NULL,
+                                .dtype = (uint8_t)buffer->type.dtype,
+                                .nelems = dlc_expr_value(interp->pool, elems),
+                                .name = buffer->name};
         if (wide && dlc_is_float(buffer->type.dtype)) {
             memory->base = wide;
             memory->dtype = DLC_F64;
@@ -95,7 +100,8 @@ static dlc_status add_temp(dlc_interp *interp, uint32_t index, int second, size_
     if (temp->base)
         return DLC_OK;
     return dlc_diag_fail(interp->diag, DLC_LIMIT, interp->kernel->name,
-                         "stage '%s' takes the temporaries to %zu bytes; the budget is %zu", stage->name, *total, budget);
+                         "stage '%s' takes the temporaries to %zu bytes; the budget is %zu",
+                         stage->name, *total, budget);
 }
 
 static dlc_status set_temps(dlc_interp *interp)
@@ -123,27 +129,32 @@ static dlc_status set_extents(dlc_interp *interp)
     const dlc_kernel *kernel = interp->kernel;
     interp->extents = dlc_new_array(interp->arena, int64_t, kernel->axes.n);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
-        interp->extents[a] = dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, interp->args->symbols);
+        interp->extents[a] =
+            dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, interp->args->symbols);
         if (interp->extents[a] < 0)
-            return dlc_diag_fail(interp->diag, DLC_INVALID, kernel->name, "axis '%s' has extent %" PRId64,
-                                 kernel->axes.data[a].name, interp->extents[a]);
+            return dlc_diag_fail(interp->diag, DLC_INVALID, kernel->name,
+                                 "axis '%s' has extent %" PRId64, kernel->axes.data[a].name,
+                                 interp->extents[a]);
     }
     return DLC_OK;
 }
 
 /* --- choice of loops --- */
 
-static void add_axis_loop(const dlc_interp *interp, dlc_interp_loops *loops, uint32_t axis, int is_strip, int is_reduced)
+static void add_axis_loop(const dlc_interp *interp, dlc_interp_loops *loops, uint32_t axis,
+                          int is_strip, int is_reduced)
 {
-    dlc_interp_loop loop = {.trip = interp->extents[axis], .is_strip = (uint8_t)is_strip,
+    dlc_interp_loop loop = {.trip = interp->extents[axis],
+                            .is_strip = (uint8_t)is_strip,
                             .is_reduced = (uint8_t)is_reduced};
     dlc_vec_push(interp->arena, &loop.axes, axis);
     dlc_vec_push(interp->arena, loops, loop);
 }
 
-/* Loops over `axes`; those from `first_flat` on flattened into one strip loop. Axes `skip` marks are loops already. */
-static void add_loops(const dlc_interp *interp, dlc_interp_loops *loops, const dlc_ids *axes, const uint8_t *skip,
-                      uint32_t first_flat, int is_reduced)
+/* Loops over `axes`; those from `first_flat` on flattened into one strip loop. Axes `skip` marks
+ * are loops already. */
+static void add_loops(const dlc_interp *interp, dlc_interp_loops *loops, const dlc_ids *axes,
+                      const uint8_t *skip, uint32_t first_flat, int is_reduced)
 {
     dlc_interp_loop flat = {.trip = 1, .is_strip = 1, .is_reduced = (uint8_t)is_reduced};
     for (uint32_t k = 0; k < axes->n; k++) {
@@ -181,8 +192,8 @@ typedef struct {
 
 static void consider(candidates *choice, const dlc_interp_loops *loops)
 {
-    dlc_interp_program *program = dlc_interp_compile(choice->interp, choice->stage, loops,
-                                                    choice->steps->n > 0);
+    dlc_interp_program *program =
+        dlc_interp_compile(choice->interp, choice->stage, loops, choice->steps->n > 0);
     if (!choice->best || program->cost < choice->best->cost)
         choice->best = program;
 }
@@ -242,7 +253,8 @@ static dlc_interp_program *choose(dlc_interp *interp, uint32_t index, const dlc_
     if (stage->update != DLC_UPDATE_NONE)
         return choice.best; /* its order is that of the axes */
     for (uint32_t k = 0; k < stage->axes.n; k++)
-        if (!choice.skip[stage->axes.data[k]] && interp->extents[stage->axes.data[k]] >= WORTH_A_STRIP)
+        if (!choice.skip[stage->axes.data[k]] &&
+            interp->extents[stage->axes.data[k]] >= WORTH_A_STRIP)
             consider_axis(&choice, k);
     if (stage->reduce.n)
         consider_reduced(&choice);
@@ -256,13 +268,16 @@ static dlc_status report(const dlc_interp *interp, uint32_t index, const dlc_int
     const dlc_stage *stage = &interp->kernel->stages.data[index];
     if (fault->status == DLC_OK)
         return DLC_OK;
-    const char *what = fault->status == DLC_INVALID ? "index out of range" : "defect of dlc: access out of bounds";
+    const char *what =
+        fault->status == DLC_INVALID ? "index out of range" : "defect of dlc: access out of bounds";
     uint32_t node = stage->origin.n ? stage->origin.data[0] : UINT32_MAX;
     if (node == UINT32_MAX)
-        return dlc_diag_fail(interp->diag, fault->status, interp->kernel->name, "stage '%s': %s, in '%s' of %" PRId64
-                             " elements", stage->name, what, fault->memory->name, fault->memory->nelems);
-    return dlc_diag_fail(interp->diag, fault->status, interp->kernel->name, "node %" PRIu32 ", stage '%s': %s, in '%s' of %"
-                         PRId64 " elements", node, stage->name, what, fault->memory->name, fault->memory->nelems);
+        return dlc_diag_fail(interp->diag, fault->status, interp->kernel->name,
+                             "stage '%s': %s, in '%s' of %" PRId64 " elements", stage->name, what,
+                             fault->memory->name, fault->memory->nelems);
+    return dlc_diag_fail(interp->diag, fault->status, interp->kernel->name,
+                         "node %" PRIu32 ", stage '%s': %s, in '%s' of %" PRId64 " elements", node,
+                         stage->name, what, fault->memory->name, fault->memory->nelems);
 }
 
 static dlc_status run_stage(dlc_interp *interp, uint32_t index)
@@ -318,23 +333,27 @@ static uint32_t stepped_axis(dlc_interp *interp, dlc_expr index)
     return DLC_NO_INSTR;
 }
 
-/* Stages [first, last] run together, one step at a time. steps[s - first]: their own axes, outer to inner; equally many. */
+/* Stages [first, last] run together, one step at a time. steps[s - first]: their own axes, outer to
+ * inner; equally many. */
 typedef struct {
     uint32_t first, last;
     dlc_ids *steps;
 } recurrence;
 
 /*
- * Adds one step axis to each stage of the group: the first at which the first unordered back load looks back. That orders
- * every load that looks back there; for others the next step axis, inside it, does. False: no such axis.
+ * Adds one step axis to each stage of the group: the first at which the first unordered back load
+ * looks back. That orders every load that looks back there; for others the next step axis, inside
+ * it, does. False: no such axis.
  */
-static int add_step(dlc_interp *interp, recurrence *group, const back_loads *loads, uint8_t *is_ordered)
+static int add_step(dlc_interp *interp, recurrence *group, const back_loads *loads,
+                    uint8_t *is_ordered)
 {
     const dlc_kernel *kernel = interp->kernel;
     uint32_t l = 0, axis = DLC_NO_INSTR;
     while (l < loads->n && is_ordered[l])
         l++;
-    for (uint32_t p = 0; p < dlc_load_rank(kernel->pool, loads->data[l].load) && axis == DLC_NO_INSTR; p++)
+    for (uint32_t p = 0;
+         p < dlc_load_rank(kernel->pool, loads->data[l].load) && axis == DLC_NO_INSTR; p++)
         axis = stepped_axis(interp, dlc_arg(kernel->pool, loads->data[l].load, p));
     if (axis == DLC_NO_INSTR)
         return 0;
@@ -349,7 +368,8 @@ static int add_step(dlc_interp *interp, recurrence *group, const back_loads *loa
     }
     for (uint32_t i = l; i < loads->n; i++)
         for (uint32_t p = 0; p < dlc_load_rank(kernel->pool, loads->data[i].load); p++)
-            is_ordered[i] |= stepped_axis(interp, dlc_arg(kernel->pool, loads->data[i].load, p)) == axis;
+            is_ordered[i] |=
+                stepped_axis(interp, dlc_arg(kernel->pool, loads->data[i].load, p)) == axis;
     return 1;
 }
 
@@ -363,10 +383,11 @@ static dlc_status find_steps(dlc_interp *interp, recurrence *group, const back_l
     group->steps = dlc_new_array(interp->arena, dlc_ids, group->last - group->first + 1);
     for (uint32_t i = 0; i < loads.n; i++)
         if (!is_ordered[i] && !add_step(interp, group, &loads, is_ordered))
-            return dlc_diag_fail(interp->diag, DLC_UNSUPPORTED, interp->kernel->name,
-                                 "stage '%s' loads stage '%s' other than at an axis minus a constant",
-                                 interp->kernel->stages.data[loads.data[i].user].name,
-                                 interp->kernel->stages.data[loads.data[i].source].name);
+            return dlc_diag_fail(
+                interp->diag, DLC_UNSUPPORTED, interp->kernel->name,
+                "stage '%s' loads stage '%s' other than at an axis minus a constant",
+                interp->kernel->stages.data[loads.data[i].user].name,
+                interp->kernel->stages.data[loads.data[i].source].name);
     return DLC_OK;
 }
 
@@ -439,10 +460,12 @@ static dlc_status run(dlc_interp *interp)
     return run_stages(interp);
 }
 
-dlc_status dlc_interp_run(const dlc_kernel *kernel, dlc_interp_mode mode, const dlc_interp_args *args, dlc_diag *diag)
+dlc_status dlc_interp_run(const dlc_kernel *kernel, dlc_interp_mode mode,
+                          const dlc_interp_args *args, dlc_diag *diag)
 {
     dlc_arena *arena = dlc_arena_create(0), *pool_arena = dlc_arena_create(0);
-    dlc_interp interp = {.kernel = kernel, .args = args, .diag = diag, .is_wide = mode == DLC_WIDE, .arena = arena};
+    dlc_interp interp = {
+        .kernel = kernel, .args = args, .diag = diag, .is_wide = mode == DLC_WIDE, .arena = arena};
     interp.pool = dlc_pool_create(pool_arena);
     interp.stages = dlc_new_array(arena, dlc_interp_exprs, kernel->stages.n);
     for (int second = 0; second < 2; second++)

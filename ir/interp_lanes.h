@@ -1,7 +1,8 @@
 /*
- * Strips of the interpreter: one value of an expression at up to DLC_STRIP points. Floats of strict mode lie in `float`
- * (f32) or `double` (f64; f16 and bf16, rounded to their type); in wide mode all floats lie in `double`; integers and bool
- * lie in int64_t, wrapped to their type (unsigned ones zero-extended). A value that is the same at every point has step 0.
+ * Strips of the interpreter: one value of an expression at up to DLC_STRIP points. Floats of strict
+ * mode lie in `float` (f32) or `double` (f64; f16 and bf16, rounded to their type); in wide mode
+ * all floats lie in `double`; integers and bool lie in int64_t, wrapped to their type (unsigned
+ * ones zero-extended). A value that is the same at every point has step 0.
  */
 #ifndef DLC_IR_INTERP_LANES_H
 #define DLC_IR_INTERP_LANES_H
@@ -28,8 +29,8 @@ typedef struct {
     uint8_t step; /* 0: one value for all points; 1 */
 } dlc_strip;
 
-/* One operator over n points: to[i] = op(args[k].at[i]). `from` is the operands' type as the expression says (of SELECT: of
- * the last two), `dtype` the result's. */
+/* One operator over n points: to[i] = op(args[k].at[i]). `from` is the operands' type as the
+ * expression says (of SELECT: of the last two), `dtype` the result's. */
 typedef struct {
     uint8_t op, from, dtype, is_wide;
 } dlc_strip_op;

@@ -1,6 +1,7 @@
 /*
- * Two passes over ids make the program: backward, which values are needed as one number and which as a strip; forward, loop
- * level by loop level, one instruction each. Operands have lower ids and no deeper level, so the order is right by itself.
+ * Two passes over ids make the program: backward, which values are needed as one number and which
+ * as a strip; forward, loop level by loop level, one instruction each. Operands have lower ids and
+ * no deeper level, so the order is right by itself.
  */
 #include "ir/interp_program.h"
 
@@ -23,7 +24,7 @@ typedef struct {
     const dlc_pool *pool;
     node_facts *facts;
     uint32_t nids;
-    uint32_t *loop_of; /* by axis: index of its loop + 1 */
+    uint32_t *loop_of;            /* by axis: index of its loop + 1 */
     const dlc_interp_loop *strip; /* NULL: none */
     int is_stepped;               /* the stage runs step by step */
 } compiler;
@@ -111,8 +112,8 @@ static int is_comparison(const dlc_expr_node *node)
 }
 
 /*
- * The conjuncts of a guard, if all are uniform bools or comparisons linear along the strip. bounds may be NULL: count only.
- * Returns UINT32_MAX when one is neither.
+ * The conjuncts of a guard, if all are uniform bools or comparisons linear along the strip. bounds
+ * may be NULL: count only. Returns UINT32_MAX when one is neither.
  */
 static uint32_t guard_conjuncts(compiler *c, dlc_expr guard, dlc_expr *conjuncts)
 {
@@ -218,7 +219,10 @@ static dlc_interp_instr instr_of(const compiler *c, dlc_expr id)
     const dlc_expr_node *node = dlc_node_of(c->pool, id);
     dlc_dtype dtype = (dlc_dtype)node->dtype;
     dlc_interp_instr instr = {
-        .op = {.op = node->op, .from = node->dtype, .dtype = node->dtype, .is_wide = (uint8_t)c->interp->is_wide},
+        .op = {.op = node->op,
+               .from = node->dtype,
+               .dtype = node->dtype,
+               .is_wide = (uint8_t)c->interp->is_wide},
         .lane = dlc_lane_of(dtype, c->interp->is_wide).lane,
         .level = c->facts[id].level,
         .args = {DLC_NO_INSTR, DLC_NO_INSTR, DLC_NO_INSTR},
@@ -233,7 +237,8 @@ static uint32_t emit_const(compiler *c, dlc_expr id)
     const dlc_expr_node *node = dlc_node_of(c->pool, id);
     dlc_interp_instr instr = instr_of(c, id);
     instr.is_const = 1;
-    dlc_scalar value = dlc_is_float(node->dtype) ? (dlc_scalar){.f = node->imm.f} : (dlc_scalar){.i = node->imm.i};
+    dlc_scalar value =
+        dlc_is_float(node->dtype) ? (dlc_scalar){.f = node->imm.f} : (dlc_scalar){.i = node->imm.i};
     dlc_strip_put(instr.lane, &instr.value, 0, value);
     return append(c, &instr);
 }
@@ -258,8 +263,11 @@ static void fill_guard(compiler *c, dlc_interp_load *load, dlc_expr guard, uint8
         int64_t slope_a = 0, slope_b = 0;
         is_linear(c, a, &slope_a);
         is_linear(c, b, &slope_b);
-        *bound = (dlc_interp_bound){.a = c->facts[a].one, .b = c->facts[b].one, .slope = slope_b - slope_a,
-                                    .or_equal = dlc_node_of(c->pool, conjuncts[i])->op == DLC_EXPR_LE};
+        *bound =
+            (dlc_interp_bound){.a = c->facts[a].one,
+                               .b = c->facts[b].one,
+                               .slope = slope_b - slope_a,
+                               .or_equal = dlc_node_of(c->pool, conjuncts[i])->op == DLC_EXPR_LE};
     }
 }
 
@@ -297,7 +305,8 @@ static double times_loaded(const compiler *c, dlc_expr id)
     return times;
 }
 
-/* Only memory that does not change during the run is kept: inputs and constants, and temporaries outside recurrences. */
+/* Only memory that does not change during the run is kept: inputs and constants, and temporaries
+ * outside recurrences. */
 static void keep_strips(compiler *c, dlc_expr id, dlc_interp_load *load, uint8_t lane)
 {
     const dlc_interp_loops *loops = &c->program->loops;
@@ -330,10 +339,12 @@ static uint32_t emit_load(compiler *c, dlc_expr id, uint8_t form)
     dlc_expr offset = dlc_arg(c->pool, id, 0);
     instr.load = load;
     instr.is_strip = form == NEED_STRIP;
-    load->memory = dlc_interp_source(c->interp, node->imm.id, node->flags & DLC_LOAD_SECOND ? 1 : 0);
+    load->memory =
+        dlc_interp_source(c->interp, node->imm.id, node->flags & DLC_LOAD_SECOND ? 1 : 0);
     load->is_linear = form == NEED_ONE || is_linear(c, offset, &load->stride);
     load->offset = form_of(c, offset, load->is_linear ? NEED_ONE : NEED_STRIP);
-    load->is_in_place = load->is_linear && load->stride == 1 && is_lane_format(load->memory->dtype, instr.lane);
+    load->is_in_place =
+        load->is_linear && load->stride == 1 && is_lane_format(load->memory->dtype, instr.lane);
     load->guard = load->check = DLC_NO_INSTR;
     if (dlc_load_rank(c->pool, id) > 1)
         load->check = form_of(c, dlc_arg(c->pool, id, 1), form);
@@ -395,7 +406,8 @@ static void use(dlc_interp_program *program, uint32_t *last, uint32_t instr, uin
 {
     if (instr == DLC_NO_INSTR)
         return;
-    int is_deeper = user == UINT32_MAX || program->instrs.data[user].level != program->instrs.data[instr].level;
+    int is_deeper =
+        user == UINT32_MAX || program->instrs.data[user].level != program->instrs.data[instr].level;
     if (is_deeper)
         last[instr] = UINT32_MAX; /* for as long as its own loop stands still */
     else if (last[instr] != UINT32_MAX)
@@ -417,8 +429,9 @@ static void find_last_uses(dlc_interp_program *program, uint32_t *last)
         use(program, last, load->otherwise, i);
         use(program, last, load->check, i);
     }
-    const uint32_t roots[] = {program->value[0], program->value[1], program->factor[0], program->factor[1],
-                              program->store,    program->temp,     program->check};
+    const uint32_t roots[] = {program->value[0],  program->value[1], program->factor[0],
+                              program->factor[1], program->store,    program->temp,
+                              program->check};
     for (uint32_t r = 0; r < sizeof roots / sizeof *roots; r++)
         use(program, last, roots[r], UINT32_MAX);
 }
@@ -459,7 +472,8 @@ static double point_cost(const dlc_interp_instr *instr)
                (load->guard != DLC_NO_INSTR) * 1.5 + (load->check != DLC_NO_INSTR) * 1.5;
     if (instr->op.op >= DLC_EXPR_EXP)
         return 12;
-    if (instr->op.op == DLC_EXPR_DIV || instr->op.op == DLC_EXPR_FLOORDIV || instr->op.op == DLC_EXPR_MOD)
+    if (instr->op.op == DLC_EXPR_DIV || instr->op.op == DLC_EXPR_FLOORDIV ||
+        instr->op.op == DLC_EXPR_MOD)
         return 2;
     return 0.35;
 }
@@ -479,13 +493,15 @@ static void estimate(dlc_interp_program *program, int is_reduced, const dlc_stag
             }
             times *= trip;
         }
-        for (uint32_t i = program->first_of_level[level]; i < program->first_of_level[level + 1]; i++) {
+        for (uint32_t i = program->first_of_level[level]; i < program->first_of_level[level + 1];
+             i++) {
             const dlc_interp_instr *instr = &program->instrs.data[i];
             if (!instr->is_const)
                 total += times * (instr->is_strip ? CALL + length * point_cost(instr) : CALL);
         }
     }
-    int is_fold = program->strip_loop < program->loops.n && program->loops.data[program->strip_loop].is_reduced;
+    int is_fold = program->strip_loop < program->loops.n &&
+                  program->loops.data[program->strip_loop].is_reduced;
     double each = is_fold ? 1.3 : is_reduced ? 0.35 : 0.4;
     if (stage->combine >= DLC_REDUCE_ARGMIN)
         each = 10;
@@ -513,8 +529,9 @@ static int is_product_sum(const compiler *c, const dlc_stage *stage, dlc_expr va
 {
     const dlc_expr_node *node = dlc_node_of(c->pool, value);
     uint8_t dtype = dlc_lane_of((dlc_dtype)node->dtype, c->interp->is_wide).dtype;
-    return stage->combine == DLC_REDUCE_SUM && c->strip && !c->strip->is_reduced && node->op == DLC_EXPR_MUL &&
-           c->facts[value].varies && (dtype == DLC_F32 || dtype == DLC_F64);
+    return stage->combine == DLC_REDUCE_SUM && c->strip && !c->strip->is_reduced &&
+           node->op == DLC_EXPR_MUL && c->facts[value].varies &&
+           (dtype == DLC_F32 || dtype == DLC_F64);
 }
 
 static void need_roots(compiler *c, const dlc_interp_exprs *exprs, int is_product)
@@ -556,19 +573,22 @@ static void find_roots(compiler *c, const dlc_interp_exprs *exprs, int is_produc
     }
 }
 
-dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t index, const dlc_interp_loops *loops,
-                                       int is_stepped)
+dlc_interp_program *dlc_interp_compile(dlc_interp *interp, uint32_t index,
+                                       const dlc_interp_loops *loops, int is_stepped)
 {
     const dlc_stage *stage = &interp->kernel->stages.data[index];
     const dlc_interp_exprs *exprs = &interp->stages[index];
-    compiler c = {.interp = interp, .program = dlc_new(interp->arena, dlc_interp_program), .pool = interp->pool,
+    compiler c = {.interp = interp,
+                  .program = dlc_new(interp->arena, dlc_interp_program),
+                  .pool = interp->pool,
                   .is_stepped = is_stepped};
     c.nids = interp->pool->nodes.n;
     c.facts = dlc_new_array(interp->arena, node_facts, c.nids);
     c.loop_of = dlc_new_array(interp->arena, uint32_t, interp->kernel->axes.n);
     set_loops(&c, loops);
     uint8_t *marks = dlc_new_array(interp->arena, uint8_t, c.nids);
-    const dlc_expr roots[] = {exprs->value[0], exprs->value[1], exprs->store, exprs->temp, exprs->check};
+    const dlc_expr roots[] = {exprs->value[0], exprs->value[1], exprs->store, exprs->temp,
+                              exprs->check};
     for (uint32_t r = 0; r < sizeof roots / sizeof *roots; r++)
         if (roots[r])
             dlc_expr_reach(interp->pool, roots[r], marks);

@@ -1,5 +1,6 @@
 /*
- * Runs one program: counts its loops up, runs the instructions of every loop that moved, folds into accumulators and stores.
+ * Runs one program: counts its loops up, runs the instructions of every loop that moved, folds into
+ * accumulators and stores.
  *
  *     for each point of the output loops          (one of them may go by strips)
  *         accumulators := identity
@@ -84,7 +85,8 @@ static int64_t floor_div(int64_t a, int64_t b)
 }
 
 /* The points [*lo, *hi) of n that every bound admits. */
-static void admitted(const runner *r, const dlc_interp_load *load, uint32_t n, uint32_t *lo, uint32_t *hi)
+static void admitted(const runner *r, const dlc_interp_load *load, uint32_t n, uint32_t *lo,
+                     uint32_t *hi)
 {
     int64_t first = 0, end = n;
     for (uint32_t i = 0; i < load->nbounds; i++) {
@@ -111,7 +113,8 @@ static void admitted(const runner *r, const dlc_interp_load *load, uint32_t n, u
     *lo = (uint32_t)(first < *hi ? first : *hi);
 }
 
-static void fill_otherwise(const runner *r, const dlc_interp_instr *instr, uint32_t lo, uint32_t hi, char *to)
+static void fill_otherwise(const runner *r, const dlc_interp_instr *instr, uint32_t lo, uint32_t hi,
+                           char *to)
 {
     static const int64_t zero;
     uint32_t bytes = dlc_lane_bytes(instr->lane);
@@ -121,7 +124,8 @@ static void fill_otherwise(const runner *r, const dlc_interp_instr *instr, uint3
     if (lo >= hi)
         return;
     if (from.step)
-        memcpy(to + (size_t)lo * bytes, (const char *)from.at + (size_t)lo * bytes, (size_t)(hi - lo) * bytes);
+        memcpy(to + (size_t)lo * bytes, (const char *)from.at + (size_t)lo * bytes,
+               (size_t)(hi - lo) * bytes);
     else
         dlc_strip_fill(instr->lane, from.at, hi - lo, to + (size_t)lo * bytes);
 }
@@ -130,7 +134,8 @@ static void fill_otherwise(const runner *r, const dlc_interp_instr *instr, uint3
 static void load_linear(runner *r, dlc_interp_instr *instr, uint32_t lo, uint32_t hi, char *to)
 {
     const dlc_interp_load *load = instr->load;
-    int64_t start = int_of(r, load->offset) + lo * load->stride, last = start + (int64_t)(hi - lo - 1) * load->stride;
+    int64_t start = int_of(r, load->offset) + lo * load->stride,
+            last = start + (int64_t)(hi - lo - 1) * load->stride;
     if (lo == hi)
         return;
     if (start < 0 || last < 0 || start >= load->memory->nelems || last >= load->memory->nelems) {
@@ -140,7 +145,8 @@ static void load_linear(runner *r, dlc_interp_instr *instr, uint32_t lo, uint32_
     }
     uint32_t n = hi - lo;
     if (load->is_in_place && instr->is_strip && n == r->n) {
-        instr->at = (dlc_strip){(const char *)load->memory->base + start * dlc_dtype_bytes(load->memory->dtype), 1};
+        instr->at = (dlc_strip){
+            (const char *)load->memory->base + start * dlc_dtype_bytes(load->memory->dtype), 1};
         return;
     }
     dlc_elements from = {load->memory->base, load->memory->dtype, NULL, start, load->stride};
@@ -170,7 +176,8 @@ static void find_flags(runner *r, const dlc_interp_load *load, uint32_t n)
     }
 }
 
-/* Point by point: an offset of each, and flags; what may not be read reads element 0 and is replaced. */
+/* Point by point: an offset of each, and flags; what may not be read reads element 0 and is
+ * replaced. */
 static void load_scattered(runner *r, dlc_interp_instr *instr, uint32_t n, char *to)
 {
     const dlc_interp_load *load = instr->load;
@@ -179,7 +186,8 @@ static void load_scattered(runner *r, dlc_interp_instr *instr, uint32_t n, char 
     int64_t base = int_of(r, load->offset);
     int has_gaps = 0;
     for (uint32_t i = 0; i < n; i++) {
-        int64_t at = load->is_linear ? base + i * load->stride : ((const int64_t *)offset.at)[i * offset.step];
+        int64_t at = load->is_linear ? base + i * load->stride
+                                     : ((const int64_t *)offset.at)[i * offset.step];
         if (r->flags[i] && (at < 0 || at >= load->memory->nelems)) {
             report(r, DLC_INTERNAL, load->memory);
             r->flags[i] = 0;
@@ -255,7 +263,8 @@ static void run_instr(runner *r, dlc_interp_instr *instr)
 
 static void run_levels(runner *r, uint32_t first, uint32_t last)
 {
-    for (uint32_t i = r->program->first_of_level[first]; i < r->program->first_of_level[last + 1]; i++)
+    for (uint32_t i = r->program->first_of_level[first]; i < r->program->first_of_level[last + 1];
+         i++)
         run_instr(r, instr_at(r, i));
 }
 
@@ -318,12 +327,14 @@ static int is_pair(const dlc_stage *stage)
 }
 
 /* True when the key at a new index wins. -1: no index yet. */
-static int is_better(const runner *r, dlc_scalar key, int64_t index, dlc_scalar best, int64_t best_index)
+static int is_better(const runner *r, dlc_scalar key, int64_t index, dlc_scalar best,
+                     int64_t best_index)
 {
     const dlc_stage *stage = r->stage;
     dlc_dtype dtype = stage->dtype[0];
     int is_max = stage->combine == DLC_REDUCE_ARGMAX || stage->combine == DLC_REDUCE_ARGMAX_LAST;
-    int is_last = stage->combine == DLC_REDUCE_ARGMAX_LAST || stage->combine == DLC_REDUCE_ARGMIN_LAST;
+    int is_last =
+        stage->combine == DLC_REDUCE_ARGMAX_LAST || stage->combine == DLC_REDUCE_ARGMIN_LAST;
     int is_nan = 0, best_is_nan = 0;
     if (best_index < 0)
         return 1;
@@ -361,7 +372,8 @@ static void combine_pair(runner *r, dlc_strip key, dlc_strip index, uint32_t n, 
 static int strip_is_reduced(const runner *r)
 {
     const dlc_interp_program *program = r->program;
-    return program->strip_loop < program->loops.n && program->loops.data[program->strip_loop].is_reduced;
+    return program->strip_loop < program->loops.n &&
+           program->loops.data[program->strip_loop].is_reduced;
 }
 
 /* Points of the accumulators: the strip of outputs, or one. */
@@ -384,8 +396,8 @@ static void accumulate(runner *r)
 {
     const dlc_interp_program *program = r->program;
     if (program->value[0] == DLC_NO_INSTR) {
-        dlc_strip_mac(r->lane, instr_at(r, program->factor[0])->at, instr_at(r, program->factor[1])->at, r->n,
-                      r->acc[0]);
+        dlc_strip_mac(r->lane, instr_at(r, program->factor[0])->at,
+                      instr_at(r, program->factor[1])->at, r->n, r->acc[0]);
         return;
     }
     dlc_strip value = instr_at(r, program->value[0])->at;
@@ -395,7 +407,8 @@ static void accumulate(runner *r)
         return;
     }
     dlc_dtype dtype = r->stage->dtype[0];
-    dlc_strip_op op = {(uint8_t)combine_op(r->stage), (uint8_t)dtype, (uint8_t)dtype, (uint8_t)r->interp->is_wide};
+    dlc_strip_op op = {(uint8_t)combine_op(r->stage), (uint8_t)dtype, (uint8_t)dtype,
+                       (uint8_t)r->interp->is_wide};
     if (is_fold) {
         dlc_strip_fold(&op, value, r->n, r->acc[0]);
         return;
@@ -408,14 +421,16 @@ static void accumulate(runner *r)
 
 static dlc_expr_op update_op(uint8_t update)
 {
-    static const uint8_t ops[] = {[DLC_UPDATE_SUM] = DLC_EXPR_ADD, [DLC_UPDATE_PROD] = DLC_EXPR_MUL,
-                                  [DLC_UPDATE_MIN] = DLC_EXPR_MIN, [DLC_UPDATE_MAX] = DLC_EXPR_MAX};
+    static const uint8_t ops[] = {[DLC_UPDATE_SUM] = DLC_EXPR_ADD,
+                                  [DLC_UPDATE_PROD] = DLC_EXPR_MUL,
+                                  [DLC_UPDATE_MIN] = DLC_EXPR_MIN,
+                                  [DLC_UPDATE_MAX] = DLC_EXPR_MAX};
     return (dlc_expr_op)ops[update];
 }
 
 /* One point at a time, in order: two points may hit one element. */
-static void scatter(runner *r, const dlc_interp_memory *memory, dlc_elements *into, dlc_dtype dtype, dlc_strip value,
-                    uint32_t n)
+static void scatter(runner *r, const dlc_interp_memory *memory, dlc_elements *into, dlc_dtype dtype,
+                    dlc_strip value, uint32_t n)
 {
     dlc_lane_type type = dlc_lane_of(dtype, r->interp->is_wide);
     uint8_t update = r->stage->update;
@@ -434,7 +449,8 @@ static void scatter(runner *r, const dlc_interp_memory *memory, dlc_elements *in
         }
         dlc_elements element = {memory->base, memory->dtype, NULL, at, 0};
         dlc_scalar old, now = {0};
-        dlc_strip one = {(const char *)value.at + (size_t)i * value.step * dlc_lane_bytes(type.lane), 0};
+        dlc_strip one = {
+            (const char *)value.at + (size_t)i * value.step * dlc_lane_bytes(type.lane), 0};
         if (update != DLC_UPDATE_SET) {
             dlc_strip_load(&element, type.lane, 1, &old);
             dlc_strip args[2] = {{&old, 0}, one};
@@ -449,7 +465,8 @@ static int is_inside(const dlc_interp_memory *memory, const dlc_elements *elemen
 {
     if (!elements->offsets) {
         int64_t last = elements->start + (int64_t)(n - 1) * elements->stride;
-        return elements->start >= 0 && last >= 0 && elements->start < memory->nelems && last < memory->nelems;
+        return elements->start >= 0 && last >= 0 && elements->start < memory->nelems &&
+               last < memory->nelems;
     }
     for (uint32_t i = 0; i < n; i++)
         if (elements->offsets[i] < 0 || elements->offsets[i] >= memory->nelems)
@@ -457,8 +474,8 @@ static int is_inside(const dlc_interp_memory *memory, const dlc_elements *elemen
     return 1;
 }
 
-static dlc_elements place(const runner *r, const dlc_interp_memory *memory, uint32_t offset, int is_linear,
-                          int64_t stride)
+static dlc_elements place(const runner *r, const dlc_interp_memory *memory, uint32_t offset,
+                          int is_linear, int64_t stride)
 {
     dlc_elements into = {memory->base, memory->dtype, NULL, 0, 0};
     const dlc_interp_instr *instr = instr_at(r, offset);
@@ -479,7 +496,8 @@ static void store_result(runner *r, uint32_t second, dlc_strip value)
     uint8_t lane = dlc_lane_of(dtype, r->interp->is_wide).lane;
     const dlc_interp_memory *temp = &r->interp->temps[second][stage];
     if (temp->base) {
-        dlc_elements into = place(r, temp, program->temp, program->is_temp_linear, program->temp_stride);
+        dlc_elements into =
+            place(r, temp, program->temp, program->is_temp_linear, program->temp_stride);
         if (is_inside(temp, &into, n))
             dlc_strip_store(&into, lane, value, n);
         else
@@ -488,7 +506,8 @@ static void store_result(runner *r, uint32_t second, dlc_strip value)
     if (r->stage->buffer == DLC_NO_BUFFER || r->stage->second != second)
         return;
     const dlc_interp_memory *memory = &r->interp->buffers[r->stage->buffer];
-    dlc_elements into = place(r, memory, program->store, program->is_store_linear, program->store_stride);
+    dlc_elements into =
+        place(r, memory, program->store, program->is_store_linear, program->store_stride);
     if (r->stage->update != DLC_UPDATE_NONE)
         scatter(r, memory, &into, dtype, value, n);
     else if (is_inside(memory, &into, n))
@@ -514,7 +533,8 @@ static int move(runner *r, uint32_t l, int is_start, const int64_t *fixed, uint3
     return left > 0;
 }
 
-/* Moves the innermost of loops [first, end) that can; those inside start anew. Returns the outermost that moved, or `end`. */
+/* Moves the innermost of loops [first, end) that can; those inside start anew. Returns the
+ * outermost that moved, or `end`. */
 static uint32_t next(runner *r, uint32_t first, uint32_t end, const int64_t *fixed, uint32_t nfixed)
 {
     for (uint32_t l = end; l-- > first;) {
@@ -561,14 +581,18 @@ static void run_point(runner *r)
         store_result(r, 1, (dlc_strip){r->acc[1], 1});
 }
 
-void dlc_interp_run_program(dlc_interp *interp, dlc_interp_program *program, uint32_t stage, const int64_t *fixed,
-                            uint32_t nfixed, dlc_interp_fault *fault)
+void dlc_interp_run_program(dlc_interp *interp, dlc_interp_program *program, uint32_t stage,
+                            const int64_t *fixed, uint32_t nfixed, dlc_interp_fault *fault)
 {
-    runner r = {.interp = interp, .program = program, .stage = &interp->kernel->stages.data[stage], .fault = fault,
+    runner r = {.interp = interp,
+                .program = program,
+                .stage = &interp->kernel->stages.data[stage],
+                .fault = fault,
                 .n = 1};
     r.lane = dlc_lane_of(r.stage->dtype[0], interp->is_wide).lane;
     if (!program->rooms) {
-        program->rooms = dlc_arena_alloc(interp->arena, ((size_t)program->nrooms + 4) * DLC_STRIP * 8, 64);
+        program->rooms =
+            dlc_arena_alloc(interp->arena, ((size_t)program->nrooms + 4) * DLC_STRIP * 8, 64);
         program->counters = dlc_new_array(interp->arena, int64_t, program->loops.n);
     }
     r.rooms = program->rooms;

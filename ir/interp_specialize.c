@@ -1,7 +1,7 @@
 /*
- * A stage for one run: symbols become their values, so extents and strides are constants and the pool folds the rest;
- * indices become one element offset through the layout; ranges of the axes decide guards; strict mode expands elementary
- * functions.
+ * A stage for one run: symbols become their values, so extents and strides are constants and the
+ * pool folds the rest; indices become one element offset through the layout; ranges of the axes
+ * decide guards; strict mode expands elementary functions.
  */
 #include "ir/interp_program.h"
 
@@ -13,7 +13,8 @@ const dlc_interp_memory *dlc_interp_source(const dlc_interp *interp, dlc_source 
     return DLC_SOURCE_IS_STAGE(source) ? &interp->temps[second][index] : &interp->buffers[index];
 }
 
-static dlc_expr visit_symbol(void *ctx, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+static dlc_expr visit_symbol(void *ctx, dlc_pool *pool, const dlc_expr_node *node,
+                             const dlc_expr *args)
 {
     (void)args;
     const dlc_interp *interp = ctx;
@@ -43,11 +44,12 @@ static uint32_t source_dims(dlc_interp *interp, dlc_source source, dlc_expr *dim
 }
 
 /* Element offset of index[rank] in a source. */
-static dlc_expr offset_in(dlc_interp *interp, dlc_source source, const dlc_expr *dims, const dlc_expr *index,
-                          uint32_t rank)
+static dlc_expr offset_in(dlc_interp *interp, dlc_source source, const dlc_expr *dims,
+                          const dlc_expr *index, uint32_t rank)
 {
     if (!DLC_SOURCE_IS_STAGE(source))
-        return dlc_layout_offset(interp->pool, &interp->kernel->buffers.data[DLC_SOURCE_INDEX(source)].layout,
+        return dlc_layout_offset(interp->pool,
+                                 &interp->kernel->buffers.data[DLC_SOURCE_INDEX(source)].layout,
                                  (uint8_t)rank, dims, index);
     dlc_expr offset = dlc_expr_i64(interp->pool, 0);
     for (uint32_t d = 0; d < rank; d++)
@@ -55,7 +57,8 @@ static dlc_expr offset_in(dlc_interp *interp, dlc_source source, const dlc_expr 
     return offset;
 }
 
-static dlc_expr all_inside(dlc_pool *pool, const dlc_expr *dims, const dlc_expr *index, uint32_t rank)
+static dlc_expr all_inside(dlc_pool *pool, const dlc_expr *dims, const dlc_expr *index,
+                           uint32_t rank)
 {
     dlc_expr inside = 0;
     for (uint32_t d = 0; d < rank; d++)
@@ -63,7 +66,8 @@ static dlc_expr all_inside(dlc_pool *pool, const dlc_expr *dims, const dlc_expr 
     return inside ? inside : dlc_expr_bool(pool, 1);
 }
 
-/* A load keeps one index, its element offset; a checked one has a second: 1 where the indices are inside. */
+/* A load keeps one index, its element offset; a checked one has a second: 1 where the indices are
+ * inside. */
 static dlc_expr visit(void *ctx, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
     dlc_interp *interp = ctx;
@@ -75,10 +79,10 @@ static dlc_expr visit(void *ctx, dlc_pool *pool, const dlc_expr_node *node, cons
     assert(rank == node->nargs - 2u);
     index[0] = offset_in(interp, source, dims, args, rank);
     if (node->flags & DLC_LOAD_CHECKED)
-        index[nindices++] = dlc_select(pool, all_inside(pool, dims, args, rank), dlc_expr_i64(pool, 1),
-                                       dlc_expr_i64(pool, 0));
-    return dlc_expr_load(pool, (dlc_dtype)node->dtype, source, index, nindices, args[rank], args[rank + 1],
-                         node->flags);
+        index[nindices++] = dlc_select(pool, all_inside(pool, dims, args, rank),
+                                       dlc_expr_i64(pool, 1), dlc_expr_i64(pool, 0));
+    return dlc_expr_load(pool, (dlc_dtype)node->dtype, source, index, nindices, args[rank],
+                         args[rank + 1], node->flags);
 }
 
 static dlc_expr specialize(dlc_interp *interp, dlc_expr root, const dlc_ranges *ranges)
@@ -91,8 +95,10 @@ static dlc_expr specialize(dlc_interp *interp, dlc_expr root, const dlc_ranges *
     return interp->is_wide ? expr : dlc_expr_expand(interp->pool, expr);
 }
 
-/* Where the stage stores: the offset in its buffer and, where that depends on data, whether it is inside. */
-static void specialize_store(dlc_interp *interp, const dlc_stage *stage, dlc_interp_exprs *to, const dlc_ranges *ranges)
+/* Where the stage stores: the offset in its buffer and, where that depends on data, whether it is
+ * inside. */
+static void specialize_store(dlc_interp *interp, const dlc_stage *stage, dlc_interp_exprs *to,
+                             const dlc_ranges *ranges)
 {
     dlc_expr dims[UINT8_MAX], index[UINT8_MAX];
     uint32_t rank = source_dims(interp, stage->buffer, dims);

@@ -1,7 +1,8 @@
 /*
- * Errors of the elementary functions' expansions: measured over samples of all exponents and densely where the function is
- * interesting, with fused and with separate multiply-add, against libm in a wider type. Prints the table of docs/numerics.md
- * and asserts its bounds; special values are a table of their own.
+ * Errors of the elementary functions' expansions: measured over samples of all exponents and
+ * densely where the function is interesting, with fused and with separate multiply-add, against
+ * libm in a wider type. Prints the table of docs/numerics.md and asserts its bounds; special values
+ * are a table of their own.
  */
 #include "ir/interp.h"
 
@@ -21,18 +22,27 @@ static const struct {
     double lo, hi;
     double far; /* f64 arguments beyond this are outside the stated range; 0: none */
 } rows[] = {
-    {DLC_EXPR_EXP, expl, 1.0, 1.0, -110, 90, 0},     {DLC_EXPR_LOG, logl, 1.0, 1.0, 0, 4, 0},
-    {DLC_EXPR_LOG1P, log1pl, 2.5, 2.5, -1, 4, 0},    {DLC_EXPR_TANH, tanhl, 3.0, 3.0, -10, 10, 0},
-    {DLC_EXPR_ERF, erfl, 3.0, 3.0, -4, 4, 0},        {DLC_EXPR_SIN, sinl, 2.0, 2.5, -20, 20, 0x1p20},
-    {DLC_EXPR_COS, cosl, 2.0, 2.5, -20, 20, 0x1p20}, {DLC_EXPR_TAN, tanl, 3.5, 3.5, -20, 20, 0x1p20},
-    {DLC_EXPR_ASIN, asinl, 2.5, 2.5, -1, 1, 0},      {DLC_EXPR_ACOS, acosl, 2.0, 2.0, -1, 1, 0},
-    {DLC_EXPR_ATAN, atanl, 2.0, 2.0, -5, 5, 0},      {DLC_EXPR_SINH, sinhl, 2.5, 2.5, -10, 10, 0},
-    {DLC_EXPR_COSH, coshl, 2.5, 2.5, -10, 10, 0},    {DLC_EXPR_ASINH, asinhl, 4.0, 4.0, -5, 5, 0},
-    {DLC_EXPR_ACOSH, acoshl, 4.0, 4.0, 1, 5, 0},     {DLC_EXPR_ATANH, atanhl, 4.0, 4.0, -1, 1, 0},
+    {DLC_EXPR_EXP, expl, 1.0, 1.0, -110, 90, 0},
+    {DLC_EXPR_LOG, logl, 1.0, 1.0, 0, 4, 0},
+    {DLC_EXPR_LOG1P, log1pl, 2.5, 2.5, -1, 4, 0},
+    {DLC_EXPR_TANH, tanhl, 3.0, 3.0, -10, 10, 0},
+    {DLC_EXPR_ERF, erfl, 3.0, 3.0, -4, 4, 0},
+    {DLC_EXPR_SIN, sinl, 2.0, 2.5, -20, 20, 0x1p20},
+    {DLC_EXPR_COS, cosl, 2.0, 2.5, -20, 20, 0x1p20},
+    {DLC_EXPR_TAN, tanl, 3.5, 3.5, -20, 20, 0x1p20},
+    {DLC_EXPR_ASIN, asinl, 2.5, 2.5, -1, 1, 0},
+    {DLC_EXPR_ACOS, acosl, 2.0, 2.0, -1, 1, 0},
+    {DLC_EXPR_ATAN, atanl, 2.0, 2.0, -5, 5, 0},
+    {DLC_EXPR_SINH, sinhl, 2.5, 2.5, -10, 10, 0},
+    {DLC_EXPR_COSH, coshl, 2.5, 2.5, -10, 10, 0},
+    {DLC_EXPR_ASINH, asinhl, 4.0, 4.0, -5, 5, 0},
+    {DLC_EXPR_ACOSH, acoshl, 4.0, 4.0, 1, 5, 0},
+    {DLC_EXPR_ATANH, atanhl, 4.0, 4.0, -1, 1, 0},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-static dlc_expr split_muladd(void *ctx, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+static dlc_expr split_muladd(void *ctx, dlc_pool *pool, const dlc_expr_node *node,
+                             const dlc_expr *args)
 {
     (void)ctx;
     if (node->op != DLC_EXPR_MULADD)
@@ -41,7 +51,8 @@ static dlc_expr split_muladd(void *ctx, dlc_pool *pool, const dlc_expr_node *nod
 }
 
 /* y[i] = op(a[i], b[i]); b NULL for one operand. */
-static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b, void *y)
+static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b,
+                     void *y)
 {
     dlc_arena *arena = dlc_arena_create(0);
     dlc_diag diag;
@@ -70,7 +81,8 @@ static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, v
     stage->value[0] = value;
     stage->dtype[0] = dtype;
     stage->buffer = out;
-    ck_assert_int_eq(dlc_interp_run(kernel, DLC_STRICT, &(dlc_interp_args){.buffers = buffers}, &diag), DLC_OK);
+    ck_assert_int_eq(
+        dlc_interp_run(kernel, DLC_STRICT, &(dlc_interp_args){.buffers = buffers}, &diag), DLC_OK);
     dlc_arena_destroy(arena);
 }
 
@@ -167,8 +179,10 @@ END_TEST
 
 /* --- pow --- */
 
-static const double pow_specials[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1.5, -1.5, 2.5, INFINITY, -INFINITY, NAN,
-                                      0x1p-149, 0x1.fffffep127, 1e30, -1e30, 16777215, -16777215, 0x1p-126, 7, 1e-30};
+static const double pow_specials[] = {
+    0.0,  -0.0,  1,        -1,        0.5,      -0.5,      2,    -2,       3,
+    -3,   1.5,   -1.5,     2.5,       INFINITY, -INFINITY, NAN,  0x1p-149, 0x1.fffffep127,
+    1e30, -1e30, 16777215, -16777215, 0x1p-126, 7,         1e-30};
 enum { NSPECIALS = sizeof pow_specials / sizeof *pow_specials };
 
 static double measure_pow(dlc_dtype dtype, int is_fused, double *at)
@@ -221,8 +235,8 @@ START_TEST(errors_pow)
     double at[2][2] = {{0}}, error[2];
     for (int fused = 0; fused < 2; fused++)
         error[fused] = measure_pow(dtype, fused, at[fused]);
-    printf("pow    %s  fma %.2f (at %a ^ %a)  mul+add %.2f (at %a ^ %a)\n", dlc_dtypes[dtype].text, error[1], at[1][0],
-           at[1][1], error[0], at[0][0], at[0][1]);
+    printf("pow    %s  fma %.2f (at %a ^ %a)  mul+add %.2f (at %a ^ %a)\n", dlc_dtypes[dtype].text,
+           error[1], at[1][0], at[1][1], error[0], at[0][0], at[0][1]);
     ck_assert_double_le(error[0], _i ? 1.5 : 1.0);
     ck_assert_double_le(error[1], _i ? 1.5 : 1.0);
 }
@@ -232,8 +246,25 @@ END_TEST
 
 START_TEST(specials)
 {
-    static const double values[] = {0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149, -0x1p-149, 0x1.fffffep127,
-                                    -0x1.fffffep127, 0x1p-126, 88.7228, -87.3366, -103.97, 2, -2, 0.5, -0.5};
+    static const double values[] = {0.0,
+                                    -0.0,
+                                    1,
+                                    -1,
+                                    INFINITY,
+                                    -INFINITY,
+                                    NAN,
+                                    0x1p-149,
+                                    -0x1p-149,
+                                    0x1.fffffep127,
+                                    -0x1.fffffep127,
+                                    0x1p-126,
+                                    88.7228,
+                                    -87.3366,
+                                    -103.97,
+                                    2,
+                                    -2,
+                                    0.5,
+                                    -0.5};
     enum { N = sizeof values / sizeof *values };
     for (int dtype = DLC_F32; dtype <= DLC_F64; dtype++) {
         double x[N], y[N];
@@ -243,15 +274,16 @@ START_TEST(specials)
             else
                 x[i] = values[i];
         }
-        if (dtype == DLC_F64 && rows[_i].far) /* beyond the stated range, and infinities are checked below */
+        if (dtype == DLC_F64 &&
+            rows[_i].far) /* beyond the stated range, and infinities are checked below */
             continue;
         evaluate(rows[_i].op, (dlc_dtype)dtype, 1, N, x, NULL, y);
         for (uint32_t i = 0; i < N; i++) {
             double at = element((dlc_dtype)dtype, x, i), got = element((dlc_dtype)dtype, y, i);
             long double want = rows[_i].f(at);
             double error = ulps((dlc_dtype)dtype, got, want);
-            ck_assert_msg(error <= (dtype == DLC_F32 ? rows[_i].f32 : rows[_i].f64), "%s(%a) = %a, not %La",
-                          dlc_exprs[rows[_i].op].text, at, got, want);
+            ck_assert_msg(error <= (dtype == DLC_F32 ? rows[_i].f32 : rows[_i].f64),
+                          "%s(%a) = %a, not %La", dlc_exprs[rows[_i].op].text, at, got, want);
         }
     }
 }
