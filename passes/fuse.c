@@ -372,6 +372,12 @@ static int same_shape(const dlc_fusion *f, uint32_t p, uint32_t c)
     return 1;
 }
 
+/* Maps over one shape: the union is such a map again, whatever it computes. */
+static int is_flat_pair(const dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    return f->groups[p].is_flat && f->groups[c].is_flat && same_shape(f, p, c);
+}
+
 static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const char **detail)
 {
     int is_size;
@@ -384,18 +390,12 @@ static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const cha
         return DLC_REASON_UNBOUND;
     if (f->groups[p].has_update)
         return DLC_REASON_SCATTER;
-    if (nnodes > MOST_NODES) {
-        *detail = dlc_arena_printf(f->arena, "%u nodes; a group takes %d", nnodes, MOST_NODES);
+    uint32_t most = is_flat_pair(f, p, c) ? MOST_FLAT : MOST_NODES;
+    if (nnodes > most) {
+        *detail = dlc_arena_printf(f->arena, "%u nodes; a group takes %u", nnodes, most);
         return DLC_REASON_SIZE;
     }
     return has_detour(f, p, c) ? DLC_REASON_CYCLE : DLC_REASON_NONE;
-}
-
-/* Maps over one shape: the union is such a map again, whatever it computes. */
-static int is_flat_pair(const dlc_fusion *f, uint32_t p, uint32_t c)
-{
-    return f->groups[p].is_flat && f->groups[c].is_flat && same_shape(f, p, c) &&
-           f->groups[p].nodes.n + f->groups[c].nodes.n <= MOST_FLAT;
 }
 
 static dlc_reason judge(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)

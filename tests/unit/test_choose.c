@@ -1,0 +1,171 @@
+/* Choice of schedules: what each target gets, that enough units of work are left, and what is refused. */
+#include "small_graph.h"
+
+/* The schedule of the graph's last kernel contains this. */
+static const struct {
+    const char *text, *target, *part;
+} schedules[] = {
+    /* register tiles by target */
+    {"in x 128,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "dot fma 13x32"},
+    {"in x 128,64; const w 64,96; m = matmul x w; out m", "x86-64-v3", "dot fma 6x16"},
+    {"in x 128,64; const w 64,96; m = matmul x w; out m", "x86-64-v2", "dot fma 6x8"},
+    {"in x 128,64; const w 64,96; m = matmul x w; out m", "aarch64", "dot fma 6x16"},
+    {"in x:f64 128,64; const w:f64 64,96; m = matmul x w; out m", "x86-64-v4", "dot fma 13x16"},
+    {"in x:i32 128,64; in w:i32 64,96; m = matmul x w; out m", "x86-64-v4", "dot fma 13x32"},
+    /* few rows: more columns at a time */
+    {"in x 1,512; const w 512,96; m = matmul x w; out m", "x86-64-v4", "dot fma 1x64"},
+    {"in x 4,512; const w 512,96; m = matmul x w; out m", "x86-64-v4", "dot fma 4x64"},
+    /* rows 4096 bytes apart: no more of them than L1 has ways */
+    {"in x 140,1024; const w 1024,96; m = matmul x w; out m", "x86-64-v4", "dot fma 12x32"},
+    {"in x 140,1000; const w 1000,96; m = matmul x w; out m", "x86-64-v4", "dot fma 14x32"},
+    /* rows known at run time only */
+    {"in x n,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "dot fma 12x32"},
+    /* too small, or with nothing along n: lanes */
+    {"in x 4,8; const w 8,8; m = matmul x w; out m", "x86-64-v4", "lanes"},
+    {"in x 1,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v4", "lane oc"},
+    /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
+    {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "sum: buffer lanes r1"},
+    {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
+    /* an operand in place, and one whose rows are columns */
+    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "dot fma 6x16\n"},
+    {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy b"},
+    /* a serial reduction, an index from data: one element at a time */
+    {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "width 16"},
+};
+
+static char *schedule_text(const small_graph *s, const dlc_module *module)
+{
+    const dlc_module_kernel *kernel = &module->kernels.data[module->kernels.n - 1];
+    dlc_str text = {0};
+    dlc_schedule_print(kernel->kernel, kernel->schedule, &text);
+    char *copy = dlc_arena_strdup(s->arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+START_TEST(schedules_fit_the_target)
+{
+    small_graph s = small_begin(schedules[_i].text);
+    dlc_module *module = run_strategy(&s, "greedy", schedules[_i].target);
+    const char *text = schedule_text(&s, module);
+    ck_assert_msg(strstr(text, schedules[_i].part) != NULL, "%s: no '%s' in\n%s", schedules[_i].text, schedules[_i].part,
+                  text);
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (dlc_schedule_verify(module->kernels.data[k].kernel, module->kernels.data[k].schedule, s.diag) != DLC_OK)
+            small_fail(&s, schedules[_i].text);
+    small_end(&s);
+}
+END_TEST
+
+/* Work worth a thread is cut into enough units for eight of them. */
+static const char *const large[] = {
+    "in x 512,512; const w 512,512; m = matmul x w; out m",
+    "in x 16,2048; const w 2048,1000; m = matmul x w; out m",
+    "in x 1,2048; const w 2048,1000; m = matmul x w; out m",
+    "in x 1,64,56,56 nhwc; const w 64,64,3,3; c = conv x w pads=1,1,1,1 nhwc; out c",
+    "in x 1,512,7,7 nhwc; const w 512,512,3,3; c = conv x w pads=1,1,1,1 nhwc; out c",
+    "in x 1000000; y = tanh x; out y",
+    "in x 4,250000; y = exp x; out y",
+    "in x 1000,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d",
+};
+
+START_TEST(large_kernels_have_units)
+{
+    small_graph s = small_begin(large[_i]);
+    dlc_module *module = run_strategy(&s, "greedy", "x86-64-v4");
+    const dlc_module_kernel *kernel = &module->kernels.data[module->kernels.n - 1];
+    int64_t units = dlc_expr_value(kernel->kernel->pool, dlc_schedule_units(kernel->kernel, kernel->schedule));
+    ck_assert_msg(units >= 16, "%s: %lld units\n%s", large[_i], (long long)units, schedule_text(&s, module));
+    ck_assert_int_ge(kernel->schedule->grain, 1);
+    small_end(&s);
+}
+END_TEST
+
+/* A packed constant holds the tensor's elements, each where the layout says, and zeros in the panels' ends. */
+START_TEST(constants_are_packed)
+{
+    small_graph s = small_begin("in x 64,6; const w 6,40; m = matmul x w; out m");
+    dlc_module *module = run_strategy(&s, "greedy", "x86-64-v3");
+    ck_assert_uint_eq(module->constants.n, 1);
+    const dlc_module_constant *constant = &module->constants.data[0];
+    const float *from = constant->value->data->bytes, *to = constant->bytes;
+    int64_t panel = module->kernels.data[0].schedule->plans[0].n;
+    ck_assert_uint_eq(constant->size_bytes, (size_t)((40 + panel - 1) / panel * panel) * 6 * sizeof(float));
+    for (int64_t j = 0; j < (40 + panel - 1) / panel * panel; j++)
+        for (int64_t k = 0; k < 6; k++)
+            ck_assert_float_eq(to[(j / panel * 6 + k) * panel + j % panel], j < 40 ? from[k * 40 + j] : 0);
+    small_end(&s);
+}
+END_TEST
+
+static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel **kernel, dlc_reason *reason,
+                                 const char **detail)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule;
+    dlc_diag_init(&diag, arena);
+    if (dlc_kernel_parse(text, arena, &diag, kernel) != DLC_OK)
+        ck_abort_msg("%s", diag.messages[0].text);
+    *reason = dlc_choose(*kernel, dlc_target_find("x86-64-v3"), arena, &schedule, detail);
+    if (schedule && dlc_schedule_verify(*kernel, schedule, &diag) != DLC_OK)
+        ck_abort_msg("%s", diag.messages[0].text);
+    return schedule;
+}
+
+/* Steps of a recurrence that several stages take together are a loop in order; rows of the batch stay parallel. */
+START_TEST(recurrences_are_serial)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail;
+    dlc_schedule *schedule = schedule_of("kernel @f(x: f32[20,8,4], w: f32[4,4]) -> (y: f32[20,8,4]) {\n"
+                                         "  axis t=20, b=8, j=4, k=4\n"
+                                         "  a[t,b,j]: f32 = sum(k) y1[t - 1, b, k if 1 <= t] * w[k, j]\n"
+                                         "  y1[t,b,j]: f32 = tanh(a + x[t, b, j]) -> y[t, b, j]\n}\n",
+                                         arena, &kernel, &reason, &detail);
+    ck_assert_int_eq(reason, DLC_REASON_NONE);
+    uint32_t serial = 0;
+    for (uint32_t l = 0; l < schedule->loops.n; l++)
+        serial += schedule->loops.data[l].serial;
+    ck_assert_uint_eq(serial, 1);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* What is needed whole and does not fit says how much it is; what no code could do has no schedule. */
+START_TEST(refusals_have_numbers)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail;
+    dlc_schedule *schedule = schedule_of("kernel @f(x: f32[1000,1000]) -> (y: f32[1000,1000]) {\n"
+                                         "  axis i=1000, j=1000, k=1000\n"
+                                         "  e[i,j] = exp(x[i, j])\n"
+                                         "  y[i,j] = sum(k) e[j, k] * e[i, k] -> y[i, j]\n}\n",
+                                         arena, &kernel, &reason, &detail);
+    ck_assert_int_eq(reason, DLC_REASON_ROOT);
+    ck_assert_ptr_nonnull(schedule);
+    ck_assert_ptr_nonnull(strstr(detail, "3907 KiB"));
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("choose");
+    TCase *tcase = tcase_create("choose");
+    tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
+    tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
+    tcase_add_test(tcase, constants_are_packed);
+    tcase_add_test(tcase, recurrences_are_serial);
+    tcase_add_test(tcase, refusals_have_numbers);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
