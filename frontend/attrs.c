@@ -1,4 +1,5 @@
-/* Attributes of the node being imported. Whoever reads one marks it; what nobody read is unknown and refused by name. */
+/* Attributes of the node being imported. Whoever reads one marks it; what nobody read is unknown
+ * and refused by name. */
 #include "frontend/import_steps.h"
 
 #include <inttypes.h>
@@ -15,16 +16,18 @@ enum {
     KIND_STRINGS = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS
 };
 
-static const char *const kinds[] = {
-    "UNDEFINED", "FLOAT",  "INT",     "STRING", "TENSOR",        "GRAPH",          "FLOATS",     "INTS",
-    "STRINGS",   "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
+static const char *const kinds[] = {"UNDEFINED",      "FLOAT",      "INT",        "STRING",
+                                    "TENSOR",         "GRAPH",      "FLOATS",     "INTS",
+                                    "STRINGS",        "TENSORS",    "GRAPHS",     "SPARSE_TENSOR",
+                                    "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
 
 static const char *kind_name(int kind)
 {
     return kind >= 0 && kind < (int)(sizeof kinds / sizeof *kinds) ? kinds[kind] : "unknown";
 }
 
-/* An attribute that refers to one of the function's call is that one, under its own name; NULL: the call has none. */
+/* An attribute that refers to one of the function's call is that one, under its own name; NULL: the
+ * call has none. */
 static const attribute_proto *resolve(const dlc_body *body, const attribute_proto *proto)
 {
     if (!proto->ref_attr_name || !*proto->ref_attr_name)
@@ -82,7 +85,8 @@ static const attribute_proto *of_kind(dlc_import *im, const char *name, int kind
     int found = proto && proto->has_type ? (int)proto->type : kind;
     if (!proto || found == kind)
         return proto;
-    im_fail(im, DLC_INVALID, "attribute '%s' is of kind %s where %s is wanted", name, kind_name(found), kind_name(kind));
+    im_fail(im, DLC_INVALID, "attribute '%s' is of kind %s where %s is wanted", name,
+            kind_name(found), kind_name(kind));
     return NULL;
 }
 
@@ -101,7 +105,8 @@ double im_float(dlc_import *im, const char *name, double otherwise)
 static const char *text_of(dlc_import *im, const char *name, const ProtobufCBinaryData *bytes)
 {
     if (!memchr(bytes->data ? (const char *)bytes->data : "", 0, bytes->len))
-        return dlc_arena_strndup(im->arena, bytes->data ? (const char *)bytes->data : "", bytes->len);
+        return dlc_arena_strndup(im->arena, bytes->data ? (const char *)bytes->data : "",
+                                 bytes->len);
     im_fail(im, DLC_INVALID, "attribute '%s' holds a NUL", name);
     return "";
 }
@@ -166,6 +171,7 @@ int im_only(dlc_import *im, const char *name, int64_t otherwise, int64_t only)
     int64_t value = im_int(im, name, otherwise);
     if (value == only)
         return 1;
-    im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is %" PRId64 "; supported: %" PRId64, name, value, only);
+    im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is %" PRId64 "; supported: %" PRId64, name, value,
+            only);
     return 0;
 }

@@ -1,10 +1,11 @@
-/* The builder: core nodes in one line each. A NULL operand (something failed before) gives NULL without a further report. */
+/* The builder: core nodes in one line each. A NULL operand (something failed before) gives NULL
+ * without a further report. */
 #include "frontend/import.h"
 
 #include <string.h>
 
-dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs, uint32_t noutputs,
-                      const dlc_attr *attrs, uint32_t nattrs)
+dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
+                      uint32_t noutputs, const dlc_attr *attrs, uint32_t nattrs)
 {
     return dlc_graph_node(im->graph, &(dlc_node_spec){.op = op,
                                                       .origin = im->origin,
@@ -15,8 +16,8 @@ dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, u
                                                       .nattrs = nattrs});
 }
 
-dlc_value *f_node(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs, const dlc_attr *attrs,
-                  uint32_t nattrs)
+dlc_value *f_node(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
+                  const dlc_attr *attrs, uint32_t nattrs)
 {
     for (uint32_t i = 0; i < ninputs; i++) {
         if (!inputs[i])
@@ -39,7 +40,8 @@ dlc_value *f_like(dlc_import *im, const dlc_value *like, double value)
 dlc_value *f_floats(dlc_import *im, const float *values, uint32_t n)
 {
     dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {im_i64(im, n)}};
-    return dlc_graph_constant(im->graph, "floats", &type, dlc_arena_copy(im->arena, values, n * sizeof *values),
+    return dlc_graph_constant(im->graph, "floats", &type,
+                              dlc_arena_copy(im->arena, values, n * sizeof *values),
                               n * sizeof *values);
 }
 
@@ -110,7 +112,8 @@ dlc_value *f_where(dlc_import *im, dlc_value *condition, dlc_value *yes, dlc_val
 
 static int has_dims(const dlc_value *x, const dlc_expr *dims, uint32_t rank)
 {
-    return x && x->type.rank == rank && (!rank || memcmp(x->type.dims, dims, rank * sizeof *dims) == 0);
+    return x && x->type.rank == rank &&
+           (!rank || memcmp(x->type.dims, dims, rank * sizeof *dims) == 0);
 }
 
 dlc_value *f_reshape(dlc_import *im, dlc_value *x, const dlc_expr *dims, uint32_t rank)
@@ -132,7 +135,8 @@ dlc_value *f_transpose(dlc_import *im, dlc_value *x, const uint8_t *perm)
     }
     if (!moved)
         return x;
-    return f_node(im, DLC_OP_TRANSPOSE, F_IN(x), F_ATTRS(dlc_attr_ints(im->graph, DLC_ATTR_PERM, order, im_rank(x))));
+    return f_node(im, DLC_OP_TRANSPOSE, F_IN(x),
+                  F_ATTRS(dlc_attr_ints(im->graph, DLC_ATTR_PERM, order, im_rank(x))));
 }
 
 dlc_value *f_swap_last(dlc_import *im, dlc_value *x)
@@ -175,7 +179,8 @@ dlc_value *f_drop_axis(dlc_import *im, dlc_value *x, uint32_t axis)
     return f_reshape(im, x, dims, n);
 }
 
-static dlc_value *slice_axis(dlc_import *im, dlc_value *x, uint32_t axis, dlc_expr start, dlc_expr extent, int64_t step)
+static dlc_value *slice_axis(dlc_import *im, dlc_value *x, uint32_t axis, dlc_expr start,
+                             dlc_expr extent, int64_t step)
 {
     dlc_expr starts[DLC_MAX_RANK], dims[DLC_MAX_RANK], steps[DLC_MAX_RANK];
     if (!x)
@@ -186,7 +191,8 @@ static dlc_value *slice_axis(dlc_import *im, dlc_value *x, uint32_t axis, dlc_ex
         steps[i] = im_i64(im, i == axis ? step : 1);
     }
     return f_node(im, DLC_OP_SLICE, F_IN(x),
-                  F_ATTRS(dlc_attr_dims(DLC_ATTR_STARTS, starts, im_rank(x)), dlc_attr_dims(DLC_ATTR_STEPS, steps, im_rank(x)),
+                  F_ATTRS(dlc_attr_dims(DLC_ATTR_STARTS, starts, im_rank(x)),
+                          dlc_attr_dims(DLC_ATTR_STEPS, steps, im_rank(x)),
                           dlc_attr_dims(DLC_ATTR_DIMS, dims, im_rank(x))));
 }
 
@@ -200,12 +206,15 @@ dlc_value *f_slice(dlc_import *im, dlc_value *x, uint32_t axis, dlc_expr start, 
 
 dlc_value *f_reverse(dlc_import *im, dlc_value *x, uint32_t axis)
 {
-    return x ? slice_axis(im, x, axis, dlc_addi(im->pool, x->type.dims[axis], -1), x->type.dims[axis], -1) : NULL;
+    return x ? slice_axis(im, x, axis, dlc_addi(im->pool, x->type.dims[axis], -1),
+                          x->type.dims[axis], -1)
+             : NULL;
 }
 
 dlc_value *f_concat(dlc_import *im, dlc_value *const *parts, uint32_t n, uint32_t axis)
 {
-    return n == 1 ? parts[0] : f_node(im, DLC_OP_CONCAT, parts, n, F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis)));
+    return n == 1 ? parts[0]
+                  : f_node(im, DLC_OP_CONCAT, parts, n, F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis)));
 }
 
 dlc_value *f_gather(dlc_import *im, dlc_value *x, dlc_value *indices, uint32_t axis)
@@ -218,7 +227,8 @@ dlc_value *f_matmul(dlc_import *im, dlc_value *a, dlc_value *b)
     return f_binary(im, DLC_OP_MATMUL, a, b);
 }
 
-dlc_value *f_reduce(dlc_import *im, dlc_opcode op, dlc_value *x, const uint8_t *axes, uint32_t naxes, int keepdims)
+dlc_value *f_reduce(dlc_import *im, dlc_opcode op, dlc_value *x, const uint8_t *axes,
+                    uint32_t naxes, int keepdims)
 {
     int64_t list[DLC_MAX_RANK];
     for (uint32_t i = 0; i < naxes; i++)
@@ -226,7 +236,8 @@ dlc_value *f_reduce(dlc_import *im, dlc_opcode op, dlc_value *x, const uint8_t *
     if (!naxes)
         return x;
     return f_node(im, op, F_IN(x),
-                  F_ATTRS(dlc_attr_ints(im->graph, DLC_ATTR_AXES, list, naxes), dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims)));
+                  F_ATTRS(dlc_attr_ints(im->graph, DLC_ATTR_AXES, list, naxes),
+                          dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims)));
 }
 
 dlc_value *f_reduce_last(dlc_import *im, dlc_opcode op, dlc_value *x, uint32_t n, int keepdims)
@@ -252,7 +263,8 @@ dlc_value *f_dim(dlc_import *im, dlc_dtype dtype, dlc_expr dim)
         return f_scalar(im, dtype, (double)value);
     return f_cast(im,
                   f_node(im, DLC_OP_SYMBOLS, NULL, 0,
-                         F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, &dim, 1), dlc_attr_text(DLC_ATTR_MODE, "scalar"))),
+                         F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, &dim, 1),
+                                 dlc_attr_text(DLC_ATTR_MODE, "scalar"))),
                   dtype);
 }
 
@@ -274,7 +286,8 @@ dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
 dlc_value *f_softmax(dlc_import *im, dlc_value *x, uint32_t axis)
 {
     const uint8_t axes[1] = {(uint8_t)axis};
-    dlc_value *e = f_unary(im, DLC_OP_EXP, f_sub(im, x, f_reduce(im, DLC_OP_REDUCE_MAX, x, axes, 1, 1)));
+    dlc_value *e =
+        f_unary(im, DLC_OP_EXP, f_sub(im, x, f_reduce(im, DLC_OP_REDUCE_MAX, x, axes, 1, 1)));
     return f_div(im, e, f_reduce(im, DLC_OP_REDUCE_SUM, e, axes, 1, 1));
 }
 

@@ -1,7 +1,8 @@
 /*
- * External data: files named by the model. A model is not trusted, so a location is opened strictly beneath the model's
- * folder and through no link: by openat2 where the kernel has it, else component by component with O_NOFOLLOW. Only with
- * a folder the user names may links be followed, and then the real file must lie beneath that folder.
+ * External data: files named by the model. A model is not trusted, so a location is opened strictly
+ * beneath the model's folder and through no link: by openat2 where the kernel has it, else
+ * component by component with O_NOFOLLOW. Only with a folder the user names may links be followed,
+ * and then the real file must lie beneath that folder.
  */
 #include "frontend/model.h"
 
@@ -16,7 +17,8 @@
 
 enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-static dlc_status refuse(dlc_onnx *model, dlc_status status, const char *place, const char *location, const char *why)
+static dlc_status refuse(dlc_onnx *model, dlc_status status, const char *place,
+                         const char *location, const char *why)
 {
     return dlc_diag_fail(model->diag, status, place, "external data '%.200s': %s", location, why);
 }
@@ -58,7 +60,9 @@ static int open_by_component(int folder, const char *path)
         memcpy(name, path, n);
         name[n] = 0;
         int is_last = path[n] == 0;
-        int next = openat(at, name, is_last ? OPEN_FLAGS | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int next = openat(at, name,
+                          is_last ? OPEN_FLAGS | O_NOFOLLOW
+                                  : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int reason = errno;
         close(at);
         errno = reason;
@@ -73,7 +77,8 @@ static int open_by_component(int folder, const char *path)
 static int open_beneath(int folder, const char *path)
 {
     struct open_how how = {.flags = OPEN_FLAGS,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
     long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
         return (int)fd;
@@ -84,7 +89,8 @@ static int open_beneath(int folder, const char *path)
 static char *below(const char *root, const char *folder, const char *location, dlc_arena *arena)
 {
     char *real_root = realpath(root, NULL);
-    char *real = real_root ? realpath(dlc_arena_printf(arena, "%s/%s", folder, location), NULL) : NULL;
+    char *real =
+        real_root ? realpath(dlc_arena_printf(arena, "%s/%s", folder, location), NULL) : NULL;
     char *result = NULL;
     size_t n = real ? strlen(real_root) : 0;
     if (real && strncmp(real, real_root, n) == 0 && real[n] == '/')
@@ -98,7 +104,8 @@ static dlc_status open_location(dlc_onnx *model, const char *location, const cha
 {
     const char *root = model->folder, *path = skip_here(location);
     if (!root)
-        return refuse(model, DLC_UNSUPPORTED, place, location, "a model in memory has no folder to look in");
+        return refuse(model, DLC_UNSUPPORTED, place, location,
+                      "a model in memory has no folder to look in");
     if (!is_plain_path(path))
         return refuse(model, DLC_INVALID, place, location, "is no path beneath the model's folder");
     if (model->symlink_dir) {
@@ -120,7 +127,8 @@ static dlc_status open_location(dlc_onnx *model, const char *location, const cha
     return refuse(model, DLC_IO, place, location, strerror(reason));
 }
 
-static dlc_status map_location(dlc_onnx *model, const char *location, const char *place, const dlc_map **map)
+static dlc_status map_location(dlc_onnx *model, const char *location, const char *place,
+                               const dlc_map **map)
 {
     for (uint32_t i = 0; i < model->externals.n; i++) {
         if (strcmp(model->externals.data[i].location, location) == 0) {
@@ -131,8 +139,9 @@ static dlc_status map_location(dlc_onnx *model, const char *location, const char
     int fd = -1;
     DLC_TRY(open_location(model, location, place, &fd));
     dlc_external external = {.location = location};
-    dlc_status status = dlc_map_fd(fd, dlc_arena_printf(model->arena, "%s: external data '%s'", place, location),
-                                   &external.map, model->diag);
+    dlc_status status =
+        dlc_map_fd(fd, dlc_arena_printf(model->arena, "%s: external data '%s'", place, location),
+                   &external.map, model->diag);
     close(fd);
     DLC_TRY(status);
     dlc_vec_push(model->arena, &model->externals, external);
@@ -140,8 +149,8 @@ static dlc_status map_location(dlc_onnx *model, const char *location, const char
     return DLC_OK;
 }
 
-dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t offset, uint64_t size, const char *place,
-                              const uint8_t **bytes, size_t *size_bytes)
+dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t offset, uint64_t size,
+                              const char *place, const uint8_t **bytes, size_t *size_bytes)
 {
     const dlc_map *map;
     DLC_TRY(map_location(model, location, place, &map));

@@ -1,7 +1,8 @@
 /*
- * Functions of a model. They are inlined where they are called, body by body on import.c's stack. Before that the nodes all
- * calls will make are counted bottom up over the call graph with saturating sums, so that a few functions that call each
- * other twelve times over are refused and not unrolled.
+ * Functions of a model. They are inlined where they are called, body by body on import.c's stack.
+ * Before that the nodes all calls will make are counted bottom up over the call graph with
+ * saturating sums, so that a few functions that call each other twelve times over are refused and
+ * not unrolled.
  */
 #include "frontend/import_steps.h"
 
@@ -13,9 +14,9 @@ enum { UNSEEN, OPEN, DONE };
 typedef struct {
     Onnx__FunctionProto *proto; /* NULL: the model's graph */
     uint8_t state;
-    uint64_t nnodes;            /* with everything it calls */
-    dlc_ids calls;              /* indices of functions, one per call */
-    uint32_t next;              /* call to look at */
+    uint64_t nnodes; /* with everything it calls */
+    dlc_ids calls;   /* indices of functions, one per call */
+    uint32_t next;   /* call to look at */
 } function;
 
 typedef struct {
@@ -25,7 +26,8 @@ typedef struct {
     dlc_ids stack;
 } counter;
 
-static const char *key_of(dlc_arena *arena, const char *domain, const char *name, const char *overload)
+static const char *key_of(dlc_arena *arena, const char *domain, const char *name,
+                          const char *overload)
 {
     return dlc_arena_printf(arena, "%s\1%s\1%s", domain, name, overload ? overload : "");
 }
@@ -42,25 +44,31 @@ static dlc_status register_functions(dlc_import *im)
         const Onnx__FunctionProto *proto = im->proto->functions[i];
         int is_new;
         if (!proto->name || !*proto->name)
-            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "function %zu has no name", i);
-        void **item = dlc_lookup_insert(&im->functions, im->arena,
-                                        key_of(im->arena, im_domain(proto->domain), proto->name, proto->overload), &is_new);
+            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
+                                 "function %zu has no name", i);
+        void **item = dlc_lookup_insert(
+            &im->functions, im->arena,
+            key_of(im->arena, im_domain(proto->domain), proto->name, proto->overload), &is_new);
         if (!is_new)
-            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "function '%s' is defined twice", proto->name);
+            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
+                                 "function '%s' is defined twice", proto->name);
         *item = (void *)(uintptr_t)(i + 1);
     }
     return DLC_OK;
 }
 
-static uint32_t function_index(dlc_import *im, const char *domain, const char *name, const char *overload)
+static uint32_t function_index(dlc_import *im, const char *domain, const char *name,
+                               const char *overload)
 {
     if (!im->functions.n)
         return 0;
-    void **item = dlc_lookup_find(&im->functions, key_of(im->arena, im_domain(domain), name ? name : "", overload));
+    void **item = dlc_lookup_find(&im->functions,
+                                  key_of(im->arena, im_domain(domain), name ? name : "", overload));
     return item ? (uint32_t)(uintptr_t)*item : 0;
 }
 
-Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name, const char *overload)
+Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name,
+                                 const char *overload)
 {
     uint32_t index = function_index(im, domain, name, overload);
     return index ? im->proto->functions[index - 1] : NULL;
@@ -79,7 +87,8 @@ static void push_subgraphs(dlc_import *im, const Onnx__NodeProto *node, node_lis
         if (attribute->g)
             dlc_vec_push(im->arena, lists, ((node_list){attribute->g->node, attribute->g->n_node}));
         for (size_t g = 0; g < attribute->n_graphs; g++)
-            dlc_vec_push(im->arena, lists, ((node_list){attribute->graphs[g]->node, attribute->graphs[g]->n_node}));
+            dlc_vec_push(im->arena, lists,
+                         ((node_list){attribute->graphs[g]->node, attribute->graphs[g]->n_node}));
     }
 }
 
@@ -123,8 +132,9 @@ static dlc_status count_calls(counter *c)
         uint32_t callee = f->calls.data[f->next];
         function *g = &c->all[callee];
         if (g->state == OPEN)
-            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "function '%s' calls itself (from %s)",
-                                 name_of(c, callee), name_of(c, index));
+            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
+                                 "function '%s' calls itself (from %s)", name_of(c, callee),
+                                 name_of(c, index));
         if (g->state == UNSEEN) {
             dlc_vec_push(im->arena, &c->stack, callee);
             continue;
@@ -150,9 +160,10 @@ dlc_status im_count_nodes(dlc_import *im)
     uint64_t limit = im->options->max_nodes ? im->options->max_nodes : 10 * 1000 * 1000;
     if (c.all[c.n].nnodes <= limit)
         return DLC_OK;
-    return dlc_diag_fail(im->graph->diag, DLC_LIMIT, im->graph->file,
-                         "has %s%" PRIu64 " nodes with its functions inlined; the limit is %" PRIu64,
-                         c.all[c.n].nnodes == UINT64_MAX ? "at least " : "", c.all[c.n].nnodes, limit);
+    return dlc_diag_fail(
+        im->graph->diag, DLC_LIMIT, im->graph->file,
+        "has %s%" PRIu64 " nodes with its functions inlined; the limit is %" PRIu64,
+        c.all[c.n].nnodes == UINT64_MAX ? "at least " : "", c.all[c.n].nnodes, limit);
 }
 
 /* --- a call --- */
@@ -183,7 +194,8 @@ static dlc_onnx_attributes call_attributes(dlc_import *im, const Onnx__FunctionP
     }
     for (uint32_t i = 0; i < im->attributes.n; i++) {
         if (!is_parameter(proto, im->attributes.data[i].name) && !im->attributes.data[i].is_read)
-            im_fail(im, DLC_INVALID, "attribute '%s' is no parameter of function '%s'", im->attributes.data[i].name, proto->name);
+            im_fail(im, DLC_INVALID, "attribute '%s' is no parameter of function '%s'",
+                    im->attributes.data[i].name, proto->name);
     }
     return result;
 }
@@ -191,7 +203,8 @@ static dlc_onnx_attributes call_attributes(dlc_import *im, const Onnx__FunctionP
 static const dlc_lookup *function_opsets(dlc_import *im, const Onnx__FunctionProto *proto)
 {
     dlc_lookup *opsets = dlc_new(im->arena, dlc_lookup);
-    const char *place = dlc_arena_printf(im->arena, "%s: function '%s'", im->graph->file, proto->name);
+    const char *place =
+        dlc_arena_printf(im->arena, "%s: function '%s'", im->graph->file, proto->name);
     if (im_read_opsets(im, proto->opset_import, proto->n_opset_import, opsets, place) != DLC_OK)
         return NULL;
     return opsets;
@@ -200,7 +213,8 @@ static const dlc_lookup *function_opsets(dlc_import *im, const Onnx__FunctionPro
 void im_call(dlc_import *im, Onnx__FunctionProto *proto)
 {
     if (im->nin > proto->n_input)
-        im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; function '%s' takes %zu", im->nin, proto->name, proto->n_input);
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; function '%s' takes %zu", im->nin,
+                proto->name, proto->n_input);
     dlc_body body = {.nodes = proto->node,
                      .nnodes = proto->n_node,
                      .scope = im_scope(im, NULL),

@@ -1,7 +1,7 @@
 /*
- * From ONNX nodes to core nodes. Bodies (the graph, functions, branches) lie on an explicit stack; each node's row in
- * onnx_ops.def says which importer takes it. A node that fails poisons its outputs and the import goes on, so that one run
- * reports all problems.
+ * From ONNX nodes to core nodes. Bodies (the graph, functions, branches) lie on an explicit stack;
+ * each node's row in onnx_ops.def says which importer takes it. A node that fails poisons its
+ * outputs and the import goes on, so that one run reports all problems.
  */
 #include "frontend/import_steps.h"
 
@@ -68,7 +68,8 @@ dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value
         return DLC_OK;
     }
     if (!im->origin)
-        return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "value '%s' is defined a second time", name);
+        return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
+                             "value '%s' is defined a second time", name);
     return im_fail(im, DLC_INVALID, "value '%s' is defined a second time", name);
 }
 
@@ -134,7 +135,8 @@ static void read_inputs(dlc_import *im, const dlc_body *body)
         if (!*node->input[i])
             continue;
         if (!lookup(body->scope, node->input[i], &im->in[i])) {
-            im_fail(im, DLC_INVALID, "input %" PRIu32 " '%s' is defined by no earlier node, input or initializer", i,
+            im_fail(im, DLC_INVALID,
+                    "input %" PRIu32 " '%s' is defined by no earlier node, input or initializer", i,
                     node->input[i]);
             im->in[i] = &im->poison;
         }
@@ -176,7 +178,8 @@ static void bind_outputs(dlc_import *im, const dlc_body *body)
             continue;
         if (value->def && value->def->origin == im->origin && value->def->op != DLC_OP_CONSTANT)
             dlc_value_rename(im->graph, value,
-                             *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name);
+                             *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name)
+                                           : name);
         check_declared(im, body, name, value);
     }
 }
@@ -196,7 +199,8 @@ static void close_node(dlc_import *im, const dlc_body *body)
     for (uint32_t i = 0; im_ok(im) && i < im->attributes.n; i++) {
         const dlc_onnx_attribute *attribute = &im->attributes.data[i];
         if (!attribute->is_read)
-            im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is unknown for this operator and opset", attribute->name);
+            im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is unknown for this operator and opset",
+                    attribute->name);
     }
     if (!im_ok(im))
         memset(im->out, 0, im->nout * sizeof *im->out);
@@ -216,26 +220,33 @@ static void check_narrow(dlc_import *im)
 {
     for (uint32_t i = 0; im->narrow.n && i < im->nin; i++) {
         if (im->in[i] && is_narrow(im, im->in[i]) && !(im->row->flags & DLC_ROW_NARROW))
-            im_fail(im, DLC_UNSUPPORTED,
-                    "input %" PRIu32 " has a type below 8 bits or a small float; those may only be dequantized or cast", i);
+            im_fail(
+                im, DLC_UNSUPPORTED,
+                "input %" PRIu32
+                " has a type below 8 bits or a small float; those may only be dequantized or cast",
+                i);
     }
 }
 
 static void check_arity(dlc_import *im)
 {
     const dlc_onnx_row *row = im->row;
-    for (uint32_t i = 0; i < (uint32_t)row->inputs && (row->inputs_max != -1 || i >= im->nin); i++) {
+    for (uint32_t i = 0; i < (uint32_t)row->inputs && (row->inputs_max != -1 || i >= im->nin);
+         i++) {
         if (!im_in(im, i))
             im_fail(im, DLC_INVALID, "input %" PRIu32 " is required but absent", i);
     }
     for (uint32_t i = 0; i < im->nin && row->inputs_max == -1; i++) {
         if (!im->in[i])
-            im_fail(im, DLC_INVALID, "input %" PRIu32 " is absent; only trailing or optional inputs may be", i);
+            im_fail(im, DLC_INVALID,
+                    "input %" PRIu32 " is absent; only trailing or optional inputs may be", i);
     }
     if (row->inputs_max >= 0 && im->nin > (uint32_t)row->inputs_max)
-        im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; at most %d are possible", im->nin, row->inputs_max);
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; at most %d are possible", im->nin,
+                row->inputs_max);
     if (row->outputs_max >= 0 && im->nout > (uint32_t)row->outputs_max)
-        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs; at most %d are possible", im->nout, row->outputs_max);
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs; at most %d are possible", im->nout,
+                row->outputs_max);
     if (im->nout == 0)
         im_fail(im, DLC_INVALID, "has no output");
 }
@@ -244,11 +255,13 @@ static void report_unknown(dlc_import *im)
 {
     int first, last;
     if (*im->origin->domain)
-        im_fail(im, DLC_UNSUPPORTED, "operator '%s' of domain '%s' is unknown, and the model has no function of that name",
-                im->origin->op_type, im->origin->domain);
+        im_fail(
+            im, DLC_UNSUPPORTED,
+            "operator '%s' of domain '%s' is unknown, and the model has no function of that name",
+            im->origin->op_type, im->origin->domain);
     else if (im_row_range(im->origin->op_type, &first, &last))
-        im_fail(im, DLC_UNSUPPORTED, "operator '%s' is supported from opset %d to %d, not %" PRId64, im->origin->op_type, first,
-                last, im->opset);
+        im_fail(im, DLC_UNSUPPORTED, "operator '%s' is supported from opset %d to %d, not %" PRId64,
+                im->origin->op_type, first, last, im->opset);
     else
         im_fail(im, DLC_UNSUPPORTED, "operator '%s' is not supported", im->origin->op_type);
 }
@@ -271,7 +284,8 @@ static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node
     open_node(im, &body, node);
     read_inputs(im, &body);
     im_read_attributes(im, &body);
-    Onnx__FunctionProto *function = im_function(im, im->origin->domain, im->origin->op_type, or_empty(node->overload));
+    Onnx__FunctionProto *function =
+        im_function(im, im->origin->domain, im->origin->op_type, or_empty(node->overload));
     if (!function) {
         im->row = *im->origin->domain ? NULL : im_row(im->origin->op_type, im->opset);
         if (!im->row)
@@ -305,14 +319,16 @@ static dlc_value **body_results(dlc_import *im, const dlc_body *body)
     dlc_value **values = dlc_new_array(im->arena, dlc_value *, body->nresults + 1);
     for (size_t i = 0; i < body->nresults; i++) {
         if (!lookup(body->scope, body->results[i], &values[i]))
-            im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i, body->results[i]);
+            im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i,
+                    body->results[i]);
         if (values[i] == &im->poison)
             values[i] = NULL;
     }
     return values;
 }
 
-/* A function's body, a branch or an iteration is done: its results become the outputs of the node that called it. */
+/* A function's body, a branch or an iteration is done: its results become the outputs of the node
+ * that called it. */
 static void finish_body(dlc_import *im)
 {
     dlc_body body = *top(im);
@@ -330,17 +346,20 @@ static void finish_body(dlc_import *im)
     for (size_t i = 0; !body.repeat && i < body.nresults && i < im->nout; i++)
         im->out[i] = values[i];
     if (!body.repeat && im->nout > body.nresults)
-        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs where its body has %zu", im->nout, body.nresults);
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs where its body has %zu", im->nout,
+                body.nresults);
     bind_outputs(im, top(im));
 }
 
-/* Loops and functions inside each other multiply; calls were counted before, iterations are counted here. */
+/* Loops and functions inside each other multiply; calls were counted before, iterations are counted
+ * here. */
 static int is_within_limit(dlc_import *im)
 {
     uint64_t limit = im->options->max_nodes ? im->options->max_nodes : 10 * 1000 * 1000;
     if (++im->nnodes <= limit)
         return 1;
-    dlc_diag_fail(im->graph->diag, DLC_LIMIT, im->graph->file, "has more than %" PRIu64 " nodes with its loops unrolled", limit);
+    dlc_diag_fail(im->graph->diag, DLC_LIMIT, im->graph->file,
+                  "has more than %" PRIu64 " nodes with its loops unrolled", limit);
     return 0;
 }
 
@@ -367,7 +386,11 @@ static dlc_status import_model(dlc_import *im)
     im_read_initializers(im, im->proto->graph, scope);
     im_read_inputs(im, scope);
     const Onnx__GraphProto *graph = im->proto->graph;
-    im_push(im, &(dlc_body){.nodes = graph->node, .nnodes = graph->n_node, .scope = scope, .opsets = &im->opsets, .prefix = ""});
+    im_push(im, &(dlc_body){.nodes = graph->node,
+                            .nnodes = graph->n_node,
+                            .scope = scope,
+                            .opsets = &im->opsets,
+                            .prefix = ""});
     import_bodies(im);
     if (im->graph->diag->status != DLC_LIMIT)
         im_write_outputs(im, scope);
@@ -381,7 +404,8 @@ static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, d
     static const dlc_onnx_options defaults;
     dlc_import *im = dlc_new(model->arena, dlc_import);
     uint32_t first_message = model->diag->nmessages;
-    model->proto = (Onnx__ModelProto *)(void *)dlc_onnx_decode(model, &onnx__model_proto__descriptor, options);
+    model->proto =
+        (Onnx__ModelProto *)(void *)dlc_onnx_decode(model, &onnx__model_proto__descriptor, options);
     if (!model->proto)
         return model->diag->status;
     im->model = model;
@@ -397,7 +421,8 @@ static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, d
     return status;
 }
 
-static dlc_onnx *new_model(dlc_arena *arena, dlc_diag *diag, const char *file, const dlc_onnx_options *options)
+static dlc_onnx *new_model(dlc_arena *arena, dlc_diag *diag, const char *file,
+                           const dlc_onnx_options *options)
 {
     dlc_onnx *model = dlc_new(arena, dlc_onnx);
     model->arena = arena;
@@ -407,8 +432,8 @@ static dlc_onnx *new_model(dlc_arena *arena, dlc_diag *diag, const char *file, c
     return model;
 }
 
-dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options, dlc_arena *arena, dlc_diag *diag,
-                         dlc_onnx **result, dlc_graph **graph)
+dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options, dlc_arena *arena,
+                         dlc_diag *diag, dlc_onnx **result, dlc_graph **graph)
 {
     dlc_onnx *model = *result = new_model(arena, diag, path, options);
     *graph = NULL;
@@ -416,12 +441,15 @@ dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options, dlc_
     model->bytes = model->map.bytes ? model->map.bytes : (const uint8_t *)"";
     model->size_bytes = model->map.size_bytes;
     const char *slash = strrchr(path, '/');
-    model->folder = !slash ? "." : slash == path ? "/" : dlc_arena_strndup(arena, path, (size_t)(slash - path));
+    model->folder = !slash          ? "."
+                    : slash == path ? "/"
+                                    : dlc_arena_strndup(arena, path, (size_t)(slash - path));
     return read_model(model, options, graph);
 }
 
-dlc_status dlc_onnx_read(const void *bytes, size_t size_bytes, const char *name, const dlc_onnx_options *options,
-                         dlc_arena *arena, dlc_diag *diag, dlc_onnx **result, dlc_graph **graph)
+dlc_status dlc_onnx_read(const void *bytes, size_t size_bytes, const char *name,
+                         const dlc_onnx_options *options, dlc_arena *arena, dlc_diag *diag,
+                         dlc_onnx **result, dlc_graph **graph)
 {
     dlc_onnx *model = *result = new_model(arena, diag, name, options);
     *graph = NULL;

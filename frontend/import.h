@@ -1,10 +1,11 @@
 /*
- * Inside the frontend: the state of one import, what an operator's importer may ask of its ONNX node, and the builder that
- * makes composed operators short: y = f_mul(im, x, f_like(im, x, 0.5)).
+ * Inside the frontend: the state of one import, what an operator's importer may ask of its ONNX
+ * node, and the builder that makes composed operators short: y = f_mul(im, x, f_like(im, x, 0.5)).
  *
- * An importer reads all its attributes first (those it never reads are refused as unknown), then builds core nodes and sets
- * im->out[i] for every wanted output. It reports a failure through im_fail and returns; a wanted output left NULL is then
- * poisoned and whatever depends on it is skipped in silence, so that one run reports every problem of the model.
+ * An importer reads all its attributes first (those it never reads are refused as unknown), then
+ * builds core nodes and sets im->out[i] for every wanted output. It reports a failure through
+ * im_fail and returns; a wanted output left NULL is then poisoned and whatever depends on it is
+ * skipped in silence, so that one run reports every problem of the model.
  */
 #ifndef DLC_FRONTEND_IMPORT_H
 #define DLC_FRONTEND_IMPORT_H
@@ -33,7 +34,8 @@ enum { DLC_ROW_PLAIN = 0, DLC_ROW_NARROW = 1 /* takes constants of types below 8
 
 typedef struct {
     const char *name;
-    const Onnx__AttributeProto *proto; /* with its value; references of function bodies are resolved */
+    const Onnx__AttributeProto
+        *proto; /* with its value; references of function bodies are resolved */
     uint8_t is_read;
 } dlc_onnx_attribute;
 
@@ -48,19 +50,20 @@ typedef struct dlc_scope {
 /* A loop being unrolled (import_control.c). */
 typedef struct dlc_repeat dlc_repeat;
 
-/* A body being imported: the model's graph, a function's, a branch. On an explicit stack, never by recursion. */
+/* A body being imported: the model's graph, a function's, a branch. On an explicit stack, never by
+ * recursion. */
 typedef struct {
     Onnx__NodeProto **nodes;
     size_t nnodes, next;
     dlc_scope *scope;
-    const dlc_lookup *opsets;           /* domain -> int64_t* */
-    dlc_onnx_attributes attributes;     /* of the calling node, for references in a function's body */
-    const char *prefix;                 /* of node and value names: "" or "call/" */
-    char **results;                     /* names of the body's outputs */
+    const dlc_lookup *opsets;       /* domain -> int64_t* */
+    dlc_onnx_attributes attributes; /* of the calling node, for references in a function's body */
+    const char *prefix;             /* of node and value names: "" or "call/" */
+    char **results;                 /* names of the body's outputs */
     size_t nresults;
-    const Onnx__NodeProto *call;        /* whose outputs they become */
-    uint8_t caller;                     /* 0: the model's graph, which nobody calls */
-    dlc_repeat *repeat;                 /* a loop's body: what goes from iteration to iteration, else NULL */
+    const Onnx__NodeProto *call; /* whose outputs they become */
+    uint8_t caller;              /* 0: the model's graph, which nobody calls */
+    dlc_repeat *repeat; /* a loop's body: what goes from iteration to iteration, else NULL */
 } dlc_body;
 
 struct dlc_import {
@@ -76,10 +79,10 @@ struct dlc_import {
     dlc_lookup symbols;   /* dim_param -> symbol + 1 */
     dlc_lookup sizes;     /* dim_param -> dlc_expr, where the user gave a number */
     dlc_vec(dlc_body) bodies;
-    dlc_value poison;     /* what a failed node's outputs are bound to */
+    dlc_value poison;            /* what a failed node's outputs are bound to */
     dlc_vec(dlc_value *) narrow; /* constants of 4-bit or smaller types, widened */
-    uint64_t nnodes;      /* imported so far, iterations of loops included */
-    uint8_t shapes_given; /* the user overrode dimensions: declared ones may not hold */
+    uint64_t nnodes;             /* imported so far, iterations of loops included */
+    uint8_t shapes_given;        /* the user overrode dimensions: declared ones may not hold */
 
     /* the node being imported */
     const Onnx__NodeProto *node;
@@ -101,7 +104,8 @@ static inline dlc_value *im_in(const dlc_import *im, uint32_t i)
 }
 int im_wants(const dlc_import *im, uint32_t output); /* the model uses this output */
 /* Reports at the current node, inputs listed. Returns the status. */
-dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 int im_has(dlc_import *im, const char *attribute); /* marks nothing */
 int64_t im_int(dlc_import *im, const char *attribute, int64_t otherwise);
@@ -111,9 +115,11 @@ const char *im_text(dlc_import *im, const char *attribute, const char *otherwise
 const int64_t *im_ints(dlc_import *im, const char *attribute, uint32_t *n);
 const float *im_floats(dlc_import *im, const char *attribute, uint32_t *n);
 const char **im_texts(dlc_import *im, const char *attribute, uint32_t *n);
-const Onnx__AttributeProto *im_attribute(dlc_import *im, const char *attribute); /* any kind; marks it read */
+const Onnx__AttributeProto *im_attribute(dlc_import *im,
+                                         const char *attribute); /* any kind; marks it read */
 /* One of the words in `choices` ("a|b|c"); anything else is refused by name and gives NULL. */
-const char *im_choice(dlc_import *im, const char *attribute, const char *otherwise, const char *choices);
+const char *im_choice(dlc_import *im, const char *attribute, const char *otherwise,
+                      const char *choices);
 /* Reports an attribute whose only supported value is `only`. False when it was refused. */
 int im_only(dlc_import *im, const char *attribute, int64_t otherwise, int64_t only);
 /* True while nothing was reported at the current node. */
@@ -133,16 +139,20 @@ dlc_expr im_simple(dlc_import *im, dlc_expr expr); /* simplified by what is know
 int im_is_const(dlc_import *im, dlc_expr expr, int64_t *value);
 dlc_expr im_product(dlc_import *im, const dlc_expr *dims, uint32_t n);
 /*
- * Elements of an integer input that says a shape, as expressions: what is known of it, else one symbol per element bound to
- * its data at run time (in [lo, hi]). NULL when reported (unknown length, more than 64 elements). *n the count.
+ * Elements of an integer input that says a shape, as expressions: what is known of it, else one
+ * symbol per element bound to its data at run time (in [lo, hi]). NULL when reported (unknown
+ * length, more than 64 elements). *n the count.
  */
 const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_t hi, uint32_t *n);
-/* Elements that must be known at compile time; `what` names them in the refusal ("axes"). NULL when reported. */
+/* Elements that must be known at compile time; `what` names them in the refusal ("axes"). NULL when
+ * reported. */
 const int64_t *im_const_ints(dlc_import *im, dlc_value *value, const char *what, uint32_t *n);
 /* The same for floats (any number dtype). */
 const double *im_const_floats(dlc_import *im, dlc_value *value, const char *what, uint32_t *n);
 /* True and *element when the value is a constant of one element. */
 int im_const_scalar(dlc_import *im, const dlc_value *value, double *element);
+/* True when every element is known to be 0 (of few thousand; reports nothing). */
+int im_is_all_zero(dlc_import *im, const dlc_value *value);
 /* Requires a == b of two dimensions; false when they can never be equal, which is reported. */
 int im_same_dim(dlc_import *im, dlc_expr a, dlc_expr b, const char *what);
 /* False, reported, when broadcasting made the result larger than x. */
@@ -152,16 +162,18 @@ dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what);
 
 /* --- builder (build.c): each returns NULL when an operand is NULL or the node was refused --- */
 #define F_IN(...)                                                                                  \
-    (dlc_value *const[]){__VA_ARGS__}, (uint32_t)(sizeof((dlc_value *const[]){__VA_ARGS__}) / sizeof(dlc_value *))
+    (dlc_value *const[]){__VA_ARGS__},                                                             \
+        (uint32_t)(sizeof((dlc_value *const[]){__VA_ARGS__}) / sizeof(dlc_value *))
 #define F_ATTRS(...)                                                                               \
-    (const dlc_attr[]){__VA_ARGS__}, (uint32_t)(sizeof((const dlc_attr[]){__VA_ARGS__}) / sizeof(dlc_attr))
+    (const dlc_attr[]){__VA_ARGS__},                                                               \
+        (uint32_t)(sizeof((const dlc_attr[]){__VA_ARGS__}) / sizeof(dlc_attr))
 #define F_PLAIN NULL, 0
 
-dlc_value *f_node(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs, const dlc_attr *attrs,
-                  uint32_t nattrs);
+dlc_value *f_node(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
+                  const dlc_attr *attrs, uint32_t nattrs);
 /* With absent inputs allowed (NULL), and several outputs. */
-dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs, uint32_t noutputs,
-                      const dlc_attr *attrs, uint32_t nattrs);
+dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
+                      uint32_t noutputs, const dlc_attr *attrs, uint32_t nattrs);
 dlc_value *f_scalar(dlc_import *im, dlc_dtype dtype, double value);
 dlc_value *f_like(dlc_import *im, const dlc_value *like, double value); /* a scalar of its dtype */
 dlc_value *f_floats(dlc_import *im, const float *values, uint32_t n);
@@ -174,7 +186,8 @@ dlc_value *f_div(dlc_import *im, dlc_value *a, dlc_value *b);
 dlc_value *f_min(dlc_import *im, dlc_value *a, dlc_value *b);
 dlc_value *f_max(dlc_import *im, dlc_value *a, dlc_value *b);
 dlc_value *f_clip(dlc_import *im, dlc_value *x, double lo, double hi);
-dlc_value *f_cast(dlc_import *im, dlc_value *x, dlc_dtype dtype);     /* x itself when it has that dtype */
+dlc_value *f_cast(dlc_import *im, dlc_value *x,
+                  dlc_dtype dtype); /* x itself when it has that dtype */
 dlc_value *f_saturate(dlc_import *im, dlc_value *x, dlc_dtype dtype); /* clamps */
 dlc_value *f_where(dlc_import *im, dlc_value *condition, dlc_value *yes, dlc_value *no);
 dlc_value *f_reshape(dlc_import *im, dlc_value *x, const dlc_expr *dims, uint32_t rank);
@@ -189,16 +202,20 @@ dlc_value *f_reverse(dlc_import *im, dlc_value *x, uint32_t axis);
 dlc_value *f_concat(dlc_import *im, dlc_value *const *parts, uint32_t n, uint32_t axis);
 dlc_value *f_gather(dlc_import *im, dlc_value *x, dlc_value *indices, uint32_t axis);
 dlc_value *f_matmul(dlc_import *im, dlc_value *a, dlc_value *b); /* rank >= 2 */
-dlc_value *f_reduce(dlc_import *im, dlc_opcode op, dlc_value *x, const uint8_t *axes, uint32_t naxes, int keepdims);
-dlc_value *f_reduce_last(dlc_import *im, dlc_opcode op, dlc_value *x, uint32_t n, int keepdims); /* the last n axes */
-dlc_value *f_iota(dlc_import *im, dlc_dtype dtype, dlc_expr n);              /* 0 .. n-1 */
-dlc_value *f_dim(dlc_import *im, dlc_dtype dtype, dlc_expr dim);             /* a scalar */
-dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis); /* [c] -> [c,1,…] to meet `axis` of `rank` */
+dlc_value *f_reduce(dlc_import *im, dlc_opcode op, dlc_value *x, const uint8_t *axes,
+                    uint32_t naxes, int keepdims);
+dlc_value *f_reduce_last(dlc_import *im, dlc_opcode op, dlc_value *x, uint32_t n,
+                         int keepdims);                          /* the last n axes */
+dlc_value *f_iota(dlc_import *im, dlc_dtype dtype, dlc_expr n);  /* 0 .. n-1 */
+dlc_value *f_dim(dlc_import *im, dlc_dtype dtype, dlc_expr dim); /* a scalar */
+dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank,
+                     uint32_t axis); /* [c] -> [c,1,…] to meet `axis` of `rank` */
 dlc_value *f_softmax(dlc_import *im, dlc_value *x, uint32_t axis);
 dlc_value *f_add_all(dlc_import *im, dlc_opcode op, dlc_value *const *values, uint32_t n);
 
 /* The importers that onnx_ops.def names. */
-#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs, flags) void import_##importer(dlc_import *im);
+#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs, flags)                   \
+    void import_##importer(dlc_import *im);
 #include "frontend/onnx_ops.def"
 #undef DLC_ONNX
 

@@ -1,6 +1,7 @@
 /*
- * Attention and rotary positions, composed of products, a softmax and views, so that attention written out by hand and the
- * named operator become the same kernels. A row whose keys are all masked gives zeros, decided on the bias alone.
+ * Attention and rotary positions, composed of products, a softmax and views, so that attention
+ * written out by hand and the named operator become the same kernels. A row whose keys are all
+ * masked gives zeros, decided on the bias alone.
  */
 #include "frontend/import.h"
 
@@ -13,7 +14,7 @@ typedef struct {
     dlc_value *present_k, *present_v; /* with what was cached, before heads are repeated */
     dlc_expr past;                    /* keys cached by this operator; 0 expression: none */
     int64_t q_heads, kv_heads;
-    int is_flat;                      /* inputs are [n, length, hidden] */
+    int is_flat; /* inputs are [n, length, hidden] */
 } heads;
 
 /* [n, t, heads * size] -> [n, heads, t, size] */
@@ -25,9 +26,11 @@ static dlc_value *split_heads(dlc_import *im, dlc_value *x, int64_t count)
         im_fail(im, DLC_INVALID, "q_num_heads and kv_num_heads are wanted for inputs of rank 3");
         return NULL;
     }
-    if (!im_same_dim(im, dlc_mod(im->pool, d[2], im_i64(im, count)), im_i64(im, 0), "the hidden size modulo the number of heads"))
+    if (!im_same_dim(im, dlc_mod(im->pool, d[2], im_i64(im, count)), im_i64(im, 0),
+                     "the hidden size modulo the number of heads"))
         return NULL;
-    const dlc_expr dims[4] = {d[0], d[1], im_i64(im, count), im_simple(im, dlc_floordiv(im->pool, d[2], im_i64(im, count)))};
+    const dlc_expr dims[4] = {d[0], d[1], im_i64(im, count),
+                              im_simple(im, dlc_floordiv(im->pool, d[2], im_i64(im, count)))};
     return f_transpose(im, f_reshape(im, x, dims, 4), perm);
 }
 
@@ -50,8 +53,10 @@ static int read_heads(dlc_import *im, heads *h)
     uint32_t rank = im_rank(h->q);
     h->is_flat = rank == 3;
     if ((rank != 3 && rank != 4) || im_rank(h->k) != rank || im_rank(h->v) != rank)
-        im_fail(im, DLC_INVALID, "q, k and v have ranks %" PRIu32 ", %" PRIu32 " and %" PRIu32 "; all 3 or all 4 are wanted", rank,
-                im_rank(h->k), im_rank(h->v));
+        im_fail(im, DLC_INVALID,
+                "q, k and v have ranks %" PRIu32 ", %" PRIu32 " and %" PRIu32
+                "; all 3 or all 4 are wanted",
+                rank, im_rank(h->k), im_rank(h->v));
     dlc_value *valid = im_in(im, 6);
     if (valid && (im_rank(valid) != 1 || !dlc_is_int(valid->type.dtype)))
         im_fail(im, DLC_INVALID, "nonpad_kv_seqlen must be a vector of integers");
@@ -63,13 +68,15 @@ static int read_heads(dlc_import *im, heads *h)
         h->v = split_heads(im, h->v, h->kv_heads);
         return h->q && h->k && h->v;
     }
-    if (im_is_const(im, h->q->type.dims[1], &h->q_heads) && im_is_const(im, h->k->type.dims[1], &h->kv_heads))
+    if (im_is_const(im, h->q->type.dims[1], &h->q_heads) &&
+        im_is_const(im, h->k->type.dims[1], &h->kv_heads))
         return 1;
     im_fail(im, DLC_UNSUPPORTED, "the number of heads must be known");
     return 0;
 }
 
-/* Each key head serves several query heads: [n, h, t, d] -> [n, h * times, t, d], neighbours alike. */
+/* Each key head serves several query heads: [n, h, t, d] -> [n, h * times, t, d], neighbours alike.
+ */
 static dlc_value *repeat_heads(dlc_import *im, dlc_value *x, int64_t times)
 {
     if (!x || times == 1)
@@ -95,7 +102,8 @@ static int add_cache(dlc_import *im, heads *h)
     h->present_k = h->k;
     h->present_v = h->v;
     if (h->q_heads < 1 || h->kv_heads < 1 || h->q_heads % h->kv_heads != 0) {
-        im_fail(im, DLC_INVALID, "%" PRId64 " query heads are no multiple of %" PRId64 " key heads", h->q_heads, h->kv_heads);
+        im_fail(im, DLC_INVALID, "%" PRId64 " query heads are no multiple of %" PRId64 " key heads",
+                h->q_heads, h->kv_heads);
         return 0;
     }
     h->k = repeat_heads(im, h->k, h->q_heads / h->kv_heads);
@@ -123,7 +131,8 @@ static dlc_value *mask_bias(dlc_import *im, dlc_value *mask, dlc_expr keys, dlc_
     if (!mask || im_rank(mask) == 0)
         return mask;
     uint32_t rank = im_rank(mask);
-    dlc_expr last = mask->type.dims[rank - 1], missing = im_simple(im, dlc_sub(im->pool, keys, last)), pads[2 * DLC_MAX_RANK];
+    dlc_expr last = mask->type.dims[rank - 1],
+             missing = im_simple(im, dlc_sub(im->pool, keys, last)), pads[2 * DLC_MAX_RANK];
     int64_t known;
     if (missing == im_i64(im, 0) || !im_is_const(im, missing, &known))
         return mask;
@@ -134,7 +143,8 @@ static dlc_value *mask_bias(dlc_import *im, dlc_value *mask, dlc_expr keys, dlc_
                   F_ATTRS(dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * rank)));
 }
 
-/* Absolute positions of the queries: [t, 1], or [n, 1, t, 1] when each sample has its own count of valid keys. */
+/* Absolute positions of the queries: [t, 1], or [n, 1, t, 1] when each sample has its own count of
+ * valid keys. */
 static dlc_value *query_positions(dlc_import *im, const heads *h, dlc_value *valid)
 {
     dlc_expr length = h->q->type.dims[2];
@@ -154,7 +164,8 @@ typedef struct {
 } visibility;
 
 /* NULL without failure: everything is visible. *may_hide_rows: a row may have no key at all. */
-static dlc_value *attention_bias(dlc_import *im, const heads *h, const visibility *see, int *may_hide_rows)
+static dlc_value *attention_bias(dlc_import *im, const heads *h, const visibility *see,
+                                 int *may_hide_rows)
 {
     dlc_dtype dtype = h->q->type.dtype;
     dlc_expr keys = h->k->type.dims[2];
@@ -164,11 +175,21 @@ static dlc_value *attention_bias(dlc_import *im, const heads *h, const visibilit
     if (see->is_causal || see->left >= 0 || see->right >= 0) {
         dlc_value *at = query_positions(im, h, see->valid), *ahead = f_sub(im, key, at);
         if (see->is_causal)
-            bias = plus(im, bias, bias_of(im, f_binary(im, DLC_OP_LE, ahead, f_scalar(im, DLC_I64, 0)), dtype));
+            bias =
+                plus(im, bias,
+                     bias_of(im, f_binary(im, DLC_OP_LE, ahead, f_scalar(im, DLC_I64, 0)), dtype));
         if (see->right >= 0)
-            bias = plus(im, bias, bias_of(im, f_binary(im, DLC_OP_LE, ahead, f_scalar(im, DLC_I64, (double)see->right)), dtype));
+            bias = plus(
+                im, bias,
+                bias_of(im,
+                        f_binary(im, DLC_OP_LE, ahead, f_scalar(im, DLC_I64, (double)see->right)),
+                        dtype));
         if (see->left >= 0)
-            bias = plus(im, bias, bias_of(im, f_binary(im, DLC_OP_LE, f_scalar(im, DLC_I64, -(double)see->left), ahead), dtype));
+            bias = plus(
+                im, bias,
+                bias_of(im,
+                        f_binary(im, DLC_OP_LE, f_scalar(im, DLC_I64, -(double)see->left), ahead),
+                        dtype));
     }
     if (see->valid) {
         const dlc_expr one = im_i64(im, 1), dims[4] = {see->valid->type.dims[0], one, one, one};
@@ -227,8 +248,9 @@ static int read_settings(dlc_import *im, heads *h, settings *s)
     s->see.mask = im_in(im, 3);
     s->see.valid = im->opset >= 24 ? im_in(im, 6) : NULL;
     if (s->see.left < -1 || s->see.right < -1 || s->mode < 0 || s->mode > 3)
-        im_fail(im, DLC_INVALID, "window sizes are %" PRId64 " and %" PRId64 ", qk_matmul_output_mode is %" PRId64, s->see.left,
-                s->see.right, s->mode);
+        im_fail(im, DLC_INVALID,
+                "window sizes are %" PRId64 " and %" PRId64 ", qk_matmul_output_mode is %" PRId64,
+                s->see.left, s->see.right, s->mode);
     if (im->opset < 24 && im_in(im, 6))
         im_fail(im, DLC_INVALID, "input 6 is possible from opset 24");
     return im_ok(im);
@@ -244,9 +266,12 @@ void import_attention(dlc_import *im)
     int may_hide_rows;
     dlc_value *qk = scores(im, &h, s.has_scale ? s.scale : default_scale(im, &h)), *capped = qk;
     if (s.softcap > 0)
-        capped = f_mul(im, f_unary(im, DLC_OP_TANH, f_div(im, qk, f_like(im, qk, s.softcap))), f_like(im, qk, s.softcap));
-    dlc_value *bias = attention_bias(im, &h, &s.see, &may_hide_rows), *biased = bias ? f_add(im, capped, bias) : capped;
-    dlc_value *logits = biased && s.precision != DLC_NONE ? f_cast(im, biased, s.precision) : biased;
+        capped = f_mul(im, f_unary(im, DLC_OP_TANH, f_div(im, qk, f_like(im, qk, s.softcap))),
+                       f_like(im, qk, s.softcap));
+    dlc_value *bias = attention_bias(im, &h, &s.see, &may_hide_rows),
+              *biased = bias ? f_add(im, capped, bias) : capped;
+    dlc_value *logits =
+        biased && s.precision != DLC_NONE ? f_cast(im, biased, s.precision) : biased;
     dlc_value *p = logits ? f_softmax(im, logits, 3) : NULL;
     if (bias && may_hide_rows)
         p = hide_rows(im, p, bias);
@@ -254,7 +279,10 @@ void import_attention(dlc_import *im)
     dlc_value *y = f_matmul(im, p, h.v);
     im->out[0] = h.is_flat ? merge_heads(im, y) : y;
     dlc_value *const outputs[4] = {im->out[0], h.present_k, h.present_v,
-                                   s.mode == 0 ? qk : s.mode == 1 ? capped : s.mode == 2 ? biased : p};
+                                   s.mode == 0   ? qk
+                                   : s.mode == 1 ? capped
+                                   : s.mode == 2 ? biased
+                                                 : p};
     for (uint32_t i = 1; i < im->nout; i++)
         im->out[i] = outputs[i];
 }
@@ -273,7 +301,8 @@ static dlc_value *rotary_cache(dlc_import *im, dlc_value *cache)
 }
 
 /* The two members of each pair: halves of the last dimension, or neighbours in it. */
-static void split_pairs(dlc_import *im, dlc_value *x, dlc_expr half, int interleaved, dlc_value **a, dlc_value **b)
+static void split_pairs(dlc_import *im, dlc_value *x, dlc_expr half, int interleaved, dlc_value **a,
+                        dlc_value **b)
 {
     const dlc_expr *d = x->type.dims;
     if (!interleaved) {
@@ -287,7 +316,8 @@ static void split_pairs(dlc_import *im, dlc_value *x, dlc_expr half, int interle
     *b = pairs ? f_drop_axis(im, f_slice(im, pairs, 4, im_i64(im, 1), im_i64(im, 1)), 4) : NULL;
 }
 
-static dlc_value *join_pairs(dlc_import *im, dlc_value *a, dlc_value *b, const dlc_value *like, int interleaved)
+static dlc_value *join_pairs(dlc_import *im, dlc_value *a, dlc_value *b, const dlc_value *like,
+                             int interleaved)
 {
     if (!interleaved)
         return f_concat(im, (dlc_value *[]){a, b}, 2, 3);
@@ -297,9 +327,12 @@ static dlc_value *join_pairs(dlc_import *im, dlc_value *a, dlc_value *b, const d
 
 static dlc_value *rotate(dlc_import *im, dlc_value *x, int64_t size, int interleaved)
 {
-    dlc_value *cosine = rotary_cache(im, im_in(im, 1)), *sine = rotary_cache(im, im_in(im, 2)), *a, *b;
+    dlc_value *cosine = rotary_cache(im, im_in(im, 1)), *sine = rotary_cache(im, im_in(im, 2)), *a,
+              *b;
     dlc_expr half = im_i64(im, size / 2);
-    if (!cosine || !sine || !im_same_dim(im, cosine->type.dims[3], half, "the cache's last dimension and half of the rotated one"))
+    if (!cosine || !sine ||
+        !im_same_dim(im, cosine->type.dims[3], half,
+                     "the cache's last dimension and half of the rotated one"))
         return NULL;
     split_pairs(im, x, half, interleaved, &a, &b);
     dlc_value *re = f_sub(im, f_mul(im, cosine, a), f_mul(im, sine, b));
@@ -330,11 +363,15 @@ void import_rotary_embedding(dlc_import *im)
     }
     part = part ? part : size;
     if (part < 2 || part > size || part % 2) {
-        im_fail(im, DLC_INVALID, "rotary_embedding_dim is %" PRId64 " of a head size of %" PRId64, part, size);
+        im_fail(im, DLC_INVALID, "rotary_embedding_dim is %" PRId64 " of a head size of %" PRId64,
+                part, size);
         return;
     }
-    dlc_value *y = rotate(im, f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part)), part, interleaved != 0);
+    dlc_value *y =
+        rotate(im, f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part)), part, interleaved != 0);
     if (y && part < size)
-        y = f_concat(im, (dlc_value *[]){y, f_slice(im, t, 3, im_i64(im, part), im_i64(im, size - part))}, 2, 3);
+        y = f_concat(
+            im, (dlc_value *[]){y, f_slice(im, t, 3, im_i64(im, part), im_i64(im, size - part))}, 2,
+            3);
     im->out[0] = im_rank(x) == 4 ? f_transpose(im, y, perm) : f_reshape(im, y, x->type.dims, 3);
 }

@@ -1,6 +1,7 @@
 /*
- * Control flow that is decided while importing: the branch of an If whose condition is known takes the node's place, and a
- * Loop or Scan whose number of iterations is known is unrolled, body by body on import.c's stack.
+ * Control flow that is decided while importing: the branch of an If whose condition is known takes
+ * the node's place, and a Loop or Scan whose number of iterations is known is unrolled, body by
+ * body on import.c's stack.
  */
 #include "frontend/import_steps.h"
 
@@ -50,7 +51,8 @@ void import_if(dlc_import *im)
     if (!yes || !no)
         return;
     if (!im_const_scalar(im, im_in(im, 0), &condition)) {
-        im_fail(im, DLC_UNSUPPORTED, "its condition is only known at run time; a constant one is supported");
+        im_fail(im, DLC_UNSUPPORTED,
+                "its condition is only known at run time; a constant one is supported");
         return;
     }
     const Onnx__GraphProto *taken = condition != 0 ? yes : no;
@@ -65,15 +67,17 @@ struct dlc_repeat {
     const Onnx__GraphProto *graph;
     dlc_scope *outer;
     int64_t iteration, count;
-    uint32_t nstates, nscans, nresults; /* carried values; inputs sliced per iteration; results stacked at the end */
-    uint32_t nbefore;                   /* inputs of the body before the states: a Loop's counter and condition */
+    uint32_t nstates, nscans,
+        nresults;     /* carried values; inputs sliced per iteration; results stacked at the end */
+    uint32_t nbefore; /* inputs of the body before the states: a Loop's counter and condition */
     dlc_value **states, **scans;
-    dlc_value **stacked;                /* [nresults][count] */
+    dlc_value **stacked;                     /* [nresults][count] */
     const int64_t *input_axes, *output_axes; /* NULL: 0 */
     const int64_t *input_reversed, *output_reversed;
 };
 
-static int bind_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i, dlc_value *value)
+static int bind_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i,
+                      dlc_value *value)
 {
     const char *name = r->graph->input[i]->name;
     return im_bind(im, scope, name ? name : "", value ? value : &im->poison) == DLC_OK;
@@ -84,7 +88,8 @@ static dlc_value *scan_slice(dlc_import *im, const dlc_repeat *r, uint32_t i)
 {
     dlc_value *x = r->scans[i];
     uint32_t axis = (uint32_t)r->input_axes[i];
-    int64_t at = r->input_reversed && r->input_reversed[i] ? r->count - 1 - r->iteration : r->iteration;
+    int64_t at =
+        r->input_reversed && r->input_reversed[i] ? r->count - 1 - r->iteration : r->iteration;
     return f_drop_axis(im, f_slice(im, x, axis, im_i64(im, at), im_i64(im, 1)), axis);
 }
 
@@ -115,10 +120,12 @@ static dlc_value *stack(dlc_import *im, const dlc_repeat *r, uint32_t i)
     int64_t n = r->iteration + 1;
     for (int64_t k = 0; k < n; k++) {
         dlc_value *value = r->stacked[i * (uint64_t)r->count + (uint64_t)k];
-        int axis = value ? im_axis(im, r->output_axes ? r->output_axes[i] : 0, im_rank(value) + 1) : -1;
+        int axis =
+            value ? im_axis(im, r->output_axes ? r->output_axes[i] : 0, im_rank(value) + 1) : -1;
         if (axis < 0)
             return NULL;
-        parts[r->output_reversed && r->output_reversed[i] ? n - 1 - k : k] = f_insert_axis(im, value, (uint32_t)axis);
+        parts[r->output_reversed && r->output_reversed[i] ? n - 1 - k : k] =
+            f_insert_axis(im, value, (uint32_t)axis);
         if (k + 1 == n)
             return f_concat(im, parts, (uint32_t)n, (uint32_t)axis);
     }
@@ -134,7 +141,8 @@ static int loop_condition(dlc_import *im, const dlc_repeat *r, dlc_value *const 
     if (values[0] && im_const_scalar(im, values[0], &goes_on))
         return goes_on != 0;
     if (values[0])
-        im_fail(im, DLC_UNSUPPORTED, "its body's condition is only known at run time; constant ones are supported");
+        im_fail(im, DLC_UNSUPPORTED,
+                "its body's condition is only known at run time; constant ones are supported");
     return -1;
 }
 
@@ -146,7 +154,8 @@ int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values)
     for (uint32_t i = 0; i < r->nstates; i++)
         r->states[i] = values[first + i];
     for (uint32_t i = 0; i < r->nresults; i++)
-        r->stacked[i * (uint64_t)r->count + (uint64_t)r->iteration] = values[first + r->nstates + i];
+        r->stacked[i * (uint64_t)r->count + (uint64_t)r->iteration] =
+            values[first + r->nstates + i];
     if (goes_on > 0 && r->iteration + 1 < r->count) {
         r->iteration++;
         start_iteration(im, body);
@@ -159,14 +168,18 @@ int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values)
 
 static void push_loop(dlc_import *im, dlc_repeat *r)
 {
-    uint32_t ninputs = r->nbefore + r->nstates + r->nscans, noutputs = (r->nbefore ? 1 : 0) + r->nstates + r->nresults;
-    if (r->graph->n_input != ninputs || r->graph->n_output != noutputs || im->nout > r->nstates + r->nresults) {
-        im_fail(im, DLC_INVALID, "its body has %zu inputs and %zu outputs; %" PRIu32 " and %" PRIu32 " are wanted",
+    uint32_t ninputs = r->nbefore + r->nstates + r->nscans,
+             noutputs = (r->nbefore ? 1 : 0) + r->nstates + r->nresults;
+    if (r->graph->n_input != ninputs || r->graph->n_output != noutputs ||
+        im->nout > r->nstates + r->nresults) {
+        im_fail(im, DLC_INVALID,
+                "its body has %zu inputs and %zu outputs; %" PRIu32 " and %" PRIu32 " are wanted",
                 r->graph->n_input, r->graph->n_output, ninputs, noutputs);
         return;
     }
     if (r->count < 1 || r->count > MAX_ITERATIONS) {
-        im_fail(im, DLC_UNSUPPORTED, "%" PRId64 " iterations; 1 to %d are unrolled", r->count, MAX_ITERATIONS);
+        im_fail(im, DLC_UNSUPPORTED, "%" PRId64 " iterations; 1 to %d are unrolled", r->count,
+                MAX_ITERATIONS);
         return;
     }
     r->stacked = dlc_new_array(im->arena, dlc_value *, (size_t)r->nresults * (size_t)r->count + 1);
@@ -177,7 +190,8 @@ static void push_loop(dlc_import *im, dlc_repeat *r)
     im_push(im, &body);
 }
 
-/* Inputs: trip count, condition (either may be absent), states. Results: states, then what is stacked. */
+/* Inputs: trip count, condition (either may be absent), states. Results: states, then what is
+ * stacked. */
 void import_loop(dlc_import *im)
 {
     const Onnx__GraphProto *graph = subgraph(im, "body");
@@ -185,9 +199,11 @@ void import_loop(dlc_import *im)
     if (!graph)
         return;
     if (im_in(im, 1) && !im_const_scalar(im, im_in(im, 1), &condition))
-        im_fail(im, DLC_UNSUPPORTED, "its condition is only known at run time; a constant one is supported");
+        im_fail(im, DLC_UNSUPPORTED,
+                "its condition is only known at run time; a constant one is supported");
     else if (!im_in(im, 0) || !im_const_scalar(im, im_in(im, 0), &trips))
-        im_fail(im, DLC_UNSUPPORTED, "its trip count is %s; a constant one is supported", im_in(im, 0) ? "only known at run time" : "absent");
+        im_fail(im, DLC_UNSUPPORTED, "its trip count is %s; a constant one is supported",
+                im_in(im, 0) ? "only known at run time" : "absent");
     if (!im_ok(im))
         return;
     dlc_repeat *r = dlc_new(im->arena, dlc_repeat);
@@ -213,7 +229,8 @@ static int scan_list(dlc_import *im, const char *name, uint32_t n, const int64_t
     uint32_t found;
     *list = im_ints(im, name, &found);
     if (*list && found != n)
-        im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries; %" PRIu32 " are wanted", name, found, n);
+        im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries; %" PRIu32 " are wanted", name, found,
+                n);
     return im_ok(im);
 }
 
@@ -226,9 +243,11 @@ static int scan_axes(dlc_import *im, dlc_repeat *r, const int64_t *given)
         if (axis < 0)
             return 0;
         if (!im_is_const(im, r->scans[i]->type.dims[axis], &length))
-            im_fail(im, DLC_UNSUPPORTED, "the length of scanned input %" PRIu32 " must be known", i);
+            im_fail(im, DLC_UNSUPPORTED, "the length of scanned input %" PRIu32 " must be known",
+                    i);
         else if (i && length != r->count)
-            im_fail(im, DLC_INVALID, "scanned inputs have %" PRId64 " and %" PRId64 " elements", r->count, length);
+            im_fail(im, DLC_INVALID, "scanned inputs have %" PRId64 " and %" PRId64 " elements",
+                    r->count, length);
         axes[i] = axis;
         r->count = length;
     }
@@ -243,7 +262,8 @@ void import_scan(dlc_import *im)
     const int64_t *axes;
     if (!graph || nscans < 1 || nscans > (int64_t)im->nin) {
         if (graph)
-            im_fail(im, DLC_INVALID, "num_scan_inputs is %" PRId64 " of %" PRIu32 " inputs", nscans, im->nin);
+            im_fail(im, DLC_INVALID, "num_scan_inputs is %" PRId64 " of %" PRIu32 " inputs", nscans,
+                    im->nin);
         return;
     }
     dlc_repeat *r = dlc_new(im->arena, dlc_repeat);

@@ -1,4 +1,5 @@
-/* Constants, shapes as data, and what is made from sizes: ConstantOfShape, Range, EyeLike, OneHot's relatives. */
+/* Constants, shapes as data, and what is made from sizes: ConstantOfShape, Range, EyeLike, OneHot's
+ * relatives. */
 #include "frontend/import_steps.h"
 
 #include <inttypes.h>
@@ -9,8 +10,9 @@
 
 static dlc_value *from_tensor(dlc_import *im, const Onnx__AttributeProto *attribute)
 {
-    const char *place = dlc_arena_printf(im->arena, "%s: node '%s' (%s): attribute '%s'", im->graph->file, im->origin->name,
-                                         im->origin->op_type, attribute->name);
+    const char *place =
+        dlc_arena_printf(im->arena, "%s: node '%s' (%s): attribute '%s'", im->graph->file,
+                         im->origin->name, im->origin->op_type, attribute->name);
     dlc_dense dense;
     dlc_status status = DLC_INVALID;
     if (attribute->t)
@@ -24,21 +26,27 @@ static dlc_value *from_tensor(dlc_import *im, const Onnx__AttributeProto *attrib
 
 static dlc_value *from_floats(dlc_import *im, const float *values, uint32_t n, uint32_t rank)
 {
-    dlc_dense dense = {.dtype = DLC_F32, .rank = rank, .dims = {n}, .bytes = values, .size_bytes = n * sizeof *values};
+    dlc_dense dense = {.dtype = DLC_F32,
+                       .rank = rank,
+                       .dims = {n},
+                       .bytes = values,
+                       .size_bytes = n * sizeof *values};
     dense.bytes = dlc_arena_copy(im->arena, values, dense.size_bytes);
     return im_constant(im, im->origin->name, &dense);
 }
 
 static dlc_value *from_ints(dlc_import *im, const int64_t *values, uint32_t n, uint32_t rank)
 {
-    dlc_dense dense = {.dtype = DLC_I64, .rank = rank, .dims = {n}, .size_bytes = n * sizeof *values};
+    dlc_dense dense = {
+        .dtype = DLC_I64, .rank = rank, .dims = {n}, .size_bytes = n * sizeof *values};
     dense.bytes = dlc_arena_copy(im->arena, values, dense.size_bytes);
     return im_constant(im, im->origin->name, &dense);
 }
 
 void import_constant(dlc_import *im)
 {
-    static const char *const kinds[] = {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints"};
+    static const char *const kinds[] = {"value",        "sparse_value", "value_float",
+                                        "value_floats", "value_int",    "value_ints"};
     int given = -1;
     for (int i = 0; i < 6; i++) {
         if (!im_has(im, kinds[i]) || (i > 1 && im->opset < 12) || (i == 1 && im->opset < 11))
@@ -59,11 +67,15 @@ void import_constant(dlc_import *im)
     } else if (given <= 3) {
         float one = (float)(given == 2 ? im_float(im, kinds[given], 0) : 0);
         const float *many = given == 3 ? im_floats(im, kinds[given], &n) : NULL;
-        im->out[0] = given == 2 ? from_floats(im, &one, 1, 0) : many ? from_floats(im, many, n, 1) : NULL;
+        im->out[0] = given == 2 ? from_floats(im, &one, 1, 0)
+                     : many     ? from_floats(im, many, n, 1)
+                                : NULL;
     } else {
         int64_t one = given == 4 ? im_int(im, kinds[given], 0) : 0;
         const int64_t *many = given == 5 ? im_ints(im, kinds[given], &n) : NULL;
-        im->out[0] = given == 4 ? from_ints(im, &one, 1, 0) : many ? from_ints(im, many, n, 1) : NULL;
+        im->out[0] = given == 4 ? from_ints(im, &one, 1, 0)
+                     : many     ? from_ints(im, many, n, 1)
+                                : NULL;
     }
 }
 
@@ -111,9 +123,11 @@ void import_constant_of_shape(dlc_import *im)
     if (!sizes || !fill)
         return;
     if (!dlc_type_elems(im->pool, &fill->type, &count) || count != 1)
-        im_fail(im, DLC_INVALID, "attribute 'value' has %" PRId64 " elements; one is wanted", count);
+        im_fail(im, DLC_INVALID, "attribute 'value' has %" PRId64 " elements; one is wanted",
+                count);
     if (n > DLC_MAX_RANK)
-        im_fail(im, DLC_UNSUPPORTED, "the shape has %" PRIu32 " dimensions; at most %d are supported", n, DLC_MAX_RANK);
+        im_fail(im, DLC_UNSUPPORTED,
+                "the shape has %" PRIu32 " dimensions; at most %d are supported", n, DLC_MAX_RANK);
     for (uint32_t i = 0; i < n && im_ok(im); i++) {
         if (im_is_const(im, sizes[i], &size) && size < 0)
             im_fail(im, DLC_INVALID, "shape[%" PRIu32 "] is %" PRId64, i, size);
@@ -126,13 +140,16 @@ void import_eye_like(dlc_import *im)
 {
     const dlc_value *x = im_in(im, 0);
     int64_t k = im_int(im, "k", 0);
-    dlc_dtype dtype = im_has(im, "dtype") ? im_dtype(im, im_int(im, "dtype", 0), "attribute 'dtype'") : x->type.dtype;
+    dlc_dtype dtype = im_has(im, "dtype")
+                          ? im_dtype(im, im_int(im, "dtype", 0), "attribute 'dtype'")
+                          : x->type.dtype;
     if (im_rank(x) != 2)
         im_fail(im, DLC_INVALID, "the input has rank %" PRIu32 "; a matrix is wanted", im_rank(x));
     else if (dtype != DLC_NONE)
-        im->out[0] = f_node(im, DLC_OP_EYE, NULL, 0,
-                            F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, x->type.dims, 2), dlc_attr_int(DLC_ATTR_AXIS, k),
-                                    dlc_attr_int(DLC_ATTR_DTYPE, dtype)));
+        im->out[0] =
+            f_node(im, DLC_OP_EYE, NULL, 0,
+                   F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, x->type.dims, 2),
+                           dlc_attr_int(DLC_ATTR_AXIS, k), dlc_attr_int(DLC_ATTR_DTYPE, dtype)));
 }
 
 /* --- Range: max(0, ceil((limit - start) / delta)) elements --- */
@@ -167,8 +184,10 @@ static dlc_expr count_ints(dlc_import *im, dlc_expr start, dlc_expr limit, dlc_e
         im_fail(im, DLC_INVALID, "delta is 0");
         return 0;
     }
-    dlc_graph_require(im->graph, dlc_expr2(pool, DLC_EXPR_NE, delta, zero), "node '%s': delta is 0", im->origin->name);
-    dlc_expr span = dlc_select(pool, is_up, dlc_sub(pool, limit, start), dlc_sub(pool, start, limit));
+    dlc_graph_require(im->graph, dlc_expr2(pool, DLC_EXPR_NE, delta, zero), "node '%s': delta is 0",
+                      im->origin->name);
+    dlc_expr span =
+        dlc_select(pool, is_up, dlc_sub(pool, limit, start), dlc_sub(pool, start, limit));
     dlc_expr step = dlc_select(pool, is_up, delta, dlc_sub(pool, zero, delta));
     dlc_expr n = dlc_floordiv(pool, dlc_addi(pool, dlc_add(pool, span, step), -1), step);
     return im_simple(im, dlc_max(pool, n, zero));
@@ -223,6 +242,7 @@ void import_range(dlc_import *im)
     dlc_expr n = im_ok(im) ? range_count(im, in) : 0;
     if (n)
         im->out[0] = f_cast(im,
-                            f_node(im, DLC_OP_RANGE, F_IN(in[0], in[2]), F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, &n, 1))),
+                            f_node(im, DLC_OP_RANGE, F_IN(in[0], in[2]),
+                                   F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, &n, 1))),
                             dtype);
 }

@@ -1,4 +1,5 @@
-/* Resize, Upsample, GridSample: what was asked for in scales, sizes, policies and axes becomes sizes and scales per dimension. */
+/* Resize, Upsample, GridSample: what was asked for in scales, sizes, policies and axes becomes
+ * sizes and scales per dimension. */
 #include "frontend/import.h"
 
 #include <inttypes.h>
@@ -40,7 +41,8 @@ static dlc_value *build(dlc_import *im, dlc_value *x, const resizing *r)
     return f_node(im, DLC_OP_RESIZE, F_IN(x), attrs, n);
 }
 
-/* floor(in * scale), as the float product has it; of a symbol only for scales that are simple fractions. */
+/* floor(in * scale), as the float product has it; of a symbol only for scales that are simple
+ * fractions. */
 static dlc_expr scaled_dim(dlc_import *im, dlc_expr in, double scale)
 {
     int64_t known;
@@ -54,15 +56,23 @@ static dlc_expr scaled_dim(dlc_import *im, dlc_expr in, double scale)
     for (int64_t q = 1; q <= 64; q++) {
         double p = rint(scale * (double)q);
         if ((float)(p / (double)q) == (float)scale && p >= 1 && p <= 4096)
-            return im_simple(im, dlc_floordiv(im->pool, dlc_muli(im->pool, in, (int64_t)p), im_i64(im, q)));
+            return im_simple(
+                im, dlc_floordiv(im->pool, dlc_muli(im->pool, in, (int64_t)p), im_i64(im, q)));
     }
-    im_fail(im, DLC_UNSUPPORTED, "a scale of %g for a dimension known only at run time; fractions with small terms are supported", scale);
+    im_fail(im, DLC_UNSUPPORTED,
+            "a scale of %g for a dimension known only at run time; fractions with small terms are "
+            "supported",
+            scale);
     return 0;
 }
 
 static void init_resizing(dlc_import *im, const dlc_value *x, resizing *r)
 {
-    *r = (resizing){.mode = "nearest", .coord = "asymmetric", .nearest = "floor", .cubic_a = -0.75, .naxes = im_rank(x)};
+    *r = (resizing){.mode = "nearest",
+                    .coord = "asymmetric",
+                    .nearest = "floor",
+                    .cubic_a = -0.75,
+                    .naxes = im_rank(x)};
     for (uint32_t i = 0; i < im_rank(x); i++) {
         r->axes[i] = (uint8_t)i;
         r->scales[i] = 1;
@@ -72,7 +82,8 @@ static void init_resizing(dlc_import *im, const dlc_value *x, resizing *r)
     (void)im;
 }
 
-static int take_scales(dlc_import *im, const dlc_value *x, const double *scales, uint32_t n, resizing *r)
+static int take_scales(dlc_import *im, const dlc_value *x, const double *scales, uint32_t n,
+                       resizing *r)
 {
     r->has_scales = 1;
     if (n != r->naxes)
@@ -135,12 +146,17 @@ void import_resize_10(dlc_import *im)
 
 static int read_modes(dlc_import *im, resizing *r)
 {
-    const char *coords = im->opset < 13   ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize"
-                         : im->opset < 19 ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize"
-                                          : "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize";
+    const char *coords =
+        im->opset < 13 ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_"
+                         "nn|tf_crop_and_resize"
+        : im->opset < 19
+            ? "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize"
+            : "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_"
+              "and_resize";
     r->mode = im_choice(im, "mode", "nearest", "nearest|linear|cubic");
     r->coord = im_choice(im, "coordinate_transformation_mode", "half_pixel", coords);
-    r->nearest = im_choice(im, "nearest_mode", "round_prefer_floor", "round_prefer_floor|round_prefer_ceil|floor|ceil");
+    r->nearest = im_choice(im, "nearest_mode", "round_prefer_floor",
+                           "round_prefer_floor|round_prefer_ceil|floor|ceil");
     r->cubic_a = im_float(im, "cubic_coeff_a", -0.75);
     r->exclude_outside = im_int(im, "exclude_outside", 0);
     r->extrapolation = im_float(im, "extrapolation_value", 0);
@@ -171,7 +187,8 @@ static int read_roi(dlc_import *im, const dlc_value *x, resizing *r)
         return 1;
     const double *roi = im_in(im, 1) ? im_const_floats(im, im_in(im, 1), "roi", &n) : NULL;
     if (im_ok(im) && n != 2 * r->naxes)
-        im_fail(im, DLC_INVALID, "roi has %" PRIu32 " entries; %" PRIu32 " are wanted", n, 2 * r->naxes);
+        im_fail(im, DLC_INVALID, "roi has %" PRIu32 " entries; %" PRIu32 " are wanted", n,
+                2 * r->naxes);
     for (uint32_t i = 0; i < r->naxes && im_ok(im); i++) {
         r->roi[r->axes[i]] = roi[i];
         r->roi[im_rank(x) + r->axes[i]] = roi[r->naxes + i];
@@ -179,14 +196,18 @@ static int read_roi(dlc_import *im, const dlc_value *x, resizing *r)
     return im_ok(im);
 }
 
-/* One scale for all, such that no dimension is larger (or smaller) than asked for; half a pixel rounds up. */
-static void keep_aspect(dlc_import *im, const dlc_value *x, const dlc_expr *sizes, int is_larger, resizing *r)
+/* One scale for all, such that no dimension is larger (or smaller) than asked for; half a pixel
+ * rounds up. */
+static void keep_aspect(dlc_import *im, const dlc_value *x, const dlc_expr *sizes, int is_larger,
+                        resizing *r)
 {
     double scale = is_larger ? 0 : INFINITY;
     int64_t in, out;
     for (uint32_t i = 0; i < r->naxes; i++) {
-        if (!im_is_const(im, x->type.dims[r->axes[i]], &in) || !im_is_const(im, sizes[i], &out) || in < 1) {
-            im_fail(im, DLC_UNSUPPORTED, "keep_aspect_ratio_policy with sizes that are only known at run time");
+        if (!im_is_const(im, x->type.dims[r->axes[i]], &in) || !im_is_const(im, sizes[i], &out) ||
+            in < 1) {
+            im_fail(im, DLC_UNSUPPORTED,
+                    "keep_aspect_ratio_policy with sizes that are only known at run time");
             return;
         }
         double ratio = (double)out / (double)in;
@@ -227,11 +248,15 @@ void import_resize_11(dlc_import *im)
     dlc_value *x = im_in(im, 0);
     uint32_t n = 0;
     init_resizing(im, x, &r);
-    const char *policy = im->opset >= 18 ? im_choice(im, "keep_aspect_ratio_policy", "stretch", "stretch|not_larger|not_smaller") : "stretch";
+    const char *policy = im->opset >= 18 ? im_choice(im, "keep_aspect_ratio_policy", "stretch",
+                                                     "stretch|not_larger|not_smaller")
+                                         : "stretch";
     if (!read_modes(im, &r) || !policy || !read_resize_axes(im, x, &r) || !read_roi(im, x, &r))
         return;
     if (is_given(im, 2) == is_given(im, 3)) {
-        im_fail(im, DLC_INVALID, is_given(im, 2) ? "both scales and sizes are given" : "neither scales nor sizes are given");
+        im_fail(im, DLC_INVALID,
+                is_given(im, 2) ? "both scales and sizes are given"
+                                : "neither scales nor sizes are given");
         return;
     }
     if (is_given(im, 3)) {
@@ -247,15 +272,17 @@ void import_resize_11(dlc_import *im)
 
 void import_grid_sample(dlc_import *im)
 {
-    const char *mode = im->opset < 20 ? im_choice(im, "mode", "bilinear", "bilinear|nearest|bicubic")
-                                      : im_choice(im, "mode", "linear", "linear|nearest|cubic");
+    const char *mode = im->opset < 20
+                           ? im_choice(im, "mode", "bilinear", "bilinear|nearest|bicubic")
+                           : im_choice(im, "mode", "linear", "linear|nearest|cubic");
     const char *padding = im_choice(im, "padding_mode", "zeros", "zeros|border|reflection");
     int64_t align = im_int(im, "align_corners", 0);
     if (!mode || !padding)
         return;
     if (strncmp(mode, "bi", 2) == 0)
         mode += 2;
-    im->out[0] = f_node(im, DLC_OP_GRID_SAMPLE, F_IN(im_in(im, 0), im_in(im, 1)),
-                        F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode), dlc_attr_text(DLC_ATTR_COORD, padding),
-                                dlc_attr_int(DLC_ATTR_ALIGN_CORNERS, align != 0)));
+    im->out[0] =
+        f_node(im, DLC_OP_GRID_SAMPLE, F_IN(im_in(im, 0), im_in(im, 1)),
+               F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode), dlc_attr_text(DLC_ATTR_COORD, padding),
+                       dlc_attr_int(DLC_ATTR_ALIGN_CORNERS, align != 0)));
 }

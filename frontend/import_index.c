@@ -1,4 +1,5 @@
-/* Operators whose indices are data: Gather's and Scatter's families, TopK, OneHot, NonZero, triangles. */
+/* Operators whose indices are data: Gather's and Scatter's families, TopK, OneHot, NonZero,
+ * triangles. */
 #include "frontend/import.h"
 
 #include <inttypes.h>
@@ -20,20 +21,23 @@ void import_gather_elements(dlc_import *im)
 {
     int axis = axis_of(im, 0);
     if (axis >= 0)
-        im->out[0] = f_node(im, DLC_OP_GATHER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1)), F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis)));
+        im->out[0] = f_node(im, DLC_OP_GATHER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1)),
+                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis)));
 }
 
 void import_gather_nd(dlc_import *im)
 {
     int64_t batch = im->opset >= 12 ? im_int(im, "batch_dims", 0) : 0;
-    im->out[0] = f_node(im, DLC_OP_GATHER_ND, F_IN(im_in(im, 0), im_in(im, 1)), F_ATTRS(dlc_attr_int(DLC_ATTR_BATCH_DIMS, batch)));
+    im->out[0] = f_node(im, DLC_OP_GATHER_ND, F_IN(im_in(im, 0), im_in(im, 1)),
+                        F_ATTRS(dlc_attr_int(DLC_ATTR_BATCH_DIMS, batch)));
 }
 
 static const char *reduction(dlc_import *im)
 {
     if (im->opset < 16)
         return "none";
-    return im_choice(im, "reduction", "none", im->opset >= 18 ? "none|add|mul|min|max" : "none|add|mul");
+    return im_choice(im, "reduction", "none",
+                     im->opset >= 18 ? "none|add|mul|min|max" : "none|add|mul");
 }
 
 void import_scatter_elements(dlc_import *im)
@@ -41,8 +45,9 @@ void import_scatter_elements(dlc_import *im)
     int axis = axis_of(im, 0);
     const char *how = reduction(im);
     if (axis >= 0 && how)
-        im->out[0] = f_node(im, DLC_OP_SCATTER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1), im_in(im, 2)),
-                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_text(DLC_ATTR_REDUCTION, how)));
+        im->out[0] = f_node(
+            im, DLC_OP_SCATTER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1), im_in(im, 2)),
+            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_text(DLC_ATTR_REDUCTION, how)));
 }
 
 void import_scatter_nd(dlc_import *im)
@@ -58,12 +63,14 @@ void import_scatter_nd(dlc_import *im)
 void import_top_k(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0);
-    int64_t largest = im->opset >= 11 ? im_int(im, "largest", 1) : 1, sorted = im->opset >= 11 ? im_int(im, "sorted", 1) : 1;
+    int64_t largest = im->opset >= 11 ? im_int(im, "largest", 1) : 1,
+            sorted = im->opset >= 11 ? im_int(im, "sorted", 1) : 1;
     int axis = axis_of(im, -1);
     dlc_expr k = im->opset < 10 ? im_i64(im, im_int(im, "k", 0)) : 0;
     uint32_t n = 1;
     if (im->opset >= 10) {
-        const dlc_expr *elements = im_in(im, 1) ? im_elements(im, im_in(im, 1), 0, INT32_MAX, &n) : NULL;
+        const dlc_expr *elements =
+            im_in(im, 1) ? im_elements(im, im_in(im, 1), 0, INT32_MAX, &n) : NULL;
         if (!im_in(im, 1))
             im_fail(im, DLC_INVALID, "input 1 (k) is required");
         k = elements && n == 1 ? elements[0] : 0;
@@ -75,8 +82,9 @@ void import_top_k(dlc_import *im)
         im_fail(im, DLC_INVALID, "k is %" PRId64, known);
     if (axis < 0 || !im_ok(im) || !k)
         return;
-    const dlc_attr attrs[4] = {dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_int(DLC_ATTR_LARGEST, largest != 0),
-                               dlc_attr_int(DLC_ATTR_SORTED, sorted != 0), dlc_attr_dims(DLC_ATTR_DIMS, &k, 1)};
+    const dlc_attr attrs[4] = {
+        dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_int(DLC_ATTR_LARGEST, largest != 0),
+        dlc_attr_int(DLC_ATTR_SORTED, sorted != 0), dlc_attr_dims(DLC_ATTR_DIMS, &k, 1)};
     dlc_node *node = f_node_with(im, DLC_OP_TOPK, &x, 1, 2, attrs, 4);
     for (uint32_t i = 0; node && i < im->nout; i++)
         im->out[i] = node->outputs[i];
@@ -88,7 +96,9 @@ static dlc_value *nonzero(dlc_import *im, dlc_value *x)
 {
     if (!x)
         return NULL;
-    uint32_t symbol = dlc_graph_symbol(im->graph, dlc_arena_printf(im->arena, "%s.count", im->origin->name), DLC_BIND_OPAQUE, NULL, 0);
+    uint32_t symbol =
+        dlc_graph_symbol(im->graph, dlc_arena_printf(im->arena, "%s.count", im->origin->name),
+                         DLC_BIND_OPAQUE, NULL, 0);
     int64_t most;
     if (dlc_type_elems(im->pool, &x->type, &most) && most < im->graph->symbols.data[symbol].hi)
         im->graph->symbols.data[symbol].hi = most;
@@ -105,7 +115,8 @@ void import_compress(dlc_import *im)
     dlc_value *x = im_in(im, 0), *condition = im_in(im, 1);
     int axis = im_has(im, "axis") ? axis_of(im, 0) : 0;
     if (im_rank(condition) != 1)
-        im_fail(im, DLC_INVALID, "the condition has rank %" PRIu32 "; 1 is wanted", im_rank(condition));
+        im_fail(im, DLC_INVALID, "the condition has rank %" PRIu32 "; 1 is wanted",
+                im_rank(condition));
     if (axis < 0 || !im_ok(im))
         return;
     if (!im_has(im, "axis")) {
@@ -131,22 +142,26 @@ void import_one_hot(dlc_import *im)
         im_fail(im, DLC_INVALID, "depth has %" PRIu32 " elements; one is wanted", n);
         return;
     }
-    im->out[0] = f_node(im, DLC_OP_ONE_HOT, F_IN(f_cast(im, indices, DLC_I64), im_in(im, 2)),
-                        F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_dims(DLC_ATTR_DIMS, size, 1)));
+    im->out[0] =
+        f_node(im, DLC_OP_ONE_HOT, F_IN(f_cast(im, indices, DLC_I64), im_in(im, 2)),
+               F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_dims(DLC_ATTR_DIMS, size, 1)));
 }
 
 void import_trilu(dlc_import *im)
 {
     int64_t upper = im_int(im, "upper", 1);
     dlc_value *const inputs[2] = {im_in(im, 0), im_in(im, 1)};
-    im->out[0] = f_node(im, DLC_OP_TRILU, inputs, inputs[1] ? 2 : 1, F_ATTRS(dlc_attr_int(DLC_ATTR_UPPER, upper != 0)));
+    im->out[0] = f_node(im, DLC_OP_TRILU, inputs, inputs[1] ? 2 : 1,
+                        F_ATTRS(dlc_attr_int(DLC_ATTR_UPPER, upper != 0)));
 }
 
 void import_reverse_sequence(dlc_import *im)
 {
     int64_t batch = im_int(im, "batch_axis", 1), time = im_int(im, "time_axis", 0);
     if ((batch != 0 && batch != 1) || time != 1 - batch) {
-        im_fail(im, DLC_INVALID, "batch_axis is %" PRId64 " and time_axis %" PRId64 "; one is 0, the other 1", batch, time);
+        im_fail(im, DLC_INVALID,
+                "batch_axis is %" PRId64 " and time_axis %" PRId64 "; one is 0, the other 1", batch,
+                time);
         return;
     }
     const int64_t axes[2] = {time, batch};

@@ -19,10 +19,13 @@ static int read_loss(dlc_import *im, loss *l)
     l->target = im_in(im, 1);
     l->weight = im_in(im, 2);
     if (im_rank(im_in(im, 0)) < 2 || im_rank(l->target) + 1 != im_rank(im_in(im, 0)))
-        im_fail(im, DLC_INVALID, "scores and labels have ranks %" PRIu32 " and %" PRIu32 "; n,c,… and n,… are wanted",
+        im_fail(im, DLC_INVALID,
+                "scores and labels have ranks %" PRIu32 " and %" PRIu32
+                "; n,c,… and n,… are wanted",
                 im_rank(im_in(im, 0)), im_rank(l->target));
     else if (l->weight && im_rank(l->weight) != 1)
-        im_fail(im, DLC_INVALID, "the weights have rank %" PRIu32 "; one per class is wanted", im_rank(l->weight));
+        im_fail(im, DLC_INVALID, "the weights have rank %" PRIu32 "; one per class is wanted",
+                im_rank(l->weight));
     return im_ok(im);
 }
 
@@ -32,7 +35,8 @@ static dlc_value *reduce_all(dlc_import *im, dlc_opcode op, dlc_value *x)
 }
 
 /* Per label: its class's weight, 0 where the label is ignored. NULL when all weigh 1. */
-static dlc_value *label_weights(dlc_import *im, const loss *l, dlc_value *labels, dlc_value *is_ignored, dlc_dtype dtype)
+static dlc_value *label_weights(dlc_import *im, const loss *l, dlc_value *labels,
+                                dlc_value *is_ignored, dlc_dtype dtype)
 {
     dlc_value *w = l->weight ? f_gather(im, l->weight, labels, 0) : NULL;
     if (!is_ignored)
@@ -48,7 +52,8 @@ static dlc_value *log_likelihood(dlc_import *im, const loss *l, dlc_value *x)
         labels = f_where(im, is_ignored, f_like(im, labels, 0), labels); /* any class that exists */
     }
     dlc_value *weights = label_weights(im, l, labels, is_ignored, x->type.dtype);
-    dlc_value *picked = f_node(im, DLC_OP_GATHER_ELEMENTS, F_IN(x, f_insert_axis(im, labels, 1)), F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, 1)));
+    dlc_value *picked = f_node(im, DLC_OP_GATHER_ELEMENTS, F_IN(x, f_insert_axis(im, labels, 1)),
+                               F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, 1)));
     dlc_value *each = f_unary(im, DLC_OP_NEG, picked ? f_drop_axis(im, picked, 1) : NULL);
     if (weights)
         each = f_mul(im, each, weights);
@@ -59,7 +64,9 @@ static dlc_value *log_likelihood(dlc_import *im, const loss *l, dlc_value *x)
     if (strcmp(l->reduction, "mean") == 0 && !weights)
         return reduce_all(im, DLC_OP_REDUCE_MEAN, each);
     dlc_value *sum = reduce_all(im, DLC_OP_REDUCE_SUM, each);
-    return strcmp(l->reduction, "sum") == 0 ? sum : f_div(im, sum, reduce_all(im, DLC_OP_REDUCE_SUM, weights));
+    return strcmp(l->reduction, "sum") == 0
+               ? sum
+               : f_div(im, sum, reduce_all(im, DLC_OP_REDUCE_SUM, weights));
 }
 
 void import_nll_loss(dlc_import *im)

@@ -1,4 +1,5 @@
-/* Pointwise operators: arithmetic, comparisons, logic, bits, activations, casts. Most are one core node. */
+/* Pointwise operators: arithmetic, comparisons, logic, bits, activations, casts. Most are one core
+ * node. */
 #include "frontend/import.h"
 
 #include <float.h>
@@ -71,32 +72,37 @@ void import_selu(dlc_import *im)
 {
     double alpha = im_float(im, "alpha", 1.67326319217681884765625f);
     double gamma = im_float(im, "gamma", 1.05070102214813232421875f);
-    im->out[0] = f_node(im, DLC_OP_SELU, F_IN(im_in(im, 0)),
-                        F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_GAMMA, gamma)));
+    im->out[0] = f_node(
+        im, DLC_OP_SELU, F_IN(im_in(im, 0)),
+        F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_GAMMA, gamma)));
 }
 
 void import_hard_sigmoid(dlc_import *im)
 {
     double alpha = im_float(im, "alpha", 0.2f), beta = im_float(im, "beta", 0.5);
-    im->out[0] = f_node(im, DLC_OP_HARD_SIGMOID, F_IN(im_in(im, 0)),
-                        F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_BETA, beta)));
+    im->out[0] =
+        f_node(im, DLC_OP_HARD_SIGMOID, F_IN(im_in(im, 0)),
+               F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_BETA, beta)));
 }
 
 void import_shrink(dlc_import *im)
 {
     double bias = im_float(im, "bias", 0), lambd = im_float(im, "lambd", 0.5);
-    im->out[0] = f_node(im, DLC_OP_SHRINK, F_IN(im_in(im, 0)),
-                        F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, bias), dlc_attr_float(DLC_ATTR_BETA, lambd)));
+    im->out[0] =
+        f_node(im, DLC_OP_SHRINK, F_IN(im_in(im, 0)),
+               F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, bias), dlc_attr_float(DLC_ATTR_BETA, lambd)));
 }
 
 void import_gelu(dlc_import *im)
 {
     const char *mode = im_choice(im, "approximate", "none", "none|tanh");
     if (mode)
-        im->out[0] = f_node(im, DLC_OP_GELU, F_IN(im_in(im, 0)), F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode)));
+        im->out[0] = f_node(im, DLC_OP_GELU, F_IN(im_in(im, 0)),
+                            F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode)));
 }
 
-/* From opset 12 the exponent has a dtype of its own; an integer to a float power is computed in f64. */
+/* From opset 12 the exponent has a dtype of its own; an integer to a float power is computed in
+ * f64. */
 void import_pow(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0), *y = im_in(im, 1);
@@ -106,7 +112,8 @@ void import_pow(dlc_import *im)
     else if (dlc_is_float(base) || dlc_is_int(exponent))
         im->out[0] = f_binary(im, DLC_OP_POW, x, f_cast(im, y, base));
     else
-        im->out[0] = f_cast(im, f_binary(im, DLC_OP_POW, f_cast(im, x, DLC_F64), f_cast(im, y, DLC_F64)), base);
+        im->out[0] = f_cast(
+            im, f_binary(im, DLC_OP_POW, f_cast(im, x, DLC_F64), f_cast(im, y, DLC_F64)), base);
 }
 
 void import_mod(dlc_import *im)
@@ -116,14 +123,17 @@ void import_mod(dlc_import *im)
     if (fmod != 0 && fmod != 1)
         im_fail(im, DLC_INVALID, "fmod is %" PRId64 "; 0 or 1 are possible", fmod);
     else if (!fmod && dlc_is_float(x->type.dtype) && im->opset < 28)
-        im_fail(im, DLC_INVALID, "fmod must be 1 for %s before opset 28", dlc_dtypes[x->type.dtype].text);
+        im_fail(im, DLC_INVALID, "fmod must be 1 for %s before opset 28",
+                dlc_dtypes[x->type.dtype].text);
     else
         im->out[0] = f_binary(im, fmod ? DLC_OP_REM : DLC_OP_MOD, x, im_in(im, 1));
 }
 
 static dlc_value *clip(dlc_import *im, dlc_value *x, dlc_value *lo, dlc_value *hi)
 {
-    dlc_node *node = lo || hi ? f_node_with(im, DLC_OP_CLIP, (dlc_value *[]){x, lo, hi}, hi ? 3 : 2, 1, F_PLAIN) : NULL;
+    dlc_node *node =
+        lo || hi ? f_node_with(im, DLC_OP_CLIP, (dlc_value *[]){x, lo, hi}, hi ? 3 : 2, 1, F_PLAIN)
+                 : NULL;
     return node ? node->outputs[0] : lo || hi ? NULL : x;
 }
 
@@ -142,11 +152,13 @@ void import_clip_11(dlc_import *im)
 
 void import_is_inf(dlc_import *im)
 {
-    int64_t negative = im_int(im, "detect_negative", 1), positive = im_int(im, "detect_positive", 1);
+    int64_t negative = im_int(im, "detect_negative", 1),
+            positive = im_int(im, "detect_positive", 1);
     dlc_value *x = im_in(im, 0);
     const char *mode = negative && positive ? "both" : negative ? "negative" : "positive";
     if (negative || positive)
-        im->out[0] = f_node(im, DLC_OP_IS_INF, F_IN(x), F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode)));
+        im->out[0] =
+            f_node(im, DLC_OP_IS_INF, F_IN(x), F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode)));
     else
         im->out[0] = f_expand(im, f_scalar(im, DLC_BOOL, 0), x->type.dims, im_rank(x));
 }
@@ -155,10 +167,12 @@ void import_bit_shift(dlc_import *im)
 {
     const char *direction = im_choice(im, "direction", "", "LEFT|RIGHT");
     if (direction)
-        im->out[0] = f_binary(im, direction[0] == 'L' ? DLC_OP_SHL : DLC_OP_SHR, im_in(im, 0), im_in(im, 1));
+        im->out[0] =
+            f_binary(im, direction[0] == 'L' ? DLC_OP_SHL : DLC_OP_SHR, im_in(im, 0), im_in(im, 1));
 }
 
-/* before opset 19: of bool and integers only, which is no concern of ours; the bits decide for floats too */
+/* before opset 19: of bool and integers only, which is no concern of ours; the bits decide for
+ * floats too */
 void import_where(dlc_import *im)
 {
     im->out[0] = f_where(im, im_in(im, 0), im_in(im, 1), im_in(im, 2));
@@ -196,7 +210,8 @@ void import_bit_cast(dlc_import *im)
     if (dtype == x->type.dtype)
         im->out[0] = x;
     else if (dtype != DLC_NONE)
-        im->out[0] = f_node(im, DLC_OP_BITCAST, F_IN(x), F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, dtype)));
+        im->out[0] =
+            f_node(im, DLC_OP_BITCAST, F_IN(x), F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, dtype)));
 }
 
 void import_identity(dlc_import *im)
@@ -216,7 +231,8 @@ void import_dropout(dlc_import *im)
     if (im_in(im, 1) && !im_const_scalar(im, im_in(im, 1), &ratio))
         ratio = 1;
     if (mode && (!im_const_scalar(im, mode, &training) || training != 0) && ratio != 0) {
-        im_fail(im, DLC_UNSUPPORTED, "training_mode must be the constant false: random dropout is not supported");
+        im_fail(im, DLC_UNSUPPORTED,
+                "training_mode must be the constant false: random dropout is not supported");
         return;
     }
     im->out[0] = x;

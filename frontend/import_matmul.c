@@ -15,7 +15,8 @@ void import_mat_mul(dlc_import *im)
         im_fail(im, DLC_INVALID, "an input is a scalar");
         return;
     }
-    dlc_value *y = f_matmul(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a, rank_b == 1 ? f_insert_axis(im, b, 1) : b);
+    dlc_value *y = f_matmul(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a,
+                            rank_b == 1 ? f_insert_axis(im, b, 1) : b);
     if (rank_b == 1)
         y = y ? f_drop_axis(im, y, im_rank(y) - 1) : NULL;
     if (rank_a == 1)
@@ -29,7 +30,8 @@ static dlc_value *scaled(dlc_import *im, dlc_value *x, double factor)
         return x;
     if (dlc_is_float(x->type.dtype) || factor == rint(factor))
         return f_mul(im, x, f_like(im, x, factor));
-    im_fail(im, DLC_UNSUPPORTED, "a factor of %g for %s; integers want whole factors", factor, dlc_dtypes[x->type.dtype].text);
+    im_fail(im, DLC_UNSUPPORTED, "a factor of %g for %s; integers want whole factors", factor,
+            dlc_dtypes[x->type.dtype].text);
     return NULL;
 }
 
@@ -39,10 +41,13 @@ void import_gemm(dlc_import *im)
     int64_t trans_a = im_int(im, "transA", 0), trans_b = im_int(im, "transB", 0);
     dlc_value *a = im_in(im, 0), *b = im_in(im, 1), *c = im_in(im, 2);
     if (im_rank(a) != 2 || im_rank(b) != 2) {
-        im_fail(im, DLC_INVALID, "inputs have ranks %" PRIu32 " and %" PRIu32 "; matrices are wanted", im_rank(a), im_rank(b));
+        im_fail(im, DLC_INVALID,
+                "inputs have ranks %" PRIu32 " and %" PRIu32 "; matrices are wanted", im_rank(a),
+                im_rank(b));
         return;
     }
-    dlc_value *product = f_matmul(im, trans_a ? f_swap_last(im, a) : a, trans_b ? f_swap_last(im, b) : b);
+    dlc_value *product =
+        f_matmul(im, trans_a ? f_swap_last(im, a) : a, trans_b ? f_swap_last(im, b) : b);
     product = scaled(im, product, alpha);
     im->out[0] = c && beta != 0 ? f_add(im, product, scaled(im, c, beta)) : product;
     if (product)
@@ -66,7 +71,9 @@ static int strip(dlc_import *im, const char *source, equation *e)
         if (*at == ' ')
             continue;
         if (e->n + 1 >= sizeof e->text || !(isalpha((unsigned char)*at) || strchr(",.->", *at))) {
-            im_fail(im, DLC_INVALID, "equation '%.100s' %s", source, e->n + 1 >= sizeof e->text ? "is too long" : "has a character that is no letter");
+            im_fail(im, DLC_INVALID, "equation '%.100s' %s", source,
+                    e->n + 1 >= sizeof e->text ? "is too long"
+                                               : "has a character that is no letter");
             return 0;
         }
         e->text[e->n++] = *at;
@@ -76,7 +83,8 @@ static int strip(dlc_import *im, const char *source, equation *e)
     return 1;
 }
 
-/* Length of the term at `at`, and how many of its characters are letters; -1 when it is malformed. */
+/* Length of the term at `at`, and how many of its characters are letters; -1 when it is malformed.
+ */
 static int term_letters(const char *at, size_t span, int *has_ellipsis)
 {
     int letters = 0;
@@ -104,7 +112,9 @@ static int measure(dlc_import *im, equation *e)
         int spare = (int)im_rank(im->in[i]) - letters;
         int is_last = at[span] != ',';
         if (letters < 0 || spare < 0 || (spare && !has_ellipsis) || is_last != (i + 1 == im->nin)) {
-            im_fail(im, DLC_INVALID, "equation '%s' does not fit input %" PRIu32 " of rank %" PRIu32, e->text, i, im_rank(im->in[i]));
+            im_fail(im, DLC_INVALID,
+                    "equation '%s' does not fit input %" PRIu32 " of rank %" PRIu32, e->text, i,
+                    im_rank(im->in[i]));
             return 0;
         }
         if (has_ellipsis && (uint32_t)spare > e->nellipsis)
@@ -134,7 +144,8 @@ static void put(normal_form *out, char c)
 }
 
 /* Copies a term; "..." of an operand with fewer dimensions takes the last letters. */
-static void put_term(normal_form *out, const equation *e, const char *at, size_t span, uint32_t ellipsis)
+static void put_term(normal_form *out, const equation *e, const char *at, size_t span,
+                     uint32_t ellipsis)
 {
     for (size_t i = 0; i < span; i++) {
         if (at[i] != '.') {
@@ -185,5 +196,6 @@ void import_einsum(dlc_import *im)
     else
         im_fail(im, DLC_INVALID, "equation '%.100s' has a malformed output", source);
     if (im_ok(im))
-        im->out[0] = f_node(im, DLC_OP_EINSUM, im->in, im->nin, F_ATTRS(dlc_attr_text(DLC_ATTR_EQUATION, out.text)));
+        im->out[0] = f_node(im, DLC_OP_EINSUM, im->in, im->nin,
+                            F_ATTRS(dlc_attr_text(DLC_ATTR_EQUATION, out.text)));
 }

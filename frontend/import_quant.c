@@ -1,18 +1,23 @@
 /*
- * Quantised operators. Quantising divides by the scale (a multiplication by its reciprocal would move halves), rounds to
- * even, adds the zero point and saturates. Integer products are exact in i32.
+ * Quantised operators. Quantising divides by the scale (a multiplication by its reciprocal would
+ * move halves), rounds to even, adds the zero point and saturates. Integer products are exact in
+ * i32.
  */
 #include "frontend/import_window.h"
 
 #include <inttypes.h>
 
-/* A scale or zero point of one axis, of blocks along it, or of the whole tensor, brought to meet x. */
-static dlc_value *spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis, int64_t block)
+/* A scale or zero point of one axis, of blocks along it, or of the whole tensor, brought to meet x.
+ */
+static dlc_value *spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis,
+                                int64_t block)
 {
     uint32_t rank = im_rank(x);
     dlc_expr split[DLC_MAX_RANK + 1], wide[DLC_MAX_RANK + 1], merged[DLC_MAX_RANK];
     if (rank + 1 > DLC_MAX_RANK) {
-        im_fail(im, DLC_UNSUPPORTED, "blocks of a tensor of rank %" PRIu32 "; at most %d is supported", rank, DLC_MAX_RANK - 1);
+        im_fail(im, DLC_UNSUPPORTED,
+                "blocks of a tensor of rank %" PRIu32 "; at most %d is supported", rank,
+                DLC_MAX_RANK - 1);
         return NULL;
     }
     for (uint32_t i = 0, k = 0; i < rank; i++) {
@@ -26,7 +31,8 @@ static dlc_value *spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v
         wide[k++] = im_i64(im, block);
     }
     dlc_value *repeated = f_expand(im, f_reshape(im, v, split, rank + 1), wide, rank + 1);
-    return f_slice(im, f_reshape(im, repeated, merged, rank), axis, im_i64(im, 0), x->type.dims[axis]);
+    return f_slice(im, f_reshape(im, repeated, merged, rank), axis, im_i64(im, 0),
+                   x->type.dims[axis]);
 }
 
 typedef struct {
@@ -54,12 +60,14 @@ static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const
     if (axis < 0)
         return NULL;
     if (g->block < 0 || (g->block > 0) != (im_rank(v) > 1)) {
-        im_fail(im, DLC_INVALID, "block_size is %" PRId64 " for a scale of rank %" PRIu32, g->block, im_rank(v));
+        im_fail(im, DLC_INVALID, "block_size is %" PRId64 " for a scale of rank %" PRIu32, g->block,
+                im_rank(v));
         return NULL;
     }
     if (g->block) {
         if (im_rank(v) != im_rank(x)) {
-            im_fail(im, DLC_INVALID, "a blocked scale has rank %" PRIu32 ", the input %" PRIu32, im_rank(v), im_rank(x));
+            im_fail(im, DLC_INVALID, "a blocked scale has rank %" PRIu32 ", the input %" PRIu32,
+                    im_rank(v), im_rank(x));
             return NULL;
         }
         return spread_blocks(im, x, v, (uint32_t)axis, g->block);
@@ -69,18 +77,10 @@ static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const
     return f_channel(im, v, im_rank(x), (uint32_t)axis);
 }
 
-static int is_zero(dlc_import *im, dlc_value *v)
+/* Absent, or known to be 0 everywhere. */
+static int is_zero(dlc_import *im, const dlc_value *v)
 {
-    int64_t n;
-    if (!v || (!v->data && !v->content) || !dlc_type_elems(im->pool, &v->type, &n) || n > 4096)
-        return !v;
-    uint32_t count;
-    const double *values = im_const_floats(im, v, "the zero point", &count);
-    for (uint32_t i = 0; values && i < count; i++) {
-        if (values[i] != 0)
-            return 0;
-    }
-    return values != NULL;
+    return !v || im_is_all_zero(im, v);
 }
 
 /* --- QuantizeLinear --- */
@@ -90,8 +90,10 @@ static int is_quantised(dlc_dtype dtype)
     return dtype == DLC_I8 || dtype == DLC_U8 || dtype == DLC_I16 || dtype == DLC_U16;
 }
 
-/* saturate(round(x / scale) + zero); the sum is exact in f32 for all quantised types where it does not saturate. */
-static dlc_value *quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero, dlc_dtype dtype)
+/* saturate(round(x / scale) + zero); the sum is exact in f32 for all quantised types where it does
+ * not saturate. */
+static dlc_value *quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero,
+                           dlc_dtype dtype)
 {
     dlc_value *q = f_unary(im, DLC_OP_ROUND, f_div(im, x, scale));
     if (q && q->type.dtype != DLC_F64)
@@ -104,13 +106,17 @@ static dlc_value *quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_v
 static dlc_dtype quantised_dtype(dlc_import *im, const dlc_value *zero)
 {
     int64_t wanted = im->opset >= 21 ? im_int(im, "output_dtype", 0) : 0;
-    dlc_dtype dtype = wanted ? im_dtype(im, wanted, "attribute 'output_dtype'") : zero ? zero->type.dtype : DLC_U8;
+    dlc_dtype dtype = wanted ? im_dtype(im, wanted, "attribute 'output_dtype'")
+                      : zero ? zero->type.dtype
+                             : DLC_U8;
     if (dtype == DLC_NONE)
         return dtype;
     if (zero && zero->type.dtype != dtype)
-        im_fail(im, DLC_INVALID, "output_dtype is %s, the zero point %s", dlc_dtypes[dtype].text, dlc_dtypes[zero->type.dtype].text);
+        im_fail(im, DLC_INVALID, "output_dtype is %s, the zero point %s", dlc_dtypes[dtype].text,
+                dlc_dtypes[zero->type.dtype].text);
     else if (!is_quantised(dtype))
-        im_fail(im, DLC_UNSUPPORTED, "quantises to %s; i8, u8, i16 and u16 are supported", dlc_dtypes[dtype].text);
+        im_fail(im, DLC_UNSUPPORTED, "quantises to %s; i8, u8, i16 and u16 are supported",
+                dlc_dtypes[dtype].text);
     return im_ok(im) ? dtype : DLC_NONE;
 }
 
@@ -122,7 +128,8 @@ void import_quantize_linear(dlc_import *im)
         im_int(im, "saturate", 1); /* of float8 results, which quantised_dtype refuses */
     int64_t precision = im->opset >= 23 ? im_int(im, "precision", 0) : 0;
     dlc_dtype dtype = quantised_dtype(im, zero);
-    dlc_dtype work = precision ? im_dtype(im, precision, "attribute 'precision'") : scale->type.dtype;
+    dlc_dtype work =
+        precision ? im_dtype(im, precision, "attribute 'precision'") : scale->type.dtype;
     if (dtype == DLC_NONE || work == DLC_NONE)
         return;
     if (!dlc_is_float(work)) {
@@ -153,9 +160,11 @@ void import_dequantize_linear(dlc_import *im)
     int64_t wanted = im->opset >= 23 ? im_int(im, "output_dtype", 0) : 0;
     dlc_dtype dtype = wanted ? im_dtype(im, wanted, "attribute 'output_dtype'") : scale->type.dtype;
     if (zero && zero->type.dtype != x->type.dtype)
-        im_fail(im, DLC_INVALID, "the input is %s, the zero point %s", dlc_dtypes[x->type.dtype].text, dlc_dtypes[zero->type.dtype].text);
+        im_fail(im, DLC_INVALID, "the input is %s, the zero point %s",
+                dlc_dtypes[x->type.dtype].text, dlc_dtypes[zero->type.dtype].text);
     if (dtype != DLC_NONE && !dlc_is_float(dtype))
-        im_fail(im, DLC_INVALID, "the result would be %s; a float is wanted", dlc_dtypes[dtype].text);
+        im_fail(im, DLC_INVALID, "the result would be %s; a float is wanted",
+                dlc_dtypes[dtype].text);
     if (!im_ok(im))
         return;
     scale = spread(im, x, f_cast(im, scale, dtype), &g);
@@ -171,7 +180,8 @@ void import_dynamic_quantize_linear(dlc_import *im)
     dlc_value *top = f_max(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MAX, x, im_rank(x), 0));
     dlc_value *bottom = f_min(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MIN, x, im_rank(x), 0));
     dlc_value *scale = f_div(im, f_sub(im, top, bottom), f_like(im, x, 255));
-    dlc_value *zero = f_unary(im, DLC_OP_ROUND, f_clip(im, f_sub(im, nil, f_div(im, bottom, scale)), 0, 255));
+    dlc_value *zero =
+        f_unary(im, DLC_OP_ROUND, f_clip(im, f_sub(im, nil, f_div(im, bottom, scale)), 0, 255));
     zero = f_saturate(im, zero, DLC_U8);
     im->out[0] = quantise(im, x, scale, zero, DLC_U8);
     if (im_wants(im, 1))
@@ -204,7 +214,8 @@ static dlc_value *per_row(dlc_import *im, dlc_value *v)
     return v && im_rank(v) == 1 ? f_insert_axis(im, v, 1) : v;
 }
 
-static dlc_value *integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b, dlc_value *b_zero)
+static dlc_value *integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b,
+                                 dlc_value *b_zero)
 {
     uint32_t rank_a = im_rank(a), rank_b = im_rank(b);
     if (rank_a < 1 || rank_b < 1) {
@@ -254,13 +265,15 @@ static dlc_value *per_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint3
     return v && im_rank(v) ? f_channel(im, v, rank, axis) : v;
 }
 
-static dlc_value *integer_conv(dlc_import *im, dlc_value *x, dlc_value *x_zero, dlc_value *w, dlc_value *w_zero)
+static dlc_value *integer_conv(dlc_import *im, dlc_value *x, dlc_value *x_zero, dlc_value *w,
+                               dlc_value *w_zero)
 {
     im_window window;
     int64_t group = im_int(im, "group", 1);
     if (!im_read_window(im, x, w, 1, &window))
         return NULL;
-    return im_conv(im, &window, centred(im, x, as_scalar(im, x_zero)), centred(im, w, per_channel(im, w_zero, im_rank(w), 0)), group);
+    return im_conv(im, &window, centred(im, x, as_scalar(im, x_zero)),
+                   centred(im, w, per_channel(im, w_zero, im_rank(w), 0)), group);
 }
 
 void import_conv_integer(dlc_import *im)
@@ -274,6 +287,7 @@ void import_q_linear_conv(dlc_import *im)
     dlc_value *sum = integer_conv(im, x, im_in(im, 2), im_in(im, 3), im_in(im, 5));
     if (bias)
         sum = f_add(im, sum, f_channel(im, bias, im_rank(x), 1));
-    dlc_value *product = f_mul(im, as_scalar(im, im_in(im, 1)), per_channel(im, im_in(im, 4), im_rank(x), 1));
+    dlc_value *product =
+        f_mul(im, as_scalar(im, im_in(im, 1)), per_channel(im, im_in(im, 4), im_rank(x), 1));
     im->out[0] = requantise(im, sum, f_div(im, product, as_scalar(im, im_in(im, 6))), im_in(im, 7));
 }

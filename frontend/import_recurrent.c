@@ -1,6 +1,7 @@
 /*
- * RNN, GRU and LSTM, unrolled over a sequence whose length is known. The products with the input are one contraction over
- * all steps; each step adds the product with its state. Steps past a sample's length keep the state and give zeros.
+ * RNN, GRU and LSTM, unrolled over a sequence whose length is known. The products with the input
+ * are one contraction over all steps; each step adds the product with its state. Steps past a
+ * sample's length keep the state and give zeros.
  */
 #include "frontend/import.h"
 
@@ -32,9 +33,17 @@ static const struct {
     uint8_t nparameters; /* alpha, then beta */
     double alpha, beta;
 } known[] = {
-    {"Relu", 0, 0, 0},           {"Tanh", 0, 0, 0},       {"Sigmoid", 0, 0, 0},         {"Softsign", 0, 0, 0},
-    {"Softplus", 0, 0, 0},       {"Affine", 2, 1, 0},     {"LeakyRelu", 1, 0.01f, 0},   {"ThresholdedRelu", 1, 1, 0},
-    {"ScaledTanh", 2, 1, 1},     {"Elu", 1, 1, 0},        {"HardSigmoid", 2, 0.2f, 0.5},
+    {"Relu", 0, 0, 0},
+    {"Tanh", 0, 0, 0},
+    {"Sigmoid", 0, 0, 0},
+    {"Softsign", 0, 0, 0},
+    {"Softplus", 0, 0, 0},
+    {"Affine", 2, 1, 0},
+    {"LeakyRelu", 1, 0.01f, 0},
+    {"ThresholdedRelu", 1, 1, 0},
+    {"ScaledTanh", 2, 1, 1},
+    {"Elu", 1, 1, 0},
+    {"HardSigmoid", 2, 0.2f, 0.5},
 };
 enum { NKNOWN = sizeof known / sizeof *known };
 
@@ -42,7 +51,8 @@ static dlc_value *activate(dlc_import *im, const recurrence *r, const activation
 {
     if (r->has_clip)
         x = f_clip(im, x, -r->clip, r->clip);
-    const dlc_attr alpha = dlc_attr_float(DLC_ATTR_ALPHA, a->alpha), beta = dlc_attr_float(DLC_ATTR_BETA, a->beta);
+    const dlc_attr alpha = dlc_attr_float(DLC_ATTR_ALPHA, a->alpha),
+                   beta = dlc_attr_float(DLC_ATTR_BETA, a->beta);
     if (strcmp(a->name, "Relu") == 0)
         return f_unary(im, DLC_OP_RELU, x);
     if (strcmp(a->name, "Tanh") == 0)
@@ -56,7 +66,8 @@ static dlc_value *activate(dlc_import *im, const recurrence *r, const activation
     if (strcmp(a->name, "Affine") == 0)
         return f_add(im, f_mul(im, x, f_like(im, x, a->alpha)), f_like(im, x, a->beta));
     if (strcmp(a->name, "ScaledTanh") == 0)
-        return f_mul(im, f_unary(im, DLC_OP_TANH, f_mul(im, x, f_like(im, x, a->beta))), f_like(im, x, a->alpha));
+        return f_mul(im, f_unary(im, DLC_OP_TANH, f_mul(im, x, f_like(im, x, a->beta))),
+                     f_like(im, x, a->alpha));
     if (strcmp(a->name, "HardSigmoid") == 0)
         return f_node(im, DLC_OP_HARD_SIGMOID, F_IN(x), F_ATTRS(alpha, beta));
     if (strcmp(a->name, "Elu") == 0)
@@ -80,13 +91,18 @@ static void read_activations(dlc_import *im, recurrence *r)
 {
     static const char *const usual[5][MAX_ACTIVATIONS] = {
         [RNN] = {"Tanh"}, [GRU] = {"Sigmoid", "Tanh"}, [LSTM] = {"Sigmoid", "Tanh", "Tanh"}};
-    uint32_t per = r->kind == RNN ? 1 : r->kind == GRU ? 2 : 3, n, nalpha, nbeta, alpha_at = 0, beta_at = 0;
+    uint32_t per = r->kind == RNN   ? 1
+                   : r->kind == GRU ? 2
+                                    : 3,
+             n, nalpha, nbeta, alpha_at = 0, beta_at = 0;
     const char **names = im_texts(im, "activations", &n);
-    const float *alphas = im_floats(im, "activation_alpha", &nalpha), *betas = im_floats(im, "activation_beta", &nbeta);
+    const float *alphas = im_floats(im, "activation_alpha", &nalpha),
+                *betas = im_floats(im, "activation_beta", &nbeta);
     if (names && n != per * r->ndirections) {
         /* the default attribute value of RNN names one for each of two directions */
         if (n < per * r->ndirections)
-            im_fail(im, DLC_INVALID, "%" PRIu32 " activations; %" PRIu32 " are wanted", n, per * r->ndirections);
+            im_fail(im, DLC_INVALID, "%" PRIu32 " activations; %" PRIu32 " are wanted", n,
+                    per * r->ndirections);
         n = per * r->ndirections;
     }
     for (uint32_t i = 0; i < per * r->ndirections && im_ok(im); i++) {
@@ -114,10 +130,12 @@ static dlc_value *with_layout(dlc_import *im, const recurrence *r, dlc_value *v)
 static void check_rank(dlc_import *im, uint32_t input, uint32_t rank)
 {
     if (im_in(im, input) && im_rank(im_in(im, input)) != rank)
-        im_fail(im, DLC_INVALID, "input %" PRIu32 " has rank %" PRIu32 "; %" PRIu32 " is wanted", input, im_rank(im_in(im, input)), rank);
+        im_fail(im, DLC_INVALID, "input %" PRIu32 " has rank %" PRIu32 "; %" PRIu32 " is wanted",
+                input, im_rank(im_in(im, input)), rank);
 }
 
-static void check_size(dlc_import *im, uint32_t input, uint32_t axis, int64_t size, const char *what)
+static void check_size(dlc_import *im, uint32_t input, uint32_t axis, int64_t size,
+                       const char *what)
 {
     if (im_in(im, input))
         im_same_dim(im, im_in(im, input)->type.dims[axis], im_i64(im, size), what);
@@ -134,7 +152,8 @@ static void check_inputs(dlc_import *im, recurrence *r)
     if (!im_is_const(im, im_in(im, 2)->type.dims[2], &r->hidden) || r->hidden < 1)
         im_fail(im, DLC_UNSUPPORTED, "the hidden size must be known");
     else if (hidden_given && hidden_given != r->hidden)
-        im_fail(im, DLC_INVALID, "hidden_size is %" PRId64 "; the weights have %" PRId64, hidden_given, r->hidden);
+        im_fail(im, DLC_INVALID, "hidden_size is %" PRId64 "; the weights have %" PRId64,
+                hidden_given, r->hidden);
     for (uint32_t i = 1; i < 4 && im_ok(im); i++)
         check_size(im, i, 0, r->ndirections, "directions");
     for (uint32_t i = 1; i < 3 && im_ok(im); i++)
@@ -169,7 +188,8 @@ static int read_recurrence(dlc_import *im, recurrence *r)
     if (!im_is_const(im, r->x->type.dims[0], &r->steps))
         im_fail(im, DLC_UNSUPPORTED, "the length of the sequence must be known");
     else if (r->steps < 1 || r->steps > MAX_STEPS)
-        im_fail(im, DLC_UNSUPPORTED, "the sequence has %" PRId64 " steps; 1 to %d are supported", r->steps, MAX_STEPS);
+        im_fail(im, DLC_UNSUPPORTED, "the sequence has %" PRId64 " steps; 1 to %d are supported",
+                r->steps, MAX_STEPS);
     return im_ok(im);
 }
 
@@ -178,11 +198,11 @@ static int read_recurrence(dlc_import *im, recurrence *r)
 typedef struct {
     const recurrence *r;
     const activation *activations;
-    dlc_value *xw;                  /* [t, n, gates * hidden], biases added as far as they may be */
-    dlc_value *rt;                  /* [hidden, gates * hidden] */
-    dlc_value *r_bias_h;            /* GRU: of the hidden gate, kept apart */
-    dlc_value *peephole[3];         /* i, o, f */
-    dlc_value *h, *c;               /* state: [n, hidden] */
+    dlc_value *xw;          /* [t, n, gates * hidden], biases added as far as they may be */
+    dlc_value *rt;          /* [hidden, gates * hidden] */
+    dlc_value *r_bias_h;    /* GRU: of the hidden gate, kept apart */
+    dlc_value *peephole[3]; /* i, o, f */
+    dlc_value *h, *c;       /* state: [n, hidden] */
 } direction;
 
 static dlc_value *part(dlc_import *im, dlc_value *v, uint32_t axis, int64_t at, int64_t n)
@@ -257,8 +277,9 @@ static void step_lstm(dlc_import *im, direction *d, dlc_value *xt)
     const activation *a = d->activations;
     dlc_value *all = f_add(im, xt, f_matmul(im, d->h, d->rt));
     dlc_value *i = activate(im, d->r, &a[0], peep(im, d, gate(im, d, all, 0), 0, d->c));
-    dlc_value *f = d->r->input_forget ? f_sub(im, f_like(im, xt, 1), i)
-                                      : activate(im, d->r, &a[0], peep(im, d, gate(im, d, all, 2), 2, d->c));
+    dlc_value *f = d->r->input_forget
+                       ? f_sub(im, f_like(im, xt, 1), i)
+                       : activate(im, d->r, &a[0], peep(im, d, gate(im, d, all, 2), 2, d->c));
     dlc_value *g = activate(im, d->r, &a[1], gate(im, d, all, 3));
     d->c = f_add(im, f_mul(im, f, d->c), f_mul(im, i, g));
     dlc_value *o = activate(im, d->r, &a[0], peep(im, d, gate(im, d, all, 1), 1, d->c));
@@ -272,8 +293,10 @@ static void step_gru(dlc_import *im, direction *d, dlc_value *xt)
     int64_t n = d->r->hidden;
     dlc_value *zr_weights = part(im, d->rt, 1, 0, 2 * n), *h_weights = part(im, d->rt, 1, 2 * n, n);
     dlc_value *zr = f_add(im, part(im, xt, 1, 0, 2 * n), f_matmul(im, d->h, zr_weights));
-    dlc_value *z = activate(im, d->r, &a[0], gate(im, d, zr, 0)), *reset = activate(im, d->r, &a[0], gate(im, d, zr, 1));
-    dlc_value *product = f_matmul(im, d->r->linear_before_reset ? d->h : f_mul(im, reset, d->h), h_weights);
+    dlc_value *z = activate(im, d->r, &a[0], gate(im, d, zr, 0)),
+              *reset = activate(im, d->r, &a[0], gate(im, d, zr, 1));
+    dlc_value *product =
+        f_matmul(im, d->r->linear_before_reset ? d->h : f_mul(im, reset, d->h), h_weights);
     if (d->r_bias_h)
         product = f_add(im, product, d->r_bias_h);
     if (d->r->linear_before_reset)
@@ -336,9 +359,10 @@ void import_recurrent(dlc_import *im)
     if (!im_ok(im))
         return;
     dlc_value *all = f_concat(im, y, r.ndirections, 1);
-    dlc_value *const outputs[3] = {all && r.layout ? f_transpose(im, all, y_perm) : all,
-                                   with_layout(im, &r, f_concat(im, h, r.ndirections, 0)),
-                                   r.kind == LSTM ? with_layout(im, &r, f_concat(im, c, r.ndirections, 0)) : NULL};
+    dlc_value *const outputs[3] = {
+        all && r.layout ? f_transpose(im, all, y_perm) : all,
+        with_layout(im, &r, f_concat(im, h, r.ndirections, 0)),
+        r.kind == LSTM ? with_layout(im, &r, f_concat(im, c, r.ndirections, 0)) : NULL};
     for (uint32_t i = 0; i < im->nout; i++)
         im->out[i] = outputs[i];
 }

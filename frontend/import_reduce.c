@@ -1,4 +1,5 @@
-/* Reductions. Axes are an attribute up to opset 12 (ReduceSum) or 17 (the others), then an input. */
+/* Reductions. Axes are an attribute up to opset 12 (ReduceSum) or 17 (the others), then an input.
+ */
 #include "frontend/import.h"
 
 #include <inttypes.h>
@@ -19,7 +20,8 @@ static int read_reduction(dlc_import *im, int axes_input_since, reduction *r)
     r->keepdims = im_int(im, "keepdims", 1) != 0;
     const int64_t *axes = is_input ? NULL : im_ints(im, "axes", &n);
     if (!is_input && input) {
-        im_fail(im, DLC_INVALID, "axes are an attribute in opset %" PRId64 ", not an input", im->opset);
+        im_fail(im, DLC_INVALID, "axes are an attribute in opset %" PRId64 ", not an input",
+                im->opset);
         return 0;
     }
     if (input && !(axes = im_const_ints(im, input, "axes", &n)))
@@ -92,7 +94,8 @@ void import_reduce_log_sum(dlc_import *im)
         im->out[0] = of_float(im, DLC_OP_LOG, reduce(im, &r, DLC_OP_REDUCE_SUM, im_in(im, 0)));
 }
 
-/* m + log(sum(exp(x - m))), with m = 0 where the maximum is infinite or the set empty, so that inf - inf never arises. */
+/* m + log(sum(exp(x - m))), with m = 0 where the maximum is infinite or the set empty, so that inf
+ * - inf never arises. */
 void import_reduce_log_sum_exp(dlc_import *im)
 {
     reduction r = {0};
@@ -123,7 +126,8 @@ void import_arg_reduce(dlc_import *im)
     int axis = im_axis(im, im_int(im, "axis", 0), im_rank(x));
     if (axis >= 0)
         im->out[0] = f_node(im, (dlc_opcode)im->row->argument, F_IN(x),
-                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims != 0),
+                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis),
+                                    dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims != 0),
                                     dlc_attr_int(DLC_ATTR_LAST, last != 0)));
 }
 
@@ -142,6 +146,7 @@ void import_cum_sum(dlc_import *im)
     int axis = im_axis(im, given[0], im_rank(x));
     if (axis >= 0)
         im->out[0] = f_node(im, DLC_OP_CUMSUM, F_IN(x),
-                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_int(DLC_ATTR_EXCLUSIVE, exclusive != 0),
+                            F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis),
+                                    dlc_attr_int(DLC_ATTR_EXCLUSIVE, exclusive != 0),
                                     dlc_attr_int(DLC_ATTR_REVERSE, reverse != 0)));
 }

@@ -1,4 +1,5 @@
-/* The steps of an import, each in the file that has its name; only import.c and these files call them. */
+/* The steps of an import, each in the file that has its name; only import.c and these files call
+ * them. */
 #ifndef DLC_FRONTEND_IMPORT_STEPS_H
 #define DLC_FRONTEND_IMPORT_STEPS_H
 
@@ -7,19 +8,21 @@
 /* interface.c: opsets, initializers, inputs, outputs, declared types */
 DLC_NODISCARD dlc_status im_read_header(dlc_import *im);
 /* The imported domains and versions of a model or function. */
-DLC_NODISCARD dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n, dlc_lookup *table,
-                                        const char *place);
+DLC_NODISCARD dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n,
+                                        dlc_lookup *table, const char *place);
 void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope);
 void im_read_inputs(dlc_import *im, dlc_scope *scope);
 void im_write_outputs(dlc_import *im, dlc_scope *scope);
-void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *declared, const dlc_value *value);
+void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *declared,
+                       const dlc_value *value);
 const char *im_domain(const char *domain);
 /* A constant of the graph from a model's tensor; NULL when reported. */
 dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense);
 
 /* functions.c */
 DLC_NODISCARD dlc_status im_count_nodes(dlc_import *im); /* after inlining, before it */
-Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name, const char *overload);
+Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name,
+                                 const char *overload);
 void im_call(dlc_import *im, Onnx__FunctionProto *function);
 
 /* attrs.c, ops.c, problems.c */
@@ -30,8 +33,9 @@ int im_row_range(const char *name, int *first, int *last);
 void dlc_problems_group(dlc_diag *diag, uint32_t first);
 
 /*
- * import_control.c: an iteration is done, with values[] of the body's results (NULL: poisoned). True: the body was set up to run
- * again. False: im->out holds the loop's outputs (at the calling node, which is open again).
+ * import_control.c: an iteration is done, with values[] of the body's results (NULL: poisoned).
+ * True: the body was set up to run again. False: im->out holds the loop's outputs (at the calling
+ * node, which is open again).
  */
 int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values);
 

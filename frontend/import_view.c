@@ -1,6 +1,6 @@
 /*
- * Views: the same elements under other indices. Sizes and offsets are expressions throughout; constants among them fold, so
- * a static model and one whose shapes are inputs take the same path.
+ * Views: the same elements under other indices. Sizes and offsets are expressions throughout;
+ * constants among them fold, so a static model and one whose shapes are inputs take the same path.
  */
 #include "frontend/import.h"
 
@@ -16,7 +16,8 @@ static dlc_expr select_eq(dlc_import *im, dlc_expr a, int64_t b, dlc_expr yes, d
 
 /* --- Reshape: 0 copies, -1 is what remains --- */
 
-/* An element that the run reads from data as it is, so that it may be 0 or -1 there; sizes computed from others may not. */
+/* An element that the run reads from data as it is, so that it may be 0 or -1 there; sizes computed
+ * from others may not. */
 static int is_free(const dlc_import *im, dlc_expr element)
 {
     const dlc_expr_node *node = dlc_node_of(im->pool, element);
@@ -24,7 +25,8 @@ static int is_free(const dlc_import *im, dlc_expr element)
 }
 
 /* all / known where both are products: equal factors cancel, so that the quotient stays simple. */
-static dlc_expr quotient(dlc_import *im, const dlc_expr *all, uint32_t nall, const dlc_expr *known, uint32_t nknown)
+static dlc_expr quotient(dlc_import *im, const dlc_expr *all, uint32_t nall, const dlc_expr *known,
+                         uint32_t nknown)
 {
     dlc_expr rest[DLC_MAX_RANK], divisors[DLC_MAX_RANK];
     uint32_t nrest = 0, ndivisors = 0;
@@ -46,28 +48,31 @@ static dlc_expr quotient(dlc_import *im, const dlc_expr *all, uint32_t nall, con
 typedef struct {
     dlc_expr dims[DLC_MAX_RANK];
     uint32_t rank;
-    int inferred;  /* index of the -1, or -1 */
+    int inferred; /* index of the -1, or -1 */
     int has_free;
 } target_shape;
 
-static int read_target_dim(dlc_import *im, const dlc_value *x, dlc_expr element, uint32_t i, int allow_zero, target_shape *t)
+static int read_target_dim(dlc_import *im, const dlc_value *x, dlc_expr element, uint32_t i,
+                           int allow_zero, target_shape *t)
 {
     int64_t size;
     t->dims[i] = element;
     if (is_free(im, element)) {
         t->has_free = 1;
         if (!allow_zero)
-            t->dims[i] = select_eq(im, element, 0, i < im_rank(x) ? x->type.dims[i] : im_i64(im, 0), element);
+            t->dims[i] = select_eq(im, element, 0, i < im_rank(x) ? x->type.dims[i] : im_i64(im, 0),
+                                   element);
         return 1;
     }
     if (!im_is_const(im, element, &size)) {
-        dlc_graph_require(im->graph, dlc_le(im->pool, im_i64(im, 0), element), "node '%s': a size of its shape is negative",
-                          im->origin->name);
+        dlc_graph_require(im->graph, dlc_le(im->pool, im_i64(im, 0), element),
+                          "node '%s': a size of its shape is negative", im->origin->name);
         return 1;
     }
     if (size < -1 || (size == -1 && t->inferred >= 0)) {
-        im_fail(im, DLC_INVALID, size < -1 ? "shape[%" PRIu32 "] is %" PRId64 "; at least -1 is possible"
-                                           : "shape[%" PRIu32 "] is a second %" PRId64,
+        im_fail(im, DLC_INVALID,
+                size < -1 ? "shape[%" PRIu32 "] is %" PRId64 "; at least -1 is possible"
+                          : "shape[%" PRIu32 "] is a second %" PRId64,
                 i, size);
         return 0;
     }
@@ -75,7 +80,9 @@ static int read_target_dim(dlc_import *im, const dlc_value *x, dlc_expr element,
         t->inferred = (int)i;
     if (size == 0 && !allow_zero) {
         if (i >= im_rank(x)) {
-            im_fail(im, DLC_INVALID, "shape[%" PRIu32 "] is 0, but the input has no dimension %" PRIu32 " to copy", i, i);
+            im_fail(im, DLC_INVALID,
+                    "shape[%" PRIu32 "] is 0, but the input has no dimension %" PRIu32 " to copy",
+                    i, i);
             return 0;
         }
         t->dims[i] = x->type.dims[i];
@@ -98,7 +105,8 @@ static void infer_dim(dlc_import *im, const dlc_value *x, target_shape *t)
 /* The -1 may be anywhere among sizes that are data: each of them is itself or the quotient. */
 static void infer_free(dlc_import *im, const dlc_value *x, target_shape *t)
 {
-    dlc_expr known = im_i64(im, 1), count = im_i64(im, 0), one = im_i64(im, 1), zero = im_i64(im, 0);
+    dlc_expr known = im_i64(im, 1), count = im_i64(im, 0), one = im_i64(im, 1),
+             zero = im_i64(im, 0);
     for (uint32_t i = 0; i < t->rank; i++) {
         known = dlc_mul(im->pool, known, select_eq(im, t->dims[i], -1, one, t->dims[i]));
         count = dlc_add(im->pool, count, select_eq(im, t->dims[i], -1, one, zero));
@@ -106,10 +114,11 @@ static void infer_free(dlc_import *im, const dlc_value *x, target_shape *t)
     dlc_expr rest = dlc_floordiv(im->pool, im_product(im, x->type.dims, im_rank(x)), known);
     for (uint32_t i = 0; i < t->rank; i++) {
         t->dims[i] = select_eq(im, t->dims[i], -1, rest, t->dims[i]);
-        dlc_graph_require(im->graph, dlc_le(im->pool, zero, t->dims[i]), "node '%s': shape[%" PRIu32 "] is negative",
-                          im->origin->name, i);
+        dlc_graph_require(im->graph, dlc_le(im->pool, zero, t->dims[i]),
+                          "node '%s': shape[%" PRIu32 "] is negative", im->origin->name, i);
     }
-    dlc_graph_require(im->graph, dlc_le(im->pool, count, one), "node '%s': its shape has more than one -1", im->origin->name);
+    dlc_graph_require(im->graph, dlc_le(im->pool, count, one),
+                      "node '%s': its shape has more than one -1", im->origin->name);
 }
 
 void import_reshape(dlc_import *im)
@@ -121,7 +130,9 @@ void import_reshape(dlc_import *im)
     if (!elements)
         return;
     if (t.rank > DLC_MAX_RANK) {
-        im_fail(im, DLC_UNSUPPORTED, "the shape has %" PRIu32 " dimensions; at most %d are supported", t.rank, DLC_MAX_RANK);
+        im_fail(im, DLC_UNSUPPORTED,
+                "the shape has %" PRIu32 " dimensions; at most %d are supported", t.rank,
+                DLC_MAX_RANK);
         return;
     }
     for (uint32_t i = 0; i < t.rank; i++) {
@@ -141,23 +152,27 @@ void import_flatten(dlc_import *im)
     int64_t axis = im_int(im, "axis", 1);
     uint32_t rank = im_rank(x);
     if (axis < -(int64_t)rank || axis > (int64_t)rank) {
-        im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis, rank, rank);
+        im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis,
+                rank, rank);
         return;
     }
     uint32_t cut = (uint32_t)(axis < 0 ? axis + rank : axis);
-    const dlc_expr dims[2] = {im_product(im, x->type.dims, cut), im_product(im, x->type.dims + cut, rank - cut)};
+    const dlc_expr dims[2] = {im_product(im, x->type.dims, cut),
+                              im_product(im, x->type.dims + cut, rank - cut)};
     im->out[0] = f_reshape(im, x, dims, 2);
 }
 
 /* --- Squeeze, Unsqueeze, Transpose --- */
 
-/* Axes: an attribute up to opset 12, then input 1. NULL with *n = 0: none given; false when reported. */
+/* Axes: an attribute up to opset 12, then input 1. NULL with *n = 0: none given; false when
+ * reported. */
 static int read_axes(dlc_import *im, const int64_t **axes, uint32_t *n)
 {
     *n = 0;
     *axes = im->opset < 13 ? im_ints(im, "axes", n) : NULL;
     if (im->opset < 13 && im_in(im, 1)) {
-        im_fail(im, DLC_INVALID, "axes are an attribute in opset %" PRId64 ", not an input", im->opset);
+        im_fail(im, DLC_INVALID, "axes are an attribute in opset %" PRId64 ", not an input",
+                im->opset);
         return 0;
     }
     if (im_in(im, 1))
@@ -170,7 +185,8 @@ static int all_ones(dlc_import *im, const dlc_value *x, uint8_t *dropped)
     int64_t size;
     for (uint32_t i = 0; i < im_rank(x); i++) {
         if (!im_is_const(im, x->type.dims[i], &size)) {
-            im_fail(im, DLC_UNSUPPORTED, "without axes, every dimension must be known; dimension %" PRIu32 " is not", i);
+            im_fail(im, DLC_UNSUPPORTED,
+                    "without axes, every dimension must be known; dimension %" PRIu32 " is not", i);
             return 0;
         }
         dropped[i] = size == 1;
@@ -189,7 +205,8 @@ void import_squeeze(dlc_import *im)
         return;
     for (uint32_t i = 0; i < n; i++) {
         dropped[sorted[i]] = 1;
-        if (!im_same_dim(im, x->type.dims[sorted[i]], im_i64(im, 1), "a squeezed dimension must be 1"))
+        if (!im_same_dim(im, x->type.dims[sorted[i]], im_i64(im, 1),
+                         "a squeezed dimension must be 1"))
             return;
     }
     if (!axes && !all_ones(im, x, dropped))
@@ -216,7 +233,8 @@ void import_unsqueeze(dlc_import *im)
     }
     uint32_t rank = im_rank(x) + n;
     if (rank > DLC_MAX_RANK) {
-        im_fail(im, DLC_UNSUPPORTED, "the result has rank %" PRIu32 "; at most %d is supported", rank, DLC_MAX_RANK);
+        im_fail(im, DLC_UNSUPPORTED, "the result has rank %" PRIu32 "; at most %d is supported",
+                rank, DLC_MAX_RANK);
         return;
     }
     if (!im_axes(im, axes, n, rank, sorted))
@@ -235,7 +253,8 @@ void import_transpose(dlc_import *im)
     const int64_t *given = im_ints(im, "perm", &n);
     uint8_t perm[DLC_MAX_RANK], seen[DLC_MAX_RANK] = {0};
     if (given && n != rank) {
-        im_fail(im, DLC_INVALID, "perm has %" PRIu32 " entries; the input has %" PRIu32 " dimensions", n, rank);
+        im_fail(im, DLC_INVALID,
+                "perm has %" PRIu32 " entries; the input has %" PRIu32 " dimensions", n, rank);
         return;
     }
     for (uint32_t i = 0; i < rank; i++) {
@@ -263,8 +282,11 @@ static dlc_expr broadcast_dim(dlc_import *im, dlc_expr x, dlc_expr e)
     if (im_is_const(im, e, &size) && size == 1)
         return x;
     if (im_is_const(im, x, &size) && !im_is_const(im, e, &size)) {
-        dlc_expr fits = dlc_expr2(im->pool, DLC_EXPR_OR, dlc_eq(im->pool, e, im_i64(im, 1)), dlc_eq(im->pool, e, x));
-        dlc_graph_require(im->graph, fits, "node '%s': a size of its shape is neither 1 nor the input's", im->origin->name);
+        dlc_expr fits = dlc_expr2(im->pool, DLC_EXPR_OR, dlc_eq(im->pool, e, im_i64(im, 1)),
+                                  dlc_eq(im->pool, e, x));
+        dlc_graph_require(im->graph, fits,
+                          "node '%s': a size of its shape is neither 1 nor the input's",
+                          im->origin->name);
         return x;
     }
     return e; /* the core operator asks for equality */
@@ -280,11 +302,14 @@ void import_expand(dlc_import *im)
     uint32_t rank = n > im_rank(x) ? n : im_rank(x);
     dlc_expr dims[DLC_MAX_RANK];
     if (rank > DLC_MAX_RANK) {
-        im_fail(im, DLC_UNSUPPORTED, "the shape has %" PRIu32 " dimensions; at most %d are supported", rank, DLC_MAX_RANK);
+        im_fail(im, DLC_UNSUPPORTED,
+                "the shape has %" PRIu32 " dimensions; at most %d are supported", rank,
+                DLC_MAX_RANK);
         return;
     }
     for (uint32_t i = 0; i < rank; i++) {
-        dlc_expr from = i + im_rank(x) >= rank ? x->type.dims[i + im_rank(x) - rank] : im_i64(im, 1);
+        dlc_expr from =
+            i + im_rank(x) >= rank ? x->type.dims[i + im_rank(x) - rank] : im_i64(im, 1);
         dims[i] = broadcast_dim(im, from, i + n >= rank ? elements[i + n - rank] : im_i64(im, 1));
     }
     im->out[0] = f_expand(im, x, dims, rank);
@@ -299,14 +324,16 @@ void import_tile(dlc_import *im)
     if (!repeats)
         return;
     if (n != im_rank(x)) {
-        im_fail(im, DLC_INVALID, "%" PRIu32 " repeats for an input of rank %" PRIu32, n, im_rank(x));
+        im_fail(im, DLC_INVALID, "%" PRIu32 " repeats for an input of rank %" PRIu32, n,
+                im_rank(x));
         return;
     }
     for (uint32_t i = 0; i < n; i++)
         dims[i] = im_simple(im, dlc_mul(im->pool, x->type.dims[i], repeats[i]));
-    im->out[0] = memcmp(dims, x->type.dims, n * sizeof *dims) == 0
-                     ? x
-                     : f_node(im, DLC_OP_TILE, F_IN(x), F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, dims, n)));
+    im->out[0] =
+        memcmp(dims, x->type.dims, n * sizeof *dims) == 0
+            ? x
+            : f_node(im, DLC_OP_TILE, F_IN(x), F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, dims, n)));
 }
 
 /* --- Slice --- */
@@ -323,10 +350,12 @@ static dlc_expr clamp(dlc_import *im, dlc_expr x, dlc_expr lo, dlc_expr hi)
 /* Negative positions count from the end. */
 static dlc_expr from_end(dlc_import *im, dlc_expr at, dlc_expr dim)
 {
-    return dlc_select(im->pool, dlc_lt(im->pool, at, im_i64(im, 0)), dlc_add(im->pool, at, dim), at);
+    return dlc_select(im->pool, dlc_lt(im->pool, at, im_i64(im, 0)), dlc_add(im->pool, at, dim),
+                      at);
 }
 
-static void slice_dim(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end, int64_t step, slicing *s, uint32_t axis)
+static void slice_dim(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end, int64_t step,
+                      slicing *s, uint32_t axis)
 {
     dlc_pool *pool = im->pool;
     dlc_expr zero = im_i64(im, 0), last = dlc_addi(pool, dim, -1), span;
@@ -354,13 +383,14 @@ static dlc_value *build_slice(dlc_import *im, dlc_value *x, const slicing *s)
     int is_whole = 1;
     for (uint32_t i = 0; i < rank; i++) {
         int64_t start, step;
-        is_whole &= s->dims[i] == x->type.dims[i] && im_is_const(im, s->starts[i], &start) && start == 0 &&
-                    im_is_const(im, s->steps[i], &step) && step == 1;
+        is_whole &= s->dims[i] == x->type.dims[i] && im_is_const(im, s->starts[i], &start) &&
+                    start == 0 && im_is_const(im, s->steps[i], &step) && step == 1;
     }
     if (is_whole)
         return x;
     return f_node(im, DLC_OP_SLICE, F_IN(x),
-                  F_ATTRS(dlc_attr_dims(DLC_ATTR_STARTS, s->starts, rank), dlc_attr_dims(DLC_ATTR_STEPS, s->steps, rank),
+                  F_ATTRS(dlc_attr_dims(DLC_ATTR_STARTS, s->starts, rank),
+                          dlc_attr_dims(DLC_ATTR_STEPS, s->steps, rank),
                           dlc_attr_dims(DLC_ATTR_DIMS, s->dims, rank)));
 }
 
@@ -393,7 +423,10 @@ static dlc_value *slice(dlc_import *im, dlc_value *x, const slice_request *r)
         if (axis < 0)
             return NULL;
         if (step == 0 || seen[axis]++) {
-            im_fail(im, DLC_INVALID, step == 0 ? "steps[%" PRIu32 "] is 0" : "axes[%" PRIu32 "] names a dimension twice", i);
+            im_fail(im, DLC_INVALID,
+                    step == 0 ? "steps[%" PRIu32 "] is 0"
+                              : "axes[%" PRIu32 "] names a dimension twice",
+                    i);
             return NULL;
         }
         slice_dim(im, x->type.dims[axis], r->starts[i], r->ends[i], step, &s, (uint32_t)axis);
@@ -401,10 +434,13 @@ static dlc_value *slice(dlc_import *im, dlc_value *x, const slice_request *r)
     return build_slice(im, x, &s);
 }
 
-static void check_lengths(dlc_import *im, uint32_t starts, uint32_t ends, uint32_t axes, uint32_t steps)
+static void check_lengths(dlc_import *im, uint32_t starts, uint32_t ends, uint32_t axes,
+                          uint32_t steps)
 {
     if (ends != starts || axes != starts || steps != starts)
-        im_fail(im, DLC_INVALID, "starts, ends, axes and steps have %" PRIu32 ", %" PRIu32 ", %" PRIu32 " and %" PRIu32 " entries",
+        im_fail(im, DLC_INVALID,
+                "starts, ends, axes and steps have %" PRIu32 ", %" PRIu32 ", %" PRIu32
+                " and %" PRIu32 " entries",
                 starts, ends, axes, steps);
 }
 
@@ -420,7 +456,8 @@ void import_slice_1(dlc_import *im)
     check_lengths(im, nstarts, nends, axes ? naxes : nstarts, nstarts);
     if (im_ok(im))
         im->out[0] = slice(im, im_in(im, 0),
-                           &(slice_request){to_exprs(im, starts, nstarts), to_exprs(im, ends, nends), axes, NULL, nstarts});
+                           &(slice_request){to_exprs(im, starts, nstarts),
+                                            to_exprs(im, ends, nends), axes, NULL, nstarts});
 }
 
 void import_slice_10(dlc_import *im)
@@ -448,7 +485,8 @@ static const dlc_expr *equal_parts(dlc_import *im, dlc_expr dim, uint32_t n)
     dlc_pool *pool = im->pool;
     dlc_expr *sizes = dlc_new_array(im->arena, dlc_expr, n), parts = im_i64(im, n);
     if (im->opset < 18) {
-        if (!im_same_dim(im, dlc_mod(pool, dim, parts), im_i64(im, 0), "the dimension modulo the number of outputs"))
+        if (!im_same_dim(im, dlc_mod(pool, dim, parts), im_i64(im, 0),
+                         "the dimension modulo the number of outputs"))
             return NULL;
         for (uint32_t i = 0; i < n; i++)
             sizes[i] = im_simple(im, dlc_floordiv(pool, dim, parts));
@@ -456,7 +494,8 @@ static const dlc_expr *equal_parts(dlc_import *im, dlc_expr dim, uint32_t n)
     }
     dlc_expr chunk = dlc_floordiv(pool, dlc_addi(pool, dim, n - 1), parts);
     for (uint32_t i = 0; i < n; i++)
-        sizes[i] = im_simple(im, clamp(im, dlc_sub(pool, dim, dlc_muli(pool, chunk, i)), im_i64(im, 0), chunk));
+        sizes[i] = im_simple(
+            im, clamp(im, dlc_sub(pool, dim, dlc_muli(pool, chunk, i)), im_i64(im, 0), chunk));
     return sizes;
 }
 
@@ -473,7 +512,8 @@ static const dlc_expr *split_sizes(dlc_import *im, dlc_expr dim)
             return NULL;
     }
     if (parts && (parts != im->nout || sizes))
-        im_fail(im, DLC_INVALID, "num_outputs is %" PRId64 "%s", parts, sizes ? ", and sizes are given too" : ", not the number of outputs");
+        im_fail(im, DLC_INVALID, "num_outputs is %" PRId64 "%s", parts,
+                sizes ? ", and sizes are given too" : ", not the number of outputs");
     else if (sizes && n != im->nout)
         im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs but %" PRIu32 " sizes", im->nout, n);
     if (!im_ok(im))
@@ -497,7 +537,8 @@ void import_split(dlc_import *im)
         }
         total = dlc_add(im->pool, total, sizes[i]);
     }
-    if (!im_same_dim(im, im_simple(im, total), x->type.dims[axis], "the sum of the parts and the dimension"))
+    if (!im_same_dim(im, im_simple(im, total), x->type.dims[axis],
+                     "the sum of the parts and the dimension"))
         return;
     dlc_expr start = im_i64(im, 0);
     for (uint32_t i = 0; i < im->nout; i++) {
@@ -517,11 +558,13 @@ void import_concat(dlc_import *im)
 
 /* --- Pad --- */
 
-static dlc_value *pad(dlc_import *im, dlc_value *x, const dlc_expr *pads, const char *mode, dlc_value *fill)
+static dlc_value *pad(dlc_import *im, dlc_value *x, const dlc_expr *pads, const char *mode,
+                      dlc_value *fill)
 {
     dlc_value *const inputs[2] = {x, fill};
     return f_node(im, DLC_OP_PAD, inputs, fill ? 2 : 1,
-                  F_ATTRS(dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * im_rank(x)), dlc_attr_text(DLC_ATTR_MODE, mode)));
+                  F_ATTRS(dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * im_rank(x)),
+                          dlc_attr_text(DLC_ATTR_MODE, mode)));
 }
 
 void import_pad_2(dlc_import *im)
@@ -532,26 +575,32 @@ void import_pad_2(dlc_import *im)
     double value = im_float(im, "value", 0);
     const int64_t *pads = im_ints(im, "pads", &n);
     if (pads && n != 2 * im_rank(x))
-        im_fail(im, DLC_INVALID, "pads has %" PRIu32 " entries; %" PRIu32 " are wanted", n, 2 * im_rank(x));
+        im_fail(im, DLC_INVALID, "pads has %" PRIu32 " entries; %" PRIu32 " are wanted", n,
+                2 * im_rank(x));
     else if (!pads)
         im_fail(im, DLC_INVALID, "attribute 'pads' is required");
     else if (mode)
-        im->out[0] = pad(im, x, to_exprs(im, pads, n), mode, value != 0 ? f_like(im, x, value) : NULL);
+        im->out[0] =
+            pad(im, x, to_exprs(im, pads, n), mode, value != 0 ? f_like(im, x, value) : NULL);
 }
 
 void import_pad_11(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0), *fill = im_in(im, 2);
     uint32_t n, rank = im_rank(x), naxes = rank;
-    const char *mode = im_choice(im, "mode", "constant", im->opset >= 19 ? "constant|reflect|edge|wrap" : "constant|reflect|edge");
+    const char *mode =
+        im_choice(im, "mode", "constant",
+                  im->opset >= 19 ? "constant|reflect|edge|wrap" : "constant|reflect|edge");
     const dlc_expr *given = im_elements(im, im_in(im, 1), -INT32_MAX, INT32_MAX, &n);
     const int64_t *axes = NULL;
     dlc_expr pads[2 * DLC_MAX_RANK];
     uint8_t seen[DLC_MAX_RANK] = {0};
-    if (!given || !mode || (im_in(im, 3) && !(axes = im_const_ints(im, im_in(im, 3), "axes", &naxes))))
+    if (!given || !mode ||
+        (im_in(im, 3) && !(axes = im_const_ints(im, im_in(im, 3), "axes", &naxes))))
         return;
     if (n != 2 * naxes) {
-        im_fail(im, DLC_INVALID, "pads has %" PRIu32 " entries; %" PRIu32 " are wanted", n, 2 * naxes);
+        im_fail(im, DLC_INVALID, "pads has %" PRIu32 " entries; %" PRIu32 " are wanted", n,
+                2 * naxes);
         return;
     }
     for (uint32_t i = 0; i < 2 * rank; i++)
@@ -573,7 +622,8 @@ void import_pad_11(dlc_import *im)
 /* --- blocks of depth --- */
 
 /* [n, c, h, w] seen as six dimensions, permuted, and merged to `dims`. */
-static dlc_value *through_six(dlc_import *im, dlc_value *x, const dlc_expr *six, const uint8_t *perm, const dlc_expr *dims)
+static dlc_value *through_six(dlc_import *im, dlc_value *x, const dlc_expr *six,
+                              const uint8_t *perm, const dlc_expr *dims)
 {
     return f_reshape(im, f_transpose(im, f_reshape(im, x, six, 6), perm), dims, 4);
 }
@@ -588,7 +638,8 @@ static int read_block(dlc_import *im, dlc_value *x, int64_t *block, int *is_crd)
     if (im_rank(x) != 4)
         im_fail(im, DLC_INVALID, "the input has rank %" PRIu32 "; n,c,h,w is wanted", im_rank(x));
     else if (*block < 1 || *block > INT16_MAX)
-        im_fail(im, DLC_INVALID, "blocksize is %" PRId64 "; 1 to %d are possible", *block, INT16_MAX);
+        im_fail(im, DLC_INVALID, "blocksize is %" PRId64 "; 1 to %d are possible", *block,
+                INT16_MAX);
     return im_ok(im);
 }
 
@@ -600,11 +651,14 @@ void import_depth_to_space(dlc_import *im)
     if (!read_block(im, x, &b, &is_crd))
         return;
     const dlc_expr *d = x->type.dims, block = im_i64(im, b), square = im_i64(im, b * b);
-    if (!im_same_dim(im, dlc_mod(im->pool, d[1], square), im_i64(im, 0), "channels modulo blocksize squared"))
+    if (!im_same_dim(im, dlc_mod(im->pool, d[1], square), im_i64(im, 0),
+                     "channels modulo blocksize squared"))
         return;
     dlc_expr c = im_simple(im, dlc_floordiv(im->pool, d[1], square));
-    const dlc_expr dcr[6] = {d[0], block, block, c, d[2], d[3]}, crd[6] = {d[0], c, block, block, d[2], d[3]};
-    const dlc_expr dims[4] = {d[0], c, dlc_mul(im->pool, d[2], block), dlc_mul(im->pool, d[3], block)};
+    const dlc_expr dcr[6] = {d[0], block, block, c, d[2], d[3]},
+                   crd[6] = {d[0], c, block, block, d[2], d[3]};
+    const dlc_expr dims[4] = {d[0], c, dlc_mul(im->pool, d[2], block),
+                              dlc_mul(im->pool, d[3], block)};
     static const uint8_t dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
     im->out[0] = through_six(im, x, is_crd ? crd : dcr, is_crd ? crd_perm : dcr_perm, dims);
 }
@@ -617,16 +671,20 @@ void import_space_to_depth(dlc_import *im)
     if (!read_block(im, x, &b, &is_crd))
         return;
     const dlc_expr *d = x->type.dims, block = im_i64(im, b);
-    if (!im_same_dim(im, dlc_mod(im->pool, d[2], block), im_i64(im, 0), "height modulo blocksize") ||
+    if (!im_same_dim(im, dlc_mod(im->pool, d[2], block), im_i64(im, 0),
+                     "height modulo blocksize") ||
         !im_same_dim(im, dlc_mod(im->pool, d[3], block), im_i64(im, 0), "width modulo blocksize"))
         return;
-    dlc_expr h = im_simple(im, dlc_floordiv(im->pool, d[2], block)), w = im_simple(im, dlc_floordiv(im->pool, d[3], block));
-    const dlc_expr six[6] = {d[0], d[1], h, block, w, block}, dims[4] = {d[0], dlc_muli(im->pool, d[1], b * b), h, w};
+    dlc_expr h = im_simple(im, dlc_floordiv(im->pool, d[2], block)),
+             w = im_simple(im, dlc_floordiv(im->pool, d[3], block));
+    const dlc_expr six[6] = {d[0], d[1], h, block, w, block},
+                   dims[4] = {d[0], dlc_muli(im->pool, d[1], b * b), h, w};
     static const uint8_t dcr_perm[6] = {0, 3, 5, 1, 2, 4}, crd_perm[6] = {0, 1, 3, 5, 2, 4};
     im->out[0] = through_six(im, x, six, is_crd ? crd_perm : dcr_perm, dims);
 }
 
-/* Center: crop or pad each axis to its size; an odd difference leaves the extra element at the end (crop) or end (pad). */
+/* Center: crop or pad each axis to its size; an odd difference leaves the extra element at the end
+ * (crop) or end (pad). */
 void import_center_crop_pad(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0);
@@ -652,9 +710,11 @@ void import_center_crop_pad(dlc_import *im)
         dlc_expr dim = x->type.dims[axis], two = im_i64(im, 2), zero = im_i64(im, 0);
         dlc_expr grow = dlc_max(im->pool, dlc_sub(im->pool, sizes[i], dim), zero);
         dlc_expr shrink = dlc_max(im->pool, dlc_sub(im->pool, dim, sizes[i]), zero);
-        dlc_expr before = dlc_sub(im->pool, dlc_floordiv(im->pool, grow, two), dlc_floordiv(im->pool, shrink, two));
+        dlc_expr before = dlc_sub(im->pool, dlc_floordiv(im->pool, grow, two),
+                                  dlc_floordiv(im->pool, shrink, two));
         pads[axis] = im_simple(im, before);
-        pads[rank + (uint32_t)axis] = im_simple(im, dlc_sub(im->pool, dlc_sub(im->pool, sizes[i], dim), before));
+        pads[rank + (uint32_t)axis] =
+            im_simple(im, dlc_sub(im->pool, dlc_sub(im->pool, sizes[i], dim), before));
     }
     im->out[0] = pad(im, x, pads, "constant", NULL);
 }

@@ -11,10 +11,14 @@ typedef struct {
     uint8_t is_same, is_lower;
 } im_window;
 
-/* auto_pad, dilations, kernel_shape, pads, strides; the kernel's size from the filter if there is one. False: reported. */
-int im_read_window(dlc_import *im, const dlc_value *x, const dlc_value *filter, int has_dilations, im_window *w);
-uint32_t im_window_attrs(dlc_import *im, const im_window *w, dlc_attr *attrs); /* pads, strides, dilations: 3 */
+/* auto_pad, dilations, kernel_shape, pads, strides; the kernel's size from the filter if there is
+ * one. False: reported. */
+int im_read_window(dlc_import *im, const dlc_value *x, const dlc_value *filter, int has_dilations,
+                   im_window *w);
+uint32_t im_window_attrs(dlc_import *im, const im_window *w,
+                         dlc_attr *attrs); /* pads, strides, dilations: 3 */
 dlc_expr im_window_extent(dlc_import *im, const im_window *w, uint32_t i);
-dlc_value *im_conv(dlc_import *im, const im_window *w, dlc_value *x, dlc_value *filter, int64_t group);
+dlc_value *im_conv(dlc_import *im, const im_window *w, dlc_value *x, dlc_value *filter,
+                   int64_t group);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A model's outside: versions, initializers, inputs with their symbols, outputs, and the types it declares. A dimension
- * called by one name everywhere is one symbol; it is bound where the name is met first.
+ * A model's outside: versions, initializers, inputs with their symbols, outputs, and the types it
+ * declares. A dimension called by one name everywhere is one symbol; it is bound where the name is
+ * met first.
  */
 #include "frontend/import_steps.h"
 
@@ -11,23 +12,27 @@
 
 /* --- versions --- */
 
-static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *opset, dlc_lookup *table, const char *place)
+static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *opset,
+                             dlc_lookup *table, const char *place)
 {
     const char *domain = im_domain(opset->domain);
     int is_new;
     void **item = dlc_lookup_insert(table, im->arena, domain, &is_new);
     if (!is_new)
-        return dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "imports domain '%s' twice", domain);
+        return dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "imports domain '%s' twice",
+                             domain);
     int64_t *version = dlc_new(im->arena, int64_t);
     *version = opset->version;
     *item = version;
     if (!*domain && (opset->version < DLC_OPSET_FIRST || opset->version > DLC_OPSET_LAST))
-        return dlc_diag_fail(im->graph->diag, opset->version < 1 ? DLC_INVALID : DLC_UNSUPPORTED, place,
-                             "uses opset %" PRId64 "; supported: %d to %d", opset->version, DLC_OPSET_FIRST, DLC_OPSET_LAST);
+        return dlc_diag_fail(im->graph->diag, opset->version < 1 ? DLC_INVALID : DLC_UNSUPPORTED,
+                             place, "uses opset %" PRId64 "; supported: %d to %d", opset->version,
+                             DLC_OPSET_FIRST, DLC_OPSET_LAST);
     return DLC_OK;
 }
 
-dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n, dlc_lookup *table, const char *place)
+dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n,
+                          dlc_lookup *table, const char *place)
 {
     for (size_t i = 0; i < n; i++)
         DLC_TRY(read_opset(im, opsets[i], table, place));
@@ -42,16 +47,19 @@ dlc_status im_read_header(dlc_import *im)
     if (!proto->has_ir_version || proto->ir_version < 1)
         return dlc_diag_fail(diag, DLC_INVALID, file, "is no ONNX model: it states no ir_version");
     if (proto->ir_version > DLC_IR_LAST)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file, "has ir_version %" PRId64 "; supported: up to %d", proto->ir_version,
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file,
+                             "has ir_version %" PRId64 "; supported: up to %d", proto->ir_version,
                              DLC_IR_LAST);
     if (!proto->graph)
         return dlc_diag_fail(diag, DLC_INVALID, file, "is no ONNX model: it has no graph");
     if (!proto->n_opset_import)
         return dlc_diag_fail(diag, proto->ir_version < 3 ? DLC_UNSUPPORTED : DLC_INVALID, file,
-                             "imports no operator set (ir_version %" PRId64 "); supported: opset %d to %d", proto->ir_version,
-                             DLC_OPSET_FIRST, DLC_OPSET_LAST);
+                             "imports no operator set (ir_version %" PRId64
+                             "); supported: opset %d to %d",
+                             proto->ir_version, DLC_OPSET_FIRST, DLC_OPSET_LAST);
     if (proto->n_training_info)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file, "holds training information; only inference is supported");
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, file,
+                             "holds training information; only inference is supported");
     if (proto->graph->name && *proto->graph->name)
         im->graph->name = proto->graph->name;
     return im_read_opsets(im, proto->opset_import, proto->n_opset_import, &im->opsets, file);
@@ -70,13 +78,14 @@ dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
     return value;
 }
 
-static void add_initializer(dlc_import *im, dlc_scope *scope, const char *name, const char *place, dlc_status status,
-                            const dlc_dense *dense)
+static void add_initializer(dlc_import *im, dlc_scope *scope, const char *name, const char *place,
+                            dlc_status status, const dlc_dense *dense)
 {
     if (!name || !*name)
         dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "has no name");
     else
-        (void)im_bind(im, scope, name, status == DLC_OK ? im_constant(im, name, dense) : &im->poison);
+        (void)im_bind(im, scope, name,
+                      status == DLC_OK ? im_constant(im, name, dense) : &im->poison);
 }
 
 void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope)
@@ -84,7 +93,8 @@ void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_sco
     dlc_dense dense;
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *tensor = graph->initializer[i];
-        const char *place = PLACE(im, "initializer '%s'", im->graph->file, tensor->name ? tensor->name : "");
+        const char *place =
+            PLACE(im, "initializer '%s'", im->graph->file, tensor->name ? tensor->name : "");
         dlc_status status = dlc_tensor_decode(im->model, tensor, place, &dense);
         add_initializer(im, scope, tensor->name, place, status, &dense);
     }
@@ -112,7 +122,9 @@ static dlc_expr named_symbol(dlc_import *im, const char *name, uint32_t index, i
 {
     void **item = dlc_lookup_insert(&im->symbols, im->arena, name, is_new);
     if (*is_new)
-        *item = (void *)(uintptr_t)(dlc_graph_symbol(im->graph, name, DLC_BIND_INPUT_DIM, NULL, index) + 1);
+        *item =
+            (void *)(uintptr_t)(dlc_graph_symbol(im->graph, name, DLC_BIND_INPUT_DIM, NULL, index) +
+                                1);
     return dlc_expr_sym(im->pool, (uint32_t)(uintptr_t)*item - 1);
 }
 
@@ -122,23 +134,27 @@ static const char *param_of(const Onnx__TensorShapeProto__Dimension *dim)
     return is_param && dim->dim_param && *dim->dim_param ? dim->dim_param : NULL;
 }
 
-/* Where the user gave a number for a dimension that the model calls by a name, the name is that number everywhere. */
+/* Where the user gave a number for a dimension that the model calls by a name, the name is that
+ * number everywhere. */
 static void note_sizes(dlc_import *im, const Onnx__ValueInfoProto *info)
 {
-    int is_tensor = info->name && info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    int is_tensor =
+        info->name && info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     const Onnx__TensorShapeProto *shape = is_tensor ? info->type->tensor_type->shape : NULL;
     for (uint32_t i = 0; shape && i < shape->n_dim; i++) {
         int64_t given = given_dim(im, info->name, (uint32_t)shape->n_dim, i);
         const char *param = param_of(shape->dim[i]);
         int is_new;
         if (param && given >= 0)
-            *dlc_lookup_insert(&im->sizes, im->arena, param, &is_new) = (void *)(uintptr_t)dlc_expr_i64(im->pool, given);
+            *dlc_lookup_insert(&im->sizes, im->arena, param, &is_new) =
+                (void *)(uintptr_t)dlc_expr_i64(im->pool, given);
     }
 }
 
 /* A dimension of an input; *is_new: it made a symbol, which waits for its value. */
-static dlc_expr input_dim(dlc_import *im, const char *input, const Onnx__TensorShapeProto__Dimension *dim, uint32_t rank,
-                          uint32_t i, int *is_new)
+static dlc_expr input_dim(dlc_import *im, const char *input,
+                          const Onnx__TensorShapeProto__Dimension *dim, uint32_t rank, uint32_t i,
+                          int *is_new)
 {
     int64_t given = given_dim(im, input, rank, i);
     const char *param = param_of(dim);
@@ -157,33 +173,39 @@ static dlc_expr input_dim(dlc_import *im, const char *input, const Onnx__TensorS
     return dlc_expr_sym(im->pool, dlc_graph_symbol(im->graph, fresh, DLC_BIND_INPUT_DIM, NULL, i));
 }
 
-static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place, dlc_type *type,
-                             const Onnx__TensorShapeProto **shape)
+static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place,
+                             dlc_type *type, const Onnx__TensorShapeProto **shape)
 {
     dlc_diag *diag = im->graph->diag;
     if (!info->type || info->type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
         return dlc_diag_fail(diag, DLC_INVALID, place, "has no type");
     if (info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "is a sequence, map, optional or sparse tensor; only dense tensors "
-                                                           "are supported");
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place,
+                             "is a sequence, map, optional or sparse tensor; only dense tensors "
+                             "are supported");
     uint8_t is_narrow;
     int32_t element = info->type->tensor_type->elem_type;
     type->dtype = dlc_dtype_of_onnx(element, &is_narrow);
     if (type->dtype == DLC_NONE || is_narrow)
-        return dlc_diag_fail(diag, element <= 0 || element > 28 ? DLC_INVALID : DLC_UNSUPPORTED, place,
-                             "has elements of type %" PRId32 " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
-                             element, dlc_onnx_type_name(element));
+        return dlc_diag_fail(
+            diag, element <= 0 || element > 28 ? DLC_INVALID : DLC_UNSUPPORTED, place,
+            "has elements of type %" PRId32
+            " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
+            element, dlc_onnx_type_name(element));
     *shape = info->type->tensor_type->shape;
     if (!*shape)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has no shape, so not even its rank is known");
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place,
+                             "has no shape, so not even its rank is known");
     if ((*shape)->n_dim > DLC_MAX_RANK)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has rank %zu; at most %d is supported", (*shape)->n_dim, DLC_MAX_RANK);
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has rank %zu; at most %d is supported",
+                             (*shape)->n_dim, DLC_MAX_RANK);
     type->rank = (uint8_t)(*shape)->n_dim;
     for (uint32_t i = 0; i < type->rank; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = (*shape)->dim[i];
-        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value < 0 &&
-            given_dim(im, info->name, type->rank, i) < 0)
-            return dlc_diag_fail(diag, DLC_INVALID, place, "dimension %" PRIu32 " is %" PRId64, i, dim->dim_value);
+        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            dim->dim_value < 0 && given_dim(im, info->name, type->rank, i) < 0)
+            return dlc_diag_fail(diag, DLC_INVALID, place, "dimension %" PRIu32 " is %" PRId64, i,
+                                 dim->dim_value);
     }
     return DLC_OK;
 }
@@ -210,17 +232,21 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
     for (uint32_t k = 0; k < im->options->nshapes; k++) {
         const char *name = im->options->shapes[k].name;
         size_t i = 0;
-        while (i < graph->n_input && strcmp(graph->input[i]->name ? graph->input[i]->name : "", name) != 0)
+        while (i < graph->n_input &&
+               strcmp(graph->input[i]->name ? graph->input[i]->name : "", name) != 0)
             i++;
         const Onnx__TypeProto *type = i < graph->n_input ? graph->input[i]->type : NULL;
-        size_t rank = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && type->tensor_type->shape
+        size_t rank = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+                              type->tensor_type->shape
                           ? type->tensor_type->shape->n_dim
                           : im->options->shapes[k].rank;
         if (i == graph->n_input)
-            dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file, "a shape was given for '%s', which is no input", name);
+            dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
+                          "a shape was given for '%s', which is no input", name);
         else if (rank != im->options->shapes[k].rank)
             dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
-                          "a shape of rank %" PRIu32 " was given for input '%s' of rank %zu", im->options->shapes[k].rank, name, rank);
+                          "a shape of rank %" PRIu32 " was given for input '%s' of rank %zu",
+                          im->options->shapes[k].rank, name, rank);
         im->shapes_given = 1;
     }
 }
@@ -240,7 +266,8 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
         }
         if (dlc_lookup_find(&scope->values, info->name)) {
             if (im->proto->ir_version >= 4)
-                dlc_diag_fail(im->graph->diag, DLC_OK, place, "its initializer is taken as a constant");
+                dlc_diag_fail(im->graph->diag, DLC_OK, place,
+                              "its initializer is taken as a constant");
             continue; /* an initializer: up to IR 3 each of them is listed as an input too */
         }
         (void)im_bind(im, scope, info->name, make_input(im, info, place));
@@ -248,13 +275,15 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
     for (size_t i = 0; i < graph->n_value_info; i++) {
         int is_new;
         if (graph->value_info[i]->name)
-            *dlc_lookup_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) = graph->value_info[i];
+            *dlc_lookup_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) =
+                graph->value_info[i];
     }
 }
 
 /* --- declared types --- */
 
-static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *declared, const dlc_type *type)
+static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *declared,
+                       const dlc_type *type)
 {
     uint8_t is_narrow;
     dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
@@ -268,7 +297,8 @@ static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *decl
     for (uint32_t i = 0; i < type->rank && !im->shapes_given; i++) {
         int64_t inferred;
         if (shape->dim[i]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            dlc_expr_is_int(im->pool, type->dims[i], &inferred) && inferred != shape->dim[i]->dim_value)
+            dlc_expr_is_int(im->pool, type->dims[i], &inferred) &&
+            inferred != shape->dim[i]->dim_value)
             return 1;
     }
     return 0;
@@ -278,14 +308,17 @@ static void print_declared(const Onnx__TypeProto__Tensor *declared, dlc_str *out
 {
     uint8_t is_narrow;
     dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
-    dlc_str_add(out, dtype == DLC_NONE || is_narrow ? dlc_onnx_type_name(declared->elem_type) : dlc_dtypes[dtype].text);
+    dlc_str_add(out, dtype == DLC_NONE || is_narrow ? dlc_onnx_type_name(declared->elem_type)
+                                                    : dlc_dtypes[dtype].text);
     for (size_t i = 0; declared->shape && i < declared->shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = declared->shape->dim[i];
         dlc_str_add(out, i ? "," : "[");
         if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dlc_str_printf(out, "%" PRId64, dim->dim_value);
         else
-            dlc_str_add(out, dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? dim->dim_param : "?");
+            dlc_str_add(out, dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+                                 ? dim->dim_param
+                                 : "?");
     }
     if (declared->shape && declared->shape->n_dim)
         dlc_str_add(out, "]");
@@ -302,9 +335,11 @@ void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const d
     dlc_type_print(im->graph, &value->type, &is);
     print_declared(declared, &was);
     if (im->origin)
-        im_fail(im, DLC_INVALID, "'%s' is %s, but the model declares %s", info->name, dlc_str_text(&is), dlc_str_text(&was));
+        im_fail(im, DLC_INVALID, "'%s' is %s, but the model declares %s", info->name,
+                dlc_str_text(&is), dlc_str_text(&was));
     else
-        dlc_diag_fail(im->graph->diag, DLC_INVALID, PLACE(im, "output '%s'", im->graph->file, info->name),
+        dlc_diag_fail(im->graph->diag, DLC_INVALID,
+                      PLACE(im, "output '%s'", im->graph->file, info->name),
                       "is %s, but the model declares %s", dlc_str_text(&is), dlc_str_text(&was));
     dlc_str_deinit(&is);
     dlc_str_deinit(&was);
@@ -321,7 +356,8 @@ void im_write_outputs(dlc_import *im, dlc_scope *scope)
         const char *name = info->name ? info->name : "";
         void **item = dlc_lookup_find(&scope->values, name);
         if (!item) {
-            dlc_diag_fail(im->graph->diag, DLC_INVALID, PLACE(im, "output '%s'", im->graph->file, name),
+            dlc_diag_fail(im->graph->diag, DLC_INVALID,
+                          PLACE(im, "output '%s'", im->graph->file, name),
                           "is defined by no node, input or initializer");
             continue;
         }

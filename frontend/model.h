@@ -1,4 +1,5 @@
-/* A model's bytes: the mapped file, the decoded message, and the files beside it that hold its weights. */
+/* A model's bytes: the mapped file, the decoded message, and the files beside it that hold its
+ * weights. */
 #ifndef DLC_FRONTEND_MODEL_H
 #define DLC_FRONTEND_MODEL_H
 
@@ -19,7 +20,7 @@ struct dlc_onnx {
     const char *file;   /* for messages */
     const char *folder; /* external data lies beneath; NULL: not allowed */
     const char *symlink_dir;
-    dlc_map map;        /* of the file; unset for models in memory */
+    dlc_map map; /* of the file; unset for models in memory */
     const uint8_t *bytes;
     size_t size_bytes;
     uint64_t heap_bytes, heap_limit; /* of the decoder */
@@ -30,15 +31,20 @@ struct dlc_onnx {
     uint64_t dense_limit;
 };
 
-/* Scans and decodes `bytes` as a message of the given type; NULL and a report when it is refused. */
-ProtobufCMessage *dlc_onnx_decode(dlc_onnx *model, const ProtobufCMessageDescriptor *type, const dlc_onnx_options *options);
+/* Scans and decodes `bytes` as a message of the given type; NULL and a report when it is refused.
+ */
+ProtobufCMessage *dlc_onnx_decode(dlc_onnx *model, const ProtobufCMessageDescriptor *type,
+                                  const dlc_onnx_options *options);
 
-/* The bytes [offset, offset + size) of an external file; size UINT64_MAX: to its end. (external.c) */
-DLC_NODISCARD dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t offset, uint64_t size,
-                                            const char *place, const uint8_t **bytes, size_t *size_bytes);
+/* The bytes [offset, offset + size) of an external file; size UINT64_MAX: to its end. (external.c)
+ */
+DLC_NODISCARD dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t offset,
+                                            uint64_t size, const char *place, const uint8_t **bytes,
+                                            size_t *size_bytes);
 void dlc_external_close(dlc_onnx *model);
 
-/* A tensor's dtype, dimensions and elements (tensor.c): a view of the file where its bytes are what dlc wants, else in the arena. */
+/* A tensor's dtype, dimensions and elements (tensor.c): a view of the file where its bytes are what
+ * dlc wants, else in the arena. */
 typedef struct {
     dlc_dtype dtype;
     uint8_t is_narrow; /* a 4-bit or smaller type, widened to `dtype` */
@@ -47,10 +53,10 @@ typedef struct {
     const void *bytes;
     size_t size_bytes;
 } dlc_dense;
-DLC_NODISCARD dlc_status dlc_tensor_decode(dlc_onnx *model, const Onnx__TensorProto *proto, const char *place,
-                                           dlc_dense *result);
-DLC_NODISCARD dlc_status dlc_sparse_decode(dlc_onnx *model, const Onnx__SparseTensorProto *proto, const char *place,
-                                           dlc_dense *result);
+DLC_NODISCARD dlc_status dlc_tensor_decode(dlc_onnx *model, const Onnx__TensorProto *proto,
+                                           const char *place, dlc_dense *result);
+DLC_NODISCARD dlc_status dlc_sparse_decode(dlc_onnx *model, const Onnx__SparseTensorProto *proto,
+                                           const char *place, dlc_dense *result);
 /* dlc's dtype of TensorProto.DataType, or DLC_NONE; *is_narrow as above. */
 dlc_dtype dlc_dtype_of_onnx(int64_t type, uint8_t *is_narrow);
 const char *dlc_onnx_type_name(int64_t type); /* "FLOAT8E4M3FN"; "type 99" is the caller's */

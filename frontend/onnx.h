@@ -8,10 +8,16 @@
 typedef struct {
     uint32_t max_depth;      /* nesting of messages (100) */
     uint64_t max_nodes;      /* after functions are inlined (10 M) */
-    uint64_t max_heap_bytes; /* of the decoded model without weights (64 MiB + 32 x the file without its weights) */
-    const char *symlink_dir; /* external data may follow links beneath this folder; NULL: no links */
+    uint64_t max_heap_bytes; /* of the decoded model without weights (64 MiB + 32 x the file without
+                                its weights) */
+    const char
+        *symlink_dir; /* external data may follow links beneath this folder; NULL: no links */
     /* Shapes given by the user: input name -> dimensions (-1: keep). */
-    struct { const char *name; const int64_t *dims; uint32_t rank; } *shapes;
+    struct {
+        const char *name;
+        const int64_t *dims;
+        uint32_t rank;
+    } * shapes;
     uint32_t nshapes;
 } dlc_onnx_options;
 
@@ -20,12 +26,13 @@ typedef struct {
  * DLC_INVALID / DLC_UNSUPPORTED: all problems are in diag, not only the first.
  */
 typedef struct dlc_onnx dlc_onnx;
-DLC_NODISCARD dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options, dlc_arena *arena,
-                                       dlc_diag *diag, dlc_onnx **model, dlc_graph **graph);
+DLC_NODISCARD dlc_status dlc_onnx_open(const char *path, const dlc_onnx_options *options,
+                                       dlc_arena *arena, dlc_diag *diag, dlc_onnx **model,
+                                       dlc_graph **graph);
 /* The same from memory (fuzzing, tests); no external data. */
 DLC_NODISCARD dlc_status dlc_onnx_read(const void *bytes, size_t size_bytes, const char *name,
-                                       const dlc_onnx_options *options, dlc_arena *arena, dlc_diag *diag,
-                                       dlc_onnx **model, dlc_graph **graph);
+                                       const dlc_onnx_options *options, dlc_arena *arena,
+                                       dlc_diag *diag, dlc_onnx **model, dlc_graph **graph);
 void dlc_onnx_close(dlc_onnx *model);
 
 /* A TensorProto file (*.pb of the ONNX test suites). Data row-major in the arena. */
@@ -37,6 +44,7 @@ typedef struct {
     void *bytes;
     size_t size_bytes;
 } dlc_onnx_tensor;
-DLC_NODISCARD dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlc_onnx_tensor *tensor);
+DLC_NODISCARD dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag,
+                                              dlc_onnx_tensor *tensor);
 
 #endif

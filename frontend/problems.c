@@ -1,4 +1,5 @@
-/* A model with one unsupported operator often has it a hundred times: equal complaints become one that is counted. */
+/* A model with one unsupported operator often has it a hundred times: equal complaints become one
+ * that is counted. */
 #include "frontend/import_steps.h"
 
 #include <inttypes.h>
@@ -26,7 +27,8 @@ static void add_place(dlc_diag *diag, dlc_message *first, const char *place, uin
 {
     const char *detail = first->detail ? first->detail : "";
     if (count <= NAMED + 1)
-        first->detail = dlc_arena_printf(diag->arena, "%s%s    also: %s", detail, *detail ? "\n" : "", bare_place(place));
+        first->detail = dlc_arena_printf(diag->arena, "%s%s    also: %s", detail,
+                                         *detail ? "\n" : "", bare_place(place));
 }
 
 void dlc_problems_group(dlc_diag *diag, uint32_t first)
@@ -52,6 +54,7 @@ void dlc_problems_group(dlc_diag *diag, uint32_t first)
     for (uint32_t i = 0; i < problems.n; i++) {
         dlc_message *message = &diag->messages[problems.data[i].kept];
         if (problems.data[i].count > 1)
-            message->text = dlc_arena_printf(diag->arena, "%s (%" PRIu32 " times)", message->text, problems.data[i].count);
+            message->text = dlc_arena_printf(diag->arena, "%s (%" PRIu32 " times)", message->text,
+                                             problems.data[i].count);
     }
 }

@@ -1,6 +1,7 @@
 /*
- * Shapes as expressions. Sizes that an input states are read from what is known of its elements; where only the run knows
- * them, symbols bound to those elements take their place and the importer goes on as if it knew.
+ * Shapes as expressions. Sizes that an input states are read from what is known of its elements;
+ * where only the run knows them, symbols bound to those elements take their place and the importer
+ * goes on as if it knew.
  */
 #include "frontend/import.h"
 
@@ -13,7 +14,8 @@ int im_axis(dlc_import *im, int64_t axis, uint32_t rank)
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
         return (int)(axis < 0 ? axis + rank : axis);
-    im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis, rank, rank ? rank - 1 : 0);
+    im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis,
+            rank, rank ? rank - 1 : 0);
     return -1;
 }
 
@@ -86,19 +88,23 @@ const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_
 {
     int64_t count;
     if (!is_index_dtype(value->type.dtype)) {
-        im_fail(im, DLC_INVALID, "sizes must be i64 or i32, not %s", dlc_dtypes[value->type.dtype].text);
+        im_fail(im, DLC_INVALID, "sizes must be i64 or i32, not %s",
+                dlc_dtypes[value->type.dtype].text);
         return NULL;
     }
     if (im_rank(value) > 1) {
-        im_fail(im, DLC_INVALID, "'%s' has rank %d; sizes are a vector", value->name, value->type.rank);
+        im_fail(im, DLC_INVALID, "'%s' has rank %d; sizes are a vector", value->name,
+                value->type.rank);
         return NULL;
     }
     if (!element_count(im, value, &count)) {
-        im_fail(im, DLC_UNSUPPORTED, "the number of sizes in '%s' is only known at run time", value->name);
+        im_fail(im, DLC_UNSUPPORTED, "the number of sizes in '%s' is only known at run time",
+                value->name);
         return NULL;
     }
     if (count > MAX_ELEMENTS) {
-        im_fail(im, DLC_UNSUPPORTED, "'%s' has %" PRId64 " sizes; at most %d are supported", value->name, count, MAX_ELEMENTS);
+        im_fail(im, DLC_UNSUPPORTED, "'%s' has %" PRId64 " sizes; at most %d are supported",
+                value->name, count, MAX_ELEMENTS);
         return NULL;
     }
     *n = (uint32_t)count;
@@ -113,27 +119,33 @@ const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_
 
 static void refuse_unknown(dlc_import *im, const dlc_value *value, const char *what)
 {
-    im_fail(im, DLC_UNSUPPORTED, "%s ('%s') must be constant; it is only known at run time", what, value->name);
+    im_fail(im, DLC_UNSUPPORTED, "%s ('%s') must be constant; it is only known at run time", what,
+            value->name);
 }
 
 static int64_t int_at(const dlc_value *value, uint32_t i)
 {
     const uint8_t *bytes = value->data->bytes;
-    return dlc_scalar_read(value->type.dtype, bytes + (size_t)i * dlc_dtype_bytes(value->type.dtype)).i;
+    return dlc_scalar_read(value->type.dtype,
+                           bytes + (size_t)i * dlc_dtype_bytes(value->type.dtype))
+        .i;
 }
 
 const int64_t *im_const_ints(dlc_import *im, dlc_value *value, const char *what, uint32_t *n)
 {
     int64_t count;
     if (!dlc_is_int(value->type.dtype) && value->type.dtype != DLC_BOOL) {
-        im_fail(im, DLC_INVALID, "%s must be integers, not %s", what, dlc_dtypes[value->type.dtype].text);
+        im_fail(im, DLC_INVALID, "%s must be integers, not %s", what,
+                dlc_dtypes[value->type.dtype].text);
         return NULL;
     }
     if (im_rank(value) > 1) {
-        im_fail(im, DLC_INVALID, "%s ('%s') have rank %d; a vector is wanted", what, value->name, value->type.rank);
+        im_fail(im, DLC_INVALID, "%s ('%s') have rank %d; a vector is wanted", what, value->name,
+                value->type.rank);
         return NULL;
     }
-    if (!element_count(im, value, &count) || count > INT32_MAX || !(value->data || value->content)) {
+    if (!element_count(im, value, &count) || count > INT32_MAX ||
+        !(value->data || value->content)) {
         refuse_unknown(im, value, what);
         return NULL;
     }
@@ -166,15 +178,19 @@ static int element_float(const dlc_import *im, const dlc_value *value, uint32_t 
     if (!value->data)
         return value->content && content_float(im, value->content[i], element);
     dlc_dtype dtype = value->type.dtype;
-    dlc_scalar scalar = dlc_scalar_read(dtype, (const uint8_t *)value->data->bytes + (size_t)i * dlc_dtype_bytes(dtype));
-    *element = dlc_is_float(dtype) ? scalar.f : dtype == DLC_U64 ? (double)(uint64_t)scalar.i : (double)scalar.i;
+    dlc_scalar scalar = dlc_scalar_read(dtype, (const uint8_t *)value->data->bytes +
+                                                   (size_t)i * dlc_dtype_bytes(dtype));
+    *element = dlc_is_float(dtype) ? scalar.f
+               : dtype == DLC_U64  ? (double)(uint64_t)scalar.i
+                                   : (double)scalar.i;
     return 1;
 }
 
 const double *im_const_floats(dlc_import *im, dlc_value *value, const char *what, uint32_t *n)
 {
     int64_t count;
-    if (!element_count(im, value, &count) || count > INT32_MAX || !(value->data || value->content)) {
+    if (!element_count(im, value, &count) || count > INT32_MAX ||
+        !(value->data || value->content)) {
         refuse_unknown(im, value, what);
         return NULL;
     }
@@ -195,14 +211,29 @@ int im_const_scalar(dlc_import *im, const dlc_value *value, double *element)
     return element_count(im, value, &count) && count == 1 && element_float(im, value, 0, element);
 }
 
+int im_is_all_zero(dlc_import *im, const dlc_value *value)
+{
+    enum { LOOKED_AT = 4096 };
+    int64_t count;
+    double element;
+    if (!element_count(im, value, &count) || count > LOOKED_AT)
+        return 0;
+    for (uint32_t i = 0; i < (uint32_t)count; i++) {
+        if (!element_float(im, value, i, &element) || element != 0)
+            return 0;
+    }
+    return 1;
+}
+
 int im_same_dim(dlc_import *im, dlc_expr a, dlc_expr b, const char *what)
 {
     dlc_expr result;
     dlc_str x = {0}, y = {0};
     dlc_dim_print(im->graph, a, &x);
     dlc_dim_print(im->graph, b, &y);
-    const char *text = dlc_arena_printf(im->arena, "%s: node '%s': %s: %s and %s differ", im->graph->file, im->origin->name, what,
-                                        dlc_str_text(&x), dlc_str_text(&y));
+    const char *text =
+        dlc_arena_printf(im->arena, "%s: node '%s': %s: %s and %s differ", im->graph->file,
+                         im->origin->name, what, dlc_str_text(&x), dlc_str_text(&y));
     int is_same = dlc_graph_equal(im->graph, a, b, text, &result);
     if (!is_same)
         im_fail(im, DLC_INVALID, "%s: %s and %s differ", what, dlc_str_text(&x), dlc_str_text(&y));
@@ -217,10 +248,12 @@ int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
         return 1;
     int is_same = im_rank(result) == im_rank(x);
     for (uint32_t i = 0; is_same && i < im_rank(x); i++)
-        is_same = dlc_graph_same(im->graph, result->type.dims[i]) == dlc_graph_same(im->graph, x->type.dims[i]);
+        is_same = dlc_graph_same(im->graph, result->type.dims[i]) ==
+                  dlc_graph_same(im->graph, x->type.dims[i]);
     if (is_same)
         return 1;
-    im_fail(im, DLC_INVALID, "another input is larger than '%s'; it may only be broadcast to it", x->name);
+    im_fail(im, DLC_INVALID, "another input is larger than '%s'; it may only be broadcast to it",
+            x->name);
     return 0;
 }
 
@@ -230,7 +263,9 @@ dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what)
     dlc_dtype dtype = dlc_dtype_of_onnx(onnx_type, &is_narrow);
     if (dtype != DLC_NONE && !is_narrow)
         return dtype;
-    im_fail(im, DLC_UNSUPPORTED, "%s is type %" PRId64 " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64", what,
-            onnx_type, dlc_onnx_type_name(onnx_type));
+    im_fail(im, DLC_UNSUPPORTED,
+            "%s is type %" PRId64
+            " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
+            what, onnx_type, dlc_onnx_type_name(onnx_type));
     return DLC_NONE;
 }

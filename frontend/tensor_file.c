@@ -1,19 +1,23 @@
-/* TensorProto files of the ONNX test suites (*.pb): one message, decoded like a model's weights, then copied. */
+/* TensorProto files of the ONNX test suites (*.pb): one message, decoded like a model's weights,
+ * then copied. */
 #include "frontend/model.h"
 
 #include <string.h>
 
-/* A sequence or optional has its elements in field 3, where a tensor has segments, which nobody writes. */
+/* A sequence or optional has its elements in field 3, where a tensor has segments, which nobody
+ * writes. */
 static dlc_status refuse_others(const Onnx__TensorProto *proto, const char *path, dlc_diag *diag)
 {
     if (proto->segment)
-        return dlc_diag_fail(diag, DLC_UNSUPPORTED, path, "holds a sequence or an optional; only tensors can be read");
+        return dlc_diag_fail(diag, DLC_UNSUPPORTED, path,
+                             "holds a sequence or an optional; only tensors can be read");
     if (!proto->has_data_type)
         return dlc_diag_fail(diag, DLC_INVALID, path, "is no TensorProto: it states no data_type");
     return DLC_OK;
 }
 
-static dlc_status read_tensor(dlc_onnx *model, const Onnx__TensorProto *proto, dlc_arena *arena, dlc_onnx_tensor *tensor)
+static dlc_status read_tensor(dlc_onnx *model, const Onnx__TensorProto *proto, dlc_arena *arena,
+                              dlc_onnx_tensor *tensor)
 {
     dlc_dense dense;
     DLC_TRY(refuse_others(proto, model->file, model->diag));
@@ -32,7 +36,8 @@ static dlc_status read_tensor(dlc_onnx *model, const Onnx__TensorProto *proto, d
     return DLC_OK;
 }
 
-dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlc_onnx_tensor *tensor)
+dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag,
+                                dlc_onnx_tensor *tensor)
 {
     dlc_onnx model = {.arena = arena, .diag = diag, .file = path};
     DLC_TRY(dlc_map_open(path, &model.map, diag));

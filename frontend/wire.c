@@ -1,8 +1,9 @@
 /*
- * Scan of the protobuf wire format. One walker with an explicit stack goes over the fields of all messages in file order;
- * which fields are messages comes from the decoder's own descriptors. It runs twice: to check and measure, and to write the
- * spliced stream, a copy in which each tensor's big payload is a reference into the file. Message lengths shrink by that,
- * so each is written as a five-byte varint and patched when its message ends.
+ * Scan of the protobuf wire format. One walker with an explicit stack goes over the fields of all
+ * messages in file order; which fields are messages comes from the decoder's own descriptors. It
+ * runs twice: to check and measure, and to write the spliced stream, a copy in which each tensor's
+ * big payload is a reference into the file. Message lengths shrink by that, so each is written as a
+ * five-byte varint and patched when its message ends.
  */
 #include "frontend/wire.h"
 
@@ -12,16 +13,25 @@
 #include <string.h>
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
-enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, RAW_DATA = 9, DOUBLE_DATA = 10, UINT64_DATA = 11 };
+enum {
+    FLOAT_DATA = 4,
+    INT32_DATA = 5,
+    STRING_DATA = 6,
+    INT64_DATA = 7,
+    RAW_DATA = 9,
+    DOUBLE_DATA = 10,
+    UINT64_DATA = 11
+};
 enum { PADDED_LENGTH = 5 };
-/* protobuf-c's bookkeeping per field of the messages being decoded, in slabs that double; malloc's own per block. */
+/* protobuf-c's bookkeeping per field of the messages being decoded, in slabs that double; malloc's
+ * own per block. */
 enum { SCANNED_MEMBER = 64, BLOCK_OVERHEAD = 16 };
 
 typedef struct {
     const ProtobufCMessageDescriptor *type;
-    size_t end;      /* first byte after the message */
+    size_t end;       /* first byte after the message */
     size_t length_at; /* where its length stands in the spliced stream */
-    uint64_t seen;   /* fields met, by index in type->fields */
+    uint64_t seen;    /* fields met, by index in type->fields */
     uint64_t nfields;
     uint64_t widest; /* most fields of any message at this depth; survives the message */
 } frame;
@@ -43,9 +53,9 @@ typedef struct {
     const ProtobufCFieldDescriptor *info; /* NULL: not in the schema */
     uint32_t number;
     uint8_t wire;
-    size_t start;    /* of the tag */
-    size_t payload;  /* of the value, behind a length */
-    size_t size;     /* of the value */
+    size_t start;   /* of the tag */
+    size_t payload; /* of the value, behind a length */
+    size_t size;    /* of the value */
 } field;
 
 #define REFUSE(w, offset, status, format, ...)                                                     \
@@ -57,7 +67,8 @@ static const char *bare_name(const ProtobufCMessageDescriptor *type)
 }
 
 /* Reads a varint of at most `most` bytes within [at, end); 0 when there is none. */
-static size_t read_varint(const uint8_t *bytes, size_t at, size_t end, unsigned most, uint64_t *value)
+static size_t read_varint(const uint8_t *bytes, size_t at, size_t end, unsigned most,
+                          uint64_t *value)
 {
     *value = 0;
     for (unsigned i = 0; i < most && at + i < end; i++) {
@@ -96,12 +107,17 @@ static int is_packed(const field *f)
     return f->wire == LENGTH && wire_of(f->info->type) != LENGTH;
 }
 
-/* Well-formed UTF-8 without NUL (names become C strings); RFC 3629. Returns the index of the first bad byte, or n. */
+/* Well-formed UTF-8 without NUL (names become C strings); RFC 3629. Returns the index of the first
+ * bad byte, or n. */
 static size_t utf8_end(const uint8_t *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
         uint8_t c = text[i];
-        size_t more = c < 0x80 ? 0 : (c & 0xe0) == 0xc0 ? 1 : (c & 0xf0) == 0xe0 ? 2 : (c & 0xf8) == 0xf0 ? 3 : 9;
+        size_t more = c < 0x80             ? 0
+                      : (c & 0xe0) == 0xc0 ? 1
+                      : (c & 0xf0) == 0xe0 ? 2
+                      : (c & 0xf8) == 0xf0 ? 3
+                                           : 9;
         if (c == 0 || more == 9 || n - i <= more)
             return i;
         uint32_t code = more ? c & (0x3f >> more) : c;
@@ -137,7 +153,10 @@ static dlc_status read_tag(walker *w, const frame *top, field *f)
 {
     uint64_t tag;
     size_t n = read_varint(w->bytes, w->at, top->end, 5, &tag);
-    *f = (field){.start = w->at, .payload = w->at + n, .number = (uint32_t)(tag >> 3), .wire = (uint8_t)(tag & 7)};
+    *f = (field){.start = w->at,
+                 .payload = w->at + n,
+                 .number = (uint32_t)(tag >> 3),
+                 .wire = (uint8_t)(tag & 7)};
     if (!n || tag > UINT32_MAX || !f->number)
         return REFUSE(w, w->at, DLC_INVALID, "not a field tag (in %s)", bare_name(top->type));
     f->info = protobuf_c_message_descriptor_get_field(top->type, f->number);
@@ -153,8 +172,8 @@ static dlc_status read_extent(walker *w, const frame *top, field *f)
     case VARINT:
         n = read_varint(w->bytes, f->payload, top->end, 10, &value);
         if (!n)
-            return REFUSE(w, f->payload, DLC_INVALID, "field '%s' (%u) of %s is no complete varint", name, f->number,
-                          bare_name(top->type));
+            return REFUSE(w, f->payload, DLC_INVALID, "field '%s' (%u) of %s is no complete varint",
+                          name, f->number, bare_name(top->type));
         f->size = n;
         return DLC_OK;
     case FIXED32:
@@ -164,18 +183,21 @@ static dlc_status read_extent(walker *w, const frame *top, field *f)
     case LENGTH:
         n = read_varint(w->bytes, f->payload, top->end, 10, &value);
         if (!n)
-            return REFUSE(w, f->payload, DLC_INVALID, "the length of field '%s' (%u) of %s is no complete varint", name,
+            return REFUSE(w, f->payload, DLC_INVALID,
+                          "the length of field '%s' (%u) of %s is no complete varint", name,
                           f->number, bare_name(top->type));
         f->payload += n;
         left -= n;
         f->size = value > SIZE_MAX ? SIZE_MAX : (size_t)value;
         break;
     default:
-        return REFUSE(w, f->start, DLC_INVALID, "field '%s' (%u) of %s has wire type %u; groups are not part of ONNX", name,
+        return REFUSE(w, f->start, DLC_INVALID,
+                      "field '%s' (%u) of %s has wire type %u; groups are not part of ONNX", name,
                       f->number, bare_name(top->type), f->wire);
     }
     if (f->size > left)
-        return REFUSE(w, f->start, DLC_INVALID, "field '%s' (%u) of %s says %zu bytes where %zu are left", name, f->number,
+        return REFUSE(w, f->start, DLC_INVALID,
+                      "field '%s' (%u) of %s says %zu bytes where %zu are left", name, f->number,
                       bare_name(top->type), f->size, left);
     return DLC_OK;
 }
@@ -195,7 +217,8 @@ static dlc_status check_once(walker *w, frame *top, const field *f)
 {
     uint64_t bit = (uint64_t)1 << (field_index(top, f) & 63);
     if (f->info->label != PROTOBUF_C_LABEL_REPEATED && (top->seen & bit))
-        return REFUSE(w, f->start, DLC_INVALID, "field '%s' of %s occurs twice", f->info->name, bare_name(top->type));
+        return REFUSE(w, f->start, DLC_INVALID, "field '%s' of %s occurs twice", f->info->name,
+                      bare_name(top->type));
     if (!(top->seen & bit))
         add_heap(w, BLOCK_OVERHEAD); /* of a repeated field's array */
     top->seen |= bit;
@@ -227,17 +250,20 @@ static dlc_status count_packed(walker *w, const frame *top, const field *f, uint
     if (wire != VARINT) {
         unsigned each = wire == FIXED32 ? 4 : 8;
         *count = f->size / each;
-        return f->size % each == 0 ? DLC_OK
-                                   : REFUSE(w, f->start, DLC_INVALID, "packed field '%s' of %s has %zu bytes, no multiple of %u",
-                                            f->info->name, bare_name(top->type), f->size, each);
+        return f->size % each == 0
+                   ? DLC_OK
+                   : REFUSE(w, f->start, DLC_INVALID,
+                            "packed field '%s' of %s has %zu bytes, no multiple of %u",
+                            f->info->name, bare_name(top->type), f->size, each);
     }
     *count = 0;
     for (size_t at = f->payload, end = f->payload + f->size; at < end; ++*count) {
         uint64_t value;
         size_t n = read_varint(w->bytes, at, end, 10, &value);
         if (!n)
-            return REFUSE(w, at, DLC_INVALID, "element %" PRIu64 " of packed field '%s' of %s is no complete varint", *count,
-                          f->info->name, bare_name(top->type));
+            return REFUSE(w, at, DLC_INVALID,
+                          "element %" PRIu64 " of packed field '%s' of %s is no complete varint",
+                          *count, f->info->name, bare_name(top->type));
         at += n;
     }
     return DLC_OK;
@@ -248,7 +274,8 @@ static dlc_status check_string(walker *w, const frame *top, const field *f)
     size_t good = utf8_end(w->bytes + f->payload, f->size);
     if (good == f->size)
         return DLC_OK;
-    return REFUSE(w, f->payload + good, DLC_INVALID, "string '%s' of %s holds %s", f->info->name, bare_name(top->type),
+    return REFUSE(w, f->payload + good, DLC_INVALID, "string '%s' of %s holds %s", f->info->name,
+                  bare_name(top->type),
                   w->bytes[f->payload + good] ? "bytes that are not UTF-8" : "a NUL");
 }
 
@@ -269,7 +296,8 @@ static unsigned data_bit(uint32_t number)
     }
 }
 
-/* One kind of data per tensor, and bytes that stay in the file come in one piece. top->seen knows the earlier fields. */
+/* One kind of data per tensor, and bytes that stay in the file come in one piece. top->seen knows
+ * the earlier fields. */
 static dlc_status check_tensor_data(walker *w, const frame *top, const field *f)
 {
     if (!data_bit(f->number) || (f->wire == LENGTH && f->size == 0))
@@ -279,9 +307,11 @@ static dlc_status check_tensor_data(walker *w, const frame *top, const field *f)
         if (!(top->seen >> i & 1) || !data_bit(other->id))
             continue;
         if (other->id != f->number)
-            return REFUSE(w, f->start, DLC_INVALID, "a tensor has both %s and %s", other->name, f->info->name);
+            return REFUSE(w, f->start, DLC_INVALID, "a tensor has both %s and %s", other->name,
+                          f->info->name);
         if (f->wire == LENGTH && (f->number == FLOAT_DATA || f->number == DOUBLE_DATA))
-            return REFUSE(w, f->start, DLC_UNSUPPORTED, "%s of a tensor comes in several pieces", f->info->name);
+            return REFUSE(w, f->start, DLC_UNSUPPORTED, "%s of a tensor comes in several pieces",
+                          f->info->name);
     }
     return DLC_OK;
 }
@@ -329,9 +359,11 @@ static dlc_status count_message(walker *w, const field *f)
     facts->messages++;
     add_heap(w, type->sizeof_message + BLOCK_OVERHEAD + element_bytes(PROTOBUF_C_TYPE_MESSAGE));
     if (counter && ++*counter > w->limits->max_items)
-        return REFUSE(w, f->start, DLC_LIMIT, "more than %" PRIu64 " %s messages", w->limits->max_items, bare_name(type));
+        return REFUSE(w, f->start, DLC_LIMIT, "more than %" PRIu64 " %s messages",
+                      w->limits->max_items, bare_name(type));
     if (w->depth == w->limits->max_depth)
-        return REFUSE(w, f->start, DLC_LIMIT, "messages are nested more than %" PRIu32 " deep", w->limits->max_depth);
+        return REFUSE(w, f->start, DLC_LIMIT, "messages are nested more than %" PRIu32 " deep",
+                      w->limits->max_depth);
     return DLC_OK;
 }
 
@@ -362,9 +394,10 @@ static dlc_status take_field(walker *w, frame *top)
     top->nfields++;
     if (!f.info)
         return DLC_OK; /* not in the schema: neither decoded nor kept */
-    if (f.wire != wire_of(f.info->type) && !(is_packed(&f) && f.info->label == PROTOBUF_C_LABEL_REPEATED))
-        return REFUSE(w, f.start, DLC_INVALID, "field '%s' (%u) of %s has wire type %u", f.info->name, f.number,
-                      bare_name(top->type), f.wire);
+    if (f.wire != wire_of(f.info->type) &&
+        !(is_packed(&f) && f.info->label == PROTOBUF_C_LABEL_REPEATED))
+        return REFUSE(w, f.start, DLC_INVALID, "field '%s' (%u) of %s has wire type %u",
+                      f.info->name, f.number, bare_name(top->type), f.wire);
     if (top->type == &onnx__tensor_proto__descriptor)
         DLC_TRY(check_tensor_data(w, top, &f));
     DLC_TRY(check_once(w, top, &f));
@@ -391,8 +424,8 @@ static dlc_status leave_message(walker *w)
         return DLC_OK;
     size_t length = w->nout - top->length_at - PADDED_LENGTH;
     if (length > INT32_MAX)
-        return REFUSE(w, top->end, DLC_LIMIT, "a %s holds %zu bytes besides weights; at most 2 GiB", bare_name(top->type),
-                      length);
+        return REFUSE(w, top->end, DLC_LIMIT, "a %s holds %zu bytes besides weights; at most 2 GiB",
+                      bare_name(top->type), length);
     patch_length(w, top->length_at, length);
     return DLC_OK;
 }
@@ -419,8 +452,9 @@ static uint64_t default_heap(uint64_t kept_bytes)
     return ((uint64_t)64 << 20) + 32 * kept_bytes;
 }
 
-dlc_status dlc_wire_scan(const ProtobufCMessageDescriptor *root, const uint8_t *bytes, size_t size_bytes,
-                         const dlc_wire_limits *limits, const char *place, dlc_diag *diag, dlc_wire_facts *facts)
+dlc_status dlc_wire_scan(const ProtobufCMessageDescriptor *root, const uint8_t *bytes,
+                         size_t size_bytes, const dlc_wire_limits *limits, const char *place,
+                         dlc_diag *diag, dlc_wire_facts *facts)
 {
     *facts = (dlc_wire_facts){.heap_bytes = root->sizeof_message + BLOCK_OVERHEAD};
     dlc_wire_limits capped = *limits;
@@ -429,20 +463,28 @@ dlc_status dlc_wire_scan(const ProtobufCMessageDescriptor *root, const uint8_t *
     walker w = {.bytes = bytes, .limits = &capped, .facts = facts, .place = place, .diag = diag};
     DLC_TRY(walk(&w, root, size_bytes));
     facts->splice_bytes = w.nout;
-    facts->heap_limit = limits->max_heap_bytes ? limits->max_heap_bytes : default_heap(size_bytes - facts->weight_bytes);
+    facts->heap_limit = limits->max_heap_bytes ? limits->max_heap_bytes
+                                               : default_heap(size_bytes - facts->weight_bytes);
     if (facts->heap_bytes > facts->heap_limit)
         return dlc_diag_fail(diag, DLC_LIMIT, place,
-                             "decoding would take %" PRIu64 " bytes of memory; the limit is %" PRIu64
+                             "decoding would take %" PRIu64
+                             " bytes of memory; the limit is %" PRIu64
                              " (64 MiB + 32 x the file without weights unless set)",
                              facts->heap_bytes, facts->heap_limit);
     return DLC_OK;
 }
 
-void dlc_wire_splice(const ProtobufCMessageDescriptor *root, const uint8_t *bytes, size_t size_bytes, uint8_t *out)
+void dlc_wire_splice(const ProtobufCMessageDescriptor *root, const uint8_t *bytes,
+                     size_t size_bytes, uint8_t *out)
 {
     dlc_wire_facts facts = {0};
     dlc_wire_limits limits = {DLC_WIRE_MAX_DEPTH, UINT64_MAX, 0};
     dlc_diag unused = {0};
-    walker w = {.bytes = bytes, .out = out, .limits = &limits, .facts = &facts, .place = "", .diag = &unused};
+    walker w = {.bytes = bytes,
+                .out = out,
+                .limits = &limits,
+                .facts = &facts,
+                .place = "",
+                .diag = &unused};
     (void)walk(&w, root, size_bytes); /* the scan has proven that it succeeds */
 }

@@ -1,6 +1,6 @@
 /*
- * libFuzzer entry: any bytes as a model. The import ends in a graph or in a message; memory beyond the arena's budget ends
- * it through the handler, as in the compiler's driver.
+ * libFuzzer entry: any bytes as a model. The import ends in a graph or in a message; memory beyond
+ * the arena's budget ends it through the handler, as in the compiler's driver.
  */
 #include "frontend/onnx.h"
 
@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     if (setjmp(out_of_memory) == 0) {
         dlc_graph *graph = NULL;
         dlc_arena_set_oom(leave, &out_of_memory);
-        dlc_status status = dlc_onnx_read(bytes, size_bytes, "fuzz", &options, arena, &diag, &model, &graph);
+        dlc_status status =
+            dlc_onnx_read(bytes, size_bytes, "fuzz", &options, arena, &diag, &model, &graph);
         if ((status == DLC_OK) != (graph != NULL) || (status != DLC_OK && !diag.nmessages))
             abort();
         if (graph) {

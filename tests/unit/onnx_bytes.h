@@ -1,4 +1,5 @@
-/* ONNX models as bytes, written by hand: a growing buffer and the few protobuf forms the tests need. */
+/* ONNX models as bytes, written by hand: a growing buffer and the few protobuf forms the tests
+ * need. */
 #ifndef DLC_TESTS_ONNX_BYTES_H
 #define DLC_TESTS_ONNX_BYTES_H
 
@@ -123,7 +124,8 @@ static inline void add_graph(pb *node, const char *name, pb *graph)
     pb_message(node, 5, &attribute);
 }
 
-static inline pb tensor_of(const char *name, int type, const int64_t *dims, size_t rank, const void *raw, size_t n)
+static inline pb tensor_of(const char *name, int type, const int64_t *dims, size_t rank,
+                           const void *raw, size_t n)
 {
     pb tensor = {0};
     for (size_t i = 0; i < rank; i++)

@@ -1,4 +1,5 @@
-/* Importing: types and symbols, refusals by name, all problems at once, functions, branches, data beside the model. */
+/* Importing: types and symbols, refusals by name, all problems at once, functions, branches, data
+ * beside the model. */
 #include "frontend/import_steps.h"
 #include "onnx_bytes.h"
 
@@ -19,10 +20,11 @@ typedef struct {
 
 static import read_model(pb *bytes, const dlc_onnx_options *options)
 {
-    import i = {.arena = dlc_arena_create(0), .bytes = *bytes};
+import i = {.arena = dlc_arena_create(0), .bytes = * bytes };
     *bytes = (pb){0};
     dlc_diag_init(&i.diag, i.arena);
-    i.status = dlc_onnx_read(i.bytes.data, i.bytes.n, "m.onnx", options, i.arena, &i.diag, &i.model, &i.graph);
+    i.status = dlc_onnx_read(i.bytes.data, i.bytes.n, "m.onnx", options, i.arena, &i.diag, &i.model,
+                             &i.graph);
     return i;
 }
 
@@ -55,16 +57,16 @@ static void expect_refusal(import *i, dlc_status status, const char *text)
     ck_assert_int_eq(i->status, status);
     ck_assert_uint_ge(i->diag.nmessages, 1);
     const dlc_message *message = &i->diag.messages[0];
-    ck_assert_msg(strstr(message->text, text) || strstr(message->place, text), "'%s: %s' lacks '%s'", message->place, message->text,
-                  text);
+    ck_assert_msg(strstr(message->text, text) || strstr(message->place, text),
+                  "'%s: %s' lacks '%s'", message->place, message->text, text);
     done(i);
 }
 
 /* --- one node: what comes out, or the complaint --- */
 
 static const struct {
-    const char *op, *inputs;      /* x: f32, y: f32, i: i64 data of the run, k: i64 constant */
-    const char *x, *y, *i;        /* their shapes; NULL: there is none */
+    const char *op, *inputs; /* x: f32, y: f32, i: i64 data of the run, k: i64 constant */
+    const char *x, *y, *i;   /* their shapes; NULL: there is none */
     int64_t k[4];
     int nk, opset;
     const char *attribute;
@@ -77,44 +79,219 @@ static const struct {
     {"MatMul", "x y", "n,3", "3,n", NULL, {0}, 0, 17, NULL, 0, "f32[n,n]", NULL},
     {"MatMul", "x y", "3", "3,4", NULL, {0}, 0, 17, NULL, 0, "f32[4]", NULL},
     {"Softmax", "x", "2,3,4", NULL, NULL, {0}, 0, 11, "axis", 1, "f32[2,3,4]", NULL},
-    {"Softmax", "x", "2,3,4", NULL, NULL, {0}, 0, 13, "axis", 3, NULL, "axis 3 is outside of [-3, 2]"},
+    {"Softmax",
+     "x",
+     "2,3,4",
+     NULL,
+     NULL,
+     {0},
+     0,
+     13,
+     "axis",
+     3,
+     NULL,
+     "axis 3 is outside of [-3, 2]"},
     {"Reshape", "x k", "n,6,4", NULL, NULL, {0, -1}, 2, 17, NULL, 0, "f32[n,24]", NULL},
     {"Reshape", "x k", "n,6,4", NULL, NULL, {-1, 8}, 2, 17, NULL, 0, "f32[n*3,8]", NULL},
     {"Reshape", "x k", "2,3", NULL, NULL, {4, -1}, 2, 17, NULL, 0, NULL, "elements"},
-    {"Reshape", "x k", "2,3", NULL, NULL, {-1, -1}, 2, 17, NULL, 0, NULL, "shape[1] is a second -1"},
-    {"Reshape", "x k", "2,3", NULL, NULL, {6, 1, 0}, 3, 17, NULL, 0, NULL, "no dimension 2 to copy"},
+    {"Reshape",
+     "x k",
+     "2,3",
+     NULL,
+     NULL,
+     {-1, -1},
+     2,
+     17,
+     NULL,
+     0,
+     NULL,
+     "shape[1] is a second -1"},
+    {"Reshape",
+     "x k",
+     "2,3",
+     NULL,
+     NULL,
+     {6, 1, 0},
+     3,
+     17,
+     NULL,
+     0,
+     NULL,
+     "no dimension 2 to copy"},
     {"Expand", "x k", "3,1", NULL, NULL, {2, 1, 6}, 3, 17, NULL, 0, "f32[2,3,6]", NULL},
     {"Expand", "x i", "3,1", NULL, "2", {0}, 0, 17, NULL, 0, "f32[3,i.1]", NULL},
     {"Tile", "x i", "3,1", NULL, "2", {0}, 0, 17, NULL, 0, "f32[i.0*3,i.1]", NULL},
     {"ConstantOfShape", "i", NULL, NULL, "2", {0}, 0, 17, NULL, 0, "f32[i.0,i.1]", NULL},
     {"Transpose", "x", "2,n,4", NULL, NULL, {0}, 0, 17, NULL, 0, "f32[4,n,2]", NULL},
     {"Flatten", "x", "2,3,4", NULL, NULL, {0}, 0, 17, "axis", -1, "f32[6,4]", NULL},
-    {"Flatten", "x", "2,3,4", NULL, NULL, {0}, 0, 17, "axis", 4, NULL, "axis 4 is outside of [-3, 3]"},
+    {"Flatten",
+     "x",
+     "2,3,4",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     "axis",
+     4,
+     NULL,
+     "axis 4 is outside of [-3, 3]"},
     {"Unsqueeze", "x k", "2,3", NULL, NULL, {0, -1}, 2, 17, NULL, 0, "f32[1,2,3,1]", NULL},
     {"Squeeze", "x", "1,3,1", NULL, NULL, {0}, 0, 17, NULL, 0, "f32[3]", NULL},
     {"Squeeze", "x", "n,3,1", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "dimension 0 is not"},
     {"ReduceSum", "x k", "2,3,4", NULL, NULL, {-1}, 1, 13, "keepdims", 0, "f32[2,3]", NULL},
-    {"ReduceSum", "x i", "2,3,4", NULL, "1", {0}, 0, 13, NULL, 0, NULL, "axes ('i') must be constant"},
-    {"ReduceMean", "x k", "2,3,4", NULL, NULL, {-1}, 1, 13, NULL, 0, NULL, "axes are an attribute in opset 13"},
+    {"ReduceSum",
+     "x i",
+     "2,3,4",
+     NULL,
+     "1",
+     {0},
+     0,
+     13,
+     NULL,
+     0,
+     NULL,
+     "axes ('i') must be constant"},
+    {"ReduceMean",
+     "x k",
+     "2,3,4",
+     NULL,
+     NULL,
+     {-1},
+     1,
+     13,
+     NULL,
+     0,
+     NULL,
+     "axes are an attribute in opset 13"},
     {"TopK", "x i", "2,9", NULL, "1", {0}, 0, 17, NULL, 0, "f32[2,i.0]", NULL},
     {"Shape", "x", "n,3", NULL, NULL, {0}, 0, 17, NULL, 0, "i64[2]", NULL},
     {"DepthToSpace", "x", "1,8,2,3", NULL, NULL, {0}, 0, 17, "blocksize", 2, "f32[1,2,4,6]", NULL},
-    {"DepthToSpace", "x", "1,8,2,3", NULL, NULL, {0}, 0, 17, "blocksize", (int64_t)1 << 62, NULL, "blocksize is 4611686018427387904"},
+    {"DepthToSpace",
+     "x",
+     "1,8,2,3",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     "blocksize",
+     (int64_t)1 << 62,
+     NULL,
+     "blocksize is 4611686018427387904"},
     {"Conv", "x y", "1,4,9,9", "8,4,3,3", NULL, {0}, 0, 17, NULL, 0, "f32[1,8,7,7]", NULL},
-    {"Conv", "x y", "1,4,9,9", "8,4,3,3", NULL, {0}, 0, 17, "group", 0, NULL, "group = 0 does not divide the 4 input channels"},
-    {"SpaceToDepth", "x", "1,2,4,6", NULL, NULL, {0}, 0, 13, NULL, 0, NULL, "blocksize is 0; 1 to 32767 are possible"},
+    {"Conv",
+     "x y",
+     "1,4,9,9",
+     "8,4,3,3",
+     NULL,
+     {0},
+     0,
+     17,
+     "group",
+     0,
+     NULL,
+     "group = 0 does not divide the 4 input channels"},
+    {"SpaceToDepth",
+     "x",
+     "1,2,4,6",
+     NULL,
+     NULL,
+     {0},
+     0,
+     13,
+     NULL,
+     0,
+     NULL,
+     "blocksize is 0; 1 to 32767 are possible"},
     {"Pow", "x y", "2", "3,2", NULL, {0}, 0, 13, NULL, 0, "f32[3,2]", NULL},
     {"PRelu", "x y", "2", "3,2", NULL, {0}, 0, 13, NULL, 0, NULL, "may only be broadcast to it"},
-    {"Relu", "x", "2", NULL, NULL, {0}, 0, 17, "alpha", 1, NULL, "attribute 'alpha' is unknown for this operator and opset"},
-    {"Relu", "x y", "2", "2", NULL, {0}, 0, 17, NULL, 0, NULL, "has 2 inputs; at most 1 are possible"},
-    {"Relu", "z", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "input 0 'z' is defined by no earlier node"},
+    {"Relu",
+     "x",
+     "2",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     "alpha",
+     1,
+     NULL,
+     "attribute 'alpha' is unknown for this operator and opset"},
+    {"Relu",
+     "x y",
+     "2",
+     "2",
+     NULL,
+     {0},
+     0,
+     17,
+     NULL,
+     0,
+     NULL,
+     "has 2 inputs; at most 1 are possible"},
+    {"Relu",
+     "z",
+     "2",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     NULL,
+     0,
+     NULL,
+     "input 0 'z' is defined by no earlier node"},
     {"Clip", "x - y", "2", "", NULL, {0}, 0, 17, NULL, 0, "f32[2]", NULL},
-    {"Gelu", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'Gelu' is supported from opset 20 to 28, not 17"},
-    {"FooBar", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'FooBar' is not supported"},
-    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 6, NULL, 0, NULL, "uses opset 6; supported: 7 to 28"},
-    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 29, NULL, 0, NULL, "uses opset 29; supported: 7 to 28"},
+    {"Gelu",
+     "x",
+     "2",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     NULL,
+     0,
+     NULL,
+     "operator 'Gelu' is supported from opset 20 to 28, not 17"},
+    {"FooBar",
+     "x",
+     "2",
+     NULL,
+     NULL,
+     {0},
+     0,
+     17,
+     NULL,
+     0,
+     NULL,
+     "operator 'FooBar' is not supported"},
+    {"Softmax",
+     "x",
+     "2,3",
+     NULL,
+     NULL,
+     {0},
+     0,
+     6,
+     NULL,
+     0,
+     NULL,
+     "uses opset 6; supported: 7 to 28"},
+    {"Softmax",
+     "x",
+     "2,3",
+     NULL,
+     NULL,
+     {0},
+     0,
+     29,
+     NULL,
+     0,
+     NULL,
+     "uses opset 29; supported: 7 to 28"},
 };
-
 
 START_TEST(one_node)
 {
@@ -134,7 +311,7 @@ START_TEST(one_node)
     pb output = {0};
     pb_text(&output, 1, "o");
     add_part(&graph, OUTPUT, output);
-    import i = read_graph(&graph, nodes[_i].opset);
+import i = read_graph(& graph, nodes[_i].opset);
     if (nodes[_i].result)
         expect_output(&i, nodes[_i].result);
     else
@@ -153,7 +330,7 @@ START_TEST(every_problem_is_reported)
     add_part(&graph, NODE, node_of("Relu", "nowhere", "d"));
     add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
     add_part(&graph, OUTPUT, value_info("c", FLOAT, "2"));
-    import i = read_graph(&graph, 17);
+import i = read_graph(& graph, 17);
     ck_assert_int_eq(i.status, DLC_UNSUPPORTED);
     ck_assert_uint_eq(i.diag.nmessages, 2);
     ck_assert_str_eq(i.diag.messages[0].text, "operator 'FooBar' is not supported (2 times)");
@@ -170,7 +347,7 @@ START_TEST(declared_types_must_hold)
     add_part(&graph, NODE, node_of("Relu", "x", "y"));
     add_part(&graph, INPUT, value_info("x", FLOAT, "2,3"));
     add_part(&graph, OUTPUT, value_info("y", FLOAT, "2,4"));
-    import i = read_graph(&graph, 17);
+import i = read_graph(& graph, 17);
     expect_refusal(&i, DLC_INVALID, "is f32[2,3], but the model declares f32[2,4]");
 }
 END_TEST
@@ -182,7 +359,7 @@ START_TEST(names_are_defined_once)
     add_part(&graph, NODE, node_of("Neg", "x", "y"));
     add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
     add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
-    import i = read_graph(&graph, 17);
+import i = read_graph(& graph, 17);
     expect_refusal(&i, DLC_INVALID, "value 'y' is defined a second time");
 }
 END_TEST
@@ -196,7 +373,7 @@ START_TEST(given_shapes_replace_symbols)
     options.shapes[0].name = "x";
     options.shapes[0].dims = dims;
     options.shapes[0].rank = 2;
-    import i = read_model(&model, &options);
+import i = read_model(& model, & options);
     expect_output(&i, "f32[5,2]");
     options.shapes[0].name = "nothing";
     model = small_model();
@@ -209,7 +386,7 @@ END_TEST
 START_TEST(weights_stay_in_the_file)
 {
     pb model = small_model();
-    import i = read_model(&model, NULL);
+import i = read_model(& model, NULL);
     ck_assert_int_eq(i.status, DLC_OK);
     const uint8_t *weight = i.graph->first->outputs[0]->data->bytes;
     ck_assert(weight >= i.bytes.data && weight < i.bytes.data + i.bytes.n);
@@ -263,9 +440,10 @@ START_TEST(functions_are_inlined)
 {
     pb inner_body[1] = {node_of("Relu", "a", "b")};
     pb outer_body[2] = {call_of("inner", "p", "q"), call_of("inner", "q", "r")};
-    pb functions[2] = {function_of("outer", "p", "r", outer_body, 2), function_of("inner", "a", "b", inner_body, 1)};
+    pb functions[2] = {function_of("outer", "p", "r", outer_body, 2),
+                       function_of("inner", "a", "b", inner_body, 1)};
     pb model = calling_model("outer", functions, 2);
-    import i = read_model(&model, NULL);
+import i = read_model(& model, NULL);
     ck_assert_int_eq(i.status, DLC_OK);
     ck_assert_uint_eq(i.graph->nnodes, 2);
     done(&i);
@@ -290,7 +468,7 @@ START_TEST(function_bombs_are_counted)
         functions[f] = function_of(name, "v0", "v10", body, 10);
     }
     pb model = calling_model("f0", functions, 12);
-    import i = read_model(&model, NULL);
+import i = read_model(& model, NULL);
     expect_refusal(&i, DLC_LIMIT, "nodes with its functions inlined; the limit is 10000000");
 }
 END_TEST
@@ -300,7 +478,7 @@ START_TEST(recursion_is_refused)
     pb body[1] = {call_of("f", "a", "b")};
     pb functions[1] = {function_of("f", "a", "b", body, 1)};
     pb model = calling_model("f", functions, 1);
-    import i = read_model(&model, NULL);
+import i = read_model(& model, NULL);
     expect_refusal(&i, DLC_INVALID, "function 'f' calls itself");
 }
 END_TEST
@@ -317,7 +495,8 @@ static pb branch_of(const char *op)
 static import read_if(int is_constant)
 {
     static const uint8_t yes = 1;
-    pb graph = {0}, node = node_of("If", "c", "y"), then_branch = branch_of("Relu"), else_branch = branch_of("Neg");
+    pb graph = {0}, node = node_of("If", "c", "y"), then_branch = branch_of("Relu"),
+       else_branch = branch_of("Neg");
     add_graph(&node, "then_branch", &then_branch);
     add_graph(&node, "else_branch", &else_branch);
     add_part(&graph, NODE, node);
@@ -332,7 +511,7 @@ static import read_if(int is_constant)
 
 START_TEST(constant_branches_are_taken)
 {
-    import i = read_if(1);
+import i = read_if(1);
     ck_assert_int_eq(i.status, DLC_OK);
     ck_assert_int_eq(i.graph->last->op, DLC_OP_RELU);
     done(&i);
@@ -423,7 +602,8 @@ static void make_folder(char *folder)
 
 static void remove_folder(const char *folder)
 {
-    static const char *const names[] = {"fifo", "link.bin", "outside", "sub/w.bin", "sub", "w.bin", "m.onnx", ""};
+    static const char *const names[] = {"fifo", "link.bin", "outside", "sub/w.bin",
+                                        "sub",  "w.bin",    "m.onnx",  ""};
     char path[300];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -438,11 +618,12 @@ START_TEST(external_data)
     pb bytes = external_model(externals[_i].location, externals[_i].offset, externals[_i].length);
     put_file(folder, "m.onnx", bytes.data, bytes.n);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
-    import i = {.arena = dlc_arena_create(0), .bytes = bytes};
+import i = {.arena = dlc_arena_create(0), .bytes = bytes };
     dlc_diag_init(&i.diag, i.arena);
     i.status = dlc_onnx_open(path, NULL, i.arena, &i.diag, &i.model, &i.graph);
     remove_folder(folder);
-    ck_assert_msg(i.status == externals[_i].status, "%s", i.diag.nmessages ? i.diag.messages[0].text : "accepted");
+    ck_assert_msg(i.status == externals[_i].status, "%s",
+                  i.diag.nmessages ? i.diag.messages[0].text : "accepted");
     if (externals[_i].text) {
         expect_refusal(&i, externals[_i].status, externals[_i].text);
         return;
@@ -467,8 +648,8 @@ START_TEST(rows_are_in_order)
         if (!i)
             continue;
         int order = strcmp(rows[i - 1].name, rows[i].name);
-        ck_assert_msg(order < 0 || (order == 0 && rows[i - 1].until < rows[i].since), "%s stands behind %s", rows[i].name,
-                      rows[i - 1].name);
+        ck_assert_msg(order < 0 || (order == 0 && rows[i - 1].until < rows[i].since),
+                      "%s stands behind %s", rows[i].name, rows[i - 1].name);
         ck_assert_ptr_eq(im_row(rows[i].name, rows[i].since), &rows[i]);
     }
 }

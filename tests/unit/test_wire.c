@@ -1,4 +1,5 @@
-/* The wire scan: what it refuses, where it says so, and that no damage to a small model does harm behind it. */
+/* The wire scan: what it refuses, where it says so, and that no damage to a small model does harm
+ * behind it. */
 #include "frontend/onnx.h"
 #include "frontend/wire.h"
 #include "onnx_bytes.h"
@@ -20,7 +21,8 @@ static scan scan_bytes(const pb *bytes, const dlc_wire_limits *limits)
 {
     scan s = {.arena = dlc_arena_create(0)};
     dlc_diag_init(&s.diag, s.arena);
-    s.status = dlc_wire_scan(&onnx__model_proto__descriptor, bytes->data, bytes->n, limits, "m", &s.diag, &s.facts);
+    s.status = dlc_wire_scan(&onnx__model_proto__descriptor, bytes->data, bytes->n, limits, "m",
+                             &s.diag, &s.facts);
     return s;
 }
 
@@ -30,7 +32,8 @@ static void expect(pb *bytes, const dlc_wire_limits *limits, dlc_status status, 
     ck_assert_int_eq(s.status, status);
     if (text) {
         ck_assert_uint_eq(s.diag.nmessages, 1);
-        ck_assert_msg(strstr(s.diag.messages[0].text, text) != NULL, "'%s' lacks '%s'", s.diag.messages[0].text, text);
+        ck_assert_msg(strstr(s.diag.messages[0].text, text) != NULL, "'%s' lacks '%s'",
+                      s.diag.messages[0].text, text);
     }
     dlc_arena_destroy(s.arena);
     free(bytes->data);
