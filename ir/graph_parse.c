@@ -584,6 +584,21 @@ static dlc_status parse_condition(parser *p)
     return DLC_OK;
 }
 
+/* Results are checked by inference; an input's constant dimensions here. */
+static dlc_status check_input(parser *p, const result *r)
+{
+    int64_t elems = 1, dim;
+    for (uint8_t d = 0; d < r->type.rank; d++) {
+        if (!dlc_expr_is_int(p->graph->pool, r->type.dims[d], &dim))
+            continue;
+        if (dim < 0 || !dlc_mul_i64(elems, dim ? dim : 1, &elems) || elems > DLC_MAX_ELEMS)
+            return fail(
+                p, "input %%%s: dimensions are 0 or more, and a tensor has up to 2^40 elements",
+                r->name);
+    }
+    return DLC_OK;
+}
+
 static dlc_status parse_inputs_of_graph(parser *p)
 {
     DLC_TRY(expect(p, "("));
@@ -597,6 +612,7 @@ static dlc_status parse_inputs_of_graph(parser *p)
         DLC_TRY(parse_full_type(p, &r.type, &r.layout));
         p->input = NULL;
         value->type = r.type;
+        DLC_TRY(check_input(p, &r));
         DLC_TRY(name_result(p, value, &r));
     }
     return DLC_OK;

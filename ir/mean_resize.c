@@ -182,7 +182,7 @@ static void set_filter(dlc_mean *mean, dlc_taps *taps, const place *p)
     double scale, reach = taps->is_cubic ? 2 : 1;
     taps->stretch = 1;
     if (dlc_node_int(mean->node, DLC_ATTR_ANTIALIAS, 0) &&
-        dlc_expr_is_float(p->pool, p->scale, &scale) && scale < 1)
+        dlc_expr_is_float(p->pool, p->scale, &scale) && scale > 0 && scale < 1)
         taps->stretch = scale;
     taps->ntaps = 2 - 2 * (int64_t)(floor(-reach / taps->stretch) + 1);
 }
