@@ -202,6 +202,7 @@ static void make_groups(dlc_fusion *f)
 
 typedef struct {
     dlc_reason reason;
+    uint8_t is_legal;   /* whatever it costs */
     const char *detail; /* numbers, or NULL */
     dlc_estimate before, after;
 } verdict;
@@ -406,21 +407,18 @@ static dlc_reason judge(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, ve
     if (v->reason != DLC_REASON_NONE)
         return v->reason;
     if (is_flat_pair(f, p, c)) {
+        v->is_legal = 1;
         v->before.bytes = bytes_saved(f, p, c);
         v->before.time_us = v->before.bytes / 1e5 + 0.3;
         return v->reason;
     }
     merged_nodes(f, p, c, &nodes);
     v->reason = lower_set(f, &nodes, &v->after, &v->detail);
-    if (v->reason != DLC_REASON_NONE || !weigh_too)
+    v->is_legal = v->reason == DLC_REASON_NONE;
+    if (!v->is_legal || !weigh_too)
         return v->reason;
     v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
     return v->reason = weigh(f, v);
-}
-
-static int is_legal(dlc_reason reason)
-{
-    return reason == DLC_REASON_NONE || (dlc_reason_is_cost(reason) && reason != DLC_REASON_NO_SAVING);
 }
 
 /* --- verdicts and merges --- */
@@ -474,7 +472,7 @@ static void try_merge(dlc_fusion *f, uint32_t producer, uint32_t consumer, dlc_f
     if (p == c)
         return;
     judge(f, p, c, 1, &v);
-    trial->legal = is_legal(v.reason);
+    trial->legal = v.is_legal;
     trial->pays = v.reason == DLC_REASON_NONE;
     trial->reason = dlc_reason_text(v.reason);
     trial->text = sentence_of(f, &v);
@@ -494,13 +492,12 @@ static int merge(dlc_fusion *f, uint32_t producer, uint32_t consumer)
     if (p == c)
         return 1;
     judge(f, p, c, 0, &v);
-    int legal = is_legal(v.reason);
-    if (legal)
+    if (v.is_legal)
         join(f, p, c, &v);
     else
         record(f, p, c, v.reason, sentence_of(f, &v));
     dlc_arena_release(f->trial, mark);
-    return legal;
+    return v.is_legal;
 }
 
 /* --- the table strategies see --- */
@@ -736,7 +733,7 @@ dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
 {
     dlc_fusion f = {.graph = ctx->graph, .target = ctx->target, .diag = ctx->diag, .arena = ctx->scratch};
     ctx->edges.n = 0;
-    DLC_TRY(dlc_fuse_prepare(ctx->graph, ctx->scratch, &ctx->changes));
+    DLC_TRY(dlc_fuse_prepare(ctx));
     f.trial = dlc_arena_create(0);
     dlc_status status = run(ctx, &f);
     dlc_arena_destroy(f.trial);

@@ -43,8 +43,8 @@ struct dlc_fusion {
 
 extern const dlc_fusion_api dlc_fusion_functions;
 
-/* Before any group: outputs that need a copy, the reciprocal licence, one view per reader. Counts changes. */
-DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_graph *graph, dlc_arena *scratch, uint32_t *changes);
+/* Before any group: outputs that need a copy, the reciprocal licence, padded copies, one view per reader. Counts changes. */
+DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);
 /* The first of the node's outputs that is there: its name is the node's. */
 static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
 {

@@ -13,6 +13,13 @@ int dlc_fuse_is_view(const dlc_node *node)
     return dlc_is_view(node->op) && node->op != DLC_OP_CONCAT; /* a concat chooses between loads: not free */
 }
 
+/* For `dlc explain`. */
+static void note_rule(dlc_pass_ctx *ctx, const char *rule, const dlc_value *value)
+{
+    dlc_vec_push(ctx->graph->arena, &ctx->rules, ((dlc_rule_hit){rule, value->name}));
+    ctx->changes++;
+}
+
 /* --- outputs --- */
 
 /* A reshape to the shape the value has: a copy, when it must be made. */
@@ -32,8 +39,9 @@ static int is_earlier_output(const dlc_graph *graph, uint32_t output)
     return 0;
 }
 
-static dlc_status own_outputs(dlc_graph *graph, uint32_t *changes)
+static dlc_status own_outputs(dlc_pass_ctx *ctx)
 {
+    dlc_graph *graph = ctx->graph;
     for (uint32_t o = 0; o < graph->outputs.n; o++) {
         dlc_value *value = graph->outputs.data[o].value;
         if (value->def && !value->data && !is_earlier_output(graph, o))
@@ -45,7 +53,7 @@ static dlc_status own_outputs(dlc_graph *graph, uint32_t *changes)
         copy->outputs[0]->noutputs++;
         value->noutputs--;
         graph->outputs.data[o].value = copy->outputs[0];
-        ++*changes;
+        ctx->changes++;
     }
     return DLC_OK;
 }
@@ -151,14 +159,15 @@ static int feeds_a_step(const dlc_value *quotient, dlc_arena *scratch)
     return 0;
 }
 
-static dlc_status licence_division(dlc_graph *graph, dlc_node *node, dlc_arena *scratch, uint32_t *changes)
+static dlc_status licence_division(dlc_pass_ctx *ctx, dlc_node *node)
 {
+    dlc_graph *graph = ctx->graph;
     dlc_value *quotient = node->outputs[0];
     if (node->op != DLC_OP_DIV || quotient->type.dtype != DLC_F32 || node->inputs[1]->data ||
         !is_row_constant(graph, node->inputs[1], quotient))
         return DLC_OK;
     dlc_value *divisor = before_views(node->inputs[1]);
-    if ((!is_bounded_root(divisor) && !is_softmax_sum(divisor)) || feeds_a_step(quotient, scratch))
+    if ((!is_bounded_root(divisor) && !is_softmax_sum(divisor)) || feeds_a_step(quotient, ctx->scratch))
         return DLC_OK;
     dlc_node_spec inverse = {.op = DLC_OP_RECIPROCAL, .origin = node->origin, .inputs = &node->inputs[1], .ninputs = 1};
     inverse.before = node;
@@ -174,17 +183,17 @@ static dlc_status licence_division(dlc_graph *graph, dlc_node *node, dlc_arena *
     if (!mul)
         return graph->diag->status;
     mul->outputs[0]->layout = quotient->layout;
+    note_rule(ctx, "reciprocal_of_row_constant", quotient);
     dlc_value_replace(graph, quotient, mul->outputs[0]);
     dlc_graph_erase(graph, node);
-    ++*changes;
     return DLC_OK;
 }
 
-static dlc_status license(dlc_graph *graph, dlc_arena *scratch, uint32_t *changes)
+static dlc_status license(dlc_pass_ctx *ctx)
 {
-    for (dlc_node *node = graph->first, *next; node; node = next) {
+    for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;
-        DLC_TRY(licence_division(graph, node, scratch, changes));
+        DLC_TRY(licence_division(ctx, node));
     }
     return DLC_OK;
 }
@@ -254,8 +263,9 @@ static void set_attr(dlc_node *node, dlc_attr attr)
             node->attrs[a] = attr;
 }
 
-static dlc_status copy_for_conv(dlc_graph *graph, dlc_node *conv, uint32_t *changes)
+static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
 {
+    dlc_graph *graph = ctx->graph;
     dlc_attr zeros, attrs[] = {padding_of(graph, conv, &zeros), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
                           .nattrs = 2, .before = conv};
@@ -266,15 +276,15 @@ static dlc_status copy_for_conv(dlc_graph *graph, dlc_node *conv, uint32_t *chan
     pad->outputs[0]->layout = dlc_layout_channels_last(conv->inputs[0]->type.rank);
     dlc_node_set_input(graph, conv, 0, pad->outputs[0]);
     set_attr(conv, zeros);
-    ++*changes;
+    note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
 }
 
-static dlc_status copy_for_convs(dlc_graph *graph, uint32_t *changes)
+static dlc_status copy_for_convs(dlc_pass_ctx *ctx)
 {
-    for (dlc_node *node = graph->first; node; node = node->next)
-        if (wants_copy(graph, node))
-            DLC_TRY(copy_for_conv(graph, node, changes));
+    for (dlc_node *node = ctx->graph->first; node; node = node->next)
+        if (wants_copy(ctx->graph, node))
+            DLC_TRY(copy_for_conv(ctx, node));
     return DLC_OK;
 }
 
@@ -292,8 +302,9 @@ static dlc_node *clone_view(dlc_graph *graph, dlc_node *view, dlc_node *before)
 }
 
 /* The first reader keeps the view, unless the graph does: it is an output. */
-static dlc_status split_view(dlc_graph *graph, dlc_node *view, dlc_arena *scratch, uint32_t *changes)
+static dlc_status split_view(dlc_pass_ctx *ctx, dlc_node *view)
 {
+    dlc_graph *graph = ctx->graph;
     dlc_vec(dlc_node *) readers = {0};
     dlc_value *value = view->outputs[0];
     for (const dlc_use *use = value->uses; use; use = use->next) {
@@ -301,7 +312,7 @@ static dlc_status split_view(dlc_graph *graph, dlc_node *view, dlc_arena *scratc
         while (i < readers.n && readers.data[i] != use->node)
             i++;
         if (i == readers.n)
-            dlc_vec_push(scratch, &readers, use->node);
+            dlc_vec_push(ctx->scratch, &readers, use->node);
     }
     for (uint32_t r = value->noutputs ? 0 : 1; r < readers.n; r++) {
         dlc_node *reader = readers.data[r], *clone = clone_view(graph, view, view->next);
@@ -310,7 +321,7 @@ static dlc_status split_view(dlc_graph *graph, dlc_node *view, dlc_arena *scratc
         for (uint32_t i = 0; i < reader->ninputs; i++)
             if (reader->inputs[i] == value)
                 dlc_node_set_input(graph, reader, i, clone->outputs[0]);
-        ++*changes;
+        ctx->changes++;
     }
     return DLC_OK;
 }
@@ -325,23 +336,24 @@ static void find_depths(const dlc_graph *graph, uint32_t *depth)
     }
 }
 
-static dlc_status split_views(dlc_graph *graph, dlc_arena *scratch, uint32_t *changes)
+static dlc_status split_views(dlc_pass_ctx *ctx)
 {
     enum { DEEPEST = 16 };
-    uint32_t nnodes = graph->nnodes, *depth = dlc_new_array(scratch, uint32_t, nnodes);
+    dlc_graph *graph = ctx->graph;
+    uint32_t nnodes = graph->nnodes, *depth = dlc_new_array(ctx->scratch, uint32_t, nnodes);
     find_depths(graph, depth);
     for (dlc_node *node = graph->last, *previous; node; node = previous) {
         previous = node->prev;
         if (dlc_fuse_is_view(node) && (node->id >= nnodes || depth[node->id] <= DEEPEST))
-            DLC_TRY(split_view(graph, node, scratch, changes));
+            DLC_TRY(split_view(ctx, node));
     }
     return DLC_OK;
 }
 
-dlc_status dlc_fuse_prepare(dlc_graph *graph, dlc_arena *scratch, uint32_t *changes)
+dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx)
 {
-    DLC_TRY(own_outputs(graph, changes));
-    DLC_TRY(license(graph, scratch, changes));
-    DLC_TRY(copy_for_convs(graph, changes));
-    return split_views(graph, scratch, changes);
+    DLC_TRY(own_outputs(ctx));
+    DLC_TRY(license(ctx));
+    DLC_TRY(copy_for_convs(ctx));
+    return split_views(ctx);
 }
