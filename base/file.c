@@ -138,7 +138,7 @@ dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
 {
     struct stat info;
     if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 ||
-        fsync(output->fd) != 0)
+        (!output->is_temporary && fsync(output->fd) != 0))
         return io_failure(diag, output->path, "cannot be completed");
     int closed = close(output->fd);
     output->fd = -1;
@@ -149,7 +149,7 @@ dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
     free(output->temporary);
     output->temporary = NULL;
     dlc_status status = DLC_OK;
-    if (!sync_folder(output->path))
+    if (!output->is_temporary && !sync_folder(output->path))
         status = io_failure(diag, output->path, "its folder cannot be synced");
     dlc_output_abandon(output);
     return status;

@@ -22,6 +22,7 @@ typedef struct {
     int fd;           /* the temporary file, open for reading and writing */
     char *temporary;  /* its path */
     char *path;
+    int is_temporary; /* set after open: not synced to disk; for what is read once and removed */
 } dlc_output;
 DLC_NODISCARD dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag);

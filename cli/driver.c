@@ -334,6 +334,7 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
         .path = args->path,
         .name = args->name ? args->name : identifier_of(model, args->path),
         .njobs = model->options.jobs ? model->options.jobs : usable_cpus(),
+        .is_temporary = model->options.is_temporary != 0,
     };
     if (!is_identifier(options.name))
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier", options.name);

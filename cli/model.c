@@ -168,7 +168,9 @@ static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_opt
     pid_t child = fork();
     if (child == 0) {
         close(pipe_fds[0]);
-        dlc_status status = compile_to(cli, path, options, output);
+        dlc_options once = *options;
+        once.is_temporary = 1;
+        dlc_status status = compile_to(cli, path, &once, output);
         send_messages(&cli->diag, pipe_fds[1]);
         fflush(NULL);
         _exit((int)status);

@@ -12,20 +12,58 @@ typedef struct {
     size_t size_bytes;
 } dlc_blob;
 
+/* first: number of the module's kernel 0 among all kernels of the executable; its function is dlc_k<first>. */
+typedef struct {
+    dlc_emit_kind kind;
+    uint32_t first, njobs;
+} dlc_emit_options;
+
 /*
- * codegen/cpu: kernels to relocatable objects (several when compiled in parallel), each function named dlc_k<index>, hidden.
+ * codegen/cpu: kernels to relocatable objects (several when compiled in parallel), each function named dlc_k<number>, hidden.
  * No undefined symbols: memcpy and the like are emitted as hidden local functions.
  */
-DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena,
+DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena,
                                       dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
-typedef enum { DLC_ARTIFACT_SO, DLC_ARTIFACT_O, DLC_ARTIFACT_A, DLC_ARTIFACT_H, DLC_ARTIFACT_LL, DLC_ARTIFACT_ASM } dlc_artifact;
+
+/* A CUDA kernel's launch: blocks = ceil(units / units_per_block); dynamic shared bytes = fixed_bytes + scratches * scratch. */
+typedef struct {
+    uint32_t threads, units_per_block, fixed_bytes, scratches;
+} dlc_cuda_launch;
+/* codegen/ptx/emulate.c: the kernels' CUDA C as objects of this machine's processor, as dlc_cpu_emit's: same functions, same
+ * arguments; args->scratch holds one block's shared memory. */
+DLC_NODISCARD dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena,
+                                          dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
+
+typedef enum {
+    DLC_ARTIFACT_SO,
+    DLC_ARTIFACT_O,
+    DLC_ARTIFACT_A,
+    DLC_ARTIFACT_H,
+    DLC_ARTIFACT_LL,
+    DLC_ARTIFACT_ASM, /* of CUDA: PTX */
+    DLC_ARTIFACT_CU   /* CUDA C */
+} dlc_artifact;
 typedef struct {
     dlc_artifact artifact;
     const char *path;   /* output file */
     const char *name;   /* C identifier: prefix of exported symbols, made from the file's name */
     uint32_t njobs;
+    uint8_t is_temporary; /* read once and removed: not synced to disk */
+    uint8_t emulate;    /* CUDA modules become code of this machine's processor: an ordinary executable of it */
 } dlc_executable_options;
-/* codegen/executable.c: plan + constants + kernels -> one file, written whole or not at all. */
+
+/* A module and, for CUDA, the compute capabilities (75, 90, ...) its kernels get cubins for, ascending; none: the target's own.
+ * PTX is of the lowest. Targets whose facts agree share a module. */
+typedef struct {
+    const dlc_module *module;
+    const int *archs;
+    uint32_t narchs;
+} dlc_executable_part;
+/* codegen/executable.c: plans + constants + kernels -> one file, written whole or not at all. Of several parts' plans the
+ * runtime takes the best its machine can run; all have the same inputs and outputs, and equal constants lie there once. */
+DLC_NODISCARD dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t nparts,
+                                                    const dlc_executable_options *options, dlc_diag *diag);
+/* The same for one module and its target's own capability. */
 DLC_NODISCARD dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_options *options,
                                               dlc_diag *diag);
 

@@ -324,6 +324,7 @@ dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_o
                              options->name ? options->name : "");
     writer w = {.module = module, .options = options, .arena = dlc_arena_create(0), .diag = diag};
     dlc_status status = dlc_output_open(&w.output, options->path, diag);
+    w.output.is_temporary = options->is_temporary;
     if (status == DLC_OK) {
         status = write_artifact(&w);
         if (status == DLC_OK)

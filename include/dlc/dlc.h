@@ -45,6 +45,7 @@ typedef struct {
     uint64_t max_fold_bytes; /* of constants that folding may make */
     const char *link_dir;   /* external data may follow links beneath this folder; NULL: no links */
     int verify_each;        /* check the graph after every pass */
+    int is_temporary;       /* what is written is read once and removed: it is not synced to disk */
     void (*dump)(void *user, const char *pass, const char *text);
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
     void *user;
