@@ -10,7 +10,8 @@ enum { KIB = 1024 };
 
 static const dlc_target targets[] = {
 #define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, fma, l1, l2)                            \
-    {text, DLC_TARGET_##kind, triple, cpu, "", vec, regs, fma, (l1)*KIB, (l2)*KIB, (l2)*KIB / 2},
+    {text, DLC_TARGET_##kind,  triple,      cpu, "", vec, regs, fma, (l1)*KIB, (l2)*KIB,           \
+     DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2},
 #include "ir/targets.def"
 #undef DLC_TARGET
 };

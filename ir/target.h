@@ -14,7 +14,8 @@ typedef struct {
     uint32_t vector_registers;
     uint8_t fma;
     uint32_t l1_bytes, l2_bytes;
-    uint32_t scratch_bytes; /* most scratch a schedule may take per thread before it costs too much: half of L2 on CPUs */
+    uint32_t scratch_bytes; /* most scratch a schedule may take per thread before it costs too much: half of L2 on CPUs,
+                             the shared memory of a block on CUDA */
 } dlc_target;
 
 /* The row called `name`; "native": the best row this machine can run (by cpuid / hwcap), with native cache sizes but no

@@ -16,7 +16,8 @@ START_TEST(every_row_is_found)
         ck_assert_uint_ge(target->vector_bytes, 16);
         ck_assert_uint_ge(target->vector_registers, 16);
         ck_assert_uint_ge(target->l2_bytes, target->l1_bytes);
-        ck_assert_uint_eq(target->scratch_bytes, target->l2_bytes / 2);
+        ck_assert_uint_eq(target->scratch_bytes,
+                          target->kind == DLC_TARGET_CUDA ? target->l1_bytes : target->l2_bytes / 2);
         ck_assert_ptr_eq(target, dlc_target_find(names[n]));
     }
     ck_assert_int_gt(n, 4);
