@@ -253,6 +253,7 @@ static void wrap(dlc_dtype dtype, uint32_t n, int64_t *at)
 FUSED(fused_float, float, fmaf, )
 FUSED(fused_double, double, fma, )
 #if defined(__x86_64__) && !defined(__FMA__)
+#define DLC_HAS_FAST
 FUSED(fused_float_fast, float, __builtin_fmaf, __attribute__((target("avx2,fma"))))
 FUSED(fused_double_fast, double, __builtin_fma, __attribute__((target("avx2,fma"))))
 static int has_fma(void)
@@ -447,8 +448,9 @@ void dlc_strip_apply(const dlc_strip_op *op, const dlc_strip *args, uint32_t n, 
 #define MAC_STEPS(sa, sb)                                                                          \
     for (uint32_t i = 0; i < n; i++)                                                               \
         acc_[i] += a_[i * (sa)] * b_[i * (sb)];
-#define MAC(type)                                                                                  \
-    do {                                                                                           \
+#define MAC(name, type, attribute)                                                                 \
+    attribute static void name(dlc_strip a, dlc_strip b, uint32_t n, void *acc)                    \
+    {                                                                                              \
         const type *a_ = a.at, *b_ = b.at;                                                         \
         type *restrict acc_ = acc;                                                                 \
         if (a.step && b.step)                                                                      \
@@ -457,14 +459,24 @@ void dlc_strip_apply(const dlc_strip_op *op, const dlc_strip *args, uint32_t n, 
             MAC_STEPS(1, 0)                                                                        \
         else                                                                                       \
             MAC_STEPS(0, b.step)                                                                   \
-    } while (0)
+    }
+MAC(mac_float, float, )
+MAC(mac_double, double, )
+#ifdef DLC_HAS_FAST
+MAC(mac_float_fast, float, __attribute__((target("avx2"))))
+MAC(mac_double_fast, double, __attribute__((target("avx2"))))
+#else
+#define mac_float_fast mac_float
+#define mac_double_fast mac_double
+#endif
 
 void dlc_strip_mac(uint8_t lane, dlc_strip a, dlc_strip b, uint32_t n, void *acc)
 {
+    int is_fast = has_fma();
     if (lane == DLC_LANE_FLOAT)
-        MAC(float);
+        (is_fast ? mac_float_fast : mac_float)(a, b, n, acc);
     else
-        MAC(double);
+        (is_fast ? mac_double_fast : mac_double)(a, b, n, acc);
 }
 
 #define FOLD(type, body)                                                                           \

@@ -289,10 +289,12 @@ static int is_lane_format(dlc_dtype dtype, uint8_t lane)
 
 enum { KEEP_BYTES = 64 << 20, WORTH_KEEPING = 4 };
 
-/* Points of a loop as memory that is kept counts them: of the strip loop, whole strips. */
+/* Points of a loop as memory that is kept counts them: of a long strip loop, whole strips. */
 static int64_t kept_points(const dlc_interp_loop *loop)
 {
-    return loop->is_strip ? (loop->trip + DLC_STRIP - 1) / DLC_STRIP * DLC_STRIP : loop->trip;
+    if (!loop->is_strip || loop->trip <= DLC_STRIP)
+        return loop->trip;
+    return (loop->trip + DLC_STRIP - 1) / DLC_STRIP * DLC_STRIP;
 }
 
 /* How often a strip is loaded anew: by loops outside its own level that it does not depend on. */
@@ -312,7 +314,7 @@ static void keep_strips(compiler *c, dlc_expr id, dlc_interp_load *load, uint8_t
     const dlc_interp_loops *loops = &c->program->loops;
     dlc_source source = dlc_node_of(c->pool, id)->imm.id;
     if (load->is_in_place || times_loaded(c, id) < WORTH_KEEPING || loops->n > 64 ||
-        (c->is_stepped && DLC_SOURCE_IS_STAGE(source)))
+        (c->is_stepped && DLC_SOURCE_IS_STAGE(source)) || c->strip->trip == 0)
         return;
     int64_t *strides = dlc_new_array(c->interp->arena, int64_t, loops->n), size = 1;
     int64_t most = KEEP_BYTES / dlc_lane_bytes(lane);
@@ -329,6 +331,7 @@ static void keep_strips(compiler *c, dlc_expr id, dlc_interp_load *load, uint8_t
         }
     load->strides = strides;
     load->nkept = size;
+    load->kept_strip = c->strip->trip < DLC_STRIP ? c->strip->trip : DLC_STRIP;
 }
 
 static uint32_t emit_load(compiler *c, dlc_expr id, uint8_t form)
@@ -459,12 +462,14 @@ static void assign_rooms(compiler *c)
 
 /* --- cost --- */
 
+enum { CACHED_ELEMS = 1 << 17 }; /* what stays in a core's own cache, roughly */
+
 /* Nanoseconds a point; from bench runs of the rows on one core, good enough to choose loops by. */
 static double point_cost(const dlc_interp_instr *instr)
 {
     const dlc_interp_load *load = instr->load;
     if (load && load->strides)
-        return 0.1;
+        return load->nkept > CACHED_ELEMS ? 1.0 : 0.1;
     if (load && load->is_in_place && load->guard == DLC_NO_INSTR && load->check == DLC_NO_INSTR)
         return load->nbounds ? 0.2 : 0;
     if (load)

@@ -85,7 +85,7 @@ typedef struct {
      * filled per strip; NULL strides: not worth it.
      */
     int64_t *strides;
-    int64_t nkept;
+    int64_t nkept, kept_strip; /* elements: of all, of one strip */
     char *kept;
     uint8_t *is_filled;
 } dlc_interp_load;

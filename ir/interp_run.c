@@ -227,15 +227,16 @@ static void run_load(runner *r, dlc_interp_instr *instr, char *to)
     }
     if (!load->kept) {
         load->kept = dlc_arena_alloc(r->interp->arena, (size_t)load->nkept * bytes, 64);
-        load->is_filled = dlc_new_array(r->interp->arena, uint8_t, (size_t)load->nkept / DLC_STRIP);
+        load->is_filled =
+            dlc_new_array(r->interp->arena, uint8_t, (size_t)(load->nkept / load->kept_strip) + 1);
     }
     int64_t at = 0;
     for (uint32_t l = 0; l < r->program->loops.n; l++)
         at += r->counters[l] * load->strides[l];
     instr->at.at = load->kept + (size_t)at * bytes;
-    if (load->is_filled[at / DLC_STRIP])
+    if (load->is_filled[at / load->kept_strip])
         return;
-    load->is_filled[at / DLC_STRIP] = 1;
+    load->is_filled[at / load->kept_strip] = 1;
     load_strip(r, instr, load->kept + (size_t)at * bytes);
 }
 
