@@ -70,8 +70,8 @@ static void put_messages(int fd, const dlc_diag *diag)
     }
 }
 
-static _Noreturn void child_main(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
-                                 dlc_arena *arena, int result, int output)
+static _Noreturn void child_main(dlc_child_body body, const void *work, dlc_arena *arena,
+                                 int result, int output)
 {
     dlc_arena_set_oom(leave_without_memory, NULL);
     dup2(output, STDERR_FILENO);
@@ -80,7 +80,7 @@ static _Noreturn void child_main(const dlc_module *module, dlc_emit_kind kind, u
     dlc_diag_init(&diag, arena);
     dlc_blob *blobs = NULL;
     uint32_t nblobs = 0;
-    dlc_status status = dlc_cpu_emit(module, kind, njobs, arena, &diag, &blobs, &nblobs);
+    dlc_status status = body(work, arena, &diag, &blobs, &nblobs);
     head h = {status, diag.nmessages, status ? 0 : nblobs, 0};
     put(result, &h, sizeof h);
     put_messages(result, &diag);
@@ -199,16 +199,15 @@ static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
     return status;
 }
 
-static dlc_status emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
-                       dlc_arena *arena, dlc_diag *diag, int result, int output,
-                       dlc_child_code *code)
+static dlc_status emit(dlc_child_body body, const void *work, dlc_arena *arena, dlc_diag *diag,
+                       int result, int output, dlc_child_code *code)
 {
     pid_t child = fork();
     if (child < 0)
         return dlc_diag_fail(diag, DLC_LIMIT, NULL, "no process for the code generator: %s",
                              strerror(errno));
     if (child == 0)
-        child_main(module, kind, njobs, arena, result, output);
+        child_main(body, work, arena, result, output);
     int state;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
@@ -219,8 +218,8 @@ static dlc_status emit(const dlc_module *module, dlc_emit_kind kind, uint32_t nj
     return read_result(code, arena, diag);
 }
 
-dlc_status dlc_child_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs,
-                          dlc_arena *arena, dlc_diag *diag, dlc_child_code *code)
+dlc_status dlc_child_emit(dlc_child_body body, const void *work, dlc_arena *arena, dlc_diag *diag,
+                          dlc_child_code *code)
 {
     *code = (dlc_child_code){0};
     int result = memfd_create("code", MFD_CLOEXEC), output = memfd_create("output", MFD_CLOEXEC);
@@ -229,7 +228,7 @@ dlc_status dlc_child_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "no memory file for the generated code: %s",
                                strerror(errno));
     else
-        status = emit(module, kind, njobs, arena, diag, result, output, code);
+        status = emit(body, work, arena, diag, result, output, code);
     if (result >= 0)
         close(result);
     if (output >= 0)

@@ -12,14 +12,17 @@ typedef struct {
     size_t map_bytes;
 } dlc_child_code;
 
+/* A code generator; `work` is its own. */
+typedef dlc_status (*dlc_child_body)(const void *work, dlc_arena *arena, dlc_diag *diag,
+                                     dlc_blob **blobs, uint32_t *nblobs);
+
 /*
- * dlc_cpu_emit in a forked child: LLVM ends its process when memory runs out or an assertion fails,
+ * The body in a forked child: LLVM ends its process when memory runs out or an assertion fails,
  * and that must be a message here, not the end of this process. DLC_LIMIT: out of memory;
  * DLC_INTERNAL: it crashed, with what it printed.
  */
-DLC_NODISCARD dlc_status dlc_child_emit(const dlc_module *module, dlc_emit_kind kind,
-                                        uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
-                                        dlc_child_code *code);
+DLC_NODISCARD dlc_status dlc_child_emit(dlc_child_body body, const void *work, dlc_arena *arena,
+                                        dlc_diag *diag, dlc_child_code *code);
 void dlc_child_close(dlc_child_code *code);
 
 #endif

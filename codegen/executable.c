@@ -1,6 +1,7 @@
 /*
- * Writes artifacts. Code comes from a child process (child.c), the plan and the constants go into
- * an object of data (elf.c), the linker makes one of all (link.c). Everything happens in a folder
+ * Writes artifacts. Code comes from child processes (child.c), one per part; plans, constants and
+ * the binaries of CUDA kernels go into an object of data (elf.c), the linker makes one of all
+ * (link.c). Everything happens in a folder
  * of its own beside the output; the finished file is then renamed to its place, so the output is
  * whole or absent and an older one survives every failure.
  */
@@ -24,16 +25,32 @@
 #include "codegen/header.h"
 #include "codegen/link.h"
 #include "codegen/plan.h"
+#include "codegen/ptx/object.h"
+#include "codegen/ptx/text.h"
 #include "dlc/checksum.h"
 
+/* A part on its way into the file. */
 typedef struct {
     const dlc_module *module;
+    const int *archs; /* of CUDA */
+    uint32_t narchs;
+    dlc_emit_options emit;
+    int is_cuda;
+    dlc_cuda_sources sources; /* of CUDA */
+    dlc_child_code code;
+    dlc_plan_cuda cuda;
+    dlc_blob plan;
+} piece;
+
+typedef struct {
+    piece *pieces;
+    uint32_t npieces;
     const dlc_executable_options *options;
     dlc_arena *arena;
     dlc_diag *diag;
     dlc_output output;
     char *folder; /* of temporary files; NULL: none yet */
-    dlc_child_code code;
+    dlc_pieces constants, binaries;
 } writer;
 
 static dlc_status io_failure(const writer *w, const char *what)
@@ -101,77 +118,146 @@ static dlc_status write_object(writer *w, const char *path, const dlc_blob *blob
 }
 
 /* --- the object of data --- */
-static const dlc_elf_pointer *kernel_pointers(writer *w, uint32_t nkernels)
+typedef dlc_vec(dlc_elf_symbol) symbol_list;
+typedef dlc_vec(dlc_elf_pointer) pointer_list;
+
+static void add_pointer(writer *w, pointer_list *list, uint64_t offset, const char *target)
 {
-    dlc_elf_pointer *pointers = dlc_new_array(w->arena, dlc_elf_pointer, nkernels + 1u);
-    for (uint32_t i = 0; i < nkernels; i++)
-        pointers[i] =
-            (dlc_elf_pointer){i * sizeof(dlc_kernel_fn), dlc_arena_printf(w->arena, "dlc_k%u", i)};
-    return pointers;
+    dlc_elf_pointer pointer = {offset, target};
+    dlc_vec_push(w->arena, list, pointer);
 }
 
-/* The five symbols of an executable: plan, constants, kernels, plans, and the structure that points
- * to them. */
-static dlc_status write_data(writer *w, const char *path, const dlc_plan_image *image)
+/* One symbol of bytes in a section of its own. */
+static void add_symbol(writer *w, symbol_list *symbols, const char *name, const char *section,
+                       const void *bytes, size_t size_bytes)
 {
-    uint32_t nkernels = w->module->kernels.n;
-    dlc_blob kernels = {dlc_new_array(w->arena, dlc_kernel_fn, nkernels + 1u),
-                        (nkernels + 1u) * sizeof(dlc_kernel_fn)};
-    dlc_plan_entry entry = {.checksum = dlc_checksum(image->bytes.bytes, image->bytes.size_bytes)};
-    dlc_executable executable = {.magic = DLC_EXECUTABLE_MAGIC,
-                                 .abi_version = DLC_ABI_VERSION,
-                                 .nplans = 1,
-                                 .constants_bytes = image->constants_bytes};
-    const dlc_elf_pointer entry_pointers[] = {{offsetof(dlc_plan_entry, plan), "dlc_plan"},
-                                              {offsetof(dlc_plan_entry, kernels), "dlc_kernels"}};
-    const dlc_elf_pointer executable_pointers[] = {
-        {offsetof(dlc_executable, constants), "dlc_constants"},
-        {offsetof(dlc_executable, plans), "dlc_plans"}};
-    const dlc_blob entry_blob = {&entry, sizeof entry},
-                   executable_blob = {&executable, sizeof executable};
-    const char *name = dlc_arena_printf(w->arena, "dlc_executable_%s", w->options->name);
-    const dlc_elf_symbol symbols[] = {
-        {.name = "dlc_plan",
-         .section = ".dlc.plan",
-         .pieces = &image->bytes,
-         .npieces = 1,
-         .align_bytes = 64},
-        {.name = "dlc_constants",
-         .section = ".dlc.weights",
-         .pieces = image->constants.data,
-         .npieces = image->constants.n,
-         .align_bytes = 64},
-        {.name = "dlc_kernels",
-         .section = ".data.rel.ro.dlc_kernels",
-         .pieces = &kernels,
-         .npieces = 1,
-         .align_bytes = 8,
-         .pointers = kernel_pointers(w, nkernels),
-         .npointers = nkernels},
-        {.name = "dlc_plans",
-         .section = ".data.rel.ro.dlc_plans",
-         .pieces = &entry_blob,
-         .npieces = 1,
-         .align_bytes = 8,
-         .pointers = entry_pointers,
-         .npointers = 2},
-        {.name = name,
-         .alias = w->options->artifact == DLC_ARTIFACT_SO ? "dlc_executable" : NULL,
-         .section = ".data.rel.ro.dlc_executable",
-         .pieces = &executable_blob,
-         .npieces = 1,
-         .align_bytes = 8,
-         .is_exported = 1,
-         .pointers = executable_pointers,
-         .npointers = 2},
-    };
+    dlc_blob *blob = dlc_new(w->arena, dlc_blob);
+    *blob = (dlc_blob){bytes, size_bytes};
+    dlc_elf_symbol symbol = {
+        .name = name, .section = section, .pieces = blob, .npieces = 1, .align_bytes = 64};
+    dlc_vec_push(w->arena, symbols, symbol);
+}
+
+static void set_pointers(symbol_list *symbols, const pointer_list *list)
+{
+    symbols->data[symbols->n - 1].pointers = list->data;
+    symbols->data[symbols->n - 1].npointers = list->n;
+}
+
+static void add_pool(writer *w, symbol_list *symbols, const char *name, const char *section,
+                     const dlc_pieces *pool)
+{
+    dlc_elf_symbol symbol = {.name = name,
+                             .section = section,
+                             .pieces = pool->pieces.data,
+                             .npieces = pool->pieces.n,
+                             .align_bytes = 64};
+    dlc_vec_push(w->arena, symbols, symbol);
+}
+
+static int has_functions(const writer *w, const piece *p)
+{
+    return !p->is_cuda || w->options->emulate;
+}
+
+/* A part's plan and, when its kernels are functions, the table of their addresses. */
+static void add_plan(writer *w, symbol_list *symbols, uint32_t i)
+{
+    const piece *p = &w->pieces[i];
+    uint32_t nkernels = p->module->kernels.n;
+    pointer_list pointers = {0};
+    add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_plan%u", i),
+               dlc_arena_printf(w->arena, ".dlc.plan%u", i), p->plan.bytes, p->plan.size_bytes);
+    if (!has_functions(w, p))
+        return;
+    add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_kernels%u", i),
+               dlc_arena_printf(w->arena, ".data.rel.ro.dlc_kernels%u", i),
+               dlc_new_array(w->arena, dlc_kernel_fn, nkernels + 1u),
+               (nkernels + 1u) * sizeof(dlc_kernel_fn));
+    for (uint32_t k = 0; k < nkernels; k++)
+        add_pointer(w, &pointers, k * sizeof(dlc_kernel_fn),
+                    dlc_arena_printf(w->arena, "dlc_k%u", p->emit.first + k));
+    set_pointers(symbols, &pointers);
+}
+
+static void add_entries(writer *w, symbol_list *symbols)
+{
+    dlc_plan_entry *entries = dlc_new_array(w->arena, dlc_plan_entry, w->npieces);
+    pointer_list pointers = {0};
+    for (uint32_t i = 0; i < w->npieces; i++) {
+        const piece *p = &w->pieces[i];
+        uint64_t at = i * sizeof *entries;
+        entries[i].checksum = dlc_checksum(p->plan.bytes, p->plan.size_bytes);
+        add_pointer(w, &pointers, at + offsetof(dlc_plan_entry, plan),
+                    dlc_arena_printf(w->arena, "dlc_plan%u", i));
+        if (has_functions(w, p))
+            add_pointer(w, &pointers, at + offsetof(dlc_plan_entry, kernels),
+                        dlc_arena_printf(w->arena, "dlc_kernels%u", i));
+    }
+    add_symbol(w, symbols, "dlc_plans", ".data.rel.ro.dlc_plans", entries,
+               w->npieces * sizeof *entries);
+    set_pointers(symbols, &pointers);
+}
+
+static void add_executable(writer *w, symbol_list *symbols)
+{
+    dlc_executable *executable = dlc_new(w->arena, dlc_executable);
+    pointer_list pointers = {0};
+    *executable = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
+                                   .abi_version = DLC_ABI_VERSION,
+                                   .nplans = w->npieces,
+                                   .constants_bytes = w->constants.size_bytes,
+                                   .binaries_bytes = w->binaries.size_bytes};
+    add_pointer(w, &pointers, offsetof(dlc_executable, constants), "dlc_constants");
+    add_pointer(w, &pointers, offsetof(dlc_executable, plans), "dlc_plans");
+    if (w->binaries.pieces.n)
+        add_pointer(w, &pointers, offsetof(dlc_executable, binaries), "dlc_binaries");
+    add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_executable_%s", w->options->name),
+               ".data.rel.ro.dlc_executable", executable, sizeof *executable);
+    set_pointers(symbols, &pointers);
+    dlc_elf_symbol *symbol = &symbols->data[symbols->n - 1];
+    symbol->alias = w->options->artifact == DLC_ARTIFACT_SO ? "dlc_executable" : NULL;
+    symbol->is_exported = 1;
+}
+
+/* Of the parts' code; of the machine this runs on when all are of CUDA. */
+static dlc_status file_machine(const writer *w, dlc_elf_machine *machine)
+{
+    static const dlc_elf_machine machines[] = {DLC_ELF_X86_64, DLC_ELF_AARCH64};
+    const piece *first = NULL;
+    *machine = machines[dlc_host_arch];
+    for (uint32_t i = 0; i < w->npieces; i++) {
+        const piece *p = &w->pieces[i];
+        if (p->is_cuda)
+            continue;
+        dlc_elf_machine found = machines[!strncmp(p->module->target->triple, "aarch64", 7)];
+        if (first && found != *machine)
+            return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
+                                 "the targets %s and %s are different processors; one file holds "
+                                 "the code of one",
+                                 first->module->target->name, p->module->target->name);
+        *machine = found;
+        first = p;
+    }
+    return DLC_OK;
+}
+
+static dlc_status write_data(writer *w, const char *path)
+{
+    dlc_elf_machine machine;
+    symbol_list symbols = {0};
+    DLC_TRY(file_machine(w, &machine));
+    for (uint32_t i = 0; i < w->npieces; i++)
+        add_plan(w, &symbols, i);
+    add_pool(w, &symbols, "dlc_constants", ".dlc.weights", &w->constants);
+    if (w->binaries.pieces.n)
+        add_pool(w, &symbols, "dlc_binaries", ".dlc.binaries", &w->binaries);
+    add_entries(w, &symbols);
+    add_executable(w, &symbols);
     int fd = create(path);
     if (fd < 0)
         return io_failure(w, "a temporary object cannot be written");
-    dlc_elf_machine machine =
-        strncmp(w->module->target->triple, "aarch64", 7) ? DLC_ELF_X86_64 : DLC_ELF_AARCH64;
-    dlc_status status =
-        dlc_elf_write(fd, machine, symbols, sizeof symbols / sizeof symbols[0], w->arena, w->diag);
+    dlc_status status = dlc_elf_write(fd, machine, symbols.data, symbols.n, w->arena, w->diag);
     close(fd);
     return status;
 }
@@ -253,37 +339,165 @@ static dlc_status link_all(writer *w, const char *const *objects, uint32_t nobje
     return status;
 }
 
+/* --- code --- */
+static dlc_status emit_cpu(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
+                           uint32_t *nblobs)
+{
+    const piece *p = work;
+    return dlc_cpu_emit(p->module, &p->emit, arena, diag, blobs, nblobs);
+}
+
+static dlc_status emit_emulated(const void *work, dlc_arena *arena, dlc_diag *diag,
+                                dlc_blob **blobs, uint32_t *nblobs)
+{
+    const piece *p = work;
+    return dlc_cuda_emulate(p->module, &p->emit, arena, diag, blobs, nblobs);
+}
+
+static dlc_status emit_cuda(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
+                            uint32_t *nblobs)
+{
+    const piece *p = work;
+    return dlc_cuda_emit(&p->sources, p->archs, p->narchs, p->emit.njobs, arena, diag, blobs,
+                         nblobs);
+}
+
+/* The binaries of a CUDA part's kernels join the executable's. */
+static dlc_status take_binaries(writer *w, piece *p)
+{
+    size_t nrows = p->code.blobs[0].size_bytes / sizeof(dlc_cuda_row);
+    const dlc_cuda_row *rows =
+        dlc_arena_copy(w->arena, p->code.blobs[0].bytes, p->code.blobs[0].size_bytes);
+    dlc_plan_binary *binaries = dlc_new_array(w->arena, dlc_plan_binary, nrows + 1);
+    for (size_t i = 0; i < nrows; i++) {
+        binaries[i] = rows[i].binary;
+        if (!dlc_pieces_add(&w->binaries, &p->code.blobs[rows[i].blob], w->arena,
+                            &binaries[i].offset))
+            return dlc_diag_fail(w->diag, DLC_LIMIT, w->options->path,
+                                 "the kernels are larger than memory");
+    }
+    p->cuda.binaries = binaries;
+    p->cuda.nbinaries = p->narchs + 1;
+    return DLC_OK;
+}
+
+static dlc_status emit_code(writer *w, piece *p)
+{
+    dlc_child_body body = !p->is_cuda ? emit_cpu : w->options->emulate ? emit_emulated : emit_cuda;
+    if (p->is_cuda) {
+        DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &p->sources));
+        p->cuda.launches = p->sources.launches;
+        p->cuda.emulate = w->options->emulate;
+    }
+    DLC_TRY(dlc_child_emit(body, p, w->arena, w->diag, &p->code));
+    return body == emit_cuda ? take_binaries(w, p) : DLC_OK;
+}
+
+/* Objects of a part's functions. */
+static dlc_status write_objects(writer *w, const piece *p, uint32_t number, const char **objects,
+                                uint32_t *nobjects)
+{
+    for (uint32_t i = 0; i < p->code.nblobs; i++) {
+        const char *path = path_in(w, dlc_arena_printf(w->arena, "code%u_%u.o", number, i));
+        DLC_TRY(write_object(w, path, &p->code.blobs[i]));
+        objects[(*nobjects)++] = path;
+    }
+    return DLC_OK;
+}
+
 static dlc_status write_binary(writer *w)
 {
-    dlc_plan_image image;
-    DLC_TRY(dlc_plan_build(w->module, w->arena, w->diag, &image));
-    DLC_TRY(
-        dlc_child_emit(w->module, DLC_EMIT_OBJECT, w->options->njobs, w->arena, w->diag, &w->code));
-    DLC_TRY(make_folder(w));
-    const char **objects = dlc_new_array(w->arena, const char *, w->code.nblobs + 1u);
-    objects[0] = path_in(w, "data.o");
-    DLC_TRY(write_data(w, objects[0], &image));
-    for (uint32_t i = 0; i < w->code.nblobs; i++) {
-        objects[i + 1] = path_in(w, dlc_arena_printf(w->arena, "code%u.o", i));
-        DLC_TRY(write_object(w, objects[i + 1], &w->code.blobs[i]));
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < w->npieces; i++) {
+        piece *p = &w->pieces[i];
+        DLC_TRY(emit_code(w, p));
+        DLC_TRY(dlc_plan_build(p->module, &p->cuda, &w->constants, w->arena, w->diag, &p->plan));
+        n += p->code.nblobs;
     }
-    return link_all(w, objects, w->code.nblobs + 1);
+    DLC_TRY(make_folder(w));
+    const char **objects = dlc_new_array(w->arena, const char *, n);
+    objects[0] = path_in(w, "data.o");
+    DLC_TRY(write_data(w, objects[0]));
+    n = 1;
+    for (uint32_t i = 0; i < w->npieces; i++)
+        if (has_functions(w, &w->pieces[i]))
+            DLC_TRY(write_objects(w, &w->pieces[i], i, objects, &n));
+    return link_all(w, objects, n);
 }
 
 /* --- text --- */
-static dlc_status write_code_text(writer *w, dlc_emit_kind kind)
+static dlc_status write_blob(writer *w, const dlc_blob *blob)
 {
-    DLC_TRY(dlc_child_emit(w->module, kind, 1, w->arena, w->diag, &w->code));
-    for (uint32_t i = 0; i < w->code.nblobs; i++)
-        DLC_TRY(dlc_output_write(&w->output, w->code.blobs[i].bytes, w->code.blobs[i].size_bytes,
-                                 w->diag));
+    return dlc_output_write(&w->output, blob->bytes, blob->size_bytes, w->diag);
+}
+
+static dlc_status write_code_text(writer *w, piece *p, dlc_emit_kind kind)
+{
+    if (p->is_cuda)
+        return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
+                             "kernels for %s are CUDA C: there are cu and asm (PTX) of them",
+                             p->module->target->name);
+    p->emit.kind = kind;
+    p->emit.njobs = 1;
+    DLC_TRY(dlc_child_emit(emit_cpu, p, w->arena, w->diag, &p->code));
+    for (uint32_t i = 0; i < p->code.nblobs; i++)
+        DLC_TRY(write_blob(w, &p->code.blobs[i]));
     return DLC_OK;
+}
+
+/* Each distinct kernel under its name. */
+static dlc_status write_ptx(writer *w, piece *p)
+{
+    DLC_TRY(emit_code(w, p));
+    for (uint32_t i = 0; i < p->module->kernels.n; i++) {
+        const dlc_plan_binary *ptx = &p->cuda.binaries[i * p->cuda.nbinaries + p->narchs];
+        const char *line =
+            dlc_arena_printf(w->arena, "// %s\n", p->module->kernels.data[i].kernel->name);
+        uint32_t at = 0;
+        while (w->binaries.offsets.data[at] != ptx->offset)
+            at++;
+        dlc_blob text = w->binaries.pieces.data[at];
+        text.size_bytes -= text.size_bytes > 0; /* the NUL */
+        DLC_TRY(write_blob(w, &(dlc_blob){line, strlen(line)}));
+        DLC_TRY(write_blob(w, &text));
+    }
+    return DLC_OK;
+}
+
+static dlc_status write_cuda_c(writer *w, piece *p)
+{
+    if (!p->is_cuda)
+        return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
+                             "kernels for %s are no CUDA C: there are ll and asm of them",
+                             p->module->target->name);
+    dlc_cuda_sources sources;
+    DLC_TRY(write_blob(w, &(dlc_blob){dlc_cuda_prelude, strlen(dlc_cuda_prelude)}));
+    DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &sources));
+    for (uint32_t i = 0; i < sources.n; i++) {
+        const char *line =
+            dlc_arena_printf(w->arena, "/* kernel %u: %s; %u threads, %u units per block */\n", i,
+                             p->module->kernels.data[i].kernel->name, sources.launches[i].threads,
+                             sources.launches[i].units_per_block);
+        DLC_TRY(write_blob(w, &(dlc_blob){line, strlen(line)}));
+        DLC_TRY(write_blob(w, &(dlc_blob){sources.texts[i], strlen(sources.texts[i])}));
+    }
+    return DLC_OK;
+}
+
+static dlc_status write_text(writer *w, piece *p)
+{
+    if (w->options->artifact == DLC_ARTIFACT_CU)
+        return write_cuda_c(w, p);
+    if (w->options->artifact == DLC_ARTIFACT_ASM && p->is_cuda)
+        return write_ptx(w, p);
+    return write_code_text(
+        w, p, w->options->artifact == DLC_ARTIFACT_LL ? DLC_EMIT_LLVM_IR : DLC_EMIT_ASM);
 }
 
 static dlc_status write_header(writer *w)
 {
     dlc_str text = {0};
-    dlc_header_print(w->module, w->options->name, &text);
+    dlc_header_print(w->pieces[0].module, w->options->name, &text);
     dlc_status status = dlc_output_write(&w->output, text.data, text.n, w->diag);
     dlc_str_deinit(&text);
     return status;
@@ -295,9 +509,11 @@ static dlc_status write_artifact(writer *w)
     case DLC_ARTIFACT_H:
         return write_header(w);
     case DLC_ARTIFACT_LL:
-        return write_code_text(w, DLC_EMIT_LLVM_IR);
     case DLC_ARTIFACT_ASM:
-        return write_code_text(w, DLC_EMIT_ASM);
+    case DLC_ARTIFACT_CU:
+        for (uint32_t i = 0; i < w->npieces; i++)
+            DLC_TRY(write_text(w, &w->pieces[i]));
+        return DLC_OK;
     default:
         return write_binary(w);
     }
@@ -314,17 +530,39 @@ static int is_identifier(const char *name)
     return 1;
 }
 
-dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_options *options,
-                                dlc_diag *diag)
+/* Kernels are numbered through all parts. */
+static void set_pieces(writer *w, const dlc_executable_part *parts)
+{
+    uint32_t first = 0;
+    w->pieces = dlc_new_array(w->arena, piece, w->npieces);
+    for (uint32_t i = 0; i < w->npieces; i++) {
+        piece *p = &w->pieces[i];
+        int *own = dlc_new(w->arena, int);
+        *p = (piece){.module = parts[i].module,
+                     .archs = parts[i].archs,
+                     .narchs = parts[i].narchs,
+                     .is_cuda = parts[i].module->target->kind == DLC_TARGET_CUDA,
+                     .emit = {DLC_EMIT_OBJECT, first, w->options->njobs}};
+        first += p->module->kernels.n;
+        if (p->is_cuda && !p->narchs) {
+            *own = atoi(p->module->target->cpu);
+            p->archs = own;
+            p->narchs = 1;
+        }
+    }
+}
+
+dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t nparts,
+                                      const dlc_executable_options *options, dlc_diag *diag)
 {
     if (!is_identifier(options->name))
         return dlc_diag_fail(diag, DLC_USAGE, options->path,
                              "its model is called '%s', wanted a C identifier of at most 200 "
                              "letters, digits and '_'",
                              options->name ? options->name : "");
-    writer w = {.module = module, .options = options, .arena = dlc_arena_create(0), .diag = diag};
+    writer w = {.npieces = nparts, .options = options, .arena = dlc_arena_create(0), .diag = diag};
+    set_pieces(&w, parts);
     dlc_status status = dlc_output_open(&w.output, options->path, diag);
-    w.output.is_temporary = options->is_temporary;
     if (status == DLC_OK) {
         status = write_artifact(&w);
         if (status == DLC_OK)
@@ -333,7 +571,14 @@ dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_o
         dlc_output_abandon(&w.output);
     }
     remove_folder(&w);
-    dlc_child_close(&w.code);
+    for (uint32_t i = 0; i < nparts; i++)
+        dlc_child_close(&w.pieces[i].code);
     dlc_arena_destroy(w.arena);
     return status;
+}
+
+dlc_status dlc_executable_write(const dlc_module *module, const dlc_executable_options *options,
+                                dlc_diag *diag)
+{
+    return dlc_executable_write_parts(&(dlc_executable_part){.module = module}, 1, options, diag);
 }

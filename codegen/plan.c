@@ -25,7 +25,10 @@ typedef struct {
     dlc_size_program size;
     uint32_t *symbol_phase;
     uint32_t nphases, phase; /* phase: where the steps are */
-    dlc_plan_image *image;
+    const dlc_plan_cuda *cuda;
+    dlc_pieces *constants;
+    dlc_vec(uint64_t) module_constants; /* offsets of the module's, in its order */
+    dlc_blob *result;
     dlc_vec(dlc_plan_tensor) inputs;
     dlc_vec(dlc_plan_tensor) outputs;
     dlc_vec(dlc_plan_tensor) tensors;
@@ -33,11 +36,13 @@ typedef struct {
     dlc_vec(dlc_plan_phase) phases;
     dlc_vec(dlc_plan_condition) conditions;
     dlc_vec(dlc_plan_kernel) kernels;
+    dlc_vec(dlc_plan_binary) binaries;
     dlc_vec(dlc_plan_step) steps;
     dlc_vec(dlc_plan_ref) refs;
     dlc_ids cells;
     dlc_vec(int64_t) attrs;
     dlc_str strings;
+    uint32_t *host_bytes;  /* by phase: cell of the host memory of steps on the CPU */
     uint32_t *extra_arena; /* by phase: cell of the bytes past the module's own arena, for results
                               nobody asked for */
 } builder;
@@ -193,23 +198,43 @@ static void add_conditions(builder *b, uint32_t phase)
 }
 
 /* --- constants --- */
-static dlc_status add_constant(builder *b, const void *bytes, size_t size_bytes)
+int dlc_pieces_add(dlc_pieces *constants, const dlc_blob *piece, dlc_arena *arena, uint64_t *offset)
+{
+    size_t end;
+    for (uint32_t i = 0; i < constants->pieces.n; i++) {
+        const dlc_blob *other = &constants->pieces.data[i];
+        *offset = constants->offsets.data[i];
+        if (other->size_bytes == piece->size_bytes &&
+            (other->bytes == piece->bytes ||
+             !memcmp(other->bytes, piece->bytes, piece->size_bytes)))
+            return 1;
+    }
+    *offset = constants->size_bytes;
+    dlc_vec_push(arena, &constants->pieces, *piece);
+    dlc_vec_push(arena, &constants->offsets, *offset);
+    if (!dlc_add_size(constants->size_bytes, piece->size_bytes, &end) ||
+        !dlc_add_size(end, 63, &end))
+        return 0;
+    constants->size_bytes = end / 64 * 64;
+    return 1;
+}
+
+static dlc_status add_constant(builder *b, const void *bytes, size_t size_bytes, uint64_t *offset)
 {
     dlc_blob piece = {bytes, size_bytes};
-    size_t end;
-    dlc_vec_push(b->arena, &b->image->constants, piece);
-    dlc_vec_push(b->arena, &b->image->constant_offsets, b->image->constants_bytes);
-    if (!dlc_add_size(b->image->constants_bytes, size_bytes, &end) || !dlc_add_size(end, 63, &end))
-        return defect(b, b->graph->name, "the constants are larger than memory");
-    b->image->constants_bytes = end / 64 * 64;
-    return DLC_OK;
+    return dlc_pieces_add(b->constants, &piece, b->arena, offset)
+               ? DLC_OK
+               : defect(b, b->graph->name, "the constants are larger than memory");
 }
 
 static dlc_status add_constants(builder *b)
 {
-    for (uint32_t i = 0; i < b->module->constants.n; i++)
-        DLC_TRY(add_constant(b, b->module->constants.data[i].bytes,
-                             b->module->constants.data[i].size_bytes));
+    for (uint32_t i = 0; i < b->module->constants.n; i++) {
+        const dlc_module_constant *constant = &b->module->constants.data[i];
+        uint64_t offset;
+        DLC_TRY(add_constant(b, constant->bytes, constant->size_bytes, &offset));
+        dlc_vec_push(b->arena, &b->module_constants, offset);
+    }
     return DLC_OK;
 }
 
@@ -234,7 +259,7 @@ static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_by
     case DLC_STORE_CONST:
         ref->place = DLC_REF_CONSTANT;
         ref->index = 0;
-        ref->offset = b->image->constant_offsets.data[placement->index];
+        ref->offset = b->module_constants.data[placement->index];
         return DLC_OK;
     default:
         return defect(b, value->name, "this value has no place in memory");
@@ -254,7 +279,7 @@ static dlc_status push_step_value(builder *b, const dlc_step *step, uint32_t i, 
                (uint64_t)known > b->module->constants.data[constant].size_bytes) {
         return defect(b, step->name, "a constant is smaller than what this step reads");
     } else {
-        ref.offset = b->image->constant_offsets.data[constant];
+        ref.offset = b->module_constants.data[constant];
     }
     dlc_vec_push(b->arena, &b->refs, ref);
     return DLC_OK;
@@ -269,6 +294,12 @@ static dlc_status push_value(builder *b, const dlc_value *value, uint32_t size_b
 }
 
 /* --- launches --- */
+/* Where kernels run. */
+static dlc_device device_of(const builder *b)
+{
+    return b->cuda->launches && !b->cuda->emulate ? DLC_DEVICE_CUDA : DLC_DEVICE_CPU;
+}
+
 static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buffer *buffer,
                              const uint32_t *symbols)
 {
@@ -340,6 +371,12 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
         dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
     row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool,
                                        dlc_schedule_scratch(kernel, entry->schedule), symbols);
+    if (b->cuda->emulate) { /* scratch is a block's shared memory */
+        const dlc_cuda_launch *launch = &b->cuda->launches[step->kernel];
+        uint32_t all = mul(b, row->scratch_bytes, dlc_size_const(&b->size, launch->scratches));
+        row->scratch_bytes = add(b, all, dlc_size_const(&b->size, launch->fixed_bytes));
+    }
+    row->device = (uint8_t)device_of(b);
     row->grain = entry->schedule->grain > 0 ? entry->schedule->grain : 1;
     row->flops = kernel_flops(b, kernel, symbols);
     return DLC_OK;
@@ -447,7 +484,8 @@ static dlc_status check_phases(const builder *b, const dlc_plan_step *row, const
     for (uint32_t i = row->refs.first; i < row->refs.first + row->refs.count; i++) {
         const dlc_plan_ref *ref = &b->refs.data[i];
         uint32_t phase = b->size.phase.data[ref->size_bytes];
-        if (ref->place == DLC_REF_ARENA && b->size.phase.data[ref->index] > phase)
+        int has_offset = ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST;
+        if (has_offset && b->size.phase.data[ref->index] > phase)
             phase = b->size.phase.data[ref->index];
         if (phase > b->phase)
             return defect(b, name, "the size of a buffer is known only after a later step");
@@ -458,13 +496,18 @@ static dlc_status check_phases(const builder *b, const dlc_plan_step *row, const
     return DLC_OK;
 }
 
+static void push_step(builder *b, dlc_plan_step *row)
+{
+    row->bytes = dlc_size_const(&b->size, 0);
+    for (uint32_t i = row->refs.first; i < row->refs.first + row->refs.count; i++)
+        row->bytes = add(b, row->bytes, b->refs.data[i].size_bytes);
+    dlc_vec_push(b->arena, &b->steps, *row);
+}
+
 static void finish_step(builder *b, dlc_plan_step *row)
 {
     row->refs.count = b->refs.n - row->refs.first;
-    row->bytes = dlc_size_const(&b->size, 0);
-    for (uint32_t i = row->refs.first; i < b->refs.n; i++)
-        row->bytes = add(b, row->bytes, b->refs.data[i].size_bytes);
-    dlc_vec_push(b->arena, &b->steps, *row);
+    push_step(b, row);
 }
 
 static dlc_plan_step new_step(builder *b, const char *name)
@@ -485,6 +528,73 @@ static dlc_plan_step new_step(builder *b, const char *name)
     };
 }
 
+/* --- steps on the CPU in a plan of a device --- */
+typedef struct {
+    builder *b;
+    const char *name;
+    uint32_t at; /* cell: where the next operand lies in host memory */
+} staging;
+
+static void copy_between(const staging *s, dlc_plan_ref to, dlc_plan_ref from)
+{
+    dlc_plan_step row = new_step(s->b, s->name);
+    row.kind = DLC_DO_COPY;
+    row.device = DLC_DEVICE_CUDA;
+    dlc_vec_push(s->b->arena, &s->b->refs, from);
+    dlc_vec_push(s->b->arena, &s->b->refs, to);
+    finish_step(s->b, &row);
+}
+
+/* Host memory for an operand, known from phase `phase` on. */
+static dlc_plan_ref host_ref(staging *s, uint32_t size_bytes, uint32_t phase)
+{
+    builder *b = s->b;
+    uint32_t unit = dlc_size_const(&b->size, 64);
+    uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
+    dlc_plan_ref ref = {.place = DLC_REF_HOST, .index = s->at, .size_bytes = size_bytes};
+    s->at = add(b, s->at, mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, unit), unit));
+    b->host_bytes[phase] = dlc_size_op2(&b->size, DLC_SIZE_MAX, b->host_bytes[phase], s->at);
+    return ref;
+}
+
+/* Operands [begin, end) of the row get a place in host memory; `from`: where they were. */
+static void stage_operands(staging *s, const dlc_plan_step *row, uint32_t begin, uint32_t end,
+                           uint32_t phase, dlc_plan_ref *from)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        dlc_plan_ref *ref = &s->b->refs.data[row->refs.first + i];
+        from[i] = *ref;
+        if (ref->place != DLC_REF_NONE && ref->place != DLC_REF_CONSTANT) {
+            dlc_plan_ref host = host_ref(s, ref->size_bytes, phase);
+            s->b->refs.data[row->refs.first + i] = host;
+        }
+    }
+}
+
+/* An output nobody asked for has no name. */
+static int is_wanted(const builder *b, const dlc_plan_step *row, uint32_t i)
+{
+    return b->strings.data[b->tensors.data[row->operands.first + i].name] != '\0';
+}
+
+/* The step between copies of what it reads to host memory and of what it writes from there. */
+static void finish_staged(builder *b, dlc_plan_step *row, const char *name)
+{
+    staging s = {.b = b, .name = name, .at = dlc_size_const(&b->size, 0)};
+    uint32_t n = row->refs.count = b->refs.n - row->refs.first;
+    uint32_t nread = row->kind == DLC_DO_OPAQUE ? opaques[row->what].ninputs : n;
+    dlc_plan_ref *from = dlc_new_array(b->arena, dlc_plan_ref, n + 1u);
+    stage_operands(&s, row, 0, nread, row->phase ? row->phase - 1 : b->phase, from);
+    stage_operands(&s, row, nread, n, b->phase, from);
+    for (uint32_t i = 0; i < nread; i++)
+        if (b->refs.data[row->refs.first + i].place == DLC_REF_HOST)
+            copy_between(&s, b->refs.data[row->refs.first + i], from[i]);
+    push_step(b, row);
+    for (uint32_t i = nread; i < n; i++)
+        if (b->refs.data[row->refs.first + i].place == DLC_REF_HOST && is_wanted(b, row, i))
+            copy_between(&s, from[i], b->refs.data[row->refs.first + i]);
+}
+
 static dlc_status add_step(builder *b, const dlc_step *step)
 {
     dlc_plan_step row = new_step(b, step->name);
@@ -494,7 +604,10 @@ static dlc_status add_step(builder *b, const dlc_step *step)
         DLC_TRY(add_opaque(b, step, &row));
     else
         DLC_TRY(add_bind(b, step, &row));
-    finish_step(b, &row);
+    if (row.device == device_of(b))
+        finish_step(b, &row);
+    else
+        finish_staged(b, &row, step->name);
     return check_phases(b, &row, step->name);
 }
 
@@ -508,12 +621,13 @@ static dlc_status add_copies(builder *b)
             continue;
         dlc_plan_step row = new_step(b, output->name);
         row.kind = DLC_DO_COPY;
+        row.device = (uint8_t)device_of(b);
         if (output->value
                 ->data) { /* as the model has it: a packed copy may be all the module holds */
             dlc_plan_ref from = {.place = DLC_REF_CONSTANT,
-                                 .offset = b->image->constants_bytes,
                                  .size_bytes = b->outputs.data[i].size_bytes};
-            DLC_TRY(add_constant(b, output->value->data->bytes, output->value->data->size_bytes));
+            DLC_TRY(add_constant(b, output->value->data->bytes, output->value->data->size_bytes,
+                                 &from.offset));
             dlc_vec_push(b->arena, &b->refs, from);
         } else {
             DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
@@ -555,7 +669,9 @@ static void add_arena(builder *b)
     for (uint32_t p = 0; p < b->nphases; p++) {
         max_into(b, &ends[p], b->extra_arena[p]);
         max_into(b, &ends[p], p ? ends[p - 1] : UINT32_MAX);
+        max_into(b, &b->host_bytes[p], p ? b->host_bytes[p - 1] : UINT32_MAX);
         b->phases.data[p].arena_bytes = ends[p];
+        b->phases.data[p].host_bytes = b->host_bytes[p];
     }
 }
 
@@ -596,11 +712,15 @@ static dlc_status required_features(const builder *b, uint64_t *bits)
 static dlc_status describe_target(builder *b, dlc_plan *plan)
 {
     const dlc_target *target = b->module->target;
+    plan->device = (uint8_t)device_of(b);
+    if (b->cuda->launches) { /* what is emulated runs where it was made */
+        plan->arch = dlc_host_arch;
+        return DLC_OK;
+    }
     int is_arm = !strncmp(target->triple, "aarch64", 7),
         is_x86 = !strncmp(target->triple, "x86_64", 6);
     if (target->kind != DLC_TARGET_CPU || (!is_arm && !is_x86))
         return defect(b, target->name, "executables are written for x86-64 and aarch64 CPUs");
-    plan->device = DLC_DEVICE_CPU;
     plan->arch = is_arm ? DLC_ARCH_AARCH64 : DLC_ARCH_X86_64;
     if (is_x86 && strncmp(target->cpu, "x86-64", 6) != 0)
         return defect(b, target->name, "the features of this CPU's name are not in cpu.def");
@@ -620,12 +740,14 @@ static void renumber(builder *b, const uint32_t *number)
         b->tensors.data[i].size_bytes = number[b->tensors.data[i].size_bytes];
     for (uint32_t i = 0; i < b->conditions.n; i++)
         b->conditions.data[i].holds = number[b->conditions.data[i].holds];
-    for (uint32_t i = 0; i < b->phases.n; i++)
+    for (uint32_t i = 0; i < b->phases.n; i++) {
         b->phases.data[i].arena_bytes = number[b->phases.data[i].arena_bytes];
+        b->phases.data[i].host_bytes = number[b->phases.data[i].host_bytes];
+    }
     for (uint32_t i = 0; i < b->refs.n; i++) {
         dlc_plan_ref *ref = &b->refs.data[i];
         ref->size_bytes = number[ref->size_bytes];
-        if (ref->place == DLC_REF_ARENA)
+        if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST)
             ref->index = number[ref->index];
     }
     for (uint32_t i = 0; i < b->steps.n; i++) {
@@ -674,6 +796,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
     plan->tensors = APPEND(out, &b->tensors);
     plan->cells = APPEND(out, &b->cells);
     plan->attrs = APPEND(out, &b->attrs);
+    plan->binaries = APPEND(out, &b->binaries);
     plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
     append(out, NULL, 0, 1);
     if (out->n > UINT32_MAX)
@@ -681,8 +804,24 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
                              "the plan has %zu bytes, the format holds 4 GiB", out->n);
     plan->size_bytes = (uint32_t)out->n;
     memcpy(out->data, plan, sizeof *plan);
-    b->image->bytes = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n};
+    *b->result = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n};
     return DLC_OK;
+}
+
+static void add_kernel(builder *b, uint32_t i)
+{
+    const dlc_plan_cuda *cuda = b->cuda;
+    dlc_plan_kernel row = {.name = add_string(b, b->module->kernels.data[i].kernel->name),
+                           .binaries = {b->binaries.n, cuda->nbinaries}};
+    if (device_of(b) == DLC_DEVICE_CUDA) {
+        row.threads = cuda->launches[i].threads;
+        row.units_per_block = cuda->launches[i].units_per_block;
+        row.fixed_bytes = cuda->launches[i].fixed_bytes;
+        row.scratches = cuda->launches[i].scratches;
+    }
+    for (uint32_t k = 0; k < cuda->nbinaries; k++)
+        dlc_vec_push(b->arena, &b->binaries, cuda->binaries[(size_t)i * cuda->nbinaries + k]);
+    dlc_vec_push(b->arena, &b->kernels, row);
 }
 
 static dlc_status add_all(builder *b)
@@ -694,12 +833,11 @@ static dlc_status add_all(builder *b)
         dlc_plan_phase phase = {0};
         dlc_vec_push(b->arena, &b->phases, phase);
         b->extra_arena[i] = UINT32_MAX;
+        b->host_bytes[i] = dlc_size_const(&b->size, 0);
         add_conditions(b, i);
     }
-    for (uint32_t i = 0; i < b->module->kernels.n; i++) {
-        dlc_plan_kernel row = {.name = add_string(b, b->module->kernels.data[i].kernel->name)};
-        dlc_vec_push(b->arena, &b->kernels, row);
-    }
+    for (uint32_t i = 0; i < b->module->kernels.n; i++)
+        add_kernel(b, i);
     for (uint32_t i = 0; i < b->module->steps.n; i++)
         DLC_TRY(add_step(b, &b->module->steps.data[i]));
     DLC_TRY(add_copies(b));
@@ -722,13 +860,18 @@ static dlc_status build(builder *b, dlc_str *out)
     return lay_out(b, &plan, out);
 }
 
-dlc_status dlc_plan_build(const dlc_module *module, dlc_arena *arena, dlc_diag *diag,
-                          dlc_plan_image *image)
+dlc_status dlc_plan_build(const dlc_module *module, const dlc_plan_cuda *cuda,
+                          dlc_pieces *constants, dlc_arena *arena, dlc_diag *diag, dlc_blob *plan)
 {
-    *image = (dlc_plan_image){0};
-    builder b = {
-        .module = module, .graph = module->graph, .arena = arena, .diag = diag, .image = image};
+    builder b = {.module = module,
+                 .graph = module->graph,
+                 .arena = arena,
+                 .diag = diag,
+                 .cuda = cuda,
+                 .constants = constants,
+                 .result = plan};
     assign_phases(&b);
+    b.host_bytes = dlc_new_array(arena, uint32_t, b.nphases);
     b.extra_arena = dlc_new_array(arena, uint32_t, b.nphases);
     dlc_size_init(&b.size, module->graph->pool, b.symbol_phase, arena);
     dlc_str out = {0};

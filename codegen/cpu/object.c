@@ -18,7 +18,7 @@
 
 typedef struct {
     const dlc_module *module;
-    dlc_emit_kind kind;
+    const dlc_emit_options *options;
     atomic_uint next;
     LLVMMemoryBufferRef *results; /* by kernel */
     char **errors;                /* by kernel; LLVM's text, or NULL */
@@ -49,14 +49,15 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error)
                                    LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-static dlc_status build(const dlc_module *module, uint32_t index, LLVMContextRef context, LLVMModuleRef llvm,
+static dlc_status build(const job *work, uint32_t index, LLVMContextRef context, LLVMModuleRef llvm,
                         dlc_arena *arena, dlc_diag *diag)
 {
-    const dlc_module_kernel *entry = &module->kernels.data[index];
+    const dlc_module_kernel *entry = &work->module->kernels.data[index];
+    const char *name = dlc_arena_printf(arena, "dlc_k%u", work->options->first + index);
     dlc_kernel *kernel = dlc_nest_private_kernel(entry->kernel, arena);
     dlc_cpu *cpu = dlc_new(arena, dlc_cpu);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
-    dlc_cpu_begin(cpu, context, llvm, module->target, kernel, dlc_arena_printf(arena, "dlc_k%u", index), arena);
+    dlc_cpu_begin(cpu, context, llvm, work->module->target, kernel, name, arena);
     dlc_nest_init(nest, kernel, entry->schedule, &cpu->base, arena, diag);
     dlc_status status = dlc_nest_kernel(nest, (dlc_val)dlc_cpu_unit(cpu, 0), (dlc_val)dlc_cpu_unit(cpu, 1));
     dlc_cpu_end(cpu);
@@ -116,10 +117,10 @@ static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
     LLVMSetTarget(llvm, work->module->target->triple);
     LLVMSetModuleDataLayout(llvm, layout);
     LLVMDisposeTargetData(layout);
-    if (build(work->module, index, context, llvm, arena, &diag) != DLC_OK)
+    if (build(work, index, context, llvm, arena, &diag) != DLC_OK)
         work->errors[index] = strdup(diag.nmessages ? diag.messages[0].text : "unknown error");
     else
-        work->errors[index] = emit(llvm, machine, work->kind, &work->results[index]);
+        work->errors[index] = emit(llvm, machine, work->options->kind, &work->results[index]);
     LLVMDisposeModule(llvm);
     LLVMContextDispose(context);
     dlc_arena_destroy(arena);
@@ -172,14 +173,14 @@ static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob 
     return status;
 }
 
-dlc_status dlc_cpu_emit(const dlc_module *module, dlc_emit_kind kind, uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
+dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena, dlc_diag *diag,
                         dlc_blob **blobs, uint32_t *nblobs)
 {
-    job work = {.module = module, .kind = kind};
+    job work = {.module = module, .options = options};
     work.results = dlc_new_array(arena, LLVMMemoryBufferRef, module->kernels.n);
     work.errors = dlc_new_array(arena, char *, module->kernels.n);
     *blobs = dlc_new_array(arena, dlc_blob, module->kernels.n);
     *nblobs = module->kernels.n;
-    run_workers(&work, njobs ? njobs : 1);
+    run_workers(&work, options->njobs ? options->njobs : 1);
     return collect(&work, arena, diag, *blobs);
 }

@@ -3,8 +3,9 @@
  * stdint.h alone. Changing anything here, or the order of dtype.def, size.def, cpu.def and
  * opaque.def, raises DLC_ABI_VERSION in the same commit.
  *
- * An executable is one structure, dlc_executable, with pointers to the constants and to one plan
- * per target. A plan is flat: little-endian records and offsets relative to its own first byte, so
+ * An executable is one structure, dlc_executable, with pointers to the constants, the CUDA kernels'
+ * binaries and one plan per target (CUDA targets whose kernels are scheduled alike share one). All
+ * plans have the same inputs and outputs; equal constants lie there once. A plan is flat: little-endian records and offsets relative to its own first byte, so
  * it needs no relocations, and can be checked before use.
  *
  *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and
@@ -27,7 +28,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 1
+#define DLC_ABI_VERSION 2
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -90,7 +91,7 @@ typedef struct {
     dlc_plan_rows insts;      /* of the size program, in order, without gaps between phases */
     dlc_plan_rows conditions; /* checked after them */
     uint32_t arena_bytes;     /* cell: what the steps up to the next phase need */
-    uint32_t zero;
+    uint32_t host_bytes;      /* cell: likewise, of host memory; 0 in plans of CPUs */
 } dlc_plan_phase;
 
 typedef struct {
@@ -98,19 +99,24 @@ typedef struct {
     uint32_t text;  /* string: why the run is refused when it is 0 */
 } dlc_plan_condition;
 
-/* NONE: an output of an opaque step that nobody reads. */
+/*
+ * NONE: an output of an opaque step that nobody reads. In a plan of a device, arena, inputs, outputs
+ * and constants are memory of the device, but for steps on the CPU: those see the constants where
+ * the file has them, and else HOST alone, filled and emptied by copies.
+ */
 typedef enum {
     DLC_REF_ARENA = 0,
     DLC_REF_INPUT = 1,
     DLC_REF_OUTPUT = 2,
     DLC_REF_CONSTANT = 3,
-    DLC_REF_NONE = 4
+    DLC_REF_NONE = 4,
+    DLC_REF_HOST = 5
 } dlc_plan_place;
 /* Where the bytes of a buffer are. */
 typedef struct {
     uint32_t place; /* dlc_plan_place */
     uint32_t
-        index; /* ARENA: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
+        index; /* ARENA, HOST: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
     uint64_t offset; /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
     uint32_t zero;
@@ -126,7 +132,7 @@ typedef enum {
 } dlc_plan_do;
 typedef struct {
     uint8_t kind;   /* dlc_plan_do */
-    uint8_t device; /* dlc_device */
+    uint8_t device; /* dlc_device: where it runs; COPY: the plan's */
     uint16_t zero;
     uint32_t name; /* string: origin nodes joined by '+' */
     uint32_t what;
@@ -143,9 +149,28 @@ typedef struct {
     int64_t grain;          /* fewest units worth a thread of their own */
 } dlc_plan_step;
 
+/*
+ * Machine code of a CUDA kernel: its function is dlc_kernel(buffers in the kernel's order, then the
+ * kernel's symbols, then long long *fault, long long first, long long units), which computes units
+ * [first, units); block i of a launch those from first + i * units_per_block on.
+ */
+typedef enum { DLC_BINARY_CUBIN = 0, DLC_BINARY_PTX = 1 } dlc_binary_kind;
+typedef struct {
+    uint32_t kind;   /* dlc_binary_kind */
+    uint32_t arch;   /* compute capability: 10 * major + minor */
+    uint64_t offset; /* bytes from the start of the binaries, a multiple of 64 */
+    uint64_t size_bytes; /* PTX: with the NUL at its end */
+    /* CUBIN, for people: per thread; per block; and blocks that fit a multiprocessor, 0: depends */
+    uint32_t registers, frame_bytes, shared_bytes, blocks;
+} dlc_plan_binary;
+
+/* In plans of CPUs all but the name is 0. Dynamic shared memory of a block: fixed_bytes + scratches
+ * times the step's scratch_bytes. */
 typedef struct {
     uint32_t name; /* string */
+    uint32_t threads, units_per_block, fixed_bytes, scratches;
     uint32_t zero;
+    dlc_plan_rows binaries; /* rows of `binaries` */
 } dlc_plan_kernel;
 
 typedef enum {
@@ -164,7 +189,7 @@ typedef struct {
     uint32_t abi_version;
     uint32_t size_bytes; /* of the plan */
     uint8_t device;      /* dlc_device: what runs steps unless they name another */
-    uint8_t arch;        /* dlc_arch */
+    uint8_t arch;        /* dlc_arch of CPU kernels */
     uint16_t zero;
     uint32_t target;               /* string: name of the target */
     uint64_t cpu_features;         /* bit set by cpu.def */
@@ -181,15 +206,15 @@ typedef struct {
     dlc_plan_rows tensors;         /* dlc_plan_tensor */
     dlc_plan_rows cells;           /* uint32_t */
     dlc_plan_rows attrs;           /* int64_t */
+    dlc_plan_rows binaries;        /* dlc_plan_binary */
     dlc_plan_rows strings;         /* char; names above are offsets into it */
 } dlc_plan;
 #define DLC_PLAN_MAGIC "dlcplan"
 
-/* One plan per target; today one. */
 typedef struct {
     uint64_t checksum; /* dlc_checksum of the plan's bytes */
     const dlc_plan *plan;
-    const dlc_kernel_fn *kernels; /* as many as plan->kernels.count */
+    const dlc_kernel_fn *kernels; /* as many as plan->kernels.count; NULL in plans of CUDA */
 } dlc_plan_entry;
 
 typedef struct dlc_executable {
@@ -198,6 +223,8 @@ typedef struct dlc_executable {
     uint32_t nplans;
     uint64_t constants_bytes;
     const void *constants; /* 64-byte aligned */
+    uint64_t binaries_bytes;
+    const void *binaries; /* 64-byte aligned */
     const dlc_plan_entry *plans;
 } dlc_executable;
 #define DLC_EXECUTABLE_MAGIC "dlcexec"

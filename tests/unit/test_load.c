@@ -141,24 +141,31 @@ START_TEST(forged_plans_are_followed_nowhere)
     static const uint64_t values[] = {0, 1, 7, 0x7fffffff, 0xffffffff, 1ull << 63, UINT64_MAX};
     made_model m = small_model();
     dlc_module *module = made_finish(&m, "native");
-    dlc_plan_image image;
-    ck_assert_int_eq(dlc_plan_build(module, m.arena, m.graph->diag, &image), DLC_OK);
+    dlc_blob plan;
+    dlc_pieces constants = {0};
+    ck_assert_int_eq(dlc_plan_build(module, &(dlc_plan_cuda){0}, &constants, m.arena,
+                                    m.graph->diag, &plan),
+                     DLC_OK);
     dlc_kernel_fn kernels[8] = {0};
-    unsigned char *bytes = aligned_alloc(64, (image.bytes.size_bytes + 63) / 64 * 64);
-    for (size_t at = 0; at + 4 <= image.bytes.size_bytes; at += 4)
+    unsigned char *bytes = aligned_alloc(64, (plan.size_bytes + 63) / 64 * 64);
+    for (size_t at = 0; at + 4 <= plan.size_bytes; at += 4)
         for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
             size_t n = values[v] > UINT32_MAX ? 8 : 4;
-            if (at + n > image.bytes.size_bytes)
+            if (at + n > plan.size_bytes)
                 continue;
-            memcpy(bytes, image.bytes.bytes, image.bytes.size_bytes);
+            memcpy(bytes, plan.bytes, plan.size_bytes);
             memcpy(bytes + at, &values[v], n);
-            if (((dlc_plan *)bytes)->size_bytes > image.bytes.size_bytes)
+            if (((dlc_plan *)bytes)->size_bytes > plan.size_bytes)
                 continue; /* an entry of a loaded file is checked against it, a linked one has no
                              bounds to check */
             dlc_plan_entry entry = {dlc_checksum(bytes, ((dlc_plan *)bytes)->size_bytes),
                                     (dlc_plan *)bytes, kernels};
-            dlc_executable forged = {DLC_EXECUTABLE_MAGIC,  DLC_ABI_VERSION, 1,
-                                     image.constants_bytes, bytes,           &entry};
+            dlc_executable forged = {.magic = DLC_EXECUTABLE_MAGIC,
+                                     .abi_version = DLC_ABI_VERSION,
+                                     .nplans = 1,
+                                     .constants_bytes = constants.size_bytes,
+                                     .constants = bytes,
+                                     .plans = &entry};
             dlcrt_executable *executable;
             dlcrt_context *context;
             if (dlcrt_executable_from(&forged, &executable))

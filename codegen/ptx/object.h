@@ -1,0 +1,37 @@
+/* Kernels of a module as CUDA C, and that as machine code with a report read from it. */
+#ifndef DLC_CODEGEN_PTX_OBJECT_H
+#define DLC_CODEGEN_PTX_OBJECT_H
+
+#include "codegen/codegen.h"
+
+#define DLC_CUDA_FUNCTION "dlc_kernel" /* the one function of every binary: equal kernels have equal text */
+
+/* By kernel of the module. */
+typedef struct {
+    const char **texts; /* without the prelude */
+    dlc_cuda_launch *launches;
+    int64_t *shared_bytes; /* dynamic, of a block; -1: depends on symbols */
+    uint32_t n;
+} dlc_cuda_sources;
+DLC_NODISCARD dlc_status dlc_cuda_sources_make(const dlc_module *module, dlc_arena *arena, dlc_diag *diag,
+                                               dlc_cuda_sources *sources);
+
+/* A binary of a kernel: its bytes are blob `blob`; binary.offset is 0. */
+typedef struct {
+    dlc_plan_binary binary;
+    uint32_t blob, zero;
+} dlc_cuda_row;
+/*
+ * Compiles through NVRTC on njobs threads, equal texts once. blobs[0] is a table of dlc_cuda_row: for each kernel one cubin
+ * per architecture, in their order, then PTX of the first; the others are their bytes. They do not depend on njobs.
+ * DLC_NO_DEVICE: NVRTC is not there, or knows no such architecture.
+ */
+DLC_NODISCARD dlc_status dlc_cuda_emit(const dlc_cuda_sources *sources, const int *archs, uint32_t narchs, uint32_t njobs,
+                                       dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
+
+/* What a cubin says of its kernel. False when it is not one. */
+int dlc_cubin_report(const void *bytes, size_t size_bytes, dlc_plan_binary *binary);
+/* Blocks that a multiprocessor holds at once; 0: the capability is not in arch.def, or no block fits. */
+uint32_t dlc_cuda_occupancy(uint32_t arch, uint32_t threads, uint32_t registers, uint64_t shared_bytes);
+
+#endif
