@@ -1,6 +1,6 @@
 /*
- * The command line. Both tables become arrays once; parsing (getopt_long), the help texts and the nearest name for a typing
- * error are all loops over them.
+ * The command line. Both tables become arrays once; parsing (getopt_long), the help texts and the
+ * nearest name for a typing error are all loops over them.
  */
 #include "cli/args.h"
 
@@ -40,7 +40,7 @@ typedef struct {
 #define RUNNING (ON(run) | ON(bench) | ON(test))
 #define COMPILING (ON(compile) | RUNNING | ON(inspect) | ON(explain) | ON(opt))
 static const option_row options[] = {
-#define DLC_OPTION(field, name, letter, kind, argument, on, help)                                                      \
+#define DLC_OPTION(field, name, letter, kind, argument, on, help)                                  \
     {name, letter, KIND_##kind, argument, on, offsetof(dlc_args, field), help},
 #include "cli/options.def"
 #undef DLC_OPTION
@@ -103,8 +103,10 @@ static dlc_status unknown_command(const char *name, dlc_diag *diag)
     for (int i = 0; i < DLC_COMMAND_COUNT; i++)
         names[i] = commands[i].name;
     const char *near = dlc_nearest(name, names, DLC_COMMAND_COUNT);
-    return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "there is no command '%s'; '%s' is near it", name, near)
-                : dlc_diag_fail(diag, DLC_USAGE, NULL, "there is no command '%s'; `dlc --help` lists them", name);
+    return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "there is no command '%s'; '%s' is near it",
+                                name, near)
+                : dlc_diag_fail(diag, DLC_USAGE, NULL,
+                                "there is no command '%s'; `dlc --help` lists them", name);
 }
 
 static dlc_status unknown_option(const char *command, uint32_t on, const char *text, dlc_diag *diag)
@@ -118,19 +120,24 @@ static dlc_status unknown_option(const char *command, uint32_t on, const char *t
         if (options[i].on & on)
             names[n++] = options[i].name;
     const char *near = dlc_nearest(word, names, n);
-    return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "%s has no option '%s'; '--%s' is near it", command, text, near)
-                : dlc_diag_fail(diag, DLC_USAGE, NULL, "%s has no option '%s'; `dlc help %s` lists them", command, text,
+    return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "%s has no option '%s'; '--%s' is near it",
+                                command, text, near)
+                : dlc_diag_fail(diag, DLC_USAGE, NULL,
+                                "%s has no option '%s'; `dlc help %s` lists them", command, text,
                                 command);
 }
 
 /* ---- values ---- */
 
-static dlc_status bad_value(const option_row *option, const char *text, const char *wanted, dlc_diag *diag)
+static dlc_status bad_value(const option_row *option, const char *text, const char *wanted,
+                            dlc_diag *diag)
 {
-    return dlc_diag_fail(diag, DLC_USAGE, NULL, "--%s is '%s', where %s is wanted", option->name, text, wanted);
+    return dlc_diag_fail(diag, DLC_USAGE, NULL, "--%s is '%s', where %s is wanted", option->name,
+                         text, wanted);
 }
 
-static dlc_status parse_count(const option_row *option, const char *text, uint64_t *result, dlc_diag *diag)
+static dlc_status parse_count(const option_row *option, const char *text, uint64_t *result,
+                              dlc_diag *diag)
 {
     char *end;
     errno = 0;
@@ -140,12 +147,16 @@ static dlc_status parse_count(const option_row *option, const char *text, uint64
         scale = *end == 'K' ? 1u << 10 : *end == 'M' ? 1u << 20 : 1u << 30;
         end++;
     }
-    if (errno || *end || end == text || *text == '-' || value < 1 || __builtin_mul_overflow(value, scale, result))
-        return bad_value(option, text, option->kind == KIND_BYTES ? "a size such as 64M" : "a whole number from 1", diag);
+    if (errno || *end || end == text || *text == '-' || value < 1 ||
+        __builtin_mul_overflow(value, scale, result))
+        return bad_value(
+            option, text,
+            option->kind == KIND_BYTES ? "a size such as 64M" : "a whole number from 1", diag);
     return DLC_OK;
 }
 
-static dlc_status parse_real(const option_row *option, const char *text, double *result, dlc_diag *diag)
+static dlc_status parse_real(const option_row *option, const char *text, double *result,
+                             dlc_diag *diag)
 {
     char *end;
     *result = strtod(text, &end);
@@ -162,8 +173,8 @@ static void add_text(dlc_texts *list, const char *text, uint32_t capacity, dlc_a
     list->data[list->n++] = text;
 }
 
-static dlc_status store(const option_row *option, const char *text, uint32_t nwords, dlc_args *args, dlc_arena *arena,
-                        dlc_diag *diag)
+static dlc_status store(const option_row *option, const char *text, uint32_t nwords, dlc_args *args,
+                        dlc_arena *arena, dlc_diag *diag)
 {
     void *field = (char *)args + option->field;
     switch ((option_kind)option->kind) {
@@ -189,7 +200,8 @@ static dlc_status store(const option_row *option, const char *text, uint32_t nwo
 
 /* ---- parsing ---- */
 
-/* The options of one command in getopt's form: "+:" (stop at nothing, report a missing argument), letters, long names. */
+/* The options of one command in getopt's form: "+:" (stop at nothing, report a missing argument),
+ * letters, long names. */
 typedef struct {
     struct option rows[NOPTIONS + 1];
     char letters[2 * NOPTIONS + 3];
@@ -203,7 +215,8 @@ static void make_table(uint32_t on, getopt_table *table)
         if (!(options[i].on & on))
             continue;
         int has_argument = options[i].kind == KIND_FLAG ? no_argument : required_argument;
-        table->rows[n++] = (struct option){options[i].name, has_argument, NULL, FIRST_CODE + (int)i};
+        table->rows[n++] =
+            (struct option){options[i].name, has_argument, NULL, FIRST_CODE + (int)i};
         if (options[i].letter)
             strcat(table->letters, (char[]){options[i].letter, has_argument ? ':' : 0, 0});
     }
@@ -224,7 +237,8 @@ static dlc_status refuse(const char *command, uint32_t on, int code, char **argv
     const char *text = argv[optind - 1];
     uint32_t row = optopt ? row_of_code(optopt) : NOPTIONS;
     if (code == ':' && row < NOPTIONS)
-        return dlc_diag_fail(diag, DLC_USAGE, NULL, "--%s needs %s behind it", options[row].name, options[row].argument);
+        return dlc_diag_fail(diag, DLC_USAGE, NULL, "--%s needs %s behind it", options[row].name,
+                             options[row].argument);
     if (row < NOPTIONS && !strncmp(text, "--", 2))
         return dlc_diag_fail(diag, DLC_USAGE, NULL, "--%s takes no value", options[row].name);
     if (!strncmp(text, "--", 2) || !optopt)
@@ -235,17 +249,18 @@ static dlc_status refuse(const char *command, uint32_t on, int code, char **argv
 static dlc_status check_operands(const command_row *command, const dlc_args *args, dlc_diag *diag)
 {
     if ((int)args->operands.n < command->least)
-        return dlc_diag_fail(diag, DLC_USAGE, NULL, "dlc %s needs %s behind it; see `dlc help %s`", command->name,
-                             command->operands, command->name);
+        return dlc_diag_fail(diag, DLC_USAGE, NULL, "dlc %s needs %s behind it; see `dlc help %s`",
+                             command->name, command->operands, command->name);
     if (command->most >= 0 && (int)args->operands.n > command->most)
-        return dlc_diag_fail(diag, DLC_USAGE, NULL, "dlc %s takes %d operand%s (%s); '%s' is one too many", command->name,
+        return dlc_diag_fail(diag, DLC_USAGE, NULL,
+                             "dlc %s takes %d operand%s (%s); '%s' is one too many", command->name,
                              command->most, command->most == 1 ? "" : "s", command->operands,
                              args->operands.data[command->most]);
     return DLC_OK;
 }
 
-static dlc_status parse_options(int argc, char **argv, uint32_t on, const char *command, dlc_args *args,
-                                dlc_arena *arena, dlc_diag *diag)
+static dlc_status parse_options(int argc, char **argv, uint32_t on, const char *command,
+                                dlc_args *args, dlc_arena *arena, dlc_diag *diag)
 {
     getopt_table table;
     make_table(on, &table);
@@ -299,14 +314,19 @@ int dlc_args_want_json(int argc, char **argv)
 
 void dlc_args_help(dlc_str *out)
 {
-    dlc_str_add(out, "dlc compiles ONNX models ahead of time into one small file.\n\n"
-                     "    dlc compile model.onnx -o model.so\n"
-                     "    dlc run model.so --inputs inputs.npz --outputs outputs.npz\n\n"
-                     "Commands (M is an ONNX model or an executable; `dlc help COMMAND` for the options):\n");
+    dlc_str_add(
+        out,
+        "dlc compiles ONNX models ahead of time into one small file.\n\n"
+        "    dlc compile model.onnx -o model.so\n"
+        "    dlc run model.so --inputs inputs.npz --outputs outputs.npz\n\n"
+        "Commands (M is an ONNX model or an executable; `dlc help COMMAND` for the options):\n");
     for (int i = 0; i < DLC_COMMAND_COUNT; i++)
         dlc_str_printf(out, "  %-11s %s\n", commands[i].name, commands[i].help);
-    dlc_str_add(out, "\nExit status: 0 ok, 1 model or input invalid, 2 usage, 3 unsupported, 4 numbers differ, 5 input or "
-                     "output failed,\n6 device or CPU feature missing, 7 resource limit, 70 defect of dlc.\n");
+    dlc_str_add(
+        out,
+        "\nExit status: 0 ok, 1 model or input invalid, 2 usage, 3 unsupported, 4 numbers differ, "
+        "5 input or "
+        "output failed,\n6 device or CPU feature missing, 7 resource limit, 70 defect of dlc.\n");
 }
 
 /* Help wraps at 100 columns behind a margin. */
@@ -326,7 +346,8 @@ static void add_wrapped(dlc_str *out, const char *text)
 void dlc_args_command_help(dlc_command command, dlc_str *out)
 {
     const command_row *row = &commands[command];
-    dlc_str_printf(out, "dlc %s%s%s [options]: %s\n\n", row->name, *row->operands ? " " : "", row->operands, row->help);
+    dlc_str_printf(out, "dlc %s%s%s [options]: %s\n\n", row->name, *row->operands ? " " : "",
+                   row->operands, row->help);
     for (uint32_t i = 0; i < NOPTIONS; i++) {
         const option_row *option = &options[i];
         if (!(option->on & (1u << command)))

@@ -1,4 +1,5 @@
-/* The command line: commands.def and options.def turned into one struct, a parser and the help texts. */
+/* The command line: commands.def and options.def turned into one struct, a parser and the help
+ * texts. */
 #ifndef DLC_CLI_ARGS_H
 #define DLC_CLI_ARGS_H
 
@@ -32,8 +33,10 @@ typedef struct {
 #undef DLC_OPTION
 } dlc_args;
 
-/* Parses everything; --help and --version stop the checks. DLC_USAGE says what is wrong and what is near it. */
-DLC_NODISCARD dlc_status dlc_args_parse(int argc, char **argv, dlc_args *args, dlc_arena *arena, dlc_diag *diag);
+/* Parses everything; --help and --version stop the checks. DLC_USAGE says what is wrong and what is
+ * near it. */
+DLC_NODISCARD dlc_status dlc_args_parse(int argc, char **argv, dlc_args *args, dlc_arena *arena,
+                                        dlc_diag *diag);
 /* Whether --json is on the line, wherever parsing stopped. */
 int dlc_args_want_json(int argc, char **argv);
 

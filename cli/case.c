@@ -1,6 +1,7 @@
 /*
- * One case of a test suite: the model once, its data sets one after another. Inputs are matched to the model's by the name
- * stored in the file, else by position; outputs by position; dtype and shape must be equal.
+ * One case of a test suite: the model once, its data sets one after another. Inputs are matched to
+ * the model's by the name stored in the file, else by position; outputs by position; dtype and
+ * shape must be equal.
  */
 #include "cli/case.h"
 
@@ -19,8 +20,8 @@ typedef struct {
     const dlc_library *library;
     dlc_tolerance tolerance;
     dlc_signature signature;
-    dlc_model *model;        /* interpreted, or */
-    dlcrt_context *context;  /* compiled */
+    dlc_model *model;       /* interpreted, or */
+    dlcrt_context *context; /* compiled */
 } test_case;
 
 /* ---- tolerance ---- */
@@ -34,7 +35,8 @@ static dlc_status read_tolerance(test_case *t)
     if (access(path, F_OK) == 0) {
         DLC_TRY(dlc_map_open(path, &map, &cli->diag));
         cJSON *json = cJSON_ParseWithLength((const char *)map.bytes, map.size_bytes);
-        const cJSON *rtol = cJSON_GetObjectItem(json, "rtol"), *atol = cJSON_GetObjectItem(json, "atol");
+        const cJSON *rtol = cJSON_GetObjectItem(json, "rtol"),
+                    *atol = cJSON_GetObjectItem(json, "atol");
         t->tolerance.rtol = cJSON_IsNumber(rtol) ? rtol->valuedouble : t->tolerance.rtol;
         t->tolerance.atol = cJSON_IsNumber(atol) ? atol->valuedouble : t->tolerance.atol;
         cJSON_Delete(json);
@@ -47,7 +49,8 @@ static dlc_status read_tolerance(test_case *t)
 
 /* ---- data ---- */
 
-static dlc_status read_part(test_case *t, const char *set, const char *kind, uint32_t i, dlcrt_tensor *tensor, int *exists)
+static dlc_status read_part(test_case *t, const char *set, const char *kind, uint32_t i,
+                            dlcrt_tensor *tensor, int *exists)
 {
     char *path = dlc_arena_printf(t->cli->arena, "%s/%s/%s_%u.pb", t->folder, set, kind, i);
     *exists = access(path, F_OK) == 0;
@@ -75,26 +78,31 @@ static dlc_status read_inputs(test_case *t, const char *set, dlc_tensors *inputs
             break;
         int slot = slot_of(&t->signature, &tensor, i);
         if (slot < 0)
-            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "input_%u.pb is one more than the model has inputs", i);
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set,
+                                 "input_%u.pb is one more than the model has inputs", i);
         tensor.name = t->signature.inputs[slot].name;
         inputs->data[slot] = tensor;
     }
     for (uint32_t i = 0; i < t->signature.ninputs; i++)
         if (!inputs->data[i].name)
-            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "input '%s' is missing", t->signature.inputs[i].name);
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "input '%s' is missing",
+                                 t->signature.inputs[i].name);
     return DLC_OK;
 }
 
 static dlc_status run_model(test_case *t, const dlc_tensors *inputs, dlc_tensors *outputs)
 {
     if (t->model)
-        return t->library->model_interpret(t->model, inputs->data, inputs->n, outputs->data, outputs->n);
-    dlc_status status = dlcrt_context_run(t->context, inputs->data, inputs->n, outputs->data, outputs->n);
+        return t->library->model_interpret(t->model, inputs->data, inputs->n, outputs->data,
+                                           outputs->n);
+    dlc_status status =
+        dlcrt_context_run(t->context, inputs->data, inputs->n, outputs->data, outputs->n);
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(t->cli, status, NULL);
 }
 
 /* bfloat16 gets two units in its last place, as in onnx's own runner. */
-static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tensor *found, const dlcrt_tensor *expected)
+static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tensor *found,
+                                 const dlcrt_tensor *expected)
 {
     dlc_tolerance tolerance = t->tolerance;
     DLC_TRY(dlc_compare_types(found->name, found, expected, &t->cli->diag));
@@ -103,10 +111,11 @@ static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tens
     dlc_difference d = dlc_compare(found, expected, tolerance);
     if (!d.noutside)
         return DLC_OK;
-    return dlc_diag_fail(&t->cli->diag, DLC_MISMATCH, NULL,
-                         "%s: output '%s': %" PRIu64 " of %" PRIu64 " elements differ, at most by %.3g at element %" PRIu64
-                         " (%.9g, expected %.9g)",
-                         set, found->name, d.noutside, d.nelems, d.max_abs, d.at, d.found, d.expected);
+    return dlc_diag_fail(
+        &t->cli->diag, DLC_MISMATCH, NULL,
+        "%s: output '%s': %" PRIu64 " of %" PRIu64
+        " elements differ, at most by %.3g at element %" PRIu64 " (%.9g, expected %.9g)",
+        set, found->name, d.noutside, d.nelems, d.max_abs, d.at, d.found, d.expected);
 }
 
 static dlc_status run_set(test_case *t, const char *set)
@@ -135,7 +144,9 @@ static dlc_status run_sets(test_case *t)
         if (access(dlc_arena_printf(t->cli->arena, "%s/%s", t->folder, set), F_OK) == 0)
             DLC_TRY(run_set(t, set));
         else
-            return i ? DLC_OK : dlc_diag_fail(&t->cli->diag, DLC_INVALID, t->folder, "has no test_data_set_0");
+            return i ? DLC_OK
+                     : dlc_diag_fail(&t->cli->diag, DLC_INVALID, t->folder,
+                                     "has no test_data_set_0");
     }
 }
 
@@ -145,7 +156,8 @@ static dlc_status run_compiled(test_case *t, const char *output)
 {
     dlc_cli *cli = t->cli;
     dlcrt_executable *executable;
-    dlcrt_context_options options = {.threads = cli->args.threads ? (uint32_t)cli->args.threads : 1};
+    dlcrt_context_options options = {.threads =
+                                         cli->args.threads ? (uint32_t)cli->args.threads : 1};
     dlc_status status = t->library->model_write(t->model, "so", output, "model");
     dlc_cli_close(cli, t->model);
     t->model = NULL;
@@ -173,9 +185,11 @@ dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
     dlc_options options;
     DLC_TRY(dlc_cli_options(cli, &options));
     options.timing = NULL;
+    options.is_temporary = 1;
     options.jobs = 1;
     DLC_TRY(dlc_library_load(&t.library, &cli->diag));
     DLC_TRY(read_tolerance(&t));
-    DLC_TRY(dlc_cli_open(cli, dlc_arena_printf(cli->arena, "%s/model.onnx", folder), &options, &t.model));
+    DLC_TRY(dlc_cli_open(cli, dlc_arena_printf(cli->arena, "%s/model.onnx", folder), &options,
+                         &t.model));
     return cli->args.interpret ? run_interpreted(&t) : run_compiled(&t, output);
 }

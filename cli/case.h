@@ -5,8 +5,9 @@
 #include "cli/cli.h"
 
 /*
- * Compiles (to `output`) or interprets FOLDER/model.onnx and compares it with every test_data_set_* of the folder. The status
- * is the case's; cli->diag says why. Meant for a child process: what it allocates stays until the process ends.
+ * Compiles (to `output`) or interprets FOLDER/model.onnx and compares it with every test_data_set_*
+ * of the folder. The status is the case's; cli->diag says why. Meant for a child process: what it
+ * allocates stays until the process ends.
  */
 DLC_NODISCARD dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output);
 

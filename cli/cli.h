@@ -15,7 +15,8 @@ typedef struct {
     cJSON *json; /* the command's result with --json, printed by main on the last line */
 } dlc_cli;
 
-#define DLC_COMMAND(name, operands, least, most, help) DLC_NODISCARD dlc_status dlc_cmd_##name(dlc_cli *cli);
+#define DLC_COMMAND(name, operands, least, most, help)                                             \
+    DLC_NODISCARD dlc_status dlc_cmd_##name(dlc_cli *cli);
 #include "cli/commands.def"
 #undef DLC_COMMAND
 
@@ -23,7 +24,8 @@ const char *dlc_status_text(dlc_status status);
 /* Text for people, on standard output; nothing with --json. */
 void dlc_say(const dlc_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line about what goes on, on a terminal's standard error only; NULL clears it. */
-void dlc_progress(const dlc_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void dlc_progress(const dlc_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The runtime's last error as a message of this command. Returns status. */
 dlc_status dlc_runtime_failed(dlc_cli *cli, dlc_status status, const char *place);
 /* Messages so far, to standard error or as JSON array. */
@@ -35,7 +37,8 @@ double dlc_seconds(void); /* monotonic */
 /* Options of the compiler from the command line. Shapes are parsed into cli->arena. */
 DLC_NODISCARD dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options);
 /* The library, loaded on first use; its messages and status become the command's. */
-DLC_NODISCARD dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options, dlc_model **model);
+DLC_NODISCARD dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options,
+                                      dlc_model **model);
 void dlc_cli_close(dlc_cli *cli, dlc_model *model); /* moves the model's messages to cli->diag */
 int dlc_is_executable_file(const char *path);
 typedef struct {
@@ -43,10 +46,11 @@ typedef struct {
     double load_ms;
 } dlc_load_info;
 /*
- * Opens M: an executable as it is; a model is compiled to a temporary file by a child process, so that this process never
- * holds the compiler. The artifact's size and the time to load it go where info is not NULL.
+ * Opens M: an executable as it is; a model is compiled to a temporary file by a child process, so
+ * that this process never holds the compiler. The artifact's size and the time to load it go where
+ * info is not NULL.
  */
-DLC_NODISCARD dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options, dlcrt_executable **result,
-                                  dlc_load_info *info);
+DLC_NODISCARD dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options,
+                                  dlcrt_executable **result, dlc_load_info *info);
 
 #endif

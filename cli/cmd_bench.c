@@ -1,6 +1,7 @@
 /*
- * dlc bench: how long a run takes. All candidates (one per fusion strategy) are loaded first and then timed in turns, a batch
- * of runs each, so that whatever disturbs the machine disturbs all of them; the median of all runs is what is compared.
+ * dlc bench: how long a run takes. All candidates (one per fusion strategy) are loaded first and
+ * then timed in turns, a batch of runs each, so that whatever disturbs the machine disturbs all of
+ * them; the median of all runs is what is compared.
  */
 #include "cli/inputs.h"
 
@@ -26,7 +27,8 @@ static dlc_status run_once(dlc_cli *cli, candidate *c)
 {
     for (uint32_t i = 0; i < c->outputs.n; i++)
         c->outputs.data[i].data = NULL;
-    dlc_status status = dlcrt_context_run(c->context, c->inputs.data, c->inputs.n, c->outputs.data, c->outputs.n);
+    dlc_status status =
+        dlcrt_context_run(c->context, c->inputs.data, c->inputs.n, c->outputs.data, c->outputs.n);
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, c->name);
 }
 
@@ -42,7 +44,8 @@ static dlc_status compare_outputs(dlc_cli *cli, candidate *c)
         const dlcrt_tensor *wanted = dlc_tensors_find(&expected, c->outputs.data[i].name);
         if (!wanted)
             continue;
-        DLC_TRY(dlc_compare_types(c->outputs.data[i].name, &c->outputs.data[i], wanted, &cli->diag));
+        DLC_TRY(
+            dlc_compare_types(c->outputs.data[i].name, &c->outputs.data[i], wanted, &cli->diag));
         double error = dlc_compare(&c->outputs.data[i], wanted, (dlc_tolerance){0}).max_rel;
         c->max_rel_err = error > c->max_rel_err ? error : c->max_rel_err;
         ncompared++;
@@ -75,7 +78,8 @@ static dlc_status prepare(dlc_cli *cli, const dlc_options *options, candidate *c
 {
     DLC_TRY(dlc_gather_inputs(cli, &c->signature, options, &c->inputs));
     for (uint32_t i = 0; i < c->signature.noutputs; i++)
-        dlc_vec_push(cli->arena, &c->outputs, ((dlcrt_tensor){.name = c->signature.outputs[i].name}));
+        dlc_vec_push(cli->arena, &c->outputs,
+                     ((dlcrt_tensor){.name = c->signature.outputs[i].name}));
     double begin = dlc_seconds();
     DLC_TRY(run_once(cli, c));
     c->first_ms = 1e3 * (dlc_seconds() - begin);
@@ -177,19 +181,22 @@ static void report(dlc_cli *cli, candidate *list, uint32_t n, double rss_mb)
         result_json(cli, &list[i], row);
         cJSON_AddItemToArray(rows, row);
     }
-    dlc_say(cli, "%-14s %10s %10s %10s %9s %9s %7s %9s\n", "", "median ms", "least ms", "p90 ms", "load ms", "first ms", "steps",
-            cli->args.expect ? "error" : "");
+    dlc_say(cli, "%-14s %10s %10s %10s %9s %9s %7s %9s\n", "", "median ms", "least ms", "p90 ms",
+            "load ms", "first ms", "steps", cli->args.expect ? "error" : "");
     for (uint32_t i = 0; i < n; i++) {
         candidate *c = &list[i];
         double median = median_of(c->times.data, c->times.n);
-        dlc_say(cli, "%-14s %10.4f %10.4f %10.4f %9.3f %9.3f %7u", c->name ? c->name : "default", median, c->times.data[0],
-                c->times.data[(uint32_t)(0.9 * (c->times.n - 1))], c->load.load_ms, c->first_ms, c->nkernels);
+        dlc_say(cli, "%-14s %10.4f %10.4f %10.4f %9.3f %9.3f %7u", c->name ? c->name : "default",
+                median, c->times.data[0], c->times.data[(uint32_t)(0.9 * (c->times.n - 1))],
+                c->load.load_ms, c->first_ms, c->nkernels);
         if (cli->args.expect)
             dlc_say(cli, " %9.2g", c->max_rel_err);
         dlc_say(cli, "\n");
     }
-    dlc_say(cli, "%u thread%s, artifact %.2f MB, peak memory %.1f MB\n", dlcrt_context_threads(list[0].context),
-            dlcrt_context_threads(list[0].context) == 1 ? "" : "s", (double)list[0].load.artifact_bytes / 1e6, rss_mb);
+    dlc_say(cli, "%u thread%s, artifact %.2f MB, peak memory %.1f MB\n",
+            dlcrt_context_threads(list[0].context),
+            dlcrt_context_threads(list[0].context) == 1 ? "" : "s",
+            (double)list[0].load.artifact_bytes / 1e6, rss_mb);
 }
 
 static dlc_status bench(dlc_cli *cli, candidate *list, uint32_t n, dlc_options *options)
@@ -212,7 +219,8 @@ dlc_status dlc_cmd_bench(dlc_cli *cli)
     dlc_options options;
     DLC_TRY(dlc_cli_options(cli, &options));
     if (is_executable && cli->args.fusion)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, path, "is compiled already; --fusion wants the model it was made from");
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, path,
+                             "is compiled already; --fusion wants the model it was made from");
     dlc_texts names = dlc_split(cli->arena, cli->args.fusion ? cli->args.fusion : "");
     uint32_t n = names.n ? names.n : 1;
     candidate *list = dlc_new_array(cli->arena, candidate, n);

@@ -26,7 +26,8 @@ static dlc_status check_kinds(dlc_cli *cli, const dlc_texts *kinds)
     for (uint32_t i = 0; i < kinds->n; i++) {
         const char *near = dlc_nearest(kinds->data[i], names, NENDINGS);
         if (!ending_of(kinds->data[i]))
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit '%s' is unknown; there are so, o, a, h, ll and asm%s%s",
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                                 "--emit '%s' is unknown; there are so, o, a, h, ll and asm%s%s",
                                  kinds->data[i], near ? "; near it: " : "", near ? near : "");
     }
     return kinds->n ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit is empty");
@@ -49,7 +50,8 @@ static const char *output_of(dlc_cli *cli, const dlc_texts *kinds, uint32_t i)
         return output;
     const char *slash = strrchr(cli->args.operands.data[0], '/');
     const char *from = output ? output : slash ? slash + 1 : cli->args.operands.data[0];
-    return dlc_arena_printf(cli->arena, "%s%s", stem_of(cli->arena, from), ending_of(kinds->data[i]));
+    return dlc_arena_printf(cli->arena, "%s%s", stem_of(cli->arena, from),
+                            ending_of(kinds->data[i]));
 }
 
 static void report(dlc_cli *cli, cJSON *files, const char *kind, const char *path)
@@ -65,7 +67,8 @@ static void report(dlc_cli *cli, cJSON *files, const char *kind, const char *pat
         dlc_say(cli, "%s  %.1f KB\n", path, (double)info.st_size / 1e3);
 }
 
-static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds, const dlc_library *library)
+static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds,
+                            const dlc_library *library)
 {
     cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
     for (uint32_t i = 0; i < kinds->n; i++) {

@@ -98,11 +98,13 @@ static dlc_status inspect_executable(dlc_cli *cli, const char *path, const char 
 {
     dlcrt_executable *executable;
     if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
-        return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, path, "an executable can be shown as text or json, not as %s", format);
+        return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, path,
+                             "an executable can be shown as text or json, not as %s", format);
     dlc_status status = dlcrt_executable_open(path, &executable);
     if (status != DLC_OK)
         return dlc_runtime_failed(cli, status, NULL);
-    status = !strcmp(format, "json") ? executable_json(cli, executable) : executable_text(cli, executable, path);
+    status = !strcmp(format, "json") ? executable_json(cli, executable)
+                                     : executable_text(cli, executable, path);
     dlcrt_executable_close(executable);
     return status;
 }
@@ -115,7 +117,8 @@ dlc_status dlc_cmd_inspect(dlc_cli *cli)
     while (i < 4 && strcmp(formats[i], format) != 0)
         i++;
     if (i == 4)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--format is '%s', where text, json, dot or svg is wanted", format);
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--format is '%s', where text, json, dot or svg is wanted", format);
     cli->args.json |= !strcmp(format, "json");
     if (dlc_is_executable_file(cli->args.operands.data[0]))
         return inspect_executable(cli, cli->args.operands.data[0], format);

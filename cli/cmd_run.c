@@ -1,4 +1,5 @@
-/* dlc run: one run of a model, by compiled code or by the interpreter; its outputs shown, written, compared. */
+/* dlc run: one run of a model, by compiled code or by the interpreter; its outputs shown, written,
+ * compared. */
 #include "cli/inputs.h"
 
 #include "base/file.h"
@@ -62,7 +63,8 @@ static dlc_status write_folder(dlc_cli *cli, const char *folder, const dlc_tenso
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return dlc_diag_fail(&cli->diag, DLC_IO, folder, "cannot be made: %s", strerror(errno));
     for (uint32_t i = 0; i < outputs->n; i++)
-        DLC_TRY(dlc_pb_write(dlc_arena_printf(cli->arena, "%s/output_%u.pb", folder, i), &outputs->data[i], &cli->diag));
+        DLC_TRY(dlc_pb_write(dlc_arena_printf(cli->arena, "%s/output_%u.pb", folder, i),
+                             &outputs->data[i], &cli->diag));
     return DLC_OK;
 }
 
@@ -71,10 +73,12 @@ static dlc_status write_folder(dlc_cli *cli, const char *folder, const dlc_tenso
 static dlc_tolerance tolerance_of(const dlc_cli *cli)
 {
     const dlc_args *args = &cli->args;
-    return (dlc_tolerance){args->rtol >= 0 ? args->rtol : 1e-3, args->atol >= 0 ? args->atol : 1e-5};
+    return (dlc_tolerance){args->rtol >= 0 ? args->rtol : 1e-3,
+                           args->atol >= 0 ? args->atol : 1e-5};
 }
 
-static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlcrt_tensor *expected, cJSON *rows)
+static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlcrt_tensor *expected,
+                              cJSON *rows)
 {
     DLC_TRY(dlc_compare_types(found->name, found, expected, &cli->diag));
     dlc_tolerance tolerance = tolerance_of(cli);
@@ -90,20 +94,24 @@ static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlc
     cJSON_AddNumberToObject(row, "max_rel_err", d.max_rel);
     cJSON_AddStringToObject(row, "at", dlc_str_text(&at));
     cJSON_AddItemToArray(rows, row);
-    dlc_say(cli, "%s: largest error %.3g at %s (%.9g, expected %.9g); largest error over largest value %.3g\n", found->name,
-            d.max_abs, dlc_str_text(&at), d.found, d.expected, d.max_rel);
+    dlc_say(cli,
+            "%s: largest error %.3g at %s (%.9g, expected %.9g); largest error over largest value "
+            "%.3g\n",
+            found->name, d.max_abs, dlc_str_text(&at), d.found, d.expected, d.max_rel);
     dlc_status status = DLC_OK;
     if (d.noutside)
         status = dlc_diag_fail(&cli->diag, DLC_MISMATCH, NULL,
-                               "output '%s': %" PRIu64 " of %" PRIu64 " elements differ by more than %g + %g * |expected|; the "
+                               "output '%s': %" PRIu64 " of %" PRIu64
+                               " elements differ by more than %g + %g * |expected|; the "
                                "largest error is %.3g at %s (%.9g, expected %.9g)",
-                               found->name, d.noutside, d.nelems, tolerance.atol, tolerance.rtol, d.max_abs, dlc_str_text(&at),
-                               d.found, d.expected);
+                               found->name, d.noutside, d.nelems, tolerance.atol, tolerance.rtol,
+                               d.max_abs, dlc_str_text(&at), d.found, d.expected);
     dlc_str_deinit(&at);
     return status;
 }
 
-static dlc_status compare_all(dlc_cli *cli, const dlc_signature *signature, const dlc_tensors *outputs)
+static dlc_status compare_all(dlc_cli *cli, const dlc_signature *signature,
+                              const dlc_tensors *outputs)
 {
     dlc_tensors expected = {0};
     uint32_t ncompared = 0;
@@ -113,7 +121,8 @@ static dlc_status compare_all(dlc_cli *cli, const dlc_signature *signature, cons
     for (uint32_t i = 0; i < outputs->n; i++) {
         const dlcrt_tensor *wanted = dlc_tensors_find(&expected, outputs->data[i].name);
         if (!wanted) {
-            (void)dlc_diag_fail(&cli->diag, DLC_OK, cli->args.expect, "has no '%s'; it is not compared", outputs->data[i].name);
+            (void)dlc_diag_fail(&cli->diag, DLC_OK, cli->args.expect,
+                                "has no '%s'; it is not compared", outputs->data[i].name);
             continue;
         }
         ncompared++;
@@ -143,12 +152,15 @@ static dlc_status deliver(dlc_cli *cli, const dlc_signature *signature, const dl
 /* ---- profile ---- */
 
 /* Trace events, as chrome://tracing and Perfetto read them. */
-static dlc_status write_profile(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
+static dlc_status write_profile(dlc_cli *cli, const dlcrt_executable *executable,
+                                const dlcrt_context *context)
 {
     cJSON *trace = cJSON_CreateObject(), *events = cJSON_AddArrayToObject(trace, "traceEvents");
     dlcrt_step_profile profile;
     dlcrt_step_info step;
-    for (uint32_t i = 0; dlcrt_context_profile(context, i, &profile) && dlcrt_executable_step(executable, i, &step); i++) {
+    for (uint32_t i = 0;
+         dlcrt_context_profile(context, i, &profile) && dlcrt_executable_step(executable, i, &step);
+         i++) {
         cJSON *event = cJSON_CreateObject(), *args;
         cJSON_AddStringToObject(event, "name", step.name);
         cJSON_AddStringToObject(event, "ph", "X");
@@ -187,7 +199,8 @@ static dlc_tensors empty_outputs(dlc_cli *cli, const dlc_signature *signature)
     return outputs;
 }
 
-static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_context *context, const dlc_options *options)
+static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_context *context,
+                              const dlc_options *options)
 {
     dlc_signature signature = dlc_signature_of_executable(executable, cli->arena);
     dlc_tensors inputs, outputs = empty_outputs(cli, &signature);
@@ -206,7 +219,8 @@ static dlc_status run_compiled(dlc_cli *cli, const char *path, const dlc_options
 {
     dlcrt_executable *executable;
     dlcrt_context *context;
-    dlcrt_context_options context_options = {.threads = (uint32_t)cli->args.threads, .profile = cli->args.profile != NULL};
+    dlcrt_context_options context_options = {.threads = (uint32_t)cli->args.threads,
+                                             .profile = cli->args.profile != NULL};
     DLC_TRY(dlc_load(cli, path, options, &executable, NULL));
     dlc_status status = dlcrt_context_create(executable, &context_options, &context);
     if (status != DLC_OK) {
@@ -225,9 +239,12 @@ static dlc_status run_interpreted(dlc_cli *cli, const char *path, const dlc_opti
     dlc_model *model;
     dlc_tensors inputs;
     if (dlc_is_executable_file(path))
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, path, "is an executable; --interpret wants the model it was made from");
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, path,
+                             "is an executable; --interpret wants the model it was made from");
     if (cli->args.profile)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--profile times compiled code; it cannot be combined with --interpret");
+        return dlc_diag_fail(
+            &cli->diag, DLC_USAGE, NULL,
+            "--profile times compiled code; it cannot be combined with --interpret");
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     DLC_TRY(dlc_cli_open(cli, path, options, &model));
     dlc_signature signature = dlc_signature_of_model(model, library, cli->arena);
@@ -247,5 +264,6 @@ dlc_status dlc_cmd_run(dlc_cli *cli)
     const char *path = cli->args.operands.data[0];
     DLC_TRY(dlc_cli_options(cli, &options));
     cli->json = cJSON_CreateObject();
-    return cli->args.interpret ? run_interpreted(cli, path, &options) : run_compiled(cli, path, &options);
+    return cli->args.interpret ? run_interpreted(cli, path, &options)
+                               : run_compiled(cli, path, &options);
 }

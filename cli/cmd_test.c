@@ -1,6 +1,7 @@
 /*
- * dlc test: folders of an ONNX backend test suite, a line each. Every case runs in a child process of its own, so that one
- * that crashes or hangs is one line; the library is loaded before, so that a child costs a fork.
+ * dlc test: folders of an ONNX backend test suite, a line each. Every case runs in a child process
+ * of its own, so that one that crashes or hangs is one line; the library is loaded before, so that
+ * a child costs a fork.
  */
 #include "cli/case.h"
 #include "cli/tests_list.h"
@@ -20,7 +21,7 @@
 typedef struct {
     uint32_t row; /* of the results */
     pid_t child;
-    int fd;       /* its messages */
+    int fd; /* its messages */
     double begin;
     dlc_str why;
 } slot;
@@ -82,7 +83,8 @@ static dlc_status collect(suite *s, const char *operand)
     }
     closedir(dir);
     if (s->results.n == before)
-        return dlc_diag_fail(&s->cli->diag, DLC_USAGE, folder, "holds neither a model.onnx nor folders with one");
+        return dlc_diag_fail(&s->cli->diag, DLC_USAGE, folder,
+                             "holds neither a model.onnx nor folders with one");
     qsort(s->results.data + before, s->results.n - before, sizeof *s->results.data, by_name);
     return DLC_OK;
 }
@@ -100,7 +102,8 @@ static void write_why(const dlc_cli *cli, int fd)
         if (message->status == DLC_OK || text.n)
             nmore += message->status != DLC_OK;
         else
-            dlc_str_printf(&text, "%s%s%s", place ? place + 12 : "", place ? ": " : "", message->text);
+            dlc_str_printf(&text, "%s%s%s", place ? place + 12 : "", place ? ": " : "",
+                           message->text);
     }
     if (nmore)
         dlc_str_printf(&text, " (and %u more)", nmore);
@@ -127,7 +130,8 @@ static dlc_status start(suite *s, uint32_t row)
     fflush(NULL);
     pid_t child = fork();
     if (child < 0)
-        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no process for a case: %s", strerror(errno));
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no process for a case: %s",
+                             strerror(errno));
     if (child == 0) {
         setpgid(0, 0);
         dlc_status status = dlc_case_run(cli, s->results.data[row].folder, output_path(s, row));
@@ -151,7 +155,8 @@ static void judge(suite *s, slot *ended, int state, int is_late)
     if (is_late)
         result->why = dlc_arena_printf(arena, "took longer than %g s", s->timeout);
     else if (WIFSIGNALED(state))
-        result->why = dlc_arena_printf(arena, "ended by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+        result->why = dlc_arena_printf(arena, "ended by signal %d (%s)", WTERMSIG(state),
+                                       strsignal(WTERMSIG(state)));
     else if (WEXITSTATUS(state) == DLC_OK)
         result->outcome = DLC_OUTCOME_PASS;
     else if (WEXITSTATUS(state) == DLC_UNSUPPORTED)
@@ -224,9 +229,11 @@ static uint32_t default_jobs(void)
 
 static dlc_status run_suite(suite *s)
 {
-    char *folder = dlc_arena_printf(s->cli->arena, "%s/dlc.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    char *folder = dlc_arena_printf(s->cli->arena, "%s/dlc.XXXXXX",
+                                    getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(folder))
-        return dlc_diag_fail(&s->cli->diag, DLC_IO, folder, "no temporary folder can be made: %s", strerror(errno));
+        return dlc_diag_fail(&s->cli->diag, DLC_IO, folder, "no temporary folder can be made: %s",
+                             strerror(errno));
     s->temporary = folder;
     double begin = dlc_seconds();
     dlc_status status = run_all(s);

@@ -1,4 +1,5 @@
-/* Comparing outputs: as onnx's own runner does, element by element, and where the largest error is. */
+/* Comparing outputs: as onnx's own runner does, element by element, and where the largest error is.
+ */
 #include "cli/tensors.h"
 
 #include <assert.h>
@@ -60,16 +61,19 @@ static double error_of(double found, double expected)
     return isnan(error) ? INFINITY : error;
 }
 
-dlc_difference dlc_compare(const dlcrt_tensor *found, const dlcrt_tensor *expected, dlc_tolerance tolerance)
+dlc_difference dlc_compare(const dlcrt_tensor *found, const dlcrt_tensor *expected,
+                           dlc_tolerance tolerance)
 {
     assert(found->dtype == expected->dtype && found->size_bytes == expected->size_bytes);
     dlc_difference d = {.nelems = found->size_bytes / dlc_dtype_bytes(found->dtype)};
     size_t element_bytes = dlc_dtype_bytes(found->dtype);
     for (uint64_t i = 0; i < d.nelems; i++) {
-        double a = dlc_tensor_element(found, i), b = dlc_tensor_element(expected, i), error = error_of(a, b);
+        double a = dlc_tensor_element(found, i), b = dlc_tensor_element(expected, i),
+               error = error_of(a, b);
         /* integers beyond 2^53 may be equal as doubles only */
         if (error == 0 && !dlc_is_float(found->dtype) &&
-            memcmp((char *)found->data + i * element_bytes, (char *)expected->data + i * element_bytes, element_bytes) != 0)
+            memcmp((char *)found->data + i * element_bytes,
+                   (char *)expected->data + i * element_bytes, element_bytes) != 0)
             error = 1;
         d.noutside += isinf(error) || error > tolerance.atol + tolerance.rtol * fabs(b);
         if (isfinite(b) && fabs(b) > d.max_expected)
@@ -85,7 +89,8 @@ dlc_difference dlc_compare(const dlcrt_tensor *found, const dlcrt_tensor *expect
     return d;
 }
 
-dlc_status dlc_compare_types(const char *name, const dlcrt_tensor *found, const dlcrt_tensor *expected, dlc_diag *diag)
+dlc_status dlc_compare_types(const char *name, const dlcrt_tensor *found,
+                             const dlcrt_tensor *expected, dlc_diag *diag)
 {
     int equal = found->dtype == expected->dtype && found->rank == expected->rank;
     for (uint32_t d = 0; equal && d < found->rank; d++)
@@ -95,8 +100,9 @@ dlc_status dlc_compare_types(const char *name, const dlcrt_tensor *found, const 
     dlc_str a = {0}, b = {0};
     dlc_tensor_type(found, &a);
     dlc_tensor_type(expected, &b);
-    dlc_status status = dlc_diag_fail(diag, DLC_MISMATCH, NULL, "output '%s' is %s, where %s is expected", name,
-                                      dlc_str_text(&a), dlc_str_text(&b));
+    dlc_status status =
+        dlc_diag_fail(diag, DLC_MISMATCH, NULL, "output '%s' is %s, where %s is expected", name,
+                      dlc_str_text(&a), dlc_str_text(&b));
     dlc_str_deinit(&a);
     dlc_str_deinit(&b);
     return status;

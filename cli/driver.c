@@ -1,6 +1,6 @@
 /*
- * The compiler as a library (dlc/dlc.h): import, passes, code. Its one idea: every entry runs under a guard, so that memory
- * running out anywhere beneath it comes back as a status.
+ * The compiler as a library (dlc/dlc.h): import, passes, code. Its one idea: every entry runs under
+ * a guard, so that memory running out anywhere beneath it comes back as a status.
  */
 #include "cli/driver.h"
 
@@ -26,7 +26,8 @@ const char *dlc_version(void)
 static void leave(void *user, size_t size_bytes, int over_budget)
 {
     dlc_model *model = user;
-    snprintf(model->limit_text, sizeof model->limit_text, "%zu more bytes of memory were asked for and %s", size_bytes,
+    snprintf(model->limit_text, sizeof model->limit_text,
+             "%zu more bytes of memory were asked for and %s", size_bytes,
              over_budget ? "pass the limit given" : "the system has none left");
     longjmp(model->out_of_memory, 1);
 }
@@ -45,7 +46,8 @@ dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 
 int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
 {
-    if (!model || i > model->diag.nmessages || (i == model->diag.nmessages && !model->limit_text[0]))
+    if (!model || i > model->diag.nmessages ||
+        (i == model->diag.nmessages && !model->limit_text[0]))
         return 0;
     if (i == model->diag.nmessages) {
         *note = (dlc_model_note){DLC_LIMIT, "", model->limit_text, NULL};
@@ -58,7 +60,8 @@ int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
 
 /* ---- import ---- */
 
-/* Text begins with "graph" or "symbol" after blanks and comments; an ONNX file with a field's tag. */
+/* Text begins with "graph" or "symbol" after blanks and comments; an ONNX file with a field's tag.
+ */
 static int is_graph_text(const dlc_map *map)
 {
     size_t i = 0;
@@ -72,7 +75,8 @@ static int is_graph_text(const dlc_map *map)
             break;
     }
     size_t left = map->size_bytes - i;
-    return (left > 5 && !memcmp(map->bytes + i, "graph", 5)) || (left > 6 && !memcmp(map->bytes + i, "symbol", 6));
+    return (left > 5 && !memcmp(map->bytes + i, "graph", 5)) ||
+           (left > 6 && !memcmp(map->bytes + i, "symbol", 6));
 }
 
 static dlc_onnx_options import_options(dlc_model *model)
@@ -85,7 +89,8 @@ static dlc_onnx_options import_options(dlc_model *model)
         .symlink_dir = options->link_dir,
         .nshapes = options->nshapes,
     };
-    result.shapes = dlc_arena_array(model->arena, options->nshapes, sizeof *result.shapes, _Alignof(void *));
+    result.shapes =
+        dlc_arena_array(model->arena, options->nshapes, sizeof *result.shapes, _Alignof(void *));
     for (uint32_t i = 0; i < options->nshapes; i++) {
         result.shapes[i].name = options->shapes[i].name;
         result.shapes[i].dims = options->shapes[i].dims;
@@ -97,8 +102,10 @@ static dlc_onnx_options import_options(dlc_model *model)
 static dlc_status import_text(dlc_model *model, const char *path)
 {
     if (model->options.nshapes)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, path, "shapes can be given for ONNX models; this is a graph in text form");
-    const char *text = dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
+        return dlc_diag_fail(&model->diag, DLC_USAGE, path,
+                             "shapes can be given for ONNX models; this is a graph in text form");
+    const char *text =
+        dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
     return dlc_graph_parse(text, path, model->arena, &model->diag, &model->graph);
 }
 
@@ -107,7 +114,9 @@ static dlc_status import(dlc_model *model, void *args)
     const char *path = args;
     DLC_TRY(dlc_map_open(path, &model->text, &model->diag));
     if (model->text.size_bytes >= 4 && !memcmp(model->text.bytes, "\177ELF", 4))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, path, "is compiled code, where an ONNX model or a graph in text form is wanted");
+        return dlc_diag_fail(
+            &model->diag, DLC_USAGE, path,
+            "is compiled code, where an ONNX model or a graph in text form is wanted");
     if (is_graph_text(&model->text))
         return import_text(model, path);
     dlc_map_close(&model->text);
@@ -125,8 +134,9 @@ static dlc_status check_target(dlc_model *model)
     dlc_str names = {0};
     for (const char *const *name = dlc_target_names(); *name; name++)
         dlc_str_printf(&names, "%s%s", names.n ? ", " : "", *name);
-    dlc_status status = dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s",
-                                      model->options.target, dlc_str_text(&names));
+    dlc_status status =
+        dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s",
+                      model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
     return status;
 }
@@ -162,13 +172,16 @@ void dlc_model_close(dlc_model *model)
 
 /* ---- inputs and outputs ---- */
 
-static void describe(dlc_model *model, const char *name, const dlc_type *type, dlcrt_tensor_info *info)
+static void describe(dlc_model *model, const char *name, const dlc_type *type,
+                     dlcrt_tensor_info *info)
 {
     const dlc_graph *graph = model->graph;
     dlc_str text = {0};
     dlc_type_print(graph, type, &text);
-    *info = (dlcrt_tensor_info){
-        .name = name, .type = dlc_arena_strdup(model->notes, dlc_str_text(&text)), .dtype = type->dtype, .rank = type->rank};
+    *info = (dlcrt_tensor_info){.name = name,
+                                .type = dlc_arena_strdup(model->notes, dlc_str_text(&text)),
+                                .dtype = type->dtype,
+                                .rank = type->rank};
     dlc_str_deinit(&text);
     for (uint32_t d = 0; d < type->rank; d++) {
         const dlc_expr_node *node = dlc_node_of(graph->pool, type->dims[d]);
@@ -276,7 +289,8 @@ static dlc_status make_text(dlc_model *model, void *opaque)
     return DLC_OK;
 }
 
-dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format, const char **text)
+dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format,
+                          const char **text)
 {
     *text = "";
     struct text_args args = {kind, format ? format : "text"};
@@ -304,7 +318,8 @@ static const char *identifier_of(dlc_model *model, const char *path)
 {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     size_t n = strcspn(base, ".");
-    char *name = dlc_arena_printf(model->arena, "%s%.*s", isdigit((unsigned char)*base) ? "_" : "", (int)n, base);
+    char *name = dlc_arena_printf(model->arena, "%s%.*s", isdigit((unsigned char)*base) ? "_" : "",
+                                  (int)n, base);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '_';
@@ -337,16 +352,21 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
         .is_temporary = model->options.is_temporary != 0,
     };
     if (!is_identifier(options.name))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier", options.name);
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier",
+                             options.name);
     uint32_t row = 0;
-    while (row < sizeof artifacts / sizeof *artifacts && strcmp(artifacts[row].text, args->kind) != 0)
+    while (row < sizeof artifacts / sizeof *artifacts &&
+           strcmp(artifacts[row].text, args->kind) != 0)
         row++;
     if (row == sizeof artifacts / sizeof *artifacts)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is nothing to emit; there are so, o, a, h, ll and asm", args->kind);
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "'%s' is nothing to emit; there are so, o, a, h, ll and asm",
+                             args->kind);
     options.artifact = artifacts[row].artifact;
     DLC_TRY(dlc_model_run_passes(model));
     if (!(model->ctx.facts & DLC_FACT_PLACED))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the passes '%s' end before code can be made; the default is %s",
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "the passes '%s' end before code can be made; the default is %s",
                              model->options.passes, dlc_pipeline_default);
     return dlc_executable_write(model->ctx.module, &options, &model->diag);
 }

@@ -36,7 +36,8 @@ DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, 
 /* Runs the passes of the options once; later calls repeat the status. */
 DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
 
-/* The values of symbols that texts about sizes use: what the choice of schedules assumes. Memory of model->notes. */
+/* The values of symbols that texts about sizes use: what the choice of schedules assumes. Memory of
+ * model->notes. */
 int64_t *dlc_model_nominal_symbols(dlc_model *model);
 
 /* Texts (driver_inspect.c, driver_explain.c, driver_draw.c), appended to model->buffer. */

@@ -1,7 +1,8 @@
 /*
- * Drawings of the graph after the passes: dot text for graphviz, and an SVG of our own that needs no other program. The SVG
- * puts a node one row below its deepest producer and beside the others of that row, in graph order; nodes of one fusion group
- * share a colour. One pass over the graph, no crossing minimisation: it is for looking at models of some hundred nodes.
+ * Drawings of the graph after the passes: dot text for graphviz, and an SVG of our own that needs
+ * no other program. The SVG puts a node one row below its deepest producer and beside the others of
+ * that row, in graph order; nodes of one fusion group share a colour. One pass over the graph, no
+ * crossing minimisation: it is for looking at models of some hundred nodes.
  */
 #include "cli/driver.h"
 
@@ -10,9 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BOX_W = 150, BOX_H = 34, GAP_X = 24, GAP_Y = 36, MARGIN = 16, NCOLOURS = 8, MOST_CHARS = 22 };
+enum {
+    BOX_W = 150,
+    BOX_H = 34,
+    GAP_X = 24,
+    GAP_Y = 36,
+    MARGIN = 16,
+    NCOLOURS = 8,
+    MOST_CHARS = 22
+};
 
-static const char *const colours[NCOLOURS] = {"#cfe2ff", "#d1e7dd", "#fff3cd", "#f8d7da", "#e2d9f3", "#cff4fc", "#ffe5d0", "#e9ecef"};
+static const char *const colours[NCOLOURS] = {"#cfe2ff", "#d1e7dd", "#fff3cd", "#f8d7da",
+                                              "#e2d9f3", "#cff4fc", "#ffe5d0", "#e9ecef"};
 
 static int has_box(const dlc_node *node)
 {
@@ -37,7 +47,8 @@ static void dot_label(dlc_str *out, const dlc_model *model, const dlc_node *node
 {
     dlc_str text = {0};
     dlc_str_printf(&text, "%s: %s", dlc_ops[node->op].text, name_of(node));
-    dlc_str_printf(out, "  n%u [style=filled, fillcolor=\"%s\", label=", node->id, colour_of(model, node));
+    dlc_str_printf(out, "  n%u [style=filled, fillcolor=\"%s\", label=", node->id,
+                   colour_of(model, node));
     dlc_str_add_quoted(out, dlc_str_text(&text));
     dlc_str_add(out, "];\n");
     dlc_str_deinit(&text);
@@ -143,8 +154,8 @@ static void svg_edges(dlc_str *out, const dlc_node *node, const place *places)
         if (!from || !has_box(from))
             continue;
         place at = places[from->id];
-        dlc_str_printf(out, "<line x1=\"%u\" y1=\"%u\" x2=\"%u\" y2=\"%u\" stroke=\"#888\"/>\n", x_of(at) + BOX_W / 2,
-                       y_of(at) + BOX_H, x_of(to) + BOX_W / 2, y_of(to));
+        dlc_str_printf(out, "<line x1=\"%u\" y1=\"%u\" x2=\"%u\" y2=\"%u\" stroke=\"#888\"/>\n",
+                       x_of(at) + BOX_W / 2, y_of(at) + BOX_H, x_of(to) + BOX_W / 2, y_of(to));
     }
 }
 
@@ -152,9 +163,12 @@ static void svg_box(dlc_str *out, const dlc_model *model, const dlc_node *node, 
 {
     dlc_str_printf(out, "<g><title>");
     add_xml(out, name_of(node), 1000);
-    dlc_str_printf(out, "</title><rect x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"4\" fill=\"%s\" stroke=\"#555\"/>", x_of(at),
-                   y_of(at), BOX_W, BOX_H, colour_of(model, node));
-    dlc_str_printf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", x_of(at) + 6, y_of(at) + 14);
+    dlc_str_printf(out,
+                   "</title><rect x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"4\" "
+                   "fill=\"%s\" stroke=\"#555\"/>",
+                   x_of(at), y_of(at), BOX_W, BOX_H, colour_of(model, node));
+    dlc_str_printf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", x_of(at) + 6,
+                   y_of(at) + 14);
     add_xml(out, dlc_ops[node->op].text, MOST_CHARS);
     const char *name = name_of(node);
     size_t n = strlen(name);
@@ -168,8 +182,10 @@ void dlc_model_draw_svg(dlc_model *model)
     dlc_str *out = &model->buffer;
     uint32_t nrows, ncolumns;
     const place *places = layout_graph(model, &nrows, &ncolumns);
-    dlc_str_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" font-family=\"sans-serif\" "
-                        "font-size=\"11\">\n",
+    dlc_str_printf(out,
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+                   "font-family=\"sans-serif\" "
+                   "font-size=\"11\">\n",
                    2 * MARGIN + ncolumns * (BOX_W + GAP_X), 2 * MARGIN + nrows * (BOX_H + GAP_Y));
     for (const dlc_node *node = model->graph->first; node; node = node->next)
         if (has_box(node))

@@ -1,4 +1,5 @@
-/* What `dlc explain` shows: the engine's verdict on every edge of the graph, and the rewrite rules that fired. */
+/* What `dlc explain` shows: the engine's verdict on every edge of the graph, and the rewrite rules
+ * that fired. */
 #include "cli/driver.h"
 
 #include "passes/fuse.h"
@@ -43,7 +44,8 @@ static cJSON *edge_json(const dlc_edge *edge)
     cJSON_AddStringToObject(row, "value", edge->value ? edge->value->name : "");
     cJSON_AddBoolToObject(row, "fused", edge->fused);
     cJSON_AddStringToObject(row, "reason", dlc_reason_text((dlc_reason)edge->reason));
-    cJSON_AddStringToObject(row, "text", edge->text ? edge->text : dlc_reason_sentence((dlc_reason)edge->reason));
+    cJSON_AddStringToObject(
+        row, "text", edge->text ? edge->text : dlc_reason_sentence((dlc_reason)edge->reason));
     cJSON_AddNumberToObject(row, "bytes", edge->bytes_saved);
     return row;
 }
@@ -74,7 +76,8 @@ static void add_text(dlc_model *model)
         const dlc_edge *edge = &ctx->edges.data[i];
         nfused += edge->fused;
         saved += edge->fused ? edge->bytes_saved : 0;
-        dlc_str_printf(&model->buffer, "%s  %s (%s) -> %s (%s)", edge->fused ? "fused    " : "not fused", name_of(edge->from),
+        dlc_str_printf(&model->buffer, "%s  %s (%s) -> %s (%s)",
+                       edge->fused ? "fused    " : "not fused", name_of(edge->from),
                        operator_of(edge->from), name_of(edge->to), operator_of(edge->to));
         if (!edge->fused)
             dlc_str_printf(&model->buffer, ": %s: %s", dlc_reason_text((dlc_reason)edge->reason),
@@ -83,8 +86,9 @@ static void add_text(dlc_model *model)
             dlc_str_printf(&model->buffer, " (%.1f KB)", edge->bytes_saved / 1e3);
         dlc_str_add(&model->buffer, "\n");
     }
-    dlc_str_printf(&model->buffer, "%u of %u edges fused by %s into %u kernels, %.1f MB less moved\n", nfused, ctx->edges.n,
-                   ctx->fusion, ctx->groups ? ctx->groups->ngroups : 0, saved / 1e6);
+    dlc_str_printf(&model->buffer,
+                   "%u of %u edges fused by %s into %u kernels, %.1f MB less moved\n", nfused,
+                   ctx->edges.n, ctx->fusion, ctx->groups ? ctx->groups->ngroups : 0, saved / 1e6);
 }
 
 dlc_status dlc_model_explain(dlc_model *model, const char *format)
@@ -94,6 +98,7 @@ dlc_status dlc_model_explain(dlc_model *model, const char *format)
     else if (!strcmp(format, "text"))
         add_text(model);
     else
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the format '%s' is unknown; there are text and json", format);
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "the format '%s' is unknown; there are text and json", format);
     return DLC_OK;
 }

@@ -1,5 +1,6 @@
 /*
- * What `dlc inspect` shows of a model: one JSON value holds everything; the text is made from it, so the two cannot differ.
+ * What `dlc inspect` shows of a model: one JSON value holds everything; the text is made from it,
+ * so the two cannot differ.
  */
 #include "cli/driver.h"
 
@@ -41,7 +42,8 @@ static double bytes_of(const dlc_model *model, const dlc_type *type, const int64
 static void add_interface(dlc_model *model, cJSON *json)
 {
     const dlc_graph *graph = model->graph;
-    cJSON *inputs = cJSON_AddArrayToObject(json, "inputs"), *outputs = cJSON_AddArrayToObject(json, "outputs");
+    cJSON *inputs = cJSON_AddArrayToObject(json, "inputs"),
+          *outputs = cJSON_AddArrayToObject(json, "outputs");
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
         cJSON *row = cJSON_CreateObject();
         add_text(row, "name", graph->inputs.data[i]->name);
@@ -92,7 +94,9 @@ static const char **node_names(dlc_model *model)
 {
     const char **names = dlc_new_array(model->scratch, const char *, model->graph->nnodes + 1);
     for (const dlc_node *node = model->graph->first; node; node = node->next)
-        names[node->id] = node->origin ? node->origin->name : node->outputs[0] ? node->outputs[0]->name : dlc_ops[node->op].text;
+        names[node->id] = node->origin       ? node->origin->name
+                          : node->outputs[0] ? node->outputs[0]->name
+                                             : dlc_ops[node->op].text;
     return names;
 }
 
@@ -101,7 +105,8 @@ static void add_nodes(dlc_model *model, cJSON *row, const dlc_step *step, const 
     cJSON *nodes = cJSON_AddArrayToObject(row, "nodes");
     const char *last = NULL;
     for (uint32_t i = 0; i < step->origin.n; i++) {
-        const char *name = step->origin.data[i] < model->graph->nnodes ? names[step->origin.data[i]] : NULL;
+        const char *name =
+            step->origin.data[i] < model->graph->nnodes ? names[step->origin.data[i]] : NULL;
         if (!name || (last && !strcmp(name, last)))
             continue; /* core nodes of one ONNX node stand beside each other */
         cJSON_AddItemToArray(nodes, cJSON_CreateString(name));
@@ -161,8 +166,9 @@ static void add_memory(dlc_model *model, cJSON *json, const int64_t *symbols)
     cJSON *memory = cJSON_AddObjectToObject(json, "memory"), *values;
     if (!module->placements)
         return;
-    cJSON_AddNumberToObject(memory, "arena_bytes",
-                            module->arena_bytes ? (double)dlc_expr_eval(pool, module->arena_bytes, symbols) : 0);
+    cJSON_AddNumberToObject(
+        memory, "arena_bytes",
+        module->arena_bytes ? (double)dlc_expr_eval(pool, module->arena_bytes, symbols) : 0);
     values = cJSON_AddArrayToObject(memory, "values");
     for (const dlc_node *node = model->graph->first; node; node = node->next)
         for (uint32_t i = 0; i < node->noutputs; i++) {
@@ -175,9 +181,11 @@ static void add_memory(dlc_model *model, cJSON *json, const int64_t *symbols)
             add_text(row, "type", type_text(model, &value->type));
             add_text(row, "store", stores[place->store]);
             if (place->store == DLC_STORE_ARENA && place->offset)
-                cJSON_AddNumberToObject(row, "offset", (double)dlc_expr_eval(pool, place->offset, symbols));
+                cJSON_AddNumberToObject(row, "offset",
+                                        (double)dlc_expr_eval(pool, place->offset, symbols));
             if (place->size_bytes)
-                cJSON_AddNumberToObject(row, "bytes", (double)dlc_expr_eval(pool, place->size_bytes, symbols));
+                cJSON_AddNumberToObject(row, "bytes",
+                                        (double)dlc_expr_eval(pool, place->size_bytes, symbols));
             cJSON_AddItemToArray(values, row);
         }
 }
@@ -207,20 +215,23 @@ static void print_memory(dlc_str *out, const cJSON *memory)
 {
     const cJSON *row;
     dlc_str_printf(out, "\nmemory: arena %.1f KB\n", number_of(memory, "arena_bytes") / 1e3);
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(memory, "values"))
-        dlc_str_printf(out, "  %-8s %12.0f %12.0f  %-24s %s\n", text_of(row, "store"), number_of(row, "offset"),
-                       number_of(row, "bytes"), text_of(row, "type"), text_of(row, "name"));
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(memory, "values")) dlc_str_printf(
+        out, "  %-8s %12.0f %12.0f  %-24s %s\n", text_of(row, "store"), number_of(row, "offset"),
+        number_of(row, "bytes"), text_of(row, "type"), text_of(row, "name"));
 }
 
 static void print_kernels(dlc_str *out, const cJSON *json)
 {
     const cJSON *row;
-    dlc_str_printf(out, "\n%.0f steps with %.0f different codes, %.3f GFLOP, %.1f MB moved\n", number_of(json, "steps"),
-                   number_of(json, "codes"), number_of(json, "flops") / 1e9, number_of(json, "bytes") / 1e6);
-    dlc_str_printf(out, "  %4s %10s %10s %8s %9s  %s\n", "code", "MFLOP", "KB", "units", "est. us", "nodes");
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
-        dlc_str_printf(out, "  %4.0f %10.3f %10.1f %8.0f %9.2f  %s\n", number_of(row, "code"), number_of(row, "flops") / 1e6,
-                       number_of(row, "bytes") / 1e3, number_of(row, "units"), number_of(row, "estimate_us"), text_of(row, "name"));
+    dlc_str_printf(out, "\n%.0f steps with %.0f different codes, %.3f GFLOP, %.1f MB moved\n",
+                   number_of(json, "steps"), number_of(json, "codes"),
+                   number_of(json, "flops") / 1e9, number_of(json, "bytes") / 1e6);
+    dlc_str_printf(out, "  %4s %10s %10s %8s %9s  %s\n", "code", "MFLOP", "KB", "units", "est. us",
+                   "nodes");
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels")) dlc_str_printf(
+        out, "  %4.0f %10.3f %10.1f %8.0f %9.2f  %s\n", number_of(row, "code"),
+        number_of(row, "flops") / 1e6, number_of(row, "bytes") / 1e3, number_of(row, "units"),
+        number_of(row, "estimate_us"), text_of(row, "name"));
 }
 
 static void print_text(dlc_str *out, const cJSON *json)
@@ -235,7 +246,8 @@ static void print_text(dlc_str *out, const cJSON *json)
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "symbols"))
             dlc_str_printf(out, "  %s = %.0f\n", row->string, row->valuedouble);
     }
-    dlc_str_printf(out, "\noperators after the passes (constants: %.1f KB)\n", number_of(json, "constants_bytes") / 1e3);
+    dlc_str_printf(out, "\noperators after the passes (constants: %.1f KB)\n",
+                   number_of(json, "constants_bytes") / 1e3);
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "operators"))
         dlc_str_printf(out, "  %6.0f %s\n", row->valuedouble, row->string);
     print_memory(out, cJSON_GetObjectItem(json, "memory"));
@@ -268,7 +280,9 @@ dlc_status dlc_model_inspect(dlc_model *model, const char *format)
         return DLC_OK;
     }
     if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the format '%s' is unknown; there are text, json, dot and svg", format);
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "the format '%s' is unknown; there are text, json, dot and svg",
+                             format);
     cJSON *json = collect(model);
     if (*format == 't') {
         print_text(&model->buffer, json);

@@ -1,7 +1,8 @@
 /*
- * A whole graph through the kernel interpreter, node by node in wide mode: floats stay float64 from kernel to kernel, so what
- * comes out is the model's mathematics, and the distance of compiled code to it is that code's error. No schedule, no fusion
- * and no code generator takes part. A value's memory goes when its last reader has run.
+ * A whole graph through the kernel interpreter, node by node in wide mode: floats stay float64 from
+ * kernel to kernel, so what comes out is the model's mathematics, and the distance of compiled code
+ * to it is that code's error. No schedule, no fusion and no code generator takes part. A value's
+ * memory goes when its last reader has run.
  */
 #include "cli/driver.h"
 
@@ -23,7 +24,7 @@ typedef struct {
 typedef struct {
     dlc_model *model;
     dlc_graph *graph;
-    cell *cells;      /* by value id */
+    cell *cells; /* by value id */
     int64_t *symbols;
     uint8_t *is_bound;
     uint8_t *is_checked; /* conditions */
@@ -51,7 +52,8 @@ static dlc_status dims_of(machine *m, const dlc_value *value, int64_t *dims, siz
     for (uint32_t d = 0; d < value->type.rank; d++) {
         dims[d] = dlc_expr_eval(m->graph->pool, value->type.dims[d], m->symbols);
         if (dims[d] < 0 || !dlc_mul_size(*nelems, (size_t)dims[d], nelems))
-            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "value '%s' would have %" PRId64 " elements in dimension %u",
+            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file,
+                                 "value '%s' would have %" PRId64 " elements in dimension %u",
                                  value->name, dims[d], d);
     }
     return DLC_OK;
@@ -62,9 +64,11 @@ static dlc_status allocate(machine *m, const dlc_value *value, size_t element_by
     int64_t dims[DLC_MAX_RANK];
     size_t nelems, size_bytes;
     DLC_TRY(dims_of(m, value, dims, &nelems));
-    if (!dlc_mul_size(nelems, element_bytes, &size_bytes) || !(*result = calloc(1, size_bytes ? size_bytes : 1)))
-        return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "value '%s' of %zu elements does not fit into memory",
-                             value->name, nelems);
+    if (!dlc_mul_size(nelems, element_bytes, &size_bytes) ||
+        !(*result = calloc(1, size_bytes ? size_bytes : 1)))
+        return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file,
+                             "value '%s' of %zu elements does not fit into memory", value->name,
+                             nelems);
     return DLC_OK;
 }
 
@@ -86,7 +90,8 @@ static void drop_cell(machine *m, const dlc_value *value)
     *c = (cell){0};
 }
 
-/* Bytes of a value in its own dtype: its memory, or a rounded copy of the wide one in the scratch arena. */
+/* Bytes of a value in its own dtype: its memory, or a rounded copy of the wide one in the scratch
+ * arena. */
 static dlc_status narrow(machine *m, const dlc_value *value, void **result, size_t *size_bytes)
 {
     const cell *c = &m->cells[value->id];
@@ -153,7 +158,8 @@ static dlc_status bind(machine *m, uint32_t symbol, int64_t value)
     const dlc_symbol *row = &m->graph->symbols.data[symbol];
     if (value < row->lo || value > row->hi)
         return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file,
-                             "'%s' is %" PRId64 ", outside %" PRId64 "…%" PRId64, row->name, value, row->lo, row->hi);
+                             "'%s' is %" PRId64 ", outside %" PRId64 "…%" PRId64, row->name, value,
+                             row->lo, row->hi);
     m->symbols[symbol] = value;
     m->is_bound[symbol] = 1;
     return DLC_OK;
@@ -168,14 +174,16 @@ static dlc_status bind_data(machine *m, const dlc_node *node)
             continue;
         const dlc_dtype dtype = row->value->type.dtype;
         const char *bytes = m->cells[row->value->id].bytes;
-        DLC_TRY(bind(m, s, dlc_scalar_read(dtype, bytes + (size_t)row->index * dlc_dtype_bytes(dtype)).i));
+        DLC_TRY(bind(
+            m, s, dlc_scalar_read(dtype, bytes + (size_t)row->index * dlc_dtype_bytes(dtype)).i));
     }
     return check_conditions(m);
 }
 
 /* ---- inputs ---- */
 
-static const dlcrt_tensor *find_input(const struct interpret_args *args, uint32_t i, const char *name)
+static const dlcrt_tensor *find_input(const struct interpret_args *args, uint32_t i,
+                                      const char *name)
 {
     for (uint32_t k = 0; k < args->ninputs; k++)
         if (args->inputs[k].name && !strcmp(args->inputs[k].name, name))
@@ -191,7 +199,8 @@ static dlc_status refuse_input(machine *m, const dlc_value *value, const dlcrt_t
         dlc_str_printf(&text, "%s%" PRId64, d ? "," : "", tensor->dims[d]);
     dlc_str_add(&text, "], where ");
     dlc_type_print(m->graph, &value->type, &text);
-    dlc_status status = dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "%s is wanted", dlc_str_text(&text));
+    dlc_status status =
+        dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "%s is wanted", dlc_str_text(&text));
     dlc_str_deinit(&text);
     return status;
 }
@@ -202,7 +211,8 @@ static dlc_status bind_input_dims(machine *m, const dlc_value *value, const dlcr
         return refuse_input(m, value, tensor);
     for (uint32_t s = 0; s < m->graph->symbols.n; s++) {
         const dlc_symbol *row = &m->graph->symbols.data[s];
-        if (row->bind == DLC_BIND_INPUT_DIM && row->value == value && !m->is_bound[s] && row->index < tensor->rank)
+        if (row->bind == DLC_BIND_INPUT_DIM && row->value == value && !m->is_bound[s] &&
+            row->index < tensor->rank)
             DLC_TRY(bind(m, s, tensor->dims[row->index]));
     }
     return DLC_OK;
@@ -219,12 +229,14 @@ static dlc_status check_input_dims(machine *m, const dlc_value *value, const dlc
 static dlc_status load_inputs(machine *m, const struct interpret_args *args)
 {
     dlc_graph *graph = m->graph;
-    const dlcrt_tensor **found = dlc_new_array(m->scratch, const dlcrt_tensor *, graph->inputs.n + 1);
+    const dlcrt_tensor **found =
+        dlc_new_array(m->scratch, const dlcrt_tensor *, graph->inputs.n + 1);
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
         const dlc_value *value = graph->inputs.data[i];
         found[i] = find_input(args, i, value->name);
         if (!found[i])
-            return dlc_diag_fail(diag_of(m), DLC_INVALID, graph->file, "input '%s' is missing", value->name);
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, graph->file, "input '%s' is missing",
+                                 value->name);
         DLC_TRY(bind_input_dims(m, value, found[i]));
     }
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
@@ -261,7 +273,9 @@ static dlc_status run_kernel(machine *m, dlc_node *node)
         symbols[i] = dlc_expr_eval(m->graph->pool, kernel->symbols.data[i].outer, m->symbols);
     dlc_interp_args args = {.buffers = buffers, .wide = wide, .symbols = symbols};
     dlc_status status = dlc_interp_run(kernel, DLC_WIDE, &args, diag_of(m));
-    return status == DLC_INVALID ? dlc_fail(m->graph, node, status, "its indices are out of range for these inputs") : status;
+    return status == DLC_INVALID
+               ? dlc_fail(m->graph, node, status, "its indices are out of range for these inputs")
+               : status;
 }
 
 /* ---- opaque nodes: the runtime's own C, on narrow data ---- */
@@ -277,7 +291,8 @@ static dlc_status operand_of(machine *m, const dlc_value *value, dlcrt_operand *
     return DLC_OK;
 }
 
-/* An output nobody asked for has the shape of one that somebody did, and elements of at most 8 bytes. */
+/* An output nobody asked for has the shape of one that somebody did, and elements of at most 8
+ * bytes. */
 static void absent_operand(machine *m, const dlcrt_operand *like, dlcrt_operand *operand)
 {
     size_t nelems = 1;
@@ -304,7 +319,8 @@ static dlc_status opaque_outputs(machine *m, const dlc_node *node, dlcrt_operand
     return DLC_OK;
 }
 
-static dlc_status bind_opaque(machine *m, const dlc_node *node, const dlcrt_opaque_info *info, const dlcrt_opaque_args *args)
+static dlc_status bind_opaque(machine *m, const dlc_node *node, const dlcrt_opaque_info *info,
+                              const dlcrt_opaque_args *args)
 {
     int64_t value = 0;
     if (!info->count)
@@ -319,11 +335,14 @@ static dlc_status run_opaque(machine *m, dlc_node *node)
 {
     dlc_opaque_call call;
     if (!dlc_opaque_call_of(node, &call))
-        return dlc_fail(m->graph, node, DLC_UNSUPPORTED, "the interpreter has no '%s'", dlc_ops[node->op].text);
-    dlcrt_operand *operands = dlc_new_array(m->scratch, dlcrt_operand, node->ninputs + dlc_ops[node->op].nout + 1);
+        return dlc_fail(m->graph, node, DLC_UNSUPPORTED, "the interpreter has no '%s'",
+                        dlc_ops[node->op].text);
+    dlcrt_operand *operands =
+        dlc_new_array(m->scratch, dlcrt_operand, node->ninputs + dlc_ops[node->op].nout + 1);
     for (uint32_t i = 0; i < node->ninputs; i++)
         DLC_TRY(operand_of(m, node->inputs[i], &operands[i]));
-    dlcrt_opaque_args args = {operands, call.attrs, node->origin ? node->origin->name : dlc_ops[node->op].text};
+    dlcrt_opaque_args args = {operands, call.attrs,
+                              node->origin ? node->origin->name : dlc_ops[node->op].text};
     DLC_TRY(bind_opaque(m, node, &dlcrt_opaques[call.kind], &args));
     DLC_TRY(opaque_outputs(m, node, operands + node->ninputs));
     if (dlcrt_opaques[call.kind].run(&args) != DLC_OK)
@@ -365,7 +384,8 @@ static dlc_status check_layouts(machine *m)
         for (uint32_t i = 0; i < node->noutputs; i++)
             if (node->outputs[i] && node->outputs[i]->layout.nparts)
                 return dlc_diag_fail(diag_of(m), DLC_UNSUPPORTED, m->graph->file,
-                                     "value '%s' has a layout of its own; the interpreter runs graphs before the pass 'layout'",
+                                     "value '%s' has a layout of its own; the interpreter runs "
+                                     "graphs before the pass 'layout'",
                                      node->outputs[i]->name);
     return DLC_OK;
 }
@@ -406,7 +426,8 @@ static dlc_status copy_outputs(machine *m, dlcrt_tensor *outputs, uint32_t noutp
     free(m->model->output_block);
     char *block = m->model->output_block = malloc(total);
     if (!block)
-        return dlc_diag_fail(diag_of(m), DLC_LIMIT, graph->file, "%zu bytes of outputs do not fit into memory", total);
+        return dlc_diag_fail(diag_of(m), DLC_LIMIT, graph->file,
+                             "%zu bytes of outputs do not fit into memory", total);
     for (uint32_t i = 0; i < noutputs; i++) {
         const dlc_value *value = graph->outputs.data[i].value;
         void *bytes = value->data ? (void *)(uintptr_t)value->data->bytes : NULL;
@@ -432,8 +453,8 @@ static dlc_status interpret(dlc_model *model, void *opaque)
     m->is_checked = dlc_new_array(m->scratch, uint8_t, graph->conditions.n + 1);
     if (args->noutputs != graph->outputs.n || args->ninputs > graph->inputs.n)
         return dlc_diag_fail(&model->diag, DLC_USAGE, graph->file,
-                             "%u inputs and %u outputs are given, where the model has %u and %u", args->ninputs, args->noutputs,
-                             graph->inputs.n, graph->outputs.n);
+                             "%u inputs and %u outputs are given, where the model has %u and %u",
+                             args->ninputs, args->noutputs, graph->inputs.n, graph->outputs.n);
     for (const dlc_node *node = graph->first; node; node = node->next)
         for (uint32_t i = 0; i < node->ninputs; i++)
             if (node->inputs[i])
@@ -446,13 +467,14 @@ static dlc_status interpret(dlc_model *model, void *opaque)
     return copy_outputs(m, args->outputs, args->noutputs);
 }
 
-dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uint32_t ninputs, dlcrt_tensor *outputs,
-                               uint32_t noutputs)
+dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uint32_t ninputs,
+                               dlcrt_tensor *outputs, uint32_t noutputs)
 {
     dlc_graph *graph = model->graph;
     if (!graph)
         return DLC_USAGE;
-    struct interpret_args args = {inputs, ninputs, outputs, noutputs, {.model = model, .graph = graph}};
+    struct interpret_args args = {
+        inputs, ninputs, outputs, noutputs, {.model = model, .graph = graph}};
     machine *m = &args.machine;
     m->cells = calloc(graph->nvalues + 1, sizeof *m->cells);
     if (!m->cells)

@@ -1,4 +1,5 @@
-/* TensorProto files for those who have no protobuf: the importer reads them, the bytes move to memory the caller owns. */
+/* TensorProto files for those who have no protobuf: the importer reads them, the bytes move to
+ * memory the caller owns. */
 #include "cli/driver.h"
 
 #include <stdio.h>
@@ -21,8 +22,11 @@ static dlc_status move_out(const dlc_onnx_tensor *source, dlcrt_tensor *tensor)
     }
     if (source->size_bytes)
         memcpy(data, source->bytes, source->size_bytes);
-    *tensor = (dlcrt_tensor){
-        .name = name, .data = data, .size_bytes = source->size_bytes, .dtype = source->dtype, .rank = source->rank};
+    *tensor = (dlcrt_tensor){.name = name,
+                             .data = data,
+                             .size_bytes = source->size_bytes,
+                             .dtype = source->dtype,
+                             .rank = source->rank};
     memcpy(tensor->dims, source->dims, source->rank * sizeof *source->dims);
     return DLC_OK;
 }
@@ -35,7 +39,8 @@ static dlc_status read_file(dlc_model *model, void *opaque)
     return move_out(&source, args->tensor);
 }
 
-dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message, size_t message_bytes)
+dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message,
+                           size_t message_bytes)
 {
     *tensor = (dlcrt_tensor){0};
     dlc_model *model = calloc(1, sizeof *model);

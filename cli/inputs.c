@@ -1,11 +1,12 @@
-/* Tensors for a run: each of the model's inputs gets one from the sources on the command line, or a refusal by name. */
+/* Tensors for a run: each of the model's inputs gets one from the sources on the command line, or a
+ * refusal by name. */
 #include "cli/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void read_infos(dlcrt_tensor_info **infos, uint32_t n, dlc_arena *arena, int (*get)(const void *, uint32_t, dlcrt_tensor_info *),
-                       const void *from)
+static void read_infos(dlcrt_tensor_info **infos, uint32_t n, dlc_arena *arena,
+                       int (*get)(const void *, uint32_t, dlcrt_tensor_info *), const void *from)
 {
     *infos = dlc_new_array(arena, dlcrt_tensor_info, n + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -24,7 +25,8 @@ static int executable_output(const void *from, uint32_t i, dlcrt_tensor_info *in
 
 dlc_signature dlc_signature_of_executable(const dlcrt_executable *executable, dlc_arena *arena)
 {
-    dlc_signature s = {.ninputs = dlcrt_executable_ninputs(executable), .noutputs = dlcrt_executable_noutputs(executable)};
+    dlc_signature s = {.ninputs = dlcrt_executable_ninputs(executable),
+                       .noutputs = dlcrt_executable_noutputs(executable)};
     read_infos(&s.inputs, s.ninputs, arena, executable_input, executable);
     read_infos(&s.outputs, s.noutputs, arena, executable_output, executable);
     return s;
@@ -78,13 +80,15 @@ static int find_info(const dlcrt_tensor_info *infos, uint32_t n, const char *nam
 
 /* ---- random ---- */
 
-static void shape_of_random(dlc_cli *cli, const dlcrt_tensor_info *info, const dlc_options *options, dlcrt_tensor *tensor)
+static void shape_of_random(dlc_cli *cli, const dlcrt_tensor_info *info, const dlc_options *options,
+                            dlcrt_tensor *tensor)
 {
     *tensor = (dlcrt_tensor){.name = info->name, .dtype = info->dtype, .rank = info->rank};
     memcpy(tensor->dims, info->dims, sizeof tensor->dims);
     for (uint32_t s = 0; s < options->nshapes; s++) {
         const dlc_shape *shape = &options->shapes[s];
-        for (uint32_t d = 0; !strcmp(shape->name, info->name) && shape->rank == info->rank && d < info->rank; d++)
+        for (uint32_t d = 0;
+             !strcmp(shape->name, info->name) && shape->rank == info->rank && d < info->rank; d++)
             if (tensor->dims[d] < 0)
                 tensor->dims[d] = shape->dims[d];
     }
@@ -92,13 +96,14 @@ static void shape_of_random(dlc_cli *cli, const dlcrt_tensor_info *info, const d
         if (tensor->dims[d] >= 0)
             continue;
         tensor->dims[d] = 1;
-        (void)dlc_diag_fail(&cli->diag, DLC_OK, NULL, "input '%s' is %s: dimension %u is taken as 1; --shape sets it", info->name,
-                            info->type, d);
+        (void)dlc_diag_fail(&cli->diag, DLC_OK, NULL,
+                            "input '%s' is %s: dimension %u is taken as 1; --shape sets it",
+                            info->name, info->type, d);
     }
 }
 
-static dlc_status make_random(dlc_cli *cli, const dlcrt_tensor_info *info, const dlc_options *options, uint64_t seed,
-                              dlcrt_tensor *tensor)
+static dlc_status make_random(dlc_cli *cli, const dlcrt_tensor_info *info,
+                              const dlc_options *options, uint64_t seed, dlcrt_tensor *tensor)
 {
     shape_of_random(cli, info, options, tensor);
     return dlc_tensor_random(tensor, seed, cli->arena, &cli->diag);
@@ -106,26 +111,31 @@ static dlc_status make_random(dlc_cli *cli, const dlcrt_tensor_info *info, const
 
 /* ---- --input NAME=SOURCE ---- */
 
-static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature, const dlc_options *options, const char *text,
-                              dlc_tensors *inputs)
+static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature,
+                              const dlc_options *options, const char *text, dlc_tensors *inputs)
 {
     const char *equals = strchr(text, '=');
     while (equals && find_info(signature->inputs, signature->ninputs,
                                dlc_arena_strndup(cli->arena, text, (size_t)(equals - text))) < 0)
         equals = strchr(equals + 1, '='); /* a name may hold '=' itself */
     if (!equals)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--input is '%s', where NAME=SOURCE is wanted with an input of the model: %s",
-                             text, join_names(cli->arena, signature->inputs, signature->ninputs));
-    const char *name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text)), *source = equals + 1;
+        return dlc_diag_fail(
+            &cli->diag, DLC_USAGE, NULL,
+            "--input is '%s', where NAME=SOURCE is wanted with an input of the model: %s", text,
+            join_names(cli->arena, signature->inputs, signature->ninputs));
+    const char *name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text)),
+               *source = equals + 1;
     int i = find_info(signature->inputs, signature->ninputs, name);
     dlcrt_tensor *tensor = &inputs->data[i];
     char *end = NULL;
     if (strncmp(source, "random:", 7) != 0)
         DLC_TRY(dlc_tensor_file_read(source, cli->arena, &cli->diag, tensor));
     else if (strtoull(source + 7, &end, 10), end == source + 7 || *end)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--input %s: a seed is a whole number, as in random:7", text);
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--input %s: a seed is a whole number, as in random:7", text);
     else
-        DLC_TRY(make_random(cli, &signature->inputs[i], options, strtoull(source + 7, NULL, 10), tensor));
+        DLC_TRY(make_random(cli, &signature->inputs[i], options, strtoull(source + 7, NULL, 10),
+                            tensor));
     tensor->name = signature->inputs[i].name;
     return DLC_OK;
 }
@@ -139,12 +149,13 @@ static int is_npz(const char *path)
 }
 
 /* Files in the order of infos; each gets the name of its place. */
-static dlc_status read_list(dlc_cli *cli, const char *files, const char *option, const dlcrt_tensor_info *infos, uint32_t n,
-                            dlc_tensors *tensors)
+static dlc_status read_list(dlc_cli *cli, const char *files, const char *option,
+                            const dlcrt_tensor_info *infos, uint32_t n, dlc_tensors *tensors)
 {
     dlc_texts paths = dlc_split(cli->arena, files);
     if (paths.n > n)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--%s names %u files, where the model has %u: %s", option, paths.n, n,
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--%s names %u files, where the model has %u: %s", option, paths.n, n,
                              join_names(cli->arena, infos, n));
     for (uint32_t i = 0; i < paths.n; i++) {
         dlcrt_tensor tensor;
@@ -155,50 +166,59 @@ static dlc_status read_list(dlc_cli *cli, const char *files, const char *option,
     return DLC_OK;
 }
 
-static dlc_status read_files(dlc_cli *cli, const char *files, const char *option, const dlcrt_tensor_info *infos, uint32_t n,
-                             dlc_tensors *tensors)
+static dlc_status read_files(dlc_cli *cli, const char *files, const char *option,
+                             const dlcrt_tensor_info *infos, uint32_t n, dlc_tensors *tensors)
 {
     if (is_npz(files) && !strchr(files, ','))
         return dlc_npz_read(files, cli->arena, &cli->diag, tensors);
     return read_list(cli, files, option, infos, n, tensors);
 }
 
-dlc_status dlc_read_expected(dlc_cli *cli, const dlc_signature *signature, const char *files, dlc_tensors *expected)
+dlc_status dlc_read_expected(dlc_cli *cli, const dlc_signature *signature, const char *files,
+                             dlc_tensors *expected)
 {
     return read_files(cli, files, "expect", signature->outputs, signature->noutputs, expected);
 }
 
 /* ---- all of them ---- */
 
-static dlc_status refuse_missing(dlc_cli *cli, const dlcrt_tensor_info *info, const dlc_tensors *found)
+static dlc_status refuse_missing(dlc_cli *cli, const dlcrt_tensor_info *info,
+                                 const dlc_tensors *found)
 {
     const char *there = "";
     for (uint32_t i = 0; i < found->n; i++)
         there = dlc_arena_printf(cli->arena, "%s%s'%s'", there, i ? ", " : "", found->data[i].name);
     if (!cli->args.inputs)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "input '%s' (%s) is not given; --input %s=random:0 makes one up",
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "input '%s' (%s) is not given; --input %s=random:0 makes one up",
                              info->name, info->type, info->name);
-    return dlc_diag_fail(&cli->diag, DLC_INVALID, cli->args.inputs, "input '%s' (%s) is missing; there are %s", info->name,
-                         info->type, *there ? there : "no tensors");
+    return dlc_diag_fail(&cli->diag, DLC_INVALID, cli->args.inputs,
+                         "input '%s' (%s) is missing; there are %s", info->name, info->type,
+                         *there ? there : "no tensors");
 }
 
-static dlc_status check_shapes(dlc_cli *cli, const dlc_signature *signature, const dlc_options *options)
+static dlc_status check_shapes(dlc_cli *cli, const dlc_signature *signature,
+                               const dlc_options *options)
 {
     for (uint32_t s = 0; s < options->nshapes; s++)
         if (find_info(signature->inputs, signature->ninputs, options->shapes[s].name) < 0)
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--shape names '%s', which is no input; the inputs are %s",
-                                 options->shapes[s].name, join_names(cli->arena, signature->inputs, signature->ninputs));
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                                 "--shape names '%s', which is no input; the inputs are %s",
+                                 options->shapes[s].name,
+                                 join_names(cli->arena, signature->inputs, signature->ninputs));
     return DLC_OK;
 }
 
-dlc_status dlc_gather_inputs(dlc_cli *cli, const dlc_signature *signature, const dlc_options *options, dlc_tensors *inputs)
+dlc_status dlc_gather_inputs(dlc_cli *cli, const dlc_signature *signature,
+                             const dlc_options *options, dlc_tensors *inputs)
 {
     const dlc_args *args = &cli->args;
     int make_up = !args->inputs && !args->input.n;
     dlc_tensors found = {0};
     DLC_TRY(check_shapes(cli, signature, options));
     if (args->inputs)
-        DLC_TRY(read_files(cli, args->inputs, "inputs", signature->inputs, signature->ninputs, &found));
+        DLC_TRY(
+            read_files(cli, args->inputs, "inputs", signature->inputs, signature->ninputs, &found));
     *inputs = (dlc_tensors){0};
     for (uint32_t i = 0; i < signature->ninputs; i++) {
         const dlcrt_tensor *tensor = dlc_tensors_find(&found, signature->inputs[i].name);

@@ -11,17 +11,19 @@ typedef struct {
 } dlc_signature;
 
 dlc_signature dlc_signature_of_executable(const dlcrt_executable *executable, dlc_arena *arena);
-dlc_signature dlc_signature_of_model(dlc_model *model, const dlc_library *library, dlc_arena *arena);
+dlc_signature dlc_signature_of_model(dlc_model *model, const dlc_library *library,
+                                     dlc_arena *arena);
 
 /*
- * The inputs in the model's order, from --inputs, --input and --shape. Without --inputs and --input they are random (seed:
- * their position), a dimension that nothing fixes being 1. Refuses missing and unknown names.
+ * The inputs in the model's order, from --inputs, --input and --shape. Without --inputs and --input
+ * they are random (seed: their position), a dimension that nothing fixes being 1. Refuses missing
+ * and unknown names.
  */
-DLC_NODISCARD dlc_status dlc_gather_inputs(dlc_cli *cli, const dlc_signature *signature, const dlc_options *options,
-                                           dlc_tensors *inputs);
+DLC_NODISCARD dlc_status dlc_gather_inputs(dlc_cli *cli, const dlc_signature *signature,
+                                           const dlc_options *options, dlc_tensors *inputs);
 /* Files of --expect: F.npz, or a.pb,b.npy,… in the order of the outputs; every tensor is named. */
-DLC_NODISCARD dlc_status dlc_read_expected(dlc_cli *cli, const dlc_signature *signature, const char *files,
-                                           dlc_tensors *expected);
+DLC_NODISCARD dlc_status dlc_read_expected(dlc_cli *cli, const dlc_signature *signature,
+                                           const char *files, dlc_tensors *expected);
 /* A comma-separated list in the arena. */
 dlc_texts dlc_split(dlc_arena *arena, const char *text);
 

@@ -1,4 +1,5 @@
-/* Finding libdlc.so: its place is relative to the program's own file, so that an installation can be moved. */
+/* Finding libdlc.so: its place is relative to the program's own file, so that an installation can
+ * be moved. */
 #include "cli/library.h"
 
 #include <dlfcn.h>
@@ -40,9 +41,10 @@ static void *open_beside(const char *folder, char *problem, size_t problem_bytes
 
 static dlc_status resolve(void *handle, dlc_library *table, dlc_diag *diag)
 {
-#define DLC_LIBRARY(name)                                                                                              \
-    if (!(table->name = (__typeof__(table->name))dlsym(handle, "dlc_" #name)))                                         \
-        return dlc_diag_fail(diag, DLC_IO, NULL, "libdlc.so lacks dlc_" #name "; it is of another version");
+#define DLC_LIBRARY(name)                                                                          \
+    if (!(table->name = (__typeof__(table->name))dlsym(handle, "dlc_" #name)))                     \
+        return dlc_diag_fail(diag, DLC_IO, NULL,                                                   \
+                             "libdlc.so lacks dlc_" #name "; it is of another version");
 #include "cli/library.def"
 #undef DLC_LIBRARY
     return DLC_OK;
@@ -57,10 +59,13 @@ dlc_status dlc_library_load(const dlc_library **library, dlc_diag *diag)
         return DLC_OK;
     char folder[PATH_MAX], problem[PATH_MAX + 64];
     if (!program_folder(folder, sizeof folder))
-        return dlc_diag_fail(diag, DLC_IO, NULL, "the compiler (libdlc.so) was not found: /proc/self/exe cannot be read");
+        return dlc_diag_fail(
+            diag, DLC_IO, NULL,
+            "the compiler (libdlc.so) was not found: /proc/self/exe cannot be read");
     void *handle = open_beside(folder, problem, sizeof problem);
     if (!handle)
-        return dlc_diag_fail(diag, DLC_IO, NULL, "the compiler (libdlc.so) cannot be loaded: %s", problem);
+        return dlc_diag_fail(diag, DLC_IO, NULL, "the compiler (libdlc.so) cannot be loaded: %s",
+                             problem);
     DLC_TRY(resolve(handle, &table, diag));
     is_loaded = 1;
     return DLC_OK;

@@ -1,4 +1,5 @@
-/* libdlc.so, opened only when something must be compiled: running an executable never loads the compiler. */
+/* libdlc.so, opened only when something must be compiled: running an executable never loads the
+ * compiler. */
 #ifndef DLC_CLI_LIBRARY_H
 #define DLC_CLI_LIBRARY_H
 

@@ -1,4 +1,5 @@
-/* The program: finds the command, runs it, and reports once, at the end, as text or as one JSON line. */
+/* The program: finds the command, runs it, and reports once, at the end, as text or as one JSON
+ * line. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -21,15 +22,24 @@ static dlc_status (*const run_command[])(dlc_cli *) = {
 const char *dlc_status_text(dlc_status status)
 {
     switch (status) {
-    case DLC_OK: return "ok";
-    case DLC_INVALID: return "invalid";
-    case DLC_USAGE: return "usage";
-    case DLC_UNSUPPORTED: return "unsupported";
-    case DLC_MISMATCH: return "mismatch";
-    case DLC_IO: return "io";
-    case DLC_NO_DEVICE: return "no device";
-    case DLC_LIMIT: return "limit";
-    case DLC_INTERNAL: break;
+    case DLC_OK:
+        return "ok";
+    case DLC_INVALID:
+        return "invalid";
+    case DLC_USAGE:
+        return "usage";
+    case DLC_UNSUPPORTED:
+        return "unsupported";
+    case DLC_MISMATCH:
+        return "mismatch";
+    case DLC_IO:
+        return "io";
+    case DLC_NO_DEVICE:
+        return "no device";
+    case DLC_LIMIT:
+        return "limit";
+    case DLC_INTERNAL:
+        break;
     }
     return "internal";
 }
@@ -103,7 +113,8 @@ void dlc_report_messages(const dlc_cli *cli)
         const dlc_message *message = &cli->diag.messages[i];
         if (message->status == DLC_OK && cli->args.quiet)
             continue;
-        fprintf(stderr, "dlc: %s%s%s\n", message->place, *message->place ? ": " : "", message->text);
+        fprintf(stderr, "dlc: %s%s%s\n", message->place, *message->place ? ": " : "",
+                message->text);
         if (message->detail)
             print_detail(message->detail);
     }
@@ -139,7 +150,8 @@ dlc_status dlc_cmd_help(dlc_cli *cli)
         const char *name = cli->args.operands.data[0];
         int found = dlc_command_find(name);
         if (found < 0)
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "there is no command '%s'; `dlc --help` lists them", name);
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                                 "there is no command '%s'; `dlc --help` lists them", name);
         dlc_args_command_help((dlc_command)found, &text);
     } else {
         dlc_args_help(&text);
@@ -171,7 +183,8 @@ int main(int argc, char **argv)
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);
     cli.args.json = dlc_args_want_json(argc, argv);
-    int wants_text = argc < 2 || cli.args.help || cli.args.version || cli.args.command == DLC_COMMAND_help;
+    int wants_text =
+        argc < 2 || cli.args.help || cli.args.version || cli.args.command == DLC_COMMAND_help;
     if (status == DLC_OK)
         status = run(&cli);
     dlc_progress(&cli, NULL);

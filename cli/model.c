@@ -1,6 +1,7 @@
 /*
- * From what stands on the command line to something that runs. A model is compiled by a child process into a temporary folder,
- * so that the memory and the start-up time measured here are the runtime's, and a compiler that dies is a message.
+ * From what stands on the command line to something that runs. A model is compiled by a child
+ * process into a temporary folder, so that the memory and the start-up time measured here are the
+ * runtime's, and a compiler that dies is a message.
  */
 #include "cli/cli.h"
 
@@ -20,17 +21,21 @@ static dlc_status parse_shape(dlc_cli *cli, const char *text, dlc_shape *shape)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--shape is '%s', where NAME=1x3x224x224 is wanted", text);
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--shape is '%s', where NAME=1x3x224x224 is wanted", text);
     *shape = (dlc_shape){.name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text))};
     for (const char *at = equals + 1; *at;) {
         char *end = (char *)(uintptr_t)at + 1;
         errno = 0;
         int64_t dim = *at == '?' ? -1 : strtoll(at, &end, 10);
-        if (errno || end == at || (dim < 0 && *at != '?') || (*end && *end != 'x') || (*end == 'x' && !end[1]))
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--shape %s: '%s' is no list of dimensions such as 1x?x224", text,
+        if (errno || end == at || (dim < 0 && *at != '?') || (*end && *end != 'x') ||
+            (*end == 'x' && !end[1]))
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                                 "--shape %s: '%s' is no list of dimensions such as 1x?x224", text,
                                  equals + 1);
         if (shape->rank == DLCRT_MAX_RANK)
-            return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, NULL, "--shape %s: more than %d dimensions", text, DLCRT_MAX_RANK);
+            return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, NULL,
+                                 "--shape %s: more than %d dimensions", text, DLCRT_MAX_RANK);
         shape->dims[shape->rank++] = dim;
         at = *end ? end + 1 : end;
     }
@@ -55,10 +60,20 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
 {
     const dlc_args *args = &cli->args;
     *options = (dlc_options){
-        .target = args->target, .fusion = args->fusion, .passes = args->passes, .dump_after = args->dump_after,
-        .jobs = (uint32_t)args->jobs, .max_depth = (uint32_t)args->max_depth, .max_nodes = args->max_nodes,
-        .max_heap_bytes = args->max_heap, .max_fold_bytes = args->max_fold, .link_dir = args->link_dir,
-        .verify_each = args->verify_each, .dump = print_dump, .timing = print_timing, .user = cli,
+        .target = args->target,
+        .fusion = args->fusion,
+        .passes = args->passes,
+        .dump_after = args->dump_after,
+        .jobs = (uint32_t)args->jobs,
+        .max_depth = (uint32_t)args->max_depth,
+        .max_nodes = args->max_nodes,
+        .max_heap_bytes = args->max_heap,
+        .max_fold_bytes = args->max_fold,
+        .link_dir = args->link_dir,
+        .verify_each = args->verify_each,
+        .dump = print_dump,
+        .timing = print_timing,
+        .user = cli,
     };
     dlc_shape *shapes = dlc_new_array(cli->arena, dlc_shape, args->shape.n + 1);
     for (uint32_t i = 0; i < args->shape.n; i++)
@@ -70,7 +85,8 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
 
 /* ---- the compiler in this process ---- */
 
-dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options, dlc_model **model)
+dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options,
+                        dlc_model **model)
 {
     const dlc_library *library;
     *model = NULL;
@@ -99,7 +115,8 @@ void dlc_cli_close(dlc_cli *cli, dlc_model *model)
 
 /* ---- the compiler in a child ---- */
 
-static dlc_status compile_to(dlc_cli *cli, const char *path, const dlc_options *options, const char *output)
+static dlc_status compile_to(dlc_cli *cli, const char *path, const dlc_options *options,
+                             const char *output)
 {
     dlc_model *model;
     const dlc_library *library;
@@ -154,16 +171,19 @@ static dlc_status child_status(dlc_cli *cli, int state, const char *path)
         return (dlc_status)WEXITSTATUS(state);
     int signal = WTERMSIG(state);
     return dlc_diag_fail(&cli->diag, signal == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, path,
-                         signal == SIGKILL ? "the compiler was killed (signal %d), most likely for want of memory"
-                                           : "the compiler ended by signal %d; this is a defect of dlc",
+                         signal == SIGKILL
+                             ? "the compiler was killed (signal %d), most likely for want of memory"
+                             : "the compiler ended by signal %d; this is a defect of dlc",
                          signal);
 }
 
-static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_options *options, const char *output)
+static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_options *options,
+                                   const char *output)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) != 0)
-        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no pipe to the compiler: %s", strerror(errno));
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no pipe to the compiler: %s",
+                             strerror(errno));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -181,7 +201,8 @@ static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_opt
         receive_messages(cli, pipe_fds[0]);
     close(pipe_fds[0]);
     if (child < 0)
-        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no process for the compiler: %s", strerror(errno));
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no process for the compiler: %s",
+                             strerror(errno));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
     return child_status(cli, state, path);
@@ -200,26 +221,28 @@ int dlc_is_executable_file(const char *path)
     return is_elf;
 }
 
-static dlc_status open_executable(dlc_cli *cli, const char *path, const char *place, dlcrt_executable **result,
-                                  dlc_load_info *info)
+static dlc_status open_executable(dlc_cli *cli, const char *path, const char *place,
+                                  dlcrt_executable **result, dlc_load_info *info)
 {
     struct stat file;
     double begin = dlc_seconds();
     dlc_status status = dlcrt_executable_open(path, result);
     if (info)
-        *info = (dlc_load_info){stat(path, &file) == 0 ? (uint64_t)file.st_size : 0, 1e3 * (dlc_seconds() - begin)};
+        *info = (dlc_load_info){stat(path, &file) == 0 ? (uint64_t)file.st_size : 0,
+                                1e3 * (dlc_seconds() - begin)};
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, place);
 }
 
-dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options, dlcrt_executable **result,
-                    dlc_load_info *info)
+dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options,
+                    dlcrt_executable **result, dlc_load_info *info)
 {
     if (dlc_is_executable_file(path))
         return open_executable(cli, path, NULL, result, info);
     const char *base = getenv("TMPDIR");
     char *folder = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(folder))
-        return dlc_diag_fail(&cli->diag, DLC_IO, folder, "no temporary folder can be made: %s", strerror(errno));
+        return dlc_diag_fail(&cli->diag, DLC_IO, folder, "no temporary folder can be made: %s",
+                             strerror(errno));
     char *output = dlc_arena_printf(cli->arena, "%s/model.so", folder);
     dlc_progress(cli, "compiling %s …", path);
     dlc_status status = compile_in_child(cli, path, options, output);

@@ -1,6 +1,6 @@
 /*
- * npy files: "\x93NUMPY", a version, a Python dictionary as text, the elements. The dictionary is read by a scanner that knows
- * its three keys in any order and refuses the rest.
+ * npy files: "\x93NUMPY", a version, a Python dictionary as text, the elements. The dictionary is
+ * read by a scanner that knows its three keys in any order and refuses the rest.
  */
 #include "cli/tensors.h"
 
@@ -56,7 +56,8 @@ static int scan_int(scanner *s, int64_t *value)
     const char *first = s->at;
     *value = 0;
     for (; s->at < s->end && isdigit((unsigned char)*s->at); s->at++)
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, *s->at - '0', value))
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, *s->at - '0', value))
             return 0;
     return s->at > first;
 }
@@ -67,7 +68,8 @@ static dlc_status scan_shape(scanner *s, dlcrt_tensor *tensor)
         return bad(s, "its shape is no tuple");
     while (!accept(s, ")")) {
         if (tensor->rank == DLCRT_MAX_RANK)
-            return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place, "has more than %d dimensions", DLCRT_MAX_RANK);
+            return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place, "has more than %d dimensions",
+                                 DLCRT_MAX_RANK);
         if (!scan_int(s, &tensor->dims[tensor->rank]))
             return bad(s, "a dimension is no whole number");
         tensor->rank++;
@@ -76,12 +78,14 @@ static dlc_status scan_shape(scanner *s, dlcrt_tensor *tensor)
     return DLC_OK;
 }
 
-/* "<f4" and "|b1" as in dtype.def; "=" and single-byte orders are the same on the machines we run on. */
+/* "<f4" and "|b1" as in dtype.def; "=" and single-byte orders are the same on the machines we run
+ * on. */
 static dlc_status scan_dtype(scanner *s, dlcrt_tensor *tensor)
 {
     char text[16];
     if (!scan_string(s, text, sizeof text))
-        return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place, "its elements are records, where numbers are wanted");
+        return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place,
+                             "its elements are records, where numbers are wanted");
     for (uint32_t i = 1; i < DLC_DTYPE_COUNT; i++) {
         const char *numpy = dlc_dtypes[i].numpy;
         int same_order = text[0] == numpy[0] || text[0] == '=' || dlc_dtypes[i].bits == 8;
@@ -91,7 +95,9 @@ static dlc_status scan_dtype(scanner *s, dlcrt_tensor *tensor)
         }
     }
     return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place,
-                         "its elements are '%s'; bool, integers, f16, f32 and f64 in little-endian order are supported", text);
+                         "its elements are '%s'; bool, integers, f16, f32 and f64 in little-endian "
+                         "order are supported",
+                         text);
 }
 
 static dlc_status scan_header(scanner *s, dlcrt_tensor *tensor, int *column_major)
@@ -142,7 +148,8 @@ static dlc_status read_prefix(scanner *s, const unsigned char *bytes, size_t siz
         return bad(s, "it does not begin with \\x93NUMPY");
     size_t prefix = bytes[6] == 1 ? 10 : 12;
     if (bytes[6] < 1 || bytes[6] > 3 || size_bytes < prefix)
-        return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place, "is npy version %d; 1 to 3 are supported", bytes[6]);
+        return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place,
+                             "is npy version %d; 1 to 3 are supported", bytes[6]);
     size_t header_bytes = bytes[8] | (size_t)bytes[9] << 8;
     if (prefix == 12)
         header_bytes |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
@@ -153,8 +160,8 @@ static dlc_status read_prefix(scanner *s, const unsigned char *bytes, size_t siz
     return DLC_OK;
 }
 
-dlc_status dlc_npy_parse(const void *bytes, size_t size_bytes, const char *place, dlc_arena *arena, dlc_diag *diag,
-                         dlcrt_tensor *tensor)
+dlc_status dlc_npy_parse(const void *bytes, size_t size_bytes, const char *place, dlc_arena *arena,
+                         dlc_diag *diag, dlcrt_tensor *tensor)
 {
     scanner s = {.place = place, .diag = diag};
     int column_major = 0, overflow = 0;
@@ -164,8 +171,9 @@ dlc_status dlc_npy_parse(const void *bytes, size_t size_bytes, const char *place
     tensor->size_bytes = dlc_tensor_bytes(tensor->dtype, tensor->dims, tensor->rank, &overflow);
     size_t found = size_bytes - (size_t)(s.end - (const char *)bytes);
     if (overflow || found != tensor->size_bytes)
-        return dlc_diag_fail(diag, DLC_INVALID, place, "holds %zu bytes of elements, where its shape asks for %s%zu", found,
-                             overflow ? "more than " : "", overflow ? SIZE_MAX : tensor->size_bytes);
+        return dlc_diag_fail(
+            diag, DLC_INVALID, place, "holds %zu bytes of elements, where its shape asks for %s%zu",
+            found, overflow ? "more than " : "", overflow ? SIZE_MAX : tensor->size_bytes);
     tensor->data = dlc_arena_alloc(arena, found ? found : 1, 64);
     if (column_major && tensor->rank > 1)
         copy_turned(tensor->data, s.end, tensor, found / dlc_dtype_bytes(tensor->dtype));
@@ -186,7 +194,8 @@ dlc_status dlc_npy_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlcr
 void dlc_npy_header(const dlcrt_tensor *tensor, dlc_str *out)
 {
     dlc_str text = {0};
-    dlc_str_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", dlc_dtypes[tensor->dtype].numpy);
+    dlc_str_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                   dlc_dtypes[tensor->dtype].numpy);
     for (uint32_t d = 0; d < tensor->rank; d++)
         dlc_str_printf(&text, "%s%" PRId64, d ? ", " : "", tensor->dims[d]);
     dlc_str_add(&text, tensor->rank == 1 ? ",), }" : "), }");

@@ -1,7 +1,8 @@
 /*
- * npz files: zip archives of npy files. Reading starts from the central directory at the end, as zip wants; members are stored
- * or deflated, sizes of 64 bits are read from the zip64 extra fields. Written members are stored, with zip64 fields (as numpy
- * writes them) so that size is no limit. Dates are the format's zero: equal outputs are equal files.
+ * npz files: zip archives of npy files. Reading starts from the central directory at the end, as
+ * zip wants; members are stored or deflated, sizes of 64 bits are read from the zip64 extra fields.
+ * Written members are stored, with zip64 fields (as numpy writes them) so that size is no limit.
+ * Dates are the format's zero: equal outputs are equal files.
  */
 #include "cli/tensors.h"
 
@@ -12,9 +13,21 @@
 #include <zlib.h>
 
 enum {
-    LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, END64 = 0x06064b50, LOCATOR64 = 0x07064b50,
-    LOCAL_BYTES = 30, CENTRAL_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20, EXTRA64 = 1,
-    STORED = 0, DEFLATED = 8, MAX_COMMENT = 65535, DATE_ZERO = 0x21
+    LOCAL = 0x04034b50,
+    CENTRAL = 0x02014b50,
+    END = 0x06054b50,
+    END64 = 0x06064b50,
+    LOCATOR64 = 0x07064b50,
+    LOCAL_BYTES = 30,
+    CENTRAL_BYTES = 46,
+    END_BYTES = 22,
+    END64_BYTES = 56,
+    LOCATOR64_BYTES = 20,
+    EXTRA64 = 1,
+    STORED = 0,
+    DEFLATED = 8,
+    MAX_COMMENT = 65535,
+    DATE_ZERO = 0x21
 };
 
 typedef struct {
@@ -110,19 +123,25 @@ static dlc_status read_entry(archive *a, uint64_t *at, member *m)
     if (!row || u32(row) != CENTRAL)
         return damaged(a, "its directory is damaged");
     uint32_t name_bytes = u16(row + 28), extra_bytes = u16(row + 30), comment_bytes = u16(row + 32);
-    const uint8_t *name = part(a, *at + CENTRAL_BYTES, (uint64_t)name_bytes + extra_bytes + comment_bytes);
+    const uint8_t *name =
+        part(a, *at + CENTRAL_BYTES, (uint64_t)name_bytes + extra_bytes + comment_bytes);
     if (!name)
         return damaged(a, "its directory is damaged");
-    *m = (member){.name = dlc_arena_strndup(a->arena, (const char *)name, name_bytes), .crc = u32(row + 16),
-                  .flags = (uint16_t)u16(row + 8), .method = (uint16_t)u16(row + 10), .packed_bytes = u32(row + 20),
-                  .size_bytes = u32(row + 24), .local_at = u32(row + 42)};
+    *m = (member){.name = dlc_arena_strndup(a->arena, (const char *)name, name_bytes),
+                  .crc = u32(row + 16),
+                  .flags = (uint16_t)u16(row + 8),
+                  .method = (uint16_t)u16(row + 10),
+                  .packed_bytes = u32(row + 20),
+                  .size_bytes = u32(row + 24),
+                  .local_at = u32(row + 42)};
     read_extra64(name + name_bytes, extra_bytes, m);
     *at += CENTRAL_BYTES + (uint64_t)name_bytes + extra_bytes + comment_bytes;
     return DLC_OK;
 }
 
 /* zlib counts in 32 bits: both ends are fed in pieces. */
-static int inflate_all(const uint8_t *packed, uint64_t packed_bytes, uint8_t *bytes, uint64_t size_bytes)
+static int inflate_all(const uint8_t *packed, uint64_t packed_bytes, uint8_t *bytes,
+                       uint64_t size_bytes)
 {
     enum { PIECE = 1 << 30 };
     z_stream z = {0};
@@ -156,18 +175,23 @@ static dlc_status unpack(archive *a, const member *m, const uint8_t **bytes)
     const uint8_t *local = part(a, m->local_at, LOCAL_BYTES);
     if (!local || u32(local) != LOCAL)
         return damaged(a, "a member's header is damaged");
-    const uint8_t *packed = part(a, m->local_at + LOCAL_BYTES + u16(local + 26) + u16(local + 28), m->packed_bytes);
+    const uint8_t *packed =
+        part(a, m->local_at + LOCAL_BYTES + u16(local + 26) + u16(local + 28), m->packed_bytes);
     if (!packed)
         return damaged(a, "a member ends behind the file");
     if (m->flags & 1)
-        return dlc_diag_fail(a->diag, DLC_UNSUPPORTED, a->path, "member '%s' is encrypted", m->name);
+        return dlc_diag_fail(a->diag, DLC_UNSUPPORTED, a->path, "member '%s' is encrypted",
+                             m->name);
     if (m->method != STORED && m->method != DEFLATED)
-        return dlc_diag_fail(a->diag, DLC_UNSUPPORTED, a->path,
-                             "member '%s' is packed by method %u; stored (0) and deflated (8) members are supported", m->name,
-                             m->method);
+        return dlc_diag_fail(
+            a->diag, DLC_UNSUPPORTED, a->path,
+            "member '%s' is packed by method %u; stored (0) and deflated (8) members are supported",
+            m->name, m->method);
     *bytes = packed;
-    int ok = m->method == STORED ? m->size_bytes == m->packed_bytes : m->size_bytes / 1100 <= m->packed_bytes;
-    if (ok && m->method == DEFLATED) { /* deflate packs 1032 to 1 at best, so the size above is believable */
+    int ok = m->method == STORED ? m->size_bytes == m->packed_bytes
+                                 : m->size_bytes / 1100 <= m->packed_bytes;
+    if (ok && m->method ==
+                  DEFLATED) { /* deflate packs 1032 to 1 at best, so the size above is believable */
         uint8_t *out = dlc_arena_alloc(a->arena, m->size_bytes ? m->size_bytes : 1, 64);
         ok = inflate_all(packed, m->packed_bytes, out, m->size_bytes);
         *bytes = out;
@@ -235,7 +259,8 @@ static void add64(dlc_str *out, uint64_t value)
     add32(out, (uint32_t)(value >> 32));
 }
 
-/* What local header and directory share: version, flags (names are UTF-8), method, date, CRC; sizes are in the zip64 field. */
+/* What local header and directory share: version, flags (names are UTF-8), method, date, CRC; sizes
+ * are in the zip64 field. */
 static void add_common(dlc_str *out, uint32_t crc, size_t name_bytes, uint32_t extra_bytes)
 {
     add16(out, 45);
@@ -261,7 +286,8 @@ static void add_local(dlc_str *out, const char *name, uint32_t crc, uint64_t siz
     add64(out, size_bytes);
 }
 
-static void add_central(dlc_str *out, const char *name, uint32_t crc, uint64_t size_bytes, uint64_t local_at)
+static void add_central(dlc_str *out, const char *name, uint32_t crc, uint64_t size_bytes,
+                        uint64_t local_at)
 {
     add32(out, CENTRAL);
     add16(out, 45);
@@ -315,8 +341,8 @@ static dlc_status write_text(dlc_output *output, dlc_str *text, uint64_t *at, dl
     return status;
 }
 
-static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, uint64_t *at, dlc_str *directory,
-                               dlc_diag *diag)
+static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, uint64_t *at,
+                               dlc_str *directory, dlc_diag *diag)
 {
     dlc_str header = {0}, local = {0}, name = {0};
     dlc_str_printf(&name, "%s.npy", tensor->name);
@@ -326,8 +352,10 @@ static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, u
     add_central(directory, name.data, crc, size_bytes, *at);
     add_local(&local, name.data, crc, size_bytes);
     dlc_str_addn(&local, header.data, header.n);
-    dlc_status status = name.n > UINT16_MAX ? dlc_diag_fail(diag, DLC_INVALID, NULL, "an output's name is %zu bytes long", name.n)
-                                            : write_text(output, &local, at, diag);
+    dlc_status status =
+        name.n > UINT16_MAX
+            ? dlc_diag_fail(diag, DLC_INVALID, NULL, "an output's name is %zu bytes long", name.n)
+            : write_text(output, &local, at, diag);
     if (status == DLC_OK && tensor->size_bytes)
         status = dlc_output_write(output, tensor->data, tensor->size_bytes, diag);
     *at += tensor->size_bytes;
@@ -337,7 +365,8 @@ static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, u
     return status;
 }
 
-static dlc_status write_archive(dlc_output *output, const dlc_tensors *tensors, dlc_str *directory, dlc_diag *diag)
+static dlc_status write_archive(dlc_output *output, const dlc_tensors *tensors, dlc_str *directory,
+                                dlc_diag *diag)
 {
     uint64_t at = 0;
     for (uint32_t i = 0; i < tensors->n; i++)

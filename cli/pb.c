@@ -1,6 +1,6 @@
 /*
- * TensorProto files of the ONNX test suites. Reading is the importer's (in libdlc.so); writing takes four fields of the wire
- * format: dims = 1, data_type = 2, name = 8, raw_data = 9.
+ * TensorProto files of the ONNX test suites. Reading is the importer's (in libdlc.so); writing
+ * takes four fields of the wire format: dims = 1, data_type = 2, name = 8, raw_data = 9.
  */
 #include "cli/library.h"
 #include "cli/tensors.h"

@@ -40,7 +40,8 @@ static int ends_in(const char *path, const char *ending)
     return n > k && !strcmp(path + n - k, ending);
 }
 
-dlc_status dlc_tensor_file_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlcrt_tensor *tensor)
+dlc_status dlc_tensor_file_read(const char *path, dlc_arena *arena, dlc_diag *diag,
+                                dlcrt_tensor *tensor)
 {
     if (ends_in(path, ".npy"))
         return dlc_npy_read(path, arena, diag, tensor);
@@ -67,7 +68,9 @@ static uint16_t half_bits(dlc_dtype dtype, uint64_t random)
     if (dtype == DLC_BF16)
         return (uint16_t)(bits >> 16);
     uint32_t exponent = bits >> 23 & 255;
-    return value == 0 ? 0 : (uint16_t)((bits >> 16 & 0x8000) | (exponent - 112) << 10 | (bits >> 13 & 0x3ff));
+    return value == 0
+               ? 0
+               : (uint16_t)((bits >> 16 & 0x8000) | (exponent - 112) << 10 | (bits >> 13 & 0x3ff));
 }
 
 static void put_random(dlcrt_tensor *tensor, size_t i, uint64_t random)

@@ -1,6 +1,6 @@
 /*
- * The list of what does not pass may only shrink: a case that does worse than its line, or has none, is a failure; one that
- * passes must leave the list.
+ * The list of what does not pass may only shrink: a case that does worse than its line, or has
+ * none, is a failure; one that passes must leave the list.
  */
 #include "cli/tests_list.h"
 
@@ -23,7 +23,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const line *)a)->name, ((const line *)b)->name);
 }
 
-static dlc_status parse_line(dlc_cli *cli, const char *path, const char *text, size_t n, lines *list)
+static dlc_status parse_line(dlc_cli *cli, const char *path, const char *text, size_t n,
+                             lines *list)
 {
     size_t end = 0;
     while (end < n && text[end] != '#')
@@ -38,7 +39,9 @@ static dlc_status parse_line(dlc_cli *cli, const char *path, const char *text, s
         if (!strcmp(blank + 1, outcome_texts[i]))
             row.outcome = (dlc_outcome)i;
     if (row.outcome == DLC_OUTCOME_PASS)
-        return dlc_diag_fail(&cli->diag, DLC_INVALID, path, "has the line '%s', where NAME FAIL or NAME UNSUPPORTED is wanted", copy);
+        return dlc_diag_fail(&cli->diag, DLC_INVALID, path,
+                             "has the line '%s', where NAME FAIL or NAME UNSUPPORTED is wanted",
+                             copy);
     *blank = 0;
     dlc_vec_push(cli->arena, list, row);
     return DLC_OK;
@@ -50,7 +53,8 @@ static dlc_status read_list(dlc_cli *cli, const char *path, lines *list)
     DLC_TRY(dlc_map_open(path, &map, &cli->diag));
     dlc_status status = DLC_OK;
     for (size_t at = 0; at < map.size_bytes && status == DLC_OK;) {
-        const char *text = (const char *)map.bytes + at, *end = memchr(text, '\n', map.size_bytes - at);
+        const char *text = (const char *)map.bytes + at,
+                   *end = memchr(text, '\n', map.size_bytes - at);
         size_t n = end ? (size_t)(end - text) : map.size_bytes - at;
         status = parse_line(cli, path, text, n, list);
         at += n + 1;
@@ -68,10 +72,13 @@ static const line *find_line(const lines *list, const char *name)
 }
 
 /* The cases of `old` (all, when there is none) that still do not pass. */
-static dlc_status write_list(dlc_cli *cli, const char *path, const dlc_results *results, const lines *old)
+static dlc_status write_list(dlc_cli *cli, const char *path, const dlc_results *results,
+                             const lines *old)
 {
     dlc_str text = {0};
-    dlc_str_add(&text, "# Cases that do not pass yet. `dlc test --list` keeps it honest: it may only shrink.\n");
+    dlc_str_add(
+        &text,
+        "# Cases that do not pass yet. `dlc test --list` keeps it honest: it may only shrink.\n");
     for (uint32_t i = 0; i < results->n; i++) {
         const dlc_result *result = &results->data[i];
         if (result->outcome != DLC_OUTCOME_PASS && (!old || find_line(old, result->name)))
@@ -92,12 +99,15 @@ static dlc_status write_list(dlc_cli *cli, const char *path, const dlc_results *
 static dlc_status check_result(dlc_cli *cli, const dlc_result *result, const line *row)
 {
     if (row && result->outcome == DLC_OUTCOME_PASS && !cli->args.update)
-        return dlc_diag_fail(&cli->diag, DLC_MISMATCH, cli->args.list, "%s passes now: take it off the list (--update does)",
-                             result->name);
-    if (result->outcome == DLC_OUTCOME_PASS || (row && (row->outcome == result->outcome || row->outcome == DLC_OUTCOME_FAIL)))
+        return dlc_diag_fail(&cli->diag, DLC_MISMATCH, cli->args.list,
+                             "%s passes now: take it off the list (--update does)", result->name);
+    if (result->outcome == DLC_OUTCOME_PASS ||
+        (row && (row->outcome == result->outcome || row->outcome == DLC_OUTCOME_FAIL)))
         return DLC_OK;
-    return dlc_diag_fail(&cli->diag, DLC_MISMATCH, cli->args.list, "%s is %s, where %s is expected: %s", result->name,
-                         outcome_texts[result->outcome], row ? outcome_texts[row->outcome] : "PASS", result->why);
+    return dlc_diag_fail(&cli->diag, DLC_MISMATCH, cli->args.list,
+                         "%s is %s, where %s is expected: %s", result->name,
+                         outcome_texts[result->outcome], row ? outcome_texts[row->outcome] : "PASS",
+                         result->why);
 }
 
 static dlc_status check_list(dlc_cli *cli, const dlc_results *results)
@@ -109,7 +119,8 @@ static dlc_status check_list(dlc_cli *cli, const dlc_results *results)
         return write_list(cli, path, results, NULL);
     DLC_TRY(read_list(cli, path, &list));
     for (uint32_t i = 0; i < results->n; i++) {
-        dlc_status one = check_result(cli, &results->data[i], find_line(&list, results->data[i].name));
+        dlc_status one =
+            check_result(cli, &results->data[i], find_line(&list, results->data[i].name));
         status = status == DLC_OK ? one : status;
     }
     if (cli->args.update)
@@ -137,8 +148,8 @@ dlc_status dlc_results_report(dlc_cli *cli, const dlc_results *results, double s
     uint32_t counts[DLC_OUTCOME_COUNT] = {0};
     for (uint32_t i = 0; i < results->n; i++)
         counts[results->data[i].outcome]++;
-    dlc_say(cli, "%u PASS, %u FAIL, %u UNSUPPORTED of %u in %.1f s\n", counts[DLC_OUTCOME_PASS], counts[DLC_OUTCOME_FAIL],
-            counts[DLC_OUTCOME_UNSUPPORTED], results->n, seconds);
+    dlc_say(cli, "%u PASS, %u FAIL, %u UNSUPPORTED of %u in %.1f s\n", counts[DLC_OUTCOME_PASS],
+            counts[DLC_OUTCOME_FAIL], counts[DLC_OUTCOME_UNSUPPORTED], results->n, seconds);
     cJSON_AddNumberToObject(cli->json, "pass", counts[DLC_OUTCOME_PASS]);
     cJSON_AddNumberToObject(cli->json, "fail", counts[DLC_OUTCOME_FAIL]);
     cJSON_AddNumberToObject(cli->json, "unsupported", counts[DLC_OUTCOME_UNSUPPORTED]);

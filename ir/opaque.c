@@ -14,7 +14,8 @@ int dlc_opaque_call_of(const dlc_node *node, dlc_opaque_call *call)
         *call = (dlc_opaque_call){
             .kind = DLC_OPAQUE_TOPK,
             .nattrs = 3,
-            .attrs = {axis_of(node), dlc_node_int(node, DLC_ATTR_LARGEST, 1), dlc_node_int(node, DLC_ATTR_SORTED, 1)},
+            .attrs = {axis_of(node), dlc_node_int(node, DLC_ATTR_LARGEST, 1),
+                      dlc_node_int(node, DLC_ATTR_SORTED, 1)},
         };
         return 1;
     case DLC_OP_NONZERO:

@@ -1,4 +1,5 @@
-/* Opaque operators as steps of a plan: which row of dlc/opaque.def a node is, and its attributes in that row's order. */
+/* Opaque operators as steps of a plan: which row of dlc/opaque.def a node is, and its attributes in
+ * that row's order. */
 #ifndef DLC_IR_OPAQUE_H
 #define DLC_IR_OPAQUE_H
 

@@ -1,5 +1,6 @@
 /*
- * libdlc: the compiler. An ONNX model (or a graph in text form) in; an executable, text about it, or computed outputs out.
+ * libdlc: the compiler. An ONNX model (or a graph in text form) in; an executable, text about it,
+ * or computed outputs out.
  *
  *   dlc_model *model;
  *   if (dlc_model_open("m.onnx", &(dlc_options){.target = "x86-64-v3"}, &model) == DLC_OK)
@@ -7,8 +8,9 @@
  *   for (uint32_t i = 0; dlc_model_message(model, i, &message); i++) …
  *   dlc_model_close(model);
  *
- * Every call that can fail returns a dlc_status, and the model's messages say why. Nothing aborts, prints or exits; running out
- * of memory is DLC_LIMIT. A model belongs to one thread at a time; any number of models may exist.
+ * Every call that can fail returns a dlc_status, and the model's messages say why. Nothing aborts,
+ * prints or exits; running out of memory is DLC_LIMIT. A model belongs to one thread at a time; any
+ * number of models may exist.
  */
 #ifndef DLC_DLC_H
 #define DLC_DLC_H
@@ -38,14 +40,14 @@ typedef struct {
     const char *dump_after; /* a pass or "all": its result goes to `dump` */
     const dlc_shape *shapes;
     uint32_t nshapes;
-    uint32_t jobs;          /* threads of code generation; 0: one per CPU */
-    uint32_t max_depth;     /* nesting of the model's messages */
+    uint32_t jobs;      /* threads of code generation; 0: one per CPU */
+    uint32_t max_depth; /* nesting of the model's messages */
     uint64_t max_nodes;
     uint64_t max_heap_bytes; /* of the decoded model without its weights */
     uint64_t max_fold_bytes; /* of constants that folding may make */
-    const char *link_dir;   /* external data may follow links beneath this folder; NULL: no links */
-    int verify_each;        /* check the graph after every pass */
-    int is_temporary;       /* what is written is read once and removed: it is not synced to disk */
+    const char *link_dir; /* external data may follow links beneath this folder; NULL: no links */
+    int verify_each;      /* check the graph after every pass */
+    int is_temporary;     /* what is written is read once and removed: it is not synced to disk */
     void (*dump)(void *user, const char *pass, const char *text);
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
     void *user;
@@ -54,20 +56,26 @@ typedef struct {
 DLC_API const char *dlc_version(void);
 
 /* What can be named in options: row i, or 0 when there is none. help may be "". */
-typedef enum { DLC_CATALOGUE_TARGETS, DLC_CATALOGUE_PASSES, DLC_CATALOGUE_STRATEGIES } dlc_catalogue_kind;
-DLC_API int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const char **help);
+typedef enum {
+    DLC_CATALOGUE_TARGETS,
+    DLC_CATALOGUE_PASSES,
+    DLC_CATALOGUE_STRATEGIES
+} dlc_catalogue_kind;
+DLC_API int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name,
+                          const char **help);
 
 /*
- * Imports a model: an ONNX file, or a graph in text form. *model is set whatever is returned, so that its messages can be
- * read; close it in any case.
+ * Imports a model: an ONNX file, or a graph in text form. *model is set whatever is returned, so
+ * that its messages can be read; close it in any case.
  */
-DLC_API DLC_NODISCARD dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **model);
+DLC_API DLC_NODISCARD dlc_status dlc_model_open(const char *path, const dlc_options *options,
+                                                dlc_model **model);
 DLC_API void dlc_model_close(dlc_model *model); /* NULL is fine */
 
 /* Problems and notes in the order they were found. False when there is no message i. */
 typedef struct {
-    dlc_status status;  /* DLC_OK: a note */
-    const char *place;  /* "m.onnx: node 'conv1' (Conv, opset 13)" or "" */
+    dlc_status status; /* DLC_OK: a note */
+    const char *place; /* "m.onnx: node 'conv1' (Conv, opset 13)" or "" */
     const char *text;
     const char *detail; /* further lines or NULL */
 } dlc_model_note;
@@ -78,35 +86,44 @@ DLC_API int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *inf
 DLC_API int dlc_model_output(dlc_model *model, uint32_t i, dlcrt_tensor_info *info);
 
 /*
- * Computes the outputs with the kernel interpreter, in float64 between kernels: the oracle for executables. No pass has run
- * unless dlc_model_text or dlc_model_write was called before. outputs[i].data is the model's until it is closed.
+ * Computes the outputs with the kernel interpreter, in float64 between kernels: the oracle for
+ * executables. No pass has run unless dlc_model_text or dlc_model_write was called before.
+ * outputs[i].data is the model's until it is closed.
  */
-DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uint32_t ninputs,
-                                                     dlcrt_tensor *outputs, uint32_t noutputs);
+DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs,
+                                                     uint32_t ninputs, dlcrt_tensor *outputs,
+                                                     uint32_t noutputs);
 
 /*
- * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run the passes first.
- *   IMPORTED  the graph as imported, in text form
- *   GRAPH     the graph after the passes of options.passes, in text form
- *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json", "dot" or "svg"
- *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"
+ * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run
+ * the passes first. IMPORTED  the graph as imported, in text form GRAPH     the graph after the
+ * passes of options.passes, in text form INSPECT   operators, shapes, work, memory plan, kernels;
+ * format "text", "json", "dot" or "svg" EXPLAIN   for every edge whether it was fused, and why not;
+ * format "text" or "json"
  */
-typedef enum { DLC_TEXT_IMPORTED, DLC_TEXT_GRAPH, DLC_TEXT_INSPECT, DLC_TEXT_EXPLAIN } dlc_text_kind;
-DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format,
-                                                const char **text);
+typedef enum {
+    DLC_TEXT_IMPORTED,
+    DLC_TEXT_GRAPH,
+    DLC_TEXT_INSPECT,
+    DLC_TEXT_EXPLAIN
+} dlc_text_kind;
+DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind,
+                                                const char *format, const char **text);
 
 /*
- * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll" or "asm". The file is whole or absent, and an
- * older one survives a failure. name: C identifier in symbols and the header; NULL: made from the path.
+ * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll" or "asm". The file is
+ * whole or absent, and an older one survives a failure. name: C identifier in symbols and the
+ * header; NULL: made from the path.
  */
-DLC_API DLC_NODISCARD dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name);
+DLC_API DLC_NODISCARD dlc_status dlc_model_write(dlc_model *model, const char *kind,
+                                                 const char *path, const char *name);
 
 /*
- * Reads a TensorProto file of an ONNX test suite. tensor->data and name are released by dlc_tensor_release. A failure's
- * sentence is put into message, cut to its size.
+ * Reads a TensorProto file of an ONNX test suite. tensor->data and name are released by
+ * dlc_tensor_release. A failure's sentence is put into message, cut to its size.
  */
-DLC_API DLC_NODISCARD dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message,
-                                                 size_t message_bytes);
+DLC_API DLC_NODISCARD dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor,
+                                                 char *message, size_t message_bytes);
 DLC_API void dlc_tensor_release(dlcrt_tensor *tensor);
 
 #ifdef __cplusplus

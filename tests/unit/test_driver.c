@@ -1,5 +1,6 @@
 /*
- * The compiler as a library: what it says, what it refuses, and that no damage to a model does more than end in a status.
+ * The compiler as a library: what it says, what it refuses, and that no damage to a model does more
+ * than end in a status.
  */
 #include "dlc/dlc.h"
 
@@ -35,7 +36,8 @@ START_TEST(shapes_are_fixed)
     dlc_shape shape = {.name = "x", .rank = 2, .dims = {7, -1}};
     dlc_model *model;
     dlcrt_tensor_info info;
-    ck_assert_int_eq(dlc_model_open(good, &(dlc_options){.shapes = &shape, .nshapes = 1}, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_open(good, &(dlc_options){.shapes = &shape, .nshapes = 1}, &model),
+                     DLC_OK);
     ck_assert(dlc_model_output(model, 0, &info));
     ck_assert_str_eq(info.type, "f32[7,4]");
     dlc_model_close(model);
@@ -61,10 +63,12 @@ START_TEST(refuses)
 {
     dlc_model *model;
     dlc_model_note note;
-    ck_assert_int_eq(dlc_model_open(refusals[_i].path, &refusals[_i].options, &model), refusals[_i].status);
+    ck_assert_int_eq(dlc_model_open(refusals[_i].path, &refusals[_i].options, &model),
+                     refusals[_i].status);
     ck_assert(dlc_model_message(model, 0, &note));
     ck_assert_int_eq(note.status, refusals[_i].status);
-    ck_assert_msg(strstr(note.text, refusals[_i].text) != NULL, "'%s' does not say '%s'", note.text, refusals[_i].text);
+    ck_assert_msg(strstr(note.text, refusals[_i].text) != NULL, "'%s' does not say '%s'", note.text,
+                  refusals[_i].text);
     dlc_model_close(model);
 }
 END_TEST
@@ -90,7 +94,8 @@ END_TEST
 START_TEST(interprets)
 {
     float x[2][3] = {{1, 0, 0}, {0, 1, 0}};
-    dlcrt_tensor input = {.name = "x", .data = x, .dtype = DLC_F32, .rank = 2, .dims = {2, 3}}, output;
+    dlcrt_tensor input = {.name = "x", .data = x, .dtype = DLC_F32, .rank = 2, .dims = {2, 3}},
+                 output;
     dlc_model *model;
     dlc_model_note note;
     ck_assert_int_eq(dlc_model_open(good, NULL, &model), DLC_OK);
@@ -155,9 +160,11 @@ START_TEST(every_truncation_is_refused)
 }
 END_TEST
 
-static const char *const flipped[] = {"tests/cli/models/good.onnx", "tests/cli/models/conv_group.onnx", "models/digits.onnx"};
+static const char *const flipped[] = {"tests/cli/models/good.onnx",
+                                      "tests/cli/models/conv_group.onnx", "models/digits.onnx"};
 
-/* Weights fill most of the digits model: its flips stay in the first bytes (the nodes) and the last (the interface). */
+/* Weights fill most of the digits model: its flips stay in the first bytes (the nodes) and the last
+ * (the interface). */
 START_TEST(flips_end_in_a_status)
 {
     victim v;

@@ -1,4 +1,5 @@
-/* npy, npz and comparison: what is written reads back, and damaged files are refused with a reason. */
+/* npy, npz and comparison: what is written reads back, and damaged files are refused with a reason.
+ */
 #include "cli/tensors.h"
 
 #include <check.h>
@@ -33,9 +34,10 @@ static const struct {
     uint32_t rank;
     int64_t dims[4];
 } shapes[] = {
-    {"scalar", DLC_F64, 0, {0}},      {"empty", DLC_F32, 2, {0, 5}},      {"images", DLC_F32, 4, {2, 3, 4, 5}},
-    {"ids", DLC_I64, 1, {7}},         {"mask", DLC_BOOL, 2, {3, 3}},      {"half", DLC_F16, 1, {9}},
-    {"brain", DLC_BF16, 1, {9}},      {"bytes", DLC_U8, 3, {1, 1, 300}},
+    {"scalar", DLC_F64, 0, {0}},          {"empty", DLC_F32, 2, {0, 5}},
+    {"images", DLC_F32, 4, {2, 3, 4, 5}}, {"ids", DLC_I64, 1, {7}},
+    {"mask", DLC_BOOL, 2, {3, 3}},        {"half", DLC_F16, 1, {9}},
+    {"brain", DLC_BF16, 1, {9}},          {"bytes", DLC_U8, 3, {1, 1, 300}},
 };
 enum { NSHAPES = sizeof shapes / sizeof *shapes };
 
@@ -44,7 +46,8 @@ START_TEST(npz_reads_back)
     dlc_tensors written = {0}, read = {0};
     char *path = dlc_arena_printf(arena, "%s/a.npz", folder);
     for (int i = 0; i < NSHAPES; i++) {
-        dlcrt_tensor tensor = {.name = shapes[i].name, .dtype = shapes[i].dtype, .rank = shapes[i].rank};
+        dlcrt_tensor tensor = {
+            .name = shapes[i].name, .dtype = shapes[i].dtype, .rank = shapes[i].rank};
         memcpy(tensor.dims, shapes[i].dims, sizeof shapes[i].dims);
         ck_assert_int_eq(dlc_tensor_random(&tensor, (uint64_t)i, arena, &diag), DLC_OK);
         dlc_vec_push(arena, &written, tensor);
@@ -55,7 +58,8 @@ START_TEST(npz_reads_back)
     for (int i = 0; i < NSHAPES; i++) {
         const dlcrt_tensor *tensor = dlc_tensors_find(&read, shapes[i].name);
         ck_assert_ptr_nonnull(tensor);
-        ck_assert_int_eq(dlc_compare_types(shapes[i].name, tensor, &written.data[i], &diag), DLC_OK);
+        ck_assert_int_eq(dlc_compare_types(shapes[i].name, tensor, &written.data[i], &diag),
+                         DLC_OK);
         ck_assert_int_eq(memcmp(tensor->data, written.data[i].data, tensor->size_bytes), 0);
     }
 }
@@ -80,7 +84,8 @@ START_TEST(npz_damage)
         fclose(file);
         ck_assert_int_eq(dlc_npz_read(path, arena, &diag, &read), DLC_INVALID);
     }
-    bytes[30 + 5 + 20 + 128 + 3] ^= 1; /* local header, "x.npy", zip64 field, npy header, an element */
+    bytes[30 + 5 + 20 + 128 + 3] ^=
+        1; /* local header, "x.npy", zip64 field, npy header, an element */
     file = fopen(path, "wb");
     ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
     fclose(file);
@@ -100,16 +105,20 @@ static const struct {
     {"{'shape': (2,3,), 'fortran_order': True, 'descr': '<i2', }", 12, DLC_OK, "abefijcdghkl"},
     {"{'descr': '|b1', 'fortran_order': False, 'shape': ()}", 1, DLC_OK, "a"},
     {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", 4, DLC_UNSUPPORTED,
-     "its elements are '>f4'; bool, integers, f16, f32 and f64 in little-endian order are supported"},
+     "its elements are '>f4'; bool, integers, f16, f32 and f64 in little-endian order are "
+     "supported"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 4, DLC_INVALID,
      "holds 4 bytes of elements, where its shape asks for 8"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 4, DLC_INVALID, NULL},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 4, DLC_INVALID,
+     NULL},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", 4, DLC_INVALID,
      "is no npy file: a dimension is no whole number"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, DLC_UNSUPPORTED,
      "its elements are records, where numbers are wanted"},
-    {"{'descr': '<f4', 'shape': (1,)}", 4, DLC_INVALID, "is no npy file: its header lacks descr, fortran_order or shape"},
-    {"{'descr': '<f4', 'colour': 1}", 4, DLC_INVALID, "is no npy file: its header has an unknown key"},
+    {"{'descr': '<f4', 'shape': (1,)}", 4, DLC_INVALID,
+     "is no npy file: its header lacks descr, fortran_order or shape"},
+    {"{'descr': '<f4', 'colour': 1}", 4, DLC_INVALID,
+     "is no npy file: its header has an unknown key"},
     {"", 4, DLC_INVALID, "is no npy file: its header is no dictionary"},
 };
 
@@ -122,7 +131,8 @@ START_TEST(npy_headers)
     bytes[9] = 0;
     memcpy(bytes + 10, headers[_i].header, n);
     memcpy(bytes + 10 + n, "abcdefghijkl", headers[_i].nbytes);
-    dlc_status status = dlc_npy_parse(bytes, 10 + n + headers[_i].nbytes, "x.npy", arena, &diag, &tensor);
+    dlc_status status =
+        dlc_npy_parse(bytes, 10 + n + headers[_i].nbytes, "x.npy", arena, &diag, &tensor);
     ck_assert_int_eq(status, headers[_i].status);
     if (status == DLC_OK)
         ck_assert_int_eq(memcmp(tensor.data, headers[_i].text, headers[_i].nbytes), 0);
@@ -135,15 +145,16 @@ static const struct {
     float found, expected;
     int within;
 } pairs[] = {
-    {1, 1, 1},           {1.0009f, 1, 1}, {1.002f, 1, 0},   {NAN, NAN, 1},           {NAN, 1, 0},
-    {1, NAN, 0},         {INFINITY, INFINITY, 1},           {INFINITY, -INFINITY, 0}, {5, INFINITY, 0},
-    {INFINITY, 5, 0},    {0, -0.0f, 1},
+    {1, 1, 1},        {1.0009f, 1, 1},  {1.002f, 1, 0},          {NAN, NAN, 1},
+    {NAN, 1, 0},      {1, NAN, 0},      {INFINITY, INFINITY, 1}, {INFINITY, -INFINITY, 0},
+    {5, INFINITY, 0}, {INFINITY, 5, 0}, {0, -0.0f, 1},
 };
 
 START_TEST(differences)
 {
     float found = pairs[_i].found, expected = pairs[_i].expected;
-    dlcrt_tensor a = {.data = &found, .size_bytes = 4, .dtype = DLC_F32}, b = {.data = &expected, .size_bytes = 4, .dtype = DLC_F32};
+    dlcrt_tensor a = {.data = &found, .size_bytes = 4, .dtype = DLC_F32},
+                 b = {.data = &expected, .size_bytes = 4, .dtype = DLC_F32};
     dlc_difference d = dlc_compare(&a, &b, (dlc_tolerance){1e-3, 1e-7});
     ck_assert_uint_eq(d.noutside, !pairs[_i].within);
 }
@@ -152,12 +163,12 @@ END_TEST
 START_TEST(large_integers_differ)
 {
     int64_t found = (INT64_C(1) << 60) + 1, expected = INT64_C(1) << 60;
-    dlcrt_tensor a = {.data = &found, .size_bytes = 8, .dtype = DLC_I64}, b = {.data = &expected, .size_bytes = 8, .dtype = DLC_I64};
+    dlcrt_tensor a = {.data = &found, .size_bytes = 8, .dtype = DLC_I64},
+                 b = {.data = &expected, .size_bytes = 8, .dtype = DLC_I64};
     ck_assert_uint_eq(dlc_compare(&a, &b, (dlc_tolerance){0, 0}).noutside, 1);
     ck_assert_uint_eq(dlc_compare(&a, &a, (dlc_tolerance){0, 0}).noutside, 0);
 }
 END_TEST
-
 
 START_TEST(half_elements)
 {
