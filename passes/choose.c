@@ -379,7 +379,9 @@ dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *a
     c.schedule = *result = new_schedule(kernel, target, arena);
     find_roots(&c);
     place_stages(&c);
-    if (!dlc_choose_dot(&c))
+    if (target->kind == DLC_TARGET_CUDA)
+        dlc_choose_cuda(&c);
+    else if (!dlc_choose_dot(&c))
         dlc_choose_lanes(&c);
     dlc_reason reason = check_places(&c, detail);
     if (reason != DLC_REASON_NONE) { /* no right code for it */

@@ -44,6 +44,12 @@ void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
+/* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
+void dlc_choose_cuda(dlc_chooser *chooser);
+/* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */
+int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
+/* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */
+void dlc_choose_order_reduction(const dlc_chooser *chooser, dlc_stage *stage, dlc_expr factor);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
 double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
 

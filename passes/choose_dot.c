@@ -11,7 +11,8 @@
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
     FEW_ROWS = 4,       /* rows below which copying B cannot pay */
-    L1_WAYS = 12
+    L1_WAYS = 12,
+    GUARDED_ROWS = 12   /* elements chosen between A and its border need registers too: 14 spill */
 };
 
 typedef struct {
@@ -45,17 +46,15 @@ static int is_dot_type(dlc_dtype dtype)
     return dtype == DLC_F32 || dtype == DLC_F64 || ((dlc_is_int(dtype)) && dlc_dtype_bytes(dtype) >= 4);
 }
 
-/* One contraction, first of its kernel; all that follows is done on its tile. */
-static int find_contraction(dot *d)
+int dlc_choose_contraction(const dlc_chooser *c, dlc_contraction *form)
 {
-    dlc_kernel *kernel = d->c->kernel;
-    d->stage = &kernel->stages.data[0];
-    if (!d->stage->reduce.n || !is_dot_type(d->stage->dtype[0]))
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    if (!stage->reduce.n || !is_dot_type(stage->dtype[0]))
         return 0;
-    for (uint32_t s = 1; s < kernel->stages.n; s++)
-        if (!is_epilogue(d->c, d->stage, s))
+    for (uint32_t s = 1; s < c->kernel->stages.n; s++)
+        if (!is_epilogue(c, stage, s))
             return 0;
-    return dlc_contraction_of(kernel, d->stage, d->c->arena, &d->form);
+    return dlc_contraction_of(c->kernel, stage, c->arena, form);
 }
 
 /* --- factors --- */
@@ -377,6 +376,9 @@ static int64_t height_of(const dot *d, int64_t nv)
     if (most > L1_WAYS && has_conflicting_rows(d))
         most = L1_WAYS;
     most = most > 14 ? 14 : most;
+    if (most > GUARDED_ROWS && !d->copy_a && dlc_node_of(d->c->kernel->pool, d->form.a)->op == DLC_EXPR_LOAD &&
+        dlc_load_guard(d->c->kernel->pool, d->form.a))
+        most = GUARDED_ROWS;
     if (!is_known)
         return most > 12 ? 12 : most;
     int64_t tiles = (rows + most - 1) / most;
@@ -494,19 +496,16 @@ static void make_loops(dot *d)
 
 /* --- order of the reduction --- */
 
-/* A is read along its rows: reduced axes with the largest steps outermost. */
-static void order_reduction(dot *d)
+void dlc_choose_order_reduction(const dlc_chooser *c, dlc_stage *stage, dlc_expr factor)
 {
-    const dlc_chooser *c = d->c;
-    const uint8_t *marks;
+    uint32_t s = (uint32_t)(stage - c->kernel->stages.data);
     uint8_t *reach = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     const dlc_access_fact *lead = NULL;
-    dlc_expr_reach(c->kernel->pool, d->form.a, reach);
-    marks = reach;
-    for (uint32_t i = 0; i < c->accesses[d->s].n && !lead; i++)
-        if (c->accesses[d->s].data[i].load && marks[c->accesses[d->s].data[i].load])
-            lead = &c->accesses[d->s].data[i];
-    dlc_ids *order = &d->stage->reduce;
+    dlc_expr_reach(c->kernel->pool, factor, reach);
+    for (uint32_t i = 0; i < c->accesses[s].n && !lead; i++)
+        if (c->accesses[s].data[i].load && reach[c->accesses[s].data[i].load])
+            lead = &c->accesses[s].data[i];
+    dlc_ids *order = &stage->reduce;
     for (uint32_t i = 1; lead && i < order->n; i++) {
         uint32_t axis = order->data[i], at = i;
         int64_t step = dlc_choose_stride(c, lead->offset, axis);
@@ -534,8 +533,9 @@ static void fill_plans(dot *d)
 int dlc_choose_dot(dlc_chooser *c)
 {
     dot d = {.c = c};
-    if (!find_contraction(&d))
+    if (!dlc_choose_contraction(c, &d.form))
         return 0;
+    d.stage = &c->kernel->stages.data[0];
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
     if (d.width < 2 || !choose_roles(&d))
         return 0;
@@ -543,7 +543,7 @@ int dlc_choose_dot(dlc_chooser *c)
     dlc_ids order = {0};
     for (uint32_t i = 0; i < d.stage->reduce.n; i++)
         dlc_vec_push(c->arena, &order, d.stage->reduce.data[i]);
-    order_reduction(&d);
+    dlc_choose_order_reduction(c, d.stage, d.form.a);
     d.copy_a = !is_direct(&d, buffer_load(&d, d.form.a), &d.form.m) || !has_steady_guard(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;

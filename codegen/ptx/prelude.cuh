@@ -1,9 +1,10 @@
 /* What generated kernels are written in: CUDA C that is also C. No CUDA header is needed: what CUDA C lacks is PTX in line.
- * Compiled as C (DLC_EMULATE), the emulation provides the same names for threads that are fibers. */
+ * Compiled as C, emulate.h provides the same names for threads that are fibers. What meets others is a macro: it names `here`. */
 #ifdef __CUDACC__
 #define DLC_KERNEL extern "C" __global__ void
 #define DLC_INLINE static __device__ __forceinline__
-#define DLC_SHARED extern __shared__ __align__(16) unsigned char
+#define DLC_HERE /* first parameter of a kernel: who runs it, in the emulation */
+#define DLC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 typedef unsigned char dlc_u8;
 typedef unsigned short dlc_u16;
 typedef unsigned int dlc_u32;
@@ -87,19 +88,10 @@ DLC_INLINE float dlc_odd_f32(double value)
     return dlc_bits_f32(bits);
 }
 
-DLC_INLINE float dlc_shuffle_f32(float value, int lane)
-{
-    return dlc_bits_f32(dlc_shuffle_u32(dlc_f32_bits(value), lane));
-}
-DLC_INLINE dlc_u64 dlc_shuffle_u64(dlc_u64 value, int lane)
-{
-    dlc_u64 low = dlc_shuffle_u32((dlc_u32)value, lane);
-    return low | ((dlc_u64)dlc_shuffle_u32((dlc_u32)(value >> 32), lane) << 32);
-}
-DLC_INLINE double dlc_shuffle_f64(double value, int lane)
-{
-    return dlc_bits_f64(dlc_shuffle_u64(dlc_f64_bits(value), lane));
-}
+#define dlc_shuffle_f32(value, lane) dlc_bits_f32(dlc_shuffle_u32(dlc_f32_bits(value), lane))
+#define dlc_shuffle_u64(value, lane)                                                                                   \
+    (dlc_shuffle_u32((dlc_u32)(value), lane) | (dlc_u64)dlc_shuffle_u32((dlc_u32)((value) >> 32), lane) << 32)
+#define dlc_shuffle_f64(value, lane) dlc_bits_f64(dlc_shuffle_u64(dlc_f64_bits(value), lane))
 
 /* Integers as expr.def says: nothing traps. */
 #define DLC_INTEGERS(name, type, utype, bits, lowest)                                                                  \

@@ -283,9 +283,9 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
 {
     const char *index = dlc_cuda_type(cuda, DLC_I64);
     int64_t bytes = 0;
-    dlc_str_printf(out, "DLC_KERNEL %s(", name);
+    dlc_str_printf(out, "DLC_KERNEL %s(DLC_HERE ", name);
     add_parameters(cuda->kernel, out);
-    dlc_str_add(out, ")\n{\n    DLC_SHARED dlc_shared[];\n");
+    dlc_str_add(out, ")\n{\n    DLC_SHARED(dlc_shared);\n");
     if (cuda->per_thread) {
         dlc_str_printf(out, "    unsigned char *scratch = dlc_shared;\n    const int thread = DLC_THREAD;\n"
                             "    const %s unit = (%s)(first + DLC_BLOCK), unit_end = unit + 1;\n", index, index);

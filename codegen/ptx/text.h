@@ -46,7 +46,11 @@ uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype); /* sha
 /* One kernel of a module as CUDA C (codegen/ptx/kernel.c). The kernel is copied first. */
 DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_kernel *kernel, const dlc_schedule *schedule, const char *name,
                                          dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);
-/* The prelude all kernels start with. */
-extern const char dlc_cuda_prelude[];
+/* The prelude all kernels start with, and what comes before it when they are compiled as C. */
+extern const char dlc_cuda_prelude[], dlc_cuda_emulation[];
+/* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. */
+void dlc_cuda_emulation_begin(dlc_str *out);
+DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t number,
+                                                dlc_arena *arena, dlc_diag *diag, dlc_str *out);
 
 #endif
