@@ -11,8 +11,7 @@
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
     FEW_ROWS = 4,       /* rows below which copying B cannot pay */
-    L1_WAYS = 12,
-    GUARDED_ROWS = 12   /* elements chosen between A and its border need registers too: 14 spill */
+    L1_WAYS = 12
 };
 
 typedef struct {
@@ -67,30 +66,14 @@ static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_ex
     return NULL;
 }
 
-/* The factor itself is an element of a buffer. */
-static const dlc_access_fact *buffer_load(const dot *d, dlc_expr factor)
-{
-    const dlc_expr_node *node = dlc_node_of(d->c->kernel->pool, factor);
-    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags)
-        return NULL;
-    return access_of(d->c, d->s, factor);
-}
-
-/* And always in bounds. */
+/* The factor itself is an element of a buffer, always in bounds. */
 static const dlc_access_fact *plain_load(const dot *d, dlc_expr factor)
 {
-    const dlc_access_fact *access = buffer_load(d, factor);
-    return access && !dlc_load_guard(d->c->kernel->pool, factor) ? access : NULL;
-}
-
-/* A's guard and its else value are the same along the innermost reduced axis: one test for a whole run of elements. */
-static int has_steady_guard(const dot *d)
-{
     const dlc_pool *pool = d->c->kernel->pool;
-    uint32_t inner = d->stage->reduce.data[d->stage->reduce.n - 1];
-    dlc_expr guard = dlc_load_guard(pool, d->form.a), otherwise = dlc_load_else(pool, d->form.a);
-    return !guard || (!dlc_expr_uses_axis(pool, guard, inner) && !dlc_expr_has_load(pool, guard) &&
-                      (!otherwise || dlc_node_of(pool, otherwise)->op == DLC_EXPR_CONST));
+    const dlc_expr_node *node = dlc_node_of(pool, factor);
+    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags || dlc_load_guard(pool, factor))
+        return NULL;
+    return access_of(d->c, d->s, factor);
 }
 
 /* --- how A and B reach the tile --- */
@@ -103,8 +86,10 @@ static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_i
     return 1;
 }
 
-static int is_direct(const dot *d, const dlc_access_fact *access, const dlc_ids *own)
+/* Read where it lies: an affine element. (A guarded one is copied: testing the border per element costs registers.) */
+static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
 {
+    const dlc_access_fact *access = plain_load(d, factor);
     return access && is_affine_in(d, access, own) && is_affine_in(d, access, &d->form.k) &&
            is_affine_in(d, access, &d->form.batch);
 }
@@ -112,7 +97,7 @@ static int is_direct(const dot *d, const dlc_access_fact *access, const dlc_ids 
 /* B's rows of n elements are contiguous where they lie. */
 static int is_in_place(const dot *d)
 {
-    if (d->form.n.n != 1 || !is_direct(d, plain_load(d, d->form.b), &d->form.n))
+    if (d->form.n.n != 1 || !is_direct(d, d->form.b, &d->form.n))
         return 0;
     return dlc_choose_stride(d->c, plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
 }
@@ -142,7 +127,7 @@ static double role_cycles(const dot *d)
                 cycles += SCATTER_CYCLES * batches * d->rows * d->columns / d->width;
     if (!is_constant_load(d, d->form.b) && !is_in_place(d))
         cycles += COPY_CYCLES * batches * d->columns * d->depth;
-    if (!is_direct(d, buffer_load(d, d->form.a), &d->form.m))
+    if (!is_direct(d, d->form.a, &d->form.m))
         cycles += COPY_CYCLES * batches * d->rows * d->depth;
     return cycles;
 }
@@ -361,7 +346,7 @@ static int64_t vectors_of(const dot *d)
 
 static int has_conflicting_rows(const dot *d)
 {
-    const dlc_access_fact *access = d->copy_a ? NULL : buffer_load(d, d->form.a);
+    const dlc_access_fact *access = d->copy_a ? NULL : plain_load(d, d->form.a);
     int64_t bytes = dlc_dtype_bytes(d->stage->dtype[0]);
     if (!access || !d->form.m.n)
         return 0;
@@ -376,9 +361,6 @@ static int64_t height_of(const dot *d, int64_t nv)
     if (most > L1_WAYS && has_conflicting_rows(d))
         most = L1_WAYS;
     most = most > 14 ? 14 : most;
-    if (most > GUARDED_ROWS && !d->copy_a && dlc_node_of(d->c->kernel->pool, d->form.a)->op == DLC_EXPR_LOAD &&
-        dlc_load_guard(d->c->kernel->pool, d->form.a))
-        most = GUARDED_ROWS;
     if (!is_known)
         return most > 12 ? 12 : most;
     int64_t tiles = (rows + most - 1) / most;
@@ -544,7 +526,7 @@ int dlc_choose_dot(dlc_chooser *c)
     for (uint32_t i = 0; i < d.stage->reduce.n; i++)
         dlc_vec_push(c->arena, &order, d.stage->reduce.data[i]);
     dlc_choose_order_reduction(c, d.stage, d.form.a);
-    d.copy_a = !is_direct(&d, buffer_load(&d, d.form.a), &d.form.m) || !has_steady_guard(&d);
+    d.copy_a = !is_direct(&d, d.form.a, &d.form.m);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {

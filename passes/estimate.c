@@ -9,8 +9,7 @@ enum {
     FAR_BYTES_PER_US = 30000,   /* memory */
     NEAR_BYTES_PER_US = 110000, /* L2 and L3 */
     DOT_LOSS_PERCENT = 10,      /* a register tile's distance from peak */
-    RUN_CYCLES = 25,            /* starting a run of elements to copy: address, border test */
-    GUARD_CYCLES = 4            /* testing a border for one row of a register tile */
+    RUN_CYCLES = 25             /* starting a run of elements to copy: address, border test */
 };
 static const double step_us = 0.3; /* what one more kernel costs by itself: dispatch, cold code, tails */
 
@@ -79,9 +78,6 @@ static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uin
     pieces = pieces < 1 ? 1 : pieces;
     if (plan->copy_a)
         cycles += pieces * points / columns * row_copy_cycles(c, schedule, s, at.contraction.a);
-    else if (dlc_node_of(c->kernel->pool, at.contraction.a)->op == DLC_EXPR_LOAD &&
-             dlc_load_guard(c->kernel->pool, at.contraction.a))
-        cycles += points / plan->n * depth / (double)c->extent[innermost(&stage->reduce)] * GUARD_CYCLES;
     if (plan->copy_b)
         cycles += points / rows * depth * 1.3;
     return product > 0 ? cycles + product * (plan->copy_a ? pieces : 1) / schedule->width : cycles;
