@@ -563,6 +563,7 @@ dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t
     writer w = {.npieces = nparts, .options = options, .arena = dlc_arena_create(0), .diag = diag};
     set_pieces(&w, parts);
     dlc_status status = dlc_output_open(&w.output, options->path, diag);
+    w.output.is_temporary = options->is_temporary;
     if (status == DLC_OK) {
         status = write_artifact(&w);
         if (status == DLC_OK)
