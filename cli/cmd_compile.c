@@ -7,7 +7,7 @@
 
 static const struct {
     const char *kind, *ending;
-} endings[] = {{"so", ".so"}, {"o", ".o"}, {"a", ".a"}, {"h", ".h"}, {"ll", ".ll"}, {"asm", ".s"}};
+} endings[] = {{"so", ".so"}, {"o", ".o"}, {"a", ".a"}, {"h", ".h"}, {"ll", ".ll"}, {"asm", ".s"}, {"cu", ".cu"}, {"ptx", ".ptx"}};
 enum { NENDINGS = sizeof endings / sizeof *endings };
 
 static const char *ending_of(const char *kind)
@@ -27,7 +27,7 @@ static dlc_status check_kinds(dlc_cli *cli, const dlc_texts *kinds)
         const char *near = dlc_nearest(kinds->data[i], names, NENDINGS);
         if (!ending_of(kinds->data[i]))
             return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                                 "--emit '%s' is unknown; there are so, o, a, h, ll and asm%s%s",
+                                 "--emit '%s' is unknown; there are so, o, a, h, ll, asm, cu and ptx%s%s",
                                  kinds->data[i], near ? "; near it: " : "", near ? near : "");
     }
     return kinds->n ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit is empty");

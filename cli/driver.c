@@ -4,6 +4,7 @@
  */
 #include "cli/driver.h"
 
+#include "cli/driver_target.h"
 #include "codegen/codegen.h"
 
 #include <ctype.h>
@@ -129,6 +130,11 @@ static dlc_status check_target(dlc_model *model)
     if (!model->options.target)
         model->options.target = "native";
     model->ctx.target = dlc_target_find(model->options.target);
+    if (model->ctx.target && model->options.emulate_gpu &&
+        model->ctx.target->kind != DLC_TARGET_CUDA)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "the emulation runs kernels of CUDA targets such as sm_80; the target is %s",
+                             model->options.target);
     if (model->ctx.target)
         return DLC_OK;
     dlc_str names = {0};
@@ -307,6 +313,7 @@ static const struct {
 } artifacts[] = {
     {"so", DLC_ARTIFACT_SO}, {"o", DLC_ARTIFACT_O},   {"a", DLC_ARTIFACT_A},
     {"h", DLC_ARTIFACT_H},   {"ll", DLC_ARTIFACT_LL}, {"asm", DLC_ARTIFACT_ASM},
+    {"cu", DLC_ARTIFACT_CU}, {"ptx", DLC_ARTIFACT_ASM},
 };
 
 struct write_args {
@@ -342,6 +349,21 @@ static uint32_t usable_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
+/* Kinds of text that only one kind of target has. */
+static dlc_status check_kind(dlc_model *model, const char *kind)
+{
+    int is_cuda = model->ctx.target->kind == DLC_TARGET_CUDA;
+    if (!is_cuda && (!strcmp(kind, "cu") || !strcmp(kind, "ptx")))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "'%s' is made for CUDA targets such as sm_80; the target is %s", kind,
+                             model->ctx.target->name);
+    if (is_cuda && !strcmp(kind, "ll"))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "'ll' is made for CPU targets; the target is %s, which has cu and ptx",
+                             model->ctx.target->name);
+    return DLC_OK;
+}
+
 static dlc_status write_executable(dlc_model *model, void *opaque)
 {
     const struct write_args *args = opaque;
@@ -350,6 +372,7 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
         .name = args->name ? args->name : identifier_of(model, args->path),
         .njobs = model->options.jobs ? model->options.jobs : usable_cpus(),
         .is_temporary = model->options.is_temporary != 0,
+        .emulate = model->options.emulate_gpu != 0,
     };
     if (!is_identifier(options.name))
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier",
@@ -360,9 +383,10 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
         row++;
     if (row == sizeof artifacts / sizeof *artifacts)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "'%s' is nothing to emit; there are so, o, a, h, ll and asm",
+                             "'%s' is nothing to emit; there are so, o, a, h, ll, asm, cu and ptx",
                              args->kind);
     options.artifact = artifacts[row].artifact;
+    DLC_TRY(check_kind(model, args->kind));
     DLC_TRY(dlc_model_run_passes(model));
     if (!(model->ctx.facts & DLC_FACT_PLACED))
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
@@ -387,12 +411,13 @@ static const struct {
 #undef DLC_FUSION
 };
 
-static int catalogue_target(uint32_t i, const char **name)
+static int catalogue_target(uint32_t i, const char **name, const char **help)
 {
     const char *const *names = dlc_target_names();
     for (uint32_t n = 0; names[n]; n++)
         if (n == i) {
             *name = names[n];
+            *help = dlc_target_help(dlc_target_find(names[n]));
             return 1;
         }
     return 0;
@@ -403,7 +428,7 @@ int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const 
     *help = "";
     switch (kind) {
     case DLC_CATALOGUE_TARGETS:
-        return catalogue_target(i, name);
+        return catalogue_target(i, name, help);
     case DLC_CATALOGUE_PASSES:
         if (i >= dlc_npasses)
             return 0;

@@ -71,6 +71,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .max_fold_bytes = args->max_fold,
         .link_dir = args->link_dir,
         .verify_each = args->verify_each,
+        .emulate_gpu = args->emulate_gpu,
         .dump = print_dump,
         .timing = print_timing,
         .user = cli,

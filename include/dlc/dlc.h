@@ -47,6 +47,7 @@ typedef struct {
     uint64_t max_fold_bytes; /* of constants that folding may make */
     const char *link_dir; /* external data may follow links beneath this folder; NULL: no links */
     int verify_each;      /* check the graph after every pass */
+    int emulate_gpu;      /* CUDA kernels run on this machine's processor, as emulated threads */
     int is_temporary;     /* what is written is read once and removed: it is not synced to disk */
     void (*dump)(void *user, const char *pass, const char *text);
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
@@ -111,7 +112,7 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind 
                                                 const char *format, const char **text);
 
 /*
- * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll" or "asm". The file is
+ * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll", "asm" (of CUDA: PTX) or "cu". The file is
  * whole or absent, and an older one survives a failure. name: C identifier in symbols and the
  * header; NULL: made from the path.
  */

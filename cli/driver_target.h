@@ -1,0 +1,10 @@
+/* What `dlc targets` says of a row. */
+#ifndef DLC_CLI_DRIVER_TARGET_H
+#define DLC_CLI_DRIVER_TARGET_H
+
+#include "ir/target.h"
+
+/* Static storage. */
+const char *dlc_target_help(const dlc_target *target);
+
+#endif
