@@ -481,8 +481,16 @@ size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i)
 
 int dlcrt_context_profile(const dlcrt_context *context, uint32_t i, dlcrt_step_profile *profile)
 {
-    if (!context->profile || i >= context->plan->steps.count)
+    if (i >= context->plan->steps.count)
         return 0;
-    *profile = context->profile[i];
+    *profile = context->profile ? context->profile[i] : (dlcrt_step_profile){0};
+    const dlc_plan_step *step =
+        (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps) + i;
+    uint32_t ncells = context->sized ? phase_end(context->plan, context->sized - 1) : 0;
+    profile->units = step->kind != DLC_DO_LAUNCH ? 1
+                     : step->units < ncells      ? context->cells[step->units]
+                                                 : 0;
+    profile->flops = step->flops < ncells ? (double)context->cells[step->flops] : 0;
+    profile->bytes = step->bytes < ncells ? (double)context->cells[step->bytes] : 0;
     return 1;
 }

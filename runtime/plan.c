@@ -333,9 +333,6 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
     profile->begin_ns = now_ns() - start;
     dlc_status status = run_step(context, step);
     profile->end_ns = now_ns() - start;
-    profile->units = step->kind == DLC_DO_LAUNCH ? context->cells[step->units] : 1;
-    profile->flops = (double)context->cells[step->flops];
-    profile->bytes = (double)context->cells[step->bytes];
     return status;
 }
 
