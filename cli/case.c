@@ -152,23 +152,28 @@ static dlc_status run_sets(test_case *t)
 
 /* ---- the model ---- */
 
-static dlc_status run_compiled(test_case *t, const char *output)
+static dlc_status run_executable(test_case *t, const char *path)
 {
     dlc_cli *cli = t->cli;
     dlcrt_executable *executable;
     dlcrt_context_options options = {.threads =
                                          cli->args.threads ? (uint32_t)cli->args.threads : 1};
-    dlc_status status = t->library->model_write(t->model, "so", output, "model");
-    dlc_cli_close(cli, t->model);
-    t->model = NULL;
-    DLC_TRY(status);
-    status = dlcrt_executable_open(output, &executable);
+    dlc_status status = dlcrt_executable_open(path, &executable);
     if (status == DLC_OK)
         status = dlcrt_context_create(executable, &options, &t->context);
     if (status != DLC_OK)
         return dlc_runtime_failed(cli, status, NULL);
     t->signature = dlc_signature_of_executable(executable, cli->arena);
     return run_sets(t);
+}
+
+static dlc_status run_compiled(test_case *t, const char *output)
+{
+    dlc_status status = t->library->model_write(t->model, "so", output, "model");
+    dlc_cli_close(t->cli, t->model);
+    t->model = NULL;
+    DLC_TRY(status);
+    return run_executable(t, output);
 }
 
 static dlc_status run_interpreted(test_case *t)
@@ -179,16 +184,26 @@ static dlc_status run_interpreted(test_case *t)
     return status;
 }
 
+/* An executable compiled beforehand, or NULL. */
+static const char *compiled_before(const dlc_cli *cli, const char *folder)
+{
+    const char *path = dlc_arena_printf(cli->arena, "%s/model.so", folder);
+    return !cli->args.interpret && access(path, F_OK) == 0 ? path : NULL;
+}
+
 dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
 {
     test_case t = {.cli = cli, .folder = folder};
+    const char *made = compiled_before(cli, folder);
     dlc_options options;
+    DLC_TRY(read_tolerance(&t));
+    if (made)
+        return run_executable(&t, made);
     DLC_TRY(dlc_cli_options(cli, &options));
     options.timing = NULL;
     options.is_temporary = 1;
     options.jobs = 1;
     DLC_TRY(dlc_library_load(&t.library, &cli->diag));
-    DLC_TRY(read_tolerance(&t));
     DLC_TRY(dlc_cli_open(cli, dlc_arena_printf(cli->arena, "%s/model.onnx", folder), &options,
                          &t.model));
     return cli->args.interpret ? run_interpreted(&t) : run_compiled(&t, output);

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 
 /*
- * Compiles (to `output`) or interprets FOLDER/model.onnx and compares it with every test_data_set_*
- * of the folder. The status is the case's; cli->diag says why. Meant for a child process: what it
+ * Compiles (to `output`) or interprets FOLDER/model.onnx, or takes FOLDER/model.so as compiled
+ * before, and compares it with every test_data_set_* of the folder. The status is the case's; cli->diag says why. Meant for a child process: what it
  * allocates stays until the process ends.
  */
 DLC_NODISCARD dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output);

@@ -33,6 +33,13 @@ void dlc_report_messages(const dlc_cli *cli);
 cJSON *dlc_messages_json(const dlc_diag *diag);
 double dlc_seconds(void); /* monotonic */
 
+/*
+ * Makes a text about the model on the command line and prints it (opt: to --output). With --json it
+ * is the result: as it is when format is "json", else under `key`.
+ */
+DLC_NODISCARD dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key,
+                                       const char *format);
+
 /* --- cli/model.c: models and executables behind one name --- */
 /* Options of the compiler from the command line. Shapes are parsed into cli->arena. */
 DLC_NODISCARD dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options);

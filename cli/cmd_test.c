@@ -38,9 +38,14 @@ typedef struct {
 
 /* ---- which cases ---- */
 
+static int has(dlc_arena *arena, const char *folder, const char *file)
+{
+    return access(dlc_arena_printf(arena, "%s/%s", folder, file), F_OK) == 0;
+}
+
 static int has_model(dlc_arena *arena, const char *folder)
 {
-    return access(dlc_arena_printf(arena, "%s/model.onnx", folder), F_OK) == 0;
+    return has(arena, folder, "model.onnx") || has(arena, folder, "model.so");
 }
 
 static void add_case(suite *s, const char *folder)
@@ -84,7 +89,7 @@ static dlc_status collect(suite *s, const char *operand)
     closedir(dir);
     if (s->results.n == before)
         return dlc_diag_fail(&s->cli->diag, DLC_USAGE, folder,
-                             "holds neither a model.onnx nor folders with one");
+                             "holds neither a model.onnx (or model.so) nor folders with one");
     qsort(s->results.data + before, s->results.n - before, sizeof *s->results.data, by_name);
     return DLC_OK;
 }
@@ -221,6 +226,16 @@ static dlc_status run_all(suite *s)
 
 /* ---- the command ---- */
 
+/* Loaded once, before the children; not at all when every case was compiled before. */
+static dlc_status load_library(suite *s)
+{
+    const dlc_library *library;
+    int is_needed = s->cli->args.interpret;
+    for (uint32_t i = 0; i < s->results.n && !is_needed; i++)
+        is_needed = !has(s->cli->arena, s->results.data[i].folder, "model.so");
+    return is_needed ? dlc_library_load(&library, &s->cli->diag) : DLC_OK;
+}
+
 static uint32_t default_jobs(void)
 {
     cpu_set_t set;
@@ -244,11 +259,10 @@ static dlc_status run_suite(suite *s)
 
 dlc_status dlc_cmd_test(dlc_cli *cli)
 {
-    const dlc_library *library;
     suite s = {.cli = cli, .timeout = cli->args.timeout > 0 ? cli->args.timeout : 60};
-    DLC_TRY(dlc_library_load(&library, &cli->diag));
     for (uint32_t i = 0; i < cli->args.operands.n; i++)
         DLC_TRY(collect(&s, cli->args.operands.data[i]));
+    DLC_TRY(load_library(&s));
     s.njobs = cli->args.jobs ? (uint32_t)cli->args.jobs : default_jobs();
     s.slots = dlc_new_array(cli->arena, slot, s.njobs);
     s.fds = dlc_new_array(cli->arena, struct pollfd, s.njobs);
