@@ -49,12 +49,23 @@ static dlc_status read_tolerance(test_case *t)
 
 /* ---- data ---- */
 
+/* KIND_i.pb, or KIND_i.npy, which needs no compiler to be read and has no name of its own. */
 static dlc_status read_part(test_case *t, const char *set, const char *kind, uint32_t i,
                             dlcrt_tensor *tensor, int *exists)
 {
-    char *path = dlc_arena_printf(t->cli->arena, "%s/%s/%s_%u.pb", t->folder, set, kind, i);
-    *exists = access(path, F_OK) == 0;
-    return *exists ? dlc_pb_read(path, t->cli->arena, &t->cli->diag, tensor) : DLC_OK;
+    dlc_cli *cli = t->cli;
+    char *stem = dlc_arena_printf(cli->arena, "%s/%s/%s_%u", t->folder, set, kind, i);
+    char *pb = dlc_arena_printf(cli->arena, "%s.pb", stem);
+    char *npy = dlc_arena_printf(cli->arena, "%s.npy", stem);
+    *exists = 1;
+    if (access(pb, F_OK) == 0)
+        return dlc_pb_read(pb, cli->arena, &cli->diag, tensor);
+    *exists = access(npy, F_OK) == 0;
+    if (!*exists)
+        return DLC_OK;
+    DLC_TRY(dlc_npy_read(npy, cli->arena, &cli->diag, tensor));
+    tensor->name = "";
+    return DLC_OK;
 }
 
 static int slot_of(const dlc_signature *signature, const dlcrt_tensor *tensor, uint32_t position)
@@ -79,7 +90,7 @@ static dlc_status read_inputs(test_case *t, const char *set, dlc_tensors *inputs
         int slot = slot_of(&t->signature, &tensor, i);
         if (slot < 0)
             return dlc_diag_fail(&cli->diag, DLC_INVALID, set,
-                                 "input_%u.pb is one more than the model has inputs", i);
+                                 "input_%u is one more than the model has inputs", i);
         tensor.name = t->signature.inputs[slot].name;
         inputs->data[slot] = tensor;
     }
@@ -131,7 +142,7 @@ static dlc_status run_set(test_case *t, const char *set)
         int exists;
         DLC_TRY(read_part(t, set, "output", i, &expected, &exists));
         if (!exists)
-            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "output_%u.pb is missing", i);
+            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "output_%u is missing", i);
         DLC_TRY(compare_output(t, set, &outputs.data[i], &expected));
     }
     return DLC_OK;

@@ -27,6 +27,18 @@ expect 4 '"pass":1,"fail":2,"unsupported":1' "$DLC" test cases --json
 expect 0 "1 PASS, 0 FAIL, 0 UNSUPPORTED of 1" "$DLC" test cases/right/
 expect 0 "2 PASS" "$DLC" test cases/right cases/right --jobs 1
 
+# What was compiled before needs no compiler.
+mkdir -p alone carried/right/test_data_set_0
+cp "$DLC" alone/dlc
+expect 0 "" "$DLC" run input.dlc --outputs input.npz
+expect 0 "" "$DLC" run "$models/good.onnx" --inputs made/output_0.pb --outputs output.npz
+for part in input output; do
+    python3 -m zipfile -e $part.npz $part
+    cp $part/*.npy carried/right/test_data_set_0/${part}_0.npy
+done
+expect 0 "" "$DLC" compile cases/right/model.onnx -o carried/right/model.so
+expect 0 "1 PASS, 0 FAIL, 0 UNSUPPORTED of 1" alone/dlc test carried
+
 expect 0 "" "$DLC" test cases --list list.txt --update
 expect 0 "" "$DLC" test cases --list list.txt
 [ "$(grep -v '^#' list.txt)" = "broken FAIL
@@ -40,6 +52,6 @@ cp made/output_0.pb cases/wrong/test_data_set_0/
 expect 4 "wrong is FAIL, where PASS is expected" "$DLC" test cases --list list.txt
 echo "right maybe" >list.txt
 expect 1 "has the line 'right maybe'" "$DLC" test cases --list list.txt
-expect 2 "holds neither a model.onnx nor folders with one" "$DLC" test made
+expect 2 "holds neither a model.onnx (or model.so) nor folders with one" "$DLC" test made
 expect 5 "nowhere: cannot be read" "$DLC" test nowhere
 finish
