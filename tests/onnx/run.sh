@@ -15,4 +15,4 @@ node) "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node" ;;
 light) [ -d "$work/light" ] || "$python" "$tests/../models/light_models.py" "$work/light" ;;
 *) echo "no suite '$suite'"; exit 2 ;;
 esac
-exec "$DLC" test "$work/$suite" --quiet --list "$tests/onnx/$list.txt" "$@"
+exec "$DLC" test "$work/$suite" --timeout 300 --quiet --list "$tests/onnx/$list.txt" "$@"
