@@ -266,8 +266,7 @@ void import_attention(dlc_import *im)
     int may_hide_rows;
     dlc_value *qk = scores(im, &h, s.has_scale ? s.scale : default_scale(im, &h)), *capped = qk;
     if (s.softcap > 0)
-        capped = f_mul(im, f_unary(im, DLC_OP_TANH, f_div(im, qk, f_like(im, qk, s.softcap))),
-                       f_like(im, qk, s.softcap));
+        capped = f_node(im, DLC_OP_SOFT_CAP, F_IN(qk), F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, s.softcap)));
     dlc_value *bias = attention_bias(im, &h, &s.see, &may_hide_rows),
               *biased = bias ? f_add(im, capped, bias) : capped;
     dlc_value *logits =

@@ -141,6 +141,13 @@ static dlc_expr of_thresholded_relu(const point *p, dlc_expr x)
 }
 POINTWISE(thresholded_relu)
 
+/* x near 0, never beyond alpha: the logits of Attention and of the models that cap them. */
+static dlc_expr of_soft_cap(const point *p, dlc_expr x)
+{
+    return dlc_mul(p->pool, alpha(p), call(p, DLC_EXPR_TANH, quotient(p, x, alpha(p))));
+}
+POINTWISE(soft_cap)
+
 /* alpha * (exp(x / scale) - 1) for x <= 0; exp never sees the positive side, so it cannot overflow
  * there. */
 static dlc_expr exponential_side(const point *p, dlc_expr x, dlc_expr scale)

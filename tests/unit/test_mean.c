@@ -108,6 +108,7 @@ static const struct { const char *nodes, *expected; } cases[] = {
     {"%x: f32[4] = const [0, -200, 200, 1]\n %y: f32[4] = sigmoid %x", "0.5 0 1 0.7310585786"},
     {"%x: f32[2] = const [-2, 3]\n %y: f32[2] = leaky_relu %x {alpha=0.5}", "-1 3"},
     {"%x: f32[2] = const [1, 3]\n %y: f32[2] = thresholded_relu %x {alpha=1}", "0 3"},
+    {"%x: f32[2] = const [0, 1000]\n %y: f32[2] = soft_cap %x {alpha=3}", "0 3"},
     {"%x: f32[2] = const [-200, 200]\n %y: f32[2] = elu %x {alpha=2}", "-2 200"},
     {"%x: f32[2] = const [-200, 2]\n %y: f32[2] = selu %x {alpha=2, gamma=3}", "-6 6"},
     {"%x: f32[2] = const [-2, 2]\n %y: f32[2] = celu %x {alpha=2}", "-1.264241118 2"},
