@@ -245,7 +245,7 @@ dlc_value *f_reduce_last(dlc_import *im, dlc_opcode op, dlc_value *x, uint32_t n
     uint8_t axes[DLC_MAX_RANK];
     if (!x)
         return NULL;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && i < DLC_MAX_RANK; i++)
         axes[i] = (uint8_t)(im_rank(x) - n + i);
     return f_reduce(im, op, x, axes, n, keepdims);
 }

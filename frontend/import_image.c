@@ -73,7 +73,7 @@ static void init_resizing(dlc_import *im, const dlc_value *x, resizing *r)
                     .nearest = "floor",
                     .cubic_a = -0.75,
                     .naxes = im_rank(x)};
-    for (uint32_t i = 0; i < im_rank(x); i++) {
+    for (uint32_t i = 0; i < im_rank(x) && i < DLC_MAX_RANK; i++) {
         r->axes[i] = (uint8_t)i;
         r->scales[i] = 1;
         r->roi[im_rank(x) + i] = 1;

@@ -364,7 +364,7 @@ static dlc_status parse_list(parser *p, dlc_attr *attr)
 
 static dlc_status parse_int_attr(parser *p, dlc_attr *attr)
 {
-    dlc_dtype dtype;
+    dlc_dtype dtype = DLC_NONE;
     if (attr->id != DLC_ATTR_DTYPE)
         return parse_int(p, &attr->as.i);
     DLC_TRY(parse_dtype(p, &dtype));
