@@ -103,6 +103,20 @@ static long dlc_system(long number, long a, long b, long c, long d)
     return result;
 }
 
+/* Compilers call these where they like. */
+__attribute__((weak, visibility("hidden"))) void *memset(void *to, int byte, unsigned long n)
+{
+    void *at = to;
+    __asm__ volatile("rep stosb" : "+D"(at), "+c"(n) : "a"(byte) : "memory");
+    return to;
+}
+__attribute__((weak, visibility("hidden"))) void *memcpy(void *to, const void *from, unsigned long n)
+{
+    void *at = to;
+    __asm__ volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(n)::"memory");
+    return to;
+}
+
 static void dlc_tell(const char *text)
 {
     long n = 0;
