@@ -188,6 +188,7 @@ dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nn
     dlc_lower_axes(c.kernel);
     compact(&c);
     dlc_lower_merge(c.kernel);
+    dlc_lower_guards(c.kernel);
     compact(&c);
     return DLC_OK;
 }

@@ -36,6 +36,7 @@ void dlc_lower_inline(dlc_kernel *kernel);  /* lower_inline.c: maps become part 
 void dlc_lower_axes(dlc_kernel *kernel);    /* lower_axes.c: unit axes, one axis for what is one, splits */
 void dlc_lower_merge(dlc_kernel *kernel);   /* lower_merge.c: buffers in physical order, contiguous axes become one */
 void dlc_lower_unify(dlc_kernel *kernel);   /* lower_axes.c: axes of stages that read each other become one */
+void dlc_lower_guards(dlc_kernel *kernel);  /* lower_axes.c: guards on values that are there anyway become selects */
 
 /*
  * The module's constants (constants.c): each value once per layout its readers want. One table per pass; what the module has

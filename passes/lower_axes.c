@@ -327,3 +327,33 @@ void dlc_lower_axes(dlc_kernel *kernel)
         dlc_lower_unify(kernel);
     }
 }
+
+/* --- guards --- */
+
+/* A temporary read at its own point has a value there whatever the guard says: the guard only chooses. */
+static dlc_expr guard_visit(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const dlc_kernel *kernel = ctx;
+    uint32_t rank = node->nargs - 2u;
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || !args[rank])
+        return 0;
+    const dlc_ids *axes = &kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)].axes;
+    for (uint32_t d = 0; d < rank; d++)
+        if (dlc_bare_axis(to, args[d]) != axes->data[d])
+            return 0;
+    dlc_expr otherwise = args[rank + 1];
+    if (!otherwise)
+        otherwise = dlc_is_float(node->dtype) ? dlc_expr_const(to, node->dtype, 0)
+                                              : dlc_expr_const_i(to, node->dtype, 0);
+    return dlc_select(to, args[rank], dlc_expr_load(to, node->dtype, node->imm.id, args, rank, 0, 0, node->flags),
+                      otherwise);
+}
+
+void dlc_lower_guards(dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_expr *root;
+        for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, guard_visit, kernel);
+    }
+}

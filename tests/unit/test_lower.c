@@ -1,6 +1,8 @@
 /* Lowering: whatever is grouped, inlined, split, merged and packed, the kernels compute what the nodes mean. */
 #include "small_graph.h"
 
+#include <stdarg.h>
+
 #define LAYER_NORM                                                                                                        \
     "const gamma 48; const beta 48; const eps scalar 1e-5;"                                                               \
     "m = reduce_mean x axes=2 keepdims=1; d = sub x m; q = mul d d; v = reduce_mean q axes=2 keepdims=1; ve = add v eps;" \
@@ -92,12 +94,142 @@ START_TEST(equal_kernels_are_one)
 }
 END_TEST
 
+/* --- random graphs --- */
+
+typedef struct {
+    uint64_t state;
+    char text[8192];
+    size_t length;
+    uint32_t nvalues;
+    int64_t dims[64][3];
+} random_graph;
+
+static uint32_t draw(random_graph *g, uint32_t n)
+{
+    g->state = g->state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(g->state >> 33) % n;
+}
+
+static void say(random_graph *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(random_graph *g, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g->length += (size_t)vsnprintf(g->text + g->length, sizeof g->text - g->length, format, args);
+    va_end(args);
+    ck_assert_uint_lt(g->length, sizeof g->text);
+}
+
+static void new_value(random_graph *g, int64_t a, int64_t b, int64_t c)
+{
+    g->dims[g->nvalues][0] = a, g->dims[g->nvalues][1] = b, g->dims[g->nvalues][2] = c;
+    g->nvalues++;
+}
+
+/* A value of the same shape, or one that broadcasts to it. */
+static uint32_t partner(random_graph *g, uint32_t v)
+{
+    for (uint32_t tries = 0; tries < 8; tries++) {
+        uint32_t w = draw(g, g->nvalues);
+        int fits = 1;
+        for (int d = 0; d < 3; d++)
+            fits &= g->dims[w][d] == g->dims[v][d] || g->dims[w][d] == 1;
+        if (fits)
+            return w;
+    }
+    return v;
+}
+
+static void random_view(random_graph *g, uint32_t v, uint32_t n)
+{
+    static const int perms[][3] = {{0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}};
+    const int64_t *d = g->dims[v];
+    uint32_t p = draw(g, 4), before = draw(g, 3), after = draw(g, 3);
+    switch (draw(g, 4)) {
+    case 0:
+        say(g, "v%u = transpose v%u perm=%d,%d,%d;", n, v, perms[p][0], perms[p][1], perms[p][2]);
+        new_value(g, d[perms[p][0]], d[perms[p][1]], d[perms[p][2]]);
+        break;
+    case 1:
+        if (d[0] % 2 == 0) {
+            say(g, "v%u = reshape v%u dims=%d,%d,%d;", n, v, (int)d[0] / 2, (int)d[1] * 2, (int)d[2]);
+            new_value(g, d[0] / 2, d[1] * 2, d[2]);
+        } else {
+            say(g, "v%u = reshape v%u dims=1,%d,%d;", n, v, (int)(d[0] * d[1]), (int)d[2]);
+            new_value(g, 1, d[0] * d[1], d[2]);
+        }
+        break;
+    case 2:
+        say(g, "v%u = pad v%u pads=0,%u,0,0,0,%u mode=constant;", n, v, before, after);
+        new_value(g, d[0], d[1] + before, d[2] + after);
+        break;
+    default:
+        say(g, "v%u = slice v%u starts=0,0,%d steps=1,1,1 dims=%d,%d,%d;", n, v, d[2] > 1, (int)d[0], (int)d[1],
+            (int)d[2] - (d[2] > 1));
+        new_value(g, d[0], d[1], d[2] - (d[2] > 1));
+    }
+}
+
+static void random_node(random_graph *g)
+{
+    static const char *const unary[] = {"relu", "tanh", "neg", "sigmoid"}, *const binary[] = {"add", "mul", "max", "sub"};
+    static const char *const folds[] = {"reduce_sum", "reduce_max", "reduce_mean"};
+    uint32_t n = g->nvalues, v = draw(g, n), w = partner(g, v), axis = draw(g, 3);
+    const int64_t *d = g->dims[v];
+    switch (draw(g, 8)) {
+    case 0:
+    case 1:
+        say(g, "v%u = %s v%u;", n, unary[draw(g, 4)], v);
+        new_value(g, d[0], d[1], d[2]);
+        break;
+    case 2:
+    case 3:
+        say(g, "v%u = %s v%u v%u;", n, binary[draw(g, 4)], v, w);
+        new_value(g, d[0], d[1], d[2]);
+        break;
+    case 4:
+        say(g, "v%u = %s v%u axes=%u keepdims=1;", n, folds[draw(g, 3)], v, axis);
+        new_value(g, axis == 0 ? 1 : d[0], axis == 1 ? 1 : d[1], axis == 2 ? 1 : d[2]);
+        break;
+    case 5:
+        if (g->dims[w][0] == d[0] && g->dims[w][1] == d[1]) {
+            say(g, "v%u = concat v%u v%u axis=2;", n, v, w);
+            new_value(g, d[0], d[1], d[2] + g->dims[w][2]);
+        } else {
+            say(g, "t%u = transpose v%u perm=0,2,1; v%u = matmul v%u t%u;", n, v, n, v, n);
+            new_value(g, d[0], d[1], d[1]);
+        }
+        break;
+    default:
+        random_view(g, v, n);
+    }
+}
+
+/* Random graphs of maps, reductions, views and products, some values given away: every strategy computes what the nodes do. */
+START_TEST(random_graphs_keep_their_meaning)
+{
+    static const char *const strategies[] = {"greedy", "none", "pointwise"};
+    random_graph g = {.state = (uint64_t)_i * 7919 + 3};
+    int64_t a = 1 + draw(&g, 3), b = 1 + draw(&g, 5), c = 1 + draw(&g, 9);
+    say(&g, "in v0 %d,%d,%d; in v1 1,%d,%d;", (int)a, (int)b, (int)c, (int)b, (int)c);
+    new_value(&g, a, b, c);
+    new_value(&g, 1, b, c);
+    for (uint32_t i = 0, n = 3 + draw(&g, 10); i < n; i++)
+        random_node(&g);
+    say(&g, "out v%u", g.nvalues - 1);
+    for (uint32_t i = 0; i < 2 && g.nvalues > 4; i++)
+        say(&g, " v%u", 2 + draw(&g, g.nvalues - 3));
+    check_case(g.text, strategies[_i % 3], "x86-64-v3", 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lower");
     TCase *tcase = tcase_create("lower");
     tcase_add_loop_test(tcase, kernels_mean_what_nodes_mean, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, equal_kernels_are_one);
+    tcase_add_loop_test(tcase, random_graphs_keep_their_meaning, 0, 300);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
