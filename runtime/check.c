@@ -3,18 +3,21 @@
  * bounds, operands of the size program precede their users, and a step uses only cells of phases
  * entered before it. One forward pass per table; the first thing found is named.
  */
-#include "runtime/internal.h"
+#include "runtime/cuda.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dlc/checksum.h"
 
+enum { MAX_BLOCK_THREADS = 1024 };
+
 typedef struct {
     const char *name; /* for messages */
     const dlc_plan *plan;
-    uint64_t constants_bytes;
+    uint64_t constants_bytes, binaries_bytes;
     uint32_t ready; /* cells known where we are */
     uint32_t phase; /* entered where we are */
 } check;
@@ -61,6 +64,7 @@ static dlc_status check_tables(const check *c)
         {plan->tensors, sizeof(dlc_plan_tensor), "tensors"},
         {plan->cells, sizeof(uint32_t), "cells"},
         {plan->attrs, sizeof(int64_t), "attributes"},
+        {plan->binaries, sizeof(dlc_plan_binary), "binaries"},
         {plan->strings, 1, "strings"},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -111,7 +115,8 @@ static dlc_status check_phases(const check *c)
         if (phase->insts.first != end || !is_in(phase->insts, c->plan->insts))
             return bad(c, "phase %u does not follow the one before", i);
         end += phase->insts.count;
-        if (!is_in(phase->conditions, c->plan->conditions) || phase->arena_bytes >= end)
+        if (!is_in(phase->conditions, c->plan->conditions) || phase->arena_bytes >= end ||
+            phase->host_bytes >= end)
             return bad(c, "phase %u is out of bounds", i);
         for (uint32_t k = phase->conditions.first;
              k < phase->conditions.first + phase->conditions.count; k++)
@@ -164,14 +169,25 @@ static dlc_status check_tensors(const check *c)
     return DLC_OK;
 }
 
+/* In a plan of a device host memory is for steps on the CPU and for copies alone. */
+static int is_placed_well(const check *c, const dlc_plan_step *step, const dlc_plan_ref *ref)
+{
+    if (c->plan->device == DLC_DEVICE_CPU)
+        return ref->place != DLC_REF_HOST;
+    if (step->device == DLC_DEVICE_CPU)
+        return ref->place >= DLC_REF_CONSTANT;
+    return ref->place != DLC_REF_HOST || step->kind == DLC_DO_COPY;
+}
+
 static dlc_status check_ref(const check *c, const dlc_plan_ref *ref, uint32_t ready, uint32_t step)
 {
     const dlc_plan_tensor *outputs = dlcrt_rows(c->plan, c->plan->outputs);
-    uint32_t limit = ref->place == DLC_REF_ARENA    ? ready
+    int has_offset = ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST;
+    uint32_t limit = has_offset                     ? ready
                      : ref->place == DLC_REF_INPUT  ? c->plan->inputs.count
                      : ref->place == DLC_REF_OUTPUT ? c->plan->outputs.count
                                                     : 1;
-    if (ref->place > DLC_REF_NONE || ref->index >= limit || ref->size_bytes >= ready ||
+    if (ref->place > DLC_REF_HOST || ref->index >= limit || ref->size_bytes >= ready ||
         (ref->place == DLC_REF_OUTPUT && outputs[ref->index].size_bytes >= ready))
         return bad(c, "step %u reads or writes what is not there", step);
     if (ref->place == DLC_REF_CONSTANT && (ref->offset % 64 || ref->offset > c->constants_bytes))
@@ -213,7 +229,9 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
 {
     const dlc_plan *plan = c->plan;
     const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    if (!is_string(c, step->name) || step->device != DLC_DEVICE_CPU ||
+    int is_of_device = step->kind == DLC_DO_LAUNCH || step->kind == DLC_DO_COPY;
+    if (!is_string(c, step->name) ||
+        step->device != (is_of_device ? plan->device : DLC_DEVICE_CPU) ||
         !is_in(step->refs, plan->refs) || !is_in(step->operands, plan->tensors) ||
         !is_in(step->attrs, plan->attrs) || step->grain < 1)
         return bad(c, "step %u is out of bounds", i);
@@ -235,8 +253,12 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
         return bad(c, "step %u uses a cell that is not known yet", i);
     const dlc_plan_ref *refs = dlcrt_rows(plan, plan->refs);
     const dlc_plan_tensor *operands = dlcrt_rows(plan, plan->tensors);
-    for (uint32_t k = 0; k < step->refs.count; k++)
-        DLC_TRY(check_ref(c, &refs[step->refs.first + k], k < nread ? before : c->ready, i));
+    for (uint32_t k = 0; k < step->refs.count; k++) {
+        const dlc_plan_ref *ref = &refs[step->refs.first + k];
+        DLC_TRY(check_ref(c, ref, k < nread ? before : c->ready, i));
+        if (!is_placed_well(c, step, ref))
+            return bad(c, "step %u reads or writes memory of another device", i);
+    }
     for (uint32_t k = 0; k < step->operands.count; k++)
         DLC_TRY(check_tensor(c, &operands[step->operands.first + k], k < nread ? before : c->ready,
                              "an operand"));
@@ -251,17 +273,23 @@ static dlc_status check_steps(check *c)
     c->ready = phases[0].insts.count;
     for (uint32_t i = 0; i < c->plan->steps.count; i++)
         DLC_TRY(check_step(c, &step[i], i));
-    for (uint32_t i = 0; i < c->plan->kernels.count; i++)
-        if (!is_string(c, kernel[i].name))
+    for (uint32_t i = 0; i < c->plan->kernels.count; i++) {
+        int is_launchable =
+            kernel[i].threads >= 1 && kernel[i].threads <= MAX_BLOCK_THREADS &&
+            kernel[i].units_per_block >= 1 && kernel[i].units_per_block <= MAX_BLOCK_THREADS &&
+            kernel[i].fixed_bytes <= INT32_MAX && kernel[i].scratches <= MAX_BLOCK_THREADS;
+        if (!is_string(c, kernel[i].name) || (c->plan->device == DLC_DEVICE_CUDA && !is_launchable))
             return bad(c, "kernel %u is out of bounds", i);
+    }
     return c->phase + 1 == c->plan->phases.count
                ? DLC_OK
                : bad(c, "phase %u is never entered", c->phase + 1);
 }
 
-static dlc_status check_cpu(const check *c)
+/* --- does it run here? --- */
+static dlc_status fits_cpu(const check *c)
 {
-    if (c->plan->device != DLC_DEVICE_CPU || c->plan->arch != (unsigned)dlcrt_cpu_arch())
+    if (c->plan->arch != (unsigned)dlcrt_cpu_arch())
         return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s (%s), this machine is %s", c->name,
                           dlcrt_string(c->plan, c->plan->target), dlcrt_arch_name(c->plan->arch),
                           dlcrt_arch_name(dlcrt_cpu_arch()));
@@ -278,6 +306,54 @@ static dlc_status check_cpu(const check *c)
                       dlcrt_string(c->plan, c->plan->target), names);
 }
 
+/* A cubin runs on its own major capability from its minor one on; PTX on every later one. */
+static int suits(const dlc_plan_binary *binary, uint32_t capability)
+{
+    return binary->arch <= capability &&
+           (binary->kind == DLC_BINARY_PTX || binary->arch / 10 == capability / 10);
+}
+
+const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel, uint32_t capability)
+{
+    const dlc_plan_kernel *row = (const dlc_plan_kernel *)dlcrt_rows(plan, plan->kernels) + kernel;
+    const dlc_plan_binary *binary =
+        (const dlc_plan_binary *)dlcrt_rows(plan, plan->binaries) + row->binaries.first;
+    const dlc_plan_binary *best = NULL;
+    for (uint32_t i = 0; i < row->binaries.count; i++, binary++)
+        if (suits(binary, capability) &&
+            (!best || binary->kind < best->kind ||
+             (binary->kind == best->kind && binary->arch > best->arch)))
+            best = binary;
+    return best;
+}
+
+static dlc_status fits_cuda(const check *c, const dlcrt_device *device)
+{
+    for (uint32_t i = 0; i < c->plan->kernels.count; i++)
+        if (!dlcrt_binary_find(c->plan, i, device->capability))
+            return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s; cuda:%d (%s) is sm_%u", c->name,
+                              dlcrt_string(c->plan, c->plan->target), device->ordinal, device->name,
+                              device->capability);
+    return DLC_OK;
+}
+
+/* The higher, the better; 0 when the plan does not run here, with the reason as the last error. */
+static uint32_t rank_of(const check *c, const dlcrt_device *device)
+{
+    enum { CUDA_RANK = 1000 };
+    if (c->plan->device == DLC_DEVICE_CPU)
+        return fits_cpu(c) ? 0 : 1 + (uint32_t)__builtin_popcountll(c->plan->cpu_features);
+    if (!device->driver || fits_cuda(c, device))
+        return 0;
+    uint32_t is_cubin = 1, highest = 0;
+    for (uint32_t i = 0; i < c->plan->kernels.count; i++) {
+        const dlc_plan_binary *binary = dlcrt_binary_find(c->plan, i, device->capability);
+        is_cubin &= binary->kind == DLC_BINARY_CUBIN;
+        highest = binary->arch > highest ? binary->arch : highest;
+    }
+    return (1 + is_cubin) * CUDA_RANK + highest;
+}
+
 /* [at, at + n) in the loaded image, aligned; nothing is known about programs' own memory. */
 static int is_mapped(const dlcrt_image *image, const void *at, uint64_t n)
 {
@@ -289,6 +365,8 @@ static int is_mapped(const dlcrt_image *image, const void *at, uint64_t n)
 static dlc_status check_kernels(const check *c, const dlcrt_image *image,
                                 const dlc_plan_entry *entry)
 {
+    if (c->plan->device == DLC_DEVICE_CUDA)
+        return DLC_OK;
     if (!is_mapped(image, entry->kernels,
                    sizeof *entry->kernels * (uint64_t)c->plan->kernels.count))
         return bad(c, "its table of kernels lies outside the file");
@@ -300,35 +378,167 @@ static dlc_status check_kernels(const check *c, const dlcrt_image *image,
     return DLC_OK;
 }
 
-dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const dlc_plan_entry **result)
+static dlc_status check_binaries(const check *c, const void *base)
+{
+    const dlc_plan_kernel *kernel = dlcrt_rows(c->plan, c->plan->kernels);
+    const dlc_plan_binary *binary = dlcrt_rows(c->plan, c->plan->binaries);
+    for (uint32_t i = 0; i < c->plan->kernels.count; i++)
+        if (!is_in(kernel[i].binaries, c->plan->binaries))
+            return bad(c, "the binaries of kernel %u are out of bounds", i);
+    for (uint32_t i = 0; i < c->plan->binaries.count; i++, binary++) {
+        if (binary->kind > DLC_BINARY_PTX || binary->size_bytes == 0 ||
+            binary->offset > c->binaries_bytes ||
+            binary->size_bytes > c->binaries_bytes - binary->offset)
+            return bad(c, "binary %u lies outside the file", i);
+        const char *last = (const char *)base + binary->offset + binary->size_bytes - 1;
+        if (binary->kind == DLC_BINARY_PTX && *last != '\0')
+            return bad(c, "binary %u does not end", i);
+    }
+    return DLC_OK;
+}
+
+/* What choosing a plan looks at. */
+static dlc_status check_head(check *c, const dlcrt_image *image, const dlc_plan_entry *entry)
+{
+    if (!is_mapped(image, entry->plan, sizeof *entry->plan))
+        return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", c->name);
+    c->plan = entry->plan;
+    if (memcmp(c->plan->magic, DLC_PLAN_MAGIC, sizeof c->plan->magic) != 0 ||
+        c->plan->abi_version != DLC_ABI_VERSION || c->plan->size_bytes < sizeof *c->plan ||
+        !is_mapped(image, c->plan, c->plan->size_bytes) ||
+        dlc_checksum(c->plan, c->plan->size_bytes) != entry->checksum)
+        return bad(c, "its checksum does not match");
+    if (c->plan->device > DLC_DEVICE_CUDA)
+        return bad(c, "its device is unknown");
+    DLC_TRY(check_tables(c));
+    return check_binaries(c, image->entry->binaries);
+}
+
+static dlc_status check_plan(check *c, const dlcrt_image *image, const dlc_plan_entry *entry)
+{
+    c->plan = entry->plan;
+    DLC_TRY(check_insts(c));
+    DLC_TRY(check_phases(c));
+    DLC_TRY(check_tensors(c));
+    DLC_TRY(check_steps(c));
+    return check_kernels(c, image, entry);
+}
+
+static dlc_status check_executable(const check *c, const dlcrt_image *image)
 {
     const dlc_executable *executable = image->entry;
-    check c = {.name = name, .constants_bytes = executable->constants_bytes};
     if (memcmp(executable->magic, DLC_EXECUTABLE_MAGIC, sizeof executable->magic) != 0)
-        return dlcrt_fail(DLC_INVALID, "%s: not an executable made by dlc", name);
+        return dlcrt_fail(DLC_INVALID, "%s: not an executable made by dlc", c->name);
     if (executable->abi_version != DLC_ABI_VERSION)
         return dlcrt_fail(DLC_INVALID,
                           "%s: format version %u, this runtime reads %u; compile the model again",
-                          name, executable->abi_version, DLC_ABI_VERSION);
-    const dlc_plan_entry *entry = executable->plans;
+                          c->name, executable->abi_version, DLC_ABI_VERSION);
     if (executable->nplans == 0 ||
-        !is_mapped(image, entry, sizeof *entry * (uint64_t)executable->nplans) ||
-        !is_mapped(image, entry->plan, sizeof *entry->plan) ||
-        !is_mapped(image, executable->constants, executable->constants_bytes))
-        return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", name);
-    c.plan = entry->plan;
-    if (memcmp(c.plan->magic, DLC_PLAN_MAGIC, sizeof c.plan->magic) != 0 ||
-        c.plan->abi_version != DLC_ABI_VERSION || c.plan->size_bytes < sizeof *c.plan ||
-        !is_mapped(image, c.plan, c.plan->size_bytes) ||
-        dlc_checksum(c.plan, c.plan->size_bytes) != entry->checksum)
-        return bad(&c, "its checksum does not match");
-    DLC_TRY(check_tables(&c));
-    DLC_TRY(check_cpu(&c));
-    DLC_TRY(check_insts(&c));
-    DLC_TRY(check_phases(&c));
-    DLC_TRY(check_tensors(&c));
-    DLC_TRY(check_steps(&c));
-    DLC_TRY(check_kernels(&c, image, entry));
-    *result = entry;
+        !is_mapped(image, executable->plans,
+                   sizeof *executable->plans * (uint64_t)executable->nplans) ||
+        !is_mapped(image, executable->constants, executable->constants_bytes) ||
+        (executable->binaries_bytes &&
+         !is_mapped(image, executable->binaries, executable->binaries_bytes)))
+        return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", c->name);
     return DLC_OK;
+}
+
+/* --- the choice --- */
+typedef struct {
+    int cpu, cuda; /* may be taken */
+    int ordinal;   /* of the CUDA device; -1: any */
+} wish;
+
+static dlc_status read_wish(const char *text, wish *result)
+{
+    *result = (wish){1, 1, -1};
+    if (!text || !*text)
+        return DLC_OK;
+    result->cpu = !strcmp(text, "cpu");
+    result->cuda = !strcmp(text, "cuda");
+    if (!strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9') {
+        char *end;
+        long ordinal = strtol(text + 5, &end, 10);
+        result->cuda = !*end && ordinal < 1000;
+        result->ordinal = (int)ordinal;
+    }
+    return result->cpu || result->cuda
+               ? DLC_OK
+               : dlcrt_fail(DLC_USAGE, "there is no device '%s'; there are cpu, cuda and cuda:N",
+                            text);
+}
+
+static int is_allowed(const wish *wanted, const dlc_plan *plan)
+{
+    return plan->device == DLC_DEVICE_CPU ? wanted->cpu : wanted->cuda;
+}
+
+/* With one plan the reason alone; with several what the executable holds, too. */
+static dlc_status refuse(const check *c, const dlc_executable *executable, const char *reason)
+{
+    char held[512] = "", why[512];
+    dlcrt_text text = {held, sizeof held, 0}, copied = {why, sizeof why, 0};
+    size_t n = strlen(c->name);
+    for (uint32_t i = 0; i < executable->nplans; i++)
+        dlcrt_text_add(&text, "%s%s", i ? ", " : "",
+                       dlcrt_string(executable->plans[i].plan, executable->plans[i].plan->target));
+    if (!strncmp(reason, c->name, n) && !strncmp(reason + n, ": ", 2))
+        reason += n + 2;
+    dlcrt_text_add(&copied, "%s", reason);
+    if (executable->nplans == 1 && *why && !strncmp(why, "made for ", 9))
+        return dlcrt_fail(DLC_NO_DEVICE, "%s: %s", c->name, why);
+    return dlcrt_fail(DLC_NO_DEVICE, "%s: holds plans for %s; none of them runs here: %s", c->name,
+                      held, *why ? why : "there is none for the device that was asked for");
+}
+
+/* The driver is opened only for plans that need it; without one the others are still there. */
+static void find_device(const dlc_executable *executable, const wish *wanted, dlcrt_device *device)
+{
+    int needs = 0;
+    for (uint32_t i = 0; i < executable->nplans; i++)
+        needs |= executable->plans[i].plan->device == DLC_DEVICE_CUDA;
+    *device = (dlcrt_device){0};
+    if (needs && wanted->cuda && dlcrt_device_find(wanted->ordinal, device))
+        *device = (dlcrt_device){0};
+}
+
+static dlc_status choose(const check *c, const dlc_executable *executable, const wish *wanted,
+                         const dlc_plan_entry **result, dlcrt_device *device)
+{
+    uint32_t best = 0;
+    char reason[512] = "";
+    check one = *c;
+    (void)dlcrt_fail(DLC_OK, "%s", "");
+    find_device(executable, wanted, device);
+    for (uint32_t i = 0; i < executable->nplans; i++) {
+        one.plan = executable->plans[i].plan;
+        uint32_t rank = is_allowed(wanted, one.plan) ? rank_of(&one, device) : 0;
+        if (rank > best) {
+            best = rank;
+            *result = &executable->plans[i];
+        }
+    }
+    dlcrt_text text = {reason, sizeof reason, 0};
+    dlcrt_text_add(&text, "%s", dlcrt_last_error());
+    if (!best)
+        return refuse(c, executable, reason);
+    if ((*result)->plan->device == DLC_DEVICE_CPU)
+        *device = (dlcrt_device){0};
+    return DLC_OK;
+}
+
+dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
+                       const dlc_plan_entry **result, dlcrt_device *device)
+{
+    const dlc_executable *executable = image->entry;
+    check c = {.name = name,
+               .constants_bytes = executable->constants_bytes,
+               .binaries_bytes = executable->binaries_bytes};
+    wish wish_of_caller;
+    DLC_TRY(read_wish(wanted, &wish_of_caller));
+    DLC_TRY(check_executable(&c, image));
+    for (uint32_t i = 0; i < executable->nplans; i++)
+        DLC_TRY(check_head(&c, image, &executable->plans[i]));
+    DLC_TRY(choose(&c, executable, &wish_of_caller, result, device));
+    return check_plan(&c, image, *result);
 }

@@ -71,27 +71,41 @@ static uint32_t phase_end(const dlc_plan *plan, uint32_t phase)
     return phases[phase].insts.first + phases[phase].insts.count;
 }
 
-static dlc_status place_ref(dlcrt_context *context, uint32_t row, const char *step)
+/* Where the constants, inputs and outputs of a step lie; the caller's are set by each run. */
+static void *address_of(const dlcrt_context *context, const dlc_plan_step *step,
+                        const dlc_plan_ref *ref)
+{
+    if (step->device == DLC_DEVICE_CUDA)
+        return dlcrt_cuda_address(context, ref);
+    return ref->place == DLC_REF_CONSTANT
+               ? (void *)(uintptr_t)(context->executable->constants + ref->offset)
+               : NULL;
+}
+
+static dlc_status place_ref(dlcrt_context *context, const dlc_plan_step *of, uint32_t row,
+                            const char *step)
 {
     const dlc_plan_ref *ref =
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
     int64_t size_bytes, offset = 0, limit = max_bytes;
     DLC_TRY(size_of(context, ref->size_bytes, "a buffer", step, &size_bytes));
     const dlc_plan_tensor *tensors = NULL;
-    if (ref->place == DLC_REF_ARENA) {
+    if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST) {
+        const dlcrt_memory *memory = ref->place == DLC_REF_ARENA ? &context->arena : &context->host;
         DLC_TRY(size_of(context, ref->index, "the arena", step, &offset));
-        limit = offset % 64 ? -1 : (int64_t)context->arena.size_bytes;
-        context->pointers[row] = context->arena.bytes + offset;
+        limit = offset % 64 ? -1 : (int64_t)memory->size_bytes;
+        context->pointers[row] = (void *)((uintptr_t)memory->bytes + (uintptr_t)offset);
     } else if (ref->place == DLC_REF_CONSTANT) {
         offset = (int64_t)ref->offset;
         limit = (int64_t)context->executable->image.entry->constants_bytes;
-        context->pointers[row] = (void *)(uintptr_t)(context->executable->constants + offset);
+        context->pointers[row] = address_of(context, of, ref);
     } else if (ref->place == DLC_REF_NONE) {
         context->pointers[row] = NULL;
-    } else { /* set by each run */
+    } else {
         tensors = dlcrt_rows(context->plan, ref->place == DLC_REF_INPUT ? context->plan->inputs
                                                                         : context->plan->outputs);
         limit = context->cells[tensors[ref->index].size_bytes];
+        context->pointers[row] = address_of(context, of, ref);
     }
     if (offset > limit || size_bytes > limit - offset)
         return dlcrt_fail(DLC_INVALID,
@@ -106,7 +120,7 @@ static dlc_status place_refs(dlcrt_context *context, const dlc_plan_step *step, 
 {
     const char *name = dlcrt_string(context->plan, step->name);
     for (uint32_t i = first; i < end; i++)
-        DLC_TRY(place_ref(context, step->refs.first + i, name));
+        DLC_TRY(place_ref(context, step, step->refs.first + i, name));
     return DLC_OK;
 }
 
@@ -126,7 +140,9 @@ static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
     int64_t units, scratch;
     DLC_TRY(size_of(context, step->units, "the work", name, &units));
     DLC_TRY(size_of(context, step->scratch_bytes, "the scratch memory", name, &scratch));
-    if ((size_t)scratch > *scratch_bytes)
+    if (step->device == DLC_DEVICE_CUDA)
+        DLC_TRY(dlcrt_cuda_size_launch(context, step));
+    else if ((size_t)scratch > *scratch_bytes)
         *scratch_bytes = (size_t)scratch;
     if (units / step->grain >= 2)
         context->is_parallel = 1;
@@ -199,14 +215,19 @@ dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
         (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + output->dims;
     dlcrt_tensor *tensor = context->outputs[i];
     size_t need = (size_t)context->cells[output->size_bytes];
-    int is_own =
-        !tensor->data || tensor->data == context->own[i].bytes; /* of an earlier run, too */
+    if (tensor->on_device && !context->cuda)
+        return dlcrt_fail(DLC_USAGE, "output '%s' is memory of a device; this run is on the CPU",
+                          dlcrt_string(context->plan, output->name));
+    dlc_plan_ref here = {.place = DLC_REF_OUTPUT, .index = i};
+    void *own = tensor->on_device ? dlcrt_cuda_address(context, &here) : context->own[i].bytes;
+    int is_own = !tensor->data || tensor->data == own; /* of an earlier run, too */
     if (!is_own && tensor->size_bytes < need)
         return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu",
                           dlcrt_string(context->plan, output->name), need, tensor->size_bytes);
     if (is_own) {
-        DLC_TRY(memory_grow(&context->own[i], need ? need : 1, 0));
-        tensor->data = context->own[i].bytes;
+        if (!tensor->on_device)
+            DLC_TRY(memory_grow(&context->own[i], need ? need : 1, 0));
+        tensor->data = tensor->on_device ? own : context->own[i].bytes;
         tensor->size_bytes = need;
     }
     tensor->dtype = (dlc_dtype)output->dtype;
@@ -230,7 +251,7 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
 {
     const dlc_plan *plan = context->plan;
     const dlc_plan_phase *row = (const dlc_plan_phase *)dlcrt_rows(plan, plan->phases) + phase;
-    int64_t arena_bytes;
+    int64_t arena_bytes, host_bytes;
     if (phase) {
         dlcrt_size_run(plan, row->insts, context->symbols, context->cells, context->lost);
         DLC_TRY(check_conditions(context, row));
@@ -238,8 +259,14 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
     DLC_TRY(size_outputs(context, row->insts.first, phase_end(plan, phase)));
     DLC_TRY(size_of(context, row->arena_bytes, "the memory", dlcrt_string(plan, plan->model),
                     &arena_bytes));
-    DLC_TRY(
-        memory_grow(&context->arena, (size_t)arena_bytes, phase ? context->arena.size_bytes : 0));
+    DLC_TRY(size_of(context, row->host_bytes, "the memory", dlcrt_string(plan, plan->model),
+                    &host_bytes));
+    DLC_TRY(memory_grow(&context->host, (size_t)host_bytes, phase ? context->host.size_bytes : 0));
+    if (context->cuda)
+        DLC_TRY(dlcrt_cuda_place(context, phase, (size_t)arena_bytes));
+    else
+        DLC_TRY(memory_grow(&context->arena, (size_t)arena_bytes,
+                            phase ? context->arena.size_bytes : 0));
     DLC_TRY(size_steps(context, phase));
     context->sized = phase + 1;
     return phase ? place_outputs(context, row->insts.first, phase_end(plan, phase)) : DLC_OK;
@@ -395,14 +422,21 @@ static int has_input_symbols(const dlc_plan *plan)
 static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
 {
     DLC_TRY(allocate(context));
-    context->pool = dlcrt_pool_create(wanted_threads(options));
+    context->pool = dlcrt_pool_create(context->executable->cuda ? 1 : wanted_threads(options));
     if (!context->pool)
         return DLC_LIMIT;
     if (options && options->profile &&
         !(context->profile = dlcrt_alloc(context->plan->steps.count, sizeof *context->profile)))
         return DLC_LIMIT;
     context->poison = options && options->poison;
-    return has_input_symbols(context->plan) ? DLC_OK : size_fixed(context);
+    if (context->executable->cuda)
+        DLC_TRY(dlcrt_cuda_run_create(context, options));
+    if (has_input_symbols(context->plan))
+        return DLC_OK;
+    DLC_TRY(dlcrt_cuda_enter(context));
+    dlc_status status = size_fixed(context);
+    dlcrt_cuda_leave(context);
+    return status;
 }
 
 dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_context_options *options,
@@ -434,7 +468,10 @@ void dlcrt_context_destroy(dlcrt_context *context)
     dlcrt_pool_destroy(context->pool);
     for (uint32_t i = 0; context->own && i < context->plan->outputs.count; i++)
         memory_free(&context->own[i]);
-    memory_free(&context->arena);
+    if (!context->cuda)
+        memory_free(&context->arena);
+    dlcrt_cuda_run_destroy(context);
+    memory_free(&context->host);
     memory_free(&context->scratch);
     void *const blocks[] = {context->symbols,        context->cells,    context->lost,
                             context->values,         context->pointers, context->input_dims,
@@ -453,7 +490,8 @@ uint32_t dlcrt_context_threads(const dlcrt_context *context)
 
 size_t dlcrt_context_bytes(const dlcrt_context *context)
 {
-    size_t total = context->arena.size_bytes + context->scratch.size_bytes;
+    size_t total =
+        context->arena.size_bytes + context->scratch.size_bytes + context->host.size_bytes;
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += context->own[i].size_bytes;
     return total;

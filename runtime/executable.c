@@ -18,17 +18,27 @@ const char *dlcrt_version(void)
 }
 
 /* Takes over the image, also when it fails. */
-static dlc_status adopt(dlcrt_image *image, const char *name, dlcrt_executable **result)
+static dlc_status adopt(dlcrt_image *image, const char *name, const char *device_wanted,
+                        dlcrt_executable **result)
 {
     const dlc_plan_entry *entry = NULL;
     dlcrt_executable *executable = NULL;
-    dlc_status status = dlcrt_check(image, name, &entry);
+    dlcrt_device device;
+    const char *wanted = device_wanted ? device_wanted : getenv("DLC_DEVICE");
+    dlc_status status = dlcrt_check(image, name, wanted, &entry, &device);
     if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable)))
         status = DLC_LIMIT;
+    if (status == DLC_OK && device.driver && !(executable->cuda = dlcrt_cuda_create()))
+        status = DLC_LIMIT;
     if (status) {
+        free(executable);
         dlcrt_image_unload(image);
         return status;
     }
+    executable->device = device;
+    dlcrt_text text = {executable->device_text, sizeof executable->device_text, 0};
+    dlcrt_text_add(&text, device.driver ? "cuda:%d (%s, sm_%u)" : "cpu", device.ordinal,
+                   device.name, device.capability);
     executable->image = *image;
     executable->entry = entry;
     executable->plan = entry->plan;
@@ -38,11 +48,40 @@ static dlc_status adopt(dlcrt_image *image, const char *name, dlcrt_executable *
     return DLC_OK;
 }
 
-static dlc_status open_fd(int fd, const char *name, dlcrt_executable **result)
+static dlc_status open_fd(int fd, const char *name, const char *device, dlcrt_executable **result)
 {
     dlcrt_image image = {0};
     DLC_TRY(dlcrt_image_load(fd, name, &image));
-    return adopt(&image, name, result);
+    return adopt(&image, name, device, result);
+}
+
+static dlc_status open_path(const char *path, const char *device, dlcrt_executable **result)
+{
+    int fd;
+    do
+        fd = open(path,
+                  O_RDONLY | O_CLOEXEC |
+                      O_NONBLOCK); /* a FIFO must not block; it is refused as no regular file */
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return dlcrt_fail(DLC_IO, "%s: %s", path, strerror(errno));
+    dlc_status status = open_fd(fd, path, device, result);
+    close(fd);
+    return status;
+}
+
+dlc_status dlcrt_executable_open_with(const dlcrt_executable_options *options,
+                                      dlcrt_executable **result)
+{
+    if (!options || !result)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open_with: %s is NULL",
+                          options ? "result" : "options");
+    *result = NULL;
+    if (options->path)
+        return open_path(options->path, options->device, result);
+    dlcrt_image linked = {.entry = options->image};
+    return options->image ? adopt(&linked, "executable", options->device, result)
+                          : open_fd(options->fd, "executable", options->device, result);
 }
 
 dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
@@ -52,17 +91,7 @@ dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
     *result = NULL;
     if (!path)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open: path is NULL");
-    int fd;
-    do
-        fd = open(path,
-                  O_RDONLY | O_CLOEXEC |
-                      O_NONBLOCK); /* a FIFO must not block; it is refused as no regular file */
-    while (fd < 0 && errno == EINTR);
-    if (fd < 0)
-        return dlcrt_fail(DLC_IO, "%s: %s", path, strerror(errno));
-    dlc_status status = open_fd(fd, path, result);
-    close(fd);
-    return status;
+    return open_path(path, NULL, result);
 }
 
 dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result)
@@ -70,7 +99,7 @@ dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result)
     if (!result)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open_fd: result is NULL");
     *result = NULL;
-    return open_fd(fd, "executable", result);
+    return open_fd(fd, "executable", NULL, result);
 }
 
 dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_executable **result)
@@ -81,7 +110,7 @@ dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_execu
     if (!image)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_from: image is NULL");
     dlcrt_image linked = {.entry = image};
-    return adopt(&linked, "executable", result);
+    return adopt(&linked, "executable", NULL, result);
 }
 
 void dlcrt_executable_retain(dlcrt_executable *executable)
@@ -93,6 +122,7 @@ void dlcrt_executable_close(dlcrt_executable *executable)
 {
     if (!executable || atomic_fetch_sub_explicit(&executable->users, 1, memory_order_acq_rel) > 1)
         return;
+    dlcrt_cuda_destroy(executable);
     dlcrt_image_unload(&executable->image);
     free(executable);
 }
@@ -161,6 +191,8 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
         .constants_bytes = executable->image.entry->constants_bytes,
         .plan_bytes = plan->size_bytes,
         .is_static = plan->symbols.count == 0,
+        .nplans = executable->image.entry->nplans,
+        .device = executable->device_text,
     };
 }
 

@@ -45,9 +45,51 @@ typedef struct {
 dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image);
 void dlcrt_image_unload(dlcrt_image *image);
 
+/* --- driver.c, cuda.c: see runtime/cuda.h --- */
+typedef struct {
+    const void *driver; /* dlcrt_driver; NULL: the CPU */
+    int handle, ordinal;
+    uint32_t capability;  /* 10 * major + minor */
+    int max_shared_bytes; /* dynamic shared memory of a block */
+    char name[64];
+} dlcrt_device;
+typedef struct dlcrt_cuda dlcrt_cuda;
+typedef struct dlcrt_cuda_run dlcrt_cuda_run;
+dlcrt_cuda *dlcrt_cuda_create(void); /* NULL after a failure */
+void dlcrt_cuda_destroy(dlcrt_executable *executable);
+dlc_status dlcrt_cuda_run_create(dlcrt_context *context, const dlcrt_context_options *options);
+void dlcrt_cuda_run_destroy(dlcrt_context *context);
+/* Calls of the driver lie between these two; both do nothing for contexts of the CPU. */
+dlc_status dlcrt_cuda_enter(dlcrt_context *context);
+void dlcrt_cuda_leave(dlcrt_context *context);
+/* Device memory for what phases up to `phase` made known. */
+dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena_bytes);
+/* Address of a constant, an input or an output on the device. */
+void *dlcrt_cuda_address(const dlcrt_context *context, const dlc_plan_ref *ref);
+dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step);
+/* A run: inputs go over; the steps as a graph, if there is one (*done), or one by one; outputs come
+ * back. */
+dlc_status dlcrt_cuda_begin(dlcrt_context *context);
+dlc_status dlcrt_cuda_replay(dlcrt_context *context, int *done);
+dlc_status dlcrt_cuda_step(dlcrt_context *context, const dlc_plan_step *step);
+dlc_status
+dlcrt_cuda_wait(dlcrt_context *context); /* until the device has done what it was given */
+dlc_status dlcrt_cuda_end(dlcrt_context *context);
+void dlcrt_cuda_abandon(dlcrt_context *context);      /* after a failure of one of these */
+dlc_status dlcrt_cuda_finish(dlcrt_context *context); /* waits; an index out of range is told */
+
 /* --- check.c --- */
-/* Every number of the executable that the runtime follows is in bounds; chooses the plan. */
-dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const dlc_plan_entry **entry);
+/*
+ * Every number of the executable that the runtime follows is in bounds. Chooses the plan: the best
+ * this machine can run, or the best for the device that was asked for ("cpu", "cuda", "cuda:1";
+ * NULL: any).
+ */
+dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
+                       const dlc_plan_entry **entry, dlcrt_device *device);
+/* The binary of a kernel that suits the device: a cubin before PTX, then the highest capability;
+ * NULL: none does. */
+const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
+                                         uint32_t capability);
 
 /* --- executable.c --- */
 struct dlcrt_executable {
@@ -56,6 +98,9 @@ struct dlcrt_executable {
     const dlc_plan_entry *entry;
     const dlc_plan *plan;
     const unsigned char *constants;
+    dlcrt_device device;
+    dlcrt_cuda *cuda; /* NULL: the CPU */
+    char device_text[96];
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);
 
@@ -136,6 +181,8 @@ struct dlcrt_context {
     dlcrt_tensor **outputs;
     dlcrt_memory *own; /* by output: memory for callers that bring none */
     dlcrt_memory arena, scratch;
+    dlcrt_memory host; /* of steps on the CPU in a plan of a device; arena is the device's then */
+    dlcrt_cuda_run *cuda; /* NULL: the CPU */
     size_t scratch_stride;
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */

@@ -84,6 +84,9 @@ static dlc_status check_input_bytes(const dlcrt_context *context)
             return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %zu for %s", name,
                               tensor->size_bytes, need,
                               dlcrt_string(context->plan, wanted[i].type_text));
+        if (tensor->on_device && !context->cuda)
+            return dlcrt_fail(DLC_USAGE, "input '%s' is memory of a device; this run is on the CPU",
+                              name);
         if (!tensor->data && need)
             return dlcrt_fail(DLC_INVALID, "input '%s': data is NULL, wanted %zu bytes", name,
                               need);
@@ -170,7 +173,7 @@ static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *st
     const dlc_plan_ref *refs =
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
     void **pointers = context->pointers + step->refs.first;
-    for (uint32_t i = 0; i < step->refs.count; i++) {
+    for (uint32_t i = 0; !context->cuda && i < step->refs.count; i++) {
         if (refs[i].place == DLC_REF_INPUT)
             pointers[i] = context->inputs[refs[i].index]->data;
         else if (refs[i].place == DLC_REF_OUTPUT)
@@ -307,6 +310,10 @@ static dlc_status run_copy(dlcrt_context *context, const dlc_plan_step *step)
 
 static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
 {
+    if (step->device == DLC_DEVICE_CUDA)
+        return dlcrt_cuda_step(context, step);
+    if (context->cuda) /* what it reads must have come */
+        DLC_TRY(dlcrt_cuda_wait(context));
     switch ((dlc_plan_do)step->kind) {
     case DLC_DO_LAUNCH:
         return launch(context, step);
@@ -332,6 +339,8 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
     dlcrt_step_profile *profile = &context->profile[i];
     profile->begin_ns = now_ns() - start;
     dlc_status status = run_step(context, step);
+    if (status == DLC_OK && context->cuda)
+        status = dlcrt_cuda_wait(context);
     profile->end_ns = now_ns() - start;
     return status;
 }
@@ -347,13 +356,62 @@ static dlc_status walk(dlcrt_context *context)
     return DLC_OK;
 }
 
+static dlc_status walk_on_device(dlcrt_context *context)
+{
+    int done;
+    DLC_TRY(dlcrt_cuda_begin(context));
+    DLC_TRY(dlcrt_cuda_replay(context, &done));
+    if (!done)
+        DLC_TRY(walk(context));
+    return dlcrt_cuda_end(context);
+}
+
+static dlc_status run_all(dlcrt_context *context)
+{
+    if (context->cuda) {
+        dlc_status status = walk_on_device(context);
+        if (status)
+            dlcrt_cuda_abandon(context);
+        return status;
+    }
+    if (context->poison && context->arena.bytes)
+        memset(context->arena.bytes, 0xA5, context->arena.size_bytes);
+    uint32_t state = dlcrt_float_enter();
+    dlc_status status = walk(context);
+    dlcrt_float_leave(state);
+    return status;
+}
+
+dlc_status dlcrt_context_wait(dlcrt_context *context)
+{
+    if (!context)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_context_wait: context is NULL");
+    if (!context->cuda)
+        return DLC_OK;
+    DLC_TRY(dlcrt_cuda_enter(context));
+    dlc_status status = dlcrt_cuda_finish(context);
+    dlcrt_cuda_leave(context);
+    return status;
+}
+
 dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inputs,
                                  uint32_t ninputs)
 {
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_prepare: context is NULL");
     DLC_TRY(match_inputs(context, inputs, ninputs));
-    return dlcrt_context_size(context, context->inputs);
+    DLC_TRY(dlcrt_cuda_enter(context));
+    dlc_status status = dlcrt_context_size(context, context->inputs);
+    dlcrt_cuda_leave(context);
+    return status;
+}
+
+static dlc_status size_and_run(dlcrt_context *context)
+{
+    DLC_TRY(dlcrt_context_size(context, context->inputs));
+    DLC_TRY(check_input_bytes(context));
+    DLC_TRY(place_known_outputs(context));
+    return run_all(context);
 }
 
 dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,
@@ -363,13 +421,8 @@ dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs,
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_run: context is NULL");
     DLC_TRY(match_inputs(context, inputs, ninputs));
     DLC_TRY(match_outputs(context, outputs, noutputs));
-    DLC_TRY(dlcrt_context_size(context, context->inputs));
-    DLC_TRY(check_input_bytes(context));
-    DLC_TRY(place_known_outputs(context));
-    if (context->poison && context->arena.bytes)
-        memset(context->arena.bytes, 0xA5, context->arena.size_bytes);
-    uint32_t state = dlcrt_float_enter();
-    dlc_status status = walk(context);
-    dlcrt_float_leave(state);
+    DLC_TRY(dlcrt_cuda_enter(context));
+    dlc_status status = size_and_run(context);
+    dlcrt_cuda_leave(context);
     return status;
 }

@@ -47,11 +47,11 @@ static void print_insts(const printer *p)
 
 static void print_ref(const printer *p, const dlc_plan_ref *ref)
 {
-    static const char *const places[] = {"arena", "input", "output", "constants", "none"};
+    static const char *const places[] = {"arena", "input", "output", "constants", "none", "host"};
     dlcrt_text_add(p->out, " %s ", places[ref->place]);
     if (ref->place == DLC_REF_CONSTANT)
         dlcrt_text_add(p->out, "%" PRIu64, ref->offset);
-    else if (ref->place == DLC_REF_ARENA)
+    else if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST)
         print_cell(p, ref->index);
     else
         dlcrt_text_add(p->out, "%u", ref->index);
@@ -84,6 +84,30 @@ static void print_step(const printer *p, const dlcrt_executable *executable, uin
     dlcrt_text_add(p->out, "\n");
 }
 
+/* Code of a kernel and what it takes of a multiprocessor, as the compiler found it. */
+static void print_kernels(const printer *p)
+{
+    const dlc_plan_kernel *kernel = dlcrt_rows(p->plan, p->plan->kernels);
+    const dlc_plan_binary *binaries = dlcrt_rows(p->plan, p->plan->binaries);
+    for (uint32_t i = 0; i < p->plan->kernels.count; i++, kernel++) {
+        dlcrt_text_add(p->out, "kernel %u '%s' %u threads, %u units per block\n", i,
+                       dlcrt_string(p->plan, kernel->name), kernel->threads,
+                       kernel->units_per_block);
+        for (uint32_t k = 0; k < kernel->binaries.count; k++) {
+            const dlc_plan_binary *binary = &binaries[kernel->binaries.first + k];
+            if (binary->kind == DLC_BINARY_PTX)
+                dlcrt_text_add(p->out, "  PTX of sm_%u, %" PRIu64 " bytes\n", binary->arch,
+                               binary->size_bytes);
+            else
+                dlcrt_text_add(p->out,
+                               "  sm_%u, %" PRIu64 " bytes: %u registers, %u bytes of stack, %u "
+                               "blocks per multiprocessor\n",
+                               binary->arch, binary->size_bytes, binary->registers,
+                               binary->frame_bytes, binary->blocks);
+        }
+    }
+}
+
 static void print_tensors(const printer *p, const char *what, dlc_plan_rows rows)
 {
     const dlc_plan_tensor *tensors = dlcrt_rows(p->plan, rows);
@@ -109,6 +133,8 @@ size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, si
     for (uint32_t i = 0; i < plan->symbols.count; i++)
         dlcrt_text_add(&out, "symbol '%s' %" PRId64 "..%" PRId64 "\n",
                        dlcrt_string(plan, symbols[i].name), symbols[i].lo, symbols[i].hi);
+    if (plan->device == DLC_DEVICE_CUDA)
+        print_kernels(&p);
     dlcrt_text_add(&out, "sizes\n");
     print_insts(&p);
     for (uint32_t i = 0; i < plan->phases.count; i++) {

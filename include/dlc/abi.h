@@ -5,8 +5,9 @@
  *
  * An executable is one structure, dlc_executable, with pointers to the constants, the CUDA kernels'
  * binaries and one plan per target (CUDA targets whose kernels are scheduled alike share one). All
- * plans have the same inputs and outputs; equal constants lie there once. A plan is flat: little-endian records and offsets relative to its own first byte, so
- * it needs no relocations, and can be checked before use.
+ * plans have the same inputs and outputs; equal constants lie there once. A plan is flat:
+ * little-endian records and offsets relative to its own first byte, so it needs no relocations, and
+ * can be checked before use.
  *
  *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and
  * dlc_executable_NAME), followed by a dlc_trailer over the whole file model.o/.a the structure is
@@ -100,9 +101,9 @@ typedef struct {
 } dlc_plan_condition;
 
 /*
- * NONE: an output of an opaque step that nobody reads. In a plan of a device, arena, inputs, outputs
- * and constants are memory of the device, but for steps on the CPU: those see the constants where
- * the file has them, and else HOST alone, filled and emptied by copies.
+ * NONE: an output of an opaque step that nobody reads. In a plan of a device, arena, inputs,
+ * outputs and constants are memory of the device, but for steps on the CPU: those see the constants
+ * where the file has them, and else HOST alone, filled and emptied by copies.
  */
 typedef enum {
     DLC_REF_ARENA = 0,
@@ -115,8 +116,8 @@ typedef enum {
 /* Where the bytes of a buffer are. */
 typedef struct {
     uint32_t place; /* dlc_plan_place */
-    uint32_t
-        index; /* ARENA, HOST: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which; else 0 */
+    uint32_t index; /* ARENA, HOST: cell of the byte offset, a multiple of 64; INPUT, OUTPUT: which;
+                       else 0 */
     uint64_t offset; /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
     uint32_t zero;
@@ -156,9 +157,9 @@ typedef struct {
  */
 typedef enum { DLC_BINARY_CUBIN = 0, DLC_BINARY_PTX = 1 } dlc_binary_kind;
 typedef struct {
-    uint32_t kind;   /* dlc_binary_kind */
-    uint32_t arch;   /* compute capability: 10 * major + minor */
-    uint64_t offset; /* bytes from the start of the binaries, a multiple of 64 */
+    uint32_t kind;       /* dlc_binary_kind */
+    uint32_t arch;       /* compute capability: 10 * major + minor */
+    uint64_t offset;     /* bytes from the start of the binaries, a multiple of 64 */
     uint64_t size_bytes; /* PTX: with the NUL at its end */
     /* CUBIN, for people: per thread; per block; and blocks that fit a multiprocessor, 0: depends */
     uint32_t registers, frame_bytes, shared_bytes, blocks;

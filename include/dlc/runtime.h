@@ -1,5 +1,6 @@
 /*
- * libdlcrt: runs what `dlc compile` made. C and C++; needs libc alone.
+ * libdlcrt: runs what `dlc compile` made. C and C++; needs libc alone (and, to run on a CUDA
+ * device, its driver).
  *
  *   dlcrt_executable *model;
  *   dlcrt_context *context;
@@ -9,10 +10,13 @@
  *
  * Every call that can fail returns a dlc_status; dlcrt_last_error() then has the sentence (per
  * thread). Nothing aborts, prints or exits. Executables are immutable and shared by any number of
- * contexts; a context belongs to one thread at a time, and contexts run in parallel. Environment,
- * read when a context or executable is created: DLC_NUM_THREADS=N   threads of a context whose
- * options say 0 DLC_CPU=LIST        takes the CPU for one with only these features (x86-64-v2, -v3,
- * -v4 and names of dlc/cpu.def, comma separated), as far as it has them: to test refusals
+ * contexts; a context belongs to one thread at a time, and contexts run in parallel.
+ *
+ * Environment, read when a context or executable is created:
+ *   DLC_NUM_THREADS=N           threads of a context whose options say 0
+ *   DLC_DEVICE=cpu|cuda|cuda:N  device of executables whose options name none
+ *   DLC_CPU=LIST                takes the CPU for one with only these features (x86-64-v2, -v3, -v4
+ *                               and names of dlc/cpu.def, comma separated): to test refusals
  */
 #ifndef DLC_RUNTIME_H
 #define DLC_RUNTIME_H
@@ -55,6 +59,9 @@ typedef struct {
     dlc_dtype dtype;
     uint32_t rank;
     int64_t dims[DLCRT_MAX_RANK];
+    uint32_t on_device; /* 1: data is memory of the executable's CUDA device, in its primary
+                           context; copied there */
+    uint32_t reserved;  /* 0 */
 } dlcrt_tensor;
 
 /* --- executables --- */
@@ -71,6 +78,21 @@ DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_open_fd(int fd, dlcrt_execut
 /* A model linked into the program: &dlc_executable_NAME of its generated header. */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_from(const struct dlc_executable *image,
                                                          dlcrt_executable **result);
+/*
+ * The same with a choice of device. An executable may hold plans for several; without a wish the
+ * best that is there is taken: a CUDA device (the driver library is opened only for executables
+ * that hold a plan for one), else the plan that uses most of the processor. DLC_NO_DEVICE says what
+ * the executable holds and why none of it runs here.
+ */
+typedef struct {
+    const char *path;                   /* of a file; or */
+    const struct dlc_executable *image; /* linked into the program; or, with neither, */
+    int fd;
+    const char *device;   /* "cpu", "cuda", "cuda:1"; NULL: DLC_DEVICE, else any */
+    uint32_t reserved[4]; /* 0 */
+} dlcrt_executable_options;
+DLCRT_API DLC_NODISCARD dlc_status
+dlcrt_executable_open_with(const dlcrt_executable_options *options, dlcrt_executable **result);
 /* NULL is fine. Its contexts may live on. */
 DLCRT_API void dlcrt_executable_close(dlcrt_executable *executable);
 
@@ -98,7 +120,9 @@ typedef struct {
     uint32_t nkernels, nsteps, nsymbols;
     uint64_t constants_bytes;
     uint32_t plan_bytes;
-    int is_static; /* no size depends on an input */
+    int is_static;      /* no size depends on an input */
+    uint32_t nplans;    /* of the file; the rest is about the one that was chosen */
+    const char *device; /* "cpu", "cuda:0 (NVIDIA H200, sm_90)" */
 } dlcrt_executable_info;
 DLCRT_API void dlcrt_executable_describe(const dlcrt_executable *executable,
                                          dlcrt_executable_info *info);
@@ -123,7 +147,13 @@ typedef struct {
     uint32_t profile; /* 1: time every step */
     uint32_t poison; /* 1: fill the arena with 0xA5 before each run (to find reads of what was never
                         written) */
-    uint32_t reserved[5]; /* 0 */
+    uint32_t async;  /* CUDA, 1: a run whose outputs all are device memory returns once it is in the
+                        stream, if no step runs on  the CPU; dlcrt_context_wait waits and tells what
+                        was refused while running */
+    void *stream; /* CUDA: a CUstream of the device's primary context that runs go into; NULL: one
+                     of the context's own, and device memory of the caller must be ready when a run
+                     is called */
+    uint32_t reserved[4]; /* 0 */
 } dlcrt_context_options;
 
 /* options may be NULL. Fewer threads than asked for are used when the system refuses to create
@@ -157,21 +187,29 @@ DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32
  * touched; or the step whose data were refused while running (an index out of range), then outputs
  * hold anything. No allocation, lock or system call while shapes stay within what the context has
  * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
- * threads.
+ * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it;
+ * weights are uploaded once for all contexts of an executable; from the second run of the same
+ * shapes on, the steps are one CUDA graph.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,
                                                      const dlcrt_tensor *inputs, uint32_t ninputs,
                                                      dlcrt_tensor *outputs, uint32_t noutputs);
 
-/* Of step i in the last profiled run. */
+/* Until all runs of an async context are done; others have nothing to wait for. DLC_INVALID: a
+ * step's data were refused. */
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_wait(dlcrt_context *context);
+
+/* Of step i: its times in the last run, if that was profiled; its sizes for the shapes of the last
+ * run or prepare. */
 typedef struct {
-    int64_t begin_ns, end_ns; /* since the run began */
+    int64_t begin_ns, end_ns; /* since the run began; 0 when it was not profiled */
     int64_t units;
-    double flops, bytes; /* estimates of the compiler */
+    double flops, bytes; /* estimates of the compiler; 0 while a size is unknown */
 } dlcrt_step_profile;
 DLCRT_API int dlcrt_context_profile(const dlcrt_context *context, uint32_t i,
                                     dlcrt_step_profile *profile);
-/* Bytes of memory the context holds: arena, scratch of all threads, outputs of its own. */
+/* Bytes of memory the context holds: arena, scratch of all threads, outputs of its own; on devices,
+ * too. */
 DLCRT_API size_t dlcrt_context_bytes(const dlcrt_context *context);
 
 #ifdef __cplusplus

@@ -1,0 +1,79 @@
+/* CUDA inside the runtime: the driver, opened on demand (driver.c), and what an executable and its
+ * contexts keep on a device (cuda.c). Addresses of device memory are numbers, held in void * where
+ * host addresses may stand as well. */
+#ifndef DLCRT_CUDA_H
+#define DLCRT_CUDA_H
+
+#include <pthread.h>
+
+#include "runtime/internal.h"
+
+/* --- driver.c --- */
+typedef enum {
+#define DLC_DRIVER(field, symbol, parameters) DLCRT_CU_##field,
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+    DLCRT_CU_COUNT
+} dlcrt_driver_call;
+
+typedef struct {
+    void *library;
+#define DLC_DRIVER(field, symbol, parameters) int(*field) parameters;
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+} dlcrt_driver;
+
+/* Sets the text "CUDA driver: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (out of memory): WHAT" and
+ * returns its status. */
+dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_driver_call call,
+                             const char *what);
+/* Leaves the calling function with a status when the driver refuses. */
+#define DLCRT_CUDA(driver, field, what, ...)                                                       \
+    do {                                                                                           \
+        int result_ = (driver)->field(__VA_ARGS__);                                                \
+        if (result_)                                                                               \
+            return dlcrt_driver_fail(driver, result_, DLCRT_CU_##field, what);                     \
+    } while (0)
+
+/* Device `ordinal`, or for -1 the first whose capability is highest. Opens the driver when nobody
+ * has. */
+dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device);
+
+/* --- cuda.c --- */
+/* Of an executable on its device: kernels and weights, shared by its contexts, made for the first
+ * of them. */
+struct dlcrt_cuda {
+    pthread_mutex_t lock;
+    int is_ready;
+    void *context;     /* the device's primary one */
+    void **modules;    /* by kernel; NULL: the function is of an equal kernel's module */
+    void **functions;  /* by kernel */
+    int *shared_bytes; /* by kernel: dynamic shared memory it was last allowed, when more than 48
+                          KiB */
+    uint64_t weights;  /* address; those at [weights_begin, weights_end) of the constants */
+    uint64_t weights_begin, weights_end;
+};
+
+typedef struct {
+    uint64_t at;
+    size_t size_bytes;
+    int is_own; /* an allocation of its own, else part of the context's block */
+} dlcrt_region;
+
+/* Of a context. */
+struct dlcrt_cuda_run {
+    void *stream;       /* ours: for captures, and for runs when the caller gave none */
+    void *used;         /* what runs go into */
+    dlcrt_region block; /* arena, inputs, outputs and faults of phase 0 together */
+    dlcrt_region arena;
+    dlcrt_region *inputs, *outputs;
+    uint64_t faults;      /* address; a word per step, 0 until a kernel of it faults */
+    int64_t *host_faults; /* where they are read to */
+    void **parameters;    /* of one launch */
+    void *exec;           /* the steps as a graph; NULL: none yet */
+    uint32_t nalike;      /* runs since anything was placed */
+    uint8_t is_graph;     /* every step runs on the device */
+    uint8_t is_async, is_pending;
+};
+
+#endif

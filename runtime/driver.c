@@ -1,0 +1,139 @@
+/*
+ * The CUDA driver, opened when an executable with a plan for CUDA first asks for it: libcuda.so.1
+ * and a table of its functions, nothing else of CUDA. Every failure has the driver's own name and
+ * text for it.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/cuda.h"
+
+static const char *const symbols[DLCRT_CU_COUNT] = {
+#define DLC_DRIVER(field, symbol, parameters) symbol,
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+};
+
+static const size_t offsets[DLCRT_CU_COUNT] = {
+#define DLC_DRIVER(field, symbol, parameters) offsetof(dlcrt_driver, field),
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+};
+
+/* CUresult, as far as the status depends on it. */
+enum {
+    OUT_OF_MEMORY = 2,
+    FIRST_OF_LAUNCH = 700,
+    LAST_OF_LAUNCH = 719,
+    INVALID_VALUE = 1,
+    INVALID_HANDLE = 400
+};
+/* CUdevice_attribute */
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, MAX_SHARED_OPTIN = 97 };
+
+static dlc_status status_of(int result)
+{
+    if (result == OUT_OF_MEMORY)
+        return DLC_LIMIT;
+    if ((result >= FIRST_OF_LAUNCH && result <= LAST_OF_LAUNCH) || result == INVALID_VALUE ||
+        result == INVALID_HANDLE)
+        return DLC_INTERNAL;
+    return DLC_NO_DEVICE;
+}
+
+dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_driver_call call,
+                             const char *what)
+{
+    const char *name = NULL, *text = NULL;
+    if (driver->error_name(result, &name) || !name)
+        name = "unknown error";
+    if (driver->error_text(result, &text) || !text)
+        text = "no text";
+    return dlcrt_fail(status_of(result), "CUDA driver: %s: %s (%d, %s): %s", symbols[call], name,
+                      result, text, what);
+}
+
+/* One library per process, as there is one driver; a failure is tried again by the next who asks.
+ */
+static dlcrt_driver opened;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static dlc_status resolve(dlcrt_driver *driver)
+{
+    for (uint32_t i = 0; i < DLCRT_CU_COUNT; i++) {
+        void *address = dlsym(driver->library, symbols[i]);
+        if (!address)
+            return dlcrt_fail(
+                DLC_NO_DEVICE,
+                "the CUDA driver (libcuda.so.1) has no %s: it is older than CUDA 11.4", symbols[i]);
+        memcpy((char *)driver + offsets[i], &address, sizeof address);
+    }
+    DLCRT_CUDA(driver, init, "the driver cannot be used", 0);
+    return DLC_OK;
+}
+
+static dlc_status open_driver(void)
+{
+    dlcrt_driver driver = {.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)};
+    if (!driver.library) {
+        const char *text = dlerror();
+        return dlcrt_fail(DLC_NO_DEVICE, "the CUDA driver is not there: %s",
+                          text ? text : "libcuda.so.1");
+    }
+    dlc_status status = resolve(&driver);
+    if (status)
+        dlclose(driver.library);
+    else
+        opened = driver;
+    return status;
+}
+
+static dlc_status use_driver(const dlcrt_driver **driver)
+{
+    pthread_mutex_lock(&lock);
+    dlc_status status = opened.library ? DLC_OK : open_driver();
+    pthread_mutex_unlock(&lock);
+    *driver = &opened;
+    return status;
+}
+
+static dlc_status describe(const dlcrt_driver *driver, int ordinal, dlcrt_device *device)
+{
+    int major = 0, minor = 0;
+    *device = (dlcrt_device){.driver = driver, .ordinal = ordinal};
+    DLCRT_CUDA(driver, device_get, "a device", &device->handle, ordinal);
+    DLCRT_CUDA(driver, device_name, "a device's name", device->name, (int)sizeof device->name - 1,
+               device->handle);
+    DLCRT_CUDA(driver, device_attribute, "a device's capability", &major, CAPABILITY_MAJOR,
+               device->handle);
+    DLCRT_CUDA(driver, device_attribute, "a device's capability", &minor, CAPABILITY_MINOR,
+               device->handle);
+    DLCRT_CUDA(driver, device_attribute, "a device's shared memory", &device->max_shared_bytes,
+               MAX_SHARED_OPTIN, device->handle);
+    device->capability = (uint32_t)(10 * major + minor);
+    return DLC_OK;
+}
+
+dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device)
+{
+    const dlcrt_driver *driver;
+    int count = 0;
+    DLC_TRY(use_driver(&driver));
+    DLCRT_CUDA(driver, device_count, "the number of devices", &count);
+    if (count <= 0)
+        return dlcrt_fail(DLC_NO_DEVICE, "the CUDA driver sees no device");
+    if (ordinal >= count)
+        return dlcrt_fail(DLC_NO_DEVICE, "there is no device cuda:%d; the driver sees %d", ordinal,
+                          count);
+    if (ordinal >= 0)
+        return describe(driver, ordinal, device);
+    *device = (dlcrt_device){0};
+    for (int i = 0; i < count; i++) {
+        dlcrt_device other;
+        DLC_TRY(describe(driver, i, &other));
+        if (i == 0 || other.capability > device->capability)
+            *device = other;
+    }
+    return DLC_OK;
+}
