@@ -3,6 +3,7 @@
  * so the two cannot differ.
  */
 #include "cli/driver.h"
+#include "cli/driver_report.h"
 
 #include "passes/fuse.h"
 
@@ -234,7 +235,7 @@ static void print_kernels(dlc_str *out, const cJSON *json)
         number_of(row, "estimate_us"), text_of(row, "name"));
 }
 
-static void print_text(dlc_str *out, const cJSON *json)
+static void print_text(dlc_str *out, const cJSON *json, int is_cuda)
 {
     const cJSON *row;
     dlc_str_printf(out, "%s for %s\n\ninputs\n", text_of(json, "model"), text_of(json, "target"));
@@ -252,6 +253,8 @@ static void print_text(dlc_str *out, const cJSON *json)
         dlc_str_printf(out, "  %6.0f %s\n", row->valuedouble, row->string);
     print_memory(out, cJSON_GetObjectItem(json, "memory"));
     print_kernels(out, json);
+    if (is_cuda)
+        dlc_model_print_cuda(out, json);
 }
 
 /* ---- the whole ---- */
@@ -269,6 +272,8 @@ static cJSON *collect(dlc_model *model)
     if (model->ctx.module) {
         add_memory(model, json, symbols);
         add_kernels(model, json);
+        if (model->ctx.target->kind == DLC_TARGET_CUDA)
+            dlc_model_report_cuda(model, json);
     }
     return json;
 }
@@ -285,7 +290,8 @@ dlc_status dlc_model_inspect(dlc_model *model, const char *format)
                              format);
     cJSON *json = collect(model);
     if (*format == 't') {
-        print_text(&model->buffer, json);
+        print_text(&model->buffer, json,
+                   model->ctx.module && model->ctx.target->kind == DLC_TARGET_CUDA);
     } else {
         char *text = cJSON_Print(json);
         dlc_str_add(&model->buffer, text ? text : "{}");
