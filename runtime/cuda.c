@@ -328,6 +328,18 @@ void dlcrt_cuda_run_destroy(dlcrt_context *context)
 }
 
 /* --- memory --- */
+/* What is kept goes over; nothing runs any more that knows the old place. */
+static dlc_status move(const dlcrt_context *context, const dlcrt_region *to,
+                       const dlcrt_region *from, size_t keep_bytes)
+{
+    const dlcrt_driver *driver = driver_in(context);
+    void *stream = context->cuda->used;
+    if (keep_bytes)
+        DLCRT_CUDA(driver, copy_within, "the arena moves", to->at, from->at, keep_bytes, stream);
+    DLCRT_CUDA(driver, stream_wait, "memory is placed anew", stream);
+    return DLC_OK;
+}
+
 static dlc_status grow(dlcrt_context *context, dlcrt_region *region, size_t size_bytes,
                        size_t keep_bytes)
 {
@@ -337,14 +349,10 @@ static dlc_status grow(dlcrt_context *context, dlcrt_region *region, size_t size
         return DLC_OK;
     DLCRT_CUDA(driver, memory_alloc, "memory of the device for a run", &larger.at,
                larger.size_bytes);
-    int result = keep_bytes
-                     ? driver->copy_within(larger.at, region->at, keep_bytes, context->cuda->used)
-                     : 0;
-    if (!result)
-        result = driver->stream_wait(context->cuda->used);
-    if (result) {
+    dlc_status status = move(context, &larger, region, keep_bytes);
+    if (status) {
         driver->memory_free(larger.at);
-        return dlcrt_driver_fail(driver, result, DLCRT_CU_copy_within, "the arena moves");
+        return status;
     }
     free_region(driver, region);
     *region = larger;

@@ -1,0 +1,497 @@
+/*
+ * Plans on a CUDA device, run through the stub driver (stub_cuda.c): what goes over when, graphs, pointers of the device, and
+ * every call of the driver failing in turn. Binaries are made up, so neither a GPU nor NVRTC is needed.
+ */
+#include <check.h>
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "codegen/plan.h"
+#include "codegen/ptx/object.h"
+#include "dlc/checksum.h"
+#include "dlc/runtime.h"
+#include "tests/device/stub_cuda.h"
+#include "tests/unit/made_model.h"
+
+enum { MAX_PLANS = 4, N = 8 };
+static const char no_code[] = "a cubin, for all the stub knows\0a PTX text";
+enum { PTX_AT = 32 };
+
+static made_model models[MAX_PLANS];
+static dlc_plan_entry entries[MAX_PLANS];
+static dlc_kernel_fn no_functions[8];
+static dlc_executable image;
+static dlc_pieces constants;
+static dlcrt_executable *executable;
+static const stub_control *stub;
+
+#define OK(call) ck_assert_msg((call) == DLC_OK, "%s", dlcrt_last_error())
+
+/* --- executables --- */
+static void use_stub(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    stub = dlsym(library, "stub_cuda");
+    ck_assert_msg(stub != NULL, "libcuda.so.1 is not the stub");
+}
+
+static dlc_plan_binary *fake_binaries(const made_model *m, uint32_t arch)
+{
+    uint32_t n = m->ctx.module->kernels.n;
+    dlc_plan_binary *binaries = dlc_new_array(m->arena, dlc_plan_binary, 2 * n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        binaries[2 * i] = (dlc_plan_binary){.kind = DLC_BINARY_CUBIN, .arch = arch, .size_bytes = PTX_AT};
+        binaries[2 * i + 1] = (dlc_plan_binary){
+            .kind = DLC_BINARY_PTX, .arch = arch, .offset = PTX_AT, .size_bytes = sizeof no_code - PTX_AT};
+    }
+    return binaries;
+}
+
+/* Plan i of the executable: the model for a target. */
+static void add_plan(uint32_t i, made_model m, const char *target)
+{
+    models[i] = m;
+    dlc_module *module = made_finish(&models[i], target);
+    dlc_plan_cuda cuda = {0};
+    dlc_cuda_sources sources;
+    dlc_blob plan;
+    if (module->target->kind == DLC_TARGET_CUDA) {
+        ck_assert_int_eq(dlc_cuda_sources_make(module, m.arena, m.graph->diag, &sources), DLC_OK);
+        cuda = (dlc_plan_cuda){.launches = sources.launches,
+                               .binaries = fake_binaries(&models[i], (uint32_t)atoi(module->target->cpu)),
+                               .nbinaries = 2};
+    }
+    ck_assert_int_eq(dlc_plan_build(module, &cuda, &constants, models[0].arena, m.graph->diag, &plan), DLC_OK);
+    entries[i] = (dlc_plan_entry){.checksum = dlc_checksum(plan.bytes, plan.size_bytes),
+                                  .plan = plan.bytes,
+                                  .kernels = cuda.launches ? NULL : no_functions};
+    image.nplans = i + 1;
+}
+
+/* All constants, where the plans have them. */
+static void close_image(void)
+{
+    static _Alignas(64) unsigned char bytes[4096];
+    ck_assert_uint_le(constants.size_bytes, sizeof bytes);
+    for (uint32_t i = 0; i < constants.pieces.n; i++)
+        memcpy(bytes + constants.offsets.data[i], constants.pieces.data[i].bytes, constants.pieces.data[i].size_bytes);
+    image = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
+                             .abi_version = DLC_ABI_VERSION,
+                             .nplans = image.nplans,
+                             .constants_bytes = constants.size_bytes,
+                             .constants = bytes,
+                             .binaries_bytes = sizeof no_code,
+                             .binaries = no_code,
+                             .plans = entries};
+}
+
+static dlc_status open_on(const char *device)
+{
+    return dlcrt_executable_open_with(&(dlcrt_executable_options){.image = &image, .device = device}, &executable);
+}
+
+static void teardown(void)
+{
+    dlcrt_executable_close(executable);
+    for (uint32_t i = 0; i < image.nplans; i++)
+        made_end(&models[i]);
+    if (stub)
+        ck_assert_int_eq(stub->nlive(), 0);
+}
+
+/* y = x + c over f32[n,8], n a number or a symbol (0) */
+static made_model add_model(int64_t rows)
+{
+    static const float c[N] = {1, 2, 3, 4, 5, 6, 7, 8};
+    made_model m = made_begin("add");
+    if (!rows) {
+        dlc_graph_symbol(m.graph, "n", DLC_BIND_INPUT_DIM, NULL, 0);
+        m.graph->symbols.data[0].lo = 1;
+        m.graph->symbols.data[0].hi = 1 << 20;
+    }
+    dlc_value *x = made_input(&m, "x", DLC_F32, 2, (int64_t[]){rows ? rows : -1, N});
+    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(m.graph->pool, N)}};
+    dlc_value *constant = dlc_graph_constant(m.graph, "c", &type, c, sizeof c);
+    dlc_graph_output(m.graph, "y", made_binary(&m, DLC_OP_ADD, "sum", x, constant));
+    return m;
+}
+
+/* Its kernel, for one row: x, c, y, [n,] fault, first, units */
+static void add_row(const uint64_t *p, unsigned nblocks)
+{
+    const float *x = (const float *)(uintptr_t)p[0], *c = (const float *)(uintptr_t)p[1];
+    float *y = (float *)(uintptr_t)p[2];
+    (void)nblocks;
+    for (int i = 0; i < N; i++)
+        y[i] = x[i] + c[i];
+}
+
+static void add_rows(const uint64_t *p, unsigned nblocks)
+{
+    for (uint64_t row = 0; row < p[3]; row++)
+        add_row((uint64_t[]){p[0] + row * N * 4, p[1], p[2] + row * N * 4}, nblocks);
+}
+
+static void fault(const uint64_t *p, unsigned nblocks)
+{
+    add_row(p, nblocks);
+    *(int64_t *)(uintptr_t)p[3] = 1;
+}
+
+static void open_static(void)
+{
+    use_stub();
+    stub->set_kernel(add_row, 6);
+    add_plan(0, add_model(1), "sm_75");
+    close_image();
+}
+
+static dlcrt_tensor row_of(float *data, int64_t rows)
+{
+    return (dlcrt_tensor){.data = data, .dtype = DLC_F32, .rank = 2, .dims = {rows, N}};
+}
+
+static dlc_status run_once(dlcrt_context *context, float start)
+{
+    float x[N];
+    for (int i = 0; i < N; i++)
+        x[i] = start + (float)i;
+    dlcrt_tensor in = row_of(x, 1), out = {0};
+    DLC_TRY(dlcrt_context_run(context, &in, 1, &out, 1));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(((float *)out.data)[i], x[i] + (float)i + 1);
+    return DLC_OK;
+}
+
+/* --- what goes over when --- */
+START_TEST(weights_go_over_once_and_the_second_run_is_a_graph)
+{
+    dlcrt_context *contexts[2];
+    open_static();
+    OK(open_on(NULL));
+    dlcrt_executable_info info;
+    dlcrt_executable_describe(executable, &info);
+    ck_assert_str_eq(info.device, "cuda:0 (Stub 0, sm_75)");
+    OK(dlcrt_context_create(executable, NULL, &contexts[0]));
+    ck_assert_uint_eq(stub->calls("cuMemcpyHtoDAsync_v2"), 1); /* the weights */
+    ck_assert_uint_eq(stub->calls("cuMemAlloc_v2"), 2);        /* and one block */
+    OK(dlcrt_context_create(executable, NULL, &contexts[1]));
+    ck_assert_uint_eq(stub->calls("cuMemcpyHtoDAsync_v2"), 1);
+    ck_assert_uint_eq(stub->calls("cuMemAlloc_v2"), 3);
+    ck_assert_uint_eq(stub->calls("cuModuleLoadDataEx"), 1);
+    for (int run = 0; run < 4; run++) {
+        OK(run_once(contexts[0], (float)run));
+        ck_assert_uint_eq(stub->calls("cuGraphLaunch"), (unsigned)run);
+        ck_assert_uint_eq(stub->calls("cuLaunchKernel"), run ? 2u : 1u); /* the second is recorded */
+    }
+    ck_assert_uint_eq(stub->calls("cuMemAlloc_v2"), 3);
+    OK(run_once(contexts[1], 5));
+    ck_assert_uint_eq(stub->calls("cuGraphLaunch"), 3);
+    dlcrt_context_destroy(contexts[0]);
+    OK(run_once(contexts[1], 6));
+    dlcrt_context_destroy(contexts[1]);
+}
+END_TEST
+
+START_TEST(dynamic_shapes_take_new_places)
+{
+    dlcrt_context *context;
+    use_stub();
+    stub->set_kernel(add_rows, 7);
+    add_plan(0, add_model(0), "sm_75");
+    close_image();
+    OK(open_on("cuda:0"));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.poison = 1}, &context));
+    for (int64_t n = 1; n < 400; n = n * 3 + 1) {
+        float *x = calloc((size_t)n * N, sizeof *x), *y = calloc((size_t)n * N, sizeof *y);
+        for (int64_t i = 0; i < n * N; i++)
+            x[i] = (float)i;
+        for (int run = 0; run < 3; run++) {
+            dlcrt_tensor in = row_of(x, n), out = {.data = y, .size_bytes = (size_t)n * N * 4};
+            OK(dlcrt_context_run(context, &in, 1, &out, 1));
+            for (int64_t i = 0; i < n * N; i++)
+                ck_assert_float_eq(y[i], x[i] + (float)(i % N) + 1);
+            memset(y, 0, (size_t)n * N * 4);
+        }
+        free(x);
+        free(y);
+    }
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_fault_names_its_node_once)
+{
+    dlcrt_context *context;
+    open_static();
+    stub->set_kernel(fault, 6);
+    OK(open_on("cuda"));
+    OK(dlcrt_context_create(executable, NULL, &context));
+    for (int run = 0; run < 3; run++) {
+        ck_assert_int_eq(run_once(context, 1), DLC_INVALID);
+        ck_assert_str_eq(dlcrt_last_error(), "node 'sum': index out of range");
+    }
+    stub->set_kernel(add_row, 6);
+    OK(run_once(context, 1));
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+/* The output of one context, where it lies, is the input of another. */
+START_TEST(memory_of_the_device_goes_in_and_comes_out)
+{
+    dlcrt_context *contexts[2];
+    float x[N] = {1, 2, 3}, y[N];
+    open_static();
+    OK(open_on(NULL));
+    for (int i = 0; i < 2; i++)
+        OK(dlcrt_context_create(executable, &(dlcrt_context_options){.async = i == 0}, &contexts[i]));
+    for (int run = 0; run < 3; run++) {
+        unsigned waits = stub->calls("cuStreamSynchronize"), copies = stub->calls("cuMemcpyDtoHAsync_v2");
+        dlcrt_tensor in = row_of(x, 1), middle = {.on_device = 1}, out = {.data = y, .size_bytes = sizeof y};
+        OK(dlcrt_context_run(contexts[0], &in, 1, &middle, 1));
+        ck_assert_uint_eq(stub->calls("cuStreamSynchronize"), waits);
+        ck_assert_uint_eq(stub->calls("cuMemcpyDtoHAsync_v2"), copies);
+        OK(dlcrt_context_wait(contexts[0]));
+        OK(dlcrt_context_run(contexts[1], &middle, 1, &out, 1));
+        for (int i = 0; i < N; i++)
+            ck_assert_float_eq(y[i], x[i] + 2 * (float)(i + 1));
+    }
+    for (int i = 0; i < 2; i++)
+        dlcrt_context_destroy(contexts[i]);
+}
+END_TEST
+
+/* A context goes on in the caller's stream. */
+START_TEST(runs_go_into_the_stream_that_is_given)
+{
+    int (*create)(void **, unsigned), (*destroy)(void *), (*push)(void *), (*pop)(void **);
+    dlcrt_context *contexts[2];
+    void *stream, *current;
+    open_static();
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    *(void **)&create = dlsym(library, "cuStreamCreate");
+    *(void **)&destroy = dlsym(library, "cuStreamDestroy_v2");
+    *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
+    int (*retain)(void **, int), (*release)(int);
+    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&release = dlsym(library, "cuDevicePrimaryCtxRelease_v2");
+    OK(open_on(NULL));
+    ck_assert_int_eq(retain(&current, 0) + push(current) + create(&stream, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        OK(dlcrt_context_create(executable, &(dlcrt_context_options){.stream = stream}, &contexts[i]));
+        for (int run = 0; run < 3; run++)
+            OK(run_once(contexts[i], (float)run));
+        dlcrt_context_destroy(contexts[i]);
+    }
+    ck_assert_int_eq(destroy(stream) + pop(&current) + release(0), 0);
+}
+END_TEST
+
+/* --- steps on the CPU --- */
+/* (x + c)'s places that are not 0, and the sum: the output's size is known only after the first step. */
+START_TEST(steps_on_the_cpu_have_copies_around_them)
+{
+    made_model m = add_model(1);
+    uint32_t count = dlc_graph_symbol(m.graph, "count", DLC_BIND_OPAQUE, NULL, 0);
+    m.graph->symbols.data[count].hi = 1 << 20;
+    dlc_attr symbol = dlc_attr_int(DLC_ATTR_SYMBOL, count);
+    dlc_value *sum = m.graph->outputs.data[0].value;
+    dlc_graph_output(m.graph, "at", made_node(&m, DLC_OP_NONZERO, "at", 1, &sum, 1, 1, &symbol)->outputs[0]);
+    dlcrt_context *context;
+    use_stub();
+    stub->set_kernel(add_row, 6);
+    add_plan(0, m, "sm_75");
+    close_image();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.profile = 1}, &context));
+    for (int run = 0; run < 5; run++) {
+        float x[N] = {0};
+        for (int i = 0; i < run; i++)
+            x[i] = -(float)(i + 1);
+        dlcrt_tensor in = row_of(x, 1), out[2] = {{0}};
+        OK(dlcrt_context_run(context, &in, 1, out, 2));
+        ck_assert_int_eq(out[1].dims[1], N - run);
+        for (int i = 0; i < N - run; i++)
+            ck_assert_int_eq(((int64_t *)out[1].data)[N - run + i], i + run);
+    }
+    ck_assert_uint_eq(stub->calls("cuGraphLaunch"), 0);
+    char text[8192];
+    ck_assert_uint_lt(dlcrt_executable_print(executable, text, sizeof text), sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "host"));
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+/* --- which plan --- */
+static const char *target_of_choice(const char *device, int count, int capability)
+{
+    dlcrt_executable_info info;
+    stub->set_device(count, capability);
+    dlcrt_executable_close(executable);
+    executable = NULL;
+    if (open_on(device))
+        return "none";
+    dlcrt_executable_describe(executable, &info);
+    return info.target;
+}
+
+START_TEST(the_best_plan_that_is_there_is_taken)
+{
+    use_stub();
+    add_plan(0, add_model(1), "x86-64-v2");
+    add_plan(1, add_model(1), "sm_80");
+    add_plan(2, add_model(1), "sm_90");
+    close_image();
+    ck_assert_uint_eq(constants.pieces.n, 1); /* equal weights lie there once */
+    ck_assert_str_eq(target_of_choice(NULL, 1, 75), "x86-64-v2");
+    ck_assert_str_eq(target_of_choice(NULL, 1, 80), "sm_80");
+    ck_assert_str_eq(target_of_choice(NULL, 1, 86), "sm_80");
+    ck_assert_str_eq(target_of_choice(NULL, 1, 89), "sm_80");
+    ck_assert_str_eq(target_of_choice(NULL, 1, 90), "sm_90");
+    ck_assert_str_eq(target_of_choice(NULL, 1, 120), "sm_90"); /* PTX */
+    ck_assert_str_eq(target_of_choice("cpu", 1, 90), "x86-64-v2");
+    ck_assert_str_eq(target_of_choice(NULL, 0, 90), "x86-64-v2");
+    ck_assert_str_eq(target_of_choice("cuda", 1, 75), "none");
+    ck_assert_str_eq(dlcrt_last_error(), "executable: holds plans for x86-64-v2, sm_80, sm_90; none of them runs here: "
+                                         "made for sm_90; cuda:0 (Stub 0) is sm_75");
+    ck_assert_str_eq(target_of_choice("cuda:3", 2, 90), "none");
+    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "there is no device cuda:3; the driver sees 2"));
+    ck_assert_str_eq(target_of_choice("cuda", 0, 90), "none");
+    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "the CUDA driver sees no device"));
+    ck_assert_str_eq(target_of_choice("cuda:1", 2, 90), "sm_90");
+    setenv("DLC_DEVICE", "cpu", 1);
+    ck_assert_str_eq(target_of_choice(NULL, 1, 90), "x86-64-v2");
+    ck_assert_int_eq(open_on("gpu"), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(), "there is no device 'gpu'; there are cpu, cuda and cuda:N");
+    unsetenv("DLC_DEVICE");
+}
+END_TEST
+
+START_TEST(a_cubin_comes_before_ptx)
+{
+    dlcrt_context *context;
+    open_static();
+    for (int is_newer = 0; is_newer < 2; is_newer++) {
+        ck_assert_str_eq(target_of_choice(NULL, 1, is_newer ? 90 : 75), "sm_75");
+        OK(dlcrt_context_create(executable, NULL, &context));
+        ck_assert_ptr_eq(stub->newest_image(), no_code + (is_newer ? PTX_AT : 0));
+        OK(run_once(context, 3));
+        dlcrt_context_destroy(context);
+    }
+}
+END_TEST
+
+/* --- failures --- */
+static const char *const symbols[] = {
+#define DLC_DRIVER(field, symbol, parameters) symbol,
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+};
+
+static int is_release(const char *symbol)
+{
+    return strstr(symbol, "Destroy") || strstr(symbol, "Free") || strstr(symbol, "Unload") || strstr(symbol, "Release") ||
+           strstr(symbol, "Pop");
+}
+
+/* Two contexts, three runs each, closed in any case. */
+static dlc_status scenario(void)
+{
+    dlcrt_context *contexts[2] = {NULL};
+    dlc_status status = open_on(NULL);
+    for (int i = 0; status == DLC_OK && i < 2; i++) {
+        status = dlcrt_context_create(executable, &(dlcrt_context_options){.poison = 1}, &contexts[i]);
+        for (int run = 0; status == DLC_OK && run < 3; run++)
+            status = run_once(contexts[i], (float)run);
+    }
+    for (int i = 0; i < 2; i++)
+        dlcrt_context_destroy(contexts[i]);
+    dlcrt_executable_close(executable);
+    executable = NULL;
+    return status;
+}
+
+START_TEST(each_call_failing_ends_in_its_own_words)
+{
+    unsigned nfailures = 0;
+    open_static();
+    stub->fail_call(symbols[_i], 1);
+    for (unsigned nth = 1;; nth++) {
+        stub->fail_call(symbols[_i], nth);
+        dlc_status status = scenario();
+        ck_assert_int_eq(stub->nlive(), 0);
+        if (!stub->has_failed())
+            break;
+        nfailures++;
+        if (is_release(symbols[_i])) {
+            ck_assert_int_eq(status, DLC_OK);
+            continue;
+        }
+        if (!status && !strcmp(symbols[_i], "cuCtxPushCurrent_v2"))
+            continue; /* when it was closed */
+        ck_assert_int_ne(status, DLC_OK);
+        const char *error = dlcrt_last_error();
+        int is_memory = !strcmp(symbols[_i], "cuMemAlloc_v2");
+        ck_assert_msg(strstr(error, symbols[_i]) && strstr(error, is_memory ? "CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"
+                                                                            : "CUDA_ERROR_UNKNOWN (999, unknown error)"),
+                      "%s", error);
+        ck_assert_int_eq(status, is_memory ? DLC_LIMIT : DLC_NO_DEVICE);
+    }
+    int is_quiet = !strncmp(symbols[_i], "cuGetError", 10) || !strcmp(symbols[_i], "cuFuncSetAttribute") ||
+                   !strcmp(symbols[_i], "cuMemcpyDtoDAsync_v2");
+    ck_assert_msg(is_quiet || nfailures, "%s is never called", symbols[_i]);
+    stub->fail_call(NULL, 0);
+    OK(scenario());
+}
+END_TEST
+
+/* A failure within a run leaves a context that works. */
+START_TEST(a_context_survives_a_failed_run)
+{
+    static const char *const calls[] = {"cuLaunchKernel",          "cuMemcpyHtoDAsync_v2",
+                                        "cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                        "cuGraphLaunch",           "cuGraphInstantiateWithFlags",
+                                        "cuMemcpyDtoHAsync_v2",    "cuStreamSynchronize",
+                                        "cuCtxPushCurrent_v2"};
+    dlcrt_context *context;
+    open_static();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, NULL, &context));
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        stub->fail_call(calls[i], 1);
+        for (int run = 0; run < 4; run++)
+            (void)!run_once(context, 1);
+        ck_assert_msg(stub->has_failed() || i == 2 || i == 3 || i == 5, "%s", calls[i]);
+        stub->fail_call(NULL, 0);
+        OK(run_once(context, 2));
+    }
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stub");
+    TCase *tests = tcase_create("stub");
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, weights_go_over_once_and_the_second_run_is_a_graph);
+    tcase_add_test(tests, dynamic_shapes_take_new_places);
+    tcase_add_test(tests, a_fault_names_its_node_once);
+    tcase_add_test(tests, memory_of_the_device_goes_in_and_comes_out);
+    tcase_add_test(tests, runs_go_into_the_stream_that_is_given);
+    tcase_add_test(tests, steps_on_the_cpu_have_copies_around_them);
+    tcase_add_test(tests, the_best_plan_that_is_there_is_taken);
+    tcase_add_test(tests, a_cubin_comes_before_ptx);
+    tcase_add_loop_test(tests, each_call_failing_ends_in_its_own_words, 0, sizeof symbols / sizeof symbols[0]);
+    tcase_add_test(tests, a_context_survives_a_failed_run);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
