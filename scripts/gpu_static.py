@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""gpu_static.py DLC OUT: the half of gpu_check that needs no GPU.
+
+Compiles models and kernels for several GPUs (each twice: the bytes must be equal), reports registers, stack, shared memory and
+occupancy of every kernel, and fills OUT, a folder of less than 64 MiB, with what the other half needs on a machine with a GPU:
+executables, inputs, outputs computed on this CPU, ONNX's node tests, the program, and gpu_run.py itself.
+"""
+import argparse
+import concurrent.futures
+import json
+import lzma
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import gpu_cases
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+LIMIT_MIB = 64
+TOLERANCE = 1e-4  # largest error over largest value; sums in another order
+
+
+class Check:
+    def __init__(self, args):
+        self.dlc, self.out, self.work = args.dlc.resolve(), args.out.resolve(), args.out.resolve().with_name(args.out.name + ".work")
+        self.targets, self.jobs = args.targets.split(","), args.jobs
+        self.report, self.problems = [], []
+
+    def run(self, *command):
+        return subprocess.run([str(self.dlc), *map(str, command)], capture_output=True, text=True)
+
+    def must(self, *command):
+        done = self.run(*command)
+        if done.returncode:
+            raise RuntimeError(f"dlc {' '.join(map(str, command))} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def problem(self, text):
+        self.problems.append(text)
+        print(f"  PROBLEM {text}", flush=True)
+
+
+# ---- compiling
+
+def compiled_twice(check, name, model, target):
+    """Compiles, reports, and checks that a second time gives the same bytes."""
+    paths = [check.work / f"{name}.{target}.{i}.so" for i in (0, 1)]
+    seconds = []
+    for path in paths:
+        begin = time.monotonic()
+        check.must("compile", model, "--target", target, "-o", path, "--name", "model")
+        seconds.append(time.monotonic() - begin)
+    same = paths[0].read_bytes() == paths[1].read_bytes()
+    if not same:
+        check.problem(f"{name} for {target}: two compilations differ")
+    size = paths[0].stat().st_size
+    for path in paths:
+        path.unlink()
+    return {"model": name, "target": target, "seconds": round(min(seconds), 2), "bytes": size, "same_bytes": same}
+
+
+def reported(check, name, model, target):
+    found = json.loads(check.must("inspect", model, "--target", target, "--format", "json", "--quiet"))
+    if "no_report" in found:
+        check.problem(f"{name} for {target}: {found['no_report']}")
+    keys = ("code", "name", "threads", "registers", "frame_bytes", "shared_bytes", "blocks_per_multiprocessor", "cubin_bytes")
+    kernels = {k["code"]: {key: k.get(key) for key in keys} for k in found["kernels"]}
+    for kernel in kernels.values():
+        if kernel["frame_bytes"]:
+            check.problem(f"{name} for {target}: kernel {kernel['name']} spills ({kernel['frame_bytes']} bytes of stack)")
+    return {"launches": len(found["kernels"]), "kernels": list(kernels.values())}
+
+
+def print_row(row):
+    most = lambda key: max((k[key] or 0 for k in row["kernels"]), default=0)
+    blocks = [k["blocks_per_multiprocessor"] for k in row["kernels"] if k["blocks_per_multiprocessor"]]
+    warps = [k["blocks_per_multiprocessor"] * k["threads"] // 32 for k in row["kernels"] if k["blocks_per_multiprocessor"]]
+    print(f"  {row['model']:32} {row['target']:6} {row['seconds']:7.2f} s {row['bytes'] / 1e6:8.2f} MB  "
+          f"{row['launches']:4} launches {len(row['kernels']):4} kernels  registers {most('registers'):3}  "
+          f"stack {most('frame_bytes'):3}  shared {most('shared_bytes'):6}  blocks {min(blocks, default=0):2}  "
+          f"warps {min(warps, default=0):2}  {'same' if row['same_bytes'] else 'DIFFERENT'}", flush=True)
+
+
+def study(check, name, model):
+    for target in check.targets:
+        row = compiled_twice(check, name, model, target)
+        row.update(reported(check, name, model, target))
+        check.report.append(row)
+        print_row(row)
+
+
+# ---- what is carried
+
+def pack(check, source, to):
+    """Weights of two values take a bit each when compressed."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with lzma.open(to, "wb", preset=1) as packed:
+        packed.write(source.read_bytes())
+    source.unlink()
+
+
+def carried_files(check, name, model, folder, targets):
+    """A file per target; the runtime there is asked for them in order until one fits its GPU."""
+    files = {}
+    for target in targets:
+        made = check.work / "carried.so"
+        check.must("compile", model, "--target", target, "-o", made, "--name", "model")
+        files[target] = f"{folder}/{name}.{target}.so.xz"
+        pack(check, made, check.out / files[target])
+    return files
+
+
+def carry_model(check, name, model, inputs, targets, batch=1):
+    """The reference comes from the CPU's plan of the same model."""
+    folder = check.out / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(inputs, folder / f"{name}.in.npz")
+    check.must("run", model, "--inputs", inputs, "--outputs", folder / f"{name}.expected.npz", "--quiet")
+    return {"name": name, "kind": "model", "files": carried_files(check, name, model, "models", targets), "batch": batch,
+            "inputs": f"models/{name}.in.npz", "expected": f"models/{name}.expected.npz", "tolerance": TOLERANCE}
+
+
+def kernel_model(name, row):
+    kind, shapes, at = row
+    x = [f"x{i}" for i in range(len(shapes))]
+    node = helper.make_node
+    axes = numpy_helper.from_array(np.array([0 if kind == "sum_columns" else 1], np.int64), "axes")
+    nodes = {
+        "matmul": lambda: [node("MatMul", x, ["y"])],
+        "linear": lambda: [node("MatMul", x[:2], ["a"]), node("Add", ["a", x[2]], ["y"])],
+        "linear_gelu": lambda: [node("MatMul", x[:2], ["a"]), node("Add", ["a", x[2]], ["b"]), node("Gelu", ["b"], ["y"])],
+        "conv_relu": lambda: [node("Conv", x, ["a"], pads=[at["pad"]] * 4, strides=[at["stride"]] * 2, group=at["groups"]),
+                              node("Relu", ["a"], ["y"])],
+        "softmax": lambda: [node("Softmax", x, ["y"], axis=-1)],
+        "layer_norm": lambda: [node("LayerNormalization", x, ["y"], epsilon=1e-5)],
+        "add_gelu": lambda: [node("Add", x, ["a"]), node("Gelu", ["a"], ["y"])],
+        "transpose": lambda: [node("Transpose", x, ["y"], perm=[1, 0])],
+        "sum_rows": lambda: [node("ReduceSum", [x[0], "axes"], ["y"], keepdims=0)],
+        "sum_columns": lambda: [node("ReduceSum", [x[0], "axes"], ["y"], keepdims=0)],
+        "max_pool": lambda: [node("MaxPool", x, ["y"], kernel_shape=[2, 2], strides=[2, 2])],
+    }[kind]()
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in zip(x, shapes)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [axes] if kind.startswith("sum") else [])
+    return onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+
+
+# ---- node tests
+
+def to_npy(source, to, order):
+    """The tensors of a data set as npy files, inputs in the model's order; False when a dtype has no npy form."""
+    to.mkdir(parents=True)
+    for path in sorted(source.glob("*.pb")):
+        tensor = onnx.load_tensor(path)
+        if tensor.data_type not in NPY_DTYPES:
+            return False
+        stem = path.stem
+        if stem.startswith("input") and tensor.name in order:
+            stem = f"input_{order.index(tensor.name)}"
+        np.save(to / f"{stem}.npy", numpy_helper.to_array(tensor))
+    return True
+
+
+NPY_DTYPES = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BOOL, TensorProto.INT8, TensorProto.INT16,
+              TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64}
+
+
+def carry_node(check, source, to, target):
+    """One node test as executable and npy files. Returns why not, or ""."""
+    graph = onnx.load(source / "model.onnx").graph
+    if any(i.type.WhichOneof("value") != "tensor_type" for i in list(graph.input) + list(graph.output)):
+        return "an input or output is no tensor"
+    try:
+        for data in source.glob("test_data_set_*"):
+            if not to_npy(data, to / data.name, [i.name for i in graph.input]):
+                return "a dtype has no npy form"
+        if (source / "data.json").exists():
+            shutil.copyfile(source / "data.json", to / "data.json")
+        done = check.run("compile", source / "model.onnx", "--target", target, "-o", to / "model.so", "--name", "model", "--jobs", 1)
+        return done.stderr.strip().splitlines()[0] if done.returncode else ""
+    finally:
+        if not (to / "model.so").exists():
+            shutil.rmtree(to, ignore_errors=True)
+
+
+def node_sources(check, count):
+    """Every so manieth test that passes on the CPU."""
+    folder = check.work / "node"
+    subprocess.run([sys.executable, "-W", "ignore", ROOT / "tests/onnx/make_node_tests.py", folder], check=True,
+                   stdout=subprocess.DEVNULL)
+    listed = {line.split()[0] for line in (ROOT / "tests/onnx/expected-node.txt").read_text().splitlines() if line and line[0] != "#"}
+    names = sorted(p.parent.name for p in folder.glob("*/model.onnx") if p.parent.name not in listed)
+    return [folder / n for n in (names if not count else names[::max(1, len(names) // count)])]
+
+
+def carry_nodes(check, count):
+    target, to = check.targets[0], check.work / "nodes"
+    shutil.rmtree(to, ignore_errors=True)
+    sources = node_sources(check, count)
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(check.jobs) as pool:
+        reasons = dict(zip([s.name for s in sources], pool.map(lambda s: carry_node(check, s, to / s.name, target), sources)))
+    left = {n: r for n, r in reasons.items() if r}
+    with tarfile.open(check.out / "nodes.tar.xz", "w:xz", preset=1) as tar:
+        tar.add(to, "nodes")
+    print(f"  {len(sources) - len(left)} node tests for {target} in {time.monotonic() - begin:.0f} s; {len(left)} left out", flush=True)
+    return {"archive": "nodes.tar.xz", "target": target, "carried": len(sources) - len(left), "left_out": left}
+
+
+# ---- the program
+
+def carry_program(check):
+    """dlc, the runtime, and the two small libraries dlc is linked with."""
+    folder = check.out / "lib"
+    folder.mkdir(parents=True, exist_ok=True)
+    (check.out / "bin").mkdir(exist_ok=True)
+    shutil.copy(check.dlc, check.out / "bin" / "dlc")
+    shutil.copy(check.dlc.parent.parent / "lib" / "libdlcrt.so", folder / "libdlcrt.so")
+    for line in subprocess.run(["ldd", check.dlc], capture_output=True, text=True).stdout.splitlines():
+        part = line.split()
+        if part[0].startswith(("libcjson", "libz.")):
+            shutil.copy(part[2], folder / part[0])
+    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", ROOT / "models" / "nets.py"):
+        shutil.copy(path, check.out / path.name)
+
+
+def dtypes():
+    """The runtime's numbers of dtypes, from the one table."""
+    rows = [line for line in (ROOT / "include/dlc/dtype.def").read_text().splitlines() if line.startswith("DLC_DTYPE(")]
+    return [line.split('"')[1] for line in rows]
+
+
+# ---- the whole
+
+def models(check, args):
+    """Name, file and inputs of every model, made where they are not stored."""
+    found = [("digits", ROOT / "models/digits.onnx", ROOT / "models/digits_test.npz")]
+    names = ["squeezenet"] if args.quick else ["squeezenet", "mobilenet_v2", "resnet50", "minilm", "vit_b_16"]
+    folder = check.work / "nets"
+    if not all((folder / f"{n}.onnx").exists() for n in names):
+        subprocess.run([sys.executable, ROOT / "models/seeded_models.py", folder, *names], check=True, stdout=subprocess.DEVNULL)
+    found += [(n, folder / f"{n}.onnx", folder / f"{n}.in.npz") for n in names]
+    if not args.quick:
+        light = check.work / "light"
+        if not light.exists():
+            subprocess.run([sys.executable, ROOT / "models/light_models.py", light], check=True, stdout=subprocess.DEVNULL)
+        found += [(n, light / n / "model.onnx", None) for n in ("light_resnet50", "light_squeezenet")]
+    return found
+
+
+def guarded(check, what, function, *args):
+    """A step that fails is a problem; the next one still runs."""
+    try:
+        return function(*args)
+    except (RuntimeError, OSError, subprocess.CalledProcessError, KeyError, ValueError) as error:
+        check.problem(f"{what}: {error}")
+        return None
+
+
+def prepare(check, args):
+    carried = check.targets if args.carry is None else args.carry.split(",")
+    cases = []
+    print("models: every target twice", flush=True)
+    for name, model, inputs in models(check, args):
+        guarded(check, name, study, check, name, model)
+        if inputs is not None:
+            few = carried if name == "digits" else carried[-1:]
+            cases.append(guarded(check, name, carry_model, check, name, model, inputs, few))
+    print("kernels", flush=True)
+    for name in gpu_cases.FEW_KERNELS if args.quick else gpu_cases.KERNELS:
+        model = check.work / f"{name}.onnx"
+        onnx.save(kernel_model(name, gpu_cases.KERNELS[name]), model)
+        guarded(check, name, study, check, name, model)
+        files = guarded(check, name, carried_files, check, name, model, "kernels", carried)
+        if files:
+            cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": TOLERANCE})
+    print("node tests", flush=True)
+    nodes = guarded(check, "node tests", carry_nodes, check, args.nodes)
+    carry_program(check)
+    return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets}
+
+
+def finish(check, manifest):
+    (check.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    (check.out / "static.json").write_text(json.dumps({"report": check.report, "problems": check.problems}, indent=1) + "\n")
+    size = sum(p.stat().st_size for p in check.out.rglob("*") if p.is_file()) / 2**20
+    print(f"{check.out.name}: {size:.1f} MiB, {len(manifest['cases'])} executables and their data")
+    if size > LIMIT_MIB:
+        check.problem(f"the folder has more than {LIMIT_MIB} MiB")
+    if check.problems:
+        print(f"{len(check.problems)} problems")
+    return 1 if check.problems else 0
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("dlc", type=pathlib.Path)
+    args.add_argument("out", type=pathlib.Path)
+    args.add_argument("--targets", default="sm_75,sm_80,sm_90", help="what is compiled and reported")
+    args.add_argument("--carry", help="of these, what is carried; the first as PTX too (default: all)")
+    args.add_argument("--nodes", type=int, default=200, help="about so many node tests are carried; 0: all")
+    args.add_argument("--jobs", type=int, default=os.cpu_count())
+    args.add_argument("--quick", action="store_true", help="a few models and kernels, to see that all works")
+    args = args.parse_args()
+    check = Check(args)
+    shutil.rmtree(check.out, ignore_errors=True)
+    check.out.mkdir(parents=True)
+    check.work.mkdir(exist_ok=True)
+    sys.exit(finish(check, prepare(check, args)))
+
+
+if __name__ == "__main__":
+    main()
