@@ -476,10 +476,46 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
                        &f);
     else
         point_body(nest, &f);
+    if (nloops && nest->homes[s].is_met_within)
+        nest->emit->sync(nest->emit);
     while (nloops--)
         dlc_nest_loop_end(nest);
-    if (nest->homes[s].kind != DLC_HOME_PSEUDO)
+    if (nest->homes[s].is_met)
         nest->emit->sync(nest->emit);
+}
+
+static int loads(const dlc_nest *nest, const uint8_t *marks, uint32_t s)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (node->op == DLC_EXPR_LOAD && node->imm.id == DLC_STAGE_SOURCE(s) && (!marks || marks[id]))
+            return 1;
+    }
+    return 0;
+}
+
+static int loads_itself(const dlc_nest *nest, uint32_t s)
+{
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    uint8_t *marks = dlc_new_array(nest->arena, uint8_t, nest->kernel->pool->nodes.n);
+    for (uint32_t i = 0; i < dlc_reduces[stage->combine].naccs; i++)
+        if (stage->value[i])
+            dlc_expr_reach(nest->kernel->pool, stage->value[i], marks);
+    return loads(nest, marks, s);
+}
+
+/* Along a root axis every lane keeps to its own points; else what is in memory passes between lanes. */
+static void find_meetings(dlc_nest *nest, uint32_t s)
+{
+    dlc_home *home = &nest->homes[s];
+    int is_update = nest->kernel->stages.data[s].update != DLC_UPDATE_NONE;
+    if (nest->schedule->lane != DLC_NO_AXIS || home->kind == DLC_HOME_PSEUDO)
+        return;
+    home->is_met = is_update || nest->kernel->stages.data[s].buffer == DLC_NO_BUFFER || loads(nest, NULL, s);
+    for (uint32_t t = s + 1; t < nest->kernel->stages.n; t++) /* a later stage changes what this one stored */
+        home->is_met |= nest->kernel->stages.data[t].update != DLC_UPDATE_NONE;
+    home->is_met_within = home->is_met && (is_update || loads_itself(nest, s));
 }
 
 void dlc_lanes_stages(dlc_nest *nest)
@@ -487,6 +523,8 @@ void dlc_lanes_stages(dlc_nest *nest)
     nest->home_level = nest->level;
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++) /* all first: a recurrence loads later stages */
         prepare_home(nest, s);
+    for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
+        find_meetings(nest, s);
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
         stage_by_lanes(nest, s);
 }

@@ -683,6 +683,7 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
     dlc_nest_enter(nest);
     if (update != DLC_UPDATE_SET) {
         dlc_val old = nest->emit->load(nest->emit, &plan->access);
+        nest->emit->sync(nest->emit); /* all lanes have read it before one changes it */
         value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, 1, (dlc_val[]){old, value});
     }
     nest->emit->store(nest->emit, &plan->access, value);

@@ -129,6 +129,8 @@ typedef struct dlc_home {
     const uint32_t *own;  /* SCRATCH: positions in stage->axes that index it, outer to inner */
     uint32_t nown;
     uint8_t per_lane;     /* SCRATCH: each cell is a vector of the schedule's width */
+    uint8_t is_met;       /* lanes read what other lanes stored */
+    uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
 } dlc_home;
 
 /* A copy whose pool may grow, elementary functions expanded: what a nest is made for; several threads may copy one kernel. */
