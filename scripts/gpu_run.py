@@ -57,6 +57,7 @@ class Runtime:
         self.lib.dlcrt_last_error.restype = ctypes.c_char_p
         self.lib.dlcrt_context_bytes.restype = ctypes.c_size_t
         self.lib.dlcrt_context_bytes.argtypes = [ctypes.c_void_p]
+        self.lib.dlcrt_context_wait.argtypes = [ctypes.c_void_p]
         for name in ("dlcrt_executable_close", "dlcrt_context_destroy"):
             getattr(self.lib, name).argtypes = [ctypes.c_void_p]
             getattr(self.lib, name).restype = None
@@ -99,6 +100,9 @@ class Model:
         outs = (Tensor * len(outputs))(*[self.tensor(a) for a in outputs])
         run, context, check = self.rt.lib.dlcrt_context_run, self.context, self.rt.check
         return lambda: check(run(context, ins, len(inputs), outs, len(outputs)))
+
+    def wait(self):
+        self.rt.check(self.rt.lib.dlcrt_context_wait(self.context))
 
     def bytes(self):
         return self.rt.lib.dlcrt_context_bytes(self.context)
@@ -225,7 +229,7 @@ def dlc_time(folder, runtime, case, inputs, shape, capability_here, row):
         row["target"] = target
         row["dlc_ms"], row["noise"] = milliseconds(model.prepared(inputs, [output]))
         row["memory_mb"] = round(model.bytes() / 1e6, 1)
-    torch.cuda.synchronize()
+    model.wait()
     model.close()
     return output
 
@@ -459,6 +463,11 @@ def run_step(folder, step, out, limit_s):
     return {"rows": rows, "problem": problem}
 
 
+def has_gpu():
+    command = [sys.executable, "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"]
+    return bool(shutil.which("nvidia-smi")) and subprocess.run(command, capture_output=True).returncode == 0
+
+
 def is_right(results):
     """All numerics that were to run did, and none is wrong."""
     rows = [r for step in JUDGED for r in results.get(step, {}).get("rows", []) if "ok" in r]
@@ -482,6 +491,9 @@ def main():
                 rows.write(json.dumps(row) + "\n")
                 rows.flush()
         return 0
+    if not has_gpu():
+        print("There is no GPU here (nvidia-smi finds none), or Python has no PyTorch for it; nothing was run.")
+        return 2
     begin, results = time.monotonic(), {}
     for step in args.steps.split(","):
         left = WHOLE_S - (time.monotonic() - begin)
