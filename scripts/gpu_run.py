@@ -25,7 +25,10 @@ import sys
 import tarfile
 import time
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # main says so
+    np = None
 
 LIMITS_S = {"facts": 60, "numerics": 120, "nodes": 120, "sanitizer": 60, "kernels": 100, "models": 150, "cold": 40}
 JUDGED = ("numerics", "nodes", "sanitizer", "kernels", "models")  # steps with numerics of their own
@@ -482,6 +485,9 @@ def main():
     args.add_argument("--step", help=argparse.SUPPRESS)
     args.add_argument("--out", type=pathlib.Path, help="where results go (default: $OUT, else FOLDER/results)")
     args = args.parse_args()
+    if not args.step and not has_gpu():
+        print("There is no GPU here (nvidia-smi finds none), or Python has no PyTorch for it; nothing was run.")
+        return 2
     folder = Folder(args.folder)
     out = args.out or pathlib.Path(os.environ.get("OUT") or folder.path / "results")
     out.mkdir(parents=True, exist_ok=True)
@@ -491,9 +497,6 @@ def main():
                 rows.write(json.dumps(row) + "\n")
                 rows.flush()
         return 0
-    if not has_gpu():
-        print("There is no GPU here (nvidia-smi finds none), or Python has no PyTorch for it; nothing was run.")
-        return 2
     begin, results = time.monotonic(), {}
     for step in args.steps.split(","):
         left = WHOLE_S - (time.monotonic() - begin)
