@@ -32,8 +32,7 @@
 /* A part on its way into the file. */
 typedef struct {
     const dlc_module *module;
-    const int *archs; /* of CUDA */
-    uint32_t narchs;
+    dlc_vec(int) archs; /* of CUDA, ascending */
     dlc_emit_options emit;
     int is_cuda;
     dlc_cuda_sources sources; /* of CUDA */
@@ -358,7 +357,7 @@ static dlc_status emit_cuda(const void *work, dlc_arena *arena, dlc_diag *diag, 
                             uint32_t *nblobs)
 {
     const piece *p = work;
-    return dlc_cuda_emit(&p->sources, p->archs, p->narchs, p->emit.njobs, arena, diag, blobs,
+    return dlc_cuda_emit(&p->sources, p->archs.data, p->archs.n, p->emit.njobs, arena, diag, blobs,
                          nblobs);
 }
 
@@ -377,18 +376,13 @@ static dlc_status take_binaries(writer *w, piece *p)
                                  "the kernels are larger than memory");
     }
     p->cuda.binaries = binaries;
-    p->cuda.nbinaries = p->narchs + 1;
+    p->cuda.nbinaries = p->archs.n + 1;
     return DLC_OK;
 }
 
 static dlc_status emit_code(writer *w, piece *p)
 {
     dlc_child_body body = !p->is_cuda ? emit_cpu : w->options->emulate ? emit_emulated : emit_cuda;
-    if (p->is_cuda) {
-        DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &p->sources));
-        p->cuda.launches = p->sources.launches;
-        p->cuda.emulate = w->options->emulate;
-    }
     DLC_TRY(dlc_child_emit(body, p, w->arena, w->diag, &p->code));
     return body == emit_cuda ? take_binaries(w, p) : DLC_OK;
 }
@@ -450,7 +444,7 @@ static dlc_status write_ptx(writer *w, piece *p)
 {
     DLC_TRY(emit_code(w, p));
     for (uint32_t i = 0; i < p->module->kernels.n; i++) {
-        const dlc_plan_binary *ptx = &p->cuda.binaries[i * p->cuda.nbinaries + p->narchs];
+        const dlc_plan_binary *ptx = &p->cuda.binaries[i * p->cuda.nbinaries + p->archs.n];
         const char *line =
             dlc_arena_printf(w->arena, "// %s\n", p->module->kernels.data[i].kernel->name);
         uint32_t at = 0;
@@ -470,16 +464,15 @@ static dlc_status write_cuda_c(writer *w, piece *p)
         return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
                              "kernels for %s are no CUDA C: there are ll and asm of them",
                              p->module->target->name);
-    dlc_cuda_sources sources;
+    const dlc_cuda_sources *sources = &p->sources;
     DLC_TRY(write_blob(w, &(dlc_blob){dlc_cuda_prelude, strlen(dlc_cuda_prelude)}));
-    DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &sources));
-    for (uint32_t i = 0; i < sources.n; i++) {
+    for (uint32_t i = 0; i < sources->n; i++) {
         const char *line =
             dlc_arena_printf(w->arena, "/* kernel %u: %s; %u threads, %u units per block */\n", i,
-                             p->module->kernels.data[i].kernel->name, sources.launches[i].threads,
-                             sources.launches[i].units_per_block);
+                             p->module->kernels.data[i].kernel->name, sources->launches[i].threads,
+                             sources->launches[i].units_per_block);
         DLC_TRY(write_blob(w, &(dlc_blob){line, strlen(line)}));
-        DLC_TRY(write_blob(w, &(dlc_blob){sources.texts[i], strlen(sources.texts[i])}));
+        DLC_TRY(write_blob(w, &(dlc_blob){sources->texts[i], strlen(sources->texts[i])}));
     }
     return DLC_OK;
 }
@@ -530,26 +523,83 @@ static int is_identifier(const char *name)
     return 1;
 }
 
-/* Kernels are numbered through all parts. */
-static void set_pieces(writer *w, const dlc_executable_part *parts)
+/* --- parts --- */
+static void add_arch(writer *w, piece *p, int arch)
 {
-    uint32_t first = 0;
-    w->pieces = dlc_new_array(w->arena, piece, w->npieces);
-    for (uint32_t i = 0; i < w->npieces; i++) {
-        piece *p = &w->pieces[i];
-        int *own = dlc_new(w->arena, int);
-        *p = (piece){.module = parts[i].module,
-                     .archs = parts[i].archs,
-                     .narchs = parts[i].narchs,
-                     .is_cuda = parts[i].module->target->kind == DLC_TARGET_CUDA,
-                     .emit = {DLC_EMIT_OBJECT, first, w->options->njobs}};
-        first += p->module->kernels.n;
-        if (p->is_cuda && !p->narchs) {
-            *own = atoi(p->module->target->cpu);
-            p->archs = own;
-            p->narchs = 1;
-        }
+    uint32_t at = 0;
+    while (at < p->archs.n && p->archs.data[at] < arch)
+        at++;
+    if (at < p->archs.n && p->archs.data[at] == arch)
+        return;
+    dlc_vec_push(w->arena, &p->archs, arch);
+    memmove(&p->archs.data[at + 1], &p->archs.data[at], (p->archs.n - 1 - at) * sizeof(int));
+    p->archs.data[at] = arch;
+}
+
+static piece make_piece(writer *w, const dlc_executable_part *part)
+{
+    piece p = {.module = part->module,
+               .is_cuda = part->module->target->kind == DLC_TARGET_CUDA,
+               .emit = {.kind = DLC_EMIT_OBJECT, .njobs = w->options->njobs}};
+    for (uint32_t i = 0; i < part->narchs; i++)
+        add_arch(w, &p, part->archs[i]);
+    if (p.is_cuda && !part->narchs)
+        add_arch(w, &p, atoi(p.module->target->cpu));
+    return p;
+}
+
+/* Its kernels' text, and its plan as it is without name and binaries. */
+static dlc_status open_cuda(writer *w, piece *p)
+{
+    DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &p->sources));
+    p->cuda = (dlc_plan_cuda){
+        .launches = p->sources.launches, .name = "", .emulate = w->options->emulate};
+    DLC_TRY(dlc_plan_build(p->module, &p->cuda, &w->constants, w->arena, w->diag, &p->plan));
+    p->cuda.name = NULL;
+    return DLC_OK;
+}
+
+static int is_same(const piece *a, const piece *b)
+{
+    if (!a->is_cuda || !b->is_cuda || a->sources.n != b->sources.n ||
+        a->plan.size_bytes != b->plan.size_bytes ||
+        memcmp(a->plan.bytes, b->plan.bytes, a->plan.size_bytes) != 0)
+        return 0;
+    for (uint32_t i = 0; i < a->sources.n; i++)
+        if (strcmp(a->sources.texts[i], b->sources.texts[i]) != 0)
+            return 0;
+    return 1;
+}
+
+/* CUDA targets that came to the same plan and kernels share them. */
+static dlc_status add_piece(writer *w, const dlc_executable_part *part)
+{
+    piece p = make_piece(w, part);
+    if (p.is_cuda)
+        DLC_TRY(open_cuda(w, &p));
+    for (uint32_t i = 0; p.is_cuda && !w->options->emulate && i < w->npieces; i++) {
+        piece *other = &w->pieces[i];
+        if (!is_same(other, &p))
+            continue;
+        const char *name = other->cuda.name ? other->cuda.name : other->module->target->name;
+        other->cuda.name = dlc_arena_printf(w->arena, "%s,%s", name, p.module->target->name);
+        for (uint32_t k = 0; k < p.archs.n; k++)
+            add_arch(w, other, p.archs.data[k]);
+        return DLC_OK;
     }
+    p.emit.first = w->npieces ? w->pieces[w->npieces - 1].emit.first +
+                                    w->pieces[w->npieces - 1].module->kernels.n
+                              : 0;
+    w->pieces[w->npieces++] = p;
+    return DLC_OK;
+}
+
+static dlc_status add_pieces(writer *w, const dlc_executable_part *parts, uint32_t nparts)
+{
+    w->pieces = dlc_new_array(w->arena, piece, nparts + 1u);
+    for (uint32_t i = 0; i < nparts; i++)
+        DLC_TRY(add_piece(w, &parts[i]));
+    return DLC_OK;
 }
 
 dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t nparts,
@@ -560,19 +610,20 @@ dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t
                              "its model is called '%s', wanted a C identifier of at most 200 "
                              "letters, digits and '_'",
                              options->name ? options->name : "");
-    writer w = {.npieces = nparts, .options = options, .arena = dlc_arena_create(0), .diag = diag};
-    set_pieces(&w, parts);
+    writer w = {.options = options, .arena = dlc_arena_create(0), .diag = diag};
     dlc_status status = dlc_output_open(&w.output, options->path, diag);
     w.output.is_temporary = options->is_temporary;
     if (status == DLC_OK) {
-        status = write_artifact(&w);
+        status = add_pieces(&w, parts, nparts);
+        if (status == DLC_OK)
+            status = write_artifact(&w);
         if (status == DLC_OK)
             status = dlc_output_commit(&w.output,
                                        options->artifact == DLC_ARTIFACT_SO ? 0777 : 0666, diag);
         dlc_output_abandon(&w.output);
     }
     remove_folder(&w);
-    for (uint32_t i = 0; i < nparts; i++)
+    for (uint32_t i = 0; i < w.npieces; i++)
         dlc_child_close(&w.pieces[i].code);
     dlc_arena_destroy(w.arena);
     return status;

@@ -854,7 +854,7 @@ static dlc_status build(builder *b, dlc_str *out)
     DLC_TRY(add_all(b));
     order_sizes(b);
     DLC_TRY(describe_target(b, &plan));
-    plan.target = add_string(b, b->module->target->name);
+    plan.target = add_string(b, b->cuda->name ? b->cuda->name : b->module->target->name);
     plan.model = add_string(b, b->graph->name);
     plan.producer = add_string(b, DLC_PRODUCER);
     return lay_out(b, &plan, out);

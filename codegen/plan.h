@@ -27,7 +27,8 @@ typedef struct {
     const dlc_cuda_launch *launches; /* by kernel; NULL: CPU */
     const dlc_plan_binary *binaries; /* nbinaries per kernel, kernel by kernel */
     uint32_t nbinaries;
-    uint8_t emulate; /* the kernels are code of this machine's processor */
+    const char *name; /* of the targets; NULL: the module's */
+    uint8_t emulate;  /* the kernels are code of this machine's processor */
 } dlc_plan_cuda;
 
 /* The plan's bytes, memory of `arena`; what it refers to is added to `constants`. */

@@ -444,31 +444,27 @@ static dlc_status check_executable(const check *c, const dlcrt_image *image)
 }
 
 /* --- the choice --- */
-typedef struct {
-    int cpu, cuda; /* may be taken */
-    int ordinal;   /* of the CUDA device; -1: any */
-} wish;
-
-static dlc_status read_wish(const char *text, wish *result)
+dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish)
 {
-    *result = (wish){1, 1, -1};
+    *wish = (dlcrt_wish){.cpu = 1, .cuda = 1, .ordinal = -1};
     if (!text || !*text)
         return DLC_OK;
-    result->cpu = !strcmp(text, "cpu");
-    result->cuda = !strcmp(text, "cuda");
+    wish->cpu = !strcmp(text, "cpu");
+    wish->cuda = !strcmp(text, "cuda");
+    wish->none = !strcmp(text, "none");
     if (!strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9') {
         char *end;
         long ordinal = strtol(text + 5, &end, 10);
-        result->cuda = !*end && ordinal < 1000;
-        result->ordinal = (int)ordinal;
+        wish->cuda = !*end && ordinal < 1000;
+        wish->ordinal = (int)ordinal;
     }
-    return result->cpu || result->cuda
+    return wish->cpu || wish->cuda || wish->none
                ? DLC_OK
                : dlcrt_fail(DLC_USAGE, "there is no device '%s'; there are cpu, cuda and cuda:N",
                             text);
 }
 
-static int is_allowed(const wish *wanted, const dlc_plan *plan)
+static int is_allowed(const dlcrt_wish *wanted, const dlc_plan *plan)
 {
     return plan->device == DLC_DEVICE_CPU ? wanted->cpu : wanted->cuda;
 }
@@ -492,7 +488,8 @@ static dlc_status refuse(const check *c, const dlc_executable *executable, const
 }
 
 /* The driver is opened only for plans that need it; without one the others are still there. */
-static void find_device(const dlc_executable *executable, const wish *wanted, dlcrt_device *device)
+static void find_device(const dlc_executable *executable, const dlcrt_wish *wanted,
+                        dlcrt_device *device)
 {
     int needs = 0;
     for (uint32_t i = 0; i < executable->nplans; i++)
@@ -502,7 +499,7 @@ static void find_device(const dlc_executable *executable, const wish *wanted, dl
         *device = (dlcrt_device){0};
 }
 
-static dlc_status choose(const check *c, const dlc_executable *executable, const wish *wanted,
+static dlc_status choose(const check *c, const dlc_executable *executable, const dlcrt_wish *wanted,
                          const dlc_plan_entry **result, dlcrt_device *device)
 {
     uint32_t best = 0;
@@ -528,17 +525,24 @@ static dlc_status choose(const check *c, const dlc_executable *executable, const
 }
 
 dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
-                       const dlc_plan_entry **result, dlcrt_device *device)
+                       uint32_t number, const dlc_plan_entry **result, dlcrt_device *device)
 {
     const dlc_executable *executable = image->entry;
     check c = {.name = name,
                .constants_bytes = executable->constants_bytes,
                .binaries_bytes = executable->binaries_bytes};
-    wish wish_of_caller;
-    DLC_TRY(read_wish(wanted, &wish_of_caller));
+    dlcrt_wish wish;
+    DLC_TRY(dlcrt_wish_read(wanted, &wish));
     DLC_TRY(check_executable(&c, image));
     for (uint32_t i = 0; i < executable->nplans; i++)
         DLC_TRY(check_head(&c, image, &executable->plans[i]));
-    DLC_TRY(choose(&c, executable, &wish_of_caller, result, device));
+    *device = (dlcrt_device){0};
+    if (wish.none && number >= executable->nplans)
+        return dlcrt_fail(DLC_USAGE, "%s: has no plan %u; it holds %u", name, number,
+                          executable->nplans);
+    if (wish.none)
+        *result = &executable->plans[number];
+    else
+        DLC_TRY(choose(&c, executable, &wish, result, device));
     return check_plan(&c, image, *result);
 }

@@ -446,6 +446,8 @@ dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_contex
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_create: %s is NULL",
                           result ? "executable" : "result");
     *result = NULL;
+    if (executable->is_inert)
+        return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
     dlcrt_context *context = dlcrt_alloc(1, sizeof *context);
     if (!context)
         return DLC_LIMIT;

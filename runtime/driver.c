@@ -137,3 +137,19 @@ dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device)
     }
     return DLC_OK;
 }
+
+dlc_status dlcrt_device_describe(const char *text, dlcrt_device_info *info)
+{
+    dlcrt_device device;
+    dlcrt_wish wish;
+    if (!text || !info)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_device_describe: %s is NULL", info ? "device" : "info");
+    DLC_TRY(dlcrt_wish_read(text, &wish));
+    if (!wish.cuda)
+        return dlcrt_fail(DLC_USAGE, "'%s' is no CUDA device", text);
+    DLC_TRY(dlcrt_device_find(wish.ordinal, &device));
+    *info =
+        (dlcrt_device_info){.ordinal = (uint32_t)device.ordinal, .capability = device.capability};
+    memcpy(info->name, device.name, sizeof info->name);
+    return DLC_OK;
+}

@@ -17,15 +17,17 @@ const char *dlcrt_version(void)
     return DLC_VERSION;
 }
 
+static const dlcrt_executable_options any_device;
+
 /* Takes over the image, also when it fails. */
-static dlc_status adopt(dlcrt_image *image, const char *name, const char *device_wanted,
-                        dlcrt_executable **result)
+static dlc_status adopt(dlcrt_image *image, const char *name,
+                        const dlcrt_executable_options *options, dlcrt_executable **result)
 {
     const dlc_plan_entry *entry = NULL;
     dlcrt_executable *executable = NULL;
     dlcrt_device device;
-    const char *wanted = device_wanted ? device_wanted : getenv("DLC_DEVICE");
-    dlc_status status = dlcrt_check(image, name, wanted, &entry, &device);
+    const char *wanted = options->device ? options->device : getenv("DLC_DEVICE");
+    dlc_status status = dlcrt_check(image, name, wanted, options->plan, &entry, &device);
     if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable)))
         status = DLC_LIMIT;
     if (status == DLC_OK && device.driver && !(executable->cuda = dlcrt_cuda_create()))
@@ -36,9 +38,13 @@ static dlc_status adopt(dlcrt_image *image, const char *name, const char *device
         return status;
     }
     executable->device = device;
+    executable->is_inert = wanted && !strcmp(wanted, "none");
     dlcrt_text text = {executable->device_text, sizeof executable->device_text, 0};
-    dlcrt_text_add(&text, device.driver ? "cuda:%d (%s, sm_%u)" : "cpu", device.ordinal,
-                   device.name, device.capability);
+    dlcrt_text_add(&text,
+                   device.driver          ? "cuda:%d (%s, sm_%u)"
+                   : executable->is_inert ? "none"
+                                          : "cpu",
+                   device.ordinal, device.name, device.capability);
     executable->image = *image;
     executable->entry = entry;
     executable->plan = entry->plan;
@@ -48,14 +54,16 @@ static dlc_status adopt(dlcrt_image *image, const char *name, const char *device
     return DLC_OK;
 }
 
-static dlc_status open_fd(int fd, const char *name, const char *device, dlcrt_executable **result)
+static dlc_status open_fd(int fd, const char *name, const dlcrt_executable_options *options,
+                          dlcrt_executable **result)
 {
     dlcrt_image image = {0};
     DLC_TRY(dlcrt_image_load(fd, name, &image));
-    return adopt(&image, name, device, result);
+    return adopt(&image, name, options, result);
 }
 
-static dlc_status open_path(const char *path, const char *device, dlcrt_executable **result)
+static dlc_status open_path(const char *path, const dlcrt_executable_options *options,
+                            dlcrt_executable **result)
 {
     int fd;
     do
@@ -65,7 +73,7 @@ static dlc_status open_path(const char *path, const char *device, dlcrt_executab
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return dlcrt_fail(DLC_IO, "%s: %s", path, strerror(errno));
-    dlc_status status = open_fd(fd, path, device, result);
+    dlc_status status = open_fd(fd, path, options, result);
     close(fd);
     return status;
 }
@@ -78,10 +86,10 @@ dlc_status dlcrt_executable_open_with(const dlcrt_executable_options *options,
                           options ? "result" : "options");
     *result = NULL;
     if (options->path)
-        return open_path(options->path, options->device, result);
+        return open_path(options->path, options, result);
     dlcrt_image linked = {.entry = options->image};
-    return options->image ? adopt(&linked, "executable", options->device, result)
-                          : open_fd(options->fd, "executable", options->device, result);
+    return options->image ? adopt(&linked, "executable", options, result)
+                          : open_fd(options->fd, "executable", options, result);
 }
 
 dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
@@ -91,7 +99,7 @@ dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
     *result = NULL;
     if (!path)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open: path is NULL");
-    return open_path(path, NULL, result);
+    return open_path(path, &any_device, result);
 }
 
 dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result)
@@ -99,7 +107,7 @@ dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result)
     if (!result)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open_fd: result is NULL");
     *result = NULL;
-    return open_fd(fd, "executable", NULL, result);
+    return open_fd(fd, "executable", &any_device, result);
 }
 
 dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_executable **result)
@@ -110,7 +118,7 @@ dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_execu
     if (!image)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_from: image is NULL");
     dlcrt_image linked = {.entry = image};
-    return adopt(&linked, "executable", NULL, result);
+    return adopt(&linked, "executable", &any_device, result);
 }
 
 void dlcrt_executable_retain(dlcrt_executable *executable)

@@ -81,11 +81,17 @@ dlc_status dlcrt_cuda_finish(dlcrt_context *context); /* waits; an index out of 
 /* --- check.c --- */
 /*
  * Every number of the executable that the runtime follows is in bounds. Chooses the plan: the best
- * this machine can run, or the best for the device that was asked for ("cpu", "cuda", "cuda:1";
- * NULL: any).
+ * this machine can run, or the best for the device that was asked for; for "none" plan `number`.
  */
 dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
-                       const dlc_plan_entry **entry, dlcrt_device *device);
+                       uint32_t number, const dlc_plan_entry **entry, dlcrt_device *device);
+/* "cpu", "cuda", "cuda:1", "none"; NULL: any. */
+typedef struct {
+    int cpu, cuda; /* may be taken */
+    int ordinal;   /* of the CUDA device; -1: any */
+    int none;      /* nothing will run */
+} dlcrt_wish;
+dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish);
 /* The binary of a kernel that suits the device: a cubin before PTX, then the highest capability;
  * NULL: none does. */
 const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
@@ -101,6 +107,7 @@ struct dlcrt_executable {
     dlcrt_device device;
     dlcrt_cuda *cuda; /* NULL: the CPU */
     char device_text[96];
+    int is_inert; /* no context may run it */
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);
 

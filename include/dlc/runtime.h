@@ -88,11 +88,23 @@ typedef struct {
     const char *path;                   /* of a file; or */
     const struct dlc_executable *image; /* linked into the program; or, with neither, */
     int fd;
-    const char *device;   /* "cpu", "cuda", "cuda:1"; NULL: DLC_DEVICE, else any */
-    uint32_t reserved[4]; /* 0 */
+    const char *device; /* "cpu", "cuda", "cuda:1"; NULL: DLC_DEVICE, else any. "none": plan number
+                           `plan` for reading alone; contexts are refused */
+    uint32_t plan;
+    uint32_t reserved[3]; /* 0 */
 } dlcrt_executable_options;
 DLCRT_API DLC_NODISCARD dlc_status
 dlcrt_executable_open_with(const dlcrt_executable_options *options, dlcrt_executable **result);
+/*
+ * What "cuda" or "cuda:1" is on this machine: capability is 10 * major + minor. DLC_NO_DEVICE:
+ * there is none, or no driver; the text says which.
+ */
+typedef struct {
+    char name[64];
+    uint32_t ordinal, capability;
+} dlcrt_device_info;
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_device_describe(const char *device,
+                                                         dlcrt_device_info *info);
 /* NULL is fine. Its contexts may live on. */
 DLCRT_API void dlcrt_executable_close(dlcrt_executable *executable);
 
