@@ -132,9 +132,10 @@ static dlc_status check_target(dlc_model *model)
     model->ctx.target = dlc_target_find(model->options.target);
     if (model->ctx.target && model->options.emulate_gpu &&
         model->ctx.target->kind != DLC_TARGET_CUDA)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "the emulation runs kernels of CUDA targets such as sm_80; the target is %s",
-                             model->options.target);
+        return dlc_diag_fail(
+            &model->diag, DLC_USAGE, NULL,
+            "the emulation runs kernels of CUDA targets such as sm_80; the target is %s",
+            model->options.target);
     if (model->ctx.target)
         return DLC_OK;
     dlc_str names = {0};
@@ -145,6 +146,46 @@ static dlc_status check_target(dlc_model *model)
                       model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
     return status;
+}
+
+/* What another target's model had to say of its failure. */
+static dlc_status other_failed(dlc_model *model, const dlc_model *other, dlc_status status)
+{
+    dlc_model_note note;
+    for (uint32_t i = 0; dlc_model_message(other, i, &note); i++) {
+        if (note.status == DLC_OK)
+            continue;
+        (void)dlc_diag_fail(&model->diag, note.status, note.place, "%s", note.text);
+        if (note.detail)
+            dlc_diag_detail(&model->diag, "%s", note.detail);
+    }
+    return status;
+}
+
+/* Passes rewrite the graph for one target, so each further name of --target has a model of its own.
+ */
+static dlc_status open_others(dlc_model *model, const char *path)
+{
+    const char *comma = model->options.target ? strchr(model->options.target, ',') : NULL;
+    if (!comma)
+        return DLC_OK;
+    dlc_options options = model->options;
+    size_t first = (size_t)(comma - model->options.target), n = 0;
+    for (const char *at = comma; at; at = strchr(at + 1, ','))
+        n++;
+    model->options.target = dlc_arena_strndup(model->arena, model->options.target, first);
+    model->others = dlc_new_array(model->arena, dlc_model *, n);
+    while (comma) {
+        const char *name = comma + 1;
+        comma = strchr(name, ',');
+        options.target =
+            dlc_arena_strndup(model->arena, name, comma ? (size_t)(comma - name) : strlen(name));
+        dlc_model **other = &model->others[model->nothers++];
+        dlc_status status = dlc_model_open(path, &options, other);
+        if (status != DLC_OK)
+            return *other ? other_failed(model, *other, status) : status;
+    }
+    return DLC_OK;
 }
 
 dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
@@ -158,6 +199,7 @@ dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_mode
     model->scratch = dlc_arena_create(0);
     model->notes = dlc_arena_create(0);
     dlc_diag_init(&model->diag, model->notes);
+    DLC_TRY(open_others(model, path));
     DLC_TRY(check_target(model));
     return dlc_model_guard(model, import, (void *)(uintptr_t)path);
 }
@@ -166,6 +208,8 @@ void dlc_model_close(dlc_model *model)
 {
     if (!model)
         return;
+    for (uint32_t i = 0; i < model->nothers; i++)
+        dlc_model_close(model->others[i]);
     dlc_onnx_close(model->onnx);
     dlc_map_close(&model->text);
     dlc_str_deinit(&model->buffer);
@@ -299,6 +343,9 @@ dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *form
                           const char **text)
 {
     *text = "";
+    if (model->nothers)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                             "texts are about one target; %u are named", model->nothers + 1);
     struct text_args args = {kind, format ? format : "text"};
     DLC_TRY(dlc_model_guard(model, make_text, &args));
     *text = dlc_str_text(&model->buffer);
@@ -311,8 +358,8 @@ static const struct {
     const char *text;
     dlc_artifact artifact;
 } artifacts[] = {
-    {"so", DLC_ARTIFACT_SO}, {"o", DLC_ARTIFACT_O},   {"a", DLC_ARTIFACT_A},
-    {"h", DLC_ARTIFACT_H},   {"ll", DLC_ARTIFACT_LL}, {"asm", DLC_ARTIFACT_ASM},
+    {"so", DLC_ARTIFACT_SO}, {"o", DLC_ARTIFACT_O},     {"a", DLC_ARTIFACT_A},
+    {"h", DLC_ARTIFACT_H},   {"ll", DLC_ARTIFACT_LL},   {"asm", DLC_ARTIFACT_ASM},
     {"cu", DLC_ARTIFACT_CU}, {"ptx", DLC_ARTIFACT_ASM},
 };
 
@@ -364,6 +411,28 @@ static dlc_status check_kind(dlc_model *model, const char *kind)
     return DLC_OK;
 }
 
+static dlc_status run_passes(dlc_model *model, void *unused)
+{
+    (void)unused;
+    DLC_TRY(dlc_model_run_passes(model));
+    if (model->ctx.facts & DLC_FACT_PLACED)
+        return DLC_OK;
+    return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                         "the passes '%s' end before code can be made; the default is %s",
+                         model->options.passes, dlc_pipeline_default);
+}
+
+/* A part per target, in the order they were named. */
+static dlc_status write_parts(dlc_model *model, const dlc_executable_options *options)
+{
+    dlc_executable_part *parts =
+        dlc_new_array(model->arena, dlc_executable_part, model->nothers + 1u);
+    parts[0].module = model->ctx.module;
+    for (uint32_t i = 0; i < model->nothers; i++)
+        parts[i + 1].module = model->others[i]->ctx.module;
+    return dlc_executable_write_parts(parts, model->nothers + 1, options, &model->diag);
+}
+
 static dlc_status write_executable(dlc_model *model, void *opaque)
 {
     const struct write_args *args = opaque;
@@ -387,17 +456,18 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
                              args->kind);
     options.artifact = artifacts[row].artifact;
     DLC_TRY(check_kind(model, args->kind));
-    DLC_TRY(dlc_model_run_passes(model));
-    if (!(model->ctx.facts & DLC_FACT_PLACED))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "the passes '%s' end before code can be made; the default is %s",
-                             model->options.passes, dlc_pipeline_default);
-    return dlc_executable_write(model->ctx.module, &options, &model->diag);
+    DLC_TRY(run_passes(model, NULL));
+    return write_parts(model, &options);
 }
 
 dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)
 {
     struct write_args args = {kind, path, name};
+    for (uint32_t i = 0; i < model->nothers; i++) {
+        dlc_status status = dlc_model_guard(model->others[i], run_passes, NULL);
+        if (status != DLC_OK)
+            return other_failed(model, model->others[i], status);
+    }
     return dlc_model_guard(model, write_executable, &args);
 }
 

@@ -19,10 +19,12 @@ struct dlc_model {
     dlc_onnx *onnx;
     dlc_graph *graph;
     dlc_pass_ctx ctx;
-    int has_run;           /* the passes */
-    dlc_status run_status; /* what they ended in */
-    dlc_str buffer;        /* the newest text */
-    void *output_block;    /* outputs of the newest interpretation */
+    int has_run;               /* the passes */
+    dlc_status run_status;     /* what they ended in */
+    dlc_str buffer;            /* the newest text */
+    void *output_block;        /* outputs of the newest interpretation */
+    struct dlc_model **others; /* the model once more for each further target */
+    uint32_t nothers;
     jmp_buf out_of_memory;
     char limit_text[128]; /* the message of running out of memory, "" when it did not happen */
 };
