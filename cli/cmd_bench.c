@@ -55,18 +55,13 @@ static dlc_status compare_outputs(dlc_cli *cli, candidate *c)
     return DLC_OK;
 }
 
-static dlc_status open_candidate(dlc_cli *cli, const char *path, dlc_options *options, candidate *c)
+/* All are loaded before any has threads: loading may compile in a child process. */
+static dlc_status load_candidate(dlc_cli *cli, const char *path, dlc_options *options, candidate *c)
 {
-    dlcrt_context_options context_options = {.threads = (uint32_t)cli->args.threads};
     double begin = dlc_seconds();
     options->fusion = c->name;
     DLC_TRY(dlc_load(cli, path, options, &c->executable, &c->load));
     c->compile_s = dlc_seconds() - begin - c->load.load_ms / 1e3;
-    begin = dlc_seconds();
-    dlc_status status = dlcrt_context_create(c->executable, &context_options, &c->context);
-    if (status != DLC_OK)
-        return dlc_runtime_failed(cli, status, c->name);
-    c->load.load_ms += 1e3 * (dlc_seconds() - begin);
     dlcrt_executable_info info;
     dlcrt_executable_describe(c->executable, &info);
     c->nkernels = info.nsteps;
@@ -74,8 +69,20 @@ static dlc_status open_candidate(dlc_cli *cli, const char *path, dlc_options *op
     return DLC_OK;
 }
 
+static dlc_status create_context(dlc_cli *cli, candidate *c)
+{
+    dlcrt_context_options options = {.threads = (uint32_t)cli->args.threads};
+    double begin = dlc_seconds();
+    dlc_status status = dlcrt_context_create(c->executable, &options, &c->context);
+    if (status != DLC_OK)
+        return dlc_runtime_failed(cli, status, c->name);
+    c->load.load_ms += 1e3 * (dlc_seconds() - begin);
+    return DLC_OK;
+}
+
 static dlc_status prepare(dlc_cli *cli, const dlc_options *options, candidate *c)
 {
+    DLC_TRY(create_context(cli, c));
     DLC_TRY(dlc_gather_inputs(cli, &c->signature, options, &c->inputs));
     for (uint32_t i = 0; i < c->signature.noutputs; i++)
         dlc_vec_push(cli->arena, &c->outputs,
@@ -203,7 +210,7 @@ static dlc_status bench(dlc_cli *cli, candidate *list, uint32_t n, dlc_options *
 {
     const char *path = cli->args.operands.data[0];
     for (uint32_t i = 0; i < n; i++)
-        DLC_TRY(open_candidate(cli, path, options, &list[i]));
+        DLC_TRY(load_candidate(cli, path, options, &list[i]));
     for (uint32_t i = 0; i < n; i++)
         DLC_TRY(prepare(cli, options, &list[i]));
     double rss_mb = peak_rss_mb();
