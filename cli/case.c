@@ -169,7 +169,8 @@ static dlc_status run_executable(test_case *t, const char *path)
     dlcrt_executable *executable;
     dlcrt_context_options options = {.threads =
                                          cli->args.threads ? (uint32_t)cli->args.threads : 1};
-    dlc_status status = dlcrt_executable_open(path, &executable);
+    dlcrt_executable_options from = {.path = path, .device = cli->args.device};
+    dlc_status status = dlcrt_executable_open_with(&from, &executable);
     if (status == DLC_OK)
         status = dlcrt_context_create(executable, &options, &t->context);
     if (status != DLC_OK)

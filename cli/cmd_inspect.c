@@ -66,6 +66,7 @@ static void add_facts(cJSON *json, const dlcrt_executable *executable)
     cJSON_AddStringToObject(json, "model", info.model);
     cJSON_AddStringToObject(json, "target", info.target);
     cJSON_AddStringToObject(json, "producer", info.producer);
+    cJSON_AddNumberToObject(json, "plans", info.nplans);
     cJSON_AddNumberToObject(json, "constants_bytes", (double)info.constants_bytes);
     cJSON_AddNumberToObject(json, "plan_bytes", info.plan_bytes);
     cJSON_AddNumberToObject(json, "steps", info.nsteps);
@@ -92,21 +93,16 @@ static dlc_status executable_json(dlc_cli *cli, dlcrt_executable *executable,
     return DLC_OK;
 }
 
-static void executable_text(dlc_cli *cli, dlcrt_executable *executable, const char *path)
+static void plan_text(dlc_cli *cli, dlcrt_executable *executable)
 {
     size_t size_bytes = dlcrt_executable_print(executable, NULL, 0) + 1;
     char *text = dlc_arena_alloc(cli->arena, size_bytes, 1);
     dlcrt_executable_print(executable, text, size_bytes);
-    dlc_say(cli, "%s\n%s", path, text);
+    dlc_say(cli, "%s", text);
 }
 
-static dlc_status show_executable(dlc_cli *cli, dlcrt_executable *executable, const char *path,
-                                  const char *format)
+static dlc_status plan_json(dlc_cli *cli, dlcrt_executable *executable)
 {
-    if (!strcmp(format, "text")) {
-        executable_text(cli, executable, path);
-        return DLC_OK;
-    }
     dlcrt_context *context;
     dlc_status status =
         dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context);
@@ -117,18 +113,32 @@ static dlc_status show_executable(dlc_cli *cli, dlcrt_executable *executable, co
     return status;
 }
 
+/* Nothing runs, so no device is needed: text of every plan, JSON of the first. */
 static dlc_status inspect_executable(dlc_cli *cli, const char *path, const char *format)
 {
-    dlcrt_executable *executable;
-    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
+    dlcrt_executable_info info = {.nplans = 1};
+    int is_text = !strcmp(format, "text");
+    if (!is_text && strcmp(format, "json") != 0)
         return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, path,
                              "an executable can be shown as text or json, not as %s", format);
-    dlc_status status = dlcrt_executable_open(path, &executable);
-    if (status != DLC_OK)
-        return dlc_runtime_failed(cli, status, NULL);
-    status = show_executable(cli, executable, path, format);
-    dlcrt_executable_close(executable);
-    return status;
+    for (uint32_t i = 0; i < info.nplans; i++) {
+        dlcrt_executable_options options = {.path = path, .device = "none", .plan = i};
+        dlcrt_executable *executable;
+        dlc_status status = dlcrt_executable_open_with(&options, &executable);
+        if (status != DLC_OK)
+            return dlc_runtime_failed(cli, status, NULL);
+        dlcrt_executable_describe(executable, &info);
+        if (is_text && i == 0)
+            dlc_say(cli, "%s\n", path);
+        if (is_text)
+            plan_text(cli, executable);
+        else
+            status = plan_json(cli, executable);
+        dlcrt_executable_close(executable);
+        if (status != DLC_OK || !is_text)
+            return status;
+    }
+    return DLC_OK;
 }
 
 dlc_status dlc_cmd_inspect(dlc_cli *cli)

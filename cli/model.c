@@ -227,18 +227,48 @@ static dlc_status open_executable(dlc_cli *cli, const char *path, const char *pl
 {
     struct stat file;
     double begin = dlc_seconds();
-    dlc_status status = dlcrt_executable_open(path, result);
+    dlcrt_executable_options options = {.path = path, .device = cli->args.device};
+    dlc_status status = dlcrt_executable_open_with(&options, result);
     if (info)
         *info = (dlc_load_info){stat(path, &file) == 0 ? (uint64_t)file.st_size : 0,
                                 1e3 * (dlc_seconds() - begin)};
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, place);
 }
 
-dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options,
+/* A model that is to run on a GPU is compiled for the one that is there, unless --target says
+ * otherwise: for the highest capability among the targets that it has. */
+static dlc_status choose_target(dlc_cli *cli, const dlc_library *library, dlc_options *options)
+{
+    const char *device = cli->args.device, *name, *help;
+    dlcrt_device_info info;
+    long best = 0;
+    if (options->target || !device || strncmp(device, "cuda", 4) != 0)
+        return DLC_OK;
+    dlc_status status = dlcrt_device_describe(device, &info);
+    if (status != DLC_OK)
+        return dlc_runtime_failed(cli, status, NULL);
+    for (uint32_t i = 0; library->catalogue(DLC_CATALOGUE_TARGETS, i, &name, &help); i++) {
+        long capability = strncmp(name, "sm_", 3) ? 0 : strtol(name + 3, NULL, 10);
+        if (capability > best && capability <= (long)info.capability) {
+            best = capability;
+            options->target = name;
+        }
+    }
+    return best ? DLC_OK
+                : dlc_diag_fail(&cli->diag, DLC_NO_DEVICE, NULL,
+                                "%s (%s) is sm_%u, older than any target", device, info.name,
+                                info.capability);
+}
+
+dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *given,
                     dlcrt_executable **result, dlc_load_info *info)
 {
+    dlc_options once = *given, *options = &once;
+    const dlc_library *library;
     if (dlc_is_executable_file(path))
         return open_executable(cli, path, NULL, result, info);
+    DLC_TRY(dlc_library_load(&library, &cli->diag));
+    DLC_TRY(choose_target(cli, library, options));
     const char *base = getenv("TMPDIR");
     char *folder = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(folder))

@@ -476,7 +476,7 @@ static dlc_status refuse(const check *c, const dlc_executable *executable, const
     dlcrt_text text = {held, sizeof held, 0}, copied = {why, sizeof why, 0};
     size_t n = strlen(c->name);
     for (uint32_t i = 0; i < executable->nplans; i++)
-        dlcrt_text_add(&text, "%s%s", i ? ", " : "",
+        dlcrt_text_add(&text, "%s%s", i ? " and " : "",
                        dlcrt_string(executable->plans[i].plan, executable->plans[i].plan->target));
     if (!strncmp(reason, c->name, n) && !strncmp(reason + n, ": ", 2))
         reason += n + 2;

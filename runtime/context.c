@@ -76,7 +76,7 @@ static void *address_of(const dlcrt_context *context, const dlc_plan_step *step,
                         const dlc_plan_ref *ref)
 {
     if (step->device == DLC_DEVICE_CUDA)
-        return dlcrt_cuda_address(context, ref);
+        return context->cuda ? dlcrt_cuda_address(context, ref) : NULL;
     return ref->place == DLC_REF_CONSTANT
                ? (void *)(uintptr_t)(context->executable->constants + ref->offset)
                : NULL;
@@ -140,7 +140,7 @@ static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
     int64_t units, scratch;
     DLC_TRY(size_of(context, step->units, "the work", name, &units));
     DLC_TRY(size_of(context, step->scratch_bytes, "the scratch memory", name, &scratch));
-    if (step->device == DLC_DEVICE_CUDA)
+    if (context->cuda && step->device == DLC_DEVICE_CUDA)
         DLC_TRY(dlcrt_cuda_size_launch(context, step));
     else if ((size_t)scratch > *scratch_bytes)
         *scratch_bytes = (size_t)scratch;
@@ -446,8 +446,6 @@ dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_contex
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_create: %s is NULL",
                           result ? "executable" : "result");
     *result = NULL;
-    if (executable->is_inert)
-        return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
     dlcrt_context *context = dlcrt_alloc(1, sizeof *context);
     if (!context)
         return DLC_LIMIT;

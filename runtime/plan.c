@@ -419,6 +419,8 @@ dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs,
 {
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_run: context is NULL");
+    if (context->executable->is_inert)
+        return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
     DLC_TRY(match_inputs(context, inputs, ninputs));
     DLC_TRY(match_outputs(context, outputs, noutputs));
     DLC_TRY(dlcrt_cuda_enter(context));

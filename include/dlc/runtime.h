@@ -89,7 +89,7 @@ typedef struct {
     const struct dlc_executable *image; /* linked into the program; or, with neither, */
     int fd;
     const char *device; /* "cpu", "cuda", "cuda:1"; NULL: DLC_DEVICE, else any. "none": plan number
-                           `plan` for reading alone; contexts are refused */
+                           `plan` for reading alone: contexts can be sized, not run */
     uint32_t plan;
     uint32_t reserved[3]; /* 0 */
 } dlcrt_executable_options;

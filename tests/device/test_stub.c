@@ -355,7 +355,7 @@ START_TEST(the_best_plan_that_is_there_is_taken)
     ck_assert_str_eq(target_of_choice("cpu", 1, 90), "x86-64-v2");
     ck_assert_str_eq(target_of_choice(NULL, 0, 90), "x86-64-v2");
     ck_assert_str_eq(target_of_choice("cuda", 1, 75), "none");
-    ck_assert_str_eq(dlcrt_last_error(), "executable: holds plans for x86-64-v2, sm_80, sm_90; none of them runs here: "
+    ck_assert_str_eq(dlcrt_last_error(), "executable: holds plans for x86-64-v2 and sm_80 and sm_90; none of them runs here: "
                                          "made for sm_90; cuda:0 (Stub 0) is sm_75");
     ck_assert_str_eq(target_of_choice("cuda:3", 2, 90), "none");
     ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "there is no device cuda:3; the driver sees 2"));
