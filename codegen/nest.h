@@ -167,6 +167,12 @@ void dlc_nest_store(dlc_nest *nest, uint32_t buffer, const dlc_expr *index, dlc_
                     dlc_update update);
 void dlc_nest_store_scratch(dlc_nest *nest, dlc_expr bytes, dlc_expr offset, dlc_dtype dtype, dlc_val value, uint32_t width);
 
+/* Expression with each axis of the kernel replaced by with[axis] (0: kept), simplified. */
+dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with);
+/* Stages from contraction `first` on at the point `with`, its sum being `sum` times `scale` (0: none), stored where they
+ * have buffers (codegen/epilogue.c). */
+void dlc_nest_epilogue(dlc_nest *nest, uint32_t first, dlc_expr sum, dlc_expr scale, const dlc_expr *with);
+
 /* Reductions: identity and combination of accumulators. */
 dlc_val dlc_nest_identity(dlc_nest *nest, dlc_reduce reduce, dlc_dtype dtype, uint32_t which, uint32_t width);
 void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,

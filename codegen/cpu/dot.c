@@ -42,7 +42,7 @@ static dlc_expr simplified(const dot *d, dlc_expr expr)
 
 static dlc_expr substituted(const dot *d, dlc_expr expr)
 {
-    return simplified(d, dlc_expr_substitute(d->pool, expr, d->with, d->nest->kernel->axes.n));
+    return dlc_nest_substitute(d->nest, expr, d->with);
 }
 
 static void set_rows(const dot *d, dlc_expr point)
@@ -301,52 +301,13 @@ static void accumulate(const dot *d, tile *t)
 
 /* --- epilogue --- */
 
-typedef struct {
-    const dot *d;
-    dlc_expr *values; /* by stage: the value at the tile's point, 0 for stages not yet computed */
-} epilogue;
-
-static dlc_expr forward(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
-{
-    const epilogue *e = ctx;
-    (void)to;
-    (void)args;
-    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
-        return 0;
-    uint32_t s = DLC_SOURCE_INDEX(node->imm.id);
-    return s < e->d->nest->kernel->stages.n ? e->values[s] : 0;
-}
-
-static void store_stage(const dot *d, const dlc_stage *stage, dlc_expr value)
-{
-    dlc_nest *nest = d->nest;
-    dlc_expr index[DLC_MAX_RANK];
-    uint32_t width;
-    for (uint32_t i = 0; i < stage->store.n; i++)
-        index[i] = substituted(d, stage->store.data[i]);
-    dlc_val result = dlc_nest_value(nest, value, &width);
-    dlc_nest_store(nest, stage->buffer, index, result, width, DLC_UPDATE_NONE);
-}
-
-/* All stages from the contraction on, at one row and one vector of columns. */
 static void finish_point(const dot *d, tile *t, uint32_t r, uint32_t v)
 {
-    dlc_nest *nest = d->nest;
-    dlc_dtype dtype = d->stage->dtype[0];
-    epilogue e = {d, dlc_new_array(nest->arena, dlc_expr, nest->kernel->stages.n)};
-    dlc_val sum = nest->emit->var_get(nest->emit, t->acc[r][v]);
+    dlc_val sum = d->nest->emit->var_get(d->nest->emit, t->acc[r][v]);
     set_rows(d, t->points[r]);
     set_columns(d, column(d, v));
-    e.values[d->s] = dlc_nest_pseudo(nest, dtype, sum, d->width);
-    if (d->at.contraction.scale)
-        e.values[d->s] = dlc_mul(d->pool, e.values[d->s], substituted(d, d->at.contraction.scale));
-    for (uint32_t s = d->s; s < nest->kernel->stages.n; s++) {
-        const dlc_stage *stage = &nest->kernel->stages.data[s];
-        if (s > d->s)
-            e.values[s] = substituted(d, dlc_expr_rewrite(d->pool, d->pool, stage->value[0], forward, &e));
-        if (stage->buffer != DLC_NO_BUFFER)
-            store_stage(d, stage, e.values[s]);
-    }
+    dlc_nest_epilogue(d->nest, d->s, dlc_nest_pseudo(d->nest, d->stage->dtype[0], sum, d->width),
+                      d->at.contraction.scale, d->with);
 }
 
 static void finish(const dot *d, tile *t)

@@ -12,7 +12,7 @@
 
 #include "codegen/ptx/text.h"
 
-enum { SLICE = 16, SIDE = 16, THREADS = SIDE * SIDE };
+enum { SLICE = 16, SIDE = DLC_CUDA_SIDE, THREADS = SIDE * SIDE };
 
 typedef struct {
     dlc_cuda *cuda;
@@ -75,8 +75,7 @@ static void set_point(const dot *d, int is_a, dlc_expr point)
 
 static dlc_expr substituted(const dot *d, dlc_expr expr)
 {
-    return dlc_expr_simplify(d->pool, dlc_expr_substitute(d->pool, expr, d->with, d->nest->kernel->axes.n),
-                             &d->nest->ranges);
+    return dlc_nest_substitute(d->nest, expr, d->with);
 }
 
 /* True when neighbours in K are neighbours in memory. */
@@ -194,43 +193,13 @@ static void accumulate(const dot *d)
 
 /* --- epilogue --- */
 
-typedef struct {
-    const dot *d;
-    dlc_expr *values;
-} epilogue;
-
-static dlc_expr forward(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
-{
-    const epilogue *e = ctx;
-    (void)to;
-    (void)args;
-    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
-        return 0;
-    uint32_t s = DLC_SOURCE_INDEX(node->imm.id);
-    return s < e->d->nest->kernel->stages.n ? e->values[s] : 0;
-}
-
 static void finish_point(const dot *d, uint32_t r, uint32_t c, uint32_t row, uint32_t column)
 {
-    dlc_nest *nest = d->nest;
-    epilogue e = {d, dlc_new_array(nest->arena, dlc_expr, nest->kernel->stages.n)};
     const char *acc = dlc_arena_printf(d->cuda->arena, "acc[%u][%u]", r, c);
     set_point(d, 1, axis_of(d, row));
     set_point(d, 0, axis_of(d, column));
-    e.values[d->s] = dlc_nest_pseudo(nest, d->stage->dtype[0], (dlc_val)acc, 1);
-    if (d->at.contraction.scale)
-        e.values[d->s] = dlc_mul(d->pool, e.values[d->s], substituted(d, d->at.contraction.scale));
-    for (uint32_t s = d->s; s < nest->kernel->stages.n; s++) {
-        const dlc_stage *stage = &nest->kernel->stages.data[s];
-        dlc_expr index[DLC_MAX_RANK];
-        if (s > d->s)
-            e.values[s] = substituted(d, dlc_expr_rewrite(d->pool, d->pool, stage->value[0], forward, &e));
-        if (stage->buffer == DLC_NO_BUFFER)
-            continue;
-        for (uint32_t i = 0; i < stage->store.n; i++)
-            index[i] = substituted(d, stage->store.data[i]);
-        dlc_nest_store(nest, stage->buffer, index, dlc_nest_uniform(nest, e.values[s]), 1, DLC_UPDATE_NONE);
-    }
+    dlc_nest_epilogue(d->nest, d->s, dlc_nest_pseudo(d->nest, d->stage->dtype[0], (dlc_val)acc, 1),
+                      d->at.contraction.scale, d->with);
 }
 
 static void finish(const dot *d)
