@@ -1,0 +1,285 @@
+/* Trials: expectation, comparison, and PTX. Emulation is in emulated.c. */
+#include "tests/ptx/trial.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/ptx/nvrtc.h"
+#include "codegen/ptx/text.h"
+#include "ir/interp.h"
+#include "tests/ptx/emulated.h"
+#include "tests/ptx/interp.h"
+
+enum { ARCH = 75, POISON = 0xcb };
+
+const char *const trial_ways[NWAYS] = {"PTX", "PTX backwards", "emulated", "emulated in another order", "ASan", "TSan"};
+
+size_t trial_buffer_bytes(const trial *t, uint32_t buffer)
+{
+    const dlc_buffer *b = &t->kernel->buffers.data[buffer];
+    dlc_expr elems = dlc_layout_elems(t->kernel->pool, &b->layout, b->type.rank, b->type.dims);
+    return (size_t)dlc_expr_eval(t->kernel->pool, elems, t->symbols) * dlc_dtype_bytes(b->type.dtype);
+}
+
+static const char *last_message(const dlc_diag *diag, dlc_arena *arena)
+{
+    if (!diag->nmessages)
+        return "failed without a message";
+    const dlc_message *message = &diag->messages[diag->nmessages - 1];
+    return dlc_arena_printf(arena, "%s: %s%s%s", message->place ? message->place : "", message->text,
+                            message->detail ? "\n" : "", message->detail ? message->detail : "");
+}
+
+/* --- what is expected --- */
+
+static int reduces_floats(const dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (kernel->stages.data[s].reduce.n && dlc_is_float(kernel->stages.data[s].dtype[0]))
+            return 1;
+    return 0;
+}
+
+static const char *interpret(const trial *t, dlc_interp_mode mode, void *const *buffers, int *faults, dlc_arena *arena)
+{
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    dlc_status status = dlc_interp_run(t->kernel, mode, &(dlc_interp_args){.buffers = buffers, .symbols = t->symbols}, &diag);
+    *faults = status == DLC_INVALID;
+    return status == DLC_OK || *faults ? NULL : last_message(&diag, arena);
+}
+
+const char *trial_expect(trial *t, dlc_arena *arena)
+{
+    int faults;
+    const char *problem = interpret(t, DLC_STRICT, t->buffers, &t->faults, arena);
+    t->wide = NULL;
+    if (problem || t->faults || !reduces_floats(t->kernel))
+        return problem;
+    t->wide = dlc_new_array(arena, void *, t->kernel->buffers.n);
+    for (uint32_t b = 0; b < t->kernel->buffers.n; b++)
+        t->wide[b] = t->kernel->buffers.data[b].role == DLC_ROLE_OUT ? dlc_arena_alloc(arena, trial_buffer_bytes(t, b) + 1, 64)
+                                                                    : t->buffers[b];
+    return interpret(t, DLC_WIDE, t->wide, &faults, arena);
+}
+
+/* --- comparison --- */
+
+/* Relative to the largest result where floats are summed; what sums nothing is exact. */
+static double tolerance(dlc_dtype dtype)
+{
+    switch (dtype) {
+    case DLC_F16:
+        return 2e-3;
+    case DLC_BF16:
+        return 1.6e-2;
+    case DLC_F32:
+        return 1e-5;
+    case DLC_F64:
+        return 1e-14;
+    default:
+        return 0;
+    }
+}
+
+static double largest(dlc_dtype dtype, const char *data, size_t n)
+{
+    double most = 1;
+    for (size_t i = 0; i < n; i++) {
+        double size = fabs(dlc_scalar_read(dtype, data + i * dlc_dtype_bytes(dtype)).f);
+        most = isfinite(size) && size > most ? size : most;
+    }
+    return most;
+}
+
+/* written: NULL, or which bytes count. */
+const char *trial_compare(const trial *t, uint32_t buffer, const void *got, const uint8_t *written, dlc_arena *arena)
+{
+    dlc_dtype dtype = t->kernel->buffers.data[buffer].type.dtype;
+    size_t size = dlc_dtype_bytes(dtype), n = trial_buffer_bytes(t, buffer) / size;
+    int is_float = dlc_is_float(dtype), is_exact = !is_float || !t->wide;
+    const char *want = is_exact ? t->buffers[buffer] : t->wide[buffer];
+    double limit = is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *a = (const char *)got + i * size, *b = want + i * size;
+        if ((written && !written[i * size]) || !memcmp(a, b, size))
+            continue;
+        dlc_scalar x = dlc_scalar_read(dtype, a), y = dlc_scalar_read(dtype, b);
+        if (is_float && ((isnan(x.f) && isnan(y.f)) || x.f == y.f || fabs(x.f - y.f) <= limit))
+            continue;
+        return is_float ? dlc_arena_printf(arena, "%s: %s[%zu] = %.9g, not %.9g", t->kernel->name,
+                                           t->kernel->buffers.data[buffer].name, i, x.f, y.f)
+                        : dlc_arena_printf(arena, "%s: %s[%zu] = %" PRId64 ", not %" PRId64, t->kernel->name,
+                                           t->kernel->buffers.data[buffer].name, i, x.i, y.i);
+    }
+    return NULL;
+}
+
+/* --- text --- */
+
+const char *trial_mutate(const char *text, const trial_mutation *mutation, dlc_arena *arena)
+{
+    dlc_str out = {0};
+    uint32_t nfound = 0;
+    if (!mutation || !mutation->from)
+        return text;
+    for (const char *found; (found = strstr(text, mutation->from)) != NULL; text = found + strlen(mutation->from)) {
+        dlc_str_printf(&out, "%.*s", (int)(found - text), text);
+        dlc_str_add(&out, ++nfound == mutation->nth || !mutation->nth ? mutation->to : mutation->from);
+    }
+    dlc_str_add(&out, text);
+    const char *result = nfound && nfound >= mutation->nth ? dlc_arena_strdup(arena, dlc_str_text(&out)) : NULL;
+    dlc_str_deinit(&out);
+    return result;
+}
+
+/* --- PTX --- */
+
+static int64_t evaluated(const trial *t, dlc_expr (*what)(dlc_kernel *, const dlc_schedule *))
+{
+    dlc_kernel *kernel = (dlc_kernel *)(uintptr_t)t->kernel; /* expressions are added, nothing changes */
+    return dlc_expr_eval(kernel->pool, what(kernel, t->schedule), t->symbols);
+}
+
+int64_t trial_units(const trial *t)
+{
+    return evaluated(t, dlc_schedule_units);
+}
+
+int64_t trial_scratch(const trial *t)
+{
+    return evaluated(t, dlc_schedule_scratch);
+}
+
+static ptx_launch launch_of(const trial *t, const dlc_cuda_kernel *made, ptx_buffer *buffers, dlc_arena *arena)
+{
+    ptx_launch launch = {.buffers = buffers, .nbuffers = t->kernel->buffers.n, .nsymbols = t->kernel->symbols.n,
+                         .symbols = t->symbols, .units = trial_units(t), .threads = made->threads, .stride = t->stride};
+    launch.blocks = (uint32_t)((launch.units + made->units_per_block - 1) / made->units_per_block);
+    launch.shared_bytes = made->fixed_bytes + made->scratches * (uint32_t)trial_scratch(t);
+    for (uint32_t b = 0; b < launch.nbuffers; b++) {
+        buffers[b] = (ptx_buffer){.bytes = t->buffers[b], .size_bytes = trial_buffer_bytes(t, b)};
+        if (t->kernel->buffers.data[b].role != DLC_ROLE_OUT)
+            continue;
+        buffers[b].is_output = 1;
+        buffers[b].bytes = dlc_arena_alloc(arena, buffers[b].size_bytes + 1, 64);
+        buffers[b].written = dlc_arena_alloc(arena, buffers[b].size_bytes + 1, 1);
+        memset(buffers[b].bytes, POISON, buffers[b].size_bytes);
+    }
+    return launch;
+}
+
+static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_arena *arena, dlc_diag *diag,
+                           dlc_cuda_kernel *made, ptx_module **module)
+{
+    const dlc_nvrtc *nvrtc;
+    const void *ptx;
+    size_t n;
+    DLC_TRY(dlc_nvrtc_open(diag, &nvrtc));
+    DLC_TRY(dlc_cuda_source(t->kernel, t->schedule, "trial", arena, diag, made));
+    const char *text = dlc_arena_printf(arena, "%s%s", dlc_cuda_prelude, made->source);
+    text = trial_mutate(text, mutation, arena);
+    if (!text)
+        return dlc_diag_fail(diag, DLC_INTERNAL, "mutation", "'%s' is not in the text", mutation->from);
+    DLC_TRY(dlc_nvrtc_compile(nvrtc, text, t->kernel->name, ARCH, 1, arena, diag, &ptx, &n));
+    return ptx_parse(dlc_arena_strndup(arena, ptx, n), arena, diag, module);
+}
+
+static const char *run_ptx(const trial *t, int is_backwards, const trial_mutation *mutation, dlc_arena *arena)
+{
+    ptx_module *module;
+    dlc_cuda_kernel made;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (make_ptx(t, mutation, arena, &diag, &made, &module) != DLC_OK)
+        return last_message(&diag, arena);
+    ptx_buffer *buffers = dlc_new_array(arena, ptx_buffer, t->kernel->buffers.n + 1);
+    ptx_launch launch = launch_of(t, &made, buffers, arena);
+    launch.is_backwards = is_backwards;
+    if (ptx_run(module, &launch, &diag) != DLC_OK)
+        return dlc_arena_printf(arena, "%s: %s", t->kernel->name, last_message(&diag, arena));
+    if (t->faults != (launch.fault != 0))
+        return dlc_arena_printf(arena, "%s: fault %" PRId64, t->kernel->name, launch.fault);
+    for (uint32_t b = 0; b < launch.nbuffers && !t->faults; b++) {
+        const char *problem = buffers[b].is_output
+                                  ? trial_compare(t, b, buffers[b].bytes, t->stride ? buffers[b].written : NULL, arena) : NULL;
+        if (problem)
+            return problem;
+    }
+    return NULL;
+}
+
+const char *trial_run(const trial *trials, uint32_t n, trial_way way, const trial_mutation *mutation, dlc_arena *arena)
+{
+    if (way > WAY_PTX_BACKWARDS)
+        return emulated_run(trials, n, way, mutation, arena);
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_arena *scratch = dlc_arena_create(0);
+        const char *problem = run_ptx(&trials[i], way == WAY_PTX_BACKWARDS, mutation, scratch);
+        problem = problem ? dlc_arena_strdup(arena, problem) : NULL;
+        dlc_arena_destroy(scratch);
+        if (problem)
+            return problem;
+    }
+    return NULL;
+}
+
+const char *trial_unavailable(trial_way way, dlc_arena *arena)
+{
+    const dlc_nvrtc *nvrtc;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (way > WAY_PTX_BACKWARDS)
+        return emulated_unavailable(way, arena);
+    return dlc_nvrtc_open(&diag, &nvrtc) == DLC_OK ? NULL : last_message(&diag, arena);
+}
+
+/* --- a module's kernels --- */
+
+static void *memory_of(const dlc_module *module, const dlc_value *value, const int64_t *symbols, void **memory, dlc_arena *arena)
+{
+    size_t n = 1;
+    if (!memory[value->id] && value->data)
+        memory[value->id] = (void *)(uintptr_t)value->data->bytes;
+    for (uint8_t d = 0; d < value->type.rank; d++)
+        n *= (size_t)dlc_expr_eval(module->graph->pool, value->type.dims[d], symbols);
+    if (!memory[value->id])
+        memory[value->id] = dlc_arena_array(arena, n + 1, 8, 64);
+    return memory[value->id];
+}
+
+static trial trial_of(const dlc_module *module, const dlc_step *step, const int64_t *symbols, void **memory, dlc_arena *arena)
+{
+    const dlc_module_kernel *entry = &module->kernels.data[step->kernel];
+    void **buffers = dlc_new_array(arena, void *, step->nvalues + 1);
+    int64_t *values = dlc_new_array(arena, int64_t, step->nsymbols + 1);
+    for (uint32_t b = 0; b < step->nvalues; b++)
+        buffers[b] = step->constants[b] == UINT32_MAX ? memory_of(module, step->values[b], symbols, memory, arena)
+                                                      : (void *)(uintptr_t)module->constants.data[step->constants[b]].bytes;
+    for (uint32_t i = 0; i < step->nsymbols; i++)
+        values[i] = dlc_expr_eval(module->graph->pool, step->symbols[i], symbols);
+    return (trial){.kernel = entry->kernel, .schedule = entry->schedule, .symbols = values, .buffers = buffers};
+}
+
+uint32_t trial_walk(const dlc_module *module, const int64_t *symbols, void **memory, dlc_arena *arena, trial **trials,
+                    const char **problem)
+{
+    uint8_t *seen = dlc_new_array(arena, uint8_t, module->kernels.n + 1);
+    uint32_t n = 0;
+    *trials = dlc_new_array(arena, trial, module->kernels.n + 1);
+    *problem = NULL;
+    for (uint32_t i = 0; i < module->steps.n && !*problem; i++) {
+        const dlc_step *step = &module->steps.data[i];
+        if (step->kind != DLC_STEP_LAUNCH) {
+            *problem = "the module has steps that are no kernels";
+            break;
+        }
+        trial t = trial_of(module, step, symbols, memory, arena);
+        *problem = trial_expect(&t, arena);
+        if (!seen[step->kernel]++)
+            (*trials)[n++] = t;
+    }
+    return n;
+}

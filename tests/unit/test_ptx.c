@@ -1,0 +1,138 @@
+/* Small graphs as the GPU's instructions: compiled by NVRTC to PTX, which the interpreter of tests/ptx runs and checks. */
+#include "tests/ptx/trial.h"
+#include "tests/unit/small_graph.h"
+
+#include "tests/ptx/interp.h"
+
+static const struct {
+    const char *what, *text;
+} graphs[] = {
+    {"softmax", "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; t = reduce_sum e axes=1 keepdims=1;"
+                "s = div e t; out s"},
+    {"layer norm", "in x 5,96; const g 96; const b 96; const e scalar 1e-5; m = reduce_mean x axes=1 keepdims=1; d = sub x m;"
+                   "q = mul d d; v = reduce_mean q axes=1 keepdims=1; a = add v e; r = sqrt a; n = div d r; o = mul n g;"
+                   "y = add o b; out y"},
+    {"matmul and epilogue", "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r"},
+    {"batched matmul", "in x 3,33,20; in y 3,20,40; m = matmul x y; out m"},
+    {"convolution", "in x 1,8,12,12; const w 24,8,3,3; c = conv x w pads=1,1,1,1; r = relu c; out r"},
+    {"channels last", "in x 1,8,10,10 nhwc; const w 16,8,3,3; c = conv x w strides=2,2 nhwc; out c"},
+    {"max pooling", "in x 2,3,9,9; p = max_pool x kernel=3,3 strides=2,2; out p"},
+    {"average pooling", "in x 1,4,8,8; p = avg_pool x kernel=2,2 strides=2,2; out p"},
+    {"gather", "in x 20,7; in i:i64 9; g = gather x i axis=0; out g"},
+    {"gather outside", "in x 4,7; in i:i64 9; g = gather x i axis=0; out g"},
+    {"running sum", "in x 3,37; c = cumsum x axis=1; out c"},
+    {"argmax", "in x 9,41; a = argmax x axis=1; out a"},
+    {"half precision", "in x:f16 3,45; in y:f16 45; a = mul x y; t = tanh a; out t"},
+    {"bf16", "in x:bf16 3,45; in y:bf16 45; a = add x y; e = exp a; out e"},
+    {"doubles", "in x:f64 3,45; in y:f64 45; a = div x y; s = sqrt a; out s"},
+    {"integers", "in x:i32 5,33; in y:i32 33; d = div x y; m = mod x y; a = add d m; out a"},
+    {"bytes", "in x:u8 5,33; in y:u8 33; a = mul x y; m = max a y; out m"},
+    {"elementary functions", "in x 4,65; e = erf x; s = sin e; l = sigmoid s; out l"},
+    {"transpose", "in x 17,35; t = transpose x perm=1,0; r = relu t; out r"},
+    {"sum", "in x 3,130,5; s = reduce_sum x axes=1 keepdims=0; out s"},
+    {"symbols", "in x n,48; in y 48; a = add x y; e = exp a; t = reduce_sum e axes=1 keepdims=1; s = div e t; out s"},
+};
+enum { NGRAPHS = sizeof graphs / sizeof *graphs };
+
+static void try_graph(const char *text, dlc_arena *arena)
+{
+    small_graph s = small_begin(text);
+    dlc_module *module = run_strategy(&s, "greedy", "sm_75");
+    const char *problem;
+    trial *trials;
+    uint32_t n = trial_walk(module, small_symbols(&s), small_memory(&s), s.arena, &trials, &problem);
+    ck_assert_msg(!problem, "%s", problem);
+    ck_assert_uint_gt(n, 0);
+    for (int way = WAY_PTX; way <= WAY_PTX_BACKWARDS; way++) {
+        problem = trial_run(trials, n, (trial_way)way, NULL, arena);
+        ck_assert_msg(!problem, "%s: %s", trial_ways[way], problem);
+    }
+    small_end(&s);
+}
+
+START_TEST(test_graph)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    try_graph(graphs[_i].text, arena);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* --- what the interpreter must refuse; no NVRTC is needed --- */
+
+#define ENTRY(body)                                                                                                    \
+    ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 sh[];\n"                             \
+    ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3)\n{\n"                       \
+    ".reg .pred %p<4>;\n.reg .f32 %f<8>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"                                       \
+    "ld.param.u64 %rd1, [k_0];\ncvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"    \
+    "add.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, sh;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, %r3;\n" body "\n}\n"
+
+static const struct {
+    const char *text, *message; /* NULL: all is well */
+} refusals[] = {
+    {ENTRY("st.global.u32 [%rd3], %r1;\nret;"), NULL},
+    {ENTRY("st.global.u32 [%rd3+4], %r1;\nret;"), "writes out of bounds"},
+    {ENTRY("ld.global.u32 %r5, [%rd3];\nst.global.u32 [%rd3], %r5;\nret;"), "nobody has written"},
+    {ENTRY("st.global.u32 [%rd1], %r1;\nret;"), "a race"},
+    {ENTRY("add.s64 %rd3, %rd3, 2;\nst.global.u32 [%rd3], %r1;\nret;"), "aligned"},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd3], %r6;\nret;"),
+     "a race"},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, [%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"), NULL},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"), "nobody has written"},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"), NULL},
+    {ENTRY("setp.lt.u32 %p1, %r1, 3;\n@%p1 bra L;\nbar.sync 0;\nL:\nret;"), "diverge"},
+    {ENTRY("setp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 0;\nL:\nret;"), "diverge"},
+    {ENTRY("setp.lt.u32 %p1, %r1, 3;\n@%p1 shfl.sync.idx.b32 %r5, %r1, 0, 0x1f, 0xffffffff;\nret;"), "diverge"},
+    {ENTRY("div.u32 %r5, %r1, 0;\nret;"), "division by zero"},
+    {ENTRY("ex2.approx.f32 %f1, %f2;\nret;"), "unknown instruction ex2"},
+    {ENTRY("add.f32 %f1, %f2, %f3;\nret;"), "contracted"},
+    {ENTRY("add.rn.ftz.f32 %f1, %f2, %f3;\nret;"), "unknown .ftz"},
+    {ENTRY("bra NOWHERE;\nret;"), "no label"},
+    {ENTRY("mov.u32 %r99, 1;\nret;"), "not understood"},
+};
+
+START_TEST(test_refusal)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    uint32_t data[64];
+    ptx_module *module;
+    ptx_buffer buffer = {.bytes = data, .size_bytes = sizeof data, .is_output = 1};
+    ptx_launch launch = {.buffers = &buffer, .nbuffers = 1, .units = 1, .blocks = 1, .threads = 64, .shared_bytes = 256};
+    dlc_diag_init(&diag, arena);
+    dlc_status status = ptx_parse(refusals[_i].text, arena, &diag, &module);
+    if (status == DLC_OK)
+        status = ptx_run(module, &launch, &diag);
+    if (!refusals[_i].message)
+        ck_assert_msg(status == DLC_OK, "%s", status == DLC_OK ? "" : diag.messages[0].text);
+    else
+        ck_assert_msg(status != DLC_OK && strstr(diag.messages[0].text, refusals[_i].message), "%s",
+                      status == DLC_OK ? "accepted" : diag.messages[0].text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ptx");
+    TCase *interpreter = tcase_create("interpreter"), *kernels = tcase_create("kernels");
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *reason = trial_unavailable(WAY_PTX, arena);
+    tcase_add_loop_test(interpreter, test_refusal, 0, sizeof refusals / sizeof *refusals);
+    tcase_set_timeout(kernels, 60);
+    suite_add_tcase(suite, interpreter);
+    if (reason)
+        printf("skipped: kernels as PTX: %s\n", reason);
+    else
+        tcase_add_loop_test(kernels, test_graph, 0, NGRAPHS);
+    suite_add_tcase(suite, kernels);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int nfailed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    dlc_arena_destroy(arena);
+    return nfailed > 0;
+}
