@@ -136,13 +136,14 @@ class Folder:
         return path
 
     def best(self, case, capability):
-        """Of a case's files the one for the newest GPU that is not newer than this one."""
+        """Of a case's files the one for most GPUs that runs here."""
         fitting = [t for t in case["files"] if arch_of(t) <= capability]
-        return max(fitting, key=arch_of) if fitting else None
+        return max(fitting, key=len) if fitting else None
 
 
-def arch_of(target):
-    return int(target.removeprefix("sm_"))
+def arch_of(targets):
+    """The oldest GPU that a file is for; it has PTX of that, too."""
+    return min(int(t.removeprefix("sm_")) for t in targets.split(","))
 
 
 def capability():
@@ -424,7 +425,8 @@ def cells(step, row, facts):
         share = max(row["flops"] / facts["cublas_float32_tflop_s"] / 1e9, row["bytes"] / facts["copy_gb_s"] / 1e6) / ms
         ceiling = f"{100 * share:.0f} %"
     what = row["case"] + (f" {row['tool']}" if "tool" in row else f" {row['pass']} of {row['pass'] + row['fail'] + row['unsupported']}" if "pass" in row else "")
-    return (step, what[:32], row.get("target", ""), result, f"{row['error']:.1e}" if "error" in row else "",
+    targets = row.get("target", "")
+    return (step, what[:32], targets.split(",")[0] + ("…" if "," in targets else ""), result, f"{row['error']:.1e}" if "error" in row else "",
             f"{ms:.4f}" if ms else "", f"{peers[best]:.4f} {best}" if best else "",
             f"{peers[best] / ms:.2f}" if best and ms else "", ceiling, f"{100 * row['noise']:.0f} %" if "noise" in row else "")
 

@@ -108,24 +108,26 @@ def pack(check, source, to):
     source.unlink()
 
 
-def carried_files(check, name, model, folder, targets):
-    """A file per target; the runtime there is asked for them in order until one fits its GPU."""
-    files = {}
-    for target in targets:
+def carried_files(check, name, model, folder, with_oldest=True):
+    """One file for all targets; and, so that its PTX is tried on newer GPUs, one for the oldest alone."""
+    every = ",".join(check.targets)
+    files = {every: f"{folder}/{name}.so.xz"}
+    if with_oldest and len(check.targets) > 1:
+        files[check.targets[0]] = f"{folder}/{name}.{check.targets[0]}.so.xz"
+    for targets, path in files.items():
         made = check.work / "carried.so"
-        check.must("compile", model, "--target", target, "-o", made, "--name", "model")
-        files[target] = f"{folder}/{name}.{target}.so.xz"
-        pack(check, made, check.out / files[target])
+        check.must("compile", model, "--target", targets, "-o", made, "--name", "model")
+        pack(check, made, check.out / path)
     return files
 
 
-def carry_model(check, name, model, inputs, targets, batch=1):
+def carry_model(check, name, model, inputs, with_oldest):
     """The reference comes from the CPU's plan of the same model."""
     folder = check.out / "models"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(inputs, folder / f"{name}.in.npz")
     check.must("run", model, "--inputs", inputs, "--outputs", folder / f"{name}.expected.npz", "--quiet")
-    return {"name": name, "kind": "model", "files": carried_files(check, name, model, "models", targets), "batch": batch,
+    return {"name": name, "kind": "model", "files": carried_files(check, name, model, "models", with_oldest),
             "inputs": f"models/{name}.in.npz", "expected": f"models/{name}.expected.npz", "tolerance": TOLERANCE}
 
 
@@ -268,20 +270,18 @@ def guarded(check, what, function, *args):
 
 
 def prepare(check, args):
-    carried = check.targets if args.carry is None else args.carry.split(",")
     cases = []
     print("models: every target twice", flush=True)
     for name, model, inputs in models(check, args):
         guarded(check, name, study, check, name, model)
         if inputs is not None:
-            few = carried if name == "digits" else carried[-1:]
-            cases.append(guarded(check, name, carry_model, check, name, model, inputs, few))
+            cases.append(guarded(check, name, carry_model, check, name, model, inputs, name in ("digits", "squeezenet")))
     print("kernels", flush=True)
     for name in gpu_cases.FEW_KERNELS if args.quick else gpu_cases.KERNELS:
         model = check.work / f"{name}.onnx"
         onnx.save(kernel_model(name, gpu_cases.KERNELS[name]), model)
         guarded(check, name, study, check, name, model)
-        files = guarded(check, name, carried_files, check, name, model, "kernels", carried)
+        files = guarded(check, name, carried_files, check, name, model, "kernels")
         if files:
             cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": TOLERANCE})
     print("node tests", flush=True)
@@ -306,8 +306,7 @@ def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("dlc", type=pathlib.Path)
     args.add_argument("out", type=pathlib.Path)
-    args.add_argument("--targets", default="sm_75,sm_80,sm_90", help="what is compiled and reported")
-    args.add_argument("--carry", help="of these, what is carried; the first as PTX too (default: all)")
+    args.add_argument("--targets", default="sm_75,sm_80,sm_90", help="what is compiled, reported and carried, the oldest first")
     args.add_argument("--nodes", type=int, default=200, help="about so many node tests are carried; 0: all")
     args.add_argument("--jobs", type=int, default=os.cpu_count())
     args.add_argument("--quick", action="store_true", help="a few models and kernels, to see that all works")
