@@ -315,7 +315,7 @@ static void make_clip(maker *m, dlc_value *x)
 
 static void make_transpose(maker *m, dlc_value *x)
 {
-    int64_t perm[DLC_MAX_RANK];
+    int64_t perm[DLC_MAX_RANK] = {0};
     for (uint32_t d = 0; d < x->type.rank; d++) {
         uint32_t at = draw(d + 1);
         perm[d] = perm[at];
