@@ -1,4 +1,5 @@
-/* What `dlc targets` says of a row: the processor, and for CUDA whether the NVRTC found makes code for it. */
+/* What `dlc targets` says of a row: the processor, and for CUDA whether the NVRTC found makes code
+ * for it. */
 #include "cli/driver_target.h"
 
 #include <pthread.h>
@@ -34,7 +35,8 @@ static void describe(int arch, char *text)
     dlc_diag_init(&diag, arena);
     int n = snprintf(text, LINE, "NVIDIA GPUs of compute capability %d.%d; ", arch / 10, arch % 10);
     if (dlc_nvrtc_open(&diag, &nvrtc) != DLC_OK)
-        snprintf(text + n, (size_t)(LINE - n), "NVRTC was not found: compiled code cannot be made, emulation can");
+        snprintf(text + n, (size_t)(LINE - n),
+                 "NVRTC was not found: compiled code cannot be made, emulation can");
     else
         snprintf(text + n, (size_t)(LINE - n), "NVRTC %d.%d %s code for it",
                  dlc_nvrtc_version(nvrtc) / 100, dlc_nvrtc_version(nvrtc) % 100,

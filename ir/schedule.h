@@ -18,6 +18,7 @@
 #include "ir/target.h"
 
 enum { DLC_NO_AXIS = 0xffffffffu };
+enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
 
 /* A loop over one axis, or over several flattened into one (outer to inner) as the rows of a contraction are. */
 typedef struct {

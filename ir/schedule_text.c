@@ -139,6 +139,11 @@ static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *sch
         for (uint32_t i = 0; i < schedule->loops.data[l].axes.n; i++)
             if (!has(&stage->axes, schedule->loops.data[l].axes.data[i]))
                 return fail(kernel, diag, stage->name, "a root axis is not one of its axes");
+    if (plan->method == DLC_METHOD_DOT && schedule->target->kind == DLC_TARGET_CUDA)
+        return plan->m && plan->n && plan->m % DLC_CUDA_SIDE == 0 && plan->n % DLC_CUDA_SIDE == 0 &&
+                       schedule->npar == schedule->loops.n && !plan->copy_a && !plan->copy_b
+                   ? DLC_OK
+                   : fail(kernel, diag, stage->name, "the tile is not 16 x 16 threads of one block");
     if (plan->method == DLC_METHOD_DOT)
         return plan->n % schedule->width == 0 && plan->m >= 1
                    ? DLC_OK

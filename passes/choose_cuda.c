@@ -1,16 +1,16 @@
 /*
- * Schedules for CUDA. A contraction is a tile per block of 256 threads; everything else is lanes of a warp, chosen by the same
- * count of cycles as on CPUs, with every independent loop parallel: a GPU wants thousands of units where a CPU wants dozens.
+ * Schedules for CUDA. A contraction is a tile per block of 256 threads; everything else is lanes of
+ * a warp, chosen by the same count of cycles as on CPUs, with every independent loop parallel: a
+ * GPU wants thousands of units where a CPU wants dozens.
  */
 #include "passes/choose.h"
 
 enum {
-    LEAST_WORK = 8192,     /* multiply-adds below which a warp's lanes do as well */
-    LEAST_SIDE = 8,        /* rows or columns below which half of the smallest tile is wasted */
-    MULTIPROCESSORS = 64,  /* of a card of medium size: tiles are made small enough to occupy them */
-    SLICE_CYCLES = 2,      /* of a step along K besides multiplying: addresses, waiting for the others */
-    SIDE = 16,             /* threads along each side of a tile */
-    MANY_UNITS = 16384,    /* units from which a warp takes several vectors */
+    LEAST_WORK = 8192,    /* multiply-adds below which a warp's lanes do as well */
+    LEAST_SIDE = 8,       /* rows or columns below which half of the smallest tile is wasted */
+    MULTIPROCESSORS = 64, /* of a card of medium size: tiles are made small enough to occupy them */
+    SLICE_CYCLES = 2, /* of a step along K besides multiplying: addresses, waiting for the others */
+    MANY_UNITS = 16384, /* units from which a warp takes several vectors */
     VECTORS = 4
 };
 
@@ -62,17 +62,18 @@ static double tiles(double size, int64_t tile)
     return (double)(((int64_t)size + tile - 1) / tile);
 }
 
-/* Rounds of blocks, times a step of a thread: its products, and what it reads of the slices for them. */
+/* Rounds of blocks, times a step of a thread: its products, and what it reads of the slices for
+ * them. */
 static double tile_cycles(const dot *d, int64_t m, int64_t n)
 {
     double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
-    double a = (double)(m / SIDE), b = (double)(n / SIDE);
+    double a = (double)(m / DLC_CUDA_SIDE), b = (double)(n / DLC_CUDA_SIDE);
     return tiles(blocks, MULTIPROCESSORS) * (a * b + (a + b) / 2 + SLICE_CYCLES);
 }
 
 static void choose_tile(dot *d)
 {
-    static const int64_t sides[] = {16, 32, 64};
+    static const int64_t sides[] = {DLC_CUDA_SIDE, 2 * DLC_CUDA_SIDE, 4 * DLC_CUDA_SIDE};
     double least = 0;
     for (uint32_t i = 0; i < 3; i++)
         for (uint32_t j = 0; j < 3; j++) {
@@ -127,7 +128,8 @@ static int has_temporaries(const dlc_chooser *c)
     return 0;
 }
 
-/* All loops are parallel, the pieces of the lane axis too; what recurs stays in order within its unit. */
+/* All loops are parallel, the pieces of the lane axis too; what recurs stays in order within its
+ * unit. */
 static void spread(dlc_chooser *c)
 {
     dlc_schedule *schedule = c->schedule;
@@ -137,7 +139,8 @@ static void spread(dlc_chooser *c)
         dlc_loop *loop = &schedule->loops.data[schedule->npar++];
         if (schedule->lane != DLC_NO_AXIS && schedule->npar == schedule->loops.n) {
             double vectors = tiles((double)c->extent[schedule->lane], schedule->width);
-            int is_many = units * vectors >= MANY_UNITS && vectors >= 2 * VECTORS && !has_temporaries(c);
+            int is_many =
+                units * vectors >= MANY_UNITS && vectors >= 2 * VECTORS && !has_temporaries(c);
             loop->tile = schedule->width * (is_many ? VECTORS : 1);
         }
         units *= dlc_choose_points(c, &loop->axes);

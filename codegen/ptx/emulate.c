@@ -1,7 +1,8 @@
 /*
- * CUDA kernels as code of this machine's processor: the very same text, behind emulate.h, compiled by the system's C compiler.
- * Kernels go in groups of a fixed number to one run of the compiler each, several at a time, so the objects do not depend on
- * how many run at once. An index of a kernel's function is its number among all of the executable, as with code for CPUs.
+ * CUDA kernels as code of this machine's processor: the very same text, behind emulate.h, compiled
+ * by the system's C compiler. Kernels go in groups of a fixed number to one run of the compiler
+ * each, several at a time, so the objects do not depend on how many run at once. An index of a
+ * kernel's function is its number among all of the executable, as with code for CPUs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +22,25 @@ extern char **environ;
 
 enum { KERNELS_PER_FILE = 8, MOST_JOBS = 64 };
 
-/* What decides numbers: no contraction, no reassociation, integers wrap. The rest keeps a C library out. */
+/* What decides numbers: no contraction, no reassociation, integers wrap. The rest keeps a C library
+ * out. */
 static const char *const flags[] = {
-    "cc", "-x", "c", "-std=gnu17", "-c", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
-    "-march=native", "-fPIC", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
+    "cc",
+    "-x",
+    "c",
+    "-std=gnu17",
+    "-c",
+    "-O1",
+    "-w",
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",
+    "-march=native",
+    "-fPIC",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
     "-fno-tree-loop-distribute-patterns",
 };
 enum { NFLAGS = sizeof flags / sizeof *flags };
@@ -36,19 +52,26 @@ static int meets(const char *source)
     return strstr(source, "_sync(") || strstr(source, "dlc_shuffle_");
 }
 
-static void add_entry(const dlc_kernel *kernel, const dlc_cuda_kernel *made, uint32_t number, dlc_str *out)
+static void add_entry(const dlc_kernel *kernel, const dlc_cuda_kernel *made, uint32_t number,
+                      dlc_str *out)
 {
-    dlc_str_printf(out, "static void run_k%u(dlc_thread *here)\n{\n    const dlc_kernel_args *args = here->block->args;\n"
-                        "    k%u(here, ", number, number);
+    dlc_str_printf(out,
+                   "static void run_k%u(dlc_thread *here)\n{\n    const dlc_kernel_args *args = "
+                   "here->block->args;\n"
+                   "    k%u(here, ",
+                   number, number);
     for (uint32_t b = 0; b < kernel->buffers.n; b++)
         dlc_str_printf(out, "args->buffers[%u], ", b);
     for (uint32_t s = 0; s < kernel->symbols.n; s++)
         dlc_str_printf(out, "args->symbols[%u], ", s);
     dlc_str_add(out, "(long long *)args->fault, here->block->first, here->block->units);\n}\n");
-    dlc_str_printf(out, "__attribute__((visibility(\"hidden\"))) void dlc_k%u(const dlc_kernel_args *args, long begin, long end)\n"
-                        "{\n    static const dlc_launched kernel = {run_k%u, \"k%u\", %u, %u, %d};\n"
-                        "    dlc_launch(&kernel, args, begin, end);\n}\n",
-                   number, number, number, made->threads, made->units_per_block, meets(made->source));
+    dlc_str_printf(out,
+                   "__attribute__((visibility(\"hidden\"))) void dlc_k%u(const dlc_kernel_args "
+                   "*args, long begin, long end)\n"
+                   "{\n    static const dlc_launched kernel = {run_k%u, \"k%u\", %u, %u, %d};\n"
+                   "    dlc_launch(&kernel, args, begin, end);\n}\n",
+                   number, number, number, made->threads, made->units_per_block,
+                   meets(made->source));
 }
 
 void dlc_cuda_emulation_begin(dlc_str *out)
@@ -57,11 +80,12 @@ void dlc_cuda_emulation_begin(dlc_str *out)
     dlc_str_add(out, dlc_cuda_prelude);
 }
 
-dlc_status dlc_cuda_emulation_add(const dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t number, dlc_arena *arena,
-                                  dlc_diag *diag, dlc_str *out)
+dlc_status dlc_cuda_emulation_add(const dlc_kernel *kernel, const dlc_schedule *schedule,
+                                  uint32_t number, dlc_arena *arena, dlc_diag *diag, dlc_str *out)
 {
     dlc_cuda_kernel made;
-    DLC_TRY(dlc_cuda_source(kernel, schedule, dlc_arena_printf(arena, "k%u", number), arena, diag, &made));
+    DLC_TRY(dlc_cuda_source(kernel, schedule, dlc_arena_printf(arena, "k%u", number), arena, diag,
+                            &made));
     dlc_str_add(out, made.source);
     add_entry(kernel, &made, number, out);
     return DLC_OK;
@@ -86,7 +110,8 @@ static const char *path_of(const job *work, uint32_t group, const char *ending)
 
 static dlc_status io_failure(const job *work, const char *path)
 {
-    return dlc_diag_fail(work->diag, DLC_IO, path, "a temporary file of the emulation: %s", strerror(errno));
+    return dlc_diag_fail(work->diag, DLC_IO, path, "a temporary file of the emulation: %s",
+                         strerror(errno));
 }
 
 static dlc_status write_file(const job *work, const char *path, const char *bytes, size_t n)
@@ -112,10 +137,11 @@ static dlc_status write_group(const job *work, uint32_t group)
     dlc_status status = DLC_OK;
     uint32_t end = (group + 1) * KERNELS_PER_FILE;
     dlc_cuda_emulation_begin(&text);
-    for (uint32_t k = group * KERNELS_PER_FILE; status == DLC_OK && k < end && k < work->module->kernels.n; k++) {
+    for (uint32_t k = group * KERNELS_PER_FILE;
+         status == DLC_OK && k < end && k < work->module->kernels.n; k++) {
         const dlc_module_kernel *entry = &work->module->kernels.data[k];
-        status = dlc_cuda_emulation_add(entry->kernel, entry->schedule, work->options->first + k, work->arena, work->diag,
-                                        &text);
+        status = dlc_cuda_emulation_add(entry->kernel, entry->schedule, work->options->first + k,
+                                        work->arena, work->diag, &text);
     }
     if (status == DLC_OK)
         status = write_file(work, path_of(work, group, ".c"), text.data, text.n);
@@ -145,15 +171,18 @@ static dlc_status start(const job *work, uint32_t group)
     args[NFLAGS + 3] = NULL;
     int error = posix_spawn_file_actions_init(&actions);
     if (!error)
-        error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, path_of(work, group, ".log"),
-                                                 O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        error =
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, path_of(work, group, ".log"),
+                                             O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (!error)
-        error = posix_spawnp(&work->children[group], args[0], &actions, NULL, (char *const *)(uintptr_t)args, environ);
+        error = posix_spawnp(&work->children[group], args[0], &actions, NULL,
+                             (char *const *)(uintptr_t)args, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (!error)
         return DLC_OK;
     return dlc_diag_fail(work->diag, DLC_NO_DEVICE, NULL,
-                         "the emulation compiles kernels with the C compiler `cc`, which cannot be started: %s; install gcc or clang",
+                         "the emulation compiles kernels with the C compiler `cc`, which cannot be "
+                         "started: %s; install gcc or clang",
                          strerror(error));
 }
 
@@ -176,14 +205,17 @@ static dlc_status finish(const job *work, uint32_t group)
     work->children[group] = 0;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
-            return dlc_diag_fail(work->diag, DLC_INTERNAL, NULL, "the C compiler's end was not seen: %s", strerror(errno));
+            return dlc_diag_fail(work->diag, DLC_INTERNAL, NULL,
+                                 "the C compiler's end was not seen: %s", strerror(errno));
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return DLC_OK;
     if (WIFSIGNALED(state))
-        return dlc_diag_fail(work->diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, NULL,
-                             "the C compiler was ended by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
-    dlc_status status = dlc_diag_fail(work->diag, DLC_INTERNAL, NULL, "the C compiler refused generated kernels (status %d)",
-                                      WEXITSTATUS(state));
+        return dlc_diag_fail(work->diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL,
+                             NULL, "the C compiler was ended by signal %d (%s)", WTERMSIG(state),
+                             strsignal(WTERMSIG(state)));
+    dlc_status status =
+        dlc_diag_fail(work->diag, DLC_INTERNAL, NULL,
+                      "the C compiler refused generated kernels (status %d)", WEXITSTATUS(state));
     add_log(work, group);
     return status;
 }
@@ -233,20 +265,23 @@ static dlc_status check_host(dlc_diag *diag)
     if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("sse4.1"))
         return DLC_OK;
 #endif
-    return dlc_diag_fail(diag, DLC_NO_DEVICE, NULL, "CUDA kernels are emulated on x86-64 processors that have FMA");
+    return dlc_diag_fail(diag, DLC_NO_DEVICE, NULL,
+                         "CUDA kernels are emulated on x86-64 processors that have FMA");
 }
 
-dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena, dlc_diag *diag,
-                            dlc_blob **blobs, uint32_t *nblobs)
+dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_emit_options *options,
+                            dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
     const char *base = getenv("TMPDIR");
     char *folder = dlc_arena_printf(arena, "%s/dlc-emulate.XXXXXX", base && *base ? base : "/tmp");
-    job work = {.module = module, .options = options, .arena = arena, .diag = diag, .folder = folder};
+    job work = {
+        .module = module, .options = options, .arena = arena, .diag = diag, .folder = folder};
     work.ngroups = (module->kernels.n + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
     work.children = dlc_new_array(arena, pid_t, work.ngroups + 1u);
     DLC_TRY(check_host(diag));
     if (!mkdtemp(folder))
-        return dlc_diag_fail(diag, DLC_IO, folder, "no folder for temporary files can be made: %s", strerror(errno));
+        return dlc_diag_fail(diag, DLC_IO, folder, "no folder for temporary files can be made: %s",
+                             strerror(errno));
     *blobs = dlc_new_array(arena, dlc_blob, work.ngroups + 1u);
     *nblobs = work.ngroups;
     dlc_status status = emulate(&work, *blobs);

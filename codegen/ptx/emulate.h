@@ -416,16 +416,35 @@ DLC_UNCHECKED static void dlc_launch(const dlc_launched *kernel, const dlc_kerne
 #define fma __builtin_fma
 #define fabsf __builtin_fabsf
 #define fabs __builtin_fabs
-#define floorf __builtin_floorf
-#define floor __builtin_floor
-#define ceilf __builtin_ceilf
-#define ceil __builtin_ceil
-#define rintf __builtin_rintf
-#define rint __builtin_rint
-#define truncf __builtin_truncf
-#define trunc __builtin_trunc
 #define sqrtf __builtin_sqrtf
 #define sqrt __builtin_sqrt
+
+/* One instruction: compilers may call a C library instead. */
+#define DLC_ROUNDING(name, mode)                                                                    \
+    DLC_INLINE float dlc_##name##f(float value)                                                     \
+    {                                                                                               \
+        float result;                                                                               \
+        __asm__("vroundss %2, %1, %1, %0" : "=x"(result) : "x"(value), "i"(mode));                  \
+        return result;                                                                              \
+    }                                                                                               \
+    DLC_INLINE double dlc_##name(double value)                                                      \
+    {                                                                                               \
+        double result;                                                                              \
+        __asm__("vroundsd %2, %1, %1, %0" : "=x"(result) : "x"(value), "i"(mode));                  \
+        return result;                                                                              \
+    }
+DLC_ROUNDING(rint, 8)
+DLC_ROUNDING(floor, 9)
+DLC_ROUNDING(ceil, 10)
+DLC_ROUNDING(trunc, 11)
+#define rintf dlc_rintf
+#define rint dlc_rint
+#define floorf dlc_floorf
+#define floor dlc_floor
+#define ceilf dlc_ceilf
+#define ceil dlc_ceil
+#define truncf dlc_truncf
+#define trunc dlc_trunc
 
 /* To nearest, ties to even; any NaN becomes the one that the GPU's conversion gives. */
 DLC_INLINE dlc_u16 dlc_f16_bits(float value)

@@ -1,7 +1,7 @@
 /*
  * Every operator, by every executor: the rows of cases.def become graphs of one node per element
  * type, which run in the strict interpreter, the wide one, and as compiled code for each target
- * this machine can run, fused and not.
+ * this machine can run, CUDA kernels in emulation among them, fused and not.
  *
  *   ops            all cases
  *   ops CONV ADD   those of these operators
@@ -387,6 +387,7 @@ static void compile_and_run(bench *b, const char *folder, const char *target, co
     dlc_model *model = NULL;
     dlc_model_note note = {0};
     dlc_options options = {.target = target, .fusion = fusion, .jobs = 1, .verify_each = 1};
+    options.emulate_gpu = !strncmp(target, "sm_", 3);
     dlc_status status = dlc_model_open(text_path, &options, &model);
     if (status == DLC_OK)
         status = dlc_model_write(model, "so", so_path, "ops");
@@ -422,6 +423,7 @@ static const struct {
     {"x86-64-v2", "none", 0},
     {"x86-64-v3", "greedy", 1},
     {"x86-64-v4", "none", 1},
+    {"sm_75", "none", 1}, /* emulated */
 #else
     {"native", "greedy", 1},
 #endif

@@ -43,17 +43,19 @@ static void write_text(const char *path, const dlc_str *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The text as a library whose `kernels` point to its functions; `seed`: the order threads run in. */
+/* The text as a library whose `kernels` point to its functions; `seed`: the order threads run in.
+ */
 static emulated compile(const dlc_str *text, int seed)
 {
     char folder[] = "/tmp/dlc-cuda-XXXXXX", command[400];
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(command, sizeof command, "%s/k.c", folder);
     write_text(command, text);
-    snprintf(command, sizeof command,
-             "cc -O1 -w -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing -march=native "
-             "-fPIC -shared -DDLC_SEED=%d -o %s/k.so %s/k.c",
-             seed, folder, folder);
+    snprintf(
+        command, sizeof command,
+        "cc -O1 -w -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing -march=native "
+        "-fPIC -shared -DDLC_SEED=%d -o %s/k.so %s/k.c",
+        seed, folder, folder);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/k.so", folder);
     emulated result = {.library = dlopen(command, RTLD_NOW | RTLD_LOCAL)};
@@ -72,7 +74,8 @@ static dlc_str text_of(small_graph *s, const dlc_module *module)
     dlc_cuda_emulation_begin(&text);
     for (uint32_t k = 0; k < module->kernels.n; k++) {
         const dlc_module_kernel *row = &module->kernels.data[k];
-        if (dlc_cuda_emulation_add(row->kernel, row->schedule, k, s->arena, s->diag, &text) != DLC_OK)
+        if (dlc_cuda_emulation_add(row->kernel, row->schedule, k, s->arena, s->diag, &text) !=
+            DLC_OK)
             small_fail(s, "CUDA C");
     }
     dlc_str_add(&text, "void (*const kernels[])(const dlc_kernel_args *, long, long) = {");
@@ -120,7 +123,8 @@ START_TEST(kernels_give_the_interpreters_numbers)
     dlc_str text = text_of(&s, module);
     ck_assert_int_eq(strstr(dlc_str_text(&text), "shared_a") != NULL, cases[_i].has_dot);
     ck_assert_int_eq(strstr(dlc_str_text(&text), "\"k0\", 128, 4, 0}") == NULL, cases[_i].meets);
-    void **in_order = run_emulated(&s, module, &text, 0), **permuted = run_emulated(&s, module, &text, 7);
+    void **in_order = run_emulated(&s, module, &text, 0),
+         **permuted = run_emulated(&s, module, &text, 7);
     ck_assert_double_le(small_difference(&s, run_nodes(&s), in_order), cases[_i].limit);
     ck_assert_double_le(small_difference(&s, in_order, permuted), 0);
     dlc_str_deinit(&text);
@@ -142,12 +146,12 @@ START_TEST(nvrtc_takes_the_text)
         dlc_cuda_kernel made;
         const void *bytes;
         size_t size_bytes = 0;
-        if (dlc_cuda_source(module->kernels.data[k].kernel, module->kernels.data[k].schedule, "k", s.arena,
-                            s.diag, &made) != DLC_OK)
+        if (dlc_cuda_source(module->kernels.data[k].kernel, module->kernels.data[k].schedule, "k",
+                            s.arena, s.diag, &made) != DLC_OK)
             small_fail(&s, "CUDA C");
         const char *whole = dlc_arena_printf(s.arena, "%s%s", dlc_cuda_prelude, made.source);
-        if (dlc_nvrtc_compile(nvrtc, whole, "k.cu", atoi(module->target->cpu), 0, s.arena, s.diag, &bytes,
-                              &size_bytes) != DLC_OK)
+        if (dlc_nvrtc_compile(nvrtc, whole, "k.cu", atoi(module->target->cpu), 0, s.arena, s.diag,
+                              &bytes, &size_bytes) != DLC_OK)
             small_fail(&s, "NVRTC");
         ck_assert_uint_gt(size_bytes, 0);
     }
@@ -193,12 +197,14 @@ START_TEST(divergence_ends_with_a_message)
     dlc_str_printf(&text,
                    "static void run(dlc_thread *here)\n{\n%s\n}\n"
                    "static const dlc_launched launched = {run, \"odd\", 64, 1, 1};\n"
-                   "static void k0(const dlc_kernel_args *a, long b, long e)\n{\n    dlc_launch(&launched, a, b, e);\n}\n"
+                   "static void k0(const dlc_kernel_args *a, long b, long e)\n{\n    "
+                   "dlc_launch(&launched, a, b, e);\n}\n"
                    "void (*const kernels[])(const dlc_kernel_args *, long, long) = {k0};\n",
                    divergences[_i].body);
     emulated made = compile(&text, 0);
     ck_assert_int_eq(run_diverging(&made, said, sizeof said), SIGABRT);
-    ck_assert_msg(strstr(said, "emulated kernel odd") && strstr(said, divergences[_i].message), "%s", said);
+    ck_assert_msg(strstr(said, "emulated kernel odd") && strstr(said, divergences[_i].message),
+                  "%s", said);
     dlclose(made.library);
     dlc_str_deinit(&text);
 }
