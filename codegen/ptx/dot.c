@@ -109,12 +109,12 @@ static void load_slice(const dot *d, const slice *part, const char *k0)
         dlc_expr first = part->is_a ? d->first_row : d->first_column, count = part->is_a ? d->rows : d->columns;
         dlc_val p = dlc_cuda_value(d->cuda, DLC_I64, "%s + (%s)%s", text_of(d, first), index, point);
         dlc_val kk = dlc_cuda_value(d->cuda, DLC_I64, "%s + (%s)%s", k0, index, k);
-        uint32_t point_axis = bind_text(d, count, (const char *)p), k_axis = bind_text(d, d->depth, (const char *)kk);
         dlc_cuda_line(d->cuda, "reg_%s[%u] = 0;", part->name, e);
         const char *inside = dlc_arena_printf(d->cuda->arena, "%s < %s && %s < %s", (const char *)p, text_of(d, count),
                                               (const char *)kk, text_of(d, d->depth));
         nest->emit->if_begin(nest->emit, (dlc_val)inside);
-        dlc_nest_enter(nest);
+        dlc_nest_enter(nest); /* bound in here: what depends on the point is not computed outside the guard */
+        uint32_t point_axis = bind_text(d, count, (const char *)p), k_axis = bind_text(d, d->depth, (const char *)kk);
         set_point(d, part->is_a, axis_of(d, point_axis));
         set_k(d, axis_of(d, k_axis));
         dlc_cuda_line(d->cuda, "reg_%s[%u] = %s;", part->name, e, text_of(d, substituted(d, part->value)));
@@ -213,12 +213,12 @@ static void finish(const dot *d)
                                          index, SIDE, tm, r);
             dlc_val column = dlc_cuda_value(d->cuda, DLC_I64, "%s + (%s)(thread %% %d + %u)", text_of(d, d->first_column),
                                             index, SIDE, c * SIDE);
-            uint32_t row_axis = bind_text(d, d->rows, (const char *)row);
-            uint32_t column_axis = bind_text(d, d->columns, (const char *)column);
             const char *inside = dlc_arena_printf(d->cuda->arena, "%s < %s && %s < %s", (const char *)row,
                                                   text_of(d, d->rows), (const char *)column, text_of(d, d->columns));
             nest->emit->if_begin(nest->emit, (dlc_val)inside);
             dlc_nest_enter(nest);
+            uint32_t row_axis = bind_text(d, d->rows, (const char *)row);
+            uint32_t column_axis = bind_text(d, d->columns, (const char *)column);
             finish_point(d, r, c, row_axis, column_axis);
             dlc_nest_leave(nest);
             nest->emit->if_end(nest->emit);
