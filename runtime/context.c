@@ -490,8 +490,8 @@ uint32_t dlcrt_context_threads(const dlcrt_context *context)
 
 size_t dlcrt_context_bytes(const dlcrt_context *context)
 {
-    size_t total =
-        context->arena.size_bytes + context->scratch.size_bytes + context->host.size_bytes;
+    size_t total = context->scratch.size_bytes + context->host.size_bytes +
+                   (context->cuda ? dlcrt_cuda_bytes(context) : context->arena.size_bytes);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += context->own[i].size_bytes;
     return total;

@@ -436,6 +436,15 @@ void *dlcrt_cuda_address(const dlcrt_context *context, const dlc_plan_ref *ref)
     return (void *)(uintptr_t)at;
 }
 
+size_t dlcrt_cuda_bytes(const dlcrt_context *context)
+{
+    const dlcrt_cuda_run *run = context->cuda;
+    size_t total = run->block.size_bytes + (run->arena.is_own ? run->arena.size_bytes : 0);
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        total += run->outputs[i].is_own ? run->outputs[i].size_bytes : 0;
+    return total;
+}
+
 /* --- launches --- */
 static dlc_status refuse_shared(const dlcrt_context *context, const dlc_plan_step *step,
                                 int64_t bytes)

@@ -66,6 +66,7 @@ void dlcrt_cuda_leave(dlcrt_context *context);
 dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena_bytes);
 /* Address of a constant, an input or an output on the device. */
 void *dlcrt_cuda_address(const dlcrt_context *context, const dlc_plan_ref *ref);
+size_t dlcrt_cuda_bytes(const dlcrt_context *context);
 dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step);
 /* A run: inputs go over; the steps as a graph, if there is one (*done), or one by one; outputs come
  * back. */
