@@ -300,6 +300,17 @@ static uint64_t inserted(ptx_type type, uint64_t a, uint64_t b, const uint64_t *
     return (b & ~field) | (a << at & field);
 }
 
+/* dp2a, dp4a: halves or bytes of a times bytes of b, added to c. */
+static uint64_t dotted(const ptx_insn *insn, const uint64_t *args)
+{
+    uint32_t n = insn->op == PTX_DP2A ? 2 : 4, width = 32 / n;
+    uint64_t b = insn->op == PTX_DP2A && insn->half == PTX_HI ? args[1] >> 16 : args[1], sum = args[2];
+    for (uint32_t i = 0; i < n; i++)
+        sum += ptx_extended((ptx_type){insn->type.kind, (uint8_t)width}, args[0] >> (i * width)) *
+               ptx_extended((ptx_type){insn->from.kind, 8}, b >> (i * 8));
+    return sum;
+}
+
 static uint64_t integer_result(const ptx_insn *insn, const uint64_t *args, const char **error)
 {
     uint64_t a = ptx_extended(insn->type, args[0]), b = ptx_extended(insn->type, args[1]);
@@ -341,6 +352,9 @@ static uint64_t integer_result(const ptx_insn *insn, const uint64_t *args, const
         return logic3(args);
     case PTX_PRMT:
         return permuted(args);
+    case PTX_DP2A:
+    case PTX_DP4A:
+        return dotted(insn, args);
     case PTX_BFI:
         return inserted(insn->type, a, b, args);
     case PTX_BFE:
