@@ -156,28 +156,40 @@ static const char *log_of(const dlc_nvrtc *n, program compiled, dlc_arena *arena
     return n->log(compiled, text) ? "no log" : text;
 }
 
-static int take(const dlc_nvrtc *n, program compiled, int ptx, dlc_arena *arena, const void **bytes, size_t *size_bytes)
+static int take_cubin(const dlc_nvrtc *n, program compiled, dlc_arena *arena, dlc_nvrtc_code *code)
 {
-    int failed = ptx ? n->ptx_size(compiled, size_bytes) : n->cubin_size(compiled, size_bytes);
+    int failed = n->cubin_size(compiled, &code->cubin_bytes);
     if (failed)
         return failed;
-    char *copy = dlc_arena_alloc(arena, *size_bytes, 16);
-    *bytes = copy;
-    return ptx ? n->ptx(compiled, copy) : n->cubin(compiled, copy);
+    char *copy = dlc_arena_alloc(arena, code->cubin_bytes, 16);
+    code->cubin = copy;
+    return n->cubin(compiled, copy);
 }
 
-dlc_status dlc_nvrtc_compile(const dlc_nvrtc *n, const char *source, const char *name, int arch, int ptx, dlc_arena *arena,
-                             dlc_diag *diag, const void **bytes, size_t *size_bytes)
+static int take_ptx(const dlc_nvrtc *n, program compiled, dlc_arena *arena, dlc_nvrtc_code *code)
 {
-    const char *target = dlc_arena_printf(arena, "-arch=%s_%d", ptx ? "compute" : "sm", arch);
-    const char *const options[] = {target, "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false",
-                                   "-default-device", "-w", "--minimal"};
+    int failed = n->ptx_size(compiled, &code->ptx_bytes);
+    if (failed)
+        return failed;
+    char *copy = dlc_arena_alloc(arena, code->ptx_bytes, 16);
+    code->ptx = copy;
+    return n->ptx(compiled, copy);
+}
+
+/* target: "sm_80" for both, "compute_80" for PTX alone. */
+static dlc_status build(const dlc_nvrtc *n, const char *source, const char *name, const char *target, int cubin,
+                        dlc_arena *arena, dlc_diag *diag, dlc_nvrtc_code *code)
+{
+    const char *const options[] = {dlc_arena_printf(arena, "-arch=%s", target), "-fmad=false", "-prec-div=true",
+                                   "-prec-sqrt=true", "-ftz=false", "-default-device", "-w", "--minimal"};
     program compiled = NULL;
     int result = n->create(&compiled, source, name, 0, NULL, NULL);
     if (!result)
         result = n->compile(compiled, sizeof options / sizeof *options, options);
+    if (!result && cubin)
+        result = take_cubin(n, compiled, arena, code);
     if (!result)
-        result = take(n, compiled, ptx, arena, bytes, size_bytes);
+        result = take_ptx(n, compiled, arena, code);
     dlc_status status = DLC_OK;
     if (result) {
         status = dlc_diag_fail(diag, DLC_INTERNAL, name, "NVRTC %d.%d for %s: %s", n->version / 100, n->version % 100,
@@ -188,4 +200,21 @@ dlc_status dlc_nvrtc_compile(const dlc_nvrtc *n, const char *source, const char 
     if (compiled)
         n->destroy(&compiled);
     return status;
+}
+
+dlc_status dlc_nvrtc_compile_both(const dlc_nvrtc *n, const char *source, const char *name, int arch, dlc_arena *arena,
+                                  dlc_diag *diag, dlc_nvrtc_code *code)
+{
+    return build(n, source, name, dlc_arena_printf(arena, "sm_%d", arch), 1, arena, diag, code);
+}
+
+dlc_status dlc_nvrtc_compile(const dlc_nvrtc *n, const char *source, const char *name, int arch, int ptx, dlc_arena *arena,
+                             dlc_diag *diag, const void **bytes, size_t *size_bytes)
+{
+    dlc_nvrtc_code code;
+    const char *target = dlc_arena_printf(arena, "%s_%d", ptx ? "compute" : "sm", arch);
+    DLC_TRY(build(n, source, name, target, !ptx, arena, diag, &code));
+    *bytes = ptx ? code.ptx : code.cubin;
+    *size_bytes = ptx ? code.ptx_bytes : code.cubin_bytes;
+    return DLC_OK;
 }

@@ -24,4 +24,12 @@ const int *dlc_nvrtc_archs(const dlc_nvrtc *nvrtc, uint32_t *n);
 DLC_NODISCARD dlc_status dlc_nvrtc_compile(const dlc_nvrtc *nvrtc, const char *source, const char *name, int arch, int ptx,
                                            dlc_arena *arena, dlc_diag *diag, const void **bytes, size_t *size_bytes);
 
+/* A cubin for sm_<arch> and the PTX it was made of, at the cost of the cubin alone. */
+typedef struct {
+    const void *cubin, *ptx; /* PTX ends with NUL, counted */
+    size_t cubin_bytes, ptx_bytes;
+} dlc_nvrtc_code;
+DLC_NODISCARD dlc_status dlc_nvrtc_compile_both(const dlc_nvrtc *nvrtc, const char *source, const char *name, int arch,
+                                                dlc_arena *arena, dlc_diag *diag, dlc_nvrtc_code *code);
+
 #endif

@@ -41,12 +41,11 @@ dlc_status dlc_cuda_sources_make(const dlc_module *module, dlc_arena *arena, dlc
 /* --- jobs --- */
 typedef struct {
     const char *text;
-    int arch, ptx;
+    int arch;
     dlc_arena *arena; /* of the result */
     dlc_diag diag;
     dlc_status status;
-    const void *bytes;
-    size_t size_bytes;
+    dlc_nvrtc_code code;
 } job;
 
 typedef struct {
@@ -63,8 +62,7 @@ static void compile(const queue *q, job *j)
     dlc_diag_init(&j->diag, j->arena);
     dlc_str_add(&text, dlc_cuda_prelude);
     dlc_str_add(&text, j->text);
-    j->status = dlc_nvrtc_compile(q->nvrtc, dlc_str_text(&text), "kernel.cu", j->arch, j->ptx, j->arena, &j->diag,
-                                  &j->bytes, &j->size_bytes);
+    j->status = dlc_nvrtc_compile_both(q->nvrtc, dlc_str_text(&text), "kernel.cu", j->arch, j->arena, &j->diag, &j->code);
     dlc_str_deinit(&text);
 }
 
@@ -89,25 +87,27 @@ static void run_workers(queue *q, uint32_t nthreads)
         pthread_join(threads[--started], NULL);
 }
 
-/* Results to the caller's arena; of failures the first one's messages. */
-static dlc_status collect(queue *q, dlc_arena *arena, dlc_diag *diag, dlc_blob *blobs)
+/* Of failures the first one's messages. */
+static dlc_status judge(const queue *q, dlc_diag *diag)
 {
-    dlc_status status = DLC_OK;
     for (uint32_t i = 0; i < q->njobs; i++) {
-        job *j = &q->jobs[i];
-        for (uint32_t m = 0; status == DLC_OK && m < j->diag.nmessages; m++) {
+        const job *j = &q->jobs[i];
+        for (uint32_t m = 0; j->status && m < j->diag.nmessages; m++) {
             const dlc_message *message = &j->diag.messages[m];
             (void)dlc_diag_fail(diag, message->status, "CUDA kernel", "%s", message->text);
             if (message->detail)
                 dlc_diag_detail(diag, "%s", message->detail);
         }
-        if (j->status && !status)
-            status = j->status;
-        if (!j->status)
-            blobs[i] = (dlc_blob){dlc_arena_copy(arena, j->bytes, j->size_bytes), j->size_bytes};
-        dlc_arena_destroy(j->arena);
+        if (j->status)
+            return j->status;
     }
-    return status;
+    return DLC_OK;
+}
+
+static void close_jobs(queue *q)
+{
+    for (uint32_t i = 0; i < q->njobs; i++)
+        dlc_arena_destroy(q->jobs[i].arena);
 }
 
 /* --- tables --- */
@@ -144,43 +144,76 @@ static dlc_status check_archs(const dlc_nvrtc *nvrtc, const int *archs, uint32_t
     return DLC_OK;
 }
 
-static dlc_plan_binary describe(const job *j, const dlc_blob *blob, const dlc_cuda_launch *launch, int64_t shared_bytes)
+static dlc_blob copy_of(const void *bytes, size_t size_bytes, dlc_arena *arena)
 {
-    dlc_plan_binary binary = {.kind = j->ptx ? DLC_BINARY_PTX : DLC_BINARY_CUBIN,
-                              .arch = (uint32_t)j->arch,
-                              .size_bytes = blob->size_bytes};
-    if (!j->ptx && dlc_cubin_report(blob->bytes, blob->size_bytes, &binary) && shared_bytes >= 0)
+    return (dlc_blob){dlc_arena_copy(arena, bytes, size_bytes), size_bytes};
+}
+
+/* The blobs of a text whose jobs begin at `jobs`: cubins by architecture, PTX of the first. */
+static void take_code(const job *jobs, uint32_t narchs, dlc_arena *arena, dlc_blob *blobs)
+{
+    for (uint32_t k = 0; k < narchs; k++)
+        blobs[k] = copy_of(jobs[k].code.cubin, jobs[k].code.cubin_bytes, arena);
+    blobs[narchs] = copy_of(jobs->code.ptx, jobs->code.ptx_bytes, arena);
+}
+
+static dlc_plan_binary describe_cubin(const dlc_blob *blob, int arch, const dlc_cuda_launch *launch, int64_t shared_bytes)
+{
+    dlc_plan_binary binary = {
+        .kind = DLC_BINARY_CUBIN, .arch = (uint32_t)arch, .size_bytes = blob->size_bytes};
+    if (dlc_cubin_report(blob->bytes, blob->size_bytes, &binary) && shared_bytes >= 0)
         binary.blocks = dlc_cuda_occupancy(binary.arch, launch->threads, binary.registers,
                                            (uint64_t)shared_bytes + binary.shared_bytes);
     return binary;
 }
 
+/* One job per architecture for each text that is the first of its kind. */
+static void add_jobs(queue *q, const dlc_cuda_sources *sources, const uint32_t *equal, const int *archs, uint32_t narchs)
+{
+    for (uint32_t i = 0; i < sources->n; i++)
+        for (uint32_t k = 0; equal[i] == i && k < narchs; k++)
+            q->jobs[q->njobs++] = (job){.text = sources->texts[i], .arch = archs[k]};
+}
+
+/* Blobs from 1 on, and the rows that say whose they are. */
+static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const uint32_t *equal, const int *archs,
+                        uint32_t narchs, dlc_arena *arena, dlc_blob *blobs)
+{
+    uint32_t per_kernel = narchs + 1, ntexts = 0;
+    uint32_t *first = dlc_new_array(arena, uint32_t, sources->n + 1u);
+    dlc_cuda_row *rows = dlc_new_array(arena, dlc_cuda_row, (size_t)sources->n * per_kernel + 1);
+    for (uint32_t i = 0; i < sources->n; i++) {
+        dlc_cuda_row *row = &rows[(size_t)i * per_kernel];
+        if (equal[i] == i) {
+            first[i] = 1 + ntexts * per_kernel;
+            take_code(&q->jobs[ntexts++ * narchs], narchs, arena, &blobs[first[i]]);
+        }
+        for (uint32_t k = 0; k < per_kernel; k++)
+            row[k].blob = first[equal[i]] + k;
+        for (uint32_t k = 0; k < narchs; k++)
+            row[k].binary = describe_cubin(&blobs[row[k].blob], archs[k], &sources->launches[i], sources->shared_bytes[i]);
+        row[narchs].binary = (dlc_plan_binary){.kind = DLC_BINARY_PTX,
+                                               .arch = (uint32_t)archs[0],
+                                               .size_bytes = blobs[row[narchs].blob].size_bytes};
+    }
+    blobs[0] = (dlc_blob){rows, (size_t)sources->n * per_kernel * sizeof *rows};
+}
+
 dlc_status dlc_cuda_emit(const dlc_cuda_sources *sources, const int *archs, uint32_t narchs, uint32_t njobs,
                          dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
-    const dlc_nvrtc *nvrtc;
-    DLC_TRY(dlc_nvrtc_open(diag, &nvrtc));
-    DLC_TRY(check_archs(nvrtc, archs, narchs, diag));
-    uint32_t per_kernel = narchs + 1, *equal = find_equals(sources, arena);
-    uint32_t *first_job = dlc_new_array(arena, uint32_t, sources->n + 1u);
-    queue q = {.nvrtc = nvrtc, .jobs = dlc_new_array(arena, job, (size_t)sources->n * per_kernel + 1u)};
-    for (uint32_t i = 0; i < sources->n; i++) {
-        first_job[i] = equal[i] == i ? q.njobs : first_job[equal[i]];
-        for (uint32_t k = 0; equal[i] == i && k < per_kernel; k++)
-            q.jobs[q.njobs++] =
-                (job){.text = sources->texts[i], .arch = archs[k < narchs ? k : 0], .ptx = k == narchs};
-    }
-    *nblobs = q.njobs + 1;
-    *blobs = dlc_new_array(arena, dlc_blob, *nblobs);
+    queue q = {.jobs = dlc_new_array(arena, job, (size_t)sources->n * narchs + 1u)};
+    DLC_TRY(dlc_nvrtc_open(diag, &q.nvrtc));
+    DLC_TRY(check_archs(q.nvrtc, archs, narchs, diag));
+    const uint32_t *equal = find_equals(sources, arena);
+    add_jobs(&q, sources, equal, archs, narchs);
     run_workers(&q, njobs ? njobs : 1);
-    DLC_TRY(collect(&q, arena, diag, *blobs + 1));
-    size_t nrows = (size_t)sources->n * per_kernel;
-    dlc_cuda_row *rows = dlc_new_array(arena, dlc_cuda_row, nrows + 1);
-    for (size_t r = 0; r < nrows; r++) {
-        uint32_t i = (uint32_t)(r / per_kernel), at = first_job[i] + (uint32_t)(r % per_kernel);
-        rows[r].blob = at + 1;
-        rows[r].binary = describe(&q.jobs[at], &(*blobs)[at + 1], &sources->launches[i], sources->shared_bytes[i]);
+    dlc_status status = judge(&q, diag);
+    if (status == DLC_OK) {
+        *nblobs = 1 + q.njobs / narchs * (narchs + 1);
+        *blobs = dlc_new_array(arena, dlc_blob, *nblobs);
+        fill_tables(&q, sources, equal, archs, narchs, arena, *blobs);
     }
-    (*blobs)[0] = (dlc_blob){rows, nrows * sizeof *rows};
-    return DLC_OK;
+    close_jobs(&q);
+    return status;
 }
