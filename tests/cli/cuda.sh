@@ -1,0 +1,29 @@
+#!/bin/sh
+# CUDA targets on a machine without a GPU: without NVRTC, with it, emulated, and where no driver is.
+. "$1/cli/lib.sh"
+[ -z "${DLC_SANITIZED-}" ] || { echo "skipped: NVRTC is not made for sanitizers; test_ptx runs emulated kernels under them"; exit 77; }
+digits=$repository/models/digits.onnx data=$repository/models/digits_test.npz
+
+export DLC_NVRTC=$work/nowhere
+expect 6 "NVRTC;pip install nvidia-cuda-nvrtc;DLC_NVRTC" "$DLC" compile "$digits" --target sm_75 -o digits.so
+expect 0 "NVRTC was not found" "$DLC" targets
+expect 0 "no report of the kernels: CUDA targets need NVRTC" "$DLC" inspect "$digits" --target sm_75
+expect 0 "not fused" "$DLC" explain "$digits" --target sm_75
+expect 0 "largest error" "$DLC" run "$digits" --target sm_75 --emulate-gpu --inputs "$data" --expect "$data"
+expect 0 "" "$DLC" compile "$digits" --target sm_75 --emulate-gpu -o emulated.so
+expect 0 "largest error" "$DLC" run emulated.so --inputs "$data" --expect "$data"
+unset DLC_NVRTC
+
+"$DLC" targets | grep -q "makes code" || finish
+expect 0 "registers;conv1+relu1" "$DLC" inspect "$digits" --target sm_75
+for again in 1 2; do
+    expect 0 "" "$DLC" compile "$digits" --target sm_75,sm_90,native -o several$again.so --name digits
+done
+cmp -s several1.so several2.so || fail "two compilations differ"
+expect 0 "" "$DLC" compile "$digits" --target sm_75 -o gpu.so
+expect 0 "largest error" "$DLC" run several1.so --device cpu --inputs "$data" --expect "$data"
+if ! ldconfig -p 2>/dev/null | grep -q libcuda.so.1; then
+    expect 6 "holds plans for sm_75;libcuda.so.1" "$DLC" run gpu.so --inputs "$data"
+    expect 0 "largest error" "$DLC" run several1.so --inputs "$data" --expect "$data"
+fi
+finish
