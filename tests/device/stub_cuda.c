@@ -10,18 +10,20 @@
 #include "tests/device/stub_cuda.h"
 
 #define EXPORT __attribute__((visibility("default")))
-enum { MAX_OBJECTS = 4096, MAX_NODES = 256, MAX_SYMBOLS = 64, OUT_OF_MEMORY = 2 };
+enum { MAX_OBJECTS = 4096, MAX_NODES = 512, MAX_SYMBOLS = 64, OUT_OF_MEMORY = 2 };
 
 typedef enum { MEMORY = 1, MODULE, FUNCTION, STREAM, GRAPH, EXEC } kind;
 typedef struct {
     kind what;
     unsigned char *bytes; /* MEMORY */
     size_t size_bytes;
+    const void *image; /* MODULE */
 } object;
 
 typedef struct {
     uint64_t to, from;
     size_t size_bytes; /* of a copy; 0: a launch */
+    const void *image;
     uint64_t parameters[STUB_PARAMETERS];
     unsigned nblocks;
 } node;
@@ -44,8 +46,7 @@ static struct {
     unsigned fail_in;
     int has_failed;
     int ndevices, capability;
-    stub_kernel kernel;
-    unsigned nparameters;
+    const stub_kernels *kernels;
     graph *recording;
     object *recording_stream;
     const void *newest_image;
@@ -115,10 +116,9 @@ static void control_set_device(int count, int capability)
     stub.capability = capability;
 }
 
-static void control_set_kernel(stub_kernel kernel, unsigned nparameters)
+static void control_set_kernels(const stub_kernels *kernels)
 {
-    stub.kernel = kernel;
-    stub.nparameters = nparameters;
+    stub.kernels = kernels;
 }
 
 static const void *control_newest_image(void)
@@ -127,7 +127,7 @@ static const void *control_newest_image(void)
 }
 
 EXPORT const stub_control stub_cuda = {control_fail,       control_has_failed, control_calls,       control_nlive,
-                                       control_set_device, control_set_kernel, control_newest_image};
+                                       control_set_device, control_set_kernels, control_newest_image};
 
 /* --- objects --- */
 static void *add(kind what, size_t size_bytes)
@@ -309,7 +309,8 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *option
     needs_context();
     ENTER();
     stub.newest_image = image;
-    *module = add(MODULE, 0);
+    object *o = *module = add(MODULE, 0);
+    o->image = image;
     return 0;
 }
 
@@ -480,8 +481,8 @@ static void execute(const node *n)
 {
     if (n->size_bytes)
         memmove(range(n->to, n->size_bytes), range(n->from, n->size_bytes), n->size_bytes);
-    else if (stub.kernel)
-        stub.kernel(n->parameters, n->nblocks);
+    else if (stub.kernels)
+        stub.kernels->launch(n->image, n->parameters, n->nblocks);
 }
 
 int cuGraphLaunch(void *exec, void *stream)
@@ -512,11 +513,12 @@ int cuGraphExecDestroy(void *exec)
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra)
 {
-    find(function, MODULE);
+    const object *module = find(function, MODULE);
     if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared > 65536 || extra)
         die("a launch of wrong size");
-    node launched = {.nblocks = gx};
-    for (unsigned i = 0; i < stub.nparameters && i < STUB_PARAMETERS; i++)
+    node launched = {.image = module->image, .nblocks = gx};
+    unsigned n = stub.kernels ? stub.kernels->nparameters(module->image) : 0;
+    for (unsigned i = 0; i < n && i < STUB_PARAMETERS; i++)
         memcpy(&launched.parameters[i], parameters[i], sizeof(uint64_t));
     int recording = is_recording(stream);
     ENTER();

@@ -4,10 +4,13 @@
 
 #include <stdint.h>
 
-enum { STUB_UNKNOWN = 999, STUB_PARAMETERS = 16 };
+enum { STUB_UNKNOWN = 999, STUB_PARAMETERS = 64 };
 
-/* What a launch does. parameters: copies of the kernel's 8-byte parameters. */
-typedef void (*stub_kernel)(const uint64_t *parameters, unsigned nblocks);
+/* What kernels are: how many 8-byte parameters the one of an image has, and what its launch does. */
+typedef struct {
+    unsigned (*nparameters)(const void *image);
+    void (*launch)(const void *image, const uint64_t *parameters, unsigned nblocks);
+} stub_kernels;
 
 typedef struct {
     void (*fail_call)(const char *symbol, unsigned nth); /* the nth call from now on fails, once; NULL: none does */
@@ -15,7 +18,7 @@ typedef struct {
     unsigned (*calls)(const char *symbol); /* so far */
     int (*nlive)(void);                    /* allocations, modules, streams, graphs, contexts held and pushed */
     void (*set_device)(int count, int capability);
-    void (*set_kernel)(stub_kernel kernel, unsigned nparameters);
+    void (*set_kernels)(const stub_kernels *kernels);
     const void *(*newest_image)(void);     /* that a module was made of */
 } stub_control;
 

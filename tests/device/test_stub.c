@@ -5,7 +5,9 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "cli/driver.h"
 #include "codegen/plan.h"
 #include "codegen/ptx/object.h"
 #include "dlc/checksum.h"
@@ -118,8 +120,9 @@ static made_model add_model(int64_t rows)
 }
 
 /* Its kernel, for one row: x, c, y, [n,] fault, first, units */
-static void add_row(const uint64_t *p, unsigned nblocks)
+static void add_row(const void *code, const uint64_t *p, unsigned nblocks)
 {
+    (void)code;
     const float *x = (const float *)(uintptr_t)p[0], *c = (const float *)(uintptr_t)p[1];
     float *y = (float *)(uintptr_t)p[2];
     (void)nblocks;
@@ -127,22 +130,36 @@ static void add_row(const uint64_t *p, unsigned nblocks)
         y[i] = x[i] + c[i];
 }
 
-static void add_rows(const uint64_t *p, unsigned nblocks)
+static void add_rows(const void *code, const uint64_t *p, unsigned nblocks)
 {
     for (uint64_t row = 0; row < p[3]; row++)
-        add_row((uint64_t[]){p[0] + row * N * 4, p[1], p[2] + row * N * 4}, nblocks);
+        add_row(code, (uint64_t[]){p[0] + row * N * 4, p[1], p[2] + row * N * 4}, nblocks);
 }
 
-static void fault(const uint64_t *p, unsigned nblocks)
+static void fault(const void *code, const uint64_t *p, unsigned nblocks)
 {
-    add_row(p, nblocks);
+    add_row(code, p, nblocks);
     *(int64_t *)(uintptr_t)p[3] = 1;
 }
+
+static unsigned six(const void *code)
+{
+    (void)code;
+    return 6;
+}
+
+static unsigned seven(const void *code)
+{
+    (void)code;
+    return 7;
+}
+
+static const stub_kernels one_row = {six, add_row}, many_rows = {seven, add_rows}, faulty = {six, fault};
 
 static void open_static(void)
 {
     use_stub();
-    stub->set_kernel(add_row, 6);
+    stub->set_kernels(&one_row);
     add_plan(0, add_model(1), "sm_75");
     close_image();
 }
@@ -198,7 +215,7 @@ START_TEST(dynamic_shapes_take_new_places)
 {
     dlcrt_context *context;
     use_stub();
-    stub->set_kernel(add_rows, 7);
+    stub->set_kernels(&many_rows);
     add_plan(0, add_model(0), "sm_75");
     close_image();
     OK(open_on("cuda:0"));
@@ -225,14 +242,14 @@ START_TEST(a_fault_names_its_node_once)
 {
     dlcrt_context *context;
     open_static();
-    stub->set_kernel(fault, 6);
+    stub->set_kernels(&faulty);
     OK(open_on("cuda"));
     OK(dlcrt_context_create(executable, NULL, &context));
     for (int run = 0; run < 3; run++) {
         ck_assert_int_eq(run_once(context, 1), DLC_INVALID);
         ck_assert_str_eq(dlcrt_last_error(), "node 'sum': index out of range");
     }
-    stub->set_kernel(add_row, 6);
+    stub->set_kernels(&one_row);
     OK(run_once(context, 1));
     dlcrt_context_destroy(context);
 }
@@ -290,6 +307,140 @@ START_TEST(runs_go_into_the_stream_that_is_given)
 }
 END_TEST
 
+/* --- kernels that compute: emulated ones behind the stub --- */
+enum { CODE_BYTES = 64, MAX_KERNELS = 64 };
+static struct {
+    const dlc_module *module;
+    const dlc_kernel_fn *functions;
+    const dlc_cuda_launch *launches;
+    unsigned char code[MAX_KERNELS * CODE_BYTES]; /* kernel i's image is at i * CODE_BYTES */
+    _Alignas(64) unsigned char shared[1 << 17];   /* of a block */
+} emulated;
+
+static uint32_t number_of(const void *code)
+{
+    return (uint32_t)(((const unsigned char *)code - emulated.code) / CODE_BYTES);
+}
+
+static unsigned emulated_parameters(const void *code)
+{
+    const dlc_kernel *kernel = emulated.module->kernels.data[number_of(code)].kernel;
+    return kernel->buffers.n + kernel->symbols.n + 3;
+}
+
+static void emulated_launch(const void *code, const uint64_t *p, unsigned nblocks)
+{
+    uint32_t i = number_of(code);
+    const dlc_kernel *kernel = emulated.module->kernels.data[i].kernel;
+    void *buffers[STUB_PARAMETERS];
+    int64_t symbols[STUB_PARAMETERS];
+    for (uint32_t k = 0; k < kernel->buffers.n; k++)
+        buffers[k] = (void *)(uintptr_t)p[k];
+    for (uint32_t k = 0; k < kernel->symbols.n; k++)
+        symbols[k] = (int64_t)p[kernel->buffers.n + k];
+    const uint64_t *last = p + kernel->buffers.n + kernel->symbols.n; /* fault, first, units */
+    int64_t first = (int64_t)last[1], end = first + (int64_t)nblocks * emulated.launches[i].units_per_block;
+    dlc_kernel_args args = {buffers, symbols, emulated.shared, (int64_t *)(uintptr_t)last[0]};
+    emulated.functions[i](&args, first, end < (int64_t)last[2] ? end : (int64_t)last[2]);
+}
+
+static const stub_kernels emulated_kernels = {emulated_parameters, emulated_launch};
+
+/* The model's plan for the device, with made-up binaries that say which kernel they are. */
+static void plan_emulated(dlc_model *model, dlc_arena *arena)
+{
+    dlc_diag diag;
+    dlc_blob plan;
+    dlc_cuda_sources sources;
+    const char *text;
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_model_text(model, DLC_TEXT_GRAPH, NULL, &text), DLC_OK); /* passes have run */
+    emulated.module = model->ctx.module;
+    uint32_t n = emulated.module->kernels.n;
+    ck_assert_uint_le(n, MAX_KERNELS);
+    ck_assert_int_eq(dlc_cuda_sources_make(emulated.module, arena, &diag, &sources), DLC_OK);
+    dlc_plan_binary *binaries = dlc_new_array(arena, dlc_plan_binary, n);
+    for (uint32_t i = 0; i < n; i++)
+        binaries[i] = (dlc_plan_binary){
+            .kind = DLC_BINARY_CUBIN, .arch = 75, .offset = i * CODE_BYTES, .size_bytes = CODE_BYTES};
+    dlc_plan_cuda cuda = {.launches = sources.launches, .binaries = binaries, .nbinaries = 1};
+    emulated.launches = sources.launches;
+    constants = (dlc_pieces){0};
+    ck_assert_int_eq(dlc_plan_build(emulated.module, &cuda, &constants, arena, &diag, &plan), DLC_OK);
+    entries[0] =
+        (dlc_plan_entry){.checksum = dlc_checksum(plan.bytes, plan.size_bytes), .plan = plan.bytes};
+    unsigned char *bytes = dlc_arena_alloc(arena, constants.size_bytes, 64);
+    for (uint32_t i = 0; i < constants.pieces.n; i++)
+        memcpy(bytes + constants.offsets.data[i], constants.pieces.data[i].bytes, constants.pieces.data[i].size_bytes);
+    image = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
+                             .abi_version = DLC_ABI_VERSION,
+                             .nplans = 1,
+                             .constants_bytes = constants.size_bytes,
+                             .constants = bytes,
+                             .binaries_bytes = sizeof emulated.code,
+                             .binaries = emulated.code,
+                             .plans = entries};
+}
+
+static void run_digits(dlcrt_executable *from, int64_t batch, uint32_t nruns, float *result)
+{
+    dlcrt_context *context;
+    float *pixels = calloc((size_t)batch * 64, sizeof *pixels);
+    for (int64_t i = 0; i < batch * 64; i++)
+        pixels[i] = (float)(i * 7 % 17);
+    dlcrt_tensor in = {.data = pixels, .dtype = DLC_F32, .rank = 4, .dims = {batch, 1, 8, 8}};
+    dlcrt_tensor out = {.data = result, .size_bytes = (size_t)batch * 40};
+    OK(dlcrt_context_create(from, &(dlcrt_context_options){.threads = 1, .poison = 1}, &context));
+    for (uint32_t run = 0; run < nruns; run++) {
+        memset(result, 0, (size_t)batch * 40);
+        OK(dlcrt_context_run(context, &in, 1, &out, 1));
+    }
+    dlcrt_context_destroy(context);
+    free(pixels);
+}
+
+/* A whole model over the device's plan gives the bits that the same kernels give over the CPU's. */
+START_TEST(a_model_computes_the_same_through_the_device)
+{
+    char path[64];
+    dlc_model *model;
+    dlcrt_executable *here;
+    float results[2][5 * 10];
+    dlc_options options = {.target = "sm_75", .emulate_gpu = 1};
+    if (system("cc --version >/dev/null 2>&1")) {
+        printf("skipped: the emulation needs the C compiler cc\n");
+        return;
+    }
+    snprintf(path, sizeof path, "/tmp/dlc_test_stub_%d.so", getpid());
+    dlc_arena *arena = dlc_arena_create(0);
+    ck_assert_int_eq(dlc_model_open("models/digits.onnx", &options, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_write(model, "so", path, "digits"), DLC_OK);
+    use_stub();
+    OK(dlcrt_executable_open(path, &here));
+    void *library = dlopen(path, RTLD_NOW);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    const dlc_executable *linked = dlsym(library, "dlc_executable");
+    emulated.functions = linked->plans[0].kernels;
+    plan_emulated(model, arena);
+    stub->set_kernels(&emulated_kernels);
+    OK(open_on("cuda"));
+    for (int64_t batch = 1; batch <= 5; batch += 2) {
+        run_digits(here, batch, 1, results[0]);
+        run_digits(executable, batch, 3, results[1]);
+        ck_assert_mem_eq(results[0], results[1], (size_t)batch * 40);
+    }
+    ck_assert_uint_gt(stub->calls("cuGraphLaunch"), 0);
+    dlcrt_executable_close(executable);
+    dlcrt_executable_close(here);
+    executable = NULL;
+    image.nplans = 0;
+    dlc_model_close(model);
+    dlc_arena_destroy(arena);
+    dlclose(library);
+    unlink(path);
+}
+END_TEST
+
 /* --- steps on the CPU --- */
 /* (x + c)'s places that are not 0, and the sum: the output's size is known only after the first step. */
 START_TEST(steps_on_the_cpu_have_copies_around_them)
@@ -302,7 +453,7 @@ START_TEST(steps_on_the_cpu_have_copies_around_them)
     dlc_graph_output(m.graph, "at", made_node(&m, DLC_OP_NONZERO, "at", 1, &sum, 1, 1, &symbol)->outputs[0]);
     dlcrt_context *context;
     use_stub();
-    stub->set_kernel(add_row, 6);
+    stub->set_kernels(&one_row);
     add_plan(0, m, "sm_75");
     close_image();
     OK(open_on(NULL));
@@ -483,6 +634,7 @@ int main(void)
     tcase_add_test(tests, a_fault_names_its_node_once);
     tcase_add_test(tests, memory_of_the_device_goes_in_and_comes_out);
     tcase_add_test(tests, runs_go_into_the_stream_that_is_given);
+    tcase_add_test(tests, a_model_computes_the_same_through_the_device);
     tcase_add_test(tests, steps_on_the_cpu_have_copies_around_them);
     tcase_add_test(tests, the_best_plan_that_is_there_is_taken);
     tcase_add_test(tests, a_cubin_comes_before_ptx);
