@@ -63,6 +63,7 @@ typedef struct {
     int from;                /* SHUFFLE: lane asked for */
     dlc_u32 value, result;
     void *fake, *fiber; /* of the sanitizers */
+    dlc_u64 nmeetings[2], meetings[2]; /* barriers passed: warp's, block's; what the thread sanitizer takes for a warp's */
 } dlc_thread;
 
 typedef struct {
@@ -81,6 +82,7 @@ struct dlc_block {
     const void *bottom; /* of the scheduler's stack */
     unsigned long size;
     dlc_u64 random;
+    dlc_u64 begins, ends, meetings[2]; /* addresses that mean something to the thread sanitizer */
 };
 
 enum { DLC_LANES = 32, DLC_MOST_THREADS = 1024, DLC_PAGE = 4096 };
@@ -204,11 +206,11 @@ DLC_UNCHECKED __attribute__((noinline, DLC_OPAQUE, noreturn, used)) static void 
 #endif
     for (;;) {
 #ifdef DLC_TSAN
-        __tsan_acquire(here->block);
+        __tsan_acquire(&here->block->begins);
 #endif
         here->block->kernel->run(here);
 #ifdef DLC_TSAN
-        __tsan_release(here->block);
+        __tsan_release(&here->block->ends);
 #endif
         here->place = DLC_ENDED;
         dlc_wait(here);
@@ -241,7 +243,10 @@ DLC_UNCHECKED static void dlc_resume(dlc_thread *thread)
 DLC_UNCHECKED __attribute__((noinline)) static void dlc_barrier(dlc_thread *here, dlc_place place, int line)
 {
 #ifdef DLC_TSAN
-    void *meeting = place == DLC_AT_BLOCK ? (void *)here->block : (void *)(here - here->number % DLC_LANES);
+    /* Two in turn: who comes late out of one barrier must not learn what others did before they came to the next. */
+    int is_block = place == DLC_AT_BLOCK;
+    dlc_u64 *meetings = is_block ? here->block->meetings : here[-(here->number % DLC_LANES)].meetings;
+    dlc_u64 *meeting = &meetings[here->nmeetings[is_block]++ & 1];
     __tsan_release(meeting);
 #endif
     here->place = place;
@@ -357,11 +362,11 @@ DLC_UNCHECKED static void dlc_run_blocks(dlc_block *block, void (*run)(dlc_block
     for (long long i = 0; i < n; i++) {
         block->number = DLC_SEED ? n - 1 - (i + DLC_SEED) % n : i;
 #ifdef DLC_TSAN
-        __tsan_release(block); /* blocks share this shared memory: one after the other */
+        __tsan_release(&block->begins); /* blocks share this shared memory: one after the other */
 #endif
         run(block);
 #ifdef DLC_TSAN
-        __tsan_acquire(block);
+        __tsan_acquire(&block->ends);
 #endif
     }
 }
