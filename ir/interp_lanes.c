@@ -616,16 +616,19 @@ void dlc_strip_load(const dlc_elements *from, uint8_t lane, uint32_t n, void *to
                       dlc_scalar_read((dlc_dtype)from->dtype, base + offset_of(from, i) * bytes));
 }
 
+/* A strip may be a view of weights, which lie at any address. */
 #define STORE(memory, type)                                                                        \
     do {                                                                                           \
         memory *base = into->base;                                                                 \
-        const type *v_ = value.at;                                                                 \
+        const struct {                                                                             \
+            type at;                                                                               \
+        } __attribute__((packed)) *v_ = value.at;                                                  \
         if (into->offsets)                                                                         \
             for (uint32_t i = 0; i < n; i++)                                                       \
-                base[into->offsets[i]] = (memory)v_[i * value.step];                               \
+                base[into->offsets[i]] = (memory)v_[i * value.step].at;                            \
         else                                                                                       \
             for (uint32_t i = 0; i < n; i++)                                                       \
-                base[into->start + i * into->stride] = (memory)v_[i * value.step];                 \
+                base[into->start + i * into->stride] = (memory)v_[i * value.step].at;              \
     } while (0)
 
 void dlc_strip_store(const dlc_elements *into, uint8_t lane, dlc_strip value, uint32_t n)
