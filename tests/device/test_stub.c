@@ -515,6 +515,7 @@ START_TEST(the_best_plan_that_is_there_is_taken)
     ck_assert_str_eq(target_of_choice("cuda:1", 2, 90), "sm_90");
     setenv("DLC_DEVICE", "cpu", 1);
     ck_assert_str_eq(target_of_choice(NULL, 1, 90), "x86-64-v2");
+    dlcrt_executable_close(executable);
     ck_assert_int_eq(open_on("gpu"), DLC_USAGE);
     ck_assert_str_eq(dlcrt_last_error(), "there is no device 'gpu'; there are cpu, cuda and cuda:N");
     unsetenv("DLC_DEVICE");
