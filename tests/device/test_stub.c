@@ -536,6 +536,42 @@ START_TEST(a_cubin_comes_before_ptx)
 }
 END_TEST
 
+/* Every word of a plan in turn becomes every one of these values: refused, or read and sized without a device. */
+START_TEST(forged_plans_are_followed_nowhere)
+{
+    static const uint64_t values[] = {0, 1, 7, 0x7fffffff, 0xffffffff, 1ull << 63, UINT64_MAX};
+    add_plan(0, add_model(0), "sm_75");
+    close_image();
+    const dlc_plan *plan = entries[0].plan;
+    uint32_t size_bytes = plan->size_bytes;
+    unsigned char *bytes = aligned_alloc(64, (size_bytes + 63) / 64 * 64);
+    for (size_t at = 0; at + 8 <= size_bytes; at += 4)
+        for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+            dlcrt_context *context;
+            char text[4096];
+            memcpy(bytes, plan, size_bytes);
+            memcpy(bytes + at, &values[v], values[v] > UINT32_MAX ? 8 : 4);
+            if (((dlc_plan *)bytes)->size_bytes > size_bytes)
+                continue; /* a linked executable has no bounds to check */
+            entries[0].plan = (const dlc_plan *)bytes;
+            entries[0].checksum = dlc_checksum(bytes, entries[0].plan->size_bytes);
+            if (entries[0].plan->device == DLC_DEVICE_CPU)
+                entries[0].kernels = no_functions;
+            if (open_on("none"))
+                continue;
+            if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context) == DLC_OK) {
+                dlcrt_tensor in = row_of(NULL, 5);
+                (void)!dlcrt_context_prepare(context, &in, 1);
+                dlcrt_context_destroy(context);
+            }
+            (void)dlcrt_executable_print(executable, text, sizeof text);
+            dlcrt_executable_close(executable);
+        }
+    executable = NULL;
+    free(bytes);
+}
+END_TEST
+
 /* --- failures --- */
 static const char *const symbols[] = {
 #define DLC_DRIVER(field, symbol, parameters) symbol,
@@ -639,6 +675,7 @@ int main(void)
     tcase_add_test(tests, steps_on_the_cpu_have_copies_around_them);
     tcase_add_test(tests, the_best_plan_that_is_there_is_taken);
     tcase_add_test(tests, a_cubin_comes_before_ptx);
+    tcase_add_test(tests, forged_plans_are_followed_nowhere);
     tcase_add_loop_test(tests, each_call_failing_ends_in_its_own_words, 0, sizeof symbols / sizeof symbols[0]);
     tcase_add_test(tests, a_context_survives_a_failed_run);
     suite_add_tcase(suite, tests);
