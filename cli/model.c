@@ -235,6 +235,39 @@ static dlc_status open_executable(dlc_cli *cli, const char *path, const char *pl
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, place);
 }
 
+typedef struct {
+    dlc_status status;
+    dlcrt_device_info info;
+    char error[512];
+} device_answer;
+
+/* In a child: a process that has used the driver must not be forked for the compiler. */
+static dlc_status describe_device(dlc_cli *cli, const char *device, dlcrt_device_info *info)
+{
+    device_answer answer = {.status = DLC_NO_DEVICE};
+    int pipe_fds[2];
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        answer.status = dlcrt_device_describe(device, &answer.info);
+        snprintf(answer.error, sizeof answer.error, "%s", dlcrt_last_error());
+        _exit(write(pipe_fds[1], &answer, sizeof answer) != sizeof answer);
+    }
+    close(pipe_fds[1]);
+    ssize_t n = child > 0 ? read(pipe_fds[0], &answer, sizeof answer) : -1;
+    close(pipe_fds[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (n != (ssize_t)sizeof answer)
+        return dlc_diag_fail(&cli->diag, DLC_NO_DEVICE, NULL, "the CUDA driver gave no answer");
+    *info = answer.info;
+    return answer.status == DLC_OK
+               ? DLC_OK
+               : dlc_diag_fail(&cli->diag, answer.status, NULL, "%s", answer.error);
+}
+
 /* A model that is to run on a GPU is compiled for the one that is there, unless --target says
  * otherwise: for the highest capability among the targets that it has. */
 static dlc_status choose_target(dlc_cli *cli, const dlc_library *library, dlc_options *options)
@@ -244,9 +277,7 @@ static dlc_status choose_target(dlc_cli *cli, const dlc_library *library, dlc_op
     long best = 0;
     if (options->target || !device || strncmp(device, "cuda", 4) != 0)
         return DLC_OK;
-    dlc_status status = dlcrt_device_describe(device, &info);
-    if (status != DLC_OK)
-        return dlc_runtime_failed(cli, status, NULL);
+    DLC_TRY(describe_device(cli, device, &info));
     for (uint32_t i = 0; library->catalogue(DLC_CATALOGUE_TARGETS, i, &name, &help); i++) {
         long capability = strncmp(name, "sm_", 3) ? 0 : strtol(name + 3, NULL, 10);
         if (capability > best && capability <= (long)info.capability) {
