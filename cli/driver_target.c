@@ -1,21 +1,10 @@
-/* What `dlc targets` says of a row: the processor, and for CUDA whether the NVRTC found makes code
- * for it. */
+/* What `dlc targets` says of a row: for CUDA, whether the NVRTC found makes code for it. */
 #include "cli/driver_target.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "codegen/ptx/nvrtc.h"
-
-enum { MOST_ARCHS = 64, LINE = 160 };
-
-static struct {
-    int arch;
-    char text[LINE];
-} rows[MOST_ARCHS];
-static uint32_t nrows;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int makes(const dlc_nvrtc *nvrtc, int arch)
 {
@@ -27,41 +16,29 @@ static int makes(const dlc_nvrtc *nvrtc, int arch)
     return 0;
 }
 
-static void describe(int arch, char *text)
+static void describe(int arch, char *text, size_t size_bytes)
 {
     dlc_arena *arena = dlc_arena_create(0);
     const dlc_nvrtc *nvrtc;
     dlc_diag diag;
     dlc_diag_init(&diag, arena);
-    int n = snprintf(text, LINE, "NVIDIA GPUs of compute capability %d.%d; ", arch / 10, arch % 10);
+    int n = snprintf(text, size_bytes, "NVIDIA GPUs of compute capability %d.%d; ", arch / 10,
+                     arch % 10);
+    text += n;
+    size_bytes -= (size_t)n;
     if (dlc_nvrtc_open(&diag, &nvrtc) != DLC_OK)
-        snprintf(text + n, (size_t)(LINE - n),
-                 "NVRTC was not found: compiled code cannot be made, emulation can");
+        snprintf(text, size_bytes, "NVRTC was not found, so it can only be emulated");
     else
-        snprintf(text + n, (size_t)(LINE - n), "NVRTC %d.%d %s code for it",
-                 dlc_nvrtc_version(nvrtc) / 100, dlc_nvrtc_version(nvrtc) % 100,
-                 makes(nvrtc, arch) ? "makes" : "makes no");
+        snprintf(text, size_bytes, "NVRTC %d.%d %s code for it", dlc_nvrtc_version(nvrtc) / 100,
+                 dlc_nvrtc_version(nvrtc) % 100, makes(nvrtc, arch) ? "makes" : "makes no");
     dlc_arena_destroy(arena);
-}
-
-static const char *cuda_help(int arch)
-{
-    uint32_t i = 0;
-    pthread_mutex_lock(&lock);
-    while (i < nrows && rows[i].arch != arch)
-        i++;
-    if (i == nrows && nrows < MOST_ARCHS) {
-        rows[i].arch = arch;
-        describe(arch, rows[i].text);
-        nrows++;
-    }
-    pthread_mutex_unlock(&lock);
-    return i < MOST_ARCHS ? rows[i].text : "";
 }
 
 const char *dlc_target_help(const dlc_target *target)
 {
-    if (!target)
+    static _Thread_local char text[160];
+    if (!target || target->kind != DLC_TARGET_CUDA)
         return "";
-    return target->kind == DLC_TARGET_CUDA ? cuda_help(atoi(target->cpu)) : "";
+    describe(atoi(target->cpu), text, sizeof text);
+    return text;
 }

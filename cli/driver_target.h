@@ -4,7 +4,7 @@
 
 #include "ir/target.h"
 
-/* Static storage. */
+/* Good until this thread asks again. */
 const char *dlc_target_help(const dlc_target *target);
 
 #endif

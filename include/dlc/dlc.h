@@ -56,7 +56,8 @@ typedef struct {
 
 DLC_API const char *dlc_version(void);
 
-/* What can be named in options: row i, or 0 when there is none. help may be "". */
+/* What can be named in options: row i, or 0 when there is none. help may be ""; it is good until
+ * this thread asks again. */
 typedef enum {
     DLC_CATALOGUE_TARGETS,
     DLC_CATALOGUE_PASSES,
@@ -112,9 +113,9 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind 
                                                 const char *format, const char **text);
 
 /*
- * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll", "asm" (of CUDA: PTX) or "cu". The file is
- * whole or absent, and an older one survives a failure. name: C identifier in symbols and the
- * header; NULL: made from the path.
+ * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll", "asm" (of CUDA: PTX) or
+ * "cu". The file is whole or absent, and an older one survives a failure. name: C identifier in
+ * symbols and the header; NULL: made from the path.
  */
 DLC_API DLC_NODISCARD dlc_status dlc_model_write(dlc_model *model, const char *kind,
                                                  const char *path, const char *name);
