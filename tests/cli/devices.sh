@@ -17,7 +17,6 @@ expect 0 "target x86-64-v2;target x86-64-v3" "$DLC" inspect two.so
 expect 0 '"plans":2' "$DLC" inspect two.so --json
 if [ "$(uname -m)" = x86_64 ]; then
     expect 0 "logits" "$DLC" run two.so --input image=random:1
-    mv out first
     DLC_CPU=x86-64-v2 expect 0 "logits" "$DLC" run two.so --input image=random:1
     expect 6 "two.so: holds plans for x86-64-v2 and x86-64-v3; none of them runs here" "$DLC" run two.so --device cuda
 fi
