@@ -105,7 +105,7 @@ typedef struct {
     const ptx_insn *insn;
     uint64_t address;
     uint32_t bytes, thread;
-    int is_write;
+    int is_write, is_unused; /* unused: only that there is memory is checked */
 } access;
 
 static uint8_t *local_bytes_of(machine *m, const access *a, uint8_t **initialised)
@@ -125,7 +125,7 @@ static uint8_t *region_bytes_of(machine *m, const access *a, uint8_t **initialis
     if (!r || (space == PTX_SHARED && !is_shared) || (space == PTX_GLOBAL && is_shared) || (a->is_write && !r->is_writable))
         return NULL;
     uint64_t offset = a->address - r->base;
-    if (r->histories)
+    if (r->histories && !a->is_unused)
         note_access(m, a->insn, &r->histories[offset], a->thread, a->is_write);
     *initialised = r->initialised ? r->initialised + offset : NULL;
     return r->bytes + offset;
@@ -142,7 +142,7 @@ static uint8_t *bytes_at(machine *m, const access *a)
                                     : a->is_write ? "writes out of bounds" : "reads out of bounds");
         return NULL;
     }
-    for (uint32_t i = 0; initialised && i < a->bytes; i++) {
+    for (uint32_t i = 0; initialised && !a->is_unused && i < a->bytes; i++) {
         if (!a->is_write && !initialised[i]) {
             fail(m, a->insn, a->thread, "reads what nobody has written");
             return NULL;
@@ -205,7 +205,8 @@ static void load(machine *m, warp *w, const ptx_insn *insn, uint32_t lane)
     if (insn->nelems > 1 && address % (bytes * insn->nelems))
         fail(m, insn, thread, "a vector that is not aligned");
     for (uint32_t i = 0; i < insn->nelems; i++) {
-        access a = {insn, address + i * bytes, bytes, thread, 0};
+        int is_unused = (insn->unused >> (i * bytes) & 1) != 0;
+        access a = {insn, address + i * bytes, bytes, thread, 0, is_unused};
         const uint8_t *at = bytes_at(m, &a);
         uint64_t value = 0;
         if (at)
@@ -221,7 +222,7 @@ static void store(machine *m, warp *w, const ptx_insn *insn, uint32_t lane)
     if (insn->nelems > 1 && address % (bytes * insn->nelems))
         fail(m, insn, thread, "a vector that is not aligned");
     for (uint32_t i = 0; i < insn->nelems; i++) {
-        access a = {insn, address + i * bytes, bytes, thread, 1};
+        access a = {insn, address + i * bytes, bytes, thread, 1, 0};
         uint64_t value = value_of(m, w, &insn->elems[i], lane);
         uint8_t *at = bytes_at(m, &a);
         if (at)

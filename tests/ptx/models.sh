@@ -1,5 +1,5 @@
 #!/bin/sh
-# models.sh TESTS_DIR WORK_DIR: every kernel of MiniLM and light_squeezenet as PTX, and of MiniLM under sanitizers; the models
+# models.sh TESTS_DIR WORK_DIR: every kernel of MiniLM and three light networks as PTX, and of MiniLM under sanitizers; the models
 # are made by Python. PTX_MODELS is the program.
 set -eu
 tests=$1 work=$2
@@ -19,5 +19,7 @@ try() { # try WAY MODEL SIZE STRIDE
 try ptx "$work/minilm/minilm_dyn.onnx" 7 5
 try asan "$work/minilm/minilm_dyn.onnx" 3
 try tsan "$work/minilm/minilm_dyn.onnx" 2
-try ptx "$work/light/light_squeezenet/model.onnx" 1 97
+for model in squeezenet shufflenet inception_v1; do
+    try ptx "$work/light/light_$model/model.onnx" 1 197
+done
 [ $ran -eq 1 ] || exit 77

@@ -47,6 +47,7 @@ typedef struct {
     ptx_operand dst[PTX_MAX_ELEMS], src[5];
     ptx_operand elems[PTX_MAX_ELEMS]; /* st: what is stored */
     uint32_t target, line;
+    uint32_t unused;     /* ld: bytes of what is loaded that nobody uses, bit by byte (pragma used_bytes_mask) */
 } ptx_insn;
 
 struct ptx_module {

@@ -26,7 +26,7 @@ typedef struct {
     dlc_diag *diag;
     ptx_module *module;
     const char *at;
-    uint32_t line, statement_line;
+    uint32_t line, statement_line, unused; /* unused: of the next instruction */
     char statement[MAX_STATEMENT];
     dlc_vec(registers) registers;
     dlc_vec(symbol) params, variables, labels; /* value: offset, address, number of instruction */
@@ -195,10 +195,16 @@ static dlc_status declare_entry(parser *p)
 static dlc_status directive(parser *p)
 {
     const char *text = p->statement;
-    static const char *const ignored[] = {".version", ".target", ".address_size", ".pragma", ".maxntid", ".minnctapersm"};
+    static const char *const ignored[] = {".version", ".target", ".address_size", ".maxntid", ".minnctapersm"};
     for (uint32_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         if (!strncmp(text, ignored[i], strlen(ignored[i])))
             return DLC_OK;
+    if (sscanf(text, ".pragma \"used_bytes_mask %u", &p->unused) == 1) {
+        p->unused = ~p->unused;
+        return DLC_OK;
+    }
+    if (!strncmp(text, ".pragma \"nounroll\"", 18))
+        return DLC_OK;
     if (strstr(text, ".entry"))
         return declare_entry(p);
     if (!strncmp(text, ".reg", 4))
@@ -455,7 +461,8 @@ static dlc_status operands(parser *p, ptx_insn *insn, char *text)
 static dlc_status instruction(parser *p)
 {
     char copy[MAX_STATEMENT];
-    ptx_insn insn = {.line = p->statement_line};
+    ptx_insn insn = {.line = p->statement_line, .unused = p->unused};
+    p->unused = 0;
     strcpy(copy, p->statement);
     char *text = trimmed(copy);
     DLC_TRY(guard(p, &text, &insn));

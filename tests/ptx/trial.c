@@ -84,6 +84,20 @@ static double tolerance(dlc_dtype dtype)
     }
 }
 
+/* Terms that are added up one after another: equal ones round the same way. */
+static double depth_of(const trial *t)
+{
+    double most = 1;
+    for (uint32_t s = 0; s < t->kernel->stages.n; s++) {
+        const dlc_stage *stage = &t->kernel->stages.data[s];
+        double depth = 1;
+        for (uint32_t i = 0; i < stage->reduce.n; i++)
+            depth *= (double)dlc_expr_eval(t->kernel->pool, t->kernel->axes.data[stage->reduce.data[i]].extent, t->symbols);
+        most = depth > most ? depth : most;
+    }
+    return most;
+}
+
 static double largest(dlc_dtype dtype, const char *data, size_t n)
 {
     double most = 1;
@@ -101,7 +115,7 @@ const char *trial_compare(const trial *t, uint32_t buffer, const void *got, cons
     size_t size = dlc_dtype_bytes(dtype), n = trial_buffer_bytes(t, buffer) / size;
     int is_float = dlc_is_float(dtype), is_exact = !is_float || !t->wide;
     const char *want = is_exact ? t->buffers[buffer] : t->wide[buffer];
-    double limit = is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n);
+    double limit = is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n) * fmax(1, depth_of(t) / 256);
     for (size_t i = 0; i < n; i++) {
         const char *a = (const char *)got + i * size, *b = want + i * size;
         if ((written && !written[i * size]) || !memcmp(a, b, size))
