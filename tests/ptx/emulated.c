@@ -175,7 +175,10 @@ static const char *source_of(const job *j, const trial_mutation *mutation, const
     dlc_str out = {0};
     dlc_diag diag;
     dlc_diag_init(&diag, j->arena);
-    dlc_cuda_emulation_begin(&out);
+    if (j->n)
+        dlc_cuda_emulation_begin(&out);
+    else
+        dlc_str_add(&out, "typedef void dlc_kernel_args;\n"); /* only the compiler is asked: a broken emulation must not look like a missing one */
     for (uint32_t i = 0; i < j->n && !*problem; i++)
         if (dlc_cuda_emulation_add(j->trials[i].kernel, j->trials[i].schedule, i, j->arena, &diag, &out) != DLC_OK)
             *problem = diag.nmessages ? diag.messages[0].text : "no text";
