@@ -1,6 +1,7 @@
 /*
- * Arithmetic of PTX, one thread's. Integers are 64 bits, extended by their type and cut at the end; floats are IEEE rounded to
- * nearest, subnormals kept; a NaN that an f32 operation makes is the device's 0x7fffffff.
+ * Arithmetic of PTX, one thread's. Integers are 64 bits, extended by their type and cut at the end;
+ * floats are IEEE rounded to nearest, subnormals kept; a NaN that an f32 operation makes is the
+ * device's 0x7fffffff.
  */
 #include "tests/ptx/compute.h"
 
@@ -115,13 +116,16 @@ static uint64_t float_result(const ptx_insn *insn, const uint64_t *args)
     case PTX_NEG:
         return a ^ sign;
     case PTX_MIN: /* a NaN gives the other; -0 is less than +0 */
-        return isnan(x) && isnan(y) ? of_double(insn->type, NAN)
-               : isnan(y) || x < y || (x == y && signbit(x)) ? a : ptx_masked(insn->type, args[1]);
+        return isnan(x) && isnan(y)                          ? of_double(insn->type, NAN)
+               : isnan(y) || x < y || (x == y && signbit(x)) ? a
+                                                             : ptx_masked(insn->type, args[1]);
     case PTX_MAX:
-        return isnan(x) && isnan(y) ? of_double(insn->type, NAN)
-               : isnan(y) || x > y || (x == y && !signbit(x)) ? a : ptx_masked(insn->type, args[1]);
+        return isnan(x) && isnan(y)                           ? of_double(insn->type, NAN)
+               : isnan(y) || x > y || (x == y && !signbit(x)) ? a
+                                                              : ptx_masked(insn->type, args[1]);
     default:
-        return insn->type.bits == 32 ? f32_arithmetic(insn, args) : of_double(insn->type, f64_arithmetic(insn, args));
+        return insn->type.bits == 32 ? f32_arithmetic(insn, args)
+                                     : of_double(insn->type, f64_arithmetic(insn, args));
     }
 }
 
@@ -129,7 +133,8 @@ static uint64_t float_result(const ptx_insn *insn, const uint64_t *args)
 
 static int ordered(ptx_compare compare, int less, int equal)
 {
-    static const uint8_t truths[] = {[PTX_EQ] = 2, [PTX_NE] = 5, [PTX_LT] = 1, [PTX_LE] = 3, [PTX_GT] = 4, [PTX_GE] = 6};
+    static const uint8_t truths[] = {
+        [PTX_EQ] = 2, [PTX_NE] = 5, [PTX_LT] = 1, [PTX_LE] = 3, [PTX_GT] = 4, [PTX_GE] = 6};
     return truths[compare] >> (less ? 0 : equal ? 1 : 2) & 1;
 }
 
@@ -152,8 +157,10 @@ static int compared(const ptx_insn *insn, const uint64_t *args)
 static uint64_t set_predicate(const ptx_insn *insn, const uint64_t *args)
 {
     int result = compared(insn, args), third = (int)(args[2] & 1) ^ insn->has_not_third;
-    return (uint64_t)(insn->combine == 'a' ? result & third : insn->combine == 'o' ? result | third
-                      : insn->combine == 'x' ? result ^ third : result);
+    return (uint64_t)(insn->combine == 'a'   ? result & third
+                      : insn->combine == 'o' ? result | third
+                      : insn->combine == 'x' ? result ^ third
+                                             : result);
 }
 
 /* --- conversions --- */
@@ -199,7 +206,8 @@ static uint64_t converted(const ptx_insn *insn, uint64_t arg, const char **error
 {
     int from_float = insn->from.kind == 'f', to_float = insn->type.kind == 'f';
     uint64_t value = ptx_extended(insn->from, arg);
-    if (insn->is_saturating || (to_float && insn->type.bits == 16 && !from_float) || insn->rounding == PTX_RZ)
+    if (insn->is_saturating || (to_float && insn->type.bits == 16 && !from_float) ||
+        insn->rounding == PTX_RZ)
         *error = "a conversion the interpreter does not know";
     if (to_float && (insn->type.bits < insn->from.bits || !from_float) && insn->rounding != PTX_RN)
         *error = "a conversion without .rn";
@@ -287,7 +295,8 @@ static uint64_t extracted(ptx_type type, uint64_t a, const uint64_t *args)
     if (at + n > type.bits)
         n = at >= type.bits ? 1 : type.bits - at;
     ptx_type field = {type.kind, (uint8_t)n};
-    return ptx_extended(field, at >= 64 ? (type.kind == 's' && (int64_t)a < 0 ? ~UINT64_C(0) : 0) : a >> at);
+    return ptx_extended(field, at >= 64 ? (type.kind == 's' && (int64_t)a < 0 ? ~UINT64_C(0) : 0)
+                                        : a >> at);
 }
 
 /* bfi: the low bits of a put into b. */
@@ -304,7 +313,8 @@ static uint64_t inserted(ptx_type type, uint64_t a, uint64_t b, const uint64_t *
 static uint64_t dotted(const ptx_insn *insn, const uint64_t *args)
 {
     uint32_t n = insn->op == PTX_DP2A ? 2 : 4, width = 32 / n;
-    uint64_t b = insn->op == PTX_DP2A && insn->half == PTX_HI ? args[1] >> 16 : args[1], sum = args[2];
+    uint64_t b = insn->op == PTX_DP2A && insn->half == PTX_HI ? args[1] >> 16 : args[1],
+             sum = args[2];
     for (uint32_t i = 0; i < n; i++)
         sum += ptx_extended((ptx_type){insn->type.kind, (uint8_t)width}, args[0] >> (i * width)) *
                ptx_extended((ptx_type){insn->from.kind, 8}, b >> (i * 8));
@@ -323,7 +333,8 @@ static uint64_t integer_result(const ptx_insn *insn, const uint64_t *args, const
     case PTX_MUL:
         return product(insn, a, b);
     case PTX_MAD:
-        return product(insn, a, b) + (insn->half == PTX_WIDE ? args[2] : ptx_extended(insn->type, args[2]));
+        return product(insn, a, b) +
+               (insn->half == PTX_WIDE ? args[2] : ptx_extended(insn->type, args[2]));
     case PTX_DIV:
     case PTX_REM:
         return divided(insn, a, b, error);

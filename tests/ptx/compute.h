@@ -1,4 +1,5 @@
-/* What one thread computes by one instruction of arithmetic; and conversions (tests/ptx/compute.c). */
+/* What one thread computes by one instruction of arithmetic; and conversions (tests/ptx/compute.c).
+ */
 #ifndef DLC_TESTS_PTX_COMPUTE_H
 #define DLC_TESTS_PTX_COMPUTE_H
 
@@ -6,7 +7,8 @@
 
 uint64_t ptx_masked(ptx_type type, uint64_t bits);   /* the low bits of the type */
 uint64_t ptx_extended(ptx_type type, uint64_t bits); /* sign-extended when the type is signed */
-/* Bits of the result; operands are taken by the low bits of the type. *error: what is undefined, else untouched. */
+/* Bits of the result; operands are taken by the low bits of the type. *error: what is undefined,
+ * else untouched. */
 uint64_t ptx_compute(const ptx_insn *insn, const uint64_t *args, const char **error);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Emulated kernels in a process of their own: the generated C and emulated_main.c are compiled by `cc`, with a sanitizer where
- * the way asks for one; data goes through files. A sanitizer's report, divergence of threads or a crash ends that process, and
- * its first words are the answer.
+ * Emulated kernels in a process of their own: the generated C and emulated_main.c are compiled by
+ * `cc`, with a sanitizer where the way asks for one; data goes through files. A sanitizer's report,
+ * divergence of threads or a crash ends that process, and its first words are the answer.
  */
 #include "tests/ptx/emulated.h"
 
@@ -65,8 +65,10 @@ static const char *log_text(const job *j, const char *what)
 static const char *build(const job *j)
 {
     const char *command = dlc_arena_printf(
-        j->arena, "cc -std=gnu17 -w %s -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing -march=native -o '%s' "
-                  "'%s' '%s' > '%s' 2>&1",
+        j->arena,
+        "cc -std=gnu17 -w %s -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing "
+        "-march=native -o '%s' "
+        "'%s' '%s' > '%s' 2>&1",
         flags[j->way], path_of(j, "trial"), path_of(j, "kernels.c"), TRIAL_MAIN, path_of(j, "log"));
     return system(command) ? log_text(j, "cc") : NULL;
 }
@@ -74,10 +76,13 @@ static const char *build(const job *j)
 /* The thread sanitizer wants the addresses it expects: no randomisation. */
 static const char *execute(const job *j)
 {
-    const char *options = j->way == WAY_ASAN ? "ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0" : "TSAN_OPTIONS=halt_on_error=1";
-    const char *command = dlc_arena_printf(j->arena, "ulimit -c 0; %s timeout 150 %s '%s' '%s' '%s' > '%s' 2>&1", options,
-                                           j->way == WAY_TSAN ? "setarch -R" : "", path_of(j, "trial"), path_of(j, "in"),
-                                           path_of(j, "out"), path_of(j, "log"));
+    const char *options = j->way == WAY_ASAN
+                              ? "ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0"
+                              : "TSAN_OPTIONS=halt_on_error=1";
+    const char *command =
+        dlc_arena_printf(j->arena, "ulimit -c 0; %s timeout 150 %s '%s' '%s' '%s' > '%s' 2>&1",
+                         options, j->way == WAY_TSAN ? "setarch -R" : "", path_of(j, "trial"),
+                         path_of(j, "in"), path_of(j, "out"), path_of(j, "log"));
     return system(command) ? log_text(j, trial_ways[j->way]) : NULL;
 }
 
@@ -178,11 +183,17 @@ static const char *source_of(const job *j, const trial_mutation *mutation, const
     if (j->n)
         dlc_cuda_emulation_begin(&out);
     else
-        dlc_str_add(&out, "typedef void dlc_kernel_args;\n"); /* only the compiler is asked: a broken emulation must not look like a missing one */
+        dlc_str_add(
+            &out,
+            "typedef void dlc_kernel_args;\n"); /* only the compiler is asked: a broken emulation
+                                                   must not look like a missing one */
     for (uint32_t i = 0; i < j->n && !*problem; i++)
-        if (dlc_cuda_emulation_add(j->trials[i].kernel, j->trials[i].schedule, i, j->arena, &diag, &out) != DLC_OK)
+        if (dlc_cuda_emulation_add(j->trials[i].kernel, j->trials[i].schedule, i, j->arena, &diag,
+                                   &out) != DLC_OK)
             *problem = diag.nmessages ? diag.messages[0].text : "no text";
-    dlc_str_add(&out, "\nvoid (*const trial_kernels[])(const dlc_kernel_args *args, long begin, long end) = {");
+    dlc_str_add(
+        &out,
+        "\nvoid (*const trial_kernels[])(const dlc_kernel_args *args, long begin, long end) = {");
     for (uint32_t i = 0; i < j->n; i++)
         dlc_str_printf(&out, "dlc_k%u, ", i);
     dlc_str_add(&out, "};\n");
@@ -204,7 +215,8 @@ static const char *run(job *j, const trial_mutation *mutation)
     return problem ? problem : compare_all(j);
 }
 
-const char *emulated_run(const trial *trials, uint32_t n, trial_way way, const trial_mutation *mutation, dlc_arena *arena)
+const char *emulated_run(const trial *trials, uint32_t n, trial_way way,
+                         const trial_mutation *mutation, dlc_arena *arena)
 {
     job j = {.trials = trials, .n = n, .way = way, .arena = dlc_arena_create(0)};
     const char *problem = begin(&j);
@@ -221,7 +233,8 @@ const char *emulated_run(const trial *trials, uint32_t n, trial_way way, const t
 const char *emulated_unavailable(trial_way way, dlc_arena *arena)
 {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("fma") ? emulated_run(NULL, 0, way, NULL, arena) : "the processor has no FMA";
+    return __builtin_cpu_supports("fma") ? emulated_run(NULL, 0, way, NULL, arena)
+                                         : "the processor has no FMA";
 #else
     (void)way;
     (void)arena;

@@ -1,7 +1,7 @@
 /*
- * Runs emulated kernels on the data of a file, once each, and writes what they made: the other half of emulated.c, compiled
- * together with the generated C, with its sanitizers. Every buffer is an allocation of its own, so the address sanitizer sees
- * where it ends.
+ * Runs emulated kernels on the data of a file, once each, and writes what they made: the other half
+ * of emulated.c, compiled together with the generated C, with its sanitizers. Every buffer is an
+ * allocation of its own, so the address sanitizer sees where it ends.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static long read_number(void)
 
 static void run(long k)
 {
-    long nbuffers = read_number(), nsymbols = read_number(), units = read_number(), scratch_bytes = read_number(), fault = 0;
+    long nbuffers = read_number(), nsymbols = read_number(), units = read_number(),
+         scratch_bytes = read_number(), fault = 0;
     void *buffers[64], *scratch = NULL;
     long sizes[64], is_output[64], *symbols = read_bytes(nsymbols * (long)sizeof(long));
     for (long b = 0; b < nbuffers; b++) {

@@ -1,10 +1,11 @@
 /*
- * Runs a PTX entry. A warp goes on at its least program counter with the threads that are there, so branches come together
- * again; threads wait at barriers and shuffles until all of their warp (or block) are at the same instruction. Blocks run one
- * after another.
+ * Runs a PTX entry. A warp goes on at its least program counter with the threads that are there, so
+ * branches come together again; threads wait at barriers and shuffles until all of their warp (or
+ * block) are at the same instruction. Blocks run one after another.
  *
- * Races: every element remembers who wrote and who read it last, with the counts of barriers of then. Two accesses are in
- * order when one thread made both, or a block's barrier (for threads of one warp: also a warp's) lies between.
+ * Races: every element remembers who wrote and who read it last, with the counts of barriers of
+ * then. Two accesses are in order when one thread made both, or a block's barrier (for threads of
+ * one warp: also a warp's) lies between.
  */
 #include "tests/ptx/interp.h"
 
@@ -29,7 +30,8 @@ typedef struct {
     const char *name;
     uint64_t base;
     uint8_t *bytes, *initialised; /* NULL: all is */
-    history *histories;           /* by first byte of an element; NULL: never written by kernels, or by one thread only */
+    history *histories; /* by first byte of an element; NULL: never written by kernels, or by one
+                           thread only */
     size_t size_bytes;
     int is_writable;
 } region;
@@ -59,8 +61,8 @@ typedef struct {
 static void fail(machine *m, const ptx_insn *insn, uint32_t thread, const char *what)
 {
     if (m->status == DLC_OK)
-        m->status = dlc_diag_fail(m->diag, DLC_INVALID, "PTX", "line %u, block %u, thread %u: %s", insn->line, m->block, thread,
-                                  what);
+        m->status = dlc_diag_fail(m->diag, DLC_INVALID, "PTX", "line %u, block %u, thread %u: %s",
+                                  insn->line, m->block, thread, what);
 }
 
 /* --- memory --- */
@@ -82,7 +84,8 @@ static int is_ordered(const machine *m, const visit *before, uint32_t thread)
     if (before->block != m->block + 1)
         return 0;
     return before->block_epoch != m->block_epoch ||
-           (before->thread / LANES == thread / LANES && before->warp_epoch != m->warps[thread / LANES].epoch);
+           (before->thread / LANES == thread / LANES &&
+            before->warp_epoch != m->warps[thread / LANES].epoch);
 }
 
 static void note_access(machine *m, const ptx_insn *insn, history *h, uint32_t thread, int is_write)
@@ -98,7 +101,9 @@ static void note_access(machine *m, const ptx_insn *insn, history *h, uint32_t t
         h->reader = now;
     }
     if (!ok)
-        fail(m, insn, thread, is_write ? "a race: writes what another thread accessed" : "a race: reads what another thread wrote");
+        fail(m, insn, thread,
+             is_write ? "a race: writes what another thread accessed"
+                      : "a race: reads what another thread wrote");
 }
 
 typedef struct {
@@ -122,7 +127,8 @@ static uint8_t *region_bytes_of(machine *m, const access *a, uint8_t **initialis
 {
     region *r = find_region(m, a->address, a->bytes);
     int space = a->insn->space, is_shared = r == &m->regions[m->shared];
-    if (!r || (space == PTX_SHARED && !is_shared) || (space == PTX_GLOBAL && is_shared) || (a->is_write && !r->is_writable))
+    if (!r || (space == PTX_SHARED && !is_shared) || (space == PTX_GLOBAL && is_shared) ||
+        (a->is_write && !r->is_writable))
         return NULL;
     uint64_t offset = a->address - r->base;
     if (r->histories && !a->is_unused)
@@ -135,11 +141,15 @@ static uint8_t *region_bytes_of(machine *m, const access *a, uint8_t **initialis
 static uint8_t *bytes_at(machine *m, const access *a)
 {
     uint8_t *initialised = NULL;
-    int is_local = a->insn->space == PTX_LOCAL || (a->address >= PTX_LOCAL_BASE && a->address < 2 * PTX_LOCAL_BASE);
-    uint8_t *bytes = is_local ? local_bytes_of(m, a, &initialised) : region_bytes_of(m, a, &initialised);
+    int is_local = a->insn->space == PTX_LOCAL ||
+                   (a->address >= PTX_LOCAL_BASE && a->address < 2 * PTX_LOCAL_BASE);
+    uint8_t *bytes =
+        is_local ? local_bytes_of(m, a, &initialised) : region_bytes_of(m, a, &initialised);
     if (!bytes || a->address % a->bytes) {
-        fail(m, a->insn, a->thread, bytes ? "an access that is not aligned"
-                                    : a->is_write ? "writes out of bounds" : "reads out of bounds");
+        fail(m, a->insn, a->thread,
+             bytes         ? "an access that is not aligned"
+             : a->is_write ? "writes out of bounds"
+                           : "reads out of bounds");
         return NULL;
     }
     for (uint32_t i = 0; initialised && !a->is_unused && i < a->bytes; i++) {
@@ -304,7 +314,8 @@ static void shuffle(machine *m, warp *w)
         values[lane] = value_of(m, w, &insn->src[0], lane);
     for (uint32_t lane = 0; lane < LANES; lane++) {
         uint64_t from = value_of(m, w, &insn->src[1], lane) & 31;
-        if (value_of(m, w, &insn->src[2], lane) != 0x1f || (uint32_t)value_of(m, w, &insn->src[3], lane) != 0xffffffffu)
+        if (value_of(m, w, &insn->src[2], lane) != 0x1f ||
+            (uint32_t)value_of(m, w, &insn->src[3], lane) != 0xffffffffu)
             fail(m, insn, w->number * LANES + lane, "a shuffle of part of a warp");
         set(w, &insn->dst[0], lane, ptx_masked(insn->type, values[from]));
     }
@@ -318,14 +329,16 @@ static void run_warp(machine *m, warp *w)
         if (pc != UINT32_MAX) {
             const ptx_insn *insn = &m->module->insns.data[pc];
             if (pc >= m->module->insns.n)
-                fail(m, &m->module->insns.data[m->module->insns.n - 1], w->number * LANES, "runs past the end");
+                fail(m, &m->module->insns.data[m->module->insns.n - 1], w->number * LANES,
+                     "runs past the end");
             for (uint32_t lane = 0; lane < LANES && m->status == DLC_OK; lane++)
                 if (w->places[lane] == RUNS && w->pc[lane] == pc)
                     step_lane(m, w, insn, lane);
             continue;
         }
         if (!together(w)) {
-            fail(m, &m->module->insns.data[w->pc[0] - 1], w->number * LANES, "threads of a warp diverge at a barrier or shuffle");
+            fail(m, &m->module->insns.data[w->pc[0] - 1], w->number * LANES,
+                 "threads of a warp diverge at a barrier or shuffle");
             return;
         }
         if (w->places[0] == ENDED || w->places[0] == AT_BLOCK)
@@ -363,7 +376,8 @@ static void run_block(machine *m)
         for (uint32_t i = 1; i < m->nwarps && m->status == DLC_OK; i++)
             if (m->warps[i].places[0] != m->warps[0].places[0] ||
                 (m->warps[0].places[0] == AT_BLOCK && m->warps[i].pc[0] != m->warps[0].pc[0]))
-                fail(m, &m->module->insns.data[m->warps[i].pc[0] - 1], i * LANES, "warps of a block diverge at a barrier");
+                fail(m, &m->module->insns.data[m->warps[i].pc[0] - 1], i * LANES,
+                     "warps of a block diverge at a barrier");
         if (m->warps[0].places[0] == ENDED)
             return;
         m->block_epoch++;
@@ -393,12 +407,16 @@ static void *zeroed(machine *m, size_t n, size_t bytes)
 static dlc_status set_up(machine *m)
 {
     const ptx_launch *l = m->launch;
-    if (l->nbuffers + l->nsymbols + 3 != m->module->nparams || l->nbuffers + 2 > MAX_REGIONS || l->threads % LANES)
-        return dlc_diag_fail(m->diag, DLC_INVALID, "PTX", "%u parameters and %u threads do not fit the launch",
+    if (l->nbuffers + l->nsymbols + 3 != m->module->nparams || l->nbuffers + 2 > MAX_REGIONS ||
+        l->threads % LANES)
+        return dlc_diag_fail(m->diag, DLC_INVALID, "PTX",
+                             "%u parameters and %u threads do not fit the launch",
                              m->module->nparams, l->threads);
     for (uint32_t b = 0; b < l->nbuffers; b++) {
         const ptx_buffer *buffer = &l->buffers[b];
-        region r = {.bytes = buffer->bytes, .size_bytes = buffer->size_bytes, .is_writable = buffer->is_output};
+        region r = {.bytes = buffer->bytes,
+                    .size_bytes = buffer->size_bytes,
+                    .is_writable = buffer->is_output};
         if (r.is_writable) {
             r.initialised = buffer->written ? buffer->written : zeroed(m, r.size_bytes, 1);
             r.histories = zeroed(m, r.size_bytes, sizeof(history));
@@ -406,11 +424,16 @@ static dlc_status set_up(machine *m)
         add_region(m, &r);
     }
     m->fault = m->nregions;
-    add_region(m, &(region){.bytes = (uint8_t *)&m->launch->fault, .size_bytes = 8, .is_writable = 1});
+    add_region(m,
+               &(region){.bytes = (uint8_t *)&m->launch->fault, .size_bytes = 8, .is_writable = 1});
     m->shared = m->nregions;
     size_t shared = l->shared_bytes;
-    add_region(m, &(region){.base = PTX_SHARED_BASE, .bytes = zeroed(m, shared, 1), .initialised = zeroed(m, shared, 1),
-                            .histories = zeroed(m, shared, sizeof(history)), .size_bytes = shared, .is_writable = 1});
+    add_region(m, &(region){.base = PTX_SHARED_BASE,
+                            .bytes = zeroed(m, shared, 1),
+                            .initialised = zeroed(m, shared, 1),
+                            .histories = zeroed(m, shared, sizeof(history)),
+                            .size_bytes = shared,
+                            .is_writable = 1});
     m->local = zeroed(m, (size_t)l->threads * m->module->local_bytes, 1);
     m->local_initialised = zeroed(m, (size_t)l->threads * m->module->local_bytes, 1);
     m->nwarps = l->threads / LANES;

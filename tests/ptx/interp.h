@@ -1,8 +1,10 @@
 /*
- * An interpreter of PTX, as far as NVRTC makes it of generated kernels: what runs on a GPU, checked on machines without one.
- * Every access to memory is checked byte for byte: inside its buffer, aligned, initialised, and not in a race (two threads meet
- * at an element, one writes, and no barrier lies between). A shuffle or barrier that not all threads reach is an error as well;
- * so are instructions that leave bits open (.approx, .ftz, f32 arithmetic that may be contracted) and unknown ones.
+ * An interpreter of PTX, as far as NVRTC makes it of generated kernels: what runs on a GPU, checked
+ * on machines without one. Every access to memory is checked byte for byte: inside its buffer,
+ * aligned, initialised, and not in a race (two threads meet at an element, one writes, and no
+ * barrier lies between). A shuffle or barrier that not all threads reach is an error as well; so
+ * are instructions that leave bits open (.approx, .ftz, f32 arithmetic that may be contracted) and
+ * unknown ones.
  */
 #ifndef DLC_TESTS_PTX_INTERP_H
 #define DLC_TESTS_PTX_INTERP_H
@@ -11,8 +13,10 @@
 
 typedef struct ptx_module ptx_module;
 
-/* Memory of the arena; the text is not kept. DLC_INVALID names the line and what is not understood. */
-DLC_NODISCARD dlc_status ptx_parse(const char *text, dlc_arena *arena, dlc_diag *diag, ptx_module **module);
+/* Memory of the arena; the text is not kept. DLC_INVALID names the line and what is not understood.
+ */
+DLC_NODISCARD dlc_status ptx_parse(const char *text, dlc_arena *arena, dlc_diag *diag,
+                                   ptx_module **module);
 
 typedef struct {
     void *bytes;

@@ -1,8 +1,8 @@
 /*
- * Every distinct kernel of a model for CUDA, on data that flows through the model, against the kernel interpreter:
- *   ptx_models WAY MODEL [SIZE [STRIDE]]
- * WAY is ptx, ptx-backwards, plain, seed, asan or tsan; SIZE the value of every symbol; of a kernel's blocks PTX runs each
- * STRIDE-th. Ends with 77 when the way is not there on this machine.
+ * Every distinct kernel of a model for CUDA, on data that flows through the model, against the
+ * kernel interpreter: ptx_models WAY MODEL [SIZE [STRIDE]] WAY is ptx, ptx-backwards, plain, seed,
+ * asan or tsan; SIZE the value of every symbol; of a kernel's blocks PTX runs each STRIDE-th. Ends
+ * with 77 when the way is not there on this machine.
  */
 #include "tests/ptx/trial.h"
 
@@ -60,11 +60,13 @@ static int run(const dlc_module *module, trial_way way, int64_t size, uint32_t s
     int64_t *symbols = dlc_new_array(arena, int64_t, module->graph->symbols.n + 1);
     for (uint32_t i = 0; i < module->graph->symbols.n; i++)
         symbols[i] = size;
-    uint32_t n = trial_walk(module, symbols, memory_of(module, symbols, arena), arena, &trials, &problem);
+    uint32_t n =
+        trial_walk(module, symbols, memory_of(module, symbols, arena), arena, &trials, &problem);
     for (uint32_t i = 0; i < n; i++)
         trials[i].stride = stride;
     problem = problem ? problem : trial_run(trials, n, way, NULL, arena);
-    printf("%u kernels by %s: %s\n", n, trial_ways[way], problem ? problem : "agree with the interpreter");
+    printf("%u kernels by %s: %s\n", n, trial_ways[way],
+           problem ? problem : "agree with the interpreter");
     dlc_arena_destroy(arena);
     return problem != NULL;
 }
@@ -93,7 +95,8 @@ int main(int argc, char **argv)
         return 77;
     dlc_model *model;
     dlc_options options = {.target = "sm_75"};
-    int failed = dlc_model_open(argv[2], &options, &model) != DLC_OK || dlc_model_run_passes(model) != DLC_OK;
+    int failed = dlc_model_open(argv[2], &options, &model) != DLC_OK ||
+                 dlc_model_run_passes(model) != DLC_OK;
     failed = failed ? complain(model)
                     : run(model->ctx.module, (trial_way)way, argc > 3 ? atoll(argv[3]) : 3,
                           argc > 4 ? (uint32_t)atoi(argv[4]) : 0);

@@ -18,7 +18,16 @@ typedef struct {
     uint8_t bits;
 } ptx_type;
 
-typedef enum { PTX_NONE, PTX_REG, PTX_IMM, PTX_TID, PTX_CTAID, PTX_NTID, PTX_NCTAID, PTX_LANEID } ptx_operand_kind;
+typedef enum {
+    PTX_NONE,
+    PTX_REG,
+    PTX_IMM,
+    PTX_TID,
+    PTX_CTAID,
+    PTX_NTID,
+    PTX_NCTAID,
+    PTX_LANEID
+} ptx_operand_kind;
 /* An address is its register (or IMM) plus `offset`. */
 typedef struct {
     uint8_t kind;
@@ -31,7 +40,20 @@ typedef enum { PTX_GENERIC, PTX_PARAM, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL } ptx_s
 typedef enum { PTX_LO, PTX_HI, PTX_WIDE } ptx_half;
 typedef enum { PTX_EXACT, PTX_RN, PTX_RNI, PTX_RZI, PTX_RMI, PTX_RPI, PTX_RZ } ptx_rounding;
 typedef enum {
-    PTX_EQ, PTX_NE, PTX_LT, PTX_LE, PTX_GT, PTX_GE, PTX_EQU, PTX_NEU, PTX_LTU, PTX_LEU, PTX_GTU, PTX_GEU, PTX_NUM, PTX_NAN,
+    PTX_EQ,
+    PTX_NE,
+    PTX_LT,
+    PTX_LE,
+    PTX_GT,
+    PTX_GE,
+    PTX_EQU,
+    PTX_NEU,
+    PTX_LTU,
+    PTX_LEU,
+    PTX_GTU,
+    PTX_GEU,
+    PTX_NUM,
+    PTX_NAN,
     PTX_COMPARE_COUNT
 } ptx_compare;
 
@@ -39,7 +61,7 @@ enum { PTX_MAX_ELEMS = 4, PTX_NO_REG = 0xffffffffu };
 
 typedef struct {
     uint8_t op, space, half, rounding, compare, is_warp, is_right, is_saturating, nelems;
-    char combine;        /* setp: 0, 'a'nd, 'o'r, 'x'or with src[2] */
+    char combine; /* setp: 0, 'a'nd, 'o'r, 'x'or with src[2] */
     uint8_t has_not_third;
     ptx_type type, from; /* from: cvt */
     uint32_t guard;      /* predicate register or PTX_NO_REG */
@@ -47,7 +69,8 @@ typedef struct {
     ptx_operand dst[PTX_MAX_ELEMS], src[5];
     ptx_operand elems[PTX_MAX_ELEMS]; /* st: what is stored */
     uint32_t target, line;
-    uint32_t unused;     /* ld: bytes of what is loaded that nobody uses, bit by byte (pragma used_bytes_mask) */
+    uint32_t unused; /* ld: bytes of what is loaded that nobody uses, bit by byte (pragma
+                        used_bytes_mask) */
 } ptx_insn;
 
 struct ptx_module {

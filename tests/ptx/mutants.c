@@ -1,6 +1,6 @@
 /*
- * Do the checks of generated CUDA code find bugs? Each row plants one into the text of a kernel; every way named for it must
- * object. The text as it is must pass all ways.
+ * Do the checks of generated CUDA code find bugs? Each row plants one into the text of a kernel;
+ * every way named for it must object. The text as it is must pass all ways.
  */
 #include "tests/ptx/trial.h"
 #include "tests/unit/small_graph.h"
@@ -8,11 +8,14 @@
 typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, NKERNELS } subject;
 
 static const char *const graphs[NKERNELS] = {
-    [MATMUL] = "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r",
-    [SOFTMAX] = "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; t = reduce_sum e axes=1 keepdims=1;"
+    [MATMUL] =
+        "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r",
+    [SOFTMAX] = "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; t = "
+                "reduce_sum e axes=1 keepdims=1;"
                 "s = div e t; out s",
     [SUM] = "in x 5,130; s = reduce_sum x axes=1 keepdims=0; out s",
-    [RUNNING] = "in x 6,3,37; c = cumsum x axis=2; e = reduce_max c axes=2 keepdims=1; f = sub c e; out f",
+    [RUNNING] =
+        "in x 6,3,37; c = cumsum x axis=2; e = reduce_max c axes=2 keepdims=1; f = sub c e; out f",
     [HALF] = "in x:f16 3,45; in y:f16 45; a = mul x y; out a",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
 };
@@ -26,24 +29,57 @@ static const struct {
 } mutants[] = {
     {"no barrier before multiplying", MATMUL, ON(PTX) | ON(TSAN), {"dlc_block_sync();", "", 1}},
     {"no barrier before the next slice", MATMUL, ON(PTX) | ON(TSAN), {"dlc_block_sync();", "", 2}},
-    {"a barrier that one thread skips", MATMUL, ON(PTX) | ON(PLAIN), {"dlc_block_sync();", "if (thread != 5) dlc_block_sync();", 1}},
+    {"a barrier that one thread skips",
+     MATMUL,
+     ON(PTX) | ON(PLAIN),
+     {"dlc_block_sync();", "if (thread != 5) dlc_block_sync();", 1}},
     {"no barriers of a warp", RUNNING, ON(PTX) | ON(TSAN), {"dlc_warp_sync();", "", 0}},
     {"a row too many", MATMUL, ON(PTX) | ON(ASAN), {" < 70 && ", " <= 70 && ", 0}},
     {"a tail too long", SOFTMAX, ON(PTX) | ON(ASAN), {"50 - 32", "51 - 32", 0}},
     {"a unit too many", SOFTMAX, ON(PTX) | ON(ASAN), {"number < units", "number <= units", 0}},
-    {"warps that share scratch", SOFTMAX, ON(PTX) | ON(TSAN), {"dlc_shared + warp * 256", "dlc_shared + warp * 128", 0}},
+    {"warps that share scratch",
+     SOFTMAX,
+     ON(PTX) | ON(TSAN),
+     {"dlc_shared + warp * 256", "dlc_shared + warp * 128", 0}},
     {"a wrong index", MATMUL, ON(PTX) | ON(PLAIN), {" * 72;", " * 71;", 0}},
-    {"swapped operands", MATMUL, ON(PTX) | ON(PLAIN), {"fmaf(fa[r], fb[c], acc[r][c])", "fmaf(fa[r], acc[r][c], fb[c])", 0}},
-    {"a result that no lane stores", SUM, ON(PTX) | ON(PLAIN), {"if (lane == 0) ", "if (lane == 32) ", 0}},
+    {"swapped operands",
+     MATMUL,
+     ON(PTX) | ON(PLAIN),
+     {"fmaf(fa[r], fb[c], acc[r][c])", "fmaf(fa[r], acc[r][c], fb[c])", 0}},
+    {"a result that no lane stores",
+     SUM,
+     ON(PTX) | ON(PLAIN),
+     {"if (lane == 0) ", "if (lane == 32) ", 0}},
     {"a result that all lanes store", SUM, ON(PTX) | ON(TSAN), {"if (lane == 0) ", "", 0}},
     {"a sum that starts at 1", SUM, ON(PTX) | ON(PLAIN), {" = 0x0p+0f;", " = 0x1p+0f;", 0}},
-    {"a shuffle off by a lane", SUM, ON(PTX) | ON(PLAIN), {"(lane + 16) & 31", "(lane + 15) & 31", 0}},
-    {"a wrong stride in shared memory", MATMUL, ON(PTX) | ON(PLAIN), {" * 20 + thread / 16", " * 19 + thread / 16", 0}},
-    {"the slice after the next", MATMUL, ON(PTX) | ON(PLAIN), {" + 16) + (int)", " + 32) + (int)", 0}},
-    {"results a row too low", MATMUL, ON(PTX) | ON(PLAIN), {"(thread / 16 * 1 + 0)", "(thread / 16 * 1 + 1)", 0}},
-    {"a fault that is not told", GATHER, ON(PTX) | ON(PLAIN), {") *fault = ", " && units < 0) *fault = ", 0}},
-    {"prelude: swapped operands of cvt", HALF, ON(PTX), {"cvt.rn.f16.f32 %0, %1;", "cvt.rn.f16.f32 %1, %0;", 0}},
-    {"prelude: swapped operands of shfl", SUM, ON(PTX), {"%0, %1, %2, 0x1f", "%0, %2, %1, 0x1f", 0}},
+    {"a shuffle off by a lane",
+     SUM,
+     ON(PTX) | ON(PLAIN),
+     {"(lane + 16) & 31", "(lane + 15) & 31", 0}},
+    {"a wrong stride in shared memory",
+     MATMUL,
+     ON(PTX) | ON(PLAIN),
+     {" * 20 + thread / 16", " * 19 + thread / 16", 0}},
+    {"the slice after the next",
+     MATMUL,
+     ON(PTX) | ON(PLAIN),
+     {" + 16) + (int)", " + 32) + (int)", 0}},
+    {"results a row too low",
+     MATMUL,
+     ON(PTX) | ON(PLAIN),
+     {"(thread / 16 * 1 + 0)", "(thread / 16 * 1 + 1)", 0}},
+    {"a fault that is not told",
+     GATHER,
+     ON(PTX) | ON(PLAIN),
+     {") *fault = ", " && units < 0) *fault = ", 0}},
+    {"prelude: swapped operands of cvt",
+     HALF,
+     ON(PTX),
+     {"cvt.rn.f16.f32 %0, %1;", "cvt.rn.f16.f32 %1, %0;", 0}},
+    {"prelude: swapped operands of shfl",
+     SUM,
+     ON(PTX),
+     {"%0, %1, %2, 0x1f", "%0, %2, %1, 0x1f", 0}},
     {"prelude: half a warp shuffles", SUM, ON(PTX), {"0x1f, 0xffffffff", "0x1f, 0x0000ffff", 0}},
     {"prelude: a barrier of no warp", RUNNING, ON(PTX), {"bar.warp.sync 0xffffffff;", "", 0}},
 };
@@ -94,11 +130,14 @@ START_TEST(test_mutant)
         subject k = mutants[_i].kernel;
         if (!(mutants[_i].ways >> way & 1) || trial_unavailable((trial_way)way, arena))
             continue;
-        const char *problem = trial_run(trials[k], ntrials[k], (trial_way)way, &mutants[_i].mutation, arena);
+        const char *problem =
+            trial_run(trials[k], ntrials[k], (trial_way)way, &mutants[_i].mutation, arena);
         ck_assert_msg(problem, "%s: not seen by %s", mutants[_i].bug, trial_ways[way]);
         ck_assert_msg(!strstr(problem, "is not in the text"), "%s: %s", mutants[_i].bug, problem);
-        ck_assert_msg(strncmp(problem, "cc:", 3) && !strstr(problem, "NVRTC"), "%s: %s", mutants[_i].bug, problem);
-        printf("%s, by %s: %.*s\n", mutants[_i].bug, trial_ways[way], (int)strcspn(problem, "\n"), problem);
+        ck_assert_msg(strncmp(problem, "cc:", 3) && !strstr(problem, "NVRTC"), "%s: %s",
+                      mutants[_i].bug, problem);
+        printf("%s, by %s: %.*s\n", mutants[_i].bug, trial_ways[way], (int)strcspn(problem, "\n"),
+               problem);
         fflush(stdout);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * PTX text to instructions. A statement ends at ';' (or is a label, a brace); registers of a declaration %r<9> are numbered one
- * after another, so an operand is an index.
+ * PTX text to instructions. A statement ends at ';' (or is a label, a brace); registers of a
+ * declaration %r<9> are numbered one after another, so an operand is an index.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@ enum { MAX_NAME = 96, MAX_STATEMENT = 1024 };
 
 typedef struct {
     char name[MAX_NAME];
-    uint32_t first, n; /* %name0 … : registers [first, first + n); n = 0: a register of just that name */
+    uint32_t first,
+        n; /* %name0 … : registers [first, first + n); n = 0: a register of just that name */
 } registers;
 
 typedef struct {
@@ -36,8 +37,9 @@ typedef struct {
 
 static dlc_status fail(parser *p, const char *what)
 {
-    return dlc_diag_fail(p->diag, DLC_INVALID, dlc_arena_printf(p->arena, "PTX line %u", p->statement_line), "%s: '%s'", what,
-                         p->statement);
+    return dlc_diag_fail(p->diag, DLC_INVALID,
+                         dlc_arena_printf(p->arena, "PTX line %u", p->statement_line), "%s: '%s'",
+                         what, p->statement);
 }
 
 /* --- statements --- */
@@ -62,7 +64,10 @@ static int ends_statement(const char *text, uint32_t n)
         return 1;
     if (c == ':' && *text != '.')
         return 1;
-    return !strncmp(text, ".version", 8) || !strncmp(text, ".target", 7) || !strncmp(text, ".address_size", 13) ? c == '\n' : 0;
+    return !strncmp(text, ".version", 8) || !strncmp(text, ".target", 7) ||
+                   !strncmp(text, ".address_size", 13)
+               ? c == '\n'
+               : 0;
 }
 
 static dlc_status next(parser *p)
@@ -100,7 +105,8 @@ static uint32_t find_register(const parser *p, const char *name)
     for (uint32_t i = p->registers.n; i-- > 0;) {
         const registers *r = &p->registers.data[i];
         size_t n = strlen(r->name);
-        if (r->n == 0 ? !strcmp(r->name, name) : !strncmp(r->name, name, n) && isdigit((unsigned char)name[n])) {
+        if (r->n == 0 ? !strcmp(r->name, name)
+                      : !strncmp(r->name, name, n) && isdigit((unsigned char)name[n])) {
             char *end = NULL;
             unsigned long number = r->n ? strtoul(name + n, &end, 10) : 0;
             if (r->n == 0 || (!*end && number < r->n))
@@ -195,7 +201,8 @@ static dlc_status declare_entry(parser *p)
 static dlc_status directive(parser *p)
 {
     const char *text = p->statement;
-    static const char *const ignored[] = {".version", ".target", ".address_size", ".maxntid", ".minnctapersm"};
+    static const char *const ignored[] = {".version", ".target", ".address_size", ".maxntid",
+                                          ".minnctapersm"};
     for (uint32_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         if (!strncmp(text, ignored[i], strlen(ignored[i])))
             return DLC_OK;
@@ -233,8 +240,11 @@ static dlc_status immediate(parser *p, const char *text, uint64_t *value)
 static const struct {
     const char *name;
     ptx_operand_kind kind;
-} specials[] = {{"%tid.x", PTX_TID},     {"%ctaid.x", PTX_CTAID},   {"%ntid.x", PTX_NTID},
-                {"%nctaid.x", PTX_NCTAID}, {"%laneid", PTX_LANEID}};
+} specials[] = {{"%tid.x", PTX_TID},
+                {"%ctaid.x", PTX_CTAID},
+                {"%ntid.x", PTX_NTID},
+                {"%nctaid.x", PTX_NCTAID},
+                {"%laneid", PTX_LANEID}};
 
 static dlc_status simple_operand(parser *p, const char *text, ptx_operand *operand)
 {
@@ -348,7 +358,8 @@ static int find_word(const char *const *words, uint32_t n, const char *word)
 static int modifier(ptx_insn *insn, const char *word)
 {
     static const char *const halves[] = {"lo", "hi", "wide"};
-    static const char *const nothing[] = {"to", "uni", "sync", "idx", "volatile", "wrap", "v2", "v4", "nc"};
+    static const char *const nothing[] = {"to",   "uni", "sync", "idx", "volatile",
+                                          "wrap", "v2",  "v4",   "nc"};
     int found;
     ptx_type type = type_of(word);
     if (type.kind) {
@@ -363,7 +374,8 @@ static int modifier(ptx_insn *insn, const char *word)
         insn->rounding = (uint8_t)found;
     else if (insn->op == PTX_SETP && (found = find_word(compares, PTX_COMPARE_COUNT, word)) >= 0)
         insn->compare = (uint8_t)found;
-    else if (insn->op == PTX_SETP && (!strcmp(word, "and") || !strcmp(word, "or") || !strcmp(word, "xor")))
+    else if (insn->op == PTX_SETP &&
+             (!strcmp(word, "and") || !strcmp(word, "or") || !strcmp(word, "xor")))
         insn->combine = word[0];
     else if (insn->op == PTX_SHF && (!strcmp(word, "l") || !strcmp(word, "r")))
         insn->is_right = *word == 'r';
@@ -379,8 +391,9 @@ static int modifier(ptx_insn *insn, const char *word)
 /* Bits that ptxas or the device may choose. */
 static int leaves_bits_open(const ptx_insn *insn)
 {
-    int is_open = insn->op == PTX_ADD || insn->op == PTX_SUB || insn->op == PTX_MUL || insn->op == PTX_DIV ||
-                  insn->op == PTX_SQRT || insn->op == PTX_RCP || insn->op == PTX_FMA || insn->op == PTX_MAD;
+    int is_open = insn->op == PTX_ADD || insn->op == PTX_SUB || insn->op == PTX_MUL ||
+                  insn->op == PTX_DIV || insn->op == PTX_SQRT || insn->op == PTX_RCP ||
+                  insn->op == PTX_FMA || insn->op == PTX_MAD;
     return is_open && insn->type.kind == 'f' && insn->rounding != PTX_RN;
 }
 
@@ -495,10 +508,13 @@ static dlc_status resolve_jumps(parser *p)
     for (uint32_t i = 0; i < p->jumps.n; i++) {
         const symbol *label = find_symbol(p->labels.data, p->labels.n, p->jumps.data[i].name);
         if (!label || label->value >= p->module->insns.n)
-            return dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "no label '%s'", p->jumps.data[i].name);
+            return dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "no label '%s'",
+                                 p->jumps.data[i].name);
         p->module->insns.data[p->jumps.data[i].value].target = (uint32_t)label->value;
     }
-    return p->has_entry && p->module->insns.n ? DLC_OK : dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "there is no entry");
+    return p->has_entry && p->module->insns.n
+               ? DLC_OK
+               : dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "there is no entry");
 }
 
 dlc_status ptx_parse(const char *text, dlc_arena *arena, dlc_diag *diag, ptx_module **module)

@@ -14,13 +14,15 @@
 
 enum { ARCH = 75, POISON = 0xcb };
 
-const char *const trial_ways[NWAYS] = {"PTX", "PTX backwards", "emulated", "emulated in another order", "ASan", "TSan"};
+const char *const trial_ways[NWAYS] = {
+    "PTX", "PTX backwards", "emulated", "emulated in another order", "ASan", "TSan"};
 
 size_t trial_buffer_bytes(const trial *t, uint32_t buffer)
 {
     const dlc_buffer *b = &t->kernel->buffers.data[buffer];
     dlc_expr elems = dlc_layout_elems(t->kernel->pool, &b->layout, b->type.rank, b->type.dims);
-    return (size_t)dlc_expr_eval(t->kernel->pool, elems, t->symbols) * dlc_dtype_bytes(b->type.dtype);
+    return (size_t)dlc_expr_eval(t->kernel->pool, elems, t->symbols) *
+           dlc_dtype_bytes(b->type.dtype);
 }
 
 static const char *last_message(const dlc_diag *diag, dlc_arena *arena)
@@ -28,8 +30,9 @@ static const char *last_message(const dlc_diag *diag, dlc_arena *arena)
     if (!diag->nmessages)
         return "failed without a message";
     const dlc_message *message = &diag->messages[diag->nmessages - 1];
-    return dlc_arena_printf(arena, "%s: %s%s%s", message->place ? message->place : "", message->text,
-                            message->detail ? "\n" : "", message->detail ? message->detail : "");
+    return dlc_arena_printf(arena, "%s: %s%s%s", message->place ? message->place : "",
+                            message->text, message->detail ? "\n" : "",
+                            message->detail ? message->detail : "");
 }
 
 /* --- what is expected --- */
@@ -42,11 +45,13 @@ static int reduces_floats(const dlc_kernel *kernel)
     return 0;
 }
 
-static const char *interpret(const trial *t, dlc_interp_mode mode, void *const *buffers, int *faults, dlc_arena *arena)
+static const char *interpret(const trial *t, dlc_interp_mode mode, void *const *buffers,
+                             int *faults, dlc_arena *arena)
 {
     dlc_diag diag;
     dlc_diag_init(&diag, arena);
-    dlc_status status = dlc_interp_run(t->kernel, mode, &(dlc_interp_args){.buffers = buffers, .symbols = t->symbols}, &diag);
+    dlc_status status = dlc_interp_run(
+        t->kernel, mode, &(dlc_interp_args){.buffers = buffers, .symbols = t->symbols}, &diag);
     *faults = status == DLC_INVALID;
     return status == DLC_OK || *faults ? NULL : last_message(&diag, arena);
 }
@@ -60,8 +65,9 @@ const char *trial_expect(trial *t, dlc_arena *arena)
         return problem;
     t->wide = dlc_new_array(arena, void *, t->kernel->buffers.n);
     for (uint32_t b = 0; b < t->kernel->buffers.n; b++)
-        t->wide[b] = t->kernel->buffers.data[b].role == DLC_ROLE_OUT ? dlc_arena_alloc(arena, trial_buffer_bytes(t, b) + 1, 64)
-                                                                    : t->buffers[b];
+        t->wide[b] = t->kernel->buffers.data[b].role == DLC_ROLE_OUT
+                         ? dlc_arena_alloc(arena, trial_buffer_bytes(t, b) + 1, 64)
+                         : t->buffers[b];
     return interpret(t, DLC_WIDE, t->wide, &faults, arena);
 }
 
@@ -92,7 +98,8 @@ static double depth_of(const trial *t)
         const dlc_stage *stage = &t->kernel->stages.data[s];
         double depth = 1;
         for (uint32_t i = 0; i < stage->reduce.n; i++)
-            depth *= (double)dlc_expr_eval(t->kernel->pool, t->kernel->axes.data[stage->reduce.data[i]].extent, t->symbols);
+            depth *= (double)dlc_expr_eval(
+                t->kernel->pool, t->kernel->axes.data[stage->reduce.data[i]].extent, t->symbols);
         most = depth > most ? depth : most;
     }
     return most;
@@ -109,13 +116,15 @@ static double largest(dlc_dtype dtype, const char *data, size_t n)
 }
 
 /* written: NULL, or which bytes count. */
-const char *trial_compare(const trial *t, uint32_t buffer, const void *got, const uint8_t *written, dlc_arena *arena)
+const char *trial_compare(const trial *t, uint32_t buffer, const void *got, const uint8_t *written,
+                          dlc_arena *arena)
 {
     dlc_dtype dtype = t->kernel->buffers.data[buffer].type.dtype;
     size_t size = dlc_dtype_bytes(dtype), n = trial_buffer_bytes(t, buffer) / size;
     int is_float = dlc_is_float(dtype), is_exact = !is_float || !t->wide;
     const char *want = is_exact ? t->buffers[buffer] : t->wide[buffer];
-    double limit = is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n) * fmax(1, depth_of(t) / 256);
+    double limit =
+        is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n) * fmax(1, depth_of(t) / 256);
     for (size_t i = 0; i < n; i++) {
         const char *a = (const char *)got + i * size, *b = want + i * size;
         if ((written && !written[i * size]) || !memcmp(a, b, size))
@@ -125,8 +134,9 @@ const char *trial_compare(const trial *t, uint32_t buffer, const void *got, cons
             continue;
         return is_float ? dlc_arena_printf(arena, "%s: %s[%zu] = %.9g, not %.9g", t->kernel->name,
                                            t->kernel->buffers.data[buffer].name, i, x.f, y.f)
-                        : dlc_arena_printf(arena, "%s: %s[%zu] = %" PRId64 ", not %" PRId64, t->kernel->name,
-                                           t->kernel->buffers.data[buffer].name, i, x.i, y.i);
+                        : dlc_arena_printf(arena, "%s: %s[%zu] = %" PRId64 ", not %" PRId64,
+                                           t->kernel->name, t->kernel->buffers.data[buffer].name, i,
+                                           x.i, y.i);
     }
     return NULL;
 }
@@ -139,12 +149,15 @@ const char *trial_mutate(const char *text, const trial_mutation *mutation, dlc_a
     uint32_t nfound = 0;
     if (!mutation || !mutation->from)
         return text;
-    for (const char *found; (found = strstr(text, mutation->from)) != NULL; text = found + strlen(mutation->from)) {
+    for (const char *found; (found = strstr(text, mutation->from)) != NULL;
+         text = found + strlen(mutation->from)) {
         dlc_str_printf(&out, "%.*s", (int)(found - text), text);
-        dlc_str_add(&out, ++nfound == mutation->nth || !mutation->nth ? mutation->to : mutation->from);
+        dlc_str_add(&out,
+                    ++nfound == mutation->nth || !mutation->nth ? mutation->to : mutation->from);
     }
     dlc_str_add(&out, text);
-    const char *result = nfound && nfound >= mutation->nth ? dlc_arena_strdup(arena, dlc_str_text(&out)) : NULL;
+    const char *result =
+        nfound && nfound >= mutation->nth ? dlc_arena_strdup(arena, dlc_str_text(&out)) : NULL;
     dlc_str_deinit(&out);
     return result;
 }
@@ -153,7 +166,8 @@ const char *trial_mutate(const char *text, const trial_mutation *mutation, dlc_a
 
 static int64_t evaluated(const trial *t, dlc_expr (*what)(dlc_kernel *, const dlc_schedule *))
 {
-    dlc_kernel *kernel = (dlc_kernel *)(uintptr_t)t->kernel; /* expressions are added, nothing changes */
+    dlc_kernel *kernel =
+        (dlc_kernel *)(uintptr_t)t->kernel; /* expressions are added, nothing changes */
     return dlc_expr_eval(kernel->pool, what(kernel, t->schedule), t->symbols);
 }
 
@@ -167,10 +181,16 @@ int64_t trial_scratch(const trial *t)
     return evaluated(t, dlc_schedule_scratch);
 }
 
-static ptx_launch launch_of(const trial *t, const dlc_cuda_kernel *made, ptx_buffer *buffers, dlc_arena *arena)
+static ptx_launch launch_of(const trial *t, const dlc_cuda_kernel *made, ptx_buffer *buffers,
+                            dlc_arena *arena)
 {
-    ptx_launch launch = {.buffers = buffers, .nbuffers = t->kernel->buffers.n, .nsymbols = t->kernel->symbols.n,
-                         .symbols = t->symbols, .units = trial_units(t), .threads = made->threads, .stride = t->stride};
+    ptx_launch launch = {.buffers = buffers,
+                         .nbuffers = t->kernel->buffers.n,
+                         .nsymbols = t->kernel->symbols.n,
+                         .symbols = t->symbols,
+                         .units = trial_units(t),
+                         .threads = made->threads,
+                         .stride = t->stride};
     launch.blocks = (uint32_t)((launch.units + made->units_per_block - 1) / made->units_per_block);
     launch.shared_bytes = made->fixed_bytes + made->scratches * (uint32_t)trial_scratch(t);
     for (uint32_t b = 0; b < launch.nbuffers; b++) {
@@ -185,8 +205,8 @@ static ptx_launch launch_of(const trial *t, const dlc_cuda_kernel *made, ptx_buf
     return launch;
 }
 
-static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_arena *arena, dlc_diag *diag,
-                           dlc_cuda_kernel *made, ptx_module **module)
+static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_arena *arena,
+                           dlc_diag *diag, dlc_cuda_kernel *made, ptx_module **module)
 {
     const dlc_nvrtc *nvrtc;
     const void *ptx;
@@ -196,12 +216,14 @@ static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_a
     const char *text = dlc_arena_printf(arena, "%s%s", dlc_cuda_prelude, made->source);
     text = trial_mutate(text, mutation, arena);
     if (!text)
-        return dlc_diag_fail(diag, DLC_INTERNAL, "mutation", "'%s' is not in the text", mutation->from);
+        return dlc_diag_fail(diag, DLC_INTERNAL, "mutation", "'%s' is not in the text",
+                             mutation->from);
     DLC_TRY(dlc_nvrtc_compile(nvrtc, text, t->kernel->name, ARCH, 1, arena, diag, &ptx, &n));
     return ptx_parse(dlc_arena_strndup(arena, ptx, n), arena, diag, module);
 }
 
-static const char *run_ptx(const trial *t, int is_backwards, const trial_mutation *mutation, dlc_arena *arena)
+static const char *run_ptx(const trial *t, int is_backwards, const trial_mutation *mutation,
+                           dlc_arena *arena)
 {
     ptx_module *module;
     dlc_cuda_kernel made;
@@ -218,14 +240,17 @@ static const char *run_ptx(const trial *t, int is_backwards, const trial_mutatio
         return dlc_arena_printf(arena, "%s: fault %" PRId64, t->kernel->name, launch.fault);
     for (uint32_t b = 0; b < launch.nbuffers && !t->faults; b++) {
         const char *problem = buffers[b].is_output
-                                  ? trial_compare(t, b, buffers[b].bytes, t->stride ? buffers[b].written : NULL, arena) : NULL;
+                                  ? trial_compare(t, b, buffers[b].bytes,
+                                                  t->stride ? buffers[b].written : NULL, arena)
+                                  : NULL;
         if (problem)
             return problem;
     }
     return NULL;
 }
 
-const char *trial_run(const trial *trials, uint32_t n, trial_way way, const trial_mutation *mutation, dlc_arena *arena)
+const char *trial_run(const trial *trials, uint32_t n, trial_way way,
+                      const trial_mutation *mutation, dlc_arena *arena)
 {
     if (way > WAY_PTX_BACKWARDS)
         return emulated_run(trials, n, way, mutation, arena);
@@ -252,7 +277,8 @@ const char *trial_unavailable(trial_way way, dlc_arena *arena)
 
 /* --- a module's kernels --- */
 
-static void *memory_of(const dlc_module *module, const dlc_value *value, const int64_t *symbols, void **memory, dlc_arena *arena)
+static void *memory_of(const dlc_module *module, const dlc_value *value, const int64_t *symbols,
+                       void **memory, dlc_arena *arena)
 {
     size_t n = 1;
     if (!memory[value->id] && value->data)
@@ -264,21 +290,26 @@ static void *memory_of(const dlc_module *module, const dlc_value *value, const i
     return memory[value->id];
 }
 
-static trial trial_of(const dlc_module *module, const dlc_step *step, const int64_t *symbols, void **memory, dlc_arena *arena)
+static trial trial_of(const dlc_module *module, const dlc_step *step, const int64_t *symbols,
+                      void **memory, dlc_arena *arena)
 {
     const dlc_module_kernel *entry = &module->kernels.data[step->kernel];
     void **buffers = dlc_new_array(arena, void *, step->nvalues + 1);
     int64_t *values = dlc_new_array(arena, int64_t, step->nsymbols + 1);
     for (uint32_t b = 0; b < step->nvalues; b++)
-        buffers[b] = step->constants[b] == UINT32_MAX ? memory_of(module, step->values[b], symbols, memory, arena)
-                                                      : (void *)(uintptr_t)module->constants.data[step->constants[b]].bytes;
+        buffers[b] = step->constants[b] == UINT32_MAX
+                         ? memory_of(module, step->values[b], symbols, memory, arena)
+                         : (void *)(uintptr_t)module->constants.data[step->constants[b]].bytes;
     for (uint32_t i = 0; i < step->nsymbols; i++)
         values[i] = dlc_expr_eval(module->graph->pool, step->symbols[i], symbols);
-    return (trial){.kernel = entry->kernel, .schedule = entry->schedule, .symbols = values, .buffers = buffers};
+    return (trial){.kernel = entry->kernel,
+                   .schedule = entry->schedule,
+                   .symbols = values,
+                   .buffers = buffers};
 }
 
-uint32_t trial_walk(const dlc_module *module, const int64_t *symbols, void **memory, dlc_arena *arena, trial **trials,
-                    const char **problem)
+uint32_t trial_walk(const dlc_module *module, const int64_t *symbols, void **memory,
+                    dlc_arena *arena, trial **trials, const char **problem)
 {
     uint8_t *seen = dlc_new_array(arena, uint8_t, module->kernels.n + 1);
     uint32_t n = 0;

@@ -1,4 +1,5 @@
-/* Small graphs as the GPU's instructions: compiled by NVRTC to PTX, which the interpreter of tests/ptx runs and checks. */
+/* Small graphs as the GPU's instructions: compiled by NVRTC to PTX, which the interpreter of
+ * tests/ptx runs and checks. */
 #include "tests/ptx/trial.h"
 #include "tests/unit/small_graph.h"
 
@@ -7,15 +8,21 @@
 static const struct {
     const char *what, *text;
 } graphs[] = {
-    {"softmax", "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; t = reduce_sum e axes=1 keepdims=1;"
+    {"softmax", "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; t = "
+                "reduce_sum e axes=1 keepdims=1;"
                 "s = div e t; out s"},
-    {"layer norm", "in x 5,96; const g 96; const b 96; const e scalar 1e-5; m = reduce_mean x axes=1 keepdims=1; d = sub x m;"
-                   "q = mul d d; v = reduce_mean q axes=1 keepdims=1; a = add v e; r = sqrt a; n = div d r; o = mul n g;"
+    {"layer norm", "in x 5,96; const g 96; const b 96; const e scalar 1e-5; m = reduce_mean x "
+                   "axes=1 keepdims=1; d = sub x m;"
+                   "q = mul d d; v = reduce_mean q axes=1 keepdims=1; a = add v e; r = sqrt a; n = "
+                   "div d r; o = mul n g;"
                    "y = add o b; out y"},
-    {"matmul and epilogue", "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r"},
+    {"matmul and epilogue",
+     "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r"},
     {"batched matmul", "in x 3,33,20; in y 3,20,40; m = matmul x y; out m"},
-    {"convolution", "in x 1,8,12,12; const w 24,8,3,3; c = conv x w pads=1,1,1,1; r = relu c; out r"},
-    {"channels last", "in x 1,8,10,10 nhwc; const w 16,8,3,3; c = conv x w strides=2,2 nhwc; out c"},
+    {"convolution",
+     "in x 1,8,12,12; const w 24,8,3,3; c = conv x w pads=1,1,1,1; r = relu c; out r"},
+    {"channels last",
+     "in x 1,8,10,10 nhwc; const w 16,8,3,3; c = conv x w strides=2,2 nhwc; out c"},
     {"max pooling", "in x 2,3,9,9; p = max_pool x kernel=3,3 strides=2,2; out p"},
     {"average pooling", "in x 1,4,8,8; p = avg_pool x kernel=2,2 strides=2,2; out p"},
     {"gather", "in x 20,7; in i:i64 9; g = gather x i axis=0; out g"},
@@ -30,7 +37,8 @@ static const struct {
     {"elementary functions", "in x 4,65; e = erf x; s = sin e; l = sigmoid s; out l"},
     {"transpose", "in x 17,35; t = transpose x perm=1,0; r = relu t; out r"},
     {"sum", "in x 3,130,5; s = reduce_sum x axes=1 keepdims=0; out s"},
-    {"symbols", "in x n,48; in y 48; a = add x y; e = exp a; t = reduce_sum e axes=1 keepdims=1; s = div e t; out s"},
+    {"symbols", "in x n,48; in y 48; a = add x y; e = exp a; t = reduce_sum e axes=1 keepdims=1; s "
+                "= div e t; out s"},
 };
 enum { NGRAPHS = sizeof graphs / sizeof *graphs };
 
@@ -40,7 +48,8 @@ static void try_graph(const char *text, dlc_arena *arena)
     dlc_module *module = run_strategy(&s, "greedy", "sm_75");
     const char *problem;
     trial *trials;
-    uint32_t n = trial_walk(module, small_symbols(&s), small_memory(&s), s.arena, &trials, &problem);
+    uint32_t n =
+        trial_walk(module, small_symbols(&s), small_memory(&s), s.arena, &trials, &problem);
     ck_assert_msg(!problem, "%s", problem);
     ck_assert_uint_gt(n, 0);
     for (int way = WAY_PTX; way <= WAY_PTX_BACKWARDS; way++) {
@@ -60,12 +69,14 @@ END_TEST
 
 /* --- what the interpreter must refuse; no NVRTC is needed --- */
 
-#define ENTRY(body)                                                                                                    \
-    ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 sh[];\n"                             \
-    ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3)\n{\n"                       \
-    ".reg .pred %p<4>;\n.reg .f32 %f<8>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"                                       \
-    "ld.param.u64 %rd1, [k_0];\ncvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"    \
-    "add.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, sh;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, %r3;\n" body "\n}\n"
+#define ENTRY(body)                                                                                \
+    ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 sh[];\n"         \
+    ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3)\n{\n"   \
+    ".reg .pred %p<4>;\n.reg .f32 %f<8>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"                   \
+    "ld.param.u64 %rd1, [k_0];\ncvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, "                     \
+    "%tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"                                                        \
+    "add.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, sh;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, "        \
+    "%r3;\n" body "\n}\n"
 
 static const struct {
     const char *text, *message; /* NULL: all is well */
@@ -75,17 +86,25 @@ static const struct {
     {ENTRY("ld.global.u32 %r5, [%rd3];\nst.global.u32 [%rd3], %r5;\nret;"), "nobody has written"},
     {ENTRY("st.global.u32 [%rd1], %r1;\nret;"), "a race"},
     {ENTRY("add.s64 %rd3, %rd3, 2;\nst.global.u32 [%rd3], %r1;\nret;"), "aligned"},
-    {ENTRY("st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd3], %r6;\nret;"),
+    {ENTRY("st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, "
+           "[%r5];\nst.global.u32 [%rd3], %r6;\nret;"),
      "a race"},
-    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, [%r5];\n"
-           "st.global.u32 [%rd3], %r6;\nret;"), NULL},
-    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
-           "st.global.u32 [%rd3], %r6;\nret;"), "nobody has written"},
-    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
-           "st.global.u32 [%rd3], %r6;\nret;"), NULL},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.u32 %r6, "
+           "[%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"),
+     NULL},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 "
+           "%r6, [%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"),
+     "nobody has written"},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, "
+           "[%r5];\n"
+           "st.global.u32 [%rd3], %r6;\nret;"),
+     NULL},
     {ENTRY("setp.lt.u32 %p1, %r1, 3;\n@%p1 bra L;\nbar.sync 0;\nL:\nret;"), "diverge"},
     {ENTRY("setp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 0;\nL:\nret;"), "diverge"},
-    {ENTRY("setp.lt.u32 %p1, %r1, 3;\n@%p1 shfl.sync.idx.b32 %r5, %r1, 0, 0x1f, 0xffffffff;\nret;"), "diverge"},
+    {ENTRY("setp.lt.u32 %p1, %r1, 3;\n@%p1 shfl.sync.idx.b32 %r5, %r1, 0, 0x1f, 0xffffffff;\nret;"),
+     "diverge"},
     {ENTRY("div.u32 %r5, %r1, 0;\nret;"), "division by zero"},
     {ENTRY("ex2.approx.f32 %f1, %f2;\nret;"), "unknown instruction ex2"},
     {ENTRY("add.f32 %f1, %f2, %f3;\nret;"), "contracted"},
@@ -101,7 +120,12 @@ START_TEST(test_refusal)
     uint32_t data[64];
     ptx_module *module;
     ptx_buffer buffer = {.bytes = data, .size_bytes = sizeof data, .is_output = 1};
-    ptx_launch launch = {.buffers = &buffer, .nbuffers = 1, .units = 1, .blocks = 1, .threads = 64, .shared_bytes = 256};
+    ptx_launch launch = {.buffers = &buffer,
+                         .nbuffers = 1,
+                         .units = 1,
+                         .blocks = 1,
+                         .threads = 64,
+                         .shared_bytes = 256};
     dlc_diag_init(&diag, arena);
     dlc_status status = ptx_parse(refusals[_i].text, arena, &diag, &module);
     if (status == DLC_OK)
