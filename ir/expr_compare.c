@@ -71,6 +71,12 @@ static dlc_expr comparison(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr 
     return dlc_pool_op2(pool, op, DLC_BOOL, a, b);
 }
 
+/* -value modulo 2^64 */
+static int64_t negative(int64_t value)
+{
+    return (int64_t)(0 - (uint64_t)value);
+}
+
 /* difference < 0 */
 static dlc_expr less(dlc_pool *pool, dlc_expr difference)
 {
@@ -78,11 +84,14 @@ static dlc_expr less(dlc_pool *pool, dlc_expr difference)
     if (dlc_expr_is_int(pool, difference, &value))
         return dlc_expr_bool(pool, value < 0);
     balance d = balance_of(pool, difference);
-    int64_t bound = -dlc_floor_ratio(d.constant, d.divisor); /* left - right < bound */
-    if (!d.nright)
-        return comparison(pool, DLC_EXPR_LT, d.left, dlc_expr_i64(pool, bound));
+    int64_t ratio = dlc_floor_ratio(d.constant, d.divisor);
+    int64_t bound = negative(ratio); /* left - right < bound */
+    if (!d.nright) /* -INT64_MIN is more than any i64 */
+        return ratio == INT64_MIN ? dlc_expr_bool(pool, 1)
+                                  : comparison(pool, DLC_EXPR_LT, d.left, dlc_expr_i64(pool, bound));
     if (!d.nleft)
-        return comparison(pool, DLC_EXPR_LE, dlc_expr_i64(pool, 1 - bound), d.right);
+        return ratio == INT64_MAX ? dlc_expr_bool(pool, 0)
+                                  : comparison(pool, DLC_EXPR_LE, dlc_expr_i64(pool, 1 + ratio), d.right);
     if (bound == 1)
         return comparison(pool, DLC_EXPR_LE, d.left, d.right);
     return comparison(pool, DLC_EXPR_LT, d.left, dlc_addi(pool, d.right, bound));
@@ -93,9 +102,9 @@ static dlc_expr equal(dlc_pool *pool, dlc_expr_op op, dlc_expr difference)
     balance d = balance_of(pool, difference);
     if (d.constant % d.divisor != 0)
         return dlc_expr_bool(pool, op == DLC_EXPR_NE);
-    int64_t bound = -(d.constant / d.divisor); /* left == right + bound */
+    int64_t bound = negative(d.constant / d.divisor); /* left == right + bound */
     if (!d.nleft || (d.nright && dlc_expr_order(pool, d.right, d.left) < 0))
-        return comparison(pool, op, d.right, dlc_addi(pool, d.left, -bound));
+        return comparison(pool, op, d.right, dlc_addi(pool, d.left, negative(bound)));
     return comparison(pool, op, d.left, dlc_addi(pool, d.right, bound));
 }
 
