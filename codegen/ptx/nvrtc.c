@@ -62,11 +62,28 @@ static int resolve(void)
     return 1;
 }
 
+/* The library's other half, opened by its bare name at the first compilation: loaded already, it is found wherever it lies. */
+static void load_builtins(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char pattern[1024];
+    glob_t matches;
+    if (!slash || snprintf(pattern, sizeof pattern, "%.*s/libnvrtc-builtins.so.*", (int)(slash - path), path) >=
+                      (int)sizeof pattern)
+        return;
+    if (glob(pattern, 0, NULL, &matches))
+        return;
+    for (size_t i = 0; i < matches.gl_pathc; i++)
+        (void)dlopen(matches.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
+    globfree(&matches);
+}
+
 static int try_library(const char *path)
 {
     nvrtc.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!nvrtc.library)
         return 0;
+    load_builtins(path);
     int major = 0, minor = 0, n = 0;
     if (!resolve() || nvrtc.get_version(&major, &minor) || nvrtc.get_num_archs(&n) || n < 1 || n > 64 ||
         nvrtc.get_archs(nvrtc.archs)) {
