@@ -45,6 +45,14 @@ const char *dlc_cuda_type(const dlc_cuda *cuda, dlc_dtype dtype)
     return dlc_cuda_memory_type(dtype);
 }
 
+/* Indices alone never overflow, and a compiler that knows it simplifies more. Narrow types are computed as int. */
+const char *dlc_cuda_wrapping(const dlc_cuda *cuda, dlc_dtype dtype)
+{
+    if (dtype == DLC_I32 || dtype == DLC_U16)
+        return "(dlc_u32)";
+    return dtype == DLC_I64 && cuda->has_long_data ? "(dlc_u64)" : "";
+}
+
 const char *dlc_cuda_to_memory(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value)
 {
     if (is_half(dtype))
@@ -108,13 +116,13 @@ dlc_val dlc_cuda_value(dlc_cuda *cuda, dlc_dtype dtype, const char *format, ...)
     return (dlc_val)name;
 }
 
-/* The rounding that an operation on f16 or bf16 ends with; narrow integers wrap by a cast. */
+/* The rounding that an operation on f16 or bf16 ends with; what wraps returns to its type by a cast. */
 static dlc_val finished(dlc_cuda *cuda, dlc_dtype dtype, const char *value)
 {
     if (is_half(dtype))
         return dlc_cuda_value(cuda, dtype, "dlc_%s_float(dlc_%s_bits(%s))", dlc_dtypes[dtype].text,
                               dlc_dtypes[dtype].text, value);
-    if (dlc_is_int(dtype) && dlc_dtypes[dtype].bits < 32)
+    if (dlc_is_int(dtype) && (dlc_dtypes[dtype].bits < 32 || *dlc_cuda_wrapping(cuda, dtype)))
         return dlc_cuda_value(cuda, dtype, "(%s)(%s)", dlc_cuda_type(cuda, dtype), value);
     return dlc_cuda_value(cuda, dtype, "%s", value);
 }
@@ -269,15 +277,15 @@ static dlc_val float_function(dlc_cuda *cuda, dlc_expr_op op, dlc_dtype dtype, c
 
 static dlc_val unary(dlc_cuda *cuda, dlc_expr_op op, dlc_dtype dtype, const dlc_val *args)
 {
-    const char *a = text(args[0]);
+    const char *a = text(args[0]), *wrapping = dlc_cuda_wrapping(cuda, dtype);
     if (op == DLC_EXPR_NEG)
-        return finished(cuda, dtype, dlc_arena_printf(cuda->arena, "-%s", a));
+        return finished(cuda, dtype, dlc_arena_printf(cuda->arena, "-%s%s", wrapping, a));
     if (op == DLC_EXPR_NOT)
         return finished(cuda, dtype, dlc_arena_printf(cuda->arena, dtype == DLC_BOOL ? "!%s" : "~%s", a));
     assert(op == DLC_EXPR_ABS);
     if (dlc_is_unsigned(dtype) || dtype == DLC_BOOL)
         return args[0];
-    return finished(cuda, dtype, dlc_arena_printf(cuda->arena, "%s < 0 ? -%s : %s", a, a, a));
+    return finished(cuda, dtype, dlc_arena_printf(cuda->arena, "%s < 0 ? -%s%s : %s%s", a, wrapping, a, wrapping, a));
 }
 
 dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args)
@@ -285,9 +293,11 @@ dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype
     dlc_cuda *cuda = cuda_of(e);
     const char *a = text(args[0]), *b = dlc_exprs[op].nargs > 1 ? text(args[1]) : "";
     (void)width;
+    if (infix(op, from) && to == DLC_BOOL)
+        return dlc_cuda_value(cuda, to, "%s %s %s", a, infix(op, from), b);
     if (infix(op, from))
-        return to == DLC_BOOL ? dlc_cuda_value(cuda, to, "%s %s %s", a, infix(op, from), b)
-                              : finished(cuda, to, dlc_arena_printf(cuda->arena, "%s %s %s", a, infix(op, from), b));
+        return finished(cuda, to, dlc_arena_printf(cuda->arena, "%s%s %s %s%s", dlc_cuda_wrapping(cuda, to), a,
+                                                   infix(op, from), dlc_cuda_wrapping(cuda, to), b));
     if (op == DLC_EXPR_SELECT)
         return dlc_cuda_value(cuda, to, "%s ? %s : %s", a, b, text(args[2]));
     if (op == DLC_EXPR_MIN || op == DLC_EXPR_MAX)
@@ -299,7 +309,8 @@ dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype
     if (function_of(op) && dlc_is_float(from))
         return float_function(cuda, op, from, args);
     if (op == DLC_EXPR_MULADD)
-        return finished(cuda, to, dlc_arena_printf(cuda->arena, "%s * %s + %s", a, b, text(args[2])));
+        return finished(cuda, to, dlc_arena_printf(cuda->arena, "%s%s * %s + %s", dlc_cuda_wrapping(cuda, to), a, b,
+                                                   text(args[2])));
     if (dlc_exprs[op].nargs == 1)
         return unary(cuda, op, from, args);
     return divide(cuda, op, from, a, b);

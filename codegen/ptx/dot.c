@@ -137,7 +137,8 @@ static const char *multiply_text(const dot *d)
     dlc_dtype dtype = d->stage->dtype[0];
     if (dtype == DLC_F32 || dtype == DLC_F64)
         return dlc_arena_printf(d->cuda->arena, "acc[r][c] = %s(fa[r], fb[c], acc[r][c]);", dtype == DLC_F64 ? "fma" : "fmaf");
-    return dlc_arena_printf(d->cuda->arena, "acc[r][c] = (%s)(fa[r] * fb[c] + acc[r][c]);", d->type);
+    return dlc_arena_printf(d->cuda->arena, "acc[r][c] = (%s)(%sfa[r] * fb[c] + acc[r][c]);", d->type,
+                            dlc_cuda_wrapping(d->cuda, dtype));
 }
 
 static void multiply_slice(const dot *d)

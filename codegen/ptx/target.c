@@ -224,11 +224,23 @@ static int64_t elements_at_most(const dlc_kernel *kernel, const dlc_buffer *buff
     return dlc_expr_range(kernel->pool, elems, ranges).hi;
 }
 
+/* Values of i64 that come from elsewhere than axes and symbols. */
+static int has_long_data(const dlc_kernel *kernel)
+{
+    for (uint32_t i = 1; i < kernel->pool->nodes.n; i++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, i);
+        int is_cast = node->op == DLC_EXPR_CAST || node->op == DLC_EXPR_BITCAST || node->op == DLC_EXPR_CAST_SAT;
+        if (node->dtype == DLC_I64 && (is_cast || node->op == DLC_EXPR_LOAD || node->op == DLC_EXPR_SHL))
+            return 1;
+    }
+    return 0;
+}
+
 /* 32 bits hold every index, and no i64 is data: then the type of indices is int, which costs half. */
 static int has_small_index(dlc_kernel *kernel)
 {
     dlc_ranges ranges = dlc_kernel_ranges(kernel);
-    if (kernel->symbols.n)
+    if (kernel->symbols.n || has_long_data(kernel))
         return 0;
     for (uint32_t b = 0; b < kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &kernel->buffers.data[b];
@@ -236,12 +248,8 @@ static int has_small_index(dlc_kernel *kernel)
             return 0;
     }
     for (uint32_t i = 1; i < kernel->pool->nodes.n; i++) {
-        const dlc_expr_node *node = dlc_node_of(kernel->pool, i);
-        int is_cast = node->op == DLC_EXPR_CAST || node->op == DLC_EXPR_BITCAST || node->op == DLC_EXPR_CAST_SAT;
-        if (node->dtype != DLC_I64)
+        if (dlc_node_of(kernel->pool, i)->dtype != DLC_I64)
             continue;
-        if (is_cast || node->op == DLC_EXPR_LOAD || node->op == DLC_EXPR_SHL)
-            return 0;
         dlc_interval range = dlc_expr_range(kernel->pool, i, &ranges);
         if (range.lo < INT32_MIN / 2 || range.hi > INT32_MAX / 2)
             return 0;
@@ -317,6 +325,7 @@ dlc_status dlc_cuda_source(const dlc_kernel *original, const dlc_schedule *sched
     cuda->arena = arena;
     cuda->kernel = kernel;
     cuda->small_index = (uint8_t)has_small_index(kernel);
+    cuda->has_long_data = (uint8_t)has_long_data(kernel);
     cuda->per_thread = is_dot != 0;
     dlc_nest_init(nest, kernel, schedule, &cuda->base, arena, diag);
     DLC_TRY(dlc_nest_kernel(nest, (dlc_val) "unit", (dlc_val) "unit_end"));

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t level, at;                 /* innermost level; level being written to */
     uint32_t nvalues;
     uint8_t small_index;                /* every index fits 32 bits */
+    uint8_t has_long_data;              /* i64 values are not only indices: they may overflow */
     uint8_t per_thread;                 /* threads are points of their own: no warp collectives (dot) */
 } dlc_cuda;
 
@@ -38,6 +39,9 @@ const char *dlc_cuda_memory_type(dlc_dtype dtype);
 dlc_val dlc_cuda_value(dlc_cuda *cuda, dlc_dtype dtype, const char *format, ...) __attribute__((format(printf, 3, 4)));
 dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
 dlc_val dlc_cuda_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
+/* Where sums and products of the type may overflow: the unsigned type in which they wrap, as those of C's signed ones do not.
+ * Else "". In parentheses, as a cast. */
+const char *dlc_cuda_wrapping(const dlc_cuda *cuda, dlc_dtype dtype);
 const char *dlc_cuda_to_memory(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value);   /* expression texts */
 const char *dlc_cuda_from_memory(dlc_cuda *cuda, dlc_dtype dtype, const char *element);
 dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);

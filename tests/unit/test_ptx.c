@@ -33,6 +33,15 @@ static const struct {
     {"bf16", "in x:bf16 3,45; in y:bf16 45; a = add x y; e = exp a; out e"},
     {"doubles", "in x:f64 3,45; in y:f64 45; a = div x y; s = sqrt a; out s"},
     {"integers", "in x:i32 5,33; in y:i32 33; d = div x y; m = mod x y; a = add d m; out a"},
+    {"integers that wrap",
+     "in x:i32 5,33; const c:i32 scalar 268435456; const z:i32 scalar 0; m = mul x c; a = abs m; "
+     "l = lt a z; n = neg m; k = lt n z; s = add m m; d = add s x; w = cast d dtype=5; "
+     "out l k w"},
+    {"words that wrap", "in x:u16 5,33; const c:u16 scalar 60001; m = mul x c; s = mul m m; "
+                        "w = cast s dtype=5; out s w"},
+    {"long integers that wrap",
+     "in x:i64 5,33; const c:i64 scalar 1152921504606846976; const z:i64 scalar 0; m = mul x c; "
+     "a = abs m; l = lt a z; s = add m c; k = lt s m; out l k"},
     {"bytes", "in x:u8 5,33; in y:u8 33; a = mul x y; m = max a y; out m"},
     {"elementary functions", "in x 4,65; e = erf x; s = sin e; l = sigmoid s; out l"},
     {"transpose", "in x 17,35; t = transpose x perm=1,0; r = relu t; out r"},
