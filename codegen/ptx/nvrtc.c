@@ -193,16 +193,19 @@ static int take_ptx(const dlc_nvrtc *n, program compiled, dlc_arena *arena, dlc_
     return n->ptx(compiled, copy);
 }
 
+enum { KNOWS_MINIMAL = 1204 }; /* the version from which on --minimal is an option: it leaves out what needs CUDA's headers */
+
 /* target: "sm_80" for both, "compute_80" for PTX alone. */
 static dlc_status build(const dlc_nvrtc *n, const char *source, const char *name, const char *target, int cubin,
                         dlc_arena *arena, dlc_diag *diag, dlc_nvrtc_code *code)
 {
     const char *const options[] = {dlc_arena_printf(arena, "-arch=%s", target), "-fmad=false", "-prec-div=true",
                                    "-prec-sqrt=true", "-ftz=false", "-default-device", "-w", "--minimal"};
+    int noptions = (int)(sizeof options / sizeof *options) - (n->version < KNOWS_MINIMAL);
     program compiled = NULL;
     int result = n->create(&compiled, source, name, 0, NULL, NULL);
     if (!result)
-        result = n->compile(compiled, sizeof options / sizeof *options, options);
+        result = n->compile(compiled, noptions, options);
     if (!result && cubin)
         result = take_cubin(n, compiled, arena, code);
     if (!result)
