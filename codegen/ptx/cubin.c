@@ -48,6 +48,31 @@ static void read_section(const unsigned char *bytes, size_t size_bytes, const El
         read_info(bytes + section->sh_offset, section->sh_size, binary);
 }
 
+static const struct {
+    uint32_t arch, warps, blocks, shared_bytes, reserved_bytes;
+} limits[] = {
+#define DLC_ARCH(arch, warps, blocks, shared, reserved) {arch, warps, blocks, (shared)*1024u, reserved},
+#include "codegen/ptx/arch.def"
+#undef DLC_ARCH
+};
+enum { NLIMITS = sizeof limits / sizeof limits[0] };
+
+static size_t find_limits(uint32_t arch)
+{
+    size_t i = 0;
+    while (i < NLIMITS && limits[i].arch != arch)
+        i++;
+    return i;
+}
+
+/* From 9.0 on the section also counts what the system takes. */
+static uint32_t own_shared_bytes(uint32_t section_bytes, uint32_t arch)
+{
+    size_t i = find_limits(arch);
+    uint32_t counted_bytes = arch >= 90 && i < NLIMITS ? limits[i].reserved_bytes : 0;
+    return section_bytes > counted_bytes ? section_bytes - counted_bytes : 0;
+}
+
 int dlc_cubin_report(const void *bytes, size_t size_bytes, dlc_plan_binary *binary)
 {
     Elf64_Ehdr header;
@@ -68,33 +93,24 @@ int dlc_cubin_report(const void *bytes, size_t size_bytes, dlc_plan_binary *bina
         if (section.sh_name < names.sh_size)
             read_section(base, size_bytes, &section, (const char *)base + names.sh_offset + section.sh_name, binary);
     }
+    binary->shared_bytes = own_shared_bytes(binary->shared_bytes, binary->arch);
     return binary->registers > 0;
 }
-
-static const struct {
-    uint32_t arch, warps, blocks, shared_bytes, reserved_bytes;
-} limits[] = {
-#define DLC_ARCH(arch, warps, blocks, shared, reserved) {arch, warps, blocks, (shared)*1024u, reserved},
-#include "codegen/ptx/arch.def"
-#undef DLC_ARCH
-};
 
 static uint32_t least(uint32_t a, uint64_t b)
 {
     return b < a ? (uint32_t)b : a;
 }
 
-/* Registers are given to warps in pieces of 256, 64 Ki to a multiprocessor. */
+/* Registers are given to warps in pieces of 256; a multiprocessor has four parts with 16 Ki each. */
 uint32_t dlc_cuda_occupancy(uint32_t arch, uint32_t threads, uint32_t registers, uint64_t shared_bytes)
 {
     uint32_t warps = (threads + 31) / 32, per_warp = (registers * 32 + 255) / 256 * 256;
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        if (limits[i].arch != arch || !warps || !per_warp)
-            continue;
-        uint32_t blocks = least(limits[i].blocks, limits[i].warps / warps);
-        blocks = least(blocks, 65536 / per_warp / warps);
-        uint64_t shared = (shared_bytes + limits[i].reserved_bytes + 127) / 128 * 128;
-        return shared ? least(blocks, limits[i].shared_bytes / shared) : blocks;
-    }
-    return 0;
+    size_t i = find_limits(arch);
+    if (i == NLIMITS || !warps || !per_warp)
+        return 0;
+    uint32_t blocks = least(limits[i].blocks, limits[i].warps / warps);
+    blocks = least(blocks, 16384 / per_warp * 4 / warps);
+    uint64_t shared = (shared_bytes + limits[i].reserved_bytes + 127) / 128 * 128;
+    return shared ? least(blocks, limits[i].shared_bytes / shared) : blocks;
 }

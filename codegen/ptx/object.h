@@ -29,9 +29,9 @@ typedef struct {
 DLC_NODISCARD dlc_status dlc_cuda_emit(const dlc_cuda_sources *sources, const int *archs, uint32_t narchs, uint32_t njobs,
                                        dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
 
-/* What a cubin says of its kernel. False when it is not one. */
+/* What a cubin for binary->arch says of its kernel: registers, stack frame, static shared memory. False when it is not one. */
 int dlc_cubin_report(const void *bytes, size_t size_bytes, dlc_plan_binary *binary);
-/* Blocks that a multiprocessor holds at once; 0: the capability is not in arch.def, or no block fits. */
+/* Blocks of so much shared memory, what the system takes apart, that a multiprocessor holds at once; 0: the capability is not in arch.def, or no block fits. */
 uint32_t dlc_cuda_occupancy(uint32_t arch, uint32_t threads, uint32_t registers, uint64_t shared_bytes);
 
 #endif

@@ -73,6 +73,7 @@ START_TEST(each_kernel_has_a_cubin_per_architecture_and_ptx_of_the_first)
         }
         ck_assert(binary->registers >= 8 && binary->registers <= 255);
         ck_assert_uint_eq(binary->frame_bytes, 0);
+        ck_assert_uint_eq(binary->shared_bytes, 0); /* it is dynamic; what the system takes is not counted */
         ck_assert_uint_gt(binary->blocks, 0);
     }
     made_end(&m);
@@ -123,7 +124,7 @@ END_TEST
 START_TEST(damaged_cubins_have_no_report)
 {
     static unsigned char bytes[256] = "\177ELF";
-    dlc_plan_binary binary;
+    dlc_plan_binary binary = {.arch = 90};
     ck_assert(!dlc_cubin_report(bytes, 10, &binary));
     for (size_t i = 4; i < sizeof bytes; i++) {
         bytes[i] = 0xff;
@@ -137,7 +138,10 @@ START_TEST(occupancy_is_the_least_of_four_limits)
     ck_assert_uint_eq(dlc_cuda_occupancy(75, 256, 32, 0), 4);       /* warps: 32 of 8 */
     ck_assert_uint_eq(dlc_cuda_occupancy(75, 256, 128, 0), 2);      /* registers: 64 Ki of 32 Ki */
     ck_assert_uint_eq(dlc_cuda_occupancy(80, 256, 32, 65536), 2);   /* shared memory: 164 KiB of 65 */
+    ck_assert_uint_eq(dlc_cuda_occupancy(80, 64, 40, 0), 24);       /* 12 warps in each of four parts */
     ck_assert_uint_eq(dlc_cuda_occupancy(90, 32, 8, 0), 32);        /* blocks */
+    ck_assert_uint_eq(dlc_cuda_occupancy(90, 32, 8, 6272), 32);     /* shared memory: 228 KiB of 6272 + 1024 bytes */
+    ck_assert_uint_eq(dlc_cuda_occupancy(90, 32, 8, 6273), 31);
     ck_assert_uint_eq(dlc_cuda_occupancy(80, 256, 32, 1 << 20), 0); /* none fits */
     ck_assert_uint_eq(dlc_cuda_occupancy(1, 256, 32, 0), 0);        /* unknown */
 }
