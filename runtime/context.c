@@ -338,6 +338,8 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
     const dlc_plan_tensor *tensors = dlcrt_rows(plan, plan->inputs);
     const dlc_plan_phase *phase = dlcrt_rows(plan, plan->phases);
     int is_same = context->sized > 0;
+    if (context->cuda)
+        DLC_TRY(dlcrt_cuda_check_stream(context));
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         if (inputs[i]->rank != tensors[i].rank)
             return refuse_shape(context, i, inputs[i]);

@@ -89,8 +89,9 @@ static dlc_status load_module(dlcrt_executable *executable, uint32_t kernel,
     const unsigned char *bytes = executable->image.entry->binaries;
     int result = driver->module_load(&executable->cuda->modules[kernel], bytes + binary->offset, 2,
                                      options, values);
-    dlcrt_text_add(&text, "kernel '%s' for sm_%u%s%s%s", name, binary->arch,
-                   binary->kind == DLC_BINARY_PTX ? " (PTX)" : "", *log ? ": " : "", log);
+    dlcrt_text_add(&text, "kernel '%s' for sm_%u%s; the driver is of CUDA %d.%d%s%s", name,
+                   binary->arch, binary->kind == DLC_BINARY_PTX ? " (PTX)" : "",
+                   driver->version / 1000, driver->version % 1000 / 10, *log ? ": " : "", log);
     if (result)
         return dlcrt_driver_fail(driver, result, DLCRT_CU_module_load, what);
     DLCRT_CUDA(driver, module_function, what, &executable->cuda->functions[kernel],
@@ -135,19 +136,31 @@ static void find_weights(dlcrt_executable *executable)
     executable->cuda->weights_end = end > begin ? end : begin;
 }
 
+static dlc_status copy_weights(dlcrt_executable *executable, size_t size_bytes, void *stream)
+{
+    const dlcrt_driver *driver = driver_of(executable);
+    const dlcrt_cuda *cuda = executable->cuda;
+    DLCRT_CUDA(driver, copy_in, "the weights", cuda->weights,
+               executable->constants + cuda->weights_begin, size_bytes, stream);
+    DLCRT_CUDA(driver, stream_wait, "the weights", stream);
+    return DLC_OK;
+}
+
+/* Through a stream of their own: the default one would wait for all the program's others. */
 static dlc_status upload_weights(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
     dlcrt_cuda *cuda = executable->cuda;
+    void *stream;
     find_weights(executable);
     size_t size_bytes = (size_t)(cuda->weights_end - cuda->weights_begin);
     if (!size_bytes)
         return DLC_OK;
     DLCRT_CUDA(driver, memory_alloc, "memory for the weights", &cuda->weights, size_bytes);
-    DLCRT_CUDA(driver, copy_in, "the weights", cuda->weights,
-               executable->constants + cuda->weights_begin, size_bytes, NULL);
-    DLCRT_CUDA(driver, stream_wait, "the weights", NULL);
-    return DLC_OK;
+    DLCRT_CUDA(driver, stream_create, "a stream", &stream, STREAM_NON_BLOCKING);
+    dlc_status status = copy_weights(executable, size_bytes, stream);
+    driver->stream_destroy(stream);
+    return status;
 }
 
 static dlc_status load_all(dlcrt_executable *executable)
@@ -214,6 +227,20 @@ void dlcrt_cuda_leave(dlcrt_context *context)
         driver_in(context)->context_pop(&popped);
 }
 
+/* A run copies host memory and waits, and may place memory anew: none of it can be recorded. */
+dlc_status dlcrt_cuda_check_stream(const dlcrt_context *context)
+{
+    const dlcrt_cuda_run *run = context->cuda;
+    int status = 0;
+    if (run->used == run->stream)
+        return DLC_OK;
+    DLCRT_CUDA(driver_in(context), stream_capturing, "the stream of the options", run->used,
+               &status);
+    return status ? dlcrt_fail(DLC_USAGE, "the stream of the context's options is being captured; "
+                                          "a run cannot be part of another graph")
+                  : DLC_OK;
+}
+
 /* Parameters of the launch that has most. */
 static dlc_status count_parameters(const dlcrt_context *context, uint32_t *most)
 {
@@ -262,7 +289,7 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     run->is_async = (uint8_t)(options && options->async && run->is_graph);
     DLCRT_CUDA(driver_in(context), stream_create, "a stream", &run->stream, STREAM_NON_BLOCKING);
     run->used = options && options->stream ? options->stream : run->stream;
-    return DLC_OK;
+    return dlcrt_cuda_check_stream(context);
 }
 
 dlc_status dlcrt_cuda_run_create(dlcrt_context *context, const dlcrt_context_options *options)
@@ -397,6 +424,8 @@ static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
     const dlcrt_driver *driver = driver_in(context);
     dlcrt_cuda_run *run = context->cuda;
     size_t total = cut_all(context, NULL, arena_bytes);
+    if (run->is_pending) /* its fault words are about to go */
+        DLC_TRY(dlcrt_cuda_finish(context));
     drop_graph(context);
     if (total > run->block.size_bytes) {
         free_regions(context);
@@ -408,6 +437,7 @@ static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
     (void)cut_all(context, &run->block, arena_bytes);
     DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0,
                context->plan->steps.count * sizeof(int64_t) + 1, run->used);
+    run->is_pending = 1;
     return DLC_OK;
 }
 
@@ -465,6 +495,16 @@ static int64_t shared_bytes_of(const dlcrt_context *context, const dlc_plan_step
                              : kernel->fixed_bytes;
 }
 
+/* What the function was allowed: kernels of one binary are one function, so it stands with the
+ * first of them. */
+static int *allowed_shared(const dlcrt_cuda *cuda, uint32_t kernel)
+{
+    uint32_t i = 0;
+    while (cuda->functions[i] != cuda->functions[kernel])
+        i++;
+    return &cuda->shared_bytes[i];
+}
+
 /* More than 48 KiB of shared memory must be allowed per function; that holds for all contexts. */
 dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step)
 {
@@ -478,7 +518,7 @@ dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *s
     if (bytes > executable->device.max_shared_bytes)
         return refuse_shared(context, step, bytes);
     pthread_mutex_lock(&executable->cuda->lock);
-    int *allowed = &executable->cuda->shared_bytes[step->what];
+    int *allowed = allowed_shared(executable->cuda, step->what);
     if (bytes > *allowed) {
         result = driver_of(executable)
                      ->function_set(executable->cuda->functions[step->what],
@@ -559,6 +599,19 @@ dlc_status dlcrt_cuda_wait(dlcrt_context *context)
     return DLC_OK;
 }
 
+/* Between the caller's memory of the device and ours. */
+static dlc_status copy_theirs(dlcrt_context *context, const char *what, uint64_t to, uint64_t from,
+                              size_t size_bytes)
+{
+    const dlcrt_driver *driver = driver_in(context);
+    int result = driver->copy_within(to, from, size_bytes, context->cuda->used);
+    if (result == DLCRT_CU_INVALID_VALUE)
+        return dlcrt_fail(DLC_USAGE,
+                          "'%s' is said to be on the device; no %zu bytes of %s are there", what,
+                          size_bytes, context->executable->device_text);
+    return result ? dlcrt_driver_fail(driver, result, DLCRT_CU_copy_within, what) : DLC_OK;
+}
+
 dlc_status dlcrt_cuda_begin(dlcrt_context *context)
 {
     const dlcrt_driver *driver = driver_in(context);
@@ -574,8 +627,8 @@ dlc_status dlcrt_cuda_begin(dlcrt_context *context)
         if (!size_bytes)
             continue;
         if (tensor->on_device)
-            DLCRT_CUDA(driver, copy_within, name, run->inputs[i].at,
-                       (uint64_t)(uintptr_t)tensor->data, size_bytes, run->used);
+            DLC_TRY(copy_theirs(context, name, run->inputs[i].at, (uint64_t)(uintptr_t)tensor->data,
+                                size_bytes));
         else
             DLCRT_CUDA(driver, copy_in, name, run->inputs[i].at, tensor->data, size_bytes,
                        run->used);
@@ -640,6 +693,7 @@ static dlc_status check_faults(dlcrt_context *context)
         if (!run->host_faults[i])
             continue;
         DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0, size_bytes, run->used);
+        run->is_pending = 1;
         return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
                           dlcrt_string(context->plan, steps[i].name));
     }
@@ -648,6 +702,8 @@ static dlc_status check_faults(dlcrt_context *context)
 
 dlc_status dlcrt_cuda_finish(dlcrt_context *context)
 {
+    if (!context->cuda->is_pending)
+        return DLC_OK;
     context->cuda->is_pending = 0;
     return check_faults(context);
 }
@@ -667,7 +723,7 @@ dlc_status dlcrt_cuda_end(dlcrt_context *context)
         if (!size_bytes || (tensor->on_device && to == run->outputs[i].at))
             continue;
         if (tensor->on_device)
-            DLCRT_CUDA(driver, copy_within, name, to, run->outputs[i].at, size_bytes, run->used);
+            DLC_TRY(copy_theirs(context, name, to, run->outputs[i].at, size_bytes));
         else
             DLCRT_CUDA(driver, copy_out, name, tensor->data, run->outputs[i].at, size_bytes,
                        run->used);
@@ -676,8 +732,15 @@ dlc_status dlcrt_cuda_end(dlcrt_context *context)
     return run->is_async && all_on_device ? DLC_OK : dlcrt_cuda_finish(context);
 }
 
+/* Whatever went wrong, the next run begins with an idle stream and without faults. */
 void dlcrt_cuda_abandon(dlcrt_context *context)
 {
-    (void)driver_in(context)->stream_wait(context->cuda->used);
+    const dlcrt_driver *driver = driver_in(context);
+    dlcrt_cuda_run *run = context->cuda;
+    size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
+    if (run->faults && size_bytes)
+        (void)driver->memory_set(run->faults, 0, size_bytes, run->used);
+    (void)driver->stream_wait(run->used);
+    run->is_pending = 0;
     drop_graph(context);
 }

@@ -5,6 +5,7 @@
 #define DLCRT_CUDA_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "runtime/internal.h"
 
@@ -16,8 +17,20 @@ typedef enum {
     DLCRT_CU_COUNT
 } dlcrt_driver_call;
 
+/* CUresult, as far as anything depends on it. */
+enum {
+    DLCRT_CU_INVALID_VALUE = 1,
+    DLCRT_CU_OUT_OF_MEMORY = 2,
+    DLCRT_CU_NOT_INITIALIZED = 3,
+    DLCRT_CU_INVALID_HANDLE = 400,
+    DLCRT_CU_FIRST_OF_LAUNCH = 700,
+    DLCRT_CU_LAST_OF_LAUNCH = 719
+};
+
 typedef struct {
     void *library;
+    pid_t pid;   /* the process it works in */
+    int version; /* of CUDA: 1000 * major + 10 * minor */
 #define DLC_DRIVER(field, symbol, parameters) int(*field) parameters;
 #include "runtime/driver.def"
 #undef DLC_DRIVER
@@ -35,8 +48,8 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
             return dlcrt_driver_fail(driver, result_, DLCRT_CU_##field, what);                     \
     } while (0)
 
-/* Device `ordinal`, or for -1 the first whose capability is highest. Opens the driver when nobody
- * has. */
+/* Device `ordinal`, or for -1 the first whose capability is highest, of those that answer. Opens
+ * the driver when nobody has. */
 dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device);
 
 /* --- cuda.c --- */
@@ -73,7 +86,8 @@ struct dlcrt_cuda_run {
     void *exec;           /* the steps as a graph; NULL: none yet */
     uint32_t nalike;      /* runs since anything was placed */
     uint8_t is_graph;     /* every step runs on the device */
-    uint8_t is_async, is_pending;
+    uint8_t is_async;
+    uint8_t is_pending; /* the stream may hold work, the fault words may tell of it */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/cuda.h"
 
@@ -21,25 +22,23 @@ static const size_t offsets[DLCRT_CU_COUNT] = {
 #undef DLC_DRIVER
 };
 
-/* CUresult, as far as the status depends on it. */
-enum {
-    OUT_OF_MEMORY = 2,
-    FIRST_OF_LAUNCH = 700,
-    LAST_OF_LAUNCH = 719,
-    INVALID_VALUE = 1,
-    INVALID_HANDLE = 400
-};
 /* CUdevice_attribute */
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, MAX_SHARED_OPTIN = 97 };
 
 static dlc_status status_of(int result)
 {
-    if (result == OUT_OF_MEMORY)
+    if (result == DLCRT_CU_OUT_OF_MEMORY)
         return DLC_LIMIT;
-    if ((result >= FIRST_OF_LAUNCH && result <= LAST_OF_LAUNCH) || result == INVALID_VALUE ||
-        result == INVALID_HANDLE)
+    if ((result >= DLCRT_CU_FIRST_OF_LAUNCH && result <= DLCRT_CU_LAST_OF_LAUNCH) ||
+        result == DLCRT_CU_INVALID_VALUE || result == DLCRT_CU_INVALID_HANDLE)
         return DLC_INTERNAL;
     return DLC_NO_DEVICE;
+}
+
+/* A child of fork() has the parent's addresses and none of its driver. */
+static int is_forked(const dlcrt_driver *driver, int result)
+{
+    return result == DLCRT_CU_NOT_INITIALIZED && driver->pid != getpid();
 }
 
 dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_driver_call call,
@@ -50,8 +49,12 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
         name = "unknown error";
     if (driver->error_text(result, &text) || !text)
         text = "no text";
-    return dlcrt_fail(status_of(result), "CUDA driver: %s: %s (%d, %s): %s", symbols[call], name,
-                      result, text, what);
+    return dlcrt_fail(status_of(result), "CUDA driver: %s: %s (%d, %s): %s%s", symbols[call], name,
+                      result, text, what,
+                      is_forked(driver, result)
+                          ? "; it was opened before this process was forked, and works only there: "
+                            "fork first, or start the process anew (spawn)"
+                          : "");
 }
 
 /* One library per process, as there is one driver; a failure is tried again by the next who asks.
@@ -69,7 +72,14 @@ static dlc_status resolve(dlcrt_driver *driver)
                 "the CUDA driver (libcuda.so.1) has no %s: it is older than CUDA 11.4", symbols[i]);
         memcpy((char *)driver + offsets[i], &address, sizeof address);
     }
+    return DLC_OK;
+}
+
+static dlc_status initialise(dlcrt_driver *driver)
+{
+    driver->pid = getpid();
     DLCRT_CUDA(driver, init, "the driver cannot be used", 0);
+    DLCRT_CUDA(driver, driver_version, "the driver cannot be used", &driver->version);
     return DLC_OK;
 }
 
@@ -82,9 +92,12 @@ static dlc_status open_driver(void)
                           text ? text : "libcuda.so.1");
     }
     dlc_status status = resolve(&driver);
-    if (status)
+    if (status) {
         dlclose(driver.library);
-    else
+        return status;
+    }
+    status = initialise(&driver); /* from here on it may have threads: it stays, whatever it says */
+    if (status == DLC_OK)
         opened = driver;
     return status;
 }
@@ -129,13 +142,15 @@ dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device)
     if (ordinal >= 0)
         return describe(driver, ordinal, device);
     *device = (dlcrt_device){0};
+    dlc_status status = DLC_OK;
     for (int i = 0; i < count; i++) {
         dlcrt_device other;
-        DLC_TRY(describe(driver, i, &other));
-        if (i == 0 || other.capability > device->capability)
+        dlc_status result = describe(driver, i, &other);
+        status = result ? result : status;
+        if (result == DLC_OK && (!device->driver || other.capability > device->capability))
             *device = other;
     }
-    return DLC_OK;
+    return device->driver ? DLC_OK : status;
 }
 
 dlc_status dlcrt_device_describe(const char *text, dlcrt_device_info *info)

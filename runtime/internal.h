@@ -62,6 +62,8 @@ void dlcrt_cuda_run_destroy(dlcrt_context *context);
 /* Calls of the driver lie between these two; both do nothing for contexts of the CPU. */
 dlc_status dlcrt_cuda_enter(dlcrt_context *context);
 void dlcrt_cuda_leave(dlcrt_context *context);
+/* The stream can take a run. */
+dlc_status dlcrt_cuda_check_stream(const dlcrt_context *context);
 /* Device memory for what phases up to `phase` made known. */
 dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena_bytes);
 /* Address of a constant, an input or an output on the device. */

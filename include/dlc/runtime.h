@@ -40,7 +40,8 @@ struct dlc_executable; /* dlc/abi.h: a model linked into the program */
 
 /*
  * Why the last call on this thread that failed did: what was found, what was wanted. "" when none
- * failed. Holds until the next failure on this thread.
+ * failed. Holds until the next failure on this thread, or the next opening of an executable: one
+ * that succeeds leaves "", or why a plan of it was passed over.
  */
 DLCRT_API const char *dlcrt_last_error(void);
 DLCRT_API const char *dlcrt_version(void);
@@ -66,8 +67,9 @@ typedef struct {
 
 /* --- executables --- */
 /*
- * Loads a .so made by `dlc compile`. DLC_IO: cannot be read. DLC_INVALID: not an executable of dlc,
- * damaged, or of another format version. DLC_NO_DEVICE: made for another processor; names the
+ * Loads a .so made by `dlc compile`; it stays mapped, so replace it by renaming, as dlc does, and
+ * do not write into it while it is open. DLC_IO: cannot be read. DLC_INVALID: not an executable of
+ * dlc, damaged, or of another format version. DLC_NO_DEVICE: made for another processor; names the
  * missing feature. No code of the file runs before its checksum and tables were checked, but an
  * executable is code: open only those you trust.
  */
@@ -160,11 +162,13 @@ typedef struct {
     uint32_t poison; /* 1: fill the arena with 0xA5 before each run (to find reads of what was never
                         written) */
     uint32_t async;  /* CUDA, 1: a run whose outputs all are device memory returns once it is in the
-                        stream, if no step runs on  the CPU; dlcrt_context_wait waits and tells what
-                        was refused while running */
-    void *stream; /* CUDA: a CUstream of the device's primary context that runs go into; NULL: one
-                     of the context's own, and device memory of the caller must be ready when a run
-                     is called */
+                        stream, if no step runs on the CPU; its inputs stay as they are until it is
+                        done. dlcrt_context_wait waits and tells what was refused while running; a
+                        run of other shapes does so first */
+    void *stream;    /* CUDA: a CUstream of the device's primary context that runs go into, not
+                        captured meanwhile, and there until the context is destroyed (1 is the default
+                        stream, CU_STREAM_LEGACY); NULL: one of the context's own, and device memory of
+                        the caller must be ready when a run is called */
     uint32_t reserved[4]; /* 0 */
 } dlcrt_context_options;
 
@@ -201,7 +205,8 @@ DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32
  * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
  * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it;
  * weights are uploaded once for all contexts of an executable; from the second run of the same
- * shapes on, the steps are one CUDA graph.
+ * shapes on, the steps are one CUDA graph. A process forked after an executable found its CUDA
+ * device cannot use the driver: runs and openings fail there, and say so.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,
                                                      const dlcrt_tensor *inputs, uint32_t ninputs,

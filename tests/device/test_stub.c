@@ -4,7 +4,9 @@
  */
 #include <check.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/driver.h"
@@ -26,6 +28,7 @@ static dlc_executable image;
 static dlc_pieces constants;
 static dlcrt_executable *executable;
 static const stub_control *stub;
+static uint32_t fixed_bytes[2]; /* shared memory of the first kernels of plans to come; 0: what they need */
 
 #define OK(call) ck_assert_msg((call) == DLC_OK, "%s", dlcrt_last_error())
 
@@ -60,6 +63,8 @@ static void add_plan(uint32_t i, made_model m, const char *target)
     dlc_blob plan;
     if (module->target->kind == DLC_TARGET_CUDA) {
         ck_assert_int_eq(dlc_cuda_sources_make(module, m.arena, m.graph->diag, &sources), DLC_OK);
+        for (uint32_t k = 0; k < 2 && k < sources.n && fixed_bytes[k]; k++)
+            sources.launches[k].fixed_bytes = fixed_bytes[k];
         cuda = (dlc_plan_cuda){.launches = sources.launches,
                                .binaries = fake_binaries(&models[i], (uint32_t)atoi(module->target->cpu)),
                                .nbinaries = 2};
@@ -140,6 +145,12 @@ static void fault(const void *code, const uint64_t *p, unsigned nblocks)
 {
     add_row(code, p, nblocks);
     *(int64_t *)(uintptr_t)p[3] = 1;
+}
+
+static void fault_rows(const void *code, const uint64_t *p, unsigned nblocks)
+{
+    add_rows(code, p, nblocks);
+    *(int64_t *)(uintptr_t)p[4] = 1;
 }
 
 static unsigned six(const void *code)
@@ -280,30 +291,201 @@ START_TEST(memory_of_the_device_goes_in_and_comes_out)
 }
 END_TEST
 
+/* What a program calls itself. */
+static struct {
+    int (*retain)(void **, int), (*release)(int), (*push)(void *), (*pop)(void **);
+    int (*create)(void **, unsigned), (*destroy)(void *), (*begin)(void *, int), (*end)(void *, void **);
+    int (*drop)(void *);
+    void *current;
+} theirs;
+
+static void *enter_as_program(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *stream;
+    *(void **)&theirs.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&theirs.release = dlsym(library, "cuDevicePrimaryCtxRelease_v2");
+    *(void **)&theirs.push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **)&theirs.pop = dlsym(library, "cuCtxPopCurrent_v2");
+    *(void **)&theirs.create = dlsym(library, "cuStreamCreate");
+    *(void **)&theirs.destroy = dlsym(library, "cuStreamDestroy_v2");
+    *(void **)&theirs.begin = dlsym(library, "cuStreamBeginCapture_v2");
+    *(void **)&theirs.end = dlsym(library, "cuStreamEndCapture");
+    *(void **)&theirs.drop = dlsym(library, "cuGraphDestroy");
+    ck_assert_int_eq(theirs.retain(&theirs.current, 0) + theirs.push(theirs.current) + theirs.create(&stream, 0), 0);
+    return stream;
+}
+
+static void leave_as_program(void *stream)
+{
+    ck_assert_int_eq(theirs.destroy(stream) + theirs.pop(&theirs.current) + theirs.release(0), 0);
+}
+
 /* A context goes on in the caller's stream. */
 START_TEST(runs_go_into_the_stream_that_is_given)
 {
-    int (*create)(void **, unsigned), (*destroy)(void *), (*push)(void *), (*pop)(void **);
     dlcrt_context *contexts[2];
-    void *stream, *current;
     open_static();
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    *(void **)&create = dlsym(library, "cuStreamCreate");
-    *(void **)&destroy = dlsym(library, "cuStreamDestroy_v2");
-    *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
-    int (*retain)(void **, int), (*release)(int);
-    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&release = dlsym(library, "cuDevicePrimaryCtxRelease_v2");
     OK(open_on(NULL));
-    ck_assert_int_eq(retain(&current, 0) + push(current) + create(&stream, 0), 0);
+    void *stream = enter_as_program();
     for (int i = 0; i < 2; i++) {
         OK(dlcrt_context_create(executable, &(dlcrt_context_options){.stream = stream}, &contexts[i]));
         for (int run = 0; run < 3; run++)
             OK(run_once(contexts[i], (float)run));
         dlcrt_context_destroy(contexts[i]);
     }
-    ck_assert_int_eq(destroy(stream) + pop(&current) + release(0), 0);
+    leave_as_program(stream);
+}
+END_TEST
+
+/* Nothing of ours gets into a graph that the program records. */
+START_TEST(a_stream_that_is_captured_is_refused)
+{
+    static const char refusal[] = "the stream of the context's options is being captured; a run cannot be part of another graph";
+    dlcrt_context *context, *late;
+    void *graph;
+    open_static();
+    OK(open_on(NULL));
+    void *stream = enter_as_program();
+    dlcrt_context_options options = {.stream = stream};
+    OK(dlcrt_context_create(executable, &options, &context));
+    for (int run = 0; run < 3; run++) {
+        OK(run_once(context, (float)run));
+        ck_assert_int_eq(theirs.begin(stream, 1), 0);
+        ck_assert_int_eq(run_once(context, 1), DLC_USAGE);
+        ck_assert_str_eq(dlcrt_last_error(), refusal);
+        ck_assert_int_eq(dlcrt_context_create(executable, &options, &late), DLC_USAGE);
+        ck_assert_int_eq(theirs.end(stream, &graph) + theirs.drop(graph), 0);
+    }
+    OK(run_once(context, 4));
+    dlcrt_context_destroy(context);
+    leave_as_program(stream);
+}
+END_TEST
+
+/* A host address that is said to be one of the device, in and out. */
+START_TEST(memory_that_is_not_of_the_device_is_refused)
+{
+    float x[N] = {1}, y[N];
+    dlcrt_context *context;
+    open_static();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, NULL, &context));
+    dlcrt_tensor in = row_of(x, 1), out = {0};
+    in.on_device = 1;
+    ck_assert_int_eq(dlcrt_context_run(context, &in, 1, &out, 1), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(),
+                     "'x' is said to be on the device; no 32 bytes of cuda:0 (Stub 0, sm_75) are there");
+    in.on_device = 0;
+    out = (dlcrt_tensor){.data = y, .size_bytes = sizeof y, .on_device = 1};
+    ck_assert_int_eq(dlcrt_context_run(context, &in, 1, &out, 1), DLC_USAGE);
+    OK(run_once(context, 1));
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+/* What a run found out too late for its own status is told once, also when other shapes come first. */
+START_TEST(a_late_refusal_is_not_lost)
+{
+    static const stub_kernels faulty_rows = {seven, fault_rows};
+    dlcrt_context *context;
+    float x[3 * N] = {1};
+    use_stub();
+    add_plan(0, add_model(0), "sm_75");
+    close_image();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.async = 1}, &context));
+    OK(dlcrt_context_wait(context)); /* for nothing */
+    for (int64_t way = 0; way < 2; way++) {
+        dlcrt_tensor in = row_of(x, 1), out = {.on_device = 1};
+        stub->set_kernels(&faulty_rows);
+        OK(dlcrt_context_run(context, &in, 1, &out, 1));
+        OK(dlcrt_context_run(context, &in, 1, &out, 1));
+        in.dims[0] = 3;
+        ck_assert_int_eq(way ? dlcrt_context_run(context, &in, 1, &out, 1) : dlcrt_context_wait(context), DLC_INVALID);
+        ck_assert_str_eq(dlcrt_last_error(), "node 'sum': index out of range");
+        stub->set_kernels(&many_rows);
+        out.data = NULL;
+        OK(dlcrt_context_run(context, &in, 1, &out, 1));
+        OK(dlcrt_context_wait(context));
+        OK(dlcrt_context_wait(context));
+    }
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+/* Two kernels of one binary are one function to the driver: the smaller wish must not take back the larger. */
+START_TEST(kernels_of_one_binary_share_what_they_are_allowed)
+{
+    made_model m = add_model(1);
+    dlc_value *z = made_input(&m, "z", DLC_F32, 2, (int64_t[]){3, N + 1});
+    dlc_graph_output(m.graph, "w", made_unary(&m, DLC_OP_NEG, "w", z));
+    dlcrt_context *context;
+    use_stub();
+    fixed_bytes[0] = 64 << 10;
+    fixed_bytes[1] = 52 << 10;
+    add_plan(0, m, "sm_75");
+    close_image();
+    OK(open_on(NULL));
+    dlcrt_executable_info info;
+    dlcrt_executable_describe(executable, &info);
+    ck_assert_uint_eq(info.nkernels, 2);
+    OK(dlcrt_context_create(executable, NULL, &context));
+    ck_assert_uint_eq(stub->calls("cuModuleLoadDataEx"), 1);
+    float x[N] = {0}, more[3 * (N + 1)] = {0};
+    dlcrt_tensor in[] = {row_of(x, 1), {.data = more, .dtype = DLC_F32, .rank = 2, .dims = {3, N + 1}}}, out[2] = {{0}};
+    for (int run = 0; run < 2; run++)
+        OK(dlcrt_context_run(context, in, 2, out, 2));
+    dlcrt_context_destroy(context);
+}
+END_TEST
+
+static void *run_in_thread(void *start)
+{
+    dlcrt_context *context;
+    OK(dlcrt_context_create(executable, NULL, &context));
+    for (int run = 0; run < 50; run++)
+        OK(run_once(context, *(float *)start + (float)run));
+    dlcrt_context_destroy(context);
+    return NULL;
+}
+
+START_TEST(contexts_run_on_threads_of_their_own)
+{
+    pthread_t threads[4];
+    float starts[4] = {0, 100, 200, 300};
+    open_static();
+    OK(open_on(NULL));
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_in_thread, &starts[i]), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(stub->calls("cuModuleLoadDataEx"), 1);
+}
+END_TEST
+
+/* A forked child cannot use the driver: it is told so, and may close what it has inherited. */
+START_TEST(a_forked_child_is_told_where_the_driver_is)
+{
+    dlcrt_context *context;
+    open_static();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, NULL, &context));
+    pid_t child = fork();
+    if (child == 0) {
+        dlcrt_executable *another;
+        dlcrt_executable_options options = {.image = &image, .device = "cuda"};
+        int is_told = run_once(context, 1) == DLC_NO_DEVICE && strstr(dlcrt_last_error(), "before this process was forked");
+        is_told &= dlcrt_executable_open_with(&options, &another) == DLC_NO_DEVICE &&
+                   strstr(dlcrt_last_error(), "before this process was forked");
+        dlcrt_context_destroy(context);
+        dlcrt_executable_close(executable);
+        _exit(is_told ? 0 : 1);
+    }
+    int state;
+    ck_assert_int_eq(waitpid(child, &state, 0), child);
+    ck_assert(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+    OK(run_once(context, 1));
+    dlcrt_context_destroy(context);
 }
 END_TEST
 
@@ -522,6 +704,35 @@ START_TEST(the_best_plan_that_is_there_is_taken)
 }
 END_TEST
 
+/* With several devices, one that does not answer is passed over unless it was asked for. */
+START_TEST(a_device_that_does_not_answer_is_passed_over)
+{
+    dlcrt_executable_info info;
+    open_static();
+    stub->set_device(2, 75);
+    stub->fail_call("cuDeviceGetName", 1);
+    OK(open_on(NULL));
+    dlcrt_executable_describe(executable, &info);
+    ck_assert_str_eq(info.device, "cuda:1 (Stub 1, sm_75)");
+    dlcrt_executable_close(executable);
+    executable = NULL;
+    stub->fail_call("cuDeviceGetName", 1);
+    ck_assert_int_eq(open_on("cuda:0"), DLC_NO_DEVICE);
+}
+END_TEST
+
+START_TEST(code_that_the_driver_refuses_is_named_with_its_version)
+{
+    dlcrt_context *context;
+    open_static();
+    stub->set_device(1, 90);
+    OK(open_on(NULL));
+    stub->fail_call("cuModuleLoadDataEx", 1);
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_NO_DEVICE);
+    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "for sm_75 (PTX); the driver is of CUDA 12.4"));
+}
+END_TEST
+
 START_TEST(a_cubin_comes_before_ptx)
 {
     dlcrt_context *context;
@@ -591,7 +802,9 @@ static dlc_status scenario(void)
     dlcrt_context *contexts[2] = {NULL};
     dlc_status status = open_on(NULL);
     for (int i = 0; status == DLC_OK && i < 2; i++) {
-        status = dlcrt_context_create(executable, &(dlcrt_context_options){.poison = 1}, &contexts[i]);
+        void *legacy = (void *)1;
+        dlcrt_context_options options = {.poison = 1, .stream = i ? legacy : NULL};
+        status = dlcrt_context_create(executable, &options, &contexts[i]);
         for (int run = 0; status == DLC_OK && run < 3; run++)
             status = run_once(contexts[i], (float)run);
     }
@@ -671,9 +884,17 @@ int main(void)
     tcase_add_test(tests, a_fault_names_its_node_once);
     tcase_add_test(tests, memory_of_the_device_goes_in_and_comes_out);
     tcase_add_test(tests, runs_go_into_the_stream_that_is_given);
+    tcase_add_test(tests, a_stream_that_is_captured_is_refused);
+    tcase_add_test(tests, memory_that_is_not_of_the_device_is_refused);
+    tcase_add_test(tests, a_late_refusal_is_not_lost);
+    tcase_add_test(tests, kernels_of_one_binary_share_what_they_are_allowed);
+    tcase_add_test(tests, contexts_run_on_threads_of_their_own);
+    tcase_add_test(tests, a_forked_child_is_told_where_the_driver_is);
     tcase_add_test(tests, a_model_computes_the_same_through_the_device);
     tcase_add_test(tests, steps_on_the_cpu_have_copies_around_them);
     tcase_add_test(tests, the_best_plan_that_is_there_is_taken);
+    tcase_add_test(tests, a_device_that_does_not_answer_is_passed_over);
+    tcase_add_test(tests, code_that_the_driver_refuses_is_named_with_its_version);
     tcase_add_test(tests, a_cubin_comes_before_ptx);
     tcase_add_test(tests, forged_plans_are_followed_nowhere);
     tcase_add_loop_test(tests, each_call_failing_ends_in_its_own_words, 0, sizeof symbols / sizeof symbols[0]);
