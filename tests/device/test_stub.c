@@ -16,6 +16,7 @@
 #include "dlc/runtime.h"
 #include "tests/device/stub_cuda.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 
 enum { MAX_PLANS = 4, N = 8 };
 static const char no_code[] = "a cubin, for all the stub knows\0a PTX text";
@@ -900,9 +901,5 @@ int main(void)
     tcase_add_loop_test(tests, each_call_failing_ends_in_its_own_words, 0, sizeof symbols / sizeof symbols[0]);
     tcase_add_test(tests, a_context_survives_a_failed_run);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

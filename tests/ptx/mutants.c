@@ -4,6 +4,7 @@
  */
 #include "tests/ptx/trial.h"
 #include "tests/unit/small_graph.h"
+#include "tests/unit/suite.h"
 
 typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, NKERNELS } subject;
 
@@ -163,10 +164,5 @@ int main(void)
     tcase_add_loop_test(cases, test_mutant, 0, sizeof mutants / sizeof *mutants);
     tcase_set_timeout(cases, 120);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    fflush(stdout);
-    srunner_run_all(runner, CK_NORMAL);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return nfailed > 0;
+    return suite_run(suite);
 }

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena;
 
 static void setup(void)
@@ -281,9 +283,5 @@ int main(void)
     tcase_add_test(files, output_is_whole_or_absent);
     tcase_add_test(files, links_stay_and_devices_are_refused);
     suite_add_tcase(suite, files);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* Choice of schedules: what each target gets, that enough units of work are left, and what is refused. */
-#include "small_graph.h"
+#include "tests/unit/small_graph.h"
+#include "tests/unit/suite.h"
 
 /* The schedule of the graph's last kernel contains this. */
 static const struct {
@@ -163,9 +164,5 @@ int main(void)
     tcase_add_test(tcase, refusals_have_numbers);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

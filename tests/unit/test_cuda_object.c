@@ -9,6 +9,7 @@
 #include "codegen/ptx/object.h"
 #include "dlc/dlc.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 
 static int has_nvrtc(void)
 {
@@ -248,9 +249,5 @@ int main(void)
     tcase_add_test(tests, targets_that_agree_share_a_plan);
     tcase_add_test(tests, kernels_of_models_spill_nothing);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

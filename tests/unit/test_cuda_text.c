@@ -10,7 +10,8 @@
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/text.h"
 #include "dlc/abi.h"
-#include "small_graph.h"
+#include "tests/unit/small_graph.h"
+#include "tests/unit/suite.h"
 
 typedef void (*kernel_fn)(const dlc_kernel_args *args, int64_t begin, int64_t end);
 
@@ -222,9 +223,5 @@ int main(void)
 #endif
     tcase_add_loop_test(tests, nvrtc_takes_the_text, 0, NCASES);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 
 static char folder[64];
 
@@ -295,9 +296,5 @@ int main(void)
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
     tcase_add_test(tests, large_weights_cost_little);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

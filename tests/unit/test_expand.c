@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 typedef long double (*reference)(long double);
 
 /* Bounds in ulp; without fma a quarter more. lo, hi: sampled densely. */
@@ -346,9 +348,5 @@ int main(void)
     tcase_add_test(edges, sin_hard_case);
     suite_add_tcase(suite, errors);
     suite_add_tcase(suite, edges);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

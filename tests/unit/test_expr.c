@@ -1,39 +1,11 @@
 /* The expression pool: one form for equal index expressions, identities that hold for all values,
  * and no others. */
-#include "ir/expr.h"
-
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
-static dlc_arena *arena;
-static dlc_pool *p;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    p = dlc_pool_create(arena);
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
-
-static dlc_expr ax(uint32_t axis)
-{
-    return dlc_expr_axis(p, axis);
-}
-
-static dlc_expr sy(uint32_t symbol)
-{
-    return dlc_expr_sym(p, symbol);
-}
-
-static dlc_expr num(int64_t value)
-{
-    return dlc_expr_i64(p, value);
-}
+#include "tests/unit/small_pool.h"
+#include "tests/unit/suite.h"
 
 static dlc_expr product(uint32_t n, const dlc_expr *factors)
 {
@@ -313,9 +285,5 @@ int main(void)
     tcase_add_test(tests, repeated_squaring_stays_small);
     tcase_add_test(tests, evaluation);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,10 @@
 /* The fusion engine: what is legal, what is said of the rest, strategies from outside, and how long large graphs take. */
-#include "small_graph.h"
+#include "tests/unit/small_graph.h"
 
 #include <time.h>
 
 #include "dlc/fusion.h"
+#include "tests/unit/suite.h"
 
 static const char *const mlp = "in x 32,64; in w 64,64; in v 64,64; m = matmul x w; a = relu m; p = matmul a v; b = tanh p; out b";
 
@@ -139,9 +140,5 @@ int main(void)
     tcase_add_test(tcase, long_chains_are_not_quadratic);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena;
 static dlc_diag diag;
 
@@ -316,9 +318,5 @@ int main(void)
     tcase_add_test(tcase, verifier_finds_a_wrong_type);
     tcase_add_test(tcase, messages_name_the_node);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

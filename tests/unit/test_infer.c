@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 typedef struct {
     const char *inputs; /* "%a: f32[2,3], %b: …" */
     const char *node;   /* operator, operands, attributes */
@@ -196,9 +198,5 @@ int main(void)
     tcase_add_loop_test(tcase, each_case, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tcase, symbols_make_conditions);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena;
 static dlc_diag diag;
 static dlc_kernel *k;
@@ -826,9 +828,5 @@ int main(void)
     tcase_add_test(kernels, budget);
     tcase_add_test(kernels, coordinates);
     suite_add_tcase(suite, kernels);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

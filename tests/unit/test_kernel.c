@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/random.h"
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena;
 static dlc_diag diag;
 
@@ -228,17 +231,15 @@ END_TEST
 /* Flipped, dropped and repeated bytes: a refusal, or a kernel that prints and parses again. */
 START_TEST(damaged_text_is_refused_or_meant)
 {
-    uint64_t state = (uint64_t)_i + 1;
+    random_state = (uint64_t)_i;
     for (int n = 0; n < 2000; n++) {
         char *text = dlc_arena_strdup(arena, kernels[_i]);
         for (int edits = 0; edits < 3; edits++) {
-            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            size_t size = strlen(text), at = (state >> 33) % size;
-            if (state >> 20 & 1)
-                text[at] = text[(state >> 21) % size];
+            uint32_t size = (uint32_t)strlen(text), at = draw(size), dropped = draw(size - at);
+            if (draw(2))
+                text[at] = text[draw(size)];
             else
-                memmove(text + at, text + at + (state >> 22) % (size - at),
-                        size - at - (state >> 22) % (size - at) + 1);
+                memmove(text + at, text + at + dropped, size - at - dropped + 1);
             if (!*text)
                 break;
         }
@@ -445,9 +446,5 @@ int main(void)
     tcase_add_loop_test(tests, contractions_are_recognised, 0,
                         sizeof contractions / sizeof *contractions);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

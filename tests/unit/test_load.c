@@ -10,6 +10,7 @@
 #include "dlc/checksum.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 
 static unsigned char *file;
 static size_t file_bytes;
@@ -256,9 +257,5 @@ int main(void)
     tcase_add_test(tests, another_version_is_refused);
     tcase_add_test(tests, conditions_and_sizes_are_checked);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

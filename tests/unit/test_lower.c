@@ -1,7 +1,10 @@
 /* Lowering: whatever is grouped, inlined, split, merged and packed, the kernels compute what the nodes mean. */
-#include "small_graph.h"
+#include "tests/unit/small_graph.h"
 
 #include <stdarg.h>
+
+#include "tests/unit/random.h"
+#include "tests/unit/suite.h"
 
 #define LAYER_NORM                                                                                                        \
     "const gamma 48; const beta 48; const eps scalar 1e-5;"                                                               \
@@ -97,18 +100,11 @@ END_TEST
 /* --- random graphs --- */
 
 typedef struct {
-    uint64_t state;
     char text[8192];
     size_t length;
     uint32_t nvalues;
     int64_t dims[64][3];
 } random_graph;
-
-static uint32_t draw(random_graph *g, uint32_t n)
-{
-    g->state = g->state * 6364136223846793005ull + 1442695040888963407ull;
-    return (uint32_t)(g->state >> 33) % n;
-}
 
 static void say(random_graph *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(random_graph *g, const char *format, ...)
@@ -130,7 +126,7 @@ static void new_value(random_graph *g, int64_t a, int64_t b, int64_t c)
 static uint32_t partner(random_graph *g, uint32_t v)
 {
     for (uint32_t tries = 0; tries < 8; tries++) {
-        uint32_t w = draw(g, g->nvalues);
+        uint32_t w = draw(g->nvalues);
         int fits = 1;
         for (int d = 0; d < 3; d++)
             fits &= g->dims[w][d] == g->dims[v][d] || g->dims[w][d] == 1;
@@ -144,8 +140,8 @@ static void random_view(random_graph *g, uint32_t v, uint32_t n)
 {
     static const int perms[][3] = {{0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}};
     const int64_t *d = g->dims[v];
-    uint32_t p = draw(g, 4), before = draw(g, 3), after = draw(g, 3);
-    switch (draw(g, 4)) {
+    uint32_t p = draw(4), before = draw(3), after = draw(3);
+    switch (draw(4)) {
     case 0:
         say(g, "v%u = transpose v%u perm=%d,%d,%d;", n, v, perms[p][0], perms[p][1], perms[p][2]);
         new_value(g, d[perms[p][0]], d[perms[p][1]], d[perms[p][2]]);
@@ -174,21 +170,21 @@ static void random_node(random_graph *g)
 {
     static const char *const unary[] = {"relu", "tanh", "neg", "sigmoid"}, *const binary[] = {"add", "mul", "max", "sub"};
     static const char *const folds[] = {"reduce_sum", "reduce_max", "reduce_mean"};
-    uint32_t n = g->nvalues, v = draw(g, n), w = partner(g, v), axis = draw(g, 3);
+    uint32_t n = g->nvalues, v = draw(n), w = partner(g, v), axis = draw(3);
     const int64_t *d = g->dims[v];
-    switch (draw(g, 8)) {
+    switch (draw(8)) {
     case 0:
     case 1:
-        say(g, "v%u = %s v%u;", n, unary[draw(g, 4)], v);
+        say(g, "v%u = %s v%u;", n, unary[draw(4)], v);
         new_value(g, d[0], d[1], d[2]);
         break;
     case 2:
     case 3:
-        say(g, "v%u = %s v%u v%u;", n, binary[draw(g, 4)], v, w);
+        say(g, "v%u = %s v%u v%u;", n, binary[draw(4)], v, w);
         new_value(g, d[0], d[1], d[2]);
         break;
     case 4:
-        say(g, "v%u = %s v%u axes=%u keepdims=1;", n, folds[draw(g, 3)], v, axis);
+        say(g, "v%u = %s v%u axes=%u keepdims=1;", n, folds[draw(3)], v, axis);
         new_value(g, axis == 0 ? 1 : d[0], axis == 1 ? 1 : d[1], axis == 2 ? 1 : d[2]);
         break;
     case 5:
@@ -209,16 +205,17 @@ static void random_node(random_graph *g)
 START_TEST(random_graphs_keep_their_meaning)
 {
     static const char *const strategies[] = {"greedy", "none", "pointwise"};
-    random_graph g = {.state = (uint64_t)_i * 7919 + 3};
-    int64_t a = 1 + draw(&g, 3), b = 1 + draw(&g, 5), c = 1 + draw(&g, 9);
+    random_graph g = {.length = 0};
+    random_state = (uint64_t)_i;
+    int64_t a = 1 + draw(3), b = 1 + draw(5), c = 1 + draw(9);
     say(&g, "in v0 %d,%d,%d; in v1 1,%d,%d;", (int)a, (int)b, (int)c, (int)b, (int)c);
     new_value(&g, a, b, c);
     new_value(&g, 1, b, c);
-    for (uint32_t i = 0, n = 3 + draw(&g, 10); i < n; i++)
+    for (uint32_t i = 0, n = 3 + draw(10); i < n; i++)
         random_node(&g);
     say(&g, "out v%u", g.nvalues - 1);
     for (uint32_t i = 0; i < 2 && g.nvalues > 4; i++)
-        say(&g, " v%u", 2 + draw(&g, g.nvalues - 3));
+        say(&g, " v%u", 2 + draw(g.nvalues - 3));
     check_case(g.text, strategies[_i % 3], "x86-64-v3", 0);
 }
 END_TEST
@@ -232,9 +229,5 @@ int main(void)
     tcase_add_loop_test(tcase, random_graphs_keep_their_meaning, 0, 300);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -1,13 +1,15 @@
 /* Importing: types and symbols, refusals by name, all problems at once, functions, branches, data
  * beside the model. */
 #include "frontend/import_steps.h"
-#include "onnx_bytes.h"
+#include "tests/unit/onnx_bytes.h"
 
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/unit/suite.h"
 
 typedef struct {
     dlc_arena *arena;
@@ -673,9 +675,5 @@ int main(void)
     tcase_add_test(tcase, rows_are_in_order);
     Suite *suite = suite_create("onnx_import");
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

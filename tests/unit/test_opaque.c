@@ -5,14 +5,8 @@
 #include <string.h>
 
 #include "runtime/internal.h"
-
-static uint64_t state = 88172645463325252u;
-
-static uint32_t draw(uint32_t below)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return (uint32_t)(state >> 33) % below;
-}
+#include "tests/unit/random.h"
+#include "tests/unit/suite.h"
 
 /* --- topk --- */
 enum { A = 3, N = 17, C = 4 };
@@ -187,9 +181,5 @@ int main(void)
     tcase_add_loop_test(tests, nonzero_lists_coordinates_in_order, 0, 6);
     tcase_add_test(tests, nonzero_of_scalars_and_nothing);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena, *scratch;
 static dlc_diag diag;
 static dlc_pass_ctx ctx;
@@ -144,9 +146,5 @@ int main(void)
     tcase_add_test(tcase, the_default_places_everything);
     tcase_add_loop_test(tcase, the_table_and_the_order_agree, 0, (int)dlc_npasses);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -5,37 +5,14 @@
 #include <check.h>
 #include <stdlib.h>
 
-static dlc_arena *arena;
-static dlc_pool *pool;
-static uint64_t state;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    pool = dlc_pool_create(arena);
-    state = 88172645463325252u;
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
-
-static uint32_t draw(uint32_t below)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return (uint32_t)(state >> 33) % below;
-}
+#include "tests/unit/random.h"
+#include "tests/unit/small_pool.h"
+#include "tests/unit/suite.h"
 
 enum { NSYMBOLS = 3 };
 static const dlc_interval intervals[NSYMBOLS] = {{0, 1 << 20}, {1, 512}, {0, 1 << 20}};
 static const dlc_ranges ranges = {.symbols = intervals, .nsymbols = NSYMBOLS};
 static const int64_t typical[NSYMBOLS] = {64, 64, 64};
-
-static dlc_expr num(int64_t value)
-{
-    return dlc_expr_i64(pool, value);
-}
 
 /* Symbols 0 and 1 are known at the start, symbol 2 after the first binding step. */
 static dlc_expr random_size(uint32_t phase, int is_static)
@@ -43,8 +20,8 @@ static dlc_expr random_size(uint32_t phase, int is_static)
     dlc_expr constant = num(draw(3) ? draw(5000) : 0);
     if (is_static)
         return constant;
-    dlc_expr symbol = dlc_expr_sym(pool, phase ? 2 : draw(2));
-    return dlc_add(pool, dlc_muli(pool, symbol, 1 + draw(300)), constant);
+    dlc_expr symbol = dlc_expr_sym(p, phase ? 2 : draw(2));
+    return dlc_add(p, dlc_muli(p, symbol, 1 + draw(300)), constant);
 }
 
 static void fill_random(dlc_lifetime *lifetimes, uint32_t n, uint32_t nsteps,
@@ -73,10 +50,10 @@ START_TEST(random_lifetimes_do_not_clash)
     for (uint32_t round = 0; round < rounds; round++) {
         dlc_lifetime *lifetimes = dlc_new_array(arena, dlc_lifetime, n + 1);
         fill_random(lifetimes, n, shapes[_i].nsteps, shapes[_i].percent_static);
-        dlc_expr bytes = dlc_arena_plan(pool, &ranges, typical, lifetimes, n, arena);
+        dlc_expr bytes = dlc_arena_plan(p, &ranges, typical, lifetimes, n, arena);
         for (uint32_t v = 0; v < sizeof values / sizeof *values; v++)
             if (n <= 1000 || !v)
-                ck_assert_msg(!dlc_arena_clash(pool, values[v], lifetimes, n, bytes, arena, &a, &b),
+                ck_assert_msg(!dlc_arena_clash(p, values[v], lifetimes, n, bytes, arena, &a, &b),
                               "round %u, values %u: %u and %u", round, v, a, b);
     }
 }
@@ -86,14 +63,14 @@ START_TEST(a_clash_is_found)
 {
     uint32_t a, b;
     dlc_lifetime lifetimes[2] = {{0, 1, 0, num(100), num(0)}, {1, 2, 0, num(100), num(64)}};
-    ck_assert(dlc_arena_clash(pool, typical, lifetimes, 2, num(1000), arena, &a, &b));
+    ck_assert(dlc_arena_clash(p, typical, lifetimes, 2, num(1000), arena, &a, &b));
     lifetimes[1].offset = num(128);
-    ck_assert(!dlc_arena_clash(pool, typical, lifetimes, 2, num(228), arena, &a, &b));
+    ck_assert(!dlc_arena_clash(p, typical, lifetimes, 2, num(228), arena, &a, &b));
     ck_assert(
-        dlc_arena_clash(pool, typical, lifetimes, 2, num(227), arena, &a, &b)); /* past the end */
+        dlc_arena_clash(p, typical, lifetimes, 2, num(227), arena, &a, &b)); /* past the end */
     lifetimes[1].offset = num(136);
     ck_assert(
-        dlc_arena_clash(pool, typical, lifetimes, 2, num(1000), arena, &a, &b)); /* not aligned */
+        dlc_arena_clash(p, typical, lifetimes, 2, num(1000), arena, &a, &b)); /* not aligned */
 }
 END_TEST
 
@@ -103,13 +80,13 @@ START_TEST(a_chain_takes_two_buffers)
     dlc_lifetime chain[N];
     for (uint32_t i = 0; i < N; i++)
         chain[i] = (dlc_lifetime){.first = i, .last = i + 1, .size = num(1000)};
-    dlc_expr bytes = dlc_arena_plan(pool, &ranges, typical, chain, N, arena);
-    ck_assert_int_eq(dlc_expr_value(pool, bytes), 2 * 1024);
+    dlc_expr bytes = dlc_arena_plan(p, &ranges, typical, chain, N, arena);
+    ck_assert_int_eq(dlc_expr_value(p, bytes), 2 * 1024);
     for (uint32_t i = 0; i < N; i++)
-        chain[i].size = dlc_muli(pool, dlc_expr_sym(pool, 0), 4 * 384);
-    bytes = dlc_arena_plan(pool, &ranges, typical, chain, N, arena);
+        chain[i].size = dlc_muli(p, dlc_expr_sym(p, 0), 4 * 384);
+    bytes = dlc_arena_plan(p, &ranges, typical, chain, N, arena);
     ck_assert_uint_eq(bytes,
-                      dlc_muli(pool, dlc_expr_sym(pool, 0), 2 * 4 * 384)); /* no rounding is left */
+                      dlc_muli(p, dlc_expr_sym(p, 0), 2 * 4 * 384)); /* no rounding is left */
 }
 END_TEST
 
@@ -120,24 +97,24 @@ START_TEST(the_tightest_gap_is_taken)
                                 {0, 2, 0, num(640), 0},
                                 {0, 9, 0, num(512), 0},
                                 {5, 6, 0, num(24), 0}};
-    dlc_expr bytes = dlc_arena_plan(pool, &ranges, typical, lifetimes, 4, arena);
-    ck_assert_int_eq(dlc_expr_value(pool, bytes), 1024 + 640 + 512);
-    ck_assert_int_eq(dlc_expr_value(pool, lifetimes[3].offset), 1024);
+    dlc_expr bytes = dlc_arena_plan(p, &ranges, typical, lifetimes, 4, arena);
+    ck_assert_int_eq(dlc_expr_value(p, bytes), 1024 + 640 + 512);
+    ck_assert_int_eq(dlc_expr_value(p, lifetimes[3].offset), 1024);
 }
 END_TEST
 
 /* What is known at the start never lies behind something that is not. */
 START_TEST(later_phases_lie_behind)
 {
-    dlc_expr early = dlc_muli(pool, dlc_expr_sym(pool, 0), 64),
-             late = dlc_muli(pool, dlc_expr_sym(pool, 2), 64);
+    dlc_expr early = dlc_muli(p, dlc_expr_sym(p, 0), 64),
+             late = dlc_muli(p, dlc_expr_sym(p, 2), 64);
     dlc_lifetime lifetimes[] = {
         {0, 5, 0, early, 0}, {2, 9, 1, late, 0}, {3, 9, 0, early, 0}, {4, 9, 0, num(100), 0}};
-    dlc_arena_plan(pool, &ranges, typical, lifetimes, 4, arena);
+    dlc_arena_plan(p, &ranges, typical, lifetimes, 4, arena);
     static const int64_t small[NSYMBOLS] = {5, 1, 0}, large[NSYMBOLS] = {5, 1, 1 << 20};
     for (uint32_t i = 0; i < 4; i++)
-        ck_assert_int_eq(dlc_expr_eval(pool, lifetimes[i].offset, small),
-                         dlc_expr_eval(pool, lifetimes[i].offset, large));
+        ck_assert_int_eq(dlc_expr_eval(p, lifetimes[i].offset, small),
+                         dlc_expr_eval(p, lifetimes[i].offset, large));
 }
 END_TEST
 
@@ -153,9 +130,5 @@ int main(void)
     tcase_add_test(tcase, the_tightest_gap_is_taken);
     tcase_add_test(tcase, later_phases_lie_behind);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 #include "tests/unit/small_graph.h"
 
 #include "tests/ptx/interp.h"
+#include "tests/unit/suite.h"
 
 static const struct {
     const char *what, *text;
@@ -162,10 +163,7 @@ int main(void)
     else
         tcase_add_loop_test(kernels, test_graph, 0, NGRAPHS);
     suite_add_tcase(suite, kernels);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int failed = suite_run(suite);
     dlc_arena_destroy(arena);
-    return nfailed > 0;
+    return failed;
 }

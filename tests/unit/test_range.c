@@ -1,38 +1,11 @@
 /* Ranges and simplification: the cases views and tiles make, and random expressions that must keep
  * their values. */
-#include "ir/expr.h"
-
 #include <check.h>
 #include <stdlib.h>
 
-static dlc_arena *arena;
-static dlc_pool *p;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    p = dlc_pool_create(arena);
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
-
-static dlc_expr ax(uint32_t axis)
-{
-    return dlc_expr_axis(p, axis);
-}
-
-static dlc_expr sy(uint32_t symbol)
-{
-    return dlc_expr_sym(p, symbol);
-}
-
-static dlc_expr num(int64_t value)
-{
-    return dlc_expr_i64(p, value);
-}
+#include "tests/unit/random.h"
+#include "tests/unit/small_pool.h"
+#include "tests/unit/suite.h"
 
 static dlc_expr yes(int is_true)
 {
@@ -145,14 +118,6 @@ END_TEST
 /* --- random expressions: canonical form and simplification keep the value --- */
 
 enum { NSYMBOLS = 3, NAXES = 3 };
-static uint64_t state;
-
-static uint32_t pick(uint32_t n)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(state >> 33) % n;
-}
-
 typedef struct {
     dlc_expr expr;
     int64_t value; /* by the scalar semantics, node by node */
@@ -167,22 +132,22 @@ static valued apply(dlc_expr_op op, valued a, valued b)
 
 static valued random_leaf(const int64_t *axes, const int64_t *symbols)
 {
-    uint32_t id = pick(3);
-    switch (pick(3)) {
+    uint32_t id = draw(3);
+    switch (draw(3)) {
     case 0:
         return (valued){sy(id), symbols[id]};
     case 1:
         return (valued){ax(id), axes[id]};
     default:
-        return (valued){num((int64_t)pick(13) - 4), (int64_t)0};
+        return (valued){num((int64_t)draw(13) - 4), (int64_t)0};
     }
 }
 
 static valued random_size(const int64_t *symbols)
 {
-    uint32_t id = pick(3);
-    int64_t factor = 1 + pick(6);
-    if (pick(2))
+    uint32_t id = draw(3);
+    int64_t factor = 1 + draw(6);
+    if (draw(2))
         return (valued){num(factor), factor};
     return (valued){dlc_muli(p, sy(id), factor), symbols[id] * factor};
 }
@@ -191,10 +156,10 @@ static valued random_step(valued *pool, uint32_t n, const int64_t *symbols)
 {
     static const dlc_expr_op ops[] = {DLC_EXPR_ADD, DLC_EXPR_SUB, DLC_EXPR_MUL, DLC_EXPR_MIN,
                                       DLC_EXPR_MAX};
-    valued a = pool[pick(n)], b = pool[pick(n)];
-    switch (pick(3)) {
+    valued a = pool[draw(n)], b = pool[draw(n)];
+    switch (draw(3)) {
     case 0:
-        return apply(ops[pick(5)], a, b);
+        return apply(ops[draw(5)], a, b);
     case 1:
         return apply(DLC_EXPR_FLOORDIV, a, random_size(symbols));
     default:
@@ -204,22 +169,22 @@ static valued random_step(valued *pool, uint32_t n, const int64_t *symbols)
 
 static void check_random(uint64_t seed)
 {
-    state = seed;
+    random_state = seed;
     dlc_mark mark = dlc_arena_mark(arena);
     p = dlc_pool_create(arena);
     int64_t symbols[NSYMBOLS], values[NAXES];
     dlc_interval symbol_ranges[NSYMBOLS], axis_ranges[NAXES];
     dlc_expr extents[NAXES], with[NAXES];
     for (uint32_t i = 0; i < NSYMBOLS; i++) {
-        symbols[i] = 1 + pick(6);
+        symbols[i] = 1 + draw(6);
         symbol_ranges[i] = (dlc_interval){1, 6};
-        extents[i] = pick(2) ? sy(i) : num(symbols[i]);
+        extents[i] = draw(2) ? sy(i) : num(symbols[i]);
         axis_ranges[i] = (dlc_interval){
             0, dlc_expr_range(p, extents[i],
                               &(dlc_ranges){.symbols = symbol_ranges, .nsymbols = NSYMBOLS})
                        .hi -
                    1};
-        values[i] = pick((uint32_t)symbols[i]);
+        values[i] = draw((uint32_t)symbols[i]);
         with[i] = num(values[i]);
     }
     dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents};
@@ -271,9 +236,5 @@ int main(void)
     tcase_add_test(tests, symbolic_extents);
     tcase_add_loop_test(tests, random_expressions_keep_their_values, 0, 4);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

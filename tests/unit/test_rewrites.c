@@ -13,13 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t state;
-
-static uint32_t draw(uint32_t below)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return (uint32_t)(state >> 33) % below;
-}
+#include "tests/unit/random.h"
+#include "tests/unit/suite.h"
 
 /* --- interpreting a whole graph, node by node --- */
 
@@ -91,7 +86,7 @@ static int run_graph(run *r, dlc_graph *graph, dlc_arena *arena, uint64_t seed)
                dlc_new_array(arena, void *, graph->nvalues + 1)};
     for (uint32_t s = 0; s < graph->symbols.n; s++)
         r->symbols[s] = 3;
-    state = seed;
+    random_state = seed;
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
         buffer_of(r, graph->inputs.data[i]);
         fill_input(r, graph->inputs.data[i]);
@@ -463,7 +458,7 @@ START_TEST(random_graphs_compute_the_same)
         dlc_diag_init(&diag, arena);
         for (uint32_t g = 0; g < 2; g++) {
             graphs[g] = dlc_graph_create(arena, &diag, "random");
-            state = seed * 2654435761u + 88172645463325252u;
+            random_state = seed;
             make_graph(&m, graphs[g], 30);
         }
         snprintf(what, sizeof what, "random graph %d.%u", _i, round);
@@ -482,9 +477,5 @@ int main(void)
     tcase_add_loop_test(tcase, golden_inputs_compute_the_same, 0, sizeof folders / sizeof *folders);
     tcase_add_loop_test(tcase, random_graphs_compute_the_same, 0, 25);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 #include "codegen/codegen.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 
 static char path[64];
 static dlcrt_executable *executable;
@@ -650,9 +651,5 @@ int main(void)
     tcase_add_test(tests, a_profile_times_every_step);
     tcase_add_test(tests, another_processor_is_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static int64_t on_ints(dlc_expr_op op, dlc_dtype dtype, int64_t a, int64_t b)
 {
     dlc_scalar args[] = {{.i = a}, {.i = b}};
@@ -256,9 +258,5 @@ int main(void)
     tcase_add_loop_test(tests, floats_are_ieee, 0, sizeof floats / sizeof *floats);
     tcase_add_test(tests, comparisons_select_and_bits);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

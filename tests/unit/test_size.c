@@ -7,29 +7,11 @@
 #include <string.h>
 
 #include "runtime/internal.h"
+#include "tests/unit/random.h"
+#include "tests/unit/small_pool.h"
+#include "tests/unit/suite.h"
 
 enum { NSYMBOLS = 3, NPHASES = 2 };
-static dlc_arena *arena;
-static dlc_pool *pool;
-static uint64_t state;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    pool = dlc_pool_create(arena);
-    state = 88172645463325252u;
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
-
-static uint32_t draw(uint32_t below)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return (uint32_t)(state >> 33) % below;
-}
 
 static const dlc_expr_op ops[] = {DLC_EXPR_ADD,      DLC_EXPR_SUB, DLC_EXPR_MUL, DLC_EXPR_MIN,
                                   DLC_EXPR_MAX,      DLC_EXPR_DIV, DLC_EXPR_REM, DLC_EXPR_MOD,
@@ -47,28 +29,27 @@ static dlc_expr random_expr(void)
         static const int64_t values[] = {0, 1, 2, -1, 7, -13, 1000, INT64_MAX, INT64_MIN, 64};
         switch (kind) {
         case 0:
-            made[i] = dlc_expr_i64(pool, values[draw(10)]);
+            made[i] = dlc_expr_i64(p, values[draw(10)]);
             break;
         case 1:
-            made[i] = dlc_expr_sym(pool, draw(NSYMBOLS));
+            made[i] = dlc_expr_sym(p, draw(NSYMBOLS));
             break;
         case 2:
-            made[i] = dlc_select(pool, dlc_expr2(pool, compares[draw(4)], a, b), b, a);
+            made[i] = dlc_select(p, dlc_expr2(p, compares[draw(4)], a, b), b, a);
             break;
         case 3:
-            made[i] =
-                dlc_expr_cast(pool, DLC_I64, dlc_expr_cast(pool, (dlc_dtype)(DLC_I8 + draw(7)), a));
+            made[i] = dlc_expr_cast(p, DLC_I64, dlc_expr_cast(p, (dlc_dtype)(DLC_I8 + draw(7)), a));
             break;
         case 4: {
             dlc_expr half =
-                dlc_mul(pool, dlc_expr_cast(pool, DLC_F32, a), dlc_expr_const(pool, DLC_F32, 0.37));
+                dlc_mul(p, dlc_expr_cast(p, DLC_F32, a), dlc_expr_const(p, DLC_F32, 0.37));
             static const dlc_expr_op roundings[] = {DLC_EXPR_FLOOR, DLC_EXPR_CEIL, DLC_EXPR_RINT,
                                                     DLC_EXPR_TRUNC};
-            made[i] = dlc_expr_cast(pool, DLC_I64, dlc_expr1(pool, roundings[draw(4)], half));
+            made[i] = dlc_expr_cast(p, DLC_I64, dlc_expr1(p, roundings[draw(4)], half));
             break;
         }
         default:
-            made[i] = dlc_expr2(pool, ops[draw(sizeof ops / sizeof ops[0])], a, b);
+            made[i] = dlc_expr2(p, ops[draw(sizeof ops / sizeof ops[0])], a, b);
             break;
         }
     }
@@ -98,7 +79,7 @@ START_TEST(random_expressions_agree)
         dlc_size_program program;
         dlc_expr expr = random_expr();
         uint32_t counts[NPHASES];
-        dlc_size_init(&program, pool, phases, arena);
+        dlc_size_init(&program, p, phases, arena);
         uint32_t cell = dlc_size_graph(&program, expr);
         ck_assert_msg(!program.failure, "%s", program.failure);
         cell = dlc_size_finish(&program, NPHASES, counts)[cell];
@@ -109,7 +90,7 @@ START_TEST(random_expressions_agree)
             dlcrt_size_run(&tiny->plan, (dlc_plan_rows){0, counts[0]}, values[v], cells, lost);
             dlcrt_size_run(&tiny->plan, (dlc_plan_rows){counts[0], counts[1]}, values[v], cells,
                            lost);
-            ck_assert_int_eq(cells[cell], dlc_expr_eval(pool, expr, values[v]));
+            ck_assert_int_eq(cells[cell], dlc_expr_eval(p, expr, values[v]));
         }
     }
     free(tiny);
@@ -135,9 +116,9 @@ START_TEST(sizes_past_64_bits_are_marked)
     dlc_size_program program;
     tiny_plan *tiny = malloc(sizeof *tiny);
     uint32_t count;
-    dlc_size_init(&program, pool, phases, arena);
-    uint32_t a = dlc_size_graph(&program, dlc_expr_sym(pool, 0)),
-             b = dlc_size_graph(&program, dlc_expr_sym(pool, 1));
+    dlc_size_init(&program, p, phases, arena);
+    uint32_t a = dlc_size_graph(&program, dlc_expr_sym(p, 0)),
+             b = dlc_size_graph(&program, dlc_expr_sym(p, 1));
     uint32_t cell = dlc_size_op2(&program, overflows[_i].op, a, b);
     uint32_t user = dlc_size_op2(&program, DLC_SIZE_FLOORDIV, cell, dlc_size_const(&program, 1000));
     const uint32_t *number = dlc_size_finish(&program, 1, &count);
@@ -155,14 +136,14 @@ START_TEST(equal_sizes_share_a_cell)
 {
     static const uint32_t phases[2] = {0, UINT32_MAX};
     dlc_size_program program;
-    dlc_size_init(&program, pool, phases, arena);
-    uint32_t n = dlc_size_graph(&program, dlc_expr_sym(pool, 0)), two = dlc_size_const(&program, 2);
+    dlc_size_init(&program, p, phases, arena);
+    uint32_t n = dlc_size_graph(&program, dlc_expr_sym(p, 0)), two = dlc_size_const(&program, 2);
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, two),
                       dlc_size_op2(&program, DLC_SIZE_MUL, two, n));
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, dlc_size_const(&program, 1)), n);
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, two, two), dlc_size_const(&program, 4));
     ck_assert_ptr_null(program.failure);
-    dlc_size_graph(&program, dlc_expr_sym(pool, 1));
+    dlc_size_graph(&program, dlc_expr_sym(p, 1));
     ck_assert_str_eq(program.failure, "a size depends on a symbol that no step binds");
 }
 END_TEST
@@ -178,9 +159,5 @@ int main(void)
                         sizeof overflows / sizeof overflows[0]);
     tcase_add_test(tests, equal_sizes_share_a_cell);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

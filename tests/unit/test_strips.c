@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 enum { POINTS = 1500 };
 
 /* Values a type is difficult at, then pseudo-random bits. */
@@ -147,9 +149,5 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, rows_of_expr, 0, DLC_EXPR_COUNT);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

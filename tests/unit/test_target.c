@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 START_TEST(every_row_is_found)
 {
     const char *const *names = dlc_target_names();
@@ -48,9 +50,5 @@ int main(void)
     tcase_add_test(tests, every_row_is_found);
     tcase_add_test(tests, native_is_a_row_with_its_own_caches);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

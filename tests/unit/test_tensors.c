@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/suite.h"
+
 static dlc_arena *arena;
 static dlc_diag diag;
 static char folder[64];
@@ -199,9 +201,5 @@ int main(void)
     tcase_add_test(tcase, large_integers_differ);
     tcase_add_test(tcase, half_elements);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int nfailed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return nfailed != 0;
+    return suite_run(suite);
 }

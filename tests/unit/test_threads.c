@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/internal.h"
+#include "tests/unit/suite.h"
 
 enum { MAX_UNITS = 5000 };
 static uint8_t done[MAX_UNITS];
@@ -163,9 +164,5 @@ int main(void)
     tcase_add_test(tests, pools_do_not_disturb_each_other);
     tcase_add_test(tests, processors_are_counted);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -2,11 +2,14 @@
  * behind it. */
 #include "frontend/onnx.h"
 #include "frontend/wire.h"
-#include "onnx_bytes.h"
+#include "tests/unit/onnx_bytes.h"
 
 #include "onnx.pb-c.h"
 
 #include <check.h>
+
+#include "tests/unit/random.h"
+#include "tests/unit/suite.h"
 
 static const dlc_wire_limits usual = {100, 10 * 1000 * 1000, 0};
 
@@ -248,13 +251,10 @@ START_TEST(many_random_bytes)
 {
     pb model = small_model();
     uint8_t *copy = malloc(model.n);
-    uint64_t state = 1;
     for (int i = 0; i < 10000; i++) {
         memcpy(copy, model.data, model.n);
-        for (int k = 0; k <= i % 4; k++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            copy[(state >> 33) % model.n] = (uint8_t)(state >> 20);
-        }
+        for (int k = 0; k <= i % 4; k++)
+            copy[draw((uint32_t)model.n)] = (uint8_t)draw(256);
         import_damaged(copy, model.n);
     }
     free(copy);
@@ -277,9 +277,5 @@ int main(void)
     tcase_add_test(tcase, many_random_bytes);
     Suite *suite = suite_create("wire");
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }
