@@ -6,21 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/small_arena.h"
 #include "tests/unit/suite.h"
-
-static dlc_arena *arena;
-static dlc_diag diag;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
 
 static dlc_graph *parse(const char *text)
 {

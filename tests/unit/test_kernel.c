@@ -7,21 +7,8 @@
 #include <string.h>
 
 #include "tests/unit/random.h"
+#include "tests/unit/small_arena.h"
 #include "tests/unit/suite.h"
-
-static dlc_arena *arena;
-static dlc_diag diag;
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
 
 static dlc_kernel *parse(const char *text)
 {

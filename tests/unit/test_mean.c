@@ -12,20 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dlc_arena *arena;
-static dlc_diag diag;
+#include "tests/unit/small_arena.h"
+
 static uint8_t is_covered[DLC_OP_COUNT];
-
-static void setup(void)
-{
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-}
-
-static void teardown(void)
-{
-    dlc_arena_destroy(arena);
-}
 
 static const char *message(void)
 {
