@@ -4,6 +4,7 @@
 Their weights are ConstantOfShape nodes, so the graphs of AlexNet, DenseNet-121, Inception v1 and v2, ResNet-50, ShuffleNet,
 SqueezeNet, VGG-19 and ZFNet-512 take a few kilobytes each. The input is arange(n) / n, the expected output ships beside the graph.
 OUT_DIR/light_NAME/{model.onnx, data.json, test_data_set_0/{input,output}_0.pb}
+A stamp with the package's version makes a second run a no-op.
 """
 import argparse
 import json
@@ -48,9 +49,13 @@ def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("out", type=pathlib.Path)
     out = args.parse_args().out
+    stamp, wanted = out / "version", f"onnx {onnx.__version__}\n"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
     for source in sorted(SOURCE.glob("light_*.onnx")):
         write(source, out / source.stem)
         print(out / source.stem)
+    stamp.write_text(wanted)
 
 
 if __name__ == "__main__":

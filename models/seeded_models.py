@@ -119,7 +119,7 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     for entry in args.names:
         name, _, batch = entry.partition(":")
-        print(args.out / write(args.out, name, int(batch or 1)))
+        print(args.out / f"{write(args.out, name, int(batch or 1))}.onnx")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,7 @@ def launches(dlc, model, target):
 
 def models(work):
     """The stored ones, the light ones of ONNX, and known networks."""
-    if not (work / "light").exists():
-        subprocess.run([sys.executable, ROOT / "models/light_models.py", work / "light"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, ROOT / "models/light_models.py", work / "light"], check=True, stdout=subprocess.DEVNULL)
     names = ["mobilenet_v2", "minilm", "vit_b_16"]
     if not all((work / "nets" / f"{n}.onnx").exists() for n in names):
         subprocess.run([sys.executable, ROOT / "models/seeded_models.py", work / "nets", *names], check=True, stdout=subprocess.DEVNULL)

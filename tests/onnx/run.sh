@@ -14,7 +14,7 @@ python=$tests/../.venv/bin/python
 mkdir -p "$work"
 case $suite in
 node) "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node" ;;
-light) [ -d "$work/light" ] || "$python" "$tests/../models/light_models.py" "$work/light" ;;
+light) "$python" "$tests/../models/light_models.py" "$work/light" ;;
 *) echo "no suite '$suite'"; exit 2 ;;
 esac
 case " $* " in
