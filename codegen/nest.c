@@ -480,8 +480,8 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
     if (guard && guard_width == 1)
         access->inside = guard;
-    if (access->mode != DLC_ACCESS_UNIFORM && !access->aligned) {
-        access->mask = both(nest, guard_width > 1 ? guard : NULL, nest->mask, nest->width);
+    if (access->mode != DLC_ACCESS_UNIFORM) { /* a cell of scratch has all lanes, those that are off too */
+        access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);
         if (guard_width > 1 && plan->otherwise)
             access->passthru = at_width(nest, plan->otherwise, nest->width);
     }
@@ -511,7 +511,7 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
 {
     if (plan->pseudo != UINT32_MAX) {
         dlc_memo *pseudo = &nest->pseudo.data[plan->pseudo];
-        assert(is_valid(nest, pseudo));
+        assert(is_valid(nest, pseudo) && !plan->guard); /* lowering made selects of such guards */
         *memo_of(nest, load) = *pseudo;
         return;
     }

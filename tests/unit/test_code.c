@@ -1,0 +1,196 @@
+/*
+ * Generated code against the interpreter, with a page nobody may touch right before or right behind
+ * every buffer of the caller: graphs whose vectors and register tiles do not fit their sizes.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dlc/dlc.h"
+
+enum { MAX_TENSORS = 4, PAGE_BYTES = 65536 };
+
+static const char *const targets[] = {
+#ifdef __x86_64__
+    "x86-64-v2",
+    "x86-64-v3",
+    "x86-64-v4",
+#else
+    "native",
+#endif
+};
+enum { NTARGETS = sizeof targets / sizeof *targets };
+
+/* m: sizes of the symbol, if there is one; i64 inputs hold indices below `below`. */
+static const struct {
+    const char *text;
+    int64_t below, m[8];
+} cases[] = {
+    /* lanes and the guard of a load from scratch part ways */
+    {"graph @shifted(%x: f32[2,21,67]) -> %y {\n"
+     "  %e: f32[2,21,67] = exp %x\n"
+     "  %l: f32[2,1,67] = reduce_sum %e {axes=[1], keepdims=1}\n"
+     "  %p: f32[2,21,67] = pad %e {pads=[0,1,0,0,-1,0]}\n"
+     "  %s: f32[2,21,41] = slice %p {starts=[0,0,0], steps=[1,1,1], dims=[2,21,41]}\n"
+     "  %c: f32[2,21,67] = pad %s {pads=[0,0,0,0,0,26]}\n"
+     "  %y: f32[2,21,67] = div %c, %l\n"
+     "}\n",
+     0,
+     {1}},
+};
+enum { NCASES = sizeof cases / sizeof *cases };
+
+static char folder[64];
+
+static void setup(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/dlc_test_code_XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void teardown(void)
+{
+    unlink(in_folder("code.dlc"));
+    unlink(in_folder("code.so"));
+    rmdir(folder);
+}
+
+/* Memory that begins (is_low) or ends at a page nobody may touch. Never given back: each test is a
+ * process. */
+static void *guarded(size_t size_bytes, int is_low)
+{
+    size_t inner = (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+           all = inner + 2 * PAGE_BYTES;
+    char *bytes = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(bytes != MAP_FAILED);
+    ck_assert_int_eq(mprotect(bytes + PAGE_BYTES, inner, PROT_READ | PROT_WRITE), 0);
+    return bytes + PAGE_BYTES + (is_low ? 0 : inner - size_bytes);
+}
+
+static dlc_model *open_model(const char *text, const char *target)
+{
+    FILE *file = fopen(in_folder("code.dlc"), "w");
+    ck_assert(file && fputs(text, file) >= 0 && !fclose(file));
+    dlc_model *model;
+    dlc_model_note note = {0};
+    dlc_status status =
+        dlc_model_open(in_folder("code.dlc"), &(dlc_options){.target = target, .jobs = 1}, &model);
+    dlc_model_message(model, 0, &note);
+    ck_assert_msg(status == DLC_OK, "%s", note.text);
+    return model;
+}
+
+static size_t nelems(const dlcrt_tensor *tensor)
+{
+    size_t n = 1;
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        n *= (size_t)tensor->dims[d];
+    return n;
+}
+
+static uint32_t make_inputs(dlc_model *model, int64_t m, int64_t below, int is_low,
+                            dlcrt_tensor *inputs)
+{
+    dlcrt_tensor_info info;
+    uint32_t n = 0;
+    for (; dlc_model_input(model, n, &info); n++) {
+        ck_assert_uint_lt(n, MAX_TENSORS);
+        inputs[n] = (dlcrt_tensor){.dtype = info.dtype, .rank = info.rank};
+        for (uint32_t d = 0; d < info.rank; d++)
+            inputs[n].dims[d] = info.dims[d] < 0 ? m : info.dims[d];
+        size_t count = nelems(&inputs[n]);
+        inputs[n].data = guarded(count * (info.dtype == DLC_I64 ? 8 : 4), is_low);
+        for (size_t i = 0; i < count; i++) {
+            if (info.dtype == DLC_I64)
+                ((int64_t *)inputs[n].data)[i] = (int64_t)(i * 7 + 3) % below;
+            else
+                ((float *)inputs[n].data)[i] = (float)((i * 7919 + n) % 1009) / 1009.0f - 0.5f;
+        }
+    }
+    return n;
+}
+
+static void compare(const dlcrt_tensor *got, const dlcrt_tensor *want, const char *what)
+{
+    const float *x = got->data, *y = want->data;
+    size_t n = nelems(want);
+    float most = 1;
+    for (size_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(y[i]));
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(fabsf(x[i] - y[i]) <= 1e-5f * most, "%s: [%zu] = %g, not %g", what, i,
+                      (double)x[i], (double)y[i]);
+}
+
+/* False when this machine cannot run the target. */
+static int run_once(dlc_model *model, const dlcrt_tensor *inputs, uint32_t ninputs, int is_low,
+                    const char *what)
+{
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    dlcrt_tensor want = {0}, got = {0};
+    dlc_status status = dlcrt_executable_open(in_folder("code.so"), &executable);
+    if (status == DLC_NO_DEVICE)
+        return 0;
+    ck_assert_msg(status == DLC_OK, "%s: %s", what, dlcrt_last_error());
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
+    ck_assert_msg(dlcrt_context_prepare(context, inputs, ninputs) == DLC_OK, "%s: %s", what,
+                  dlcrt_last_error());
+    got.size_bytes = dlcrt_context_output_bytes(context, 0);
+    got.data = guarded(got.size_bytes, is_low);
+    status = dlcrt_context_run(context, inputs, ninputs, &got, 1);
+    ck_assert_msg(status == DLC_OK, "%s: %s", what, dlcrt_last_error());
+    ck_assert_int_eq(dlc_model_interpret(model, inputs, ninputs, &want, 1), DLC_OK);
+    compare(&got, &want, what);
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+    return 1;
+}
+
+START_TEST(code_is_right_and_keeps_to_its_buffers)
+{
+    int c = _i / NTARGETS;
+    const char *target = targets[_i % NTARGETS];
+    dlc_model *model = open_model(cases[c].text, target),
+              *oracle = open_model(cases[c].text, target);
+    ck_assert_int_eq(dlc_model_write(model, "so", in_folder("code.so"), NULL), DLC_OK);
+    for (int i = 0; i < 8 && cases[c].m[i]; i++) {
+        for (int is_low = 0; is_low < 2; is_low++) {
+            dlcrt_tensor inputs[MAX_TENSORS];
+            char what[96];
+            snprintf(what, sizeof what, "case %d, m = %d, %s", c, (int)cases[c].m[i], target);
+            uint32_t n = make_inputs(model, cases[c].m[i], cases[c].below, is_low, inputs);
+            if (!run_once(oracle, inputs, n, is_low, what))
+                break;
+        }
+    }
+    dlc_model_close(model);
+    dlc_model_close(oracle);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("code");
+    TCase *tests = tcase_create("code");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, code_is_right_and_keeps_to_its_buffers, 0, NCASES * NTARGETS);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
