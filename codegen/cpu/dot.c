@@ -220,7 +220,7 @@ static void make_factors(const dot *d, tile *t)
     }
 }
 
-/* Replaces the group of reduced axes from `first` on by one axis where every factor stays linear: fewer, longer loops. */
+/* One axis in place of the two innermost reduced ones where every factor stays linear: fewer, longer loops. */
 static int merge_k(const dot *d, tile *t, dlc_ids *loops, dlc_ids *extents)
 {
     uint32_t n = loops->n;
@@ -369,9 +369,13 @@ static void rows_of_height(dot *d, uint32_t height, dlc_expr condition, dlc_expr
 {
     dlc_nest *nest = d->nest;
     dlc_expr points[MAX_ROWS];
+    uint32_t m0 = d->m0;
     if (condition) {
+        dlc_val first = dlc_nest_uniform(nest, axis_of(d, m0));
         nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(d, condition)));
         dlc_nest_enter(nest);
+        d->m0 = dlc_nest_axis(nest, d->rows); /* bound in here: rows that are not there are not read outside */
+        dlc_nest_bind(nest, d->m0, first, 1);
     }
     for (uint32_t r = 0; r < height; r++) {
         points[r] = dlc_addi(d->pool, axis_of(d, d->m0), r);
@@ -383,6 +387,7 @@ static void rows_of_height(dot *d, uint32_t height, dlc_expr condition, dlc_expr
     }
     panels(d, points, height);
     if (condition) {
+        d->m0 = m0;
         dlc_nest_leave(nest);
         nest->emit->if_end(nest->emit);
     }
@@ -454,8 +459,6 @@ static void prepare(dot *d, dlc_nest *nest)
     d->plan = &nest->schedule->plans[d->s];
     d->width = nest->schedule->width;
     d->nvectors = d->plan->n / d->width;
-    d->m0 = new_axis(d, 1);
-    d->panel = new_axis(d, 1);
     d->lanes = new_axis(d, d->width);
     d->zero = new_axis(d, 1);
     d->depth = dlc_schedule_depth(nest->kernel, d->s);

@@ -30,6 +30,28 @@ static const struct {
     const char *text;
     int64_t below, m[8];
 } cases[] = {
+    /* tiles of two heights: rows that the shorter ones lack are not read, nor their indices refused
+     */
+    {"graph @rows(%x: f32[197,64], %w: f32[64,40], %r: f32[197,1]) -> %y {\n"
+     "  %a: f32[197,40] = matmul %x, %w\n"
+     "  %y: f32[197,40] = add %a, %r\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @looked_up(%x: f32[197,64], %w: f32[64,40], %t: f32[50], %i: i64[197,1]) -> %y {\n"
+     "  %a: f32[197,40] = matmul %x, %w\n"
+     "  %r: f32[197,1] = gather %t, %i {axis=0}\n"
+     "  %y: f32[197,40] = add %a, %r\n"
+     "}\n",
+     50,
+     {1}},
+    {"graph @looked_up(%x: f32[m,64], %w: f32[64,40], %t: f32[50], %i: i64[m,1]) -> %y {\n"
+     "  %a: f32[m,40] = matmul %x, %w\n"
+     "  %r: f32[m,1] = gather %t, %i {axis=0}\n"
+     "  %y: f32[m,40] = add %a, %r\n"
+     "}\n",
+     50,
+     {1, 2, 5, 11, 13, 29, 56}},
     /* lanes and the guard of a load from scratch part ways */
     {"graph @shifted(%x: f32[2,21,67]) -> %y {\n"
      "  %e: f32[2,21,67] = exp %x\n"
