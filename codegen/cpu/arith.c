@@ -501,8 +501,8 @@ static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, u
         return LLVMBuildFSub(B(cpu), args[0], args[1], "");
     case DLC_EXPR_MUL:
         return LLVMBuildFMul(B(cpu), args[0], args[1], "");
-    case DLC_EXPR_DIV:
-        return LLVMBuildFDiv(B(cpu), args[0], args[1], "");
+    case DLC_EXPR_DIV: /* LLVM 19 takes lanes of known zeros for zero when divided, too, and drops what masks the NaN */
+        return LLVMBuildFDiv(B(cpu), w > 1 ? unary(cpu, "llvm.arithmetic.fence", type, args[0]) : args[0], args[1], "");
     case DLC_EXPR_NEG:
         return LLVMBuildFNeg(B(cpu), args[0], "");
     case DLC_EXPR_ABS:

@@ -63,6 +63,15 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* lanes past the end are 0 / 0, and no part of the sum */
+    {"graph @masked_quotients(%x: f32[2,4,17,32], %w: f32[1,4,3,5]) -> %y {\n"
+     "  %e: f32[2,4,17,32] = exp %x\n"
+     "  %l: f32[2,4,1,32] = reduce_sum %e {axes=[2], keepdims=1}\n"
+     "  %p: f32[2,4,17,32] = div %e, %l\n"
+     "  %y: f32[2,1,8,14] = conv %p, %w {pads=[0,0,0,0], strides=[2,2], dilations=[1,1], group=1}\n"
+     "}\n",
+     0,
+     {1}},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
