@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"
@@ -21,24 +22,39 @@ typedef struct {
     const char **inputs, **outputs, **symbols; /* identifiers */
 } printer;
 
-static const char *const keywords[] = {
-    "auto",   "break",   "case",   "char",     "const",    "continue", "default", "do",
-    "double", "else",    "enum",   "extern",   "float",    "for",      "goto",    "if",
-    "inline", "int",     "long",   "register", "return",   "short",    "signed",  "sizeof",
-    "static", "struct",  "switch", "typedef",  "union",    "unsigned", "void",    "volatile",
-    "while",  "class",   "new",    "delete",   "template", "this",     "true",    "false",
-    "bool",   "context", "in",     "out",      "status",   "memset",
-};
+/* Words of C and C++, macros of common headers, and what the functions below use. */
+static const char reserved[] =
+    " alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class"
+    " co_await co_return co_yield compl complex concept const const_cast consteval constexpr"
+    " constinit context continue decltype default delete do double dynamic_cast else enum EOF"
+    " errno explicit export extern false float for friend goto I i386 if in inline int linux"
+    " long memset mutable namespace new noexcept not not_eq NULL nullptr operator or or_eq out"
+    " private protected public register reinterpret_cast requires restrict return short signed"
+    " sizeof static static_assert static_cast status stderr stdin stdout struct switch template"
+    " this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix"
+    " unsigned using virtual void volatile while xor xor_eq"
+    " ";
+
+static int ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
+
+static int is_reserved(const char *name)
+{
+    char word[64]; /* identifiers are shorter */
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(reserved, word) || ends_with(name, "_t") || ends_with(name, "_MIN") ||
+           ends_with(name, "_MAX");
+}
 
 static int is_taken(const printer *p, const char *name)
 {
-    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
-        if (!strcmp(keywords[i], name))
-            return 1;
     for (uint32_t i = 0; i < p->taken.n; i++)
         if (!strcmp(p->taken.data[i], name))
             return 1;
-    return 0;
+    return is_reserved(name);
 }
 
 /* `name` as an identifier nobody has yet. */
@@ -50,7 +66,8 @@ static const char *identifier(printer *p, const char *name)
     for (char *c = base; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
             *c = '_';
-    if (!*base || isdigit((unsigned char)*base) || *base == '_')
+    int is_ours = !strncmp(base, "dlc", 3) || !strncmp(base, "DLC", 3);
+    if (!*base || isdigit((unsigned char)*base) || *base == '_' || is_ours)
         base = dlc_arena_printf(p->arena, "v%s", base);
     const char *result = base;
     for (unsigned n = 2; is_taken(p, result); n++)
@@ -65,12 +82,6 @@ static void add_comment(printer *p, const char *text)
         dlc_str_printf(p->out, "%c",
                        isprint((unsigned char)*text) && *text != '*' && *text != '\\' ? *text
                                                                                       : '?');
-}
-
-static void add_upper(printer *p, const char *text)
-{
-    for (; *text; text++)
-        dlc_str_printf(p->out, "%c", toupper((unsigned char)*text));
 }
 
 static void choose_names(printer *p)
@@ -142,10 +153,8 @@ static void add_head(printer *p)
                            &p->graph->outputs.data[i].value->type);
     dlc_str_add(p->out, " * Link its object or archive with libdlcrt; dlc/runtime.h says how "
                         "contexts are used.\n */\n#ifndef DLC_MODEL_");
-    add_upper(p, p->name);
-    dlc_str_add(p->out, "_H\n#define DLC_MODEL_");
-    add_upper(p, p->name);
-    dlc_str_add(p->out, "_H\n\n#include <stdbool.h>\n#include <stddef.h>\n#include "
+    dlc_str_printf(p->out, "%s_H\n#define DLC_MODEL_%s_H\n\n", p->name, p->name);
+    dlc_str_add(p->out, "#include <stdbool.h>\n#include <stddef.h>\n#include "
                         "<stdint.h>\n#include <string.h>\n\n#include \"dlc/runtime.h\"\n\n"
                         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     dlc_str_printf(p->out, "extern const struct dlc_executable dlc_executable_%s;\n\n", p->name);

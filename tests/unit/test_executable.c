@@ -222,6 +222,73 @@ START_TEST(two_models_link_into_one_program)
 }
 END_TEST
 
+/* Names of a model are any text; the header compiles as C and C++, after any other header. */
+START_TEST(any_names_give_a_header_that_compiles)
+{
+    static const char *const names[] = {
+        "int64_t",
+        "operator",
+        "and",
+        "not",
+        "linux",
+        "NULL",
+        "DLC_OK",
+        "memset",
+        "errno",
+        "dlc_status",
+        "dlcrt_context_run",
+        "in",
+        "context",
+        "SIZE_MAX",
+        "private",
+        "restrict",
+        "this",
+        "try",
+        "x y",
+        "x_y",
+        "",
+        "\xcf\x80",
+        "*/",
+        "/*",
+        "a\nb\\",
+        "?\?/",
+        "1st",
+        "_Bool",
+        "xor",
+        "nullptr",
+        "typeof",
+        "thread_local",
+    };
+    enum { NNAMES = sizeof names / sizeof *names };
+    if (shell("c++ --version >/dev/null 2>&1"))
+        return;
+    made_model m = made_begin("int_");
+    for (uint32_t i = 0; i < NNAMES; i++) {
+        const char *name = dlc_arena_strdup(m.arena, names[i]);
+        uint32_t symbol = dlc_graph_symbol(m.graph, name, DLC_BIND_INPUT_DIM, NULL, 0);
+        dlc_value *x = made_input(&m, name, DLC_F32, 1, (int64_t[]){-(int64_t)symbol - 1});
+        dlc_graph_output(m.graph, name, made_unary(&m, DLC_OP_NEG, "y", x));
+    }
+    ck_assert_msg(write_as(&m, DLC_ARTIFACT_H, in_folder("names.h"), 1) == DLC_OK, "%s",
+                  message(&m));
+    made_end(&m);
+    FILE *stream = fopen(in_folder("main.c"), "w");
+    fputs("#include <complex.h>\n#include <errno.h>\n#include <stdio.h>\n#include \"names.h\"\n",
+          stream);
+    fclose(stream);
+    char command[512];
+    static const char *const compilers[] = {"cc -std=gnu99", "cc -std=gnu17",
+                                            "c++ -std=gnu++20 -x c++"};
+    for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
+        snprintf(
+            command, sizeof command,
+            "cd %s && %s -Wall -Wextra -Wshadow -Werror -I\"$OLDPWD/include\" -fsyntax-only main.c",
+            folder, compilers[i]);
+        ck_assert_msg(shell(command) == 0, "%s", compilers[i]);
+    }
+}
+END_TEST
+
 START_TEST(failures_leave_the_old_file_and_nothing_else)
 {
     made_model m = small_model("bad name", DLC_OP_NEG);
@@ -293,6 +360,7 @@ int main(void)
                         sizeof artifacts / sizeof artifacts[0]);
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
     tcase_add_test(tests, two_models_link_into_one_program);
+    tcase_add_test(tests, any_names_give_a_header_that_compiles);
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
     tcase_add_test(tests, large_weights_cost_little);
     suite_add_tcase(suite, tests);
