@@ -155,26 +155,26 @@ static void unlink_node(dlc_graph *graph, dlc_node *node)
     node->prev = node->next = NULL;
 }
 
-static void add_use(dlc_graph *graph, dlc_node *node, uint32_t input)
+static void add_use(dlc_node *node, uint32_t input)
 {
     dlc_value *value = node->inputs[input];
+    dlc_use *use = &node->own_uses[input];
     if (!value)
         return;
-    dlc_use *use = dlc_new(graph->arena, dlc_use);
-    *use = (dlc_use){node, input, value->uses};
+    *use = (dlc_use){node, input, value->uses, &value->uses};
+    if (use->next)
+        use->next->link = &use->next;
     value->uses = use;
 }
 
 static void drop_use(dlc_node *node, uint32_t input)
 {
-    dlc_value *value = node->inputs[input];
-    if (!value)
-        return;
-    for (dlc_use **link = &value->uses; *link; link = &(*link)->next)
-        if ((*link)->node == node && (*link)->input == input) {
-            *link = (*link)->next;
-            break;
-        }
+    dlc_use *use = &node->own_uses[input];
+    if (use->link)
+        *use->link = use->next;
+    if (use->next)
+        use->next->link = use->link;
+    *use = (dlc_use){0};
     node->inputs[input] = NULL;
 }
 
@@ -283,6 +283,7 @@ static dlc_node *node_from_spec(dlc_graph *graph, const dlc_node_spec *spec)
     node->origin = spec->origin;
     node->ninputs = spec->ninputs;
     node->inputs = dlc_new_array(graph->arena, dlc_value *, spec->ninputs);
+    node->own_uses = dlc_new_array(graph->arena, dlc_use, spec->ninputs);
     for (uint32_t i = 0; i < spec->ninputs; i++)
         node->inputs[i] = spec->inputs[i];
     node->nattrs = spec->nattrs;
@@ -340,17 +341,17 @@ dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec)
     make_outputs(graph, node, spec, types);
     link_before(graph, node, spec->before);
     for (uint32_t i = 0; i < node->ninputs; i++)
-        add_use(graph, node, i);
+        add_use(node, i);
     bind_symbol(graph, node);
     dlc_node_content(graph, node);
     return node;
 }
 
-void dlc_node_set_input(dlc_graph *graph, dlc_node *node, uint32_t input, dlc_value *value)
+void dlc_node_set_input(dlc_node *node, uint32_t input, dlc_value *value)
 {
     drop_use(node, input);
     node->inputs[input] = value;
-    add_use(graph, node, input);
+    add_use(node, input);
 }
 
 void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to)
@@ -361,7 +362,11 @@ void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to)
     for (; *tail; tail = &(*tail)->next)
         (*tail)->node->inputs[(*tail)->input] = to;
     *tail = to->uses;
+    if (*tail)
+        (*tail)->link = tail;
     to->uses = from->uses;
+    if (to->uses)
+        to->uses->link = &to->uses;
     from->uses = NULL;
     for (uint32_t o = 0; from->noutputs && o < graph->outputs.n; o++)
         if (graph->outputs.data[o].value == from)

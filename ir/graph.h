@@ -46,10 +46,12 @@ typedef struct dlc_value dlc_value;
 typedef struct dlc_node dlc_node;
 typedef struct dlc_graph dlc_graph;
 
+/* One input of a node, in the list of the value it reads; it lies in the node, so that dropping one costs the same however
+ * many there are. */
 typedef struct dlc_use {
     dlc_node *node;
     uint32_t input;
-    struct dlc_use *next;
+    struct dlc_use *next, **link; /* link: what points here; NULL: in no list */
 } dlc_use;
 
 struct dlc_value {
@@ -80,6 +82,7 @@ struct dlc_node {
     dlc_opcode op;
     const dlc_origin *origin; /* NULL for nodes read from text */
     dlc_value **inputs;       /* NULL entries: absent */
+    dlc_use *own_uses;        /* by input */
     uint32_t ninputs;
     dlc_value **outputs;      /* NULL entries: absent (trailing outputs nobody asked for) */
     uint32_t noutputs;
@@ -172,7 +175,7 @@ dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec);
 void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to);
 /* Calls the value `name`, with a suffix if that is taken. */
 void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name);
-void dlc_node_set_input(dlc_graph *graph, dlc_node *node, uint32_t input, dlc_value *value);
+void dlc_node_set_input(dlc_node *node, uint32_t input, dlc_value *value);
 /* Unlinks a node without uses and drops its uses of others. */
 void dlc_graph_erase(dlc_graph *graph, dlc_node *node);
 static inline int dlc_value_is_used(const dlc_value *value)

@@ -53,17 +53,12 @@ static dlc_status define(verifier *v, const dlc_node *node, const dlc_value *val
 
 /* --- nodes --- */
 
-static int has_use(const dlc_value *value, const dlc_node *node, uint32_t input)
+/* verify_uses checks the list itself, and that it is as long as the uses found. */
+static int is_listed(const dlc_node *node, uint32_t input)
 {
-    for (const dlc_use *use = value->uses; use; use = use->next)
-        if (use->node == node && use->input == input)
-            return 1;
-    return 0;
+    const dlc_use *use = &node->own_uses[input];
+    return use->node == node && use->input == input && use->link && *use->link == use;
 }
-
-enum {
-    SEARCHED_USES = 64
-}; /* longer lists are only counted: looking up each use would be quadratic */
 
 static dlc_status verify_inputs(verifier *v, const dlc_node *node)
 {
@@ -75,7 +70,7 @@ static dlc_status verify_inputs(verifier *v, const dlc_node *node)
             return fail(v, node, "input %" PRIu32 " '%.80s' is not defined before its use", i,
                         input->name);
         v->nuses[input->id]++;
-        if (v->nuses[input->id] < SEARCHED_USES && !has_use(input, node, i))
+        if (!is_listed(node, i))
             return fail(v, node, "input %" PRIu32 " '%.80s' does not list this use", i,
                         input->name);
     }

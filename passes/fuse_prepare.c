@@ -274,7 +274,7 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     if (!pad)
         return graph->diag->status;
     pad->outputs[0]->layout = dlc_layout_channels_last(conv->inputs[0]->type.rank);
-    dlc_node_set_input(graph, conv, 0, pad->outputs[0]);
+    dlc_node_set_input(conv, 0, pad->outputs[0]);
     set_attr(conv, zeros);
     note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
@@ -320,7 +320,7 @@ static dlc_status split_view(dlc_pass_ctx *ctx, dlc_node *view)
             return graph->diag->status;
         for (uint32_t i = 0; i < reader->ninputs; i++)
             if (reader->inputs[i] == value)
-                dlc_node_set_input(graph, reader, i, clone->outputs[0]);
+                dlc_node_set_input(reader, i, clone->outputs[0]);
         ctx->changes++;
     }
     return DLC_OK;

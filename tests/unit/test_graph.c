@@ -141,6 +141,31 @@ START_TEST(replace_and_erase_keep_uses)
 }
 END_TEST
 
+/* A long list of uses loses them one by one in no more than linear time: merging equal nodes of one
+ * value does that. */
+START_TEST(uses_are_dropped_in_constant_time)
+{
+    enum { N = 100000 };
+    dlc_graph *graph = parse("graph @f(%x: f32[2]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
+    dlc_value *x = named(graph, "x"), *y = named(graph, "y");
+    dlc_node **nodes = dlc_new_array(graph->arena, dlc_node *, N);
+    dlc_node_spec spec = {.op = DLC_OP_ADD, .inputs = (dlc_value *[]){x, x}, .ninputs = 2};
+    for (uint32_t i = 0; i < N; i++)
+        nodes[i] = dlc_graph_node(graph, &spec);
+    ck_assert_uint_eq(dlc_value_nuses(x), 2 * N + 1);
+    for (uint32_t i = 1; i < N; i += 2) { /* into another list and, with it, back */
+        dlc_node_set_input(nodes[i], 1, y);
+        dlc_value_replace(graph, nodes[i]->outputs[0], y);
+    }
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+    dlc_value_replace(graph, y, x);
+    for (uint32_t i = 0; i < N; i++) /* the oldest use is the last of the list */
+        dlc_graph_erase(graph, nodes[i]);
+    ck_assert_uint_eq(dlc_value_nuses(x), 2);
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+}
+END_TEST
+
 START_TEST(constants_stand_first_and_names_are_unique)
 {
     dlc_graph *graph = parse("graph @f(%x: f32[2]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
@@ -168,7 +193,7 @@ START_TEST(verifier_finds_a_wrong_type)
 {
     dlc_graph *graph =
         parse("graph @f(%x: f32[2], %w: f32[3]) -> %y {\n  %y: f32[2] = relu %x\n}\n");
-    dlc_node_set_input(graph, graph->first, 0, named(graph, "w"));
+    dlc_node_set_input(graph->first, 0, named(graph, "w"));
     ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_INTERNAL);
     ck_assert_msg(strstr(diag.messages[0].text, "output 0 is f32[2]; its inputs give f32[3]") !=
                       NULL,
@@ -301,6 +326,7 @@ int main(void)
     tcase_add_loop_test(tcase, layouts_place_elements, 0, ROWS(layouts));
     tcase_add_loop_test(tcase, bad_layouts_are_refused, 0, ROWS(bad_layouts));
     tcase_add_test(tcase, replace_and_erase_keep_uses);
+    tcase_add_test(tcase, uses_are_dropped_in_constant_time);
     tcase_add_test(tcase, constants_stand_first_and_names_are_unique);
     tcase_add_test(tcase, verifier_finds_a_wrong_type);
     tcase_add_test(tcase, messages_name_the_node);
