@@ -64,10 +64,8 @@ static dlc_expr kept_in(eval *e, dlc_dtype dtype, dlc_expr value)
 {
     if (!dlc_is_int(dtype) || dtype == DLC_I64)
         return value;
-    uint32_t bits = dlc_dtypes[dtype].bits;
-    int is_unsigned = dlc_is_unsigned(dtype);
-    int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned)) - 1,
-            lo = is_unsigned ? 0 : -hi - 1;
+    int64_t lo = dlc_dtype_lowest(dtype),
+            hi = dtype == DLC_U64 ? INT64_MAX : (int64_t)dlc_dtype_highest(dtype);
     dlc_interval range = dlc_expr_range(e->pool, value, ranges_of(e));
     return range.lo >= lo && range.hi <= hi ? value : 0;
 }

@@ -50,10 +50,8 @@ static int is_float(const dlc_pool *pool, dlc_expr expr, double wanted)
 
 static int is_all_ones(const dlc_pool *pool, dlc_expr expr)
 {
-    return is_int(pool, expr,
-                  dlc_is_unsigned(dlc_dtype_of(pool, expr))
-                      ? (int64_t)(~UINT64_C(0) >> (64 - dlc_dtypes[dlc_dtype_of(pool, expr)].bits))
-                      : -1);
+    dlc_dtype dtype = dlc_dtype_of(pool, expr);
+    return is_int(pool, expr, dlc_is_unsigned(dtype) ? (int64_t)dlc_dtype_highest(dtype) : -1);
 }
 
 /* --- integers that are not i64 sums --- */

@@ -9,14 +9,9 @@ static const dlc_interval whole = {INT64_MIN, INT64_MAX};
 
 static dlc_interval type_range(dlc_dtype dtype)
 {
-    if (dtype == DLC_BOOL)
-        return (dlc_interval){0, 1};
-    if (!dlc_is_int(dtype) || dlc_dtypes[dtype].bits == 64)
+    if (dtype == DLC_NONE || dlc_is_float(dtype) || dtype == DLC_U64)
         return whole; /* u64 as bit patterns: nothing is known */
-    unsigned bits = dlc_dtypes[dtype].bits;
-    if (dlc_is_unsigned(dtype))
-        return (dlc_interval){0, (int64_t)((UINT64_C(1) << bits) - 1)};
-    return (dlc_interval){-(INT64_C(1) << (bits - 1)), (INT64_C(1) << (bits - 1)) - 1};
+    return (dlc_interval){dlc_dtype_lowest(dtype), (int64_t)dlc_dtype_highest(dtype)};
 }
 
 static int is_within(dlc_interval inner, dlc_interval outer)

@@ -295,8 +295,8 @@ static dlc_scalar limit(dlc_dtype dtype, int is_largest)
 {
     if (dlc_is_float(dtype))
         return (dlc_scalar){.f = is_largest ? INFINITY : -INFINITY};
-    dlc_scalar any = {.f = is_largest ? INFINITY : -INFINITY};
-    return dlc_scalar_apply(DLC_EXPR_CAST, DLC_F64, dtype, &any); /* saturates */
+    return (dlc_scalar){.i = is_largest ? (int64_t)dlc_dtype_highest(dtype)
+                                        : dlc_dtype_lowest(dtype)};
 }
 
 static dlc_scalar identity(const dlc_stage *stage)
@@ -307,11 +307,11 @@ static dlc_scalar identity(const dlc_stage *stage)
     case DLC_REDUCE_MIN:
     case DLC_REDUCE_ARGMIN:
     case DLC_REDUCE_ARGMIN_LAST:
-        return dtype == DLC_BOOL ? (dlc_scalar){.i = 1} : limit(dtype, 1);
+        return limit(dtype, 1);
     case DLC_REDUCE_MAX:
     case DLC_REDUCE_ARGMAX:
     case DLC_REDUCE_ARGMAX_LAST:
-        return dtype == DLC_BOOL ? (dlc_scalar){.i = 0} : limit(dtype, 0);
+        return limit(dtype, 0);
     case DLC_REDUCE_PROD:
     case DLC_REDUCE_ALL:
         number = 1;

@@ -240,11 +240,8 @@ static dlc_expr limit(dlc_pool *pool, dlc_dtype dtype, int largest)
         return dlc_expr_const(pool, dtype, largest ? __builtin_inf() : -__builtin_inf());
     if (dtype == DLC_BOOL)
         return dlc_expr_bool(pool, largest);
-    uint32_t bits = dlc_dtypes[dtype].bits;
-    if (dlc_is_unsigned(dtype))
-        return dlc_expr_const_i(pool, dtype, largest ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0);
-    int64_t highest = (int64_t)(UINT64_MAX >> (65 - bits));
-    return dlc_expr_const_i(pool, dtype, largest ? highest : -highest - 1);
+    return dlc_expr_const_i(pool, dtype,
+                            largest ? (int64_t)dlc_dtype_highest(dtype) : dlc_dtype_lowest(dtype));
 }
 
 dlc_expr dlc_mean_lowest(dlc_pool *pool, dlc_dtype dtype)

@@ -118,38 +118,24 @@ static double int_to_float(dlc_dtype from, dlc_dtype to, int64_t value)
     return dlc_round_to(to, negative ? -exact : exact);
 }
 
-static int64_t lowest(dlc_dtype dtype)
-{
-    return dlc_is_unsigned(dtype) || dtype == DLC_BOOL
-               ? 0
-               : (int64_t)(~UINT64_C(0) << (dlc_dtypes[dtype].bits - 1));
-}
-
-/* The largest value as a bit pattern. */
-static uint64_t highest(dlc_dtype dtype)
-{
-    if (dtype == DLC_BOOL)
-        return 1;
-    return ~UINT64_C(0) >> (64 - dlc_dtypes[dtype].bits + !dlc_is_unsigned(dtype));
-}
-
 static int64_t float_to_int(dlc_dtype to, double value)
 {
     if (isnan(value))
         return 0;
-    if (value <= (double)lowest(to))
-        return lowest(to);
-    if (value >= (double)highest(to)) /* 2^63 and 2^64 where the limit itself is no double */
-        return (int64_t)highest(to);
+    if (value <= (double)dlc_dtype_lowest(to))
+        return dlc_dtype_lowest(to);
+    if (value >=
+        (double)dlc_dtype_highest(to)) /* 2^63 and 2^64 where the limit itself is no double */
+        return (int64_t)dlc_dtype_highest(to);
     return value < 0 ? (int64_t)value : (int64_t)(uint64_t)value;
 }
 
 static int64_t int_clamp(dlc_dtype from, dlc_dtype to, int64_t value)
 {
-    if (!dlc_is_unsigned(from) && value < lowest(to))
-        return lowest(to);
-    if ((dlc_is_unsigned(from) || value > 0) && (uint64_t)value > highest(to))
-        return (int64_t)highest(to);
+    if (!dlc_is_unsigned(from) && value < dlc_dtype_lowest(to))
+        return dlc_dtype_lowest(to);
+    if ((dlc_is_unsigned(from) || value > 0) && (uint64_t)value > dlc_dtype_highest(to))
+        return (int64_t)dlc_dtype_highest(to);
     return value;
 }
 

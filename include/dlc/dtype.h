@@ -51,4 +51,17 @@ static inline int dlc_is_unsigned(dlc_dtype dtype)
     return dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
 }
 
+/* The least and the largest value of an integer type or bool; the latter as a bit pattern, for u64. */
+static inline int64_t dlc_dtype_lowest(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_INT ? (int64_t)(UINT64_MAX << (dlc_dtypes[dtype].bits - 1)) : 0;
+}
+
+static inline uint64_t dlc_dtype_highest(dlc_dtype dtype)
+{
+    if (dtype == DLC_BOOL)
+        return 1;
+    return UINT64_MAX >> (64 - dlc_dtypes[dtype].bits + (dlc_dtypes[dtype].class_ == DLC_CLASS_INT));
+}
+
 #endif
