@@ -174,6 +174,13 @@ static dlc_status bind_data(machine *m, const dlc_node *node)
             continue;
         const dlc_dtype dtype = row->value->type.dtype;
         const char *bytes = m->cells[row->value->id].bytes;
+        int64_t dims[DLC_MAX_RANK];
+        size_t nelems;
+        DLC_TRY(dims_of(m, row->value, dims, &nelems));
+        if (row->index >= nelems)
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file,
+                                 "'%s' is element %" PRIu32 " of '%s', which has %zu", row->name,
+                                 row->index, row->value->name, nelems);
         DLC_TRY(bind(
             m, s, dlc_scalar_read(dtype, bytes + (size_t)row->index * dlc_dtype_bytes(dtype)).i));
     }
@@ -378,15 +385,23 @@ static void release_node(machine *m, const dlc_node *node)
             drop_cell(m, node->outputs[i]);
 }
 
+static dlc_status check_layout(machine *m, const dlc_value *value)
+{
+    if (!value || !value->layout.nparts)
+        return DLC_OK;
+    return dlc_diag_fail(diag_of(m), DLC_UNSUPPORTED, m->graph->file,
+                         "value '%s' has a layout of its own; the interpreter runs graphs before "
+                         "the pass 'layout'",
+                         value->name);
+}
+
 static dlc_status check_layouts(machine *m)
 {
+    for (uint32_t i = 0; i < m->graph->inputs.n; i++)
+        DLC_TRY(check_layout(m, m->graph->inputs.data[i]));
     for (const dlc_node *node = m->graph->first; node; node = node->next)
         for (uint32_t i = 0; i < node->noutputs; i++)
-            if (node->outputs[i] && node->outputs[i]->layout.nparts)
-                return dlc_diag_fail(diag_of(m), DLC_UNSUPPORTED, m->graph->file,
-                                     "value '%s' has a layout of its own; the interpreter runs "
-                                     "graphs before the pass 'layout'",
-                                     node->outputs[i]->name);
+            DLC_TRY(check_layout(m, node->outputs[i]));
     return DLC_OK;
 }
 

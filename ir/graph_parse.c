@@ -8,6 +8,7 @@
 #include "ir/op.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,15 +131,31 @@ static dlc_status parse_name(parser *p, char sign, const char **name)
     return DLC_OK;
 }
 
-static dlc_status parse_int(parser *p, int64_t *value)
+/* An integer of lo to hi; past INT64_MAX as a bit pattern. */
+static dlc_status parse_int_in(parser *p, int64_t lo, uint64_t hi, int64_t *value)
 {
     skip_blanks(p);
-    char *end;
-    *value = *p->at == '-' ? (int64_t)strtoll(p->at, &end, 10) : (int64_t)strtoull(p->at, &end, 10);
-    if (end == p->at)
+    char *end = NULL;
+    int is_negative = *p->at == '-', is_inside = 0;
+    errno = 0;
+    if (is_negative)
+        is_inside = (*value = strtoll(p->at, &end, 10)) >= lo;
+    else if (isdigit((unsigned char)*p->at)) {
+        uint64_t size = strtoull(p->at, &end, 10);
+        is_inside = size <= hi && (lo < 0 || size >= (uint64_t)lo);
+        *value = (int64_t)size;
+    }
+    if (!end || end == p->at)
         return fail(p, "found \"%.20s\"; an integer is wanted", p->at);
+    if (errno || !is_inside)
+        return fail(p, "found \"%.20s\"; %" PRId64 " to %" PRIu64 " is possible", p->at, lo, hi);
     p->at = end;
     return DLC_OK;
+}
+
+static dlc_status parse_int(parser *p, int64_t *value)
+{
+    return parse_int_in(p, INT64_MIN, INT64_MAX, value);
 }
 
 static dlc_status parse_double(parser *p, double *value)
@@ -264,9 +281,7 @@ static dlc_status parse_element(parser *p, dlc_dtype dtype, void *element)
         if (!scalar.i && !take_word(p, "false"))
             return fail(p, "found \"%.20s\"; true or false is wanted", p->at);
     } else {
-        DLC_TRY(parse_int(p, &scalar.i));
-        scalar =
-            dlc_scalar_apply(DLC_EXPR_CAST, dtype == DLC_U64 ? DLC_U64 : DLC_I64, dtype, &scalar);
+        DLC_TRY(parse_int_in(p, dlc_dtype_lowest(dtype), dlc_dtype_highest(dtype), &scalar.i));
     }
     dlc_scalar_write(dtype, element, scalar);
     return DLC_OK;
@@ -556,6 +571,29 @@ static dlc_status parse_symbol(parser *p)
     return DLC_OK;
 }
 
+/* What the line says is there to be read: whoever binds the symbol relies on it. */
+static dlc_status check_bind(parser *p, const dlc_symbol *symbol, const dlc_value *value)
+{
+    int64_t elems;
+    int is_known = dlc_type_elems(p->graph->pool, &value->type, &elems);
+    switch ((dlc_bind)symbol->bind) {
+    case DLC_BIND_INPUT_DIM:
+        if (value->def || symbol->index >= value->type.rank)
+            return fail(p, "symbol %s: %%%s is no graph input with a dimension %" PRIu32,
+                        symbol->name, value->name, symbol->index);
+        return DLC_OK;
+    case DLC_BIND_DATA:
+        if (!dlc_is_int(value->type.dtype) || (is_known && symbol->index >= elems))
+            return fail(p, "symbol %s: %%%s is no integer value with an element %" PRIu32,
+                        symbol->name, value->name, symbol->index);
+        return DLC_OK;
+    case DLC_BIND_OPAQUE:
+        return fail(p, "symbol %s: the node that makes %%%s does not name it", symbol->name,
+                    value->name);
+    }
+    return DLC_OK;
+}
+
 static dlc_status bind_symbols(parser *p)
 {
     for (uint32_t b = 0; b < p->binds.n; b++) {
@@ -566,6 +604,7 @@ static dlc_status bind_symbols(parser *p)
             return fail(p, "value %%%s, which binds symbol %s, is not defined", name, symbol->name);
         if (symbol->value || !value)
             continue; /* bound by its node */
+        DLC_TRY(check_bind(p, symbol, value));
         symbol->value = value;
         value->nbinds += symbol->bind != DLC_BIND_INPUT_DIM;
     }

@@ -96,6 +96,15 @@ static const struct { const char *text, *message; } refused[] = {
     {"graph @f() { %y: i64[1] = symbols {dims=[lt(1, 2)]} }", "an integer expression is wanted"},
     {"graph @f() { } graph", "behind the graph"},
     {"graph @f(%x: f32[1,2,3,4,5,6,7,8,9]) { }", "more than 8 dimensions"},
+    {"graph @f() { %y: i64[1] = const [9223372036854775808] }", "-9223372036854775808 to 9223372036854775807"},
+    {"graph @f() { %y: u64[1] = const [-1] }", "0 to 18446744073709551615 is possible"},
+    {"graph @f() { %y: i8[1] = const [128] }", "-128 to 127 is possible"},
+    {"graph @f(%x: f32[2,2]) { %y: i64[2] = argmax %x {axis=99999999999999999999} }", "is possible"},
+    {"symbol n = dim(%x, 1) in 1..64 graph @f(%x: f32[n]) { }", "%x is no graph input with a dimension 1"},
+    {"symbol n = dim(%y, 0) in 1..64 graph @f(%x: f32[n]) { %y: f32[n] = relu %x }", "%y is no graph input"},
+    {"symbol n = data(%x, 4) in 1..64 graph @f(%x: i64[4]) { }", "%x is no integer value with an element 4"},
+    {"symbol n = data(%x, 0) in 1..64 graph @f(%x: f32[4]) { }", "%x is no integer value"},
+    {"symbol n = opaque(%x, 0) in 1..64 graph @f(%x: i64[4]) { }", "the node that makes %x does not name it"},
 };
 /* clang-format on */
 
