@@ -31,7 +31,7 @@ dlc_arch dlcrt_cpu_arch(void);
 const char *dlcrt_arch_name(unsigned arch);
 const char *dlcrt_cpu_feature_name(unsigned bit);
 uint32_t dlcrt_cpu_count(void); /* cores this process may use: affinity and cgroup quota */
-/* Default floating-point environment for kernels; the caller's comes back. */
+/* Default floating-point environment for kernels and sizes; the caller's comes back. */
 uint32_t dlcrt_float_enter(void);
 void dlcrt_float_leave(uint32_t state);
 

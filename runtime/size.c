@@ -35,16 +35,25 @@ static int64_t wrap(int64_t value, dlc_dtype dtype)
     }
 }
 
+/* Only u64 has values that a cell holds as negative numbers. */
+static int is_less(dlc_dtype dtype, int64_t a, int64_t b)
+{
+    return dtype == DLC_U64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
 static int rounds_down(int64_t a, int64_t b)
 {
     return a % b != 0 && (a < 0) != (b < 0);
 }
 
 /* Division by 0 gives 0, and MIN / -1 is MIN without a trap. */
-static int64_t divide(dlc_size_op op, int64_t a, int64_t b)
+static int64_t divide(dlc_size_op op, dlc_dtype dtype, int64_t a, int64_t b)
 {
     if (b == 0)
         return 0;
+    if (dtype == DLC_U64)
+        return (int64_t)(op == DLC_SIZE_DIV || op == DLC_SIZE_FLOORDIV ? (uint64_t)a / (uint64_t)b
+                                                                       : (uint64_t)a % (uint64_t)b);
     if (b == -1)
         return op == DLC_SIZE_DIV || op == DLC_SIZE_FLOORDIV ? (int64_t)(0 - (uint64_t)a) : 0;
     switch (op) {
@@ -65,9 +74,9 @@ static int64_t shift(dlc_size_op op, dlc_dtype dtype, int64_t a, int64_t by)
     int is_past = by < 0 || by >= width;
     if (op == DLC_SIZE_SHL)
         return is_past ? 0 : (int64_t)((uint64_t)a << by);
-    if (is_past)
-        return dlc_is_unsigned(dtype) || a >= 0 ? 0 : -1;
-    return a >> by;
+    if (dtype == DLC_U64)
+        return is_past ? 0 : (int64_t)((uint64_t)a >> by);
+    return a >> (is_past ? 63 : by);
 }
 
 static int64_t integer(const dlc_size_inst *inst, int64_t a, int64_t b, uint8_t *lost)
@@ -89,24 +98,27 @@ static int64_t integer(const dlc_size_inst *inst, int64_t a, int64_t b, uint8_t 
         passed = __builtin_sub_overflow((int64_t)0, a, &result);
         break;
     case DLC_SIZE_ABS:
-        passed = a < 0 && __builtin_sub_overflow((int64_t)0, a, &result);
-        result = a < 0 ? result : a;
+        result = a;
+        passed = is_less(dtype, a, 0) && __builtin_sub_overflow((int64_t)0, a, &result);
         break;
     case DLC_SIZE_MIN:
-        result = a < b ? a : b;
+        result = is_less(dtype, a, b) ? a : b;
         break;
     case DLC_SIZE_MAX:
-        result = a > b ? a : b;
+        result = is_less(dtype, b, a) ? a : b;
         break;
     case DLC_SIZE_DIV:
     case DLC_SIZE_REM:
     case DLC_SIZE_FLOORDIV:
     case DLC_SIZE_MOD:
-        result = divide((dlc_size_op)inst->op, a, b);
+        result = divide((dlc_size_op)inst->op, dtype, a, b);
         break;
     case DLC_SIZE_SHL:
+        result = shift(DLC_SIZE_SHL, dtype, a, b);
+        passed = a && shift(DLC_SIZE_SHR, dtype, result, b) != a;
+        break;
     case DLC_SIZE_SHR:
-        result = shift((dlc_size_op)inst->op, dtype, a, b);
+        result = shift(DLC_SIZE_SHR, dtype, a, b);
         break;
     case DLC_SIZE_AND:
         result = a & b;
@@ -121,9 +133,9 @@ static int64_t integer(const dlc_size_inst *inst, int64_t a, int64_t b, uint8_t 
         result = dtype == DLC_BOOL ? !a : ~a;
         break;
     case DLC_SIZE_LT:
-        return a < b;
+        return is_less(dtype, a, b);
     case DLC_SIZE_LE:
-        return a <= b;
+        return !is_less(dtype, b, a);
     case DLC_SIZE_EQ:
         return a == b;
     case DLC_SIZE_NE:
@@ -232,6 +244,16 @@ static int64_t clamp(int64_t value, dlc_dtype dtype)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
+/* Between integer types. */
+static int64_t saturated(int64_t value, dlc_dtype from, dlc_dtype to)
+{
+    if (from == DLC_U64 && value < 0) /* 2^63 or more */
+        return to == DLC_U64 ? value : clamp(INT64_MAX, to);
+    if (to == DLC_U64)
+        return value < 0 ? 0 : value;
+    return clamp(value, to);
+}
+
 /* Truncates, saturates, NaN to 0. */
 static int64_t from_float(double x, dlc_dtype dtype)
 {
@@ -239,6 +261,8 @@ static int64_t from_float(double x, dlc_dtype dtype)
         return x != 0;
     if (x != x)
         return 0;
+    if (dtype == DLC_U64)
+        return x <= 0 ? 0 : x >= 18446744073709551616.0 ? -1 : (int64_t)(uint64_t)x;
     if (x >= 9223372036854775808.0)
         return clamp(INT64_MAX, dtype);
     if (x <= -9223372036854775808.0)
@@ -251,13 +275,15 @@ static cell converted(const dlc_size_inst *inst, cell a)
     dlc_dtype from = (dlc_dtype)inst->imm, to = (dlc_dtype)inst->dtype;
     cell result;
     if (dlc_is_float(to)) {
-        result.f = dlc_is_float(from) ? a.f : (double)a.i;
+        result.f = dlc_is_float(from) ? a.f : from == DLC_U64 ? (double)(uint64_t)a.i : (double)a.i;
         if (to == DLC_F32)
-            result.f = dlc_is_float(from) ? (float)a.f : (float)a.i;
+            result.f = dlc_is_float(from) ? (float)a.f
+                       : from == DLC_U64  ? (float)(uint64_t)a.i
+                                          : (float)a.i;
     } else if (dlc_is_float(from)) {
         result.i = from_float(a.f, to);
     } else {
-        result.i = wrap(inst->op == DLC_SIZE_CAST_SAT ? clamp(a.i, to) : a.i, to);
+        result.i = wrap(inst->op == DLC_SIZE_CAST_SAT ? saturated(a.i, from, to) : a.i, to);
     }
     return result;
 }
@@ -300,10 +326,12 @@ void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *sy
                     int64_t *cells, uint8_t *lost)
 {
     const dlc_size_inst *inst = dlcrt_rows(plan, plan->insts);
+    uint32_t state = dlcrt_float_enter(); /* sizes may be rounded floats */
     for (uint32_t i = insts.first; i < insts.first + insts.count; i++) {
         uint8_t is_lost = 0;
         cell result = evaluate(&inst[i], symbols, (const cell *)cells, lost, &is_lost);
         memcpy(&cells[i], &result, sizeof result);
         lost[i] = is_lost;
     }
+    dlcrt_float_leave(state);
 }

@@ -3,6 +3,7 @@
 #include "codegen/size.h"
 
 #include <check.h>
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static dlc_expr random_expr(void)
     dlc_expr made[24];
     for (int i = 0; i < 24; i++) {
         dlc_expr a = i ? made[draw((uint32_t)i)] : 0, b = i ? made[draw((uint32_t)i)] : 0;
-        uint32_t kind = i < 6 ? draw(2) : 2 + draw(6);
+        uint32_t kind = i < 6 ? draw(2) : 2 + draw(8);
         static const int64_t values[] = {0, 1, 2, -1, 7, -13, 1000, INT64_MAX, INT64_MIN, 64};
         switch (kind) {
         case 0:
@@ -46,6 +47,23 @@ static dlc_expr random_expr(void)
             static const dlc_expr_op roundings[] = {DLC_EXPR_FLOOR, DLC_EXPR_CEIL, DLC_EXPR_RINT,
                                                     DLC_EXPR_TRUNC};
             made[i] = dlc_expr_cast(p, DLC_I64, dlc_expr1(p, roundings[draw(4)], half));
+            break;
+        }
+        case 5: { /* in an integer type, the unsigned ones too */
+            dlc_dtype dtype = (dlc_dtype)(DLC_I8 + draw(8));
+            dlc_expr x = dlc_expr_cast(p, dtype, a), y = dlc_expr_cast(p, dtype, b);
+            const dlc_expr_op *op =
+                draw(4) ? &ops[draw(sizeof ops / sizeof ops[0])] : &compares[draw(4)];
+            made[i] = dlc_expr_cast(p, DLC_I64, dlc_expr2(p, *op, x, y));
+            break;
+        }
+        case 6: { /* to an integer type by way of a float or of u64, saturating or not */
+            static const dlc_expr_op casts[] = {DLC_EXPR_CAST, DLC_EXPR_CAST_SAT};
+            dlc_dtype by = draw(3) ? draw(2) ? DLC_F64 : DLC_F32 : DLC_U64;
+            dlc_dtype to = (dlc_dtype)(DLC_I8 + draw(8));
+            dlc_expr x = dlc_expr_cast(p, by, draw(2) ? dlc_expr_cast(p, DLC_U64, a) : a);
+            dlc_expr y = dlc_expr_make(p, casts[draw(2)], to, &x, 1);
+            made[i] = dlc_expr_cast(p, DLC_I64, y);
             break;
         }
         default:
@@ -87,9 +105,11 @@ START_TEST(random_expressions_agree)
         for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
             int64_t cells[4096];
             uint8_t lost[4096];
+            fesetround(round % 2 ? FE_UPWARD : FE_TONEAREST); /* which must not matter */
             dlcrt_size_run(&tiny->plan, (dlc_plan_rows){0, counts[0]}, values[v], cells, lost);
             dlcrt_size_run(&tiny->plan, (dlc_plan_rows){counts[0], counts[1]}, values[v], cells,
                            lost);
+            fesetround(FE_TONEAREST);
             ck_assert_int_eq(cells[cell], dlc_expr_eval(p, expr, values[v]));
         }
     }
@@ -108,6 +128,10 @@ static const struct {
     {DLC_SIZE_ADD, INT64_MAX, 0, 0},
     {DLC_SIZE_SUB, INT64_MIN, 1, 1},
     {DLC_SIZE_MAX, INT64_MAX, 1, 0},
+    {DLC_SIZE_SHL, INT64_C(1) << 62, 1, 1},
+    {DLC_SIZE_SHL, INT64_C(1) << 61, 1, 0},
+    {DLC_SIZE_SHL, 1, 64, 1},
+    {DLC_SIZE_SHL, 0, 64, 0},
 };
 
 START_TEST(sizes_past_64_bits_are_marked)
