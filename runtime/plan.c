@@ -122,10 +122,21 @@ static int is_known(const dlcrt_context *context, uint32_t cell)
     return cell < phase->insts.count;
 }
 
-static int overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+static int overlaps(dlcrt_memory a, const void *bytes, size_t size_bytes)
 {
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+    uintptr_t x = (uintptr_t)a.bytes, y = (uintptr_t)bytes;
+    return a.size_bytes && size_bytes && (x < y ? y - x < a.size_bytes : x - y < size_bytes);
+}
+
+/* What output i may be written to, or may give back to the system to have more: the caller's buffer
+ * or the context's own, of an earlier run. */
+static dlcrt_memory memory_of(const dlcrt_context *context, uint32_t i)
+{
+    const dlcrt_tensor *tensor = context->outputs[i];
+    int is_own = !tensor->data || tensor->data == context->own[i].bytes;
+    if (tensor->data && !is_own)
+        return (dlcrt_memory){tensor->data, tensor->size_bytes};
+    return tensor->on_device ? (dlcrt_memory){0} : context->own[i];
 }
 
 /* Kernels read inputs while they write outputs: sharing memory would depend on the order of steps.
@@ -134,24 +145,22 @@ static dlc_status check_overlap(const dlcrt_context *context, uint32_t output)
 {
     const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
-    const dlcrt_tensor *tensor = context->outputs[output];
+    dlcrt_memory memory = memory_of(context, output);
     const char *name = dlcrt_string(context->plan, outputs[output].name);
-    if (!tensor->data)
-        return DLC_OK;
     for (uint32_t i = 0; i < context->plan->inputs.count; i++)
-        if (overlaps(tensor->data, tensor->size_bytes, context->inputs[i]->data,
+        if (overlaps(memory, context->inputs[i]->data,
                      (size_t)context->cells[inputs[i].size_bytes]))
             return dlcrt_fail(
                 DLC_INVALID,
                 "output '%s' and input '%s' share memory; give them buffers of their own", name,
                 dlcrt_string(context->plan, inputs[i].name));
-    for (uint32_t i = 0; i < output; i++)
-        if (context->outputs[i]->data &&
-            overlaps(tensor->data, tensor->size_bytes, context->outputs[i]->data,
-                     context->outputs[i]->size_bytes))
+    for (uint32_t i = 0; i < output; i++) {
+        dlcrt_memory other = memory_of(context, i);
+        if (overlaps(memory, other.bytes, other.size_bytes))
             return dlcrt_fail(DLC_INVALID,
                               "outputs '%s' and '%s' share memory; give them buffers of their own",
                               name, dlcrt_string(context->plan, outputs[i].name));
+    }
     return DLC_OK;
 }
 

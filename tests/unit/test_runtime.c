@@ -330,6 +330,39 @@ START_TEST(wrong_outputs_are_refused)
 }
 END_TEST
 
+/* The context's memory of one run is no input of the next, nor another output: it would be written
+ * while it is read, or given back to grow. */
+START_TEST(memory_of_the_context_is_not_both_in_and_out)
+{
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    float x[8] = {1, 2, 3, 4}, y[8];
+    dlcrt_tensor in = matrix(x, 1, 4), out[3] = {{0}};
+    OK(dlcrt_context_run(context, &in, 1, out, 3));
+    void *own = out[0].data;
+    for (int way = 0; way < 4; way++) {
+        dlcrt_tensor again[3] = {{.data = way == 1 ? own : NULL, .size_bytes = way == 1 ? 16 : 0}};
+        in.data = way < 2 ? own : x;
+        if (way == 2)
+            again[2] = (dlcrt_tensor){.data = own, .size_bytes = 16};
+        if (way == 3)
+            again[0] = (dlcrt_tensor){.data = (char *)x + 12, .size_bytes = SIZE_MAX};
+        ck_assert_int_eq(dlcrt_context_run(context, &in, 1, again, 3), DLC_INVALID);
+        ck_assert_str_eq(
+            dlcrt_last_error(),
+            way == 2 ? "outputs 'same' and 'y' share memory; give them buffers of their own"
+                     : "output 'y' and input 'x' share memory; give them buffers of their own");
+    }
+    in.data = own; /* copied out of it, all is well */
+    dlcrt_tensor apart[3] = {{.data = y, .size_bytes = sizeof y}};
+    OK(dlcrt_context_run(context, &in, 1, apart, 3));
+    ck_assert_float_eq(y[3], 68 * 68);
+    in.data = x;
+    OK(dlcrt_context_run(context, &in, 1, out, 3)); /* the same outputs again */
+    ck_assert_float_eq(((float *)out[0].data)[3], 64);
+}
+END_TEST
+
 START_TEST(an_index_out_of_range_names_the_node)
 {
     made_model m = gather_model();
@@ -639,6 +672,7 @@ int main(void)
     tcase_add_test(tests, topk_works_without_its_indices);
     tcase_add_test(tests, wrong_inputs_are_refused_by_name);
     tcase_add_test(tests, wrong_outputs_are_refused);
+    tcase_add_test(tests, memory_of_the_context_is_not_both_in_and_out);
     tcase_add_test(tests, an_index_out_of_range_names_the_node);
     tcase_add_test(tests, nothing_outside_the_buffers_is_touched);
     tcase_add_test(tests, any_number_of_threads_gives_the_same_bits);
