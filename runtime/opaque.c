@@ -2,7 +2,8 @@
  * Steps that are no equations, in plain C over row-major tensors. One table by kind
  * (dlc/opaque.def): how many operands, a function that finds out a size where one depends on data,
  * and the function that writes the outputs. None allocates: top-k keeps its heap in the outputs
- * themselves.
+ * themselves. Operands may be the caller's, at any address, so elements are read and written as
+ * bytes.
  */
 #include "runtime/internal.h"
 
@@ -56,6 +57,19 @@ static int64_t product(const int64_t *dims, uint32_t begin, uint32_t end)
     return result;
 }
 
+/* Element i of i64 data. */
+static int64_t index_at(const void *data, int64_t i)
+{
+    int64_t value;
+    memcpy(&value, (const unsigned char *)data + i * (int64_t)sizeof value, sizeof value);
+    return value;
+}
+
+static void set_index(void *data, int64_t i, int64_t value)
+{
+    memcpy((unsigned char *)data + i * (int64_t)sizeof value, &value, sizeof value);
+}
+
 /* --- topk --- */
 /* One row along the axis: element j lies at begin + j * stride. The heap holds the k best so far,
  * the worst of them on top. */
@@ -64,9 +78,19 @@ typedef struct {
     dlc_dtype dtype;
     int largest;
     int64_t begin, stride;
-    int64_t *heap; /* element numbers; entry i at i * heap_stride */
-    int64_t heap_stride;
+    void *heap; /* i64 element numbers; entry i at heap_begin + i * stride */
+    int64_t heap_begin;
 } row;
+
+static int64_t heap_at(const row *r, int64_t i)
+{
+    return index_at(r->heap, r->heap_begin + i * r->stride);
+}
+
+static void set_heap(const row *r, int64_t i, int64_t element)
+{
+    set_index(r->heap, r->heap_begin + i * r->stride, element);
+}
 
 /* Better value first; among equals the lower index. */
 static int is_before(const row *r, int64_t a, int64_t b)
@@ -80,34 +104,33 @@ static int is_before(const row *r, int64_t a, int64_t b)
 
 static void sift_down(const row *r, int64_t at, int64_t n)
 {
-    int64_t moving = r->heap[at * r->heap_stride];
+    int64_t moving = heap_at(r, at);
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n &&
-            is_before(r, r->heap[child * r->heap_stride], r->heap[(child + 1) * r->heap_stride]))
+        if (child + 1 < n && is_before(r, heap_at(r, child), heap_at(r, child + 1)))
             child++;
-        if (!is_before(r, moving, r->heap[child * r->heap_stride]))
+        if (!is_before(r, moving, heap_at(r, child)))
             break;
-        r->heap[at * r->heap_stride] = r->heap[child * r->heap_stride];
+        set_heap(r, at, heap_at(r, child));
     }
-    r->heap[at * r->heap_stride] = moving;
+    set_heap(r, at, moving);
 }
 
 /* The k best of n into the heap, best first. */
 static void select_row(const row *r, int64_t n, int64_t k)
 {
     for (int64_t i = 0; i < k; i++)
-        r->heap[i * r->heap_stride] = i;
+        set_heap(r, i, i);
     for (int64_t i = k / 2; i-- > 0;)
         sift_down(r, i, k);
     for (int64_t i = k; i < n; i++)
-        if (is_before(r, i, r->heap[0])) {
-            r->heap[0] = i;
+        if (is_before(r, i, heap_at(r, 0))) {
+            set_heap(r, 0, i);
             sift_down(r, 0, k);
         }
     for (int64_t i = k; i-- > 1;) {
-        int64_t worst = r->heap[0];
-        r->heap[0] = r->heap[i * r->heap_stride];
-        r->heap[i * r->heap_stride] = worst;
+        int64_t worst = heap_at(r, 0);
+        set_heap(r, 0, heap_at(r, i));
+        set_heap(r, i, worst);
         sift_down(r, 0, i);
     }
 }
@@ -138,13 +161,13 @@ static dlc_status run_topk(const dlcrt_opaque_args *args)
                  .largest = args->attrs[1] != 0,
                  .begin = i / inner * n * inner + i % inner,
                  .stride = inner,
-                 .heap = (int64_t *)indices->data + at,
-                 .heap_stride = inner};
+                 .heap = indices->data,
+                 .heap_begin = at};
         select_row(&r, n, k);
         for (int64_t j = 0; values->data && j < k; j++)
             memcpy((unsigned char *)values->data + (size_t)(at + j * inner) * one,
                    (const unsigned char *)x->data +
-                       (size_t)(r.begin + r.heap[j * inner] * inner) * one,
+                       (size_t)(r.begin + heap_at(&r, j) * inner) * one,
                    one);
     }
     return DLC_OK;
@@ -174,7 +197,7 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
     for (int64_t i = 0, n = product(x->dims, 0, x->rank); i < n; i++) {
         if (column < ncolumns && is_nonzero(x, i)) {
             for (uint32_t k = 0; k < x->rank; k++)
-                ((int64_t *)y->data)[(int64_t)k * ncolumns + column] = at[k];
+                set_index(y->data, (int64_t)k * ncolumns + column, at[k]);
             column++;
         }
         for (uint32_t k = x->rank; k-- > 0 && ++at[k] == x->dims[k];)

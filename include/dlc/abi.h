@@ -9,9 +9,10 @@
  * little-endian records and offsets relative to its own first byte, so it needs no relocations, and
  * can be checked before use.
  *
- *   model.so   an ELF file whose entry point is the structure (also the symbols dlc_executable and
- * dlc_executable_NAME), followed by a dlc_trailer over the whole file model.o/.a the structure is
- * the symbol dlc_executable_NAME; everything else is local
+ * model.so is an ELF file whose entry point is the structure (also the symbols dlc_executable and
+ * dlc_executable_NAME), followed by a dlc_trailer over the whole file.
+ *
+ * In model.o and model.a the structure is the symbol dlc_executable_NAME; everything else is local.
  *
  * Sizes that depend on dimensions are computed by the *size program*: a table of SSA instructions
  * over 64-bit cells. The cell of an instruction is its position; every extent, arena offset, unit

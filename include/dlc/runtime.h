@@ -48,10 +48,13 @@ DLCRT_API const char *dlcrt_version(void);
 
 /*
  * A tensor of the caller: row-major in the model's (ONNX's) order of dimensions, any alignment.
- *   inputs   name NULL: by position; else the input of that name. size_bytes 0: not checked against
- * the shape. outputs  name likewise; data: the caller's buffer of size_bytes bytes, or NULL: set to
- * memory of the context that holds until its next run, of which it is no input. dtype, rank, dims
- * and (for memory of the context) size_bytes are set by the run.
+ *
+ * Inputs: name NULL is by position, else the input of that name; size_bytes 0 is not checked
+ * against the shape.
+ *
+ * Outputs: name likewise. data is the caller's buffer of size_bytes bytes, or NULL: set to memory
+ * of the context that holds until its next run, of which it is no input. dtype, rank, dims and (for
+ * memory of the context) size_bytes are set by the run.
  */
 typedef struct {
     const char *name;
