@@ -190,17 +190,20 @@ void im_poison_outputs(dlc_import *im)
     bind_outputs(im, top(im));
 }
 
+static void check_all_read(dlc_import *im)
+{
+    for (uint32_t i = 0; im_ok(im) && i < im->attributes.n; i++) {
+        if (!im->attributes.data[i].is_read)
+            im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is unknown for this operator and opset",
+                    im->attributes.data[i].name);
+    }
+}
+
 static void close_node(dlc_import *im, const dlc_body *body)
 {
     for (uint32_t i = 0; im_ok(im) && i < im->nout; i++) {
         if (im_wants(im, i) && !im->out[i])
             im_fail(im, DLC_UNSUPPORTED, "output %" PRIu32 " is not supported", i);
-    }
-    for (uint32_t i = 0; im_ok(im) && i < im->attributes.n; i++) {
-        const dlc_onnx_attribute *attribute = &im->attributes.data[i];
-        if (!attribute->is_read)
-            im_fail(im, DLC_UNSUPPORTED, "attribute '%s' is unknown for this operator and opset",
-                    attribute->name);
     }
     if (!im_ok(im))
         memset(im->out, 0, im->nout * sizeof *im->out);
@@ -259,6 +262,10 @@ static void report_unknown(dlc_import *im)
             im, DLC_UNSUPPORTED,
             "operator '%s' of domain '%s' is unknown, and the model has no function of that name",
             im->origin->op_type, im->origin->domain);
+    else if (!im->opset)
+        im_fail(im, DLC_INVALID,
+                "operator '%s' is of the default domain, of which no opset is imported",
+                im->origin->op_type);
     else if (im_row_range(im->origin->op_type, &first, &last))
         im_fail(im, DLC_UNSUPPORTED, "operator '%s' is supported from opset %d to %d, not %" PRId64,
                 im->origin->op_type, first, last, im->opset);
@@ -274,6 +281,7 @@ static void import_operator(dlc_import *im, dlc_body *body)
     check_narrow(im);
     if (im_ok(im))
         row->import(im);
+    check_all_read(im);
     if (im->bodies.n == depth) /* else a body gives the outputs when it ends */
         close_node(im, body);
 }
@@ -320,6 +328,10 @@ static dlc_value **body_results(dlc_import *im, const dlc_body *body)
     for (size_t i = 0; i < body->nresults; i++) {
         if (!lookup(body->scope, body->results[i], &values[i]))
             im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i,
+                    body->results[i]);
+        else if (!values[i] && (body->repeat || im_wants(im, (uint32_t)i)))
+            im_fail(im, DLC_INVALID,
+                    "result %zu '%s' of its body is an input that the call leaves out", i,
                     body->results[i]);
         if (values[i] == &im->poison)
             values[i] = NULL;

@@ -76,11 +76,12 @@ struct dlc_repeat {
     const int64_t *input_reversed, *output_reversed;
 };
 
-static int bind_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i,
-                      dlc_value *value)
+/* NULL: the value's node failed. */
+static void bind_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i,
+                       dlc_value *value)
 {
     const char *name = r->graph->input[i]->name;
-    return im_bind(im, scope, name ? name : "", value ? value : &im->poison) == DLC_OK;
+    (void)im_bind(im, scope, name ? name : "", value ? value : &im->poison);
 }
 
 /* Slice `iteration` of a scanned input, without its axis. */
@@ -104,13 +105,13 @@ static void start_iteration(dlc_import *im, dlc_body *body)
     if (r->nbefore) {
         const int64_t counter = r->iteration;
         dlc_value *number = dlc_graph_ints(im->graph, &counter, 1);
-        (void)bind_input(im, r, body->scope, at++, f_reshape(im, number, NULL, 0));
-        (void)bind_input(im, r, body->scope, at++, f_scalar(im, DLC_BOOL, 1));
+        bind_input(im, r, body->scope, at++, f_reshape(im, number, NULL, 0));
+        bind_input(im, r, body->scope, at++, f_scalar(im, DLC_BOOL, 1));
     }
     for (uint32_t i = 0; i < r->nstates; i++)
-        (void)bind_input(im, r, body->scope, at++, r->states[i]);
+        bind_input(im, r, body->scope, at++, r->states[i]);
     for (uint32_t i = 0; i < r->nscans; i++)
-        (void)bind_input(im, r, body->scope, at++, scan_slice(im, r, i));
+        bind_input(im, r, body->scope, at++, scan_slice(im, r, i));
     im_read_initializers(im, r->graph, body->scope);
 }
 
@@ -190,28 +191,43 @@ static void push_loop(dlc_import *im, dlc_repeat *r)
     im_push(im, &body);
 }
 
-/* Inputs: trip count, condition (either may be absent), states. Results: states, then what is
- * stacked. */
-void import_loop(dlc_import *im)
+/* What a Loop's first inputs, either of which may be absent, say of the number of iterations; false
+ * when reported. */
+static int read_trips(dlc_import *im, int64_t *count)
 {
-    const Onnx__GraphProto *graph = subgraph(im, "body");
-    double condition = 1, trips = 0;
-    if (!graph)
-        return;
+    double condition = 1;
+    uint32_t n = 1;
+    const int64_t *trips = NULL;
     if (im_in(im, 1) && !im_const_scalar(im, im_in(im, 1), &condition))
         im_fail(im, DLC_UNSUPPORTED,
                 "its condition is only known at run time; a constant one is supported");
-    else if (!im_in(im, 0) || !im_const_scalar(im, im_in(im, 0), &trips))
-        im_fail(im, DLC_UNSUPPORTED, "its trip count is %s; a constant one is supported",
-                im_in(im, 0) ? "only known at run time" : "absent");
+    else if (!im_in(im, 0))
+        im_fail(im, DLC_UNSUPPORTED, "its trip count is absent; a constant one is supported");
+    else if ((trips = im_const_ints(im, im_in(im, 0), "its trip count", &n)) && n != 1)
+        im_fail(im, DLC_INVALID, "its trip count has %" PRIu32 " elements; one is wanted", n);
+    for (uint32_t i = 2; i < im->nin; i++) {
+        if (!im->in[i])
+            im_fail(im, DLC_INVALID, "input %" PRIu32 ", a state of the loop, is absent", i);
+    }
     if (!im_ok(im))
+        return 0;
+    *count = condition != 0 && *trips > 0 ? *trips : 0;
+    return 1;
+}
+
+/* Inputs: trip count, condition, states. Results: states, then what is stacked. */
+void import_loop(dlc_import *im)
+{
+    const Onnx__GraphProto *graph = subgraph(im, "body");
+    int64_t count;
+    if (!graph || !read_trips(im, &count))
         return;
     dlc_repeat *r = dlc_new(im->arena, dlc_repeat);
     r->graph = graph;
     r->nbefore = 2;
     r->nstates = im->nin > 2 ? im->nin - 2 : 0;
     r->nresults = graph->n_output > r->nstates + 1 ? (uint32_t)graph->n_output - 1 - r->nstates : 0;
-    r->count = condition != 0 && trips > 0 ? (int64_t)trips : 0;
+    r->count = count;
     r->states = dlc_new_array(im->arena, dlc_value *, r->nstates + 1);
     for (uint32_t i = 0; i < r->nstates; i++)
         r->states[i] = im->in[i + 2];

@@ -251,6 +251,20 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
     }
 }
 
+/* Up to IR 3 every initializer is listed as an input too; later it is a default that a caller may
+ * replace, which nobody can here. */
+static int is_initializer(dlc_import *im, const dlc_scope *scope, const char *name,
+                          const char *place)
+{
+    void **item = dlc_lookup_find(&scope->values, name);
+    const dlc_value *value = item ? *item : NULL;
+    if (!value || (value != &im->poison && !value->data))
+        return 0;
+    if (im->proto->ir_version >= 4)
+        dlc_diag_fail(im->graph->diag, DLC_OK, place, "its initializer is taken as a constant");
+    return 1;
+}
+
 void im_read_inputs(dlc_import *im, dlc_scope *scope)
 {
     const Onnx__GraphProto *graph = im->proto->graph;
@@ -264,13 +278,8 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
             dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "input %zu has no name", i);
             continue;
         }
-        if (dlc_lookup_find(&scope->values, info->name)) {
-            if (im->proto->ir_version >= 4)
-                dlc_diag_fail(im->graph->diag, DLC_OK, place,
-                              "its initializer is taken as a constant");
-            continue; /* an initializer: up to IR 3 each of them is listed as an input too */
-        }
-        (void)im_bind(im, scope, info->name, make_input(im, info, place));
+        if (!is_initializer(im, scope, info->name, place))
+            (void)im_bind(im, scope, info->name, make_input(im, info, place));
     }
     for (size_t i = 0; i < graph->n_value_info; i++) {
         int is_new;
@@ -348,6 +357,8 @@ void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const d
 void im_write_outputs(dlc_import *im, dlc_scope *scope)
 {
     const Onnx__GraphProto *graph = im->proto->graph;
+    dlc_lookup listed = {0};
+    int is_new;
     im->origin = NULL;
     if (!graph->n_output)
         dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "the graph has no output");
@@ -364,6 +375,13 @@ void im_write_outputs(dlc_import *im, dlc_scope *scope)
         if (*item == &im->poison)
             continue;
         im_check_declared(im, info, *item);
+        (void)dlc_lookup_insert(&listed, im->arena, name, &is_new);
+        if (!is_new)
+            dlc_diag_fail(im->graph->diag, DLC_INVALID,
+                          PLACE(im, "output '%s'", im->graph->file, name), "is listed twice");
         dlc_graph_output(im->graph, name, *item);
     }
+    if (im->graph->diag->status == DLC_OK && im->graph->outputs.n != graph->n_output)
+        dlc_diag_fail(im->graph->diag, DLC_INTERNAL, im->graph->file,
+                      "an output was not made, and no node says why; this is a defect of dlc");
 }
