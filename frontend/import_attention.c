@@ -17,20 +17,21 @@ typedef struct {
     int is_flat; /* inputs are [n, length, hidden] */
 } heads;
 
-/* [n, t, heads * size] -> [n, heads, t, size] */
-static dlc_value *split_heads(dlc_import *im, dlc_value *x, int64_t count)
+/* [n, t, heads * size] -> [n, heads, t, size]; `attribute` says how many heads. */
+static dlc_value *split_heads(dlc_import *im, dlc_value *x, int64_t count, const char *attribute)
 {
     static const uint8_t perm[4] = {0, 2, 1, 3};
     const dlc_expr *d = x->type.dims;
     if (count < 1) {
-        im_fail(im, DLC_INVALID, "q_num_heads and kv_num_heads are wanted for inputs of rank 3");
+        im_fail(im, DLC_INVALID, "%s is %" PRId64 "; an input of rank 3 wants at least 1",
+                attribute, count);
         return NULL;
     }
     if (!im_same_dim(im, dlc_mod(im->pool, d[2], im_i64(im, count)), im_i64(im, 0),
                      "the hidden size modulo the number of heads"))
         return NULL;
     const dlc_expr dims[4] = {d[0], d[1], im_i64(im, count),
-                              im_simple(im, dlc_floordiv(im->pool, d[2], im_i64(im, count)))};
+                              im_size(im, dlc_floordiv(im->pool, d[2], im_i64(im, count)))};
     return f_transpose(im, f_reshape(im, x, dims, 4), perm);
 }
 
@@ -63,9 +64,9 @@ static int read_heads(dlc_import *im, heads *h)
     if (!im_ok(im))
         return 0;
     if (h->is_flat) {
-        h->q = split_heads(im, h->q, h->q_heads);
-        h->k = split_heads(im, h->k, h->kv_heads);
-        h->v = split_heads(im, h->v, h->kv_heads);
+        h->q = split_heads(im, h->q, h->q_heads, "q_num_heads");
+        h->k = split_heads(im, h->k, h->kv_heads, "kv_num_heads");
+        h->v = split_heads(im, h->v, h->kv_heads, "kv_num_heads");
         return h->q && h->k && h->v;
     }
     if (im_is_const(im, h->q->type.dims[1], &h->q_heads) &&
@@ -136,6 +137,10 @@ static dlc_value *mask_bias(dlc_import *im, dlc_value *mask, dlc_expr keys, dlc_
     int64_t known;
     if (missing == im_i64(im, 0) || !im_is_const(im, missing, &known))
         return mask;
+    if (known < 0) {
+        im_fail(im, DLC_INVALID, "the mask is for %" PRId64 " keys more than there are", -known);
+        return NULL;
+    }
     for (uint32_t i = 0; i < 2 * rank; i++)
         pads[i] = im_i64(im, 0);
     pads[2 * rank - 1] = missing;
@@ -247,6 +252,8 @@ static int read_settings(dlc_import *im, heads *h, settings *s)
     }
     s->see.mask = im_in(im, 3);
     s->see.valid = im->opset >= 24 ? im_in(im, 6) : NULL;
+    if (s->softcap < 0)
+        im_fail(im, DLC_INVALID, "softcap is %g; 0 (none) or more is possible", s->softcap);
     if (s->see.left < -1 || s->see.right < -1 || s->mode < 0 || s->mode > 3)
         im_fail(im, DLC_INVALID,
                 "window sizes are %" PRId64 " and %" PRId64 ", qk_matmul_output_mode is %" PRId64,
@@ -266,9 +273,12 @@ void import_attention(dlc_import *im)
     int may_hide_rows;
     dlc_value *qk = scores(im, &h, s.has_scale ? s.scale : default_scale(im, &h)), *capped = qk;
     if (s.softcap > 0)
-        capped = f_node(im, DLC_OP_SOFT_CAP, F_IN(qk), F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, s.softcap)));
+        capped = f_node(im, DLC_OP_SOFT_CAP, F_IN(qk),
+                        F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, s.softcap)));
     dlc_value *bias = attention_bias(im, &h, &s.see, &may_hide_rows),
               *biased = bias ? f_add(im, capped, bias) : capped;
+    if (!im_ok(im) || !im_keeps_shape(im, biased, qk))
+        return;
     dlc_value *logits =
         biased && s.precision != DLC_NONE ? f_cast(im, biased, s.precision) : biased;
     dlc_value *p = logits ? f_softmax(im, logits, 3) : NULL;
@@ -348,7 +358,7 @@ void import_rotary_embedding(dlc_import *im)
     if (im_rank(x) == 4) {
         t = f_transpose(im, x, perm);
     } else if (im_rank(x) == 3) {
-        dlc_value *split = split_heads(im, x, count);
+        dlc_value *split = split_heads(im, x, count, "num_heads");
         t = f_transpose(im, split, perm);
     } else {
         im_fail(im, DLC_INVALID, "the input has rank %" PRIu32 "; 3 or 4 are wanted", im_rank(x));
@@ -366,8 +376,10 @@ void import_rotary_embedding(dlc_import *im)
                 part, size);
         return;
     }
-    dlc_value *y =
-        rotate(im, f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part)), part, interleaved != 0);
+    dlc_value *turned = f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part));
+    dlc_value *y = rotate(im, turned, part, interleaved != 0);
+    if (!im_keeps_shape(im, y, turned))
+        return;
     if (y && part < size)
         y = f_concat(
             im, (dlc_value *[]){y, f_slice(im, t, 3, im_i64(im, part), im_i64(im, size - part))}, 2,

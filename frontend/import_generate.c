@@ -179,9 +179,15 @@ static dlc_expr count_ints(dlc_import *im, dlc_expr start, dlc_expr limit, dlc_e
 {
     dlc_pool *pool = im->pool;
     dlc_expr zero = im_i64(im, 0), is_up = dlc_lt(pool, zero, delta);
-    int64_t known;
+    int64_t known, from, to, unused;
     if (im_is_const(im, delta, &known) && known == 0) {
         im_fail(im, DLC_INVALID, "delta is 0");
+        return 0;
+    }
+    if (im_is_const(im, start, &from) && im_is_const(im, limit, &to) &&
+        __builtin_sub_overflow(to, from, &unused)) {
+        im_fail(im, DLC_INVALID, "from %" PRId64 " to %" PRId64 " are more than 2^63 steps", from,
+                to);
         return 0;
     }
     dlc_graph_require(im->graph, dlc_expr2(pool, DLC_EXPR_NE, delta, zero), "node '%s': delta is 0",
@@ -190,7 +196,7 @@ static dlc_expr count_ints(dlc_import *im, dlc_expr start, dlc_expr limit, dlc_e
         dlc_select(pool, is_up, dlc_sub(pool, limit, start), dlc_sub(pool, start, limit));
     dlc_expr step = dlc_select(pool, is_up, delta, dlc_sub(pool, zero, delta));
     dlc_expr n = dlc_floordiv(pool, dlc_addi(pool, dlc_add(pool, span, step), -1), step);
-    return im_simple(im, dlc_max(pool, n, zero));
+    return im_size(im, dlc_max(pool, n, zero));
 }
 
 /* Of data: the count is computed in the graph and bound when the run knows it. */

@@ -56,7 +56,7 @@ static dlc_expr scaled_dim(dlc_import *im, dlc_expr in, double scale)
     for (int64_t q = 1; q <= 64; q++) {
         double p = rint(scale * (double)q);
         if ((float)(p / (double)q) == (float)scale && p >= 1 && p <= 4096)
-            return im_simple(
+            return im_size(
                 im, dlc_floordiv(im->pool, dlc_muli(im->pool, in, (int64_t)p), im_i64(im, q)));
     }
     im_fail(im, DLC_UNSUPPORTED,
@@ -216,8 +216,14 @@ static void keep_aspect(dlc_import *im, const dlc_value *x, const dlc_expr *size
     r->has_scales = 1;
     for (uint32_t i = 0; i < r->naxes; i++) {
         (void)im_is_const(im, x->type.dims[r->axes[i]], &in);
+        double size = floor(scale * (double)in + 0.5);
+        if (!(size >= 0 && size <= (double)INT32_MAX)) {
+            im_fail(im, DLC_INVALID, "a scale of %g makes %" PRId64 " elements %g", scale, in,
+                    size);
+            return;
+        }
         r->scales[r->axes[i]] = scale;
-        r->dims[r->axes[i]] = im_i64(im, (int64_t)floor(scale * (double)in + 0.5));
+        r->dims[r->axes[i]] = im_i64(im, (int64_t)size);
     }
 }
 

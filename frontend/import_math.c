@@ -219,7 +219,8 @@ void import_identity(dlc_import *im)
     im->out[0] = im_in(im, 0);
 }
 
-/* Inference: the identity. A mask that is asked for is all true. */
+/* Inference: the identity. A mask that is asked for is all true; before opset 10 it is of x's
+ * dtype. */
 void import_dropout(dlc_import *im)
 {
     double training = 0, ratio = 0.5;
@@ -237,5 +238,6 @@ void import_dropout(dlc_import *im)
     }
     im->out[0] = x;
     if (im_wants(im, 1))
-        im->out[1] = f_expand(im, f_scalar(im, DLC_BOOL, 1), x->type.dims, im_rank(x));
+        im->out[1] = f_expand(im, f_scalar(im, im->opset < 10 ? x->type.dtype : DLC_BOOL, 1),
+                              x->type.dims, im_rank(x));
 }

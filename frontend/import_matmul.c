@@ -134,11 +134,13 @@ static int measure(dlc_import *im, equation *e)
 typedef struct {
     char text[512];
     uint32_t n;
+    int is_full;
 } normal_form;
 
 static void put(normal_form *out, char c)
 {
-    if (out->n + 1 < sizeof out->text)
+    out->is_full |= out->n + 1 == sizeof out->text;
+    if (!out->is_full)
         out->text[out->n++] = c;
     out->text[out->n] = 0;
 }
@@ -195,6 +197,9 @@ void import_einsum(dlc_import *im)
         put_term(&out, &e, at + 2, strlen(at + 2), e.nellipsis);
     else
         im_fail(im, DLC_INVALID, "equation '%.100s' has a malformed output", source);
+    if (out.is_full)
+        im_fail(im, DLC_LIMIT, "equation '%.100s' has more than %zu characters written out", source,
+                sizeof out.text - 1);
     if (im_ok(im))
         im->out[0] = f_node(im, DLC_OP_EINSUM, im->in, im->nin,
                             F_ATTRS(dlc_attr_text(DLC_ATTR_EQUATION, out.text)));

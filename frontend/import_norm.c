@@ -193,7 +193,7 @@ void import_group_normalization(dlc_import *im)
     if (!im_same_dim(im, dlc_mod(im->pool, d[1], parts), im_i64(im, 0),
                      "channels modulo num_groups"))
         return;
-    dlc_expr per = im_simple(im, dlc_floordiv(im->pool, d[1], parts));
+    dlc_expr per = im_size(im, dlc_floordiv(im->pool, d[1], parts));
     const dlc_expr grouped[3] = {d[0], parts,
                                  dlc_mul(im->pool, per, im_product(im, d + 2, im_rank(x) - 2))};
     static const uint8_t last[1] = {2};

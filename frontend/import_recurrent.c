@@ -164,6 +164,24 @@ static void check_inputs(dlc_import *im, recurrence *r)
         check_size(im, 7, 1, 3 * r->hidden, "peepholes");
 }
 
+/* What would be broadcast instead of being refused: a length per sample, states [d, n, hidden], in
+ * the layout that x has. */
+static void check_states(dlc_import *im, const recurrence *r)
+{
+    dlc_expr batch = r->x->type.dims[1];
+    const dlc_expr sizes[3] = {im_i64(im, r->ndirections), batch, im_i64(im, r->hidden)};
+    static const char *const whats[3] = {"directions of an initial state",
+                                         "the batch of an initial state",
+                                         "the hidden size of an initial state"};
+    if (r->lengths)
+        im_same_dim(im, r->lengths->type.dims[0], batch, "sequence_lens and the batch");
+    for (uint32_t input = 5; input < 7; input++) {
+        const dlc_value *state = im_in(im, input);
+        for (uint32_t i = 0; state && im_ok(im) && i < 3; i++)
+            im_same_dim(im, state->type.dims[r->layout && i < 2 ? 1 - i : i], sizes[i], whats[i]);
+    }
+}
+
 static int read_recurrence(dlc_import *im, recurrence *r)
 {
     *r = (recurrence){.kind = im->row->argument};
@@ -190,6 +208,8 @@ static int read_recurrence(dlc_import *im, recurrence *r)
     else if (r->steps < 1 || r->steps > MAX_STEPS)
         im_fail(im, DLC_UNSUPPORTED, "the sequence has %" PRId64 " steps; 1 to %d are supported",
                 r->steps, MAX_STEPS);
+    else
+        check_states(im, r);
     return im_ok(im);
 }
 
@@ -236,7 +256,8 @@ static void add_biases(dlc_import *im, direction *d, uint32_t index)
     dlc_value *wb = part(im, b, 0, 0, n), *rb = part(im, b, 0, n, n);
     if (r->kind == GRU) {
         d->r_bias_h = part(im, rb, 0, 2 * r->hidden, r->hidden);
-        dlc_value *none = f_sub(im, d->r_bias_h, d->r_bias_h);
+        const dlc_expr dims[1] = {im_i64(im, r->hidden)};
+        dlc_value *none = f_expand(im, f_like(im, b, 0), dims, 1);
         rb = f_concat(im, (dlc_value *[]){part(im, rb, 0, 0, 2 * r->hidden), none}, 2, 0);
     }
     d->xw = f_add(im, d->xw, f_add(im, wb, rb));

@@ -72,7 +72,7 @@ static dlc_value *unpack(dlc_import *im, dlc_value *x, int64_t heads)
     if (!im_same_dim(im, dlc_mod(im->pool, d[2], n), im_i64(im, 0),
                      "the last dimension modulo the number of heads"))
         return NULL;
-    const dlc_expr dims[4] = {d[0], d[1], n, im_simple(im, dlc_floordiv(im->pool, d[2], n))};
+    const dlc_expr dims[4] = {d[0], d[1], n, im_size(im, dlc_floordiv(im->pool, d[2], n))};
     return f_transpose(im, f_reshape(im, x, dims, 4), perm);
 }
 

@@ -42,7 +42,7 @@ static dlc_expr quotient(dlc_import *im, const dlc_expr *all, uint32_t nall, con
             divisors[ndivisors++] = known[k];
     }
     dlc_expr top = im_product(im, rest, nrest), bottom = im_product(im, divisors, ndivisors);
-    return im_simple(im, dlc_floordiv(im->pool, top, bottom));
+    return im_size(im, dlc_floordiv(im->pool, top, bottom));
 }
 
 typedef struct {
@@ -111,9 +111,10 @@ static void infer_free(dlc_import *im, const dlc_value *x, target_shape *t)
         known = dlc_mul(im->pool, known, select_eq(im, t->dims[i], -1, one, t->dims[i]));
         count = dlc_add(im->pool, count, select_eq(im, t->dims[i], -1, one, zero));
     }
-    dlc_expr rest = dlc_floordiv(im->pool, im_product(im, x->type.dims, im_rank(x)), known);
+    dlc_expr rest =
+        im_size(im, dlc_floordiv(im->pool, im_product(im, x->type.dims, im_rank(x)), known));
     for (uint32_t i = 0; i < t->rank; i++) {
-        t->dims[i] = select_eq(im, t->dims[i], -1, rest, t->dims[i]);
+        t->dims[i] = im_size(im, select_eq(im, t->dims[i], -1, rest, t->dims[i]));
         dlc_graph_require(im->graph, dlc_le(im->pool, zero, t->dims[i]),
                           "node '%s': shape[%" PRIu32 "] is negative", im->origin->name, i);
     }
@@ -329,7 +330,7 @@ void import_tile(dlc_import *im)
         return;
     }
     for (uint32_t i = 0; i < n; i++)
-        dims[i] = im_simple(im, dlc_mul(im->pool, x->type.dims[i], repeats[i]));
+        dims[i] = im_size(im, dlc_mul(im->pool, x->type.dims[i], repeats[i]));
     im->out[0] =
         memcmp(dims, x->type.dims, n * sizeof *dims) == 0
             ? x
@@ -372,8 +373,8 @@ static void slice_dim(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end
     }
     int64_t stride = step < 0 ? -step : step;
     dlc_expr count = dlc_floordiv(pool, dlc_addi(pool, span, stride - 1), im_i64(im, stride));
-    s->starts[axis] = im_simple(im, dlc_max(pool, start, zero));
-    s->dims[axis] = im_simple(im, dlc_max(pool, count, zero));
+    s->starts[axis] = im_size(im, dlc_max(pool, start, zero));
+    s->dims[axis] = im_size(im, dlc_max(pool, count, zero));
     s->steps[axis] = im_i64(im, step);
 }
 
@@ -489,12 +490,12 @@ static const dlc_expr *equal_parts(dlc_import *im, dlc_expr dim, uint32_t n)
                          "the dimension modulo the number of outputs"))
             return NULL;
         for (uint32_t i = 0; i < n; i++)
-            sizes[i] = im_simple(im, dlc_floordiv(pool, dim, parts));
+            sizes[i] = im_size(im, dlc_floordiv(pool, dim, parts));
         return sizes;
     }
     dlc_expr chunk = dlc_floordiv(pool, dlc_addi(pool, dim, n - 1), parts);
     for (uint32_t i = 0; i < n; i++)
-        sizes[i] = im_simple(
+        sizes[i] = im_size(
             im, clamp(im, dlc_sub(pool, dim, dlc_muli(pool, chunk, i)), im_i64(im, 0), chunk));
     return sizes;
 }
@@ -537,13 +538,13 @@ void import_split(dlc_import *im)
         }
         total = dlc_add(im->pool, total, sizes[i]);
     }
-    if (!im_same_dim(im, im_simple(im, total), x->type.dims[axis],
+    if (!im_same_dim(im, im_size(im, total), x->type.dims[axis],
                      "the sum of the parts and the dimension"))
         return;
     dlc_expr start = im_i64(im, 0);
     for (uint32_t i = 0; i < im->nout; i++) {
         im->out[i] = f_slice(im, x, (uint32_t)axis, start, sizes[i]);
-        start = im_simple(im, dlc_add(im->pool, start, sizes[i]));
+        start = im_size(im, dlc_add(im->pool, start, sizes[i]));
     }
 }
 
@@ -654,7 +655,7 @@ void import_depth_to_space(dlc_import *im)
     if (!im_same_dim(im, dlc_mod(im->pool, d[1], square), im_i64(im, 0),
                      "channels modulo blocksize squared"))
         return;
-    dlc_expr c = im_simple(im, dlc_floordiv(im->pool, d[1], square));
+    dlc_expr c = im_size(im, dlc_floordiv(im->pool, d[1], square));
     const dlc_expr dcr[6] = {d[0], block, block, c, d[2], d[3]},
                    crd[6] = {d[0], c, block, block, d[2], d[3]};
     const dlc_expr dims[4] = {d[0], c, dlc_mul(im->pool, d[2], block),
@@ -675,8 +676,8 @@ void import_space_to_depth(dlc_import *im)
                      "height modulo blocksize") ||
         !im_same_dim(im, dlc_mod(im->pool, d[3], block), im_i64(im, 0), "width modulo blocksize"))
         return;
-    dlc_expr h = im_simple(im, dlc_floordiv(im->pool, d[2], block)),
-             w = im_simple(im, dlc_floordiv(im->pool, d[3], block));
+    dlc_expr h = im_size(im, dlc_floordiv(im->pool, d[2], block)),
+             w = im_size(im, dlc_floordiv(im->pool, d[3], block));
     const dlc_expr six[6] = {d[0], d[1], h, block, w, block},
                    dims[4] = {d[0], dlc_muli(im->pool, d[1], b * b), h, w};
     static const uint8_t dcr_perm[6] = {0, 3, 5, 1, 2, 4}, crd_perm[6] = {0, 1, 3, 5, 2, 4};
@@ -712,9 +713,9 @@ void import_center_crop_pad(dlc_import *im)
         dlc_expr shrink = dlc_max(im->pool, dlc_sub(im->pool, dim, sizes[i]), zero);
         dlc_expr before = dlc_sub(im->pool, dlc_floordiv(im->pool, grow, two),
                                   dlc_floordiv(im->pool, shrink, two));
-        pads[axis] = im_simple(im, before);
+        pads[axis] = im_size(im, before);
         pads[rank + (uint32_t)axis] =
-            im_simple(im, dlc_sub(im->pool, dlc_sub(im->pool, sizes[i], dim), before));
+            im_size(im, dlc_sub(im->pool, dlc_sub(im->pool, sizes[i], dim), before));
     }
     im->out[0] = pad(im, x, pads, "constant", NULL);
 }

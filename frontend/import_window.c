@@ -54,8 +54,8 @@ static void same_pads(dlc_import *im, const dlc_value *x, im_window *w)
                                 im_window_extent(im, w, i));
         dlc_expr total = dlc_max(pool, dlc_sub(pool, span, in), im_i64(im, 0));
         dlc_expr less = dlc_floordiv(pool, total, im_i64(im, 2)), more = dlc_sub(pool, total, less);
-        w->pads[i] = im_simple(im, w->is_lower ? more : less);
-        w->pads[w->rank + i] = im_simple(im, w->is_lower ? less : more);
+        w->pads[i] = im_size(im, w->is_lower ? more : less);
+        w->pads[w->rank + i] = im_size(im, w->is_lower ? less : more);
     }
 }
 
@@ -110,6 +110,8 @@ int im_read_window(dlc_import *im, const dlc_value *x, const dlc_value *filter, 
     explicit_pads(im, w);
     if (!im_ok(im))
         return 0;
+    for (uint32_t i = 0; mode[0] == 'V' && i < 2 * w->rank; i++)
+        w->pads[i] = im_i64(im, 0); /* auto_pad overrules pads */
     if (w->is_same)
         same_pads(im, x, w);
     return 1;
@@ -156,7 +158,7 @@ void import_conv(dlc_import *im)
 }
 
 /* Pads such that the output has the size asked for: total = stride * (in - 1) + extra + extent -
- * out. */
+ * out, which extend() keeps from being negative. */
 static void pads_for_shape(dlc_import *im, const dlc_value *x, const int64_t *shape,
                            const int64_t *extra, im_window *w)
 {
@@ -166,27 +168,32 @@ static void pads_for_shape(dlc_import *im, const dlc_value *x, const int64_t *sh
             shape ? im_i64(im, shape[i]) : dlc_muli(pool, x->type.dims[i + 2], w->strides[i]);
         dlc_expr reach = dlc_muli(pool, dlc_addi(pool, x->type.dims[i + 2], -1), w->strides[i]);
         dlc_expr full = dlc_addi(pool, dlc_add(pool, reach, im_window_extent(im, w, i)), extra[i]);
-        dlc_expr total = dlc_max(pool, dlc_sub(pool, full, out), im_i64(im, 0));
+        dlc_expr total = im_simple(im, dlc_sub(pool, full, out));
         dlc_expr less = dlc_floordiv(pool, total, im_i64(im, 2)), more = dlc_sub(pool, total, less);
-        w->pads[i] = im_simple(im, w->is_same && !w->is_lower ? less : more);
-        w->pads[w->rank + i] = im_simple(im, w->is_same && !w->is_lower ? more : less);
+        w->pads[i] = im_size(im, w->is_same && !w->is_lower ? less : more);
+        w->pads[w->rank + i] = im_size(im, w->is_same && !w->is_lower ? more : less);
     }
 }
 
-/* The output may be asked to be larger than input and filter reach; the rest is output_padding. */
+/* The output may be asked to be larger than input and filter reach; the rest is output_padding. It
+ * has no symbols, so a size that is only known at run time must reach the output_shape by itself;
+ * SAME asks for stride * in, whatever that is. */
 static void extend(dlc_import *im, const dlc_value *x, const int64_t *shape, int64_t *extra,
                    const im_window *w)
 {
     for (uint32_t i = 0; i < w->rank; i++) {
-        int64_t in, reach;
-        int64_t out_known = shape ? shape[i] : -1;
-        if (!im_is_const(im, x->type.dims[i + 2], &in))
-            continue;
-        if (out_known < 0)
-            out_known = in * w->strides[i];
-        reach = (in - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1 + extra[i];
-        if (out_known > reach)
-            extra[i] += out_known - reach;
+        int64_t lacking;
+        dlc_expr in = x->type.dims[i + 2],
+                 out = shape ? im_i64(im, shape[i]) : dlc_muli(im->pool, in, w->strides[i]);
+        dlc_expr steps = dlc_muli(im->pool, dlc_addi(im->pool, in, -1), w->strides[i]);
+        dlc_expr reach =
+            dlc_addi(im->pool, dlc_add(im->pool, steps, im_window_extent(im, w, i)), extra[i]);
+        if (!im_is_const(im, im_simple(im, dlc_sub(im->pool, out, reach)), &lacking))
+            dlc_graph_require(im->graph, dlc_le(im->pool, out, reach),
+                              "node '%s': output_shape[%" PRIu32 "] is more than its input reaches",
+                              im->origin->name, i);
+        else if (lacking > 0)
+            extra[i] += lacking;
     }
 }
 
@@ -238,7 +245,7 @@ static void pool_sizes(dlc_import *im, const dlc_value *x, const im_window *w, i
         dlc_expr stride = im_i64(im, w->strides[i]);
         int64_t known;
         if (w->is_same) {
-            sizes[i] = im_simple(im, ceil_div(im, in, w->strides[i]));
+            sizes[i] = im_size(im, ceil_div(im, in, w->strides[i]));
             continue;
         }
         if (im_is_const(im, room, &known) && known < 0 && !is_ceil)
@@ -254,7 +261,7 @@ static void pool_sizes(dlc_import *im, const dlc_value *x, const im_window *w, i
         dlc_graph_require(im->graph, dlc_le(pool, im_i64(im, 0), n),
                           "node '%s': its window is larger than the padded input",
                           im->origin->name);
-        sizes[i] = im_simple(im, n);
+        sizes[i] = im_size(im, n);
     }
 }
 

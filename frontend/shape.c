@@ -8,14 +8,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS = 64 };
+enum {
+    MAX_ELEMENTS = 64,
+    MAX_TERMS = 256 /* of a size: those of usual networks stay well below */
+};
 
 int im_axis(dlc_import *im, int64_t axis, uint32_t rank)
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
         return (int)(axis < 0 ? axis + rank : axis);
-    im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis,
-            rank, rank ? rank - 1 : 0);
+    if (rank)
+        im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis,
+                rank, rank - 1);
+    else
+        im_fail(im, DLC_INVALID, "axis %" PRId64 " of a scalar, which has none", axis);
     return -1;
 }
 
@@ -53,6 +59,42 @@ dlc_expr im_simple(dlc_import *im, dlc_expr expr)
     return dlc_expr_simplify(im->pool, expr, &ranges);
 }
 
+/* A symbol that the run reads from an element. */
+static dlc_expr bound_symbol(dlc_import *im, dlc_value *value, uint32_t i, int64_t lo, int64_t hi)
+{
+    const char *name = dlc_arena_printf(im->arena, "%s.%" PRIu32, value->name, i);
+    uint32_t symbol = dlc_graph_symbol(im->graph, name, DLC_BIND_DATA, value, i);
+    im->graph->symbols.data[symbol].lo = lo;
+    im->graph->symbols.data[symbol].hi = hi;
+    return dlc_expr_sym(im->pool, symbol);
+}
+
+/* Whether the expression, written out as a tree, has more than MAX_TERMS nodes. */
+static int is_entangled(const dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr todo[3 * MAX_TERMS];
+    uint32_t n = 1, nseen = 0;
+    for (todo[0] = expr; n && nseen <= MAX_TERMS; nseen++) {
+        dlc_expr at = todo[--n];
+        const dlc_expr_node *node = dlc_node_of(pool, at);
+        for (uint32_t i = 0; i < node->nargs && n < 3 * MAX_TERMS; i++)
+            todo[n++] = dlc_arg(pool, at, i);
+    }
+    return nseen > MAX_TERMS;
+}
+
+dlc_expr im_size(dlc_import *im, dlc_expr expr)
+{
+    dlc_expr size = im_simple(im, expr);
+    if (!is_entangled(im->pool, size))
+        return size;
+    dlc_value *data =
+        f_node(im, DLC_OP_SYMBOLS, NULL, 0, F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, &size, 1)));
+    dlc_ranges ranges = dlc_graph_ranges(im->graph);
+    dlc_interval interval = dlc_expr_range(im->pool, size, &ranges);
+    return data ? bound_symbol(im, data, 0, interval.lo, interval.hi) : size;
+}
+
 int im_is_const(dlc_import *im, dlc_expr expr, int64_t *value)
 {
     return dlc_expr_is_int(im->pool, expr, value);
@@ -73,15 +115,6 @@ static int element_count(dlc_import *im, const dlc_value *value, int64_t *n)
 static int is_index_dtype(dlc_dtype dtype)
 {
     return dtype == DLC_I64 || dtype == DLC_I32;
-}
-
-static dlc_expr bound_symbol(dlc_import *im, dlc_value *value, uint32_t i, int64_t lo, int64_t hi)
-{
-    const char *name = dlc_arena_printf(im->arena, "%s.%" PRIu32, value->name, i);
-    uint32_t symbol = dlc_graph_symbol(im->graph, name, DLC_BIND_DATA, value, i);
-    im->graph->symbols.data[symbol].lo = lo;
-    im->graph->symbols.data[symbol].hi = hi;
-    return dlc_expr_sym(im->pool, symbol);
 }
 
 const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_t hi, uint32_t *n)
@@ -252,8 +285,13 @@ int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
                   dlc_graph_same(im->graph, x->type.dims[i]);
     if (is_same)
         return 1;
-    im_fail(im, DLC_INVALID, "another input is larger than '%s'; it may only be broadcast to it",
-            x->name);
+    dlc_str wide = {0}, own = {0};
+    dlc_type_print(im->graph, &result->type, &wide);
+    dlc_type_print(im->graph, &x->type, &own);
+    im_fail(im, DLC_INVALID, "another input would make %s of %s; it may only be broadcast to it",
+            dlc_str_text(&wide), dlc_str_text(&own));
+    dlc_str_deinit(&wide);
+    dlc_str_deinit(&own);
     return 0;
 }
 

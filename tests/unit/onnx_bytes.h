@@ -115,6 +115,25 @@ static inline void add_int(pb *node, const char *name, int64_t value)
     pb_message(node, 5, &attribute);
 }
 
+static inline void add_ints(pb *node, const char *name, const int64_t *values, size_t n)
+{
+    pb attribute = {0};
+    pb_text(&attribute, 1, name);
+    for (size_t i = 0; i < n; i++)
+        pb_int(&attribute, 8, (uint64_t)values[i]);
+    pb_int(&attribute, 20, 7);
+    pb_message(node, 5, &attribute);
+}
+
+static inline void add_text(pb *node, const char *name, const char *text)
+{
+    pb attribute = {0};
+    pb_text(&attribute, 1, name);
+    pb_text(&attribute, 4, text);
+    pb_int(&attribute, 20, 3);
+    pb_message(node, 5, &attribute);
+}
+
 static inline void add_graph(pb *node, const char *name, pb *graph)
 {
     pb attribute = {0};

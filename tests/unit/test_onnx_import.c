@@ -147,6 +147,78 @@ import i = read_graph(& graph, nodes[_i].opset);
 }
 END_TEST
 
+/* --- one node of more inputs, all f32 and graph inputs, and of attributes of other kinds --- */
+
+static const struct {
+    const char *op, *inputs, *shapes; /* of those that are there, separated by ';' */
+    int opset;
+    const char *attribute, *text; /* of kind STRING, or NULL */
+    const char *ints_name;        /* of kind INTS, or NULL */
+    int64_t ints[4];
+    uint32_t nints;
+    const char *result, *refusal; /* either one */
+} wider[] = {
+    {"LSTM", "x w r - - h c", "5,n,3;1,16,3;1,16,4;1,n,4;1,n,4", 17, NULL, NULL, NULL, {0}, 0,
+     "f32[5,1,n,4]", NULL},
+    {"LSTM", "x w r - - h", "5,2,3;1,16,3;1,16,4;1,1,4", 17, NULL, NULL, NULL, {0}, 0, NULL,
+     "the batch of an initial state: 1 and 2 differ"},
+    {"LSTM", "x w r - - h c", "5,2,3;1,16,3;1,16,4;1,2,4;1,2,1", 17, NULL, NULL, NULL, {0}, 0, NULL,
+     "the hidden size of an initial state: 1 and 4 differ"},
+    {"LSTM", "x w r - - h", "5,2,3;2,16,3;2,16,4;1,2,4", 17, "direction", "bidirectional", NULL,
+     {0}, 0, NULL, "directions of an initial state: 1 and 2 differ"},
+    {"ConvTranspose", "x w", "1,1,h,w;1,1,1,1", 17, "auto_pad", "SAME_UPPER", "strides", {3, 3}, 2,
+     "f32[1,1,h*3,w*3]", NULL},
+    {"ConvTranspose", "x w", "1,1,h,w;1,1,3,3", 17, NULL, NULL, "output_shape", {8, 9}, 2,
+     "f32[1,1,8,9]", NULL},
+    {"MaxPool", "x", "1,1,5,5", 17, "auto_pad", "VALID", "kernel_shape", {2, 2}, 2,
+     "f32[1,1,4,4]", NULL},
+    {"Attention", "q q q m", "1,2,4,8;4,4", 24, NULL, NULL, NULL, {0}, 0, "f32[1,2,4,8]", NULL},
+    {"Attention", "q q q m", "1,2,4,8;4,6", 24, NULL, NULL, NULL, {0}, 0, NULL,
+     "the mask is for 2 keys more than there are"},
+    {"Attention", "q q q m", "1,2,4,8;5,1,1,4", 24, NULL, NULL, NULL, {0}, 0, NULL,
+     "would make f32[5,2,4,4] of f32[1,2,4,4]"},
+    {"RotaryEmbedding", "x c s", "1,4,8;1,4,4;1,4,4", 24, NULL, NULL, NULL, {0}, 0, NULL,
+     "num_heads is 0"},
+    {"RotaryEmbedding", "x c s", "1,2,4,8;3,4,4;3,4,4", 24, NULL, NULL, NULL, {0}, 0, NULL,
+     "may only be broadcast to it"},
+    {"Softmax", "x", "", 17, NULL, NULL, NULL, {0}, 0, NULL, "axis -1 of a scalar"},
+};
+
+/* The inputs' names are single letters; a shape belongs to each when it is first met. */
+static void add_inputs(pb *graph, const char *inputs, const char *shapes)
+{
+    for (const char *at = inputs; *at; at++) {
+        char name[2] = {*at, 0}, shape[32];
+        if (*at == ' ' || *at == '-' || memchr(inputs, *at, (size_t)(at - inputs)))
+            continue;
+        size_t n = strcspn(shapes, ";");
+        snprintf(shape, sizeof shape, "%.*s", (int)n, shapes);
+        add_part(graph, INPUT, value_info(name, FLOAT, shape));
+        shapes += n + (shapes[n] == ';');
+    }
+}
+
+START_TEST(one_wider_node)
+{
+    pb graph = {0}, node = node_of(wider[_i].op, wider[_i].inputs, "o"), output = {0};
+    if (wider[_i].attribute)
+        add_text(&node, wider[_i].attribute, wider[_i].text);
+    if (wider[_i].ints_name)
+        add_ints(&node, wider[_i].ints_name, wider[_i].ints, wider[_i].nints);
+    if (!strcmp(wider[_i].op, "MaxPool")) /* overruled by auto_pad */
+        add_ints(&node, "pads", (const int64_t[]){1, 1, 1, 1}, 4);
+    add_part(&graph, NODE, node);
+    add_inputs(&graph, wider[_i].inputs, wider[_i].shapes);
+    pb_text(&output, 1, "o");
+    add_part(&graph, OUTPUT, output);
+    import i = read_graph(&graph, wider[_i].opset);
+    if (wider[_i].result)
+        expect_output(&i, wider[_i].result);
+    else
+        expect_refusal(&i, DLC_INVALID, wider[_i].refusal);
+}
+END_TEST
+
 /* --- the whole model --- */
 
 START_TEST(every_problem_is_reported)
@@ -189,6 +261,51 @@ START_TEST(names_are_defined_once)
     add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
 import i = read_graph(& graph, 17);
     expect_refusal(&i, DLC_INVALID, "value 'y' is defined a second time");
+}
+END_TEST
+
+START_TEST(inputs_and_outputs_have_names_of_their_own)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "3"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    import i = read_graph(&graph, 17);
+    expect_refusal(&i, DLC_INVALID, "value 'x' is defined a second time");
+    graph = (pb){0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    i = read_graph(&graph, 17);
+    expect_refusal(&i, DLC_INVALID, "is listed twice");
+}
+END_TEST
+
+/* Each of these shapes says with data of the run which of its sizes is the -1. */
+START_TEST(sizes_of_the_run_do_not_pile_up)
+{
+    enum { STEPS = 20 };
+    pb graph = {0}, output = {0};
+    for (int k = 0; k < STEPS; k++) {
+        char inputs[32], result[16], shape[16];
+        snprintf(shape, sizeof shape, "s%d", k);
+        snprintf(result, sizeof result, "v%d", k);
+        snprintf(inputs, sizeof inputs, "v%d %s", k - 1, shape);
+        add_part(&graph, NODE, node_of("Reshape", inputs, result));
+        add_part(&graph, INPUT, value_info(shape, INT64, "3"));
+    }
+    add_part(&graph, INPUT, value_info("v-1", FLOAT, "2,3"));
+    pb_text(&output, 1, "v19");
+    add_part(&graph, OUTPUT, output);
+    import i = read_graph(&graph, 17);
+    ck_assert_int_eq(i.status, DLC_OK);
+    dlc_str text = {0};
+    dlc_type_print(i.graph, &i.graph->outputs.data[0].value->type, &text);
+    ck_assert_uint_lt(text.n, 4096);
+    dlc_str_deinit(&text);
+    done(&i);
 }
 END_TEST
 
@@ -308,6 +425,58 @@ START_TEST(recursion_is_refused)
     pb model = calling_model("f", functions, 1);
 import i = read_model(& model, NULL);
     expect_refusal(&i, DLC_INVALID, "function 'f' calls itself");
+}
+END_TEST
+
+/* A result may be an input; where the call leaves that out, somebody must say so. */
+START_TEST(absent_inputs_are_no_results)
+{
+    pb body[1] = {node_of("Relu", "a", "c")};
+    pb functions[1] = {function_of("f", "a b", "b", body, 1)};
+    pb model = calling_model("f", functions, 1);
+    import i = read_model(&model, NULL);
+    expect_refusal(&i, DLC_INVALID, "result 0 'b' of its body is an input that the call leaves out");
+}
+END_TEST
+
+/* A Loop that runs Relu over its states; states: names of its inputs behind trip count and
+ * condition. */
+static import read_loop(int64_t trips, const char *inputs, int with_unknown)
+{
+    pb graph = {0}, body = {0}, node = node_of("Loop", inputs, "y z");
+    add_part(&body, NODE, node_of("Identity", "c", "d"));
+    add_part(&body, NODE, node_of("Relu", "s", "t"));
+    add_part(&body, INPUT, value_info("i", INT64, ""));
+    add_part(&body, INPUT, value_info("c", BOOL, ""));
+    add_part(&body, INPUT, value_info("s", FLOAT, "2"));
+    add_part(&body, INPUT, value_info("u", FLOAT, "2"));
+    add_part(&body, OUTPUT, value_info("d", BOOL, ""));
+    add_part(&body, OUTPUT, value_info("t", FLOAT, "2"));
+    add_part(&body, OUTPUT, value_info("u", FLOAT, "2"));
+    add_graph(&node, "body", &body);
+    if (with_unknown)
+        add_int(&node, "foo", 1);
+    add_part(&graph, NODE, node);
+    add_part(&graph, INITIALIZER, tensor_of("m", INT64, NULL, 0, &trips, sizeof trips));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("z", FLOAT, "2"));
+    return read_graph(&graph, 17);
+}
+
+START_TEST(loops_are_unrolled_or_refused)
+{
+    import i = read_loop(3, "m - x x", 0);
+    ck_assert_int_eq(i.status, DLC_OK);
+    ck_assert_int_eq(i.graph->last->op, DLC_OP_RELU);
+    ck_assert_ptr_eq(i.graph->outputs.data[1].value, i.graph->inputs.data[0]);
+    done(&i);
+    i = read_loop(INT64_MAX, "m - x x", 0);
+    expect_refusal(&i, DLC_UNSUPPORTED, "9223372036854775807 iterations; 1 to 1024 are unrolled");
+    i = read_loop(3, "m - - x", 0);
+    expect_refusal(&i, DLC_INVALID, "input 2, a state of the loop, is absent");
+    i = read_loop(3, "m - x x", 1);
+    expect_refusal(&i, DLC_UNSUPPORTED, "attribute 'foo' is unknown");
 }
 END_TEST
 
@@ -491,11 +660,16 @@ int main(void)
     tcase_add_test(tcase, every_problem_is_reported);
     tcase_add_test(tcase, declared_types_must_hold);
     tcase_add_test(tcase, names_are_defined_once);
+    tcase_add_loop_test(tcase, one_wider_node, 0, sizeof wider / sizeof *wider);
+    tcase_add_test(tcase, inputs_and_outputs_have_names_of_their_own);
+    tcase_add_test(tcase, sizes_of_the_run_do_not_pile_up);
     tcase_add_test(tcase, given_shapes_replace_symbols);
     tcase_add_test(tcase, weights_stay_in_the_file);
     tcase_add_test(tcase, functions_are_inlined);
     tcase_add_test(tcase, function_bombs_are_counted);
     tcase_add_test(tcase, recursion_is_refused);
+    tcase_add_test(tcase, absent_inputs_are_no_results);
+    tcase_add_test(tcase, loops_are_unrolled_or_refused);
     tcase_add_test(tcase, constant_branches_are_taken);
     tcase_add_loop_test(tcase, external_data, 0, sizeof externals / sizeof *externals);
     tcase_add_test(tcase, rows_are_in_order);
