@@ -1,4 +1,4 @@
-"""Known networks, each written once over a set of operations: seeded_models.py makes ONNX files of them, scripts/gpu_run.py runs
+"""Known networks, each written once over a set of operations: seeded_models.py makes ONNX files of them, scripts/gpu_steps.py runs
 them in PyTorch. All weights are plus or minus one scale per tensor, the signs drawn by a counter: as demanding for numerics as
 trained ones, equal on both sides, and a compressed executable carries a bit per weight.
 

@@ -1,4 +1,4 @@
-"""The kernels that gpu_check measures by themselves, one row each: gpu_static.py makes an ONNX file of a row, gpu_run.py runs it
+"""The kernels that gpu_check measures by themselves, one row each: gpu_static.py makes an ONNX file of a row, gpu_steps.py runs it
 in PyTorch. Every operand is an input, so nothing is carried but code, and the reference is computed on the GPU in float64."""
 
 # name: (operation, shapes of the inputs, attributes)

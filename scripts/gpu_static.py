@@ -232,7 +232,7 @@ def carry_program(check):
         part = line.split()
         if part[0].startswith(("libcjson", "libz.")):
             shutil.copy(part[2], folder / part[0])
-    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", ROOT / "models" / "nets.py"):
+    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_steps.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", ROOT / "models" / "nets.py"):
         shutil.copy(path, check.out / path.name)
 
 

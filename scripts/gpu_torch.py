@@ -1,4 +1,4 @@
-"""The networks of nets.py and the kernels of gpu_cases.py in PyTorch: what gpu_run.py measures dlc beside."""
+"""The networks of nets.py and the kernels of gpu_cases.py in PyTorch: what gpu_steps.py measures dlc beside."""
 import torch
 import torch.nn.functional as F
 

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""dry_run.py DLC WORK_DIR: the half of gpu_check that needs a GPU, where there is none: executables for this processor stand in for
+those of GPUs, and fake/torch for PyTorch. What is seen is that each step finds what was carried and gives its rows, that a trial
+which crashes, breaks the GPU or hangs costs itself alone, and what the exit status says.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import onnx
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import gpu_cases  # noqa: E402
+import gpu_static  # noqa: E402
+
+KERNELS = ("softmax_1536x128", "matmul_odd_509x1021x127")
+
+
+def carry(dlc, out):
+    """A folder as gpu_static.py makes it, of digits, two kernels and a few node tests; "sm_75" is this processor."""
+    args = argparse.Namespace(dlc=dlc, out=out, targets="native", jobs=2)
+    check = gpu_static.Check(args)
+    for folder in (check.out, check.work):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    cases = [gpu_static.carry_model(check, "digits", ROOT / "models/digits.onnx", ROOT / "models/digits_test.npz", False)]
+    for name in KERNELS:
+        model = check.work / f"{name}.onnx"
+        onnx.save(gpu_static.kernel_model(name, gpu_cases.KERNELS[name]), model)
+        files = gpu_static.carried_files(check, name, model, "kernels")
+        cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": gpu_static.TOLERANCE})
+    nodes = gpu_static.carry_nodes(check, 5)
+    gpu_static.carry_program(check)
+    for case in cases:
+        case["files"] = {"sm_75": path for path in case["files"].values()}
+    gpu_static.finish(check, {"cases": cases, "nodes": nodes, "dtypes": gpu_static.dtypes(), "targets": ["sm_75"]})
+
+
+def run(folder, trouble="", *options):
+    """Exit status, and what results.json holds."""
+    out = folder.with_name("results")
+    shutil.rmtree(out, ignore_errors=True)
+    environment = dict(os.environ, PYTHONPATH=str(HERE / "fake"), DLC_DEVICE="cpu", FAKE_TROUBLE=trouble, OUT=str(out))
+    done = subprocess.run([sys.executable, folder / "gpu_run.py", folder, *options], env=environment, capture_output=True, text=True)
+    print(done.stdout + done.stderr)
+    assert sorted(p.name for p in out.iterdir()) == ["log.txt", "results.json", "table.txt"]
+    return done.returncode, json.loads((out / "results.json").read_text())
+
+
+def rows_of(results, step):
+    assert not results[step]["problem"], results[step]
+    return {row["case"]: row for row in results[step]["rows"]}
+
+
+def check_all(folder):
+    status, results = run(folder)
+    assert status == 0
+    assert "copy_gb_s" in rows_of(results, "facts")["machine"] and "graph_replay_us" in rows_of(results, "facts")["machine"]
+    digits = rows_of(results, "numerics")["digits"]
+    assert digits["ok"] and digits["same_bits"] and digits["error"] < 1e-4, digits
+    nodes = rows_of(results, "nodes")["ONNX node tests"]
+    assert nodes["ok"] and nodes["pass"] >= 5, nodes
+    for row in rows_of(results, "kernels").values():
+        assert row["ok"] and row["dlc_ms"] > 0 and "eager" in row["peers"], row
+        assert row["peer_problems"] == {"compile": "there is no compiler here"}, row
+    assert rows_of(results, "cold")["digits, a process"]["dlc_ms"] > 0
+    assert "skipped" in rows_of(results, "sanitizer")["compute-sanitizer"] or shutil.which("compute-sanitizer")
+
+
+def be_impatient(folder):
+    """A kernel that says nothing for 3 seconds hangs."""
+    program = folder / "gpu_run.py"
+    text = program.read_text()
+    assert '"kernels": (150, 45)' in text
+    program.write_text(text.replace('"kernels": (150, 45)', '"kernels": (150, 3)'))
+
+
+def check_trouble(folder):
+    """The case after the one that fails has its result."""
+    first, second = KERNELS
+    be_impatient(folder)
+    for trouble, why in (("softmax abort", "its process ended with -6"), ("softmax raise", "illegal memory access"),
+                         ("softmax hang", "nothing came of it in 3 s")):
+        status, results = run(folder, trouble, "--steps", "kernels,cold")
+        rows = rows_of(results, "kernels")
+        assert status == 1 and not rows[first]["ok"] and why in rows[first]["why"], rows
+        assert rows[second]["ok"], rows
+        assert "digits, a process" in rows_of(results, "cold")
+    for trouble in ("compile raise", "compile hang"):  # of the peers: no matter of numerics
+        status, results = run(folder, trouble, "--steps", "kernels")
+        rows = rows_of(results, "kernels")
+        assert status == 0 and all(rows[k]["ok"] and "eager" in rows[k]["peers"] and rows[k]["peer_problems"] for k in KERNELS), rows
+
+
+def check_refusals(folder):
+    """Wrong numbers, a missing program, no GPU."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["cases"][0]["tolerance"] = -1
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    status, results = run(folder, "", "--steps", "numerics")
+    assert status == 1 and not rows_of(results, "numerics")["digits"]["ok"]
+    (folder / "lib" / "libdlcrt.so").unlink()
+    status, results = run(folder, "", "--steps", "numerics,cold")
+    assert status == 1 and "libdlcrt.so" in results["numerics"]["problem"]
+    done = subprocess.run([folder / "gpu_check"], env=dict(os.environ, PYTHONPATH=str(folder)), capture_output=True, text=True)
+    assert done.returncode == 2 and "nothing was run" in done.stdout, done
+
+
+def main():
+    dlc, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve() / "dry"
+    work.mkdir(parents=True, exist_ok=True)
+    folder = work / "gpu"
+    carry(dlc, folder)
+    check_all(folder)
+    check_trouble(folder)
+    check_refusals(folder)
+
+
+if __name__ == "__main__":
+    main()
