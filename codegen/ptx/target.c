@@ -302,11 +302,13 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
         dlc_str_printf(out, "    const int lane = DLC_THREAD & 31, warp = DLC_THREAD >> 5;\n"
                             "    unsigned char *scratch = dlc_shared + warp * %lld;\n"
                             "    const long long number = first + DLC_BLOCK * %u + warp;\n"
-                            "    const %s unit = (%s)number, unit_end = (%s)(number < units ? number + 1 : number);\n",
-                       (long long)bytes, warps, index, index, index);
+                            "    const %s unit = (%s)number, unit_end = unit + 1;\n",
+                       (long long)bytes, warps, index, index);
     }
     dlc_str_add(out, "    (void)scratch; (void)fault; (void)first; (void)units;\n");
     dlc_str_add(out, dlc_str_text(&cuda->declarations));
+    if (!cuda->per_thread) /* a warp as a whole: whom shuffles and barriers name is there */
+        dlc_str_add(out, "    if (number >= units)\n        return;\n");
     dlc_str_add(out, dlc_str_text(&cuda->bodies[0]));
     dlc_str_add(out, "}\n");
 }

@@ -37,7 +37,7 @@ static const struct {
     {"no barriers of a warp", RUNNING, ON(PTX) | ON(TSAN), {"dlc_warp_sync();", "", 0}},
     {"a row too many", MATMUL, ON(PTX) | ON(ASAN), {" < 70 && ", " <= 70 && ", 0}},
     {"a tail too long", SOFTMAX, ON(PTX) | ON(ASAN), {"50 - 32", "51 - 32", 0}},
-    {"a unit too many", SOFTMAX, ON(PTX) | ON(ASAN), {"number < units", "number <= units", 0}},
+    {"a unit too many", SOFTMAX, ON(PTX) | ON(ASAN), {"number >= units", "number > units", 0}},
     {"warps that share scratch",
      SOFTMAX,
      ON(PTX) | ON(TSAN),
