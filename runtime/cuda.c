@@ -19,7 +19,7 @@ enum {
     JIT_ERROR_LOG = 5,
     JIT_ERROR_LOG_BYTES = 6
 };
-enum { PLAIN_SHARED_BYTES = 48 * 1024, MAX_PARAMETERS = 4096 / 8, REGION_ALIGN = 256 };
+enum { PLAIN_SHARED_BYTES = 48 * 1024, REGION_ALIGN = 256 };
 static const int64_t max_blocks = INT32_MAX;
 
 static const dlcrt_driver *driver_of(const dlcrt_executable *executable)
@@ -241,19 +241,25 @@ dlc_status dlcrt_cuda_check_stream(const dlcrt_context *context)
                   : DLC_OK;
 }
 
+/* Bytes of a launch's parameters; for more than the first the driver must be of CUDA 12.1. */
+enum { PARAMETER_BYTES = 4096, NEWER_PARAMETER_BYTES = 32764, NEWER = 12010 };
+
 /* Parameters of the launch that has most. */
 static dlc_status count_parameters(const dlcrt_context *context, uint32_t *most)
 {
+    int is_newer = driver_in(context)->version >= NEWER;
+    uint64_t allowed = (is_newer ? NEWER_PARAMETER_BYTES : PARAMETER_BYTES) / sizeof(uint64_t);
     const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
     *most = 0;
     for (uint32_t i = 0; i < context->plan->steps.count; i++, step++) {
         uint64_t n = (uint64_t)step->refs.count + step->symbols.count + 3;
         if (step->device != DLC_DEVICE_CUDA || step->kind != DLC_DO_LAUNCH)
             continue;
-        if (n > MAX_PARAMETERS)
+        if (n > allowed)
             return dlcrt_fail(DLC_LIMIT,
-                              "step '%s': its kernel has %" PRIu64 " parameters, CUDA allows %d",
-                              dlcrt_string(context->plan, step->name), n, MAX_PARAMETERS);
+                              "step '%s': its kernel has %" PRIu64 " parameters, the driver allows "
+                              "%" PRIu64,
+                              dlcrt_string(context->plan, step->name), n, allowed);
         *most = n > *most ? (uint32_t)n : *most;
     }
     return DLC_OK;

@@ -19,7 +19,7 @@
 #define EXPORT __attribute__((visibility("default")))
 enum { MAX_OBJECTS = 4096, MAX_NODES = 512, MAX_SYMBOLS = 64 };
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3 };
-enum { PLAIN_SHARED_BYTES = 48 << 10, MAX_SHARED_BYTES = 64 << 10, DRIVER_VERSION = 12040 };
+enum { PLAIN_SHARED_BYTES = 48 << 10, MAX_SHARED_BYTES = 64 << 10 };
 static void *const legacy_handle = (void *)1; /* CU_STREAM_LEGACY; NULL is the same stream */
 
 typedef enum { MEMORY = 1, MODULE, FUNCTION, STREAM, GRAPH, EXEC } kind;
@@ -72,10 +72,10 @@ static struct {
     char failing[64];
     unsigned fail_in;
     int has_failed;
-    int ndevices, capability;
+    int ndevices, capability, version;
     const stub_kernels *kernels;
     const void *newest_image;
-} stub = {.ndevices = 1, .capability = 75};
+} stub = {.ndevices = 1, .capability = 75, .version = 12040};
 
 static void die(const char *what)
 {
@@ -154,6 +154,11 @@ static void control_set_device(int count, int capability)
     stub.capability = capability;
 }
 
+static void control_set_version(int version)
+{
+    stub.version = version;
+}
+
 static void control_set_kernels(const stub_kernels *kernels)
 {
     stub.kernels = kernels;
@@ -165,7 +170,7 @@ static const void *control_newest_image(void)
 }
 
 EXPORT const stub_control stub_cuda = {control_fail,       control_has_failed, control_calls,       control_nlive,
-                                       control_set_device, control_set_kernels, control_newest_image};
+                                       control_set_device, control_set_version, control_set_kernels, control_newest_image};
 
 /* --- objects --- */
 static void *add(kind what, size_t size_bytes)
@@ -367,7 +372,7 @@ int cuInit(unsigned flags)
 int cuDriverGetVersion(int *version)
 {
     ENTER();
-    *version = DRIVER_VERSION;
+    *version = stub.version;
     return 0;
 }
 

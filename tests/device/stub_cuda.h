@@ -18,6 +18,7 @@ typedef struct {
     unsigned (*calls)(const char *symbol); /* so far */
     int (*nlive)(void);                    /* allocations, modules, streams, graphs, contexts held and pushed */
     void (*set_device)(int count, int capability);
+    void (*set_version)(int version); /* 12040: CUDA 12.4 */
     void (*set_kernels)(const stub_kernels *kernels);
     const void *(*newest_image)(void);     /* that a module was made of */
 } stub_control;

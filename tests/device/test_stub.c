@@ -734,6 +734,41 @@ START_TEST(code_that_the_driver_refuses_is_named_with_its_version)
 }
 END_TEST
 
+/* y = x0, x1, … one after another: a kernel of n + 1 buffers */
+static made_model concat_model(uint32_t n)
+{
+    made_model m = made_begin("concat");
+    dlc_value **inputs = dlc_new_array(m.arena, dlc_value *, n);
+    dlc_attr axis = dlc_attr_int(DLC_ATTR_AXIS, 0);
+    for (uint32_t i = 0; i < n; i++)
+        inputs[i] = made_input(&m, dlc_arena_printf(m.arena, "x%u", i), DLC_F32, 1, (int64_t[]){N});
+    dlc_graph_output(m.graph, "y", made_node(&m, DLC_OP_CONCAT, "concat", n, inputs, 1, 1, &axis)->outputs[0]);
+    return m;
+}
+
+/* 4 KiB of parameters before CUDA 12.1, 32764 bytes from then on. */
+START_TEST(a_kernel_has_as_many_parameters_as_the_driver_allows)
+{
+    static const struct {
+        int version;
+        uint32_t ninputs;
+        dlc_status status;
+    } cases[] = {{12000, 508, DLC_OK}, {12000, 509, DLC_LIMIT}, {12010, 509, DLC_OK}, {13000, 600, DLC_OK}};
+    dlcrt_context *context;
+    use_stub();
+    stub->set_version(cases[_i].version);
+    add_plan(0, concat_model(cases[_i].ninputs), "sm_75");
+    close_image();
+    OK(open_on("cuda"));
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), cases[_i].status);
+    if (cases[_i].status == DLC_OK)
+        dlcrt_context_destroy(context);
+    else
+        ck_assert_str_eq(dlcrt_last_error(),
+                         "step 'concat': its kernel has 513 parameters, the driver allows 512");
+}
+END_TEST
+
 START_TEST(a_cubin_comes_before_ptx)
 {
     dlcrt_context *context;
@@ -896,6 +931,7 @@ int main(void)
     tcase_add_test(tests, the_best_plan_that_is_there_is_taken);
     tcase_add_test(tests, a_device_that_does_not_answer_is_passed_over);
     tcase_add_test(tests, code_that_the_driver_refuses_is_named_with_its_version);
+    tcase_add_loop_test(tests, a_kernel_has_as_many_parameters_as_the_driver_allows, 0, 4);
     tcase_add_test(tests, a_cubin_comes_before_ptx);
     tcase_add_test(tests, forged_plans_are_followed_nowhere);
     tcase_add_loop_test(tests, each_call_failing_ends_in_its_own_words, 0, sizeof symbols / sizeof symbols[0]);
