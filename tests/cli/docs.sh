@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the documents show is true: their commands run, README's program compiles and runs, and the texts of "One kernel, two
-# languages" in docs/architecture.md are what the compiler prints.
+# What the documents show is true: their commands run, README's program compiles and runs, and the texts of docs/ir.md and of "One
+# kernel, two languages" in docs/architecture.md are what the compiler prints.
 . "$1/cli/lib.sh"
 [ -z "${DLC_SANITIZED:-}" ] || { echo "skipped: what links to a sanitized library needs its sanitizer"; exit 77; }
 mkdir bin && ln -s "$DLC" bin/dlc
@@ -41,6 +41,11 @@ done
 [ "$ncommands" -ge 15 ] || fail "the documents show only $ncommands commands"
 dlc compile model.onnx -o model.so >out 2>err || fail "model.so is not made"
 LD_LIBRARY_PATH=$(dirname "$DLC")/../lib expect 0 "-" ./program
+
+# the graph of docs/ir.md is in the printer's own form
+awk '/^```/ { if (n++) exit; next } n' "$repository/docs/ir.md" >ir.dlc
+dlc opt ir.dlc --passes dce >ir.text 2>err || fail "docs/ir.md: the graph is refused"
+sed '/^$/d' ir.text | diff ir.dlc - >out || fail "docs/ir.md: the graph prints differently"
 
 # in_order LINES TEXT: each line is one of the text's, in this order; indentation and lines of a comment alone aside
 in_order() {
