@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "dlc/dlc.h"
+#include "tests/unit/suite.h"
 
 enum { MAX_TENSORS = 4, PAGE_BYTES = 65536 };
 
@@ -219,9 +220,5 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, code_is_right_and_keeps_to_its_buffers, 0, NCASES * NTARGETS);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }
