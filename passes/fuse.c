@@ -87,54 +87,64 @@ static uint32_t handle_of(const dlc_fusion *f, const dlc_node *node)
 
 typedef dlc_vec(dlc_fusion_edge) edge_list;
 
-static void mark_symbols(const dlc_graph *graph, dlc_expr dim, uint8_t *used)
+/* The symbols that the sizes of one node depend on. An expression is entered once per node: sizes share their parts. */
+typedef struct {
+    const dlc_graph *graph;
+    dlc_arena *arena;
+    uint32_t *seen; /* by expression: handle + 1 of the node it was last met for */
+    uint32_t handle;
+    dlc_ids todo, symbols;
+} size_walk;
+
+static void walk_size(size_walk *w, dlc_expr size)
 {
-    dlc_expr stack[64];
-    uint32_t n = 0;
-    stack[n++] = dim;
-    while (n) {
-        dlc_expr top = stack[--n];
-        const dlc_expr_node *node = dlc_node_of(graph->pool, top);
+    const dlc_pool *pool = w->graph->pool;
+    dlc_vec_push(w->arena, &w->todo, size);
+    while (w->todo.n) {
+        dlc_expr top = w->todo.data[--w->todo.n];
+        const dlc_expr_node *node = dlc_node_of(pool, top);
+        if (w->seen[top] == w->handle + 1)
+            continue;
+        w->seen[top] = w->handle + 1;
         if (node->op == DLC_EXPR_SYM)
-            used[node->imm.id] = 1;
-        for (uint32_t i = 0; i < node->nargs && n < 64; i++)
-            stack[n++] = dlc_arg(graph->pool, top, i);
+            dlc_vec_push(w->arena, &w->symbols, node->imm.id);
+        for (uint32_t i = 0; i < node->nargs; i++)
+            dlc_vec_push(w->arena, &w->todo, dlc_arg(pool, top, i));
     }
 }
 
-static void mark_symbols_of_type(const dlc_graph *graph, const dlc_value *value, uint8_t *used)
+static void walk_type(size_walk *w, const dlc_value *value)
 {
     for (uint8_t d = 0; value && d < value->type.rank; d++)
-        mark_symbols(graph, value->type.dims[d], used);
+        walk_size(w, value->type.dims[d]);
 }
 
-static void mark_symbols_of_node(const dlc_graph *graph, const dlc_node *node, uint8_t *used)
+static void walk_node(size_walk *w, const dlc_node *node)
 {
     for (uint32_t i = 0; i < node->ninputs; i++)
-        mark_symbols_of_type(graph, node->inputs[i], used);
+        walk_type(w, node->inputs[i]);
     for (uint32_t o = 0; o < node->noutputs; o++)
-        mark_symbols_of_type(graph, node->outputs[o], used);
+        walk_type(w, node->outputs[o]);
     for (uint32_t a = 0; a < node->nattrs; a++)
         if (dlc_attrs[node->attrs[a].id].kind == DLC_ATTR_KIND_DIMS)
             for (uint32_t i = 0; i < node->attrs[a].n; i++)
-                mark_symbols(graph, node->attrs[a].as.dims[i], used);
+                walk_size(w, node->attrs[a].as.dims[i]);
 }
 
 /* A node whose sizes are read from data waits for the node that makes the data. */
-static void add_size_edges(dlc_fusion *f, uint32_t to, edge_list *edges)
+static void add_size_edges(dlc_fusion *f, uint32_t to, size_walk *w, edge_list *edges)
 {
-    const dlc_graph *graph = f->graph;
     const dlc_node *node = f->nodes[to];
-    uint8_t *used = dlc_new_array(f->trial, uint8_t, graph->symbols.n + 1);
-    mark_symbols_of_node(graph, node, used);
+    w->handle = to;
+    w->symbols.n = 0;
+    walk_node(w, node);
     for (uint32_t i = 0; i < node->ninputs; i++)
         if (node->inputs[i] && node->inputs[i]->def && node->inputs[i]->def->op == DLC_OP_SYMBOLS)
-            mark_symbols_of_node(graph, node->inputs[i]->def, used);
-    for (uint32_t s = 0; s < graph->symbols.n; s++) {
-        const dlc_symbol *symbol = &graph->symbols.data[s];
-        uint32_t from = used[s] && symbol->bind != DLC_BIND_INPUT_DIM && symbol->value
-                            ? handle_of(f, symbol->value->def)
-                            : DLC_FUSION_NONE;
+            walk_node(w, node->inputs[i]->def);
+    for (uint32_t s = 0; s < w->symbols.n; s++) {
+        const dlc_symbol *symbol = &f->graph->symbols.data[w->symbols.data[s]];
+        uint32_t from = symbol->bind != DLC_BIND_INPUT_DIM && symbol->value ? handle_of(f, symbol->value->def)
+                                                                           : DLC_FUSION_NONE;
         if (from != DLC_FUSION_NONE && from != to)
             dlc_vec_push(f->arena, edges, ((dlc_fusion_edge){from, to, symbol->value, 1, DLC_REASON_UNBOUND, NULL}));
     }
@@ -152,6 +162,8 @@ static void collect_edges(dlc_fusion *f)
 {
     edge_list edges = {0};
     int with_sizes = needs_sizes(f->graph);
+    size_walk walk = {.graph = f->graph, .arena = f->arena};
+    walk.seen = dlc_new_array(f->arena, uint32_t, f->graph->pool->nodes.n + 1);
     f->first_edge = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
     f->out_edges = dlc_new_array(f->arena, dlc_ids, f->nnodes + 1);
     for (uint32_t to = 0; to < f->nnodes; to++) {
@@ -166,7 +178,7 @@ static void collect_edges(dlc_fusion *f)
                 dlc_vec_push(f->arena, &edges, ((dlc_fusion_edge){from, to, value, 0, DLC_REASON_NOT_CHOSEN, NULL}));
         }
         if (with_sizes)
-            add_size_edges(f, to, &edges);
+            add_size_edges(f, to, &walk, &edges);
     }
     f->first_edge[f->nnodes] = edges.n;
     f->edges = edges.data;
@@ -201,12 +213,7 @@ static void make_groups(dlc_fusion *f)
 
 /* --- legality --- */
 
-typedef struct {
-    dlc_reason reason;
-    uint8_t is_legal;   /* whatever it costs */
-    const char *detail; /* numbers, or NULL */
-    dlc_estimate before, after;
-} verdict;
+typedef dlc_fusion_verdict verdict;
 
 /* A path from P to C through a third group. Levels rise along every edge, so only groups that start below C's end count. */
 static int has_detour(dlc_fusion *f, uint32_t p, uint32_t c)
@@ -404,26 +411,39 @@ static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const cha
     return has_detour(f, p, c) ? DLC_REASON_CYCLE : DLC_REASON_NONE;
 }
 
-static dlc_reason judge(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
+static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
 {
     dlc_ids nodes = {0};
     *v = (verdict){0};
     v->reason = cheap_reasons(f, p, c, &v->detail);
     if (v->reason != DLC_REASON_NONE)
-        return v->reason;
+        return;
     if (is_flat_pair(f, p, c)) {
         v->is_legal = 1;
         v->before.bytes = bytes_saved(f, p, c);
         v->before.time_us = v->before.bytes / 1e5 + 0.3;
-        return v->reason;
+        return;
     }
     merged_nodes(f, p, c, &nodes);
     v->reason = lower_set(f, &nodes, &v->after, &v->detail);
     v->is_legal = v->reason == DLC_REASON_NONE;
     if (!v->is_legal || !weigh_too)
-        return v->reason;
+        return;
     v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
-    return v->reason = weigh(f, v);
+    v->reason = weigh(f, v);
+}
+
+/* Strategies try a merge and then ask for it: what was found the first time holds until groups change. */
+static void judge(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
+{
+    if (!weigh_too && f->tried_p == p && f->tried_c == c) {
+        *v = f->tried;
+        return;
+    }
+    judge_anew(f, p, c, weigh_too, v);
+    f->tried = *v;
+    f->tried_p = p;
+    f->tried_c = c;
 }
 
 /* --- verdicts and merges --- */
@@ -464,6 +484,7 @@ static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
         merged.last_level = f->groups[c].last_level;
     f->groups[p].nodes.n = f->groups[c].nodes.n = 0;
     f->groups[to] = merged;
+    f->tried_p = f->tried_c = DLC_FUSION_NONE;
     for (uint32_t i = 0; i < nodes.n; i++)
         f->group[nodes.data[i]] = to;
 }
@@ -737,6 +758,7 @@ static dlc_status run(dlc_pass_ctx *ctx, dlc_fusion *f)
 dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
 {
     dlc_fusion f = {.graph = ctx->graph, .target = ctx->target, .diag = ctx->diag, .arena = ctx->scratch};
+    f.tried_p = f.tried_c = DLC_FUSION_NONE;
     ctx->edges.n = 0;
     DLC_TRY(dlc_fuse_prepare(ctx));
     f.trial = dlc_arena_create(0);

@@ -21,6 +21,14 @@ typedef struct {
     dlc_estimate estimate;
 } dlc_fusion_group;
 
+/* What the engine found about a merge. */
+typedef struct {
+    dlc_reason reason;
+    uint8_t is_legal;   /* whatever it costs */
+    const char *detail; /* numbers, or NULL */
+    dlc_estimate before, after;
+} dlc_fusion_verdict;
+
 struct dlc_fusion {
     dlc_graph *graph;
     const dlc_target *target;
@@ -39,6 +47,8 @@ struct dlc_fusion {
     dlc_ids *out_edges;       /* by producer */
     uint32_t *seen;           /* by group, for searches */
     uint32_t search;
+    dlc_fusion_verdict tried; /* the last, of groups tried_p and tried_c as they are; DLC_FUSION_NONE: none */
+    uint32_t tried_p, tried_c;
 };
 
 extern const dlc_fusion_api dlc_fusion_functions;
