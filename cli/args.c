@@ -152,6 +152,8 @@ static dlc_status parse_count(const option_row *option, const char *text, uint64
         return bad_value(
             option, text,
             option->kind == KIND_BYTES ? "a size such as 64M" : "a whole number from 1", diag);
+    if (option->kind == KIND_COUNT && value > UINT32_MAX)
+        return bad_value(option, text, "a number below 2^32", diag);
     return DLC_OK;
 }
 

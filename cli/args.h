@@ -20,7 +20,7 @@ typedef struct {
 
 typedef int dlc_arg_FLAG;
 typedef const char *dlc_arg_TEXT;
-typedef uint64_t dlc_arg_COUNT; /* 0: not given */
+typedef uint64_t dlc_arg_COUNT; /* below 2^32; 0: not given */
 typedef uint64_t dlc_arg_BYTES; /* 0: not given */
 typedef double dlc_arg_REAL;    /* below 0: not given */
 typedef dlc_texts dlc_arg_LIST;

@@ -2,6 +2,8 @@
  * refusal by name. */
 #include "cli/inputs.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +113,14 @@ static dlc_status make_random(dlc_cli *cli, const dlcrt_tensor_info *info,
 
 /* ---- --input NAME=SOURCE ---- */
 
+static int read_seed(const char *text, uint64_t *seed)
+{
+    char *end;
+    errno = 0;
+    *seed = strtoull(text, &end, 10);
+    return isdigit((unsigned char)*text) && !*end && !errno;
+}
+
 static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature,
                               const dlc_options *options, const char *text, dlc_tensors *inputs)
 {
@@ -127,15 +137,14 @@ static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature,
                *source = equals + 1;
     int i = find_info(signature->inputs, signature->ninputs, name);
     dlcrt_tensor *tensor = &inputs->data[i];
-    char *end = NULL;
+    uint64_t seed;
     if (strncmp(source, "random:", 7) != 0)
         DLC_TRY(dlc_tensor_file_read(source, cli->arena, &cli->diag, tensor));
-    else if (strtoull(source + 7, &end, 10), end == source + 7 || *end)
+    else if (!read_seed(source + 7, &seed))
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "--input %s: a seed is a whole number, as in random:7", text);
     else
-        DLC_TRY(make_random(cli, &signature->inputs[i], options, strtoull(source + 7, NULL, 10),
-                            tensor));
+        DLC_TRY(make_random(cli, &signature->inputs[i], options, seed, tensor));
     tensor->name = signature->inputs[i].name;
     return DLC_OK;
 }

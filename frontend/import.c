@@ -176,10 +176,11 @@ static void bind_outputs(dlc_import *im, const dlc_body *body)
         const char *name = im->node->output[i];
         if (im_bind(im, body->scope, name, value) != DLC_OK)
             continue;
-        if (value->def && value->def->origin == im->origin && value->def->op != DLC_OP_CONSTANT)
-            dlc_value_rename(im->graph, value,
-                             *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name)
-                                           : name);
+        const char *full =
+            *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name;
+        if (value->def && value->def->origin == im->origin && value->def->op != DLC_OP_CONSTANT &&
+            strcmp(value->name, full) != 0) /* a node without a name is called like its output */
+            dlc_value_rename(im->graph, value, full);
         check_declared(im, body, name, value);
     }
 }

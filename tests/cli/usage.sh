@@ -21,6 +21,7 @@ expect 2 "needs M behind it" "$DLC" compile
 expect 2 "'b.onnx' is one too many" "$DLC" compile a.onnx b.onnx
 expect 2 "--threads is 'many', where a whole number from 1 is wanted" "$DLC" run m.so --threads many
 expect 2 "--threads is '-1'" "$DLC" run m.so --threads=-1
+expect 2 "--max-depth is '4294967297', where a number below 2^32 is wanted" "$DLC" compile m.onnx --max-depth 4294967297
 expect 2 "--rtol is '-3', where a number from 0 is wanted" "$DLC" run m.so --rtol=-3
 expect 2 "--max-heap is '5Q', where a size such as 64M is wanted" "$DLC" compile m.onnx --max-heap 5Q
 expect 2 "--emit 'exe' is unknown" "$DLC" compile m.onnx --emit exe
