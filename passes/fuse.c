@@ -489,14 +489,21 @@ static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
         f->group[nodes.data[i]] = to;
 }
 
+/* Strategies from outside may ask for anything. */
+static int is_node(const dlc_fusion *f, uint32_t node)
+{
+    return node < f->nnodes;
+}
+
 static void try_merge(dlc_fusion *f, uint32_t producer, uint32_t consumer, dlc_fusion_trial *trial)
 {
+    dlc_reason known = is_node(f, producer) && is_node(f, consumer) ? DLC_REASON_NONE : DLC_REASON_NO_SAVING;
+    *trial = (dlc_fusion_trial){.reason = dlc_reason_text(known), .text = dlc_reason_sentence(known)};
+    if (known != DLC_REASON_NONE || f->group[producer] == f->group[consumer])
+        return;
     dlc_mark mark = dlc_arena_mark(f->trial);
     uint32_t p = f->group[producer], c = f->group[consumer];
     verdict v;
-    *trial = (dlc_fusion_trial){.reason = dlc_reason_text(DLC_REASON_NONE)};
-    if (p == c)
-        return;
     judge(f, p, c, 1, &v);
     trial->legal = v.is_legal;
     trial->pays = v.reason == DLC_REASON_NONE;
@@ -512,6 +519,8 @@ static void try_merge(dlc_fusion *f, uint32_t producer, uint32_t consumer, dlc_f
 
 static int merge(dlc_fusion *f, uint32_t producer, uint32_t consumer)
 {
+    if (!is_node(f, producer) || !is_node(f, consumer))
+        return 0;
     dlc_mark mark = dlc_arena_mark(f->trial);
     uint32_t p = f->group[producer], c = f->group[consumer];
     verdict v;
@@ -535,48 +544,48 @@ static uint32_t node_count(const dlc_fusion *f)
 
 static const char *node_name(const dlc_fusion *f, uint32_t node)
 {
-    return dlc_fuse_result(f->nodes[node])->name;
+    return is_node(f, node) ? dlc_fuse_result(f->nodes[node])->name : "";
 }
 
 static const char *node_op(const dlc_fusion *f, uint32_t node)
 {
-    return dlc_ops[f->nodes[node]->op].text;
+    return is_node(f, node) ? dlc_ops[f->nodes[node]->op].text : "";
 }
 
 static uint32_t producer_count(const dlc_fusion *f, uint32_t node)
 {
-    return f->nodes[node]->ninputs;
+    return is_node(f, node) ? f->nodes[node]->ninputs : 0;
 }
 
 static uint32_t producer(const dlc_fusion *f, uint32_t node, uint32_t i)
 {
-    const dlc_value *value = f->nodes[node]->inputs[i];
+    const dlc_value *value = i < producer_count(f, node) ? f->nodes[node]->inputs[i] : NULL;
     return value ? handle_of(f, value->def) : DLC_FUSION_NONE;
 }
 
 static uint32_t reader_count(const dlc_fusion *f, uint32_t node)
 {
-    return f->out_edges[node].n;
+    return is_node(f, node) ? f->out_edges[node].n : 0;
 }
 
 static uint32_t reader(const dlc_fusion *f, uint32_t node, uint32_t i)
 {
-    return f->edges[f->out_edges[node].data[i]].to;
+    return i < reader_count(f, node) ? f->edges[f->out_edges[node].data[i]].to : DLC_FUSION_NONE;
 }
 
 static int is_map(const dlc_fusion *f, uint32_t node)
 {
-    return dlc_is_pointwise(f->nodes[node]->op) || dlc_fuse_is_view(f->nodes[node]);
+    return is_node(f, node) && (dlc_is_pointwise(f->nodes[node]->op) || dlc_fuse_is_view(f->nodes[node]));
 }
 
 static uint32_t group_of(const dlc_fusion *f, uint32_t node)
 {
-    return f->group[node];
+    return is_node(f, node) ? f->group[node] : DLC_FUSION_NONE;
 }
 
 static uint32_t group_size(const dlc_fusion *f, uint32_t node)
 {
-    return f->groups[f->group[node]].nodes.n;
+    return is_node(f, node) ? f->groups[f->group[node]].nodes.n : 0;
 }
 
 const dlc_fusion_api dlc_fusion_functions = {

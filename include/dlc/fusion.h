@@ -8,7 +8,8 @@
  * table it is handed. Built-in strategies are written against the same table. docs/fusion-strategy.md has an example.
  *
  * Nodes are numbered from 0 in topological order (a node's producers have lower numbers). At the start every node is a
- * group of its own, except views (reshape, transpose, slice, …), which already belong to a neighbour.
+ * group of its own, except views (reshape, transpose, slice, …), which already belong to a neighbour. A number that is no
+ * node's has the name "", no producers and no readers, and merges with nothing.
  */
 #ifndef DLC_FUSION_H
 #define DLC_FUSION_H

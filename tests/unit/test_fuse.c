@@ -88,6 +88,16 @@ static dlc_status fuse_with(small_graph *s, const char *strategy)
     return status;
 }
 
+START_TEST(wild_requests_are_answered)
+{
+    small_graph s = small_begin(mlp);
+    ck_assert_msg(fuse_with(&s, DLC_WILD_STRATEGY) == DLC_OK, "%s",
+                  s.diag->nmessages ? s.diag->messages[s.diag->nmessages - 1].text : "");
+    ck_assert_uint_eq(s.ctx.groups->ngroups, 4);
+    small_end(&s);
+}
+END_TEST
+
 START_TEST(unknown_strategies_are_refused)
 {
     static const char *const names[] = {"best", "./missing.so", "missing.json"};
@@ -136,6 +146,7 @@ int main(void)
     tcase_add_loop_test(tcase, edges_have_reasons, 0, sizeof verdicts / sizeof *verdicts);
     tcase_add_test(tcase, groups_are_in_order);
     tcase_add_test(tcase, plugin_is_loaded);
+    tcase_add_test(tcase, wild_requests_are_answered);
     tcase_add_loop_test(tcase, unknown_strategies_are_refused, 0, 3);
     tcase_add_test(tcase, long_chains_are_not_quadratic);
     tcase_set_timeout(tcase, 120);
