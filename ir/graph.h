@@ -218,7 +218,7 @@ dlc_status dlc_fail(dlc_graph *graph, const dlc_node *node, dlc_status status, c
 dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out); /* f32[batch,64,56,56] */
-void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out);          /* 2*batch + 1 */
+void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out);          /* batch * 2 + 1 */
 
 /* Text form, both ways (docs/ir.md). Constants above 32 elements print as `const fill(V)` or `const hash(H)`. */
 void dlc_graph_print(const dlc_graph *graph, dlc_str *out);

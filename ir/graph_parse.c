@@ -4,7 +4,7 @@
  * inferred. Constants given as `hash(H)` get numbers made from H: the same ones each time, and they
  * print as `hash(H)` again.
  */
-#include "ir/dim_text.h"
+#include "ir/expr_text.h"
 #include "ir/op.h"
 
 #include <ctype.h>
@@ -92,21 +92,21 @@ static dlc_status expect(parser *p, const char *text)
     return fail(p, "found \"%.20s\"; \"%s\" is wanted", p->at, text);
 }
 
-static size_t word_at(const char *at)
-{
-    size_t n = 0;
-    while (isalnum((unsigned char)at[n]) || at[n] == '_')
-        n++;
-    return n;
-}
-
 /* A word of letters, digits and _ that ends where it ends: `take("in")` must not take "int". */
 static int take_word(parser *p, const char *word)
 {
-    if (!next_is(p, word) || word_at(p->at) != strlen(word))
+    if (!next_is(p, word) || dlc_word_length(p->at, 0) != strlen(word))
         return 0;
     p->at += strlen(word);
     return 1;
+}
+
+static dlc_status parse_quoted(parser *p, const char **text)
+{
+    const char *wrong;
+    skip_blanks(p);
+    *text = dlc_quoted_parse(p->arena, &p->at, &wrong);
+    return *text ? DLC_OK : fail(p, "found \"%.20s\": %s", p->at, wrong);
 }
 
 /* %name or @name */
@@ -117,8 +117,7 @@ static dlc_status parse_name(parser *p, char sign, const char **name)
         return fail(p, "found \"%.20s\"; a name starting with %c is wanted", p->at, sign);
     p->at++;
     if (*p->at == '"') {
-        *name = dlc_quoted_parse(p->arena, &p->at);
-        return *name ? DLC_OK : fail(p, "the quotes of a name do not close");
+        return parse_quoted(p, name);
     }
     size_t n = 0;
     while (isalnum((unsigned char)p->at[n]) || (p->at[n] && strchr("._/", p->at[n])))
@@ -204,9 +203,9 @@ static dlc_status find_value(parser *p, dlc_value **value)
 
 /* --- types --- */
 
-static dlc_expr find_symbol(void *ctx, const char *name)
+/* The symbol of that name; a new one of the input whose type is being read; or 0. */
+static dlc_expr symbol_called(parser *p, const char *name)
 {
-    parser *p = ctx;
     for (uint32_t s = 0; s < p->graph->symbols.n; s++)
         if (strcmp(p->graph->symbols.data[s].name, name) == 0)
             return dlc_expr_sym(p->graph->pool, s);
@@ -216,13 +215,36 @@ static dlc_expr find_symbol(void *ctx, const char *name)
                         dlc_graph_symbol(p->graph, name, DLC_BIND_INPUT_DIM, p->input, p->dim));
 }
 
+static dlc_expr parse_symbol_name(dlc_expr_parser *text)
+{
+    const dlc_lexer before = text->lex;
+    const char *name = dlc_lexer_name(&text->lex);
+    dlc_expr symbol = text->lex.status == DLC_OK ? symbol_called(text->ctx, name) : 0;
+    if (!symbol && text->lex.status == DLC_OK) {
+        text->lex = before; /* the message's place */
+        dlc_lexer_fail(&text->lex, "found '%.40s', a symbol that is not declared", name);
+    }
+    return symbol;
+}
+
 static dlc_status parse_dim(parser *p, dlc_dtype dtype, dlc_expr *dim)
 {
-    const char *wrong;
     skip_blanks(p);
-    *dim = dlc_dim_parse(p->graph, &p->at, find_symbol, p, &wrong);
-    if (!*dim)
-        return fail(p, "found %s at \"%.20s\"", wrong, p->at);
+    dlc_expr_parser text = {.lex = {.at = p->at,
+                                    .file = p->graph->file,
+                                    .line_start = p->line_start,
+                                    .line = p->line,
+                                    .is_dotted = 1,
+                                    .arena = p->arena,
+                                    .diag = p->graph->diag},
+                            .pool = p->graph->pool,
+                            .leaf = parse_symbol_name,
+                            .ctx = p,
+                            .is_size = 1};
+    dlc_lexer_start(&text.lex);
+    *dim = dlc_expr_parse(&text, DLC_NONE);
+    p->at = text.lex.token.start;
+    DLC_TRY(text.lex.status);
     if (dlc_node_of(p->graph->pool, *dim)->dtype != dtype)
         return fail(p, "a%s expression is wanted before \"%.20s\"",
                     dtype == DLC_BOOL ? " bool" : "n integer", p->at);
@@ -232,14 +254,12 @@ static dlc_status parse_dim(parser *p, dlc_dtype dtype, dlc_expr *dim)
 static dlc_status parse_dtype(parser *p, dlc_dtype *dtype)
 {
     skip_blanks(p);
-    size_t n = word_at(p->at);
-    for (dlc_dtype d = DLC_BOOL; d < DLC_DTYPE_COUNT; d++)
-        if (strlen(dlc_dtypes[d].text) == n && strncmp(p->at, dlc_dtypes[d].text, n) == 0) {
-            *dtype = d;
-            p->at += n;
-            return DLC_OK;
-        }
-    return fail(p, "found \"%.20s\"; an element type is wanted", p->at);
+    size_t n = dlc_word_length(p->at, 0);
+    *dtype = dlc_dtype_find(dlc_arena_strndup(p->arena, p->at, n));
+    if (*dtype == DLC_NONE)
+        return fail(p, "found \"%.20s\"; an element type is wanted", p->at);
+    p->at += n;
+    return DLC_OK;
 }
 
 static dlc_status parse_type(parser *p, dlc_type *type)
@@ -395,10 +415,7 @@ static dlc_status parse_attr_value(parser *p, dlc_attr *attr)
     case DLC_ATTR_KIND_FLOAT:
         return parse_double(p, &attr->as.f);
     case DLC_ATTR_KIND_TEXT:
-        skip_blanks(p);
-        attr->as.text = dlc_quoted_parse(p->arena, &p->at);
-        return attr->as.text ? DLC_OK
-                             : fail(p, "found \"%.20s\"; a text in quotes is wanted", p->at);
+        return parse_quoted(p, &attr->as.text);
     case DLC_ATTR_KIND_DIMS:
     case DLC_ATTR_KIND_FLOATS:
         break;
@@ -409,7 +426,7 @@ static dlc_status parse_attr_value(parser *p, dlc_attr *attr)
 static dlc_status parse_attr(parser *p, dlc_attr *attr)
 {
     skip_blanks(p);
-    size_t n = word_at(p->at);
+    size_t n = dlc_word_length(p->at, 0);
     for (attr->id = 0; attr->id < DLC_ATTR_COUNT; attr->id++)
         if (strlen(dlc_attrs[attr->id].text) == n &&
             strncmp(p->at, dlc_attrs[attr->id].text, n) == 0)
@@ -459,7 +476,7 @@ static dlc_status parse_inputs(parser *p, dlc_node_spec *spec)
 static dlc_status parse_op(parser *p, dlc_node_spec *spec)
 {
     skip_blanks(p);
-    size_t n = word_at(p->at);
+    size_t n = dlc_word_length(p->at, 0);
     int op = dlc_op_find(dlc_arena_strndup(p->arena, p->at, n));
     if (op < 0)
         return fail(p, "\"%.*s\" is no operator", (int)(n ? n : 1), p->at);
@@ -538,12 +555,13 @@ static dlc_status parse_symbol(parser *p)
     uint8_t bind = 0;
     late_bind late = {.symbol = p->graph->symbols.n};
     skip_blanks(p);
-    size_t n = word_at(p->at);
-    const char *name =
-        *p->at == '"' ? dlc_quoted_parse(p->arena, &p->at) : dlc_arena_strndup(p->arena, p->at, n);
-    if (!name || !*name)
-        return fail(p, "found \"%.20s\"; a symbol's name is wanted", p->at);
+    size_t n = dlc_word_length(p->at, 1);
+    const char *name = dlc_arena_strndup(p->arena, p->at, n);
     p->at += n;
+    if (*p->at == '"' && !n)
+        DLC_TRY(parse_quoted(p, &name));
+    if (!*name)
+        return fail(p, "found \"%.20s\"; a symbol's name is wanted", p->at);
     DLC_TRY(expect(p, "="));
     while (bind < 3 && !take_word(p, binds[bind]))
         bind++;
@@ -615,10 +633,8 @@ static dlc_status parse_condition(parser *p)
 {
     dlc_expr holds;
     DLC_TRY(parse_dim(p, DLC_BOOL, &holds));
-    skip_blanks(p);
-    const char *text = dlc_quoted_parse(p->arena, &p->at);
-    if (!text)
-        return fail(p, "found \"%.20s\"; the condition's text in quotes is wanted", p->at);
+    const char *text;
+    DLC_TRY(parse_quoted(p, &text));
     dlc_graph_require(p->graph, holds, "%s", text);
     return DLC_OK;
 }

@@ -3,7 +3,7 @@
  * on is printed, so equal texts are equal graphs; only the bytes of large constants are replaced by
  * their hash.
  */
-#include "ir/dim_text.h"
+#include "ir/expr_text.h"
 #include "ir/op.h"
 
 #include <ctype.h>
@@ -33,6 +33,34 @@ static void print_value(const dlc_graph *graph, const dlc_value *value, dlc_str 
     dlc_layout_print(&value->layout, value->type.rank, out);
 }
 
+/* --- dimensions --- */
+
+static const char *symbol_name(const dlc_expr_printer *p, const dlc_expr_node *leaf)
+{
+    const dlc_graph *graph = p->ctx;
+    return leaf->op == DLC_EXPR_SYM && leaf->imm.id < graph->symbols.n
+               ? graph->symbols.data[leaf->imm.id].name
+               : "?";
+}
+
+void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
+{
+    int64_t value;
+    if (dlc_expr_is_int(graph->pool, dim, &value) &&
+        dlc_node_of(graph->pool, dim)->dtype == DLC_I64) { /* most are */
+        dlc_str_printf(out, "%" PRId64, value);
+        return;
+    }
+    dlc_expr_printer printer = {.pool = graph->pool,
+                                .scratch = dlc_arena_create(0),
+                                .out = out,
+                                .name = symbol_name,
+                                .is_dotted = 1,
+                                .ctx = graph};
+    dlc_expr_add(&printer, dim);
+    dlc_arena_destroy(printer.scratch);
+}
+
 /* --- symbols and conditions --- */
 
 /* Symbols that reading the inputs' types declares: dimensions of inputs, in that order, without
@@ -60,7 +88,7 @@ static void print_symbols(const dlc_graph *graph, dlc_str *out)
     for (uint32_t s = 0; s < graph->symbols.n && !are_implied(graph); s++) {
         const dlc_symbol *symbol = &graph->symbols.data[s];
         dlc_str_add(out, "symbol ");
-        dlc_word_print(symbol->name, out);
+        dlc_name_print(symbol->name, 1, out);
         dlc_str_printf(out, " = %s(", binds[symbol->bind]);
         if (symbol->value)
             print_name(symbol->value->name, '%', out);

@@ -45,7 +45,7 @@ uint32_t dlc_kernel_buffer(dlc_kernel *kernel, const char *name, const dlc_type 
 uint32_t dlc_kernel_symbol_add(dlc_kernel *kernel, const char *name, int64_t lo, int64_t hi,
                                dlc_expr outer)
 {
-    dlc_kernel_symbol symbol = {dlc_arena_strdup(kernel->arena, name), lo, hi, 1, outer};
+    dlc_kernel_symbol symbol = {dlc_arena_strdup(kernel->arena, name), lo, hi, outer};
     dlc_vec_push(kernel->arena, &kernel->symbols, symbol);
     return kernel->symbols.n - 1;
 }

@@ -39,7 +39,6 @@ typedef struct {
 typedef struct {
     const char *name;
     int64_t lo, hi;   /* inclusive */
-    int64_t divisor;  /* a known divisor, 1 if none */
     dlc_expr outer;   /* the graph-pool expression passed for it, 0 in a kernel read from text */
 } dlc_kernel_symbol;
 
@@ -110,7 +109,7 @@ int dlc_contraction_of(const dlc_kernel *kernel, const dlc_stage *stage, dlc_are
 
 /* Text form, both ways (docs/ir.md). names = 0 prints axes, buffers and stages by number: the identity of the code. */
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out);
-void dlc_expr_print(const dlc_kernel *kernel, const dlc_pool *pool, dlc_expr expr, dlc_str *out); /* kernel may be NULL */
+void dlc_expr_print(const dlc_kernel *kernel, dlc_expr expr, dlc_str *out); /* of its pool */
 DLC_NODISCARD dlc_status dlc_kernel_parse(const char *text, dlc_arena *arena, dlc_diag *diag, dlc_kernel **result);
 /* Types, axes, order of stages, accesses in bounds or guarded, each output element written once, nothing unused. */
 DLC_NODISCARD dlc_status dlc_kernel_verify(const dlc_kernel *kernel, dlc_diag *diag);

@@ -4,12 +4,8 @@
  * text. A node that is large and used twice, or deeply nested, is bound to a name `$1` in front of
  * its stage, in order of first use, so that text grows with nodes, not with paths.
  */
-#include "ir/kernel.h"
-#include "ir/kernel_lex.h"
+#include "ir/expr_text.h"
 
-#include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Shared expressions smaller than this are repeated; nesting beyond this depth is cut (the parser
@@ -17,42 +13,17 @@
 enum { MIN_BOUND_SIZE = 12, MAX_NESTING = 64 };
 
 typedef struct {
-    const char *text; /* or NULL: an expression */
-    dlc_expr expr;
-    uint8_t strength; /* of the place the expression stands in */
-    uint8_t is_body;  /* the definition of a bound expression: not its name */
-} task;
-
-typedef struct {
-    const dlc_kernel *kernel; /* NULL: leaves by number */
+    dlc_expr_printer text;
+    const dlc_kernel *kernel;
     const dlc_pool *pool;
     dlc_arena *scratch;
     dlc_str *out;
     char **symbols, **axes, **buffers, **stages; /* printed names */
-    uint32_t *bound; /* by node: 1 to be bound, 1 + number once it has one; or NULL */
+    uint32_t *bound; /* by node: 1 to be bound, 1 + number once it has one */
     uint32_t nbound;
-    dlc_vec(task) tasks;
 } printer;
 
 /* --- names --- */
-
-static int is_word(const char *name)
-{
-    if (!isalpha((unsigned char)*name) && *name != '_')
-        return 0;
-    for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && *name != '_')
-            return 0;
-    return 1;
-}
-
-static void add_name(dlc_str *out, const char *name)
-{
-    if (is_word(name) && !dlc_word_is_reserved(name))
-        dlc_str_add(out, name);
-    else
-        dlc_str_add_quoted(out, name);
-}
 
 static int is_taken(const char *name, char *const *names, uint32_t n)
 {
@@ -96,258 +67,6 @@ static void make_names(printer *p, int names)
             name = dlc_arena_printf(p->scratch, "%s_%u", given && *given ? given : letter, next);
         *in = name;
     }
-}
-
-static void add_leaf(printer *p, char *const *names, const char *letter, uint32_t i)
-{
-    if (p->kernel)
-        add_name(p->out, names[i]);
-    else
-        dlc_str_printf(p->out, "%s%u", letter, i);
-}
-
-/* --- constants --- */
-
-static void add_float(dlc_str *out, dlc_dtype dtype, double value)
-{
-    char text[40];
-    if (value != value || value - value != 0) {
-        dlc_str_add_double(out, value);
-        return;
-    }
-    int most = dtype == DLC_F64 ? 17 : 9;
-    for (int digits = 1; digits <= most; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (dlc_round_to(dtype, strtod(text, NULL)) == value)
-            break;
-    }
-    dlc_str_add(out, text);
-    if (!strpbrk(text, ".e"))
-        dlc_str_add(out, ".0");
-}
-
-static void add_const(dlc_str *out, const dlc_expr_node *node)
-{
-    dlc_dtype dtype = (dlc_dtype)node->dtype;
-    if (dtype == DLC_BOOL) {
-        dlc_str_add(out, node->imm.i ? "true" : "false");
-        return;
-    }
-    int is_typed = dtype != DLC_I64 && dtype != DLC_F32;
-    if (is_typed)
-        dlc_str_printf(out, "%s(", dlc_dtypes[dtype].text);
-    if (dlc_is_float(dtype))
-        add_float(out, dtype, node->imm.f);
-    else if (dlc_is_unsigned(dtype))
-        dlc_str_printf(out, "%llu", (unsigned long long)node->imm.i);
-    else
-        dlc_str_printf(out, "%lld", (long long)node->imm.i);
-    if (is_typed)
-        dlc_str_add(out, ")");
-}
-
-/* --- expressions --- */
-
-static void say(printer *p, const char *text)
-{
-    task t = {.text = text};
-    dlc_vec_push(p->scratch, &p->tasks, t);
-}
-
-static void print_at(printer *p, dlc_expr expr, uint8_t strength)
-{
-    task t = {.expr = expr, .strength = strength};
-    dlc_vec_push(p->scratch, &p->tasks, t);
-}
-
-/* Tasks are pushed in reading order, then turned round: the stack is taken from its end. */
-static void reverse_from(printer *p, uint32_t first)
-{
-    for (uint32_t i = first, j = p->tasks.n; i + 1 < j; i++) {
-        task t = p->tasks.data[i];
-        p->tasks.data[i] = p->tasks.data[--j];
-        p->tasks.data[j] = t;
-    }
-}
-
-static int is_own_axes(const printer *p, dlc_expr load)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, load);
-    if (!p->kernel || !DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags ||
-        dlc_load_guard(p->pool, load))
-        return 0;
-    const dlc_ids *axes = &p->kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)].axes;
-    for (uint32_t i = 0; i < axes->n; i++) {
-        const dlc_expr_node *index = dlc_node_of(p->pool, dlc_arg(p->pool, load, i));
-        if (index->op != DLC_EXPR_AXIS || index->imm.id != axes->data[i])
-            return 0;
-    }
-    return 1;
-}
-
-static void print_load(printer *p, dlc_expr load)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, load);
-    uint32_t rank = dlc_load_rank(p->pool, load), first = p->tasks.n;
-    int is_stage = DLC_SOURCE_IS_STAGE(node->imm.id);
-    add_leaf(p, is_stage ? p->stages : p->buffers, is_stage ? "t" : "b",
-             DLC_SOURCE_INDEX(node->imm.id));
-    if (is_own_axes(p, load))
-        return;
-    dlc_str_add(p->out, node->flags & DLC_LOAD_SECOND ? ".1" : "");
-    dlc_str_add(p->out, node->flags & DLC_LOAD_CHECKED ? "?[" : "[");
-    for (uint32_t i = 0; i < rank; i++) {
-        say(p, i ? ", " : "");
-        print_at(p, dlc_arg(p->pool, load, i), DLC_STRENGTH_ANY);
-    }
-    if (dlc_load_guard(p->pool, load)) {
-        say(p, rank ? " if " : "if ");
-        print_at(p, dlc_load_guard(p->pool, load), DLC_STRENGTH_ANY);
-    }
-    if (dlc_load_else(p->pool, load)) {
-        say(p, " else ");
-        print_at(p, dlc_load_else(p->pool, load), DLC_STRENGTH_ANY);
-    }
-    say(p, "]");
-    reverse_from(p, first);
-}
-
-static void print_call(printer *p, const char *name, dlc_expr expr)
-{
-    uint32_t first = p->tasks.n;
-    dlc_str_printf(p->out, "%s(", name);
-    for (uint32_t i = 0; i < dlc_node_of(p->pool, expr)->nargs; i++) {
-        say(p, i ? ", " : "");
-        print_at(p, dlc_arg(p->pool, expr, i), DLC_STRENGTH_ANY);
-    }
-    say(p, ")");
-    reverse_from(p, first);
-}
-
-static void print_conversion(printer *p, dlc_expr expr)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, expr);
-    const char *suffix = node->op == DLC_EXPR_CAST_SAT  ? ".sat"
-                         : node->op == DLC_EXPR_BITCAST ? ".bits"
-                                                        : "";
-    print_call(p, dlc_arena_printf(p->scratch, "%s%s", dlc_dtypes[node->dtype].text, suffix), expr);
-}
-
-/* NULL: the node is printed otherwise. */
-static const dlc_infix *infix_of(const printer *p, dlc_expr expr)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, expr);
-    for (const dlc_infix *infix = dlc_infixes; infix->text; infix++)
-        if (infix->op == node->op && !infix->is_swapped)
-            return infix->is_bool && node->dtype != DLC_BOOL ? NULL : infix;
-    return NULL;
-}
-
-/* Of x * c with a negative c, or a negative constant: what is subtracted instead. False for others.
- */
-static int print_subtracted(printer *p, dlc_expr term)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, term);
-    int64_t value;
-    if (node->dtype != DLC_I64 || (p->bound && p->bound[term]))
-        return 0;
-    int is_product =
-        node->op == DLC_EXPR_MUL && dlc_expr_is_int(p->pool, dlc_arg(p->pool, term, 1), &value);
-    if ((!is_product && !dlc_expr_is_int(p->pool, term, &value)) || value >= 0 ||
-        value == INT64_MIN)
-        return 0;
-    say(p, " - ");
-    if (is_product)
-        print_at(p, dlc_arg(p->pool, term, 0), DLC_STRENGTH_PRODUCT);
-    if (!is_product || value != -1)
-        say(p, dlc_arena_printf(p->scratch, "%s%lld", is_product ? " * " : "", (long long)-value));
-    return 1;
-}
-
-static void print_infix(printer *p, const dlc_infix *infix, dlc_expr expr, uint8_t strength)
-{
-    uint32_t first = p->tasks.n;
-    dlc_expr a = dlc_arg(p->pool, expr, 0), b = dlc_arg(p->pool, expr, 1);
-    say(p, strength > infix->strength ? "(" : "");
-    print_at(p, a, infix->strength + (infix->strength == DLC_STRENGTH_COMPARE));
-    if (dlc_node_of(p->pool, expr)->op != DLC_EXPR_ADD || !print_subtracted(p, b)) {
-        say(p, " ");
-        say(p, infix->text);
-        say(p, " ");
-        print_at(p, b, infix->strength + 1);
-    }
-    say(p, strength > infix->strength ? ")" : "");
-    reverse_from(p, first);
-}
-
-static void print_prefix(printer *p, const char *text, uint8_t own, dlc_expr expr, uint8_t strength)
-{
-    uint32_t first = p->tasks.n;
-    say(p, strength > own ? "(" : "");
-    say(p, text);
-    print_at(p, dlc_arg(p->pool, expr, 0), own);
-    say(p, strength > own ? ")" : "");
-    reverse_from(p, first);
-}
-
-static void print_node(printer *p, task t)
-{
-    const dlc_expr_node *node = dlc_node_of(p->pool, t.expr);
-    const dlc_infix *infix = infix_of(p, t.expr);
-    if (infix) {
-        print_infix(p, infix, t.expr, t.strength);
-        return;
-    }
-    switch (node->op) {
-    case DLC_EXPR_CONST:
-        add_const(p->out, node);
-        return;
-    case DLC_EXPR_AXIS:
-        add_leaf(p, p->axes, "a", node->imm.id);
-        return;
-    case DLC_EXPR_SYM:
-        add_leaf(p, p->symbols, "n", node->imm.id);
-        return;
-    case DLC_EXPR_LOAD:
-        print_load(p, t.expr);
-        return;
-    case DLC_EXPR_CAST:
-    case DLC_EXPR_CAST_SAT:
-    case DLC_EXPR_BITCAST:
-        print_conversion(p, t.expr);
-        return;
-    case DLC_EXPR_NEG:
-        print_prefix(p, "-", DLC_STRENGTH_UNARY, t.expr, t.strength);
-        return;
-    case DLC_EXPR_NOT:
-        if (node->dtype == DLC_BOOL) {
-            print_prefix(p, "not ", DLC_STRENGTH_NOT, t.expr, t.strength);
-            return;
-        }
-        break;
-    default:
-        break;
-    }
-    print_call(p, dlc_exprs[node->op].text, t.expr);
-}
-
-static void run_tasks(printer *p)
-{
-    while (p->tasks.n) {
-        task t = p->tasks.data[--p->tasks.n];
-        if (t.text)
-            dlc_str_add(p->out, t.text);
-        else if (!t.is_body && p->bound && p->bound[t.expr])
-            dlc_str_printf(p->out, "$%u", p->bound[t.expr] - 1);
-        else
-            print_node(p, t);
-    }
-}
-
-static void add_expr(printer *p, dlc_expr expr)
-{
-    print_at(p, expr, DLC_STRENGTH_ANY);
-    run_tasks(p);
 }
 
 /* --- bound expressions --- */
@@ -403,9 +122,7 @@ static void print_binding(printer *p, dlc_expr expr)
 {
     p->bound[expr] = 1 + ++p->nbound;
     dlc_str_printf(p->out, "  $%u = ", p->nbound);
-    task t = {.expr = expr, .is_body = 1};
-    dlc_vec_push(p->scratch, &p->tasks, t);
-    run_tasks(p);
+    dlc_expr_add_body(&p->text, expr);
     dlc_str_add(p->out, "\n");
 }
 
@@ -446,37 +163,24 @@ static void print_symbols(printer *p)
     for (uint32_t i = 0; i < k->symbols.n; i++) {
         const dlc_kernel_symbol *symbol = &k->symbols.data[i];
         dlc_str_add(p->out, i ? ", " : "<");
-        add_name(p->out, p->symbols[i]);
+        dlc_name_print(p->symbols[i], 0, p->out);
         if (symbol->lo != 0 || symbol->hi != INT32_MAX)
             dlc_str_printf(p->out, ": %lld..%lld", (long long)symbol->lo, (long long)symbol->hi);
-        if (symbol->divisor > 1)
-            dlc_str_printf(p->out, " %% %lld", (long long)symbol->divisor);
     }
     dlc_str_add(p->out, k->symbols.n ? ">" : "");
-}
-
-static void print_layout(printer *p, const dlc_layout *layout)
-{
-    for (uint32_t i = 0; i < layout->nparts; i++) {
-        dlc_str_printf(p->out, "%s%u", i ? "," : "@{", layout->part[i].dim);
-        if (layout->part[i].inner || layout->part[i].block > 1)
-            dlc_str_printf(p->out, "%c%d", layout->part[i].inner ? '%' : '/',
-                           layout->part[i].block);
-    }
-    dlc_str_add(p->out, layout->nparts ? "}" : "");
 }
 
 static void print_buffer(printer *p, uint32_t b, const char *role)
 {
     const dlc_buffer *buffer = &p->kernel->buffers.data[b];
-    add_name(p->out, p->buffers[b]);
+    dlc_name_print(p->buffers[b], 0, p->out);
     dlc_str_printf(p->out, ": %s[", dlc_dtypes[buffer->type.dtype].text);
     for (uint32_t d = 0; d < buffer->type.rank; d++) {
         dlc_str_add(p->out, d ? "," : "");
-        add_expr(p, buffer->type.dims[d]);
+        dlc_expr_add(&p->text, buffer->type.dims[d]);
     }
     dlc_str_add(p->out, "]");
-    print_layout(p, &buffer->layout);
+    dlc_layout_print(&buffer->layout, buffer->type.rank, p->out);
     dlc_str_add(p->out, role);
 }
 
@@ -503,9 +207,9 @@ static void print_axes(printer *p)
 {
     for (uint32_t a = 0; a < p->kernel->axes.n; a++) {
         dlc_str_add(p->out, a ? ", " : "  axis ");
-        add_name(p->out, p->axes[a]);
+        dlc_name_print(p->axes[a], 0, p->out);
         dlc_str_add(p->out, "=");
-        add_expr(p, p->kernel->axes.data[a].extent);
+        dlc_expr_add(&p->text, p->kernel->axes.data[a].extent);
     }
     dlc_str_add(p->out, p->kernel->axes.n ? "\n" : "");
 }
@@ -514,7 +218,7 @@ static void print_ids(printer *p, const dlc_ids *ids)
 {
     for (uint32_t i = 0; i < ids->n; i++) {
         dlc_str_add(p->out, i ? "," : "");
-        add_name(p->out, p->axes[ids->data[i]]);
+        dlc_name_print(p->axes[ids->data[i]], 0, p->out);
     }
 }
 
@@ -537,11 +241,11 @@ static void print_store(printer *p, const dlc_stage *stage, uint32_t s)
     if (stage->buffer == DLC_NO_BUFFER || is_plain_store(p, stage, s))
         return;
     dlc_str_add(p->out, " -> ");
-    add_name(p->out, p->buffers[stage->buffer]);
+    dlc_name_print(p->buffers[stage->buffer], 0, p->out);
     dlc_str_add(p->out, "[");
     for (uint32_t d = 0; d < stage->store.n; d++) {
         dlc_str_add(p->out, d ? ", " : "");
-        add_expr(p, stage->store.data[d]);
+        dlc_expr_add(&p->text, stage->store.data[d]);
     }
     dlc_str_add(p->out, "]");
     if (stage->update)
@@ -566,15 +270,11 @@ static void print_value(printer *p, const dlc_stage *stage)
         print_ids(p, &stage->reduce);
         dlc_str_add(p->out, ") ");
     }
-    /* a sign behind the axes would read as an operator */
-    print_at(p, stage->value[0], DLC_STRENGTH_ANY);
-    if (stage->combine == DLC_REDUCE_NONE) {
-        run_tasks(p);
-        return;
-    }
     size_t start = p->out->n;
-    run_tasks(p);
-    if (p->out->data[start] == '-') {
+    dlc_expr_add(&p->text, stage->value[0]);
+    if (stage->combine == DLC_REDUCE_NONE)
+        return;
+    if (p->out->data[start] == '-') { /* a sign behind the axes would read as an operator */
         char *text = dlc_arena_strdup(p->scratch, p->out->data + start);
         p->out->n = start;
         p->out->data[start] = 0;
@@ -582,7 +282,7 @@ static void print_value(printer *p, const dlc_stage *stage)
     }
     if (dlc_reduces[stage->combine].naccs > 1) {
         dlc_str_add(p->out, ", ");
-        add_expr(p, stage->value[1]);
+        dlc_expr_add(&p->text, stage->value[1]);
     }
 }
 
@@ -595,7 +295,7 @@ static void print_stage(printer *p, const uint64_t *uses, uint32_t s, uint8_t *s
     for (uint32_t d = 0; d < stage->store.n; d++)
         print_bindings(p, stage->store.data[d], seen);
     dlc_str_add(p->out, "  ");
-    add_name(p->out, p->stages[s]);
+    dlc_name_print(p->stages[s], 0, p->out);
     dlc_str_add(p->out, "[");
     print_ids(p, &stage->axes);
     dlc_str_add(p->out, "]");
@@ -607,32 +307,54 @@ static void print_stage(printer *p, const uint64_t *uses, uint32_t s, uint8_t *s
     dlc_str_add(p->out, "\n");
 }
 
+static const char *name_of(const dlc_expr_printer *text, const dlc_expr_node *leaf)
+{
+    const printer *p = text->ctx;
+    if (leaf->op == DLC_EXPR_AXIS)
+        return p->axes[leaf->imm.id];
+    if (leaf->op == DLC_EXPR_SYM)
+        return p->symbols[leaf->imm.id];
+    uint32_t index = DLC_SOURCE_INDEX(leaf->imm.id);
+    return DLC_SOURCE_IS_STAGE(leaf->imm.id) ? p->stages[index] : p->buffers[index];
+}
+
+static void start(printer *p, const dlc_kernel *kernel, int names, dlc_str *out)
+{
+    *p = (printer){
+        .kernel = kernel, .pool = kernel->pool, .scratch = dlc_arena_create(0), .out = out};
+    p->text = (dlc_expr_printer){.pool = p->pool,
+                                 .scratch = p->scratch,
+                                 .out = out,
+                                 .name = name_of,
+                                 .ctx = p,
+                                 .kernel = kernel};
+    make_names(p, names);
+}
+
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out)
 {
-    dlc_arena *scratch = dlc_arena_create(0);
-    printer p = {.kernel = kernel, .pool = kernel->pool, .scratch = scratch, .out = out};
-    make_names(&p, names);
+    printer p;
+    start(&p, kernel, names, out);
     dlc_str_add(out, "kernel @");
-    add_name(out, names && *kernel->name ? kernel->name : "k");
+    dlc_name_print(names && *kernel->name ? kernel->name : "k", 0, out);
     print_symbols(&p);
     print_buffers(&p);
     dlc_str_add(out, " {\n");
     print_axes(&p);
-    const uint64_t *uses = dlc_kernel_uses(kernel, scratch);
-    uint8_t *seen = dlc_new_array(scratch, uint8_t, kernel->pool->nodes.n);
+    const uint64_t *uses = dlc_kernel_uses(kernel, p.scratch);
+    uint8_t *seen = dlc_new_array(p.scratch, uint8_t, kernel->pool->nodes.n);
     find_bound(&p);
+    p.text.bound = p.bound;
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         print_stage(&p, uses, s, seen);
     dlc_str_add(out, "}\n");
-    dlc_arena_destroy(scratch);
+    dlc_arena_destroy(p.scratch);
 }
 
-void dlc_expr_print(const dlc_kernel *kernel, const dlc_pool *pool, dlc_expr expr, dlc_str *out)
+void dlc_expr_print(const dlc_kernel *kernel, dlc_expr expr, dlc_str *out)
 {
-    dlc_arena *scratch = dlc_arena_create(0);
-    printer p = {.kernel = kernel, .pool = pool, .scratch = scratch, .out = out};
-    if (kernel)
-        make_names(&p, 1);
-    add_expr(&p, expr);
-    dlc_arena_destroy(scratch);
+    printer p;
+    start(&p, kernel, 1, out);
+    dlc_expr_add(&p.text, expr);
+    dlc_arena_destroy(p.scratch);
 }

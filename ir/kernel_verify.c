@@ -122,7 +122,7 @@ static dlc_status verify_head(verifier *v)
 {
     const dlc_kernel *k = v->kernel;
     for (uint32_t i = 0; i < k->symbols.n; i++)
-        if (k->symbols.data[i].lo > k->symbols.data[i].hi || k->symbols.data[i].divisor < 1)
+        if (k->symbols.data[i].lo > k->symbols.data[i].hi)
             return wrong(v, "symbol '%s' has no values", k->symbols.data[i].name);
     for (uint32_t a = 0; a < k->axes.n; a++)
         DLC_TRY(verify_size(v, k->axes.data[a].extent, k->axes.data[a].name));

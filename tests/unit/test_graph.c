@@ -53,7 +53,7 @@ static const char *const texts[] = {
     "symbol \"a b\" = opaque(%z, 0) in 0..2147483647\n"
     "graph @names(%x: f32[n]) -> %\"two words\" {\n"
     "  %z: i64[1,\"a b\"] = nonzero %x {symbol=1}\n"
-    "  %\"two words\": i64[2] = symbols {dims=[n*2 + 1, \"a b\"]}\n"
+    "  %\"two words\": i64[2] = symbols {dims=[n * 2 + 1, \"a b\"]}\n"
     "}\n",
     "graph @attributes(%x: f32[1,1,4]) -> %r, %t, %i {\n"
     "  %r: f32[1,1,8] = resize %x {dims=[1, 1, 8], scales=[1, 1, 2], mode=\"linear\", coord=\"asymmetric\"}\n"
@@ -61,12 +61,17 @@ static const char *const texts[] = {
     "  %t: f32[1,1,2], %i: i64[1,1,2] = topk %x {axis=2, dims=[2], largest=0}\n"
     "}\n",
     "graph @conditions(%a: f32[n], %b: f32[m], %lo: f32[]) -> %d {\n"
-    "  require eq(n, m) \"node 'add': broadcast dimensions: n and m must be equal\"\n"
+    "  require n == m \"node 'add': broadcast dimensions: n and m must be equal\"\n"
     "  %c: f32[n] = add %a, %b\n"
     "  %d: f32[n] = clip %c, _, %lo\n"
     "}\n",
+    "symbol x.0 = dim(%x, 0) in 0..7\n"
+    "symbol \"if\" = dim(%x, 1) in 0..2147483647\n"
+    "graph @quoted(%x: f32[x.0,\"if\"]) -> %y {\n"
+    "  %y: i64[2] = symbols {dims=[x.0 * \"if\", select(x.0 == 1, 2, i64(1 <= \"if\"))]}\n"
+    "}\n",
     "graph @sizes(%x: f32[h,w]) -> %y {\n"
-    "  %y: i64[4] = symbols {dims=[(h + 1) floordiv 2, h*w, max(h + -3, 0), (h + w) mod 7]}\n"
+    "  %y: i64[4] = symbols {dims=[(h + 1) // 2, h * w, max(h - 3, 0), (h + w) % 7]}\n"
     "}\n",
 };
 /* clang-format on */
@@ -92,8 +97,12 @@ static const struct { const char *text, *message; } refused[] = {
     {"graph @f(%x: f32[2]) { %y: f32[n] = relu %x }", "a symbol that is not declared"},
     {"graph @f() { %y: f32[3] = const [1, 2] }", "\",\" is wanted"},
     {"graph @f() { %y: f32[99999999999] = const }", "up to 4294967296 are made"},
-    {"graph @f() { %y: i64[1] = symbols {dims=[max(1)]} }", "operands that the operation does not take"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[max(1)]} }", "found ')' where ',' is due"},
     {"graph @f() { %y: i64[1] = symbols {dims=[lt(1, 2)]} }", "an integer expression is wanted"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[i64(0.5 + 0.5)]} }", "'add' takes no f32 in a size"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[1 + true]} }", "'add' takes no bool"},
+    {"graph @f() { %y: i64[1] = symbols {dims=[(1]} }", "found ']' where ')' is due"},
+    {"graph @f(%x: f32[\"n]) { }", "a quoted name does not end on its line"},
     {"graph @f() { } graph", "behind the graph"},
     {"graph @f(%x: f32[1,2,3,4,5,6,7,8,9]) { }", "more than 8 dimensions"},
     {"graph @f() { %y: i64[1] = const [9223372036854775808] }", "-9223372036854775808 to 9223372036854775807"},
@@ -130,6 +139,22 @@ static dlc_value *named(dlc_graph *graph, const char *name)
     ck_abort_msg("no value %s", name);
     return NULL;
 }
+
+/* Printing takes any depth, reading says where it ends. */
+START_TEST(deep_sizes_are_refused)
+{
+    dlc_str text = {0};
+    dlc_str_add(&text, "graph @f(%x: f32[n]) { %y: i64[1] = symbols {dims=[");
+    for (int n = 0; n < 100000; n++)
+        dlc_str_add(&text, "(");
+    dlc_graph *graph;
+    ck_assert_int_eq(dlc_graph_parse(dlc_str_text(&text), "t.dlc", arena, &diag, &graph),
+                     DLC_INVALID);
+    ck_assert_str_eq(diag.messages[0].text, "expressions nest deeper than 1000");
+    ck_assert_str_eq(diag.messages[0].place, "t.dlc:1:1052");
+    dlc_str_deinit(&text);
+}
+END_TEST
 
 START_TEST(replace_and_erase_keep_uses)
 {
@@ -243,7 +268,7 @@ static const struct { const char *nodes, *value, *content; } contents[] = {
     {"%s: i64[3] = symbols {dims=[n, 4, m]}", "s", "n 4 m"},
     {"%s: i64[3] = symbols {dims=[n, 4, m]}\n %i: i64[2] = const [2, -3]\n %y: i64[2] = gather %s, %i {axis=0}", "y", "m n"},
     {"%s: i64[2] = symbols {dims=[n, m]}\n %t: i64[1] = const [-1]\n %y: i64[3] = concat %s, %t {axis=0}", "y", "n m -1"},
-    {"%s: i64[2] = symbols {dims=[n, m]}\n %y: i64[] = reduce_prod %s {axes=[0]}", "y", "n*m"},
+    {"%s: i64[2] = symbols {dims=[n, m]}\n %y: i64[] = reduce_prod %s {axes=[0]}", "y", "n * m"},
     {"%s: i64[2] = symbols {dims=[n, m]}\n %c: i32[2] = cast %s {dtype=i32}\n %y: i64[2] = cast %c {dtype=i64}", "y", "n m"},
     {"%s: i64[2] = symbols {dims=[n, m]}\n %c: i8[2] = cast %s {dtype=i8}", "c", ""}, /* might wrap */
     {"%s: i64[2] = symbols {dims=[n, 4]}\n %f: f32[2] = cast %s {dtype=f32}", "f", ""},
@@ -334,6 +359,7 @@ int main(void)
     tcase_add_loop_test(tcase, contents_follow_shape_arithmetic, 0, ROWS(contents));
     tcase_add_loop_test(tcase, layouts_place_elements, 0, ROWS(layouts));
     tcase_add_loop_test(tcase, bad_layouts_are_refused, 0, ROWS(bad_layouts));
+    tcase_add_test(tcase, deep_sizes_are_refused);
     tcase_add_test(tcase, replace_and_erase_keep_uses);
     tcase_add_test(tcase, uses_are_dropped_in_constant_time);
     tcase_add_test(tcase, constants_stand_first_and_names_are_unique);

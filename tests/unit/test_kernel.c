@@ -86,7 +86,7 @@ static const char *const kernels[] = {
     "  y[i,t,j] = 0.5 * c * (1 + erf(c * 0.7071067811865476)) }",
     /* all of the grammar: stores elsewhere, updates, pairs, layouts, quoted names, typed literals,
        conversions */
-    "kernel @\"odd/name\"<n: 0..100 % 4>(x: f16[n,32]@{0/8,1,0%8}, i: i32[n], z: f64[4,4]@out, \"p "
+    "kernel @\"odd/name\"<n: 0..100>(x: f16[n,32]@{0/8,1,0%8}, i: i32[n], z: f64[4,4]@out, \"p "
     "q\": bool[n,32])"
     " -> (k: i64[n], y: u8[n,64]) {\n"
     "  axis a=n, b=32, c=4, d=4\n"
@@ -135,8 +135,8 @@ START_TEST(printed_form)
     dlc_kernel *kernel = parse(kernels[0]);
     ck_assert_str_eq(
         print(kernel, 1),
-        "kernel @a<n>(x: f32[n,64,56,56]@{0,2,3,1}, w: f32[64,64,3,3]@const, b: f32[64]@const, "
-        "r: f32[n,64,56,56]@{0,2,3,1}) -> (y: f32[n,64,56,56]@{0,2,3,1}) {\n"
+        "kernel @a<n>(x: f32[n,64,56,56]@nhwc, w: f32[64,64,3,3]@const, b: f32[64]@const, "
+        "r: f32[n,64,56,56]@nhwc) -> (y: f32[n,64,56,56]@nhwc) {\n"
         "  axis n_1=n, oc=64, oh=56, ow=56, ic=64, kh=3, kw=3\n"
         "  a[n_1,oc,oh,ow] = sum(kh,kw,ic) x[n_1, ic, oh + kh - 1, ow + kw - 1 if ow + kw < 57 and "
         "1 <= ow + kw and n_1 < n and oh + kh < 57 and 1 <= oh + kh and 0 <= n_1 and 0 <= ic and "
@@ -189,7 +189,11 @@ static const struct {
     {"kernel @a(x: f32[99999999999999999999])", "99999999999999999999 does not fit in 64 bits"},
     {"kernel @\"a\\q\"",
      "a name holds a backslash that starts no escape (\\\\ \\\" \\n \\t \\xNN)"},
-    {"kernel @a(x: f32[4]@{1})", "is no layout of rank 1"},
+    {"kernel @a(x: f32[4]@{1})", "'@{1}' is no layout of rank 1"},
+    {"kernel @a(x: f32[4,4]@{0,0})", "'@{0,0}' is no layout of rank 2"},
+    {"kernel @a(x: f32[4]@{0/2,0%3}", "'@{0/2,0%3}' is no layout of rank 1"},
+    {"kernel @a(x: f32[i64(f32(n))])", "found a conversion to f32; a size has i64 and bool"},
+    {"kernel @a(x: f32[i64(0.5 + 0.5)])", "'add' takes no f32 in a size"},
     {"\x01", "found the character '?' (0x01), which starts nothing"},
 };
 
@@ -389,7 +393,7 @@ static void check_expr(const dlc_kernel *kernel, dlc_expr expr, const char *want
         return;
     ck_assert_uint_ne(expr, 0);
     dlc_str text = {0};
-    dlc_expr_print(kernel, kernel->pool, expr, &text);
+    dlc_expr_print(kernel, expr, &text);
     ck_assert_str_eq(dlc_str_text(&text), wanted);
     dlc_str_deinit(&text);
 }

@@ -1,8 +1,9 @@
-/* What kernel_print.c and kernel_parse.c share: words, operators, tokens. */
-#ifndef DLC_IR_KERNEL_LEX_H
-#define DLC_IR_KERNEL_LEX_H
+/* Words, operators and tokens of the text forms: what their printers and parsers share. */
+#ifndef DLC_IR_TEXT_LEX_H
+#define DLC_IR_TEXT_LEX_H
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "ir/expr.h"
 
 /* Binding strength, weakest first. */
@@ -25,10 +26,16 @@ typedef struct {
 } dlc_infix;
 extern const dlc_infix dlc_infixes[];        /* ends with text NULL */
 extern const char *const dlc_update_names[]; /* by dlc_update; NULL behind the last */
-/* Words of the grammar where a name may stand: names equal to them are quoted. */
-int dlc_word_is_reserved(const char *word);
-/* Of those, the words that may follow a complete value. */
+/* Words of the grammar that may follow a complete value. */
 int dlc_word_follows_value(const char *word);
+/* Characters of the word at `at`: letters, digits, _, and in graphs, where no number or conversion
+ * can follow a name, dots. */
+size_t dlc_word_length(const char *at, int is_dotted);
+/* `name` as it is if it reads back as one word that the grammar does not need, else in quotes. */
+void dlc_name_print(const char *name, int is_dotted, dlc_str *out);
+/* A text in double quotes with C escapes at *text, as dlc_str_add_quoted writes it, moved behind;
+ * NULL: it is none, and *wrong says why. */
+const char *dlc_quoted_parse(dlc_arena *arena, const char **text, const char **wrong);
 
 typedef enum {
     DLC_TOKEN_END,
@@ -43,20 +50,25 @@ typedef struct {
     uint8_t kind; /* dlc_token_kind; LINE: a newline or ';' outside brackets */
     uint8_t is_quoted;
     const char *text; /* WORD: the name; MARK: the characters */
+    const char *start; /* where it stands; of END and LINE: behind what came before */
     uint64_t integer;
     double real;
 } dlc_token;
 
 typedef struct {
     const char *at;
+    const char *file;       /* for messages; NULL: a kernel's text */
+    const char *line_start; /* for columns in a file */
     uint32_t line, nesting; /* nesting: of ( and [ */
+    int is_dotted;          /* words may hold dots */
     dlc_arena *arena;
     dlc_diag *diag;
     dlc_status status; /* of the first problem; from then on every token is END */
     dlc_token token, next;
 } dlc_lexer;
 
-void dlc_lexer_init(dlc_lexer *lexer, const char *text, dlc_arena *arena, dlc_diag *diag);
+/* Set: at, arena, diag and, for messages, file, line_start, line; is_dotted; the rest is zero. */
+void dlc_lexer_start(dlc_lexer *lexer);
 void dlc_lexer_advance(dlc_lexer *lexer);
 /* Records the first problem with its line. */
 void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)

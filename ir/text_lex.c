@@ -1,6 +1,6 @@
-/* Words, operators and tokens of the kernel's text form. Newlines end statements, except within
- * brackets. */
-#include "ir/kernel_lex.h"
+/* Words, operators and tokens of the text forms. Newlines end statements, except within brackets.
+ */
+#include "ir/text_lex.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -40,14 +40,27 @@ static int is_among(const char *word, int n)
     return 0;
 }
 
-int dlc_word_is_reserved(const char *word)
-{
-    return is_among(word, NRESERVED);
-}
-
 int dlc_word_follows_value(const char *word)
 {
     return is_among(word, NFOLLOWING);
+}
+
+size_t dlc_word_length(const char *at, int is_dotted)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)at[n]) || at[n] == '_' || (is_dotted && n && at[n] == '.'))
+        n++;
+    return n;
+}
+
+void dlc_name_print(const char *name, int is_dotted, dlc_str *out)
+{
+    int is_word =
+        *name && !isdigit((unsigned char)*name) && !name[dlc_word_length(name, is_dotted)];
+    if (is_word && !is_among(name, NRESERVED))
+        dlc_str_add(out, name);
+    else
+        dlc_str_add_quoted(out, name);
 }
 
 void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)
@@ -56,51 +69,60 @@ void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    char *place = dlc_arena_printf(lexer->arena, "kernel text, line %u", lexer->line);
+    const char *start = lexer->token.start ? lexer->token.start : lexer->at;
+    char *place = lexer->file ? dlc_arena_printf(lexer->arena, "%.200s:%u:%d", lexer->file,
+                                                 lexer->line, (int)(start - lexer->line_start) + 1)
+                              : dlc_arena_printf(lexer->arena, "kernel text, line %u", lexer->line);
     lexer->status = dlc_diag_vfail(lexer->diag, DLC_INVALID, place, format, args);
     va_end(args);
-    lexer->token = lexer->next = (dlc_token){.kind = DLC_TOKEN_END, .text = "the end"};
+    lexer->token = lexer->next =
+        (dlc_token){.kind = DLC_TOKEN_END, .text = "the end", .start = start};
 }
 
-static int hex_digit(char c)
+/* The byte behind a backslash at *at, moved behind; 0: no escape. */
+static int escaped_byte(const char **at)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* One character behind a backslash; 0 when it is no escape. */
-static int escape(const char **at)
-{
-    const char *c = *at;
-    *at += 1;
-    if (*c == 'n' || *c == 't')
-        return *c == 'n' ? '\n' : '\t';
-    if (*c == '"' || *c == '\\')
-        return *c;
-    if (*c != 'x' || hex_digit(c[1]) < 0 || hex_digit(c[2]) < 0)
+    static const char names[] = "nt\"\\", bytes[] = "\n\t\"\\";
+    const char *found = **at ? strchr(names, **at) : NULL;
+    if (found) {
+        ++*at;
+        return (unsigned char)bytes[found - names];
+    }
+    if (**at != 'x' || !isxdigit((unsigned char)(*at)[1]) || !isxdigit((unsigned char)(*at)[2]))
         return 0;
-    *at += 2;
-    return hex_digit(c[1]) * 16 + hex_digit(c[2]);
+    char digits[] = {(*at)[1], (*at)[2], 0};
+    *at += 3;
+    return (int)strtol(digits, NULL, 16);
+}
+
+const char *dlc_quoted_parse(dlc_arena *arena, const char **text, const char **wrong)
+{
+    const char *at = *text;
+    *wrong = "a name or text in quotes is wanted";
+    if (*at++ != '"')
+        return NULL;
+    char *result = dlc_arena_alloc(arena, strcspn(at, "\n") + 1, 1), *to = result;
+    for (; *at && *at != '"' && *at != '\n'; to++) {
+        int byte = (unsigned char)*at++;
+        *wrong = "a name holds a backslash that starts no escape (\\\\ \\\" \\n \\t \\xNN)";
+        if (byte == '\\' && (byte = escaped_byte(&at)) == 0)
+            return NULL;
+        *to = (char)byte;
+    }
+    *wrong = "a quoted name does not end on its line";
+    if (*at != '"')
+        return NULL;
+    *text = at + 1;
+    return result;
 }
 
 static dlc_token quoted(dlc_lexer *lexer)
 {
-    const char *at = lexer->at + 1;
-    char *text = dlc_arena_alloc(lexer->arena, strcspn(lexer->at, "\n") + 1, 1), *to = text;
-    while (*at && *at != '"' && *at != '\n') {
-        int c = (unsigned char)*at++;
-        if (c == '\\' && (c = escape(&at)) == 0) {
-            dlc_lexer_fail(
-                lexer, "a name holds a backslash that starts no escape (\\\\ \\\" \\n \\t \\xNN)");
-            return lexer->token;
-        }
-        *to++ = (char)c;
-    }
-    if (*at != '"') {
-        dlc_lexer_fail(lexer, "a quoted name does not end on its line");
-        return lexer->token;
-    }
-    lexer->at = at + 1;
-    return (dlc_token){.kind = DLC_TOKEN_WORD, .is_quoted = 1, .text = text};
+    const char *wrong, *text = dlc_quoted_parse(lexer->arena, &lexer->at, &wrong);
+    if (text)
+        return (dlc_token){.kind = DLC_TOKEN_WORD, .is_quoted = 1, .text = text};
+    dlc_lexer_fail(lexer, "%s", wrong);
+    return lexer->token;
 }
 
 static dlc_token number(dlc_lexer *lexer)
@@ -171,27 +193,32 @@ static int skip_blanks(dlc_lexer *lexer)
     }
 }
 
+static dlc_token word(dlc_lexer *lexer)
+{
+    size_t n = dlc_word_length(lexer->at, lexer->is_dotted);
+    dlc_token token = {.kind = DLC_TOKEN_WORD,
+                       .text = dlc_arena_strndup(lexer->arena, lexer->at, n)};
+    lexer->at += n;
+    return token;
+}
+
 static dlc_token scan(dlc_lexer *lexer)
 {
     if (lexer->status != DLC_OK)
         return lexer->token;
+    const char *behind = lexer->at;
     if (skip_blanks(lexer))
-        return (dlc_token){.kind = DLC_TOKEN_LINE, .text = "the end of a line"};
-    unsigned char c = (unsigned char)*lexer->at;
+        return (dlc_token){.kind = DLC_TOKEN_LINE, .text = "the end of a line", .start = behind};
+    const char *start = lexer->at;
+    unsigned char c = (unsigned char)*start;
     if (!c)
-        return (dlc_token){.kind = DLC_TOKEN_END, .text = "the end"};
-    if (c == '"')
-        return quoted(lexer);
-    if (isdigit(c))
-        return number(lexer);
-    if (!isalpha(c) && c != '_')
-        return mark(lexer);
-    size_t n = 1;
-    while (isalnum((unsigned char)lexer->at[n]) || lexer->at[n] == '_')
-        n++;
-    dlc_token token = {.kind = DLC_TOKEN_WORD,
-                       .text = dlc_arena_strndup(lexer->arena, lexer->at, n)};
-    lexer->at += n;
+        return (dlc_token){.kind = DLC_TOKEN_END, .text = "the end", .start = behind};
+    dlc_token token = c == '"'                 ? quoted(lexer)
+                      : isdigit(c)             ? number(lexer)
+                      : isalpha(c) || c == '_' ? word(lexer)
+                                               : mark(lexer);
+    if (lexer->status == DLC_OK)
+        token.start = start;
     return token;
 }
 
@@ -202,9 +229,8 @@ void dlc_lexer_advance(dlc_lexer *lexer)
     lexer->next = next;
 }
 
-void dlc_lexer_init(dlc_lexer *lexer, const char *text, dlc_arena *arena, dlc_diag *diag)
+void dlc_lexer_start(dlc_lexer *lexer)
 {
-    *lexer = (dlc_lexer){.at = text, .line = 1, .arena = arena, .diag = diag};
     lexer->next = scan(lexer);
     dlc_lexer_advance(lexer);
 }
