@@ -364,15 +364,20 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
 }
 
 /* --- life --- */
-static uint32_t wanted_threads(const dlcrt_context_options *options)
+static dlc_status wanted_threads(const dlcrt_context_options *options, uint32_t *nthreads)
 {
-    uint32_t nthreads = options ? options->threads : 0;
-    const char *text = nthreads ? NULL : getenv("DLC_NUM_THREADS");
-    if (text && atoi(text) > 0)
-        nthreads = (uint32_t)atoi(text);
-    if (!nthreads)
-        nthreads = dlcrt_cpu_count();
-    return nthreads < MAX_THREADS ? nthreads : MAX_THREADS;
+    unsigned long wanted = options ? options->threads : 0;
+    const char *text = wanted ? NULL : getenv("DLC_NUM_THREADS");
+    if (text && *text) {
+        char *end;
+        wanted = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end)
+            return dlcrt_fail(DLC_USAGE, "DLC_NUM_THREADS is '%s', no number of threads", text);
+    }
+    if (!wanted)
+        wanted = dlcrt_cpu_count();
+    *nthreads = wanted < MAX_THREADS ? (uint32_t)wanted : MAX_THREADS;
+    return DLC_OK;
 }
 
 static dlc_status allocate(dlcrt_context *context)
@@ -423,8 +428,11 @@ static int has_input_symbols(const dlc_plan *plan)
 
 static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
 {
+    uint32_t nthreads = 1;
     DLC_TRY(allocate(context));
-    context->pool = dlcrt_pool_create(context->executable->cuda ? 1 : wanted_threads(options));
+    if (!context->executable->cuda)
+        DLC_TRY(wanted_threads(options, &nthreads));
+    context->pool = dlcrt_pool_create(nthreads);
     if (!context->pool)
         return DLC_LIMIT;
     if (options && options->profile &&

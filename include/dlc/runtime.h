@@ -13,7 +13,7 @@
  * contexts; a context belongs to one thread at a time, and contexts run in parallel.
  *
  * Environment, read when a context or executable is created:
- *   DLC_NUM_THREADS=N           threads of a context whose options say 0
+ *   DLC_NUM_THREADS=N           threads of a context whose options say 0; 0: as if it were not set
  *   DLC_DEVICE=cpu|cuda|cuda:N  device of executables whose options name none
  *   DLC_CPU=LIST                takes the CPU for one with only these features (x86-64-v2, -v3, -v4
  *                               and names of dlc/cpu.def, comma separated): to test refusals

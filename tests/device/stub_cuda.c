@@ -195,6 +195,13 @@ static object *find(void *handle, kind what)
     return NULL;
 }
 
+static void forget(stream *s)
+{
+    for (size_t i = 0; i < s->nqueued; i++)
+        free(s->queue[i].staged);
+    s->nqueued = 0;
+}
+
 static void drop(object *o)
 {
     unsigned i = 0;
@@ -202,8 +209,10 @@ static void drop(object *o)
         i++;
     stub.objects[i] = stub.objects[--stub.nobjects];
     stub.nlive--;
-    if (o->what == STREAM)
+    if (o->what == STREAM) {
+        forget((stream *)o);
         free(((stream *)o)->queue);
+    }
     free(o->bytes);
     free(o);
 }
@@ -263,11 +272,9 @@ static void execute(const node *n)
 /* All that is in the stream is done. */
 static void finish(stream *s)
 {
-    for (size_t i = 0; i < s->nqueued; i++) {
+    for (size_t i = 0; i < s->nqueued; i++)
         execute(&s->queue[i]);
-        free(s->queue[i].staged);
-    }
-    s->nqueued = 0;
+    forget(s);
 }
 
 static void put(stream *s, node n)

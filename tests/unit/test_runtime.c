@@ -440,6 +440,32 @@ START_TEST(any_number_of_threads_gives_the_same_bits)
 }
 END_TEST
 
+START_TEST(the_environment_says_how_many_threads)
+{
+    static const struct {
+        const char *text;
+        uint32_t nthreads; /* 0: refused */
+    } rows[] = {{"3", 3}, {"1", 1}, {"-1", 0}, {"four", 0}, {"4x", 0}, {" 4", 0}};
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    uint32_t usual = dlcrt_context_threads(context);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dlcrt_context *other;
+        setenv("DLC_NUM_THREADS", rows[i].text, 1);
+        dlc_status status = dlcrt_context_create(executable, NULL, &other);
+        ck_assert_int_eq(status, rows[i].nthreads ? DLC_OK : DLC_USAGE);
+        if (status == DLC_OK)
+            ck_assert_uint_eq(dlcrt_context_threads(other), rows[i].nthreads);
+        else
+            ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), rows[i].text));
+        dlcrt_context_destroy(other);
+        OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = usual}, &other));
+        dlcrt_context_destroy(other); /* who says it is not asked */
+    }
+    unsetenv("DLC_NUM_THREADS");
+}
+END_TEST
+
 static void *run_many(void *argument)
 {
     (void)argument;
@@ -676,6 +702,7 @@ int main(void)
     tcase_add_test(tests, an_index_out_of_range_names_the_node);
     tcase_add_test(tests, nothing_outside_the_buffers_is_touched);
     tcase_add_test(tests, any_number_of_threads_gives_the_same_bits);
+    tcase_add_test(tests, the_environment_says_how_many_threads);
     tcase_add_test(tests, contexts_run_in_parallel);
     tcase_add_test(tests, a_steady_run_allocates_nothing);
     tcase_add_test(tests, loading_and_unloading_leaves_nothing);
