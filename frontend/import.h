@@ -137,9 +137,10 @@ int im_axes(dlc_import *im, const int64_t *axes, uint32_t n, uint32_t rank, uint
 dlc_expr im_i64(dlc_import *im, int64_t value);
 dlc_expr im_simple(dlc_import *im, dlc_expr expr); /* simplified by what is known of the symbols */
 /*
- * The same for what becomes a dimension, an offset or a pad. Where sizes of the run decide much, each
- * operator's size has its operand's several times over, and a chain of operators would double it
- * again and again: what has grown too large is computed once at run time and is a symbol from here.
+ * The same for what becomes a dimension, an offset or a pad. Where sizes of the run decide much,
+ * each operator's size has its operand's several times over, and a chain of operators would double
+ * it again and again: what has grown too large is computed once at run time and is a symbol from
+ * here.
  */
 dlc_expr im_size(dlc_import *im, dlc_expr expr);
 int im_is_const(dlc_import *im, dlc_expr expr, int64_t *value);
