@@ -42,9 +42,10 @@ typedef struct {
     dlc_ids cells;
     dlc_vec(int64_t) attrs;
     dlc_str strings;
-    uint32_t *host_bytes;  /* by phase: cell of the host memory of steps on the CPU */
-    uint32_t *extra_arena; /* by phase: cell of the bytes past the module's own arena, for results
-                              nobody asked for */
+    uint32_t *host_bytes; /* by phase: cell of the host memory of steps on the CPU */
+    uint32_t *arena_end;  /* by phase: cell of the end of all values whose place is known by then */
+    uint32_t
+        *extra_arena; /* by phase: cell of the end of what steps need past that, or UINT32_MAX */
 } builder;
 
 static dlc_status defect(const builder *b, const char *place, const char *text)
@@ -393,31 +394,32 @@ static const struct {
 #undef DLC_OPAQUE
 };
 
-/* Bytes past the module's arena for a result that nobody reads but the step needs to work in. */
-static dlc_plan_ref extra_ref(builder *b, uint32_t size_bytes)
+static uint32_t rounded_up(builder *b, uint32_t size_bytes)
 {
+    uint32_t unit = dlc_size_const(&b->size, 64);
     uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
-    uint32_t rounded =
-        mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, dlc_size_const(&b->size, 64)),
-            dlc_size_const(&b->size, 64));
-    uint32_t base = dlc_size_graph(&b->size, b->module->arena_bytes);
-    uint32_t base_up = add(b, base, dlc_size_const(&b->size, 63));
-    base_up =
-        mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, base_up, dlc_size_const(&b->size, 64)),
-            dlc_size_const(&b->size, 64));
-    uint32_t end = add(b, base_up, rounded);
-    uint32_t *extra = &b->extra_arena[b->phase];
-    *extra = *extra == UINT32_MAX ? end : dlc_size_op2(&b->size, DLC_SIZE_MAX, *extra, end);
-    return (dlc_plan_ref){.place = DLC_REF_ARENA, .index = base_up, .size_bytes = size_bytes};
+    return mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, unit), unit);
 }
 
-/* An operand that is not there: an output nobody asked for. topk works in its indices, so they get
- * a place. */
-static void push_absent(builder *b, const dlc_step *step, uint32_t i)
+static void max_into(builder *b, uint32_t *cell, uint32_t other)
+{
+    *cell = *cell == UINT32_MAX ? other : dlc_size_op2(&b->size, DLC_SIZE_MAX, *cell, other);
+}
+
+/* Bytes past all values for a result that nobody reads but the step needs to work in. */
+static dlc_plan_ref extra_ref(builder *b, uint32_t size_bytes)
+{
+    uint32_t base = rounded_up(b, b->arena_end[b->phase]);
+    max_into(b, &b->extra_arena[b->phase], add(b, base, rounded_up(b, size_bytes)));
+    return (dlc_plan_ref){.place = DLC_REF_ARENA, .index = base, .size_bytes = size_bytes};
+}
+
+/* An output nobody asked for; one that the step works in gets a place. */
+static void push_absent(builder *b, const dlc_step *step, int is_needed)
 {
     dlc_type type = {.dtype = DLC_I64};
     dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = dlc_size_const(&b->size, 0)};
-    if (step->node->op == DLC_OP_TOPK && i == 2) {
+    if (is_needed) {
         type = step->node->outputs[0]->type;
         type.dtype = DLC_I64;
         ref = extra_ref(b, row_major_bytes(b, &type));
@@ -458,7 +460,7 @@ static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *ro
         if (value && b->module->placements[value->id].store != DLC_STORE_NONE)
             DLC_TRY(push_operand(b, step, node->ninputs + i));
         else
-            push_absent(b, step, opaques[row->what].ninputs + i);
+            push_absent(b, step, call.works_in >> i & 1);
     }
     row->operands.count = b->tensors.n - row->operands.first;
     row->symbol = opaque_symbol(step);
@@ -548,12 +550,9 @@ static void copy_between(const staging *s, dlc_plan_ref to, dlc_plan_ref from)
 /* Host memory for an operand, known from phase `phase` on. */
 static dlc_plan_ref host_ref(staging *s, uint32_t size_bytes, uint32_t phase)
 {
-    builder *b = s->b;
-    uint32_t unit = dlc_size_const(&b->size, 64);
-    uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
     dlc_plan_ref ref = {.place = DLC_REF_HOST, .index = s->at, .size_bytes = size_bytes};
-    s->at = add(b, s->at, mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, unit), unit));
-    b->host_bytes[phase] = dlc_size_op2(&b->size, DLC_SIZE_MAX, b->host_bytes[phase], s->at);
+    s->at = add(s->b, s->at, rounded_up(s->b, size_bytes));
+    max_into(s->b, &s->b->host_bytes[phase], s->at);
     return ref;
 }
 
@@ -641,37 +640,41 @@ static dlc_status add_copies(builder *b)
 }
 
 /* --- memory --- */
-static void max_into(builder *b, uint32_t *cell, uint32_t other)
-{
-    if (other != UINT32_MAX)
-        *cell = dlc_size_op2(&b->size, DLC_SIZE_MAX, *cell, other);
-}
-
 /*
  * What each phase needs of the arena: the ends of the values whose place is known by then. With one
  * phase that is the planner's own number.
  */
-static void add_arena(builder *b)
+static void measure_arena(builder *b)
 {
-    uint32_t *ends = dlc_new_array(b->arena, uint32_t, b->nphases);
     for (uint32_t p = 0; p < b->nphases; p++)
-        ends[p] = dlc_size_const(&b->size, 0);
+        b->arena_end[p] = dlc_size_const(&b->size, 0);
     if (b->nphases == 1)
-        ends[0] = dlc_size_graph(&b->size, b->module->arena_bytes);
+        b->arena_end[0] = dlc_size_graph(&b->size, b->module->arena_bytes);
     for (uint32_t i = 0; b->nphases > 1 && i < b->graph->nvalues; i++) {
         const dlc_placement *placement = &b->module->placements[i];
         if (placement->store != DLC_STORE_ARENA)
             continue;
         uint32_t end = add(b, dlc_size_graph(&b->size, placement->offset),
                            dlc_size_graph(&b->size, placement->size_bytes));
-        max_into(b, &ends[b->size.phase.data[end]], end);
+        max_into(b, &b->arena_end[b->size.phase.data[end]], end);
     }
+    for (uint32_t p = 1; p < b->nphases; p++)
+        max_into(b, &b->arena_end[p], b->arena_end[p - 1]);
+}
+
+/* What one phase has, the next one has too. */
+static void add_memory(builder *b)
+{
     for (uint32_t p = 0; p < b->nphases; p++) {
-        max_into(b, &ends[p], b->extra_arena[p]);
-        max_into(b, &ends[p], p ? ends[p - 1] : UINT32_MAX);
-        max_into(b, &b->host_bytes[p], p ? b->host_bytes[p - 1] : UINT32_MAX);
-        b->phases.data[p].arena_bytes = ends[p];
-        b->phases.data[p].host_bytes = b->host_bytes[p];
+        dlc_plan_phase *phase = &b->phases.data[p];
+        phase->arena_bytes = b->arena_end[p];
+        phase->host_bytes = b->host_bytes[p];
+        if (b->extra_arena[p] != UINT32_MAX)
+            max_into(b, &phase->arena_bytes, b->extra_arena[p]);
+        if (p) {
+            max_into(b, &phase->arena_bytes, phase[-1].arena_bytes);
+            max_into(b, &phase->host_bytes, phase[-1].host_bytes);
+        }
     }
 }
 
@@ -836,12 +839,13 @@ static dlc_status add_all(builder *b)
         b->host_bytes[i] = dlc_size_const(&b->size, 0);
         add_conditions(b, i);
     }
+    measure_arena(b);
     for (uint32_t i = 0; i < b->module->kernels.n; i++)
         add_kernel(b, i);
     for (uint32_t i = 0; i < b->module->steps.n; i++)
         DLC_TRY(add_step(b, &b->module->steps.data[i]));
     DLC_TRY(add_copies(b));
-    add_arena(b);
+    add_memory(b);
     if (b->size.failure)
         return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file,
                              "a size cannot be computed by the runtime: %s", b->size.failure);
@@ -872,6 +876,7 @@ dlc_status dlc_plan_build(const dlc_module *module, const dlc_plan_cuda *cuda,
                  .result = plan};
     assign_phases(&b);
     b.host_bytes = dlc_new_array(arena, uint32_t, b.nphases);
+    b.arena_end = dlc_new_array(arena, uint32_t, b.nphases);
     b.extra_arena = dlc_new_array(arena, uint32_t, b.nphases);
     dlc_size_init(&b.size, module->graph->pool, b.symbol_phase, arena);
     dlc_str out = {0};

@@ -16,6 +16,7 @@ int dlc_opaque_call_of(const dlc_node *node, dlc_opaque_call *call)
             .nattrs = 3,
             .attrs = {axis_of(node), dlc_node_int(node, DLC_ATTR_LARGEST, 1),
                       dlc_node_int(node, DLC_ATTR_SORTED, 1)},
+            .works_in = 1 << 1,
         };
         return 1;
     case DLC_OP_NONZERO:

@@ -11,6 +11,7 @@ typedef struct {
     dlc_opaque kind;
     uint32_t nattrs;
     int64_t attrs[DLC_MAX_OPAQUE_ATTRS];
+    uint8_t works_in; /* bit i: the step needs output i, read or not: i64, of output 0's shape */
 } dlc_opaque_call;
 
 /* False when the executable's format has no step for the node's operator. */

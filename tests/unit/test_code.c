@@ -73,6 +73,18 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* a step works in a result nobody reads, before other sizes are known */
+    {"symbol found = opaque(%z, 0) in 0..2147483647\n"
+     "graph @unread(%x: f32[5,40]) -> %y {\n"
+     "  %v: f32[5,3] = topk %x {axis=1, largest=1, sorted=1, dims=[3]}\n"
+     "  %z: i64[2,found] = nonzero %x {symbol=0}\n"
+     "  %m: i64[2,1] = reduce_max %z {axes=[1], keepdims=1}\n"
+     "  %s: i64[1,1] = reduce_sum %m {axes=[0], keepdims=1}\n"
+     "  %f: f32[1,1] = cast %s {dtype=f32}\n"
+     "  %y: f32[5,3] = add %v, %f\n"
+     "}\n",
+     0,
+     {1}},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
