@@ -326,6 +326,10 @@ dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *
 {
     object o;
     DLC_TRY(open_object(bytes, size_bytes, diag, &o));
+    for (uint32_t i = 1; i < o.nsymbols; i++)
+        if (o.symbols[i].st_shndx == SHN_UNDEF)
+            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the generated code needs '%s'",
+                                 o.names + o.symbols[i].st_name);
     uint32_t *number = order_symbols(&o, arena);
     for (uint32_t i = 0; i < o.header->e_shnum; i++) {
         const Elf64_Shdr *section = &o.sections[i];

@@ -30,7 +30,8 @@ DLC_NODISCARD dlc_status dlc_elf_write(int fd, dlc_elf_machine machine,
 
 /*
  * Makes every hidden symbol of a linked relocatable object local, in place, so that two such
- * objects link into one program: `bytes` is the whole file, writable.
+ * objects link into one program: `bytes` is the whole file, writable. Undefined symbols are
+ * refused.
  */
 DLC_NODISCARD dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
                                           dlc_diag *diag);

@@ -10,7 +10,8 @@ typedef enum {
     DLC_LINK_RELOCATABLE /* one object of several */
 } dlc_link_kind;
 
-/* Writes `output`, a path that does not exist yet. Undefined symbols are refused. */
+/* Writes `output`, a path that does not exist yet. A shared object with undefined symbols is
+ * refused. */
 DLC_NODISCARD dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
                                   const char *output, dlc_arena *arena, dlc_diag *diag);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
+#include "codegen/elf.h"
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"
@@ -155,6 +156,39 @@ START_TEST(a_shared_object_exports_itself_and_needs_nothing)
         free(bytes);
         made_end(&m);
     }
+}
+END_TEST
+
+/* What the code of an object calls would be left to the program that it is linked into. */
+START_TEST(an_object_that_needs_a_symbol_is_refused)
+{
+    static const dlc_elf_machine machines[] = {DLC_ELF_X86_64, DLC_ELF_AARCH64};
+    static const char *const targets[] = {"memcpy", "table"};
+    dlc_arena *arena = dlc_arena_create(0);
+    for (int i = 0; i < 4; i++) {
+        dlc_diag diag;
+        dlc_diag_init(&diag, arena);
+        dlc_blob words = {(uint64_t[2]){0}, 16};
+        dlc_elf_pointer pointer = {8, targets[i / 2]};
+        dlc_elf_symbol table = {.name = "table",
+                                .section = ".data.rel.ro.table",
+                                .pieces = &words,
+                                .npieces = 1,
+                                .align_bytes = 64,
+                                .pointers = &pointer,
+                                .npointers = 1};
+        const char *path = in_folder("object.o");
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+        ck_assert_int_eq(dlc_elf_write(fd, machines[i % 2], &table, 1, arena, &diag), DLC_OK);
+        close(fd);
+        size_t n;
+        unsigned char *bytes = read_all(path, &n);
+        ck_assert_int_eq(dlc_elf_localize(bytes, n, arena, &diag), i < 2 ? DLC_INTERNAL : DLC_OK);
+        if (i < 2)
+            ck_assert_str_eq(diag.messages[0].text, "the generated code needs 'memcpy'");
+        free(bytes);
+    }
+    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -359,6 +393,7 @@ int main(void)
     tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0,
                         sizeof artifacts / sizeof artifacts[0]);
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
+    tcase_add_test(tests, an_object_that_needs_a_symbol_is_refused);
     tcase_add_test(tests, two_models_link_into_one_program);
     tcase_add_test(tests, any_names_give_a_header_that_compiles);
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
