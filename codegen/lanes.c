@@ -397,22 +397,6 @@ static void point_body(dlc_nest *nest, void *ctx)
     keep(nest, f, result, width);
 }
 
-static const dlc_loop *root_loop(const dlc_nest *nest, uint32_t axis)
-{
-    for (uint32_t l = 0; l < nest->schedule->loops.n; l++)
-        for (uint32_t i = 0; i < nest->schedule->loops.data[l].axes.n; i++)
-            if (nest->schedule->loops.data[l].axes.data[i] == axis)
-                return &nest->schedule->loops.data[l];
-    return NULL;
-}
-
-/* True when one place of a temporary serves all points of the axis. */
-static int is_shared(const dlc_nest *nest, uint32_t axis)
-{
-    const dlc_loop *loop = root_loop(nest, axis);
-    return loop && !loop->serial;
-}
-
 static int has(const dlc_ids *ids, uint32_t id)
 {
     for (uint32_t i = 0; i < ids->n; i++)
@@ -429,7 +413,7 @@ static void prepare_home(dlc_nest *nest, uint32_t s)
     uint32_t *positions = dlc_new_array(nest->arena, uint32_t, stage->axes.n + 1);
     home->nown = 0;
     for (uint32_t i = 0; i < stage->axes.n; i++)
-        if (!is_shared(nest, stage->axes.data[i]))
+        if (!dlc_schedule_shares(nest->schedule, stage->axes.data[i]))
             positions[home->nown++] = i;
     home->own = positions;
     home->per_lane = nest->schedule->lane != DLC_NO_AXIS;
@@ -454,7 +438,7 @@ static void stage_by_lanes(dlc_nest *nest, uint32_t s)
     f.naccs = dlc_reduces[f.stage->combine].naccs;
     f.lane = DLC_NO_AXIS;
     for (uint32_t i = 0; i < f.stage->axes.n; i++)
-        if (!root_loop(nest, f.stage->axes.data[i]))
+        if (!dlc_schedule_loop(nest->schedule, f.stage->axes.data[i]))
             dlc_vec_push(nest->arena, &own, f.stage->axes.data[i]);
     for (uint32_t i = 0; i < f.stage->reduce.n; i++) {
         if (f.stage->reduce.data[i] == lane)

@@ -25,14 +25,19 @@ dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule)
     return units;
 }
 
-/* An axis whose points share one place of a temporary. */
-static int is_root(const dlc_schedule *schedule, uint32_t axis)
+const dlc_loop *dlc_schedule_loop(const dlc_schedule *schedule, uint32_t axis)
 {
     for (uint32_t l = 0; l < schedule->loops.n; l++)
         for (uint32_t i = 0; i < schedule->loops.data[l].axes.n; i++)
             if (schedule->loops.data[l].axes.data[i] == axis)
-                return !schedule->loops.data[l].serial;
-    return 0;
+                return &schedule->loops.data[l];
+    return NULL;
+}
+
+int dlc_schedule_shares(const dlc_schedule *schedule, uint32_t axis)
+{
+    const dlc_loop *loop = dlc_schedule_loop(schedule, axis);
+    return loop && !loop->serial;
 }
 
 static dlc_expr round_up(dlc_pool *pool, dlc_expr value, int64_t multiple)
@@ -46,7 +51,7 @@ static dlc_expr temporary_bytes(dlc_kernel *kernel, const dlc_schedule *schedule
     dlc_pool *pool = kernel->pool;
     dlc_expr elems = dlc_expr_i64(pool, schedule->lane == DLC_NO_AXIS ? 1 : schedule->width);
     for (uint32_t a = 0; a < stage->axes.n; a++)
-        if (!is_root(schedule, stage->axes.data[a]))
+        if (!dlc_schedule_shares(schedule, stage->axes.data[a]))
             elems = dlc_mul(pool, elems, kernel->axes.data[stage->axes.data[a]].extent);
     return round_up(pool, dlc_muli(pool, elems, dlc_dtype_bytes(stage->dtype[0])), 64);
 }

@@ -64,6 +64,9 @@ typedef struct {
     int64_t grain;           /* fewest units worth a thread of their own */
 } dlc_schedule;
 
+/* The root loop over the axis, or NULL; and whether one place of a temporary serves all points of the axis. */
+const dlc_loop *dlc_schedule_loop(const dlc_schedule *schedule, uint32_t axis);
+int dlc_schedule_shares(const dlc_schedule *schedule, uint32_t axis);
 /* Units of parallel work and scratch bytes per thread: i64 expressions over the kernel's symbols. */
 dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
 dlc_expr dlc_schedule_scratch(dlc_kernel *kernel, const dlc_schedule *schedule);
