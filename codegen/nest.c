@@ -444,7 +444,7 @@ static dlc_val check_range(dlc_nest *nest, const load_plan *plan, dlc_val guard,
     bad = both(nest, bad, guard, width);
     if (width > 1)
         bad = both(nest, bad, nest->mask, width);
-    nest->emit->fault(nest->emit, bad, width, 1);
+    nest->emit->fault(nest->emit, bad, width);
     return both(nest, guard, in_range, width);
 }
 
@@ -678,7 +678,7 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
         in_range = dlc_and(pool, in_range, dlc_in_range(pool, index[d], type->dims[d]));
     dlc_val inside = dlc_nest_uniform(nest, simplified(nest, in_range));
     dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
-    nest->emit->fault(nest->emit, bad, 1, 1);
+    nest->emit->fault(nest->emit, bad, 1);
     nest->emit->if_begin(nest->emit, inside);
     dlc_nest_enter(nest);
     if (update != DLC_UPDATE_SET) {

@@ -65,8 +65,8 @@ struct dlc_emitter {
     void (*position)(dlc_emitter *e, uint32_t level);
     /* What lanes stored so far is visible to all of them. */
     void (*sync)(dlc_emitter *e);
-    /* Records a fault with this code when any lane of `bad` (bool) is true. */
-    void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code);
+    /* Records that an index was out of range when any lane of `bad` (bool) is true. */
+    void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width);
     /* The root loops and stages of a kernel with a DOT stage; the unit is bound. */
     dlc_status (*dot)(dlc_emitter *e, dlc_nest *nest);
 };

@@ -324,7 +324,7 @@ static void position(dlc_emitter *e, uint32_t level)
         LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
 }
 
-static void fault(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code)
+static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
 {
     dlc_cpu *cpu = cpu_of(e);
     LLVMValueRef any = dlc_llvm(bad);
@@ -333,7 +333,7 @@ static void fault(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code)
         any = dlc_cpu_intrinsic(cpu, "llvm.vector.reduce.or", &type, 1, &any, 1);
     }
     LLVMValueRef where = LLVMBuildSelect(cpu->builder, any, cpu->fault, cpu->no_fault, "");
-    LLVMBuildStore(cpu->builder, i64_const(cpu, code), where);
+    LLVMBuildStore(cpu->builder, i64_const(cpu, 1), where);
 }
 
 /* --- the function --- */

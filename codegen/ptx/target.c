@@ -202,10 +202,10 @@ static void position(dlc_emitter *e, uint32_t level)
     cuda_of(e)->at = level < cuda_of(e)->level ? level : cuda_of(e)->level;
 }
 
-static void fault(dlc_emitter *e, dlc_val bad, uint32_t width, int64_t code)
+static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
 {
     (void)width;
-    dlc_cuda_line(cuda_of(e), "if (%s) *fault = %lld;", text(bad), (long long)code);
+    dlc_cuda_line(cuda_of(e), "if (%s) *fault = 1;", text(bad));
 }
 
 static const dlc_emitter table = {

@@ -35,8 +35,7 @@ extern "C" {
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
  * symbols by kernel symbol; scratch is this thread's, 64-byte aligned. An index out of range stores
- * 1 + the checked load's number to *fault (plain store; any of several faults may win) and goes on
- * with the else value.
+ * 1 to *fault (a plain store) and goes on with the else value.
  */
 typedef struct dlc_kernel_args {
     void *const *buffers;
