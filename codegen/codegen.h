@@ -19,8 +19,8 @@ typedef struct {
 } dlc_emit_options;
 
 /*
- * codegen/cpu: each kernel to a relocatable object (or a text) of its own, its function named dlc_k<number>, hidden. It calls
- * nothing: no libm, no memcpy; linking refuses code that does.
+ * codegen/cpu: each kernel to a relocatable object of its own, or all to one text; functions are named dlc_k<number>, hidden.
+ * They call nothing: no libm, no memcpy; linking refuses code that does.
  */
 DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena,
                                       dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);

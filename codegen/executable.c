@@ -432,7 +432,6 @@ static dlc_status write_code_text(writer *w, piece *p, dlc_emit_kind kind)
                              "kernels for %s are CUDA C: there are cu and asm (PTX) of them",
                              p->module->target->name);
     p->emit.kind = kind;
-    p->emit.njobs = 1;
     DLC_TRY(dlc_child_emit(emit_cpu, p, w->arena, w->diag, &p->code));
     for (uint32_t i = 0; i < p->code.nblobs; i++)
         DLC_TRY(write_blob(w, &p->code.blobs[i]));

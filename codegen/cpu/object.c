@@ -1,7 +1,8 @@
 /*
- * Kernels to objects: one LLVM module per kernel, so that the bytes do not depend on how many threads compile. The nest has
- * placed every instruction already; only mem2reg and early-cse run before code generation (more passes cost milliseconds and
- * buy nothing measurable: a 12x32 register tile runs at the machine's multiply-add peak either way).
+ * Kernels to objects: one LLVM module per kernel, so that the bytes do not depend on how many threads compile; to text: one
+ * module of all, which assemblers and LLVM's tools read. The nest has placed every instruction already; only mem2reg and
+ * early-cse run before code generation (more passes cost milliseconds and buy nothing measurable: a 12x32 register tile runs
+ * at the machine's multiply-add peak either way).
  */
 #include "codegen/codegen.h"
 
@@ -19,9 +20,10 @@
 typedef struct {
     const dlc_module *module;
     const dlc_emit_options *options;
+    uint32_t nmodules, nkernels;  /* of a module */
     atomic_uint next;
-    LLVMMemoryBufferRef *results; /* by kernel */
-    char **errors;                /* by kernel; LLVM's text, or NULL */
+    LLVMMemoryBufferRef *results; /* by module */
+    char **errors;                /* by module; LLVM's text, or NULL */
 } job;
 
 static void initialise_targets(void)
@@ -108,6 +110,7 @@ static char *emit(LLVMModuleRef llvm, LLVMTargetMachineRef machine, dlc_emit_kin
 
 static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
 {
+    dlc_status status = DLC_OK;
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef llvm = LLVMModuleCreateWithNameInContext("dlc", context);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -117,7 +120,9 @@ static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
     LLVMSetTarget(llvm, work->module->target->triple);
     LLVMSetModuleDataLayout(llvm, layout);
     LLVMDisposeTargetData(layout);
-    if (build(work, index, context, llvm, arena, &diag) != DLC_OK)
+    for (uint32_t k = 0; k < work->nkernels && status == DLC_OK; k++)
+        status = build(work, index * work->nkernels + k, context, llvm, arena, &diag);
+    if (status != DLC_OK)
         work->errors[index] = strdup(diag.nmessages ? diag.messages[0].text : "unknown error");
     else
         work->errors[index] = emit(llvm, machine, work->options->kind, &work->results[index]);
@@ -131,7 +136,7 @@ static void *worker(void *argument)
     job *work = argument;
     char *error = NULL;
     LLVMTargetMachineRef machine = dlc_cpu_machine(work->module->target, &error);
-    for (uint32_t index; (index = atomic_fetch_add(&work->next, 1)) < work->module->kernels.n;) {
+    for (uint32_t index; (index = atomic_fetch_add(&work->next, 1)) < work->nmodules;) {
         if (machine)
             compile(work, index, machine);
         else
@@ -148,7 +153,7 @@ static void run_workers(job *work, uint32_t njobs)
 {
     pthread_t threads[64];
     uint32_t started = 0;
-    for (; started + 1 < njobs && started < 64 && started + 1 < work->module->kernels.n; started++)
+    for (; started + 1 < njobs && started < 64 && started + 1 < work->nmodules; started++)
         if (pthread_create(&threads[started], NULL, worker, work))
             break;
     worker(work);
@@ -159,9 +164,9 @@ static void run_workers(job *work, uint32_t njobs)
 static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob *blobs)
 {
     dlc_status status = DLC_OK;
-    for (uint32_t k = 0; k < work->module->kernels.n; k++) {
+    for (uint32_t k = 0; k < work->nmodules; k++) {
         if (work->errors[k])
-            status = dlc_diag_fail(diag, DLC_INTERNAL, work->module->kernels.data[k].kernel->name,
+            status = dlc_diag_fail(diag, DLC_INTERNAL, work->nkernels == 1 ? work->module->kernels.data[k].kernel->name : NULL,
                                    "code generation failed: %s", work->errors[k]);
         free(work->errors[k]);
         if (!work->results[k])
@@ -176,11 +181,13 @@ static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob 
 dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena, dlc_diag *diag,
                         dlc_blob **blobs, uint32_t *nblobs)
 {
-    job work = {.module = module, .options = options};
-    work.results = dlc_new_array(arena, LLVMMemoryBufferRef, module->kernels.n);
-    work.errors = dlc_new_array(arena, char *, module->kernels.n);
-    *blobs = dlc_new_array(arena, dlc_blob, module->kernels.n);
-    *nblobs = module->kernels.n;
+    uint32_t n = module->kernels.n;
+    int is_text = options->kind != DLC_EMIT_OBJECT && n;
+    job work = {.module = module, .options = options, .nmodules = is_text ? 1 : n, .nkernels = is_text ? n : 1};
+    work.results = dlc_new_array(arena, LLVMMemoryBufferRef, n);
+    work.errors = dlc_new_array(arena, char *, n);
+    *blobs = dlc_new_array(arena, dlc_blob, n);
+    *nblobs = work.nmodules;
     run_workers(&work, options->njobs ? options->njobs : 1);
     return collect(&work, arena, diag, *blobs);
 }

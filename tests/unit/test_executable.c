@@ -256,6 +256,34 @@ START_TEST(two_models_link_into_one_program)
 }
 END_TEST
 
+/* All kernels are in one text, which other tools read. */
+START_TEST(text_can_be_assembled)
+{
+    static const struct {
+        const char *target, *file, *tool;
+        dlc_artifact artifact;
+    } rows[] = {
+        {"x86-64-v3", "t.s", "as", DLC_ARTIFACT_ASM},
+        {"aarch64", "t.s", "aarch64-linux-gnu-as", DLC_ARTIFACT_ASM},
+        {"x86-64-v3", "t.ll", "llvm-as-19", DLC_ARTIFACT_LL},
+    };
+#ifdef __x86_64__
+    char command[256];
+    made_model m = small_model("text", DLC_OP_EXP);
+    made_finish(&m, rows[_i].target);
+    ck_assert_uint_ge(m.ctx.module->kernels.n, 2);
+    ck_assert_int_eq(write_as(&m, rows[_i].artifact, in_folder(rows[_i].file), 1), DLC_OK);
+    made_end(&m);
+    snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", rows[_i].tool);
+    if (shell(command))
+        return;
+    snprintf(command, sizeof command, "cd %s && %s %s -o object", folder, rows[_i].tool,
+             rows[_i].file);
+    ck_assert_int_eq(shell(command), 0);
+#endif
+}
+END_TEST
+
 /* Names of a model are any text; the header compiles as C and C++, after any other header. */
 START_TEST(any_names_give_a_header_that_compiles)
 {
@@ -395,6 +423,7 @@ int main(void)
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
     tcase_add_test(tests, an_object_that_needs_a_symbol_is_refused);
     tcase_add_test(tests, two_models_link_into_one_program);
+    tcase_add_loop_test(tests, text_can_be_assembled, 0, 3);
     tcase_add_test(tests, any_names_give_a_header_that_compiles);
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
     tcase_add_test(tests, large_weights_cost_little);
