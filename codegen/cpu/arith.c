@@ -459,7 +459,8 @@ static LLVMValueRef upper_half(dlc_cpu *cpu, uint32_t w, LLVMValueRef a)
     return LLVMBuildBitCast(B(cpu), bits, f64, "");
 }
 
-/* a*b as an exact sum of two doubles, then c added from the large end: exact whenever the result is representable. */
+/* a*b as an exact sum of two doubles, then c added from the large end: exact where the result is representable and a*b neither
+ * overflows nor loses bits below the least double, as the long division that uses it sees to. */
 static LLVMValueRef fma_f64_by_hand(dlc_cpu *cpu, uint32_t w, const LLVMValueRef *args)
 {
     LLVMValueRef a = args[0], b = args[1], ah = upper_half(cpu, w, a), bh = upper_half(cpu, w, b);
