@@ -189,7 +189,8 @@ def carry_node(check, source, to, target):
         if (source / "data.json").exists():
             shutil.copyfile(source / "data.json", to / "data.json")
         done = check.run("compile", source / "model.onnx", "--target", target, "-o", to / "model.so", "--name", "model", "--jobs", 1)
-        return done.stderr.strip().splitlines()[0] if done.returncode else ""
+        said = done.stderr.strip().splitlines() or [f"dlc compile ended with {done.returncode}"]
+        return said[0] if done.returncode else ""
     finally:
         if not (to / "model.so").exists():
             shutil.rmtree(to, ignore_errors=True)

@@ -115,8 +115,9 @@ static int try_pattern(const char *prefix, const char *pattern)
 
 static int try_python(const char *prefix)
 {
-    return try_pattern(prefix, "/lib/python3*/site-packages/nvidia/cu1[23]/lib/libnvrtc.so.1[23]") ||
-           try_pattern(prefix, "/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.1[23]");
+    /* Debian's own Python has dist-packages */
+    return try_pattern(prefix, "/lib*/python3*/*-packages/nvidia/cu1[23]/lib/libnvrtc.so.1[23]") ||
+           try_pattern(prefix, "/lib*/python3*/*-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.1[23]");
 }
 
 static void search(void)
@@ -130,7 +131,8 @@ static void search(void)
     }
     if (try_library("libnvrtc.so.13") || try_library("libnvrtc.so.12"))
         return;
-    if (try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.1[23]") || try_python(getenv("VIRTUAL_ENV")))
+    if (try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.1[23]") || try_python(getenv("VIRTUAL_ENV")) ||
+        try_python(getenv("CONDA_PREFIX")))
         return;
     if (home && snprintf(local, sizeof local, "%s/.local", home) < (int)sizeof local && try_python(local))
         return;

@@ -8,8 +8,8 @@ typedef struct dlc_nvrtc dlc_nvrtc;
 
 /*
  * Opens libnvrtc once per process; later calls give the same. Looked for in the variable DLC_NVRTC (a file or a folder), the
- * loader's path, CUDA toolkits under /usr/local, and the PyPI package nvidia-cuda-nvrtc of the active or the user's Python.
- * DLC_NO_DEVICE says in one line what to install.
+ * loader's path, CUDA toolkits under /usr/local, and the PyPI package nvidia-cuda-nvrtc of the active, the user's or the
+ * system's Python. DLC_NO_DEVICE says in one line what to install.
  */
 DLC_NODISCARD dlc_status dlc_nvrtc_open(dlc_diag *diag, const dlc_nvrtc **result);
 const char *dlc_nvrtc_path(const dlc_nvrtc *nvrtc);
