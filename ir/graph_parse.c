@@ -505,6 +505,8 @@ static dlc_status name_result(parser *p, dlc_value *value, const result *r)
 {
     if (p->table_size && *slot_of(p, r->name))
         return fail(p, "value %%%s is defined twice", r->name);
+    if (strcmp(value->name, r->name) != 0)
+        dlc_value_rename(p->graph, value, r->name); /* so that nothing made later is called so */
     value->name = r->name;
     DLC_TRY(check_result(p, value, r));
     add_value(p, value);

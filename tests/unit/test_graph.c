@@ -223,6 +223,17 @@ START_TEST(constants_stand_first_and_names_are_unique)
 }
 END_TEST
 
+START_TEST(names_of_further_results_are_taken)
+{
+    dlc_graph *graph = parse("graph @f(%x: f32[1,1,4]) -> %m, %scalar {\n"
+                             "  %m: f32[1,1,2], %scalar: i64[1,1,2] = topk %x {axis=2, dims=[2]}\n"
+                             "}\n");
+    dlc_graph_scalar(graph, DLC_F32, 1);
+    ck_assert_str_eq(graph->first->outputs[0]->name, "scalar_2");
+    ck_assert_int_eq(dlc_graph_verify(graph, &diag), DLC_OK);
+}
+END_TEST
+
 START_TEST(verifier_finds_a_wrong_type)
 {
     dlc_graph *graph =
@@ -363,6 +374,7 @@ int main(void)
     tcase_add_test(tcase, replace_and_erase_keep_uses);
     tcase_add_test(tcase, uses_are_dropped_in_constant_time);
     tcase_add_test(tcase, constants_stand_first_and_names_are_unique);
+    tcase_add_test(tcase, names_of_further_results_are_taken);
     tcase_add_test(tcase, verifier_finds_a_wrong_type);
     tcase_add_test(tcase, messages_name_the_node);
     suite_add_tcase(suite, tcase);
