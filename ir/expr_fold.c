@@ -431,54 +431,36 @@ dlc_expr dlc_expr3(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b, dlc_e
     return dlc_expr_make(pool, op, DLC_NONE, (dlc_expr[]){a, b, c}, 3);
 }
 
-dlc_expr dlc_expr_cast(dlc_pool *pool, dlc_dtype dtype, dlc_expr a)
-{
-    return dlc_expr_make(pool, DLC_EXPR_CAST, dtype, &a, 1);
-}
+/* --- short forms --- */
 
-dlc_expr dlc_expr_cast_sat(dlc_pool *pool, dlc_dtype dtype, dlc_expr a)
-{
-    return dlc_expr_make(pool, DLC_EXPR_CAST_SAT, dtype, &a, 1);
-}
+#define CONVERSION(name, op)                                                                       \
+    dlc_expr name(dlc_pool *pool, dlc_dtype dtype, dlc_expr a)                                     \
+    {                                                                                              \
+        return dlc_expr_make(pool, DLC_EXPR_##op, dtype, &a, 1);                                   \
+    }
+CONVERSION(dlc_expr_cast, CAST)
+CONVERSION(dlc_expr_cast_sat, CAST_SAT)
+CONVERSION(dlc_expr_bitcast, BITCAST)
 
-dlc_expr dlc_expr_bitcast(dlc_pool *pool, dlc_dtype dtype, dlc_expr a)
-{
-    return dlc_expr_make(pool, DLC_EXPR_BITCAST, dtype, &a, 1);
-}
-
-dlc_expr dlc_add(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_ADD, a, b);
-}
-
-dlc_expr dlc_sub(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_SUB, a, b);
-}
-
-dlc_expr dlc_mul(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_MUL, a, b);
-}
+#define ROW_2(name, op)                                                                            \
+    dlc_expr name(dlc_pool *pool, dlc_expr a, dlc_expr b)                                          \
+    {                                                                                              \
+        return dlc_expr2(pool, DLC_EXPR_##op, a, b);                                               \
+    }
+ROW_2(dlc_add, ADD)
+ROW_2(dlc_sub, SUB)
+ROW_2(dlc_mul, MUL)
+ROW_2(dlc_lt, LT)
+ROW_2(dlc_le, LE)
+ROW_2(dlc_eq, EQ)
+ROW_2(dlc_floordiv, FLOORDIV)
+ROW_2(dlc_mod, MOD)
+ROW_2(dlc_min, MIN)
+ROW_2(dlc_max, MAX)
 
 dlc_expr dlc_select(dlc_pool *pool, dlc_expr condition, dlc_expr yes, dlc_expr no)
 {
     return dlc_expr3(pool, DLC_EXPR_SELECT, condition, yes, no);
-}
-
-dlc_expr dlc_lt(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_LT, a, b);
-}
-
-dlc_expr dlc_le(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_LE, a, b);
-}
-
-dlc_expr dlc_eq(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_EQ, a, b);
 }
 
 dlc_expr dlc_and(dlc_pool *pool, dlc_expr a, dlc_expr b)
@@ -486,26 +468,6 @@ dlc_expr dlc_and(dlc_pool *pool, dlc_expr a, dlc_expr b)
     if (!a || !b)
         return a ? a : b;
     return dlc_expr2(pool, DLC_EXPR_AND, a, b);
-}
-
-dlc_expr dlc_floordiv(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_FLOORDIV, a, b);
-}
-
-dlc_expr dlc_mod(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_MOD, a, b);
-}
-
-dlc_expr dlc_min(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_MIN, a, b);
-}
-
-dlc_expr dlc_max(dlc_pool *pool, dlc_expr a, dlc_expr b)
-{
-    return dlc_expr2(pool, DLC_EXPR_MAX, a, b);
 }
 
 dlc_expr dlc_addi(dlc_pool *pool, dlc_expr a, int64_t b)

@@ -1,8 +1,9 @@
 /*
  * What each operator of expr.def does to values: the single definition that folding, the
  * interpreter and every generated kernel agree on. Integers are guarded (no division traps, no
- * shift is undefined); floats are computed in a wider format whose second rounding is harmless (f32
- * in f64, f16 and bf16 in f32: p >= 2q + 2 for + - * / sqrt) or with fma itself.
+ * shift is undefined); floats narrower than f64 are computed in f64, whose second rounding is
+ * harmless (p >= 2q + 2 for + - * / sqrt), and fused multiply-adds in f32 (f16 and bf16 round
+ * twice: their meanings compute in f32).
  */
 #include "ir/expr.h"
 

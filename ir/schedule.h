@@ -1,6 +1,6 @@
 /*
  * A schedule: data that says how a target runs a kernel and cannot change what it computes. Filled in by passes/choose.c,
- * printed, parsed and verified like the kernel, emitted by codegen/nest.c. The first `npar` root loops are flattened into the
+ * printed and verified like the kernel, emitted by codegen/nest.c. The first `npar` root loops are flattened into the
  * units of parallel work; the runtime gives each thread a range [begin, end) of units.
  *
  * Root loops run over the root axes: for each of their iterations (a tile), every stage is computed over its region, in
