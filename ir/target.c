@@ -8,10 +8,27 @@
 
 enum { KIB = 1024 };
 
+static const dlc_machine machines[] = {
+    /* One thread: how many there will be is not known. A step costs its dispatch and tails. */
+    [DLC_TARGET_CPU] = {.cycles_per_us = 3500,
+                        .far_bytes_per_us = 30000,
+                        .near_bytes_per_us = 110000,
+                        .workers = 1,
+                        .dot_workers = 1,
+                        .step_us = 0.3},
+    /* A GPU of medium size. */
+    [DLC_TARGET_CUDA] = {.cycles_per_us = 1500,
+                         .far_bytes_per_us = 300000,
+                         .near_bytes_per_us = 300000,
+                         .workers = 256,
+                         .dot_workers = 8,
+                         .step_us = 2},
+};
+
 static const dlc_target targets[] = {
 #define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, fma, l1, l2)                            \
     {text, DLC_TARGET_##kind,  triple,      cpu, "", vec, regs, fma, (l1)*KIB, (l2)*KIB,           \
-     DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2},
+     DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2, &machines[DLC_TARGET_##kind]},
 #include "ir/targets.def"
 #undef DLC_TARGET
 };

@@ -6,6 +6,15 @@
 
 typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 
+/* A rough machine of a kind, by which estimates rank alternatives; every target of the kind has the same. */
+typedef struct {
+    double cycles_per_us;
+    double far_bytes_per_us, near_bytes_per_us; /* from memory; from the caches, for what fits l2_bytes */
+    double workers;     /* threads or warps that an estimate lets compute at the same time */
+    double dot_workers; /* of them, those that one unit with a contraction employs */
+    double step_us;     /* what one more kernel costs by itself */
+} dlc_machine;
+
 typedef struct {
     const char *name;     /* as the user wrote it, "native" included */
     uint8_t kind;         /* dlc_target_kind */
@@ -16,6 +25,7 @@ typedef struct {
     uint32_t l1_bytes, l2_bytes;
     uint32_t scratch_bytes; /* most scratch a schedule may take per thread before it costs too much: half of L2 on CPUs,
                              the shared memory of a block on CUDA */
+    const dlc_machine *machine;
 } dlc_target;
 
 /* The row called `name`; "native": the best row this machine can run (by cpuid / hwcap), with native cache sizes but no

@@ -5,22 +5,9 @@
 #include "passes/choose.h"
 
 enum {
-    CYCLES_PER_US = 3500,
-    FAR_BYTES_PER_US = 30000,   /* memory */
-    NEAR_BYTES_PER_US = 110000, /* L2 and L3 */
-    DOT_LOSS_PERCENT = 10,      /* a register tile's distance from peak */
-    RUN_CYCLES = 25             /* starting a run of elements to copy: address, border test */
+    DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
+    RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
-static const double step_us = 0.3; /* what one more kernel costs by itself: dispatch, cold code, tails */
-
-/* A GPU of medium size. */
-enum {
-    CUDA_CYCLES_PER_US = 1500,
-    CUDA_BYTES_PER_US = 300000,
-    CUDA_WARPS = 256, /* that compute at the same time */
-    DOT_WARPS = 8     /* of a block that computes a tile */
-};
-static const double cuda_step_us = 2;
 
 static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
 {
@@ -112,13 +99,15 @@ static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
     return cycles;
 }
 
-/* Warps wait for nobody but for want of work or of memory: few units are slow units. */
-static double cuda_time(const dlc_estimate *e)
+/* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
+static double time_of(const dlc_estimate *e, const dlc_target *target)
 {
-    double warps = e->units * (e->ndots ? DOT_WARPS : 1);
-    double computing = e->cycles / (warps < 1 ? 1 : warps > CUDA_WARPS ? CUDA_WARPS : warps) / CUDA_CYCLES_PER_US;
-    double moving = e->bytes / CUDA_BYTES_PER_US;
-    return (computing > moving ? computing : moving) + cuda_step_us;
+    const dlc_machine *machine = target->machine;
+    double wanted = e->units * (e->ndots ? machine->dot_workers : 1);
+    double workers = wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
+    double computing = e->cycles / workers / machine->cycles_per_us;
+    double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
+    return (computing > moving ? computing : moving) + machine->step_us;
 }
 
 void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
@@ -133,11 +122,5 @@ void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_a
     result->cycles = cycles_of(&c, schedule, &result->ndots);
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(kernel, schedule), c.symbols);
-    if (schedule->target->kind == DLC_TARGET_CUDA) {
-        result->time_us = cuda_time(result);
-        return;
-    }
-    double computing = result->cycles / CYCLES_PER_US;
-    double moving = result->bytes / (result->bytes > schedule->target->l2_bytes ? FAR_BYTES_PER_US : NEAR_BYTES_PER_US);
-    result->time_us = (computing > moving ? computing : moving) + step_us;
+    result->time_us = time_of(result, schedule->target);
 }

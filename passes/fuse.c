@@ -13,7 +13,6 @@
 enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
     MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
-    CUDA_UNITS = 256,   /* fewer do not fill a GPU */
     PARALLEL_WORTH = 70000 /* cycles (20 us) from which losing parallel units matters */
 };
 
@@ -364,7 +363,7 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
     }
     if (b->time_us <= a->time_us * 1.02)
         return DLC_REASON_NONE;
-    if (f->target->kind == DLC_TARGET_CUDA && b->units < CUDA_UNITS && b->flops <= a->flops * 1.25) {
+    if (b->units < f->target->machine->workers && b->flops <= a->flops * 1.25) {
         v->detail = dlc_arena_printf(f->arena, "%.0f units, %.1f instead of %.1f us", b->units, b->time_us, a->time_us);
         return DLC_REASON_LOST_PARALLELISM;
     }
