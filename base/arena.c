@@ -1,5 +1,6 @@
 /* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it
  * was used. */
+#include "base/text.h"
 #include "base/vec.h"
 
 #include <stdio.h>
@@ -123,10 +124,10 @@ char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = dlc_text_vprint(NULL, 0, format, args);
     char *text = dlc_arena_alloc(arena, (size_t)(n < 0 ? 0 : n) + 1, 1);
     if (n > 0)
-        vsnprintf(text, (size_t)n + 1, format, again);
+        dlc_text_vprint(text, (size_t)n + 1, format, again);
     va_end(again);
     return text;
 }

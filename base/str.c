@@ -3,9 +3,9 @@
 #include "base/str.h"
 
 #include "base/arena.h"
+#include "base/text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,10 +44,10 @@ void dlc_str_vprintf(dlc_str *str, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = dlc_text_vprint(NULL, 0, format, args);
     if (n > 0) {
         reserve(str, (size_t)n);
-        vsnprintf(str->data + str->n, (size_t)n + 1, format, again);
+        dlc_text_vprint(str->data + str->n, (size_t)n + 1, format, again);
         str->n += (size_t)n;
     }
     va_end(again);
@@ -84,8 +84,8 @@ void dlc_str_add_double(dlc_str *str, double value)
     }
     char text[40];
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
+        dlc_text_print(text, sizeof text, "%.*g", digits, value);
+        if (dlc_text_double(text, NULL) == value)
             break;
     }
     dlc_str_add(str, text);

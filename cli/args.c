@@ -4,6 +4,8 @@
  */
 #include "cli/args.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -161,7 +163,7 @@ static dlc_status parse_real(const option_row *option, const char *text, double 
                              dlc_diag *diag)
 {
     char *end;
-    *result = strtod(text, &end);
+    *result = dlc_text_double(text, &end);
     if (*end || end == text || !isfinite(*result) || *result < 0)
         return bad_value(option, text, "a number from 0", diag);
     return DLC_OK;

@@ -4,10 +4,10 @@
  */
 #include "cli/driver.h"
 
+#include "base/text.h"
 #include "cli/driver_target.h"
 #include "codegen/codegen.h"
 
-#include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static int is_graph_text(const dlc_map *map)
         if (map->bytes[i] == '#')
             while (i < map->size_bytes && map->bytes[i] != '\n')
                 i++;
-        else if (isspace(map->bytes[i]))
+        else if (dlc_is_space(map->bytes[i]))
             i++;
         else
             break;
@@ -372,20 +372,20 @@ static const char *identifier_of(dlc_model *model, const char *path)
 {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     size_t n = strcspn(base, ".");
-    char *name = dlc_arena_printf(model->arena, "%s%.*s", isdigit((unsigned char)*base) ? "_" : "",
-                                  (int)n, base);
+    char *name =
+        dlc_arena_printf(model->arena, "%s%.*s", dlc_is_digit(*base) ? "_" : "", (int)n, base);
     for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c))
+        if (!dlc_is_alnum(*c))
             *c = '_';
     return *name ? name : "model";
 }
 
 static int is_identifier(const char *name)
 {
-    if (!isalpha((unsigned char)*name) && *name != '_')
+    if (!dlc_is_alpha(*name) && *name != '_')
         return 0;
     for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && *name != '_')
+        if (!dlc_is_alnum(*name) && *name != '_')
             return 0;
     return 1;
 }

@@ -2,7 +2,8 @@
  * refusal by name. */
 #include "cli/inputs.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static int read_seed(const char *text, uint64_t *seed)
     char *end;
     errno = 0;
     *seed = strtoull(text, &end, 10);
-    return isdigit((unsigned char)*text) && !*end && !errno;
+    return dlc_is_digit(*text) && !*end && !errno;
 }
 
 static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature,

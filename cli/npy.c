@@ -5,8 +5,8 @@
 #include "cli/tensors.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static dlc_status bad(scanner *s, const char *what)
 
 static void skip_blanks(scanner *s)
 {
-    while (s->at < s->end && isspace((unsigned char)*s->at))
+    while (s->at < s->end && dlc_is_space(*s->at))
         s->at++;
 }
 
@@ -55,7 +55,7 @@ static int scan_int(scanner *s, int64_t *value)
     skip_blanks(s);
     const char *first = s->at;
     *value = 0;
-    for (; s->at < s->end && isdigit((unsigned char)*s->at); s->at++)
+    for (; s->at < s->end && dlc_is_digit(*s->at); s->at++)
         if (__builtin_mul_overflow(*value, 10, value) ||
             __builtin_add_overflow(*value, *s->at - '0', value))
             return 0;

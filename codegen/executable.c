@@ -5,7 +5,6 @@
  * of its own beside the output; the finished file is then renamed to its place, so the output is
  * whole or absent and an older one survives every failure.
  */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "codegen/archive.h"
 #include "codegen/child.h"
 #include "codegen/codegen.h"
@@ -514,10 +514,10 @@ static dlc_status write_artifact(writer *w)
 static int is_identifier(const char *name)
 {
     enum { MAX_CHARS = 200 };
-    if (!name || !*name || isdigit((unsigned char)*name) || strlen(name) > MAX_CHARS)
+    if (!name || !*name || dlc_is_digit(*name) || strlen(name) > MAX_CHARS)
         return 0;
     for (; *name; name++)
-        if (!(isalnum((unsigned char)*name) || *name == '_') || (unsigned char)*name > 127)
+        if (!dlc_is_alnum(*name) && *name != '_')
             return 0;
     return 1;
 }

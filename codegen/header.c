@@ -5,11 +5,11 @@
  */
 #include "codegen/header.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 
 typedef struct {
@@ -64,10 +64,10 @@ static const char *identifier(printer *p, const char *name)
     char *base =
         dlc_arena_strndup(p->arena, name, strlen(name) < MAX_CHARS ? strlen(name) : MAX_CHARS);
     for (char *c = base; *c; c++)
-        if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
+        if (!dlc_is_alnum(*c))
             *c = '_';
     int is_ours = !strncmp(base, "dlc", 3) || !strncmp(base, "DLC", 3);
-    if (!*base || isdigit((unsigned char)*base) || *base == '_' || is_ours)
+    if (!*base || dlc_is_digit(*base) || *base == '_' || is_ours)
         base = dlc_arena_printf(p->arena, "v%s", base);
     const char *result = base;
     for (unsigned n = 2; is_taken(p, result); n++)
@@ -80,8 +80,7 @@ static void add_comment(printer *p, const char *text)
 {
     for (; *text; text++)
         dlc_str_printf(p->out, "%c",
-                       isprint((unsigned char)*text) && *text != '*' && *text != '\\' ? *text
-                                                                                      : '?');
+                       dlc_is_print(*text) && *text != '*' && *text != '\\' ? *text : '?');
 }
 
 static void choose_names(printer *p)

@@ -1,7 +1,7 @@
 /* Contractions: MatMul, Gemm, Einsum. */
+#include "base/text.h"
 #include "frontend/import.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static int strip(dlc_import *im, const char *source, equation *e)
     for (const char *at = source; *at; at++) {
         if (*at == ' ')
             continue;
-        if (e->n + 1 >= sizeof e->text || !(isalpha((unsigned char)*at) || strchr(",.->", *at))) {
+        if (e->n + 1 >= sizeof e->text || !(dlc_is_alpha(*at) || strchr(",.->", *at))) {
             im_fail(im, DLC_INVALID, "equation '%.100s' %s", source,
                     e->n + 1 >= sizeof e->text ? "is too long"
                                                : "has a character that is no letter");
@@ -90,7 +90,7 @@ static int term_letters(const char *at, size_t span, int *has_ellipsis)
     int letters = 0;
     *has_ellipsis = 0;
     for (size_t i = 0; i < span; i++) {
-        if (isalpha((unsigned char)at[i])) {
+        if (dlc_is_alpha(at[i])) {
             letters++;
         } else if (strncmp(at + i, "...", 3) == 0 && !*has_ellipsis && i + 3 <= span) {
             *has_ellipsis = 1;
@@ -123,7 +123,7 @@ static int measure(dlc_import *im, equation *e)
         at += span + !is_last;
     }
     for (uint32_t k = 0, c = 'A'; k < e->nellipsis; c++) {
-        if (isalpha((int)c) && !e->is_used[c])
+        if (dlc_is_alpha(c) && !e->is_used[c])
             e->ellipsis[k++] = (char)c;
         if (c >= 'z')
             break;
@@ -169,7 +169,7 @@ static void put_implicit(normal_form *out, const equation *e)
     for (uint32_t k = 0; k < e->nellipsis; k++)
         put(out, e->ellipsis[k]);
     for (int c = 'A'; c <= 'z'; c++) {
-        if (isalpha(c) && count[c] == 1)
+        if (dlc_is_alpha(c) && count[c] == 1)
             put(out, (char)c);
     }
 }

@@ -3,11 +3,11 @@
  * are one contraction over all steps; each step adds the product with its state. Steps past a
  * sample's length keep the state and give zeros.
  */
+#include "base/text.h"
 #include "frontend/import.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MAX_STEPS = 1024, MAX_GATES = 4, MAX_ACTIVATIONS = 3 };
 enum { RNN = 1, GRU = 3, LSTM = 4 }; /* the argument of the rows: gates per cell */
@@ -80,7 +80,7 @@ static dlc_value *activate(dlc_import *im, const recurrence *r, const activation
 static int find_activation(const char *name)
 {
     for (int k = 0; k < NKNOWN; k++) {
-        if (strcasecmp(known[k].name, name) == 0)
+        if (dlc_text_same_letters(known[k].name, name))
             return k;
     }
     return -1;

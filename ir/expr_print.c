@@ -3,10 +3,9 @@
  * for the rest. A stack of pieces instead of recursion, so depth is bounded by memory alone. The
  * form does not depend on the pool's history.
  */
+#include "base/text.h"
 #include "ir/expr_text.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef dlc_expr_printer printer;
@@ -22,8 +21,8 @@ static void add_float(dlc_str *out, dlc_dtype dtype, double value)
     }
     int most = dtype == DLC_F64 ? 17 : 9;
     for (int digits = 1; digits <= most; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (dlc_round_to(dtype, strtod(text, NULL)) == value)
+        dlc_text_print(text, sizeof text, "%.*g", digits, value);
+        if (dlc_round_to(dtype, dlc_text_double(text, NULL)) == value)
             break;
     }
     dlc_str_add(out, text);

@@ -4,10 +4,10 @@
  * inferred. Constants given as `hash(H)` get numbers made from H: the same ones each time, and they
  * print as `hash(H)` again.
  */
+#include "base/text.h"
 #include "ir/expr_text.h"
 #include "ir/op.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void skip_blanks(parser *p)
         if (*p->at == '\n') {
             p->line++;
             p->line_start = p->at + 1;
-        } else if (!*p->at || !isspace((unsigned char)*p->at)) {
+        } else if (!*p->at || !dlc_is_space(*p->at)) {
             return;
         }
     }
@@ -120,7 +120,7 @@ static dlc_status parse_name(parser *p, char sign, const char **name)
         return parse_quoted(p, name);
     }
     size_t n = 0;
-    while (isalnum((unsigned char)p->at[n]) || (p->at[n] && strchr("._/", p->at[n])))
+    while (dlc_is_alnum(p->at[n]) || (p->at[n] && strchr("._/", p->at[n])))
         n++;
     if (!n)
         return fail(p, "found \"%.20s\"; letters, digits, . _ or / are wanted, or a name in quotes",
@@ -139,7 +139,7 @@ static dlc_status parse_int_in(parser *p, int64_t lo, uint64_t hi, int64_t *valu
     errno = 0;
     if (is_negative)
         is_inside = (*value = strtoll(p->at, &end, 10)) >= lo;
-    else if (isdigit((unsigned char)*p->at)) {
+    else if (dlc_is_digit(*p->at)) {
         uint64_t size = strtoull(p->at, &end, 10);
         is_inside = size <= hi && (lo < 0 || size >= (uint64_t)lo);
         *value = (int64_t)size;
@@ -161,7 +161,7 @@ static dlc_status parse_double(parser *p, double *value)
 {
     skip_blanks(p);
     char *end;
-    *value = strtod(p->at, &end);
+    *value = dlc_text_double(p->at, &end);
     if (end == p->at)
         return fail(p, "found \"%.20s\"; a number is wanted", p->at);
     p->at = end;

@@ -3,10 +3,10 @@
  * on is printed, so equal texts are equal graphs; only the bytes of large constants are replaced by
  * their hash.
  */
+#include "base/text.h"
 #include "ir/expr_text.h"
 #include "ir/op.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { LISTED_ELEMS = 32 };
 static void print_name(const char *name, char sign, dlc_str *out)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)name[n]) || (name[n] && strchr("._/", name[n])))
+    while (dlc_is_alnum(name[n]) || (name[n] && strchr("._/", name[n])))
         n++;
     dlc_str_addn(out, &sign, 1);
     if (n && !name[n])

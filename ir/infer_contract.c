@@ -1,7 +1,8 @@
 /* Result types of matmul and einsum. */
 #include "ir/infer.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <string.h>
 
 dlc_status dlc_infer_matmul(dlc_graph *graph, dlc_node *node, dlc_type *result)
@@ -38,8 +39,7 @@ static dlc_status check_letters(dlc_graph *graph, const dlc_node *node, const ch
         return DLC_REFUSE("equation \"%.80s\" has no \"->\"; an explicit output is wanted",
                           equation);
     for (const char *at = equation; *at; at++)
-        if (!isalpha((unsigned char)*at) && !(*at == ',' && at < arrow) && at != arrow &&
-            at != arrow + 1)
+        if (!dlc_is_alpha(*at) && !(*at == ',' && at < arrow) && at != arrow && at != arrow + 1)
             return DLC_REFUSE(
                 "equation \"%.80s\" has '%c' at %d; letters, ',' and \"->\" are possible", equation,
                 *at, (int)(at - equation));

@@ -2,7 +2,8 @@
  */
 #include "ir/text_lex.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,15 +49,14 @@ int dlc_word_follows_value(const char *word)
 size_t dlc_word_length(const char *at, int is_dotted)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)at[n]) || at[n] == '_' || (is_dotted && n && at[n] == '.'))
+    while (dlc_is_alnum(at[n]) || at[n] == '_' || (is_dotted && n && at[n] == '.'))
         n++;
     return n;
 }
 
 void dlc_name_print(const char *name, int is_dotted, dlc_str *out)
 {
-    int is_word =
-        *name && !isdigit((unsigned char)*name) && !name[dlc_word_length(name, is_dotted)];
+    int is_word = *name && !dlc_is_digit(*name) && !name[dlc_word_length(name, is_dotted)];
     if (is_word && !is_among(name, NRESERVED))
         dlc_str_add(out, name);
     else
@@ -88,7 +88,7 @@ static int escaped_byte(const char **at)
         ++*at;
         return (unsigned char)bytes[found - names];
     }
-    if (**at != 'x' || !isxdigit((unsigned char)(*at)[1]) || !isxdigit((unsigned char)(*at)[2]))
+    if (**at != 'x' || !dlc_is_xdigit((*at)[1]) || !dlc_is_xdigit((*at)[2]))
         return 0;
     char digits[] = {(*at)[1], (*at)[2], 0};
     *at += 3;
@@ -128,24 +128,25 @@ static dlc_token quoted(dlc_lexer *lexer)
 static dlc_token number(dlc_lexer *lexer)
 {
     const char *start = lexer->at, *at = start;
-    while (isdigit((unsigned char)*at))
+    while (dlc_is_digit(*at))
         at++;
     int is_float = 0;
-    if (*at == '.' && isdigit((unsigned char)at[1])) {
+    if (*at == '.' && dlc_is_digit(at[1])) {
         is_float = 1;
-        for (at++; isdigit((unsigned char)*at);)
+        for (at++; dlc_is_digit(*at);)
             at++;
     }
     const char *sign = at + (at[0] == 'e' && (at[1] == '-' || at[1] == '+'));
-    if (*at == 'e' && isdigit((unsigned char)sign[1])) {
+    if (*at == 'e' && dlc_is_digit(sign[1])) {
         is_float = 1;
-        for (at = sign + 1; isdigit((unsigned char)*at);)
+        for (at = sign + 1; dlc_is_digit(*at);)
             at++;
     }
     lexer->at = at;
     char *text = dlc_arena_strndup(lexer->arena, start, (size_t)(at - start));
     if (is_float)
-        return (dlc_token){.kind = DLC_TOKEN_FLOAT, .text = text, .real = strtod(text, NULL)};
+        return (dlc_token){
+            .kind = DLC_TOKEN_FLOAT, .text = text, .real = dlc_text_double(text, NULL)};
     errno = 0;
     uint64_t value = strtoull(text, NULL, 10);
     if (errno) {
@@ -164,8 +165,7 @@ static dlc_token mark(dlc_lexer *lexer)
             n = 2;
     if (n == 1 && !strchr("()[]{}<>,=:@+-*/%.?$", *lexer->at)) {
         dlc_lexer_fail(lexer, "found the character '%c' (0x%02x), which starts nothing",
-                       isprint((unsigned char)*lexer->at) ? *lexer->at : '?',
-                       (unsigned char)*lexer->at);
+                       dlc_is_print(*lexer->at) ? *lexer->at : '?', (unsigned char)*lexer->at);
         return lexer->token;
     }
     dlc_token token = {.kind = DLC_TOKEN_MARK,
@@ -213,10 +213,10 @@ static dlc_token scan(dlc_lexer *lexer)
     unsigned char c = (unsigned char)*start;
     if (!c)
         return (dlc_token){.kind = DLC_TOKEN_END, .text = "the end", .start = behind};
-    dlc_token token = c == '"'                 ? quoted(lexer)
-                      : isdigit(c)             ? number(lexer)
-                      : isalpha(c) || c == '_' ? word(lexer)
-                                               : mark(lexer);
+    dlc_token token = c == '"'                      ? quoted(lexer)
+                      : dlc_is_digit(c)             ? number(lexer)
+                      : dlc_is_alpha(c) || c == '_' ? word(lexer)
+                                                    : mark(lexer);
     if (lexer->status == DLC_OK)
         token.start = start;
     return token;

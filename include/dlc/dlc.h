@@ -10,7 +10,8 @@
  *
  * Every call that can fail returns a dlc_status, and the model's messages say why. Nothing aborts,
  * prints or exits; running out of memory is DLC_LIMIT. A model belongs to one thread at a time; any
- * number of models may exist.
+ * number of models may exist. The program's locale changes no number and no name in what is read
+ * and written, and stays as it is.
  */
 #ifndef DLC_DLC_H
 #define DLC_DLC_H

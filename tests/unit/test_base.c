@@ -3,9 +3,11 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 #include <check.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
@@ -111,6 +113,42 @@ START_TEST(numbers_read_back)
         ck_assert_str_eq(dlc_str_text(&text), cases[i].text);
         dlc_str_deinit(&text);
     }
+}
+END_TEST
+
+/* Like the C library's in the locale "C", which this program has: tests/unit/test_locale.c has
+ * others. */
+START_TEST(characters_are_ascii)
+{
+    for (int c = 0; c < 256; c++) {
+        int is_other = !!isalpha(c) != dlc_is_alpha(c) || !!isdigit(c) != dlc_is_digit(c) ||
+                       !!isalnum(c) != dlc_is_alnum(c) || !!isxdigit(c) != dlc_is_xdigit(c) ||
+                       !!isspace(c) != dlc_is_space(c) || !!isprint(c) != dlc_is_print(c);
+        ck_assert_msg(!is_other, "%d is taken for something else", c);
+        if (c > 127) {
+            char negative = (char)c;
+            ck_assert(!dlc_is_alnum(negative) && !dlc_is_space(negative) &&
+                      !dlc_is_print(negative));
+        }
+    }
+    ck_assert(dlc_text_same_letters("LeakyRelu", "LEAKYrELU"));
+    ck_assert(dlc_text_same_letters("", ""));
+    ck_assert(!dlc_text_same_letters("Relu", "Relu6"));
+    ck_assert(!dlc_text_same_letters("Relu6", "Relu"));
+    ck_assert(!dlc_text_same_letters("[", "{")); /* a bit apart, as letters are */
+}
+END_TEST
+
+START_TEST(numbers_have_a_point)
+{
+    char text[8], *end;
+    ck_assert_int_eq(dlc_text_print(text, sizeof text, "%a", 1.5), 8); /* cut, as snprintf does */
+    ck_assert_str_eq(text, "0x1.8p+");
+    ck_assert_int_eq(dlc_text_print(NULL, 0, "%.17g", 0.1), 19);
+    ck_assert_double_eq(dlc_text_double("-2.5e-1,", &end), -0.25);
+    ck_assert_str_eq(end, ",");
+    ck_assert_double_eq(dlc_text_double("none", &end), 0);
+    ck_assert_str_eq(end, "none");
 }
 END_TEST
 
@@ -274,6 +312,8 @@ int main(void)
     tcase_add_test(memory, budgets_and_overflow_end_in_the_handler);
     tcase_add_test(memory, vectors_grow);
     tcase_add_test(memory, numbers_read_back);
+    tcase_add_test(memory, characters_are_ascii);
+    tcase_add_test(memory, numbers_have_a_point);
     tcase_add_test(memory, text_is_built_and_quoted);
     tcase_add_test(memory, hashes_are_stable);
     tcase_add_test(memory, diagnostics_keep_the_first_status);
