@@ -235,7 +235,7 @@ static void fold_partials(dlc_nest *nest, fold *f, dlc_val *done)
     dlc_expr whole = dlc_muli(pool, dlc_floordiv(pool, extent, dlc_expr_i64(pool, step)), step);
     dlc_val hi = dlc_nest_uniform(nest, whole);
     *done = hi;
-    uint32_t base = dlc_nest_axis(nest, extent);
+    uint32_t base = dlc_nest_stepped_axis(nest, extent, width);
     dlc_nest_loop(nest, base, dlc_nest_i64(nest, 0), hi, step);
     nest->lane = f->lane;
     nest->lane_base = base;
@@ -253,17 +253,36 @@ static void fold_partials(dlc_nest *nest, fold *f, dlc_val *done)
     dlc_nest_loop_end(nest);
 }
 
+/* What each thread has of acc folded into one: a vector of width / pack. */
+static void fold_packs(dlc_nest *nest, const fold *f, dlc_val *acc)
+{
+    uint32_t pack = nest->schedule->pack, width = nest->schedule->width / pack;
+    dlc_val all[2] = {acc[0], acc[1]};
+    for (uint32_t p = 0; p < pack; p++) {
+        dlc_val other[2];
+        for (uint32_t i = 0; i < f->naccs; i++)
+            other[i] = nest->emit->part(nest->emit, all[i], p);
+        if (p == 0)
+            memcpy(acc, other, f->naccs * sizeof *acc);
+        else
+            dlc_nest_combine(nest, f->stage->combine, f->stage->dtype, width, acc, other);
+    }
+}
+
 /* Lanes of acc folded into one value, by halves: the same tree for every kind of reduction. */
 static void fold_lanes(dlc_nest *nest, const fold *f, dlc_val *acc)
 {
-    for (uint32_t half = nest->schedule->width / 2; half; half /= 2) {
+    uint32_t width = nest->schedule->width / nest->schedule->pack;
+    if (nest->schedule->pack > 1)
+        fold_packs(nest, f, acc);
+    for (uint32_t half = width / 2; half; half /= 2) {
         dlc_val other[2];
         for (uint32_t i = 0; i < f->naccs; i++)
-            other[i] = nest->emit->rotate(nest->emit, f->stage->dtype[i], acc[i], nest->schedule->width, half);
-        dlc_nest_combine(nest, f->stage->combine, f->stage->dtype, nest->schedule->width, acc, other);
+            other[i] = nest->emit->rotate(nest->emit, f->stage->dtype[i], acc[i], width, half);
+        dlc_nest_combine(nest, f->stage->combine, f->stage->dtype, width, acc, other);
     }
     for (uint32_t i = 0; i < f->naccs; i++)
-        acc[i] = nest->emit->lane(nest->emit, f->stage->dtype[i], acc[i], 0);
+        acc[i] = nest->emit->lane(nest->emit, f->stage->dtype[i], acc[i], width, 0);
 }
 
 static void merge_partials(dlc_nest *nest, const fold *f)
@@ -368,7 +387,7 @@ static void keep_in_scratch(dlc_nest *nest, const fold *f, dlc_val value, uint32
         return;
     }
     dlc_access access = {.mem = DLC_MEM_SCRATCH, .mode = DLC_ACCESS_VECTOR, .aligned = 1, .dtype = dtype,
-                         .width = nest->width};
+                         .width = nest->width, .multiple = nest->width};
     access.bytes = dlc_nest_uniform(nest, home->bytes);
     access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(pool, dlc_muli(pool, offset, nest->width), &nest->ranges));
     if (width < nest->width)
@@ -560,7 +579,8 @@ void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uin
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr length = dlc_expr_simplify(pool, dlc_sub(pool, hi, lo), &nest->ranges);
-    uint32_t base = dlc_nest_axis(nest, nest->kernel->axes.n > axis ? nest->kernel->axes.data[axis].extent : hi);
+    uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.n > axis ? nest->kernel->axes.data[axis].extent : hi,
+                                          dlc_expr_multiple(pool, lo, &nest->ranges) % width ? 1 : width);
     int64_t known = -1;
     if (!dlc_expr_is_int(pool, length, &known))
         known = -1;

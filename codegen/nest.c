@@ -37,6 +37,7 @@ static void update_ranges(dlc_nest *nest)
 {
     nest->ranges.axes = nest->axis_ranges.data;
     nest->ranges.extents = nest->axis_extents.data;
+    nest->ranges.multiples = nest->axis_multiples.data;
     nest->ranges.naxes = nest->axis_ranges.n;
 }
 
@@ -56,6 +57,7 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
         dlc_vec_push(arena, &nest->axis_extents, kernel->axes.data[a].extent);
+        dlc_vec_push(arena, &nest->axis_multiples, 1);
         dlc_vec_push(arena, &nest->axes, (dlc_memo){0});
     }
     update_ranges(nest);
@@ -105,14 +107,20 @@ void dlc_nest_loop_end(dlc_nest *nest)
     nest->emit->loop_end(nest->emit);
 }
 
-uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent)
+uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step)
 {
     int64_t hi = dlc_expr_range(nest->kernel->pool, extent, &nest->ranges).hi;
     dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? hi - 1 : 0}));
     dlc_vec_push(nest->arena, &nest->axis_extents, extent);
+    dlc_vec_push(nest->arena, &nest->axis_multiples, step);
     dlc_vec_push(nest->arena, &nest->axes, (dlc_memo){0});
     update_ranges(nest);
     return nest->axes.n - 1;
+}
+
+uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent)
+{
+    return dlc_nest_stepped_axis(nest, extent, 1);
 }
 
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width)
@@ -276,10 +284,21 @@ static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
     plan->offset = simplified(nest, dlc_add(pool, rest, dlc_expr_axis(pool, nest->lane_base)));
 }
 
+/* What a vector's offset, constant and all, is a multiple of. */
+static void find_multiple(dlc_nest *nest, load_plan *plan)
+{
+    enum { MOST = 256 };
+    dlc_expr offset = dlc_addi(nest->kernel->pool, plan->offset, plan->access.disp);
+    int64_t multiple = dlc_expr_multiple(nest->kernel->pool, offset, &nest->ranges);
+    plan->access.multiple = multiple == 0 || multiple > MOST ? MOST : (uint32_t)multiple;
+}
+
 static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
     decide_mode(nest, plan, offset);
     split_constant(nest, plan);
+    if (plan->access.mode == DLC_ACCESS_VECTOR)
+        find_multiple(nest, plan);
 }
 
 static dlc_expr home_offset(dlc_nest *nest, const dlc_home *home, const dlc_stage *stage, const dlc_expr *index)
@@ -332,6 +351,7 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
     }
     plan->access.mode = DLC_ACCESS_VECTOR;
     plan->access.aligned = 1;
+    plan->access.multiple = nest->schedule->width;
     plan->offset = simplified(nest, dlc_muli(pool, offset, nest->schedule->width));
 }
 
@@ -707,7 +727,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val v
     if (plan.access.width > width)
         value = nest->emit->splat(nest->emit, buffer->type.dtype, value, plan.access.width);
     else if (plan.access.width < width) /* all lanes agree on one place: any of them will do */
-        value = nest->emit->lane(nest->emit, buffer->type.dtype, value, 0);
+        value = nest->emit->lane(nest->emit, buffer->type.dtype, value, width, 0);
     if (update != DLC_UPDATE_NONE)
         store_update(nest, &plan, index, value, update);
     else

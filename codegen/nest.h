@@ -24,6 +24,7 @@ typedef struct {
     uint8_t mem;       /* dlc_mem: BUFFER or SCRATCH */
     uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane */
     uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
+    uint32_t multiple; /* VECTOR: offset + disp is a multiple of so many elements */
     uint32_t buffer;   /* BUFFER */
     dlc_val bytes;     /* SCRATCH: byte offset of the region (i64, uniform) */
     dlc_dtype dtype;
@@ -50,7 +51,10 @@ struct dlc_emitter {
     dlc_val (*iota)(dlc_emitter *e, uint32_t width);              /* i64 0, 1, … */
     /* lane l gets lane (l + by) mod width */
     dlc_val (*rotate)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by);
-    dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t lane); /* one lane as a uniform value */
+    /* one lane of a vector as a uniform value */
+    dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t lane);
+    /* where schedules have a pack: the vector, of width / pack, of every thread's element `part` */
+    dlc_val (*part)(dlc_emitter *e, dlc_val value, uint32_t part);
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
     dlc_val (*load)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
@@ -106,6 +110,7 @@ struct dlc_nest {
     dlc_vec(dlc_memo) pseudo; /* values loads of pseudo-sources give (register stages, accumulators) */
     dlc_vec(dlc_interval) axis_ranges; /* by axis, pseudo-axes included: what `ranges` points to */
     dlc_ids axis_extents;
+    dlc_vec(int64_t) axis_multiples;
     dlc_ids stack;            /* of the walker */
     /* The lane context. */
     uint32_t lane;          /* axis along the lanes, or DLC_NO_AXIS */
@@ -144,6 +149,7 @@ dlc_val dlc_nest_loop(dlc_nest *nest, uint32_t axis, dlc_val lo, dlc_val hi, int
 void dlc_nest_loop_end(dlc_nest *nest);
 
 uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent);                  /* a pseudo-axis */
+uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step); /* one whose values are multiples of step */
 void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width); /* at the current level */
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width); /* a leaf with this value */
 void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width);

@@ -125,7 +125,7 @@ dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
     dlc_status status = DLC_OK;
     nest->roots = dlc_new_array(nest->arena, dlc_root, schedule->loops.n + 1);
     for (uint32_t l = 0; l < schedule->loops.n; l++)
-        nest->roots[l].axis = dlc_nest_axis(nest, dlc_root_extent(nest, l));
+        nest->roots[l].axis = dlc_nest_stepped_axis(nest, dlc_root_extent(nest, l), schedule->loops.data[l].tile);
     uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, schedule));
     dlc_nest_loop(nest, unit, begin, end, 1);
     decode_unit(nest, unit);

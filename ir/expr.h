@@ -191,8 +191,11 @@ typedef struct {
     const dlc_interval *axes, *symbols;
     uint32_t naxes, nsymbols;
     const dlc_expr *extents; /* per axis, in the same pool: i < extent holds symbolically too; or NULL */
+    const int64_t *multiples; /* per axis: what its values are multiples of; or NULL: 1 */
 } dlc_ranges;
 dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
+/* A number that all values of an index are multiples of, at least 1; 0 for the constant 0. */
+int64_t dlc_expr_multiple(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
 /*
  * Rebuilds root using the ranges: x floordiv k = 0 and x mod k = x for 0 <= x < k, (a*k + b) floordiv k = a for such b,
  * comparisons decided by intervals become constants, min and max lose the side that cannot win, loads under a guard that

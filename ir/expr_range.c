@@ -242,3 +242,34 @@ dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_range
     dlc_arena_release(pool->arena, mark);
     return result;
 }
+
+/* --- multiples --- */
+
+enum { DEEPEST = 24, MOST_MULTIPLE = 1 << 20 };
+
+static int64_t limited(uint64_t multiple)
+{
+    while (multiple > MOST_MULTIPLE) /* a divisor will do */
+        multiple = multiple % 2 ? 1 : multiple / 2;
+    return (int64_t)multiple;
+}
+
+static int64_t multiple_of(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges, uint32_t depth)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, expr);
+    if (node->op == DLC_EXPR_CONST)
+        return limited(dlc_magnitude(node->imm.i));
+    if (node->op == DLC_EXPR_AXIS && ranges->multiples && node->imm.id < ranges->naxes)
+        return ranges->multiples[node->imm.id];
+    if (depth == DEEPEST || (node->op != DLC_EXPR_ADD && node->op != DLC_EXPR_MUL && node->op != DLC_EXPR_MIN &&
+                             node->op != DLC_EXPR_MAX && node->op != DLC_EXPR_MOD))
+        return 1;
+    uint64_t a = (uint64_t)multiple_of(pool, dlc_arg(pool, expr, 0), ranges, depth + 1);
+    uint64_t b = (uint64_t)multiple_of(pool, dlc_arg(pool, expr, 1), ranges, depth + 1);
+    return limited(node->op == DLC_EXPR_MUL ? a * b : dlc_gcd(a, b));
+}
+
+int64_t dlc_expr_multiple(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges)
+{
+    return multiple_of(pool, expr, ranges, 0);
+}

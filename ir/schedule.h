@@ -60,6 +60,7 @@ typedef struct {
     uint8_t npar;
     uint32_t lane;           /* root axis that vectors run along (it is the axis of the last loop), or DLC_NO_AXIS */
     uint8_t width;           /* elements per vector step */
+    uint8_t pack;            /* of them, neighbours that one thread of a warp has (CUDA; else 1): one access of 128 bits */
     dlc_stage_plan *plans;   /* one per stage */
     int64_t grain;           /* fewest units worth a thread of their own */
 } dlc_schedule;

@@ -75,7 +75,10 @@ void dlc_schedule_print(const dlc_kernel *kernel, const dlc_schedule *schedule, 
     print_loops(kernel, schedule, out);
     if (schedule->lane != DLC_NO_AXIS)
         dlc_str_printf(out, "lane %s; ", axis_name(kernel, schedule->lane));
-    dlc_str_printf(out, "width %u; grain %" PRId64 "\n", schedule->width, schedule->grain);
+    dlc_str_printf(out, "width %u; ", schedule->width);
+    if (schedule->pack > 1)
+        dlc_str_printf(out, "pack %u; ", schedule->pack);
+    dlc_str_printf(out, "grain %" PRId64 "\n", schedule->grain);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         print_plan(kernel, schedule, s, out);
     dlc_str_add(out, "}\n");
@@ -167,6 +170,8 @@ dlc_status dlc_schedule_verify(const dlc_kernel *kernel, const dlc_schedule *sch
         has_dot |= schedule->plans[s].method == DLC_METHOD_DOT;
     if (!is_power_of_two(schedule->width))
         return fail(kernel, diag, "*", "the width is not a power of two");
+    if (!is_power_of_two(schedule->pack) || (schedule->pack > 1 && (schedule->target->kind != DLC_TARGET_CUDA || has_dot)))
+        return fail(kernel, diag, "*", "threads of a target without threads, or of a dot, have several neighbours");
     DLC_TRY(verify_loops(kernel, schedule, has_dot, diag));
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         DLC_TRY(verify_stage(kernel, schedule, s, has_dot, diag));

@@ -361,6 +361,7 @@ static dlc_schedule *new_schedule(const dlc_kernel *kernel, const dlc_target *ta
     schedule->target = target;
     schedule->lane = DLC_NO_AXIS;
     schedule->width = 1;
+    schedule->pack = 1;
     schedule->grain = 1;
     schedule->plans = dlc_new_array(arena, dlc_stage_plan, kernel->stages.n);
     for (uint32_t s = 0; s < kernel->stages.n; s++)

@@ -11,7 +11,10 @@ enum {
     MULTIPROCESSORS = 64, /* of a card of medium size: tiles are made small enough to occupy them */
     SLICE_CYCLES = 2, /* of a step along K besides multiplying: addresses, waiting for the others */
     MANY_UNITS = 16384, /* units from which a warp takes several vectors */
-    VECTORS = 4
+    VECTORS = 4,
+    ACCESS_BYTES = 16, /* the widest access of a thread */
+    MOST_PACK = 4,
+    PACKED_UNITS = 1024 /* warps that keep a card busy: fewer get no more work each */
 };
 
 typedef struct {
@@ -128,6 +131,76 @@ static int has_temporaries(const dlc_chooser *c)
     return 0;
 }
 
+/* Lane l of a pack has elements pack * l …: an access is one if neighbours lie together and the pack starts at its own
+ * multiple. Anything else would be scattered further than without packs. */
+static int is_packed(dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, int64_t pack)
+{
+    dlc_pool *pool = c->kernel->pool;
+    dlc_ranges ranges = dlc_kernel_ranges(c->kernel);
+    dlc_expr coefficient, rest, guard = access->load ? dlc_load_guard(pool, access->load) : 0;
+    if (guard && dlc_expr_uses_axis(pool, guard, lane))
+        return 0;
+    if (access->load && (dlc_node_of(pool, access->load)->flags & DLC_LOAD_CHECKED) &&
+        dlc_expr_uses_axis(pool, access->offset, lane))
+        return 0;
+    int64_t stride = dlc_choose_stride(c, access->offset, lane);
+    if (stride == 0 || DLC_SOURCE_IS_STAGE(access->source))
+        return stride != DLC_ODD_STRIDE;
+    return stride == 1 && dlc_expr_linear(pool, access->offset, lane, &coefficient, &rest) &&
+           dlc_expr_multiple(pool, rest, &ranges) % pack == 0;
+}
+
+/* The widest pack that the stage's accesses allow. */
+static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, int64_t pack)
+{
+    int64_t extent;
+    if (lane == DLC_NO_AXIS)
+        return pack;
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        dlc_source source = access->source;
+        int64_t bytes = dlc_dtype_bytes(DLC_SOURCE_IS_STAGE(source)
+                                            ? c->kernel->stages.data[DLC_SOURCE_INDEX(source)].dtype[0]
+                                            : c->kernel->buffers.data[source].type.dtype);
+        while (pack > 1 && (pack * bytes > ACCESS_BYTES || !is_packed(c, access, lane, pack)))
+            pack /= 2;
+    }
+    int is_known = dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[lane].extent, &extent);
+    while (pack > 1 && (!is_known || extent % pack || extent < pack * c->schedule->width))
+        pack /= 2;
+    return pack;
+}
+
+static double units_of(const dlc_chooser *c)
+{
+    const dlc_schedule *schedule = c->schedule;
+    double units = 1;
+    for (uint32_t l = 0; l < schedule->loops.n; l++)
+        units *= dlc_choose_points(c, &schedule->loops.data[l].axes);
+    return units;
+}
+
+/* Vectors become several to a thread where all of them can, and enough threads are left. */
+static void choose_pack(dlc_chooser *c)
+{
+    dlc_schedule *schedule = c->schedule;
+    int64_t pack = 1;
+    int has_lane = schedule->lane != DLC_NO_AXIS;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        if (has_lane || schedule->plans[s].lane != DLC_NO_AXIS)
+            pack = MOST_PACK;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        pack = stage_pack(c, s, has_lane ? schedule->lane : schedule->plans[s].lane, pack);
+    while (pack > 1 && has_lane && units_of(c) < (double)(PACKED_UNITS * schedule->width * pack))
+        pack /= 2;
+    if (c->serial.n || pack == 1)
+        return;
+    schedule->pack = (uint8_t)pack;
+    schedule->width = (uint8_t)(schedule->width * pack);
+    if (has_lane)
+        schedule->loops.data[schedule->loops.n - 1].tile = schedule->width;
+}
+
 /* All loops are parallel, the pieces of the lane axis too; what recurs stays in order within its
  * unit. */
 static void spread(dlc_chooser *c)
@@ -152,5 +225,6 @@ void dlc_choose_cuda(dlc_chooser *c)
     if (choose_dot(c))
         return;
     dlc_choose_lanes(c);
+    choose_pack(c);
     spread(c);
 }

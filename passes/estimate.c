@@ -94,7 +94,7 @@ static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
             continue;
         }
         uint32_t lane = column != DLC_NO_AXIS ? column : schedule->lane != DLC_NO_AXIS ? schedule->lane : plan->lane;
-        cycles += dlc_choose_stage_cycles(c, s, lane, lane == DLC_NO_AXIS ? 1 : schedule->width);
+        cycles += dlc_choose_stage_cycles(c, s, lane, lane == DLC_NO_AXIS ? 1 : schedule->width / schedule->pack);
     }
     return cycles;
 }

@@ -85,8 +85,9 @@ static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
                                            LLVMConstVector(lanes, width), ""));
 }
 
-static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t index)
+static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t index)
 {
+    (void)width;
     dlc_cpu *cpu = cpu_of(e);
     (void)dtype;
     if (LLVMGetTypeKind(LLVMTypeOf(dlc_llvm(value))) != LLVMVectorTypeKind)

@@ -411,6 +411,15 @@ DLC_UNCHECKED static void dlc_launch(const dlc_launched *kernel, const dlc_kerne
 #define DLC_KERNEL static void
 #define DLC_HERE dlc_thread *here,
 #define DLC_INLINE static inline __attribute__((always_inline, unused))
+/* Neighbours at any address: a caller's memory on this side need not be aligned as a GPU's is. */
+#define DLC_ALIGNED(bytes)
+#define DLC_READ(type, from)                                                                       \
+    __extension__({                                                                                \
+        type value;                                                                                \
+        __builtin_memcpy(&value, from, sizeof value);                                              \
+        value;                                                                                     \
+    })
+#define DLC_WRITE(type, to, value) __builtin_memcpy(to, &(value), sizeof(type))
 #define DLC_SHARED(name) unsigned char *const name = here->block->args->scratch
 #define DLC_THREAD (here->number)
 #define DLC_BLOCK (here->block->number)

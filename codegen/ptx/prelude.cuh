@@ -9,6 +9,9 @@ typedef unsigned char dlc_u8;
 typedef unsigned short dlc_u16;
 typedef unsigned int dlc_u32;
 typedef unsigned long long dlc_u64;
+#define DLC_ALIGNED(bytes) __align__(bytes)
+#define DLC_READ(type, from) (*(const type *)(from))
+#define DLC_WRITE(type, to, value) (*(type *)(to) = (value))
 #define DLC_THREAD ((int)threadIdx.x)
 #define DLC_BLOCK ((long long)blockIdx.x)
 DLC_INLINE void dlc_block_sync(void)
@@ -87,6 +90,50 @@ DLC_INLINE float dlc_odd_f32(double value)
         bits |= 1u;
     return dlc_bits_f32(bits);
 }
+
+/* Neighbours that one access moves; the address is a multiple of the whole. */
+#define DLC_PACK(name, type, n)                                                                                        \
+    typedef struct DLC_ALIGNED(n * sizeof(type)) {                                                                     \
+        type v[n];                                                                                                     \
+    } dlc_##name##x##n;                                                                                                \
+    DLC_INLINE dlc_##name##x##n dlc_get_##name##x##n(const type *from)                                                 \
+    {                                                                                                                  \
+        return DLC_READ(dlc_##name##x##n, from);                                                                       \
+    }                                                                                                                  \
+    DLC_INLINE dlc_##name##x##n dlc_all_##name##x##n(type value)                                                       \
+    {                                                                                                                  \
+        dlc_##name##x##n all;                                                                                          \
+        for (int i = 0; i < n; i++)                                                                                    \
+            all.v[i] = value;                                                                                          \
+        return all;                                                                                                    \
+    }
+#define DLC_PACK2(name, type)                                                                                          \
+    DLC_PACK(name, type, 2)                                                                                            \
+    DLC_INLINE void dlc_put_##name##x2(type *to, type a, type b)                                                       \
+    {                                                                                                                  \
+        dlc_##name##x2 all;                                                                                            \
+        all.v[0] = a, all.v[1] = b;                                                                                    \
+        DLC_WRITE(dlc_##name##x2, to, all);                                                                            \
+    }
+#define DLC_PACK4(name, type)                                                                                          \
+    DLC_PACK(name, type, 4)                                                                                            \
+    DLC_INLINE void dlc_put_##name##x4(type *to, type a, type b, type c, type d)                                       \
+    {                                                                                                                  \
+        dlc_##name##x4 all;                                                                                            \
+        all.v[0] = a, all.v[1] = b, all.v[2] = c, all.v[3] = d;                                                        \
+        DLC_WRITE(dlc_##name##x4, to, all);                                                                            \
+    }
+#define DLC_PACKS(name, type) DLC_PACK2(name, type) DLC_PACK4(name, type)
+DLC_PACKS(i8, signed char)
+DLC_PACKS(i16, short)
+DLC_PACKS(i32, int)
+DLC_PACKS(u8, dlc_u8)
+DLC_PACKS(u16, dlc_u16)
+DLC_PACKS(u32, dlc_u32)
+DLC_PACKS(f32, float)
+DLC_PACK2(i64, long long)
+DLC_PACK2(u64, dlc_u64)
+DLC_PACK2(f64, double)
 
 #define dlc_shuffle_f32(value, lane) dlc_bits_f32(dlc_shuffle_u32(dlc_f32_bits(value), lane))
 #define dlc_shuffle_u64(value, lane)                                                                                   \

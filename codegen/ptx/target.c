@@ -68,11 +68,13 @@ static dlc_val shuffle(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value, const cha
 static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by)
 {
     dlc_cuda *cuda = cuda_of(e);
+    assert(width <= DLC_CUDA_WARP);
     return shuffle(cuda, dtype, value, dlc_arena_printf(cuda->arena, "(lane + %u) & %u", by, width - 1));
 }
 
-static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t index)
+static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t index)
 {
+    (void)width;
     dlc_cuda *cuda = cuda_of(e);
     return shuffle(cuda, dtype, value, dlc_arena_printf(cuda->arena, "%u", index));
 }
@@ -85,7 +87,7 @@ static dlc_val symbol(dlc_emitter *e, uint32_t id)
 
 /* --- memory --- */
 
-static const char *element(dlc_cuda *cuda, const dlc_access *access, int is_const)
+const char *dlc_cuda_element(dlc_cuda *cuda, const dlc_access *access, int is_const)
 {
     const char *type = dlc_cuda_memory_type(access->dtype), *qualifier = is_const ? "const " : "";
     const char *base = access->mem == DLC_MEM_SCRATCH
@@ -102,7 +104,7 @@ static const char *element(dlc_cuda *cuda, const dlc_access *access, int is_cons
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cuda *cuda = cuda_of(e);
-    const char *value = dlc_cuda_from_memory(cuda, access->dtype, element(cuda, access, 1)), *other;
+    const char *value = dlc_cuda_from_memory(cuda, access->dtype, dlc_cuda_element(cuda, access, 1)), *other;
     int masked = access->mask && access->mode != DLC_ACCESS_UNIFORM;
     if (!masked && !access->inside)
         return dlc_cuda_value(cuda, access->dtype, "%s", value);
@@ -125,7 +127,7 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val value)
         condition = "if (lane == 0) ";
     else if (access->mask && access->mode != DLC_ACCESS_UNIFORM)
         condition = dlc_arena_printf(cuda->arena, "if (%s) ", text(access->mask));
-    dlc_cuda_line(cuda, "%s%s = %s;", condition, element(cuda, access, 0), bits);
+    dlc_cuda_line(cuda, "%s%s = %s;", condition, dlc_cuda_element(cuda, access, 0), bits);
 }
 
 static void sync(dlc_emitter *e)
@@ -323,6 +325,8 @@ dlc_status dlc_cuda_source(const dlc_kernel *original, const dlc_schedule *sched
     uint32_t is_dot = dot_bytes(kernel, schedule);
     uint32_t warps = is_dot ? 8 : warps_of(kernel, scratch, schedule->target->scratch_bytes);
     cuda->base = table;
+    if (schedule->pack > 1)
+        dlc_cuda_pack(cuda, schedule->pack);
     cuda->base.target = schedule->target;
     cuda->arena = arena;
     cuda->kernel = kernel;

@@ -9,6 +9,8 @@ enum { DLC_CUDA_WARP = 32 };
 
 typedef struct {
     dlc_emitter base; /* first: a dlc_emitter * is a dlc_cuda * */
+    dlc_emitter single; /* with packs: what emits one element of a thread */
+    uint32_t pack;
     dlc_arena *arena;
     const dlc_kernel *kernel;
     dlc_str declarations;               /* mutable variables, at the top of the function */
@@ -44,6 +46,10 @@ dlc_val dlc_cuda_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32
 const char *dlc_cuda_wrapping(const dlc_cuda *cuda, dlc_dtype dtype);
 const char *dlc_cuda_to_memory(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value);   /* expression texts */
 const char *dlc_cuda_from_memory(dlc_cuda *cuda, dlc_dtype dtype, const char *element);
+/* The element of an access as an lvalue's text: of this thread, or of all. */
+const char *dlc_cuda_element(dlc_cuda *cuda, const dlc_access *access, int is_const);
+/* From here on a vector of more than a warp's width is `pack` neighbours of each thread (codegen/ptx/pack.c). */
+void dlc_cuda_pack(dlc_cuda *cuda, uint32_t pack);
 dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);
 uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype); /* shared memory of a block */
 

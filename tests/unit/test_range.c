@@ -187,7 +187,7 @@ static void check_random(uint64_t seed)
         values[i] = draw((uint32_t)symbols[i]);
         with[i] = num(values[i]);
     }
-    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents};
+    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents, NULL};
     valued made[24];
     uint32_t n = 0;
     for (; n < 6; n++) {
