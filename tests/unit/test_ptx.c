@@ -47,6 +47,23 @@ static const struct {
     {"elementary functions", "in x 4,65; e = erf x; s = sin e; l = sigmoid s; out l"},
     {"transpose", "in x 17,35; t = transpose x perm=1,0; r = relu t; out r"},
     {"sum", "in x 3,130,5; s = reduce_sum x axes=1 keepdims=0; out s"},
+    {"packs: softmax", "in x 6,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; "
+                       "t = reduce_sum e axes=1 keepdims=1; s = div e t; out s"},
+    {"packs: a tail", "in x 5,388; const g 388; m = reduce_mean x axes=1 keepdims=1; d = sub x m; "
+                      "y = mul d g; out y"},
+    {"packs: argmax", "in x 9,256; a = argmax x axis=1; out a"},
+    {"packs: halves", "in x:f16 3,260; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; "
+                      "out e"},
+    {"packs: bytes", "in x:u8 3,256; in y:u8 256; a = add x y; m = reduce_max a axes=1 "
+                     "keepdims=1; d = sub m a; out d"},
+    {"packs: doubles", "in x:f64 3,130; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d"},
+    {"packs: long integers",
+     "in x:i64 3,128; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d"},
+    {"packs: running sum of rows",
+     "in x 3,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; c = cumsum d axis=1; out c"},
+    {"packs: a map", "in x 1024,132; const b 132; in r 1024,132; a = add x b; l = relu a; s = add "
+                     "l r; out s"},
+    {"packs: a window", "in x 1,128,34,34 nhwc; p = max_pool x kernel=3,3 pads=1,1,1,1 nhwc; out p"},
     {"symbols", "in x n,48; in y 48; a = add x y; e = exp a; t = reduce_sum e axes=1 keepdims=1; s "
                 "= div e t; out s"},
 };
