@@ -6,7 +6,7 @@
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
-typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, NKERNELS } subject;
+typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, PACKS, NKERNELS } subject;
 
 static const char *const graphs[NKERNELS] = {
     [MATMUL] =
@@ -18,6 +18,7 @@ static const char *const graphs[NKERNELS] = {
     [RUNNING] =
         "in x 6,3,37; c = cumsum x axis=2; e = reduce_max c axes=2 keepdims=1; f = sub c e; out f",
     [HALF] = "in x:f16 3,45; in y:f16 45; a = mul x y; out a",
+    [PACKS] = "in x 5,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
 };
 
@@ -69,6 +70,14 @@ static const struct {
      MATMUL,
      ON(PTX) | ON(PLAIN),
      {"(thread / 16 * 1 + 0)", "(thread / 16 * 1 + 1)", 0}},
+    {"neighbours a place too far",
+     PACKS,
+     ON(PTX) | ON(PLAIN),
+     {"(lane * 4 + 0)", "(lane * 4 + 1)", 2}},
+    {"neighbours of another thread",
+     PACKS,
+     ON(PTX) | ON(PLAIN),
+     {"(lane * 4 + 0)", "(lane * 3 + 0)", 0}},
     {"a fault that is not told",
      GATHER,
      ON(PTX) | ON(PLAIN),

@@ -133,6 +133,44 @@ START_TEST(kernels_give_the_interpreters_numbers)
 }
 END_TEST
 
+/* Rows and maps move in accesses of 128 bits where each of them begins at a multiple of its size.
+ */
+static const struct {
+    const char *graph, *access; /* NULL: single elements */
+} accesses[] = {
+    {"in x 6,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_f32x4"},
+    {"in x 6,388; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_f32x4"},
+    {"in x 6,386; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_f32x2"},
+    {"in x 6,385; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", NULL},
+    {"in x n,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_f32x4"},
+    {"in x 6,n; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", NULL},
+    {"in x:f64 6,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_f64x2"},
+    {"in x:f16 6,384; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "dlc_get_u16x4"},
+    {"in x 1024,256; r = relu x; out r", "dlc_put_f32x4"},
+    {"in x 1024,260; s = slice x starts=0,4 steps=1,1 dims=1024,256; r = relu s; out r",
+     "dlc_get_f32x4"},
+    {"in x 1024,260; s = slice x starts=0,2 steps=1,1 dims=1024,256; r = relu s; out r",
+     "dlc_get_f32x2"},
+    {"in x 1024,260; s = slice x starts=0,1 steps=1,1 dims=1024,256; r = relu s; out r", NULL},
+    {"in x 64,96; r = relu x; out r", NULL}, /* too few threads would be left */
+};
+
+START_TEST(neighbours_move_together)
+{
+    small_graph s = small_begin(accesses[_i].graph);
+    const dlc_module *module = run_strategy(&s, "greedy", "sm_75");
+    const dlc_module_kernel *row = &module->kernels.data[0];
+    dlc_cuda_kernel made;
+    ck_assert_int_eq(dlc_cuda_source(row->kernel, row->schedule, "k", s.arena, s.diag, &made),
+                     DLC_OK);
+    const char *found = strstr(made.source, accesses[_i].access ? accesses[_i].access : "x2(");
+    ck_assert_msg(!found == !accesses[_i].access, "%s", made.source);
+    if (!accesses[_i].access)
+        ck_assert_ptr_null(strstr(made.source, "x4("));
+    small_end(&s);
+}
+END_TEST
+
 START_TEST(nvrtc_takes_the_text)
 {
     small_graph s = small_begin(cases[_i].graph);
@@ -216,6 +254,7 @@ int main(void)
     Suite *suite = suite_create("cuda text");
     TCase *tests = tcase_create("cuda text");
     tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, neighbours_move_together, 0, sizeof accesses / sizeof *accesses);
 #ifdef __x86_64__
     tcase_add_loop_test(tests, kernels_give_the_interpreters_numbers, 0, NCASES);
     tcase_add_loop_test(tests, divergence_ends_with_a_message, 0,
