@@ -71,8 +71,9 @@ struct dlc_emitter {
     void (*sync)(dlc_emitter *e);
     /* Records that an index was out of range when any lane of `bad` (bool) is true. */
     void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width);
-    /* The root loops and stages of a kernel with a DOT stage; the unit is bound. */
-    dlc_status (*dot)(dlc_emitter *e, dlc_nest *nest);
+    /* By method: the root loops and stages of a kernel that runs by it; the unit is bound. LANES needs none; NULL: the target
+     * does not have the method. */
+    dlc_status (*methods[DLC_METHOD_COUNT])(dlc_emitter *e, dlc_nest *nest);
 };
 
 typedef struct {

@@ -104,7 +104,7 @@ static void lane_body(dlc_nest *nest, void *ctx)
     dlc_lanes_stages(nest);
 }
 
-static void lanes_kernel(dlc_nest *nest)
+static dlc_status lanes_kernel(dlc_nest *nest)
 {
     const dlc_schedule *schedule = nest->schedule;
     for (uint32_t l = 0; l < schedule->loops.n; l++)
@@ -117,25 +117,29 @@ static void lanes_kernel(dlc_nest *nest)
     }
     for (uint32_t l = schedule->loops.n; l-- > 0;)
         dlc_root_close(nest, l);
+    return DLC_OK;
+}
+
+static dlc_status kernel_by(dlc_nest *nest, dlc_method method)
+{
+    if (method == DLC_METHOD_LANES)
+        return lanes_kernel(nest);
+    if (nest->emit->methods[method])
+        return nest->emit->methods[method](nest->emit, nest);
+    return dlc_diag_fail(nest->diag, DLC_INTERNAL, nest->kernel->name, "target %s has no code for the schedule's method %d",
+                         nest->schedule->target->name, method);
 }
 
 dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
 {
     const dlc_schedule *schedule = nest->schedule;
-    dlc_status status = DLC_OK;
     nest->roots = dlc_new_array(nest->arena, dlc_root, schedule->loops.n + 1);
     for (uint32_t l = 0; l < schedule->loops.n; l++)
         nest->roots[l].axis = dlc_nest_stepped_axis(nest, dlc_root_extent(nest, l), schedule->loops.data[l].tile);
     uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, schedule));
     dlc_nest_loop(nest, unit, begin, end, 1);
     decode_unit(nest, unit);
-    int has_dot = 0;
-    for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
-        has_dot |= schedule->plans[s].method == DLC_METHOD_DOT;
-    if (has_dot)
-        status = nest->emit->dot(nest->emit, nest);
-    else
-        lanes_kernel(nest);
+    dlc_status status = kernel_by(nest, dlc_schedule_method(nest->kernel, schedule));
     dlc_nest_loop_end(nest);
     return status;
 }

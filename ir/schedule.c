@@ -25,6 +25,14 @@ dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule)
     return units;
 }
 
+dlc_method dlc_schedule_method(const dlc_kernel *kernel, const dlc_schedule *schedule)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (schedule->plans[s].method != DLC_METHOD_LANES)
+            return (dlc_method)schedule->plans[s].method;
+    return DLC_METHOD_LANES;
+}
+
 const dlc_loop *dlc_schedule_loop(const dlc_schedule *schedule, uint32_t axis)
 {
     for (uint32_t l = 0; l < schedule->loops.n; l++)

@@ -4,12 +4,14 @@
  * units of parallel work; the runtime gives each thread a range [begin, end) of units.
  *
  * Root loops run over the root axes: for each of their iterations (a tile), every stage is computed over its region, in
- * order. Two forms of a CPU kernel follow from the plans (more combine later):
+ * order. Forms of a kernel follow from the plans (more combine later), the first two on every target, the last on CUDA alone:
  *   lanes  every stage has method LANES. `lane` of the schedule is a root axis (vectors of independent points: maps, pooling,
  *          softmax over a middle axis), or DLC_NO_AXIS and each stage has a lane axis of its own (rows: the reduced axis is
  *          folded across lanes).
  *   dot    one stage is a contraction with method DOT; the stages after it are maps at its own axes, computed on the register
  *          tile before it is stored (epilogue). Root loops: batch axes, M tiles, N tiles, in an order of the chooser's.
+ *   transpose  the only stage is a map with method TRANSPOSE. The last two root loops, tiles of one axis each, run along what
+ *          some of its loads and along what its store is contiguous in: those loads go through tiles in shared memory.
  */
 #ifndef DLC_IR_SCHEDULE_H
 #define DLC_IR_SCHEDULE_H
@@ -19,6 +21,8 @@
 
 enum { DLC_NO_AXIS = 0xffffffffu };
 enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
+enum { DLC_CUDA_TILE = 32, DLC_CUDA_PITCH = DLC_CUDA_TILE + 1 }; /* a transpose's tile is so many points square; elements from
+                                                                    row to row of it: a column lies in different banks */
 
 /* A loop over one axis, or over several flattened into one (outer to inner) as the rows of a contraction are. */
 typedef struct {
@@ -29,7 +33,7 @@ typedef struct {
 } dlc_loop;
 
 typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
-typedef enum { DLC_METHOD_LANES, DLC_METHOD_DOT } dlc_method;
+typedef enum { DLC_METHOD_LANES, DLC_METHOD_DOT, DLC_METHOD_TRANSPOSE, DLC_METHOD_COUNT } dlc_method;
 
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
@@ -65,6 +69,8 @@ typedef struct {
     int64_t grain;           /* fewest units worth a thread of their own */
 } dlc_schedule;
 
+/* How the kernel as a whole runs: the method of its one stage that has another than LANES, else LANES. */
+dlc_method dlc_schedule_method(const dlc_kernel *kernel, const dlc_schedule *schedule);
 /* The root loop over the axis, or NULL; and whether one place of a temporary serves all points of the axis. */
 const dlc_loop *dlc_schedule_loop(const dlc_schedule *schedule, uint32_t axis);
 int dlc_schedule_shares(const dlc_schedule *schedule, uint32_t axis);
@@ -85,6 +91,15 @@ typedef struct {
     uint32_t m, n;
 } dlc_dot_loops;
 int dlc_schedule_dot_loops(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, dlc_dot_loops *loops);
+/*
+ * Loads of a kernel's first stage that are contiguous along `in` and strided along `out`: as many as have room for their tiles
+ * in the target's scratch. Loads that only the index or the guard of such a load needs are not among them.
+ */
+typedef struct {
+    dlc_ids loads, places; /* expressions; by load, the byte at which its tile begins */
+    uint32_t bytes;        /* of all tiles */
+} dlc_crossing;
+void dlc_schedule_crossing(dlc_kernel *kernel, const dlc_target *target, uint32_t in, uint32_t out, dlc_crossing *crossing);
 /* Iterations of one root loop: ceil(product of extents / tile). */
 dlc_expr dlc_loop_count(dlc_kernel *kernel, const dlc_loop *loop);
 

@@ -59,6 +59,10 @@ static void print_plan(const dlc_kernel *kernel, const dlc_schedule *schedule, u
         dlc_str_add(out, plan->swap ? " swap\n" : "\n");
         return;
     }
+    if (plan->method == DLC_METHOD_TRANSPOSE) {
+        dlc_str_add(out, "transpose\n");
+        return;
+    }
     dlc_str_printf(out, "%s lanes", place_names[plan->place]);
     if (plan->lane != DLC_NO_AXIS && schedule->lane == DLC_NO_AXIS)
         dlc_str_printf(out, " %s", axis_name(kernel, plan->lane));
@@ -112,13 +116,13 @@ static dlc_status fail(const dlc_kernel *kernel, dlc_diag *diag, const char *sta
     return dlc_diag_fail(diag, DLC_INTERNAL, kernel->name, "schedule of stage '%s': %s", stage, what);
 }
 
-static dlc_status verify_loops(const dlc_kernel *kernel, const dlc_schedule *schedule, int has_dot, dlc_diag *diag)
+static dlc_status verify_loops(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_method method, dlc_diag *diag)
 {
     for (uint32_t l = 0; l < schedule->loops.n; l++) {
         const dlc_loop *loop = &schedule->loops.data[l];
         int is_lane = schedule->lane != DLC_NO_AXIS && l + 1 == schedule->loops.n;
-        if (loop->tile < 1 || (loop->tile > 1 && !is_lane && !has_dot))
-            return fail(kernel, diag, "*", "only the lane loop and the tiles of a dot have more than one point");
+        if (loop->tile < 1 || (loop->tile > 1 && !is_lane && method == DLC_METHOD_LANES))
+            return fail(kernel, diag, "*", "only the lane loop and the tiles of a dot or transpose have more than one point");
         if (is_lane && (loop->axes.n != 1 || loop->axes.data[0] != schedule->lane || loop->tile % schedule->width))
             return fail(kernel, diag, "*", "the last loop is not the lane's, in whole vectors");
         if (loop->serial && (l < schedule->npar || loop->axes.n != 1 || is_lane))
@@ -132,8 +136,28 @@ static dlc_status verify_loops(const dlc_kernel *kernel, const dlc_schedule *sch
     return DLC_OK;
 }
 
+/* One map over root loops of one axis each, of which the last two are the tile. */
+static dlc_status verify_transpose(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_diag *diag)
+{
+    const dlc_stage *stage = &kernel->stages.data[0];
+    uint32_t n = schedule->loops.n;
+    if (schedule->target->kind != DLC_TARGET_CUDA)
+        return fail(kernel, diag, stage->name, "only blocks of CUDA transpose");
+    if (kernel->stages.n != 1 || stage->combine != DLC_REDUCE_NONE || stage->update || stage->buffer == DLC_NO_BUFFER)
+        return fail(kernel, diag, stage->name, "what is transposed is not one map");
+    if (n < 2 || schedule->npar != n || schedule->lane != DLC_NO_AXIS)
+        return fail(kernel, diag, stage->name, "a transpose has other loops than two tiles and what is parallel around them");
+    for (uint32_t l = 0; l < n; l++)
+        if (schedule->loops.data[l].axes.n != 1 || schedule->loops.data[l].tile != (l + 2 < n ? 1 : DLC_CUDA_TILE))
+            return fail(kernel, diag, stage->name, "the last two loops of a transpose are not its tile");
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!root_count(schedule, stage->axes.data[i]))
+            return fail(kernel, diag, stage->name, "it has axes of its own");
+    return DLC_OK;
+}
+
 /* Each stage must be defined over every root axis: else it would be computed once per tile it does not depend on. */
-static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t s, int has_dot,
+static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t s, dlc_method method,
                                dlc_diag *diag)
 {
     const dlc_stage *stage = &kernel->stages.data[s];
@@ -142,6 +166,8 @@ static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *sch
         for (uint32_t i = 0; i < schedule->loops.data[l].axes.n; i++)
             if (!has(&stage->axes, schedule->loops.data[l].axes.data[i]))
                 return fail(kernel, diag, stage->name, "a root axis is not one of its axes");
+    if (plan->method == DLC_METHOD_TRANSPOSE)
+        return verify_transpose(kernel, schedule, diag);
     if (plan->method == DLC_METHOD_DOT && schedule->target->kind == DLC_TARGET_CUDA)
         return plan->m && plan->n && plan->m % DLC_CUDA_SIDE == 0 && plan->n % DLC_CUDA_SIDE == 0 &&
                        schedule->npar == schedule->loops.n && !plan->copy_a && !plan->copy_b
@@ -151,7 +177,7 @@ static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *sch
         return plan->n % schedule->width == 0 && plan->m >= 1
                    ? DLC_OK
                    : fail(kernel, diag, stage->name, "the register tile is not a number of whole vectors");
-    if (has_dot)
+    if (method == DLC_METHOD_DOT)
         return DLC_OK;
     if (plan->place == DLC_PLACE_BUFFER && stage->buffer == DLC_NO_BUFFER)
         return fail(kernel, diag, stage->name, "it is placed in a buffer and has none");
@@ -165,15 +191,14 @@ static dlc_status verify_stage(const dlc_kernel *kernel, const dlc_schedule *sch
 
 dlc_status dlc_schedule_verify(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_diag *diag)
 {
-    int has_dot = 0;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        has_dot |= schedule->plans[s].method == DLC_METHOD_DOT;
+    dlc_method method = dlc_schedule_method(kernel, schedule);
     if (!is_power_of_two(schedule->width))
         return fail(kernel, diag, "*", "the width is not a power of two");
-    if (!is_power_of_two(schedule->pack) || (schedule->pack > 1 && (schedule->target->kind != DLC_TARGET_CUDA || has_dot)))
-        return fail(kernel, diag, "*", "threads of a target without threads, or of a dot, have several neighbours");
-    DLC_TRY(verify_loops(kernel, schedule, has_dot, diag));
+    if (!is_power_of_two(schedule->pack) ||
+        (schedule->pack > 1 && (schedule->target->kind != DLC_TARGET_CUDA || method != DLC_METHOD_LANES)))
+        return fail(kernel, diag, "*", "threads of a target without threads, or of a block, have several neighbours");
+    DLC_TRY(verify_loops(kernel, schedule, method, diag));
     for (uint32_t s = 0; s < kernel->stages.n; s++)
-        DLC_TRY(verify_stage(kernel, schedule, s, has_dot, diag));
+        DLC_TRY(verify_stage(kernel, schedule, s, method, diag));
     return DLC_OK;
 }

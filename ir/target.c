@@ -14,14 +14,14 @@ static const dlc_machine machines[] = {
                         .far_bytes_per_us = 30000,
                         .near_bytes_per_us = 110000,
                         .workers = 1,
-                        .dot_workers = 1,
+                        .block_workers = 1,
                         .step_us = 0.3},
     /* A GPU of medium size. */
     [DLC_TARGET_CUDA] = {.cycles_per_us = 1500,
                          .far_bytes_per_us = 300000,
                          .near_bytes_per_us = 300000,
                          .workers = 256,
-                         .dot_workers = 8,
+                         .block_workers = 8,
                          .step_us = 2},
 };
 

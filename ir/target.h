@@ -11,7 +11,7 @@ typedef struct {
     double cycles_per_us;
     double far_bytes_per_us, near_bytes_per_us; /* from memory; from the caches, for what fits l2_bytes */
     double workers;     /* threads or warps that an estimate lets compute at the same time */
-    double dot_workers; /* of them, those that one unit with a contraction employs */
+    double block_workers; /* of them, those that one unit employs that is not lanes: a contraction's, a transpose's */
     double step_us;     /* what one more kernel costs by itself */
 } dlc_machine;
 

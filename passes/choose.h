@@ -46,6 +46,8 @@ int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
 /* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
 void dlc_choose_cuda(dlc_chooser *chooser);
+/* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */
+int dlc_choose_transpose(dlc_chooser *chooser);
 /* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */
 int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 /* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */

@@ -1,7 +1,8 @@
 /*
- * Schedules for CUDA. A contraction is a tile per block of 256 threads; everything else is lanes of
- * a warp, chosen by the same count of cycles as on CPUs, with every independent loop parallel: a
- * GPU wants thousands of units where a CPU wants dozens.
+ * Schedules for CUDA. A contraction is a tile per block of 256 threads, and so is a map whose
+ * loads cross its store (choose_transpose.c); everything else is lanes of a warp, chosen by the
+ * same count of cycles as on CPUs, with every independent loop parallel: a GPU wants thousands of
+ * units where a CPU wants dozens.
  */
 #include "passes/choose.h"
 
@@ -225,6 +226,8 @@ void dlc_choose_cuda(dlc_chooser *c)
     if (choose_dot(c))
         return;
     dlc_choose_lanes(c);
+    if (dlc_choose_transpose(c))
+        return;
     choose_pack(c);
     spread(c);
 }

@@ -79,6 +79,17 @@ static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uin
     return product > 0 ? cycles + product * (plan->copy_a ? pieces : 1) / schedule->width : cycles;
 }
 
+/* Every access is of neighbours; one through a tile is two more, of shared memory. */
+static double transpose_cycles(const dlc_chooser *c, const dlc_schedule *schedule)
+{
+    const dlc_loop *loops = &schedule->loops.data[schedule->loops.n - 2];
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    dlc_crossing crossing;
+    dlc_schedule_crossing(c->kernel, schedule->target, loops[0].axes.data[0], loops[1].axes.data[0], &crossing);
+    double accesses = c->accesses[0].n + 2.0 * crossing.loads.n;
+    return (c->work[0] + dlc_choose_points(c, &stage->axes) * accesses) / schedule->width / 2; /* two operations a cycle */
+}
+
 static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t *ndots)
 {
     double cycles = 0;
@@ -93,6 +104,10 @@ static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
             ++*ndots;
             continue;
         }
+        if (plan->method == DLC_METHOD_TRANSPOSE) {
+            cycles += transpose_cycles(c, schedule);
+            continue;
+        }
         uint32_t lane = column != DLC_NO_AXIS ? column : schedule->lane != DLC_NO_AXIS ? schedule->lane : plan->lane;
         cycles += dlc_choose_stage_cycles(c, s, lane, lane == DLC_NO_AXIS ? 1 : schedule->width / schedule->pack);
     }
@@ -100,10 +115,10 @@ static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
-static double time_of(const dlc_estimate *e, const dlc_target *target)
+static double time_of(const dlc_estimate *e, const dlc_target *target, dlc_method method)
 {
     const dlc_machine *machine = target->machine;
-    double wanted = e->units * (e->ndots ? machine->dot_workers : 1);
+    double wanted = e->units * (method == DLC_METHOD_LANES ? 1 : machine->block_workers);
     double workers = wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
     double computing = e->cycles / workers / machine->cycles_per_us;
     double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
@@ -122,5 +137,5 @@ void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_a
     result->cycles = cycles_of(&c, schedule, &result->ndots);
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(kernel, schedule), c.symbols);
-    result->time_us = time_of(result, schedule->target);
+    result->time_us = time_of(result, schedule->target, dlc_schedule_method(kernel, schedule));
 }

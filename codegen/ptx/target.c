@@ -215,7 +215,7 @@ static const dlc_emitter table = {
     .lane = lane,             .symbol = symbol,        .load = load,         .store = store,       .var_new = var_new,
     .var_get = var_get,       .var_set = var_set,      .loop_begin = loop_begin, .loop_end = loop_end,
     .if_begin = if_begin,     .if_end = loop_end,      .position = position, .fault = fault,       .sync = sync,
-    .dot = dlc_cuda_dot,
+    .methods = {[DLC_METHOD_DOT] = dlc_cuda_dot, [DLC_METHOD_TRANSPOSE] = dlc_cuda_transpose},
 };
 
 /* --- the kernel --- */
@@ -268,9 +268,11 @@ static void add_parameters(const dlc_kernel *kernel, dlc_str *out)
     dlc_str_add(out, "long long *fault, long long first, long long units");
 }
 
-/* Shared memory of the kernel's dot stage, 0 when it has none. */
-static uint32_t dot_bytes(const dlc_kernel *kernel, const dlc_schedule *schedule)
+/* Shared memory of a kernel whose units are blocks, 0 when they are warps. */
+static uint32_t block_bytes(dlc_kernel *kernel, const dlc_schedule *schedule)
 {
+    if (dlc_schedule_method(kernel, schedule) == DLC_METHOD_TRANSPOSE)
+        return dlc_cuda_transpose_bytes(kernel, schedule);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         if (schedule->plans[s].method == DLC_METHOD_DOT)
             return dlc_cuda_dot_bytes(&schedule->plans[s], kernel->stages.data[s].dtype[0]);
@@ -322,8 +324,8 @@ dlc_status dlc_cuda_source(const dlc_kernel *original, const dlc_schedule *sched
     dlc_cuda *cuda = dlc_new(arena, dlc_cuda);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_expr scratch = dlc_schedule_scratch(kernel, schedule);
-    uint32_t is_dot = dot_bytes(kernel, schedule);
-    uint32_t warps = is_dot ? 8 : warps_of(kernel, scratch, schedule->target->scratch_bytes);
+    uint32_t fixed_bytes = block_bytes(kernel, schedule);
+    uint32_t warps = fixed_bytes ? 8 : warps_of(kernel, scratch, schedule->target->scratch_bytes);
     cuda->base = table;
     if (schedule->pack > 1)
         dlc_cuda_pack(cuda, schedule->pack);
@@ -332,16 +334,16 @@ dlc_status dlc_cuda_source(const dlc_kernel *original, const dlc_schedule *sched
     cuda->kernel = kernel;
     cuda->small_index = (uint8_t)has_small_index(kernel);
     cuda->has_long_data = (uint8_t)has_long_data(kernel);
-    cuda->per_thread = is_dot != 0;
+    cuda->per_thread = fixed_bytes != 0;
     dlc_nest_init(nest, kernel, schedule, &cuda->base, arena, diag);
     DLC_TRY(dlc_nest_kernel(nest, (dlc_val) "unit", (dlc_val) "unit_end"));
     dlc_str out = {0};
     assemble(cuda, name, warps, scratch, &out);
     *result = (dlc_cuda_kernel){.source = dlc_arena_strdup(arena, dlc_str_text(&out)),
                                 .threads = warps * DLC_CUDA_WARP,
-                                .units_per_block = is_dot ? 1 : warps,
-                                .fixed_bytes = is_dot,
-                                .scratches = is_dot ? 0 : warps};
+                                .units_per_block = fixed_bytes ? 1 : warps,
+                                .fixed_bytes = fixed_bytes,
+                                .scratches = fixed_bytes ? 0 : warps};
     dlc_str_deinit(&out);
     dlc_str_deinit(&cuda->declarations);
     for (uint32_t i = 0; i < DLC_MAX_LEVELS; i++)

@@ -20,7 +20,7 @@ typedef struct {
     uint32_t nvalues;
     uint8_t small_index;                /* every index fits 32 bits */
     uint8_t has_long_data;              /* i64 values are not only indices: they may overflow */
-    uint8_t per_thread;                 /* threads are points of their own: no warp collectives (dot) */
+    uint8_t per_thread;                 /* threads are points of their own: no warp collectives (dot, transpose) */
 } dlc_cuda;
 
 /* How a kernel is launched. */
@@ -52,6 +52,8 @@ const char *dlc_cuda_element(dlc_cuda *cuda, const dlc_access *access, int is_co
 void dlc_cuda_pack(dlc_cuda *cuda, uint32_t pack);
 dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);
 uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype); /* shared memory of a block */
+dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest);
+uint32_t dlc_cuda_transpose_bytes(dlc_kernel *kernel, const dlc_schedule *schedule);
 
 /* One kernel of a module as CUDA C (codegen/ptx/kernel.c). The kernel is copied first. */
 DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_kernel *kernel, const dlc_schedule *schedule, const char *name,

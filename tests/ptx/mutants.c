@@ -6,7 +6,7 @@
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
-typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, PACKS, NKERNELS } subject;
+typedef enum { MATMUL, SOFTMAX, SUM, RUNNING, HALF, GATHER, PACKS, TRANSPOSE, NKERNELS } subject;
 
 static const char *const graphs[NKERNELS] = {
     [MATMUL] =
@@ -20,6 +20,9 @@ static const char *const graphs[NKERNELS] = {
     [HALF] = "in x:f16 3,45; in y:f16 45; a = mul x y; out a",
     [PACKS] = "in x 5,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
+    [TRANSPOSE] =
+        "in x 2,33,50; const b 33; in r 2,50,33; t = transpose x perm=0,2,1; a = add t b; "
+        "s = mul a r; out s",
 };
 
 #define ON(way) (1u << WAY_##way)
@@ -82,6 +85,27 @@ static const struct {
      GATHER,
      ON(PTX) | ON(PLAIN),
      {") *fault = ", " && units < 0) *fault = ", 0}},
+    {"no barrier before a tile is read",
+     TRANSPOSE,
+     ON(PTX) | ON(TSAN),
+     {"dlc_block_sync();", "", 0}},
+    {"a barrier of warps before a tile is read",
+     TRANSPOSE,
+     ON(PTX) | ON(TSAN),
+     {"dlc_block_sync();", "dlc_warp_sync();", 0}},
+    {"a tile whose rows are too far apart",
+     TRANSPOSE,
+     ON(PTX) | ON(ASAN),
+     {" * 33 + thread", " * 34 + thread", 0}},
+    {"a tile that is read by other rows",
+     TRANSPOSE,
+     ON(PTX) | ON(PLAIN),
+     {"[thread % 32 * 33 + thread / 32", "[thread % 32 * 32 + thread / 32", 0}},
+    {"a tile that is not transposed",
+     TRANSPOSE,
+     ON(PTX) | ON(PLAIN),
+     {"[thread % 32 * 33 + thread / 32 + 8]", "[(thread / 32 + 8) * 33 + thread % 32]", 0}},
+    {"a tile's column too many", TRANSPOSE, ON(PTX) | ON(ASAN), {" < 50)", " <= 50)", 0}},
     {"prelude: swapped operands of cvt",
      HALF,
      ON(PTX),

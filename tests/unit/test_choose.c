@@ -30,6 +30,14 @@ static const struct {
     /* an operand in place, and one whose rows are columns */
     {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "dot fma 6x16\n"},
     {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy b"},
+    /* loads that cross the store go through tiles on CUDA; not where a side is short, nor on a CPU */
+    {"in x 4096,4096; t = transpose x perm=1,0; out t", "sm_80", "par i0:32, i1:32; width 32; grain 1\n  transpose: transpose\n"},
+    {"in x n,16; t = transpose x perm=1,0; r = relu t; out r", "sm_80", "relu: transpose\n"},
+    {"in x 2,64,7,7; t = transpose x perm=0,2,3,1; out t", "sm_80", "par i0, i1i2:32, i3:32;"},
+    {"in x 40,33; in y 33,40; t = transpose x perm=1,0; a = add t y; out a", "sm_80", "add: transpose\n"},
+    {"in x:f16 2,32,4,48; t = transpose x perm=0,2,1,3; out t", "sm_80", "buffer lanes"},
+    {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "buffer lanes"},
+    {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "buffer lanes"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "width 16"},
 };
@@ -43,6 +51,18 @@ static char *schedule_text(const small_graph *s, const dlc_module *module)
     dlc_str_deinit(&text);
     return copy;
 }
+
+START_TEST(only_cuda_transposes)
+{
+    small_graph s = small_begin("in x 64,64; t = transpose x perm=1,0; out t");
+    dlc_module *module = run_strategy(&s, "greedy", "sm_80");
+    dlc_module_kernel *kernel = &module->kernels.data[0];
+    kernel->schedule->target = dlc_target_find("x86-64-v3");
+    ck_assert_int_eq(dlc_schedule_verify(kernel->kernel, kernel->schedule, s.diag), DLC_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(s.diag->messages[0].text, "only blocks of CUDA transpose"));
+    small_end(&s);
+}
+END_TEST
 
 START_TEST(schedules_fit_the_target)
 {
@@ -157,6 +177,7 @@ int main(void)
 {
     Suite *suite = suite_create("choose");
     TCase *tcase = tcase_create("choose");
+    tcase_add_test(tcase, only_cuda_transposes);
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, constants_are_packed);

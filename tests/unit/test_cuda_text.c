@@ -27,6 +27,8 @@ static const struct {
     {"in x 5,70; s = reduce_sum x axes=1; out s", "sm_75", 1e-6, 0, 1},
     {"in x batch,70; s = reduce_max x axes=1; out s", "sm_75", 0, 0, 1},
     {"in a 70,33; in b 33,80; c = matmul a b; r = relu c; out r", "sm_75", 1e-6, 1, 1},
+    {"in x 2,33,50; in r 2,50,33; t = transpose x perm=0,2,1; s = add t r; out s", "sm_75", 0, 0,
+     1},
     {"in a batch,17; const b 17,40; c = matmul a b; out c", "sm_80", 1e-6, 1, 1},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
@@ -198,6 +200,73 @@ START_TEST(nvrtc_takes_the_text)
 }
 END_TEST
 
+/* --- neighbours --- */
+
+/* Most sectors of 32 bytes that a warp touches in one load or store of a kernel of one block. */
+static const struct {
+    const char *graph;
+    int nsectors;
+} neighbours[] = {
+    {"in x 32,32; r = relu x; out r", 4},
+    {"in x 32,32; t = transpose x perm=1,0; out t", 4},
+    {"in x 32,32; in y 32,32; in z 32,32; a = mul x y; t = transpose a perm=1,0; b = add t z; "
+     "out b",
+     4},
+};
+
+/* Each index of a buffer's element is noted, by thread. */
+static const char recorder[] =
+    "enum { THREADS = 256, MOST = 64 };\n"
+    "static long noted[THREADS][MOST];\n"
+    "static int nnoted[THREADS];\n"
+    "int most_sectors(void)\n{\n    int most = 0;\n"
+    "    for (int first = 0; first < THREADS; first += 32)\n"
+    "        for (int i = 0; i < nnoted[first]; i++) {\n"
+    "            int n = 0;\n"
+    "            for (int a = 0; a < 32; a++) {\n"
+    "                int is_new = 1;\n"
+    "                for (int b = 0; b < a; b++)\n"
+    "                    is_new &= noted[first + a][i] / 8 != noted[first + b][i] / 8;\n"
+    "                n += is_new;\n"
+    "            }\n"
+    "            most = n > most ? n : most;\n        }\n    return most;\n}\n"
+    "#define NOTED noted[here->number][nnoted[here->number]++]\n";
+
+/* "(… b0)[i]" becomes "(… b0)[NOTED = i]". */
+static dlc_str recording(const dlc_str *text)
+{
+    const char *kernel = strstr(dlc_str_text(text), "DLC_KERNEL k0(");
+    dlc_str out = {0};
+    ck_assert_ptr_nonnull(kernel);
+    dlc_str_printf(&out, "%.*s%s", (int)(kernel - text->data), text->data, recorder);
+    for (; *kernel; kernel++) {
+        dlc_str_printf(&out, "%c", *kernel);
+        if (!strncmp(kernel - 4, " *)b", 4) && kernel[1] == ')' && kernel[2] == '[') {
+            dlc_str_add(&out, ")[NOTED = ");
+            kernel += 2;
+        }
+    }
+    return out;
+}
+
+START_TEST(warps_access_neighbours)
+{
+    small_graph s = small_begin(neighbours[_i].graph);
+    const dlc_module *module = run_strategy(&s, "greedy", "sm_75");
+    dlc_str text = text_of(&s, module), changed = recording(&text);
+    emulated made = compile(&changed, 0);
+    void **memory = small_memory(&s);
+    ck_assert_uint_eq(module->steps.n, 1);
+    launch(&s, module, &module->steps.data[0], memory, made.kernels[0]);
+    int (*most_sectors)(void) = (int (*)(void))dlsym(made.library, "most_sectors");
+    ck_assert_int_eq(most_sectors(), neighbours[_i].nsectors);
+    dlclose(made.library);
+    dlc_str_deinit(&text);
+    dlc_str_deinit(&changed);
+    small_end(&s);
+}
+END_TEST
+
 static const struct {
     const char *body, *message;
 } divergences[] = {
@@ -257,6 +326,7 @@ int main(void)
     tcase_add_loop_test(tests, neighbours_move_together, 0, sizeof accesses / sizeof *accesses);
 #ifdef __x86_64__
     tcase_add_loop_test(tests, kernels_give_the_interpreters_numbers, 0, NCASES);
+    tcase_add_loop_test(tests, warps_access_neighbours, 0, sizeof neighbours / sizeof *neighbours);
     tcase_add_loop_test(tests, divergence_ends_with_a_message, 0,
                         sizeof divergences / sizeof *divergences);
 #endif
