@@ -116,6 +116,8 @@ static void write_trial(const job *j, const trial *t, FILE *file)
     put(file, t->kernel->buffers.n);
     put(file, t->kernel->symbols.n);
     put(file, trial_units(t));
+    put(file, made.units_per_block);
+    put(file, t->stride);
     put(file, made.fixed_bytes + made.scratches * trial_scratch(t));
     for (uint32_t s = 0; s < t->kernel->symbols.n; s++)
         put(file, t->symbols[s]);
@@ -142,6 +144,20 @@ static const char *write_data(const job *j)
     return fclose(file) ? "a temporary file cannot be written" : NULL;
 }
 
+/* Where a trial left out blocks: a byte for each, 0 where no byte of its element was written. */
+static const uint8_t *written_in(const job *j, const trial *t, uint32_t b, const uint8_t *got)
+{
+    size_t bytes = trial_buffer_bytes(t, b);
+    size_t size = dlc_dtype_bytes(t->kernel->buffers.data[b].type.dtype);
+    if (!t->stride)
+        return NULL;
+    uint8_t *written = dlc_new_array(j->arena, uint8_t, bytes + 1);
+    for (size_t i = 0; i < bytes; i++)
+        if (got[i] != POISON)
+            memset(written + i / size * size, 1, size);
+    return written;
+}
+
 static const char *compare_trial(const job *j, const trial *t, FILE *file)
 {
     int64_t fault;
@@ -157,7 +173,7 @@ static const char *compare_trial(const job *j, const trial *t, FILE *file)
         void *got = dlc_arena_alloc(j->arena, bytes + 1, 64);
         if (bytes && fread(got, bytes, 1, file) != 1)
             return "an output is missing";
-        problem = t->faults ? NULL : trial_compare(t, b, got, NULL, j->arena);
+        problem = t->faults ? NULL : trial_compare(t, b, got, written_in(j, t, b, got), j->arena);
     }
     return problem;
 }

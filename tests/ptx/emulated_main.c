@@ -36,7 +36,7 @@ static long read_number(void)
 static void run(long k)
 {
     long nbuffers = read_number(), nsymbols = read_number(), units = read_number(),
-         scratch_bytes = read_number(), fault = 0;
+         block = read_number(), stride = read_number(), scratch_bytes = read_number(), fault = 0;
     void *buffers[64], *scratch = NULL;
     long sizes[64], is_output[64], *symbols = read_bytes(nsymbols * (long)sizeof(long));
     for (long b = 0; b < nbuffers; b++) {
@@ -48,7 +48,13 @@ static void run(long k)
         exit(3);
     memset(scratch, 0xcb, (size_t)scratch_bytes);
     kernel_args args = {buffers, symbols, scratch, &fault};
-    trial_kernels[k](&args, 0, units);
+    if (stride == 0)
+        trial_kernels[k](&args, 0, units);
+    for (long first = 0; stride && first < units; first += block) {
+        long end = first + block < units ? first + block : units;
+        if (first / block % stride == 0 || end == units)
+            trial_kernels[k](&args, first, end);
+    }
     fwrite(&fault, sizeof fault, 1, out);
     for (long b = 0; b < nbuffers; b++) {
         if (is_output[b])

@@ -16,7 +16,7 @@ typedef struct {
         *buffers; /* outputs are set to what the kernel interpreter computes by trial_expect */
     void **wide;  /* by trial_expect: outputs by its wide mode, NULL for kernels that sum nothing */
     int faults;   /* the kernel must report a fault */
-    uint32_t stride; /* see ptx_launch; PTX only */
+    uint32_t stride; /* of a grid's blocks run the last and every stride-th; 0: all */
 } trial;
 
 typedef struct {
