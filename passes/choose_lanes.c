@@ -227,6 +227,15 @@ static void make_loops(dlc_chooser *c, uint32_t lane)
         dlc_choose_loop(c, &lane, 1, c->schedule->width);
 }
 
+/* One point at a time is a whole warp's work on CUDA: lanes along any axis do more of it, gathered accesses or not. */
+static int wastes_warps(const dlc_chooser *c, const uint32_t *lanes)
+{
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        if (lanes[s] != DLC_NO_AXIS)
+            return 0;
+    return c->target->kind == DLC_TARGET_CUDA;
+}
+
 void dlc_choose_lanes(dlc_chooser *c)
 {
     dlc_schedule *schedule = c->schedule;
@@ -234,7 +243,7 @@ void dlc_choose_lanes(dlc_chooser *c)
     double root_cycles = 0, cycles = rows_cycles(c, width, lanes);
     uint32_t lane = best_root_lane(c, width, &root_cycles);
     schedule->width = (uint8_t)width;
-    if (lane != DLC_NO_AXIS && root_cycles <= cycles) {
+    if (lane != DLC_NO_AXIS && (root_cycles <= cycles || wastes_warps(c, lanes))) {
         schedule->lane = lane;
         cycles = root_cycles;
     }

@@ -36,7 +36,10 @@ static const struct {
     {"in x 2,64,7,7; t = transpose x perm=0,2,3,1; out t", "sm_80", "par i0, i1i2:32, i3:32;"},
     {"in x 40,33; in y 33,40; t = transpose x perm=1,0; a = add t y; out a", "sm_80", "add: transpose\n"},
     {"in x:f16 2,32,4,48; t = transpose x perm=0,2,1,3; out t", "sm_80", "buffer lanes"},
-    {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "buffer lanes"},
+    /* … and never is a warp at work on one point */
+    {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "lane i1; width 32"},
+    {"in x 3,4096; t = transpose x perm=1,0; out t", "sm_80", "lane i0; width 32"},
+    {"in x 64,128; s = slice x starts=0,0 steps=1,2 dims=64,64; out s", "sm_80", "lane i0i1; width 32"},
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "buffer lanes"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "width 16"},
