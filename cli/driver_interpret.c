@@ -6,8 +6,8 @@
  */
 #include "cli/driver.h"
 
-#include "ir/interp.h"
-#include "ir/opaque.h"
+#include "ir/interp/interp.h"
+#include "ir/graph/opaque.h"
 #include "runtime/internal.h"
 
 #include <inttypes.h>

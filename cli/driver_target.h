@@ -2,7 +2,7 @@
 #ifndef DLC_CLI_DRIVER_TARGET_H
 #define DLC_CLI_DRIVER_TARGET_H
 
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 
 /* Good until this thread asks again. */
 const char *dlc_target_help(const dlc_target *target);

@@ -9,8 +9,8 @@
 #ifndef DLC_CODEGEN_NEST_H
 #define DLC_CODEGEN_NEST_H
 
-#include "ir/kernel.h"
-#include "ir/schedule.h"
+#include "ir/kernel/kernel.h"
+#include "ir/schedule/schedule.h"
 
 typedef struct dlc_val_opaque *dlc_val; /* a target's value; NULL: none */
 typedef struct dlc_var_opaque *dlc_var; /* a target's mutable variable */

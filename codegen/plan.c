@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "codegen/size.h"
-#include "ir/opaque.h"
+#include "ir/graph/opaque.h"
 
 #define DLC_PRODUCER "dlc 0.1.0"
 

@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 #include "dlc/abi.h"
-#include "ir/expr.h"
+#include "ir/expr/expr.h"
 
 typedef dlc_vec(dlc_size_inst) dlc_size_insts;
 

@@ -13,7 +13,7 @@
 #include "frontend/lookup.h"
 #include "frontend/model.h"
 #include "frontend/onnx.h"
-#include "ir/op.h"
+#include "ir/graph/op.h"
 
 enum { DLC_OPSET_FIRST = 7, DLC_OPSET_LAST = 28, DLC_IR_LAST = 14 };
 

@@ -2,7 +2,7 @@
 #ifndef DLC_FRONTEND_ONNX_H
 #define DLC_FRONTEND_ONNX_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 /* Limits on what a model may ask for; zero fields mean the defaults in parentheses. */
 typedef struct {

@@ -5,7 +5,7 @@
  */
 #include "frontend/model.h"
 
-#include "ir/expr.h"
+#include "ir/expr/expr.h"
 
 #include <inttypes.h>
 #include <math.h>

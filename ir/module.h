@@ -5,9 +5,9 @@
 #ifndef DLC_IR_MODULE_H
 #define DLC_IR_MODULE_H
 
-#include "ir/graph.h"
-#include "ir/kernel.h"
-#include "ir/schedule.h"
+#include "ir/graph/graph.h"
+#include "ir/kernel/kernel.h"
+#include "ir/schedule/schedule.h"
 
 typedef enum { DLC_STEP_LAUNCH, DLC_STEP_OPAQUE, DLC_STEP_BIND } dlc_step_kind;
 

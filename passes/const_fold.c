@@ -10,7 +10,7 @@
  * node, silently.
  */
 #include "passes/const_fold.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "passes/form.h"
 
 #include <string.h>

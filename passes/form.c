@@ -9,7 +9,7 @@
 
 static const char *const families[DLC_OP_COUNT] = {
 #define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs) [DLC_OP_##id] = #infer,
-#include "ir/ops.def"
+#include "ir/graph/ops.def"
 #undef DLC_OP
 };
 

@@ -3,7 +3,7 @@
 #ifndef DLC_PASSES_FORM_H
 #define DLC_PASSES_FORM_H
 
-#include "ir/op.h"
+#include "ir/graph/op.h"
 
 /* Output element i depends on element i of each input (broadcast) and on nothing else. */
 int dlc_is_pointwise(dlc_opcode op);

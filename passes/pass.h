@@ -5,10 +5,10 @@
 #ifndef DLC_PASSES_PASS_H
 #define DLC_PASSES_PASS_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/module.h"
-#include "ir/op.h"
-#include "ir/target.h"
+#include "ir/graph/op.h"
+#include "ir/schedule/target.h"
 
 typedef enum { DLC_PASS_GRAPH, DLC_PASS_MODULE } dlc_pass_stage;
 typedef enum {

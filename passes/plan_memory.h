@@ -3,7 +3,7 @@
 #ifndef DLC_PASSES_PLAN_MEMORY_H
 #define DLC_PASSES_PLAN_MEMORY_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 /* A buffer that lives from step `first` to step `last`, both included. */
 typedef struct {

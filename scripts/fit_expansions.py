@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of ir/expand_*.c and prints ir/expand_table.h.
+"""Fits the polynomials of ir/expand_*.c and prints ir/expr/expand_table.h.
 
 Each row of FITS is a weighted minimax problem: sum c_k x^e_k ~ g(x) on [lo, hi], with the error weighted so that it is
 the relative error of the function in the end. Remez' exchange on a grid, in 60 digits; for f32 the coefficients are
 rounded one by one, from the lowest power up, refitting the rest, so that each rounding is made good by what follows.
-Needs numpy and mpmath:  scripts/fit_expansions.py > ir/expand_table.h   (a minute; prints the errors to stderr)
+Needs numpy and mpmath:  scripts/fit_expansions.py > ir/expr/expand_table.h   (a minute; prints the errors to stderr)
 """
 import sys
 

@@ -519,7 +519,7 @@ static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, u
     case DLC_EXPR_SQRT:
         return unary(cpu, "llvm.sqrt", type, args[0]);
     default:
-        assert(!"an elementary function that ir/expand.c left in place");
+        assert(!"an elementary function that ir/expr/expand.c left in place");
         return NULL;
     }
 }

@@ -2,7 +2,7 @@
  * libFuzzer entry: any bytes as a graph's text. What is accepted passes the verifier, every meaning
  * makes a kernel that passes its own, and printing reads back as the same text.
  */
-#include "ir/op.h"
+#include "ir/graph/op.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

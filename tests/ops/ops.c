@@ -7,8 +7,8 @@
  *   ops CONV ADD   those of these operators
  */
 #include "dlc/dlc.h"
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/interp/interp.h"
+#include "ir/graph/op.h"
 
 #include <inttypes.h>
 #include <math.h>

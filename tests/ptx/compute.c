@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/expr.h"
+#include "ir/expr/expr.h"
 
 uint64_t ptx_masked(ptx_type type, uint64_t bits)
 {

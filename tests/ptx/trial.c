@@ -8,7 +8,7 @@
 
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/text.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "tests/ptx/emulated.h"
 #include "tests/ptx/interp.h"
 

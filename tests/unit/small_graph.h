@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "passes/fuse.h"
 
 typedef struct {

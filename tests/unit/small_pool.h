@@ -2,7 +2,7 @@
 #ifndef DLC_TESTS_SMALL_POOL_H
 #define DLC_TESTS_SMALL_POOL_H
 
-#include "ir/expr.h"
+#include "ir/expr/expr.h"
 
 static dlc_arena *arena;
 static dlc_pool *p;

@@ -4,7 +4,7 @@
  * libm in a wider type. Prints the table of docs/numerics.md and asserts its bounds; special values
  * are a table of their own.
  */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The graph: text that reads back as it was written, uses through replacing and erasing, contents
  * of shape arithmetic, messages. */
-#include "ir/op.h"
+#include "ir/graph/op.h"
 
 #include <check.h>
 #include <stdlib.h>

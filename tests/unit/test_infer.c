@@ -2,7 +2,7 @@
  * Result types of operators: a row is a node as text, the inputs' types before it, and either the
  * type that must follow or a part of the message that must come.
  */
-#include "ir/op.h"
+#include "ir/graph/op.h"
 
 #include <check.h>
 #include <stdio.h>

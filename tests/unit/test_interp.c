@@ -2,7 +2,7 @@
  * The interpreter against plain C loops: kernels of every form (map, window, row, contraction,
  * recurrence, scatter, pairs), several layouts and types, empty extents.
  */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 #include <check.h>
 #include <math.h>

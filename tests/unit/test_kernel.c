@@ -1,6 +1,6 @@
 /* Kernels: text both ways, the verifier's refusals, compaction, identity, and the recogniser of
  * contractions. */
-#include "ir/kernel.h"
+#include "ir/kernel/kernel.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "dlc/dlc.h"
-#include "ir/kernel.h"
+#include "ir/kernel/kernel.h"
 
 #include <check.h>
 #include <ctype.h>

@@ -4,8 +4,8 @@
  * windows. Every kernel is verified on the way, and every row of ops.def that has a meaning must
  * occur.
  */
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/interp/interp.h"
+#include "ir/graph/op.h"
 
 #include <check.h>
 #include <math.h>

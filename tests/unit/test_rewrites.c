@@ -3,7 +3,7 @@
  * rules look for, are interpreted before and after on inputs full of -0.0, infinities and NaN.
  * EXACT rules must give the same bits (any NaN for a NaN), LICENSED ones nearly.
  */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "passes/pass.h"
 
 #include <check.h>

@@ -1,6 +1,6 @@
 /* The operators on values: guarded integers, IEEE floats of four widths, conversions with one
  * rounding. */
-#include "ir/expr.h"
+#include "ir/expr/expr.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Every row of expr.def over strips of the interpreter is dlc_scalar_apply, point by point. */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 #include <check.h>
 #include <math.h>

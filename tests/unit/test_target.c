@@ -1,5 +1,5 @@
 /* Targets by name: every row is found and makes sense, "native" is a row of the host's kind. */
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,0 +1,376 @@
+/*
+ * Simplification under ranges. Everything rests on one question, is e >= 0 at every point: asked
+ * first of e's interval, then of a lower bound of e over symbols alone, got by putting each axis
+ * (and quotient) at its end: t < s holds for an axis of extent s because s - 1 - t is at least s -
+ * 1 - (s - 1) = 0. Quotients by k look for a common factor g of k and some terms of x whose
+ * remaining terms lie in [0, g): x = g*a + r gives x / (g*j) = a / j and x mod (g*j) = g * (a mod
+ * j) + r.
+ */
+#include "ir/expr/range.h"
+
+#include <string.h>
+
+/* Quotients nest as deep as a shape was reshaped; a bound gives up beyond. */
+enum { MAX_DEPTH = 8 };
+
+typedef struct {
+    dlc_interval range;
+    uint8_t is_known;
+} known_range;
+
+typedef struct {
+    const dlc_ranges *ranges;
+    dlc_arena *scratch;
+    known_range *known; /* by id */
+    uint32_t nknown;
+    dlc_ids pending;
+} context;
+
+static void reserve_known(context *ctx, const dlc_pool *pool)
+{
+    if (ctx->nknown >= pool->nodes.n)
+        return;
+    uint32_t n = pool->nodes.n + pool->nodes.n / 2;
+    known_range *grown = dlc_new_array(ctx->scratch, known_range, n);
+    if (ctx->nknown)
+        memcpy(grown, ctx->known, ctx->nknown * sizeof *grown);
+    ctx->known = grown;
+    ctx->nknown = n;
+}
+
+static dlc_interval range_of(context *ctx, const dlc_pool *pool, dlc_expr expr)
+{
+    reserve_known(ctx, pool);
+    ctx->pending.n = 0;
+    dlc_vec_push(ctx->scratch, &ctx->pending, expr);
+    while (ctx->pending.n) {
+        dlc_expr id = ctx->pending.data[ctx->pending.n - 1];
+        uint32_t n = ctx->pending.n,
+                 nargs = ctx->known[id].is_known ? 0 : dlc_node_of(pool, id)->nargs;
+        dlc_interval args[3] = {{0, 0}};
+        for (uint32_t i = 0; i < nargs && dlc_op_of(pool, id) != DLC_EXPR_LOAD; i++) {
+            dlc_expr arg = dlc_arg(pool, id, i);
+            args[i] = ctx->known[arg].range;
+            if (!ctx->known[arg].is_known)
+                dlc_vec_push(ctx->scratch, &ctx->pending, arg);
+        }
+        if (ctx->pending.n > n)
+            continue;
+        if (!ctx->known[id].is_known)
+            ctx->known[id] = (known_range){dlc_node_range(pool, id, args, ctx->ranges), 1};
+        ctx->pending.n--;
+    }
+    return ctx->known[expr].range;
+}
+
+/* --- bounds over symbols --- */
+
+static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper, int depth);
+
+static dlc_expr numeric_bound(context *ctx, dlc_pool *pool, dlc_expr expr, int upper)
+{
+    dlc_interval range = range_of(ctx, pool, expr);
+    int64_t bound = upper ? range.hi : range.lo;
+    return bound == INT64_MIN || bound == INT64_MAX ? 0 : dlc_expr_i64(pool, bound);
+}
+
+static dlc_expr atom_bound(context *ctx, dlc_pool *pool, dlc_expr atom, int upper, int depth)
+{
+    const dlc_expr_node node = *dlc_node_of(pool, atom);
+    dlc_expr bound = 0;
+    if (node.op == DLC_EXPR_SYM)
+        return atom;
+    if (node.op == DLC_EXPR_AXIS && upper && ctx->ranges->extents &&
+        node.imm.id < ctx->ranges->naxes && ctx->ranges->extents[node.imm.id])
+        return dlc_addi(pool, ctx->ranges->extents[node.imm.id], -1);
+    if (node.op == DLC_EXPR_MOD && upper && dlc_is_load_free(pool, atom))
+        return dlc_addi(pool, dlc_arg(pool, atom, 1), -1);
+    if (node.op == DLC_EXPR_FLOORDIV && dlc_is_load_free(pool, atom) && depth < MAX_DEPTH) {
+        bound = bound_of(ctx, pool, dlc_arg(pool, atom, 0), upper, depth + 1);
+        if (bound)
+            return dlc_floordiv(pool, bound, dlc_arg(pool, atom, 1));
+    }
+    return numeric_bound(ctx, pool, atom, upper);
+}
+
+/* coef * symbols * (at most one other atom), symbols not negative */
+static dlc_expr term_bound(context *ctx, dlc_pool *pool, dlc_term term, int upper, int depth)
+{
+    uint32_t first = pool->work.n, n = dlc_mono_push(pool, term.mono);
+    dlc_expr bound = dlc_expr_i64(pool, term.coef);
+    int nothers = 0;
+    for (uint32_t i = 0; i < n && bound; i++) {
+        dlc_expr factor = pool->work.data[first + i].mono, at = factor;
+        if (dlc_op_of(pool, factor) != DLC_EXPR_SYM) {
+            at =
+                ++nothers == 1 ? atom_bound(ctx, pool, factor, (term.coef > 0) == upper, depth) : 0;
+        } else if (range_of(ctx, pool, factor).lo < 0) {
+            at = 0;
+        }
+        bound = at ? dlc_mul(pool, bound, at) : 0;
+    }
+    pool->work.n = first;
+    return bound;
+}
+
+static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper, int depth)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, expr, 1);
+    dlc_expr bound = dlc_expr_i64(pool, 0);
+    for (uint32_t i = 0; i < n && bound; i++) {
+        dlc_expr part = term_bound(ctx, pool, pool->work.data[first + i], upper, depth);
+        bound = part ? dlc_add(pool, bound, part) : 0;
+    }
+    pool->work.n = first;
+    return bound;
+}
+
+static int is_nonnegative(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    if (range_of(ctx, pool, expr).lo >= 0)
+        return 1;
+    if (!dlc_is_load_free(pool, expr))
+        return 0;
+    dlc_expr bound = bound_of(ctx, pool, expr, 0, 0);
+    return bound && range_of(ctx, pool, bound).lo >= 0;
+}
+
+/* 0 <= expr < size */
+static int is_inside(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_expr size)
+{
+    return is_nonnegative(ctx, pool, expr) &&
+           is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, size, expr), -1));
+}
+
+/* --- quotients --- */
+
+/* The part of k that a term shares: the common divisor of the coefficients times the common
+ * symbols; 0 when it is 1. */
+static dlc_expr shared_factor(dlc_pool *pool, dlc_term term, dlc_expr k)
+{
+    uint32_t first = pool->work.n, nk = dlc_sum_push(pool, k, 1);
+    uint64_t number = dlc_magnitude(term.coef);
+    dlc_expr mono = pool->work.data[first].mono, shared;
+    for (uint32_t i = 0; i < nk; i++)
+        number = dlc_gcd(number, dlc_magnitude(pool->work.data[first + i].coef));
+    shared = dlc_expr_i64(pool, (int64_t)number);
+    uint32_t factors = pool->work.n, n = nk == 1 ? dlc_mono_push(pool, mono) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_expr factor = pool->work.data[factors + i].mono, rest;
+        if (dlc_mono_div(pool, term.mono, factor, &rest)) {
+            term.mono = rest;
+            shared = dlc_mul(pool, shared, factor);
+        }
+    }
+    pool->work.n = first;
+    int64_t value;
+    return dlc_expr_is_int(pool, shared, &value) && value <= 1 ? 0 : shared;
+}
+
+/* x = g*a + r with 0 <= r < g and k = g*j, for some shared factor g other than k */
+static int split_quotient(context *ctx, dlc_pool *pool, dlc_expr x, dlc_expr k, dlc_expr *g,
+                          dlc_expr *a, dlc_expr *r, dlc_expr *j)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, x, 1);
+    int found = 0;
+    dlc_expr rest;
+    for (uint32_t i = 0; i < n && !found; i++) {
+        if (!pool->work.data[first + i].mono)
+            continue;
+        *g = shared_factor(pool, pool->work.data[first + i], k);
+        found = *g && *g != k && dlc_div_split(pool, k, *g, j, &rest) &&
+                dlc_sum_nterms(pool, rest) == 0 && dlc_div_split(pool, x, *g, a, r) &&
+                is_inside(ctx, pool, *r, *g);
+    }
+    pool->work.n = first;
+    return found;
+}
+
+static int is_quotient(const dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr_op op = dlc_op_of(pool, expr);
+    return (op == DLC_EXPR_FLOORDIV || op == DLC_EXPR_MOD) && dlc_dtype_of(pool, expr) == DLC_I64 &&
+           dlc_is_load_free(pool, expr);
+}
+
+static dlc_expr simplify_quotients(context *ctx, dlc_pool *pool, dlc_expr expr, int depth);
+
+static dlc_expr simplify_quotient(context *ctx, dlc_pool *pool, dlc_expr node, int depth)
+{
+    dlc_expr_op op = dlc_op_of(pool, node);
+    int is_floor = op == DLC_EXPR_FLOORDIV;
+    dlc_expr x = dlc_arg(pool, node, 0), k = dlc_arg(pool, node, 1), g, a, r, j;
+    if (is_inside(ctx, pool, x, k))
+        return is_floor ? dlc_expr_i64(pool, 0) : x;
+    if (depth == MAX_DEPTH || !split_quotient(ctx, pool, x, k, &g, &a, &r, &j))
+        return node;
+    dlc_expr inner = simplify_quotients(ctx, pool, dlc_expr2(pool, op, a, j), depth + 1);
+    return is_floor ? inner : dlc_add(pool, dlc_mul(pool, g, inner), r);
+}
+
+/* The quotients that are terms of a sum, as building one may leave them. */
+static dlc_expr simplify_quotients(context *ctx, dlc_pool *pool, dlc_expr expr, int depth)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, expr, 1);
+    dlc_expr sum = expr;
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_term term = pool->work.data[first + i];
+        dlc_expr instead = term.mono && is_quotient(pool, term.mono)
+                               ? simplify_quotient(ctx, pool, term.mono, depth)
+                               : term.mono;
+        if (instead != term.mono)
+            sum = dlc_add(pool, sum, dlc_muli(pool, dlc_sub(pool, instead, term.mono), term.coef));
+    }
+    pool->work.n = first;
+    return sum;
+}
+
+/* div and rem of what is not negative */
+static dlc_expr truncating(context *ctx, dlc_pool *pool, dlc_expr_op op, dlc_expr x, dlc_expr k)
+{
+    if (range_of(ctx, pool, k).lo < 1 || !is_nonnegative(ctx, pool, x))
+        return 0;
+    dlc_expr_op flooring = op == DLC_EXPR_DIV ? DLC_EXPR_FLOORDIV : DLC_EXPR_MOD;
+    return simplify_quotients(ctx, pool, dlc_expr2(pool, flooring, x, k), 0);
+}
+
+/* --- comparisons --- */
+
+static dlc_expr decide(context *ctx, dlc_pool *pool, dlc_expr comparison)
+{
+    dlc_interval range = range_of(ctx, pool, comparison);
+    if (range.lo == range.hi)
+        return dlc_expr_bool(pool, (int)range.lo);
+    dlc_expr slack = dlc_compare_slack(pool, comparison);
+    if (!slack)
+        return comparison;
+    if (is_nonnegative(ctx, pool, dlc_addi(pool, dlc_muli(pool, slack, -1), -1)))
+        return dlc_expr_bool(pool, 1);
+    return is_nonnegative(ctx, pool, slack) ? dlc_expr_bool(pool, 0) : comparison;
+}
+
+static dlc_expr decide_equality(context *ctx, dlc_pool *pool, dlc_expr comparison)
+{
+    dlc_interval range = range_of(ctx, pool, comparison);
+    if (range.lo == range.hi)
+        return dlc_expr_bool(pool, (int)range.lo);
+    dlc_expr a = dlc_arg(pool, comparison, 0), b = dlc_arg(pool, comparison, 1);
+    if (dlc_dtype_of(pool, a) != DLC_I64 || !dlc_is_load_free(pool, comparison))
+        return comparison;
+    if (is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, a, b), -1)) ||
+        is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, b, a), -1)))
+        return dlc_expr_bool(pool, dlc_op_of(pool, comparison) == DLC_EXPR_NE);
+    return comparison;
+}
+
+/* Conjuncts p < 0 and q < 0: q follows from p when q <= p; they exclude each other when p + q >=
+ * -1. */
+typedef enum { UNRELATED, IMPLIES, EXCLUDES } relation;
+
+static relation relation_of(context *ctx, dlc_pool *pool, dlc_expr p, dlc_expr q)
+{
+    if (range_of(ctx, pool, dlc_sub(pool, q, p)).hi <= 0)
+        return IMPLIES;
+    return range_of(ctx, pool, dlc_add(pool, p, q)).lo >= -1 ? EXCLUDES : UNRELATED;
+}
+
+static dlc_expr conjunction(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    dlc_ids operands = {0};
+    for (; dlc_op_of(pool, expr) == DLC_EXPR_AND; expr = dlc_arg(pool, expr, 0))
+        dlc_vec_push(ctx->scratch, &operands, dlc_arg(pool, expr, 1));
+    dlc_vec_push(ctx->scratch, &operands, expr);
+    for (uint32_t i = 0; i < operands.n; i++) {
+        dlc_expr p = operands.data[i] ? dlc_compare_slack(pool, operands.data[i]) : 0;
+        for (uint32_t j = 0; p && j < operands.n; j++) {
+            dlc_expr q = j != i && operands.data[j] ? dlc_compare_slack(pool, operands.data[j]) : 0;
+            relation pq = q ? relation_of(ctx, pool, p, q) : UNRELATED;
+            if (pq == EXCLUDES)
+                return dlc_expr_bool(pool, 0);
+            if (pq == IMPLIES)
+                operands.data[j] = 0;
+        }
+    }
+    dlc_expr result = 0;
+    for (uint32_t i = 0; i < operands.n; i++)
+        result = dlc_and(pool, result, operands.data[i]);
+    return result;
+}
+
+/* --- the rewrite --- */
+
+static dlc_expr extreme(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr a = dlc_arg(pool, expr, 0), b = dlc_arg(pool, expr, 1);
+    int is_min = dlc_op_of(pool, expr) == DLC_EXPR_MIN;
+    dlc_interval x = range_of(ctx, pool, a), y = range_of(ctx, pool, b);
+    int is_free = dlc_is_load_free(pool, expr);
+    if (x.hi <= y.lo || (is_free && is_nonnegative(ctx, pool, dlc_sub(pool, b, a))))
+        return is_min ? a : b;
+    if (y.hi <= x.lo || (is_free && is_nonnegative(ctx, pool, dlc_sub(pool, a, b))))
+        return is_min ? b : a;
+    return expr;
+}
+
+/* i64(i32(x)) = x when x fits */
+static dlc_expr round_trip(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr inner = dlc_arg(pool, expr, 0);
+    if (dlc_op_of(pool, inner) != DLC_EXPR_CAST || !dlc_is_int(dlc_dtype_of(pool, inner)))
+        return expr;
+    dlc_expr x = dlc_arg(pool, inner, 0);
+    if (dlc_dtype_of(pool, x) != DLC_I64 || dlc_dtype_of(pool, inner) == DLC_U64)
+        return expr;
+    dlc_interval range = range_of(ctx, pool, x), kept = range_of(ctx, pool, inner);
+    return range.lo == kept.lo && range.hi == kept.hi && range.lo != INT64_MIN &&
+                   range.hi != INT64_MAX
+               ? x
+               : expr;
+}
+
+static dlc_expr simplify_i64(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr_op op = dlc_op_of(pool, expr);
+    dlc_expr result = 0;
+    switch (op) {
+    case DLC_EXPR_DIV:
+    case DLC_EXPR_REM:
+        result = truncating(ctx, pool, op, dlc_arg(pool, expr, 0), dlc_arg(pool, expr, 1));
+        return result ? result : expr;
+    case DLC_EXPR_MIN:
+    case DLC_EXPR_MAX:
+        return extreme(ctx, pool, expr);
+    case DLC_EXPR_ABS:
+        return is_nonnegative(ctx, pool, dlc_arg(pool, expr, 0)) ? dlc_arg(pool, expr, 0) : expr;
+    case DLC_EXPR_CAST:
+        return round_trip(ctx, pool, expr);
+    default:
+        return expr;
+    }
+}
+
+static dlc_expr simplify_node(void *user, dlc_pool *pool, const dlc_expr_node *node,
+                              const dlc_expr *args)
+{
+    context *ctx = user;
+    dlc_expr expr = dlc_pool_rebuild(pool, node, args);
+    dlc_expr_op op = dlc_op_of(pool, expr);
+    if (node->op == DLC_EXPR_FLOORDIV || node->op == DLC_EXPR_MOD)
+        return dlc_dtype_of(pool, expr) == DLC_I64 ? simplify_quotients(ctx, pool, expr, 0) : expr;
+    if (dlc_dtype_of(pool, expr) == DLC_I64)
+        return simplify_i64(ctx, pool, expr);
+    if (op == DLC_EXPR_LT || op == DLC_EXPR_LE)
+        return decide(ctx, pool, expr);
+    if (op == DLC_EXPR_EQ || op == DLC_EXPR_NE)
+        return decide_equality(ctx, pool, expr);
+    return op == DLC_EXPR_AND && dlc_dtype_of(pool, expr) == DLC_BOOL ? conjunction(ctx, pool, expr)
+                                                                      : expr;
+}
+
+dlc_expr dlc_expr_simplify(dlc_pool *pool, dlc_expr root, const dlc_ranges *ranges)
+{
+    context ctx = {.ranges = ranges, .scratch = dlc_arena_create(0)};
+    dlc_expr result = dlc_expr_rewrite(pool, pool, root, simplify_node, &ctx);
+    dlc_arena_destroy(ctx.scratch);
+    return result;
+}

@@ -1,0 +1,474 @@
+/*
+ * The graph: building, uses, replacing, erasing. Nodes are a doubly linked list in an order where
+ * every value is defined before its uses; constants stand first, so that a pass may make one
+ * anywhere and use it everywhere.
+ */
+#include "ir/graph/op.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CONTENT_ELEMS = 64, FLOAT_CONTENT_ELEMS = 8, MAX_OUTPUTS = 8 };
+
+/* --- names in use: a hash set; each entry counts the suffixes given to its name --- */
+
+typedef struct {
+    const char *text;
+    uint32_t next_suffix;
+} name_entry;
+
+struct dlc_names {
+    name_entry *table;
+    uint32_t size, used; /* size: a power of two */
+};
+
+static name_entry *find_name(dlc_names *names, const char *text)
+{
+    uint32_t mask = names->size - 1;
+    uint32_t at = (uint32_t)dlc_hash(text, strlen(text), 0) & mask;
+    while (names->table[at].text && strcmp(names->table[at].text, text) != 0)
+        at = (at + 1) & mask;
+    return &names->table[at];
+}
+
+static void grow_names(dlc_graph *graph)
+{
+    dlc_names *names = graph->names, old = *names;
+    names->size = old.size ? old.size * 2 : 64;
+    names->table = dlc_new_array(graph->arena, name_entry, names->size);
+    for (uint32_t i = 0; i < old.size; i++)
+        if (old.table[i].text)
+            *find_name(names, old.table[i].text) = old.table[i];
+}
+
+/* `text` itself if it is free, else with the first free suffix. */
+static const char *unique_name(dlc_graph *graph, const char *text)
+{
+    dlc_names *names = graph->names;
+    if (names->used * 2 >= names->size)
+        grow_names(graph);
+    name_entry *entry = find_name(names, text);
+    const char *name = entry->text ? NULL : dlc_arena_strdup(graph->arena, text);
+    while (!name) {
+        if (!entry->next_suffix)
+            entry->next_suffix = 2;
+        const char *candidate =
+            dlc_arena_printf(graph->arena, "%s_%" PRIu32, text, entry->next_suffix++);
+        if (!find_name(names, candidate)->text)
+            name = candidate;
+    }
+    find_name(names, name)->text = name;
+    names->used++;
+    return name;
+}
+
+/* --- graphs, symbols, inputs and outputs --- */
+
+dlc_graph *dlc_graph_create(dlc_arena *arena, dlc_diag *diag, const char *file)
+{
+    dlc_graph *graph = dlc_new(arena, dlc_graph);
+    graph->arena = arena;
+    graph->pool = dlc_pool_create(arena);
+    graph->diag = diag;
+    graph->file = dlc_arena_strdup(arena, file ? file : "");
+    graph->name = "main";
+    graph->names = dlc_new(arena, dlc_names);
+    grow_names(graph);
+    return graph;
+}
+
+static const char *unique_symbol_name(dlc_graph *graph, const char *name)
+{
+    const char *candidate = name;
+    for (uint32_t suffix = 2, i = 0; i < graph->symbols.n; i++)
+        if (strcmp(graph->symbols.data[i].name, candidate) == 0) {
+            candidate = dlc_arena_printf(graph->arena, "%s_%" PRIu32, name, suffix++);
+            i = UINT32_MAX; /* look at all again */
+        }
+    return candidate == name ? dlc_arena_strdup(graph->arena, name) : candidate;
+}
+
+uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value,
+                          uint32_t index)
+{
+    dlc_symbol symbol = {.name = unique_symbol_name(graph, name),
+                         .lo = 0,
+                         .hi = INT32_MAX,
+                         .bind = (uint8_t)bind,
+                         .value = value,
+                         .index = index};
+    dlc_vec_push(graph->arena, &graph->symbols, symbol);
+    if (value && bind != DLC_BIND_INPUT_DIM)
+        value->nbinds++;
+    dlc_expr_sym(graph->pool,
+                 graph->symbols.n -
+                     1); /* ids in the order of symbols: sums print alike after parsing */
+    return graph->symbols.n - 1;
+}
+
+static dlc_value *new_value(dlc_graph *graph, const char *name, const dlc_type *type)
+{
+    dlc_value *value = dlc_new(graph->arena, dlc_value);
+    value->id = graph->nvalues++;
+    value->name = unique_name(graph, name);
+    value->type = *type;
+    return value;
+}
+
+void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name)
+{
+    value->name = unique_name(graph, name);
+}
+
+dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type)
+{
+    dlc_value *value = new_value(graph, name, type);
+    dlc_vec_push(graph->arena, &graph->inputs, value);
+    return value;
+}
+
+void dlc_graph_output(dlc_graph *graph, const char *name, dlc_value *value)
+{
+    dlc_output_value output = {dlc_arena_strdup(graph->arena, name), value};
+    dlc_vec_push(graph->arena, &graph->outputs, output);
+    value->noutputs++;
+}
+
+/* --- the node list --- */
+
+static void link_before(dlc_graph *graph, dlc_node *node, dlc_node *before)
+{
+    node->next = before;
+    node->prev = before ? before->prev : graph->last;
+    *(node->prev ? &node->prev->next : &graph->first) = node;
+    *(before ? &before->prev : &graph->last) = node;
+}
+
+static void unlink_node(dlc_graph *graph, dlc_node *node)
+{
+    *(node->prev ? &node->prev->next : &graph->first) = node->next;
+    *(node->next ? &node->next->prev : &graph->last) = node->prev;
+    if (graph->last_constant == node)
+        graph->last_constant = node->prev;
+    node->prev = node->next = NULL;
+}
+
+static void add_use(dlc_node *node, uint32_t input)
+{
+    dlc_value *value = node->inputs[input];
+    dlc_use *use = &node->own_uses[input];
+    if (!value)
+        return;
+    *use = (dlc_use){node, input, value->uses, &value->uses};
+    if (use->next)
+        use->next->link = &use->next;
+    value->uses = use;
+}
+
+static void drop_use(dlc_node *node, uint32_t input)
+{
+    dlc_use *use = &node->own_uses[input];
+    if (use->link)
+        *use->link = use->next;
+    if (use->next)
+        use->next->link = use->link;
+    *use = (dlc_use){0};
+    node->inputs[input] = NULL;
+}
+
+/* --- constants --- */
+
+static int has_small_content(dlc_dtype dtype, int64_t elems)
+{
+    return elems <= (dlc_is_float(dtype) ? FLOAT_CONTENT_ELEMS : CONTENT_ELEMS);
+}
+
+static dlc_expr element_content(dlc_pool *pool, dlc_dtype dtype, const void *bytes, int64_t i)
+{
+    dlc_scalar scalar =
+        dlc_scalar_read(dtype, (const char *)bytes + (size_t)i * dlc_dtype_bytes(dtype));
+    if (dlc_is_float(dtype))
+        return dlc_expr_const(pool, dtype, scalar.f);
+    return dtype == DLC_BOOL ? dlc_expr_bool(pool, scalar.i != 0) : dlc_expr_i64(pool, scalar.i);
+}
+
+static void set_constant_content(dlc_graph *graph, dlc_value *value)
+{
+    int64_t elems;
+    if (!dlc_type_elems(graph->pool, &value->type, &elems) ||
+        !has_small_content(value->type.dtype, elems))
+        return;
+    dlc_expr *content = dlc_new_array(graph->arena, dlc_expr, (size_t)elems + 1);
+    for (int64_t i = 0; i < elems; i++) {
+        content[i] = element_content(graph->pool, value->type.dtype, value->data->bytes, i);
+        int64_t whole;
+        if (value->type.dtype == DLC_U64 && dlc_expr_is_int(graph->pool, content[i], &whole) &&
+            whole < 0)
+            return; /* beyond i64 */
+    }
+    value->content = content;
+}
+
+dlc_value *dlc_graph_constant(dlc_graph *graph, const char *name, const dlc_type *type,
+                              const void *bytes, size_t size_bytes)
+{
+    size_t wanted;
+    int fits = dlc_type_bytes(graph->pool, type, &wanted) && wanted == size_bytes;
+    assert(fits);
+    (void)fits;
+    dlc_node *node = dlc_new(graph->arena, dlc_node);
+    node->id = graph->nnodes++;
+    node->op = DLC_OP_CONSTANT;
+    node->noutputs = 1;
+    node->outputs = dlc_new_array(graph->arena, dlc_value *, 1);
+    dlc_value *value = node->outputs[0] = new_value(graph, name ? name : "const", type);
+    dlc_tensor *data = dlc_new(graph->arena, dlc_tensor);
+    *data = (dlc_tensor){.bytes = bytes, .size_bytes = size_bytes};
+    value->data = data;
+    value->def = node;
+    set_constant_content(graph, value);
+    link_before(graph, node, graph->last_constant ? graph->last_constant->next : graph->first);
+    graph->last_constant = node;
+    return value;
+}
+
+dlc_value *dlc_graph_scalar(dlc_graph *graph, dlc_dtype dtype, double value)
+{
+    void *bytes = dlc_arena_alloc(graph->arena, dlc_dtype_bytes(dtype), 16);
+    dlc_scalar given = {.f = value};
+    dlc_scalar scalar = {.f = dlc_is_float(dtype) ? dlc_round_to(dtype, value) : 0};
+    if (!dlc_is_float(dtype))
+        scalar = dlc_scalar_apply(DLC_EXPR_CAST, DLC_F64, dtype, &given);
+    dlc_scalar_write(dtype, bytes, scalar);
+    dlc_type type = {.dtype = dtype};
+    return dlc_graph_constant(graph, "scalar", &type, bytes, dlc_dtype_bytes(dtype));
+}
+
+dlc_value *dlc_graph_ints(dlc_graph *graph, const int64_t *values, uint32_t n)
+{
+    void *bytes = dlc_arena_copy(graph->arena, values, n * sizeof *values);
+    dlc_type type = {.dtype = DLC_I64, .rank = 1, .dims = {dlc_expr_i64(graph->pool, n)}};
+    return dlc_graph_constant(graph, "ints", &type, bytes, n * sizeof *values);
+}
+
+/* --- nodes --- */
+
+static dlc_attr copy_attr(dlc_graph *graph, const dlc_attr *attr)
+{
+    dlc_attr copy = *attr;
+    switch ((dlc_attr_kind)dlc_attrs[attr->id].kind) {
+    case DLC_ATTR_KIND_TEXT:
+        copy.as.text = dlc_arena_strdup(graph->arena, attr->as.text);
+        break;
+    case DLC_ATTR_KIND_DIMS:
+        copy.as.dims = dlc_arena_copy(graph->arena, attr->as.dims, attr->n * sizeof *attr->as.dims);
+        break;
+    case DLC_ATTR_KIND_FLOATS:
+        copy.as.floats =
+            dlc_arena_copy(graph->arena, attr->as.floats, attr->n * sizeof *attr->as.floats);
+        break;
+    case DLC_ATTR_KIND_INT:
+    case DLC_ATTR_KIND_FLOAT:
+        break;
+    }
+    return copy;
+}
+
+static dlc_node *node_from_spec(dlc_graph *graph, const dlc_node_spec *spec)
+{
+    dlc_node *node = dlc_new(graph->arena, dlc_node);
+    node->op = spec->op;
+    node->origin = spec->origin;
+    node->ninputs = spec->ninputs;
+    node->inputs = dlc_new_array(graph->arena, dlc_value *, spec->ninputs);
+    node->own_uses = dlc_new_array(graph->arena, dlc_use, spec->ninputs);
+    for (uint32_t i = 0; i < spec->ninputs; i++)
+        node->inputs[i] = spec->inputs[i];
+    node->nattrs = spec->nattrs;
+    node->attrs = dlc_new_array(graph->arena, dlc_attr, spec->nattrs);
+    for (uint32_t i = 0; i < spec->nattrs; i++)
+        node->attrs[i] = copy_attr(graph, &spec->attrs[i]);
+    node->noutputs = spec->noutputs ? spec->noutputs : 1;
+    node->outputs = dlc_new_array(graph->arena, dlc_value *, node->noutputs);
+    return node;
+}
+
+/* Output 0 has the name asked for; others add their number. */
+static const char *output_name(dlc_graph *graph, const dlc_node *node, const dlc_node_spec *spec,
+                               uint32_t output)
+{
+    const char *base = spec->name ? spec->name : dlc_ops[node->op].text;
+    if (!spec->name && node->origin && node->origin->name && *node->origin->name)
+        base = node->origin->name;
+    return output ? dlc_arena_printf(graph->arena, "%s.%" PRIu32, base, output) : base;
+}
+
+static void make_outputs(dlc_graph *graph, dlc_node *node, const dlc_node_spec *spec,
+                         const dlc_type *types)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++) {
+        node->outputs[o] = new_value(graph, output_name(graph, node, spec, o), &types[o]);
+        node->outputs[o]->def = node;
+        node->outputs[o]->def_output = o;
+    }
+}
+
+/* An operator whose size only the run knows binds its symbol. */
+static void bind_symbol(dlc_graph *graph, dlc_node *node)
+{
+    const dlc_attr *attr = dlc_node_attr(node, DLC_ATTR_SYMBOL);
+    if (!attr)
+        return;
+    dlc_symbol *symbol = &graph->symbols.data[attr->as.i];
+    if (symbol->value)
+        symbol->value->nbinds--;
+    symbol->value = node->outputs[0];
+    symbol->value->nbinds++;
+}
+
+dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec)
+{
+    dlc_type types[MAX_OUTPUTS] = {0};
+    dlc_node *node = node_from_spec(graph, spec);
+    dlc_value named = {.name = spec->name};
+    if (spec->name && !node->origin)
+        node->outputs[0] = &named; /* messages need a name */
+    if (dlc_node_infer(graph, node, types) != DLC_OK)
+        return NULL;
+    node->id = graph->nnodes++;
+    make_outputs(graph, node, spec, types);
+    link_before(graph, node, spec->before);
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        add_use(node, i);
+    bind_symbol(graph, node);
+    dlc_node_content(graph, node);
+    return node;
+}
+
+void dlc_node_set_input(dlc_node *node, uint32_t input, dlc_value *value)
+{
+    drop_use(node, input);
+    node->inputs[input] = value;
+    add_use(node, input);
+}
+
+void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to)
+{
+    if (from == to)
+        return;
+    dlc_use **tail = &from->uses;
+    for (; *tail; tail = &(*tail)->next)
+        (*tail)->node->inputs[(*tail)->input] = to;
+    *tail = to->uses;
+    if (*tail)
+        (*tail)->link = tail;
+    to->uses = from->uses;
+    if (to->uses)
+        to->uses->link = &to->uses;
+    from->uses = NULL;
+    for (uint32_t o = 0; from->noutputs && o < graph->outputs.n; o++)
+        if (graph->outputs.data[o].value == from)
+            graph->outputs.data[o].value = to;
+    to->noutputs += from->noutputs;
+    from->noutputs = 0;
+    for (uint32_t s = 0; from->nbinds && s < graph->symbols.n; s++)
+        if (graph->symbols.data[s].value == from)
+            graph->symbols.data[s].value = to;
+    to->nbinds += from->nbinds;
+    from->nbinds = 0;
+}
+
+void dlc_graph_erase(dlc_graph *graph, dlc_node *node)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        assert(!node->outputs[o] || !dlc_value_is_used(node->outputs[o]));
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        drop_use(node, i);
+    unlink_node(graph, node);
+}
+
+uint32_t dlc_value_nuses(const dlc_value *value)
+{
+    uint32_t nuses = value->noutputs + value->nbinds;
+    for (const dlc_use *use = value->uses; use; use = use->next)
+        nuses++;
+    return nuses;
+}
+
+/* --- conditions and equal dimensions --- */
+
+void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
+{
+    int64_t known;
+    if (dlc_expr_is_int(graph->pool, holds, &known) && known)
+        return;
+    for (uint32_t i = 0; i < graph->conditions.n; i++)
+        if (graph->conditions.data[i].holds == holds)
+            return;
+    va_list args;
+    va_start(args, format);
+    dlc_condition condition = {holds, dlc_arena_vprintf(graph->arena, format, args)};
+    va_end(args);
+    dlc_vec_push(graph->arena, &graph->conditions, condition);
+}
+
+static dlc_expr representative(const dlc_graph *graph, dlc_expr dim)
+{
+    for (uint32_t i = 0; i < graph->equalities.n; i++)
+        if (graph->equalities.data[i].from == dim) {
+            dim = graph->equalities.data[i].to;
+            i = UINT32_MAX; /* each step goes to a constant or an older expression, so this ends */
+        }
+    return dim;
+}
+
+static dlc_expr same_node(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    if (node->op == DLC_EXPR_CONST)
+        return 0;
+    dlc_expr_node copy = *node;
+    dlc_expr built =
+        copy.op == DLC_EXPR_SYM
+            ? dlc_expr_sym(to, copy.imm.id)
+            : dlc_expr_make(to, (dlc_expr_op)copy.op, (dlc_dtype)copy.dtype, args, copy.nargs);
+    return representative(ctx, built);
+}
+
+dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim)
+{
+    int64_t value;
+    if (!graph->equalities.n || dlc_expr_is_int(graph->pool, dim, &value))
+        return dim;
+    return dlc_expr_rewrite(graph->pool, graph->pool, dim, same_node, graph);
+}
+
+int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, dlc_expr *result)
+{
+    a = dlc_graph_same(graph, a);
+    b = dlc_graph_same(graph, b);
+    *result = a;
+    if (a == b)
+        return 1;
+    dlc_ranges ranges = dlc_graph_ranges(graph);
+    dlc_interval difference = dlc_expr_range(graph->pool, dlc_sub(graph->pool, a, b), &ranges);
+    if (difference.lo > 0 || difference.hi < 0)
+        return 0;
+    int64_t value;
+    int a_stays = dlc_expr_is_int(graph->pool, a, &value) ||
+                  (a < b && !dlc_expr_is_int(graph->pool, b, &value));
+    dlc_equality equality = a_stays ? (dlc_equality){b, a} : (dlc_equality){a, b};
+    dlc_graph_require(graph, dlc_eq(graph->pool, a, b), "%s", what);
+    dlc_vec_push(graph->arena, &graph->equalities, equality);
+    *result = equality.to;
+    return 1;
+}
+
+dlc_ranges dlc_graph_ranges(const dlc_graph *graph)
+{
+    dlc_interval *symbols = dlc_new_array(graph->arena, dlc_interval, graph->symbols.n + 1);
+    for (uint32_t s = 0; s < graph->symbols.n; s++)
+        symbols[s] = (dlc_interval){graph->symbols.data[s].lo, graph->symbols.data[s].hi};
+    return (dlc_ranges){.symbols = symbols, .nsymbols = graph->symbols.n};
+}

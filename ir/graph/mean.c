@@ -1,0 +1,333 @@
+/*
+ * What every meaning is made of: axes for the result, loads of the inputs at some index, stages. A
+ * meaning says what one element of the result is; nothing here or in mean_*.c knows loops, layouts
+ * or targets.
+ */
+#include "ir/graph/mean.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- dimensions --- */
+
+static dlc_expr kernel_symbol(dlc_mean *mean, uint32_t symbol)
+{
+    dlc_kernel *kernel = mean->kernel;
+    const dlc_symbol *from = &mean->graph->symbols.data[symbol];
+    dlc_expr outer = dlc_expr_sym(mean->graph->pool, symbol);
+    for (uint32_t s = 0; s < kernel->symbols.n; s++)
+        if (kernel->symbols.data[s].outer == outer)
+            return dlc_expr_sym(kernel->pool, s);
+    return dlc_expr_sym(kernel->pool,
+                        dlc_kernel_symbol_add(kernel, from->name, from->lo, from->hi, outer));
+}
+
+static dlc_expr rename_symbol(void *ctx, dlc_pool *to, const dlc_expr_node *node,
+                              const dlc_expr *args)
+{
+    (void)to;
+    (void)args;
+    return node->op == DLC_EXPR_SYM ? kernel_symbol(ctx, node->imm.id) : 0;
+}
+
+dlc_expr dlc_mean_dim(dlc_mean *mean, dlc_expr graph_expr)
+{
+    int64_t value;
+    if (dlc_expr_is_int(mean->graph->pool, graph_expr, &value))
+        return dlc_expr_i64(mean->kernel->pool, value);
+    dlc_expr same = dlc_graph_same(mean->graph, graph_expr);
+    return dlc_expr_rewrite(mean->kernel->pool, mean->graph->pool, same, rename_symbol, mean);
+}
+
+dlc_expr dlc_mean_in_dim(dlc_mean *mean, uint32_t input, uint32_t dim)
+{
+    return dlc_mean_dim(mean, dlc_mean_in(mean, input)->dims[dim]);
+}
+
+void dlc_mean_dims(dlc_mean *mean, const dlc_type *type, dlc_expr *dims)
+{
+    for (uint8_t d = 0; d < type->rank; d++)
+        dims[d] = dlc_mean_dim(mean, type->dims[d]);
+}
+
+void dlc_mean_list(dlc_mean *mean, dlc_attr_id id, uint32_t n, int64_t otherwise, dlc_expr *out)
+{
+    uint32_t found;
+    const dlc_expr *dims = dlc_node_dims(mean->node, id, &found);
+    assert(!dims || found == n);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = dims ? dlc_mean_dim(mean, dims[i]) : dlc_expr_i64(mean->kernel->pool, otherwise);
+}
+
+/* --- axes --- */
+
+dlc_expr dlc_mean_axis(dlc_mean *mean, const char *name, dlc_expr extent, dlc_ids *axes)
+{
+    uint32_t axis = dlc_kernel_axis(mean->kernel, name, extent);
+    dlc_vec_push(mean->kernel->arena, axes, axis);
+    return dlc_expr_axis(mean->kernel->pool, axis);
+}
+
+void dlc_mean_axes(dlc_mean *mean, const dlc_type *type, dlc_ids *axes, dlc_expr *index)
+{
+    for (uint8_t d = 0; d < type->rank; d++) {
+        char name[] = {'i', (char)('0' + d), 0};
+        index[d] = dlc_mean_axis(mean, name, dlc_mean_dim(mean, type->dims[d]), axes);
+    }
+}
+
+/* --- loads --- */
+
+int dlc_input_is_inline(const dlc_node *node, uint32_t input)
+{
+    const dlc_value *value = node->inputs[input];
+    int is_indexed = input == 0 && (dlc_ops[node->op].traits & DLC_TRAIT_INDEXES);
+    return value && !is_indexed && value->data &&
+           value->data->size_bytes <= dlc_dtype_bytes(value->type.dtype);
+}
+
+/* Of no element: any number, since nothing can come to load it. */
+static dlc_expr inline_constant(dlc_mean *mean, const dlc_value *value)
+{
+    dlc_dtype dtype = value->type.dtype;
+    if (!value->data->size_bytes)
+        return dlc_expr_const_i(mean->kernel->pool, dtype, 0);
+    dlc_scalar scalar = dlc_scalar_read(dtype, value->data->bytes);
+    if (dlc_is_float(dtype))
+        return dlc_expr_const(mean->kernel->pool, dtype, scalar.f);
+    return dlc_expr_const_i(mean->kernel->pool, dtype, scalar.i);
+}
+
+static dlc_expr load(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard,
+                     dlc_expr otherwise, uint8_t flags)
+{
+    const dlc_value *value = mean->node->inputs[input];
+    dlc_pool *pool = mean->kernel->pool;
+    if (!dlc_input_is_inline(mean->node, input))
+        return dlc_expr_load(pool, value->type.dtype, mean->in[input], index, value->type.rank,
+                             guard, otherwise, flags);
+    dlc_expr constant = inline_constant(mean, value);
+    if (!guard)
+        return constant;
+    return dlc_select(pool, guard, constant,
+                      otherwise ? otherwise : dlc_expr_const(pool, value->type.dtype, 0));
+}
+
+dlc_expr dlc_mean_load(dlc_mean *mean, uint32_t input, const dlc_expr *index)
+{
+    return load(mean, input, index, 0, 0, 0);
+}
+
+dlc_expr dlc_mean_load_if(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard,
+                          dlc_expr otherwise)
+{
+    return load(mean, input, index, guard, otherwise, 0);
+}
+
+dlc_expr dlc_mean_load_scalar(dlc_mean *mean, uint32_t input)
+{
+    dlc_expr zeros[DLC_MAX_RANK];
+    for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
+        zeros[d] = dlc_expr_i64(mean->kernel->pool, 0);
+    return dlc_mean_load(mean, input, zeros);
+}
+
+dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *index)
+{
+    return load(mean, input, index, 0, 0, DLC_LOAD_CHECKED);
+}
+
+dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index,
+                                 uint32_t rank)
+{
+    const dlc_type *type = dlc_mean_in(mean, input);
+    dlc_expr at[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
+    for (uint8_t d = 0; d < type->rank; d++) {
+        int64_t dim;
+        int is_one = dlc_expr_is_int(mean->graph->pool, type->dims[d], &dim) && dim == 1;
+        at[d] = is_one ? zero : index[d + rank - type->rank];
+    }
+    return dlc_mean_load(mean, input, at);
+}
+
+dlc_expr dlc_mean_stage(dlc_mean *mean, uint32_t stage, const dlc_expr *index)
+{
+    const dlc_stage *from = &mean->kernel->stages.data[stage];
+    return dlc_expr_load(mean->kernel->pool, from->dtype[0], DLC_STAGE_SOURCE(stage), index,
+                         from->axes.n, 0, 0, 0);
+}
+
+dlc_expr dlc_mean_wrap(dlc_mean *mean, dlc_expr index, dlc_expr extent)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_expr i = dlc_expr_cast(pool, DLC_I64, index);
+    return dlc_select(pool, dlc_lt(pool, i, dlc_expr_i64(pool, 0)), dlc_add(pool, i, extent), i);
+}
+
+/* --- stages --- */
+
+static void copy_ids(dlc_mean *mean, const dlc_ids *from, dlc_ids *to)
+{
+    for (uint32_t i = 0; i < from->n; i++)
+        dlc_vec_push(mean->kernel->arena, to, from->data[i]);
+}
+
+static dlc_dtype dtype_of(const dlc_mean *mean, dlc_expr value)
+{
+    return (dlc_dtype)dlc_node_of(mean->kernel->pool, value)->dtype;
+}
+
+uint32_t dlc_mean_reduce(dlc_mean *mean, const char *name, const dlc_ids *axes,
+                         const dlc_ids *reduce, dlc_reduce combine, dlc_expr value, dlc_expr second)
+{
+    dlc_stage *stage = dlc_kernel_stage(mean->kernel, name);
+    copy_ids(mean, axes, &stage->axes);
+    if (reduce)
+        copy_ids(mean, reduce, &stage->reduce);
+    stage->combine = (uint8_t)combine;
+    stage->value[0] = value;
+    stage->dtype[0] = dtype_of(mean, value);
+    if (second) {
+        stage->value[1] = second;
+        stage->dtype[1] = dtype_of(mean, second);
+    }
+    dlc_vec_push(mean->kernel->arena, &stage->origin, mean->node->id);
+    return mean->kernel->stages.n - 1;
+}
+
+uint32_t dlc_mean_map(dlc_mean *mean, const char *name, const dlc_ids *axes, dlc_expr value)
+{
+    return dlc_mean_reduce(mean, name, axes, NULL, DLC_REDUCE_NONE, value, 0);
+}
+
+dlc_dtype dlc_mean_wide(dlc_dtype dtype)
+{
+    return dtype == DLC_F16 || dtype == DLC_BF16 ? DLC_F32 : dtype;
+}
+
+static const char *result_name(const dlc_mean *mean)
+{
+    return dlc_ops[mean->node->op].text;
+}
+
+dlc_status dlc_mean_finish(dlc_mean *mean, const dlc_ids *axes, dlc_expr value)
+{
+    dlc_expr cast = dlc_expr_cast(mean->kernel->pool, dlc_mean_result(mean)->dtype, value);
+    mean->out[0] = dlc_mean_map(mean, result_name(mean), axes, cast);
+    return DLC_OK;
+}
+
+dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce,
+                                  dlc_reduce combine, dlc_expr value)
+{
+    if (!reduce->n)
+        return dlc_mean_finish(mean, axes, value);
+    uint32_t stage = dlc_mean_reduce(mean, result_name(mean), axes, reduce, combine, value, 0);
+    if (dtype_of(mean, value) == dlc_mean_result(mean)->dtype) {
+        mean->out[0] = stage;
+        return DLC_OK;
+    }
+    dlc_expr index[DLC_MAX_RANK];
+    for (uint32_t i = 0; i < axes->n; i++)
+        index[i] = dlc_expr_axis(mean->kernel->pool, axes->data[i]);
+    return dlc_mean_finish(mean, axes, dlc_mean_stage(mean, stage, index));
+}
+
+/* Limits of a type as its expression: floats have infinities. */
+static dlc_expr limit(dlc_pool *pool, dlc_dtype dtype, int largest)
+{
+    if (dlc_is_float(dtype))
+        return dlc_expr_const(pool, dtype, largest ? __builtin_inf() : -__builtin_inf());
+    if (dtype == DLC_BOOL)
+        return dlc_expr_bool(pool, largest);
+    return dlc_expr_const_i(pool, dtype,
+                            largest ? (int64_t)dlc_dtype_highest(dtype) : dlc_dtype_lowest(dtype));
+}
+
+dlc_expr dlc_mean_lowest(dlc_pool *pool, dlc_dtype dtype)
+{
+    return limit(pool, dtype, 0);
+}
+
+dlc_expr dlc_mean_highest(dlc_pool *pool, dlc_dtype dtype)
+{
+    return limit(pool, dtype, 1);
+}
+
+/* --- whole nodes --- */
+
+dlc_status dlc_mean_build(dlc_mean *mean)
+{
+    const dlc_op_info *row = &dlc_ops[mean->node->op];
+    if (!row->mean)
+        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED,
+                        "%s is a step of the plan, not an equation", row->text);
+    return row->mean(mean);
+}
+
+static void store_at_axes(dlc_mean *mean, dlc_stage *stage, uint32_t buffer)
+{
+    stage->buffer = buffer;
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        dlc_vec_push(mean->kernel->arena, &stage->store,
+                     dlc_expr_axis(mean->kernel->pool, stage->axes.data[i]));
+}
+
+void dlc_mean_store(dlc_mean *mean, uint32_t output, uint32_t buffer)
+{
+    dlc_kernel *kernel = mean->kernel;
+    uint32_t at = mean->out[output];
+    store_at_axes(mean, &kernel->stages.data[at], buffer);
+    if (at + 1 < kernel->stages.n && kernel->stages.data[at + 1].update != DLC_UPDATE_NONE)
+        kernel->stages.data[at + 1].buffer = buffer;
+}
+
+/* --- a node as a kernel of its own --- */
+
+static uint32_t add_buffer(dlc_mean *mean, dlc_node_kernel *result, dlc_value *value, dlc_role role)
+{
+    dlc_type type = value->type;
+    dlc_mean_dims(mean, &value->type, type.dims);
+    dlc_vec_push(mean->kernel->arena, &result->values, value);
+    return dlc_kernel_buffer(mean->kernel, value->name, &type, &value->layout, role);
+}
+
+static uint32_t input_buffer(dlc_mean *mean, dlc_node_kernel *result, uint32_t input)
+{
+    dlc_value *value = mean->node->inputs[input];
+    if (!value || dlc_input_is_inline(mean->node, input))
+        return DLC_ABSENT;
+    for (uint32_t b = 0; b < result->values.n; b++)
+        if (result->values.data[b] == value)
+            return b;
+    return add_buffer(mean, result, value, value->data ? DLC_ROLE_CONST : DLC_ROLE_IN);
+}
+
+/* Inputs that no expression reads after all (a branch that a constant decides) leave no buffer. */
+static void drop_unused(dlc_node_kernel *result)
+{
+    uint32_t from = 0;
+    dlc_kernel_compact(result->kernel);
+    for (uint32_t b = 0; b < result->kernel->buffers.n; b++, from++) {
+        while (strcmp(result->values.data[from]->name, result->kernel->buffers.data[b].name) != 0)
+            from++;
+        result->values.data[b] = result->values.data[from];
+    }
+    result->values.n = result->kernel->buffers.n;
+}
+
+dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena,
+                              dlc_node_kernel *result)
+{
+    *result = (dlc_node_kernel){.kernel = dlc_kernel_create(arena, dlc_ops[node->op].text)};
+    dlc_mean mean = {.graph = graph, .node = node, .kernel = result->kernel};
+    dlc_source *in = dlc_new_array(arena, dlc_source, node->ninputs + 1);
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        in[i] = input_buffer(&mean, result, i);
+    mean.in = in;
+    DLC_TRY(dlc_mean_build(&mean));
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        dlc_mean_store(&mean, o, add_buffer(&mean, result, node->outputs[o], DLC_ROLE_OUT));
+    drop_unused(result);
+    return DLC_OK;
+}

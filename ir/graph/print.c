@@ -1,0 +1,251 @@
+/*
+ * A graph as text (grammar in docs/ir.md). The one idea: everything a pass or a message can depend
+ * on is printed, so equal texts are equal graphs; only the bytes of large constants are replaced by
+ * their hash.
+ */
+#include "base/text.h"
+#include "ir/expr/text.h"
+#include "ir/graph/op.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LISTED_ELEMS = 32 };
+
+/* %name, quoted unless it is letters, digits and . _ / */
+static void print_name(const char *name, char sign, dlc_str *out)
+{
+    size_t n = 0;
+    while (dlc_is_alnum(name[n]) || (name[n] && strchr("._/", name[n])))
+        n++;
+    dlc_str_addn(out, &sign, 1);
+    if (n && !name[n])
+        dlc_str_add(out, name);
+    else
+        dlc_str_add_quoted(out, name);
+}
+
+static void print_value(const dlc_graph *graph, const dlc_value *value, dlc_str *out)
+{
+    print_name(value->name, '%', out);
+    dlc_str_add(out, ": ");
+    dlc_type_print(graph, &value->type, out);
+    dlc_layout_print(&value->layout, value->type.rank, out);
+}
+
+/* --- dimensions --- */
+
+static const char *symbol_name(const dlc_expr_printer *p, const dlc_expr_node *leaf)
+{
+    const dlc_graph *graph = p->ctx;
+    return leaf->op == DLC_EXPR_SYM && leaf->imm.id < graph->symbols.n
+               ? graph->symbols.data[leaf->imm.id].name
+               : "?";
+}
+
+void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
+{
+    int64_t value;
+    if (dlc_expr_is_int(graph->pool, dim, &value) &&
+        dlc_node_of(graph->pool, dim)->dtype == DLC_I64) { /* most are */
+        dlc_str_printf(out, "%" PRId64, value);
+        return;
+    }
+    dlc_expr_printer printer = {.pool = graph->pool,
+                                .scratch = dlc_arena_create(0),
+                                .out = out,
+                                .name = symbol_name,
+                                .is_dotted = 1,
+                                .ctx = graph};
+    dlc_expr_add(&printer, dim);
+    dlc_arena_destroy(printer.scratch);
+}
+
+/* --- symbols and conditions --- */
+
+/* Symbols that reading the inputs' types declares: dimensions of inputs, in that order, without
+ * stated ranges. */
+static int are_implied(const dlc_graph *graph)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const dlc_type *type = &graph->inputs.data[i]->type;
+        for (uint8_t d = 0; d < type->rank && next < graph->symbols.n; d++) {
+            const dlc_expr_node *node = dlc_node_of(graph->pool, type->dims[d]);
+            const dlc_symbol *symbol = &graph->symbols.data[next];
+            if (node->op == DLC_EXPR_SYM && node->imm.id == next &&
+                symbol->bind == DLC_BIND_INPUT_DIM && symbol->value == graph->inputs.data[i] &&
+                symbol->index == d && symbol->lo == 0 && symbol->hi == INT32_MAX)
+                next++;
+        }
+    }
+    return next == graph->symbols.n;
+}
+
+static void print_symbols(const dlc_graph *graph, dlc_str *out)
+{
+    static const char *const binds[] = {"dim", "data", "opaque"};
+    for (uint32_t s = 0; s < graph->symbols.n && !are_implied(graph); s++) {
+        const dlc_symbol *symbol = &graph->symbols.data[s];
+        dlc_str_add(out, "symbol ");
+        dlc_name_print(symbol->name, 1, out);
+        dlc_str_printf(out, " = %s(", binds[symbol->bind]);
+        if (symbol->value)
+            print_name(symbol->value->name, '%', out);
+        else
+            dlc_str_add(out, "_");
+        dlc_str_printf(out, ", %" PRIu32 ") in %" PRId64 "..%" PRId64 "\n", symbol->index,
+                       symbol->lo, symbol->hi);
+    }
+}
+
+static void print_conditions(const dlc_graph *graph, dlc_str *out)
+{
+    for (uint32_t c = 0; c < graph->conditions.n; c++) {
+        dlc_str_add(out, "  require ");
+        dlc_dim_print(graph, graph->conditions.data[c].holds, out);
+        dlc_str_add(out, " ");
+        dlc_str_add_quoted(out, graph->conditions.data[c].text);
+        dlc_str_add(out, "\n");
+    }
+}
+
+/* --- constants --- */
+
+static void print_element(dlc_dtype dtype, const void *element, dlc_str *out)
+{
+    dlc_scalar scalar = dlc_scalar_read(dtype, element);
+    if (dlc_is_float(dtype))
+        dlc_str_add_double(out, scalar.f);
+    else if (dtype == DLC_BOOL)
+        dlc_str_add(out, scalar.i ? "true" : "false");
+    else if (dlc_is_unsigned(dtype))
+        dlc_str_printf(out, "%" PRIu64, (uint64_t)scalar.i);
+    else
+        dlc_str_printf(out, "%" PRId64, scalar.i);
+}
+
+static void print_constant(const dlc_value *value, dlc_str *out)
+{
+    const dlc_tensor *data = value->data;
+    const char *bytes = data->bytes;
+    dlc_dtype dtype = value->type.dtype;
+    size_t size = dlc_dtype_bytes(dtype), n = data->size_bytes / size;
+    if (data->text_hash) {
+        dlc_str_printf(out, "const hash(%016" PRIx64 ")", data->text_hash);
+    } else if (n <= LISTED_ELEMS) {
+        dlc_str_add(out, "const [");
+        for (size_t i = 0; i < n; i++) {
+            dlc_str_add(out, i ? ", " : "");
+            print_element(dtype, bytes + i * size, out);
+        }
+        dlc_str_add(out, "]");
+    } else if (memcmp(bytes, bytes + size, data->size_bytes - size) == 0) {
+        dlc_str_add(out, "const fill(");
+        print_element(dtype, bytes, out);
+        dlc_str_add(out, ")");
+    } else {
+        dlc_str_printf(out, "const hash(%016" PRIx64 ")", dlc_hash(bytes, data->size_bytes, 0));
+    }
+}
+
+/* --- nodes --- */
+
+static void print_list(const dlc_graph *graph, const dlc_attr *attr, dlc_str *out)
+{
+    dlc_str_add(out, "[");
+    for (uint32_t i = 0; i < attr->n; i++) {
+        dlc_str_add(out, i ? ", " : "");
+        if (dlc_attrs[attr->id].kind == DLC_ATTR_KIND_DIMS)
+            dlc_dim_print(graph, attr->as.dims[i], out);
+        else
+            dlc_str_add_double(out, attr->as.floats[i]);
+    }
+    dlc_str_add(out, "]");
+}
+
+static void print_attr(const dlc_graph *graph, const dlc_attr *attr, dlc_str *out)
+{
+    dlc_str_printf(out, "%s=", dlc_attrs[attr->id].text);
+    switch ((dlc_attr_kind)dlc_attrs[attr->id].kind) {
+    case DLC_ATTR_KIND_INT:
+        if (attr->id == DLC_ATTR_DTYPE)
+            dlc_str_add(out, dlc_dtypes[attr->as.i].text);
+        else
+            dlc_str_printf(out, "%" PRId64, attr->as.i);
+        break;
+    case DLC_ATTR_KIND_FLOAT:
+        dlc_str_add_double(out, attr->as.f);
+        break;
+    case DLC_ATTR_KIND_TEXT:
+        dlc_str_add_quoted(out, attr->as.text);
+        break;
+    case DLC_ATTR_KIND_DIMS:
+    case DLC_ATTR_KIND_FLOATS:
+        print_list(graph, attr, out);
+        break;
+    }
+}
+
+static void print_operands(const dlc_graph *graph, const dlc_node *node, dlc_str *out)
+{
+    dlc_str_add(out, dlc_ops[node->op].text);
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        dlc_str_add(out, i ? ", " : " ");
+        if (node->inputs[i])
+            print_name(node->inputs[i]->name, '%', out);
+        else
+            dlc_str_add(out, "_");
+    }
+    for (uint32_t a = 0; a < node->nattrs; a++) {
+        dlc_str_add(out, a ? ", " : " {");
+        print_attr(graph, &node->attrs[a], out);
+    }
+    dlc_str_add(out, node->nattrs ? "}" : "");
+}
+
+static void print_node(const dlc_graph *graph, const dlc_node *node, dlc_str *out)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++) {
+        dlc_str_add(out, o ? ", " : "  ");
+        print_value(graph, node->outputs[o], out);
+    }
+    dlc_str_add(out, " = ");
+    if (node->op == DLC_OP_CONSTANT)
+        print_constant(node->outputs[0], out);
+    else
+        print_operands(graph, node, out);
+    dlc_str_add(out, "\n");
+}
+
+static void print_outputs(const dlc_graph *graph, dlc_str *out)
+{
+    for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        const dlc_output_value *output = &graph->outputs.data[o];
+        dlc_str_add(out, o ? ", " : " -> ");
+        print_name(output->value->name, '%', out);
+        if (strcmp(output->name, output->value->name) != 0) {
+            dlc_str_add(out, " as ");
+            print_name(output->name, '%', out);
+        }
+    }
+}
+
+void dlc_graph_print(const dlc_graph *graph, dlc_str *out)
+{
+    print_symbols(graph, out);
+    dlc_str_add(out, "graph ");
+    print_name(graph->name, '@', out);
+    dlc_str_add(out, "(");
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        dlc_str_add(out, i ? ", " : "");
+        print_value(graph, graph->inputs.data[i], out);
+    }
+    dlc_str_add(out, ")");
+    print_outputs(graph, out);
+    dlc_str_add(out, " {\n");
+    print_conditions(graph, out);
+    for (const dlc_node *node = graph->first; node; node = node->next)
+        print_node(graph, node, out);
+    dlc_str_add(out, "}\n");
+}
