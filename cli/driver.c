@@ -285,7 +285,7 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     return model->run_status = dlc_pipeline_run(ctx, &options);
 }
 
-enum { NOMINAL_SIZE = 64 }; /* what passes/choose.c assumes */
+enum { NOMINAL_SIZE = 64 }; /* what passes/schedule/choose.c assumes */
 
 static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
 {
@@ -477,7 +477,7 @@ static const struct {
     const char *name, *help;
 } strategies[] = {
 #define DLC_FUSION(name, help) {#name, help},
-#include "passes/fusion.def"
+#include "passes/fuse/fusion.def"
 #undef DLC_FUSION
 };
 

@@ -6,7 +6,7 @@
  */
 #include "cli/driver.h"
 
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * that fired. */
 #include "cli/driver.h"
 
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

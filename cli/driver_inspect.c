@@ -5,7 +5,7 @@
 #include "cli/driver.h"
 #include "cli/driver_report.h"
 
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -21,7 +21,7 @@
  * convolution's its channels, whatever the vote.
  */
 #include "passes/form.h"
-#include "passes/simplify.h"
+#include "passes/simplify/simplify.h"
 
 #include <string.h>
 

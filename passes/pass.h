@@ -35,7 +35,7 @@ typedef struct {
     double bytes_saved;  /* bytes of traffic that fusing saved (fused) or would save */
 } dlc_edge;
 
-typedef struct dlc_groups dlc_groups; /* passes/fuse.h */
+typedef struct dlc_groups dlc_groups; /* passes/fuse/fuse.h */
 
 /* A rewrite rule that fired, for `dlc explain`. */
 typedef struct {

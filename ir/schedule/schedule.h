@@ -1,5 +1,5 @@
 /*
- * A schedule: data that says how a target runs a kernel and cannot change what it computes. Filled in by passes/choose.c,
+ * A schedule: data that says how a target runs a kernel and cannot change what it computes. Filled in by passes/schedule/choose.c,
  * printed and verified like the kernel, emitted by codegen/nest.c. The first `npar` root loops are flattened into the
  * units of parallel work; the runtime gives each thread a range [begin, end) of units.
  *

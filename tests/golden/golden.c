@@ -17,7 +17,7 @@
  * that do not hold.
  */
 #include "base/file.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static const char *const graph_passes[] = {"dce", "const_fold", "simplify", "cse
 
 static const char *const rule_names[] = {
 #define DLC_RULE(name, op, class_, algebra) #name,
-#include "passes/simplify_rules.def"
+#include "passes/simplify/simplify_rules.def"
 #undef DLC_RULE
 };
 enum { NRULES = sizeof rule_names / sizeof *rule_names };

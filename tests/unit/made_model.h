@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 typedef struct {
     dlc_arena *arena;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 typedef struct {
     dlc_arena *arena;

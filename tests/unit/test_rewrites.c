@@ -138,7 +138,7 @@ static int is_licensed_rule(const char *name)
 {
     static const char *const licensed[] = {
 #define DLC_RULE(rule, op, class_, algebra) #class_ " " #rule,
-#include "passes/simplify_rules.def"
+#include "passes/simplify/simplify_rules.def"
 #undef DLC_RULE
         NULL};
     for (uint32_t i = 0; licensed[i]; i++)

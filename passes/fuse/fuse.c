@@ -1,0 +1,776 @@
+/*
+ * The fusion engine: groups of nodes, and the only place that says whether two of them may become one. Legality is decided by
+ * doing it: the union is lowered and a schedule chosen for it, exactly as `lower` and `choose` will. What is cheaper is asked
+ * first: opaque steps, sizes known from data, and paths that leave the union (a search pruned by longest-path levels, so that a
+ * chain costs nothing).
+ */
+#include "passes/form.h"
+#include "passes/fuse/fuse_engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
+    MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
+    PARALLEL_WORTH = 70000 /* cycles (20 us) from which losing parallel units matters */
+};
+
+/* --- reasons --- */
+
+static const struct {
+    const char *text, *sentence;
+    uint8_t is_cost;
+} reasons[DLC_REASON_COUNT] = {
+#define DLC_REASON(id, text, cost, sentence) [DLC_REASON_##id] = {text, sentence, cost},
+#include "passes/fuse/reason.def"
+#undef DLC_REASON
+};
+
+const char *dlc_reason_text(dlc_reason reason)
+{
+    return reasons[reason].text;
+}
+
+const char *dlc_reason_sentence(dlc_reason reason)
+{
+    return reasons[reason].sentence;
+}
+
+int dlc_reason_is_cost(dlc_reason reason)
+{
+    return reasons[reason].is_cost;
+}
+
+/* --- the graph as the engine sees it --- */
+
+static int is_read_by_step(const dlc_graph *graph, const dlc_value *value)
+{
+    if (value->noutputs)
+        return 1;
+    for (const dlc_use *use = value->uses; use; use = use->next)
+        if (!dlc_ops[use->node->op].mean)
+            return 1;
+    for (uint32_t s = 0; s < graph->symbols.n; s++)
+        if (graph->symbols.data[s].value == value && graph->symbols.data[s].bind == DLC_BIND_DATA)
+            return 1;
+    return 0;
+}
+
+/* Constants are data, and sizes are written out where they are read, unless something needs them in memory. */
+static int has_group(const dlc_graph *graph, const dlc_node *node)
+{
+    if (node->op == DLC_OP_SYMBOLS)
+        return is_read_by_step(graph, node->outputs[0]);
+    return node->op != DLC_OP_CONSTANT;
+}
+
+static void collect_nodes(dlc_fusion *f)
+{
+    const dlc_graph *graph = f->graph;
+    f->handle_of = dlc_new_array(f->arena, uint32_t, graph->nnodes + 1);
+    memset(f->handle_of, 0xff, (graph->nnodes + 1) * sizeof *f->handle_of);
+    f->nodes = dlc_new_array(f->arena, dlc_node *, graph->nnodes + 1);
+    for (dlc_node *node = graph->first; node; node = node->next) {
+        if (!has_group(graph, node))
+            continue;
+        f->handle_of[node->id] = f->nnodes;
+        f->nodes[f->nnodes++] = node;
+    }
+}
+
+static uint32_t handle_of(const dlc_fusion *f, const dlc_node *node)
+{
+    return node ? f->handle_of[node->id] : DLC_FUSION_NONE;
+}
+
+typedef dlc_vec(dlc_fusion_edge) edge_list;
+
+/* The symbols that the sizes of one node depend on. An expression is entered once per node: sizes share their parts. */
+typedef struct {
+    const dlc_graph *graph;
+    dlc_arena *arena;
+    uint32_t *seen; /* by expression: handle + 1 of the node it was last met for */
+    uint32_t handle;
+    dlc_ids todo, symbols;
+} size_walk;
+
+static void walk_size(size_walk *w, dlc_expr size)
+{
+    const dlc_pool *pool = w->graph->pool;
+    dlc_vec_push(w->arena, &w->todo, size);
+    while (w->todo.n) {
+        dlc_expr top = w->todo.data[--w->todo.n];
+        const dlc_expr_node *node = dlc_node_of(pool, top);
+        if (w->seen[top] == w->handle + 1)
+            continue;
+        w->seen[top] = w->handle + 1;
+        if (node->op == DLC_EXPR_SYM)
+            dlc_vec_push(w->arena, &w->symbols, node->imm.id);
+        for (uint32_t i = 0; i < node->nargs; i++)
+            dlc_vec_push(w->arena, &w->todo, dlc_arg(pool, top, i));
+    }
+}
+
+static void walk_type(size_walk *w, const dlc_value *value)
+{
+    for (uint8_t d = 0; value && d < value->type.rank; d++)
+        walk_size(w, value->type.dims[d]);
+}
+
+static void walk_node(size_walk *w, const dlc_node *node)
+{
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        walk_type(w, node->inputs[i]);
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        walk_type(w, node->outputs[o]);
+    for (uint32_t a = 0; a < node->nattrs; a++)
+        if (dlc_attrs[node->attrs[a].id].kind == DLC_ATTR_KIND_DIMS)
+            for (uint32_t i = 0; i < node->attrs[a].n; i++)
+                walk_size(w, node->attrs[a].as.dims[i]);
+}
+
+/* A node whose sizes are read from data waits for the node that makes the data. */
+static void add_size_edges(dlc_fusion *f, uint32_t to, size_walk *w, edge_list *edges)
+{
+    const dlc_node *node = f->nodes[to];
+    w->handle = to;
+    w->symbols.n = 0;
+    walk_node(w, node);
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (node->inputs[i] && node->inputs[i]->def && node->inputs[i]->def->op == DLC_OP_SYMBOLS)
+            walk_node(w, node->inputs[i]->def);
+    for (uint32_t s = 0; s < w->symbols.n; s++) {
+        const dlc_symbol *symbol = &f->graph->symbols.data[w->symbols.data[s]];
+        uint32_t from = symbol->bind != DLC_BIND_INPUT_DIM && symbol->value ? handle_of(f, symbol->value->def)
+                                                                           : DLC_FUSION_NONE;
+        if (from != DLC_FUSION_NONE && from != to)
+            dlc_vec_push(f->arena, edges, ((dlc_fusion_edge){from, to, symbol->value, 1, DLC_REASON_UNBOUND, NULL}));
+    }
+}
+
+static int needs_sizes(const dlc_graph *graph)
+{
+    for (uint32_t s = 0; s < graph->symbols.n; s++)
+        if (graph->symbols.data[s].bind != DLC_BIND_INPUT_DIM)
+            return 1;
+    return 0;
+}
+
+static void collect_edges(dlc_fusion *f)
+{
+    edge_list edges = {0};
+    int with_sizes = needs_sizes(f->graph);
+    size_walk walk = {.graph = f->graph, .arena = f->arena};
+    walk.seen = dlc_new_array(f->arena, uint32_t, f->graph->pool->nodes.n + 1);
+    f->first_edge = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
+    f->out_edges = dlc_new_array(f->arena, dlc_ids, f->nnodes + 1);
+    for (uint32_t to = 0; to < f->nnodes; to++) {
+        f->first_edge[to] = edges.n;
+        for (uint32_t i = 0; i < f->nodes[to]->ninputs; i++) {
+            dlc_value *value = f->nodes[to]->inputs[i];
+            uint32_t from = value ? handle_of(f, value->def) : DLC_FUSION_NONE;
+            int is_new = from != DLC_FUSION_NONE;
+            for (uint32_t e = f->first_edge[to]; e < edges.n && is_new; e++)
+                is_new = edges.data[e].value != value;
+            if (is_new)
+                dlc_vec_push(f->arena, &edges, ((dlc_fusion_edge){from, to, value, 0, DLC_REASON_NOT_CHOSEN, NULL}));
+        }
+        if (with_sizes)
+            add_size_edges(f, to, &walk, &edges);
+    }
+    f->first_edge[f->nnodes] = edges.n;
+    f->edges = edges.data;
+    for (uint32_t e = 0; e < edges.n; e++)
+        dlc_vec_push(f->arena, &f->out_edges[edges.data[e].from], e);
+}
+
+static void find_levels(dlc_fusion *f)
+{
+    f->level = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
+    for (uint32_t to = 0; to < f->nnodes; to++)
+        for (uint32_t e = f->first_edge[to]; e < f->first_edge[to + 1]; e++)
+            if (f->level[f->edges[e].from] >= f->level[to])
+                f->level[to] = f->level[f->edges[e].from] + 1;
+}
+
+static void make_groups(dlc_fusion *f)
+{
+    f->group = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
+    f->groups = dlc_new_array(f->arena, dlc_fusion_group, f->nnodes + 1);
+    f->seen = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        dlc_fusion_group *group = &f->groups[i];
+        f->group[i] = i;
+        dlc_vec_push(f->arena, &group->nodes, i);
+        group->first_level = group->last_level = f->level[i];
+        group->is_opaque = !dlc_ops[f->nodes[i]->op].mean;
+        group->is_flat = (uint8_t)dlc_is_pointwise(f->nodes[i]->op);
+        group->has_update = f->nodes[i]->op == DLC_OP_SCATTER_ELEMENTS || f->nodes[i]->op == DLC_OP_SCATTER_ND;
+    }
+}
+
+/* --- legality --- */
+
+typedef dlc_fusion_verdict verdict;
+
+/* A path from P to C through a third group. Levels rise along every edge, so only groups that start below C's end count. */
+static int has_detour(dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    dlc_ids todo = {0};
+    uint32_t bound = f->groups[c].last_level;
+    f->search++;
+    dlc_vec_push(f->trial, &todo, p);
+    f->seen[p] = f->search;
+    while (todo.n) {
+        uint32_t g = todo.data[--todo.n];
+        for (uint32_t m = 0; m < f->groups[g].nodes.n; m++) {
+            const dlc_ids *out = &f->out_edges[f->groups[g].nodes.data[m]];
+            for (uint32_t i = 0; i < out->n; i++) {
+                uint32_t next = f->group[f->edges[out->data[i]].to];
+                if (next == c && g != p)
+                    return 1;
+                if (next == c || f->seen[next] == f->search || f->groups[next].first_level >= bound)
+                    continue;
+                f->seen[next] = f->search;
+                dlc_vec_push(f->trial, &todo, next);
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether an edge leads from P to C; and whether one of them is a size. */
+static int find_edge(const dlc_fusion *f, uint32_t p, uint32_t c, int *is_size)
+{
+    int found = 0;
+    *is_size = 0;
+    for (uint32_t m = 0; m < f->groups[c].nodes.n; m++) {
+        uint32_t to = f->groups[c].nodes.data[m];
+        for (uint32_t e = f->first_edge[to]; e < f->first_edge[to + 1]; e++)
+            if (f->group[f->edges[e].from] == p) {
+                found = 1;
+                *is_size |= f->edges[e].is_size;
+            }
+    }
+    return found;
+}
+
+static double bytes_of(const dlc_fusion *f, const dlc_value *value)
+{
+    int64_t *symbols = dlc_new_array(f->trial, int64_t, f->graph->symbols.n + 1);
+    double bytes = dlc_dtype_bytes(value->type.dtype);
+    for (uint32_t s = 0; s < f->graph->symbols.n; s++) {
+        const dlc_symbol *symbol = &f->graph->symbols.data[s];
+        symbols[s] = symbol->lo > 64 ? symbol->lo : symbol->hi < 64 ? symbol->hi : 64;
+    }
+    for (uint8_t d = 0; d < value->type.rank; d++)
+        bytes *= (double)dlc_expr_eval(f->graph->pool, value->type.dims[d], symbols);
+    return bytes;
+}
+
+static int is_internal(const dlc_fusion *f, const dlc_value *value, uint32_t p, uint32_t c)
+{
+    for (const dlc_use *use = value->uses; use; use = use->next) {
+        uint32_t handle = handle_of(f, use->node);
+        if (handle == DLC_FUSION_NONE || (f->group[handle] != p && f->group[handle] != c))
+            return 0;
+    }
+    return !value->noutputs;
+}
+
+/* Traffic a merge saves: a value's reading, and its writing when nobody else reads it. */
+static double bytes_saved(const dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    double saved = 0;
+    for (uint32_t m = 0; m < f->groups[c].nodes.n; m++) {
+        uint32_t to = f->groups[c].nodes.data[m];
+        for (uint32_t e = f->first_edge[to]; e < f->first_edge[to + 1]; e++)
+            if (f->group[f->edges[e].from] == p && !f->edges[e].is_size)
+                saved += bytes_of(f, f->edges[e].value) * (is_internal(f, f->edges[e].value, p, c) ? 2 : 1);
+    }
+    return saved;
+}
+
+static uint32_t merged_nodes(const dlc_fusion *f, uint32_t p, uint32_t c, dlc_ids *result)
+{
+    const dlc_ids *a = &f->groups[p].nodes, *b = &f->groups[c].nodes;
+    for (uint32_t i = 0, j = 0; i < a->n || j < b->n;) {
+        int first = j == b->n || (i < a->n && a->data[i] < b->data[j]);
+        dlc_vec_push(f->arena, result, first ? a->data[i++] : b->data[j++]);
+    }
+    return result->n;
+}
+
+/* Lowers and schedules a set of nodes; NONE and the estimate, or why not. */
+static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate *estimate, const char **detail)
+{
+    dlc_node **nodes = dlc_new_array(f->trial, dlc_node *, handles->n + 1);
+    dlc_group_kernel group;
+    dlc_schedule *schedule;
+    for (uint32_t i = 0; i < handles->n; i++)
+        nodes[i] = f->nodes[handles->data[i]];
+    *estimate = (dlc_estimate){0};
+    dlc_status status = dlc_group_lower(f->graph, nodes, handles->n, f->trial, &group);
+    if (status != DLC_OK) {
+        f->status = f->status == DLC_OK ? status : f->status;
+        return DLC_REASON_OPAQUE;
+    }
+    if (!group.kernel->stages.n)
+        return DLC_REASON_NONE;
+    dlc_reason reason = dlc_choose(group.kernel, f->target, f->trial, &schedule, detail);
+    if (schedule)
+        dlc_estimate_kernel(group.kernel, schedule, f->trial, estimate);
+    if (*detail)
+        *detail = dlc_arena_strdup(f->arena, *detail);
+    return reason;
+}
+
+static const dlc_estimate *estimate_of(dlc_fusion *f, uint32_t g)
+{
+    dlc_fusion_group *group = &f->groups[g];
+    const char *detail = NULL;
+    if (!group->is_known)
+        lower_set(f, &group->nodes, &group->estimate, &detail);
+    group->is_known = 1;
+    return &group->estimate;
+}
+
+static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
+{
+    dlc_estimate sum = *a;
+    sum.bytes += b->bytes;
+    sum.flops += b->flops;
+    sum.cycles += b->cycles;
+    sum.time_us += b->time_us;
+    sum.ndots += b->ndots;
+    sum.units = a->units < b->units ? a->units : b->units;
+    return sum;
+}
+
+static dlc_reason weigh(dlc_fusion *f, verdict *v)
+{
+    const dlc_estimate *a = &v->before, *b = &v->after;
+    if (b->ndots < a->ndots) {
+        v->detail = dlc_arena_printf(f->arena, "%u of %u contractions", a->ndots - b->ndots, a->ndots);
+        return DLC_REASON_LOST_DOT;
+    }
+    if (b->bytes >= a->bytes)
+        return DLC_REASON_NO_SAVING;
+    if (b->cycles > PARALLEL_WORTH && b->units < 4 && a->units >= 2 * b->units) {
+        v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, a->units);
+        return DLC_REASON_LOST_PARALLELISM;
+    }
+    if (b->time_us <= a->time_us * 1.02)
+        return DLC_REASON_NONE;
+    if (b->units < f->target->machine->workers && b->flops <= a->flops * 1.25) {
+        v->detail = dlc_arena_printf(f->arena, "%.0f units, %.1f instead of %.1f us", b->units, b->time_us, a->time_us);
+        return DLC_REASON_LOST_PARALLELISM;
+    }
+    v->detail = dlc_arena_printf(f->arena, "%.3g instead of %.3g Mflop, %.1f instead of %.1f us", b->flops * 1e-6,
+                                 a->flops * 1e-6, b->time_us, a->time_us);
+    return b->flops > a->flops * 1.25 ? DLC_REASON_RECOMPUTE : DLC_REASON_LOST_LAYOUT;
+}
+
+static int same_shape(const dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    const dlc_value *a = dlc_fuse_result(f->nodes[f->groups[p].nodes.data[0]]);
+    const dlc_value *b = dlc_fuse_result(f->nodes[f->groups[c].nodes.data[0]]);
+    if (a->type.rank != b->type.rank || !dlc_layout_equal(&a->layout, &b->layout))
+        return 0;
+    for (uint8_t d = 0; d < a->type.rank; d++)
+        if (a->type.dims[d] != b->type.dims[d])
+            return 0;
+    return 1;
+}
+
+/* Maps over one shape: the union is such a map again, whatever it computes. */
+static int is_flat_pair(const dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    return f->groups[p].is_flat && f->groups[c].is_flat && same_shape(f, p, c);
+}
+
+static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const char **detail)
+{
+    int is_size;
+    uint32_t nnodes = f->groups[p].nodes.n + f->groups[c].nodes.n;
+    if (f->groups[p].is_opaque || f->groups[c].is_opaque)
+        return DLC_REASON_OPAQUE;
+    if (!find_edge(f, p, c, &is_size))
+        return DLC_REASON_NO_SAVING;
+    if (is_size)
+        return DLC_REASON_UNBOUND;
+    if (f->groups[p].has_update)
+        return DLC_REASON_SCATTER;
+    uint32_t most = is_flat_pair(f, p, c) ? MOST_FLAT : MOST_NODES;
+    if (nnodes > most) {
+        *detail = dlc_arena_printf(f->arena, "%u nodes; a group takes %u", nnodes, most);
+        return DLC_REASON_SIZE;
+    }
+    return has_detour(f, p, c) ? DLC_REASON_CYCLE : DLC_REASON_NONE;
+}
+
+static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
+{
+    dlc_ids nodes = {0};
+    *v = (verdict){0};
+    v->reason = cheap_reasons(f, p, c, &v->detail);
+    if (v->reason != DLC_REASON_NONE)
+        return;
+    if (is_flat_pair(f, p, c)) {
+        v->is_legal = 1;
+        v->before.bytes = bytes_saved(f, p, c);
+        v->before.time_us = v->before.bytes / 1e5 + 0.3;
+        return;
+    }
+    merged_nodes(f, p, c, &nodes);
+    v->reason = lower_set(f, &nodes, &v->after, &v->detail);
+    v->is_legal = v->reason == DLC_REASON_NONE;
+    if (!v->is_legal || !weigh_too)
+        return;
+    v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
+    v->reason = weigh(f, v);
+}
+
+/* Strategies try a merge and then ask for it: what was found the first time holds until groups change. */
+static void judge(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
+{
+    if (!weigh_too && f->tried_p == p && f->tried_c == c) {
+        *v = f->tried;
+        return;
+    }
+    judge_anew(f, p, c, weigh_too, v);
+    f->tried = *v;
+    f->tried_p = p;
+    f->tried_c = c;
+}
+
+/* --- verdicts and merges --- */
+
+static const char *sentence_of(dlc_fusion *f, const verdict *v)
+{
+    if (!v->detail)
+        return dlc_reason_sentence(v->reason);
+    return dlc_arena_printf(f->arena, "%s (%s)", dlc_reason_sentence(v->reason), v->detail);
+}
+
+static void record(dlc_fusion *f, uint32_t p, uint32_t c, dlc_reason reason, const char *text)
+{
+    for (uint32_t m = 0; m < f->groups[c].nodes.n; m++) {
+        uint32_t to = f->groups[c].nodes.data[m];
+        for (uint32_t e = f->first_edge[to]; e < f->first_edge[to + 1]; e++)
+            if (f->group[f->edges[e].from] == p && !f->edges[e].is_size) {
+                f->edges[e].reason = (uint8_t)reason;
+                f->edges[e].text = text;
+            }
+    }
+}
+
+static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
+{
+    dlc_ids nodes = {0};
+    merged_nodes(f, p, c, &nodes);
+    uint32_t to = nodes.data[0];
+    dlc_fusion_group merged = f->groups[p];
+    merged.is_flat = (uint8_t)is_flat_pair(f, p, c);
+    merged.nodes = nodes;
+    merged.has_update |= f->groups[c].has_update;
+    merged.is_known = v->after.time_us > 0;
+    merged.estimate = v->after;
+    if (f->groups[c].first_level < merged.first_level)
+        merged.first_level = f->groups[c].first_level;
+    if (f->groups[c].last_level > merged.last_level)
+        merged.last_level = f->groups[c].last_level;
+    f->groups[p].nodes.n = f->groups[c].nodes.n = 0;
+    f->groups[to] = merged;
+    f->tried_p = f->tried_c = DLC_FUSION_NONE;
+    for (uint32_t i = 0; i < nodes.n; i++)
+        f->group[nodes.data[i]] = to;
+}
+
+/* Strategies from outside may ask for anything. */
+static int is_node(const dlc_fusion *f, uint32_t node)
+{
+    return node < f->nnodes;
+}
+
+static void try_merge(dlc_fusion *f, uint32_t producer, uint32_t consumer, dlc_fusion_trial *trial)
+{
+    dlc_reason known = is_node(f, producer) && is_node(f, consumer) ? DLC_REASON_NONE : DLC_REASON_NO_SAVING;
+    *trial = (dlc_fusion_trial){.reason = dlc_reason_text(known), .text = dlc_reason_sentence(known)};
+    if (known != DLC_REASON_NONE || f->group[producer] == f->group[consumer])
+        return;
+    dlc_mark mark = dlc_arena_mark(f->trial);
+    uint32_t p = f->group[producer], c = f->group[consumer];
+    verdict v;
+    judge(f, p, c, 1, &v);
+    trial->legal = v.is_legal;
+    trial->pays = v.reason == DLC_REASON_NONE;
+    trial->reason = dlc_reason_text(v.reason);
+    trial->text = sentence_of(f, &v);
+    trial->bytes_before = v.before.bytes;
+    trial->bytes_after = v.after.bytes;
+    trial->time_before_us = v.before.time_us;
+    trial->time_after_us = v.after.time_us;
+    record(f, p, c, trial->pays ? DLC_REASON_NOT_CHOSEN : v.reason, trial->pays ? NULL : trial->text);
+    dlc_arena_release(f->trial, mark);
+}
+
+static int merge(dlc_fusion *f, uint32_t producer, uint32_t consumer)
+{
+    if (!is_node(f, producer) || !is_node(f, consumer))
+        return 0;
+    dlc_mark mark = dlc_arena_mark(f->trial);
+    uint32_t p = f->group[producer], c = f->group[consumer];
+    verdict v;
+    if (p == c)
+        return 1;
+    judge(f, p, c, 0, &v);
+    if (v.is_legal)
+        join(f, p, c, &v);
+    else
+        record(f, p, c, v.reason, sentence_of(f, &v));
+    dlc_arena_release(f->trial, mark);
+    return v.is_legal;
+}
+
+/* --- the table strategies see --- */
+
+static uint32_t node_count(const dlc_fusion *f)
+{
+    return f->nnodes;
+}
+
+static const char *node_name(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? dlc_fuse_result(f->nodes[node])->name : "";
+}
+
+static const char *node_op(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? dlc_ops[f->nodes[node]->op].text : "";
+}
+
+static uint32_t producer_count(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? f->nodes[node]->ninputs : 0;
+}
+
+static uint32_t producer(const dlc_fusion *f, uint32_t node, uint32_t i)
+{
+    const dlc_value *value = i < producer_count(f, node) ? f->nodes[node]->inputs[i] : NULL;
+    return value ? handle_of(f, value->def) : DLC_FUSION_NONE;
+}
+
+static uint32_t reader_count(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? f->out_edges[node].n : 0;
+}
+
+static uint32_t reader(const dlc_fusion *f, uint32_t node, uint32_t i)
+{
+    return i < reader_count(f, node) ? f->edges[f->out_edges[node].data[i]].to : DLC_FUSION_NONE;
+}
+
+static int is_map(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) && (dlc_is_pointwise(f->nodes[node]->op) || dlc_fuse_is_view(f->nodes[node]));
+}
+
+static uint32_t group_of(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? f->group[node] : DLC_FUSION_NONE;
+}
+
+static uint32_t group_size(const dlc_fusion *f, uint32_t node)
+{
+    return is_node(f, node) ? f->groups[f->group[node]].nodes.n : 0;
+}
+
+const dlc_fusion_api dlc_fusion_functions = {
+    DLC_FUSION_VERSION, node_count, node_name, node_op,    producer_count, producer, reader_count,
+    reader,             is_map,     group_of,  group_size, try_merge,      merge};
+
+/* --- views --- */
+
+/* A contraction reads each element many times: a view may cost it more than making the copy would. */
+static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)
+{
+    dlc_fusion_trial trial = {.legal = 1};
+    if (dlc_is_contraction(f->nodes[to]->op))
+        try_merge(f, view, to, &trial);
+    return trial.legal && trial.time_after_us <= trial.time_before_us * 1.02 && merge(f, view, to);
+}
+
+/* Its reader's group takes the view; a view that must lie in memory goes to its producer's, if that stays what it was. */
+static void place_view(dlc_fusion *f, uint32_t view)
+{
+    const dlc_ids *out = &f->out_edges[view];
+    dlc_fusion_trial trial;
+    uint32_t from = producer(f, view, 0);
+    if (out->n == 1 && !f->nodes[view]->outputs[0]->noutputs && joins_reader(f, view, f->edges[out->data[0]].to))
+        return;
+    if (from == DLC_FUSION_NONE || f->groups[f->group[view]].nodes.n > 1)
+        return;
+    try_merge(f, from, view, &trial);
+    if (trial.pays)
+        merge(f, from, view);
+}
+
+static void place_views(dlc_fusion *f)
+{
+    for (uint32_t view = f->nnodes; view-- > 0;)
+        if (dlc_fuse_is_view(f->nodes[view]))
+            place_view(f, view);
+}
+
+/* --- results --- */
+
+static void fill_edges(dlc_pass_ctx *ctx, const dlc_fusion *f)
+{
+    for (uint32_t e = 0; e < f->first_edge[f->nnodes]; e++) {
+        const dlc_fusion_edge *edge = &f->edges[e];
+        uint32_t p = f->group[edge->from], c = f->group[edge->to];
+        dlc_edge result = {.from = f->nodes[edge->from], .to = f->nodes[edge->to], .value = edge->value};
+        dlc_reason reason = (dlc_reason)edge->reason;
+        if (f->groups[p].is_opaque || f->groups[c].is_opaque)
+            reason = DLC_REASON_OPAQUE;
+        result.fused = p == c;
+        result.reason = (uint8_t)(result.fused ? DLC_REASON_NONE : reason);
+        result.text = !result.fused && edge->text && reason == edge->reason
+                          ? dlc_arena_strdup(ctx->graph->arena, edge->text)
+                          : dlc_reason_sentence((dlc_reason)result.reason);
+        result.bytes_saved = bytes_of(f, edge->value) * (is_internal(f, edge->value, p, c) ? 2 : 1);
+        dlc_vec_push(ctx->graph->arena, &ctx->edges, result);
+    }
+}
+
+/* Kahn's algorithm; among groups that are ready the one whose last node comes first in the graph, so that steps follow the
+ * model's order: a binary heap by that node. */
+typedef struct {
+    uint32_t *heap, n;
+    const dlc_fusion *f;
+} ready_heap;
+
+static uint32_t rank_of(const ready_heap *h, uint32_t i)
+{
+    const dlc_ids *nodes = &h->f->groups[h->heap[i]].nodes;
+    return nodes->data[nodes->n - 1];
+}
+
+static void swap_heap(ready_heap *h, uint32_t i, uint32_t j)
+{
+    uint32_t group = h->heap[i];
+    h->heap[i] = h->heap[j];
+    h->heap[j] = group;
+}
+
+static void push_ready(ready_heap *h, uint32_t group)
+{
+    uint32_t i = h->n++;
+    h->heap[i] = group;
+    for (; i && rank_of(h, i) < rank_of(h, (i - 1) / 2); i = (i - 1) / 2)
+        swap_heap(h, i, (i - 1) / 2);
+}
+
+static uint32_t pop_ready(ready_heap *h)
+{
+    uint32_t top = h->heap[0], i = 0;
+    h->heap[0] = h->heap[--h->n];
+    while (2 * i + 1 < h->n) {
+        uint32_t least = 2 * i + 1;
+        if (least + 1 < h->n && rank_of(h, least + 1) < rank_of(h, least))
+            least++;
+        if (rank_of(h, i) <= rank_of(h, least))
+            break;
+        swap_heap(h, i, least);
+        i = least;
+    }
+    return top;
+}
+
+static void count_waits(const dlc_fusion *f, uint32_t *waits)
+{
+    for (uint32_t e = 0; e < f->first_edge[f->nnodes]; e++)
+        if (f->group[f->edges[e].from] != f->group[f->edges[e].to])
+            waits[f->group[f->edges[e].to]]++;
+}
+
+static void release_readers(const dlc_fusion *f, uint32_t g, uint32_t *waits, ready_heap *h)
+{
+    for (uint32_t m = 0; m < f->groups[g].nodes.n; m++) {
+        const dlc_ids *out = &f->out_edges[f->groups[g].nodes.data[m]];
+        for (uint32_t i = 0; i < out->n; i++) {
+            uint32_t reader_group = f->group[f->edges[out->data[i]].to];
+            if (reader_group != g && --waits[reader_group] == 0)
+                push_ready(h, reader_group);
+        }
+    }
+}
+
+static uint32_t add_group(dlc_groups *groups, dlc_arena *arena, const dlc_fusion *f, uint32_t g)
+{
+    uint32_t index = groups->ngroups++;
+    for (uint32_t m = 0; m < f->groups[g].nodes.n; m++) {
+        dlc_node *node = f->nodes[f->groups[g].nodes.data[m]];
+        dlc_vec_push(arena, &groups->members[index], node);
+        groups->of_node[node->id] = index;
+    }
+    return index;
+}
+
+static dlc_status fill_groups(dlc_pass_ctx *ctx, const dlc_fusion *f)
+{
+    dlc_arena *arena = ctx->graph->arena;
+    dlc_groups *groups = ctx->groups = dlc_new(arena, dlc_groups);
+    uint32_t *waits = dlc_new_array(f->arena, uint32_t, f->nnodes + 1), ngroups = 0;
+    ready_heap heap = {dlc_new_array(f->arena, uint32_t, f->nnodes + 1), 0, f};
+    groups->of_node = dlc_new_array(arena, uint32_t, ctx->graph->nnodes + 1);
+    memset(groups->of_node, 0xff, (ctx->graph->nnodes + 1) * sizeof *groups->of_node);
+    groups->members = dlc_arena_array(arena, f->nnodes + 1, sizeof *groups->members, _Alignof(void *));
+    groups->order = dlc_new_array(arena, uint32_t, f->nnodes + 1);
+    count_waits(f, waits);
+    for (uint32_t g = 0; g < f->nnodes; g++) {
+        ngroups += f->groups[g].nodes.n > 0;
+        if (f->groups[g].nodes.n && !waits[g])
+            push_ready(&heap, g);
+    }
+    while (heap.n) {
+        uint32_t g = pop_ready(&heap), index = add_group(groups, arena, f, g);
+        groups->order[index] = index;
+        release_readers(f, g, waits, &heap);
+    }
+    if (groups->ngroups != ngroups)
+        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "fusion made a cycle of groups");
+    return DLC_OK;
+}
+
+static dlc_status run(dlc_pass_ctx *ctx, dlc_fusion *f)
+{
+    collect_nodes(f);
+    collect_edges(f);
+    find_levels(f);
+    make_groups(f);
+    place_views(f);
+    uint32_t before = f->nnodes;
+    dlc_status status = dlc_fusion_run(f, ctx->fusion ? ctx->fusion : "greedy");
+    if (f->status != DLC_OK)
+        return f->status;
+    DLC_TRY(status);
+    DLC_TRY(fill_groups(ctx, f));
+    fill_edges(ctx, f);
+    ctx->changes += before - ctx->groups->ngroups;
+    return DLC_OK;
+}
+
+dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
+{
+    dlc_fusion f = {.graph = ctx->graph, .target = ctx->target, .diag = ctx->diag, .arena = ctx->scratch};
+    f.tried_p = f.tried_c = DLC_FUSION_NONE;
+    ctx->edges.n = 0;
+    DLC_TRY(dlc_fuse_prepare(ctx));
+    f.trial = dlc_arena_create(0);
+    dlc_status status = run(ctx, &f);
+    dlc_arena_destroy(f.trial);
+    return status;
+}

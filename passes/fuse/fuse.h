@@ -1,0 +1,61 @@
+/*
+ * Fusion groups, and the one engine that owns legality. A strategy (include/dlc/fusion.h) only says which legal merges to
+ * make and in which order; whatever it does, the program stays right.
+ */
+#ifndef DLC_PASSES_FUSE_FUSE_H
+#define DLC_PASSES_FUSE_FUSE_H
+
+#include "passes/pass.h"
+
+typedef enum dlc_reason {
+#define DLC_REASON(id, text, cost, sentence) DLC_REASON_##id,
+#include "passes/fuse/reason.def"
+#undef DLC_REASON
+    DLC_REASON_COUNT
+} dlc_reason;
+
+/* Groups partition the graph's nodes; constants and symbols belong to none (UINT32_MAX). Lowered in topological order. */
+struct dlc_groups {
+    uint32_t *of_node;  /* by node id */
+    uint32_t ngroups;
+    dlc_vec(dlc_node *) *members; /* per group, in graph order */
+    uint32_t *order;    /* groups in topological order */
+};
+
+/*
+ * The kernel of a set of nodes: stages collected in graph order, views and cheap maps inlined, temporaries left as stages,
+ * outer results stored (kernel-ir.md section 2, steps 1 to 4). values: the graph value of each buffer. The engine calls it
+ * to try a merge, `lower` to make the final kernel; both get the same answer.
+ */
+typedef struct {
+    dlc_kernel *kernel;
+    dlc_vec(dlc_value *) values;
+} dlc_group_kernel;
+DLC_NODISCARD dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nnodes, dlc_arena *arena,
+                                         dlc_group_kernel *result);
+/*
+ * Chooses a schedule, or says (as a dlc_reason, with numbers in *detail, which may be NULL) why the target should not run this
+ * kernel as one. *result is NULL only when no right code is possible; a kernel that is merely too large has a schedule.
+ * The kernel may change in ways a schedule owns: the order of a reduction, the layout of constants.
+ */
+dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
+                      const char **detail);
+
+/* What a kernel costs under its schedule, from the expressions alone; symbols count as the sizes choices assume. */
+typedef struct {
+    double bytes;         /* moved: buffers' elements that are touched, once */
+    double flops;
+    double cycles;        /* of one core, without waiting for memory */
+    double time_us;       /* the larger of computing and moving, plus the step's overhead */
+    double units;         /* of parallel work */
+    double scratch_bytes;
+    uint32_t ndots;       /* contractions that run as register tiles */
+} dlc_estimate;
+void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
+
+/* The sentence of a reason, and its name. */
+const char *dlc_reason_text(dlc_reason reason);
+const char *dlc_reason_sentence(dlc_reason reason);
+int dlc_reason_is_cost(dlc_reason reason);
+
+#endif

@@ -1,0 +1,76 @@
+/* The fusion engine between its files: fuse.c (groups, legality), fuse_prepare.c (the graph before), fuse_strategy.c (who asks). */
+#ifndef DLC_PASSES_FUSE_FUSE_ENGINE_H
+#define DLC_PASSES_FUSE_FUSE_ENGINE_H
+
+#include "dlc/fusion.h"
+#include "passes/fuse/fuse.h"
+
+/* A use of one node's value by another, and what became of it. */
+typedef struct {
+    uint32_t from, to; /* handles */
+    dlc_value *value;
+    uint8_t is_size;   /* no data: `to` needs a dimension that `from` computes */
+    uint8_t reason;    /* dlc_reason of the last refusal; NOT_CHOSEN before any */
+    const char *text;
+} dlc_fusion_edge;
+
+typedef struct {
+    dlc_ids nodes;            /* handles, ascending: graph order; empty: merged into another */
+    uint32_t first_level, last_level; /* longest paths from the graph's start to its nodes */
+    uint8_t is_opaque, is_flat, has_update, is_known; /* is_known: `estimate` holds */
+    dlc_estimate estimate;
+} dlc_fusion_group;
+
+/* What the engine found about a merge. */
+typedef struct {
+    dlc_reason reason;
+    uint8_t is_legal;   /* whatever it costs */
+    const char *detail; /* numbers, or NULL */
+    dlc_estimate before, after;
+} dlc_fusion_verdict;
+
+struct dlc_fusion {
+    dlc_graph *graph;
+    const dlc_target *target;
+    dlc_diag *diag;
+    dlc_arena *arena;         /* as long as the fusion */
+    dlc_arena *trial;         /* of one trial */
+    dlc_status status;        /* of the first node that has no meaning for us */
+    dlc_node **nodes;         /* by handle */
+    uint32_t *handle_of;      /* by node id; DLC_FUSION_NONE */
+    uint32_t nnodes;
+    uint32_t *level;          /* by handle */
+    uint32_t *group;          /* by handle */
+    dlc_fusion_group *groups; /* by the handle of the first node */
+    dlc_fusion_edge *edges;   /* by consumer: first_edge[to] … first_edge[to + 1] */
+    uint32_t *first_edge;
+    dlc_ids *out_edges;       /* by producer */
+    uint32_t *seen;           /* by group, for searches */
+    uint32_t search;
+    dlc_fusion_verdict tried; /* the last, of groups tried_p and tried_c as they are; DLC_FUSION_NONE: none */
+    uint32_t tried_p, tried_c;
+};
+
+extern const dlc_fusion_api dlc_fusion_functions;
+
+/* Before any group: outputs that need a copy, the reciprocal licence, padded copies, one view per reader. Counts changes. */
+DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);
+/* The first of the node's outputs that is there: its name is the node's. */
+static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        if (node->outputs[o])
+            return node->outputs[o];
+    return NULL;
+}
+/* True for views that belong to their readers. */
+int dlc_fuse_is_view(const dlc_node *node);
+
+/* The strategy called `name`: a row of fusion.def, a .so or a .json plan. Runs it. */
+DLC_NODISCARD dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name);
+
+#define DLC_FUSION(name, help) int dlc_fusion_run_##name(const dlc_fusion_api *api, dlc_fusion *fusion);
+#include "passes/fuse/fusion.def"
+#undef DLC_FUSION
+
+#endif

@@ -1,0 +1,359 @@
+/*
+ * The graph before fusion. Some things are made plain in it, so that the engine needs no special cases: each graph output is
+ * a value of its own that some node makes; a division by what is constant along a row is a multiplication by its reciprocal (the
+ * licence below); a convolution reads channels last; and a view has one reader, so that it can belong to it.
+ */
+#include "passes/form.h"
+#include "passes/fuse/fuse_engine.h"
+
+#include <string.h>
+
+int dlc_fuse_is_view(const dlc_node *node)
+{
+    return dlc_is_view(node->op) && node->op != DLC_OP_CONCAT; /* a concat chooses between loads: not free */
+}
+
+/* For `dlc explain`. */
+static void note_rule(dlc_pass_ctx *ctx, const char *rule, const dlc_value *value)
+{
+    dlc_vec_push(ctx->graph->arena, &ctx->rules, ((dlc_rule_hit){rule, value->name}));
+    ctx->changes++;
+}
+
+/* --- outputs --- */
+
+/* A reshape to the shape the value has: a copy, when it must be made. */
+static dlc_node *copy_of(dlc_graph *graph, dlc_value *value, const char *name)
+{
+    dlc_attr dims = dlc_attr_dims(DLC_ATTR_DIMS, value->type.dims, value->type.rank);
+    dlc_node_spec spec = {.op = DLC_OP_RESHAPE, .name = name, .inputs = &value, .ninputs = 1, .attrs = &dims, .nattrs = 1};
+    spec.origin = value->def ? value->def->origin : NULL;
+    return dlc_graph_node(graph, &spec);
+}
+
+static int is_earlier_output(const dlc_graph *graph, uint32_t output)
+{
+    for (uint32_t o = 0; o < output; o++)
+        if (graph->outputs.data[o].value == graph->outputs.data[output].value)
+            return 1;
+    return 0;
+}
+
+static dlc_status own_outputs(dlc_pass_ctx *ctx)
+{
+    dlc_graph *graph = ctx->graph;
+    for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        dlc_value *value = graph->outputs.data[o].value;
+        if (value->def && !value->data && !is_earlier_output(graph, o))
+            continue;
+        dlc_node *copy = copy_of(graph, value, graph->outputs.data[o].name);
+        if (!copy)
+            return graph->diag->status;
+        copy->outputs[0]->layout = value->layout;
+        copy->outputs[0]->noutputs++;
+        value->noutputs--;
+        graph->outputs.data[o].value = copy->outputs[0];
+        ctx->changes++;
+    }
+    return DLC_OK;
+}
+
+/* --- the licence: x / r = x * (1/r) --- */
+
+static dlc_value *before_views(dlc_value *value)
+{
+    while (value->def && value->def->ninputs && value->def->inputs[0] && dlc_fuse_is_view(value->def) &&
+           value->def->op != DLC_OP_PAD)
+        value = value->def->inputs[0];
+    return value;
+}
+
+static int is_positive_constant(const dlc_value *value)
+{
+    int64_t elems;
+    if (!value->data || value->type.dtype != DLC_F32 || value->data->size_bytes != sizeof(float))
+        return 0;
+    elems = (int64_t)(value->data->size_bytes / sizeof(float));
+    float at;
+    memcpy(&at, value->data->bytes, sizeof at);
+    return elems == 1 && at > 1e-30f;
+}
+
+static int is_op(const dlc_value *value, dlc_opcode op)
+{
+    return value->def && value->def->op == op;
+}
+
+/* sqrt(v + eps) or max(eps, norm): at least eps, far above the subnormals, unless v is negative or NaN in either form. */
+static int is_bounded_root(const dlc_value *value)
+{
+    const dlc_value *root = value;
+    if (is_op(value, DLC_OP_SQRT))
+        root = value->def->inputs[0];
+    else if (!is_op(value, DLC_OP_CLIP) && !is_op(value, DLC_OP_MAX))
+        return 0;
+    if (root != value && !is_op(root, DLC_OP_ADD))
+        return 0;
+    for (uint32_t i = 0; i < root->def->ninputs; i++)
+        if (root->def->inputs[i] && (i > 0 || root->def->op != DLC_OP_CLIP) && is_positive_constant(root->def->inputs[i]))
+            return i < 2;
+    return 0;
+}
+
+/* sum(exp(x - max(x))): at least 1. */
+static int is_softmax_sum(dlc_value *value)
+{
+    if (!is_op(value, DLC_OP_REDUCE_SUM) || !is_op(before_views(value->def->inputs[0]), DLC_OP_EXP))
+        return 0;
+    dlc_value *shifted = before_views(before_views(value->def->inputs[0])->def->inputs[0]);
+    return is_op(shifted, DLC_OP_SUB) && is_op(before_views(shifted->def->inputs[1]), DLC_OP_REDUCE_MAX);
+}
+
+/* The divisor has one element where the quotient's last dimension has many. */
+static int is_row_constant(const dlc_graph *graph, const dlc_value *divisor, const dlc_value *quotient)
+{
+    int64_t extent;
+    if (quotient->type.rank == 0)
+        return 0;
+    dlc_expr last = quotient->type.dims[quotient->type.rank - 1];
+    if (dlc_expr_is_int(graph->pool, last, &extent) && extent <= 1)
+        return 0;
+    return divisor->type.rank == 0 || (dlc_expr_is_int(graph->pool, divisor->type.dims[divisor->type.rank - 1], &extent) &&
+                                       extent == 1);
+}
+
+static int rounds_or_compares(const dlc_node *node)
+{
+    switch (node->op) {
+    case DLC_OP_FLOOR:
+    case DLC_OP_CEIL:
+    case DLC_OP_ROUND:
+    case DLC_OP_LT:
+    case DLC_OP_LE:
+    case DLC_OP_EQ:
+    case DLC_OP_MOD:
+    case DLC_OP_REM:
+    case DLC_OP_SIGN:
+        return 1;
+    case DLC_OP_CAST:
+        return !dlc_is_float(node->outputs[0]->type.dtype);
+    default:
+        return 0;
+    }
+}
+
+/* A last bit may become a whole step there: the quotient, through maps and views, is rounded, compared or made an integer. */
+static int feeds_a_step(const dlc_value *quotient, dlc_arena *scratch)
+{
+    enum { MOST = 64 };
+    dlc_vec(const dlc_value *) todo = {0};
+    dlc_vec_push(scratch, &todo, quotient);
+    for (uint32_t i = 0; i < todo.n; i++) {
+        for (const dlc_use *use = todo.data[i]->uses; use; use = use->next) {
+            if (rounds_or_compares(use->node) || todo.n > MOST)
+                return 1;
+            if (dlc_is_pointwise(use->node->op) || dlc_is_view(use->node->op))
+                dlc_vec_push(scratch, &todo, use->node->outputs[0]);
+        }
+    }
+    return 0;
+}
+
+static dlc_status licence_division(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_value *quotient = node->outputs[0];
+    if (node->op != DLC_OP_DIV || quotient->type.dtype != DLC_F32 || node->inputs[1]->data ||
+        !is_row_constant(graph, node->inputs[1], quotient))
+        return DLC_OK;
+    dlc_value *divisor = before_views(node->inputs[1]);
+    if ((!is_bounded_root(divisor) && !is_softmax_sum(divisor)) || feeds_a_step(quotient, ctx->scratch))
+        return DLC_OK;
+    dlc_node_spec inverse = {.op = DLC_OP_RECIPROCAL, .origin = node->origin, .inputs = &node->inputs[1], .ninputs = 1};
+    inverse.before = node;
+    inverse.name = dlc_arena_printf(graph->arena, "%s.reciprocal", quotient->name);
+    dlc_node *reciprocal = dlc_graph_node(graph, &inverse);
+    if (!reciprocal)
+        return graph->diag->status;
+    reciprocal->outputs[0]->layout = node->inputs[1]->layout;
+    dlc_value *factors[2] = {node->inputs[0], reciprocal->outputs[0]};
+    dlc_node_spec product = {.op = DLC_OP_MUL, .origin = node->origin, .inputs = factors, .ninputs = 2, .before = node};
+    product.name = dlc_arena_printf(graph->arena, "%s.product", quotient->name);
+    dlc_node *mul = dlc_graph_node(graph, &product);
+    if (!mul)
+        return graph->diag->status;
+    mul->outputs[0]->layout = quotient->layout;
+    note_rule(ctx, "reciprocal_of_row_constant", quotient);
+    dlc_value_replace(graph, quotient, mul->outputs[0]);
+    dlc_graph_erase(graph, node);
+    return DLC_OK;
+}
+
+static dlc_status license(dlc_pass_ctx *ctx)
+{
+    for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
+        next = node->next;
+        DLC_TRY(licence_division(ctx, node));
+    }
+    return DLC_OK;
+}
+
+/* --- convolutions read channels last --- */
+
+static int is_channels_last(const dlc_value *value)
+{
+    dlc_layout wanted = dlc_layout_channels_last(value->type.rank);
+    return dlc_layout_equal(&value->layout, &wanted);
+}
+
+static int has_padding(const dlc_graph *graph, const dlc_node *conv)
+{
+    uint32_t n = 0;
+    const dlc_attr *attr = dlc_node_attr(conv, DLC_ATTR_PADS);
+    const dlc_expr *pads = attr ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (pads[i] != dlc_expr_i64(graph->pool, 0))
+            return 1;
+    return 0;
+}
+
+/*
+ * A window over rows of channels is read in runs; over planes, or with a border to be tested inside a run of a few channels,
+ * it is read element by element, K times each. Then one copy into a padded channels-last tensor is cheaper.
+ */
+static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
+{
+    enum { FEW_CHANNELS = 8 };
+    int64_t channels, extent, window = 1;
+    if (conv->op != DLC_OP_CONV)
+        return 0;
+    const dlc_value *x = conv->inputs[0];
+    if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
+        !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels))
+        return 0;
+    for (uint8_t d = 2; d < conv->inputs[1]->type.rank; d++)
+        if (!dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[d], &extent) || extent > 1)
+            window = 2;
+    if (window == 1)
+        return 0;
+    return (channels > 1 && !is_channels_last(x)) || (channels < FEW_CHANNELS && has_padding(graph, conv));
+}
+
+static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *zeros)
+{
+    uint32_t rank = conv->inputs[0]->type.rank, spatial = rank - 2, n = 0;
+    dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
+    dlc_expr *none = dlc_new_array(graph->arena, dlc_expr, 2 * spatial);
+    const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        pads[i] = dlc_expr_i64(graph->pool, 0);
+    for (uint32_t i = 0; i < spatial; i++) {
+        pads[2 + i] = own ? own[i] : pads[0];
+        pads[rank + 2 + i] = own ? own[spatial + i] : pads[0];
+        none[i] = none[spatial + i] = pads[0];
+    }
+    *zeros = dlc_attr_dims(DLC_ATTR_PADS, none, 2 * spatial);
+    return dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * rank);
+}
+
+static void set_attr(dlc_node *node, dlc_attr attr)
+{
+    for (uint32_t a = 0; a < node->nattrs; a++)
+        if (node->attrs[a].id == attr.id)
+            node->attrs[a] = attr;
+}
+
+static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_attr zeros, attrs[] = {padding_of(graph, conv, &zeros), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
+                          .nattrs = 2, .before = conv};
+    spec.name = dlc_arena_printf(graph->arena, "%s.padded", conv->outputs[0]->name);
+    dlc_node *pad = dlc_graph_node(graph, &spec);
+    if (!pad)
+        return graph->diag->status;
+    pad->outputs[0]->layout = dlc_layout_channels_last(conv->inputs[0]->type.rank);
+    dlc_node_set_input(conv, 0, pad->outputs[0]);
+    set_attr(conv, zeros);
+    note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
+    return DLC_OK;
+}
+
+static dlc_status copy_for_convs(dlc_pass_ctx *ctx)
+{
+    for (dlc_node *node = ctx->graph->first; node; node = node->next)
+        if (wants_copy(ctx->graph, node))
+            DLC_TRY(copy_for_conv(ctx, node));
+    return DLC_OK;
+}
+
+/* --- one view per reader --- */
+
+static dlc_node *clone_view(dlc_graph *graph, dlc_node *view, dlc_node *before)
+{
+    dlc_node_spec spec = {.op = view->op, .origin = view->origin, .inputs = view->inputs, .ninputs = view->ninputs,
+                          .attrs = view->attrs, .nattrs = view->nattrs, .before = before};
+    spec.name = dlc_arena_printf(graph->arena, "%s.view", view->outputs[0]->name);
+    dlc_node *clone = dlc_graph_node(graph, &spec);
+    if (clone)
+        clone->outputs[0]->layout = view->outputs[0]->layout;
+    return clone;
+}
+
+/* The first reader keeps the view, unless the graph does: it is an output. */
+static dlc_status split_view(dlc_pass_ctx *ctx, dlc_node *view)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_vec(dlc_node *) readers = {0};
+    dlc_value *value = view->outputs[0];
+    for (const dlc_use *use = value->uses; use; use = use->next) {
+        uint32_t i = 0;
+        while (i < readers.n && readers.data[i] != use->node)
+            i++;
+        if (i == readers.n)
+            dlc_vec_push(ctx->scratch, &readers, use->node);
+    }
+    for (uint32_t r = value->noutputs ? 0 : 1; r < readers.n; r++) {
+        dlc_node *reader = readers.data[r], *clone = clone_view(graph, view, view->next);
+        if (!clone)
+            return graph->diag->status;
+        for (uint32_t i = 0; i < reader->ninputs; i++)
+            if (reader->inputs[i] == value)
+                dlc_node_set_input(reader, i, clone->outputs[0]);
+        ctx->changes++;
+    }
+    return DLC_OK;
+}
+
+/* Views after views: each copy of the last copies all before it, which a long chain cannot afford. */
+static void find_depths(const dlc_graph *graph, uint32_t *depth)
+{
+    for (const dlc_node *node = graph->first; node; node = node->next) {
+        const dlc_node *before = node->ninputs && node->inputs[0] ? node->inputs[0]->def : NULL;
+        if (dlc_fuse_is_view(node))
+            depth[node->id] = before ? depth[before->id] + 1 : 1;
+    }
+}
+
+static dlc_status split_views(dlc_pass_ctx *ctx)
+{
+    enum { DEEPEST = 16 };
+    dlc_graph *graph = ctx->graph;
+    uint32_t nnodes = graph->nnodes, *depth = dlc_new_array(ctx->scratch, uint32_t, nnodes);
+    find_depths(graph, depth);
+    for (dlc_node *node = graph->last, *previous; node; node = previous) {
+        previous = node->prev;
+        if (dlc_fuse_is_view(node) && (node->id >= nnodes || depth[node->id] <= DEEPEST))
+            DLC_TRY(split_view(ctx, node));
+    }
+    return DLC_OK;
+}
+
+dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx)
+{
+    DLC_TRY(own_outputs(ctx));
+    DLC_TRY(license(ctx));
+    DLC_TRY(copy_for_convs(ctx));
+    return split_views(ctx);
+}

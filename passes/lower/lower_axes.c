@@ -1,0 +1,359 @@
+/*
+ * Axes: those of extent 1 go; axes of different stages that always meet become one (union-find over "S loads T at its bare
+ * axis"), so that stages share loops; and an axis c whose accesses contain `c floordiv k` or `c mod k` is split into
+ * (c floordiv k, c mod k), until every access is affine or no split is exact. Head splits and merges, flattened batches, channel
+ * shuffles and pixel shuffles become plain index sums that way.
+ */
+#include "passes/lower/lower.h"
+
+#include <string.h>
+
+/* --- axes of extent 1 --- */
+
+static int is_unit(const dlc_kernel *kernel, uint32_t axis)
+{
+    int64_t extent;
+    return dlc_const_extent(kernel, axis, &extent) && extent == 1;
+}
+
+static uint32_t drop_unit_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
+{
+    const dlc_kernel *kernel = user;
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < rank; d++)
+        if (!DLC_SOURCE_IS_STAGE(source) ||
+            !is_unit(kernel, kernel->stages.data[DLC_SOURCE_INDEX(source)].axes.data[d]))
+            result[n++] = index[d];
+    return n;
+}
+
+static void drop_units_of(const dlc_kernel *kernel, dlc_ids *axes)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!is_unit(kernel, axes->data[i]))
+            axes->data[n++] = axes->data[i];
+    axes->n = n;
+}
+
+/* A sum or product over one element is that element; a pair keeps its axes, since its index needs one. */
+static void drop_units(dlc_kernel *kernel)
+{
+    dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        with[a] = is_unit(kernel, a) ? dlc_expr_i64(kernel->pool, 0) : 0;
+    dlc_kernel_reindex(kernel, &(dlc_reindex){with, drop_unit_index, kernel});
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_stage *stage = &kernel->stages.data[s];
+        uint32_t first = stage->reduce.n ? stage->reduce.data[0] : 0;
+        drop_units_of(kernel, &stage->axes);
+        drop_units_of(kernel, &stage->reduce);
+        if (stage->reduce.n || stage->combine == DLC_REDUCE_NONE)
+            continue;
+        if (dlc_reduces[stage->combine].naccs == 1)
+            stage->combine = DLC_REDUCE_NONE;
+        else
+            dlc_vec_push(kernel->arena, &stage->reduce, first);
+    }
+}
+
+/* --- one axis for what is one --- */
+
+typedef struct {
+    dlc_kernel *kernel;
+    uint32_t *parent;
+    uint64_t *stages; /* per class: the stages its axes belong to */
+    uint32_t nwords;
+} classes;
+
+static uint32_t find(classes *c, uint32_t axis)
+{
+    while (c->parent[axis] != axis)
+        axis = c->parent[axis] = c->parent[c->parent[axis]];
+    return axis;
+}
+
+static uint64_t *stages_of(classes *c, uint32_t root)
+{
+    return c->stages + (size_t)root * c->nwords;
+}
+
+/* Unites two axes unless some stage has both. True when they are one afterwards. */
+static int unite(classes *c, uint32_t a, uint32_t b)
+{
+    a = find(c, a), b = find(c, b);
+    if (a == b)
+        return 1;
+    if (c->kernel->axes.data[a].extent != c->kernel->axes.data[b].extent)
+        return 0;
+    for (uint32_t w = 0; w < c->nwords; w++)
+        if (stages_of(c, a)[w] & stages_of(c, b)[w])
+            return 0;
+    uint32_t low = a < b ? a : b, high = a < b ? b : a;
+    c->parent[high] = low;
+    for (uint32_t w = 0; w < c->nwords; w++)
+        stages_of(c, low)[w] |= stages_of(c, high)[w];
+    return 1;
+}
+
+static void unite_loads(classes *c, uint32_t s)
+{
+    dlc_kernel *kernel = c->kernel;
+    const uint8_t *marks = dlc_stage_marks(kernel, &kernel->stages.data[s], kernel->arena);
+    for (uint32_t id = 1; id < kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+        if (!marks[id] || node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
+            continue;
+        const dlc_stage *source = &kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)];
+        for (uint32_t d = 0; d < source->axes.n && source != &kernel->stages.data[s]; d++) {
+            uint32_t axis = dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, id, d));
+            if (axis != DLC_NO_AXIS)
+                unite(c, source->axes.data[d], axis);
+        }
+    }
+}
+
+/* Stages that do not read each other but are defined over equal shapes step together too. */
+static void unite_shapes(classes *c)
+{
+    dlc_kernel *kernel = c->kernel;
+    const dlc_stage *lead = &kernel->stages.data[kernel->stages.n - 1];
+    for (uint32_t s = kernel->stages.n - 1; s-- > 0;) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n && i < lead->axes.n; i++)
+            if (!unite(c, stage->axes.data[i], lead->axes.data[i]))
+                break;
+    }
+}
+
+static void replace_axes(classes *c, dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++)
+        axes->data[i] = find(c, axes->data[i]);
+}
+
+static void note_members(classes *c)
+{
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            stages_of(c, stage->axes.data[i])[s / 64] |= 1ull << s % 64;
+        for (uint32_t i = 0; i < stage->reduce.n; i++)
+            stages_of(c, stage->reduce.data[i])[s / 64] |= 1ull << s % 64;
+    }
+}
+
+void dlc_lower_unify(dlc_kernel *kernel)
+{
+    classes c = {kernel, dlc_new_array(kernel->arena, uint32_t, kernel->axes.n), NULL, (kernel->stages.n + 63) / 64};
+    if (kernel->stages.n < 2)
+        return;
+    c.stages = dlc_arena_array(kernel->arena, (size_t)kernel->axes.n * c.nwords, sizeof(uint64_t), sizeof(uint64_t));
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        c.parent[a] = a;
+    note_members(&c);
+    for (uint32_t s = kernel->stages.n; s-- > 0;)
+        unite_loads(&c, s);
+    unite_shapes(&c);
+    dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        with[a] = find(&c, a) != a ? dlc_expr_axis(kernel->pool, find(&c, a)) : 0;
+    dlc_kernel_reindex(kernel, &(dlc_reindex){.axes = with});
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        replace_axes(&c, &kernel->stages.data[s].axes);
+        replace_axes(&c, &kernel->stages.data[s].reduce);
+    }
+}
+
+/* --- splits --- */
+
+typedef struct {
+    uint32_t axis;
+    dlc_expr factor; /* axis = outer * factor + inner */
+    dlc_expr outer_extent;
+} axis_split;
+
+static int is_exact(dlc_kernel *kernel, uint32_t axis, dlc_expr factor, axis_split *result)
+{
+    dlc_pool *pool = kernel->pool;
+    dlc_expr extent = kernel->axes.data[axis].extent;
+    int64_t constant_factor, constant_extent;
+    if (dlc_expr_is_int(pool, factor, &constant_factor) && constant_factor <= 1)
+        return 0;
+    if (dlc_expr_is_int(pool, extent, &constant_extent) && constant_extent < 1)
+        return 0;
+    dlc_expr quotient = dlc_floordiv(pool, extent, factor);
+    int64_t q;
+    if (factor == extent || dlc_mul(pool, quotient, factor) != extent || (dlc_expr_is_int(pool, quotient, &q) && q < 2))
+        return 0;
+    *result = (axis_split){axis, factor, quotient};
+    return 1;
+}
+
+/* A split of an axis of `x` that lets `x floordiv k` or `x mod k` be computed without a division. */
+static int split_for_quotient(dlc_kernel *kernel, dlc_expr x, dlc_expr k, axis_split *result)
+{
+    dlc_pool *pool = kernel->pool;
+    int64_t divisor, step;
+    if (dlc_bare_axis(pool, x) != DLC_NO_AXIS)
+        return is_exact(kernel, dlc_bare_axis(pool, x), k, result);
+    if (!dlc_expr_is_int(pool, k, &divisor) || divisor < 2)
+        return 0;
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        dlc_expr coefficient, rest;
+        if (!dlc_expr_uses_axis(pool, x, a) || !dlc_expr_linear(pool, x, a, &coefficient, &rest))
+            continue;
+        if (!dlc_expr_is_int(pool, coefficient, &step) || step < 1 || divisor % step)
+            continue;
+        if (is_exact(kernel, a, dlc_expr_i64(pool, divisor / step), result))
+            return 1;
+    }
+    return 0;
+}
+
+/* A load T[64 h + d] splits T's axis by 64 when d stays below 64: then T is read at bare axes. */
+static int split_for_sum(dlc_kernel *kernel, const dlc_ranges *ranges, uint32_t axis, dlc_expr index, axis_split *result)
+{
+    dlc_pool *pool = kernel->pool;
+    if (dlc_bare_axis(pool, index) != DLC_NO_AXIS)
+        return 0;
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        dlc_expr coefficient, rest;
+        if (!dlc_expr_uses_axis(pool, index, a) || !dlc_expr_linear(pool, index, a, &coefficient, &rest))
+            continue;
+        if (dlc_floordiv(pool, dlc_expr_simplify(pool, rest, ranges), coefficient) != dlc_expr_i64(pool, 0) &&
+            dlc_expr_simplify(pool, dlc_floordiv(pool, rest, coefficient), ranges) != dlc_expr_i64(pool, 0))
+            continue;
+        if (is_exact(kernel, axis, coefficient, result))
+            return 1;
+    }
+    return 0;
+}
+
+static int find_split_in(dlc_kernel *kernel, const dlc_ranges *ranges, dlc_expr id, axis_split *result)
+{
+    dlc_pool *pool = kernel->pool;
+    dlc_expr_node node = *dlc_node_of(pool, id);
+    if ((node.op == DLC_EXPR_FLOORDIV || node.op == DLC_EXPR_MOD) && node.dtype == DLC_I64)
+        return split_for_quotient(kernel, dlc_arg(pool, id, 0), dlc_arg(pool, id, 1), result);
+    if (node.op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node.imm.id))
+        return 0;
+    const dlc_stage *source = &kernel->stages.data[DLC_SOURCE_INDEX(node.imm.id)];
+    for (uint32_t d = 0; d < source->axes.n; d++)
+        if (split_for_sum(kernel, ranges, source->axes.data[d], dlc_arg(pool, id, d), result))
+            return 1;
+    return 0;
+}
+
+static int find_split(dlc_kernel *kernel, axis_split *result)
+{
+    uint32_t n = kernel->pool->nodes.n; /* what is looked at; the pool grows meanwhile */
+    const uint8_t *marks = dlc_kernel_marks(kernel, kernel->arena);
+    dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    for (dlc_expr id = 1; id < n; id++)
+        if (marks[id] && find_split_in(kernel, &ranges, id, result))
+            return 1;
+    return 0;
+}
+
+typedef struct {
+    dlc_kernel *kernel;
+    axis_split split;
+} splitting;
+
+static uint32_t split_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
+{
+    const splitting *s = user;
+    dlc_pool *pool = s->kernel->pool;
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        int is_split = DLC_SOURCE_IS_STAGE(source) &&
+                       s->kernel->stages.data[DLC_SOURCE_INDEX(source)].axes.data[d] == s->split.axis;
+        if (is_split)
+            result[n++] = dlc_floordiv(pool, index[d], s->split.factor);
+        result[n++] = is_split ? dlc_mod(pool, index[d], s->split.factor) : index[d];
+    }
+    return n;
+}
+
+static void split_list(dlc_kernel *kernel, dlc_ids *axes, uint32_t axis, uint32_t outer, uint32_t inner)
+{
+    uint32_t position;
+    if (!dlc_ids_find(axes, axis, &position))
+        return;
+    dlc_vec_push(kernel->arena, axes, inner);
+    for (uint32_t i = axes->n - 1; i > position + 1; i--)
+        axes->data[i] = axes->data[i - 1];
+    axes->data[position] = outer;
+    axes->data[position + 1] = inner;
+}
+
+static void apply_split(dlc_kernel *kernel, const axis_split *split)
+{
+    dlc_pool *pool = kernel->pool;
+    const char *name = kernel->axes.data[split->axis].name;
+    uint32_t outer = dlc_kernel_axis(kernel, dlc_arena_printf(kernel->arena, "%so", name), split->outer_extent);
+    uint32_t inner = dlc_kernel_axis(kernel, dlc_arena_printf(kernel->arena, "%si", name), split->factor);
+    dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
+    with[split->axis] = dlc_add(pool, dlc_mul(pool, dlc_expr_axis(pool, outer), split->factor),
+                                dlc_expr_axis(pool, inner));
+    splitting s = {kernel, *split};
+    dlc_kernel_reindex(kernel, &(dlc_reindex){with, split_index, &s});
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        split_list(kernel, &kernel->stages.data[i].axes, split->axis, outer, inner);
+        split_list(kernel, &kernel->stages.data[i].reduce, split->axis, outer, inner);
+    }
+}
+
+/* Rank of every stage stays within what one access can index. */
+static int has_room(const dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (kernel->stages.data[s].axes.n + 1 > DLC_MAX_INDEX - 8)
+            return 0;
+    return 1;
+}
+
+void dlc_lower_axes(dlc_kernel *kernel)
+{
+    enum { MOST_SPLITS = 64 };
+    axis_split split;
+    drop_units(kernel);
+    dlc_lower_unify(kernel);
+    dlc_kernel_simplify(kernel);
+    for (uint32_t i = 0; i < MOST_SPLITS && has_room(kernel) && find_split(kernel, &split); i++) {
+        apply_split(kernel, &split);
+        dlc_kernel_simplify(kernel);
+        dlc_lower_unify(kernel);
+    }
+}
+
+/* --- guards --- */
+
+/* A temporary read at its own point has a value there whatever the guard says: the guard only chooses. */
+static dlc_expr guard_visit(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const dlc_kernel *kernel = ctx;
+    uint32_t rank = node->nargs - 2u;
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || !args[rank])
+        return 0;
+    const dlc_ids *axes = &kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)].axes;
+    for (uint32_t d = 0; d < rank; d++)
+        if (dlc_bare_axis(to, args[d]) != axes->data[d])
+            return 0;
+    dlc_expr otherwise = args[rank + 1];
+    if (!otherwise)
+        otherwise = dlc_is_float(node->dtype) ? dlc_expr_const(to, node->dtype, 0)
+                                              : dlc_expr_const_i(to, node->dtype, 0);
+    return dlc_select(to, args[rank], dlc_expr_load(to, node->dtype, node->imm.id, args, rank, 0, 0, node->flags),
+                      otherwise);
+}
+
+void dlc_lower_guards(dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_expr *root;
+        for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, guard_visit, kernel);
+    }
+}

@@ -1,0 +1,121 @@
+/* Walking and rewriting the expressions of a kernel: what every step of lowering does. */
+#include "passes/lower/lower.h"
+
+dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i)
+{
+    uint32_t nvalues = dlc_reduces[stage->combine].naccs;
+    if (i < nvalues)
+        return &stage->value[i];
+    return i - nvalues < stage->store.n ? &stage->store.data[i - nvalues] : NULL;
+}
+
+uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
+{
+    uint8_t *marks = dlc_new_array(arena, uint8_t, kernel->pool->nodes.n);
+    dlc_stage copy = *stage;
+    const dlc_expr *root;
+    for (uint32_t i = 0; (root = dlc_stage_root(&copy, i)); i++)
+        dlc_expr_reach(kernel->pool, *root, marks);
+    return marks;
+}
+
+uint8_t *dlc_kernel_marks(const dlc_kernel *kernel, dlc_arena *arena)
+{
+    uint8_t *marks = dlc_new_array(arena, uint8_t, kernel->pool->nodes.n);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_stage copy = kernel->stages.data[s];
+        const dlc_expr *root;
+        for (uint32_t i = 0; (root = dlc_stage_root(&copy, i)); i++)
+            dlc_expr_reach(kernel->pool, *root, marks);
+    }
+    return marks;
+}
+
+uint64_t *dlc_kernel_axes_of(const dlc_kernel *kernel, const uint8_t *marks, dlc_arena *arena, uint32_t *words)
+{
+    const dlc_pool *pool = kernel->pool;
+    uint32_t n = kernel->axes.n / 64 + 1;
+    uint64_t *axes = dlc_arena_array(arena, (size_t)pool->nodes.n * n, sizeof *axes, sizeof *axes);
+    *words = n;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        uint64_t *own = axes + (size_t)id * n;
+        if (!marks[id])
+            continue;
+        if (node->op == DLC_EXPR_AXIS)
+            own[node->imm.id / 64] |= 1ull << node->imm.id % 64;
+        for (uint32_t i = 0; i < node->nargs; i++)
+            for (uint32_t w = 0; w < n; w++)
+                own[w] |= axes[(size_t)dlc_arg(pool, id, i) * n + w];
+    }
+    return axes;
+}
+
+int dlc_ids_find(const dlc_ids *ids, uint32_t id, uint32_t *position)
+{
+    for (uint32_t i = 0; i < ids->n; i++) {
+        if (ids->data[i] != id)
+            continue;
+        if (position)
+            *position = i;
+        return 1;
+    }
+    return 0;
+}
+
+void dlc_ids_remove(dlc_ids *ids, uint32_t position)
+{
+    for (uint32_t i = position; i + 1 < ids->n; i++)
+        ids->data[i] = ids->data[i + 1];
+    ids->n--;
+}
+
+uint32_t dlc_bare_axis(const dlc_pool *pool, dlc_expr expr)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, expr);
+    return node->op == DLC_EXPR_AXIS ? node->imm.id : DLC_NO_AXIS;
+}
+
+int dlc_const_extent(const dlc_kernel *kernel, uint32_t axis, int64_t *extent)
+{
+    return dlc_expr_is_int(kernel->pool, kernel->axes.data[axis].extent, extent);
+}
+
+static dlc_expr reindex_visit(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const dlc_reindex *reindex = ctx;
+    if (node->op == DLC_EXPR_AXIS)
+        return reindex->axes ? reindex->axes[node->imm.id] : 0;
+    if (node->op != DLC_EXPR_LOAD || !reindex->index)
+        return 0;
+    dlc_expr index[DLC_MAX_INDEX];
+    dlc_dtype dtype = node->dtype;
+    dlc_source source = node->imm.id;
+    uint8_t flags = node->flags;
+    uint32_t rank = node->nargs - 2u;
+    dlc_expr guard = args[rank], otherwise = args[rank + 1];
+    uint32_t n = reindex->index(reindex->user, source, args, rank, index);
+    return dlc_expr_load(to, dtype, source, index, n, guard, otherwise, flags);
+}
+
+static void reindex_store(dlc_kernel *kernel, dlc_stage *stage, const dlc_reindex *reindex)
+{
+    dlc_expr index[DLC_MAX_INDEX];
+    if (stage->buffer == DLC_NO_BUFFER || !reindex->index)
+        return;
+    uint32_t n = reindex->index(reindex->user, stage->buffer, stage->store.data, stage->store.n, index);
+    stage->store.n = 0;
+    for (uint32_t i = 0; i < n; i++)
+        dlc_vec_push(kernel->arena, &stage->store, index[i]);
+}
+
+void dlc_kernel_reindex(dlc_kernel *kernel, const dlc_reindex *reindex)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_stage *stage = &kernel->stages.data[s];
+        dlc_expr *root;
+        for (uint32_t i = 0; (root = dlc_stage_root(stage, i)); i++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, reindex_visit, (void *)reindex);
+        reindex_store(kernel, stage, reindex);
+    }
+}

@@ -1,0 +1,428 @@
+/*
+ * Choice of schedules from facts: which axes are roots, whether a contraction leads (choose_dot.c) or lanes do
+ * (choose_lanes.c), and where temporaries live. A schedule cannot change what a kernel computes, so everything here is about
+ * speed, and rests on extents (assumed ones for symbols), strides and the target's row.
+ */
+#include "passes/schedule/choose.h"
+
+#include <string.h>
+
+enum {
+    ASSUMED_SYMBOL = 64 /* size of a dimension known at run time only, where a choice needs one */
+};
+
+/* --- facts --- */
+
+static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
+static void assume_extents(dlc_chooser *c)
+{
+    const dlc_kernel *kernel = c->kernel;
+    int64_t *least = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
+    c->symbols = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
+    for (uint32_t s = 0; s < kernel->symbols.n; s++) {
+        const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
+        c->symbols[s] = clamp(ASSUMED_SYMBOL, symbol->lo, symbol->hi);
+        least[s] = clamp(1, symbol->lo, symbol->hi);
+    }
+    c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
+    c->least = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        int64_t extent = dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, c->symbols);
+        c->extent[a] = clamp(extent, 1, INT32_MAX);
+        c->least[a] = clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, least), 1, INT32_MAX);
+    }
+}
+
+/* Where an access lies in its buffer; of a temporary, in its axes' order. */
+static dlc_expr offset_of(dlc_chooser *c, dlc_source source, const dlc_expr *index, uint32_t rank)
+{
+    dlc_pool *pool = c->kernel->pool;
+    if (!DLC_SOURCE_IS_STAGE(source)) {
+        const dlc_buffer *buffer = &c->kernel->buffers.data[source];
+        return dlc_layout_offset(pool, &buffer->layout, (uint8_t)rank, buffer->type.dims, index);
+    }
+    const dlc_stage *stage = &c->kernel->stages.data[DLC_SOURCE_INDEX(source)];
+    dlc_expr offset = dlc_expr_i64(pool, 0);
+    for (uint32_t d = 0; d < rank; d++)
+        offset = dlc_add(pool, dlc_mul(pool, offset, c->kernel->axes.data[stage->axes.data[d]].extent), index[d]);
+    return offset;
+}
+
+/* Points of the axes an expression depends on: how often the walker computes it. */
+static double points_of(const dlc_chooser *c, const uint64_t *axes)
+{
+    double points = 1;
+    for (uint32_t a = 0; a < c->kernel->axes.n; a++)
+        if (axes[a / 64] >> a % 64 & 1)
+            points *= (double)c->extent[a];
+    return points;
+}
+
+static int is_arithmetic(const dlc_expr_node *node)
+{
+    return node->dtype != DLC_I64 && node->dtype != DLC_BOOL && node->op != DLC_EXPR_LOAD;
+}
+
+static double work_of(const dlc_chooser *c, const uint8_t *marks)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint32_t words;
+    const uint64_t *axes = dlc_kernel_axes_of(c->kernel, marks, c->arena, &words);
+    double work = 0;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (marks[id] && is_arithmetic(node) && dlc_exprs[node->op].cost)
+            work += dlc_exprs[node->op].cost * points_of(c, axes + (size_t)id * words);
+    }
+    return work;
+}
+
+static void note_access(dlc_chooser *c, uint32_t s, dlc_expr load, const dlc_ranges *ranges)
+{
+    dlc_pool *pool = c->kernel->pool;
+    const dlc_expr_node node = *dlc_node_of(pool, load);
+    dlc_expr index[DLC_MAX_INDEX];
+    for (uint32_t d = 0; d + 2 < node.nargs; d++)
+        index[d] = dlc_arg(pool, load, d);
+    if (DLC_SOURCE_IS_STAGE(node.imm.id))
+        c->is_read[DLC_SOURCE_INDEX(node.imm.id)] = 1;
+    dlc_expr offset = dlc_expr_simplify(pool, offset_of(c, node.imm.id, index, node.nargs - 2u), ranges);
+    dlc_vec_push(c->arena, &c->accesses[s], ((dlc_access_fact){node.imm.id, load, offset}));
+}
+
+static void note_stage(dlc_chooser *c, uint32_t s, const dlc_ranges *ranges)
+{
+    dlc_pool *pool = c->kernel->pool;
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    const uint8_t *marks = dlc_stage_marks(c->kernel, stage, c->arena);
+    c->work[s] = work_of(c, marks);
+    if (stage->reduce.n)
+        c->work[s] += dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    uint32_t n = pool->nodes.n; /* the pool grows by offsets */
+    for (dlc_expr id = 1; id < n; id++)
+        if (marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD)
+            note_access(c, s, id, ranges);
+    if (stage->buffer == DLC_NO_BUFFER)
+        return;
+    dlc_expr offset = dlc_expr_simplify(pool, offset_of(c, stage->buffer, stage->store.data, stage->store.n), ranges);
+    dlc_vec_push(c->arena, &c->accesses[s], ((dlc_access_fact){stage->buffer, 0, offset}));
+}
+
+void dlc_choose_facts(dlc_chooser *c, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    memset(c, 0, sizeof *c);
+    c->kernel = kernel, c->target = target, c->arena = arena;
+    c->accesses = dlc_new_array(arena, dlc_access_facts, kernel->stages.n);
+    c->work = dlc_new_array(arena, double, kernel->stages.n);
+    c->is_read = dlc_new_array(arena, uint8_t, kernel->stages.n);
+    assume_extents(c);
+    dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        note_stage(c, s, &ranges);
+}
+
+int64_t dlc_choose_stride(const dlc_chooser *c, dlc_expr offset, uint32_t axis)
+{
+    dlc_pool *pool = c->kernel->pool;
+    dlc_expr coefficient, rest;
+    int64_t stride;
+    if (!dlc_expr_uses_axis(pool, offset, axis))
+        return 0;
+    if (!dlc_expr_linear(pool, offset, axis, &coefficient, &rest))
+        return DLC_ODD_STRIDE;
+    if (dlc_expr_is_int(pool, coefficient, &stride))
+        return stride;
+    if (dlc_expr_has_load(pool, coefficient))
+        return DLC_ODD_STRIDE;
+    stride = 0; /* a product of sizes: what it is assumed to be, but never mistaken for 1 */
+    uint64_t *axes = dlc_new_array(c->arena, uint64_t, c->kernel->axes.n / 64 + 1);
+    dlc_expr_axes(pool, coefficient, axes);
+    for (uint32_t w = 0; w <= c->kernel->axes.n / 64; w++)
+        if (axes[w])
+            return DLC_ODD_STRIDE;
+    stride = dlc_expr_eval(pool, coefficient, c->symbols);
+    return stride < 2 ? 2 : stride >= DLC_ODD_STRIDE ? DLC_ODD_STRIDE - 1 : stride;
+}
+
+double dlc_choose_points(const dlc_chooser *c, const dlc_ids *axes)
+{
+    double points = 1;
+    for (uint32_t i = 0; i < axes->n; i++)
+        points *= (double)c->extent[axes->data[i]];
+    return points;
+}
+
+double dlc_choose_least(const dlc_chooser *c, const dlc_ids *axes)
+{
+    double points = 1;
+    for (uint32_t i = 0; i < axes->n; i++)
+        points *= (double)c->least[axes->data[i]];
+    return points;
+}
+
+int64_t dlc_choose_rank(const dlc_chooser *c, uint32_t axis)
+{
+    int64_t stored = 0, loaded = 0;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            int64_t stride = dlc_choose_stride(c, access->offset, axis);
+            int64_t *most = access->load ? &loaded : &stored;
+            stride = stride < 0 ? -stride : stride;
+            if (stride != DLC_ODD_STRIDE && stride > *most)
+                *most = stride;
+        }
+    return stored ? stored : loaded;
+}
+
+void dlc_choose_sort(const dlc_chooser *c, dlc_ids *axes)
+{
+    int64_t *rank = dlc_new_array(c->arena, int64_t, axes->n + 1);
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t axis = axes->data[i], at = i;
+        int64_t own = dlc_choose_rank(c, axis);
+        for (; at > 0 && rank[at - 1] < own; at--) {
+            rank[at] = rank[at - 1];
+            axes->data[at] = axes->data[at - 1];
+        }
+        rank[at] = own;
+        axes->data[at] = axis;
+    }
+}
+
+void dlc_choose_loop(dlc_chooser *c, const uint32_t *axes, uint32_t n, int64_t tile)
+{
+    dlc_loop loop = {.tile = tile};
+    for (uint32_t i = 0; i < n; i++)
+        dlc_vec_push(c->arena, &loop.axes, axes[i]);
+    dlc_vec_push(c->arena, &c->schedule->loops, loop);
+}
+
+/* Elements per vector: of the narrowest type that does arithmetic, from least_bytes on; wider types take several registers. */
+uint32_t dlc_choose_width(const dlc_chooser *c, uint32_t least_bytes)
+{
+    uint32_t width = c->target->vector_bytes / least_bytes;
+    return width < 1 ? 1 : width > 64 ? 64 : width;
+}
+
+/* --- roots --- */
+
+static int is_in_all(const dlc_kernel *kernel, uint32_t axis)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (!dlc_ids_find(&kernel->stages.data[s].axes, axis, NULL))
+            return 0;
+    return 1;
+}
+
+/* How the axis meets the loads of stages: at itself everywhere, or also at earlier points, or in any other way. */
+typedef struct {
+    uint8_t is_independent;
+    uint8_t is_past;    /* where it is not the axis itself, it is an earlier point */
+    uint8_t waits;      /* a stage loads a later stage */
+} axis_use;
+
+static void note_use(const dlc_chooser *c, uint32_t s, const dlc_access_fact *access, uint32_t axis, axis_use *use)
+{
+    dlc_pool *pool = c->kernel->pool;
+    uint32_t at, source = DLC_SOURCE_INDEX(access->source);
+    int64_t distance;
+    if (!access->load || !DLC_SOURCE_IS_STAGE(access->source))
+        return;
+    use->waits |= source > s;
+    if (!dlc_ids_find(&c->kernel->stages.data[source].axes, axis, &at))
+        return;
+    dlc_expr index = dlc_arg(pool, access->load, at);
+    if (dlc_bare_axis(pool, index) == axis)
+        return;
+    use->is_independent = 0;
+    if (!dlc_expr_is_int(pool, dlc_sub(pool, dlc_expr_axis(pool, axis), index), &distance) || distance < 1)
+        use->is_past = 0;
+}
+
+static axis_use use_of(const dlc_chooser *c, uint32_t axis)
+{
+    axis_use use = {1, 1, 0};
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++)
+            note_use(c, s, &c->accesses[s].data[i], axis, &use);
+    return use;
+}
+
+static int has_update(const dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (kernel->stages.data[s].update != DLC_UPDATE_NONE)
+            return 1;
+    return 0;
+}
+
+static void find_roots(dlc_chooser *c)
+{
+    if (has_update(c->kernel)) /* runs in index order, after the copy it updates */
+        return;
+    for (uint32_t a = 0; a < c->kernel->axes.n; a++) {
+        axis_use use = use_of(c, a);
+        if (!is_in_all(c->kernel, a))
+            continue;
+        if (use.is_independent)
+            dlc_vec_push(c->arena, &c->roots, a);
+        else if (use.is_past && use.waits)
+            dlc_vec_push(c->arena, &c->serial, a);
+    }
+}
+
+/* --- places --- */
+
+/* One value per iteration of the root loops. (What is read at earlier points of a serial axis keeps all of them.) */
+static int is_within_roots(const dlc_chooser *c, const dlc_stage *stage)
+{
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!dlc_ids_find(&c->roots, stage->axes.data[i], NULL))
+            return 0;
+    return 1;
+}
+
+static void place_stages(dlc_chooser *c)
+{
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        uint8_t *place = &c->schedule->plans[s].place;
+        if (stage->buffer != DLC_NO_BUFFER)
+            *place = c->is_read[s] && is_within_roots(c, stage) ? DLC_PLACE_REG : DLC_PLACE_BUFFER;
+        else
+            *place = is_within_roots(c, stage) ? DLC_PLACE_REG : DLC_PLACE_SCRATCH;
+    }
+}
+
+/* --- what no schedule can do, or none would want --- */
+
+static dlc_reason refuse(const char **detail, dlc_reason reason, const char *text)
+{
+    *detail = text;
+    return reason;
+}
+
+static dlc_reason check_places(const dlc_chooser *c, const char **detail)
+{
+    const dlc_kernel *kernel = c->kernel;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (c->schedule->plans[s].place != DLC_PLACE_REG && c->is_read[s] && dlc_reduces[stage->combine].naccs > 1)
+            return refuse(detail, DLC_REASON_ROOT,
+                          dlc_arena_printf(c->arena, "the index that %s finds is needed whole", stage->name));
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            if (!access->load || !DLC_SOURCE_IS_STAGE(access->source))
+                continue;
+            const dlc_stage *source = &kernel->stages.data[DLC_SOURCE_INDEX(access->source)];
+            if (dlc_node_of(kernel->pool, access->load)->flags & DLC_LOAD_CHECKED)
+                return refuse(detail, DLC_REASON_ROOT,
+                              dlc_arena_printf(c->arena, "%s is read at an index that depends on data", source->name));
+        }
+    }
+    return DLC_REASON_NONE;
+}
+
+static dlc_reason check_scratch(dlc_chooser *c, const char **detail)
+{
+    dlc_expr scratch = dlc_schedule_scratch(c->kernel, c->schedule);
+    int64_t bytes = dlc_expr_eval(c->kernel->pool, scratch, c->symbols);
+    if (bytes <= (int64_t)c->target->scratch_bytes)
+        return DLC_REASON_NONE;
+    const char *text = dlc_arena_printf(c->arena, "temporaries take %lld KiB per tile; the target has %u KiB",
+                                        (long long)(bytes + 1023) / 1024, c->target->scratch_bytes / 1024);
+    return refuse(detail, c->roots.n ? DLC_REASON_SCRATCH : DLC_REASON_ROOT, text);
+}
+
+static dlc_reason check_size(const dlc_chooser *c, const char **detail)
+{
+    enum { MOST_BUFFERS = 64, MOST_NODES = 4096 };
+    if (c->kernel->buffers.n > MOST_BUFFERS)
+        return refuse(detail, DLC_REASON_PARAMS,
+                      dlc_arena_printf(c->arena, "%u buffers; a kernel takes %d", c->kernel->buffers.n, MOST_BUFFERS));
+    const uint8_t *marks = dlc_kernel_marks(c->kernel, c->arena);
+    uint32_t nodes = 0;
+    for (dlc_expr id = 1; id < c->kernel->pool->nodes.n; id++)
+        nodes += marks[id];
+    if (nodes > MOST_NODES)
+        return refuse(detail, DLC_REASON_SIZE,
+                      dlc_arena_printf(c->arena, "%u expression nodes; a kernel takes %d", nodes, MOST_NODES));
+    return DLC_REASON_NONE;
+}
+
+static dlc_schedule *new_schedule(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    dlc_schedule *schedule = dlc_new(arena, dlc_schedule);
+    schedule->target = target;
+    schedule->lane = DLC_NO_AXIS;
+    schedule->width = 1;
+    schedule->pack = 1;
+    schedule->grain = 1;
+    schedule->plans = dlc_new_array(arena, dlc_stage_plan, kernel->stages.n);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        schedule->plans[s].lane = DLC_NO_AXIS;
+    return schedule;
+}
+
+dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
+                      const char **detail)
+{
+    dlc_chooser c;
+    const char *unused;
+    detail = detail ? detail : &unused;
+    *detail = NULL;
+    dlc_choose_facts(&c, kernel, target, arena);
+    c.schedule = *result = new_schedule(kernel, target, arena);
+    find_roots(&c);
+    place_stages(&c);
+    if (target->kind == DLC_TARGET_CUDA)
+        dlc_choose_cuda(&c);
+    else if (!dlc_choose_dot(&c))
+        dlc_choose_lanes(&c);
+    dlc_reason reason = check_places(&c, detail);
+    if (reason != DLC_REASON_NONE) { /* no right code for it */
+        *result = NULL;
+        return reason;
+    }
+    reason = check_size(&c, detail);
+    return reason != DLC_REASON_NONE ? reason : check_scratch(&c, detail);
+}
+
+/* --- the pass --- */
+
+/* Constants follow the layouts the schedules gave them. */
+static void lay_out_constants(dlc_pass_ctx *ctx)
+{
+    dlc_module *module = ctx->module;
+    dlc_constants constants;
+    module->constants.n = 0;
+    dlc_constants_init(&constants, module, ctx->scratch);
+    for (uint32_t i = 0; i < module->steps.n; i++) {
+        dlc_step *step = &module->steps.data[i];
+        dlc_kernel *kernel = step->kind == DLC_STEP_LAUNCH ? module->kernels.data[step->kernel].kernel : NULL;
+        for (uint32_t v = 0; v < step->nvalues; v++)
+            if (step->constants[v] != UINT32_MAX)
+                step->constants[v] = dlc_constants_add(&constants, step->values[v], kernel ? kernel->pool : NULL,
+                                                       kernel ? &kernel->buffers.data[v] : NULL);
+    }
+}
+
+dlc_status dlc_pass_choose(dlc_pass_ctx *ctx)
+{
+    for (uint32_t k = 0; k < ctx->module->kernels.n; k++) {
+        dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
+        const char *detail;
+        dlc_choose(kernel->kernel, ctx->target, ctx->module->arena, &kernel->schedule, &detail);
+        if (!kernel->schedule)
+            return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "kernel %u has no schedule: %s", k,
+                                 detail ? detail : "");
+        ctx->changes++;
+    }
+    lay_out_constants(ctx);
+    return DLC_OK;
+}

@@ -1,0 +1,64 @@
+/* Between choose.c, choose_lanes.c and choose_dot.c: facts of one kernel that every choice rests on. */
+#ifndef DLC_PASSES_SCHEDULE_CHOOSE_H
+#define DLC_PASSES_SCHEDULE_CHOOSE_H
+
+#include "passes/lower/lower.h"
+
+enum { DLC_ODD_STRIDE = INT32_MAX }; /* not affine in the axis */
+
+/* One load or store of a stage. */
+typedef struct {
+    dlc_source source;
+    dlc_expr load;    /* 0: the store */
+    dlc_expr offset;  /* elements */
+} dlc_access_fact;
+typedef dlc_vec(dlc_access_fact) dlc_access_facts;
+
+typedef struct {
+    dlc_kernel *kernel;
+    const dlc_target *target;
+    dlc_arena *arena;
+    dlc_schedule *schedule;
+    int64_t *extent;  /* per axis: constant, or what it is assumed to be */
+    int64_t *least;   /* per axis: constant, or the least it may be (at least 1) */
+    int64_t *symbols; /* assumed value per symbol */
+    dlc_access_facts *accesses; /* per stage */
+    double *work;     /* per stage: flops of all its points, each expression once per point of the axes it depends on */
+    uint8_t *is_read; /* per stage: some stage loads it */
+    dlc_ids roots;    /* axes of independent iterations */
+    dlc_ids serial;   /* axes of recurrences that several stages share: root loops in order */
+} dlc_chooser;
+
+int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);
+/* Product of the extents; the empty product is 1. */
+double dlc_choose_points(const dlc_chooser *chooser, const dlc_ids *axes);
+double dlc_choose_least(const dlc_chooser *chooser, const dlc_ids *axes);
+void dlc_choose_loop(dlc_chooser *chooser, const uint32_t *axes, uint32_t n, int64_t tile);
+/* Largest stride of the axis in what the kernel stores (then loads): outer loops first. */
+int64_t dlc_choose_rank(const dlc_chooser *chooser, uint32_t axis);
+void dlc_choose_sort(const dlc_chooser *chooser, dlc_ids *axes); /* outer to inner */
+uint32_t dlc_choose_width(const dlc_chooser *chooser, uint32_t least_bytes);
+
+/* Facts only: extents, accesses, work; no schedule. */
+void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
+/* True when the kernel runs as a register tile; the schedule is filled in. */
+int dlc_choose_dot(dlc_chooser *chooser);
+void dlc_choose_lanes(dlc_chooser *chooser);
+/* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
+void dlc_choose_cuda(dlc_chooser *chooser);
+/* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */
+int dlc_choose_transpose(dlc_chooser *chooser);
+/* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */
+int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
+/* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */
+void dlc_choose_order_reduction(const dlc_chooser *chooser, dlc_stage *stage, dlc_expr factor);
+/* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
+double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
+
+enum {
+    DLC_UNIT_CYCLES = 2000,  /* a unit of work is worth at least this, about half a microsecond */
+    DLC_GRAIN_CYCLES = 20000, /* a thread of its own is worth this, about 5 us: a fork and join costs 0.1 to 1 */
+    DLC_MIN_UNITS = 16       /* units wanted, so that 8 threads balance */
+};
+
+#endif

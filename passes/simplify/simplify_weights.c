@@ -1,0 +1,228 @@
+/*
+ * What scales or shifts the result of a contraction by constants per output channel goes into its
+ * weights and bias at compile time: batch normalisation after a convolution vanishes. Licensed
+ * (docs/numerics.md): each product x*w is rounded once more, nothing is reassociated across
+ * different inputs. Refused where folding could lose what the model kept: a weight that would
+ * become infinite, NaN or subnormal, f16 and bf16 weights, a contraction with other readers.
+ */
+#include "passes/simplify/const_fold.h"
+#include "passes/form.h"
+#include "passes/simplify/simplify.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* A contraction by constant weights whose result nobody else reads. */
+typedef struct {
+    dlc_node *node;
+    dlc_value *weights;
+    uint32_t channel; /* dimension of the result that the weights' channel dimension becomes */
+    uint32_t weight_channel; /* that dimension of the weights */
+    uint32_t per_channel;    /* 0: only one scale for all fits */
+} weighted;
+
+static int channels_of(weighted *found)
+{
+    const dlc_node *node = found->node;
+    found->per_channel = 1;
+    switch (node->op) {
+    case DLC_OP_CONV:
+        found->channel = 1, found->weight_channel = 0;
+        return 1;
+    case DLC_OP_CONV_TRANSPOSE:
+        found->channel = found->weight_channel = 1;
+        found->per_channel = dlc_node_int(node, DLC_ATTR_GROUP, 1) == 1;
+        return 1;
+    case DLC_OP_MATMUL:
+        found->channel = node->outputs[0]->type.rank - 1u;
+        found->weight_channel = found->weights->type.rank - 1u;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int is_weighted(const dlc_value *value, weighted *found)
+{
+    if (!value->def || value->def->ninputs < 2 || dlc_value_nuses(value) != 1)
+        return 0;
+    *found = (weighted){.node = value->def, .weights = value->def->inputs[1]};
+    if (!dlc_is_constant(found->weights) || dlc_is_constant(value->def->inputs[0]))
+        return 0;
+    dlc_dtype dtype = found->weights->type.dtype;
+    return (dtype == DLC_F32 || dtype == DLC_F64) && channels_of(found);
+}
+
+/* The constant operand of a node of two; NULL when there is none. `other` gets the other one, of
+ * the result's type. */
+static dlc_value *constant_operand(const dlc_node *node, dlc_value **other)
+{
+    for (uint32_t i = 2; i-- > 0;) {
+        if (!dlc_is_constant(node->inputs[i]) || (node->op == DLC_OP_DIV && i == 0))
+            continue;
+        *other = node->inputs[1 - i];
+        if (!dlc_is_constant(*other) && dlc_same_type(&(*other)->type, &node->outputs[0]->type))
+            return node->inputs[i];
+    }
+    return NULL;
+}
+
+static int64_t elems_of(const dlc_graph *graph, const dlc_value *value)
+{
+    int64_t elems;
+    return dlc_type_elems(graph->pool, &value->type, &elems) ? elems : -1;
+}
+
+/* `scale`, broadcast to the result, varies along the channel dimension at most. */
+static int is_along_channels(const dlc_graph *graph, const dlc_value *scale, const weighted *by)
+{
+    uint32_t rank = by->node->outputs[0]->type.rank;
+    int64_t elems = elems_of(graph, scale), along = 1;
+    if (elems < 1 || scale->type.rank > rank)
+        return 0;
+    uint32_t missing = rank - scale->type.rank;
+    if (by->per_channel && by->channel >= missing)
+        dlc_expr_is_int(graph->pool, scale->type.dims[by->channel - missing], &along);
+    return elems == along;
+}
+
+/* The scale in the weights' shape: extent 1 everywhere but along the channels. */
+static dlc_value *scale_of_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale,
+                                   const weighted *by)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_expr dims[DLC_MAX_RANK];
+    for (uint32_t d = 0; d < by->weights->type.rank; d++)
+        dims[d] = dlc_expr_i64(graph->pool, d == by->weight_channel ? elems_of(graph, scale) : 1);
+    return dlc_build_folded(ctx, dlc_build_reshape(graph, at, scale, dims, by->weights->type.rank));
+}
+
+static double number_at(const dlc_value *constant, size_t i)
+{
+    float narrow;
+    double wide;
+    if (constant->type.dtype == DLC_F32) {
+        memcpy(&narrow, (const char *)constant->data->bytes + i * sizeof narrow, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&wide, (const char *)constant->data->bytes + i * sizeof wide, sizeof wide);
+    return wide;
+}
+
+/* Every scaled weight will be a normal number, or zero because the weight or its scale is. */
+static int is_scaling_safe(const dlc_graph *graph, const weighted *by, const dlc_value *scale,
+                           dlc_opcode op)
+{
+    const dlc_type *type = &by->weights->type;
+    size_t n = (size_t)elems_of(graph, by->weights), nscales = (size_t)elems_of(graph, scale),
+           inner = 1;
+    double smallest = type->dtype == DLC_F32 ? (double)FLT_MIN : DBL_MIN;
+    for (uint32_t d = by->weight_channel + 1; d < type->rank; d++)
+        inner *= (size_t)dlc_expr_value(graph->pool, type->dims[d]);
+    for (size_t i = 0; i < n; i++) {
+        double weight = number_at(by->weights, i), factor = number_at(scale, i / inner % nscales);
+        double result =
+            dlc_round_to(type->dtype, op == DLC_OP_DIV ? weight / factor : weight * factor);
+        if (fabs(result) >= smallest && isfinite(result))
+            continue;
+        if (result != 0 || (weight != 0 && factor != 0))
+            return 0;
+    }
+    return 1;
+}
+
+/* op(weights, scale) as a constant, or NULL. What only this contraction read is given back to the
+ * budget. */
+static dlc_value *scaled_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *scale,
+                                 const weighted *by)
+{
+    dlc_value *spread = scale_of_weights(ctx, at, scale, by);
+    dlc_value *product = spread ? dlc_build2(ctx->graph, at, at->op, by->weights, spread) : NULL;
+    dlc_value *scaled = product ? dlc_fold_weights(ctx, product->def) : NULL;
+    if (product)
+        dlc_graph_erase(ctx->graph, product->def);
+    if (scaled && dlc_value_nuses(by->weights) == 1)
+        ctx->folded_weight_bytes -= scaled->data->size_bytes;
+    return scaled;
+}
+
+static int are_finite(const dlc_graph *graph, const dlc_value *constant)
+{
+    size_t n = (size_t)elems_of(graph, constant);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(number_at(constant, i)))
+            return 0;
+    return 1;
+}
+
+/* a op b as a constant no larger than the larger of the two, all finite; or NULL. */
+static dlc_value *combined(dlc_pass_ctx *ctx, dlc_node *at, dlc_opcode op, dlc_value *a,
+                           dlc_value *b)
+{
+    dlc_value *result = dlc_build_folded(ctx, dlc_build2(ctx->graph, at, op, a, b));
+    if (!result || !are_finite(ctx->graph, result))
+        return NULL;
+    int64_t elems = elems_of(ctx->graph, result);
+    return elems <= elems_of(ctx->graph, a) || elems <= elems_of(ctx->graph, b) ? result : NULL;
+}
+
+/* The contraction over other weights. It stays the model's node, by origin and name. */
+static dlc_value *rebuild(dlc_graph *graph, dlc_node *at, const weighted *by, dlc_value *weights)
+{
+    dlc_value *inputs[2] = {by->node->inputs[0], weights};
+    dlc_node_spec spec = {.op = by->node->op,
+                          .origin = by->node->origin,
+                          .name = by->node->outputs[0]->name,
+                          .inputs = inputs,
+                          .ninputs = 2,
+                          .attrs = by->node->attrs,
+                          .nattrs = by->node->nattrs,
+                          .before = at};
+    dlc_node *node = dlc_graph_node(graph, &spec);
+    return node ? node->outputs[0] : NULL;
+}
+
+/* conv(x, w) * s = conv(x, w * s) and (conv(x, w) + b) * s = conv(x, w * s) + b * s; division alike
+ */
+dlc_value *dlc_rule_scale_into_weights(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *sum, *product, *bias = NULL;
+    weighted by;
+    if (node->op != DLC_OP_MUL && node->op != DLC_OP_DIV)
+        return NULL;
+    dlc_value *scale = constant_operand(node, &sum);
+    if (!scale)
+        return NULL;
+    product = sum;
+    if (dlc_is_op(sum, DLC_OP_ADD)) {
+        bias = dlc_value_nuses(sum) == 1 ? constant_operand(sum->def, &product) : NULL;
+        if (!bias)
+            return NULL;
+    }
+    if (!is_weighted(product, &by) || !is_along_channels(ctx->graph, scale, &by) ||
+        !is_scaling_safe(ctx->graph, &by, scale, node->op))
+        return NULL;
+    dlc_value *new_bias = bias ? combined(ctx, node, node->op, bias, scale) : NULL;
+    if (bias && !new_bias)
+        return NULL;
+    dlc_value *weights = scaled_weights(ctx, node, scale, &by);
+    dlc_value *result = weights ? rebuild(ctx->graph, node, &by, weights) : NULL;
+    return result && bias ? dlc_build2(ctx->graph, node, DLC_OP_ADD, result, new_bias) : result;
+}
+
+/* (conv(x, w) + b) + c = conv(x, w) + (b + c) */
+dlc_value *dlc_rule_bias_of_bias(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *sum, *product;
+    dlc_value *outer = constant_operand(node, &sum);
+    if (!outer || !dlc_is_op(sum, DLC_OP_ADD) || dlc_value_nuses(sum) != 1)
+        return NULL;
+    dlc_value *inner = constant_operand(sum->def, &product);
+    dlc_dtype dtype = outer->type.dtype;
+    if (!inner || !product->def || !dlc_is_contraction(product->def->op) ||
+        (dtype != DLC_F32 && dtype != DLC_F64))
+        return NULL;
+    dlc_value *both = combined(ctx, node, DLC_OP_ADD, inner, outer);
+    return both ? dlc_build2(ctx->graph, node, DLC_OP_ADD, product, both) : NULL;
+}
