@@ -59,7 +59,7 @@ typedef struct {
     const int *archs;
     uint32_t narchs;
 } dlc_executable_part;
-/* codegen/executable.c: plans + constants + kernels -> one file, written whole or not at all. Of several parts' plans the
+/* package/executable.c: plans + constants + kernels -> one file, written whole or not at all. Of several parts' plans the
  * runtime takes the best its machine can run; all have the same inputs and outputs, and equal constants lie there once. */
 DLC_NODISCARD dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t nparts,
                                                     const dlc_executable_options *options, dlc_diag *diag);

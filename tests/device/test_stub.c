@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/driver.h"
-#include "codegen/plan.h"
+#include "package/plan.h"
 #include "codegen/ptx/object.h"
 #include "dlc/checksum.h"
 #include "dlc/runtime.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
-#include "codegen/elf.h"
+#include "package/elf.h"
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
-#include "codegen/plan.h"
+#include "package/plan.h"
 #include "dlc/checksum.h"
 #include "dlc/runtime.h"
 #include "tests/unit/made_model.h"

@@ -1,6 +1,6 @@
 /* The size program computes what dlc_expr_eval says, in any phase order; what passes 64 bits is
  * marked. */
-#include "codegen/size.h"
+#include "package/size.h"
 
 #include <check.h>
 #include <fenv.h>

@@ -1,6 +1,6 @@
 /* Static libraries of one member. */
-#ifndef DLC_CODEGEN_ARCHIVE_H
-#define DLC_CODEGEN_ARCHIVE_H
+#ifndef DLC_PACKAGE_ARCHIVE_H
+#define DLC_PACKAGE_ARCHIVE_H
 
 #include "base/file.h"
 

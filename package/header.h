@@ -1,6 +1,6 @@
 /* The C header of a model. */
-#ifndef DLC_CODEGEN_HEADER_H
-#define DLC_CODEGEN_HEADER_H
+#ifndef DLC_PACKAGE_HEADER_H
+#define DLC_PACKAGE_HEADER_H
 
 #include "base/str.h"
 #include "ir/module.h"

@@ -3,7 +3,7 @@
  * memory, whatever their size. Layout of the file: header, the sections' bytes, relocations,
  * symbols, names, section headers.
  */
-#include "codegen/elf.h"
+#include "package/elf.h"
 
 #include <elf.h>
 #include <errno.h>

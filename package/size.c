@@ -3,7 +3,7 @@
  * equal instructions shared. What only constants feed is computed here, unless it passes 64 bits:
  * then the runtime must see it happen.
  */
-#include "codegen/size.h"
+#include "package/size.h"
 
 #include <string.h>
 

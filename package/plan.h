@@ -1,6 +1,6 @@
 /* From a module to the plan that abi.h describes. */
-#ifndef DLC_CODEGEN_PLAN_H
-#define DLC_CODEGEN_PLAN_H
+#ifndef DLC_PACKAGE_PLAN_H
+#define DLC_PACKAGE_PLAN_H
 
 #include "base/vec.h"
 #include "codegen/codegen.h"

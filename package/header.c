@@ -3,7 +3,7 @@
  * interface. Names of the model are data: they appear as C identifiers of our own making (letters,
  * digits, '_', unique), and as comments without '*'.
  */
-#include "codegen/header.h"
+#include "package/header.h"
 
 #include <inttypes.h>
 #include <stdio.h>

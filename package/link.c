@@ -2,7 +2,7 @@
  * Links by running ld.lld: no shell, no C compiler, no driver. What it prints becomes part of the
  * message when it fails. Its output depends on the objects alone: no build id, no times, no paths.
  */
-#include "codegen/link.h"
+#include "package/link.h"
 
 #include <errno.h>
 #include <signal.h>

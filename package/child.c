@@ -3,7 +3,7 @@
  * the messages of its diagnostics, the sizes of the blobs, their bytes. What it printed is kept in
  * a second file. The parent judges by how it ended.
  */
-#include "codegen/child.h"
+#include "package/child.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* The linker's seam: objects in, one object out. Today it spawns LLD; nothing else knows how
  * linking is done. */
-#ifndef DLC_CODEGEN_LINK_H
-#define DLC_CODEGEN_LINK_H
+#ifndef DLC_PACKAGE_LINK_H
+#define DLC_PACKAGE_LINK_H
 
 #include "base/diag.h"
 

@@ -1,6 +1,6 @@
 /* `ar` archives: a magic, a member "/" that maps symbols to members, the member itself; headers are
  * text, members even. */
-#include "codegen/archive.h"
+#include "package/archive.h"
 
 #include <ar.h>
 #include <endian.h>

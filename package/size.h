@@ -1,6 +1,6 @@
 /* Builds the size program of a plan (abi.h): expressions over symbols become cells. */
-#ifndef DLC_CODEGEN_SIZE_H
-#define DLC_CODEGEN_SIZE_H
+#ifndef DLC_PACKAGE_SIZE_H
+#define DLC_PACKAGE_SIZE_H
 
 #include "base/vec.h"
 #include "dlc/abi.h"

@@ -1,6 +1,6 @@
 /* ELF64 objects of data, and the one change to linked objects that no linker makes. */
-#ifndef DLC_CODEGEN_ELF_H
-#define DLC_CODEGEN_ELF_H
+#ifndef DLC_PACKAGE_ELF_H
+#define DLC_PACKAGE_ELF_H
 
 #include "codegen/codegen.h"
 

@@ -6,13 +6,13 @@
  * Phases: each BIND step, and each opaque step with a symbol, opens one. A symbol belongs to the
  * phase that binds it.
  */
-#include "codegen/plan.h"
+#include "package/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "codegen/size.h"
+#include "package/size.h"
 #include "ir/graph/opaque.h"
 
 #define DLC_PRODUCER "dlc 0.1.0"

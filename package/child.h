@@ -1,6 +1,6 @@
 /* Code generation in a process of its own. */
-#ifndef DLC_CODEGEN_CHILD_H
-#define DLC_CODEGEN_CHILD_H
+#ifndef DLC_PACKAGE_CHILD_H
+#define DLC_PACKAGE_CHILD_H
 
 #include "codegen/codegen.h"
 
