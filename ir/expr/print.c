@@ -77,10 +77,9 @@ static void reverse_from(printer *p, uint32_t first)
 static int is_own_axes(const printer *p, dlc_expr load)
 {
     const dlc_expr_node *node = dlc_node_of(p->pool, load);
-    if (!p->kernel || !DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags ||
-        dlc_load_guard(p->pool, load))
+    const dlc_ids *axes = p->own_axes ? p->own_axes(p, node->imm.id) : NULL;
+    if (!axes || node->flags || dlc_load_guard(p->pool, load))
         return 0;
-    const dlc_ids *axes = &p->kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)].axes;
     for (uint32_t i = 0; i < axes->n; i++) {
         const dlc_expr_node *index = dlc_node_of(p->pool, dlc_arg(p->pool, load, i));
         if (index->op != DLC_EXPR_AXIS || index->imm.id != axes->data[i])

@@ -2,7 +2,6 @@
 #ifndef DLC_IR_EXPR_TEXT_H
 #define DLC_IR_EXPR_TEXT_H
 
-#include "ir/kernel/kernel.h"
 #include "ir/expr/lexer.h"
 
 /* --- from text (ir/expr/parse.c) --- */
@@ -39,7 +38,8 @@ struct dlc_expr_printer {
     const char *(*name)(const dlc_expr_printer *p, const dlc_expr_node *leaf); /* of an axis, symbol, or a load's source */
     const void *ctx;          /* the name's */
     int is_dotted;            /* names may hold dots */
-    const dlc_kernel *kernel; /* loads of its stages at their own axes are bare names; or NULL */
+    const dlc_ids *(*own_axes)(const dlc_expr_printer *p, dlc_source source); /* of a stage: a load at just these is a bare name;
+                                                                                 NULL, or giving NULL: none is */
     const uint32_t *bound;    /* by node: 1 + number of the `$number` that stands for it, 0: none; or NULL */
     dlc_vec(dlc_print_task) tasks;
 };

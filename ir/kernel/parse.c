@@ -4,6 +4,7 @@
  * their values.
  */
 #include "ir/expr/text.h"
+#include "ir/kernel/kernel.h"
 
 #include <string.h>
 

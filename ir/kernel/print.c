@@ -5,6 +5,7 @@
  * its stage, in order of first use, so that text grows with nodes, not with paths.
  */
 #include "ir/expr/text.h"
+#include "ir/kernel/kernel.h"
 
 #include <string.h>
 
@@ -318,6 +319,12 @@ static const char *name_of(const dlc_expr_printer *text, const dlc_expr_node *le
     return DLC_SOURCE_IS_STAGE(leaf->imm.id) ? p->stages[index] : p->buffers[index];
 }
 
+static const dlc_ids *own_axes(const dlc_expr_printer *text, dlc_source source)
+{
+    const printer *p = text->ctx;
+    return DLC_SOURCE_IS_STAGE(source) ? &p->kernel->stages.data[DLC_SOURCE_INDEX(source)].axes : NULL;
+}
+
 static void start(printer *p, const dlc_kernel *kernel, int names, dlc_str *out)
 {
     *p = (printer){
@@ -327,7 +334,7 @@ static void start(printer *p, const dlc_kernel *kernel, int names, dlc_str *out)
                                  .out = out,
                                  .name = name_of,
                                  .ctx = p,
-                                 .kernel = kernel};
+                                 .own_axes = own_axes};
     make_names(p, names);
 }
 

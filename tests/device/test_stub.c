@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/driver.h"
+#include "compiler/driver.h"
 #include "package/plan.h"
 #include "codegen/ptx/object.h"
 #include "dlc/checksum.h"

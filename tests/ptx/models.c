@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 static const char *const words[NWAYS] = {"ptx", "ptx-backwards", "plain", "seed", "asan", "tsan"};
 

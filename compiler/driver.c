@@ -2,10 +2,10 @@
  * The compiler as a library (dlc/dlc.h): import, passes, code. Its one idea: every entry runs under
  * a guard, so that memory running out anywhere beneath it comes back as a status.
  */
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include "base/text.h"
-#include "cli/driver_target.h"
+#include "compiler/target.h"
 #include "codegen/codegen.h"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
-/* The library's model, private to driver_*.c. */
-#ifndef DLC_CLI_DRIVER_H
-#define DLC_CLI_DRIVER_H
+/* The library's model, private to this folder. */
+#ifndef DLC_COMPILER_DRIVER_H
+#define DLC_COMPILER_DRIVER_H
 
 #include "base/file.h"
 #include "dlc/dlc.h"
@@ -42,7 +42,7 @@ DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
  * model->notes. */
 int64_t *dlc_model_nominal_symbols(dlc_model *model);
 
-/* Texts (driver_inspect.c, driver_explain.c, driver_draw.c), appended to model->buffer. */
+/* Texts (compiler/inspect.c, compiler/explain.c, compiler/draw.c), appended to model->buffer. */
 DLC_NODISCARD dlc_status dlc_model_inspect(dlc_model *model, const char *format);
 DLC_NODISCARD dlc_status dlc_model_explain(dlc_model *model, const char *format);
 void dlc_model_draw_dot(dlc_model *model);

@@ -3,7 +3,7 @@
  * executable, and registers, stack, shared memory and the blocks a multiprocessor holds at once are
  * read from the cubins. No GPU takes part; without NVRTC the reason stands there instead.
  */
-#include "cli/driver_report.h"
+#include "compiler/report.h"
 
 #include "codegen/ptx/object.h"
 

@@ -1,6 +1,6 @@
 /* What `dlc explain` shows: the engine's verdict on every edge of the graph, and the rewrite rules
  * that fired. */
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include "passes/fuse/fuse.h"
 

@@ -1,6 +1,6 @@
 /* What `dlc targets` says of a row. */
-#ifndef DLC_CLI_DRIVER_TARGET_H
-#define DLC_CLI_DRIVER_TARGET_H
+#ifndef DLC_COMPILER_TARGET_H
+#define DLC_COMPILER_TARGET_H
 
 #include "ir/schedule/target.h"
 

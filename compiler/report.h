@@ -1,8 +1,8 @@
 /* What CUDA kernels cost. */
-#ifndef DLC_CLI_DRIVER_REPORT_H
-#define DLC_CLI_DRIVER_REPORT_H
+#ifndef DLC_COMPILER_REPORT_H
+#define DLC_COMPILER_REPORT_H
 
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include <cjson/cJSON.h>
 

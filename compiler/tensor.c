@@ -1,6 +1,6 @@
 /* TensorProto files for those who have no protobuf: the importer reads them, the bytes move to
  * memory the caller owns. */
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * What `dlc inspect` shows of a model: one JSON value holds everything; the text is made from it,
  * so the two cannot differ.
  */
-#include "cli/driver.h"
-#include "cli/driver_report.h"
+#include "compiler/driver.h"
+#include "compiler/report.h"
 
 #include "passes/fuse/fuse.h"
 

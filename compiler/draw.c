@@ -4,7 +4,7 @@
  * that row, in graph order; nodes of one fusion group share a colour. One pass over the graph, no
  * crossing minimisation: it is for looking at models of some hundred nodes.
  */
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include "passes/fuse/fuse.h"
 

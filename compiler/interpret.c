@@ -4,7 +4,7 @@
  * to it is that code's error. No schedule, no fusion and no code generator takes part. A value's
  * memory goes when its last reader has run.
  */
-#include "cli/driver.h"
+#include "compiler/driver.h"
 
 #include "ir/interp/interp.h"
 #include "ir/graph/opaque.h"

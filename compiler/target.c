@@ -1,5 +1,5 @@
 /* What `dlc targets` says of a row: for CUDA, whether the NVRTC found makes code for it. */
-#include "cli/driver_target.h"
+#include "compiler/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
