@@ -142,7 +142,8 @@ static dlc_status check_target(dlc_model *model)
     for (const char *const *name = dlc_target_names(); *name; name++)
         dlc_str_printf(&names, "%s%s", names.n ? ", " : "", *name);
     dlc_status status =
-        dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s",
+        dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s, with facts such as "
+                      "x86-64-v4+vnni",
                       model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
     return status;

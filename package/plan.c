@@ -679,37 +679,17 @@ static void add_memory(builder *b)
 }
 
 /* --- the target --- */
-static dlc_status feature_bit(const builder *b, const char *name, size_t n, uint64_t *bits)
+/* What the code may use beyond the architecture's base: the level in `cpu`. */
+static uint64_t required_features(const dlc_target *target)
 {
-#define DLC_CPU(number, level, text)                                                               \
-    if (strlen(text) == n && !memcmp(text, name, n)) {                                             \
-        *bits |= UINT64_C(1) << (number);                                                          \
-        return DLC_OK;                                                                             \
-    }
-#include "dlc/cpu.def"
-#undef DLC_CPU
-    return defect(b, b->module->target->name, "a feature of this target is not in cpu.def");
-}
-
-/* What the code may use beyond the architecture's base: the level in `cpu`, and +names in
- * `features`. */
-static dlc_status required_features(const builder *b, uint64_t *bits)
-{
-    const dlc_target *target = b->module->target;
     int level = !strncmp(target->cpu, "x86-64-v", 8) ? target->cpu[8] - '0' : 0;
-    *bits = 0;
-#define DLC_CPU(number, needs, text)                                                               \
+    uint64_t bits = 0;
+#define DLC_CPU(number, arch, needs, hwcap, text)                                                  \
     if ((needs) && (needs) <= level)                                                               \
-        *bits |= UINT64_C(1) << (number);
+        bits |= UINT64_C(1) << (number);
 #include "dlc/cpu.def"
 #undef DLC_CPU
-    for (const char *at = target->features ? target->features : ""; *at;) {
-        size_t n = strcspn(at, ",");
-        if (*at == '+')
-            DLC_TRY(feature_bit(b, at + 1, n - 1, bits));
-        at += n + (at[n] == ',');
-    }
-    return DLC_OK;
+    return bits;
 }
 
 static dlc_status describe_target(builder *b, dlc_plan *plan)
@@ -727,7 +707,8 @@ static dlc_status describe_target(builder *b, dlc_plan *plan)
     plan->arch = is_arm ? DLC_ARCH_AARCH64 : DLC_ARCH_X86_64;
     if (is_x86 && strncmp(target->cpu, "x86-64", 6) != 0)
         return defect(b, target->name, "the features of this CPU's name are not in cpu.def");
-    return required_features(b, &plan->cpu_features);
+    plan->cpu_features = required_features(target);
+    return DLC_OK;
 }
 
 /* --- the end --- */

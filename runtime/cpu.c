@@ -3,6 +3,7 @@
  * kernels are promised. Processors are counted as a container sees them: the affinity mask, then
  * the cgroup's quota (v2, else v1), rounded down.
  */
+#include "dlc/cpu.h"
 #include "runtime/internal.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@ static const struct {
     uint8_t number, level;
     const char *text;
 } features[] = {
-#define DLC_CPU(number, level, text) {number, level, text},
+#define DLC_CPU(number, arch, level, hwcap, text) {number, level, text},
 #include "dlc/cpu.def"
 #undef DLC_CPU
 };
@@ -47,20 +48,6 @@ const char *dlcrt_cpu_feature_name(unsigned bit)
     return "a feature this runtime does not know";
 }
 
-static uint64_t machine_features(void)
-{
-    uint64_t bits = 0;
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-#define DLC_CPU(number, level, text)                                                               \
-    if (__builtin_cpu_supports(text))                                                              \
-        bits |= UINT64_C(1) << (number);
-#include "dlc/cpu.def"
-#undef DLC_CPU
-#endif
-    return bits;
-}
-
 /* "x86-64-v3" or a name of cpu.def. */
 static uint64_t features_named(const char *name, size_t n)
 {
@@ -76,7 +63,7 @@ static uint64_t features_named(const char *name, size_t n)
 
 uint64_t dlcrt_cpu_features(void)
 {
-    uint64_t bits = machine_features();
+    uint64_t bits = dlc_cpu_detect();
     const char *list = getenv("DLC_CPU");
     if (!list)
         return bits;

@@ -481,7 +481,7 @@ static LLVMValueRef mul_add(dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, LLVMVa
 static LLVMValueRef fused(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
 {
     LLVMTypeRef type = dlc_cpu_type(cpu, dtype, w);
-    if (cpu->base.target->fma)
+    if (cpu->base.target->facts & DLC_HAS_FMA)
         return rounded(cpu, dtype, w, dlc_cpu_intrinsic(cpu, "llvm.fma", &type, 1, args, 3));
     if (op == DLC_EXPR_FMA && dtype == DLC_F32)
         return fma_f32_by_hand(cpu, w, args);

@@ -47,7 +47,7 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error)
     pthread_once(&once, initialise_targets);
     if (LLVMGetTargetFromTriple(target->triple, &llvm_target, error))
         return NULL;
-    return LLVMCreateTargetMachine(llvm_target, target->triple, target->cpu, target->features,
+    return LLVMCreateTargetMachine(llvm_target, target->triple, target->cpu, "",
                                    LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 

@@ -1,10 +1,14 @@
-/* Targets by name. "native" is the best row the host can run; its own cache sizes change tiles,
- * never bits. */
+/* Targets by name. "native" is the best row the host can run, with the host's own caches and facts;
+ * both change schedules, which say so, and never what a schedule computes. */
 #include "ir/schedule/target.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "dlc/cpu.h"
 
 enum { KIB = 1024 };
 
@@ -25,10 +29,27 @@ static const dlc_machine machines[] = {
                          .step_us = 2},
 };
 
+const dlc_target_fact_info dlc_target_facts[DLC_NFACTS] = {
+#define DLC_TARGET_FACT(id, text, arch, features) {text, arch, features},
+#include "ir/schedule/facts.def"
+#undef DLC_TARGET_FACT
+};
+
+#define FMA DLC_HAS_FMA
+#define SM(n) (2 * DLC_HAS_SM_##n - DLC_HAS_SM_75)
 static const dlc_target targets[] = {
-#define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, fma, l1, l2)                            \
-    {text, DLC_TARGET_##kind,  triple,      cpu, "", vec, regs, fma, (l1)*KIB, (l2)*KIB,           \
-     DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2, &machines[DLC_TARGET_##kind]},
+#define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, facts, l1, l2)                          \
+    {text,                                                                                         \
+     DLC_TARGET_##kind,                                                                            \
+     triple,                                                                                       \
+     cpu,                                                                                          \
+     facts,                                                                                        \
+     vec,                                                                                          \
+     regs,                                                                                         \
+     (l1)*KIB,                                                                                     \
+     (l2)*KIB,                                                                                     \
+     DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2,                               \
+     &machines[DLC_TARGET_##kind]},
 #include "ir/schedule/targets.def"
 #undef DLC_TARGET
 };
@@ -36,7 +57,7 @@ enum { NTARGETS = sizeof targets / sizeof *targets };
 
 static const char *const names[] = {
     "native",
-#define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, fma, l1, l2) text,
+#define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, facts, l1, l2) text,
 #include "ir/schedule/targets.def"
 #undef DLC_TARGET
     NULL,
@@ -47,31 +68,72 @@ const char *const *dlc_target_names(void)
     return names;
 }
 
-static const dlc_target *row(const char *name)
+static const dlc_target *row(const char *name, size_t n)
 {
     for (int i = 0; i < NTARGETS; i++)
-        if (strcmp(targets[i].name, name) == 0)
+        if (strlen(targets[i].name) == n && !memcmp(targets[i].name, name, n))
             return &targets[i];
     return NULL;
 }
 
-static const char *host_row(void)
+/* --- the host --- */
+
+static uint64_t feature_bits(const char *features)
+{
+    uint64_t bits = 0;
+    while (*features) {
+        size_t n = strcspn(features, ",");
+#define DLC_CPU(number, arch, level, hwcap, text)                                                  \
+    if (strlen(text) == n && !memcmp(text, features, n))                                           \
+        bits |= UINT64_C(1) << (number);
+#include "dlc/cpu.def"
+#undef DLC_CPU
+        features += n + (features[n] == ',');
+    }
+    return bits;
+}
+
+uint64_t dlc_target_features(uint32_t facts)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < DLC_NFACTS; i++)
+        bits |= facts >> i & 1 ? feature_bits(dlc_target_facts[i].features) : 0;
+    return bits;
+}
+
+static const char *host_row(uint64_t cpu)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    uint64_t wanted[5] = {0};
+#define DLC_CPU(number, arch, level, hwcap, text) wanted[level] |= UINT64_C(1) << (number);
+#include "dlc/cpu.def"
+#undef DLC_CPU
+    if ((cpu & (wanted[3] | wanted[4])) == (wanted[3] | wanted[4]))
         return "x86-64-v4";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2"))
-        return "x86-64-v3";
-    return "x86-64-v2";
+    return (cpu & wanted[3]) == wanted[3] ? "x86-64-v3" : "x86-64-v2";
 #elif defined(__aarch64__)
+    (void)cpu;
     return "aarch64";
 #else
+    (void)cpu;
     return "";
 #endif
+}
+
+static int is_for(const dlc_target *target, const dlc_target_fact_info *fact)
+{
+    return *fact->arch && !strncmp(target->triple, fact->arch, strlen(fact->arch));
+}
+
+static uint32_t host_facts(const dlc_target *base, uint64_t cpu)
+{
+    uint32_t facts = base->facts;
+    for (uint32_t i = 0; i < DLC_NFACTS; i++) {
+        uint64_t needs = dlc_target_features(UINT32_C(1) << i);
+        if (is_for(base, &dlc_target_facts[i]) && (cpu & needs) == needs)
+            facts |= UINT32_C(1) << i;
+    }
+    return facts;
 }
 
 static dlc_target native;
@@ -85,22 +147,82 @@ static uint32_t cache_bytes(int name, uint32_t otherwise)
 
 static void find_native(void)
 {
-    const dlc_target *base = row(host_row());
+    uint64_t cpu = dlc_cpu_detect();
+    const char *name = host_row(cpu);
+    const dlc_target *base = row(name, strlen(name));
     if (!base)
         return;
     native = *base;
     native.name = "native";
+    native.facts = host_facts(base, cpu);
     native.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, base->l1_bytes);
     native.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, base->l2_bytes);
     native.scratch_bytes = native.l2_bytes / 2;
     native_target = &native;
 }
 
-const dlc_target *dlc_target_find(const char *name)
+static const dlc_target *find_row(const char *name, size_t n)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (strcmp(name, "native") != 0)
-        return row(name);
+    if (n != 6 || memcmp(name, "native", 6) != 0)
+        return row(name, n);
     pthread_once(&once, find_native);
     return native_target;
+}
+
+/* --- rows with more facts --- */
+
+/* The facts after the name, each behind a '+'; 0 when one is unknown or not for this target. */
+static int read_facts(const dlc_target *target, const char *text, uint32_t *facts)
+{
+    while (*text) {
+        size_t n = strcspn(++text, "+");
+        uint32_t i = 0;
+        while (i < DLC_NFACTS && (strlen(dlc_target_facts[i].text) != n ||
+                                  memcmp(dlc_target_facts[i].text, text, n) != 0 ||
+                                  !is_for(target, &dlc_target_facts[i])))
+            i++;
+        if (i == DLC_NFACTS)
+            return 0;
+        *facts |= UINT32_C(1) << i;
+        text += n;
+    }
+    return 1;
+}
+
+typedef struct made {
+    dlc_target target;
+    struct made *next;
+    char name[];
+} made;
+
+/* One for each name: targets are compared by address. They live as long as the process. */
+static const dlc_target *with_facts(const dlc_target *base, const char *name, uint32_t facts)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static made *list;
+    pthread_mutex_lock(&lock);
+    made *at = list;
+    while (at && strcmp(at->name, name) != 0)
+        at = at->next;
+    if (!at && (at = malloc(sizeof *at + strlen(name) + 1))) {
+        memcpy(at->name, name, strlen(name) + 1);
+        at->target = *base;
+        at->target.name = at->name;
+        at->target.facts = facts;
+        at->next = list;
+        list = at;
+    }
+    pthread_mutex_unlock(&lock);
+    return at ? &at->target : NULL;
+}
+
+const dlc_target *dlc_target_find(const char *name)
+{
+    size_t n = strcspn(name, "+");
+    const dlc_target *base = find_row(name, n);
+    uint32_t facts = base ? base->facts : 0;
+    if (!base || !name[n])
+        return base;
+    return read_facts(base, name + n, &facts) ? with_facts(base, name, facts) : NULL;
 }

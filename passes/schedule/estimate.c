@@ -66,7 +66,7 @@ static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uin
     if (!dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
         return c->work[s];
     double depth = dlc_choose_points(c, &stage->reduce), points = dlc_choose_points(c, &stage->axes);
-    double per_cycle = (schedule->target->fma ? 2.0 : 1.0) * schedule->width;
+    double per_cycle = (schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * schedule->width;
     double cycles = points * depth / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
     double columns = dlc_choose_points(c, &at.contraction.n), rows = dlc_choose_points(c, &at.contraction.m);
     double pieces = at.n < at.m ? 1 : columns / (double)schedule->loops.data[at.n].tile;

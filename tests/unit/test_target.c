@@ -18,8 +18,9 @@ START_TEST(every_row_is_found)
         ck_assert_uint_ge(target->vector_bytes, 16);
         ck_assert_uint_ge(target->vector_registers, 16);
         ck_assert_uint_ge(target->l2_bytes, target->l1_bytes);
-        ck_assert_uint_eq(target->scratch_bytes,
-                          target->kind == DLC_TARGET_CUDA ? target->l1_bytes : target->l2_bytes / 2);
+        ck_assert_uint_eq(target->scratch_bytes, target->kind == DLC_TARGET_CUDA
+                                                     ? target->l1_bytes
+                                                     : target->l2_bytes / 2);
         ck_assert_ptr_eq(target, dlc_target_find(names[n]));
     }
     ck_assert_int_gt(n, 4);
@@ -28,7 +29,7 @@ START_TEST(every_row_is_found)
 }
 END_TEST
 
-START_TEST(native_is_a_row_with_its_own_caches)
+START_TEST(native_is_a_row_with_its_own_caches_and_facts)
 {
     const dlc_target *native = dlc_target_find("native");
     const char *const *names = dlc_target_names();
@@ -37,9 +38,54 @@ START_TEST(native_is_a_row_with_its_own_caches)
         const dlc_target *target = dlc_target_find(names[n]);
         same += target != native && strcmp(target->triple, native->triple) == 0 &&
                 strcmp(target->cpu, native->cpu) == 0 &&
-                target->vector_bytes == native->vector_bytes && target->fma == native->fma;
+                target->vector_bytes == native->vector_bytes &&
+                (target->facts & ~native->facts) == 0;
     }
     ck_assert_int_eq(same, 1);
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    uint32_t facts;
+} rows[] = {
+    {"x86-64-v2", 0},
+    {"x86-64-v4", DLC_HAS_FMA},
+    {"x86-64-v4+vnni", DLC_HAS_FMA | DLC_HAS_VNNI},
+    {"x86-64-v4+bf16+amx_int8", DLC_HAS_FMA | DLC_HAS_BF16 | DLC_HAS_AMX_INT8},
+    {"x86-64-v3+avx_vnni", DLC_HAS_FMA | DLC_HAS_AVX_VNNI},
+    {"aarch64+dotprod+i8mm", DLC_HAS_FMA | DLC_HAS_DOTPROD | DLC_HAS_I8MM},
+    {"sm_75", DLC_HAS_FMA | DLC_HAS_SM_75},
+    {"sm_89", DLC_HAS_FMA | DLC_HAS_SM_75 | DLC_HAS_SM_80 | DLC_HAS_SM_89},
+};
+
+START_TEST(facts_are_those_of_the_row_and_of_the_name)
+{
+    const dlc_target *target = dlc_target_find(rows[_i].name);
+    ck_assert_ptr_nonnull(target);
+    ck_assert_str_eq(target->name, rows[_i].name);
+    ck_assert_uint_eq(target->facts, rows[_i].facts);
+    ck_assert_ptr_eq(target, dlc_target_find(rows[_i].name));
+}
+END_TEST
+
+static const char *const refused[] = {"x86-64-v4+",    "x86-64-v4+sse9",  "x86-64-v4+dotprod",
+                                      "x86-64-v4+fma", "aarch64+vnni",    "sm_80+sm_90",
+                                      "+vnni",         "x86-64-v4+vnni+", "x86-64-v4 +vnni"};
+
+START_TEST(facts_of_other_targets_are_refused)
+{
+    ck_assert_ptr_null(dlc_target_find(refused[_i]));
+}
+END_TEST
+
+START_TEST(each_fact_beyond_a_row_needs_features_of_the_processor)
+{
+    for (uint32_t i = 0; i < DLC_NFACTS; i++)
+        ck_assert_int_eq(dlc_target_features(UINT32_C(1) << i) != 0,
+                         *dlc_target_facts[i].arch != 0);
+    uint64_t amx = dlc_target_features(DLC_HAS_AMX_INT8 | DLC_HAS_AMX_BF16);
+    ck_assert_uint_eq(amx, UINT64_C(7) << 20);
 }
 END_TEST
 
@@ -48,7 +94,12 @@ int main(void)
     Suite *suite = suite_create("target");
     TCase *tests = tcase_create("target");
     tcase_add_test(tests, every_row_is_found);
-    tcase_add_test(tests, native_is_a_row_with_its_own_caches);
+    tcase_add_test(tests, native_is_a_row_with_its_own_caches_and_facts);
+    tcase_add_loop_test(tests, facts_are_those_of_the_row_and_of_the_name, 0,
+                        sizeof rows / sizeof *rows);
+    tcase_add_loop_test(tests, facts_of_other_targets_are_refused, 0,
+                        sizeof refused / sizeof *refused);
+    tcase_add_test(tests, each_fact_beyond_a_row_needs_features_of_the_processor);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
