@@ -36,6 +36,18 @@ expect 0 "it is a 3" cmake/classify digits.so
 expect 0 "it is a 3" env -u LD_LIBRARY_PATH cmake/classify_linked
 ldd cmake/classify_linked | grep -q dlc && fail "classify_linked needs a library of dlc"
 
+# what an installation must carry: the licence whole, and no document that leads to one that is not there
+doc=$installed/share/doc/dlc
+for text in "Version 2.0, January 2004" "END OF TERMS AND CONDITIONS" "LLVM Exceptions to the Apache 2.0 License"; do
+    grep -q "$text" "$doc/LICENSE" || fail "the licence lacks: $text"
+done
+for page in "$doc"/*.md "$doc"/docs/*.md; do
+    sed -n 's/.*](\([^)#:]*\)[^)]*).*/\1/p' "$page" | while read -r link; do
+        [ -e "$(dirname "$page")/$link" ] || echo "$page leads to $link, which is not installed"
+    done
+done >missing
+[ -s missing ] && fail "$(cat missing)"
+
 # every public header by itself, in C and C++
 for header in "$installed"/include/dlc/*.h; do
     for std in c11 c17; do
