@@ -5,31 +5,18 @@
  */
 #include "codegen/nest.h"
 
+#include "ir/kernel/algebra.h"
+
 #include <assert.h>
 #include <string.h>
 
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena)
 {
-    dlc_kernel *copy = dlc_arena_copy(arena, kernel, sizeof *kernel);
-    dlc_pool *pool = dlc_arena_copy(arena, kernel->pool, sizeof *kernel->pool);
-    pool->arena = copy->arena = arena;
-    pool->nodes.data = dlc_arena_copy(arena, pool->nodes.data, pool->nodes.n * sizeof *pool->nodes.data);
-    pool->nodes.cap = pool->nodes.n;
-    pool->args.data = dlc_arena_copy(arena, pool->args.data, pool->args.n * sizeof *pool->args.data);
-    pool->args.cap = pool->args.n;
-    pool->facts.data = dlc_arena_copy(arena, pool->facts.data, pool->facts.n * sizeof *pool->facts.data);
-    pool->facts.cap = pool->facts.n;
-    memset(&pool->work, 0, sizeof pool->work);
-    pool->table = dlc_arena_copy(arena, pool->table, pool->table_size * sizeof *pool->table);
-    copy->pool = pool;
-    copy->stages.data = dlc_arena_copy(arena, kernel->stages.data, kernel->stages.n * sizeof *kernel->stages.data);
-    copy->axes.cap = copy->axes.n;
-    copy->symbols.cap = copy->symbols.n;
-    copy->buffers.cap = copy->buffers.n;
+    dlc_kernel *copy = dlc_kernel_clone(kernel, arena);
     for (uint32_t s = 0; s < copy->stages.n; s++)
         for (uint32_t i = 0; i < 2; i++)
             if (copy->stages.data[s].value[i])
-                copy->stages.data[s].value[i] = dlc_expr_expand(pool, copy->stages.data[s].value[i]);
+                copy->stages.data[s].value[i] = dlc_expr_expand(copy->pool, copy->stages.data[s].value[i]);
     return copy;
 }
 

@@ -44,7 +44,7 @@ typedef struct {
 
 typedef enum { DLC_UPDATE_NONE, DLC_UPDATE_SET, DLC_UPDATE_SUM, DLC_UPDATE_PROD, DLC_UPDATE_MIN, DLC_UPDATE_MAX } dlc_update;
 
-enum { DLC_NO_BUFFER = 0xffffffffu };
+enum { DLC_NO_BUFFER = 0xffffffffu, DLC_NO_AXIS = 0xffffffffu };
 
 /*
  * One equation: name[axes] = combine(reduce) value, with the axes given by kernel axis ids. The stage's own shape is the

@@ -19,7 +19,6 @@
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/target.h"
 
-enum { DLC_NO_AXIS = 0xffffffffu };
 enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
 enum { DLC_CUDA_TILE = 32, DLC_CUDA_PITCH = DLC_CUDA_TILE + 1 }; /* a transpose's tile is so many points square; elements from
                                                                     row to row of it: a column lies in different banks */

@@ -1,5 +1,7 @@
-/* Walking and rewriting the expressions of a kernel: what every step of lowering does. */
-#include "passes/lower/lower.h"
+/* Walking and rewriting the expressions of a kernel, and copying it. */
+#include "ir/kernel/algebra.h"
+
+#include <string.h>
 
 dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i)
 {
@@ -118,4 +120,45 @@ void dlc_kernel_reindex(dlc_kernel *kernel, const dlc_reindex *reindex)
             *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, reindex_visit, (void *)reindex);
         reindex_store(kernel, stage, reindex);
     }
+}
+
+static void clone_pool(dlc_kernel *copy, const dlc_pool *from)
+{
+    dlc_arena *arena = copy->arena;
+    dlc_pool *pool = dlc_arena_copy(arena, from, sizeof *from);
+    pool->arena = arena;
+    pool->nodes.data = dlc_arena_copy(arena, from->nodes.data, from->nodes.n * sizeof *from->nodes.data);
+    pool->nodes.cap = pool->nodes.n;
+    pool->args.data = dlc_arena_copy(arena, from->args.data, from->args.n * sizeof *from->args.data);
+    pool->args.cap = pool->args.n;
+    pool->facts.data = dlc_arena_copy(arena, from->facts.data, from->facts.n * sizeof *from->facts.data);
+    pool->facts.cap = pool->facts.n;
+    pool->table = dlc_arena_copy(arena, from->table, from->table_size * sizeof *from->table);
+    memset(&pool->work, 0, sizeof pool->work);
+    copy->pool = pool;
+}
+
+static void clone_ids(dlc_arena *arena, dlc_ids *ids)
+{
+    ids->data = dlc_arena_copy(arena, ids->data, ids->n * sizeof *ids->data);
+    ids->cap = ids->n;
+}
+
+dlc_kernel *dlc_kernel_clone(const dlc_kernel *kernel, dlc_arena *arena)
+{
+    dlc_kernel *copy = dlc_arena_copy(arena, kernel, sizeof *kernel);
+    copy->arena = arena;
+    clone_pool(copy, kernel->pool);
+    copy->stages.data = dlc_arena_copy(arena, kernel->stages.data, kernel->stages.n * sizeof *kernel->stages.data);
+    copy->stages.cap = copy->stages.n;
+    copy->buffers.data = dlc_arena_copy(arena, kernel->buffers.data, kernel->buffers.n * sizeof *kernel->buffers.data);
+    copy->buffers.cap = copy->buffers.n;
+    copy->axes.cap = copy->axes.n; /* a growing list moves: the original stays as it is */
+    copy->symbols.cap = copy->symbols.n;
+    for (uint32_t s = 0; s < copy->stages.n; s++) {
+        clone_ids(arena, &copy->stages.data[s].axes);
+        clone_ids(arena, &copy->stages.data[s].reduce);
+        clone_ids(arena, &copy->stages.data[s].store);
+    }
+    return copy;
 }
