@@ -101,21 +101,6 @@ void import_gelu(dlc_import *im)
                             F_ATTRS(dlc_attr_text(DLC_ATTR_MODE, mode)));
 }
 
-/* From opset 12 the exponent has a dtype of its own; an integer to a float power is computed in
- * f64. */
-void import_pow(dlc_import *im)
-{
-    dlc_value *x = im_in(im, 0), *y = im_in(im, 1);
-    dlc_dtype base = x->type.dtype, exponent = y->type.dtype;
-    if (base == exponent)
-        im->out[0] = f_binary(im, DLC_OP_POW, x, y);
-    else if (dlc_is_float(base) || dlc_is_int(exponent))
-        im->out[0] = f_binary(im, DLC_OP_POW, x, f_cast(im, y, base));
-    else
-        im->out[0] = f_cast(
-            im, f_binary(im, DLC_OP_POW, f_cast(im, x, DLC_F64), f_cast(im, y, DLC_F64)), base);
-}
-
 void import_mod(dlc_import *im)
 {
     int64_t fmod = im_int(im, "fmod", 0);

@@ -106,7 +106,7 @@ void import_reduce_log_sum_exp(dlc_import *im)
     reduction kept = r;
     kept.keepdims = 1;
     if (!r.naxes) {
-        im->out[0] = f_cast(im, f_unary(im, DLC_OP_LOG, f_unary(im, DLC_OP_EXP, x)), dtype);
+        im->out[0] = im_in(im, 0); /* log(exp(x)) */
         return;
     }
     dlc_value *top = reduce(im, &kept, DLC_OP_REDUCE_MAX, x);

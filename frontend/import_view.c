@@ -293,12 +293,24 @@ static dlc_expr broadcast_dim(dlc_import *im, dlc_expr x, dlc_expr e)
     return e; /* the core operator asks for equality */
 }
 
+/* Dimensions that are 1 or nothing, as what a slice of one element leaves, become 1. */
+static dlc_value *with_ones(dlc_import *im, dlc_value *x)
+{
+    dlc_expr dims[DLC_MAX_RANK];
+    dlc_ranges ranges = dlc_graph_ranges(im->graph);
+    for (uint32_t i = 0; i < im_rank(x); i++) {
+        dlc_interval r = dlc_expr_range(im->pool, x->type.dims[i], &ranges);
+        dims[i] = r.hi == 1 ? im_i64(im, 1) : x->type.dims[i];
+    }
+    return f_reshape(im, x, dims, im_rank(x));
+}
+
 void import_expand(dlc_import *im)
 {
-    dlc_value *x = im_in(im, 0);
+    dlc_value *x = with_ones(im, im_in(im, 0));
     uint32_t n;
     const dlc_expr *elements = im_elements(im, im_in(im, 1), 0, INT32_MAX, &n);
-    if (!elements)
+    if (!elements || !x)
         return;
     uint32_t rank = n > im_rank(x) ? n : im_rank(x);
     dlc_expr dims[DLC_MAX_RANK];

@@ -233,7 +233,7 @@ void import_conv_transpose(dlc_import *im)
 /* --- pooling --- */
 
 /* How many windows: floor, or ceil without a last window that would start in the padding behind the
- * input. */
+ * input. A window that lacks no more than a stride fits no time. */
 static void pool_sizes(dlc_import *im, const dlc_value *x, const im_window *w, int is_ceil,
                        dlc_expr *sizes)
 {
@@ -248,9 +248,6 @@ static void pool_sizes(dlc_import *im, const dlc_value *x, const im_window *w, i
             sizes[i] = im_size(im, ceil_div(im, in, w->strides[i]));
             continue;
         }
-        if (im_is_const(im, room, &known) && known < 0 && !is_ceil)
-            im_fail(im, DLC_INVALID,
-                    "spatial dimension %" PRIu32 ": the window is larger than the padded input", i);
         dlc_expr n = dlc_addi(
             pool, is_ceil ? ceil_div(im, room, w->strides[i]) : dlc_floordiv(pool, room, stride),
             1);
@@ -258,6 +255,9 @@ static void pool_sizes(dlc_import *im, const dlc_value *x, const im_window *w, i
             dlc_expr last = dlc_mul(pool, dlc_addi(pool, n, -1), stride);
             n = dlc_select(pool, dlc_le(pool, before, last), dlc_addi(pool, n, -1), n);
         }
+        if (im_is_const(im, n, &known) && known < 0)
+            im_fail(im, DLC_INVALID,
+                    "spatial dimension %" PRIu32 ": the window is larger than the padded input", i);
         dlc_graph_require(im->graph, dlc_le(pool, im_i64(im, 0), n),
                           "node '%s': its window is larger than the padded input",
                           im->origin->name);

@@ -290,9 +290,25 @@ static dlc_layout bent_to_producer(const dlc_value *value, const perm *order)
     return layout_of(order, rank);
 }
 
+static int is_step_in_c(const dlc_node *node)
+{
+    return (dlc_ops[node->op].traits & DLC_TRAIT_OPAQUE) != 0;
+}
+
+/* What others than kernels read or write: the caller, and steps in C. */
+static int is_plain(const dlc_value *value)
+{
+    if (!value->def || value->noutputs || is_step_in_c(value->def))
+        return 1;
+    for (const dlc_use *use = value->uses; use; use = use->next)
+        if (is_step_in_c(use->node))
+            return 1;
+    return 0;
+}
+
 static dlc_layout chosen_layout(components *all, const dlc_value *value, const perm *root_orders)
 {
-    if (!value->def || value->noutputs || value->type.rank < 2)
+    if (is_plain(value) || value->type.rank < 2)
         return (dlc_layout){0};
     perm to_root;
     uint32_t root = root_of(all, value->id, &to_root);

@@ -23,9 +23,9 @@ static inline dlc_dtype dlc_dtype_of(const dlc_pool *pool, dlc_expr expr)
 {
     return (dlc_dtype)pool->nodes.data[expr].dtype;
 }
-static inline int dlc_is_load_free(const dlc_pool *pool, dlc_expr expr)
+static inline int dlc_is_data_free(const dlc_pool *pool, dlc_expr expr)
 {
-    return !pool->facts.data[expr].has_load;
+    return !pool->facts.data[expr].has_data;
 }
 
 static inline uint64_t dlc_magnitude(int64_t value)

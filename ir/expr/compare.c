@@ -7,7 +7,7 @@
 
 int dlc_compare_const(dlc_pool *pool, dlc_expr a, dlc_expr b, int64_t *difference)
 {
-    return dlc_is_load_free(pool, a) && dlc_is_load_free(pool, b) &&
+    return dlc_is_data_free(pool, a) && dlc_is_data_free(pool, b) &&
            dlc_expr_is_int(pool, dlc_sum_add(pool, a, b, -1), difference);
 }
 
@@ -17,7 +17,7 @@ dlc_expr dlc_compare_slack(dlc_pool *pool, dlc_expr comparison)
     if (op != DLC_EXPR_LT && op != DLC_EXPR_LE)
         return 0;
     dlc_expr a = dlc_arg(pool, comparison, 0), b = dlc_arg(pool, comparison, 1);
-    if (dlc_dtype_of(pool, a) != DLC_I64 || !dlc_is_load_free(pool, comparison))
+    if (dlc_dtype_of(pool, a) != DLC_I64 || !dlc_is_data_free(pool, comparison))
         return 0;
     return dlc_addi(pool, dlc_sum_add(pool, a, b, -1), op == DLC_EXPR_LE ? -1 : 0);
 }
@@ -118,7 +118,7 @@ dlc_expr dlc_compare_i64(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b)
     if (is_equality &&
         dlc_expr_is_int(pool, difference, &value)) /* holds modulo 2^64, loads or not */
         return dlc_expr_bool(pool, (value == 0) == (op == DLC_EXPR_EQ));
-    if (!dlc_is_load_free(pool, a) || !dlc_is_load_free(pool, b)) {
+    if (!dlc_is_data_free(pool, a) || !dlc_is_data_free(pool, b)) {
         if (is_equality && dlc_expr_order(pool, b, a) < 0)
             return comparison(pool, op, b, a);
         return comparison(pool, op, a, b);

@@ -15,7 +15,7 @@ static dlc_expr quotient_node(dlc_pool *pool, dlc_expr_op op, dlc_expr x, dlc_ex
 static int is_size(const dlc_pool *pool, dlc_expr k)
 {
     int64_t value;
-    return dlc_expr_is_int(pool, k, &value) ? value > 0 : dlc_is_load_free(pool, k);
+    return dlc_expr_is_int(pool, k, &value) ? value > 0 : dlc_is_data_free(pool, k);
 }
 
 /* a * b of two sizes; false when both are constants and the product is none. */
@@ -160,7 +160,7 @@ dlc_expr dlc_div_floor(dlc_pool *pool, dlc_expr x, dlc_expr k)
         return dlc_expr_i64(pool, 0);
     if (dlc_expr_is_int(pool, k, &b) && b == 1)
         return x;
-    if (!is_size(pool, k) || !dlc_is_load_free(pool, x))
+    if (!is_size(pool, k) || !dlc_is_data_free(pool, x))
         return quotient_node(pool, DLC_EXPR_FLOORDIV, x, k);
     if (dlc_div_split(pool, x, k, &quotient, &rest))
         return dlc_sum_add(pool, quotient, dlc_floordiv(pool, rest, k), 1);
@@ -189,7 +189,7 @@ dlc_expr dlc_div_mod(dlc_pool *pool, dlc_expr x, dlc_expr k)
     if ((dlc_expr_is_int(pool, k, &b) && (b == 0 || b == 1 || b == -1)) ||
         (dlc_expr_is_int(pool, x, &a) && a == 0))
         return dlc_expr_i64(pool, 0);
-    if (!is_size(pool, k) || !dlc_is_load_free(pool, x))
+    if (!is_size(pool, k) || !dlc_is_data_free(pool, x))
         return quotient_node(pool, DLC_EXPR_MOD, x, k);
     if (dlc_div_split(pool, x, k, &quotient, &rest))
         return dlc_mod(pool, rest, k);

@@ -79,6 +79,13 @@ static uint32_t lead_of(const dlc_pool *pool, const dlc_expr_node *node, const d
     }
 }
 
+/* Whatever a float holds may come out, a NaN's arbitrary integer too. */
+static int is_from_float(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+{
+    return node->nargs == 1 && !dlc_is_float((dlc_dtype)node->dtype) &&
+           dlc_is_float(dlc_dtype_of(pool, args[0]));
+}
+
 static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
     const struct {
@@ -87,11 +94,13 @@ static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, co
         int64_t imm;
     } head = {node->op, node->dtype, node->nargs, node->flags, 0, node->imm.i};
     dlc_expr_fact fact = {.hash = dlc_hash(&head, sizeof head, 1),
-                          .has_load = node->op == DLC_EXPR_LOAD};
+                          .has_load = node->op == DLC_EXPR_LOAD,
+                          .has_data = node->op == DLC_EXPR_LOAD || is_from_float(pool, node, args)};
     for (uint32_t i = 0; i < node->nargs; i++) {
         const dlc_expr_fact *arg = &pool->facts.data[args[i]];
         fact.hash = dlc_hash(&arg->hash, sizeof arg->hash, fact.hash);
         fact.has_load |= arg->has_load;
+        fact.has_data |= arg->has_data;
     }
     fact.lead = lead_of(pool, node, args);
     return fact;

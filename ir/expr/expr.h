@@ -3,7 +3,7 @@
  * ids with a side array: no recursion, no visitor. Building canonicalises: constants are folded (with the strict semantics of
  * expr.def), i64 sums become sum(coefficient * term) + constant with terms in a structural order (axes, symbols, the rest; it
  * does not depend on the pool's history), and equal nodes share one id, so comparing ids compares expressions. Rules hold for
- * all values, with two licences on expressions free of loads (indices and sizes): they do not overflow, and what they divide
+ * all values, with two licences on expressions free of data (indices and sizes): they do not overflow, and what they divide
  * by is a size, at least 1 wherever the quotient is used. SUB and NEG of i64 do not occur: they are sums.
  *
  * A pool belongs to a graph (dimensions: i64 over symbols) or to a kernel (values and indices). One thread per pool.
@@ -68,11 +68,12 @@ typedef struct {
     } imm;
 } dlc_expr_node;
 
-/* What is known of a node from its making, beside it: its structural hash, its place in sums, whether it loads. */
+/* What is known of a node from its making, beside it: its structural hash, its place in sums, whether it loads, and whether
+ * it holds data: loads, and integers that were floats, which no rule may take for an index. */
 typedef struct {
     uint64_t hash;
     uint32_t lead;
-    uint8_t has_load;
+    uint8_t has_load, has_data;
 } dlc_expr_fact;
 
 /* coefficient * monomial; a monomial is a product of atoms (not constants, not sums), 0 for 1 */

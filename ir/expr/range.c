@@ -86,7 +86,7 @@ static dlc_interval division(const dlc_pool *pool, dlc_expr id, dlc_interval a, 
 {
     dlc_expr_op op = dlc_op_of(pool, id);
     int floors = op == DLC_EXPR_FLOORDIV || op == DLC_EXPR_MOD;
-    if (b.lo < 1 && b.hi >= 1 && floors && dlc_is_load_free(pool, dlc_arg(pool, id, 1)))
+    if (b.lo < 1 && b.hi >= 1 && floors && dlc_is_data_free(pool, dlc_arg(pool, id, 1)))
         b.lo = 1;
     if (b.lo < 1 || (!floors && a.lo < 0))
         return whole;
@@ -214,7 +214,7 @@ dlc_interval dlc_node_range(const dlc_pool *pool, dlc_expr id, const dlc_interva
     default:
         result = dtype == DLC_U64 ? all : arithmetic(pool, id, args, &overflow);
     }
-    if (overflow && !dlc_is_load_free(pool, id))
+    if (overflow && !dlc_is_data_free(pool, id))
         return all;
     return is_within(result, all) ? result : all;
 }

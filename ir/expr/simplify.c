@@ -83,9 +83,9 @@ static dlc_expr atom_bound(context *ctx, dlc_pool *pool, dlc_expr atom, int uppe
     if (node.op == DLC_EXPR_AXIS && upper && ctx->ranges->extents &&
         node.imm.id < ctx->ranges->naxes && ctx->ranges->extents[node.imm.id])
         return dlc_addi(pool, ctx->ranges->extents[node.imm.id], -1);
-    if (node.op == DLC_EXPR_MOD && upper && dlc_is_load_free(pool, atom))
+    if (node.op == DLC_EXPR_MOD && upper && dlc_is_data_free(pool, atom))
         return dlc_addi(pool, dlc_arg(pool, atom, 1), -1);
-    if (node.op == DLC_EXPR_FLOORDIV && dlc_is_load_free(pool, atom) && depth < MAX_DEPTH) {
+    if (node.op == DLC_EXPR_FLOORDIV && dlc_is_data_free(pool, atom) && depth < MAX_DEPTH) {
         bound = bound_of(ctx, pool, dlc_arg(pool, atom, 0), upper, depth + 1);
         if (bound)
             return dlc_floordiv(pool, bound, dlc_arg(pool, atom, 1));
@@ -129,7 +129,7 @@ static int is_nonnegative(context *ctx, dlc_pool *pool, dlc_expr expr)
 {
     if (range_of(ctx, pool, expr).lo >= 0)
         return 1;
-    if (!dlc_is_load_free(pool, expr))
+    if (!dlc_is_data_free(pool, expr))
         return 0;
     dlc_expr bound = bound_of(ctx, pool, expr, 0, 0);
     return bound && range_of(ctx, pool, bound).lo >= 0;
@@ -190,7 +190,7 @@ static int is_quotient(const dlc_pool *pool, dlc_expr expr)
 {
     dlc_expr_op op = dlc_op_of(pool, expr);
     return (op == DLC_EXPR_FLOORDIV || op == DLC_EXPR_MOD) && dlc_dtype_of(pool, expr) == DLC_I64 &&
-           dlc_is_load_free(pool, expr);
+           dlc_is_data_free(pool, expr);
 }
 
 static dlc_expr simplify_quotients(context *ctx, dlc_pool *pool, dlc_expr expr, int depth);
@@ -255,7 +255,7 @@ static dlc_expr decide_equality(context *ctx, dlc_pool *pool, dlc_expr compariso
     if (range.lo == range.hi)
         return dlc_expr_bool(pool, (int)range.lo);
     dlc_expr a = dlc_arg(pool, comparison, 0), b = dlc_arg(pool, comparison, 1);
-    if (dlc_dtype_of(pool, a) != DLC_I64 || !dlc_is_load_free(pool, comparison))
+    if (dlc_dtype_of(pool, a) != DLC_I64 || !dlc_is_data_free(pool, comparison))
         return comparison;
     if (is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, a, b), -1)) ||
         is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, b, a), -1)))
@@ -304,7 +304,7 @@ static dlc_expr extreme(context *ctx, dlc_pool *pool, dlc_expr expr)
     dlc_expr a = dlc_arg(pool, expr, 0), b = dlc_arg(pool, expr, 1);
     int is_min = dlc_op_of(pool, expr) == DLC_EXPR_MIN;
     dlc_interval x = range_of(ctx, pool, a), y = range_of(ctx, pool, b);
-    int is_free = dlc_is_load_free(pool, expr);
+    int is_free = dlc_is_data_free(pool, expr);
     if (x.hi <= y.lo || (is_free && is_nonnegative(ctx, pool, dlc_sub(pool, b, a))))
         return is_min ? a : b;
     if (y.hi <= x.lo || (is_free && is_nonnegative(ctx, pool, dlc_sub(pool, a, b))))

@@ -202,7 +202,7 @@ static int is_multiplied_out(const dlc_pool *pool, dlc_expr a, dlc_expr b)
     uint32_t na = dlc_sum_nterms(pool, a), nb = dlc_sum_nterms(pool, b);
     if (na <= 1 && nb <= 1)
         return 1;
-    return (dlc_is_load_free(pool, a) || dlc_is_load_free(pool, b)) &&
+    return (dlc_is_data_free(pool, a) || dlc_is_data_free(pool, b)) &&
            (uint64_t)na * nb <= MAX_PRODUCT_TERMS;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh TESTS_DIR WORK_DIR SUITE [dlc test options]: makes the suite's folders (once) and runs them against its committed list.
 #   node      onnx's node tests: expected-node.txt
+#   cases     dlc's own, which onnx's leave out: expected-cases.txt
 #   light     the nine light_* graphs: expected-light.txt
 # With --emulate-gpu the cases of expected-SUITE-cuda.txt may fail too; each line there has its reason.
 set -eu
@@ -14,6 +15,7 @@ python=$tests/../.venv/bin/python
 mkdir -p "$work"
 case $suite in
 node) "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node" ;;
+cases) "$python" -W ignore "$tests/onnx/make_cases.py" "$work/cases" ;;
 light) "$python" "$tests/../models/light_models.py" "$work/light" ;;
 *) echo "no suite '$suite'"; exit 2 ;;
 esac

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""make_cases.py OUT_DIR: writes dlc's own cases as test folders, like onnx's: what its node tests leave out.
+
+A case is a function of this file: it builds a small model, and says what must come out, by numpy or by onnx's reference
+evaluator. OUT_DIR/NAME/{model.onnx, data.json, test_data_set_0/{input,output}_J.pb}.
+"""
+import argparse
+import hashlib
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+node, info = helper.make_node, helper.make_tensor_value_info
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def rng():
+    return np.random.default_rng(7)
+
+
+def normal(*shape, dtype=np.float32):
+    return rng().standard_normal(shape).astype(dtype)
+
+
+def model(nodes, inputs, outputs, weights=None, opset=17, domains=(), shapes=None):
+    """inputs: name -> array; shapes: name -> dimensions where names stand for symbols; outputs: names."""
+    of = helper.np_dtype_to_tensor_dtype
+    shapes = shapes or {}
+    ins = [info(n, of(v.dtype), shapes.get(n, v.shape)) for n, v in inputs.items()]
+    outs = [info(n, T.UNDEFINED, None) if isinstance(n, str) else info(n[0], n[1], None) for n in outputs]
+    consts = [numpy_helper.from_array(np.asarray(v), n) for n, v in (weights or {}).items()]
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, v) for d, v in domains)]
+    return helper.make_model(helper.make_graph(nodes, "case", ins, outs, consts), opset_imports=opsets, ir_version=10)
+
+
+def run(nodes, inputs, outputs, expected=None, rtol=1e-4, atol=1e-6, **options):
+    """A case; what is expected comes from the reference evaluator where the case does not say."""
+    typed = list(outputs)
+    if expected is None:
+        names = [o if isinstance(o, str) else o[0] for o in outputs]
+        expected = ReferenceEvaluator(model(nodes, inputs, [(n, T.FLOAT) for n in names], **options)).run(names, inputs)
+    expected = [np.asarray(e) for e in expected]
+    typed = [(n if isinstance(n, str) else n[0], helper.np_dtype_to_tensor_dtype(e.dtype)) for n, e in zip(typed, expected)]
+    return model(nodes, inputs, typed, **options), inputs, dict(zip([n for n, _ in typed], expected)), rtol, atol
+
+
+# --- indices and layouts ---
+
+@case
+def index_through_floats():
+    """Buckets of distances, as T5 has them: an index that was a float is data."""
+    w = normal(32, 4)
+    nodes = [node("Shape", ["x"], ["s"], end=1), node("Squeeze", ["s"], ["n"]), node("Range", ["zero", "n", "one"], ["r"]),
+             node("Cast", ["r"], ["f"], to=T.FLOAT), node("Mul", ["f", "k"], ["fk"]), node("Cast", ["fk"], ["i"], to=T.INT64),
+             node("Add", ["i", "eight"], ["j"]), node("Gather", ["w", "j"], ["g"]), node("Transpose", ["g"], ["y"], perm=[1, 0])]
+    weights = {"zero": np.int64(0), "one": np.int64(1), "k": np.float32(0.1), "eight": np.int64(8), "w": w}
+    return run(nodes, {"x": normal(20)}, ["y"], weights=weights, shapes={"x": ["n"]})
+
+
+@case
+def top_k_of_transpose():
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), node("TopK", ["t", "k"], ["y", "i"])]
+    return run(nodes, {"x": normal(1, 4, 6, 6)}, ["y", "i"], weights={"k": np.array([2])})
+
+
+@case
+def top_k_of_conv():
+    nodes = [node("Conv", ["x", "w"], ["c"]), node("Relu", ["c"], ["r"]), node("TopK", ["r", "k"], ["y", "i"], axis=1)]
+    return run(nodes, {"x": normal(1, 4, 6, 6)}, ["y", "i"], weights={"k": np.array([2]), "w": normal(4, 4, 3, 3)})
+
+
+@case
+def conv_of_top_k():
+    nodes = [node("TopK", ["x", "k"], ["t", "i"], axis=2), node("Conv", ["t", "w"], ["y"])]
+    return run(nodes, {"x": normal(1, 4, 6, 6)}, ["y"], weights={"k": np.array([4]), "w": normal(4, 4, 3, 3)}, atol=1e-5)
+
+
+@case
+def nonzero_of_conv():
+    nodes = [node("Conv", ["x", "w"], ["c"]), node("Greater", ["c", "z"], ["g"]), node("NonZero", ["g"], ["y"])]
+    return run(nodes, {"x": normal(1, 4, 6, 6)}, ["y"], weights={"z": np.float32(0), "w": normal(4, 4, 3, 3)})
+
+
+@case
+def nonzero_of_max_pool():
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2]), node("NonZero", ["p"], ["y"])]
+    return run(nodes, {"x": np.maximum(normal(1, 2, 6, 6), 0)}, ["y"])
+
+
+# --- arithmetic at the edges ---
+
+@case
+def log_sum_exp_of_one():
+    return run([node("ReduceLogSumExp", ["x"], ["y"])], {"x": np.float32(100)}, ["y"], [np.float32(100)])
+
+
+@case
+def pow_odd_exponent():
+    x, e = np.array([-1, -1, 2], np.float32), np.array([1001, 1000, -2], np.int32)
+    return run([node("Pow", ["x", "e"], ["y"])], {"x": x, "e": e}, ["y"], [np.array([-1, 1, 0.25], np.float32)])
+
+
+@case
+def pow_half_odd_exponent():
+    x, e = np.array([-1, 2], np.float16), np.array([3001, 3], np.int32)
+    return run([node("Pow", ["x", "e"], ["y"])], {"x": x, "e": e}, ["y"], [np.array([-1, 8], np.float16)])
+
+
+@case
+def pow_wide_exponent():
+    x, e = np.array([2, -1, 3], np.int32), np.array([2**33 + 1, 2**33 + 1, 2], np.int64)
+    return run([node("Pow", ["x", "e"], ["y"])], {"x": x, "e": e}, ["y"], [np.array([0, -1, 9], np.int32)])
+
+
+@case
+def pool_of_too_little():
+    nodes = [node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3]), node("AveragePool", ["x"], ["z"], kernel_shape=[3, 3])]
+    empty = np.zeros((1, 1, 0, 3), np.float32)
+    return run(nodes, {"x": normal(1, 1, 2, 5)}, ["y", "z"], [empty, empty])
+
+
+@case
+def expand_of_first():
+    nodes = [node("Slice", ["x", "zero", "one"], ["f"]), node("Shape", ["m"], ["s"]), node("Expand", ["f", "s"], ["y"])]
+    return run(nodes, {"x": normal(3, 5), "m": normal(4, 5)}, ["y"], weights={"zero": np.array([0]), "one": np.array([1])},
+               shapes={"x": ["n", 5], "m": ["e", 5]})
+
+
+# --- writing ---
+
+def write(folder, built):
+    proto, inputs, outputs, rtol, atol = built
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    (folder / "data.json").write_text(json.dumps({"rtol": rtol, "atol": atol}) + "\n")
+    for kind, values in (("input", inputs), ("output", outputs)):
+        for j, (name, value) in enumerate(values.items()):
+            (data / f"{kind}_{j}.pb").write_bytes(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("out", type=pathlib.Path)
+    out = args.parse_args().out
+    stamp = out / "version"
+    wanted = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest() + onnx.__version__
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    if out.exists():
+        shutil.rmtree(out)
+    for name, make in CASES.items():
+        write(out / name, make())
+    stamp.write_text(wanted)
+    print(f"{len(CASES)} cases in {out}")
+
+
+if __name__ == "__main__":
+    main()
