@@ -42,6 +42,17 @@ static dlc_status parse_shape(dlc_cli *cli, const char *text, dlc_shape *shape)
     return DLC_OK;
 }
 
+static dlc_status parse_value(dlc_cli *cli, const char *text, dlc_given *value)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--value is '%s', where NAME=16000 is wanted", text);
+    *value = (dlc_given){.name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text)),
+                         .text = equals + 1};
+    return DLC_OK;
+}
+
 static void print_dump(void *user, const char *pass, const char *text)
 {
     dlc_cli *cli = user;
@@ -81,6 +92,11 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         DLC_TRY(parse_shape(cli, args->shape.data[i], &shapes[i]));
     options->shapes = shapes;
     options->nshapes = args->shape.n;
+    dlc_given *values = dlc_new_array(cli->arena, dlc_given, args->value.n + 1);
+    for (uint32_t i = 0; i < args->value.n; i++)
+        DLC_TRY(parse_value(cli, args->value.data[i], &values[i]));
+    options->values = values;
+    options->nvalues = args->value.n;
     return DLC_OK;
 }
 

@@ -89,6 +89,7 @@ static dlc_onnx_options import_options(dlc_model *model)
         .max_heap_bytes = options->max_heap_bytes,
         .symlink_dir = options->link_dir,
         .nshapes = options->nshapes,
+        .nvalues = options->nvalues,
     };
     result.shapes =
         dlc_arena_array(model->arena, options->nshapes, sizeof *result.shapes, _Alignof(void *));
@@ -97,14 +98,21 @@ static dlc_onnx_options import_options(dlc_model *model)
         result.shapes[i].dims = options->shapes[i].dims;
         result.shapes[i].rank = options->shapes[i].rank;
     }
+    result.values =
+        dlc_arena_array(model->arena, options->nvalues, sizeof *result.values, _Alignof(void *));
+    for (uint32_t i = 0; i < options->nvalues; i++) {
+        result.values[i].name = options->values[i].name;
+        result.values[i].text = options->values[i].text;
+    }
     return result;
 }
 
 static dlc_status import_text(dlc_model *model, const char *path)
 {
-    if (model->options.nshapes)
+    if (model->options.nshapes || model->options.nvalues)
         return dlc_diag_fail(&model->diag, DLC_USAGE, path,
-                             "shapes can be given for ONNX models; this is a graph in text form");
+                             "shapes and values can be given for ONNX models; this is a graph in "
+                             "text form");
     const char *text =
         dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
     return dlc_graph_parse(text, path, model->arena, &model->diag, &model->graph);

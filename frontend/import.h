@@ -83,6 +83,7 @@ struct dlc_import {
     dlc_vec(dlc_value *) narrow; /* constants of 4-bit or smaller types, widened */
     uint64_t nnodes;             /* imported so far, iterations of loops included */
     uint8_t shapes_given;        /* the user overrode dimensions: declared ones may not hold */
+    uint8_t has_contradiction;   /* a declared shape was not what is computed, and it was told */
 
     /* the node being imported */
     const Onnx__NodeProto *node;

@@ -102,18 +102,41 @@ static int take_scales(dlc_import *im, const dlc_value *x, const double *scales,
     return im_ok(im);
 }
 
-/* --- up to opset 10: asymmetric, rounded down --- */
+/* --- up to opset 10: asymmetric --- */
 
-static void resize_old(dlc_import *im, const double *scales, uint32_t n)
+/* The dimensions that shrink, or the others. */
+static dlc_value *resize_some(dlc_import *im, dlc_value *x, const double *scales, uint32_t n,
+                              const char *mode, int shrinks)
 {
     resizing r;
+    double some[DLC_MAX_RANK];
+    uint32_t nchanged = 0;
+    for (uint32_t i = 0; i < n && i < DLC_MAX_RANK; i++) {
+        some[i] = (scales[i] < 1) == shrinks ? scales[i] : 1;
+        nchanged += some[i] != 1;
+    }
+    if (!nchanged)
+        return x;
+    init_resizing(im, x, &r);
+    r.mode = mode;
+    r.nearest = shrinks ? "ceil" : "floor";
+    return take_scales(im, x, some, n, &r) ? build(im, x, &r) : NULL;
+}
+
+/* The text does not say how nearest rounds. Opset 10's own test data rounds up where a dimension
+ * shrinks and down where it grows, and so does ONNX Runtime. Linear is separable as well. */
+static void resize_old(dlc_import *im, const double *scales, uint32_t n)
+{
     dlc_value *x = im_in(im, 0);
     const char *mode = im_choice(im, "mode", "nearest", "nearest|linear");
-    init_resizing(im, x, &r);
-    if (!mode || !scales || !take_scales(im, x, scales, n, &r))
+    if (!mode || !scales)
         return;
-    r.mode = mode;
-    im->out[0] = build(im, x, &r);
+    if (n != im_rank(x)) {
+        im_fail(im, DLC_INVALID, "%" PRIu32 " scales for %" PRIu32 " dimensions", n, im_rank(x));
+        return;
+    }
+    x = resize_some(im, x, scales, n, mode, 1);
+    im->out[0] = x ? resize_some(im, x, scales, n, mode, 0) : NULL;
 }
 
 void import_upsample_7(dlc_import *im)

@@ -204,7 +204,8 @@ static int read_recurrence(dlc_import *im, recurrence *r)
     if (!r->x)
         return 0;
     if (!im_is_const(im, r->x->type.dims[0], &r->steps))
-        im_fail(im, DLC_UNSUPPORTED, "the length of the sequence must be known");
+        im_fail(im, DLC_UNSUPPORTED,
+                "the length of the sequence must be known; --shape fixes an input's dimensions");
     else if (r->steps < 1 || r->steps > MAX_STEPS)
         im_fail(im, DLC_UNSUPPORTED, "the sequence has %" PRId64 " steps; 1 to %d are supported",
                 r->steps, MAX_STEPS);

@@ -12,6 +12,10 @@ DLC_NODISCARD dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto
                                         dlc_lookup *table, const char *place);
 void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope);
 void im_read_inputs(dlc_import *im, dlc_scope *scope);
+/* given.c: what the user gave for this input, a constant of its type; NULL: nothing; &im->poison:
+ * it is reported */
+dlc_value *im_given_value(dlc_import *im, const char *name, const dlc_type *type);
+void im_check_given_values(dlc_import *im, const Onnx__GraphProto *graph);
 void im_write_outputs(dlc_import *im, dlc_scope *scope);
 void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *declared,
                        const dlc_value *value);

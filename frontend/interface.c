@@ -18,9 +18,10 @@ static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *ops
     const char *domain = im_domain(opset->domain);
     int is_new;
     void **item = dlc_lookup_insert(table, im->arena, domain, &is_new);
-    if (!is_new)
-        return dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "imports domain '%s' twice",
-                             domain);
+    if (!is_new && *(const int64_t *)*item != opset->version)
+        dlc_diag_fail(im->graph->diag, DLC_OK, place,
+                      "imports domain '%s' twice; the last one, version %" PRId64 ", is taken",
+                      domain, opset->version);
     int64_t *version = dlc_new(im->arena, int64_t);
     *version = opset->version;
     *item = version;
@@ -134,6 +135,13 @@ static const char *param_of(const Onnx__TensorShapeProto__Dimension *dim)
     return is_param && dim->dim_param && *dim->dim_param ? dim->dim_param : NULL;
 }
 
+/* A number; negative ones, as some exporters write them, say that it is not known. */
+static int is_stated(const Onnx__TensorShapeProto__Dimension *dim)
+{
+    return dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+           dim->dim_value >= 0;
+}
+
 /* Where the user gave a number for a dimension that the model calls by a name, the name is that
  * number everywhere. */
 static void note_sizes(dlc_import *im, const Onnx__ValueInfoProto *info)
@@ -161,7 +169,7 @@ static dlc_expr input_dim(dlc_import *im, const char *input,
     *is_new = 0;
     if (given >= 0)
         return dlc_expr_i64(im->pool, given);
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+    if (is_stated(dim))
         return dlc_expr_i64(im->pool, dim->dim_value);
     void **size = param ? dlc_lookup_find(&im->sizes, param) : NULL;
     if (size)
@@ -200,13 +208,6 @@ static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, c
         return dlc_diag_fail(diag, DLC_UNSUPPORTED, place, "has rank %zu; at most %d is supported",
                              (*shape)->n_dim, DLC_MAX_RANK);
     type->rank = (uint8_t)(*shape)->n_dim;
-    for (uint32_t i = 0; i < type->rank; i++) {
-        const Onnx__TensorShapeProto__Dimension *dim = (*shape)->dim[i];
-        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            dim->dim_value < 0 && given_dim(im, info->name, type->rank, i) < 0)
-            return dlc_diag_fail(diag, DLC_INVALID, place, "dimension %" PRIu32 " is %" PRId64, i,
-                                 dim->dim_value);
-    }
     return DLC_OK;
 }
 
@@ -221,6 +222,9 @@ static dlc_value *make_input(dlc_import *im, const Onnx__ValueInfoProto *info, c
         int is_new;
         type.dims[i] = input_dim(im, info->name, shape->dim[i], type.rank, i, &is_new);
     }
+    dlc_value *given = im_given_value(im, info->name, &type);
+    if (given)
+        return given;
     dlc_value *value = dlc_graph_input(im->graph, info->name, &type);
     for (uint32_t s = first_new; s < im->graph->symbols.n; s++)
         im->graph->symbols.data[s].value = value;
@@ -269,6 +273,7 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
 {
     const Onnx__GraphProto *graph = im->proto->graph;
     check_given_shapes(im, graph);
+    im_check_given_values(im, graph);
     for (size_t i = 0; im->shapes_given && i < graph->n_input; i++)
         note_sizes(im, graph->input[i]);
     for (size_t i = 0; i < graph->n_input; i++) {
@@ -291,13 +296,16 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
 
 /* --- declared types --- */
 
-static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *declared,
-                       const dlc_type *type)
+static int is_other_dtype(const Onnx__TypeProto__Tensor *declared, const dlc_type *type)
 {
     uint8_t is_narrow;
     dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
-    if (declared->elem_type && (dtype != type->dtype || is_narrow))
-        return 1;
+    return declared->elem_type && (dtype != type->dtype || is_narrow);
+}
+
+static int is_other_shape(const dlc_import *im, const Onnx__TypeProto__Tensor *declared,
+                          const dlc_type *type)
+{
     const Onnx__TensorShapeProto *shape = declared->shape;
     if (!shape)
         return 0;
@@ -305,7 +313,7 @@ static int contradicts(const dlc_import *im, const Onnx__TypeProto__Tensor *decl
         return 1;
     for (uint32_t i = 0; i < type->rank && !im->shapes_given; i++) {
         int64_t inferred;
-        if (shape->dim[i]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+        if (is_stated(shape->dim[i]) &&
             dlc_expr_is_int(im->pool, type->dims[i], &inferred) &&
             inferred != shape->dim[i]->dim_value)
             return 1;
@@ -333,23 +341,29 @@ static void print_declared(const Onnx__TypeProto__Tensor *declared, dlc_str *out
         dlc_str_add(out, "]");
 }
 
+/* A shape that contradicts is a hint that was wrong, told once; a type that does is a fault. */
 void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const dlc_value *value)
 {
     if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return;
     const Onnx__TypeProto__Tensor *declared = info->type->tensor_type;
-    if (!contradicts(im, declared, &value->type))
+    int is_wrong = is_other_dtype(declared, &value->type);
+    if (!is_wrong && (im->has_contradiction || !is_other_shape(im, declared, &value->type)))
         return;
+    im->has_contradiction |= !is_wrong;
+    dlc_status status = is_wrong ? DLC_INVALID : DLC_OK;
+    const char *verdict = is_wrong ? "" : "; declared shapes are hints, what follows is computed";
     dlc_str is = {0}, was = {0};
     dlc_type_print(im->graph, &value->type, &is);
     print_declared(declared, &was);
     if (im->origin)
-        im_fail(im, DLC_INVALID, "'%s' is %s, but the model declares %s", info->name,
-                dlc_str_text(&is), dlc_str_text(&was));
+        im_fail(im, status, "'%s' is %s, but the model declares %s%s", info->name,
+                dlc_str_text(&is), dlc_str_text(&was), verdict);
     else
-        dlc_diag_fail(im->graph->diag, DLC_INVALID,
+        dlc_diag_fail(im->graph->diag, status,
                       PLACE(im, "output '%s'", im->graph->file, info->name),
-                      "is %s, but the model declares %s", dlc_str_text(&is), dlc_str_text(&was));
+                      "is %s, but the model declares %s%s", dlc_str_text(&is), dlc_str_text(&was),
+                      verdict);
     dlc_str_deinit(&is);
     dlc_str_deinit(&was);
 }

@@ -19,6 +19,11 @@ typedef struct {
         uint32_t rank;
     } * shapes;
     uint32_t nshapes;
+    /* Values given by the user for inputs: numbers, comma separated, row-major. */
+    struct {
+        const char *name, *text;
+    } * values;
+    uint32_t nvalues;
 } dlc_onnx_options;
 
 /*

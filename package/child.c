@@ -183,10 +183,15 @@ static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return DLC_OK;
     int is_memory = (WIFEXITED(state) && WEXITSTATUS(state) == EXIT_NO_MEMORY) ||
-                    (WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL) || is_memory_message(text);
+                    is_memory_message(text);
     dlc_status status;
     if (is_memory)
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "the code generator ran out of memory");
+    else if (WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL)
+        status = dlc_diag_fail(diag, DLC_LIMIT, NULL,
+                               "the code generator was killed from outside (signal %d): by a user, "
+                               "or by the system, which does so when memory runs out",
+                               SIGKILL);
     else if (WIFSIGNALED(state))
         status = dlc_diag_fail(diag, DLC_INTERNAL, NULL,
                                "the code generator was ended by signal %d (%s)", WTERMSIG(state),

@@ -18,7 +18,7 @@ typedef dlc_status (*dlc_child_body)(const void *work, dlc_arena *arena, dlc_dia
 
 /*
  * The body in a forked child: LLVM ends its process when memory runs out or an assertion fails,
- * and that must be a message here, not the end of this process. DLC_LIMIT: out of memory;
+ * and that must be a message here, not the end of this process. DLC_LIMIT: out of memory, or killed from outside;
  * DLC_INTERNAL: it crashed, with what it printed.
  */
 DLC_NODISCARD dlc_status dlc_child_emit(dlc_child_body body, const void *work, dlc_arena *arena,

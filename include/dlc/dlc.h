@@ -33,6 +33,12 @@ typedef struct {
     int64_t dims[DLCRT_MAX_RANK];
 } dlc_shape;
 
+/* A value given by the user for an input, which is a constant then: numbers, comma separated,
+ * row-major. */
+typedef struct {
+    const char *name, *text;
+} dlc_given;
+
 /* Zero fields mean the defaults. Strings and arrays are borrowed until dlc_model_close. */
 typedef struct {
     const char *target;     /* a name of dlc_catalogue(DLC_CATALOGUE_TARGETS); "native" */
@@ -41,6 +47,8 @@ typedef struct {
     const char *dump_after; /* a pass or "all": its result goes to `dump` */
     const dlc_shape *shapes;
     uint32_t nshapes;
+    const dlc_given *values;
+    uint32_t nvalues;
     uint32_t jobs;      /* threads of code generation; 0: one per CPU */
     uint32_t max_depth; /* nesting of the model's messages */
     uint64_t max_nodes;

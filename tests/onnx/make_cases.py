@@ -136,6 +136,16 @@ def expand_of_first():
                shapes={"x": ["n", 5], "m": ["e", 5]})
 
 
+# --- old operators ---
+
+@case
+def resize_10_rounds_up_where_it_shrinks():
+    x = np.arange(35, dtype=np.float32).reshape(1, 1, 5, 7)
+    rows, columns = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4], [0, 2, 4, 5]
+    return run([node("Resize", ["x", "s"], ["y"])], {"x": x}, ["y"], [x[:, :, rows][:, :, :, columns]],
+               weights={"s": np.array([1, 1, 2.5, 0.6], np.float32)}, opset=10)
+
+
 # --- writing ---
 
 def write(folder, built):

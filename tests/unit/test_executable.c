@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
+#include "package/child.h"
 #include "package/elf.h"
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
@@ -412,6 +414,25 @@ START_TEST(large_weights_cost_little)
 }
 END_TEST
 
+static dlc_status killed(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
+                         uint32_t *nblobs)
+{
+    (void)work, (void)arena, (void)diag, (void)blobs, (void)nblobs;
+    return raise(SIGKILL) ? DLC_INTERNAL : DLC_OK;
+}
+
+START_TEST(a_killed_generator_is_called_killed)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_child_code code;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_child_emit(killed, NULL, arena, &diag, &code), DLC_LIMIT);
+    ck_assert_ptr_nonnull(strstr(diag.messages[0].text, "was killed from outside"));
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("executable");
@@ -427,6 +448,7 @@ int main(void)
     tcase_add_test(tests, any_names_give_a_header_that_compiles);
     tcase_add_test(tests, failures_leave_the_old_file_and_nothing_else);
     tcase_add_test(tests, large_weights_cost_little);
+    tcase_add_test(tests, a_killed_generator_is_called_killed);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -246,9 +246,79 @@ START_TEST(declared_types_must_hold)
     pb graph = {0};
     add_part(&graph, NODE, node_of("Relu", "x", "y"));
     add_part(&graph, INPUT, value_info("x", FLOAT, "2,3"));
-    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2,4"));
+    add_part(&graph, OUTPUT, value_info("y", INT64, "2,3"));
 import i = read_graph(& graph, 17);
-    expect_refusal(&i, DLC_INVALID, "is f32[2,3], but the model declares f32[2,4]");
+    expect_refusal(&i, DLC_INVALID, "is f32[2,3], but the model declares i64[2,3]");
+}
+END_TEST
+
+START_TEST(declared_shapes_are_hints)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2,3"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2,4"));
+    import i = read_graph(&graph, 17);
+    ck_assert_uint_eq(i.diag.nmessages, 1);
+    ck_assert_ptr_nonnull(
+        strstr(i.diag.messages[0].text, "is f32[2,3], but the model declares f32[2,4]"));
+    expect_output(&i, "f32[2,3]");
+}
+END_TEST
+
+START_TEST(unknown_dimensions_are_symbols)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "-1,3"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "-1,3"));
+    import i = read_graph(&graph, 17);
+    expect_output(&i, "f32[x_d0,3]");
+}
+END_TEST
+
+START_TEST(domains_may_be_imported_twice)
+{
+    pb graph = {0}, opset = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    pb model = model_of(&graph, 17);
+    pb_text(&opset, 1, "ai.onnx");
+    pb_int(&opset, 2, 15);
+    add_part(&model, 8, opset);
+    import i = read_model(&model, NULL);
+    ck_assert_uint_eq(i.diag.nmessages, 1);
+    ck_assert_ptr_nonnull(strstr(i.diag.messages[0].text, "version 15, is taken"));
+    expect_output(&i, "f32[2]");
+}
+END_TEST
+
+static void given_value(const char *text, const char *result, const char *refusal)
+{
+    pb graph = {0};
+    dlc_onnx_options options = {.nvalues = 1};
+    options.values = (void *)malloc(sizeof *options.values);
+    options.values[0].name = "s";
+    options.values[0].text = text;
+    add_part(&graph, NODE, node_of("Expand", "x s", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "1"));
+    add_part(&graph, INPUT, value_info("s", INT64, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "a,b"));
+    pb model = model_of(&graph, 17);
+    import i = read_model(&model, &options);
+    if (refusal)
+        expect_refusal(&i, DLC_USAGE, refusal);
+    else
+        expect_output(&i, result);
+    free(options.values);
+}
+
+START_TEST(given_values_are_constants)
+{
+    given_value("3,4", "f32[3,4]", NULL);
+    given_value("3", NULL, "the value '3' was given for input 's', where 2 of i64 are wanted");
+    given_value("3,x", NULL, "where 2 of i64 are wanted");
 }
 END_TEST
 
@@ -659,6 +729,10 @@ int main(void)
     tcase_add_loop_test(tcase, one_node, 0, sizeof nodes / sizeof *nodes);
     tcase_add_test(tcase, every_problem_is_reported);
     tcase_add_test(tcase, declared_types_must_hold);
+    tcase_add_test(tcase, declared_shapes_are_hints);
+    tcase_add_test(tcase, unknown_dimensions_are_symbols);
+    tcase_add_test(tcase, domains_may_be_imported_twice);
+    tcase_add_test(tcase, given_values_are_constants);
     tcase_add_test(tcase, names_are_defined_once);
     tcase_add_loop_test(tcase, one_wider_node, 0, sizeof wider / sizeof *wider);
     tcase_add_test(tcase, inputs_and_outputs_have_names_of_their_own);
