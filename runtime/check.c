@@ -3,16 +3,13 @@
  * bounds, operands of the size program precede their users, and a step uses only cells of phases
  * entered before it. One forward pass per table; the first thing found is named.
  */
-#include "runtime/cuda.h"
+#include "runtime/device.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "dlc/checksum.h"
-
-enum { MAX_BLOCK_THREADS = 1024 };
 
 typedef struct {
     const char *name; /* for messages */
@@ -22,16 +19,21 @@ typedef struct {
     uint32_t phase; /* entered where we are */
 } check;
 
-static dlc_status bad(const check *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static dlc_status bad(const check *c, const char *format, ...)
+dlc_status dlcrt_damaged(const char *name, const char *format, ...)
 {
     char text[256];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return dlcrt_fail(DLC_INVALID, "%s: its plan is damaged: %s", c->name, text);
+    return dlcrt_fail(DLC_INVALID, "%s: its plan is damaged: %s", name, text);
+}
+
+int dlcrt_image_has(const dlcrt_image *image, const void *at, uint64_t n)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)at - (uintptr_t)image->base);
+    return !image->base ||
+           (offset % 8 == 0 && offset <= image->size_bytes && n <= image->size_bytes - offset);
 }
 
 static int is_in(dlc_plan_rows rows, dlc_plan_rows table)
@@ -71,14 +73,14 @@ static dlc_status check_tables(const check *c)
         uint64_t first = tables[i].rows.first,
                  size_bytes = (uint64_t)tables[i].rows.count * tables[i].row_bytes;
         if (first % 8 || first > plan->size_bytes || size_bytes > plan->size_bytes - first)
-            return bad(c, "the table of %s lies outside it", tables[i].what);
+            return dlcrt_damaged(c->name, "the table of %s lies outside it", tables[i].what);
     }
     if (plan->strings.count == 0 || dlcrt_string(plan, plan->strings.count - 1)[0] != '\0')
-        return bad(c, "its strings do not end");
+        return dlcrt_damaged(c->name, "its strings do not end");
     if (plan->phases.count == 0)
-        return bad(c, "it has no phase");
+        return dlcrt_damaged(c->name, "it has no phase");
     if (!is_string(c, plan->target) || !is_string(c, plan->model) || !is_string(c, plan->producer))
-        return bad(c, "a name of its head is outside the strings");
+        return dlcrt_damaged(c->name, "a name of its head is outside the strings");
     return DLC_OK;
 }
 
@@ -92,16 +94,17 @@ static dlc_status check_insts(const check *c)
     const dlc_size_inst *inst = dlcrt_rows(c->plan, c->plan->insts);
     for (uint32_t i = 0; i < c->plan->insts.count; i++, inst++) {
         if (inst->op >= DLC_SIZE_COUNT || inst->dtype == DLC_NONE || inst->dtype >= DLC_DTYPE_COUNT)
-            return bad(c, "instruction %u is unknown", i);
+            return dlcrt_damaged(c->name, "instruction %u is unknown", i);
         int is_cast = inst->op == DLC_SIZE_CAST || inst->op == DLC_SIZE_CAST_SAT;
         if (is_cast && (inst->imm <= DLC_NONE || inst->imm >= DLC_DTYPE_COUNT))
-            return bad(c, "instruction %u casts from an unknown type", i);
+            return dlcrt_damaged(c->name, "instruction %u casts from an unknown type", i);
         if (inst->op == DLC_SIZE_SYM && inst->args[0] >= c->plan->symbols.count)
-            return bad(c, "instruction %u reads symbol %u of %u", i, inst->args[0],
-                       c->plan->symbols.count);
+            return dlcrt_damaged(c->name, "instruction %u reads symbol %u of %u", i, inst->args[0],
+                                 c->plan->symbols.count);
         for (uint32_t k = 0; k < nargs[inst->op]; k++)
             if (inst->args[k] >= i)
-                return bad(c, "instruction %u reads cell %u, which comes later", i, inst->args[k]);
+                return dlcrt_damaged(c->name, "instruction %u reads cell %u, which comes later", i,
+                                     inst->args[k]);
     }
     return DLC_OK;
 }
@@ -113,28 +116,29 @@ static dlc_status check_phases(const check *c)
     uint32_t end = 0;
     for (uint32_t i = 0; i < c->plan->phases.count; i++, phase++) {
         if (phase->insts.first != end || !is_in(phase->insts, c->plan->insts))
-            return bad(c, "phase %u does not follow the one before", i);
+            return dlcrt_damaged(c->name, "phase %u does not follow the one before", i);
         end += phase->insts.count;
         if (!is_in(phase->conditions, c->plan->conditions) || phase->arena_bytes >= end ||
             phase->host_bytes >= end)
-            return bad(c, "phase %u is out of bounds", i);
+            return dlcrt_damaged(c->name, "phase %u is out of bounds", i);
         for (uint32_t k = phase->conditions.first;
              k < phase->conditions.first + phase->conditions.count; k++)
             if (condition[k].holds >= end || !is_string(c, condition[k].text))
-                return bad(c, "condition %u is out of bounds", k);
+                return dlcrt_damaged(c->name, "condition %u is out of bounds", k);
     }
-    return end == c->plan->insts.count ? DLC_OK
-                                       : bad(c, "instructions %u and on belong to no phase", end);
+    return end == c->plan->insts.count
+               ? DLC_OK
+               : dlcrt_damaged(c->name, "instructions %u and on belong to no phase", end);
 }
 
 static dlc_status check_cells(const check *c, dlc_plan_rows rows, uint32_t ready, const char *what)
 {
     const uint32_t *cells = dlcrt_rows(c->plan, c->plan->cells);
     if (!is_in(rows, c->plan->cells))
-        return bad(c, "%s are out of bounds", what);
+        return dlcrt_damaged(c->name, "%s are out of bounds", what);
     for (uint32_t i = rows.first; i < rows.first + rows.count; i++)
         if (cells[i] >= ready)
-            return bad(c, "%s use a cell that is not known yet", what);
+            return dlcrt_damaged(c->name, "%s use a cell that is not known yet", what);
     return DLC_OK;
 }
 
@@ -144,7 +148,7 @@ static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, ui
     if (tensor->rank > DLCRT_MAX_RANK || tensor->dtype == DLC_NONE ||
         tensor->dtype >= DLC_DTYPE_COUNT || !is_string(c, tensor->name) ||
         !is_string(c, tensor->type_text) || tensor->size_bytes >= ready)
-        return bad(c, "%s is out of bounds", what);
+        return dlcrt_damaged(c->name, "%s is out of bounds", what);
     return check_cells(c, (dlc_plan_rows){tensor->dims, tensor->rank}, ready, what);
 }
 
@@ -164,7 +168,7 @@ static dlc_status check_tensors(const check *c)
         if (!is_string(c, symbol[i].name) || symbol[i].bind > DLC_SYMBOL_DATA ||
             (is_bound && (symbol[i].input >= c->plan->inputs.count ||
                           symbol[i].index >= inputs[symbol[i].input].rank)))
-            return bad(c, "symbol %u is out of bounds", i);
+            return dlcrt_damaged(c->name, "symbol %u is out of bounds", i);
     }
     return DLC_OK;
 }
@@ -189,9 +193,9 @@ static dlc_status check_ref(const check *c, const dlc_plan_ref *ref, uint32_t re
                                                     : 1;
     if (ref->place > DLC_REF_HOST || ref->index >= limit || ref->size_bytes >= ready ||
         (ref->place == DLC_REF_OUTPUT && outputs[ref->index].size_bytes >= ready))
-        return bad(c, "step %u reads or writes what is not there", step);
+        return dlcrt_damaged(c->name, "step %u reads or writes what is not there", step);
     if (ref->place == DLC_REF_CONSTANT && (ref->offset % 64 || ref->offset > c->constants_bytes))
-        return bad(c, "step %u reads past the constants", step);
+        return dlcrt_damaged(c->name, "step %u reads past the constants", step);
     return DLC_OK;
 }
 
@@ -203,25 +207,27 @@ static dlc_status check_shape(const check *c, const dlc_plan_step *step, uint32_
     case DLC_DO_LAUNCH:
         return step->what < c->plan->kernels.count
                    ? DLC_OK
-                   : bad(c, "step %u runs kernel %u, which is not there", i, step->what);
+                   : dlcrt_damaged(c->name, "step %u runs kernel %u, which is not there", i,
+                                   step->what);
     case DLC_DO_OPAQUE:
         if (step->what >= DLC_OPAQUE_COUNT)
-            return bad(c, "step %u is of a kind this runtime does not know", i);
+            return dlcrt_damaged(c->name, "step %u is of a kind this runtime does not know", i);
         opaque = &dlcrt_opaques[step->what];
         if (step->refs.count != opaque->ninputs + opaque->noutputs ||
             step->operands.count != step->refs.count || step->attrs.count != opaque->nattrs ||
             (step->phase != 0) != (opaque->count != NULL))
-            return bad(c, "step %u (%s) lacks operands or attributes", i, opaque->text);
+            return dlcrt_damaged(c->name, "step %u (%s) lacks operands or attributes", i,
+                                 opaque->text);
         return DLC_OK;
     case DLC_DO_BIND:
         return step->refs.count == 1 && step->operands.count == 1 && step->attrs.count == 1 &&
                        step->phase
                    ? DLC_OK
-                   : bad(c, "step %u binds nothing", i);
+                   : dlcrt_damaged(c->name, "step %u binds nothing", i);
     case DLC_DO_COPY:
-        return step->refs.count == 2 ? DLC_OK : bad(c, "step %u copies nothing", i);
+        return step->refs.count == 2 ? DLC_OK : dlcrt_damaged(c->name, "step %u copies nothing", i);
     default:
-        return bad(c, "step %u is of a kind this runtime does not know", i);
+        return dlcrt_damaged(c->name, "step %u is of a kind this runtime does not know", i);
     }
 }
 
@@ -234,10 +240,10 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
         step->device != (is_of_device ? plan->device : DLC_DEVICE_CPU) ||
         !is_in(step->refs, plan->refs) || !is_in(step->operands, plan->tensors) ||
         !is_in(step->attrs, plan->attrs) || step->grain < 1)
-        return bad(c, "step %u is out of bounds", i);
+        return dlcrt_damaged(c->name, "step %u is out of bounds", i);
     DLC_TRY(check_shape(c, step, i));
     if (step->kind == DLC_DO_LAUNCH && (step->units >= c->ready || step->scratch_bytes >= c->ready))
-        return bad(c, "step %u uses a cell that is not known yet", i);
+        return dlcrt_damaged(c->name, "step %u uses a cell that is not known yet", i);
     DLC_TRY(check_cells(c, step->symbols, c->ready, "symbols of a kernel"));
     uint32_t before = c->ready, nread = step->kind == DLC_DO_OPAQUE
                                             ? dlcrt_opaques[step->what].ninputs
@@ -245,19 +251,19 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
     if (step->phase) {
         if (step->phase != c->phase + 1 || step->phase >= plan->phases.count ||
             step->symbol >= plan->symbols.count)
-            return bad(c, "step %u enters phase %u out of order", i, step->phase);
+            return dlcrt_damaged(c->name, "step %u enters phase %u out of order", i, step->phase);
         c->phase = step->phase;
         c->ready = phases[step->phase].insts.first + phases[step->phase].insts.count;
     }
     if (step->flops >= c->ready || step->bytes >= c->ready)
-        return bad(c, "step %u uses a cell that is not known yet", i);
+        return dlcrt_damaged(c->name, "step %u uses a cell that is not known yet", i);
     const dlc_plan_ref *refs = dlcrt_rows(plan, plan->refs);
     const dlc_plan_tensor *operands = dlcrt_rows(plan, plan->tensors);
     for (uint32_t k = 0; k < step->refs.count; k++) {
         const dlc_plan_ref *ref = &refs[step->refs.first + k];
         DLC_TRY(check_ref(c, ref, k < nread ? before : c->ready, i));
         if (!is_placed_well(c, step, ref))
-            return bad(c, "step %u reads or writes memory of another device", i);
+            return dlcrt_damaged(c->name, "step %u reads or writes memory of another device", i);
     }
     for (uint32_t k = 0; k < step->operands.count; k++)
         DLC_TRY(check_tensor(c, &operands[step->operands.first + k], k < nread ? before : c->ready,
@@ -273,126 +279,30 @@ static dlc_status check_steps(check *c)
     c->ready = phases[0].insts.count;
     for (uint32_t i = 0; i < c->plan->steps.count; i++)
         DLC_TRY(check_step(c, &step[i], i));
-    for (uint32_t i = 0; i < c->plan->kernels.count; i++) {
-        int is_launchable =
-            kernel[i].threads >= 1 && kernel[i].threads <= MAX_BLOCK_THREADS &&
-            kernel[i].units_per_block >= 1 && kernel[i].units_per_block <= MAX_BLOCK_THREADS &&
-            kernel[i].fixed_bytes <= INT32_MAX && kernel[i].scratches <= MAX_BLOCK_THREADS;
-        if (!is_string(c, kernel[i].name) || (c->plan->device == DLC_DEVICE_CUDA && !is_launchable))
-            return bad(c, "kernel %u is out of bounds", i);
-    }
+    for (uint32_t i = 0; i < c->plan->kernels.count; i++)
+        if (!is_string(c, kernel[i].name))
+            return dlcrt_damaged(c->name, "kernel %u is out of bounds", i);
     return c->phase + 1 == c->plan->phases.count
                ? DLC_OK
-               : bad(c, "phase %u is never entered", c->phase + 1);
+               : dlcrt_damaged(c->name, "phase %u is never entered", c->phase + 1);
 }
 
-/* --- does it run here? --- */
-static dlc_status fits_cpu(const check *c)
-{
-    if (c->plan->arch != (unsigned)dlcrt_cpu_arch())
-        return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s (%s), this machine is %s", c->name,
-                          dlcrt_string(c->plan, c->plan->target), dlcrt_arch_name(c->plan->arch),
-                          dlcrt_arch_name(dlcrt_cpu_arch()));
-    uint64_t missing = c->plan->cpu_features & ~dlcrt_cpu_features();
-    if (!missing)
-        return DLC_OK;
-    char names[256];
-    dlcrt_text text = {names, sizeof names, 0};
-    names[0] = '\0';
-    for (unsigned bit = 0; bit < 64; bit++)
-        if (missing >> bit & 1)
-            dlcrt_text_add(&text, "%s%s", text.n ? ", " : "", dlcrt_cpu_feature_name(bit));
-    return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s; this processor lacks %s", c->name,
-                      dlcrt_string(c->plan, c->plan->target), names);
-}
-
-/* A cubin runs on its own major capability from its minor one on; PTX on every later one. */
-static int suits(const dlc_plan_binary *binary, uint32_t capability)
-{
-    return binary->arch <= capability &&
-           (binary->kind == DLC_BINARY_PTX || binary->arch / 10 == capability / 10);
-}
-
-const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel, uint32_t capability)
-{
-    const dlc_plan_kernel *row = (const dlc_plan_kernel *)dlcrt_rows(plan, plan->kernels) + kernel;
-    const dlc_plan_binary *binary =
-        (const dlc_plan_binary *)dlcrt_rows(plan, plan->binaries) + row->binaries.first;
-    const dlc_plan_binary *best = NULL;
-    for (uint32_t i = 0; i < row->binaries.count; i++, binary++)
-        if (suits(binary, capability) &&
-            (!best || binary->kind < best->kind ||
-             (binary->kind == best->kind && binary->arch > best->arch)))
-            best = binary;
-    return best;
-}
-
-static dlc_status fits_cuda(const check *c, const dlcrt_device *device)
-{
-    for (uint32_t i = 0; i < c->plan->kernels.count; i++)
-        if (!dlcrt_binary_find(c->plan, i, device->capability))
-            return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s; cuda:%d (%s) is sm_%u", c->name,
-                              dlcrt_string(c->plan, c->plan->target), device->ordinal, device->name,
-                              device->capability);
-    return DLC_OK;
-}
-
-/* The higher, the better; 0 when the plan does not run here, with the reason as the last error. */
-static uint32_t rank_of(const check *c, const dlcrt_device *device)
-{
-    enum { CUDA_RANK = 1000 };
-    if (c->plan->device == DLC_DEVICE_CPU)
-        return fits_cpu(c) ? 0 : 1 + (uint32_t)__builtin_popcountll(c->plan->cpu_features);
-    if (!device->driver || fits_cuda(c, device))
-        return 0;
-    uint32_t is_cubin = 1, highest = 0;
-    for (uint32_t i = 0; i < c->plan->kernels.count; i++) {
-        const dlc_plan_binary *binary = dlcrt_binary_find(c->plan, i, device->capability);
-        is_cubin &= binary->kind == DLC_BINARY_CUBIN;
-        highest = binary->arch > highest ? binary->arch : highest;
-    }
-    return (1 + is_cubin) * CUDA_RANK + highest;
-}
-
-/* [at, at + n) in the loaded image, aligned; nothing is known about programs' own memory. */
-static int is_mapped(const dlcrt_image *image, const void *at, uint64_t n)
-{
-    uint64_t offset = (uint64_t)((uintptr_t)at - (uintptr_t)image->base);
-    return !image->base ||
-           (offset % 8 == 0 && offset <= image->size_bytes && n <= image->size_bytes - offset);
-}
-
-static dlc_status check_kernels(const check *c, const dlcrt_image *image,
-                                const dlc_plan_entry *entry)
-{
-    if (c->plan->device == DLC_DEVICE_CUDA)
-        return DLC_OK;
-    if (!is_mapped(image, entry->kernels,
-                   sizeof *entry->kernels * (uint64_t)c->plan->kernels.count))
-        return bad(c, "its table of kernels lies outside the file");
-    for (uint32_t i = 0; image->base && i < c->plan->kernels.count; i++) {
-        uint64_t at = (uint64_t)((uintptr_t)entry->kernels[i] - (uintptr_t)image->base);
-        if (at < image->code_begin || at >= image->code_end)
-            return bad(c, "kernel %u is not code", i);
-    }
-    return DLC_OK;
-}
-
+/* --- the file --- */
 static dlc_status check_binaries(const check *c, const void *base)
 {
     const dlc_plan_kernel *kernel = dlcrt_rows(c->plan, c->plan->kernels);
     const dlc_plan_binary *binary = dlcrt_rows(c->plan, c->plan->binaries);
     for (uint32_t i = 0; i < c->plan->kernels.count; i++)
         if (!is_in(kernel[i].binaries, c->plan->binaries))
-            return bad(c, "the binaries of kernel %u are out of bounds", i);
+            return dlcrt_damaged(c->name, "the binaries of kernel %u are out of bounds", i);
     for (uint32_t i = 0; i < c->plan->binaries.count; i++, binary++) {
         if (binary->kind > DLC_BINARY_PTX || binary->size_bytes == 0 ||
             binary->offset > c->binaries_bytes ||
             binary->size_bytes > c->binaries_bytes - binary->offset)
-            return bad(c, "binary %u lies outside the file", i);
+            return dlcrt_damaged(c->name, "binary %u lies outside the file", i);
         const char *last = (const char *)base + binary->offset + binary->size_bytes - 1;
         if (binary->kind == DLC_BINARY_PTX && *last != '\0')
-            return bad(c, "binary %u does not end", i);
+            return dlcrt_damaged(c->name, "binary %u does not end", i);
     }
     return DLC_OK;
 }
@@ -400,16 +310,16 @@ static dlc_status check_binaries(const check *c, const void *base)
 /* What choosing a plan looks at. */
 static dlc_status check_head(check *c, const dlcrt_image *image, const dlc_plan_entry *entry)
 {
-    if (!is_mapped(image, entry->plan, sizeof *entry->plan))
+    if (!dlcrt_image_has(image, entry->plan, sizeof *entry->plan))
         return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", c->name);
     c->plan = entry->plan;
     if (memcmp(c->plan->magic, DLC_PLAN_MAGIC, sizeof c->plan->magic) != 0 ||
         c->plan->abi_version != DLC_ABI_VERSION || c->plan->size_bytes < sizeof *c->plan ||
-        !is_mapped(image, c->plan, c->plan->size_bytes) ||
+        !dlcrt_image_has(image, c->plan, c->plan->size_bytes) ||
         dlc_checksum(c->plan, c->plan->size_bytes) != entry->checksum)
-        return bad(c, "its checksum does not match");
-    if (c->plan->device > DLC_DEVICE_CUDA)
-        return bad(c, "its device is unknown");
+        return dlcrt_damaged(c->name, "its checksum does not match");
+    if (c->plan->device >= DLC_DEVICE_COUNT)
+        return dlcrt_damaged(c->name, "its device is unknown");
     DLC_TRY(check_tables(c));
     return check_binaries(c, image->entry->binaries);
 }
@@ -421,7 +331,7 @@ static dlc_status check_plan(check *c, const dlcrt_image *image, const dlc_plan_
     DLC_TRY(check_phases(c));
     DLC_TRY(check_tensors(c));
     DLC_TRY(check_steps(c));
-    return check_kernels(c, image, entry);
+    return dlcrt_devices[c->plan->device]->check(&(dlcrt_candidate){c->name, image, entry});
 }
 
 static dlc_status check_executable(const check *c, const dlcrt_image *image)
@@ -434,93 +344,12 @@ static dlc_status check_executable(const check *c, const dlcrt_image *image)
                           "%s: format version %u, this runtime reads %u; compile the model again",
                           c->name, executable->abi_version, DLC_ABI_VERSION);
     if (executable->nplans == 0 ||
-        !is_mapped(image, executable->plans,
-                   sizeof *executable->plans * (uint64_t)executable->nplans) ||
-        !is_mapped(image, executable->constants, executable->constants_bytes) ||
+        !dlcrt_image_has(image, executable->plans,
+                         sizeof *executable->plans * (uint64_t)executable->nplans) ||
+        !dlcrt_image_has(image, executable->constants, executable->constants_bytes) ||
         (executable->binaries_bytes &&
-         !is_mapped(image, executable->binaries, executable->binaries_bytes)))
+         !dlcrt_image_has(image, executable->binaries, executable->binaries_bytes)))
         return dlcrt_fail(DLC_INVALID, "%s: its plan or constants lie outside the file", c->name);
-    return DLC_OK;
-}
-
-/* --- the choice --- */
-dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish)
-{
-    *wish = (dlcrt_wish){.cpu = 1, .cuda = 1, .ordinal = -1};
-    if (!text || !*text)
-        return DLC_OK;
-    wish->cpu = !strcmp(text, "cpu");
-    wish->cuda = !strcmp(text, "cuda");
-    wish->none = !strcmp(text, "none");
-    if (!strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9') {
-        char *end;
-        long ordinal = strtol(text + 5, &end, 10);
-        wish->cuda = !*end && ordinal < 1000;
-        wish->ordinal = (int)ordinal;
-    }
-    return wish->cpu || wish->cuda || wish->none
-               ? DLC_OK
-               : dlcrt_fail(DLC_USAGE, "there is no device '%s'; there are cpu, cuda and cuda:N",
-                            text);
-}
-
-static int is_allowed(const dlcrt_wish *wanted, const dlc_plan *plan)
-{
-    return plan->device == DLC_DEVICE_CPU ? wanted->cpu : wanted->cuda;
-}
-
-/* With one plan the reason alone; with several what the executable holds, too. */
-static dlc_status refuse(const check *c, const dlc_executable *executable, const char *reason)
-{
-    char held[512] = "", why[512];
-    dlcrt_text text = {held, sizeof held, 0}, copied = {why, sizeof why, 0};
-    size_t n = strlen(c->name);
-    for (uint32_t i = 0; i < executable->nplans; i++)
-        dlcrt_text_add(&text, "%s%s", i ? " and " : "",
-                       dlcrt_string(executable->plans[i].plan, executable->plans[i].plan->target));
-    if (!strncmp(reason, c->name, n) && !strncmp(reason + n, ": ", 2))
-        reason += n + 2;
-    dlcrt_text_add(&copied, "%s", reason);
-    if (executable->nplans == 1 && *why && !strncmp(why, "made for ", 9))
-        return dlcrt_fail(DLC_NO_DEVICE, "%s: %s", c->name, why);
-    return dlcrt_fail(DLC_NO_DEVICE, "%s: holds plans for %s; none of them runs here: %s", c->name,
-                      held, *why ? why : "there is none for the device that was asked for");
-}
-
-/* The driver is opened only for plans that need it; without one the others are still there. */
-static void find_device(const dlc_executable *executable, const dlcrt_wish *wanted,
-                        dlcrt_device *device)
-{
-    int needs = 0;
-    for (uint32_t i = 0; i < executable->nplans; i++)
-        needs |= executable->plans[i].plan->device == DLC_DEVICE_CUDA;
-    *device = (dlcrt_device){0};
-    if (needs && wanted->cuda && dlcrt_device_find(wanted->ordinal, device))
-        *device = (dlcrt_device){0};
-}
-
-static dlc_status choose(const check *c, const dlc_executable *executable, const dlcrt_wish *wanted,
-                         const dlc_plan_entry **result, dlcrt_device *device)
-{
-    uint32_t best = 0;
-    char reason[512] = "";
-    check one = *c;
-    (void)dlcrt_fail(DLC_OK, "%s", "");
-    find_device(executable, wanted, device);
-    for (uint32_t i = 0; i < executable->nplans; i++) {
-        one.plan = executable->plans[i].plan;
-        uint32_t rank = is_allowed(wanted, one.plan) ? rank_of(&one, device) : 0;
-        if (rank > best) {
-            best = rank;
-            *result = &executable->plans[i];
-        }
-    }
-    dlcrt_text text = {reason, sizeof reason, 0};
-    dlcrt_text_add(&text, "%s", dlcrt_last_error());
-    if (!best)
-        return refuse(c, executable, reason);
-    if ((*result)->plan->device == DLC_DEVICE_CPU)
-        *device = (dlcrt_device){0};
     return DLC_OK;
 }
 
@@ -536,13 +365,6 @@ dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *w
     DLC_TRY(check_executable(&c, image));
     for (uint32_t i = 0; i < executable->nplans; i++)
         DLC_TRY(check_head(&c, image, &executable->plans[i]));
-    *device = (dlcrt_device){0};
-    if (wish.none && number >= executable->nplans)
-        return dlcrt_fail(DLC_USAGE, "%s: has no plan %u; it holds %u", name, number,
-                          executable->nplans);
-    if (wish.none)
-        *result = &executable->plans[number];
-    else
-        DLC_TRY(choose(&c, executable, &wish, result, device));
+    DLC_TRY(dlcrt_choose(image, name, &wish, number, result, device));
     return check_plan(&c, image, *result);
 }

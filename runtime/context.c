@@ -4,7 +4,7 @@
  * created; later phases follow from data inside a run. Memory only grows, in whole pages from the
  * system.
  */
-#include "runtime/internal.h"
+#include "runtime/device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static size_t page_up(size_t size_bytes)
 
 /* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end
  * to end. */
-static dlc_status memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
+dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
 {
     if (size_bytes <= memory->size_bytes)
         return DLC_OK;
@@ -43,7 +43,7 @@ static dlc_status memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t ke
     return DLC_OK;
 }
 
-static void memory_free(dlcrt_memory *memory)
+void dlcrt_memory_free(dlcrt_memory *memory)
 {
     if (memory->bytes)
         munmap(memory->bytes, memory->size_bytes);
@@ -71,15 +71,13 @@ static uint32_t phase_end(const dlc_plan *plan, uint32_t phase)
     return phases[phase].insts.first + phases[phase].insts.count;
 }
 
-/* Where the constants, inputs and outputs of a step lie; the caller's are set by each run. */
+/* Where the constants, inputs and outputs of a step lie; the caller's are set by each run. In a
+ * plan of a device the steps on the CPU see the constants where the file has them. */
 static void *address_of(const dlcrt_context *context, const dlc_plan_step *step,
                         const dlc_plan_ref *ref)
 {
-    if (step->device == DLC_DEVICE_CUDA)
-        return context->cuda ? dlcrt_cuda_address(context, ref) : NULL;
-    return ref->place == DLC_REF_CONSTANT
-               ? (void *)(uintptr_t)(context->executable->constants + ref->offset)
-               : NULL;
+    int is_of_device = step->device == context->plan->device;
+    return (is_of_device ? context->device : &dlcrt_device_CPU)->address(context, ref);
 }
 
 static dlc_status place_ref(dlcrt_context *context, const dlc_plan_step *of, uint32_t row,
@@ -140,10 +138,7 @@ static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
     int64_t units, scratch;
     DLC_TRY(size_of(context, step->units, "the work", name, &units));
     DLC_TRY(size_of(context, step->scratch_bytes, "the scratch memory", name, &scratch));
-    if (context->cuda && step->device == DLC_DEVICE_CUDA)
-        DLC_TRY(dlcrt_cuda_size_launch(context, step));
-    else if ((size_t)scratch > *scratch_bytes)
-        *scratch_bytes = (size_t)scratch;
+    DLC_TRY(context->device->size_launch(context, step, scratch_bytes));
     if (units / step->grain >= 2)
         context->is_parallel = 1;
     for (uint32_t i = step->symbols.first; i < step->symbols.first + step->symbols.count; i++) {
@@ -173,7 +168,7 @@ static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
         return DLC_OK;
     if (__builtin_mul_overflow(stride, dlcrt_pool_threads(context->pool), &total))
         return dlcrt_no_memory(stride);
-    DLC_TRY(memory_grow(&context->scratch, total, 0));
+    DLC_TRY(dlcrt_memory_grow(&context->scratch, total, 0));
     context->scratch_stride = stride;
     return DLC_OK;
 }
@@ -215,18 +210,19 @@ dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
         (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + output->dims;
     dlcrt_tensor *tensor = context->outputs[i];
     size_t need = (size_t)context->cells[output->size_bytes];
-    if (tensor->on_device && !context->cuda)
+    if (tensor->on_device && context->device->is_host)
         return dlcrt_fail(DLC_USAGE, "output '%s' is memory of a device; this run is on the CPU",
                           dlcrt_string(context->plan, output->name));
     dlc_plan_ref here = {.place = DLC_REF_OUTPUT, .index = i};
-    void *own = tensor->on_device ? dlcrt_cuda_address(context, &here) : context->own[i].bytes;
+    void *own =
+        tensor->on_device ? context->device->address(context, &here) : context->own[i].bytes;
     int is_own = !tensor->data || tensor->data == own; /* of an earlier run, too */
     if (!is_own && tensor->size_bytes < need)
         return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu",
                           dlcrt_string(context->plan, output->name), need, tensor->size_bytes);
     if (is_own) {
         if (!tensor->on_device)
-            DLC_TRY(memory_grow(&context->own[i], need ? need : 1, 0));
+            DLC_TRY(dlcrt_memory_grow(&context->own[i], need ? need : 1, 0));
         tensor->data = tensor->on_device ? own : context->own[i].bytes;
         tensor->size_bytes = need;
     }
@@ -261,12 +257,9 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
                     &arena_bytes));
     DLC_TRY(size_of(context, row->host_bytes, "the memory", dlcrt_string(plan, plan->model),
                     &host_bytes));
-    DLC_TRY(memory_grow(&context->host, (size_t)host_bytes, phase ? context->host.size_bytes : 0));
-    if (context->cuda)
-        DLC_TRY(dlcrt_cuda_place(context, phase, (size_t)arena_bytes));
-    else
-        DLC_TRY(memory_grow(&context->arena, (size_t)arena_bytes,
-                            phase ? context->arena.size_bytes : 0));
+    DLC_TRY(dlcrt_memory_grow(&context->host, (size_t)host_bytes,
+                              phase ? context->host.size_bytes : 0));
+    DLC_TRY(context->device->place(context, phase, (size_t)arena_bytes));
     DLC_TRY(size_steps(context, phase));
     context->sized = phase + 1;
     return phase ? place_outputs(context, row->insts.first, phase_end(plan, phase)) : DLC_OK;
@@ -338,8 +331,6 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
     const dlc_plan_tensor *tensors = dlcrt_rows(plan, plan->inputs);
     const dlc_plan_phase *phase = dlcrt_rows(plan, plan->phases);
     int is_same = context->sized > 0;
-    if (context->cuda)
-        DLC_TRY(dlcrt_cuda_check_stream(context));
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         if (inputs[i]->rank != tensors[i].rank)
             return refuse_shape(context, i, inputs[i]);
@@ -430,7 +421,7 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
 {
     uint32_t nthreads = 1;
     DLC_TRY(allocate(context));
-    if (!context->executable->cuda)
+    if (context->device->is_host)
         DLC_TRY(wanted_threads(options, &nthreads));
     context->pool = dlcrt_pool_create(nthreads);
     if (!context->pool)
@@ -439,13 +430,12 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
         !(context->profile = dlcrt_alloc(context->plan->steps.count, sizeof *context->profile)))
         return DLC_LIMIT;
     context->poison = options && options->poison;
-    if (context->executable->cuda)
-        DLC_TRY(dlcrt_cuda_run_create(context, options));
+    DLC_TRY(context->device->open(context, options));
     if (has_input_symbols(context->plan))
         return DLC_OK;
-    DLC_TRY(dlcrt_cuda_enter(context));
+    DLC_TRY(context->device->enter(context));
     dlc_status status = size_fixed(context);
-    dlcrt_cuda_leave(context);
+    context->device->leave(context);
     return status;
 }
 
@@ -461,6 +451,7 @@ dlc_status dlcrt_context_create(dlcrt_executable *executable, const dlcrt_contex
         return DLC_LIMIT;
     context->executable = executable;
     context->plan = executable->plan;
+    context->device = executable->device.row;
     dlcrt_executable_retain(executable);
     dlc_status status = set_up(context, options);
     if (status) {
@@ -477,12 +468,10 @@ void dlcrt_context_destroy(dlcrt_context *context)
         return;
     dlcrt_pool_destroy(context->pool);
     for (uint32_t i = 0; context->own && i < context->plan->outputs.count; i++)
-        memory_free(&context->own[i]);
-    if (!context->cuda)
-        memory_free(&context->arena);
-    dlcrt_cuda_run_destroy(context);
-    memory_free(&context->host);
-    memory_free(&context->scratch);
+        dlcrt_memory_free(&context->own[i]);
+    context->device->close(context);
+    dlcrt_memory_free(&context->host);
+    dlcrt_memory_free(&context->scratch);
     void *const blocks[] = {context->symbols,        context->cells,    context->lost,
                             context->values,         context->pointers, context->input_dims,
                             (void *)context->inputs, context->outputs,  context->own,
@@ -500,8 +489,8 @@ uint32_t dlcrt_context_threads(const dlcrt_context *context)
 
 size_t dlcrt_context_bytes(const dlcrt_context *context)
 {
-    size_t total = context->scratch.size_bytes + context->host.size_bytes +
-                   (context->cuda ? dlcrt_cuda_bytes(context) : context->arena.size_bytes);
+    size_t total =
+        context->scratch.size_bytes + context->host.size_bytes + context->device->bytes(context);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += context->own[i].size_bytes;
     return total;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct {
@@ -61,19 +62,31 @@ static uint64_t features_named(const char *name, size_t n)
     return bits;
 }
 
-uint64_t dlcrt_cpu_features(void)
+/* Tile registers are used by leave of the system, which holds for threads started after it. */
+static uint64_t permitted(uint64_t bits, uint64_t wanted)
+{
+#if defined(__x86_64__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    uint64_t tiles = features_named("amx-tile", 8) | features_named("amx-int8", 8) |
+                     features_named("amx-bf16", 8);
+    if (bits & wanted & tiles && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA))
+        return bits & ~tiles;
+#endif
+    (void)wanted;
+    return bits;
+}
+
+uint64_t dlcrt_cpu_features(uint64_t wanted)
 {
     uint64_t bits = dlc_cpu_detect();
     const char *list = getenv("DLC_CPU");
-    if (!list)
-        return bits;
-    uint64_t allowed = 0;
-    while (*list) {
+    uint64_t allowed = list ? 0 : UINT64_MAX;
+    while (list && *list) {
         size_t n = strcspn(list, ",");
         allowed |= features_named(list, n);
         list += n + (list[n] == ',');
     }
-    return bits & allowed;
+    return permitted(bits & allowed, wanted);
 }
 
 static int read_file(const char *path, char *text, size_t size_bytes)

@@ -33,18 +33,25 @@ static size_t region_up(size_t size_bytes)
 }
 
 /* --- of an executable: kernels and weights --- */
-dlcrt_cuda *dlcrt_cuda_create(void)
+static dlcrt_cuda *cuda_of(const dlcrt_executable *executable)
 {
-    dlcrt_cuda *cuda = dlcrt_alloc(1, sizeof *cuda);
-    if (cuda)
-        pthread_mutex_init(&cuda->lock, NULL);
-    return cuda;
+    return executable->loaded;
+}
+
+/* The rest waits for the first context. */
+static dlc_status load(dlcrt_executable *executable)
+{
+    dlcrt_cuda *cuda = executable->loaded = dlcrt_alloc(1, sizeof *cuda);
+    if (!cuda)
+        return DLC_LIMIT;
+    pthread_mutex_init(&cuda->lock, NULL);
+    return DLC_OK;
 }
 
 static void release(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = executable->cuda;
+    dlcrt_cuda *cuda = cuda_of(executable);
     void *popped;
     if (cuda->context && !driver->context_push(cuda->context)) {
         for (uint32_t i = 0; cuda->modules && i < executable->plan->kernels.count; i++)
@@ -66,14 +73,14 @@ static void release(dlcrt_executable *executable)
     cuda->is_ready = 0;
 }
 
-void dlcrt_cuda_destroy(dlcrt_executable *executable)
+static void unload(dlcrt_executable *executable)
 {
-    if (!executable->cuda)
+    if (!executable->loaded)
         return;
     release(executable);
-    pthread_mutex_destroy(&executable->cuda->lock);
-    free(executable->cuda);
-    executable->cuda = NULL;
+    pthread_mutex_destroy(&cuda_of(executable)->lock);
+    free(executable->loaded);
+    executable->loaded = NULL;
 }
 
 static dlc_status load_module(dlcrt_executable *executable, uint32_t kernel,
@@ -87,15 +94,15 @@ static dlc_status load_module(dlcrt_executable *executable, uint32_t kernel,
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     dlcrt_text text = {what, sizeof what, 0};
     const unsigned char *bytes = executable->image.entry->binaries;
-    int result = driver->module_load(&executable->cuda->modules[kernel], bytes + binary->offset, 2,
-                                     options, values);
+    int result = driver->module_load(&cuda_of(executable)->modules[kernel], bytes + binary->offset,
+                                     2, options, values);
     dlcrt_text_add(&text, "kernel '%s' for sm_%u%s; the driver is of CUDA %d.%d%s%s", name,
                    binary->arch, binary->kind == DLC_BINARY_PTX ? " (PTX)" : "",
                    driver->version / 1000, driver->version % 1000 / 10, *log ? ": " : "", log);
     if (result)
         return dlcrt_driver_fail(driver, result, DLCRT_CU_module_load, what);
-    DLCRT_CUDA(driver, module_function, what, &executable->cuda->functions[kernel],
-               executable->cuda->modules[kernel], "dlc_kernel");
+    DLCRT_CUDA(driver, module_function, what, &cuda_of(executable)->functions[kernel],
+               cuda_of(executable)->modules[kernel], "dlc_kernel");
     return DLC_OK;
 }
 
@@ -106,7 +113,7 @@ static dlc_status load_kernel(dlcrt_executable *executable, uint32_t kernel)
     const dlc_plan_binary *binary = dlcrt_binary_find(plan, kernel, executable->device.capability);
     for (uint32_t i = 0; i < kernel; i++)
         if (dlcrt_binary_find(plan, i, executable->device.capability)->offset == binary->offset) {
-            executable->cuda->functions[kernel] = executable->cuda->functions[i];
+            cuda_of(executable)->functions[kernel] = cuda_of(executable)->functions[i];
             return DLC_OK;
         }
     return load_module(executable, kernel, binary);
@@ -132,14 +139,14 @@ static void find_weights(dlcrt_executable *executable)
             end = last > end ? last : end;
         }
     }
-    executable->cuda->weights_begin = begin;
-    executable->cuda->weights_end = end > begin ? end : begin;
+    cuda_of(executable)->weights_begin = begin;
+    cuda_of(executable)->weights_end = end > begin ? end : begin;
 }
 
 static dlc_status copy_weights(dlcrt_executable *executable, size_t size_bytes, void *stream)
 {
     const dlcrt_driver *driver = driver_of(executable);
-    const dlcrt_cuda *cuda = executable->cuda;
+    const dlcrt_cuda *cuda = cuda_of(executable);
     DLCRT_CUDA(driver, copy_in, "the weights", cuda->weights,
                executable->constants + cuda->weights_begin, size_bytes, stream);
     DLCRT_CUDA(driver, stream_wait, "the weights", stream);
@@ -150,7 +157,7 @@ static dlc_status copy_weights(dlcrt_executable *executable, size_t size_bytes, 
 static dlc_status upload_weights(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = executable->cuda;
+    dlcrt_cuda *cuda = cuda_of(executable);
     void *stream;
     find_weights(executable);
     size_t size_bytes = (size_t)(cuda->weights_end - cuda->weights_begin);
@@ -165,7 +172,7 @@ static dlc_status upload_weights(dlcrt_executable *executable)
 
 static dlc_status load_all(dlcrt_executable *executable)
 {
-    dlcrt_cuda *cuda = executable->cuda;
+    dlcrt_cuda *cuda = cuda_of(executable);
     uint32_t nkernels = executable->plan->kernels.count;
     cuda->modules = dlcrt_alloc(nkernels, sizeof *cuda->modules);
     cuda->functions = dlcrt_alloc(nkernels, sizeof *cuda->functions);
@@ -180,11 +187,11 @@ static dlc_status load_all(dlcrt_executable *executable)
 static dlc_status make_ready(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = executable->cuda;
+    dlcrt_cuda *cuda = cuda_of(executable);
     void *popped;
-    DLCRT_CUDA(driver, context_retain, executable->device_text, &cuda->context,
+    DLCRT_CUDA(driver, context_retain, executable->device.text, &cuda->context,
                executable->device.handle);
-    DLCRT_CUDA(driver, context_push, executable->device_text, cuda->context);
+    DLCRT_CUDA(driver, context_push, executable->device.text, cuda->context);
     dlc_status status = load_all(executable);
     driver->context_pop(&popped);
     cuda->is_ready = status == DLC_OK;
@@ -195,13 +202,13 @@ static dlc_status make_ready(dlcrt_executable *executable)
 static dlc_status use_executable(dlcrt_executable *executable)
 {
     dlc_status status = DLC_OK;
-    pthread_mutex_lock(&executable->cuda->lock);
-    if (!executable->cuda->is_ready) {
+    pthread_mutex_lock(&cuda_of(executable)->lock);
+    if (!cuda_of(executable)->is_ready) {
         status = make_ready(executable);
         if (status)
             release(executable);
     }
-    pthread_mutex_unlock(&executable->cuda->lock);
+    pthread_mutex_unlock(&cuda_of(executable)->lock);
     return status;
 }
 
@@ -211,26 +218,28 @@ static const dlcrt_driver *driver_in(const dlcrt_context *context)
     return driver_of(context->executable);
 }
 
-dlc_status dlcrt_cuda_enter(dlcrt_context *context)
+static dlcrt_cuda_run *run_of(const dlcrt_context *context)
 {
-    if (!context->cuda)
-        return DLC_OK;
+    return context->held;
+}
+
+static dlc_status enter(dlcrt_context *context)
+{
     DLCRT_CUDA(driver_in(context), context_push, "the device's context",
-               context->executable->cuda->context);
+               cuda_of(context->executable)->context);
     return DLC_OK;
 }
 
-void dlcrt_cuda_leave(dlcrt_context *context)
+static void leave(dlcrt_context *context)
 {
     void *popped;
-    if (context->cuda)
-        driver_in(context)->context_pop(&popped);
+    driver_in(context)->context_pop(&popped);
 }
 
 /* A run copies host memory and waits, and may place memory anew: none of it can be recorded. */
-dlc_status dlcrt_cuda_check_stream(const dlcrt_context *context)
+static dlc_status check_stream(const dlcrt_context *context)
 {
-    const dlcrt_cuda_run *run = context->cuda;
+    const dlcrt_cuda_run *run = run_of(context);
     int status = 0;
     if (run->used == run->stream)
         return DLC_OK;
@@ -282,7 +291,7 @@ static int runs_on_device_alone(const dlc_plan *plan)
 static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
 {
     const dlc_plan *plan = context->plan;
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     uint32_t nparameters;
     DLC_TRY(count_parameters(context, &nparameters));
     run->inputs = dlcrt_alloc(plan->inputs.count, sizeof *run->inputs);
@@ -295,18 +304,18 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     run->is_async = (uint8_t)(options && options->async && run->is_graph);
     DLCRT_CUDA(driver_in(context), stream_create, "a stream", &run->stream, STREAM_NON_BLOCKING);
     run->used = options && options->stream ? options->stream : run->stream;
-    return dlcrt_cuda_check_stream(context);
+    return check_stream(context);
 }
 
-dlc_status dlcrt_cuda_run_create(dlcrt_context *context, const dlcrt_context_options *options)
+static dlc_status open_context(dlcrt_context *context, const dlcrt_context_options *options)
 {
     DLC_TRY(use_executable(context->executable));
-    context->cuda = dlcrt_alloc(1, sizeof *context->cuda);
-    if (!context->cuda)
+    context->held = dlcrt_alloc(1, sizeof(dlcrt_cuda_run));
+    if (!context->held)
         return DLC_LIMIT;
-    DLC_TRY(dlcrt_cuda_enter(context));
+    DLC_TRY(enter(context));
     dlc_status status = set_up(context, options);
-    dlcrt_cuda_leave(context);
+    leave(context);
     return status;
 }
 
@@ -319,15 +328,15 @@ static void free_region(const dlcrt_driver *driver, dlcrt_region *region)
 
 static void drop_graph(dlcrt_context *context)
 {
-    if (context->cuda->exec)
-        driver_in(context)->exec_destroy(context->cuda->exec);
-    context->cuda->exec = NULL;
-    context->cuda->nalike = 0;
+    if (run_of(context)->exec)
+        driver_in(context)->exec_destroy(run_of(context)->exec);
+    run_of(context)->exec = NULL;
+    run_of(context)->nalike = 0;
 }
 
 static void free_regions(dlcrt_context *context)
 {
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     const dlcrt_driver *driver = driver_in(context);
     for (uint32_t i = 0; run->inputs && i < context->plan->inputs.count; i++)
         free_region(driver, &run->inputs[i]);
@@ -338,26 +347,62 @@ static void free_regions(dlcrt_context *context)
     run->faults = 0;
 }
 
-void dlcrt_cuda_run_destroy(dlcrt_context *context)
+static void close_context(dlcrt_context *context)
 {
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     if (!run)
         return;
-    if (dlcrt_cuda_enter(context) == DLC_OK) {
+    if (enter(context) == DLC_OK) {
         if (run->is_pending)
             driver_in(context)->stream_wait(run->used);
         drop_graph(context);
         free_regions(context);
         if (run->stream)
             driver_in(context)->stream_destroy(run->stream);
-        dlcrt_cuda_leave(context);
+        leave(context);
     }
     free(run->inputs);
     free(run->outputs);
     free(run->host_faults);
     free(run->parameters);
     free(run);
-    context->cuda = NULL;
+    context->held = NULL;
+}
+
+/* --- the stream has done its work --- */
+static dlc_status wait(dlcrt_context *context)
+{
+    DLCRT_CUDA(driver_in(context), stream_wait, "the device ended its work", run_of(context)->used);
+    return DLC_OK;
+}
+
+static dlc_status check_faults(dlcrt_context *context)
+{
+    const dlcrt_driver *driver = driver_in(context);
+    dlcrt_cuda_run *run = run_of(context);
+    const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps);
+    size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
+    if (size_bytes)
+        DLCRT_CUDA(driver, copy_out, "the fault words", run->host_faults, run->faults, size_bytes,
+                   run->used);
+    DLC_TRY(wait(context));
+    for (uint32_t i = 0; i < context->plan->steps.count; i++) {
+        if (!run->host_faults[i])
+            continue;
+        DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0, size_bytes, run->used);
+        run->is_pending = 1;
+        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
+                          dlcrt_string(context->plan, steps[i].name));
+    }
+    return DLC_OK;
+}
+
+static dlc_status finish(dlcrt_context *context)
+{
+    if (!run_of(context)->is_pending)
+        return DLC_OK;
+    run_of(context)->is_pending = 0;
+    return check_faults(context);
 }
 
 /* --- memory --- */
@@ -366,7 +411,7 @@ static dlc_status move(const dlcrt_context *context, const dlcrt_region *to,
                        const dlcrt_region *from, size_t keep_bytes)
 {
     const dlcrt_driver *driver = driver_in(context);
-    void *stream = context->cuda->used;
+    void *stream = run_of(context)->used;
     if (keep_bytes)
         DLCRT_CUDA(driver, copy_within, "the arena moves", to->at, from->at, keep_bytes, stream);
     DLCRT_CUDA(driver, stream_wait, "memory is placed anew", stream);
@@ -411,7 +456,7 @@ static size_t cut_all(dlcrt_context *context, const dlcrt_region *block, size_t 
     const dlc_plan *plan = context->plan;
     const dlc_plan_tensor *inputs = dlcrt_rows(plan, plan->inputs),
                           *outputs = dlcrt_rows(plan, plan->outputs);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     dlcrt_region faults = {0};
     size_t at = 0;
     cut(block, arena_bytes, &at, &run->arena);
@@ -428,10 +473,11 @@ static size_t cut_all(dlcrt_context *context, const dlcrt_region *block, size_t 
 static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
 {
     const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     size_t total = cut_all(context, NULL, arena_bytes);
+    DLC_TRY(check_stream(context));
     if (run->is_pending) /* its fault words are about to go */
-        DLC_TRY(dlcrt_cuda_finish(context));
+        DLC_TRY(finish(context));
     drop_graph(context);
     if (total > run->block.size_bytes) {
         free_regions(context);
@@ -447,10 +493,10 @@ static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
     return DLC_OK;
 }
 
-dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
+static dlc_status place(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
 {
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     if (phase == 0)
         DLC_TRY(place_first(context, arena_bytes));
     DLC_TRY(grow(context, &run->arena, arena_bytes, run->arena.size_bytes));
@@ -462,19 +508,19 @@ dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena
     return DLC_OK;
 }
 
-void *dlcrt_cuda_address(const dlcrt_context *context, const dlc_plan_ref *ref)
+static void *address(const dlcrt_context *context, const dlc_plan_ref *ref)
 {
-    const dlcrt_cuda *cuda = context->executable->cuda;
-    uint64_t at = ref->place == DLC_REF_INPUT ? context->cuda->inputs[ref->index].at
+    const dlcrt_cuda *cuda = cuda_of(context->executable);
+    uint64_t at = ref->place == DLC_REF_INPUT ? run_of(context)->inputs[ref->index].at
                   : ref->place == DLC_REF_OUTPUT
-                      ? context->cuda->outputs[ref->index].at
+                      ? run_of(context)->outputs[ref->index].at
                       : cuda->weights + (ref->offset - cuda->weights_begin);
     return (void *)(uintptr_t)at;
 }
 
-size_t dlcrt_cuda_bytes(const dlcrt_context *context)
+static size_t bytes(const dlcrt_context *context)
 {
-    const dlcrt_cuda_run *run = context->cuda;
+    const dlcrt_cuda_run *run = run_of(context);
     size_t total = run->block.size_bytes + (run->arena.is_own ? run->arena.size_bytes : 0);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += run->outputs[i].is_own ? run->outputs[i].size_bytes : 0;
@@ -488,7 +534,7 @@ static dlc_status refuse_shared(const dlcrt_context *context, const dlc_plan_ste
     return dlcrt_fail(
         DLC_LIMIT,
         "step '%s': a block of its kernel needs %" PRId64 " bytes of shared memory, %s has %d",
-        dlcrt_string(context->plan, step->name), bytes, context->executable->device_text,
+        dlcrt_string(context->plan, step->name), bytes, context->executable->device.text,
         context->executable->device.max_shared_bytes);
 }
 
@@ -512,8 +558,10 @@ static int *allowed_shared(const dlcrt_cuda *cuda, uint32_t kernel)
 }
 
 /* More than 48 KiB of shared memory must be allowed per function; that holds for all contexts. */
-dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step)
+static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
+                              size_t *scratch_bytes)
 {
+    (void)scratch_bytes; /* its scratch is shared memory */
     dlcrt_executable *executable = context->executable;
     if (context->cells[step->scratch_bytes] > INT32_MAX)
         return refuse_shared(context, step, context->cells[step->scratch_bytes]);
@@ -523,15 +571,15 @@ dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *s
         return DLC_OK;
     if (bytes > executable->device.max_shared_bytes)
         return refuse_shared(context, step, bytes);
-    pthread_mutex_lock(&executable->cuda->lock);
-    int *allowed = allowed_shared(executable->cuda, step->what);
+    pthread_mutex_lock(&cuda_of(executable)->lock);
+    int *allowed = allowed_shared(cuda_of(executable), step->what);
     if (bytes > *allowed) {
         result = driver_of(executable)
-                     ->function_set(executable->cuda->functions[step->what],
+                     ->function_set(cuda_of(executable)->functions[step->what],
                                     FUNCTION_MAX_DYNAMIC_SHARED, (int)bytes);
         *allowed = result ? *allowed : (int)bytes;
     }
-    pthread_mutex_unlock(&executable->cuda->lock);
+    pthread_mutex_unlock(&cuda_of(executable)->lock);
     return result ? dlcrt_driver_fail(driver_of(executable), result, DLCRT_CU_function_set,
                                       dlcrt_string(context->plan, step->name))
                   : DLC_OK;
@@ -546,7 +594,7 @@ static uint32_t step_number(const dlcrt_context *context, const dlc_plan_step *s
 /* Units in launches of at most 2^31 - 1 blocks. */
 static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
 {
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     const dlc_plan_kernel *kernel =
         (const dlc_plan_kernel *)dlcrt_rows(context->plan, context->plan->kernels) + step->what;
     int64_t units = context->cells[step->units], first = 0,
@@ -564,7 +612,7 @@ static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
         int64_t left = units - first < per_launch ? units - first : per_launch;
         int64_t blocks = (left + kernel->units_per_block - 1) / kernel->units_per_block;
         DLCRT_CUDA(driver_in(context), launch, dlcrt_string(context->plan, step->name),
-                   context->executable->cuda->functions[step->what], (unsigned)blocks, 1, 1,
+                   cuda_of(context->executable)->functions[step->what], (unsigned)blocks, 1, 1,
                    kernel->threads, 1, 1, (unsigned)shared_bytes_of(context, step), run->used,
                    run->parameters, NULL);
     }
@@ -583,46 +631,40 @@ static dlc_status copy(dlcrt_context *context, const dlc_plan_step *step)
         return DLC_OK;
     if (refs[0].place == DLC_REF_HOST)
         DLCRT_CUDA(driver_in(context), copy_in, name, to, pointers[0], size_bytes,
-                   context->cuda->used);
+                   run_of(context)->used);
     else if (refs[1].place == DLC_REF_HOST)
         DLCRT_CUDA(driver_in(context), copy_out, name, pointers[1], from, size_bytes,
-                   context->cuda->used);
+                   run_of(context)->used);
     else
         DLCRT_CUDA(driver_in(context), copy_within, name, to, from, size_bytes,
-                   context->cuda->used);
+                   run_of(context)->used);
     return DLC_OK;
 }
 
-dlc_status dlcrt_cuda_step(dlcrt_context *context, const dlc_plan_step *step)
+static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
 {
     return step->kind == DLC_DO_LAUNCH ? launch(context, step) : copy(context, step);
 }
 
 /* --- runs --- */
-dlc_status dlcrt_cuda_wait(dlcrt_context *context)
-{
-    DLCRT_CUDA(driver_in(context), stream_wait, "the device ended its work", context->cuda->used);
-    return DLC_OK;
-}
-
 /* Between the caller's memory of the device and ours. */
 static dlc_status copy_theirs(dlcrt_context *context, const char *what, uint64_t to, uint64_t from,
                               size_t size_bytes)
 {
     const dlcrt_driver *driver = driver_in(context);
-    int result = driver->copy_within(to, from, size_bytes, context->cuda->used);
+    int result = driver->copy_within(to, from, size_bytes, run_of(context)->used);
     if (result == DLCRT_CU_INVALID_VALUE)
         return dlcrt_fail(DLC_USAGE,
                           "'%s' is said to be on the device; no %zu bytes of %s are there", what,
-                          size_bytes, context->executable->device_text);
+                          size_bytes, context->executable->device.text);
     return result ? dlcrt_driver_fail(driver, result, DLCRT_CU_copy_within, what) : DLC_OK;
 }
 
-dlc_status dlcrt_cuda_begin(dlcrt_context *context)
+static dlc_status begin(dlcrt_context *context)
 {
     const dlcrt_driver *driver = driver_in(context);
     const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     if (context->poison && run->arena.size_bytes)
         DLCRT_CUDA(driver, memory_set, "the arena", run->arena.at, 0xA5, run->arena.size_bytes,
                    run->used);
@@ -646,7 +688,7 @@ static dlc_status record_steps(dlcrt_context *context)
 {
     const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
     for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
-        DLC_TRY(dlcrt_cuda_step(context, step));
+        DLC_TRY(run_step(context, step));
     return DLC_OK;
 }
 
@@ -654,7 +696,7 @@ static dlc_status record_steps(dlcrt_context *context)
 static dlc_status record(dlcrt_context *context)
 {
     const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     void *used = run->used, *graph = NULL;
     DLCRT_CUDA(driver, capture_begin, "recording the steps", run->stream, CAPTURE_THREAD_LOCAL);
     run->used = run->stream;
@@ -671,9 +713,9 @@ static dlc_status record(dlcrt_context *context)
     return status;
 }
 
-dlc_status dlcrt_cuda_replay(dlcrt_context *context, int *done)
+static dlc_status replay(dlcrt_context *context, int *done)
 {
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     *done = 0;
     if (!run->is_graph || !context->plan->steps.count || run->nalike++ == 0)
         return DLC_OK;
@@ -685,40 +727,11 @@ dlc_status dlcrt_cuda_replay(dlcrt_context *context, int *done)
     return DLC_OK;
 }
 
-static dlc_status check_faults(dlcrt_context *context)
-{
-    const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = context->cuda;
-    const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps);
-    size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
-    if (size_bytes)
-        DLCRT_CUDA(driver, copy_out, "the fault words", run->host_faults, run->faults, size_bytes,
-                   run->used);
-    DLC_TRY(dlcrt_cuda_wait(context));
-    for (uint32_t i = 0; i < context->plan->steps.count; i++) {
-        if (!run->host_faults[i])
-            continue;
-        DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0, size_bytes, run->used);
-        run->is_pending = 1;
-        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
-                          dlcrt_string(context->plan, steps[i].name));
-    }
-    return DLC_OK;
-}
-
-dlc_status dlcrt_cuda_finish(dlcrt_context *context)
-{
-    if (!context->cuda->is_pending)
-        return DLC_OK;
-    context->cuda->is_pending = 0;
-    return check_faults(context);
-}
-
-dlc_status dlcrt_cuda_end(dlcrt_context *context)
+static dlc_status end(dlcrt_context *context)
 {
     const dlcrt_driver *driver = driver_in(context);
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     int all_on_device = 1;
     for (uint32_t i = 0; i < context->plan->outputs.count; i++) {
         const dlcrt_tensor *tensor = context->outputs[i];
@@ -735,14 +748,14 @@ dlc_status dlcrt_cuda_end(dlcrt_context *context)
                        run->used);
     }
     run->is_pending = 1;
-    return run->is_async && all_on_device ? DLC_OK : dlcrt_cuda_finish(context);
+    return run->is_async && all_on_device ? DLC_OK : finish(context);
 }
 
 /* Whatever went wrong, the next run begins with an idle stream and without faults. */
-void dlcrt_cuda_abandon(dlcrt_context *context)
+static void abandon(dlcrt_context *context)
 {
     const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = context->cuda;
+    dlcrt_cuda_run *run = run_of(context);
     size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
     if (run->faults && size_bytes)
         (void)driver->memory_set(run->faults, 0, size_bytes, run->used);
@@ -750,3 +763,44 @@ void dlcrt_cuda_abandon(dlcrt_context *context)
     run->is_pending = 0;
     drop_graph(context);
 }
+
+static dlc_status walk_on_device(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context))
+{
+    int done;
+    DLC_TRY(begin(context));
+    DLC_TRY(replay(context, &done));
+    if (!done)
+        DLC_TRY(walk(context));
+    return end(context);
+}
+
+static dlc_status run(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context))
+{
+    DLC_TRY(check_stream(context)); /* one that is being captured is left alone */
+    dlc_status status = walk_on_device(context, walk);
+    if (status)
+        abandon(context);
+    return status;
+}
+
+const dlcrt_device_row dlcrt_device_CUDA = {
+    .text = "cuda",
+    .find = dlcrt_cuda_find,
+    .rank = dlcrt_cuda_rank,
+    .check = dlcrt_cuda_check,
+    .load = load,
+    .unload = unload,
+    .open = open_context,
+    .close = close_context,
+    .enter = enter,
+    .leave = leave,
+    .place = place,
+    .address = address,
+    .bytes = bytes,
+    .size_launch = size_launch,
+    .run = run,
+    .launch = launch,
+    .copy = copy,
+    .wait = wait,
+    .finish = finish,
+};

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "runtime/internal.h"
+#include "runtime/device.h"
 
 /* --- driver.c --- */
 typedef enum {
@@ -50,12 +50,21 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
 
 /* Device `ordinal`, or for -1 the first whose capability is highest, of those that answer. Opens
  * the driver when nobody has. */
-dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device);
+dlc_status dlcrt_cuda_find(int ordinal, dlcrt_device *device);
+
+/* --- binary.c --- */
+/* The binary of a kernel that suits the device: a cubin before PTX, then the highest capability;
+ * NULL: none does. */
+const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
+                                         uint32_t capability);
+/* Of the row: device.h. */
+uint32_t dlcrt_cuda_rank(const dlcrt_candidate *of, const dlcrt_device *device);
+dlc_status dlcrt_cuda_check(const dlcrt_candidate *of);
 
 /* --- cuda.c --- */
 /* Of an executable on its device: kernels and weights, shared by its contexts, made for the first
  * of them. */
-struct dlcrt_cuda {
+typedef struct {
     pthread_mutex_t lock;
     int is_ready;
     void *context;     /* the device's primary one */
@@ -65,7 +74,7 @@ struct dlcrt_cuda {
                           KiB */
     uint64_t weights;  /* address; those at [weights_begin, weights_end) of the constants */
     uint64_t weights_begin, weights_end;
-};
+} dlcrt_cuda;
 
 typedef struct {
     uint64_t at;
@@ -74,7 +83,7 @@ typedef struct {
 } dlcrt_region;
 
 /* Of a context. */
-struct dlcrt_cuda_run {
+typedef struct {
     void *stream;       /* ours: for captures, and for runs when the caller gave none */
     void *used;         /* what runs go into */
     dlcrt_region block; /* arena, inputs, outputs and faults of phase 0 together */
@@ -88,6 +97,6 @@ struct dlcrt_cuda_run {
     uint8_t is_graph;     /* every step runs on the device */
     uint8_t is_async;
     uint8_t is_pending; /* the stream may hold work, the fault words may tell of it */
-};
+} dlcrt_cuda_run;
 
 #endif

@@ -114,7 +114,7 @@ static dlc_status use_driver(const dlcrt_driver **driver)
 static dlc_status describe(const dlcrt_driver *driver, int ordinal, dlcrt_device *device)
 {
     int major = 0, minor = 0;
-    *device = (dlcrt_device){.driver = driver, .ordinal = ordinal};
+    *device = (dlcrt_device){.row = &dlcrt_device_CUDA, .driver = driver, .ordinal = ordinal};
     DLCRT_CUDA(driver, device_get, "a device", &device->handle, ordinal);
     DLCRT_CUDA(driver, device_name, "a device's name", device->name, (int)sizeof device->name - 1,
                device->handle);
@@ -125,10 +125,12 @@ static dlc_status describe(const dlcrt_driver *driver, int ordinal, dlcrt_device
     DLCRT_CUDA(driver, device_attribute, "a device's shared memory", &device->max_shared_bytes,
                MAX_SHARED_OPTIN, device->handle);
     device->capability = (uint32_t)(10 * major + minor);
+    dlcrt_text text = {device->text, sizeof device->text, 0};
+    dlcrt_text_add(&text, "cuda:%d (%s, sm_%u)", ordinal, device->name, device->capability);
     return DLC_OK;
 }
 
-dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device)
+dlc_status dlcrt_cuda_find(int ordinal, dlcrt_device *device)
 {
     const dlcrt_driver *driver;
     int count = 0;
@@ -151,20 +153,4 @@ dlc_status dlcrt_device_find(int ordinal, dlcrt_device *device)
             *device = other;
     }
     return device->driver ? DLC_OK : status;
-}
-
-dlc_status dlcrt_device_describe(const char *text, dlcrt_device_info *info)
-{
-    dlcrt_device device;
-    dlcrt_wish wish;
-    if (!text || !info)
-        return dlcrt_fail(DLC_USAGE, "dlcrt_device_describe: %s is NULL", info ? "device" : "info");
-    DLC_TRY(dlcrt_wish_read(text, &wish));
-    if (!wish.cuda)
-        return dlcrt_fail(DLC_USAGE, "'%s' is no CUDA device", text);
-    DLC_TRY(dlcrt_device_find(wish.ordinal, &device));
-    *info =
-        (dlcrt_device_info){.ordinal = (uint32_t)device.ordinal, .capability = device.capability};
-    memcpy(info->name, device.name, sizeof info->name);
-    return DLC_OK;
 }

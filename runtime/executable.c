@@ -1,6 +1,6 @@
 /* Executables: opened from a file or taken from the program, then only read. Contexts share one by
  * counting users. */
-#include "runtime/internal.h"
+#include "runtime/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,26 +30,22 @@ static dlc_status adopt(dlcrt_image *image, const char *name,
     dlc_status status = dlcrt_check(image, name, wanted, options->plan, &entry, &device);
     if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable)))
         status = DLC_LIMIT;
-    if (status == DLC_OK && device.driver && !(executable->cuda = dlcrt_cuda_create()))
-        status = DLC_LIMIT;
     if (status) {
-        free(executable);
         dlcrt_image_unload(image);
         return status;
     }
     executable->device = device;
     executable->is_inert = wanted && !strcmp(wanted, "none");
-    dlcrt_text text = {executable->device_text, sizeof executable->device_text, 0};
-    dlcrt_text_add(&text,
-                   device.driver          ? "cuda:%d (%s, sm_%u)"
-                   : executable->is_inert ? "none"
-                                          : "cpu",
-                   device.ordinal, device.name, device.capability);
     executable->image = *image;
     executable->entry = entry;
     executable->plan = entry->plan;
     executable->constants = image->entry->constants;
     atomic_init(&executable->users, 1);
+    status = device.row->load(executable);
+    if (status) {
+        dlcrt_executable_close(executable);
+        return status;
+    }
     *result = executable;
     return DLC_OK;
 }
@@ -130,7 +126,7 @@ void dlcrt_executable_close(dlcrt_executable *executable)
 {
     if (!executable || atomic_fetch_sub_explicit(&executable->users, 1, memory_order_acq_rel) > 1)
         return;
-    dlcrt_cuda_destroy(executable);
+    executable->device.row->unload(executable);
     dlcrt_image_unload(&executable->image);
     free(executable);
 }
@@ -200,7 +196,7 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
         .plan_bytes = plan->size_bytes,
         .is_static = plan->symbols.count == 0,
         .nplans = executable->image.entry->nplans,
-        .device = executable->device_text,
+        .device = executable->device.text,
     };
 }
 

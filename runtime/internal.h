@@ -26,7 +26,9 @@ void dlcrt_text_add(dlcrt_text *out, const char *format, ...) __attribute__((for
 void dlcrt_text_dims(dlcrt_text *out, uint32_t rank, const int64_t *dims); /* [1,3] */
 
 /* --- cpu.c --- */
-uint64_t dlcrt_cpu_features(void); /* bits of cpu.def this process may use */
+/* Bits of cpu.def this process may use; leave is asked of the system for those of `wanted` that
+ * need it. */
+uint64_t dlcrt_cpu_features(uint64_t wanted);
 dlc_arch dlcrt_cpu_arch(void);
 const char *dlcrt_arch_name(unsigned arch);
 const char *dlcrt_cpu_feature_name(unsigned bit);
@@ -45,41 +47,28 @@ typedef struct {
 dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image);
 void dlcrt_image_unload(dlcrt_image *image);
 
-/* --- driver.c, cuda.c: see runtime/cuda.h --- */
+/* --- device.c: see runtime/device.h for what a row does --- */
+typedef struct dlcrt_device_row dlcrt_device_row;
 typedef struct {
-    const void *driver; /* dlcrt_driver; NULL: the CPU */
+    const dlcrt_device_row *row; /* NULL: none was found */
+    const void *driver;          /* what the row opened, if anything */
     int handle, ordinal;
     uint32_t capability;  /* 10 * major + minor */
     int max_shared_bytes; /* dynamic shared memory of a block */
-    char name[64];
+    char name[64];        /* the maker's */
+    char text[96];        /* ours: "cuda:0 (…, sm_90)" */
 } dlcrt_device;
-typedef struct dlcrt_cuda dlcrt_cuda;
-typedef struct dlcrt_cuda_run dlcrt_cuda_run;
-dlcrt_cuda *dlcrt_cuda_create(void); /* NULL after a failure */
-void dlcrt_cuda_destroy(dlcrt_executable *executable);
-dlc_status dlcrt_cuda_run_create(dlcrt_context *context, const dlcrt_context_options *options);
-void dlcrt_cuda_run_destroy(dlcrt_context *context);
-/* Calls of the driver lie between these two; both do nothing for contexts of the CPU. */
-dlc_status dlcrt_cuda_enter(dlcrt_context *context);
-void dlcrt_cuda_leave(dlcrt_context *context);
-/* The stream can take a run. */
-dlc_status dlcrt_cuda_check_stream(const dlcrt_context *context);
-/* Device memory for what phases up to `phase` made known. */
-dlc_status dlcrt_cuda_place(dlcrt_context *context, uint32_t phase, size_t arena_bytes);
-/* Address of a constant, an input or an output on the device. */
-void *dlcrt_cuda_address(const dlcrt_context *context, const dlc_plan_ref *ref);
-size_t dlcrt_cuda_bytes(const dlcrt_context *context);
-dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step);
-/* A run: inputs go over; the steps as a graph, if there is one (*done), or one by one; outputs come
- * back. */
-dlc_status dlcrt_cuda_begin(dlcrt_context *context);
-dlc_status dlcrt_cuda_replay(dlcrt_context *context, int *done);
-dlc_status dlcrt_cuda_step(dlcrt_context *context, const dlc_plan_step *step);
-dlc_status
-dlcrt_cuda_wait(dlcrt_context *context); /* until the device has done what it was given */
-dlc_status dlcrt_cuda_end(dlcrt_context *context);
-void dlcrt_cuda_abandon(dlcrt_context *context);      /* after a failure of one of these */
-dlc_status dlcrt_cuda_finish(dlcrt_context *context); /* waits; an index out of range is told */
+/* "cpu", "cuda", "cuda:1", "none"; NULL: any. */
+typedef struct {
+    uint32_t device; /* DLC_DEVICE_COUNT: any */
+    int ordinal;     /* -1: any */
+    int is_none;     /* nothing will run */
+} dlcrt_wish;
+dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish);
+/* The plan that runs best on what is there; for "none" plan `number`. All plans' heads are checked.
+ */
+dlc_status dlcrt_choose(const dlcrt_image *image, const char *name, const dlcrt_wish *wish,
+                        uint32_t number, const dlc_plan_entry **result, dlcrt_device *device);
 
 /* --- check.c --- */
 /*
@@ -88,18 +77,6 @@ dlc_status dlcrt_cuda_finish(dlcrt_context *context); /* waits; an index out of 
  */
 dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
                        uint32_t number, const dlc_plan_entry **entry, dlcrt_device *device);
-/* "cpu", "cuda", "cuda:1", "none"; NULL: any. */
-typedef struct {
-    int cpu, cuda; /* may be taken */
-    int ordinal;   /* of the CUDA device; -1: any */
-    int none;      /* nothing will run */
-} dlcrt_wish;
-dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish);
-/* The binary of a kernel that suits the device: a cubin before PTX, then the highest capability;
- * NULL: none does. */
-const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
-                                         uint32_t capability);
-
 /* --- executable.c --- */
 struct dlcrt_executable {
     atomic_uint users; /* itself and its contexts */
@@ -108,8 +85,7 @@ struct dlcrt_executable {
     const dlc_plan *plan;
     const unsigned char *constants;
     dlcrt_device device;
-    dlcrt_cuda *cuda; /* NULL: the CPU */
-    char device_text[96];
+    void *loaded; /* the device's: kernels and weights */
     int is_inert; /* no context may run it */
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);
@@ -192,7 +168,8 @@ struct dlcrt_context {
     dlcrt_memory *own; /* by output: memory for callers that bring none */
     dlcrt_memory arena, scratch;
     dlcrt_memory host; /* of steps on the CPU in a plan of a device; arena is the device's then */
-    dlcrt_cuda_run *cuda; /* NULL: the CPU */
+    const dlcrt_device_row *device; /* the executable's */
+    void *held;                     /* what the device keeps for this context */
     size_t scratch_stride;
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */
@@ -200,6 +177,9 @@ struct dlcrt_context {
     int poison;
     int64_t fault;
 };
+/* Keeps the first `keep_bytes`. */
+dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes);
+void dlcrt_memory_free(dlcrt_memory *memory);
 dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs);
 /* Enters phase `phase`: sizes, conditions, memory and the pointers of its steps. */
 dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase);

@@ -3,7 +3,7 @@
  * Nothing here allocates, locks or calls the system unless a shape is new, a worker sleeps or a
  * profile is taken.
  */
-#include "runtime/internal.h"
+#include "runtime/device.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static dlc_status check_input_bytes(const dlcrt_context *context)
             return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %zu for %s", name,
                               tensor->size_bytes, need,
                               dlcrt_string(context->plan, wanted[i].type_text));
-        if (tensor->on_device && !context->cuda)
+        if (tensor->on_device && context->device->is_host)
             return dlcrt_fail(DLC_USAGE, "input '%s' is memory of a device; this run is on the CPU",
                               name);
         if (!tensor->data && need)
@@ -182,31 +182,13 @@ static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *st
     const dlc_plan_ref *refs =
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
     void **pointers = context->pointers + step->refs.first;
-    for (uint32_t i = 0; !context->cuda && i < step->refs.count; i++) {
+    for (uint32_t i = 0; context->device->is_host && i < step->refs.count; i++) {
         if (refs[i].place == DLC_REF_INPUT)
             pointers[i] = context->inputs[refs[i].index]->data;
         else if (refs[i].place == DLC_REF_OUTPUT)
             pointers[i] = context->outputs[refs[i].index]->data;
     }
     return pointers;
-}
-
-static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
-{
-    dlcrt_job job = {
-        .kernel = context->executable->entry->kernels[step->what],
-        .buffers = step_buffers(context, step),
-        .symbols = context->values + step->symbols.first,
-        .scratch = context->scratch.bytes,
-        .scratch_stride = context->scratch_stride,
-        .fault = &context->fault,
-    };
-    context->fault = 0;
-    dlcrt_pool_run(context->pool, &job, context->cells[step->units], step->grain);
-    if (context->fault)
-        return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
-                          dlcrt_string(context->plan, step->name));
-    return DLC_OK;
 }
 
 static void fill_operand(const dlcrt_context *context, const dlc_plan_tensor *tensor, void *data,
@@ -310,32 +292,18 @@ static dlc_status run_bind(dlcrt_context *context, const dlc_plan_step *step)
                        element((dlc_dtype)tensor->dtype, step_buffers(context, step)[0], at));
 }
 
-static dlc_status run_copy(dlcrt_context *context, const dlc_plan_step *step)
-{
-    const dlc_plan_ref *ref =
-        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
-    void *const *buffers = step_buffers(context, step);
-    size_t size_bytes = (size_t)context->cells[ref[1].size_bytes];
-    if (size_bytes)
-        memcpy(buffers[1], buffers[0], size_bytes);
-    return DLC_OK;
-}
-
 static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
 {
-    if (step->device == DLC_DEVICE_CUDA)
-        return dlcrt_cuda_step(context, step);
-    if (context->cuda) /* what it reads must have come */
-        DLC_TRY(dlcrt_cuda_wait(context));
     switch ((dlc_plan_do)step->kind) {
     case DLC_DO_LAUNCH:
-        return launch(context, step);
-    case DLC_DO_OPAQUE:
-        return run_opaque(context, step);
-    case DLC_DO_BIND:
-        return run_bind(context, step);
-    default:
-        return run_copy(context, step);
+        (void)step_buffers(context, step);
+        return context->device->launch(context, step);
+    case DLC_DO_COPY:
+        (void)step_buffers(context, step);
+        return context->device->copy(context, step);
+    default: /* on the CPU: what it reads must have come */
+        DLC_TRY(context->device->wait(context));
+        return step->kind == DLC_DO_OPAQUE ? run_opaque(context, step) : run_bind(context, step);
     }
 }
 
@@ -352,8 +320,8 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
     dlcrt_step_profile *profile = &context->profile[i];
     profile->begin_ns = now_ns() - start;
     dlc_status status = run_step(context, step);
-    if (status == DLC_OK && context->cuda)
-        status = dlcrt_cuda_wait(context);
+    if (status == DLC_OK)
+        status = context->device->wait(context);
     profile->end_ns = now_ns() - start;
     return status;
 }
@@ -369,41 +337,13 @@ static dlc_status walk(dlcrt_context *context)
     return DLC_OK;
 }
 
-static dlc_status walk_on_device(dlcrt_context *context)
-{
-    int done;
-    DLC_TRY(dlcrt_cuda_begin(context));
-    DLC_TRY(dlcrt_cuda_replay(context, &done));
-    if (!done)
-        DLC_TRY(walk(context));
-    return dlcrt_cuda_end(context);
-}
-
-static dlc_status run_all(dlcrt_context *context)
-{
-    if (context->cuda) {
-        dlc_status status = walk_on_device(context);
-        if (status)
-            dlcrt_cuda_abandon(context);
-        return status;
-    }
-    if (context->poison && context->arena.bytes)
-        memset(context->arena.bytes, 0xA5, context->arena.size_bytes);
-    uint32_t state = dlcrt_float_enter();
-    dlc_status status = walk(context);
-    dlcrt_float_leave(state);
-    return status;
-}
-
 dlc_status dlcrt_context_wait(dlcrt_context *context)
 {
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_wait: context is NULL");
-    if (!context->cuda)
-        return DLC_OK;
-    DLC_TRY(dlcrt_cuda_enter(context));
-    dlc_status status = dlcrt_cuda_finish(context);
-    dlcrt_cuda_leave(context);
+    DLC_TRY(context->device->enter(context));
+    dlc_status status = context->device->finish(context);
+    context->device->leave(context);
     return status;
 }
 
@@ -413,9 +353,9 @@ dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inp
     if (!context)
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_prepare: context is NULL");
     DLC_TRY(match_inputs(context, inputs, ninputs));
-    DLC_TRY(dlcrt_cuda_enter(context));
+    DLC_TRY(context->device->enter(context));
     dlc_status status = dlcrt_context_size(context, context->inputs);
-    dlcrt_cuda_leave(context);
+    context->device->leave(context);
     return status;
 }
 
@@ -424,7 +364,7 @@ static dlc_status size_and_run(dlcrt_context *context)
     DLC_TRY(dlcrt_context_size(context, context->inputs));
     DLC_TRY(check_input_bytes(context));
     DLC_TRY(place_known_outputs(context));
-    return run_all(context);
+    return context->device->run(context, walk);
 }
 
 dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,
@@ -436,8 +376,8 @@ dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs,
         return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
     DLC_TRY(match_inputs(context, inputs, ninputs));
     DLC_TRY(match_outputs(context, outputs, noutputs));
-    DLC_TRY(dlcrt_cuda_enter(context));
+    DLC_TRY(context->device->enter(context));
     dlc_status status = size_and_run(context);
-    dlcrt_cuda_leave(context);
+    context->device->leave(context);
     return status;
 }

@@ -133,7 +133,7 @@ size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, si
     for (uint32_t i = 0; i < plan->symbols.count; i++)
         dlcrt_text_add(&out, "symbol '%s' %" PRId64 "..%" PRId64 "\n",
                        dlcrt_string(plan, symbols[i].name), symbols[i].lo, symbols[i].hi);
-    if (plan->device == DLC_DEVICE_CUDA)
+    if (plan->binaries.count)
         print_kernels(&p);
     dlcrt_text_add(&out, "sizes\n");
     print_insts(&p);

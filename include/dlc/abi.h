@@ -1,7 +1,7 @@
 /*
  * The executable's format: what the compiler writes (codegen/) and the runtime walks. Needs
- * stdint.h alone. Changing anything here, or the order of dtype.def, size.def, cpu.def and
- * opaque.def, raises DLC_ABI_VERSION in the same commit.
+ * stdint.h alone. Changing anything here, or a number that dtype.def, size.def, cpu.def, device.def or
+ * opaque.def gives, raises DLC_ABI_VERSION in the same commit.
  *
  * An executable is one structure, dlc_executable, with pointers to the constants, the CUDA kernels'
  * binaries and one plan per target (CUDA targets whose kernels are scheduled alike share one). All
@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 2
+#define DLC_ABI_VERSION 3
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -165,7 +165,7 @@ typedef struct {
     uint32_t registers, frame_bytes, shared_bytes, blocks;
 } dlc_plan_binary;
 
-/* In plans of CPUs all but the name is 0. Dynamic shared memory of a block: fixed_bytes + scratches
+/* In plans of CPUs all but the name is 0. CUDA: dynamic shared memory of a block: fixed_bytes + scratches
  * times the step's scratch_bytes. */
 typedef struct {
     uint32_t name; /* string */
@@ -181,7 +181,12 @@ typedef enum {
     DLC_OPAQUE_COUNT
 } dlc_opaque;
 
-typedef enum { DLC_DEVICE_CPU = 0, DLC_DEVICE_CUDA = 1 } dlc_device;
+typedef enum {
+#define DLC_DEVICE(id, number, text) DLC_DEVICE_##id = number,
+#include "dlc/device.def"
+#undef DLC_DEVICE
+    DLC_DEVICE_COUNT
+} dlc_device;
 typedef enum { DLC_ARCH_X86_64 = 0, DLC_ARCH_AARCH64 = 1 } dlc_arch;
 
 /* The start of a plan. Tables are 8-byte aligned; strings end with NUL. */
@@ -215,7 +220,7 @@ typedef struct {
 typedef struct {
     uint64_t checksum; /* dlc_checksum of the plan's bytes */
     const dlc_plan *plan;
-    const dlc_kernel_fn *kernels; /* as many as plan->kernels.count; NULL in plans of CUDA */
+    const dlc_kernel_fn *kernels; /* as many as plan->kernels.count; NULL in plans of devices that load binaries */
 } dlc_plan_entry;
 
 typedef struct dlc_executable {

@@ -1,0 +1,64 @@
+/* Which plans a CUDA device runs: those with a binary for it of every kernel. */
+#include "runtime/cuda.h"
+
+enum { MAX_BLOCK_THREADS = 1024 };
+
+/* A cubin runs on its own major capability from its minor one on; PTX on every later one. */
+static int suits(const dlc_plan_binary *binary, uint32_t capability)
+{
+    return binary->arch <= capability &&
+           (binary->kind == DLC_BINARY_PTX || binary->arch / 10 == capability / 10);
+}
+
+const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel, uint32_t capability)
+{
+    const dlc_plan_kernel *row = (const dlc_plan_kernel *)dlcrt_rows(plan, plan->kernels) + kernel;
+    const dlc_plan_binary *binary =
+        (const dlc_plan_binary *)dlcrt_rows(plan, plan->binaries) + row->binaries.first;
+    const dlc_plan_binary *best = NULL;
+    for (uint32_t i = 0; i < row->binaries.count; i++, binary++)
+        if (suits(binary, capability) &&
+            (!best || binary->kind < best->kind ||
+             (binary->kind == best->kind && binary->arch > best->arch)))
+            best = binary;
+    return best;
+}
+
+static dlc_status fits(const dlcrt_candidate *of, const dlcrt_device *device)
+{
+    const dlc_plan *plan = of->entry->plan;
+    for (uint32_t i = 0; i < plan->kernels.count; i++)
+        if (!dlcrt_binary_find(plan, i, device->capability))
+            return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s; cuda:%d (%s) is sm_%u", of->name,
+                              dlcrt_string(plan, plan->target), device->ordinal, device->name,
+                              device->capability);
+    return DLC_OK;
+}
+
+/* Above every CPU's; plans whose kernels all have cubins first, then by capability. */
+uint32_t dlcrt_cuda_rank(const dlcrt_candidate *of, const dlcrt_device *device)
+{
+    enum { RANK = 1000 };
+    const dlc_plan *plan = of->entry->plan;
+    uint32_t is_cubin = 1, highest = 0;
+    if (fits(of, device))
+        return 0;
+    for (uint32_t i = 0; i < plan->kernels.count; i++) {
+        const dlc_plan_binary *binary = dlcrt_binary_find(plan, i, device->capability);
+        is_cubin &= binary->kind == DLC_BINARY_CUBIN;
+        highest = binary->arch > highest ? binary->arch : highest;
+    }
+    return (1 + is_cubin) * RANK + highest;
+}
+
+dlc_status dlcrt_cuda_check(const dlcrt_candidate *of)
+{
+    const dlc_plan *plan = of->entry->plan;
+    const dlc_plan_kernel *kernel = dlcrt_rows(plan, plan->kernels);
+    for (uint32_t i = 0; i < plan->kernels.count; i++, kernel++)
+        if (kernel->threads < 1 || kernel->threads > MAX_BLOCK_THREADS ||
+            kernel->units_per_block < 1 || kernel->units_per_block > MAX_BLOCK_THREADS ||
+            kernel->fixed_bytes > INT32_MAX || kernel->scratches > MAX_BLOCK_THREADS)
+            return dlcrt_damaged(of->name, "kernel %u is out of bounds", i);
+    return DLC_OK;
+}
