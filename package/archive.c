@@ -32,9 +32,8 @@ static void short_name(char *text, size_t size_bytes, const char *member)
     snprintf(text, size_bytes, "%.12s.o/", member);
 }
 
-dlc_status dlc_archive_write(dlc_output *output, const char *member, const void *bytes,
-                             size_t size_bytes, const char *const *names, uint32_t nnames,
-                             dlc_diag *diag)
+dlc_status dlc_archive_begin(dlc_output *output, const char *member, uint64_t size_bytes,
+                             const char *const *names, uint32_t nnames, dlc_diag *diag)
 {
     size_t index_bytes = 4 + 4 * (size_t)nnames;
     for (uint32_t i = 0; i < nnames; i++)
@@ -54,7 +53,5 @@ dlc_status dlc_archive_write(dlc_output *output, const char *member, const void 
     add_header(&head, name, size_bytes);
     dlc_status status = dlc_output_write(output, head.data, head.n, diag);
     dlc_str_deinit(&head);
-    DLC_TRY(status);
-    DLC_TRY(dlc_output_write(output, bytes, size_bytes, diag));
-    return size_bytes % 2 ? dlc_output_write(output, "\n", 1, diag) : DLC_OK;
+    return status;
 }

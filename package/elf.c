@@ -1,365 +1,188 @@
 /*
- * Objects of data, written directly: weights go from the mapped model to the file without a copy in
- * memory, whatever their size. Layout of the file: header, the sections' bytes, relocations,
- * symbols, names, section headers.
+ * ELF files: header, segments, the sections' bytes at their offsets, the table of sections. Weights
+ * go from the mapped model to the file without a copy in memory, whatever their size.
  */
 #include "package/elf.h"
 
-#include <elf.h>
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/str.h"
-
-typedef struct {
-    int fd;
-    uint64_t at;
-    dlc_arena *arena;
-    dlc_diag *diag;
-    dlc_elf_machine machine;
-    const dlc_elf_symbol *symbols;
-    uint32_t nsymbols;
-    dlc_vec(Elf64_Shdr) sections;
-    dlc_vec(Elf64_Sym) table;
-    dlc_vec(const char *) names; /* of table, in order */
-    dlc_str strings, section_names;
-} writer;
-
-static dlc_status put(writer *w, const void *bytes, size_t size_bytes)
+void *dlc_elf_add(dlc_elf *elf, const char *name, dlc_segment segment, Elf64_Shdr header,
+                  uint64_t size_bytes)
 {
-    const char *from = bytes;
-    w->at += size_bytes;
-    while (size_bytes) {
-        ssize_t n =
-            write(w->fd, from, size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30);
-        if (n < 0 && errno == EINTR)
+    dlc_arena *arena = elf->linkage->arena;
+    dlc_section section = {.name = name,
+                           .segment = segment,
+                           .align_bytes = header.sh_addralign ? (uint32_t)header.sh_addralign : 1,
+                           .size_bytes = size_bytes,
+                           .header = header};
+    uint32_t number = elf->linkage->sections.n;
+    char *bytes = NULL;
+    if (header.sh_type != SHT_NOBITS && size_bytes) {
+        dlc_blob *piece = dlc_new(arena, dlc_blob);
+        bytes = dlc_arena_alloc(arena, size_bytes, 8);
+        *piece = (dlc_blob){bytes, size_bytes};
+        dlc_chunk chunk = {
+            .pieces = piece, .npieces = 1, .align_bytes = 1, .size_bytes = size_bytes};
+        dlc_vec_push(arena, &section.chunks, chunk);
+    }
+    dlc_vec_push(arena, &elf->linkage->sections, section);
+    dlc_vec_push(arena, &elf->order, number);
+    return bytes;
+}
+
+void dlc_elf_number(dlc_elf *elf)
+{
+    for (uint32_t i = 0; i < elf->order.n; i++)
+        dlc_elf_section(elf, i)->number = i + 1;
+}
+
+/* --- symbols --- */
+typedef dlc_vec(Elf64_Sym) symbol_list;
+
+static void add_section_symbols(dlc_elf *elf, symbol_list *symbols)
+{
+    for (uint32_t i = 0; i < elf->order.n; i++) {
+        Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION),
+                            .st_shndx = (Elf64_Section)dlc_elf_section(elf, i)->number};
+        dlc_vec_push(elf->linkage->arena, symbols, symbol);
+    }
+}
+
+/* Exported definitions are global, all others local, which the table has first. */
+static void add_symbols(dlc_elf *elf, symbol_list *symbols, dlc_str *names, int exported)
+{
+    const dlc_linkage *l = elf->linkage;
+    for (uint32_t i = 0; i < l->definitions.n; i++) {
+        const dlc_definition *d = &l->definitions.data[i];
+        const dlc_section *section = &l->sections.data[d->section];
+        if (d->is_exported != exported)
             continue;
-        if (n < 0)
-            return dlc_diag_fail(w->diag, DLC_IO, NULL,
-                                 "the object with the constants cannot be written: %s",
-                                 strerror(errno));
-        from += n;
-        size_bytes -= (size_t)n;
-    }
-    return DLC_OK;
-}
-
-static dlc_status align_to(writer *w, uint64_t align)
-{
-    static const char zeros[4096];
-    uint64_t need = (align - w->at % align) % align;
-    return put(w, zeros, need); /* aligns are at most a page */
-}
-
-static uint32_t add_name(dlc_str *names, const char *name)
-{
-    uint32_t at = (uint32_t)names->n;
-    dlc_str_addn(names, name, strlen(name) + 1);
-    return at;
-}
-
-/* Weights above this lie apart from code, whose 32-bit offsets must not span them. */
-static const uint64_t large_bytes = UINT64_C(1) << 30;
-
-static dlc_status put_section(writer *w, const dlc_elf_symbol *symbol)
-{
-    DLC_TRY(align_to(w, symbol->align_bytes));
-    Elf64_Shdr section = {
-        .sh_name = add_name(&w->section_names, symbol->section),
-        .sh_type = SHT_PROGBITS,
-        .sh_flags = symbol->npointers ? SHF_ALLOC | SHF_WRITE : SHF_ALLOC,
-        .sh_offset = w->at,
-        .sh_addralign = symbol->align_bytes,
-    };
-    for (uint32_t i = 0; i < symbol->npieces; i++) {
-        DLC_TRY(put(w, symbol->pieces[i].bytes, symbol->pieces[i].size_bytes));
-        DLC_TRY(align_to(w, symbol->align_bytes));
-    }
-    section.sh_size = w->at - section.sh_offset;
-    if (section.sh_size > large_bytes && w->machine == DLC_ELF_X86_64)
-        section.sh_flags |= 0x10000000; /* SHF_X86_64_LARGE */
-    dlc_vec_push(w->arena, &w->sections, section);
-    return DLC_OK;
-}
-
-static uint32_t find_symbol(const writer *w, const char *name)
-{
-    for (uint32_t i = 1; i < w->names.n; i++)
-        if (!strcmp(w->names.data[i], name))
-            return i;
-    return 0;
-}
-
-static void add_symbol(writer *w, const char *name, Elf64_Sym symbol)
-{
-    symbol.st_name = add_name(&w->strings, name);
-    dlc_vec_push(w->arena, &w->table, symbol);
-    dlc_vec_push(w->arena, &w->names, name);
-}
-
-static void define_symbols(writer *w)
-{
-    Elf64_Sym none = {0};
-    dlc_vec_push(w->arena, &w->table, none);
-    dlc_vec_push(w->arena, &w->names, (const char *)"");
-    for (uint32_t i = 0; i < w->nsymbols; i++) {
         Elf64_Sym symbol = {
-            .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT),
-            .st_other = w->symbols[i].is_exported ? STV_DEFAULT : STV_HIDDEN,
-            .st_shndx = (Elf64_Section)(i + 1),
-            .st_size = w->sections.data[i + 1].sh_size,
+            .st_name = dlc_linkage_add_name(names, d->name),
+            .st_info = ELF64_ST_INFO(exported ? STB_GLOBAL : STB_LOCAL, d->type),
+            .st_shndx = (Elf64_Section)section->number,
+            .st_value = d->at + (elf->type == ET_DYN ? section->address : 0),
+            .st_size = d->size_bytes,
         };
-        add_symbol(w, w->symbols[i].name, symbol);
-        if (w->symbols[i].alias)
-            add_symbol(w, w->symbols[i].alias, symbol);
+        dlc_vec_push(l->arena, symbols, symbol);
     }
 }
 
-/* Undefined names are looked up among those of one table, and the tables name kernels in order: the
- * search is short. */
-static uint32_t symbol_number(writer *w, const char *name, uint32_t *guess)
+static void add_names(dlc_elf *elf, const char *section, dlc_str *names)
 {
-    if (*guess < w->names.n && !strcmp(w->names.data[*guess], name))
-        return (*guess)++;
-    uint32_t found = find_symbol(w, name);
-    if (!found) {
-        found = w->names.n;
-        add_symbol(
-            w, name,
-            (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), .st_other = STV_HIDDEN});
+    Elf64_Shdr header = {.sh_type = SHT_STRTAB, .sh_addralign = 1};
+    memcpy(dlc_elf_add(elf, section, DLC_SEGMENT_NONE, header, names->n), names->data, names->n);
+    dlc_str_deinit(names);
+}
+
+static void add_section_names(dlc_elf *elf)
+{
+    static const char own[] = ".shstrtab";
+    dlc_str names = {0};
+    dlc_str_addn(&names, "", 1);
+    for (uint32_t i = 0; i < elf->order.n; i++) {
+        dlc_section *section = dlc_elf_section(elf, i);
+        section->header.sh_name = dlc_linkage_add_name(&names, section->name);
     }
-    *guess = found + 1;
-    return found;
+    uint32_t at = dlc_linkage_add_name(&names, own);
+    add_names(elf, own, &names);
+    dlc_elf_section(elf, elf->order.n - 1)->header.sh_name = at;
 }
 
-static dlc_status put_relocations(writer *w, uint32_t i)
+void dlc_elf_add_tables(dlc_elf *elf)
 {
-    const dlc_elf_symbol *symbol = &w->symbols[i];
-    uint32_t type = w->machine == DLC_ELF_X86_64 ? R_X86_64_64 : R_AARCH64_ABS64, guess = 0;
-    char name[256] = ".rela";
-    if (!symbol->npointers)
-        return DLC_OK;
-    DLC_TRY(align_to(w, 8));
-    strncat(name, symbol->section, sizeof name - sizeof ".rela");
-    Elf64_Shdr section = {
-        .sh_name = add_name(&w->section_names, name),
-        .sh_type = SHT_RELA,
-        .sh_flags = SHF_INFO_LINK,
-        .sh_offset = w->at,
-        .sh_size = symbol->npointers * sizeof(Elf64_Rela),
-        .sh_info = i + 1,
-        .sh_addralign = 8,
-        .sh_entsize = sizeof(Elf64_Rela),
-    };
-    dlc_vec_push(w->arena, &w->sections, section);
-    for (uint32_t k = 0; k < symbol->npointers; k++) {
-        Elf64_Rela rela = {
-            .r_offset = symbol->pointers[k].offset,
-            .r_info =
-                ELF64_R_INFO((uint64_t)symbol_number(w, symbol->pointers[k].target, &guess), type),
-        };
-        DLC_TRY(put(w, &rela, sizeof rela));
-    }
-    return DLC_OK;
+    symbol_list symbols = {0};
+    dlc_str names = {0};
+    Elf64_Sym none = {0};
+    dlc_vec_push(elf->linkage->arena, &symbols, none);
+    dlc_str_addn(&names, "", 1);
+    if (elf->type == ET_REL)
+        add_section_symbols(elf, &symbols);
+    add_symbols(elf, &symbols, &names, 0);
+    elf->nlocals = symbols.n;
+    add_symbols(elf, &symbols, &names, 1);
+    Elf64_Shdr header = {.sh_type = SHT_SYMTAB,
+                         .sh_link = elf->order.n + 2,
+                         .sh_info = elf->nlocals,
+                         .sh_addralign = 8,
+                         .sh_entsize = sizeof none};
+    size_t size_bytes = symbols.n * sizeof none;
+    memcpy(dlc_elf_add(elf, ".symtab", DLC_SEGMENT_NONE, header, size_bytes), symbols.data,
+           size_bytes);
+    add_names(elf, ".strtab", &names);
+    add_section_names(elf);
+    dlc_elf_number(elf);
 }
 
-static dlc_status put_table(writer *w, const char *name, Elf64_Shdr section, const void *bytes,
-                            size_t size_bytes)
+/* --- bytes --- */
+uint64_t dlc_elf_bytes(const dlc_elf *elf)
 {
-    DLC_TRY(align_to(w, 8));
-    section.sh_name = add_name(&w->section_names, name);
-    section.sh_offset = w->at;
-    section.sh_size = size_bytes;
-    section.sh_addralign = 8;
-    dlc_vec_push(w->arena, &w->sections, section);
-    return put(w, bytes, size_bytes);
+    return elf->end + (elf->order.n + 1) * sizeof(Elf64_Shdr);
 }
 
-static dlc_status put_tables(writer *w)
-{
-    uint32_t symbols = w->sections.n;
-    for (uint32_t i = 0; i < w->sections.n; i++)
-        if (w->sections.data[i].sh_type == SHT_RELA)
-            w->sections.data[i].sh_link = symbols;
-    Elf64_Shdr table = {.sh_type = SHT_SYMTAB,
-                        .sh_link = symbols + 1,
-                        .sh_info = 1,
-                        .sh_entsize = sizeof(Elf64_Sym)};
-    DLC_TRY(put_table(w, ".symtab", table, w->table.data, w->table.n * sizeof *w->table.data));
-    DLC_TRY(put_table(w, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, w->strings.data,
-                      w->strings.n));
-    Elf64_Shdr stack = {.sh_type = SHT_PROGBITS}; /* the stack needs no execution */
-    DLC_TRY(put_table(w, ".note.GNU-stack", stack, "", 0));
-    DLC_TRY(align_to(w, 8));
-    Elf64_Shdr names = {.sh_name = add_name(&w->section_names, ".shstrtab"),
-                        .sh_type = SHT_STRTAB,
-                        .sh_offset = w->at,
-                        .sh_size = w->section_names.n,
-                        .sh_addralign = 1};
-    dlc_vec_push(w->arena, &w->sections, names);
-    DLC_TRY(put(w, w->section_names.data, w->section_names.n));
-    return align_to(w, 8);
-}
-
-static dlc_status put_header(writer *w, uint64_t section_offset)
+static dlc_status write_headers(const dlc_elf *elf, dlc_output *output)
 {
     Elf64_Ehdr header = {
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-        .e_type = ET_REL,
-        .e_machine = w->machine == DLC_ELF_X86_64 ? EM_X86_64 : EM_AARCH64,
+        .e_type = elf->type,
+        .e_machine = dlc_linkage_machine(elf->linkage),
         .e_version = EV_CURRENT,
-        .e_shoff = section_offset,
+        .e_entry = elf->entry,
+        .e_phoff = elf->nsegments ? sizeof header : 0,
+        .e_shoff = elf->end,
         .e_ehsize = sizeof header,
+        .e_phentsize = elf->nsegments ? sizeof *elf->segments : 0,
+        .e_phnum = (Elf64_Half)elf->nsegments,
         .e_shentsize = sizeof(Elf64_Shdr),
-        .e_shnum = (Elf64_Half)w->sections.n,
-        .e_shstrndx = (Elf64_Half)(w->sections.n - 1),
+        .e_shnum = (Elf64_Half)(elf->order.n + 1),
+        .e_shstrndx = (Elf64_Half)elf->order.n,
     };
-    if (pwrite(w->fd, &header, sizeof header, 0) != sizeof header)
-        return dlc_diag_fail(w->diag, DLC_IO, NULL,
-                             "the object with the constants cannot be written: %s",
-                             strerror(errno));
-    return DLC_OK;
+    DLC_TRY(dlc_output_write(output, &header, sizeof header, elf->linkage->diag));
+    return dlc_output_write(output, elf->segments, elf->nsegments * sizeof *elf->segments,
+                            elf->linkage->diag);
 }
 
-static dlc_status write_all(writer *w)
+static void fill_header(const dlc_section *section, Elf64_Shdr *header)
 {
-    Elf64_Ehdr header = {0};
-    Elf64_Shdr none = {0};
-    DLC_TRY(put(w, &header, sizeof header));
-    dlc_vec_push(w->arena, &w->sections, none);
-    dlc_str_addn(&w->strings, "", 1);
-    dlc_str_addn(&w->section_names, "", 1);
-    for (uint32_t i = 0; i < w->nsymbols; i++)
-        DLC_TRY(put_section(w, &w->symbols[i]));
-    define_symbols(w);
-    for (uint32_t i = 0; i < w->nsymbols; i++)
-        DLC_TRY(put_relocations(w, i));
-    DLC_TRY(put_tables(w));
-    uint64_t section_offset = w->at;
-    DLC_TRY(put(w, w->sections.data, w->sections.n * sizeof *w->sections.data));
-    return put_header(w, section_offset);
+    static const uint64_t flags[] = {
+        [DLC_SEGMENT_GENERATED] = SHF_ALLOC,
+        [DLC_SEGMENT_READ] = SHF_ALLOC,
+        [DLC_SEGMENT_CODE] = SHF_ALLOC | SHF_EXECINSTR,
+        [DLC_SEGMENT_RELRO] = SHF_ALLOC | SHF_WRITE,
+        [DLC_SEGMENT_BULK] = SHF_ALLOC,
+        [DLC_SEGMENT_NONE] = 0,
+    };
+    *header = section->header;
+    if (!header->sh_type)
+        header->sh_type = SHT_PROGBITS;
+    header->sh_flags |= flags[section->segment];
+    header->sh_addr = section->address;
+    header->sh_offset = section->offset;
+    header->sh_size = section->size_bytes;
+    header->sh_addralign = section->align_bytes;
 }
 
-dlc_status dlc_elf_write(int fd, dlc_elf_machine machine, const dlc_elf_symbol *symbols,
-                         uint32_t nsymbols, dlc_arena *arena, dlc_diag *diag)
+static dlc_status write_section_table(const dlc_elf *elf, dlc_output *output)
 {
-    writer w = {.fd = fd,
-                .arena = arena,
-                .diag = diag,
-                .machine = machine,
-                .symbols = symbols,
-                .nsymbols = nsymbols};
-    dlc_status status = write_all(&w);
-    dlc_str_deinit(&w.strings);
-    dlc_str_deinit(&w.section_names);
-    return status;
+    Elf64_Shdr *table = dlc_new_array(elf->linkage->arena, Elf64_Shdr, elf->order.n + 1);
+    for (uint32_t i = 0; i < elf->order.n; i++)
+        fill_header(dlc_elf_section(elf, i), &table[i + 1]);
+    return dlc_output_write(output, table, (elf->order.n + 1) * sizeof *table, elf->linkage->diag);
 }
 
-/* --- linked objects --- */
-typedef struct {
-    unsigned char *bytes;
-    size_t size_bytes;
-    const Elf64_Ehdr *header;
-    Elf64_Shdr *sections, *symtab;
-    Elf64_Sym *symbols;
-    uint32_t nsymbols;
-    const char *names;
-} object;
-
-static int has_bytes(const object *o, uint64_t at, uint64_t n)
+dlc_status dlc_elf_write(const dlc_elf *elf, dlc_output *output)
 {
-    return at <= o->size_bytes && n <= o->size_bytes - at;
-}
-
-/* Our own linker's output; still, nothing is followed unchecked. */
-static dlc_status open_object(unsigned char *bytes, size_t size_bytes, dlc_diag *diag, object *o)
-{
-    *o = (object){.bytes = bytes, .size_bytes = size_bytes, .header = (const Elf64_Ehdr *)bytes};
-    int is_whole = size_bytes >= sizeof(Elf64_Ehdr) && !memcmp(bytes, ELFMAG, SELFMAG) &&
-                   has_bytes(o, o->header->e_shoff, o->header->e_shnum * sizeof(Elf64_Shdr));
-    if (is_whole)
-        o->sections = (Elf64_Shdr *)(bytes + o->header->e_shoff);
-    for (uint32_t i = 0; is_whole && i < o->header->e_shnum; i++) {
-        is_whole = o->sections[i].sh_type == SHT_NOBITS ||
-                   has_bytes(o, o->sections[i].sh_offset, o->sections[i].sh_size);
-        if (o->sections[i].sh_type == SHT_SYMTAB)
-            o->symtab = &o->sections[i];
-    }
-    if (!is_whole || !o->symtab || o->symtab->sh_link >= o->header->e_shnum)
-        return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
-                             "the linker wrote an object without symbols");
-    o->symbols = (Elf64_Sym *)(bytes + o->symtab->sh_offset);
-    o->nsymbols = (uint32_t)(o->symtab->sh_size / sizeof *o->symbols);
-    o->names = (const char *)bytes + o->sections[o->symtab->sh_link].sh_offset;
-    return DLC_OK;
-}
-
-/* Local symbols come first in a table: hidden ones join them, the order within both kinds stays. */
-static uint32_t *order_symbols(object *o, dlc_arena *arena)
-{
-    uint32_t *number = dlc_new_array(arena, uint32_t, o->nsymbols), at = 0;
-    Elf64_Sym *ordered = dlc_new_array(arena, Elf64_Sym, o->nsymbols);
-    for (int global = 0; global < 2; global++) {
-        for (uint32_t i = 0; i < o->nsymbols; i++) {
-            Elf64_Sym symbol = o->symbols[i];
-            int is_hidden =
-                ELF64_ST_VISIBILITY(symbol.st_other) == STV_HIDDEN && symbol.st_shndx != SHN_UNDEF;
-            if (is_hidden && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL) {
-                symbol.st_info = ELF64_ST_INFO(STB_LOCAL, ELF64_ST_TYPE(symbol.st_info));
-                symbol.st_other = STV_DEFAULT;
-            }
-            if ((ELF64_ST_BIND(symbol.st_info) != STB_LOCAL) != global)
-                continue;
-            ordered[at] = symbol;
-            number[i] = at++;
-        }
-        if (!global)
-            o->symtab->sh_info = at;
-    }
-    memcpy(o->symbols, ordered, o->nsymbols * sizeof *ordered);
-    return number;
-}
-
-dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
-                            dlc_diag *diag)
-{
-    object o;
-    DLC_TRY(open_object(bytes, size_bytes, diag, &o));
-    for (uint32_t i = 1; i < o.nsymbols; i++)
-        if (o.symbols[i].st_shndx == SHN_UNDEF)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the generated code needs '%s'",
-                                 o.names + o.symbols[i].st_name);
-    uint32_t *number = order_symbols(&o, arena);
-    for (uint32_t i = 0; i < o.header->e_shnum; i++) {
-        const Elf64_Shdr *section = &o.sections[i];
-        if (section->sh_type == SHT_GROUP || section->sh_type == SHT_SYMTAB_SHNDX)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
-                                 "the linked object has groups or too many sections");
-        if (section->sh_type != SHT_RELA)
+    const dlc_linkage *l = elf->linkage;
+    uint64_t at = sizeof(Elf64_Ehdr) + elf->nsegments * sizeof *elf->segments;
+    DLC_TRY(write_headers(elf, output));
+    for (uint32_t i = 0; i < elf->order.n; i++) {
+        const dlc_section *section = dlc_elf_section(elf, i);
+        if (section->header.sh_type == SHT_NOBITS)
             continue;
-        Elf64_Rela *rela = (Elf64_Rela *)(bytes + section->sh_offset);
-        for (uint64_t k = 0; k < section->sh_size / sizeof *rela; k++) {
-            uint64_t symbol = ELF64_R_SYM(rela[k].r_info);
-            if (symbol >= o.nsymbols)
-                return dlc_diag_fail(
-                    diag, DLC_INTERNAL, NULL,
-                    "the linked object relocates against a symbol that is not there");
-            rela[k].r_info = ELF64_R_INFO((uint64_t)number[symbol], ELF64_R_TYPE(rela[k].r_info));
-        }
+        DLC_TRY(dlc_linkage_pad(l, section->offset - at, 0, output));
+        DLC_TRY(dlc_linkage_put(l, section, output));
+        at = section->offset + section->size_bytes;
     }
-    return DLC_OK;
-}
-
-dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
-                           dlc_diag *diag, const char ***names, uint32_t *nnames)
-{
-    object o;
-    DLC_TRY(open_object((unsigned char *)(uintptr_t)bytes, size_bytes, diag, &o));
-    *names = dlc_new_array(arena, const char *, o.nsymbols);
-    *nnames = 0;
-    for (uint32_t i = 0; i < o.nsymbols; i++)
-        if (ELF64_ST_BIND(o.symbols[i].st_info) == STB_GLOBAL && o.symbols[i].st_shndx != SHN_UNDEF)
-            (*names)[(*nnames)++] = o.names + o.symbols[i].st_name;
-    return DLC_OK;
+    DLC_TRY(dlc_linkage_pad(l, elf->end - at, 0, output));
+    return write_section_table(elf, output);
 }

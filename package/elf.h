@@ -1,44 +1,39 @@
-/* ELF64 objects of data, and the one change to linked objects that no linker makes. */
+/* An ELF64 file of sections that have their places: the part both writers share. */
 #ifndef DLC_PACKAGE_ELF_H
 #define DLC_PACKAGE_ELF_H
 
-#include "codegen/codegen.h"
-
-/* A word of 8 bytes at `offset` of a symbol's bytes that holds the address of `target`. */
-typedef struct {
-    uint64_t offset;
-    const char *target;
-} dlc_elf_pointer;
+#include "package/linkage.h"
 
 typedef struct {
-    const char *name, *alias; /* C identifiers; alias NULL: none */
-    const char *section;      /* ".rodata", ".data.rel.ro", …: one symbol per section */
-    const dlc_blob *pieces;   /* the bytes; each piece starts at the next multiple of align_bytes */
-    uint32_t npieces;
-    uint32_t align_bytes;
-    uint8_t is_exported;             /* default visibility; else hidden */
-    const dlc_elf_pointer *pointers; /* with any, the section is writable until it is relocated */
-    uint32_t npointers;
-} dlc_elf_symbol;
+    dlc_linkage *linkage;
+    dlc_ids order; /* sections of the linkage as they follow each other in the file */
+    uint16_t type; /* ET_DYN, ET_REL */
+    Elf64_Phdr *segments;
+    uint32_t nsegments;
+    uint64_t entry, end; /* end: where the table of sections begins, 8-byte aligned */
+    uint32_t nlocals;    /* symbols below this are local */
+} dlc_elf;
 
-typedef enum { DLC_ELF_X86_64, DLC_ELF_AARCH64 } dlc_elf_machine;
+/* Adds a section of zeros to be filled in and returns its bytes; NULL for one without bytes. */
+void *dlc_elf_add(dlc_elf *elf, const char *name, dlc_segment segment, Elf64_Shdr header,
+                  uint64_t size_bytes);
+/* Numbers the sections in the order they were added to `order`. */
+void dlc_elf_number(dlc_elf *elf);
+/* Adds .symtab, .strtab and .shstrtab, the last sections; symbols by address in ET_DYN. In ET_REL
+ * symbol i, up to the number of sections, stands for section i. */
+void dlc_elf_add_tables(dlc_elf *elf);
+/* The file's bytes when all sections have their offsets. */
+uint64_t dlc_elf_bytes(const dlc_elf *elf);
+DLC_NODISCARD dlc_status dlc_elf_write(const dlc_elf *elf, dlc_output *output);
 
-/* Writes a relocatable object; what pointers name and no symbol defines is undefined and hidden. */
-DLC_NODISCARD dlc_status dlc_elf_write(int fd, dlc_elf_machine machine,
-                                       const dlc_elf_symbol *symbols, uint32_t nsymbols,
-                                       dlc_arena *arena, dlc_diag *diag);
+static inline dlc_section *dlc_elf_section(const dlc_elf *elf, uint32_t i)
+{
+    return &elf->linkage->sections.data[elf->order.data[i]];
+}
 
-/*
- * Makes every hidden symbol of a linked relocatable object local, in place, so that two such
- * objects link into one program: `bytes` is the whole file, writable. Undefined symbols are
- * refused.
- */
-DLC_NODISCARD dlc_status dlc_elf_localize(unsigned char *bytes, size_t size_bytes, dlc_arena *arena,
-                                          dlc_diag *diag);
-
-/* The names of global defined symbols of an object, for an archive's index. */
-DLC_NODISCARD dlc_status dlc_elf_globals(const unsigned char *bytes, size_t size_bytes,
-                                         dlc_arena *arena, dlc_diag *diag, const char ***names,
-                                         uint32_t *nnames);
+static inline uint64_t dlc_elf_align(uint64_t n, uint64_t align)
+{
+    return (n + align - 1) / align * align;
+}
 
 #endif

@@ -1,33 +1,25 @@
 /*
  * Writes artifacts. Code comes from child processes (child.c), one per part; plans, constants and
- * the binaries of CUDA kernels go into an object of data (elf.c), the linker makes one of all
- * (link.c). Everything happens in a folder
- * of its own beside the output; the finished file is then renamed to its place, so the output is
- * whole or absent and an older one survives every failure.
+ * the binaries of CUDA kernels are data beside it, the linker makes one file of all (link.c). It is
+ * written beside the output and then renamed to its place, so the output is whole or absent and an
+ * older one survives every failure.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "package/archive.h"
-#include "package/child.h"
 #include "codegen/codegen.h"
-#include "package/elf.h"
-#include "package/header.h"
-#include "package/link.h"
-#include "package/plan.h"
 #include "codegen/ptx/object.h"
 #include "codegen/ptx/text.h"
 #include "dlc/checksum.h"
+#include "package/archive.h"
+#include "package/child.h"
+#include "package/header.h"
+#include "package/link.h"
+#include "package/plan.h"
 
 /* A part on its way into the file. */
 typedef struct {
@@ -48,81 +40,16 @@ typedef struct {
     dlc_arena *arena;
     dlc_diag *diag;
     dlc_output output;
-    char *folder; /* of temporary files; NULL: none yet */
     dlc_pieces constants, binaries;
 } writer;
 
-static dlc_status io_failure(const writer *w, const char *what)
-{
-    return dlc_diag_fail(w->diag, DLC_IO, w->options->path, "%s: %s", what, strerror(errno));
-}
-
-/* --- the folder of temporary files --- */
-static dlc_status make_folder(writer *w)
-{
-    const char *slash = strrchr(w->output.temporary, '/');
-    int n = slash ? (int)(slash - w->output.temporary) : 1;
-    /* "./" keeps a name that starts with '-' or '@' from being read as an option by the linker */
-    const char *parent = slash ? w->output.temporary : ".";
-    char *path = dlc_arena_printf(w->arena, "%s%.*s/.dlc-XXXXXX",
-                                  *parent == '/' || *parent == '.' ? "" : "./", n, parent);
-    if (!mkdtemp(path))
-        return io_failure(w, "no folder for temporary files can be made beside it");
-    w->folder = path;
-    return DLC_OK;
-}
-
-static void remove_folder(writer *w)
-{
-    if (!w->folder)
-        return;
-    int fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        unlinkat(fd, entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    rmdir(w->folder);
-}
-
-static const char *path_in(writer *w, const char *name)
-{
-    return dlc_arena_printf(w->arena, "%s/%s", w->folder, name);
-}
-
-static int create(const char *path)
-{
-    return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-}
-
-static dlc_status write_object(writer *w, const char *path, const dlc_blob *blob)
-{
-    int fd = create(path);
-    const char *from = blob->bytes;
-    size_t left = blob->size_bytes;
-    while (fd >= 0 && left) {
-        ssize_t n = write(fd, from, left);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            break;
-        from += n;
-        left -= (size_t)n;
-    }
-    dlc_status status =
-        fd < 0 || left ? io_failure(w, "a temporary object cannot be written") : DLC_OK;
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
-/* --- the object of data --- */
-typedef dlc_vec(dlc_elf_symbol) symbol_list;
-typedef dlc_vec(dlc_elf_pointer) pointer_list;
+/* --- data --- */
+typedef dlc_vec(dlc_link_data) symbol_list;
+typedef dlc_vec(dlc_link_pointer) pointer_list;
 
 static void add_pointer(writer *w, pointer_list *list, uint64_t offset, const char *target)
 {
-    dlc_elf_pointer pointer = {offset, target};
+    dlc_link_pointer pointer = {offset, target};
     dlc_vec_push(w->arena, list, pointer);
 }
 
@@ -132,7 +59,7 @@ static void add_symbol(writer *w, symbol_list *symbols, const char *name, const 
 {
     dlc_blob *blob = dlc_new(w->arena, dlc_blob);
     *blob = (dlc_blob){bytes, size_bytes};
-    dlc_elf_symbol symbol = {
+    dlc_link_data symbol = {
         .name = name, .section = section, .pieces = blob, .npieces = 1, .align_bytes = 64};
     dlc_vec_push(w->arena, symbols, symbol);
 }
@@ -146,11 +73,12 @@ static void set_pointers(symbol_list *symbols, const pointer_list *list)
 static void add_pool(writer *w, symbol_list *symbols, const char *name, const char *section,
                      const dlc_pieces *pool)
 {
-    dlc_elf_symbol symbol = {.name = name,
-                             .section = section,
-                             .pieces = pool->pieces.data,
-                             .npieces = pool->pieces.n,
-                             .align_bytes = 64};
+    dlc_link_data symbol = {.name = name,
+                            .section = section,
+                            .pieces = pool->pieces.data,
+                            .npieces = pool->pieces.n,
+                            .is_bulk = 1,
+                            .align_bytes = 64};
     dlc_vec_push(w->arena, symbols, symbol);
 }
 
@@ -214,22 +142,22 @@ static void add_executable(writer *w, symbol_list *symbols)
     add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_executable_%s", w->options->name),
                ".data.rel.ro.dlc_executable", executable, sizeof *executable);
     set_pointers(symbols, &pointers);
-    dlc_elf_symbol *symbol = &symbols->data[symbols->n - 1];
+    dlc_link_data *symbol = &symbols->data[symbols->n - 1];
     symbol->alias = w->options->artifact == DLC_ARTIFACT_SO ? "dlc_executable" : NULL;
     symbol->is_exported = 1;
 }
 
 /* Of the parts' code; of the machine this runs on when all are of CUDA. */
-static dlc_status file_machine(const writer *w, dlc_elf_machine *machine)
+static dlc_status file_machine(const writer *w, dlc_link_machine *machine)
 {
-    static const dlc_elf_machine machines[] = {DLC_ELF_X86_64, DLC_ELF_AARCH64};
+    static const dlc_link_machine machines[] = {DLC_LINK_X86_64, DLC_LINK_AARCH64};
     const piece *first = NULL;
     *machine = machines[dlc_host_arch];
     for (uint32_t i = 0; i < w->npieces; i++) {
         const piece *p = &w->pieces[i];
         if (p->is_cuda)
             continue;
-        dlc_elf_machine found = machines[!strncmp(p->module->target->triple, "aarch64", 7)];
+        dlc_link_machine found = machines[!strncmp(p->module->target->triple, "aarch64", 7)];
         if (first && found != *machine)
             return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
                                  "the targets %s and %s are different processors; one file holds "
@@ -241,101 +169,42 @@ static dlc_status file_machine(const writer *w, dlc_elf_machine *machine)
     return DLC_OK;
 }
 
-static dlc_status write_data(writer *w, const char *path)
+static void list_data(writer *w, symbol_list *symbols)
 {
-    dlc_elf_machine machine;
-    symbol_list symbols = {0};
-    DLC_TRY(file_machine(w, &machine));
     for (uint32_t i = 0; i < w->npieces; i++)
-        add_plan(w, &symbols, i);
-    add_pool(w, &symbols, "dlc_constants", ".dlc.weights", &w->constants);
+        add_plan(w, symbols, i);
+    add_pool(w, symbols, "dlc_constants", ".dlc.weights", &w->constants);
     if (w->binaries.pieces.n)
-        add_pool(w, &symbols, "dlc_binaries", ".dlc.binaries", &w->binaries);
-    add_entries(w, &symbols);
-    add_executable(w, &symbols);
-    int fd = create(path);
-    if (fd < 0)
-        return io_failure(w, "a temporary object cannot be written");
-    dlc_status status = dlc_elf_write(fd, machine, symbols.data, symbols.n, w->arena, w->diag);
-    close(fd);
-    return status;
+        add_pool(w, symbols, "dlc_binaries", ".dlc.binaries", &w->binaries);
+    add_entries(w, symbols);
+    add_executable(w, symbols);
 }
 
-/* --- finishing --- */
-/* Appends the trailer: what lets the runtime refuse a file that changed since. */
-static dlc_status add_trailer(writer *w, int fd)
-{
-    struct stat info;
-    dlc_trailer trailer = {.magic = DLC_TRAILER_MAGIC};
-    size_t head = offsetof(dlc_trailer, checksum);
-    if (fstat(fd, &info) || lseek(fd, 0, SEEK_END) < 0)
-        return io_failure(w, "the linked file cannot be read");
-    trailer.file_bytes = (uint64_t)info.st_size;
-    if (write(fd, &trailer, head) != (ssize_t)head)
-        return io_failure(w, "the trailer cannot be written");
-    void *bytes = mmap(NULL, (size_t)info.st_size + head, PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED)
-        return io_failure(w, "the linked file cannot be mapped");
-    trailer.checksum = dlc_checksum(bytes, (size_t)info.st_size + head);
-    munmap(bytes, (size_t)info.st_size + head);
-    if (write(fd, &trailer.checksum, sizeof trailer.checksum) != sizeof trailer.checksum)
-        return io_failure(w, "the trailer cannot be written");
-    return DLC_OK;
-}
-
-static dlc_status localize(writer *w, int fd, dlc_blob *object)
-{
-    struct stat info;
-    if (fstat(fd, &info))
-        return io_failure(w, "the linked object cannot be read");
-    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED)
-        return io_failure(w, "the linked object cannot be mapped");
-    *object = (dlc_blob){bytes, (size_t)info.st_size};
-    return dlc_elf_localize(bytes, object->size_bytes, w->arena, w->diag);
-}
-
-static dlc_status write_archive(writer *w, const dlc_blob *object)
-{
+/* --- linking --- */
+typedef struct {
+    writer *w;
     const char **names;
     uint32_t nnames;
-    DLC_TRY(dlc_elf_globals(object->bytes, object->size_bytes, w->arena, w->diag, &names, &nnames));
-    return dlc_archive_write(&w->output, w->options->name, object->bytes, object->size_bytes, names,
-                             nnames, w->diag);
+} archive;
+
+static dlc_status begin_archive(void *user, uint64_t size_bytes)
+{
+    archive *a = user;
+    return dlc_archive_begin(&a->w->output, a->w->options->name, size_bytes, a->names, a->nnames,
+                             a->w->diag);
 }
 
-/* The linked file takes the place of the output's temporary one. */
-static dlc_status adopt(writer *w, const char *linked, int fd)
+static dlc_status link_all(writer *w, const dlc_link_input *input)
 {
-    if (rename(linked, w->output.temporary) || dup3(fd, w->output.fd, O_CLOEXEC) < 0)
-        return io_failure(w, "the linked file cannot be renamed");
-    return DLC_OK;
-}
-
-static dlc_status finish(writer *w, const char *linked, int fd)
-{
-    dlc_artifact artifact = w->options->artifact;
-    dlc_blob object = {0};
-    dlc_status status = artifact == DLC_ARTIFACT_SO ? add_trailer(w, fd) : localize(w, fd, &object);
-    if (status == DLC_OK)
-        status = artifact == DLC_ARTIFACT_A ? write_archive(w, &object) : adopt(w, linked, fd);
-    if (object.bytes)
-        munmap((void *)(uintptr_t)object.bytes, object.size_bytes);
-    return status;
-}
-
-static dlc_status link_all(writer *w, const char *const *objects, uint32_t nobjects)
-{
-    dlc_link_kind kind =
-        w->options->artifact == DLC_ARTIFACT_SO ? DLC_LINK_SHARED : DLC_LINK_RELOCATABLE;
-    const char *linked = path_in(w, "linked");
-    DLC_TRY(dlc_link(kind, objects, nobjects, linked, w->arena, w->diag));
-    int fd = open(linked, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return io_failure(w, "the linked file cannot be opened");
-    dlc_status status = finish(w, linked, fd);
-    close(fd);
-    return status;
+    dlc_linkage *linkage;
+    archive a = {.w = w};
+    DLC_TRY(dlc_link_open(input, w->arena, w->diag, &linkage));
+    if (w->options->artifact == DLC_ARTIFACT_SO)
+        return dlc_link_write_shared(linkage, &w->output);
+    if (w->options->artifact == DLC_ARTIFACT_O)
+        return dlc_link_write_object(linkage, &w->output, NULL, NULL);
+    a.names = dlc_link_exports(linkage, &a.nnames);
+    return dlc_link_write_object(linkage, &w->output, begin_archive, &a);
 }
 
 /* --- code --- */
@@ -387,36 +256,25 @@ static dlc_status emit_code(writer *w, piece *p)
     return body == emit_cuda ? take_binaries(w, p) : DLC_OK;
 }
 
-/* Objects of a part's functions. */
-static dlc_status write_objects(writer *w, const piece *p, uint32_t number, const char **objects,
-                                uint32_t *nobjects)
-{
-    for (uint32_t i = 0; i < p->code.nblobs; i++) {
-        const char *path = path_in(w, dlc_arena_printf(w->arena, "code%u_%u.o", number, i));
-        DLC_TRY(write_object(w, path, &p->code.blobs[i]));
-        objects[(*nobjects)++] = path;
-    }
-    return DLC_OK;
-}
-
 static dlc_status write_binary(writer *w)
 {
-    uint32_t n = 1;
+    dlc_vec(dlc_blob) objects = {0};
+    symbol_list symbols = {0};
+    dlc_link_input input = {0};
     for (uint32_t i = 0; i < w->npieces; i++) {
         piece *p = &w->pieces[i];
         DLC_TRY(emit_code(w, p));
         DLC_TRY(dlc_plan_build(p->module, &p->cuda, &w->constants, w->arena, w->diag, &p->plan));
-        n += p->code.nblobs;
+        for (uint32_t k = 0; has_functions(w, p) && k < p->code.nblobs; k++)
+            dlc_vec_push(w->arena, &objects, p->code.blobs[k]);
     }
-    DLC_TRY(make_folder(w));
-    const char **objects = dlc_new_array(w->arena, const char *, n);
-    objects[0] = path_in(w, "data.o");
-    DLC_TRY(write_data(w, objects[0]));
-    n = 1;
-    for (uint32_t i = 0; i < w->npieces; i++)
-        if (has_functions(w, &w->pieces[i]))
-            DLC_TRY(write_objects(w, &w->pieces[i], i, objects, &n));
-    return link_all(w, objects, n);
+    DLC_TRY(file_machine(w, &input.machine));
+    list_data(w, &symbols);
+    input.data = symbols.data;
+    input.ndata = symbols.n;
+    input.objects = objects.data;
+    input.nobjects = objects.n;
+    return link_all(w, &input);
 }
 
 /* --- text --- */
@@ -621,7 +479,6 @@ dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t
                                        options->artifact == DLC_ARTIFACT_SO ? 0777 : 0666, diag);
         dlc_output_abandon(&w.output);
     }
-    remove_folder(&w);
     for (uint32_t i = 0; i < w.npieces; i++)
         dlc_child_close(&w.pieces[i].code);
     dlc_arena_destroy(w.arena);

@@ -1,139 +1,203 @@
 /*
- * Links by running ld.lld: no shell, no C compiler, no driver. What it prints becomes part of the
- * message when it fails. Its output depends on the objects alone: no build id, no times, no paths.
+ * Collects what is linked: each input section becomes a chunk of the output section of its kind,
+ * one behind another, and every name that an object left open the place of its definition. No
+ * archives, no search, no options: what is left of linking is the two writers.
  */
-#include "package/link.h"
+#include "package/linkage.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/vec.h"
-
-extern char **environ;
-
-static const char *const programs[] = {"ld.lld-19", "ld.lld"};
-
-static const char *const shared_flags[] = {
-    "-shared",
-    "-e",
-    "dlc_executable",
-    "--no-undefined",
-    "--hash-style=gnu",
-    "--build-id=none",
-    "--pack-dyn-relocs=none",
-    "-z",
-    "now",
-    "-z",
-    "relro",
-    "-z",
-    "noexecstack",
-    NULL,
-};
-static const char *const relocatable_flags[] = {"-r", NULL};
-
-typedef dlc_vec(char *) arguments;
-
-static void add_argument(arguments *args, dlc_arena *arena, const char *text)
+dlc_status dlc_linkage_fail(const dlc_linkage *linkage, const char *format, ...)
 {
-    char *copy = dlc_arena_strdup(arena, text);
-    dlc_vec_push(arena, args, copy);
+    va_list args;
+    va_start(args, format);
+    dlc_status status = dlc_diag_vfail(linkage->diag, DLC_INTERNAL, NULL, format, args);
+    va_end(args);
+    return status;
 }
 
-static arguments command_line(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
-                              const char *output, dlc_arena *arena)
+uint16_t dlc_linkage_machine(const dlc_linkage *linkage)
 {
-    arguments args = {0};
-    const char *const *flags = kind == DLC_LINK_SHARED ? shared_flags : relocatable_flags;
-    add_argument(&args, arena, "ld.lld");
-    for (; *flags; flags++)
-        add_argument(&args, arena, *flags);
-    add_argument(&args, arena, "-o");
-    add_argument(&args, arena, output);
-    for (uint32_t i = 0; i < nobjects; i++)
-        add_argument(&args, arena, objects[i]);
-    dlc_vec_push(arena, &args, (char *)NULL);
-    return args;
+    return linkage->input->machine == DLC_LINK_X86_64 ? EM_X86_64 : EM_AARCH64;
 }
 
-/* Starts the first of `programs` that is there, its messages going to `messages`. 0 or errno's
- * value. */
-static int spawn(char *const *args, int messages, pid_t *child)
+uint32_t dlc_linkage_section(dlc_linkage *linkage, const char *name, dlc_segment segment)
 {
-    posix_spawn_file_actions_t actions;
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error)
-        return error;
-    error = posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(&actions, messages, STDOUT_FILENO);
-    for (size_t i = 0; !error && i < sizeof programs / sizeof programs[0]; i++) {
-        error = posix_spawnp(child, programs[i], &actions, NULL, args, environ);
-        if (error != ENOENT)
-            break;
-        if (i + 1 < sizeof programs / sizeof programs[0])
-            error = 0;
+    for (uint32_t i = 0; i < linkage->sections.n; i++)
+        if (!strcmp(linkage->sections.data[i].name, name))
+            return i;
+    dlc_section section = {.name = name, .segment = segment, .align_bytes = 1};
+    dlc_vec_push(linkage->arena, &linkage->sections, section);
+    return linkage->sections.n - 1;
+}
+
+static uint64_t round_up(uint64_t n, uint64_t align)
+{
+    return (n + align - 1) / align * align;
+}
+
+uint64_t dlc_linkage_add_chunk(dlc_linkage *linkage, uint32_t section, dlc_chunk chunk)
+{
+    dlc_section *s = &linkage->sections.data[section];
+    chunk.at = round_up(s->size_bytes, chunk.align_bytes);
+    s->size_bytes = chunk.at + chunk.size_bytes;
+    if (s->align_bytes < chunk.align_bytes)
+        s->align_bytes = chunk.align_bytes;
+    dlc_vec_push(linkage->arena, &s->chunks, chunk);
+    return chunk.at;
+}
+
+uint32_t dlc_linkage_add_name(dlc_str *names, const char *name)
+{
+    uint32_t at = (uint32_t)names->n;
+    dlc_str_addn(names, name, strlen(name) + 1);
+    return at;
+}
+
+/* --- data --- */
+static uint32_t data_section(dlc_linkage *linkage, const dlc_link_data *data)
+{
+    static const char relro[] = ".data.rel.ro";
+    if (data->npointers || !strncmp(data->section, relro, sizeof relro - 1))
+        return dlc_linkage_section(linkage, relro, DLC_SEGMENT_RELRO);
+    return dlc_linkage_section(linkage, data->section,
+                               data->is_bulk ? DLC_SEGMENT_BULK : DLC_SEGMENT_READ);
+}
+
+static void define(dlc_linkage *linkage, const char *name, const dlc_link_data *data,
+                   uint32_t section, uint64_t at, uint64_t size_bytes)
+{
+    dlc_definition definition = {.name = name,
+                                 .section = section,
+                                 .type = STT_OBJECT,
+                                 .is_exported = data->is_exported,
+                                 .is_global = 1,
+                                 .at = at,
+                                 .size_bytes = size_bytes};
+    dlc_vec_push(linkage->arena, &linkage->definitions, definition);
+}
+
+static void add_data(dlc_linkage *linkage, const dlc_link_data *data)
+{
+    dlc_chunk chunk = {
+        .pieces = data->pieces, .npieces = data->npieces, .align_bytes = data->align_bytes};
+    for (uint32_t i = 0; i < data->npieces; i++)
+        chunk.size_bytes += round_up(data->pieces[i].size_bytes, data->align_bytes);
+    uint32_t section = data_section(linkage, data);
+    uint64_t at = dlc_linkage_add_chunk(linkage, section, chunk);
+    define(linkage, data->name, data, section, at, chunk.size_bytes);
+    if (data->alias)
+        define(linkage, data->alias, data, section, at, chunk.size_bytes);
+    uint32_t type = linkage->input->machine == DLC_LINK_X86_64 ? R_X86_64_64 : R_AARCH64_ABS64;
+    for (uint32_t i = 0; i < data->npointers; i++) {
+        dlc_fixup fixup = {.at = at + data->pointers[i].offset,
+                           .row = (uint32_t)dlc_reloc_find(linkage->input->machine, type),
+                           .name = data->pointers[i].target};
+        dlc_vec_push(linkage->arena, &linkage->sections.data[section].fixups, fixup);
     }
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
 }
 
-/* What the linker said, at most a few lines. */
-static char *read_messages(int fd, dlc_arena *arena)
+/* --- names --- */
+static int by_name(const void *a, const void *b)
 {
-    enum { MAX_CHARS = 2000 };
-    char *text = dlc_new_array(arena, char, MAX_CHARS + 1);
-    ssize_t n = pread(fd, text, MAX_CHARS, 0);
-    text[n < 0 ? 0 : n] = '\0';
-    return text;
+    const dlc_definition *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
-static dlc_status judge(int state, int messages, dlc_arena *arena, dlc_diag *diag)
+typedef struct {
+    const dlc_definition **data;
+    uint32_t n;
+} name_index;
+
+static dlc_status index_names(dlc_linkage *linkage, name_index *index)
 {
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+    index->data =
+        dlc_new_array(linkage->arena, const dlc_definition *, linkage->definitions.n + 1u);
+    for (uint32_t i = 0; i < linkage->definitions.n; i++)
+        if (linkage->definitions.data[i].is_global)
+            index->data[index->n++] = &linkage->definitions.data[i];
+    qsort(index->data, index->n, sizeof *index->data, by_name);
+    for (uint32_t i = 1; i < index->n; i++)
+        if (!strcmp(index->data[i]->name, index->data[i - 1]->name))
+            return dlc_linkage_fail(linkage, "the generated code defines '%s' twice",
+                                    index->data[i]->name);
+    return DLC_OK;
+}
+
+static dlc_status resolve(dlc_linkage *linkage, const name_index *index, dlc_fixup *fixup)
+{
+    dlc_definition wanted = {.name = fixup->name};
+    const dlc_definition *key = &wanted, **found;
+    if (!fixup->name)
         return DLC_OK;
-    dlc_status status;
-    if (WIFSIGNALED(state))
-        status = dlc_diag_fail(diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL, NULL,
-                               "the linker was ended by signal %d (%s)", WTERMSIG(state),
-                               strsignal(WTERMSIG(state)));
-    else
-        status =
-            dlc_diag_fail(diag, DLC_INTERNAL, NULL,
-                          "the linker refused the generated code (status %d)", WEXITSTATUS(state));
-    dlc_diag_detail(diag, "%s", read_messages(messages, arena));
-    return status;
+    found = bsearch(&key, index->data, index->n, sizeof *index->data, by_name);
+    if (!found)
+        return dlc_linkage_fail(linkage, "the generated code needs '%s'", fixup->name);
+    fixup->name = NULL;
+    fixup->section = (*found)->section;
+    fixup->addend += (int64_t)(*found)->at;
+    return DLC_OK;
 }
 
-static dlc_status run(char *const *args, int messages, dlc_arena *arena, dlc_diag *diag)
+dlc_status dlc_link_open(const dlc_link_input *input, dlc_arena *arena, dlc_diag *diag,
+                         dlc_linkage **result)
 {
-    pid_t child;
-    int error = spawn(args, messages, &child);
-    if (error)
-        return dlc_diag_fail(diag, DLC_IO, NULL,
-                             "the linker ld.lld cannot be started: %s; install lld-19",
-                             strerror(error));
-    int state;
-    while (waitpid(child, &state, 0) < 0)
-        if (errno != EINTR)
-            return dlc_diag_fail(diag, DLC_INTERNAL, NULL, "the linker's end was not seen: %s",
-                                 strerror(errno));
-    return judge(state, messages, arena, diag);
+    dlc_linkage *linkage = *result = dlc_new(arena, dlc_linkage);
+    name_index index = {0};
+    *linkage = (dlc_linkage){.input = input, .arena = arena, .diag = diag};
+    for (uint32_t i = 0; i < input->ndata; i++)
+        add_data(linkage, &input->data[i]);
+    for (uint32_t i = 0; i < input->nobjects; i++)
+        DLC_TRY(dlc_linkage_add_object(linkage, &input->objects[i]));
+    DLC_TRY(index_names(linkage, &index));
+    for (uint32_t i = 0; i < linkage->sections.n; i++)
+        for (uint32_t k = 0; k < linkage->sections.data[i].fixups.n; k++)
+            DLC_TRY(resolve(linkage, &index, &linkage->sections.data[i].fixups.data[k]));
+    return DLC_OK;
 }
 
-dlc_status dlc_link(dlc_link_kind kind, const char *const *objects, uint32_t nobjects,
-                    const char *output, dlc_arena *arena, dlc_diag *diag)
+const char **dlc_link_exports(const dlc_linkage *linkage, uint32_t *nnames)
 {
-    arguments args = command_line(kind, objects, nobjects, output, arena);
-    int messages = memfd_create("linker", MFD_CLOEXEC);
-    if (messages < 0)
-        return dlc_diag_fail(diag, DLC_IO, NULL, "no memory file for the linker's messages: %s",
-                             strerror(errno));
-    dlc_status status = run(args.data, messages, arena, diag);
-    close(messages);
-    return status;
+    const char **names = dlc_new_array(linkage->arena, const char *, linkage->definitions.n + 1u);
+    *nnames = 0;
+    for (uint32_t i = 0; i < linkage->definitions.n; i++)
+        if (linkage->definitions.data[i].is_exported)
+            names[(*nnames)++] = linkage->definitions.data[i].name;
+    return names;
+}
+
+/* --- bytes --- */
+dlc_status dlc_linkage_pad(const dlc_linkage *linkage, uint64_t n, int fill, dlc_output *output)
+{
+    char bytes[4096];
+    memset(bytes, fill, sizeof bytes);
+    for (; n; n -= n < sizeof bytes ? n : sizeof bytes)
+        DLC_TRY(
+            dlc_output_write(output, bytes, n < sizeof bytes ? n : sizeof bytes, linkage->diag));
+    return DLC_OK;
+}
+
+dlc_status dlc_linkage_put(const dlc_linkage *linkage, const dlc_section *section,
+                           dlc_output *output)
+{
+    int is_x86 = linkage->input->machine == DLC_LINK_X86_64;
+    int fill = section->segment == DLC_SEGMENT_CODE && is_x86 ? 0xcc : 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < section->chunks.n; i++) {
+        const dlc_chunk *chunk = &section->chunks.data[i];
+        uint64_t left = chunk->size_bytes;
+        DLC_TRY(dlc_linkage_pad(linkage, chunk->at - at, fill, output));
+        for (uint32_t k = 0; k < chunk->npieces; k++) {
+            const dlc_blob *piece = &chunk->pieces[k];
+            uint64_t whole = round_up(piece->size_bytes, chunk->align_bytes);
+            if (whole > left)
+                whole = left;
+            DLC_TRY(dlc_output_write(output, piece->bytes, piece->size_bytes, linkage->diag));
+            DLC_TRY(dlc_linkage_pad(linkage, whole - piece->size_bytes, 0, output));
+            left -= whole;
+        }
+        at = chunk->at + chunk->size_bytes;
+    }
+    return DLC_OK;
 }

@@ -5,8 +5,9 @@
  * replaced on disk is never mistaken for the one loaded before, no process-wide lock or name is
  * involved, and statically linked programs can load models too.
  *
- * Order: trailer and checksum over the whole file (so damage is named as such), then the headers,
- * each number checked.
+ * The entry point is the seal (abi.h), which names all that is loaded. Order: headers, each number
+ * checked; the seal; the checksums of its parts (so damage is named as such); only then segments
+ * are mapped. What other programs rewrite (symbols, sections, the dynamic section) is not read.
  */
 #include "runtime/internal.h"
 
@@ -21,15 +22,16 @@
 
 enum { MAX_SEGMENTS = 16 };
 static const size_t max_span = (size_t)1 << 46;
+static const size_t max_padding = 1 << 16; /* of a segment: zeros up to a page */
 
 typedef struct {
     const char *name; /* for messages */
     int fd;
     const unsigned char *bytes; /* the whole file */
     size_t size_bytes;
-    size_t elf_bytes; /* without the trailer */
     Elf64_Phdr segments[MAX_SEGMENTS];
     uint32_t nsegments;
+    dlc_seal seal;
 } file;
 
 static dlc_status damaged(const file *f, const char *what)
@@ -37,45 +39,92 @@ static dlc_status damaged(const file *f, const char *what)
     return dlcrt_fail(DLC_INVALID, "%s: %s", f->name, what);
 }
 
-static dlc_status check_trailer(file *f)
+static dlc_status not_ours(const file *f)
 {
-    dlc_trailer trailer;
-    if (f->size_bytes < 4 || memcmp(f->bytes, ELFMAG, SELFMAG) != 0)
-        return damaged(f, "not an executable made by dlc");
-    if (f->size_bytes < sizeof(Elf64_Ehdr) + sizeof trailer)
-        return damaged(f, "cut off: too short for an executable");
-    memcpy(&trailer, f->bytes + f->size_bytes - sizeof trailer, sizeof trailer);
-    if (memcmp(trailer.magic, DLC_TRAILER_MAGIC, sizeof trailer.magic) != 0)
-        return damaged(f, "does not end as an executable of dlc does: cut off, stripped, or made "
-                          "by another program");
-    if (trailer.file_bytes != f->size_bytes - sizeof trailer)
-        return damaged(f, "damaged: its size is not the one it was written with");
-    uint64_t sum = dlc_checksum(f->bytes, f->size_bytes - sizeof trailer.checksum);
-    if (sum != trailer.checksum)
-        return damaged(f, "damaged: its checksum does not match");
-    f->elf_bytes = (size_t)trailer.file_bytes;
-    return DLC_OK;
+    return damaged(f, "not an executable of dlc: damaged, or made by another program");
 }
 
+/* Its tables lie in the file: the last thing in it is the table of sections. */
 static dlc_status check_header(const file *f, const Elf64_Ehdr *header)
 {
-    static const uint16_t machines[] = {EM_X86_64, EM_AARCH64};
-    uint16_t wanted = machines[dlcrt_cpu_arch()];
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
         header->e_type != ET_DYN)
         return damaged(f, "not a 64-bit little-endian shared object");
-    if (header->e_machine != wanted) {
-        int known = header->e_machine == EM_X86_64 || header->e_machine == EM_AARCH64;
-        const char *made_for =
-            known ? dlcrt_arch_name(header->e_machine == EM_AARCH64) : "another processor";
-        return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s, this machine is %s", f->name, made_for,
-                          dlcrt_arch_name(dlcrt_cpu_arch()));
-    }
     if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
-        header->e_phnum > MAX_SEGMENTS || header->e_phoff > f->elf_bytes ||
-        f->elf_bytes - header->e_phoff < header->e_phnum * sizeof(Elf64_Phdr))
+        header->e_phnum > MAX_SEGMENTS || header->e_phoff > f->size_bytes ||
+        f->size_bytes - header->e_phoff < header->e_phnum * sizeof(Elf64_Phdr))
         return damaged(f, "its table of segments lies outside the file");
+    if (header->e_shnum && (header->e_shoff > f->size_bytes ||
+                            f->size_bytes - header->e_shoff < header->e_shnum * sizeof(Elf64_Shdr)))
+        return damaged(f, "cut off: its table of sections lies outside the file");
     return DLC_OK;
+}
+
+/* [address, address + n) of the image in the file; NULL: in no segment with these permissions. */
+static const unsigned char *find(const file *f, uint64_t address, uint64_t n, uint32_t flags)
+{
+    for (uint32_t i = 0; i < f->nsegments; i++) {
+        const Elf64_Phdr *s = &f->segments[i];
+        if (s->p_type == PT_LOAD && (s->p_flags & flags) == flags && address >= s->p_vaddr &&
+            address - s->p_vaddr <= s->p_filesz && n <= s->p_filesz - (address - s->p_vaddr))
+            return f->bytes + s->p_offset + (address - s->p_vaddr);
+    }
+    return NULL;
+}
+
+static dlc_status check_machine(const file *f, const Elf64_Ehdr *header)
+{
+    static const uint16_t machines[] = {
+        [DLC_ARCH_X86_64] = EM_X86_64, [DLC_ARCH_AARCH64] = EM_AARCH64};
+    if (f->seal.arch >= sizeof machines / sizeof *machines ||
+        machines[f->seal.arch] != header->e_machine)
+        return damaged(f, "damaged: its processor is not the one it was written for");
+    if (f->seal.arch != (uint32_t)dlcrt_cpu_arch())
+        return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s, this machine is %s", f->name,
+                          dlcrt_arch_name(f->seal.arch), dlcrt_arch_name(dlcrt_cpu_arch()));
+    return DLC_OK;
+}
+
+/* What each part must be allowed; no part may be written and run. */
+static const uint32_t part_flags[DLC_SEAL_COUNT] = {
+    [DLC_SEAL_RELOCATIONS] = PF_R, [DLC_SEAL_TABLES] = PF_R,    [DLC_SEAL_CODE] = PF_R | PF_X,
+    [DLC_SEAL_DATA] = PF_R | PF_W, [DLC_SEAL_CONSTANTS] = PF_R, [DLC_SEAL_BINARIES] = PF_R,
+};
+
+static dlc_status check_parts(const file *f)
+{
+    for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++) {
+        uint64_t n = f->seal.parts[i].size_bytes;
+        const unsigned char *bytes = find(f, f->seal.parts[i].address, n, part_flags[i]);
+        if (!n)
+            continue;
+        if (!bytes)
+            return damaged(f, "damaged: a sealed part lies outside its segments");
+        if (dlc_checksum(bytes, n) != f->seal.parts[i].checksum)
+            return damaged(f, "damaged: its checksum does not match");
+    }
+    return DLC_OK;
+}
+
+static dlc_status check_seal(file *f, const Elf64_Ehdr *header)
+{
+    const size_t head = offsetof(dlc_seal, abi_version);
+    const unsigned char *bytes = find(f, header->e_entry, sizeof f->seal, PF_R);
+    if (!bytes)
+        return not_ours(f);
+    memcpy(&f->seal, bytes, sizeof f->seal);
+    if (memcmp(f->seal.magic, DLC_SEAL_MAGIC, sizeof f->seal.magic) != 0)
+        return memcmp(f->seal.magic, DLC_EXECUTABLE_MAGIC, sizeof f->seal.magic)
+                   ? not_ours(f)
+                   : damaged(f, "of an older format version; compile the model again");
+    if (f->seal.abi_version != DLC_ABI_VERSION)
+        return dlcrt_fail(DLC_INVALID,
+                          "%s: format version %u, this runtime reads %u; compile the model again",
+                          f->name, f->seal.abi_version, DLC_ABI_VERSION);
+    if (dlc_checksum(bytes + head, sizeof f->seal - head) != f->seal.checksum)
+        return damaged(f, "damaged: the checksum of its seal does not match");
+    DLC_TRY(check_machine(f, header));
+    return check_parts(f);
 }
 
 /* The range of addresses all segments take; each lies in the file and in ascending order. */
@@ -86,11 +135,12 @@ static dlc_status check_segments(const file *f, size_t page, size_t *span)
         const Elf64_Phdr *s = &f->segments[i];
         if (s->p_type != PT_LOAD)
             continue;
-        if (s->p_offset > f->elf_bytes || s->p_filesz > f->elf_bytes - s->p_offset ||
-            s->p_filesz > s->p_memsz || s->p_vaddr < end || s->p_vaddr > max_span ||
-            s->p_memsz > max_span || (s->p_vaddr - s->p_offset) % page != 0 ||
-            ((s->p_flags & PF_W) && (s->p_flags & PF_X)))
-            return damaged(f, "a segment lies outside the file or over another one");
+        if (s->p_offset > f->size_bytes || s->p_filesz > f->size_bytes - s->p_offset ||
+            s->p_filesz > s->p_memsz || s->p_memsz - s->p_filesz > max_padding ||
+            s->p_vaddr < end || s->p_vaddr > max_span || s->p_memsz > max_span ||
+            (s->p_vaddr - s->p_offset) % page != 0 || ((s->p_flags & PF_W) && (s->p_flags & PF_X)))
+            return damaged(
+                f, "cut off or damaged: a segment lies outside the file or over another one");
         end = (s->p_vaddr + s->p_memsz + page - 1) / page * page;
     }
     *span = end;
@@ -138,13 +188,14 @@ static int is_within(const file *f, uint64_t at, uint64_t n, uint32_t flags)
     return 0;
 }
 
-static dlc_status relocate(const file *f, unsigned char *base, size_t span, uint64_t table,
-                           uint64_t size_bytes)
+static dlc_status relocate(const file *f, unsigned char *base, size_t span)
 {
     const uint32_t relative =
         dlcrt_cpu_arch() == DLC_ARCH_X86_64 ? R_X86_64_RELATIVE : R_AARCH64_RELATIVE;
-    if (!is_within(f, table, size_bytes, PF_R) || table % 8)
-        return damaged(f, "its relocations lie outside its segments");
+    uint64_t table = f->seal.parts[DLC_SEAL_RELOCATIONS].address;
+    uint64_t size_bytes = f->seal.parts[DLC_SEAL_RELOCATIONS].size_bytes;
+    if (table % 8)
+        return damaged(f, "its relocations are not aligned");
     const Elf64_Rela *rela = (const void *)(base + table);
     for (uint64_t i = 0; i < size_bytes / sizeof *rela; i++) {
         if (ELF64_R_TYPE(rela[i].r_info) != relative)
@@ -159,50 +210,13 @@ static dlc_status relocate(const file *f, unsigned char *base, size_t span, uint
     return DLC_OK;
 }
 
-static dlc_status apply_dynamic(const file *f, unsigned char *base, size_t span,
-                                const Elf64_Phdr *dynamic)
-{
-    uint64_t table = 0, size_bytes = 0;
-    if (!is_within(f, dynamic->p_vaddr, dynamic->p_memsz, PF_R) || dynamic->p_vaddr % 8)
-        return damaged(f, "its dynamic section lies outside its segments");
-    const Elf64_Dyn *entry = (const void *)(base + dynamic->p_vaddr);
-    for (uint64_t i = 0; i < dynamic->p_memsz / sizeof *entry && entry[i].d_tag != DT_NULL; i++) {
-        switch (entry[i].d_tag) {
-        case DT_RELA:
-            table = entry[i].d_un.d_ptr;
-            break;
-        case DT_RELASZ:
-            size_bytes = entry[i].d_un.d_val;
-            break;
-        case DT_RELR:
-        case DT_JMPREL:
-        case DT_REL:
-        case DT_TEXTREL:
-        case DT_NEEDED:
-            return damaged(f, "it needs a dynamic linker: not as dlc writes it");
-        default:
-            break;
-        }
-    }
-    return size_bytes ? relocate(f, base, span, table, size_bytes) : DLC_OK;
-}
-
-static dlc_status map_all(const file *f, const Elf64_Ehdr *header, unsigned char *base,
-                          dlcrt_image *image)
+static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (uint32_t i = 0; i < f->nsegments; i++) {
-        const Elf64_Phdr *s = &f->segments[i];
-        if (s->p_type == PT_LOAD)
-            DLC_TRY(map_segment(f, s, page, base));
-        if (s->p_type == PT_LOAD && (s->p_flags & PF_X)) {
-            image->code_begin = s->p_vaddr;
-            image->code_end = s->p_vaddr + s->p_memsz;
-        }
-    }
     for (uint32_t i = 0; i < f->nsegments; i++)
-        if (f->segments[i].p_type == PT_DYNAMIC)
-            DLC_TRY(apply_dynamic(f, base, image->size_bytes, &f->segments[i]));
+        if (f->segments[i].p_type == PT_LOAD)
+            DLC_TRY(map_segment(f, &f->segments[i], page, base));
+    DLC_TRY(relocate(f, base, image->size_bytes));
     for (uint32_t i = 0; i < f->nsegments; i++) {
         const Elf64_Phdr *s = &f->segments[i];
         size_t begin = s->p_vaddr / page * page, end = (s->p_vaddr + s->p_memsz) / page * page;
@@ -211,9 +225,12 @@ static dlc_status map_all(const file *f, const Elf64_Ehdr *header, unsigned char
             return dlcrt_fail(DLC_IO, "%s: its data could not be protected: %s", f->name,
                               strerror(errno));
     }
-    if (!is_within(f, header->e_entry, sizeof(dlc_executable), PF_R) || header->e_entry % 8)
-        return damaged(f, "its entry is no executable of dlc");
-    image->entry = (const void *)(base + header->e_entry);
+    uint64_t entry = f->seal.executable;
+    if (!is_within(f, entry, sizeof(dlc_executable), PF_R) || entry % 8)
+        return damaged(f, "its seal names no executable of dlc");
+    image->entry = (const void *)(base + entry);
+    image->code_begin = f->seal.parts[DLC_SEAL_CODE].address;
+    image->code_end = image->code_begin + f->seal.parts[DLC_SEAL_CODE].size_bytes;
     return DLC_OK;
 }
 
@@ -221,17 +238,21 @@ static dlc_status load(file *f, dlcrt_image *image)
 {
     Elf64_Ehdr header;
     size_t span = 0;
-    DLC_TRY(check_trailer(f));
+    if (f->size_bytes < 4 || memcmp(f->bytes, ELFMAG, SELFMAG) != 0)
+        return damaged(f, "not an executable made by dlc");
+    if (f->size_bytes < sizeof header)
+        return damaged(f, "cut off: too short for an executable");
     memcpy(&header, f->bytes, sizeof header);
     DLC_TRY(check_header(f, &header));
     f->nsegments = header.e_phnum;
     memcpy(f->segments, f->bytes + header.e_phoff, f->nsegments * sizeof *f->segments);
     DLC_TRY(check_segments(f, (size_t)sysconf(_SC_PAGESIZE), &span));
+    DLC_TRY(check_seal(f, &header));
     void *base = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return dlcrt_no_memory(span);
     *image = (dlcrt_image){.base = base, .size_bytes = span};
-    dlc_status status = map_all(f, &header, base, image);
+    dlc_status status = map_all(f, base, image);
     if (status)
         dlcrt_image_unload(image);
     return status;

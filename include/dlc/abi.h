@@ -9,8 +9,8 @@
  * little-endian records and offsets relative to its own first byte, so it needs no relocations, and
  * can be checked before use.
  *
- * model.so is an ELF file whose entry point is the structure (also the symbols dlc_executable and
- * dlc_executable_NAME), followed by a dlc_trailer over the whole file.
+ * model.so is an ELF file that needs no other; the structure is its symbols dlc_executable and
+ * dlc_executable_NAME, and its entry point is a dlc_seal.
  *
  * In model.o and model.a the structure is the symbol dlc_executable_NAME; everything else is local.
  *
@@ -235,13 +235,32 @@ typedef struct dlc_executable {
 } dlc_executable;
 #define DLC_EXECUTABLE_MAGIC "dlcexec"
 
-/* The last bytes of a .so. */
+/*
+ * The seal of a .so: what a runtime needs to load it, and checksums of all that it loads. Addresses
+ * count from the image's first byte; bytes are those of the file, before relocation. It says nothing
+ * of the tables that other programs rewrite (symbols, names, sections, the dynamic section): strip,
+ * objcopy and patchelf leave a file that loads.
+ */
+typedef enum {
+    DLC_SEAL_RELOCATIONS, /* Elf64_Rela, all of them relative to the image */
+    DLC_SEAL_TABLES,      /* plans, and constants of the code */
+    DLC_SEAL_CODE,
+    DLC_SEAL_DATA, /* what relocations change */
+    DLC_SEAL_CONSTANTS,
+    DLC_SEAL_BINARIES,
+    DLC_SEAL_COUNT
+} dlc_seal_part;
 typedef struct {
-    char magic[8];       /* DLC_TRAILER_MAGIC */
-    uint64_t file_bytes; /* before the trailer */
-    uint64_t checksum;   /* dlc_checksum of the file up to this field */
-} dlc_trailer;
-#define DLC_TRAILER_MAGIC "dlctail"
+    char magic[8];     /* DLC_SEAL_MAGIC */
+    uint64_t checksum; /* dlc_checksum of what follows in this structure */
+    uint32_t abi_version;
+    uint32_t arch;       /* dlc_arch */
+    uint64_t executable; /* address of the dlc_executable */
+    struct {
+        uint64_t address, size_bytes, checksum;
+    } parts[DLC_SEAL_COUNT];
+} dlc_seal;
+#define DLC_SEAL_MAGIC "dlcseal"
 
 #ifdef __cplusplus
 }

@@ -13,9 +13,9 @@
 
 #include "codegen/codegen.h"
 #include "package/child.h"
-#include "package/elf.h"
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
+#include "package/linkage.h"
 #include "tests/unit/made_model.h"
 #include "tests/unit/suite.h"
 
@@ -161,34 +161,182 @@ START_TEST(a_shared_object_exports_itself_and_needs_nothing)
 }
 END_TEST
 
-/* What the code of an object calls would be left to the program that it is linked into. */
-START_TEST(an_object_that_needs_a_symbol_is_refused)
+/* --- the linker --- */
+/* An object of one section of code with one relocation, as an assembler writes it. */
+typedef struct {
+    Elf64_Ehdr header;
+    uint64_t code[2];
+    Elf64_Rela relocation;
+    Elf64_Sym symbols[3];
+    char names[32];
+    Elf64_Shdr sections[6];
+} small_object;
+
+static small_object make_object(uint16_t machine, const char *section, uint32_t type)
 {
-    static const dlc_elf_machine machines[] = {DLC_ELF_X86_64, DLC_ELF_AARCH64};
-    static const char *const targets[] = {"memcpy", "table"};
+    small_object o = {
+        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, 1},
+                   .e_type = ET_REL,
+                   .e_machine = machine,
+                   .e_shoff = offsetof(small_object, sections),
+                   .e_shentsize = sizeof(Elf64_Shdr),
+                   .e_shnum = 5,
+                   .e_shstrndx = 4},
+        .relocation = {4, ELF64_R_INFO(UINT64_C(2), type), 0},
+        .symbols = {{0},
+                    {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1},
+                    {.st_name = 8, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)}},
+        .sections = {{0},
+                     {.sh_name = 14,
+                      .sh_type = SHT_PROGBITS,
+                      .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                      .sh_offset = offsetof(small_object, code),
+                      .sh_size = sizeof o.code,
+                      .sh_addralign = 16},
+                     {.sh_type = SHT_RELA,
+                      .sh_info = 1,
+                      .sh_offset = offsetof(small_object, relocation),
+                      .sh_size = sizeof o.relocation},
+                     {.sh_type = SHT_SYMTAB,
+                      .sh_link = 4,
+                      .sh_offset = offsetof(small_object, symbols),
+                      .sh_size = sizeof o.symbols},
+                     {.sh_type = SHT_STRTAB,
+                      .sh_offset = offsetof(small_object, names),
+                      .sh_size = sizeof o.names}},
+    };
+    memcpy(o.names, "\0dlc_k0\0other", 14);
+    snprintf(o.names + 14, sizeof o.names - 14, "%s", section);
+    return o;
+}
+
+static const struct {
+    dlc_link_machine machine;
+    uint16_t object;
+    const char *section;
+    uint32_t type;
+    const char *defined, *message;
+} links[] = {
+    {DLC_LINK_X86_64, EM_X86_64, ".text", R_X86_64_PLT32, "other", NULL},
+    {DLC_LINK_AARCH64, EM_AARCH64, ".text", R_AARCH64_CALL26, "other", NULL},
+    {DLC_LINK_AARCH64, EM_AARCH64, ".text.a", R_AARCH64_ADR_PREL_PG_HI21, "other", NULL},
+    {DLC_LINK_X86_64, EM_X86_64, ".text", R_X86_64_PLT32, "memcpy",
+     "the generated code needs 'other'"},
+    {DLC_LINK_X86_64, EM_X86_64, ".text", R_X86_64_GOTPCREL, "other",
+     "the generated code has a relocation of type 9 against 'other' in '.text', which is not "
+     "linked"},
+    {DLC_LINK_AARCH64, EM_AARCH64, ".text", R_X86_64_PLT32, "other",
+     "the generated code has a relocation of type 4 against 'other' in '.text', which is not "
+     "linked"},
+    {DLC_LINK_X86_64, EM_X86_64, ".text", R_X86_64_64, "other",
+     "an address in '.text', which is read-only"},
+    {DLC_LINK_X86_64, EM_X86_64, ".init", R_X86_64_PLT32, "other",
+     "section '.init' (type 1, flags 0x6) of the generated code is of no kind that is linked"},
+    {DLC_LINK_X86_64, EM_AARCH64, ".text", R_X86_64_PLT32, "other",
+     "the generated code is no object of its processor"},
+    {DLC_LINK_X86_64, EM_X86_64, ".text", R_X86_64_PLT32, "dlc_k0",
+     "the generated code defines 'dlc_k0' twice"},
+};
+
+START_TEST(what_is_linked_is_known_and_the_rest_refused)
+{
     dlc_arena *arena = dlc_arena_create(0);
-    for (int i = 0; i < 4; i++) {
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    small_object object = make_object(links[_i].object, links[_i].section, links[_i].type);
+    dlc_blob blob = {&object, sizeof object}, words = {(uint64_t[2]){0}, 16};
+    dlc_link_pointer pointer = {8, "dlc_k0"};
+    dlc_link_data data = {.name = links[_i].defined,
+                          .section = ".data.rel.ro",
+                          .pieces = &words,
+                          .npieces = 1,
+                          .align_bytes = 64,
+                          .pointers = &pointer,
+                          .npointers = 1};
+    dlc_link_input input = {links[_i].machine, &data, 1, &blob, 1};
+    dlc_linkage *linkage;
+    dlc_output output;
+    ck_assert_int_eq(dlc_output_open(&output, in_folder("linked.so"), &diag), DLC_OK);
+    dlc_status status = dlc_link_open(&input, arena, &diag, &linkage);
+    if (status == DLC_OK)
+        status = dlc_link_write_shared(linkage, &output);
+    ck_assert_int_eq(status, links[_i].message ? DLC_INTERNAL : DLC_OK);
+    if (links[_i].message)
+        ck_assert_str_eq(diag.messages[0].text, links[_i].message);
+    dlc_output_abandon(&output);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* Whatever stands in an object, nothing is followed out of bounds. */
+START_TEST(damaged_objects_are_followed_nowhere)
+{
+    static const uint64_t values[] = {0, 1, 0x7fffffff, 0xffffffff, 1ull << 63, UINT64_MAX};
+    for (size_t at = 0; at + 8 <= sizeof(small_object); at += 2)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            dlc_arena *arena = dlc_arena_create(0);
+            dlc_diag diag;
+            dlc_diag_init(&diag, arena);
+            small_object *object = malloc(sizeof *object);
+            *object = make_object(EM_X86_64, ".text", R_X86_64_PLT32);
+            memcpy((char *)object + at, &values[v], values[v] > UINT32_MAX ? 8 : 4);
+            dlc_blob blob = {object, sizeof *object}, words = {(uint64_t[2]){0}, 16};
+            dlc_link_data data = {.name = "other",
+                                  .section = ".dlc.x",
+                                  .pieces = &words,
+                                  .npieces = 1,
+                                  .align_bytes = 64};
+            dlc_link_input input = {DLC_LINK_X86_64, &data, 1, &blob, 1};
+            dlc_linkage *linkage;
+            dlc_output output;
+            ck_assert_int_eq(dlc_output_open(&output, in_folder("linked.so"), &diag), DLC_OK);
+            if (dlc_link_open(&input, arena, &diag, &linkage) == DLC_OK)
+                (void)!dlc_link_write_shared(linkage, &output);
+            dlc_output_abandon(&output);
+            free(object);
+            dlc_arena_destroy(arena);
+        }
+}
+END_TEST
+
+/* Each way of writing an address, against what an assembler wrote. */
+START_TEST(relocations_write_what_an_assembler_would)
+{
+    static const struct {
+        dlc_link_machine machine;
+        uint32_t type, before, after;
+        uint64_t place, target;
+    } rows[] = {
+        {DLC_LINK_X86_64, R_X86_64_PC32, 0, 0xfffffffc, 0x1000, 0xffc},
+        {DLC_LINK_AARCH64, R_AARCH64_PREL32, 0, 0x10, 0x1000, 0x1010},
+        /* adrp x0, +1 page and -1 page; add x0, x0, #0x123; bl +8 and -4 */
+        {DLC_LINK_AARCH64, R_AARCH64_ADR_PREL_PG_HI21, 0x90000000, 0xb0000000, 0x1ffc, 0x2123},
+        {DLC_LINK_AARCH64, R_AARCH64_ADR_PREL_PG_HI21, 0x90000000, 0xf0ffffe0, 0x2000, 0x1123},
+        {DLC_LINK_AARCH64, R_AARCH64_ADD_ABS_LO12_NC, 0x91000000, 0x91048c00, 0, 0x2123},
+        {DLC_LINK_AARCH64, R_AARCH64_CALL26, 0x94000000, 0x94000002, 0x1000, 0x1008},
+        {DLC_LINK_AARCH64, R_AARCH64_JUMP26, 0x14000000, 0x17ffffff, 0x1000, 0xffc},
+        /* ldr q0, [x0, #0x120]; ldr x0, [x0, #0x128]; ldr s0, [x0, #0x124] */
+        {DLC_LINK_AARCH64, R_AARCH64_LDST128_ABS_LO12_NC, 0x3dc00000, 0x3dc04800, 0, 0x2120},
+        {DLC_LINK_AARCH64, R_AARCH64_LDST64_ABS_LO12_NC, 0xf9400000, 0xf9409400, 0, 0x2128},
+        {DLC_LINK_AARCH64, R_AARCH64_LDST32_ABS_LO12_NC, 0xbd400000, 0xbd412400, 0, 0x2124},
+        /* out of reach: 0 */
+        {DLC_LINK_X86_64, R_X86_64_PC32, 1, 0, 0, UINT64_C(1) << 31},
+        {DLC_LINK_AARCH64, R_AARCH64_CALL26, 1, 0, 0, UINT64_C(1) << 27},
+        {DLC_LINK_AARCH64, R_AARCH64_LDST128_ABS_LO12_NC, 1, 0, 0, 0x2128},
+    };
+    dlc_arena *arena = dlc_arena_create(0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         dlc_diag diag;
         dlc_diag_init(&diag, arena);
-        dlc_blob words = {(uint64_t[2]){0}, 16};
-        dlc_elf_pointer pointer = {8, targets[i / 2]};
-        dlc_elf_symbol table = {.name = "table",
-                                .section = ".data.rel.ro.table",
-                                .pieces = &words,
-                                .npieces = 1,
-                                .align_bytes = 64,
-                                .pointers = &pointer,
-                                .npointers = 1};
-        const char *path = in_folder("object.o");
-        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
-        ck_assert_int_eq(dlc_elf_write(fd, machines[i % 2], &table, 1, arena, &diag), DLC_OK);
-        close(fd);
-        size_t n;
-        unsigned char *bytes = read_all(path, &n);
-        ck_assert_int_eq(dlc_elf_localize(bytes, n, arena, &diag), i < 2 ? DLC_INTERNAL : DLC_OK);
-        if (i < 2)
-            ck_assert_str_eq(diag.messages[0].text, "the generated code needs 'memcpy'");
-        free(bytes);
+        dlc_linkage linkage = {.arena = arena, .diag = &diag};
+        uint32_t word = rows[i].before;
+        int row = dlc_reloc_find(rows[i].machine, rows[i].type);
+        ck_assert_int_ge(row, 0);
+        dlc_status status = dlc_reloc_apply(&linkage, (uint32_t)row, (unsigned char *)&word,
+                                            rows[i].place, rows[i].target);
+        ck_assert_msg((status == DLC_OK) == (rows[i].after != 0), "row %zu", i);
+        if (status == DLC_OK)
+            ck_assert_msg(word == rows[i].after, "row %zu: 0x%x", i, word);
     }
     dlc_arena_destroy(arena);
 }
@@ -364,8 +512,9 @@ START_TEST(failures_leave_the_old_file_and_nothing_else)
     ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, "/nonexistent/folder/x.so", 1), DLC_IO);
     /* a kernel that cannot be: the child crashes or refuses, the parent says so */
     dlc_module_kernel *kernel = &m.ctx.module->kernels.data[0];
-    setenv("PATH", "/nonexistent", 1);
-    ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, in_folder("old.so"), 1), DLC_IO); /* no linker */
+    setenv("PATH", "/nonexistent", 1); /* no other program takes part */
+    ck_assert_int_eq(write_as(&m, DLC_ARTIFACT_SO, in_folder("new.so"), 1), DLC_OK);
+    unlink(in_folder("new.so"));
     dlc_schedule *schedule = kernel->schedule;
     dlc_schedule broken = *schedule;
     broken.plans = NULL;
@@ -442,7 +591,10 @@ int main(void)
     tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0,
                         sizeof artifacts / sizeof artifacts[0]);
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
-    tcase_add_test(tests, an_object_that_needs_a_symbol_is_refused);
+    tcase_add_loop_test(tests, what_is_linked_is_known_and_the_rest_refused, 0,
+                        sizeof links / sizeof *links);
+    tcase_add_test(tests, damaged_objects_are_followed_nowhere);
+    tcase_add_test(tests, relocations_write_what_an_assembler_would);
     tcase_add_test(tests, two_models_link_into_one_program);
     tcase_add_loop_test(tests, text_can_be_assembled, 0, 3);
     tcase_add_test(tests, any_names_give_a_header_that_compiles);
