@@ -168,6 +168,30 @@ int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x);
 /* Of an ONNX data type; DLC_NONE and a report when dlc has none. */
 dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what);
 
+/* --- axes that may be data (axes.c): distinct, in [0, rank), in the order given --- */
+typedef struct {
+    dlc_expr at[DLC_MAX_RANK];
+    uint32_t n;
+    int is_known; /* all are constants */
+} im_axis_list;
+
+/* False when reported. */
+int im_axis_input(dlc_import *im, dlc_value *value, uint32_t rank, im_axis_list *axes);
+/* Known axes, ascending; false when only the run knows them. */
+int im_axes_of(dlc_import *im, const im_axis_list *axes, uint8_t *sorted);
+/* of[k] where axes[k] is i, else `otherwise`. */
+dlc_expr im_axis_pick(dlc_import *im, const im_axis_list *axes, const dlc_expr *of, uint32_t i,
+                      dlc_expr otherwise);
+/* The dimensions with 1 at the axes; without the axes; with 1 inserted at the axes. */
+void im_axes_kept(dlc_import *im, const im_axis_list *axes, const dlc_expr *dims, uint32_t rank,
+                  dlc_expr *out);
+void im_axes_dropped(dlc_import *im, const im_axis_list *axes, const dlc_expr *dims, uint32_t rank,
+                     dlc_expr *out);
+void im_axes_inserted(dlc_import *im, const im_axis_list *axes, const dlc_expr *dims,
+                      uint32_t rank, dlc_expr *out);
+/* x as [before, at, behind] of an axis. */
+dlc_value *im_around_axis(dlc_import *im, dlc_value *x, dlc_expr axis);
+
 /* --- builder (build.c): each returns NULL when an operand is NULL or the node was refused --- */
 #define F_IN(...)                                                                                  \
     (dlc_value *const[]){__VA_ARGS__},                                                             \

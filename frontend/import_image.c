@@ -15,6 +15,7 @@ typedef struct {
     double scales[DLC_MAX_RANK], roi[2 * DLC_MAX_RANK];
     dlc_expr dims[DLC_MAX_RANK];
     int has_scales, has_roi;
+    dlc_value *scales_data, *roi_data; /* of full rank, where only the run knows them */
 } resizing;
 
 static dlc_value *build(dlc_import *im, dlc_value *x, const resizing *r)
@@ -28,17 +29,20 @@ static dlc_value *build(dlc_import *im, dlc_value *x, const resizing *r)
         attrs[n++] = dlc_attr_text(DLC_ATTR_NEAREST, r->nearest);
     if (r->mode[0] == 'c')
         attrs[n++] = dlc_attr_float(DLC_ATTR_CUBIC_A, r->cubic_a);
-    if (r->has_scales)
+    if (r->has_scales && !r->scales_data)
         attrs[n++] = dlc_attr_floats(DLC_ATTR_SCALES, r->scales, rank);
-    if (r->has_roi) {
+    if (r->has_roi && !r->roi_data)
         attrs[n++] = dlc_attr_floats(DLC_ATTR_ROI, r->roi, 2 * rank);
+    if (r->has_roi)
         attrs[n++] = dlc_attr_float(DLC_ATTR_EXTRAPOLATION, r->extrapolation);
-    }
     if (r->mode[0] != 'n') {
         attrs[n++] = dlc_attr_int(DLC_ATTR_EXCLUDE_OUTSIDE, r->exclude_outside != 0);
         attrs[n++] = dlc_attr_int(DLC_ATTR_ANTIALIAS, r->antialias != 0);
     }
-    return f_node(im, DLC_OP_RESIZE, F_IN(x), attrs, n);
+    dlc_value *const inputs[3] = {x, r->scales_data, r->roi_data};
+    uint32_t ninputs = r->roi_data ? 3 : r->scales_data ? 2 : 1;
+    dlc_node *node = f_node_with(im, DLC_OP_RESIZE, inputs, ninputs, 1, attrs, n);
+    return node ? node->outputs[0] : NULL;
 }
 
 /* floor(in * scale), as the float product has it; of a symbol only for scales that are simple
@@ -102,6 +106,96 @@ static int take_scales(dlc_import *im, const dlc_value *x, const double *scales,
     return im_ok(im);
 }
 
+/* --- scales and sizes of the run --- */
+
+static int is_known(dlc_import *im, dlc_value *value)
+{
+    int64_t n;
+    double element;
+    if (!dlc_type_elems(im->pool, &value->type, &n))
+        return 1; /* whoever reads it reports */
+    return value->data || n == 0 || (n == 1 && im_const_scalar(im, value, &element));
+}
+
+/* of[k] at dimension axes[k], `otherwise` elsewhere: a gather from both. */
+static dlc_value *spread(dlc_import *im, const resizing *r, uint32_t rank, dlc_value *of,
+                         double otherwise)
+{
+    int64_t from[DLC_MAX_RANK];
+    const dlc_expr one = im_i64(im, 1);
+    for (uint32_t i = 0; i < rank; i++)
+        from[i] = r->naxes;
+    for (uint32_t k = 0; k < r->naxes; k++)
+        from[r->axes[k]] = k;
+    dlc_value *parts[2] = {of, f_reshape(im, f_like(im, of, otherwise), &one, 1)};
+    return f_gather(im, f_concat(im, parts, 2, 0), dlc_graph_ints(im->graph, from, rank), 0);
+}
+
+static dlc_value *sizes_of(dlc_import *im, const dlc_value *x, dlc_dtype dtype)
+{
+    dlc_value *sizes = f_node(im, DLC_OP_SYMBOLS, NULL, 0,
+                              F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, x->type.dims, im_rank(x))));
+    return f_cast(im, sizes, dtype);
+}
+
+/* Sizes computed in the graph become the result's. */
+static void take_computed(dlc_import *im, const dlc_value *x, dlc_value *sizes, resizing *r)
+{
+    uint32_t n;
+    dlc_value *whole = f_cast(im, sizes, DLC_I64);
+    const dlc_expr *dims = whole ? im_elements(im, whole, 0, INT32_MAX, &n) : NULL;
+    for (uint32_t i = 0; dims && i < im_rank(x); i++)
+        r->dims[i] = dims[i];
+}
+
+/* floor(in * scale * width of the region), each product in the scales' type */
+static void take_run_scales(dlc_import *im, const dlc_value *x, dlc_value *scales, resizing *r)
+{
+    int64_t n;
+    uint32_t rank = im_rank(x);
+    if (im_rank(scales) != 1 || !dlc_type_elems(im->pool, &scales->type, &n) || n != r->naxes) {
+        im_fail(im, DLC_INVALID, "there is not a scale for each of %" PRIu32 " dimensions",
+                r->naxes);
+        return;
+    }
+    r->has_scales = 1;
+    r->scales_data = spread(im, r, rank, scales, 1);
+    dlc_value *sizes = f_mul(im, sizes_of(im, x, scales->type.dtype), r->scales_data);
+    if (r->has_roi) {
+        dlc_value *roi = r->roi_data;
+        if (!roi) {
+            float floats[2 * DLC_MAX_RANK];
+            for (uint32_t i = 0; i < 2 * rank; i++)
+                floats[i] = (float)r->roi[i];
+            roi = f_floats(im, floats, 2 * rank);
+        }
+        roi = f_cast(im, roi, scales->type.dtype);
+        dlc_value *ends = f_slice(im, roi, 0, im_i64(im, rank), im_i64(im, rank)),
+                  *starts = f_slice(im, roi, 0, im_i64(im, 0), im_i64(im, rank));
+        sizes = f_mul(im, sizes, f_sub(im, ends, starts));
+    }
+    take_computed(im, x, f_unary(im, DLC_OP_FLOOR, sizes), r);
+}
+
+/* keep_aspect of sizes that are data, or of dimensions that are symbols */
+static void keep_run_aspect(dlc_import *im, const dlc_value *x, dlc_value *wanted, int is_larger,
+                            resizing *r)
+{
+    static const uint8_t all[1] = {0};
+    int64_t axes[DLC_MAX_RANK];
+    for (uint32_t k = 0; k < r->naxes; k++)
+        axes[k] = r->axes[k];
+    dlc_value *in = sizes_of(im, x, DLC_F64);
+    dlc_value *taken = f_gather(im, in, dlc_graph_ints(im->graph, axes, r->naxes), 0);
+    dlc_value *scale = f_reduce(im, is_larger ? DLC_OP_REDUCE_MAX : DLC_OP_REDUCE_MIN,
+                                f_div(im, f_cast(im, wanted, DLC_F64), taken), all, 1, 1);
+    const dlc_expr n = im_i64(im, r->naxes);
+    r->has_scales = 1;
+    r->scales_data = spread(im, r, im_rank(x), f_expand(im, scale, &n, 1), 1);
+    dlc_value *sizes = f_mul(im, in, r->scales_data);
+    take_computed(im, x, f_unary(im, DLC_OP_FLOOR, f_add(im, sizes, f_like(im, sizes, 0.5))), r);
+}
+
 /* --- up to opset 10: asymmetric --- */
 
 /* The dimensions that shrink, or the others. */
@@ -139,6 +233,26 @@ static void resize_old(dlc_import *im, const double *scales, uint32_t n)
     im->out[0] = x ? resize_some(im, x, scales, n, mode, 0) : NULL;
 }
 
+/* Whether a dimension shrinks is not known, which linear and Upsample do not ask. */
+static void resize_old_run(dlc_import *im)
+{
+    resizing r;
+    dlc_value *x = im_in(im, 0);
+    const char *mode = im_choice(im, "mode", "nearest", "nearest|linear");
+    init_resizing(im, x, &r);
+    if (!mode)
+        return;
+    r.mode = mode;
+    if (mode[0] == 'n' && im->opset >= 10)
+        im_fail(im, DLC_UNSUPPORTED,
+                "scales that are only known at run time, in opset 10; how mode nearest rounds "
+                "depends on them");
+    else
+        take_run_scales(im, x, im_in(im, 1), &r);
+    if (im_ok(im))
+        im->out[0] = build(im, x, &r);
+}
+
 void import_upsample_7(dlc_import *im)
 {
     uint32_t n;
@@ -156,6 +270,10 @@ void import_upsample_7(dlc_import *im)
 void import_upsample_9(dlc_import *im)
 {
     uint32_t n = 0;
+    if (!is_known(im, im_in(im, 1))) {
+        resize_old_run(im);
+        return;
+    }
     const double *scales = im_const_floats(im, im_in(im, 1), "scales", &n);
     resize_old(im, scales, n);
 }
@@ -208,6 +326,15 @@ static int read_roi(dlc_import *im, const dlc_value *x, resizing *r)
     uint32_t n = 0;
     if (!r->has_roi)
         return 1;
+    if (im_in(im, 1) && !is_known(im, im_in(im, 1))) {
+        dlc_value *halves[2];
+        const dlc_expr half = im_i64(im, r->naxes);
+        for (uint32_t h = 0; h < 2; h++)
+            halves[h] = spread(im, r, im_rank(x),
+                               f_slice(im, im_in(im, 1), 0, h ? half : im_i64(im, 0), half), h);
+        r->roi_data = f_concat(im, halves, 2, 0);
+        return im_ok(im);
+    }
     const double *roi = im_in(im, 1) ? im_const_floats(im, im_in(im, 1), "roi", &n) : NULL;
     if (im_ok(im) && n != 2 * r->naxes)
         im_fail(im, DLC_INVALID, "roi has %" PRIu32 " entries; %" PRIu32 " are wanted", n,
@@ -229,8 +356,7 @@ static void keep_aspect(dlc_import *im, const dlc_value *x, const dlc_expr *size
     for (uint32_t i = 0; i < r->naxes; i++) {
         if (!im_is_const(im, x->type.dims[r->axes[i]], &in) || !im_is_const(im, sizes[i], &out) ||
             in < 1) {
-            im_fail(im, DLC_UNSUPPORTED,
-                    "keep_aspect_ratio_policy with sizes that are only known at run time");
+            keep_run_aspect(im, x, im_in(im, 3), is_larger, r);
             return;
         }
         double ratio = (double)out / (double)in;
@@ -290,6 +416,8 @@ void import_resize_11(dlc_import *im)
     }
     if (is_given(im, 3)) {
         take_sizes(im, x, policy, &r);
+    } else if (!is_known(im, im_in(im, 2))) {
+        take_run_scales(im, x, im_in(im, 2), &r);
     } else {
         const double *scales = im_const_floats(im, im_in(im, 2), "scales", &n);
         if (scales)

@@ -165,32 +165,37 @@ void import_flatten(dlc_import *im)
 
 /* --- Squeeze, Unsqueeze, Transpose --- */
 
-/* Axes: an attribute up to opset 12, then input 1. NULL with *n = 0: none given; false when
+/* Axes: an attribute up to opset 12, then input 1. *axes NULL where there are none; false when
  * reported. */
-static int read_axes(dlc_import *im, const int64_t **axes, uint32_t *n)
+static int read_axes(dlc_import *im, uint32_t rank, im_axis_list *list, im_axis_list **axes)
 {
-    *n = 0;
-    *axes = im->opset < 13 ? im_ints(im, "axes", n) : NULL;
+    uint32_t n = 0;
+    *axes = NULL;
+    const int64_t *given = im->opset < 13 ? im_ints(im, "axes", &n) : NULL;
     if (im->opset < 13 && im_in(im, 1)) {
         im_fail(im, DLC_INVALID, "axes are an attribute in opset %" PRId64 ", not an input",
                 im->opset);
         return 0;
     }
-    if (im_in(im, 1))
-        *axes = im_const_ints(im, im_in(im, 1), "axes", n);
-    return im_ok(im);
+    if (!given && !im_in(im, 1))
+        return im_ok(im);
+    *axes = list;
+    dlc_value *value = given ? dlc_graph_ints(im->graph, given, n) : im_in(im, 1);
+    return im_axis_input(im, value, rank, list);
 }
 
-static int all_ones(dlc_import *im, const dlc_value *x, uint8_t *dropped)
+static int all_ones(dlc_import *im, const dlc_value *x, im_axis_list *axes)
 {
     int64_t size;
+    *axes = (im_axis_list){.is_known = 1};
     for (uint32_t i = 0; i < im_rank(x); i++) {
         if (!im_is_const(im, x->type.dims[i], &size)) {
             im_fail(im, DLC_UNSUPPORTED,
                     "without axes, every dimension must be known; dimension %" PRIu32 " is not", i);
             return 0;
         }
-        dropped[i] = size == 1;
+        if (size == 1)
+            axes->at[axes->n++] = im_i64(im, i);
     }
     return 1;
 }
@@ -198,53 +203,45 @@ static int all_ones(dlc_import *im, const dlc_value *x, uint8_t *dropped)
 void import_squeeze(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0);
-    const int64_t *axes;
-    uint32_t n, rank = 0;
-    uint8_t dropped[DLC_MAX_RANK] = {0}, sorted[DLC_MAX_RANK];
+    im_axis_list list, *axes;
+    uint8_t sorted[DLC_MAX_RANK];
     dlc_expr dims[DLC_MAX_RANK];
-    if (!read_axes(im, &axes, &n) || (axes && !im_axes(im, axes, n, im_rank(x), sorted)))
+    if (!read_axes(im, im_rank(x), &list, &axes) || (!axes && !all_ones(im, x, &list)))
         return;
-    for (uint32_t i = 0; i < n; i++) {
-        dropped[sorted[i]] = 1;
+    for (uint32_t i = 0; im_axes_of(im, &list, sorted) && i < list.n; i++) {
         if (!im_same_dim(im, x->type.dims[sorted[i]], im_i64(im, 1),
                          "a squeezed dimension must be 1"))
             return;
     }
-    if (!axes && !all_ones(im, x, dropped))
-        return;
-    for (uint32_t i = 0; i < im_rank(x); i++) {
-        if (!dropped[i])
-            dims[rank++] = x->type.dims[i];
-    }
-    im->out[0] = f_reshape(im, x, dims, rank);
+    im_axes_dropped(im, &list, x->type.dims, im_rank(x), dims);
+    im->out[0] = f_reshape(im, x, dims, im_rank(x) - list.n);
 }
 
 void import_unsqueeze(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0);
-    const int64_t *axes;
-    uint32_t n, from = 0;
-    uint8_t sorted[DLC_MAX_RANK], added[DLC_MAX_RANK] = {0};
+    im_axis_list list, *axes;
+    int64_t n = 0;
+    uint32_t given = 0;
     dlc_expr dims[DLC_MAX_RANK];
-    if (!read_axes(im, &axes, &n))
+    if (im->opset < 13)
+        (void)im_ints(im, "axes", &given);
+    else if (im_in(im, 1) && !dlc_type_elems(im->pool, &im_in(im, 1)->type, &n))
+        n = 0; /* im_axis_input reports */
+    n += given;
+    if (n + im_rank(x) > DLC_MAX_RANK) {
+        im_fail(im, DLC_UNSUPPORTED, "the result has rank %" PRId64 "; at most %d is supported",
+                n + im_rank(x), DLC_MAX_RANK);
+        return;
+    }
+    if (!read_axes(im, im_rank(x) + (uint32_t)n, &list, &axes))
         return;
     if (!axes) {
         im_fail(im, DLC_INVALID, "axes are required");
         return;
     }
-    uint32_t rank = im_rank(x) + n;
-    if (rank > DLC_MAX_RANK) {
-        im_fail(im, DLC_UNSUPPORTED, "the result has rank %" PRIu32 "; at most %d is supported",
-                rank, DLC_MAX_RANK);
-        return;
-    }
-    if (!im_axes(im, axes, n, rank, sorted))
-        return;
-    for (uint32_t i = 0; i < n; i++)
-        added[sorted[i]] = 1;
-    for (uint32_t i = 0; i < rank; i++)
-        dims[i] = added[i] ? im_i64(im, 1) : x->type.dims[from++];
-    im->out[0] = f_reshape(im, x, dims, rank);
+    im_axes_inserted(im, axes, x->type.dims, im_rank(x), dims);
+    im->out[0] = f_reshape(im, x, dims, im_rank(x) + axes->n);
 }
 
 void import_transpose(dlc_import *im)
@@ -367,11 +364,38 @@ static dlc_expr from_end(dlc_import *im, dlc_expr at, dlc_expr dim)
                       at);
 }
 
-static void slice_dim(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end, int64_t step,
+/* The same for a step whose sign only the run knows. */
+static void slice_dim_by(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end, dlc_expr step,
+                         slicing *s, uint32_t axis)
+{
+    dlc_pool *pool = im->pool;
+    dlc_expr zero = im_i64(im, 0), last = dlc_addi(pool, dim, -1), is_up = dlc_lt(pool, zero, step);
+    start = from_end(im, start, dim);
+    end = from_end(im, end, dim);
+    start = im_size(im, dlc_max(pool, clamp(im, start, zero, dlc_select(pool, is_up, dim, last)), zero));
+    dlc_expr up = dlc_sub(pool, clamp(im, end, zero, dim), start),
+             down = dlc_sub(pool, start, clamp(im, end, im_i64(im, -1), last));
+    dlc_expr span = im_size(im, dlc_select(pool, is_up, up, down)),
+             stride = dlc_select(pool, is_up, step, dlc_sub(pool, zero, step));
+    dlc_expr count =
+        dlc_floordiv(pool, dlc_addi(pool, dlc_add(pool, span, stride), -1), stride);
+    dlc_graph_require(im->graph, dlc_expr2(pool, DLC_EXPR_NE, step, zero), "node '%s': a step is 0",
+                      im->origin->name);
+    s->starts[axis] = start;
+    s->dims[axis] = im_size(im, dlc_max(pool, count, zero));
+    s->steps[axis] = im_size(im, step);
+}
+
+static void slice_dim(dlc_import *im, dlc_expr dim, dlc_expr start, dlc_expr end, dlc_expr by,
                       slicing *s, uint32_t axis)
 {
     dlc_pool *pool = im->pool;
     dlc_expr zero = im_i64(im, 0), last = dlc_addi(pool, dim, -1), span;
+    int64_t step;
+    if (!im_is_const(im, by, &step)) {
+        slice_dim_by(im, dim, start, end, by, s, axis);
+        return;
+    }
     if (step > FAR || step < -FAR)
         step = step < 0 ? -FAR : FAR;
     start = from_end(im, start, dim);
@@ -416,35 +440,53 @@ static const dlc_expr *to_exprs(dlc_import *im, const int64_t *values, uint32_t 
 }
 
 typedef struct {
-    const dlc_expr *starts, *ends;
-    const int64_t *axes, *steps; /* NULL: the first n; ones */
+    const dlc_expr *starts, *ends, *steps; /* steps: NULL: ones */
+    im_axis_list axes;
     uint32_t n;
 } slice_request;
 
 static dlc_value *slice(dlc_import *im, dlc_value *x, const slice_request *r)
 {
     slicing s;
-    uint8_t seen[DLC_MAX_RANK] = {0};
-    for (uint32_t i = 0; i < im_rank(x); i++) {
-        s.starts[i] = im_i64(im, 0);
-        s.steps[i] = im_i64(im, 1);
-        s.dims[i] = x->type.dims[i];
-    }
-    for (uint32_t i = 0; i < r->n; i++) {
-        int axis = im_axis(im, r->axes ? r->axes[i] : i, im_rank(x));
-        int64_t step = r->steps ? r->steps[i] : 1;
-        if (axis < 0)
-            return NULL;
-        if (step == 0 || seen[axis]++) {
-            im_fail(im, DLC_INVALID,
-                    step == 0 ? "steps[%" PRIu32 "] is 0"
-                              : "axes[%" PRIu32 "] names a dimension twice",
-                    i);
+    dlc_expr one = im_i64(im, 1);
+    int64_t known, axis;
+    for (uint32_t k = 0; k < r->n && r->steps; k++) {
+        if (im_is_const(im, r->steps[k], &known) && known == 0) {
+            im_fail(im, DLC_INVALID, "steps[%" PRIu32 "] is 0", k);
             return NULL;
         }
-        slice_dim(im, x->type.dims[axis], r->starts[i], r->ends[i], step, &s, (uint32_t)axis);
+    }
+    for (uint32_t i = 0; i < im_rank(x); i++) {
+        dlc_expr dim = x->type.dims[i];
+        s.starts[i] = im_i64(im, 0);
+        s.steps[i] = one;
+        s.dims[i] = dim;
+        if (!r->axes.is_known)
+            slice_dim(im, dim, im_axis_pick(im, &r->axes, r->starts, i, im_i64(im, 0)),
+                      im_axis_pick(im, &r->axes, r->ends, i, dim),
+                      r->steps ? im_axis_pick(im, &r->axes, r->steps, i, one) : one, &s, i);
+    }
+    for (uint32_t k = 0; k < r->n && r->axes.is_known; k++) {
+        (void)im_is_const(im, r->axes.at[k], &axis);
+        slice_dim(im, x->type.dims[axis], r->starts[k], r->ends[k], r->steps ? r->steps[k] : one,
+                  &s, (uint32_t)axis);
     }
     return build_slice(im, x, &s);
+}
+
+/* Without axes: the first n. */
+static int slice_axes(dlc_import *im, dlc_value *given, uint32_t n, im_axis_list *axes)
+{
+    int64_t first[DLC_MAX_RANK];
+    for (uint32_t k = 0; k < DLC_MAX_RANK; k++)
+        first[k] = k;
+    if (!given && n > DLC_MAX_RANK)
+        im_fail(im, DLC_INVALID, "%" PRIu32 " starts; there are %" PRIu32 " dimensions", n,
+                im_rank(im_in(im, 0)));
+    if (!im_ok(im))
+        return 0;
+    return im_axis_input(im, given ? given : dlc_graph_ints(im->graph, first, n),
+                         im_rank(im_in(im, 0)), axes);
 }
 
 static void check_lengths(dlc_import *im, uint32_t starts, uint32_t ends, uint32_t axes,
@@ -467,26 +509,24 @@ void import_slice_1(dlc_import *im)
         return;
     }
     check_lengths(im, nstarts, nends, axes ? naxes : nstarts, nstarts);
-    if (im_ok(im))
-        im->out[0] = slice(im, im_in(im, 0),
-                           &(slice_request){to_exprs(im, starts, nstarts),
-                                            to_exprs(im, ends, nends), axes, NULL, nstarts});
+    slice_request r = {to_exprs(im, starts, nstarts), to_exprs(im, ends, nends), NULL, {{0}, 0, 0},
+                       nstarts};
+    if (slice_axes(im, axes ? dlc_graph_ints(im->graph, axes, naxes) : NULL, nstarts, &r.axes))
+        im->out[0] = slice(im, im_in(im, 0), &r);
 }
 
 void import_slice_10(dlc_import *im)
 {
     slice_request r = {0};
-    uint32_t nends, naxes, nsteps;
+    uint32_t nends, nsteps;
     r.starts = im_elements(im, im_in(im, 1), INT64_MIN, INT64_MAX, &r.n);
     r.ends = im_elements(im, im_in(im, 2), INT64_MIN, INT64_MAX, &nends);
-    if (!r.starts || !r.ends)
+    if (!r.starts || !r.ends || !slice_axes(im, im_in(im, 3), r.n, &r.axes))
         return;
-    naxes = nsteps = r.n;
-    if (im_in(im, 3) && !(r.axes = im_const_ints(im, im_in(im, 3), "axes", &naxes)))
+    nsteps = r.n;
+    if (im_in(im, 4) && !(r.steps = im_elements(im, im_in(im, 4), -FAR, FAR, &nsteps)))
         return;
-    if (im_in(im, 4) && !(r.steps = im_const_ints(im, im_in(im, 4), "steps", &nsteps)))
-        return;
-    check_lengths(im, r.n, nends, naxes, nsteps);
+    check_lengths(im, r.n, nends, r.axes.n, nsteps);
     if (im_ok(im))
         im->out[0] = slice(im, im_in(im, 0), &r);
 }
@@ -600,34 +640,23 @@ void import_pad_2(dlc_import *im)
 void import_pad_11(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0), *fill = im_in(im, 2);
-    uint32_t n, rank = im_rank(x), naxes = rank;
+    uint32_t n, rank = im_rank(x);
     const char *mode =
         im_choice(im, "mode", "constant",
                   im->opset >= 19 ? "constant|reflect|edge|wrap" : "constant|reflect|edge");
     const dlc_expr *given = im_elements(im, im_in(im, 1), -INT32_MAX, INT32_MAX, &n);
-    const int64_t *axes = NULL;
+    im_axis_list axes;
     dlc_expr pads[2 * DLC_MAX_RANK];
-    uint8_t seen[DLC_MAX_RANK] = {0};
-    if (!given || !mode ||
-        (im_in(im, 3) && !(axes = im_const_ints(im, im_in(im, 3), "axes", &naxes))))
+    if (!given || !mode || !slice_axes(im, im_in(im, 3), rank, &axes))
         return;
-    if (n != 2 * naxes) {
+    if (n != 2 * axes.n) {
         im_fail(im, DLC_INVALID, "pads has %" PRIu32 " entries; %" PRIu32 " are wanted", n,
-                2 * naxes);
+                2 * axes.n);
         return;
     }
-    for (uint32_t i = 0; i < 2 * rank; i++)
-        pads[i] = im_i64(im, 0);
-    for (uint32_t i = 0; i < naxes; i++) {
-        int axis = im_axis(im, axes ? axes[i] : i, rank);
-        if (axis < 0)
-            return;
-        if (seen[axis]++) {
-            im_fail(im, DLC_INVALID, "axes[%" PRIu32 "] names a dimension twice", i);
-            return;
-        }
-        pads[axis] = given[i];
-        pads[rank + (uint32_t)axis] = given[naxes + i];
+    for (uint32_t i = 0; i < rank; i++) {
+        pads[i] = im_size(im, im_axis_pick(im, &axes, given, i, im_i64(im, 0)));
+        pads[rank + i] = im_size(im, im_axis_pick(im, &axes, given + axes.n, i, im_i64(im, 0)));
     }
     im->out[0] = pad(im, x, pads, mode, mode[0] == 'c' ? fill : NULL);
 }

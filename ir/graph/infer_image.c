@@ -30,6 +30,20 @@ static dlc_status check_floats(dlc_graph *graph, const dlc_node *node, dlc_attr_
     return DLC_OK;
 }
 
+/* Numbers of the run: a vector of n floats. */
+static dlc_status check_vector(dlc_graph *graph, const dlc_node *node, uint32_t input, uint32_t n)
+{
+    int64_t elems;
+    if (input >= node->ninputs || !node->inputs[input])
+        return DLC_OK;
+    const dlc_type *type = dlc_infer_in(node, input);
+    if (dlc_is_float(type->dtype) && type->rank == 1 &&
+        dlc_type_elems(graph->pool, type, &elems) && elems == n)
+        return DLC_OK;
+    return DLC_REFUSE("input %" PRIu32 " is %s; a vector of %" PRIu32 " floats is wanted", input,
+                      dlc_type_text(graph, type), n);
+}
+
 static dlc_status check_scales(dlc_graph *graph, const dlc_node *node, uint8_t rank)
 {
     DLC_TRY(check_floats(graph, node, DLC_ATTR_SCALES, rank));
@@ -44,7 +58,7 @@ static dlc_status check_words(dlc_graph *graph, const dlc_node *node)
 {
     int is_nearest = strcmp(dlc_node_text(node, DLC_ATTR_MODE, ""), "nearest") == 0;
     if (strcmp(dlc_node_text(node, DLC_ATTR_COORD, ""), "tf_crop_and_resize") == 0 &&
-        !dlc_node_attr(node, DLC_ATTR_ROI))
+        !dlc_node_attr(node, DLC_ATTR_ROI) && (node->ninputs < 3 || !node->inputs[2]))
         return DLC_REFUSE("coord tf_crop_and_resize needs roi");
     if (is_nearest && dlc_node_int(node, DLC_ATTR_ANTIALIAS, 0))
         return DLC_REFUSE("antialias with mode nearest; linear and cubic are possible");
@@ -83,6 +97,8 @@ dlc_status dlc_infer_resize(dlc_graph *graph, dlc_node *node, dlc_type *result)
     const dlc_type *in = dlc_infer_in(node, 0);
     DLC_TRY(check_scales(graph, node, in->rank));
     DLC_TRY(check_floats(graph, node, DLC_ATTR_ROI, 2u * in->rank));
+    DLC_TRY(check_vector(graph, node, 1, in->rank));
+    DLC_TRY(check_vector(graph, node, 2, 2u * in->rank));
     DLC_TRY(check_words(graph, node));
     result->dtype = in->dtype;
     DLC_TRY(dlc_infer_dims(graph, node, result));

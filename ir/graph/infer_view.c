@@ -49,7 +49,7 @@ dlc_status dlc_infer_expand(dlc_graph *graph, dlc_node *node, dlc_type *result)
 }
 
 /* Every index start + step * i of dimension d lies in the input; constants are checked here,
- * symbols by the importer. */
+ * symbols (of steps too) by the importer. */
 static dlc_status check_slice(dlc_graph *graph, const dlc_node *node, uint8_t d, dlc_expr start,
                               int64_t step, dlc_expr count)
 {
@@ -68,18 +68,21 @@ static dlc_status check_slice(dlc_graph *graph, const dlc_node *node, uint8_t d,
 dlc_status dlc_infer_slice(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *in = dlc_infer_in(node, 0);
-    int64_t steps[DLC_MAX_RANK];
     uint32_t n;
-    DLC_TRY(dlc_infer_ints(graph, node, DLC_ATTR_STEPS, in->rank, INT64_MIN, INT64_MAX, 1, steps));
+    DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_STEPS, in->rank, INT64_MIN, INT64_MAX));
     DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_STARTS, in->rank, 0, INT64_MAX));
     DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_DIMS, in->rank, 0, DLC_MAX_ELEMS));
     const dlc_expr *starts = dlc_node_dims(node, DLC_ATTR_STARTS, &n),
-                   *dims = dlc_node_dims(node, DLC_ATTR_DIMS, &n);
+                   *dims = dlc_node_dims(node, DLC_ATTR_DIMS, &n),
+                   *steps = dlc_node_dims(node, DLC_ATTR_STEPS, &n);
     *result = (dlc_type){.dtype = in->dtype, .rank = in->rank};
     for (uint8_t d = 0; d < in->rank; d++) {
-        if (steps[d] == 0)
+        int64_t step = 1;
+        int is_known = !steps || dlc_expr_is_int(graph->pool, steps[d], &step);
+        if (is_known && step == 0)
             return DLC_REFUSE("steps[%d] = 0; a step is positive or negative", d);
-        DLC_TRY(check_slice(graph, node, d, starts[d], steps[d], dims[d]));
+        if (is_known)
+            DLC_TRY(check_slice(graph, node, d, starts[d], step, dims[d]));
         result->dims[d] = dims[d];
     }
     return DLC_OK;

@@ -14,7 +14,7 @@ typedef struct {
     dlc_expr o;               /* output index, f64 */
     dlc_expr scale;           /* f64 */
     dlc_expr in, out, scaled; /* sizes as f64; scaled = scale * in, which need not be whole */
-    double start, end;        /* roi */
+    dlc_expr start, end;      /* roi, f64 */
 } place;
 
 static dlc_expr real(const place *p, double value)
@@ -34,10 +34,10 @@ static dlc_expr half_pixel(const place *p)
 }
 
 /* o * (in - 1) / (out - 1), `alone` where the output has one element */
-static dlc_expr corners(const place *p, double width, dlc_expr out, dlc_expr alone)
+static dlc_expr corners(const place *p, dlc_expr width, dlc_expr out, dlc_expr alone)
 {
     dlc_pool *pool = p->pool;
-    dlc_expr span = dlc_mul(pool, real(p, width), dlc_sub(pool, p->in, real(p, 1)));
+    dlc_expr span = dlc_mul(pool, width, dlc_sub(pool, p->in, real(p, 1)));
     dlc_expr at = over(p, dlc_mul(pool, p->o, span), dlc_sub(pool, out, real(p, 1)));
     return dlc_select(pool, dlc_eq(pool, out, real(p, 1)), alone, at);
 }
@@ -53,10 +53,9 @@ static dlc_expr symmetric(const place *p)
 
 static dlc_expr crop(const place *p)
 {
-    dlc_expr last = dlc_sub(p->pool, p->in, real(p, 1));
-    dlc_expr alone = dlc_mul(p->pool, last, real(p, (p->end - p->start) / 2));
-    return dlc_add(p->pool, corners(p, p->end - p->start, p->out, alone),
-                   dlc_mul(p->pool, last, real(p, p->start)));
+    dlc_expr last = dlc_sub(p->pool, p->in, real(p, 1)), width = dlc_sub(p->pool, p->end, p->start);
+    dlc_expr alone = dlc_mul(p->pool, last, dlc_mul(p->pool, width, real(p, 0.5)));
+    return dlc_add(p->pool, corners(p, width, p->out, alone), dlc_mul(p->pool, last, p->start));
 }
 
 /* tf_half_pixel_for_nn is (o + 1/2) / scale: half a pixel to the right. */
@@ -65,7 +64,7 @@ static dlc_expr place_of(const place *p)
     if (strcmp(p->coord, "asymmetric") == 0)
         return over(p, p->o, p->scale);
     if (strcmp(p->coord, "align_corners") == 0)
-        return corners(p, 1, p->scaled, real(p, 0));
+        return corners(p, real(p, 1), p->scaled, real(p, 0));
     if (strcmp(p->coord, "half_pixel_symmetric") == 0)
         return symmetric(p);
     if (strcmp(p->coord, "tf_crop_and_resize") == 0)
@@ -143,6 +142,17 @@ static double float_of(const dlc_mean *mean, dlc_attr_id id, uint32_t i, double 
     return attr ? attr->as.floats[i] : otherwise;
 }
 
+/* Element i of an input, where the run knows it, or of the attribute, in f64. */
+static dlc_expr number_of(dlc_mean *mean, uint32_t input, dlc_attr_id id, uint32_t i,
+                          double otherwise)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_expr at = dlc_expr_i64(pool, i);
+    if (dlc_mean_has(mean, input))
+        return dlc_expr_cast(pool, DLC_F64, dlc_mean_load(mean, input, &at));
+    return dlc_expr_const(pool, DLC_F64, float_of(mean, id, i, otherwise));
+}
+
 static place place_in(dlc_mean *mean, uint8_t d, dlc_expr o)
 {
     dlc_pool *pool = mean->kernel->pool;
@@ -151,12 +161,11 @@ static place place_in(dlc_mean *mean, uint8_t d, dlc_expr o)
     p.o = dlc_expr_cast(pool, DLC_F64, o);
     p.in = dlc_expr_cast(pool, DLC_F64, dlc_mean_in_dim(mean, 0, d));
     p.out = dlc_expr_cast(pool, DLC_F64, dlc_mean_dim(mean, dlc_mean_result(mean)->dims[d]));
-    p.scale = dlc_node_attr(mean->node, DLC_ATTR_SCALES)
-                  ? real(&p, float_of(mean, DLC_ATTR_SCALES, d, 1))
-                  : over(&p, p.out, p.in);
-    p.scaled = dlc_node_attr(mean->node, DLC_ATTR_SCALES) ? dlc_mul(pool, p.scale, p.in) : p.out;
-    p.start = float_of(mean, DLC_ATTR_ROI, d, 0);
-    p.end = float_of(mean, DLC_ATTR_ROI, (uint32_t)rank + d, 1);
+    int is_scaled = dlc_node_attr(mean->node, DLC_ATTR_SCALES) || dlc_mean_has(mean, 1);
+    p.scale = is_scaled ? number_of(mean, 1, DLC_ATTR_SCALES, d, 1) : over(&p, p.out, p.in);
+    p.scaled = is_scaled ? dlc_mul(pool, p.scale, p.in) : p.out;
+    p.start = number_of(mean, 2, DLC_ATTR_ROI, d, 0);
+    p.end = number_of(mean, 2, DLC_ATTR_ROI, (uint32_t)rank + d, 1);
     return p;
 }
 
@@ -169,6 +178,8 @@ static int is_crop(const dlc_mean *mean)
 static int is_kept(const dlc_mean *mean, uint8_t d)
 {
     uint8_t rank = dlc_mean_result(mean)->rank;
+    if (dlc_mean_has(mean, 1) || dlc_mean_has(mean, 2))
+        return 0;
     int is_whole = !is_crop(mean) || (float_of(mean, DLC_ATTR_ROI, d, 0) == 0 &&
                                       float_of(mean, DLC_ATTR_ROI, (uint32_t)rank + d, 1) == 1);
     return dlc_mean_in(mean, 0)->dims[d] == dlc_mean_result(mean)->dims[d] && is_whole &&

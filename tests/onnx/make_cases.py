@@ -136,6 +136,42 @@ def expand_of_first():
                shapes={"x": ["n", 5], "m": ["e", 5]})
 
 
+# --- axes, steps and sizes that only the run knows ---
+
+@case
+def reduce_two_axes_of_four():
+    x = normal(2, 3, 4, 5)
+    nodes = [node("ReduceMean", ["x", "a"], ["m"], keepdims=0), node("ReduceLogSumExp", ["x", "a"], ["l"], keepdims=0),
+             node("ReduceMax", ["x", "a"], ["t"]), node("ReduceL2", ["x", "b"], ["n"], keepdims=0)]
+    axes = (3, 1)
+    expected = [x.mean(axes), np.log(np.exp(x).sum(axes)), x.max(axes, keepdims=True), np.sqrt((x * x).sum())]
+    inputs = {"x": x, "a": np.array([-1, 1]), "b": np.array([1, 0, -1, 2])}
+    return run(nodes, inputs, ["m", "l", "t", "n"], expected, opset=18)
+
+
+@case
+def reduce_one_axis_of_symbols():
+    x = normal(2, 3, 4)
+    return run([node("ReduceSum", ["x", "a"], ["y"], keepdims=0)], {"x": x, "a": np.array([1])}, ["y"], [x.sum(1)],
+               shapes={"x": ["n", "m", "k"]})
+
+
+@case
+def slice_of_everything():
+    x = normal(20, 10, 5)
+    nodes = [node("Slice", ["x", "s", "e", "a", "t"], ["y"])]
+    inputs = {"x": x, "s": np.array([20, 0]), "e": np.array([-100, 7]), "a": np.array([0, -1]), "t": np.array([-3, 2])}
+    return run(nodes, inputs, ["y"], [x[20:None:-3, :, 0:7:2]], shapes={"x": ["n", 10, "k"]})
+
+
+@case
+def pad_and_shape_by_axes():
+    x = normal(1, 3, 4)
+    nodes = [node("Pad", ["x", "p", "", "a"], ["y"]), node("Squeeze", ["x", "q"], ["z"]), node("Unsqueeze", ["x", "u"], ["v"])]
+    inputs = {"x": x, "p": np.array([1, 2, 0, 1]), "a": np.array([2, -2]), "q": np.array([0]), "u": np.array([4, 1])}
+    return run(nodes, inputs, ["y", "z", "v"], [np.pad(x, ((0, 0), (2, 1), (1, 0))), x[0], x[:, None, :, :, None]], opset=18)
+
+
 # --- old operators ---
 
 @case
