@@ -10,7 +10,7 @@
 #include "codegen/ptx/text.h"
 #include "ir/interp/interp.h"
 #include "tests/ptx/emulated.h"
-#include "tests/ptx/interp.h"
+#include "vgpu/machine.h"
 
 enum { ARCH = 75, POISON = 0xcb };
 
@@ -181,32 +181,68 @@ int64_t trial_scratch(const trial *t)
     return evaluated(t, dlc_schedule_scratch);
 }
 
-static ptx_launch launch_of(const trial *t, const dlc_cuda_kernel *made, ptx_buffer *buffers,
-                            dlc_arena *arena)
+/* A launch's memory: buffers and the word of faults, far apart; what kernels write is not
+ * initialised at first. */
+typedef struct {
+    vgpu_memory memory;
+    vgpu_launch launch;
+    uint64_t *parameters;
+    uint8_t **written; /* by buffer, of outputs */
+    uint8_t **bytes;
+    int64_t fault;
+} bench;
+
+static uint64_t place(bench *b, uint32_t number, void *bytes, size_t size_bytes, uint8_t *written,
+                      int is_writable)
 {
-    ptx_launch launch = {.buffers = buffers,
-                         .nbuffers = t->kernel->buffers.n,
-                         .nsymbols = t->kernel->symbols.n,
-                         .symbols = t->symbols,
-                         .units = trial_units(t),
-                         .threads = made->threads,
-                         .stride = t->stride};
-    launch.blocks = (uint32_t)((launch.units + made->units_per_block - 1) / made->units_per_block);
-    launch.shared_bytes = made->fixed_bytes + made->scratches * (uint32_t)trial_scratch(t);
-    for (uint32_t b = 0; b < launch.nbuffers; b++) {
-        buffers[b] = (ptx_buffer){.bytes = t->buffers[b], .size_bytes = trial_buffer_bytes(t, b)};
-        if (t->kernel->buffers.data[b].role != DLC_ROLE_OUT)
-            continue;
-        buffers[b].is_output = 1;
-        buffers[b].bytes = dlc_arena_alloc(arena, buffers[b].size_bytes + 1, 64);
-        buffers[b].written = dlc_arena_alloc(arena, buffers[b].size_bytes + 1, 1);
-        memset(buffers[b].bytes, POISON, buffers[b].size_bytes);
+    uint64_t base = (UINT64_C(2) << 40) + ((uint64_t)number << 34);
+    vgpu_memory_add(&b->memory, &(vgpu_region){.base = base,
+                                               .size_bytes = size_bytes,
+                                               .bytes = bytes,
+                                               .written = written,
+                                               .is_writable = is_writable});
+    return base;
+}
+
+static void place_buffers(const trial *t, bench *b, dlc_arena *arena)
+{
+    for (uint32_t i = 0; i < t->kernel->buffers.n; i++) {
+        size_t size_bytes = trial_buffer_bytes(t, i);
+        b->bytes[i] = t->buffers[i];
+        if (t->kernel->buffers.data[i].role == DLC_ROLE_OUT) {
+            b->bytes[i] = dlc_arena_alloc(arena, size_bytes + 1, 64);
+            b->written[i] = dlc_arena_alloc(arena, size_bytes + 1, 1);
+            memset(b->bytes[i], POISON, size_bytes);
+        }
+        b->parameters[i] =
+            place(b, i, b->bytes[i], size_bytes, b->written[i], b->written[i] != NULL);
     }
-    return launch;
+}
+
+static void set_launch(const trial *t, const dlc_cuda_kernel *made, bench *b, dlc_arena *arena)
+{
+    uint32_t n = t->kernel->buffers.n, nsymbols = t->kernel->symbols.n;
+    int64_t units = trial_units(t);
+    b->parameters = dlc_new_array(arena, uint64_t, n + nsymbols + 3);
+    b->written = dlc_new_array(arena, uint8_t *, n + 1);
+    b->bytes = dlc_new_array(arena, uint8_t *, n + 1);
+    place_buffers(t, b, arena);
+    for (uint32_t i = 0; i < nsymbols; i++)
+        b->parameters[n + i] = (uint64_t)t->symbols[i];
+    b->parameters[n + nsymbols] = place(b, n, &b->fault, sizeof b->fault, NULL, 1);
+    b->parameters[n + nsymbols + 2] = (uint64_t)units;
+    b->launch = (vgpu_launch){
+        .grid = {(uint32_t)((units + made->units_per_block - 1) / made->units_per_block), 1, 1},
+        .block = {made->threads, 1, 1},
+        .shared_bytes = made->fixed_bytes + made->scratches * (uint32_t)trial_scratch(t),
+        .parameters = (const uint8_t *)b->parameters,
+        .memory = &b->memory,
+        .limit = 1u << 28,
+        .stride = t->stride};
 }
 
 static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_arena *arena,
-                           dlc_diag *diag, dlc_cuda_kernel *made, ptx_module **module)
+                           dlc_diag *diag, dlc_cuda_kernel *made, vgpu_code **code)
 {
     const dlc_nvrtc *nvrtc;
     const void *ptx;
@@ -219,34 +255,43 @@ static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_a
         return dlc_diag_fail(diag, DLC_INTERNAL, "mutation", "'%s' is not in the text",
                              mutation->from);
     DLC_TRY(dlc_nvrtc_compile(nvrtc, text, t->kernel->name, ARCH, 1, arena, diag, &ptx, &n));
-    return ptx_parse(dlc_arena_strndup(arena, ptx, n), arena, diag, module);
+    ptx_module *module;
+    DLC_TRY(ptx_parse(dlc_arena_strndup(arena, ptx, n), arena, diag, &module));
+    *code = vgpu_decode(module, &module->functions.data[0], arena);
+    if ((*code)->function->params.n != t->kernel->buffers.n + t->kernel->symbols.n + 3)
+        return dlc_diag_fail(diag, DLC_INTERNAL, t->kernel->name, "%u parameters",
+                             (*code)->function->params.n);
+    return DLC_OK;
+}
+
+static const char *compare_outputs(const trial *t, const bench *b, dlc_arena *arena)
+{
+    const char *problem = NULL;
+    for (uint32_t i = 0; i < t->kernel->buffers.n && !t->faults && !problem; i++)
+        if (b->written[i])
+            problem = trial_compare(t, i, b->bytes[i], t->stride ? b->written[i] : NULL, arena);
+    return problem;
 }
 
 static const char *run_ptx(const trial *t, int is_backwards, const trial_mutation *mutation,
                            dlc_arena *arena)
 {
-    ptx_module *module;
+    vgpu_code *code = NULL;
     dlc_cuda_kernel made;
     dlc_diag diag;
+    bench b = {.fault = 0};
     dlc_diag_init(&diag, arena);
-    if (make_ptx(t, mutation, arena, &diag, &made, &module) != DLC_OK)
+    if (make_ptx(t, mutation, arena, &diag, &made, &code) != DLC_OK)
         return last_message(&diag, arena);
-    ptx_buffer *buffers = dlc_new_array(arena, ptx_buffer, t->kernel->buffers.n + 1);
-    ptx_launch launch = launch_of(t, &made, buffers, arena);
-    launch.is_backwards = is_backwards;
-    if (ptx_run(module, &launch, &diag) != DLC_OK)
+    set_launch(t, &made, &b, arena);
+    b.launch.is_backwards = is_backwards;
+    dlc_status status = vgpu_run(code, &b.launch, &diag);
+    vgpu_memory_deinit(&b.memory);
+    if (status != DLC_OK)
         return dlc_arena_printf(arena, "%s: %s", t->kernel->name, last_message(&diag, arena));
-    if (t->faults != (launch.fault != 0))
-        return dlc_arena_printf(arena, "%s: fault %" PRId64, t->kernel->name, launch.fault);
-    for (uint32_t b = 0; b < launch.nbuffers && !t->faults; b++) {
-        const char *problem = buffers[b].is_output
-                                  ? trial_compare(t, b, buffers[b].bytes,
-                                                  t->stride ? buffers[b].written : NULL, arena)
-                                  : NULL;
-        if (problem)
-            return problem;
-    }
-    return NULL;
+    if (t->faults != (b.fault != 0))
+        return dlc_arena_printf(arena, "%s: fault %" PRId64, t->kernel->name, b.fault);
+    return compare_outputs(t, &b, arena);
 }
 
 const char *trial_run(const trial *trials, uint32_t n, trial_way way,

@@ -1,10 +1,10 @@
-/* Small graphs as the GPU's instructions: compiled by NVRTC to PTX, which the interpreter of
- * tests/ptx runs and checks. */
+/* Small graphs as the GPU's instructions: compiled by NVRTC to PTX, which the virtual GPU's
+ * core runs and checks. */
 #include "tests/ptx/trial.h"
 #include "tests/unit/small_graph.h"
 
-#include "tests/ptx/interp.h"
 #include "tests/unit/suite.h"
+#include "vgpu/machine.h"
 
 static const struct {
     const char *what, *text;
@@ -99,7 +99,8 @@ static const struct {
      "in x 3,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; c = cumsum d axis=1; out c"},
     {"packs: a map", "in x 1024,132; const b 132; in r 1024,132; a = add x b; l = relu a; s = add "
                      "l r; out s"},
-    {"packs: a window", "in x 1,128,34,34 nhwc; p = max_pool x kernel=3,3 pads=1,1,1,1 nhwc; out p"},
+    {"packs: a window",
+     "in x 1,128,34,34 nhwc; p = max_pool x kernel=3,3 pads=1,1,1,1 nhwc; out p"},
     {"symbols", "in x n,48; in y 48; a = add x y; e = exp a; t = reduce_sum e axes=1 keepdims=1; s "
                 "= div e t; out s"},
 };
@@ -176,23 +177,40 @@ static const struct {
     {ENTRY("mov.u32 %r99, 1;\nret;"), "not understood"},
 };
 
+/* One block of 64 threads on a buffer that nobody has written: parameters are it, and three
+ * numbers. */
+static dlc_status run_text(const char *text, dlc_arena *arena, dlc_diag *diag)
+{
+    uint32_t data[64];
+    uint8_t written[sizeof data] = {0};
+    vgpu_memory memory = {0};
+    vgpu_region region = {.base = UINT64_C(2) << 40,
+                          .size_bytes = sizeof data,
+                          .bytes = (uint8_t *)data,
+                          .written = written,
+                          .is_writable = 1};
+    uint64_t parameters[] = {region.base, 0, 0, 1};
+    vgpu_launch launch = {.grid = {1, 1, 1},
+                          .block = {64, 1, 1},
+                          .shared_bytes = 256,
+                          .parameters = (const uint8_t *)parameters,
+                          .memory = &memory,
+                          .limit = 10000};
+    ptx_module *module;
+    DLC_TRY(ptx_parse(text, arena, diag, &module));
+    vgpu_memory_add(&memory, &region);
+    dlc_status status =
+        vgpu_run(vgpu_decode(module, &module->functions.data[0], arena), &launch, diag);
+    vgpu_memory_deinit(&memory);
+    return status;
+}
+
 START_TEST(test_refusal)
 {
     dlc_arena *arena = dlc_arena_create(0);
     dlc_diag diag;
-    uint32_t data[64];
-    ptx_module *module;
-    ptx_buffer buffer = {.bytes = data, .size_bytes = sizeof data, .is_output = 1};
-    ptx_launch launch = {.buffers = &buffer,
-                         .nbuffers = 1,
-                         .units = 1,
-                         .blocks = 1,
-                         .threads = 64,
-                         .shared_bytes = 256};
     dlc_diag_init(&diag, arena);
-    dlc_status status = ptx_parse(refusals[_i].text, arena, &diag, &module);
-    if (status == DLC_OK)
-        status = ptx_run(module, &launch, &diag);
+    dlc_status status = run_text(refusals[_i].text, arena, &diag);
     if (!refusals[_i].message)
         ck_assert_msg(status == DLC_OK, "%s", status == DLC_OK ? "" : diag.messages[0].text);
     else

@@ -3,12 +3,10 @@
  * floats are IEEE rounded to nearest, subnormals kept; a NaN that an f32 operation makes is the
  * device's 0x7fffffff.
  */
-#include "tests/ptx/compute.h"
+#include "vgpu/compute.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "ir/expr/expr.h"
 
 uint64_t ptx_masked(ptx_type type, uint64_t bits)
 {
@@ -33,8 +31,10 @@ static double to_double(ptx_type type, uint64_t bits)
         return value;
     }
     if (type.bits == 16) {
-        uint16_t half = (uint16_t)bits;
-        return dlc_scalar_read(DLC_F16, &half).f;
+        _Float16 half;
+        uint16_t low = (uint16_t)bits;
+        memcpy(&half, &low, sizeof half);
+        return (double)half;
     }
     uint32_t low = (uint32_t)bits;
     float value;
@@ -57,9 +57,10 @@ static uint64_t of_double(ptx_type type, double value)
         return bits;
     }
     if (type.bits == 16) {
-        uint16_t half;
-        dlc_scalar_write(DLC_F16, &half, (dlc_scalar){.f = value});
-        return isnan(value) ? 0x7fffu : half;
+        _Float16 half = (_Float16)value;
+        uint16_t bits;
+        memcpy(&bits, &half, sizeof bits);
+        return isnan(value) ? 0x7fffu : bits;
     }
     return of_f32((float)value);
 }
@@ -368,6 +369,11 @@ static uint64_t integer_result(const ptx_insn *insn, const uint64_t *args, const
         return dotted(insn, args);
     case PTX_BFI:
         return inserted(insn->type, a, b, args);
+    case PTX_POPC:
+        return (uint64_t)__builtin_popcountll(ptx_masked(insn->type, args[0]));
+    case PTX_CLZ:
+        return a == 0 ? insn->type.bits
+                      : (uint64_t)__builtin_clzll(ptx_masked(insn->type, a)) + insn->type.bits - 64;
     case PTX_BFE:
         return extracted(insn->type, a, args);
     default:

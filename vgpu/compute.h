@@ -1,9 +1,9 @@
 /* What one thread computes by one instruction of arithmetic; and conversions (tests/ptx/compute.c).
  */
-#ifndef DLC_TESTS_PTX_COMPUTE_H
-#define DLC_TESTS_PTX_COMPUTE_H
+#ifndef DLC_VGPU_COMPUTE_H
+#define DLC_VGPU_COMPUTE_H
 
-#include "tests/ptx/module.h"
+#include "vgpu/module.h"
 
 uint64_t ptx_masked(ptx_type type, uint64_t bits);   /* the low bits of the type */
 uint64_t ptx_extended(ptx_type type, uint64_t bits); /* sign-extended when the type is signed */

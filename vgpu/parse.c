@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ptx/module.h"
+#include "vgpu/module.h"
 
 enum { MAX_NAME = 96, MAX_STATEMENT = 1024 };
 
@@ -26,13 +26,13 @@ typedef struct {
     dlc_arena *arena;
     dlc_diag *diag;
     ptx_module *module;
+    ptx_function *function; /* the newest entry */
     const char *at;
     uint32_t line, statement_line, unused; /* unused: of the next instruction */
     char statement[MAX_STATEMENT];
     dlc_vec(registers) registers;
     dlc_vec(symbol) params, variables, labels; /* value: offset, address, number of instruction */
     dlc_vec(symbol) jumps;                     /* bra's label; value: the instruction */
-    int has_entry;
 } parser;
 
 static dlc_status fail(parser *p, const char *what)
@@ -145,67 +145,135 @@ static ptx_type type_of(const char *word)
 
 /* --- declarations --- */
 
+static char *trimmed(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
+        text[n - 1] = 0;
+    return text;
+}
+
 static dlc_status declare_registers(parser *p)
 {
     char *rest = NULL, *word = strtok_r(p->statement, " \t,", &rest);
+    ptx_type type = {0, 0};
+    if (!p->function)
+        return fail(p, "registers outside an entry");
     for (word = strtok_r(NULL, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
-        registers r = {.first = p->module->nregs};
-        if (*word == '.')
+        registers r = {.first = p->function->widths.n};
+        if (*word == '.') {
+            type = type_of(word + 1);
+            if (!type.kind)
+                return fail(p, "registers of an unknown type");
             continue;
+        }
         char *angle = strchr(word, '<');
         r.n = angle ? (uint32_t)strtoul(angle + 1, NULL, 10) : 0;
         memcpy(r.name, word, angle ? (size_t)(angle - word) : strnlen(word, MAX_NAME - 1));
-        p->module->nregs += r.n ? r.n : 1;
+        for (uint32_t i = 0; i < (r.n ? r.n : 1); i++)
+            dlc_vec_push(p->arena, &p->function->widths,
+                         (uint8_t)(type.kind == 'p' ? 0
+                                   : type.bits > 32 ? 8
+                                                    : 4));
         dlc_vec_push(p->arena, &p->registers, r);
     }
     return DLC_OK;
 }
 
-/* `.extern .shared .align 16 .b8 NAME[]`, `.local .align 4 .b8 NAME[64]` */
+/* The next place for a variable of a space that has `bytes` already. */
+static uint64_t place(const char *text, uint32_t *used, uint64_t bytes)
+{
+    const char *align = strstr(text, ".align");
+    uint32_t to = align ? (uint32_t)strtoul(align + 6, NULL, 10) : 16;
+    uint32_t at = (*used + to - 1) / to * to;
+    *used = at + (uint32_t)bytes;
+    return at;
+}
+
+/* `.extern .shared .align 16 .b8 NAME[]`, `.shared .align 4 .b8 NAME[64]`, `.local …` */
 static dlc_status declare_variable(parser *p, int is_local)
 {
     char *bracket = strchr(p->statement, '['), *name = bracket;
-    if (!bracket)
-        return fail(p, "a variable that is no array");
+    if (!bracket || (is_local && !p->function))
+        return fail(p, "a variable that is no array of an entry");
     while (name > p->statement && !isspace((unsigned char)name[-1]))
         name--;
-    uint64_t bytes = strtoull(bracket + 1, NULL, 10);
+    uint64_t bytes = strtoull(bracket + 1, NULL, 10), at = PTX_SHARED_BASE;
+    ptx_type type = {'b', 8};
     *bracket = 0;
-    if (is_local && p->module->local_bytes)
-        return fail(p, "a second local array");
-    if (!is_local && bytes)
-        return fail(p, "shared memory of fixed size");
+    for (const char *dot = strchr(p->statement, '.'); dot; dot = strchr(dot + 1, '.')) {
+        char word[8] = "";
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(dot + 1, " \t") & 7, dot + 1);
+        type = type_of(word).kind ? type_of(word) : type;
+    }
+    bytes *= type.bits / 8u;
     if (is_local)
-        p->module->local_bytes = (uint32_t)bytes;
-    dlc_vec_push(p->arena, &p->variables, named(name, is_local ? PTX_LOCAL_BASE : PTX_SHARED_BASE));
+        at = PTX_LOCAL_BASE + place(p->statement, &p->function->local_bytes, bytes);
+    else if (bytes)
+        at = PTX_FIXED_SHARED_BASE + place(p->statement, &p->module->shared_bytes, bytes);
+    dlc_vec_push(p->arena, &p->variables, named(name, at));
     return DLC_OK;
 }
 
+static void declare_parameter(parser *p, const char *name, uint32_t bytes)
+{
+    ptx_function *f = p->function;
+    uint32_t at = (f->param_bytes + bytes - 1) / bytes * bytes;
+    dlc_vec_push(p->arena, &p->params, named(name, at));
+    dlc_vec_push(p->arena, &f->params, at);
+    f->param_bytes = at + bytes;
+}
+
+static dlc_status resolve_jumps(parser *p);
+
+/* Names of registers, parameters and labels are an entry's own. */
 static dlc_status declare_entry(parser *p)
 {
-    if (p->has_entry)
-        return fail(p, "a second entry");
-    p->has_entry = 1;
-    char *open = strchr(p->statement, '('), *rest = NULL;
+    uint32_t bytes = 0;
+    char *rest = NULL, *name = strstr(p->statement, ".entry") + 6, *open = strchr(name, '(');
+    if (p->function)
+        DLC_TRY(resolve_jumps(p));
+    dlc_vec_push(p->arena, &p->module->functions, (ptx_function){0});
+    p->function = &p->module->functions.data[p->module->functions.n - 1];
+    p->params.n = p->registers.n = p->labels.n = 0;
+    if (!open)
+        return fail(p, "an entry without parameters");
+    *open = 0;
+    p->function->name = dlc_arena_strdup(p->arena, trimmed(name));
     for (char *word = strtok_r(open + 1, " ,)", &rest); word; word = strtok_r(NULL, " ,)", &rest)) {
         if (!strcmp(word, ".param"))
             continue;
-        if (*word == '.' && strcmp(word, ".u64") && strcmp(word, ".b64"))
-            return fail(p, "a parameter that has not 64 bits");
-        if (*word != '.')
-            dlc_vec_push(p->arena, &p->params, named(word, 8ull * p->module->nparams++));
+        if (*word == '.' && !type_of(word + 1).bits)
+            return fail(p, "a parameter that is no number");
+        if (*word == '.')
+            bytes = type_of(word + 1).bits / 8u;
+        else
+            declare_parameter(p, word, bytes ? bytes : 8);
     }
+    return DLC_OK;
+}
+
+static dlc_status declare_module(parser *p)
+{
+    unsigned major, minor;
+    if (sscanf(p->statement, ".version %u.%u", &major, &minor) == 2)
+        p->module->version = 10 * major + minor;
+    (void)sscanf(p->statement, ".target sm_%u", &p->module->target);
     return DLC_OK;
 }
 
 static dlc_status directive(parser *p)
 {
     const char *text = p->statement;
-    static const char *const ignored[] = {".version", ".target", ".address_size", ".maxntid",
-                                          ".minnctapersm"};
+    static const char *const ignored[] = {".address_size", ".minnctapersm", ".reqntid", ".maxnreg"};
     for (uint32_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         if (!strncmp(text, ignored[i], strlen(ignored[i])))
             return DLC_OK;
+    if (!strncmp(text, ".version", 8) || !strncmp(text, ".target", 7))
+        return declare_module(p);
+    if (p->function && sscanf(text, ".maxntid %u", &p->function->max_threads) == 1)
+        return DLC_OK;
     if (sscanf(text, ".pragma \"used_bytes_mask %u", &p->unused) == 1) {
         p->unused = ~p->unused;
         return DLC_OK;
@@ -216,7 +284,7 @@ static dlc_status directive(parser *p)
         return declare_entry(p);
     if (!strncmp(text, ".reg", 4))
         return declare_registers(p);
-    if (!strncmp(text, ".extern .shared", 15))
+    if (!strncmp(text, ".extern .shared", 15) || !strncmp(text, ".shared", 7))
         return declare_variable(p, 0);
     if (!strncmp(text, ".local", 6))
         return declare_variable(p, 1);
@@ -237,14 +305,17 @@ static dlc_status immediate(parser *p, const char *text, uint64_t *value)
     return end == text || *end ? fail(p, "an operand that is not understood") : DLC_OK;
 }
 
-static const struct {
-    const char *name;
-    ptx_operand_kind kind;
-} specials[] = {{"%tid.x", PTX_TID},
-                {"%ctaid.x", PTX_CTAID},
-                {"%ntid.x", PTX_NTID},
-                {"%nctaid.x", PTX_NCTAID},
-                {"%laneid", PTX_LANEID}};
+/* The number of a special register among PTX_SPECIALS, or -1. */
+static int find_special(const char *text)
+{
+    static const char *const axes[] = {"%tid.", "%ntid.", "%ctaid.", "%nctaid."};
+    for (int i = 0; i < 4; i++) {
+        size_t n = strlen(axes[i]);
+        if (!strncmp(text, axes[i], n) && text[n] >= 'x' && text[n] <= 'z' && !text[n + 1])
+            return 3 * i + text[n] - 'x';
+    }
+    return !strcmp(text, "%laneid") ? 12 : !strcmp(text, "%warpid") ? 13 : -1;
+}
 
 static dlc_status simple_operand(parser *p, const char *text, ptx_operand *operand)
 {
@@ -252,11 +323,11 @@ static dlc_status simple_operand(parser *p, const char *text, ptx_operand *opera
     *operand = (ptx_operand){.kind = PTX_REG, .reg = find_register(p, text)};
     if (operand->reg != PTX_NO_REG)
         return DLC_OK;
-    for (uint32_t i = 0; i < sizeof specials / sizeof *specials; i++)
-        if (!strcmp(specials[i].name, text)) {
-            operand->kind = (uint8_t)specials[i].kind;
-            return DLC_OK;
-        }
+    int special = find_special(text);
+    if (special >= 0) {
+        *operand = (ptx_operand){.kind = PTX_SPECIAL, .reg = (uint32_t)special};
+        return DLC_OK;
+    }
     operand->kind = PTX_IMM;
     found = find_symbol(p->variables.data, p->variables.n, text);
     found = found ? found : find_symbol(p->params.data, p->params.n, text);
@@ -265,15 +336,6 @@ static dlc_status simple_operand(parser *p, const char *text, ptx_operand *opera
         return DLC_OK;
     }
     return immediate(p, text, &operand->value);
-}
-
-static char *trimmed(char *text)
-{
-    while (isspace((unsigned char)*text))
-        text++;
-    for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
-        text[n - 1] = 0;
-    return text;
 }
 
 /* "[base+offset]", or any other operand. */
@@ -336,8 +398,8 @@ static const struct {
     const char *text;
     uint8_t ndst, nsrc;
 } ops[] = {
-#define PTX_OP(id, text, ndst, nsrc) {text, ndst, nsrc},
-#include "tests/ptx/opcodes.def"
+#define PTX_OP(id, text, ndst, nsrc, kind) {text, ndst, nsrc},
+#include "vgpu/opcodes.def"
 #undef PTX_OP
 };
 
@@ -354,18 +416,62 @@ static int find_word(const char *const *words, uint32_t n, const char *word)
     return -1;
 }
 
+static const struct {
+    const char *text;
+    ptx_mode mode;
+} modes[] = {{"idx", PTX_IDX},
+             {"up", PTX_UP},
+             {"down", PTX_DOWN},
+             {"bfly", PTX_BFLY},
+             {"add", PTX_ADDS},
+             {"min", PTX_MINS},
+             {"max", PTX_MAXS},
+             {"exch", PTX_EXCH},
+             {"cas", PTX_CAS},
+             {"and", PTX_ANDS},
+             {"or", PTX_ORS},
+             {"arrive", PTX_ARRIVE},
+             {"commit_group", PTX_COMMIT_GROUP},
+             {"wait_group", PTX_WAIT_GROUP},
+             {"wait_all", PTX_WAIT_ALL}};
+
+/* Which of its kind; false when the word says nothing of that. */
+static int find_mode(ptx_insn *insn, const char *word)
+{
+    int is_many = insn->op == PTX_SHFL || insn->op == PTX_ATOM || insn->op == PTX_RED ||
+                  insn->op == PTX_CP || insn->op == PTX_BAR || insn->op == PTX_BARRIER;
+    for (uint32_t i = 0; is_many && i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(modes[i].text, word)) {
+            insn->mode = (uint8_t)modes[i].mode;
+            return 1;
+        }
+    return 0;
+}
+
+/* Words that name no difference here: caches, scopes, and orders as strong as the interpreter's. */
+static int says_nothing(const ptx_insn *insn, const char *word)
+{
+    static const char *const nothing[] = {
+        "to",  "uni",  "sync",    "volatile", "wrap",    "v2",      "v4", "aligned", "async",
+        "ca",  "cg",   "cs",      "lu",       "cv",      "wb",      "wt", "gpu",     "sys",
+        "cta", "weak", "relaxed", "acquire",  "release", "acq_rel", "sc", "gl"};
+    int is_memory = insn->op == PTX_LD || insn->op == PTX_ST || insn->op == PTX_CP;
+    return find_word(nothing, sizeof nothing / sizeof *nothing, word) >= 0 ||
+           (is_memory && (!strncmp(word, "L1::", 4) || !strncmp(word, "L2::", 4)));
+}
+
 /* One of an opcode's words after the first; false when it means nothing here. */
 static int modifier(ptx_insn *insn, const char *word)
 {
     static const char *const halves[] = {"lo", "hi", "wide"};
-    static const char *const nothing[] = {"to",   "uni", "sync", "idx", "volatile",
-                                          "wrap", "v2",  "v4",   "nc"};
     int found;
     ptx_type type = type_of(word);
     if (type.kind) {
         *(insn->type.kind ? &insn->from : &insn->type) = type;
         return 1;
     }
+    if (find_mode(insn, word))
+        return 1;
     if ((found = find_word(halves, 3, word)) >= 0)
         insn->half = (uint8_t)found;
     else if ((found = find_word(spaces, 5, word)) >= 0)
@@ -383,8 +489,10 @@ static int modifier(ptx_insn *insn, const char *word)
         insn->is_warp = 1;
     else if (insn->op == PTX_CVT && !strcmp(word, "sat"))
         insn->is_saturating = 1;
+    else if (insn->op == PTX_LD && !strcmp(word, "nc"))
+        insn->is_noncoherent = 1;
     else
-        return find_word(nothing, sizeof nothing / sizeof *nothing, word) >= 0;
+        return says_nothing(insn, word);
     return 1;
 }
 
@@ -442,26 +550,50 @@ static dlc_status sources(parser *p, ptx_insn *insn, char **parts, uint32_t n)
         }
         DLC_TRY(operand_of(p, text, &insn->src[s++]));
     }
+    insn->nsrc = (uint8_t)s;
     return DLC_OK;
 }
 
 static dlc_status jump(parser *p, const char *label)
 {
-    dlc_vec_push(p->arena, &p->jumps, named(label, p->module->insns.n));
+    dlc_vec_push(p->arena, &p->jumps, named(label, p->function->insns.n));
     return DLC_OK;
+}
+
+/* How many sources an instruction may have beyond the table's. */
+static uint32_t more_sources(const ptx_insn *insn)
+{
+    return insn->op == PTX_SETP   ? insn->combine != 0
+           : insn->op == PTX_ATOM ? insn->mode == PTX_CAS
+           : insn->op == PTX_CP   ? (insn->mode == PTX_PLAIN ? 4 : insn->mode == PTX_WAIT_GROUP)
+                                  : insn->op == PTX_BAR || insn->op == PTX_BARRIER;
+}
+
+/* "%r1|%p1": shuffles say in a predicate whether the lane they read from is there. */
+static dlc_status second_destination(parser *p, ptx_insn *insn, char *text)
+{
+    char *bar = strchr(text, '|');
+    insn->valid = PTX_NO_REG;
+    if (!bar)
+        return DLC_OK;
+    *bar = 0;
+    insn->valid = find_register(p, trimmed(bar + 1));
+    return insn->op == PTX_SHFL && insn->valid != PTX_NO_REG ? DLC_OK
+                                                             : fail(p, "a second destination");
 }
 
 static dlc_status operands(parser *p, ptx_insn *insn, char *text)
 {
     char *parts[8];
     uint32_t n = split(text, parts, 8), ndst = ops[insn->op].ndst, nsrc = ops[insn->op].nsrc;
-    nsrc += insn->op == PTX_SETP && insn->combine;
-    if (n != ndst + nsrc)
+    if (n < ndst + nsrc || n > ndst + nsrc + more_sources(insn))
         return fail(p, dlc_arena_printf(p->arena, "%u operands", n));
+    nsrc = n - ndst;
     if (insn->op == PTX_BRA)
         return jump(p, trimmed(parts[0]));
-    if (ndst && strchr(parts[0], '|'))
-        return fail(p, "a second destination");
+    insn->valid = PTX_NO_REG;
+    if (ndst)
+        DLC_TRY(second_destination(p, insn, parts[0]));
     insn->nelems = 1;
     if (ndst)
         DLC_TRY(vector_of(p, parts[0], insn->dst, &insn->nelems));
@@ -484,7 +616,7 @@ static dlc_status instruction(parser *p)
         *rest++ = 0;
     DLC_TRY(opcode(p, word, &insn));
     DLC_TRY(operands(p, &insn, rest));
-    dlc_vec_push(p->arena, &p->module->insns, insn);
+    dlc_vec_push(p->arena, &p->function->insns, insn);
     return DLC_OK;
 }
 
@@ -495,24 +627,28 @@ static dlc_status statement(parser *p)
         return DLC_OK;
     if (*p->statement == '.')
         return directive(p);
+    if (!p->function)
+        return fail(p, "code outside an entry");
     if (p->statement[n - 1] == ':') {
         p->statement[n - 1] = 0;
-        dlc_vec_push(p->arena, &p->labels, named(p->statement, p->module->insns.n));
+        dlc_vec_push(p->arena, &p->labels, named(p->statement, p->function->insns.n));
         return DLC_OK;
     }
     return instruction(p);
 }
 
+/* Of the entry that ends. */
 static dlc_status resolve_jumps(parser *p)
 {
     for (uint32_t i = 0; i < p->jumps.n; i++) {
         const symbol *label = find_symbol(p->labels.data, p->labels.n, p->jumps.data[i].name);
-        if (!label || label->value >= p->module->insns.n)
+        if (!label || label->value >= p->function->insns.n)
             return dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "no label '%s'",
                                  p->jumps.data[i].name);
-        p->module->insns.data[p->jumps.data[i].value].target = (uint32_t)label->value;
+        p->function->insns.data[p->jumps.data[i].value].target = (uint32_t)label->value;
     }
-    return p->has_entry && p->module->insns.n
+    p->jumps.n = 0;
+    return p->function && p->function->insns.n
                ? DLC_OK
                : dlc_diag_fail(p->diag, DLC_INVALID, "PTX", "there is no entry");
 }
