@@ -5,31 +5,41 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct {
-    const char *kind, *ending;
-} endings[] = {{"so", ".so"}, {"o", ".o"}, {"a", ".a"}, {"h", ".h"}, {"ll", ".ll"}, {"asm", ".s"}, {"cu", ".cu"}, {"ptx", ".ptx"}};
-enum { NENDINGS = sizeof endings / sizeof *endings };
+static const char *const kinds_known[] = {
+#define DLC_ARTIFACT(id, text, ending, help) text,
+#include "dlc/artifacts.def"
+#undef DLC_ARTIFACT
+};
+static const char *const endings[] = {
+#define DLC_ARTIFACT(id, text, ending, help) ending,
+#include "dlc/artifacts.def"
+#undef DLC_ARTIFACT
+};
+enum { NKINDS = sizeof endings / sizeof *endings };
 
 static const char *ending_of(const char *kind)
 {
-    for (uint32_t i = 0; i < NENDINGS; i++)
-        if (!strcmp(endings[i].kind, kind))
-            return endings[i].ending;
+    for (uint32_t i = 0; i < NKINDS; i++)
+        if (!strcmp(kinds_known[i], kind))
+            return endings[i];
     return NULL;
+}
+
+static dlc_status refuse_kind(dlc_cli *cli, const char *kind)
+{
+    const char *near = dlc_nearest(kind, kinds_known, NKINDS), *names = "";
+    for (uint32_t i = 0; i < NKINDS; i++)
+        names = dlc_arena_printf(cli->arena, "%s%s%s", names,
+                                 !i ? "" : i + 1 == NKINDS ? " and " : ", ", kinds_known[i]);
+    return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit '%s' is unknown; there are %s%s%s",
+                         kind, names, near ? "; near it: " : "", near ? near : "");
 }
 
 static dlc_status check_kinds(dlc_cli *cli, const dlc_texts *kinds)
 {
-    const char *names[NENDINGS];
-    for (uint32_t i = 0; i < NENDINGS; i++)
-        names[i] = endings[i].kind;
-    for (uint32_t i = 0; i < kinds->n; i++) {
-        const char *near = dlc_nearest(kinds->data[i], names, NENDINGS);
+    for (uint32_t i = 0; i < kinds->n; i++)
         if (!ending_of(kinds->data[i]))
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                                 "--emit '%s' is unknown; there are so, o, a, h, ll, asm, cu and ptx%s%s",
-                                 kinds->data[i], near ? "; near it: " : "", near ? near : "");
-    }
+            return refuse_kind(cli, kinds->data[i]);
     return kinds->n ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit is empty");
 }
 

@@ -35,13 +35,10 @@ DLC_NODISCARD dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_em
                                           dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
 
 typedef enum {
-    DLC_ARTIFACT_SO,
-    DLC_ARTIFACT_O,
-    DLC_ARTIFACT_A,
-    DLC_ARTIFACT_H,
-    DLC_ARTIFACT_LL,
-    DLC_ARTIFACT_ASM, /* of CUDA: PTX */
-    DLC_ARTIFACT_CU   /* CUDA C */
+#define DLC_ARTIFACT(id, text, ending, help) DLC_ARTIFACT_##id,
+#include "dlc/artifacts.def"
+#undef DLC_ARTIFACT
+    DLC_ARTIFACT_COUNT
 } dlc_artifact;
 typedef struct {
     dlc_artifact artifact;

@@ -5,8 +5,7 @@
 #include "compiler/driver.h"
 
 #include "base/text.h"
-#include "compiler/target.h"
-#include "codegen/codegen.h"
+#include "package/backend.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -138,8 +137,7 @@ static dlc_status check_target(dlc_model *model)
     if (!model->options.target)
         model->options.target = "native";
     model->ctx.target = dlc_target_find(model->options.target);
-    if (model->ctx.target && model->options.emulate_gpu &&
-        model->ctx.target->kind != DLC_TARGET_CUDA)
+    if (model->ctx.target && model->options.emulate_gpu && !dlc_backend_of(model->ctx.target, 1))
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, NULL,
             "the emulation runs kernels of CUDA targets such as sm_80; the target is %s",
@@ -150,7 +148,8 @@ static dlc_status check_target(dlc_model *model)
     for (const char *const *name = dlc_target_names(); *name; name++)
         dlc_str_printf(&names, "%s%s", names.n ? ", " : "", *name);
     dlc_status status =
-        dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no target '%s'; the targets are %s, with facts such as "
+        dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                      "there is no target '%s'; the targets are %s, with facts such as "
                       "x86-64-v4+vnni",
                       model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
@@ -363,15 +362,6 @@ dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *form
 
 /* ---- executables ---- */
 
-static const struct {
-    const char *text;
-    dlc_artifact artifact;
-} artifacts[] = {
-    {"so", DLC_ARTIFACT_SO}, {"o", DLC_ARTIFACT_O},     {"a", DLC_ARTIFACT_A},
-    {"h", DLC_ARTIFACT_H},   {"ll", DLC_ARTIFACT_LL},   {"asm", DLC_ARTIFACT_ASM},
-    {"cu", DLC_ARTIFACT_CU}, {"ptx", DLC_ARTIFACT_ASM},
-};
-
 struct write_args {
     const char *kind, *path, *name;
 };
@@ -405,19 +395,24 @@ static uint32_t usable_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-/* Kinds of text that only one kind of target has. */
-static dlc_status check_kind(dlc_model *model, const char *kind)
+/* A text that only another kind of target has is refused before anything is compiled. */
+static dlc_status find_artifact(dlc_model *model, const char *kind, dlc_artifact *artifact)
 {
-    int is_cuda = model->ctx.target->kind == DLC_TARGET_CUDA;
-    if (!is_cuda && (!strcmp(kind, "cu") || !strcmp(kind, "ptx")))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "'%s' is made for CUDA targets such as sm_80; the target is %s", kind,
-                             model->ctx.target->name);
-    if (is_cuda && !strcmp(kind, "ll"))
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "'ll' is made for CPU targets; the target is %s, which has cu and ptx",
-                             model->ctx.target->name);
-    return DLC_OK;
+    const dlc_backend *backend = dlc_backend_of(model->ctx.target, model->options.emulate_gpu);
+    *artifact = dlc_artifact_find(kind);
+    int is_known = *artifact != DLC_ARTIFACT_COUNT;
+    if (is_known && dlc_backend_has(backend, *artifact))
+        return DLC_OK;
+    dlc_str list = {0};
+    dlc_artifact_list(is_known ? backend : NULL, &list);
+    dlc_status status =
+        is_known
+            ? dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is not made for %s; there are %s",
+                            kind, model->ctx.target->name, dlc_str_text(&list))
+            : dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is nothing to emit; there are %s",
+                            kind, dlc_str_text(&list));
+    dlc_str_deinit(&list);
+    return status;
 }
 
 static dlc_status run_passes(dlc_model *model, void *unused)
@@ -455,16 +450,7 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
     if (!is_identifier(options.name))
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier",
                              options.name);
-    uint32_t row = 0;
-    while (row < sizeof artifacts / sizeof *artifacts &&
-           strcmp(artifacts[row].text, args->kind) != 0)
-        row++;
-    if (row == sizeof artifacts / sizeof *artifacts)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "'%s' is nothing to emit; there are so, o, a, h, ll, asm, cu and ptx",
-                             args->kind);
-    options.artifact = artifacts[row].artifact;
-    DLC_TRY(check_kind(model, args->kind));
+    DLC_TRY(find_artifact(model, args->kind, &options.artifact));
     DLC_TRY(run_passes(model, NULL));
     return write_parts(model, &options);
 }
@@ -490,16 +476,27 @@ static const struct {
 #undef DLC_FUSION
 };
 
+static const char *target_help(const dlc_target *target)
+{
+    static _Thread_local char text[160];
+    const dlc_backend *backend = target ? dlc_backend_of(target, 0) : NULL;
+    text[0] = '\0';
+    if (backend && backend->describe)
+        backend->describe(target, text, sizeof text);
+    return text;
+}
+
 static int catalogue_target(uint32_t i, const char **name, const char **help)
 {
     const char *const *names = dlc_target_names();
-    for (uint32_t n = 0; names[n]; n++)
-        if (n == i) {
-            *name = names[n];
-            *help = dlc_target_help(dlc_target_find(names[n]));
-            return 1;
-        }
-    return 0;
+    uint32_t n = 0;
+    while (names[n] && n < i)
+        n++;
+    if (!names[n])
+        return 0;
+    *name = names[n];
+    *help = target_help(dlc_target_find(names[n]));
+    return 1;
 }
 
 int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const char **help)

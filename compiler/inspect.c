@@ -235,7 +235,7 @@ static void print_kernels(dlc_str *out, const cJSON *json)
         number_of(row, "estimate_us"), text_of(row, "name"));
 }
 
-static void print_text(dlc_str *out, const cJSON *json, int is_cuda)
+static void print_text(dlc_str *out, const cJSON *json)
 {
     const cJSON *row;
     dlc_str_printf(out, "%s for %s\n\ninputs\n", text_of(json, "model"), text_of(json, "target"));
@@ -253,8 +253,7 @@ static void print_text(dlc_str *out, const cJSON *json, int is_cuda)
         dlc_str_printf(out, "  %6.0f %s\n", row->valuedouble, row->string);
     print_memory(out, cJSON_GetObjectItem(json, "memory"));
     print_kernels(out, json);
-    if (is_cuda)
-        dlc_model_print_cuda(out, json);
+    dlc_model_print_report(out, json);
 }
 
 /* ---- the whole ---- */
@@ -272,8 +271,7 @@ static cJSON *collect(dlc_model *model)
     if (model->ctx.module) {
         add_memory(model, json, symbols);
         add_kernels(model, json);
-        if (model->ctx.target->kind == DLC_TARGET_CUDA)
-            dlc_model_report_cuda(model, json);
+        dlc_model_report(model, json);
     }
     return json;
 }
@@ -290,8 +288,7 @@ dlc_status dlc_model_inspect(dlc_model *model, const char *format)
                              format);
     cJSON *json = collect(model);
     if (*format == 't') {
-        print_text(&model->buffer, json,
-                   model->ctx.module && model->ctx.target->kind == DLC_TARGET_CUDA);
+        print_text(&model->buffer, json);
     } else {
         char *text = cJSON_Print(json);
         dlc_str_add(&model->buffer, text ? text : "{}");

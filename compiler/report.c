@@ -1,70 +1,57 @@
 /*
- * What the kernels of a CUDA target cost, for `dlc inspect`: they are compiled as for an
- * executable, and registers, stack, shared memory and the blocks a multiprocessor holds at once are
- * read from the cubins. No GPU takes part; without NVRTC the reason stands there instead.
+ * What a target's kernels cost, for `dlc inspect`, where its back end can tell: they are compiled
+ * as for an executable, and registers, stack, shared memory and the blocks a multiprocessor holds
+ * at once are read from the code. No device takes part; without its compiler the reason stands
+ * there instead.
  */
 #include "compiler/report.h"
 
-#include "codegen/ptx/object.h"
-
-#include <stdlib.h>
-
-static dlc_status compile(dlc_model *model, dlc_diag *diag, dlc_cuda_sources *sources,
-                          const dlc_cuda_row **rows)
-{
-    int arch = atoi(model->ctx.target->cpu);
-    dlc_blob *blobs;
-    uint32_t nblobs, njobs = model->options.jobs ? model->options.jobs : 2;
-    DLC_TRY(dlc_cuda_sources_make(model->ctx.module, model->scratch, diag, sources));
-    DLC_TRY(dlc_cuda_emit(sources, &arch, 1, njobs, model->scratch, diag, &blobs, &nblobs));
-    *rows = blobs[0].bytes;
-    return DLC_OK;
-}
+#include "package/backend.h"
 
 /* A frame is what was spilled, and arrays that found no place in registers: 0 in a good kernel. */
-static void add_report(cJSON *row, const dlc_plan_binary *binary, const dlc_cuda_launch *launch,
-                       int64_t dynamic_bytes)
+static void add_report(cJSON *row, const dlc_kernel_cost *cost)
 {
-    cJSON_AddNumberToObject(row, "threads", launch->threads);
-    cJSON_AddNumberToObject(row, "units_per_block", launch->units_per_block);
-    cJSON_AddNumberToObject(row, "registers", binary->registers);
-    cJSON_AddNumberToObject(row, "frame_bytes", binary->frame_bytes);
-    if (dynamic_bytes >= 0)
-        cJSON_AddNumberToObject(row, "shared_bytes", (double)dynamic_bytes + binary->shared_bytes);
-    if (binary->blocks)
-        cJSON_AddNumberToObject(row, "blocks_per_multiprocessor", binary->blocks);
-    cJSON_AddNumberToObject(row, "cubin_bytes", (double)binary->size_bytes);
+    cJSON_AddNumberToObject(row, "threads", cost->threads);
+    cJSON_AddNumberToObject(row, "units_per_block", cost->units_per_block);
+    cJSON_AddNumberToObject(row, "registers", cost->registers);
+    cJSON_AddNumberToObject(row, "frame_bytes", cost->frame_bytes);
+    if (cost->shared_bytes >= 0)
+        cJSON_AddNumberToObject(row, "shared_bytes", (double)cost->shared_bytes);
+    if (cost->blocks)
+        cJSON_AddNumberToObject(row, "blocks_per_multiprocessor", cost->blocks);
+    cJSON_AddNumberToObject(row, "cubin_bytes", (double)cost->code_bytes);
 }
 
-void dlc_model_report_cuda(dlc_model *model, cJSON *json)
+void dlc_model_report(dlc_model *model, cJSON *json)
 {
-    const dlc_cuda_row *rows;
-    dlc_cuda_sources sources;
+    const dlc_backend *backend = dlc_backend_of(model->ctx.target, 0);
+    uint32_t njobs = model->options.jobs ? model->options.jobs : 2;
+    dlc_kernel_cost *costs;
     cJSON *row;
     dlc_diag diag;
+    if (!backend->report)
+        return;
     dlc_diag_init(&diag, model->scratch);
-    if (compile(model, &diag, &sources, &rows) != DLC_OK) {
+    if (backend->report(model->ctx.module, njobs, model->scratch, &diag, &costs) != DLC_OK) {
         cJSON_AddStringToObject(json, "no_report",
                                 diag.nmessages ? diag.messages[0].text
                                                : "the kernels do not compile");
         return;
     }
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
-    {
-        uint32_t code = (uint32_t)cJSON_GetObjectItem(row, "code")->valuedouble;
-        const dlc_plan_binary *binary = &rows[2 * (size_t)code].binary; /* a cubin and PTX each */
-        add_report(row, binary, &sources.launches[code], sources.shared_bytes[code]);
-    }
+        add_report(row, &costs[(uint32_t)cJSON_GetObjectItem(row, "code")->valuedouble]);
 }
 
-void dlc_model_print_cuda(dlc_str *out, const cJSON *json)
+void dlc_model_print_report(dlc_str *out, const cJSON *json)
 {
-    const cJSON *row;
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "kernels"), 0);
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "no_report"));
     if (reason) {
         dlc_str_printf(out, "\nno report of the kernels: %s\n", reason);
         return;
     }
+    if (!cJSON_GetObjectItem(row, "threads"))
+        return;
     dlc_str_printf(out, "\n  %4s %8s %10s %8s %8s %8s  %s\n", "code", "threads", "registers",
                    "frame", "shared", "blocks", "nodes");
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))

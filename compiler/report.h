@@ -1,4 +1,4 @@
-/* What CUDA kernels cost. */
+/* What kernels cost. */
 #ifndef DLC_COMPILER_REPORT_H
 #define DLC_COMPILER_REPORT_H
 
@@ -6,11 +6,11 @@
 
 #include <cjson/cJSON.h>
 
-/* Adds threads, registers, frame_bytes, shared_bytes (when it depends on no symbol),
+/* Where the target's back end tells costs: adds threads, registers, frame_bytes, shared_bytes (when it depends on no symbol),
  * blocks_per_multiprocessor (when known) and cubin_bytes to every row of json's "kernels"; or
  * "no_report", a sentence, to json. */
-void dlc_model_report_cuda(dlc_model *model, cJSON *json);
-/* The same as a table. */
-void dlc_model_print_cuda(dlc_str *out, const cJSON *json);
+void dlc_model_report(dlc_model *model, cJSON *json);
+/* The same as a table; nothing when there is none. */
+void dlc_model_print_report(dlc_str *out, const cJSON *json);
 
 #endif

@@ -11,30 +11,14 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "codegen/codegen.h"
-#include "codegen/ptx/object.h"
-#include "codegen/ptx/text.h"
 #include "dlc/checksum.h"
 #include "package/archive.h"
-#include "package/child.h"
+#include "package/backend.h"
 #include "package/header.h"
 #include "package/link.h"
-#include "package/plan.h"
-
-/* A part on its way into the file. */
-typedef struct {
-    const dlc_module *module;
-    dlc_vec(int) archs; /* of CUDA, ascending */
-    dlc_emit_options emit;
-    int is_cuda;
-    dlc_cuda_sources sources; /* of CUDA */
-    dlc_child_code code;
-    dlc_plan_cuda cuda;
-    dlc_blob plan;
-} piece;
 
 typedef struct {
-    piece *pieces;
+    dlc_part *pieces;
     uint32_t npieces;
     const dlc_executable_options *options;
     dlc_arena *arena;
@@ -82,20 +66,15 @@ static void add_pool(writer *w, symbol_list *symbols, const char *name, const ch
     dlc_vec_push(w->arena, symbols, symbol);
 }
 
-static int has_functions(const writer *w, const piece *p)
-{
-    return !p->is_cuda || w->options->emulate;
-}
-
 /* A part's plan and, when its kernels are functions, the table of their addresses. */
 static void add_plan(writer *w, symbol_list *symbols, uint32_t i)
 {
-    const piece *p = &w->pieces[i];
+    const dlc_part *p = &w->pieces[i];
     uint32_t nkernels = p->module->kernels.n;
     pointer_list pointers = {0};
     add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_plan%u", i),
                dlc_arena_printf(w->arena, ".dlc.plan%u", i), p->plan.bytes, p->plan.size_bytes);
-    if (!has_functions(w, p))
+    if (!p->backend->is_function)
         return;
     add_symbol(w, symbols, dlc_arena_printf(w->arena, "dlc_kernels%u", i),
                dlc_arena_printf(w->arena, ".data.rel.ro.dlc_kernels%u", i),
@@ -112,12 +91,12 @@ static void add_entries(writer *w, symbol_list *symbols)
     dlc_plan_entry *entries = dlc_new_array(w->arena, dlc_plan_entry, w->npieces);
     pointer_list pointers = {0};
     for (uint32_t i = 0; i < w->npieces; i++) {
-        const piece *p = &w->pieces[i];
+        const dlc_part *p = &w->pieces[i];
         uint64_t at = i * sizeof *entries;
         entries[i].checksum = dlc_checksum(p->plan.bytes, p->plan.size_bytes);
         add_pointer(w, &pointers, at + offsetof(dlc_plan_entry, plan),
                     dlc_arena_printf(w->arena, "dlc_plan%u", i));
-        if (has_functions(w, p))
+        if (p->backend->is_function)
             add_pointer(w, &pointers, at + offsetof(dlc_plan_entry, kernels),
                         dlc_arena_printf(w->arena, "dlc_kernels%u", i));
     }
@@ -147,23 +126,23 @@ static void add_executable(writer *w, symbol_list *symbols)
     symbol->is_exported = 1;
 }
 
-/* Of the parts' code; of the machine this runs on when all are of CUDA. */
+/* Of the parts' code; of the machine this runs on when none has functions. */
 static dlc_status file_machine(const writer *w, dlc_link_machine *machine)
 {
     static const dlc_link_machine machines[] = {DLC_LINK_X86_64, DLC_LINK_AARCH64};
-    const piece *first = NULL;
+    const dlc_part *first = NULL;
     *machine = machines[dlc_host_arch];
     for (uint32_t i = 0; i < w->npieces; i++) {
-        const piece *p = &w->pieces[i];
-        if (p->is_cuda)
+        const dlc_part *p = &w->pieces[i];
+        int arch = p->backend->arch(p);
+        if (arch < 0)
             continue;
-        dlc_link_machine found = machines[!strncmp(p->module->target->triple, "aarch64", 7)];
-        if (first && found != *machine)
+        if (first && machines[arch] != *machine)
             return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
                                  "the targets %s and %s are different processors; one file holds "
                                  "the code of one",
                                  first->module->target->name, p->module->target->name);
-        *machine = found;
+        *machine = machines[arch];
         first = p;
     }
     return DLC_OK;
@@ -208,52 +187,10 @@ static dlc_status link_all(writer *w, const dlc_link_input *input)
 }
 
 /* --- code --- */
-static dlc_status emit_cpu(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
-                           uint32_t *nblobs)
+static dlc_status emit_code(writer *w, dlc_part *p)
 {
-    const piece *p = work;
-    return dlc_cpu_emit(p->module, &p->emit, arena, diag, blobs, nblobs);
-}
-
-static dlc_status emit_emulated(const void *work, dlc_arena *arena, dlc_diag *diag,
-                                dlc_blob **blobs, uint32_t *nblobs)
-{
-    const piece *p = work;
-    return dlc_cuda_emulate(p->module, &p->emit, arena, diag, blobs, nblobs);
-}
-
-static dlc_status emit_cuda(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
-                            uint32_t *nblobs)
-{
-    const piece *p = work;
-    return dlc_cuda_emit(&p->sources, p->archs.data, p->archs.n, p->emit.njobs, arena, diag, blobs,
-                         nblobs);
-}
-
-/* The binaries of a CUDA part's kernels join the executable's. */
-static dlc_status take_binaries(writer *w, piece *p)
-{
-    size_t nrows = p->code.blobs[0].size_bytes / sizeof(dlc_cuda_row);
-    const dlc_cuda_row *rows =
-        dlc_arena_copy(w->arena, p->code.blobs[0].bytes, p->code.blobs[0].size_bytes);
-    dlc_plan_binary *binaries = dlc_new_array(w->arena, dlc_plan_binary, nrows + 1);
-    for (size_t i = 0; i < nrows; i++) {
-        binaries[i] = rows[i].binary;
-        if (!dlc_pieces_add(&w->binaries, &p->code.blobs[rows[i].blob], w->arena,
-                            &binaries[i].offset))
-            return dlc_diag_fail(w->diag, DLC_LIMIT, w->options->path,
-                                 "the kernels are larger than memory");
-    }
-    p->cuda.binaries = binaries;
-    p->cuda.nbinaries = p->archs.n + 1;
-    return DLC_OK;
-}
-
-static dlc_status emit_code(writer *w, piece *p)
-{
-    dlc_child_body body = !p->is_cuda ? emit_cpu : w->options->emulate ? emit_emulated : emit_cuda;
-    DLC_TRY(dlc_child_emit(body, p, w->arena, w->diag, &p->code));
-    return body == emit_cuda ? take_binaries(w, p) : DLC_OK;
+    DLC_TRY(dlc_child_emit(p->backend->emit, p, w->arena, w->diag, &p->code));
+    return p->backend->take ? p->backend->take(p, &w->binaries, w->arena, w->diag) : DLC_OK;
 }
 
 static dlc_status write_binary(writer *w)
@@ -262,10 +199,10 @@ static dlc_status write_binary(writer *w)
     symbol_list symbols = {0};
     dlc_link_input input = {0};
     for (uint32_t i = 0; i < w->npieces; i++) {
-        piece *p = &w->pieces[i];
+        dlc_part *p = &w->pieces[i];
         DLC_TRY(emit_code(w, p));
         DLC_TRY(dlc_plan_build(p->module, &p->cuda, &w->constants, w->arena, w->diag, &p->plan));
-        for (uint32_t k = 0; has_functions(w, p) && k < p->code.nblobs; k++)
+        for (uint32_t k = 0; p->backend->is_function && k < p->code.nblobs; k++)
             dlc_vec_push(w->arena, &objects, p->code.blobs[k]);
     }
     DLC_TRY(file_machine(w, &input.machine));
@@ -278,70 +215,25 @@ static dlc_status write_binary(writer *w)
 }
 
 /* --- text --- */
-static dlc_status write_blob(writer *w, const dlc_blob *blob)
+static dlc_status refuse_text(writer *w, const dlc_part *p)
 {
-    return dlc_output_write(&w->output, blob->bytes, blob->size_bytes, w->diag);
+    dlc_str list = {0};
+    dlc_artifact_list(p->backend, &list);
+    dlc_status status = dlc_diag_fail(
+        w->diag, DLC_USAGE, w->options->path, "'%s' is not made of kernels for %s%s; there are %s",
+        dlc_artifact_text(w->options->artifact), p->module->target->name,
+        p->backend->emulated ? " that are emulated" : "", dlc_str_text(&list));
+    dlc_str_deinit(&list);
+    return status;
 }
 
-static dlc_status write_code_text(writer *w, piece *p, dlc_emit_kind kind)
+static dlc_status write_text(writer *w, dlc_part *p)
 {
-    if (p->is_cuda)
-        return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
-                             "kernels for %s are CUDA C: there are cu and asm (PTX) of them",
-                             p->module->target->name);
-    p->emit.kind = kind;
-    DLC_TRY(dlc_child_emit(emit_cpu, p, w->arena, w->diag, &p->code));
-    for (uint32_t i = 0; i < p->code.nblobs; i++)
-        DLC_TRY(write_blob(w, &p->code.blobs[i]));
-    return DLC_OK;
-}
-
-/* Each distinct kernel under its name. */
-static dlc_status write_ptx(writer *w, piece *p)
-{
-    DLC_TRY(emit_code(w, p));
-    for (uint32_t i = 0; i < p->module->kernels.n; i++) {
-        const dlc_plan_binary *ptx = &p->cuda.binaries[i * p->cuda.nbinaries + p->archs.n];
-        const char *line =
-            dlc_arena_printf(w->arena, "// %s\n", p->module->kernels.data[i].kernel->name);
-        uint32_t at = 0;
-        while (w->binaries.offsets.data[at] != ptx->offset)
-            at++;
-        dlc_blob text = w->binaries.pieces.data[at];
-        text.size_bytes -= text.size_bytes > 0; /* the NUL */
-        DLC_TRY(write_blob(w, &(dlc_blob){line, strlen(line)}));
-        DLC_TRY(write_blob(w, &text));
-    }
-    return DLC_OK;
-}
-
-static dlc_status write_cuda_c(writer *w, piece *p)
-{
-    if (!p->is_cuda)
-        return dlc_diag_fail(w->diag, DLC_USAGE, w->options->path,
-                             "kernels for %s are no CUDA C: there are ll and asm of them",
-                             p->module->target->name);
-    const dlc_cuda_sources *sources = &p->sources;
-    DLC_TRY(write_blob(w, &(dlc_blob){dlc_cuda_prelude, strlen(dlc_cuda_prelude)}));
-    for (uint32_t i = 0; i < sources->n; i++) {
-        const char *line =
-            dlc_arena_printf(w->arena, "/* kernel %u: %s; %u threads, %u units per block */\n", i,
-                             p->module->kernels.data[i].kernel->name, sources->launches[i].threads,
-                             sources->launches[i].units_per_block);
-        DLC_TRY(write_blob(w, &(dlc_blob){line, strlen(line)}));
-        DLC_TRY(write_blob(w, &(dlc_blob){sources->texts[i], strlen(sources->texts[i])}));
-    }
-    return DLC_OK;
-}
-
-static dlc_status write_text(writer *w, piece *p)
-{
-    if (w->options->artifact == DLC_ARTIFACT_CU)
-        return write_cuda_c(w, p);
-    if (w->options->artifact == DLC_ARTIFACT_ASM && p->is_cuda)
-        return write_ptx(w, p);
-    return write_code_text(
-        w, p, w->options->artifact == DLC_ARTIFACT_LL ? DLC_EMIT_LLVM_IR : DLC_EMIT_ASM);
+    const dlc_text_form *texts = p->backend->texts;
+    for (uint32_t i = 0; i < p->backend->ntexts; i++)
+        if (texts[i].artifact == w->options->artifact)
+            return texts[i].write(p, &w->output, w->arena, w->diag);
+    return refuse_text(w, p);
 }
 
 static dlc_status write_header(writer *w)
@@ -358,14 +250,14 @@ static dlc_status write_artifact(writer *w)
     switch (w->options->artifact) {
     case DLC_ARTIFACT_H:
         return write_header(w);
-    case DLC_ARTIFACT_LL:
-    case DLC_ARTIFACT_ASM:
-    case DLC_ARTIFACT_CU:
+    case DLC_ARTIFACT_SO:
+    case DLC_ARTIFACT_O:
+    case DLC_ARTIFACT_A:
+        return write_binary(w);
+    default:
         for (uint32_t i = 0; i < w->npieces; i++)
             DLC_TRY(write_text(w, &w->pieces[i]));
         return DLC_OK;
-    default:
-        return write_binary(w);
     }
 }
 
@@ -381,7 +273,7 @@ static int is_identifier(const char *name)
 }
 
 /* --- parts --- */
-static void add_arch(writer *w, piece *p, int arch)
+static void add_arch(writer *w, dlc_part *p, int arch)
 {
     uint32_t at = 0;
     while (at < p->archs.n && p->archs.data[at] < arch)
@@ -393,67 +285,62 @@ static void add_arch(writer *w, piece *p, int arch)
     p->archs.data[at] = arch;
 }
 
-static piece make_piece(writer *w, const dlc_executable_part *part)
+/* Its code's source, and its plan as it is without name and binaries. */
+static dlc_status open_part(writer *w, const dlc_executable_part *part, dlc_part *p)
 {
-    piece p = {.module = part->module,
-               .is_cuda = part->module->target->kind == DLC_TARGET_CUDA,
-               .emit = {.kind = DLC_EMIT_OBJECT, .njobs = w->options->njobs}};
+    *p = (dlc_part){.module = part->module,
+                    .backend = dlc_backend_of(part->module->target, w->options->emulate),
+                    .emit = {.kind = DLC_EMIT_OBJECT, .njobs = w->options->njobs}};
+    if (!p->backend) /* what is for a CPU runs as it is */
+        p->backend = dlc_backend_of(part->module->target, 0);
     for (uint32_t i = 0; i < part->narchs; i++)
-        add_arch(w, &p, part->archs[i]);
-    if (p.is_cuda && !part->narchs)
-        add_arch(w, &p, atoi(p.module->target->cpu));
-    return p;
+        add_arch(w, p, part->archs[i]);
+    if (!part->narchs)
+        add_arch(w, p, atoi(p->module->target->cpu));
+    return p->backend->prepare ? p->backend->prepare(p, w->arena, w->diag) : DLC_OK;
 }
 
-/* Its kernels' text, and its plan as it is without name and binaries. */
-static dlc_status open_cuda(writer *w, piece *p)
+/* Parts that came to the same plan and kernels share them: their plans are compared without names
+ * and binaries. */
+static dlc_status find_same(writer *w, dlc_part *p, dlc_part **same)
 {
-    DLC_TRY(dlc_cuda_sources_make(p->module, w->arena, w->diag, &p->sources));
-    p->cuda = (dlc_plan_cuda){
-        .launches = p->sources.launches, .name = "", .emulate = w->options->emulate};
+    *same = NULL;
+    if (!p->backend->is_same)
+        return DLC_OK;
+    p->cuda.name = "";
     DLC_TRY(dlc_plan_build(p->module, &p->cuda, &w->constants, w->arena, w->diag, &p->plan));
     p->cuda.name = NULL;
+    for (uint32_t i = 0; i < w->npieces && !*same; i++) {
+        dlc_part *other = &w->pieces[i];
+        if (other->backend == p->backend && other->plan.size_bytes == p->plan.size_bytes &&
+            !memcmp(other->plan.bytes, p->plan.bytes, p->plan.size_bytes) &&
+            p->backend->is_same(other, p))
+            *same = other;
+    }
     return DLC_OK;
 }
 
-static int is_same(const piece *a, const piece *b)
-{
-    if (!a->is_cuda || !b->is_cuda || a->sources.n != b->sources.n ||
-        a->plan.size_bytes != b->plan.size_bytes ||
-        memcmp(a->plan.bytes, b->plan.bytes, a->plan.size_bytes) != 0)
-        return 0;
-    for (uint32_t i = 0; i < a->sources.n; i++)
-        if (strcmp(a->sources.texts[i], b->sources.texts[i]) != 0)
-            return 0;
-    return 1;
-}
-
-/* CUDA targets that came to the same plan and kernels share them. */
 static dlc_status add_piece(writer *w, const dlc_executable_part *part)
 {
-    piece p = make_piece(w, part);
-    if (p.is_cuda)
-        DLC_TRY(open_cuda(w, &p));
-    for (uint32_t i = 0; p.is_cuda && !w->options->emulate && i < w->npieces; i++) {
-        piece *other = &w->pieces[i];
-        if (!is_same(other, &p))
-            continue;
-        const char *name = other->cuda.name ? other->cuda.name : other->module->target->name;
-        other->cuda.name = dlc_arena_printf(w->arena, "%s,%s", name, p.module->target->name);
+    dlc_part p, *same;
+    DLC_TRY(open_part(w, part, &p));
+    DLC_TRY(find_same(w, &p, &same));
+    if (same) {
+        const char *name = same->cuda.name ? same->cuda.name : same->module->target->name;
+        same->cuda.name = dlc_arena_printf(w->arena, "%s,%s", name, p.module->target->name);
         for (uint32_t k = 0; k < p.archs.n; k++)
-            add_arch(w, other, p.archs.data[k]);
+            add_arch(w, same, p.archs.data[k]);
         return DLC_OK;
     }
-    p.emit.first = w->npieces ? w->pieces[w->npieces - 1].emit.first +
-                                    w->pieces[w->npieces - 1].module->kernels.n
-                              : 0;
+    const dlc_part *last = w->npieces ? &w->pieces[w->npieces - 1] : NULL;
+    p.emit.first = last ? last->emit.first + last->module->kernels.n : 0;
     w->pieces[w->npieces++] = p;
     return DLC_OK;
 }
 
 static dlc_status add_pieces(writer *w, const dlc_executable_part *parts, uint32_t nparts)
 {
-    w->pieces = dlc_new_array(w->arena, piece, nparts + 1u);
+    w->pieces = dlc_new_array(w->arena, dlc_part, nparts + 1u);
     for (uint32_t i = 0; i < nparts; i++)
         DLC_TRY(add_piece(w, &parts[i]));
     return DLC_OK;
