@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ir/expr/text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef dlc_expr_printer printer;
@@ -254,4 +255,42 @@ void dlc_expr_add_body(printer *p, dlc_expr expr)
     dlc_print_task t = {.expr = expr, .is_body = 1};
     dlc_vec_push(p->scratch, &p->tasks, t);
     run_tasks(p);
+}
+
+/* --- sizes --- */
+
+static const char *symbol_name(const dlc_expr_printer *p, const dlc_expr_node *leaf)
+{
+    const dlc_sizes_text *sizes = p->ctx;
+    return leaf->op == DLC_EXPR_SYM && leaf->imm.id < sizes->nsymbols
+               ? sizes->name(sizes->ctx, leaf->imm.id)
+               : "?";
+}
+
+void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out)
+{
+    int64_t value;
+    if (dlc_expr_is_int(sizes->pool, size, &value) &&
+        dlc_node_of(sizes->pool, size)->dtype == DLC_I64) { /* most are */
+        dlc_str_printf(out, "%" PRId64, value);
+        return;
+    }
+    printer p = {.pool = sizes->pool,
+                 .scratch = dlc_arena_create(0),
+                 .out = out,
+                 .name = symbol_name,
+                 .is_dotted = 1,
+                 .ctx = sizes};
+    dlc_expr_add(&p, size);
+    dlc_arena_destroy(p.scratch);
+}
+
+void dlc_sizes_type_print(const dlc_sizes_text *sizes, const dlc_type *type, dlc_str *out)
+{
+    dlc_str_printf(out, "%s[", dlc_dtypes[type->dtype].text);
+    for (uint8_t d = 0; d < type->rank; d++) {
+        dlc_str_add(out, d ? "," : "");
+        dlc_sizes_print(sizes, type->dims[d], out);
+    }
+    dlc_str_add(out, "]");
 }

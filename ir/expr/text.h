@@ -3,6 +3,7 @@
 #define DLC_IR_EXPR_TEXT_H
 
 #include "ir/expr/lexer.h"
+#include "ir/expr/type.h"
 
 /* --- from text (ir/expr/parse.c) --- */
 
@@ -45,5 +46,16 @@ struct dlc_expr_printer {
 };
 void dlc_expr_add(dlc_expr_printer *p, dlc_expr expr);
 void dlc_expr_add_body(dlc_expr_printer *p, dlc_expr expr); /* of a bound expression */
+
+
+/* Sizes of a graph or a module: expressions over symbols that have names. */
+typedef struct {
+    const dlc_pool *pool;
+    const char *(*name)(const void *ctx, uint32_t symbol);
+    const void *ctx;
+    uint32_t nsymbols;
+} dlc_sizes_text;
+void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out); /* n * 2 + 1 */
+void dlc_sizes_type_print(const dlc_sizes_text *sizes, const dlc_type *type, dlc_str *out); /* f32[n,64] */
 
 #endif

@@ -16,6 +16,19 @@ typedef struct {
     dlc_expr dims[DLC_MAX_RANK];
 } dlc_type;
 
+/* What binds a symbol at run time. */
+typedef enum {
+    DLC_BIND_INPUT_DIM, /* dimension `index` of the model's input `value` */
+    DLC_BIND_DATA,      /* element `index` of an integer value, read after it was computed */
+    DLC_BIND_OPAQUE     /* written by an opaque step */
+} dlc_bind;
+
+/* A condition the plan checks once per run, as soon as it can: `holds` (bool over symbols), or DLC_INVALID with `text`. */
+typedef struct {
+    dlc_expr holds;
+    const char *text;
+} dlc_condition;
+
 /*
  * Where element (i0, i1, …) lies: parts from outer to inner, each a logical dimension or, with block > 1, the remainder of
  * it modulo `block` (the part of the same dimension further out is then its quotient). nparts = 0 is row-major.

@@ -8,17 +8,6 @@
 
 enum { NAME_BYTES = 200, SHOWN_INPUTS = 16 };
 
-void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out)
-{
-    dlc_str_printf(out, "%s[", dlc_dtypes[type->dtype].text);
-    for (uint8_t d = 0; d < type->rank; d++) {
-        if (d)
-            dlc_str_add(out, ",");
-        dlc_dim_print(graph, type->dims[d], out);
-    }
-    dlc_str_add(out, "]");
-}
-
 /* --- places --- */
 
 /* Names are data of the model: in quotes, control bytes as \xNN, cut when absurdly long. */

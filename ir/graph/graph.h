@@ -7,7 +7,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "ir/expr/type.h"
+#include "ir/expr/tensor.h"
 
 typedef enum dlc_opcode {
 #define DLC_OP(id, text, lo, hi, nout, infer, mean, traits, types, attrs) DLC_OP_##id,
@@ -35,13 +35,6 @@ typedef struct {
     } as;
 } dlc_attr;
 
-/* Data of a constant: row-major, dtype's element size, borrowed from the mapped model or the graph's arena. */
-typedef struct {
-    const void *bytes;
-    size_t size_bytes;
-    uint64_t text_hash; /* read from text as `const hash(H)`: stand-in data made from H; 0 otherwise */
-} dlc_tensor;
-
 typedef struct dlc_value dlc_value;
 typedef struct dlc_node dlc_node;
 typedef struct dlc_graph dlc_graph;
@@ -64,7 +57,7 @@ struct dlc_value {
     dlc_use *uses;          /* nodes only; graph outputs are listed in graph->outputs */
     uint32_t noutputs;      /* how many graph outputs this value is */
     uint32_t nbinds;        /* how many symbols are bound to its data (DLC_BIND_DATA, DLC_BIND_OPAQUE) */
-    const dlc_tensor *data; /* of a CONSTANT node */
+    const dlc_tensor *data; /* of a CONSTANT node, row-major */
     const dlc_expr *content; /* values of few elements: what each one is, row-major, in the graph's pool; or NULL. Integers
                                 are i64 expressions over symbols whatever the dtype, bools bool; floats constants */
 };
@@ -91,13 +84,6 @@ struct dlc_node {
     dlc_node *prev, *next;
 };
 
-/* What binds a symbol at run time. */
-typedef enum {
-    DLC_BIND_INPUT_DIM, /* dimension `index` of graph input `value` */
-    DLC_BIND_DATA,      /* element `index` of an integer value, read after it was computed */
-    DLC_BIND_OPAQUE     /* written by an opaque step */
-} dlc_bind;
-
 typedef struct {
     const char *name;
     int64_t lo, hi; /* inclusive; input dimensions [0, 2^31-1] unless the user says otherwise */
@@ -110,12 +96,6 @@ typedef struct {
     const char *name;
     dlc_value *value;
 } dlc_output_value;
-
-/* A condition the plan checks once per run, before any kernel: `holds` (bool over symbols), or DLC_INVALID with `text`. */
-typedef struct {
-    dlc_expr holds;
-    const char *text;
-} dlc_condition;
 
 /* Two dimensions that a condition makes equal: meanings write `to` (a constant, or the older expression) for both. */
 typedef struct {

@@ -317,26 +317,6 @@ static dlc_status parse_elements(parser *p, dlc_dtype dtype, char *bytes, int64_
     return expect(p, "]");
 }
 
-static void fill(char *bytes, uint32_t size, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++)
-        memcpy(bytes + i * size, bytes, size);
-}
-
-/* Numbers made from a hash: floats in [-1, 1), integers in [-8, 8) or [0, 16). */
-static void invent(dlc_dtype dtype, uint64_t hash, char *bytes, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t number = (uint64_t)i, mixed = dlc_hash(&number, sizeof number, hash);
-        dlc_scalar scalar = {.i = (int64_t)(mixed & 15) - (dlc_is_unsigned(dtype) ? 0 : 8)};
-        if (dlc_is_float(dtype))
-            scalar.f = dlc_round_to(dtype, (double)(mixed >> 12) / 2251799813685248.0 - 1);
-        else if (dtype == DLC_BOOL)
-            scalar.i = mixed & 1;
-        dlc_scalar_write(dtype, bytes + i * dlc_dtype_bytes(dtype), scalar);
-    }
-}
-
 /* After "const": [elements], fill(element), hash(H), or nothing for zeros. */
 static dlc_status parse_constant(parser *p, const result *r, dlc_value **value)
 {
@@ -358,13 +338,13 @@ static dlc_status parse_constant(parser *p, const result *r, dlc_value **value)
     } else if (take(p, "fill(")) {
         if (n)
             DLC_TRY(parse_element(p, dtype, bytes));
-        fill(bytes, dlc_dtype_bytes(dtype), n);
+        dlc_tensor_fill(dtype, bytes, n);
         DLC_TRY(expect(p, ")"));
     } else if (take(p, "hash(")) {
         char *end;
         hash = strtoull(p->at, &end, 16);
         p->at = end;
-        invent(dtype, hash, bytes, n);
+        dlc_tensor_invent(dtype, hash, bytes, n);
         DLC_TRY(expect(p, ")"));
     }
     *value = dlc_graph_constant(p->graph, r->name, &r->type, bytes, size_bytes);

@@ -10,8 +10,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LISTED_ELEMS = 32 };
-
 /* %name, quoted unless it is letters, digits and . _ / */
 static void print_name(const char *name, char sign, dlc_str *out)
 {
@@ -35,30 +33,26 @@ static void print_value(const dlc_graph *graph, const dlc_value *value, dlc_str 
 
 /* --- dimensions --- */
 
-static const char *symbol_name(const dlc_expr_printer *p, const dlc_expr_node *leaf)
+static const char *symbol_name(const void *graph, uint32_t symbol)
 {
-    const dlc_graph *graph = p->ctx;
-    return leaf->op == DLC_EXPR_SYM && leaf->imm.id < graph->symbols.n
-               ? graph->symbols.data[leaf->imm.id].name
-               : "?";
+    return ((const dlc_graph *)graph)->symbols.data[symbol].name;
+}
+
+static dlc_sizes_text sizes_of(const dlc_graph *graph)
+{
+    return (dlc_sizes_text){graph->pool, symbol_name, graph, graph->symbols.n};
 }
 
 void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
 {
-    int64_t value;
-    if (dlc_expr_is_int(graph->pool, dim, &value) &&
-        dlc_node_of(graph->pool, dim)->dtype == DLC_I64) { /* most are */
-        dlc_str_printf(out, "%" PRId64, value);
-        return;
-    }
-    dlc_expr_printer printer = {.pool = graph->pool,
-                                .scratch = dlc_arena_create(0),
-                                .out = out,
-                                .name = symbol_name,
-                                .is_dotted = 1,
-                                .ctx = graph};
-    dlc_expr_add(&printer, dim);
-    dlc_arena_destroy(printer.scratch);
+    dlc_sizes_text sizes = sizes_of(graph);
+    dlc_sizes_print(&sizes, dim, out);
+}
+
+void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out)
+{
+    dlc_sizes_text sizes = sizes_of(graph);
+    dlc_sizes_type_print(&sizes, type, out);
 }
 
 /* --- symbols and conditions --- */
@@ -107,45 +101,6 @@ static void print_conditions(const dlc_graph *graph, dlc_str *out)
         dlc_str_add(out, " ");
         dlc_str_add_quoted(out, graph->conditions.data[c].text);
         dlc_str_add(out, "\n");
-    }
-}
-
-/* --- constants --- */
-
-static void print_element(dlc_dtype dtype, const void *element, dlc_str *out)
-{
-    dlc_scalar scalar = dlc_scalar_read(dtype, element);
-    if (dlc_is_float(dtype))
-        dlc_str_add_double(out, scalar.f);
-    else if (dtype == DLC_BOOL)
-        dlc_str_add(out, scalar.i ? "true" : "false");
-    else if (dlc_is_unsigned(dtype))
-        dlc_str_printf(out, "%" PRIu64, (uint64_t)scalar.i);
-    else
-        dlc_str_printf(out, "%" PRId64, scalar.i);
-}
-
-static void print_constant(const dlc_value *value, dlc_str *out)
-{
-    const dlc_tensor *data = value->data;
-    const char *bytes = data->bytes;
-    dlc_dtype dtype = value->type.dtype;
-    size_t size = dlc_dtype_bytes(dtype), n = data->size_bytes / size;
-    if (data->text_hash) {
-        dlc_str_printf(out, "const hash(%016" PRIx64 ")", data->text_hash);
-    } else if (n <= LISTED_ELEMS) {
-        dlc_str_add(out, "const [");
-        for (size_t i = 0; i < n; i++) {
-            dlc_str_add(out, i ? ", " : "");
-            print_element(dtype, bytes + i * size, out);
-        }
-        dlc_str_add(out, "]");
-    } else if (memcmp(bytes, bytes + size, data->size_bytes - size) == 0) {
-        dlc_str_add(out, "const fill(");
-        print_element(dtype, bytes, out);
-        dlc_str_add(out, ")");
-    } else {
-        dlc_str_printf(out, "const hash(%016" PRIx64 ")", dlc_hash(bytes, data->size_bytes, 0));
     }
 }
 
@@ -211,10 +166,12 @@ static void print_node(const dlc_graph *graph, const dlc_node *node, dlc_str *ou
         print_value(graph, node->outputs[o], out);
     }
     dlc_str_add(out, " = ");
-    if (node->op == DLC_OP_CONSTANT)
-        print_constant(node->outputs[0], out);
-    else
+    if (node->op == DLC_OP_CONSTANT) {
+        dlc_str_add(out, "const ");
+        dlc_tensor_print(node->outputs[0]->data, node->outputs[0]->type.dtype, out);
+    } else {
         print_operands(graph, node, out);
+    }
     dlc_str_add(out, "\n");
 }
 
