@@ -3,7 +3,7 @@
 #define DLC_CODEGEN_H
 
 #include "dlc/abi.h"
-#include "ir/module.h"
+#include "ir/module/module.h"
 
 /* What a code generator makes of the module's kernels; memory of `arena`. */
 typedef enum { DLC_EMIT_OBJECT, DLC_EMIT_LLVM_IR, DLC_EMIT_ASM } dlc_emit_kind;

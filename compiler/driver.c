@@ -279,6 +279,7 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     ctx->graph = model->graph;
     ctx->scratch = model->scratch;
     ctx->diag = &model->diag;
+    ctx->is_emulated = model->options.emulate_gpu != 0;
     ctx->fusion = model->options.fusion ? model->options.fusion : "greedy";
     ctx->fold_total_bytes = model->options.max_fold_bytes;
     dlc_pipeline_options options = {

@@ -90,29 +90,11 @@ static void add_symbols(dlc_model *model, cJSON *json, const int64_t *symbols)
 
 /* ---- kernels ---- */
 
-/* Names of the graph's nodes by id: the ONNX node, else the first output. */
-static const char **node_names(dlc_model *model)
-{
-    const char **names = dlc_new_array(model->scratch, const char *, model->graph->nnodes + 1);
-    for (const dlc_node *node = model->graph->first; node; node = node->next)
-        names[node->id] = node->origin       ? node->origin->name
-                          : node->outputs[0] ? node->outputs[0]->name
-                                             : dlc_ops[node->op].text;
-    return names;
-}
-
-static void add_nodes(dlc_model *model, cJSON *row, const dlc_step *step, const char *const *names)
+static void add_nodes(cJSON *row, const dlc_step *step)
 {
     cJSON *nodes = cJSON_AddArrayToObject(row, "nodes");
-    const char *last = NULL;
-    for (uint32_t i = 0; i < step->origin.n; i++) {
-        const char *name =
-            step->origin.data[i] < model->graph->nnodes ? names[step->origin.data[i]] : NULL;
-        if (!name || (last && !strcmp(name, last)))
-            continue; /* core nodes of one ONNX node stand beside each other */
-        cJSON_AddItemToArray(nodes, cJSON_CreateString(name));
-        last = name;
-    }
+    for (uint32_t i = 0; i < step->nnodes; i++)
+        cJSON_AddItemToArray(nodes, cJSON_CreateString(step->nodes[i]));
 }
 
 static void add_kernel(dlc_model *model, cJSON *row, const dlc_module_kernel *kernel)
@@ -135,7 +117,6 @@ static void add_kernel(dlc_model *model, cJSON *row, const dlc_module_kernel *ke
 static void add_kernels(dlc_model *model, cJSON *json)
 {
     const dlc_module *module = model->ctx.module;
-    const char **names = node_names(model);
     cJSON *kernels = cJSON_AddArrayToObject(json, "kernels");
     double flops = 0, bytes = 0;
     for (uint32_t i = 0; i < module->steps.n; i++) {
@@ -145,7 +126,7 @@ static void add_kernels(dlc_model *model, cJSON *json)
         cJSON *row = cJSON_CreateObject();
         add_text(row, "name", step->name);
         cJSON_AddNumberToObject(row, "code", step->kernel);
-        add_nodes(model, row, step, names);
+        add_nodes(row, step);
         add_kernel(model, row, &module->kernels.data[step->kernel]);
         flops += cJSON_GetObjectItem(row, "flops")->valuedouble;
         bytes += cJSON_GetObjectItem(row, "bytes")->valuedouble;
@@ -159,36 +140,33 @@ static void add_kernels(dlc_model *model, cJSON *json)
 
 /* ---- memory ---- */
 
+static void add_value(dlc_model *model, cJSON *rows, uint32_t v, const int64_t *symbols)
+{
+    static const char *const stores[] = {"arena", "input", "output", "constant", "host"};
+    const dlc_module *module = model->ctx.module;
+    const dlc_module_value *value = &module->values.data[v];
+    cJSON *row = cJSON_CreateObject();
+    add_text(row, "name", value->name);
+    add_text(row, "type", type_text(model, &value->type));
+    add_text(row, "store", stores[value->role]);
+    if (value->offset)
+        cJSON_AddNumberToObject(row, "offset", (double)dlc_expr_eval(module->pool, value->offset, symbols));
+    cJSON_AddNumberToObject(row, "bytes",
+                            (double)dlc_expr_eval(module->pool, dlc_module_value_bytes(module, v), symbols));
+    cJSON_AddItemToArray(rows, row);
+}
+
 static void add_memory(dlc_model *model, cJSON *json, const int64_t *symbols)
 {
-    static const char *const stores[] = {"none", "arena", "input", "output", "constant"};
     const dlc_module *module = model->ctx.module;
-    const dlc_pool *pool = model->graph->pool;
     cJSON *memory = cJSON_AddObjectToObject(json, "memory"), *values;
-    if (!module->placements)
+    if (!module->arena_bytes)
         return;
-    cJSON_AddNumberToObject(
-        memory, "arena_bytes",
-        module->arena_bytes ? (double)dlc_expr_eval(pool, module->arena_bytes, symbols) : 0);
+    cJSON_AddNumberToObject(memory, "arena_bytes", (double)dlc_expr_eval(module->pool, module->arena_bytes, symbols));
     values = cJSON_AddArrayToObject(memory, "values");
-    for (const dlc_node *node = model->graph->first; node; node = node->next)
-        for (uint32_t i = 0; i < node->noutputs; i++) {
-            const dlc_value *value = node->outputs[i];
-            const dlc_placement *place = value ? &module->placements[value->id] : NULL;
-            if (!place || place->store == DLC_STORE_NONE || place->store == DLC_STORE_CONST)
-                continue;
-            cJSON *row = cJSON_CreateObject();
-            add_text(row, "name", value->name);
-            add_text(row, "type", type_text(model, &value->type));
-            add_text(row, "store", stores[place->store]);
-            if (place->store == DLC_STORE_ARENA && place->offset)
-                cJSON_AddNumberToObject(row, "offset",
-                                        (double)dlc_expr_eval(pool, place->offset, symbols));
-            if (place->size_bytes)
-                cJSON_AddNumberToObject(row, "bytes",
-                                        (double)dlc_expr_eval(pool, place->size_bytes, symbols));
-            cJSON_AddItemToArray(values, row);
-        }
+    for (uint32_t v = 0; v < module->values.n; v++)
+        if (module->values.data[v].offset || module->values.data[v].role == DLC_VALUE_OUTPUT)
+            add_value(model, values, v, symbols);
 }
 
 /* ---- text ---- */

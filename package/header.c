@@ -14,13 +14,22 @@
 
 typedef struct {
     const dlc_module *module;
-    const dlc_graph *graph;
     const char *name;
     dlc_str *out;
     dlc_arena *arena;
     dlc_vec(const char *) taken;
     const char **inputs, **outputs, **symbols; /* identifiers */
 } printer;
+
+static const dlc_module_value *input_of(const printer *p, uint32_t i)
+{
+    return &p->module->values.data[p->module->inputs.data[i]];
+}
+
+static const dlc_module_value *output_of(const printer *p, uint32_t i)
+{
+    return &p->module->values.data[p->module->outputs.data[i].value];
+}
 
 /* Words of C and C++, macros of common headers, and what the functions below use. */
 static const char reserved[] =
@@ -85,30 +94,30 @@ static void add_comment(printer *p, const char *text)
 
 static void choose_names(printer *p)
 {
-    p->inputs = dlc_new_array(p->arena, const char *, p->graph->inputs.n + 1u);
-    p->outputs = dlc_new_array(p->arena, const char *, p->graph->outputs.n + 1u);
-    p->symbols = dlc_new_array(p->arena, const char *, p->graph->symbols.n + 1u);
-    for (uint32_t i = 0; i < p->graph->inputs.n; i++)
-        p->inputs[i] = identifier(p, p->graph->inputs.data[i]->name);
-    for (uint32_t i = 0; i < p->graph->outputs.n; i++)
-        p->outputs[i] = identifier(p, p->graph->outputs.data[i].name);
-    for (uint32_t i = 0; i < p->graph->symbols.n; i++)
-        if (p->graph->symbols.data[i].bind == DLC_BIND_INPUT_DIM)
-            p->symbols[i] = identifier(p, p->graph->symbols.data[i].name);
+    p->inputs = dlc_new_array(p->arena, const char *, p->module->inputs.n + 1u);
+    p->outputs = dlc_new_array(p->arena, const char *, p->module->outputs.n + 1u);
+    p->symbols = dlc_new_array(p->arena, const char *, p->module->symbols.n + 1u);
+    for (uint32_t i = 0; i < p->module->inputs.n; i++)
+        p->inputs[i] = identifier(p, input_of(p, i)->name);
+    for (uint32_t i = 0; i < p->module->outputs.n; i++)
+        p->outputs[i] = identifier(p, p->module->outputs.data[i].name);
+    for (uint32_t i = 0; i < p->module->symbols.n; i++)
+        if (p->module->symbols.data[i].bind == DLC_BIND_INPUT_DIM)
+            p->symbols[i] = identifier(p, p->module->symbols.data[i].name);
 }
 
 /* A dimension that is a number or a symbol of the inputs. */
 static int is_plain(const printer *p, dlc_expr dim)
 {
-    const dlc_expr_node *node = dlc_node_of(p->graph->pool, dim);
+    const dlc_expr_node *node = dlc_node_of(p->module->pool, dim);
     return node->op == DLC_EXPR_CONST || (node->op == DLC_EXPR_SYM && p->symbols[node->imm.id]);
 }
 
 static int can_run_typed(const printer *p)
 {
-    for (uint32_t i = 0; i < p->graph->inputs.n; i++)
-        for (uint32_t k = 0; k < p->graph->inputs.data[i]->type.rank; k++)
-            if (!is_plain(p, p->graph->inputs.data[i]->type.dims[k]))
+    for (uint32_t i = 0; i < p->module->inputs.n; i++)
+        for (uint32_t k = 0; k < input_of(p, i)->type.rank; k++)
+            if (!is_plain(p, input_of(p, i)->type.dims[k]))
                 return 0;
     return 1;
 }
@@ -117,11 +126,11 @@ static int can_run_typed(const printer *p)
 static int depends_on_data(const printer *p, const dlc_type *type)
 {
     for (uint32_t k = 0; k < type->rank; k++) {
-        uint8_t *marks = dlc_new_array(p->arena, uint8_t, p->graph->pool->nodes.n);
-        dlc_expr_reach(p->graph->pool, type->dims[k], marks);
+        uint8_t *marks = dlc_new_array(p->arena, uint8_t, p->module->pool->nodes.n);
+        dlc_expr_reach(p->module->pool, type->dims[k], marks);
         for (dlc_expr id = 1; id <= type->dims[k]; id++)
-            if (marks[id] && dlc_node_of(p->graph->pool, id)->op == DLC_EXPR_SYM &&
-                !p->symbols[dlc_node_of(p->graph->pool, id)->imm.id])
+            if (marks[id] && dlc_node_of(p->module->pool, id)->op == DLC_EXPR_SYM &&
+                !p->symbols[dlc_node_of(p->module->pool, id)->imm.id])
                 return 1;
     }
     return 0;
@@ -131,7 +140,7 @@ static void add_tensor_comment(printer *p, const char *what, uint32_t i, const c
                                const dlc_type *type)
 {
     dlc_str text = {0};
-    dlc_type_print(p->graph, type, &text);
+    dlc_module_type_print(p->module, type, &text);
     dlc_str_printf(p->out, " *   %-6s %u  ", what, i);
     add_comment(p, name);
     dlc_str_add(p->out, "  ");
@@ -144,12 +153,12 @@ static void add_head(printer *p)
 {
     dlc_str_printf(p->out, "/*\n * The model '%s', compiled by dlc for %s.\n", p->name,
                    p->module->target->name);
-    for (uint32_t i = 0; i < p->graph->inputs.n; i++)
-        add_tensor_comment(p, "input", i, p->graph->inputs.data[i]->name,
-                           &p->graph->inputs.data[i]->type);
-    for (uint32_t i = 0; i < p->graph->outputs.n; i++)
-        add_tensor_comment(p, "output", i, p->graph->outputs.data[i].name,
-                           &p->graph->outputs.data[i].value->type);
+    for (uint32_t i = 0; i < p->module->inputs.n; i++)
+        add_tensor_comment(p, "input", i, input_of(p, i)->name,
+                           &input_of(p, i)->type);
+    for (uint32_t i = 0; i < p->module->outputs.n; i++)
+        add_tensor_comment(p, "output", i, p->module->outputs.data[i].name,
+                           &output_of(p, i)->type);
     dlc_str_add(p->out, " * Link its object or archive with libdlcrt; dlc/runtime.h says how "
                         "contexts are used.\n */\n#ifndef DLC_MODEL_");
     dlc_str_printf(p->out, "%s_H\n#define DLC_MODEL_%s_H\n\n", p->name, p->name);
@@ -158,7 +167,7 @@ static void add_head(printer *p)
                         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     dlc_str_printf(p->out, "extern const struct dlc_executable dlc_executable_%s;\n\n", p->name);
     dlc_str_printf(p->out, "enum { %s_ninputs = %u, %s_noutputs = %u };\n\n", p->name,
-                   p->graph->inputs.n, p->name, p->graph->outputs.n);
+                   p->module->inputs.n, p->name, p->module->outputs.n);
     dlc_str_printf(p->out,
                    "static inline dlc_status %s_open(dlcrt_executable **result)\n{\n"
                    "    return dlcrt_executable_from(&dlc_executable_%s, result);\n}\n\n",
@@ -168,14 +177,14 @@ static void add_head(printer *p)
 static void add_parameters(printer *p)
 {
     dlc_str_printf(p->out, "static inline dlc_status %s_run(dlcrt_context *context", p->name);
-    for (uint32_t i = 0; i < p->graph->symbols.n; i++)
+    for (uint32_t i = 0; i < p->module->symbols.n; i++)
         if (p->symbols[i])
             dlc_str_printf(p->out, ", int64_t %s", p->symbols[i]);
-    for (uint32_t i = 0; i < p->graph->inputs.n; i++)
+    for (uint32_t i = 0; i < p->module->inputs.n; i++)
         dlc_str_printf(p->out, ", const %s *%s",
-                       dlc_dtypes[p->graph->inputs.data[i]->type.dtype].ctype, p->inputs[i]);
-    for (uint32_t i = 0; i < p->graph->outputs.n; i++) {
-        const dlc_type *type = &p->graph->outputs.data[i].value->type;
+                       dlc_dtypes[input_of(p, i)->type.dtype].ctype, p->inputs[i]);
+    for (uint32_t i = 0; i < p->module->outputs.n; i++) {
+        const dlc_type *type = &output_of(p, i)->type;
         dlc_str_printf(p->out, ", %s *%s",
                        depends_on_data(p, type) ? "dlcrt_tensor" : dlc_dtypes[type->dtype].ctype,
                        p->outputs[i]);
@@ -185,7 +194,7 @@ static void add_parameters(printer *p)
 
 static void add_input(printer *p, uint32_t i)
 {
-    const dlc_type *type = &p->graph->inputs.data[i]->type;
+    const dlc_type *type = &input_of(p, i)->type;
     dlc_str_printf(p->out,
                    "    in[%u].data = (void *)(uintptr_t)%s;\n    in[%u].dtype = DLC_%s;\n    "
                    "in[%u].rank = %u;\n",
@@ -197,7 +206,7 @@ static void add_input(printer *p, uint32_t i)
                    }[type->dtype],
                    i, type->rank);
     for (uint32_t k = 0; k < type->rank; k++) {
-        const dlc_expr_node *node = dlc_node_of(p->graph->pool, type->dims[k]);
+        const dlc_expr_node *node = dlc_node_of(p->module->pool, type->dims[k]);
         if (node->op == DLC_EXPR_CONST)
             dlc_str_printf(p->out, "    in[%u].dims[%u] = %" PRId64 ";\n", i, k, node->imm.i);
         else
@@ -207,7 +216,7 @@ static void add_input(printer *p, uint32_t i)
 
 static void add_output(printer *p, uint32_t i)
 {
-    if (depends_on_data(p, &p->graph->outputs.data[i].value->type))
+    if (depends_on_data(p, &output_of(p, i)->type))
         dlc_str_printf(p->out, "    out[%u] = *%s;\n", i, p->outputs[i]);
     else
         dlc_str_printf(p->out,
@@ -218,7 +227,7 @@ static void add_output(printer *p, uint32_t i)
 
 static void add_body(printer *p)
 {
-    uint32_t nin = p->graph->inputs.n, nout = p->graph->outputs.n;
+    uint32_t nin = p->module->inputs.n, nout = p->module->outputs.n;
     dlc_str_printf(p->out,
                    "    dlcrt_tensor in[%u], out[%u];\n    memset(in, 0, sizeof in);\n    "
                    "memset(out, 0, sizeof out);\n",
@@ -235,7 +244,7 @@ static void add_body(printer *p)
     dlc_str_printf(p->out, "    status = dlcrt_context_run(context, in, %u, out, %u);\n", nin,
                    nout);
     for (uint32_t i = 0; i < nout; i++)
-        if (depends_on_data(p, &p->graph->outputs.data[i].value->type))
+        if (depends_on_data(p, &output_of(p, i)->type))
             dlc_str_printf(p->out, "    *%s = out[%u];\n", p->outputs[i], i);
     dlc_str_add(p->out, "    return status;\n}\n");
 }
@@ -244,7 +253,7 @@ void dlc_header_print(const dlc_module *module, const char *name, dlc_str *out)
 {
     dlc_arena *arena = dlc_arena_create(0);
     printer p = {
-        .module = module, .graph = module->graph, .name = name, .out = out, .arena = arena};
+        .module = module, .name = name, .out = out, .arena = arena};
     choose_names(&p);
     add_head(&p);
     if (can_run_typed(&p)) {

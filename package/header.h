@@ -3,7 +3,7 @@
 #define DLC_PACKAGE_HEADER_H
 
 #include "base/str.h"
-#include "ir/module.h"
+#include "ir/module/module.h"
 
 /* Declares dlc_executable_NAME and NAME_open, and defines NAME_run with a typed parameter per
  * input, output and symbol. */

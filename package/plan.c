@@ -13,13 +13,11 @@
 
 #include "base/str.h"
 #include "package/size.h"
-#include "ir/graph/opaque.h"
 
 #define DLC_PRODUCER "dlc 0.1.0"
 
 typedef struct {
     const dlc_module *module;
-    const dlc_graph *graph;
     dlc_arena *arena;
     dlc_diag *diag;
     dlc_size_program size;
@@ -27,7 +25,7 @@ typedef struct {
     uint32_t nphases, phase; /* phase: where the steps are */
     const dlc_plan_cuda *cuda;
     dlc_pieces *constants;
-    dlc_vec(uint64_t) module_constants; /* offsets of the module's, in its order */
+    uint64_t *constant_at; /* by value: where it lies in the executable, + 1; 0: not there yet */
     dlc_blob *result;
     dlc_vec(dlc_plan_tensor) inputs;
     dlc_vec(dlc_plan_tensor) outputs;
@@ -44,13 +42,11 @@ typedef struct {
     dlc_str strings;
     uint32_t *host_bytes; /* by phase: cell of the host memory of steps on the CPU */
     uint32_t *arena_end;  /* by phase: cell of the end of all values whose place is known by then */
-    uint32_t
-        *extra_arena; /* by phase: cell of the end of what steps need past that, or UINT32_MAX */
 } builder;
 
 static dlc_status defect(const builder *b, const char *place, const char *text)
 {
-    return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file, "%s: %s", place, text);
+    return dlc_diag_fail(b->diag, DLC_INTERNAL, b->module->file, "%s: %s", place, text);
 }
 
 static uint32_t add_string(builder *b, const char *text)
@@ -75,14 +71,14 @@ static uint32_t row_major_bytes(builder *b, const dlc_type *type)
 {
     uint32_t bytes = dlc_size_const(&b->size, dlc_dtype_bytes(type->dtype));
     for (uint32_t i = 0; i < type->rank; i++)
-        bytes = mul(b, bytes, dlc_size_graph(&b->size, type->dims[i]));
+        bytes = mul(b, bytes, dlc_size_module(&b->size, type->dims[i]));
     return bytes;
 }
 
 static dlc_plan_tensor make_tensor(builder *b, const char *name, const dlc_type *type)
 {
     dlc_str text = {0};
-    dlc_type_print(b->graph, type, &text);
+    dlc_module_type_print(b->module, type, &text);
     dlc_plan_tensor tensor = {
         .name = add_string(b, name),
         .type_text = add_string(b, dlc_str_text(&text)),
@@ -93,103 +89,70 @@ static dlc_plan_tensor make_tensor(builder *b, const char *name, const dlc_type 
     };
     dlc_str_deinit(&text);
     for (uint32_t i = 0; i < type->rank; i++)
-        dlc_vec_push(b->arena, &b->cells, dlc_size_graph(&b->size, type->dims[i]));
+        dlc_vec_push(b->arena, &b->cells, dlc_size_module(&b->size, type->dims[i]));
     return tensor;
 }
 
 /* --- inputs, outputs, symbols, conditions --- */
-static int is_row_major(const dlc_value *value)
-{
-    dlc_layout plain = {0};
-    if (value->layout.nparts == 0)
-        return 1;
-    uint8_t order[DLC_MAX_RANK];
-    for (uint8_t i = 0; i < value->type.rank; i++)
-        order[i] = i;
-    plain = dlc_layout_permuted(value->type.rank, order);
-    return dlc_layout_equal(&value->layout, &plain);
-}
-
 static dlc_status add_interface(builder *b)
 {
-    for (uint32_t i = 0; i < b->graph->inputs.n; i++) {
-        const dlc_value *value = b->graph->inputs.data[i];
-        if (!is_row_major(value))
+    const dlc_module *module = b->module;
+    for (uint32_t i = 0; i < module->inputs.n; i++) {
+        const dlc_module_value *value = &module->values.data[module->inputs.data[i]];
+        if (!dlc_module_is_row_major(value))
             return defect(b, value->name, "an input of the model is not row-major");
         dlc_plan_tensor tensor = make_tensor(b, value->name, &value->type);
         dlc_vec_push(b->arena, &b->inputs, tensor);
     }
-    for (uint32_t i = 0; i < b->graph->outputs.n; i++) {
-        const dlc_output_value *output = &b->graph->outputs.data[i];
-        if (!is_row_major(output->value))
+    for (uint32_t i = 0; i < module->outputs.n; i++) {
+        const dlc_module_output *output = &module->outputs.data[i];
+        const dlc_module_value *value = &module->values.data[output->value];
+        if (!dlc_module_is_row_major(value))
             return defect(b, output->name, "an output of the model is not row-major");
-        dlc_plan_tensor tensor = make_tensor(b, output->name, &output->value->type);
+        dlc_plan_tensor tensor = make_tensor(b, output->name, &value->type);
         dlc_vec_push(b->arena, &b->outputs, tensor);
     }
     return DLC_OK;
 }
 
-static uint32_t input_index(const builder *b, const dlc_value *value)
-{
-    for (uint32_t i = 0; i < b->graph->inputs.n; i++)
-        if (b->graph->inputs.data[i] == value)
-            return i;
-    return UINT32_MAX;
-}
-
-/* The symbol an opaque node finds out, or UINT32_MAX. */
-static uint32_t opaque_symbol(const dlc_step *step)
-{
-    const dlc_attr *attr =
-        step->kind == DLC_STEP_OPAQUE ? dlc_node_attr(step->node, DLC_ATTR_SYMBOL) : NULL;
-    return attr ? (uint32_t)attr->as.i : UINT32_MAX;
-}
-
-static uint32_t bound_symbol(const dlc_step *step)
-{
-    return step->kind == DLC_STEP_BIND ? step->symbol : opaque_symbol(step);
-}
-
 static void assign_phases(builder *b)
 {
-    b->symbol_phase = dlc_new_array(b->arena, uint32_t, b->graph->symbols.n + 1u);
-    for (uint32_t i = 0; i < b->graph->symbols.n; i++)
-        b->symbol_phase[i] = b->graph->symbols.data[i].bind == DLC_BIND_INPUT_DIM ? 0 : UINT32_MAX;
+    const dlc_module *module = b->module;
+    b->symbol_phase = dlc_new_array(b->arena, uint32_t, module->symbols.n + 1u);
+    for (uint32_t i = 0; i < module->symbols.n; i++)
+        b->symbol_phase[i] = module->symbols.data[i].bind == DLC_BIND_INPUT_DIM ? 0 : UINT32_MAX;
     b->nphases = 1;
-    for (uint32_t i = 0; i < b->module->steps.n; i++) {
-        uint32_t symbol = bound_symbol(&b->module->steps.data[i]);
-        if (symbol < b->graph->symbols.n)
+    for (uint32_t i = 0; i < module->steps.n; i++) {
+        uint32_t symbol = module->steps.data[i].symbol;
+        if (symbol < module->symbols.n)
             b->symbol_phase[symbol] = b->nphases++;
     }
 }
 
-static dlc_status add_symbols(builder *b)
+static void add_symbols(builder *b)
 {
-    for (uint32_t i = 0; i < b->graph->symbols.n; i++) {
-        const dlc_symbol *symbol = &b->graph->symbols.data[i];
+    for (uint32_t i = 0; i < b->module->symbols.n; i++) {
+        const dlc_module_symbol *symbol = &b->module->symbols.data[i];
         dlc_plan_symbol row = {.name = add_string(b, symbol->name),
                                .lo = symbol->lo,
                                .hi = symbol->hi,
                                .bind = DLC_SYMBOL_DATA};
         if (symbol->bind == DLC_BIND_INPUT_DIM) {
             row.bind = DLC_SYMBOL_INPUT_DIM;
-            row.input = input_index(b, symbol->value);
+            row.input = symbol->input;
             row.index = symbol->index;
-            if (row.input == UINT32_MAX)
-                return defect(b, symbol->name, "the input that binds this symbol is not there");
         }
         dlc_vec_push(b->arena, &b->symbols, row);
     }
-    return DLC_OK;
 }
 
 /* By phase: conditions are checked as soon as they can be. */
 static void add_conditions(builder *b, uint32_t phase)
 {
     b->phases.data[phase].conditions.first = b->conditions.n;
-    for (uint32_t i = 0; i < b->graph->conditions.n; i++) {
-        const dlc_condition *condition = &b->graph->conditions.data[i];
-        uint32_t cell = dlc_size_graph(&b->size, condition->holds);
+    for (uint32_t i = 0; i < b->module->conditions.n; i++) {
+        const dlc_condition *condition = &b->module->conditions.data[i];
+        uint32_t cell = dlc_size_module(&b->size, condition->holds);
         if (b->size.phase.data[cell] != phase)
             continue;
         dlc_plan_condition row = {cell, add_string(b, condition->text)};
@@ -220,76 +183,49 @@ int dlc_pieces_add(dlc_pieces *constants, const dlc_blob *piece, dlc_arena *aren
     return 1;
 }
 
-static dlc_status add_constant(builder *b, const void *bytes, size_t size_bytes, uint64_t *offset)
+/* A constant goes into the executable where the first step reads it. */
+static dlc_status constant_ref(builder *b, uint32_t value, dlc_plan_ref *ref)
 {
-    dlc_blob piece = {bytes, size_bytes};
-    return dlc_pieces_add(b->constants, &piece, b->arena, offset)
-               ? DLC_OK
-               : defect(b, b->graph->name, "the constants are larger than memory");
-}
-
-static dlc_status add_constants(builder *b)
-{
-    for (uint32_t i = 0; i < b->module->constants.n; i++) {
-        const dlc_module_constant *constant = &b->module->constants.data[i];
-        uint64_t offset;
-        DLC_TRY(add_constant(b, constant->bytes, constant->size_bytes, &offset));
-        dlc_vec_push(b->arena, &b->module_constants, offset);
+    const dlc_tensor *data = &b->module->values.data[value].data;
+    dlc_blob piece = {data->bytes, data->size_bytes};
+    int64_t known;
+    if (!dlc_size_is_const(&b->size, ref->size_bytes, &known) || (uint64_t)known > data->size_bytes)
+        return defect(b, b->module->values.data[value].name, "a constant is smaller than what a step reads of it");
+    ref->place = DLC_REF_CONSTANT;
+    if (!b->constant_at[value]) {
+        if (!dlc_pieces_add(b->constants, &piece, b->arena, &ref->offset))
+            return defect(b, b->module->name, "the constants are larger than memory");
+        b->constant_at[value] = ref->offset + 1;
     }
+    ref->offset = b->constant_at[value] - 1;
     return DLC_OK;
 }
 
 /* --- buffers --- */
 /* Where the value lies; size_bytes: the cell of the bytes that this reader or writer may touch. */
-static dlc_status value_ref(builder *b, const dlc_value *value, uint32_t size_bytes,
-                            dlc_plan_ref *ref)
+static dlc_status push_value(builder *b, uint32_t at, uint32_t size_bytes)
 {
-    const dlc_placement *placement = &b->module->placements[value->id];
-    *ref = (dlc_plan_ref){.index = placement->index, .size_bytes = size_bytes};
-    switch (placement->store) {
-    case DLC_STORE_ARENA:
-        ref->place = DLC_REF_ARENA;
-        ref->index = dlc_size_graph(&b->size, placement->offset);
-        return DLC_OK;
-    case DLC_STORE_INPUT:
-        ref->place = DLC_REF_INPUT;
-        return DLC_OK;
-    case DLC_STORE_OUTPUT:
-        ref->place = DLC_REF_OUTPUT;
-        return DLC_OK;
-    case DLC_STORE_CONST:
-        ref->place = DLC_REF_CONSTANT;
-        ref->index = 0;
-        ref->offset = b->module_constants.data[placement->index];
-        return DLC_OK;
-    default:
-        return defect(b, value->name, "this value has no place in memory");
+    dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = size_bytes};
+    const dlc_module_value *value = at == DLC_NO_VALUE ? NULL : &b->module->values.data[at];
+    if (value) {
+        switch ((dlc_value_role)value->role) {
+        case DLC_VALUE_TEMP:
+        case DLC_VALUE_HOST:
+            if (!value->offset)
+                return defect(b, value->name, "this value has no place in memory");
+            ref.place = value->role == DLC_VALUE_HOST ? DLC_REF_HOST : DLC_REF_ARENA;
+            ref.index = dlc_size_module(&b->size, value->offset);
+            break;
+        case DLC_VALUE_INPUT:
+        case DLC_VALUE_OUTPUT:
+            ref.place = value->role == DLC_VALUE_INPUT ? DLC_REF_INPUT : DLC_REF_OUTPUT;
+            ref.index = value->index;
+            break;
+        case DLC_VALUE_CONST:
+            DLC_TRY(constant_ref(b, at, &ref));
+            break;
+        }
     }
-}
-
-/* Value i of a step: one of the module's constants, or where the planner put it. */
-static dlc_status push_step_value(builder *b, const dlc_step *step, uint32_t i, uint32_t size_bytes)
-{
-    uint32_t constant = step->constants ? step->constants[i] : UINT32_MAX;
-    int64_t known;
-    dlc_plan_ref ref = {.place = DLC_REF_CONSTANT, .size_bytes = size_bytes};
-    if (constant == UINT32_MAX) {
-        DLC_TRY(value_ref(b, step->values[i], size_bytes, &ref));
-    } else if (constant >= b->module->constants.n ||
-               !dlc_size_is_const(&b->size, size_bytes, &known) ||
-               (uint64_t)known > b->module->constants.data[constant].size_bytes) {
-        return defect(b, step->name, "a constant is smaller than what this step reads");
-    } else {
-        ref.offset = b->module_constants.data[constant];
-    }
-    dlc_vec_push(b->arena, &b->refs, ref);
-    return DLC_OK;
-}
-
-static dlc_status push_value(builder *b, const dlc_value *value, uint32_t size_bytes)
-{
-    dlc_plan_ref ref;
-    DLC_TRY(value_ref(b, value, size_bytes, &ref));
     dlc_vec_push(b->arena, &b->refs, ref);
     return DLC_OK;
 }
@@ -362,12 +298,12 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
     row->symbols.first = b->cells.n;
     row->symbols.count = step->nsymbols;
     for (uint32_t i = 0; i < step->nsymbols; i++) {
-        symbols[i] = dlc_size_graph(&b->size, step->symbols[i]);
+        symbols[i] = dlc_size_module(&b->size, step->symbols[i]);
         dlc_vec_push(b->arena, &b->cells, symbols[i]);
     }
     for (uint32_t i = 0; i < kernel->buffers.n; i++)
-        DLC_TRY(push_step_value(b, step, i,
-                                buffer_bytes(b, kernel, &kernel->buffers.data[i], symbols)));
+        DLC_TRY(push_value(b, step->values[i],
+                           buffer_bytes(b, kernel, &kernel->buffers.data[i], symbols)));
     row->units =
         dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
     row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool,
@@ -384,100 +320,64 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
 }
 
 /* --- other steps --- */
-static const struct {
-    const char *text;
-    uint8_t ninputs, noutputs, nattrs;
-} opaques[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run)                           \
-    [number] = {text, inputs, outputs, attrs},
-#include "dlc/opaque.def"
-#undef DLC_OPAQUE
-};
-
-static uint32_t rounded_up(builder *b, uint32_t size_bytes)
-{
-    uint32_t unit = dlc_size_const(&b->size, 64);
-    uint32_t up = add(b, size_bytes, dlc_size_const(&b->size, 63));
-    return mul(b, dlc_size_op2(&b->size, DLC_SIZE_FLOORDIV, up, unit), unit);
-}
-
 static void max_into(builder *b, uint32_t *cell, uint32_t other)
 {
     *cell = *cell == UINT32_MAX ? other : dlc_size_op2(&b->size, DLC_SIZE_MAX, *cell, other);
 }
 
-/* Bytes past all values for a result that nobody reads but the step needs to work in. */
-static dlc_plan_ref extra_ref(builder *b, uint32_t size_bytes)
+/* An output that nobody asked for and that the step can do without is no tensor at all. */
+static dlc_status push_operand(builder *b, uint32_t at)
 {
-    uint32_t base = rounded_up(b, b->arena_end[b->phase]);
-    max_into(b, &b->extra_arena[b->phase], add(b, base, rounded_up(b, size_bytes)));
-    return (dlc_plan_ref){.place = DLC_REF_ARENA, .index = base, .size_bytes = size_bytes};
-}
-
-/* An output nobody asked for; one that the step works in gets a place. */
-static void push_absent(builder *b, const dlc_step *step, int is_needed)
-{
-    dlc_type type = {.dtype = DLC_I64};
-    dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = dlc_size_const(&b->size, 0)};
-    if (is_needed) {
-        type = step->node->outputs[0]->type;
-        type.dtype = DLC_I64;
-        ref = extra_ref(b, row_major_bytes(b, &type));
-    }
-    dlc_plan_tensor tensor = make_tensor(b, "", &type);
-    dlc_vec_push(b->arena, &b->refs, ref);
-    dlc_vec_push(b->arena, &b->tensors, tensor);
-}
-
-static dlc_status push_operand(builder *b, const dlc_step *step, uint32_t i)
-{
-    const dlc_value *value = step->values[i];
-    dlc_plan_tensor tensor = make_tensor(b, value->name, &value->type);
-    if (!is_row_major(value))
+    const dlc_module_value *value = at == DLC_NO_VALUE ? NULL : &b->module->values.data[at];
+    dlc_type none = {.dtype = DLC_I64};
+    dlc_plan_tensor tensor = make_tensor(b, value ? value->name : "", value ? &value->type : &none);
+    if (value && !dlc_module_is_row_major(value))
         return defect(b, value->name, "an operand of a step in C is not row-major");
     dlc_vec_push(b->arena, &b->tensors, tensor);
-    return push_step_value(b, step, i, tensor.size_bytes);
+    return push_value(b, at, value ? tensor.size_bytes : dlc_size_const(&b->size, 0));
+}
+
+static void push_attrs(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    row->attrs = (dlc_plan_rows){b->attrs.n, step->nattrs};
+    for (uint32_t i = 0; i < step->nattrs; i++)
+        dlc_vec_push(b->arena, &b->attrs, step->attrs[i]);
 }
 
 static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
-    const dlc_node *node = step->node;
     row->kind = DLC_DO_OPAQUE;
-    dlc_opaque_call call;
-    if (!dlc_opaque_call_of(node, &call))
-        return defect(b, step->name, "the executable's format has no such step");
-    row->what = call.kind;
-    row->attrs = (dlc_plan_rows){b->attrs.n, call.nattrs};
-    for (uint32_t i = 0; i < call.nattrs; i++)
-        dlc_vec_push(b->arena, &b->attrs, call.attrs[i]);
+    row->what = step->opaque;
+    row->symbol = step->symbol;
+    push_attrs(b, step, row);
     row->operands.first = b->tensors.n;
-    for (uint32_t i = 0; i < opaques[row->what].ninputs; i++)
-        DLC_TRY(push_operand(b, step, i));
-    if (opaque_symbol(step) != UINT32_MAX)
-        row->phase = ++b->phase;
-    for (uint32_t i = 0; i < opaques[row->what].noutputs; i++) {
-        const dlc_value *value = i < node->noutputs ? node->outputs[i] : NULL;
-        if (value && b->module->placements[value->id].store != DLC_STORE_NONE)
-            DLC_TRY(push_operand(b, step, node->ninputs + i));
-        else
-            push_absent(b, step, call.works_in >> i & 1);
+    for (uint32_t i = 0; i < step->nvalues; i++) {
+        if (step->symbol != DLC_NO_SYMBOL && !row->phase && dlc_step_writes(b->module, step, i))
+            row->phase = ++b->phase;
+        DLC_TRY(push_operand(b, step->values[i]));
     }
     row->operands.count = b->tensors.n - row->operands.first;
-    row->symbol = opaque_symbol(step);
     return DLC_OK;
 }
 
 static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
-    const dlc_symbol *symbol = &b->graph->symbols.data[step->symbol];
     row->kind = DLC_DO_BIND;
     row->what = row->symbol = step->symbol;
-    row->attrs = (dlc_plan_rows){b->attrs.n, 1};
-    dlc_vec_push(b->arena, &b->attrs, symbol->index);
+    push_attrs(b, step, row);
     row->operands = (dlc_plan_rows){b->tensors.n, 1};
-    DLC_TRY(push_operand(b, step, 0));
+    DLC_TRY(push_operand(b, step->values[0]));
     row->phase = ++b->phase;
     return DLC_OK;
+}
+
+static dlc_status add_copy(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    uint32_t size_bytes = dlc_size_module(&b->size, dlc_module_value_bytes(b->module, step->values[1]));
+    row->kind = DLC_DO_COPY;
+    row->device = (uint8_t)device_of(b);
+    DLC_TRY(push_value(b, step->values[0], size_bytes));
+    return push_value(b, step->values[1], size_bytes);
 }
 
 /* Cells that a step uses must be known when it runs. */
@@ -500,16 +400,11 @@ static dlc_status check_phases(const builder *b, const dlc_plan_step *row, const
 
 static void push_step(builder *b, dlc_plan_step *row)
 {
+    row->refs.count = b->refs.n - row->refs.first;
     row->bytes = dlc_size_const(&b->size, 0);
     for (uint32_t i = row->refs.first; i < row->refs.first + row->refs.count; i++)
         row->bytes = add(b, row->bytes, b->refs.data[i].size_bytes);
     dlc_vec_push(b->arena, &b->steps, *row);
-}
-
-static void finish_step(builder *b, dlc_plan_step *row)
-{
-    row->refs.count = b->refs.n - row->refs.first;
-    push_step(b, row);
 }
 
 static dlc_plan_step new_step(builder *b, const char *name)
@@ -530,151 +425,55 @@ static dlc_plan_step new_step(builder *b, const char *name)
     };
 }
 
-/* --- steps on the CPU in a plan of a device --- */
-typedef struct {
-    builder *b;
-    const char *name;
-    uint32_t at; /* cell: where the next operand lies in host memory */
-} staging;
-
-static void copy_between(const staging *s, dlc_plan_ref to, dlc_plan_ref from)
-{
-    dlc_plan_step row = new_step(s->b, s->name);
-    row.kind = DLC_DO_COPY;
-    row.device = DLC_DEVICE_CUDA;
-    dlc_vec_push(s->b->arena, &s->b->refs, from);
-    dlc_vec_push(s->b->arena, &s->b->refs, to);
-    finish_step(s->b, &row);
-}
-
-/* Host memory for an operand, known from phase `phase` on. */
-static dlc_plan_ref host_ref(staging *s, uint32_t size_bytes, uint32_t phase)
-{
-    dlc_plan_ref ref = {.place = DLC_REF_HOST, .index = s->at, .size_bytes = size_bytes};
-    s->at = add(s->b, s->at, rounded_up(s->b, size_bytes));
-    max_into(s->b, &s->b->host_bytes[phase], s->at);
-    return ref;
-}
-
-/* Operands [begin, end) of the row get a place in host memory; `from`: where they were. */
-static void stage_operands(staging *s, const dlc_plan_step *row, uint32_t begin, uint32_t end,
-                           uint32_t phase, dlc_plan_ref *from)
-{
-    for (uint32_t i = begin; i < end; i++) {
-        dlc_plan_ref *ref = &s->b->refs.data[row->refs.first + i];
-        from[i] = *ref;
-        if (ref->place != DLC_REF_NONE && ref->place != DLC_REF_CONSTANT) {
-            dlc_plan_ref host = host_ref(s, ref->size_bytes, phase);
-            s->b->refs.data[row->refs.first + i] = host;
-        }
-    }
-}
-
-/* An output nobody asked for has no name. */
-static int is_wanted(const builder *b, const dlc_plan_step *row, uint32_t i)
-{
-    return b->strings.data[b->tensors.data[row->operands.first + i].name] != '\0';
-}
-
-/* The step between copies of what it reads to host memory and of what it writes from there. */
-static void finish_staged(builder *b, dlc_plan_step *row, const char *name)
-{
-    staging s = {.b = b, .name = name, .at = dlc_size_const(&b->size, 0)};
-    uint32_t n = row->refs.count = b->refs.n - row->refs.first;
-    uint32_t nread = row->kind == DLC_DO_OPAQUE ? opaques[row->what].ninputs : n;
-    dlc_plan_ref *from = dlc_new_array(b->arena, dlc_plan_ref, n + 1u);
-    stage_operands(&s, row, 0, nread, row->phase ? row->phase - 1 : b->phase, from);
-    stage_operands(&s, row, nread, n, b->phase, from);
-    for (uint32_t i = 0; i < nread; i++)
-        if (b->refs.data[row->refs.first + i].place == DLC_REF_HOST)
-            copy_between(&s, b->refs.data[row->refs.first + i], from[i]);
-    push_step(b, row);
-    for (uint32_t i = nread; i < n; i++)
-        if (b->refs.data[row->refs.first + i].place == DLC_REF_HOST && is_wanted(b, row, i))
-            copy_between(&s, from[i], b->refs.data[row->refs.first + i]);
-}
-
 static dlc_status add_step(builder *b, const dlc_step *step)
 {
     dlc_plan_step row = new_step(b, step->name);
-    if (step->kind == DLC_STEP_LAUNCH)
+    switch ((dlc_step_kind)step->kind) {
+    case DLC_STEP_LAUNCH:
         DLC_TRY(add_launch(b, step, &row));
-    else if (step->kind == DLC_STEP_OPAQUE)
+        break;
+    case DLC_STEP_OPAQUE:
         DLC_TRY(add_opaque(b, step, &row));
-    else
+        break;
+    case DLC_STEP_BIND:
         DLC_TRY(add_bind(b, step, &row));
-    if (row.device == device_of(b))
-        finish_step(b, &row);
-    else
-        finish_staged(b, &row, step->name);
-    return check_phases(b, &row, step->name);
-}
-
-/* An output that is an input, a constant, or another output's value too is copied at the end. */
-static dlc_status add_copies(builder *b)
-{
-    for (uint32_t i = 0; i < b->graph->outputs.n; i++) {
-        const dlc_output_value *output = &b->graph->outputs.data[i];
-        const dlc_placement *placement = &b->module->placements[output->value->id];
-        if (placement->store == DLC_STORE_OUTPUT && placement->index == i)
-            continue;
-        dlc_plan_step row = new_step(b, output->name);
-        row.kind = DLC_DO_COPY;
-        row.device = (uint8_t)device_of(b);
-        if (output->value
-                ->data) { /* as the model has it: a packed copy may be all the module holds */
-            dlc_plan_ref from = {.place = DLC_REF_CONSTANT,
-                                 .size_bytes = b->outputs.data[i].size_bytes};
-            DLC_TRY(add_constant(b, output->value->data->bytes, output->value->data->size_bytes,
-                                 &from.offset));
-            dlc_vec_push(b->arena, &b->refs, from);
-        } else {
-            DLC_TRY(push_value(b, output->value, b->outputs.data[i].size_bytes));
-        }
-        dlc_plan_ref to = {
-            .place = DLC_REF_OUTPUT, .index = i, .size_bytes = b->outputs.data[i].size_bytes};
-        dlc_vec_push(b->arena, &b->refs, to);
-        finish_step(b, &row);
+        break;
+    case DLC_STEP_COPY:
+        DLC_TRY(add_copy(b, step, &row));
+        break;
     }
-    return DLC_OK;
+    push_step(b, &row);
+    return check_phases(b, &row, step->name);
 }
 
 /* --- memory --- */
 /*
- * What each phase needs of the arena: the ends of the values whose place is known by then. With one
- * phase that is the planner's own number.
+ * What each phase needs of the arena or of host memory: the ends of the values whose place is known by then. With one phase
+ * that is the planner's own number.
  */
-static void measure_arena(builder *b)
+static void measure(builder *b, dlc_value_role role, dlc_expr all, uint32_t *ends)
 {
     for (uint32_t p = 0; p < b->nphases; p++)
-        b->arena_end[p] = dlc_size_const(&b->size, 0);
+        ends[p] = dlc_size_const(&b->size, 0);
     if (b->nphases == 1)
-        b->arena_end[0] = dlc_size_graph(&b->size, b->module->arena_bytes);
-    for (uint32_t i = 0; b->nphases > 1 && i < b->graph->nvalues; i++) {
-        const dlc_placement *placement = &b->module->placements[i];
-        if (placement->store != DLC_STORE_ARENA)
+        ends[0] = dlc_size_module(&b->size, all);
+    for (uint32_t i = 0; b->nphases > 1 && i < b->module->values.n; i++) {
+        const dlc_module_value *value = &b->module->values.data[i];
+        if (value->role != role || !value->offset)
             continue;
-        uint32_t end = add(b, dlc_size_graph(&b->size, placement->offset),
-                           dlc_size_graph(&b->size, placement->size_bytes));
-        max_into(b, &b->arena_end[b->size.phase.data[end]], end);
+        uint32_t end = add(b, dlc_size_module(&b->size, value->offset),
+                           dlc_size_module(&b->size, dlc_module_value_bytes(b->module, i)));
+        max_into(b, &ends[b->size.phase.data[end]], end);
     }
     for (uint32_t p = 1; p < b->nphases; p++)
-        max_into(b, &b->arena_end[p], b->arena_end[p - 1]);
+        max_into(b, &ends[p], ends[p - 1]);
 }
 
-/* What one phase has, the next one has too. */
 static void add_memory(builder *b)
 {
     for (uint32_t p = 0; p < b->nphases; p++) {
-        dlc_plan_phase *phase = &b->phases.data[p];
-        phase->arena_bytes = b->arena_end[p];
-        phase->host_bytes = b->host_bytes[p];
-        if (b->extra_arena[p] != UINT32_MAX)
-            max_into(b, &phase->arena_bytes, b->extra_arena[p]);
-        if (p) {
-            max_into(b, &phase->arena_bytes, phase[-1].arena_bytes);
-            max_into(b, &phase->host_bytes, phase[-1].host_bytes);
-        }
+        b->phases.data[p].arena_bytes = b->arena_end[p];
+        b->phases.data[p].host_bytes = b->host_bytes[p];
     }
 }
 
@@ -784,7 +583,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
     plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
     append(out, NULL, 0, 1);
     if (out->n > UINT32_MAX)
-        return dlc_diag_fail(b->diag, DLC_LIMIT, b->graph->file,
+        return dlc_diag_fail(b->diag, DLC_LIMIT, b->module->file,
                              "the plan has %zu bytes, the format holds 4 GiB", out->n);
     plan->size_bytes = (uint32_t)out->n;
     memcpy(out->data, plan, sizeof *plan);
@@ -808,27 +607,36 @@ static void add_kernel(builder *b, uint32_t i)
     dlc_vec_push(b->arena, &b->kernels, row);
 }
 
+/* Copies to and from a device are made where the module was; the emulation has one memory. */
+static dlc_status check_memory(const builder *b)
+{
+    for (uint32_t i = 0; i < b->module->values.n; i++)
+        if (b->module->values.data[i].role == DLC_VALUE_HOST && device_of(b) == DLC_DEVICE_CPU)
+            return dlc_diag_fail(b->diag, DLC_USAGE, b->module->file,
+                                 "'%s' is a copy in host memory, for a device; where the CPU runs all there is one memory",
+                                 b->module->values.data[i].name);
+    return DLC_OK;
+}
+
 static dlc_status add_all(builder *b)
 {
-    DLC_TRY(add_constants(b));
+    DLC_TRY(check_memory(b));
     DLC_TRY(add_interface(b));
-    DLC_TRY(add_symbols(b));
+    add_symbols(b);
     for (uint32_t i = 0; i < b->nphases; i++) {
         dlc_plan_phase phase = {0};
         dlc_vec_push(b->arena, &b->phases, phase);
-        b->extra_arena[i] = UINT32_MAX;
-        b->host_bytes[i] = dlc_size_const(&b->size, 0);
         add_conditions(b, i);
     }
-    measure_arena(b);
+    measure(b, DLC_VALUE_TEMP, b->module->arena_bytes, b->arena_end);
+    measure(b, DLC_VALUE_HOST, b->module->host_bytes, b->host_bytes);
     for (uint32_t i = 0; i < b->module->kernels.n; i++)
         add_kernel(b, i);
     for (uint32_t i = 0; i < b->module->steps.n; i++)
         DLC_TRY(add_step(b, &b->module->steps.data[i]));
-    DLC_TRY(add_copies(b));
     add_memory(b);
     if (b->size.failure)
-        return dlc_diag_fail(b->diag, DLC_INTERNAL, b->graph->file,
+        return dlc_diag_fail(b->diag, DLC_INTERNAL, b->module->file,
                              "a size cannot be computed by the runtime: %s", b->size.failure);
     return DLC_OK;
 }
@@ -840,7 +648,7 @@ static dlc_status build(builder *b, dlc_str *out)
     order_sizes(b);
     DLC_TRY(describe_target(b, &plan));
     plan.target = add_string(b, b->cuda->name ? b->cuda->name : b->module->target->name);
-    plan.model = add_string(b, b->graph->name);
+    plan.model = add_string(b, b->module->name);
     plan.producer = add_string(b, DLC_PRODUCER);
     return lay_out(b, &plan, out);
 }
@@ -849,7 +657,6 @@ dlc_status dlc_plan_build(const dlc_module *module, const dlc_plan_cuda *cuda,
                           dlc_pieces *constants, dlc_arena *arena, dlc_diag *diag, dlc_blob *plan)
 {
     builder b = {.module = module,
-                 .graph = module->graph,
                  .arena = arena,
                  .diag = diag,
                  .cuda = cuda,
@@ -858,8 +665,8 @@ dlc_status dlc_plan_build(const dlc_module *module, const dlc_plan_cuda *cuda,
     assign_phases(&b);
     b.host_bytes = dlc_new_array(arena, uint32_t, b.nphases);
     b.arena_end = dlc_new_array(arena, uint32_t, b.nphases);
-    b.extra_arena = dlc_new_array(arena, uint32_t, b.nphases);
-    dlc_size_init(&b.size, module->graph->pool, b.symbol_phase, arena);
+    b.constant_at = dlc_new_array(arena, uint64_t, module->values.n + 1);
+    dlc_size_init(&b.size, module->pool, b.symbol_phase, arena);
     dlc_str out = {0};
     dlc_status status = build(&b, &out);
     dlc_str_deinit(&out);

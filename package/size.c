@@ -22,11 +22,11 @@ static const uint8_t nargs_of[DLC_SIZE_COUNT] = {
 #undef DLC_SIZE
 };
 
-void dlc_size_init(dlc_size_program *program, const dlc_pool *graph, const uint32_t *symbol_phase,
+void dlc_size_init(dlc_size_program *program, const dlc_pool *module, const uint32_t *symbol_phase,
                    dlc_arena *arena)
 {
     *program = (dlc_size_program){
-        .arena = arena, .graph = graph, .symbol_phase = symbol_phase, .table_size = 64};
+        .arena = arena, .module = module, .symbol_phase = symbol_phase, .table_size = 64};
     program->table = dlc_new_array(arena, uint32_t, program->table_size);
 }
 
@@ -182,7 +182,7 @@ static int is_size_type(dlc_dtype dtype)
     return dtype == DLC_BOOL || dlc_is_int(dtype) || dtype == DLC_F32 || dtype == DLC_F64;
 }
 
-/* cells[]: of the operands, by expression, + 1. symbols NULL: the graph's own. */
+/* cells[]: of the operands, by expression, + 1. symbols NULL: the module's own. */
 static uint32_t add_node(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr,
                          const uint32_t *cells, const uint32_t *symbols)
 {
@@ -232,17 +232,17 @@ static uint32_t walk(dlc_size_program *program, const dlc_pool *pool, dlc_expr r
     return cells[root] - 1;
 }
 
-uint32_t dlc_size_graph(dlc_size_program *program, dlc_expr expr)
+uint32_t dlc_size_module(dlc_size_program *program, dlc_expr expr)
 {
-    if (expr >= program->ngraph) {
-        uint32_t n = program->graph->nodes.n * 2;
+    if (expr >= program->nmodule) {
+        uint32_t n = program->module->nodes.n * 2;
         uint32_t *cells = dlc_new_array(program->arena, uint32_t, n);
-        if (program->ngraph)
-            memcpy(cells, program->of_graph, program->ngraph * sizeof *cells);
-        program->of_graph = cells;
-        program->ngraph = n;
+        if (program->nmodule)
+            memcpy(cells, program->of_module, program->nmodule * sizeof *cells);
+        program->of_module = cells;
+        program->nmodule = n;
     }
-    return walk(program, program->graph, expr, program->of_graph, NULL);
+    return walk(program, program->module, expr, program->of_module, NULL);
 }
 
 uint32_t dlc_size_expr(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr,

@@ -10,24 +10,24 @@ typedef dlc_vec(dlc_size_inst) dlc_size_insts;
 
 typedef struct {
     dlc_arena *arena;
-    const dlc_pool *graph;        /* whose expressions are cached */
-    const uint32_t *symbol_phase; /* by graph symbol; UINT32_MAX: nothing binds it */
+    const dlc_pool *module;       /* the pool whose expressions are cached */
+    const uint32_t *symbol_phase; /* by its symbol; UINT32_MAX: nothing binds it */
     dlc_size_insts insts;
     dlc_ids phase;   /* by instruction: the least phase in which it can run */
     uint32_t *table; /* open addressing over insts, +1 */
     uint32_t table_size;
-    uint32_t *of_graph; /* by graph expression: cell + 1 */
-    uint32_t ngraph;
+    uint32_t *of_module; /* by expression of the module: cell + 1 */
+    uint32_t nmodule;
     const char *failure; /* the first thing that is no size; NULL: none */
 } dlc_size_program;
 
-void dlc_size_init(dlc_size_program *program, const dlc_pool *graph, const uint32_t *symbol_phase,
+void dlc_size_init(dlc_size_program *program, const dlc_pool *module, const uint32_t *symbol_phase,
                    dlc_arena *arena);
 uint32_t dlc_size_const(dlc_size_program *program, int64_t value);
 /* i64 operands. */
 uint32_t dlc_size_op2(dlc_size_program *program, dlc_size_op op, uint32_t a, uint32_t b);
-/* A graph expression. */
-uint32_t dlc_size_graph(dlc_size_program *program, dlc_expr expr);
+/* An expression of the module. */
+uint32_t dlc_size_module(dlc_size_program *program, dlc_expr expr);
 /* An expression of another pool, whose symbol i is the cell symbols[i]. */
 uint32_t dlc_size_expr(dlc_size_program *program, const dlc_pool *pool, dlc_expr expr,
                        const uint32_t *symbols);

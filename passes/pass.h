@@ -6,8 +6,8 @@
 #define DLC_PASSES_PASS_H
 
 #include "ir/graph/graph.h"
-#include "ir/module.h"
 #include "ir/graph/op.h"
+#include "ir/module/module.h"
 #include "ir/schedule/target.h"
 
 typedef enum { DLC_PASS_GRAPH, DLC_PASS_MODULE } dlc_pass_stage;
@@ -50,6 +50,7 @@ typedef struct dlc_pass_ctx {
     const dlc_target *target;
     dlc_diag *diag;
     dlc_groups *groups;       /* from `fuse` on */
+    uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */
     size_t folded_bytes, folded_weight_bytes; /* spent of them so far, over all runs of const_fold and simplify */
@@ -59,6 +60,12 @@ typedef struct dlc_pass_ctx {
     dlc_vec(dlc_edge) edges;
     dlc_vec(dlc_rule_hit) rules;
 } dlc_pass_ctx;
+
+/* Whether kernels run in other memory than steps in C do. */
+static inline int dlc_pass_has_device_memory(const dlc_pass_ctx *ctx)
+{
+    return ctx->target->kind == DLC_TARGET_CUDA && !ctx->is_emulated;
+}
 
 typedef dlc_status (*dlc_pass_fn)(dlc_pass_ctx *ctx);
 

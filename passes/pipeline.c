@@ -28,7 +28,7 @@ const uint32_t dlc_npasses = sizeof dlc_passes / sizeof *dlc_passes;
  * made constant; cse runs first so that equal constants of the model are folded once. */
 const char *const dlc_pipeline_default =
     "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout,fuse,lower,"
-    "choose,plan_memory";
+    "choose,transfer,plan_memory";
 
 static const dlc_pass_info *find_pass(const char *name, size_t nchars)
 {
@@ -81,6 +81,7 @@ static dlc_status verify(dlc_pass_ctx *ctx)
     DLC_TRY(dlc_graph_verify(ctx->graph, ctx->diag));
     if (!ctx->module || !(ctx->facts & DLC_FACT_KERNELS))
         return DLC_OK;
+    DLC_TRY(dlc_module_verify(ctx->module, ctx->diag));
     for (uint32_t i = 0; i < ctx->module->kernels.n; i++) {
         const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
         DLC_TRY(dlc_kernel_verify(kernel->kernel, ctx->diag));
@@ -102,38 +103,35 @@ static void dump_kernels(const dlc_pass_ctx *ctx, dlc_str *text)
 }
 
 /* One line per step: the kernel, then its buffers' values. */
-static void dump_steps(const dlc_pass_ctx *ctx, dlc_str *text)
+static void dump_steps(const dlc_module *module, dlc_str *text)
 {
     dlc_str_add(text, "\nsteps {\n");
-    for (uint32_t i = 0; i < ctx->module->steps.n; i++) {
-        const dlc_step *step = &ctx->module->steps.data[i];
-        static const char *const kinds[] = {"launch", "opaque", "bind"};
+    for (uint32_t i = 0; i < module->steps.n; i++) {
+        const dlc_step *step = &module->steps.data[i];
+        static const char *const kinds[] = {"launch", "opaque", "bind", "copy"};
         dlc_str_printf(text, "  %s %s:", kinds[step->kind], step->name ? step->name : "");
         for (uint32_t v = 0; v < step->nvalues; v++)
-            if (step->values[v])
-                dlc_str_printf(text, " %%%s", step->values[v]->name);
+            if (step->values[v] != DLC_NO_VALUE)
+                dlc_str_printf(text, " %%%s", module->values.data[step->values[v]].name);
         dlc_str_add(text, "\n");
     }
     dlc_str_add(text, "}\n");
 }
 
-static void dump_places(const dlc_pass_ctx *ctx, dlc_str *text)
+static void dump_places(const dlc_module *module, dlc_str *text)
 {
     dlc_str_add(text, "\narena ");
-    dlc_dim_print(ctx->graph, ctx->module->arena_bytes, text);
+    dlc_module_size_print(module, module->arena_bytes, text);
     dlc_str_add(text, " bytes {\n");
-    for (const dlc_node *node = ctx->graph->first; node; node = node->next) {
-        for (uint32_t o = 0; o < node->noutputs; o++) {
-            const dlc_value *value = node->outputs[o];
-            if (!value || ctx->module->placements[value->id].store != DLC_STORE_ARENA)
-                continue;
-            const dlc_placement *place = &ctx->module->placements[value->id];
-            dlc_str_printf(text, "  %%%s at ", value->name);
-            dlc_dim_print(ctx->graph, place->offset, text);
-            dlc_str_add(text, ", ");
-            dlc_dim_print(ctx->graph, place->size_bytes, text);
-            dlc_str_add(text, "\n");
-        }
+    for (uint32_t v = 0; v < module->values.n; v++) {
+        const dlc_module_value *value = &module->values.data[v];
+        if (!value->offset)
+            continue;
+        dlc_str_printf(text, "  %%%s at ", value->name);
+        dlc_module_size_print(module, value->offset, text);
+        dlc_str_add(text, ", ");
+        dlc_module_size_print(module, dlc_module_value_bytes(module, v), text);
+        dlc_str_add(text, "\n");
     }
     dlc_str_add(text, "}\n");
 }
@@ -144,10 +142,10 @@ static void dump(const dlc_pass_ctx *ctx, const dlc_pipeline_options *options, c
     dlc_graph_print(ctx->graph, &text);
     if (ctx->module && ctx->facts & DLC_FACT_KERNELS) {
         dump_kernels(ctx, &text);
-        dump_steps(ctx, &text);
+        dump_steps(ctx->module, &text);
     }
     if (ctx->module && ctx->facts & DLC_FACT_PLACED)
-        dump_places(ctx, &text);
+        dump_places(ctx->module, &text);
     options->dump(options->user, pass, dlc_str_text(&text));
     dlc_str_deinit(&text);
 }

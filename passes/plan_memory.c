@@ -12,7 +12,6 @@
 #include "passes/plan_memory.h"
 #include "passes/pass.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,40 +254,23 @@ int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_life
 
 typedef struct {
     dlc_pass_ctx *ctx;
-    dlc_graph *graph;
     dlc_module *module;
-    uint32_t *phase_of; /* by expression of the graph's pool */
-    uint32_t nphases;
+    uint32_t *phase_of; /* by expression of the module's pool */
     dlc_vec(dlc_lifetime) lifetimes;
-    uint32_t *lifetime_of;       /* by value id: index + 1 */
-    dlc_vec(dlc_value *) values; /* by lifetime */
+    dlc_ids values;     /* by lifetime */
+    uint32_t *lifetime_of; /* by value: index + 1 */
 } planner;
 
-/* The symbol a step binds, or -1. An opaque step counts first: its own results have their sizes
- * before it writes them. */
-static int64_t bound_symbol(const dlc_graph *graph, const dlc_step *step)
-{
-    if (step->kind == DLC_STEP_BIND)
-        return step->symbol;
-    if (step->kind != DLC_STEP_OPAQUE)
-        return -1;
-    for (uint32_t s = 0; s < graph->symbols.n; s++)
-        if (graph->symbols.data[s].bind == DLC_BIND_OPAQUE && graph->symbols.data[s].value &&
-            graph->symbols.data[s].value->def == step->node)
-            return s;
-    return -1;
-}
-
-/* When each expression is known: 0 at the start, else after how many binding steps. Operands come
- * before users. */
+/* When each expression is known: 0 at the start, else after how many binding steps. An opaque step counts first: its own
+ * results have their sizes before it writes them. Operands come before users. */
 static void find_phases(planner *p)
 {
-    const dlc_pool *pool = p->graph->pool;
-    uint32_t *symbols = dlc_new_array(p->ctx->scratch, uint32_t, p->graph->symbols.n + 1);
+    const dlc_pool *pool = p->module->pool;
+    uint32_t *symbols = dlc_new_array(p->ctx->scratch, uint32_t, p->module->symbols.n + 1), nphases = 0;
     for (uint32_t i = 0; i < p->module->steps.n; i++) {
-        int64_t symbol = bound_symbol(p->graph, &p->module->steps.data[i]);
-        if (symbol >= 0)
-            symbols[symbol] = ++p->nphases;
+        uint32_t symbol = p->module->steps.data[i].symbol;
+        if (symbol != DLC_NO_SYMBOL)
+            symbols[symbol] = ++nphases;
     }
     p->phase_of = dlc_new_array(p->ctx->scratch, uint32_t, pool->nodes.n);
     for (uint32_t e = 1; e < pool->nodes.n; e++) {
@@ -302,150 +284,102 @@ static void find_phases(planner *p)
     }
 }
 
-static dlc_expr bytes_of(dlc_graph *graph, const dlc_value *value)
-{
-    dlc_expr elems =
-        dlc_layout_elems(graph->pool, &value->layout, value->type.rank, value->type.dims);
-    return dlc_muli(graph->pool, elems, dlc_dtype_bytes(value->type.dtype));
-}
-
-static dlc_status check_size(planner *p, const dlc_value *value)
+static dlc_status check_size(planner *p, const dlc_module_value *value)
 {
     size_t bytes;
     for (uint32_t d = 0; d < value->type.rank; d++) {
         int64_t extent;
-        if (!dlc_expr_is_int(p->graph->pool, value->type.dims[d], &extent))
+        if (!dlc_expr_is_int(p->module->pool, value->type.dims[d], &extent))
             return DLC_OK; /* checked by the plan's own arithmetic, once the dimensions are known */
     }
-    if (dlc_type_bytes(p->graph->pool, &value->type, &bytes))
+    if (dlc_type_bytes(p->module->pool, &value->type, &bytes))
         return DLC_OK;
-    return dlc_diag_fail(p->ctx->diag, DLC_LIMIT, p->graph->file,
+    return dlc_diag_fail(p->ctx->diag, DLC_LIMIT, p->module->file,
                          "value '%s' has more bytes than 64 bits count", value->name);
 }
 
-static int output_index(const dlc_graph *graph, const dlc_value *value)
+/* The value lives in step `at`, where it is written if it has not lived before. */
+static dlc_status touch(planner *p, uint32_t at, uint32_t value, dlc_value_role role)
 {
-    for (uint32_t o = 0; o < graph->outputs.n; o++)
-        if (graph->outputs.data[o].value == value)
-            return (int)o;
-    return -1;
-}
-
-/* A kernel or opaque step writes the value: it gets its place, from this step on. */
-static dlc_status define(planner *p, uint32_t step, dlc_value *value)
-{
-    DLC_TRY(check_size(p, value));
-    dlc_placement *place = &p->module->placements[value->id];
-    place->size_bytes = bytes_of(p->graph, value);
-    place->store = DLC_STORE_ARENA;
-    if (!value->noutputs) {
-        dlc_vec_push(p->ctx->scratch, &p->lifetimes,
-                     ((dlc_lifetime){step, step, 0, place->size_bytes, 0}));
-        dlc_vec_push(p->ctx->scratch, &p->values, value);
-        p->lifetime_of[value->id] = p->lifetimes.n;
+    uint32_t *lifetime = &p->lifetime_of[value];
+    if (p->module->values.data[value].role != role)
         return DLC_OK;
+    if (!*lifetime) {
+        DLC_TRY(check_size(p, &p->module->values.data[value]));
+        dlc_lifetime made = {at, at, 0, dlc_module_value_bytes(p->module, value), 0};
+        dlc_vec_push(p->ctx->scratch, &p->lifetimes, made);
+        dlc_vec_push(p->ctx->scratch, &p->values, value);
+        *lifetime = p->lifetimes.n;
     }
-    if (value->noutputs > 1 || value->layout.nparts)
-        return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
-                             "output '%s' is %" PRIu32
-                             " outputs%s; pass 'layout' gives each one of its own, row-major",
-                             value->name, value->noutputs,
-                             value->layout.nparts ? " and not row-major" : "");
-    place->store = DLC_STORE_OUTPUT;
-    place->index = (uint32_t)output_index(p->graph, value);
+    p->lifetimes.data[*lifetime - 1].last = at;
     return DLC_OK;
-}
-
-static int is_written(const planner *p, const dlc_step *step, uint32_t i)
-{
-    if (step->kind == DLC_STEP_LAUNCH)
-        return p->module->kernels.data[step->kernel].kernel->buffers.data[i].role == DLC_ROLE_OUT;
-    return step->kind == DLC_STEP_OPAQUE && i >= step->node->ninputs;
-}
-
-static dlc_status walk_step(planner *p, uint32_t at)
-{
-    const dlc_step *step = &p->module->steps.data[at];
-    for (uint32_t i = 0; i < step->nvalues; i++) {
-        dlc_value *value = step->values[i];
-        if (!value)
-            continue;
-        uint32_t *lifetime = &p->lifetime_of[value->id];
-        if (is_written(p, step, i) && !*lifetime &&
-            p->module->placements[value->id].store == DLC_STORE_NONE)
-            DLC_TRY(define(p, at, value));
-        if (*lifetime)
-            p->lifetimes.data[*lifetime - 1].last = at;
-        if (p->module->placements[value->id].store == DLC_STORE_NONE)
-            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
-                                 "step '%s' reads '%s', which no step wrote",
-                                 step->name ? step->name : "", value->name);
-    }
-    return DLC_OK;
-}
-
-static void place_borders(planner *p)
-{
-    for (uint32_t i = 0; i < p->graph->inputs.n; i++) {
-        const dlc_value *value = p->graph->inputs.data[i];
-        p->module->placements[value->id] = (dlc_placement){
-            .store = DLC_STORE_INPUT, .index = i, .size_bytes = bytes_of(p->graph, value)};
-    }
-    for (uint32_t i = p->module->constants.n; i-- > 0;) {
-        const dlc_module_constant *constant = &p->module->constants.data[i];
-        p->module->placements[constant->value->id] = (dlc_placement){
-            .store = DLC_STORE_CONST,
-            .index = i,
-            .size_bytes = dlc_expr_i64(p->graph->pool, (int64_t)constant->size_bytes)};
-    }
-}
-
-/* Symbol values within their ranges: `wanted` where it fits. */
-static int64_t *symbol_values(const planner *p, int64_t wanted)
-{
-    int64_t *values = dlc_new_array(p->ctx->scratch, int64_t, p->graph->symbols.n + 1);
-    for (uint32_t s = 0; s < p->graph->symbols.n; s++) {
-        const dlc_symbol *symbol = &p->graph->symbols.data[s];
-        values[s] = wanted < symbol->lo ? symbol->lo : wanted > symbol->hi ? symbol->hi : wanted;
-    }
-    return values;
 }
 
 /* No two live buffers share a byte: tried at three sizes in builds that verify. */
-static dlc_status check(planner *p)
+static dlc_status check(planner *p, dlc_expr arena_bytes)
 {
 #ifdef DLC_VERIFY
     static const int64_t tried[] = {0, 1, 1000};
     for (uint32_t t = 0; t < sizeof tried / sizeof *tried && p->lifetimes.n <= MOST_STATIC; t++) {
         uint32_t a, b;
-        if (dlc_arena_clash(p->graph->pool, symbol_values(p, tried[t]), p->lifetimes.data,
-                            p->lifetimes.n, p->module->arena_bytes, p->ctx->scratch, &a, &b))
-            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->graph->file,
+        const int64_t *symbols = dlc_module_symbol_values(p->module, tried[t], p->ctx->scratch);
+        if (dlc_arena_clash(p->module->pool, symbols, p->lifetimes.data, p->lifetimes.n, arena_bytes,
+                            p->ctx->scratch, &a, &b))
+            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->module->file,
                                  "'%s' and '%s' are alive together and share bytes of the arena",
-                                 p->values.data[a]->name, p->values.data[b]->name);
+                                 p->module->values.data[p->values.data[a]].name,
+                                 p->module->values.data[p->values.data[b]].name);
     }
 #endif
-    (void)p;
+    (void)p, (void)arena_bytes;
+    return DLC_OK;
+}
+
+/* Plans all values of the role; *bytes: what they take together. */
+static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
+{
+    dlc_module *module = ctx->module;
+    planner p = {.ctx = ctx, .module = module};
+    p.lifetime_of = dlc_new_array(ctx->scratch, uint32_t, module->values.n + 1);
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        for (uint32_t i = 0; i < step->nvalues; i++)
+            if (step->values[i] != DLC_NO_VALUE)
+                DLC_TRY(touch(&p, s, step->values[i], role));
+    }
+    find_phases(&p);
+    for (uint32_t i = 0; i < p.lifetimes.n; i++)
+        p.lifetimes.data[i].phase = p.phase_of[p.lifetimes.data[i].size];
+    dlc_ranges ranges = dlc_module_ranges(module);
+    *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, TYPICAL, ctx->scratch),
+                            p.lifetimes.data, p.lifetimes.n, ctx->scratch);
+    for (uint32_t i = 0; i < p.lifetimes.n; i++)
+        module->values.data[p.values.data[i]].offset = p.lifetimes.data[i].offset;
+    ctx->changes += p.lifetimes.n;
+    return check(&p, *bytes);
+}
+
+/* The pass `transfer` has been here, where memory is apart. */
+static dlc_status check_transfers(const dlc_pass_ctx *ctx)
+{
+    const dlc_module *module = ctx->module;
+    for (uint32_t s = 0; s < module->steps.n && dlc_pass_has_device_memory(ctx); s++) {
+        const dlc_step *step = &module->steps.data[s];
+        for (uint32_t i = 0; dlc_step_is_on_host(step) && i < step->nvalues; i++) {
+            uint32_t v = step->values[i];
+            if (v != DLC_NO_VALUE && module->values.data[v].role != DLC_VALUE_HOST && module->values.data[v].role != DLC_VALUE_CONST)
+                return dlc_diag_fail(ctx->diag, DLC_USAGE, module->file,
+                                     "step '%s' runs on the host and '%s' lies on the device; put 'transfer' before "
+                                     "'plan_memory'", step->name, module->values.data[v].name);
+        }
+    }
     return DLC_OK;
 }
 
 dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx)
 {
-    planner p = {.ctx = ctx, .graph = ctx->graph, .module = ctx->module};
-    ctx->module->placements =
-        dlc_new_array(ctx->module->arena, dlc_placement, ctx->graph->nvalues + 1);
-    p.lifetime_of = dlc_new_array(ctx->scratch, uint32_t, ctx->graph->nvalues + 1);
-    place_borders(&p);
-    for (uint32_t s = 0; s < ctx->module->steps.n; s++)
-        DLC_TRY(walk_step(&p, s));
-    find_phases(&p);
-    for (uint32_t i = 0; i < p.lifetimes.n; i++)
-        p.lifetimes.data[i].phase = p.phase_of[p.lifetimes.data[i].size];
-    dlc_ranges ranges = dlc_graph_ranges(ctx->graph);
-    ctx->module->arena_bytes = dlc_arena_plan(ctx->graph->pool, &ranges, symbol_values(&p, TYPICAL),
-                                              p.lifetimes.data, p.lifetimes.n, ctx->scratch);
-    for (uint32_t i = 0; i < p.lifetimes.n; i++)
-        ctx->module->placements[p.values.data[i]->id].offset = p.lifetimes.data[i].offset;
-    ctx->changes = p.lifetimes.n;
-    return check(&p);
+    DLC_TRY(check_transfers(ctx));
+    DLC_TRY(dlc_module_verify(ctx->module, ctx->diag));
+    DLC_TRY(plan(ctx, DLC_VALUE_TEMP, &ctx->module->arena_bytes));
+    return plan(ctx, DLC_VALUE_HOST, &ctx->module->host_bytes);
 }

@@ -7,7 +7,15 @@ static int64_t axis_of(const dlc_node *node)
     return axis < 0 ? axis + node->inputs[0]->type.rank : axis;
 }
 
-int dlc_opaque_call_of(const dlc_node *node, dlc_opaque_call *call)
+static const struct {
+    uint8_t ninputs, noutputs;
+} rows[DLC_OPAQUE_COUNT] = {
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {inputs, outputs},
+#include "dlc/opaque.def"
+#undef DLC_OPAQUE
+};
+
+static int attributes_of(const dlc_node *node, dlc_opaque_call *call)
 {
     switch (node->op) {
     case DLC_OP_TOPK:
@@ -25,4 +33,13 @@ int dlc_opaque_call_of(const dlc_node *node, dlc_opaque_call *call)
     default:
         return 0;
     }
+}
+
+int dlc_opaque_call_of(const dlc_node *node, dlc_opaque_call *call)
+{
+    if (!attributes_of(node, call))
+        return 0;
+    call->ninputs = rows[call->kind].ninputs;
+    call->noutputs = rows[call->kind].noutputs;
+    return 1;
 }

@@ -9,6 +9,7 @@
 enum { DLC_MAX_OPAQUE_ATTRS = 4 };
 typedef struct {
     dlc_opaque kind;
+    uint32_t ninputs, noutputs; /* of the row */
     uint32_t nattrs;
     int64_t attrs[DLC_MAX_OPAQUE_ATTRS];
     uint8_t works_in; /* bit i: the step needs output i, read or not: i64, of output 0's shape */

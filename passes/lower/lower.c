@@ -6,6 +6,8 @@
 #include "passes/fuse/fuse_engine.h"
 #include "passes/lower/lower.h"
 
+#include "ir/graph/opaque.h"
+
 #include <string.h>
 
 /* --- collecting --- */
@@ -198,117 +200,164 @@ dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nn
 typedef struct {
     dlc_pass_ctx *ctx;
     dlc_module *module;
-    dlc_constants constants;
-    uint32_t *shared; /* kernels by hash: open addressing, index + 1 */
-    uint32_t nshared;
+    uint32_t *value_of; /* by id of the graph's value: the module's + 1; 0: none yet */
 } building;
 
-static int texts_equal(const dlc_kernel *a, const dlc_kernel *b)
+static dlc_expr size_of(building *b, dlc_expr size)
 {
-    dlc_str text_a = {0}, text_b = {0};
-    dlc_kernel_print(a, 0, &text_a);
-    dlc_kernel_print(b, 0, &text_b);
-    int equal = !strcmp(dlc_str_text(&text_a), dlc_str_text(&text_b));
-    dlc_str_deinit(&text_a);
-    dlc_str_deinit(&text_b);
-    return equal;
+    return dlc_expr_rewrite(b->module->pool, b->ctx->graph->pool, size, NULL, NULL);
 }
 
-static void grow_shared(building *b)
+static dlc_type type_of(building *b, const dlc_type *type)
 {
-    uint32_t *old = b->shared, nold = b->nshared;
-    b->nshared = nold ? nold * 2 : 256;
-    b->shared = dlc_new_array(b->ctx->scratch, uint32_t, b->nshared);
-    for (uint32_t i = 0; i < nold; i++) {
-        if (!old[i])
+    dlc_type result = *type;
+    for (uint32_t d = 0; d < type->rank; d++)
+        result.dims[d] = size_of(b, type->dims[d]);
+    return result;
+}
+
+static uint32_t value_of(building *b, const dlc_value *value)
+{
+    uint32_t *number = &b->value_of[value->id];
+    if (*number)
+        return *number - 1;
+    dlc_module_value made = {.name = value->name,
+                             .type = type_of(b, &value->type),
+                             .layout = value->layout,
+                             .role = value->data ? DLC_VALUE_CONST : DLC_VALUE_TEMP,
+                             .origin = DLC_NO_VALUE};
+    if (value->data)
+        made.data = *value->data;
+    *number = dlc_module_add_value(b->module, &made) + 1;
+    return *number - 1;
+}
+
+static void add_symbols(building *b)
+{
+    const dlc_graph *graph = b->ctx->graph;
+    for (uint32_t s = 0; s < graph->symbols.n; s++) {
+        const dlc_symbol *symbol = &graph->symbols.data[s];
+        dlc_module_symbol made = {symbol->name, symbol->lo, symbol->hi, symbol->bind, 0, symbol->index};
+        if (symbol->bind == DLC_BIND_INPUT_DIM)
+            made.input = b->module->values.data[value_of(b, symbol->value)].index;
+        dlc_vec_push(b->module->arena, &b->module->symbols, made);
+    }
+    for (uint32_t c = 0; c < graph->conditions.n; c++) {
+        const dlc_condition *condition = &graph->conditions.data[c];
+        dlc_vec_push(b->module->arena, &b->module->conditions,
+                     ((dlc_condition){size_of(b, condition->holds), condition->text}));
+    }
+}
+
+/* Outputs that steps write as they are. One that is an input, a constant, or another output too, is copied at the end. */
+static int is_written_in_place(const building *b, const dlc_value *value)
+{
+    return value->def && !value->data && !b->value_of[value->id];
+}
+
+static void add_interface(building *b)
+{
+    const dlc_graph *graph = b->ctx->graph;
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        dlc_module_input(b->module, value_of(b, graph->inputs.data[i]));
+    add_symbols(b);
+    for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        const dlc_output_value *output = &graph->outputs.data[o];
+        dlc_module_value copy = {.name = output->name,
+                                 .type = type_of(b, &output->value->type),
+                                 .layout = output->value->layout,
+                                 .origin = DLC_NO_VALUE};
+        dlc_module_output_add(b->module, output->name,
+                              is_written_in_place(b, output->value) ? value_of(b, output->value)
+                                                                    : dlc_module_add_value(b->module, &copy));
+    }
+}
+
+static void add_step(building *b, dlc_step *step, dlc_node *const *nodes, uint32_t n)
+{
+    dlc_mark mark = dlc_arena_mark(b->ctx->scratch);
+    const char **names = dlc_new_array(b->ctx->scratch, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = nodes[i]->origin && nodes[i]->origin->name ? nodes[i]->origin->name : dlc_fuse_result(nodes[i])->name;
+    if (n)
+        dlc_step_set_nodes(b->module, step, names, n);
+    dlc_vec_push(b->module->arena, &b->module->steps, *step);
+    dlc_arena_release(b->ctx->scratch, mark);
+}
+
+static dlc_step new_step(building *b, dlc_step_kind kind, uint32_t nvalues)
+{
+    dlc_step step = {.kind = (uint8_t)kind, .symbol = DLC_NO_SYMBOL, .nvalues = nvalues};
+    step.values = dlc_new_array(b->module->arena, uint32_t, nvalues + 1);
+    return step;
+}
+
+static void copy_outputs(building *b)
+{
+    const dlc_graph *graph = b->ctx->graph;
+    for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        uint32_t from = value_of(b, graph->outputs.data[o].value), to = b->module->outputs.data[o].value;
+        if (from == to)
             continue;
-        uint32_t slot = (uint32_t)b->module->kernels.data[old[i] - 1].hash & (b->nshared - 1);
-        while (b->shared[slot])
-            slot = (slot + 1) & (b->nshared - 1);
-        b->shared[slot] = old[i];
+        dlc_step step = new_step(b, DLC_STEP_COPY, 2);
+        step.values[0] = from, step.values[1] = to;
+        dlc_step_set_nodes(b->module, &step, &b->module->outputs.data[o].name, 1);
+        add_step(b, &step, NULL, 0);
     }
-}
-
-static uint32_t share_kernel(building *b, dlc_kernel *kernel)
-{
-    if (b->module->kernels.n * 2 >= b->nshared)
-        grow_shared(b);
-    uint64_t hash = dlc_kernel_hash(kernel);
-    uint32_t slot = (uint32_t)hash & (b->nshared - 1);
-    for (; b->shared[slot]; slot = (slot + 1) & (b->nshared - 1)) {
-        const dlc_module_kernel *other = &b->module->kernels.data[b->shared[slot] - 1];
-        if (other->hash == hash && texts_equal(other->kernel, kernel))
-            return b->shared[slot] - 1;
-    }
-    dlc_vec_push(b->module->arena, &b->module->kernels, ((dlc_module_kernel){kernel, NULL, hash}));
-    return (b->shared[slot] = b->module->kernels.n) - 1;
-}
-
-/* Names of the nodes' results joined by '+', cut where they would fill a line. */
-static const char *step_name(dlc_arena *arena, dlc_node *const *nodes, uint32_t n)
-{
-    enum { MOST = 96 };
-    dlc_str name = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        const dlc_node *node = nodes[i];
-        const char *part = node->origin && node->origin->name ? node->origin->name : dlc_fuse_result(node)->name;
-        const char *before = i && nodes[i - 1]->origin ? nodes[i - 1]->origin->name : NULL;
-        if (before && before == part) /* core nodes of one ONNX node share its name */
-            continue;
-        if (name.n + strlen(part) > MOST && i) {
-            dlc_str_printf(&name, "+…%u more", n - i);
-            break;
-        }
-        dlc_str_printf(&name, "%s%s", name.n ? "+" : "", part);
-    }
-    const char *text = dlc_arena_strdup(arena, dlc_str_text(&name));
-    dlc_str_deinit(&name);
-    return text;
 }
 
 static dlc_status add_launch(building *b, dlc_node *const *nodes, uint32_t n)
 {
-    dlc_arena *arena = b->module->arena;
     dlc_group_kernel group;
-    dlc_step step = {.kind = DLC_STEP_LAUNCH};
-    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, arena, &group));
+    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->module->arena, &group));
     if (!group.kernel->stages.n)
         return DLC_OK; /* nothing anyone reads */
-    step.kernel = share_kernel(b, group.kernel);
-    step.nvalues = group.values.n;
-    step.values = group.values.data;
-    step.constants = dlc_new_array(arena, uint32_t, step.nvalues + 1);
+    dlc_step step = new_step(b, DLC_STEP_LAUNCH, group.values.n);
     for (uint32_t v = 0; v < step.nvalues; v++)
-        step.constants[v] = group.kernel->buffers.data[v].role != DLC_ROLE_CONST
-                                ? UINT32_MAX
-                                : dlc_constants_add(&b->constants, group.values.data[v], NULL, NULL);
+        step.values[v] = value_of(b, group.values.data[v]);
     step.nsymbols = group.kernel->symbols.n;
-    step.symbols = dlc_new_array(arena, dlc_expr, step.nsymbols + 1);
-    for (uint32_t s = 0; s < step.nsymbols; s++)
-        step.symbols[s] = group.kernel->symbols.data[s].outer;
-    step.name = step_name(arena, nodes, n);
-    for (uint32_t i = 0; i < n; i++)
-        dlc_vec_push(arena, &step.origin, nodes[i]->id);
-    dlc_vec_push(arena, &b->module->steps, step);
+    step.symbols = dlc_new_array(b->module->arena, dlc_expr, step.nsymbols + 1);
+    for (uint32_t s = 0; s < step.nsymbols; s++) {
+        step.symbols[s] = size_of(b, group.kernel->symbols.data[s].outer);
+        group.kernel->symbols.data[s].outer = 0;
+    }
+    step.kernel = dlc_module_add_kernel(b->module, group.kernel);
+    add_step(b, &step, nodes, n);
     return DLC_OK;
 }
 
-static void add_opaque(building *b, dlc_node *node)
+/* An output nobody asked for, but that the step works in: i64, of the first output's shape. */
+static uint32_t working_value(building *b, const dlc_node *node)
 {
-    dlc_arena *arena = b->module->arena;
-    dlc_step step = {.kind = DLC_STEP_OPAQUE, .node = node};
-    step.nvalues = node->ninputs + node->noutputs;
-    step.values = dlc_new_array(arena, dlc_value *, step.nvalues + 1);
-    step.constants = dlc_new_array(arena, uint32_t, step.nvalues + 1);
-    for (uint32_t i = 0; i < step.nvalues; i++) {
-        dlc_value *value = i < node->ninputs ? node->inputs[i] : node->outputs[i - node->ninputs];
-        step.values[i] = value;
-        step.constants[i] =
-            value && value->data ? dlc_constants_add(&b->constants, value, NULL, NULL) : UINT32_MAX;
+    dlc_module_value work = {.name = dlc_arena_printf(b->module->arena, "%s.work", node->outputs[0]->name),
+                             .type = type_of(b, &node->outputs[0]->type),
+                             .origin = DLC_NO_VALUE};
+    work.type.dtype = DLC_I64;
+    return dlc_module_add_value(b->module, &work);
+}
+
+static dlc_status add_opaque(building *b, dlc_node *node)
+{
+    dlc_opaque_call call;
+    if (!dlc_opaque_call_of(node, &call))
+        return dlc_fail(b->ctx->graph, node, DLC_UNSUPPORTED, "the executable's format has no such step");
+    dlc_step step = new_step(b, DLC_STEP_OPAQUE, call.ninputs + call.noutputs);
+    step.opaque = (uint8_t)call.kind;
+    step.nattrs = (uint8_t)call.nattrs;
+    memcpy(step.attrs, call.attrs, sizeof step.attrs);
+    for (uint32_t i = 0; i < call.ninputs; i++)
+        step.values[i] = value_of(b, node->inputs[i]);
+    for (uint32_t o = 0; o < call.noutputs; o++) {
+        const dlc_value *output = o < node->noutputs ? node->outputs[o] : NULL;
+        step.values[call.ninputs + o] = output                      ? value_of(b, output)
+                                        : call.works_in >> o & 1 ? working_value(b, node)
+                                                                    : DLC_NO_VALUE;
     }
-    step.name = step_name(arena, &node, 1);
-    dlc_vec_push(arena, &step.origin, node->id);
-    dlc_vec_push(arena, &b->module->steps, step);
+    const dlc_attr *symbol = dlc_node_attr(node, DLC_ATTR_SYMBOL);
+    if (symbol)
+        step.symbol = (uint32_t)symbol->as.i;
+    add_step(b, &step, &node, 1);
+    return DLC_OK;
 }
 
 /* Symbols read from a value are bound as soon as it is there. */
@@ -319,13 +368,13 @@ static void add_binds(building *b, const dlc_node *producer)
         const dlc_symbol *symbol = &graph->symbols.data[s];
         if (symbol->bind != DLC_BIND_DATA || symbol->value->def != producer)
             continue;
-        dlc_step step = {.kind = DLC_STEP_BIND, .symbol = s, .name = symbol->name, .nvalues = 1};
-        step.values = dlc_new_array(b->module->arena, dlc_value *, 1);
-        step.values[0] = symbol->value;
-        step.constants = dlc_new_array(b->module->arena, uint32_t, 1);
-        step.constants[0] =
-            symbol->value->data ? dlc_constants_add(&b->constants, symbol->value, NULL, NULL) : UINT32_MAX;
-        dlc_vec_push(b->module->arena, &b->module->steps, step);
+        dlc_step step = new_step(b, DLC_STEP_BIND, 1);
+        step.symbol = s;
+        step.name = symbol->name;
+        step.nattrs = 1;
+        step.attrs[0] = symbol->index;
+        step.values[0] = value_of(b, symbol->value);
+        add_step(b, &step, NULL, 0);
     }
 }
 
@@ -340,25 +389,21 @@ static void add_first_binds(building *b)
 
 dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
 {
-    dlc_module *module = dlc_new(ctx->graph->arena, dlc_module);
-    building b = {.ctx = ctx, .module = module};
-    module->arena = ctx->graph->arena;
-    module->graph = ctx->graph;
-    module->target = ctx->target;
-    ctx->module = module;
-    dlc_constants_init(&b.constants, module, ctx->scratch);
+    const dlc_graph *graph = ctx->graph;
+    building b = {.ctx = ctx, .module = dlc_module_create(graph->arena, ctx->target, graph->file, graph->name)};
+    b.value_of = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues + 1);
+    ctx->module = b.module;
+    add_interface(&b);
     add_first_binds(&b);
     for (uint32_t i = 0; i < ctx->groups->ngroups; i++) {
         uint32_t g = ctx->groups->order[i];
         dlc_node **nodes = ctx->groups->members[g].data;
         uint32_t n = ctx->groups->members[g].n;
-        if (n == 1 && !dlc_ops[nodes[0]->op].mean)
-            add_opaque(&b, nodes[0]);
-        else
-            DLC_TRY(add_launch(&b, nodes, n));
+        DLC_TRY(n == 1 && !dlc_ops[nodes[0]->op].mean ? add_opaque(&b, nodes[0]) : add_launch(&b, nodes, n));
         for (uint32_t m = 0; m < n; m++)
             add_binds(&b, nodes[m]);
     }
-    ctx->changes = module->steps.n;
+    copy_outputs(&b);
+    ctx->changes = b.module->steps.n;
     return DLC_OK;
 }

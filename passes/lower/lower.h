@@ -11,19 +11,4 @@ void dlc_lower_merge(dlc_kernel *kernel);   /* lower_merge.c: buffers in physica
 void dlc_lower_unify(dlc_kernel *kernel);   /* lower_axes.c: axes of stages that read each other become one */
 void dlc_lower_guards(dlc_kernel *kernel);  /* lower_axes.c: guards on values that are there anyway become selects */
 
-/*
- * The module's constants (constants.c): each value once per layout its readers want. One table per pass; what the module has
- * is found again.
- */
-typedef struct {
-    dlc_module *module;
-    dlc_arena *scratch;
-    uint32_t *slots; /* open addressing, index + 1 */
-    uint32_t nslots;
-} dlc_constants;
-void dlc_constants_init(dlc_constants *constants, dlc_module *module, dlc_arena *scratch);
-/* `buffer` (of `pool`) says how it is to lie: its dimensions are the value's elements row-major in another shape, its layout
- * where each goes; NULL: as the value lies. */
-uint32_t dlc_constants_add(dlc_constants *constants, dlc_value *value, dlc_pool *pool, const dlc_buffer *buffer);
-
 #endif

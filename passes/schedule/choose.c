@@ -396,19 +396,16 @@ dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *a
 /* --- the pass --- */
 
 /* Constants follow the layouts the schedules gave them. */
-static void lay_out_constants(dlc_pass_ctx *ctx)
+static void lay_out_constants(dlc_module *module)
 {
-    dlc_module *module = ctx->module;
-    dlc_constants constants;
-    module->constants.n = 0;
-    dlc_constants_init(&constants, module, ctx->scratch);
     for (uint32_t i = 0; i < module->steps.n; i++) {
-        dlc_step *step = &module->steps.data[i];
-        dlc_kernel *kernel = step->kind == DLC_STEP_LAUNCH ? module->kernels.data[step->kernel].kernel : NULL;
+        const dlc_step *step = &module->steps.data[i];
+        if (step->kind != DLC_STEP_LAUNCH)
+            continue;
+        const dlc_kernel *kernel = module->kernels.data[step->kernel].kernel;
         for (uint32_t v = 0; v < step->nvalues; v++)
-            if (step->constants[v] != UINT32_MAX)
-                step->constants[v] = dlc_constants_add(&constants, step->values[v], kernel ? kernel->pool : NULL,
-                                                       kernel ? &kernel->buffers.data[v] : NULL);
+            if (kernel->buffers.data[v].role == DLC_ROLE_CONST)
+                step->values[v] = dlc_module_pack(module, step->values[v], kernel->pool, &kernel->buffers.data[v]);
     }
 }
 
@@ -419,10 +416,10 @@ dlc_status dlc_pass_choose(dlc_pass_ctx *ctx)
         const char *detail;
         dlc_choose(kernel->kernel, ctx->target, ctx->module->arena, &kernel->schedule, &detail);
         if (!kernel->schedule)
-            return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file, "kernel %u has no schedule: %s", k,
+            return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
                                  detail ? detail : "");
         ctx->changes++;
     }
-    lay_out_constants(ctx);
+    lay_out_constants(ctx->module);
     return DLC_OK;
 }

@@ -245,30 +245,19 @@ static void add_groups(const dlc_groups *groups, dlc_str *text)
     }
 }
 
-static void add_place(const session *s, const dlc_value *value, dlc_str *text)
-{
-    const dlc_placement *place = &s->ctx.module->placements[value->id];
-    switch (place->store) {
-    case DLC_STORE_ARENA:
-        dlc_str_printf(text, ", %%%s at ", value->name);
-        dlc_dim_print(s->graph, place->offset, text);
-        return;
-    case DLC_STORE_OUTPUT:
-        dlc_str_printf(text, ", %%%s is output %u", value->name, place->index);
-        return;
-    default:
-        return;
-    }
-}
-
-static void add_arena(const session *s, dlc_str *text)
+static void add_arena(const dlc_module *module, dlc_str *text)
 {
     dlc_str_add(text, "arena ");
-    dlc_dim_print(s->graph, s->ctx.module->arena_bytes, text);
-    for (const dlc_node *node = s->graph->first; node; node = node->next)
-        for (uint32_t o = 0; o < node->noutputs; o++)
-            if (node->outputs[o])
-                add_place(s, node->outputs[o], text);
+    dlc_module_size_print(module, module->arena_bytes, text);
+    for (uint32_t v = 0; v < module->values.n; v++) {
+        const dlc_module_value *value = &module->values.data[v];
+        if (value->role == DLC_VALUE_OUTPUT)
+            dlc_str_printf(text, ", %%%s is output %u", value->name, value->index);
+        if (!value->offset)
+            continue;
+        dlc_str_printf(text, ", %%%s at ", value->name);
+        dlc_module_size_print(module, value->offset, text);
+    }
 }
 
 static char *summary_of(const session *s, const char *kind)
@@ -280,8 +269,8 @@ static char *summary_of(const session *s, const char *kind)
             dlc_str_printf(&text, " %s", s->ctx.rules.data[i].rule);
     } else if (!strncmp(kind, "group", 5)) {
         add_groups(s->ctx.groups, &text);
-    } else if (!strncmp(kind, "arena", 5) && s->ctx.module && s->ctx.module->placements) {
-        add_arena(s, &text);
+    } else if (!strncmp(kind, "arena", 5) && s->ctx.module && s->ctx.module->arena_bytes) {
+        add_arena(s->ctx.module, &text);
     } else {
         dlc_str_add(&text, s->total_changes ? "changed" : "no change");
     }

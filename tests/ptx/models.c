@@ -62,15 +62,14 @@ static void fill(dlc_dtype dtype, void *bytes, size_t n)
 
 static void **memory_of(const dlc_module *module, const int64_t *symbols, dlc_arena *arena)
 {
-    const dlc_graph *graph = module->graph;
-    void **memory = dlc_new_array(arena, void *, graph->nvalues + 1);
-    for (uint32_t i = 0; i < graph->inputs.n; i++) {
-        const dlc_value *value = graph->inputs.data[i];
+    void **memory = dlc_new_array(arena, void *, module->values.n + 1);
+    for (uint32_t i = 0; i < module->inputs.n; i++) {
+        const dlc_module_value *value = &module->values.data[module->inputs.data[i]];
         size_t n = 1;
         for (uint8_t d = 0; d < value->type.rank; d++)
-            n *= (size_t)dlc_expr_eval(graph->pool, value->type.dims[d], symbols);
-        memory[value->id] = dlc_arena_array(arena, n + 1, 8, 64);
-        fill(value->type.dtype, memory[value->id], n);
+            n *= (size_t)dlc_expr_eval(module->pool, value->type.dims[d], symbols);
+        memory[module->inputs.data[i]] = dlc_arena_array(arena, n + 1, 8, 64);
+        fill(value->type.dtype, memory[module->inputs.data[i]], n);
     }
     return memory;
 }
@@ -92,8 +91,8 @@ static int run(const dlc_module *module, uint32_t ways, int64_t size, uint32_t s
     dlc_arena *arena = dlc_arena_create(0);
     const char *problem;
     trial *trials;
-    int64_t *symbols = dlc_new_array(arena, int64_t, module->graph->symbols.n + 1);
-    for (uint32_t i = 0; i < module->graph->symbols.n; i++)
+    int64_t *symbols = dlc_new_array(arena, int64_t, module->symbols.n + 1);
+    for (uint32_t i = 0; i < module->symbols.n; i++)
         symbols[i] = size;
     uint32_t n =
         trial_walk(module, symbols, memory_of(module, symbols, arena), arena, &trials, &problem);

@@ -131,7 +131,7 @@ static void make(void)
         owners[k] = small_begin(graphs[k]);
         small_graph *s = &owners[k];
         const dlc_module *module = run_strategy(s, "greedy", "sm_75");
-        void **memory = small_memory(s);
+        void **memory = small_values(s, module, small_memory(s));
         ntrials[k] = trial_walk(module, small_symbols(s), memory, s->arena, &trials[k], &problem);
         ck_assert_msg(!problem && ntrials[k], "%s", problem ? problem : "no kernel");
     }

@@ -322,17 +322,18 @@ const char *trial_unavailable(trial_way way, dlc_arena *arena)
 
 /* --- a module's kernels --- */
 
-static void *memory_of(const dlc_module *module, const dlc_value *value, const int64_t *symbols,
-                       void **memory, dlc_arena *arena)
+static void *memory_of(const dlc_module *module, uint32_t v, const int64_t *symbols, void **memory,
+                       dlc_arena *arena)
 {
+    const dlc_module_value *value = &module->values.data[v];
     size_t n = 1;
-    if (!memory[value->id] && value->data)
-        memory[value->id] = (void *)(uintptr_t)value->data->bytes;
+    if (value->role == DLC_VALUE_CONST)
+        return (void *)(uintptr_t)value->data.bytes;
     for (uint8_t d = 0; d < value->type.rank; d++)
-        n *= (size_t)dlc_expr_eval(module->graph->pool, value->type.dims[d], symbols);
-    if (!memory[value->id])
-        memory[value->id] = dlc_arena_array(arena, n + 1, 8, 64);
-    return memory[value->id];
+        n *= (size_t)dlc_expr_eval(module->pool, value->type.dims[d], symbols);
+    if (!memory[v])
+        memory[v] = dlc_arena_array(arena, n + 1, 8, 64);
+    return memory[v];
 }
 
 static trial trial_of(const dlc_module *module, const dlc_step *step, const int64_t *symbols,
@@ -342,11 +343,9 @@ static trial trial_of(const dlc_module *module, const dlc_step *step, const int6
     void **buffers = dlc_new_array(arena, void *, step->nvalues + 1);
     int64_t *values = dlc_new_array(arena, int64_t, step->nsymbols + 1);
     for (uint32_t b = 0; b < step->nvalues; b++)
-        buffers[b] = step->constants[b] == UINT32_MAX
-                         ? memory_of(module, step->values[b], symbols, memory, arena)
-                         : (void *)(uintptr_t)module->constants.data[step->constants[b]].bytes;
+        buffers[b] = memory_of(module, step->values[b], symbols, memory, arena);
     for (uint32_t i = 0; i < step->nsymbols; i++)
-        values[i] = dlc_expr_eval(module->graph->pool, step->symbols[i], symbols);
+        values[i] = dlc_expr_eval(module->pool, step->symbols[i], symbols);
     return (trial){.kernel = entry->kernel,
                    .schedule = entry->schedule,
                    .symbols = values,

@@ -6,7 +6,7 @@
 #ifndef DLC_TESTS_PTX_TRIAL_H
 #define DLC_TESTS_PTX_TRIAL_H
 
-#include "ir/module.h"
+#include "ir/module/module.h"
 
 typedef struct {
     const dlc_kernel *kernel;

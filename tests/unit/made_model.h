@@ -20,6 +20,7 @@ typedef struct {
 
 dlc_status dlc_pass_lower(dlc_pass_ctx *ctx);
 dlc_status dlc_pass_choose(dlc_pass_ctx *ctx);
+dlc_status dlc_pass_transfer(dlc_pass_ctx *ctx);
 dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx);
 
 static inline made_model made_begin(const char *name)
@@ -83,7 +84,7 @@ static inline dlc_value *made_binary(made_model *m, dlc_opcode op, const char *n
     return made_node(m, op, name, 2, inputs, 1, 0, NULL)->outputs[0];
 }
 
-/* One group per node, then lower, choose, plan_memory. */
+/* One group per node, then lower, choose, transfer, plan_memory. */
 static inline dlc_module *made_finish(made_model *m, const char *target)
 {
     dlc_groups *groups = dlc_new(m->arena, dlc_groups);
@@ -107,6 +108,8 @@ static inline dlc_module *made_finish(made_model *m, const char *target)
     dlc_status status = dlc_pass_lower(&m->ctx);
     if (status == DLC_OK)
         status = dlc_pass_choose(&m->ctx);
+    if (status == DLC_OK)
+        status = dlc_pass_transfer(&m->ctx);
     if (status == DLC_OK)
         status = dlc_pass_plan_memory(&m->ctx);
     ck_assert_msg(status == DLC_OK, "%s",

@@ -277,19 +277,41 @@ static inline void **run_nodes(const small_graph *s)
     return memory;
 }
 
-/* Every step's kernel, packed constants included. */
+/* Memory of the module's values: constants as they lie there, others where the graph's value of that name has it. */
+static inline void **small_values(const small_graph *s, const dlc_module *module, void **memory)
+{
+    void **values = dlc_new_array(s->arena, void *, module->values.n + 1);
+    for (uint32_t v = 0; v < module->values.n; v++)
+        if (module->values.data[v].role == DLC_VALUE_CONST)
+            values[v] = (void *)(uintptr_t)module->values.data[v].data.bytes;
+    for (uint32_t i = 0; i < s->graph->inputs.n; i++)
+        values[module->inputs.data[i]] = memory[s->graph->inputs.data[i]->id];
+    for (const dlc_node *node = s->graph->first; node; node = node->next)
+        for (uint32_t o = 0; o < node->noutputs; o++) {
+            uint32_t v = node->outputs[o] ? dlc_module_find_value(module, node->outputs[o]->name) : DLC_NO_VALUE;
+            if (v != DLC_NO_VALUE && !values[v])
+                values[v] = memory[node->outputs[o]->id];
+        }
+    return values;
+}
+
+/* Every step's kernel, packed constants included. The result is by id of the graph's values. */
 static inline void **run_module(const small_graph *s, const dlc_module *module)
 {
-    void **memory = small_memory(s);
+    void **memory = small_memory(s), **values = small_values(s, module, memory);
     for (uint32_t i = 0; i < module->steps.n; i++) {
         const dlc_step *step = &module->steps.data[i];
         if (step->kind != DLC_STEP_LAUNCH)
             continue;
         void **buffers = dlc_new_array(s->arena, void *, step->nvalues + 1);
+        int64_t *symbols = dlc_new_array(s->arena, int64_t, step->nsymbols + 1);
         for (uint32_t b = 0; b < step->nvalues; b++)
-            buffers[b] = step->constants[b] == UINT32_MAX ? memory[step->values[b]->id]
-                                                          : (void *)module->constants.data[step->constants[b]].bytes;
-        small_interpret(s, module->kernels.data[step->kernel].kernel, buffers);
+            buffers[b] = values[step->values[b]];
+        for (uint32_t n = 0; n < step->nsymbols; n++)
+            symbols[n] = dlc_expr_eval(module->pool, step->symbols[n], small_symbols(s));
+        if (dlc_interp_run(module->kernels.data[step->kernel].kernel, DLC_STRICT,
+                           &(dlc_interp_args){.buffers = buffers, .symbols = symbols}, s->diag) != DLC_OK)
+            small_fail(s, "interpreter");
     }
     return memory;
 }

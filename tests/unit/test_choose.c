@@ -110,11 +110,11 @@ START_TEST(constants_are_packed)
 {
     small_graph s = small_begin("in x 64,6; const w 6,40; m = matmul x w; out m");
     dlc_module *module = run_strategy(&s, "greedy", "x86-64-v3");
-    ck_assert_uint_eq(module->constants.n, 1);
-    const dlc_module_constant *constant = &module->constants.data[0];
-    const float *from = constant->value->data->bytes, *to = constant->bytes;
+    const dlc_module_value *constant = &module->values.data[module->steps.data[0].values[1]];
+    ck_assert_str_eq(constant->name, "w.packed");
+    const float *from = module->values.data[constant->origin].data.bytes, *to = constant->data.bytes;
     int64_t panel = module->kernels.data[0].schedule->plans[0].n;
-    ck_assert_uint_eq(constant->size_bytes, (size_t)((40 + panel - 1) / panel * panel) * 6 * sizeof(float));
+    ck_assert_uint_eq(constant->data.size_bytes, (size_t)((40 + panel - 1) / panel * panel) * 6 * sizeof(float));
     for (int64_t j = 0; j < (40 + panel - 1) / panel * panel; j++)
         for (int64_t k = 0; k < 6; k++)
             ck_assert_float_eq(to[(j / panel * 6 + k) * panel + j % panel], j < 40 ? from[k * 40 + j] : 0);

@@ -97,9 +97,7 @@ static void launch(small_graph *s, const dlc_module *module, const dlc_step *ste
     void **buffers = dlc_new_array(s->arena, void *, step->nvalues + 1);
     int64_t *symbols = dlc_new_array(s->arena, int64_t, kernel->symbols.n + 1), fault = 0;
     for (uint32_t b = 0; b < step->nvalues; b++)
-        buffers[b] = step->constants[b] == UINT32_MAX
-                         ? memory[step->values[b]->id]
-                         : (void *)(uintptr_t)module->constants.data[step->constants[b]].bytes;
+        buffers[b] = memory[step->values[b]];
     for (uint32_t i = 0; i < kernel->symbols.n; i++)
         symbols[i] = s->size_of_symbols;
     dlc_expr units = dlc_schedule_units(kernel, row->schedule);
@@ -110,10 +108,10 @@ static void launch(small_graph *s, const dlc_module *module, const dlc_step *ste
 
 static void **run_emulated(small_graph *s, const dlc_module *module, const dlc_str *text, int seed)
 {
-    void **memory = small_memory(s);
+    void **memory = small_memory(s), **values = small_values(s, module, memory);
     emulated made = compile(text, seed);
     for (uint32_t i = 0; i < module->steps.n; i++)
-        launch(s, module, &module->steps.data[i], memory,
+        launch(s, module, &module->steps.data[i], values,
                made.kernels[module->steps.data[i].kernel]);
     dlclose(made.library);
     return memory;

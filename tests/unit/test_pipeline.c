@@ -115,10 +115,10 @@ START_TEST(the_default_places_everything)
     ck_assert_int_eq(dlc_pipeline_run(&ctx, &options), DLC_OK);
     ck_assert_uint_eq(ctx.facts, DLC_FACT_ALL);
     ck_assert_uint_eq(ctx.module->steps.n, 1);
-    const dlc_placement *places = ctx.module->placements;
-    ck_assert_int_eq(places[ctx.graph->inputs.data[0]->id].store, DLC_STORE_INPUT);
-    ck_assert_int_eq(places[ctx.graph->outputs.data[0].value->id].store, DLC_STORE_OUTPUT);
-    ck_assert_int_eq(dlc_expr_value(ctx.graph->pool, ctx.module->arena_bytes), 0);
+    const dlc_module *module = ctx.module;
+    ck_assert_int_eq(module->values.data[module->inputs.data[0]].role, DLC_VALUE_INPUT);
+    ck_assert_int_eq(module->values.data[module->outputs.data[0].value].role, DLC_VALUE_OUTPUT);
+    ck_assert_int_eq(dlc_expr_value(module->pool, module->arena_bytes), 0);
 }
 END_TEST
 

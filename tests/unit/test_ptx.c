@@ -113,7 +113,7 @@ static void try_graph(const char *text, dlc_arena *arena)
     const char *problem;
     trial *trials;
     uint32_t n =
-        trial_walk(module, small_symbols(&s), small_memory(&s), s.arena, &trials, &problem);
+        trial_walk(module, small_symbols(&s), small_values(&s, module, small_memory(&s)), s.arena, &trials, &problem);
     ck_assert_msg(!problem, "%s", problem);
     ck_assert_uint_gt(n, 0);
     for (int way = WAY_PTX; way <= WAY_PTX_BACKWARDS; way++) {

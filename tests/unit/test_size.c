@@ -98,7 +98,7 @@ START_TEST(random_expressions_agree)
         dlc_expr expr = random_expr();
         uint32_t counts[NPHASES];
         dlc_size_init(&program, p, phases, arena);
-        uint32_t cell = dlc_size_graph(&program, expr);
+        uint32_t cell = dlc_size_module(&program, expr);
         ck_assert_msg(!program.failure, "%s", program.failure);
         cell = dlc_size_finish(&program, NPHASES, counts)[cell];
         lay_out(tiny, &program);
@@ -141,8 +141,8 @@ START_TEST(sizes_past_64_bits_are_marked)
     tiny_plan *tiny = malloc(sizeof *tiny);
     uint32_t count;
     dlc_size_init(&program, p, phases, arena);
-    uint32_t a = dlc_size_graph(&program, dlc_expr_sym(p, 0)),
-             b = dlc_size_graph(&program, dlc_expr_sym(p, 1));
+    uint32_t a = dlc_size_module(&program, dlc_expr_sym(p, 0)),
+             b = dlc_size_module(&program, dlc_expr_sym(p, 1));
     uint32_t cell = dlc_size_op2(&program, overflows[_i].op, a, b);
     uint32_t user = dlc_size_op2(&program, DLC_SIZE_FLOORDIV, cell, dlc_size_const(&program, 1000));
     const uint32_t *number = dlc_size_finish(&program, 1, &count);
@@ -161,13 +161,13 @@ START_TEST(equal_sizes_share_a_cell)
     static const uint32_t phases[2] = {0, UINT32_MAX};
     dlc_size_program program;
     dlc_size_init(&program, p, phases, arena);
-    uint32_t n = dlc_size_graph(&program, dlc_expr_sym(p, 0)), two = dlc_size_const(&program, 2);
+    uint32_t n = dlc_size_module(&program, dlc_expr_sym(p, 0)), two = dlc_size_const(&program, 2);
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, two),
                       dlc_size_op2(&program, DLC_SIZE_MUL, two, n));
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, n, dlc_size_const(&program, 1)), n);
     ck_assert_uint_eq(dlc_size_op2(&program, DLC_SIZE_MUL, two, two), dlc_size_const(&program, 4));
     ck_assert_ptr_null(program.failure);
-    dlc_size_graph(&program, dlc_expr_sym(p, 1));
+    dlc_size_module(&program, dlc_expr_sym(p, 1));
     ck_assert_str_eq(program.failure, "a size depends on a symbol that no step binds");
 }
 END_TEST

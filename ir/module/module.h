@@ -1,0 +1,134 @@
+/*
+ * A compiled graph before code: kernels with schedules, steps that run them, and the values between the steps. Made by
+ * `lower` from a graph, which it does not need from then on, or read from text (docs/ir.md); schedules and places are filled
+ * in by further passes; consumed by codegen/ (kernels to code) and package/ (steps to the executable's plan). One per target.
+ */
+#ifndef DLC_IR_MODULE_MODULE_H
+#define DLC_IR_MODULE_MODULE_H
+
+#include "ir/expr/tensor.h"
+#include "ir/kernel/kernel.h"
+#include "ir/schedule/schedule.h"
+
+enum { DLC_NO_VALUE = 0xffffffffu, DLC_NO_SYMBOL = 0xffffffffu };
+
+/* Where the bytes of a value are while the plan runs. */
+typedef enum {
+    DLC_VALUE_TEMP,   /* in the arena, where kernels run */
+    DLC_VALUE_INPUT,  /* the caller's */
+    DLC_VALUE_OUTPUT, /* the caller's; one step writes it */
+    DLC_VALUE_CONST,  /* in the executable */
+    DLC_VALUE_HOST    /* in host memory, when kernels run on a device: operands of steps in C */
+} dlc_value_role;
+
+typedef struct {
+    const char *name;   /* unique in the module */
+    dlc_type type;      /* dims in the module's pool */
+    dlc_layout layout;
+    uint8_t role;       /* dlc_value_role */
+    uint32_t index;     /* INPUT, OUTPUT: which */
+    uint32_t origin;    /* the value it is another form of (CONST: packed for a kernel; HOST: copied), or DLC_NO_VALUE */
+    uint32_t form;      /* CONST: the next other form of its origin (of the origin: the first), or DLC_NO_VALUE */
+    dlc_tensor data;    /* CONST: bytes as they lie */
+    dlc_expr offset;    /* TEMP, HOST: bytes, a multiple of 64, from plan_memory on; 0: no place */
+} dlc_module_value;
+
+/* A size that a run finds out. INPUT_DIM: dimension `index` of input number `input`; others are bound by a step. */
+typedef struct {
+    const char *name;
+    int64_t lo, hi; /* inclusive */
+    uint8_t bind;   /* dlc_bind */
+    uint32_t input, index;
+} dlc_module_symbol;
+
+typedef struct {
+    const char *name; /* the model's */
+    uint32_t value;
+} dlc_module_output;
+
+typedef enum { DLC_STEP_LAUNCH, DLC_STEP_OPAQUE, DLC_STEP_BIND, DLC_STEP_COPY } dlc_step_kind;
+enum { DLC_MAX_STEP_ATTRS = 4 };
+
+typedef struct {
+    uint8_t kind;         /* dlc_step_kind */
+    uint8_t opaque;       /* OPAQUE: dlc_opaque, the row of dlc/opaque.def */
+    uint8_t nattrs;       /* OPAQUE: in that row's order; BIND: one, the element */
+    uint32_t kernel;      /* LAUNCH: index into module->kernels */
+    uint32_t *values;     /* LAUNCH: one per kernel buffer. OPAQUE: inputs then outputs, as the row has them. BIND: the value
+                             read. COPY: from, to, of one size */
+    uint32_t nvalues;
+    dlc_expr *symbols;    /* LAUNCH: module-pool expression per kernel symbol */
+    uint32_t nsymbols;
+    uint32_t symbol;      /* BIND; OPAQUE that finds out a size: the module's symbol; else DLC_NO_SYMBOL */
+    int64_t attrs[DLC_MAX_STEP_ATTRS];
+    const char *name;     /* for profiles and messages: its nodes joined by '+'; BIND: the symbol's */
+    const char **nodes;   /* names of the model's nodes that it computes, in their order */
+    uint32_t nnodes;
+} dlc_step;
+
+typedef struct {
+    dlc_kernel *kernel;     /* equal kernels share one entry */
+    dlc_schedule *schedule; /* NULL before `choose` */
+    uint64_t hash;
+} dlc_module_kernel;
+
+typedef struct dlc_module {
+    dlc_arena *arena;
+    const char *file; /* for messages */
+    const char *name;
+    const dlc_target *target;
+    dlc_pool *pool;   /* sizes */
+    dlc_vec(dlc_module_symbol) symbols;
+    dlc_vec(dlc_condition) conditions;
+    dlc_vec(dlc_module_value) values;
+    dlc_ids inputs;   /* values, in the model's order */
+    dlc_vec(dlc_module_output) outputs;
+    dlc_vec(dlc_module_kernel) kernels;
+    dlc_vec(dlc_step) steps;
+    dlc_expr arena_bytes, host_bytes; /* from plan_memory on; 0: not planned */
+    uint32_t *names;  /* values by name, and kernels by hash: open addressing, index + 1 */
+    uint32_t nnames;
+    uint32_t *shared;
+    uint32_t nshared;
+} dlc_module;
+
+dlc_module *dlc_module_create(dlc_arena *arena, const dlc_target *target, const char *file, const char *name);
+/* Appends a copy of *value (its inputs and outputs are listed by the caller); a name that is taken gets a suffix. */
+uint32_t dlc_module_add_value(dlc_module *module, const dlc_module_value *value);
+uint32_t dlc_module_find_value(const dlc_module *module, const char *name); /* or DLC_NO_VALUE */
+static inline dlc_module_value *dlc_module_value_of(const dlc_module *module, uint32_t value)
+{
+    return &module->values.data[value];
+}
+/* Makes the value the next input; an output called `name`. */
+void dlc_module_input(dlc_module *module, uint32_t value);
+void dlc_module_output_add(dlc_module *module, const char *name, uint32_t value);
+dlc_expr dlc_module_value_bytes(const dlc_module *module, uint32_t value); /* in its layout */
+int dlc_module_is_row_major(const dlc_module_value *value);
+dlc_ranges dlc_module_ranges(const dlc_module *module); /* of its symbols */
+/* Values for the symbols: `wanted` where their ranges allow it, else what is next to it. */
+int64_t *dlc_module_symbol_values(const dlc_module *module, int64_t wanted, dlc_arena *arena);
+
+/* Whether the step writes its i-th value. */
+int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i);
+/* Whether it is C on the host, wherever kernels run. */
+int dlc_step_is_on_host(const dlc_step *step);
+/* Sets name and nodes; equal names one behind the other count once, and what would fill a line is cut. */
+void dlc_step_set_nodes(dlc_module *module, dlc_step *step, const char *const *nodes, uint32_t n);
+
+/*
+ * The constant in the form a kernel's buffer wants: `buffer` (of `pool`) has its elements row-major in another shape, and a
+ * layout that says where each goes. The value itself where the layout is plain; each other form is made once.
+ */
+uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *pool, const dlc_buffer *buffer);
+
+/* The kernel's entry: an equal one, or a new one. */
+uint32_t dlc_module_add_kernel(dlc_module *module, dlc_kernel *kernel);
+
+/* Counts, types, order: every step fits its kernel and reads what is there; sizes are bound before they are used. */
+DLC_NODISCARD dlc_status dlc_module_verify(const dlc_module *module, dlc_diag *diag);
+
+void dlc_module_size_print(const dlc_module *module, dlc_expr size, dlc_str *out);
+void dlc_module_type_print(const dlc_module *module, const dlc_type *type, dlc_str *out);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * The rules of modules. A walk over the steps in order, as the runtime takes them, with what is there by then: values that
+ * were written, symbols that are bound.
+ */
+#include "ir/module/module.h"
+
+#include "dlc/abi.h"
+
+typedef struct {
+    const dlc_module *module;
+    dlc_diag *diag;
+    dlc_arena *scratch;
+    uint8_t *is_there; /* by value */
+    uint8_t *is_bound; /* by symbol */
+} verifier;
+
+static const struct {
+    uint8_t nvalues, nattrs;
+} opaques[DLC_OPAQUE_COUNT] = {
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {(inputs) + (outputs), attrs},
+#include "dlc/opaque.def"
+#undef DLC_OPAQUE
+};
+
+#define FAIL(v, step, ...) \
+    dlc_diag_fail((v)->diag, DLC_INTERNAL, place(v, step), __VA_ARGS__)
+
+static const char *place(const verifier *v, const dlc_step *step)
+{
+    return dlc_arena_printf(v->diag->arena, "%s: step '%s'", v->module->file, step->name ? step->name : "");
+}
+
+static const char *name_of(const verifier *v, uint32_t value)
+{
+    return v->module->values.data[value].name;
+}
+
+/* The symbols of a size that no step has bound yet; *missing: one of them. */
+static int is_known(const verifier *v, dlc_expr size, uint32_t *missing)
+{
+    const dlc_pool *pool = v->module->pool;
+    int64_t value;
+    if (dlc_expr_is_int(pool, size, &value))
+        return 1;
+    dlc_mark mark = dlc_arena_mark(v->scratch);
+    uint8_t *marks = dlc_new_array(v->scratch, uint8_t, pool->nodes.n);
+    int known = 1;
+    dlc_expr_reach(pool, size, marks);
+    for (dlc_expr e = 1; e <= size; e++)
+        if (marks[e] && dlc_node_of(pool, e)->op == DLC_EXPR_SYM && !v->is_bound[dlc_node_of(pool, e)->imm.id]) {
+            *missing = (uint32_t)dlc_node_of(pool, e)->imm.id;
+            known = 0;
+        }
+    dlc_arena_release(v->scratch, mark);
+    return known;
+}
+
+static dlc_status check_size(const verifier *v, const dlc_step *step, dlc_expr size)
+{
+    uint32_t missing;
+    return is_known(v, size, &missing) ? DLC_OK
+                                       : FAIL(v, step, "the size '%s' is bound by no step before this one",
+                                              v->module->symbols.data[missing].name);
+}
+
+static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
+{
+    uint32_t value = step->values[i];
+    if (value == DLC_NO_VALUE)
+        return step->kind == DLC_STEP_OPAQUE && dlc_step_writes(v->module, step, i)
+                   ? DLC_OK
+                   : FAIL(v, step, "operand %u is absent", i);
+    if (value >= v->module->values.n)
+        return FAIL(v, step, "operand %u is value %u of %u", i, value, v->module->values.n);
+    const dlc_module_value *at = &v->module->values.data[value];
+    for (uint32_t d = 0; d < at->type.rank; d++)
+        DLC_TRY(check_size(v, step, at->type.dims[d]));
+    if (!dlc_step_writes(v->module, step, i))
+        return v->is_there[value] ? DLC_OK : FAIL(v, step, "'%s' is read, which no step wrote", at->name);
+    if (at->role == DLC_VALUE_INPUT || at->role == DLC_VALUE_CONST || v->is_there[value])
+        return FAIL(v, step, "'%s' is written%s", at->name, v->is_there[value] ? " a second time" : "");
+    return DLC_OK;
+}
+
+/* Elements of a buffer and of the value that the step gives for it, where both are known. */
+static dlc_status check_elems(const verifier *v, const dlc_step *step, uint32_t i, const dlc_kernel *kernel)
+{
+    const dlc_buffer *buffer = &kernel->buffers.data[i];
+    const dlc_module_value *value = &v->module->values.data[step->values[i]];
+    int64_t inside, outside;
+    if (buffer->type.dtype != value->type.dtype)
+        return FAIL(v, step, "buffer '%s' is %s, '%s' is %s", buffer->name, dlc_dtypes[buffer->type.dtype].text, value->name,
+                    dlc_dtypes[value->type.dtype].text);
+    if ((buffer->role == DLC_ROLE_CONST) != (value->role == DLC_VALUE_CONST))
+        return FAIL(v, step, "buffer '%s' is %s constant, '%s' is %s", buffer->name,
+                    buffer->role == DLC_ROLE_CONST ? "a" : "no", value->name, value->role == DLC_VALUE_CONST ? "one" : "none");
+    if (dlc_type_elems(kernel->pool, &buffer->type, &inside) && dlc_type_elems(v->module->pool, &value->type, &outside) &&
+        inside != outside)
+        return FAIL(v, step, "buffer '%s' has %lld elements, '%s' %lld", buffer->name, (long long)inside, value->name,
+                    (long long)outside);
+    return DLC_OK;
+}
+
+static dlc_status check_launch(const verifier *v, const dlc_step *step)
+{
+    if (step->kernel >= v->module->kernels.n)
+        return FAIL(v, step, "kernel %u of %u", step->kernel, v->module->kernels.n);
+    const dlc_kernel *kernel = v->module->kernels.data[step->kernel].kernel;
+    if (step->nvalues != kernel->buffers.n || step->nsymbols != kernel->symbols.n)
+        return FAIL(v, step, "kernel %u has %u buffers and %u symbols; %u and %u are given", step->kernel, kernel->buffers.n,
+                    kernel->symbols.n, step->nvalues, step->nsymbols);
+    for (uint32_t s = 0; s < step->nsymbols; s++)
+        DLC_TRY(check_size(v, step, step->symbols[s]));
+    return DLC_OK;
+}
+
+static dlc_status check_opaque(const verifier *v, const dlc_step *step)
+{
+    for (uint32_t i = 0; i < step->nvalues; i++)
+        if (step->values[i] != DLC_NO_VALUE && !dlc_module_is_row_major(&v->module->values.data[step->values[i]]))
+            return FAIL(v, step, "'%s', an operand of a step in C, is not row-major", name_of(v, step->values[i]));
+    return DLC_OK;
+}
+
+static dlc_status check_bind(const verifier *v, const dlc_step *step)
+{
+    const dlc_module_value *value = &v->module->values.data[step->values[0]];
+    int64_t elems;
+    int is_known_size = dlc_type_elems(v->module->pool, &value->type, &elems);
+    if (!dlc_is_int(value->type.dtype) || step->attrs[0] < 0 || (is_known_size && step->attrs[0] >= elems))
+        return FAIL(v, step, "'%s' has no integer element %lld", value->name, (long long)step->attrs[0]);
+    return DLC_OK;
+}
+
+static dlc_status check_copy(const verifier *v, const dlc_step *step)
+{
+    const dlc_module_value *from = &v->module->values.data[step->values[0]], *to = &v->module->values.data[step->values[1]];
+    int64_t a, b;
+    if (from->type.dtype != to->type.dtype || !dlc_layout_equal(&from->layout, &to->layout) ||
+        (dlc_type_elems(v->module->pool, &from->type, &a) && dlc_type_elems(v->module->pool, &to->type, &b) && a != b))
+        return FAIL(v, step, "'%s' and '%s' are of different types", from->name, to->name);
+    return DLC_OK;
+}
+
+static dlc_status bind(verifier *v, const dlc_step *step)
+{
+    if (step->symbol == DLC_NO_SYMBOL)
+        return step->kind == DLC_STEP_BIND ? FAIL(v, step, "it binds no size") : DLC_OK;
+    if (step->symbol >= v->module->symbols.n || v->is_bound[step->symbol])
+        return FAIL(v, step, "the size it binds is %s", step->symbol >= v->module->symbols.n ? "not there" : "bound already");
+    v->is_bound[step->symbol] = 1;
+    return DLC_OK;
+}
+
+/* What tells which values are read and which are written. */
+static dlc_status check_counts(const verifier *v, const dlc_step *step)
+{
+    switch ((dlc_step_kind)step->kind) {
+    case DLC_STEP_LAUNCH:
+        return check_launch(v, step);
+    case DLC_STEP_OPAQUE:
+        return step->opaque < DLC_OPAQUE_COUNT && step->nvalues == opaques[step->opaque].nvalues &&
+                       step->nattrs == opaques[step->opaque].nattrs
+                   ? DLC_OK
+                   : FAIL(v, step, "a step in C has not the operands and attributes of its row");
+    case DLC_STEP_BIND:
+        return step->nvalues == 1 && step->nattrs == 1 ? DLC_OK : FAIL(v, step, "a bind reads one value");
+    case DLC_STEP_COPY:
+        return step->nvalues == 2 ? DLC_OK : FAIL(v, step, "a copy has two values");
+    }
+    return FAIL(v, step, "there is no such step");
+}
+
+/* Operands that are there, then what the step finds out, then what it writes. */
+static dlc_status check_step(verifier *v, const dlc_step *step)
+{
+    DLC_TRY(check_counts(v, step));
+    for (uint32_t i = 0; i < step->nvalues; i++)
+        if (!dlc_step_writes(v->module, step, i))
+            DLC_TRY(check_value(v, step, i));
+    DLC_TRY(bind(v, step));
+    for (uint32_t i = 0; i < step->nvalues; i++)
+        if (dlc_step_writes(v->module, step, i))
+            DLC_TRY(check_value(v, step, i));
+    if (step->kind == DLC_STEP_OPAQUE)
+        DLC_TRY(check_opaque(v, step));
+    if (step->kind == DLC_STEP_BIND)
+        DLC_TRY(check_bind(v, step));
+    if (step->kind == DLC_STEP_COPY)
+        DLC_TRY(check_copy(v, step));
+    for (uint32_t i = 0; i < step->nvalues; i++) {
+        if (step->kind == DLC_STEP_LAUNCH)
+            DLC_TRY(check_elems(v, step, i, v->module->kernels.data[step->kernel].kernel));
+        if (step->values[i] != DLC_NO_VALUE)
+            v->is_there[step->values[i]] = 1;
+    }
+    return DLC_OK;
+}
+
+static dlc_status check_values(verifier *v)
+{
+    const dlc_module *module = v->module;
+    for (uint32_t i = 0; i < module->values.n; i++) {
+        const dlc_module_value *value = &module->values.data[i];
+        v->is_there[i] = value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_CONST;
+        if ((value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_OUTPUT) && !dlc_module_is_row_major(value))
+            return dlc_diag_fail(v->diag, DLC_INTERNAL, module->file, "'%s', an input or output of the model, is not row-major",
+                                 value->name);
+    }
+    for (uint32_t s = 0; s < module->symbols.n; s++)
+        v->is_bound[s] = module->symbols.data[s].bind == DLC_BIND_INPUT_DIM;
+    return DLC_OK;
+}
+
+static dlc_status check_all(verifier *v)
+{
+    const dlc_module *module = v->module;
+    DLC_TRY(check_values(v));
+    for (uint32_t i = 0; i < module->steps.n; i++)
+        DLC_TRY(check_step(v, &module->steps.data[i]));
+    for (uint32_t o = 0; o < module->outputs.n; o++)
+        if (!v->is_there[module->outputs.data[o].value])
+            return dlc_diag_fail(v->diag, DLC_INTERNAL, module->file, "output '%s' is written by no step",
+                                 module->outputs.data[o].name);
+    return DLC_OK;
+}
+
+dlc_status dlc_module_verify(const dlc_module *module, dlc_diag *diag)
+{
+    verifier v = {.module = module, .diag = diag, .scratch = dlc_arena_create(0)};
+    v.is_there = dlc_new_array(v.scratch, uint8_t, module->values.n + 1);
+    v.is_bound = dlc_new_array(v.scratch, uint8_t, module->symbols.n + 1);
+    dlc_status status = check_all(&v);
+    dlc_arena_destroy(v.scratch);
+    return status;
+}
