@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LIBRARY "libdlc.so." DLC_SOVERSION
+
 static int program_folder(char *folder, size_t size_bytes)
 {
     ssize_t n = readlink("/proc/self/exe", folder, size_bytes - 1);
@@ -23,7 +25,7 @@ static int program_folder(char *folder, size_t size_bytes)
 
 static void *open_beside(const char *folder, char *problem, size_t problem_bytes)
 {
-    static const char *const places[] = {"../lib/libdlc.so", "libdlc.so"};
+    static const char *const places[] = {DLC_LIBRARIES "/" LIBRARY, "../lib/" LIBRARY, LIBRARY};
     char path[PATH_MAX + 32];
     for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, places[i]);
@@ -35,7 +37,7 @@ static void *open_beside(const char *folder, char *problem, size_t problem_bytes
         snprintf(problem, problem_bytes, "%s", dlerror());
         return NULL;
     }
-    snprintf(problem, problem_bytes, "there is no libdlc.so in %s/../lib", folder);
+    snprintf(problem, problem_bytes, "there is no " LIBRARY " in %s/" DLC_LIBRARIES, folder);
     return NULL;
 }
 

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 3
+#define DLC_ABI_VERSION 4
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;

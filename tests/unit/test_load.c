@@ -81,17 +81,23 @@ static unsigned char *at_address(unsigned char *bytes, uint64_t address, uint64_
     return NULL;
 }
 
-static dlc_seal *seal_of(unsigned char *bytes)
+/* The seal's place in the file, and a copy of it: a forged entry point is at any address. */
+static unsigned char *seal_of(unsigned char *bytes, dlc_seal *seal)
 {
-    return (dlc_seal *)at_address(bytes, ((const Elf64_Ehdr *)bytes)->e_entry, sizeof(dlc_seal));
+    unsigned char *at = at_address(bytes, ((const Elf64_Ehdr *)bytes)->e_entry, sizeof(dlc_seal));
+    if (at)
+        memcpy(seal, at, sizeof *seal);
+    return at;
 }
 
 /* Bytes of the file that no checksum covers. */
 static size_t unsealed_bytes(void)
 {
     size_t n = file_bytes - sizeof(dlc_seal);
+    dlc_seal s;
+    ck_assert_ptr_nonnull(seal_of(file, &s));
     for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++)
-        n -= seal_of(file)->parts[i].size_bytes;
+        n -= s.parts[i].size_bytes;
     return n;
 }
 
@@ -195,15 +201,17 @@ END_TEST
 /* Makes the checksums fit again, as far as the file leads to its seal. */
 static void seal(unsigned char *bytes)
 {
-    dlc_seal *s = seal_of(bytes);
+    dlc_seal s = {0};
+    unsigned char *at = seal_of(bytes, &s);
     const size_t head = offsetof(dlc_seal, abi_version);
-    for (uint32_t i = 0; s && i < DLC_SEAL_COUNT; i++) {
-        const unsigned char *part = at_address(bytes, s->parts[i].address, s->parts[i].size_bytes);
+    for (uint32_t i = 0; at && i < DLC_SEAL_COUNT; i++) {
+        const unsigned char *part = at_address(bytes, s.parts[i].address, s.parts[i].size_bytes);
         if (part)
-            s->parts[i].checksum = dlc_checksum(part, s->parts[i].size_bytes);
+            s.parts[i].checksum = dlc_checksum(part, s.parts[i].size_bytes);
     }
-    if (s)
-        s->checksum = dlc_checksum((char *)s + head, sizeof *s - head);
+    s.checksum = dlc_checksum((char *)&s + head, sizeof s - head);
+    if (at)
+        memcpy(at, &s, sizeof s);
     ck_assert_int_eq(pwrite(fd, bytes, file_bytes, 0), (ssize_t)file_bytes);
 }
 

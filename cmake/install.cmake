@@ -1,0 +1,40 @@
+# Installation. Files find each other by relative paths, so the folder can be moved: the program looks for libdlc.so beside itself,
+# in ../lib and in ../CMAKE_INSTALL_LIBDIR.
+install(TARGETS ${installed} EXPORT dlc-targets
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/dlc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT dlc-targets NAMESPACE dlc:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlc)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/dlc-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES cmake/dlc-config.cmake cmake/dlc-add-model.cmake ${PROJECT_BINARY_DIR}/dlc-config-version.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlc)
+
+# pkg-config: paths relative to the .pc file's own.
+file(RELATIVE_PATH DLC_PREFIX /root/${CMAKE_INSTALL_LIBDIR}/pkgconfig /root)
+string(REGEX REPLACE "/$" "" DLC_PREFIX ${DLC_PREFIX})
+set(packages dlcrt)
+if(NOT DLC_RUNTIME_ONLY)
+    list(APPEND packages dlc)
+endif()
+foreach(package ${packages})
+    configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
+
+install(FILES README.md CHANGELOG.md LICENSE SECURITY.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# `cpack`: a .tgz, and a .deb whose dependencies are those of its files.
+if(PROJECT_IS_TOP_LEVEL)
+    set(CPACK_GENERATOR TGZ DEB)
+    set(CPACK_PACKAGE_CONTACT "dlc's maintainers <dlc@localhost>")
+    set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "ahead-of-time compiler for ONNX models")
+    set(CPACK_PACKAGE_DESCRIPTION "dlc turns an ONNX model into one file of machine code,\nwhich a runtime of 100 KB runs without the compiler.")
+    set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+    set(CPACK_STRIP_FILES ON)
+    set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+    set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+    set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+    include(CPack)
+endif()
