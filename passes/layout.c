@@ -1,6 +1,7 @@
 /*
- * Physical layouts. Values that are read at each other's indices (pointwise operators, concat, pad,
- * slice, and transposes, which permute the indices) form one component, in which all should lie in
+ * Physical layouts. Values that are read at each other's indices, each dimension along one of the
+ * other's (pointwise operators, concat, pad, slice, cumsum; transposes, which permute them), form
+ * one component, in which all should lie in
  * memory alike; a union-find whose links carry permutations finds the components. Then each
  * component takes the order of dimensions with most votes:
  *
@@ -20,7 +21,7 @@
  * borders read and write these directly. A matmul's result keeps its N axis innermost and a
  * convolution's its channels, whatever the vote.
  */
-#include "passes/form.h"
+#include "ir/graph/form.h"
 #include "passes/simplify/simplify.h"
 
 #include <string.h>
@@ -37,12 +38,18 @@ typedef struct {
     uint8_t kind, weight;
 } wish;
 
+/* What is kept of a node's form. */
+typedef struct {
+    uint8_t is_tied, is_contraction, is_reduction; /* is_tied: input 0, so the node has no wish of its own */
+} node_facts;
+
 typedef struct {
     dlc_pass_ctx *ctx;
     dlc_value **values; /* by id; NULL: not in the graph, or a constant */
     uint32_t *parent;   /* union-find by value id */
     perm *link;         /* dimension d of a value is dimension link.dim[d] of its parent */
     uint32_t *head;     /* first wish of a root, 1-based */
+    node_facts *facts;  /* by node id */
     dlc_vec(wish) wishes;
 } components;
 
@@ -115,38 +122,32 @@ static int same_dims(const dlc_value *a, const dlc_value *b)
            !memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof *a->type.dims);
 }
 
-static void tie_transpose(components *all, const dlc_node *node)
+/* A reshape ties nothing, even one that keeps the shape: it is where layouts may change. */
+static void tie_node(components *all, const dlc_node *node, const dlc_form *form)
 {
-    int64_t given[DLC_MAX_RANK];
-    perm between = identity();
-    dlc_transpose_perm(all->ctx->graph, node, given);
-    for (uint32_t d = 0; d < node->outputs[0]->type.rank; d++)
-        between.dim[d] = (uint8_t)given[d];
-    tie(all, node->outputs[0], node->inputs[0], between);
-}
-
-static void tie_node(components *all, const dlc_node *node)
-{
-    if (node->op == DLC_OP_TRANSPOSE)
-        tie_transpose(all, node);
-    if (dlc_is_pointwise(node->op))
-        for (uint32_t i = 0; i < node->ninputs; i++)
-            if (same_dims(node->inputs[i], node->outputs[0]))
-                tie(all, node->inputs[i], node->outputs[0], identity());
-    if (node->op == DLC_OP_CONCAT)
-        for (uint32_t i = 0; i < node->ninputs; i++)
-            tie(all, node->inputs[i], node->outputs[0], identity());
-    if (node->op == DLC_OP_PAD || node->op == DLC_OP_SLICE || node->op == DLC_OP_CUMSUM ||
-        node->op == DLC_OP_TRILU)
-        tie(all, node->inputs[0], node->outputs[0], identity());
+    node_facts *facts = &all->facts[node->id];
+    *facts = (node_facts){.is_contraction = form->is_contraction, .is_reduction = form->is_reduction};
+    for (uint32_t i = 0; i < node->ninputs && node->op != DLC_OP_RESHAPE; i++) {
+        perm between = identity();
+        if (!node->inputs[i] || !node->outputs[0] || !dlc_form_order(form, node->inputs[i], between.dim))
+            continue;
+        tie(all, node->outputs[0], node->inputs[i], inverse(&between));
+        facts->is_tied |= i == 0;
+    }
     if (node->noutputs > 1 && node->outputs[1] && same_dims(node->outputs[0], node->outputs[1]))
         tie(all, node->outputs[1], node->outputs[0], identity());
 }
 
-static int is_tied(dlc_opcode op)
+static void tie_nodes(components *all)
 {
-    return dlc_is_pointwise(op) || op == DLC_OP_TRANSPOSE || op == DLC_OP_CONCAT ||
-           op == DLC_OP_PAD || op == DLC_OP_SLICE || op == DLC_OP_CUMSUM || op == DLC_OP_TRILU;
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_mark mark = dlc_arena_mark(arena);
+    for (dlc_node *node = all->ctx->graph->first; node; node = node->next) {
+        dlc_form form = dlc_form_of(all->ctx->graph, node, arena);
+        tie_node(all, node, &form);
+        dlc_arena_release(arena, mark);
+    }
+    dlc_arena_destroy(arena);
 }
 
 /* --- wishes --- */
@@ -177,23 +178,29 @@ static int is_reduced_last(const dlc_graph *graph, const dlc_node *node)
     return n && dlc_expr_value(graph->pool, axes[n - 1]) == node->inputs[0]->type.rank - 1;
 }
 
+static int is_spatial(const dlc_node *node)
+{
+    return (dlc_ops[node->op].traits & DLC_TRAIT_SPATIAL) != 0;
+}
+
 static void want_node(components *all, const dlc_node *node)
 {
     enum { SPATIAL = 8, VIEWED = 3, PRODUCT = 2, PLAIN = 1 };
-    if (dlc_is_spatial(node->op)) {
+    const node_facts *facts = &all->facts[node->id];
+    if (is_spatial(node)) {
         want(all, node->inputs[0], CHANNELS_LAST, SPATIAL);
         want_all(all, node->outputs, node->noutputs, CHANNELS_LAST, SPATIAL);
-    } else if (dlc_is_contraction(node->op)) {
+    } else if (facts->is_contraction) {
         want_all(all, node->inputs, node->ninputs, LAST_INNER, PRODUCT);
         want_all(all, node->outputs, node->noutputs, LAST_INNER, PRODUCT);
     } else if (node->op == DLC_OP_RESHAPE) {
         want(all, node->outputs[0], LAST_INNER, VIEWED);
         want(all, node->outputs[0], ROW_MAJOR, PLAIN);
         want(all, node->inputs[0], ROW_MAJOR, PLAIN);
-    } else if (dlc_is_reduction(node->op)) {
+    } else if (facts->is_reduction) {
         if (is_reduced_last(all->ctx->graph, node))
             want(all, node->inputs[0], LAST_INNER, PLAIN);
-    } else if (!is_tied(node->op)) {
+    } else if (!facts->is_tied) {
         want_all(all, node->inputs, node->ninputs, ROW_MAJOR, PLAIN);
         want_all(all, node->outputs, node->noutputs, ROW_MAJOR, PLAIN);
     }
@@ -279,15 +286,14 @@ static dlc_layout layout_of(const perm *order, uint8_t rank)
 }
 
 /* What the producer cannot do without. */
-static dlc_layout bent_to_producer(const dlc_value *value, const perm *order)
+static dlc_layout bent_to_producer(const components *all, const dlc_value *value, const perm *order)
 {
     uint8_t rank = value->type.rank, innermost = order->dim[rank - 1];
-    dlc_opcode op = value->def->op;
-    if (dlc_is_contraction(op) && dlc_is_spatial(op))
+    if (!all->facts[value->def->id].is_contraction)
+        return layout_of(order, rank);
+    if (is_spatial(value->def))
         return innermost == 1 ? layout_of(order, rank) : dlc_layout_channels_last(rank);
-    if (dlc_is_contraction(op) && innermost != rank - 1)
-        return (dlc_layout){0};
-    return layout_of(order, rank);
+    return innermost == rank - 1 ? layout_of(order, rank) : (dlc_layout){0};
 }
 
 static int is_step_in_c(const dlc_node *node)
@@ -313,7 +319,7 @@ static dlc_layout chosen_layout(components *all, const dlc_value *value, const p
     perm to_root;
     uint32_t root = root_of(all, value->id, &to_root);
     perm back = inverse(&to_root), order = compose(&root_orders[root], &back);
-    return bent_to_producer(value, &order);
+    return bent_to_producer(all, value, &order);
 }
 
 static void assign(components *all)
@@ -378,7 +384,8 @@ static components collect(dlc_pass_ctx *ctx)
                       .values = dlc_new_array(ctx->scratch, dlc_value *, graph->nvalues),
                       .parent = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues),
                       .link = dlc_new_array(ctx->scratch, perm, graph->nvalues),
-                      .head = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues)};
+                      .head = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues),
+                      .facts = dlc_new_array(ctx->scratch, node_facts, graph->nnodes)};
     for (uint32_t id = 0; id < graph->nvalues; id++)
         all.parent[id] = id, all.link[id] = identity();
     for (uint32_t i = 0; i < graph->inputs.n; i++)
@@ -394,8 +401,7 @@ dlc_status dlc_pass_layout(dlc_pass_ctx *ctx)
 {
     separate_outputs(ctx);
     components all = collect(ctx);
-    for (const dlc_node *node = ctx->graph->first; node; node = node->next)
-        tie_node(&all, node);
+    tie_nodes(&all);
     for (const dlc_node *node = ctx->graph->first; node; node = node->next)
         want_node(&all, node);
     want_borders(&all);

@@ -3,6 +3,7 @@
  * meaning says what one element of the result is; nothing here or in mean_*.c knows loops, layouts
  * or targets.
  */
+#include "ir/graph/infer.h"
 #include "ir/graph/mean.h"
 
 #include <assert.h>
@@ -256,13 +257,31 @@ dlc_expr dlc_mean_highest(dlc_pool *pool, dlc_dtype dtype)
 
 /* --- whole nodes --- */
 
+/* The rule and the meaning of a row, which know nothing of each other, agree about what the result is. */
+static dlc_status check_result(dlc_mean *mean, uint32_t output)
+{
+    const dlc_stage *stage = &mean->kernel->stages.data[mean->out[output]];
+    const dlc_type *type = &mean->node->outputs[output]->type;
+    int is_same = stage->axes.n == type->rank && stage->dtype[0] == type->dtype;
+    for (uint8_t d = 0; is_same && d < type->rank; d++)
+        is_same = mean->kernel->axes.data[stage->axes.data[d]].extent == dlc_mean_dim(mean, type->dims[d]);
+    if (is_same)
+        return DLC_OK;
+    return dlc_fail(mean->graph, mean->node, DLC_INTERNAL, "by its rule output %u is %s, by its meaning it is not", output,
+                    dlc_type_text(mean->graph, type));
+}
+
 dlc_status dlc_mean_build(dlc_mean *mean)
 {
     const dlc_op_info *row = &dlc_ops[mean->node->op];
     if (!row->mean)
         return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED,
                         "%s is a step of the plan, not an equation", row->text);
-    return row->mean(mean);
+    DLC_TRY(row->mean(mean));
+    for (uint32_t o = 0; o < mean->node->noutputs; o++)
+        if (mean->node->outputs[o])
+            DLC_TRY(check_result(mean, o));
+    return DLC_OK;
 }
 
 static void store_at_axes(dlc_mean *mean, dlc_stage *stage, uint32_t buffer)

@@ -7,7 +7,8 @@
 
 typedef enum {
     DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4,
-    DLC_TRAIT_INDEXES = 8 /* loads input 0 at indices that are data, which the run checks */
+    DLC_TRAIT_INDEXES = 8, /* loads input 0 at indices that are data, which the run checks */
+    DLC_TRAIT_SPATIAL = 16 /* input 0 and results are n,c,spatial…, and each point works on its channels: a hint for layouts */
 } dlc_trait;
 typedef enum {
     DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL

@@ -4,7 +4,7 @@
  * first: opaque steps, sizes known from data, and paths that leave the union (a search pruned by longest-path levels, so that a
  * chain costs nothing).
  */
-#include "passes/form.h"
+#include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
 
 #include <stdlib.h>
@@ -76,6 +76,17 @@ static void collect_nodes(dlc_fusion *f)
             continue;
         f->handle_of[node->id] = f->nnodes;
         f->nodes[f->nnodes++] = node;
+    }
+}
+
+static void find_forms(dlc_fusion *f)
+{
+    f->forms = dlc_new_array(f->arena, dlc_fusion_form, f->nnodes + 1);
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        dlc_mark mark = dlc_arena_mark(f->trial);
+        dlc_form form = dlc_form_of(f->graph, f->nodes[i], f->trial);
+        f->forms[i] = (dlc_fusion_form){form.is_pointwise, form.is_view, form.is_contraction, form.has_update};
+        dlc_arena_release(f->trial, mark);
     }
 }
 
@@ -205,8 +216,8 @@ static void make_groups(dlc_fusion *f)
         dlc_vec_push(f->arena, &group->nodes, i);
         group->first_level = group->last_level = f->level[i];
         group->is_opaque = !dlc_ops[f->nodes[i]->op].mean;
-        group->is_flat = (uint8_t)dlc_is_pointwise(f->nodes[i]->op);
-        group->has_update = f->nodes[i]->op == DLC_OP_SCATTER_ELEMENTS || f->nodes[i]->op == DLC_OP_SCATTER_ND;
+        group->is_flat = f->forms[i].is_pointwise;
+        group->has_update = f->forms[i].has_update;
     }
 }
 
@@ -574,7 +585,7 @@ static uint32_t reader(const dlc_fusion *f, uint32_t node, uint32_t i)
 
 static int is_map(const dlc_fusion *f, uint32_t node)
 {
-    return is_node(f, node) && (dlc_is_pointwise(f->nodes[node]->op) || dlc_fuse_is_view(f->nodes[node]));
+    return is_node(f, node) && (f->forms[node].is_pointwise || f->forms[node].is_view);
 }
 
 static uint32_t group_of(const dlc_fusion *f, uint32_t node)
@@ -597,7 +608,7 @@ const dlc_fusion_api dlc_fusion_functions = {
 static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)
 {
     dlc_fusion_trial trial = {.legal = 1};
-    if (dlc_is_contraction(f->nodes[to]->op))
+    if (f->forms[to].is_contraction)
         try_merge(f, view, to, &trial);
     return trial.legal && trial.time_after_us <= trial.time_before_us * 1.02 && merge(f, view, to);
 }
@@ -620,7 +631,7 @@ static void place_view(dlc_fusion *f, uint32_t view)
 static void place_views(dlc_fusion *f)
 {
     for (uint32_t view = f->nnodes; view-- > 0;)
-        if (dlc_fuse_is_view(f->nodes[view]))
+        if (f->forms[view].is_view)
             place_view(f, view);
 }
 
@@ -748,6 +759,7 @@ static dlc_status fill_groups(dlc_pass_ctx *ctx, const dlc_fusion *f)
 static dlc_status run(dlc_pass_ctx *ctx, dlc_fusion *f)
 {
     collect_nodes(f);
+    find_forms(f);
     collect_edges(f);
     find_levels(f);
     make_groups(f);

@@ -14,6 +14,11 @@ typedef struct {
     const char *text;
 } dlc_fusion_edge;
 
+/* What is kept of a node's form (ir/graph/form.h). A view belongs to its reader; a concat, which chooses between loads, is none. */
+typedef struct {
+    uint8_t is_pointwise, is_view, is_contraction, has_update;
+} dlc_fusion_form;
+
 typedef struct {
     dlc_ids nodes;            /* handles, ascending: graph order; empty: merged into another */
     uint32_t first_level, last_level; /* longest paths from the graph's start to its nodes */
@@ -38,6 +43,7 @@ struct dlc_fusion {
     dlc_status status;        /* of the first node that has no meaning for us */
     dlc_node **nodes;         /* by handle */
     uint32_t *handle_of;      /* by node id; DLC_FUSION_NONE */
+    dlc_fusion_form *forms;   /* by handle */
     uint32_t nnodes;
     uint32_t *level;          /* by handle */
     uint32_t *group;          /* by handle */
@@ -63,9 +69,6 @@ static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
             return node->outputs[o];
     return NULL;
 }
-/* True for views that belong to their readers. */
-int dlc_fuse_is_view(const dlc_node *node);
-
 /* The strategy called `name`: a row of fusion.def, a .so or a .json plan. Runs it. */
 DLC_NODISCARD dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name);
 

@@ -3,15 +3,10 @@
  * a value of its own that some node makes; a division by what is constant along a row is a multiplication by its reciprocal (the
  * licence below); a convolution reads channels last; and a view has one reader, so that it can belong to it.
  */
-#include "passes/form.h"
+#include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
 
 #include <string.h>
-
-int dlc_fuse_is_view(const dlc_node *node)
-{
-    return dlc_is_view(node->op) && node->op != DLC_OP_CONCAT; /* a concat chooses between loads: not free */
-}
 
 /* For `dlc explain`. */
 static void note_rule(dlc_pass_ctx *ctx, const char *rule, const dlc_value *value)
@@ -60,11 +55,15 @@ static dlc_status own_outputs(dlc_pass_ctx *ctx)
 
 /* --- the licence: x / r = x * (1/r) --- */
 
-static dlc_value *before_views(dlc_value *value)
+/* Of views that add no number of their own. */
+static dlc_value *before_views(dlc_pass_ctx *ctx, dlc_value *value)
 {
-    while (value->def && value->def->ninputs && value->def->inputs[0] && dlc_fuse_is_view(value->def) &&
-           value->def->op != DLC_OP_PAD)
-        value = value->def->inputs[0];
+    while (value->def) {
+        dlc_form form = dlc_form_of(ctx->graph, value->def, ctx->scratch);
+        if (!form.is_view || form.is_guarded)
+            break;
+        value = form.from.values.data[0];
+    }
     return value;
 }
 
@@ -101,12 +100,13 @@ static int is_bounded_root(const dlc_value *value)
 }
 
 /* sum(exp(x - max(x))): at least 1. */
-static int is_softmax_sum(dlc_value *value)
+static int is_softmax_sum(dlc_pass_ctx *ctx, dlc_value *value)
 {
-    if (!is_op(value, DLC_OP_REDUCE_SUM) || !is_op(before_views(value->def->inputs[0]), DLC_OP_EXP))
+    dlc_value *exp = is_op(value, DLC_OP_REDUCE_SUM) ? before_views(ctx, value->def->inputs[0]) : value;
+    if (!is_op(exp, DLC_OP_EXP))
         return 0;
-    dlc_value *shifted = before_views(before_views(value->def->inputs[0])->def->inputs[0]);
-    return is_op(shifted, DLC_OP_SUB) && is_op(before_views(shifted->def->inputs[1]), DLC_OP_REDUCE_MAX);
+    dlc_value *shifted = before_views(ctx, exp->def->inputs[0]);
+    return is_op(shifted, DLC_OP_SUB) && is_op(before_views(ctx, shifted->def->inputs[1]), DLC_OP_REDUCE_MAX);
 }
 
 /* The divisor has one element where the quotient's last dimension has many. */
@@ -122,38 +122,19 @@ static int is_row_constant(const dlc_graph *graph, const dlc_value *divisor, con
                                        extent == 1);
 }
 
-static int rounds_or_compares(const dlc_node *node)
-{
-    switch (node->op) {
-    case DLC_OP_FLOOR:
-    case DLC_OP_CEIL:
-    case DLC_OP_ROUND:
-    case DLC_OP_LT:
-    case DLC_OP_LE:
-    case DLC_OP_EQ:
-    case DLC_OP_MOD:
-    case DLC_OP_REM:
-    case DLC_OP_SIGN:
-        return 1;
-    case DLC_OP_CAST:
-        return !dlc_is_float(node->outputs[0]->type.dtype);
-    default:
-        return 0;
-    }
-}
-
 /* A last bit may become a whole step there: the quotient, through maps and views, is rounded, compared or made an integer. */
-static int feeds_a_step(const dlc_value *quotient, dlc_arena *scratch)
+static int feeds_a_step(dlc_pass_ctx *ctx, const dlc_value *quotient)
 {
     enum { MOST = 64 };
     dlc_vec(const dlc_value *) todo = {0};
-    dlc_vec_push(scratch, &todo, quotient);
+    dlc_vec_push(ctx->scratch, &todo, quotient);
     for (uint32_t i = 0; i < todo.n; i++) {
         for (const dlc_use *use = todo.data[i]->uses; use; use = use->next) {
-            if (rounds_or_compares(use->node) || todo.n > MOST)
+            dlc_form form = dlc_form_of(ctx->graph, use->node, ctx->scratch);
+            if (form.has_steps || todo.n > MOST)
                 return 1;
-            if (dlc_is_pointwise(use->node->op) || dlc_is_view(use->node->op))
-                dlc_vec_push(scratch, &todo, use->node->outputs[0]);
+            for (uint32_t o = 0; form.is_map && o < use->node->noutputs; o++)
+                dlc_vec_push(ctx->scratch, &todo, use->node->outputs[o]);
         }
     }
     return 0;
@@ -166,8 +147,8 @@ static dlc_status licence_division(dlc_pass_ctx *ctx, dlc_node *node)
     if (node->op != DLC_OP_DIV || quotient->type.dtype != DLC_F32 || node->inputs[1]->data ||
         !is_row_constant(graph, node->inputs[1], quotient))
         return DLC_OK;
-    dlc_value *divisor = before_views(node->inputs[1]);
-    if ((!is_bounded_root(divisor) && !is_softmax_sum(divisor)) || feeds_a_step(quotient, ctx->scratch))
+    dlc_value *divisor = before_views(ctx, node->inputs[1]);
+    if ((!is_bounded_root(divisor) && !is_softmax_sum(ctx, divisor)) || feeds_a_step(ctx, quotient))
         return DLC_OK;
     dlc_node_spec inverse = {.op = DLC_OP_RECIPROCAL, .origin = node->origin, .inputs = &node->inputs[1], .ninputs = 1};
     inverse.before = node;
@@ -326,25 +307,27 @@ static dlc_status split_view(dlc_pass_ctx *ctx, dlc_node *view)
     return DLC_OK;
 }
 
-/* Views after views: each copy of the last copies all before it, which a long chain cannot afford. */
-static void find_depths(const dlc_graph *graph, uint32_t *depth)
+/* Views after views, by node id; 0: no view. Each copy of the last copies all before it, which a long chain cannot afford. */
+static uint32_t *find_depths(dlc_pass_ctx *ctx)
 {
-    for (const dlc_node *node = graph->first; node; node = node->next) {
+    uint32_t *depth = dlc_new_array(ctx->scratch, uint32_t, ctx->graph->nnodes);
+    dlc_mark mark = dlc_arena_mark(ctx->scratch);
+    for (dlc_node *node = ctx->graph->first; node; node = node->next) {
         const dlc_node *before = node->ninputs && node->inputs[0] ? node->inputs[0]->def : NULL;
-        if (dlc_fuse_is_view(node))
+        if (dlc_form_of(ctx->graph, node, ctx->scratch).is_view)
             depth[node->id] = before ? depth[before->id] + 1 : 1;
+        dlc_arena_release(ctx->scratch, mark);
     }
+    return depth;
 }
 
 static dlc_status split_views(dlc_pass_ctx *ctx)
 {
     enum { DEEPEST = 16 };
-    dlc_graph *graph = ctx->graph;
-    uint32_t nnodes = graph->nnodes, *depth = dlc_new_array(ctx->scratch, uint32_t, nnodes);
-    find_depths(graph, depth);
-    for (dlc_node *node = graph->last, *previous; node; node = previous) {
-        previous = node->prev;
-        if (dlc_fuse_is_view(node) && (node->id >= nnodes || depth[node->id] <= DEEPEST))
+    const uint32_t *depth = find_depths(ctx);
+    for (dlc_node *node = ctx->graph->last, *previous; node; node = previous) {
+        previous = node->prev; /* copies stand behind */
+        if (depth[node->id] && depth[node->id] <= DEEPEST)
             DLC_TRY(split_view(ctx, node));
     }
     return DLC_OK;

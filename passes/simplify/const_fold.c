@@ -11,7 +11,7 @@
  */
 #include "passes/simplify/const_fold.h"
 #include "ir/interp/interp.h"
-#include "passes/form.h"
+#include "ir/graph/form.h"
 
 #include <string.h>
 
@@ -493,6 +493,14 @@ static uint32_t store_weights(known_set *known, const dlc_node *node)
     return stored;
 }
 
+static int has_lazy_input(const known_set *known, const dlc_node *node)
+{
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (node->inputs[i] && is_lazy(known, node->inputs[i]))
+            return 1;
+    return 0;
+}
+
 static int has_used_output(const dlc_node *node)
 {
     int used = 0;
@@ -518,7 +526,9 @@ static uint32_t visit(known_set *known, dlc_node *node)
     if (dlc_ops[node->op].mean && node->op != DLC_OP_SYMBOLS && all_inputs_known(known, node) &&
         fold_known(known, node))
         return 1;
-    return dlc_is_contraction(node->op) ? store_weights(known, node) : 0;
+    return has_lazy_input(known, node) && dlc_form_of(graph, node, known->ctx->scratch).is_contraction
+               ? store_weights(known, node)
+               : 0;
 }
 
 dlc_status dlc_pass_const_fold(dlc_pass_ctx *ctx)

@@ -5,6 +5,7 @@
  * because a rewrite may take the last but one reader from an earlier node.
  */
 #include "passes/simplify/simplify.h"
+#include "ir/graph/form.h"
 #include "passes/simplify/const_fold.h"
 
 #include <assert.h>
@@ -95,6 +96,21 @@ dlc_value *dlc_build2(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *
 dlc_value *dlc_build_like(dlc_graph *graph, dlc_node *node, dlc_value *const *inputs)
 {
     return dlc_build(graph, node, node->op, inputs, node->ninputs, node->attrs, node->nattrs);
+}
+
+int dlc_is_same_formula(dlc_pass_ctx *ctx, dlc_node *a, dlc_node *b)
+{
+    dlc_form first = dlc_form_of(ctx->graph, a, ctx->scratch),
+             second = dlc_form_of(ctx->graph, b, ctx->scratch);
+    return dlc_form_equal(&first, &second);
+}
+
+dlc_value *dlc_build_map_like(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *const *inputs)
+{
+    if (!dlc_form_of(ctx->graph, node, ctx->scratch).is_pointwise)
+        return NULL;
+    dlc_value *result = dlc_build_like(ctx->graph, node, inputs);
+    return result && dlc_is_same_formula(ctx, node, result->def) ? result : NULL;
 }
 
 dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, const dlc_expr *dims,

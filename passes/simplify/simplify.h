@@ -35,6 +35,11 @@ dlc_value *dlc_build(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *c
 dlc_value *dlc_build2(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *a, dlc_value *b);
 /* The node's operator and attributes over other inputs. */
 dlc_value *dlc_build_like(dlc_graph *graph, dlc_node *node, dlc_value *const *inputs);
+/* The same for a pointwise node of up to DLC_MOST_OPERANDS inputs; NULL when that is not the same formula of its inputs. */
+enum { DLC_MOST_OPERANDS = 3 };
+dlc_value *dlc_build_map_like(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *const *inputs);
+/* Both nodes are one formula (dlc_form_equal). */
+int dlc_is_same_formula(dlc_pass_ctx *ctx, dlc_node *a, dlc_node *b);
 dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, const dlc_expr *dims,
                              uint32_t rank);
 dlc_value *dlc_build_transpose(dlc_graph *graph, dlc_node *at, dlc_value *value,

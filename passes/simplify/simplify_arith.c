@@ -2,7 +2,6 @@
  * Rules of arithmetic. What is not here is as telling: x * 0, x - x, x / x and x + 0.0 are not what
  * they seem for infinities, NaN and -0.0, so no rule touches them.
  */
-#include "passes/form.h"
 #include "passes/simplify/simplify.h"
 
 #include <math.h>
@@ -331,15 +330,16 @@ static int is_expand_needless(const dlc_node *node, uint32_t input)
 /* expand(x) + y = x + y where the result's shape does not come from the expand alone */
 dlc_value *dlc_rule_broadcast_of_expand(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    if (!dlc_is_pointwise(node->op) || node->ninputs < 2 || node->op == DLC_OP_CLIP)
+    if (node->ninputs < 2 || node->ninputs > DLC_MOST_OPERANDS)
         return NULL;
     for (uint32_t i = 0; i < node->ninputs; i++) {
         if (!dlc_is_op(node->inputs[i], DLC_OP_EXPAND) || !is_expand_needless(node, i))
             continue;
-        dlc_value *inputs[3];
+        dlc_value *inputs[DLC_MOST_OPERANDS];
         memcpy(inputs, node->inputs, node->ninputs * sizeof *inputs);
         inputs[i] = node->inputs[i]->def->inputs[0];
-        return dlc_build_like(ctx->graph, node, inputs);
+        dlc_value *result = dlc_build_map_like(ctx, node, inputs);
+        return result && dlc_same_type(&result->type, &node->outputs[0]->type) ? result : NULL;
     }
     return NULL;
 }
@@ -369,16 +369,13 @@ static int expanded_input(const dlc_graph *graph, const dlc_node *node)
 /* f(expand(x), numbers) = expand(f(x, numbers)): computed once per element of x */
 dlc_value *dlc_rule_expand_below_map(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    enum { MOST_OPERANDS = 3 };
-    int found = dlc_is_pointwise(node->op) && node->ninputs <= MOST_OPERANDS
-                    ? expanded_input(ctx->graph, node)
-                    : -1;
+    int found = node->ninputs <= DLC_MOST_OPERANDS ? expanded_input(ctx->graph, node) : -1;
     if (found < 0)
         return NULL;
-    dlc_value *inputs[MOST_OPERANDS];
+    dlc_value *inputs[DLC_MOST_OPERANDS];
     memcpy(inputs, node->inputs, node->ninputs * sizeof *inputs);
     inputs[found] = node->inputs[found]->def->inputs[0];
-    dlc_value *narrow = dlc_build_like(ctx->graph, node, inputs);
+    dlc_value *narrow = dlc_build_map_like(ctx, node, inputs);
     dlc_attr dims =
         dlc_attr_dims(DLC_ATTR_DIMS, node->outputs[0]->type.dims, node->outputs[0]->type.rank);
     return narrow ? dlc_build(ctx->graph, node, DLC_OP_EXPAND, &narrow, 1, &dims, 1) : NULL;

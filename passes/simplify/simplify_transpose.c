@@ -5,7 +5,7 @@
  * by itself, so the rules need no profit, only an end: each moves one transpose past one node
  * towards the outputs.
  */
-#include "passes/form.h"
+#include "ir/graph/form.h"
 #include "passes/simplify/simplify.h"
 
 #include <string.h>
@@ -91,21 +91,22 @@ static const dlc_node *first_transpose(const dlc_node *node)
  */
 dlc_value *dlc_rule_transpose_below_map(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    enum { MOST_OPERANDS = 3 };
-    const dlc_node *transpose = dlc_is_pointwise(node->op) ? first_transpose(node) : NULL;
-    if (!transpose || node->ninputs > MOST_OPERANDS)
+    const dlc_node *transpose = first_transpose(node);
+    if (!transpose || node->ninputs > DLC_MOST_OPERANDS)
         return NULL;
     order moved = order_of(ctx->graph, transpose);
     for (uint32_t i = 0; i < node->ninputs; i++)
         if (!goes_along(ctx->graph, node->inputs[i], &moved))
             return NULL;
-    dlc_value *inputs[MOST_OPERANDS];
+    if (!dlc_form_of(ctx->graph, node, ctx->scratch).is_pointwise)
+        return NULL;
+    dlc_value *inputs[DLC_MOST_OPERANDS];
     for (uint32_t i = 0; i < node->ninputs; i++) {
         inputs[i] = node->inputs[i] ? untranspose(ctx, node, node->inputs[i], &moved) : NULL;
         if (node->inputs[i] && !inputs[i])
             return NULL;
     }
-    dlc_value *result = dlc_build_like(ctx->graph, node, inputs);
+    dlc_value *result = dlc_build_map_like(ctx, node, inputs);
     return result ? dlc_build_transpose(ctx->graph, node, result, moved.perm) : NULL;
 }
 
@@ -147,7 +148,8 @@ static void kept_perm(const dlc_graph *graph, const dlc_node *node, const order 
 /* reduce(transpose(x), axes) = transpose(reduce(x, perm[axes])) */
 dlc_value *dlc_rule_transpose_below_reduce(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    if (!dlc_is_reduction(node->op) || !dlc_is_op(node->inputs[0], DLC_OP_TRANSPOSE))
+    if (!node->ninputs || !dlc_is_op(node->inputs[0], DLC_OP_TRANSPOSE) ||
+        !dlc_form_of(ctx->graph, node, ctx->scratch).is_reduction)
         return NULL;
     dlc_graph *graph = ctx->graph;
     order moved = order_of(graph, node->inputs[0]->def);
@@ -157,8 +159,10 @@ dlc_value *dlc_rule_transpose_below_reduce(dlc_pass_ctx *ctx, dlc_node *node)
     uint32_t nattrs = dlc_node_attr(node, DLC_ATTR_KEEPDIMS) ? 2 : 1;
     dlc_value *x = node->inputs[0]->def->inputs[0];
     dlc_value *result = dlc_build(graph, node, node->op, &x, 1, attrs, nattrs);
-    if (!result || result->type.rank == moved.rank)
-        return result ? dlc_build_transpose(graph, node, result, moved.perm) : NULL;
+    if (!result || !dlc_is_same_formula(ctx, node, result->def))
+        return NULL;
+    if (result->type.rank == moved.rank)
+        return dlc_build_transpose(graph, node, result, moved.perm);
     kept_perm(graph, node, &moved, perm);
     return dlc_build_transpose(graph, node, result, perm);
 }

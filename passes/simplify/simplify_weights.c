@@ -6,7 +6,7 @@
  * become infinite, NaN or subnormal, f16 and bf16 weights, a contraction with other readers.
  */
 #include "passes/simplify/const_fold.h"
-#include "passes/form.h"
+#include "ir/graph/form.h"
 #include "passes/simplify/simplify.h"
 
 #include <float.h>
@@ -220,8 +220,8 @@ dlc_value *dlc_rule_bias_of_bias(dlc_pass_ctx *ctx, dlc_node *node)
         return NULL;
     dlc_value *inner = constant_operand(sum->def, &product);
     dlc_dtype dtype = outer->type.dtype;
-    if (!inner || !product->def || !dlc_is_contraction(product->def->op) ||
-        (dtype != DLC_F32 && dtype != DLC_F64))
+    if (!inner || !product->def || (dtype != DLC_F32 && dtype != DLC_F64) ||
+        !dlc_form_of(ctx->graph, product->def, ctx->scratch).is_contraction)
         return NULL;
     dlc_value *both = combined(ctx, node, DLC_OP_ADD, inner, outer);
     return both ? dlc_build2(ctx->graph, node, DLC_OP_ADD, product, both) : NULL;
