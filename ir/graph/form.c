@@ -101,20 +101,16 @@ static int is_aligned(const dlc_pool *pool, const dlc_stage *stage, dlc_expr loa
 static int is_pointwise(const dlc_form *form, dlc_arena *arena)
 {
     const dlc_kernel *kernel = form->from.kernel;
-    if (!form->is_map || form->is_view || kernel->stages.n != 1)
+    if (!form->is_map || form->is_view || kernel->stages.n != 1 || !form->node->ninputs)
         return 0;
     const uint8_t *marks = formula_marks(kernel, stage_at(form, 0), arena);
-    uint32_t nloads = 0;
     for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
-        if (!marks[id])
-            continue;
-        if (node->op == DLC_EXPR_AXIS || node->op == DLC_EXPR_SYM ||
-            (node->op == DLC_EXPR_LOAD && !is_aligned(kernel->pool, stage_at(form, 0), id)))
+        if (marks[id] && (node->op == DLC_EXPR_AXIS || node->op == DLC_EXPR_SYM ||
+                          (node->op == DLC_EXPR_LOAD && !is_aligned(kernel->pool, stage_at(form, 0), id))))
             return 0;
-        nloads += node->op == DLC_EXPR_LOAD;
     }
-    return nloads > 0;
+    return 1;
 }
 
 /* What stands behind a guard that fails may be read from memory: pad's number. */

@@ -30,8 +30,8 @@ dlc_form dlc_form_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena);
 int dlc_form_order(const dlc_form *form, const dlc_value *input, uint8_t dims[DLC_MAX_RANK]);
 
 /*
- * Both are pointwise, or both reductions, by one formula of their inputs, whatever the order or extents of these: what `b`
- * computes of inputs before they were transposed or expanded are the elements that `a` computes of them after.
+ * Both are pointwise, or both reductions, and `b` is the formula of `a` over inputs of its own, whatever their order and
+ * extents: where these are the inputs of `a` before they were transposed or expanded, it computes the same elements.
  */
 int dlc_form_equal(const dlc_form *a, const dlc_form *b);
 
