@@ -3,6 +3,10 @@
 install(TARGETS ${installed} EXPORT dlc-targets
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+option(DLC_INSTALL_VGPU "install the GPU in software: dlc/vgpu/libcuda.so.1 beside the libraries" ON)
+if(DLC_INSTALL_VGPU AND NOT DLC_RUNTIME_ONLY)
+    install(TARGETS vgpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dlc/vgpu)
+endif()
 install(DIRECTORY include/dlc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT dlc-targets NAMESPACE dlc:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlc)
 include(CMakePackageConfigHelpers)

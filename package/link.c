@@ -102,6 +102,13 @@ static void add_data(dlc_linkage *linkage, const dlc_link_data *data)
 static int by_name(const void *a, const void *b)
 {
     const dlc_definition *const *x = a, *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+    return order ? order : (*x)->is_weak - (*y)->is_weak;
+}
+
+static int by_name_alone(const void *a, const void *b)
+{
+    const dlc_definition *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
 }
 
@@ -118,10 +125,16 @@ static dlc_status index_names(dlc_linkage *linkage, name_index *index)
         if (linkage->definitions.data[i].is_global)
             index->data[index->n++] = &linkage->definitions.data[i];
     qsort(index->data, index->n, sizeof *index->data, by_name);
-    for (uint32_t i = 1; i < index->n; i++)
-        if (!strcmp(index->data[i]->name, index->data[i - 1]->name))
-            return dlc_linkage_fail(linkage, "the generated code defines '%s' twice",
-                                    index->data[i]->name);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < index->n; i++) {
+        const dlc_definition *d = index->data[i];
+        int is_known = kept && !strcmp(d->name, index->data[kept - 1]->name);
+        if (is_known && !d->is_weak)
+            return dlc_linkage_fail(linkage, "the generated code defines '%s' twice", d->name);
+        if (!is_known)
+            index->data[kept++] = d;
+    }
+    index->n = kept;
     return DLC_OK;
 }
 
@@ -131,7 +144,7 @@ static dlc_status resolve(dlc_linkage *linkage, const name_index *index, dlc_fix
     const dlc_definition *key = &wanted, **found;
     if (!fixup->name)
         return DLC_OK;
-    found = bsearch(&key, index->data, index->n, sizeof *index->data, by_name);
+    found = bsearch(&key, index->data, index->n, sizeof *index->data, by_name_alone);
     if (!found)
         return dlc_linkage_fail(linkage, "the generated code needs '%s'", fixup->name);
     fixup->name = NULL;

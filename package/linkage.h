@@ -51,7 +51,7 @@ typedef struct {
     const char *name;
     uint32_t section;
     uint8_t type; /* STT_FUNC, … */
-    uint8_t is_exported, is_global;
+    uint8_t is_exported, is_global, is_weak; /* weak: gives way to another of its name */
     uint64_t at, size_bytes;
 } dlc_definition;
 

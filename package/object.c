@@ -151,6 +151,7 @@ static void add_definitions(object *o)
             .name = name_in(o->names, o->names_bytes, symbol->st_name),
             .type = type,
             .is_global = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL,
+            .is_weak = ELF64_ST_BIND(symbol->st_info) == STB_WEAK,
             .size_bytes = symbol->st_size,
         };
         if (!is_defined(o, symbol) || (!definition.is_global && type != STT_FUNC))

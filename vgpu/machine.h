@@ -168,7 +168,7 @@ typedef struct {
     uint64_t bytes_read, bytes_written; /* of distinct sectors */
     uint64_t sampled;                   /* blocks whose chains follow */
     double chain, loads; /* cycles from the first to the last instruction of a block: chain + loads
-                            * cycles that a load takes */
+                          * cycles that a load takes */
 } vgpu_counts;
 
 typedef struct {

@@ -1,5 +1,5 @@
 /*
- * Plans on a CUDA device, run through the stub driver (stub_cuda.c): what goes over when, graphs, pointers of the device, and
+ * Plans on a CUDA device, run through the virtual GPU's driver with kernels of their own (vgpu/control.h): what goes over when, graphs, pointers of the device, and
  * every call of the driver failing in turn. Binaries are made up, so neither a GPU nor NVRTC is needed.
  */
 #include <check.h>
@@ -14,7 +14,7 @@
 #include "codegen/ptx/object.h"
 #include "dlc/checksum.h"
 #include "dlc/runtime.h"
-#include "tests/device/stub_cuda.h"
+#include "vgpu/control.h"
 #include "tests/unit/made_model.h"
 #include "tests/unit/suite.h"
 
@@ -28,7 +28,7 @@ static dlc_kernel_fn no_functions[8];
 static dlc_executable image;
 static dlc_pieces constants;
 static dlcrt_executable *executable;
-static const stub_control *stub;
+static const vgpu_control *stub;
 static uint32_t fixed_bytes[2]; /* shared memory of the first kernels of plans to come; 0: what they need */
 
 #define OK(call) ck_assert_msg((call) == DLC_OK, "%s", dlcrt_last_error())
@@ -38,8 +38,11 @@ static void use_stub(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     ck_assert_msg(library != NULL, "%s", dlerror());
-    stub = dlsym(library, "stub_cuda");
-    ck_assert_msg(stub != NULL, "libcuda.so.1 is not the stub");
+    stub = dlsym(library, "vgpu");
+    ck_assert_msg(stub != NULL, "libcuda.so.1 is not the virtual GPU");
+    stub->set_opaque();
+    stub->set_device(1, 75);
+    stub->set_version(12040);
 }
 
 static dlc_plan_binary *fake_binaries(const made_model *m, uint32_t arch)
@@ -166,7 +169,7 @@ static unsigned seven(const void *code)
     return 7;
 }
 
-static const stub_kernels one_row = {six, add_row}, many_rows = {seven, add_rows}, faulty = {six, fault};
+static const vgpu_kernels one_row = {six, add_row}, many_rows = {seven, add_rows}, faulty = {six, fault};
 
 static void open_static(void)
 {
@@ -201,7 +204,7 @@ START_TEST(weights_go_over_once_and_the_second_run_is_a_graph)
     OK(open_on(NULL));
     dlcrt_executable_info info;
     dlcrt_executable_describe(executable, &info);
-    ck_assert_str_eq(info.device, "cuda:0 (Stub 0, sm_75)");
+    ck_assert_str_eq(info.device, "cuda:0 (Virtual GPU 0, sm_75)");
     OK(dlcrt_context_create(executable, NULL, &contexts[0]));
     ck_assert_uint_eq(stub->calls("cuMemcpyHtoDAsync_v2"), 1); /* the weights */
     ck_assert_uint_eq(stub->calls("cuMemAlloc_v2"), 2);        /* and one block */
@@ -375,7 +378,7 @@ START_TEST(memory_that_is_not_of_the_device_is_refused)
     in.on_device = 1;
     ck_assert_int_eq(dlcrt_context_run(context, &in, 1, &out, 1), DLC_USAGE);
     ck_assert_str_eq(dlcrt_last_error(),
-                     "'x' is said to be on the device; no 32 bytes of cuda:0 (Stub 0, sm_75) are there");
+                     "'x' is said to be on the device; no 32 bytes of cuda:0 (Virtual GPU 0, sm_75) are there");
     in.on_device = 0;
     out = (dlcrt_tensor){.data = y, .size_bytes = sizeof y, .on_device = 1};
     ck_assert_int_eq(dlcrt_context_run(context, &in, 1, &out, 1), DLC_USAGE);
@@ -387,7 +390,7 @@ END_TEST
 /* What a run found out too late for its own status is told once, also when other shapes come first. */
 START_TEST(a_late_refusal_is_not_lost)
 {
-    static const stub_kernels faulty_rows = {seven, fault_rows};
+    static const vgpu_kernels faulty_rows = {seven, fault_rows};
     dlcrt_context *context;
     float x[3 * N] = {1};
     use_stub();
@@ -515,8 +518,8 @@ static void emulated_launch(const void *code, const uint64_t *p, unsigned nblock
 {
     uint32_t i = number_of(code);
     const dlc_kernel *kernel = emulated.module->kernels.data[i].kernel;
-    void *buffers[STUB_PARAMETERS];
-    int64_t symbols[STUB_PARAMETERS];
+    void *buffers[VGPU_MAX_PARAMETERS];
+    int64_t symbols[VGPU_MAX_PARAMETERS];
     for (uint32_t k = 0; k < kernel->buffers.n; k++)
         buffers[k] = (void *)(uintptr_t)p[k];
     for (uint32_t k = 0; k < kernel->symbols.n; k++)
@@ -527,7 +530,7 @@ static void emulated_launch(const void *code, const uint64_t *p, unsigned nblock
     emulated.functions[i](&args, first, end < (int64_t)last[2] ? end : (int64_t)last[2]);
 }
 
-static const stub_kernels emulated_kernels = {emulated_parameters, emulated_launch};
+static const vgpu_kernels emulated_kernels = {emulated_parameters, emulated_launch};
 
 /* The model's plan for the device, with made-up binaries that say which kernel they are. */
 static void plan_emulated(dlc_model *model, dlc_arena *arena)
@@ -690,7 +693,7 @@ START_TEST(the_best_plan_that_is_there_is_taken)
     ck_assert_str_eq(target_of_choice(NULL, 0, 90), "x86-64-v2");
     ck_assert_str_eq(target_of_choice("cuda", 1, 75), "none");
     ck_assert_str_eq(dlcrt_last_error(), "executable: holds plans for x86-64-v2 and sm_80 and sm_90; none of them runs here: "
-                                         "made for sm_90; cuda:0 (Stub 0) is sm_75");
+                                         "made for sm_90; cuda:0 (Virtual GPU 0) is sm_75");
     ck_assert_str_eq(target_of_choice("cuda:3", 2, 90), "none");
     ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "there is no device cuda:3; the driver sees 2"));
     ck_assert_str_eq(target_of_choice("cuda", 0, 90), "none");
@@ -714,7 +717,7 @@ START_TEST(a_device_that_does_not_answer_is_passed_over)
     stub->fail_call("cuDeviceGetName", 1);
     OK(open_on(NULL));
     dlcrt_executable_describe(executable, &info);
-    ck_assert_str_eq(info.device, "cuda:1 (Stub 1, sm_75)");
+    ck_assert_str_eq(info.device, "cuda:1 (Virtual GPU 1, sm_75)");
     dlcrt_executable_close(executable);
     executable = NULL;
     stub->fail_call("cuDeviceGetName", 1);
