@@ -101,6 +101,16 @@ dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
     return status;
 }
 
+dlc_status dlc_output_take(dlc_output *output, int fd, dlc_diag *diag)
+{
+    *output = (dlc_output){.fd = dup(fd), .path = checked(strdup("the file given"))};
+    if (output->fd >= 0)
+        return DLC_OK;
+    dlc_status status = io_failure(diag, output->path, "cannot be used");
+    dlc_output_abandon(output);
+    return status;
+}
+
 dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes,
                             dlc_diag *diag)
 {
@@ -137,6 +147,10 @@ static int sync_folder(const char *path)
 dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
 {
     struct stat info;
+    if (!output->temporary) {
+        dlc_output_abandon(output);
+        return DLC_OK;
+    }
     if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 ||
         (!output->is_temporary && fsync(output->fd) != 0))
         return io_failure(diag, output->path, "cannot be completed");

@@ -24,6 +24,8 @@ typedef struct {
     char *path;
     int is_temporary; /* set after open: not synced to disk; for what is read once and removed */
 } dlc_output;
+/* The caller's open file as output: nothing is renamed or synced, and it stays open. */
+DLC_NODISCARD dlc_status dlc_output_take(dlc_output *output, int fd, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag);

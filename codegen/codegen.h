@@ -42,7 +42,8 @@ typedef enum {
 } dlc_artifact;
 typedef struct {
     dlc_artifact artifact;
-    const char *path;   /* output file */
+    const char *path;   /* output file; NULL: `fd`, an empty file open for reading and writing */
+    int fd;
     const char *name;   /* C identifier: prefix of exported symbols, made from the file's name */
     uint32_t njobs;
     uint8_t is_temporary; /* read once and removed: not synced to disk */

@@ -106,6 +106,13 @@ static dlc_onnx_options import_options(dlc_model *model)
     return result;
 }
 
+/* Where a model comes from: a file, or bytes that are called `path` in messages. */
+typedef struct {
+    const char *path;
+    const void *bytes; /* NULL: the file */
+    size_t size_bytes;
+} source;
+
 static dlc_status import_text(dlc_model *model, const char *path)
 {
     if (model->options.nshapes || model->options.nvalues)
@@ -117,19 +124,34 @@ static dlc_status import_text(dlc_model *model, const char *path)
     return dlc_graph_parse(text, path, model->arena, &model->diag, &model->graph);
 }
 
-static dlc_status import(dlc_model *model, void *args)
+static dlc_status import_map(dlc_model *model, const source *from)
 {
-    const char *path = args;
-    DLC_TRY(dlc_map_open(path, &model->text, &model->diag));
     if (model->text.size_bytes >= 4 && !memcmp(model->text.bytes, "\177ELF", 4))
         return dlc_diag_fail(
-            &model->diag, DLC_USAGE, path,
+            &model->diag, DLC_USAGE, from->path,
             "is compiled code, where an ONNX model or a graph in text form is wanted");
     if (is_graph_text(&model->text))
-        return import_text(model, path);
-    dlc_map_close(&model->text);
+        return import_text(model, from->path);
     dlc_onnx_options options = import_options(model);
-    return dlc_onnx_open(path, &options, model->arena, &model->diag, &model->onnx, &model->graph);
+    if (from->bytes)
+        return dlc_onnx_read(from->bytes, from->size_bytes, from->path, &options, model->arena,
+                             &model->diag, &model->onnx, &model->graph);
+    dlc_map_close(&model->text);
+    return dlc_onnx_open(from->path, &options, model->arena, &model->diag, &model->onnx,
+                         &model->graph);
+}
+
+static dlc_status import(dlc_model *model, void *args)
+{
+    const source *from = args;
+    if (!from->bytes) {
+        DLC_TRY(dlc_map_open(from->path, &model->text, &model->diag));
+        return import_map(model, from);
+    }
+    model->text = (dlc_map){from->bytes, from->size_bytes};
+    dlc_status status = import_map(model, from);
+    model->text = (dlc_map){0}; /* the caller's */
+    return status;
 }
 
 static dlc_status check_target(dlc_model *model)
@@ -172,7 +194,9 @@ static dlc_status other_failed(dlc_model *model, const dlc_model *other, dlc_sta
 
 /* Passes rewrite the graph for one target, so each further name of --target has a model of its own.
  */
-static dlc_status open_others(dlc_model *model, const char *path)
+static dlc_status open_source(const source *from, const dlc_options *options, dlc_model **result);
+
+static dlc_status open_others(dlc_model *model, const source *from)
 {
     const char *comma = model->options.target ? strchr(model->options.target, ',') : NULL;
     if (!comma)
@@ -189,27 +213,48 @@ static dlc_status open_others(dlc_model *model, const char *path)
         options.target =
             dlc_arena_strndup(model->arena, name, comma ? (size_t)(comma - name) : strlen(name));
         dlc_model **other = &model->others[model->nothers++];
-        dlc_status status = dlc_model_open(path, &options, other);
+        dlc_status status = open_source(from, &options, other);
         if (status != DLC_OK)
             return *other ? other_failed(model, *other, status) : status;
     }
     return DLC_OK;
 }
 
-dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
+/* Fields that the caller does not know of are zero. */
+static void take_options(dlc_options *to, const dlc_options *from)
+{
+    size_t size_bytes = from && from->size_bytes ? from->size_bytes : sizeof *from;
+    *to = (dlc_options){0};
+    if (from)
+        memcpy(to, from, size_bytes < sizeof *to ? size_bytes : sizeof *to);
+    to->size_bytes = sizeof *to;
+}
+
+static dlc_status open_source(const source *from, const dlc_options *options, dlc_model **result)
 {
     dlc_model *model = *result = calloc(1, sizeof *model);
     if (!model)
         return DLC_LIMIT;
-    if (options)
-        model->options = *options;
+    take_options(&model->options, options);
     model->arena = dlc_arena_create(0);
     model->scratch = dlc_arena_create(0);
     model->notes = dlc_arena_create(0);
     dlc_diag_init(&model->diag, model->notes);
-    DLC_TRY(open_others(model, path));
+    DLC_TRY(open_others(model, from));
     DLC_TRY(check_target(model));
-    return dlc_model_guard(model, import, (void *)(uintptr_t)path);
+    return dlc_model_guard(model, import, (void *)(uintptr_t)from);
+}
+
+dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
+{
+    return open_source(&(source){.path = path}, options, result);
+}
+
+dlc_status dlc_model_open_bytes(const void *bytes, size_t size_bytes, const char *name,
+                                const dlc_options *options, dlc_model **result)
+{
+    source from = {name ? name : "model", bytes ? bytes : "", size_bytes};
+    return open_source(&from, options, result);
 }
 
 void dlc_model_close(dlc_model *model)
@@ -364,7 +409,8 @@ dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *form
 /* ---- executables ---- */
 
 struct write_args {
-    const char *kind, *path, *name;
+    const char *kind, *path, *name; /* path NULL: fd */
+    int fd;
 };
 
 /* "out/my-model.v2.so" -> my_model: what stands before the first dot, as a C identifier. */
@@ -443,7 +489,8 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
     const struct write_args *args = opaque;
     dlc_executable_options options = {
         .path = args->path,
-        .name = args->name ? args->name : identifier_of(model, args->path),
+        .fd = args->fd,
+        .name = args->name ? args->name : identifier_of(model, args->path ? args->path : "model"),
         .njobs = model->options.jobs ? model->options.jobs : usable_cpus(),
         .is_temporary = model->options.is_temporary != 0,
         .emulate = model->options.emulate_gpu != 0,
@@ -456,15 +503,24 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
     return write_parts(model, &options);
 }
 
-dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)
+static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 {
-    struct write_args args = {kind, path, name};
     for (uint32_t i = 0; i < model->nothers; i++) {
         dlc_status status = dlc_model_guard(model->others[i], run_passes, NULL);
         if (status != DLC_OK)
             return other_failed(model, model->others[i], status);
     }
-    return dlc_model_guard(model, write_executable, &args);
+    return dlc_model_guard(model, write_executable, args);
+}
+
+dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)
+{
+    return write_guarded(model, &(struct write_args){kind, path, name, -1});
+}
+
+dlc_status dlc_model_write_fd(dlc_model *model, const char *kind, int fd, const char *name)
+{
+    return write_guarded(model, &(struct write_args){kind, NULL, name, fd});
 }
 
 /* ---- catalogues ---- */

@@ -164,6 +164,17 @@ dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t of
     return DLC_OK;
 }
 
+const char *dlc_onnx_external(const dlc_onnx *model, uint32_t i, const void **bytes,
+                              size_t *size_bytes)
+{
+    if (i >= model->externals.n)
+        return NULL;
+    const dlc_external *external = &model->externals.data[i];
+    *bytes = external->map.bytes;
+    *size_bytes = external->map.size_bytes;
+    return dlc_arena_printf(model->arena, "%s/%s", model->folder, external->location);
+}
+
 void dlc_external_close(dlc_onnx *model)
 {
     for (uint32_t i = 0; i < model->externals.n; i++)

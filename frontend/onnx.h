@@ -39,6 +39,9 @@ DLC_NODISCARD dlc_status dlc_onnx_read(const void *bytes, size_t size_bytes, con
                                        const dlc_onnx_options *options, dlc_arena *arena,
                                        dlc_diag *diag, dlc_onnx **model, dlc_graph **graph);
 void dlc_onnx_close(dlc_onnx *model);
+/* Path of the i-th file beside the model that holds data of it, and its bytes; NULL: no such one. */
+const char *dlc_onnx_external(const dlc_onnx *model, uint32_t i, const void **bytes,
+                              size_t *size_bytes);
 
 /* A TensorProto file (*.pb of the ONNX test suites). Data row-major in the arena. */
 typedef struct {

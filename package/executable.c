@@ -355,7 +355,8 @@ dlc_status dlc_executable_write_parts(const dlc_executable_part *parts, uint32_t
                              "letters, digits and '_'",
                              options->name ? options->name : "");
     writer w = {.options = options, .arena = dlc_arena_create(0), .diag = diag};
-    dlc_status status = dlc_output_open(&w.output, options->path, diag);
+    dlc_status status = options->path ? dlc_output_open(&w.output, options->path, diag)
+                                      : dlc_output_take(&w.output, options->fd, diag);
     w.output.is_temporary = options->is_temporary;
     if (status == DLC_OK) {
         status = add_pieces(&w, parts, nparts);

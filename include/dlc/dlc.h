@@ -41,6 +41,7 @@ typedef struct {
 
 /* Zero fields mean the defaults. Strings and arrays are borrowed until dlc_model_close. */
 typedef struct {
+    size_t size_bytes;      /* sizeof(dlc_options): which fields the caller knows of; 0: as in 0.1 */
     const char *target;     /* a name of dlc_catalogue(DLC_CATALOGUE_TARGETS); "native" */
     const char *fusion;     /* a strategy, a path to one (.so) or to a plan (.json); "greedy" */
     const char *passes;     /* comma separated; NULL: the default pipeline */
@@ -81,6 +82,11 @@ DLC_API int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name
  */
 DLC_API DLC_NODISCARD dlc_status dlc_model_open(const char *path, const dlc_options *options,
                                                 dlc_model **model);
+/* The same from memory, borrowed until the model is closed; `name` is what messages call it. External
+ * data cannot be found. */
+DLC_API DLC_NODISCARD dlc_status dlc_model_open_bytes(const void *bytes, size_t size_bytes,
+                                                      const char *name, const dlc_options *options,
+                                                      dlc_model **model);
 DLC_API void dlc_model_close(dlc_model *model); /* NULL is fine */
 
 /* Problems and notes in the order they were found. False when there is no message i. */
@@ -107,10 +113,12 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlc
 
 /*
  * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run
- * the passes first. IMPORTED  the graph as imported, in text form GRAPH     the graph after the
- * passes of options.passes, in text form INSPECT   operators, shapes, work, memory plan, kernels;
- * format "text", "json", "dot" or "svg" EXPLAIN   for every edge whether it was fused, and why not;
- * format "text" or "json"
+ * the passes first.
+ *
+ *   IMPORTED  the graph as imported, in text form
+ *   GRAPH     the graph after the passes of options.passes, in text form
+ *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json", "dot" or "svg"
+ *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"
  */
 typedef enum {
     DLC_TEXT_IMPORTED,
@@ -128,6 +136,26 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind 
  */
 DLC_API DLC_NODISCARD dlc_status dlc_model_write(dlc_model *model, const char *kind,
                                                  const char *path, const char *name);
+
+/* The same into an open file for reading and writing, an empty regular file or a memfd, which stays
+ * open: dlcrt_executable_open_fd runs it. */
+DLC_API DLC_NODISCARD dlc_status dlc_model_write_fd(dlc_model *model, const char *kind, int fd,
+                                                    const char *name);
+
+/*
+ * The executable of a model from a folder of them, compiled first when it is not there. What decides
+ * is the bytes of the model and of the files it names, the options that change the code, this
+ * processor and this version. file: the path of the executable, to be opened at once; the folder may
+ * be emptied at any time, and any number of processes may use it. DLC_USAGE: the options name a
+ * strategy that is a program of the user's (.so), whose doings no key tells.
+ * *model is set as by dlc_model_open when something had to be compiled, else NULL.
+ */
+DLC_API DLC_NODISCARD dlc_status dlc_cache_find(const char *path, const dlc_options *options,
+                                                const char *folder, char *file, size_t file_bytes,
+                                                dlc_model **model);
+/* The folder: DLC_CACHE_DIR, else dlc beneath XDG_CACHE_HOME or ~/.cache; NULL: there is none. Good
+ * until this thread asks again. */
+DLC_API const char *dlc_cache_folder(void);
 
 /*
  * Reads a TensorProto file of an ONNX test suite. tensor->data and name are released by

@@ -152,6 +152,139 @@ static dlc_status compile_bytes(const victim *v, size_t n)
     return status;
 }
 
+static float first_output(const char *so, int fd)
+{
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    float values[6] = {1, 2, 3, 4, 5, 6};
+    dlcrt_tensor in = {.data = values, .dtype = DLC_F32, .rank = 2, .dims = {2, 3}}, out = {0};
+    dlc_status status =
+        so ? dlcrt_executable_open(so, &executable) : dlcrt_executable_open_fd(fd, &executable);
+    ck_assert_msg(status == DLC_OK, "%s", dlcrt_last_error());
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
+    ck_assert_msg(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "%s", dlcrt_last_error());
+    float result = *(float *)out.data;
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+    return result;
+}
+
+static void *read_file(const char *path, size_t *n)
+{
+    FILE *stream = fopen(path, "rb");
+    ck_assert_ptr_nonnull(stream);
+    void *bytes = malloc(1 << 20);
+    *n = fread(bytes, 1, 1 << 20, stream);
+    fclose(stream);
+    return bytes;
+}
+
+/* From memory to memory: no file is read or written, and the bytes are those of the file. */
+START_TEST(bytes_become_an_executable_in_memory)
+{
+    size_t n, size_bytes;
+    void *bytes = read_file(good, &n);
+    dlc_model *model;
+    dlc_options options = {.size_bytes = sizeof options, .target = "native"};
+    ck_assert_int_eq(dlc_model_open_bytes(bytes, n, "the model", &options, &model), DLC_OK);
+    int fd = memfd_create("executable", MFD_CLOEXEC);
+    ck_assert_int_eq(dlc_model_write_fd(model, "so", fd, "good"), DLC_OK);
+    dlc_model_close(model);
+    float answer = first_output(NULL, fd);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/dlc_driver_%d.so", getpid());
+    ck_assert_int_eq(dlc_model_open(good, NULL, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_write(model, "so", path, "good"), DLC_OK);
+    dlc_model_close(model);
+    ck_assert_float_eq(first_output(path, -1), answer);
+    void *file = read_file(path, &size_bytes), *memory = malloc(size_bytes);
+    ck_assert_int_eq(pread(fd, memory, size_bytes, 0), (ssize_t)size_bytes);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_END), (off_t)size_bytes);
+    ck_assert(!memcmp(file, memory, size_bytes));
+    unlink(path);
+    close(fd);
+    free(file);
+    free(memory);
+    /* what cannot be written or read */
+    ck_assert_int_eq(dlc_model_open_bytes(bytes, n, "the model", NULL, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_write_fd(model, "so", -1, NULL), DLC_IO);
+    dlc_model_close(model);
+    ck_assert_int_eq(dlc_model_open_bytes(bytes, n / 2, "half", NULL, &model), DLC_INVALID);
+    dlc_model_note note;
+    ck_assert(dlc_model_message(model, 0, &note));
+    ck_assert_ptr_nonnull(strstr(note.place, "half"));
+    dlc_model_close(model);
+    ck_assert_int_eq(dlc_model_open_bytes(NULL, 0, NULL, NULL, &model), DLC_INVALID);
+    dlc_model_close(model);
+    free(bytes);
+}
+END_TEST
+
+static char cache[64], copy[96];
+
+static void copy_model(void)
+{
+    size_t n;
+    void *bytes = read_file(good, &n);
+    FILE *stream = fopen(copy, "wb");
+    ck_assert_uint_eq(fwrite(bytes, 1, n, stream), n);
+    fclose(stream);
+    free(bytes);
+}
+
+/* Looks for `copy`; whether something was compiled or at least read. */
+static int find_in_cache(const dlc_options *options, char *file)
+{
+    dlc_model *model;
+    dlc_status status = dlc_cache_find(copy, options, cache, file, 256, &model);
+    dlc_model_note note;
+    ck_assert_msg(status == DLC_OK, "%s",
+                  model && dlc_model_message(model, 0, &note) ? note.text : "");
+    int was_read = model != NULL;
+    dlc_model_close(model);
+    ck_assert_float_eq(first_output(file, -1), first_output(file, -1));
+    return was_read;
+}
+
+START_TEST(a_second_start_compiles_nothing)
+{
+    char first[256], second[256], damaged[320];
+    snprintf(cache, sizeof cache, "/tmp/dlc_cache_%d/deep", getpid());
+    snprintf(copy, sizeof copy, "/tmp/dlc_cached_%d.onnx", getpid());
+    copy_model();
+    ck_assert(find_in_cache(NULL, first));
+    ck_assert(!find_in_cache(NULL, second));
+    ck_assert_str_eq(first, second);
+    /* other options, another executable; the same bytes at another time, the same */
+    ck_assert(find_in_cache(&(dlc_options){.fusion = "none"}, second));
+    ck_assert_str_ne(first, second);
+    ck_assert(find_in_cache(&(dlc_options){.target = "x86-64-v2"}, second));
+    ck_assert_str_ne(first, second);
+    unlink(copy);
+    copy_model();
+    ck_assert(find_in_cache(NULL, second));
+    ck_assert_str_eq(first, second);
+    ck_assert(!find_in_cache(NULL, second));
+    /* what someone deleted is made again */
+    unlink(first);
+    ck_assert(find_in_cache(NULL, second));
+    /* entries that say nothing are not believed */
+    snprintf(damaged, sizeof damaged, "for f in %s/*.files; do echo x >$f; done", cache);
+    ck_assert_int_eq(system(damaged), 0);
+    ck_assert(find_in_cache(NULL, second));
+    dlc_model *model;
+    dlc_options program = {.fusion = "./mine.so"};
+    ck_assert_int_eq(dlc_cache_find(copy, &program, cache, second, sizeof second, &model),
+                     DLC_USAGE);
+    dlc_model_close(model);
+    ck_assert_int_eq(dlc_cache_find("/nowhere.onnx", NULL, cache, second, 256, &model), DLC_IO);
+    dlc_model_close(model);
+    unlink(copy);
+    snprintf(damaged, sizeof damaged, "rm -r /tmp/dlc_cache_%d", getpid());
+    ck_assert_int_eq(system(damaged), 0);
+}
+END_TEST
+
 START_TEST(every_truncation_is_refused)
 {
     victim v;
@@ -196,6 +329,8 @@ int main(void)
     tcase_add_loop_test(tcase, refuses, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, interprets);
+    tcase_add_test(tcase, bytes_become_an_executable_in_memory);
+    tcase_add_test(tcase, a_second_start_compiles_nothing);
     tcase_add_test(tcase, every_truncation_is_refused);
     tcase_add_loop_test(tcase, flips_end_in_a_status, 0, 3);
     suite_add_tcase(suite, tcase);
