@@ -21,6 +21,37 @@ static void add_tag(dlc_str *out, uint32_t field, uint32_t wire)
     add_varint(out, field << 3 | wire);
 }
 
+/* Bits of an element in the file: types below 8 bits are packed there, low bits first. */
+static uint32_t bits_in_file(dlc_dtype dtype)
+{
+    switch (dtype) {
+    case DLC_I2:
+    case DLC_U2:
+        return 2;
+    case DLC_I4:
+    case DLC_U4:
+    case DLC_F4E2M1:
+        return 4;
+    case DLC_F6E2M3:
+    case DLC_F6E3M2:
+        return 6;
+    default:
+        return dlc_dtypes[dtype].bits;
+    }
+}
+
+static void add_packed(dlc_str *out, const dlcrt_tensor *tensor, uint32_t bits)
+{
+    uint32_t word = 0, nbits = 0;
+    for (size_t i = 0; i < tensor->size_bytes; i++) {
+        word |= (((const uint8_t *)tensor->data)[i] & ((1u << bits) - 1)) << nbits;
+        nbits += bits;
+        for (; nbits >= 8 || (nbits && i + 1 == tensor->size_bytes);
+             nbits = nbits > 8 ? nbits - 8 : 0, word >>= 8)
+            dlc_str_addn(out, (char[]){(char)word}, 1);
+    }
+}
+
 dlc_status dlc_pb_write(const char *path, const dlcrt_tensor *tensor, dlc_diag *diag)
 {
     dlc_str text = {0};
@@ -34,12 +65,16 @@ dlc_status dlc_pb_write(const char *path, const dlcrt_tensor *tensor, dlc_diag *
     add_varint(&text, strlen(tensor->name));
     dlc_str_add(&text, tensor->name);
     add_tag(&text, 9, 2);
-    add_varint(&text, tensor->size_bytes);
+    uint32_t bits = bits_in_file(tensor->dtype);
+    int is_packed = bits < 8;
+    add_varint(&text, is_packed ? (tensor->size_bytes * bits + 7) / 8 : tensor->size_bytes);
+    if (is_packed)
+        add_packed(&text, tensor, bits);
     dlc_output output;
     dlc_status status = dlc_output_open(&output, path, diag);
     if (status == DLC_OK)
         status = dlc_output_write(&output, text.data, text.n, diag);
-    if (status == DLC_OK && tensor->size_bytes)
+    if (status == DLC_OK && tensor->size_bytes && !is_packed)
         status = dlc_output_write(&output, tensor->data, tensor->size_bytes, diag);
     if (status == DLC_OK)
         status = dlc_output_commit(&output, 0666, diag);

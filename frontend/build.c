@@ -97,6 +97,17 @@ dlc_value *f_cast(dlc_import *im, dlc_value *x, dlc_dtype dtype)
     return f_node(im, DLC_OP_CAST, F_IN(x), F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, dtype)));
 }
 
+dlc_value *f_encode(dlc_import *im, dlc_value *x, dlc_dtype dtype, int64_t saturate,
+                    const char *mode)
+{
+    if (!x || x->type.dtype == dtype || !dlc_is_code(dtype))
+        return f_cast(im, x, dtype);
+    return f_node(im, DLC_OP_CAST, F_IN(x),
+                  F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, dtype),
+                          dlc_attr_int(DLC_ATTR_SATURATE, saturate != 0),
+                          dlc_attr_text(DLC_ATTR_MODE, mode)));
+}
+
 dlc_value *f_saturate(dlc_import *im, dlc_value *x, dlc_dtype dtype)
 {
     if (!x || x->type.dtype == dtype)

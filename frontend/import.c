@@ -211,27 +211,6 @@ static void close_node(dlc_import *im, const dlc_body *body)
     bind_outputs(im, body);
 }
 
-static int is_narrow(const dlc_import *im, const dlc_value *value)
-{
-    for (uint32_t i = 0; i < im->narrow.n; i++) {
-        if (im->narrow.data[i] == value)
-            return 1;
-    }
-    return 0;
-}
-
-static void check_narrow(dlc_import *im)
-{
-    for (uint32_t i = 0; im->narrow.n && i < im->nin; i++) {
-        if (im->in[i] && is_narrow(im, im->in[i]) && !(im->row->flags & DLC_ROW_NARROW))
-            im_fail(
-                im, DLC_UNSUPPORTED,
-                "input %" PRIu32
-                " has a type below 8 bits or a small float; those may only be dequantized or cast",
-                i);
-    }
-}
-
 static void check_arity(dlc_import *im)
 {
     const dlc_onnx_row *row = im->row;
@@ -279,7 +258,6 @@ static void import_operator(dlc_import *im, dlc_body *body)
     const dlc_onnx_row *row = im->row;
     size_t depth = im->bodies.n;
     check_arity(im);
-    check_narrow(im);
     if (im_ok(im))
         row->import(im);
     check_all_read(im);

@@ -27,10 +27,7 @@ typedef struct {
     int32_t argument;           /* of the importer: mostly a dlc_opcode */
     int16_t inputs, inputs_max; /* fewest, most (-1: any number, none absent; -2: any number) */
     int16_t outputs_max;        /* -1: any number */
-    uint8_t flags;
 } dlc_onnx_row;
-
-enum { DLC_ROW_PLAIN = 0, DLC_ROW_NARROW = 1 /* takes constants of types below 8 bits, widened */ };
 
 typedef struct {
     const char *name;
@@ -80,7 +77,6 @@ struct dlc_import {
     dlc_lookup sizes;     /* dim_param -> dlc_expr, where the user gave a number */
     dlc_vec(dlc_body) bodies;
     dlc_value poison;            /* what a failed node's outputs are bound to */
-    dlc_vec(dlc_value *) narrow; /* constants of 4-bit or smaller types, widened */
     uint64_t nnodes;             /* imported so far, iterations of loops included */
     uint8_t shapes_given;        /* the user overrode dimensions: declared ones may not hold */
     uint8_t has_contradiction;   /* a declared shape was not what is computed, and it was told */
@@ -220,6 +216,9 @@ dlc_value *f_max(dlc_import *im, dlc_value *a, dlc_value *b);
 dlc_value *f_clip(dlc_import *im, dlc_value *x, double lo, double hi);
 dlc_value *f_cast(dlc_import *im, dlc_value *x,
                   dlc_dtype dtype); /* x itself when it has that dtype */
+/* To a small float: too large becomes the largest, else infinity or NaN; `mode` of f8e8m0. */
+dlc_value *f_encode(dlc_import *im, dlc_value *x, dlc_dtype dtype, int64_t saturate,
+                    const char *mode);
 dlc_value *f_saturate(dlc_import *im, dlc_value *x, dlc_dtype dtype); /* clamps */
 dlc_value *f_where(dlc_import *im, dlc_value *condition, dlc_value *yes, dlc_value *no);
 dlc_value *f_reshape(dlc_import *im, dlc_value *x, const dlc_expr *dims, uint32_t rank);
@@ -246,7 +245,7 @@ dlc_value *f_softmax(dlc_import *im, dlc_value *x, uint32_t axis);
 dlc_value *f_add_all(dlc_import *im, dlc_opcode op, dlc_value *const *values, uint32_t n);
 
 /* The importers that onnx_ops.def names. */
-#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs, flags)                   \
+#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
     void import_##importer(dlc_import *im);
 #include "frontend/onnx_ops.def"
 #undef DLC_ONNX

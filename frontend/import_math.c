@@ -163,28 +163,26 @@ void import_where(dlc_import *im)
     im->out[0] = f_where(im, im_in(im, 0), im_in(im, 1), im_in(im, 2));
 }
 
-/* `saturate` and `round_mode` speak of float8 results only, which im_dtype refuses. */
-static void skip_float8(dlc_import *im)
+/* `saturate` and `round_mode` speak of small floats only. */
+static dlc_value *cast_to(dlc_import *im, dlc_dtype dtype)
 {
-    if (im->opset >= 19)
-        im_int(im, "saturate", 1);
-    if (im->opset >= 24)
-        im_choice(im, "round_mode", "up", "up|down|nearest");
+    int64_t saturate = im->opset >= 19 ? im_int(im, "saturate", 1) : 1;
+    const char *mode =
+        im->opset >= 24 ? im_choice(im, "round_mode", "up", "up|down|nearest") : "up";
+    return mode ? f_encode(im, im_in(im, 0), dtype, saturate, mode) : NULL;
 }
 
 void import_cast(dlc_import *im)
 {
-    skip_float8(im);
     int64_t to = im_int(im, "to", 0);
     dlc_dtype dtype = im_dtype(im, to, "attribute 'to'");
     if (dtype != DLC_NONE)
-        im->out[0] = f_cast(im, im_in(im, 0), dtype);
+        im->out[0] = cast_to(im, dtype);
 }
 
 void import_cast_like(dlc_import *im)
 {
-    skip_float8(im);
-    im->out[0] = f_cast(im, im_in(im, 0), im_in(im, 1)->type.dtype);
+    im->out[0] = cast_to(im, im_in(im, 1)->type.dtype);
 }
 
 void import_bit_cast(dlc_import *im)

@@ -87,7 +87,35 @@ static int is_zero(dlc_import *im, const dlc_value *v)
 
 static int is_quantised(dlc_dtype dtype)
 {
-    return dtype == DLC_I8 || dtype == DLC_U8 || dtype == DLC_I16 || dtype == DLC_U16;
+    return dtype == DLC_I8 || dtype == DLC_U8 || dtype == DLC_I16 || dtype == DLC_U16 ||
+           dlc_is_code(dtype);
+}
+
+/* The range of an integer type below 8 bits; false for small floats. */
+static int narrow_range(dlc_dtype dtype, double *lo, double *hi)
+{
+    int is_signed = dtype == DLC_I4 || dtype == DLC_I2;
+    int bits = dtype == DLC_I4 || dtype == DLC_U4 ? 4 : 2;
+    *lo = is_signed ? -(1 << (bits - 1)) : 0;
+    *hi = *lo + (1 << bits) - 1;
+    return is_signed || dtype == DLC_U4 || dtype == DLC_U2;
+}
+
+/* x / scale + zero as a code: integers are rounded first and saturate, small floats round as codes
+ * do. */
+static dlc_value *quantise_narrow(dlc_import *im, dlc_value *q, dlc_value *zero, dlc_dtype dtype,
+                                  int64_t saturate)
+{
+    double lo, hi;
+    int is_int = narrow_range(dtype, &lo, &hi);
+    if (is_int)
+        q = f_unary(im, DLC_OP_ROUND, q);
+    if (q && q->type.dtype != DLC_F64)
+        q = f_cast(im, q, DLC_F32);
+    if (zero)
+        q = f_add(im, q, f_cast(im, zero, q ? q->type.dtype : DLC_F32));
+    return is_int ? f_cast(im, f_clip(im, q, lo, hi), dtype)
+                  : f_encode(im, q, dtype, saturate, "nearest");
 }
 
 /* saturate(round(x / scale) + zero); the sum is exact in f32 for all quantised types where it does
@@ -115,7 +143,8 @@ static dlc_dtype quantised_dtype(dlc_import *im, const dlc_value *zero)
         im_fail(im, DLC_INVALID, "output_dtype is %s, the zero point %s", dlc_dtypes[dtype].text,
                 dlc_dtypes[zero->type.dtype].text);
     else if (!is_quantised(dtype))
-        im_fail(im, DLC_UNSUPPORTED, "quantises to %s; i8, u8, i16 and u16 are supported",
+        im_fail(im, DLC_UNSUPPORTED,
+                "quantises to %s; integers of up to 16 bits and small floats are supported",
                 dlc_dtypes[dtype].text);
     return im_ok(im) ? dtype : DLC_NONE;
 }
@@ -124,8 +153,7 @@ void import_quantize_linear(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0), *scale = im_in(im, 1), *zero = im_in(im, 2);
     granule g = read_granule(im);
-    if (im->opset >= 19)
-        im_int(im, "saturate", 1); /* of float8 results, which quantised_dtype refuses */
+    int64_t saturate = im->opset >= 19 ? im_int(im, "saturate", 1) : 1;
     int64_t precision = im->opset >= 23 ? im_int(im, "precision", 0) : 0;
     dlc_dtype dtype = quantised_dtype(im, zero);
     dlc_dtype work =
@@ -138,18 +166,28 @@ void import_quantize_linear(dlc_import *im)
     }
     scale = spread(im, x, f_cast(im, scale, work), &g);
     dlc_value *spread_zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);
-    if (im_ok(im))
-        im->out[0] = quantise(im, f_cast(im, x, work), scale, spread_zero, dtype);
+    if (!im_ok(im))
+        return;
+    x = f_cast(im, x, work);
+    im->out[0] = dlc_is_code(dtype)
+                     ? quantise_narrow(im, f_div(im, x, scale), spread_zero, dtype, saturate)
+                     : quantise(im, x, scale, spread_zero, dtype);
 }
 
 /* --- DequantizeLinear: (x - zero) * scale --- */
+
+static int is_small_float(dlc_dtype dtype)
+{
+    double lo, hi;
+    return dlc_is_code(dtype) && !narrow_range(dtype, &lo, &hi);
+}
 
 static dlc_value *without_zero(dlc_import *im, dlc_value *x, dlc_value *zero, dlc_dtype work)
 {
     if (!zero)
         return f_cast(im, x, work);
-    if (x && dlc_is_float(x->type.dtype)) /* a small float, widened */
-        return f_cast(im, f_sub(im, x, f_cast(im, zero, x->type.dtype)), work);
+    if (x && is_small_float(x->type.dtype))
+        return f_cast(im, f_sub(im, f_cast(im, x, DLC_F32), f_cast(im, zero, DLC_F32)), work);
     return f_cast(im, f_sub(im, f_cast(im, x, DLC_I32), f_cast(im, zero, DLC_I32)), work);
 }
 

@@ -73,10 +73,7 @@ dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
     dlc_type type = {.dtype = dense->dtype, .rank = (uint8_t)dense->rank};
     for (uint32_t i = 0; i < dense->rank; i++)
         type.dims[i] = dlc_expr_i64(im->pool, dense->dims[i]);
-    dlc_value *value = dlc_graph_constant(im->graph, name, &type, dense->bytes, dense->size_bytes);
-    if (dense->is_narrow)
-        dlc_vec_push(im->arena, &im->narrow, value);
-    return value;
+    return dlc_graph_constant(im->graph, name, &type, dense->bytes, dense->size_bytes);
 }
 
 static void add_initializer(dlc_import *im, dlc_scope *scope, const char *name, const char *place,
@@ -191,14 +188,13 @@ static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, c
         return dlc_diag_fail(diag, DLC_UNSUPPORTED, place,
                              "is a sequence, map, optional or sparse tensor; only dense tensors "
                              "are supported");
-    uint8_t is_narrow;
     int32_t element = info->type->tensor_type->elem_type;
-    type->dtype = dlc_dtype_of_onnx(element, &is_narrow);
-    if (type->dtype == DLC_NONE || is_narrow)
+    type->dtype = dlc_dtype_of_onnx(element);
+    if (type->dtype == DLC_NONE)
         return dlc_diag_fail(
             diag, element <= 0 || element > 28 ? DLC_INVALID : DLC_UNSUPPORTED, place,
             "has elements of type %" PRId32
-            " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
+            " (%s); supported: bool, integers and floats",
             element, dlc_onnx_type_name(element));
     *shape = info->type->tensor_type->shape;
     if (!*shape)
@@ -298,9 +294,7 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
 
 static int is_other_dtype(const Onnx__TypeProto__Tensor *declared, const dlc_type *type)
 {
-    uint8_t is_narrow;
-    dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
-    return declared->elem_type && (dtype != type->dtype || is_narrow);
+    return declared->elem_type && dlc_dtype_of_onnx(declared->elem_type) != type->dtype;
 }
 
 static int is_other_shape(const dlc_import *im, const Onnx__TypeProto__Tensor *declared,
@@ -323,9 +317,8 @@ static int is_other_shape(const dlc_import *im, const Onnx__TypeProto__Tensor *d
 
 static void print_declared(const Onnx__TypeProto__Tensor *declared, dlc_str *out)
 {
-    uint8_t is_narrow;
-    dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type, &is_narrow);
-    dlc_str_add(out, dtype == DLC_NONE || is_narrow ? dlc_onnx_type_name(declared->elem_type)
+    dlc_dtype dtype = dlc_dtype_of_onnx(declared->elem_type);
+    dlc_str_add(out, dtype == DLC_NONE ? dlc_onnx_type_name(declared->elem_type)
                                                     : dlc_dtypes[dtype].text);
     for (size_t i = 0; declared->shape && i < declared->shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = declared->shape->dim[i];

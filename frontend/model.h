@@ -47,7 +47,6 @@ void dlc_external_close(dlc_onnx *model);
  * dlc wants, else in the arena. */
 typedef struct {
     dlc_dtype dtype;
-    uint8_t is_narrow; /* a 4-bit or smaller type, widened to `dtype` */
     uint32_t rank;
     int64_t dims[DLC_MAX_RANK];
     const void *bytes;
@@ -57,8 +56,8 @@ DLC_NODISCARD dlc_status dlc_tensor_decode(dlc_onnx *model, const Onnx__TensorPr
                                            const char *place, dlc_dense *result);
 DLC_NODISCARD dlc_status dlc_sparse_decode(dlc_onnx *model, const Onnx__SparseTensorProto *proto,
                                            const char *place, dlc_dense *result);
-/* dlc's dtype of TensorProto.DataType, or DLC_NONE; *is_narrow as above. */
-dlc_dtype dlc_dtype_of_onnx(int64_t type, uint8_t *is_narrow);
+/* dlc's dtype of TensorProto.DataType, or DLC_NONE. */
+dlc_dtype dlc_dtype_of_onnx(int64_t type);
 const char *dlc_onnx_type_name(int64_t type); /* "FLOAT8E4M3FN"; "type 99" is the caller's */
 
 #endif

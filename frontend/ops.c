@@ -6,8 +6,8 @@
 enum { LAST = DLC_OPSET_LAST };
 
 static const dlc_onnx_row rows[] = {
-#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs, flags)                   \
-    {#name, since, until, import_##importer, argument, lo, hi, outputs, DLC_ROW_##flags},
+#define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
+    {#name, since, until, import_##importer, argument, lo, hi, outputs},
 #include "frontend/onnx_ops.def"
 #undef DLC_ONNX
 };

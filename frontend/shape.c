@@ -211,6 +211,8 @@ static int element_float(const dlc_import *im, const dlc_value *value, uint32_t 
     if (!value->data)
         return value->content && content_float(im, value->content[i], element);
     dlc_dtype dtype = value->type.dtype;
+    if (dlc_is_code(dtype))
+        return 0;
     dlc_scalar scalar = dlc_scalar_read(dtype, (const uint8_t *)value->data->bytes +
                                                    (size_t)i * dlc_dtype_bytes(dtype));
     *element = dlc_is_float(dtype) ? scalar.f
@@ -297,13 +299,11 @@ int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
 
 dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what)
 {
-    uint8_t is_narrow;
-    dlc_dtype dtype = dlc_dtype_of_onnx(onnx_type, &is_narrow);
-    if (dtype != DLC_NONE && !is_narrow)
+    dlc_dtype dtype = dlc_dtype_of_onnx(onnx_type);
+    if (dtype != DLC_NONE)
         return dtype;
     im_fail(im, DLC_UNSUPPORTED,
-            "%s is type %" PRId64
-            " (%s); supported: bool, integers of 8 to 64 bits, f16, bf16, f32, f64",
+            "%s is type %" PRId64 " (%s); supported: bool, integers and floats",
             what, onnx_type, dlc_onnx_type_name(onnx_type));
     return DLC_NONE;
 }

@@ -11,14 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum { SAME, INT, UINT, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ, E8M0, E2M1, E2M3, E3M2 } widening;
-
 static const struct {
     const char *name;
-    uint8_t dtype, bits, values;
+    uint8_t dtype, bits;
 } types[] = {
-#define DLC_ONNX_TYPE(number, name, dtype, bits, values)                                           \
-    [number] = {name, DLC_##dtype, bits, values},
+#define DLC_ONNX_TYPE(number, name, dtype, bits) [number] = {name, DLC_##dtype, bits},
 #include "frontend/onnx_types.def"
 #undef DLC_ONNX_TYPE
 };
@@ -28,9 +25,8 @@ static int is_known(int64_t type)
     return type >= 0 && type < (int64_t)(sizeof types / sizeof *types);
 }
 
-dlc_dtype dlc_dtype_of_onnx(int64_t type, uint8_t *is_narrow)
+dlc_dtype dlc_dtype_of_onnx(int64_t type)
 {
-    *is_narrow = is_known(type) && types[type].values != SAME;
     return is_known(type) ? (dlc_dtype)types[type].dtype : DLC_NONE;
 }
 
@@ -39,55 +35,17 @@ const char *dlc_onnx_type_name(int64_t type)
     return is_known(type) ? types[type].name : "an unknown type";
 }
 
-/* exponent and mantissa bits, bias; how the highest codes are read */
-typedef struct {
-    uint8_t exponent, mantissa;
-    int8_t bias;
-    enum {
-        FINITE,
-        ONE_NAN,
-        IEEE,
-        ZERO_NAN
-    } special; /* no specials; all ones: NaN; inf and NaN; minus zero: NaN */
-} small_float;
-
-static const small_float small_floats[] = {
-    [E4M3FN] = {4, 3, 7, ONE_NAN},     [E4M3FNUZ] = {4, 3, 8, ZERO_NAN}, [E5M2] = {5, 2, 15, IEEE},
-    [E5M2FNUZ] = {5, 2, 16, ZERO_NAN}, [E2M1] = {2, 1, 1, FINITE},       [E2M3] = {2, 3, 1, FINITE},
-    [E3M2] = {3, 2, 3, FINITE},
-};
-
-static float small_value(widening kind, uint32_t code)
+/* A code of `bits` as a byte. */
+static uint8_t byte_of(int64_t type, uint32_t code)
 {
-    if (kind == E8M0)
-        return code == 255 ? NAN : ldexpf(1, (int)code - 127);
-    small_float f = small_floats[kind];
-    uint32_t magnitude = code & ((1u << (f.exponent + f.mantissa)) - 1);
-    uint32_t sign = code >> (f.exponent + f.mantissa), e = magnitude >> f.mantissa,
-             m = magnitude & ((1u << f.mantissa) - 1);
-    uint32_t top = (1u << f.exponent) - 1;
-    if (f.special == ZERO_NAN && sign && !magnitude)
-        return NAN;
-    if (f.special == ONE_NAN && magnitude == (1u << (f.exponent + f.mantissa)) - 1)
-        return NAN;
-    if (f.special == IEEE && e == top)
-        return m ? NAN : sign ? -INFINITY : INFINITY;
-    float value = e ? ldexpf((float)(m | 1u << f.mantissa), (int)e - f.bias - f.mantissa)
-                    : ldexpf((float)m, 1 - f.bias - f.mantissa);
-    return sign ? -value : value;
+    uint32_t bits = types[type].bits;
+    int is_signed = types[type].dtype == DLC_I4 || types[type].dtype == DLC_I2;
+    return (uint8_t)(is_signed && code >> (bits - 1) ? code | ~((1u << bits) - 1) : code);
 }
 
-static void write_narrow(int64_t type, void *bytes, size_t i, uint32_t code)
+static int is_packed(int64_t type)
 {
-    widening kind = types[type].values;
-    uint32_t bits = types[type].bits;
-    if (kind == UINT)
-        ((uint8_t *)bytes)[i] = (uint8_t)code;
-    else if (kind == INT)
-        ((int8_t *)bytes)[i] =
-            (int8_t)(code >> (bits - 1) ? (int32_t)code - (1 << bits) : (int32_t)code);
-    else
-        ((float *)bytes)[i] = small_value(kind, code);
+    return types[type].bits < 8 && types[type].bits > 0;
 }
 
 /* Element i of a stream of `bits` wide codes, least significant bits first. */
@@ -157,11 +115,11 @@ static dlc_status take_raw(dlc_onnx *model, int64_t type, const uint8_t *raw, si
         return dlc_diag_fail(model->diag, DLC_INVALID, place,
                              "holds %zu bytes where %zu elements of type %s take %zu", size, n,
                              types[type].name, (bits + 7) / 8);
-    if (types[type].values != SAME) {
+    if (is_packed(type)) {
         void *wide;
-        DLC_TRY(allocate(model, n, dlc_dtype_bytes(result->dtype), place, &wide));
+        DLC_TRY(allocate(model, n, 1, place, &wide));
         for (size_t i = 0; i < n; i++)
-            write_narrow(type, wide, i, code_at(raw, i, types[type].bits));
+            ((uint8_t *)wide)[i] = byte_of(type, code_at(raw, i, types[type].bits));
         result->bytes = wide;
         return DLC_OK;
     }
@@ -211,12 +169,12 @@ static dlc_status take_int32(dlc_onnx *model, const Onnx__TensorProto *proto, si
             return dlc_diag_fail(model->diag, DLC_INVALID, place,
                                  "int32_data[%zu] = %" PRId32 " is no %s", i, value,
                                  types[type].name);
-        if (types[type].values == SAME)
+        if (!is_packed(type))
             memcpy((uint8_t *)bytes + i * each, &value, each);
         else
             for (size_t k = 0; k < per && i * per + k < n; k++)
-                write_narrow(type, bytes, i * per + k,
-                             (uint32_t)value >> (k * bits) & ((1u << bits) - 1));
+                ((uint8_t *)bytes)[i * per + k] =
+                    byte_of(type, (uint32_t)value >> (k * bits) & ((1u << bits) - 1));
     }
     result->bytes = bytes;
     return DLC_OK;
@@ -341,7 +299,7 @@ dlc_status dlc_tensor_decode(dlc_onnx *model, const Onnx__TensorProto *proto, co
     *result = (dlc_dense){0};
     size_t n;
     DLC_TRY(read_dims(model, proto->dims, proto->n_dims, place, result, &n));
-    result->dtype = dlc_dtype_of_onnx(proto->data_type, &result->is_narrow);
+    result->dtype = dlc_dtype_of_onnx(proto->data_type);
     if (result->dtype == DLC_NONE)
         return dlc_diag_fail(
             model->diag,
@@ -422,7 +380,6 @@ dlc_status dlc_sparse_decode(dlc_onnx *model, const Onnx__SparseTensorProto *pro
             "a sparse tensor wants values [nnz] and INT64 indices [nnz] or [nnz, %" PRIu32 "]",
             result->rank);
     result->dtype = values.dtype;
-    result->is_narrow = values.is_narrow;
     result->size_bytes = n * dlc_dtype_bytes(result->dtype);
     void *bytes;
     DLC_TRY(allocate(model, n, dlc_dtype_bytes(result->dtype), place, &bytes));

@@ -22,9 +22,6 @@ static dlc_status read_tensor(dlc_onnx *model, const Onnx__TensorProto *proto, d
     dlc_dense dense;
     DLC_TRY(refuse_others(proto, model->file, model->diag));
     DLC_TRY(dlc_tensor_decode(model, proto, model->file, &dense));
-    if (dense.is_narrow)
-        return dlc_diag_fail(model->diag, DLC_UNSUPPORTED, model->file, "has elements of type %s",
-                             dlc_onnx_type_name(proto->data_type));
     *tensor = (dlc_onnx_tensor){.name = dlc_arena_strdup(arena, proto->name ? proto->name : ""),
                                 .dtype = dense.dtype,
                                 .rank = dense.rank,

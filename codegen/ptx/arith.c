@@ -31,7 +31,7 @@ const char *dlc_cuda_memory_type(dlc_dtype dtype)
         [DLC_I64] = "long long", [DLC_U8] = "dlc_u8",    [DLC_U16] = "dlc_u16",   [DLC_U32] = "dlc_u32",
         [DLC_U64] = "dlc_u64", [DLC_F16] = "dlc_u16",    [DLC_BF16] = "dlc_u16",  [DLC_F32] = "float",
         [DLC_F64] = "double"};
-    return names[dtype];
+    return dlc_is_code(dtype) ? "dlc_u8" : names[dtype];
 }
 
 const char *dlc_cuda_type(const dlc_cuda *cuda, dlc_dtype dtype)

@@ -117,7 +117,7 @@ static dlc_access element_access(dlc_cuda *cuda, const dlc_access *access, uint3
 /* The name of a pack's type in the prelude: dlc_f32x4 is four of what f32 is in memory. */
 static const char *type_name(dlc_cuda *cuda, dlc_dtype dtype)
 {
-    const char *name = dtype == DLC_BOOL ? "u8" : dtype == DLC_F16 || dtype == DLC_BF16 ? "u16" : dlc_dtypes[dtype].text;
+    const char *name = dtype == DLC_BOOL || dlc_is_code(dtype) ? "u8" : dtype == DLC_F16 || dtype == DLC_BF16 ? "u16" : dlc_dtypes[dtype].text;
     return dlc_arena_printf(cuda->arena, "%sx%u", name, cuda->pack);
 }
 

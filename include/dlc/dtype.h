@@ -11,7 +11,7 @@ typedef enum dlc_dtype {
     DLC_DTYPE_COUNT
 } dlc_dtype;
 
-typedef enum { DLC_CLASS_NONE, DLC_CLASS_BOOL, DLC_CLASS_INT, DLC_CLASS_UINT, DLC_CLASS_FLOAT } dlc_dtype_class;
+typedef enum { DLC_CLASS_NONE, DLC_CLASS_BOOL, DLC_CLASS_INT, DLC_CLASS_UINT, DLC_CLASS_FLOAT, DLC_CLASS_CODE } dlc_dtype_class;
 
 typedef struct {
     const char *text;  /* spelling in the text form and in messages */
@@ -22,7 +22,7 @@ typedef struct {
     const char *ctype; /* spelling in generated C headers */
 } dlc_dtype_info;
 
-/* One static copy per user: the table is 14 rows, and runtime and compiler share no code. */
+/* One static copy per user: the table is short, and runtime and compiler share no code. */
 static const dlc_dtype_info dlc_dtypes[DLC_DTYPE_COUNT] = {
 #define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype)                                      \
     {text, bits, DLC_CLASS_##class_, onnx, numpy, ctype},
@@ -49,6 +49,12 @@ static inline int dlc_is_int(dlc_dtype dtype)
 static inline int dlc_is_unsigned(dlc_dtype dtype)
 {
     return dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
+}
+
+/* A narrow type: codes of a byte each, which only a cast computes with. */
+static inline int dlc_is_code(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_CODE;
 }
 
 /* The least and the largest value of an integer type or bool; the latter as a bit pattern, for u64. */

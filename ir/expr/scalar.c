@@ -23,7 +23,7 @@ static int64_t wrap(dlc_dtype dtype, uint64_t value)
     if (dtype == DLC_BOOL)
         return value & 1;
     unsigned drop = 64 - dlc_dtypes[dtype].bits;
-    if (dlc_is_unsigned(dtype))
+    if (dlc_is_unsigned(dtype) || dlc_is_code(dtype))
         return (int64_t)(value << drop >> drop);
     return (int64_t)(value << drop) >> drop;
 }

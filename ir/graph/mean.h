@@ -54,4 +54,9 @@ dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *i
 dlc_expr dlc_mean_lowest(dlc_pool *pool, dlc_dtype dtype);
 dlc_expr dlc_mean_highest(dlc_pool *pool, dlc_dtype dtype);
 
+/* A code of a narrow type (dlc_is_code) as a number, f32 or i32; and the code of a number. mode, of
+ * f8e8m0: u(p), d(own) or n(earest). */
+dlc_expr dlc_narrow_decode(dlc_pool *pool, dlc_dtype from, dlc_expr code);
+dlc_expr dlc_narrow_encode(dlc_pool *pool, dlc_dtype to, dlc_expr x, int saturate, char mode);
+
 #endif

@@ -275,6 +275,11 @@ POINTWISE(is_inf)
 static dlc_expr of_cast(const point *p, dlc_expr x)
 {
     dlc_dtype to = (dlc_dtype)dlc_node_int(p->node, DLC_ATTR_DTYPE, 0);
+    if (dlc_is_code(p->dtype) && to != p->dtype)
+        x = dlc_narrow_decode(p->pool, p->dtype, x);
+    if (dlc_is_code(to) && to != p->dtype)
+        return dlc_narrow_encode(p->pool, to, x, dlc_node_int(p->node, DLC_ATTR_SATURATE, 0) != 0,
+                                 dlc_node_text(p->node, DLC_ATTR_MODE, "up")[0]);
     return dlc_node_int(p->node, DLC_ATTR_SATURATE, 0) ? dlc_expr_cast_sat(p->pool, to, x)
                                                        : dlc_expr_cast(p->pool, to, x);
 }

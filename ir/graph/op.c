@@ -132,10 +132,12 @@ static int takes(dlc_types types, dlc_dtype dtype)
 {
     int is_bool = dlc_dtypes[dtype].class_ == DLC_CLASS_BOOL;
     switch (types) {
-    case DLC_TYPES_ANY:
+    case DLC_TYPES_DATA:
         return 1;
+    case DLC_TYPES_ANY:
+        return !dlc_is_code(dtype);
     case DLC_TYPES_NUM:
-        return !is_bool;
+        return !is_bool && !dlc_is_code(dtype);
     case DLC_TYPES_FLOAT:
         return dlc_is_float(dtype);
     case DLC_TYPES_INT:
@@ -150,8 +152,9 @@ static int takes(dlc_types types, dlc_dtype dtype)
 
 static dlc_status check_dtype(dlc_graph *graph, const dlc_node *node)
 {
-    static const char *const wanted[] = {"",           "a number",           "a float",
-                                         "an integer", "an integer or bool", "bool"};
+    static const char *const wanted[] = {
+        "",           "no narrow type",     "a number", "a float",
+        "an integer", "an integer or bool", "bool"};
     const dlc_op_info *row = &dlc_ops[node->op];
     if (!node->ninputs || !node->inputs[0] ||
         takes((dlc_types)row->types, dlc_infer_in(node, 0)->dtype))

@@ -31,8 +31,11 @@ static dlc_scalar difficult(dlc_dtype dtype, uint32_t i)
     return dlc_scalar_read(dtype, &element);
 }
 
+/* Codes of narrow types are moved and reinterpreted alone. */
 static int is_legal(dlc_expr_op op, dlc_dtype dtype)
 {
+    if (dlc_is_code(dtype))
+        return op == DLC_EXPR_BITCAST || op == DLC_EXPR_SELECT;
     switch ((dlc_expr_class)dlc_exprs[op].class_) {
     case DLC_EXPR_CLASS_INT:
         return dlc_is_int(dtype);
@@ -135,8 +138,9 @@ START_TEST(rows_of_expr)
             continue;
         }
         for (int to = DLC_BOOL; to < DLC_DTYPE_COUNT; to++)
-            if (op != DLC_EXPR_BITCAST || (dlc_dtypes[to].bits == dlc_dtypes[dtype].bits &&
-                                           to != DLC_BOOL && dtype != DLC_BOOL))
+            if (op != DLC_EXPR_BITCAST ? !dlc_is_code((dlc_dtype)to)
+                                       : (dlc_dtypes[to].bits == dlc_dtypes[dtype].bits &&
+                                          to != DLC_BOOL && dtype != DLC_BOOL))
                 check_row(op, (dlc_dtype)dtype, (dlc_dtype)to, 0);
     }
 }
