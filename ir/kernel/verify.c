@@ -203,13 +203,26 @@ static int is_symbolic(const verifier *v, dlc_expr expr)
     return has_symbol(v, expr);
 }
 
+/* The stage may have no points: some axis of it has an extent that is no constant, or is empty. */
+static int may_be_empty(const verifier *v)
+{
+    const dlc_ids *lists[] = {&v->stage->axes, &v->stage->reduce};
+    for (int l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->n; i++) {
+            int64_t extent;
+            if (!dlc_expr_is_int(v->pool, v->kernel->axes.data[lists[l]->data[i]].extent, &extent) || extent < 1)
+                return 1;
+        }
+    return 0;
+}
+
 /* An index without guard whose interval, exact for constant extents and affine indices, leaves the
  * dimension. */
 static dlc_status verify_bounds(verifier *v, dlc_expr index, dlc_expr dim, const char *name)
 {
     int64_t size;
     if (!dlc_expr_is_int(v->pool, dim, &size) || dlc_expr_has_load(v->pool, index) ||
-        is_symbolic(v, index))
+        is_symbolic(v, index) || (size == 0 && may_be_empty(v)))
         return DLC_OK;
     for (uint32_t a = 0; a < v->kernel->axes.n; a++) {
         dlc_expr coefficient, rest;

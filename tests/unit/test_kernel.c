@@ -98,6 +98,7 @@ static const char *const kernels[] = {
     "  g[c,d] = fma(f64(c), f64(0.1), f64(d)) * f64(nan)\n"
     "  u[c,d] = min(g, 5.5) -> z[c, i64(i[0] + i32(7)) // 3] update sum\n"
     "}",
+    "kernel @empty<n>(x: f32[4,0]) -> (y: f32[4]) {\n axis i=4, j=n\n y[i] = sum(j) x[0, 0] + f32(j) }",
 };
 enum { NKERNELS = sizeof kernels / sizeof *kernels };
 
@@ -255,6 +256,8 @@ static const struct {
     {HEAD "y[i] = x[i,j] }", "the value depends on the axis 'j', which is none of the stage's"},
     {HEAD "y[i] = sum(j) x[i,j+1] }",
      "an index of 'x' runs from 1 to 4, and its dimension has 4 elements"},
+    {"kernel @a(x: f32[4,0]) -> (y: f32[4]) {\n axis i=4\n y[i] = x[i,0] }",
+     "an index of 'x' runs from 0 to 0, and its dimension has 0 elements"},
     {HEAD "t[i,j] = x[i,j]\n y[i] = sum(j) x[i,j] }", "nothing uses the stage 't'"},
     {HEAD "y[i] = 1.0\n }", "nothing loads the buffer 'x'"},
     {HEAD "y[i] = x[i,0] }", "no stage runs over the axis 'j'"},
