@@ -60,11 +60,10 @@ int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
 
 /* ---- import ---- */
 
-/* Text begins with "graph" or "symbol" after blanks and comments; an ONNX file with a field's tag.
- */
-static int is_graph_text(const dlc_map *map)
+/* The first word after blanks and comments; an ONNX file begins with a field's tag. */
+static int begins_with(const dlc_map *map, const char *word)
 {
-    size_t i = 0;
+    size_t i = 0, n = strlen(word);
     while (i < map->size_bytes) {
         if (map->bytes[i] == '#')
             while (i < map->size_bytes && map->bytes[i] != '\n')
@@ -74,9 +73,7 @@ static int is_graph_text(const dlc_map *map)
         else
             break;
     }
-    size_t left = map->size_bytes - i;
-    return (left > 5 && !memcmp(map->bytes + i, "graph", 5)) ||
-           (left > 6 && !memcmp(map->bytes + i, "symbol", 6));
+    return map->size_bytes - i > n && !memcmp(map->bytes + i, word, n);
 }
 
 static dlc_onnx_options import_options(dlc_model *model)
@@ -113,14 +110,42 @@ typedef struct {
     size_t size_bytes;
 } source;
 
+/* A target that was asked for, where the module's kernels have schedules for none yet. */
+static dlc_status choose_target(dlc_model *model, dlc_module *module)
+{
+    const dlc_target *wanted = model->ctx.target;
+    if (!model->has_target || !strcmp(wanted->name, module->target->name)) {
+        model->ctx.target = module->target;
+        return DLC_OK;
+    }
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (module->kernels.data[k].schedule)
+            return dlc_diag_fail(&model->diag, DLC_USAGE, module->file, "its schedules are for %s, not for %s",
+                                 module->target->name, wanted->name);
+    module->target = wanted;
+    return DLC_OK;
+}
+
+static dlc_status import_module(dlc_model *model, const char *text, const char *path)
+{
+    dlc_module *module;
+    DLC_TRY(dlc_module_parse(text, path, model->arena, &model->diag, &module));
+    DLC_TRY(choose_target(model, module));
+    model->ctx.scratch = model->scratch;
+    model->ctx.diag = &model->diag;
+    return dlc_pipeline_resume(&model->ctx, module, &model->rest);
+}
+
 static dlc_status import_text(dlc_model *model, const char *path)
 {
-    if (model->options.nshapes || model->options.nvalues)
+    int is_module = begins_with(&model->text, "module");
+    if (model->options.nshapes)
         return dlc_diag_fail(&model->diag, DLC_USAGE, path,
-                             "shapes and values can be given for ONNX models; this is a graph in "
-                             "text form");
+                             "shapes can be given for ONNX models; this is a %s in text form", is_module ? "module" : "graph");
     const char *text =
         dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
+    if (is_module)
+        return import_module(model, text, path);
     return dlc_graph_parse(text, path, model->arena, &model->diag, &model->graph);
 }
 
@@ -129,8 +154,8 @@ static dlc_status import_map(dlc_model *model, const source *from)
     if (model->text.size_bytes >= 4 && !memcmp(model->text.bytes, "\177ELF", 4))
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, from->path,
-            "is compiled code, where an ONNX model or a graph in text form is wanted");
-    if (is_graph_text(&model->text))
+            "is compiled code, where an ONNX model, or a graph or module in text form, is wanted");
+    if (begins_with(&model->text, "graph") || begins_with(&model->text, "symbol") || begins_with(&model->text, "module"))
         return import_text(model, from->path);
     dlc_onnx_options options = import_options(model);
     if (from->bytes)
@@ -156,6 +181,7 @@ static dlc_status import(dlc_model *model, void *args)
 
 static dlc_status check_target(dlc_model *model)
 {
+    model->has_target = model->options.target != NULL;
     if (!model->options.target)
         model->options.target = "native";
     model->ctx.target = dlc_target_find(model->options.target);
@@ -279,38 +305,74 @@ static void describe(dlc_model *model, const char *name, const dlc_type *type,
                      dlcrt_tensor_info *info)
 {
     const dlc_graph *graph = model->graph;
+    const dlc_module *module = model->ctx.module;
+    const dlc_pool *pool = graph ? graph->pool : module->pool;
     dlc_str text = {0};
-    dlc_type_print(graph, type, &text);
+    dlc_model_type_print(model, type, &text);
     *info = (dlcrt_tensor_info){.name = name,
                                 .type = dlc_arena_strdup(model->notes, dlc_str_text(&text)),
                                 .dtype = type->dtype,
                                 .rank = type->rank};
     dlc_str_deinit(&text);
     for (uint32_t d = 0; d < type->rank; d++) {
-        const dlc_expr_node *node = dlc_node_of(graph->pool, type->dims[d]);
-        if (!dlc_expr_is_int(graph->pool, type->dims[d], &info->dims[d]))
+        const dlc_expr_node *node = dlc_node_of(pool, type->dims[d]);
+        if (!dlc_expr_is_int(pool, type->dims[d], &info->dims[d]))
             info->dims[d] = -1;
         if (node->op == DLC_EXPR_SYM)
-            info->dim_names[d] = graph->symbols.data[node->imm.id].name;
+            info->dim_names[d] = graph ? graph->symbols.data[node->imm.id].name : module->symbols.data[node->imm.id].name;
     }
+}
+
+void dlc_model_type_print(const dlc_model *model, const dlc_type *type, dlc_str *out)
+{
+    if (model->graph)
+        dlc_type_print(model->graph, type, out);
+    else
+        dlc_module_type_print(model->ctx.module, type, out);
+}
+
+const dlc_type *dlc_model_input_type(const dlc_model *model, uint32_t i, const char **name)
+{
+    const dlc_module *module = model->ctx.module;
+    if (model->graph && i < model->graph->inputs.n) {
+        *name = model->graph->inputs.data[i]->name;
+        return &model->graph->inputs.data[i]->type;
+    }
+    if (model->graph || !module || i >= module->inputs.n)
+        return NULL;
+    *name = module->values.data[module->inputs.data[i]].name;
+    return &module->values.data[module->inputs.data[i]].type;
+}
+
+const dlc_type *dlc_model_output_type(const dlc_model *model, uint32_t i, const char **name)
+{
+    const dlc_module *module = model->ctx.module;
+    if (model->graph && i < model->graph->outputs.n) {
+        *name = model->graph->outputs.data[i].name;
+        return &model->graph->outputs.data[i].value->type;
+    }
+    if (model->graph || !module || i >= module->outputs.n)
+        return NULL;
+    *name = module->outputs.data[i].name;
+    return &module->values.data[module->outputs.data[i].value].type;
 }
 
 int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 {
-    if (!model->graph || i >= model->graph->inputs.n)
-        return 0;
-    const dlc_value *value = model->graph->inputs.data[i];
-    describe(model, value->name, &value->type, info);
-    return 1;
+    const char *name;
+    const dlc_type *type = dlc_model_input_type(model, i, &name);
+    if (type)
+        describe(model, name, type, info);
+    return type != NULL;
 }
 
 int dlc_model_output(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 {
-    if (!model->graph || i >= model->graph->outputs.n)
-        return 0;
-    const dlc_output_value *output = &model->graph->outputs.data[i];
-    describe(model, output->name, &output->value->type, info);
-    return 1;
+    const char *name;
+    const dlc_type *type = dlc_model_output_type(model, i, &name);
+    if (type)
+        describe(model, name, type, info);
+    return type != NULL;
 }
 
 /* ---- passes ---- */
@@ -328,7 +390,7 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     ctx->fusion = model->options.fusion ? model->options.fusion : "greedy";
     ctx->fold_total_bytes = model->options.max_fold_bytes;
     dlc_pipeline_options options = {
-        .passes = model->options.passes,
+        .passes = model->options.passes ? model->options.passes : model->rest,
         .dump_after = model->options.dump_after,
         .dump = model->options.dump,
         .timing = model->options.timing,
@@ -341,18 +403,25 @@ dlc_status dlc_model_run_passes(dlc_model *model)
 
 enum { NOMINAL_SIZE = 64 }; /* what passes/schedule/choose.c assumes */
 
-static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
-{
-    return value < lo ? lo : value > hi ? hi : value;
-}
-
 int64_t *dlc_model_nominal_symbols(dlc_model *model)
 {
     const dlc_graph *graph = model->graph;
+    if (!graph)
+        return dlc_module_symbol_values(model->ctx.module, NOMINAL_SIZE, model->notes);
     int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
-    for (uint32_t i = 0; i < graph->symbols.n; i++)
-        values[i] = clamp(NOMINAL_SIZE, graph->symbols.data[i].lo, graph->symbols.data[i].hi);
+    for (uint32_t i = 0; i < graph->symbols.n; i++) {
+        const dlc_symbol *symbol = &graph->symbols.data[i];
+        values[i] = NOMINAL_SIZE < symbol->lo ? symbol->lo : NOMINAL_SIZE > symbol->hi ? symbol->hi : NOMINAL_SIZE;
+    }
     return values;
+}
+
+dlc_status dlc_model_needs_graph(dlc_model *model, const char *what)
+{
+    if (model->graph)
+        return DLC_OK;
+    return dlc_diag_fail(&model->diag, DLC_USAGE, model->ctx.module->file, "is a module, what 'lower' makes of a graph; %s",
+                         what);
 }
 
 /* ---- texts ---- */
@@ -362,16 +431,13 @@ struct text_args {
     const char *format;
 };
 
-static void print_module(dlc_model *model)
+/* The graph until `lower` made a module of it. */
+static void print_stage(dlc_model *model, int is_module)
 {
-    const dlc_module *module = model->ctx.module;
-    for (uint32_t i = 0; module && i < module->kernels.n; i++) {
-        const dlc_module_kernel *row = &module->kernels.data[i];
-        dlc_str_add(&model->buffer, "\n");
-        dlc_kernel_print(row->kernel, 1, &model->buffer);
-        if (row->schedule)
-            dlc_schedule_print(row->kernel, row->schedule, &model->buffer);
-    }
+    if (is_module)
+        dlc_module_print(model->ctx.module, &model->buffer);
+    else
+        dlc_graph_print(model->graph, &model->buffer);
 }
 
 static dlc_status make_text(dlc_model *model, void *opaque)
@@ -380,7 +446,7 @@ static dlc_status make_text(dlc_model *model, void *opaque)
     dlc_str_deinit(&model->buffer);
     model->buffer = (dlc_str){0};
     if (args->kind == DLC_TEXT_IMPORTED) {
-        dlc_graph_print(model->graph, &model->buffer);
+        print_stage(model, !model->graph);
         return DLC_OK;
     }
     DLC_TRY(dlc_model_run_passes(model));
@@ -388,8 +454,7 @@ static dlc_status make_text(dlc_model *model, void *opaque)
         return dlc_model_inspect(model, args->format);
     if (args->kind == DLC_TEXT_EXPLAIN)
         return dlc_model_explain(model, args->format);
-    dlc_graph_print(model->graph, &model->buffer);
-    print_module(model);
+    print_stage(model, (model->ctx.facts & DLC_FACT_KERNELS) != 0);
     return DLC_OK;
 }
 

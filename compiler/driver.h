@@ -15,9 +15,11 @@ struct dlc_model {
     dlc_arena *scratch; /* one pass */
     dlc_arena *notes;   /* messages and texts: outlives a lack of memory in the others */
     dlc_diag diag;
-    dlc_map text; /* of a graph in text form */
+    dlc_map text; /* of a graph or module in text form */
     dlc_onnx *onnx;
-    dlc_graph *graph;
+    dlc_graph *graph; /* NULL: a module in text form, which is ctx.module */
+    const char *rest; /* of a module: the default passes behind the one that made it */
+    int has_target;   /* one was asked for */
     dlc_pass_ctx ctx;
     int has_run;               /* the passes */
     dlc_status run_status;     /* what they ended in */
@@ -41,6 +43,12 @@ DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
 /* The values of symbols that texts about sizes use: what the choice of schedules assumes. Memory of
  * model->notes. */
 int64_t *dlc_model_nominal_symbols(dlc_model *model);
+
+/* The model's i-th input or output, of its graph or else its module; NULL: there are fewer. Dimensions are of that one's pool. */
+const dlc_type *dlc_model_input_type(const dlc_model *model, uint32_t i, const char **name);
+const dlc_type *dlc_model_output_type(const dlc_model *model, uint32_t i, const char **name);
+void dlc_model_type_print(const dlc_model *model, const dlc_type *type, dlc_str *out);
+DLC_NODISCARD dlc_status dlc_model_needs_graph(dlc_model *model, const char *what); /* refuses `what` without one */
 
 /* Texts (compiler/inspect.c, compiler/explain.c, compiler/draw.c), appended to model->buffer. */
 DLC_NODISCARD dlc_status dlc_model_inspect(dlc_model *model, const char *format);

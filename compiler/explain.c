@@ -93,6 +93,7 @@ static void add_text(dlc_model *model)
 
 dlc_status dlc_model_explain(dlc_model *model, const char *format)
 {
+    DLC_TRY(dlc_model_needs_graph(model, "fusion is decided before"));
     if (!strcmp(format, "json"))
         add_json(model);
     else if (!strcmp(format, "text"))

@@ -19,7 +19,7 @@ static void add_text(cJSON *object, const char *key, const char *text)
 static const char *type_text(dlc_model *model, const dlc_type *type)
 {
     dlc_str text = {0};
-    dlc_type_print(model->graph, type, &text);
+    dlc_model_type_print(model, type, &text);
     const char *copy = dlc_arena_strdup(model->scratch, dlc_str_text(&text));
     dlc_str_deinit(&text);
     return copy;
@@ -42,20 +42,20 @@ static double bytes_of(const dlc_model *model, const dlc_type *type, const int64
 
 static void add_interface(dlc_model *model, cJSON *json)
 {
-    const dlc_graph *graph = model->graph;
-    cJSON *inputs = cJSON_AddArrayToObject(json, "inputs"),
-          *outputs = cJSON_AddArrayToObject(json, "outputs");
-    for (uint32_t i = 0; i < graph->inputs.n; i++) {
-        cJSON *row = cJSON_CreateObject();
-        add_text(row, "name", graph->inputs.data[i]->name);
-        add_text(row, "type", type_text(model, &graph->inputs.data[i]->type));
-        cJSON_AddItemToArray(inputs, row);
-    }
-    for (uint32_t i = 0; i < graph->outputs.n; i++) {
-        cJSON *row = cJSON_CreateObject();
-        add_text(row, "name", graph->outputs.data[i].name);
-        add_text(row, "type", type_text(model, &graph->outputs.data[i].value->type));
-        cJSON_AddItemToArray(outputs, row);
+    static const struct {
+        const char *key;
+        const dlc_type *(*type)(const dlc_model *model, uint32_t i, const char **name);
+    } sides[] = {{"inputs", dlc_model_input_type}, {"outputs", dlc_model_output_type}};
+    for (int side = 0; side < 2; side++) {
+        const dlc_type *type;
+        const char *name;
+        cJSON *rows = cJSON_AddArrayToObject(json, sides[side].key);
+        for (uint32_t i = 0; (type = sides[side].type(model, i, &name)); i++) {
+            cJSON *row = cJSON_CreateObject();
+            add_text(row, "name", name);
+            add_text(row, "type", type_text(model, type));
+            cJSON_AddItemToArray(rows, row);
+        }
     }
 }
 
@@ -71,21 +71,28 @@ static void count(cJSON *object, const char *key)
 static void add_operators(dlc_model *model, cJSON *json, const int64_t *symbols)
 {
     cJSON *operators = cJSON_AddObjectToObject(json, "operators");
+    const dlc_module *module = model->ctx.module;
     double constants = 0;
-    for (const dlc_node *node = model->graph->first; node; node = node->next) {
+    for (const dlc_node *node = model->graph ? model->graph->first : NULL; node; node = node->next) {
         if (node->op == DLC_OP_CONSTANT)
             constants += bytes_of(model, &node->outputs[0]->type, symbols);
         else
             count(operators, dlc_ops[node->op].text);
     }
+    for (uint32_t v = 0; !model->graph && v < module->values.n; v++)
+        if (module->values.data[v].origin == DLC_NO_VALUE)
+            constants += (double)module->values.data[v].data.size_bytes;
     cJSON_AddNumberToObject(json, "constants_bytes", constants);
 }
 
 static void add_symbols(dlc_model *model, cJSON *json, const int64_t *symbols)
 {
     cJSON *object = cJSON_AddObjectToObject(json, "symbols");
-    for (uint32_t i = 0; i < model->graph->symbols.n; i++)
-        cJSON_AddNumberToObject(object, model->graph->symbols.data[i].name, (double)symbols[i]);
+    const dlc_graph *graph = model->graph;
+    const dlc_module *module = model->ctx.module;
+    for (uint32_t i = 0; i < (graph ? graph->symbols.n : module->symbols.n); i++)
+        cJSON_AddNumberToObject(object, graph ? graph->symbols.data[i].name : module->symbols.data[i].name,
+                                (double)symbols[i]);
 }
 
 /* ---- kernels ---- */
@@ -146,8 +153,11 @@ static void add_value(dlc_model *model, cJSON *rows, uint32_t v, const int64_t *
     const dlc_module *module = model->ctx.module;
     const dlc_module_value *value = &module->values.data[v];
     cJSON *row = cJSON_CreateObject();
+    dlc_str text = {0};
+    dlc_module_type_print(module, &value->type, &text);
     add_text(row, "name", value->name);
-    add_text(row, "type", type_text(model, &value->type));
+    add_text(row, "type", dlc_str_text(&text));
+    dlc_str_deinit(&text);
     add_text(row, "store", stores[value->role]);
     if (value->offset)
         cJSON_AddNumberToObject(row, "offset", (double)dlc_expr_eval(module->pool, value->offset, symbols));
@@ -240,8 +250,8 @@ static cJSON *collect(dlc_model *model)
 {
     int64_t *symbols = dlc_model_nominal_symbols(model);
     cJSON *json = cJSON_CreateObject();
-    add_text(json, "model", model->graph->file);
-    add_text(json, "graph", model->graph->name);
+    add_text(json, "model", model->graph ? model->graph->file : model->ctx.module->file);
+    add_text(json, "graph", model->graph ? model->graph->name : model->ctx.module->name);
     add_text(json, "target", model->ctx.target->name);
     add_interface(model, json);
     add_symbols(model, json, symbols);
@@ -257,6 +267,7 @@ static cJSON *collect(dlc_model *model)
 dlc_status dlc_model_inspect(dlc_model *model, const char *format)
 {
     if (!strcmp(format, "dot") || !strcmp(format, "svg")) {
+        DLC_TRY(dlc_model_needs_graph(model, "drawings are of graphs"));
         (*format == 'd' ? dlc_model_draw_dot : dlc_model_draw_svg)(model);
         return DLC_OK;
     }

@@ -101,4 +101,10 @@ extern const char *const dlc_pipeline_default;
  */
 DLC_NODISCARD dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *options);
 
+/*
+ * Takes up a module read from text where the pass named in it left off: ctx->module and ctx->facts. *passes: those that the
+ * default pipeline has behind it.
+ */
+DLC_NODISCARD dlc_status dlc_pipeline_resume(dlc_pass_ctx *ctx, dlc_module *module, const char **passes);
+
 #endif

@@ -5,6 +5,7 @@
  * by name.
  */
 #include "passes/pass.h"
+#include "passes/plan_memory.h"
 
 #include <string.h>
 #include <time.h>
@@ -68,6 +69,9 @@ static const char *maker_of(uint32_t fact)
 static dlc_status check_needs(dlc_pass_ctx *ctx, const dlc_pass_info *pass)
 {
     uint32_t missing = pass->needs & ~ctx->facts;
+    if (!ctx->graph && (pass->makes | pass->breaks) & DLC_FACT_KERNELS)
+        return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL,
+                             "pass '%s' works on graphs; this is a module, what 'lower' makes of one", pass->name);
     if (!missing)
         return DLC_OK;
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL,
@@ -79,10 +83,11 @@ static dlc_status check_needs(dlc_pass_ctx *ctx, const dlc_pass_info *pass)
  * which is where a row of ops.def whose rule does not fit its meaning ends. */
 static dlc_status verify(dlc_pass_ctx *ctx)
 {
-    DLC_TRY(dlc_graph_verify(ctx->graph, ctx->diag));
+    if (ctx->graph)
+        DLC_TRY(dlc_graph_verify(ctx->graph, ctx->diag));
     if (!ctx->module || !(ctx->facts & DLC_FACT_KERNELS))
         return DLC_OK;
-    DLC_TRY(dlc_module_verify(ctx->module, ctx->diag));
+    DLC_TRY(dlc_module_verify(ctx->module, DLC_INTERNAL, ctx->diag));
     for (uint32_t i = 0; i < ctx->module->kernels.n; i++) {
         const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
         DLC_TRY(dlc_kernel_verify(kernel->kernel, ctx->diag));
@@ -92,61 +97,14 @@ static dlc_status verify(dlc_pass_ctx *ctx)
     return DLC_OK;
 }
 
-static void dump_kernels(const dlc_pass_ctx *ctx, dlc_str *text)
-{
-    for (uint32_t i = 0; i < ctx->module->kernels.n; i++) {
-        const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
-        dlc_str_add(text, "\n");
-        dlc_kernel_print(kernel->kernel, 1, text);
-        if (ctx->facts & DLC_FACT_SCHEDULES)
-            dlc_schedule_print(kernel->kernel, kernel->schedule, text);
-    }
-}
-
-/* One line per step: the kernel, then its buffers' values. */
-static void dump_steps(const dlc_module *module, dlc_str *text)
-{
-    dlc_str_add(text, "\nsteps {\n");
-    for (uint32_t i = 0; i < module->steps.n; i++) {
-        const dlc_step *step = &module->steps.data[i];
-        static const char *const kinds[] = {"launch", "opaque", "bind", "copy"};
-        dlc_str_printf(text, "  %s %s:", kinds[step->kind], step->name ? step->name : "");
-        for (uint32_t v = 0; v < step->nvalues; v++)
-            if (step->values[v] != DLC_NO_VALUE)
-                dlc_str_printf(text, " %%%s", module->values.data[step->values[v]].name);
-        dlc_str_add(text, "\n");
-    }
-    dlc_str_add(text, "}\n");
-}
-
-static void dump_places(const dlc_module *module, dlc_str *text)
-{
-    dlc_str_add(text, "\narena ");
-    dlc_module_size_print(module, module->arena_bytes, text);
-    dlc_str_add(text, " bytes {\n");
-    for (uint32_t v = 0; v < module->values.n; v++) {
-        const dlc_module_value *value = &module->values.data[v];
-        if (!value->offset)
-            continue;
-        dlc_str_printf(text, "  %%%s at ", value->name);
-        dlc_module_size_print(module, value->offset, text);
-        dlc_str_add(text, ", ");
-        dlc_module_size_print(module, dlc_module_value_bytes(module, v), text);
-        dlc_str_add(text, "\n");
-    }
-    dlc_str_add(text, "}\n");
-}
-
+/* The graph until `lower` makes a module of it. */
 static void dump(const dlc_pass_ctx *ctx, const dlc_pipeline_options *options, const char *pass)
 {
     dlc_str text = {0};
-    dlc_graph_print(ctx->graph, &text);
-    if (ctx->module && ctx->facts & DLC_FACT_KERNELS) {
-        dump_kernels(ctx, &text);
-        dump_steps(ctx->module, &text);
-    }
-    if (ctx->module && ctx->facts & DLC_FACT_PLACED)
-        dump_places(ctx->module, &text);
+    if (ctx->facts & DLC_FACT_KERNELS)
+        dlc_module_print(ctx->module, &text);
+    else
+        dlc_graph_print(ctx->graph, &text);
     options->dump(options->user, pass, dlc_str_text(&text));
     dlc_str_deinit(&text);
 }
@@ -176,12 +134,14 @@ static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass,
     dlc_arena_release(ctx->scratch, mark);
     DLC_TRY(status);
     ctx->facts = (ctx->facts & ~pass->breaks) | pass->makes;
+    if (ctx->facts & DLC_FACT_KERNELS)
+        ctx->module->after = pass->name;
     if (options->timing)
         options->timing(options->user, pass->name, seconds, ctx->changes);
     if (wants_dump(options, pass->name))
         dump(ctx, options, pass->name);
     if ((options->verify_each || ALWAYS_VERIFY || pass->makes & DLC_FACT_KERNELS) && verify(ctx) != DLC_OK)
-        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph->file,
+        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph ? ctx->graph->file : ctx->module->file,
                              "pass '%s' left this behind", pass->name);
     return DLC_OK;
 }
@@ -224,4 +184,26 @@ dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *optio
     while (next_name(&order, &name, &nchars))
         DLC_TRY(run_pass(ctx, find_pass(name, nchars), options));
     return DLC_OK;
+}
+
+dlc_status dlc_pipeline_resume(dlc_pass_ctx *ctx, dlc_module *module, const char **passes)
+{
+    const char *name = module->after, *at = NULL;
+    size_t n = strlen(name);
+    const dlc_pass_info *pass = find_pass(name, n);
+    if (!pass)
+        return refuse_name(ctx, name, n);
+    for (const char *next = dlc_pipeline_default; (next = strstr(next, name)); next += n)
+        if (next[n] == ',' || !next[n])
+            at = next + n;
+    if (!at || !strstr(strstr(dlc_pipeline_default, "lower"), name))
+        return dlc_diag_fail(ctx->diag, DLC_INVALID, module->file, "pass '%s' leaves no module; 'lower' and those behind it do",
+                             name);
+    ctx->module = module;
+    ctx->facts = DLC_FACT_KERNELS | (module->arena_bytes ? DLC_FACT_PLACED : 0) | DLC_FACT_SCHEDULES;
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (!module->kernels.data[k].schedule)
+            ctx->facts &= ~(uint32_t)(DLC_FACT_SCHEDULES | DLC_FACT_PLACED);
+    *passes = at + (*at == ',');
+    return ctx->facts & DLC_FACT_PLACED ? dlc_places_verify(ctx) : DLC_OK;
 }

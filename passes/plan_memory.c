@@ -315,23 +315,39 @@ static dlc_status touch(planner *p, uint32_t at, uint32_t value, dlc_value_role 
     return DLC_OK;
 }
 
-/* No two live buffers share a byte: tried at three sizes in builds that verify. */
-static dlc_status check(planner *p, dlc_expr arena_bytes)
+/* No two live buffers share a byte: tried at three sizes. */
+static dlc_status check(planner *p, dlc_expr arena_bytes, dlc_status wrong)
 {
-#ifdef DLC_VERIFY
     static const int64_t tried[] = {0, 1, 1000};
     for (uint32_t t = 0; t < sizeof tried / sizeof *tried && p->lifetimes.n <= MOST_STATIC; t++) {
         uint32_t a, b;
         const int64_t *symbols = dlc_module_symbol_values(p->module, tried[t], p->ctx->scratch);
-        if (dlc_arena_clash(p->module->pool, symbols, p->lifetimes.data, p->lifetimes.n, arena_bytes,
-                            p->ctx->scratch, &a, &b))
-            return dlc_diag_fail(p->ctx->diag, DLC_INTERNAL, p->module->file,
-                                 "'%s' and '%s' are alive together and share bytes of the arena",
-                                 p->module->values.data[p->values.data[a]].name,
-                                 p->module->values.data[p->values.data[b]].name);
+        if (!dlc_arena_clash(p->module->pool, symbols, p->lifetimes.data, p->lifetimes.n, arena_bytes,
+                             p->ctx->scratch, &a, &b))
+            continue;
+        const char *one = p->module->values.data[p->values.data[a]].name, *other = p->module->values.data[p->values.data[b]].name;
+        if (a == b)
+            return dlc_diag_fail(p->ctx->diag, wrong, p->module->file, "'%s' lies outside of its memory, or at no multiple of %d",
+                                 one, ALIGN_BYTES);
+        return dlc_diag_fail(p->ctx->diag, wrong, p->module->file, "'%s' and '%s' are alive together and share bytes", one, other);
     }
-#endif
-    (void)p, (void)arena_bytes;
+    return DLC_OK;
+}
+
+/* The lifetimes of all values of the role. */
+static dlc_status find_lifetimes(planner *p, dlc_value_role role)
+{
+    const dlc_module *module = p->module;
+    p->lifetime_of = dlc_new_array(p->ctx->scratch, uint32_t, module->values.n + 1);
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        for (uint32_t i = 0; i < step->nvalues; i++)
+            if (step->values[i] != DLC_NO_VALUE)
+                DLC_TRY(touch(p, s, step->values[i], role));
+    }
+    find_phases(p);
+    for (uint32_t i = 0; i < p->lifetimes.n; i++)
+        p->lifetimes.data[i].phase = p->phase_of[p->lifetimes.data[i].size];
     return DLC_OK;
 }
 
@@ -340,23 +356,38 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
 {
     dlc_module *module = ctx->module;
     planner p = {.ctx = ctx, .module = module};
-    p.lifetime_of = dlc_new_array(ctx->scratch, uint32_t, module->values.n + 1);
-    for (uint32_t s = 0; s < module->steps.n; s++) {
-        const dlc_step *step = &module->steps.data[s];
-        for (uint32_t i = 0; i < step->nvalues; i++)
-            if (step->values[i] != DLC_NO_VALUE)
-                DLC_TRY(touch(&p, s, step->values[i], role));
-    }
-    find_phases(&p);
-    for (uint32_t i = 0; i < p.lifetimes.n; i++)
-        p.lifetimes.data[i].phase = p.phase_of[p.lifetimes.data[i].size];
+    DLC_TRY(find_lifetimes(&p, role));
     dlc_ranges ranges = dlc_module_ranges(module);
     *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, TYPICAL, ctx->scratch),
                             p.lifetimes.data, p.lifetimes.n, ctx->scratch);
     for (uint32_t i = 0; i < p.lifetimes.n; i++)
         module->values.data[p.values.data[i]].offset = p.lifetimes.data[i].offset;
     ctx->changes += p.lifetimes.n;
-    return check(&p, *bytes);
+#ifdef DLC_VERIFY
+    DLC_TRY(check(&p, *bytes, DLC_INTERNAL));
+#endif
+    return DLC_OK;
+}
+
+static dlc_status check_places(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr bytes)
+{
+    planner p = {.ctx = ctx, .module = ctx->module};
+    DLC_TRY(find_lifetimes(&p, role));
+    for (uint32_t i = 0; i < p.lifetimes.n; i++) {
+        const dlc_module_value *value = &ctx->module->values.data[p.values.data[i]];
+        dlc_lifetime *lifetime = &p.lifetimes.data[i];
+        lifetime->offset = value->offset;
+        if (!value->offset || p.phase_of[value->offset] > lifetime->phase)
+            return dlc_diag_fail(ctx->diag, DLC_INVALID, ctx->module->file, "'%s' has no place that is known when it is written",
+                                 value->name);
+    }
+    return check(&p, bytes, DLC_INVALID);
+}
+
+dlc_status dlc_places_verify(dlc_pass_ctx *ctx)
+{
+    DLC_TRY(check_places(ctx, DLC_VALUE_TEMP, ctx->module->arena_bytes));
+    return check_places(ctx, DLC_VALUE_HOST, ctx->module->host_bytes);
 }
 
 /* The pass `transfer` has been here, where memory is apart. */
@@ -367,7 +398,8 @@ static dlc_status check_transfers(const dlc_pass_ctx *ctx)
         const dlc_step *step = &module->steps.data[s];
         for (uint32_t i = 0; dlc_step_is_on_host(step) && i < step->nvalues; i++) {
             uint32_t v = step->values[i];
-            if (v != DLC_NO_VALUE && module->values.data[v].role != DLC_VALUE_HOST && module->values.data[v].role != DLC_VALUE_CONST)
+            int role = v == DLC_NO_VALUE ? DLC_VALUE_HOST : module->values.data[v].role;
+            if (role != DLC_VALUE_HOST && role != DLC_VALUE_CONST)
                 return dlc_diag_fail(ctx->diag, DLC_USAGE, module->file,
                                      "step '%s' runs on the host and '%s' lies on the device; put 'transfer' before "
                                      "'plan_memory'", step->name, module->values.data[v].name);
@@ -379,7 +411,9 @@ static dlc_status check_transfers(const dlc_pass_ctx *ctx)
 dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx)
 {
     DLC_TRY(check_transfers(ctx));
-    DLC_TRY(dlc_module_verify(ctx->module, ctx->diag));
+    DLC_TRY(dlc_module_verify(ctx->module, DLC_INTERNAL, ctx->diag));
+    for (uint32_t v = 0; v < ctx->module->values.n; v++)
+        ctx->module->values.data[v].offset = 0;
     DLC_TRY(plan(ctx, DLC_VALUE_TEMP, &ctx->module->arena_bytes));
     return plan(ctx, DLC_VALUE_HOST, &ctx->module->host_bytes);
 }

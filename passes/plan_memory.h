@@ -3,7 +3,8 @@
 #ifndef DLC_PASSES_PLAN_MEMORY_H
 #define DLC_PASSES_PLAN_MEMORY_H
 
-#include "ir/graph/graph.h"
+#include "base/diag.h"
+#include "ir/expr/expr.h"
 
 /* A buffer that lives from step `first` to step `last`, both included. */
 typedef struct {
@@ -26,5 +27,9 @@ dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t 
  * reaches past `arena_bytes`. */
 int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_lifetime *lifetimes,
                     uint32_t n, dlc_expr arena_bytes, dlc_arena *scratch, uint32_t *a, uint32_t *b);
+
+struct dlc_pass_ctx;
+/* Places read from text: each known when its value is written, no two values alive together on one byte. */
+dlc_status dlc_places_verify(struct dlc_pass_ctx *ctx);
 
 #endif

@@ -207,7 +207,7 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
 }
 
 const dlcrt_opaque_info dlcrt_opaques[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run)                           \
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run)                           \
     [number] = {text, inputs, outputs, attrs, count, run},
 #define NONE NULL
 #include "dlc/opaque.def"

@@ -217,7 +217,7 @@ static dlc_status bind_symbol(dlcrt_context *context, const dlc_plan_step *step,
 }
 
 enum { MAX_OPERANDS = 8 };
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run)                           \
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run)                           \
     _Static_assert((inputs) + (outputs) <= MAX_OPERANDS, text);
 #include "dlc/opaque.def"
 #undef DLC_OPAQUE

@@ -175,7 +175,7 @@ typedef struct {
 } dlc_plan_kernel;
 
 typedef enum {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) DLC_OPAQUE_##id = number,
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run) DLC_OPAQUE_##id = number,
 #include "dlc/opaque.def"
 #undef DLC_OPAQUE
     DLC_OPAQUE_COUNT

@@ -77,7 +77,7 @@ DLC_API int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name
                           const char **help);
 
 /*
- * Imports a model: an ONNX file, or a graph in text form. *model is set whatever is returned, so
+ * Imports a model: an ONNX file, or a graph or a module in text form. *model is set whatever is returned, so
  * that its messages can be read; close it in any case.
  */
 DLC_API DLC_NODISCARD dlc_status dlc_model_open(const char *path, const dlc_options *options,
@@ -115,8 +115,8 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlc
  * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run
  * the passes first.
  *
- *   IMPORTED  the graph as imported, in text form
- *   GRAPH     the graph after the passes of options.passes, in text form
+ *   IMPORTED  the graph (or module) as imported, in text form
+ *   GRAPH     the same after the passes of options.passes; from `lower` on a module
  *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json", "dot" or "svg"
  *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"
  */

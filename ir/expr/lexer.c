@@ -69,14 +69,22 @@ void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    const char *start = lexer->token.start ? lexer->token.start : lexer->at;
+    if (!lexer->token.start) /* the first token is none */
+        lexer->token = (dlc_token){
+            .start = lexer->at, .line = lexer->line, .line_start = lexer->line_start};
+    const char *start = lexer->token.start;
     char *place = lexer->file ? dlc_arena_printf(lexer->arena, "%.200s:%u:%d", lexer->file,
-                                                 lexer->line, (int)(start - lexer->line_start) + 1)
+                                                 lexer->token.line,
+                                                 (int)(start - lexer->token.line_start) + 1)
                               : dlc_arena_printf(lexer->arena, "kernel text, line %u", lexer->line);
     lexer->status = dlc_diag_vfail(lexer->diag, DLC_INVALID, place, format, args);
     va_end(args);
     lexer->token = lexer->next =
-        (dlc_token){.kind = DLC_TOKEN_END, .text = "the end", .start = start};
+        (dlc_token){.kind = DLC_TOKEN_END,
+                    .text = "the end",
+                    .start = start,
+                    .line = lexer->token.line,
+                    .line_start = lexer->token.line_start};
 }
 
 /* The byte behind a backslash at *at, moved behind; 0: no escape. */
@@ -185,8 +193,10 @@ static int skip_blanks(dlc_lexer *lexer)
     for (;; lexer->at++) {
         if (*lexer->at == '#')
             lexer->at += strcspn(lexer->at, "\n");
-        if (*lexer->at == '\n')
+        if (*lexer->at == '\n') {
             lexer->line++;
+            lexer->line_start = lexer->at + 1;
+        }
         ended |= (*lexer->at == '\n' || *lexer->at == ';') && lexer->nesting == 0;
         if (!*lexer->at || !strchr(" \t\r\n;", *lexer->at))
             return ended;
@@ -206,20 +216,60 @@ static dlc_token scan(dlc_lexer *lexer)
 {
     if (lexer->status != DLC_OK)
         return lexer->token;
-    const char *behind = lexer->at;
-    if (skip_blanks(lexer))
-        return (dlc_token){.kind = DLC_TOKEN_LINE, .text = "the end of a line", .start = behind};
-    const char *start = lexer->at;
-    unsigned char c = (unsigned char)*start;
-    if (!c)
-        return (dlc_token){.kind = DLC_TOKEN_END, .text = "the end", .start = behind};
+    dlc_token behind = {.start = lexer->at, .line = lexer->line, .line_start = lexer->line_start};
+    if (skip_blanks(lexer)) {
+        behind.kind = DLC_TOKEN_LINE;
+        behind.text = "the end of a line";
+        return behind;
+    }
+    dlc_token here = {.start = lexer->at, .line = lexer->line, .line_start = lexer->line_start};
+    unsigned char c = (unsigned char)*here.start;
+    if (!c) {
+        behind.kind = DLC_TOKEN_END;
+        behind.text = "the end";
+        return behind;
+    }
     dlc_token token = c == '"'                      ? quoted(lexer)
                       : dlc_is_digit(c)             ? number(lexer)
                       : dlc_is_alpha(c) || c == '_' ? word(lexer)
                                                     : mark(lexer);
-    if (lexer->status == DLC_OK)
-        token.start = start;
+    if (lexer->status == DLC_OK) {
+        token.start = here.start;
+        token.line = here.line;
+        token.line_start = here.line_start;
+    }
     return token;
+}
+
+void dlc_lexer_enter(const dlc_lexer *outer, dlc_lexer *inner)
+{
+    *inner = (dlc_lexer){.at = outer->token.start,
+                         .file = outer->file,
+                         .line_start = outer->token.line_start,
+                         .line = outer->token.line,
+                         .arena = outer->arena,
+                         .diag = outer->diag,
+                         .status = outer->status};
+    dlc_lexer_start(inner);
+}
+
+void dlc_lexer_resume(dlc_lexer *outer, const char *at, dlc_status status)
+{
+    outer->line = outer->token.line;
+    outer->line_start = outer->token.line_start;
+    for (const char *c = outer->token.start; c < at && status == DLC_OK; c++)
+        if (*c == '\n') {
+            outer->line++;
+            outer->line_start = c + 1;
+        }
+    outer->at = at;
+    if (status == DLC_OK) {
+        dlc_lexer_start(outer);
+        return;
+    }
+    outer->status = status;
+    outer->token.kind = DLC_TOKEN_END;
+    outer->next = outer->token;
 }
 
 void dlc_lexer_advance(dlc_lexer *lexer)

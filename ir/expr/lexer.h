@@ -51,14 +51,16 @@ typedef struct {
     uint8_t is_quoted;
     const char *text; /* WORD: the name; MARK: the characters */
     const char *start; /* where it stands; of END and LINE: behind what came before */
+    const char *line_start;
+    uint32_t line;
     uint64_t integer;
     double real;
 } dlc_token;
 
-typedef struct {
+typedef struct dlc_lexer {
     const char *at;
     const char *file;       /* for messages; NULL: a kernel's text */
-    const char *line_start; /* for columns in a file */
+    const char *line_start; /* for columns in a file; of what is scanned next, as `line` */
     uint32_t line, nesting; /* nesting: of ( and [ */
     int is_dotted;          /* words may hold dots */
     dlc_arena *arena;
@@ -70,6 +72,12 @@ typedef struct {
 /* Set: at, arena, diag and, for messages, file, line_start, line; is_dotted; the rest is zero. */
 void dlc_lexer_start(dlc_lexer *lexer);
 void dlc_lexer_advance(dlc_lexer *lexer);
+/*
+ * Texts inside texts: `inner` reads what begins at outer's token, by rules of its own; `outer` goes on at `at`, behind it, or
+ * fails as `inner` did.
+ */
+void dlc_lexer_enter(const dlc_lexer *outer, dlc_lexer *inner);
+void dlc_lexer_resume(dlc_lexer *outer, const char *at, dlc_status status);
 /* Records the first problem with its line. */
 void dlc_lexer_fail(dlc_lexer *lexer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -308,3 +308,20 @@ dlc_expr dlc_expr_parse_as(parser *p, dlc_dtype dtype)
     operand o = parse_expr(p, 0);
     return is_ok(p) ? settle_to(p, o, dtype) : 0;
 }
+
+dlc_layout dlc_layout_lex(dlc_lexer *lex, uint8_t rank)
+{
+    dlc_str text = {0};
+    dlc_layout layout = {0};
+    int is_list = dlc_lexer_is(lex, "{"), is_last = 0;
+    dlc_str_add(&text, "@");
+    for (; lex->status == DLC_OK && lex->token.kind != DLC_TOKEN_END && !is_last; dlc_lexer_advance(lex)) {
+        dlc_str_add(&text, lex->token.text);
+        is_last = !is_list || dlc_lexer_is(lex, "}");
+    }
+    const char *at = dlc_str_text(&text);
+    if (lex->status == DLC_OK && (!dlc_layout_parse(&at, rank, &layout) || *at))
+        dlc_lexer_fail(lex, "'%s' is no layout of rank %u", dlc_str_text(&text), rank);
+    dlc_str_deinit(&text);
+    return layout;
+}

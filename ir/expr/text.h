@@ -21,6 +21,8 @@ dlc_expr dlc_expr_parse(dlc_expr_parser *p, dlc_dtype like);
 /* The same, refused unless it has that type. */
 dlc_expr dlc_expr_parse_as(dlc_expr_parser *p, dlc_dtype dtype);
 dlc_dtype dlc_dtype_find(const char *text); /* DLC_NONE: there is none */
+/* Behind "@": {0/32,1,2,3,0%32}, or the name of a usual one. */
+dlc_layout dlc_layout_lex(dlc_lexer *lexer, uint8_t rank);
 
 /* --- to text (ir/expr/print.c) --- */
 

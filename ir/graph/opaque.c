@@ -10,7 +10,7 @@ static int64_t axis_of(const dlc_node *node)
 static const struct {
     uint8_t ninputs, noutputs;
 } rows[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {inputs, outputs},
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run) [number] = {inputs, outputs},
 #include "dlc/opaque.def"
 #undef DLC_OPAQUE
 };

@@ -111,6 +111,9 @@ int dlc_contraction_of(const dlc_kernel *kernel, const dlc_stage *stage, dlc_are
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out);
 void dlc_expr_print(const dlc_kernel *kernel, dlc_expr expr, dlc_str *out); /* of its pool */
 DLC_NODISCARD dlc_status dlc_kernel_parse(const char *text, dlc_arena *arena, dlc_diag *diag, dlc_kernel **result);
+/* The kernel that begins at the lexer's token, which it moves behind it; NULL: the lexer has failed. */
+struct dlc_lexer;
+dlc_kernel *dlc_kernel_parse_inside(struct dlc_lexer *outer);
 /* Types, axes, order of stages, accesses in bounds or guarded, each output element written once, nothing unused. */
 DLC_NODISCARD dlc_status dlc_kernel_verify(const dlc_kernel *kernel, dlc_diag *diag);
 

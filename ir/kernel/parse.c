@@ -250,25 +250,6 @@ static void parse_symbol_list(parser *p)
     dlc_lexer_expect(&p->text.lex, ">");
 }
 
-/* Behind "@": {0/32,1,2,3,0%32}, or the name of a usual one. */
-static dlc_layout parse_layout(parser *p, uint8_t rank)
-{
-    dlc_lexer *lex = &p->text.lex;
-    dlc_str text = {0};
-    dlc_layout layout = {0};
-    int is_list = dlc_lexer_is(lex, "{"), is_last = 0;
-    dlc_str_add(&text, "@");
-    for (; is_ok(p) && lex->token.kind != DLC_TOKEN_END && !is_last; dlc_lexer_advance(lex)) {
-        dlc_str_add(&text, lex->token.text);
-        is_last = !is_list || dlc_lexer_is(lex, "}");
-    }
-    const char *at = dlc_str_text(&text);
-    if (is_ok(p) && (!dlc_layout_parse(&at, rank, &layout) || *at))
-        dlc_lexer_fail(lex, "'%s' is no layout of rank %u", dlc_str_text(&text), rank);
-    dlc_str_deinit(&text);
-    return layout;
-}
-
 static void parse_buffer(parser *p, dlc_role role)
 {
     const char *name = dlc_lexer_name(&p->text.lex);
@@ -293,7 +274,7 @@ static void parse_buffer(parser *p, dlc_role role)
         else if (dlc_lexer_take(&p->text.lex, "out"))
             role = DLC_ROLE_OUT;
         else
-            layout = parse_layout(p, type.rank);
+            layout = dlc_layout_lex(&p->text.lex, type.rank);
     }
     if (is_ok(p) && find_buffer(p, name) != UINT32_MAX)
         dlc_lexer_fail(&p->text.lex, "there are two buffers '%s'", name);
@@ -516,6 +497,24 @@ static void parse_statements(parser *p)
     }
 }
 
+static void parse_kernel(parser *p)
+{
+    dlc_lexer *lex = &p->text.lex;
+    dlc_lexer_expect(lex, "kernel");
+    dlc_lexer_expect(lex, "@");
+    p->kernel = dlc_kernel_create(lex->arena, dlc_lexer_name(lex));
+    p->text.pool = p->kernel->pool;
+    parse_symbol_list(p);
+    parse_buffers(p, DLC_ROLE_IN);
+    dlc_lexer_expect(lex, "->");
+    parse_buffers(p, DLC_ROLE_OUT);
+    dlc_lexer_expect(lex, "{");
+    parse_axis_lines(p);
+    declare_stages(p);
+    parse_statements(p);
+    dlc_lexer_expect(lex, "}");
+}
+
 dlc_status dlc_kernel_parse(const char *text, dlc_arena *arena, dlc_diag *diag, dlc_kernel **result)
 {
     parser p = {
@@ -524,23 +523,21 @@ dlc_status dlc_kernel_parse(const char *text, dlc_arena *arena, dlc_diag *diag, 
     p.text.ctx = &p;
     dlc_lexer_start(&p.text.lex);
     dlc_lexer_skip_lines(&p.text.lex);
-    dlc_lexer_expect(&p.text.lex, "kernel");
-    dlc_lexer_expect(&p.text.lex, "@");
-    p.kernel = dlc_kernel_create(arena, dlc_lexer_name(&p.text.lex));
-    p.text.pool = p.kernel->pool;
-    parse_symbol_list(&p);
-    parse_buffers(&p, DLC_ROLE_IN);
-    dlc_lexer_expect(&p.text.lex, "->");
-    parse_buffers(&p, DLC_ROLE_OUT);
-    dlc_lexer_expect(&p.text.lex, "{");
-    parse_axis_lines(&p);
-    declare_stages(&p);
-    parse_statements(&p);
-    dlc_lexer_expect(&p.text.lex, "}");
+    parse_kernel(&p);
     dlc_lexer_skip_lines(&p.text.lex);
     if (is_ok(&p) && p.text.lex.token.kind != DLC_TOKEN_END)
         dlc_lexer_fail(&p.text.lex, "found '%s' behind the kernel", p.text.lex.token.text);
     if (is_ok(&p))
         *result = p.kernel;
     return p.text.lex.status;
+}
+
+dlc_kernel *dlc_kernel_parse_inside(dlc_lexer *outer)
+{
+    parser p = {.text = {.leaf = parse_leaf}};
+    p.text.ctx = &p;
+    dlc_lexer_enter(outer, &p.text.lex);
+    parse_kernel(&p);
+    dlc_lexer_resume(outer, p.text.lex.token.start, p.text.lex.status);
+    return is_ok(&p) ? p.kernel : NULL;
 }

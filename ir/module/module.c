@@ -2,10 +2,7 @@
  * Modules: tables that only grow. Values and kernels are found by hash, the one by name, the other by text, so that a module of
  * many thousand of them is built in time that grows with their number.
  */
-#include "ir/module/module.h"
-
-#include "dlc/abi.h"
-#include "ir/expr/text.h"
+#include "ir/module/text.h"
 
 #include <string.h>
 
@@ -148,7 +145,8 @@ static uint32_t *kernel_slot(const dlc_module *module, uint64_t hash, const dlc_
 
 static void grow_shared(dlc_module *module)
 {
-    module->nshared = module->nshared ? module->nshared * 2 : 256;
+    for (module->nshared = 256; module->nshared <= module->kernels.n * 2; module->nshared *= 2)
+        ;
     module->shared = dlc_new_array(module->arena, uint32_t, module->nshared);
     for (uint32_t i = 0; i < module->kernels.n; i++)
         *kernel_slot(module, module->kernels.data[i].hash, NULL) = i + 1;
@@ -169,19 +167,13 @@ uint32_t dlc_module_add_kernel(dlc_module *module, dlc_kernel *kernel)
 
 /* --- steps --- */
 
-static const uint8_t opaque_ninputs[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = inputs,
-#include "dlc/opaque.def"
-#undef DLC_OPAQUE
-};
-
 int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i)
 {
     switch ((dlc_step_kind)step->kind) {
     case DLC_STEP_LAUNCH:
         return module->kernels.data[step->kernel].kernel->buffers.data[i].role == DLC_ROLE_OUT;
     case DLC_STEP_OPAQUE:
-        return i >= opaque_ninputs[step->opaque];
+        return i >= dlc_opaque_rows[step->opaque].ninputs;
     case DLC_STEP_BIND:
         return 0;
     case DLC_STEP_COPY:

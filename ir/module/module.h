@@ -86,6 +86,7 @@ typedef struct dlc_module {
     dlc_vec(dlc_module_kernel) kernels;
     dlc_vec(dlc_step) steps;
     dlc_expr arena_bytes, host_bytes; /* from plan_memory on; 0: not planned */
+    const char *after; /* the pass that was here last */
     uint32_t *names;  /* values by name, and kernels by hash: open addressing, index + 1 */
     uint32_t nnames;
     uint32_t *shared;
@@ -122,13 +123,22 @@ void dlc_step_set_nodes(dlc_module *module, dlc_step *step, const char *const *n
  */
 uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *pool, const dlc_buffer *buffer);
 
+/* The value, whose origin is stated, is found from now on. */
+void dlc_module_add_form(dlc_module *module, uint32_t value);
+
 /* The kernel's entry: an equal one, or a new one. */
 uint32_t dlc_module_add_kernel(dlc_module *module, dlc_kernel *kernel);
 
-/* Counts, types, order: every step fits its kernel and reads what is there; sizes are bound before they are used. */
-DLC_NODISCARD dlc_status dlc_module_verify(const dlc_module *module, dlc_diag *diag);
+/* Counts, types, order: every step fits its kernel and reads what is there; sizes are bound before they are used. `wrong`: what
+ * it is when not, DLC_INTERNAL behind a pass, DLC_INVALID in a text. */
+DLC_NODISCARD dlc_status dlc_module_verify(const dlc_module *module, dlc_status wrong, dlc_diag *diag);
 
 void dlc_module_size_print(const dlc_module *module, dlc_expr size, dlc_str *out);
 void dlc_module_type_print(const dlc_module *module, const dlc_type *type, dlc_str *out);
+
+/* Text form, both ways (docs/ir.md): all there is but the bytes of large constants. */
+void dlc_module_print(const dlc_module *module, dlc_str *out);
+DLC_NODISCARD dlc_status dlc_module_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag,
+                                          dlc_module **result);
 
 #endif

@@ -65,6 +65,13 @@ static void pack(const packing *p, uint32_t rank, size_t elem_bytes, const char 
 
 /* --- forms of a constant --- */
 
+void dlc_module_add_form(dlc_module *module, uint32_t value)
+{
+    dlc_module_value *form = &module->values.data[value], *origin = &module->values.data[form->origin];
+    form->form = origin->form;
+    origin->form = value;
+}
+
 /* Whether it lies as the buffer wants: the same layout of the same shape. */
 static int is_form(const dlc_module *module, const dlc_module_value *value, const dlc_pool *pool, const dlc_buffer *buffer)
 {
@@ -107,8 +114,7 @@ uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *poo
     for (uint32_t d = 0; d < buffer->type.rank; d++)
         made.type.dims[d] = dlc_expr_i64(module->pool, dlc_expr_value(pool, buffer->type.dims[d]));
     pack_data(module, &made, from->data.bytes, pool, buffer);
-    uint32_t result = dlc_module_add_value(module, &made), next = module->values.data[origin].form;
-    module->values.data[origin].form = result;
-    module->values.data[result].form = next;
+    uint32_t result = dlc_module_add_value(module, &made);
+    dlc_module_add_form(module, result);
     return result;
 }

@@ -2,28 +2,18 @@
  * The rules of modules. A walk over the steps in order, as the runtime takes them, with what is there by then: values that
  * were written, symbols that are bound.
  */
-#include "ir/module/module.h"
-
-#include "dlc/abi.h"
+#include "ir/module/text.h"
 
 typedef struct {
     const dlc_module *module;
     dlc_diag *diag;
+    dlc_status wrong; /* what a broken rule is */
     dlc_arena *scratch;
     uint8_t *is_there; /* by value */
     uint8_t *is_bound; /* by symbol */
 } verifier;
 
-static const struct {
-    uint8_t nvalues, nattrs;
-} opaques[DLC_OPAQUE_COUNT] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, count, run) [number] = {(inputs) + (outputs), attrs},
-#include "dlc/opaque.def"
-#undef DLC_OPAQUE
-};
-
-#define FAIL(v, step, ...) \
-    dlc_diag_fail((v)->diag, DLC_INTERNAL, place(v, step), __VA_ARGS__)
+#define FAIL(v, step, ...) dlc_diag_fail((v)->diag, (v)->wrong, place(v, step), __VA_ARGS__)
 
 static const char *place(const verifier *v, const dlc_step *step)
 {
@@ -152,6 +142,12 @@ static dlc_status bind(verifier *v, const dlc_step *step)
     return DLC_OK;
 }
 
+static int has_row(const dlc_step *step)
+{
+    const dlc_opaque_row *row = &dlc_opaque_rows[step->opaque];
+    return step->opaque < dlc_nopaque_rows && step->nvalues == row->ninputs + row->noutputs && step->nattrs == row->nattrs;
+}
+
 /* What tells which values are read and which are written. */
 static dlc_status check_counts(const verifier *v, const dlc_step *step)
 {
@@ -159,10 +155,7 @@ static dlc_status check_counts(const verifier *v, const dlc_step *step)
     case DLC_STEP_LAUNCH:
         return check_launch(v, step);
     case DLC_STEP_OPAQUE:
-        return step->opaque < DLC_OPAQUE_COUNT && step->nvalues == opaques[step->opaque].nvalues &&
-                       step->nattrs == opaques[step->opaque].nattrs
-                   ? DLC_OK
-                   : FAIL(v, step, "a step in C has not the operands and attributes of its row");
+        return has_row(step) ? DLC_OK : FAIL(v, step, "a step in C has not the operands and attributes of its row");
     case DLC_STEP_BIND:
         return step->nvalues == 1 && step->nattrs == 1 ? DLC_OK : FAIL(v, step, "a bind reads one value");
     case DLC_STEP_COPY:
@@ -204,7 +197,7 @@ static dlc_status check_values(verifier *v)
         const dlc_module_value *value = &module->values.data[i];
         v->is_there[i] = value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_CONST;
         if ((value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_OUTPUT) && !dlc_module_is_row_major(value))
-            return dlc_diag_fail(v->diag, DLC_INTERNAL, module->file, "'%s', an input or output of the model, is not row-major",
+            return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s', an input or output of the model, is not row-major",
                                  value->name);
     }
     for (uint32_t s = 0; s < module->symbols.n; s++)
@@ -220,14 +213,14 @@ static dlc_status check_all(verifier *v)
         DLC_TRY(check_step(v, &module->steps.data[i]));
     for (uint32_t o = 0; o < module->outputs.n; o++)
         if (!v->is_there[module->outputs.data[o].value])
-            return dlc_diag_fail(v->diag, DLC_INTERNAL, module->file, "output '%s' is written by no step",
+            return dlc_diag_fail(v->diag, v->wrong, module->file, "output '%s' is written by no step",
                                  module->outputs.data[o].name);
     return DLC_OK;
 }
 
-dlc_status dlc_module_verify(const dlc_module *module, dlc_diag *diag)
+dlc_status dlc_module_verify(const dlc_module *module, dlc_status wrong, dlc_diag *diag)
 {
-    verifier v = {.module = module, .diag = diag, .scratch = dlc_arena_create(0)};
+    verifier v = {.module = module, .diag = diag, .wrong = wrong, .scratch = dlc_arena_create(0)};
     v.is_there = dlc_new_array(v.scratch, uint8_t, module->values.n + 1);
     v.is_bound = dlc_new_array(v.scratch, uint8_t, module->symbols.n + 1);
     dlc_status status = check_all(&v);

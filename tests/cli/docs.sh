@@ -47,6 +47,10 @@ awk '/^```/ { if (n++) exit; next } n' "$repository/docs/ir.md" >ir.dlc
 dlc opt ir.dlc --passes dce >ir.text 2>err || fail "docs/ir.md: the graph is refused"
 sed '/^$/d' ir.text | diff ir.dlc - >out || fail "docs/ir.md: the graph prints differently"
 
+awk '/^module @/ { on = 1 } /^```/ { on = 0 } on' "$repository/docs/ir.md" >module.dlc
+dlc opt module.dlc >module.text 2>err || fail "docs/ir.md: the module is refused"
+diff module.dlc module.text >out || fail "docs/ir.md: the module prints differently"
+
 # in_order LINES TEXT: each line is one of the text's, in this order; indentation and lines of a comment alone aside
 in_order() {
     awk 'function bare(line) { sub(/^[ \t]+/, "", line); return line }

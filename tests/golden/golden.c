@@ -1,7 +1,8 @@
 /*
- * Golden cases: golden DIR... runs every .dlc file in DIR. A case is a graph between comments:
+ * Golden cases: golden DIR... runs every .dlc file in DIR. A case is a graph or a module between comments:
  *
  * - "# run: cse,dce": the passes, in order
+ * - "# target: sm_80": what for, if not x86-64-v3
  * - "# fusion: none": the strategy, if not greedy
  * - one sentence that says what must hold, then the graph
  * - "# expect:" and behind it the whole text after the last pass; or, on this line, one of
@@ -11,7 +12,7 @@
  * - "# expect: arena ...": the arena's bytes and where each value lies
  * - "# expect: error TEXT": some message contains TEXT
  *
- * For every case and every pass over graphs alone, two laws are checked as well: a pass that
+ * A module that comes out reads back as the same text. For every case and every pass over graphs alone, two laws are checked as well: a pass that
  * reports no change left the text as it was (and the reverse), and running it again changes
  * nothing. In the folder simplify every rule must fire somewhere. DLC_BLESS=1 rewrites expectations
  * that do not hold.
@@ -28,6 +29,7 @@ typedef struct {
     const char *path;
     const char *passes;   /* of "# run:" */
     const char *fusion;   /* of "# fusion:", or greedy */
+    const char *target;   /* of "# target:", or x86-64-v3 */
     const char *input;    /* everything before "# expect" */
     const char *summary;  /* rest of the "# expect:" line, blanks trimmed */
     const char *expected; /* lines after it */
@@ -97,6 +99,9 @@ static int read_golden(dlc_arena *arena, const char *path, golden *result)
     result->fusion = marked_line(arena, text, "# fusion:", &start, &after);
     if (!result->fusion)
         result->fusion = "greedy";
+    result->target = marked_line(arena, text, "# target:", &start, &after);
+    if (!result->target)
+        result->target = "x86-64-v3";
     char *summary = marked_line(arena, text, "# expect:", &start, &after);
     if (summary) {
         result->input = dlc_arena_strndup(arena, text, (size_t)(start - text));
@@ -128,14 +133,22 @@ static int open_session(session *s, const golden *g)
 {
     *s = (session){.arena = dlc_arena_create(0), .scratch = dlc_arena_create(0)};
     dlc_diag_init(&s->diag, s->arena);
+    s->ctx = (dlc_pass_ctx){.scratch = s->scratch,
+                            .target = dlc_target_find(g->target),
+                            .diag = &s->diag,
+                            .fusion = g->fusion};
+    if (strstr(g->input, "\nmodule ")) {
+        dlc_module *module;
+        const char *rest;
+        if (dlc_module_parse(g->input, g->path, s->arena, &s->diag, &module) != DLC_OK)
+            return 0;
+        s->ctx.target = module->target;
+        return dlc_pipeline_resume(&s->ctx, module, &rest) == DLC_OK;
+    }
     if (dlc_graph_parse(g->input, g->path, s->arena, &s->diag, &s->graph) != DLC_OK ||
         dlc_graph_verify(s->graph, &s->diag) != DLC_OK)
         return 0;
-    s->ctx = (dlc_pass_ctx){.graph = s->graph,
-                            .scratch = s->scratch,
-                            .target = dlc_target_find("x86-64-v3"),
-                            .diag = &s->diag,
-                            .fusion = g->fusion};
+    s->ctx.graph = s->graph;
     return 1;
 }
 
@@ -318,6 +331,27 @@ static int compare(const golden *g, session *s, int ran)
     return holds;
 }
 
+/* parse(print(x)) = x */
+static int reads_back(const golden *g, session *s)
+{
+    dlc_str before = {0}, after = {0};
+    dlc_module *module;
+    dlc_module_print(s->ctx.module, &before);
+    int holds = 1;
+    if (dlc_module_parse(dlc_str_text(&before), g->path, s->arena, &s->diag, &module) != DLC_OK) {
+        char *messages = messages_text(&s->diag);
+        holds = complain(g, "the module does not read back: %s", messages);
+        free(messages);
+    } else {
+        dlc_module_print(module, &after);
+        if (strcmp(dlc_str_text(&before), dlc_str_text(&after)) != 0)
+            holds = show_difference(g, dlc_str_text(&before), dlc_str_text(&after));
+    }
+    dlc_str_deinit(&before);
+    dlc_str_deinit(&after);
+    return holds;
+}
+
 static void note_rules(const session *s, uint32_t *fired)
 {
     for (uint32_t i = 0; i < s->ctx.rules.n; i++)
@@ -334,6 +368,8 @@ static int run_case(const char *path, uint32_t *fired)
     if (read_golden(arena, path, &g)) {
         int ran = open_session(&s, &g) && run_passes(&g, &s);
         holds = compare(&g, &s, ran);
+        if (ran && s.ctx.facts & DLC_FACT_KERNELS && !(s.ctx.facts & DLC_FACT_SCHEDULES))
+            holds &= reads_back(&g, &s);
         note_rules(&s, fired);
         close_session(&s);
     }

@@ -1,0 +1,30 @@
+# Modules in text form: they read back, and lead to the same executable as the graph they came from.
+. "$1/cli/lib.sh"
+
+before=dce,cse,const_fold,simplify,const_fold,simplify,cse,dce
+"$DLC" opt "$repository/models/digits.onnx" --passes $before -o g.dlc -q || fail "no graph"
+for target in x86-64-v2 sm_80; do
+    kind=so
+    [ $target = sm_80 ] && kind=cu
+    "$DLC" opt g.dlc --passes layout,fuse,lower --target $target -o m.dlc -q || fail "no module"
+    "$DLC" opt m.dlc -o n.dlc -q && cmp -s m.dlc n.dlc || fail "a module does not read back for $target"
+    "$DLC" compile g.dlc --passes layout,fuse,lower,choose,transfer,plan_memory --target $target --emit $kind -o x.$kind -q || fail "g.dlc"
+    mv x.$kind from_graph
+    "$DLC" compile m.dlc --emit $kind -o x.$kind -q || fail "m.dlc" # the target is that of the text
+    cmp -s x.$kind from_graph || fail "graph and module lead to different code for $target"
+done
+
+"$DLC" opt g.dlc --passes layout,fuse,lower --target x86-64-v2 -o m.dlc -q
+expect 0 'steps with;arena' "$DLC" inspect m.dlc --target sm_75
+expect 0 'logits' "$DLC" run m.dlc --target native
+expect 2 "pass 'dce' works on graphs; this is a module" "$DLC" opt m.dlc --passes dce
+expect 2 'the interpreter runs graphs' "$DLC" run m.dlc --interpret
+expect 2 'fusion is decided before' "$DLC" explain m.dlc
+expect 2 'shapes can be given for ONNX models' "$DLC" opt m.dlc --shape image=1x1x8x8
+sed 's/after lower/after dce/' m.dlc >wrong.dlc
+expect 1 "pass 'dce' leaves no module" "$DLC" opt wrong.dlc
+sed 's/for x86-64-v2/for z80/' m.dlc >wrong.dlc
+expect 1 "wrong.dlc:1:20: there is no target 'z80'" "$DLC" opt wrong.dlc
+sed 's/^steps {/ steps {/; s/launch 0 (/launch 0 (%nothing, /' m.dlc >wrong.dlc
+expect 1 'value %nothing is not declared' "$DLC" opt wrong.dlc
+finish
