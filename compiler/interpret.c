@@ -366,7 +366,7 @@ static dlc_status run_node(machine *m, dlc_node *node)
 {
     if (node->op == DLC_OP_CONSTANT)
         return DLC_OK;
-    if (!dlc_ops[node->op].mean)
+    if (dlc_op_is_opaque(node->op))
         return run_opaque(m, node);
     for (uint32_t i = 0; i < node->noutputs; i++)
         if (node->outputs[i])

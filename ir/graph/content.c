@@ -409,7 +409,7 @@ static void eval_node(dlc_graph *graph, dlc_node *node, dlc_arena *scratch)
 
 void dlc_node_content(dlc_graph *graph, dlc_node *node)
 {
-    if (!dlc_ops[node->op].mean || node->op == DLC_OP_CONSTANT)
+    if (dlc_op_is_opaque(node->op) || node->op == DLC_OP_CONSTANT)
         return;
     for (uint32_t i = 0; i < node->ninputs; i++)
         if (node->inputs[i] && !node->inputs[i]->content)

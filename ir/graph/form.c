@@ -318,7 +318,7 @@ static int find_kernel(dlc_graph *graph, dlc_node *node, dlc_arena *arena, dlc_n
 dlc_form dlc_form_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
 {
     dlc_form form = {.node = node};
-    if (!dlc_ops[node->op].mean || node->op == DLC_OP_CONSTANT || !find_kernel(graph, node, arena, &form.from))
+    if (dlc_op_is_opaque(node->op) || node->op == DLC_OP_CONSTANT || !find_kernel(graph, node, arena, &form.from))
         return (dlc_form){0};
     form.has_update = (uint8_t)has_update(&form);
     form.is_map = (uint8_t)is_map(&form, arena);

@@ -3,14 +3,14 @@
  * every value is defined before its uses; constants stand first, so that a pass may make one
  * anywhere and use it everywhere.
  */
-#include "ir/graph/op.h"
+#include "ir/graph/build.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTENT_ELEMS = 64, FLOAT_CONTENT_ELEMS = 8, MAX_OUTPUTS = 8 };
+enum { CONTENT_ELEMS = 64, FLOAT_CONTENT_ELEMS = 8 };
 
 /* --- names in use: a hash set; each entry counts the suffixes given to its name --- */
 
@@ -108,7 +108,7 @@ uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc
     return graph->symbols.n - 1;
 }
 
-static dlc_value *new_value(dlc_graph *graph, const char *name, const dlc_type *type)
+dlc_value *dlc_value_create(dlc_graph *graph, const char *name, const dlc_type *type)
 {
     dlc_value *value = dlc_new(graph->arena, dlc_value);
     value->id = graph->nvalues++;
@@ -124,7 +124,7 @@ void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name)
 
 dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type)
 {
-    dlc_value *value = new_value(graph, name, type);
+    dlc_value *value = dlc_value_create(graph, name, type);
     dlc_vec_push(graph->arena, &graph->inputs, value);
     return value;
 }
@@ -178,6 +178,13 @@ static void drop_use(dlc_node *node, uint32_t input)
     node->inputs[input] = NULL;
 }
 
+void dlc_node_link(dlc_graph *graph, dlc_node *node, dlc_node *before)
+{
+    link_before(graph, node, before);
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        add_use(node, i);
+}
+
 /* --- constants --- */
 
 static int has_small_content(dlc_dtype dtype, int64_t elems)
@@ -223,7 +230,7 @@ dlc_value *dlc_graph_constant(dlc_graph *graph, const char *name, const dlc_type
     node->op = DLC_OP_CONSTANT;
     node->noutputs = 1;
     node->outputs = dlc_new_array(graph->arena, dlc_value *, 1);
-    dlc_value *value = node->outputs[0] = new_value(graph, name ? name : "const", type);
+    dlc_value *value = node->outputs[0] = dlc_value_create(graph, name ? name : "const", type);
     dlc_tensor *data = dlc_new(graph->arena, dlc_tensor);
     *data = (dlc_tensor){.bytes = bytes, .size_bytes = size_bytes};
     value->data = data;
@@ -254,98 +261,6 @@ dlc_value *dlc_graph_ints(dlc_graph *graph, const int64_t *values, uint32_t n)
 }
 
 /* --- nodes --- */
-
-static dlc_attr copy_attr(dlc_graph *graph, const dlc_attr *attr)
-{
-    dlc_attr copy = *attr;
-    switch ((dlc_attr_kind)dlc_attrs[attr->id].kind) {
-    case DLC_ATTR_KIND_TEXT:
-        copy.as.text = dlc_arena_strdup(graph->arena, attr->as.text);
-        break;
-    case DLC_ATTR_KIND_DIMS:
-        copy.as.dims = dlc_arena_copy(graph->arena, attr->as.dims, attr->n * sizeof *attr->as.dims);
-        break;
-    case DLC_ATTR_KIND_FLOATS:
-        copy.as.floats =
-            dlc_arena_copy(graph->arena, attr->as.floats, attr->n * sizeof *attr->as.floats);
-        break;
-    case DLC_ATTR_KIND_INT:
-    case DLC_ATTR_KIND_FLOAT:
-        break;
-    }
-    return copy;
-}
-
-static dlc_node *node_from_spec(dlc_graph *graph, const dlc_node_spec *spec)
-{
-    dlc_node *node = dlc_new(graph->arena, dlc_node);
-    node->op = spec->op;
-    node->origin = spec->origin;
-    node->ninputs = spec->ninputs;
-    node->inputs = dlc_new_array(graph->arena, dlc_value *, spec->ninputs);
-    node->own_uses = dlc_new_array(graph->arena, dlc_use, spec->ninputs);
-    for (uint32_t i = 0; i < spec->ninputs; i++)
-        node->inputs[i] = spec->inputs[i];
-    node->nattrs = spec->nattrs;
-    node->attrs = dlc_new_array(graph->arena, dlc_attr, spec->nattrs);
-    for (uint32_t i = 0; i < spec->nattrs; i++)
-        node->attrs[i] = copy_attr(graph, &spec->attrs[i]);
-    node->noutputs = spec->noutputs ? spec->noutputs : 1;
-    node->outputs = dlc_new_array(graph->arena, dlc_value *, node->noutputs);
-    return node;
-}
-
-/* Output 0 has the name asked for; others add their number. */
-static const char *output_name(dlc_graph *graph, const dlc_node *node, const dlc_node_spec *spec,
-                               uint32_t output)
-{
-    const char *base = spec->name ? spec->name : dlc_ops[node->op].text;
-    if (!spec->name && node->origin && node->origin->name && *node->origin->name)
-        base = node->origin->name;
-    return output ? dlc_arena_printf(graph->arena, "%s.%" PRIu32, base, output) : base;
-}
-
-static void make_outputs(dlc_graph *graph, dlc_node *node, const dlc_node_spec *spec,
-                         const dlc_type *types)
-{
-    for (uint32_t o = 0; o < node->noutputs; o++) {
-        node->outputs[o] = new_value(graph, output_name(graph, node, spec, o), &types[o]);
-        node->outputs[o]->def = node;
-        node->outputs[o]->def_output = o;
-    }
-}
-
-/* An operator whose size only the run knows binds its symbol. */
-static void bind_symbol(dlc_graph *graph, dlc_node *node)
-{
-    const dlc_attr *attr = dlc_node_attr(node, DLC_ATTR_SYMBOL);
-    if (!attr)
-        return;
-    dlc_symbol *symbol = &graph->symbols.data[attr->as.i];
-    if (symbol->value)
-        symbol->value->nbinds--;
-    symbol->value = node->outputs[0];
-    symbol->value->nbinds++;
-}
-
-dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec)
-{
-    dlc_type types[MAX_OUTPUTS] = {0};
-    dlc_node *node = node_from_spec(graph, spec);
-    dlc_value named = {.name = spec->name};
-    if (spec->name && !node->origin)
-        node->outputs[0] = &named; /* messages need a name */
-    if (dlc_node_infer(graph, node, types) != DLC_OK)
-        return NULL;
-    node->id = graph->nnodes++;
-    make_outputs(graph, node, spec, types);
-    link_before(graph, node, spec->before);
-    for (uint32_t i = 0; i < node->ninputs; i++)
-        add_use(node, i);
-    bind_symbol(graph, node);
-    dlc_node_content(graph, node);
-    return node;
-}
 
 void dlc_node_set_input(dlc_node *node, uint32_t input, dlc_value *value)
 {

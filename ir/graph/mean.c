@@ -3,7 +3,6 @@
  * meaning says what one element of the result is; nothing here or in mean_*.c knows loops, layouts
  * or targets.
  */
-#include "ir/graph/infer.h"
 #include "ir/graph/mean.h"
 
 #include <assert.h>
@@ -255,34 +254,7 @@ dlc_expr dlc_mean_highest(dlc_pool *pool, dlc_dtype dtype)
     return limit(pool, dtype, 1);
 }
 
-/* --- whole nodes --- */
-
-/* The rule and the meaning of a row, which know nothing of each other, agree about what the result is. */
-static dlc_status check_result(dlc_mean *mean, uint32_t output)
-{
-    const dlc_stage *stage = &mean->kernel->stages.data[mean->out[output]];
-    const dlc_type *type = &mean->node->outputs[output]->type;
-    int is_same = stage->axes.n == type->rank && stage->dtype[0] == type->dtype;
-    for (uint8_t d = 0; is_same && d < type->rank; d++)
-        is_same = mean->kernel->axes.data[stage->axes.data[d]].extent == dlc_mean_dim(mean, type->dims[d]);
-    if (is_same)
-        return DLC_OK;
-    return dlc_fail(mean->graph, mean->node, DLC_INTERNAL, "by its rule output %u is %s, by its meaning it is not", output,
-                    dlc_type_text(mean->graph, type));
-}
-
-dlc_status dlc_mean_build(dlc_mean *mean)
-{
-    const dlc_op_info *row = &dlc_ops[mean->node->op];
-    if (!row->mean)
-        return dlc_fail(mean->graph, mean->node, DLC_UNSUPPORTED,
-                        "%s is a step of the plan, not an equation", row->text);
-    DLC_TRY(row->mean(mean));
-    for (uint32_t o = 0; o < mean->node->noutputs; o++)
-        if (mean->node->outputs[o])
-            DLC_TRY(check_result(mean, o));
-    return DLC_OK;
-}
+/* --- outputs --- */
 
 static void store_at_axes(dlc_mean *mean, dlc_stage *stage, uint32_t buffer)
 {
@@ -299,54 +271,4 @@ void dlc_mean_store(dlc_mean *mean, uint32_t output, uint32_t buffer)
     store_at_axes(mean, &kernel->stages.data[at], buffer);
     if (at + 1 < kernel->stages.n && kernel->stages.data[at + 1].update != DLC_UPDATE_NONE)
         kernel->stages.data[at + 1].buffer = buffer;
-}
-
-/* --- a node as a kernel of its own --- */
-
-static uint32_t add_buffer(dlc_mean *mean, dlc_node_kernel *result, dlc_value *value, dlc_role role)
-{
-    dlc_type type = value->type;
-    dlc_mean_dims(mean, &value->type, type.dims);
-    dlc_vec_push(mean->kernel->arena, &result->values, value);
-    return dlc_kernel_buffer(mean->kernel, value->name, &type, &value->layout, role);
-}
-
-static uint32_t input_buffer(dlc_mean *mean, dlc_node_kernel *result, uint32_t input)
-{
-    dlc_value *value = mean->node->inputs[input];
-    if (!value || dlc_input_is_inline(mean->node, input))
-        return DLC_ABSENT;
-    for (uint32_t b = 0; b < result->values.n; b++)
-        if (result->values.data[b] == value)
-            return b;
-    return add_buffer(mean, result, value, value->data ? DLC_ROLE_CONST : DLC_ROLE_IN);
-}
-
-/* Inputs that no expression reads after all (a branch that a constant decides) leave no buffer. */
-static void drop_unused(dlc_node_kernel *result)
-{
-    uint32_t from = 0;
-    dlc_kernel_compact(result->kernel);
-    for (uint32_t b = 0; b < result->kernel->buffers.n; b++, from++) {
-        while (strcmp(result->values.data[from]->name, result->kernel->buffers.data[b].name) != 0)
-            from++;
-        result->values.data[b] = result->values.data[from];
-    }
-    result->values.n = result->kernel->buffers.n;
-}
-
-dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena,
-                              dlc_node_kernel *result)
-{
-    *result = (dlc_node_kernel){.kernel = dlc_kernel_create(arena, dlc_ops[node->op].text)};
-    dlc_mean mean = {.graph = graph, .node = node, .kernel = result->kernel};
-    dlc_source *in = dlc_new_array(arena, dlc_source, node->ninputs + 1);
-    for (uint32_t i = 0; i < node->ninputs; i++)
-        in[i] = input_buffer(&mean, result, i);
-    mean.in = in;
-    DLC_TRY(dlc_mean_build(&mean));
-    for (uint32_t o = 0; o < node->noutputs; o++)
-        dlc_mean_store(&mean, o, add_buffer(&mean, result, node->outputs[o], DLC_ROLE_OUT));
-    drop_unused(result);
-    return DLC_OK;
 }

@@ -1,4 +1,4 @@
-/* The operator table generated from ops.def, and what an operator defines: its result's type and its meaning. */
+/* The operator table generated from ops.def (op.c), and what an operator defines: its result's type and its meaning (rules.c). */
 #ifndef DLC_IR_GRAPH_OP_H
 #define DLC_IR_GRAPH_OP_H
 
@@ -53,14 +53,17 @@ typedef struct {
     const char *text;
     int16_t lo, hi;
     uint8_t nout;
-    dlc_infer_fn infer;
-    dlc_mean_fn mean; /* NULL: opaque */
     uint8_t traits;
     uint8_t types;     /* dlc_types of input 0 */
     const char *attrs; /* names it may have, "!" behind those it must have: "pads strides! group" */
 } dlc_op_info;
 extern const dlc_op_info dlc_ops[DLC_OP_COUNT];
 int dlc_op_find(const char *text); /* opcode or -1 */
+/* A step of the plan in C: it has no meaning. */
+static inline int dlc_op_is_opaque(dlc_opcode op)
+{
+    return (dlc_ops[op].traits & DLC_TRAIT_OPAQUE) != 0;
+}
 
 /* A constant of one element or none: the meaning writes its value, no buffer is needed. */
 int dlc_input_is_inline(const dlc_node *node, uint32_t input);

@@ -49,7 +49,7 @@ static int is_read_by_step(const dlc_graph *graph, const dlc_value *value)
     if (value->noutputs)
         return 1;
     for (const dlc_use *use = value->uses; use; use = use->next)
-        if (!dlc_ops[use->node->op].mean)
+        if (dlc_op_is_opaque(use->node->op))
             return 1;
     for (uint32_t s = 0; s < graph->symbols.n; s++)
         if (graph->symbols.data[s].value == value && graph->symbols.data[s].bind == DLC_BIND_DATA)
@@ -215,7 +215,7 @@ static void make_groups(dlc_fusion *f)
         f->group[i] = i;
         dlc_vec_push(f->arena, &group->nodes, i);
         group->first_level = group->last_level = f->level[i];
-        group->is_opaque = !dlc_ops[f->nodes[i]->op].mean;
+        group->is_opaque = (uint8_t)dlc_op_is_opaque(f->nodes[i]->op);
         group->is_flat = f->forms[i].is_pointwise;
         group->has_update = f->forms[i].has_update;
     }

@@ -399,7 +399,7 @@ dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
         uint32_t g = ctx->groups->order[i];
         dlc_node **nodes = ctx->groups->members[g].data;
         uint32_t n = ctx->groups->members[g].n;
-        DLC_TRY(n == 1 && !dlc_ops[nodes[0]->op].mean ? add_opaque(&b, nodes[0]) : add_launch(&b, nodes, n));
+        DLC_TRY(n == 1 && dlc_op_is_opaque(nodes[0]->op) ? add_opaque(&b, nodes[0]) : add_launch(&b, nodes, n));
         for (uint32_t m = 0; m < n; m++)
             add_binds(&b, nodes[m]);
     }

@@ -27,7 +27,7 @@ static void check_meanings(dlc_graph *graph, dlc_arena *arena, dlc_diag *diag)
 {
     for (dlc_node *node = graph->first; node; node = node->next) {
         dlc_node_kernel built;
-        if (!dlc_ops[node->op].mean || node->op == DLC_OP_CONSTANT)
+        if (dlc_op_is_opaque(node->op) || node->op == DLC_OP_CONSTANT)
             continue;
         must(dlc_node_kernel_of(graph, node, arena, &built) == DLC_OK);
         dlc_kernel_simplify(built.kernel);

@@ -449,7 +449,7 @@ static int check_all_have_cases(void)
 {
     int nmissing = 0;
     for (int op = 0; op < DLC_OP_COUNT; op++) {
-        int has_case = !dlc_ops[op].mean || op == DLC_OP_CONSTANT;
+        int has_case = dlc_op_is_opaque(op) || op == DLC_OP_CONSTANT;
         for (uint32_t i = 0; i < NCASES; i++)
             has_case |= cases[i].op == (dlc_opcode)op;
         if (!has_case)

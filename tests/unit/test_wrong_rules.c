@@ -14,7 +14,7 @@
 #define dlc_infer_reduce dlc_infer_same
 #define dlc_infer_arg_reduce dlc_infer_same
 #define dlc_infer_matmul dlc_infer_broadcast
-#include "ir/graph/op.c"
+#include "ir/graph/rules.c"
 
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
