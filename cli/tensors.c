@@ -4,20 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-size_t dlc_tensor_bytes(dlc_dtype dtype, const int64_t *dims, uint32_t rank, int *overflow)
-{
-    size_t size_bytes = dlc_dtype_bytes(dtype);
-    int is_empty = 0;
-    *overflow = 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        is_empty |= dims[d] == 0;
-        *overflow |= dims[d] < 0 || !dlc_mul_size(size_bytes, (size_t)dims[d], &size_bytes);
-    }
-    if (is_empty)
-        *overflow = 0;
-    return is_empty || *overflow ? 0 : size_bytes;
-}
-
 void dlc_tensor_type(const dlcrt_tensor *tensor, dlc_str *out)
 {
     dlc_str_printf(out, "%s[", dlc_dtypes[tensor->dtype].text);

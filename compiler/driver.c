@@ -401,21 +401,6 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     return model->run_status = dlc_pipeline_run(ctx, &options);
 }
 
-enum { NOMINAL_SIZE = 64 }; /* what passes/schedule/choose.c assumes */
-
-int64_t *dlc_model_nominal_symbols(dlc_model *model)
-{
-    const dlc_graph *graph = model->graph;
-    if (!graph)
-        return dlc_module_symbol_values(model->ctx.module, NOMINAL_SIZE, model->notes);
-    int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
-    for (uint32_t i = 0; i < graph->symbols.n; i++) {
-        const dlc_symbol *symbol = &graph->symbols.data[i];
-        values[i] = NOMINAL_SIZE < symbol->lo ? symbol->lo : NOMINAL_SIZE > symbol->hi ? symbol->hi : NOMINAL_SIZE;
-    }
-    return values;
-}
-
 dlc_status dlc_model_needs_graph(dlc_model *model, const char *what)
 {
     if (model->graph)

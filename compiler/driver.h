@@ -40,10 +40,6 @@ DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, 
 /* Runs the passes of the options once; later calls repeat the status. */
 DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
 
-/* The values of symbols that texts about sizes use: what the choice of schedules assumes. Memory of
- * model->notes. */
-int64_t *dlc_model_nominal_symbols(dlc_model *model);
-
 /* The model's i-th input or output, of its graph or else its module; NULL: there are fewer. Dimensions are of that one's pool. */
 const dlc_type *dlc_model_input_type(const dlc_model *model, uint32_t i, const char **name);
 const dlc_type *dlc_model_output_type(const dlc_model *model, uint32_t i, const char **name);

@@ -246,9 +246,24 @@ static void print_text(dlc_str *out, const cJSON *json)
 
 /* ---- the whole ---- */
 
+enum { NOMINAL_SIZE = 64 }; /* what passes/schedule/choose.c assumes of a symbol */
+
+static int64_t *nominal_symbols(dlc_model *model)
+{
+    const dlc_graph *graph = model->graph;
+    if (!graph)
+        return dlc_module_symbol_values(model->ctx.module, NOMINAL_SIZE, model->notes);
+    int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
+    for (uint32_t i = 0; i < graph->symbols.n; i++) {
+        const dlc_symbol *symbol = &graph->symbols.data[i];
+        values[i] = NOMINAL_SIZE < symbol->lo ? symbol->lo : NOMINAL_SIZE > symbol->hi ? symbol->hi : NOMINAL_SIZE;
+    }
+    return values;
+}
+
 static cJSON *collect(dlc_model *model)
 {
-    int64_t *symbols = dlc_model_nominal_symbols(model);
+    int64_t *symbols = nominal_symbols(model);
     cJSON *json = cJSON_CreateObject();
     add_text(json, "model", model->graph ? model->graph->file : model->ctx.module->file);
     add_text(json, "graph", model->graph ? model->graph->name : model->ctx.module->name);

@@ -317,12 +317,3 @@ void dlc_kernel_compact(dlc_kernel *kernel)
     kernel->pool = c.pool;
     dlc_arena_destroy(scratch);
 }
-
-uint64_t dlc_kernel_hash(const dlc_kernel *kernel)
-{
-    dlc_str text = {0};
-    dlc_kernel_print(kernel, 0, &text);
-    uint64_t hash = dlc_hash(dlc_str_text(&text), text.n, 0);
-    dlc_str_deinit(&text);
-    return hash;
-}

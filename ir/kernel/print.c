@@ -365,3 +365,12 @@ void dlc_expr_print(const dlc_kernel *kernel, dlc_expr expr, dlc_str *out)
     dlc_expr_add(&p.text, expr);
     dlc_arena_destroy(p.scratch);
 }
+
+uint64_t dlc_kernel_hash(const dlc_kernel *kernel)
+{
+    dlc_str text = {0};
+    dlc_kernel_print(kernel, 0, &text);
+    uint64_t hash = dlc_hash(dlc_str_text(&text), text.n, 0);
+    dlc_str_deinit(&text);
+    return hash;
+}

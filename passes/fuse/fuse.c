@@ -598,7 +598,7 @@ static uint32_t group_size(const dlc_fusion *f, uint32_t node)
     return is_node(f, node) ? f->groups[f->group[node]].nodes.n : 0;
 }
 
-const dlc_fusion_api dlc_fusion_functions = {
+static const dlc_fusion_api functions = {
     DLC_FUSION_VERSION, node_count, node_name, node_op,    producer_count, producer, reader_count,
     reader,             is_map,     group_of,  group_size, try_merge,      merge};
 
@@ -777,7 +777,7 @@ static dlc_status run(dlc_pass_ctx *ctx, dlc_fusion *f)
 
 dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
 {
-    dlc_fusion f = {.graph = ctx->graph, .target = ctx->target, .diag = ctx->diag, .arena = ctx->scratch};
+    dlc_fusion f = {.api = &functions, .graph = ctx->graph, .target = ctx->target, .diag = ctx->diag, .arena = ctx->scratch};
     f.tried_p = f.tried_c = DLC_FUSION_NONE;
     ctx->edges.n = 0;
     DLC_TRY(dlc_fuse_prepare(ctx));

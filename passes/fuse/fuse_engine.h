@@ -35,6 +35,7 @@ typedef struct {
 } dlc_fusion_verdict;
 
 struct dlc_fusion {
+    const dlc_fusion_api *api; /* what strategies see of it */
     dlc_graph *graph;
     const dlc_target *target;
     dlc_diag *diag;
@@ -56,8 +57,6 @@ struct dlc_fusion {
     dlc_fusion_verdict tried; /* the last, of groups tried_p and tried_c as they are; DLC_FUSION_NONE: none */
     uint32_t tried_p, tried_c;
 };
-
-extern const dlc_fusion_api dlc_fusion_functions;
 
 /* Before any group: outputs that need a copy, the reciprocal licence, padded copies, one view per reader. Counts changes. */
 DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);

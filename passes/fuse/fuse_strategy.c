@@ -37,7 +37,7 @@ static dlc_status run_strategy(dlc_fusion *fusion, const dlc_fusion_strategy *st
         return dlc_diag_fail(fusion->diag, DLC_USAGE, path,
                              "the strategy was built for version %u of dlc/fusion.h; this compiler has %d",
                              strategy->version, DLC_FUSION_VERSION);
-    int result = strategy->run(&dlc_fusion_functions, fusion);
+    int result = strategy->run(fusion->api, fusion);
     if (result != 0)
         return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "strategy '%.100s' gave up with %d",
                              strategy->name ? strategy->name : "", result);
@@ -114,7 +114,7 @@ static dlc_status read_plan(dlc_fusion *fusion, const char *path, const cJSON *p
 /* Merges along edges in topological order until nothing changes: a group's nodes may only connect through later merges. */
 static void merge_wanted(dlc_fusion *fusion, const uint32_t *wanted)
 {
-    const dlc_fusion_api *api = &dlc_fusion_functions;
+    const dlc_fusion_api *api = fusion->api;
     for (int again = 1; again;) {
         again = 0;
         for (uint32_t node = 0; node < fusion->nnodes; node++)
@@ -150,7 +150,7 @@ dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name)
     for (uint32_t i = 0; i < BUILT_IN_COUNT; i++) {
         if (!strcmp(built_in[i].name, name)) {
             dlc_str_deinit(&names);
-            built_in[i].run(&dlc_fusion_functions, fusion);
+            built_in[i].run(fusion->api, fusion);
             return DLC_OK;
         }
         dlc_str_printf(&names, "%s, ", built_in[i].name);
