@@ -193,6 +193,14 @@ DRIVER(cuDriverGetVersion, int *version)
     return 0;
 }
 
+/* NVRTC looks for it, and goes on without what it would give. */
+DRIVER(cuGetExportTable, const void **table, const void *id)
+{
+    (void)id;
+    *table = NULL;
+    return NOT_FOUND;
+}
+
 static const struct {
     int error;
     const char *name, *text;

@@ -1,0 +1,212 @@
+#include "tests/vgpu/bench.h"
+
+#include <dlfcn.h>
+
+#include "codegen/ptx/nvrtc.h"
+#include "codegen/ptx/text.h"
+#include "dlc/checksum.h"
+#include "dlc/runtime.h"
+#include "package/plan.h"
+#include "tests/ptx/emulated.h"
+#include "tests/ptx/trial.h"
+#include "tests/unit/small_graph.h"
+
+enum { NRUNS = 3, MAX_TENSORS = 8 };
+dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx);
+
+const vgpu_control *bench_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    const vgpu_control *driver = library ? dlsym(library, "vgpu") : NULL;
+    ck_assert_msg(driver != NULL, "libcuda.so.1 is not the virtual GPU");
+    return driver;
+}
+
+/* --- an executable --- */
+static const char *compile(const dlc_module *module, const dlc_cuda_sources *sources, int arch,
+                           const bench_change *change, dlc_arena *arena, dlc_plan_binary *binaries,
+                           dlc_str *code)
+{
+    const trial_mutation mutation = {change->from, change->to, change->nth};
+    const dlc_nvrtc *nvrtc;
+    dlc_diag diag;
+    int is_found = !change->from;
+    dlc_diag_init(&diag, arena);
+    if (dlc_nvrtc_open(&diag, &nvrtc) != DLC_OK)
+        return diag.messages[0].text;
+    for (uint32_t i = 0; i < module->kernels.n; i++) {
+        const void *ptx;
+        size_t n;
+        const char *text = dlc_arena_printf(arena, "%s%s%s", dlc_cuda_prelude,
+                                            change->also ? change->also : "", sources->texts[i]);
+        const char *mutated = change->from ? trial_mutate(text, &mutation, arena) : text;
+        is_found |= mutated != NULL;
+        if (dlc_nvrtc_compile(nvrtc, mutated ? mutated : text, "kernel", arch, 1, arena, &diag,
+                              &ptx, &n) != DLC_OK)
+            return dlc_arena_printf(arena, "NVRTC: %s", diag.messages[0].detail);
+        binaries[i] = (dlc_plan_binary){
+            .kind = DLC_BINARY_PTX, .arch = (uint32_t)arch, .offset = code->n, .size_bytes = n + 1};
+        dlc_str_addn(code, ptx, n);
+        do
+            dlc_str_addn(code, "", 1);
+        while (code->n % 64);
+    }
+    return is_found ? NULL : "the text to change is not in the text";
+}
+
+typedef struct {
+    dlc_plan_entry entry;
+    dlc_executable image;
+    dlc_pieces constants;
+    dlc_plan_binary *binaries;
+    dlc_str code;
+} package;
+
+static const char *pack(small_graph *s, dlc_module *module, int arch, const bench_change *change,
+                        package *p)
+{
+    dlc_cuda_sources sources;
+    dlc_blob plan;
+    if (dlc_cuda_sources_make(module, s->arena, s->diag, &sources) != DLC_OK)
+        return "no sources";
+    p->binaries = dlc_new_array(s->arena, dlc_plan_binary, module->kernels.n + 1);
+    const char *problem = compile(module, &sources, arch, change, s->arena, p->binaries, &p->code);
+    if (problem)
+        return problem;
+    if (change->change)
+        change->change(sources.launches, sources.n);
+    dlc_plan_cuda cuda = {
+        .launches = sources.launches, .binaries = p->binaries, .nbinaries = 1, .name = "sm_75"};
+    if (dlc_plan_build(module, &cuda, &p->constants, s->arena, s->diag, &plan) != DLC_OK)
+        return "no plan";
+    char *constants = dlc_arena_alloc(s->arena, p->constants.size_bytes + 1, 64);
+    for (uint32_t i = 0; i < p->constants.pieces.n; i++)
+        memcpy(constants + p->constants.offsets.data[i], p->constants.pieces.data[i].bytes,
+               p->constants.pieces.data[i].size_bytes);
+    p->entry =
+        (dlc_plan_entry){.checksum = dlc_checksum(plan.bytes, plan.size_bytes), .plan = plan.bytes};
+    p->image = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
+                                .abi_version = DLC_ABI_VERSION,
+                                .nplans = 1,
+                                .constants_bytes = p->constants.size_bytes,
+                                .constants = constants,
+                                .binaries_bytes = p->code.n,
+                                .binaries = dlc_arena_copy(s->arena, p->code.data, p->code.n),
+                                .plans = &p->entry};
+    return NULL;
+}
+
+/* --- runs --- */
+/* Now and then a number that is none, or large, or hardly there. */
+static void sprinkle(dlc_dtype dtype, size_t n, void *bytes)
+{
+    static const double specials[] = {NAN,   INFINITY, -INFINITY, 100, -100,
+                                      1e-40, -1e-40,   -0.0,      1e4};
+    for (size_t i = 5, k = 0; dlc_is_float(dtype) && i < n; i += 41, k++)
+        dlc_scalar_write(dtype, (char *)bytes + i * dlc_dtype_bytes(dtype),
+                         (dlc_scalar){.f = dlc_round_to(dtype, specials[k % 9])});
+}
+
+static void fill_inputs(const small_graph *s, void **memory, int run)
+{
+    for (uint32_t i = 0; i < s->graph->inputs.n; i++) {
+        const dlc_value *value = s->graph->inputs.data[i];
+        const char *name =
+            run == 2 ? dlc_arena_printf(s->arena, "%s again", value->name) : value->name;
+        small_fill(value->type.dtype, name, small_elems(s, value), memory[value->id]);
+        if (run == 1)
+            sprinkle(value->type.dtype, small_elems(s, value), memory[value->id]);
+    }
+}
+
+static dlcrt_tensor tensor_of(const small_graph *s, const dlc_value *value, void *data)
+{
+    dlcrt_tensor t = {.data = data, .dtype = value->type.dtype, .rank = value->type.rank};
+    for (uint8_t d = 0; d < t.rank; d++)
+        t.dims[d] = dlc_expr_eval(s->graph->pool, value->type.dims[d], small_symbols(s));
+    t.size_bytes = small_elems(s, value) * dlc_dtype_bytes(t.dtype);
+    return t;
+}
+
+/* Every kernel by the interpreter, in `memory`. */
+static uint32_t interpret(const small_graph *s, const dlc_module *module, void **memory,
+                          trial **trials)
+{
+    const char *problem;
+    uint32_t n = trial_walk(module, small_symbols(s), memory, s->arena, trials, &problem);
+    ck_assert_msg(!problem && n, "%s", problem ? problem : "no kernel");
+    return n;
+}
+
+/* Outputs of one kernel are compared as the kernel's are: exactly, unless it sums. */
+static const char *compare(const dlc_module *module, const trial *t, void *const *values,
+                           const dlcrt_tensor *out, dlc_arena *arena)
+{
+    uint32_t ncompared = 0;
+    for (uint32_t o = 0; o < module->outputs.n; o++)
+        for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
+            int is_it = t->buffers[b] == values[module->outputs.data[o].value];
+            const char *problem = is_it ? trial_compare(t, b, out[o].data, NULL, arena) : NULL;
+            ncompared += (uint32_t)is_it;
+            if (problem)
+                return problem;
+        }
+    ck_assert_uint_eq(ncompared, module->outputs.n);
+    return NULL;
+}
+
+static const char *run_once(const small_graph *s, const dlc_module *module, dlcrt_context *context,
+                            int run)
+{
+    dlcrt_tensor in[MAX_TENSORS], out[MAX_TENSORS] = {{0}};
+    void **memory = small_memory(s);
+    fill_inputs(s, memory, run);
+    for (uint32_t i = 0; i < s->graph->inputs.n; i++)
+        in[i] = tensor_of(s, s->graph->inputs.data[i], memory[s->graph->inputs.data[i]->id]);
+    dlc_status status =
+        dlcrt_context_run(context, in, s->graph->inputs.n, out, s->graph->outputs.n);
+    trial *trials;
+    void **values = small_values(s, module, memory);
+    uint32_t n = interpret(s, module, values, &trials);
+    if (trials[n - 1].faults)
+        return status == DLC_INVALID ? NULL : "a fault was not told";
+    if (status != DLC_OK)
+        return dlc_arena_strdup(s->arena, dlcrt_last_error());
+    return compare(module, &trials[n - 1], values, out, s->arena);
+}
+
+static const char *run_all(const small_graph *s, const dlc_module *module, const package *p)
+{
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    const char *problem = NULL;
+    if (dlcrt_executable_open_with(
+            &(dlcrt_executable_options){.image = &p->image, .device = "cuda"}, &executable) !=
+        DLC_OK)
+        return dlc_arena_strdup(s->arena, dlcrt_last_error());
+    if (dlcrt_context_create(executable, NULL, &context) != DLC_OK) {
+        problem = dlc_arena_strdup(s->arena, dlcrt_last_error());
+    } else {
+        for (int run = 0; run < NRUNS && !problem; run++)
+            problem = run_once(s, module, context, run);
+        dlcrt_context_destroy(context);
+    }
+    dlcrt_executable_close(executable);
+    return problem;
+}
+
+const char *bench_run(const char *graph, int arch, const bench_change *change, dlc_arena *arena)
+{
+    package p = {.binaries = NULL};
+    small_graph s = small_begin(graph);
+    dlc_module *module = run_strategy(&s, "greedy", "sm_75");
+    s.ctx.scratch = dlc_arena_create(0);
+    const char *problem = dlc_pass_plan_memory(&s.ctx) != DLC_OK ? "no places" : NULL;
+    dlc_arena_destroy(s.ctx.scratch);
+    problem = problem ? problem : pack(&s, module, arch, change, &p);
+    problem = problem ? problem : run_all(&s, module, &p);
+    problem = problem ? dlc_arena_printf(arena, "%s; %s", problem, bench_driver()->fault()) : NULL;
+    dlc_str_deinit(&p.code);
+    small_end(&s);
+    return problem;
+}

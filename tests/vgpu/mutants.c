@@ -1,0 +1,220 @@
+/*
+ * Bugs planted into kernels, their prelude and their launches, and run through the runtime on the
+ * virtual GPU: every one is seen, and the kernels as they are pass on PTX for three generations of
+ * GPUs.
+ */
+#include "tests/vgpu/bench.h"
+
+#include "tests/ptx/trial.h"
+#include "tests/unit/suite.h"
+
+typedef enum {
+    MATMUL,
+    SOFTMAX,
+    SUM,
+    RUNNING,
+    WRITTEN,
+    HALF,
+    EXP,
+    MAXIMUM,
+    PACKS,
+    LARGE,
+    TRANSPOSE,
+    BYTES,
+    GATHER,
+    NSUBJECTS
+} subject;
+
+static const char *const graphs[NSUBJECTS] = {
+    [MATMUL] =
+        "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; r = relu a; out r",
+    [SOFTMAX] = "in x 6,50; m = reduce_max x axes=1 keepdims=1; d = sub x m; e = exp d; "
+                "t = reduce_sum e axes=1 keepdims=1; s = div e t; out s",
+    [SUM] = "in x 5,130; s = reduce_sum x axes=1 keepdims=0; out s",
+    [RUNNING] =
+        "in x 6,3,37; c = cumsum x axis=2; e = reduce_max c axes=2 keepdims=1; f = sub c e; out f",
+    [WRITTEN] = "in x 3,37; c = cumsum x axis=1; out c",
+    [HALF] = "in x:f16 3,45; in y:f16 45; a = mul x y; t = tanh a; out t",
+    [EXP] = "in x 5,256; e = exp x; out e",
+    [MAXIMUM] = "in x 9,100; a = abs x; n = neg a; m = reduce_max n axes=1 keepdims=0; out m",
+    [PACKS] = "in x 5,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d",
+    [LARGE] =
+        "in x 1500,132; const b 132; in r 1500,132; a = add x b; l = relu a; s = add l r; out s",
+    [TRANSPOSE] =
+        "in x 2,33,50; const b 33; in r 2,50,33; t = transpose x perm=0,2,1; a = add t b; "
+        "s = mul a r; out s",
+    [BYTES] = "in x:u8 5,33; in y:u8 33; a = mul x y; m = max a y; out m",
+    [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
+};
+
+/* --- launches --- */
+#define CHANGE(name, what)                                                                         \
+    static void name(dlc_cuda_launch *launches, uint32_t n)                                        \
+    {                                                                                              \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            launches[i].what;                                                                      \
+    }
+CHANGE(half_the_threads, threads /= 2)
+CHANGE(twice_the_threads, threads *= 2)
+CHANGE(a_warp_too_many, threads += 32)
+CHANGE(threads_that_are_no_warp, threads -= 1)
+CHANGE(no_shared, fixed_bytes = 0)
+CHANGE(less_shared, fixed_bytes -= 64)
+CHANGE(one_scratch_less, scratches -= 1)
+CHANGE(too_few_blocks, units_per_block *= 2)
+
+static const struct {
+    const char *bug;
+    subject kernel;
+    bench_change change;
+} mutants[] = {
+    {"no barrier before multiplying", MATMUL, {"dlc_block_sync();", "", 1, NULL, NULL}},
+    {"no barrier before the next slice", MATMUL, {"dlc_block_sync();", "", 2, NULL, NULL}},
+    {"a barrier that one thread skips",
+     MATMUL,
+     {"dlc_block_sync();", "if (thread != 5) dlc_block_sync();", 1, NULL, NULL}},
+    {"a barrier that one warp skips",
+     MATMUL,
+     {"dlc_block_sync();", "if (thread >= 32) dlc_block_sync();", 1, NULL, NULL}},
+    {"a barrier of the warp for one of the block",
+     MATMUL,
+     {"dlc_block_sync();", "dlc_warp_sync();", 1, NULL, NULL}},
+    {"another barrier than the others'",
+     MATMUL,
+     {"bar.sync 0;", "bar.sync 1, 128;", 0, NULL, NULL}},
+    {"a row too many", MATMUL, {" < 70 && ", " <= 70 && ", 0, NULL, NULL}},
+    {"stale values in the last slice", MATMUL, {"reg_a[0] = 0;", "", 2, NULL, NULL}},
+    {"a slice that is not masked", MATMUL, {" < 40) {", " < 48) {", 0, NULL, NULL}},
+    {"swapped operands",
+     MATMUL,
+     {"fmaf(fa[r], fb[c], acc[r][c])", "fmaf(fa[r], acc[r][c], fb[c])", 0, NULL, NULL}},
+    {"an accumulator that starts at 1",
+     MATMUL,
+     {"acc[r][c] = 0;", "acc[r][c] = 1;", 0, NULL, NULL}},
+    {"a bias of another column",
+     MATMUL,
+     {"((const float *)b2)[", "((const float *)b2)[1 + ", 0, NULL, NULL}},
+    {"a tail too long", SOFTMAX, {"50 - 32", "51 - 32", 0, NULL, NULL}},
+    {"a unit too many", SOFTMAX, {"number >= units", "number > units", 0, NULL, NULL}},
+    {"warps that share scratch",
+     SOFTMAX,
+     {"dlc_shared + warp * 256", "dlc_shared + warp * 128", 0, NULL, NULL}},
+    {"a sum that starts at 1", SUM, {" = 0x0p+0f;", " = 0x1p+0f;", 0, NULL, NULL}},
+    {"a result that no lane stores", SUM, {"if (lane == 0) ", "if (lane == 32) ", 0, NULL, NULL}},
+    {"a result that all lanes store", SUM, {"if (lane == 0) ", "", 0, NULL, NULL}},
+    {"a shuffle off by a lane", SUM, {"(lane + 16) & 31", "(lane + 15) & 31", 0, NULL, NULL}},
+    {"half a warp shuffles", SUM, {"0x1f, 0xffffffff", "0x1f, 0x0000ffff", 0, NULL, NULL}},
+    {"half a warp is named in turn", SUM, {"0x1f, 0xffffffff", "0x1f, 0xffff0000", 0, NULL, NULL}},
+    {"shuffles within half a warp", SUM, {"0x1f, 0xffffffff", "0x100f, 0xffffffff", 0, NULL, NULL}},
+    {"a shuffle under divergence",
+     SUM,
+     {"dlc_u32 result;", "dlc_u32 result = value; if ((threadIdx.x & 31) < 16)", 0, NULL, NULL}},
+    {"a shuffle that a lane skips",
+     SUM,
+     {"dlc_u32 result;", "dlc_u32 result = 0; if (threadIdx.x != 40)", 0, NULL, NULL}},
+    {"operands of shfl swapped", SUM, {"%0, %1, %2, 0x1f", "%0, %2, %1, 0x1f", 0, NULL, NULL}},
+    {"a barrier of no warp", RUNNING, {"bar.warp.sync 0xffffffff;", "", 0, NULL, NULL}},
+    {"a barrier of half the warp",
+     RUNNING,
+     {"bar.warp.sync 0xffffffff;", "bar.warp.sync 0x0000ffff;", 0, NULL, NULL}},
+    {"a barrier of a lane alone",
+     RUNNING,
+     {"asm volatile(\"bar.warp.sync 0xffffffff;\" ::: \"memory\");",
+      "asm volatile(\"bar.warp.sync %0;\" :: \"r\"(1u << (threadIdx.x & 31)) : \"memory\");", 0,
+      NULL, NULL}},
+    {"a non-coherent load of what the kernel wrote",
+     WRITTEN,
+     {"((const float *)b1)[", "((const cached *)b1)[", 0,
+      "struct cached { float at; __device__ operator float() const { float v; "
+      "asm volatile(\"ld.global.nc.f32 %0, [%1];\" : \"=f\"(v) : \"l\"(&at)); return v; } };\n",
+      NULL}},
+    {"operands of cvt swapped",
+     HALF,
+     {"cvt.rn.f16.f32 %0, %1;", "cvt.rn.f16.f32 %1, %0;", 0, NULL, NULL}},
+    {"halves rounded to zero", HALF, {"cvt.rn.f16.f32", "cvt.rz.f16.f32", 0, NULL, NULL}},
+    {"exp clamped from above", EXP, {"0x1.64p+6f", "0x1.4p+5f", 0, NULL, NULL}},
+    {"exp clamped from below", EXP, {"(-0x1.ap+6f)", "(-0x1.4p+5f)", 0, NULL, NULL}},
+    {"exp of small numbers without its scale", EXP, {" * 0x1p-64f", " * 0x1p-63f", 0, NULL, NULL}},
+    {"a NaN lost in max", MAXIMUM, {" || r1 != r1", "", 0, NULL, NULL}},
+    {"a maximum that starts at 0",
+     MAXIMUM,
+     {"dlc_bits_f32(0xff800000u)", "0x0p+0f", 0, NULL, NULL}},
+    {"a maximum of magnitudes", MAXIMUM, {"r1 > ", "r1 > -", 0, NULL, NULL}},
+    {"neighbours a place too far", PACKS, {"(lane * 4 + 0)", "(lane * 4 + 1)", 2, NULL, NULL}},
+    {"neighbours of another thread", PACKS, {"(lane * 4 + 0)", "(lane * 3 + 0)", 0, NULL, NULL}},
+    {"indices of 16 bits", LARGE, {"const int v", "const short v", 0, NULL, NULL}},
+    {"units of 8 bits",
+     LARGE,
+     {"const int unit = (int)", "const int unit = (signed char)", 0, NULL, NULL}},
+    {"no barrier before a tile is read", TRANSPOSE, {"dlc_block_sync();", "", 0, NULL, NULL}},
+    {"a tile whose rows are too far apart",
+     TRANSPOSE,
+     {" * 33 + thread", " * 34 + thread", 0, NULL, NULL}},
+    {"a tile's column too many", TRANSPOSE, {" < 50)", " <= 50)", 0, NULL, NULL}},
+    {"bytes that are kept in 4 bits", BYTES, {"(dlc_u8)(", "(dlc_u8)(15 & ", 0, NULL, NULL}},
+    {"a fault that is not told",
+     GATHER,
+     {") *fault = ", " && units < 0) *fault = ", 0, NULL, NULL}},
+    {"a fault told to another", GATHER, {") *fault = ", ") fault[100000] = ", 0, NULL, NULL}},
+    {"an index that is not checked",
+     GATHER,
+     {") *fault = ", ") ((float *)b2)[1 << 20] = ", 0, NULL, NULL}},
+    {"launch: half the threads", MATMUL, {.change = half_the_threads}},
+    {"launch: twice the threads", MATMUL, {.change = twice_the_threads}},
+    {"launch: a warp too many", MATMUL, {.change = a_warp_too_many}},
+    {"launch: threads that are no warp", SUM, {.change = threads_that_are_no_warp}},
+    {"launch: no shared memory", MATMUL, {.change = no_shared}},
+    {"launch: 64 bytes of shared memory too few", MATMUL, {.change = less_shared}},
+    {"launch: scratch for a warp too few", SOFTMAX, {.change = one_scratch_less}},
+    {"launch: too few blocks", SOFTMAX, {.change = too_few_blocks}},
+};
+
+static int is_there(void)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *reason = trial_unavailable(WAY_PTX, arena);
+    if (reason)
+        printf("skipped: %s\n", reason);
+    dlc_arena_destroy(arena);
+    return reason == NULL;
+}
+
+static const int archs[] = {75, 80, 90};
+
+START_TEST(test_unchanged)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    for (int k = 0; k < NSUBJECTS; k++) {
+        const char *problem = bench_run(graphs[k], archs[_i / 2], &(bench_change){0}, arena);
+        bench_driver()->set_order(_i % 2);
+        ck_assert_msg(!problem, "%s, compute_%d: %s", graphs[k], archs[_i / 2], problem);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(test_mutant)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *problem = bench_run(graphs[mutants[_i].kernel], 75, &mutants[_i].change, arena);
+    ck_assert_msg(problem, "%s: not seen", mutants[_i].bug);
+    ck_assert_msg(!strstr(problem, "is not in the text") && !strstr(problem, "NVRTC:"), "%s: %s",
+                  mutants[_i].bug, problem);
+    printf("%s: %s\n", mutants[_i].bug, problem);
+    fflush(stdout);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("vgpu mutants");
+    TCase *cases = tcase_create("mutants");
+    if (!is_there())
+        return 77;
+    tcase_add_loop_test(cases, test_unchanged, 0, 6);
+    tcase_add_loop_test(cases, test_mutant, 0, sizeof mutants / sizeof *mutants);
+    tcase_set_timeout(cases, 120);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
