@@ -38,6 +38,12 @@ dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
     return status;
 }
 
+void im_note(dlc_import *im, const char *text)
+{
+    dlc_fail_origin(im->graph, im->origin, DLC_OK, "%s", text);
+    im->messages_before = im->graph->diag->nmessages;
+}
+
 int im_ok(const dlc_import *im)
 {
     return im->graph->diag->nmessages == im->messages_before;
@@ -237,7 +243,11 @@ static void check_arity(dlc_import *im)
 static void report_unknown(dlc_import *im)
 {
     int first, last;
-    if (*im->origin->domain)
+    if (im_row_range(im->origin->domain, im->origin->op_type, &first, &last) && *im->origin->domain)
+        im_fail(im, DLC_UNSUPPORTED,
+                "operator '%s' of domain '%s' is supported from version %d on, not %" PRId64,
+                im->origin->op_type, im->origin->domain, first, im->opset);
+    else if (*im->origin->domain)
         im_fail(
             im, DLC_UNSUPPORTED,
             "operator '%s' of domain '%s' is unknown, and the model has no function of that name",
@@ -246,7 +256,7 @@ static void report_unknown(dlc_import *im)
         im_fail(im, DLC_INVALID,
                 "operator '%s' is of the default domain, of which no opset is imported",
                 im->origin->op_type);
-    else if (im_row_range(im->origin->op_type, &first, &last))
+    else if (im_row_range("", im->origin->op_type, &first, &last))
         im_fail(im, DLC_UNSUPPORTED, "operator '%s' is supported from opset %d to %d, not %" PRId64,
                 im->origin->op_type, first, last, im->opset);
     else
@@ -274,7 +284,7 @@ static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node
     Onnx__FunctionProto *function =
         im_function(im, im->origin->domain, im->origin->op_type, or_empty(node->overload));
     if (!function) {
-        im->row = *im->origin->domain ? NULL : im_row(im->origin->op_type, im->opset);
+        im->row = im_row(im->origin->domain, im->origin->op_type, im->opset);
         if (!im->row)
             report_unknown(im);
     }

@@ -104,6 +104,9 @@ int im_wants(const dlc_import *im, uint32_t output); /* the model uses this outp
 dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Tells something of the current node that is no fault. */
+void im_note(dlc_import *im, const char *text);
+
 int im_has(dlc_import *im, const char *attribute); /* marks nothing */
 int64_t im_int(dlc_import *im, const char *attribute, int64_t otherwise);
 double im_float(dlc_import *im, const char *attribute, double otherwise);
@@ -114,6 +117,8 @@ const float *im_floats(dlc_import *im, const char *attribute, uint32_t *n);
 const char **im_texts(dlc_import *im, const char *attribute, uint32_t *n);
 const Onnx__AttributeProto *im_attribute(dlc_import *im,
                                          const char *attribute); /* any kind; marks it read */
+/* A tensor attribute as a constant; NULL when absent or reported. */
+dlc_value *im_tensor_attribute(dlc_import *im, const char *attribute);
 /* One of the words in `choices` ("a|b|c"); anything else is refused by name and gives NULL. */
 const char *im_choice(dlc_import *im, const char *attribute, const char *otherwise,
                       const char *choices);
@@ -244,10 +249,11 @@ dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank,
 dlc_value *f_softmax(dlc_import *im, dlc_value *x, uint32_t axis);
 dlc_value *f_add_all(dlc_import *im, dlc_opcode op, dlc_value *const *values, uint32_t n);
 
-/* The importers that onnx_ops.def names. */
+/* The importers that onnx_ops.def and the other domains' tables name. */
 #define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
     void import_##importer(dlc_import *im);
 #include "frontend/onnx_ops.def"
+#include "frontend/ml_ops.def"
 #undef DLC_ONNX
 
 #endif

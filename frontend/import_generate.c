@@ -8,8 +8,11 @@
 
 /* --- Constant --- */
 
-static dlc_value *from_tensor(dlc_import *im, const Onnx__AttributeProto *attribute)
+dlc_value *im_tensor_attribute(dlc_import *im, const char *name)
 {
+    const Onnx__AttributeProto *attribute = im_attribute(im, name);
+    if (!attribute)
+        return NULL;
     const char *place =
         dlc_arena_printf(im->arena, "%s: node '%s' (%s): attribute '%s'", im->graph->file,
                          im->origin->name, im->origin->op_type, attribute->name);
@@ -63,7 +66,7 @@ void import_constant(dlc_import *im)
     if (!im_ok(im))
         return;
     if (given <= 1) {
-        im->out[0] = from_tensor(im, im_attribute(im, kinds[given]));
+        im->out[0] = im_tensor_attribute(im, kinds[given]);
     } else if (given <= 3) {
         float one = (float)(given == 2 ? im_float(im, kinds[given], 0) : 0);
         const float *many = given == 3 ? im_floats(im, kinds[given], &n) : NULL;
@@ -116,8 +119,8 @@ void import_size(dlc_import *im)
 void import_constant_of_shape(dlc_import *im)
 {
     uint32_t n;
-    const Onnx__AttributeProto *attribute = im_attribute(im, "value");
-    dlc_value *fill = attribute ? from_tensor(im, attribute) : f_scalar(im, DLC_F32, 0);
+    dlc_value *fill =
+        im_has(im, "value") ? im_tensor_attribute(im, "value") : f_scalar(im, DLC_F32, 0);
     const dlc_expr *sizes = im_elements(im, im_in(im, 0), 0, INT32_MAX, &n);
     int64_t count, size;
     if (!sizes || !fill)

@@ -31,9 +31,9 @@ void im_call(dlc_import *im, Onnx__FunctionProto *function);
 
 /* attrs.c, ops.c, problems.c */
 void im_read_attributes(dlc_import *im, const dlc_body *body);
-const dlc_onnx_row *im_row(const char *name, int64_t opset);
-const dlc_onnx_row *im_rows(size_t *n); /* all, by name and opset */
-int im_row_range(const char *name, int *first, int *last);
+const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset);
+const dlc_onnx_row *im_rows(const char *domain, size_t *n); /* all, by name and opset */
+int im_row_range(const char *domain, const char *name, int *first, int *last);
 void dlc_problems_group(dlc_diag *diag, uint32_t first);
 
 /*

@@ -1,59 +1,80 @@
-/* The importers' table from onnx_ops.def, and its search by name and opset. */
+/* The importers' tables, one per domain, and their search by name and opset. */
 #include "frontend/import_steps.h"
 
 #include <string.h>
 
-enum { LAST = DLC_OPSET_LAST };
-
-static const dlc_onnx_row rows[] = {
 #define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
     {#name, since, until, import_##importer, argument, lo, hi, outputs},
-#include "frontend/onnx_ops.def"
-#undef DLC_ONNX
-};
-enum { NROWS = sizeof rows / sizeof *rows };
 
-/* The first row of this name, or NULL; rows stand in the order of names. */
-static const dlc_onnx_row *first_row(const char *name)
+enum { LAST = DLC_OPSET_LAST };
+static const dlc_onnx_row onnx_rows[] = {
+#include "frontend/onnx_ops.def"
+};
+
+#define LAST INT16_MAX
+static const dlc_onnx_row ml_rows[] = {
+#include "frontend/ml_ops.def"
+};
+#undef LAST
+#undef DLC_ONNX
+
+static const struct {
+    const char *domain;
+    const dlc_onnx_row *rows;
+    size_t n;
+} tables[] = {
+    {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
+    {"ai.onnx.ml", ml_rows, sizeof ml_rows / sizeof *ml_rows},
+};
+
+const dlc_onnx_row *im_rows(const char *domain, size_t *n)
 {
-    size_t lo = 0, hi = NROWS;
-    while (lo < hi) {
+    *n = 0;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        if (strcmp(tables[t].domain, domain) == 0) {
+            *n = tables[t].n;
+            return tables[t].rows;
+        }
+    }
+    return NULL;
+}
+
+/* The rows of this name, n of them; rows stand in the order of names. */
+static const dlc_onnx_row *rows_of(const char *domain, const char *name, size_t *n)
+{
+    size_t nrows, lo = 0;
+    const dlc_onnx_row *rows = im_rows(domain, &nrows);
+    for (size_t hi = nrows; lo < hi;) {
         size_t middle = (lo + hi) / 2;
         if (strcmp(rows[middle].name, name) < 0)
             lo = middle + 1;
         else
             hi = middle;
     }
-    return lo < NROWS && strcmp(rows[lo].name, name) == 0 ? &rows[lo] : NULL;
+    *n = 0;
+    while (lo + *n < nrows && strcmp(rows[lo + *n].name, name) == 0)
+        ++*n;
+    return rows + lo;
 }
 
-static const dlc_onnx_row *next_row(const dlc_onnx_row *row)
+const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset)
 {
-    return row + 1 < rows + NROWS && strcmp(row[1].name, row->name) == 0 ? row + 1 : NULL;
-}
-
-const dlc_onnx_row *im_row(const char *name, int64_t opset)
-{
-    for (const dlc_onnx_row *row = first_row(name); row; row = next_row(row)) {
-        if (opset >= row->since && opset <= row->until)
-            return row;
+    size_t n;
+    const dlc_onnx_row *rows = rows_of(domain, name, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (opset >= rows[i].since && opset <= rows[i].until)
+            return &rows[i];
     }
     return NULL;
 }
 
-int im_row_range(const char *name, int *first, int *last)
+int im_row_range(const char *domain, const char *name, int *first, int *last)
 {
-    const dlc_onnx_row *row = first_row(name);
-    if (!row)
+    size_t n;
+    const dlc_onnx_row *rows = rows_of(domain, name, &n);
+    if (!n)
         return 0;
-    *first = row->since;
-    for (; row; row = next_row(row))
-        *last = row->until;
+    *first = rows[0].since;
+    *last = rows[n - 1].until;
     return 1;
-}
-
-const dlc_onnx_row *im_rows(size_t *n)
-{
-    *n = NROWS;
-    return rows;
 }

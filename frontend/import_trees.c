@@ -1,0 +1,623 @@
+/*
+ * Tree ensembles as kernels: the nodes of all trees are tables of constants, and every sample goes
+ * down all trees at once, a level at a time:
+ *
+ *     at = select(x[sample, feature[at]] <= value[at], yes[at], no[at])
+ *
+ * A leaf leads to itself, so every path may take as many steps as the deepest. What the leaves
+ * weigh is gathered at the end and summed over the trees.
+ */
+#include "frontend/import_ml.h"
+
+#include "frontend/lookup.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LEQ, LT, GTE, GT, EQ, NEQ, LEAF, NMODES, DEEPEST = 512 };
+
+typedef struct {
+    uint32_t n, ntrees, depth;
+    uint8_t *modes;
+    int64_t *features, *yes, *no, *roots;
+    double *values;
+    uint8_t *tracks; /* a missing value takes the yes branch */
+    uint8_t is_double, has_tracks;
+    uint32_t ntargets;
+    double *weights; /* [n, ntargets] */
+    uint8_t *weighs; /* whether a leaf has a weight for the target */
+} forest;
+
+static void allocate(dlc_import *im, forest *f, uint32_t n, uint32_t ntargets)
+{
+    f->n = n;
+    f->ntargets = ntargets;
+    f->modes = dlc_new_array(im->arena, uint8_t, n + 1);
+    f->features = dlc_new_array(im->arena, int64_t, n + 1);
+    f->yes = dlc_new_array(im->arena, int64_t, n + 1);
+    f->no = dlc_new_array(im->arena, int64_t, n + 1);
+    f->roots = dlc_new_array(im->arena, int64_t, n + 1);
+    f->values = dlc_new_array(im->arena, double, n + 1);
+    f->tracks = dlc_new_array(im->arena, uint8_t, n + 1);
+    f->weights = dlc_new_array(im->arena, double, (size_t)n * ntargets + 1);
+    f->weighs = dlc_new_array(im->arena, uint8_t, (size_t)n * ntargets + 1);
+}
+
+/* Every node is reached from one root at most, and by one way; the depth is that of the deepest. */
+static int measure(dlc_import *im, forest *f)
+{
+    uint32_t *depth = dlc_new_array(im->arena, uint32_t, f->n + 1);
+    int64_t *todo = dlc_new_array(im->arena, int64_t, f->n + 2);
+    for (uint32_t t = 0; t < f->ntrees; t++) {
+        uint32_t n = 0;
+        if (depth[f->roots[t]])
+            goto crossing;
+        depth[f->roots[t]] = 1;
+        for (todo[n++] = f->roots[t]; n;) {
+            int64_t at = todo[--n];
+            if (depth[at] > f->depth)
+                f->depth = depth[at];
+            if (f->modes[at] == LEAF)
+                continue;
+            const int64_t next[2] = {f->yes[at], f->no[at]};
+            for (int k = 0; k < 2; k++) {
+                if (k && next[1] == next[0])
+                    continue;
+                if (depth[next[k]])
+                    goto crossing;
+                depth[next[k]] = depth[at] + 1;
+                todo[n++] = next[k];
+            }
+        }
+    }
+    if (f->depth > DEEPEST)
+        im_fail(im, DLC_UNSUPPORTED, "a tree of depth %" PRIu32 "; up to %d are supported",
+                f->depth, DEEPEST);
+    return im_ok(im);
+crossing:
+    im_fail(im, DLC_INVALID, "a node is reached in two ways, which is no tree");
+    return 0;
+}
+
+/* --- the walk --- */
+
+static dlc_value *table(dlc_import *im, const int64_t *values, uint32_t n)
+{
+    const dlc_expr dims[1] = {im_i64(im, n)};
+    return f_reshape(im, dlc_graph_ints(im->graph, values, n), dims, 1);
+}
+
+static dlc_value *bytes_table(dlc_import *im, const uint8_t *values, uint32_t n)
+{
+    int64_t *wide = dlc_new_array(im->arena, int64_t, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        wide[i] = values[i];
+    return table(im, wide, n);
+}
+
+static dlc_value *doubles(dlc_import *im, const double *values, uint32_t n, dlc_dtype dtype)
+{
+    const dlc_expr dims[1] = {im_i64(im, n)};
+    return f_reshape(im, ml_table(im, dtype, values, 1, n), dims, 1);
+}
+
+static dlc_value *compared(dlc_import *im, int mode, dlc_value *x, dlc_value *value)
+{
+    switch (mode) {
+    case LEQ:
+        return f_binary(im, DLC_OP_LE, x, value);
+    case LT:
+        return f_binary(im, DLC_OP_LT, x, value);
+    case GTE:
+        return f_binary(im, DLC_OP_LE, value, x);
+    case GT:
+        return f_binary(im, DLC_OP_LT, value, x);
+    case EQ:
+        return f_binary(im, DLC_OP_EQ, x, value);
+    default:
+        return f_unary(im, DLC_OP_NOT, f_binary(im, DLC_OP_EQ, x, value));
+    }
+}
+
+typedef struct {
+    dlc_value *features, *values, *yes, *no, *modes, *tracks;
+    uint8_t used[NMODES];
+} tables;
+
+/* Whether a sample goes to `yes`: of the modes that the trees use, the node's own. */
+static dlc_value *condition(dlc_import *im, const forest *f, const tables *t, dlc_value *x,
+                            dlc_value *at)
+{
+    dlc_value *value = f_gather(im, t->values, at, 0), *result = NULL;
+    dlc_value *mode = t->modes ? f_gather(im, t->modes, at, 0) : NULL;
+    for (int m = 0; m < LEAF; m++) {
+        if (!t->used[m])
+            continue;
+        dlc_value *holds = compared(im, m, x, value);
+        result = !result ? holds
+                         : f_where(im, f_binary(im, DLC_OP_EQ, mode, f_like(im, mode, m)), holds,
+                                   result);
+    }
+    if (f->has_tracks && result)
+        result = f_binary(im, DLC_OP_OR, result,
+                          f_binary(im, DLC_OP_AND, f_unary(im, DLC_OP_IS_NAN, x),
+                                   f_cast(im, f_gather(im, t->tracks, at, 0), DLC_BOOL)));
+    return result;
+}
+
+/* [samples, trees]: the leaves. */
+static dlc_value *walk(dlc_import *im, const forest *f, dlc_value *x)
+{
+    tables t = {.features = table(im, f->features, f->n),
+                .values = doubles(im, f->values, f->n, f->is_double ? DLC_F64 : DLC_F32),
+                .yes = table(im, f->yes, f->n),
+                .no = table(im, f->no, f->n)};
+    uint32_t nused = 0;
+    for (uint32_t i = 0; i < f->n; i++)
+        t.used[f->modes[i]] = 1;
+    for (int m = 0; m < LEAF; m++)
+        nused += t.used[m];
+    if (nused > 1)
+        t.modes = bytes_table(im, f->modes, f->n);
+    if (f->has_tracks)
+        t.tracks = bytes_table(im, f->tracks, f->n);
+    if (f->is_double)
+        x = f_cast(im, x, DLC_F64);
+    const dlc_expr one_row[2] = {im_i64(im, 1), im_i64(im, f->ntrees)},
+                   dims[2] = {x->type.dims[0], one_row[1]};
+    dlc_value *at = f_expand(im, f_reshape(im, table(im, f->roots, f->ntrees), one_row, 2), dims, 2);
+    for (uint32_t level = 1; level < f->depth; level++) {
+        dlc_value *seen = f_node(im, DLC_OP_GATHER_ELEMENTS,
+                                 F_IN(x, f_gather(im, t.features, at, 0)),
+                                 F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, 1)));
+        at = f_where(im, condition(im, f, &t, seen, at), f_gather(im, t.yes, at, 0),
+                     f_gather(im, t.no, at, 0));
+    }
+    return at;
+}
+
+/* --- what the leaves weigh --- */
+
+/* [samples, targets] */
+static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves, const char *how)
+{
+    dlc_dtype dtype = f->is_double ? DLC_F64 : DLC_F32;
+    static const uint8_t trees[1] = {1};
+    int is_extreme = how[0] == 'M';
+    double fill = !is_extreme ? 0 : how[1] == 'I' ? INFINITY : -INFINITY;
+    for (size_t i = 0; i < (size_t)f->n * f->ntargets; i++) {
+        if (!f->weighs[i])
+            f->weights[i] = fill;
+    }
+    dlc_value *weights = ml_table(im, dtype, f->weights, f->n, f->ntargets);
+    dlc_opcode op = !is_extreme ? DLC_OP_REDUCE_SUM
+                    : how[1] == 'I' ? DLC_OP_REDUCE_MIN
+                                    : DLC_OP_REDUCE_MAX;
+    dlc_value *y = f_reduce(im, op, f_gather(im, weights, leaves, 0), trees, 1, 0);
+    return how[0] == 'A' ? f_div(im, y, f_like(im, y, f->ntrees)) : y;
+}
+
+/* --- reading: nodes by tree and number (versions 1 and 3) --- */
+
+static void *find(dlc_lookup *numbers, dlc_import *im, int64_t tree, int64_t node, int insert)
+{
+    char key[48];
+    int is_new;
+    snprintf(key, sizeof key, "%" PRId64 " %" PRId64, tree, node);
+    return insert ? (void *)dlc_lookup_insert(numbers, im->arena, dlc_arena_strdup(im->arena, key),
+                                              &is_new)
+                  : (void *)dlc_lookup_find(numbers, key);
+}
+
+/* Index of a node that must be there, or -1 when reported. */
+static int64_t index_of(dlc_import *im, dlc_lookup *numbers, int64_t tree, int64_t node)
+{
+    void **item = find(numbers, im, tree, node, 0);
+    if (item)
+        return (int64_t)(uintptr_t)*item - 1;
+    im_fail(im, DLC_INVALID, "tree %" PRId64 " has no node %" PRId64, tree, node);
+    return -1;
+}
+
+static int mode_of(dlc_import *im, const char *text)
+{
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
+    for (int m = 0; m <= LEAF; m++) {
+        if (strcmp(text, names[m]) == 0)
+            return m;
+    }
+    im_fail(im, DLC_UNSUPPORTED, "a node's mode is '%s'", text);
+    return LEAF;
+}
+
+/* Numbers from NAME or the tensor NAME_as_tensor; *is_double: the latter was f64. */
+static const double *either(dlc_import *im, const char *name, uint32_t *n, uint8_t *is_double)
+{
+    char tensor[64];
+    const double *floats = ml_floats(im, name, n);
+    snprintf(tensor, sizeof tensor, "%s_as_tensor", name);
+    if (!im_has(im, tensor))
+        return floats;
+    dlc_value *value = im_tensor_attribute(im, tensor);
+    if (!value)
+        return NULL;
+    *is_double |= value->type.dtype == DLC_F64;
+    return im_const_floats(im, value, tensor, n);
+}
+
+typedef struct {
+    const int64_t *trees, *numbers, *ids;
+    const double *weights;
+    uint32_t n;
+} weighing;
+
+static int read_weighing(dlc_import *im, const char *what, weighing *w, uint8_t *is_double)
+{
+    char name[4][32];
+    uint32_t n[4] = {0};
+    static const char *const parts[] = {"treeids", "nodeids", "ids", "weights"};
+    for (int i = 0; i < 4; i++)
+        snprintf(name[i], sizeof name[i], "%s_%s", what, parts[i]);
+    w->trees = im_ints(im, name[0], &n[0]);
+    w->numbers = im_ints(im, name[1], &n[1]);
+    w->ids = im_ints(im, name[2], &n[2]);
+    w->weights = either(im, name[3], &n[3], is_double);
+    w->n = n[0];
+    if (!w->trees || !w->numbers || !w->ids || !w->weights || n[1] != n[0] || n[2] != n[0] ||
+        n[3] != n[0])
+        im_fail(im, DLC_INVALID, "the lists of leaves ('%s' and the like) differ in length",
+                name[0]);
+    return im_ok(im);
+}
+
+typedef struct {
+    const int64_t *trees, *numbers, *features, *yes, *no, *tracks;
+    const char **modes;
+    const double *values;
+    uint32_t n;
+} node_lists;
+
+static int read_nodes(dlc_import *im, node_lists *l, uint8_t *is_double)
+{
+    uint32_t n[8] = {0};
+    l->trees = im_ints(im, "nodes_treeids", &l->n);
+    l->numbers = im_ints(im, "nodes_nodeids", &n[0]);
+    l->features = im_ints(im, "nodes_featureids", &n[1]);
+    l->yes = im_ints(im, "nodes_truenodeids", &n[2]);
+    l->no = im_ints(im, "nodes_falsenodeids", &n[3]);
+    l->modes = im_texts(im, "nodes_modes", &n[4]);
+    l->values = either(im, "nodes_values", &n[5], is_double);
+    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &n[6]);
+    (void)im_floats(im, "nodes_hitrates", &n[7]);
+    (void)im_attribute(im, "nodes_hitrates_as_tensor");
+    int is_whole = l->trees && l->numbers && l->features && l->yes && l->no && l->modes && l->values;
+    for (int i = 0; i < 6; i++)
+        is_whole &= n[i] == l->n;
+    if (l->tracks && n[6] != l->n)
+        l->tracks = NULL;
+    if (im_ok(im) && (!is_whole || !l->n))
+        im_fail(im, DLC_INVALID, "the lists of nodes differ in length");
+    return im_ok(im);
+}
+
+static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, uint32_t ntargets,
+                        forest *f)
+{
+    dlc_lookup numbers = {0};
+    allocate(im, f, l->n, ntargets);
+    for (uint32_t i = 0; i < l->n; i++)
+        *(void **)find(&numbers, im, l->trees[i], l->numbers[i], 1) = (void *)(uintptr_t)(i + 1);
+    uint8_t *has_parent = dlc_new_array(im->arena, uint8_t, l->n + 1);
+    for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
+        f->modes[i] = (uint8_t)mode_of(im, l->modes[i]);
+        f->yes[i] = f->no[i] = i;
+        if (f->modes[i] == LEAF)
+            continue;
+        f->features[i] = l->features[i];
+        f->values[i] = l->values[i];
+        f->tracks[i] = l->tracks && l->tracks[i];
+        f->has_tracks |= f->tracks[i];
+        f->yes[i] = index_of(im, &numbers, l->trees[i], l->yes[i]);
+        f->no[i] = im_ok(im) ? index_of(im, &numbers, l->trees[i], l->no[i]) : -1;
+        if (im_ok(im))
+            has_parent[f->yes[i]] = has_parent[f->no[i]] = 1;
+    }
+    for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
+        if (!has_parent[i])
+            f->roots[f->ntrees++] = i;
+    }
+    for (uint32_t i = 0; i < w->n && im_ok(im); i++) {
+        int64_t at = index_of(im, &numbers, w->trees[i], w->numbers[i]);
+        if (at >= 0 && (w->ids[i] < 0 || w->ids[i] >= ntargets))
+            im_fail(im, DLC_INVALID, "a leaf weighs for target %" PRId64 " of %" PRIu32, w->ids[i],
+                    ntargets);
+        if (!im_ok(im))
+            return;
+        f->weights[(size_t)at * ntargets + (size_t)w->ids[i]] += w->weights[i];
+        f->weighs[(size_t)at * ntargets + (size_t)w->ids[i]] = 1;
+    }
+    if (im_ok(im))
+        (void)measure(im, f);
+}
+
+static dlc_value *with_base(dlc_import *im, dlc_value *y, const double *base, uint32_t n)
+{
+    return base && n && y ? f_add(im, y, ml_table(im, y->type.dtype, base, 1, n)) : y;
+}
+
+void import_tree_regressor(dlc_import *im)
+{
+    node_lists nodes;
+    weighing weights;
+    forest f = {0};
+    uint32_t nbase;
+    const char *transform = ml_transform(im);
+    const char *how = im_choice(im, "aggregate_function", "SUM", "SUM|AVERAGE|MIN|MAX");
+    int64_t ntargets = im_int(im, "n_targets", 1);
+    const double *base = either(im, "base_values", &nbase, &f.is_double);
+    dlc_value *x = ml_features(im);
+    if (!x || !transform || !how || !read_nodes(im, &nodes, &f.is_double) ||
+        !read_weighing(im, "target", &weights, &f.is_double))
+        return;
+    if (ntargets < 1 || ntargets > INT16_MAX || (base && nbase > 1 && nbase != ntargets)) {
+        im_fail(im, DLC_INVALID, "n_targets is %" PRId64 ", with %" PRIu32 " base values", ntargets,
+                nbase);
+        return;
+    }
+    f.is_double |= x->type.dtype == DLC_F64;
+    read_forest(im, &nodes, &weights, (uint32_t)ntargets, &f);
+    if (!im_ok(im))
+        return;
+    dlc_value *y = with_base(im, aggregated(im, &f, walk(im, &f, x), how), base, nbase);
+    im->out[0] = ml_transformed(im, y, transform);
+}
+
+/* --- classifiers --- */
+
+/* Two labels of which the leaves weigh for one alone: its score decides. Scores of the first label,
+ * as converters write it, stand for the second, and give the first's. */
+static void two_labels(dlc_import *im, const weighing *w, const ml_labels *labels, dlc_value *score,
+                       const char *transform, int is_first)
+{
+    int is_probability = 1;
+    for (uint32_t i = 0; i < w->n; i++)
+        is_probability &= w->weights[i] >= 0;
+    dlc_value *wins = f_binary(im, DLC_OP_LT, f_like(im, score, is_probability ? 0.5 : 0), score);
+    const dlc_expr rows[1] = {score->type.dims[0]};
+    im->out[0] =
+        ml_label_of(im, labels, f_reshape(im, f_cast(im, wins, DLC_I64), rows, 1));
+    int is_plain = is_probability ? transform[0] != 'L' : transform[0] == 'P';
+    dlc_value *nothing = f_expand(im, f_like(im, score, 0), score->type.dims, 2);
+    if (im_wants(im, 1) && !is_first)
+        im->out[1] = ml_transformed(
+            im, f_concat(im, (dlc_value *const[]){nothing, score}, 2, 1), transform);
+    else if (im_wants(im, 1) && is_plain)
+        im->out[1] = f_cast(im, ml_pair(im, score, 1), DLC_F32);
+    else if (im_wants(im, 1))
+        im->out[1] = ml_transformed(im, ml_pair(im, score, 0), transform);
+}
+
+static int is_one_sided(const weighing *w, uint32_t *id)
+{
+    *id = w->n ? (uint32_t)w->ids[0] : 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->ids[i] != w->ids[0])
+            return 0;
+    }
+    return 1;
+}
+
+void import_tree_classifier(dlc_import *im)
+{
+    node_lists nodes;
+    weighing weights;
+    forest f = {0};
+    ml_labels labels;
+    uint32_t nbase, id;
+    const char *transform = ml_transform(im);
+    const double *base = either(im, "base_values", &nbase, &f.is_double);
+    dlc_value *x = ml_features(im);
+    if (!x || !transform || !read_nodes(im, &nodes, &f.is_double) ||
+        !read_weighing(im, "class", &weights, &f.is_double) ||
+        !ml_read_labels(im, "classlabels_int64s", "classlabels_strings", &labels))
+        return;
+    f.is_double |= x->type.dtype == DLC_F64;
+    read_forest(im, &nodes, &weights, labels.n, &f);
+    if (!im_ok(im))
+        return;
+    dlc_value *scores = aggregated(im, &f, walk(im, &f, x), "SUM");
+    if (labels.n == 2 && is_one_sided(&weights, &id) && scores) {
+        scores = f_slice(im, scores, 1, im_i64(im, id), im_i64(im, 1));
+        scores = with_base(im, scores, base ? base + (nbase == 2) : NULL, nbase ? 1 : 0);
+        if (scores)
+            two_labels(im, &weights, &labels, scores, transform, id == 0);
+        return;
+    }
+    if (base && nbase && nbase != labels.n && nbase != 1)
+        im_fail(im, DLC_INVALID, "%" PRIu32 " base values for %" PRIu32 " labels", nbase, labels.n);
+    scores = im_ok(im) ? with_base(im, scores, base, nbase) : NULL;
+    if (!scores)
+        return;
+    im->out[0] = ml_label_of(im, &labels, ml_greatest(im, scores));
+    if (im_wants(im, 1))
+        im->out[1] = ml_transformed(im, scores, transform);
+}
+
+/* --- TreeEnsemble-5: roots and branches by index, leaves in lists of their own --- */
+
+static const double *tensor_of(dlc_import *im, const char *name, uint32_t *n, uint8_t *is_double)
+{
+    *n = 0;
+    dlc_value *value = im_has(im, name) ? im_tensor_attribute(im, name) : NULL;
+    if (!value)
+        return NULL;
+    *is_double |= value->type.dtype == DLC_F64;
+    return im_const_floats(im, value, name, n);
+}
+
+/* Membership is a chain of nodes that ask for one member each, and all lead to the same place: the
+ * place is copied, a leaf or a whole branch. */
+typedef struct {
+    const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *tracks, *targets, *roots;
+    const double *splits, *modes, *weights, *members;
+    uint32_t n, nleaves, nroots, nmembers, *first_member;
+} tree_lists;
+
+static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
+{
+    uint32_t n[8] = {0}, nweights = 0;
+    uint8_t unused = 0;
+    l->features = im_ints(im, "nodes_featureids", &l->n);
+    l->yes = im_ints(im, "nodes_truenodeids", &n[0]);
+    l->no = im_ints(im, "nodes_falsenodeids", &n[1]);
+    l->yes_leaf = im_ints(im, "nodes_trueleafs", &n[2]);
+    l->no_leaf = im_ints(im, "nodes_falseleafs", &n[3]);
+    l->splits = tensor_of(im, "nodes_splits", &n[4], is_double);
+    l->modes = tensor_of(im, "nodes_modes", &n[5], &unused);
+    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &n[6]);
+    l->targets = im_ints(im, "leaf_targetids", &l->nleaves);
+    l->weights = tensor_of(im, "leaf_weights", &nweights, is_double);
+    l->roots = im_ints(im, "tree_roots", &l->nroots);
+    l->members = tensor_of(im, "membership_values", &l->nmembers, &unused);
+    (void)im_attribute(im, "nodes_hitrates");
+    int is_whole = l->features && l->yes && l->no && l->yes_leaf && l->no_leaf && l->splits &&
+                   l->modes && l->targets && l->weights && l->roots && nweights == l->nleaves;
+    for (int i = 0; i < 6; i++)
+        is_whole &= n[i] == l->n;
+    if (im_ok(im) && !is_whole)
+        im_fail(im, DLC_INVALID, "the lists of nodes or leaves are absent or differ in length");
+    return im_ok(im);
+}
+
+typedef struct {
+    dlc_import *im;
+    const tree_lists *l;
+    forest *f;
+    uint32_t capacity, next_member;
+} planting;
+
+/* A new node; -1 when there are too many. */
+static int64_t new_node(planting *p)
+{
+    if (p->f->n < p->capacity)
+        return p->f->n++;
+    im_fail(p->im, DLC_UNSUPPORTED, "the trees have more than %" PRIu32 " nodes, each member of a "
+            "set counted", p->capacity);
+    return -1;
+}
+
+static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t depth);
+
+static void plant_leaf(planting *p, int64_t at, int64_t leaf)
+{
+    forest *f = p->f;
+    if (leaf < 0 || leaf >= p->l->nleaves || p->l->targets[leaf] < 0 ||
+        p->l->targets[leaf] >= f->ntargets) {
+        im_fail(p->im, DLC_INVALID, "there is no leaf %" PRId64 ", or no target for it", leaf);
+        return;
+    }
+    size_t slot = (size_t)at * f->ntargets + (size_t)p->l->targets[leaf];
+    f->modes[at] = LEAF;
+    f->yes[at] = f->no[at] = at;
+    f->weights[slot] = p->l->weights[leaf];
+    f->weighs[slot] = 1;
+}
+
+static void plant_branch(planting *p, int64_t at, int64_t node, uint8_t mode, double value,
+                         int64_t *no)
+{
+    forest *f = p->f;
+    f->modes[at] = mode;
+    f->features[at] = p->l->features[node];
+    f->values[at] = value;
+    f->tracks[at] = p->l->tracks && p->l->tracks[node];
+    f->has_tracks |= f->tracks[at];
+    f->yes[at] = new_node(p);
+    *no = f->no[at] = im_ok(p->im) ? new_node(p) : -1;
+}
+
+static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t depth)
+{
+    const tree_lists *l = p->l;
+    int64_t no = at;
+    if (is_leaf) {
+        plant_leaf(p, at, place);
+        return;
+    }
+    if (place < 0 || place >= l->n || depth > DEEPEST) {
+        im_fail(p->im, DLC_INVALID, "node %" PRId64 " is not there, or too deep", place);
+        return;
+    }
+    if (l->modes[place] != 6) {
+        plant_branch(p, at, place, (uint8_t)l->modes[place], l->splits[place], &no);
+        if (im_ok(p->im))
+            plant(p, p->f->yes[at], l->yes[place], l->yes_leaf[place] != 0, depth + 1);
+    } else {
+        for (uint32_t m = l->first_member[place]; m < l->nmembers && !isnan(l->members[m]); m++) {
+            int64_t here = no;
+            plant_branch(p, here, place, EQ, l->members[m], &no);
+            if (im_ok(p->im))
+                plant(p, p->f->yes[here], l->yes[place], l->yes_leaf[place] != 0, depth + 1);
+            if (!im_ok(p->im))
+                return;
+        }
+    }
+    if (im_ok(p->im))
+        plant(p, no, l->no[place], l->no_leaf[place] != 0, depth + 1);
+}
+
+/* Sets follow each other in the order in which a walk, yes first, meets their nodes. */
+static void find_members(planting *p, tree_lists *l, int64_t place, int is_leaf, uint32_t depth)
+{
+    if (is_leaf || place < 0 || place >= l->n || depth > DEEPEST)
+        return;
+    if (l->modes[place] == 6) {
+        l->first_member[place] = p->next_member;
+        while (p->next_member < l->nmembers && !isnan(l->members[p->next_member]))
+            p->next_member++;
+        p->next_member++;
+    }
+    find_members(p, l, l->yes[place], l->yes_leaf[place] != 0, depth + 1);
+    find_members(p, l, l->no[place], l->no_leaf[place] != 0, depth + 1);
+}
+
+void import_tree_ensemble(dlc_import *im)
+{
+    static const char *const hows[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                             "PROBIT"};
+    tree_lists l;
+    forest f = {0};
+    int64_t how = im_int(im, "aggregate_function", 1), transform = im_int(im, "post_transform", 0);
+    int64_t ntargets = im_int(im, "n_targets", 1);
+    dlc_value *x = ml_features(im);
+    if (!x || !read_lists(im, &l, &f.is_double))
+        return;
+    if (how < 0 || how > 3 || transform < 0 || transform > 4 || ntargets < 1 ||
+        ntargets > INT16_MAX) {
+        im_fail(im, DLC_INVALID, "aggregate_function, post_transform or n_targets is out of range");
+        return;
+    }
+    f.is_double |= x->type.dtype == DLC_F64;
+    uint32_t capacity = 2 * (l.n + l.nroots) + l.nleaves + 4 * l.nmembers + 2;
+    allocate(im, &f, capacity, (uint32_t)ntargets);
+    f.n = 0;
+    l.first_member = dlc_new_array(im->arena, uint32_t, l.n + 1);
+    planting p = {.im = im, .l = &l, .f = &f, .capacity = capacity};
+    for (uint32_t t = 0; t < l.nroots && im_ok(im); t++) {
+        int64_t r = l.roots[t], at = new_node(&p);
+        int is_leaf = r >= 0 && r < l.n && l.yes_leaf[r] && l.no_leaf[r] && l.yes[r] == l.no[r];
+        f.roots[f.ntrees++] = at;
+        find_members(&p, &l, r, is_leaf, 1);
+        if (at >= 0)
+            plant(&p, at, is_leaf ? l.yes[r] : r, is_leaf, 1);
+    }
+    if (!im_ok(im) || !measure(im, &f))
+        return;
+    dlc_value *y = aggregated(im, &f, walk(im, &f, x), hows[how]);
+    dlc_dtype dtype = x->type.dtype;
+    im->out[0] = f_cast(im, transform ? ml_transformed(im, y, transforms[transform]) : y, dtype);
+}
