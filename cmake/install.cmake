@@ -28,6 +28,7 @@ endforeach()
 
 install(FILES README.md CHANGELOG.md LICENSE SECURITY.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 
 # `cpack`: a .tgz, and a .deb whose dependencies are those of its files.
 if(PROJECT_IS_TOP_LEVEL)

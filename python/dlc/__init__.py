@@ -1,0 +1,26 @@
+"""dlc: ahead-of-time compiler for ONNX models.
+
+    import dlc
+    session = dlc.InferenceSession("model.onnx")          # as with onnxruntime; compiled at the first start, cached for the next
+    logits, = session.run(None, {"image": image})
+
+    dlc.compile("model.onnx", "model.so", target="x86-64-v3")    # one file, for dlc.InferenceSession("model.so") or libdlcrt
+"""
+
+from __future__ import annotations
+
+from ._compile import Executable, compile, passes, strategies, targets
+from ._errors import (DeviceError, Error, FileError, InternalError, InvalidError, LimitError, MismatchError, UnsupportedError,
+                      UsageError)
+from ._library import runtime as _runtime
+from ._library import text as _text
+from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, set_default_logger_severity
+from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtValue, get_available_providers, get_device)
+
+__version__ = _text(_runtime.dlcrt_version())
+
+__all__ = [
+    "DeviceError", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
+    "InternalError", "InvalidError", "LimitError", "MismatchError", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions",
+    "UnsupportedError", "UsageError", "compile", "get_available_providers", "get_device", "passes",
+    "set_default_logger_severity", "strategies", "targets"]

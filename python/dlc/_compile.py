@@ -1,0 +1,261 @@
+"""dlc.compile: ONNX models, as files, bytes or ModelProto, to executables in memory or on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ._bindings import ffi
+from ._errors import UsageError, error_of
+from ._library import check, compiler, runtime, text
+
+log = logging.getLogger("dlc")
+
+
+class Executable:
+    """A compiled model in memory: a file without a name, closed with the object."""
+
+    def __init__(self, fd: int, notes: Sequence[str] = ()) -> None:
+        self._fd = fd
+        self.notes = tuple(notes)
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def tobytes(self) -> bytes:
+        """The executable as `dlc compile` would write it."""
+        return os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it whole or not at all."""
+        temporary = f"{os.fspath(path)}.tmp.{os.getpid()}"
+        try:
+            with open(temporary, "xb") as file:
+                file.write(self.tobytes())
+            os.replace(temporary, path)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+
+
+class Options:
+    """dlc_options, with what they borrow kept alive."""
+
+    def __init__(self, target: str | None, fusion: str | None, passes: str | None, shapes: Mapping[str, Sequence[int | None]] | None,
+                 values: Mapping[str, object] | None, jobs: int, emulate_gpu: bool,
+                 progress: Callable[[str, float], None] | None) -> None:
+        self._kept: list[Any] = []
+        self.struct = ffi.new("dlc_options *")
+        self.struct.size_bytes = ffi.sizeof("dlc_options")
+        for field, value in (("target", target), ("fusion", fusion), ("passes", passes)):
+            if value is not None:
+                setattr(self.struct, field, self._text(value))
+        self.struct.jobs = jobs
+        self.struct.emulate_gpu = emulate_gpu
+        self._set_shapes(shapes or {})
+        self._set_values(values or {})
+        if progress is not None:
+            callback = ffi.callback("void(void *, const char *, double, uint32_t)",
+                                    lambda _user, name, seconds, _changes: progress(text(name), seconds))
+            self._kept.append(callback)
+            self.struct.timing = callback
+
+    def _text(self, value: str) -> Any:
+        self._kept.append(ffi.new("char[]", os.fspath(value).encode()))
+        return self._kept[-1]
+
+    def _set_shapes(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
+        rows = ffi.new("dlc_shape[]", len(shapes))
+        for row, (name, dims) in zip(rows, shapes.items()):
+            if len(dims) > len(row.dims):
+                raise UsageError(f"shapes[{name!r}] has {len(dims)} dimensions, at most {len(row.dims)} are possible")
+            row.name = self._text(name)
+            row.rank = len(dims)
+            for d, dim in enumerate(dims):
+                row.dims[d] = -1 if dim is None else dim
+        self._kept.append(rows)
+        self.struct.shapes = rows
+        self.struct.nshapes = len(shapes)
+
+    def _set_values(self, values: Mapping[str, object]) -> None:
+        rows = ffi.new("dlc_given[]", len(values))
+        for row, (name, value) in zip(rows, values.items()):
+            row.name = self._text(name)
+            row.text = self._text(value if isinstance(value, str) else ",".join(str(v) for v in _flat(value)))
+        self._kept.append(rows)
+        self.struct.values = rows
+        self.struct.nvalues = len(values)
+
+
+def _flat(value: object) -> list[object]:
+    import numpy as np
+    flat: list[object] = np.asarray(value).ravel().tolist()
+    return flat
+
+
+class Source:
+    """A model as a path or as bytes."""
+
+    def __init__(self, model: Any) -> None:
+        self.path: str | None = None
+        self.bytes: bytes | None = None
+        if isinstance(model, (str, os.PathLike)):
+            self.path = os.fspath(model)
+        elif isinstance(model, (bytes, bytearray, memoryview)):
+            self.bytes = bytes(model)
+        elif hasattr(model, "SerializeToString"):
+            self.bytes = model.SerializeToString()
+        else:
+            raise UsageError(f"a model is a path, bytes or a ModelProto, found {type(model).__name__}")
+
+    @property
+    def head(self) -> bytes:
+        if self.bytes is not None:
+            return self.bytes[:4]
+        assert self.path is not None
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(4)
+        except OSError:
+            return b""  # opening it says why
+
+
+class _Model:
+    """dlc_model: opened, asked, closed."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self._options, self._bytes = options, source.bytes
+        self.pointer = ffi.new("dlc_model **")
+        if source.bytes is None:
+            assert source.path is not None
+            status = compiler().dlc_model_open(source.path.encode(), options.struct, self.pointer)
+        else:
+            self._buffer = ffi.from_buffer(source.bytes)
+            status = compiler().dlc_model_open_bytes(self._buffer, len(source.bytes), b"model", options.struct, self.pointer)
+        self.check(status)
+
+    def messages(self) -> list[tuple[int, str]]:
+        return messages_of(self.pointer[0])
+
+    def check(self, status: int) -> None:
+        if status:
+            problems = [said for number, said in self.messages() if number]
+            self.close()
+            raise error_of(status, "\n".join(problems) or "out of memory")
+
+    def close(self) -> None:
+        compiler().dlc_model_close(self.pointer[0])
+        self.pointer[0] = ffi.NULL
+
+
+def messages_of(model: Any) -> list[tuple[int, str]]:
+    note = ffi.new("dlc_model_note *")
+    found: list[tuple[int, str]] = []
+    while model and compiler().dlc_model_message(model, len(found), note):
+        place, said, detail = text(note.place), text(note.text), text(note.detail)
+        found.append((int(note.status), (f"{place}: " if place else "") + said + (f"\n{detail}" if detail else "")))
+    return found
+
+
+def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target: str | None = None, fusion: str | None = None,
+            passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
+            values: Mapping[str, object] | None = None, kind: str = "so", name: str | None = None, jobs: int = 0,
+            emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None) -> Executable:
+    """Compiles a model: a path, bytes or a ModelProto.
+
+    The result is an executable in memory, for InferenceSession(result), result.save(path) or result.tobytes(). With `output` it is
+    written there, too. target, fusion and passes are named as on the command line (see targets() and strategies()); shapes fixes
+    inputs' shapes, None keeping a dimension; values fixes inputs' values; kind is another kind of output (o, a, h, ll, asm, …);
+    progress(pass, seconds) is called after every pass.
+    """
+    options = Options(target, fusion, passes, shapes, values, jobs, emulate_gpu, progress)
+    opened = _Model(Source(model), options)
+    fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
+    result = Executable(fd)
+    symbol = name if name is not None else _identifier(output)
+    opened.check(compiler().dlc_model_write_fd(opened.pointer[0], kind.encode(), fd, symbol.encode()))
+    result.notes = tuple(said for _, said in opened.messages())
+    opened.close()
+    for note in result.notes:
+        log.info("%s", note)
+    if output is not None:
+        result.save(output)
+    return result
+
+
+def _identifier(output: str | os.PathLike[str] | None) -> str:
+    stem = os.path.basename(os.fspath(output)).split(".")[0] if output is not None else "model"
+    letters = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem) or "model"
+    return "_" + letters if letters[0].isdigit() else letters
+
+
+def find_in_cache(source: Source, options: Options, folder: str | None) -> str | None:
+    """The path of the model's executable in a cache; None: there is no folder for one."""
+    assert source.path is not None
+    where = folder.encode() if folder is not None else compiler().dlc_cache_folder()
+    if not where:
+        return None
+    file, model = ffi.new("char[]", 8192), ffi.new("dlc_model **")
+    status = compiler().dlc_cache_find(source.path.encode(), options.struct, where, file, len(file), model)
+    said = messages_of(model[0])
+    compiler().dlc_model_close(model[0])
+    if status:
+        raise error_of(status, "\n".join(line for number, line in said if number) or "out of memory")
+    for _, line in said:
+        log.info("%s", line)
+    return text(file)
+
+
+def _catalogue(kind: int) -> dict[str, str]:
+    name, help_text = ffi.new("const char **"), ffi.new("const char **")
+    rows: dict[str, str] = {}
+    while compiler().dlc_catalogue(kind, len(rows), name, help_text):
+        rows[text(name[0])] = text(help_text[0])
+    return rows
+
+
+def targets() -> dict[str, str]:
+    """What `target` may be, with a line about each."""
+    return _catalogue(0)
+
+
+def passes() -> dict[str, str]:
+    """What `passes` may name."""
+    return _catalogue(1)
+
+
+def strategies() -> dict[str, str]:
+    """What `fusion` may be."""
+    return _catalogue(2)
+
+
+def open_executable(source: Source | Executable, device: str | None) -> Any:
+    """A dlcrt_executable, closed when the handle goes."""
+    options, result = ffi.new("dlcrt_executable_options *"), ffi.new("dlcrt_executable **")
+    kept = [ffi.new("char[]", device.encode())] if device else []
+    options.device = kept[0] if kept else ffi.NULL
+    fd = -1
+    if isinstance(source, Executable):
+        options.fd = source.fileno()
+    elif source.path is not None:
+        kept.append(ffi.new("char[]", source.path.encode()))
+        options.path = kept[-1]
+    else:
+        assert source.bytes is not None
+        options.fd = fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
+        with open(fd, "wb", closefd=False) as file:
+            file.write(source.bytes)
+    try:
+        check(runtime.dlcrt_executable_open_with(options, result))
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return ffi.gc(result[0], runtime.dlcrt_executable_close)

@@ -1,0 +1,457 @@
+"""InferenceSession, with ONNX Runtime's names.
+
+A context of the runtime belongs to one thread at a time, so a session keeps a stack of them: a run takes one, or makes one
+when all are taken, and puts it back. Inputs and outputs are numpy's own memory; nothing is copied unless it has to be
+(strides, or an output whose shape only the run finds out).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _dlpack
+from ._bindings import ffi
+from ._compile import Executable, Options, Source, compile, find_in_cache, open_executable
+from ._dtypes import NUMPY, OF_NUMPY, onnx_name
+from ._errors import DeviceError, FileError, InvalidError, UsageError
+from ._library import check, runtime, text
+from ._options import RunOptions, SessionOptions
+
+_from_buffer = ffi.from_buffer
+_ndarray = np.ndarray
+_bfloat16 = NUMPY[11]
+
+
+class NodeArg(NamedTuple):
+    """An input or output: `type` as ONNX Runtime spells it, `shape` of numbers, names of symbols and None."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+    dtype: Any
+    text: str
+
+
+class ModelMetadata(NamedTuple):
+    """Who made the executable, of which graph, for what."""
+
+    graph_name: str
+    producer_name: str
+    target: str
+    device: str
+    kernels: int
+    constants_bytes: int
+
+
+def _describe(call: Any, handle: Any, count: int) -> list[NodeArg]:
+    info, result = ffi.new("dlcrt_tensor_info *"), []
+    for i in range(count):
+        call(handle, i, info)
+        dims: list[int | str | None] = [
+            info.dims[d] if info.dims[d] >= 0 else text(info.dim_names[d]) or None for d in range(info.rank)]
+        result.append(NodeArg(text(info.name), onnx_name(info.dtype), dims, NUMPY[info.dtype], text(info.type)))
+    return result
+
+
+def _buffer(array: Any) -> Any:
+    """numpy knows no buffers of the types that ml_dtypes adds."""
+    return _from_buffer(array.view(np.uint16) if array.dtype == _bfloat16 else array)
+
+
+class _Slot:
+    """A context and the tensors of its calls, filled in anew only where something changed."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        pointer = ffi.new("dlcrt_context **")
+        check(runtime.dlcrt_context_create(session._executable, session._context_options, pointer))
+        self.context = ffi.gc(pointer[0], runtime.dlcrt_context_destroy)
+        self.ninputs, self.noutputs = len(session._inputs), len(session._outputs)
+        self.inputs = ffi.new("dlcrt_tensor[]", self.ninputs)
+        self.outputs = ffi.new("dlcrt_tensor[]", self.noutputs)
+        # a list of the elements: indexing an array of structures makes a new object each time
+        self.rows = [(session._inputs[i].name, self.inputs[i], i) for i in range(self.ninputs)]
+        self.out_rows = [self.outputs[i] for i in range(self.noutputs)]
+        self.seen: list[Any] = [None] * self.ninputs  # dtype, shape
+        self.shapes: list[Any] = [None] * self.noutputs
+        self.dtypes = [output.dtype for output in session._outputs]
+        self.is_sized = False
+        self.on_device = [0] * self.ninputs
+
+    def set_type(self, i: int, tensor: Any, dtype: int, shape: tuple[int, ...], name: str) -> None:
+        if len(shape) > 8:
+            raise InvalidError(f"input '{name}' has {len(shape)} dimensions; at most 8 are possible")
+        tensor.dtype, tensor.rank = dtype, len(shape)
+        tensor.dims[0:len(shape)] = shape
+        self.seen[i] = (dtype, shape)
+        self.is_sized = False
+
+    def set_view(self, i: int, tensor: Any, view: _dlpack.View, name: str) -> None:
+        if self.seen[i] != (view.dtype, view.shape):
+            self.set_type(i, tensor, view.dtype, view.shape, name)
+        tensor.data, tensor.on_device = _dlpack.as_void(view.pointer), view.on_device
+
+    def set_input(self, i: int, tensor: Any, value: Any, name: str) -> Any:
+        """Returns what must live until the run is over."""
+        if type(value) is not _ndarray:
+            value = _as_input(value)
+            if type(value) is _dlpack.View:
+                self.set_view(i, tensor, value, name)
+                return value
+        seen = self.seen[i]
+        if seen is None or seen[1] != value.shape or value.dtype != seen[0]:
+            dtype = OF_NUMPY.get(value.dtype)
+            if dtype is None:
+                raise InvalidError(f"input '{name}' is of numpy's type {value.dtype}, which dlc does not know")
+            self.set_type(i, tensor, dtype, value.shape, name)
+            self.seen[i] = (value.dtype, value.shape)
+        if not value.flags.c_contiguous:
+            value = np.ascontiguousarray(value)
+        try:
+            tensor.data = kept = _from_buffer(value)
+        except (TypeError, ValueError, BufferError):
+            tensor.data = kept = _buffer(value)
+        tensor.on_device = 0
+        return kept
+
+    def size(self) -> None:
+        """The outputs' shapes for the inputs' as they are set; None: only a run finds out."""
+        check(runtime.dlcrt_context_prepare(self.context, self.inputs, self.ninputs))
+        info = ffi.new("dlcrt_tensor_info *")
+        for i in range(self.noutputs):
+            runtime.dlcrt_context_output(self.context, i, info)
+            dims = tuple(info.dims[0:info.rank])
+            self.shapes[i] = None if any(dim < 0 for dim in dims) else dims
+        self.is_sized = True
+
+    def take_output(self, i: int) -> Any:
+        """A copy of an output in the context's memory, which its next run overwrites."""
+        tensor = self.out_rows[i]
+        shape = tuple(tensor.dims[0:tensor.rank])
+        array = np.empty(shape, self.dtypes[i])
+        if array.nbytes:
+            ffi.memmove(_buffer(array), tensor.data, array.nbytes)
+        return array
+
+    def run(self, feed: Mapping[str, Any], wanted: Sequence[int], out: Sequence[Any] | None) -> list[Any]:
+        kept = [self.set_input(i, tensor, feed[name], name) for name, tensor, i in self.rows]
+        if not self.is_sized:
+            self.size()
+        results: list[Any] = [None] * self.noutputs
+        if len(wanted) < self.noutputs:
+            for tensor in self.out_rows:
+                tensor.data, tensor.size_bytes, tensor.on_device = ffi.NULL, 0, 0
+        for place, i in enumerate(wanted):
+            results[i] = self.set_output(i, out[place] if out is not None else None, kept)
+        status = runtime.dlcrt_context_run(self.context, self.inputs, self.ninputs, self.outputs, self.noutputs)
+        if status:
+            check(status)
+        return [self.take_output(i) if results[i] is None else results[i] for i in wanted]
+
+    def set_output(self, i: int, given: Any, kept: list[Any]) -> Any:
+        tensor = self.out_rows[i]
+        if given is not None:
+            return self.set_given(tensor, given, kept)
+        tensor.on_device = 0
+        shape = self.shapes[i]
+        if shape is None:
+            tensor.data, tensor.size_bytes = ffi.NULL, 0
+            return None
+        array = np.empty(shape, self.dtypes[i])
+        kept.append(_buffer(array) if array.dtype == _bfloat16 else _from_buffer(array))
+        tensor.data, tensor.size_bytes = kept[-1], array.nbytes
+        return array
+
+    @staticmethod
+    def set_given(tensor: Any, given: Any, kept: list[Any]) -> Any:
+        if isinstance(given, _ndarray):
+            if not given.flags.c_contiguous or not given.flags.writeable:
+                raise UsageError("out is written in place: a writable array without strides is wanted")
+            kept.append(_buffer(given))
+            tensor.data, tensor.size_bytes, tensor.on_device = kept[-1], given.nbytes, 0
+            return given
+        view = given if type(given) is _dlpack.View else _dlpack.view(given)
+        kept.append(view)
+        tensor.data, tensor.size_bytes, tensor.on_device = _dlpack.as_void(view.pointer), view.size_bytes, view.on_device
+        return given
+
+
+def _as_input(value: Any) -> Any:
+    if isinstance(value, OrtValue):
+        return value.numpy()
+    if isinstance(value, _dlpack.View):
+        return value
+    if isinstance(value, _ndarray):
+        return value.view(_ndarray)
+    if hasattr(value, "__dlpack__"):
+        return _dlpack.view(value)
+    return np.asarray(value)
+
+
+class OrtValue:
+    """A tensor with ONNX Runtime's names; numpy's memory."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    @staticmethod
+    def ortvalue_from_numpy(array: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+        if device_type != "cpu":
+            raise UsageError(f"device_type is {device_type!r}: memory of a device comes through DLPack")
+        return OrtValue(np.asarray(array))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+        return OrtValue.ortvalue_from_numpy(np.empty(tuple(shape), element_type), device_type)
+
+    def numpy(self) -> Any:
+        return self._array
+
+    def shape(self) -> list[int]:
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        return onnx_name(OF_NUMPY[self._array.dtype])
+
+    def element_type(self) -> Any:
+        return self._array.dtype
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def data_ptr(self) -> int:
+        return int(self._array.ctypes.data)
+
+    def is_tensor(self) -> bool:
+        return True
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self._array if dtype is None else self._array.astype(dtype)
+
+
+class IOBinding:
+    """Inputs and outputs that stay bound over many runs."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
+        self._results: list[Any] = []
+
+    def bind_cpu_input(self, name: str, array: Any) -> None:
+        self._inputs[name] = array
+
+    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
+        self._inputs[name] = value.numpy()
+
+    def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
+        self._outputs[name] = value.numpy()
+
+    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
+        self._inputs[name] = self._view(device_type, element_type, shape, buffer_ptr)
+
+    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+                    shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
+        if buffer_ptr is None:
+            self._outputs[name] = None
+        else:
+            assert shape is not None
+            self._outputs[name] = self._view(device_type, element_type, shape, buffer_ptr)
+
+    @staticmethod
+    def _view(device_type: str, element_type: Any, shape: Sequence[int], pointer: int) -> _dlpack.View:
+        if device_type not in ("cpu", "cuda"):
+            raise UsageError(f"device_type is {device_type!r}; there are 'cpu' and 'cuda'")
+        return _dlpack.View(pointer, OF_NUMPY[np.dtype(element_type)], tuple(shape), device_type == "cuda", None)
+
+    def clear_binding_inputs(self) -> None:
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        self._outputs.clear()
+        self._results = []
+
+    def synchronize_inputs(self) -> None:
+        """Nothing is on its way: inputs are read by the run."""
+
+    def synchronize_outputs(self) -> None:
+        """Nothing is on its way: a run ends when its outputs are written."""
+
+    def get_outputs(self) -> list[OrtValue]:
+        return [OrtValue(result) for result in self._results]
+
+    def copy_outputs_to_cpu(self) -> list[Any]:
+        return list(self._results)
+
+    def _run(self) -> None:
+        names = list(self._outputs) or [output.name for output in self._session._outputs]
+        given = [self._outputs.get(name) for name in names]
+        self._results = self._session.run(names, self._inputs, out=given)
+
+
+class InferenceSession:
+    """Runs a model: an ONNX file, bytes or ModelProto (compiled first), or an executable of `dlc compile`.
+
+    target, fusion, passes, shapes and values are those of dlc.compile. A model that is a file is looked up in a cache first (see
+    dlc_cache_folder in dlc.h): `cache` is its folder, False for none, None for DLC_CACHE_DIR or the user's. threads: of a run;
+    0: DLC_NUM_THREADS, else all cores. device: "cpu", "cuda", "cuda:1"; None takes the best there is. Any number of threads may run one session.
+    """
+
+    def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Sequence[Any] | None = None,
+                 provider_options: Sequence[Any] | None = None, *, target: str | None = None, fusion: str | None = None,
+                 passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
+                 values: Mapping[str, object] | None = None, threads: int = 0, device: str | None = None,
+                 cache: str | os.PathLike[str] | bool | None = None, emulate_gpu: bool = False, **unknown: object) -> None:
+        if unknown:
+            raise UsageError(f"InferenceSession has no option {', '.join(sorted(unknown))}")
+        self._given = dict(target=target, fusion=fusion, passes=passes, shapes=shapes, values=values, emulate_gpu=emulate_gpu)
+        if sess_options is not None and not threads:
+            threads = sess_options.intra_op_num_threads
+        self._cache = cache
+        self._open(path_or_bytes, _devices(providers) if device is None else [device])
+        options = self._context_options = ffi.new("dlcrt_context_options *")
+        options.threads = threads
+        handle = self._executable
+        self._inputs = _describe(runtime.dlcrt_executable_input, handle, runtime.dlcrt_executable_ninputs(handle))
+        self._outputs = _describe(runtime.dlcrt_executable_output, handle, runtime.dlcrt_executable_noutputs(handle))
+        self._all = list(range(len(self._outputs)))
+        self._numbers = {output.name: i for i, output in enumerate(self._outputs)}
+        self._slots = [_Slot(self)]
+
+    def _open(self, model: Any, devices: list[str | None]) -> None:
+        for i, device in enumerate(devices):
+            try:
+                self._executable = open_executable(self._executable_of(model, device), device)
+                return
+            except DeviceError:
+                if i + 1 == len(devices):
+                    raise
+
+    def _executable_of(self, model: Any, device: str | None) -> Source | Executable:
+        if isinstance(model, Executable):
+            return model
+        source = Source(model)
+        if source.head == b"\x7fELF":
+            return source
+        given = dict(self._given)
+        if given["target"] is None and device is not None and device.startswith("cuda"):
+            given["target"] = _target_of(device)
+        if source.path is None or self._cache is False or str(given["fusion"]).endswith(".so"):
+            return compile(model, **given)  # type: ignore[arg-type]
+        folder = None if self._cache in (None, True) else os.fspath(self._cache)  # type: ignore[arg-type]
+        try:
+            found = find_in_cache(source, Options(jobs=0, progress=None, **given), folder)  # type: ignore[arg-type]
+        except FileError:
+            if folder is not None or not os.path.exists(source.path):
+                raise
+            found = None  # nobody asked for a cache, and there can be none
+        return Source(found) if found else compile(model, **given)  # type: ignore[arg-type]
+
+    def get_inputs(self) -> list[NodeArg]:
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._outputs)
+
+    def get_providers(self) -> list[str]:
+        is_cuda = self.get_modelmeta().device.startswith("cuda")
+        return (["CUDAExecutionProvider"] if is_cuda else []) + ["CPUExecutionProvider"]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        info = ffi.new("dlcrt_executable_info *")
+        runtime.dlcrt_executable_describe(self._executable, info)
+        return ModelMetadata(text(info.model), text(info.producer), text(info.target), text(info.device), info.nkernels,
+                             info.constants_bytes)
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None, *,
+            out: Sequence[Any] | None = None) -> list[Any]:
+        """Computes the outputs called output_names (None: all), as numpy arrays.
+
+        Inputs are numpy arrays, objects with __dlpack__ (of torch, say) or anything numpy makes an array of. `out`: for each output
+        an array or an object with __dlpack__ that is written and returned, or None.
+        """
+        wanted = self._all if not output_names else [self._number(name) for name in output_names]
+        if len(input_feed) != len(self._inputs) or (out is not None and len(out) != len(wanted)):
+            self._refuse(input_feed, wanted, out)
+        slots = self._slots
+        try:
+            slot = slots.pop()
+        except IndexError:
+            slot = _Slot(self)
+        try:
+            return slot.run(input_feed, wanted, out)
+        except KeyError:
+            self._refuse(input_feed, wanted, out)
+            raise
+        finally:
+            slots.append(slot)
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            raise InvalidError(f"there is no output '{name}'; the model's outputs are {', '.join(self._numbers)}")
+        return self._numbers[name]
+
+    def _refuse(self, feed: Mapping[str, Any], wanted: Sequence[int], out: Sequence[Any] | None) -> None:
+        names = [row.name for row in self._inputs]
+        for name in feed:
+            if name not in names:
+                raise InvalidError(f"there is no input '{name}'; the model's inputs are {', '.join(names) or 'none'}")
+        for name in names:
+            if name not in feed:
+                raise InvalidError(f"input '{name}' is missing; the model's inputs are {', '.join(names)}")
+        if out is not None and len(out) != len(wanted):
+            raise UsageError(f"out has {len(out)} arrays for {len(wanted)} outputs")
+
+    def __call__(self, **feed: Any) -> list[Any]:
+        return self.run(None, feed)
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        iobinding._run()
+
+    def plan(self) -> str:
+        """What a run does, step by step, as text for people."""
+        n = runtime.dlcrt_executable_print(self._executable, ffi.NULL, 0)
+        buffer = ffi.new("char[]", n + 1)
+        runtime.dlcrt_executable_print(self._executable, buffer, n + 1)
+        return text(buffer)
+
+
+def _devices(providers: Sequence[Any] | None) -> list[str | None]:
+    """Providers in the order they are preferred, as ONNX Runtime takes them: names, or pairs of a name and options."""
+    devices: list[str | None] = []
+    for provider in providers or []:
+        name, options = provider if isinstance(provider, tuple) else (provider, {})
+        if name not in PROVIDERS:
+            raise UsageError(f"there is no provider {name!r}; there are {', '.join(PROVIDERS)}")
+        devices.append(PROVIDERS[name] + (f":{options['device_id']}" if "device_id" in options else ""))
+    return devices or [None]
+
+
+PROVIDERS = {"CUDAExecutionProvider": "cuda", "CPUExecutionProvider": "cpu"}
+
+
+def _target_of(device: str) -> str:
+    from ._compile import targets
+    info = ffi.new("dlcrt_device_info *")
+    check(runtime.dlcrt_device_describe(device.encode(), info))
+    capabilities = [int(name[3:]) for name in targets() if name.startswith("sm_") and name[3:].isdigit()]
+    fitting = [c for c in capabilities if c <= info.capability]
+    if not fitting:
+        raise DeviceError(f"{device} is sm_{info.capability}, older than any target")
+    return f"sm_{max(fitting)}"
+
+
+def get_available_providers() -> list[str]:
+    info = ffi.new("dlcrt_device_info *")
+    has_cuda = runtime.dlcrt_device_describe(b"cuda", info) == 0
+    return (["CUDAExecutionProvider"] if has_cuda else []) + ["CPUExecutionProvider"]
+
+
+def get_device() -> str:
+    return "GPU" if len(get_available_providers()) > 1 else "CPU"

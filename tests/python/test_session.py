@@ -1,0 +1,277 @@
+"""The Python package against the models in the tree."""
+
+import gc
+import os
+import pathlib
+import resource
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import dlc
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "models/digits.onnx"
+DATA = dict(np.load(ROOT / "models/digits_test.npz"))
+
+
+def model_of(nodes, inputs, outputs, initializers=()):
+    """inputs, outputs: (name, TensorProto type, shape)."""
+    rows = [[helper.make_tensor_value_info(*row) for row in side] for side in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "g", *rows, initializer=list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+
+
+def identity(dtype, shape=("n",)):
+    return model_of([helper.make_node("Identity", ["x"], ["y"])], [("x", dtype, shape)], [("y", dtype, shape)])
+
+
+def pointer(array):
+    return array.__array_interface__["data"][0]
+
+
+class Memory:
+    """An array that shows itself through DLPack alone, as a foreign library's tensor does."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Sessions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = dlc.InferenceSession(DIGITS, cache=False)
+
+    def test_describes_inputs_and_outputs(self):
+        image, = self.session.get_inputs()
+        logits, = self.session.get_outputs()
+        self.assertEqual((image.name, image.type, image.shape), ("image", "tensor(float)", ["batch", 1, 8, 8]))
+        self.assertEqual((logits.name, logits.shape), ("logits", ["batch", 10]))
+        self.assertEqual(self.session.get_modelmeta().graph_name, "digits")
+        self.assertEqual(self.session.get_providers(), ["CPUExecutionProvider"])
+        self.assertIn("logits", self.session.plan())
+
+    def test_numbers_are_right_for_every_batch(self):
+        for n in (1, 7, 360, 0, 7):
+            logits, = self.session.run(None, {"image": DATA["image"][:n]})
+            np.testing.assert_allclose(logits, DATA["logits"][:n], rtol=1e-3, atol=1e-4)
+
+    def test_strides_are_copied_and_the_caller_stays_as_he_was(self):
+        image = np.asfortranarray(DATA["image"][:5])
+        before = image.copy()
+        logits, = self.session.run(None, {"image": image})
+        np.testing.assert_allclose(logits, DATA["logits"][:5], rtol=1e-3, atol=1e-4)
+        logits, = self.session.run(None, {"image": DATA["image"][:10:2]})
+        np.testing.assert_allclose(logits, DATA["logits"][:10:2], rtol=1e-3, atol=1e-4)
+        self.assertTrue((image == before).all())
+        frozen = DATA["image"][:1].copy()
+        frozen.flags.writeable = False
+        self.session.run(None, {"image": frozen})
+
+    def test_outputs_are_the_callers_memory(self):
+        out = np.full((3, 10), np.nan, np.float32)
+        result, = self.session.run(None, {"image": DATA["image"][:3]}, out=[out])
+        self.assertIs(result, out)
+        np.testing.assert_allclose(out, DATA["logits"][:3], rtol=1e-3, atol=1e-4)
+        other = np.zeros((3, 10), np.float32)
+        self.session.run(None, {"image": Memory(DATA["image"][:3])}, out=[Memory(other)])
+        self.assertTrue((other == out).all())
+        self.assertEqual(pointer(np.from_dlpack(result)), pointer(out))
+        frozen = out.copy()
+        frozen.flags.writeable = False
+        for bad, error in ((out[:, ::2], dlc.UsageError), (out[:2], dlc.InvalidError), (frozen, dlc.UsageError)):
+            with self.assertRaises(error):
+                self.session.run(None, {"image": DATA["image"][:3]}, out=[bad])
+
+    def test_results_of_earlier_runs_stay(self):
+        first, = self.session.run(None, {"image": DATA["image"][:1]})
+        copy = first.copy()
+        self.session.run(None, {"image": DATA["image"][1:2]})
+        self.assertTrue((first == copy).all())
+
+    def test_bound_runs(self):
+        binding = self.session.io_binding()
+        image, out = DATA["image"][:4], np.zeros((4, 10), np.float32)
+        binding.bind_cpu_input("image", image)
+        binding.bind_output("logits")
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_allclose(binding.copy_outputs_to_cpu()[0], DATA["logits"][:4], rtol=1e-3, atol=1e-4)
+        binding.bind_input("image", "cpu", 0, np.float32, image.shape, pointer(image))
+        binding.bind_output("logits", "cpu", 0, np.float32, out.shape, pointer(out))
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_allclose(out, DATA["logits"][:4], rtol=1e-3, atol=1e-4)
+        value = dlc.OrtValue.ortvalue_from_numpy(image)
+        binding.bind_ortvalue_input("image", value)
+        binding.bind_ortvalue_output("logits", dlc.OrtValue.ortvalue_from_shape_and_type([4, 10], np.float32))
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_allclose(binding.get_outputs()[0].numpy(), out)
+
+    def test_wrong_calls_are_named(self):
+        image = DATA["image"][:1]
+        for feed, error, words in (
+                ({}, dlc.InvalidError, "input 'image' is missing"), ({"imgae": image}, dlc.InvalidError, "there is no input 'imgae'"),
+                ({"image": image, "more": image}, dlc.InvalidError, "there is no input 'more'"),
+                ({"image": image.astype(np.float64)}, dlc.InvalidError, "f64"), ({"image": image[0]}, dlc.InvalidError, "image"),
+                ({"image": image[:, :, :, :7]}, dlc.InvalidError, "7"), ({"image": image.astype("U1")}, dlc.InvalidError, "numpy's type"),
+                ({"image": np.zeros((1,) * 9, np.float32)}, dlc.InvalidError, "9 dimensions")):
+            with self.assertRaisesRegex(error, words):
+                self.session.run(None, feed)
+        with self.assertRaisesRegex(ValueError, "there is no output 'probs'"):
+            self.session.run(["probs"], {"image": image})
+        with self.assertRaisesRegex(TypeError, "2 arrays for 1 outputs"):
+            self.session.run(None, {"image": image}, out=[None, None])
+        logits, = self.session.run(None, {"image": image})  # and all is well again
+        np.testing.assert_allclose(logits, DATA["logits"][:1], rtol=1e-3, atol=1e-4)
+
+    def test_threads_share_a_session(self):
+        problems = []
+
+        def work(seed):
+            order = np.random.default_rng(seed)
+            for _ in range(60):
+                at, n = int(order.integers(0, 300)), int(order.integers(1, 40))
+                logits, = self.session.run(None, {"image": DATA["image"][at:at + n]})
+                if not np.allclose(logits, DATA["logits"][at:at + n], rtol=1e-3, atol=1e-4):
+                    problems.append((at, n))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+        self.assertLessEqual(len(self.session._slots), 8)
+
+    def test_many_runs_need_no_more_memory(self):
+        feed = {"image": DATA["image"][:1]}
+        for _ in range(2000):
+            self.session.run(None, feed)
+        gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(30000):
+            self.session.run(None, feed)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 1000)
+
+
+class Models(unittest.TestCase):
+    def test_paths_bytes_protos_and_executables(self):
+        feed = {"image": DATA["image"][:2]}
+        expected, = dlc.InferenceSession(DIGITS, cache=False).run(None, feed)
+        proto = onnx.load(DIGITS)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "digits.so"
+            executable = dlc.compile(str(DIGITS), path)
+            sources = [proto, proto.SerializeToString(), bytearray(DIGITS.read_bytes()), executable, executable.tobytes(), path, str(path)]
+            self.assertEqual(path.read_bytes(), executable.tobytes())
+            for source in sources:
+                found, = dlc.InferenceSession(source, cache=False).run(None, feed)
+                self.assertTrue((found == expected).all(), type(source))
+            self.assertEqual(os.listdir(folder), ["digits.so"])
+
+    def test_element_types_keep_their_memory(self):
+        for dtype in (TensorProto.BOOL, TensorProto.INT8, TensorProto.INT64, TensorProto.UINT16, TensorProto.FLOAT16, TensorProto.DOUBLE):
+            numpy = helper.tensor_dtype_to_np_dtype(dtype)
+            x = np.arange(12).astype(numpy)
+            y, = dlc.InferenceSession(identity(dtype)).run(None, {"x": x})
+            self.assertEqual(y.dtype, x.dtype)
+            self.assertTrue((x == y).all())
+
+    def test_bfloat16(self):
+        import ml_dtypes
+        x = np.arange(8).astype(ml_dtypes.bfloat16)
+        session = dlc.InferenceSession(identity(TensorProto.BFLOAT16))
+        self.assertEqual(session.get_inputs()[0].type, "tensor(bfloat16)")
+        for _ in range(2):
+            y, = session.run(None, {"x": x})
+            self.assertEqual(y.dtype, x.dtype)
+            self.assertTrue((x == y).all())
+
+    def test_shapes_that_data_decide(self):
+        model = model_of([helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Neg", ["x"], ["minus"])],
+                         [("x", TensorProto.FLOAT, ("n",))], [("at", TensorProto.INT64, (1, "count")), ("minus", TensorProto.FLOAT, ("n",))])
+        session = dlc.InferenceSession(model)
+        for x in ([1, 0, 3], [0, 0, 0], [1, 2, 0, 4], [5]):
+            x = np.array(x, np.float32)
+            at, minus = session.run(None, {"x": x})
+            np.testing.assert_array_equal(at, np.array(np.nonzero(x)))
+            np.testing.assert_array_equal(minus, -x)
+            minus, = session.run(["minus"], {"x": x})
+            np.testing.assert_array_equal(minus, -x)
+            both = session.run(["minus", "at"], {"x": x})
+            np.testing.assert_array_equal(both[1], at)
+
+    def test_options(self):
+        session = dlc.InferenceSession(DIGITS, shapes={"image": (4, None, 8, 8)}, fusion="none", target="x86-64-v2" if os.uname().machine == "x86_64" else None,
+                                       cache=False, threads=1)
+        self.assertEqual(session.get_inputs()[0].shape, [4, 1, 8, 8])
+        options = dlc.SessionOptions()
+        options.intra_op_num_threads = 2
+        options.graph_optimization_level = dlc.GraphOptimizationLevel.ORT_ENABLE_ALL
+        dlc.InferenceSession(str(DIGITS), options, providers=["CUDAExecutionProvider", "CPUExecutionProvider"], cache=False)
+        seen = []
+        dlc.compile(DIGITS, progress=lambda name, seconds: seen.append(name))
+        self.assertIn("fuse", seen)
+        self.assertIn("greedy", dlc.strategies())
+        self.assertIn("native", dlc.targets())
+        self.assertIn("dce", dlc.passes())
+
+    def test_failures_are_exceptions(self):
+        unknown = model_of([helper.make_node("Foo", ["x"], ["y"], "my_foo", domain="mine")], [("x", TensorProto.FLOAT, (1,))],
+                           [("y", TensorProto.FLOAT, (1,))])
+        unknown.opset_import.append(helper.make_opsetid("mine", 1))
+        for call, error, words in (
+                (lambda: dlc.compile("nowhere.onnx"), OSError, "nowhere.onnx"),
+                (lambda: dlc.InferenceSession("nowhere.onnx"), dlc.FileError, "nowhere.onnx"),
+                (lambda: dlc.InferenceSession("nowhere.so", cache=False), OSError, "nowhere.so"),
+                (lambda: dlc.compile(b"no model at all"), dlc.InvalidError, "model"),
+                (lambda: dlc.compile(unknown), NotImplementedError, "Foo"),
+                (lambda: dlc.compile(DIGITS, target="pdp11"), dlc.UsageError, "pdp11"),
+                (lambda: dlc.compile(DIGITS, fusion="gredy"), dlc.UsageError, "gredy"),
+                (lambda: dlc.compile(DIGITS, kind="exe"), dlc.UsageError, "exe"),
+                (lambda: dlc.compile(DIGITS, shapes={"nope": (1,)}), dlc.UsageError, "nope"),
+                (lambda: dlc.compile(DIGITS, "/nonexistent/folder/x.so"), OSError, "nonexistent"),
+                (lambda: dlc.compile(3), TypeError, "int"),
+                (lambda: dlc.InferenceSession(b"\x7fELF and no more"), dlc.InvalidError, "cut off"),
+                (lambda: dlc.InferenceSession(DIGITS, sessopts=1), TypeError, "sessopts"),
+                (lambda: dlc.InferenceSession(DIGITS, providers=["TensorrtExecutionProvider"]), TypeError, "Tensorrt"),
+                (lambda: dlc.InferenceSession(DIGITS, device="cuda:99", target="x86-64-v2", cache=False), dlc.DeviceError, "")):
+            with self.assertRaisesRegex(error, words):
+                call()
+
+    def test_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            feed = {"image": DATA["image"][:1]}
+            first, = dlc.InferenceSession(DIGITS, cache=folder).run(None, feed)
+            files = sorted(os.listdir(folder))
+            self.assertEqual([name.split(".")[1] for name in files].count("so"), 1)
+            stamp = os.stat(pathlib.Path(folder) / files[0]).st_mtime_ns
+            second, = dlc.InferenceSession(DIGITS, cache=folder).run(None, feed)
+            self.assertTrue((first == second).all())
+            self.assertEqual(sorted(os.listdir(folder)), files)
+            self.assertEqual(os.stat(pathlib.Path(folder) / files[0]).st_mtime_ns, stamp)
+
+
+class Backend(unittest.TestCase):
+    def test_prepare_and_run(self):
+        import dlc.backend
+        model = onnx.load(DIGITS)
+        rep = dlc.backend.prepare(model, "CPU")
+        np.testing.assert_allclose(rep.run(DATA["image"][:3])[0], DATA["logits"][:3], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(rep.run({"image": DATA["image"][:3]})[0], DATA["logits"][:3], rtol=1e-3, atol=1e-4)
+        self.assertTrue(dlc.backend.supports_device("CPU"))
+        y, = dlc.backend.run_node(helper.make_node("Add", ["a", "b"], ["y"]), [np.ones(3, np.float32), np.ones(3, np.float32)])
+        np.testing.assert_array_equal(y, [2, 2, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()
