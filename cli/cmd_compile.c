@@ -30,15 +30,24 @@ static dlc_status refuse_kind(dlc_cli *cli, const char *kind)
     const char *near = dlc_nearest(kind, kinds_known, NKINDS), *names = "";
     for (uint32_t i = 0; i < NKINDS; i++)
         names = dlc_arena_printf(cli->arena, "%s%s%s", names,
-                                 !i ? "" : i + 1 == NKINDS ? " and " : ", ", kinds_known[i]);
+                                 !i                ? ""
+                                 : i + 1 == NKINDS ? " and "
+                                                   : ", ",
+                                 kinds_known[i]);
     return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit '%s' is unknown; there are %s%s%s",
                          kind, names, near ? "; near it: " : "", near ? near : "");
+}
+
+/* A target that is a plug-in has kinds of its own, which only it knows. */
+static int is_plugin(const dlc_cli *cli)
+{
+    return cli->args.target && strchr(cli->args.target, '/');
 }
 
 static dlc_status check_kinds(dlc_cli *cli, const dlc_texts *kinds)
 {
     for (uint32_t i = 0; i < kinds->n; i++)
-        if (!ending_of(kinds->data[i]))
+        if (!is_plugin(cli) && !ending_of(kinds->data[i]))
             return refuse_kind(cli, kinds->data[i]);
     return kinds->n ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--emit is empty");
 }
@@ -60,8 +69,9 @@ static const char *output_of(dlc_cli *cli, const dlc_texts *kinds, uint32_t i)
         return output;
     const char *slash = strrchr(cli->args.operands.data[0], '/');
     const char *from = output ? output : slash ? slash + 1 : cli->args.operands.data[0];
-    return dlc_arena_printf(cli->arena, "%s%s", stem_of(cli->arena, from),
-                            ending_of(kinds->data[i]));
+    const char *ending = ending_of(kinds->data[i]);
+    return dlc_arena_printf(cli->arena, "%s%s%s", stem_of(cli->arena, from), ending ? "" : ".",
+                            ending ? ending : kinds->data[i]);
 }
 
 static void report(dlc_cli *cli, cJSON *files, const char *kind, const char *path)

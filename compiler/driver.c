@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "package/backend.h"
+#include "package/plugin.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -184,7 +185,10 @@ static dlc_status check_target(dlc_model *model)
     model->has_target = model->options.target != NULL;
     if (!model->options.target)
         model->options.target = "native";
-    model->ctx.target = dlc_target_find(model->options.target);
+    if (strchr(model->options.target, '/'))
+        DLC_TRY(dlc_plugin_open(model->options.target, &model->diag, &model->ctx.target));
+    else
+        model->ctx.target = dlc_target_find(model->options.target);
     if (model->ctx.target && model->options.emulate_gpu && !dlc_backend_of(model->ctx.target, 1))
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, NULL,
@@ -198,7 +202,7 @@ static dlc_status check_target(dlc_model *model)
     dlc_status status =
         dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
                       "there is no target '%s'; the targets are %s, with facts such as "
-                      "x86-64-v4+vnni",
+                      "x86-64-v4+vnni, or a plug-in such as ./mine.so",
                       model->options.target, dlc_str_text(&names));
     dlc_str_deinit(&names);
     return status;
@@ -534,6 +538,25 @@ static dlc_status write_parts(dlc_model *model, const dlc_executable_options *op
     return dlc_executable_write_parts(parts, model->nothers + 1, options, &model->diag);
 }
 
+/* Of a target outside the tree: one of its own forms. */
+static dlc_status write_form(dlc_model *model, const char *kind,
+                             const dlc_executable_options *options)
+{
+    const dlc_backend_plugin *plugin = dlc_plugin_of(model->ctx.target);
+    const dlc_backend_form *form = dlc_plugin_form(plugin, kind);
+    if (!form) {
+        dlc_str list = {0};
+        dlc_plugin_list(plugin, &list);
+        dlc_status status =
+            dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is not made for %s; there are %s",
+                          kind, model->ctx.target->name, dlc_str_text(&list));
+        dlc_str_deinit(&list);
+        return status;
+    }
+    DLC_TRY(run_passes(model, NULL));
+    return dlc_plugin_write(model->ctx.module, form, options, &model->diag);
+}
+
 static dlc_status write_executable(dlc_model *model, void *opaque)
 {
     const struct write_args *args = opaque;
@@ -548,13 +571,31 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
     if (!is_identifier(options.name))
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "'%s' is no C identifier",
                              options.name);
+    if (dlc_plugin_of(model->ctx.target))
+        return write_form(model, args->kind, &options);
     DLC_TRY(find_artifact(model, args->kind, &options.artifact));
     DLC_TRY(run_passes(model, NULL));
     return write_parts(model, &options);
 }
 
+/* Code of a plug-in shares no file with another's. */
+static dlc_status check_alone(dlc_model *model)
+{
+    const dlc_target *alone =
+        model->ctx.target && dlc_plugin_of(model->ctx.target) ? model->ctx.target : NULL;
+    for (uint32_t i = 0; i < model->nothers && !alone; i++)
+        if (model->others[i]->ctx.target && dlc_plugin_of(model->others[i]->ctx.target))
+            alone = model->others[i]->ctx.target;
+    if (!alone || !model->nothers)
+        return DLC_OK;
+    return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                         "%s is a plug-in, whose files hold nothing for another target",
+                         alone->name);
+}
+
 static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 {
+    DLC_TRY(check_alone(model));
     for (uint32_t i = 0; i < model->nothers; i++) {
         dlc_status status = dlc_model_guard(model->others[i], run_passes, NULL);
         if (status != DLC_OK)

@@ -1,5 +1,5 @@
-/* How the kernels of one kind of target become code: a row for each of backends.def. What writes files (executable.c) asks the row
- * and knows no kind. */
+/* How the kernels of one kind of target become code: a row for each of backends.def. What writes
+ * files (executable.c) asks the row and knows no kind. */
 #ifndef DLC_PACKAGE_BACKEND_H
 #define DLC_PACKAGE_BACKEND_H
 
@@ -42,7 +42,8 @@ struct dlc_backend {
     dlc_status (*prepare)(dlc_part *part, dlc_arena *arena, dlc_diag *diag);
     /* Both came to the same kernels, whose code then stands once. NULL: never. */
     int (*is_same)(const dlc_part *a, const dlc_part *b);
-    /* The code, in a child process: a dlc_child_body over the part. is_function: blobs are objects of functions dlc_k<number>. */
+    /* The code, in a child process: a dlc_child_body over the part. is_function: blobs are objects
+     * of functions dlc_k<number>. */
     dlc_child_body emit;
     /* What was emitted joins the file's binaries. NULL: is_function. */
     dlc_status (*take)(dlc_part *part, dlc_pieces *binaries, dlc_arena *arena, dlc_diag *diag);
@@ -52,7 +53,8 @@ struct dlc_backend {
     /* A line for `dlc targets`. NULL: nothing to say. */
     void (*describe)(const dlc_target *target, char *text, size_t size_bytes);
     /* Costs by kernel of the module, for `dlc inspect`. NULL: none are known. */
-    dlc_status (*report)(const dlc_module *module, uint32_t njobs, dlc_arena *arena, dlc_diag *diag, dlc_kernel_cost **costs);
+    dlc_status (*report)(const dlc_module *module, uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
+                         dlc_kernel_cost **costs);
 };
 
 /* The row for a target, or for its emulation on this machine; NULL: there is none. */

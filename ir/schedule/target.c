@@ -49,7 +49,7 @@ static const dlc_target targets[] = {
      (l1)*KIB,                                                                                     \
      (l2)*KIB,                                                                                     \
      DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2,                               \
-     &machines[DLC_TARGET_##kind]},
+     &machines[DLC_TARGET_##kind], NULL},
 #include "ir/schedule/targets.def"
 #undef DLC_TARGET
 };

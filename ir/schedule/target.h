@@ -43,6 +43,7 @@ typedef struct {
     uint32_t scratch_bytes; /* most scratch a schedule may take per thread before it costs too much: half of L2 on CPUs,
                              the shared memory of a block on CUDA */
     const dlc_machine *machine;
+    const void *plugin; /* a target outside the tree: what it is made by (package/plugin.h); else NULL */
 } dlc_target;
 
 /* The row called `name`, with the facts that follow it (x86-64-v4+vnni+bf16); "native": the best row this machine can run,
