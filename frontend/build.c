@@ -39,7 +39,7 @@ dlc_value *f_like(dlc_import *im, const dlc_value *like, double value)
 
 dlc_value *f_floats(dlc_import *im, const float *values, uint32_t n)
 {
-    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {im_i64(im, n)}};
+    dlc_type type = {.dtype = DLC_F32, .rank = 1, .dims = {dlc_expr_i64(im->pool, n)}};
     return dlc_graph_constant(im->graph, "floats", &type,
                               dlc_arena_copy(im->arena, values, n * sizeof *values),
                               n * sizeof *values);
@@ -173,7 +173,7 @@ dlc_value *f_insert_axis(dlc_import *im, dlc_value *x, uint32_t axis)
     if (!x)
         return NULL;
     for (uint32_t i = 0, from = 0; i <= im_rank(x); i++)
-        dims[i] = i == axis ? im_i64(im, 1) : x->type.dims[from++];
+        dims[i] = i == axis ? dlc_expr_i64(im->pool, 1) : x->type.dims[from++];
     return f_reshape(im, x, dims, im_rank(x) + 1);
 }
 
@@ -197,9 +197,9 @@ static dlc_value *slice_axis(dlc_import *im, dlc_value *x, uint32_t axis, dlc_ex
     if (!x)
         return NULL;
     for (uint32_t i = 0; i < im_rank(x); i++) {
-        starts[i] = i == axis ? start : im_i64(im, 0);
+        starts[i] = i == axis ? start : dlc_expr_i64(im->pool, 0);
         dims[i] = i == axis ? extent : x->type.dims[i];
-        steps[i] = im_i64(im, i == axis ? step : 1);
+        steps[i] = dlc_expr_i64(im->pool, i == axis ? step : 1);
     }
     return f_node(im, DLC_OP_SLICE, F_IN(x),
                   F_ATTRS(dlc_attr_dims(DLC_ATTR_STARTS, starts, im_rank(x)),
@@ -290,7 +290,7 @@ dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
     }
     dims[0] = v->type.dims[0];
     for (uint32_t i = 1; i < rank - axis; i++)
-        dims[i] = im_i64(im, 1);
+        dims[i] = dlc_expr_i64(im->pool, 1);
     return f_reshape(im, v, dims, rank - axis);
 }
 

@@ -210,7 +210,7 @@ static const dlc_lookup *function_opsets(dlc_import *im, const Onnx__FunctionPro
     return opsets;
 }
 
-void im_call(dlc_import *im, Onnx__FunctionProto *proto)
+int im_call(dlc_import *im, Onnx__FunctionProto *proto)
 {
     if (im->nin > proto->n_input)
         im_fail(im, DLC_INVALID, "has %" PRIu32 " inputs; function '%s' takes %zu", im->nin,
@@ -227,8 +227,8 @@ void im_call(dlc_import *im, Onnx__FunctionProto *proto)
                      .caller = 1};
     for (size_t i = 0; i < proto->n_input && im_ok(im); i++)
         (void)im_bind(im, body.scope, proto->input[i], im_in(im, (uint32_t)i));
-    if (im_ok(im))
-        im_push(im, &body);
-    else
-        im_poison_outputs(im);
+    if (!im_ok(im))
+        return 0;
+    im_push(im, &body);
+    return 1;
 }

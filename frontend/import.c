@@ -9,86 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- failures --- */
-
-static void list_inputs(dlc_import *im)
-{
-    dlc_str line = {0};
-    for (uint32_t i = 0; i < im->nin && i < 8; i++) {
-        if (!im->in[i] || im->in[i] == &im->poison)
-            continue;
-        line.n = 0;
-        dlc_str_printf(&line, "    input %" PRIu32 "  ", i);
-        dlc_str_add_quoted(&line, im->node->input[i]);
-        dlc_str_add(&line, "  ");
-        dlc_type_print(im->graph, &im->in[i]->type, &line);
-        dlc_diag_detail(im->graph->diag, "%s", dlc_str_text(&line));
-    }
-    dlc_str_deinit(&line);
-}
-
-dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const char *text = dlc_arena_vprintf(im->arena, format, args);
-    va_end(args);
-    dlc_fail_origin(im->graph, im->origin, status, "%s", text);
-    list_inputs(im);
-    return status;
-}
-
-void im_note(dlc_import *im, const char *text)
-{
-    dlc_fail_origin(im->graph, im->origin, DLC_OK, "%s", text);
-    im->messages_before = im->graph->diag->nmessages;
-}
-
-int im_ok(const dlc_import *im)
-{
-    return im->graph->diag->nmessages == im->messages_before;
-}
-
-/* --- names --- */
-
-/* False: no such name. *value NULL: a function's input that its call leaves out. */
-static int lookup(const dlc_scope *scope, const char *name, dlc_value **value)
-{
-    *value = NULL;
-    for (; scope; scope = scope->outer) {
-        void **item = dlc_lookup_find(&scope->values, name);
-        if (item) {
-            *value = *item;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value)
-{
-    int is_new;
-    void **item = dlc_lookup_insert(&scope->values, im->arena, name, &is_new);
-    if (is_new) {
-        *item = value;
-        return DLC_OK;
-    }
-    if (!im->origin)
-        return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
-                             "value '%s' is defined a second time", name);
-    return im_fail(im, DLC_INVALID, "value '%s' is defined a second time", name);
-}
-
-static dlc_body *top(dlc_import *im)
-{
-    return &im->bodies.data[im->bodies.n - 1];
-}
-
-const dlc_body *im_body(const dlc_import *im)
-{
-    return &im->bodies.data[im->bodies.n - 1];
-}
-
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -103,12 +23,6 @@ static const char *node_name(const Onnx__NodeProto *node)
             return node->output[i];
     }
     return or_empty(node->op_type);
-}
-
-/* "ai.onnx" is the default domain's other name. */
-const char *im_domain(const char *domain)
-{
-    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
 /* --- one node --- */
@@ -140,7 +54,7 @@ static void read_inputs(dlc_import *im, const dlc_body *body)
     for (uint32_t i = 0; i < im->nin; i++) {
         if (!*node->input[i])
             continue;
-        if (!lookup(body->scope, node->input[i], &im->in[i])) {
+        if (!im_lookup(body->scope, node->input[i], &im->in[i])) {
             im_fail(im, DLC_INVALID,
                     "input %" PRIu32 " '%s' is defined by no earlier node, input or initializer", i,
                     node->input[i]);
@@ -158,11 +72,6 @@ static int has_poison(const dlc_import *im)
             return 1;
     }
     return 0;
-}
-
-int im_wants(const dlc_import *im, uint32_t output)
-{
-    return output < im->node->n_output && *im->node->output[output];
 }
 
 static void check_declared(dlc_import *im, const dlc_body *body, const char *name, dlc_value *value)
@@ -189,12 +98,6 @@ static void bind_outputs(dlc_import *im, const dlc_body *body)
             dlc_value_rename(im->graph, value, full);
         check_declared(im, body, name, value);
     }
-}
-
-void im_poison_outputs(dlc_import *im)
-{
-    memset(im->out, 0, im->nout * sizeof *im->out);
-    bind_outputs(im, top(im));
 }
 
 static void check_all_read(dlc_import *im)
@@ -290,24 +193,17 @@ static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node
     }
     if (!im_ok(im) || has_poison(im))
         bind_outputs(im, &body);
-    else if (function)
-        im_call(im, function);
-    else
+    else if (!function)
         import_operator(im, &body);
+    else if (!im_call(im, function))
+        bind_outputs(im, &body);
 }
 
 /* --- bodies --- */
 
-dlc_scope *im_scope(dlc_import *im, dlc_scope *outer)
+static dlc_body *top(dlc_import *im)
 {
-    dlc_scope *scope = dlc_new(im->arena, dlc_scope);
-    scope->outer = outer;
-    return scope;
-}
-
-void im_push(dlc_import *im, const dlc_body *body)
-{
-    dlc_vec_push(im->arena, &im->bodies, *body);
+    return &im->bodies.data[im->bodies.n - 1];
 }
 
 /* Values of the body's results; NULL where poisoned. */
@@ -315,7 +211,7 @@ static dlc_value **body_results(dlc_import *im, const dlc_body *body)
 {
     dlc_value **values = dlc_new_array(im->arena, dlc_value *, body->nresults + 1);
     for (size_t i = 0; i < body->nresults; i++) {
-        if (!lookup(body->scope, body->results[i], &values[i]))
+        if (!im_lookup(body->scope, body->results[i], &values[i]))
             im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i,
                     body->results[i]);
         else if (!values[i] && (body->repeat || im_wants(im, (uint32_t)i)))

@@ -94,7 +94,7 @@ struct dlc_import {
     uint32_t nout;
 };
 
-/* --- the node (onnx_import.c, onnx_attrs.c) --- */
+/* --- the node (scope.c, attrs.c) --- */
 static inline dlc_value *im_in(const dlc_import *im, uint32_t i)
 {
     return i < im->nin ? im->in[i] : NULL;

@@ -27,7 +27,8 @@ dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
 DLC_NODISCARD dlc_status im_count_nodes(dlc_import *im); /* after inlining, before it */
 Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name,
                                  const char *overload);
-void im_call(dlc_import *im, Onnx__FunctionProto *function);
+/* Pushes its body. False: there is none, which was reported. */
+int im_call(dlc_import *im, Onnx__FunctionProto *function);
 
 /* attrs.c, ops.c, problems.c */
 void im_read_attributes(dlc_import *im, const dlc_body *body);
@@ -43,11 +44,12 @@ void dlc_problems_group(dlc_diag *diag, uint32_t first);
  */
 int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values);
 
-/* import.c: for bodies */
+/* scope.c */
+/* False: no such name. *value NULL: a function's input that its call leaves out. */
+int im_lookup(const dlc_scope *scope, const char *name, dlc_value **value);
 dlc_scope *im_scope(dlc_import *im, dlc_scope *outer);
 dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value);
 void im_push(dlc_import *im, const dlc_body *body);
-void im_poison_outputs(dlc_import *im);
 const dlc_body *im_body(const dlc_import *im); /* being imported */
 
 #endif
