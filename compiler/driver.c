@@ -327,40 +327,6 @@ static void describe(dlc_model *model, const char *name, const dlc_type *type,
     }
 }
 
-void dlc_model_type_print(const dlc_model *model, const dlc_type *type, dlc_str *out)
-{
-    if (model->graph)
-        dlc_type_print(model->graph, type, out);
-    else
-        dlc_module_type_print(model->ctx.module, type, out);
-}
-
-const dlc_type *dlc_model_input_type(const dlc_model *model, uint32_t i, const char **name)
-{
-    const dlc_module *module = model->ctx.module;
-    if (model->graph && i < model->graph->inputs.n) {
-        *name = model->graph->inputs.data[i]->name;
-        return &model->graph->inputs.data[i]->type;
-    }
-    if (model->graph || !module || i >= module->inputs.n)
-        return NULL;
-    *name = module->values.data[module->inputs.data[i]].name;
-    return &module->values.data[module->inputs.data[i]].type;
-}
-
-const dlc_type *dlc_model_output_type(const dlc_model *model, uint32_t i, const char **name)
-{
-    const dlc_module *module = model->ctx.module;
-    if (model->graph && i < model->graph->outputs.n) {
-        *name = model->graph->outputs.data[i].name;
-        return &model->graph->outputs.data[i].value->type;
-    }
-    if (model->graph || !module || i >= module->outputs.n)
-        return NULL;
-    *name = module->outputs.data[i].name;
-    return &module->values.data[module->outputs.data[i].value].type;
-}
-
 int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 {
     const char *name;
@@ -403,14 +369,6 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     };
     model->run_status = DLC_LIMIT; /* what stays when memory runs out below */
     return model->run_status = dlc_pipeline_run(ctx, &options);
-}
-
-dlc_status dlc_model_needs_graph(dlc_model *model, const char *what)
-{
-    if (model->graph)
-        return DLC_OK;
-    return dlc_diag_fail(&model->diag, DLC_USAGE, model->ctx.module->file, "is a module, what 'lower' makes of a graph; %s",
-                         what);
 }
 
 /* ---- texts ---- */

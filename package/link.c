@@ -8,46 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-dlc_status dlc_linkage_fail(const dlc_linkage *linkage, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    dlc_status status = dlc_diag_vfail(linkage->diag, DLC_INTERNAL, NULL, format, args);
-    va_end(args);
-    return status;
-}
-
-uint16_t dlc_linkage_machine(const dlc_linkage *linkage)
-{
-    return linkage->input->machine == DLC_LINK_X86_64 ? EM_X86_64 : EM_AARCH64;
-}
-
-uint32_t dlc_linkage_section(dlc_linkage *linkage, const char *name, dlc_segment segment)
-{
-    for (uint32_t i = 0; i < linkage->sections.n; i++)
-        if (!strcmp(linkage->sections.data[i].name, name))
-            return i;
-    dlc_section section = {.name = name, .segment = segment, .align_bytes = 1};
-    dlc_vec_push(linkage->arena, &linkage->sections, section);
-    return linkage->sections.n - 1;
-}
-
-static uint64_t round_up(uint64_t n, uint64_t align)
-{
-    return (n + align - 1) / align * align;
-}
-
-uint64_t dlc_linkage_add_chunk(dlc_linkage *linkage, uint32_t section, dlc_chunk chunk)
-{
-    dlc_section *s = &linkage->sections.data[section];
-    chunk.at = round_up(s->size_bytes, chunk.align_bytes);
-    s->size_bytes = chunk.at + chunk.size_bytes;
-    if (s->align_bytes < chunk.align_bytes)
-        s->align_bytes = chunk.align_bytes;
-    dlc_vec_push(linkage->arena, &s->chunks, chunk);
-    return chunk.at;
-}
-
 uint32_t dlc_linkage_add_name(dlc_str *names, const char *name)
 {
     uint32_t at = (uint32_t)names->n;
@@ -83,7 +43,7 @@ static void add_data(dlc_linkage *linkage, const dlc_link_data *data)
     dlc_chunk chunk = {
         .pieces = data->pieces, .npieces = data->npieces, .align_bytes = data->align_bytes};
     for (uint32_t i = 0; i < data->npieces; i++)
-        chunk.size_bytes += round_up(data->pieces[i].size_bytes, data->align_bytes);
+        chunk.size_bytes += dlc_linkage_round_up(data->pieces[i].size_bytes, data->align_bytes);
     uint32_t section = data_section(linkage, data);
     uint64_t at = dlc_linkage_add_chunk(linkage, section, chunk);
     define(linkage, data->name, data, section, at, chunk.size_bytes);
@@ -203,7 +163,7 @@ dlc_status dlc_linkage_put(const dlc_linkage *linkage, const dlc_section *sectio
         DLC_TRY(dlc_linkage_pad(linkage, chunk->at - at, fill, output));
         for (uint32_t k = 0; k < chunk->npieces; k++) {
             const dlc_blob *piece = &chunk->pieces[k];
-            uint64_t whole = round_up(piece->size_bytes, chunk->align_bytes);
+            uint64_t whole = dlc_linkage_round_up(piece->size_bytes, chunk->align_bytes);
             if (whole > left)
                 whole = left;
             DLC_TRY(dlc_output_write(output, piece->bytes, piece->size_bytes, linkage->diag));

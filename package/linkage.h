@@ -55,6 +55,11 @@ typedef struct {
     uint64_t at, size_bytes;
 } dlc_definition;
 
+static inline uint64_t dlc_linkage_round_up(uint64_t n, uint64_t align)
+{
+    return (n + align - 1) / align * align;
+}
+
 struct dlc_linkage {
     const dlc_link_input *input;
     dlc_arena *arena;

@@ -6,6 +6,14 @@
 
 #include <string.h>
 
+const dlc_opaque_row dlc_opaque_rows[] = {
+#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run) \
+    [number] = {text, inputs, outputs, attrs, names},
+#include "dlc/opaque.def"
+#undef DLC_OPAQUE
+};
+const uint32_t dlc_nopaque_rows = sizeof dlc_opaque_rows / sizeof *dlc_opaque_rows;
+
 dlc_module *dlc_module_create(dlc_arena *arena, const dlc_target *target, const char *file, const char *name)
 {
     dlc_module *module = dlc_new(arena, dlc_module);

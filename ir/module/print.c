@@ -10,13 +10,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-const dlc_opaque_row dlc_opaque_rows[] = {
-#define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run) \
-    [number] = {text, inputs, outputs, attrs, names},
-#include "dlc/opaque.def"
-#undef DLC_OPAQUE
-};
-const uint32_t dlc_nopaque_rows = sizeof dlc_opaque_rows / sizeof *dlc_opaque_rows;
 const char *const dlc_value_role_names[] = {"temp", "input", "output", "const", "host", NULL};
 
 static void print_name(char sign, const char *name, dlc_str *out)
