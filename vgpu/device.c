@@ -14,7 +14,7 @@
 
 enum { MIB = 1 << 20, POISONED = 64 * MIB, POISON = 0xcb };
 
-device vgpu_device = {.lock = PTHREAD_MUTEX_INITIALIZER, .legacy = {.head.what = STREAM}};
+device vgpu_device = {.lock = PTHREAD_MUTEX_INITIALIZER, .legacy = {.head.what = STREAM}, .orphans = {.head.what = STREAM}};
 
 void vgpu_die(const char *what)
 {
@@ -208,6 +208,7 @@ static int was_locked_out(void)
 void vgpu_release(object *o)
 {
     must_be_idle(&vgpu_device.legacy, o);
+    must_be_idle(&vgpu_device.orphans, o);
     for (unsigned i = 0; i < vgpu_device.nobjects && !was_locked_out(); i++)
         if (vgpu_device.objects[i]->what == STREAM)
             must_be_idle((stream *)vgpu_device.objects[i], o);
@@ -371,6 +372,14 @@ void vgpu_put(stream *s, node n)
         append(&g->nodes, &g->nnodes, &g->capacity, n);
     else
         append(&s->queue, &s->nqueued, &s->capacity, n);
+}
+
+void vgpu_abandon(stream *s)
+{
+    stream *to = &vgpu_device.orphans;
+    for (size_t i = 0; i < s->nqueued; i++)
+        append(&to->queue, &to->nqueued, &to->capacity, s->queue[i]);
+    s->nqueued = 0;
 }
 
 node vgpu_copy_node(const node *n)

@@ -106,7 +106,7 @@ typedef struct {
     const void *newest_image;
     uint64_t bias; /* device address - host address: host code that follows one ends */
     vgpu_memory memory;
-    stream legacy;
+    stream legacy, orphans; /* orphans: work of streams that are gone; done when all must be */
     uint64_t nfunctions; /* so far */
     vgpu_record_table records;
     const vgpu_gpu *gpu;
@@ -132,6 +132,8 @@ void vgpu_put(stream *s, node n);
 /* All that is in the stream is done; 0, or what went wrong. */
 int vgpu_finish(stream *s);
 int vgpu_finish_until(stream *s, uint64_t sequence);
+/* What the stream has not done is left to be done some time. */
+void vgpu_abandon(stream *s);
 void vgpu_free_node(node *n);
 node vgpu_copy_node(const node *n);
 

@@ -356,6 +356,8 @@ DRIVER(cuDevicePrimaryCtxRelease_v2, int handle)
     GUARD();
     vgpu_device.nretained--;
     int is_locked = vgpu_device.has_failed && !strcmp(vgpu_device.failing, "cuCtxPushCurrent_v2");
+    if (!vgpu_device.nretained)
+        vgpu_finish(&vgpu_device.orphans);
     while (!vgpu_device.nretained && is_locked && vgpu_device.nobjects)
         vgpu_drop(vgpu_device.objects[0]);
     vgpu_device.sticky = vgpu_device.nretained ? vgpu_device.sticky : 0;

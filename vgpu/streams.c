@@ -115,7 +115,7 @@ DRIVER(cuStreamDestroy_v2, void *handle)
     GUARD();
     vgpu_needs_context();
     stream *s = (stream *)vgpu_find(handle, STREAM);
-    vgpu_finish(s);
+    vgpu_abandon(s);
     forget_events(s);
     vgpu_drop(&s->head);
     ENTER();
@@ -154,6 +154,7 @@ DRIVER(cuCtxSynchronize, void)
         if (vgpu_device.objects[i]->what == STREAM && !result)
             result = vgpu_finish((stream *)vgpu_device.objects[i]);
     ENTER();
+    result = result ? result : vgpu_finish(&vgpu_device.orphans);
     return result ? result : vgpu_finish(&vgpu_device.legacy);
 }
 
