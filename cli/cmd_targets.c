@@ -6,7 +6,7 @@ static dlc_status list(dlc_cli *cli, dlc_catalogue_kind kind, const char *title)
     const dlc_library *library;
     const char *name, *help;
     DLC_TRY(dlc_library_load(&library, &cli->diag));
-    cli->json = cJSON_CreateObject();
+    cli->json = cli->json ? cli->json : cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(cli->json, title);
     for (uint32_t i = 0; library->catalogue(kind, i, &name, &help); i++) {
         cJSON *row = cJSON_CreateObject();
@@ -25,7 +25,9 @@ dlc_status dlc_cmd_targets(dlc_cli *cli)
 
 dlc_status dlc_cmd_passes(dlc_cli *cli)
 {
-    return list(cli, DLC_CATALOGUE_PASSES, "passes");
+    DLC_TRY(list(cli, DLC_CATALOGUE_PASSES, "passes"));
+    dlc_say(cli, "\nrewrites of the pass rewrite, for --rewrite NAME=N\n");
+    return list(cli, DLC_CATALOGUE_REWRITES, "rewrites");
 }
 
 dlc_status dlc_cmd_strategies(dlc_cli *cli)

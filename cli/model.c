@@ -73,6 +73,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
     *options = (dlc_options){
         .target = args->target,
         .fusion = args->fusion,
+        .rewrite = args->rewrite,
         .passes = args->passes,
         .dump_after = args->dump_after,
         .jobs = (uint32_t)args->jobs,

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "package/backend.h"
 #include "package/plugin.h"
+#include "passes/rewrite/rewrite.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -140,9 +141,9 @@ static dlc_status import_module(dlc_model *model, const char *text, const char *
 static dlc_status import_text(dlc_model *model, const char *path)
 {
     int is_module = begins_with(&model->text, "module");
-    if (model->options.nshapes)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, path,
-                             "shapes can be given for ONNX models; this is a %s in text form", is_module ? "module" : "graph");
+    if (model->options.nshapes || model->options.nvalues)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, path, "%s can be given for ONNX models; this is a %s in text form",
+                             model->options.nshapes ? "shapes" : "values", is_module ? "module" : "graph");
     const char *text =
         dlc_arena_strndup(model->arena, (const char *)model->text.bytes, model->text.size_bytes);
     if (is_module)
@@ -356,6 +357,7 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     ctx->graph = model->graph;
     ctx->scratch = model->scratch;
     ctx->diag = &model->diag;
+    ctx->rewrite = model->options.rewrite;
     ctx->is_emulated = model->options.emulate_gpu != 0;
     ctx->fusion = model->options.fusion ? model->options.fusion : "greedy";
     ctx->fold_total_bytes = model->options.max_fold_bytes;
@@ -622,6 +624,12 @@ int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const 
             return 0;
         *name = strategies[i].name;
         *help = strategies[i].help;
+        return 1;
+    case DLC_CATALOGUE_REWRITES:
+        if (i >= dlc_nrewrites)
+            return 0;
+        *name = dlc_rewrites[i].name;
+        *help = dlc_rewrites[i].help;
         return 1;
     }
     return 0;

@@ -50,6 +50,7 @@ typedef struct dlc_pass_ctx {
     const dlc_target *target;
     dlc_diag *diag;
     dlc_groups *groups;       /* from `fuse` on */
+    const char *rewrite;      /* NULL: where estimates say so; "none", or NAME=N: that row of rewrites.def wherever it can be */
     uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */

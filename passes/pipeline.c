@@ -29,7 +29,7 @@ const uint32_t dlc_npasses = sizeof dlc_passes / sizeof *dlc_passes;
  * made constant; cse runs first so that equal constants of the model are folded once. */
 const char *const dlc_pipeline_default =
     "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout,fuse,lower,"
-    "choose,transfer,plan_memory";
+    "rewrite,choose,transfer,plan_memory";
 
 static const dlc_pass_info *find_pass(const char *name, size_t nchars)
 {

@@ -62,6 +62,7 @@ typedef struct {
     void (*dump)(void *user, const char *pass, const char *text);
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
     void *user;
+    const char *rewrite; /* of kernels: "none", NAME=N of DLC_CATALOGUE_REWRITES; NULL: where estimates say so */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);
@@ -71,7 +72,8 @@ DLC_API const char *dlc_version(void);
 typedef enum {
     DLC_CATALOGUE_TARGETS,
     DLC_CATALOGUE_PASSES,
-    DLC_CATALOGUE_STRATEGIES
+    DLC_CATALOGUE_STRATEGIES,
+    DLC_CATALOGUE_REWRITES
 } dlc_catalogue_kind;
 DLC_API int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name,
                           const char **help);

@@ -153,7 +153,9 @@ dlc_kernel *dlc_kernel_clone(const dlc_kernel *kernel, dlc_arena *arena)
     copy->stages.cap = copy->stages.n;
     copy->buffers.data = dlc_arena_copy(arena, kernel->buffers.data, kernel->buffers.n * sizeof *kernel->buffers.data);
     copy->buffers.cap = copy->buffers.n;
-    copy->axes.cap = copy->axes.n; /* a growing list moves: the original stays as it is */
+    copy->axes.data = dlc_arena_copy(arena, kernel->axes.data, kernel->axes.n * sizeof *kernel->axes.data);
+    copy->axes.cap = copy->axes.n;
+    copy->symbols.data = dlc_arena_copy(arena, kernel->symbols.data, kernel->symbols.n * sizeof *kernel->symbols.data);
     copy->symbols.cap = copy->symbols.n;
     for (uint32_t s = 0; s < copy->stages.n; s++) {
         clone_ids(arena, &copy->stages.data[s].axes);

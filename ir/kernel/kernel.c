@@ -299,8 +299,21 @@ static void move_all(compaction *c)
     kernel->stages.n = n;
 }
 
+static void list_left(dlc_arena *arena, const uint32_t *map, uint32_t n, dlc_ids *left)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (map[i] != DLC_GONE)
+            dlc_vec_push(arena, left, i);
+}
+
 void dlc_kernel_compact(dlc_kernel *kernel)
 {
+    (void)dlc_kernel_compact_left(kernel);
+}
+
+dlc_kernel_left dlc_kernel_compact_left(dlc_kernel *kernel)
+{
+    dlc_kernel_left left = {0};
     dlc_arena *scratch = dlc_arena_create(0);
     compaction c = {.kernel = kernel, .pool = dlc_pool_create(kernel->arena)};
     c.to.stages = all_gone(scratch, kernel->stages.n);
@@ -313,7 +326,10 @@ void dlc_kernel_compact(dlc_kernel *kernel)
     number(c.to.buffers, kernel->buffers.n);
     number(c.to.axes, kernel->axes.n);
     number(c.to.symbols, kernel->symbols.n);
+    list_left(kernel->arena, c.to.buffers, kernel->buffers.n, &left.buffers);
+    list_left(kernel->arena, c.to.symbols, kernel->symbols.n, &left.symbols);
     move_all(&c);
     kernel->pool = c.pool;
     dlc_arena_destroy(scratch);
+    return left;
 }

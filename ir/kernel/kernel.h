@@ -89,6 +89,11 @@ dlc_ranges dlc_kernel_ranges(dlc_kernel *kernel);
 void dlc_kernel_simplify(dlc_kernel *kernel);
 /* Removes unused stages, buffers (never OUT), axes and symbols, and rebuilds the pool without garbage; ids change. */
 void dlc_kernel_compact(dlc_kernel *kernel);
+/* The same; the result says, by new number, which ones are left. Memory of the kernel's arena. */
+typedef struct {
+    dlc_ids buffers, symbols;
+} dlc_kernel_left;
+dlc_kernel_left dlc_kernel_compact_left(dlc_kernel *kernel);
 /* Identity up to names: equal hashes and equal texts (dlc_kernel_print with names = 0) mean equal code. */
 uint64_t dlc_kernel_hash(const dlc_kernel *kernel);
 

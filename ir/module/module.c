@@ -173,6 +173,24 @@ uint32_t dlc_module_add_kernel(dlc_module *module, dlc_kernel *kernel)
     return *slot - 1;
 }
 
+void dlc_module_drop_kernels(dlc_module *module)
+{
+    uint32_t *number = dlc_new_array(module->arena, uint32_t, module->kernels.n + 1), n = 0; /* + 1; 0: nobody's */
+    for (uint32_t s = 0; s < module->steps.n; s++)
+        if (module->steps.data[s].kind == DLC_STEP_LAUNCH)
+            number[module->steps.data[s].kernel] = 1;
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (number[k]) {
+            module->kernels.data[n++] = module->kernels.data[k];
+            number[k] = n;
+        }
+    module->kernels.n = n;
+    for (uint32_t s = 0; s < module->steps.n; s++)
+        if (module->steps.data[s].kind == DLC_STEP_LAUNCH)
+            module->steps.data[s].kernel = number[module->steps.data[s].kernel] - 1;
+    grow_shared(module);
+}
+
 /* --- steps --- */
 
 int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i)

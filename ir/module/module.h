@@ -129,6 +129,9 @@ void dlc_module_add_form(dlc_module *module, uint32_t value);
 /* The kernel's entry: an equal one, or a new one. */
 uint32_t dlc_module_add_kernel(dlc_module *module, dlc_kernel *kernel);
 
+/* Kernels that no step launches any more; numbers change. */
+void dlc_module_drop_kernels(dlc_module *module);
+
 /* Counts, types, order: every step fits its kernel and reads what is there; sizes are bound before they are used. `wrong`: what
  * it is when not, DLC_INTERNAL behind a pass, DLC_INVALID in a text. */
 DLC_NODISCARD dlc_status dlc_module_verify(const dlc_module *module, dlc_status wrong, dlc_diag *diag);

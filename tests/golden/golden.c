@@ -4,6 +4,7 @@
  * - "# run: cse,dce": the passes, in order
  * - "# target: sm_80": what for, if not x86-64-v3
  * - "# fusion: none": the strategy, if not greedy
+ * - "# rewrite: split=4": what the pass rewrite does, if not what estimates say
  * - one sentence that says what must hold, then the graph
  * - "# expect:" and behind it the whole text after the last pass; or, on this line, one of
  * - "# expect: no change": the text is the input's, and no pass says it changed anything
@@ -29,6 +30,7 @@ typedef struct {
     const char *path;
     const char *passes;   /* of "# run:" */
     const char *fusion;   /* of "# fusion:", or greedy */
+    const char *rewrite;  /* of "# rewrite:", or NULL */
     const char *target;   /* of "# target:", or x86-64-v3 */
     const char *input;    /* everything before "# expect" */
     const char *summary;  /* rest of the "# expect:" line, blanks trimmed */
@@ -99,6 +101,7 @@ static int read_golden(dlc_arena *arena, const char *path, golden *result)
     result->fusion = marked_line(arena, text, "# fusion:", &start, &after);
     if (!result->fusion)
         result->fusion = "greedy";
+    result->rewrite = marked_line(arena, text, "# rewrite:", &start, &after);
     result->target = marked_line(arena, text, "# target:", &start, &after);
     if (!result->target)
         result->target = "x86-64-v3";
@@ -136,7 +139,8 @@ static int open_session(session *s, const golden *g)
     s->ctx = (dlc_pass_ctx){.scratch = s->scratch,
                             .target = dlc_target_find(g->target),
                             .diag = &s->diag,
-                            .fusion = g->fusion};
+                            .fusion = g->fusion,
+                            .rewrite = g->rewrite};
     if (strstr(g->input, "\nmodule ")) {
         dlc_module *module;
         const char *rest;

@@ -292,6 +292,14 @@ static inline void **small_values(const small_graph *s, const dlc_module *module
             if (v != DLC_NO_VALUE && !values[v])
                 values[v] = memory[node->outputs[o]->id];
         }
+    for (uint32_t v = 0; v < module->values.n; v++) { /* what passes behind the graph made */
+        const dlc_type *type = &module->values.data[v].type;
+        size_t n = 1;
+        for (uint8_t d = 0; d < type->rank; d++)
+            n *= (size_t)dlc_expr_eval(module->pool, type->dims[d], small_symbols(s));
+        if (!values[v])
+            values[v] = dlc_arena_array(s->arena, n + 1, 8, 16);
+    }
     return values;
 }
 

@@ -1,0 +1,169 @@
+/*
+ * The pass over rewrites.def. Kernels are shared by steps, so a kernel is rewritten once and each of its launches becomes
+ * launches of the new ones, with values of its own between them.
+ */
+#include "passes/rewrite/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/kernel/algebra.h"
+#include "passes/fuse/fuse.h"
+
+const dlc_rewrite_info dlc_rewrites[] = {
+#define DLC_REWRITE(id, name, function, help) {name, dlc_rewrite_##function, help},
+#include "passes/rewrite/rewrites.def"
+#undef DLC_REWRITE
+};
+const uint32_t dlc_nrewrites = sizeof dlc_rewrites / sizeof *dlc_rewrites;
+
+/* Few units get their share of the machine's arithmetic, and of its memory: one multiprocessor has only so many loads under way.
+ * Estimates of kernels leave the second out, since it does not tell fused from unfused. */
+double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share)
+{
+    dlc_mark mark = dlc_arena_mark(in->scratch);
+    const dlc_machine *machine = in->target->machine;
+    dlc_kernel *copy = dlc_kernel_clone(kernel, in->scratch);
+    dlc_schedule *schedule = NULL;
+    dlc_estimate estimate = {.time_us = -1};
+    const char *detail;
+    (void)dlc_choose(copy, in->target, in->scratch, &schedule, &detail);
+    if (schedule)
+        dlc_estimate_kernel(copy, schedule, in->scratch, &estimate);
+    double workers = estimate.units * (estimate.ndots ? machine->block_workers : 1);
+    *share = workers < machine->workers ? workers / machine->workers : 1;
+    double moving = *share > 0 ? estimate.bytes / (machine->far_bytes_per_us * *share) + machine->step_us : 0;
+    dlc_arena_release(in->scratch, mark);
+    return schedule && moving > estimate.time_us ? moving : estimate.time_us;
+}
+
+/* --- what was asked for --- */
+
+typedef struct {
+    const char *only; /* the name of a row; NULL: all, where they pay */
+    int64_t wanted;
+} request;
+
+/* "none", or NAME=N. */
+static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
+{
+    const char *text = ctx->rewrite;
+    *r = (request){0};
+    if (!text || !strcmp(text, "none")) {
+        r->only = text;
+        return DLC_OK;
+    }
+    size_t n = strcspn(text, "=");
+    dlc_str names = {0};
+    for (uint32_t i = 0; i < dlc_nrewrites; i++) {
+        char *end = NULL;
+        dlc_str_printf(&names, ", %s=N", dlc_rewrites[i].name);
+        if (strlen(dlc_rewrites[i].name) != n || memcmp(dlc_rewrites[i].name, text, n) != 0 || !text[n])
+            continue;
+        r->wanted = strtoll(text + n + 1, &end, 10);
+        if (end > text + n + 1 && !*end && r->wanted > 1)
+            r->only = dlc_rewrites[i].name;
+    }
+    dlc_status status = r->only ? DLC_OK
+                                : dlc_diag_fail(ctx->diag, DLC_USAGE, NULL,
+                                                "there is no rewrite '%s'; there are none%s with a number of at least 2", text,
+                                                dlc_str_text(&names));
+    dlc_str_deinit(&names);
+    return status;
+}
+
+static int find_rewrite(dlc_pass_ctx *ctx, const request *r, const dlc_kernel *kernel, dlc_rewritten *out)
+{
+    dlc_rewriting in = {kernel, ctx->target, r->wanted, ctx->module->arena, ctx->scratch};
+    for (uint32_t i = 0; i < dlc_nrewrites; i++) {
+        *out = (dlc_rewritten){0};
+        if ((!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))
+            return 1;
+    }
+    *out = (dlc_rewritten){0};
+    return 0;
+}
+
+/* --- steps --- */
+
+typedef struct {
+    dlc_module *module;
+    const dlc_step *step;         /* the launch that is replaced */
+    const dlc_rewrite_part *part; /* the new kernel */
+} launching;
+
+static dlc_expr outer_size(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const launching *l = ctx;
+    (void)to, (void)args;
+    return node->op == DLC_EXPR_SYM ? l->step->symbols[l->part->symbols.data[node->imm.id]] : 0;
+}
+
+/* The value behind a buffer that a part writes for later ones. */
+static uint32_t make_value(launching *l, const char *name, const dlc_buffer *buffer)
+{
+    dlc_module_value value = {.name = name, .type = buffer->type, .layout = buffer->layout, .origin = DLC_NO_VALUE};
+    for (uint32_t d = 0; d < buffer->type.rank; d++)
+        value.type.dims[d] =
+            dlc_expr_rewrite(l->module->pool, l->part->kernel->pool, buffer->type.dims[d], outer_size, l);
+    return dlc_module_add_value(l->module, &value);
+}
+
+static dlc_step part_step(launching *l, const dlc_rewritten *rewritten, uint32_t *made)
+{
+    dlc_arena *arena = l->module->arena;
+    const dlc_kernel *kernel = l->part->kernel;
+    dlc_step step = *l->step;
+    step.kernel = dlc_module_add_kernel(l->module, l->part->kernel);
+    step.nvalues = kernel->buffers.n;
+    step.values = dlc_new_array(arena, uint32_t, step.nvalues + 1);
+    for (uint32_t b = 0; b < step.nvalues; b++) {
+        uint32_t from = l->part->buffers.data[b], number = from & ~DLC_REWRITE_MADE;
+        if (from & DLC_REWRITE_MADE && kernel->buffers.data[b].role == DLC_ROLE_OUT)
+            made[number] = make_value(l, rewritten->made.data[number], &kernel->buffers.data[b]);
+        step.values[b] = from & DLC_REWRITE_MADE ? made[number] : l->step->values[from];
+    }
+    step.nsymbols = kernel->symbols.n;
+    step.symbols = dlc_new_array(arena, dlc_expr, step.nsymbols + 1);
+    for (uint32_t s = 0; s < step.nsymbols; s++)
+        step.symbols[s] = l->step->symbols[l->part->symbols.data[s]];
+    return step;
+}
+
+/* Launches of kernel k become launches of its parts. */
+static void replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritten, uint32_t nkernels)
+{
+    dlc_module *module = ctx->module;
+    dlc_vec(dlc_step) steps = {0};
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        const dlc_rewritten *to = step->kind == DLC_STEP_LAUNCH && step->kernel < nkernels ? &rewritten[step->kernel] : NULL;
+        if (!to || !to->parts.n) {
+            dlc_vec_push(module->arena, &steps, *step);
+            continue;
+        }
+        uint32_t *made = dlc_new_array(ctx->scratch, uint32_t, to->made.n + 1);
+        for (uint32_t p = 0; p < to->parts.n; p++) {
+            launching l = {module, step, &to->parts.data[p]};
+            dlc_vec_push(module->arena, &steps, part_step(&l, to, made));
+        }
+        ctx->changes++;
+    }
+    module->steps.data = steps.data;
+    module->steps.n = steps.n;
+    module->steps.cap = steps.cap;
+}
+
+dlc_status dlc_pass_rewrite(dlc_pass_ctx *ctx)
+{
+    request r;
+    uint32_t nkernels = ctx->module->kernels.n;
+    dlc_rewritten *rewritten = dlc_new_array(ctx->scratch, dlc_rewritten, nkernels + 1);
+    DLC_TRY(read_request(ctx, &r));
+    for (uint32_t k = 0; k < nkernels; k++)
+        find_rewrite(ctx, &r, ctx->module->kernels.data[k].kernel, &rewritten[k]);
+    replace_steps(ctx, rewritten, nkernels);
+    if (ctx->changes)
+        dlc_module_drop_kernels(ctx->module);
+    return DLC_OK;
+}

@@ -1,0 +1,48 @@
+/*
+ * Rewrites from kernels to kernels (rewrites.def), between `lower` and `choose`. A row's function is given one kernel, which it
+ * may not change, and says by which ones it is to be replaced; the pass does so in every step that launches it, and makes the
+ * values that the new kernels hand to each other.
+ */
+#ifndef DLC_PASSES_REWRITE_REWRITE_H
+#define DLC_PASSES_REWRITE_REWRITE_H
+
+#include "passes/pass.h"
+
+#define DLC_REWRITE_MADE 0x80000000u /* | number: a value between the new kernels */
+
+typedef struct {
+    dlc_kernel *kernel;
+    dlc_ids buffers; /* by buffer of it: the old kernel's buffer, or DLC_REWRITE_MADE | number */
+    dlc_ids symbols; /* by symbol of it: the old kernel's */
+} dlc_rewrite_part;
+
+typedef struct {
+    dlc_vec(dlc_rewrite_part) parts;  /* in the order they run */
+    dlc_vec(const char *) made; /* names of the values between them; each is written by one part, whose buffer says its type */
+} dlc_rewritten;
+
+typedef struct {
+    const dlc_kernel *kernel;
+    const dlc_target *target;
+    int64_t wanted;     /* the number asked for, whatever it costs; 0: where estimates say that it pays */
+    dlc_arena *arena;   /* of what is made */
+    dlc_arena *scratch;
+} dlc_rewriting;
+
+#define DLC_REWRITE(id, name, function, help) int dlc_rewrite_##function(const dlc_rewriting *in, dlc_rewritten *out);
+#include "passes/rewrite/rewrites.def"
+#undef DLC_REWRITE
+
+typedef struct {
+    const char *name;
+    int (*run)(const dlc_rewriting *in, dlc_rewritten *out); /* 0: it does not apply, or does not pay */
+    const char *help;
+} dlc_rewrite_info;
+extern const dlc_rewrite_info dlc_rewrites[];
+extern const uint32_t dlc_nrewrites;
+
+/* What the kernel takes under the schedule chosen for it, in microseconds, and which share of the machine it occupies, at most 1;
+ * negative: it has no schedule. The kernel stays as it is. */
+double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);
+
+#endif

@@ -1,0 +1,110 @@
+/* Rewrites of kernels: what comes out computes the same, is well formed, and can be scheduled for every kind of target. */
+#include "ir/schedule/schedule.h"
+#include "tests/unit/small_graph.h"
+#include "tests/unit/suite.h"
+
+static const char *const graphs[] = {
+    "in x 5,24; in w 24,7; y = matmul x w; out y",
+    "in x n,24; in w 24,40; in b 40; m = matmul x w; s = add m b; y = tanh s; out y",
+    "in x 3,5,24; in w 3,24,7; y = matmul x w; out y",
+    "in x 1,16,6,6; const w 8,16,3,3; c = conv x w pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 2,24,5; const w 3,24,2; y = conv x w; z = exp y; out y z",
+    "in x 16,24; const a 24,24; const b 24,24; p = matmul x a; q = matmul p b; out q",
+};
+enum { NGRAPHS = sizeof graphs / sizeof *graphs };
+
+/* The graph as a module; `request`: what the pass rewrite is asked for. */
+static const dlc_module *lowered(small_graph *s, const char *target, const char *request)
+{
+    s->ctx = (dlc_pass_ctx){.graph = s->graph,
+                            .scratch = dlc_arena_create(0),
+                            .target = dlc_target_find(target),
+                            .diag = s->diag,
+                            .fusion = "greedy",
+                            .rewrite = request};
+    if (dlc_pass_fuse(&s->ctx) != DLC_OK || dlc_pass_lower(&s->ctx) != DLC_OK || dlc_pass_rewrite(&s->ctx) != DLC_OK ||
+        dlc_module_verify(s->ctx.module, DLC_INTERNAL, s->diag) != DLC_OK)
+        small_fail(s, "rewrite");
+    for (uint32_t k = 0; k < s->ctx.module->kernels.n; k++)
+        if (dlc_kernel_verify(s->ctx.module->kernels.data[k].kernel, s->diag) != DLC_OK)
+            small_fail(s, "kernel");
+    dlc_arena_destroy(s->ctx.scratch);
+    return s->ctx.module;
+}
+
+START_TEST(both_sides_are_equal)
+{
+    static const char *const requests[] = {"split=2", "split=4", "split=8"};
+    small_graph s = small_begin(graphs[_i / 3]);
+    const dlc_module *module = lowered(&s, "x86-64-v3", requests[_i % 3]);
+    ck_assert_uint_gt(s.ctx.changes, 0);
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, module));
+    ck_assert_msg(difference <= 1e-6, "%s, %s: off by %g", graphs[_i / 3], requests[_i % 3], difference);
+    small_end(&s);
+}
+END_TEST
+
+START_TEST(what_comes_out_is_scheduled)
+{
+    static const char *const targets[] = {"x86-64-v3", "sm_80"};
+    small_graph s = small_begin(graphs[_i / 2]);
+    (void)lowered(&s, targets[_i % 2], "split=4");
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    const dlc_module *module = s.ctx.module;
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (dlc_schedule_verify(module->kernels.data[k].kernel, module->kernels.data[k].schedule, s.diag) != DLC_OK)
+            small_fail(&s, "schedule");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, module));
+    ck_assert_msg(difference <= 1e-6, "%s: off by %g", graphs[_i / 2], difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+/* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
+START_TEST(equal_layers_stay_equal)
+{
+    small_graph s = small_begin("in x 16,24; const a 24,24; const b 24,24; p = matmul x a; q = matmul p b; out q");
+    const dlc_module *module = lowered(&s, "x86-64-v3", "split=4");
+    ck_assert_uint_eq(module->kernels.n, 2);
+    ck_assert_uint_eq(module->steps.n, 4);
+    ck_assert_uint_ne(module->steps.data[0].values[2], module->steps.data[2].values[2]);
+    ck_assert_str_eq(module->steps.data[1].name, module->steps.data[0].name);
+    small_end(&s);
+}
+END_TEST
+
+static const struct {
+    const char *graph, *target;
+    uint32_t nsteps;
+} chosen[] = {
+    {"in x 16,16384; in w 16384,16; y = matmul x w; out y", "sm_80", 2},
+    {"in x 16,16384; in w 16384,16; y = matmul x w; out y", "x86-64-v4", 1},
+    {"in x 1,2048; const w 2048,1000; y = matmul x w; out y", "sm_80", 2},
+    {"in x 1024,512; in w 512,1024; y = matmul x w; out y", "sm_80", 1}, /* blocks enough */
+    {"in x 16,40; in w 40,16; y = matmul x w; out y", "sm_80", 1},       /* a second kernel costs more */
+};
+
+START_TEST(estimates_decide)
+{
+    small_graph s = small_begin(chosen[_i].graph);
+    ck_assert_msg(lowered(&s, chosen[_i].target, NULL)->steps.n == chosen[_i].nsteps, "%s for %s: %u steps", chosen[_i].graph,
+                  chosen[_i].target, s.ctx.module->steps.n);
+    small_end(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("rewrite");
+    TCase *tcase = tcase_create("rewrite");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, both_sides_are_equal, 0, 3 * NGRAPHS);
+    tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
+    tcase_add_test(tcase, equal_layers_stay_equal);
+    tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
