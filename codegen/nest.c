@@ -39,7 +39,12 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->diag = diag;
     nest->lane = DLC_NO_AXIS;
     nest->width = 1;
-    nest->homes = dlc_new_array(arena, dlc_home, kernel->stages.n + 2); /* the copies follow */
+    nest->tiles = dlc_new_array(arena, dlc_tile, kernel->axes.n + 1);
+    nest->with = dlc_new_array(arena, dlc_expr, kernel->axes.n + 1);
+    nest->registers = dlc_new_array(arena, dlc_register_axis *, kernel->axes.n + 1);
+    nest->states = dlc_new_array(arena, dlc_stage_state, kernel->stages.n + 1);
+    nest->par = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);
+    nest->firsts = dlc_new_array(arena, dlc_expr, schedule->nodes.n + 1);
     nest->ranges = dlc_kernel_ranges(kernel);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
@@ -71,7 +76,13 @@ static int is_valid(const dlc_nest *nest, const dlc_memo *memo)
 
 static dlc_memo remember(const dlc_nest *nest, dlc_val value, uint32_t width, uint32_t level)
 {
-    return (dlc_memo){value, NULL, level, nest->levels[level].instance, (uint16_t)width, 1};
+    return (dlc_memo){.value = value, .level = level, .instance = nest->levels[level].instance, .width = (uint16_t)width,
+                      .set = 1};
+}
+
+dlc_memo dlc_nest_remember(const dlc_nest *nest, dlc_val value, uint32_t width)
+{
+    return remember(nest, value, width, nest->level);
 }
 
 void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width)
@@ -144,14 +155,15 @@ static int is_known(dlc_nest *nest, dlc_expr expr)
     return is_valid(nest, memo_of(nest, expr));
 }
 
-/* The memo's value at nest->width, splat once at the level where it was made. */
+/* The memo's value at nest->width, splat once a width at the level where it was made. */
 static dlc_val widened(dlc_nest *nest, dlc_memo *memo, dlc_dtype dtype)
 {
     if (memo->width == nest->width || nest->width == 1)
         return memo->value;
-    if (!memo->splat) {
+    if (!memo->splat || memo->splat_width != nest->width) {
         nest->emit->position(nest->emit, memo->level);
         memo->splat = nest->emit->splat(nest->emit, dtype, memo->value, nest->width);
+        memo->splat_width = (uint16_t)nest->width;
         nest->emit->position(nest->emit, nest->level);
     }
     return memo->splat;
@@ -236,6 +248,7 @@ typedef struct {
     dlc_expr bytes;    /* of scratch */
     dlc_expr guard, otherwise;
     dlc_expr in_range; /* of a checked load */
+    const dlc_memo *value; /* of a stage: no memory is read */
     uint32_t pseudo;   /* a value, no memory; UINT32_MAX otherwise */
 } load_plan;
 
@@ -288,66 +301,91 @@ static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
         find_multiple(nest, plan);
 }
 
-static dlc_expr home_offset(dlc_nest *nest, const dlc_home *home, const dlc_stage *stage, const dlc_expr *index)
+dlc_expr dlc_nest_first(dlc_nest *nest, uint32_t at, dlc_expr first)
+{
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    for (uint32_t a = 0; a < nest->kernel->axes.n; a++) {
+        uint32_t loop = dlc_schedule_loop_over(nest->schedule, at, a);
+        with[a] = loop != DLC_ROOT_NODE && nest->firsts[loop] ? nest->firsts[loop] : nest->with[a];
+    }
+    return simplified(nest, dlc_expr_substitute(nest->kernel->pool, first, with, nest->kernel->axes.n));
+}
+
+/* The element of a stage's region in scratch, by one index per axis of the stage. */
+static dlc_expr home_offset(dlc_nest *nest, uint32_t s, const dlc_expr *index)
 {
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr offset = dlc_expr_i64(pool, 0);
-    for (uint32_t o = 0; o < home->nown; o++) {
-        dlc_expr extent = nest->kernel->axes.data[stage->axes.data[home->own[o]]].extent;
-        offset = dlc_add(pool, dlc_mul(pool, offset, extent), index[home->own[o]]);
+    const dlc_home *home = &nest->schedule->homes[s];
+    uint32_t rank = nest->kernel->stages.data[s].axes.n;
+    dlc_expr offset = dlc_expr_i64(pool, 0), at[DLC_MAX_RANK];
+    for (uint32_t i = 0; i < rank; i++) {
+        at[i] = dlc_sub(pool, index[i], dlc_nest_first(nest, home->at, home->first[i]));
+        if (!home->layout.nparts)
+            offset = dlc_add(pool, offset, dlc_mul(pool, at[i], home->stride[i]));
     }
+    if (home->layout.nparts)
+        offset = dlc_layout_offset(pool, &home->layout, (uint8_t)rank, home->size, at);
     return offset;
+}
+
+/* Each cell of the region is a vector of the lanes that are being walked: all of it is there, lanes that are off too. */
+static int is_per_lane(const dlc_nest *nest, uint32_t s)
+{
+    uint32_t at = nest->schedule->homes[s].at;
+    return nest->lane != DLC_NO_AXIS && nest->lane < nest->kernel->axes.n &&
+           dlc_schedule_loop_over(nest->schedule, at, nest->lane) != DLC_ROOT_NODE &&
+           nest->schedule->nodes.data[dlc_schedule_loop_over(nest->schedule, at, nest->lane)].kind == DLC_LOOP_LANE;
+}
+
+static void plan_scratch(dlc_nest *nest, load_plan *plan, uint32_t s, const dlc_expr *index)
+{
+    plan->access.mem = DLC_MEM_SCRATCH;
+    plan->bytes = nest->schedule->homes[s].offset;
+    plan_mode(nest, plan, simplified(nest, home_offset(nest, s, index)));
+    if (plan->access.mode != DLC_ACCESS_VECTOR || !is_per_lane(nest, s))
+        return;
+    plan->access.aligned = 1;
+    plan->access.multiple = nest->width;
+}
+
+static void plan_stored(dlc_nest *nest, load_plan *plan, uint32_t s, const dlc_expr *index)
+{
+    dlc_pool *pool = nest->kernel->pool; /* read back through the store's index */
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    const dlc_buffer *buffer = &nest->kernel->buffers.data[stage->buffer];
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n), at[DLC_MAX_RANK];
+    for (uint32_t a = 0; a < stage->axes.n; a++)
+        with[stage->axes.data[a]] = index[a];
+    for (uint32_t d = 0; d < buffer->type.rank; d++)
+        at[d] = dlc_expr_substitute(pool, stage->store.data[d], with, nest->axes.n);
+    plan->access.mem = DLC_MEM_BUFFER;
+    plan->access.buffer = stage->buffer;
+    plan_mode(nest, plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank, buffer->type.dims, at)));
+}
+
+/* The point being computed is the one that is read. */
+static int is_here(const dlc_nest *nest, uint32_t s, const dlc_expr *index)
+{
+    const dlc_ids *axes = &nest->kernel->stages.data[s].axes;
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t axis = axes->data[i];
+        if (index[i] != (nest->with[axis] ? nest->with[axis] : dlc_expr_axis(nest->kernel->pool, axis)))
+            return 0;
+    }
+    return 1;
 }
 
 static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const dlc_expr *index)
 {
-    dlc_pool *pool = nest->kernel->pool;
-    const dlc_stage *stage = &nest->kernel->stages.data[s];
-    const dlc_home *home = &nest->homes[s];
-    assert(home->kind != DLC_HOME_NONE);
-    if (home->kind == DLC_HOME_FLAT) {
-        plan->access.mem = DLC_MEM_SCRATCH;
-        plan->bytes = home->bytes;
-        plan_mode(nest, plan, simplified(nest, index[0]));
-        return;
-    }
-    if (home->kind == DLC_HOME_PSEUDO) {
-        plan->pseudo = home->pseudo;
-        return;
-    }
-    if (home->kind == DLC_HOME_BUFFER) { /* read back through the store's index */
-        const dlc_buffer *buffer = &nest->kernel->buffers.data[stage->buffer];
-        dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
-        dlc_expr at[DLC_MAX_RANK];
-        for (uint32_t a = 0; a < stage->axes.n; a++)
-            with[stage->axes.data[a]] = index[a];
-        for (uint32_t d = 0; d < buffer->type.rank; d++)
-            at[d] = dlc_expr_substitute(pool, stage->store.data[d], with, nest->axes.n);
-        plan->access.mem = DLC_MEM_BUFFER;
-        plan->access.buffer = stage->buffer;
-        plan_mode(nest, plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
-                                                                 buffer->type.dims, at)));
-        return;
-    }
-    plan->access.mem = DLC_MEM_SCRATCH;
-    plan->bytes = home->bytes;
-    dlc_expr offset = home_offset(nest, home, stage, index);
-    if (!home->per_lane) {
-        plan_mode(nest, plan, simplified(nest, offset));
-        return;
-    }
-    plan->access.mode = DLC_ACCESS_VECTOR;
-    plan->access.aligned = 1;
-    plan->access.multiple = nest->schedule->width;
-    plan->offset = simplified(nest, dlc_muli(pool, offset, nest->schedule->width));
-}
-
-dlc_expr dlc_nest_flat(dlc_nest *nest, uint32_t region, dlc_expr bytes, dlc_dtype dtype, dlc_expr offset)
-{
-    uint32_t s = nest->kernel->stages.n + region;
-    nest->homes[s].kind = DLC_HOME_FLAT;
-    nest->homes[s].bytes = bytes;
-    return dlc_expr_load(nest->kernel->pool, dtype, DLC_STAGE_SOURCE(s), &offset, 1, 0, 0, 0);
+    dlc_stage_state *state = &nest->states[s];
+    if (nest->schedule->homes[s].place == DLC_PLACE_REG)
+        plan->value = state->value;
+    else if (!plan->guard && is_valid(nest, &state->value[0]) && is_here(nest, s, index))
+        plan->value = state->value;
+    else if (nest->schedule->homes[s].place == DLC_PLACE_BUFFER)
+        plan_stored(nest, plan, s, index);
+    else
+        plan_scratch(nest, plan, s, index);
 }
 
 static load_plan plan_load(dlc_nest *nest, dlc_expr load)
@@ -366,8 +404,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
             plan.pseudo = s - DLC_FIRST_PSEUDO;
         else
             plan_stage_load(nest, &plan, s, index);
-        if (plan.pseudo != UINT32_MAX && (node.flags & DLC_LOAD_SECOND))
-            plan.pseudo++;
+        if (plan.value && (node.flags & DLC_LOAD_SECOND))
+            plan.value++;
         return plan;
     }
     const dlc_buffer *buffer = &nest->kernel->buffers.data[s];
@@ -382,6 +420,11 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     return plan;
 }
 
+static int is_memory(const load_plan *plan)
+{
+    return plan->pseudo == UINT32_MAX && !plan->value;
+}
+
 /* The plain offset of a load and its coefficient of `axis`; false when it has none. */
 static int coefficient_of(dlc_nest *nest, dlc_expr load, uint32_t axis, load_plan *plan, dlc_expr *coefficient)
 {
@@ -392,7 +435,7 @@ static int coefficient_of(dlc_nest *nest, dlc_expr load, uint32_t axis, load_pla
     nest->width = 1;
     *plan = plan_load(nest, load);
     nest->width = width;
-    return plan->pseudo == UINT32_MAX && dlc_expr_linear(nest->kernel->pool, plan->offset, axis, coefficient, &rest);
+    return is_memory(plan) && dlc_expr_linear(nest->kernel->pool, plan->offset, axis, coefficient, &rest);
 }
 
 int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis)
@@ -417,7 +460,7 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
 static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
 {
     uint32_t n = 0;
-    if (plan->pseudo == UINT32_MAX)
+    if (is_memory(plan))
         operands[n++] = plan->offset;
     if (plan->bytes)
         operands[n++] = plan->bytes;
@@ -514,18 +557,27 @@ static uint32_t level_of(dlc_nest *nest, const dlc_expr *operands, uint32_t n)
     return level;
 }
 
+/* The level of the innermost loop around both a stage and what reads it: further out the value is not there yet. */
+static uint32_t meeting_level(const dlc_nest *nest, uint32_t s)
+{
+    for (uint32_t i = nest->nopen; i-- > 0;)
+        if (dlc_schedule_is_inside(nest->schedule, nest->schedule->homes[s].leaf, nest->open[i].node))
+            return nest->open[i].level;
+    return 1; /* the loop over units */
+}
+
 static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_expr *operands, uint32_t n)
 {
-    if (plan->pseudo != UINT32_MAX) {
-        dlc_memo *pseudo = &nest->pseudo.data[plan->pseudo];
-        assert(is_valid(nest, pseudo) && !plan->guard); /* lowering made selects of such guards */
-        *memo_of(nest, load) = *pseudo;
+    if (!is_memory(plan)) {
+        const dlc_memo *value = plan->value ? plan->value : &nest->pseudo.data[plan->pseudo];
+        assert(is_valid(nest, value) && !plan->guard); /* lowering made selects of such guards */
+        *memo_of(nest, load) = *value;
         return;
     }
     uint32_t level = level_of(nest, operands, n), width;
     dlc_source source = dlc_node_of(nest->kernel->pool, load)->imm.id;
-    if (DLC_SOURCE_IS_STAGE(source) && level < nest->home_level)
-        level = nest->home_level;
+    if (DLC_SOURCE_IS_STAGE(source) && level < meeting_level(nest, DLC_SOURCE_INDEX(source)))
+        level = meeting_level(nest, DLC_SOURCE_INDEX(source));
     if (plan->access.mode != DLC_ACCESS_UNIFORM && nest->mask)
         level = nest->level; /* the mask is a value of the present level */
     else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
@@ -721,18 +773,30 @@ void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val v
         nest->emit->store(nest->emit, &plan.access, value);
 }
 
-void dlc_nest_store_scratch(dlc_nest *nest, dlc_expr bytes, dlc_expr offset, dlc_dtype dtype, dlc_val value,
-                            uint32_t width)
+void dlc_nest_store_scratch(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width)
 {
     load_plan plan = {.pseudo = UINT32_MAX};
-    plan.access.mem = DLC_MEM_SCRATCH;
+    dlc_dtype dtype = nest->kernel->stages.data[s].dtype[0];
+    plan_scratch(nest, &plan, s, index);
     plan.access.dtype = dtype;
-    plan_mode(nest, &plan, simplified(nest, offset));
-    plan.access.bytes = dlc_nest_uniform(nest, bytes);
+    plan.access.bytes = dlc_nest_uniform(nest, plan.bytes);
     plan.access.offset = store_offset(nest, &plan);
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
-    plan.access.mask = plan.access.mode == DLC_ACCESS_UNIFORM ? NULL : nest->mask;
+    plan.access.mask = plan.access.mode == DLC_ACCESS_UNIFORM || plan.access.aligned ? NULL : nest->mask;
     if (plan.access.width > width)
         value = nest->emit->splat(nest->emit, dtype, value, plan.access.width);
+    else if (plan.access.width < width)
+        value = nest->emit->lane(nest->emit, dtype, value, width, 0);
     nest->emit->store(nest->emit, &plan.access, value);
+}
+
+dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t s, const dlc_expr *index)
+{
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    return dlc_expr_load(nest->kernel->pool, stage->dtype[0], DLC_STAGE_SOURCE(s), index, stage->axes.n, 0, 0, 0);
+}
+
+dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)
+{
+    return nest->nwith ? dlc_nest_substitute(nest, expr, nest->with) : expr;
 }

@@ -9,7 +9,7 @@
 #ifndef DLC_CODEGEN_NEST_H
 #define DLC_CODEGEN_NEST_H
 
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/algebra.h"
 #include "ir/schedule/schedule.h"
 
 typedef struct dlc_val_opaque *dlc_val; /* a target's value; NULL: none */
@@ -71,15 +71,14 @@ struct dlc_emitter {
     void (*sync)(dlc_emitter *e);
     /* Records that an index was out of range when any lane of `bad` (bool) is true. */
     void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width);
-    /* By method: the root loops and stages of a kernel that runs by it; the unit is bound. LANES needs none; NULL: the target
-     * does not have the method. */
+    /* By method: the root loops and stages of a kernel that is a block's tile; the unit is bound. */
     dlc_status (*methods[DLC_METHOD_COUNT])(dlc_emitter *e, dlc_nest *nest);
 };
 
 typedef struct {
-    dlc_val value, splat;     /* splat: the value at the schedule's width, once asked for */
+    dlc_val value, splat;     /* splat: the value at splat_width, once asked for */
     uint32_t level, instance; /* valid while that level's loop instance is open */
-    uint16_t width;
+    uint16_t width, splat_width;
     uint8_t set;
 } dlc_memo;
 
@@ -89,11 +88,40 @@ typedef struct {
 
 enum { DLC_MAX_LEVELS = 64 };
 
-/* The tile of a root loop: flattened points [first, last); axis: pseudo-axis that `first` is. */
+/* The tile of a block form's root loop: flattened points [first, last); axis: pseudo-axis that `first` is. */
 typedef struct {
     dlc_expr first, last;
     uint32_t axis;
 } dlc_root;
+
+/* An axis of the kernel whose loop has left a tile open: points [first, last). last 0: none is, or the axis is bound. */
+typedef struct {
+    dlc_expr first, last;
+} dlc_tile;
+
+enum { DLC_MAX_ROWS = 64, DLC_MAX_VECTORS = 32 };
+
+/* The tile that a loop leaves open for register tiles, as rows or as columns. */
+typedef struct {
+    uint32_t n;                    /* rows, or vectors */
+    dlc_expr points[DLC_MAX_ROWS]; /* rows: each one's point */
+    uint32_t panel;                /* columns: pseudo-axis, the number of the tile */
+    dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
+} dlc_register_axis;
+
+/* A stage while it is computed, and where its value is found in registers. */
+typedef struct {
+    dlc_memo value[2];  /* REG, or what was just stored: valid as memos are */
+    uint32_t pseudo;    /* REG: index of its values in nest->pseudo */
+    dlc_var (*acc)[2];  /* a fold's accumulators, by partial */
+    uint32_t npartials, width;
+    uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
+    dlc_var *tile;      /* a register tile: [row][vector] */
+    uint32_t nrows, nvectors;
+    uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
+    uint8_t is_met;        /* lanes read what other lanes stored */
+    uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
+} dlc_stage_state;
 
 struct dlc_nest {
     dlc_kernel *kernel;     /* its pool grows by address arithmetic */
@@ -118,26 +146,25 @@ struct dlc_nest {
     uint32_t lane_base;     /* pseudo-axis: its value at lane 0, uniform */
     uint32_t width;
     dlc_val mask;           /* lanes on, or NULL: all */
-    /* Where stages computed so far are: by stage. */
-    struct dlc_home *homes;
-    dlc_root *roots;        /* by root loop */
-    uint32_t home_level;    /* loads of stages are valid within the root tile, which is this level */
+    /* The tree: by axis of the kernel, by stage. */
+    dlc_tile *tiles;
+    dlc_expr *with;         /* what an axis is replaced by, or 0 */
+    uint32_t nwith;         /* how many are replaced */
+    dlc_register_axis **registers;
+    dlc_stage_state *states;
+    uint32_t node;          /* that is being walked */
+    struct {
+        uint32_t node, level;
+    } open[DLC_MAX_LEVELS]; /* nodes being walked, outer to inner, and the level their present body is at */
+    uint32_t nopen;
+    uint32_t partial;       /* which of a step's vectors is being computed */
+    uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
+    dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
+    dlc_root *roots;        /* by root loop of a block form */
 };
 
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
 enum { DLC_FIRST_PSEUDO = 0x100000 };
-
-/* Where a stage's values are found by the stages below it. */
-typedef struct dlc_home {
-    enum { DLC_HOME_NONE, DLC_HOME_PSEUDO, DLC_HOME_SCRATCH, DLC_HOME_BUFFER, DLC_HOME_FLAT } kind;
-    uint32_t pseudo;      /* PSEUDO: index */
-    dlc_expr bytes;       /* SCRATCH, FLAT: byte offset of the region; FLAT loads give the element offset as only index */
-    const uint32_t *own;  /* SCRATCH: positions in stage->axes that index it, outer to inner */
-    uint32_t nown;
-    uint8_t per_lane;     /* SCRATCH: each cell is a vector of the schedule's width */
-    uint8_t is_met;       /* lanes read what other lanes stored */
-    uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
-} dlc_home;
 
 /* A copy whose pool may grow, elementary functions expanded: what a nest is made for; several threads may copy one kernel. */
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena);
@@ -152,11 +179,10 @@ void dlc_nest_loop_end(dlc_nest *nest);
 uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent);                  /* a pseudo-axis */
 uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step); /* one whose values are multiples of step */
 void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width); /* at the current level */
+dlc_memo dlc_nest_remember(const dlc_nest *nest, dlc_val value, uint32_t width); /* at the current level */
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width); /* a leaf with this value */
 void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width);
 
-/* A leaf that reads element `offset` of a flat scratch region (0: a copy of A, 1: of B) at byte offset `bytes`. */
-dlc_expr dlc_nest_flat(dlc_nest *nest, uint32_t region, dlc_expr bytes, dlc_dtype dtype, dlc_expr offset);
 /* True when `load` is an unguarded load whose element offset is linear in `axis`. */
 int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
 
@@ -169,15 +195,21 @@ dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
 
-/* Stores a value at an index of a buffer / at an element offset of scratch, in the current lane context. */
+/* Stores a value at an index of a buffer, or at a point of a stage in scratch, in the current lane context. */
 void dlc_nest_store(dlc_nest *nest, uint32_t buffer, const dlc_expr *index, dlc_val value, uint32_t width,
                     dlc_update update);
-void dlc_nest_store_scratch(dlc_nest *nest, dlc_expr bytes, dlc_expr offset, dlc_dtype dtype, dlc_val value, uint32_t width);
+void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
+/* A stage's value at a point, in memory: what dlc_nest_store_scratch wrote. */
+dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t stage, const dlc_expr *index);
 
 /* Expression with each axis of the kernel replaced by with[axis] (0: kept), simplified. */
 dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with);
-/* Stages from contraction `first` on at the point `with`, its sum being `sum` times `scale` (0: none), stored where they
- * have buffers (codegen/epilogue.c). */
+/* The same with nest->with; as it is when nothing is replaced. */
+dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr);
+/* A region's `first` (see dlc_home), seen from the loop `at`, as an expression over what is bound now. */
+dlc_expr dlc_nest_first(dlc_nest *nest, uint32_t at, dlc_expr first);
+/* Stages [first, last) at the point `with`, of which the first is a sum with the value `sum`, times `scale` (0: none), stored
+ * where they have buffers (codegen/epilogue.c). */
 void dlc_nest_epilogue(dlc_nest *nest, uint32_t first, dlc_expr sum, dlc_expr scale, const dlc_expr *with);
 
 /* Reductions: identity and combination of accumulators. */
@@ -185,20 +217,31 @@ dlc_val dlc_nest_identity(dlc_nest *nest, dlc_reduce reduce, dlc_dtype dtype, ui
 void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
                       const dlc_val *value);
 
-/* The whole kernel: units [begin, end) in a loop, in it the root loops and the stages (codegen/root.c). */
+/* The whole kernel: units [begin, end) in a loop, in it the tree (codegen/walk.c), or a block's form (codegen/block.c). */
 DLC_NODISCARD dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end);
+DLC_NODISCARD dlc_status dlc_nest_block(dlc_nest *nest, uint32_t unit);
+void dlc_walk_children(dlc_nest *nest, uint32_t node);
 /*
- * Opens root loop l (the first npar are part of the unit and open nothing). nest->roots[l] then gives the tile: flattened
- * points [first, last) as expressions. Tiles of one point bind the loop's axes. Close in reverse order.
+ * Opens root loop l of a block form. nest->roots[l] then gives the tile: flattened points [first, last) as expressions. Tiles
+ * of one point bind the loop's axes.
  */
 void dlc_root_open(dlc_nest *nest, uint32_t l);
-void dlc_root_close(dlc_nest *nest, uint32_t l);
 dlc_expr dlc_root_extent(dlc_nest *nest, uint32_t l); /* flattened */
 /* Axis values of flattened point `point` of loop l: with[axis] for each of its axes. */
 void dlc_root_delinearise(dlc_nest *nest, uint32_t l, dlc_expr point, dlc_expr *with);
 
-/* codegen/lanes.c: the stages of one root tile, in order, by lanes. codegen/cpu/dot.c: a register tile. */
-void dlc_lanes_stages(dlc_nest *nest);
+/* codegen/leaf.c: a stage at the point that is bound; accumulators before and after the outermost loop it is reduced over. */
+void dlc_leaf_emit(dlc_nest *nest, uint32_t node);
+void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node);
+void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node);
+/* Stores a stage's values where its readers and its buffer are; index: per axis, or NULL: the present point. */
+void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32_t width);
+/* codegen/dot.c: a register tile, and what runs over its elements. */
+void dlc_dot_emit(dlc_nest *nest, uint32_t node);
+void dlc_dot_elements(dlc_nest *nest, uint32_t node);
+/* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
+dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
+
 /* Lane loop over [lo, hi) of `axis`: body is called once in a loop over full vectors and once masked for the rest. */
 typedef void (*dlc_lane_body)(dlc_nest *nest, void *ctx);
 void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body, void *ctx);

@@ -109,8 +109,8 @@ static void add_kernel(dlc_model *model, cJSON *row, const dlc_module_kernel *ke
     dlc_estimate estimate = {0};
     dlc_str schedule = {0};
     if (kernel->schedule) {
-        dlc_estimate_kernel(kernel->kernel, kernel->schedule, model->scratch, &estimate);
-        dlc_schedule_print(kernel->kernel, kernel->schedule, &schedule);
+        dlc_estimate_kernel(kernel->schedule, model->scratch, &estimate);
+        dlc_schedule_print(kernel->schedule, &schedule);
     }
     cJSON_AddNumberToObject(row, "flops", estimate.flops);
     cJSON_AddNumberToObject(row, "bytes", estimate.bytes);

@@ -289,7 +289,7 @@ static uint32_t kernel_flops(builder *b, const dlc_kernel *kernel, const uint32_
 static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
     const dlc_module_kernel *entry = &b->module->kernels.data[step->kernel];
-    dlc_kernel *kernel = entry->kernel;
+    dlc_kernel *kernel = entry->schedule->kernel; /* its buffers lie as the schedule wants them */
     uint32_t *symbols = dlc_new_array(b->arena, uint32_t, step->nsymbols + 1u);
     if (step->nvalues != kernel->buffers.n || step->nsymbols != kernel->symbols.n)
         return defect(b, step->name, "the step does not fit its kernel's buffers or symbols");
@@ -307,7 +307,7 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
     row->units =
         dlc_size_expr(&b->size, kernel->pool, dlc_schedule_units(kernel, entry->schedule), symbols);
     row->scratch_bytes = dlc_size_expr(&b->size, kernel->pool,
-                                       dlc_schedule_scratch(kernel, entry->schedule), symbols);
+                                       dlc_schedule_scratch(entry->schedule), symbols);
     if (b->cuda->emulate) { /* scratch is a block's shared memory */
         const dlc_cuda_launch *launch = &b->cuda->launches[step->kernel];
         uint32_t all = mul(b, row->scratch_bytes, dlc_size_const(&b->size, launch->scratches));
@@ -315,7 +315,7 @@ static dlc_status add_launch(builder *b, const dlc_step *step, dlc_plan_step *ro
     }
     row->device = (uint8_t)device_of(b);
     row->grain = entry->schedule->grain > 0 ? entry->schedule->grain : 1;
-    row->flops = kernel_flops(b, kernel, symbols);
+    row->flops = kernel_flops(b, entry->kernel, symbols);
     return DLC_OK;
 }
 

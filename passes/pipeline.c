@@ -92,7 +92,7 @@ static dlc_status verify(dlc_pass_ctx *ctx)
         const dlc_module_kernel *kernel = &ctx->module->kernels.data[i];
         DLC_TRY(dlc_kernel_verify(kernel->kernel, ctx->diag));
         if (ctx->facts & DLC_FACT_SCHEDULES)
-            DLC_TRY(dlc_schedule_verify(kernel->kernel, kernel->schedule, ctx->diag));
+            DLC_TRY(dlc_schedule_resolve(kernel->schedule, ctx->diag));
     }
     return DLC_OK;
 }

@@ -54,11 +54,10 @@ LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef
 /* A machine for the target (caller disposes), or NULL and LLVM's text in *error. */
 LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error);
 
-/* codegen/cpu/arith.c, codegen/cpu/dot.c */
+/* codegen/cpu/arith.c */
 dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
 dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
 dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
-dlc_status dlc_cpu_dot(dlc_emitter *e, dlc_nest *nest);
 
 static inline LLVMValueRef dlc_llvm(dlc_val value)
 {

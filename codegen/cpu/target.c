@@ -362,7 +362,6 @@ static const dlc_emitter table = {
     .store = store,         .var_new = var_new,     .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,
-    .methods = {[DLC_METHOD_DOT] = dlc_cpu_dot},
 };
 
 static void add_attribute(dlc_cpu *cpu, const char *name)

@@ -20,7 +20,7 @@ typedef struct {
     dlc_pool *pool;
     uint32_t s;
     const dlc_stage *stage;
-    const dlc_stage_plan *plan;
+    const dlc_block_form *plan;
     dlc_dot_loops at;
     dlc_expr rows, columns, depth;
     dlc_expr first_row, first_column;
@@ -226,7 +226,7 @@ static void finish(const dot *d)
         }
 }
 
-uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype)
+uint32_t dlc_cuda_dot_bytes(const dlc_block_form *plan, dlc_dtype dtype)
 {
     return SLICE * (plan->m + 4u + plan->n + 4u) * dlc_dtype_bytes(dtype);
 }
@@ -234,16 +234,13 @@ uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype)
 dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest)
 {
     dot d = {.cuda = (dlc_cuda *)e, .nest = nest, .pool = nest->kernel->pool};
-    while (nest->schedule->plans[d.s].method != DLC_METHOD_DOT)
-        d.s++;
     d.stage = &nest->kernel->stages.data[d.s];
-    d.plan = &nest->schedule->plans[d.s];
+    d.plan = &nest->schedule->block;
     d.type = dlc_cuda_memory_type(d.stage->dtype[0]);
-    if (!dlc_schedule_dot_loops(nest->kernel, nest->schedule, d.s, &d.at) || d.plan->m % SIDE || d.plan->n % SIDE ||
-        nest->schedule->npar != nest->schedule->loops.n)
+    if (!dlc_schedule_dot_loops(nest->kernel, nest->schedule, &d.at))
         return dlc_diag_fail(nest->diag, DLC_INTERNAL, nest->kernel->name,
                              "the schedule's loops do not fit the contraction of stage '%s'", d.stage->name);
-    for (uint32_t l = 0; l < nest->schedule->loops.n; l++)
+    for (uint32_t l = 0; l < nest->schedule->block.loops.n; l++)
         dlc_root_open(nest, l);
     d.rows = d.at.m == UINT32_MAX ? dlc_expr_i64(d.pool, 1) : dlc_root_extent(nest, d.at.m);
     d.columns = dlc_root_extent(nest, d.at.n);
@@ -253,7 +250,5 @@ dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest)
     d.with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n + 1);
     accumulate(&d);
     finish(&d);
-    for (uint32_t l = nest->schedule->loops.n; l-- > 0;)
-        dlc_root_close(nest, l);
     return DLC_OK;
 }

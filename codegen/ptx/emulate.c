@@ -80,14 +80,14 @@ void dlc_cuda_emulation_begin(dlc_str *out)
     dlc_str_add(out, dlc_cuda_prelude);
 }
 
-dlc_status dlc_cuda_emulation_add(const dlc_kernel *kernel, const dlc_schedule *schedule,
+dlc_status dlc_cuda_emulation_add(const dlc_schedule *schedule,
                                   uint32_t number, dlc_arena *arena, dlc_diag *diag, dlc_str *out)
 {
     dlc_cuda_kernel made;
-    DLC_TRY(dlc_cuda_source(kernel, schedule, dlc_arena_printf(arena, "k%u", number), arena, diag,
+    DLC_TRY(dlc_cuda_source(schedule, dlc_arena_printf(arena, "k%u", number), arena, diag,
                             &made));
     dlc_str_add(out, made.source);
-    add_entry(kernel, &made, number, out);
+    add_entry(schedule->kernel, &made, number, out);
     return DLC_OK;
 }
 
@@ -140,7 +140,7 @@ static dlc_status write_group(const job *work, uint32_t group)
     for (uint32_t k = group * KERNELS_PER_FILE;
          status == DLC_OK && k < end && k < work->module->kernels.n; k++) {
         const dlc_module_kernel *entry = &work->module->kernels.data[k];
-        status = dlc_cuda_emulation_add(entry->kernel, entry->schedule, work->options->first + k,
+        status = dlc_cuda_emulation_add(entry->schedule, work->options->first + k,
                                         work->arena, work->diag, &text);
     }
     if (status == DLC_OK)

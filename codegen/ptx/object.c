@@ -24,14 +24,14 @@ dlc_status dlc_cuda_sources_make(const dlc_module *module, dlc_arena *arena, dlc
         const dlc_module_kernel *entry = &module->kernels.data[i];
         dlc_cuda_kernel kernel;
         int64_t scratch;
-        DLC_TRY(dlc_cuda_source(entry->kernel, entry->schedule, DLC_CUDA_FUNCTION, arena, diag, &kernel));
+        DLC_TRY(dlc_cuda_source(entry->schedule, DLC_CUDA_FUNCTION, arena, diag, &kernel));
         sources->texts[i] = kernel.source;
         sources->launches[i] =
             (dlc_cuda_launch){kernel.threads, kernel.units_per_block, kernel.fixed_bytes, kernel.scratches};
         sources->shared_bytes[i] = kernel.fixed_bytes;
         if (kernel.scratches) {
-            dlc_expr bytes = dlc_schedule_scratch(entry->kernel, entry->schedule);
-            int is_known = dlc_expr_is_int(entry->kernel->pool, bytes, &scratch);
+            dlc_expr bytes = dlc_schedule_scratch(entry->schedule);
+            int is_known = dlc_expr_is_int(entry->schedule->kernel->pool, bytes, &scratch);
             sources->shared_bytes[i] = is_known ? sources->shared_bytes[i] + scratch * kernel.scratches : -1;
         }
     }

@@ -271,11 +271,10 @@ static void add_parameters(const dlc_kernel *kernel, dlc_str *out)
 /* Shared memory of a kernel whose units are blocks, 0 when they are warps. */
 static uint32_t block_bytes(dlc_kernel *kernel, const dlc_schedule *schedule)
 {
-    if (dlc_schedule_method(kernel, schedule) == DLC_METHOD_TRANSPOSE)
+    if (schedule->block.method == DLC_METHOD_TRANSPOSE)
         return dlc_cuda_transpose_bytes(kernel, schedule);
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        if (schedule->plans[s].method == DLC_METHOD_DOT)
-            return dlc_cuda_dot_bytes(&schedule->plans[s], kernel->stages.data[s].dtype[0]);
+    if (schedule->block.method == DLC_METHOD_DOT)
+        return dlc_cuda_dot_bytes(&schedule->block, kernel->stages.data[0].dtype[0]);
     return 0;
 }
 
@@ -317,18 +316,18 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
     dlc_str_add(out, "}\n");
 }
 
-dlc_status dlc_cuda_source(const dlc_kernel *original, const dlc_schedule *schedule, const char *name, dlc_arena *arena,
-                           dlc_diag *diag, dlc_cuda_kernel *result)
+dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag,
+                           dlc_cuda_kernel *result)
 {
-    dlc_kernel *kernel = dlc_nest_private_kernel(original, arena);
+    dlc_kernel *kernel = dlc_nest_private_kernel(schedule->kernel, arena);
     dlc_cuda *cuda = dlc_new(arena, dlc_cuda);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
-    dlc_expr scratch = dlc_schedule_scratch(kernel, schedule);
+    dlc_expr scratch = dlc_schedule_scratch(schedule);
     uint32_t fixed_bytes = block_bytes(kernel, schedule);
     uint32_t warps = fixed_bytes ? 8 : warps_of(kernel, scratch, schedule->target->scratch_bytes);
     cuda->base = table;
-    if (schedule->pack > 1)
-        dlc_cuda_pack(cuda, schedule->pack);
+    if (dlc_schedule_pack_of(schedule) > 1)
+        dlc_cuda_pack(cuda, dlc_schedule_pack_of(schedule));
     cuda->base.target = schedule->target;
     cuda->arena = arena;
     cuda->kernel = kernel;

@@ -51,18 +51,17 @@ const char *dlc_cuda_element(dlc_cuda *cuda, const dlc_access *access, int is_co
 /* From here on a vector of more than a warp's width is `pack` neighbours of each thread (codegen/ptx/pack.c). */
 void dlc_cuda_pack(dlc_cuda *cuda, uint32_t pack);
 dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);
-uint32_t dlc_cuda_dot_bytes(const dlc_stage_plan *plan, dlc_dtype dtype); /* shared memory of a block */
+uint32_t dlc_cuda_dot_bytes(const dlc_block_form *plan, dlc_dtype dtype); /* shared memory of a block */
 dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest);
 uint32_t dlc_cuda_transpose_bytes(dlc_kernel *kernel, const dlc_schedule *schedule);
 
 /* One kernel of a module as CUDA C (codegen/ptx/kernel.c). The kernel is copied first. */
-DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_kernel *kernel, const dlc_schedule *schedule, const char *name,
-                                         dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);
+DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);
 /* The prelude all kernels start with, and what comes before it when they are compiled as C. */
 extern const char dlc_cuda_prelude[], dlc_cuda_emulation[];
 /* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. */
 void dlc_cuda_emulation_begin(dlc_str *out);
-DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t number,
+DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_schedule *schedule, uint32_t number,
                                                 dlc_arena *arena, dlc_diag *diag, dlc_str *out);
 
 #endif

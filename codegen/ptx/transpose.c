@@ -30,13 +30,13 @@ typedef void (*tile_body)(const transpose *t, uint32_t step);
 
 static uint32_t axis_of(const dlc_schedule *schedule, uint32_t loop)
 {
-    return schedule->loops.data[loop].axes.data[0];
+    return schedule->block.loops.data[loop].axes.data[0];
 }
 
 static dlc_crossing crossing_of(dlc_kernel *kernel, const dlc_schedule *schedule)
 {
     dlc_crossing crossing = {0};
-    uint32_t n = schedule->loops.n;
+    uint32_t n = schedule->block.loops.n;
     if (n >= 2)
         dlc_schedule_crossing(kernel, schedule->target, axis_of(schedule, n - 2),
                               axis_of(schedule, n - 1), &crossing);
@@ -181,7 +181,7 @@ uint32_t dlc_cuda_transpose_bytes(dlc_kernel *kernel, const dlc_schedule *schedu
 dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest)
 {
     const dlc_schedule *schedule = nest->schedule;
-    uint32_t n = schedule->loops.n;
+    uint32_t n = schedule->block.loops.n;
     transpose t = {.cuda = (dlc_cuda *)e, .nest = nest, .pool = nest->kernel->pool};
     t.stage = &nest->kernel->stages.data[0];
     t.in = n - 2;
@@ -189,7 +189,7 @@ dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest)
     t.crossing = crossing_of(nest->kernel, schedule);
     t.values = dlc_new_array(nest->arena, dlc_expr, t.crossing.loads.n + 1u);
     t.with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n + 1u);
-    if (!t.crossing.loads.n || schedule->npar != n)
+    if (!t.crossing.loads.n)
         return dlc_diag_fail(nest->diag, DLC_INTERNAL, nest->kernel->name,
                              "the schedule's loops do not fit a transpose by stage '%s'",
                              t.stage->name);
@@ -199,7 +199,5 @@ dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest)
     over_tile(&t, t.in, t.out, load);
     share(&t);
     over_tile(&t, t.out, t.in, store);
-    for (uint32_t l = n; l-- > 0;)
-        dlc_root_close(nest, l);
     return DLC_OK;
 }

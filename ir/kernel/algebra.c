@@ -111,15 +111,18 @@ static void reindex_store(dlc_kernel *kernel, dlc_stage *stage, const dlc_reinde
         dlc_vec_push(kernel->arena, &stage->store, index[i]);
 }
 
+void dlc_stage_reindex(dlc_kernel *kernel, dlc_stage *stage, const dlc_reindex *reindex)
+{
+    dlc_expr *root;
+    for (uint32_t i = 0; (root = dlc_stage_root(stage, i)); i++)
+        *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, reindex_visit, (void *)reindex);
+    reindex_store(kernel, stage, reindex);
+}
+
 void dlc_kernel_reindex(dlc_kernel *kernel, const dlc_reindex *reindex)
 {
-    for (uint32_t s = 0; s < kernel->stages.n; s++) {
-        dlc_stage *stage = &kernel->stages.data[s];
-        dlc_expr *root;
-        for (uint32_t i = 0; (root = dlc_stage_root(stage, i)); i++)
-            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, reindex_visit, (void *)reindex);
-        reindex_store(kernel, stage, reindex);
-    }
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        dlc_stage_reindex(kernel, &kernel->stages.data[s], reindex);
 }
 
 static void clone_pool(dlc_kernel *copy, const dlc_pool *from)

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t (*index)(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result);
     void *user;
 } dlc_reindex;
+void dlc_stage_reindex(dlc_kernel *kernel, dlc_stage *stage, const dlc_reindex *reindex);
 void dlc_kernel_reindex(dlc_kernel *kernel, const dlc_reindex *reindex);
 enum { DLC_MAX_INDEX = 32 }; /* indices of one access */
 

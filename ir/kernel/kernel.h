@@ -115,6 +115,11 @@ int dlc_contraction_of(const dlc_kernel *kernel, const dlc_stage *stage, dlc_are
 /* Text form, both ways (docs/ir.md). names = 0 prints axes, buffers and stages by number: the identity of the code. */
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out);
 void dlc_expr_print(const dlc_kernel *kernel, dlc_expr expr, dlc_str *out); /* of its pool */
+/* The names texts use: one for each thing. */
+typedef struct {
+    char **symbols, **buffers, **axes, **stages;
+} dlc_kernel_names;
+void dlc_kernel_names_make(const dlc_kernel *kernel, int names, dlc_arena *arena, dlc_kernel_names *result);
 DLC_NODISCARD dlc_status dlc_kernel_parse(const char *text, dlc_arena *arena, dlc_diag *diag, dlc_kernel **result);
 /* The kernel that begins at the lexer's token, which it moves behind it; NULL: the lexer has failed. */
 struct dlc_lexer;

@@ -19,7 +19,7 @@ typedef struct {
     const dlc_pool *pool;
     dlc_arena *scratch;
     dlc_str *out;
-    char **symbols, **axes, **buffers, **stages; /* printed names */
+    dlc_kernel_names names;
     uint32_t *bound; /* by node: 1 to be bound, 1 + number once it has one */
     uint32_t nbound;
 } printer;
@@ -34,12 +34,12 @@ static int is_taken(const char *name, char *const *names, uint32_t n)
     return 0;
 }
 
-/* One name for each thing; all[] is symbols, buffers, axes, stages, one behind the other. */
-static void make_names(printer *p, int names)
+/* Behind symbols and buffers come axes and stages, each with one name that nothing before it has. */
+void dlc_kernel_names_make(const dlc_kernel *k, int names, dlc_arena *arena, dlc_kernel_names *result)
 {
-    const dlc_kernel *k = p->kernel;
     uint32_t n = k->symbols.n + k->buffers.n + k->axes.n + k->stages.n, at = 0;
-    char **all = dlc_new_array(p->scratch, char *, n);
+    char **all = dlc_new_array(arena, char *, n + 1);
+    dlc_kernel_names *p = result;
     p->symbols = all;
     p->buffers = p->symbols + k->symbols.n;
     p->axes = p->buffers + k->buffers.n;
@@ -60,12 +60,12 @@ static void make_names(printer *p, int names)
             own = stage->buffer == DLC_NO_BUFFER ? NULL : p->buffers[stage->buffer];
         }
         if (!names)
-            given = dlc_arena_printf(p->scratch, "%s%u", letter, i);
-        char *name = dlc_arena_strdup(p->scratch, given && *given ? given : letter);
+            given = dlc_arena_printf(arena, "%s%u", letter, i);
+        char *name = dlc_arena_strdup(arena, given && *given ? given : letter);
         int is_own =
             own && strcmp(own, name) == 0 && !is_taken(name, p->stages, (uint32_t)(in - p->stages));
         for (uint32_t next = 1; !is_own && is_taken(name, all, at); next++)
-            name = dlc_arena_printf(p->scratch, "%s_%u", given && *given ? given : letter, next);
+            name = dlc_arena_printf(arena, "%s_%u", given && *given ? given : letter, next);
         *in = name;
     }
 }
@@ -164,7 +164,7 @@ static void print_symbols(printer *p)
     for (uint32_t i = 0; i < k->symbols.n; i++) {
         const dlc_kernel_symbol *symbol = &k->symbols.data[i];
         dlc_str_add(p->out, i ? ", " : "<");
-        dlc_name_print(p->symbols[i], 0, p->out);
+        dlc_name_print(p->names.symbols[i], 0, p->out);
         if (symbol->lo != 0 || symbol->hi != INT32_MAX)
             dlc_str_printf(p->out, ": %lld..%lld", (long long)symbol->lo, (long long)symbol->hi);
     }
@@ -174,7 +174,7 @@ static void print_symbols(printer *p)
 static void print_buffer(printer *p, uint32_t b, const char *role)
 {
     const dlc_buffer *buffer = &p->kernel->buffers.data[b];
-    dlc_name_print(p->buffers[b], 0, p->out);
+    dlc_name_print(p->names.buffers[b], 0, p->out);
     dlc_str_printf(p->out, ": %s[", dlc_dtypes[buffer->type.dtype].text);
     for (uint32_t d = 0; d < buffer->type.rank; d++) {
         dlc_str_add(p->out, d ? "," : "");
@@ -208,7 +208,7 @@ static void print_axes(printer *p)
 {
     for (uint32_t a = 0; a < p->kernel->axes.n; a++) {
         dlc_str_add(p->out, a ? ", " : "  axis ");
-        dlc_name_print(p->axes[a], 0, p->out);
+        dlc_name_print(p->names.axes[a], 0, p->out);
         dlc_str_add(p->out, "=");
         dlc_expr_add(&p->text, p->kernel->axes.data[a].extent);
     }
@@ -219,7 +219,7 @@ static void print_ids(printer *p, const dlc_ids *ids)
 {
     for (uint32_t i = 0; i < ids->n; i++) {
         dlc_str_add(p->out, i ? "," : "");
-        dlc_name_print(p->axes[ids->data[i]], 0, p->out);
+        dlc_name_print(p->names.axes[ids->data[i]], 0, p->out);
     }
 }
 
@@ -227,7 +227,7 @@ static void print_ids(printer *p, const dlc_ids *ids)
 static int is_plain_store(const printer *p, const dlc_stage *stage, uint32_t s)
 {
     if (stage->second || stage->update || stage->store.n != stage->axes.n ||
-        strcmp(p->stages[s], p->buffers[stage->buffer]) != 0)
+        strcmp(p->names.stages[s], p->names.buffers[stage->buffer]) != 0)
         return 0;
     for (uint32_t i = 0; i < stage->store.n; i++) {
         const dlc_expr_node *index = dlc_node_of(p->pool, stage->store.data[i]);
@@ -242,7 +242,7 @@ static void print_store(printer *p, const dlc_stage *stage, uint32_t s)
     if (stage->buffer == DLC_NO_BUFFER || is_plain_store(p, stage, s))
         return;
     dlc_str_add(p->out, " -> ");
-    dlc_name_print(p->buffers[stage->buffer], 0, p->out);
+    dlc_name_print(p->names.buffers[stage->buffer], 0, p->out);
     dlc_str_add(p->out, "[");
     for (uint32_t d = 0; d < stage->store.n; d++) {
         dlc_str_add(p->out, d ? ", " : "");
@@ -296,7 +296,7 @@ static void print_stage(printer *p, const uint64_t *uses, uint32_t s, uint8_t *s
     for (uint32_t d = 0; d < stage->store.n; d++)
         print_bindings(p, stage->store.data[d], seen);
     dlc_str_add(p->out, "  ");
-    dlc_name_print(p->stages[s], 0, p->out);
+    dlc_name_print(p->names.stages[s], 0, p->out);
     dlc_str_add(p->out, "[");
     print_ids(p, &stage->axes);
     dlc_str_add(p->out, "]");
@@ -312,11 +312,11 @@ static const char *name_of(const dlc_expr_printer *text, const dlc_expr_node *le
 {
     const printer *p = text->ctx;
     if (leaf->op == DLC_EXPR_AXIS)
-        return p->axes[leaf->imm.id];
+        return p->names.axes[leaf->imm.id];
     if (leaf->op == DLC_EXPR_SYM)
-        return p->symbols[leaf->imm.id];
+        return p->names.symbols[leaf->imm.id];
     uint32_t index = DLC_SOURCE_INDEX(leaf->imm.id);
-    return DLC_SOURCE_IS_STAGE(leaf->imm.id) ? p->stages[index] : p->buffers[index];
+    return DLC_SOURCE_IS_STAGE(leaf->imm.id) ? p->names.stages[index] : p->names.buffers[index];
 }
 
 static const dlc_ids *own_axes(const dlc_expr_printer *text, dlc_source source)
@@ -335,7 +335,7 @@ static void start(printer *p, const dlc_kernel *kernel, int names, dlc_str *out)
                                  .name = name_of,
                                  .ctx = p,
                                  .own_axes = own_axes};
-    make_names(p, names);
+    dlc_kernel_names_make(kernel, names, p->scratch, &p->names);
 }
 
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out)

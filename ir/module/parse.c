@@ -305,13 +305,6 @@ static void parse_line(parser *p)
 
 /* --- kernels --- */
 
-static void parse_schedule(parser *p, dlc_module_kernel *entry)
-{
-    (void)entry;
-    dlc_lexer_fail(&p->text.lex, "schedules are not read; without them, and with '%s after lower' above, the pass 'choose' "
-                                 "makes new ones", p->module->target->name);
-}
-
 static void parse_kernels(parser *p)
 {
     dlc_lexer *lex = &p->text.lex;
@@ -323,7 +316,7 @@ static void parse_kernels(parser *p)
             return;
         }
         if (is_ok(p) && dlc_lexer_is(lex, "schedule"))
-            parse_schedule(p, &entry);
+            entry.schedule = dlc_schedule_parse_inside(lex, entry.kernel, p->module->target, p->module->arena);
         if (!is_ok(p))
             return;
         entry.hash = dlc_kernel_hash(entry.kernel);

@@ -190,7 +190,7 @@ void dlc_module_print(const dlc_module *module, dlc_str *out)
         dlc_str_printf(out, "\n# kernel %" PRIu32 "\n", k);
         dlc_kernel_print(module->kernels.data[k].kernel, 1, out);
         if (module->kernels.data[k].schedule)
-            dlc_schedule_print(module->kernels.data[k].kernel, module->kernels.data[k].schedule, out);
+            dlc_schedule_print(module->kernels.data[k].schedule, out);
     }
     dlc_str_add(out, "\nsteps {\n");
     for (uint32_t s = 0; s < module->steps.n; s++)

@@ -1,95 +1,194 @@
 /*
- * A schedule: data that says how a target runs a kernel and cannot change what it computes. Filled in by passes/schedule/choose.c,
- * printed and verified like the kernel, emitted by codegen/nest.c. The first `npar` root loops are flattened into the
- * units of parallel work; the runtime gives each thread a range [begin, end) of units.
+ * A schedule: the outline of the loops that run a kernel on a target. It says how and cannot change what. It is a tree; its
+ * inner nodes are loops, its leaves are stages. Where a stage stands is where it is computed, the order of the text is the
+ * order of execution, and what lies between a stage and its readers says where its value must live (ir/schedule/home.c):
  *
- * Root loops run over the root axes: for each of their iterations (a tile), every stage is computed over its region, in
- * order. Forms of a kernel follow from the plans (more combine later), the first two on every target, the last on CUDA alone:
- *   lanes  every stage has method LANES. `lane` of the schedule is a root axis (vectors of independent points: maps, pooling,
- *          softmax over a middle axis), or DLC_NO_AXIS and each stage has a lane axis of its own (rows: the reduced axis is
- *          folded across lanes).
- *   dot    one stage is a contraction with method DOT; the stages after it are maps at its own axes, computed on the register
- *          tile before it is stored (epilogue). Root loops: batch axes, M tiles, N tiles, in an order of the chooser's.
- *   transpose  the only stage is a map with method TRANSPOSE. The last two root loops, tiles of one axis each, run along what
- *          some of its loads and along what its store is contiguous in: those loads go through tiles in shared memory.
+ *     schedule x86-64-v4 grain 2 {
+ *       copy wp = a.w [j/32, k, j%32]                  the constant w as panels of 32 columns, at compile time
+ *       const { wp }
+ *       par j:32, i:12 {                               units of parallel work: 32 columns by 12 rows
+ *         a = dot fma i x j over [k] in reg            a register tile of the contraction
+ *         as a { y }                                   the map behind it, on the tile's elements
+ *       }
+ *     }
+ *
+ * Nothing is implied: what is printed is all there is, and reads back (ir/schedule/parse.c). The first `par` loops are
+ * flattened into units, numbered with the outermost slowest; the runtime gives each thread a range of them.
+ *
+ * A schedule owns a copy of its kernel, in which flattened axes and copies of operands are applied: nodes name the axes and
+ * stages of that one. Stages of the kernel given keep their numbers, copies follow.
  */
 #ifndef DLC_IR_SCHEDULE_SCHEDULE_H
 #define DLC_IR_SCHEDULE_SCHEDULE_H
 
+#include "ir/expr/lexer.h"
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/target.h"
 
-enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
-enum { DLC_CUDA_TILE = 32, DLC_CUDA_PITCH = DLC_CUDA_TILE + 1 }; /* a transpose's tile is so many points square; elements from
-                                                                    row to row of it: a column lies in different banks */
-
-/* A loop over one axis, or over several flattened into one (outer to inner) as the rows of a contraction are. */
-typedef struct {
-    dlc_ids axes;
-    int64_t tile;   /* elements of the flattened range per iteration, >= 1 */
-    uint8_t serial; /* the axis of recurrences: in order within a unit (never parallel), and temporaries keep all its points,
-                       so that a stage may load any stage, later ones too, at earlier points */
-} dlc_loop;
+typedef enum dlc_loop_kind {
+#define DLC_LOOP(id, text) DLC_LOOP_##id,
+#include "ir/schedule/loops.def"
+#undef DLC_LOOP
+    DLC_LOOP_COUNT
+} dlc_loop_kind;
 
 typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
-typedef enum { DLC_METHOD_LANES, DLC_METHOD_DOT, DLC_METHOD_TRANSPOSE, DLC_METHOD_COUNT } dlc_method;
 
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
+    DLC_DOT_NONE,
 #define DLC_DOT(id, text, a, b, acc, granule) DLC_DOT_##id,
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
     DLC_DOT_COUNT
 } dlc_dot;
 
+/* Nodes in preorder: what lies inside node i are the nodes i + 1 … end - 1. */
 typedef struct {
-    uint8_t place;    /* dlc_place: where a temporary lives within one root tile; BUFFER for stored stages */
-    uint8_t method;   /* dlc_method */
-    uint32_t lane;    /* LANES, when schedule->lane is none: own or reduced axis vectorised, or DLC_NO_AXIS: scalar */
-    uint16_t unroll;  /* LANES: reduced axes whose product of extents is <= unroll are unrolled */
-    uint8_t partials; /* LANES, lane is reduced: independent vector accumulators */
-    /* DOT only: */
-    uint8_t dot;      /* dlc_dot */
-    uint16_t m, n;    /* register tile: m rows by n columns (n a multiple of the vector's elements) */
-    uint8_t copy_a;   /* A's tile is evaluated into scratch [m][K] first (guards, gathers, 4 KiB strides) */
-    uint8_t copy_b;   /* B is evaluated into scratch panels [n/panel][K][panel] for each batch; else read in place: rows of
-                         n contiguous elements (a constant repacked to panels at compile time has a layout that says so) */
-    uint8_t swap;     /* the roles of m and n as recognised are exchanged */
-} dlc_stage_plan;
+    uint8_t kind;      /* dlc_loop_kind; LEAF: a stage */
+    uint8_t place;     /* LEAF: dlc_place: where readers find the value */
+    uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
+    uint8_t touch;     /* LEAF: prefetch what it reads this many steps later; 0: no */
+    uint32_t end;
+    uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
+    uint32_t stage;    /* LEAF; AS: the stage whose tile's elements it runs over */
+    int64_t tile;      /* loops: points per iteration; LANE: lanes of a vector */
+    uint32_t count;    /* LANE: vectors a step, each with accumulators of its own where a stage is folded along it */
+    uint32_t rows, columns; /* dot: the axes left open as tiles by the loops around; rows may be DLC_NO_AXIS: one row */
+    dlc_ids over;      /* dot: reduced axes it runs over itself, outer to inner */
+} dlc_schedule_node;
 
+enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu };
+
+/* A part of a copy's layout, outer to inner: axes that are one number, the quotient or (inner) remainder of it by block. */
 typedef struct {
+    dlc_ids axes;
+    int32_t block; /* >= 1 */
+    uint8_t inner;
+} dlc_copy_part;
+
+/* An operand that is stored before it is read. */
+typedef struct {
+    const char *name;
+    uint32_t stage;      /* its reader */
+    const char *operand; /* how it is written: the name of a buffer or stage, "left" or "right" */
+    uint32_t copy;       /* the stage that stores it, or DLC_NO_STAGE: a constant, laid out at compile time */
+    dlc_vec(dlc_copy_part) parts; /* none: as the axes come */
+} dlc_schedule_copy;
+
+/* Where a stage's value is (ir/schedule/home.c), by stage of the schedule's kernel. */
+typedef struct {
+    uint32_t leaf;   /* its node */
+    uint32_t fold;   /* the outermost loop over an axis it reduces, or DLC_ROOT_NODE: none */
+    uint32_t at;     /* the loop in each of whose iterations the memory is taken, or DLC_ROOT_NODE: once per unit */
+    uint8_t place;   /* dlc_place */
+    uint8_t is_read;
+    dlc_layout layout; /* SCRATCH: of the region, dimensions in the order of the stage's axes; no parts: `stride` */
+    dlc_expr *stride;  /* SCRATCH: elements from point to point, by axis of the stage */
+    dlc_expr *first, *size; /* by axis of the stage: the region that is kept; in `first` an axis stands for the first point
+                               of its open tile */
+    dlc_expr bytes;  /* SCRATCH: how many */
+    dlc_expr offset; /* SCRATCH: where in the unit's scratch */
+} dlc_home;
+
+/* What a loop runs over that does not lie inside another over its axis: `first` as in dlc_home. */
+typedef struct {
+    dlc_expr first, size;
+} dlc_schedule_range;
+
+/* A tile of a whole block of CUDA threads: until these are trees as well, forms of their own. */
+typedef enum { DLC_METHOD_NONE, DLC_METHOD_DOT, DLC_METHOD_TRANSPOSE, DLC_METHOD_COUNT } dlc_method;
+enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
+enum { DLC_CUDA_TILE = 32, DLC_CUDA_PITCH = DLC_CUDA_TILE + 1 }; /* a transpose's tile is so many points square; elements from
+                                                                    row to row of it: a column lies in different banks */
+typedef struct {
+    dlc_ids axes;
+    int64_t tile;
+} dlc_root_loop;
+typedef struct {
+    uint8_t method; /* dlc_method */
+    uint8_t swap;
+    uint16_t m, n;
+    dlc_vec(dlc_root_loop) loops;
+} dlc_block_form;
+
+typedef struct dlc_schedule {
+    dlc_arena *arena;
     const dlc_target *target;
-    dlc_vec(dlc_loop) loops; /* root loops, outer to inner */
-    uint8_t npar;
-    uint32_t lane;           /* root axis that vectors run along (it is the axis of the last loop), or DLC_NO_AXIS */
-    uint8_t width;           /* elements per vector step */
-    uint8_t pack;            /* of them, neighbours that one thread of a warp has (CUDA; else 1): one access of 128 bits */
-    dlc_stage_plan *plans;   /* one per stage */
-    int64_t grain;           /* fewest units worth a thread of their own */
+    dlc_kernel *kernel; /* the schedule's own */
+    uint32_t nstages;   /* of the kernel given */
+    dlc_vec(dlc_ids) flats; /* axes that became one, and that one behind them */
+    dlc_vec(dlc_schedule_copy) copies;
+    dlc_vec(dlc_schedule_node) nodes;
+    dlc_ids open;       /* while it is built: nodes not closed */
+    int64_t grain;      /* fewest units worth a thread of their own */
+    dlc_home *homes;    /* by stage; this and what follows after dlc_schedule_resolve */
+    dlc_schedule_range *ranges; /* by node */
+    dlc_expr scratch;   /* bytes per thread */
+    dlc_block_form block;
 } dlc_schedule;
 
-/* How the kernel as a whole runs: the method of its one stage that has another than LANES, else LANES. */
-dlc_method dlc_schedule_method(const dlc_kernel *kernel, const dlc_schedule *schedule);
-/* The root loop over the axis, or NULL; and whether one place of a temporary serves all points of the axis. */
-const dlc_loop *dlc_schedule_loop(const dlc_schedule *schedule, uint32_t axis);
-int dlc_schedule_shares(const dlc_schedule *schedule, uint32_t axis);
-/* Units of parallel work and scratch bytes per thread: i64 expressions over the kernel's symbols. */
-dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
-dlc_expr dlc_schedule_scratch(dlc_kernel *kernel, const dlc_schedule *schedule);
-/* Byte offset of stage `stage`'s scratch (over symbols), or of A's and B's copies of a dot stage. */
-dlc_expr dlc_schedule_offset(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, int copy /* 0 'a' 'b' */);
-/* Elements of K of a dot stage, and of one row of A's copy (rounded up, never a multiple of 4096 bytes). */
-dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t stage);
-dlc_expr dlc_schedule_row(dlc_kernel *kernel, uint32_t stage);
+/* --- building (ir/schedule/build.c) --- */
+
+dlc_schedule *dlc_schedule_create(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
+/* Neighbouring axes, outer to inner, become one for good, wherever a stage has all of them. One axis: itself. */
+uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes);
+/* The expression `operand`, a part of the stage's value, becomes a stage of its own over those of the axes (kept and reduced
+ * ones of the reader) that it depends on, in this order. Returns the stage. */
+uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t stage, const char *operand, dlc_expr value,
+                               const dlc_ids *axes);
+/* A load of a constant in `stage` is laid out at compile time. False when the layout is none of the constant's elements:
+ * nothing has changed. */
+int dlc_schedule_pack(dlc_schedule *schedule, const char *name, uint32_t stage, dlc_expr load, const dlc_copy_part *parts,
+                      uint32_t nparts);
+void dlc_schedule_open(dlc_schedule *schedule, dlc_loop_kind kind, uint32_t axis, int64_t tile); /* a loop; see close */
+void dlc_schedule_open_lane(dlc_schedule *schedule, uint32_t axis, int64_t width, uint32_t count);
+void dlc_schedule_open_as(dlc_schedule *schedule, uint32_t stage);
+void dlc_schedule_leaf(dlc_schedule *schedule, uint32_t stage, dlc_place place);
+void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t rows, uint32_t columns,
+                      const dlc_ids *over, dlc_place place);
+void dlc_schedule_close(dlc_schedule *schedule, uint32_t n); /* the n innermost loops */
+/* The operand of the stage by that name: the one load of a buffer or stage, or a factor of its contraction. 0: none, or not
+ * one alone. */
+dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t stage, const char *operand);
+/* How that operand is written. */
+const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t stage, dlc_expr value);
+
+/* --- what follows from the tree (ir/schedule/home.c) --- */
+
 /*
- * The root loops of a dot stage: which one runs over its rows (m; UINT32_MAX when the contraction has none: a vector times a
- * matrix) and which over its columns; its factors with `swap` applied. False when the loops do not fit the contraction.
+ * Verifies the tree (ir/schedule/verify.c) and finds homes, regions and scratch. DLC_INVALID with a sentence that names stage
+ * and loop; the schedule cannot be used then.
+ */
+DLC_NODISCARD dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag);
+/* The loop around node n, or DLC_ROOT_NODE. */
+uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n);
+/* True when node n is `around` or lies inside it; everything lies inside DLC_ROOT_NODE. */
+int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around);
+/* The innermost loop over the axis among `from` and the loops around it, or DLC_ROOT_NODE. */
+uint32_t dlc_schedule_loop_over(const dlc_schedule *schedule, uint32_t from, uint32_t axis);
+/* The loop that cuts the dot leaf's rows (columns) into tiles, or DLC_ROOT_NODE: one row. */
+uint32_t dlc_schedule_rows(const dlc_schedule *schedule, uint32_t leaf);
+uint32_t dlc_schedule_columns(const dlc_schedule *schedule, uint32_t leaf);
+/* Units of parallel work and scratch bytes per thread: i64 expressions over the schedule's kernel's symbols. */
+/* `kernel`: the schedule's, or a copy of it; its pool grows. */
+dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
+dlc_expr dlc_schedule_scratch(const dlc_schedule *schedule);
+dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* ceil(extent / tile) */
+/* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
+uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);
+
+/* Elements of K of a stage, all reduced axes together. */
+dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t stage);
+/*
+ * Of CUDA's block forms: the root loops of a dot, which runs over its rows (UINT32_MAX: none) and which over its columns, its
+ * factors with `swap` applied. False when the loops do not fit the contraction.
  */
 typedef struct {
     dlc_contraction contraction;
     uint32_t m, n;
 } dlc_dot_loops;
-int dlc_schedule_dot_loops(dlc_kernel *kernel, const dlc_schedule *schedule, uint32_t stage, dlc_dot_loops *loops);
+int dlc_schedule_dot_loops(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_dot_loops *loops);
 /*
  * Loads of a kernel's first stage that are contiguous along `in` and strided along `out`: as many as have room for their tiles
  * in the target's scratch. Loads that only the index or the guard of such a load needs are not among them.
@@ -99,9 +198,17 @@ typedef struct {
     uint32_t bytes;        /* of all tiles */
 } dlc_crossing;
 void dlc_schedule_crossing(dlc_kernel *kernel, const dlc_target *target, uint32_t in, uint32_t out, dlc_crossing *crossing);
-/* Iterations of one root loop: ceil(product of extents / tile). */
-dlc_expr dlc_loop_count(dlc_kernel *kernel, const dlc_loop *loop);
 
-void dlc_schedule_print(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_str *out);
-DLC_NODISCARD dlc_status dlc_schedule_verify(const dlc_kernel *kernel, const dlc_schedule *schedule, dlc_diag *diag);
+/* --- text --- */
+
+void dlc_schedule_print(const dlc_schedule *schedule, dlc_str *out);
+/*
+ * Reads `schedule TARGET … { … }` for this kernel, resolved. Its target must be `target`, unless that is NULL.
+ * DLC_INVALID with the line of what is wrong.
+ */
+DLC_NODISCARD dlc_status dlc_schedule_parse(const char *text, const dlc_kernel *kernel, const dlc_target *target,
+                                            dlc_arena *arena, dlc_diag *diag, dlc_schedule **result);
+/* The same within a larger text, whose present token is `schedule`; NULL after a failure, which the lexer has. */
+dlc_schedule *dlc_schedule_parse_inside(dlc_lexer *lex, const dlc_kernel *kernel, const dlc_target *target,
+                                        dlc_arena *arena);
 #endif

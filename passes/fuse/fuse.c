@@ -331,7 +331,7 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
         return DLC_REASON_NONE;
     dlc_reason reason = dlc_choose(group.kernel, f->target, f->trial, &schedule, detail);
     if (schedule)
-        dlc_estimate_kernel(group.kernel, schedule, f->trial, estimate);
+        dlc_estimate_kernel(schedule, f->trial, estimate);
     if (*detail)
         *detail = dlc_arena_strdup(f->arena, *detail);
     return reason;

@@ -36,9 +36,8 @@ DLC_NODISCARD dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *node
 /*
  * Chooses a schedule, or says (as a dlc_reason, with numbers in *detail, which may be NULL) why the target should not run this
  * kernel as one. *result is NULL only when no right code is possible; a kernel that is merely too large has a schedule.
- * The kernel may change in ways a schedule owns: the order of a reduction, the layout of constants.
  */
-dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
+dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
                       const char **detail);
 
 /* What a kernel costs under its schedule, from the expressions alone; symbols count as the sizes choices assume. */
@@ -51,7 +50,7 @@ typedef struct {
     double scratch_bytes;
     uint32_t ndots;       /* contractions that run as register tiles */
 } dlc_estimate;
-void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
+void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
 
 /* The sentence of a reason, and its name. */
 const char *dlc_reason_text(dlc_reason reason);

@@ -194,14 +194,6 @@ void dlc_choose_sort(const dlc_chooser *c, dlc_ids *axes)
     }
 }
 
-void dlc_choose_loop(dlc_chooser *c, const uint32_t *axes, uint32_t n, int64_t tile)
-{
-    dlc_loop loop = {.tile = tile};
-    for (uint32_t i = 0; i < n; i++)
-        dlc_vec_push(c->arena, &loop.axes, axes[i]);
-    dlc_vec_push(c->arena, &c->schedule->loops, loop);
-}
-
 /* Elements per vector: of the narrowest type that does arithmetic, from least_bytes on; wider types take several registers. */
 uint32_t dlc_choose_width(const dlc_chooser *c, uint32_t least_bytes)
 {
@@ -291,7 +283,7 @@ static void place_stages(dlc_chooser *c)
 {
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
         const dlc_stage *stage = &c->kernel->stages.data[s];
-        uint8_t *place = &c->schedule->plans[s].place;
+        uint8_t *place = &c->place[s];
         if (stage->buffer != DLC_NO_BUFFER)
             *place = c->is_read[s] && is_within_roots(c, stage) ? DLC_PLACE_REG : DLC_PLACE_BUFFER;
         else
@@ -312,7 +304,7 @@ static dlc_reason check_places(const dlc_chooser *c, const char **detail)
     const dlc_kernel *kernel = c->kernel;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
-        if (c->schedule->plans[s].place != DLC_PLACE_REG && c->is_read[s] && dlc_reduces[stage->combine].naccs > 1)
+        if (c->place[s] != DLC_PLACE_REG && c->is_read[s] && dlc_reduces[stage->combine].naccs > 1)
             return refuse(detail, DLC_REASON_ROOT,
                           dlc_arena_printf(c->arena, "the index that %s finds is needed whole", stage->name));
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
@@ -330,7 +322,7 @@ static dlc_reason check_places(const dlc_chooser *c, const char **detail)
 
 static dlc_reason check_scratch(dlc_chooser *c, const char **detail)
 {
-    dlc_expr scratch = dlc_schedule_scratch(c->kernel, c->schedule);
+    dlc_expr scratch = dlc_schedule_scratch(c->schedule);
     int64_t bytes = dlc_expr_eval(c->kernel->pool, scratch, c->symbols);
     if (bytes <= (int64_t)c->target->scratch_bytes)
         return DLC_REASON_NONE;
@@ -355,40 +347,32 @@ static dlc_reason check_size(const dlc_chooser *c, const char **detail)
     return DLC_REASON_NONE;
 }
 
-static dlc_schedule *new_schedule(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
-{
-    dlc_schedule *schedule = dlc_new(arena, dlc_schedule);
-    schedule->target = target;
-    schedule->lane = DLC_NO_AXIS;
-    schedule->width = 1;
-    schedule->pack = 1;
-    schedule->grain = 1;
-    schedule->plans = dlc_new_array(arena, dlc_stage_plan, kernel->stages.n);
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        schedule->plans[s].lane = DLC_NO_AXIS;
-    return schedule;
-}
-
-dlc_reason dlc_choose(dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
+dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
                       const char **detail)
 {
     dlc_chooser c;
     const char *unused;
+    dlc_diag diag;
     detail = detail ? detail : &unused;
     *detail = NULL;
-    dlc_choose_facts(&c, kernel, target, arena);
-    c.schedule = *result = new_schedule(kernel, target, arena);
+    dlc_diag_init(&diag, arena);
+    dlc_schedule *schedule = dlc_schedule_create(kernel, target, arena);
+    dlc_choose_facts(&c, schedule->kernel, target, arena);
+    c.schedule = schedule;
+    c.place = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
+    *result = NULL;
     find_roots(&c);
     place_stages(&c);
+    dlc_reason reason = check_places(&c, detail);
+    if (reason != DLC_REASON_NONE) /* no right code for it */
+        return reason;
     if (target->kind == DLC_TARGET_CUDA)
         dlc_choose_cuda(&c);
     else if (!dlc_choose_dot(&c))
         dlc_choose_lanes(&c);
-    dlc_reason reason = check_places(&c, detail);
-    if (reason != DLC_REASON_NONE) { /* no right code for it */
-        *result = NULL;
-        return reason;
-    }
+    if (dlc_schedule_resolve(schedule, &diag) != DLC_OK)
+        return refuse(detail, DLC_REASON_ROOT, diag.nmessages ? diag.messages[0].text : "its schedule is refused");
+    *result = schedule;
     reason = check_size(&c, detail);
     return reason != DLC_REASON_NONE ? reason : check_scratch(&c, detail);
 }
@@ -402,7 +386,7 @@ static void lay_out_constants(dlc_module *module)
         const dlc_step *step = &module->steps.data[i];
         if (step->kind != DLC_STEP_LAUNCH)
             continue;
-        const dlc_kernel *kernel = module->kernels.data[step->kernel].kernel;
+        const dlc_kernel *kernel = module->kernels.data[step->kernel].schedule->kernel;
         for (uint32_t v = 0; v < step->nvalues; v++)
             if (kernel->buffers.data[v].role == DLC_ROLE_CONST)
                 step->values[v] = dlc_module_pack(module, step->values[v], kernel->pool, &kernel->buffers.data[v]);

@@ -18,7 +18,7 @@ typedef struct {
     dlc_kernel *kernel;
     const dlc_target *target;
     dlc_arena *arena;
-    dlc_schedule *schedule;
+    dlc_schedule *schedule; /* its kernel is `kernel` */
     int64_t *extent;  /* per axis: constant, or what it is assumed to be */
     int64_t *least;   /* per axis: constant, or the least it may be (at least 1) */
     int64_t *symbols; /* assumed value per symbol */
@@ -27,13 +27,14 @@ typedef struct {
     uint8_t *is_read; /* per stage: some stage loads it */
     dlc_ids roots;    /* axes of independent iterations */
     dlc_ids serial;   /* axes of recurrences that several stages share: root loops in order */
+    uint8_t *place;   /* per stage: dlc_place */
+    uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
 } dlc_chooser;
 
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);
 /* Product of the extents; the empty product is 1. */
 double dlc_choose_points(const dlc_chooser *chooser, const dlc_ids *axes);
 double dlc_choose_least(const dlc_chooser *chooser, const dlc_ids *axes);
-void dlc_choose_loop(dlc_chooser *chooser, const uint32_t *axes, uint32_t n, int64_t tile);
 /* Largest stride of the axis in what the kernel stores (then loads): outer loops first. */
 int64_t dlc_choose_rank(const dlc_chooser *chooser, uint32_t axis);
 void dlc_choose_sort(const dlc_chooser *chooser, dlc_ids *axes); /* outer to inner */
@@ -44,6 +45,22 @@ void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
+/* What lanes were chosen: a tree is made of it when the loops around are known. */
+typedef struct {
+    uint32_t axis;
+    int64_t tile;
+    uint8_t is_serial; /* the axis of recurrences: in order, never parallel */
+} dlc_root_choice;
+typedef struct {
+    dlc_vec(dlc_root_choice) loops; /* outer to inner; of a root lane the last is the lane's */
+    uint32_t npar;
+    uint32_t lane;   /* root axis that vectors run along, or DLC_NO_AXIS */
+    uint32_t *lanes; /* by stage, without a root lane: own or reduced axis along the vectors, or DLC_NO_AXIS: scalar */
+    uint32_t width;
+    double cycles;
+} dlc_lanes_choice;
+void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
+void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice);
 /* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
 void dlc_choose_cuda(dlc_chooser *chooser);
 /* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */
@@ -51,7 +68,7 @@ int dlc_choose_transpose(dlc_chooser *chooser);
 /* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */
 int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 /* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */
-void dlc_choose_order_reduction(const dlc_chooser *chooser, dlc_stage *stage, dlc_expr factor);
+void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_expr factor, dlc_ids *order);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
 double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
 

@@ -90,22 +90,26 @@ static void choose_tile(dot *d)
         }
 }
 
-static void fill_plan(dot *d)
+static void add_loop(dot *d, const dlc_ids *axes, int64_t tile)
 {
-    dlc_chooser *c = d->c;
-    dlc_schedule *schedule = c->schedule;
-    dlc_stage_plan *plan = &schedule->plans[0];
-    schedule->width = (uint8_t)dlc_choose_width(c, 4);
-    plan->method = DLC_METHOD_DOT;
-    plan->dot = DLC_DOT_FMA;
-    plan->m = (uint16_t)d->m;
-    plan->n = (uint16_t)d->n;
-    plan->swap = d->swap;
-    for (uint32_t i = 0; i < d->form.batch.n; i++)
-        dlc_choose_loop(c, &d->form.batch.data[i], 1, 1);
-    dlc_choose_loop(c, d->form.m.data, d->form.m.n, d->m);
-    dlc_choose_loop(c, d->form.n.data, d->form.n.n, d->n);
-    schedule->npar = (uint8_t)schedule->loops.n;
+    dlc_root_loop loop = {.axes = *axes, .tile = tile};
+    dlc_vec_push(d->c->arena, &d->c->schedule->block.loops, loop);
+}
+
+static void fill_block(dot *d)
+{
+    dlc_block_form *block = &d->c->schedule->block;
+    block->method = DLC_METHOD_DOT;
+    block->m = (uint16_t)d->m;
+    block->n = (uint16_t)d->n;
+    block->swap = d->swap;
+    for (uint32_t i = 0; i < d->form.batch.n; i++) {
+        dlc_ids one = {0};
+        dlc_vec_push(d->c->arena, &one, d->form.batch.data[i]);
+        add_loop(d, &one, 1);
+    }
+    add_loop(d, &d->form.m, d->m);
+    add_loop(d, &d->form.n, d->n);
 }
 
 static int choose_dot(dlc_chooser *c)
@@ -116,9 +120,11 @@ static int choose_dot(dlc_chooser *c)
     choose_roles(&d);
     if (d.rows < LEAST_SIDE || d.columns < LEAST_SIDE || d.rows * d.columns * d.depth < LEAST_WORK)
         return 0;
-    dlc_choose_order_reduction(c, &c->kernel->stages.data[0], d.form.a);
+    dlc_ids order = {0};
+    dlc_choose_order_reduction(c, 0, d.form.a, &order);
+    c->kernel->stages.data[0].reduce = order;
     choose_tile(&d);
-    fill_plan(&d);
+    fill_block(&d);
     return 1;
 }
 
@@ -127,7 +133,7 @@ static int choose_dot(dlc_chooser *c)
 static int has_temporaries(const dlc_chooser *c)
 {
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        if (c->schedule->plans[s].place == DLC_PLACE_SCRATCH)
+        if (c->place[s] == DLC_PLACE_SCRATCH)
             return 1;
     return 0;
 }
@@ -152,7 +158,7 @@ static int is_packed(dlc_chooser *c, const dlc_access_fact *access, uint32_t lan
 }
 
 /* The widest pack that the stage's accesses allow. */
-static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, int64_t pack)
+static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t width, int64_t pack)
 {
     int64_t extent;
     if (lane == DLC_NO_AXIS)
@@ -167,67 +173,62 @@ static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, int64_t pac
             pack /= 2;
     }
     int is_known = dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[lane].extent, &extent);
-    while (pack > 1 && (!is_known || extent % pack || extent < pack * c->schedule->width))
+    while (pack > 1 && (!is_known || extent % pack || extent < pack * width))
         pack /= 2;
     return pack;
 }
 
-static double units_of(const dlc_chooser *c)
+static double units_of(const dlc_chooser *c, const dlc_lanes_choice *choice)
 {
-    const dlc_schedule *schedule = c->schedule;
     double units = 1;
-    for (uint32_t l = 0; l < schedule->loops.n; l++)
-        units *= dlc_choose_points(c, &schedule->loops.data[l].axes);
+    for (uint32_t l = 0; l < choice->loops.n; l++)
+        units *= (double)c->extent[choice->loops.data[l].axis];
     return units;
 }
 
 /* Vectors become several to a thread where all of them can, and enough threads are left. */
-static void choose_pack(dlc_chooser *c)
+static void choose_pack(dlc_chooser *c, dlc_lanes_choice *choice)
 {
-    dlc_schedule *schedule = c->schedule;
     int64_t pack = 1;
-    int has_lane = schedule->lane != DLC_NO_AXIS;
+    int has_lane = choice->lane != DLC_NO_AXIS;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        if (has_lane || schedule->plans[s].lane != DLC_NO_AXIS)
+        if (has_lane || choice->lanes[s] != DLC_NO_AXIS)
             pack = MOST_PACK;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        pack = stage_pack(c, s, has_lane ? schedule->lane : schedule->plans[s].lane, pack);
-    while (pack > 1 && has_lane && units_of(c) < (double)(PACKED_UNITS * schedule->width * pack))
+        pack = stage_pack(c, s, has_lane ? choice->lane : choice->lanes[s], choice->width, pack);
+    while (pack > 1 && has_lane && units_of(c, choice) < (double)(PACKED_UNITS * choice->width * pack))
         pack /= 2;
     if (c->serial.n || pack == 1)
         return;
-    schedule->pack = (uint8_t)pack;
-    schedule->width = (uint8_t)(schedule->width * pack);
+    choice->width *= (uint32_t)pack;
     if (has_lane)
-        schedule->loops.data[schedule->loops.n - 1].tile = schedule->width;
+        choice->loops.data[choice->loops.n - 1].tile = choice->width;
 }
 
 /* All loops are parallel, the pieces of the lane axis too; what recurs stays in order within its
  * unit. */
-static void spread(dlc_chooser *c)
+static void spread(dlc_chooser *c, dlc_lanes_choice *choice)
 {
-    dlc_schedule *schedule = c->schedule;
     double units = 1;
-    schedule->npar = 0;
-    while (schedule->npar < schedule->loops.n && !schedule->loops.data[schedule->npar].serial) {
-        dlc_loop *loop = &schedule->loops.data[schedule->npar++];
-        if (schedule->lane != DLC_NO_AXIS && schedule->npar == schedule->loops.n) {
-            double vectors = tiles((double)c->extent[schedule->lane], schedule->width);
+    while (choice->npar < choice->loops.n && !choice->loops.data[choice->npar].is_serial) {
+        dlc_root_choice *loop = &choice->loops.data[choice->npar++];
+        if (loop->axis == choice->lane) {
+            double vectors = tiles((double)c->extent[choice->lane], choice->width);
             int is_many =
                 units * vectors >= MANY_UNITS && vectors >= 2 * VECTORS && !has_temporaries(c);
-            loop->tile = schedule->width * (is_many ? VECTORS : 1);
+            loop->tile = choice->width * (is_many ? VECTORS : 1);
         }
-        units *= dlc_choose_points(c, &loop->axes);
+        units *= (double)c->extent[loop->axis];
     }
 }
 
 void dlc_choose_cuda(dlc_chooser *c)
 {
-    if (choose_dot(c))
+    dlc_lanes_choice choice;
+    if (choose_dot(c) || dlc_choose_transpose(c))
         return;
-    dlc_choose_lanes(c);
-    if (dlc_choose_transpose(c))
-        return;
-    choose_pack(c);
-    spread(c);
+    dlc_choose_lanes_facts(c, &choice);
+    choose_pack(c, &choice);
+    spread(c, &choice);
+    dlc_choose_lanes_build(c, &choice);
 }

@@ -17,7 +17,11 @@ enum {
 typedef struct {
     dlc_chooser *c;
     uint32_t s;
-    dlc_stage *stage;
+    const dlc_stage *stage;
+    dlc_ids order;        /* of the reduced axes, outer to inner */
+    const char *a_name, *b_name; /* of copies */
+    uint32_t rows_axis, columns_axis; /* flattened; rows: DLC_NO_AXIS when there is one */
+    int64_t block;        /* columns that a unit, or a copy of B, spans */
     dlc_contraction form; /* swapped already */
     uint8_t swap, copy_a, copy_b;
     int64_t m, n;         /* the tile */
@@ -164,162 +168,53 @@ static int choose_roles(dot *d)
 /* --- packing a constant B --- */
 
 typedef struct {
-    uint32_t ndims;
-    uint32_t axis[DLC_MAX_RANK];  /* what indexes the dimension; DLC_NO_AXIS: all of n, flattened */
-    dlc_expr index[DLC_MAX_RANK];
-    dlc_expr dims[DLC_MAX_RANK];
-} panel_dims;
+    dlc_copy_part parts[DLC_MAX_PARTS];
+    uint32_t n;
+} part_list;
 
-static int add_dim(panel_dims *p, uint32_t axis, dlc_expr index, dlc_expr extent)
+static int add_part(const dot *d, part_list *list, const uint32_t *axes, uint32_t n, int64_t block, uint8_t inner)
 {
-    if (p->ndims == DLC_MAX_RANK)
+    if (list->n == DLC_MAX_PARTS)
         return 0;
-    p->axis[p->ndims] = axis;
-    p->index[p->ndims] = index;
-    p->dims[p->ndims++] = extent;
+    list->parts[list->n] = (dlc_copy_part){.block = (int32_t)block, .inner = inner};
+    for (uint32_t i = 0; i < n; i++)
+        dlc_vec_push(d->c->arena, &list->parts[list->n].axes, axes[i]);
+    list->n++;
     return 1;
 }
 
-/* The index is the number of the column: n's axes in the order of the loop, each counting the whole of the next. */
-static int is_column_number(const dot *d, dlc_expr index, dlc_expr extent)
-{
-    dlc_pool *pool = d->c->kernel->pool;
-    dlc_expr number = dlc_expr_i64(pool, 0), all = dlc_expr_i64(pool, 1);
-    for (uint32_t i = 0; i < d->form.n.n; i++) {
-        uint32_t axis = d->form.n.data[i];
-        number = dlc_add(pool, dlc_mul(pool, number, d->c->kernel->axes.data[axis].extent), dlc_expr_axis(pool, axis));
-        all = dlc_mul(pool, all, d->c->kernel->axes.data[axis].extent);
-    }
-    return number == index && all == extent;
-}
-
-/* index = x0*e1*e2… + x1*e2… + x2 over bare axes with extents e: one dimension becomes several. */
-static int add_digits(const dot *d, panel_dims *p, dlc_expr index, dlc_expr extent)
-{
-    dlc_pool *pool = d->c->kernel->pool;
-    dlc_expr rest = index, count = extent;
-    while (1) {
-        uint32_t axis = dlc_bare_axis(pool, rest);
-        if (axis != DLC_NO_AXIS)
-            return count == d->c->kernel->axes.data[axis].extent && add_dim(p, axis, rest, count);
-        uint32_t leading = DLC_NO_AXIS;
-        dlc_expr below = 0, tail = 0;
-        for (uint32_t a = 0; a < d->c->kernel->axes.n && leading == DLC_NO_AXIS; a++) {
-            dlc_expr coefficient, others;
-            if (!dlc_expr_uses_axis(pool, rest, a) || !dlc_expr_linear(pool, rest, a, &coefficient, &others))
-                continue;
-            if (dlc_mul(pool, coefficient, d->c->kernel->axes.data[a].extent) == count)
-                leading = a, below = coefficient, tail = others;
-        }
-        if (leading == DLC_NO_AXIS ||
-            !add_dim(p, leading, dlc_expr_axis(pool, leading), d->c->kernel->axes.data[leading].extent))
-            return 0;
-        rest = tail;
-        count = below;
-    }
-}
-
-static int find_panel_dims(const dot *d, const dlc_access_fact *access, panel_dims *p)
-{
-    const dlc_buffer *buffer = &d->c->kernel->buffers.data[access->source];
-    p->ndims = 0;
-    for (uint8_t i = 0; i < buffer->type.rank; i++) {
-        dlc_expr index = dlc_arg(d->c->kernel->pool, access->load, i), extent = buffer->type.dims[i];
-        if (is_column_number(d, index, extent)) {
-            if (!add_dim(p, DLC_NO_AXIS, index, extent))
-                return 0;
-        } else if (!add_digits(d, p, index, extent)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static int dim_of(const panel_dims *p, uint32_t axis)
-{
-    for (uint32_t i = 0; i < p->ndims; i++)
-        if (p->axis[i] == axis)
-            return (int)i;
-    return -1;
-}
-
-static int add_part(dlc_layout *layout, int dim, uint8_t inner, int64_t block)
-{
-    if (dim < 0 || layout->nparts == DLC_MAX_PARTS)
-        return 0;
-    layout->part[layout->nparts].dim = (uint8_t)dim;
-    layout->part[layout->nparts].inner = inner;
-    layout->part[layout->nparts++].block = (int32_t)block;
-    return 1;
-}
-
-static int add_axes(dlc_layout *layout, const panel_dims *p, const dlc_ids *axes, uint32_t n)
+static int add_axes(const dot *d, part_list *list, const uint32_t *axes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!add_part(layout, dim_of(p, axes->data[i]), 0, 1))
+        if (!add_part(d, list, &axes[i], 1, 1, 0))
             return 0;
     return 1;
 }
 
-/* batch, panels of n, K in the order of the reduction, n within the panel. */
-static int panel_layout(const dot *d, const panel_dims *p, dlc_layout *layout)
+/* batch, panels of n, K in the order of the reduction, n within the panel. Columns over several axes are one number of all, or
+ * all but the innermost are parts of their own. */
+static int panel_parts(const dot *d, int is_number, part_list *list)
 {
-    int column = dim_of(p, DLC_NO_AXIS);
-    uint32_t outer = column < 0 ? d->form.n.n - 1 : 0, last = d->form.n.data[d->form.n.n - 1];
-    memset(layout, 0, sizeof *layout);
-    if (column < 0 && outer > 0 && d->c->extent[last] % d->n)
-        return 0; /* panels would cross the end of the inner axis */
-    if (column < 0)
-        column = dim_of(p, last);
-    uint32_t parts = d->form.batch.n + outer + 1 + d->stage->reduce.n + 1;
-    return parts <= DLC_MAX_PARTS && add_axes(layout, p, &d->form.batch, d->form.batch.n) &&
-           add_axes(layout, p, &d->form.n, outer) && add_part(layout, column, 0, d->n) &&
-           add_axes(layout, p, &d->stage->reduce, d->stage->reduce.n) && add_part(layout, column, 1, d->n) &&
-           p->ndims == d->form.batch.n + outer + 1 + d->stage->reduce.n;
-}
-
-static int is_read_once(const dlc_chooser *c, dlc_source source)
-{
-    uint32_t n = 0;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++)
-            n += c->accesses[s].data[i].source == source;
-    return n == 1;
-}
-
-typedef struct {
-    dlc_source source;
-    const panel_dims *dims;
-} repack;
-
-static uint32_t panel_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
-{
-    const repack *r = user;
-    if (source != r->source) {
-        memcpy(result, index, rank * sizeof *index);
-        return rank;
-    }
-    memcpy(result, r->dims->index, r->dims->ndims * sizeof *result);
-    return r->dims->ndims;
+    const dlc_ids *n = &d->form.n, *batch = &d->form.batch;
+    uint32_t outer = is_number ? 0 : n->n - 1;
+    list->n = 0;
+    return add_axes(d, list, batch->data, batch->n) && add_axes(d, list, n->data, outer) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) && add_axes(d, list, d->order.data, d->order.n) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->n, 1);
 }
 
 static int pack_b(dot *d)
 {
-    const dlc_access_fact *access = plain_load(d, d->form.b);
-    dlc_kernel *kernel = d->c->kernel;
-    panel_dims dims;
-    dlc_layout layout;
-    if (!access || !is_constant_load(d, d->form.b) || kernel->buffers.data[access->source].layout.nparts ||
-        !is_read_once(d->c, access->source))
+    dlc_schedule *schedule = d->c->schedule;
+    part_list list;
+    if (!is_constant_load(d, d->form.b))
         return 0;
-    if (!find_panel_dims(d, access, &dims) || !panel_layout(d, &dims, &layout))
+    if (panel_parts(d, 1, &list) && dlc_schedule_pack(schedule, d->b_name, d->s, d->form.b, list.parts, list.n))
+        return 1;
+    if (d->c->extent[d->form.n.data[d->form.n.n - 1]] % d->n) /* panels would cross the end of the inner axis */
         return 0;
-    dlc_buffer *buffer = &kernel->buffers.data[access->source];
-    dlc_kernel_reindex(kernel, &(dlc_reindex){.index = panel_index, .user = &(repack){access->source, &dims}});
-    buffer->type.rank = (uint8_t)dims.ndims;
-    memcpy(buffer->type.dims, dims.dims, sizeof dims.dims);
-    buffer->layout = layout;
-    return 1;
+    return d->form.n.n > 1 && panel_parts(d, 0, &list) &&
+           dlc_schedule_pack(schedule, d->b_name, d->s, d->form.b, list.parts, list.n);
 }
 
 /* --- the tile --- */
@@ -392,56 +287,19 @@ static int64_t split_columns(const dot *d, double units)
     return tile < all ? tile : all;
 }
 
-static void n_loop(dot *d, int64_t tile)
+/* What a tree of a dot is made of; loops over batches stand outermost. */
+typedef enum { COLUMNS_ROWS, ROWS_COLUMNS, COLUMNS_COPY_ROWS } loop_order;
+
+static double units_of(const dot *d, loop_order order)
 {
-    dlc_choose_loop(d->c, d->form.n.data, d->form.n.n, tile);
+    double units = dlc_choose_points(d->c, &d->form.batch) * count_of(d->columns, d->block);
+    return order == COLUMNS_COPY_ROWS ? units : units * count_of(d->rows, d->m);
 }
 
-static void m_loop(dot *d)
+static void set_grain(dot *d, loop_order order)
 {
-    if (d->form.m.n)
-        dlc_choose_loop(d->c, d->form.m.data, d->form.m.n, d->m);
-}
-
-/* B's copy is shared by the rows of one batch: columns outermost, and only they and the batches are distributed. */
-static void loops_copy_b(dot *d, double batches)
-{
-    double bytes = (double)dlc_dtype_bytes(d->stage->dtype[0]) * d->depth;
-    int64_t tile = split_columns(d, batches), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;
-    if (most < d->n)
-        most = d->n;
-    n_loop(d, tile < most ? tile : most);
-    m_loop(d);
-    d->c->schedule->npar = (uint8_t)(d->form.batch.n + 1);
-}
-
-/* A's copy is shared by the columns: rows outermost. */
-static void loops_rows_first(dot *d, double batches)
-{
-    double units = batches * (dlc_choose_least(d->c, &d->form.m) == d->rows
-                                  ? count_of(d->rows, d->m)
-                                  : count_of(dlc_choose_least(d->c, &d->form.m), d->m));
-    int64_t tile = split_columns(d, units);
-    m_loop(d);
-    n_loop(d, tile);
-    d->c->schedule->npar = (uint8_t)d->c->schedule->loops.n;
-}
-
-static void loops_columns_first(dot *d, int64_t tile)
-{
-    n_loop(d, tile);
-    m_loop(d);
-    d->c->schedule->npar = (uint8_t)d->c->schedule->loops.n;
-}
-
-static void set_grain(dot *d)
-{
-    double cycles = d->rows * d->columns * d->depth / d->width / 2 * dlc_choose_points(d->c, &d->form.batch), units = 1;
-    for (uint32_t l = 0; l < d->c->schedule->npar; l++) {
-        const dlc_loop *loop = &d->c->schedule->loops.data[l];
-        units *= count_of(dlc_choose_points(d->c, &loop->axes), loop->tile);
-    }
-    double unit_cycles = cycles / units;
+    double cycles = d->rows * d->columns * d->depth / d->width / 2 * dlc_choose_points(d->c, &d->form.batch);
+    double unit_cycles = cycles / units_of(d, order);
     d->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
 
@@ -449,72 +307,206 @@ static void set_grain(dot *d)
  * Direct A: what stays in L2 while the other streams. All of A and a panel of B; else all of B and a tile of A's rows; else
  * a block of columns for which A streams by, or B for each tile of rows, whichever moves less.
  */
-static void loops_direct(dot *d, double batches)
+static loop_order order_direct(dot *d, double units)
 {
     double elem = dlc_dtype_bytes(d->stage->dtype[0]), half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
+    d->block = d->n;
     if (a <= half || !d->form.m.n)
-        loops_columns_first(d, d->n);
-    else if (b <= half || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m)
-        loops_rows_first(d, batches);
-    else
-        loops_columns_first(d, block);
+        return COLUMNS_ROWS;
+    if (b <= half || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
+        d->block = split_columns(d, units);
+        return ROWS_COLUMNS;
+    }
+    d->block = block;
+    return COLUMNS_ROWS;
 }
 
-static void make_loops(dot *d)
+/* B's copy is shared by the rows of one batch: columns outermost, and only they and the batches are distributed. A's copy is
+ * shared by the columns: rows outermost. */
+static loop_order choose_order(dot *d)
 {
-    double batches = dlc_choose_least(d->c, &d->form.batch);
-    for (uint32_t i = 0; i < d->form.batch.n; i++)
-        dlc_choose_loop(d->c, &d->form.batch.data[i], 1, 1);
-    if (d->copy_b)
-        loops_copy_b(d, batches);
-    else if (d->copy_a)
-        loops_rows_first(d, batches);
-    else
-        loops_direct(d, batches);
-    set_grain(d);
+    double batches = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
+    double units = batches * count_of(rows == d->rows ? d->rows : rows, d->m);
+    if (d->copy_b) {
+        double bytes = (double)dlc_dtype_bytes(d->stage->dtype[0]) * d->depth;
+        int64_t tile = split_columns(d, batches), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;
+        if (most < d->n)
+            most = d->n;
+        d->block = tile < most ? tile : most;
+        return COLUMNS_COPY_ROWS;
+    }
+    if (!d->copy_a)
+        return order_direct(d, units);
+    d->block = split_columns(d, units);
+    return ROWS_COLUMNS;
 }
 
 /* --- order of the reduction --- */
 
-void dlc_choose_order_reduction(const dlc_chooser *c, dlc_stage *stage, dlc_expr factor)
+void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr factor, dlc_ids *order)
 {
-    uint32_t s = (uint32_t)(stage - c->kernel->stages.data);
+    const dlc_stage *stage = &c->kernel->stages.data[s];
     uint8_t *reach = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     const dlc_access_fact *lead = NULL;
     dlc_expr_reach(c->kernel->pool, factor, reach);
     for (uint32_t i = 0; i < c->accesses[s].n && !lead; i++)
         if (c->accesses[s].data[i].load && reach[c->accesses[s].data[i].load])
             lead = &c->accesses[s].data[i];
-    dlc_ids *order = &stage->reduce;
-    for (uint32_t i = 1; lead && i < order->n; i++) {
-        uint32_t axis = order->data[i], at = i;
-        int64_t step = dlc_choose_stride(c, lead->offset, axis);
-        for (; at > 0 && dlc_choose_stride(c, lead->offset, order->data[at - 1]) < step; at--)
+    *order = (dlc_ids){0};
+    for (uint32_t i = 0; i < stage->reduce.n; i++) {
+        uint32_t axis = stage->reduce.data[i], at = i;
+        int64_t step = lead ? dlc_choose_stride(c, lead->offset, axis) : 0;
+        dlc_vec_push(c->arena, order, axis);
+        for (; lead && at > 0 && dlc_choose_stride(c, lead->offset, order->data[at - 1]) < step; at--)
             order->data[at] = order->data[at - 1];
         order->data[at] = axis;
     }
 }
 
-static void fill_plans(dot *d)
+/* --- the tree --- */
+
+static void name_copy(const dot *d, part_list *list)
+{
+    dlc_schedule_copy *copy = &d->c->schedule->copies.data[d->c->schedule->copies.n - 1];
+    for (uint32_t i = 0; i < list->n; i++)
+        dlc_vec_push(d->c->arena, &copy->parts, list->parts[i]);
+}
+
+/* What a factor depends on: batches, its own axes, the reduced ones in their order. */
+static void factor_axes(const dot *d, const dlc_ids *own, dlc_expr factor, dlc_ids *axes)
+{
+    const dlc_ids *lists[] = {&d->form.batch, own, &d->order};
+    for (uint32_t l = 0; l < 3; l++)
+        for (uint32_t i = 0; i < lists[l]->n; i++)
+            if (dlc_expr_uses_axis(d->c->kernel->pool, factor, lists[l]->data[i]))
+                dlc_vec_push(d->c->arena, axes, lists[l]->data[i]);
+}
+
+static uint32_t add_copy(const dot *d, const char *name, dlc_expr factor, const dlc_ids *axes, part_list *list)
 {
     dlc_schedule *schedule = d->c->schedule;
-    dlc_stage_plan *plan = &schedule->plans[d->s];
-    schedule->width = (uint8_t)d->width;
-    schedule->lane = DLC_NO_AXIS;
-    plan->method = DLC_METHOD_DOT;
-    plan->dot = DLC_DOT_FMA;
-    plan->m = (uint16_t)d->m;
-    plan->n = (uint16_t)d->n;
-    plan->copy_a = d->copy_a;
-    plan->copy_b = d->copy_b;
-    plan->swap = d->swap;
+    uint32_t copy = dlc_schedule_copy_add(schedule, name, d->s, dlc_schedule_operand_name(schedule, d->s, factor), factor, axes);
+    name_copy(d, list);
+    return copy;
+}
+
+static uint32_t add_copy_a(const dot *d)
+{
+    dlc_ids axes = {0};
+    part_list list = {.n = 0};
+    factor_axes(d, &d->form.m, d->form.a, &axes);
+    add_axes(d, &list, axes.data, axes.n);
+    return add_copy(d, d->a_name, d->form.a, &axes, &list);
+}
+
+static uint32_t add_copy_b(const dot *d)
+{
+    dlc_ids axes = {0};
+    part_list list;
+    factor_axes(d, &d->form.n, d->form.b, &axes);
+    panel_parts(d, 1, &list);
+    return add_copy(d, d->b_name, d->form.b, &axes, &list);
+}
+
+static void open_for(const dot *d, const dlc_ids *axes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        dlc_schedule_open(d->c->schedule, DLC_LOOP_FOR, axes->data[i], 1);
+}
+
+/* Rows of A, along the innermost reduced axis: guards, casts and gathers happen once per element here. */
+static void build_copy_a(const dot *d, uint32_t copy)
+{
+    dlc_schedule *schedule = d->c->schedule;
+    const dlc_ids *axes = &schedule->kernel->stages.data[copy].axes;
+    uint32_t n = 0, last = axes->data[axes->n - 1];
+    for (uint32_t i = 0; i + 1 < axes->n; i++)
+        if (!dlc_ids_find(&d->form.batch, axes->data[i], NULL) && !(d->m == 1 && axes->data[i] == d->rows_axis)) {
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, axes->data[i], 1);
+            n++;
+        }
+    dlc_schedule_open_lane(schedule, last, d->width, 1);
+    dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
+    dlc_schedule_close(schedule, n + 1);
+}
+
+/* Panels of B. */
+static void build_copy_b(const dot *d, uint32_t copy)
+{
+    dlc_schedule *schedule = d->c->schedule;
+    int has_panels = d->block > d->n;
+    if (has_panels)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
+    open_for(d, &d->order, d->order.n);
+    dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
+    dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
+    dlc_schedule_close(schedule, d->order.n + 1u + (uint32_t)has_panels);
+}
+
+static void build_tile(const dot *d)
+{
+    dlc_schedule *schedule = d->c->schedule;
+    int is_alone = schedule->nstages == 1, has_panels = d->block > d->n;
+    if (has_panels)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
+    dlc_schedule_dot(schedule, d->s, DLC_DOT_FMA, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
+                     is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
+    if (!is_alone)
+        dlc_schedule_open_as(schedule, d->s);
+    for (uint32_t s = d->s + 1; s < schedule->nstages; s++)
+        dlc_schedule_leaf(schedule, s, d->c->kernel->stages.data[s].buffer == DLC_NO_BUFFER || d->c->is_read[s]
+                                           ? DLC_PLACE_REG
+                                           : DLC_PLACE_BUFFER);
+    dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels);
+}
+
+/* The columns' loop, unless one unit has them all. */
+static uint32_t open_columns(const dot *d)
+{
+    if (count_of(d->columns, d->block) <= 1 && d->block > d->n)
+        return 0;
+    dlc_schedule_open(d->c->schedule, DLC_LOOP_PAR, d->columns_axis, d->block);
+    return 1;
+}
+
+static uint32_t open_rows(const dot *d, dlc_loop_kind kind)
+{
+    if (!d->form.m.n)
+        return 0;
+    dlc_schedule_open(d->c->schedule, kind, d->rows_axis, d->m);
+    return 1;
+}
+
+static void build(dot *d, loop_order order)
+{
+    dlc_schedule *schedule = d->c->schedule;
+    uint32_t n = d->form.batch.n, copy_a = DLC_NO_STAGE, copy_b = DLC_NO_STAGE;
+    if (d->copy_a)
+        copy_a = add_copy_a(d);
+    if (d->copy_b)
+        copy_b = add_copy_b(d);
+    d->rows_axis = d->form.m.n ? dlc_schedule_flatten(schedule, &d->form.m) : DLC_NO_AXIS;
+    d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
+    for (uint32_t i = 0; i < n; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
+    if (order != ROWS_COLUMNS)
+        n += open_columns(d);
+    if (d->copy_b)
+        build_copy_b(d, copy_b);
+    n += open_rows(d, order == COLUMNS_COPY_ROWS ? DLC_LOOP_FOR : DLC_LOOP_PAR);
+    if (order == ROWS_COLUMNS)
+        n += open_columns(d);
+    if (d->copy_a)
+        build_copy_a(d, copy_a);
+    build_tile(d);
+    dlc_schedule_close(schedule, n);
 }
 
 int dlc_choose_dot(dlc_chooser *c)
 {
-    dot d = {.c = c};
+    dot d = {.c = c, .a_name = "rows", .b_name = "columns"};
     if (!dlc_choose_contraction(c, &d.form))
         return 0;
     d.stage = &c->kernel->stages.data[0];
@@ -522,21 +514,17 @@ int dlc_choose_dot(dlc_chooser *c)
     if (d.width < 2 || !choose_roles(&d))
         return 0;
     int64_t nv = vectors_of(&d);
-    dlc_ids order = {0};
-    for (uint32_t i = 0; i < d.stage->reduce.n; i++)
-        dlc_vec_push(c->arena, &order, d.stage->reduce.data[i]);
-    dlc_choose_order_reduction(c, d.stage, d.form.a);
+    dlc_choose_order_reduction(c, d.s, d.form.a, &d.order);
     d.copy_a = !is_direct(&d, d.form.a, &d.form.m);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {
         d.copy_b = !is_in_place(&d);
-        if (d.copy_b && d.rows <= FEW_ROWS) { /* a row that is dotted with rows: the reduced axis along the lanes is better */
-            d.stage->reduce = order;
+        if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
-        }
     }
-    make_loops(&d);
-    fill_plans(&d);
+    loop_order order = choose_order(&d);
+    set_grain(&d, order);
+    build(&d, order);
     return 1;
 }

@@ -9,7 +9,8 @@
 
 enum {
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
-    UNROLL = 32       /* reduced points written out: windows become straight code with constant offsets */
+    UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
+    PARTIALS = 4      /* vectors a step of a fold along the lanes: an addition takes as many cycles */
 };
 
 /* A constant's dimension that only this axis indexes may be laid out innermost. */
@@ -44,13 +45,12 @@ static int can_lay_out(const dlc_chooser *c, dlc_source source, uint32_t axis, u
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
     uint32_t dim;
-    if (DLC_SOURCE_IS_STAGE(access->source) &&
-        c->schedule->plans[DLC_SOURCE_INDEX(access->source)].place == DLC_PLACE_REG)
+    if (DLC_SOURCE_IS_STAGE(access->source) && c->place[DLC_SOURCE_INDEX(access->source)] == DLC_PLACE_REG)
         return 0;
     if (lane == DLC_NO_AXIS)
         return 1;
     if (DLC_SOURCE_IS_STAGE(access->source) &&
-        (lane == c->schedule->lane || dlc_ids_find(&c->roots, lane, NULL)))
+        (lane == c->lane || dlc_ids_find(&c->roots, lane, NULL)))
         return 1.0 / width; /* scratch keeps a vector per point */
     int64_t stride = dlc_choose_stride(c, access->offset, lane);
     if (stride == 0)
@@ -148,20 +148,33 @@ static uint32_t best_root_lane(const dlc_chooser *c, uint32_t width, double *bes
 }
 
 /* Constants read along the lanes lie that way: the filters of a depthwise convolution. */
-static void lay_out_constants(dlc_chooser *c, uint32_t lane)
+static void lay_out_constant(dlc_chooser *c, uint32_t s, const dlc_access_fact *access, uint32_t lane)
 {
-    for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
-        dlc_buffer *buffer = &c->kernel->buffers.data[b];
-        uint32_t dim, n = 0;
-        uint8_t order[DLC_MAX_RANK];
-        if (!can_lay_out(c, b, lane, &dim) || dim + 1u == buffer->type.rank)
+    const dlc_kernel *kernel = c->kernel;
+    const dlc_buffer *buffer = &kernel->buffers.data[access->source];
+    dlc_copy_part parts[DLC_MAX_RANK + 1];
+    uint32_t dim, n = 0;
+    if (!can_lay_out(c, access->source, lane, &dim) || dim + 1u == buffer->type.rank)
+        return;
+    for (uint32_t d = 0; d <= buffer->type.rank; d++) {
+        uint32_t at = d == buffer->type.rank ? dim : d, axis;
+        if (d == dim)
             continue;
-        for (uint8_t d = 0; d < buffer->type.rank; d++)
-            if (d != dim)
-                order[n++] = d;
-        order[n] = (uint8_t)dim;
-        buffer->layout = dlc_layout_permuted(buffer->type.rank, order);
+        axis = dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, access->load, at));
+        if (axis == DLC_NO_AXIS)
+            return;
+        parts[n] = (dlc_copy_part){.block = 1};
+        dlc_vec_push(c->arena, &parts[n].axes, axis);
+        n++;
     }
+    dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, access->load, parts, n);
+}
+
+static void lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
+{
+    for (uint32_t i = 0; i < c->accesses[s].n; i++)
+        if (c->accesses[s].data[i].load)
+            lay_out_constant(c, s, &c->accesses[s].data[i], lane);
 }
 
 /* --- loops --- */
@@ -169,62 +182,59 @@ static void lay_out_constants(dlc_chooser *c, uint32_t lane)
 static int has_own_temporaries(const dlc_chooser *c)
 {
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        if (c->schedule->plans[s].place == DLC_PLACE_SCRATCH)
+        if (c->place[s] == DLC_PLACE_SCRATCH)
             return 1;
     return 0;
 }
 
 /* The lane loop takes part in the parallel work: pieces of it, whole vectors, each worth a unit. */
-static int64_t lane_tile(const dlc_chooser *c, uint32_t lane, double cycles_per_lane_point)
+static int64_t lane_tile(const dlc_chooser *c, const dlc_lanes_choice *choice, double cycles_per_lane_point)
 {
-    int64_t width = c->schedule->width, tile = c->extent[lane] / DLC_MIN_UNITS;
+    int64_t width = choice->width, tile = c->extent[choice->lane] / DLC_MIN_UNITS;
     int64_t worth = (int64_t)(DLC_UNIT_CYCLES / (cycles_per_lane_point > 1e-3 ? cycles_per_lane_point : 1e-3));
     if (tile > 4 * worth)
         tile = 4 * worth;
     if (tile < worth)
         tile = worth;
     tile = (tile + width - 1) / width * width;
-    int64_t all = (c->extent[lane] + width - 1) / width * width;
+    int64_t all = (c->extent[choice->lane] + width - 1) / width * width;
     return tile < width ? width : tile > all ? all : tile;
 }
 
-static void flatten_units(dlc_chooser *c, double cycles)
+static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
 {
-    dlc_schedule *schedule = c->schedule;
-    double units = 1, sure = 1, unit_cycles = cycles;
-    uint32_t outer = schedule->loops.n - (schedule->lane != DLC_NO_AXIS) - c->serial.n;
-    while (schedule->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
-        const dlc_ids *axes = &schedule->loops.data[schedule->npar++].axes;
-        units *= dlc_choose_points(c, axes);
-        sure *= dlc_choose_least(c, axes);
-        unit_cycles = cycles / units;
+    double units = 1, sure = 1, unit_cycles = choice->cycles;
+    uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n;
+    while (choice->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
+        uint32_t axis = choice->loops.data[choice->npar++].axis;
+        units *= (double)c->extent[axis];
+        sure *= (double)c->least[axis];
+        unit_cycles = choice->cycles / units;
     }
-    if (schedule->npar == outer && outer + 1 == schedule->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
+    if (choice->npar == outer && outer + 1 == choice->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
         unit_cycles > DLC_GRAIN_CYCLES / 4) {
-        double extent = (double)c->extent[schedule->lane];
-        int64_t tile = has_own_temporaries(c) ? schedule->width : lane_tile(c, schedule->lane, unit_cycles / extent);
-        schedule->loops.data[outer].tile = tile;
-        schedule->npar++;
+        double extent = (double)c->extent[choice->lane];
+        int64_t tile = has_own_temporaries(c) ? (int64_t)choice->width : lane_tile(c, choice, unit_cycles / extent);
+        choice->loops.data[outer].tile = tile;
+        choice->npar++;
         unit_cycles /= extent / (double)tile;
     }
-    schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
+    c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
 
-static void make_loops(dlc_chooser *c, uint32_t lane)
+static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     dlc_ids outer = {0};
     for (uint32_t r = 0; r < c->roots.n; r++)
-        if (c->roots.data[r] != lane)
+        if (c->roots.data[r] != choice->lane)
             dlc_vec_push(c->arena, &outer, c->roots.data[r]);
     dlc_choose_sort(c, &outer);
     for (uint32_t i = 0; i < outer.n; i++)
-        dlc_choose_loop(c, &outer.data[i], 1, 1);
-    for (uint32_t i = 0; i < c->serial.n; i++) {
-        dlc_choose_loop(c, &c->serial.data[i], 1, 1);
-        c->schedule->loops.data[c->schedule->loops.n - 1].serial = 1;
-    }
-    if (lane != DLC_NO_AXIS)
-        dlc_choose_loop(c, &lane, 1, c->schedule->width);
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], 1, 0}));
+    for (uint32_t i = 0; i < c->serial.n; i++)
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){c->serial.data[i], 1, 1}));
+    if (choice->lane != DLC_NO_AXIS)
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){choice->lane, choice->width, 0}));
 }
 
 /* One point at a time is a whole warp's work on CUDA: lanes along any axis do more of it, gathered accesses or not. */
@@ -236,28 +246,104 @@ static int wastes_warps(const dlc_chooser *c, const uint32_t *lanes)
     return c->target->kind == DLC_TARGET_CUDA;
 }
 
-void dlc_choose_lanes(dlc_chooser *c)
+void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    double root_cycles = 0;
+    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
+    choice->lanes = dlc_new_array(c->arena, uint32_t, c->kernel->stages.n);
+    c->lane = DLC_NO_AXIS;
+    choice->cycles = rows_cycles(c, choice->width, choice->lanes);
+    uint32_t lane = best_root_lane(c, choice->width, &root_cycles);
+    if (lane != DLC_NO_AXIS && (root_cycles <= choice->cycles || wastes_warps(c, choice->lanes))) {
+        choice->lane = lane;
+        choice->cycles = root_cycles;
+    }
+    find_loops(c, choice);
+}
+
+/* --- the tree --- */
+
+static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
+{
+    for (uint32_t l = 0; l < choice->loops.n; l++)
+        if (choice->loops.data[l].axis == axis)
+            return 1;
+    return 0;
+}
+
+/* Windows become straight code with constant offsets. */
+static int is_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
+{
+    int64_t total = 1, extent;
+    for (uint32_t i = 0; i < reduce->n; i++) {
+        if (!dlc_const_extent(c->kernel, reduce->data[i], &extent) || extent > UNROLL)
+            return 0;
+        total *= extent;
+    }
+    return total <= UNROLL;
+}
+
+static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
 {
     dlc_schedule *schedule = c->schedule;
-    uint32_t width = dlc_choose_width(c, 4), *lanes = dlc_new_array(c->arena, uint32_t, c->kernel->stages.n);
-    double root_cycles = 0, cycles = rows_cycles(c, width, lanes);
-    uint32_t lane = best_root_lane(c, width, &root_cycles);
-    schedule->width = (uint8_t)width;
-    if (lane != DLC_NO_AXIS && (root_cycles <= cycles || wastes_warps(c, lanes))) {
-        schedule->lane = lane;
-        cycles = root_cycles;
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : DLC_NO_AXIS, n = 0;
+    int folds_lanes = dlc_ids_find(&stage->reduce, lane, NULL);
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane) {
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, stage->axes.data[i], 1);
+            n++;
+        }
+    if (lane != DLC_NO_AXIS && !folds_lanes) {
+        dlc_schedule_open_lane(schedule, lane, choice->width, 1);
+        n++;
     }
+    dlc_loop_kind kind = !folds_lanes && is_unrolled(c, &stage->reduce) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
+    for (uint32_t i = 0; i < stage->reduce.n; i++)
+        if (stage->reduce.data[i] != lane) {
+            dlc_schedule_open(schedule, kind, stage->reduce.data[i], 1);
+            n++;
+        }
+    if (folds_lanes) {
+        int64_t extent, step = (int64_t)choice->width * PARTIALS;
+        int is_short = dlc_const_extent(c->kernel, lane, &extent) && extent < step;
+        dlc_schedule_open_lane(schedule, lane, choice->width, is_short ? 1 : PARTIALS);
+        n++;
+    }
+    dlc_schedule_leaf(schedule, s, c->place[s]);
+    dlc_schedule_close(schedule, n);
+}
+
+void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    dlc_schedule *schedule = c->schedule;
+    uint32_t n = 0;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
-        dlc_stage_plan *plan = &schedule->plans[s];
-        plan->method = DLC_METHOD_LANES;
-        plan->unroll = UNROLL;
-        plan->partials = 4;
-        plan->lane = schedule->lane == DLC_NO_AXIS ? lanes[s] : DLC_NO_AXIS;
-        if (plan->lane != DLC_NO_AXIS)
-            lay_out_constants(c, plan->lane);
+        uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
+        if (lane != DLC_NO_AXIS)
+            lay_out_constants(c, s, lane);
     }
-    if (schedule->lane != DLC_NO_AXIS)
-        lay_out_constants(c, schedule->lane);
-    make_loops(c, schedule->lane);
-    flatten_units(c, cycles);
+    for (uint32_t l = 0; l < choice->loops.n; l++) {
+        const dlc_root_choice *loop = &choice->loops.data[l];
+        int is_lane = loop->axis == choice->lane;
+        if (l < choice->npar || !is_lane) {
+            dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : DLC_LOOP_FOR, loop->axis, loop->tile);
+            n++;
+        }
+        if (is_lane) {
+            dlc_schedule_open_lane(schedule, loop->axis, choice->width, 1);
+            n++;
+        }
+    }
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        build_stage(c, choice, s);
+    dlc_schedule_close(schedule, n);
+}
+
+void dlc_choose_lanes(dlc_chooser *c)
+{
+    dlc_lanes_choice choice;
+    dlc_choose_lanes_facts(c, &choice);
+    flatten_units(c, &choice);
+    dlc_choose_lanes_build(c, &choice);
 }

@@ -50,6 +50,13 @@ static uint32_t find_in(const dlc_chooser *c, uint32_t out)
     return in;
 }
 
+static void add_loop(dlc_chooser *c, uint32_t axis, int64_t tile)
+{
+    dlc_root_loop loop = {.tile = tile};
+    dlc_vec_push(c->arena, &loop.axes, axis);
+    dlc_vec_push(c->arena, &c->schedule->block.loops, loop);
+}
+
 static void fill_loops(dlc_chooser *c, uint32_t in, uint32_t out)
 {
     dlc_ids others = {0};
@@ -57,12 +64,10 @@ static void fill_loops(dlc_chooser *c, uint32_t in, uint32_t out)
         if (c->roots.data[r] != in && c->roots.data[r] != out)
             dlc_vec_push(c->arena, &others, c->roots.data[r]);
     dlc_choose_sort(c, &others);
-    c->schedule->loops.n = 0;
     for (uint32_t i = 0; i < others.n; i++)
-        dlc_choose_loop(c, &others.data[i], 1, 1);
-    dlc_choose_loop(c, &in, 1, DLC_CUDA_TILE);
-    dlc_choose_loop(c, &out, 1, DLC_CUDA_TILE);
-    c->schedule->npar = (uint8_t)c->schedule->loops.n;
+        add_loop(c, others.data[i], 1);
+    add_loop(c, in, DLC_CUDA_TILE);
+    add_loop(c, out, DLC_CUDA_TILE);
 }
 
 int dlc_choose_transpose(dlc_chooser *c)
@@ -71,8 +76,6 @@ int dlc_choose_transpose(dlc_chooser *c)
     if (in == DLC_NO_AXIS)
         return 0;
     fill_loops(c, in, out);
-    c->schedule->lane = DLC_NO_AXIS;
-    c->schedule->grain = 1;
-    c->schedule->plans[0].method = DLC_METHOD_TRANSPOSE;
+    c->schedule->block.method = DLC_METHOD_TRANSPOSE;
     return 1;
 }

@@ -8,6 +8,7 @@ enum {
     DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
+#define PANEL_CYCLES 1.3   /* an element copied into a panel */
 
 static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
 {
@@ -35,107 +36,180 @@ static double bytes_of(const dlc_chooser *c)
     return bytes;
 }
 
-static uint32_t innermost(const dlc_ids *axes)
+/* --- the tree --- */
+
+typedef struct {
+    dlc_chooser c;
+    const dlc_schedule *schedule;
+} estimator;
+
+static const dlc_schedule_node *node_at(const estimator *e, uint32_t n)
 {
-    return axes->n ? axes->data[axes->n - 1] : DLC_NO_AXIS;
+    return &e->schedule->nodes.data[n];
 }
 
-/* Copying K elements of a row of A: runs along the innermost reduced axis, as vectors where they lie together. */
-static double row_copy_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s, dlc_expr a)
+/* How often what a loop holds runs through its axis: the region where it is not open yet. */
+static double points_of_loop(const estimator *e, uint32_t n)
 {
-    const dlc_stage *stage = &c->kernel->stages.data[s];
-    uint32_t inner = innermost(&stage->reduce);
-    double depth = dlc_choose_points(c, &stage->reduce), run = (double)c->extent[inner];
-    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
-    int together = 1;
-    dlc_expr_reach(c->kernel->pool, a, marks);
-    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
-        const dlc_access_fact *access = &c->accesses[s].data[i];
-        int64_t stride = access->load && marks[access->load] ? dlc_choose_stride(c, access->offset, inner) : 0;
-        together &= stride == 0 || stride == 1;
+    const dlc_pool *pool = e->c.kernel->pool;
+    uint32_t outer = dlc_schedule_loop_over(e->schedule, dlc_schedule_parent(e->schedule, n), node_at(e, n)->axis);
+    if (outer != DLC_ROOT_NODE)
+        return 1; /* counted there */
+    double size = (double)dlc_expr_eval(pool, e->schedule->ranges[n].size, e->c.symbols);
+    double extent = (double)e->c.extent[node_at(e, n)->axis];
+    return size < 1 ? 1 : size > extent ? extent : size;
+}
+
+/* Points at which the leaf is computed, over those it has: recomputation counts. */
+static double repeats(const estimator *e, uint32_t leaf)
+{
+    const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
+    double points = 1, own = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
+    for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
+        if (node_at(e, n)->kind != DLC_LOOP_AS)
+            points *= points_of_loop(e, n);
+    if (node_at(e, leaf)->row != DLC_DOT_NONE)
+        for (uint32_t i = 0; i < node_at(e, leaf)->over.n; i++)
+            if (dlc_schedule_loop_over(e->schedule, leaf, node_at(e, leaf)->over.data[i]) == DLC_ROOT_NODE)
+                points *= (double)e->c.extent[node_at(e, leaf)->over.data[i]];
+    return own > 0 && points > own ? points / own : 1;
+}
+
+static uint32_t around(const estimator *e, uint32_t leaf, dlc_loop_kind kind)
+{
+    uint32_t n = leaf;
+    do
+        n = dlc_schedule_parent(e->schedule, n);
+    while (n != DLC_ROOT_NODE && node_at(e, n)->kind != kind);
+    return n;
+}
+
+/* Loads of neighbours along the axis, or of one element. */
+static int is_together(const estimator *e, uint32_t s, uint32_t lane)
+{
+    for (uint32_t i = 0; i < e->c.accesses[s].n; i++) {
+        int64_t stride = dlc_choose_stride(&e->c, e->c.accesses[s].data[i].offset, lane);
+        if (e->c.accesses[s].data[i].load && stride != 0 && stride != 1)
+            return 0;
     }
-    double vectors = (double)(((int64_t)run + schedule->width - 1) / schedule->width);
-    return depth / run * (RUN_CYCLES + vectors * (together ? 2 : 2 * schedule->width));
+    return 1;
 }
 
-static double dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t s)
+/* A copy goes by runs along its lanes, each with an address and a border test to start with. */
+static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
 {
-    const dlc_stage_plan *plan = &schedule->plans[s];
-    const dlc_stage *stage = &c->kernel->stages.data[s];
+    const dlc_stage *stage = &e->c.kernel->stages.data[s];
+    double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
+    if (e->schedule->homes[s].layout.nparts)
+        return points * PANEL_CYCLES + e->c.work[s] / width;
+    double vectors = (double)(((int64_t)run + width - 1) / width);
+    return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + e->c.work[s] / width;
+}
+
+static double dot_cycles(const estimator *e, uint32_t leaf)
+{
+    uint32_t s = node_at(e, leaf)->stage;
+    const dlc_stage *stage = &e->c.kernel->stages.data[s];
+    double width = (double)e->schedule->target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]);
+    double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
+    double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width;
+    double further = e->c.work[s] - 2 * products; /* what computing the factors takes beyond the product */
+    double cycles = products / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
+    return further > 0 ? cycles + further / width : cycles;
+}
+
+static double leaf_cycles(estimator *e, uint32_t leaf)
+{
+    const dlc_schedule_node *node = node_at(e, leaf);
+    uint32_t loop = around(e, leaf, DLC_LOOP_LANE), as = around(e, leaf, DLC_LOOP_AS), lane = DLC_NO_AXIS, width = 1;
+    if (node->row != DLC_DOT_NONE)
+        return dot_cycles(e, leaf);
+    e->c.lane = DLC_NO_AXIS;
+    if (loop != DLC_ROOT_NODE) {
+        lane = node_at(e, loop)->axis;
+        width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
+        e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */
+    } else if (as != DLC_ROOT_NODE) {
+        lane = node_at(e, e->schedule->homes[node_at(e, as)->stage].leaf)->columns;
+        width = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[node->stage].dtype[0]);
+        width = width < 1 ? 1 : width;
+    }
+    if (node->stage >= e->schedule->nstages && lane != DLC_NO_AXIS)
+        return copy_cycles(e, node->stage, lane, width);
+    return dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
+}
+
+/* --- CUDA's blocks --- */
+
+static double block_dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule)
+{
+    enum { WARP = 32 };
+    const dlc_stage *stage = &c->kernel->stages.data[0];
     dlc_dot_loops at;
-    if (!dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
-        return c->work[s];
-    double depth = dlc_choose_points(c, &stage->reduce), points = dlc_choose_points(c, &stage->axes);
-    double per_cycle = (schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * schedule->width;
-    double cycles = points * depth / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
-    double columns = dlc_choose_points(c, &at.contraction.n), rows = dlc_choose_points(c, &at.contraction.m);
-    double pieces = at.n < at.m ? 1 : columns / (double)schedule->loops.data[at.n].tile;
-    double product = c->work[s] - 2 * points * depth; /* what computing the factors takes beyond the product */
-    pieces = pieces < 1 ? 1 : pieces;
-    if (plan->copy_a)
-        cycles += pieces * points / columns * row_copy_cycles(c, schedule, s, at.contraction.a);
-    if (plan->copy_b)
-        cycles += points / rows * depth * 1.3;
-    return product > 0 ? cycles + product * (plan->copy_a ? pieces : 1) / schedule->width : cycles;
+    double products = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    double further = c->work[0] - 2 * products, cycles = products / 2 / WARP * (100 + DOT_LOSS_PERCENT) / 100;
+    cycles += further > 0 ? further / WARP : 0;
+    if (!dlc_schedule_dot_loops(c->kernel, schedule, &at))
+        return cycles;
+    for (uint32_t s = 1; s < c->kernel->stages.n; s++)
+        cycles += dlc_choose_stage_cycles(c, s, at.contraction.n.data[at.contraction.n.n - 1], WARP);
+    return cycles;
 }
 
 /* Every access is of neighbours; one through a tile is two more, of shared memory. */
 static double transpose_cycles(const dlc_chooser *c, const dlc_schedule *schedule)
 {
-    const dlc_loop *loops = &schedule->loops.data[schedule->loops.n - 2];
+    enum { WARP = 32 };
+    const dlc_root_loop *loops = &schedule->block.loops.data[schedule->block.loops.n - 2];
     const dlc_stage *stage = &c->kernel->stages.data[0];
     dlc_crossing crossing;
     dlc_schedule_crossing(c->kernel, schedule->target, loops[0].axes.data[0], loops[1].axes.data[0], &crossing);
     double accesses = c->accesses[0].n + 2.0 * crossing.loads.n;
-    return (c->work[0] + dlc_choose_points(c, &stage->axes) * accesses) / schedule->width / 2; /* two operations a cycle */
+    return (c->work[0] + dlc_choose_points(c, &stage->axes) * accesses) / WARP / 2; /* two operations a cycle */
 }
 
-static double cycles_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t *ndots)
+static double cycles_of(estimator *e, uint32_t *ndots)
 {
     double cycles = 0;
-    uint32_t column = DLC_NO_AXIS;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
-        const dlc_stage_plan *plan = &schedule->plans[s];
-        if (plan->method == DLC_METHOD_DOT) {
-            dlc_dot_loops at;
-            if (dlc_schedule_dot_loops(c->kernel, schedule, s, &at))
-                column = innermost(&at.contraction.n);
-            cycles += dot_cycles(c, schedule, s);
-            ++*ndots;
-            continue;
+    *ndots = e->schedule->block.method == DLC_METHOD_DOT;
+    if (e->schedule->block.method == DLC_METHOD_DOT)
+        return block_dot_cycles(&e->c, e->schedule);
+    if (e->schedule->block.method == DLC_METHOD_TRANSPOSE)
+        return transpose_cycles(&e->c, e->schedule);
+    for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
+        if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
+            cycles += leaf_cycles(e, n) * repeats(e, n);
+            *ndots += node_at(e, n)->row != DLC_DOT_NONE;
         }
-        if (plan->method == DLC_METHOD_TRANSPOSE) {
-            cycles += transpose_cycles(c, schedule);
-            continue;
-        }
-        uint32_t lane = column != DLC_NO_AXIS ? column : schedule->lane != DLC_NO_AXIS ? schedule->lane : plan->lane;
-        cycles += dlc_choose_stage_cycles(c, s, lane, lane == DLC_NO_AXIS ? 1 : schedule->width / schedule->pack);
-    }
     return cycles;
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
-static double time_of(const dlc_estimate *e, const dlc_target *target, dlc_method method)
+static double time_of(const dlc_estimate *e, const dlc_target *target, int is_block)
 {
     const dlc_machine *machine = target->machine;
-    double wanted = e->units * (method == DLC_METHOD_LANES ? 1 : machine->block_workers);
+    double wanted = e->units * (is_block ? machine->block_workers : 1);
     double workers = wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
     double computing = e->cycles / workers / machine->cycles_per_us;
     double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
     return (computing > moving ? computing : moving) + machine->step_us;
 }
 
-void dlc_estimate_kernel(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
+void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
 {
-    dlc_chooser c;
+    estimator e = {.schedule = schedule};
+    dlc_kernel *kernel = schedule->kernel;
     *result = (dlc_estimate){0};
-    dlc_choose_facts(&c, kernel, schedule->target, scratch);
-    c.schedule = (dlc_schedule *)schedule; /* read only */
-    result->bytes = bytes_of(&c);
+    dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
+    e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
+    e.c.lane = DLC_NO_AXIS;
+    for (uint32_t s = 0; s < kernel->stages.n && schedule->homes; s++)
+        e.c.place[s] = schedule->homes[s].place;
+    result->bytes = bytes_of(&e.c);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
-        result->flops += c.work[s];
-    result->cycles = cycles_of(&c, schedule, &result->ndots);
-    result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), c.symbols);
-    result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(kernel, schedule), c.symbols);
-    result->time_us = time_of(result, schedule->target, dlc_schedule_method(kernel, schedule));
+        result->flops += e.c.work[s];
+    result->cycles = cycles_of(&e, &result->ndots);
+    result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
+    result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
+    result->time_us = time_of(result, schedule->target, schedule->block.method != DLC_METHOD_NONE || result->ndots);
 }

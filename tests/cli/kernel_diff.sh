@@ -23,7 +23,7 @@ expect 0 "row.dlc x86-64-v3: same;row.dlc sm_80: same;0 of 3 compilations differ
 expect 0 "digits.onnx aarch64: same (" "$diff" "$DLC" "$DLC" --targets aarch64
 expect 1 "row.dlc x86-64-v3: 1 kernel only in OLD, 2 kernels only in NEW;steps changed;code: 1 of 1 function only in OLD" \
     "$diff" "$DLC" ./unfused row.dlc --targets x86-64-v3
-expect 1 "row.dlc x86-64-v3: 1 schedule of equal kernels changed;-  par i0; width 8; grain;+  par i0; width 8; GRAIN" \
+expect 1 "row.dlc x86-64-v3: 1 schedule of equal kernels changed;-schedule x86-64-v3 grain;+schedule x86-64-v3 GRAIN" \
     "$diff" "$DLC" ./rescheduled row.dlc --targets x86-64-v3 --diff
 expect 1 "code: 1 of 1 function only in OLD, 1 of 1 only in NEW;fmul <8 x float>" \
     "$diff" "$DLC" ./recoded --models . --targets x86-64-v3 --diff 8

@@ -111,7 +111,7 @@ static void write_trial(const job *j, const trial *t, FILE *file)
     dlc_diag diag;
     dlc_cuda_kernel made;
     dlc_diag_init(&diag, j->arena);
-    if (dlc_cuda_source(t->kernel, t->schedule, "k", j->arena, &diag, &made) != DLC_OK)
+    if (dlc_cuda_source(t->schedule, "k", j->arena, &diag, &made) != DLC_OK)
         return;
     put(file, t->kernel->buffers.n);
     put(file, t->kernel->symbols.n);
@@ -204,7 +204,7 @@ static const char *source_of(const job *j, const trial_mutation *mutation, const
             "typedef void dlc_kernel_args;\n"); /* only the compiler is asked: a broken emulation
                                                    must not look like a missing one */
     for (uint32_t i = 0; i < j->n && !*problem; i++)
-        if (dlc_cuda_emulation_add(j->trials[i].kernel, j->trials[i].schedule, i, j->arena, &diag,
+        if (dlc_cuda_emulation_add(j->trials[i].schedule, i, j->arena, &diag,
                                    &out) != DLC_OK)
             *problem = diag.nmessages ? diag.messages[0].text : "no text";
     dlc_str_add(

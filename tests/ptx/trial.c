@@ -164,21 +164,15 @@ const char *trial_mutate(const char *text, const trial_mutation *mutation, dlc_a
 
 /* --- PTX --- */
 
-static int64_t evaluated(const trial *t, dlc_expr (*what)(dlc_kernel *, const dlc_schedule *))
-{
-    dlc_kernel *kernel =
-        (dlc_kernel *)(uintptr_t)t->kernel; /* expressions are added, nothing changes */
-    return dlc_expr_eval(kernel->pool, what(kernel, t->schedule), t->symbols);
-}
-
 int64_t trial_units(const trial *t)
 {
-    return evaluated(t, dlc_schedule_units);
+    dlc_kernel *kernel = t->schedule->kernel; /* expressions are added, nothing changes */
+    return dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, t->schedule), t->symbols);
 }
 
 int64_t trial_scratch(const trial *t)
 {
-    return evaluated(t, dlc_schedule_scratch);
+    return dlc_expr_eval(t->schedule->kernel->pool, dlc_schedule_scratch(t->schedule), t->symbols);
 }
 
 /* A launch's memory: buffers and the word of faults, far apart; what kernels write is not
@@ -248,7 +242,7 @@ static dlc_status make_ptx(const trial *t, const trial_mutation *mutation, dlc_a
     const void *ptx;
     size_t n;
     DLC_TRY(dlc_nvrtc_open(diag, &nvrtc));
-    DLC_TRY(dlc_cuda_source(t->kernel, t->schedule, "trial", arena, diag, made));
+    DLC_TRY(dlc_cuda_source(t->schedule, "trial", arena, diag, made));
     const char *text = dlc_arena_printf(arena, "%s%s", dlc_cuda_prelude, made->source);
     text = trial_mutate(text, mutation, arena);
     if (!text)

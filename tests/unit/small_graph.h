@@ -277,13 +277,17 @@ static inline void **run_nodes(const small_graph *s)
     return memory;
 }
 
-/* Memory of the module's values: constants as they lie there, others where the graph's value of that name has it. */
+/* Memory of the module's values: constants as kernels before schedules read them, others where the graph's value of that name has it. */
 static inline void **small_values(const small_graph *s, const dlc_module *module, void **memory)
 {
     void **values = dlc_new_array(s->arena, void *, module->values.n + 1);
-    for (uint32_t v = 0; v < module->values.n; v++)
-        if (module->values.data[v].role == DLC_VALUE_CONST)
-            values[v] = (void *)(uintptr_t)module->values.data[v].data.bytes;
+    for (uint32_t v = 0; v < module->values.n; v++) {
+        const dlc_module_value *value = &module->values.data[v];
+        if (value->role == DLC_VALUE_CONST && value->origin != DLC_NO_VALUE)
+            value = &module->values.data[value->origin];
+        if (value->role == DLC_VALUE_CONST)
+            values[v] = (void *)(uintptr_t)value->data.bytes;
+    }
     for (uint32_t i = 0; i < s->graph->inputs.n; i++)
         values[module->inputs.data[i]] = memory[s->graph->inputs.data[i]->id];
     for (const dlc_node *node = s->graph->first; node; node = node->next)
@@ -303,7 +307,7 @@ static inline void **small_values(const small_graph *s, const dlc_module *module
     return values;
 }
 
-/* Every step's kernel, packed constants included. The result is by id of the graph's values. */
+/* Every step's kernel. The result is by id of the graph's values. */
 static inline void **run_module(const small_graph *s, const dlc_module *module)
 {
     void **memory = small_memory(s), **values = small_values(s, module, memory);

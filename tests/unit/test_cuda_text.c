@@ -77,7 +77,7 @@ static dlc_str text_of(small_graph *s, const dlc_module *module)
     dlc_cuda_emulation_begin(&text);
     for (uint32_t k = 0; k < module->kernels.n; k++) {
         const dlc_module_kernel *row = &module->kernels.data[k];
-        if (dlc_cuda_emulation_add(row->kernel, row->schedule, k, s->arena, s->diag, &text) !=
+        if (dlc_cuda_emulation_add(row->schedule, k, s->arena, s->diag, &text) !=
             DLC_OK)
             small_fail(s, "CUDA C");
     }
@@ -161,7 +161,7 @@ START_TEST(neighbours_move_together)
     const dlc_module *module = run_strategy(&s, "greedy", "sm_75");
     const dlc_module_kernel *row = &module->kernels.data[0];
     dlc_cuda_kernel made;
-    ck_assert_int_eq(dlc_cuda_source(row->kernel, row->schedule, "k", s.arena, s.diag, &made),
+    ck_assert_int_eq(dlc_cuda_source(row->schedule, "k", s.arena, s.diag, &made),
                      DLC_OK);
     const char *found = strstr(made.source, accesses[_i].access ? accesses[_i].access : "x2(");
     ck_assert_msg(!found == !accesses[_i].access, "%s", made.source);
@@ -185,7 +185,7 @@ START_TEST(nvrtc_takes_the_text)
         dlc_cuda_kernel made;
         const void *bytes;
         size_t size_bytes = 0;
-        if (dlc_cuda_source(module->kernels.data[k].kernel, module->kernels.data[k].schedule, "k",
+        if (dlc_cuda_source(module->kernels.data[k].schedule, "k",
                             s.arena, s.diag, &made) != DLC_OK)
             small_fail(&s, "CUDA C");
         const char *whole = dlc_arena_printf(s.arena, "%s%s", dlc_cuda_prelude, made.source);

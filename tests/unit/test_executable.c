@@ -517,7 +517,7 @@ START_TEST(failures_leave_the_old_file_and_nothing_else)
     unlink(in_folder("new.so"));
     dlc_schedule *schedule = kernel->schedule;
     dlc_schedule broken = *schedule;
-    broken.plans = NULL;
+    broken.nodes.data = NULL;
     kernel->schedule = &broken;
     dlc_status status = write_as(&m, DLC_ARTIFACT_LL, in_folder("old.so"), 1);
     ck_assert(status == DLC_INTERNAL || status == DLC_LIMIT);

@@ -64,7 +64,7 @@ static void check_case(const char *text, const char *strategy, const char *targe
         dlc_str printed = {0};
         dlc_kernel_print(kernel->kernel, 1, &printed);
         if (dlc_kernel_verify(kernel->kernel, s.diag) != DLC_OK ||
-            dlc_schedule_verify(kernel->kernel, kernel->schedule, s.diag) != DLC_OK)
+            dlc_schedule_resolve(kernel->schedule, s.diag) != DLC_OK)
             ck_abort_msg("%s, %s: %s\n%s", strategy, text, s.diag->messages[s.diag->nmessages - 1].text,
                          dlc_str_text(&printed));
         dlc_str_deinit(&printed);

@@ -1,0 +1,351 @@
+/*
+ * A register tile of a contraction, for every target whose vectors are values: the loops around it have left rows and columns
+ * open.
+ *
+ *     acc[rows][vectors] = 0
+ *     for k: b = vectors of B;  for each row: acc += splat(A[row][k]) * b
+ *     store, or let `as` run over the elements
+ *
+ * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops.
+ */
+#include "codegen/nest.h"
+
+#include <assert.h>
+
+typedef struct {
+    dlc_nest *nest;
+    dlc_pool *pool;
+    const dlc_schedule_node *leaf;
+    const dlc_stage *stage;
+    dlc_stage_state *state;
+    dlc_dtype dtype;
+    uint32_t s, width, nrows, nvectors;
+    dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
+    const dlc_register_axis *rows, *columns; /* rows NULL: one row */
+    int64_t panel;                 /* columns of the tile */
+    dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
+    dlc_ids loops, extents, lows;  /* over the reduced axes: axis, end, begin */
+} dot;
+
+static dlc_expr axis_of(const dot *d, uint32_t axis)
+{
+    return dlc_expr_axis(d->pool, axis);
+}
+
+static dlc_expr simplified(const dot *d, dlc_expr expr)
+{
+    return dlc_expr_simplify(d->pool, expr, &d->nest->ranges);
+}
+
+/* --- points of the tile --- */
+
+static void replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
+{
+    if (axis == DLC_NO_AXIS)
+        return;
+    nest->nwith += (with != 0) - (nest->with[axis] != 0);
+    nest->with[axis] = with;
+}
+
+/* Column of lane l of vector v of the open panel. */
+static dlc_expr column(const dot *d, uint32_t v)
+{
+    dlc_expr first = dlc_muli(d->pool, axis_of(d, d->columns->panel), d->panel);
+    return dlc_add(d->pool, first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->width));
+}
+
+static void at_row(const dot *d, uint32_t r)
+{
+    if (d->rows)
+        replace(d->nest, d->leaf->rows, d->rows->points[r]);
+}
+
+static void at_column(const dot *d, uint32_t v)
+{
+    replace(d->nest, d->leaf->columns, column(d, v));
+}
+
+static void leave_point(const dot *d)
+{
+    if (d->rows)
+        replace(d->nest, d->leaf->rows, 0);
+    replace(d->nest, d->leaf->columns, 0);
+}
+
+static void enter_lanes(const dot *d, dlc_val mask)
+{
+    d->nest->lane = d->state->lanes;
+    d->nest->lane_base = d->state->zero;
+    d->nest->width = d->width;
+    d->nest->mask = mask;
+}
+
+static void leave_lanes(dlc_nest *nest)
+{
+    nest->lane = DLC_NO_AXIS;
+    nest->width = 1;
+    nest->mask = NULL;
+}
+
+dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t lanes = dlc_nest_axis(nest, dlc_expr_i64(pool, width)), zero = dlc_nest_axis(nest, dlc_expr_i64(pool, 1));
+    dlc_nest_bind(nest, zero, dlc_nest_i64(nest, 0), 1);
+    nest->lane = lanes;
+    nest->lane_base = zero;
+    nest->width = width;
+    dlc_val mask = dlc_nest_value_at(nest, dlc_lt(pool, dlc_add(pool, first, dlc_expr_axis(pool, lanes)), end));
+    leave_lanes(nest);
+    return mask;
+}
+
+static dot dot_at(dlc_nest *nest, uint32_t node)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
+    dot d = {.nest = nest, .pool = nest->kernel->pool, .leaf = leaf, .s = leaf->stage};
+    d.stage = &nest->kernel->stages.data[d.s];
+    d.state = &nest->states[d.s];
+    d.dtype = d.stage->dtype[0];
+    d.width = nest->schedule->target->vector_bytes / dlc_dtype_bytes(d.dtype);
+    d.rows = leaf->rows == DLC_NO_AXIS ? NULL : nest->registers[leaf->rows];
+    d.columns = nest->registers[leaf->columns];
+    d.panel = nest->schedule->nodes.data[dlc_schedule_columns(nest->schedule, node)].tile;
+    d.nrows = d.rows ? d.rows->n : 1;
+    d.nvectors = d.columns->n;
+    return d;
+}
+
+/* --- factors --- */
+
+static void find_factors(dot *d)
+{
+    dlc_contraction form = {0};
+    uint32_t at;
+    int found = dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form);
+    assert(found); /* verified */
+    (void)found;
+    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, &at);
+    d->left = is_swapped ? form.b : form.a;
+    d->right = is_swapped ? form.a : form.b;
+    d->scale = form.scale;
+    d->a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);
+    d->b = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    for (uint32_t r = 0; r < d->nrows; r++) {
+        at_row(d, r);
+        d->a[r] = dlc_nest_here(d->nest, d->left);
+    }
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        at_column(d, v);
+        d->b[v] = dlc_nest_here(d->nest, d->right);
+    }
+    leave_point(d);
+}
+
+static void find_loops(dot *d)
+{
+    dlc_nest *nest = d->nest;
+    for (uint32_t i = 0; i < d->leaf->over.n; i++) {
+        uint32_t axis = d->leaf->over.data[i];
+        const dlc_tile *tile = &nest->tiles[axis];
+        dlc_vec_push(nest->arena, &d->loops, axis);
+        dlc_vec_push(nest->arena, &d->lows, tile->last ? tile->first : dlc_expr_i64(d->pool, 0));
+        dlc_vec_push(nest->arena, &d->extents, tile->last ? tile->last : nest->kernel->axes.data[axis].extent);
+    }
+}
+
+/* The factors with two reduced axes as digits of one; false: one of them is not linear in it. */
+static int merged_factors(const dot *d, uint32_t merged, const dlc_expr *with, dlc_expr *factors, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        factors[i] = simplified(d, dlc_expr_substitute(d->pool, factors[i], with, d->nest->axes.n));
+        if (!dlc_nest_is_linear(d->nest, factors[i], merged))
+            return 0;
+    }
+    return 1;
+}
+
+/* One axis in place of the two innermost reduced ones where every factor stays linear. */
+static int merge_loops(dot *d)
+{
+    uint32_t n = d->loops.n;
+    dlc_expr zero = dlc_expr_i64(d->pool, 0);
+    if (n < 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero)
+        return 0;
+    dlc_expr inner = d->extents.data[n - 1], extent = dlc_mul(d->pool, d->extents.data[n - 2], inner);
+    uint32_t merged = dlc_nest_axis(d->nest, extent);
+    dlc_expr *with = dlc_new_array(d->nest->arena, dlc_expr, d->nest->axes.n);
+    dlc_expr *a = dlc_arena_copy(d->nest->arena, d->a, d->nrows * sizeof *d->a);
+    dlc_expr *b = dlc_arena_copy(d->nest->arena, d->b, d->nvectors * sizeof *d->b);
+    with[d->loops.data[n - 2]] = dlc_floordiv(d->pool, axis_of(d, merged), inner);
+    with[d->loops.data[n - 1]] = dlc_mod(d->pool, axis_of(d, merged), inner);
+    if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors))
+        return 0;
+    d->a = a;
+    d->b = b;
+    d->loops.data[n - 2] = merged;
+    d->extents.data[n - 2] = extent;
+    d->loops.n = d->extents.n = d->lows.n = n - 1;
+    return 1;
+}
+
+/* --- the sum --- */
+
+static dlc_var *accumulator(const dot *d, uint32_t r, uint32_t v)
+{
+    return &d->state->tile[r * d->nvectors + v];
+}
+
+/* The point of element (r, v), by axis of the stage. */
+static void point_of(const dot *d, dlc_expr *index)
+{
+    for (uint32_t i = 0; i < d->stage->axes.n; i++)
+        index[i] = dlc_nest_here(d->nest, axis_of(d, d->stage->axes.data[i]));
+}
+
+/* The loops around the leaf that cut its sum are at their first iterations; 0: none cuts it. */
+static dlc_expr is_first(const dot *d, uint32_t node)
+{
+    const dlc_schedule *schedule = d->nest->schedule;
+    uint32_t fold = schedule->homes[d->s].fold;
+    dlc_expr first = 0, position;
+    if (fold == DLC_ROOT_NODE)
+        return 0;
+    for (uint32_t n = dlc_schedule_parent(schedule, node); n != DLC_ROOT_NODE && n >= fold; n = dlc_schedule_parent(schedule, n)) {
+        uint32_t axis = schedule->nodes.data[n].axis;
+        if (!dlc_ids_find(&d->stage->reduce, axis, NULL))
+            continue;
+        position = d->nest->tiles[axis].last ? d->nest->tiles[axis].first : axis_of(d, axis);
+        first = dlc_and(d->pool, first, dlc_eq(d->pool, position, dlc_expr_i64(d->pool, 0)));
+    }
+    return first;
+}
+
+/* Zero, or what the iterations before have left in scratch. */
+static dlc_val start_of(const dot *d, uint32_t r, uint32_t v, dlc_val first)
+{
+    dlc_nest *nest = d->nest;
+    dlc_val zero = dlc_nest_identity(nest, DLC_REDUCE_SUM, d->dtype, 0, d->width);
+    dlc_expr index[DLC_MAX_RANK];
+    if (!first)
+        return zero;
+    enter_lanes(d, d->columns->masks[v]);
+    at_row(d, r);
+    at_column(d, v);
+    point_of(d, index);
+    dlc_val before = dlc_nest_value_at(nest, dlc_nest_reload(nest, d->s, index));
+    leave_point(d);
+    dlc_val condition = nest->emit->splat(nest->emit, DLC_BOOL, first, d->width);
+    before = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, d->dtype, d->dtype, d->width, (dlc_val[]){condition, zero, before});
+    leave_lanes(nest);
+    return before;
+}
+
+static void start(const dot *d, uint32_t node)
+{
+    dlc_nest *nest = d->nest;
+    dlc_expr condition = is_first(d, node);
+    dlc_val first = condition ? dlc_nest_uniform(nest, simplified(d, condition)) : NULL;
+    for (uint32_t r = 0; r < d->nrows; r++)
+        for (uint32_t v = 0; v < d->nvectors; v++) {
+            *accumulator(d, r, v) = nest->emit->var_new(nest->emit, d->dtype, d->width);
+            nest->emit->var_set(nest->emit, *accumulator(d, r, v), start_of(d, r, v, first));
+        }
+}
+
+static void multiply(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    dlc_val b[DLC_MAX_VECTORS];
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        nest->mask = d->columns->masks[v];
+        b[v] = dlc_nest_value_at(nest, d->b[v]);
+    }
+    nest->mask = NULL;
+    for (uint32_t r = 0; r < d->nrows; r++) {
+        dlc_val a = dlc_nest_value_at(nest, d->a[r]);
+        for (uint32_t v = 0; v < d->nvectors; v++) {
+            dlc_val args[] = {a, b[v], nest->emit->var_get(nest->emit, *accumulator(d, r, v))};
+            nest->emit->var_set(nest->emit, *accumulator(d, r, v),
+                                nest->emit->arith(nest->emit, DLC_EXPR_MULADD, d->dtype, d->dtype, d->width, args));
+        }
+    }
+}
+
+static void accumulate(dot *d, uint32_t node)
+{
+    dlc_nest *nest = d->nest;
+    find_factors(d);
+    find_loops(d);
+    while (merge_loops(d))
+        ;
+    start(d, node);
+    for (uint32_t i = 0; i < d->loops.n; i++)
+        dlc_nest_loop(nest, d->loops.data[i], dlc_nest_uniform(nest, simplified(d, d->lows.data[i])),
+                      dlc_nest_uniform(nest, simplified(d, d->extents.data[i])), 1);
+    enter_lanes(d, NULL);
+    multiply(d);
+    leave_lanes(nest);
+    for (uint32_t i = 0; i < d->loops.n; i++)
+        dlc_nest_loop_end(nest);
+}
+
+/* --- elements --- */
+
+/* The element's value: the sum, times what is free of rows, columns and K. */
+static dlc_val element(const dot *d, uint32_t r, uint32_t v)
+{
+    dlc_val sum = d->nest->emit->var_get(d->nest->emit, *accumulator(d, r, v));
+    if (!d->scale)
+        return sum;
+    dlc_expr value = dlc_nest_pseudo(d->nest, d->dtype, sum, d->width);
+    return dlc_nest_value_at(d->nest, dlc_mul(d->pool, value, dlc_nest_here(d->nest, d->scale)));
+}
+
+void dlc_dot_emit(dlc_nest *nest, uint32_t node)
+{
+    dot d = dot_at(nest, node);
+    d.state->tile = dlc_arena_array(nest->arena, (size_t)d.nrows * d.nvectors, sizeof *d.state->tile, sizeof(void *));
+    d.state->nrows = d.nrows;
+    d.state->nvectors = d.nvectors;
+    d.state->lanes = dlc_nest_axis(nest, dlc_expr_i64(d.pool, d.width));
+    d.state->zero = dlc_nest_axis(nest, dlc_expr_i64(d.pool, 1));
+    dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
+    accumulate(&d, node);
+    if (nest->schedule->homes[d.s].place == DLC_PLACE_REG && d.stage->buffer == DLC_NO_BUFFER)
+        return;
+    for (uint32_t v = 0; v < d.nvectors; v++) {
+        enter_lanes(&d, d.columns->masks[v]);
+        at_column(&d, v);
+        for (uint32_t r = 0; r < d.nrows; r++) {
+            at_row(&d, r);
+            dlc_val value = element(&d, r, v);
+            dlc_leaf_keep(nest, d.s, &value, d.width);
+        }
+        leave_point(&d);
+        leave_lanes(nest);
+    }
+    d.state->value[0].set = 0;
+}
+
+/* Leaves at each element of the tile: the sum is a value, and so is what they make of it for each other. */
+void dlc_dot_elements(dlc_nest *nest, uint32_t node)
+{
+    const dlc_schedule_node *as = &nest->schedule->nodes.data[node];
+    dot d = dot_at(nest, nest->schedule->homes[as->stage].leaf);
+    dlc_contraction form = {0};
+    if (dlc_contraction_of(nest->kernel, d.stage, nest->arena, &form))
+        d.scale = form.scale;
+    for (uint32_t v = 0; v < d.nvectors; v++) {
+        enter_lanes(&d, d.columns->masks[v]);
+        at_column(&d, v);
+        for (uint32_t r = 0; r < d.nrows; r++) {
+            at_row(&d, r);
+            d.state->value[0] = dlc_nest_remember(nest, element(&d, r, v), d.width);
+            dlc_walk_children(nest, node);
+        }
+        leave_point(&d);
+        leave_lanes(nest);
+    }
+    d.state->value[0].set = 0;
+}

@@ -1,0 +1,390 @@
+/*
+ * Leaves: a stage's value at the point that the loops around it bind, or a step of its fold. Accumulators live from before the
+ * outermost loop that the stage is reduced over to behind it:
+ *
+ *     acc = identity                      (dlc_leaf_begin_folds)
+ *     for …: acc = combine(acc, value)    (dlc_leaf_emit)
+ *     merge partials, fold lanes, keep    (dlc_leaf_end_folds)
+ */
+#include "codegen/nest.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- reductions --- */
+
+static dlc_scalar extreme(dlc_dtype dtype, int lowest)
+{
+    dlc_scalar value = {0};
+    if (dlc_is_float(dtype)) {
+        value.f = lowest ? -__builtin_inf() : __builtin_inf();
+    } else if (dlc_is_unsigned(dtype) || dtype == DLC_BOOL) {
+        uint32_t bits = dtype == DLC_BOOL ? 1 : dlc_dtypes[dtype].bits;
+        value.i = lowest ? 0 : (int64_t)(UINT64_MAX >> (64 - bits));
+    } else {
+        int64_t max = (int64_t)(UINT64_MAX >> (65 - dlc_dtypes[dtype].bits));
+        value.i = lowest ? -max - 1 : max;
+    }
+    return value;
+}
+
+dlc_val dlc_nest_identity(dlc_nest *nest, dlc_reduce reduce, dlc_dtype dtype, uint32_t which, uint32_t width)
+{
+    dlc_scalar value = {0};
+    switch (reduce) {
+    case DLC_REDUCE_PROD:
+        if (dlc_is_float(dtype))
+            value.f = 1;
+        else
+            value.i = 1;
+        break;
+    case DLC_REDUCE_ALL:
+        value.i = 1;
+        break;
+    case DLC_REDUCE_MIN:
+        value = extreme(dtype, 0);
+        break;
+    case DLC_REDUCE_MAX:
+        value = extreme(dtype, 1);
+        break;
+    case DLC_REDUCE_ARGMIN:
+    case DLC_REDUCE_ARGMIN_LAST:
+        value = which ? (dlc_scalar){.i = -1} : extreme(dtype, 0);
+        break;
+    case DLC_REDUCE_ARGMAX:
+    case DLC_REDUCE_ARGMAX_LAST:
+        value = which ? (dlc_scalar){.i = -1} : extreme(dtype, 1);
+        break;
+    default:
+        break;
+    }
+    return nest->emit->konst(nest->emit, dtype, value, width);
+}
+
+static dlc_val arith2(dlc_nest *nest, dlc_expr_op op, dlc_dtype dtype, uint32_t width, dlc_val a, dlc_val b)
+{
+    dlc_dtype to = dlc_exprs[op].result == DLC_RESULT_BOOL ? DLC_BOOL : dtype;
+    return nest->emit->arith(nest->emit, op, dtype, to, width, (dlc_val[]){a, b});
+}
+
+/* The new pair wins when its key is better, or a first NaN, or equal with the index preferred, or nothing was there yet. */
+static void combine_pair(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
+                         const dlc_val *value)
+{
+    int max = reduce == DLC_REDUCE_ARGMAX || reduce == DLC_REDUCE_ARGMAX_LAST;
+    int last = reduce == DLC_REDUCE_ARGMIN_LAST || reduce == DLC_REDUCE_ARGMAX_LAST;
+    dlc_val better = max ? arith2(nest, DLC_EXPR_LT, dtypes[0], width, acc[0], value[0])
+                         : arith2(nest, DLC_EXPR_LT, dtypes[0], width, value[0], acc[0]);
+    dlc_val same = arith2(nest, DLC_EXPR_EQ, dtypes[0], width, acc[0], value[0]);
+    if (dlc_is_float(dtypes[0])) {
+        dlc_val new_nan = arith2(nest, DLC_EXPR_NE, dtypes[0], width, value[0], value[0]);
+        dlc_val old_nan = arith2(nest, DLC_EXPR_NE, dtypes[0], width, acc[0], acc[0]);
+        dlc_val old_number = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, width, &old_nan);
+        better = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, better,
+                        arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, new_nan, old_number));
+        same = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, same,
+                      arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, new_nan, old_nan));
+    }
+    dlc_val zero = nest->emit->konst(nest->emit, dtypes[1], (dlc_scalar){0}, width);
+    dlc_val preferred = last ? arith2(nest, DLC_EXPR_LT, dtypes[1], width, acc[1], value[1])
+                             : arith2(nest, DLC_EXPR_LT, dtypes[1], width, value[1], acc[1]);
+    preferred = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, preferred, /* an index of -1 is no candidate */
+                       arith2(nest, DLC_EXPR_LT, dtypes[1], width, acc[1], zero));
+    dlc_val wins = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, better,
+                          arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, same, preferred));
+    wins = arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, wins,
+                  arith2(nest, DLC_EXPR_LE, dtypes[1], width, zero, value[1]));
+    for (uint32_t i = 0; i < 2; i++)
+        acc[i] = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtypes[i], dtypes[i], width,
+                                   (dlc_val[]){wins, value[i], acc[i]});
+}
+
+void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
+                      const dlc_val *value)
+{
+    static const dlc_expr_op ops[DLC_REDUCE_COUNT] = {
+        [DLC_REDUCE_SUM] = DLC_EXPR_ADD, [DLC_REDUCE_PROD] = DLC_EXPR_MUL, [DLC_REDUCE_MIN] = DLC_EXPR_MIN,
+        [DLC_REDUCE_MAX] = DLC_EXPR_MAX, [DLC_REDUCE_ANY] = DLC_EXPR_OR,   [DLC_REDUCE_ALL] = DLC_EXPR_AND};
+    dlc_expr_op op = ops[reduce];
+    if (dlc_reduces[reduce].naccs == 2) {
+        combine_pair(nest, reduce, dtypes, width, acc, value);
+        return;
+    }
+    if (dtypes[0] == DLC_BOOL && (op == DLC_EXPR_ADD || op == DLC_EXPR_MAX))
+        op = DLC_EXPR_OR;
+    if (dtypes[0] == DLC_BOOL && (op == DLC_EXPR_MUL || op == DLC_EXPR_MIN))
+        op = DLC_EXPR_AND;
+    acc[0] = arith2(nest, op, dtypes[0], width, acc[0], value[0]);
+}
+
+static const dlc_stage *stage_of(const dlc_nest *nest, uint32_t s)
+{
+    return &nest->kernel->stages.data[s];
+}
+
+static uint32_t naccs_of(const dlc_nest *nest, uint32_t s)
+{
+    return dlc_reduces[stage_of(nest, s)->combine].naccs;
+}
+
+/* acc (op)= value at the current point, all lanes of the present width; lanes off give the identity. */
+static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc_expr *values)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_stage *stage = stage_of(nest, s);
+    uint32_t width = nest->width;
+    int folds_lanes = nest->states[s].lane != DLC_NO_AXIS;
+    dlc_val old[2], value[2];
+    const dlc_expr_node *node = dlc_node_of(pool, values[0]);
+    int is_product = stage->combine == DLC_REDUCE_SUM && node->op == DLC_EXPR_MUL && dlc_is_float(node->dtype);
+    if (is_product && (!nest->mask || !folds_lanes)) { /* the step of a sum of products */
+        dlc_expr a = dlc_arg(pool, values[0], 0), b = dlc_arg(pool, values[0], 1);
+        value[0] = dlc_nest_value_at(nest, a);
+        value[1] = dlc_nest_value_at(nest, b);
+        old[0] = nest->emit->var_get(nest->emit, acc[0]);
+        nest->emit->var_set(nest->emit, acc[0],
+                            nest->emit->arith(nest->emit, DLC_EXPR_MULADD, stage->dtype[0], stage->dtype[0], width,
+                                              (dlc_val[]){value[0], value[1], old[0]}));
+        return;
+    }
+    for (uint32_t i = 0; i < naccs_of(nest, s); i++) {
+        value[i] = dlc_nest_value_at(nest, values[i]);
+        if (nest->mask && folds_lanes)
+            value[i] = nest->emit->arith(
+                nest->emit, DLC_EXPR_SELECT, stage->dtype[i], stage->dtype[i], width,
+                (dlc_val[]){nest->mask, value[i],
+                            dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, width)});
+        old[i] = nest->emit->var_get(nest->emit, acc[i]);
+    }
+    dlc_nest_combine(nest, stage->combine, stage->dtype, width, old, value);
+    for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+        nest->emit->var_set(nest->emit, acc[i], old[i]);
+}
+
+/* --- folds --- */
+
+static int folds_in(const dlc_nest *nest, uint32_t n, uint32_t loop)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[n];
+    return leaf->kind == DLC_LOOP_LEAF && leaf->row == DLC_DOT_NONE && nest->schedule->homes[leaf->stage].fold == loop;
+}
+
+/* The loop around the leaf that folds the stage's lanes, or DLC_ROOT_NODE. */
+static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
+{
+    const dlc_schedule *schedule = nest->schedule;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE && n >= fold; n = dlc_schedule_parent(schedule, n))
+        if (schedule->nodes.data[n].kind == DLC_LOOP_LANE)
+            return n;
+    return DLC_ROOT_NODE;
+}
+
+static void begin_fold(dlc_nest *nest, uint32_t leaf, uint32_t fold)
+{
+    uint32_t s = nest->schedule->nodes.data[leaf].stage, loop = lane_loop(nest, leaf, fold);
+    dlc_stage_state *state = &nest->states[s];
+    const dlc_stage *stage = stage_of(nest, s);
+    state->npartials = 1;
+    state->width = nest->width;
+    state->lane = DLC_NO_AXIS;
+    if (loop != DLC_ROOT_NODE) {
+        const dlc_schedule_node *lane = &nest->schedule->nodes.data[loop];
+        state->lane = lane->axis;
+        state->width = (uint32_t)lane->tile;
+        state->npartials = lane->count;
+    }
+    state->acc = dlc_arena_array(nest->arena, state->npartials, sizeof *state->acc, sizeof(void *));
+    for (uint32_t p = 0; p < state->npartials; p++)
+        for (uint32_t i = 0; i < naccs_of(nest, s); i++) {
+            state->acc[p][i] = nest->emit->var_new(nest->emit, stage->dtype[i], state->width);
+            nest->emit->var_set(nest->emit, state->acc[p][i],
+                                dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, state->width));
+        }
+}
+
+void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node)
+{
+    for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++)
+        if (folds_in(nest, n, node))
+            begin_fold(nest, n, node);
+}
+
+/* What each thread has of acc folded into one: a vector of width / pack. */
+static void fold_packs(dlc_nest *nest, uint32_t s, uint32_t pack, dlc_val *acc)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    uint32_t width = nest->states[s].width / pack;
+    dlc_val all[2] = {acc[0], acc[1]};
+    for (uint32_t p = 0; p < pack; p++) {
+        dlc_val other[2];
+        for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+            other[i] = nest->emit->part(nest->emit, all[i], p);
+        if (p == 0)
+            memcpy(acc, other, naccs_of(nest, s) * sizeof *acc);
+        else
+            dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, other);
+    }
+}
+
+/* Lanes of acc folded into one value, by halves: the same tree for every kind of reduction. */
+static void fold_lanes(dlc_nest *nest, uint32_t s, dlc_val *acc)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    uint32_t pack = dlc_schedule_pack_of(nest->schedule), width = nest->states[s].width / pack;
+    if (pack > 1)
+        fold_packs(nest, s, pack, acc);
+    for (uint32_t half = width / 2; half; half /= 2) {
+        dlc_val other[2];
+        for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+            other[i] = nest->emit->rotate(nest->emit, stage->dtype[i], acc[i], width, half);
+        dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, other);
+    }
+    for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+        acc[i] = nest->emit->lane(nest->emit, stage->dtype[i], acc[i], width, 0);
+}
+
+static void end_fold(dlc_nest *nest, uint32_t s)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    const dlc_stage_state *state = &nest->states[s];
+    dlc_val acc[2], other[2];
+    for (uint32_t p = 0; p < state->npartials; p++) {
+        for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+            (p ? other : acc)[i] = nest->emit->var_get(nest->emit, state->acc[p][i]);
+        if (p)
+            dlc_nest_combine(nest, stage->combine, stage->dtype, state->width, acc, other);
+    }
+    if (state->lane != DLC_NO_AXIS)
+        fold_lanes(nest, s, acc);
+    dlc_leaf_keep(nest, s, acc, state->lane != DLC_NO_AXIS ? 1 : state->width);
+}
+
+void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node)
+{
+    for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++)
+        if (folds_in(nest, n, node))
+            end_fold(nest, nest->schedule->nodes.data[n].stage);
+}
+
+/* --- values --- */
+
+/* What is read back from memory has been rounded to the type, which halves are not in registers. */
+static int is_forwarded(const dlc_nest *nest, uint32_t s)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    int is_half = stage->dtype[0] == DLC_F16 || stage->dtype[0] == DLC_BF16;
+    return nest->schedule->homes[s].place == DLC_PLACE_REG ||
+           (!is_half && stage->update == DLC_UPDATE_NONE && naccs_of(nest, s) == 1);
+}
+
+void dlc_leaf_keep(dlc_nest *nest, uint32_t s, const dlc_val *result, uint32_t width)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    dlc_stage_state *state = &nest->states[s];
+    dlc_expr index[DLC_MAX_INDEX];
+    if (stage->buffer != DLC_NO_BUFFER) {
+        for (uint32_t i = 0; i < stage->store.n; i++)
+            index[i] = dlc_nest_here(nest, stage->store.data[i]);
+        dlc_nest_store(nest, stage->buffer, index, result[stage->second], width, stage->update);
+    }
+    if (nest->schedule->homes[s].place == DLC_PLACE_SCRATCH) {
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            index[i] = dlc_nest_here(nest, dlc_expr_axis(nest->kernel->pool, stage->axes.data[i]));
+        dlc_nest_store_scratch(nest, s, index, result[0], width);
+    }
+    for (uint32_t i = 0; i < naccs_of(nest, s) && is_forwarded(nest, s); i++)
+        state->value[i] = dlc_nest_remember(nest, result[i], width);
+}
+
+void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
+    uint32_t s = leaf->stage, width = nest->width;
+    const dlc_stage *stage = stage_of(nest, s);
+    const dlc_stage_state *state = &nest->states[s];
+    dlc_expr values[2] = {0};
+    for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+        values[i] = dlc_nest_here(nest, stage->value[i]);
+    if (leaf->row != DLC_DOT_NONE) {
+        dlc_dot_emit(nest, node);
+    } else if (stage->combine != DLC_REDUCE_NONE && nest->schedule->homes[s].fold != DLC_ROOT_NODE) {
+        accumulate(nest, s, state->acc[nest->partial < state->npartials ? nest->partial : 0], values);
+    } else {
+        dlc_val result[2] = {0};
+        for (uint32_t i = 0; i < naccs_of(nest, s); i++)
+            result[i] = naccs_of(nest, s) > 1 ? dlc_nest_value_at(nest, values[i]) : dlc_nest_value(nest, values[i], &width);
+        dlc_leaf_keep(nest, s, result, width);
+    }
+}
+
+/* --- the lane loop --- */
+
+typedef struct {
+    uint32_t lane, lane_base, width;
+    dlc_val mask;
+    dlc_tile tile;
+} lane_context;
+
+static lane_context enter_lanes(dlc_nest *nest, uint32_t axis, uint32_t base, uint32_t width, dlc_val mask)
+{
+    lane_context before = {nest->lane, nest->lane_base, nest->width, nest->mask, {0}};
+    if (axis < nest->kernel->axes.n) {
+        before.tile = nest->tiles[axis];
+        nest->tiles[axis] = (dlc_tile){dlc_expr_axis(nest->kernel->pool, base), dlc_expr_axis(nest->kernel->pool, base)};
+    }
+    nest->lane = axis;
+    nest->lane_base = base;
+    nest->width = width;
+    nest->mask = mask;
+    return before;
+}
+
+static void leave_lanes(dlc_nest *nest, const lane_context *before)
+{
+    if (nest->lane < nest->kernel->axes.n)
+        nest->tiles[nest->lane] = before->tile;
+    nest->lane = before->lane;
+    nest->lane_base = before->lane_base;
+    nest->width = before->width;
+    nest->mask = before->mask;
+}
+
+static void lanes_rest(dlc_nest *nest, uint32_t axis, uint32_t base, dlc_val from, dlc_val hi, uint32_t width,
+                       dlc_lane_body body, void *ctx)
+{
+    dlc_emitter *emit = nest->emit;
+    emit->if_begin(emit, arith2(nest, DLC_EXPR_LT, DLC_I64, 1, from, hi));
+    dlc_nest_enter(nest);
+    dlc_nest_bind(nest, base, from, 1);
+    dlc_val left = arith2(nest, DLC_EXPR_SUB, DLC_I64, 1, hi, from);
+    dlc_val mask = arith2(nest, DLC_EXPR_LT, DLC_I64, width, emit->iota(emit, width),
+                          emit->splat(emit, DLC_I64, left, width));
+    lane_context before = enter_lanes(nest, axis, base, width, mask);
+    body(nest, ctx);
+    leave_lanes(nest, &before);
+    dlc_nest_leave(nest);
+    emit->if_end(emit);
+}
+
+void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body,
+                    void *ctx)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr length = dlc_expr_simplify(pool, dlc_sub(pool, hi, lo), &nest->ranges);
+    uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.n > axis ? nest->kernel->axes.data[axis].extent : hi,
+                                          dlc_expr_multiple(pool, lo, &nest->ranges) % width ? 1 : width);
+    int64_t known = -1;
+    if (!dlc_expr_is_int(pool, length, &known))
+        known = -1;
+    dlc_expr whole = dlc_muli(pool, dlc_floordiv(pool, length, dlc_expr_i64(pool, width)), width);
+    dlc_val from = dlc_nest_uniform(nest, dlc_expr_simplify(pool, dlc_add(pool, lo, whole), &nest->ranges));
+    if (known < 0 || known >= width) {
+        dlc_nest_loop(nest, base, dlc_nest_uniform(nest, lo), from, width);
+        lane_context before = enter_lanes(nest, axis, base, width, NULL);
+        body(nest, ctx);
+        leave_lanes(nest, &before);
+        dlc_nest_loop_end(nest);
+    }
+    if (known < 0 || known % width)
+        lanes_rest(nest, axis, base, from, dlc_nest_uniform(nest, hi), width, body, ctx);
+}

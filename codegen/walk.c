@@ -1,0 +1,604 @@
+/*
+ * The walk of a schedule's tree. A loop runs over the open tile of its axis, or over the region that its stages need; tiles of
+ * one point bind the axis, larger ones stay open for loops inside. Two kinds of tiles are left to register tiles:
+ *
+ *   rows     are cut into near-equal heights, so that none is a remainder of a few; what depends on the height is emitted once
+ *            for each. Where the number of rows is a symbol, the last tile takes the next larger of a few heights and repeats
+ *            its last row (the repeated stores write the same values).
+ *   columns  whole panels, then what is left over with lanes masked.
+ */
+#include "codegen/nest.h"
+
+#include <assert.h>
+
+static void walk(dlc_nest *nest, uint32_t n);
+
+static const dlc_schedule_node *node_of(const dlc_nest *nest, uint32_t n)
+{
+    return &nest->schedule->nodes.data[n];
+}
+
+static dlc_expr simplified(dlc_nest *nest, dlc_expr expr)
+{
+    return dlc_expr_simplify(nest->kernel->pool, expr, &nest->ranges);
+}
+
+static dlc_expr i64(dlc_nest *nest, int64_t value)
+{
+    return dlc_expr_i64(nest->kernel->pool, value);
+}
+
+static dlc_expr axis_expr(dlc_nest *nest, uint32_t axis)
+{
+    return dlc_expr_axis(nest->kernel->pool, axis);
+}
+
+/* --- what lies inside --- */
+
+/* A register tile among the nodes [n, end) whose rows (columns) the loop leaves open. */
+static int has_dot(const dlc_nest *nest, uint32_t n, uint32_t end, uint32_t loop, int columns)
+{
+    for (; n < end; n++) {
+        const dlc_schedule_node *leaf = node_of(nest, n);
+        if (leaf->kind == DLC_LOOP_LEAF && leaf->row != DLC_DOT_NONE &&
+            (columns ? dlc_schedule_columns(nest->schedule, n) : dlc_schedule_rows(nest->schedule, n)) == loop)
+            return 1;
+    }
+    return 0;
+}
+
+/* The child, or what runs over a tile in it, depends on the height of the loop's tile. */
+static int depends_on_height(const dlc_nest *nest, uint32_t child, uint32_t loop)
+{
+    uint32_t end = node_of(nest, child)->end;
+    if (has_dot(nest, child, end, loop, 0))
+        return 1;
+    const dlc_schedule_node *node = node_of(nest, child);
+    return node->kind == DLC_LOOP_AS && dlc_schedule_rows(nest->schedule, nest->schedule->homes[node->stage].leaf) == loop;
+}
+
+/* --- what lanes of a warp wait for --- */
+
+static int reads(const dlc_nest *nest, uint32_t reader, uint32_t s)
+{
+    const dlc_kernel *kernel = nest->kernel;
+    const uint8_t *marks = dlc_stage_marks(kernel, &kernel->stages.data[reader], nest->arena);
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+        if (marks[id] && node->op == DLC_EXPR_LOAD && node->imm.id == DLC_STAGE_SOURCE(s))
+            return 1;
+    }
+    return 0;
+}
+
+/* Along an axis that all of them share every lane keeps to its own points; else what is in memory passes between lanes. */
+static void find_meetings(dlc_nest *nest, uint32_t s)
+{
+    const dlc_home *home = &nest->schedule->homes[s];
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    int is_update = stage->update != DLC_UPDATE_NONE;
+    for (uint32_t n = home->at; home->is_read && n != DLC_ROOT_NODE; n = dlc_schedule_parent(nest->schedule, n))
+        if (node_of(nest, n)->kind == DLC_LOOP_LANE)
+            return;
+    if (home->place == DLC_PLACE_REG)
+        return;
+    nest->states[s].is_met = is_update || home->is_read;
+    for (uint32_t t = s + 1; t < nest->kernel->stages.n; t++) /* a later stage changes what this one stored */
+        nest->states[s].is_met |= nest->kernel->stages.data[t].update != DLC_UPDATE_NONE;
+    nest->states[s].is_met_within = nest->states[s].is_met && (is_update || reads(nest, s, s));
+}
+
+static int in_lanes(const dlc_nest *nest)
+{
+    for (uint32_t i = 0; i < nest->nopen; i++)
+        if (node_of(nest, nest->open[i].node)->kind == DLC_LOOP_LANE)
+            return 1;
+    return 0;
+}
+
+/* After child [c, end) of the loop: is something in it read or changed by the loop's other children, or its next iteration? */
+static int meets_here(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t loop)
+{
+    for (uint32_t n = c; n < end; n++) {
+        if (node_of(nest, n)->kind != DLC_LOOP_LEAF || !nest->states[node_of(nest, n)->stage].is_met)
+            continue;
+        uint32_t s = node_of(nest, n)->stage;
+        if (nest->states[s].is_met_within)
+            return 1;
+        for (uint32_t t = 0; t < nest->kernel->stages.n; t++) {
+            uint32_t leaf = nest->schedule->homes[t].leaf;
+            int is_outside = (leaf < c || leaf >= end) && dlc_schedule_is_inside(nest->schedule, leaf, loop);
+            if (is_outside && (nest->kernel->stages.data[t].update != DLC_UPDATE_NONE || reads(nest, t, s)))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static void walk_range(dlc_nest *nest, uint32_t n, uint32_t end, uint32_t loop)
+{
+    while (n < end) {
+        uint32_t next = node_of(nest, n)->end;
+        walk(nest, n);
+        if (nest->schedule->target->kind == DLC_TARGET_CUDA && !in_lanes(nest) && meets_here(nest, n, next, loop))
+            nest->emit->sync(nest->emit);
+        n = next;
+    }
+}
+
+/* The body of a loop, at the present level. */
+static void walk_body(dlc_nest *nest, uint32_t loop, uint32_t n, uint32_t end)
+{
+    nest->open[nest->nopen].node = loop;
+    nest->open[nest->nopen++].level = nest->level;
+    walk_range(nest, n, end, loop);
+    nest->nopen--;
+}
+
+void dlc_walk_children(dlc_nest *nest, uint32_t node)
+{
+    walk_body(nest, node, node + 1, node_of(nest, node)->end);
+}
+
+/* --- ranges --- */
+
+typedef struct {
+    dlc_expr lo, hi;
+    int64_t length; /* or -1: not known */
+} span;
+
+static span span_of(dlc_nest *nest, uint32_t n)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_range *range = &nest->schedule->ranges[n];
+    uint32_t axis = node_of(nest, n)->axis;
+    dlc_expr extent = nest->kernel->axes.data[axis].extent;
+    span s = {nest->tiles[axis].first, nest->tiles[axis].last, -1};
+    if (!s.hi) {
+        s.lo = dlc_nest_first(nest, dlc_schedule_parent(nest->schedule, n), range->first);
+        s.hi = range->size == extent ? extent : dlc_min(pool, dlc_add(pool, s.lo, range->size), extent);
+        s.lo = simplified(nest, dlc_max(pool, s.lo, i64(nest, 0)));
+        s.hi = simplified(nest, s.hi);
+    }
+    if (!dlc_expr_is_int(pool, simplified(nest, dlc_sub(pool, s.hi, s.lo)), &s.length))
+        s.length = -1;
+    return s;
+}
+
+static int is_par(const dlc_nest *nest, uint32_t n)
+{
+    return node_of(nest, n)->kind == DLC_LOOP_PAR;
+}
+
+/* --- plain loops --- */
+
+static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    dlc_tile tile = {first, dlc_addi(pool, first, node->tile)};
+    if (s->length < 0 || s->length % node->tile)
+        tile.last = dlc_min(pool, tile.last, s->hi);
+    nest->tiles[node->axis] = tile;
+    nest->firsts[n] = first;
+}
+
+static void walk_plain(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    span s = span_of(nest, n);
+    dlc_tile before = nest->tiles[node->axis];
+    uint32_t axis = node->axis;
+    if (node->tile > 1) {
+        int64_t multiple = dlc_expr_multiple(nest->kernel->pool, s.lo, &nest->ranges) % node->tile ? 1 : node->tile;
+        axis = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
+    }
+    if (is_par(nest, n))
+        dlc_nest_bind(nest, axis, dlc_nest_uniform(nest, dlc_muli(nest->kernel->pool, axis_expr(nest, nest->par[n]), node->tile)),
+                      1);
+    else
+        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, s.lo), dlc_nest_uniform(nest, s.hi), node->tile);
+    if (node->tile > 1)
+        open_tile(nest, n, axis_expr(nest, axis), &s);
+    else
+        nest->tiles[node->axis] = (dlc_tile){0};
+    dlc_walk_children(nest, n);
+    nest->tiles[node->axis] = before;
+    if (!is_par(nest, n))
+        dlc_nest_loop_end(nest);
+}
+
+/* --- rows of register tiles --- */
+
+/* The children up to the first that depends on the height are walked by the caller; then they, for this height. `limit` (or 0)
+ * clamps rows past the end to the last row. */
+static void walk_height(dlc_nest *nest, uint32_t n, uint32_t from, uint32_t to, uint32_t height, dlc_expr condition,
+                        dlc_expr limit)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t axis = node_of(nest, n)->axis;
+    dlc_expr extent = nest->kernel->axes.data[axis].extent;
+    dlc_tile before = nest->tiles[axis];
+    dlc_register_axis *outer = nest->registers[axis], *rows = dlc_new(nest->arena, dlc_register_axis);
+    if (condition) {
+        dlc_val first = dlc_nest_uniform(nest, before.first);
+        nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
+        dlc_nest_enter(nest);
+        uint32_t m0 = dlc_nest_axis(nest, extent); /* bound in here: rows that are not there are not read outside */
+        dlc_nest_bind(nest, m0, first, 1);
+        nest->tiles[axis].first = axis_expr(nest, m0);
+        nest->tiles[axis].last = limit ? before.last : dlc_addi(pool, axis_expr(nest, m0), height);
+    }
+    rows->n = height;
+    for (uint32_t r = 0; r < height; r++) {
+        rows->points[r] = dlc_addi(pool, nest->tiles[axis].first, r);
+        if (limit && r > 0) {
+            uint32_t clamped = dlc_nest_axis(nest, extent);
+            dlc_nest_bind(nest, clamped, dlc_nest_uniform(nest, dlc_min(pool, rows->points[r], limit)), 1);
+            rows->points[r] = axis_expr(nest, clamped);
+        }
+    }
+    nest->registers[axis] = rows;
+    nest->firsts[n] = nest->tiles[axis].first;
+    walk_body(nest, n, from, to);
+    nest->registers[axis] = outer;
+    nest->tiles[axis] = before;
+    nest->firsts[n] = before.first;
+    if (condition) {
+        dlc_nest_leave(nest);
+        nest->emit->if_end(nest->emit);
+    }
+}
+
+/* A number of rows that only the run knows: full tiles, and a few heights for the last one. */
+static void walk_symbolic_heights(dlc_nest *nest, uint32_t n, uint32_t from, uint32_t to, dlc_expr end)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr left = dlc_sub(pool, end, nest->tiles[node_of(nest, n)->axis].first), limit = dlc_addi(pool, end, -1);
+    uint32_t m = (uint32_t)node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0};
+    walk_height(nest, n, from, to, m, dlc_le(pool, i64(nest, m), left), 0);
+    for (uint32_t i = 0; heights[i]; i++) {
+        uint32_t most = i == 0 ? m - 1 : heights[i];
+        if (most <= heights[i + 1])
+            continue; /* the next height covers it */
+        dlc_expr fits = dlc_and(pool, dlc_le(pool, left, i64(nest, most)), dlc_lt(pool, i64(nest, heights[i + 1]), left));
+        walk_height(nest, n, from, to, heights[i], fits, limit);
+    }
+}
+
+typedef struct {
+    int64_t height, tall, ntiles; /* the first `tall` tiles have `height` rows, the others one less */
+    dlc_expr is_tall;             /* 0: all are */
+} balance;
+
+/* What does not depend on the height is there once, with the height as a value. */
+static void walk_heights(dlc_nest *nest, uint32_t n, const balance *b, dlc_expr end)
+{
+    uint32_t from = n + 1, to, last = node_of(nest, n)->end;
+    nest->firsts[n] = nest->tiles[node_of(nest, n)->axis].first;
+    while (from < last && !depends_on_height(nest, from, n))
+        from = node_of(nest, from)->end;
+    to = from;
+    for (uint32_t c = from; c < last; c = node_of(nest, c)->end)
+        if (depends_on_height(nest, c, n))
+            to = node_of(nest, c)->end;
+    walk_body(nest, n, n + 1, from);
+    if (!b) {
+        walk_symbolic_heights(nest, n, from, to, end);
+    } else if (!b->is_tall) {
+        walk_height(nest, n, from, to, (uint32_t)b->height, 0, 0);
+    } else {
+        walk_height(nest, n, from, to, (uint32_t)b->height, b->is_tall, 0);
+        if (b->height > 1)
+            walk_height(nest, n, from, to, (uint32_t)b->height - 1,
+                        dlc_expr1(nest->kernel->pool, DLC_EXPR_NOT, b->is_tall), 0);
+    }
+    walk_body(nest, n, to, last);
+}
+
+/* ntiles near-equal heights, the taller ones first; the open tile follows from the tile's number. */
+static balance balanced(dlc_nest *nest, uint32_t n, const span *s, dlc_expr number, uint32_t m0)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    int64_t m = node_of(nest, n)->tile;
+    balance b = {.ntiles = (s->length + m - 1) / m};
+    b.height = (s->length + b.ntiles - 1) / b.ntiles;
+    b.tall = s->length - b.ntiles * (b.height - 1);
+    dlc_expr first = dlc_muli(pool, number, b.height), height = i64(nest, b.height);
+    if (b.tall < b.ntiles) {
+        first = dlc_sub(pool, first, dlc_max(pool, i64(nest, 0), dlc_addi(pool, number, -b.tall)));
+        b.is_tall = dlc_lt(pool, number, i64(nest, b.tall));
+        height = dlc_select(pool, b.is_tall, height, i64(nest, b.height - 1));
+    }
+    dlc_nest_bind(nest, m0, dlc_nest_uniform(nest, simplified(nest, dlc_add(pool, s->lo, first))), 1);
+    nest->tiles[node_of(nest, n)->axis] = (dlc_tile){axis_expr(nest, m0), dlc_add(pool, axis_expr(nest, m0), height)};
+    return b;
+}
+
+static void walk_rows(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    dlc_pool *pool = nest->kernel->pool;
+    span s = span_of(nest, n);
+    dlc_tile before = nest->tiles[node->axis];
+    uint32_t m0 = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent), number = nest->par[n];
+    if (s.length == 0)
+        return;
+    if (s.length > 0) {
+        if (!is_par(nest, n)) {
+            dlc_expr count = i64(nest, (s.length + node->tile - 1) / node->tile);
+            number = dlc_nest_axis(nest, count);
+            dlc_nest_loop(nest, number, dlc_nest_i64(nest, 0), dlc_nest_uniform(nest, count), 1);
+        }
+        balance b = balanced(nest, n, &s, axis_expr(nest, number), m0);
+        walk_heights(nest, n, &b, 0);
+    } else {
+        if (is_par(nest, n))
+            dlc_nest_bind(nest, m0, dlc_nest_uniform(nest, dlc_muli(pool, axis_expr(nest, number), node->tile)), 1);
+        else
+            dlc_nest_loop(nest, m0, dlc_nest_uniform(nest, s.lo), dlc_nest_uniform(nest, s.hi), node->tile);
+        dlc_expr height = dlc_min(pool, dlc_sub(pool, s.hi, axis_expr(nest, m0)), i64(nest, node->tile));
+        nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, m0), dlc_add(pool, axis_expr(nest, m0), height)};
+        walk_heights(nest, n, NULL, s.hi);
+    }
+    nest->tiles[node->axis] = before;
+    if (!is_par(nest, n))
+        dlc_nest_loop_end(nest);
+}
+
+/* --- columns of register tiles --- */
+
+static uint32_t lanes_of(const dlc_nest *nest, uint32_t loop)
+{
+    for (uint32_t n = loop + 1; n < node_of(nest, loop)->end; n++)
+        if (has_dot(nest, n, n + 1, loop, 1)) {
+            dlc_dtype dtype = nest->kernel->stages.data[node_of(nest, n)->stage].dtype[0];
+            return nest->schedule->target->vector_bytes / dlc_dtype_bytes(dtype);
+        }
+    return 1;
+}
+
+/* One panel, whose number is bound; `left`: of the last one, fewer columns than the tile, or 0. */
+static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end, int is_ragged, int64_t left)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    uint32_t lanes = lanes_of(nest, n);
+    dlc_register_axis *outer = nest->registers[node->axis], *columns = dlc_new(nest->arena, dlc_register_axis);
+    dlc_expr first = dlc_muli(pool, axis_expr(nest, panel), node->tile);
+    columns->panel = panel;
+    columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
+    for (uint32_t v = 0; v < columns->n && is_ragged; v++)
+        columns->masks[v] = dlc_dot_column_mask(nest, dlc_addi(pool, first, (int64_t)v * lanes), end, lanes);
+    nest->registers[node->axis] = columns;
+    nest->firsts[n] = first;
+    nest->tiles[node->axis] = (dlc_tile){first, is_ragged ? end : dlc_addi(pool, first, node->tile)};
+    dlc_walk_children(nest, n);
+    nest->registers[node->axis] = outer;
+}
+
+static void panel_if(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr condition, dlc_expr end, int is_ragged, int64_t left)
+{
+    dlc_val number = dlc_nest_uniform(nest, axis_expr(nest, panel));
+    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
+    dlc_nest_enter(nest);
+    uint32_t inner = dlc_nest_axis(nest, dlc_loop_count(nest->kernel, node_of(nest, n)->axis, 1));
+    dlc_nest_bind(nest, inner, number, 1);
+    walk_panel(nest, n, inner, end, is_ragged, left);
+    dlc_nest_leave(nest);
+    nest->emit->if_end(nest->emit);
+}
+
+static void walk_par_columns(dlc_nest *nest, uint32_t n, const span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    int64_t tile = node_of(nest, n)->tile;
+    dlc_expr first = dlc_muli(pool, axis_expr(nest, nest->par[n]), tile);
+    if (s->length >= 0 && s->length % tile == 0) {
+        walk_panel(nest, n, nest->par[n], s->hi, 0, 0);
+    } else if (s->length >= 0 && s->length < tile) {
+        walk_panel(nest, n, nest->par[n], s->hi, 1, s->length);
+    } else {
+        dlc_expr is_whole = dlc_le(pool, dlc_addi(pool, first, tile), s->hi);
+        panel_if(nest, n, nest->par[n], is_whole, s->hi, 0, 0);
+        panel_if(nest, n, nest->par[n], dlc_expr1(pool, DLC_EXPR_NOT, is_whole), s->hi, 1, s->length > 0 ? s->length % tile : 0);
+    }
+}
+
+static void walk_for_columns(dlc_nest *nest, uint32_t n, const span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    dlc_expr tile = i64(nest, node->tile), extent = nest->kernel->axes.data[node->axis].extent;
+    dlc_expr first = simplified(nest, dlc_floordiv(pool, s->lo, tile));
+    dlc_expr whole = simplified(nest, dlc_floordiv(pool, s->hi, tile));
+    uint32_t panel = dlc_nest_axis(nest, dlc_addi(pool, dlc_floordiv(pool, extent, tile), 1));
+    if (s->length < 0 || s->length >= node->tile) {
+        dlc_nest_loop(nest, panel, dlc_nest_uniform(nest, first), dlc_nest_uniform(nest, whole), 1);
+        walk_panel(nest, n, panel, s->hi, 0, 0);
+        dlc_nest_loop_end(nest);
+    }
+    int64_t all;
+    int is_known = dlc_expr_is_int(pool, extent, &all);
+    if (is_known && all % node->tile == 0)
+        return;
+    uint32_t last = dlc_nest_axis(nest, dlc_addi(pool, dlc_floordiv(pool, extent, tile), 1));
+    dlc_nest_bind(nest, last, dlc_nest_uniform(nest, whole), 1);
+    panel_if(nest, n, last, dlc_lt(pool, dlc_mul(pool, whole, tile), s->hi), s->hi, 1, is_known ? all % node->tile : 0);
+}
+
+static void walk_columns(dlc_nest *nest, uint32_t n)
+{
+    uint32_t axis = node_of(nest, n)->axis;
+    dlc_tile before = nest->tiles[axis];
+    span s = span_of(nest, n);
+    if (is_par(nest, n))
+        walk_par_columns(nest, n, &s);
+    else
+        walk_for_columns(nest, n, &s);
+    nest->tiles[axis] = before;
+}
+
+/* --- written out, and by lanes --- */
+
+static uint32_t count_leaves(const dlc_nest *nest, uint32_t n)
+{
+    uint32_t leaves = 0;
+    for (uint32_t i = n; i < node_of(nest, n)->end; i++)
+        leaves += node_of(nest, i)->kind == DLC_LOOP_LEAF;
+    return leaves;
+}
+
+static void replace_axis(dlc_nest *nest, uint32_t axis, dlc_expr with)
+{
+    nest->nwith += (with != 0) - (nest->with[axis] != 0);
+    nest->with[axis] = with;
+}
+
+static void walk_unrolled(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    span s = span_of(nest, n);
+    int64_t size = 0;
+    dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size);
+    int many = count_leaves(nest, n) > 1; /* what one computes is not what the same expression gave in the iteration before */
+    dlc_tile before = nest->tiles[node->axis];
+    nest->tiles[node->axis] = (dlc_tile){0};
+    for (int64_t i = 0; i < (s.length >= 0 ? s.length : size); i++) {
+        dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, s.lo, i));
+        int is_inside = s.length >= 0;
+        if (many || !is_inside) {
+            dlc_val yes = is_inside ? nest->emit->konst(nest->emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1)
+                                    : dlc_nest_uniform(nest, simplified(nest, dlc_lt(nest->kernel->pool, point, s.hi)));
+            nest->emit->if_begin(nest->emit, yes);
+            dlc_nest_enter(nest);
+        }
+        replace_axis(nest, node->axis, point);
+        dlc_walk_children(nest, n);
+        replace_axis(nest, node->axis, 0);
+        if (many || !is_inside) {
+            dlc_nest_leave(nest);
+            nest->emit->if_end(nest->emit);
+        }
+    }
+    nest->tiles[node->axis] = before;
+}
+
+static void lane_body(dlc_nest *nest, void *ctx)
+{
+    uint32_t n = *(const uint32_t *)ctx;
+    nest->firsts[n] = axis_expr(nest, nest->lane_base);
+    dlc_walk_children(nest, n);
+}
+
+/* Several vectors a step, each with accumulators of its own: the latency of one is hidden behind the others. Returns where
+ * what is left begins. */
+static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    int64_t step = node->tile * node->count;
+    dlc_expr length = simplified(nest, dlc_sub(pool, s->hi, s->lo));
+    dlc_expr whole = dlc_muli(pool, dlc_floordiv(pool, length, i64(nest, step)), step);
+    dlc_expr end = simplified(nest, dlc_add(pool, s->lo, whole));
+    dlc_val hi = dlc_nest_uniform(nest, end);
+    int64_t multiple = dlc_expr_multiple(pool, s->lo, &nest->ranges) % node->tile ? 1 : node->tile;
+    uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
+    dlc_nest_loop(nest, base, dlc_nest_uniform(nest, s->lo), hi, step);
+    nest->lane = node->axis;
+    nest->lane_base = base;
+    nest->width = (uint32_t)node->tile;
+    dlc_tile before = nest->tiles[node->axis];
+    nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, base), axis_expr(nest, base)};
+    nest->firsts[n] = axis_expr(nest, base);
+    for (uint32_t p = 0; p < node->count; p++) {
+        nest->partial = p;
+        if (p)
+            replace_axis(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
+        dlc_walk_children(nest, n);
+    }
+    replace_axis(nest, node->axis, 0);
+    nest->partial = 0;
+    nest->tiles[node->axis] = before;
+    nest->lane = DLC_NO_AXIS;
+    nest->width = 1;
+    dlc_nest_loop_end(nest);
+    return s->length >= 0 ? end : dlc_nest_pseudo(nest, DLC_I64, hi, 1);
+}
+
+static void walk_lanes(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    span s = span_of(nest, n);
+    if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
+        s.lo = walk_partials(nest, n, &s);
+    dlc_lanes_loop(nest, node->axis, s.lo, s.hi, (uint32_t)node->tile, lane_body, &n);
+}
+
+/* --- nodes --- */
+
+static void walk_loop(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    dlc_leaf_begin_folds(nest, n);
+    if (node->kind == DLC_LOOP_LANE)
+        walk_lanes(nest, n);
+    else if (node->kind == DLC_LOOP_UNROLL)
+        walk_unrolled(nest, n);
+    else if (has_dot(nest, n + 1, node->end, n, 0))
+        walk_rows(nest, n);
+    else if (has_dot(nest, n + 1, node->end, n, 1))
+        walk_columns(nest, n);
+    else
+        walk_plain(nest, n);
+    dlc_leaf_end_folds(nest, n);
+}
+
+static void walk(dlc_nest *nest, uint32_t n)
+{
+    uint32_t before = nest->node;
+    nest->node = n;
+    if (node_of(nest, n)->kind == DLC_LOOP_LEAF)
+        dlc_leaf_emit(nest, n);
+    else if (node_of(nest, n)->kind == DLC_LOOP_AS)
+        dlc_dot_elements(nest, n);
+    else
+        walk_loop(nest, n);
+    nest->node = before;
+}
+
+/* --- units --- */
+
+/* The unit's number taken apart, innermost parallel loop first. */
+static void decode_unit(dlc_nest *nest, uint32_t unit)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr rest = axis_expr(nest, unit);
+    uint32_t npar = 0;
+    while (npar < nest->schedule->nodes.n && is_par(nest, npar))
+        npar++;
+    for (uint32_t n = npar; n-- > 0;) {
+        dlc_expr count = dlc_loop_count(nest->kernel, node_of(nest, n)->axis, node_of(nest, n)->tile);
+        dlc_expr number = n ? dlc_mod(pool, rest, count) : rest;
+        rest = dlc_floordiv(pool, rest, count);
+        nest->par[n] = dlc_nest_axis(nest, count);
+        dlc_nest_bind(nest, nest->par[n], dlc_nest_uniform(nest, simplified(nest, number)), 1);
+    }
+}
+
+dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
+{
+    dlc_status status = DLC_OK;
+    uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, nest->schedule));
+    dlc_nest_loop(nest, unit, begin, end, 1);
+    if (nest->schedule->block.method != DLC_METHOD_NONE) {
+        status = dlc_nest_block(nest, unit);
+    } else {
+        decode_unit(nest, unit);
+        for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
+            find_meetings(nest, s);
+        walk_range(nest, 0, nest->schedule->nodes.n, DLC_ROOT_NODE);
+    }
+    dlc_nest_loop_end(nest);
+    return status;
+}

@@ -1,0 +1,454 @@
+/*
+ * Making a schedule: its own kernel with flattened axes, copies and packed constants, and the tree, node by node. Nothing is
+ * checked here: ir/schedule/verify.c judges the whole.
+ */
+#include <string.h>
+
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/schedule.h"
+
+dlc_schedule *dlc_schedule_create(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    dlc_schedule *schedule = dlc_new(arena, dlc_schedule);
+    schedule->arena = arena;
+    schedule->target = target;
+    schedule->kernel = dlc_kernel_clone(kernel, arena);
+    schedule->nstages = kernel->stages.n;
+    schedule->grain = 1;
+    return schedule;
+}
+
+/* --- flattened axes --- */
+
+typedef struct {
+    dlc_schedule *schedule;
+    const dlc_ids *axes; /* that become one */
+    uint32_t flat;
+    dlc_expr *with;      /* by axis: what each of them is, in terms of the flat one */
+    uint8_t *is_flat;    /* by stage: it had all of them */
+    dlc_ids *before;     /* by stage: its axes as they were */
+    uint8_t in_flat;     /* the stage being rewritten is one of these */
+} flattening;
+
+static int has_all(const dlc_stage *stage, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!dlc_ids_find(&stage->axes, axes->data[i], NULL))
+            return 0;
+    return 1;
+}
+
+/* The number of a point among the flattened axes, whose indices (in the order of the stage's axes) are given. */
+static dlc_expr flat_index(const flattening *f, const dlc_ids *own, const dlc_expr *index)
+{
+    dlc_pool *pool = f->schedule->kernel->pool;
+    dlc_expr number = dlc_expr_i64(pool, 0);
+    int is_same = f->in_flat;
+    for (uint32_t i = 0; i < f->axes->n; i++) {
+        uint32_t at = 0, axis = f->axes->data[i];
+        dlc_ids_find(own, axis, &at);
+        is_same &= index[at] == f->with[axis];
+        number = dlc_add(pool, dlc_mul(pool, number, f->schedule->kernel->axes.data[axis].extent), index[at]);
+    }
+    return is_same ? dlc_expr_axis(pool, f->flat) : number;
+}
+
+static uint32_t flat_load(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
+{
+    const flattening *f = user;
+    uint32_t s = DLC_SOURCE_INDEX(source), n = 0;
+    if (!DLC_SOURCE_IS_STAGE(source) || !f->is_flat[s]) {
+        memcpy(result, index, rank * sizeof *index);
+        return rank;
+    }
+    int is_done = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!dlc_ids_find(f->axes, f->before[s].data[i], NULL))
+            result[n++] = index[i];
+        else if (!is_done++)
+            result[n++] = flat_index(f, &f->before[s], index);
+    }
+    return n;
+}
+
+static void replace_axes(flattening *f, dlc_stage *stage)
+{
+    uint32_t n = 0;
+    int is_done = 0;
+    for (uint32_t i = 0; i < stage->axes.n; i++) {
+        if (!dlc_ids_find(f->axes, stage->axes.data[i], NULL))
+            stage->axes.data[n++] = stage->axes.data[i];
+        else if (!is_done++)
+            stage->axes.data[n++] = f->flat;
+    }
+    stage->axes.n = n;
+}
+
+static const char *joined_name(const dlc_schedule *schedule, const dlc_ids *axes)
+{
+    const char *name = schedule->kernel->axes.data[axes->data[0]].name;
+    for (uint32_t i = 1; i < axes->n; i++)
+        name = dlc_arena_printf(schedule->arena, "%s_%s", name, schedule->kernel->axes.data[axes->data[i]].name);
+    return name;
+}
+
+static void find_digits(flattening *f)
+{
+    dlc_kernel *kernel = f->schedule->kernel;
+    dlc_expr inner = dlc_expr_i64(kernel->pool, 1);
+    for (uint32_t i = f->axes->n; i-- > 0;) {
+        uint32_t axis = f->axes->data[i];
+        dlc_expr value = dlc_floordiv(kernel->pool, dlc_expr_axis(kernel->pool, f->flat), inner);
+        f->with[axis] = i ? dlc_mod(kernel->pool, value, kernel->axes.data[axis].extent) : value;
+        inner = dlc_mul(kernel->pool, inner, kernel->axes.data[axis].extent);
+    }
+}
+
+uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    dlc_ids flat = {0};
+    if (axes->n == 1)
+        return axes->data[0];
+    dlc_expr extent = dlc_expr_i64(kernel->pool, 1);
+    for (uint32_t i = 0; i < axes->n; i++) {
+        extent = dlc_mul(kernel->pool, extent, kernel->axes.data[axes->data[i]].extent);
+        dlc_vec_push(schedule->arena, &flat, axes->data[i]);
+    }
+    flattening f = {.schedule = schedule, .axes = axes};
+    f.flat = dlc_kernel_axis(kernel, joined_name(schedule, axes), extent);
+    f.with = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
+    f.is_flat = dlc_new_array(schedule->arena, uint8_t, kernel->stages.n);
+    f.before = dlc_new_array(schedule->arena, dlc_ids, kernel->stages.n);
+    find_digits(&f);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        dlc_stage *stage = &kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            dlc_vec_push(schedule->arena, &f.before[s], stage->axes.data[i]);
+        f.is_flat[s] = (uint8_t)has_all(stage, axes);
+    }
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        f.in_flat = f.is_flat[s];
+        dlc_reindex reindex = {.axes = f.in_flat ? f.with : NULL, .index = flat_load, .user = &f};
+        if (f.in_flat)
+            replace_axes(&f, &kernel->stages.data[s]);
+        dlc_stage_reindex(kernel, &kernel->stages.data[s], &reindex);
+    }
+    dlc_kernel_simplify(kernel);
+    dlc_vec_push(schedule->arena, &flat, f.flat);
+    dlc_vec_push(schedule->arena, &schedule->flats, flat);
+    return f.flat;
+}
+
+/* --- copies --- */
+
+typedef struct {
+    const dlc_pool *pool;
+    dlc_expr value, with;
+} exchange;
+
+/* Nodes are shared, so the node whose operands lie where the value's do is the value. */
+static dlc_expr exchange_visit(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const exchange *e = ctx;
+    const dlc_expr_node *value = dlc_node_of(e->pool, e->value);
+    (void)to, (void)args;
+    return node->op == value->op && node->nargs && node->args == value->args ? e->with : 0;
+}
+
+static dlc_expr replaced(dlc_pool *pool, dlc_expr root, dlc_expr value, dlc_expr with)
+{
+    return dlc_expr_rewrite(pool, pool, root, exchange_visit, &(exchange){pool, value, with});
+}
+
+uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t s, const char *operand, dlc_expr value,
+                               const dlc_ids *axes)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    dlc_dtype dtype = dlc_node_of(kernel->pool, value)->dtype;
+    dlc_stage *copy = dlc_kernel_stage(kernel, name);
+    dlc_expr index[DLC_MAX_INDEX];
+    uint32_t c = kernel->stages.n - 1;
+    copy->value[0] = value;
+    copy->dtype[0] = dtype;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (dlc_expr_uses_axis(kernel->pool, value, axes->data[i])) {
+            index[copy->axes.n] = dlc_expr_axis(kernel->pool, axes->data[i]);
+            dlc_vec_push(schedule->arena, &copy->axes, axes->data[i]);
+        }
+    dlc_expr load = dlc_expr_load(kernel->pool, dtype, DLC_STAGE_SOURCE(c), index, copy->axes.n, 0, 0, 0);
+    dlc_stage *stage = &kernel->stages.data[s];
+    stage->value[0] = replaced(kernel->pool, stage->value[0], value, load);
+    dlc_schedule_copy row = {.name = copy->name, .stage = s, .operand = operand, .copy = c};
+    dlc_vec_push(schedule->arena, &schedule->copies, row);
+    return c;
+}
+
+/* --- constants laid out at compile time --- */
+
+/* The constant's elements, row-major, in another shape: each dimension is what one axis, or several as one number, count. */
+typedef struct {
+    dlc_schedule *schedule;
+    const dlc_copy_part *parts;
+    uint32_t nparts, ndims;
+    uint32_t axis[DLC_MAX_RANK];  /* or DLC_NO_AXIS: the number of the part's axes together */
+    dlc_expr index[DLC_MAX_RANK], dims[DLC_MAX_RANK];
+    dlc_source source;
+} repack;
+
+static int add_dim(repack *r, uint32_t axis, dlc_expr index, dlc_expr extent)
+{
+    if (r->ndims == DLC_MAX_RANK)
+        return 0;
+    r->axis[r->ndims] = axis;
+    r->index[r->ndims] = index;
+    r->dims[r->ndims++] = extent;
+    return 1;
+}
+
+/* The index is the number of a point among the part's axes, each counting the whole of the next. */
+static int is_number_of(const repack *r, const dlc_copy_part *part, dlc_expr index, dlc_expr extent)
+{
+    const dlc_kernel *kernel = r->schedule->kernel;
+    dlc_expr number = dlc_expr_i64(kernel->pool, 0), all = dlc_expr_i64(kernel->pool, 1);
+    for (uint32_t i = 0; i < part->axes.n; i++) {
+        uint32_t axis = part->axes.data[i];
+        number = dlc_add(kernel->pool, dlc_mul(kernel->pool, number, kernel->axes.data[axis].extent),
+                         dlc_expr_axis(kernel->pool, axis));
+        all = dlc_mul(kernel->pool, all, kernel->axes.data[axis].extent);
+    }
+    return part->axes.n > 1 && number == index && all == extent;
+}
+
+static int is_any_number(const repack *r, dlc_expr index, dlc_expr extent)
+{
+    for (uint32_t p = 0; p < r->nparts; p++)
+        if (is_number_of(r, &r->parts[p], index, extent))
+            return 1;
+    return 0;
+}
+
+/* The axis that counts the most in index = x0*e1*e2… + x1*e2… + x2, of `count` points; what is left of both. */
+static uint32_t leading_digit(const dlc_kernel *kernel, dlc_expr *index, dlc_expr *count)
+{
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        dlc_expr coefficient, others;
+        if (!dlc_expr_uses_axis(kernel->pool, *index, a) ||
+            !dlc_expr_linear(kernel->pool, *index, a, &coefficient, &others) ||
+            dlc_mul(kernel->pool, coefficient, kernel->axes.data[a].extent) != *count)
+            continue;
+        *index = others;
+        *count = coefficient;
+        return a;
+    }
+    return DLC_NO_AXIS;
+}
+
+static int add_digits(repack *r, dlc_expr index, dlc_expr count)
+{
+    const dlc_kernel *kernel = r->schedule->kernel;
+    uint32_t axis;
+    while ((axis = dlc_bare_axis(kernel->pool, index)) == DLC_NO_AXIS) {
+        axis = leading_digit(kernel, &index, &count);
+        if (axis == DLC_NO_AXIS ||
+            !add_dim(r, axis, dlc_expr_axis(kernel->pool, axis), kernel->axes.data[axis].extent))
+            return 0;
+    }
+    return count == kernel->axes.data[axis].extent && add_dim(r, axis, index, count);
+}
+
+static int find_dims(repack *r, dlc_expr load)
+{
+    const dlc_kernel *kernel = r->schedule->kernel;
+    const dlc_buffer *buffer = &kernel->buffers.data[r->source];
+    for (uint8_t d = 0; d < buffer->type.rank; d++) {
+        dlc_expr index = dlc_arg(kernel->pool, load, d), extent = buffer->type.dims[d];
+        if (is_any_number(r, index, extent) ? !add_dim(r, DLC_NO_AXIS, index, extent) : !add_digits(r, index, extent))
+            return 0;
+    }
+    return 1;
+}
+
+static int dim_of(const repack *r, const dlc_copy_part *part)
+{
+    for (uint32_t i = 0; i < r->ndims; i++)
+        if (part->axes.n == 1 ? r->axis[i] == part->axes.data[0]
+                              : r->axis[i] == DLC_NO_AXIS && is_number_of(r, part, r->index[i], r->dims[i]))
+            return (int)i;
+    return -1;
+}
+
+static int find_layout(const repack *r, dlc_layout *layout)
+{
+    uint32_t outer = 0;
+    *layout = (dlc_layout){0};
+    for (uint32_t p = 0; p < r->nparts; p++) {
+        int dim = dim_of(r, &r->parts[p]);
+        if (dim < 0 || layout->nparts == DLC_MAX_PARTS)
+            return 0;
+        layout->part[layout->nparts].dim = (uint8_t)dim;
+        layout->part[layout->nparts].inner = r->parts[p].inner;
+        layout->part[layout->nparts++].block = r->parts[p].block;
+        outer += !r->parts[p].inner;
+    }
+    return outer == r->ndims;
+}
+
+static uint32_t panel_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
+{
+    const repack *r = user;
+    int is_it = source == r->source;
+    memcpy(result, is_it ? r->index : index, (is_it ? r->ndims : rank) * sizeof *index);
+    return is_it ? r->ndims : rank;
+}
+
+static int is_read_once(const dlc_schedule *schedule, dlc_source source)
+{
+    const uint8_t *marks = dlc_kernel_marks(schedule->kernel, schedule->arena);
+    uint32_t n = 0;
+    for (dlc_expr id = 1; id < schedule->kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(schedule->kernel->pool, id);
+        n += marks[id] && node->op == DLC_EXPR_LOAD && node->imm.id == source;
+    }
+    return n == 1;
+}
+
+int dlc_schedule_pack(dlc_schedule *schedule, const char *name, uint32_t stage, dlc_expr load, const dlc_copy_part *parts,
+                      uint32_t nparts)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    const dlc_expr_node node = *dlc_node_of(kernel->pool, load);
+    dlc_layout layout;
+    if (node.op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node.imm.id) || dlc_load_guard(kernel->pool, load) || node.flags)
+        return 0;
+    repack r = {.schedule = schedule, .parts = parts, .nparts = nparts, .source = node.imm.id};
+    dlc_buffer *buffer = &kernel->buffers.data[r.source];
+    if (buffer->role != DLC_ROLE_CONST || buffer->layout.nparts || !is_read_once(schedule, r.source) ||
+        !find_dims(&r, load) || !find_layout(&r, &layout))
+        return 0;
+    dlc_schedule_copy row = {.name = name, .stage = stage, .copy = DLC_NO_STAGE,
+                             .operand = dlc_schedule_operand_name(schedule, stage, load)};
+    for (uint32_t p = 0; p < nparts; p++)
+        dlc_vec_push(schedule->arena, &row.parts, parts[p]);
+    dlc_kernel_reindex(kernel, &(dlc_reindex){.index = panel_index, .user = &r});
+    buffer->type.rank = (uint8_t)r.ndims;
+    memcpy(buffer->type.dims, r.dims, sizeof r.dims);
+    buffer->layout = layout;
+    dlc_vec_push(schedule->arena, &schedule->copies, row);
+    return 1;
+}
+
+/* --- operands --- */
+
+static dlc_source source_named(const dlc_kernel *kernel, const char *name, int *found)
+{
+    *found = 1;
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        if (strcmp(kernel->buffers.data[b].name, name) == 0)
+            return b;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (strcmp(kernel->stages.data[s].name, name) == 0)
+            return DLC_STAGE_SOURCE(s);
+    *found = 0;
+    return 0;
+}
+
+static dlc_expr only_load(const dlc_schedule *schedule, uint32_t s, dlc_source source)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    const uint8_t *marks = dlc_stage_marks(kernel, &kernel->stages.data[s], schedule->arena);
+    dlc_expr found = 0;
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+        if (!marks[id] || node->op != DLC_EXPR_LOAD || node->imm.id != source)
+            continue;
+        if (found)
+            return 0;
+        found = id;
+    }
+    return found;
+}
+
+dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t s, const char *operand)
+{
+    dlc_contraction form;
+    int is_left = strcmp(operand, "left") == 0, found;
+    dlc_source source = source_named(schedule->kernel, operand, &found);
+    if (found)
+        return only_load(schedule, s, source);
+    if (!is_left && strcmp(operand, "right") != 0)
+        return 0;
+    if (!dlc_contraction_of(schedule->kernel, &schedule->kernel->stages.data[s], schedule->arena, &form))
+        return 0;
+    return is_left ? form.a : form.b;
+}
+
+const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t s, dlc_expr value)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    const dlc_expr_node *node = dlc_node_of(kernel->pool, value);
+    if (node->op == DLC_EXPR_LOAD) {
+        uint32_t at = DLC_SOURCE_INDEX(node->imm.id);
+        const char *name = DLC_SOURCE_IS_STAGE(node->imm.id) ? kernel->stages.data[at].name : kernel->buffers.data[at].name;
+        if (dlc_schedule_operand(schedule, s, name) == value)
+            return name;
+    }
+    return dlc_schedule_operand(schedule, s, "left") == value ? "left" : "right";
+}
+
+/* --- the tree --- */
+
+static dlc_schedule_node *node_add(dlc_schedule *schedule, dlc_loop_kind kind)
+{
+    dlc_schedule_node node = {.kind = (uint8_t)kind, .axis = DLC_NO_AXIS, .stage = DLC_NO_STAGE, .rows = DLC_NO_AXIS,
+                              .columns = DLC_NO_AXIS, .tile = 1, .count = 1, .end = schedule->nodes.n + 1};
+    dlc_vec_push(schedule->arena, &schedule->nodes, node);
+    if (kind != DLC_LOOP_LEAF)
+        dlc_vec_push(schedule->arena, &schedule->open, schedule->nodes.n - 1);
+    return &schedule->nodes.data[schedule->nodes.n - 1];
+}
+
+void dlc_schedule_open(dlc_schedule *schedule, dlc_loop_kind kind, uint32_t axis, int64_t tile)
+{
+    dlc_schedule_node *node = node_add(schedule, kind);
+    node->axis = axis;
+    node->tile = tile;
+}
+
+void dlc_schedule_open_lane(dlc_schedule *schedule, uint32_t axis, int64_t width, uint32_t count)
+{
+    dlc_schedule_node *node = node_add(schedule, DLC_LOOP_LANE);
+    node->axis = axis;
+    node->tile = width;
+    node->count = count;
+}
+
+void dlc_schedule_open_as(dlc_schedule *schedule, uint32_t stage)
+{
+    node_add(schedule, DLC_LOOP_AS)->stage = stage;
+}
+
+void dlc_schedule_leaf(dlc_schedule *schedule, uint32_t stage, dlc_place place)
+{
+    dlc_schedule_node *node = node_add(schedule, DLC_LOOP_LEAF);
+    node->stage = stage;
+    node->place = (uint8_t)place;
+}
+
+void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t rows, uint32_t columns,
+                      const dlc_ids *over, dlc_place place)
+{
+    dlc_schedule_leaf(schedule, stage, place);
+    dlc_schedule_node *node = &schedule->nodes.data[schedule->nodes.n - 1];
+    node->row = (uint8_t)row;
+    node->rows = rows;
+    node->columns = columns;
+    for (uint32_t i = 0; i < over->n; i++)
+        dlc_vec_push(schedule->arena, &node->over, over->data[i]);
+}
+
+void dlc_schedule_close(dlc_schedule *schedule, uint32_t n)
+{
+    while (n--)
+        schedule->nodes.data[schedule->open.data[--schedule->open.n]].end = schedule->nodes.n;
+}

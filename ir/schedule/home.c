@@ -1,0 +1,512 @@
+/*
+ * What follows from a schedule's tree.
+ *
+ * The home of a stage's value is the innermost loop that holds the stage and all its readers, moved out of every loop the stage
+ * is reduced over and of every loop over one of its axes along which it is read at another point. Memory is taken there.
+ *
+ * The region that is kept there: of an axis that is open at the home, the open tile; of another, the hull of what the readers'
+ * indices cover, by their affine forms; the whole axis where that says nothing. Loops over an axis that is not open yet run
+ * over the region, clamped to the axis: halos and recomputation follow. (Regions inferred from readers: Ragan-Kelley et al.,
+ * "Halide", PLDI 2013, section 4.)
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/resolve.h"
+
+/* --- walking the tree --- */
+
+uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n)
+{
+    for (uint32_t i = n; i-- > 0;)
+        if (schedule->nodes.data[i].end > n)
+            return i;
+    return DLC_ROOT_NODE;
+}
+
+int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around)
+{
+    return around == DLC_ROOT_NODE || (n != DLC_ROOT_NODE && n >= around && n < schedule->nodes.data[around].end);
+}
+
+static int is_loop(const dlc_schedule_node *node)
+{
+    return node->kind != DLC_LOOP_LEAF && node->kind != DLC_LOOP_AS;
+}
+
+uint32_t dlc_schedule_loop_over(const dlc_schedule *schedule, uint32_t from, uint32_t axis)
+{
+    for (uint32_t n = from; n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
+        if (is_loop(&schedule->nodes.data[n]) && schedule->nodes.data[n].axis == axis)
+            return n;
+    return DLC_ROOT_NODE;
+}
+
+uint32_t dlc_schedule_rows(const dlc_schedule *schedule, uint32_t leaf)
+{
+    uint32_t axis = schedule->nodes.data[leaf].rows;
+    return axis == DLC_NO_AXIS ? DLC_ROOT_NODE : dlc_schedule_loop_over(schedule, leaf, axis);
+}
+
+uint32_t dlc_schedule_columns(const dlc_schedule *schedule, uint32_t leaf)
+{
+    return dlc_schedule_loop_over(schedule, leaf, schedule->nodes.data[leaf].columns);
+}
+
+/* --- work --- */
+
+dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile)
+{
+    dlc_pool *pool = kernel->pool;
+    dlc_expr extent = kernel->axes.data[axis].extent;
+    if (tile == 1)
+        return extent;
+    return dlc_floordiv(pool, dlc_addi(pool, extent, tile - 1), dlc_expr_i64(pool, tile));
+}
+
+dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule)
+{
+    dlc_pool *pool = kernel->pool;
+    dlc_expr units = dlc_expr_i64(pool, 1);
+    for (uint32_t l = 0; l < schedule->block.loops.n; l++) {
+        const dlc_root_loop *loop = &schedule->block.loops.data[l];
+        dlc_expr extent = dlc_expr_i64(pool, 1);
+        for (uint32_t i = 0; i < loop->axes.n; i++)
+            extent = dlc_mul(pool, extent, kernel->axes.data[loop->axes.data[i]].extent);
+        units = dlc_mul(pool, units, dlc_floordiv(pool, dlc_addi(pool, extent, loop->tile - 1),
+                                                  dlc_expr_i64(pool, loop->tile)));
+    }
+    for (uint32_t n = 0; n < schedule->nodes.n && schedule->nodes.data[n].kind == DLC_LOOP_PAR; n++)
+        units = dlc_mul(pool, units, dlc_loop_count(kernel, schedule->nodes.data[n].axis,
+                                                    schedule->nodes.data[n].tile));
+    return units;
+}
+
+dlc_expr dlc_schedule_scratch(const dlc_schedule *schedule)
+{
+    return schedule->scratch;
+}
+
+uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule)
+{
+    enum { WARP = 32 };
+    uint32_t pack = 1;
+    for (uint32_t n = 0; n < schedule->nodes.n && schedule->target->kind == DLC_TARGET_CUDA; n++)
+        if (schedule->nodes.data[n].kind == DLC_LOOP_LANE && schedule->nodes.data[n].tile / WARP > pack)
+            pack = (uint32_t)(schedule->nodes.data[n].tile / WARP);
+    return pack;
+}
+
+dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t s)
+{
+    const dlc_stage *stage = &kernel->stages.data[s];
+    dlc_expr depth = dlc_expr_i64(kernel->pool, 1);
+    for (uint32_t k = 0; k < stage->reduce.n; k++)
+        depth = dlc_mul(kernel->pool, depth, kernel->axes.data[stage->reduce.data[k]].extent);
+    return depth;
+}
+
+/* --- who reads whom --- */
+
+void dlc_reads_find(const dlc_schedule *schedule, dlc_arena *arena, dlc_reads *reads)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    reads->n = 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const uint8_t *marks = dlc_stage_marks(kernel, &kernel->stages.data[s], arena);
+        for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
+            const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+            if (marks[id] && node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id))
+                dlc_vec_push(arena, reads, ((dlc_read){s, DLC_SOURCE_INDEX(node->imm.id), id}));
+        }
+    }
+}
+
+int dlc_read_is_own(const dlc_kernel *kernel, const dlc_read *read, uint32_t position)
+{
+    return dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, read->load, position)) ==
+           kernel->stages.data[read->source].axes.data[position];
+}
+
+int64_t dlc_read_distance(const dlc_kernel *kernel, const dlc_read *read, uint32_t position)
+{
+    dlc_pool *pool = kernel->pool;
+    int64_t distance;
+    dlc_expr axis = dlc_expr_axis(pool, kernel->stages.data[read->source].axes.data[position]);
+    dlc_expr index = dlc_arg(pool, read->load, position);
+    return dlc_expr_is_int(pool, dlc_sub(pool, axis, index), &distance) ? distance : -1;
+}
+
+/* --- regions --- */
+
+typedef struct {
+    dlc_expr first, size;
+} region;
+
+typedef struct {
+    uint32_t stage, position, from;
+    region region;
+} known_region;
+
+typedef struct {
+    dlc_schedule *schedule;
+    dlc_kernel *kernel;
+    dlc_pool *pool;
+    dlc_arena *arena;
+    dlc_ranges ranges;
+    const dlc_reads *reads;
+    dlc_vec(known_region) known;
+} regions;
+
+static region region_of(regions *r, uint32_t stage, uint32_t position, uint32_t from);
+
+static region whole_axis(const regions *r, uint32_t axis)
+{
+    return (region){dlc_expr_i64(r->pool, 0), r->kernel->axes.data[axis].extent};
+}
+
+/* No more than the axis has. */
+static region limited(const regions *r, uint32_t axis, region of)
+{
+    int64_t size, extent;
+    if (dlc_expr_is_int(r->pool, of.size, &size) && dlc_expr_is_int(r->pool, r->kernel->axes.data[axis].extent, &extent) &&
+        size >= extent)
+        return whole_axis(r, axis);
+    return of;
+}
+
+/* What an axis of the reading stage runs through, seen from the loop `from`. */
+static region reader_range(regions *r, uint32_t reader, uint32_t axis, uint32_t from)
+{
+    const dlc_stage *stage = &r->kernel->stages.data[reader];
+    uint32_t position, loop = dlc_schedule_loop_over(r->schedule, from, axis);
+    if (loop != DLC_ROOT_NODE)
+        return (region){dlc_expr_axis(r->pool, axis), dlc_expr_i64(r->pool, r->schedule->nodes.data[loop].tile)};
+    if (dlc_ids_find(&stage->axes, axis, &position))
+        return region_of(r, reader, position, from);
+    return whole_axis(r, axis);
+}
+
+/* What an index covers when each of its axes runs through its range; false: it is not affine. */
+static int index_range(regions *r, uint32_t reader, dlc_expr index, uint32_t from, region *result)
+{
+    dlc_expr *with = dlc_new_array(r->arena, dlc_expr, r->kernel->axes.n), size = dlc_expr_i64(r->pool, 1);
+    for (uint32_t a = 0; a < r->kernel->axes.n; a++) {
+        dlc_expr coefficient, rest;
+        int64_t step;
+        if (!dlc_expr_uses_axis(r->pool, index, a))
+            continue;
+        if (!dlc_expr_linear(r->pool, index, a, &coefficient, &rest) || !dlc_expr_is_int(r->pool, coefficient, &step))
+            return 0;
+        region range = reader_range(r, reader, a, from);
+        dlc_expr further = dlc_addi(r->pool, range.size, -1);
+        with[a] = step >= 0 ? range.first : dlc_add(r->pool, range.first, further);
+        size = dlc_add(r->pool, size, dlc_muli(r->pool, further, llabs(step)));
+    }
+    if (dlc_expr_has_load(r->pool, index))
+        return 0;
+    result->first = dlc_expr_simplify(r->pool, dlc_expr_substitute(r->pool, index, with, r->kernel->axes.n), &r->ranges);
+    result->size = size;
+    return 1;
+}
+
+static int hull(const regions *r, region *all, const region *one)
+{
+    int64_t apart, a, b;
+    if (all->first == one->first && all->size == one->size)
+        return 1;
+    if (!dlc_expr_is_int(r->pool, dlc_sub(r->pool, one->first, all->first), &apart) ||
+        !dlc_expr_is_int(r->pool, all->size, &a) || !dlc_expr_is_int(r->pool, one->size, &b))
+        return 0;
+    if (apart < 0) {
+        all->first = one->first;
+        a -= apart;
+        apart = 0;
+    }
+    all->size = dlc_expr_i64(r->pool, a > apart + b ? a : apart + b);
+    return 1;
+}
+
+/* What all readers cover along the axis; the whole axis where that cannot be told. */
+static region readers_hull(regions *r, uint32_t s, uint32_t position, uint32_t from)
+{
+    uint32_t axis = r->kernel->stages.data[s].axes.data[position];
+    region all = {0};
+    for (uint32_t i = 0; i < r->reads->n; i++) {
+        const dlc_read *read = &r->reads->data[i];
+        region one;
+        if (read->source != s)
+            continue;
+        if (read->reader == s || dlc_read_distance(r->kernel, read, position) > 0 ||
+            !index_range(r, read->reader, dlc_arg(r->pool, read->load, position), from, &one) ||
+            (all.size && !hull(r, &all, &one)))
+            return whole_axis(r, axis);
+        if (!all.size)
+            all = one;
+    }
+    return all.size ? limited(r, axis, all) : whole_axis(r, axis);
+}
+
+static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from)
+{
+    const dlc_stage *stage = &r->kernel->stages.data[s];
+    uint32_t axis = stage->axes.data[position], loop = dlc_schedule_loop_over(r->schedule, from, axis);
+    if (loop != DLC_ROOT_NODE)
+        return (region){dlc_expr_axis(r->pool, axis), dlc_expr_i64(r->pool, r->schedule->nodes.data[loop].tile)};
+    if (stage->buffer != DLC_NO_BUFFER)
+        return whole_axis(r, axis);
+    for (uint32_t i = 0; i < r->known.n; i++) {
+        const known_region *known = &r->known.data[i];
+        if (known->stage == s && known->position == position && known->from == from)
+            return known->region;
+    }
+    known_region found = {s, position, from, whole_axis(r, axis)}; /* for recurrences through other stages */
+    uint32_t at = r->known.n;
+    dlc_vec_push(r->arena, &r->known, found);
+    r->known.data[at].region = found.region = readers_hull(r, s, position, from);
+    return found.region;
+}
+
+static regions regions_begin(dlc_schedule *schedule, const dlc_reads *reads)
+{
+    regions r = {.schedule = schedule, .kernel = schedule->kernel, .pool = schedule->kernel->pool,
+                 .arena = schedule->arena, .reads = reads};
+    r.ranges = dlc_kernel_ranges(schedule->kernel);
+    return r;
+}
+
+/* All stages in the loop that have its axis, together. */
+static void find_range(regions *r, uint32_t node)
+{
+    const dlc_schedule *schedule = r->schedule;
+    uint32_t axis = schedule->nodes.data[node].axis, parent = dlc_schedule_parent(schedule, node), position;
+    region all = {0}, whole = whole_axis(r, axis);
+    for (uint32_t n = node + 1; n < schedule->nodes.data[node].end; n++) {
+        const dlc_schedule_node *leaf = &schedule->nodes.data[n];
+        if (leaf->kind != DLC_LOOP_LEAF)
+            continue;
+        const dlc_stage *stage = &schedule->kernel->stages.data[leaf->stage];
+        if (dlc_ids_find(&stage->reduce, axis, NULL))
+            all = whole;
+        if (!dlc_ids_find(&stage->axes, axis, &position))
+            continue;
+        region one = region_of(r, leaf->stage, position, parent);
+        if (!all.size)
+            all = one;
+        else if (!hull(r, &all, &one))
+            all = whole;
+    }
+    schedule->ranges[node].first = all.size ? all.first : whole.first;
+    schedule->ranges[node].size = all.size ? all.size : whole.size;
+}
+
+/* --- homes --- */
+
+static uint32_t outside(const dlc_schedule *schedule, uint32_t at, uint32_t loop)
+{
+    return dlc_schedule_is_inside(schedule, at, loop) && at != DLC_ROOT_NODE ? dlc_schedule_parent(schedule, loop) : at;
+}
+
+static void move_out(const dlc_schedule *schedule, const dlc_read *read, dlc_home *home)
+{
+    const dlc_ids *axes = &schedule->kernel->stages.data[read->source].axes;
+    while (!dlc_schedule_is_inside(schedule, schedule->homes[read->reader].leaf, home->at))
+        home->at = dlc_schedule_parent(schedule, home->at);
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t loop;
+        if (dlc_read_is_own(schedule->kernel, read, i))
+            continue;
+        while ((loop = dlc_schedule_loop_over(schedule, home->at, axes->data[i])) != DLC_ROOT_NODE)
+            home->at = dlc_schedule_parent(schedule, loop);
+    }
+}
+
+static uint32_t outermost_fold(const dlc_schedule *schedule, uint32_t leaf)
+{
+    const dlc_stage *stage = &schedule->kernel->stages.data[schedule->nodes.data[leaf].stage];
+    uint32_t fold = DLC_ROOT_NODE;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
+        if (is_loop(&schedule->nodes.data[n]) && dlc_ids_find(&stage->reduce, schedule->nodes.data[n].axis, NULL))
+            fold = n;
+    return fold;
+}
+
+static void find_homes(dlc_schedule *schedule, const dlc_reads *reads)
+{
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        const dlc_schedule_node *leaf = &schedule->nodes.data[n];
+        if (leaf->kind != DLC_LOOP_LEAF)
+            continue;
+        dlc_home *home = &schedule->homes[leaf->stage];
+        home->leaf = n;
+        home->place = leaf->place;
+        home->at = dlc_schedule_parent(schedule, n);
+        home->fold = outermost_fold(schedule, n);
+    }
+    for (uint32_t i = 0; i < reads->n; i++) {
+        dlc_home *home = &schedule->homes[reads->data[i].source];
+        home->is_read = 1;
+        move_out(schedule, &reads->data[i], home);
+    }
+    for (uint32_t s = 0; s < schedule->kernel->stages.n; s++) {
+        dlc_home *home = &schedule->homes[s];
+        if (home->fold != DLC_ROOT_NODE)
+            home->at = outside(schedule, home->at, home->fold);
+        while (home->at != DLC_ROOT_NODE && schedule->nodes.data[home->at].kind == DLC_LOOP_AS)
+            home->at = dlc_schedule_parent(schedule, home->at);
+    }
+}
+
+/* --- memory --- */
+
+/* The axis along which vectors of the stage are stored, or DLC_NO_AXIS. */
+static uint32_t vector_axis(const dlc_schedule *schedule, uint32_t s)
+{
+    uint32_t leaf = schedule->homes[s].leaf;
+    const dlc_schedule_node *node = &schedule->nodes.data[leaf];
+    if (node->row != DLC_DOT_NONE)
+        return node->columns;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
+        node = &schedule->nodes.data[n];
+        if (node->kind == DLC_LOOP_LANE && dlc_ids_find(&schedule->kernel->stages.data[s].axes, node->axis, NULL))
+            return node->axis;
+        if (node->kind == DLC_LOOP_AS)
+            return schedule->nodes.data[schedule->homes[node->stage].leaf].columns;
+    }
+    return DLC_NO_AXIS;
+}
+
+static dlc_expr round_up(dlc_pool *pool, dlc_expr value, int64_t multiple)
+{
+    return dlc_muli(pool, dlc_floordiv(pool, dlc_addi(pool, value, multiple - 1), dlc_expr_i64(pool, multiple)), multiple);
+}
+
+/* Rows of a copy begin at a multiple of 64 bytes, and never 4096 apart: they would share a set of L1. */
+static dlc_expr padded_row(dlc_pool *pool, dlc_expr elems, int64_t elem_bytes)
+{
+    int64_t line = 64 / elem_bytes, known;
+    elems = round_up(pool, elems, line);
+    if (dlc_expr_is_int(pool, elems, &known) && known * elem_bytes % 4096 == 0)
+        elems = dlc_addi(pool, elems, line);
+    return elems;
+}
+
+/* Row-major over the stage's axes, but with the vectors' axis innermost; returns the number of elements. */
+static dlc_expr find_strides(dlc_schedule *schedule, uint32_t s, dlc_home *home)
+{
+    dlc_pool *pool = schedule->kernel->pool;
+    const dlc_stage *stage = &schedule->kernel->stages.data[s];
+    uint32_t lanes = vector_axis(schedule, s), outermost = 0;
+    dlc_expr elems = dlc_expr_i64(pool, 1);
+    home->stride = dlc_new_array(schedule->arena, dlc_expr, stage->axes.n + 1);
+    while (outermost < stage->axes.n &&
+           (home->size[outermost] == dlc_expr_i64(pool, 1) || stage->axes.data[outermost] == lanes))
+        outermost++;
+    for (uint32_t i = stage->axes.n; i-- > 0;)
+        if (stage->axes.data[i] == lanes) {
+            home->stride[i] = elems;
+            elems = home->size[i];
+        }
+    for (uint32_t i = stage->axes.n; i-- > 0;) {
+        if (stage->axes.data[i] == lanes)
+            continue;
+        if (i == outermost && s >= schedule->nstages && elems != dlc_expr_i64(pool, 1))
+            elems = padded_row(pool, elems, dlc_dtype_bytes(stage->dtype[0]));
+        home->stride[i] = elems;
+        elems = dlc_mul(pool, elems, home->size[i]);
+    }
+    return elems;
+}
+
+static const dlc_schedule_copy *copy_of(const dlc_schedule *schedule, uint32_t s)
+{
+    for (uint32_t i = 0; i < schedule->copies.n; i++)
+        if (schedule->copies.data[i].copy == s)
+            return &schedule->copies.data[i];
+    return NULL;
+}
+
+/* The axis that a part's axes are by now: flattened ones are one. */
+static uint32_t part_axis(const dlc_schedule *schedule, const dlc_copy_part *part)
+{
+    for (uint32_t f = 0; f < schedule->flats.n; f++) {
+        const dlc_ids *flat = &schedule->flats.data[f];
+        int is_same = flat->n == part->axes.n + 1;
+        for (uint32_t i = 0; is_same && i < part->axes.n; i++)
+            is_same = flat->data[i] == part->axes.data[i];
+        if (is_same)
+            return flat->data[flat->n - 1];
+    }
+    return part->axes.n == 1 ? part->axes.data[0] : DLC_NO_AXIS;
+}
+
+/* The blocked layout that a copy was given, by positions of the stage's axes. Without blocks the order of the axes says all. */
+static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, dlc_home *home, dlc_diag *diag)
+{
+    const dlc_schedule_copy *copy = copy_of(schedule, s);
+    const dlc_stage *stage = &schedule->kernel->stages.data[s];
+    int is_blocked = 0;
+    home->layout = (dlc_layout){0};
+    for (uint32_t p = 0; copy && p < copy->parts.n; p++)
+        is_blocked |= copy->parts.data[p].block > 1;
+    for (uint32_t p = 0; is_blocked && p < copy->parts.n; p++) {
+        const dlc_copy_part *part = &copy->parts.data[p];
+        uint32_t position;
+        if (!dlc_ids_find(&stage->axes, part_axis(schedule, part), &position))
+            return dlc_diag_fail(diag, DLC_INVALID, schedule->kernel->name,
+                                 "schedule: the layout of %s does not name axes as they are flattened", stage->name);
+        home->layout.part[home->layout.nparts].dim = (uint8_t)position;
+        home->layout.part[home->layout.nparts].block = part->block;
+        home->layout.part[home->layout.nparts++].inner = part->inner;
+    }
+    return DLC_OK;
+}
+
+static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
+{
+    dlc_schedule *schedule = r->schedule;
+    const dlc_stage *stage = &r->kernel->stages.data[s];
+    dlc_home *home = &schedule->homes[s];
+    home->first = dlc_new_array(r->arena, dlc_expr, stage->axes.n + 1);
+    home->size = dlc_new_array(r->arena, dlc_expr, stage->axes.n + 1);
+    home->bytes = dlc_expr_i64(r->pool, 0);
+    for (uint32_t i = 0; i < stage->axes.n; i++) {
+        region of = region_of(r, s, i, home->at);
+        home->first[i] = of.first;
+        home->size[i] = of.size;
+    }
+    if (home->place != DLC_PLACE_SCRATCH)
+        return DLC_OK;
+    DLC_TRY(find_layout(schedule, s, home, diag));
+    dlc_expr elems = find_strides(schedule, s, home);
+    if (home->layout.nparts)
+        elems = dlc_layout_elems(r->pool, &home->layout, (uint8_t)stage->axes.n, home->size);
+    home->bytes = round_up(r->pool, dlc_muli(r->pool, elems, dlc_dtype_bytes(stage->dtype[0])), 64);
+    return DLC_OK;
+}
+
+dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    dlc_reads reads = {0};
+    schedule->scratch = dlc_expr_i64(kernel->pool, 0);
+    if (schedule->block.method != DLC_METHOD_NONE)
+        return dlc_block_verify(schedule, diag);
+    DLC_TRY(dlc_schedule_verify_tree(schedule, diag));
+    dlc_reads_find(schedule, schedule->arena, &reads);
+    schedule->homes = dlc_new_array(schedule->arena, dlc_home, kernel->stages.n + 1);
+    find_homes(schedule, &reads);
+    DLC_TRY(dlc_schedule_verify_reads(schedule, &reads, diag));
+    regions r = regions_begin(schedule, &reads);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        DLC_TRY(find_memory(&r, s, diag));
+        schedule->homes[s].offset = schedule->scratch;
+        schedule->scratch = dlc_add(kernel->pool, schedule->scratch, schedule->homes[s].bytes);
+    }
+    schedule->ranges = dlc_new_array(schedule->arena, dlc_schedule_range, schedule->nodes.n + 1);
+    for (uint32_t n = 0; n < schedule->nodes.n; n++)
+        if (is_loop(&schedule->nodes.data[n]))
+            find_range(&r, n);
+    return dlc_schedule_verify_places(schedule, &reads, diag);
+}

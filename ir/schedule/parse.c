@@ -1,0 +1,503 @@
+/*
+ * Schedules from text (docs/ir.md): what dlc_schedule_print writes. The kernel is given; names are those of its text. Axes in
+ * parentheses become one where they are first mentioned, as in the text.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/expr/lexer.h"
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/text.h"
+
+typedef struct {
+    dlc_lexer *lex;
+    dlc_schedule *schedule;
+    dlc_kernel_names names;
+    uint32_t depth;
+    dlc_vec(const char *) constants; /* packed ones, until `const` names them */
+} parser;
+
+enum { MOST_DEPTH = 48 };
+
+static int is_ok(const parser *p)
+{
+    return p->lex->status == DLC_OK;
+}
+
+static int is_end(const parser *p)
+{
+    return !is_ok(p) || p->lex->token.kind == DLC_TOKEN_END;
+}
+
+static void skip_lines(parser *p)
+{
+    dlc_lexer_skip_lines(p->lex);
+}
+
+static void refresh_names(parser *p)
+{
+    dlc_kernel_names_make(p->schedule->kernel, 1, p->schedule->arena, &p->names);
+}
+
+static uint32_t find(char *const *names, uint32_t n, const char *name)
+{
+    for (uint32_t i = n; i-- > 0;)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+static uint32_t parse_axis(parser *p)
+{
+    const char *name = dlc_lexer_name(p->lex);
+    uint32_t axis = find(p->names.axes, p->schedule->kernel->axes.n, name);
+    if (axis == UINT32_MAX && is_ok(p))
+        dlc_lexer_fail(p->lex, "'%s' is no axis of the kernel", name);
+    return axis;
+}
+
+static uint32_t parse_stage(parser *p)
+{
+    const char *name = dlc_lexer_name(p->lex);
+    uint32_t stage = find(p->names.stages, p->schedule->kernel->stages.n, name);
+    if (stage == UINT32_MAX && is_ok(p))
+        dlc_lexer_fail(p->lex, "'%s' is no stage of the kernel", name);
+    return stage;
+}
+
+/* Axes up to the closing mark, which is taken; each once. */
+static void parse_axes(parser *p, const char *end, dlc_ids *axes)
+{
+    while (!is_end(p) && !dlc_lexer_take(p->lex, end)) {
+        if (axes->n)
+            dlc_lexer_expect(p->lex, ",");
+        uint32_t axis = parse_axis(p);
+        if (is_ok(p) && dlc_ids_find(axes, axis, NULL))
+            dlc_lexer_fail(p->lex, "axis '%s' stands twice", p->names.axes[axis]);
+        dlc_vec_push(p->schedule->arena, axes, axis);
+    }
+    if (!axes->n && is_ok(p))
+        dlc_lexer_fail(p->lex, "no axis stands where at least one is due");
+}
+
+static int64_t parse_count(parser *p, int64_t most)
+{
+    int64_t value = dlc_lexer_int(p->lex);
+    if (is_ok(p) && (value < 1 || value > most))
+        dlc_lexer_fail(p->lex, "%lld lies outside of 1 to %lld", (long long)value, (long long)most);
+    return value;
+}
+
+/* --- copies --- */
+
+static void parse_part(parser *p, dlc_copy_part *part)
+{
+    *part = (dlc_copy_part){.block = 1};
+    if (dlc_lexer_take(p->lex, "("))
+        parse_axes(p, ")", &part->axes);
+    else
+        dlc_vec_push(p->schedule->arena, &part->axes, parse_axis(p));
+    part->inner = (uint8_t)dlc_lexer_is(p->lex, "%");
+    if (dlc_lexer_take(p->lex, "%") || dlc_lexer_take(p->lex, "/"))
+        part->block = (int32_t)parse_count(p, INT32_MAX);
+}
+
+typedef dlc_vec(dlc_copy_part) part_list;
+
+static void parse_parts(parser *p, part_list *parts)
+{
+    if (!dlc_lexer_take(p->lex, "["))
+        return;
+    do {
+        dlc_copy_part part;
+        parse_part(p, &part);
+        if (parts->n == DLC_MAX_PARTS)
+            dlc_lexer_fail(p->lex, "a layout has at most %d parts", DLC_MAX_PARTS);
+        dlc_vec_push(p->schedule->arena, parts, part);
+    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
+    dlc_lexer_expect(p->lex, "]");
+}
+
+/* Each axis of the copy once as itself, or as quotient and remainder of one block. */
+static int is_layout_of(const part_list *parts, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t outer = 0, inner = 0;
+        int32_t blocks[2] = {1, 1};
+        for (uint32_t k = 0; k < parts->n; k++)
+            if (dlc_ids_find(&parts->data[k].axes, axes->data[i], NULL)) {
+                *(parts->data[k].inner ? &inner : &outer) += 1;
+                blocks[parts->data[k].inner] = parts->data[k].block;
+            }
+        if (outer != 1 || inner > 1 || (inner ? blocks[0] != blocks[1] : blocks[0] != 1))
+            return 0;
+    }
+    for (uint32_t k = 0; k < parts->n; k++)
+        for (uint32_t i = 0; i < parts->data[k].axes.n; i++)
+            if (!dlc_ids_find(axes, parts->data[k].axes.data[i], NULL))
+                return 0;
+    return 1;
+}
+
+/* The axes of the reader that a copy may have: kept ones, then reduced ones in the order of the layout. */
+static void reader_axes(const parser *p, uint32_t stage, const part_list *parts, dlc_ids *axes)
+{
+    const dlc_stage *reader = &p->schedule->kernel->stages.data[stage];
+    for (uint32_t i = 0; i < reader->axes.n; i++)
+        dlc_vec_push(p->schedule->arena, axes, reader->axes.data[i]);
+    for (uint32_t k = 0; k < parts->n; k++)
+        for (uint32_t i = 0; i < parts->data[k].axes.n; i++) {
+            uint32_t axis = parts->data[k].axes.data[i];
+            if (dlc_ids_find(&reader->reduce, axis, NULL) && !dlc_ids_find(axes, axis, NULL))
+                dlc_vec_push(p->schedule->arena, axes, axis);
+        }
+    for (uint32_t i = 0; i < reader->reduce.n; i++)
+        if (!dlc_ids_find(axes, reader->reduce.data[i], NULL))
+            dlc_vec_push(p->schedule->arena, axes, reader->reduce.data[i]);
+}
+
+static int is_named_const(const parser *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->constants.n; i++)
+        if (strcmp(p->constants.data[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+static void add_copy(parser *p, const char *name, uint32_t stage, const char *operand, const part_list *parts)
+{
+    dlc_schedule *schedule = p->schedule;
+    dlc_expr value = dlc_schedule_operand(schedule, stage, operand);
+    dlc_ids axes = {0};
+    if (!value) {
+        dlc_lexer_fail(p->lex, "%s has no operand '%s', or several", p->names.stages[stage], operand);
+        return;
+    }
+    if (is_named_const(p, name)) {
+        if (!dlc_schedule_pack(schedule, name, stage, value, parts->data, parts->n))
+            dlc_lexer_fail(p->lex, "'%s' is no layout of the elements of a constant that one stage reads once", name);
+        return;
+    }
+    reader_axes(p, stage, parts, &axes);
+    uint32_t copy = dlc_schedule_copy_add(schedule, name, stage, operand, value, &axes);
+    if (parts->n && !is_layout_of(parts, &schedule->kernel->stages.data[copy].axes))
+        dlc_lexer_fail(p->lex, "the layout of '%s' does not have each of its axes once", name);
+    for (uint32_t k = 0; k < parts->n; k++)
+        dlc_vec_push(schedule->arena, &schedule->copies.data[schedule->copies.n - 1].parts, parts->data[k]);
+}
+
+static void parse_copy(parser *p)
+{
+    part_list parts = {0};
+    const char *name = dlc_lexer_name(p->lex);
+    dlc_lexer_expect(p->lex, "=");
+    uint32_t stage = parse_stage(p);
+    dlc_lexer_expect(p->lex, ".");
+    const char *operand = dlc_lexer_name(p->lex);
+    parse_parts(p, &parts);
+    if (is_ok(p))
+        add_copy(p, name, stage, operand, &parts);
+    if (is_ok(p))
+        refresh_names(p);
+}
+
+/* --- the tree --- */
+
+static uint32_t parse_loop_axis(parser *p)
+{
+    dlc_ids axes = {0};
+    if (!dlc_lexer_take(p->lex, "("))
+        return parse_axis(p);
+    parse_axes(p, ")", &axes);
+    if (!is_ok(p))
+        return UINT32_MAX;
+    if (axes.n < 2) {
+        dlc_lexer_fail(p->lex, "parentheses hold axes that become one: at least two");
+        return UINT32_MAX;
+    }
+    uint32_t axis = dlc_schedule_flatten(p->schedule, &axes);
+    refresh_names(p);
+    return axis;
+}
+
+static int take_kind(parser *p, dlc_loop_kind *kind)
+{
+    for (uint32_t k = 0; k < DLC_LOOP_LEAF; k++)
+        if (dlc_lexer_take(p->lex, dlc_loop_names[k])) {
+            *kind = (dlc_loop_kind)k;
+            return 1;
+        }
+    return 0;
+}
+
+static void parse_loop(parser *p, dlc_loop_kind kind)
+{
+    int64_t tile = 1, count = 1;
+    if (kind == DLC_LOOP_AS) {
+        uint32_t stage = parse_stage(p);
+        if (is_ok(p))
+            dlc_schedule_open_as(p->schedule, stage);
+        return;
+    }
+    uint32_t axis = parse_loop_axis(p);
+    if (dlc_lexer_take(p->lex, ":"))
+        tile = parse_count(p, INT32_MAX);
+    if (dlc_lexer_take(p->lex, "x"))
+        count = parse_count(p, 64);
+    if (count > 1 && kind != DLC_LOOP_LANE)
+        dlc_lexer_fail(p->lex, "only lanes have several vectors a step");
+    if (!is_ok(p))
+        return;
+    if (kind == DLC_LOOP_LANE)
+        dlc_schedule_open_lane(p->schedule, axis, tile, (uint32_t)count);
+    else
+        dlc_schedule_open(p->schedule, kind, axis, tile);
+}
+
+static void parse_nodes(parser *p);
+
+static void parse_loops(parser *p, dlc_loop_kind kind)
+{
+    uint32_t n = 0;
+    do {
+        take_kind(p, &kind);
+        parse_loop(p, kind);
+        n++;
+    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
+    dlc_lexer_expect(p->lex, "{");
+    if (p->depth + n > MOST_DEPTH)
+        dlc_lexer_fail(p->lex, "loops lie deeper than %d", MOST_DEPTH);
+    p->depth += n;
+    if (is_ok(p))
+        parse_nodes(p);
+    p->depth -= n;
+    dlc_lexer_expect(p->lex, "}");
+    if (is_ok(p))
+        dlc_schedule_close(p->schedule, n);
+}
+
+static dlc_dot parse_row(parser *p)
+{
+    const char *name = dlc_lexer_name(p->lex);
+    for (uint32_t r = 1; r < DLC_DOT_COUNT; r++)
+        if (strcmp(dlc_dot_names[r], name) == 0)
+            return (dlc_dot)r;
+    if (is_ok(p))
+        dlc_lexer_fail(p->lex, "dot.def has no row '%s'", name);
+    return DLC_DOT_NONE;
+}
+
+static void parse_dot(parser *p, uint32_t stage)
+{
+    dlc_dot row = parse_row(p);
+    uint32_t rows = DLC_NO_AXIS, columns;
+    dlc_ids over = {0};
+    if (p->lex->token.kind == DLC_TOKEN_INT)
+        parse_count(p, 1);
+    else
+        rows = parse_axis(p);
+    dlc_lexer_expect(p->lex, "x");
+    columns = parse_axis(p);
+    if (dlc_lexer_take(p->lex, "over")) {
+        dlc_lexer_expect(p->lex, "[");
+        parse_axes(p, "]", &over);
+    }
+    if (is_ok(p))
+        dlc_schedule_dot(p->schedule, stage, row, rows, columns, &over, DLC_PLACE_BUFFER);
+}
+
+static void parse_place(parser *p)
+{
+    const char *name = dlc_lexer_name(p->lex);
+    for (uint32_t i = 0; i <= DLC_PLACE_SCRATCH; i++)
+        if (strcmp(dlc_place_names[i], name) == 0) {
+            p->schedule->nodes.data[p->schedule->nodes.n - 1].place = (uint8_t)i;
+            return;
+        }
+    if (is_ok(p))
+        dlc_lexer_fail(p->lex, "'%s' is no place: reg or scratch", name);
+}
+
+static void parse_leaf(parser *p)
+{
+    uint32_t stage = parse_stage(p);
+    if (!is_ok(p))
+        return;
+    if (dlc_lexer_take(p->lex, "=")) {
+        dlc_lexer_expect(p->lex, "dot");
+        parse_dot(p, stage);
+    } else {
+        dlc_schedule_leaf(p->schedule, stage, DLC_PLACE_BUFFER);
+    }
+    if (is_ok(p) && dlc_lexer_take(p->lex, "in"))
+        parse_place(p);
+    if (is_ok(p) && dlc_lexer_take(p->lex, "touch"))
+        p->schedule->nodes.data[p->schedule->nodes.n - 1].touch = (uint8_t)parse_count(p, 64);
+}
+
+static void parse_nodes(parser *p)
+{
+    skip_lines(p);
+    while (!is_end(p) && !dlc_lexer_is(p->lex, "}")) {
+        dlc_loop_kind kind;
+        if (take_kind(p, &kind))
+            parse_loops(p, kind);
+        else
+            parse_leaf(p);
+        skip_lines(p);
+    }
+}
+
+/* --- CUDA's block forms --- */
+
+static void parse_root_loops(parser *p)
+{
+    dlc_lexer_expect(p->lex, "par");
+    do {
+        dlc_root_loop loop = {0};
+        dlc_lexer_expect(p->lex, "(");
+        parse_axes(p, ")", &loop.axes);
+        dlc_lexer_expect(p->lex, ":");
+        loop.tile = parse_count(p, INT32_MAX);
+        dlc_vec_push(p->schedule->arena, &p->schedule->block.loops, loop);
+    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
+}
+
+static void parse_block(parser *p)
+{
+    dlc_block_form *block = &p->schedule->block;
+    if (dlc_lexer_take(p->lex, "dot")) {
+        dlc_ids over = {0};
+        block->method = DLC_METHOD_DOT;
+        block->m = (uint16_t)parse_count(p, UINT16_MAX);
+        dlc_lexer_expect(p->lex, ",");
+        block->n = (uint16_t)parse_count(p, UINT16_MAX);
+        block->swap = (uint8_t)dlc_lexer_take(p->lex, "swap");
+        dlc_lexer_expect(p->lex, "over");
+        dlc_lexer_expect(p->lex, "[");
+        parse_axes(p, "]", &over);
+        dlc_stage *stage = &p->schedule->kernel->stages.data[0];
+        int is_order = over.n == stage->reduce.n;
+        for (uint32_t i = 0; i < over.n; i++)
+            is_order &= dlc_ids_find(&stage->reduce, over.data[i], NULL);
+        if (is_ok(p) && !is_order)
+            dlc_lexer_fail(p->lex, "'over' does not have the axes that %s is reduced over", stage->name);
+        stage->reduce = over;
+    } else {
+        dlc_lexer_expect(p->lex, "transpose");
+        block->method = DLC_METHOD_TRANSPOSE;
+    }
+    if (is_ok(p))
+        parse_root_loops(p);
+}
+
+/* --- the whole --- */
+
+/* `const { name }` stands behind the copies it speaks of: what it names is found first. */
+static void find_constants(parser *p)
+{
+    dlc_lexer ahead = *p->lex;
+    uint32_t depth = 0;
+    while (ahead.status == DLC_OK && ahead.token.kind != DLC_TOKEN_END && (depth != 1 || !dlc_lexer_is(&ahead, "}"))) {
+        depth += (uint32_t)dlc_lexer_is(&ahead, "{");
+        depth -= (uint32_t)dlc_lexer_is(&ahead, "}");
+        if (dlc_lexer_take(&ahead, "const") && dlc_lexer_take(&ahead, "{")) {
+            while (ahead.token.kind == DLC_TOKEN_WORD) {
+                dlc_vec_push(p->schedule->arena, &p->constants, ahead.token.text);
+                dlc_lexer_advance(&ahead);
+            }
+            dlc_lexer_take(&ahead, "}");
+            continue;
+        }
+        dlc_lexer_advance(&ahead);
+    }
+}
+
+static void parse_const(parser *p)
+{
+    dlc_lexer_expect(p->lex, "{");
+    while (p->lex->token.kind == DLC_TOKEN_WORD) {
+        const char *name = dlc_lexer_name(p->lex);
+        int found = 0;
+        for (uint32_t i = 0; i < p->schedule->copies.n; i++)
+            found |= strcmp(p->schedule->copies.data[i].name, name) == 0;
+        if (!found)
+            dlc_lexer_fail(p->lex, "'%s' is no copy", name);
+    }
+    dlc_lexer_expect(p->lex, "}");
+}
+
+static void parse_body(parser *p)
+{
+    if (dlc_lexer_take(p->lex, "grain"))
+        p->schedule->grain = parse_count(p, INT64_MAX);
+    dlc_lexer_expect(p->lex, "{");
+    skip_lines(p);
+    while (is_ok(p) && (dlc_lexer_is(p->lex, "copy") || dlc_lexer_is(p->lex, "const") || dlc_lexer_is(p->lex, "block"))) {
+        if (dlc_lexer_take(p->lex, "copy"))
+            parse_copy(p);
+        else if (dlc_lexer_take(p->lex, "const"))
+            parse_const(p);
+        else if (dlc_lexer_take(p->lex, "block"))
+            parse_block(p);
+        skip_lines(p);
+    }
+    parse_nodes(p);
+}
+
+/* The word behind `schedule`, which is the present token: names of targets have dashes. */
+static const dlc_target *parse_target(dlc_lexer *lex)
+{
+    const char *at = lex->token.start + 8;
+    at += strspn(at, " \t");
+    size_t length = strcspn(at, " \t\n{");
+    const char *name = dlc_arena_strndup(lex->arena, at, length);
+    const dlc_target *target = dlc_target_find(name);
+    if (!target) {
+        dlc_lexer_fail(lex, "there is no target '%s'", name);
+        return NULL;
+    }
+    lex->at = at + length;
+    dlc_lexer_start(lex);
+    return target;
+}
+
+dlc_schedule *dlc_schedule_parse_inside(dlc_lexer *lex, const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    dlc_lexer inner;
+    parser p = {.lex = &inner};
+    if (!dlc_lexer_is(lex, "schedule")) {
+        dlc_lexer_fail(lex, "found '%s' where 'schedule' is due", lex->token.text);
+        return NULL;
+    }
+    dlc_lexer_enter(lex, &inner);
+    const dlc_target *found = parse_target(&inner);
+    if (found && target && strcmp(target->name, found->name) != 0)
+        dlc_lexer_fail(&inner, "the schedule is for %s, not for %s", found->name, target->name);
+    if (is_ok(&p)) {
+        p.schedule = dlc_schedule_create(kernel, target ? target : found, arena);
+        refresh_names(&p);
+        find_constants(&p);
+        parse_body(&p);
+    }
+    if (is_ok(&p) && !dlc_lexer_is(&inner, "}"))
+        dlc_lexer_fail(&inner, "found '%s' where '}' is due", inner.token.text);
+    if (is_ok(&p))
+        inner.status = dlc_schedule_resolve(p.schedule, lex->diag);
+    dlc_lexer_resume(lex, is_ok(&p) ? inner.token.start + 1 : inner.token.start, inner.status);
+    return is_ok(&p) ? p.schedule : NULL;
+}
+
+dlc_status dlc_schedule_parse(const char *text, const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena,
+                              dlc_diag *diag, dlc_schedule **result)
+{
+    dlc_lexer lex = {.at = text, .line_start = text, .file = kernel->name, .line = 1, .arena = arena, .diag = diag};
+    dlc_lexer_start(&lex);
+    dlc_lexer_skip_lines(&lex);
+    *result = dlc_schedule_parse_inside(&lex, kernel, target, arena);
+    dlc_lexer_skip_lines(&lex);
+    if (lex.status == DLC_OK && lex.token.kind != DLC_TOKEN_END)
+        dlc_lexer_fail(&lex, "found '%s' behind the schedule", lex.token.text);
+    return lex.status;
+}

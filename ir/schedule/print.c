@@ -1,0 +1,223 @@
+/* Schedules as text (docs/ir.md). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/expr/lexer.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/text.h"
+
+const char *const dlc_loop_names[] = {
+#define DLC_LOOP(id, text) text,
+#include "ir/schedule/loops.def"
+#undef DLC_LOOP
+};
+const char *const dlc_place_names[] = {"reg", "scratch", "buffer"};
+const char *const dlc_dot_names[] = {
+    "",
+#define DLC_DOT(id, text, a, b, acc, granule) text,
+#include "ir/schedule/dot.def"
+#undef DLC_DOT
+};
+
+int dlc_schedule_word_is_taken(const char *name)
+{
+    static const char *const words[] = {"copy", "const", "block"};
+    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i]) == 0)
+            return 1;
+    for (uint32_t i = 0; i < DLC_LOOP_LEAF; i++)
+        if (strcmp(name, dlc_loop_names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+typedef struct {
+    const dlc_schedule *schedule;
+    dlc_kernel_names names;
+    dlc_str *out;
+    uint8_t *is_said; /* by axis: a flattened axis that has been introduced */
+    uint32_t depth;
+} printer;
+
+static void print_name(const printer *p, const char *name)
+{
+    if (dlc_schedule_word_is_taken(name))
+        dlc_str_add_quoted(p->out, name);
+    else
+        dlc_name_print(name, 0, p->out);
+}
+
+static void print_names(const printer *p, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++) {
+        dlc_str_add(p->out, i ? ", " : "");
+        print_name(p, p->names.axes[axes->data[i]]);
+    }
+}
+
+/* `(oh, ow)` where it is first mentioned, `oh_ow` from then on. */
+static void print_axis(printer *p, uint32_t axis)
+{
+    const dlc_schedule *schedule = p->schedule;
+    for (uint32_t f = 0; f < schedule->flats.n && !p->is_said[axis]; f++) {
+        dlc_ids axes = schedule->flats.data[f];
+        if (axes.data[axes.n - 1] != axis)
+            continue;
+        axes.n--;
+        p->is_said[axis] = 1;
+        dlc_str_add(p->out, "(");
+        print_names(p, &axes);
+        dlc_str_add(p->out, ")");
+        return;
+    }
+    print_name(p, p->names.axes[axis]);
+}
+
+static void indent(const printer *p)
+{
+    for (uint32_t i = 0; i < p->depth; i++)
+        dlc_str_add(p->out, "  ");
+}
+
+static void print_part(const printer *p, const dlc_copy_part *part)
+{
+    dlc_str_add(p->out, part->axes.n > 1 ? "(" : "");
+    print_names(p, &part->axes);
+    dlc_str_add(p->out, part->axes.n > 1 ? ")" : "");
+    if (part->inner || part->block > 1)
+        dlc_str_printf(p->out, "%s%d", part->inner ? "%" : "/", part->block);
+}
+
+static void print_copies(printer *p)
+{
+    const dlc_schedule *schedule = p->schedule;
+    for (uint32_t i = 0; i < schedule->copies.n; i++) {
+        const dlc_schedule_copy *copy = &schedule->copies.data[i];
+        dlc_str_add(p->out, "  copy ");
+        print_name(p, copy->copy == DLC_NO_STAGE ? copy->name : p->names.stages[copy->copy]);
+        dlc_str_add(p->out, " = ");
+        print_name(p, p->names.stages[copy->stage]);
+        dlc_str_add(p->out, ".");
+        print_name(p, copy->operand);
+        for (uint32_t k = 0; k < copy->parts.n; k++) {
+            dlc_str_add(p->out, k ? ", " : " [");
+            print_part(p, &copy->parts.data[k]);
+        }
+        dlc_str_add(p->out, copy->parts.n ? "]\n" : "\n");
+    }
+    for (uint32_t i = 0; i < schedule->copies.n; i++)
+        if (schedule->copies.data[i].copy == DLC_NO_STAGE) {
+            dlc_str_add(p->out, "  const { ");
+            print_name(p, schedule->copies.data[i].name);
+            dlc_str_add(p->out, " }\n");
+        }
+}
+
+static void print_leaf(printer *p, const dlc_schedule_node *leaf)
+{
+    indent(p);
+    print_name(p, p->names.stages[leaf->stage]);
+    if (leaf->row != DLC_DOT_NONE) {
+        dlc_str_printf(p->out, " = dot %s ", dlc_dot_names[leaf->row]);
+        if (leaf->rows == DLC_NO_AXIS)
+            dlc_str_add(p->out, "1");
+        else
+            print_axis(p, leaf->rows);
+        dlc_str_add(p->out, " x ");
+        print_axis(p, leaf->columns);
+        if (leaf->over.n) {
+            dlc_str_add(p->out, " over [");
+            print_names(p, &leaf->over);
+            dlc_str_add(p->out, "]");
+        }
+    }
+    if (leaf->place != DLC_PLACE_BUFFER)
+        dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);
+    if (leaf->touch)
+        dlc_str_printf(p->out, " touch %u", leaf->touch);
+    dlc_str_add(p->out, "\n");
+}
+
+/* A kind is said once for neighbours of the same. */
+static void print_loop(printer *p, const dlc_schedule_node *node, const dlc_schedule_node *before)
+{
+    if (node->kind == DLC_LOOP_AS) {
+        dlc_str_add(p->out, "as ");
+        print_name(p, p->names.stages[node->stage]);
+        return;
+    }
+    if (!before || before->kind != node->kind)
+        dlc_str_printf(p->out, "%s ", dlc_loop_names[node->kind]);
+    print_axis(p, node->axis);
+    if (node->tile != 1 || node->kind == DLC_LOOP_LANE)
+        dlc_str_printf(p->out, ":%" PRId64, node->tile);
+    if (node->count > 1)
+        dlc_str_printf(p->out, " x %u", node->count);
+}
+
+static int is_only_child(const dlc_schedule *schedule, uint32_t n)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[n], *child = node + 1;
+    return node->end > n + 1 && child->end == node->end && child->kind != DLC_LOOP_LEAF && child->kind != DLC_LOOP_AS;
+}
+
+static void print_nodes(printer *p, uint32_t n, uint32_t end)
+{
+    const dlc_schedule *schedule = p->schedule;
+    while (n < end) {
+        uint32_t next = schedule->nodes.data[n].end;
+        if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF) {
+            print_leaf(p, &schedule->nodes.data[n]);
+        } else {
+            indent(p);
+            print_loop(p, &schedule->nodes.data[n], NULL);
+            while (is_only_child(schedule, n)) {
+                dlc_str_add(p->out, ", ");
+                print_loop(p, &schedule->nodes.data[n + 1], &schedule->nodes.data[n]);
+                n++;
+            }
+            dlc_str_add(p->out, " {\n");
+            p->depth++;
+            print_nodes(p, n + 1, next);
+            p->depth--;
+            indent(p);
+            dlc_str_add(p->out, "}\n");
+        }
+        n = next;
+    }
+}
+
+static void print_block(printer *p)
+{
+    const dlc_block_form *block = &p->schedule->block;
+    dlc_str_printf(p->out, "  block %s ", block->method == DLC_METHOD_DOT ? "dot" : "transpose");
+    if (block->method == DLC_METHOD_DOT) {
+        dlc_str_printf(p->out, "%u, %u%s over [", block->m, block->n, block->swap ? " swap" : "");
+        print_names(p, &p->schedule->kernel->stages.data[0].reduce);
+        dlc_str_add(p->out, "] ");
+    }
+    for (uint32_t l = 0; l < block->loops.n; l++) {
+        const dlc_root_loop *loop = &block->loops.data[l];
+        dlc_str_add(p->out, l ? ", (" : "par (");
+        print_names(p, &loop->axes);
+        dlc_str_printf(p->out, "):%" PRId64, loop->tile);
+    }
+    dlc_str_add(p->out, "\n");
+}
+
+void dlc_schedule_print(const dlc_schedule *schedule, dlc_str *out)
+{
+    dlc_arena *scratch = dlc_arena_create(0);
+    printer p = {.schedule = schedule, .out = out, .depth = 1};
+    p.is_said = dlc_new_array(scratch, uint8_t, schedule->kernel->axes.n + 1);
+    dlc_kernel_names_make(schedule->kernel, 1, scratch, &p.names);
+    dlc_str_printf(out, "schedule %s grain %" PRId64 " {\n", schedule->target->name, schedule->grain);
+    if (schedule->block.method != DLC_METHOD_NONE) {
+        print_block(&p);
+    } else {
+        print_copies(&p);
+        print_nodes(&p, 0, schedule->nodes.n);
+    }
+    dlc_str_add(out, "}\n");
+    dlc_arena_destroy(scratch);
+}

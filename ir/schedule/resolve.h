@@ -1,0 +1,25 @@
+/* Between the files that work out what follows from a schedule's tree. */
+#ifndef DLC_IR_SCHEDULE_RESOLVE_H
+#define DLC_IR_SCHEDULE_RESOLVE_H
+
+#include "ir/schedule/schedule.h"
+
+/* A stage loads another, or itself. */
+typedef struct {
+    uint32_t reader, source; /* stages */
+    dlc_expr load;
+} dlc_read;
+typedef dlc_vec(dlc_read) dlc_reads;
+void dlc_reads_find(const dlc_schedule *schedule, dlc_arena *arena, dlc_reads *reads);
+/* The index at that position is the source's own axis; or lies so many points before it (-1: neither, or behind it). */
+int dlc_read_is_own(const dlc_kernel *kernel, const dlc_read *read, uint32_t position);
+int64_t dlc_read_distance(const dlc_kernel *kernel, const dlc_read *read, uint32_t position);
+
+/* ir/schedule/verify.c, in this order: the tree by itself, before homes are known; order and places; memory. */
+DLC_NODISCARD dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
+/* ir/schedule/block.c */
+DLC_NODISCARD dlc_status dlc_block_verify(const dlc_schedule *schedule, dlc_diag *diag);
+
+#endif

@@ -1,0 +1,536 @@
+/*
+ * The verifier of schedules: what passes it runs right. Everything it needs are affine forms and intervals. Each message is a
+ * sentence about a stage or a loop, by the names the text has.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/resolve.h"
+
+enum { MOST_LANES = 256, MOST_PARTIALS = 8, MOST_UNROLLED = 4096, MOST_ROWS = 64, MOST_VECTORS = 32 };
+
+typedef struct {
+    dlc_schedule *schedule;
+    dlc_kernel *kernel;
+    const dlc_reads *reads;
+    dlc_diag *diag;
+} verifier;
+
+static dlc_status fail(const verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static dlc_status fail(const verifier *v, const char *format, ...)
+{
+    va_list args;
+    dlc_str text = {0};
+    va_start(args, format);
+    dlc_str_vprintf(&text, format, args);
+    va_end(args);
+    dlc_status status = dlc_diag_fail(v->diag, DLC_INVALID, v->kernel->name, "schedule: %s", dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return status;
+}
+
+static const dlc_schedule_node *node_at(const verifier *v, uint32_t n)
+{
+    return &v->schedule->nodes.data[n];
+}
+
+static const dlc_stage *stage_at(const verifier *v, uint32_t s)
+{
+    return &v->kernel->stages.data[s];
+}
+
+static const char *axis_name(const verifier *v, uint32_t axis)
+{
+    return axis < v->kernel->axes.n ? v->kernel->axes.data[axis].name : "?";
+}
+
+static const char *loop_text(const verifier *v, uint32_t n)
+{
+    static const char *const names[] = {
+#define DLC_LOOP(id, text) text,
+#include "ir/schedule/loops.def"
+#undef DLC_LOOP
+    };
+    const dlc_schedule_node *node = node_at(v, n);
+    return dlc_arena_printf(v->schedule->arena, "%s %s", names[node->kind],
+                            node->axis == DLC_NO_AXIS ? stage_at(v, node->stage)->name : axis_name(v, node->axis));
+}
+
+static uint32_t parent(const verifier *v, uint32_t n)
+{
+    return dlc_schedule_parent(v->schedule, n);
+}
+
+static int is_kind(const verifier *v, uint32_t n, dlc_loop_kind kind)
+{
+    return n != DLC_ROOT_NODE && node_at(v, n)->kind == kind;
+}
+
+/* The innermost node of the kind around n, or DLC_ROOT_NODE. */
+static uint32_t around(const verifier *v, uint32_t n, dlc_loop_kind kind)
+{
+    do
+        n = parent(v, n);
+    while (n != DLC_ROOT_NODE && node_at(v, n)->kind != kind);
+    return n;
+}
+
+/* --- loops --- */
+
+static dlc_status verify_lane(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *node = node_at(v, n);
+    enum { WARP = 32 };
+    if (node->tile < 1 || node->tile > MOST_LANES || (node->tile & (node->tile - 1)))
+        return fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
+    if (v->schedule->target->kind == DLC_TARGET_CUDA && (node->tile % WARP || node->tile / WARP > 4))
+        return fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
+    if (around(v, n, DLC_LOOP_LANE) != DLC_ROOT_NODE)
+        return fail(v, "%s lies inside %s: lanes have no lanes", loop_text(v, n), loop_text(v, around(v, n, DLC_LOOP_LANE)));
+    if (node->count < 1 || node->count > MOST_PARTIALS)
+        return fail(v, "%s: %u vectors a step; 1 to %d are possible", loop_text(v, n), node->count, MOST_PARTIALS);
+    for (uint32_t i = n + 1; i < node->end; i++) {
+        const dlc_schedule_node *inner = node_at(v, i);
+        if (node->count > 1 && inner->kind != DLC_LOOP_LEAF)
+            return fail(v, "%s: %u vectors a step hold stages alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
+        if (inner->kind != DLC_LOOP_LEAF)
+            continue;
+        const dlc_stage *stage = stage_at(v, inner->stage);
+        if (!dlc_ids_find(&stage->axes, node->axis, NULL) && !dlc_ids_find(&stage->reduce, node->axis, NULL))
+            return fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
+        if (inner->row != DLC_DOT_NONE)
+            return fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
+        if (stage->update != DLC_UPDATE_NONE)
+            return fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
+    }
+    return DLC_OK;
+}
+
+/* Tiles of one axis shrink inwards; lanes may be as many as the tile around them. */
+static dlc_status verify_tile(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *node = node_at(v, n);
+    uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), node->axis);
+    if (node->tile < 1 || node->tile > INT32_MAX)
+        return fail(v, "%s:%" PRId64 " is no tile", loop_text(v, n), node->tile);
+    if (outer != DLC_ROOT_NODE && node->tile >= node_at(v, outer)->tile + (node->kind == DLC_LOOP_LANE))
+        return fail(v, "%s:%" PRId64 " is no part of %s:%" PRId64, loop_text(v, n), node->tile, loop_text(v, outer),
+                    node_at(v, outer)->tile);
+    if (outer != DLC_ROOT_NODE && node_at(v, outer)->kind == DLC_LOOP_LANE)
+        return fail(v, "%s lies inside the lanes of its axis", loop_text(v, n));
+    return DLC_OK;
+}
+
+static dlc_status verify_as(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *node = node_at(v, n);
+    if (node->stage >= v->kernel->stages.n)
+        return fail(v, "as: there is no such stage");
+    for (uint32_t i = n + 1; i < node->end; i++)
+        if (node_at(v, i)->kind != DLC_LOOP_LEAF)
+            return fail(v, "%s holds stages alone, no %s", loop_text(v, n), loop_text(v, i));
+    return DLC_OK;
+}
+
+static int is_leading_par(const verifier *v, uint32_t n)
+{
+    for (uint32_t i = 0; i <= n; i++)
+        if (node_at(v, i)->kind != DLC_LOOP_PAR || node_at(v, i)->end != v->schedule->nodes.n)
+            return 0;
+    return 1;
+}
+
+static dlc_status verify_loop(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *node = node_at(v, n);
+    if (node->end == n + 1)
+        return fail(v, "%s is empty", loop_text(v, n));
+    if (node->kind == DLC_LOOP_AS)
+        return verify_as(v, n);
+    if (node->axis >= v->kernel->axes.n)
+        return fail(v, "a loop has no axis");
+    if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
+        return fail(v, "%s lies inside a register tile", loop_text(v, n));
+    if (node->kind == DLC_LOOP_PAR && !is_leading_par(v, n))
+        return fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
+    int64_t extent;
+    if (node->kind == DLC_LOOP_UNROLL &&
+        (!dlc_expr_is_int(v->kernel->pool, v->kernel->axes.data[node->axis].extent, &extent) || extent > MOST_UNROLLED))
+        return fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
+    if (node->kind == DLC_LOOP_UNROLL && node->tile != 1)
+        return fail(v, "%s: what is written out goes point by point", loop_text(v, n));
+    DLC_TRY(verify_tile(v, n));
+    return node->kind == DLC_LOOP_LANE ? verify_lane(v, n) : DLC_OK;
+}
+
+/* --- leaves --- */
+
+static dlc_status verify_open_axis(const verifier *v, uint32_t leaf, uint32_t axis)
+{
+    const char *name = stage_at(v, node_at(v, leaf)->stage)->name;
+    uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, leaf), axis);
+    if (loop == DLC_ROOT_NODE)
+        return fail(v, "%s: no loop over its axis %s", name, axis_name(v, axis));
+    if (node_at(v, loop)->kind != DLC_LOOP_LANE && node_at(v, loop)->tile != 1)
+        return fail(v, "%s: the tile %s:%" PRId64 " is left open", name, loop_text(v, loop), node_at(v, loop)->tile);
+    return DLC_OK;
+}
+
+static dlc_status verify_par_of(const verifier *v, uint32_t leaf)
+{
+    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE; n = parent(v, n)) {
+        uint32_t axis = node_at(v, n)->axis;
+        if (node_at(v, n)->kind != DLC_LOOP_PAR)
+            continue;
+        if (dlc_ids_find(&stage->reduce, axis, NULL))
+            return fail(v, "%s: %s is reduced over it", loop_text(v, n), stage->name);
+        if (stage->update != DLC_UPDATE_NONE)
+            return fail(v, "%s: %s stores at data indices, in order", loop_text(v, n), stage->name);
+        if (stage->buffer != DLC_NO_BUFFER && !dlc_ids_find(&stage->axes, axis, NULL))
+            return fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, n));
+    }
+    return DLC_OK;
+}
+
+/* Loops that repeat a scatter, or run it in another order than its axes, change what it stores. */
+static dlc_status verify_scatter(const verifier *v, uint32_t leaf)
+{
+    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    uint32_t next = stage->axes.n;
+    for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE && stage->update != DLC_UPDATE_NONE; n = parent(v, n)) {
+        if (dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
+            continue;
+        if (!next || stage->axes.data[next - 1] != node_at(v, n)->axis || node_at(v, n)->tile != 1)
+            return fail(v, "%s stores at data indices: its loops run in the order of its axes, once", stage->name);
+        next--;
+    }
+    return DLC_OK;
+}
+
+static int64_t lanes_of(const verifier *v, dlc_dtype dtype)
+{
+    return v->schedule->target->vector_bytes / dlc_dtype_bytes(dtype);
+}
+
+static int is_dot_type(dlc_dtype dtype)
+{
+    return dtype == DLC_F32 || dtype == DLC_F64 || (dlc_is_int(dtype) && dlc_dtype_bytes(dtype) >= 4);
+}
+
+/* Rows are of one factor, columns of the other. */
+static int has_roles(const dlc_contraction *form, const dlc_schedule_node *leaf)
+{
+    const dlc_ids *a = &form->m, *b = &form->n;
+    if (dlc_ids_find(a, leaf->columns, NULL)) {
+        a = &form->n;
+        b = &form->m;
+    }
+    return dlc_ids_find(b, leaf->columns, NULL) && (leaf->rows == DLC_NO_AXIS || dlc_ids_find(a, leaf->rows, NULL));
+}
+
+static dlc_status verify_dot_tile(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    const dlc_target *target = v->schedule->target;
+    int64_t lanes = lanes_of(v, stage->dtype[0]), rows = 1;
+    uint32_t columns = dlc_schedule_columns(v->schedule, n), at = dlc_schedule_rows(v->schedule, n);
+    if (columns == DLC_ROOT_NODE || (leaf->rows != DLC_NO_AXIS && at == DLC_ROOT_NODE))
+        return fail(v, "%s: no loop leaves a tile of its %s open", stage->name, columns == DLC_ROOT_NODE ? "columns" : "rows");
+    if (at != DLC_ROOT_NODE)
+        rows = node_at(v, at)->tile;
+    int64_t vectors = lanes ? node_at(v, columns)->tile / lanes : 0;
+    if (lanes < 2 || node_at(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
+        return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
+                    "vectors)", stage->name, rows, node_at(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
+    int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
+    if (registers > target->vector_registers)
+        return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
+                    node_at(v, columns)->tile, registers, target->vector_registers);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t loop = i ? at : columns;
+        if (loop != DLC_ROOT_NODE && node_at(v, loop)->kind != DLC_LOOP_PAR && node_at(v, loop)->kind != DLC_LOOP_FOR)
+            return fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
+    }
+    return DLC_OK;
+}
+
+static dlc_status verify_dot_axes(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (stage->axes.data[i] != leaf->rows && stage->axes.data[i] != leaf->columns)
+            DLC_TRY(verify_open_axis(v, n, stage->axes.data[i]));
+    for (uint32_t i = 0; i < leaf->over.n; i++)
+        if (!dlc_ids_find(&stage->reduce, leaf->over.data[i], NULL))
+            return fail(v, "%s is not reduced over %s", stage->name, axis_name(v, leaf->over.data[i]));
+    for (uint32_t i = 0; i < stage->reduce.n; i++) {
+        uint32_t position = 0;
+        if (!dlc_ids_find(&leaf->over, stage->reduce.data[i], &position))
+            DLC_TRY(verify_open_axis(v, n, stage->reduce.data[i]));
+        for (uint32_t j = position + 1; j < leaf->over.n; j++)
+            if (leaf->over.data[j] == stage->reduce.data[i])
+                return fail(v, "%s: over %s twice", stage->name, axis_name(v, leaf->over.data[j]));
+        uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, n), stage->reduce.data[i]);
+        if (loop != DLC_ROOT_NODE && node_at(v, loop)->kind != DLC_LOOP_FOR)
+            return fail(v, "%s: %s cuts its sum", stage->name, loop_text(v, loop));
+    }
+    return DLC_OK;
+}
+
+static dlc_status verify_dot(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    dlc_contraction form;
+    if (v->schedule->target->kind != DLC_TARGET_CPU)
+        return fail(v, "%s: %s has no register tiles of this kind", stage->name, v->schedule->target->name);
+    if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
+        return fail(v, "%s is no sum of products of two factors", stage->name);
+    if (!is_dot_type(stage->dtype[0]))
+        return fail(v, "%s: fma has no sums of %s", stage->name, dlc_dtypes[stage->dtype[0]].text);
+    if (!has_roles(&form, leaf))
+        return fail(v, "%s: rows and columns are not of one factor each", stage->name);
+    if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
+        return fail(v, "%s: a register tile lies inside another", stage->name);
+    DLC_TRY(verify_dot_tile(v, n));
+    return verify_dot_axes(v, n);
+}
+
+/* A map at the elements of the tile it lies in. */
+static dlc_status verify_element(const verifier *v, uint32_t n, uint32_t as)
+{
+    const dlc_stage *stage = stage_at(v, node_at(v, n)->stage), *tile = stage_at(v, node_at(v, as)->stage);
+    if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE)
+        return fail(v, "%s: %s is no map", loop_text(v, as), stage->name);
+    if (stage->axes.n != tile->axes.n)
+        return fail(v, "%s: %s has other axes", loop_text(v, as), stage->name);
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!dlc_ids_find(&tile->axes, stage->axes.data[i], NULL))
+            return fail(v, "%s: %s does not have its axis %s", loop_text(v, as), tile->name,
+                        axis_name(v, stage->axes.data[i]));
+    return DLC_OK;
+}
+
+static dlc_status verify_leaf(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    uint32_t as = around(v, n, DLC_LOOP_AS);
+    if (leaf->stage >= v->kernel->stages.n)
+        return fail(v, "a leaf is no stage");
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    DLC_TRY(verify_par_of(v, n));
+    DLC_TRY(verify_scatter(v, n));
+    if (leaf->place == DLC_PLACE_BUFFER && stage->buffer == DLC_NO_BUFFER)
+        return fail(v, "%s is not stored and has no place", stage->name);
+    if (leaf->row != DLC_DOT_NONE)
+        return verify_dot(v, n);
+    if (as != DLC_ROOT_NODE)
+        return verify_element(v, n, as);
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        DLC_TRY(verify_open_axis(v, n, stage->axes.data[i]));
+    for (uint32_t i = 0; i < stage->reduce.n; i++)
+        DLC_TRY(verify_open_axis(v, n, stage->reduce.data[i]));
+    return DLC_OK;
+}
+
+static dlc_status verify_once(const verifier *v)
+{
+    uint8_t *seen = dlc_new_array(v->schedule->arena, uint8_t, v->kernel->stages.n + 1);
+    for (uint32_t n = 0; n < v->schedule->nodes.n; n++)
+        if (node_at(v, n)->kind == DLC_LOOP_LEAF && node_at(v, n)->stage < v->kernel->stages.n &&
+            seen[node_at(v, n)->stage]++)
+            return fail(v, "%s is computed twice", stage_at(v, node_at(v, n)->stage)->name);
+    for (uint32_t s = 0; s < v->kernel->stages.n; s++)
+        if (!seen[s])
+            return fail(v, "%s is computed nowhere", stage_at(v, s)->name);
+    return DLC_OK;
+}
+
+dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
+{
+    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
+    DLC_TRY(verify_once(&v));
+    for (uint32_t n = 0; n < schedule->nodes.n; n++)
+        DLC_TRY(node_at(&v, n)->kind == DLC_LOOP_LEAF ? verify_leaf(&v, n) : verify_loop(&v, n));
+    return DLC_OK;
+}
+
+/* --- order --- */
+
+/* The serial loop in which the read is of an earlier iteration, or DLC_ROOT_NODE. */
+static uint32_t recurring_loop(const verifier *v, const dlc_read *read)
+{
+    const dlc_ids *axes = &stage_at(v, read->source)->axes;
+    const dlc_home *home = &v->schedule->homes[read->source], *reader = &v->schedule->homes[read->reader];
+    for (uint32_t i = 0; i < axes->n; i++) {
+        if (dlc_read_distance(v->kernel, read, i) < 1)
+            continue;
+        uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, home->leaf), axes->data[i]);
+        while (loop != DLC_ROOT_NODE && !dlc_schedule_is_inside(v->schedule, reader->leaf, loop))
+            loop = DLC_ROOT_NODE;
+        if (is_kind(v, loop, DLC_LOOP_FOR) && node_at(v, loop)->tile == 1)
+            return loop;
+    }
+    return DLC_ROOT_NODE;
+}
+
+/* Producers stand before their readers, but for what is read of earlier iterations of a serial loop. */
+static dlc_status verify_order(const verifier *v, const dlc_read *read)
+{
+    const dlc_home *home = &v->schedule->homes[read->source], *reader = &v->schedule->homes[read->reader];
+    const char *name = stage_at(v, read->source)->name, *by = stage_at(v, read->reader)->name;
+    int is_before = home->leaf < reader->leaf;
+    if (!is_before || read->source == read->reader) {
+        uint32_t loop = recurring_loop(v, read);
+        if (loop == DLC_ROOT_NODE)
+            return fail(v, "%s is read by %s before it is computed", name, by);
+        for (uint32_t n = parent(v, home->leaf); n != loop; n = parent(v, n))
+            if (is_kind(v, n, DLC_LOOP_LANE) && node_at(v, n)->axis == node_at(v, loop)->axis)
+                return fail(v, "%s: %s is read at earlier points of it", loop_text(v, n), name);
+        return DLC_OK;
+    }
+    if (home->fold != DLC_ROOT_NODE && dlc_schedule_is_inside(v->schedule, reader->leaf, home->fold))
+        return fail(v, "%s reads %s inside %s that reduces it", by, name, loop_text(v, home->fold));
+    return DLC_OK;
+}
+
+/* What is computed under an axis that has a loop around both, is read at the point it was computed for. */
+static dlc_status verify_points(const verifier *v, const dlc_read *read)
+{
+    const dlc_stage *source = stage_at(v, read->source);
+    const dlc_home *home = &v->schedule->homes[read->source];
+    uint32_t reader = v->schedule->homes[read->reader].leaf, recurring = recurring_loop(v, read);
+    for (uint32_t i = 0; i < source->axes.n; i++) {
+        uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, home->leaf), source->axes.data[i]);
+        if (dlc_read_is_own(v->kernel, read, i))
+            continue;
+        for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), source->axes.data[i])) {
+            int is_past = recurring != DLC_ROOT_NODE && loop > recurring; /* all of an earlier iteration is there */
+            if (!dlc_schedule_is_inside(v->schedule, reader, loop) || is_past)
+                continue;
+            if (is_kind(v, loop, DLC_LOOP_PAR))
+                return fail(v, "%s: %s is read at other points of it", loop_text(v, loop), source->name);
+            if (dlc_read_distance(v->kernel, read, i) < 1)
+                return fail(v, "%s is read by %s at another point of %s, not yet computed", source->name,
+                            stage_at(v, read->reader)->name, loop_text(v, loop));
+            if (is_kind(v, loop, DLC_LOOP_LANE))
+                return fail(v, "%s: %s is read at earlier points of it", loop_text(v, loop), source->name);
+        }
+    }
+    return DLC_OK;
+}
+
+/* The node whose iterations a value in a register lives in. */
+static uint32_t value_node(const verifier *v, uint32_t s)
+{
+    const dlc_home *home = &v->schedule->homes[s];
+    return parent(v, home->fold == DLC_ROOT_NODE ? home->leaf : home->fold);
+}
+
+static dlc_status verify_tile_reader(const verifier *v, const dlc_read *read)
+{
+    uint32_t leaf = v->schedule->homes[read->source].leaf, as = around(v, v->schedule->homes[read->reader].leaf, DLC_LOOP_AS);
+    const char *name = stage_at(v, read->source)->name;
+    if (as == DLC_ROOT_NODE || node_at(v, as)->stage != read->source)
+        return fail(v, "%s in reg is read by %s outside of 'as %s'", name, stage_at(v, read->reader)->name, name);
+    if (parent(v, as) != parent(v, leaf) || as < leaf)
+        return fail(v, "as %s does not follow it in the same loop", name);
+    return DLC_OK;
+}
+
+static dlc_status verify_reg(const verifier *v, const dlc_read *read)
+{
+    uint32_t node = value_node(v, read->source), reader = v->schedule->homes[read->reader].leaf;
+    const dlc_stage *source = stage_at(v, read->source);
+    const char *by = stage_at(v, read->reader)->name;
+    for (uint32_t i = 0; i < source->axes.n; i++)
+        if (!dlc_read_is_own(v->kernel, read, i))
+            return fail(v, "%s in reg is read by %s at another point of %s", source->name, by,
+                        axis_name(v, source->axes.data[i]));
+    if (dlc_load_guard(v->kernel->pool, read->load))
+        return fail(v, "%s in reg is read by %s under a guard", source->name, by);
+    if (node_at(v, v->schedule->homes[read->source].leaf)->row != DLC_DOT_NONE)
+        return verify_tile_reader(v, read);
+    if (!dlc_schedule_is_inside(v->schedule, reader, node))
+        return fail(v, "%s in reg is read by %s outside of %s", source->name, by, loop_text(v, node));
+    return DLC_OK;
+}
+
+static dlc_status verify_memory_reader(const verifier *v, const dlc_read *read)
+{
+    const dlc_stage *source = stage_at(v, read->source);
+    const char *by = stage_at(v, read->reader)->name;
+    if (dlc_reduces[source->combine].naccs > 1)
+        return fail(v, "the index that %s finds is needed whole by %s", source->name, by);
+    if (dlc_node_of(v->kernel->pool, read->load)->flags & DLC_LOAD_CHECKED)
+        return fail(v, "%s is read by %s at an index that depends on data", source->name, by);
+    if (source->axes.n > DLC_MAX_RANK)
+        return fail(v, "%s has %u axes; memory has %d dimensions", source->name, source->axes.n, DLC_MAX_RANK);
+    return DLC_OK;
+}
+
+static dlc_status verify_fold(const verifier *v, uint32_t s)
+{
+    const dlc_home *home = &v->schedule->homes[s];
+    const dlc_stage *stage = stage_at(v, s);
+    const dlc_schedule_node *leaf = node_at(v, home->leaf);
+    if (home->fold == DLC_ROOT_NODE)
+        return DLC_OK;
+    if (leaf->row != DLC_DOT_NONE)
+        return leaf->place == DLC_PLACE_SCRATCH
+                   ? DLC_OK
+                   : fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
+    for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n))
+        if (!dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
+            return fail(v, "%s: %s is opened inside %s that reduces it", stage->name, loop_text(v, n),
+                        loop_text(v, home->fold));
+    return DLC_OK;
+}
+
+dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
+{
+    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
+    for (uint32_t s = 0; s < v.kernel->stages.n; s++)
+        DLC_TRY(verify_fold(&v, s));
+    for (uint32_t i = 0; i < reads->n; i++) {
+        const dlc_read *read = &reads->data[i];
+        DLC_TRY(verify_order(&v, read));
+        DLC_TRY(verify_points(&v, read));
+        DLC_TRY(schedule->homes[read->source].place == DLC_PLACE_REG ? verify_reg(&v, read) : verify_memory_reader(&v, read));
+    }
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        uint32_t leaf = is_kind(&v, n, DLC_LOOP_AS) ? schedule->homes[node_at(&v, n)->stage].leaf : 0;
+        if (!is_kind(&v, n, DLC_LOOP_AS))
+            continue;
+        if (node_at(&v, leaf)->row == DLC_DOT_NONE || node_at(&v, leaf)->place != DLC_PLACE_REG ||
+            parent(&v, n) != parent(&v, leaf) || n < leaf)
+            return fail(&v, "%s: %s is no register tile in the same loop", loop_text(&v, n),
+                        stage_at(&v, node_at(&v, n)->stage)->name);
+    }
+    return DLC_OK;
+}
+
+/* --- memory --- */
+
+dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
+{
+    enum { MOST_MIB = 256 };
+    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
+    int64_t bytes, most = (int64_t)MOST_MIB << 20;
+    for (uint32_t s = 0; s < v.kernel->stages.n; s++) {
+        const dlc_home *home = &schedule->homes[s];
+        for (uint32_t n = parent(&v, home->leaf); n != home->at && n != DLC_ROOT_NODE; n = parent(&v, n))
+            if (home->is_read && is_kind(&v, n, DLC_LOOP_PAR))
+                return fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));
+    }
+    if (schedule->target->kind == DLC_TARGET_CUDA)
+        most = schedule->target->scratch_bytes;
+    if (dlc_expr_is_int(v.kernel->pool, schedule->scratch, &bytes) && bytes > most)
+        return fail(&v, "scratch: %" PRId64 " bytes, %s has %" PRId64, bytes, schedule->target->name, most);
+    return DLC_OK;
+}
