@@ -23,13 +23,12 @@ double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, doubl
 {
     dlc_mark mark = dlc_arena_mark(in->scratch);
     const dlc_machine *machine = in->target->machine;
-    dlc_kernel *copy = dlc_kernel_clone(kernel, in->scratch);
     dlc_schedule *schedule = NULL;
     dlc_estimate estimate = {.time_us = -1};
     const char *detail;
-    (void)dlc_choose(copy, in->target, in->scratch, &schedule, &detail);
+    (void)dlc_choose(kernel, in->target, in->scratch, &schedule, &detail);
     if (schedule)
-        dlc_estimate_kernel(copy, schedule, in->scratch, &estimate);
+        dlc_estimate_kernel(schedule, in->scratch, &estimate);
     double workers = estimate.units * (estimate.ndots ? machine->block_workers : 1);
     *share = workers < machine->workers ? workers / machine->workers : 1;
     double moving = *share > 0 ? estimate.bytes / (machine->far_bytes_per_us * *share) + machine->step_us : 0;
