@@ -249,6 +249,9 @@ dlc_value *f_channel(dlc_import *im, dlc_value *v, uint32_t rank,
 dlc_value *f_softmax(dlc_import *im, dlc_value *x, uint32_t axis);
 dlc_value *f_add_all(dlc_import *im, dlc_opcode op, dlc_value *const *values, uint32_t n);
 
+/* import_index.c: i64[rank, count], the indices of what is not zero */
+dlc_value *im_nonzero(dlc_import *im, dlc_value *x);
+
 /* The importers that onnx_ops.def and the other domains' tables name. */
 #define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
     void import_##importer(dlc_import *im);

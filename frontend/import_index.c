@@ -92,7 +92,7 @@ void import_top_k(dlc_import *im)
 
 /* --- NonZero and Compress: their size is only known once they ran --- */
 
-static dlc_value *nonzero(dlc_import *im, dlc_value *x)
+dlc_value *im_nonzero(dlc_import *im, dlc_value *x)
 {
     if (!x)
         return NULL;
@@ -107,7 +107,7 @@ static dlc_value *nonzero(dlc_import *im, dlc_value *x)
 
 void import_non_zero(dlc_import *im)
 {
-    im->out[0] = nonzero(im, im_in(im, 0));
+    im->out[0] = im_nonzero(im, im_in(im, 0));
 }
 
 void import_compress(dlc_import *im)
@@ -123,7 +123,7 @@ void import_compress(dlc_import *im)
         const dlc_expr all = im_product(im, x->type.dims, im_rank(x));
         x = f_reshape(im, x, &all, 1);
     }
-    dlc_value *index = nonzero(im, condition);
+    dlc_value *index = im_nonzero(im, condition);
     im->out[0] = f_gather(im, x, index ? f_drop_axis(im, index, 0) : NULL, (uint32_t)axis);
 }
 

@@ -199,7 +199,7 @@ void import_cum_sum(dlc_import *im)
     if (!im_is_const(im, axes.at[0], &axis))
         x = im_around_axis(im, x, axes.at[0]);
     im->out[0] = f_reshape(im,
-                           f_node(im, DLC_OP_CUMSUM, F_IN(x),
+                           f_node(im, (dlc_opcode)im->row->argument, F_IN(x),
                                   F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis),
                                           dlc_attr_int(DLC_ATTR_EXCLUSIVE, exclusive != 0),
                                           dlc_attr_int(DLC_ATTR_REVERSE, reverse != 0))),

@@ -206,6 +206,114 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
     return DLC_OK;
 }
 
+/* --- suppress: greedy, best score first; a box goes where a kept one overlaps it too much --- */
+typedef struct {
+    float low[2], high[2];
+} box;
+
+static float float_at(const void *data, int64_t i)
+{
+    float value;
+    memcpy(&value, (const unsigned char *)data + i * (int64_t)sizeof value, sizeof value);
+    return value;
+}
+
+/* Two opposite corners in either order, or the centre (x, y) with width and height. */
+static box box_at(const void *data, int64_t i, int is_center)
+{
+    box b;
+    for (int d = 0; d < 2; d++) {
+        float p = float_at(data, 4 * i + d), q = float_at(data, 4 * i + 2 + d);
+        b.low[d] = is_center ? p - q / 2 : p < q ? p : q;
+        b.high[d] = is_center ? p + q / 2 : p < q ? q : p;
+    }
+    return b;
+}
+
+static float area_of(const box *b)
+{
+    return (b->high[0] - b->low[0]) * (b->high[1] - b->low[1]);
+}
+
+static int overlaps(const box *a, const box *b, float threshold)
+{
+    float shared = 1;
+    for (int d = 0; d < 2; d++) {
+        float low = a->low[d] > b->low[d] ? a->low[d] : b->low[d];
+        float high = a->high[d] < b->high[d] ? a->high[d] : b->high[d];
+        if (!(high > low))
+            return 0;
+        shared *= high - low;
+    }
+    float area_a = area_of(a), area_b = area_of(b), whole = area_a + area_b - shared;
+    return area_a > 0 && area_b > 0 && whole > 0 && shared / whole > threshold;
+}
+
+/* One class of one batch: candidates in order of their scores; the numbers of the boxes kept, then
+ * -1. */
+typedef struct {
+    const void *boxes, *order, *scores;
+    void *kept;
+    int64_t begin, n, nboxes, most;
+    float threshold, least;
+    int is_center;
+} contest;
+
+static int is_suppressed(const contest *c, int64_t candidate, int64_t nkept)
+{
+    box own = box_at(c->boxes, candidate, c->is_center);
+    for (int64_t k = 0; k < nkept; k++) {
+        box other = box_at(c->boxes, index_at(c->kept, c->begin + k), c->is_center);
+        if (overlaps(&own, &other, c->threshold))
+            return 1;
+    }
+    return 0;
+}
+
+static void suppress(const contest *c)
+{
+    int64_t nkept = 0;
+    for (int64_t i = 0; i < c->n && nkept < c->most; i++) {
+        int64_t candidate = index_at(c->order, c->begin + i);
+        if (!(float_at(c->scores, c->begin + i) > c->least))
+            break;
+        if (candidate >= 0 && candidate < c->nboxes && !is_suppressed(c, candidate, nkept))
+            set_index(c->kept, c->begin + nkept++, candidate);
+    }
+    for (int64_t i = nkept; i < c->n; i++)
+        set_index(c->kept, c->begin + i, -1);
+}
+
+/* inputs boxes f32[b,n,4], order i64[b,c,k] of falling scores f32[b,c,k], most i64, threshold and
+ * least f32; output i64[b,c,k]; attrs center */
+static dlc_status run_suppress(const dlcrt_opaque_args *args)
+{
+    const dlcrt_operand *boxes = &args->operands[0], *order = &args->operands[1],
+                        *scores = &args->operands[2], *kept = &args->operands[6];
+    int is_shaped = boxes->rank == 3 && boxes->dims[2] == 4 && order->rank == 3 &&
+                    scores->rank == 3 && kept->rank == 3 && order->dims[0] == boxes->dims[0];
+    for (uint32_t d = 0; is_shaped && d < 3; d++)
+        is_shaped = order->dims[d] == scores->dims[d] && order->dims[d] == kept->dims[d];
+    if (!is_shaped)
+        return dlcrt_fail(DLC_INVALID, "node '%s': boxes and scores do not belong together",
+                          args->name);
+    for (int64_t i = 0; i < order->dims[0] * order->dims[1]; i++)
+        suppress(&(contest){
+            .boxes = (const unsigned char *)boxes->data +
+                     i / order->dims[1] * boxes->dims[1] * 4 * (int64_t)sizeof(float),
+            .order = order->data,
+            .scores = scores->data,
+            .kept = kept->data,
+            .begin = i * order->dims[2],
+            .n = order->dims[2],
+            .nboxes = boxes->dims[1],
+            .most = index_at(args->operands[3].data, 0),
+            .threshold = float_at(args->operands[4].data, 0),
+            .least = float_at(args->operands[5].data, 0),
+            .is_center = args->attrs[0] != 0});
+    return DLC_OK;
+}
+
 const dlcrt_opaque_info dlcrt_opaques[DLC_OPAQUE_COUNT] = {
 #define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run)                           \
     [number] = {text, inputs, outputs, attrs, count, run},

@@ -98,3 +98,36 @@ dlc_status dlc_infer_nonzero(dlc_graph *graph, dlc_node *node, dlc_type *result)
     result->dims[1] = dlc_expr_sym(graph->pool, (uint32_t)symbol);
     return DLC_OK;
 }
+
+/* The scalars: i64, f32, f32. */
+static dlc_status check_limits(dlc_graph *graph, const dlc_node *node)
+{
+    for (uint32_t i = 3; i < 6; i++) {
+        dlc_dtype wanted = i == 3 ? DLC_I64 : DLC_F32;
+        DLC_TRY(dlc_infer_scalar(graph, node, i));
+        if (dlc_infer_in(node, i)->dtype != wanted)
+            return DLC_REFUSE("input %" PRIu32 " is %s; %s is wanted", i,
+                              dlc_dtypes[dlc_infer_in(node, i)->dtype].text,
+                              dlc_dtypes[wanted].text);
+    }
+    return DLC_OK;
+}
+
+dlc_status dlc_infer_suppress(dlc_graph *graph, dlc_node *node, dlc_type *result)
+{
+    const dlc_type *boxes = dlc_infer_in(node, 0), *order = dlc_infer_in(node, 1),
+                   *scores = dlc_infer_in(node, 2);
+    dlc_expr same;
+    if (boxes->dtype != DLC_F32 || order->dtype != DLC_I64 || scores->dtype != DLC_F32 ||
+        boxes->rank != 3 || order->rank != 3 || scores->rank != 3)
+        return DLC_REFUSE("f32 boxes b,n,4, i64 order and f32 scores b,c,k are wanted");
+    DLC_TRY(check_limits(graph, node));
+    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[2], dlc_expr_i64(graph->pool, 4),
+                            "numbers of a box", &same));
+    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[0], order->dims[0], "batches", &same));
+    for (uint8_t d = 0; d < 3; d++)
+        DLC_TRY(dlc_infer_equal(graph, node, order->dims[d], scores->dims[d],
+                                "dimensions of order and scores", &same));
+    *result = *order;
+    return DLC_OK;
+}

@@ -135,10 +135,10 @@ dlc_status dlc_mean_argmax(dlc_mean *mean)
 }
 
 /*
- * A recurrence: run[t] = run[t - 1] + x[t], from 0 and along the axis in the order asked for;
- * exclusive adds x[t - 1]. Backwards, step t stands for index n - 1 - t.
+ * A recurrence: run[t] = run[t - 1] + x[t] (or times), from 0 (1) and along the axis in the order
+ * asked for; exclusive adds x[t - 1]. Backwards, step t stands for index n - 1 - t.
  */
-dlc_status dlc_mean_cumsum(dlc_mean *mean)
+static dlc_status running(dlc_mean *mean, dlc_expr_op op, double neutral)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_dtype sum = dlc_mean_wide(dlc_mean_in(mean, 0)->dtype);
@@ -156,10 +156,14 @@ dlc_status dlc_mean_cumsum(dlc_mean *mean)
     dlc_expr later = dlc_lt(pool, dlc_expr_i64(pool, 0), step),
              taken = exclusive ? previous[axis] : step;
     at[axis] = reverse ? dlc_addi(pool, dlc_sub(pool, extent, taken), -1) : taken;
-    dlc_expr x = dlc_expr_cast(pool, sum, dlc_mean_load_if(mean, 0, at, exclusive ? later : 0, 0));
+    dlc_expr first = dlc_expr_const(pool, sum, neutral);
+    dlc_expr x = dlc_expr_cast(
+        pool, sum,
+        dlc_mean_load_if(mean, 0, at, exclusive ? later : 0,
+                         exclusive ? dlc_expr_const(pool, dlc_mean_in(mean, 0)->dtype, neutral) : 0));
     dlc_source self = DLC_STAGE_SOURCE(mean->kernel->stages.n);
-    dlc_expr before = dlc_expr_load(pool, sum, self, previous, rank, later, 0, 0);
-    uint32_t run = dlc_mean_map(mean, "run", &axes, dlc_add(pool, before, x));
+    dlc_expr before = dlc_expr_load(pool, sum, self, previous, rank, later, first, 0);
+    uint32_t run = dlc_mean_map(mean, "run", &axes, dlc_expr2(pool, op, before, x));
     if (!reverse && sum == dlc_mean_result(mean)->dtype) {
         mean->out[0] = run;
         return DLC_OK;
@@ -168,4 +172,14 @@ dlc_status dlc_mean_cumsum(dlc_mean *mean)
     if (reverse)
         index[axis] = dlc_addi(pool, dlc_sub(pool, extent, index[axis]), -1);
     return dlc_mean_finish(mean, &result_axes, dlc_mean_stage(mean, run, index));
+}
+
+dlc_status dlc_mean_cumsum(dlc_mean *mean)
+{
+    return running(mean, DLC_EXPR_ADD, 0);
+}
+
+dlc_status dlc_mean_cumprod(dlc_mean *mean)
+{
+    return running(mean, DLC_EXPR_MUL, 1);
 }

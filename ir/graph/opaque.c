@@ -30,6 +30,11 @@ static int attributes_of(const dlc_node *node, dlc_opaque_call *call)
     case DLC_OP_NONZERO:
         *call = (dlc_opaque_call){.kind = DLC_OPAQUE_NONZERO};
         return 1;
+    case DLC_OP_SUPPRESS:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_SUPPRESS,
+                                  .nattrs = 1,
+                                  .attrs = {dlc_node_int(node, DLC_ATTR_CENTER, 0)}};
+        return 1;
     default:
         return 0;
     }

@@ -330,6 +330,57 @@ def support_vectors():
                                                   np.stack(d, 1).astype(np.float32)], domains=ML)
 
 
+# --- selection ---
+
+def keep_boxes(boxes, scores, most, threshold, least):
+    """Of every batch and class, greedily; boxes are y1, x1, y2, x2."""
+    def overlap(a, b):
+        low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
+        shared = np.prod(np.maximum(high - low, 0))
+        return shared / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - shared)
+
+    found = []
+    for b, c in np.ndindex(*scores.shape[:2]):
+        kept = []
+        for i in np.argsort(-scores[b, c], kind="stable"):
+            if len(kept) < most and scores[b, c, i] > least and all(overlap(boxes[b, i], boxes[b, k]) <= threshold for k in kept):
+                kept.append(i)
+        found += [(b, c, i) for i in kept]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+@case
+def boxes_of_a_detector():
+    g = rng()
+    corner = g.random((2, 50, 2))
+    boxes = np.concatenate([corner, corner + 0.05 + 0.3 * g.random((2, 50, 2))], 2).astype(np.float32)
+    scores = np.round(g.random((2, 3, 50)), 2).astype(np.float32)
+    limits = {"m": np.array([7]), "t": np.array([0.3], np.float32), "s": np.array([0.4], np.float32)}
+    nodes = [node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"]), node("Gather", ["y", "two"], ["b"], axis=1)]
+    kept = keep_boxes(boxes, scores, 7, 0.3, np.float32(0.4))
+    return run(nodes, {"boxes": boxes, "scores": scores, **limits}, ["y", "b"], [kept, kept[:, 2]], weights={"two": np.int64(2)},
+               shapes={"boxes": ["n", "k", 4], "scores": ["n", 3, "k"]})
+
+
+@case
+def boxes_none_wanted():
+    inputs = {"boxes": normal(1, 4, 4), "scores": normal(1, 1, 4)}
+    return run([node("NonMaxSuppression", ["boxes", "scores"], ["y"])], inputs, ["y"], [np.zeros((0, 3), np.int64)])
+
+
+@case
+def unique_of_all_and_of_rows():
+    x = rng().integers(0, 4, (9, 2, 2)).astype(np.float32)
+    nodes = [node("Unique", ["x"], ["a", "ai", "ar", "ac"]), node("Unique", ["x"], ["r", "", "rr", "rc"], axis=0),
+             node("Unique", ["x"], ["u", "ui", "ur"], sorted=0)]
+    a = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    r = np.unique(x, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    by_place = np.argsort(a[1])
+    expected = [a[0], a[1], a[2].ravel(), a[3], r[0], r[2].ravel(), r[3], a[0][by_place], a[1][by_place],
+                np.argsort(by_place)[a[2].ravel()]]
+    return run(nodes, {"x": x}, ["a", "ai", "ar", "ac", "r", "rr", "rc", "u", "ui", "ur"], expected, shapes={"x": ["n", 2, 2]})
+
+
 # --- writing ---
 
 def write(folder, built):

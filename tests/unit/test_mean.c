@@ -119,6 +119,8 @@ static const struct { const char *nodes, *expected; } cases[] = {
     {"%x: f32[3] = const [0, nan, 0.1]\n %y: bool[3] = cast %x {dtype=bool}", "0 1 1"},
     {"%x: i32[2] = const [300, -300]\n %y: i8[2] = cast %x {dtype=i8}", "44 -44"},
     {"%x: i32[2] = const [300, -300]\n %y: i8[2] = cast %x {dtype=i8, saturate=1}", "127 -128"},
+    {"%x: f32[2,3] = const [2, 3, 4, -1, 0.5, 8]\n %y: f32[2,3] = cumprod %x {axis=1}", "2 6 24 -1 -0.5 -4"},
+    {"%x: i32[4] = const [2, 3, 4, 5]\n %y: i32[4] = cumprod %x {axis=0, exclusive=1, reverse=1}", "60 20 5 1"},
     /* small floats: ties to even, saturation, carries into the exponent, specials, minus zero */
     {"%x: f32[6] = const [0.2265625, 500, -0.0, nan, 0.001, 464]\n"
      " %y: f8e4m3fn[6] = cast %x {dtype=f8e4m3fn, saturate=1}", "38 126 128 127 1 126"},

@@ -173,6 +173,40 @@ START_TEST(nonzero_of_scalars_and_nothing)
 }
 END_TEST
 
+START_TEST(boxes_are_suppressed)
+{
+    /* two that overlap by 0.6, one apart, one turned around, one empty */
+    static const float boxes[5][4] = {
+        {0, 0, 10, 10}, {0, 2.5f, 10, 12.5f}, {20, 20, 30, 30}, {30, 30, 20, 20}, {1, 1, 1, 5}};
+    static const float scores[5] = {0.9f, 0.8f, 0.7f, 0.6f, 0.5f};
+    static const int64_t order[5] = {1, 0, 2, 3, 4};
+    const struct {
+        int64_t most, kept[5];
+        float threshold, least;
+    } cases[] = {
+        {5, {1, 2, 4, -1, -1}, 0.5f, 0},     {5, {1, 0, 2, 4, -1}, 0.6f, 0},
+        {2, {1, 2, -1, -1, -1}, 0.5f, 0},    {5, {1, 2, -1, -1, -1}, 0.5f, 0.5f},
+        {0, {-1, -1, -1, -1, -1}, 0.5f, 0},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        int64_t kept[5], attr = 0;
+        dlcrt_operand operands[] = {
+            {(void *)(uintptr_t)boxes, DLC_F32, 3, {1, 5, 4}},
+            {(void *)(uintptr_t)order, DLC_I64, 3, {1, 1, 5}},
+            {(void *)(uintptr_t)scores, DLC_F32, 3, {1, 1, 5}},
+            {(void *)(uintptr_t)&cases[c].most, DLC_I64, 0, {0}},
+            {(void *)(uintptr_t)&cases[c].threshold, DLC_F32, 0, {0}},
+            {(void *)(uintptr_t)&cases[c].least, DLC_F32, 0, {0}},
+            {kept, DLC_I64, 3, {1, 1, 5}},
+        };
+        dlcrt_opaque_args args = {.operands = operands, .attrs = &attr, .name = "nms"};
+        ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_SUPPRESS].run(&args), DLC_OK);
+        for (int i = 0; i < 5; i++)
+            ck_assert_msg(kept[i] == cases[c].kept[i], "case %zu: box %d is %d", c, i, (int)kept[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("opaque");
@@ -182,6 +216,7 @@ int main(void)
     tcase_add_test(tests, topk_refuses_more_than_there_is);
     tcase_add_loop_test(tests, nonzero_lists_coordinates_in_order, 0, 6);
     tcase_add_test(tests, nonzero_of_scalars_and_nothing);
+    tcase_add_test(tests, boxes_are_suppressed);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
