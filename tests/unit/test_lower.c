@@ -54,6 +54,23 @@ static const struct {
     {"in x n,s,24; r = reshape x dims=n,s,4,6; t = transpose r perm=0,2,1,3; y = relu t; out y", 1},
 };
 
+/* Before schedules: parse(print(x)) = x. */
+static void check_text(small_graph *s, dlc_module *module)
+{
+    dlc_str once = {0}, twice = {0};
+    dlc_module *again;
+    module->after = "lower";
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        module->kernels.data[k].schedule = NULL;
+    dlc_module_print(module, &once);
+    if (dlc_module_parse(dlc_str_text(&once), "again.dlc", s->arena, s->diag, &again) != DLC_OK)
+        ck_abort_msg("%s\n%s", s->diag->messages[s->diag->nmessages - 1].text, dlc_str_text(&once));
+    dlc_module_print(again, &twice);
+    ck_assert_str_eq(dlc_str_text(&once), dlc_str_text(&twice));
+    dlc_str_deinit(&once);
+    dlc_str_deinit(&twice);
+}
+
 static void check_case(const char *text, const char *strategy, const char *target, uint32_t kernels)
 {
     small_graph s = small_begin(text);
@@ -73,6 +90,7 @@ static void check_case(const char *text, const char *strategy, const char *targe
     ck_assert_msg(difference <= 2e-6, "%s, %s: differs by %g", strategy, text, difference);
     if (kernels)
         ck_assert_msg(module->steps.n == kernels, "%s: %u steps instead of %u", text, module->steps.n, kernels);
+    check_text(&s, module);
     small_end(&s);
 }
 

@@ -98,8 +98,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("rewrite");
-    TCase *tcase = tcase_create("rewrite");
+    Suite *suite = suite_create("kernel_rewrite");
+    TCase *tcase = tcase_create("kernel_rewrite");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, both_sides_are_equal, 0, 3 * NGRAPHS);
     tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
