@@ -372,7 +372,7 @@ static int run_case(const char *path, uint32_t *fired)
     if (read_golden(arena, path, &g)) {
         int ran = open_session(&s, &g) && run_passes(&g, &s);
         holds = compare(&g, &s, ran);
-        if (ran && s.ctx.facts & DLC_FACT_KERNELS && !(s.ctx.facts & DLC_FACT_SCHEDULES))
+        if (ran && s.ctx.facts & DLC_FACT_KERNELS)
             holds &= reads_back(&g, &s);
         note_rules(&s, fired);
         close_session(&s);

@@ -54,14 +54,17 @@ static const struct {
     {"in x n,s,24; r = reshape x dims=n,s,4,6; t = transpose r perm=0,2,1,3; y = relu t; out y", 1},
 };
 
-/* Before schedules: parse(print(x)) = x. */
+/* parse(print(x)) = x. Models whose inputs have a layout are none, but kernels of them are tried. */
 static void check_text(small_graph *s, dlc_module *module)
 {
     dlc_str once = {0}, twice = {0};
     dlc_module *again;
-    module->after = "lower";
-    for (uint32_t k = 0; k < module->kernels.n; k++)
-        module->kernels.data[k].schedule = NULL;
+    module->after = "choose";
+    for (uint32_t v = 0; v < module->values.n; v++) {
+        const dlc_module_value *value = &module->values.data[v];
+        if ((value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_OUTPUT) && !dlc_module_is_row_major(value))
+            return;
+    }
     dlc_module_print(module, &once);
     if (dlc_module_parse(dlc_str_text(&once), "again.dlc", s->arena, s->diag, &again) != DLC_OK)
         ck_abort_msg("%s\n%s", s->diag->messages[s->diag->nmessages - 1].text, dlc_str_text(&once));
