@@ -47,11 +47,29 @@ static const option_row options[] = {
 #include "cli/options.def"
 #undef DLC_OPTION
 };
-enum { NOPTIONS = sizeof options / sizeof *options, FIRST_CODE = 256, MAX_EDITS_WORD = 40 };
+enum { NOPTIONS = sizeof options / sizeof *options, FIRST_CODE = 256, MAX_WORD = 40 };
 
 const char *dlc_command_name(dlc_command command)
 {
     return commands[command].name;
+}
+
+dlc_command_row dlc_command_get(dlc_command command)
+{
+    const command_row *row = &commands[command];
+    return (dlc_command_row){row->name, row->operands, row->help};
+}
+
+int dlc_option_get(dlc_command command, uint32_t i, dlc_option_row *result)
+{
+    for (uint32_t row = 0; row < NOPTIONS; row++) {
+        const option_row *option = &options[row];
+        if (!(option->on & (1u << command)) || i--)
+            continue;
+        *result = (dlc_option_row){option->name, option->letter, option->argument, option->help};
+        return 1;
+    }
+    return 0;
 }
 
 int dlc_command_find(const char *name)
@@ -62,42 +80,7 @@ int dlc_command_find(const char *name)
     return -1;
 }
 
-/* ---- the nearest name ---- */
-
-/* Edits (insert, delete, replace) from a to b: one row of the usual table at a time. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[MAX_EDITS_WORD + 1], n = strlen(b);
-    if (n > MAX_EDITS_WORD)
-        return n;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            size_t edited = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-            row[j + 1] = replaced < edited ? replaced : edited;
-        }
-    }
-    return row[n];
-}
-
-const char *dlc_nearest(const char *word, const char *const *candidates, uint32_t n)
-{
-    const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2; /* more edits than this are another word */
-    for (uint32_t i = 0; i < n; i++) {
-        size_t edits = distance(word, candidates[i]);
-        if (edits < least) {
-            least = edits;
-            best = candidates[i];
-        }
-    }
-    return best;
-}
+/* ---- unknown names ---- */
 
 static dlc_status unknown_command(const char *name, dlc_diag *diag)
 {
@@ -113,7 +96,7 @@ static dlc_status unknown_command(const char *name, dlc_diag *diag)
 
 static dlc_status unknown_option(const char *command, uint32_t on, const char *text, dlc_diag *diag)
 {
-    char word[MAX_EDITS_WORD + 1];
+    char word[MAX_WORD + 1];
     const char *bare = text + strspn(text, "-");
     snprintf(word, sizeof word, "%.*s", (int)strcspn(bare, "="), bare);
     const char *names[NOPTIONS];

@@ -4,6 +4,7 @@
 #define DLC_CLI_ARGS_H
 
 #include "base/diag.h"
+#include "base/near.h"
 #include "base/str.h"
 
 typedef enum {
@@ -45,7 +46,19 @@ const char *dlc_command_name(dlc_command command);
 void dlc_args_help(dlc_str *out);
 void dlc_args_command_help(dlc_command command, dlc_str *out);
 int dlc_command_find(const char *name); /* or -1 */
-/* The candidate nearest to `word`, or NULL when none is near. */
-const char *dlc_nearest(const char *word, const char *const *candidates, uint32_t n);
+
+/* The tables' rows, for manual and completion. */
+typedef struct {
+    const char *name, *operands, *help;
+} dlc_command_row;
+typedef struct {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *argument; /* NULL: a flag */
+    const char *help;
+} dlc_option_row;
+dlc_command_row dlc_command_get(dlc_command command);
+/* The i-th option that the command takes; false when there is no such one. */
+int dlc_option_get(dlc_command command, uint32_t i, dlc_option_row *result);
 
 #endif

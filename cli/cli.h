@@ -13,6 +13,8 @@ typedef struct {
     dlc_diag diag;
     dlc_args args;
     cJSON *json; /* the command's result with --json, printed by main on the last line */
+    const char *piped; /* the operand that stands for standard input, read into memory; or NULL */
+    int piped_fd;
 } dlc_cli;
 
 #define DLC_COMMAND(name, operands, least, most, help)                                             \
@@ -47,6 +49,8 @@ DLC_NODISCARD dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options);
 DLC_NODISCARD dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options,
                                       dlc_model **model);
 void dlc_cli_close(dlc_cli *cli, dlc_model *model); /* moves the model's messages to cli->diag */
+/* An operand "-" becomes the path of a file in memory that holds standard input. */
+DLC_NODISCARD dlc_status dlc_cli_pipe(dlc_cli *cli);
 int dlc_is_executable_file(const char *path);
 typedef struct {
     uint64_t artifact_bytes;

@@ -1,9 +1,12 @@
 /* dlc compile: a model to one or several kinds of output. */
 #include "cli/inputs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const kinds_known[] = {
 #define DLC_ARTIFACT(id, text, ending, help) text,
@@ -87,9 +90,45 @@ static void report(dlc_cli *cli, cJSON *files, const char *kind, const char *pat
         dlc_say(cli, "%s  %.1f KB\n", path, (double)info.st_size / 1e3);
 }
 
+/* Executables are written with gaps filled in later: into memory first. */
+static dlc_status write_stdout(dlc_cli *cli, dlc_model *model, const char *kind,
+                               const dlc_library *library)
+{
+    int fd = memfd_create("standard output", MFD_CLOEXEC);
+    char part[65536];
+    if (fd < 0)
+        return dlc_diag_fail(&cli->diag, DLC_IO, NULL, "no memory file: %s", strerror(errno));
+    dlc_status status = library->model_write_fd(model, kind, fd, cli->args.name);
+    ssize_t n;
+    for (off_t at = 0; status == DLC_OK && (n = pread(fd, part, sizeof part, at)) > 0; at += n)
+        fwrite(part, 1, (size_t)n, stdout); /* a failure is seen when the program ends */
+    close(fd);
+    return status;
+}
+
+static int is_stdout(const dlc_cli *cli)
+{
+    return cli->args.output && !strcmp(cli->args.output, "-");
+}
+
+static dlc_status check_stdout(dlc_cli *cli, const dlc_texts *kinds)
+{
+    if (is_stdout(cli) && (kinds->n != 1 || cli->args.json))
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             cli->args.json ? "standard output (-o -) takes the file or --json's "
+                                              "object, not both"
+                                            : "standard output (-o -) takes one kind of --emit");
+    if (cli->piped && !cli->args.output)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "a model from standard input has no name: say -o FILE or -o -");
+    return DLC_OK;
+}
+
 static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds,
                             const dlc_library *library)
 {
+    if (is_stdout(cli))
+        return write_stdout(cli, model, kinds->data[0], library);
     cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
     for (uint32_t i = 0; i < kinds->n; i++) {
         const char *path = output_of(cli, kinds, i);
@@ -110,6 +149,7 @@ dlc_status dlc_cmd_compile(dlc_cli *cli)
     dlc_model *model;
     double begin = dlc_seconds();
     DLC_TRY(check_kinds(cli, &kinds));
+    DLC_TRY(check_stdout(cli, &kinds));
     DLC_TRY(dlc_cli_options(cli, &options));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     cli->json = cJSON_CreateObject();

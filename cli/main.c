@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #ifndef DLC_VERSION
 #define DLC_VERSION "0"
@@ -18,7 +19,9 @@ static dlc_status (*const run_command[])(dlc_cli *) = {
 
 static void report_json(dlc_cli *cli, dlc_status status)
 {
+    enum { SCHEMA = 1 }; /* raised when a member changes its meaning */
     cJSON *json = cli->json ? cli->json : cJSON_CreateObject();
+    cJSON_AddNumberToObject(json, "schema", SCHEMA);
     cJSON_AddStringToObject(json, "status", dlc_status_text(status));
     cJSON_AddNumberToObject(json, "exit", status);
     if (cli->diag.nmessages)
@@ -57,12 +60,38 @@ dlc_status dlc_cmd_help(dlc_cli *cli)
     return DLC_OK;
 }
 
+/* The library's lines "name: text" as members of the JSON result. */
+static void add_members(cJSON *json, const char *lines)
+{
+    for (const char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+        char name[32], value[512];
+        const char *colon = strchr(lines, ':');
+        snprintf(name, sizeof name, "%.*s", (int)(colon - lines), lines);
+        snprintf(value, sizeof value, "%.*s", (int)(end - colon - 2), colon + 2);
+        cJSON_AddStringToObject(json, name, value);
+    }
+}
+
+/* The first line is the program's; an installation without the compiler has no others. */
+static dlc_status show_version(dlc_cli *cli)
+{
+    const dlc_library *library;
+    dlc_diag unheard;
+    dlc_diag_init(&unheard, cli->arena);
+    const char *about = dlc_library_load(&library, &unheard) == DLC_OK
+                            ? library->about()
+                            : "compiler: not installed (libdlc.so)\n";
+    cli->json = cJSON_CreateObject();
+    cJSON_AddStringToObject(cli->json, "version", DLC_VERSION);
+    add_members(cli->json, about);
+    dlc_say(cli, "dlc %s\n%s", DLC_VERSION, cli->args.quiet ? "" : about);
+    return DLC_OK;
+}
+
 static dlc_status run(dlc_cli *cli)
 {
-    if (cli->args.version) {
-        printf("dlc %s\n", DLC_VERSION);
-        return DLC_OK;
-    }
+    if (cli->args.version)
+        return show_version(cli);
     if (cli->args.help && cli->args.command != DLC_COMMAND_help) {
         dlc_str text = {0};
         dlc_args_command_help(cli->args.command, &text);
@@ -79,8 +108,12 @@ int main(int argc, char **argv)
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);
     cli.args.json = dlc_args_want_json(argc, argv);
-    int wants_text =
-        argc < 2 || cli.args.help || cli.args.version || cli.args.command == DLC_COMMAND_help;
+    int wants_text = argc < 2 || (cli.args.help && !cli.args.version) ||
+                     (cli.args.command == DLC_COMMAND_help && !cli.args.version) ||
+                     cli.args.command == DLC_COMMAND_man ||
+                     cli.args.command == DLC_COMMAND_completion;
+    if (status == DLC_OK && !cli.args.help && !cli.args.version)
+        status = dlc_cli_pipe(&cli);
     if (status == DLC_OK)
         status = run(&cli);
     dlc_progress(&cli, NULL);

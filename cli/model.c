@@ -3,6 +3,7 @@
  * process into a temporary folder, so that the memory and the start-up time measured here are the
  * runtime's, and a compiler that dies is a message.
  */
+#include "base/file.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,6 +103,42 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
     return DLC_OK;
 }
 
+/* ---- standard input ---- */
+
+static dlc_status pipe_failed(dlc_cli *cli)
+{
+    return dlc_diag_fail(&cli->diag, DLC_IO, "standard input", "cannot be read: %s",
+                         strerror(errno));
+}
+
+dlc_status dlc_cli_pipe(dlc_cli *cli)
+{
+    const char **operand = cli->args.operands.data;
+    char part[65536];
+    if (cli->args.operands.n != 1 || strcmp(*operand, "-") != 0)
+        return DLC_OK;
+    cli->piped_fd = memfd_create("standard input", 0);
+    if (cli->piped_fd < 0)
+        return pipe_failed(cli);
+    for (ssize_t n; (n = read(STDIN_FILENO, part, sizeof part)) != 0;) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || write(cli->piped_fd, part, (size_t)n) != n)
+            return pipe_failed(cli);
+    }
+    *operand = cli->piped = dlc_arena_printf(cli->arena, "/proc/self/fd/%d", cli->piped_fd);
+    return DLC_OK;
+}
+
+/* Bytes called "standard input" in messages; mapped until the program ends. */
+static dlc_status open_piped(dlc_cli *cli, const dlc_library *library, const dlc_options *options,
+                             dlc_model **model)
+{
+    dlc_map map;
+    DLC_TRY(dlc_map_fd(cli->piped_fd, "standard input", &map, &cli->diag));
+    return library->model_open_bytes(map.bytes, map.size_bytes, "standard input", options, model);
+}
+
 /* ---- the compiler in this process ---- */
 
 dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options,
@@ -109,7 +147,8 @@ dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *optio
     const dlc_library *library;
     *model = NULL;
     DLC_TRY(dlc_library_load(&library, &cli->diag));
-    dlc_status status = library->model_open(path, options, model);
+    dlc_status status = path == cli->piped ? open_piped(cli, library, options, model)
+                                           : library->model_open(path, options, model);
     if (status == DLC_OK)
         return DLC_OK;
     dlc_cli_close(cli, *model);

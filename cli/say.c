@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -93,14 +94,23 @@ static void print_detail(const char *detail)
     }
 }
 
+/* Red for failures, on a terminal whose user has not asked for none (NO_COLOR). */
+static int has_colour(void)
+{
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(STDERR_FILENO) && !(none && *none) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
 void dlc_report_messages(const dlc_cli *cli)
 {
+    int colour = has_colour();
     for (uint32_t i = 0; i < cli->diag.nmessages; i++) {
         const dlc_message *message = &cli->diag.messages[i];
         if (message->status == DLC_OK && cli->args.quiet)
             continue;
-        fprintf(stderr, "dlc: %s%s%s\n", message->place, *message->place ? ": " : "",
-                message->text);
+        int is_red = colour && message->status != DLC_OK;
+        fprintf(stderr, "%sdlc:%s %s%s%s\n", is_red ? "\033[1;31m" : "", is_red ? "\033[0m" : "",
+                message->place, *message->place ? ": " : "", message->text);
         if (message->detail)
             print_detail(message->detail);
     }

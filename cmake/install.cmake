@@ -30,6 +30,26 @@ install(FILES README.md CHANGELOG.md LICENSE SECURITY.md CONTRIBUTING.md DESTINA
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 
+# The manual page and what shells complete, printed by the program itself; not in a cross build, where it does not run.
+if(NOT DLC_RUNTIME_ONLY AND NOT CMAKE_CROSSCOMPILING AND NOT DLC_SANITIZE)
+    set(printed)
+    foreach(row "man|man|man/man1|dlc.1" "completion bash|bash|bash-completion/completions|dlc"
+            "completion zsh|zsh|zsh/site-functions|_dlc" "completion fish|fish|fish/vendor_completions.d|dlc.fish")
+        string(REPLACE "|" ";" row ${row})
+        list(GET row 0 words)
+        list(GET row 1 kind)
+        list(GET row 2 folder)
+        list(GET row 3 name)
+        separate_arguments(words)
+        set(file ${PROJECT_BINARY_DIR}/printed/${kind}/${name})
+        add_custom_command(OUTPUT ${file} COMMAND dlc ${words} > ${file} DEPENDS dlc VERBATIM)
+        file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/printed/${kind})
+        install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder})
+        list(APPEND printed ${file})
+    endforeach()
+    add_custom_target(dlc_printed ALL DEPENDS ${printed})
+endif()
+
 # `cpack`: a .tgz, and a .deb whose dependencies are those of its files.
 if(PROJECT_IS_TOP_LEVEL)
     set(CPACK_GENERATOR TGZ DEB)

@@ -61,12 +61,19 @@ static void add_targets(dlc_str *out, const char *names)
     }
 }
 
+/* Names that end in .so: targets and strategies that are programs. */
+static int is_program(const char *names)
+{
+    const char *at = names ? strstr(names, ".so") : NULL;
+    return at && (!at[3] || at[3] == ',');
+}
+
 /* A plan of fusion by its bytes; false for a strategy that is a program. */
 static int add_fusion(dlc_str *out, const char *fusion)
 {
     size_t n = fusion ? strlen(fusion) : 0;
     dlc_str_printf(out, "fusion %s\n", fusion ? fusion : "");
-    if (n > 3 && !strcmp(fusion + n - 3, ".so"))
+    if (is_program(fusion))
         return 0;
     if (n < 5 || strcmp(fusion + n - 5, ".json") != 0)
         return 1;
@@ -93,7 +100,7 @@ static int add_options(dlc_str *out, const dlc_options *o)
     }
     for (uint32_t i = 0; i < o->nvalues; i++)
         dlc_str_printf(out, "value %s %s\n", o->values[i].name, o->values[i].text);
-    return add_fusion(out, o->fusion);
+    return !is_program(o->target) && add_fusion(out, o->fusion);
 }
 
 /* --- what a path led to --- */
@@ -251,7 +258,7 @@ dlc_status dlc_cache_find(const char *path, const dlc_options *options, const ch
     if (!add_options(&s.options, options ? options : &none)) {
         dlc_str_deinit(&s.options);
         return refuse(model, options, DLC_USAGE, path,
-                      "what a strategy that is a program makes of it cannot be cached");
+                      "what a strategy or target that is a program makes of it cannot be cached");
     }
     char *entry = entry_of(&s);
     dlc_status status = DLC_OK;

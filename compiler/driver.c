@@ -4,6 +4,7 @@
  */
 #include "compiler/driver.h"
 
+#include "base/near.h"
 #include "base/text.h"
 #include "package/backend.h"
 #include "package/plugin.h"
@@ -122,8 +123,9 @@ static dlc_status choose_target(dlc_model *model, dlc_module *module)
     }
     for (uint32_t k = 0; k < module->kernels.n; k++)
         if (module->kernels.data[k].schedule)
-            return dlc_diag_fail(&model->diag, DLC_USAGE, module->file, "its schedules are for %s, not for %s",
-                                 module->target->name, wanted->name);
+            return dlc_diag_fail(&model->diag, DLC_USAGE, module->file,
+                                 "its schedules are for %s, not for %s", module->target->name,
+                                 wanted->name);
     module->target = wanted;
     return DLC_OK;
 }
@@ -157,7 +159,8 @@ static dlc_status import_map(dlc_model *model, const source *from)
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, from->path,
             "is compiled code, where an ONNX model, or a graph or module in text form, is wanted");
-    if (begins_with(&model->text, "graph") || begins_with(&model->text, "symbol") || begins_with(&model->text, "module"))
+    if (begins_with(&model->text, "graph") || begins_with(&model->text, "symbol") ||
+        begins_with(&model->text, "module"))
         return import_text(model, from->path);
     dlc_onnx_options options = import_options(model);
     if (from->bytes)
@@ -181,6 +184,24 @@ static dlc_status import(dlc_model *model, void *args)
     return status;
 }
 
+static dlc_status refuse_target(dlc_model *model)
+{
+    const char *wanted = model->options.target, *const *names = dlc_target_names();
+    dlc_str list = {0};
+    uint32_t n = 0;
+    for (; names[n]; n++)
+        dlc_str_printf(&list, "%s%s", n ? ", " : "", names[n]);
+    const char *near = dlc_nearest(wanted, names, n);
+    dlc_status status =
+        dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                      "there is no target '%s'%s%s%s; the targets are %s, with facts such as "
+                      "x86-64-v4+vnni, or a plug-in such as ./mine.so",
+                      wanted, near ? "; '" : "", near ? near : "", near ? "' is near it" : "",
+                      dlc_str_text(&list));
+    dlc_str_deinit(&list);
+    return status;
+}
+
 static dlc_status check_target(dlc_model *model)
 {
     model->has_target = model->options.target != NULL;
@@ -197,16 +218,7 @@ static dlc_status check_target(dlc_model *model)
             model->options.target);
     if (model->ctx.target)
         return DLC_OK;
-    dlc_str names = {0};
-    for (const char *const *name = dlc_target_names(); *name; name++)
-        dlc_str_printf(&names, "%s%s", names.n ? ", " : "", *name);
-    dlc_status status =
-        dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                      "there is no target '%s'; the targets are %s, with facts such as "
-                      "x86-64-v4+vnni, or a plug-in such as ./mine.so",
-                      model->options.target, dlc_str_text(&names));
-    dlc_str_deinit(&names);
-    return status;
+    return refuse_target(model);
 }
 
 /* What another target's model had to say of its failure. */
@@ -324,7 +336,8 @@ static void describe(dlc_model *model, const char *name, const dlc_type *type,
         if (!dlc_expr_is_int(pool, type->dims[d], &info->dims[d]))
             info->dims[d] = -1;
         if (node->op == DLC_EXPR_SYM)
-            info->dim_names[d] = graph ? graph->symbols.data[node->imm.id].name : module->symbols.data[node->imm.id].name;
+            info->dim_names[d] = graph ? graph->symbols.data[node->imm.id].name
+                                       : module->symbols.data[node->imm.id].name;
     }
 }
 

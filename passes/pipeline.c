@@ -4,9 +4,11 @@
  * what it makes and takes away what it breaks, so any order a user types either works or is refused
  * by name.
  */
+#include "base/near.h"
 #include "passes/pass.h"
 #include "passes/plan_memory.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,12 +43,18 @@ static const dlc_pass_info *find_pass(const char *name, size_t nchars)
 
 static dlc_status refuse_name(dlc_pass_ctx *ctx, const char *name, size_t nchars)
 {
+    const char **names = dlc_new_array(ctx->scratch, const char *, dlc_npasses);
     dlc_str list = {0};
-    for (uint32_t i = 0; i < dlc_npasses; i++)
-        dlc_str_printf(&list, "%s%s", i ? ", " : "", dlc_passes[i].name);
-    dlc_status status =
-        dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "there is no pass '%.*s'; the passes are %s",
-                      nchars > 64 ? 64 : (int)nchars, name, dlc_str_text(&list));
+    char word[65];
+    snprintf(word, sizeof word, "%.*s", nchars > 64 ? 64 : (int)nchars, name);
+    for (uint32_t i = 0; i < dlc_npasses; i++) {
+        names[i] = dlc_passes[i].name;
+        dlc_str_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = dlc_nearest(word, names, dlc_npasses);
+    dlc_status status = dlc_diag_fail(
+        ctx->diag, DLC_USAGE, NULL, "there is no pass '%s'%s%s%s; the passes are %s", word,
+        near ? "; '" : "", near ? near : "", near ? "' is near it" : "", dlc_str_text(&list));
     dlc_str_deinit(&list);
     return status;
 }

@@ -6,6 +6,7 @@
  */
 #include "codegen/codegen.h"
 
+#include <stdio.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
@@ -190,4 +191,13 @@ dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *option
     *nblobs = work.nmodules;
     run_workers(&work, options->njobs ? options->njobs : 1);
     return collect(&work, arena, diag, *blobs);
+}
+
+const char *dlc_cpu_version(void)
+{
+    static _Thread_local char text[32];
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    snprintf(text, sizeof text, "%u.%u.%u", major, minor, patch);
+    return text;
 }

@@ -66,6 +66,9 @@ typedef struct {
 } dlc_options;
 
 DLC_API const char *dlc_version(void);
+/* What the compiler is built on: lines of NAME: TEXT about the format of executables, LLVM, NVRTC and
+ * targets. Good until this thread asks again. */
+DLC_API const char *dlc_about(void);
 
 /* What can be named in options: row i, or 0 when there is none. help may be ""; it is good until
  * this thread asks again. */
@@ -149,7 +152,7 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_write_fd(dlc_model *model, const char
  * is the bytes of the model and of the files it names, the options that change the code, this
  * processor and this version. file: the path of the executable, to be opened at once; the folder may
  * be emptied at any time, and any number of processes may use it. DLC_USAGE: the options name a
- * strategy that is a program of the user's (.so), whose doings no key tells.
+ * strategy or target that is a program of the user's (.so), whose doings no key tells.
  * *model is set as by dlc_model_open when something had to be compiled, else NULL.
  */
 DLC_API DLC_NODISCARD dlc_status dlc_cache_find(const char *path, const dlc_options *options,

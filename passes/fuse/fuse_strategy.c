@@ -4,6 +4,7 @@
  *     {"groups": [["conv1", "relu1"], ["fc", "softmax"]]}
  * by the nodes' names. All go through the same table, so a plan's merges are refused for the same reasons as anyone's.
  */
+#include "base/near.h"
 #include "base/file.h"
 #include "passes/fuse/fuse_engine.h"
 
@@ -144,26 +145,32 @@ static dlc_status run_plan(dlc_fusion *fusion, const char *path)
     return DLC_OK;
 }
 
+static dlc_status refuse_name(dlc_fusion *fusion, const char *name)
+{
+    const char *names[BUILT_IN_COUNT];
+    dlc_str list = {0};
+    for (uint32_t i = 0; i < BUILT_IN_COUNT; i++) {
+        names[i] = built_in[i].name;
+        dlc_str_printf(&list, "%s, ", names[i]);
+    }
+    const char *near = dlc_nearest(name, names, BUILT_IN_COUNT);
+    dlc_status status = dlc_diag_fail(
+        fusion->diag, DLC_USAGE, NULL,
+        "there is no fusion strategy '%.100s'%s%s%s; there are %sa shared library (./x.so) and a plan (x.json)", name,
+        near ? "; '" : "", near ? near : "", near ? "' is near it" : "", dlc_str_text(&list));
+    dlc_str_deinit(&list);
+    return status;
+}
+
 dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name)
 {
-    dlc_str names = {0};
     for (uint32_t i = 0; i < BUILT_IN_COUNT; i++) {
         if (!strcmp(built_in[i].name, name)) {
-            dlc_str_deinit(&names);
             built_in[i].run(fusion->api, fusion);
             return DLC_OK;
         }
-        dlc_str_printf(&names, "%s, ", built_in[i].name);
     }
-    dlc_status status;
     if (ends_with(name, ".so"))
-        status = run_plugin(fusion, name);
-    else if (ends_with(name, ".json"))
-        status = run_plan(fusion, name);
-    else
-        status = dlc_diag_fail(fusion->diag, DLC_USAGE, NULL,
-                               "there is no fusion strategy '%.100s'; there are %sa shared library (./x.so) and a plan (x.json)",
-                               name, dlc_str_text(&names));
-    dlc_str_deinit(&names);
-    return status;
+        return run_plugin(fusion, name);
+    return ends_with(name, ".json") ? run_plan(fusion, name) : refuse_name(fusion, name);
 }

@@ -339,7 +339,7 @@ class InferenceSession:
         given = dict(self._given)
         if given["target"] is None and device is not None and device.startswith("cuda"):
             given["target"] = _target_of(device)
-        if source.path is None or self._cache is False or str(given["fusion"]).endswith(".so"):
+        if source.path is None or self._cache is False or ".so" in f"{given['fusion']} {given['target']}":
             return compile(model, **given)  # type: ignore[arg-type]
         folder = None if self._cache in (None, True) else os.fspath(self._cache)  # type: ignore[arg-type]
         try:

@@ -36,6 +36,10 @@ expect 0 "it is a 3" cmake/classify digits.so
 expect 0 "it is a 3" env -u LD_LIBRARY_PATH cmake/classify_linked
 ldd cmake/classify_linked | grep -q dlc && fail "classify_linked needs a library of dlc"
 
+for file in man/man1/dlc.1 bash-completion/completions/dlc zsh/site-functions/_dlc fish/vendor_completions.d/dlc.fish; do
+    grep -q compile "$installed/share/$file" || fail "there is no share/$file"
+done
+
 # what an installation must carry: the licence whole, and no document that leads to one that is not there
 doc=$installed/share/doc/dlc
 for text in "Version 2.0, January 2004" "END OF TERMS AND CONDITIONS" "LLVM Exceptions to the Apache 2.0 License"; do

@@ -7,7 +7,7 @@ expect 0 "Commands" "$DLC" --help
 expect 0 "dlc 0." "$DLC" --version
 expect 0 "--threads N" "$DLC" help run
 expect 0 "--threads N" "$DLC" run --help
-for command in compile run bench test inspect explain opt targets passes strategies; do
+for command in compile run bench test inspect explain opt targets passes strategies completion man; do
     expect 0 "dlc $command" "$DLC" help $command
 done
 expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" comple
@@ -30,4 +30,16 @@ expect 2 "--value is 'rate', where NAME=16000 is wanted" "$DLC" compile m.onnx -
 expect 2 "no list of dimensions" "$DLC" compile m.onnx --shape x=1x,3
 expect 2 "--format is 'png'" "$DLC" inspect m.onnx --format png
 expect 2 '"status":"usage","exit":2' "$DLC" run --json
+expect 0 '"schema":1' "$DLC" passes --json
+expect 0 "format: ;llvm: ;targets: native" "$DLC" -V
+expect 0 '"llvm":"' "$DLC" --version --json
+expect 2 "there is no completion for 'bsh'; 'bash' is near it" "$DLC" completion bsh
+expect 2 "completion needs SHELL behind it" "$DLC" completion
+
+# colour on a terminal alone, and not where NO_COLOR asks for none
+if command -v script >/dev/null; then
+    coloured() { TERM=xterm script -qec "$DLC comple" /dev/null </dev/null | grep -q '\[1;31m'; }
+    coloured || fail "no colour on a terminal"
+    ! NO_COLOR=1 coloured || fail "colour in spite of NO_COLOR"
+fi
 finish

@@ -21,8 +21,8 @@ static const char *const graphs[NKERNELS] = {
     [PACKS] = "in x 5,256; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
     [TRANSPOSE] =
-        "in x 2,33,50; const b 33; in r 2,50,33; t = transpose x perm=0,2,1; a = add t b; "
-        "s = mul a r; out s",
+        ("in x 2,33,50; const b 33; in r 2,50,33; t = transpose x perm=0,2,1; a = add t b; "
+         "s = mul a r; out s"),
 };
 
 #define ON(way) (1u << WAY_##way)

@@ -322,8 +322,8 @@ static const char *const out_of_range[] = {
     "%x: f32[1] = const [1]\n %i: i64[1] = const [-2]\n %y: f32[1] = gather %x, %i {axis=0}",
     "%x: f32[3] = const [1, 2, 3]\n %i: i64[1,1] = const [-4]\n %y: f32[1] = gather_nd %x, %i",
     "%x: f32[2,1] = const [1, 2]\n %l: i64[1] = const [3]\n %y: f32[2,1] = reverse_sequence %x, %l {axes=[0, 1]}",
-    "%x: f32[3] = const [1, 2, 3]\n %i: i64[1] = const [3]\n %u: f32[1] = const [0]\n"
-    " %y: f32[3] = scatter_elements %x, %i, %u {axis=0}",
+    ("%x: f32[3] = const [1, 2, 3]\n %i: i64[1] = const [3]\n %u: f32[1] = const [0]\n"
+     " %y: f32[3] = scatter_elements %x, %i, %u {axis=0}"),
 };
 /* clang-format on */
 

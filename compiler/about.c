@@ -1,0 +1,37 @@
+/* What this compiler is made of and can make: for `dlc --version`. */
+#include "codegen/codegen.h"
+#include "codegen/ptx/nvrtc.h"
+#include "compiler/driver.h"
+#include "ir/schedule/target.h"
+
+#include <string.h>
+
+static void add_nvrtc(dlc_str *out)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const dlc_nvrtc *nvrtc;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (dlc_nvrtc_open(&diag, &nvrtc) == DLC_OK)
+        dlc_str_printf(out, "nvrtc: %d.%d (%s)\n", dlc_nvrtc_version(nvrtc) / 100,
+                       dlc_nvrtc_version(nvrtc) % 100, dlc_nvrtc_path(nvrtc));
+    else
+        dlc_str_add(out, "nvrtc: not found; CUDA targets need it\n");
+    dlc_arena_destroy(arena);
+}
+
+const char *dlc_about(void)
+{
+    static _Thread_local char text[4096];
+    dlc_str out = {0};
+    dlc_str_printf(&out, "format: %d\nllvm: %s\n", DLC_ABI_VERSION, dlc_cpu_version());
+    add_nvrtc(&out);
+    dlc_str_add(&out, "targets:");
+    for (const char *const *name = dlc_target_names(); *name; name++)
+        dlc_str_printf(&out, " %s", *name);
+    dlc_str_add(&out, "\n");
+    size_t n = out.n < sizeof text ? out.n : sizeof text - 1;
+    *(char *)mempcpy(text, dlc_str_text(&out), n) = '\0';
+    dlc_str_deinit(&out);
+    return text;
+}
