@@ -16,14 +16,15 @@ import numpy as np
 from . import _dlpack
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, compile, find_in_cache, open_executable
-from ._dtypes import NUMPY, OF_NUMPY, onnx_name
+from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, onnx_name
 from ._errors import DeviceError, FileError, InvalidError, UsageError
 from ._library import check, runtime, text
 from ._options import RunOptions, SessionOptions
 
 _from_buffer = ffi.from_buffer
 _ndarray = np.ndarray
-_bfloat16 = NUMPY[11]
+_VIEWED = frozenset(dtype for dtype, viewed in zip(NUMPY, IS_VIEWED) if viewed)
+_UNSIGNED = {1: np.uint8, 2: np.uint16}
 
 
 class NodeArg(NamedTuple):
@@ -59,7 +60,7 @@ def _describe(call: Any, handle: Any, count: int) -> list[NodeArg]:
 
 def _buffer(array: Any) -> Any:
     """numpy knows no buffers of the types that ml_dtypes adds."""
-    return _from_buffer(array.view(np.uint16) if array.dtype == _bfloat16 else array)
+    return _from_buffer(array.view(_UNSIGNED[array.dtype.itemsize]) if array.dtype in _VIEWED else array)
 
 
 class _Slot:
@@ -78,6 +79,8 @@ class _Slot:
         self.seen: list[Any] = [None] * self.ninputs  # dtype, shape
         self.shapes: list[Any] = [None] * self.noutputs
         self.dtypes = [output.dtype for output in session._outputs]
+        self.viewed = [dtype in _VIEWED for dtype in self.dtypes]
+        self.viewed_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.is_sized = False
         self.on_device = [0] * self.ninputs
 
@@ -108,12 +111,10 @@ class _Slot:
                 raise InvalidError(f"input '{name}' is of numpy's type {value.dtype}, which dlc does not know")
             self.set_type(i, tensor, dtype, value.shape, name)
             self.seen[i] = (value.dtype, value.shape)
+            self.viewed_inputs[i] = value.dtype in _VIEWED
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
-        try:
-            tensor.data = kept = _from_buffer(value)
-        except (TypeError, ValueError, BufferError):
-            tensor.data = kept = _buffer(value)
+        tensor.data = kept = _buffer(value) if self.viewed_inputs[i] else _from_buffer(value)
         tensor.on_device = 0
         return kept
 
@@ -161,7 +162,7 @@ class _Slot:
             tensor.data, tensor.size_bytes = ffi.NULL, 0
             return None
         array = np.empty(shape, self.dtypes[i])
-        kept.append(_buffer(array) if array.dtype == _bfloat16 else _from_buffer(array))
+        kept.append(_buffer(array) if self.viewed[i] else _from_buffer(array))
         tensor.data, tensor.size_bytes = kept[-1], array.nbytes
         return array
 

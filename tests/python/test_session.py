@@ -186,15 +186,20 @@ class Models(unittest.TestCase):
             self.assertEqual(y.dtype, x.dtype)
             self.assertTrue((x == y).all())
 
-    def test_bfloat16(self):
+    def test_types_of_ml_dtypes(self):
         import ml_dtypes
-        x = np.arange(8).astype(ml_dtypes.bfloat16)
-        session = dlc.InferenceSession(identity(TensorProto.BFLOAT16))
-        self.assertEqual(session.get_inputs()[0].type, "tensor(bfloat16)")
-        for _ in range(2):
-            y, = session.run(None, {"x": x})
-            self.assertEqual(y.dtype, x.dtype)
-            self.assertTrue((x == y).all())
+        for dtype, name in ((TensorProto.BFLOAT16, "bfloat16"), (TensorProto.FLOAT8E4M3FN, "float8_e4m3fn"), (TensorProto.FLOAT8E5M2, "float8_e5m2"),
+                            (TensorProto.INT4, "int4"), (TensorProto.UINT4, "uint4")):
+            numpy = np.dtype(getattr(ml_dtypes, name))
+            session = dlc.InferenceSession(identity(dtype))
+            self.assertEqual(session.get_inputs()[0].type, f"tensor({name.replace('_', '')})")
+            x = np.array([0, 1, 2, 3, 0, 1]).astype(numpy)
+            for _ in range(2):
+                y, = session.run(None, {"x": x})
+                self.assertEqual(y.dtype, numpy)
+                self.assertTrue((x == y).all())
+            with self.assertRaisesRegex(dlc.InvalidError, "f32"):
+                session.run(None, {"x": x.astype(np.float32)})
 
     def test_shapes_that_data_decide(self):
         model = model_of([helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Neg", ["x"], ["minus"])],
