@@ -5,8 +5,6 @@
  */
 #include "runtime/device.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "dlc/checksum.h"
@@ -18,23 +16,6 @@ typedef struct {
     uint32_t ready; /* cells known where we are */
     uint32_t phase; /* entered where we are */
 } check;
-
-dlc_status dlcrt_damaged(const char *name, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return dlcrt_fail(DLC_INVALID, "%s: its plan is damaged: %s", name, text);
-}
-
-int dlcrt_image_has(const dlcrt_image *image, const void *at, uint64_t n)
-{
-    uint64_t offset = (uint64_t)((uintptr_t)at - (uintptr_t)image->base);
-    return !image->base ||
-           (offset % 8 == 0 && offset <= image->size_bytes && n <= image->size_bytes - offset);
-}
 
 static int is_in(dlc_plan_rows rows, dlc_plan_rows table)
 {

@@ -783,9 +783,16 @@ static dlc_status run(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *
     return status;
 }
 
+static dlc_status find(int ordinal, dlcrt_device *device)
+{
+    DLC_TRY(dlcrt_cuda_find(ordinal, device));
+    device->row = &dlcrt_device_CUDA;
+    return DLC_OK;
+}
+
 const dlcrt_device_row dlcrt_device_CUDA = {
     .text = "cuda",
-    .find = dlcrt_cuda_find,
+    .find = find,
     .rank = dlcrt_cuda_rank,
     .check = dlcrt_cuda_check,
     .load = load,

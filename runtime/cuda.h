@@ -48,8 +48,8 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
             return dlcrt_driver_fail(driver, result_, DLCRT_CU_##field, what);                     \
     } while (0)
 
-/* Device `ordinal`, or for -1 the first whose capability is highest, of those that answer. Opens
- * the driver when nobody has. */
+/* Device `ordinal`, or for -1 the first whose capability is highest, of those that answer; without
+ * its row. Opens the driver when nobody has. */
 dlc_status dlcrt_cuda_find(int ordinal, dlcrt_device *device);
 
 /* --- binary.c --- */

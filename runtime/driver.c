@@ -114,7 +114,7 @@ static dlc_status use_driver(const dlcrt_driver **driver)
 static dlc_status describe(const dlcrt_driver *driver, int ordinal, dlcrt_device *device)
 {
     int major = 0, minor = 0;
-    *device = (dlcrt_device){.row = &dlcrt_device_CUDA, .driver = driver, .ordinal = ordinal};
+    *device = (dlcrt_device){.driver = driver, .ordinal = ordinal};
     DLCRT_CUDA(driver, device_get, "a device", &device->handle, ordinal);
     DLCRT_CUDA(driver, device_name, "a device's name", device->name, (int)sizeof device->name - 1,
                device->handle);

@@ -17,25 +17,6 @@ const dlc_rewrite_info dlc_rewrites[] = {
 };
 const uint32_t dlc_nrewrites = sizeof dlc_rewrites / sizeof *dlc_rewrites;
 
-/* Few units get their share of the machine's arithmetic, and of its memory: one multiprocessor has only so many loads under way.
- * Estimates of kernels leave the second out, since it does not tell fused from unfused. */
-double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share)
-{
-    dlc_mark mark = dlc_arena_mark(in->scratch);
-    const dlc_machine *machine = in->target->machine;
-    dlc_schedule *schedule = NULL;
-    dlc_estimate estimate = {.time_us = -1};
-    const char *detail;
-    (void)dlc_choose(kernel, in->target, in->scratch, &schedule, &detail);
-    if (schedule)
-        dlc_estimate_kernel(schedule, in->scratch, &estimate);
-    double workers = estimate.units * (estimate.ndots ? machine->block_workers : 1);
-    *share = workers < machine->workers ? workers / machine->workers : 1;
-    double moving = *share > 0 ? estimate.bytes / (machine->far_bytes_per_us * *share) + machine->step_us : 0;
-    dlc_arena_release(in->scratch, mark);
-    return schedule && moving > estimate.time_us ? moving : estimate.time_us;
-}
-
 /* --- what was asked for --- */
 
 typedef struct {

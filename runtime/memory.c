@@ -1,0 +1,41 @@
+/* Memory of contexts: whole pages from the system. */
+#include "runtime/device.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static size_t page_up(size_t size_bytes)
+{
+    return (size_bytes + 4095) / 4096 * 4096;
+}
+
+/* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end
+ * to end. */
+dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
+{
+    if (size_bytes <= memory->size_bytes)
+        return DLC_OK;
+    size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge
+                                                 ? (size_bytes + huge - 1) / huge * huge
+                                                 : page_up(size_bytes);
+    unsigned char *bytes =
+        mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED)
+        return dlcrt_no_memory(size_bytes);
+    if (rounded >= huge)
+        madvise(bytes, rounded, MADV_HUGEPAGE);
+    if (memory->bytes) {
+        memcpy(bytes, memory->bytes,
+               keep_bytes < memory->size_bytes ? keep_bytes : memory->size_bytes);
+        munmap(memory->bytes, memory->size_bytes);
+    }
+    *memory = (dlcrt_memory){bytes, rounded};
+    return DLC_OK;
+}
+
+void dlcrt_memory_free(dlcrt_memory *memory)
+{
+    if (memory->bytes)
+        munmap(memory->bytes, memory->size_bytes);
+    *memory = (dlcrt_memory){0};
+}
