@@ -123,6 +123,8 @@ void dlc_step_set_nodes(dlc_module *module, dlc_step *step, const char *const *n
  */
 uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *pool, const dlc_buffer *buffer);
 
+/* Fills in the data of a constant that is not in the module yet from its origin's; false: that one has other elements. */
+int dlc_module_lay_out(dlc_module *module, dlc_module_value *value);
 /* The value, whose origin is stated, is found from now on. */
 void dlc_module_add_form(dlc_module *module, uint32_t value);
 

@@ -5,6 +5,7 @@
  */
 #include "ir/module/module.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* --- packing --- */
@@ -17,20 +18,20 @@ typedef struct {
     int64_t dims[DLC_MAX_RANK], stride[DLC_MAX_RANK]; /* of the row-major source */
 } packing;
 
-static packing packing_of(const dlc_pool *pool, const dlc_buffer *buffer)
+static packing packing_of(const dlc_pool *pool, const dlc_module_value *value)
 {
-    packing p = {.nparts = buffer->layout.nparts};
+    packing p = {.nparts = value->layout.nparts};
     int64_t stride = 1;
-    for (uint32_t d = buffer->type.rank; d-- > 0;) {
-        p.dims[d] = dlc_expr_value(pool, buffer->type.dims[d]);
+    for (uint32_t d = value->type.rank; d-- > 0;) {
+        p.dims[d] = dlc_expr_value(pool, value->type.dims[d]);
         p.stride[d] = stride;
         stride *= p.dims[d];
     }
     for (uint32_t i = 0; i < p.nparts; i++) {
-        int64_t block = buffer->layout.part[i].block;
-        p.dim[i] = buffer->layout.part[i].dim;
-        p.count[i] = buffer->layout.part[i].inner ? block : (p.dims[p.dim[i]] + block - 1) / block;
-        p.step[i] = buffer->layout.part[i].inner ? 1 : block;
+        int64_t block = value->layout.part[i].block;
+        p.dim[i] = value->layout.part[i].dim;
+        p.count[i] = value->layout.part[i].inner ? block : (p.dims[p.dim[i]] + block - 1) / block;
+        p.step[i] = value->layout.part[i].inner ? 1 : block;
     }
     return p;
 }
@@ -83,17 +84,24 @@ static int is_form(const dlc_module *module, const dlc_module_value *value, cons
     return 1;
 }
 
-static void pack_data(dlc_module *module, dlc_module_value *value, const void *from, const dlc_pool *pool,
-                      const dlc_buffer *buffer)
+int dlc_module_lay_out(dlc_module *module, dlc_module_value *value)
 {
-    size_t elem_bytes = dlc_dtype_bytes(value->type.dtype);
+    const dlc_module_value *from = &module->values.data[value->origin];
+    size_t elem_bytes = dlc_dtype_bytes(value->type.dtype), size_bytes;
+    int64_t before, after, elems;
+    if (from->role != DLC_VALUE_CONST || from->layout.nparts || from->type.dtype != value->type.dtype || !value->layout.nparts ||
+        !dlc_type_elems(module->pool, &from->type, &before) || !dlc_type_elems(module->pool, &value->type, &after) ||
+        before != after)
+        return 0;
     dlc_expr size = dlc_layout_elems(module->pool, &value->layout, value->type.rank, value->type.dims);
-    size_t elems = (size_t)dlc_expr_value(module->pool, size);
-    packing p = packing_of(pool, buffer);
-    char *bytes = dlc_arena_array(module->arena, elems, elem_bytes, 64);
+    if (!dlc_expr_is_int(module->pool, size, &elems) || !dlc_mul_size((size_t)elems, elem_bytes, &size_bytes))
+        return 0;
+    packing p = packing_of(module->pool, value);
+    char *bytes = dlc_arena_array(module->arena, (size_t)elems, elem_bytes, 64);
     if (elems)
-        pack(&p, value->type.rank, elem_bytes, from, bytes);
-    value->data = (dlc_tensor){.bytes = bytes, .size_bytes = elems * elem_bytes};
+        pack(&p, value->type.rank, elem_bytes, from->data.bytes, bytes);
+    value->data = (dlc_tensor){.bytes = bytes, .size_bytes = size_bytes};
+    return 1;
 }
 
 uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *pool, const dlc_buffer *buffer)
@@ -113,7 +121,9 @@ uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *poo
                              .origin = origin};
     for (uint32_t d = 0; d < buffer->type.rank; d++)
         made.type.dims[d] = dlc_expr_i64(module->pool, dlc_expr_value(pool, buffer->type.dims[d]));
-    pack_data(module, &made, from->data.bytes, pool, buffer);
+    int is_laid_out = dlc_module_lay_out(module, &made);
+    assert(is_laid_out);
+    (void)is_laid_out;
     uint32_t result = dlc_module_add_value(module, &made);
     dlc_module_add_form(module, result);
     return result;

@@ -220,8 +220,11 @@ static void parse_declaration(parser *p, dlc_value_role role)
     const char *output = role == DLC_VALUE_OUTPUT && take(p, "as") ? parse_name(p, "%") : value.name;
     if (take(p, "of"))
         value.origin = parse_value(p);
-    if (role == DLC_VALUE_CONST)
+    if (role == DLC_VALUE_CONST && value.origin == DLC_NO_VALUE)
         parse_data(p, &value);
+    else if (role == DLC_VALUE_CONST && is_ok(p) && !dlc_module_lay_out(p->module, &value))
+        dlc_lexer_fail(&p->text.lex, "value %%%s: %%%s is no row-major constant of as many elements of that type", value.name,
+                       p->module->values.data[value.origin].name);
     if (!is_ok(p))
         return;
     uint32_t made = dlc_module_add_value(p->module, &value);

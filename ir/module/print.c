@@ -66,7 +66,7 @@ static void print_declaration(const dlc_module *module, uint32_t v, dlc_str *out
         dlc_str_add(out, " of ");
         print_value(module, value->origin, out);
     }
-    if (value->role == DLC_VALUE_CONST) {
+    if (value->role == DLC_VALUE_CONST && value->origin == DLC_NO_VALUE) { /* a form's bytes follow from its origin's */
         dlc_str_add(out, " = ");
         dlc_tensor_print(&value->data, value->type.dtype, out);
     }

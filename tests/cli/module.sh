@@ -12,6 +12,10 @@ for target in x86-64-v2 sm_80; do
     mv x.$kind from_graph
     "$DLC" compile m.dlc --emit $kind -o x.$kind -q || fail "m.dlc" # the target is that of the text
     cmp -s x.$kind from_graph || fail "graph and module lead to different code for $target"
+    "$DLC" opt m.dlc --passes choose,transfer,plan_memory -o p.dlc -q || fail "no plan"
+    "$DLC" opt p.dlc -o n.dlc -q && cmp -s p.dlc n.dlc || fail "a module with schedules does not read back for $target"
+    "$DLC" compile p.dlc --emit $kind -o x.$kind -q || fail "p.dlc"
+    cmp -s x.$kind from_graph || fail "graph and planned module lead to different code for $target"
 done
 
 "$DLC" opt g.dlc --passes layout,fuse,lower --target x86-64-v2 -o m.dlc -q

@@ -111,7 +111,7 @@ START_TEST(forms_are_made_once)
 {
     static const char text[] = "module @m for x86-64-v3 after lower {\n"
                                "  const %w: f32[3,40] = hash(00000000000000aa)\n"
-                               "  const %w.packed: f32[3,40]@{1/32,0,1%32} of %w = fill(1)\n"
+                               "  const %w.packed: f32[3,40]@{1/32,0,1%32} of %w\n"
                                "}\n"
                                "steps {\n}\n";
     dlc_arena *arena = dlc_arena_create(0);
