@@ -274,7 +274,8 @@ static cJSON *collect(dlc_model *model)
     if (model->ctx.module) {
         add_memory(model, json, symbols);
         add_kernels(model, json);
-        dlc_model_report(model, json);
+        if (model->ctx.facts & DLC_FACT_SCHEDULES) /* kernels compile once they have schedules */
+            dlc_model_report(model, json);
     }
     return json;
 }

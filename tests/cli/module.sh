@@ -20,6 +20,7 @@ done
 
 "$DLC" opt g.dlc --passes layout,fuse,lower --target x86-64-v2 -o m.dlc -q
 expect 0 'steps with;arena' "$DLC" inspect m.dlc --target sm_75
+expect 0 'steps with' "$DLC" inspect g.dlc --target sm_75 --passes layout,fuse,lower # no schedules to report of
 expect 0 'logits' "$DLC" run m.dlc --target native
 expect 2 "pass 'dce' works on graphs; this is a module" "$DLC" opt m.dlc --passes dce
 expect 2 'the interpreter runs graphs' "$DLC" run m.dlc --interpret
