@@ -190,6 +190,8 @@ static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node
         im->row = im_row(im->origin->domain, im->origin->op_type, im->opset);
         if (!im->row)
             report_unknown(im);
+        else if (strcmp(im->origin->domain, "com.microsoft") == 0)
+            im->opset = DLC_OPSET_LAST; /* what its operators share with ONNX's is the newest */
     }
     if (!im_ok(im) || has_poison(im))
         bind_outputs(im, &body);

@@ -257,6 +257,7 @@ dlc_value *im_nonzero(dlc_import *im, dlc_value *x);
     void import_##importer(dlc_import *im);
 #include "frontend/onnx_ops.def"
 #include "frontend/ml_ops.def"
+#include "frontend/ms_ops.def"
 #undef DLC_ONNX
 
 #endif

@@ -3,6 +3,7 @@
  * move halves), rounds to even, adds the zero point and saturates. Integer products are exact in
  * i32.
  */
+#include "frontend/import_quant.h"
 #include "frontend/import_window.h"
 
 #include <inttypes.h>
@@ -212,20 +213,40 @@ void import_dequantize_linear(dlc_import *im)
 }
 
 /* The range is widened to hold 0, the zero point lies within it. */
-void import_dynamic_quantize_linear(dlc_import *im)
+void im_quantise_dynamically(dlc_import *im, dlc_value *x, dlc_value **q, dlc_value **scale,
+                             dlc_value **zero)
 {
-    dlc_value *x = im_in(im, 0), *nil = f_like(im, x, 0);
+    dlc_value *nil = f_like(im, x, 0);
     dlc_value *top = f_max(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MAX, x, im_rank(x), 0));
     dlc_value *bottom = f_min(im, nil, f_reduce_last(im, DLC_OP_REDUCE_MIN, x, im_rank(x), 0));
-    dlc_value *scale = f_div(im, f_sub(im, top, bottom), f_like(im, x, 255));
-    dlc_value *zero =
-        f_unary(im, DLC_OP_ROUND, f_clip(im, f_sub(im, nil, f_div(im, bottom, scale)), 0, 255));
-    zero = f_saturate(im, zero, DLC_U8);
-    im->out[0] = quantise(im, x, scale, zero, DLC_U8);
+    *scale = f_div(im, f_sub(im, top, bottom), f_like(im, x, 255));
+    *zero = f_unary(im, DLC_OP_ROUND,
+                    f_clip(im, f_sub(im, nil, f_div(im, bottom, *scale)), 0, 255));
+    *zero = f_saturate(im, *zero, DLC_U8);
+    *q = quantise(im, x, *scale, *zero, DLC_U8);
+}
+
+void import_dynamic_quantize_linear(dlc_import *im)
+{
+    dlc_value *q, *scale, *zero;
+    im_quantise_dynamically(im, im_in(im, 0), &q, &scale, &zero);
+    im->out[0] = q;
     if (im_wants(im, 1))
         im->out[1] = scale;
     if (im_wants(im, 2))
         im->out[2] = zero;
+}
+
+dlc_value *im_quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero)
+{
+    if (!x || !scale || !zero)
+        return NULL;
+    if (!is_quantised(zero->type.dtype)) {
+        im_fail(im, DLC_UNSUPPORTED, "quantises to %s", dlc_dtypes[zero->type.dtype].text);
+        return NULL;
+    }
+    return quantise(im, x, im_as_scalar(im, scale), is_zero(im, zero) ? NULL : im_as_scalar(im, zero),
+                    zero->type.dtype);
 }
 
 /* --- integer products --- */
@@ -237,7 +258,7 @@ static dlc_value *centred(dlc_import *im, dlc_value *x, dlc_value *zero)
     return is_zero(im, zero) ? wide : f_sub(im, wide, f_cast(im, zero, DLC_I32));
 }
 
-static dlc_value *as_scalar(dlc_import *im, dlc_value *v)
+dlc_value *im_as_scalar(dlc_import *im, dlc_value *v)
 {
     int64_t n;
     if (v && im_rank(v) == 1 && dlc_type_elems(im->pool, &v->type, &n) && n == 1)
@@ -246,22 +267,22 @@ static dlc_value *as_scalar(dlc_import *im, dlc_value *v)
 }
 
 /* Per row: [m] becomes [m, 1]. Per column: [n] is right as it is. */
-static dlc_value *per_row(dlc_import *im, dlc_value *v)
+dlc_value *im_per_row(dlc_import *im, dlc_value *v)
 {
-    v = as_scalar(im, v);
+    v = im_as_scalar(im, v);
     return v && im_rank(v) == 1 ? f_insert_axis(im, v, 1) : v;
 }
 
-static dlc_value *integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b,
-                                 dlc_value *b_zero)
+dlc_value *im_integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b,
+                             dlc_value *b_zero)
 {
     uint32_t rank_a = im_rank(a), rank_b = im_rank(b);
     if (rank_a < 1 || rank_b < 1) {
         im_fail(im, DLC_INVALID, "an input is a scalar");
         return NULL;
     }
-    a = centred(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a, per_row(im, a_zero));
-    b = centred(im, rank_b == 1 ? f_insert_axis(im, b, 1) : b, as_scalar(im, b_zero));
+    a = centred(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a, im_per_row(im, a_zero));
+    b = centred(im, rank_b == 1 ? f_insert_axis(im, b, 1) : b, im_as_scalar(im, b_zero));
     dlc_value *y = f_matmul(im, a, b);
     if (y && rank_b == 1)
         y = f_drop_axis(im, y, im_rank(y) - 1);
@@ -272,7 +293,7 @@ static dlc_value *integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero
 
 void import_mat_mul_integer(dlc_import *im)
 {
-    im->out[0] = integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 1), im_in(im, 3));
+    im->out[0] = im_integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 1), im_in(im, 3));
 }
 
 /* round(sum * (a * b / y)) + zero, saturated */
@@ -285,21 +306,21 @@ static dlc_value *requantise(dlc_import *im, dlc_value *sum, dlc_value *factor, 
     dlc_value *scaled = f_mul(im, f_cast(im, sum, DLC_F32), f_cast(im, factor, DLC_F32));
     dlc_value *q = f_unary(im, DLC_OP_ROUND, scaled);
     if (!is_zero(im, zero))
-        q = f_add(im, q, f_cast(im, as_scalar(im, zero), DLC_F32));
+        q = f_add(im, q, f_cast(im, im_as_scalar(im, zero), DLC_F32));
     return f_saturate(im, q, zero->type.dtype);
 }
 
 void import_q_linear_mat_mul(dlc_import *im)
 {
-    dlc_value *sum = integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 3), im_in(im, 5));
-    dlc_value *product = f_mul(im, per_row(im, im_in(im, 1)), as_scalar(im, im_in(im, 4)));
-    im->out[0] = requantise(im, sum, f_div(im, product, as_scalar(im, im_in(im, 6))), im_in(im, 7));
+    dlc_value *sum = im_integer_matmul(im, im_in(im, 0), im_in(im, 2), im_in(im, 3), im_in(im, 5));
+    dlc_value *product = f_mul(im, im_per_row(im, im_in(im, 1)), im_as_scalar(im, im_in(im, 4)));
+    im->out[0] = requantise(im, sum, f_div(im, product, im_as_scalar(im, im_in(im, 6))), im_in(im, 7));
 }
 
 /* A filter's scale or zero point: one per output channel. */
 static dlc_value *per_channel(dlc_import *im, dlc_value *v, uint32_t rank, uint32_t axis)
 {
-    v = as_scalar(im, v);
+    v = im_as_scalar(im, v);
     return v && im_rank(v) ? f_channel(im, v, rank, axis) : v;
 }
 
@@ -310,7 +331,7 @@ static dlc_value *integer_conv(dlc_import *im, dlc_value *x, dlc_value *x_zero, 
     int64_t group = im_int(im, "group", 1);
     if (!im_read_window(im, x, w, 1, &window))
         return NULL;
-    return im_conv(im, &window, centred(im, x, as_scalar(im, x_zero)),
+    return im_conv(im, &window, centred(im, x, im_as_scalar(im, x_zero)),
                    centred(im, w, per_channel(im, w_zero, im_rank(w), 0)), group);
 }
 
@@ -326,6 +347,6 @@ void import_q_linear_conv(dlc_import *im)
     if (bias)
         sum = f_add(im, sum, f_channel(im, bias, im_rank(x), 1));
     dlc_value *product =
-        f_mul(im, as_scalar(im, im_in(im, 1)), per_channel(im, im_in(im, 4), im_rank(x), 1));
-    im->out[0] = requantise(im, sum, f_div(im, product, as_scalar(im, im_in(im, 6))), im_in(im, 7));
+        f_mul(im, im_as_scalar(im, im_in(im, 1)), per_channel(im, im_in(im, 4), im_rank(x), 1));
+    im->out[0] = requantise(im, sum, f_div(im, product, im_as_scalar(im, im_in(im, 6))), im_in(im, 7));
 }

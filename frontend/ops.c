@@ -15,6 +15,9 @@ static const dlc_onnx_row onnx_rows[] = {
 static const dlc_onnx_row ml_rows[] = {
 #include "frontend/ml_ops.def"
 };
+static const dlc_onnx_row ms_rows[] = {
+#include "frontend/ms_ops.def"
+};
 #undef LAST
 #undef DLC_ONNX
 
@@ -25,6 +28,7 @@ static const struct {
 } tables[] = {
     {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
     {"ai.onnx.ml", ml_rows, sizeof ml_rows / sizeof *ml_rows},
+    {"com.microsoft", ms_rows, sizeof ms_rows / sizeof *ms_rows},
 };
 
 const dlc_onnx_row *im_rows(const char *domain, size_t *n)

@@ -330,6 +330,89 @@ def support_vectors():
                                                   np.stack(d, 1).astype(np.float32)], domains=ML)
 
 
+# --- com.microsoft ---
+
+MS = (("com.microsoft", 1),)
+
+
+def ms(op, inputs, outputs, **attributes):
+    return node(op, inputs, outputs, domain="com.microsoft", **attributes)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@case
+def fused_products():
+    x, w, b, image, f, add = normal(3, 8), normal(6, 8), normal(6), normal(1, 3, 5, 5), normal(4, 3, 3, 3), normal(1, 4, 3, 3)
+    nodes = [ms("FusedMatMul", ["x", "w"], ["m"], transB=1, alpha=0.5), ms("FusedGemm", ["x", "w", "b"], ["g"], transB=1,
+             activation="LeakyRelu", activation_alpha=0.25), ms("FusedConv", ["i", "f", "", "a"], ["c"], activation="Relu")]
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (2, 3))
+    conv = np.einsum("nchwij,ocij->nohw", windows, f) + add
+    g = x @ w.T + b
+    return run(nodes, {"x": x, "i": image}, ["m", "g", "c"], [0.5 * x @ w.T, np.where(g > 0, g, 0.25 * g), np.maximum(conv, 0)],
+               weights={"w": w, "b": b, "f": f, "a": add}, domains=MS, atol=1e-5)
+
+
+@case
+def skip_normalization():
+    x, s, g, b = normal(2, 3, 8), normal(3, 8)[None].repeat(2, 0), normal(8), normal(1, 8)[0] + 1
+    total = x + s
+    norm = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + np.float32(1e-5))
+    rms = total / np.sqrt((total**2).mean(-1, keepdims=True) + np.float32(1e-5))
+    nodes = [ms("SkipLayerNormalization", ["x", "s", "g", "b"], ["y", "", "", "t"], epsilon=1e-5),
+             ms("SkipSimplifiedLayerNormalization", ["x", "s", "g"], ["r"], epsilon=1e-5)]
+    return run(nodes, {"x": x, "s": s}, ["y", "t", "r"], [norm * g + b, total, rms * g], weights={"g": g, "b": b}, domains=MS)
+
+
+@case
+def weights_of_four_bits():
+    g = rng()
+    x, codes, zeros = normal(3, 40), g.integers(0, 16, (10, 48)), g.integers(0, 16, (10, 4))
+    scales = g.random((10, 3)).astype(np.float32)
+    w = ((codes.reshape(10, 3, 16) - zeros[:, :3, None]) * scales[..., None]).reshape(10, 48)[:, :40].astype(np.float32)
+    packed = (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8).reshape(10, 3, 8)
+    packed_zeros = (zeros[:, 0::2] | zeros[:, 1::2] << 4).astype(np.uint8).ravel()
+    nodes = [ms("MatMulNBits", ["x", "w", "s", "z"], ["y"], K=40, N=10, bits=4, block_size=16)]
+    return run(nodes, {"x": x}, ["y"], [x @ w.T], weights={"w": packed, "s": scales.ravel(), "z": packed_zeros}, domains=MS,
+               atol=1e-4)
+
+
+@case
+def attention_with_masks():
+    x, w, b = normal(2, 4, 8), normal(8, 24), normal(24)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    q, k, v = np.split((x @ w + b).reshape(2, 4, 6, 4).transpose(0, 2, 1, 3), 3, 1)
+    scores = q @ k.transpose(0, 1, 3, 2) / 2
+    masked = softmax(scores + np.where(mask, 0, -10000)[:, None, None]) @ v
+    later = np.triu(np.full((4, 4), -np.inf), 1)
+    causal = softmax(scores + later) @ v
+    flat = lambda t: t.transpose(0, 2, 1, 3).reshape(2, 4, 8).astype(np.float32)
+    nodes = [ms("Attention", ["x", "w", "b", "m"], ["y"], num_heads=2), ms("Attention", ["x", "w", "b"], ["z"], num_heads=2,
+             unidirectional=1), ms("MultiHeadAttention", ["q", "k", "v", "", "m"], ["u"], num_heads=2)]
+    inputs = {"x": x, "m": mask, **{n: flat(t) for n, t in zip("qkv", (q, k, v))}}
+    return run(nodes, inputs, ["y", "z", "u"], [flat(masked), flat(causal), flat(masked)], weights={"w": w, "b": b}, domains=MS)
+
+
+@case
+def quantised_neighbours():
+    """What the quantiser leaves between convolutions: scales of two make every product exact."""
+    g = rng()
+    a, b = g.integers(0, 256, (4, 5)).astype(np.uint8), g.integers(0, 256, (4, 5)).astype(np.uint8)
+    real_a, real_b = (a.astype(np.float32) - 120) * 0.125, (b.astype(np.float32) - 110) * 0.0625
+    to_y = lambda r: np.clip(np.rint(r / np.float32(0.25)) + 100, 0, 255).astype(np.uint8)
+    w = {"as": np.float32(0.125), "az": np.uint8(120), "bs": np.float32(0.0625), "bz": np.uint8(110), "ys": np.float32(0.25),
+         "yz": np.uint8(100)}
+    nodes = [ms("QLinearAdd", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["s"]),
+             ms("QLinearMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["p"]),
+             ms("QLinearConcat", ["ys", "yz", "a", "as", "az", "b", "bs", "bz"], ["c"], axis=1),
+             ms("QGemm", ["a", "as", "az", "b", "bs", "bz"], ["g"], transB=1)]
+    return run(nodes, {"a": a, "b": b}, ["s", "p", "c", "g"], [to_y(real_a + real_b), to_y(real_a * real_b),
+               to_y(np.concatenate([real_a, real_b], 1)), real_a @ real_b.T], weights=w, domains=MS)
+
+
 # --- selection ---
 
 def keep_boxes(boxes, scores, most, threshold, least):

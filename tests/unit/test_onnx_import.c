@@ -727,6 +727,7 @@ START_TEST(rows_are_in_order)
 {
     check_order("", DLC_OPSET_FIRST, DLC_OPSET_LAST);
     check_order("ai.onnx.ml", 1, INT16_MAX);
+    check_order("com.microsoft", 1, INT16_MAX);
 }
 END_TEST
 
