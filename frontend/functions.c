@@ -46,7 +46,7 @@ static dlc_status register_functions(dlc_import *im)
         if (!proto->name || !*proto->name)
             return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
                                  "function %zu has no name", i);
-        void **item = dlc_lookup_insert(
+        void **item = dlc_table_insert(
             &im->functions, im->arena,
             key_of(im->arena, im_domain(proto->domain), proto->name, proto->overload), &is_new);
         if (!is_new)
@@ -62,7 +62,7 @@ static uint32_t function_index(dlc_import *im, const char *domain, const char *n
 {
     if (!im->functions.n)
         return 0;
-    void **item = dlc_lookup_find(&im->functions,
+    void **item = dlc_table_find(&im->functions,
                                   key_of(im->arena, im_domain(domain), name ? name : "", overload));
     return item ? (uint32_t)(uintptr_t)*item : 0;
 }
@@ -200,9 +200,9 @@ static dlc_onnx_attributes call_attributes(dlc_import *im, const Onnx__FunctionP
     return result;
 }
 
-static const dlc_lookup *function_opsets(dlc_import *im, const Onnx__FunctionProto *proto)
+static const dlc_table *function_opsets(dlc_import *im, const Onnx__FunctionProto *proto)
 {
-    dlc_lookup *opsets = dlc_new(im->arena, dlc_lookup);
+    dlc_table *opsets = dlc_new(im->arena, dlc_table);
     const char *place =
         dlc_arena_printf(im->arena, "%s: function '%s'", im->graph->file, proto->name);
     if (im_read_opsets(im, proto->opset_import, proto->n_opset_import, opsets, place) != DLC_OK)

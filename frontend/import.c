@@ -39,7 +39,7 @@ static void open_node(dlc_import *im, const dlc_body *body, const Onnx__NodeProt
     im->row = NULL;
     im->nin = im->nout = 0;
     im->messages_before = im->graph->diag->nmessages;
-    void **opset = dlc_lookup_find(body->opsets, origin->domain);
+    void **opset = dlc_table_find(body->opsets, origin->domain);
     im->opset = origin->opset = opset ? *(const int64_t *)*opset : 0;
 }
 
@@ -76,7 +76,7 @@ static int has_poison(const dlc_import *im)
 
 static void check_declared(dlc_import *im, const dlc_body *body, const char *name, dlc_value *value)
 {
-    void **declared = body->caller ? NULL : dlc_lookup_find(&im->declared, name);
+    void **declared = body->caller ? NULL : dlc_table_find(&im->declared, name);
     if (declared && value != &im->poison)
         im_check_declared(im, *declared, value);
 }

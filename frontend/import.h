@@ -10,7 +10,7 @@
 #ifndef DLC_FRONTEND_IMPORT_H
 #define DLC_FRONTEND_IMPORT_H
 
-#include "frontend/lookup.h"
+#include "base/table.h"
 #include "frontend/model.h"
 #include "frontend/onnx.h"
 #include "ir/graph/op.h"
@@ -40,7 +40,7 @@ typedef dlc_vec(dlc_onnx_attribute) dlc_onnx_attributes;
 
 /* Names of one graph or function body; a subgraph sees those outside. */
 typedef struct dlc_scope {
-    dlc_lookup values; /* dlc_value *, or &im->poison */
+    dlc_table values; /* dlc_value *, or &im->poison */
     struct dlc_scope *outer;
 } dlc_scope;
 
@@ -53,7 +53,7 @@ typedef struct {
     Onnx__NodeProto **nodes;
     size_t nnodes, next;
     dlc_scope *scope;
-    const dlc_lookup *opsets;       /* domain -> int64_t* */
+    const dlc_table *opsets;       /* domain -> int64_t* */
     dlc_onnx_attributes attributes; /* of the calling node, for references in a function's body */
     const char *prefix;             /* of node and value names: "" or "call/" */
     char **results;                 /* names of the body's outputs */
@@ -70,11 +70,11 @@ struct dlc_import {
     dlc_onnx *model;
     const dlc_onnx_options *options;
     const Onnx__ModelProto *proto;
-    dlc_lookup opsets;    /* domain -> int64_t* */
-    dlc_lookup functions; /* "domain\1name\1overload" -> function */
-    dlc_lookup declared;  /* value name -> Onnx__ValueInfoProto* of the main graph */
-    dlc_lookup symbols;   /* dim_param -> symbol + 1 */
-    dlc_lookup sizes;     /* dim_param -> dlc_expr, where the user gave a number */
+    dlc_table opsets;    /* domain -> int64_t* */
+    dlc_table functions; /* "domain\1name\1overload" -> function */
+    dlc_table declared;  /* value name -> Onnx__ValueInfoProto* of the main graph */
+    dlc_table symbols;   /* dim_param -> symbol + 1 */
+    dlc_table sizes;     /* dim_param -> dlc_expr, where the user gave a number */
     dlc_vec(dlc_body) bodies;
     dlc_value poison;            /* what a failed node's outputs are bound to */
     uint64_t nnodes;             /* imported so far, iterations of loops included */

@@ -9,7 +9,7 @@
 DLC_NODISCARD dlc_status im_read_header(dlc_import *im);
 /* The imported domains and versions of a model or function. */
 DLC_NODISCARD dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n,
-                                        dlc_lookup *table, const char *place);
+                                        dlc_table *table, const char *place);
 void im_read_initializers(dlc_import *im, const Onnx__GraphProto *graph, dlc_scope *scope);
 void im_read_inputs(dlc_import *im, dlc_scope *scope);
 /* given.c: what the user gave for this input, a constant of its type; NULL: nothing; &im->poison:

@@ -9,7 +9,7 @@
  */
 #include "frontend/import_ml.h"
 
-#include "frontend/lookup.h"
+#include "base/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -201,18 +201,18 @@ static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves,
 
 /* --- reading: nodes by tree and number (versions 1 and 3) --- */
 
-static void *find(dlc_lookup *numbers, dlc_import *im, int64_t tree, int64_t node, int insert)
+static void *find(dlc_table *numbers, dlc_import *im, int64_t tree, int64_t node, int insert)
 {
     char key[48];
     int is_new;
     snprintf(key, sizeof key, "%" PRId64 " %" PRId64, tree, node);
-    return insert ? (void *)dlc_lookup_insert(numbers, im->arena, dlc_arena_strdup(im->arena, key),
+    return insert ? (void *)dlc_table_insert(numbers, im->arena, dlc_arena_strdup(im->arena, key),
                                               &is_new)
-                  : (void *)dlc_lookup_find(numbers, key);
+                  : (void *)dlc_table_find(numbers, key);
 }
 
 /* Index of a node that must be there, or -1 when reported. */
-static int64_t index_of(dlc_import *im, dlc_lookup *numbers, int64_t tree, int64_t node)
+static int64_t index_of(dlc_import *im, dlc_table *numbers, int64_t tree, int64_t node)
 {
     void **item = find(numbers, im, tree, node, 0);
     if (item)
@@ -306,7 +306,7 @@ static int read_nodes(dlc_import *im, node_lists *l, uint8_t *is_double)
 static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, uint32_t ntargets,
                         forest *f)
 {
-    dlc_lookup numbers = {0};
+    dlc_table numbers = {0};
     allocate(im, f, l->n, ntargets);
     for (uint32_t i = 0; i < l->n; i++)
         *(void **)find(&numbers, im, l->trees[i], l->numbers[i], 1) = (void *)(uintptr_t)(i + 1);

@@ -13,11 +13,11 @@
 /* --- versions --- */
 
 static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *opset,
-                             dlc_lookup *table, const char *place)
+                             dlc_table *table, const char *place)
 {
     const char *domain = im_domain(opset->domain);
     int is_new;
-    void **item = dlc_lookup_insert(table, im->arena, domain, &is_new);
+    void **item = dlc_table_insert(table, im->arena, domain, &is_new);
     if (!is_new && *(const int64_t *)*item != opset->version)
         dlc_diag_fail(im->graph->diag, DLC_OK, place,
                       "imports domain '%s' twice; the last one, version %" PRId64 ", is taken",
@@ -33,7 +33,7 @@ static dlc_status read_opset(dlc_import *im, const Onnx__OperatorSetIdProto *ops
 }
 
 dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, size_t n,
-                          dlc_lookup *table, const char *place)
+                          dlc_table *table, const char *place)
 {
     for (size_t i = 0; i < n; i++)
         DLC_TRY(read_opset(im, opsets[i], table, place));
@@ -118,7 +118,7 @@ static int64_t given_dim(const dlc_import *im, const char *input, uint32_t rank,
 
 static dlc_expr named_symbol(dlc_import *im, const char *name, uint32_t index, int *is_new)
 {
-    void **item = dlc_lookup_insert(&im->symbols, im->arena, name, is_new);
+    void **item = dlc_table_insert(&im->symbols, im->arena, name, is_new);
     if (*is_new)
         *item =
             (void *)(uintptr_t)(dlc_graph_symbol(im->graph, name, DLC_BIND_INPUT_DIM, NULL, index) +
@@ -151,7 +151,7 @@ static void note_sizes(dlc_import *im, const Onnx__ValueInfoProto *info)
         const char *param = param_of(shape->dim[i]);
         int is_new;
         if (param && given >= 0)
-            *dlc_lookup_insert(&im->sizes, im->arena, param, &is_new) =
+            *dlc_table_insert(&im->sizes, im->arena, param, &is_new) =
                 (void *)(uintptr_t)dlc_expr_i64(im->pool, given);
     }
 }
@@ -168,7 +168,7 @@ static dlc_expr input_dim(dlc_import *im, const char *input,
         return dlc_expr_i64(im->pool, given);
     if (is_stated(dim))
         return dlc_expr_i64(im->pool, dim->dim_value);
-    void **size = param ? dlc_lookup_find(&im->sizes, param) : NULL;
+    void **size = param ? dlc_table_find(&im->sizes, param) : NULL;
     if (size)
         return (dlc_expr)(uintptr_t)*size;
     if (param)
@@ -256,7 +256,7 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
 static int is_initializer(dlc_import *im, const dlc_scope *scope, const char *name,
                           const char *place)
 {
-    void **item = dlc_lookup_find(&scope->values, name);
+    void **item = dlc_table_find(&scope->values, name);
     const dlc_value *value = item ? *item : NULL;
     if (!value || (value != &im->poison && !value->data))
         return 0;
@@ -285,7 +285,7 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
     for (size_t i = 0; i < graph->n_value_info; i++) {
         int is_new;
         if (graph->value_info[i]->name)
-            *dlc_lookup_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) =
+            *dlc_table_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) =
                 graph->value_info[i];
     }
 }
@@ -364,7 +364,7 @@ void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const d
 void im_write_outputs(dlc_import *im, dlc_scope *scope)
 {
     const Onnx__GraphProto *graph = im->proto->graph;
-    dlc_lookup listed = {0};
+    dlc_table listed = {0};
     int is_new;
     im->origin = NULL;
     if (!graph->n_output)
@@ -372,7 +372,7 @@ void im_write_outputs(dlc_import *im, dlc_scope *scope)
     for (size_t i = 0; i < graph->n_output; i++) {
         const Onnx__ValueInfoProto *info = graph->output[i];
         const char *name = info->name ? info->name : "";
-        void **item = dlc_lookup_find(&scope->values, name);
+        void **item = dlc_table_find(&scope->values, name);
         if (!item) {
             dlc_diag_fail(im->graph->diag, DLC_INVALID,
                           PLACE(im, "output '%s'", im->graph->file, name),
@@ -382,7 +382,7 @@ void im_write_outputs(dlc_import *im, dlc_scope *scope)
         if (*item == &im->poison)
             continue;
         im_check_declared(im, info, *item);
-        (void)dlc_lookup_insert(&listed, im->arena, name, &is_new);
+        (void)dlc_table_insert(&listed, im->arena, name, &is_new);
         if (!is_new)
             dlc_diag_fail(im->graph->diag, DLC_INVALID,
                           PLACE(im, "output '%s'", im->graph->file, name), "is listed twice");

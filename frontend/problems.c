@@ -33,13 +33,13 @@ static void add_place(dlc_diag *diag, dlc_message *first, const char *place, uin
 
 void dlc_problems_group(dlc_diag *diag, uint32_t first)
 {
-    dlc_lookup seen = {0};
+    dlc_table seen = {0};
     dlc_vec(problem) problems = {0};
     uint32_t kept = first;
     for (uint32_t i = first; i < diag->nmessages; i++) {
         dlc_message message = diag->messages[i];
         int is_new;
-        void **item = dlc_lookup_insert(&seen, diag->arena, key_of(diag->arena, &message), &is_new);
+        void **item = dlc_table_insert(&seen, diag->arena, key_of(diag->arena, &message), &is_new);
         if (is_new) {
             problem fresh = {kept, 1};
             dlc_vec_push(diag->arena, &problems, fresh);

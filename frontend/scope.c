@@ -53,7 +53,7 @@ int im_lookup(const dlc_scope *scope, const char *name, dlc_value **value)
 {
     *value = NULL;
     for (; scope; scope = scope->outer) {
-        void **item = dlc_lookup_find(&scope->values, name);
+        void **item = dlc_table_find(&scope->values, name);
         if (item) {
             *value = *item;
             return 1;
@@ -65,7 +65,7 @@ int im_lookup(const dlc_scope *scope, const char *name, dlc_value **value)
 dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value)
 {
     int is_new;
-    void **item = dlc_lookup_insert(&scope->values, im->arena, name, &is_new);
+    void **item = dlc_table_insert(&scope->values, im->arena, name, &is_new);
     if (is_new) {
         *item = value;
         return DLC_OK;

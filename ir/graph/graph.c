@@ -3,6 +3,7 @@
  * every value is defined before its uses; constants stand first, so that a pass may make one
  * anywhere and use it everywhere.
  */
+#include "base/table.h"
 #include "ir/graph/build.h"
 
 #include <assert.h>
@@ -12,55 +13,25 @@
 
 enum { CONTENT_ELEMS = 64, FLOAT_CONTENT_ELEMS = 8 };
 
-/* --- names in use: a hash set; each entry counts the suffixes given to its name --- */
-
-typedef struct {
-    const char *text;
-    uint32_t next_suffix;
-} name_entry;
+/* --- names in use; an item is the number of the next suffix of its name, 0: none was needed --- */
 
 struct dlc_names {
-    name_entry *table;
-    uint32_t size, used; /* size: a power of two */
+    dlc_table table;
 };
-
-static name_entry *find_name(dlc_names *names, const char *text)
-{
-    uint32_t mask = names->size - 1;
-    uint32_t at = (uint32_t)dlc_hash(text, strlen(text), 0) & mask;
-    while (names->table[at].text && strcmp(names->table[at].text, text) != 0)
-        at = (at + 1) & mask;
-    return &names->table[at];
-}
-
-static void grow_names(dlc_graph *graph)
-{
-    dlc_names *names = graph->names, old = *names;
-    names->size = old.size ? old.size * 2 : 64;
-    names->table = dlc_new_array(graph->arena, name_entry, names->size);
-    for (uint32_t i = 0; i < old.size; i++)
-        if (old.table[i].text)
-            *find_name(names, old.table[i].text) = old.table[i];
-}
 
 /* `text` itself if it is free, else with the first free suffix. */
 static const char *unique_name(dlc_graph *graph, const char *text)
 {
-    dlc_names *names = graph->names;
-    if (names->used * 2 >= names->size)
-        grow_names(graph);
-    name_entry *entry = find_name(names, text);
-    const char *name = entry->text ? NULL : dlc_arena_strdup(graph->arena, text);
-    while (!name) {
-        if (!entry->next_suffix)
-            entry->next_suffix = 2;
-        const char *candidate =
-            dlc_arena_printf(graph->arena, "%s_%" PRIu32, text, entry->next_suffix++);
-        if (!find_name(names, candidate)->text)
-            name = candidate;
+    dlc_table *names = &graph->names->table;
+    void **next = dlc_table_find(names, text);
+    const char *name = text;
+    for (uintptr_t suffix = next && *next ? (uintptr_t)*next : 2; next && dlc_table_find(names, name); suffix++) {
+        name = dlc_arena_printf(graph->arena, "%s_%" PRIuPTR, text, suffix);
+        *next = (void *)(suffix + 1);
     }
-    find_name(names, name)->text = name;
-    names->used++;
+    int is_new;
+    name = next ? name : dlc_arena_strdup(graph->arena, text);
+    dlc_table_insert(names, graph->arena, name, &is_new);
     return name;
 }
 
@@ -75,7 +46,6 @@ dlc_graph *dlc_graph_create(dlc_arena *arena, dlc_diag *diag, const char *file)
     graph->file = dlc_arena_strdup(arena, file ? file : "");
     graph->name = "main";
     graph->names = dlc_new(arena, dlc_names);
-    grow_names(graph);
     return graph;
 }
 

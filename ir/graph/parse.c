@@ -4,6 +4,7 @@
  * inferred. Constants given as `hash(H)` get numbers made from H: the same ones each time, and they
  * print as `hash(H)` again.
  */
+#include "base/table.h"
 #include "base/text.h"
 #include "ir/expr/text.h"
 #include "ir/graph/op.h"
@@ -28,8 +29,7 @@ typedef struct {
     dlc_arena *arena;
     const char *at, *line_start;
     uint32_t line;
-    dlc_value **table; /* by name, open addressing */
-    uint32_t table_size, nvalues;
+    dlc_table values; /* by name */
     dlc_vec(late_bind) binds;
     dlc_value *input; /* whose type is being read: new symbols are its dimensions */
     uint32_t dim;
@@ -170,34 +170,23 @@ static dlc_status parse_double(parser *p, double *value)
 
 /* --- values by name --- */
 
-static dlc_value **slot_of(parser *p, const char *name)
-{
-    uint32_t mask = p->table_size - 1, at = (uint32_t)dlc_hash(name, strlen(name), 1) & mask;
-    while (p->table[at] && strcmp(p->table[at]->name, name) != 0)
-        at = (at + 1) & mask;
-    return &p->table[at];
-}
-
 static void add_value(parser *p, dlc_value *value)
 {
-    if (p->nvalues * 2 >= p->table_size) {
-        dlc_value **old = p->table;
-        uint32_t old_size = p->table_size;
-        p->table_size = old_size ? old_size * 2 : 64;
-        p->table = dlc_new_array(p->arena, dlc_value *, p->table_size);
-        for (uint32_t i = 0; i < old_size; i++)
-            if (old[i])
-                *slot_of(p, old[i]->name) = old[i];
-    }
-    *slot_of(p, value->name) = value;
-    p->nvalues++;
+    int is_new;
+    *dlc_table_insert(&p->values, p->arena, value->name, &is_new) = value;
+}
+
+static dlc_value *value_called(const parser *p, const char *name)
+{
+    void **found = dlc_table_find(&p->values, name);
+    return found ? *found : NULL;
 }
 
 static dlc_status find_value(parser *p, dlc_value **value)
 {
     const char *name;
     DLC_TRY(parse_name(p, '%', &name));
-    *value = p->table_size ? *slot_of(p, name) : NULL;
+    *value = value_called(p, name);
     return *value ? DLC_OK : fail(p, "value %%%s is not defined above", name);
 }
 
@@ -483,7 +472,7 @@ static dlc_status check_result(parser *p, dlc_value *value, const result *r)
 
 static dlc_status name_result(parser *p, dlc_value *value, const result *r)
 {
-    if (p->table_size && *slot_of(p, r->name))
+    if (value_called(p, r->name))
         return fail(p, "value %%%s is defined twice", r->name);
     if (strcmp(value->name, r->name) != 0)
         dlc_value_rename(p->graph, value, r->name); /* so that nothing made later is called so */
@@ -599,7 +588,7 @@ static dlc_status bind_symbols(parser *p)
     for (uint32_t b = 0; b < p->binds.n; b++) {
         dlc_symbol *symbol = &p->graph->symbols.data[p->binds.data[b].symbol];
         const char *name = p->binds.data[b].value;
-        dlc_value *value = name && p->table_size ? *slot_of(p, name) : NULL;
+        dlc_value *value = name ? value_called(p, name) : NULL;
         if (name && !value)
             return fail(p, "value %%%s, which binds symbol %s, is not defined", name, symbol->name);
         if (symbol->value || !value)
@@ -679,7 +668,7 @@ static dlc_status parse_output_names(parser *p, output_names *names)
 static dlc_status list_outputs(parser *p, const output_names *names)
 {
     for (uint32_t o = 0; o < names->n; o++) {
-        dlc_value *value = p->table_size ? *slot_of(p, names->data[o].value) : NULL;
+        dlc_value *value = value_called(p, names->data[o].value);
         if (!value)
             return fail(p, "output %%%s is not defined", names->data[o].value);
         dlc_graph_output(p->graph, names->data[o].name, value);

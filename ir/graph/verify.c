@@ -3,6 +3,7 @@
  * one idea: types are inferred again and compared, so a pass that rewired a node to a value of
  * another type is found at once, by name.
  */
+#include "base/table.h"
 #include "ir/graph/op.h"
 
 #include <inttypes.h>
@@ -15,8 +16,7 @@ typedef struct {
     dlc_arena *scratch;
     uint8_t *is_defined; /* by value id: on the way so far */
     uint32_t *nuses;     /* by value id: uses found in nodes */
-    const char **names;  /* open addressing */
-    uint32_t names_size;
+    dlc_table names;
 } verifier;
 
 static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ...)
@@ -42,12 +42,10 @@ static dlc_status define(verifier *v, const dlc_node *node, const dlc_value *val
                     value->id, v->graph->nvalues);
     if (v->is_defined[value->id]++)
         return fail(v, node, "value '%.80s' is defined twice", value->name);
-    uint32_t mask = v->names_size - 1,
-             at = (uint32_t)dlc_hash(value->name, strlen(value->name), 2) & mask;
-    for (; v->names[at]; at = (at + 1) & mask)
-        if (strcmp(v->names[at], value->name) == 0)
-            return fail(v, node, "two values are called '%.80s'", value->name);
-    v->names[at] = value->name;
+    int is_new;
+    dlc_table_insert(&v->names, v->scratch, value->name, &is_new);
+    if (!is_new)
+        return fail(v, node, "two values are called '%.80s'", value->name);
     return DLC_OK;
 }
 
@@ -166,9 +164,6 @@ static dlc_status verify(verifier *v)
 {
     v->is_defined = dlc_new_array(v->scratch, uint8_t, v->graph->nvalues + 1);
     v->nuses = dlc_new_array(v->scratch, uint32_t, v->graph->nvalues + 1);
-    for (v->names_size = 64; v->names_size < 2 * v->graph->nvalues;)
-        v->names_size *= 2;
-    v->names = dlc_new_array(v->scratch, const char *, v->names_size);
     for (uint32_t i = 0; i < v->graph->inputs.n; i++)
         DLC_TRY(define(v, NULL, v->graph->inputs.data[i]));
     for (dlc_node *node = v->graph->first; node; node = node->next)

@@ -3,6 +3,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "base/vec.h"
 
@@ -166,6 +167,25 @@ START_TEST(text_is_built_and_quoted)
 }
 END_TEST
 
+START_TEST(tables_find_what_was_put_in)
+{
+    dlc_table table = {0};
+    dlc_arena *own = dlc_arena_create(0);
+    int is_new;
+    ck_assert_ptr_null(dlc_table_find(&table, "a"));
+    for (uintptr_t i = 0; i < 1000; i++) {
+        *dlc_table_insert(&table, own, dlc_arena_printf(own, "name %d", (int)i), &is_new) = (void *)i;
+        ck_assert_int_eq(is_new, 1);
+    }
+    for (uintptr_t i = 0; i < 1000; i++)
+        ck_assert_ptr_eq(*dlc_table_find(&table, dlc_arena_printf(own, "name %d", (int)i)), (void *)i);
+    ck_assert_ptr_eq(*dlc_table_insert(&table, own, "name 7", &is_new), (void *)7);
+    ck_assert_int_eq(is_new, 0);
+    ck_assert_ptr_null(dlc_table_find(&table, "name 1000"));
+    dlc_arena_destroy(own);
+}
+END_TEST
+
 START_TEST(hashes_are_stable)
 {
     ck_assert_uint_eq(dlc_hash("", 0, 0), 0);
@@ -316,6 +336,7 @@ int main(void)
     tcase_add_test(memory, numbers_have_a_point);
     tcase_add_test(memory, text_is_built_and_quoted);
     tcase_add_test(memory, hashes_are_stable);
+    tcase_add_test(memory, tables_find_what_was_put_in);
     tcase_add_test(memory, diagnostics_keep_the_first_status);
     suite_add_tcase(suite, memory);
     TCase *files = tcase_create("files");
