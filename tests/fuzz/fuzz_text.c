@@ -1,8 +1,9 @@
 /*
- * libFuzzer entry: any bytes as a graph's text. What is accepted passes the verifier, every meaning
+ * libFuzzer entry: any bytes as a graph's text, or a module's. What is accepted passes the verifier, every meaning
  * makes a kernel that passes its own, and printing reads back as the same text.
  */
 #include "ir/graph/op.h"
+#include "ir/module/module.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -51,6 +52,24 @@ static void check_round_trip(dlc_graph *graph, dlc_arena *arena, dlc_diag *diag)
         dlc_str_deinit(&text[i]);
 }
 
+static void check_module(const char *text, dlc_arena *arena, dlc_diag *diag)
+{
+    dlc_module *module;
+    dlc_str texts[3] = {{0}};
+    if (dlc_module_parse(text, "fuzz", arena, diag, &module) != DLC_OK) {
+        must(diag->nmessages > 0);
+        return;
+    }
+    dlc_module_print(module, &texts[0]);
+    for (int i = 0; i < 2; i++) {
+        must(dlc_module_parse(dlc_str_text(&texts[i]), "again", arena, diag, &module) == DLC_OK);
+        dlc_module_print(module, &texts[i + 1]);
+    }
+    must(strcmp(dlc_str_text(&texts[1]), dlc_str_text(&texts[2])) == 0);
+    for (int i = 0; i < 3; i++)
+        dlc_str_deinit(&texts[i]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
     dlc_arena *arena = dlc_arena_create((size_t)256 << 20);
@@ -61,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         dlc_graph *graph = NULL;
         dlc_arena_set_oom(leave, &out_of_memory);
         const char *text = dlc_arena_strndup(arena, (const char *)bytes, size_bytes);
+        if (!strncmp(text, "module", 6))
+            check_module(text, arena, &diag);
         dlc_status status = dlc_graph_parse(text, "fuzz", arena, &diag, &graph);
         must(status == DLC_OK ? graph != NULL : diag.nmessages > 0);
         if (graph) {
