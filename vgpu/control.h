@@ -30,6 +30,7 @@ typedef struct {
     const void *(*newest_image)(void);   /* that a module was made of */
     const char *(*fault)(void);          /* what ended the last launch that failed, or "" */
     void (*set_order)(int is_backwards); /* of blocks and warps */
+    void (*set_limit)(uint64_t instructions); /* of a warp in a launch, which else has timed out */
     int (*write_report)(
         const char *path); /* what was launched, counted and predicted; 0: could not */
 } vgpu_control;

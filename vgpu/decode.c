@@ -168,9 +168,38 @@ static const char *compute_slowly(const vgpu_insn *insn, uint8_t *regs, uint32_t
     return error;
 }
 
+/* mov of several registers to one, or of one to several: the first are the lowest bits. */
+static const char *pack(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes)
+{
+    uint32_t n = insn->ptx->npacked, bits = insn->ptx->type.bits / n;
+    for (; lanes; lanes &= lanes - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        uint64_t all = 0;
+        for (uint32_t i = 0; i < n; i++)
+            all |= (vgpu_get(regs, insn->elems[i], lane) & ((UINT64_C(1) << bits) - 1))
+                   << (i * bits);
+        vgpu_set(regs, insn->dst[0], lane, all);
+    }
+    return NULL;
+}
+
+static const char *unpack(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes)
+{
+    uint32_t n = insn->ptx->nelems, bits = insn->ptx->type.bits / n;
+    for (; lanes; lanes &= lanes - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        uint64_t all = vgpu_get(regs, insn->src[0], lane);
+        for (uint32_t i = 0; i < n; i++)
+            vgpu_set(regs, insn->dst[i], lane, all >> (i * bits) & ((UINT64_C(1) << bits) - 1));
+    }
+    return NULL;
+}
+
 vgpu_compute vgpu_find_compute(const vgpu_insn *insn)
 {
     vgpu_compute found = NULL;
+    if (insn->ptx->op == PTX_MOV && (insn->ptx->npacked || insn->ptx->nelems > 1))
+        return insn->ptx->npacked ? pack : unpack;
 #ifdef VGPU_AVX2
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         found = vgpu_lanes_avx2(insn);

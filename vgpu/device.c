@@ -14,7 +14,9 @@
 
 enum { MIB = 1 << 20, POISONED = 64 * MIB, POISON = 0xcb };
 
-device vgpu_device = {.lock = PTHREAD_MUTEX_INITIALIZER, .legacy = {.head.what = STREAM}, .orphans = {.head.what = STREAM}};
+device vgpu_device = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                      .legacy = {.head.what = STREAM},
+                      .orphans = {.head.what = STREAM}};
 
 void vgpu_die(const char *what)
 {
@@ -229,6 +231,7 @@ static vgpu_launch launch_of(const node *n, vgpu_counts *counts)
                           .parameters = n->parameters,
                           .memory = &vgpu_device.memory,
                           .is_backwards = vgpu_device.is_backwards,
+                          .limit = vgpu_device.limit,
                           .counts = counts};
     memcpy(launch.grid, n->grid, sizeof launch.grid);
     memcpy(launch.block, n->block, sizeof launch.block);

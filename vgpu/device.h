@@ -100,6 +100,7 @@ typedef struct {
     unsigned fail_in;
     int has_failed;
     int ndevices, capability, version, is_opaque, is_backwards;
+    uint64_t limit; /* control.h */
     int sticky; /* the fault that all calls tell until the context is gone */
     char fault[512];
     const vgpu_kernels *kernels;

@@ -120,6 +120,11 @@ static void control_set_order(int is_backwards)
     vgpu_device.is_backwards = is_backwards;
 }
 
+static void control_set_limit(uint64_t instructions)
+{
+    vgpu_device.limit = instructions;
+}
+
 static int control_write_report(const char *path)
 {
     FILE *to = fopen(path, "w");
@@ -140,6 +145,7 @@ const vgpu_control vgpu = {.fail_call = control_fail,
                            .newest_image = control_newest_image,
                            .fault = control_fault,
                            .set_order = control_set_order,
+                           .set_limit = control_set_limit,
                            .write_report = control_write_report};
 
 /* --- what it is --- */

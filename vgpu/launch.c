@@ -116,7 +116,7 @@ static void begin_block(vgpu_machine *m)
         begin_warp(m, &m->warps[i]);
         for (int k = 0; k < 2 && m->is_sampled; k++) {
             memset(m->warps[i].ready[k], 0, (m->code->function->widths.n + 1) * sizeof(uint32_t));
-            m->warps[i].now[k] = m->warps[i].newest[k] = 0;
+            m->warps[i].now[k] = m->warps[i].fence[k] = m->warps[i].newest[k] = 0;
             memset(m->warps[i].copied[k], 0, sizeof m->warps[i].copied[k]);
         }
     }

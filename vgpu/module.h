@@ -85,7 +85,8 @@ typedef struct {
     uint32_t guard;      /* predicate register or PTX_NO_REG */
     uint8_t guard_not;
     ptx_operand dst[PTX_MAX_ELEMS], src[5];
-    ptx_operand elems[PTX_MAX_ELEMS]; /* st: what is stored */
+    ptx_operand elems[PTX_MAX_ELEMS]; /* st: what is stored; mov: what becomes one register */
+    uint8_t npacked;                  /* mov: how many these are */
     uint32_t valid;                   /* shfl: the second destination, a predicate, or PTX_NO_REG */
     uint32_t target, line;
     uint32_t unused; /* ld: bytes of what is loaded that nobody uses, bit by byte (pragma

@@ -544,6 +544,10 @@ static dlc_status sources(parser *p, ptx_insn *insn, char **parts, uint32_t n)
             DLC_TRY(vector_of(p, text, insn->elems, &insn->nelems));
             continue;
         }
+        if (insn->op == PTX_MOV && *text == '{') {
+            DLC_TRY(vector_of(p, text, insn->elems, &insn->npacked));
+            continue;
+        }
         if (insn->op == PTX_SETP && i == 2 && *text == '!') {
             insn->has_not_third = 1;
             text++;

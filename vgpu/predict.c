@@ -108,12 +108,14 @@ double vgpu_predict(const vgpu_gpu *gpu, const vgpu_record_row *row, vgpu_bound 
     times[VGPU_BY_L2] = sectors * VGPU_SECTOR / launches / gpu->l2_gbs * 1e-3;
     times[VGPU_BY_MEMORY] =
         (double)(c->bytes_read + c->bytes_written) / launches / gpu->memory_gbs * 1e-3;
-    times[VGPU_BY_LAUNCH] = gpu->node_us;
+    double longest = 0;
     *bound = VGPU_BY_LAUNCH;
-    for (int i = 0; i < VGPU_BOUND_COUNT; i++)
-        if (times[i] > times[*bound])
+    for (int i = 0; i < VGPU_BOUND_COUNT; i++) {
+        if (times[i] > longest && times[i] > gpu->node_us)
             *bound = (vgpu_bound)i;
-    return *bound == VGPU_BY_LAUNCH ? gpu->node_us : times[*bound] + gpu->node_us;
+        longest = times[i] > longest ? times[i] : longest;
+    }
+    return longest + gpu->node_us;
 }
 
 static int by_time(const void *a, const void *b)

@@ -108,22 +108,42 @@ static void time_copies(vgpu_warp *w, const vgpu_insn *insn, int k)
     }
 }
 
-void vgpu_time(vgpu_warp *w, const vgpu_insn *insn)
+static uint32_t operands_at(const vgpu_insn *insn, const uint32_t *ready, uint32_t at)
 {
     const ptx_insn *p = insn->ptx;
+    for (uint32_t i = 0; i < p->nsrc; i++)
+        await(&at, ready, &p->src[i]);
+    for (uint32_t i = 0; i < PTX_MAX_ELEMS; i++)
+        await(&at, ready, &p->elems[i]);
+    return p->guard != PTX_NO_REG && ready[p->guard] > at ? ready[p->guard] : at;
+}
+
+/* Compilers move loads to the front of their straight piece of code: they wait for their addresses
+ * alone, and for what may write where they read. */
+static void time_load(vgpu_warp *w, const vgpu_insn *insn, int k)
+{
+    uint32_t at = operands_at(insn, w->ready[k], w->fence[k]);
+    for (uint32_t i = 0; i < PTX_MAX_ELEMS && insn->ptx->dst[i].kind == PTX_REG; i++)
+        w->ready[k][insn->ptx->dst[i].reg] = at + latency_of(insn, k);
+    w->fence[k] += insn->slots;
+    w->now[k] += insn->slots;
+}
+
+void vgpu_time(vgpu_warp *w, const vgpu_insn *insn)
+{
     for (int k = 0; k < 2; k++) {
-        uint32_t at = w->now[k], *ready = w->ready[k];
-        for (uint32_t i = 0; i < p->nsrc; i++)
-            await(&at, ready, &p->src[i]);
-        for (uint32_t i = 0; p->op == PTX_ST && i < p->nelems; i++)
-            await(&at, ready, &p->elems[i]);
-        if (p->guard != PTX_NO_REG && ready[p->guard] > at)
-            at = ready[p->guard];
-        for (uint32_t i = 0; i < PTX_MAX_ELEMS && p->dst[i].kind == PTX_REG; i++)
-            ready[p->dst[i].reg] = at + latency_of(insn, k);
+        if (insn->kind == VGPU_LOAD) {
+            time_load(w, insn, k);
+            continue;
+        }
+        uint32_t at = operands_at(insn, w->ready[k], w->now[k]);
+        for (uint32_t i = 0; i < PTX_MAX_ELEMS && insn->ptx->dst[i].kind == PTX_REG; i++)
+            w->ready[k][insn->ptx->dst[i].reg] = at + latency_of(insn, k);
         w->now[k] = at + insn->slots + (insn->kind == VGPU_BARRIER ? latency_of(insn, k) : 0);
         if (insn->kind == VGPU_ASYNC)
             time_copies(w, insn, k);
+        if (insn->kind != VGPU_COMPUTE)
+            w->fence[k] = w->now[k];
     }
 }
 
@@ -137,7 +157,7 @@ void vgpu_time_meeting(vgpu_machine *m, uint32_t warps)
                 last = m->warps[i].now[k];
         for (uint32_t i = 0; i < m->nwarps; i++)
             if (warps >> i & 1)
-                m->warps[i].now[k] = last;
+                m->warps[i].now[k] = m->warps[i].fence[k] = last;
     }
 }
 

@@ -31,8 +31,9 @@ typedef struct {
     int has_fenced;
     dlc_vec(vgpu_copy) copies;
     uint32_t ncommitted[VGPU_LANES];
-    uint32_t now[2],
-        *ready[2]; /* profile.c: cycles, where a load takes 0 and VGPU_LOAD_CYCLES; by register */
+    /* profile.c: cycles, where a load takes 0 and VGPU_LOAD_CYCLES. fence: no load may begin before;
+     * ready: by register; copied: by group of copies. */
+    uint32_t now[2], fence[2], *ready[2];
     uint32_t copied[2][VGPU_GROUPS], ngroups, newest[2];
 } vgpu_warp;
 

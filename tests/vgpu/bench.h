@@ -14,6 +14,7 @@ typedef struct {
     uint32_t nth;          /* 0: everywhere */
     const char *also;      /* text between prelude and kernel, or NULL */
     void (*change)(dlc_cuda_launch *launches, uint32_t n); /* or NULL */
+    int runs_once; /* and nobody looks at the results: for its counts */
 } bench_change;
 
 /* The driver that the loader finds, as tests see it; ends the test when it is another. */

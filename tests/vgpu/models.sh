@@ -1,0 +1,41 @@
+#!/bin/sh
+# models.sh TESTS_DIR WORK_DIR VGPU_DIR: whole models through the runtime on the virtual GPU give the bits of the emulation, on PTX for
+# three generations: digits, MiniLM's first two layers, an LSTM, a decoder's step, half precision, int8, maps; with odd inputs, too.
+set -eu
+tests=$1 work=$2/vgpu vgpu=$3
+python=$tests/../.venv/bin/python
+[ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
+cc --version >/dev/null 2>&1 || { echo "skipped: the emulation needs the C compiler cc"; exit 77; }
+mkdir -p "$work"
+[ -f "$2/minilm/vocab.txt" ] || "$python" "$tests/../models/make_minilm.py" "$2/minilm"
+"$python" "$tests/vgpu/make_models.py" "$work" "$2/minilm/minilm_s128.onnx"
+"$python" -c "import numpy, sys
+with numpy.load(sys.argv[1]) as data: numpy.savez(sys.argv[2], image=data['image'][:40])" \
+    "$tests/../models/digits_test.npz" "$work/digits.in.npz"
+cp "$tests/../models/digits.onnx" "$work/digits.onnx"
+
+try() { # try MODEL TARGET INPUTS…
+    model=$work/$1 target=$2
+    shift 2
+    if ! "$DLC" compile "$model.onnx" --target "$target" -o "$model.so" -q 2>"$work/log"; then
+        grep -q NVRTC "$work/log" || { cat "$work/log"; exit 1; }
+        echo "skipped: $(cat "$work/log")"
+        exit 77
+    fi
+    for inputs; do
+        "$DLC" run "$model.onnx" --target "$target" --emulate-gpu --inputs "$model.$inputs.npz" --outputs "$model.out.npz" -q
+        LD_LIBRARY_PATH=$vgpu "$DLC" run "$model.so" --device cuda --inputs "$model.$inputs.npz" --expect "$model.out.npz" \
+            --rtol 0 --atol 0 -q || { echo "$model for $target, $inputs: differs from the emulation"; exit 1; }
+        echo "$model for $target, $inputs: the same bits"
+    done
+}
+try digits sm_75 in
+for target in sm_75 sm_80 sm_90; do
+    try maps $target odd
+done
+try lstm sm_80 in odd
+try decode sm_90 in odd
+try layer sm_75 in odd
+try half sm_80 in odd
+try int8 sm_90 in odd
+try minilm2 sm_75 in
