@@ -1,6 +1,11 @@
 /* dlc targets, passes, strategies: the names that options take. */
 #include "cli/cli.h"
 
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
 static dlc_status list(dlc_cli *cli, dlc_catalogue_kind kind, const char *title)
 {
     const dlc_library *library;
@@ -18,8 +23,52 @@ static dlc_status list(dlc_cli *cli, dlc_catalogue_kind kind, const char *title)
     return DLC_OK;
 }
 
+/* "far_bytes_per_us 30000" as "30.0 GB/s"; lines of the machine's file. */
+static void show_line(dlc_cli *cli, const char *line, int n)
+{
+    char name[64], text[300];
+    double value;
+    dlc_text_print(text, sizeof text, "%.*s", n, line);
+    if (sscanf(text, "%63s", name) != 1 || !strcmp(name, "processor"))
+        dlc_say(cli, "%s\n", text);
+    size_t m = strlen(name);
+    if (!strcmp(name, "processor") || !strchr(text, ' '))
+        return;
+    value = dlc_text_double(strchr(text, ' '), NULL);
+    cJSON_AddNumberToObject(cli->json, name, value);
+    if (m > 13 && !strcmp(name + m - 13, "_bytes_per_us"))
+        dlc_say(cli, "%-20s %10.1f GB/s\n", name, value / 1e3);
+    else if (m > 11 && !strcmp(name + m - 11, "_ops_per_us"))
+        dlc_say(cli, "%-20s %10.1f Gop/s\n", name, value / 1e3);
+    else
+        dlc_say(cli, "%-20s %10.0f\n", name, value);
+}
+
+static dlc_status probe(dlc_cli *cli)
+{
+    const dlc_library *library;
+    const char *written, *text;
+    DLC_TRY(dlc_library_load(&library, &cli->diag));
+    dlc_progress(cli, "measuring …");
+    dlc_status status = library->machine_probe(cli->args.machine, &written, &text);
+    dlc_progress(cli, NULL);
+    if (status != DLC_OK)
+        return dlc_diag_fail(&cli->diag, status, *written ? written : NULL, "%s", text);
+    cli->json = cJSON_CreateObject();
+    cJSON_AddStringToObject(cli->json, "file", written);
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+        show_line(cli, text, (int)strcspn(text, "\n"));
+    dlc_say(cli, "kept in %s for compilations for native\n", written);
+    return DLC_OK;
+}
+
 dlc_status dlc_cmd_targets(dlc_cli *cli)
 {
+    if (cli->args.probe)
+        return probe(cli);
+    if (cli->args.machine)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "--machine names the file of --probe, which is not given");
     return list(cli, DLC_CATALOGUE_TARGETS, "targets");
 }
 

@@ -74,6 +74,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
     const dlc_args *args = &cli->args;
     *options = (dlc_options){
         .target = args->target,
+        .machine = args->machine,
         .fusion = args->fusion,
         .rewrite = args->rewrite,
         .passes = args->passes,

@@ -10,6 +10,7 @@
  * Entries appear by renaming, whole or not at all; a missing or unreadable one is made again.
  */
 #include "compiler/driver.h"
+#include "compiler/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,24 +40,32 @@ static key key_of(const void *bytes, size_t size_bytes)
 }
 
 /* --- what changes the code --- */
-static void add_target(dlc_str *out, const char *name)
+static void add_target(dlc_str *out, const char *name, const char *machine)
 {
-    const dlc_target *t = dlc_target_find(name);
+    const dlc_target *t = NULL;
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (dlc_machine_target(name, machine, &diag, &t) != DLC_OK)
+        t = NULL;
+    dlc_arena_destroy(arena);
     if (!t)
         dlc_str_printf(out, "target %s\n", name); /* opening the model refuses it */
     else
         dlc_str_printf(out, "target %s %s %s %" PRIx32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
                        t->name, t->triple, t->cpu, t->facts, t->vector_bytes, t->l1_bytes,
                        t->l2_bytes);
+    if (t)
+        dlc_machine_print(t->machine, out);
 }
 
-static void add_targets(dlc_str *out, const char *names)
+static void add_targets(dlc_str *out, const char *names, const char *machine)
 {
     for (const char *at = names ? names : "native"; *at;) {
         size_t n = strcspn(at, ",");
         char name[256];
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        add_target(out, name);
+        add_target(out, name, machine);
         at += at[n] ? n + 1 : n;
     }
 }
@@ -89,7 +98,7 @@ static int add_fusion(dlc_str *out, const char *fusion)
 static int add_options(dlc_str *out, const dlc_options *o)
 {
     dlc_str_printf(out, "dlc %s %d\n", dlc_version(), DLC_ABI_VERSION);
-    add_targets(out, o->target);
+    add_targets(out, o->target, o->machine);
     dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\n", o->passes ? o->passes : "",
                    o->emulate_gpu, o->max_fold_bytes);
     for (uint32_t i = 0; i < o->nshapes; i++) {

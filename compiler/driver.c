@@ -3,6 +3,7 @@
  * a guard, so that memory running out anywhere beneath it comes back as a status.
  */
 #include "compiler/driver.h"
+#include "compiler/machine.h"
 
 #include "base/near.h"
 #include "base/text.h"
@@ -210,7 +211,8 @@ static dlc_status check_target(dlc_model *model)
     if (strchr(model->options.target, '/'))
         DLC_TRY(dlc_plugin_open(model->options.target, &model->diag, &model->ctx.target));
     else
-        model->ctx.target = dlc_target_find(model->options.target);
+        DLC_TRY(dlc_machine_target(model->options.target, model->options.machine, &model->diag,
+                                   &model->ctx.target));
     if (model->ctx.target && model->options.emulate_gpu && !dlc_backend_of(model->ctx.target, 1))
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, NULL,
@@ -597,12 +599,15 @@ static const struct {
 #undef DLC_FUSION
 };
 
-static const char *target_help(const dlc_target *target)
+static const char *target_help(const char *name)
 {
-    static _Thread_local char text[160];
+    static _Thread_local char text[400];
+    const dlc_target *target = dlc_target_find(name);
     const dlc_backend *backend = target ? dlc_backend_of(target, 0) : NULL;
     text[0] = '\0';
-    if (backend && backend->describe)
+    if (!strcmp(name, "native"))
+        dlc_machine_describe(text, sizeof text);
+    else if (backend && backend->describe)
         backend->describe(target, text, sizeof text);
     return text;
 }
@@ -616,7 +621,7 @@ static int catalogue_target(uint32_t i, const char **name, const char **help)
     if (!names[n])
         return 0;
     *name = names[n];
-    *help = target_help(dlc_target_find(names[n]));
+    *help = target_help(names[n]);
     return 1;
 }
 

@@ -58,6 +58,7 @@ typedef struct {
     const char *link_dir; /* external data may follow links beneath this folder; NULL: no links */
     int verify_each;      /* check the graph after every pass */
     int emulate_gpu;      /* CUDA kernels run on this machine's processor, as emulated threads */
+    const char *machine;  /* what was measured of `native`: a file; NULL: the cache's, if it is there */
     int is_temporary;     /* what is written is read once and removed: it is not synced to disk */
     void (*dump)(void *user, const char *pass, const char *text);
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
@@ -69,6 +70,15 @@ DLC_API const char *dlc_version(void);
 /* What the compiler is built on: lines of NAME: TEXT about the format of executables, LLVM, NVRTC and
  * targets. Good until this thread asks again. */
 DLC_API const char *dlc_about(void);
+
+/*
+ * Measures this processor, in some seconds: bandwidths of caches and memory, peaks of its
+ * instructions, threads. The file keeps it for compilations for `native`; NULL: `machine` in the
+ * cache's folder. written: where; text: a line "name number" each, bytes or operations per
+ * microsecond; after a failure its sentence. Both are good until this thread asks again.
+ */
+DLC_API DLC_NODISCARD dlc_status dlc_machine_probe(const char *file, const char **written,
+                                                   const char **text);
 
 /* What can be named in options: row i, or 0 when there is none. help may be ""; it is good until
  * this thread asks again. */

@@ -12,21 +12,25 @@
 
 enum { KIB = 1024 };
 
+enum {
+#define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, facts, l1, l2) ROW_##id,
+#include "ir/schedule/targets.def"
+#undef DLC_TARGET
+};
+
 static const dlc_machine machines[] = {
-    /* One thread: how many there will be is not known. A step costs its dispatch and tails. */
-    [DLC_TARGET_CPU] = {.cycles_per_us = 3500,
-                        .far_bytes_per_us = 30000,
-                        .near_bytes_per_us = 110000,
-                        .workers = 1,
-                        .block_workers = 1,
-                        .step_us = 0.3},
-    /* A GPU of medium size. */
-    [DLC_TARGET_CUDA] = {.cycles_per_us = 1500,
-                         .far_bytes_per_us = 300000,
-                         .near_bytes_per_us = 300000,
-                         .workers = 256,
-                         .block_workers = 8,
-                         .step_us = 2},
+#define DLC_TARGET_MACHINE(target, cycles, l1, l2, l3, memory, nthreads, nworkers, nblock, us)     \
+    [ROW_##target] = {.cycles_per_us = cycles,                                                     \
+                      .l1_bytes_per_us = l1,                                                       \
+                      .near_bytes_per_us = l2,                                                     \
+                      .l3_bytes_per_us = l3,                                                       \
+                      .far_bytes_per_us = memory,                                                  \
+                      .threads = nthreads,                                                         \
+                      .workers = nworkers,                                                         \
+                      .block_workers = nblock,                                                     \
+                      .step_us = us},
+#include "ir/schedule/machines.def"
+#undef DLC_TARGET_MACHINE
 };
 
 const dlc_target_fact_info dlc_target_facts[DLC_NFACTS] = {
@@ -49,7 +53,8 @@ static const dlc_target targets[] = {
      (l1)*KIB,                                                                                     \
      (l2)*KIB,                                                                                     \
      DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2,                               \
-     &machines[DLC_TARGET_##kind], NULL},
+     &machines[ROW_##id],                                                                          \
+     NULL},
 #include "ir/schedule/targets.def"
 #undef DLC_TARGET
 };
@@ -170,7 +175,7 @@ static const dlc_target *find_row(const char *name, size_t n)
     return native_target;
 }
 
-/* --- rows with more facts --- */
+/* --- rows with more facts, or on a machine that was measured --- */
 
 /* The facts after the name, each behind a '+'; 0 when one is unknown or not for this target. */
 static int read_facts(const dlc_target *target, const char *text, uint32_t *facts)
@@ -192,29 +197,40 @@ static int read_facts(const dlc_target *target, const char *text, uint32_t *fact
 
 typedef struct made {
     dlc_target target;
+    dlc_machine machine;
     struct made *next;
     char name[];
 } made;
 
-/* One for each name: targets are compared by address. They live as long as the process. */
-static const dlc_target *with_facts(const dlc_target *base, const char *name, uint32_t facts)
+/* One for each name and machine: targets are compared by address. They live as long as the process.
+ */
+static const dlc_target *make(const dlc_target *base, const char *name, uint32_t facts,
+                              const dlc_machine *machine)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static made *list;
     pthread_mutex_lock(&lock);
     made *at = list;
-    while (at && strcmp(at->name, name) != 0)
+    while (at &&
+           (strcmp(at->name, name) != 0 || memcmp(&at->machine, machine, sizeof *machine) != 0))
         at = at->next;
     if (!at && (at = malloc(sizeof *at + strlen(name) + 1))) {
         memcpy(at->name, name, strlen(name) + 1);
+        at->machine = *machine;
         at->target = *base;
         at->target.name = at->name;
         at->target.facts = facts;
+        at->target.machine = &at->machine;
         at->next = list;
         list = at;
     }
     pthread_mutex_unlock(&lock);
     return at ? &at->target : NULL;
+}
+
+const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine)
+{
+    return make(base, base->name, base->facts, machine);
 }
 
 const dlc_target *dlc_target_find(const char *name)
@@ -224,5 +240,5 @@ const dlc_target *dlc_target_find(const char *name)
     uint32_t facts = base ? base->facts : 0;
     if (!base || !name[n])
         return base;
-    return read_facts(base, name + n, &facts) ? with_facts(base, name, facts) : NULL;
+    return read_facts(base, name + n, &facts) ? make(base, name, facts, base->machine) : NULL;
 }

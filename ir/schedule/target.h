@@ -23,13 +23,12 @@ typedef struct {
 } dlc_target_fact_info;
 extern const dlc_target_fact_info dlc_target_facts[DLC_NFACTS];
 
-/* A rough machine of a kind, by which estimates rank alternatives; every target of the kind has the same. */
+/* A rough machine, by which estimates rank alternatives. */
 typedef struct {
-    double cycles_per_us;
-    double far_bytes_per_us, near_bytes_per_us; /* from memory; from the caches, for what fits l2_bytes */
-    double workers;     /* threads or warps that an estimate lets compute at the same time */
-    double block_workers; /* of them, those that one unit employs that is not lanes: a contraction's, a transpose's */
-    double step_us;     /* what one more kernel costs by itself */
+#define DLC_MACHINE(field, probed, help) double field;
+#include "ir/schedule/machine.def"
+#undef DLC_MACHINE
+    double ops_per_us[DLC_NFACTS]; /* peak of one thread by fact, multiplications and additions; 0: not measured */
 } dlc_machine;
 
 typedef struct {
@@ -51,6 +50,8 @@ typedef struct {
 const dlc_target *dlc_target_find(const char *name);
 /* What code that uses these facts needs of a processor beyond its target's row: bits of dlc/cpu.def, for the plan. */
 uint64_t dlc_target_features(uint32_t facts);
+/* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */
+const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine);
 /* Names of all rows, for messages and `dlc targets`; NULL-terminated. */
 const char *const *dlc_target_names(void);
 

@@ -22,6 +22,10 @@ START_TEST(every_row_is_found)
                                                      ? target->l1_bytes
                                                      : target->l2_bytes / 2);
         ck_assert_ptr_eq(target, dlc_target_find(names[n]));
+        const dlc_machine *machine = target->machine;
+        ck_assert(machine->cycles_per_us > 0 && machine->near_bytes_per_us > 0 &&
+                  machine->far_bytes_per_us > 0 && machine->workers >= 1 &&
+                  machine->block_workers >= 1 && machine->step_us > 0);
     }
     ck_assert_int_gt(n, 4);
     ck_assert_ptr_null(dlc_target_find("x86-64"));
@@ -42,6 +46,21 @@ START_TEST(native_is_a_row_with_its_own_caches_and_facts)
                 (target->facts & ~native->facts) == 0;
     }
     ck_assert_int_eq(same, 1);
+}
+END_TEST
+
+START_TEST(a_machine_makes_a_target_of_its_own)
+{
+    const dlc_target *base = dlc_target_find("x86-64-v4+vnni");
+    dlc_machine machine = *base->machine;
+    machine.far_bytes_per_us = 1;
+    const dlc_target *other = dlc_target_on(base, &machine);
+    ck_assert_ptr_ne(other, base);
+    ck_assert_str_eq(other->name, base->name);
+    ck_assert_uint_eq(other->facts, base->facts);
+    ck_assert(other->machine->far_bytes_per_us == 1);
+    ck_assert_ptr_eq(other, dlc_target_on(base, &machine));
+    ck_assert_ptr_eq(base, dlc_target_find("x86-64-v4+vnni"));
 }
 END_TEST
 
@@ -95,6 +114,7 @@ int main(void)
     TCase *tests = tcase_create("target");
     tcase_add_test(tests, every_row_is_found);
     tcase_add_test(tests, native_is_a_row_with_its_own_caches_and_facts);
+    tcase_add_test(tests, a_machine_makes_a_target_of_its_own);
     tcase_add_loop_test(tests, facts_are_those_of_the_row_and_of_the_name, 0,
                         sizeof rows / sizeof *rows);
     tcase_add_loop_test(tests, facts_of_other_targets_are_refused, 0,
