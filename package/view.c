@@ -31,6 +31,8 @@ struct dlc_backend_module {
     const dlc_module *module;
     const char *identifier;
     kernel_view *kernels;
+    uint32_t *
+        *values; /* by step: constants as the model has them, whatever form a schedule wants */
     dlc_diag *diag;
     dlc_status status;
 };
@@ -120,6 +122,20 @@ static void rebuild(kernel_view *view, const dlc_kernel *kernel, dlc_arena *aren
         dlc_vec_push(arena, &view->accesses, (access){0});
 }
 
+static uint32_t *plain_values(const dlc_module *module, const dlc_step *step, dlc_arena *arena)
+{
+    uint32_t *values = dlc_new_array(arena, uint32_t, step->nvalues + 1u);
+    for (uint32_t i = 0; i < step->nvalues; i++) {
+        const dlc_module_value *of;
+        values[i] = step->values[i];
+        while (values[i] != DLC_NO_VALUE &&
+               (of = &module->values.data[values[i]])->role == DLC_VALUE_CONST &&
+               of->origin != DLC_NO_VALUE)
+            values[i] = of->origin;
+    }
+    return values;
+}
+
 dlc_backend_module *dlc_view_create(const dlc_module *module, const char *identifier,
                                     dlc_arena *arena, dlc_diag *diag)
 {
@@ -128,6 +144,9 @@ dlc_backend_module *dlc_view_create(const dlc_module *module, const char *identi
     view->kernels = dlc_new_array(arena, kernel_view, module->kernels.n + 1u);
     for (uint32_t i = 0; i < module->kernels.n; i++)
         rebuild(&view->kernels[i], module->kernels.data[i].kernel, arena);
+    view->values = dlc_new_array(arena, uint32_t *, module->steps.n + 1u);
+    for (uint32_t i = 0; i < module->steps.n; i++)
+        view->values[i] = plain_values(module, &module->steps.data[i], arena);
     return view;
 }
 
@@ -228,7 +247,7 @@ static void step(const dlc_backend_module *view, uint32_t i, dlc_backend_step *r
         .name = of->name ? of->name : "",
         .kernel = of->kind == DLC_STEP_LAUNCH ? of->kernel : DLC_BACKEND_NONE,
         .nvalues = of->nvalues,
-        .values = of->values};
+        .values = view->values[i]};
 }
 
 /* --- kernels --- */
