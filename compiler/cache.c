@@ -278,19 +278,3 @@ dlc_status dlc_cache_find(const char *path, const dlc_options *options, const ch
     dlc_str_deinit(&s.files);
     return status;
 }
-
-const char *dlc_cache_folder(void)
-{
-    static _Thread_local char folder[PATH_MAX];
-    const char *given = getenv("DLC_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (given && *given)
-        snprintf(folder, sizeof folder, "%s", given);
-    else if (xdg && *xdg == '/')
-        snprintf(folder, sizeof folder, "%s/dlc", xdg);
-    else if (home && *home == '/')
-        snprintf(folder, sizeof folder, "%s/.cache/dlc", home);
-    else
-        return NULL;
-    return folder;
-}
