@@ -7,6 +7,10 @@
  *     store, or let `as` run over the elements
  *
  * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops.
+ *
+ * A row of dot.def with a granule goes by so many points of the innermost reduced axis at once: a value is the bits of a granule.
+ * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied point by
+ * point with the factors' casts, so nothing behind the end is read and no padding is counted on.
  */
 #include "codegen/nest.h"
 
@@ -25,6 +29,11 @@ typedef struct {
     int64_t panel;                 /* columns of the tile */
     dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
     dlc_ids loops, extents, lows;  /* over the reduced axes: axis, end, begin */
+    const dlc_dot_info *row;
+    dlc_dot_operands operands;
+    dlc_expr *points_a, *points_b; /* granules: the factors point by point, for what is left over */
+    dlc_expr rest, end;            /* where that begins and ends, or 0: nothing is ever left */
+    dlc_var *sums;                 /* changed signs: sums of columns, by vector */
 } dot;
 
 static dlc_expr axis_of(const dot *d, uint32_t axis)
@@ -113,10 +122,26 @@ static dot dot_at(dlc_nest *nest, uint32_t node)
     d.panel = nest->schedule->nodes.data[dlc_schedule_columns(nest->schedule, node)].tile;
     d.nrows = d.rows ? d.rows->n : 1;
     d.nvectors = d.columns->n;
+    d.row = &dlc_dots[leaf->row];
     return d;
 }
 
 /* --- factors --- */
+
+static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a, dlc_expr **b)
+{
+    *a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);
+    *b = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    for (uint32_t r = 0; r < d->nrows; r++) {
+        at_row(d, r);
+        (*a)[r] = dlc_nest_here(d->nest, left);
+    }
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        at_column(d, v);
+        (*b)[v] = dlc_nest_here(d->nest, right);
+    }
+    leave_point(d);
+}
 
 static void find_factors(dot *d)
 {
@@ -129,17 +154,8 @@ static void find_factors(dot *d)
     d->left = is_swapped ? form.b : form.a;
     d->right = is_swapped ? form.a : form.b;
     d->scale = form.scale;
-    d->a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);
-    d->b = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
-    for (uint32_t r = 0; r < d->nrows; r++) {
-        at_row(d, r);
-        d->a[r] = dlc_nest_here(d->nest, d->left);
-    }
-    for (uint32_t v = 0; v < d->nvectors; v++) {
-        at_column(d, v);
-        d->b[v] = dlc_nest_here(d->nest, d->right);
-    }
-    leave_point(d);
+    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, d->left, d->right, d->dtype, &d->operands);
+    factors_of(d, d->left, d->right, &d->a, &d->b);
 }
 
 static void find_loops(dot *d)
@@ -189,12 +205,162 @@ static int merge_loops(dot *d)
     return 1;
 }
 
-/* --- the sum --- */
-
 static dlc_var *accumulator(const dot *d, uint32_t r, uint32_t v)
 {
     return &d->state->tile[r * d->nvectors + v];
 }
+
+/* --- granules --- */
+
+/* The load of a granule, by its first point. */
+static dlc_expr granule_load(const dot *d, dlc_expr load)
+{
+    dlc_expr index[DLC_MAX_INDEX];
+    uint32_t rank = dlc_load_rank(d->pool, load);
+    for (uint32_t i = 0; i < rank; i++)
+        index[i] = dlc_arg(d->pool, load, i);
+    return dlc_expr_load(d->pool, DLC_I32, dlc_node_of(d->pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
+}
+
+static void to_granules(const dot *d, const dlc_expr *with, dlc_expr *loads, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        loads[i] = simplified(d, granule_load(d, dlc_expr_substitute(d->pool, loads[i], with, d->nest->axes.n)));
+}
+
+/* Granules lie together, as the verifier found them to. */
+static int has_granules(const dot *d, const dlc_expr *with, uint32_t within)
+{
+    dlc_expr a = simplified(d, dlc_expr_substitute(d->pool, d->a[0], with, d->nest->axes.n));
+    dlc_expr b = simplified(d, dlc_expr_substitute(d->pool, d->b[0], with, d->nest->axes.n));
+    return dlc_nest_stride(d->nest, a, within) == 1 && dlc_nest_stride(d->nest, b, within) == 1 &&
+           dlc_nest_stride(d->nest, b, d->state->lanes) == d->row->granule;
+}
+
+/* The innermost loop goes by granules; what is behind the last whole one goes by points. */
+static void find_granules(dot *d)
+{
+    dlc_nest *nest = d->nest;
+    uint32_t last = d->loops.n - 1, axis = d->loops.data[last];
+    int64_t granule = d->row->granule;
+    dlc_expr by = dlc_expr_i64(d->pool, granule), end = simplified(d, d->extents.data[last]);
+    uint32_t number = dlc_nest_axis(nest, dlc_addi(d->pool, dlc_floordiv(d->pool, nest->kernel->axes.data[axis].extent, by), 1));
+    uint32_t within = dlc_nest_axis(nest, by);
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    d->points_a = d->a;
+    d->points_b = d->b;
+    factors_of(d, d->operands.rows, d->operands.columns, &d->a, &d->b);
+    with[axis] = dlc_add(d->pool, dlc_muli(d->pool, axis_of(d, number), granule), axis_of(d, within));
+    int found = has_granules(d, with, within);
+    assert(found);
+    (void)found;
+    with[axis] = dlc_muli(d->pool, axis_of(d, number), granule);
+    to_granules(d, with, d->a, d->nrows);
+    to_granules(d, with, d->b, d->nvectors);
+    if (dlc_expr_multiple(d->pool, end, &nest->ranges) % granule) {
+        d->rest = simplified(d, dlc_muli(d->pool, dlc_floordiv(d->pool, end, by), granule));
+        d->end = end;
+    }
+    d->loops.data[last] = number;
+    d->lows.data[last] = dlc_floordiv(d->pool, d->lows.data[last], by);
+    d->extents.data[last] = dlc_floordiv(d->pool, end, by);
+}
+
+static dlc_val word(const dot *d, uint32_t bits)
+{
+    return d->nest->emit->konst(d->nest->emit, DLC_I32, (dlc_scalar){.i = (int32_t)bits}, d->width);
+}
+
+static dlc_val arith2(const dot *d, dlc_expr_op op, dlc_dtype dtype, dlc_val a, dlc_val b)
+{
+    return d->nest->emit->arith(d->nest->emit, op, dtype, dtype, d->width, (dlc_val[]){a, b});
+}
+
+/* Element i of each granule, in the accumulator's type: the first has the lowest bits. */
+static dlc_val element_of(const dot *d, dlc_dtype dtype, dlc_val granule, uint32_t i)
+{
+    enum { WORD = 32 };
+    uint32_t bits = dlc_dtypes[dtype].bits, above = WORD - bits * (i + 1);
+    dlc_val high = above ? arith2(d, DLC_EXPR_SHL, DLC_I32, granule, word(d, above)) : granule;
+    if (dtype != DLC_BF16)
+        return arith2(d, DLC_EXPR_SHR, dlc_is_unsigned(dtype) ? DLC_U32 : DLC_I32, high, word(d, WORD - bits));
+    high = arith2(d, DLC_EXPR_AND, DLC_I32, high, word(d, 0xffff0000u));
+    return d->nest->emit->arith(d->nest->emit, DLC_EXPR_BITCAST, DLC_I32, DLC_F32, d->width, &high);
+}
+
+/* acc + a * b by granules, in the row's order of its operands. */
+static dlc_val step(const dot *d, dlc_val a, dlc_val b, dlc_val acc)
+{
+    dlc_emitter *emit = d->nest->emit;
+    dlc_val args[3], result = emit->dot_step ? emit->dot_step(emit, (dlc_dot)d->leaf->row, d->width, a, b, acc) : NULL;
+    if (result)
+        return result;
+    for (uint32_t i = 0; i < d->row->granule; i++) {
+        uint32_t at = d->row->order == DLC_ORDER_PAIRS ? d->row->granule - 1u - i : i;
+        args[0] = element_of(d, d->row->a, a, at);
+        args[1] = element_of(d, d->row->b, b, at);
+        args[2] = acc;
+        acc = emit->arith(emit, d->row->acc == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD, d->row->acc, d->row->acc, d->width, args);
+    }
+    return acc;
+}
+
+/* What a changed sign adds to a factor of the rows, times the columns' sum, is 128 times that: of unsigned factors taken off. */
+static void start_sums(dot *d)
+{
+    if (!d->operands.is_flipped)
+        return;
+    d->sums = dlc_arena_array(d->nest->arena, d->nvectors, sizeof *d->sums, sizeof(void *));
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        d->sums[v] = d->nest->emit->var_new(d->nest->emit, DLC_I32, d->width);
+        d->nest->emit->var_set(d->nest->emit, d->sums[v], word(d, 0));
+    }
+}
+
+static dlc_val ordered_step(const dot *d, dlc_val rows, dlc_val columns, dlc_val acc)
+{
+    return d->operands.is_swapped ? step(d, columns, rows, acc) : step(d, rows, columns, acc);
+}
+
+static void multiply_granules(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    dlc_val b[DLC_MAX_VECTORS];
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        nest->mask = d->columns->masks[v];
+        b[v] = dlc_nest_value_at(nest, d->b[v]);
+        if (d->sums)
+            nest->emit->var_set(nest->emit, d->sums[v],
+                                ordered_step(d, word(d, 0x01010101), b[v], nest->emit->var_get(nest->emit, d->sums[v])));
+    }
+    nest->mask = NULL;
+    for (uint32_t r = 0; r < d->nrows; r++) {
+        dlc_val a = dlc_nest_value_at(nest, d->a[r]);
+        if (d->operands.is_flipped)
+            a = arith2(d, DLC_EXPR_XOR, DLC_I32, a, word(d, 0x80808080u));
+        for (uint32_t v = 0; v < d->nvectors; v++) {
+            dlc_var acc = *accumulator(d, r, v);
+            nest->emit->var_set(nest->emit, acc, ordered_step(d, a, b[v], nest->emit->var_get(nest->emit, acc)));
+        }
+    }
+}
+
+static void put_sums_right(const dot *d)
+{
+    enum { LOG2_128 = 7 };
+    int was_signed = dlc_node_of(d->pool, d->operands.rows)->dtype == DLC_I8;
+    dlc_emitter *emit = d->nest->emit;
+    for (uint32_t v = 0; v < d->nvectors && d->sums; v++) {
+        dlc_val by = arith2(d, DLC_EXPR_SHL, DLC_I32, emit->var_get(emit, d->sums[v]), word(d, LOG2_128));
+        for (uint32_t r = 0; r < d->nrows; r++) {
+            dlc_var acc = *accumulator(d, r, v);
+            emit->var_set(emit, acc,
+                          arith2(d, was_signed ? DLC_EXPR_SUB : DLC_EXPR_ADD, DLC_I32, emit->var_get(emit, acc), by));
+        }
+    }
+}
+
+/* --- the sum --- */
 
 /* The point of element (r, v), by axis of the stage. */
 static void point_of(const dot *d, dlc_expr *index)
@@ -253,17 +419,17 @@ static void start(const dot *d, uint32_t node)
         }
 }
 
-static void multiply(const dot *d)
+static void multiply(const dot *d, const dlc_expr *rows, const dlc_expr *columns)
 {
     dlc_nest *nest = d->nest;
     dlc_val b[DLC_MAX_VECTORS];
     for (uint32_t v = 0; v < d->nvectors; v++) {
         nest->mask = d->columns->masks[v];
-        b[v] = dlc_nest_value_at(nest, d->b[v]);
+        b[v] = dlc_nest_value_at(nest, columns[v]);
     }
     nest->mask = NULL;
     for (uint32_t r = 0; r < d->nrows; r++) {
-        dlc_val a = dlc_nest_value_at(nest, d->a[r]);
+        dlc_val a = dlc_nest_value_at(nest, rows[r]);
         for (uint32_t v = 0; v < d->nvectors; v++) {
             dlc_val args[] = {a, b[v], nest->emit->var_get(nest->emit, *accumulator(d, r, v))};
             nest->emit->var_set(nest->emit, *accumulator(d, r, v),
@@ -272,22 +438,49 @@ static void multiply(const dot *d)
     }
 }
 
+static void open_loop(const dot *d, uint32_t i)
+{
+    dlc_nest_loop(d->nest, d->loops.data[i], dlc_nest_uniform(d->nest, simplified(d, d->lows.data[i])),
+                  dlc_nest_uniform(d->nest, simplified(d, d->extents.data[i])), 1);
+}
+
+static void multiply_rest(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    uint32_t axis = d->leaf->over.data[d->leaf->over.n - 1];
+    dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, d->rest), dlc_nest_uniform(nest, d->end), 1);
+    enter_lanes(d, NULL);
+    multiply(d, d->points_a, d->points_b);
+    leave_lanes(nest);
+    dlc_nest_loop_end(nest);
+}
+
 static void accumulate(dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
+    int is_by_granules = d->row->granule > 1;
     find_factors(d);
     find_loops(d);
-    while (merge_loops(d))
+    if (is_by_granules)
+        find_granules(d);
+    while (!d->rest && merge_loops(d))
         ;
     start(d, node);
+    start_sums(d);
     for (uint32_t i = 0; i < d->loops.n; i++)
-        dlc_nest_loop(nest, d->loops.data[i], dlc_nest_uniform(nest, simplified(d, d->lows.data[i])),
-                      dlc_nest_uniform(nest, simplified(d, d->extents.data[i])), 1);
+        open_loop(d, i);
     enter_lanes(d, NULL);
-    multiply(d);
+    if (is_by_granules)
+        multiply_granules(d);
+    else
+        multiply(d, d->a, d->b);
     leave_lanes(nest);
-    for (uint32_t i = 0; i < d->loops.n; i++)
+    for (uint32_t i = 0; i < d->loops.n; i++) {
         dlc_nest_loop_end(nest);
+        if (i == 0 && d->rest)
+            multiply_rest(d);
+    }
+    put_sums_right(d);
 }
 
 /* --- elements --- */

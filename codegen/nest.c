@@ -278,10 +278,10 @@ static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
     plan->access.mode = DLC_ACCESS_GATHER;
     if (!dlc_expr_linear(pool, offset, nest->lane, &coefficient, &rest))
         return;
-    if (!dlc_expr_is_int(pool, coefficient, &stride) || stride != 1)
+    if (!dlc_expr_is_int(pool, coefficient, &stride) || stride != (plan->access.granule ? plan->access.granule : 1))
         return;
     plan->access.mode = DLC_ACCESS_VECTOR;
-    plan->offset = simplified(nest, dlc_add(pool, rest, dlc_expr_axis(pool, nest->lane_base)));
+    plan->offset = simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride)));
 }
 
 /* What a vector's offset, constant and all, is a multiple of. */
@@ -388,6 +388,14 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
         plan_scratch(nest, plan, s, index);
 }
 
+/* The elements are of the source's type. */
+static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_source source)
+{
+    uint32_t s = DLC_SOURCE_INDEX(source);
+    plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0] : nest->kernel->buffers.data[s].type.dtype;
+    plan->access.granule = dlc_dtype_bytes(DLC_I32) / dlc_dtype_bytes(plan->access.dtype);
+}
+
 static load_plan plan_load(dlc_nest *nest, dlc_expr load)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -399,6 +407,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     for (uint32_t d = 0; d < rank; d++)
         index[d] = dlc_arg(pool, load, d);
     uint32_t s = DLC_SOURCE_INDEX(node.imm.id);
+    if (node.flags & DLC_LOAD_GRANULE)
+        plan_granule(nest, &plan, node.imm.id);
     if (DLC_SOURCE_IS_STAGE(node.imm.id)) {
         if (s >= DLC_FIRST_PSEUDO)
             plan.pseudo = s - DLC_FIRST_PSEUDO;

@@ -25,6 +25,7 @@ typedef struct {
     uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane */
     uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
     uint32_t multiple; /* VECTOR: offset + disp is a multiple of so many elements */
+    uint32_t granule;  /* elements that are one value, the bits of an i32; 0: each is one */
     uint32_t buffer;   /* BUFFER */
     dlc_val bytes;     /* SCRATCH: byte offset of the region (i64, uniform) */
     dlc_dtype dtype;
@@ -67,6 +68,9 @@ struct dlc_emitter {
     void (*if_begin)(dlc_emitter *e, dlc_val condition);
     void (*if_end)(dlc_emitter *e);
     void (*position)(dlc_emitter *e, uint32_t level);
+    /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the target has
+     * none. The function may be absent. */
+    dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
     /* What lanes stored so far is visible to all of them. */
     void (*sync)(dlc_emitter *e);
     /* Records that an index was out of range when any lane of `bad` (bool) is true. */

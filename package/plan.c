@@ -491,6 +491,19 @@ static uint64_t required_features(const dlc_target *target)
     return bits;
 }
 
+/* What rows of dot.def in the schedules need beyond that. */
+static uint64_t row_features(const dlc_module *module)
+{
+    uint32_t facts = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        const dlc_schedule *schedule = module->kernels.data[k].schedule;
+        for (uint32_t n = 0; n < schedule->nodes.n; n++)
+            if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
+                facts |= dlc_dot_fact(module->target, (dlc_dot)schedule->nodes.data[n].row);
+    }
+    return dlc_target_features(facts);
+}
+
 static dlc_status describe_target(builder *b, dlc_plan *plan)
 {
     const dlc_target *target = b->module->target;
@@ -506,7 +519,7 @@ static dlc_status describe_target(builder *b, dlc_plan *plan)
     plan->arch = is_arm ? DLC_ARCH_AARCH64 : DLC_ARCH_X86_64;
     if (is_x86 && strncmp(target->cpu, "x86-64", 6) != 0)
         return defect(b, target->name, "the features of this CPU's name are not in cpu.def");
-    plan->cpu_features = required_features(target);
+    plan->cpu_features = required_features(target) | row_features(b->module);
     return DLC_OK;
 }
 

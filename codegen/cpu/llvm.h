@@ -34,6 +34,7 @@ typedef struct {
     uint32_t level;
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;
+    uint32_t facts;   /* of the target, that instructions so far need */
     uint8_t has_f16c; /* converts f16 in hardware */
 } dlc_cpu;
 
@@ -58,6 +59,9 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error);
 dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
 dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
 dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
+
+/* codegen/cpu/dot.c */
+dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
 
 static inline LLVMValueRef dlc_llvm(dlc_val value)
 {

@@ -179,10 +179,16 @@ static LLVMValueRef i32_const(const dlc_cpu *cpu, uint32_t value)
     return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
 }
 
+/* The type of what is loaded. */
+static dlc_dtype loaded(const dlc_access *access)
+{
+    return access->granule ? DLC_I32 : access->dtype;
+}
+
 /* Masked lanes read as zero in memory's type. */
 static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask)
 {
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, access->width);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), access->width);
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
     LLVMValueRef args[] = {pointer, i32_const(cpu, alignment(access)), mask, LLVMConstNull(type)};
     return dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.gather" : "llvm.masked.load", types,
@@ -192,7 +198,7 @@ static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValu
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cpu *cpu = cpu_of(e);
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, access->width);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), access->width);
     LLVMValueRef mask = dlc_llvm(access->mask), value, other = dlc_llvm(access->passthru);
     if (access->mode == DLC_ACCESS_GATHER && access->inside) {
         LLVMValueRef inside = dlc_llvm(dlc_cpu_splat(e, DLC_BOOL, access->inside, access->width));
@@ -208,7 +214,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
         LLVMSetAlignment(value, alignment(access));
     }
-    value = dlc_cpu_from_memory(cpu, access->dtype, access->width, value);
+    value = dlc_cpu_from_memory(cpu, loaded(access), access->width, value);
     if (mask && other)
         value = LLVMBuildSelect(cpu->builder, mask, value, other, "");
     return dlc_wrap(value);
@@ -361,7 +367,7 @@ static const dlc_emitter table = {
     .rotate = rotate,       .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
-    .position = position,   .fault = fault,         .sync = sync,
+    .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
 };
 
 static void add_attribute(dlc_cpu *cpu, const char *name)
@@ -404,8 +410,26 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     LLVMPositionBuilderAtEnd(cpu->builder, start);
 }
 
+/* Instructions beyond those of the target's row are for this function alone: others keep the code they had. */
+static void add_features(dlc_cpu *cpu)
+{
+    dlc_str text = {0};
+    for (uint32_t i = 0; i < DLC_NFACTS; i++)
+        for (const char *at = dlc_target_facts[i].features; cpu->facts >> i & 1 && *at;) {
+            size_t n = strcspn(at, ",");
+            dlc_str_printf(&text, "%s+%.*s", dlc_str_text(&text)[0] ? "," : "", (int)n, at);
+            at += n + (at[n] == ',');
+        }
+    const char *all = dlc_str_text(&text);
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(cpu->context, "target-features", 15, all, (unsigned)strlen(all));
+    LLVMAddAttributeAtIndex(cpu->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+    dlc_str_deinit(&text);
+}
+
 void dlc_cpu_end(dlc_cpu *cpu)
 {
+    if (cpu->facts)
+        add_features(cpu);
     LLVMBuildRetVoid(cpu->builder);
     LLVMDisposeBuilder(cpu->builder);
 }

@@ -53,6 +53,7 @@ enum {
     DLC_LOAD_SECOND = 1,  /* the second accumulator of a pair stage (argmin, argmax: the index) */
     DLC_LOAD_CHECKED = 2, /* indices depend on data: outside the source's dimensions the load gives its else value (0 when
                              none) and the run reports DLC_INVALID "index out of range" with the stage's origin */
+    DLC_LOAD_GRANULE = 4, /* while code is made: neighbours in memory, from this element on, as the bits of one i32 */
 };
 
 typedef struct {

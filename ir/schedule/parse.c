@@ -281,7 +281,7 @@ static dlc_dot parse_row(parser *p)
 {
     const char *name = dlc_lexer_name(p->lex);
     for (uint32_t r = 1; r < DLC_DOT_COUNT; r++)
-        if (strcmp(dlc_dot_names[r], name) == 0)
+        if (strcmp(dlc_dots[r].text, name) == 0)
             return (dlc_dot)r;
     if (is_ok(p))
         dlc_lexer_fail(p->lex, "dot.def has no row '%s'", name);

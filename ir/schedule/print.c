@@ -12,12 +12,6 @@ const char *const dlc_loop_names[] = {
 #undef DLC_LOOP
 };
 const char *const dlc_place_names[] = {"reg", "scratch", "buffer"};
-const char *const dlc_dot_names[] = {
-    "",
-#define DLC_DOT(id, text, a, b, acc, granule) text,
-#include "ir/schedule/dot.def"
-#undef DLC_DOT
-};
 
 int dlc_schedule_word_is_taken(const char *name)
 {
@@ -118,7 +112,7 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
     indent(p);
     print_name(p, p->names.stages[leaf->stage]);
     if (leaf->row != DLC_DOT_NONE) {
-        dlc_str_printf(p->out, " = dot %s ", dlc_dot_names[leaf->row]);
+        dlc_str_printf(p->out, " = dot %s ", dlc_dots[leaf->row].text);
         if (leaf->rows == DLC_NO_AXIS)
             dlc_str_add(p->out, "1");
         else

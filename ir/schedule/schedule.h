@@ -37,11 +37,19 @@ typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
     DLC_DOT_NONE,
-#define DLC_DOT(id, text, a, b, acc, granule) DLC_DOT_##id,
+#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order) DLC_DOT_##id,
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
     DLC_DOT_COUNT
 } dlc_dot;
+typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_EXACT } dlc_dot_order;
+typedef struct {
+    const char *text;
+    uint8_t a, b, acc; /* dlc_dtype */
+    uint8_t granule, order;
+    uint32_t fact, narrow;
+} dlc_dot_info;
+extern const dlc_dot_info dlc_dots[DLC_DOT_COUNT];
 
 /* Nodes in preorder: what lies inside node i are the nodes i + 1 … end - 1. */
 typedef struct {
@@ -198,6 +206,21 @@ typedef struct {
     uint32_t bytes;        /* of all tiles */
 } dlc_crossing;
 void dlc_schedule_crossing(dlc_kernel *kernel, const dlc_target *target, uint32_t in, uint32_t out, dlc_crossing *crossing);
+
+/* --- rows of dot.def (ir/schedule/rows.c) --- */
+
+/* The fact for which the target has the row's instruction; 0: it has none. */
+uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row);
+typedef struct {
+    dlc_expr rows, columns; /* the factors in the row's own types, without casts */
+    uint8_t is_swapped;     /* the columns' factor is the row's a */
+    uint8_t is_flipped;     /* the rows' factor has the other signedness */
+} dlc_dot_operands;
+/* False: the row takes no factors of these types. */
+int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
+/* A load, of the leaf's rows or columns: a granule along the innermost axis the leaf runs over is together, and granules of
+ * neighbouring columns follow each other. Homes are known. */
+int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns);
 
 /* --- text --- */
 

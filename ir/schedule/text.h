@@ -4,7 +4,6 @@
 
 extern const char *const dlc_loop_names[];  /* by dlc_loop_kind */
 extern const char *const dlc_place_names[]; /* by dlc_place */
-extern const char *const dlc_dot_names[];   /* by dlc_dot; NONE: "" */
 /* Words that a name must be quoted for. */
 int dlc_schedule_word_is_taken(const char *name);
 

@@ -215,11 +215,6 @@ static int64_t lanes_of(const verifier *v, dlc_dtype dtype)
     return v->schedule->target->vector_bytes / dlc_dtype_bytes(dtype);
 }
 
-static int is_dot_type(dlc_dtype dtype)
-{
-    return dtype == DLC_F32 || dtype == DLC_F64 || (dlc_is_int(dtype) && dlc_dtype_bytes(dtype) >= 4);
-}
-
 /* Rows are of one factor, columns of the other. */
 static int has_roles(const dlc_contraction *form, const dlc_schedule_node *leaf)
 {
@@ -231,7 +226,72 @@ static int has_roles(const dlc_contraction *form, const dlc_schedule_node *leaf)
     return dlc_ids_find(b, leaf->columns, NULL) && (leaf->rows == DLC_NO_AXIS || dlc_ids_find(a, leaf->rows, NULL));
 }
 
-static dlc_status verify_dot_tile(const verifier *v, uint32_t n)
+/* The factors as the leaf's row takes them; false: it does not. */
+static int find_operands(const verifier *v, uint32_t n, dlc_contraction *form, dlc_dot_operands *operands)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    int is_swapped = dlc_ids_find(&form->m, leaf->columns, NULL);
+    return dlc_dot_takes((dlc_dot)leaf->row, v->kernel->pool, is_swapped ? form->b : form->a, is_swapped ? form->a : form->b,
+                         stage_at(v, leaf->stage)->dtype[0], operands);
+}
+
+static const char *source_name(const verifier *v, dlc_expr load)
+{
+    dlc_source source = dlc_node_of(v->kernel->pool, load)->imm.id;
+    uint32_t at = DLC_SOURCE_INDEX(source);
+    return DLC_SOURCE_IS_STAGE(source) ? stage_at(v, at)->name : v->kernel->buffers.data[at].name;
+}
+
+/* What a row with granules loads: elements that are there, of memory. */
+static dlc_status verify_granule_load(const verifier *v, uint32_t n, dlc_expr load)
+{
+    const char *name = stage_at(v, node_at(v, n)->stage)->name, *row = dlc_dots[node_at(v, n)->row].text;
+    const dlc_expr_node *node = dlc_node_of(v->kernel->pool, load);
+    if (node->op != DLC_EXPR_LOAD)
+        return fail(v, "%s: %s loads its factors, and one is computed; copy it first", name, row);
+    if (dlc_load_guard(v->kernel->pool, load) || node->flags)
+        return fail(v, "%s: the load of %s is guarded; copy it first", name, source_name(v, load));
+    return DLC_OK;
+}
+
+/* Types and the axis along which a row takes granules; where they lie is known only when homes are. */
+static dlc_status verify_row(const verifier *v, uint32_t n, dlc_contraction *form)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    const dlc_dot_info *row = &dlc_dots[leaf->row];
+    dlc_dot_operands operands;
+    int is_taken = find_operands(v, n, form, &operands);
+    if (!is_taken && row->granule == 1)
+        return fail(v, "%s: %s has no sums of %s", stage->name, row->text, dlc_dtypes[stage->dtype[0]].text);
+    if (!is_taken)
+        return fail(v, "%s: %s multiplies %s by %s into %s; rows are %s, columns %s, the sum %s", stage->name, row->text,
+                    dlc_dtypes[row->a].text, dlc_dtypes[row->b].text, dlc_dtypes[row->acc].text,
+                    dlc_dtypes[dlc_node_of(v->kernel->pool, operands.rows)->dtype].text,
+                    dlc_dtypes[dlc_node_of(v->kernel->pool, operands.columns)->dtype].text, dlc_dtypes[stage->dtype[0]].text);
+    if (row->granule == 1)
+        return DLC_OK;
+    if (!leaf->over.n)
+        return fail(v, "%s: %s runs over an axis by %u itself, and 'over' names none", stage->name, row->text, row->granule);
+    uint32_t axis = leaf->over.data[leaf->over.n - 1], loop = dlc_schedule_loop_over(v->schedule, parent(v, n), axis);
+    for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), axis))
+        if (node_at(v, loop)->tile % row->granule)
+            return fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, loop_text(v, loop),
+                        node_at(v, loop)->tile, row->granule, row->text);
+    DLC_TRY(verify_granule_load(v, n, operands.rows));
+    return verify_granule_load(v, n, operands.columns);
+}
+
+/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows. Changed signs need as many sums of
+ * columns as there are vectors, ones and the sign. */
+static int64_t registers_of(const verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
+{
+    dlc_dot_operands operands;
+    int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
+    return find_operands(v, n, form, &operands) && operands.is_flipped ? registers + vectors + 2 : registers;
+}
+
+static dlc_status verify_dot_tile(const verifier *v, uint32_t n, dlc_contraction *form)
 {
     const dlc_schedule_node *leaf = node_at(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
@@ -246,7 +306,7 @@ static dlc_status verify_dot_tile(const verifier *v, uint32_t n)
     if (lanes < 2 || node_at(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
         return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
                     "vectors)", stage->name, rows, node_at(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
-    int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
+    int64_t registers = registers_of(v, n, form, rows, vectors);
     if (registers > target->vector_registers)
         return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
                     node_at(v, columns)->tile, registers, target->vector_registers);
@@ -291,13 +351,12 @@ static dlc_status verify_dot(const verifier *v, uint32_t n)
         return fail(v, "%s: %s has no register tiles of this kind", stage->name, v->schedule->target->name);
     if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
         return fail(v, "%s is no sum of products of two factors", stage->name);
-    if (!is_dot_type(stage->dtype[0]))
-        return fail(v, "%s: fma has no sums of %s", stage->name, dlc_dtypes[stage->dtype[0]].text);
     if (!has_roles(&form, leaf))
         return fail(v, "%s: rows and columns are not of one factor each", stage->name);
     if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
         return fail(v, "%s: a register tile lies inside another", stage->name);
-    DLC_TRY(verify_dot_tile(v, n));
+    DLC_TRY(verify_row(v, n, &form));
+    DLC_TRY(verify_dot_tile(v, n, &form));
     return verify_dot_axes(v, n);
 }
 
@@ -517,6 +576,26 @@ dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *re
 
 /* --- memory --- */
 
+/* Both factors of a row with granules lie as it loads them. */
+static dlc_status verify_granules(const verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = node_at(v, n);
+    dlc_contraction form;
+    dlc_dot_operands operands;
+    if (leaf->kind != DLC_LOOP_LEAF || leaf->row == DLC_DOT_NONE || dlc_dots[leaf->row].granule == 1 ||
+        !dlc_contraction_of(v->kernel, stage_at(v, leaf->stage), v->schedule->arena, &form) ||
+        !find_operands(v, n, &form, &operands))
+        return DLC_OK;
+    const char *name = stage_at(v, leaf->stage)->name, *axis = axis_name(v, leaf->over.data[leaf->over.n - 1]);
+    if (!dlc_dot_has_granules(v->schedule, n, operands.rows, 0))
+        return fail(v, "%s: %s must have %u elements of %s together", name, source_name(v, operands.rows),
+                    dlc_dots[leaf->row].granule, axis);
+    if (!dlc_dot_has_granules(v->schedule, n, operands.columns, 1))
+        return fail(v, "%s: %s must have %u elements of %s together and then %s", name, source_name(v, operands.columns),
+                    dlc_dots[leaf->row].granule, axis, axis_name(v, leaf->columns));
+    return DLC_OK;
+}
+
 dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
 {
     enum { MOST_MIB = 256 };
@@ -528,6 +607,8 @@ dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *r
             if (home->is_read && is_kind(&v, n, DLC_LOOP_PAR))
                 return fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));
     }
+    for (uint32_t n = 0; n < schedule->nodes.n; n++)
+        DLC_TRY(verify_granules(&v, n));
     if (schedule->target->kind == DLC_TARGET_CUDA)
         most = schedule->target->scratch_bytes;
     if (dlc_expr_is_int(v.kernel->pool, schedule->scratch, &bytes) && bytes > most)

@@ -1,0 +1,154 @@
+/* Rows of dot.def: which factors a row takes, and whether they lie as it wants them. */
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/schedule.h"
+
+const dlc_dot_info dlc_dots[DLC_DOT_COUNT] = {
+    [DLC_DOT_NONE] = {.text = ""},
+#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order) \
+    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, DLC_ORDER_##order, fact, narrow},
+#include "ir/schedule/dot.def"
+#undef DLC_DOT
+};
+
+uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row)
+{
+    enum { NARROW_BYTES = 32 };
+    return target->facts & (target->vector_bytes > NARROW_BYTES ? dlc_dots[row].fact : dlc_dots[row].narrow);
+}
+
+/* --- types --- */
+
+/* The factor without a cast to the accumulator's type. */
+static dlc_expr uncast(const dlc_pool *pool, dlc_expr factor)
+{
+    return dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor;
+}
+
+static int is_other_sign(dlc_dtype dtype, dlc_dtype wanted)
+{
+    return (dtype == DLC_U8 && wanted == DLC_I8) || (dtype == DLC_I8 && wanted == DLC_U8);
+}
+
+static int is_own_type(dlc_dtype dtype)
+{
+    return dtype == DLC_F32 || dtype == DLC_F64 || (dlc_is_int(dtype) && dlc_dtype_bytes(dtype) >= 4);
+}
+
+int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result)
+{
+    const dlc_dot_info *info = &dlc_dots[row];
+    *result = (dlc_dot_operands){.rows = rows, .columns = columns};
+    if (info->granule == 1)
+        return is_own_type(acc);
+    result->rows = uncast(pool, rows);
+    result->columns = uncast(pool, columns);
+    dlc_dtype a = dlc_node_of(pool, result->rows)->dtype, b = dlc_node_of(pool, result->columns)->dtype;
+    for (uint8_t i = 0; i < 4 && acc == info->acc; i++) { /* a changed sign only where it must be */
+        dlc_dtype first = i % 2 ? info->b : info->a, second = i % 2 ? info->a : info->b;
+        result->is_swapped = i % 2;
+        result->is_flipped = i / 2;
+        if (b == second && (result->is_flipped ? is_other_sign(a, first) : a == first))
+            return 1;
+    }
+    return 0;
+}
+
+/* --- layout --- */
+
+typedef struct {
+    dlc_schedule *schedule;
+    dlc_pool *pool;
+    dlc_ranges ranges;
+    dlc_vec(dlc_interval) intervals;
+    dlc_ids extents;
+    dlc_vec(int64_t) multiples;
+} places;
+
+static places places_begin(dlc_schedule *schedule)
+{
+    places p = {.schedule = schedule, .pool = schedule->kernel->pool};
+    p.ranges = dlc_kernel_ranges(schedule->kernel);
+    for (uint32_t a = 0; a < schedule->kernel->axes.n; a++) {
+        dlc_vec_push(schedule->arena, &p.intervals, p.ranges.axes[a]);
+        dlc_vec_push(schedule->arena, &p.extents, schedule->kernel->axes.data[a].extent);
+        dlc_vec_push(schedule->arena, &p.multiples, 1);
+    }
+    return p;
+}
+
+/* A number from 0 to most, besides the kernel's axes. */
+static uint32_t number(places *p, int64_t most)
+{
+    dlc_vec_push(p->schedule->arena, &p->intervals, ((dlc_interval){0, most}));
+    dlc_vec_push(p->schedule->arena, &p->extents, dlc_expr_i64(p->pool, most + 1));
+    dlc_vec_push(p->schedule->arena, &p->multiples, 1);
+    p->ranges.axes = p->intervals.data;
+    p->ranges.extents = p->extents.data;
+    p->ranges.multiples = p->multiples.data;
+    p->ranges.naxes = p->intervals.n;
+    return p->intervals.n - 1;
+}
+
+/* The offset of a load at the points `at`; tiles that are open where its stage's memory is taken begin at `first`. */
+static dlc_expr offset_of(places *p, dlc_expr load, const dlc_expr *at, const dlc_expr *first)
+{
+    const dlc_kernel *kernel = p->schedule->kernel;
+    dlc_source source = dlc_node_of(p->pool, load)->imm.id;
+    uint32_t rank = dlc_load_rank(p->pool, load), s = DLC_SOURCE_INDEX(source);
+    dlc_expr index[DLC_MAX_INDEX], offset = dlc_expr_i64(p->pool, 0);
+    for (uint32_t d = 0; d < rank; d++)
+        index[d] = dlc_expr_substitute(p->pool, dlc_arg(p->pool, load, d), at, kernel->axes.n);
+    if (!DLC_SOURCE_IS_STAGE(source)) {
+        const dlc_buffer *buffer = &kernel->buffers.data[s];
+        return dlc_layout_offset(p->pool, &buffer->layout, (uint8_t)rank, buffer->type.dims, index);
+    }
+    const dlc_home *home = &p->schedule->homes[s];
+    if (home->place != DLC_PLACE_SCRATCH)
+        return 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        index[i] = dlc_sub(p->pool, index[i], dlc_expr_substitute(p->pool, home->first[i], first, kernel->axes.n));
+        if (!home->layout.nparts)
+            offset = dlc_add(p->pool, offset, dlc_mul(p->pool, index[i], home->stride[i]));
+    }
+    return home->layout.nparts ? dlc_layout_offset(p->pool, &home->layout, (uint8_t)rank, home->size, index) : offset;
+}
+
+/* axis = T·q + step·p + inner, T the tile that is open at `at` (0: none is): for the point, and for the tile's beginning. */
+static void cut_axis(places *p, uint32_t axis, uint32_t at, int64_t step, dlc_expr inner, dlc_expr *point, dlc_expr *first)
+{
+    enum { MANY = 1 << 20 };
+    uint32_t loop = dlc_schedule_loop_over(p->schedule, at, axis);
+    point[axis] = dlc_add(p->pool, dlc_muli(p->pool, dlc_expr_axis(p->pool, number(p, MANY)), step), inner);
+    if (loop == DLC_ROOT_NODE)
+        return;
+    first[axis] = dlc_muli(p->pool, dlc_expr_axis(p->pool, number(p, MANY)), p->schedule->nodes.data[loop].tile);
+    point[axis] = dlc_add(p->pool, first[axis], point[axis]);
+}
+
+static int64_t stride_along(places *p, dlc_expr offset, uint32_t axis)
+{
+    dlc_expr coefficient, rest;
+    int64_t stride;
+    return dlc_expr_linear(p->pool, offset, axis, &coefficient, &rest) && dlc_expr_is_int(p->pool, coefficient, &stride) ? stride
+                                                                                                                        : -1;
+}
+
+int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[leaf];
+    int64_t granule = dlc_dots[node->row].granule, panel = schedule->nodes.data[dlc_schedule_columns(schedule, leaf)].tile;
+    places p = places_begin(schedule);
+    dlc_source source = dlc_node_of(p.pool, load)->imm.id;
+    uint32_t at = DLC_SOURCE_IS_STAGE(source) ? schedule->homes[DLC_SOURCE_INDEX(source)].at : DLC_ROOT_NODE;
+    dlc_expr *point = dlc_new_array(schedule->arena, dlc_expr, schedule->kernel->axes.n);
+    dlc_expr *first = dlc_new_array(schedule->arena, dlc_expr, schedule->kernel->axes.n);
+    int64_t lanes = schedule->target->vector_bytes / dlc_dtype_bytes(dlc_dots[node->row].acc);
+    uint32_t within = number(&p, granule - 1), vector = number(&p, panel / lanes - 1), lane = number(&p, lanes - 1);
+    dlc_expr column = dlc_add(p.pool, dlc_muli(p.pool, dlc_expr_axis(p.pool, vector), lanes), dlc_expr_axis(p.pool, lane));
+    cut_axis(&p, node->over.data[node->over.n - 1], at, granule, dlc_expr_axis(p.pool, within), point, first);
+    if (is_columns)
+        cut_axis(&p, node->columns, at, panel, column, point, first);
+    dlc_expr offset = offset_of(&p, load, point, first);
+    offset = offset ? dlc_expr_simplify(p.pool, offset, &p.ranges) : 0;
+    return offset && stride_along(&p, offset, within) == 1 && (!is_columns || stride_along(&p, offset, lane) == granule);
+}

@@ -1,0 +1,281 @@
+/*
+ * Rows of dot.def under schedules written by hand, for every target that code is made for here, with the row's instruction and by its
+ * plain meaning: exact for integers, and to the same bits for bf16. A page nobody may touch lies behind every buffer.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "dlc/dlc.h"
+#include "ir/schedule/schedule.h"
+#include "tests/unit/suite.h"
+
+enum { PAGE_BYTES = 65536 };
+
+static const char *const targets[] = {
+    "x86-64-v2", "x86-64-v3", "x86-64-v3+avx_vnni", "x86-64-v4", "x86-64-v4+vnni+bf16", "aarch64", "aarch64+dotprod+i8mm",
+};
+enum { NTARGETS = sizeof targets / sizeof *targets };
+
+static const struct {
+    const char *row, *x, *w;
+} rows[] = {
+    {"vpdpbusd", "u8", "i8"}, {"vpdpbusd", "i8", "u8"}, {"vpdpbusd", "i8", "i8"}, {"vpdpbusd", "u8", "u8"},
+    {"sdot", "i8", "i8"},     {"sdot", "u8", "i8"},     {"udot", "u8", "u8"},     {"udot", "i8", "u8"},
+    {"usdot", "u8", "i8"},    {"usdot", "i8", "u8"},    {"usdot", "i8", "i8"},    {"vdpbf16ps", "bf16", "bf16"},
+    {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+/* Whole tiles; ragged rows, columns and granules; K within one granule. */
+static const int sizes[][3] = {{16, 64, 64}, {37, 70, 67}, {5, 33, 3}};
+enum { NSIZES = sizeof sizes / sizeof *sizes };
+
+/* The sum in registers, and cut into pieces of 32. */
+static const char *const trees[] = {
+    "    for i:4 {\n      a = dot %s i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n",
+    "    for i:4 {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n      for i, lane j:4 {\n        y\n      }\n    }\n",
+};
+enum { NTREES = sizeof trees / sizeof *trees };
+
+static char folder[64];
+
+static void setup(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/dlc_test_dots_XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[2][128];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+static void teardown(void)
+{
+    unlink(in_folder("dot.dlc"));
+    unlink(in_folder("dot.so"));
+    rmdir(folder);
+}
+
+/* --- the module --- */
+
+static void head(dlc_str *text, const char *target, const char *x, const char *w, const int *size)
+{
+    const char *acc = strcmp(x, "bf16") ? "i32" : "f32";
+    dlc_str_printf(text,
+                   "module @t for %s after choose {\n  input %%x: %s[%d,%d]\n  input %%w: %s[%d,%d]\n  output %%y: %s[%d,%d]\n}\n\n"
+                   "kernel @k(x: %s[%d,%d], w: %s[%d,%d]) -> (y: %s[%d,%d]) {\n  axis i=%d, j=%d, k=%d\n"
+                   "  a[i,j] = sum(k) %s(x[i, k]) * %s(w[k, j])\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n",
+                   target, x, size[0], size[2], w, size[2], size[1], acc, size[0], size[1], x, size[0], size[2], w, size[2],
+                   size[1], acc, size[0], size[1], size[0], size[1], size[2], acc, acc);
+}
+
+static void module_text(dlc_str *text, const char *target, int row, const int *size, int tree)
+{
+    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, columns = 2 * lanes;
+    int granule = !strcmp(rows[row].row, "fma") ? 1 : !strcmp(rows[row].x, "bf16") ? 2 : 4;
+    head(text, target, rows[row].x, rows[row].w, size);
+    if (granule == 1)
+        dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k, j%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
+                             "      wp in scratch\n    }\n", target, columns, columns, columns, lanes);
+    else
+        dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
+                             "      wp in scratch\n    }\n", target, columns, granule, columns, granule, columns, lanes);
+    dlc_str_printf(text, trees[tree], rows[row].row);
+    dlc_str_add(text, "  }\n}\n\nsteps {\n  launch 0 (%x, %w) -> (%y)\n}\n");
+}
+
+/* Compiled, or NULL and the message. */
+static dlc_model *compiled(const char *text, const char *target, char *message, size_t size)
+{
+    FILE *file = fopen(in_folder("dot.dlc"), "w");
+    ck_assert(file && fputs(text, file) >= 0 && !fclose(file));
+    dlc_model *model;
+    dlc_model_note note = {0};
+    dlc_status status = dlc_model_open(in_folder("dot.dlc"), &(dlc_options){.target = target, .jobs = 1}, &model);
+    if (status == DLC_OK)
+        status = dlc_model_write(model, "so", in_folder("dot.so"), NULL);
+    dlc_model_message(model, 0, &note);
+    snprintf(message, size, "%s", note.text ? note.text : "");
+    if (status == DLC_OK)
+        return model;
+    dlc_model_close(model);
+    return NULL;
+}
+
+/* --- data --- */
+
+/* Memory that ends at a page nobody may touch. Never given back: each test is a process. */
+static void *guarded(size_t size_bytes)
+{
+    size_t inner = (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    char *bytes = mmap(NULL, inner + PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(bytes != MAP_FAILED);
+    ck_assert_int_eq(mprotect(bytes, inner, PROT_READ | PROT_WRITE), 0);
+    return bytes + inner - size_bytes;
+}
+
+static dlcrt_tensor tensor_of(const char *type, int d0, int d1, uint32_t seed)
+{
+    int is_bf16 = !strcmp(type, "bf16");
+    dlcrt_tensor t = {.dtype = is_bf16 ? DLC_BF16 : !strcmp(type, "u8") ? DLC_U8 : DLC_I8, .rank = 2, .dims = {d0, d1}};
+    size_t n = (size_t)d0 * (size_t)d1;
+    t.data = guarded(n * (is_bf16 ? 2 : 1));
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        float value = (float)(int32_t)seed / 2147483648.0f;
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        if (is_bf16)
+            ((uint16_t *)t.data)[i] = (uint16_t)(bits >> 16);
+        else
+            ((uint8_t *)t.data)[i] = (uint8_t)(seed >> 24);
+    }
+    return t;
+}
+
+static double element(const dlcrt_tensor *t, int64_t at)
+{
+    uint32_t bits;
+    float value;
+    if (t->dtype == DLC_U8)
+        return ((const uint8_t *)t->data)[at];
+    if (t->dtype == DLC_I8)
+        return ((const int8_t *)t->data)[at];
+    bits = (uint32_t)((const uint16_t *)t->data)[at] << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void compare(const dlcrt_tensor *x, const dlcrt_tensor *w, const dlcrt_tensor *y, const char *what)
+{
+    int64_t depth = x->dims[1], columns = w->dims[1];
+    for (int64_t i = 0; i < x->dims[0]; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            double sum = 1, got;
+            for (int64_t k = 0; k < depth; k++)
+                sum += element(x, i * depth + k) * element(w, k * columns + j);
+            got = y->dtype == DLC_F32 ? (double)((const float *)y->data)[i * columns + j]
+                                      : (double)((const int32_t *)y->data)[i * columns + j];
+            ck_assert_msg(fabs(got - sum) <= (y->dtype == DLC_F32 ? 1e-5 : 0), "%s: [%d,%d] = %.9g, not %.9g", what, (int)i, (int)j,
+                          got, sum);
+        }
+}
+
+/* False when this machine cannot run it. */
+static int run_once(const dlcrt_tensor *inputs, dlcrt_tensor *y, const char *what)
+{
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    dlc_status status = dlcrt_executable_open(in_folder("dot.so"), &executable);
+    if (status == DLC_NO_DEVICE)
+        return 0;
+    ck_assert_msg(status == DLC_OK, "%s: %s", what, dlcrt_last_error());
+    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
+    ck_assert_int_eq(dlcrt_context_prepare(context, inputs, 2), DLC_OK);
+    y->size_bytes = dlcrt_context_output_bytes(context, 0);
+    y->data = guarded(y->size_bytes);
+    ck_assert_msg(dlcrt_context_run(context, inputs, 2, y, 1) == DLC_OK, "%s: %s", what, dlcrt_last_error());
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+    return 1;
+}
+
+/* --- the rows --- */
+
+START_TEST(rows_give_the_same_numbers_everywhere)
+{
+    int row = _i / (NSIZES * NTREES);
+    const int *size = sizes[_i / NTREES % NSIZES];
+    dlcrt_tensor inputs[] = {tensor_of(rows[row].x, size[0], size[2], 1), tensor_of(rows[row].w, size[2], size[1], 2)};
+    dlcrt_tensor first = {0};
+    for (int t = 0; t < NTARGETS; t++) {
+        dlc_str text = {0};
+        char what[160], message[1024];
+        dlcrt_tensor y = {0};
+        module_text(&text, targets[t], row, size, _i % NTREES);
+        snprintf(what, sizeof what, "%s %s %s %dx%dx%d tree %d on %s", rows[row].row, rows[row].x, rows[row].w, size[0], size[1],
+                 size[2], _i % NTREES, targets[t]);
+        dlc_model *model = compiled(dlc_str_text(&text), targets[t], message, sizeof message);
+        ck_assert_msg(model != NULL, "%s: %s\n%s", what, message, dlc_str_text(&text));
+        dlc_model_close(model);
+        dlc_str_deinit(&text);
+        if (!run_once(inputs, &y, what))
+            continue;
+        y.dtype = !strcmp(rows[row].x, "bf16") ? DLC_F32 : DLC_I32;
+        compare(&inputs[0], &inputs[1], &y, what);
+        if (first.data && strcmp(rows[row].row, "fma"))
+            ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s: other bits than before", what);
+        first = y;
+    }
+}
+END_TEST
+
+/* --- refused --- */
+
+static const struct {
+    const char *x, *w, *schedule, *message;
+} refused[] = {
+    {"i8", "u8", "par j:32, i:4 { a = dot sdot i x j over [k] in reg as a { y } }",
+     "a: sdot multiplies i8 by i8 into i32; rows are i8, columns u8, the sum i32"},
+    {"bf16", "bf16", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
+     "a: vpdpbusd multiplies u8 by i8 into i32; rows are bf16, columns bf16, the sum f32"},
+    {"u8", "i8", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
+     "a: w must have 4 elements of k together and then j"},
+    {"u8", "i8",
+     "copy xt = a.x [k/2, i, k%2]\n copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } for k, i { xt in scratch } "
+     "for i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } } }",
+     "a: xt must have 4 elements of k together"},
+    {"u8", "i8",
+     "copy wp = a.w [j/32, k/2, j%32, k%2]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } } }",
+     "a: wp must have 4 elements of k together and then j"},
+    {"u8", "i8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } for i:4 { for k:30 "
+     "{ a = dot vpdpbusd i x j over [k] in scratch } for i, lane j:16 { y } } }",
+     "a: for k:30 is no multiple of the 4 that vpdpbusd takes at once"},
+    {"u8", "i8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } for i:4 { for k "
+     "{ a = dot vpdpbusd i x j in scratch } for i, lane j:16 { y } } }",
+     "a: vpdpbusd runs over an axis by 4 itself, and 'over' names none"},
+    {"i8", "i8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for i:13 { a = dot vpdpbusd i x j over [k] in reg as a { y } } }",
+     "a: a tile of 13x32 takes 33 registers of 32"},
+};
+enum { NREFUSED = sizeof refused / sizeof *refused };
+
+START_TEST(what_a_row_cannot_take_is_refused)
+{
+    static const int size[] = {16, 64, 64};
+    dlc_str text = {0};
+    char message[1024];
+    head(&text, "x86-64-v4+vnni", refused[_i].x, refused[_i].w, size);
+    dlc_str_printf(&text, "schedule x86-64-v4+vnni {\n%s\n}\n\nsteps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", refused[_i].schedule);
+    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+vnni", message, sizeof message);
+    ck_assert_msg(!model && strstr(message, refused[_i].message), "'%s', not '%s'", message, refused[_i].message);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dots");
+    TCase *tests = tcase_create("dots");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
+    tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
