@@ -48,6 +48,13 @@ static dlc_onnx_attribute *find(dlc_import *im, const char *name)
     return NULL;
 }
 
+void im_rename(dlc_import *im, const char *attribute, const char *name)
+{
+    dlc_onnx_attribute *found = find(im, attribute);
+    if (found)
+        found->name = name;
+}
+
 void im_read_attributes(dlc_import *im, const dlc_body *body)
 {
     const Onnx__NodeProto *node = im->node;

@@ -171,6 +171,10 @@ static void import_operator(dlc_import *im, dlc_body *body)
     const dlc_onnx_row *row = im->row;
     size_t depth = im->bodies.n;
     check_arity(im);
+    if (!*im->origin->domain && im->opset < 7) { /* hints on memory, and which outputs there are */
+        (void)im_attribute(im, "consumed_inputs");
+        (void)im_attribute(im, "output_sequence");
+    }
     if (im_ok(im))
         row->import(im);
     check_all_read(im);

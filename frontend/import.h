@@ -15,7 +15,7 @@
 #include "frontend/onnx.h"
 #include "ir/graph/op.h"
 
-enum { DLC_OPSET_FIRST = 7, DLC_OPSET_LAST = 28, DLC_IR_LAST = 14 };
+enum { DLC_OPSET_FIRST = 1, DLC_OPSET_LAST = 28, DLC_IR_LAST = 14 };
 
 typedef struct dlc_import dlc_import;
 
@@ -107,6 +107,7 @@ dlc_status im_fail(dlc_import *im, dlc_status status, const char *format, ...)
 /* Tells something of the current node that is no fault. */
 void im_note(dlc_import *im, const char *text);
 
+void im_rename(dlc_import *im, const char *attribute, const char *name);
 int im_has(dlc_import *im, const char *attribute); /* marks nothing */
 int64_t im_int(dlc_import *im, const char *attribute, int64_t otherwise);
 double im_float(dlc_import *im, const char *attribute, double otherwise);

@@ -53,8 +53,12 @@ dlc_status im_read_header(dlc_import *im)
                              DLC_IR_LAST);
     if (!proto->graph)
         return dlc_diag_fail(diag, DLC_INVALID, file, "is no ONNX model: it has no graph");
+    if (!proto->n_opset_import && proto->ir_version < 3) {
+        Onnx__OperatorSetIdProto first = {.domain = (char *)(uintptr_t)"", .version = 1};
+        return read_opset(im, &first, &im->opsets, file);
+    }
     if (!proto->n_opset_import)
-        return dlc_diag_fail(diag, proto->ir_version < 3 ? DLC_UNSUPPORTED : DLC_INVALID, file,
+        return dlc_diag_fail(diag, DLC_INVALID, file,
                              "imports no operator set (ir_version %" PRId64
                              "); supported: opset %d to %d",
                              proto->ir_version, DLC_OPSET_FIRST, DLC_OPSET_LAST);

@@ -175,6 +175,39 @@ def pad_and_shape_by_axes():
 # --- old operators ---
 
 @case
+def broadcast_by_attributes():
+    """As opset 6 has it: the second operand's dimensions begin at an axis."""
+    x, b, s = normal(2, 3, 4), normal(3), normal(3)
+    nodes = [node("Mul", ["x", "b"], ["m"], broadcast=1, axis=1), node("Add", ["m", "one"], ["a"], broadcast=1),
+             node("PRelu", ["a", "s"], ["p"]), node("Greater", ["x", "b"], ["g"], broadcast=1, axis=1),
+             node("Reshape", ["p", "shape"], ["r"])]
+    m = x * b[:, None] + np.float32(1)
+    return run(nodes, {"x": x}, ["r", "g"], [np.where(m < 0, m * s[:, None], m).reshape(6, 4), x > b[:, None]],
+               weights={"b": b, "s": s, "one": np.float32(1), "shape": np.array([-1, 4])}, opset=6)
+
+
+@case
+def attributes_that_became_inputs():
+    x = normal(2, 3, 2, 2)
+    nodes = [node("Reshape", ["x"], ["r"], shape=[0, -1]), node("Cast", ["r"], ["i"], to="INT32"),
+             node("Pad", ["r"], ["p"], paddings=[0, 1, 0, 2], value=0.5), node("Concat", ["r", "r"], ["c"]),
+             node("Dropout", ["r"], ["d"], is_test=1, consumed_inputs=[0])]
+    r = x.reshape(2, 12)
+    expected = [r.astype(np.int32), np.pad(r, ((0, 0), (1, 2)), constant_values=0.5), np.concatenate([r, r], 1), r]
+    return run(nodes, {"x": x}, ["i", "p", "c", "d"], expected, opset=1)
+
+
+@case
+def batch_normalization_of_opset_6():
+    x, g, b, m = normal(2, 3, 4), normal(3), normal(3) + 1, normal(3)
+    v = np.abs(normal(3)) + np.float32(0.5)
+    t = lambda a: a[:, None]
+    y = (x - t(m)) / np.sqrt(t(v) + np.float32(1e-5)) * t(g) + t(b)
+    nodes = [node("BatchNormalization", ["x", "g", "b", "m", "v"], ["y"], is_test=1, spatial=1)]
+    return run(nodes, {"x": x}, ["y"], [y], weights={"g": g, "b": b, "m": m, "v": v}, opset=6)
+
+
+@case
 def resize_10_rounds_up_where_it_shrinks():
     x = np.arange(35, dtype=np.float32).reshape(1, 1, 5, 7)
     rows, columns = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4], [0, 2, 4, 5]

@@ -117,8 +117,12 @@ static const struct {
     {"Clip", "x - y", "2", "", NULL, {0}, 0, 17, NULL, 0, "f32[2]", NULL},
     {"Gelu", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'Gelu' is supported from opset 20 to 28, not 17"},
     {"FooBar", "x", "2", NULL, NULL, {0}, 0, 17, NULL, 0, NULL, "operator 'FooBar' is not supported"},
-    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 6, NULL, 0, NULL, "uses opset 6; supported: 7 to 28"},
-    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 29, NULL, 0, NULL, "uses opset 29; supported: 7 to 28"},
+    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 1, NULL, 0, "f32[2,3]", NULL},
+    {"Softmax", "x", "2,3", NULL, NULL, {0}, 0, 29, NULL, 0, NULL, "uses opset 29; supported: 1 to 28"},
+    {"Add", "x y", "2,3,4", "3", NULL, {0}, 0, 6, "broadcast", 1, NULL, "4 and 3 differ"},
+    {"Add", "x y", "2,3,4", "4", NULL, {0}, 0, 6, "broadcast", 1, "f32[2,3,4]", NULL},
+    {"Add", "x y", "2,3,4", "4", NULL, {0}, 0, 6, NULL, 0, NULL, "attribute 'broadcast' makes them meet"},
+    {"Cos", "x", "2", NULL, NULL, {0}, 0, 6, NULL, 0, NULL, "supported from opset 7 to 28, not 6"},
 };
 /* clang-format on */
 
