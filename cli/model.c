@@ -77,6 +77,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .machine = args->machine,
         .fusion = args->fusion,
         .rewrite = args->rewrite,
+        .schedules = args->schedule,
         .passes = args->passes,
         .dump_after = args->dump_after,
         .jobs = (uint32_t)args->jobs,

@@ -455,6 +455,14 @@ static void replace_axis(dlc_nest *nest, uint32_t axis, dlc_expr with)
     nest->with[axis] = with;
 }
 
+/* What was computed last in the loop is no value behind it. */
+static void forget_values(dlc_nest *nest, uint32_t n)
+{
+    for (uint32_t i = n; i < node_of(nest, n)->end; i++)
+        if (node_of(nest, i)->kind == DLC_LOOP_LEAF)
+            nest->states[node_of(nest, i)->stage].value[0].set = nest->states[node_of(nest, i)->stage].value[1].set = 0;
+}
+
 static void walk_unrolled(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
@@ -480,6 +488,7 @@ static void walk_unrolled(dlc_nest *nest, uint32_t n)
             dlc_nest_leave(nest);
             nest->emit->if_end(nest->emit);
         }
+        forget_values(nest, n);
     }
     nest->tiles[node->axis] = before;
 }

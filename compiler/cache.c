@@ -77,6 +77,16 @@ static int is_program(const char *names)
     return at && (!at[3] || at[3] == ',');
 }
 
+static void add_bytes_of(dlc_str *out, const char *path)
+{
+    FILE *stream = fopen(path, "rbe");
+    char part[4096];
+    for (size_t got; stream && (got = fread(part, 1, sizeof part, stream));)
+        dlc_str_addn(out, part, got);
+    if (stream)
+        fclose(stream);
+}
+
 /* A plan of fusion by its bytes; false for a strategy that is a program. */
 static int add_fusion(dlc_str *out, const char *fusion)
 {
@@ -86,12 +96,7 @@ static int add_fusion(dlc_str *out, const char *fusion)
         return 0;
     if (n < 5 || strcmp(fusion + n - 5, ".json") != 0)
         return 1;
-    FILE *stream = fopen(fusion, "rbe");
-    char part[4096];
-    for (size_t got; stream && (got = fread(part, 1, sizeof part, stream));)
-        dlc_str_addn(out, part, got);
-    if (stream)
-        fclose(stream);
+    add_bytes_of(out, fusion);
     return 1;
 }
 
@@ -99,8 +104,8 @@ static int add_options(dlc_str *out, const dlc_options *o)
 {
     dlc_str_printf(out, "dlc %s %d\n", dlc_version(), DLC_ABI_VERSION);
     add_targets(out, o->target, o->machine);
-    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\n", o->passes ? o->passes : "",
-                   o->emulate_gpu, o->max_fold_bytes);
+    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\n", o->passes ? o->passes : "",
+                   o->emulate_gpu, o->max_fold_bytes, o->rewrite ? o->rewrite : "");
     for (uint32_t i = 0; i < o->nshapes; i++) {
         dlc_str_printf(out, "shape %s", o->shapes[i].name);
         for (uint32_t d = 0; d < o->shapes[i].rank; d++)
@@ -109,6 +114,8 @@ static int add_options(dlc_str *out, const dlc_options *o)
     }
     for (uint32_t i = 0; i < o->nvalues; i++)
         dlc_str_printf(out, "value %s %s\n", o->values[i].name, o->values[i].text);
+    if (o->schedules)
+        add_bytes_of(out, o->schedules);
     return !is_program(o->target) && add_fusion(out, o->fusion);
 }
 

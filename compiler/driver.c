@@ -172,9 +172,23 @@ static dlc_status import_map(dlc_model *model, const source *from)
                          &model->graph);
 }
 
+static dlc_status read_schedules(dlc_model *model)
+{
+    const char *file = model->options.schedules;
+    if (!file)
+        return DLC_OK;
+    DLC_TRY(dlc_map_open(file, &model->schedules, &model->diag));
+    model->ctx.schedules.file = file;
+    model->ctx.schedules.text =
+        dlc_arena_strndup(model->arena, (const char *)model->schedules.bytes, model->schedules.size_bytes);
+    dlc_map_close(&model->schedules);
+    return DLC_OK;
+}
+
 static dlc_status import(dlc_model *model, void *args)
 {
     const source *from = args;
+    DLC_TRY(read_schedules(model));
     if (!from->bytes) {
         DLC_TRY(dlc_map_open(from->path, &model->text, &model->diag));
         return import_map(model, from);

@@ -16,6 +16,7 @@ struct dlc_model {
     dlc_arena *notes;   /* messages and texts: outlives a lack of memory in the others */
     dlc_diag diag;
     dlc_map text; /* of a graph or module in text form */
+    dlc_map schedules; /* of the options */
     dlc_onnx *onnx;
     dlc_graph *graph; /* NULL: a module in text form, which is ctx.module */
     const char *rest; /* of a module: the default passes behind the one that made it */

@@ -52,6 +52,9 @@ typedef struct dlc_pass_ctx {
     dlc_groups *groups;       /* from `fuse` on */
     const char *rewrite;      /* NULL: where estimates say so; "none", or NAME=N: that row of rewrites.def wherever it can be */
     uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
+    struct {
+        const char *file, *text; /* schedules by kernel (passes/schedule/replay.h); text NULL: none are given */
+    } schedules;
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */
     size_t folded_bytes, folded_weight_bytes; /* spent of them so far, over all runs of const_fold and simplify */

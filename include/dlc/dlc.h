@@ -64,6 +64,7 @@ typedef struct {
     void (*timing)(void *user, const char *pass, double seconds, uint32_t changes);
     void *user;
     const char *rewrite; /* of kernels: "none", NAME=N of DLC_CATALOGUE_REWRITES; NULL: where estimates say so */
+    const char *schedules; /* a file with kernels and their schedules as text, or a printed module: taken for equal kernels */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

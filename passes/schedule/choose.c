@@ -4,6 +4,7 @@
  * speed, and rests on extents (assumed ones for symbols), strides and the target's row.
  */
 #include "passes/schedule/choose.h"
+#include "passes/schedule/replay.h"
 
 #include <string.h>
 
@@ -395,15 +396,21 @@ static void lay_out_constants(dlc_module *module)
 
 dlc_status dlc_pass_choose(dlc_pass_ctx *ctx)
 {
+    dlc_replay replay;
+    DLC_TRY(dlc_replay_read(ctx, &replay));
     for (uint32_t k = 0; k < ctx->module->kernels.n; k++) {
         dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
         const char *detail;
+        ctx->changes++;
+        DLC_TRY(dlc_replay_find(&replay, kernel->kernel, &kernel->schedule));
+        if (kernel->schedule)
+            continue;
         dlc_choose(kernel->kernel, ctx->target, ctx->module->arena, &kernel->schedule, &detail);
         if (!kernel->schedule)
             return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
                                  detail ? detail : "");
-        ctx->changes++;
     }
+    dlc_replay_report(&replay, ctx);
     lay_out_constants(ctx->module);
     return DLC_OK;
 }

@@ -1,0 +1,81 @@
+# Schedules from a text file in place of chosen ones: what a module prints gives the same executable, and what is wrong is said.
+. "$1/cli/lib.sh"
+
+module_of() { "$DLC" compile "$1" --target "$2" --dump-after choose -o unused.so -q >"$3" 2>err || fail "no module of $1"; }
+
+mkdir chosen replayed
+cp "$repository/models/digits.onnx" .
+cat >mlp.dlc <<'END'
+graph @mlp(%x: f32[n,64]) -> %y {
+  %w: f32[64,96] = const hash(00000000000000aa)
+  %v: f32[96,48] = const hash(00000000000000bb)
+  %a: f32[n,96] = matmul %x, %w
+  %r: f32[n,96] = relu %a
+  %y: f32[n,48] = matmul %r, %v
+}
+END
+cat >norm.dlc <<'END'
+graph @norm(%x: f32[40,33], %u: f32[33,40]) -> %y {
+  %m: f32[40,1] = reduce_sum %x {axes=[1], keepdims=1}
+  %d: f32[40,33] = div %x, %m
+  %t: f32[40,33] = transpose %u {perm=[1,0]}
+  %y: f32[40,33] = add %d, %t
+}
+END
+for model in digits.onnx mlp.dlc norm.dlc; do
+    for target in x86-64-v3 x86-64-v4 sm_75; do
+        emulate=
+        [ $target = sm_75 ] && emulate=--emulate-gpu
+        module_of $model $target module.txt
+        expect 0 "" "$DLC" compile $model --target $target $emulate -o chosen/m.so
+        expect 0 "kernels have a schedule from here, for $target" "$DLC" compile $model --target $target $emulate --schedule module.txt -o replayed/m.so
+        cmp -s chosen/m.so replayed/m.so || fail "$model, $target: its own schedules give another executable"
+    done
+done
+
+# kernels alone, under other names; another loop order and other tiles
+cat >relu.dlc <<'END'
+graph @relu(%x: f32[40,64]) -> %y {
+  %y: f32[40,64] = relu %x
+}
+END
+module_of relu.dlc x86-64-v3 module.txt
+cat >mine.txt <<'END'
+# as it prints, but for names
+kernel @mine(a: f32[2560]) -> (b: f32[2560]) {
+  axis p=2560
+  s[p] = max(0.0, a[p]) -> b[p]
+}
+schedule x86-64-v4 {
+  for p {
+    s
+  }
+}
+schedule x86-64-v3 {
+  for p:40, unroll p {
+    s
+  }
+}
+
+kernel @other(a: f32[7]) -> (b: f32[7]) {
+  axis p=7
+  s[p] = a[p] + a[p] -> b[p]
+}
+schedule x86-64-v3 {
+  for p {
+    s
+  }
+}
+END
+expect 0 "1 of 1 kernels have a schedule from here, for x86-64-v3;1 fit no kernel of the model, or come second: other (line 21)" \
+    "$DLC" compile relu.dlc --target x86-64-v3 --schedule mine.txt -o mine.so
+"$DLC" compile relu.dlc --target x86-64-v3 --schedule mine.txt --dump-after choose -o unused.so -q >out 2>err
+grep -q ":40, unroll" out || fail "the schedule given is not the one in the module"
+
+# refused: a sentence, the kernel, the line
+sed 's/unroll p {/for p:40 {/' mine.txt >wrong.txt
+expect 1 "for p:40 is no part of for p:40" "$DLC" compile relu.dlc --target x86-64-v3 --schedule wrong.txt -o wrong.so
+echo "schedules" >text.txt
+expect 1 "text.txt;line 1: a kernel is due" "$DLC" compile relu.dlc --target x86-64-v3 --schedule text.txt -o wrong.so
+expect 5 "nowhere.txt" "$DLC" compile relu.dlc --schedule nowhere.txt -o wrong.so
+finish

@@ -1,0 +1,193 @@
+/*
+ * Random schedules of random kernels: each is refused in a sentence, or prints and reads back the same and gives the right
+ * numbers; none crashes or hangs. `test_schedules KERNELS SCHEDULES [SEED]` tries so many per kernel instead of a few hundred in
+ * all; every tenth batch is of trees of lanes in the CUDA emulation.
+ */
+#include "tests/unit/random_schedule.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "tests/unit/random_kernel.h"
+#include "tests/unit/run_schedule.h"
+#include "tests/unit/suite.h"
+
+enum { KERNELS = 40, SCHEDULES = 10, BATCH = 10, SECONDS = 60, MOST_IN_BATCH = 4096 };
+
+static struct {
+    uint32_t kernels, schedules;
+    uint64_t seed;
+} wanted = {KERNELS, SCHEDULES, 1};
+
+/* Between a batch's process and its parent. */
+typedef struct {
+    uint32_t tried, ran, kernels;
+    char refusals[8][160]; /* some of them */
+    uint32_t nrefusals;
+} tally;
+static tally *counts;
+
+static const char *target_of(uint32_t batch)
+{
+#ifdef __x86_64__
+    static const char *const targets[] = {"x86-64-v3", "x86-64-v4"}; /* that multiply and add in one, as the interpreter does */
+    return batch % 10 == 9 ? "sm_75" : targets[batch % 2];
+#else
+    return batch % 10 == 9 ? "sm_75" : "aarch64";
+#endif
+}
+
+static dlc_kernel *make_kernel(uint64_t number, dlc_arena *arena)
+{
+    for (uint64_t attempt = 0;; attempt++) {
+        dlc_str text = {0};
+        dlc_diag diag;
+        dlc_kernel *kernel = NULL;
+        dlc_diag_init(&diag, arena);
+        random_state = wanted.seed * 1000003 + number * 7919 + attempt * 104729;
+        draw_kernel(&text);
+        dlc_status status = dlc_kernel_parse(dlc_str_text(&text), arena, &diag, &kernel);
+        if (status == DLC_OK)
+            status = dlc_kernel_verify(kernel, &diag);
+        if (status != DLC_OK && getenv("DLC_SHOW"))
+            fprintf(stderr, "%s%s\n", dlc_str_text(&text), diag.messages[0].text);
+        dlc_str_deinit(&text);
+        if (status == DLC_OK)
+            return kernel;
+    }
+}
+
+static const char *text_of(const dlc_schedule *schedule, dlc_arena *arena)
+{
+    dlc_str text = {0};
+    dlc_schedule_print(schedule, &text);
+    const char *copy = dlc_arena_strdup(arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+static void show(const scheduled *s, const char *schedule, const char *problem)
+{
+    dlc_str text = {0};
+    dlc_kernel_print(s->kernel, 1, &text);
+    fprintf(stderr, "%s\n%s%s\n", problem, dlc_str_text(&text), schedule);
+    dlc_str_deinit(&text);
+}
+
+static void note_refusal(const dlc_diag *diag)
+{
+    const char *text = diag->nmessages ? diag->messages[diag->nmessages - 1].text : "";
+    if (!*text)
+        fprintf(stderr, "refused without a sentence\n"), exit(3);
+    snprintf(counts->refusals[counts->nrefusals++ % 8], sizeof counts->refusals[0], "%s", text);
+}
+
+/* Schedule j of kernel number k: false when it was refused. */
+static int make_schedule(const dlc_kernel *kernel, uint64_t k, uint32_t j, const char *target, dlc_arena *arena, scheduled *s)
+{
+    dlc_diag diag;
+    dlc_schedule *read = NULL;
+    dlc_diag_init(&diag, arena);
+    random_state = wanted.seed * 15485863 + k * 32452843 + j * 49979687;
+    s->kernel = kernel;
+    const char *text = text_of(draw_schedule(kernel, dlc_target_find(target), arena), arena);
+    if (getenv("DLC_SHOW"))
+        show(s, text, "tried");
+    counts->tried++;
+    if (dlc_schedule_parse(text, kernel, NULL, arena, &diag, &read) != DLC_OK) {
+        note_refusal(&diag);
+        return 0;
+    }
+    s->schedule = read;
+    const char *again = text_of(read, arena);
+    if (strcmp(text, again) != 0)
+        show(s, text, dlc_arena_printf(arena, "reads back as\n%s", again)), exit(3);
+    counts->ran++;
+    return 1;
+}
+
+/* In a process of its own. only: this one of the batch, or -1. */
+static void run_batch(uint32_t batch, int only)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    scheduled *all = dlc_new_array(arena, scheduled, MOST_IN_BATCH);
+    uint32_t n = 0, number = 0;
+    const char *target = target_of(batch), *problem;
+    for (uint32_t k = 0; k < BATCH && batch * BATCH + k < wanted.kernels; k++) {
+        dlc_kernel *kernel = make_kernel(batch * BATCH + k, arena);
+        counts->kernels++;
+        for (uint32_t j = 0; j < wanted.schedules; j++, number++)
+            if (only < 0 || (uint32_t)only == number)
+                n += (uint32_t)make_schedule(kernel, batch * BATCH + k, j, target, arena, &all[n]);
+    }
+    problem = n ? schedules_run(all, n, target, arena) : NULL;
+    if (problem) {
+        if (only >= 0)
+            show(&all[0], text_of(all[0].schedule, arena), problem);
+        exit(2);
+    }
+    exit(0);
+}
+
+/* 0: well. */
+static int in_child(uint32_t batch, int only)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (only < 0 && !freopen("/dev/null", "w", stderr))
+            exit(4);
+        alarm(only < 0 ? 5 * SECONDS : SECONDS);
+        run_batch(batch, only);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status) && only >= 0)
+        fprintf(stderr, "batch %u, schedule %d, %s: signal %d\n", batch, only, target_of(batch), WTERMSIG(status));
+    else if (status && only >= 0)
+        fprintf(stderr, "batch %u, schedule %d, %s\n", batch, only, target_of(batch));
+    return status;
+}
+
+static uint32_t find_culprits(uint32_t batch)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < BATCH * wanted.schedules && found < 12; i++)
+        found += in_child(batch, (int)i) != 0;
+    return found;
+}
+
+START_TEST(random_schedules_are_refused_or_right)
+{
+    uint32_t nbatches = (wanted.kernels + BATCH - 1) / BATCH, failed = 0;
+    const char *one = getenv("DLC_BATCH");
+    counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert(counts != MAP_FAILED);
+    for (uint32_t b = 0; b < nbatches; b++)
+        if ((!one || (uint32_t)atoi(one) == b) && in_child(b, -1))
+            failed += find_culprits(b);
+    printf("%u schedules of %u kernels: %u ran, %u were refused, such as\n", counts->tried, counts->kernels, counts->ran,
+           counts->tried - counts->ran);
+    for (uint32_t i = 0; i < 8 && i < counts->nrefusals; i++)
+        printf("    %s\n", counts->refusals[i]);
+    fflush(stdout);
+    ck_assert_msg(!failed, "%u schedules failed", failed);
+    ck_assert_uint_gt(counts->ran, counts->tried / 10); /* or nothing is tested */
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc > 2)
+        wanted.kernels = (uint32_t)atoi(argv[1]), wanted.schedules = (uint32_t)atoi(argv[2]);
+    if (argc > 3)
+        wanted.seed = (uint64_t)atoll(argv[3]);
+    Suite *suite = suite_create("schedules");
+    TCase *tests = tcase_create("schedules");
+    tcase_set_timeout(tests, argc > 2 ? 3600 : 240);
+    tcase_add_test(tests, random_schedules_are_refused_or_right);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
