@@ -9,8 +9,8 @@
  * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops.
  *
  * A row of dot.def with a granule goes by so many points of the innermost reduced axis at once: a value is the bits of a granule.
- * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied point by
- * point with the factors' casts, so nothing behind the end is read and no padding is counted on.
+ * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied
+ * point by point with the factors' casts, so nothing behind the end is read and no padding is counted on.
  */
 #include "codegen/nest.h"
 
@@ -295,12 +295,14 @@ static dlc_val step(const dot *d, dlc_val a, dlc_val b, dlc_val acc)
     dlc_val args[3], result = emit->dot_step ? emit->dot_step(emit, (dlc_dot)d->leaf->row, d->width, a, b, acc) : NULL;
     if (result)
         return result;
+    dlc_dtype acc_type = (dlc_dtype)d->row->acc;
+    dlc_expr_op op = acc_type == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD;
     for (uint32_t i = 0; i < d->row->granule; i++) {
         uint32_t at = d->row->order == DLC_ORDER_PAIRS ? d->row->granule - 1u - i : i;
         args[0] = element_of(d, d->row->a, a, at);
         args[1] = element_of(d, d->row->b, b, at);
         args[2] = acc;
-        acc = emit->arith(emit, d->row->acc == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD, d->row->acc, d->row->acc, d->width, args);
+        acc = emit->arith(emit, op, acc_type, acc_type, d->width, args);
     }
     return acc;
 }

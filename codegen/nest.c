@@ -392,7 +392,8 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
 static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_source source)
 {
     uint32_t s = DLC_SOURCE_INDEX(source);
-    plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0] : nest->kernel->buffers.data[s].type.dtype;
+    plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0]
+                                                     : nest->kernel->buffers.data[s].type.dtype;
     plan->access.granule = dlc_dtype_bytes(DLC_I32) / dlc_dtype_bytes(plan->access.dtype);
 }
 

@@ -68,8 +68,8 @@ struct dlc_emitter {
     void (*if_begin)(dlc_emitter *e, dlc_val condition);
     void (*if_end)(dlc_emitter *e);
     void (*position)(dlc_emitter *e, uint32_t level);
-    /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the target has
-     * none. The function may be absent. */
+    /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
+     * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
     /* What lanes stored so far is visible to all of them. */
     void (*sync)(dlc_emitter *e);

@@ -24,6 +24,9 @@ typedef struct {
     int64_t block;        /* columns that a unit, or a copy of B, spans */
     dlc_contraction form; /* swapped already */
     uint8_t swap, copy_a, copy_b;
+    dlc_dot row;
+    int64_t granule;      /* of it: points of the innermost reduced axis a step */
+    uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
     int64_t m, n;         /* the tile */
     uint32_t width;
     double rows, columns, depth; /* assumed sizes of m, n, k */
@@ -46,7 +49,8 @@ static int is_epilogue(const dlc_chooser *c, const dlc_stage *first, uint32_t s)
 
 static int is_dot_type(dlc_dtype dtype)
 {
-    return dtype == DLC_F32 || dtype == DLC_F64 || ((dlc_is_int(dtype)) && dlc_dtype_bytes(dtype) >= 4);
+    dlc_dot_operands any;
+    return dlc_dot_takes(DLC_DOT_FMA, NULL, 0, 0, dtype, &any);
 }
 
 int dlc_choose_contraction(const dlc_chooser *c, dlc_contraction *form)
@@ -88,6 +92,13 @@ static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_i
         if (dlc_choose_stride(d->c, access->offset, axes->data[i]) == DLC_ODD_STRIDE)
             return 0;
     return 1;
+}
+
+/* A step's elements of A lie together. */
+static int has_granules(const dot *d)
+{
+    const dlc_access_fact *access = plain_load(d, d->form.a);
+    return d->granule == 1 || (access && dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) == 1);
 }
 
 /* Read where it lies: an affine element. (A guarded one is copied: testing the border per element costs registers.) */
@@ -165,6 +176,59 @@ static int choose_roles(dot *d)
     return d->form.n.n && d->columns * 2 >= d->width && d->rows * d->columns * d->depth >= LEAST_WORK;
 }
 
+/* --- the row --- */
+
+static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
+{
+    d->row = row;
+    d->granule = dlc_dots[row].granule;
+    d->is_flipped = operands->is_flipped;
+    d->form.a = operands->rows;
+    d->form.b = operands->columns;
+}
+
+/* A row that takes the operands' own types: an exact one, whose instruction the target has, and a constant B, packed once. */
+static int find_row(dot *d)
+{
+    dlc_dot_operands operands;
+    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
+        if (dlc_dots[row].granule > 1 && dlc_dots[row].order == DLC_ORDER_EXACT &&
+            dlc_dot_fact(d->c->target, (dlc_dot)row) &&
+            dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
+            dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
+            is_constant_load(d, operands.columns)) {
+            use_row(d, (dlc_dot)row, &operands);
+            return 1;
+        }
+    return 0;
+}
+
+/* What is left of the innermost axis behind its granules goes point by point, at many times the cost. */
+static int is_worth_granules(const dot *d)
+{
+    enum { GRANULES_PER_REST = 16 };
+    int64_t extent = d->c->extent[d->order.data[d->order.n - 1]];
+    return extent % d->granule == 0 || extent >= GRANULES_PER_REST * d->granule;
+}
+
+/* The row, who gives rows and who columns, and the order of the sum; false: lanes do as well. */
+static int choose_row(dot *d)
+{
+    dlc_contraction form = d->form;
+    if (find_row(d) && choose_roles(d)) {
+        dlc_choose_order_reduction(d->c, d->s, d->form.a, &d->order);
+        if (find_row(d) && is_worth_granules(d))
+            return 1;
+    }
+    d->form = form;
+    d->swap = 0;
+    use_row(d, DLC_DOT_FMA, &(dlc_dot_operands){.rows = form.a, .columns = form.b});
+    if (!choose_roles(d))
+        return 0;
+    dlc_choose_order_reduction(d->c, d->s, d->form.a, &d->order);
+    return 1;
+}
+
 /* --- packing a constant B --- */
 
 typedef struct {
@@ -191,16 +255,17 @@ static int add_axes(const dot *d, part_list *list, const uint32_t *axes, uint32_
     return 1;
 }
 
-/* batch, panels of n, K in the order of the reduction, n within the panel. Columns over several axes are one number of all, or
+/* batch, panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one number of all, or
  * all but the innermost are parts of their own. */
 static int panel_parts(const dot *d, int is_number, part_list *list)
 {
     const dlc_ids *n = &d->form.n, *batch = &d->form.batch;
-    uint32_t outer = is_number ? 0 : n->n - 1;
+    uint32_t outer = is_number ? 0 : n->n - 1, *last = &d->order.data[d->order.n - 1];
     list->n = 0;
     return add_axes(d, list, batch->data, batch->n) && add_axes(d, list, n->data, outer) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) && add_axes(d, list, d->order.data, d->order.n) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->n, 1);
+           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) && add_axes(d, list, d->order.data, d->order.n - 1) &&
+           add_part(d, list, last, 1, d->granule, 0) && add_part(d, list, n->data + outer, n->n - outer, d->n, 1) &&
+           (d->granule == 1 || add_part(d, list, last, 1, d->granule, 1));
 }
 
 static int pack_b(dot *d)
@@ -222,7 +287,7 @@ static int pack_b(dot *d)
 static int64_t rows_that_fit(const dot *d, int64_t nv)
 {
     int64_t registers = d->c->target->vector_registers ? d->c->target->vector_registers : 16;
-    return (registers - nv - 1) / nv;
+    return (registers - nv - 1 - (d->is_flipped ? nv + 2 : 0)) / nv;
 }
 
 static int64_t vectors_of(const dot *d)
@@ -239,10 +304,15 @@ static int64_t vectors_of(const dot *d)
     return nv < columns ? nv : columns;
 }
 
+static uint32_t operand_bytes(const dot *d)
+{
+    return dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.a)->dtype);
+}
+
 static int has_conflicting_rows(const dot *d)
 {
     const dlc_access_fact *access = d->copy_a ? NULL : plain_load(d, d->form.a);
-    int64_t bytes = dlc_dtype_bytes(d->stage->dtype[0]);
+    int64_t bytes = operand_bytes(d);
     if (!access || !d->form.m.n)
         return 0;
     return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % 4096 == 0;
@@ -298,7 +368,7 @@ static double units_of(const dot *d, loop_order order)
 
 static void set_grain(dot *d, loop_order order)
 {
-    double cycles = d->rows * d->columns * d->depth / d->width / 2 * dlc_choose_points(d->c, &d->form.batch);
+    double cycles = d->rows * d->columns * d->depth / (double)(d->width * d->granule) / 2 * dlc_choose_points(d->c, &d->form.batch);
     double unit_cycles = cycles / units_of(d, order);
     d->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
@@ -309,7 +379,7 @@ static void set_grain(dot *d, loop_order order)
  */
 static loop_order order_direct(dot *d, double units)
 {
-    double elem = dlc_dtype_bytes(d->stage->dtype[0]), half = d->c->target->l2_bytes / 2;
+    double elem = operand_bytes(d), half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->n;
@@ -451,7 +521,7 @@ static void build_tile(const dot *d)
     int is_alone = schedule->nstages == 1, has_panels = d->block > d->n;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
-    dlc_schedule_dot(schedule, d->s, DLC_DOT_FMA, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
+    dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
@@ -511,11 +581,10 @@ int dlc_choose_dot(dlc_chooser *c)
         return 0;
     d.stage = &c->kernel->stages.data[0];
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
-    if (d.width < 2 || !choose_roles(&d))
+    if (d.width < 2 || !choose_row(&d))
         return 0;
     int64_t nv = vectors_of(&d);
-    dlc_choose_order_reduction(c, d.s, d.form.a, &d.order);
-    d.copy_a = !is_direct(&d, d.form.a, &d.form.m);
+    d.copy_a = !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {

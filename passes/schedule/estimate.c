@@ -114,6 +114,10 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
     double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width;
     double further = e->c.work[s] - 2 * products; /* what computing the factors takes beyond the product */
+    if (dlc_dots[node_at(e, leaf)->row].granule > 1) {
+        further = 0; /* factors are loads, and their casts the row's */
+        per_cycle *= dlc_dots[node_at(e, leaf)->row].granule;
+    }
     double cycles = products / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
     return further > 0 ? cycles + further / width : cycles;
 }

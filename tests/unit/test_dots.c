@@ -1,6 +1,6 @@
 /*
- * Rows of dot.def under schedules written by hand, for every target that code is made for here, with the row's instruction and by its
- * plain meaning: exact for integers, and to the same bits for bf16. A page nobody may touch lies behind every buffer.
+ * Rows of dot.def under schedules written by hand, for every target that code is made for here, with the row's instruction
+ * and by its plain meaning: exact for integers, and to the same bits for bf16. A page nobody may touch lies behind every buffer.
  */
 #include <check.h>
 #include <math.h>
@@ -39,7 +39,8 @@ enum { NSIZES = sizeof sizes / sizeof *sizes };
 /* The sum in registers, and cut into pieces of 32. */
 static const char *const trees[] = {
     "    for i:4 {\n      a = dot %s i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n",
-    "    for i:4 {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n      for i, lane j:4 {\n        y\n      }\n    }\n",
+    "    for i:4 {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n"
+    "      for i, lane j:4 {\n        y\n      }\n    }\n",
 };
 enum { NTREES = sizeof trees / sizeof *trees };
 
@@ -173,7 +174,7 @@ static void compare(const dlcrt_tensor *x, const dlcrt_tensor *w, const dlcrt_te
 }
 
 /* False when this machine cannot run it. */
-static int run_once(const dlcrt_tensor *inputs, dlcrt_tensor *y, const char *what)
+static int run_once(const dlcrt_tensor *inputs, uint32_t n, dlcrt_tensor *y, const char *what)
 {
     dlcrt_executable *executable;
     dlcrt_context *context;
@@ -182,10 +183,10 @@ static int run_once(const dlcrt_tensor *inputs, dlcrt_tensor *y, const char *wha
         return 0;
     ck_assert_msg(status == DLC_OK, "%s: %s", what, dlcrt_last_error());
     ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
-    ck_assert_int_eq(dlcrt_context_prepare(context, inputs, 2), DLC_OK);
+    ck_assert_int_eq(dlcrt_context_prepare(context, inputs, n), DLC_OK);
     y->size_bytes = dlcrt_context_output_bytes(context, 0);
     y->data = guarded(y->size_bytes);
-    ck_assert_msg(dlcrt_context_run(context, inputs, 2, y, 1) == DLC_OK, "%s: %s", what, dlcrt_last_error());
+    ck_assert_msg(dlcrt_context_run(context, inputs, n, y, 1) == DLC_OK, "%s: %s", what, dlcrt_last_error());
     dlcrt_context_destroy(context);
     dlcrt_executable_close(executable);
     return 1;
@@ -210,7 +211,7 @@ START_TEST(rows_give_the_same_numbers_everywhere)
         ck_assert_msg(model != NULL, "%s: %s\n%s", what, message, dlc_str_text(&text));
         dlc_model_close(model);
         dlc_str_deinit(&text);
-        if (!run_once(inputs, &y, what))
+        if (!run_once(inputs, 2, &y, what))
             continue;
         y.dtype = !strcmp(rows[row].x, "bf16") ? DLC_F32 : DLC_I32;
         compare(&inputs[0], &inputs[1], &y, what);
@@ -218,6 +219,31 @@ START_TEST(rows_give_the_same_numbers_everywhere)
             ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s: other bits than before", what);
         first = y;
     }
+}
+END_TEST
+
+/* Weights that are constant are packed when the row is chosen: what of K is no granule, too. */
+START_TEST(constants_are_packed_for_the_row)
+{
+    enum { M = 37, N = 70, K = 67 };
+    static const char *const types[] = {"u8", "i8"};
+    const char *x = types[_i % 2], *target = targets[_i / 2];
+    dlcrt_tensor inputs[] = {tensor_of(x, M, K, 3), tensor_of("i8", K, N, 4)}, y = {0};
+    dlc_str text = {0};
+    char message[1024];
+    dlc_str_printf(&text, "module @t for %s after lower {\n  input %%x: %s[%d,%d]\n  const %%w: i8[%d,%d] = [", target, x, M, K, K, N);
+    for (int i = 0; i < K * N; i++)
+        dlc_str_printf(&text, "%s%d", i ? ", " : "", (int)element(&inputs[1], i));
+    dlc_str_printf(&text, "]\n  output %%y: i32[%d,%d]\n}\n\nkernel @k(x: %s[%d,%d], w: i8[%d,%d]@const) -> (y: i32[%d,%d]) {\n"
+                          "  axis i=%d, j=%d, k=%d\n  a[i,j] = sum(k) i32(x[i, k]) * i32(w[k, j])\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n\n"
+                          "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", M, N, x, M, K, K, N, M, N, M, N, K);
+    dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+    ck_assert_msg(model != NULL, "%s: %s", target, message);
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    y.dtype = DLC_I32;
+    if (run_once(inputs, 1, &y, target))
+        compare(&inputs[0], &inputs[1], &y, target);
 }
 END_TEST
 
@@ -233,7 +259,8 @@ static const struct {
     {"u8", "i8", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
      "a: w must have 4 elements of k together and then j"},
     {"u8", "i8",
-     "copy xt = a.x [k/2, i, k%2]\n copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } for k, i { xt in scratch } "
+     "copy xt = a.x [k/2, i, k%2]\n copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for k, i { xt in scratch } "
      "for i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } } }",
      "a: xt must have 4 elements of k together"},
     {"u8", "i8",
@@ -275,6 +302,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
+    tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
