@@ -72,6 +72,25 @@ expect 0 "1 of 1 kernels have a schedule from here, for x86-64-v3;1 fit no kerne
 "$DLC" compile relu.dlc --target x86-64-v3 --schedule mine.txt --dump-after choose -o unused.so -q >out 2>err
 grep -q ":40, unroll" out || fail "the schedule given is not the one in the module"
 
+# the example, on the first of its convolutions
+example=$repository/examples/schedules/conv3x3.txt
+{
+    cat <<'END'
+module @conv for x86-64-v4 after rewrite {
+  input %x: f32[56,56,64]
+  output %y: f32[56,56,64]
+  const %w: f32[64,64,3,3] = hash(00000000000000aa)
+  const %b: f32[64] = hash(00000000000000bb)
+}
+END
+    sed -n '/^kernel/,/^}/p; /^schedule/q' "$example"
+    echo 'steps {'
+    echo '  launch 0 (%x, %w, %b) -> (%y) from "conv"'
+    echo '}'
+} >conv.dlc
+expect 0 "1 of 1 kernels have a schedule from here, for x86-64-v4;6 fit no kernel" \
+    "$DLC" compile conv.dlc --target x86-64-v4 --schedule "$example" -o conv.so
+
 # refused: a sentence, the kernel, the line
 sed 's/unroll p {/for p:40 {/' mine.txt >wrong.txt
 expect 1 "for p:40 is no part of for p:40" "$DLC" compile relu.dlc --target x86-64-v3 --schedule wrong.txt -o wrong.so

@@ -1,0 +1,190 @@
+/*
+ * The language of schedules: texts that print as they read and give the right numbers, as code of this machine; and what is
+ * refused, sentence by sentence of ir/schedule/verify.c.
+ */
+#include <check.h>
+
+#include "tests/unit/run_schedule.h"
+#include "tests/unit/suite.h"
+
+#ifdef __x86_64__
+#define TARGET "x86-64-v3"
+#else
+#define TARGET "aarch64"
+#endif
+
+#define MATMUL \
+    "kernel @mm(x: f32[m,96], w: f32[96,40], b: f32[40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=96\n" \
+    "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = max(0.0, b[j] + a)\n}\n"
+#define SOFTMAX(size, at, axes, kept) \
+    "kernel @softmax(x: f32[" size "]) -> (y: f32[" size "]) {\n  axis i=m, j=50\n" \
+    "  h[i] = max(j) x[" at "]\n  e[" axes "] = exp(x[" at "] - h)\n  l[i] = sum(j) e\n  y[" axes "] = e / l\n}\n"
+#define MAP "kernel @map(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n  y[i,j] = x[i, j] + 1.0\n}\n"
+#define CHAIN \
+    "kernel @chain(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n" \
+    "  t[i,j] = x[i, j] + 1.0\n  y[i,j] = t[i, j] + t[i, j - 1 else 0]\n}\n"
+#define SUM "kernel @sum(x: f32[12,20]) -> (y: f32[12]) {\n  axis i=12, j=20\n  y[i] = sum(j) x[i, j]\n}\n"
+#define SCATTER \
+    "kernel @scatter(x: f32[8,16], at: i64[4], u: f32[4,16]) -> (y: f32[8,16]) {\n  axis i=8, j=16, k=4, l=16\n" \
+    "  c[i,j] = x[i, j] -> y[i, j]\n  s[k,l] = u[k, l] -> y[at[k], l] update sum\n}\n"
+
+static const struct {
+    const char *kernel, *tree;
+} right[] = {
+    {SOFTMAX("m,50", "i, j", "i,j", "i"),
+     "  par i {\n    lane j:8 x 4 {\n      h in reg\n    }\n    lane j:8 {\n      e in scratch\n    }\n    lane j:8 x 4 {\n"
+     "      l in reg\n    }\n    lane j:8 {\n      y\n    }\n  }\n"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"), /* exp and its sum in one pass */
+     "  par i {\n    lane j:8 x 4 {\n      h in reg\n    }\n    lane j:8 {\n      e in scratch\n      l in reg\n    }\n"
+     "    lane j:8 {\n      y\n    }\n  }\n"},
+    {SOFTMAX("50,m", "j, i", "j,i", "i"), /* the axis in the middle: no lane is folded */
+     "  par i:8, lane i:8 {\n    for j {\n      h in reg\n    }\n    for j {\n      e in scratch\n      l in reg\n    }\n"
+     "    for j {\n      y\n    }\n  }\n"},
+    {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
+    {MATMUL, /* the sum in pieces, which meet in scratch */
+     "  par i:12 {\n    for k:32, j:16, i:6 {\n      a = dot fma i x j over [k] in scratch\n    }\n    for i, lane j:8 {\n      y\n"
+     "    }\n  }\n"},
+    {MATMUL, /* rows copied */
+     "  copy rows = a.x [i, k]\n  par i:6 {\n    for i, lane k:8 {\n      rows in scratch\n    }\n    for j:16 {\n"
+     "      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, /* panels copied, with a layout */
+     "  copy panel = a.w [j/16, k, j%16]\n  par j:16 {\n    for k, lane j:8 {\n      panel in scratch\n    }\n    for i:6 {\n"
+     "      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {"kernel @conv(x: f32[14,14,24], w: f32[3,3,24,32], b: f32[32]) -> (y: f32[14,14,32]) {\n"
+     "  axis oh=14, ow=14, oc=32, kh=3, kw=3, ic=24\n"
+     "  a[oh,ow,oc] = sum(kh,kw,ic) x[oh + kh - 1, ow + kw - 1, ic else 0] * w[kh, kw, ic, oc]\n"
+     "  y[oh,ow,oc] = max(0.0, b[oc] + a)\n}\n",
+     "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par (oh, ow):12 {\n    for oh_ow, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oc:16, oh_ow:6 {\n      a = dot fma oh_ow x oc over [kh, kw, ic] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {"kernel @gemv(x: f32[200], w: f32[200,90], b: f32[90]) -> (y: f32[90]) {\n  axis j=90, k=200\n"
+     "  a[j] = sum(k) x[k] * w[k, j]\n  y[j] = b[j] + a\n}\n",
+     "  par j:32 {\n    a = dot fma 1 x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
+    {"kernel @block(x: f32[10,9,8], we: f32[8,48], wd: f32[3,3,48], wp: f32[48,16]) -> (y: f32[10,9,16]) {\n"
+     "  axis ih=10, iw=9, ce=48, ci=8, oh=10, ow=9, kh=3, kw=3, co=16\n"
+     "  a[ih,iw,ce] = sum(ci) x[ih, iw, ci] * we[ci, ce]\n  e[ih,iw,ce] = min(6.0, max(0.0, a))\n"
+     "  d[oh,ow,ce] = sum(kh,kw) e[oh + kh - 1, ow + kw - 1, ce else 0] * wd[kh, kw, ce]\n  r[oh,ow,ce] = min(6.0, max(0.0, d))\n"
+     "  p[oh,ow,co] = sum(ce) r[oh, ow, ce] * wp[ce, co]\n  y[oh,ow,co] = p * 0.5\n}\n",
+     "  par oh:4 {\n    for ih, iw:6, ce:16 {\n      a = dot fma iw x ce over [ci] in reg\n      as a {\n        e in scratch\n      }\n"
+     "    }\n    for oh, ow, lane ce:8 {\n      for kh, kw {\n        d in reg\n      }\n      r in scratch\n    }\n"
+     "    for oh, ow:6, co:16 {\n      p = dot fma ow x co over [ce] in reg\n      as p {\n        y\n      }\n    }\n  }\n"},
+    {"kernel @attention(q: f32[12,64], k: f32[32,64], v: f32[32,48]) -> (y: f32[12,48]) {\n"
+     "  axis i=12, j=32, d=64, c=48\n  s[i,j] = sum(d) q[i, d] * k[j, d]\n  h[i] = max(j) s\n  e[i,j] = exp((s - h) * 0.125)\n"
+     "  l[i] = sum(j) e\n  o[i,c] = sum(j) e[i, j] * v[j, c]\n  y[i,c] = o / l\n}\n",
+     "  copy kt = s.k [d, j]\n  par i:12 {\n    for d, lane j:8 {\n      kt in scratch\n    }\n    for i:6, j:16 {\n"
+     "      s = dot fma i x j over [d] in scratch\n    }\n    for i {\n      lane j:8 x 4 {\n        h in reg\n      }\n"
+     "      lane j:8 {\n        e in scratch\n        l in scratch\n      }\n    }\n    for i:6, c:16 {\n"
+     "      o = dot fma i x c over [j] in reg\n      as o {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, "  par j:6, i:16 {\n    a = dot fma j x i over [k] in reg\n    as a {\n      y\n    }\n  }\n"}, /* the other way round */
+    {MAP, "  unroll i, lane j:8 {\n    y\n  }\n"},
+    {"kernel @behind(x: f32[4]) -> (y: f32[4,9]) {\n  axis i=4, j=9\n  t[i] = x[i] * 2.0\n  y[i,j] = t + 1.0\n}\n",
+     "  unroll i {\n    t in scratch\n  }\n  for i, j {\n    y\n  }\n"}, /* written out, read behind */
+    {SCATTER, "  for i, lane j:8 {\n    c\n  }\n  for k, l {\n    s\n  }\n"},
+};
+
+static const struct {
+    const char *kernel, *tree, *sentence;
+} wrong[] = {
+    {MAP, "  for i, lane j:12 {\n    y\n  }\n", "lane j: 12 lanes are no power of two up to 256"},
+    {MAP, "  lane i:4, lane j:4 {\n    y\n  }\n", "lane j lies inside lane i: lanes have no lanes"},
+    {MAP, "  for i, lane j:4 x 16 {\n    y\n  }\n", "lane j: 16 vectors a step; 1 to 8 are possible"},
+    {MAP, "  lane j:4 x 2 {\n    for i {\n      y\n    }\n  }\n", "lane j: 2 vectors a step hold stages alone, no for i"},
+    {SUM, "  lane j:4 {\n    for i {\n      y\n    }\n  }\n", "for i is opened inside lane j that reduces it"},
+    {MATMUL, "  par i:6 {\n    lane k:8 {\n      for j:16 {\n        a = dot fma i x j in reg\n      }\n    }\n    for i, j {\n      y\n    }\n  }\n",
+     "lane k: a is a register tile, which has lanes of its own"},
+    {SCATTER, "  for i, j {\n    c\n  }\n  for k, lane l:8 {\n    s\n  }\n", "lane l: s stores at data indices, one element at a time"},
+    {SCATTER, "  for i, j {\n    c\n  }\n  for l, k {\n    s\n  }\n", "s stores at data indices: its loops run in the order of its axes, once"},
+    {MAP, "  for i:4, i:4, i, j {\n    y\n  }\n", "for i:4 is no part of for i:4"},
+    {MAP, "  lane i:4 {\n    for i, j {\n      y\n    }\n  }\n", "lies inside the lanes of its axis"},
+    {MAP, "  for i, j {\n    y\n  }\n  for i {\n  }\n", "for i is empty"},
+    {MAP, "  for i {\n    par j {\n      y\n    }\n  }\n", "par j: parallel loops stand outermost, around everything"},
+    {MATMUL, "  unroll i {\n    for j, k {\n      a in scratch\n    }\n  }\n  for i, j {\n    y\n  }\n",
+     "unroll i: only loops of up to 4096 known iterations are written out"},
+    {MAP, "  unroll i:4 {\n    for i, j {\n      y\n    }\n  }\n", "unroll i: what is written out goes point by point"},
+    {MAP, "  for i {\n    y\n  }\n", "y: no loop over its axis j"},
+    {MAP, "  for i, j:4 {\n    y\n  }\n", "y: the tile for j:4 is left open"},
+    {SUM, "  par j, for i {\n    y\n  }\n", "par j: y is reduced over it"},
+    {SCATTER, "  par k {\n    for i, j {\n      c\n    }\n    for l {\n      s\n    }\n  }\n", "par k"},
+    {MAP, "", "y is computed nowhere"},
+    {MAP, "  for i, j {\n    y\n    y\n  }\n", "y is computed twice"},
+    {CHAIN, "  for i, j {\n    t\n    y\n  }\n", "t is not stored and has no place"},
+    {CHAIN, "  for i, j {\n    y\n  }\n  for i, j {\n    t in scratch\n  }\n", "t is read by y before it is computed"},
+    {CHAIN, "  for i, j {\n    t in reg\n    y\n  }\n", "t in reg is read by y at another point of j"},
+    {CHAIN, "  par i, j {\n    t in scratch\n    y\n  }\n", "par j: t is read at other points of it"},
+    {CHAIN, "  for i, lane j:4 {\n    t in scratch\n    y\n  }\n", "lane j: t is read at earlier points of it"},
+    {MATMUL, "  for i, j, k {\n    a in reg\n    y\n  }\n", "y reads a inside for k that reduces it"},
+    {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] in reg\n    for i, j {\n      y\n    }\n  }\n", "a in reg is read by y outside of 'as a'"},
+    {MATMUL, "  par i:6, j:16, for k:8 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n",
+     "a: its sum is cut by for k and must be in scratch"},
+    {MATMUL, "  par i:16, j:32 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n", "registers of"},
+    {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x i over [k] in reg\n    as a {\n      y\n    }\n  }\n", "rows and columns are not of one factor each"},
+    {SUM, "  par i:8 {\n    y = dot fma 1 x i over [j]\n  }\n", "y is no sum of products of two factors"},
+    {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      for i {\n        y\n      }\n    }\n  }\n",
+     "as a holds stages alone, no for i"},
+    {MATMUL, "  par i:6, j:16 {\n    as a {\n      y\n    }\n    a = dot fma i x j over [k] in reg\n  }\n", "a is read by y before it is computed"},
+    {MAP, "  for i, j {\n    z\n  }\n", "'z' is no stage of the kernel"},
+    {MAP, "  for q, j {\n    y\n  }\n", "'q' is no axis of the kernel"},
+};
+
+static dlc_arena *arena;
+
+static const char *schedule_text(const char *tree)
+{
+    return dlc_arena_printf(arena, "schedule %s grain 1 {\n%s}\n", TARGET, tree);
+}
+
+static dlc_kernel *kernel_of(const char *text)
+{
+    dlc_diag diag;
+    dlc_kernel *kernel = NULL;
+    dlc_diag_init(&diag, arena);
+    int is_right = dlc_kernel_parse(text, arena, &diag, &kernel) == DLC_OK && dlc_kernel_verify(kernel, &diag) == DLC_OK;
+    ck_assert_msg(is_right, "%s\n%s", text, diag.nmessages ? diag.messages[0].text : "");
+    return kernel;
+}
+
+START_TEST(right_ones_read_back_and_run)
+{
+    dlc_diag diag;
+    dlc_str printed = {0};
+    dlc_schedule *schedule = NULL;
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    dlc_kernel *kernel = kernel_of(right[_i].kernel);
+    const char *text = schedule_text(right[_i].tree);
+    dlc_status status = dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_OK, "%s%s\n%s", right[_i].kernel, text, diag.nmessages ? diag.messages[0].text : "");
+    dlc_schedule_print(schedule, &printed);
+    ck_assert_str_eq(dlc_str_text(&printed), text);
+    scheduled one = {.kernel = kernel, .schedule = schedule};
+    const char *problem = schedules_run(&one, 1, TARGET, arena);
+    ck_assert_msg(!problem, "%s%s\n%s", right[_i].kernel, text, problem);
+    dlc_str_deinit(&printed);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(wrong_ones_are_refused_in_a_sentence)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule = NULL;
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    const char *text = schedule_text(wrong[_i].tree);
+    dlc_status status = dlc_schedule_parse(text, kernel_of(wrong[_i].kernel), NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_INVALID, "taken:\n%s", text);
+    ck_assert_msg(strstr(diag.messages[0].text, wrong[_i].sentence) != NULL, "%s\nis refused with '%s', not '%s'", text,
+                  diag.messages[0].text, wrong[_i].sentence);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule");
+    TCase *tests = tcase_create("schedule");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
+    tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
