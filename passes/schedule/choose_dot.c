@@ -255,8 +255,8 @@ static int add_axes(const dot *d, part_list *list, const uint32_t *axes, uint32_
     return 1;
 }
 
-/* batch, panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one number of all, or
- * all but the innermost are parts of their own. */
+/* batch, panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one
+ * number of all, or all but the innermost are parts of their own. */
 static int panel_parts(const dot *d, int is_number, part_list *list)
 {
     const dlc_ids *n = &d->form.n, *batch = &d->form.batch;
@@ -368,7 +368,8 @@ static double units_of(const dot *d, loop_order order)
 
 static void set_grain(dot *d, loop_order order)
 {
-    double cycles = d->rows * d->columns * d->depth / (double)(d->width * d->granule) / 2 * dlc_choose_points(d->c, &d->form.batch);
+    double batches = dlc_choose_points(d->c, &d->form.batch);
+    double cycles = d->rows * d->columns * d->depth / (double)(d->width * d->granule) / 2 * batches;
     double unit_cycles = cycles / units_of(d, order);
     d->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
