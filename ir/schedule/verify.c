@@ -195,11 +195,30 @@ static dlc_status verify_par_of(const verifier *v, uint32_t leaf)
     return DLC_OK;
 }
 
+/* The whole of what a scatter changes is there before it runs. */
+static dlc_status verify_changed(const verifier *v, uint32_t leaf)
+{
+    uint32_t s = node_at(v, leaf)->stage;
+    for (uint32_t n = 0; n < v->schedule->nodes.n; n++) {
+        const dlc_schedule_node *other = node_at(v, n);
+        uint32_t outermost = n;
+        if (other->kind != DLC_LOOP_LEAF || other->stage >= s || stage_at(v, other->stage)->buffer != stage_at(v, s)->buffer)
+            continue;
+        while (parent(v, outermost) != DLC_ROOT_NODE)
+            outermost = parent(v, outermost);
+        if (node_at(v, outermost)->end > leaf)
+            return fail(v, "%s changes what %s has not stored yet", stage_at(v, s)->name, stage_at(v, other->stage)->name);
+    }
+    return DLC_OK;
+}
+
 /* Loops that repeat a scatter, or run it in another order than its axes, change what it stores. */
 static dlc_status verify_scatter(const verifier *v, uint32_t leaf)
 {
     const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
     uint32_t next = stage->axes.n;
+    if (stage->update != DLC_UPDATE_NONE)
+        DLC_TRY(verify_changed(v, leaf));
     for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE && stage->update != DLC_UPDATE_NONE; n = parent(v, n)) {
         if (dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
             continue;

@@ -93,6 +93,7 @@ static const struct {
      "lane k: a is a register tile, which has lanes of its own"},
     {SCATTER, "  for i, j {\n    c\n  }\n  for k, lane l:8 {\n    s\n  }\n", "lane l: s stores at data indices, one element at a time"},
     {SCATTER, "  for i, j {\n    c\n  }\n  for l, k {\n    s\n  }\n", "s stores at data indices: its loops run in the order of its axes, once"},
+    {SCATTER, "  for k, l {\n    s\n  }\n  for i, j {\n    c\n  }\n", "s changes what c has not stored yet"},
     {MAP, "  for i:4, i:4, i, j {\n    y\n  }\n", "for i:4 is no part of for i:4"},
     {MAP, "  lane i:4 {\n    for i, j {\n      y\n    }\n  }\n", "lies inside the lanes of its axis"},
     {MAP, "  for i, j {\n    y\n  }\n  for i {\n  }\n", "for i is empty"},
