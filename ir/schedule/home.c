@@ -176,10 +176,13 @@ static region limited(const regions *r, uint32_t axis, region of)
     return of;
 }
 
-/* What an axis of the reading stage runs through, seen from the loop `from`. */
+/* What an axis of the reading stage runs through, seen from the innermost loop around both it and `from`: loops that do not hold
+ * the reader may run over the same axis, but at other points. */
 static region reader_range(regions *r, uint32_t reader, uint32_t axis, uint32_t from)
 {
     const dlc_stage *stage = &r->kernel->stages.data[reader];
+    while (!dlc_schedule_is_inside(r->schedule, r->schedule->homes[reader].leaf, from))
+        from = dlc_schedule_parent(r->schedule, from);
     uint32_t position, loop = dlc_schedule_loop_over(r->schedule, from, axis);
     if (loop != DLC_ROOT_NODE)
         return (region){dlc_expr_axis(r->pool, axis), dlc_expr_i64(r->pool, r->schedule->nodes.data[loop].tile)};
@@ -264,7 +267,8 @@ static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from
     known_region found = {s, position, from, whole_axis(r, axis)}; /* for recurrences through other stages */
     uint32_t at = r->known.n;
     dlc_vec_push(r->arena, &r->known, found);
-    r->known.data[at].region = found.region = readers_hull(r, s, position, from);
+    found.region = readers_hull(r, s, position, from); /* which may move the list */
+    r->known.data[at].region = found.region;
     return found.region;
 }
 

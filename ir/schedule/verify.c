@@ -361,6 +361,16 @@ static dlc_status verify_dot_axes(const verifier *v, uint32_t n)
     return DLC_OK;
 }
 
+/* A loop around the leaf over an axis that its stage reduces, or DLC_ROOT_NODE. */
+static uint32_t fold_of(const verifier *v, uint32_t leaf)
+{
+    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE; n = parent(v, n))
+        if (dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
+            return n;
+    return DLC_ROOT_NODE;
+}
+
 static dlc_status verify_dot(const verifier *v, uint32_t n)
 {
     const dlc_schedule_node *leaf = node_at(v, n);
@@ -370,6 +380,8 @@ static dlc_status verify_dot(const verifier *v, uint32_t n)
         return fail(v, "%s: %s has no register tiles of this kind", stage->name, v->schedule->target->name);
     if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
         return fail(v, "%s is no sum of products of two factors", stage->name);
+    if (form.scale && fold_of(v, n) != DLC_ROOT_NODE)
+        return fail(v, "%s: its sum is cut and has a factor outside of it", stage->name);
     if (!has_roles(&form, leaf))
         return fail(v, "%s: rows and columns are not of one factor each", stage->name);
     if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)

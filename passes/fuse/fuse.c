@@ -354,6 +354,7 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     sum.flops += b->flops;
     sum.cycles += b->cycles;
     sum.time_us += b->time_us;
+    sum.again_cycles += b->again_cycles;
     sum.ndots += b->ndots;
     sum.units = a->units < b->units ? a->units : b->units;
     return sum;
@@ -377,6 +378,10 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
     if (b->units < f->target->machine->workers && b->flops <= a->flops * 1.25) {
         v->detail = dlc_arena_printf(f->arena, "%.0f units, %.1f instead of %.1f us", b->units, b->time_us, a->time_us);
         return DLC_REASON_LOST_PARALLELISM;
+    }
+    if (b->again_cycles > a->again_cycles + (b->cycles - a->cycles) / 2) {
+        v->detail = dlc_arena_printf(f->arena, "%.1f instead of %.1f us", b->time_us, a->time_us);
+        return DLC_REASON_LOST_REUSE;
     }
     v->detail = dlc_arena_printf(f->arena, "%.3g instead of %.3g Mflop, %.1f instead of %.1f us", b->flops * 1e-6,
                                  a->flops * 1e-6, b->time_us, a->time_us);

@@ -48,6 +48,7 @@ typedef struct {
     double time_us;       /* the larger of computing and moving, plus the step's overhead */
     double units;         /* of parallel work */
     double scratch_bytes;
+    double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */
     uint32_t ndots;       /* contractions that run as register tiles */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);

@@ -157,6 +157,16 @@ double dlc_choose_points(const dlc_chooser *c, const dlc_ids *axes)
     return points;
 }
 
+int dlc_choose_is_known(const dlc_chooser *c, uint32_t axis)
+{
+    return c->least[axis] == c->extent[axis];
+}
+
+int dlc_choose_are_known(const dlc_chooser *c, const dlc_ids *axes)
+{
+    return dlc_choose_least(c, axes) == dlc_choose_points(c, axes);
+}
+
 double dlc_choose_least(const dlc_chooser *c, const dlc_ids *axes)
 {
     double points = 1;
@@ -348,6 +358,30 @@ static dlc_reason check_size(const dlc_chooser *c, const char **detail)
     return DLC_REASON_NONE;
 }
 
+static void start(dlc_chooser *c, const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    dlc_schedule *schedule = dlc_schedule_create(kernel, target, arena);
+    dlc_choose_facts(c, schedule->kernel, target, arena);
+    c->schedule = schedule;
+    c->place = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
+    find_roots(c);
+    place_stages(c);
+}
+
+/* Tiles of several products, where they can run and their scratch fits; else everything begins anew. */
+static int are_tiles_right(dlc_chooser *c, const dlc_kernel *kernel)
+{
+    dlc_diag diag;
+    const char *detail;
+    dlc_diag_init(&diag, c->arena);
+    if (!dlc_choose_tiles(c))
+        return 0;
+    if (dlc_schedule_resolve(c->schedule, &diag) == DLC_OK && check_scratch(c, &detail) == DLC_REASON_NONE)
+        return 1;
+    start(c, kernel, c->target, c->arena);
+    return 0;
+}
+
 dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
                       const char **detail)
 {
@@ -357,23 +391,18 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
     detail = detail ? detail : &unused;
     *detail = NULL;
     dlc_diag_init(&diag, arena);
-    dlc_schedule *schedule = dlc_schedule_create(kernel, target, arena);
-    dlc_choose_facts(&c, schedule->kernel, target, arena);
-    c.schedule = schedule;
-    c.place = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
     *result = NULL;
-    find_roots(&c);
-    place_stages(&c);
+    start(&c, kernel, target, arena);
     dlc_reason reason = check_places(&c, detail);
     if (reason != DLC_REASON_NONE) /* no right code for it */
         return reason;
     if (target->kind == DLC_TARGET_CUDA)
         dlc_choose_cuda(&c);
-    else if (!dlc_choose_dot(&c))
+    else if (!dlc_choose_dot(&c) && !are_tiles_right(&c, kernel))
         dlc_choose_lanes(&c);
-    if (dlc_schedule_resolve(schedule, &diag) != DLC_OK)
+    if (dlc_schedule_resolve(c.schedule, &diag) != DLC_OK)
         return refuse(detail, DLC_REASON_ROOT, diag.nmessages ? diag.messages[0].text : "its schedule is refused");
-    *result = schedule;
+    *result = c.schedule;
     reason = check_size(&c, detail);
     return reason != DLC_REASON_NONE ? reason : check_scratch(&c, detail);
 }

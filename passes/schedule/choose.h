@@ -45,6 +45,11 @@ void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
+/* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
+int dlc_choose_tiles(dlc_chooser *chooser);
+/* The axes' sizes are constants. */
+int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
+int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);
 /* What lanes were chosen: a tree is made of it when the loops around are known. */
 typedef struct {
     uint32_t axis;
@@ -61,6 +66,10 @@ typedef struct {
 } dlc_lanes_choice;
 void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
 void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice);
+/* One stage inside the choice's loops, which are open. */
+void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
+/* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */
+double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
 /* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
 void dlc_choose_cuda(dlc_chooser *chooser);
 /* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */

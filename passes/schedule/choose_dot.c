@@ -247,10 +247,11 @@ static int add_part(const dot *d, part_list *list, const uint32_t *axes, uint32_
     return 1;
 }
 
-static int add_axes(const dot *d, part_list *list, const uint32_t *axes, uint32_t n)
+/* A part each; of axes that the factor does not depend on none. */
+static int add_axes(const dot *d, part_list *list, dlc_expr factor, const uint32_t *axes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!add_part(d, list, &axes[i], 1, 1, 0))
+        if (dlc_expr_uses_axis(d->c->kernel->pool, factor, axes[i]) && !add_part(d, list, &axes[i], 1, 1, 0))
             return 0;
     return 1;
 }
@@ -262,9 +263,12 @@ static int panel_parts(const dot *d, int is_number, part_list *list)
     const dlc_ids *n = &d->form.n, *batch = &d->form.batch;
     uint32_t outer = is_number ? 0 : n->n - 1, *last = &d->order.data[d->order.n - 1];
     list->n = 0;
-    return add_axes(d, list, batch->data, batch->n) && add_axes(d, list, n->data, outer) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) && add_axes(d, list, d->order.data, d->order.n - 1) &&
-           add_part(d, list, last, 1, d->granule, 0) && add_part(d, list, n->data + outer, n->n - outer, d->n, 1) &&
+    dlc_expr b = d->form.b;
+    return add_axes(d, list, b, batch->data, batch->n) && add_axes(d, list, b, n->data, outer) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) &&
+           add_axes(d, list, b, d->order.data, d->order.n - 1) &&
+           (d->granule == 1 ? add_axes(d, list, b, last, 1) : add_part(d, list, last, 1, d->granule, 0)) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->n, 1) &&
            (d->granule == 1 || add_part(d, list, last, 1, d->granule, 1));
 }
 
@@ -468,7 +472,7 @@ static uint32_t add_copy_a(const dot *d)
     dlc_ids axes = {0};
     part_list list = {.n = 0};
     factor_axes(d, &d->form.m, d->form.a, &axes);
-    add_axes(d, &list, axes.data, axes.n);
+    add_axes(d, &list, d->form.a, axes.data, axes.n);
     return add_copy(d, d->a_name, d->form.a, &axes, &list);
 }
 
@@ -479,12 +483,6 @@ static uint32_t add_copy_b(const dot *d)
     factor_axes(d, &d->form.n, d->form.b, &axes);
     panel_parts(d, 1, &list);
     return add_copy(d, d->b_name, d->form.b, &axes, &list);
-}
-
-static void open_for(const dot *d, const dlc_ids *axes, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        dlc_schedule_open(d->c->schedule, DLC_LOOP_FOR, axes->data[i], 1);
 }
 
 /* Rows of A, along the innermost reduced axis: guards, casts and gathers happen once per element here. */
@@ -510,10 +508,15 @@ static void build_copy_b(const dot *d, uint32_t copy)
     int has_panels = d->block > d->n;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
-    open_for(d, &d->order, d->order.n);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->order.n; i++)
+        if (dlc_ids_find(&schedule->kernel->stages.data[copy].axes, d->order.data[i], NULL)) {
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[i], 1);
+            n++;
+        }
     dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
     dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
-    dlc_schedule_close(schedule, d->order.n + 1u + (uint32_t)has_panels);
+    dlc_schedule_close(schedule, n + 1u + (uint32_t)has_panels);
 }
 
 static void build_tile(const dot *d)

@@ -117,7 +117,7 @@ static int is_serial(const dlc_chooser *c, uint32_t s, uint32_t axis)
     return 0;
 }
 
-static double rows_cycles(const dlc_chooser *c, uint32_t width, uint32_t *lanes)
+double dlc_choose_own_lanes(const dlc_chooser *c, uint32_t width, uint32_t *lanes)
 {
     double total = 0;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
@@ -252,7 +252,7 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
     *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
     choice->lanes = dlc_new_array(c->arena, uint32_t, c->kernel->stages.n);
     c->lane = DLC_NO_AXIS;
-    choice->cycles = rows_cycles(c, choice->width, choice->lanes);
+    choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
     uint32_t lane = best_root_lane(c, choice->width, &root_cycles);
     if (lane != DLC_NO_AXIS && (root_cycles <= choice->cycles || wastes_warps(c, choice->lanes))) {
         choice->lane = lane;
@@ -283,7 +283,7 @@ static int is_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
     return total <= UNROLL;
 }
 
-static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
 {
     dlc_schedule *schedule = c->schedule;
     const dlc_stage *stage = &c->kernel->stages.data[s];
@@ -336,7 +336,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
         }
     }
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        build_stage(c, choice, s);
+        dlc_choose_lanes_stage(c, choice, s);
     dlc_schedule_close(schedule, n);
 }
 

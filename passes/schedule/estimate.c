@@ -6,6 +6,8 @@
 
 enum {
     DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
+    INNER_BYTES = 40,      /* a cycle, from L2 */
+    OUTER_BYTES = 10,      /* a cycle, from beyond */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
@@ -122,6 +124,45 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     return further > 0 ? cycles + further / width : cycles;
 }
 
+/* The points of the axis that an iteration of loop n goes through. */
+static double points_inside(const estimator *e, uint32_t n, uint32_t axis)
+{
+    uint32_t loop = dlc_schedule_loop_over(e->schedule, n, axis);
+    return loop == DLC_ROOT_NODE ? (double)e->c.extent[axis] : (double)node_at(e, loop)->tile;
+}
+
+/* The columns' factor is read once for each iteration of loops around the columns' that are not over its axes: beyond the first
+ * time from the caches, if they hold what the innermost of these loops goes through. */
+static double again_cycles(const estimator *e, uint32_t leaf)
+{
+    const dlc_kernel *kernel = e->c.kernel;
+    const dlc_schedule_node *node = node_at(e, leaf);
+    const dlc_stage *stage = &kernel->stages.data[node->stage];
+    dlc_contraction form;
+    double passes = 1, all = dlc_dtype_bytes(stage->dtype[0]), inside = all;
+    uint32_t innermost = DLC_ROOT_NODE;
+    if (!dlc_contraction_of(kernel, stage, e->c.arena, &form))
+        return 0;
+    dlc_expr right = dlc_ids_find(&form.m, node->columns, NULL) ? form.a : form.b;
+    for (uint32_t n = dlc_schedule_columns(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n)) {
+        uint32_t axis = node_at(e, n)->axis;
+        if (axis == DLC_NO_AXIS || dlc_expr_uses_axis(kernel->pool, right, axis))
+            continue;
+        double times = points_inside(e, dlc_schedule_parent(e->schedule, n), axis) / (double)node_at(e, n)->tile;
+        if (times > 1 && innermost == DLC_ROOT_NODE)
+            innermost = n;
+        passes *= times > 1 ? times : 1;
+    }
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        if (dlc_expr_uses_axis(kernel->pool, right, a)) {
+            all *= (double)e->c.extent[a];
+            inside *= points_inside(e, innermost, a);
+        }
+    if (inside <= e->schedule->target->l1_bytes / 2)
+        return 0;
+    return (passes - 1) * all / (inside > e->schedule->target->l2_bytes / 2 ? OUTER_BYTES : INNER_BYTES);
+}
+
 static double leaf_cycles(estimator *e, uint32_t leaf)
 {
     const dlc_schedule_node *node = node_at(e, leaf);
@@ -172,18 +213,21 @@ static double transpose_cycles(const dlc_chooser *c, const dlc_schedule *schedul
     return (c->work[0] + dlc_choose_points(c, &stage->axes) * accesses) / WARP / 2; /* two operations a cycle */
 }
 
-static double cycles_of(estimator *e, uint32_t *ndots)
+static double cycles_of(estimator *e, dlc_estimate *result)
 {
     double cycles = 0;
-    *ndots = e->schedule->block.method == DLC_METHOD_DOT;
+    result->ndots = e->schedule->block.method == DLC_METHOD_DOT;
     if (e->schedule->block.method == DLC_METHOD_DOT)
         return block_dot_cycles(&e->c, e->schedule);
     if (e->schedule->block.method == DLC_METHOD_TRANSPOSE)
         return transpose_cycles(&e->c, e->schedule);
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
-            cycles += leaf_cycles(e, n) * repeats(e, n);
-            *ndots += node_at(e, n)->row != DLC_DOT_NONE;
+            int is_dot = node_at(e, n)->row != DLC_DOT_NONE;
+            double again = is_dot ? again_cycles(e, n) : 0;
+            cycles += leaf_cycles(e, n) * repeats(e, n) + again;
+            result->again_cycles += again;
+            result->ndots += (uint32_t)is_dot;
         }
     return cycles;
 }
@@ -212,7 +256,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->bytes = bytes_of(&e.c);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
-    result->cycles = cycles_of(&e, &result->ndots);
+    result->cycles = cycles_of(&e, result);
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
     result->time_us = time_of(result, schedule->target, schedule->block.method != DLC_METHOD_NONE || result->ndots);

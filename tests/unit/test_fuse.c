@@ -6,7 +6,8 @@
 #include "dlc/fusion.h"
 #include "tests/unit/suite.h"
 
-static const char *const mlp = "in x 32,64; in w 64,64; in v 64,64; m = matmul x w; a = relu m; p = matmul a v; b = tanh p; out b";
+static const char *const mlp = "in x 512,64; in w 64,1024; in v 512,64; m = matmul x w; a = relu m; t = transpose a perm=1,0;"
+                                "p = matmul t v; b = tanh p; out b";
 
 static const dlc_edge *find_edge(const small_graph *s, const char *from, const char *to)
 {
@@ -24,7 +25,13 @@ static const struct {
 } verdicts[] = {
     {"in x 32,64; in w 64,64; m = matmul x w; a = relu m; out a", "m", "a", "greedy", DLC_REASON_NONE},
     {"in x 32,64; in w 64,64; m = matmul x w; a = relu m; out a", "m", "a", "none", DLC_REASON_NOT_CHOSEN},
-    {"in x 32,64; in w 64,64; in v 64,64; m = matmul x w; p = matmul m v; out p", "m", "p", "greedy", DLC_REASON_LOST_DOT},
+    /* two products over the same rows are one kernel; not where one's rows are summed by the other */
+    {"in x 32,64; in w 64,64; in v 64,64; m = matmul x w; p = matmul m v; out p", "m", "p", "greedy", DLC_REASON_NONE},
+    {"in x 512,64; in w 64,1024; in v 512,64; m = matmul x w; r = relu m; t = transpose r perm=1,0; p = matmul t v; out p",
+     "r", "t", "greedy", DLC_REASON_LOST_DOT},
+    /* weights that caches do not hold, again for each block of rows */
+    {"in x 256,64; const w 64,1536; const v 1536,512; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p", "greedy",
+     DLC_REASON_LOST_REUSE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; out t", "a", "t", "greedy", DLC_REASON_OPAQUE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",
      DLC_REASON_CYCLE},
@@ -60,7 +67,7 @@ START_TEST(groups_are_in_order)
         nodes += groups->members[i].n;
     }
     ck_assert_uint_eq(groups->ngroups, 2);
-    ck_assert_uint_eq(nodes, 4);
+    ck_assert_uint_eq(nodes, 5);
     for (uint32_t e = 0; e < s.ctx.edges.n; e++)
         ck_assert_uint_le(position[groups->of_node[s.ctx.edges.data[e].from->id]],
                           position[groups->of_node[s.ctx.edges.data[e].to->id]]);

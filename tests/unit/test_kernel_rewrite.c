@@ -67,7 +67,7 @@ END_TEST
 START_TEST(equal_layers_stay_equal)
 {
     small_graph s = small_begin("in x 16,24; const a 24,24; const b 24,24; p = matmul x a; q = matmul p b; out q");
-    const dlc_module *module = lowered(&s, "x86-64-v3", "split=4");
+    const dlc_module *module = lowered(&s, "sm_75", "split=4");
     ck_assert_uint_eq(module->kernels.n, 2);
     ck_assert_uint_eq(module->steps.n, 4);
     ck_assert_uint_ne(module->steps.data[0].values[2], module->steps.data[2].values[2]);
