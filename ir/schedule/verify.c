@@ -87,6 +87,9 @@ static dlc_status verify_lane(const verifier *v, uint32_t n)
         return fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
     if (v->schedule->target->kind == DLC_TARGET_CUDA && (node->tile % WARP || node->tile / WARP > 4))
         return fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
+    if (v->schedule->target->kind == DLC_TARGET_CUDA && node->tile / WARP != dlc_schedule_pack_of(v->schedule))
+        return fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", loop_text(v, n), node->tile,
+                    WARP * dlc_schedule_pack_of(v->schedule));
     if (around(v, n, DLC_LOOP_LANE) != DLC_ROOT_NODE)
         return fail(v, "%s lies inside %s: lanes have no lanes", loop_text(v, n), loop_text(v, around(v, n, DLC_LOOP_LANE)));
     if (node->count < 1 || node->count > MOST_PARTIALS)

@@ -143,6 +143,20 @@ static dlc_kernel *kernel_of(const char *text)
     return kernel;
 }
 
+/* Lanes of a warp, in the CUDA target's own words. */
+START_TEST(lanes_of_a_warp)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule = NULL;
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    const char *text = "schedule sm_75 {\n  for i, lane j:128 {\n    t in scratch\n  }\n  for i, lane j:32 {\n    y\n  }\n}\n";
+    ck_assert_int_eq(dlc_schedule_parse(text, kernel_of(CHAIN), NULL, arena, &diag, &schedule), DLC_INVALID);
+    ck_assert_ptr_nonnull(strstr(diag.messages[0].text, "lane j: 32 lanes beside others of 128: a thread has as many of each"));
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(right_ones_read_back_and_run)
 {
     dlc_diag diag;
@@ -184,6 +198,7 @@ int main(void)
     Suite *suite = suite_create("schedule");
     TCase *tests = tcase_create("schedule");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, lanes_of_a_warp);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
     suite_add_tcase(suite, tests);
