@@ -258,7 +258,7 @@ static void walk_symbolic_heights(dlc_nest *nest, uint32_t n, uint32_t from, uin
     uint32_t m = (uint32_t)node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0};
     walk_height(nest, n, from, to, m, dlc_le(pool, i64(nest, m), left), 0);
     for (uint32_t i = 0; heights[i]; i++) {
-        uint32_t most = i == 0 ? m - 1 : heights[i];
+        uint32_t most = heights[i] < m ? heights[i] : m - 1; /* full tiles are done: sums that go on would count twice */
         if (most <= heights[i + 1])
             continue; /* the next height covers it */
         dlc_expr fits = dlc_and(pool, dlc_le(pool, left, i64(nest, most)), dlc_lt(pool, i64(nest, heights[i + 1]), left));

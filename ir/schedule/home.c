@@ -251,13 +251,42 @@ static region readers_hull(regions *r, uint32_t s, uint32_t position, uint32_t f
     return all.size ? limited(r, axis, all) : whole_axis(r, axis);
 }
 
+/* The outermost loop over the axis, inside `from`, in which the stage is computed. */
+static uint32_t own_loop(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
+{
+    uint32_t loop = DLC_ROOT_NODE;
+    for (uint32_t n = r->schedule->homes[s].leaf; n != from && n != DLC_ROOT_NODE; n = dlc_schedule_parent(r->schedule, n))
+        if (is_loop(&r->schedule->nodes.data[n]) && r->schedule->nodes.data[n].axis == axis)
+            loop = n;
+    return loop;
+}
+
+/* A loop that computes several stages into memory, or folds one along it, runs over all that any of them needs: each has the
+ * whole axis then. */
+static int is_shared(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
+{
+    uint32_t loop = own_loop(r, s, axis, from), n = 0;
+    if (loop == DLC_ROOT_NODE)
+        return 0;
+    for (uint32_t i = loop + 1; i < r->schedule->nodes.data[loop].end; i++) {
+        const dlc_schedule_node *leaf = &r->schedule->nodes.data[i];
+        if (leaf->kind != DLC_LOOP_LEAF)
+            continue;
+        const dlc_stage *stage = &r->kernel->stages.data[leaf->stage];
+        if (dlc_ids_find(&stage->reduce, axis, NULL))
+            return 1;
+        n += leaf->place != DLC_PLACE_REG && dlc_ids_find(&stage->axes, axis, NULL);
+    }
+    return n > 1;
+}
+
 static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from)
 {
     const dlc_stage *stage = &r->kernel->stages.data[s];
     uint32_t axis = stage->axes.data[position], loop = dlc_schedule_loop_over(r->schedule, from, axis);
     if (loop != DLC_ROOT_NODE)
         return (region){dlc_expr_axis(r->pool, axis), dlc_expr_i64(r->pool, r->schedule->nodes.data[loop].tile)};
-    if (stage->buffer != DLC_NO_BUFFER)
+    if (stage->buffer != DLC_NO_BUFFER || is_shared(r, s, axis, from))
         return whole_axis(r, axis);
     for (uint32_t i = 0; i < r->known.n; i++) {
         const known_region *known = &r->known.data[i];
