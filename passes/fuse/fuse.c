@@ -355,6 +355,8 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     sum.cycles += b->cycles;
     sum.time_us += b->time_us;
     sum.again_cycles += b->again_cycles;
+    sum.again_weights += b->again_weights;
+    sum.is_mixed |= b->is_mixed;
     sum.ndots += b->ndots;
     sum.units = a->units < b->units ? a->units : b->units;
     return sum;
@@ -372,6 +374,16 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
     if (b->cycles > PARALLEL_WORTH && b->units < 4 && a->units >= 2 * b->units) {
         v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, a->units);
         return DLC_REASON_LOST_PARALLELISM;
+    }
+    if (b->is_mixed && !a->is_mixed && b->again_weights > a->again_weights) {
+        v->detail = dlc_arena_printf(f->arena, "weights for %.1f us more", (b->again_weights - a->again_weights) /
+                                                                              f->target->machine->cycles_per_us);
+        return DLC_REASON_LOST_REUSE;
+    }
+    double worth = b->has_weights ? 0.85 : 0.95; /* weights alone are read in the best order; estimates flatter less of it */
+    if (b->is_mixed && !a->is_mixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * worth) {
+        v->detail = dlc_arena_printf(f->arena, "%.1f instead of %.1f us", b->time_us, a->time_us);
+        return DLC_REASON_SMALL_SAVING;
     }
     if (b->time_us <= a->time_us * 1.02)
         return DLC_REASON_NONE;

@@ -49,7 +49,10 @@ typedef struct {
     double units;         /* of parallel work */
     double scratch_bytes;
     double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */
+    double again_weights; /* of them: of constants, which one kernel alone would read once */
     uint32_t ndots;       /* contractions that run as register tiles */
+    uint8_t is_mixed;     /* with loops of other stages beside them */
+    uint8_t has_weights;  /* some of them of constants */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
 

@@ -15,7 +15,7 @@
 enum {
     LEAST_WORK = 4096, /* multiply-adds of a product, below which lanes do as well */
     LEAST_ROWS = 4,
-    MOST_HEIGHT = 12   /* of a register tile: rows of scratch may lie 4096 bytes apart, L1 has 12 ways */
+    MOST_HEIGHT = 14   /* of a register tile */
 };
 
 /* A stage that is a product, by rows of the block. */
@@ -338,6 +338,20 @@ static void judge_factors(tiles *t, uint32_t s)
     p->copies_right = !p->is_packed && !(right && dlc_choose_stride(t->c, right->offset, p->columns) == 1);
 }
 
+/* Rows gathered past borders, of a convolution: by itself it has taller tiles and shares them out better. */
+static int gathers_rows(const tiles *t, uint32_t s)
+{
+    const dlc_pool *pool = t->c->kernel->pool;
+    uint8_t *marks = dlc_new_array(t->c->arena, uint8_t, pool->nodes.n);
+    if (!t->products[s].copies_left)
+        return 0;
+    dlc_expr_reach(pool, t->products[s].left, marks);
+    for (dlc_expr id = 1; id < pool->nodes.n; id++)
+        if (marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(dlc_node_of(pool, id)->imm.id))
+            return 0;
+    return 1;
+}
+
 static int too_many_parts(const tiles *t, uint32_t s)
 {
     return stage_at(t, s)->axes.n + t->products[s].order.n + 1 > DLC_MAX_PARTS || stage_at(t, s)->axes.n > DLC_MAX_RANK;
@@ -516,8 +530,8 @@ int dlc_choose_tiles(dlc_chooser *c)
         if (!t.products[s].is_dot)
             continue;
         judge_factors(&t, s);
-        if (too_many_parts(&t, s))
-            return 0;
+        if (too_many_parts(&t, s) || gathers_rows(&t, s) || (t.products[s].is_packed && !dlc_choose_are_known(c, &t.rows)))
+            return 0; /* weights again for each block of nobody knows how many rows */
         find_elements(&t, s);
         ndots++;
     }

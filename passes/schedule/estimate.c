@@ -163,6 +163,17 @@ static double again_cycles(const estimator *e, uint32_t leaf)
     return (passes - 1) * all / (inside > e->schedule->target->l2_bytes / 2 ? OUTER_BYTES : INNER_BYTES);
 }
 
+static int reads_weights(const estimator *e, uint32_t leaf)
+{
+    const dlc_kernel *kernel = e->c.kernel;
+    const dlc_access_facts *accesses = &e->c.accesses[node_at(e, leaf)->stage];
+    for (uint32_t i = 0; i < accesses->n; i++)
+        if (accesses->data[i].load && !DLC_SOURCE_IS_STAGE(accesses->data[i].source) &&
+            kernel->buffers.data[accesses->data[i].source].role == DLC_ROLE_CONST)
+            return 1;
+    return 0;
+}
+
 static double leaf_cycles(estimator *e, uint32_t leaf)
 {
     const dlc_schedule_node *node = node_at(e, leaf);
@@ -221,14 +232,19 @@ static double cycles_of(estimator *e, dlc_estimate *result)
         return block_dot_cycles(&e->c, e->schedule);
     if (e->schedule->block.method == DLC_METHOD_TRANSPOSE)
         return transpose_cycles(&e->c, e->schedule);
+    uint32_t nothers = 0;
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
             int is_dot = node_at(e, n)->row != DLC_DOT_NONE;
             double again = is_dot ? again_cycles(e, n) : 0;
             cycles += leaf_cycles(e, n) * repeats(e, n) + again;
             result->again_cycles += again;
+            result->again_weights += is_dot && reads_weights(e, n) ? again : 0;
+            result->has_weights |= is_dot && reads_weights(e, n);
             result->ndots += (uint32_t)is_dot;
+            nothers += !is_dot && around(e, n, DLC_LOOP_AS) == DLC_ROOT_NODE && node_at(e, n)->stage < e->schedule->nstages;
         }
+    result->is_mixed = result->ndots + (result->ndots ? nothers : 0) > 1;
     return cycles;
 }
 

@@ -340,7 +340,7 @@ static trial trial_of(const dlc_module *module, const dlc_step *step, const int6
         buffers[b] = memory_of(module, step->values[b], symbols, memory, arena);
     for (uint32_t i = 0; i < step->nsymbols; i++)
         values[i] = dlc_expr_eval(module->pool, step->symbols[i], symbols);
-    return (trial){.kernel = entry->kernel,
+    return (trial){.kernel = entry->schedule->kernel, /* its constants lie as the schedule wants them */
                    .schedule = entry->schedule,
                    .symbols = values,
                    .buffers = buffers};
