@@ -128,13 +128,6 @@ dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_
     return dlc_expr_load(nest->kernel->pool, dtype, source, NULL, 0, 0, 0, 0);
 }
 
-void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width)
-{
-    while (nest->pseudo.n <= pseudo)
-        dlc_vec_push(nest->arena, &nest->pseudo, (dlc_memo){0});
-    nest->pseudo.data[pseudo] = remember(nest, value, width, nest->level);
-}
-
 /* --- memo --- */
 
 static dlc_memo *memo_of(dlc_nest *nest, dlc_expr expr)

@@ -116,7 +116,6 @@ typedef struct {
 /* A stage while it is computed, and where its value is found in registers. */
 typedef struct {
     dlc_memo value[2];  /* REG, or what was just stored: valid as memos are */
-    uint32_t pseudo;    /* REG: index of its values in nest->pseudo */
     dlc_var (*acc)[2];  /* a fold's accumulators, by partial */
     uint32_t npartials, width;
     uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
@@ -185,7 +184,6 @@ uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step); /
 void dlc_nest_bind(dlc_nest *nest, uint32_t axis, dlc_val value, uint32_t width); /* at the current level */
 dlc_memo dlc_nest_remember(const dlc_nest *nest, dlc_val value, uint32_t width); /* at the current level */
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width); /* a leaf with this value */
-void dlc_nest_pseudo_set(dlc_nest *nest, uint32_t pseudo, dlc_val value, uint32_t width);
 
 /* True when `load` is an unguarded load whose element offset is linear in `axis`. */
 int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
@@ -212,7 +210,7 @@ dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with
 dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr);
 /* A region's `first` (see dlc_home), seen from the loop `at`, as an expression over what is bound now. */
 dlc_expr dlc_nest_first(dlc_nest *nest, uint32_t at, dlc_expr first);
-/* Stages [first, last) at the point `with`, of which the first is a sum with the value `sum`, times `scale` (0: none), stored
+/* Stages from `first` on at the point `with`, of which the first is a sum with the value `sum`, times `scale` (0: none), stored
  * where they have buffers (codegen/epilogue.c). */
 void dlc_nest_epilogue(dlc_nest *nest, uint32_t first, dlc_expr sum, dlc_expr scale, const dlc_expr *with);
 

@@ -332,8 +332,6 @@ static void parse_leaf(parser *p)
     }
     if (is_ok(p) && dlc_lexer_take(p->lex, "in"))
         parse_place(p);
-    if (is_ok(p) && dlc_lexer_take(p->lex, "touch"))
-        p->schedule->nodes.data[p->schedule->nodes.n - 1].touch = (uint8_t)parse_count(p, 64);
 }
 
 static void parse_nodes(parser *p)

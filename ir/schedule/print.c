@@ -127,8 +127,6 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
     }
     if (leaf->place != DLC_PLACE_BUFFER)
         dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);
-    if (leaf->touch)
-        dlc_str_printf(p->out, " touch %u", leaf->touch);
     dlc_str_add(p->out, "\n");
 }
 

@@ -56,7 +56,6 @@ typedef struct {
     uint8_t kind;      /* dlc_loop_kind; LEAF: a stage */
     uint8_t place;     /* LEAF: dlc_place: where readers find the value */
     uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
-    uint8_t touch;     /* LEAF: prefetch what it reads this many steps later; 0: no */
     uint32_t end;
     uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
     uint32_t stage;    /* LEAF; AS: the stage whose tile's elements it runs over */
