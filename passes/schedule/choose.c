@@ -1,7 +1,8 @@
 /*
  * Choice of schedules from facts: which axes are roots, whether a contraction leads (choose_dot.c) or lanes do
  * (choose_lanes.c), and where temporaries live. A schedule cannot change what a kernel computes, so everything here is about
- * speed, and rests on extents (assumed ones for symbols), strides and the target's row.
+ * speed, and rests on extents (assumed ones for symbols), strides and the target's row. Facts are found once for a kernel; each
+ * schedule is made on a copy of the kernel they are about, in which expressions have the same numbers.
  */
 #include "passes/schedule/choose.h"
 #include "passes/schedule/replay.h"
@@ -331,10 +332,9 @@ static dlc_reason check_places(const dlc_chooser *c, const char **detail)
     return DLC_REASON_NONE;
 }
 
-static dlc_reason check_scratch(dlc_chooser *c, const char **detail)
+static dlc_reason check_scratch(const dlc_chooser *c, const dlc_schedule *schedule, const char **detail)
 {
-    dlc_expr scratch = dlc_schedule_scratch(c->schedule);
-    int64_t bytes = dlc_expr_eval(c->kernel->pool, scratch, c->symbols);
+    int64_t bytes = dlc_expr_eval(schedule->kernel->pool, dlc_schedule_scratch(schedule), c->symbols);
     if (bytes <= (int64_t)c->target->scratch_bytes)
         return DLC_REASON_NONE;
     const char *text = dlc_arena_printf(c->arena, "temporaries take %lld KiB per tile; the target has %u KiB",
@@ -342,15 +342,16 @@ static dlc_reason check_scratch(dlc_chooser *c, const char **detail)
     return refuse(detail, c->roots.n ? DLC_REASON_SCRATCH : DLC_REASON_ROOT, text);
 }
 
-static dlc_reason check_size(const dlc_chooser *c, const char **detail)
+static dlc_reason check_size(const dlc_chooser *c, const dlc_schedule *schedule, const char **detail)
 {
     enum { MOST_BUFFERS = 64, MOST_NODES = 4096 };
-    if (c->kernel->buffers.n > MOST_BUFFERS)
+    const dlc_kernel *kernel = schedule->kernel;
+    if (kernel->buffers.n > MOST_BUFFERS)
         return refuse(detail, DLC_REASON_PARAMS,
-                      dlc_arena_printf(c->arena, "%u buffers; a kernel takes %d", c->kernel->buffers.n, MOST_BUFFERS));
-    const uint8_t *marks = dlc_kernel_marks(c->kernel, c->arena);
+                      dlc_arena_printf(c->arena, "%u buffers; a kernel takes %d", kernel->buffers.n, MOST_BUFFERS));
+    const uint8_t *marks = dlc_kernel_marks(kernel, c->arena);
     uint32_t nodes = 0;
-    for (dlc_expr id = 1; id < c->kernel->pool->nodes.n; id++)
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++)
         nodes += marks[id];
     if (nodes > MOST_NODES)
         return refuse(detail, DLC_REASON_SIZE,
@@ -358,28 +359,59 @@ static dlc_reason check_size(const dlc_chooser *c, const char **detail)
     return DLC_REASON_NONE;
 }
 
+/* --- forms --- */
+
+static int choose_cuda(dlc_chooser *c)
+{
+    dlc_choose_cuda(c);
+    return 1;
+}
+
+static int choose_lanes(dlc_chooser *c)
+{
+    dlc_choose_lanes(c);
+    return 1;
+}
+
+/* Ways to run a kernel: the first that can is chosen, the others are candidates. */
+static const struct {
+    uint8_t is_cuda, must_fit; /* must_fit: where its scratch is too much, the next one is better */
+    int (*choose)(dlc_chooser *chooser);
+} forms[] = {
+    {1, 0, choose_cuda},
+    {0, 0, dlc_choose_dot},
+    {0, 1, dlc_choose_tiles},
+    {0, 0, choose_lanes},
+};
+enum { NFORMS = sizeof forms / sizeof *forms };
+
 static void start(dlc_chooser *c, const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
 {
-    dlc_schedule *schedule = dlc_schedule_create(kernel, target, arena);
-    dlc_choose_facts(c, schedule->kernel, target, arena);
-    c->schedule = schedule;
+    dlc_choose_facts(c, dlc_kernel_clone(kernel, arena), target, arena);
     c->place = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
     find_roots(c);
     place_stages(c);
 }
 
-/* Tiles of several products, where they can run and their scratch fits; else everything begins anew. */
-static int are_tiles_right(dlc_chooser *c, const dlc_kernel *kernel)
+/* The kernel by that form, resolved; NULL: it is none for this kernel, or *detail says what is wrong with it. Facts stay. */
+static dlc_schedule *try_form(const dlc_chooser *facts, uint32_t form, const char **detail)
 {
+    dlc_chooser c = *facts;
     dlc_diag diag;
-    const char *detail;
-    dlc_diag_init(&diag, c->arena);
-    if (!dlc_choose_tiles(c))
-        return 0;
-    if (dlc_schedule_resolve(c->schedule, &diag) == DLC_OK && check_scratch(c, &detail) == DLC_REASON_NONE)
-        return 1;
-    start(c, kernel, c->target, c->arena);
-    return 0;
+    dlc_diag_init(&diag, c.arena);
+    if (forms[form].is_cuda != (c.target->kind == DLC_TARGET_CUDA))
+        return NULL;
+    c.schedule = dlc_schedule_create(facts->kernel, c.target, c.arena);
+    c.kernel = c.schedule->kernel;
+    c.place = dlc_arena_copy(c.arena, facts->place, c.kernel->stages.n + 1);
+    if (!forms[form].choose(&c))
+        return NULL;
+    if (dlc_schedule_resolve(c.schedule, &diag) != DLC_OK) {
+        *detail = diag.nmessages ? diag.messages[0].text : "its schedule is refused";
+        return NULL;
+    }
+    const char *unused;
+    return forms[form].must_fit && check_scratch(facts, c.schedule, &unused) != DLC_REASON_NONE ? NULL : c.schedule;
 }
 
 dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
@@ -387,24 +419,35 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
 {
     dlc_chooser c;
     const char *unused;
-    dlc_diag diag;
     detail = detail ? detail : &unused;
     *detail = NULL;
-    dlc_diag_init(&diag, arena);
     *result = NULL;
     start(&c, kernel, target, arena);
     dlc_reason reason = check_places(&c, detail);
     if (reason != DLC_REASON_NONE) /* no right code for it */
         return reason;
-    if (target->kind == DLC_TARGET_CUDA)
-        dlc_choose_cuda(&c);
-    else if (!dlc_choose_dot(&c) && !are_tiles_right(&c, kernel))
-        dlc_choose_lanes(&c);
-    if (dlc_schedule_resolve(c.schedule, &diag) != DLC_OK)
-        return refuse(detail, DLC_REASON_ROOT, diag.nmessages ? diag.messages[0].text : "its schedule is refused");
-    *result = c.schedule;
-    reason = check_size(&c, detail);
-    return reason != DLC_REASON_NONE ? reason : check_scratch(&c, detail);
+    const char *wrong = NULL;
+    for (uint32_t f = 0; f < NFORMS && !*result; f++)
+        *result = try_form(&c, f, &wrong);
+    if (!*result)
+        return refuse(detail, DLC_REASON_ROOT, wrong);
+    reason = check_size(&c, *result, detail);
+    return reason != DLC_REASON_NONE ? reason : check_scratch(&c, *result, detail);
+}
+
+void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedules *result)
+{
+    dlc_chooser c;
+    const char *unused;
+    *result = (dlc_schedules){0};
+    start(&c, kernel, target, arena);
+    if (check_places(&c, &unused) != DLC_REASON_NONE)
+        return;
+    for (uint32_t f = 0; f < NFORMS; f++) {
+        dlc_schedule *schedule = try_form(&c, f, &unused);
+        if (schedule)
+            dlc_vec_push(arena, result, schedule);
+    }
 }
 
 /* --- the pass --- */

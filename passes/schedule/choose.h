@@ -42,6 +42,9 @@ uint32_t dlc_choose_width(const dlc_chooser *chooser, uint32_t least_bytes);
 
 /* Facts only: extents, accesses, work; no schedule. */
 void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
+/* The kernel's schedules, by each form that can run it: first the one that dlc_choose takes. The kernel does not change. */
+typedef dlc_vec(dlc_schedule *) dlc_schedules;
+void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedules *result);
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);

@@ -1,4 +1,5 @@
 /* Choice of schedules: what each target gets, that enough units of work are left, and what is refused. */
+#include "passes/schedule/candidates.h"
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
@@ -136,6 +137,44 @@ static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel 
     return schedule;
 }
 
+static char *text_of(const dlc_schedule *schedule, dlc_arena *arena)
+{
+    dlc_str text = {0};
+    dlc_schedule_print(schedule, &text);
+    char *copy = dlc_arena_strdup(arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+/* The first candidate is the choice; making them leaves no trace in the kernel, so they come out the same again. */
+START_TEST(candidates_leave_no_trace)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[64,96], w: f32[96,80]@const, b: f32[80]@const) -> (y: f32[64,80]) {\n"
+                                      "  axis i=64, j=80, k=96\n  a[i,j] = sum(k) x[i, k] * w[k, j]\n"
+                                      "  y[i,j] = max(0.0, b[j] + a)\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_candidates first, again;
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail;
+    dlc_schedule *chosen = schedule_of(kernel_text, arena, &kernel, &reason, &detail);
+    uint32_t nnodes = kernel->pool->nodes.n;
+    dlc_choose_candidates(kernel, chosen->target, arena, &first);
+    dlc_choose_candidates(kernel, chosen->target, arena, &again);
+    ck_assert_uint_eq(kernel->pool->nodes.n, nnodes);
+    ck_assert_uint_ge(first.n, 2);
+    ck_assert_uint_eq(first.n, again.n);
+    ck_assert_str_eq(text_of(first.data[0].schedule, arena), text_of(chosen, arena));
+    for (uint32_t i = 0; i < first.n; i++) {
+        ck_assert_str_eq(text_of(first.data[i].schedule, arena), text_of(again.data[i].schedule, arena));
+        ck_assert_double_gt(first.data[i].estimate.time_us, 0);
+        for (uint32_t j = 0; j < i; j++)
+            ck_assert_str_ne(text_of(first.data[i].schedule, arena), text_of(first.data[j].schedule, arena));
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Steps of a recurrence that several stages take together are a loop in order; rows of the batch stay parallel. */
 START_TEST(recurrences_are_serial)
 {
@@ -184,6 +223,7 @@ int main(void)
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, constants_are_packed);
+    tcase_add_test(tcase, candidates_leave_no_trace);
     tcase_add_test(tcase, recurrences_are_serial);
     tcase_add_test(tcase, refusals_have_numbers);
     tcase_set_timeout(tcase, 120);
