@@ -6,6 +6,8 @@
 #include "codegen/cpu/llvm.h"
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
 
 static LLVMBuilderRef B(const dlc_cpu *cpu)
 {
@@ -346,9 +348,44 @@ static LLVMValueRef float_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, u
     return from == to ? value : rounded(cpu, to, w, value);
 }
 
+/* What lies outside of [least, greatest] is brought to its ends; NaN to `least`. */
+static LLVMValueRef limited(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value, double least, double greatest)
+{
+    LLVMTypeRef one = dlc_cpu_type(cpu, dtype, 1);
+    LLVMValueRef low = splat_const(LLVMConstReal(one, least), w), high = splat_const(LLVMConstReal(one, greatest), w);
+    value = select_(cpu, LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, low, ""), value, low);
+    return select_(cpu, LLVMBuildFCmp(B(cpu), LLVMRealOLT, value, high, ""), value, high);
+}
+
+/* Vectors are limited to the type before the conversion, which is then one instruction. Where the type's greatest integer is no
+ * float, what is above the greatest float below it is told apart. */
+static LLVMValueRef vector_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    uint32_t bits = bits_of(to), kept = bits - !dlc_is_unsigned(to), precision = from == DLC_F64 ? DBL_MANT_DIG : FLT_MANT_DIG;
+    double end = ldexp(1, (int)kept), most = end - ldexp(1, kept > precision ? (int)(kept - precision) : 0);
+    LLVMTypeRef wide = int_type(cpu, bits < 32 ? 32 : bits, w);
+    LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, value, value, ""), number = value, result;
+    if (!dlc_is_unsigned(to))
+        number = select_(cpu, is_nan, LLVMConstNull(LLVMTypeOf(value)), value);
+    number = limited(cpu, from, w, number, dlc_is_unsigned(to) ? 0 : -end, most);
+    if (dlc_is_unsigned(to) && bits >= 32)
+        result = LLVMBuildFPToUI(B(cpu), number, wide, "");
+    else
+        result = LLVMBuildFPToSI(B(cpu), number, wide, "");
+    if (bits < 32)
+        return LLVMBuildTrunc(B(cpu), result, int_type(cpu, bits, w), "");
+    if (kept <= precision)
+        return result;
+    LLVMValueRef greatest = splat_const(LLVMConstReal(dlc_cpu_type(cpu, from, 1), most), w);
+    LLVMValueRef is_above = LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, greatest, "");
+    return select_(cpu, is_above, int_const(cpu, bits, (int64_t)(UINT64_MAX >> (64 - kept)), w), result);
+}
+
 static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
 {
     LLVMTypeRef types[] = {dlc_cpu_type(cpu, to, w), dlc_cpu_type(cpu, from, w)};
+    if (w > 1)
+        return vector_to_int(cpu, from, to, w, value);
     return dlc_cpu_intrinsic(cpu, dlc_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &value, 1);
 }
 
