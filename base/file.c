@@ -1,12 +1,15 @@
 /*
- * Files. Output goes to a temporary file in the target's own folder, because rename() is atomic
- * only within a file system; the folder is synced after it, so that a crash leaves either the old
- * file or the new one.
+ * Files. Output goes to a file without a name in the target's own folder, because rename() is
+ * atomic only within a file system: whatever ends the process, nothing stays. When it is whole it
+ * gets a temporary name and at once, with signals held back, its own. File systems that have no
+ * files without a name give it the temporary one from the start. The folder is synced last, so that
+ * a crash leaves either the old file or the new one.
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +66,20 @@ static void *checked(void *memory)
     return memory;
 }
 
-/* Opens a new file `path`.tmp.PID.N; its mode is what the umask leaves of 0777, so commit knows the
- * umask. */
-static int open_temporary(dlc_output *output)
+/* A new file `path`.tmp.PID.N: a name for the open file, or without one a file opened under it.
+ * Returns its descriptor, or -1. */
+static int name_temporary(dlc_output *output)
 {
+    char open_file[40];
+    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", output->fd);
     for (unsigned n = 0; n < 1000; n++) {
         if (asprintf(&output->temporary, "%s.tmp.%ld.%u", output->path, (long)getpid(), n) < 0)
             dlc_out_of_memory(0, 0);
-        int fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
+        int fd = output->fd;
+        if (fd < 0)
+            fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
+        else if (linkat(AT_FDCWD, open_file, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) != 0)
+            fd = -1;
         if (fd >= 0)
             return fd;
         int reason = errno;
@@ -83,6 +92,22 @@ static int open_temporary(dlc_output *output)
     return -1;
 }
 
+/* The folder a path is in, to be freed. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return checked(slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup("."));
+}
+
+/* Its mode is what the umask leaves of 0777, so commit knows the umask. */
+static int open_new(dlc_output *output)
+{
+    char *folder = folder_of(output->path);
+    int fd = access("/proc/self/fd", X_OK) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0777);
+    free(folder);
+    return fd >= 0 ? fd : name_temporary(output);
+}
+
 dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
 {
     *output = (dlc_output){.fd = -1};
@@ -93,7 +118,8 @@ dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag)
     char *real =
         realpath(path, NULL); /* through a link, its target is replaced and the link stays */
     output->path = real ? real : checked(strdup(path));
-    output->fd = open_temporary(output);
+    output->is_named = 1;
+    output->fd = open_new(output);
     if (output->fd >= 0)
         return DLC_OK;
     dlc_status status = io_failure(diag, path, "no file can be made beside it");
@@ -132,10 +158,8 @@ dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_b
  * is whole. */
 static int sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder =
-        slash ? checked(strndup(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
-    int fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *folder = folder_of(path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
     if (fd < 0)
         return 1;
@@ -144,24 +168,36 @@ static int sync_folder(const char *path)
     return done;
 }
 
+/* The file takes its place; no signal comes while it has another name. */
+static int take_place(dlc_output *output)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int done = (output->temporary || name_temporary(output) >= 0) &&
+               rename(output->temporary, output->path) == 0;
+    int reason = errno;
+    if (!done && output->temporary)
+        unlink(output->temporary);
+    free(output->temporary);
+    output->temporary = NULL;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = reason;
+    return done;
+}
+
 dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
 {
     struct stat info;
-    if (!output->temporary) {
+    if (!output->is_named) {
         dlc_output_abandon(output);
         return DLC_OK;
     }
     if (fstat(output->fd, &info) != 0 || fchmod(output->fd, info.st_mode & mode) != 0 ||
         (!output->is_temporary && fsync(output->fd) != 0))
         return io_failure(diag, output->path, "cannot be completed");
-    int closed = close(output->fd);
-    output->fd = -1;
-    if (closed != 0)
-        return io_failure(diag, output->path, "cannot be completed");
-    if (rename(output->temporary, output->path) != 0)
+    if (!take_place(output))
         return io_failure(diag, output->path, "cannot be replaced");
-    free(output->temporary);
-    output->temporary = NULL;
     dlc_status status = DLC_OK;
     if (!output->is_temporary && !sync_folder(output->path))
         status = io_failure(diag, output->path, "its folder cannot be synced");

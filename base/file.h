@@ -15,13 +15,14 @@ DLC_NODISCARD dlc_status dlc_map_fd(int fd, const char *path_for_messages, dlc_m
 void dlc_map_close(dlc_map *map);
 
 /*
- * Output in two steps: a temporary file beside `path`, then fsync, rename, fsync of the folder. An existing file survives
- * every failure whole. dlc_output_abandon after any failure leaves nothing behind.
+ * Output in two steps: a file without a name beside `path`, then fsync, rename, fsync of the folder. An existing file survives
+ * every failure whole. dlc_output_abandon after any failure, or the end of the process, leaves nothing behind.
  */
 typedef struct {
-    int fd;           /* the temporary file, open for reading and writing */
-    char *temporary;  /* its path */
+    int fd;           /* the file, open for reading and writing */
+    char *temporary;  /* its path, where it needs one before it is whole; else NULL */
     char *path;
+    int is_named;     /* it takes the place of `path`; 0: the caller's */
     int is_temporary; /* set after open: not synced to disk; for what is read once and removed */
 } dlc_output;
 /* The caller's open file as output: nothing is renamed or synced, and it stays open. */

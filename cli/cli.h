@@ -15,6 +15,7 @@ typedef struct {
     cJSON *json; /* the command's result with --json, printed by main on the last line */
     const char *piped; /* the operand that stands for standard input, read into memory; or NULL */
     int piped_fd;
+    int has_stdout; /* 0: it was closed when the program began */
 } dlc_cli;
 
 #define DLC_COMMAND(name, operands, least, most, help)                                             \
@@ -52,12 +53,14 @@ void dlc_cli_close(dlc_cli *cli, dlc_model *model); /* moves the model's message
 /* An operand "-" becomes the path of a file in memory that holds standard input. */
 DLC_NODISCARD dlc_status dlc_cli_pipe(dlc_cli *cli);
 int dlc_is_executable_file(const char *path);
+/* Refuses a file that the command line names for reading. */
+DLC_NODISCARD dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path);
 typedef struct {
     uint64_t artifact_bytes;
     double load_ms;
 } dlc_load_info;
 /*
- * Opens M: an executable as it is; a model is compiled to a temporary file by a child process, so
+ * Opens M: an executable as it is; a model is compiled to a file without a name by a child process, so
  * that this process never holds the compiler. The artifact's size and the time to load it go where
  * info is not NULL.
  */

@@ -118,6 +118,8 @@ static dlc_status check_stdout(dlc_cli *cli, const dlc_texts *kinds)
                              cli->args.json ? "standard output (-o -) takes the file or --json's "
                                               "object, not both"
                                             : "standard output (-o -) takes one kind of --emit");
+    if (is_stdout(cli) && !cli->has_stdout)
+        return dlc_diag_fail(&cli->diag, DLC_IO, NULL, "standard output (-o -) is closed");
     if (cli->piped && !cli->args.output)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "a model from standard input has no name: say -o FILE or -o -");
@@ -130,6 +132,8 @@ static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kin
     if (is_stdout(cli))
         return write_stdout(cli, model, kinds->data[0], library);
     cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
+    for (uint32_t i = 0; i < kinds->n; i++)
+        DLC_TRY(dlc_cli_may_write(cli, output_of(cli, kinds, i)));
     for (uint32_t i = 0; i < kinds->n; i++) {
         const char *path = output_of(cli, kinds, i);
         dlc_progress(cli, "writing %s …", path);

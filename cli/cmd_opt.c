@@ -41,6 +41,8 @@ dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key, cons
     dlc_model *model;
     const char *text;
     DLC_TRY(dlc_cli_options(cli, &options));
+    if (cli->args.output && strcmp(cli->args.output, "-") != 0)
+        DLC_TRY(dlc_cli_may_write(cli, cli->args.output));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     DLC_TRY(dlc_cli_open(cli, cli->args.operands.data[0], &options, &model));
     dlc_status status = library->model_text(model, kind, format, &text);

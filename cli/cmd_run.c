@@ -263,6 +263,10 @@ dlc_status dlc_cmd_run(dlc_cli *cli)
     dlc_options options;
     const char *path = cli->args.operands.data[0];
     DLC_TRY(dlc_cli_options(cli, &options));
+    if (cli->args.outputs)
+        DLC_TRY(dlc_cli_may_write(cli, cli->args.outputs));
+    if (cli->args.profile)
+        DLC_TRY(dlc_cli_may_write(cli, cli->args.profile));
     cli->json = cJSON_CreateObject();
     return cli->args.interpret ? run_interpreted(cli, path, &options)
                                : run_compiled(cli, path, &options);

@@ -2,8 +2,11 @@
  * line. */
 #include "cli/cli.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef DLC_VERSION
 #define DLC_VERSION "0"
@@ -102,9 +105,23 @@ static dlc_status run(dlc_cli *cli)
     return run_command[cli->args.command](cli);
 }
 
+/* A daemon may have closed the standard descriptors, and ignore the end of children: files opened
+ * later must not become what is printed to, and children are waited for. */
+static void stand_alone(dlc_cli *cli)
+{
+    cli->has_stdout = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = dup(fd);
+    if (fd >= 0)
+        close(fd);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
     dlc_cli cli = {.arena = dlc_arena_create(0)};
+    stand_alone(&cli);
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);
     cli.args.json = dlc_args_want_json(argc, argv);

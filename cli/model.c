@@ -1,6 +1,6 @@
 /*
  * From what stands on the command line to something that runs. A model is compiled by a child
- * process into a temporary folder, so that the memory and the start-up time measured here are the
+ * process into a file without a name, which nothing that ends this process can leave behind, so that the memory and the start-up time measured here are the
  * runtime's, and a compiler that dies is a message.
  */
 #include "base/file.h"
@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,15 +176,14 @@ void dlc_cli_close(dlc_cli *cli, dlc_model *model)
 
 /* ---- the compiler in a child ---- */
 
-static dlc_status compile_to(dlc_cli *cli, const char *path, const dlc_options *options,
-                             const char *output)
+static dlc_status compile_to(dlc_cli *cli, const char *path, const dlc_options *options, int output)
 {
     dlc_model *model;
     const dlc_library *library;
     DLC_TRY(dlc_cli_open(cli, path, options, &model));
     dlc_status status = dlc_library_load(&library, &cli->diag);
     if (status == DLC_OK)
-        status = library->model_write(model, "so", output, "model");
+        status = library->model_write_fd(model, "so", output, "model");
     dlc_cli_close(cli, model);
     return status;
 }
@@ -237,9 +238,10 @@ static dlc_status child_status(dlc_cli *cli, int state, const char *path)
 }
 
 static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_options *options,
-                                   const char *output)
+                                   int output)
 {
     int pipe_fds[2];
+    pid_t parent = getpid();
     if (pipe2(pipe_fds, O_CLOEXEC) != 0)
         return dlc_diag_fail(&cli->diag, DLC_LIMIT, NULL, "no pipe to the compiler: %s",
                              strerror(errno));
@@ -247,6 +249,9 @@ static dlc_status compile_in_child(dlc_cli *cli, const char *path, const dlc_opt
     pid_t child = fork();
     if (child == 0) {
         close(pipe_fds[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for what it makes */
+        if (getppid() != parent)
+            _exit(DLC_INTERNAL);
         dlc_options once = *options;
         once.is_temporary = 1;
         dlc_status status = compile_to(cli, path, &once, output);
@@ -349,6 +354,24 @@ static dlc_status choose_target(dlc_cli *cli, const dlc_library *library, dlc_op
                                 info.capability);
 }
 
+/* A file in the temporary folder that has no name, or -1. */
+static int nameless_file(dlc_cli *cli)
+{
+    const char *base = getenv("TMPDIR");
+    base = base && *base ? base : "/tmp";
+    int fd = open(base, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    char *path = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", base);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    else
+        (void)dlc_diag_fail(&cli->diag, DLC_IO, path, "no temporary file can be made: %s",
+                            strerror(errno));
+    return fd;
+}
+
 dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *given,
                     dlcrt_executable **result, dlc_load_info *info)
 {
@@ -358,18 +381,15 @@ dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *given,
         return open_executable(cli, path, NULL, result, info);
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     DLC_TRY(choose_target(cli, library, options));
-    const char *base = getenv("TMPDIR");
-    char *folder = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(folder))
-        return dlc_diag_fail(&cli->diag, DLC_IO, folder, "no temporary folder can be made: %s",
-                             strerror(errno));
-    char *output = dlc_arena_printf(cli->arena, "%s/model.so", folder);
+    int output = nameless_file(cli);
+    if (output < 0)
+        return DLC_IO;
     dlc_progress(cli, "compiling %s …", path);
     dlc_status status = compile_in_child(cli, path, options, output);
     dlc_progress(cli, NULL);
     if (status == DLC_OK)
-        status = open_executable(cli, output, path, result, info);
-    unlink(output); /* the mapped file lives on */
-    rmdir(folder);
+        status = open_executable(cli, dlc_arena_printf(cli->arena, "/proc/self/fd/%d", output), path,
+                                 result, info);
+    close(output); /* the mapped file lives on */
     return status;
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #ifndef DLC_VERSION
 #define DLC_VERSION "0"
@@ -50,7 +51,7 @@ dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 
 int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
 {
-    if (!model || i > model->diag.nmessages ||
+    if (!model || !note || i > model->diag.nmessages ||
         (i == model->diag.nmessages && !model->limit_text[0]))
         return 0;
     if (i == model->diag.nmessages) {
@@ -299,6 +300,10 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
     model->scratch = dlc_arena_create(0);
     model->notes = dlc_arena_create(0);
     dlc_diag_init(&model->diag, model->notes);
+    if (!from->path)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the path of the model is NULL");
+    if (!from->bytes)
+        model->path = dlc_arena_strdup(model->notes, from->path);
     DLC_TRY(open_others(model, from));
     DLC_TRY(check_target(model));
     return dlc_model_guard(model, import, (void *)(uintptr_t)from);
@@ -360,7 +365,7 @@ static void describe(dlc_model *model, const char *name, const dlc_type *type,
 int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 {
     const char *name;
-    const dlc_type *type = dlc_model_input_type(model, i, &name);
+    const dlc_type *type = model && info ? dlc_model_input_type(model, i, &name) : NULL;
     if (type)
         describe(model, name, type, info);
     return type != NULL;
@@ -369,7 +374,7 @@ int dlc_model_input(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 int dlc_model_output(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 {
     const char *name;
-    const dlc_type *type = dlc_model_output_type(model, i, &name);
+    const dlc_type *type = model && info ? dlc_model_output_type(model, i, &name) : NULL;
     if (type)
         describe(model, name, type, info);
     return type != NULL;
@@ -439,6 +444,8 @@ static dlc_status make_text(dlc_model *model, void *opaque)
 dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format,
                           const char **text)
 {
+    if (!model || !text)
+        return DLC_USAGE;
     *text = "";
     if (model->nothers)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
@@ -582,8 +589,22 @@ static dlc_status check_alone(dlc_model *model)
                          alone->name);
 }
 
+/* A slip must not cost the user the model. */
+static dlc_status check_apart(dlc_model *model, const char *path)
+{
+    struct stat from, to;
+    if (!path || !model->path || stat(model->path, &from) != 0 || stat(path, &to) != 0 ||
+        !S_ISREG(to.st_mode) || from.st_dev != to.st_dev || from.st_ino != to.st_ino)
+        return DLC_OK;
+    return dlc_diag_fail(&model->diag, DLC_USAGE, path,
+                         "is the model itself; another file is wanted to write to");
+}
+
 static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 {
+    if (!model || !args->kind)
+        return DLC_USAGE;
+    DLC_TRY(check_apart(model, args->path));
     DLC_TRY(check_alone(model));
     for (uint32_t i = 0; i < model->nothers; i++) {
         dlc_status status = dlc_model_guard(model->others[i], run_passes, NULL);

@@ -11,6 +11,7 @@
 
 struct dlc_model {
     dlc_options options;
+    const char *path;   /* NULL: from memory */
     dlc_arena *arena;   /* graph, module */
     dlc_arena *scratch; /* one pass */
     dlc_arena *notes;   /* messages and texts: outlives a lack of memory in the others */

@@ -1,15 +1,18 @@
 /*
  * The child inherits the module by fork and hands its results back through a memory file: a head,
  * the messages of its diagnostics, the sizes of the blobs, their bytes. What it printed is kept in
- * a second file. The parent judges by how it ended.
+ * a second file. The parent judges by how it ended; a host that ignores SIGCHLD, or reaps every
+ * child, takes that away, and then what came back decides.
  */
 #include "package/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,9 +74,12 @@ static void put_messages(int fd, const dlc_diag *diag)
 }
 
 static _Noreturn void child_main(dlc_child_body body, const void *work, dlc_arena *arena,
-                                 int result, int output)
+                                 int result, int output, pid_t parent)
 {
     dlc_arena_set_oom(leave_without_memory, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for what it makes */
+    if (getppid() != parent)
+        _exit(EXIT_NO_RESULT);
     dup2(output, STDERR_FILENO);
     dup2(output, STDOUT_FILENO);
     dlc_diag diag;
@@ -207,27 +213,42 @@ static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
 static dlc_status emit(dlc_child_body body, const void *work, dlc_arena *arena, dlc_diag *diag,
                        int result, int output, dlc_child_code *code)
 {
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child < 0)
         return dlc_diag_fail(diag, DLC_LIMIT, NULL, "no process for the code generator: %s",
                              strerror(errno));
     if (child == 0)
-        child_main(body, work, arena, result, output);
-    int state;
-    while (waitpid(child, &state, 0) < 0)
+        child_main(body, work, arena, result, output, parent);
+    int state = 0;
+    while (waitpid(child, &state, 0) < 0) {
+        if (errno == ECHILD)
+            break; /* it has ended, and somebody else knows how */
         if (errno != EINTR)
             return dlc_diag_fail(diag, DLC_INTERNAL, NULL,
                                  "the code generator's end was not seen: %s", strerror(errno));
+    }
     DLC_TRY(judge(state, output, arena, diag));
     DLC_TRY(map_result(result, code, diag));
     return read_result(code, arena, diag);
+}
+
+/* Above the standard descriptors, which a daemon may have closed and the child gives to `output`. */
+static int memory_file(const char *name)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+    close(fd);
+    errno = reason;
+    return above;
 }
 
 dlc_status dlc_child_emit(dlc_child_body body, const void *work, dlc_arena *arena, dlc_diag *diag,
                           dlc_child_code *code)
 {
     *code = (dlc_child_code){0};
-    int result = memfd_create("code", MFD_CLOEXEC), output = memfd_create("output", MFD_CLOEXEC);
+    int result = memory_file("code"), output = memory_file("output");
     dlc_status status;
     if (result < 0 || output < 0)
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "no memory file for the generated code: %s",

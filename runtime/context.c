@@ -447,11 +447,13 @@ void dlcrt_context_destroy(dlcrt_context *context)
 
 uint32_t dlcrt_context_threads(const dlcrt_context *context)
 {
-    return dlcrt_pool_threads(context->pool);
+    return context ? dlcrt_pool_threads(context->pool) : 0;
 }
 
 size_t dlcrt_context_bytes(const dlcrt_context *context)
 {
+    if (!context)
+        return 0;
     size_t total =
         context->scratch.size_bytes + context->host.size_bytes + context->device->bytes(context);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
@@ -461,7 +463,7 @@ size_t dlcrt_context_bytes(const dlcrt_context *context)
 
 int dlcrt_context_output(const dlcrt_context *context, uint32_t i, dlcrt_tensor_info *info)
 {
-    if (i >= context->plan->outputs.count)
+    if (!context || !info || i >= context->plan->outputs.count)
         return 0;
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
     uint32_t ncells = context->sized ? phase_end(context->plan, context->sized - 1) : 0;
@@ -471,7 +473,7 @@ int dlcrt_context_output(const dlcrt_context *context, uint32_t i, dlcrt_tensor_
 
 size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i)
 {
-    if (i >= context->plan->outputs.count || !context->sized)
+    if (!context || i >= context->plan->outputs.count || !context->sized)
         return 0;
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
     if (outputs[i].size_bytes >= phase_end(context->plan, context->sized - 1))
@@ -481,7 +483,7 @@ size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i)
 
 int dlcrt_context_profile(const dlcrt_context *context, uint32_t i, dlcrt_step_profile *profile)
 {
-    if (i >= context->plan->steps.count)
+    if (!context || !profile || i >= context->plan->steps.count)
         return 0;
     *profile = context->profile ? context->profile[i] : (dlcrt_step_profile){0};
     const dlc_plan_step *step =

@@ -89,6 +89,20 @@ uint64_t dlcrt_cpu_features(uint64_t wanted)
     return permitted(bits & allowed, wanted);
 }
 
+dlc_status dlcrt_cpu_check(void)
+{
+    for (const char *list = getenv("DLC_CPU"); list && *list;) {
+        size_t n = strcspn(list, ",");
+        if (n && !features_named(list, n) && !(n == 9 && !memcmp(list, "x86-64-v1", 9)))
+            return dlcrt_fail(DLC_USAGE,
+                              "DLC_CPU has '%.*s', where x86-64-v2, -v3, -v4 and names of dlc/cpu.def "
+                              "are possible",
+                              (int)(n < 64 ? n : 64), list);
+        list += n + (list[n] == ',');
+    }
+    return DLC_OK;
+}
+
 static int read_file(const char *path, char *text, size_t size_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

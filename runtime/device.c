@@ -151,6 +151,7 @@ static dlc_status take_best(const dlcrt_image *image, const char *name, const dl
 dlc_status dlcrt_choose(const dlcrt_image *image, const char *name, const dlcrt_wish *wish,
                         uint32_t number, const dlc_plan_entry **result, dlcrt_device *device)
 {
+    DLC_TRY(dlcrt_cpu_check());
     if (!wish->is_none)
         return take_best(image, name, wish, result, device);
     if (number >= image->entry->nplans)

@@ -155,12 +155,12 @@ void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor,
 
 uint32_t dlcrt_executable_ninputs(const dlcrt_executable *executable)
 {
-    return executable->plan->inputs.count;
+    return executable ? executable->plan->inputs.count : 0;
 }
 
 uint32_t dlcrt_executable_noutputs(const dlcrt_executable *executable)
 {
-    return executable->plan->outputs.count;
+    return executable ? executable->plan->outputs.count : 0;
 }
 
 static int describe(const dlc_plan *plan, dlc_plan_rows rows, uint32_t i, dlcrt_tensor_info *info)
@@ -174,16 +174,21 @@ static int describe(const dlc_plan *plan, dlc_plan_rows rows, uint32_t i, dlcrt_
 
 int dlcrt_executable_input(const dlcrt_executable *executable, uint32_t i, dlcrt_tensor_info *info)
 {
-    return describe(executable->plan, executable->plan->inputs, i, info);
+    return executable && info && describe(executable->plan, executable->plan->inputs, i, info);
 }
 
 int dlcrt_executable_output(const dlcrt_executable *executable, uint32_t i, dlcrt_tensor_info *info)
 {
-    return describe(executable->plan, executable->plan->outputs, i, info);
+    return executable && info && describe(executable->plan, executable->plan->outputs, i, info);
 }
 
 void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executable_info *info)
 {
+    if (!info)
+        return;
+    *info = (dlcrt_executable_info){.model = "", .target = "", .producer = "", .device = ""};
+    if (!executable)
+        return;
     const dlc_plan *plan = executable->plan;
     *info = (dlcrt_executable_info){
         .model = dlcrt_string(plan, plan->model),
@@ -202,9 +207,9 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
 
 int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_step_info *info)
 {
-    const dlc_plan *plan = executable->plan;
-    if (i >= plan->steps.count)
+    if (!executable || !info || i >= executable->plan->steps.count)
         return 0;
+    const dlc_plan *plan = executable->plan;
     const dlc_plan_step *step = (const dlc_plan_step *)dlcrt_rows(plan, plan->steps) + i;
     const dlc_plan_kernel *kernels = dlcrt_rows(plan, plan->kernels);
     info->name = dlcrt_string(plan, step->name);

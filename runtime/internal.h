@@ -29,6 +29,7 @@ void dlcrt_text_dims(dlcrt_text *out, uint32_t rank, const int64_t *dims); /* [1
 /* Bits of cpu.def this process may use; leave is asked of the system for those of `wanted` that
  * need it. */
 uint64_t dlcrt_cpu_features(uint64_t wanted);
+DLC_NODISCARD dlc_status dlcrt_cpu_check(void); /* DLC_CPU names nothing that is unknown */
 dlc_arch dlcrt_cpu_arch(void);
 const char *dlcrt_arch_name(unsigned arch);
 const char *dlcrt_cpu_feature_name(unsigned bit);

@@ -118,13 +118,17 @@ static void print_tensors(const printer *p, const char *what, dlc_plan_rows rows
 
 size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, size_t size_bytes)
 {
+    if (!text)
+        size_bytes = 0;
+    if (size_bytes)
+        text[0] = '\0';
+    if (!executable)
+        return 0;
     dlcrt_text out = {text, size_bytes, 0};
     const dlc_plan *plan = executable->plan;
     printer p = {plan, &out};
     const dlc_plan_symbol *symbols = dlcrt_rows(plan, plan->symbols);
     const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    if (size_bytes)
-        text[0] = '\0';
     dlcrt_text_add(&out, "plan '%s' target %s, %u kernels, %" PRIu64 " bytes of constants\n",
                    dlcrt_string(plan, plan->model), dlcrt_string(plan, plan->target),
                    plan->kernels.count, executable->image.entry->constants_bytes);
