@@ -143,14 +143,14 @@ static dlc_status inspect_executable(dlc_cli *cli, const char *path, const char 
 
 dlc_status dlc_cmd_inspect(dlc_cli *cli)
 {
-    static const char *const formats[] = {"text", "json", "dot", "svg"};
+    static const char *const formats[] = {"text", "json", "dot"};
     const char *format = cli->args.format ? cli->args.format : cli->args.json ? "json" : "text";
     uint32_t i = 0;
-    while (i < 4 && strcmp(formats[i], format) != 0)
+    while (i < 3 && strcmp(formats[i], format) != 0)
         i++;
-    if (i == 4)
+    if (i == 3)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                             "--format is '%s', where text, json, dot or svg is wanted", format);
+                             "--format is '%s', where text, json or dot is wanted", format);
     cli->args.json |= !strcmp(format, "json");
     if (dlc_is_executable_file(cli->args.operands.data[0]))
         return inspect_executable(cli, cli->args.operands.data[0], format);

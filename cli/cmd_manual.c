@@ -14,7 +14,7 @@ static const struct {
 } values[] = {
     {"target", NULL, "dlc targets"},      {"fusion", NULL, "dlc strategies"},
     {"passes", NULL, "dlc passes"},       {"dump-after", NULL, "dlc passes"},
-    {"emit", "so o a h ll asm cu", NULL}, {"format", "text json dot svg", NULL},
+    {"emit", "so o a h ll asm cu", NULL}, {"format", "text json dot", NULL},
     {"device", "cpu cuda", NULL},
 };
 enum { NVALUES = sizeof values / sizeof *values };

@@ -52,6 +52,5 @@ DLC_NODISCARD dlc_status dlc_model_needs_graph(dlc_model *model, const char *wha
 DLC_NODISCARD dlc_status dlc_model_inspect(dlc_model *model, const char *format);
 DLC_NODISCARD dlc_status dlc_model_explain(dlc_model *model, const char *format);
 void dlc_model_draw_dot(dlc_model *model);
-void dlc_model_draw_svg(dlc_model *model);
 
 #endif

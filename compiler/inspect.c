@@ -3,6 +3,7 @@
  * so the two cannot differ.
  */
 #include "compiler/driver.h"
+#include "compiler/plan.h"
 #include "compiler/report.h"
 
 #include "passes/fuse/fuse.h"
@@ -274,6 +275,7 @@ static cJSON *collect(dlc_model *model)
     if (model->ctx.module) {
         add_memory(model, json, symbols);
         add_kernels(model, json);
+        dlc_model_add_plan(model, json, symbols);
         if (model->ctx.facts & DLC_FACT_SCHEDULES) /* kernels compile once they have schedules */
             dlc_model_report(model, json);
     }
@@ -282,14 +284,14 @@ static cJSON *collect(dlc_model *model)
 
 dlc_status dlc_model_inspect(dlc_model *model, const char *format)
 {
-    if (!strcmp(format, "dot") || !strcmp(format, "svg")) {
+    if (!strcmp(format, "dot")) {
         DLC_TRY(dlc_model_needs_graph(model, "drawings are of graphs"));
-        (*format == 'd' ? dlc_model_draw_dot : dlc_model_draw_svg)(model);
+        dlc_model_draw_dot(model);
         return DLC_OK;
     }
     if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "the format '%s' is unknown; there are text, json, dot and svg",
+                             "the format '%s' is unknown; there are text, json and dot",
                              format);
     cJSON *json = collect(model);
     if (*format == 't') {

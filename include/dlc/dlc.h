@@ -133,7 +133,7 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlc
  *
  *   IMPORTED  the graph (or module) as imported, in text form
  *   GRAPH     the same after the passes of options.passes; from `lower` on a module
- *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json", "dot" or "svg"
+ *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json" or "dot"
  *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"
  */
 typedef enum {

@@ -60,7 +60,7 @@ expect 5 "nowhere" "$DLC" compile "$digits" -o nowhere/x.so
 expect 0 "conv" "$DLC" inspect "$digits"
 expect 0 '"kernels"' "$DLC" inspect "$digits" --format json
 expect 0 "digraph" "$DLC" inspect "$digits" --format dot
-expect 0 "<svg" "$DLC" inspect "$digits" --format svg
+expect 2 "where text, json or dot is wanted" "$DLC" inspect "$digits" --format svg
 expect 0 '"kernels"' "$DLC" inspect digits.so --json
 expect 0 "" "$DLC" inspect digits.so
 expect 0 "edges fused" "$DLC" explain "$digits"

@@ -255,7 +255,7 @@ static dlc_str everything(void)
     add_text(&out, model, DLC_TEXT_EXPLAIN, "json");
     add_text(&out, model, DLC_TEXT_INSPECT, "text");
     add_text(&out, model, DLC_TEXT_INSPECT, "json");
-    add_text(&out, model, DLC_TEXT_INSPECT, "svg");
+    add_text(&out, model, DLC_TEXT_INSPECT, "dot");
     dlc_model_close(model);
     return out;
 }

@@ -1,0 +1,128 @@
+/*
+ * What the page says in numbers: which kinds of steps take how much of the time, which links are
+ * largest, and what bounds a step. A step is bound by the larger of its arithmetic over a peak and
+ * its bytes over a level of memory. Which peak and which level the step has is not recorded, so the
+ * lowest are taken that it does not exceed: a step that runs faster than memory gives read a cache.
+ */
+#include "cli/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t add_row(dlc_page *page, dlc_page_rows *rows, const char *text, double weight)
+{
+    uint32_t i = 0;
+    while (i < rows->n && strcmp(rows->data[i].text, text) != 0)
+        i++;
+    if (i == rows->n)
+        dlc_vec_push(page->arena, rows, ((dlc_page_row){.text = text}));
+    rows->data[i].weight += weight;
+    rows->data[i].n++;
+    return i;
+}
+
+static int heavier(const void *a, const void *b)
+{
+    double x = ((const dlc_page_row *)a)->weight, y = ((const dlc_page_row *)b)->weight;
+    return (x < y) - (x > y);
+}
+
+static uint32_t find_row(const dlc_page_rows *rows, const char *text)
+{
+    uint32_t i = 0;
+    while (i + 1 < rows->n && strcmp(rows->data[i].text, text) != 0)
+        i++;
+    return i;
+}
+
+static void reckon_rows(dlc_page *page)
+{
+    for (uint32_t i = 0; i < page->steps.n; i++)
+        add_row(page, &page->does, page->steps.data[i].does, page->steps.data[i].us);
+    for (uint32_t i = 0; i < page->links.n; i++)
+        add_row(page, &page->reasons, page->links.data[i].reason, page->links.data[i].bytes);
+    if (page->does.n)
+        qsort(page->does.data, page->does.n, sizeof *page->does.data, heavier);
+    if (page->reasons.n)
+        qsort(page->reasons.data, page->reasons.n, sizeof *page->reasons.data, heavier);
+    for (uint32_t i = 0; i < page->steps.n; i++)
+        page->steps.data[i].does_row = find_row(&page->does, page->steps.data[i].does);
+    for (uint32_t i = 0; i < page->links.n; i++)
+        page->links.data[i].reason_row = find_row(&page->reasons, page->links.data[i].reason);
+}
+
+/* The slowest roof that gives at least `rate`, or the fastest. */
+static const dlc_page_roof *roof_above(const dlc_page_roofs *roofs, double rate)
+{
+    const dlc_page_roof *best = NULL;
+    for (uint32_t i = 0; i < roofs->n; i++) {
+        const dlc_page_roof *roof = &roofs->data[i];
+        int is_enough = roof->per_us >= rate;
+        if (!best || (is_enough && (best->per_us < rate || roof->per_us < best->per_us)) ||
+            (!is_enough && best->per_us < rate && roof->per_us > best->per_us))
+            best = roof;
+    }
+    return best;
+}
+
+static void reckon_bound(const dlc_page *page, dlc_page_step *step)
+{
+    if (step->us <= 0 || !page->peaks.n || !page->levels.n || step->code < 0)
+        return;
+    const dlc_page_roof *peak = roof_above(&page->peaks, step->flops / step->us);
+    const dlc_page_roof *level = roof_above(&page->levels, step->bytes / step->us);
+    double computing = step->flops / peak->per_us, moving = step->bytes / level->per_us;
+    step->bound = computing >= moving ? peak->name : level->name;
+    step->bound_share = (computing >= moving ? computing : moving) / step->us;
+}
+
+/* ---- orders ---- */
+
+typedef struct {
+    double key;
+    uint32_t i;
+} ranked;
+
+static int by_key(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    return x->key != y->key ? (x->key < y->key) - (x->key > y->key) : (x->i > y->i) - (x->i < y->i);
+}
+
+static uint32_t *rank(dlc_arena *arena, ranked *rows, uint32_t n)
+{
+    uint32_t *order = dlc_new_array(arena, uint32_t, n + 1);
+    qsort(rows, n, sizeof *rows, by_key);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = rows[i].i;
+    return order;
+}
+
+uint32_t *dlc_page_by_time(const dlc_page *page)
+{
+    ranked *rows = dlc_new_array(page->arena, ranked, page->steps.n + 1);
+    for (uint32_t i = 0; i < page->steps.n; i++)
+        rows[i] = (ranked){page->steps.data[i].us, i};
+    return rank(page->arena, rows, page->steps.n);
+}
+
+uint32_t *dlc_page_by_bytes(const dlc_page *page)
+{
+    ranked *rows = dlc_new_array(page->arena, ranked, page->links.n + 1);
+    for (uint32_t i = 0; i < page->links.n; i++)
+        rows[i] = (ranked){page->links.data[i].bytes, i};
+    return rank(page->arena, rows, page->links.n);
+}
+
+void dlc_page_reckon(dlc_page *page)
+{
+    reckon_rows(page);
+    page->total_us = 0;
+    for (uint32_t i = 0; i < page->steps.n; i++) {
+        reckon_bound(page, &page->steps.data[i]);
+        page->total_us += page->steps.data[i].us;
+    }
+    const uint32_t *order = dlc_page_by_bytes(page);
+    for (uint32_t i = 0; i < page->links.n && i < DLC_PAGE_TAGS; i++)
+        page->links.data[order[i]].tag = i + 1;
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# The page of dlc report: one file that loads nothing and runs no script, and is what a browser draws.
+. "$1/cli/lib.sh"
+digits=$repository/models/digits.onnx
+
+expect 0 "digits.html" "$DLC" report "$digits" -o digits.html --seconds 0.1
+for text in "<title>" "id='graph'" "id='roofline'" "id='timeline'" "id='memory'" "slowest kernel" "peak memory" "lost dot" "bound by"; do
+    grep -qF "$text" digits.html || fail "digits.html has no \"$text\""
+done
+! grep -qE "<script|<link [^>]*href='[^d]|src=|url\(|@import|https?:" digits.html || fail "digits.html loads something"
+expect 0 '"steps":6' "$DLC" report "$digits" -o again.html --seconds 0.1 --json
+expect 0 "" "$DLC" report "$digits" -o aarch64.html --target aarch64
+grep -q "estimates" aarch64.html || fail "a page for another processor does not say that its times are estimates"
+expect 0 "" "$DLC" compile "$digits" -o digits.so
+expect 2 "the page is made of the model" "$DLC" report digits.so
+expect 5 "nowhere" "$DLC" report "$digits" -o nowhere/x.html
+
+# names are text
+cat >tagged.dlc <<TEXT
+graph @f(%x: f32[4,8]) -> %y {
+  %"<b>&": f32[4,8] = relu %x
+  %y: f32[4,8] = exp %"<b>&"
+}
+TEXT
+expect 0 "" "$DLC" report tagged.dlc -o tagged.html --seconds 0.1 --fusion none
+grep -q "&#60;b&#62;&#38;" tagged.html && ! grep -q "<b>&" tagged.html || fail "a name is read as HTML"
+
+# the picture: resnet50 on three screens, with few boxes, without a word on the console and without a request
+model=$(echo "$repository"/.venv/lib/python3*/site-packages/onnx/backend/test/data/light/light_resnet50.onnx)
+browser=$(command -v chromium-headless-shell || command -v chromium || true)
+if [ -z "$browser" ] || [ ! -e "$model" ]; then
+    echo "the picture is not looked at: there is no Chromium, or no resnet50"
+    finish
+fi
+expect 0 "" "$DLC" report "$model" -o resnet50.html --seconds 0.1
+boxes=$(sed -n "s/.*data-boxes='\([0-9]*\)'.*/\1/p" resnet50.html)
+[ "$boxes" -gt 10 ] && [ "$boxes" -le 57 ] || fail "the graph of resnet50 has $boxes boxes"
+[ "$(wc -c <resnet50.html)" -lt 2000000 ] || fail "resnet50.html is larger than 2 MB"
+"$browser" --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr --v=0 --log-net-log=net.json \
+    --window-size=1400,2700 --screenshot=page.png "file://$work/resnet50.html" >out 2>err || fail "the browser fails"
+! grep -q CONSOLE err || fail "the browser's console: $(grep CONSOLE err)"
+! grep -q '"url":"http' net.json || fail "the page makes a request"
+python3 "$1/cli/look.py" page.png >out 2>err || fail "$(cat out err)"
+finish
