@@ -220,7 +220,7 @@ static dlc_value **body_results(dlc_import *im, const dlc_body *body)
         if (!im_lookup(body->scope, body->results[i], &values[i]))
             im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i,
                     body->results[i]);
-        else if (!values[i] && (body->repeat || im_wants(im, (uint32_t)i)))
+        else if (!values[i] && (body->repeat || body->then || im_wants(im, (uint32_t)i)))
             im_fail(im, DLC_INVALID,
                     "result %zu '%s' of its body is an input that the call leaves out", i,
                     body->results[i]);
@@ -246,6 +246,13 @@ static void finish_body(dlc_import *im)
     if (body.repeat && im_ok(im) && im_repeat(im, top(im), values))
         return;
     im->bodies.n--;
+    if (body.then) {
+        size_t depth = im->bodies.n;
+        body.then(im, body.state, values);
+        if (im->bodies.n == depth)
+            close_node(im, top(im));
+        return;
+    }
     for (size_t i = 0; !body.repeat && i < body.nresults && i < im->nout; i++)
         im->out[i] = values[i];
     if (!body.repeat && im->nout > body.nresults)

@@ -61,6 +61,10 @@ typedef struct {
     const Onnx__NodeProto *call; /* whose outputs they become */
     uint8_t caller;              /* 0: the model's graph, which nobody calls */
     dlc_repeat *repeat; /* a loop's body: what goes from iteration to iteration, else NULL */
+    /* A graph that is a part of its node: called with the results, at the node, to go on. NULL: the
+     * results are the node's outputs. */
+    void (*then)(dlc_import *im, void *state, dlc_value **values);
+    void *state;
 } dlc_body;
 
 struct dlc_import {
@@ -259,6 +263,8 @@ dlc_value *im_nonzero(dlc_import *im, dlc_value *x);
 #include "frontend/onnx_ops.def"
 #include "frontend/ml_ops.def"
 #include "frontend/ms_ops.def"
+#include "frontend/preview_ops.def"
+#include "frontend/training_ops.def"
 #undef DLC_ONNX
 
 #endif

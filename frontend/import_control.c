@@ -41,7 +41,26 @@ static dlc_body subgraph_body(dlc_import *im, const Onnx__GraphProto *graph)
     body.call = im->node;
     body.caller = 1;
     body.repeat = NULL;
+    body.then = NULL;
     return body;
+}
+
+void im_push_graph(dlc_import *im, const Onnx__GraphProto *graph, dlc_value *const *inputs,
+                   uint32_t n, void (*then)(dlc_import *im, void *state, dlc_value **values),
+                   void *state)
+{
+    if (graph->n_input != n || graph->n_output < 1) {
+        im_fail(im, DLC_INVALID, "its graph has %zu inputs and %zu outputs; %" PRIu32 " and 1 are wanted",
+                graph->n_input, graph->n_output, n);
+        return;
+    }
+    dlc_body body = subgraph_body(im, graph);
+    body.then = then;
+    body.state = state;
+    for (uint32_t i = 0; i < n; i++)
+        (void)im_bind(im, body.scope, graph->input[i]->name, inputs[i] ? inputs[i] : &im->poison);
+    im_read_initializers(im, graph, body.scope);
+    im_push(im, &body);
 }
 
 void import_if(dlc_import *im)

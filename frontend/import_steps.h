@@ -43,6 +43,10 @@ void dlc_problems_group(dlc_diag *diag, uint32_t first);
  * node, which is open again).
  */
 int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values);
+/* Pushes a subgraph of the node at hand; `then` gets its results (NULL: poisoned) at the node. */
+void im_push_graph(dlc_import *im, const Onnx__GraphProto *graph, dlc_value *const *inputs,
+                   uint32_t n, void (*then)(dlc_import *im, void *state, dlc_value **values),
+                   void *state);
 
 /* scope.c */
 /* False: no such name. *value NULL: a function's input that its call leaves out. */

@@ -18,6 +18,12 @@ static const dlc_onnx_row ml_rows[] = {
 static const dlc_onnx_row ms_rows[] = {
 #include "frontend/ms_ops.def"
 };
+static const dlc_onnx_row preview_rows[] = {
+#include "frontend/preview_ops.def"
+};
+static const dlc_onnx_row training_rows[] = {
+#include "frontend/training_ops.def"
+};
 #undef LAST
 #undef DLC_ONNX
 
@@ -28,6 +34,8 @@ static const struct {
 } tables[] = {
     {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
     {"ai.onnx.ml", ml_rows, sizeof ml_rows / sizeof *ml_rows},
+    {"ai.onnx.preview", preview_rows, sizeof preview_rows / sizeof *preview_rows},
+    {"ai.onnx.preview.training", training_rows, sizeof training_rows / sizeof *training_rows},
     {"com.microsoft", ms_rows, sizeof ms_rows / sizeof *ms_rows},
 };
 

@@ -111,6 +111,17 @@ dlc_status dlc_infer_resize(dlc_graph *graph, dlc_node *node, dlc_type *result)
     return check_filter_width(graph, node, result);
 }
 
+/* Which image each grid samples: i64 of as many elements as there are grids. */
+static dlc_status check_images(dlc_graph *graph, const dlc_node *node, dlc_expr *count)
+{
+    const dlc_type *images = dlc_infer_in(node, 2);
+    if (images->dtype != DLC_I64 || images->rank != 1)
+        return DLC_REFUSE("the images are %s; an i64 vector is wanted",
+                          dlc_type_text(graph, images));
+    return dlc_infer_equal(graph, node, *count, images->dims[0], "numbers of grids and images",
+                           count);
+}
+
 dlc_status dlc_infer_grid_sample(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *x = dlc_infer_in(node, 0), *grid = dlc_infer_in(node, 1);
@@ -124,9 +135,12 @@ dlc_status dlc_infer_grid_sample(dlc_graph *graph, dlc_node *node, dlc_type *res
     if (!dlc_expr_is_int(graph->pool, grid->dims[grid->rank - 1], &coords) || coords != x->rank - 2)
         return DLC_REFUSE("the grid's last dimension is %s; %d coordinates are wanted",
                           dlc_dim_text(graph, grid->dims[grid->rank - 1]), x->rank - 2);
-    *result = (dlc_type){.dtype = x->dtype, .rank = x->rank};
-    DLC_TRY(dlc_infer_equal(graph, node, x->dims[0], grid->dims[0], "batches of input and grid",
-                            &result->dims[0]));
+    *result = (dlc_type){.dtype = x->dtype, .rank = x->rank, .dims = {grid->dims[0]}};
+    if (node->ninputs < 3 || !node->inputs[2])
+        DLC_TRY(dlc_infer_equal(graph, node, x->dims[0], grid->dims[0],
+                                "batches of input and grid", &result->dims[0]));
+    else
+        DLC_TRY(check_images(graph, node, &result->dims[0]));
     result->dims[1] = x->dims[1];
     for (uint8_t s = 2; s < x->rank; s++) {
         DLC_TRY(check_not_empty(graph, node, s));

@@ -222,3 +222,30 @@ dlc_status dlc_infer_pool(dlc_graph *graph, dlc_node *node, dlc_type *result)
     }
     return DLC_OK;
 }
+
+/* x n,c,k…,o…: as many places o as windows k fit into the padded image. */
+dlc_status dlc_infer_col2im(dlc_graph *graph, dlc_node *node, dlc_type *result)
+{
+    const dlc_type *x = dlc_infer_in(node, 0);
+    dlc_pool *pool = graph->pool;
+    uint32_t n;
+    const dlc_expr *dims = dlc_node_dims(node, DLC_ATTR_DIMS, &n);
+    window win = {.rank = (uint8_t)n};
+    if (n > MAX_SPATIAL || x->rank != 2 * n + 2)
+        return DLC_REFUSE("%" PRIu32 " dimensions of an image whose windows have rank %d", n, x->rank);
+    DLC_TRY(dlc_infer_ints(graph, node, DLC_ATTR_STRIDES, n, 1, SIZE_LIMIT, 1, win.strides));
+    DLC_TRY(dlc_infer_ints(graph, node, DLC_ATTR_DILATIONS, n, 1, SIZE_LIMIT, 1, win.dilations));
+    DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_PADS, 2 * n, 0, SIZE_LIMIT));
+    win.pads = dlc_node_dims(node, DLC_ATTR_PADS, &n);
+    *result = (dlc_type){
+        .dtype = x->dtype, .rank = (uint8_t)(win.rank + 2), .dims = {x->dims[0], x->dims[1]}};
+    for (uint8_t s = 0; s < win.rank; s++) {
+        dlc_expr extent = window_extent(graph, &win, s, x->dims[2 + s]), same;
+        dlc_expr room = dlc_sub(pool, dlc_add(pool, dims[s], total_pad(graph, &win, s)), extent);
+        dlc_expr count = dlc_floordiv(pool, room, dlc_expr_i64(pool, win.strides[s]));
+        DLC_TRY(dlc_infer_equal(graph, node, x->dims[2 + win.rank + s], dlc_addi(pool, count, 1),
+                                "numbers of windows", &same));
+        result->dims[2 + s] = dims[s];
+    }
+    return DLC_OK;
+}

@@ -135,3 +135,38 @@ dlc_status dlc_mean_conv_transpose(dlc_mean *mean)
     }
     return finish(mean, &c, product(mean, x_at, guard, w_at));
 }
+
+static int64_t entry(const dlc_mean *mean, dlc_attr_id id, uint32_t i)
+{
+    uint32_t n;
+    return dlc_expr_value(mean->graph->pool, dlc_node_dims(mean->node, id, &n)[i]);
+}
+
+/* y[n,c,i…] = sum(k…) x[n, c, k…, (i + p - k*d) / s, … if s divides it else 0] */
+dlc_status dlc_mean_col2im(dlc_mean *mean)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    const dlc_type *x = dlc_mean_in(mean, 0), *y = dlc_mean_result(mean);
+    uint8_t rank = (uint8_t)(y->rank - 2);
+    dlc_ids axes = {0}, reduce = {0};
+    dlc_expr i[DLC_MAX_RANK], at[DLC_MAX_RANK], guard = 0, zero = dlc_expr_i64(pool, 0);
+    dlc_mean_axes(mean, y, &axes, i);
+    at[0] = i[0];
+    at[1] = i[1];
+    for (uint8_t s = 0; s < rank; s++) {
+        char name[] = {'k', (char)('0' + s), 0};
+        dlc_expr stride = dlc_expr_i64(pool, entry(mean, DLC_ATTR_STRIDES, s));
+        at[2 + s] = dlc_mean_axis(mean, name, dlc_mean_in_dim(mean, 0, (uint32_t)(2 + s)), &reduce);
+        dlc_expr from = dlc_addi(pool, i[2 + s], entry(mean, DLC_ATTR_PADS, s));
+        from = dlc_sub(pool, from,
+                       dlc_muli(pool, at[2 + s], entry(mean, DLC_ATTR_DILATIONS, s)));
+        at[2 + rank + s] = dlc_floordiv(pool, from, stride);
+        guard = dlc_and(pool, guard, dlc_eq(pool, dlc_mod(pool, from, stride), zero));
+        guard = dlc_and(pool, guard,
+                        dlc_in_range(pool, at[2 + rank + s],
+                                     dlc_mean_in_dim(mean, 0, (uint32_t)(2 + rank + s))));
+    }
+    dlc_expr value = dlc_mean_load_if(mean, 0, at, guard, 0);
+    value = dlc_expr_cast(pool, dlc_mean_wide(x->dtype), value);
+    return dlc_mean_finish_reduce(mean, &axes, &reduce, DLC_REDUCE_SUM, value);
+}

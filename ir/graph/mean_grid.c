@@ -1,7 +1,7 @@
 /*
  * Meaning of grid_sample: the places to sample are data. grid[n, o…, :] holds coordinates in [-1,
- * 1], the last dimension of the input first; they are scaled to indices, brought inside as the
- * padding says, and sampled as resize samples.
+ * 1], the last dimension of the input first; they are scaled to indices (or are indices), brought
+ * inside as the padding says, and sampled as resize samples. An image that is not there is zeros.
  */
 #include "ir/graph/mean_sample.h"
 
@@ -12,6 +12,7 @@ typedef struct {
     dlc_dtype dtype;
     dlc_expr extent; /* of the dimension, as a float */
     int align;       /* -1 and 1 are centres of the outer elements, not their outer edges */
+    int is_index;    /* coordinates are indices */
 } span;
 
 static dlc_expr real(const span *s, double value)
@@ -19,10 +20,12 @@ static dlc_expr real(const span *s, double value)
     return dlc_expr_const(s->pool, s->dtype, value);
 }
 
-/* Coordinate -> index: (v + 1) / 2 * (n - 1), or ((v + 1) * n - 1) / 2. */
+/* Coordinate -> index: (v + 1) / 2 * (n - 1), or ((v + 1) * n - 1) / 2, or as it is. */
 static dlc_expr denormalised(const span *s, dlc_expr v)
 {
     dlc_pool *pool = s->pool;
+    if (s->is_index)
+        return v;
     dlc_expr up = dlc_add(pool, v, real(s, 1)), half = real(s, 0.5);
     if (s->align)
         return dlc_mul(pool, dlc_mul(pool, up, half), dlc_sub(pool, s->extent, real(s, 1)));
@@ -101,13 +104,18 @@ dlc_status dlc_mean_grid_sample(dlc_mean *mean)
     dlc_dtype dtype = dlc_mean_wide(y->dtype);
     span s = {.pool = pool,
               .dtype = dlc_mean_wide(dlc_mean_in(mean, 1)->dtype),
-              .align = dlc_node_int(mean->node, DLC_ATTR_ALIGN_CORNERS, 0) != 0};
+              .align = dlc_node_int(mean->node, DLC_ATTR_ALIGN_CORNERS, 0) != 0,
+              .is_index = dlc_node_text(mean->node, DLC_ATTR_UNIT, "relative")[0] == 'p'};
     dlc_ids axes = {0}, reduce = {0};
     dlc_expr o[DLC_MAX_RANK], place[DLC_MAX_RANK];
     dlc_taps taps[DLC_MAX_RANK] = {0};
     dlc_mean_axes(mean, y, &axes, o);
     taps[0].first = place[0] = o[0];
     taps[1].first = o[1];
+    if (dlc_mean_has(mean, 2)) {
+        taps[0].extent = dlc_mean_in_dim(mean, 0, 0);
+        taps[0].first = dlc_mean_wrap(mean, dlc_mean_load(mean, 2, o), taps[0].extent);
+    }
     memcpy(place + 1, o + 2, (y->rank - 2u) * sizeof *place);
     for (uint8_t d = 2; d < y->rank; d++) {
         place[y->rank - 1] = dlc_expr_i64(pool, y->rank - 1 - d);

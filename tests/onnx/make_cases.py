@@ -497,6 +497,73 @@ def unique_of_all_and_of_rows():
     return run(nodes, {"x": x}, ["a", "ai", "ar", "ac", "r", "rr", "rc", "u", "ui", "ur"], expected, shapes={"x": ["n", 2, 2]})
 
 
+# --- signals ---
+
+def parts(z):
+    return np.stack([z.real, z.imag], -1).astype(np.float32)
+
+
+@case
+def dft_of_many_points():
+    """Lengths that split into products several times over, one that does not, and zeros behind the end."""
+    x = normal(2, 1200, 1)
+    lengths = {"a": 1200, "b": 127, "c": 4096, "d": 1000}
+    nodes = [node("DFT", ["x", f"n{k}", "axis"], [k]) for k in lengths]
+    weights = {f"n{k}": np.array(v) for k, v in lengths.items()} | {"axis": np.array(1)}
+    return run(nodes, {"x": x}, list(lengths), [parts(np.fft.fft(x[..., 0], n, 1)) for n in lengths.values()], opset=20,
+               weights=weights, atol=1e-4)
+
+
+@case
+def dft_back_and_forth():
+    """What only the run knows: the length, and so the matrices; one-sided both ways is the identity."""
+    x = normal(3, 30, 1)
+    nodes = [node("DFT", ["x"], ["f"], onesided=1, axis=1), node("DFT", ["f"], ["y"], onesided=1, inverse=1, axis=1)]
+    return run(nodes, {"x": x}, ["f", "y"], [parts(np.fft.rfft(x[..., 0], axis=1)), x], shapes={"x": ["b", "n", 1]}, atol=1e-5)
+
+
+@case
+def stft_of_a_stream():
+    """A signal of any length, frames that overlap, a window."""
+    x, window = normal(2, 500, 1), np.hanning(64).astype(np.float32)
+    frames = np.stack([x[:, i * 24:i * 24 + 64, 0] * window for i in range(1 + (500 - 64) // 24)], 1)
+    nodes = [node("STFT", ["x", "step", "w"], ["y"])]
+    return run(nodes, {"x": x}, ["y"], [parts(np.fft.rfft(frames))], weights={"step": np.array(24), "w": window},
+               shapes={"x": ["b", "t", 1]}, atol=1e-4)
+
+
+# --- regions ---
+
+@case
+def regions_of_many_sizes():
+    """As many samples of a bin as its region is large, of several images; boxes that leave the image."""
+    x = normal(3, 4, 17, 13)
+    boxes = np.array([[0, 0, 16, 32], [2.5, 3.5, 7, 5], [-9, -9, 40, 50], [20, 4, 21, 30]], np.float32)
+    attributes = dict(output_height=3, output_width=2, sampling_ratio=0, spatial_scale=0.5)
+    nodes = [node("RoiAlign", ["x", "b", "i"], ["y"], mode="avg", **attributes),
+             node("RoiAlign", ["x", "b", "i"], ["z"], mode="max", coordinate_transformation_mode="output_half_pixel", **attributes)]
+    return run(nodes, {"x": x, "b": boxes, "i": np.array([2, 0, 1, 2])}, ["y", "z"], shapes={"b": ["r", 4], "i": ["r"]})
+
+
+@case
+def grid_sample_of_volumes():
+    x, grid = normal(2, 3, 4, 5, 6), rng().uniform(-1.2, 1.2, (2, 3, 2, 4, 3)).astype(np.float32)
+    nodes = [node("GridSample", ["x", "g"], ["y"], mode="linear"),
+             node("GridSample", ["x", "g"], ["z"], mode="nearest", padding_mode="border", align_corners=1)]
+    return run(nodes, {"x": x, "g": grid}, ["y", "z"], opset=20)
+
+
+@case
+def determinants():
+    """Rows that change places, a singular matrix, one element, none."""
+    x = normal(4, 5, 5, dtype=np.float64)
+    x[1, 0, 0] = 0
+    x[2, 3] = 2 * x[2, 1]
+    y = normal(2, 1, 1)
+    nodes = [node("Det", ["x"], ["a"]), node("Det", ["y"], ["b"])]
+    return run(nodes, {"x": x, "y": y}, ["a", "b"], [np.linalg.det(x), y[:, 0, 0]], atol=1e-6)
+
+
 # --- writing ---
 
 def write(folder, built):

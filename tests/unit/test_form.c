@@ -54,6 +54,7 @@ static const struct {
     {"in x 1,3,8,8; in w 4,3,3,3; y = conv x w", "contraction"},
     {"in x 1,4,8,8; in w 4,1,3,3; y = conv x w group=4", "contraction"},
     {"in x 1,3,4,4; in w 3,5,2,2; y = conv_transpose x w", "contraction"},
+    {"in x 1,3,2,2,3,3; y = col2im x dims=4,4 strides=1,1 dilations=1,1 pads=0,0,0,0", ""},
     {"in x 2,3; in w 3,4; y = einsum x w equation=ij,jk->ki", "contraction"},
     {"in x 2,3; y = einsum x equation=ij->ji", "map view order 1,0"},
     {"in x 2,3; in w 2,3; y = einsum x w equation=ij,ij->i", ""},

@@ -146,6 +146,13 @@ static const infer_case cases[] = {
     {"%x: f32[400]", "resize %x {dims=[4], mode=\"linear\", antialias=1}", NULL, "1/32 or more is possible"},
     {"%x: f32[1,2,4,4], %g: f32[1,5,6,2]", "grid_sample %x, %g", "f32[1,2,5,6]", NULL},
     {"%x: f32[1,2,4,4], %g: f32[1,5,6,3]", "grid_sample %x, %g", NULL, "2 coordinates are wanted"},
+    {"%x: f32[3,2,4,4], %g: f32[7,5,6,2], %i: i64[7]", "grid_sample %x, %g, %i", "f32[7,2,5,6]", NULL},
+    {"%x: f32[3,2,4,4], %g: f32[7,5,6,2], %i: i32[7]", "grid_sample %x, %g, %i", NULL, "an i64 vector is wanted"},
+    {"%x: f32[1,2,2,2,3,3]", "col2im %x {dims=[6, 4], strides=[2, 1], dilations=[1, 1], pads=[0, 0, 0, 0]}", "f32[1,2,6,4]", NULL},
+    {"%x: f32[1,2,2,2,3,3]", "col2im %x {dims=[8, 4], strides=[2, 1], dilations=[1, 1], pads=[0, 0, 0, 0]}", NULL,
+     "numbers of windows: 3 and 4"},
+    {"%x: f32[1,2,2,2,3]", "col2im %x {dims=[8, 4], strides=[2, 1], dilations=[1, 1], pads=[0, 0, 0, 0]}", NULL,
+     "windows have rank 5"},
     {"%x: f32[4,5]", "topk %x {axis=1, dims=[6]}", NULL, "k = 6 is more than the 5 elements"},
     {"%x: f32[4,5]", "nonzero %x {symbol=7}", NULL, "symbol = 7 is no symbol"},
 };

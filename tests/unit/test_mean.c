@@ -269,6 +269,10 @@ static const struct { const char *nodes, *expected; } cases[] = {
      " %y: f32[1,1,1,3] = grid_sample %x, %g {align_corners=1}", "1 2.5 0"},
     {"%x: f32[1,1,2,2] = const [1, 2, 3, 4]\n %g: f32[1,1,2,2] = const [1, -1, 3, 3]\n"
      " %y: f32[1,1,1,2] = grid_sample %x, %g {align_corners=1, coord=\"reflection\", mode=\"nearest\"}", "2 1"},
+    {"%x: f32[2,1,1,3] = const [1, 2, 4, 10, 20, 40] %g: f32[3,1,1,2] = const [0, 0, 1.5, 0, 5, 0] %i: i64[3] = const [1, 0, -1]"
+     " %y: f32[3,1,1,1] = grid_sample %x, %g, %i {unit=\"pixels\"}", "10 3 0"},
+    {"%x: f32[1,1,2,3] = const [1, 2, 3, 10, 20, 30]"
+     " %y: f32[1,1,4] = col2im %x {dims=[4], strides=[1], dilations=[1], pads=[0, 0]}", "1 12 23 30"},
 };
 /* clang-format on */
 
