@@ -40,6 +40,8 @@ double dlc_seconds(void); /* monotonic */
  * Makes a text about the model on the command line and prints it (opt: to --output). With --json it
  * is the result: as it is when format is "json", else under `key`.
  */
+/* A file that holds the whole text, or what it held before. */
+DLC_NODISCARD dlc_status dlc_write_text(dlc_cli *cli, const char *path, const char *text);
 DLC_NODISCARD dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key,
                                        const char *format);
 

@@ -145,6 +145,13 @@ static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kin
     return DLC_OK;
 }
 
+static dlc_status write_schedules(dlc_cli *cli, dlc_model *model, const dlc_library *library)
+{
+    const char *text;
+    DLC_TRY(library->model_text(model, DLC_TEXT_SCHEDULES, NULL, &text));
+    return dlc_write_text(cli, cli->args.schedule_out, text);
+}
+
 dlc_status dlc_cmd_compile(dlc_cli *cli)
 {
     dlc_texts kinds = dlc_split(cli->arena, cli->args.emit ? cli->args.emit : "so");
@@ -159,6 +166,8 @@ dlc_status dlc_cmd_compile(dlc_cli *cli)
     cli->json = cJSON_CreateObject();
     DLC_TRY(dlc_cli_open(cli, cli->args.operands.data[0], &options, &model));
     dlc_status status = write_all(cli, model, &kinds, library);
+    if (status == DLC_OK && cli->args.schedule_out)
+        status = write_schedules(cli, model, library);
     dlc_cli_close(cli, model);
     cJSON_AddNumberToObject(cli->json, "seconds", dlc_seconds() - begin);
     return status;

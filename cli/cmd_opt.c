@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static dlc_status write_text(dlc_cli *cli, const char *path, const char *text)
+dlc_status dlc_write_text(dlc_cli *cli, const char *path, const char *text)
 {
     dlc_output output;
     DLC_TRY(dlc_output_open(&output, path, &cli->diag));
@@ -28,7 +28,7 @@ static dlc_status deliver(dlc_cli *cli, const char *key, const char *format, con
         cJSON_AddStringToObject(cli->json, key, text);
     }
     if (cli->args.output && cli->args.command == DLC_COMMAND_opt)
-        return write_text(cli, cli->args.output, text);
+        return dlc_write_text(cli, cli->args.output, text);
     if (!cli->args.json)
         fputs(text, stdout);
     return DLC_OK;

@@ -11,6 +11,7 @@
 #include "package/plugin.h"
 #include "passes/rewrite/rewrite.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,14 @@ static dlc_status choose_target(dlc_model *model, dlc_module *module)
     return DLC_OK;
 }
 
+/* Schedules are given for a module that has some: back to where they are chosen, which keeps those nobody gives others for. */
+static void override_schedules(dlc_model *model)
+{
+    model->ctx.schedules.keeps = 1;
+    model->ctx.facts &= ~(uint32_t)(DLC_FACT_SCHEDULES | DLC_FACT_PLACED);
+    model->rest = dlc_arena_printf(model->arena, "choose,%s", *model->rest ? model->rest : "plan_memory");
+}
+
 static dlc_status import_module(dlc_model *model, const char *text, const char *path)
 {
     dlc_module *module;
@@ -139,7 +148,10 @@ static dlc_status import_module(dlc_model *model, const char *text, const char *
     DLC_TRY(choose_target(model, module));
     model->ctx.scratch = model->scratch;
     model->ctx.diag = &model->diag;
-    return dlc_pipeline_resume(&model->ctx, module, &model->rest);
+    DLC_TRY(dlc_pipeline_resume(&model->ctx, module, &model->rest));
+    if (model->ctx.schedules.text && model->ctx.facts & DLC_FACT_SCHEDULES)
+        override_schedules(model);
+    return DLC_OK;
 }
 
 static dlc_status import_text(dlc_model *model, const char *path)
@@ -250,6 +262,28 @@ static dlc_status other_failed(dlc_model *model, const dlc_model *other, dlc_sta
             dlc_diag_detail(&model->diag, "%s", note.detail);
     }
     return status;
+}
+
+static int has_message(const dlc_model *model, const dlc_model_note *wanted)
+{
+    dlc_model_note note;
+    for (uint32_t i = 0; dlc_model_message(model, i, &note); i++)
+        if (!strcmp(note.text, wanted->text) && !strcmp(note.place, wanted->place))
+            return 1;
+    return 0;
+}
+
+/* What passes noted for another target and not for this one. */
+static void take_notes(dlc_model *model, const dlc_model *other)
+{
+    dlc_model_note note;
+    for (uint32_t i = 0; dlc_model_message(other, i, &note); i++) {
+        if (has_message(model, &note))
+            continue;
+        (void)dlc_diag_fail(&model->diag, note.status, note.place, "%s", note.text);
+        if (note.detail)
+            dlc_diag_detail(&model->diag, "%s", note.detail);
+    }
 }
 
 /* Passes rewrite the graph for one target, so each further name of --target has a model of its own.
@@ -404,7 +438,11 @@ dlc_status dlc_model_run_passes(dlc_model *model)
         .verify_each = model->options.verify_each,
     };
     model->run_status = DLC_LIMIT; /* what stays when memory runs out below */
-    return model->run_status = dlc_pipeline_run(ctx, &options);
+    model->run_status = dlc_pipeline_run(ctx, &options);
+    if (model->run_status == DLC_OK && ctx->schedules.text && !ctx->schedules.is_read)
+        model->run_status = dlc_diag_fail(ctx->diag, DLC_USAGE, ctx->schedules.file,
+                                          "schedules are taken by the pass 'choose', which is not among those that ran");
+    return model->run_status;
 }
 
 /* ---- texts ---- */
@@ -423,6 +461,24 @@ static void print_stage(dlc_model *model, int is_module)
         dlc_graph_print(model->graph, &model->buffer);
 }
 
+/* Kernels as a file of schedules has them, each with what --schedule may call it. */
+static dlc_status print_schedules(dlc_model *model)
+{
+    const dlc_module *module = model->ctx.module;
+    if (!(model->ctx.facts & DLC_FACT_SCHEDULES))
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the pass 'choose', which makes schedules, is not among those that ran");
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        uint32_t s = 0;
+        while (module->steps.data[s].kind != DLC_STEP_LAUNCH || module->steps.data[s].kernel != k)
+            s++; /* every kernel is launched */
+        dlc_str_printf(&model->buffer, "%s# hash(%016" PRIx64 "), of %s\n", model->buffer.n ? "\n" : "",
+                       module->kernels.data[k].hash, module->steps.data[s].name);
+        dlc_kernel_print(module->kernels.data[k].kernel, 1, &model->buffer);
+        dlc_schedule_print(module->kernels.data[k].schedule, &model->buffer);
+    }
+    return DLC_OK;
+}
+
 static dlc_status make_text(dlc_model *model, void *opaque)
 {
     const struct text_args *args = opaque;
@@ -437,6 +493,8 @@ static dlc_status make_text(dlc_model *model, void *opaque)
         return dlc_model_inspect(model, args->format);
     if (args->kind == DLC_TEXT_EXPLAIN)
         return dlc_model_explain(model, args->format);
+    if (args->kind == DLC_TEXT_SCHEDULES)
+        return print_schedules(model);
     print_stage(model, (model->ctx.facts & DLC_FACT_KERNELS) != 0);
     return DLC_OK;
 }
@@ -447,11 +505,17 @@ dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *form
     if (!model || !text)
         return DLC_USAGE;
     *text = "";
-    if (model->nothers)
+    if (model->nothers && kind != DLC_TEXT_SCHEDULES)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
                              "texts are about one target; %u are named", model->nothers + 1);
     struct text_args args = {kind, format ? format : "text"};
     DLC_TRY(dlc_model_guard(model, make_text, &args));
+    for (uint32_t i = 0; i < model->nothers; i++) {
+        dlc_status status = dlc_model_guard(model->others[i], make_text, &args);
+        if (status != DLC_OK)
+            return other_failed(model, model->others[i], status);
+        dlc_str_printf(&model->buffer, "\n%s", dlc_str_text(&model->others[i]->buffer));
+    }
     *text = dlc_str_text(&model->buffer);
     return DLC_OK;
 }
@@ -611,7 +675,10 @@ static dlc_status write_guarded(dlc_model *model, struct write_args *args)
         if (status != DLC_OK)
             return other_failed(model, model->others[i], status);
     }
-    return dlc_model_guard(model, write_executable, args);
+    DLC_TRY(dlc_model_guard(model, write_executable, args));
+    for (uint32_t i = 0; i < model->nothers; i++)
+        take_notes(model, model->others[i]);
+    return DLC_OK;
 }
 
 dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)

@@ -10,6 +10,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static void add_text(cJSON *object, const char *key, const char *text)
@@ -113,6 +114,9 @@ static void add_kernel(dlc_model *model, cJSON *row, const dlc_module_kernel *ke
         dlc_estimate_kernel(kernel->schedule, model->scratch, &estimate);
         dlc_schedule_print(kernel->schedule, &schedule);
     }
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, kernel->hash);
+    add_text(row, "hash", hash); /* by which --schedule may call it */
     cJSON_AddNumberToObject(row, "flops", estimate.flops);
     cJSON_AddNumberToObject(row, "bytes", estimate.bytes);
     cJSON_AddNumberToObject(row, "units", estimate.units);

@@ -54,6 +54,8 @@ typedef struct dlc_pass_ctx {
     uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
     struct {
         const char *file, *text; /* schedules by kernel (passes/schedule/replay.h); text NULL: none are given */
+        uint8_t keeps;           /* kernels that have a schedule keep it where the text has none */
+        uint8_t is_read;         /* by a pass */
     } schedules;
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */

@@ -135,12 +135,14 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlc
  *   GRAPH     the same after the passes of options.passes; from `lower` on a module
  *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json" or "dot"
  *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"
+ *   SCHEDULES kernels with their schedules, as options.schedules takes them; of all targets
  */
 typedef enum {
     DLC_TEXT_IMPORTED,
     DLC_TEXT_GRAPH,
     DLC_TEXT_INSPECT,
-    DLC_TEXT_EXPLAIN
+    DLC_TEXT_EXPLAIN,
+    DLC_TEXT_SCHEDULES
 } dlc_text_kind;
 DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind,
                                                 const char *format, const char **text);

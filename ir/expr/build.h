@@ -12,8 +12,6 @@ dlc_expr dlc_pool_op2(dlc_pool *pool, dlc_expr_op op, dlc_dtype dtype, dlc_expr 
 dlc_expr dlc_pool_rebuild(dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args);
 dlc_scalar dlc_const_scalar(const dlc_pool *pool, dlc_expr expr);
 dlc_expr dlc_expr_scalar(dlc_pool *pool, dlc_dtype dtype, dlc_scalar value);
-/* < 0, 0, > 0: the structural order of terms, factors, conjuncts. */
-int dlc_expr_order(const dlc_pool *pool, dlc_expr a, dlc_expr b);
 
 static inline dlc_expr_op dlc_op_of(const dlc_pool *pool, dlc_expr expr)
 {

@@ -176,6 +176,8 @@ int dlc_expr_has_load(const dlc_pool *pool, dlc_expr root);
  */
 typedef dlc_expr (*dlc_rewrite_fn)(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args);
 dlc_expr dlc_expr_rewrite(dlc_pool *to, const dlc_pool *from, dlc_expr root, dlc_rewrite_fn visit, void *ctx);
+/* < 0, 0, > 0: the structural order of terms, factors, conjuncts, whatever else the pool holds. */
+int dlc_expr_order(const dlc_pool *pool, dlc_expr a, dlc_expr b);
 /* axis i -> with[i] where with[i] != 0. */
 dlc_expr dlc_expr_substitute(dlc_pool *pool, dlc_expr root, const dlc_expr *with, uint32_t naxes);
 

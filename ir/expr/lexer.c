@@ -339,6 +339,21 @@ int64_t dlc_lexer_int(dlc_lexer *lexer)
     return (int64_t)(is_negative ? -value : value);
 }
 
+/* Scanning takes the digits apart. */
+uint64_t dlc_lexer_hash(dlc_lexer *lexer)
+{
+    char *end;
+    dlc_lexer_expect(lexer, "(");
+    if (lexer->status != DLC_OK)
+        return 0;
+    uint64_t hash = strtoull(lexer->token.start, &end, 16);
+    if (end == lexer->token.start)
+        dlc_lexer_fail(lexer, "found '%s' where a hexadecimal number is due", lexer->token.text);
+    dlc_lexer_resume(lexer, end, lexer->status);
+    dlc_lexer_expect(lexer, ")");
+    return hash;
+}
+
 void dlc_lexer_skip_lines(dlc_lexer *lexer)
 {
     while (lexer->token.kind == DLC_TOKEN_LINE)

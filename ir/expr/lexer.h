@@ -89,6 +89,7 @@ int dlc_lexer_take(dlc_lexer *lexer, const char *mark_or_word); /* advances when
 void dlc_lexer_expect(dlc_lexer *lexer, const char *mark_or_word);
 const char *dlc_lexer_name(dlc_lexer *lexer); /* a WORD, which is taken; "" after a failure */
 int64_t dlc_lexer_int(dlc_lexer *lexer);      /* with a sign */
+uint64_t dlc_lexer_hash(dlc_lexer *lexer);    /* (hexadecimal digits) */
 void dlc_lexer_skip_lines(dlc_lexer *lexer);
 
 #endif

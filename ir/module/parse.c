@@ -162,17 +162,6 @@ static void parse_list(parser *p, dlc_dtype dtype, char *bytes, int64_t n)
     expect(p, "]");
 }
 
-/* The lexer would take the digits apart. */
-static uint64_t parse_hash(parser *p)
-{
-    dlc_lexer *lex = &p->text.lex;
-    char *end;
-    uint64_t hash = strtoull(lex->token.start, &end, 16);
-    dlc_lexer_resume(lex, end, lex->status);
-    expect(p, ")");
-    return hash;
-}
-
 static void parse_data(parser *p, dlc_module_value *value)
 {
     dlc_lexer *lex = &p->text.lex;
@@ -201,10 +190,9 @@ static void parse_data(parser *p, dlc_module_value *value)
         expect(p, ")");
     } else {
         expect(p, "hash");
-        expect(p, "(");
+        value->data.text_hash = dlc_lexer_hash(lex);
         if (!is_ok(p))
             return;
-        value->data.text_hash = parse_hash(p);
         dlc_tensor_invent(dtype, value->data.text_hash, bytes, n);
     }
 }

@@ -466,21 +466,43 @@ static void lay_out_constants(dlc_module *module)
     }
 }
 
+/* The schedule as it reads from its text, which then says all there is: choosing leaves expressions in the pool, and code goes by
+ * their order. */
+static dlc_status settle(dlc_pass_ctx *ctx, dlc_module_kernel *kernel)
+{
+    dlc_str text = {0};
+    dlc_schedule_print(kernel->schedule, &text);
+    dlc_status status = dlc_schedule_parse(dlc_str_text(&text), kernel->kernel, ctx->target, ctx->module->arena, ctx->diag,
+                                           &kernel->schedule);
+    dlc_str_deinit(&text);
+    return status;
+}
+
+static dlc_status choose_one(dlc_pass_ctx *ctx, uint32_t k)
+{
+    dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
+    const char *detail;
+    dlc_choose(kernel->kernel, ctx->target, ctx->module->arena, &kernel->schedule, &detail);
+    if (!kernel->schedule)
+        return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
+                             detail ? detail : "");
+    return settle(ctx, kernel);
+}
+
 dlc_status dlc_pass_choose(dlc_pass_ctx *ctx)
 {
     dlc_replay replay;
     DLC_TRY(dlc_replay_read(ctx, &replay));
     for (uint32_t k = 0; k < ctx->module->kernels.n; k++) {
         dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
-        const char *detail;
+        dlc_schedule *given;
         ctx->changes++;
-        DLC_TRY(dlc_replay_find(&replay, kernel->kernel, &kernel->schedule));
-        if (kernel->schedule)
+        DLC_TRY(dlc_replay_find(&replay, ctx->module, k, &given));
+        if (given)
+            kernel->schedule = given;
+        if (given || (kernel->schedule && ctx->schedules.keeps))
             continue;
-        dlc_choose(kernel->kernel, ctx->target, ctx->module->arena, &kernel->schedule, &detail);
-        if (!kernel->schedule)
-            return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
-                                 detail ? detail : "");
+        DLC_TRY(choose_one(ctx, k));
     }
     dlc_replay_report(&replay, ctx);
     lay_out_constants(ctx->module);

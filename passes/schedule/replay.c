@@ -1,10 +1,12 @@
 /*
- * Schedules from text in place of chosen ones. Kernels are told by what they compute: those of the text and of the module are the
- * same when they print the same with numbers for names. A schedule speaks by the names of the text's kernel, so it is read for a
- * copy of the module's kernel that has those names, and gets the module's own names back.
+ * Schedules from text in place of chosen ones. A kernel of the text is one of the module's when both print the same with numbers
+ * for names, the operands of float minima and maxima in one order: the schedule is for the module's kernel, so zeros' signs, in
+ * which these differ, are the module's. A schedule speaks by the names of the text's kernel, so it is read for a copy of the
+ * module's kernel that has those names, and gets the module's own names back.
  */
 #include "passes/schedule/replay.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "ir/kernel/algebra.h"
@@ -39,15 +41,62 @@ static void skip_schedule(dlc_lexer *lex)
     dlc_lexer_fail(lex, "the text ends within a schedule");
 }
 
+static dlc_expr order_operands(void *user, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    (void)user;
+    if ((node->op != DLC_EXPR_MIN && node->op != DLC_EXPR_MAX) || dlc_expr_order(to, args[1], args[0]) >= 0)
+        return 0;
+    return dlc_expr2(to, (dlc_expr_op)node->op, args[1], args[0]);
+}
+
+/* Text that equal kernels share, whatever the names in them. */
+static const char *identity_of(const dlc_kernel *kernel, dlc_arena *arena)
+{
+    dlc_kernel *ordered = dlc_kernel_clone(kernel, arena);
+    dlc_expr *root;
+    dlc_str text = {0};
+    for (uint32_t s = 0; s < ordered->stages.n; s++)
+        for (uint32_t i = 0; (root = dlc_stage_root(&ordered->stages.data[s], i)); i++)
+            *root = dlc_expr_rewrite(ordered->pool, ordered->pool, *root, order_operands, NULL);
+    dlc_kernel_print(ordered, 0, &text);
+    const char *copy = dlc_arena_strdup(arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return copy;
+}
+
+/* `kernel hash(0123456789abcdef)` or `kernel of "node"`: false when it is a kernel as such. */
+static int read_reference(reader *r, dlc_given_schedule *row)
+{
+    int is_hash = dlc_lexer_next_is(&r->lex, "hash"), is_node = dlc_lexer_next_is(&r->lex, "of");
+    if (!is_hash && !is_node)
+        return 0;
+    dlc_lexer_expect(&r->lex, "kernel");
+    dlc_lexer_advance(&r->lex);
+    if (is_hash) {
+        row->hash = dlc_lexer_hash(&r->lex);
+        row->name = dlc_arena_printf(r->replay->arena, "hash(%016" PRIx64 ")", row->hash);
+    } else {
+        row->name = row->node = dlc_lexer_name(&r->lex);
+    }
+    return 1;
+}
+
 static void read_kernel(reader *r)
 {
-    dlc_kernel *kernel = dlc_kernel_parse_inside(&r->lex);
-    if (r->lex.status == DLC_OK && dlc_kernel_verify(kernel, r->ctx->diag) != DLC_OK)
-        r->lex.status = r->ctx->diag->status;
+    dlc_given_schedule row = {0};
+    if (!read_reference(r, &row)) {
+        row.kernel = dlc_kernel_parse_inside(&r->lex);
+        if (r->lex.status == DLC_OK && dlc_kernel_verify(row.kernel, r->ctx->diag) != DLC_OK)
+            r->lex.status = r->ctx->diag->status;
+        if (r->lex.status != DLC_OK)
+            return;
+        row.name = row.kernel->name;
+        row.identity = identity_of(row.kernel, r->replay->arena);
+    }
     for (dlc_lexer_skip_lines(&r->lex); dlc_lexer_is(&r->lex, "schedule"); dlc_lexer_skip_lines(&r->lex)) {
-        dlc_given_schedule row = {.kernel = kernel, .hash = dlc_kernel_hash(kernel), .at = r->lex};
-        if (is_for(r, r->lex.token.start))
-            dlc_vec_push(r->replay->arena, &r->replay->rows, row);
+        row.at = r->lex;
+        row.is_for_target = (uint8_t)is_for(r, r->lex.token.start);
+        dlc_vec_push(r->replay->arena, &r->replay->rows, row);
         skip_schedule(&r->lex);
     }
 }
@@ -81,29 +130,19 @@ static void read_line(reader *r, const char **at, uint32_t *line)
     *line += begin[length] == '\n';
 }
 
-dlc_status dlc_replay_read(const dlc_pass_ctx *ctx, dlc_replay *replay)
+dlc_status dlc_replay_read(dlc_pass_ctx *ctx, dlc_replay *replay)
 {
     reader r = {.ctx = ctx, .replay = replay};
     const char *at = ctx->schedules.text;
     uint32_t line = 1;
-    *replay = (dlc_replay){.arena = ctx->module->arena, .target = ctx->target};
+    *replay = (dlc_replay){.arena = ctx->module->arena, .target = ctx->target, .file = ctx->schedules.file};
+    ctx->schedules.is_read = 1;
     while (at && *at && r.lex.status == DLC_OK)
         read_line(&r, &at, &line);
     return r.lex.status;
 }
 
 /* --- taking --- */
-
-static int is_equal(const dlc_kernel *a, const dlc_kernel *b)
-{
-    dlc_str x = {0}, y = {0};
-    dlc_kernel_print(a, 0, &x);
-    dlc_kernel_print(b, 0, &y);
-    int same = !strcmp(dlc_str_text(&x), dlc_str_text(&y)) && a->axes.n == b->axes.n && a->stages.n == b->stages.n;
-    dlc_str_deinit(&x);
-    dlc_str_deinit(&y);
-    return same;
-}
 
 static void take_names(dlc_kernel *to, const dlc_kernel *from)
 {
@@ -118,17 +157,49 @@ static void take_names(dlc_kernel *to, const dlc_kernel *from)
         to->stages.data[i].name = from->stages.data[i].name;
 }
 
-dlc_status dlc_replay_find(dlc_replay *replay, const dlc_kernel *kernel, dlc_schedule **schedule)
+/* Kernel k computes something of the model's node. */
+static int is_of_node(const dlc_module *module, uint32_t k, const char *node)
 {
-    uint64_t hash = replay->rows.n ? dlc_kernel_hash(kernel) : 0;
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        for (uint32_t i = 0; step->kind == DLC_STEP_LAUNCH && step->kernel == k && i < step->nnodes; i++)
+            if (!strcmp(step->nodes[i], node))
+                return 1;
+    }
+    return 0;
+}
+
+typedef struct {
+    const dlc_module *module;
+    uint32_t k;
+    const char *identity; /* once it is asked for */
+} wanted;
+
+static int is_wanted(dlc_replay *replay, const dlc_given_schedule *row, wanted *w)
+{
+    const dlc_module_kernel *kernel = &w->module->kernels.data[w->k];
+    if (!row->is_for_target)
+        return 0;
+    if (!row->kernel)
+        return row->node ? is_of_node(w->module, w->k, row->node) : row->hash == kernel->hash;
+    if (!w->identity)
+        w->identity = identity_of(kernel->kernel, replay->arena);
+    return !strcmp(row->identity, w->identity);
+}
+
+dlc_status dlc_replay_find(dlc_replay *replay, const dlc_module *module, uint32_t k, dlc_schedule **schedule)
+{
+    const dlc_kernel *kernel = module->kernels.data[k].kernel;
+    wanted w = {.module = module, .k = k};
     *schedule = NULL;
     for (uint32_t i = 0; i < replay->rows.n; i++) {
         dlc_given_schedule *row = &replay->rows.data[i];
-        if (row->hash != hash || !is_equal(row->kernel, kernel))
+        if (!is_wanted(replay, row, &w))
             continue;
         dlc_kernel *named = dlc_kernel_clone(kernel, replay->arena);
         dlc_lexer lex = row->at;
-        take_names(named, row->kernel);
+        if (row->kernel)
+            take_names(named, row->kernel);
         *schedule = dlc_schedule_parse_inside(&lex, named, replay->target, replay->arena);
         if (!*schedule)
             return lex.status;
@@ -139,23 +210,33 @@ dlc_status dlc_replay_find(dlc_replay *replay, const dlc_kernel *kernel, dlc_sch
     return DLC_OK;
 }
 
-void dlc_replay_report(const dlc_replay *replay, const dlc_pass_ctx *ctx)
+/* --- telling --- */
+
+/* Schedules that nobody took: "SENTENCE: conv (line 3), …". */
+static void report_unused(const dlc_replay *replay, const dlc_pass_ctx *ctx, int is_for_target, const char *sentence)
 {
     enum { MOST_NAMED = 8 };
     dlc_str unused = {0};
-    uint32_t ntaken = 0, nunused = 0;
-    if (!ctx->schedules.text)
-        return;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < replay->rows.n; i++) {
         const dlc_given_schedule *row = &replay->rows.data[i];
-        ntaken += row->ntaken;
-        if (!row->ntaken && nunused++ < MOST_NAMED)
-            dlc_str_printf(&unused, "%s%s (line %u)", unused.n ? ", " : "", row->kernel->name, row->at.token.line);
+        if (row->is_for_target == is_for_target && !row->ntaken && n++ < MOST_NAMED)
+            dlc_str_printf(&unused, "%s%s (line %u)", unused.n ? ", " : "", row->name, row->at.token.line);
     }
-    (void)dlc_diag_fail(ctx->diag, DLC_OK, ctx->schedules.file, "%u of %u kernels have a schedule from here, for %s", ntaken,
-                  ctx->module->kernels.n, replay->target->name);
-    if (nunused)
-        dlc_diag_detail(ctx->diag, "%u fit no kernel of the model, or come second: %s%s", nunused, dlc_str_text(&unused),
-                        nunused > MOST_NAMED ? ", …" : "");
+    if (n)
+        dlc_diag_detail(ctx->diag, "%u %s: %s%s", n, sentence, dlc_str_text(&unused), n > MOST_NAMED ? ", …" : "");
     dlc_str_deinit(&unused);
+}
+
+void dlc_replay_report(const dlc_replay *replay, const dlc_pass_ctx *ctx)
+{
+    uint32_t ntaken = 0;
+    if (!ctx->schedules.text)
+        return;
+    for (uint32_t i = 0; i < replay->rows.n; i++)
+        ntaken += replay->rows.data[i].ntaken;
+    (void)dlc_diag_fail(ctx->diag, DLC_OK, replay->file, "%u of %u kernels have a schedule from here, for %s", ntaken,
+                        ctx->module->kernels.n, replay->target->name);
+    report_unused(replay, ctx, 1, "fit no kernel of the model, or come second");
+    report_unused(replay, ctx, 0, "for other targets");
 }

@@ -5,22 +5,27 @@
 #include "passes/pass.h"
 
 typedef struct {
-    dlc_kernel *kernel;
+    const char *name;   /* how the text calls the kernel */
+    dlc_kernel *kernel; /* NULL: it is told by its hash or by a node */
+    const char *identity; /* of `kernel` */
+    const char *node;   /* NULL: by `hash` */
     uint64_t hash;
-    dlc_lexer at;    /* its present token is the word `schedule` */
-    uint32_t ntaken; /* kernels of the module that have it now */
+    dlc_lexer at;       /* its present token is the word `schedule` */
+    uint32_t ntaken;    /* kernels of the module that have it now */
+    uint8_t is_for_target;
 } dlc_given_schedule;
 
 typedef struct {
     dlc_arena *arena;
     const dlc_target *target;
-    dlc_vec(dlc_given_schedule) rows; /* those for the target, in the order of the text */
+    const char *file;
+    dlc_vec(dlc_given_schedule) rows; /* in the order of the text */
 } dlc_replay;
 
 /* Reads the text of ctx->schedules: kernels, each with schedules behind it, or a printed module. */
-DLC_NODISCARD dlc_status dlc_replay_read(const dlc_pass_ctx *ctx, dlc_replay *replay);
-/* The first one for a kernel that is equal but for names; *schedule NULL: there is none. DLC_INVALID: it is refused. */
-DLC_NODISCARD dlc_status dlc_replay_find(dlc_replay *replay, const dlc_kernel *kernel, dlc_schedule **schedule);
+DLC_NODISCARD dlc_status dlc_replay_read(dlc_pass_ctx *ctx, dlc_replay *replay);
+/* The first one for the target that is of the module's kernel k; *schedule NULL: there is none. DLC_INVALID: it is refused. */
+DLC_NODISCARD dlc_status dlc_replay_find(dlc_replay *replay, const dlc_module *module, uint32_t k, dlc_schedule **schedule);
 /* Notes how many were taken, and which fit no kernel. */
 void dlc_replay_report(const dlc_replay *replay, const dlc_pass_ctx *ctx);
 

@@ -72,6 +72,61 @@ expect 0 "1 of 1 kernels have a schedule from here, for x86-64-v3;1 fit no kerne
 "$DLC" compile relu.dlc --target x86-64-v3 --schedule mine.txt --dump-after choose -o unused.so -q >out 2>err
 grep -q ":40, unroll" out || fail "the schedule given is not the one in the module"
 
+# operands in another order, a kernel named by its node or by its hash; what is for nobody is said
+cat >product.dlc <<'END'
+graph @product(%x: f32[40,64], %w: f32[64,32], %z: f32[40,32]) -> %y {
+  %a: f32[40,32] = matmul %x, %w
+  %b: f32[40,32] = add %a, %z
+  %y: f32[40,32] = relu %b
+}
+END
+cat >tree.txt <<'END'
+schedule x86-64-v3 {
+  par i:3, j:16 {
+    a = dot fma i x j over [k] in reg
+    as a {
+      r
+    }
+  }
+}
+END
+sed 's/x86-64-v3/x86-64-v4/' tree.txt >tree4.txt
+cat >commuted.txt - tree.txt tree4.txt <<'END'
+kernel @commuted(x: f32[40,64], w: f32[64,32], z: f32[40,32]) -> (y: f32[40,32]) {
+  axis i=40, j=32, k=64
+  a[i,j] = sum(k) w[k, j] * x[i, k]
+  r[i,j] = max(z[i, j] + a[i, j], 0.0) -> y[i, j]
+}
+END
+expect 0 "1 of 1 kernels have a schedule from here, for x86-64-v3;1 for other targets: commuted (line 14)" \
+    "$DLC" compile product.dlc --target x86-64-v3 --schedule commuted.txt -o chosen/p.so --schedule-out written.txt
+grep -q "par i:3, j:16" written.txt || fail "the schedule written is not the one that was given"
+expect 0 "1 of 1 kernels have a schedule from here" "$DLC" compile product.dlc --target x86-64-v3 --schedule written.txt -o replayed/p.so
+cmp -s chosen/p.so replayed/p.so || fail "the schedules written make another executable"
+expect 0 "for x86-64-v3;for x86-64-v4;for x86-64-v2;2 for other targets" \
+    "$DLC" compile product.dlc --target x86-64-v3,x86-64-v4,x86-64-v2 --schedule commuted.txt -o three.so --schedule-out three.txt
+[ "$(grep -c "par i:3" three.txt)" = 2 ] || fail "the schedules of three targets are not written"
+sed 's/ a = / matmul = /; s/as a/as matmul/; s/ r$/ relu/' tree.txt >named.txt
+for name in 'of "b"' "$(sed -n 's/^# \(hash([0-9a-f]*)\).*/\1/p' written.txt)"; do
+    { echo "kernel $name"; cat named.txt; echo 'kernel of "nothing"'; cat named.txt; } >reference.txt
+    expect 0 "1 of 1 kernels have a schedule from here;fit no kernel of the model, or come second: nothing (line 11)" \
+        "$DLC" compile product.dlc --target x86-64-v3 --schedule reference.txt -o replayed/p.so
+    cmp -s chosen/p.so replayed/p.so || fail "a schedule for the kernel '$name' makes another executable"
+done
+
+# a module that has schedules takes others, and keeps those that nobody gives others for; without the pass it is said
+for after in choose plan_memory; do
+    "$DLC" compile product.dlc --target x86-64-v3 --dump-after $after -o unused.so -q >module.txt 2>err || fail "no module after $after"
+    expect 0 "1 of 1 kernels have a schedule from here" "$DLC" compile module.txt --schedule commuted.txt -o m.so --schedule-out m.txt
+    grep -q "par i:3, j:16" m.txt || fail "a module after $after keeps its schedule"
+    sed 's/f32\[64,32\]/f32[64,33]/; s/j=32/j=33/; s/f32\[40,32\]/f32[40,33]/g' commuted.txt >none.txt
+    expect 0 "0 of 1 kernels have a schedule from here" "$DLC" compile module.txt --schedule none.txt -o m.so --schedule-out m.txt
+    sed -n '/^schedule/,/^}/p' module.txt | cmp -s - "$(sed -n '/^schedule/,/^}/p' m.txt >kept.txt; echo kept.txt)" ||
+        fail "a module after $after loses its schedule"
+done
+expect 2 "needs schedules" "$DLC" compile module.txt --schedule commuted.txt --passes plan_memory -o m.so
+expect 2 "schedules are taken by the pass 'choose'" "$DLC" opt product.dlc --schedule commuted.txt --passes dce
+
 # the example, on the first of its convolutions
 example=$repository/examples/schedules/conv3x3.txt
 {

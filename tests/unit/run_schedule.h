@@ -62,7 +62,7 @@ static inline void scheduled_launch(const scheduled *s, uint32_t k, dlc_str *out
 
 static inline void scheduled_module(const scheduled *all, uint32_t n, const char *target, dlc_str *out)
 {
-    dlc_str_printf(out, "module @scheduled for %s after choose {\n", target);
+    dlc_str_printf(out, "module @scheduled for %s after %s {\n", target, n && all[0].schedule ? "choose" : "rewrite");
     dlc_str_printf(out, "  symbol n = dim(%%sizes, 0) in 0..%d\n  symbol m = dim(%%sizes, 1) in 0..%d\n", MOST_SIZE, MOST_SIZE);
     dlc_str_add(out, "  input %sizes: f32[n,m]\n");
     for (uint32_t k = 0; k < n; k++)
@@ -72,7 +72,8 @@ static inline void scheduled_module(const scheduled *all, uint32_t n, const char
     dlc_str_add(out, "}\n");
     for (uint32_t k = 0; k < n; k++) {
         dlc_kernel_print(all[k].kernel, 1, out);
-        dlc_schedule_print(all[k].schedule, out);
+        if (all[k].schedule)
+            dlc_schedule_print(all[k].schedule, out);
     }
     dlc_str_add(out, "steps {\n");
     for (uint32_t k = 0; k < n; k++)
