@@ -2,7 +2,7 @@
  * Shared objects: addresses for the merged sections, the tables a dynamic linker wants (so that
  * dlopen and debuggers read the file, too), and the seal for our own loader.
  *
- *   headers symbols hash names relocations seal plans rodata | text | data.rel.ro dynamic | weights
+ *   headers symbols hash names relocations seal checksums plans rodata | text | data.rel.ro dynamic | weights
  *
  * Each part is a segment; one begins on the page after the last's, at the file offset that follows,
  * so that the file has no holes. Weights come last: code's 32-bit distances never span them.
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t *hash;
     Elf64_Rela *relocations;
     Elf64_Dyn *dynamic;
-    uint32_t at_symbols, at_hash, at_names, at_relocations, at_seal, at_dynamic;
+    uint32_t at_symbols, at_hash, at_names, at_relocations, at_seal, at_sums, at_dynamic;
     dlc_seal seal;
 } shared;
 
@@ -93,8 +93,27 @@ static void add_names(shared *f)
     dlc_str_deinit(&names);
 }
 
+/* Constants, not the binaries beside them. */
+static int is_constants(const dlc_section *s)
+{
+    return s->segment == DLC_SEGMENT_BULK && strcmp(s->name, ".dlc.binaries") != 0;
+}
+
+/* Room for a checksum of each chunk, however the sections are aligned. */
+static void add_checksums(shared *f, uint32_t nsections)
+{
+    uint64_t size_bytes = 0;
+    for (uint32_t i = 0; i < nsections; i++)
+        if (is_constants(section(f, i)))
+            size_bytes += section(f, i)->size_bytes + section(f, i)->align_bytes;
+    Elf64_Shdr header = {.sh_type = SHT_PROGBITS, .sh_addralign = 8};
+    (void)add_table(f, ".dlc.checksums", DLC_SEGMENT_GENERATED, header,
+                    (size_bytes + DLC_SEAL_CHUNK - 1) / DLC_SEAL_CHUNK * sizeof(uint64_t),
+                    &f->at_sums);
+}
+
 /* Sections 1 to 5 of the file, in this order: links between them are numbers. */
-static void add_generated(shared *f)
+static void add_generated(shared *f, uint32_t nsections)
 {
     enum { SYMBOLS = 1, NAMES = 3 };
     Elf64_Shdr symbols = {.sh_type = SHT_DYNSYM,
@@ -116,6 +135,7 @@ static void add_generated(shared *f)
     f->relocations = add_table(f, ".rela.dyn", DLC_SEGMENT_GENERATED, relocations,
                                f->nrelocations * sizeof(Elf64_Rela), &f->at_relocations);
     (void)add_table(f, ".dlc.seal", DLC_SEGMENT_GENERATED, seal, sizeof(dlc_seal), &f->at_seal);
+    add_checksums(f, nsections);
 }
 
 static void order_sections(shared *f, uint32_t nsections)
@@ -353,6 +373,7 @@ static void seal_section(shared *f, dlc_seal_part part, const dlc_section *s)
 static void seal_parts(shared *f)
 {
     seal_section(f, DLC_SEAL_RELOCATIONS, section(f, f->at_relocations));
+    seal_section(f, DLC_SEAL_CHECKSUMS, section(f, f->at_sums));
     for (uint32_t i = 0; i < f->elf.order.n; i++) {
         const dlc_section *s = dlc_elf_section(&f->elf, i);
         if (s->segment == DLC_SEGMENT_READ)
@@ -362,8 +383,7 @@ static void seal_parts(shared *f)
         else if (s->segment == DLC_SEGMENT_RELRO && s->fixups.n)
             seal_section(f, DLC_SEAL_DATA, s);
         else if (s->segment == DLC_SEGMENT_BULK)
-            seal_section(
-                f, strcmp(s->name, ".dlc.binaries") ? DLC_SEAL_CONSTANTS : DLC_SEAL_BINARIES, s);
+            seal_section(f, is_constants(s) ? DLC_SEAL_CONSTANTS : DLC_SEAL_BINARIES, s);
     }
 }
 
@@ -377,6 +397,37 @@ static uint64_t offset_of(const shared *f, uint64_t address)
     return 0;
 }
 
+static dlc_status write_bytes(shared *f, dlc_output *output, const dlc_section *s, const void *bytes)
+{
+    if (pwrite(output->fd, bytes, s->size_bytes, (off_t)s->offset) == (ssize_t)s->size_bytes)
+        return DLC_OK;
+    return dlc_diag_fail(f->linkage->diag, DLC_IO, output->path, "the seal cannot be written: %s",
+                         strerror(errno));
+}
+
+static dlc_status write_checksums(shared *f, dlc_output *output, const unsigned char *bytes)
+{
+    const dlc_section *table = section(f, f->at_sums);
+    uint64_t size_bytes = f->seal.parts[DLC_SEAL_CONSTANTS].size_bytes;
+    uint64_t *sums = dlc_new_array(f->linkage->arena, uint64_t, table->size_bytes / sizeof *sums + 1);
+    bytes += offset_of(f, f->seal.parts[DLC_SEAL_CONSTANTS].address);
+    for (uint64_t at = 0; at < size_bytes; at += DLC_SEAL_CHUNK)
+        sums[at / DLC_SEAL_CHUNK] =
+            dlc_checksum(bytes + at, size_bytes - at < DLC_SEAL_CHUNK ? size_bytes - at : DLC_SEAL_CHUNK);
+    return write_bytes(f, output, table, sums);
+}
+
+static dlc_status fill_checksums(shared *f, dlc_output *output, const unsigned char *bytes)
+{
+    dlc_seal *seal = &f->seal;
+    DLC_TRY(write_checksums(f, output, bytes));
+    for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++)
+        if (i != DLC_SEAL_CONSTANTS)
+            seal->parts[i].checksum =
+                dlc_checksum(bytes + offset_of(f, seal->parts[i].address), seal->parts[i].size_bytes);
+    return DLC_OK;
+}
+
 static dlc_status write_seal(shared *f, dlc_output *output)
 {
     const dlc_linkage *l = f->linkage;
@@ -386,10 +437,9 @@ static dlc_status write_seal(shared *f, dlc_output *output)
     if (bytes == MAP_FAILED)
         return dlc_diag_fail(l->diag, DLC_IO, output->path, "the linked file cannot be mapped: %s",
                              strerror(errno));
-    for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++)
-        seal->parts[i].checksum =
-            dlc_checksum(bytes + offset_of(f, seal->parts[i].address), seal->parts[i].size_bytes);
+    dlc_status status = fill_checksums(f, output, bytes);
     munmap((void *)(uintptr_t)bytes, size_bytes);
+    DLC_TRY(status);
     memcpy(seal->magic, DLC_SEAL_MAGIC, sizeof seal->magic);
     seal->abi_version = DLC_ABI_VERSION;
     seal->arch = l->input->machine == DLC_LINK_X86_64 ? DLC_ARCH_X86_64 : DLC_ARCH_AARCH64;
@@ -398,11 +448,7 @@ static dlc_status write_seal(shared *f, dlc_output *output)
             seal->executable = f->symbols[i + 1].st_value;
     size_t head = offsetof(dlc_seal, abi_version);
     seal->checksum = dlc_checksum((const char *)seal + head, sizeof *seal - head);
-    if (pwrite(output->fd, seal, sizeof *seal, (off_t)section(f, f->at_seal)->offset) !=
-        sizeof *seal)
-        return dlc_diag_fail(l->diag, DLC_IO, output->path, "the seal cannot be written: %s",
-                             strerror(errno));
-    return DLC_OK;
+    return write_bytes(f, output, section(f, f->at_seal), seal);
 }
 
 /* --- all --- */
@@ -427,7 +473,7 @@ dlc_status dlc_link_write_shared(dlc_linkage *linkage, dlc_output *output)
     f.elf.segments = dlc_new_array(linkage->arena, Elf64_Phdr, NSEGMENTS);
     DLC_TRY(collect_exports(&f));
     DLC_TRY(count_relocations(&f));
-    add_generated(&f);
+    add_generated(&f, nsections);
     order_sections(&f, nsections);
     place_all(&f);
     f.elf.entry = section(&f, f.at_seal)->address;

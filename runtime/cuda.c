@@ -179,6 +179,7 @@ static dlc_status load_all(dlcrt_executable *executable)
     cuda->shared_bytes = dlcrt_alloc(nkernels, sizeof *cuda->shared_bytes);
     if (!cuda->modules || !cuda->functions || !cuda->shared_bytes)
         return DLC_LIMIT;
+    DLC_TRY(dlcrt_executable_check(executable));
     for (uint32_t i = 0; i < nkernels; i++)
         DLC_TRY(load_kernel(executable, i));
     return upload_weights(executable);

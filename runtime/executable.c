@@ -28,7 +28,7 @@ static dlc_status adopt(dlcrt_image *image, const char *name,
     dlcrt_device device;
     const char *wanted = options->device ? options->device : getenv("DLC_DEVICE");
     dlc_status status = dlcrt_check(image, name, wanted, options->plan, &entry, &device);
-    if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable)))
+    if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable + strlen(name) + 1)))
         status = DLC_LIMIT;
     if (status) {
         dlcrt_image_unload(image);
@@ -41,6 +41,9 @@ static dlc_status adopt(dlcrt_image *image, const char *name,
     executable->plan = entry->plan;
     executable->constants = image->entry->constants;
     atomic_init(&executable->users, 1);
+    atomic_init(&executable->is_whole, !image->base); /* what is linked in is the program's own */
+    pthread_mutex_init(&executable->lock, NULL);
+    memcpy(executable->name, name, strlen(name) + 1);
     status = device.row->load(executable);
     if (status) {
         dlcrt_executable_close(executable);
@@ -128,6 +131,7 @@ void dlcrt_executable_close(dlcrt_executable *executable)
         return;
     executable->device.row->unload(executable);
     dlcrt_image_unload(&executable->image);
+    pthread_mutex_destroy(&executable->lock);
     free(executable);
 }
 

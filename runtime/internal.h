@@ -2,6 +2,7 @@
 #ifndef DLCRT_INTERNAL_H
 #define DLCRT_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,11 +40,17 @@ uint32_t dlcrt_float_enter(void);
 void dlcrt_float_leave(uint32_t state);
 
 /* --- load.c: an ELF file to memory --- */
+/* A part that is checked when something reads it. */
+typedef struct {
+    uint64_t at, size_bytes, checksum; /* bytes from the base */
+} dlcrt_sealed;
 typedef struct {
     unsigned char *base; /* NULL: linked into the program, nothing is known about its bounds */
     size_t size_bytes;
     size_t code_begin, code_end; /* offsets of the executable segment */
     const dlc_executable *entry;
+    const uint64_t *sums; /* of the constants, one per DLC_SEAL_CHUNK bytes */
+    dlcrt_sealed constants, binaries;
 } dlcrt_image;
 dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image);
 void dlcrt_image_unload(dlcrt_image *image);
@@ -88,8 +95,15 @@ struct dlcrt_executable {
     dlcrt_device device;
     void *loaded; /* the device's: kernels and weights */
     int is_inert; /* no context may run it */
+    atomic_int is_whole; /* what its plan reads of constants and binaries has been checked */
+    pthread_mutex_t lock; /* held while it is */
+    char name[];         /* of the file, for messages */
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);
+
+/* --- damage.c --- */
+/* Before the plan's constants and binaries are read: checks them, once. DLC_INVALID names the bytes that are wrong. */
+dlc_status dlcrt_executable_check(dlcrt_executable *executable);
 
 static inline const void *dlcrt_rows(const dlc_plan *plan, dlc_plan_rows rows)
 {

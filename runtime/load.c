@@ -6,8 +6,9 @@
  * involved, and statically linked programs can load models too.
  *
  * The entry point is the seal (abi.h), which names all that is loaded. Order: headers, each number
- * checked; the seal; the checksums of its parts (so damage is named as such); only then segments
- * are mapped. What other programs rewrite (symbols, sections, the dynamic section) is not read.
+ * checked; the seal; the checksums of its parts (so damage is named as such), but for constants and
+ * binaries, which are checked when something reads them (damage.c); only then segments are mapped.
+ * What other programs rewrite (symbols, sections, the dynamic section) is not read.
  */
 #include "runtime/internal.h"
 
@@ -88,8 +89,14 @@ static dlc_status check_machine(const file *f, const Elf64_Ehdr *header)
 /* What each part must be allowed; no part may be written and run. */
 static const uint32_t part_flags[DLC_SEAL_COUNT] = {
     [DLC_SEAL_RELOCATIONS] = PF_R, [DLC_SEAL_TABLES] = PF_R,    [DLC_SEAL_CODE] = PF_R | PF_X,
-    [DLC_SEAL_DATA] = PF_R | PF_W, [DLC_SEAL_CONSTANTS] = PF_R, [DLC_SEAL_BINARIES] = PF_R,
+    [DLC_SEAL_DATA] = PF_R | PF_W, [DLC_SEAL_CHECKSUMS] = PF_R, [DLC_SEAL_CONSTANTS] = PF_R,
+    [DLC_SEAL_BINARIES] = PF_R,
 };
+
+static int is_checked_later(uint32_t part)
+{
+    return part == DLC_SEAL_CONSTANTS || part == DLC_SEAL_BINARIES;
+}
 
 static dlc_status check_parts(const file *f)
 {
@@ -100,9 +107,13 @@ static dlc_status check_parts(const file *f)
             continue;
         if (!bytes)
             return damaged(f, "damaged: a sealed part lies outside its segments");
-        if (dlc_checksum(bytes, n) != f->seal.parts[i].checksum)
+        if (!is_checked_later(i) && dlc_checksum(bytes, n) != f->seal.parts[i].checksum)
             return damaged(f, "damaged: its checksum does not match");
     }
+    uint64_t nchunks = (f->seal.parts[DLC_SEAL_CONSTANTS].size_bytes + DLC_SEAL_CHUNK - 1) / DLC_SEAL_CHUNK;
+    if (f->seal.parts[DLC_SEAL_CHECKSUMS].address % 8 ||
+        f->seal.parts[DLC_SEAL_CHECKSUMS].size_bytes / sizeof(uint64_t) < nchunks)
+        return damaged(f, "damaged: its constants have too few checksums");
     return DLC_OK;
 }
 
@@ -136,11 +147,12 @@ static dlc_status check_segments(const file *f, size_t page, size_t *span)
         if (s->p_type != PT_LOAD)
             continue;
         if (s->p_offset > f->size_bytes || s->p_filesz > f->size_bytes - s->p_offset ||
-            s->p_filesz > s->p_memsz || s->p_memsz - s->p_filesz > max_padding ||
-            s->p_vaddr < end || s->p_vaddr > max_span || s->p_memsz > max_span ||
+            s->p_filesz > s->p_memsz || s->p_vaddr < end || s->p_vaddr > max_span || s->p_memsz > max_span ||
             (s->p_vaddr - s->p_offset) % page != 0 || ((s->p_flags & PF_W) && (s->p_flags & PF_X)))
             return damaged(
                 f, "cut off or damaged: a segment lies outside the file or over another one");
+        if (s->p_memsz - s->p_filesz > max_padding) /* variables of a program */
+            return not_ours(f);
         end = (s->p_vaddr + s->p_memsz + page - 1) / page * page;
     }
     *span = end;
@@ -210,6 +222,12 @@ static dlc_status relocate(const file *f, unsigned char *base, size_t span)
     return DLC_OK;
 }
 
+static dlcrt_sealed sealed(const file *f, dlc_seal_part part)
+{
+    return (dlcrt_sealed){f->seal.parts[part].address, f->seal.parts[part].size_bytes,
+                          f->seal.parts[part].checksum};
+}
+
 static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -231,6 +249,9 @@ static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image
     image->entry = (const void *)(base + entry);
     image->code_begin = f->seal.parts[DLC_SEAL_CODE].address;
     image->code_end = image->code_begin + f->seal.parts[DLC_SEAL_CODE].size_bytes;
+    image->sums = (const void *)(base + f->seal.parts[DLC_SEAL_CHECKSUMS].address);
+    image->constants = sealed(f, DLC_SEAL_CONSTANTS);
+    image->binaries = sealed(f, DLC_SEAL_BINARIES);
     return DLC_OK;
 }
 

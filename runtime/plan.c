@@ -376,6 +376,7 @@ dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs,
         return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
     DLC_TRY(match_inputs(context, inputs, ninputs));
     DLC_TRY(match_outputs(context, outputs, noutputs));
+    DLC_TRY(dlcrt_executable_check(context->executable));
     DLC_TRY(context->device->enter(context));
     dlc_status status = size_and_run(context);
     context->device->leave(context);

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 4
+#define DLC_ABI_VERSION 5
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -240,16 +240,21 @@ typedef struct dlc_executable {
  * count from the image's first byte; bytes are those of the file, before relocation. It says nothing
  * of the tables that other programs rewrite (symbols, names, sections, the dynamic section): strip,
  * objcopy and patchelf leave a file that loads.
+ *
+ * Constants may be a thousand times as large as the rest, so they have a checksum for each
+ * DLC_SEAL_CHUNK bytes: a run reads and checks those that its plan uses, opening none.
  */
 typedef enum {
     DLC_SEAL_RELOCATIONS, /* Elf64_Rela, all of them relative to the image */
     DLC_SEAL_TABLES,      /* plans, and constants of the code */
     DLC_SEAL_CODE,
     DLC_SEAL_DATA, /* what relocations change */
-    DLC_SEAL_CONSTANTS,
+    DLC_SEAL_CHECKSUMS, /* uint64_t, of the constants; rows behind the last chunk's are 0 */
+    DLC_SEAL_CONSTANTS, /* its own checksum is 0 */
     DLC_SEAL_BINARIES,
     DLC_SEAL_COUNT
 } dlc_seal_part;
+#define DLC_SEAL_CHUNK 65536
 typedef struct {
     char magic[8];     /* DLC_SEAL_MAGIC */
     uint64_t checksum; /* dlc_checksum of what follows in this structure */

@@ -74,7 +74,9 @@ typedef struct {
  * do not write into it while it is open. DLC_IO: cannot be read. DLC_INVALID: not an executable of
  * dlc, damaged, or of another format version. DLC_NO_DEVICE: made for another processor; names the
  * missing feature. No code of the file runs before its checksum and tables were checked, but an
- * executable is code: open only those you trust.
+ * executable is code: open only those you trust. Opening reads code and tables alone; weights are
+ * read, and checked against their checksums, by the first run, which refuses (DLC_INVALID) before
+ * any output is touched. On CUDA devices that happens when the first context is created.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_open(const char *path,
                                                          dlcrt_executable **result);
@@ -110,6 +112,8 @@ typedef struct {
 } dlcrt_device_info;
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_device_describe(const char *device,
                                                          dlcrt_device_info *info);
+/* Reads all weights and binaries of the file and checks them now; DLC_INVALID says what is damaged. Any thread. */
+DLCRT_API DLC_NODISCARD dlc_status dlcrt_executable_verify(const dlcrt_executable *executable);
 /* NULL is fine. Its contexts may live on. */
 DLCRT_API void dlcrt_executable_close(dlcrt_executable *executable);
 
@@ -202,8 +206,8 @@ DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32
 
 /*
  * Runs the model once in this context; blocks until the outputs are written. inputs are borrowed
- * for the call. DLC_INVALID names the input with what was found and wanted, before any output is
- * touched; or the step whose data were refused while running (an index out of range), then outputs
+ * for the call. DLC_INVALID names the input with what was found and wanted, or the damage that the
+ * first run found in the weights, before any output is touched; or the step whose data were refused while running (an index out of range), then outputs
  * hold anything. No allocation, lock or system call while shapes stay within what the context has
  * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
  * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it;

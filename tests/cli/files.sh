@@ -47,6 +47,14 @@ cp digits.so flipped.so
 printf 'X' | dd of=flipped.so bs=1 seek=2000 conv=notrunc 2>/dev/null
 expect 1 "flipped.so" "$DLC" run flipped.so
 expect 2 "is compiled code" "$DLC" compile digits.so -o x.so
+expect 0 "digits.so: whole" "$DLC" verify digits.so
+expect 1 "flipped.so: damaged" "$DLC" verify digits.so flipped.so
+expect 1 "not an executable made by dlc" "$DLC" verify "$digits"
+cp digits.so weights.so # a byte of the weights, which come last but for the table of sections
+printf 'X' | dd of=weights.so bs=1 seek=$(($(wc -c <digits.so) - 8000)) conv=notrunc 2>/dev/null
+expect 1 "weights.so: damaged: bytes 0 to;of its constants do not match their checksum" "$DLC" verify weights.so
+expect 1 "of its constants do not match" "$DLC" run weights.so --inputs "$data"
+expect 0 "plan 'digits'" "$DLC" inspect weights.so
 
 # every kind of output
 expect 0 "" "$DLC" compile "$digits" --emit so,o,a,h,ll,asm -o all.so

@@ -36,11 +36,10 @@ static made_model small_model(void)
     return m;
 }
 
-static void setup(void)
+static void write_model(made_model m)
 {
     char path[64];
     snprintf(path, sizeof path, "/tmp/dlc_test_load_%d.so", getpid());
-    made_model m = small_model();
     dlc_module *module = made_finish(&m, "native");
     dlc_executable_options options = {
         .artifact = DLC_ARTIFACT_SO, .path = path, .name = "small", .njobs = 1};
@@ -48,13 +47,19 @@ static void setup(void)
     made_end(&m);
     FILE *stream = fopen(path, "rb");
     ck_assert_ptr_nonnull(stream);
-    file = malloc(1 << 20);
     file_bytes = fread(file, 1, 1 << 20, stream);
     fclose(stream);
     unlink(path);
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    ck_assert_int_eq(pwrite(fd, file, file_bytes, 0), (ssize_t)file_bytes);
+}
+
+static void setup(void)
+{
+    file = malloc(1 << 20);
     fd = memfd_create("damaged", 0);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pwrite(fd, file, file_bytes, 0), (ssize_t)file_bytes);
+    write_model(small_model());
 }
 
 static void teardown(void)
@@ -176,6 +181,70 @@ START_TEST(every_flipped_bit_is_refused_or_harmless)
     }
     ck_assert_int_eq(open_file(), DLC_OK);
     ck_assert_uint_lt(nharmless, unsealed_bytes() * 8);
+}
+END_TEST
+
+/* y = x + c: the weights are three chunks of checksums and a bit. */
+enum { NWEIGHTS = 3 * DLC_SEAL_CHUNK / 4 + 100 };
+static made_model heavy_model(void)
+{
+    made_model m = made_begin("heavy");
+    static float weights[NWEIGHTS];
+    dlc_type type = {.dtype = DLC_F32, .rank = 1};
+    for (int i = 0; i < NWEIGHTS; i++)
+        weights[i] = (float)i;
+    type.dims[0] = dlc_expr_i64(m.graph->pool, NWEIGHTS);
+    dlc_value *x = made_input(&m, "x", DLC_F32, 1, (int64_t[]){NWEIGHTS});
+    dlc_value *c = dlc_graph_constant(m.graph, "c", &type, weights, sizeof weights);
+    dlc_graph_output(m.graph, "y", made_binary(&m, DLC_OP_ADD, "y", x, c));
+    return m;
+}
+
+/* The file opens; the first run tells, and leaves the output alone; so does every later one. */
+static void check_run_refuses(const char *wanted)
+{
+    static float x[NWEIGHTS], y[NWEIGHTS];
+    dlcrt_executable *executable;
+    dlcrt_context *context;
+    dlcrt_tensor in = {.data = x, .dtype = DLC_F32, .rank = 1, .dims = {NWEIGHTS}};
+    dlcrt_tensor out = {.data = y, .size_bytes = sizeof y};
+    ck_assert_int_eq(dlcrt_executable_open_fd(fd, &executable), DLC_OK);
+    ck_assert_int_eq(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context), DLC_OK);
+    memset(y, 0x5a, sizeof y);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(dlcrt_context_run(context, &in, 1, &out, 1), DLC_INVALID);
+        ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), wanted));
+    }
+    for (size_t i = 0; i < sizeof y; i++)
+        ck_assert_int_eq(((unsigned char *)y)[i], 0x5a);
+    ck_assert_int_eq(dlcrt_executable_verify(executable), DLC_INVALID);
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+}
+
+START_TEST(damaged_weights_are_found_by_the_first_run)
+{
+    static const char *const wanted[] = {"bytes 0 to 65536 of its constants", "bytes 65536 to 131072 of",
+                                         "bytes 131072 to 196608 of", "bytes 196608 to 19"};
+    dlc_seal s;
+    write_model(heavy_model());
+    unsigned char *weights = NULL;
+    ck_assert_ptr_nonnull(seal_of(file, &s));
+    weights = at_address(file, s.parts[DLC_SEAL_CONSTANTS].address, s.parts[DLC_SEAL_CONSTANTS].size_bytes);
+    ck_assert_ptr_nonnull(weights);
+    for (int chunk = 0; chunk < 4; chunk++)
+        for (int last = 0; last < 2; last++) {
+            size_t at = (size_t)chunk * DLC_SEAL_CHUNK + (last ? chunk < 3 ? DLC_SEAL_CHUNK - 1 : 399 : 0);
+            off_t place = (off_t)(weights - file) + (off_t)at;
+            unsigned char byte = weights[at] ^ 4;
+            ck_assert_int_eq(pwrite(fd, &byte, 1, place), 1);
+            check_run_refuses(wanted[chunk]);
+            ck_assert_int_eq(pwrite(fd, &weights[at], 1, place), 1);
+        }
+    dlcrt_executable *executable;
+    ck_assert_int_eq(dlcrt_executable_open_fd(fd, &executable), DLC_OK);
+    ck_assert_int_eq(dlcrt_executable_verify(executable), DLC_OK);
+    dlcrt_executable_close(executable);
 }
 END_TEST
 
@@ -348,6 +417,7 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, every_truncation_is_refused);
     tcase_add_test(tests, every_flipped_bit_is_refused_or_harmless);
+    tcase_add_test(tests, damaged_weights_are_found_by_the_first_run);
     tcase_add_test(tests, bytes_appended_or_swapped_are_refused_or_harmless);
     tcase_add_test(tests, forged_headers_are_followed_nowhere);
     tcase_add_test(tests, forged_plans_are_followed_nowhere);
