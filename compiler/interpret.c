@@ -8,6 +8,7 @@
 
 #include "ir/interp/interp.h"
 #include "ir/graph/opaque.h"
+#include "ir/graph/region.h"
 #include "runtime/internal.h"
 
 #include <inttypes.h>
@@ -28,6 +29,8 @@ typedef struct {
     int64_t *symbols;
     uint8_t *is_bound;
     uint8_t *is_checked; /* conditions */
+    uint8_t *is_taken;   /* by node id: what an if's condition was */
+    int has_regions;     /* then nothing goes before the end: a loop reads it again */
     dlc_arena *scratch;
 } machine;
 
@@ -75,6 +78,10 @@ static dlc_status allocate(machine *m, const dlc_value *value, size_t element_by
 static dlc_status make_cell(machine *m, const dlc_value *value)
 {
     cell *c = &m->cells[value->id];
+    free(c->bytes); /* of the iteration before */
+    free(c->wide);
+    c->bytes = NULL;
+    c->wide = NULL;
     if (dlc_is_float(value->type.dtype))
         return allocate(m, value, sizeof(double), (void **)&c->wide);
     return allocate(m, value, dlc_dtype_bytes(value->type.dtype), &c->bytes);
@@ -156,10 +163,13 @@ static dlc_status check_conditions(machine *m)
 static dlc_status bind(machine *m, uint32_t symbol, int64_t value)
 {
     const dlc_symbol *row = &m->graph->symbols.data[symbol];
-    if (value < row->lo || value > row->hi)
+    int64_t over = row->value && row->value->def && row->value->def->op == DLC_OP_LOOP; /* behind the last iteration */
+    if (value < row->lo || value - over > row->hi)
         return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file,
                              "'%s' is %" PRId64 ", outside %" PRId64 "…%" PRId64, row->name, value,
                              row->lo, row->hi);
+    if (m->is_bound[symbol]) /* another iteration */
+        memset(m->is_checked, 0, m->graph->conditions.n);
     m->symbols[symbol] = value;
     m->is_bound[symbol] = 1;
     return DLC_OK;
@@ -360,12 +370,180 @@ static dlc_status run_opaque(machine *m, dlc_node *node)
     return bind_data(m, node);
 }
 
+/* ---- regions ---- */
+
+/* A copy of the value's elements, in `copy`; its dimensions are those of `as`. */
+static dlc_status fetch(machine *m, const dlc_value *from, const dlc_value *as, cell *copy)
+{
+    const cell *c = &m->cells[from->id];
+    int64_t dims[DLC_MAX_RANK];
+    size_t nelems, wanted, element_bytes = dlc_dtype_bytes(from->type.dtype);
+    int is_wide = dlc_is_float(from->type.dtype);
+    DLC_TRY(dims_of(m, from, dims, &nelems));
+    DLC_TRY(dims_of(m, as, dims, &wanted));
+    if (nelems != wanted)
+        return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "'%s' has %zu elements, '%s' takes %zu", from->name, nelems,
+                             as->name, wanted);
+    void *bytes = NULL;
+    DLC_TRY(allocate(m, from, is_wide ? sizeof(double) : element_bytes, &bytes));
+    *copy = (cell){.bytes = is_wide ? NULL : bytes, .wide = is_wide ? bytes : NULL};
+    for (size_t i = 0; is_wide && i < nelems; i++)
+        copy->wide[i] = c->wide ? c->wide[i]
+                                : dlc_scalar_read(from->type.dtype, (const char *)from->data->bytes + i * element_bytes).f;
+    if (!is_wide && nelems)
+        memcpy(bytes, from->data ? from->data->bytes : c->bytes, nelems * element_bytes);
+    return DLC_OK;
+}
+
+static void put(machine *m, const dlc_value *value, const cell *made)
+{
+    cell *c = &m->cells[value->id];
+    free(c->bytes);
+    free(c->wide);
+    c->bytes = made->bytes;
+    c->wide = made->wide;
+}
+
+static dlc_status copy_value(machine *m, const dlc_value *from, const dlc_value *to)
+{
+    cell copy;
+    DLC_TRY(fetch(m, from, to, &copy));
+    put(m, to, &copy);
+    return DLC_OK;
+}
+
+static int holds(const machine *m, const dlc_node *opener)
+{
+    return dlc_expr_eval(m->graph->pool, dlc_region_holds(opener), m->symbols) != 0;
+}
+
+/* The loop's counter, and what is read from its states; *next: its first node, or what comes behind it. */
+static dlc_status count_to(machine *m, const dlc_node *loop, int64_t count, dlc_node **next)
+{
+    uint32_t n;
+    dlc_node **states = dlc_region_nodes(loop, DLC_OP_STATE, m->scratch, &n);
+    DLC_TRY(bind(m, (uint32_t)dlc_node_int(loop, DLC_ATTR_SYMBOL, 0), count));
+    for (uint32_t i = 0; i < n; i++)
+        DLC_TRY(bind_data(m, states[i]));
+    DLC_TRY(check_conditions(m));
+    *next = holds(m, loop) ? loop->next : dlc_region_closer(loop)->next;
+    return DLC_OK;
+}
+
+static dlc_status begin_loop(machine *m, const dlc_node *loop, dlc_node **next)
+{
+    uint32_t n;
+    dlc_node **states = dlc_region_nodes(loop, DLC_OP_STATE, m->scratch, &n);
+    for (uint32_t i = 0; i < n; i++)
+        DLC_TRY(copy_value(m, states[i]->inputs[1], states[i]->outputs[0]));
+    return count_to(m, loop, 0, next);
+}
+
+static dlc_status stack_row(machine *m, const dlc_node *stack, int64_t row)
+{
+    const dlc_value *to = stack->outputs[0];
+    cell *c = &m->cells[to->id], one;
+    int64_t dims[DLC_MAX_RANK];
+    size_t nelems, element_bytes = dlc_dtype_bytes(to->type.dtype);
+    DLC_TRY(dims_of(m, stack->inputs[1], dims, &nelems));
+    if (!row)
+        DLC_TRY(make_cell(m, to));
+    DLC_TRY(fetch(m, stack->inputs[1], stack->inputs[1], &one));
+    if (nelems && one.wide)
+        memcpy(c->wide + (size_t)row * nelems, one.wide, nelems * sizeof *one.wide);
+    else if (nelems)
+        memcpy((char *)c->bytes + (size_t)row * nelems * element_bytes, one.bytes, nelems * element_bytes);
+    free(one.bytes);
+    free(one.wide);
+    return DLC_OK;
+}
+
+static dlc_status stack_rows(machine *m, const dlc_node *done, int64_t row)
+{
+    uint32_t n;
+    dlc_node **stacks = dlc_region_nodes(done, DLC_OP_STACK, m->scratch, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t dims[DLC_MAX_RANK];
+        size_t nelems;
+        DLC_TRY(dims_of(m, stacks[i]->outputs[0], dims, &nelems));
+        if (row >= dims[0])
+            return dlc_fail(m->graph, stacks[i], DLC_INVALID, "iteration %" PRId64 " of %" PRId64, row, dims[0]);
+        DLC_TRY(stack_row(m, stacks[i], row));
+    }
+    return DLC_OK;
+}
+
+/* All states change at once: each may be another's next. */
+static dlc_status end_iteration(machine *m, const dlc_node *done, dlc_node **next)
+{
+    const dlc_node *loop = dlc_region_opener(done);
+    int64_t count = m->symbols[dlc_node_int(loop, DLC_ATTR_SYMBOL, 0)];
+    uint32_t n;
+    dlc_node **finals = dlc_region_nodes(done, DLC_OP_FINAL, m->scratch, &n);
+    cell *cells = dlc_new_array(m->scratch, cell, n + 1);
+    DLC_TRY(stack_rows(m, done, count));
+    for (uint32_t i = 0; i < n; i++)
+        DLC_TRY(fetch(m, finals[i]->inputs[2], finals[i]->inputs[1], &cells[i]));
+    for (uint32_t i = 0; i < n; i++)
+        put(m, finals[i]->inputs[1], &cells[i]);
+    return count_to(m, loop, count + 1, next);
+}
+
+static dlc_status run_mark(machine *m, dlc_node *node, dlc_node **next)
+{
+    if (node->op == DLC_OP_LOOP)
+        return begin_loop(m, node, next);
+    if (node->op == DLC_OP_IF) {
+        m->is_taken[node->id] = (uint8_t)holds(m, node);
+        *next = m->is_taken[node->id] ? node->next : dlc_region_closer(node)->next;
+    }
+    if (node->op == DLC_OP_ELSE) /* the other branch is done */
+        *next = dlc_region_closer(node);
+    if (node->op == DLC_OP_DONE && dlc_region_opener(node)->op == DLC_OP_LOOP)
+        return end_iteration(m, node, next);
+    return DLC_OK;
+}
+
+static dlc_status run_either(machine *m, const dlc_node *node)
+{
+    const dlc_node *otherwise = dlc_region_opener(node->inputs[0]->def);
+    const dlc_value *from = node->inputs[m->is_taken[dlc_region_opener(otherwise)->id] ? 1 : 2];
+    for (uint32_t s = 0; s < m->graph->symbols.n; s++) {
+        const dlc_symbol *row = &m->graph->symbols.data[s];
+        if (row->bind == DLC_BIND_RESULT && row->value == node->outputs[0])
+            DLC_TRY(bind(m, s, dlc_expr_eval(m->graph->pool, from->type.dims[row->index], m->symbols)));
+    }
+    return copy_value(m, from, node->outputs[0]);
+}
+
+/* False: the node has nothing to do with regions. */
+static int is_of_region(const dlc_node *node)
+{
+    return node->op == DLC_OP_STATE || node->op == DLC_OP_FINAL || node->op == DLC_OP_STACK || node->op == DLC_OP_EITHER;
+}
+
+static dlc_status run_of_region(machine *m, const dlc_node *node)
+{
+    if (node->op == DLC_OP_STATE)
+        return DLC_OK; /* its mark has set it */
+    if (node->op == DLC_OP_FINAL)
+        DLC_TRY(copy_value(m, node->inputs[1], node->outputs[0]));
+    if (node->op == DLC_OP_EITHER)
+        DLC_TRY(run_either(m, node));
+    const cell *c = &m->cells[node->outputs[0]->id];
+    if (!c->bytes && !c->wide)
+        DLC_TRY(make_cell(m, node->outputs[0])); /* of no iteration */
+    return bind_data(m, node);
+}
+
 /* ---- the whole ---- */
 
 static dlc_status run_node(machine *m, dlc_node *node)
 {
     if (node->op == DLC_OP_CONSTANT)
         return DLC_OK;
+    if (is_of_region(node))
+        return run_of_region(m, node);
     if (dlc_op_is_opaque(node->op))
         return run_opaque(m, node);
     for (uint32_t i = 0; i < node->noutputs; i++)
@@ -407,10 +585,12 @@ static dlc_status check_layouts(machine *m)
 
 static dlc_status run_nodes(machine *m)
 {
-    for (dlc_node *node = m->graph->first; node; node = node->next) {
+    for (dlc_node *node = m->graph->first, *next; node; node = next) {
         dlc_mark mark = dlc_arena_mark(m->scratch);
-        DLC_TRY(run_node(m, node));
-        release_node(m, node);
+        next = node->next;
+        DLC_TRY(dlc_op_is_mark(node->op) ? run_mark(m, node, &next) : run_node(m, node));
+        if (!m->has_regions)
+            release_node(m, node);
         dlc_arena_release(m->scratch, mark);
     }
     return DLC_OK;
@@ -466,14 +646,17 @@ static dlc_status interpret(dlc_model *model, void *opaque)
     m->symbols = dlc_new_array(m->scratch, int64_t, graph->symbols.n + 1);
     m->is_bound = dlc_new_array(m->scratch, uint8_t, graph->symbols.n + 1);
     m->is_checked = dlc_new_array(m->scratch, uint8_t, graph->conditions.n + 1);
+    m->is_taken = dlc_new_array(m->scratch, uint8_t, graph->nnodes + 1);
     if (args->noutputs != graph->outputs.n || args->ninputs > graph->inputs.n)
         return dlc_diag_fail(&model->diag, DLC_USAGE, graph->file,
                              "%u inputs and %u outputs are given, where the model has %u and %u",
                              args->ninputs, args->noutputs, graph->inputs.n, graph->outputs.n);
-    for (const dlc_node *node = graph->first; node; node = node->next)
+    for (const dlc_node *node = graph->first; node; node = node->next) {
+        m->has_regions |= dlc_op_is_mark(node->op);
         for (uint32_t i = 0; i < node->ninputs; i++)
             if (node->inputs[i])
                 m->cells[node->inputs[i]->id].readers++;
+    }
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         m->cells[graph->outputs.data[i].value->id].readers++;
     DLC_TRY(check_layouts(m));

@@ -44,7 +44,7 @@ typedef struct dlc_scope {
     struct dlc_scope *outer;
 } dlc_scope;
 
-/* A loop being unrolled (import_control.c). */
+/* A loop or branches being imported (import_control.h). */
 typedef struct dlc_repeat dlc_repeat;
 
 /* A body being imported: the model's graph, a function's, a branch. On an explicit stack, never by
@@ -60,7 +60,7 @@ typedef struct {
     size_t nresults;
     const Onnx__NodeProto *call; /* whose outputs they become */
     uint8_t caller;              /* 0: the model's graph, which nobody calls */
-    dlc_repeat *repeat; /* a loop's body: what goes from iteration to iteration, else NULL */
+    dlc_repeat *repeat; /* of a loop or of branches that the run decides, else NULL */
     /* A graph that is a part of its node: called with the results, at the node, to go on. NULL: the
      * results are the node's outputs. */
     void (*then)(dlc_import *im, void *state, dlc_value **values);

@@ -20,7 +20,8 @@ typedef struct {
 typedef enum {
     DLC_BIND_INPUT_DIM, /* dimension `index` of the model's input `value` */
     DLC_BIND_DATA,      /* element `index` of an integer value, read after it was computed */
-    DLC_BIND_OPAQUE     /* written by an opaque step */
+    DLC_BIND_OPAQUE,    /* written by an opaque step */
+    DLC_BIND_RESULT     /* dimension `index` of what a region gives, known once it did */
 } dlc_bind;
 
 /* A condition the plan checks once per run, as soon as it can: `holds` (bool over symbols), or DLC_INVALID with `text`. */

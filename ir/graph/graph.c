@@ -5,6 +5,7 @@
  */
 #include "base/table.h"
 #include "ir/graph/build.h"
+#include "ir/graph/region.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -287,6 +288,9 @@ uint32_t dlc_value_nuses(const dlc_value *value)
 void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
 {
     int64_t known;
+    if (graph->region)
+        holds = dlc_expr2(graph->pool, DLC_EXPR_OR, holds,
+                          dlc_expr1(graph->pool, DLC_EXPR_NOT, dlc_region_path(graph, graph->region)));
     if (dlc_expr_is_int(graph->pool, holds, &known) && known)
         return;
     for (uint32_t i = 0; i < graph->conditions.n; i++)
@@ -302,7 +306,8 @@ void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...
 static dlc_expr representative(const dlc_graph *graph, dlc_expr dim)
 {
     for (uint32_t i = 0; i < graph->equalities.n; i++)
-        if (graph->equalities.data[i].from == dim) {
+        if (graph->equalities.data[i].from == dim &&
+            dlc_region_is_in(graph->region, graph->equalities.data[i].region)) {
             dim = graph->equalities.data[i].to;
             i = UINT32_MAX; /* each step goes to a constant or an older expression, so this ends */
         }
@@ -343,7 +348,8 @@ int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, 
     int64_t value;
     int a_stays = dlc_expr_is_int(graph->pool, a, &value) ||
                   (a < b && !dlc_expr_is_int(graph->pool, b, &value));
-    dlc_equality equality = a_stays ? (dlc_equality){b, a} : (dlc_equality){a, b};
+    dlc_equality equality =
+        a_stays ? (dlc_equality){b, a, graph->region} : (dlc_equality){a, b, graph->region};
     dlc_graph_require(graph, dlc_eq(graph->pool, a, b), "%s", what);
     dlc_vec_push(graph->arena, &graph->equalities, equality);
     *result = equality.to;

@@ -81,6 +81,7 @@ struct dlc_node {
     uint32_t noutputs;
     dlc_attr *attrs;
     uint32_t nattrs;
+    dlc_node *region; /* the mark that opens the innermost region around it (region.h); NULL: none */
     dlc_node *prev, *next;
 };
 
@@ -100,6 +101,7 @@ typedef struct {
 /* Two dimensions that a condition makes equal: meanings write `to` (a constant, or the older expression) for both. */
 typedef struct {
     dlc_expr from, to;
+    dlc_node *region; /* where that holds; NULL: everywhere */
 } dlc_equality;
 
 typedef struct dlc_names dlc_names; /* names of values in use */
@@ -118,6 +120,7 @@ struct dlc_graph {
     dlc_names *names;
     dlc_node *first, *last;
     dlc_node *last_constant; /* constants come first, in the order they were made; NULL: none yet */
+    dlc_node *region;  /* of the node whose rule or meaning is at work, else of the next node at the end: conditions hold there */
     uint32_t nnodes;   /* ids given out: size of side arrays (erased ones included) */
     uint32_t nvalues;
 };
@@ -177,7 +180,8 @@ dlc_attr dlc_attr_dims(dlc_attr_id id, const dlc_expr *dims, uint32_t n);
 dlc_attr dlc_attr_ints(dlc_graph *graph, dlc_attr_id id, const int64_t *values, uint32_t n);
 dlc_attr dlc_attr_floats(dlc_attr_id id, const double *values, uint32_t n);
 
-/* Conditions the plan must check (equal symbolic dimensions and the like). True constants are dropped. */
+/* Conditions the plan must check (equal symbolic dimensions and the like). True constants are dropped; those of a region hold when
+ * it runs. */
 void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /*

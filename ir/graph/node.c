@@ -3,6 +3,7 @@
  * where the graph asks what operators mean.
  */
 #include "ir/graph/build.h"
+#include "ir/graph/region.h"
 
 #include <inttypes.h>
 
@@ -81,18 +82,47 @@ static void bind_symbol(dlc_graph *graph, dlc_node *node)
     symbol->value->nbinds++;
 }
 
+/* A mark that closes something closes what is open, and what is read can be seen. */
+static dlc_status check_region(dlc_graph *graph, const dlc_node *node, const dlc_node *before)
+{
+    int closes = dlc_op_is_mark(node->op) && node->ninputs && node->inputs[0];
+    if (closes && (before || graph->region != node->inputs[0]->def))
+        return dlc_fail(graph, node, DLC_INVALID, "it closes '%s', which is not the region that is open",
+                        node->inputs[0]->name);
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        const dlc_value *input = node->inputs[i];
+        dlc_node *own = dlc_value_region(input ? input : &(dlc_value){0});
+        if (own && !dlc_region_is_in(dlc_region_of_input(node, i), own))
+            return dlc_fail(graph, node, DLC_INVALID, "input %" PRIu32 " '%s' is of a region that it is not in", i,
+                            input->name);
+    }
+    return DLC_OK;
+}
+
+/* Where the node is: marks that close a region are outside of it. */
+static dlc_node *region_of(const dlc_graph *graph, const dlc_node *node, const dlc_node *before)
+{
+    dlc_node *region = dlc_region_at(graph, before);
+    int closes = dlc_op_is_mark(node->op) && node->ninputs && region;
+    if (!closes)
+        return region;
+    return region->region;
+}
+
 dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec)
 {
     dlc_type types[MAX_OUTPUTS] = {0};
     dlc_node *node = node_from_spec(graph, spec);
+    node->region = region_of(graph, node, spec->before);
     dlc_value named = {.name = spec->name};
     if (spec->name && !node->origin)
         node->outputs[0] = &named; /* messages need a name */
-    if (dlc_node_infer(graph, node, types) != DLC_OK)
+    if (check_region(graph, node, spec->before) != DLC_OK || dlc_node_infer(graph, node, types) != DLC_OK)
         return NULL;
     node->id = graph->nnodes++;
     make_outputs(graph, node, spec, types);
     dlc_node_link(graph, node, spec->before);
+    graph->region = dlc_region_at(graph, NULL);
     bind_symbol(graph, node);
     dlc_node_content(graph, node);
     return node;

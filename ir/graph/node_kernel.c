@@ -35,8 +35,7 @@ static void drop_unused(dlc_node_kernel *result)
     result->values.n = result->kernel->buffers.n;
 }
 
-dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena,
-                              dlc_node_kernel *result)
+static dlc_status build(dlc_graph *graph, dlc_node *node, dlc_arena *arena, dlc_node_kernel *result)
 {
     *result = (dlc_node_kernel){.kernel = dlc_kernel_create(arena, dlc_ops[node->op].text)};
     dlc_mean mean = {.graph = graph, .node = node, .kernel = result->kernel};
@@ -49,4 +48,14 @@ dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena
         dlc_mean_store(&mean, o, add_buffer(&mean, result, node->outputs[o], DLC_ROLE_OUT));
     drop_unused(result);
     return DLC_OK;
+}
+
+dlc_status dlc_node_kernel_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena,
+                              dlc_node_kernel *result)
+{
+    dlc_node *before = graph->region;
+    graph->region = node->region;
+    dlc_status status = build(graph, node, arena, result);
+    graph->region = before;
+    return status;
 }

@@ -8,6 +8,7 @@
 typedef enum {
     DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4,
     DLC_TRAIT_INDEXES = 8, /* loads input 0 at indices that are data, which the run checks */
+    DLC_TRAIT_MARK = 32 | DLC_TRAIT_OPAQUE, /* where a region begins or ends (region.h) */
     DLC_TRAIT_SPATIAL = 16 /* input 0 and results are n,c,spatial…, and each point works on its channels: a hint for layouts */
 } dlc_trait;
 typedef enum {
@@ -65,9 +66,14 @@ static inline int dlc_op_is_opaque(dlc_opcode op)
     return (dlc_ops[op].traits & DLC_TRAIT_OPAQUE) != 0;
 }
 
+static inline int dlc_op_is_mark(dlc_opcode op)
+{
+    return (dlc_ops[op].traits & DLC_TRAIT_MARK) == DLC_TRAIT_MARK;
+}
+
 /* A constant of one element or none: the meaning writes its value, no buffer is needed. */
 int dlc_input_is_inline(const dlc_node *node, uint32_t input);
-/* Runs the node's meaning. DLC_UNSUPPORTED for opaque operators. */
+/* Runs the node's meaning, where the graph's region is the node's. DLC_UNSUPPORTED for opaque operators. */
 DLC_NODISCARD dlc_status dlc_mean_build(dlc_mean *mean);
 /* Stores output o into `buffer`: out[o] at its own axes, and the update stage that belongs to it. */
 void dlc_mean_store(dlc_mean *mean, uint32_t output, uint32_t buffer);

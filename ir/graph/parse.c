@@ -354,7 +354,8 @@ static dlc_status parse_list(parser *p, dlc_attr *attr)
         double number = 0;
         if (n)
             DLC_TRY(expect(p, ","));
-        DLC_TRY(is_dims ? parse_dim(p, DLC_I64, &dim) : parse_double(p, &number));
+        DLC_TRY(is_dims ? parse_dim(p, attr->id == DLC_ATTR_HOLDS ? DLC_BOOL : DLC_I64, &dim)
+                        : parse_double(p, &number));
         dlc_vec_push(p->arena, &dims, dim);
         dlc_vec_push(p->arena, &floats, number);
     }
@@ -521,7 +522,8 @@ static dlc_status parse_node(parser *p)
 /* symbol n = dim(%x, 0) in 0..7 */
 static dlc_status parse_symbol(parser *p)
 {
-    static const char *const binds[] = {"dim", "data", "opaque"};
+    static const char *const binds[] = {"dim", "data", "opaque", "result"};
+    enum { NBINDS = sizeof binds / sizeof *binds };
     int64_t index, lo, hi;
     uint8_t bind = 0;
     late_bind late = {.symbol = p->graph->symbols.n};
@@ -534,10 +536,10 @@ static dlc_status parse_symbol(parser *p)
     if (!*name)
         return fail(p, "found \"%.20s\"; a symbol's name is wanted", p->at);
     DLC_TRY(expect(p, "="));
-    while (bind < 3 && !take_word(p, binds[bind]))
+    while (bind < NBINDS && !take_word(p, binds[bind]))
         bind++;
-    if (bind == 3)
-        return fail(p, "found \"%.20s\"; dim, data or opaque is wanted", p->at);
+    if (bind == NBINDS)
+        return fail(p, "found \"%.20s\"; dim, data, opaque or result is wanted", p->at);
     DLC_TRY(expect(p, "("));
     if (!take_word(p, "_"))
         DLC_TRY(parse_name(p, '%', &late.value));
@@ -572,9 +574,14 @@ static dlc_status check_bind(parser *p, const dlc_symbol *symbol, const dlc_valu
                         symbol->name, value->name, symbol->index);
         return DLC_OK;
     case DLC_BIND_DATA:
-        if (!dlc_is_int(value->type.dtype) || (is_known && symbol->index >= elems))
+        if ((!dlc_is_int(value->type.dtype) && value->type.dtype != DLC_BOOL) || (is_known && symbol->index >= elems))
             return fail(p, "symbol %s: %%%s is no integer value with an element %" PRIu32,
                         symbol->name, value->name, symbol->index);
+        return DLC_OK;
+    case DLC_BIND_RESULT:
+        if (!value->def || value->def->op != DLC_OP_EITHER || symbol->index >= value->type.rank)
+            return fail(p, "symbol %s: %%%s is given by no if, or has no dimension %" PRIu32, symbol->name, value->name,
+                        symbol->index);
         return DLC_OK;
     case DLC_BIND_OPAQUE:
         return fail(p, "symbol %s: the node that makes %%%s does not name it", symbol->name,
@@ -690,6 +697,8 @@ static dlc_status parse_graph(parser *p)
         DLC_TRY(parse_condition(p));
     while (!take(p, "}"))
         DLC_TRY(parse_node(p));
+    if (p->graph->region)
+        return fail(p, "the region of %%%s is not closed", p->graph->region->outputs[0]->name);
     skip_blanks(p);
     if (*p->at)
         return fail(p, "found \"%.20s\" behind the graph", p->at);

@@ -5,7 +5,7 @@
  */
 #include "base/text.h"
 #include "ir/expr/text.h"
-#include "ir/graph/op.h"
+#include "ir/graph/region.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static int are_implied(const dlc_graph *graph)
 
 static void print_symbols(const dlc_graph *graph, dlc_str *out)
 {
-    static const char *const binds[] = {"dim", "data", "opaque"};
+    static const char *const binds[] = {"dim", "data", "opaque", "result"};
     for (uint32_t s = 0; s < graph->symbols.n && !are_implied(graph); s++) {
         const dlc_symbol *symbol = &graph->symbols.data[s];
         dlc_str_add(out, "symbol ");
@@ -161,6 +161,8 @@ static void print_operands(const dlc_graph *graph, const dlc_node *node, dlc_str
 
 static void print_node(const dlc_graph *graph, const dlc_node *node, dlc_str *out)
 {
+    for (const dlc_node *region = node->region; region; region = region->region)
+        dlc_str_add(out, "  ");
     for (uint32_t o = 0; o < node->noutputs; o++) {
         dlc_str_add(out, o ? ", " : "  ");
         print_value(graph, node->outputs[o], out);

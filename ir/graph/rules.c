@@ -163,7 +163,7 @@ static dlc_status check_size(dlc_graph *graph, const dlc_node *node, uint32_t ou
     return DLC_OK;
 }
 
-dlc_status dlc_node_infer(dlc_graph *graph, dlc_node *node, dlc_type *result)
+static dlc_status infer(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     DLC_TRY(check_arity(graph, node));
     DLC_TRY(check_known(graph, node));
@@ -173,6 +173,15 @@ dlc_status dlc_node_infer(dlc_graph *graph, dlc_node *node, dlc_type *result)
     for (uint32_t o = 0; o < node->noutputs; o++)
         DLC_TRY(check_size(graph, node, o, &result[o]));
     return DLC_OK;
+}
+
+dlc_status dlc_node_infer(dlc_graph *graph, dlc_node *node, dlc_type *result)
+{
+    dlc_node *before = graph->region;
+    graph->region = node->region;
+    dlc_status status = infer(graph, node, result);
+    graph->region = before;
+    return status;
 }
 
 /* --- meanings --- */
@@ -191,7 +200,7 @@ static dlc_status check_result(dlc_mean *mean, uint32_t output)
                     dlc_type_text(mean->graph, type));
 }
 
-dlc_status dlc_mean_build(dlc_mean *mean)
+static dlc_status build(dlc_mean *mean)
 {
     dlc_mean_fn meaning = rules[mean->node->op].mean;
     if (!meaning)
@@ -202,4 +211,13 @@ dlc_status dlc_mean_build(dlc_mean *mean)
         if (mean->node->outputs[o])
             DLC_TRY(check_result(mean, o));
     return DLC_OK;
+}
+
+dlc_status dlc_mean_build(dlc_mean *mean)
+{
+    dlc_node *before = mean->graph->region;
+    mean->graph->region = mean->node->region;
+    dlc_status status = build(mean);
+    mean->graph->region = before;
+    return status;
 }

@@ -4,7 +4,7 @@
  * another type is found at once, by name.
  */
 #include "base/table.h"
-#include "ir/graph/op.h"
+#include "ir/graph/region.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@ typedef struct {
     uint8_t *is_defined; /* by value id: on the way so far */
     uint32_t *nuses;     /* by value id: uses found in nodes */
     dlc_table names;
+    dlc_node *region; /* that is open */
 } verifier;
 
 static dlc_status fail(verifier *v, const dlc_node *node, const char *format, ...)
@@ -75,11 +76,28 @@ static dlc_status verify_inputs(verifier *v, const dlc_node *node)
     return DLC_OK;
 }
 
+/* Marks nest, and what a node reads it can see. */
+static dlc_status verify_region(verifier *v, const dlc_node *node)
+{
+    int is_mark = dlc_op_is_mark(node->op), closes = is_mark && node->ninputs;
+    if (closes && (!v->region || node->inputs[0]->def != v->region))
+        return fail(v, node, "closes a region that is not open");
+    dlc_node *around = closes ? v->region->region : v->region;
+    if (node->region != around)
+        return fail(v, node, "is listed in another region");
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (node->inputs[i] && !dlc_region_is_in(dlc_region_of_input(node, i), dlc_value_region(node->inputs[i])))
+            return fail(v, node, "input %" PRIu32 " '%.80s' is of a region that it is not in", i, node->inputs[i]->name);
+    v->region = is_mark && node->op != DLC_OP_DONE ? (dlc_node *)(uintptr_t)node : around;
+    return DLC_OK;
+}
+
 static dlc_status verify_types(verifier *v, dlc_node *node)
 {
     dlc_type types[8] = {0};
     dlc_diag *given = v->graph->diag;
     v->graph->diag = v->diag;
+    v->graph->region = node->region; /* for comparing; restored by verify */
     dlc_status status = dlc_node_infer(v->graph, node, types);
     v->graph->diag = given;
     if (status != DLC_OK)
@@ -111,6 +129,7 @@ static dlc_status verify_node(verifier *v, dlc_node *node)
     if (node->next ? node->next->prev != node : v->graph->last != node)
         return fail(v, node, "the node list is broken behind it");
     DLC_TRY(verify_inputs(v, node));
+    DLC_TRY(verify_region(v, node));
     for (uint32_t o = 0; o < node->noutputs; o++) {
         const dlc_value *output = node->outputs[o];
         if (!output || output->def != node || output->def_output != o)
@@ -168,13 +187,17 @@ static dlc_status verify(verifier *v)
         DLC_TRY(define(v, NULL, v->graph->inputs.data[i]));
     for (dlc_node *node = v->graph->first; node; node = node->next)
         DLC_TRY(verify_node(v, node));
+    if (v->region)
+        return fail(v, v->region, "opens a region that is not closed");
     return verify_ends(v);
 }
 
 dlc_status dlc_graph_verify(dlc_graph *graph, dlc_diag *diag)
 {
     verifier v = {.graph = graph, .diag = diag, .scratch = dlc_arena_create(0)};
+    dlc_node *region = graph->region;
     dlc_status status = verify(&v);
+    graph->region = region;
     dlc_arena_destroy(v.scratch);
     return status;
 }

@@ -141,6 +141,16 @@ static void walk_node(size_walk *w, const dlc_node *node)
                 walk_size(w, node->attrs[a].as.dims[i]);
 }
 
+/* Regions keep what is in them: a mark waits for all nodes since the mark before it, and all nodes behind it wait for it. */
+static void add_order_edges(dlc_fusion *f, uint32_t to, uint32_t mark, edge_list *edges)
+{
+    uint32_t first = !dlc_op_is_mark(f->nodes[to]->op) ? to : mark == DLC_FUSION_NONE ? 0 : mark + 1;
+    for (uint32_t from = first; from < to; from++)
+        dlc_vec_push(f->arena, edges, ((dlc_fusion_edge){from, to, NULL, 1, DLC_REASON_UNBOUND, NULL}));
+    if (mark != DLC_FUSION_NONE)
+        dlc_vec_push(f->arena, edges, ((dlc_fusion_edge){mark, to, NULL, 1, DLC_REASON_UNBOUND, NULL}));
+}
+
 /* A node whose sizes are read from data waits for the node that makes the data. */
 static void add_size_edges(dlc_fusion *f, uint32_t to, size_walk *w, edge_list *edges)
 {
@@ -168,10 +178,19 @@ static int needs_sizes(const dlc_graph *graph)
     return 0;
 }
 
+static int has_marks(const dlc_fusion *f)
+{
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        if (dlc_op_is_mark(f->nodes[i]->op))
+            return 1;
+    return 0;
+}
+
 static void collect_edges(dlc_fusion *f)
 {
     edge_list edges = {0};
-    int with_sizes = needs_sizes(f->graph);
+    uint32_t mark = DLC_FUSION_NONE;
+    int with_sizes = needs_sizes(f->graph), with_marks = has_marks(f);
     size_walk walk = {.graph = f->graph, .arena = f->arena};
     walk.seen = dlc_new_array(f->arena, uint32_t, f->graph->pool->nodes.n + 1);
     f->first_edge = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
@@ -189,6 +208,10 @@ static void collect_edges(dlc_fusion *f)
         }
         if (with_sizes)
             add_size_edges(f, to, &walk, &edges);
+        if (with_marks)
+            add_order_edges(f, to, mark, &edges);
+        if (dlc_op_is_mark(f->nodes[to]->op))
+            mark = to;
     }
     f->first_edge[f->nnodes] = edges.n;
     f->edges = edges.data;
@@ -658,6 +681,8 @@ static void fill_edges(dlc_pass_ctx *ctx, const dlc_fusion *f)
 {
     for (uint32_t e = 0; e < f->first_edge[f->nnodes]; e++) {
         const dlc_fusion_edge *edge = &f->edges[e];
+        if (!edge->value)
+            continue; /* an order alone */
         uint32_t p = f->group[edge->from], c = f->group[edge->to];
         dlc_edge result = {.from = f->nodes[edge->from], .to = f->nodes[edge->to], .value = edge->value};
         dlc_reason reason = (dlc_reason)edge->reason;

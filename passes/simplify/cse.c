@@ -3,6 +3,7 @@
  * replaced as the walk goes, so equal trees meet as equal nodes, and one run reaches the end.
  * Constants are compared by type and bytes.
  */
+#include "ir/graph/region.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -164,9 +165,13 @@ static dlc_node *meet(table *known, dlc_node *node)
             known->hashes[at] = hash;
             return NULL;
         }
-        if (known->hashes[at] == hash && other->op == node->op && same_inputs(other, node) &&
-            same_attrs(other, node) && covers_outputs(other, node) && same_data(other, node))
+        if (known->hashes[at] != hash || other->op != node->op || !same_inputs(other, node) ||
+            !same_attrs(other, node) || !covers_outputs(other, node) || !same_data(other, node))
+            continue;
+        if (dlc_region_is_in(node->region, other->region))
             return other;
+        known->slots[at] = node; /* the other one's region is behind us */
+        return NULL;
     }
 }
 
@@ -195,7 +200,7 @@ dlc_status dlc_pass_cse(dlc_pass_ctx *ctx)
     table known = table_create(ctx->scratch, nnodes);
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;
-        if (binds(node))
+        if (binds(node) || dlc_op_is_mark(node->op))
             continue;
         dlc_node *kept = meet(&known, node);
         if (!kept)

@@ -15,6 +15,8 @@ import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import control_cases
+
 node, info = helper.make_node, helper.make_tensor_value_info
 CASES = {}
 
@@ -564,6 +566,13 @@ def determinants():
     return run(nodes, {"x": x, "y": y}, ["a", "b"], [np.linalg.det(x), y[:, 0, 0]], atol=1e-6)
 
 
+# --- control flow ---
+
+def control(built):
+    nodes, inputs, weights, expected, *shapes = built
+    return run(nodes, inputs, list(expected), list(expected.values()), weights=weights, shapes=shapes[0] if shapes else None)
+
+
 # --- writing ---
 
 def write(folder, built):
@@ -582,7 +591,8 @@ def main():
     args.add_argument("out", type=pathlib.Path)
     out = args.parse_args().out
     stamp = out / "version"
-    wanted = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest() + onnx.__version__
+    sources = b"".join(pathlib.Path(m).read_bytes() for m in (__file__, control_cases.__file__))
+    wanted = hashlib.sha256(sources).hexdigest() + onnx.__version__
     if stamp.exists() and stamp.read_text() == wanted:
         return
     if out.exists():
@@ -590,7 +600,9 @@ def main():
     for name, make in CASES.items():
         write(out / name, make())
     stamp.write_text(wanted)
-    print(f"{len(CASES)} cases in {out}")
+    for name, make in control_cases.CASES.items():
+        write(out / name, control(make()))
+    print(f"{len(CASES) + len(control_cases.CASES)} cases in {out}")
 
 
 if __name__ == "__main__":
