@@ -40,6 +40,22 @@ dlc_status dlc_infer_same_dtype(dlc_graph *graph, const dlc_node *node, uint32_t
                       a, b, dlc_dtypes[first].text, dlc_dtypes[second].text);
 }
 
+dlc_status dlc_infer_product(dlc_graph *graph, const dlc_node *node, dlc_dtype *result)
+{
+    int64_t dtype = dlc_node_int(node, DLC_ATTR_DTYPE, DLC_NONE);
+    *result = dlc_infer_in(node, 0)->dtype;
+    if (dtype == DLC_NONE)
+        return dlc_infer_same_dtype(graph, node, 0, 1);
+    *result = dtype > DLC_NONE && dtype < DLC_DTYPE_COUNT ? (dlc_dtype)dtype : DLC_NONE;
+    for (uint32_t i = 0; i < 2; i++) {
+        dlc_dtype own = dlc_infer_in(node, i)->dtype;
+        if (!dlc_is_int(*result) || !dlc_is_int(own) || dlc_dtypes[own].bits > dlc_dtypes[*result].bits)
+            return DLC_REFUSE("input %" PRIu32 " is %s and dtype is %s; integers that are no wider than dtype are wanted", i,
+                              dlc_dtypes[own].text, dlc_dtypes[*result].text);
+    }
+    return DLC_OK;
+}
+
 dlc_status dlc_infer_index(dlc_graph *graph, const dlc_node *node, uint32_t input)
 {
     dlc_dtype dtype = dlc_infer_in(node, input)->dtype;

@@ -8,7 +8,8 @@
 dlc_status dlc_infer_matmul(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *a = dlc_infer_in(node, 0), *b = dlc_infer_in(node, 1);
-    DLC_TRY(dlc_infer_same_dtype(graph, node, 0, 1));
+    dlc_dtype dtype;
+    DLC_TRY(dlc_infer_product(graph, node, &dtype));
     if (a->rank < 2 || b->rank < 2)
         return DLC_REFUSE("ranks are %d and %d; matmul takes two tensors of rank 2 or more",
                           a->rank, b->rank);
@@ -18,7 +19,7 @@ dlc_status dlc_infer_matmul(dlc_graph *graph, dlc_node *node, dlc_type *result)
     dlc_type batch_a = *a, batch_b = *b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
-    result->dtype = a->dtype;
+    result->dtype = dtype;
     DLC_TRY(dlc_infer_broadcast_dims(graph, node, &batch_a, &batch_b, result));
     result->dims[result->rank++] = a->dims[a->rank - 2];
     result->dims[result->rank++] = b->dims[b->rank - 1];

@@ -19,7 +19,7 @@ static dlc_expr load_matrix(dlc_mean *mean, uint32_t input, const dlc_expr *inde
         int broadcasts = d + 2 < type->rank && is_one(mean, type->dims[d]);
         at[d] = broadcasts ? dlc_expr_i64(mean->kernel->pool, 0) : index[d + rank - type->rank];
     }
-    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(type->dtype),
+    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(dlc_mean_result(mean)->dtype),
                          dlc_mean_load(mean, input, at));
 }
 

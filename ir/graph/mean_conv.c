@@ -60,7 +60,7 @@ static dlc_expr whole_channel(dlc_mean *mean, const conv *c, dlc_expr channel, i
 static dlc_expr product(dlc_mean *mean, const dlc_expr *x_at, dlc_expr guard, const dlc_expr *w_at)
 {
     dlc_pool *pool = mean->kernel->pool;
-    dlc_dtype wide = dlc_mean_wide(dlc_mean_in(mean, 0)->dtype);
+    dlc_dtype wide = dlc_mean_wide(dlc_mean_result(mean)->dtype);
     dlc_expr x = dlc_expr_cast(pool, wide, dlc_mean_load_if(mean, 0, x_at, guard, 0));
     return dlc_mul(pool, x, dlc_expr_cast(pool, wide, dlc_mean_load(mean, 1, w_at)));
 }

@@ -1,5 +1,5 @@
 /*
- * Algebraic simplification: a table of rules (simplify_rules.def) driven to a fixed point. The walk
+ * Algebraic simplification: a table of rules (simplify_rules.def; integer_rules.def) driven to a fixed point. The walk
  * goes forward, and after a rule fired it goes on with the nodes the rule built, so a chain of
  * rewrites towards the outputs needs one walk; walks are repeated until one changes nothing,
  * because a rewrite may take the last but one reader from an earlier node.
@@ -18,13 +18,20 @@ typedef struct {
     uint8_t class_;
 } rule;
 
-static const rule rules[] = {
 #define DLC_RULE(name, op, class_, algebra)                                                        \
     {#name, dlc_rule_##name, DLC_OP_##op, DLC_RULE_##class_},
+static const rule simplify_rules[] = {
 #include "passes/simplify/simplify_rules.def"
-#undef DLC_RULE
 };
-enum { NRULES = sizeof rules / sizeof *rules };
+static const rule integer_rules[] = {
+#include "passes/simplify/integer_rules.def"
+};
+#undef DLC_RULE
+
+typedef struct {
+    const rule *data;
+    uint32_t n;
+} rules;
 
 /* --- the driver --- */
 
@@ -89,15 +96,16 @@ static void sweep_fresh(dlc_graph *graph, dlc_node *node, uint32_t fresh)
     }
 }
 
-static dlc_value *first_that_fires(dlc_pass_ctx *ctx, dlc_node *node, const rule **fired)
+static dlc_value *first_that_fires(dlc_pass_ctx *ctx, const rules *table, dlc_node *node, const rule **fired)
 {
     uint32_t fresh = ctx->graph->nnodes;
-    for (uint32_t r = 0; r < NRULES; r++) {
-        if (rules[r].op != node->op && rules[r].op != DLC_OP_ANY)
+    for (uint32_t r = 0; r < table->n; r++) {
+        const rule *row = &table->data[r];
+        if (row->op != node->op && row->op != DLC_OP_ANY)
             continue;
-        dlc_value *value = rules[r].apply(ctx, node);
+        dlc_value *value = row->apply(ctx, node);
         if (value) {
-            *fired = &rules[r];
+            *fired = row;
             return value;
         }
         if (ctx->graph->nnodes > fresh)
@@ -107,12 +115,12 @@ static dlc_value *first_that_fires(dlc_pass_ctx *ctx, dlc_node *node, const rule
 }
 
 /* Applies the first rule that fires; returns the node to go on with. */
-static dlc_node *visit(dlc_pass_ctx *ctx, dlc_node *node)
+static dlc_node *visit(dlc_pass_ctx *ctx, const rules *table, dlc_node *node)
 {
     uint32_t fresh = ctx->graph->nnodes;
     const rule *fired = NULL;
     dlc_value *value =
-        is_live(node) && node->noutputs == 1 ? first_that_fires(ctx, node, &fired) : NULL;
+        is_live(node) && node->noutputs == 1 ? first_that_fires(ctx, table, node, &fired) : NULL;
     if (!value)
         return node->next;
     assert(dlc_same_type(&value->type, &node->outputs[0]->type));
@@ -130,7 +138,7 @@ static dlc_node *visit(dlc_pass_ctx *ctx, dlc_node *node)
     return resume;
 }
 
-dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
+static dlc_status apply_all(dlc_pass_ctx *ctx, const rules *table)
 {
     uint64_t most =
         1000 +
@@ -140,7 +148,7 @@ dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
         before = ctx->changes;
         for (dlc_node *node = ctx->graph->first; node;) {
             dlc_mark mark = dlc_arena_mark(ctx->scratch);
-            node = visit(ctx, node);
+            node = visit(ctx, table, node);
             dlc_arena_release(ctx->scratch, mark);
             if (ctx->changes > most)
                 return dlc_diag_fail(
@@ -149,4 +157,14 @@ dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
         }
     } while (ctx->changes != before);
     return DLC_OK;
+}
+
+dlc_status dlc_pass_simplify(dlc_pass_ctx *ctx)
+{
+    return apply_all(ctx, &(rules){simplify_rules, sizeof simplify_rules / sizeof *simplify_rules});
+}
+
+dlc_status dlc_pass_integers(dlc_pass_ctx *ctx)
+{
+    return apply_all(ctx, &(rules){integer_rules, sizeof integer_rules / sizeof *integer_rules});
 }

@@ -1,5 +1,5 @@
 /* What rewrite rules share: reading patterns and building their right sides. The rules are rows of
- * simplify_rules.def. */
+ * simplify_rules.def and integer_rules.def. */
 #ifndef DLC_PASSES_SIMPLIFY_SIMPLIFY_H
 #define DLC_PASSES_SIMPLIFY_SIMPLIFY_H
 
@@ -9,6 +9,7 @@ typedef enum { DLC_RULE_EXACT, DLC_RULE_LICENSED } dlc_rule_class;
 
 #define DLC_RULE(name, op, class_, algebra)                                                        \
     dlc_value *dlc_rule_##name(dlc_pass_ctx *ctx, dlc_node *node);
+#include "passes/simplify/integer_rules.def"
 #include "passes/simplify/simplify_rules.def"
 #undef DLC_RULE
 

@@ -46,14 +46,19 @@ typedef struct {
     uint32_t changes, total_changes;
 } session;
 
-static const char *const graph_passes[] = {"dce", "const_fold", "simplify", "cse", "layout", NULL};
+static const char *const graph_passes[] = {"dce", "integers", "const_fold", "simplify", "cse", "layout", NULL};
 
-static const char *const rule_names[] = {
-#define DLC_RULE(name, op, class_, algebra) #name,
+static const struct {
+    const char *pass, *name;
+} all_rules[] = {
+#define DLC_RULE(name, op, class_, algebra) {"simplify", #name},
 #include "passes/simplify/simplify_rules.def"
 #undef DLC_RULE
+#define DLC_RULE(name, op, class_, algebra) {"integers", #name},
+#include "passes/simplify/integer_rules.def"
+#undef DLC_RULE
 };
-enum { NRULES = sizeof rule_names / sizeof *rule_names };
+enum { NRULES = sizeof all_rules / sizeof *all_rules };
 
 static char *trimmed(dlc_arena *arena, const char *from, size_t n)
 {
@@ -360,7 +365,7 @@ static void note_rules(const session *s, uint32_t *fired)
 {
     for (uint32_t i = 0; i < s->ctx.rules.n; i++)
         for (uint32_t r = 0; r < NRULES; r++)
-            fired[r] += !strcmp(rule_names[r], s->ctx.rules.data[i].rule);
+            fired[r] += !strcmp(all_rules[r].name, s->ctx.rules.data[i].rule);
 }
 
 static int run_case(const char *path, uint32_t *fired)
@@ -389,16 +394,14 @@ static int is_case(const struct dirent *entry)
     return dot && !strcmp(dot, ".dlc");
 }
 
-/* Every row of simplify_rules.def has a case that fires. */
+/* Every rule of a pass has a case in its folder that fires. */
 static int rules_that_never_fired(const char *folder, const uint32_t *fired)
 {
-    const char *name = strrchr(folder, '/');
+    const char *slash = strrchr(folder, '/'), *pass = slash ? slash + 1 : folder;
     int nmissing = 0;
-    if (strcmp(name ? name + 1 : folder, "simplify"))
-        return 0;
     for (uint32_t r = 0; r < NRULES; r++)
-        if (!fired[r]) {
-            printf("%s: no case fires rule '%s'\n", folder, rule_names[r]);
+        if (!strcmp(all_rules[r].pass, pass) && !fired[r]) {
+            printf("%s: no case fires rule '%s'\n", folder, all_rules[r].name);
             nmissing++;
         }
     return nmissing;

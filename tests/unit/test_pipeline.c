@@ -81,7 +81,7 @@ static const struct {
     const char *passes, *dump_after, *found;
 } refusals[] = {
     {"dce,const_flod", NULL,
-     "there is no pass 'const_flod'; 'const_fold' is near it; the passes are dce, const_fold, simplify"},
+     "there is no pass 'const_flod'; 'const_fold' is near it; the passes are dce, integers, const_fold, simplify"},
     {"", "nothing", "there is no pass 'nothing'"},
     {"dce,,cse", NULL, "there is no pass ''"},
     {"fuse", NULL, "pass 'fuse' needs layouts, which do not hold here; put 'layout' before it"},

@@ -18,6 +18,7 @@ static int is_licensed_rule(const char *name)
 {
     static const char *const licensed[] = {
 #define DLC_RULE(rule, op, class_, algebra) #class_ " " #rule,
+#include "passes/simplify/integer_rules.def"
 #include "passes/simplify/simplify_rules.def"
 #undef DLC_RULE
         NULL};
@@ -51,7 +52,7 @@ static void check_equal(dlc_graph *before, dlc_graph *after, const char *passes,
 
 /* --- golden inputs --- */
 
-static const char *const folders[] = {"simplify", "const_fold", "cse", "dce", "layout"};
+static const char *const folders[] = {"integers", "simplify", "const_fold", "cse", "dce", "layout"};
 
 static char *read_file(const char *path)
 {
@@ -76,7 +77,7 @@ static void check_file(const char *path)
     dlc_diag_init(&diag, arena);
     ck_assert_int_eq(dlc_graph_parse(text, path, arena, &diag, &before), DLC_OK);
     ck_assert_int_eq(dlc_graph_parse(text, path, arena, &diag, &after), DLC_OK);
-    check_equal(before, after, "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout",
+    check_equal(before, after, "dce,cse,integers,const_fold,simplify,const_fold,simplify,cse,dce,layout",
                 arena, path);
     free(text);
     dlc_arena_destroy(arena);
@@ -343,7 +344,7 @@ START_TEST(random_graphs_compute_the_same)
         }
         snprintf(what, sizeof what, "random graph %d.%u", _i, round);
         check_equal(graphs[0], graphs[1],
-                    "dce,cse,const_fold,simplify,const_fold,simplify,cse,dce,layout", arena, what);
+                    "dce,cse,integers,const_fold,simplify,const_fold,simplify,cse,dce,layout", arena, what);
         dlc_arena_destroy(arena);
     }
 }

@@ -1,0 +1,370 @@
+/*
+ * Products of quantised values as products of integers. A quantised value is (codes - zero) * scale, codes of u8 or i8; so
+ *
+ *     sum (x - zx) sx * (w - zw) sw  =  f32(sum x (w - zw) - zx * sum (w - zw)) * (sx * sw)
+ *
+ * where the scales do not vary along the sum. What is summed is exact in i32 (a sum that could leave it is not rewritten), so the
+ * result is rounded three times instead of once per term: docs/numerics.md. Sums over constant weights are folded. Outside of its
+ * input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
+ *
+ * Where the target has no instruction for it, sums of floats stay. These rules run before constants are folded, while weights are
+ * codes: they stay so in the executable.
+ */
+#include "ir/schedule/schedule.h"
+#include "passes/simplify/const_fold.h"
+#include "passes/simplify/simplify.h"
+
+#include <string.h>
+
+typedef struct {
+    dlc_value *codes; /* u8 or i8 */
+    dlc_value *zero;  /* i32, broadcast to the codes; NULL: 0 */
+    dlc_value *scale; /* f32, broadcast to the codes; NULL: 1 */
+} quantised;
+
+/* --- reading --- */
+
+static int is_cast(const dlc_value *value, dlc_dtype dtype)
+{
+    return dlc_is_op(value, DLC_OP_CAST) && value->type.dtype == dtype;
+}
+
+static int has_same_dims(const dlc_value *a, const dlc_value *b)
+{
+    return a->type.rank == b->type.rank && !memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof *a->type.dims);
+}
+
+/* codes, or codes - zero in i32. */
+static int read_codes(dlc_value *value, quantised *q)
+{
+    dlc_value *wide = value;
+    q->zero = NULL;
+    if (dlc_is_op(value, DLC_OP_SUB) && value->type.dtype == DLC_I32) {
+        wide = value->def->inputs[0];
+        q->zero = value->def->inputs[1];
+        if (!is_cast(wide, DLC_I32))
+            return 0;
+    }
+    q->codes = is_cast(wide, DLC_I32) ? wide->def->inputs[0] : wide;
+    return (q->codes->type.dtype == DLC_U8 || q->codes->type.dtype == DLC_I8) && has_same_dims(q->codes, value);
+}
+
+/* f32(codes - zero) * scale in either order, or without a scale. */
+static int read_scaled(dlc_value *value, quantised *q)
+{
+    q->scale = NULL;
+    if (is_cast(value, DLC_F32))
+        return read_codes(value->def->inputs[0], q);
+    for (uint32_t i = 0; dlc_is_op(value, DLC_OP_MUL) && i < 2; i++) {
+        dlc_value *number = value->def->inputs[i];
+        q->scale = value->def->inputs[1 - i];
+        if (is_cast(number, DLC_F32) && has_same_dims(number, value) && read_codes(number->def->inputs[0], q))
+            return 1;
+    }
+    return 0;
+}
+
+/* A value that is broadcast to `rank` dimensions, transposed as they are. */
+static dlc_value *transposed(dlc_graph *graph, dlc_node *at, dlc_value *value, uint32_t rank, const int64_t *perm)
+{
+    dlc_expr dims[DLC_MAX_RANK];
+    if (!value || value->type.rank == 0)
+        return value;
+    for (uint32_t d = 0; d < rank; d++)
+        dims[d] = d + value->type.rank < rank ? dlc_expr_i64(graph->pool, 1) : value->type.dims[d + value->type.rank - rank];
+    if (value->type.rank < rank)
+        value = dlc_build_reshape(graph, at, value, dims, rank);
+    return value ? dlc_build_transpose(graph, at, value, perm) : NULL;
+}
+
+/* What a node reads, through transposes; `is_float`: with a scale. */
+static int read_operand(dlc_graph *graph, dlc_node *at, dlc_value *value, int is_float, quantised *q)
+{
+    if (!dlc_is_op(value, DLC_OP_TRANSPOSE)) {
+        q->scale = NULL;
+        return is_float ? read_scaled(value, q) : read_codes(value, q);
+    }
+    int64_t perm[DLC_MAX_RANK];
+    uint32_t rank = value->type.rank;
+    if (!read_operand(graph, at, value->def->inputs[0], is_float, q))
+        return 0;
+    dlc_transpose_perm(graph, value->def, perm);
+    q->codes = transposed(graph, at, q->codes, rank, perm);
+    q->zero = transposed(graph, at, q->zero, rank, perm);
+    q->scale = transposed(graph, at, q->scale, rank, perm);
+    return q->codes != NULL;
+}
+
+/* --- along which dimensions zeros and scales vary --- */
+
+/* The value, broadcast to `rank` dimensions, has one element along d. */
+static int is_uniform(const dlc_graph *graph, const dlc_value *value, uint32_t rank, uint32_t d)
+{
+    if (!value || d + value->type.rank < rank)
+        return 1;
+    return value->type.dims[d + value->type.rank - rank] == dlc_expr_i64(graph->pool, 1);
+}
+
+static int is_uniform_but(const dlc_graph *graph, const dlc_value *value, uint32_t rank, uint32_t but)
+{
+    int result = 1;
+    for (uint32_t d = 0; d < rank; d++)
+        result &= d == but || is_uniform(graph, value, rank, d);
+    return result;
+}
+
+/* --- weights --- */
+
+static int is_made_of_codes(const dlc_value *value)
+{
+    return dlc_is_op(value, DLC_OP_TRANSPOSE) || dlc_is_op(value, DLC_OP_RESHAPE) || dlc_is_op(value, DLC_OP_CAST) ||
+           dlc_is_op(value, DLC_OP_SUB);
+}
+
+/* What views, casts and differences make of constants, as one; NULL: the value is no such. */
+static dlc_value *as_constant(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
+{
+    dlc_value *inputs[2];
+    if (dlc_is_constant(value))
+        return value;
+    if (!is_made_of_codes(value))
+        return NULL;
+    const dlc_node *node = value->def;
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (!(inputs[i] = as_constant(ctx, at, node->inputs[i])))
+            return NULL;
+    value = dlc_build(ctx->graph, at, node->op, inputs, node->ninputs, node->attrs, node->nattrs);
+    return value ? dlc_fold_weights(ctx, value->def) : NULL;
+}
+
+/* i32 that all fit one of the byte types, as that type; NULL: they do not. */
+static dlc_value *narrowed(dlc_graph *graph, const dlc_value *wide)
+{
+    int64_t n, low = 0, high = 0;
+    if (!dlc_type_elems(graph->pool, &wide->type, &n))
+        return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t number = dlc_scalar_read(DLC_I32, (const uint8_t *)wide->data->bytes + i * 4).i;
+        low = number < low ? number : low;
+        high = number > high ? number : high;
+    }
+    dlc_type type = wide->type;
+    type.dtype = low >= INT8_MIN && high <= INT8_MAX ? DLC_I8 : DLC_U8;
+    if (low < INT8_MIN || high > UINT8_MAX || (low < 0 && high > INT8_MAX))
+        return NULL;
+    uint8_t *bytes = dlc_arena_alloc(graph->arena, (size_t)n + 1, 64);
+    for (int64_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)dlc_scalar_read(DLC_I32, (const uint8_t *)wide->data->bytes + i * 4).i;
+    return dlc_graph_constant(graph, wide->name, &type, bytes, (size_t)n);
+}
+
+static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype)
+{
+    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, dtype);
+    return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
+}
+
+/* Constant codes of bytes without a zero point. */
+static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
+{
+    dlc_value *zero = w->zero ? as_constant(ctx, at, w->zero) : NULL;
+    w->codes = as_constant(ctx, at, w->codes);
+    if (!w->codes || (w->zero && !zero))
+        return 0;
+    if (zero && !dlc_is_filled_with(zero, 0)) {
+        dlc_value *wide = cast_to(ctx->graph, at, w->codes, DLC_I32);
+        dlc_value *moved = wide ? dlc_build2(ctx->graph, at, DLC_OP_SUB, wide, zero) : NULL;
+        moved = moved ? as_constant(ctx, at, moved) : NULL;
+        w->codes = moved ? narrowed(ctx->graph, moved) : NULL;
+    }
+    w->zero = NULL;
+    return w->codes != NULL;
+}
+
+/* --- the sum --- */
+
+typedef struct {
+    dlc_pass_ctx *ctx;
+    dlc_graph *graph;
+    dlc_node *node; /* the contraction */
+    quantised x, w;
+    uint32_t kept;  /* the weights' dimension that the result has */
+} product;
+
+/* Terms of one sum, or 0 if they are not known. */
+static int64_t count_terms(const product *p)
+{
+    const dlc_type *type = &p->w.codes->type;
+    int64_t n = 1, extent;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        if (d == p->kept || (p->node->op == DLC_OP_MATMUL && d + 2 < type->rank))
+            continue;
+        if (!dlc_expr_is_int(p->graph->pool, type->dims[d], &extent) || extent > INT32_MAX)
+            return 0;
+        n *= extent;
+        if (n > INT32_MAX)
+            return 0;
+    }
+    return n;
+}
+
+/* No sum of so many terms leaves i32. */
+static int is_exact(const product *p)
+{
+    enum { MOST = UINT8_MAX, MOST_WEIGHT = UINT8_MAX };
+    int64_t n = count_terms(p);
+    return n > 0 && n <= INT32_MAX / (MOST * MOST_WEIGHT);
+}
+
+/* sum(k) w, of the shape that the result's channels have. */
+static dlc_value *sums_of_weights(const product *p)
+{
+    dlc_graph *graph = p->graph;
+    const dlc_type *type = &p->w.codes->type;
+    int64_t axes[DLC_MAX_RANK];
+    uint32_t n = 0, is_conv = p->node->op == DLC_OP_CONV;
+    dlc_expr dims[DLC_MAX_RANK];
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (is_conv ? d != p->kept : d == type->rank - 2u)
+            axes[n++] = d;
+    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_AXES, axes, n), dlc_attr_int(DLC_ATTR_KEEPDIMS, 1)};
+    dlc_value *wide = cast_to(graph, p->node, p->w.codes, DLC_I32);
+    dlc_value *sums = wide ? dlc_build(graph, p->node, DLC_OP_REDUCE_SUM, &wide, 1, attrs, 2) : NULL;
+    if (!sums || !is_conv)
+        return sums;
+    for (uint32_t d = 0; d + 1 < type->rank; d++)
+        dims[d] = d ? dlc_expr_i64(graph->pool, 1) : type->dims[0];
+    return dlc_build_reshape(graph, p->node, sums, dims, type->rank - 1u);
+}
+
+static dlc_value *as_scalar(dlc_graph *graph, dlc_node *at, dlc_value *value)
+{
+    return value->type.rank ? dlc_build_reshape(graph, at, value, NULL, 0) : value;
+}
+
+static int is_padded(const product *p, const dlc_expr **pads, uint32_t *n)
+{
+    *pads = dlc_node_attr(p->node, DLC_ATTR_PADS) ? dlc_node_dims(p->node, DLC_ATTR_PADS, n) : NULL;
+    for (uint32_t i = 0; *pads && i < *n; i++)
+        if ((*pads)[i] != dlc_expr_i64(p->graph->pool, 0))
+            return 1;
+    return 0;
+}
+
+/* The codes with the zero point around them, where the convolution would read 0. */
+static dlc_value *padded_codes(const product *p, const dlc_expr *pads, uint32_t npads)
+{
+    dlc_graph *graph = p->graph;
+    uint32_t rank = p->x.codes->type.rank;
+    dlc_expr *all = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
+    dlc_value *inputs[2] = {p->x.codes, as_scalar(graph, p->node, p->x.zero)};
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        all[i] = i % rank < 2 ? dlc_expr_i64(graph->pool, 0) : pads[i < rank ? i - 2 : npads / 2 + i - rank - 2];
+    inputs[1] = inputs[1] ? cast_to(graph, p->node, inputs[1], (dlc_dtype)p->x.codes->type.dtype) : NULL;
+    dlc_attr attrs[] = {dlc_attr_dims(DLC_ATTR_PADS, all, 2 * rank), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    return inputs[1] ? dlc_build(graph, p->node, DLC_OP_PAD, inputs, 2, attrs, 2) : NULL;
+}
+
+/* The node over codes, in i32. */
+static dlc_value *sum_of_codes(const product *p, dlc_value *x, int is_pad_done)
+{
+    dlc_attr attrs[DLC_ATTR_COUNT];
+    dlc_value *inputs[2] = {x, p->w.codes};
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < p->node->nattrs; a++)
+        if (!is_pad_done || p->node->attrs[a].id != DLC_ATTR_PADS)
+            attrs[n++] = p->node->attrs[a];
+    attrs[n++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
+    return dlc_build(p->graph, p->node, p->node->op, inputs, 2, attrs, n);
+}
+
+/* sum x w - zx * sum w */
+static dlc_value *integer_sum(const product *p)
+{
+    const dlc_expr *pads = NULL;
+    uint32_t npads = 0;
+    int has_zero = p->x.zero && !dlc_is_filled_with(p->x.zero, 0);
+    int pads_zero = has_zero && p->node->op == DLC_OP_CONV && is_padded(p, &pads, &npads);
+    dlc_value *x = pads_zero ? padded_codes(p, pads, npads) : p->x.codes;
+    dlc_value *sum = x ? sum_of_codes(p, x, pads_zero) : NULL;
+    if (!sum || !has_zero)
+        return sum;
+    dlc_value *sums = sums_of_weights(p);
+    dlc_value *zero = p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, p->x.zero) : p->x.zero;
+    dlc_value *moved = sums && zero ? dlc_build2(p->graph, p->node, DLC_OP_MUL, sums, zero) : NULL;
+    return moved ? dlc_build2(p->graph, p->node, DLC_OP_SUB, sum, moved) : NULL;
+}
+
+/* --- the whole --- */
+
+/* Scales as the result's shape meets them. */
+static dlc_value *result_scale(const product *p)
+{
+    dlc_value *x = p->x.scale, *w = p->w.scale;
+    if (p->node->op == DLC_OP_CONV) {
+        dlc_expr dims[DLC_MAX_RANK];
+        uint32_t rank = p->w.codes->type.rank;
+        x = x ? as_scalar(p->graph, p->node, x) : NULL;
+        for (uint32_t d = 0; d + 1 < rank; d++)
+            dims[d] = d || is_uniform(p->graph, w, rank, 0) ? dlc_expr_i64(p->graph->pool, 1) : p->w.codes->type.dims[0];
+        w = w ? dlc_build_reshape(p->graph, p->node, w, dims, rank - 1) : NULL;
+    }
+    return x && w ? dlc_build2(p->graph, p->node, DLC_OP_MUL, x, w) : x ? x : w;
+}
+
+/* Neither zeros nor scales vary along the sum, and weights' scales along their channels alone. */
+static int is_separable(const product *p)
+{
+    const dlc_graph *graph = p->graph;
+    uint32_t rank_x = p->x.codes->type.rank, rank_w = p->w.codes->type.rank;
+    if (p->node->op == DLC_OP_CONV)
+        return is_uniform_but(graph, p->x.zero, rank_x, rank_x) && is_uniform_but(graph, p->x.scale, rank_x, rank_x) &&
+               is_uniform_but(graph, p->w.scale, rank_w, 0);
+    return is_uniform(graph, p->x.zero, rank_x, rank_x - 1) && is_uniform(graph, p->x.scale, rank_x, rank_x - 1) &&
+           is_uniform(graph, p->w.scale, rank_w, rank_w - 2);
+}
+
+/* With an instruction: without one, floats are faster. */
+static int multiplies_bytes(const dlc_target *target)
+{
+    int result = !target;
+    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dot_fact(target, (dlc_dot)row);
+    return result;
+}
+
+static int read_product(product *p)
+{
+    dlc_node *node = p->node;
+    int is_float = node->outputs[0]->type.dtype == DLC_F32;
+    return ((is_float && multiplies_bytes(p->ctx->target)) || node->outputs[0]->type.dtype == DLC_I32) && !dlc_node_attr(node, DLC_ATTR_DTYPE) &&
+           read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
+           read_operand(p->graph, node, node->inputs[1], is_float, &p->w) && is_separable(p) && (!is_float || is_exact(p)) &&
+           !dlc_is_constant(p->x.codes) && read_weights(p->ctx, node, &p->w);
+}
+
+static dlc_value *integer_product(dlc_pass_ctx *ctx, dlc_node *node, uint32_t kept)
+{
+    product p = {.ctx = ctx, .graph = ctx->graph, .node = node, .kept = kept};
+    if (!read_product(&p))
+        return NULL;
+    dlc_value *zero = p.x.zero ? as_constant(ctx, node, p.x.zero) : NULL;
+    p.x.zero = zero ? zero : p.x.zero;
+    dlc_value *sum = integer_sum(&p), *scale = sum ? result_scale(&p) : NULL;
+    if (node->outputs[0]->type.dtype == DLC_I32 || !sum)
+        return sum;
+    sum = cast_to(ctx->graph, node, sum, DLC_F32);
+    return sum && scale ? dlc_build2(ctx->graph, node, DLC_OP_MUL, sum, scale) : sum;
+}
+
+/* conv((x - zx) sx, (w - zw) sw) = f32(conv(x, w - zw) - zx sum(w - zw)) (sx sw) */
+dlc_value *dlc_rule_integer_conv(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    return integer_product(ctx, node, 0);
+}
+
+/* matmul((x - zx) sx, (w - zw) sw) = f32(matmul(x, w - zw) - zx sum(w - zw)) (sx sw) */
+dlc_value *dlc_rule_integer_matmul(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    return integer_product(ctx, node, node->inputs[1]->type.rank - 1u);
+}
