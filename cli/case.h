@@ -4,6 +4,9 @@
 
 #include "cli/cli.h"
 
+/* A note of a case that is right in types and shapes, with numbers that no standard states. */
+#define DLC_CASE_DRAWN "its numbers are drawn, and no standard says which"
+
 /*
  * Compiles (to `output`) or interprets FOLDER/model.onnx, or takes FOLDER/model.so as compiled
  * before, and compares it with every test_data_set_* of the folder. The status is the case's; cli->diag says why. Meant for a child process: what it

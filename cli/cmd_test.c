@@ -104,7 +104,9 @@ static void write_why(const dlc_cli *cli, int fd)
     for (uint32_t i = 0; i < cli->diag.nmessages; i++) {
         const dlc_message *message = &cli->diag.messages[i];
         const char *place = strstr(message->place, "model.onnx: ");
-        if (message->status == DLC_OK || text.n)
+        if (!strcmp(message->text, DLC_CASE_DRAWN) && !text.n)
+            dlc_str_add(&text, message->text);
+        else if (message->status == DLC_OK || text.n)
             nmore += message->status != DLC_OK;
         else
             dlc_str_printf(&text, "%s%s%s", place ? place + 12 : "", place ? ": " : "",
@@ -163,11 +165,13 @@ static void judge(suite *s, slot *ended, int state, int is_late)
         result->why = dlc_arena_printf(arena, "ended by signal %d (%s)", WTERMSIG(state),
                                        strsignal(WTERMSIG(state)));
     else if (WEXITSTATUS(state) == DLC_OK)
-        result->outcome = DLC_OUTCOME_PASS;
+        result->outcome = *result->why ? DLC_OUTCOME_RANDOM : DLC_OUTCOME_PASS;
     else if (WEXITSTATUS(state) == DLC_UNSUPPORTED)
         result->outcome = DLC_OUTCOME_UNSUPPORTED;
     if (result->outcome == DLC_OUTCOME_UNSUPPORTED)
         dlc_say(s->cli, "UNSUPPORTED(%s) %s\n", result->why, result->name);
+    else if (result->outcome == DLC_OUTCOME_RANDOM)
+        dlc_say(s->cli, "RANDOM(%s) %s\n", result->why, result->name);
     else if (result->outcome == DLC_OUTCOME_FAIL)
         dlc_say(s->cli, "FAIL %s: %s\n", result->name, result->why);
     else if (!s->cli->args.quiet)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const outcome_texts[] = {"PASS", "FAIL", "UNSUPPORTED"};
+static const char *const outcome_texts[] = {"PASS", "FAIL", "UNSUPPORTED", "RANDOM"};
 
 typedef struct {
     const char *name;
@@ -40,7 +40,7 @@ static dlc_status parse_line(dlc_cli *cli, const char *path, const char *text, s
             row.outcome = (dlc_outcome)i;
     if (row.outcome == DLC_OUTCOME_PASS)
         return dlc_diag_fail(&cli->diag, DLC_INVALID, path,
-                             "has the line '%s', where NAME FAIL or NAME UNSUPPORTED is wanted",
+                             "has the line '%s', where NAME FAIL, NAME UNSUPPORTED or NAME RANDOM is wanted",
                              copy);
     *blank = 0;
     dlc_vec_push(cli->arena, list, row);
@@ -166,8 +166,11 @@ dlc_status dlc_results_report(dlc_cli *cli, const dlc_results *results, double s
     uint32_t counts[DLC_OUTCOME_COUNT] = {0};
     for (uint32_t i = 0; i < results->n; i++)
         counts[results->data[i].outcome]++;
-    dlc_say(cli, "%u PASS, %u FAIL, %u UNSUPPORTED of %u in %.1f s\n", counts[DLC_OUTCOME_PASS],
-            counts[DLC_OUTCOME_FAIL], counts[DLC_OUTCOME_UNSUPPORTED], results->n, seconds);
+    dlc_say(cli, "%u PASS, %u FAIL, %u UNSUPPORTED", counts[DLC_OUTCOME_PASS],
+            counts[DLC_OUTCOME_FAIL], counts[DLC_OUTCOME_UNSUPPORTED]);
+    if (counts[DLC_OUTCOME_RANDOM])
+        dlc_say(cli, ", %u RANDOM", counts[DLC_OUTCOME_RANDOM]);
+    dlc_say(cli, " of %u in %.1f s\n", results->n, seconds);
     cJSON_AddNumberToObject(cli->json, "pass", counts[DLC_OUTCOME_PASS]);
     cJSON_AddNumberToObject(cli->json, "fail", counts[DLC_OUTCOME_FAIL]);
     cJSON_AddNumberToObject(cli->json, "unsupported", counts[DLC_OUTCOME_UNSUPPORTED]);

@@ -9,6 +9,7 @@ typedef enum {
     DLC_OUTCOME_PASS,
     DLC_OUTCOME_FAIL,
     DLC_OUTCOME_UNSUPPORTED,
+    DLC_OUTCOME_RANDOM, /* types and shapes are right, and the numbers are drawn */
     DLC_OUTCOME_COUNT
 } dlc_outcome;
 typedef struct {
@@ -22,7 +23,7 @@ typedef dlc_vec(dlc_result) dlc_results;
 /*
  * Prints the summary. Without --list: DLC_MISMATCH when a case failed. With it: DLC_MISMATCH when a
  * case does worse than the list says, or passes and still stands there (--update takes it off). the
- * list   a line per case that does not pass, "NAME FAIL" or "NAME UNSUPPORTED"; # begins a comment
+ * list   a line per case that does not pass, "NAME FAIL", "NAME UNSUPPORTED" or "NAME RANDOM"; # begins a comment
  */
 DLC_NODISCARD dlc_status dlc_results_report(dlc_cli *cli, const dlc_results *results,
                                             double seconds);

@@ -18,10 +18,40 @@ typedef struct {
     dlc_value *scales_data, *roi_data; /* of full rank, where only the run knows them */
 } resizing;
 
+static dlc_value *sizes_of(dlc_import *im, const dlc_expr *dims, uint32_t rank, dlc_dtype dtype)
+{
+    dlc_value *sizes =
+        f_node(im, DLC_OP_SYMBOLS, NULL, 0, F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, dims, rank)));
+    return f_cast(im, sizes, dtype);
+}
+
+/* What antialiasing divides by is known at run time alone: as many neighbours as that needs, even. */
+static const dlc_expr *run_taps(dlc_import *im, const dlc_value *x, const resizing *r)
+{
+    uint32_t n, rank = im_rank(x);
+    int64_t in, out;
+    int is_known = !r->scales_data;
+    for (uint32_t d = 0; d < rank && is_known && !r->has_scales; d++)
+        is_known = r->dims[d] == x->type.dims[d] || (im_is_const(im, x->type.dims[d], &in) &&
+                                                     im_is_const(im, r->dims[d], &out));
+    if (!r->antialias || is_known || r->mode[0] == 'n')
+        return NULL;
+    dlc_value *scale = r->scales_data ? f_cast(im, r->scales_data, DLC_F64)
+                                      : f_div(im, sizes_of(im, r->dims, rank, DLC_F64),
+                                              sizes_of(im, x->type.dims, rank, DLC_F64));
+    scale = f_min(im, scale, f_like(im, scale, 1));
+    dlc_value *reach = f_div(im, f_like(im, scale, r->mode[0] == 'c' ? 2 : 1), scale);
+    dlc_value *taps = f_mul(im, f_unary(im, DLC_OP_CEIL, reach), f_like(im, reach, 2));
+    return taps ? im_elements(im, f_cast(im, taps, DLC_I64), 2, 65536, &n) : NULL;
+}
+
 static dlc_value *build(dlc_import *im, dlc_value *x, const resizing *r)
 {
-    dlc_attr attrs[12];
+    dlc_attr attrs[13];
     uint32_t n = 0, rank = im_rank(x);
+    const dlc_expr *taps = run_taps(im, x, r);
+    if (taps)
+        attrs[n++] = dlc_attr_dims(DLC_ATTR_TAPS, taps, rank);
     attrs[n++] = dlc_attr_dims(DLC_ATTR_DIMS, r->dims, rank);
     attrs[n++] = dlc_attr_text(DLC_ATTR_MODE, r->mode);
     attrs[n++] = dlc_attr_text(DLC_ATTR_COORD, r->coord);
@@ -131,13 +161,6 @@ static dlc_value *spread(dlc_import *im, const resizing *r, uint32_t rank, dlc_v
     return f_gather(im, f_concat(im, parts, 2, 0), dlc_graph_ints(im->graph, from, rank), 0);
 }
 
-static dlc_value *sizes_of(dlc_import *im, const dlc_value *x, dlc_dtype dtype)
-{
-    dlc_value *sizes = f_node(im, DLC_OP_SYMBOLS, NULL, 0,
-                              F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, x->type.dims, im_rank(x))));
-    return f_cast(im, sizes, dtype);
-}
-
 /* Sizes computed in the graph become the result's. */
 static void take_computed(dlc_import *im, const dlc_value *x, dlc_value *sizes, resizing *r)
 {
@@ -160,7 +183,7 @@ static void take_run_scales(dlc_import *im, const dlc_value *x, dlc_value *scale
     }
     r->has_scales = 1;
     r->scales_data = spread(im, r, rank, scales, 1);
-    dlc_value *sizes = f_mul(im, sizes_of(im, x, scales->type.dtype), r->scales_data);
+    dlc_value *sizes = f_mul(im, sizes_of(im, x->type.dims, rank, scales->type.dtype), r->scales_data);
     if (r->has_roi) {
         dlc_value *roi = r->roi_data;
         if (!roi) {
@@ -185,7 +208,7 @@ static void keep_run_aspect(dlc_import *im, const dlc_value *x, dlc_value *wante
     int64_t axes[DLC_MAX_RANK];
     for (uint32_t k = 0; k < r->naxes; k++)
         axes[k] = r->axes[k];
-    dlc_value *in = sizes_of(im, x, DLC_F64);
+    dlc_value *in = sizes_of(im, x->type.dims, im_rank(x), DLC_F64);
     dlc_value *taken = f_gather(im, in, dlc_graph_ints(im->graph, axes, r->naxes), 0);
     dlc_value *scale = f_reduce(im, is_larger ? DLC_OP_REDUCE_MAX : DLC_OP_REDUCE_MIN,
                                 f_div(im, f_cast(im, wanted, DLC_F64), taken), all, 1, 1);

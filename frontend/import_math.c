@@ -201,26 +201,3 @@ void import_identity(dlc_import *im)
 {
     im->out[0] = im_in(im, 0);
 }
-
-/* Inference: the identity. A mask that is asked for is all true; before opset 10 it is of x's
- * dtype. */
-void import_dropout(dlc_import *im)
-{
-    double training = 0, ratio = 0.5;
-    dlc_value *x = im_in(im, 0), *mode = im_in(im, 2);
-    if (im->opset < 12)
-        im_float(im, "ratio", 0.5);
-    else
-        im_int(im, "seed", 0);
-    if (im_in(im, 1) && !im_const_scalar(im, im_in(im, 1), &ratio))
-        ratio = 1;
-    if (mode && (!im_const_scalar(im, mode, &training) || training != 0) && ratio != 0) {
-        im_fail(im, DLC_UNSUPPORTED,
-                "training_mode must be the constant false: random dropout is not supported");
-        return;
-    }
-    im->out[0] = x;
-    if (im_wants(im, 1))
-        im->out[1] = f_expand(im, f_scalar(im, im->opset < 10 ? x->type.dtype : DLC_BOOL, 1),
-                              x->type.dims, im_rank(x));
-}

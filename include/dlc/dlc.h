@@ -112,6 +112,8 @@ typedef struct {
     const char *text;
     const char *detail; /* further lines or NULL */
 } dlc_model_note;
+/* How the note of a node begins that draws random numbers. */
+#define DLC_DRAWS "draws random numbers"
 DLC_API int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note);
 
 /* Inputs and outputs; false when there is no such one. */

@@ -69,10 +69,12 @@ static dlc_status check_words(dlc_graph *graph, const dlc_node *node)
 }
 
 /* An antialiasing filter is as wide as the input is larger than the output: that must be known, and
- * is limited. */
+ * is limited, or be given as a number of taps. */
 static dlc_status check_filter_width(dlc_graph *graph, const dlc_node *node, const dlc_type *out)
 {
     const dlc_attr *scales = dlc_node_attr(node, DLC_ATTR_SCALES);
+    if (dlc_node_attr(node, DLC_ATTR_TAPS))
+        return dlc_infer_list(graph, node, DLC_ATTR_TAPS, out->rank, 2, INT32_MAX);
     for (uint8_t d = 0; d < out->rank && dlc_node_int(node, DLC_ATTR_ANTIALIAS, 0); d++) {
         int64_t from, to;
         double scale = scales ? scales->as.floats[d] : 0;

@@ -78,7 +78,6 @@ static dlc_taps taps_at(dlc_mean *mean, const span *s, uint8_t d, dlc_expr x, dl
     const char *mode = dlc_node_text(mean->node, DLC_ATTR_MODE, "linear");
     const char *padding = dlc_node_text(mean->node, DLC_ATTR_COORD, "zeros");
     dlc_taps taps = {.ntaps = 1,
-                     .stretch = 1,
                      .cubic_a = -0.75,
                      .extent = dlc_mean_in_dim(mean, 0, d),
                      .edge = (uint8_t)edge_of(padding, s->align)};

@@ -186,33 +186,52 @@ static int is_kept(const dlc_mean *mean, uint8_t d)
            fabs(float_of(mean, DLC_ATTR_SCALES, d, 1) - 1) < 1e-9;
 }
 
-/* The filter reaches 1 (linear) or 2 (cubic) to each side, more by the factor an antialiased image
- * shrinks. */
-static void set_filter(dlc_mean *mean, dlc_taps *taps, const place *p)
+/*
+ * The filter reaches 1 (linear) or 2 (cubic) to each side, more by the factor an antialiased image
+ * shrinks. Where only the run knows that, the attribute `taps` has the number of taps.
+ */
+static void set_filter(dlc_mean *mean, dlc_taps *taps, const place *p, uint8_t d, dlc_dtype dtype)
 {
-    double scale, reach = taps->is_cubic ? 2 : 1;
-    taps->stretch = 1;
-    if (dlc_node_int(mean->node, DLC_ATTR_ANTIALIAS, 0) &&
-        dlc_expr_is_float(p->pool, p->scale, &scale) && scale > 0 && scale < 1)
-        taps->stretch = scale;
-    taps->ntaps = 2 - 2 * (int64_t)(floor(-reach / taps->stretch) + 1);
+    uint32_t n;
+    double scale, stretch = 1, reach = taps->is_cubic ? 2 : 1;
+    const dlc_expr *counts = dlc_node_dims(mean->node, DLC_ATTR_TAPS, &n);
+    int is_antialiased = dlc_node_int(mean->node, DLC_ATTR_ANTIALIAS, 0) != 0;
+    if (is_antialiased && dlc_expr_is_float(p->pool, p->scale, &scale) && scale > 0 && scale < 1)
+        stretch = scale;
+    taps->ntaps = 2 - 2 * (int64_t)(floor(-reach / stretch) + 1);
+    if (stretch != 1) {
+        taps->stretch = dlc_expr_const(p->pool, dtype, stretch);
+    } else if (is_antialiased && counts && !dlc_expr_is_float(p->pool, p->scale, &scale)) {
+        dlc_expr shrunk = dlc_min(p->pool, p->scale, real(p, 1));
+        taps->stretch = dlc_expr_cast(p->pool, dtype, shrunk);
+        taps->count = dlc_mean_dim(mean, counts[d]);
+    }
 }
 
-static void set_neighbours(dlc_mean *mean, dlc_taps *taps, const place *p, dlc_expr x,
-                           dlc_dtype dtype)
+/* The taps to the left of the place and at it. */
+static dlc_expr half_of(const place *p, const dlc_taps *taps)
+{
+    if (!taps->count)
+        return real(p, (double)(taps->ntaps / 2 - 1));
+    dlc_expr half = dlc_floordiv(p->pool, taps->count, dlc_expr_i64(p->pool, 2));
+    return dlc_expr_cast(p->pool, DLC_F64, dlc_addi(p->pool, half, -1));
+}
+
+static void set_neighbours(dlc_mean *mean, dlc_taps *taps, const place *p, uint8_t d, dlc_expr o,
+                           dlc_expr x, dlc_dtype dtype)
 {
     dlc_pool *pool = p->pool;
     taps->is_cubic = dlc_node_text(mean->node, DLC_ATTR_MODE, "")[0] == 'c';
     taps->cubic_a = dlc_node_float(mean->node, DLC_ATTR_CUBIC_A, -0.75);
     taps->drops_outside = dlc_node_int(mean->node, DLC_ATTR_EXCLUDE_OUTSIDE, 0) != 0;
-    set_filter(mean, taps, p);
+    set_filter(mean, taps, p, d, dtype);
     /* the element left of x, or of x itself when it is whole, is in the middle */
     dlc_expr left = dlc_sub(pool, dlc_expr1(pool, DLC_EXPR_CEIL, x), real(p, 1));
-    dlc_expr first = dlc_sub(pool, left, real(p, (double)(taps->ntaps / 2 - 1)));
+    dlc_expr first = dlc_sub(pool, left, half_of(p, taps));
     taps->first = dlc_expr_cast(pool, DLC_I64, first);
     taps->distance = dlc_expr_cast(pool, dtype, dlc_sub(pool, x, first));
-    if (taps->drops_outside || taps->stretch != 1)
-        dlc_taps_normalise(mean, taps);
+    if (taps->drops_outside || taps->stretch)
+        dlc_taps_normalise(mean, taps, o);
 }
 
 /* Taps of dimension d at output index o; *outside gains a term where a crop leaves the input. */
@@ -231,7 +250,7 @@ static dlc_taps taps_of(dlc_mean *mean, uint8_t d, dlc_expr o, dlc_dtype dtype, 
         *outside = *outside ? dlc_expr2(pool, DLC_EXPR_OR, *outside, leaves) : leaves;
     }
     if (dlc_node_text(mean->node, DLC_ATTR_MODE, "")[0] != 'n') {
-        set_neighbours(mean, &taps, &p, x, dtype);
+        set_neighbours(mean, &taps, &p, d, o, x, dtype);
         return taps;
     }
     int64_t in, out;

@@ -63,8 +63,7 @@ static dlc_expr raw_weight(dlc_mean *mean, const dlc_taps *taps, dlc_expr k)
     dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, taps->distance)->dtype;
     dlc_expr away =
         dlc_expr1(pool, DLC_EXPR_ABS, dlc_sub(pool, dlc_expr_cast(pool, dtype, k), taps->distance));
-    dlc_expr t = taps->stretch == 1 ? away : dlc_mul(pool, away, number(pool, away, taps->stretch)),
-             weight;
+    dlc_expr t = taps->stretch ? dlc_mul(pool, away, taps->stretch) : away, weight;
     if (taps->is_cubic)
         weight = cubic_weight(pool, taps, t);
     else
@@ -81,10 +80,26 @@ dlc_expr dlc_taps_weight(dlc_mean *mean, const dlc_taps *taps, dlc_expr k)
     return taps->total ? dlc_expr2(mean->kernel->pool, DLC_EXPR_DIV, weight, taps->total) : weight;
 }
 
-void dlc_taps_normalise(dlc_mean *mean, dlc_taps *taps)
+/* An axis over the taps. */
+static dlc_expr taps_axis(dlc_mean *mean, const dlc_taps *taps, uint8_t d, dlc_ids *reduce)
+{
+    char name[] = {'k', (char)('0' + d), 0};
+    dlc_expr count = taps->count ? taps->count : dlc_expr_i64(mean->kernel->pool, taps->ntaps);
+    return dlc_mean_axis(mean, name, count, reduce);
+}
+
+void dlc_taps_normalise(dlc_mean *mean, dlc_taps *taps, dlc_expr o)
 {
     dlc_pool *pool = mean->kernel->pool;
     dlc_expr total = 0;
+    if (taps->count) {
+        dlc_ids axes = {0}, reduce = {0};
+        dlc_vec_push(mean->kernel->arena, &axes, dlc_node_of(pool, o)->imm.id);
+        dlc_expr weight = raw_weight(mean, taps, taps_axis(mean, taps, 9, &reduce));
+        uint32_t sum = dlc_mean_reduce(mean, "total", &axes, &reduce, DLC_REDUCE_SUM, weight, 0);
+        taps->total = dlc_mean_stage(mean, sum, &o);
+        return;
+    }
     for (int64_t k = 0; k < taps->ntaps; k++) {
         dlc_expr weight = raw_weight(mean, taps, dlc_expr_i64(pool, k));
         total = total ? dlc_add(pool, total, weight) : weight;
@@ -142,15 +157,10 @@ dlc_expr dlc_taps_sample(dlc_mean *mean, const dlc_taps *taps, uint8_t rank, dlc
     int64_t ntaps = 1;
     dlc_expr k[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
     for (uint8_t d = 0; d < rank && ntaps <= WRITTEN_OUT; d++)
-        ntaps *= taps[d].ntaps ? taps[d].ntaps : 1;
+        ntaps *= taps[d].count ? WRITTEN_OUT + 1 : taps[d].ntaps ? taps[d].ntaps : 1;
     if (ntaps <= WRITTEN_OUT)
         return written_out(mean, taps, rank, dtype);
-    for (uint8_t d = 0; d < rank; d++) {
-        char name[] = {'k', (char)('0' + d), 0};
-        k[d] = taps[d].ntaps < 2
-                   ? zero
-                   : dlc_mean_axis(mean, name, dlc_expr_i64(mean->kernel->pool, taps[d].ntaps),
-                                   reduce);
-    }
+    for (uint8_t d = 0; d < rank; d++)
+        k[d] = taps[d].ntaps < 2 ? zero : taps_axis(mean, &taps[d], d, reduce);
     return weighted_element(mean, taps, rank, dtype, k);
 }

@@ -566,6 +566,37 @@ def determinants():
     return run(nodes, {"x": x, "y": y}, ["a", "b"], [np.linalg.det(x), y[:, 0, 0]], atol=1e-6)
 
 
+# --- random numbers ---
+
+@case
+def moments_of_draws():
+    """Mean, deviation, extremes and independence of neighbours, of each generator; draws differ between nodes."""
+    n, p = 200000, np.float32(0.3)
+    nodes = [node("RandomNormal", [], ["g"], shape=[n], mean=2.0, scale=3.0), node("RandomUniform", [], ["u"], shape=[n], low=-1.0, high=3.0, seed=5.0),
+             node("RandomUniformLike", ["x"], ["v"], dtype=11), node("RandomNormalLike", ["x"], ["h"]),
+             node("Bernoulli", ["p"], ["b"]), node("Dropout", ["ones", "ratio", "true"], ["d", "kept"], seed=3),
+             node("Multinomial", ["logits"], ["m"], sample_size=n), node("Cast", ["m"], ["mf"], to=1), node("Equal", ["m", "two"], ["is2"]),
+             node("Cast", ["is2"], ["is2f"], to=1), node("Cast", ["v"], ["vf"], to=1)]
+    outputs, expected = [], []
+    for name, mean in (("g", 2), ("u", 1), ("vf", .5), ("h", 0), ("b", .3), ("d", 1), ("is2f", .5)):
+        nodes.append(node("ReduceMean", [name], [f"{name}_mean"], keepdims=0))
+        outputs.append(f"{name}_mean")
+        expected.append(np.float32(mean))
+    for name, mean, second in (("g", 2, 9), ("u", 1, 16 / 12), ("h", 0, 1)):
+        nodes += [node("Sub", [name, f"c{name}"], [f"{name}_c"]), node("Mul", [f"{name}_c", f"{name}_c"], [f"{name}_s"]),
+                  node("ReduceMean", [f"{name}_s"], [f"{name}_var"], keepdims=0), node("Slice", [f"{name}_c", "0", "n1"], [f"{name}_a"]),
+                  node("Slice", [f"{name}_c", "1", "n"], [f"{name}_b"]), node("Mul", [f"{name}_a", f"{name}_b"], [f"{name}_ab"]),
+                  node("ReduceMean", [f"{name}_ab"], [f"{name}_next"], keepdims=0)]
+        outputs += [f"{name}_var", f"{name}_next"]
+        expected += [np.float32(second), np.float32(0)]
+    nodes += [node("ReduceMax", ["u"], ["largest"], keepdims=0), node("ReduceMin", ["u"], ["least"], keepdims=0)]
+    weights = {"p": np.full(n, p), "ones": np.ones(n, np.float32), "ratio": np.float32(0.25), "true": np.array(True),
+               "logits": np.log(np.array([[.1, .2, .5, .2]], np.float32)), "two": np.int32(2), "0": np.array([0]), "1": np.array([1]),
+               "n": np.array([n]), "n1": np.array([n - 1]), "cg": np.float32(2), "cu": np.float32(1), "ch": np.float32(0)}
+    return run(nodes, {"x": np.zeros(n, np.float32)}, outputs + ["largest", "least"], expected + [np.float32(3), np.float32(-1)],
+               weights=weights, rtol=0.02, atol=0.02, opset=15)
+
+
 # --- control flow ---
 
 def control(built):
