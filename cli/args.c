@@ -147,6 +147,8 @@ static dlc_status parse_real(const option_row *option, const char *text, double 
 {
     char *end;
     *result = dlc_text_double(text, &end);
+    if (!strcmp(option->argument, "S") && !strcmp(end, "s")) /* of seconds */
+        end++;
     if (*end || end == text || !isfinite(*result) || *result < 0)
         return bad_value(option, text, "a number from 0", diag);
     return DLC_OK;

@@ -1,5 +1,6 @@
 /* dlc compile: a model to one or several kinds of output. */
 #include "cli/inputs.h"
+#include "cli/tune.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -164,6 +165,8 @@ dlc_status dlc_cmd_compile(dlc_cli *cli)
     DLC_TRY(dlc_cli_options(cli, &options));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     cli->json = cJSON_CreateObject();
+    if (cli->args.tune)
+        DLC_TRY(dlc_cli_tune(cli, &options, library));
     DLC_TRY(dlc_cli_open(cli, cli->args.operands.data[0], &options, &model));
     dlc_status status = write_all(cli, model, &kinds, library);
     if (status == DLC_OK && cli->args.schedule_out)

@@ -80,6 +80,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .fusion = args->fusion,
         .rewrite = args->rewrite,
         .schedules = args->schedule,
+        .tuned = args->tuned && !strcmp(args->tuned, "none") ? "" : args->tuned,
         .passes = args->passes,
         .dump_after = args->dump_after,
         .jobs = (uint32_t)args->jobs,

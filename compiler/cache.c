@@ -11,6 +11,7 @@
  */
 #include "compiler/driver.h"
 #include "compiler/machine.h"
+#include "compiler/tuned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,6 +117,7 @@ static int add_options(dlc_str *out, const dlc_options *o)
         dlc_str_printf(out, "value %s %s\n", o->values[i].name, o->values[i].text);
     if (o->schedules)
         add_bytes_of(out, o->schedules);
+    add_bytes_of(out, dlc_tuned_file(o->tuned, o->target));
     return !is_program(o->target) && add_fusion(out, o->fusion);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "compiler/driver.h"
 #include "compiler/machine.h"
+#include "compiler/tuned.h"
 
 #include "base/near.h"
 #include "base/text.h"
@@ -198,10 +199,18 @@ static dlc_status read_schedules(dlc_model *model)
     return DLC_OK;
 }
 
+static void read_tuned(dlc_model *model)
+{
+    const char *file = dlc_tuned_file(model->options.tuned, model->options.target);
+    model->ctx.tuned.file = dlc_arena_strdup(model->arena, file);
+    model->ctx.tuned.text = dlc_tuned_read(model->ctx.tuned.file, model->arena, &model->diag);
+}
+
 static dlc_status import(dlc_model *model, void *args)
 {
     const source *from = args;
     DLC_TRY(read_schedules(model));
+    read_tuned(model);
     if (!from->bytes) {
         DLC_TRY(dlc_map_open(from->path, &model->text, &model->diag));
         return import_map(model, from);

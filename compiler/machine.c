@@ -27,7 +27,7 @@ static const struct {
 enum { NFIELDS = sizeof fields / sizeof *fields };
 
 /* "model name : …" of Linux, or nothing. */
-static void processor_name(char *name, size_t size_bytes)
+void dlc_machine_name(char *name, size_t size_bytes)
 {
     FILE *stream = fopen("/proc/cpuinfo", "re");
     char line[512];
@@ -52,7 +52,7 @@ static void print_line(dlc_str *out, const char *name, const char *end, double v
 void dlc_machine_print(const dlc_machine *machine, dlc_str *out)
 {
     char name[256];
-    processor_name(name, sizeof name);
+    dlc_machine_name(name, sizeof name);
     dlc_str_printf(out, "processor %s\n", name);
     for (uint32_t i = 0; i < NFIELDS; i++)
         if (fields[i].is_probed)
@@ -126,7 +126,7 @@ static dlc_status read_file(const char *file, int is_named, dlc_diag *diag, dlc_
                                         "'%.*s' is nothing that dlc targets --probe writes",
                                         (int)strcspn(bad, "\n"), bad)
                         : DLC_OK;
-    processor_name(here, sizeof here);
+    dlc_machine_name(here, sizeof here);
     *is_there = is_named || !strcmp(here, processor);
     return DLC_OK;
 }

@@ -18,6 +18,9 @@ void dlc_machine_measure(const dlc_target *native, dlc_machine *machine);
 /* A line for `dlc targets`: native's row, its facts, and what was measured. */
 void dlc_machine_describe(char *text, size_t size_bytes);
 
+/* This processor, as the system calls it. */
+void dlc_machine_name(char *name, size_t size_bytes);
+
 /* The file's text: "processor NAME", then a line "field number" for each that was measured. */
 void dlc_machine_print(const dlc_machine *machine, dlc_str *out);
 

@@ -57,6 +57,9 @@ typedef struct dlc_pass_ctx {
         uint8_t keeps;           /* kernels that have a schedule keep it where the text has none */
         uint8_t is_read;         /* by a pass */
     } schedules;
+    struct {
+        const char *file, *text; /* the same, measured before on this machine: what of it is wrong is passed over */
+    } tuned;
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */
     size_t folded_bytes, folded_weight_bytes; /* spent of them so far, over all runs of const_fold and simplify */

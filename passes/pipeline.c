@@ -214,5 +214,6 @@ dlc_status dlc_pipeline_resume(dlc_pass_ctx *ctx, dlc_module *module, const char
         if (!module->kernels.data[k].schedule)
             ctx->facts &= ~(uint32_t)(DLC_FACT_SCHEDULES | DLC_FACT_PLACED);
     *passes = at + (*at == ',');
+    ctx->schedules.keeps = strstr(*passes, "choose") != NULL;
     return ctx->facts & DLC_FACT_PLACED ? dlc_places_verify(ctx) : DLC_OK;
 }

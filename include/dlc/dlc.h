@@ -65,6 +65,7 @@ typedef struct {
     void *user;
     const char *rewrite; /* of kernels: "none", NAME=N of DLC_CATALOGUE_REWRITES; NULL: where estimates say so */
     const char *schedules; /* a file with kernels and their schedules as text, or a printed module: taken for equal kernels */
+    const char *tuned; /* the file of dlc_model_tune; NULL: the cache's of this processor, for the target native alone; "": none */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);
@@ -161,6 +162,27 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_write(dlc_model *model, const char *k
  * open: dlcrt_executable_open_fd runs it. */
 DLC_API DLC_NODISCARD dlc_status dlc_model_write_fd(dlc_model *model, const char *kind, int fd,
                                                     const char *name);
+
+/*
+ * Tries schedules of the model's kernels on this machine and keeps the fastest in a file, which later compilations read. Those
+ * whose sizes only a run knows are left out. `measure` runs an executable, preferably in a process of its own, and fills in how
+ * long each of its steps takes; it fails when that process does. The file is whole at any time, and grows as results come.
+ */
+typedef struct {
+    size_t size_bytes; /* sizeof(dlc_tuning) */
+    const char *file;  /* NULL: the one that the model's options read */
+    double seconds;    /* for all, about; 0: 60 */
+    dlc_status (*measure)(void *user, int executable_fd, double seconds, double *step_us, uint32_t nsteps);
+    void (*progress)(void *user, const char *text); /* may be NULL */
+    void *user;
+} dlc_tuning;
+typedef struct {
+    const char *file; /* of the model, until it is closed */
+    uint32_t nkernels, nmeasured, ncandidates, nbetter; /* kernels: all, measured, of which a better schedule was found */
+    double before_us, after_us; /* of all launches of kernels that were measured */
+    double kendall;             /* how estimates ranked what was measured: -1 to 1 */
+} dlc_tuned;
+DLC_API DLC_NODISCARD dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result);
 
 /*
  * The executable of a model from a folder of them, compiled first when it is not there. What decides

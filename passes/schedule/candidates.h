@@ -6,6 +6,7 @@
 
 typedef struct {
     dlc_schedule *schedule; /* resolved */
+    const char *text;       /* as it prints */
     dlc_estimate estimate;
 } dlc_candidate;
 typedef dlc_vec(dlc_candidate) dlc_candidates;
@@ -15,5 +16,9 @@ typedef dlc_vec(dlc_candidate) dlc_candidates;
  * possible. The kernel does not change.
  */
 void dlc_choose_candidates(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_candidates *result);
+/* Schedules a step away from one of the kernel's (passes/schedule/neighbours.c), some of them alike; none that is refused. */
+void dlc_choose_neighbours(const dlc_kernel *kernel, const dlc_schedule *from, dlc_arena *arena, dlc_candidates *result);
+/* Fills in what follows from the schedule; false: it takes more scratch than there is. */
+int dlc_candidate_judge(dlc_candidate *candidate, dlc_arena *arena);
 
 #endif

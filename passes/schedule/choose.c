@@ -489,22 +489,57 @@ static dlc_status choose_one(dlc_pass_ctx *ctx, uint32_t k)
     return settle(ctx, kernel);
 }
 
+/* What was measured before is a wish: what is wrong with it is noted, and the choice stands. */
+static void read_tuned(const dlc_pass_ctx *ctx, dlc_replay *tuned)
+{
+    dlc_diag_init(tuned->diag, ctx->module->arena);
+    if (dlc_replay_read(ctx->tuned.file, ctx->tuned.text, tuned) == DLC_OK)
+        return;
+    (void)dlc_diag_fail(ctx->diag, DLC_OK, ctx->tuned.file, "ignored: %s", tuned->diag->messages[0].text);
+    tuned->rows.n = 0;
+}
+
+static dlc_schedule *find_tuned(const dlc_pass_ctx *ctx, dlc_replay *tuned, uint32_t k)
+{
+    dlc_schedule *schedule;
+    if (dlc_replay_find(tuned, ctx->module, k, &schedule) == DLC_OK)
+        return schedule;
+    (void)dlc_diag_fail(ctx->diag, DLC_OK, ctx->tuned.file, "a schedule is ignored: %s",
+                        tuned->diag->messages[tuned->diag->nmessages - 1].text);
+    return NULL;
+}
+
+static dlc_status find_schedule(dlc_pass_ctx *ctx, uint32_t k, dlc_replay *given, dlc_replay *tuned)
+{
+    dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
+    dlc_schedule *found;
+    DLC_TRY(dlc_replay_find(given, ctx->module, k, &found));
+    if (!found && kernel->schedule && ctx->schedules.keeps)
+        return DLC_OK;
+    if (!found)
+        found = find_tuned(ctx, tuned, k);
+    if (!found)
+        return choose_one(ctx, k);
+    kernel->schedule = found;
+    return DLC_OK;
+}
+
 dlc_status dlc_pass_choose(dlc_pass_ctx *ctx)
 {
-    dlc_replay replay;
-    DLC_TRY(dlc_replay_read(ctx, &replay));
+    dlc_replay given = {.arena = ctx->module->arena, .target = ctx->target, .diag = ctx->diag}, tuned = given;
+    dlc_diag unused;
+    tuned.diag = &unused;
+    ctx->schedules.is_read = 1;
+    DLC_TRY(dlc_replay_read(ctx->schedules.file, ctx->schedules.text, &given));
+    read_tuned(ctx, &tuned);
     for (uint32_t k = 0; k < ctx->module->kernels.n; k++) {
-        dlc_module_kernel *kernel = &ctx->module->kernels.data[k];
-        dlc_schedule *given;
         ctx->changes++;
-        DLC_TRY(dlc_replay_find(&replay, ctx->module, k, &given));
-        if (given)
-            kernel->schedule = given;
-        if (given || (kernel->schedule && ctx->schedules.keeps))
-            continue;
-        DLC_TRY(choose_one(ctx, k));
+        DLC_TRY(find_schedule(ctx, k, &given, &tuned));
     }
-    dlc_replay_report(&replay, ctx);
+    dlc_replay_report(&given, ctx->module);
+    if (dlc_replay_ntaken(&tuned))
+        (void)dlc_diag_fail(ctx->diag, DLC_OK, tuned.file, "%u of %u kernels have the schedule measured best",
+                            dlc_replay_ntaken(&tuned), ctx->module->kernels.n);
     lay_out_constants(ctx->module);
     return DLC_OK;
 }

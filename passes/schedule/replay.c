@@ -14,7 +14,6 @@
 /* --- reading --- */
 
 typedef struct {
-    const dlc_pass_ctx *ctx;
     dlc_replay *replay;
     dlc_lexer lex;
     int is_module; /* lines that are no kernels are the module's */
@@ -86,8 +85,8 @@ static void read_kernel(reader *r)
     dlc_given_schedule row = {0};
     if (!read_reference(r, &row)) {
         row.kernel = dlc_kernel_parse_inside(&r->lex);
-        if (r->lex.status == DLC_OK && dlc_kernel_verify(row.kernel, r->ctx->diag) != DLC_OK)
-            r->lex.status = r->ctx->diag->status;
+        if (r->lex.status == DLC_OK && dlc_kernel_verify(row.kernel, r->replay->diag) != DLC_OK)
+            r->lex.status = r->replay->diag->status;
         if (r->lex.status != DLC_OK)
             return;
         row.name = row.kernel->name;
@@ -112,8 +111,8 @@ static void read_line(reader *r, const char **at, uint32_t *line)
     const char *begin = *at;
     size_t blanks = strspn(begin, " \t"), length = strcspn(begin, "\n");
     if (begins_with(begin, "kernel")) {
-        r->lex = (dlc_lexer){.at = begin, .line_start = begin, .line = *line, .file = r->ctx->schedules.file,
-                             .arena = r->replay->arena, .diag = r->ctx->diag};
+        r->lex = (dlc_lexer){.at = begin, .line_start = begin, .line = *line, .file = r->replay->file,
+                             .arena = r->replay->arena, .diag = r->replay->diag};
         dlc_lexer_start(&r->lex);
         read_kernel(r);
         *line = r->lex.token.line;
@@ -122,7 +121,7 @@ static void read_line(reader *r, const char **at, uint32_t *line)
     }
     r->is_module |= begins_with(begin, "module");
     if (!r->is_module && blanks < length && begin[blanks] != '#') {
-        r->lex.status = dlc_diag_fail(r->ctx->diag, DLC_INVALID, r->ctx->schedules.file,
+        r->lex.status = dlc_diag_fail(r->replay->diag, DLC_INVALID, r->replay->file,
                                       "line %u: a kernel is due, or the word 'module' of a printed module", *line);
         return;
     }
@@ -130,13 +129,12 @@ static void read_line(reader *r, const char **at, uint32_t *line)
     *line += begin[length] == '\n';
 }
 
-dlc_status dlc_replay_read(dlc_pass_ctx *ctx, dlc_replay *replay)
+dlc_status dlc_replay_read(const char *file, const char *text, dlc_replay *replay)
 {
-    reader r = {.ctx = ctx, .replay = replay};
-    const char *at = ctx->schedules.text;
+    reader r = {.replay = replay};
+    const char *at = text;
     uint32_t line = 1;
-    *replay = (dlc_replay){.arena = ctx->module->arena, .target = ctx->target, .file = ctx->schedules.file};
-    ctx->schedules.is_read = 1;
+    replay->file = text ? file : NULL;
     while (at && *at && r.lex.status == DLC_OK)
         read_line(&r, &at, &line);
     return r.lex.status;
@@ -213,7 +211,7 @@ dlc_status dlc_replay_find(dlc_replay *replay, const dlc_module *module, uint32_
 /* --- telling --- */
 
 /* Schedules that nobody took: "SENTENCE: conv (line 3), …". */
-static void report_unused(const dlc_replay *replay, const dlc_pass_ctx *ctx, int is_for_target, const char *sentence)
+static void report_unused(const dlc_replay *replay, int is_for_target, const char *sentence)
 {
     enum { MOST_NAMED = 8 };
     dlc_str unused = {0};
@@ -224,19 +222,24 @@ static void report_unused(const dlc_replay *replay, const dlc_pass_ctx *ctx, int
             dlc_str_printf(&unused, "%s%s (line %u)", unused.n ? ", " : "", row->name, row->at.token.line);
     }
     if (n)
-        dlc_diag_detail(ctx->diag, "%u %s: %s%s", n, sentence, dlc_str_text(&unused), n > MOST_NAMED ? ", …" : "");
+        dlc_diag_detail(replay->diag, "%u %s: %s%s", n, sentence, dlc_str_text(&unused), n > MOST_NAMED ? ", …" : "");
     dlc_str_deinit(&unused);
 }
 
-void dlc_replay_report(const dlc_replay *replay, const dlc_pass_ctx *ctx)
+uint32_t dlc_replay_ntaken(const dlc_replay *replay)
 {
     uint32_t ntaken = 0;
-    if (!ctx->schedules.text)
-        return;
     for (uint32_t i = 0; i < replay->rows.n; i++)
         ntaken += replay->rows.data[i].ntaken;
-    (void)dlc_diag_fail(ctx->diag, DLC_OK, replay->file, "%u of %u kernels have a schedule from here, for %s", ntaken,
-                        ctx->module->kernels.n, replay->target->name);
-    report_unused(replay, ctx, 1, "fit no kernel of the model, or come second");
-    report_unused(replay, ctx, 0, "for other targets");
+    return ntaken;
+}
+
+void dlc_replay_report(const dlc_replay *replay, const dlc_module *module)
+{
+    if (!replay->file)
+        return;
+    (void)dlc_diag_fail(replay->diag, DLC_OK, replay->file, "%u of %u kernels have a schedule from here, for %s",
+                        dlc_replay_ntaken(replay), module->kernels.n, replay->target->name);
+    report_unused(replay, 1, "fit no kernel of the model, or come second");
+    report_unused(replay, 0, "for other targets");
 }

@@ -18,15 +18,18 @@ typedef struct {
 typedef struct {
     dlc_arena *arena;
     const dlc_target *target;
-    const char *file;
+    const char *file; /* NULL: there is no text */
+    dlc_diag *diag;
     dlc_vec(dlc_given_schedule) rows; /* in the order of the text */
 } dlc_replay;
 
-/* Reads the text of ctx->schedules: kernels, each with schedules behind it, or a printed module. */
-DLC_NODISCARD dlc_status dlc_replay_read(dlc_pass_ctx *ctx, dlc_replay *replay);
+/* Reads a text (NULL: nothing): kernels, each with schedules behind it, or a printed module. replay has arena, target and diag. */
+DLC_NODISCARD dlc_status dlc_replay_read(const char *file, const char *text, dlc_replay *replay);
 /* The first one for the target that is of the module's kernel k; *schedule NULL: there is none. DLC_INVALID: it is refused. */
 DLC_NODISCARD dlc_status dlc_replay_find(dlc_replay *replay, const dlc_module *module, uint32_t k, dlc_schedule **schedule);
 /* Notes how many were taken, and which fit no kernel. */
-void dlc_replay_report(const dlc_replay *replay, const dlc_pass_ctx *ctx);
+void dlc_replay_report(const dlc_replay *replay, const dlc_module *module);
+/* Kernels of the module that have a schedule from it. */
+uint32_t dlc_replay_ntaken(const dlc_replay *replay);
 
 #endif
