@@ -444,14 +444,14 @@ static void parse_body(parser *p)
     parse_nodes(p);
 }
 
-/* The word behind `schedule`, which is the present token: names of targets have dashes. */
-static const dlc_target *parse_target(dlc_lexer *lex)
+/* The word behind `schedule`, which is the present token: names of targets have dashes. One that is known need not be a row. */
+static const dlc_target *parse_target(dlc_lexer *lex, const dlc_target *known)
 {
     const char *at = lex->token.start + 8;
     at += strspn(at, " \t");
     size_t length = strcspn(at, " \t\n{");
     const char *name = dlc_arena_strndup(lex->arena, at, length);
-    const dlc_target *target = dlc_target_find(name);
+    const dlc_target *target = known && !strcmp(known->name, name) ? known : dlc_target_find(name);
     if (!target) {
         dlc_lexer_fail(lex, "there is no target '%s'", name);
         return NULL;
@@ -470,7 +470,7 @@ dlc_schedule *dlc_schedule_parse_inside(dlc_lexer *lex, const dlc_kernel *kernel
         return NULL;
     }
     dlc_lexer_enter(lex, &inner);
-    const dlc_target *found = parse_target(&inner);
+    const dlc_target *found = parse_target(&inner, target);
     if (found && target && strcmp(target->name, found->name) != 0)
         dlc_lexer_fail(&inner, "the schedule is for %s, not for %s", found->name, target->name);
     if (is_ok(&p)) {
