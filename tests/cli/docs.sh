@@ -21,11 +21,13 @@ TEXT
 sed -n '/^```json/,/^```/p' "$repository/docs/fusion-strategy.md" | grep -v '```' >plan.json
 sed -n '/^```c/,/^```/p' "$repository/README.md" | grep -v '```' >program.c
 
+export LIBRARY_PATH=$(dirname "$DLC")/../lib LD_LIBRARY_PATH=$(dirname "$DLC")/../lib
 has_nvrtc=$(dlc targets | grep -c 'makes code')
 ncommands=0
 for document in "$repository/README.md" "$repository"/docs/*.md; do
     # in blocks, indented or fenced
     awk '/^```/ { fenced = $0 == "```sh" } /^    (dlc|cc) / || fenced && /^(dlc|cc) /' "$document" >commands
+    dlc compile model.onnx -o model.so -q # others' commands made it for other targets
     while read -r command <&3; do
         case $command in
         *--device\ cuda*) continue ;; # needs a device
@@ -38,9 +40,30 @@ for document in "$repository/README.md" "$repository"/docs/*.md; do
         ncommands=$((ncommands + 1))
     done 3<commands
 done
-[ "$ncommands" -ge 15 ] || fail "the documents show only $ncommands commands"
+[ "$ncommands" -ge 45 ] || fail "the documents show only $ncommands commands"
 dlc compile model.onnx -o model.so >out 2>err || fail "model.so is not made"
 LD_LIBRARY_PATH=$(dirname "$DLC")/../lib expect 0 "-" ./program
+
+# blocks of Python, each a program of its own; those that need a package which is not here are left out
+python=$repository/.venv/bin/python
+if "$python" -c 'import cffi, numpy' 2>/dev/null; then
+    mkdir package && cp -r "$repository/python/dlc" package/dlc
+    "$python" "$repository/python/make_bindings.py" "${CC:-cc}" "$repository/include" package/dlc >out 2>err || fail "no bindings"
+    export PYTHONPATH=$work/package DLC_LIBRARY_DIR=$(dirname "$DLC")/../lib DLC_CACHE_DIR=$work/cache
+    nblocks=0
+    for document in "$repository/README.md" "$repository"/docs/*.md; do
+        rm -f block-*.py
+        awk '/^```python/ { file = "block-" ++n ".py"; next } /^```/ { file = "" } file { print >file }' "$document"
+        for block in block-*.py; do
+            [ -e "$block" ] || continue
+            package=$(sed -n 's/^\(import\|from\) \(torch\|ray\)\b.*/\2/p' "$block" | head -n 1)
+            [ -z "$package" ] || "$python" -c "import $package" 2>/dev/null || continue
+            expect 0 "" "$python" "$block"
+            nblocks=$((nblocks + 1))
+        done
+    done
+    [ "$nblocks" -ge 4 ] || fail "only $nblocks blocks of Python were run"
+fi
 
 # the graph of docs/ir.md is in the printer's own form
 awk '/^```/ { if (n++) exit; next } n' "$repository/docs/ir.md" >ir.dlc
