@@ -60,6 +60,11 @@ struct dlc_fusion {
 
 /* Before any group: outputs that need a copy, the reciprocal licence, padded copies, one view per reader. Counts changes. */
 DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);
+/* A cheap map, or the last of a few, that widens one value (fuse_unpack.c); whether a reader would rather have the narrow one. */
+int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena);
+int dlc_fuse_takes_unpacking(dlc_graph *graph, const dlc_value *wide, dlc_node *reader, dlc_arena *arena);
+/* Unpackings join their readers where that pays. */
+void dlc_fuse_place_unpackings(dlc_fusion *f);
 /* The first of the node's outputs that is there: its name is the node's. */
 static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
 {

@@ -1,6 +1,6 @@
 /*
  * Strategy `greedy`: in topological order, each node joins every producer's group that no cost speaks against; the later
- * producer first, so that what joins two branches becomes the epilogue of the one computed last.
+ * producer first, so that what joins two branches becomes the epilogue of the one computed last. Unpackings come before all.
  */
 #include "passes/fuse/fuse_engine.h"
 
@@ -19,6 +19,7 @@ static uint32_t next_producer(const dlc_fusion_api *api, dlc_fusion *fusion, uin
 int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
 {
     uint32_t nnodes = api->node_count(fusion);
+    dlc_fuse_place_unpackings(fusion);
     for (uint32_t node = 0; node < nnodes; node++) {
         uint32_t producer = next_producer(api, fusion, node, node);
         for (; producer != DLC_FUSION_NONE; producer = next_producer(api, fusion, node, producer)) {

@@ -1,7 +1,7 @@
 /*
  * The graph before fusion. Some things are made plain in it, so that the engine needs no special cases: each graph output is
  * a value of its own that some node makes; a division by what is constant along a row is a multiplication by its reciprocal (the
- * licence below); a convolution reads channels last; and a view has one reader, so that it can belong to it.
+ * licence below); a convolution reads channels last; and a view or an unpacking has one reader, so that it can belong to it.
  */
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
@@ -307,6 +307,44 @@ static dlc_status split_view(dlc_pass_ctx *ctx, dlc_node *view)
     return DLC_OK;
 }
 
+/* The first reader keeps an unpacking, and so do all that would not take it as their own. */
+static dlc_status split_unpacking(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_value *value = node->outputs[0];
+    int is_kept = value->noutputs > 0;
+    for (const dlc_use *use = value->uses, *next; use; use = next) {
+        dlc_node *reader = use->node;
+        next = use->next;
+        if (!dlc_fuse_takes_unpacking(graph, value, reader, ctx->scratch) || (!is_kept && !next)) {
+            is_kept = 1;
+            continue;
+        }
+        dlc_node *clone = clone_view(graph, node, node->next);
+        if (!clone)
+            return graph->diag->status;
+        for (uint32_t i = 0; i < reader->ninputs; i++)
+            if (reader->inputs[i] == value) {
+                while (next && next->node == reader)
+                    next = next->next;
+                dlc_node_set_input(reader, i, clone->outputs[0]);
+            }
+        ctx->changes++;
+    }
+    return DLC_OK;
+}
+
+static dlc_status split_unpackings(dlc_pass_ctx *ctx)
+{
+    for (dlc_node *node = ctx->graph->last, *previous; node; node = previous) {
+        previous = node->prev; /* copies stand behind */
+        if (node->noutputs == 1 && node->outputs[0]->uses && node->outputs[0]->uses->next &&
+            dlc_fuse_is_unpacking(ctx->graph, node, ctx->scratch))
+            DLC_TRY(split_unpacking(ctx, node));
+    }
+    return DLC_OK;
+}
+
 /* Views after views, by node id; 0: no view. Each copy of the last copies all before it, which a long chain cannot afford. */
 static uint32_t *find_depths(dlc_pass_ctx *ctx)
 {
@@ -338,5 +376,6 @@ dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx)
     DLC_TRY(own_outputs(ctx));
     DLC_TRY(license(ctx));
     DLC_TRY(copy_for_convs(ctx));
+    DLC_TRY(split_unpackings(ctx));
     return split_views(ctx);
 }

@@ -1,0 +1,94 @@
+/*
+ * Unpackings: cheap maps that widen one value, such as the cast, the difference and the product that make a number of a quantised
+ * code. What is narrow is what should lie in memory, so each reader of the same shape gets an unpacking of its own and takes it into its
+ * group; otherwise the producer, which comes first, would store the wide value for all of them.
+ */
+#include "ir/graph/form.h"
+#include "passes/fuse/fuse_engine.h"
+
+#include <string.h>
+
+enum {
+    MOST_COST = 2, /* flops of one node */
+    MOST_NODES = 4 /* from the narrow value to the wide one */
+};
+
+static uint32_t cost_of(const dlc_form *form)
+{
+    const dlc_pool *pool = form->from.kernel->pool;
+    uint32_t cost = 0;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (node->op != DLC_EXPR_LOAD && node->dtype != DLC_I64)
+            cost += dlc_exprs[node->op].cost;
+    }
+    return cost;
+}
+
+static int is_cheap_map(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
+{
+    dlc_mark mark = dlc_arena_mark(arena);
+    dlc_form form = dlc_form_of(graph, node, arena);
+    int result = form.is_pointwise && !form.has_steps && cost_of(&form) <= MOST_COST;
+    dlc_arena_release(arena, mark);
+    return result;
+}
+
+/* The one input that is no constant; NULL: there are several. */
+static dlc_value *data_of(const dlc_node *node)
+{
+    dlc_value *data = NULL;
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        dlc_value *input = node->inputs[i];
+        if (!input || input->data)
+            continue;
+        if (data)
+            return NULL;
+        data = input;
+    }
+    return data;
+}
+
+static int has_dims(const dlc_value *value, const dlc_value *like)
+{
+    return value->type.rank == like->type.rank && !memcmp(value->type.dims, like->type.dims, value->type.rank * sizeof *like->type.dims);
+}
+
+int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
+{
+    const dlc_value *wide = node->noutputs == 1 ? node->outputs[0] : NULL;
+    dlc_value *data;
+    for (uint32_t n = 0; wide && n < MOST_NODES && is_cheap_map(graph, node, arena); n++, node = data->def) {
+        data = data_of(node);
+        if (!data || !has_dims(data, wide))
+            return 0;
+        if (dlc_dtypes[data->type.dtype].bits < dlc_dtypes[wide->type.dtype].bits)
+            return 1;
+        if (!data->def)
+            return 0;
+    }
+    return 0;
+}
+
+/* It reads each element once. */
+int dlc_fuse_takes_unpacking(dlc_graph *graph, const dlc_value *wide, dlc_node *reader, dlc_arena *arena)
+{
+    dlc_mark mark = dlc_arena_mark(arena);
+    int result = reader->noutputs == 1 && has_dims(wide, reader->outputs[0]) && dlc_form_of(graph, reader, arena).is_pointwise;
+    dlc_arena_release(arena, mark);
+    return result;
+}
+
+void dlc_fuse_place_unpackings(dlc_fusion *f)
+{
+    for (uint32_t node = f->nnodes; node-- > 0;) {
+        dlc_fusion_trial trial;
+        const dlc_ids *out = &f->out_edges[node];
+        if (out->n != 1 || f->nodes[node]->outputs[0]->noutputs || !dlc_fuse_is_unpacking(f->graph, f->nodes[node], f->trial) ||
+            !dlc_fuse_takes_unpacking(f->graph, f->nodes[node]->outputs[0], f->nodes[f->edges[out->data[0]].to], f->trial))
+            continue;
+        f->api->try_merge(f, node, f->edges[out->data[0]].to, &trial);
+        if (trial.pays)
+            f->api->merge(f, node, f->edges[out->data[0]].to);
+    }
+}
