@@ -242,55 +242,80 @@ static dlc_value *as_scalar(dlc_graph *graph, dlc_node *at, dlc_value *value)
     return value->type.rank ? dlc_build_reshape(graph, at, value, NULL, 0) : value;
 }
 
-static int is_padded(const product *p, const dlc_expr **pads, uint32_t *n)
+static int is_padded(const product *p, const dlc_expr **pads)
 {
-    *pads = dlc_node_attr(p->node, DLC_ATTR_PADS) ? dlc_node_dims(p->node, DLC_ATTR_PADS, n) : NULL;
-    for (uint32_t i = 0; *pads && i < *n; i++)
+    uint32_t n = 0;
+    *pads = dlc_node_attr(p->node, DLC_ATTR_PADS) ? dlc_node_dims(p->node, DLC_ATTR_PADS, &n) : NULL;
+    for (uint32_t i = 0; *pads && i < n; i++)
         if ((*pads)[i] != dlc_expr_i64(p->graph->pool, 0))
             return 1;
     return 0;
 }
 
-/* The codes with the zero point around them, where the convolution would read 0. */
-static dlc_value *padded_codes(const product *p, const dlc_expr *pads, uint32_t npads)
+/* Channels that a window over few of them lacks to whole granules: bytes are multiplied by granules of neighbours. */
+static int64_t missing_channels(const product *p)
+{
+    enum { GRANULE = 4, FEW_CHANNELS = 16 };
+    const dlc_type *w = &p->w.codes->type;
+    int64_t channels, window = 1, extent;
+    if (p->node->op != DLC_OP_CONV || dlc_node_int(p->node, DLC_ATTR_GROUP, 1) != 1 ||
+        !dlc_expr_is_int(p->graph->pool, w->dims[1], &channels) || channels > FEW_CHANNELS)
+        return 0;
+    for (uint32_t d = 2; d < w->rank; d++)
+        window *= dlc_expr_is_int(p->graph->pool, w->dims[d], &extent) ? extent : 1;
+    return window > 1 ? (GRANULE - channels % GRANULE) % GRANULE : 0;
+}
+
+static dlc_value *padded(const product *p, dlc_value *codes, dlc_value *zero, const dlc_expr *pads, int64_t channels)
 {
     dlc_graph *graph = p->graph;
-    uint32_t rank = p->x.codes->type.rank;
+    uint32_t rank = codes->type.rank;
     dlc_expr *all = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
-    dlc_value *inputs[2] = {p->x.codes, as_scalar(graph, p->node, p->x.zero)};
-    for (uint32_t i = 0; i < 2 * rank; i++)
-        all[i] = i % rank < 2 ? dlc_expr_i64(graph->pool, 0) : pads[i < rank ? i - 2 : npads / 2 + i - rank - 2];
-    inputs[1] = inputs[1] ? cast_to(graph, p->node, inputs[1], (dlc_dtype)p->x.codes->type.dtype) : NULL;
+    dlc_value *inputs[2] = {codes, zero ? as_scalar(graph, p->node, zero) : NULL};
+    for (uint32_t d = 0; d < rank; d++) {
+        all[d] = pads && d > 1 ? pads[d - 2] : dlc_expr_i64(graph->pool, 0);
+        all[rank + d] = pads && d > 1 ? pads[rank - 2 + d - 2] : dlc_expr_i64(graph->pool, d == 1 ? channels : 0);
+    }
+    inputs[1] = inputs[1] ? cast_to(graph, p->node, inputs[1], (dlc_dtype)codes->type.dtype) : NULL;
     dlc_attr attrs[] = {dlc_attr_dims(DLC_ATTR_PADS, all, 2 * rank), dlc_attr_text(DLC_ATTR_MODE, "constant")};
-    return inputs[1] ? dlc_build(graph, p->node, DLC_OP_PAD, inputs, 2, attrs, 2) : NULL;
+    return dlc_build(graph, p->node, DLC_OP_PAD, inputs, inputs[1] ? 2 : 1, attrs, 2);
 }
 
 /* The node over codes, in i32. */
-static dlc_value *sum_of_codes(const product *p, dlc_value *x, int is_pad_done)
+static dlc_value *sum_of_codes(const product *p, dlc_value *x, dlc_value *w, int is_pad_done)
 {
     dlc_attr attrs[DLC_ATTR_COUNT];
-    dlc_value *inputs[2] = {x, p->w.codes};
+    dlc_value *inputs[2] = {x, w};
     uint32_t n = 0;
     for (uint32_t a = 0; a < p->node->nattrs; a++)
         if (!is_pad_done || p->node->attrs[a].id != DLC_ATTR_PADS)
             attrs[n++] = p->node->attrs[a];
     attrs[n++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
-    return dlc_build(p->graph, p->node, p->node->op, inputs, 2, attrs, n);
+    return x && w ? dlc_build(p->graph, p->node, p->node->op, inputs, 2, attrs, n) : NULL;
+}
+
+/* sum x w. Outside of x it reads the zero point, and of channels that are added for whole granules the weights are 0. */
+static dlc_value *padded_sum(const product *p, dlc_value *zero)
+{
+    const dlc_expr *pads = NULL;
+    int64_t channels = missing_channels(p);
+    int has_pads = p->node->op == DLC_OP_CONV && is_padded(p, &pads);
+    if (!channels && !(zero && has_pads))
+        return sum_of_codes(p, p->x.codes, p->w.codes, 0);
+    dlc_value *w = channels ? padded(p, p->w.codes, NULL, NULL, channels) : p->w.codes;
+    if (channels && w)
+        w = dlc_fold_weights(p->ctx, w->def);
+    return sum_of_codes(p, padded(p, p->x.codes, zero, has_pads ? pads : NULL, channels), w, 1);
 }
 
 /* sum x w - zx * sum w */
 static dlc_value *integer_sum(const product *p)
 {
-    const dlc_expr *pads = NULL;
-    uint32_t npads = 0;
-    int has_zero = p->x.zero && !dlc_is_filled_with(p->x.zero, 0);
-    int pads_zero = has_zero && p->node->op == DLC_OP_CONV && is_padded(p, &pads, &npads);
-    dlc_value *x = pads_zero ? padded_codes(p, pads, npads) : p->x.codes;
-    dlc_value *sum = x ? sum_of_codes(p, x, pads_zero) : NULL;
-    if (!sum || !has_zero)
+    dlc_value *zero = p->x.zero && !dlc_is_filled_with(p->x.zero, 0) ? p->x.zero : NULL;
+    dlc_value *sum = padded_sum(p, zero), *sums = sum && zero ? sums_of_weights(p) : NULL;
+    if (!sum || !zero)
         return sum;
-    dlc_value *sums = sums_of_weights(p);
-    dlc_value *zero = p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, p->x.zero) : p->x.zero;
+    zero = p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, zero) : zero;
     dlc_value *moved = sums && zero ? dlc_build2(p->graph, p->node, DLC_OP_MUL, sums, zero) : NULL;
     return moved ? dlc_build2(p->graph, p->node, DLC_OP_SUB, sum, moved) : NULL;
 }
