@@ -211,6 +211,48 @@ dlc_value *dlc_rule_scale_into_weights(dlc_pass_ctx *ctx, dlc_node *node)
     return result && bias ? dlc_build2(ctx->graph, node, DLC_OP_ADD, result, new_bias) : result;
 }
 
+/* A sum of integers as f32, by a constant scale, that nobody else reads: the scale. */
+static dlc_value *scale_of_integers(const dlc_value *value, dlc_value **sum)
+{
+    dlc_value *scale = dlc_is_op(value, DLC_OP_MUL) && dlc_value_nuses(value) == 1 ? constant_operand(value->def, sum) : NULL;
+    return scale && scale->type.dtype == DLC_F32 && dlc_is_op(*sum, DLC_OP_CAST) && dlc_is_int((*sum)->def->inputs[0]->type.dtype)
+               ? scale
+               : NULL;
+}
+
+/* Every element is a normal number. */
+static int are_normal(const dlc_graph *graph, const dlc_value *constant)
+{
+    size_t n = (size_t)elems_of(graph, constant);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(number_at(constant, i)) || fabs(number_at(constant, i)) < (double)FLT_MIN)
+            return 0;
+    return 1;
+}
+
+/* (f32(n) * s + b) / t = f32(n) * (s / t) + b / t, n integers */
+dlc_value *dlc_rule_scale_into_scale(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *sum, *integers, *bias = NULL, *by = constant_operand(node, &sum);
+    if (!by || by->type.dtype != DLC_F32)
+        return NULL;
+    const dlc_value *product = sum;
+    if (dlc_is_op(sum, DLC_OP_ADD)) {
+        dlc_value *other;
+        bias = dlc_value_nuses(sum) == 1 ? constant_operand(sum->def, &other) : NULL;
+        if (!bias)
+            return NULL;
+        product = other;
+    }
+    dlc_value *scale = scale_of_integers(product, &integers);
+    dlc_value *both = scale ? combined(ctx, node, node->op, scale, by) : NULL;
+    dlc_value *new_bias = both && bias ? combined(ctx, node, node->op, bias, by) : NULL;
+    if (!both || !are_normal(ctx->graph, both) || (bias && !new_bias))
+        return NULL;
+    dlc_value *result = dlc_build2(ctx->graph, node, DLC_OP_MUL, integers, both);
+    return result && bias ? dlc_build2(ctx->graph, node, DLC_OP_ADD, result, new_bias) : result;
+}
+
 /* (conv(x, w) + b) + c = conv(x, w) + (b + c) */
 dlc_value *dlc_rule_bias_of_bias(dlc_pass_ctx *ctx, dlc_node *node)
 {
