@@ -15,7 +15,7 @@ static const struct {
     {"target", NULL, "dlc targets"},      {"fusion", NULL, "dlc strategies"},
     {"passes", NULL, "dlc passes"},       {"dump-after", NULL, "dlc passes"},
     {"emit", "so o a h ll asm cu", NULL}, {"format", "text json dot", NULL},
-    {"device", "cpu cuda", NULL},
+    {"device", "cpu cuda", NULL},         {"method", "mse minmax percentile entropy", NULL},
 };
 enum { NVALUES = sizeof values / sizeof *values };
 

@@ -200,6 +200,32 @@ DLC_API DLC_NODISCARD dlc_status dlc_cache_find(const char *path, const dlc_opti
 DLC_API const char *dlc_cache_folder(void);
 
 /*
+ * Post-training quantisation: an ONNX model with QuantizeLinear and DequantizeLinear around its products with constant weights.
+ *
+ *   open    finds the layers; per_channel: a scale for each channel of a weight; exclude: names of nodes and operators, comma
+ *           separated, or NULL. *result is set whatever is returned, so that its message can be read; close it in any case
+ *   probe   writes the model with the layers' inputs as outputs, by name: run it to learn their ranges
+ *   write   writes the quantised model; lo[i] to hi[i] is the range of value i
+ */
+typedef struct dlc_quantizer dlc_quantizer;
+typedef struct {
+    const char *node, *op;
+    const char *value;   /* the layer's input, whose range counts */
+    uint32_t range;      /* its number */
+    double weight_noise; /* mean square of the weight's rounding over its mean square */
+} dlc_quantizer_row;
+DLC_API DLC_NODISCARD dlc_status dlc_quantizer_open(const char *path, int per_channel, const char *exclude,
+                                                    dlc_quantizer **result);
+DLC_API DLC_NODISCARD dlc_status dlc_quantizer_probe(dlc_quantizer *quantizer, const char *path);
+DLC_API DLC_NODISCARD dlc_status dlc_quantizer_write(dlc_quantizer *quantizer, const double *lo, const double *hi,
+                                                     const char *path);
+DLC_API void dlc_quantizer_close(dlc_quantizer *quantizer); /* NULL is fine */
+/* False when there is no layer i, no range i. */
+DLC_API int dlc_quantizer_layer(const dlc_quantizer *quantizer, uint32_t i, dlc_quantizer_row *row);
+DLC_API int dlc_quantizer_value(const dlc_quantizer *quantizer, uint32_t i, const char **name);
+DLC_API const char *dlc_quantizer_message(const dlc_quantizer *quantizer); /* why the last call failed */
+
+/*
  * Reads a TensorProto file of an ONNX test suite. tensor->data and name are released by
  * dlc_tensor_release. A failure's sentence is put into message, cut to its size.
  */
