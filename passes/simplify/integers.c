@@ -393,3 +393,58 @@ dlc_value *dlc_rule_integer_matmul(dlc_pass_ctx *ctx, dlc_node *node)
 {
     return integer_product(ctx, node, node->inputs[1]->type.rank - 1u);
 }
+
+/* --- what quantised values keep --- */
+
+/* A number that scales to and fro without a trace, times any code. */
+static int is_plain_scale(const dlc_value *scale)
+{
+    dlc_scalar number;
+    return scale && dlc_is_filled(scale, &number) && number.f > 1e-30 && number.f < 1e30;
+}
+
+static dlc_value *dequantised(dlc_graph *graph, dlc_node *at, dlc_value *codes, const quantised *q)
+{
+    dlc_value *number = q->zero ? cast_to(graph, at, codes, DLC_I32) : codes;
+    if (number && q->zero)
+        number = dlc_build2(graph, at, DLC_OP_SUB, number, q->zero);
+    number = number ? cast_to(graph, at, number, DLC_F32) : NULL;
+    return number && q->scale ? dlc_build2(graph, at, DLC_OP_MUL, number, q->scale) : number;
+}
+
+/* max_pool((x - z) * s) = (max_pool(x) - z) * s, s > 0: the greatest code is the greatest number */
+dlc_value *dlc_rule_pool_of_codes(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    quantised q;
+    if (!read_scaled(node->inputs[0], &q) || !is_plain_scale(q.scale) || !is_uniform_but(ctx->graph, q.zero, q.codes->type.rank, 1))
+        return NULL;
+    dlc_value *pooled = dlc_build_like(ctx->graph, node, &q.codes);
+    return pooled ? dequantised(ctx->graph, node, pooled, &q) : NULL;
+}
+
+/* The zero point of a quantisation, as f32: NULL is 0. */
+static int is_same_zero(const dlc_value *number, const dlc_value *zero)
+{
+    if (!number || !zero)
+        return number == zero;
+    return is_cast(number, DLC_F32) && is_cast(zero, DLC_I32) && number->def->inputs[0] == zero->def->inputs[0];
+}
+
+/* sat(round((x - z) * s / s) + z) = x: the product and the quotient are off by less than half a step */
+dlc_value *dlc_rule_codes_again(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    quantised q;
+    dlc_value *rounded = node->inputs[0], *zero = NULL;
+    (void)ctx;
+    if (!dlc_node_int(node, DLC_ATTR_SATURATE, 0))
+        return NULL;
+    if (dlc_is_op(rounded, DLC_OP_ADD)) {
+        zero = rounded->def->inputs[1];
+        rounded = rounded->def->inputs[0];
+    }
+    dlc_value *quotient = dlc_is_op(rounded, DLC_OP_ROUND) ? rounded->def->inputs[0] : NULL;
+    if (!dlc_is_op(quotient, DLC_OP_DIV) || !read_scaled(quotient->def->inputs[0], &q) || q.scale != quotient->def->inputs[1] ||
+        !is_plain_scale(q.scale) || !is_same_zero(zero, q.zero) || !dlc_same_type(&q.codes->type, &node->outputs[0]->type))
+        return NULL;
+    return q.codes;
+}
