@@ -362,8 +362,8 @@ static int read_product(product *p)
 {
     dlc_node *node = p->node;
     int is_float = node->outputs[0]->type.dtype == DLC_F32;
-    return ((is_float && multiplies_bytes(p->ctx->target)) || node->outputs[0]->type.dtype == DLC_I32) && !dlc_node_attr(node, DLC_ATTR_DTYPE) &&
-           read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
+    return ((is_float && multiplies_bytes(p->ctx->target)) || node->outputs[0]->type.dtype == DLC_I32) &&
+           !dlc_node_attr(node, DLC_ATTR_DTYPE) && read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
            read_operand(p->graph, node, node->inputs[1], is_float, &p->w) && is_separable(p) && (!is_float || is_exact(p)) &&
            !dlc_is_constant(p->x.codes) && read_weights(p->ctx, node, &p->w);
 }
@@ -416,7 +416,8 @@ static dlc_value *dequantised(dlc_graph *graph, dlc_node *at, dlc_value *codes, 
 dlc_value *dlc_rule_pool_of_codes(dlc_pass_ctx *ctx, dlc_node *node)
 {
     quantised q;
-    if (!read_scaled(node->inputs[0], &q) || !is_plain_scale(q.scale) || !is_uniform_but(ctx->graph, q.zero, q.codes->type.rank, 1))
+    if (!read_scaled(node->inputs[0], &q) || !is_plain_scale(q.scale) ||
+        !is_uniform_but(ctx->graph, q.zero, q.codes->type.rank, 1))
         return NULL;
     dlc_value *pooled = dlc_build_like(ctx->graph, node, &q.codes);
     return pooled ? dequantised(ctx->graph, node, pooled, &q) : NULL;

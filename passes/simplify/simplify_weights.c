@@ -211,15 +211,6 @@ dlc_value *dlc_rule_scale_into_weights(dlc_pass_ctx *ctx, dlc_node *node)
     return result && bias ? dlc_build2(ctx->graph, node, DLC_OP_ADD, result, new_bias) : result;
 }
 
-/* A sum of integers as f32, by a constant scale, that nobody else reads: the scale. */
-static dlc_value *scale_of_integers(const dlc_value *value, dlc_value **sum)
-{
-    dlc_value *scale = dlc_is_op(value, DLC_OP_MUL) && dlc_value_nuses(value) == 1 ? constant_operand(value->def, sum) : NULL;
-    return scale && scale->type.dtype == DLC_F32 && dlc_is_op(*sum, DLC_OP_CAST) && dlc_is_int((*sum)->def->inputs[0]->type.dtype)
-               ? scale
-               : NULL;
-}
-
 /* Every element is a normal number. */
 static int are_normal(const dlc_graph *graph, const dlc_value *constant)
 {
@@ -230,27 +221,36 @@ static int are_normal(const dlc_graph *graph, const dlc_value *constant)
     return 1;
 }
 
-/* (f32(n) * s + b) / t = f32(n) * (s / t) + b / t, n integers */
+/* Integers as f32, by a constant scale: the scale. */
+static dlc_value *scale_of_integers(const dlc_value *value, dlc_value **integers)
+{
+    dlc_value *scale = dlc_is_op(value, DLC_OP_MUL) ? constant_operand(value->def, integers) : NULL;
+    return scale && dlc_is_op(*integers, DLC_OP_CAST) && dlc_is_int((*integers)->def->inputs[0]->type.dtype) ? scale : NULL;
+}
+
+/* f32(n) * s / t as f32(n) * (s / t), or a constant over t. */
+static dlc_value *integers_over(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *term, dlc_value *by)
+{
+    dlc_value *integers = NULL, *scale = dlc_is_constant(term) ? term : scale_of_integers(term, &integers);
+    dlc_value *both = scale ? combined(ctx, at, DLC_OP_DIV, scale, by) : NULL;
+    if (!both || !integers)
+        return both;
+    return are_normal(ctx->graph, both) ? dlc_build2(ctx->graph, at, DLC_OP_MUL, integers, both) : NULL;
+}
+
+/* (f32(n) * s + b) / t = f32(n) * (s / t) + b / t, n integers, b a constant or such a product too */
 dlc_value *dlc_rule_scale_into_scale(dlc_pass_ctx *ctx, dlc_node *node)
 {
-    dlc_value *sum, *integers, *bias = NULL, *by = constant_operand(node, &sum);
-    if (!by || by->type.dtype != DLC_F32)
+    dlc_value *sum = node->inputs[0], *by = node->inputs[1], *terms[2];
+    if (!dlc_is_constant(by) || by->type.dtype != DLC_F32 || dlc_value_nuses(sum) != 1 || dlc_is_constant(sum) ||
+        !dlc_same_type(&sum->type, &node->outputs[0]->type))
         return NULL;
-    const dlc_value *product = sum;
-    if (dlc_is_op(sum, DLC_OP_ADD)) {
-        dlc_value *other;
-        bias = dlc_value_nuses(sum) == 1 ? constant_operand(sum->def, &other) : NULL;
-        if (!bias)
+    if (!dlc_is_op(sum, DLC_OP_ADD))
+        return integers_over(ctx, node, sum, by);
+    for (uint32_t i = 0; i < 2; i++)
+        if (!(terms[i] = integers_over(ctx, node, sum->def->inputs[i], by)))
             return NULL;
-        product = other;
-    }
-    dlc_value *scale = scale_of_integers(product, &integers);
-    dlc_value *both = scale ? combined(ctx, node, node->op, scale, by) : NULL;
-    dlc_value *new_bias = both && bias ? combined(ctx, node, node->op, bias, by) : NULL;
-    if (!both || !are_normal(ctx->graph, both) || (bias && !new_bias))
-        return NULL;
-    dlc_value *result = dlc_build2(ctx->graph, node, DLC_OP_MUL, integers, both);
-    return result && bias ? dlc_build2(ctx->graph, node, DLC_OP_ADD, result, new_bias) : result;
+    return dlc_build2(ctx->graph, node, DLC_OP_ADD, terms[0], terms[1]);
 }
 
 /* (conv(x, w) + b) + c = conv(x, w) + (b + c) */
