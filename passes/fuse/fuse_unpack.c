@@ -1,7 +1,7 @@
 /*
  * Unpackings: cheap maps that widen one value, such as the cast, the difference and the product that make a number of a quantised
- * code. What is narrow is what should lie in memory, so each reader of the same shape gets an unpacking of its own and takes it into its
- * group; otherwise the producer, which comes first, would store the wide value for all of them.
+ * code. What is narrow is what should lie in memory, so each reader of the same shape gets an unpacking of its own and takes it
+ * into its group; otherwise the producer, which comes first, would store the wide value for all of them.
  */
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
@@ -51,7 +51,8 @@ static dlc_value *data_of(const dlc_node *node)
 
 static int has_dims(const dlc_value *value, const dlc_value *like)
 {
-    return value->type.rank == like->type.rank && !memcmp(value->type.dims, like->type.dims, value->type.rank * sizeof *like->type.dims);
+    return value->type.rank == like->type.rank &&
+           !memcmp(value->type.dims, like->type.dims, value->type.rank * sizeof *like->type.dims);
 }
 
 int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
