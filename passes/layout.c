@@ -399,6 +399,7 @@ static components collect(dlc_pass_ctx *ctx)
 
 dlc_status dlc_pass_layout(dlc_pass_ctx *ctx)
 {
+    DLC_TRY(dlc_split_concats(ctx));
     separate_outputs(ctx);
     components all = collect(ctx);
     tie_nodes(&all);

@@ -344,10 +344,15 @@ dlc_expr dlc_pool_rebuild(dlc_pool *pool, const dlc_expr_node *node, const dlc_e
 dlc_expr dlc_expr_rewrite(dlc_pool *to, const dlc_pool *from, dlc_expr root, dlc_rewrite_fn visit,
                           void *ctx)
 {
-    /* Its own arena: the pool's grows meanwhile. */
-    dlc_arena *scratch = dlc_arena_create(0);
-    uint8_t *marks = dlc_new_array(scratch, uint8_t, (size_t)root + 1);
-    dlc_expr *map = dlc_new_array(scratch, dlc_expr, (size_t)root + 1);
+    enum { FEW = 512 };
+    uint8_t few_marks[FEW] = {0}, *marks = few_marks;
+    dlc_expr few_mapped[FEW] = {0}, *map = few_mapped;
+    dlc_arena *scratch = NULL; /* its own: the pool's grows meanwhile */
+    if (root >= FEW) {
+        scratch = dlc_arena_create(0);
+        marks = dlc_new_array(scratch, uint8_t, (size_t)root + 1);
+        map = dlc_new_array(scratch, dlc_expr, (size_t)root + 1);
+    }
     dlc_expr_reach(from, root, marks);
     for (dlc_expr id = 1; id <= root; id++) {
         if (!marks[id])

@@ -254,9 +254,11 @@ void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to)
     if (to->uses)
         to->uses->link = &to->uses;
     from->uses = NULL;
-    for (uint32_t o = 0; from->noutputs && o < graph->outputs.n; o++)
-        if (graph->outputs.data[o].value == from)
+    for (uint32_t o = 0, left = from->noutputs; left; o++)
+        if (graph->outputs.data[o].value == from) {
             graph->outputs.data[o].value = to;
+            left--;
+        }
     to->noutputs += from->noutputs;
     from->noutputs = 0;
     for (uint32_t s = 0; from->nbinds && s < graph->symbols.n; s++)

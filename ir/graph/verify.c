@@ -16,6 +16,7 @@ typedef struct {
     dlc_arena *scratch;
     uint8_t *is_defined; /* by value id: on the way so far */
     uint32_t *nuses;     /* by value id: uses found in nodes */
+    uint32_t *noutputs; /* by value id: graph outputs found */
     dlc_table names;
     dlc_node *region; /* that is open */
 } verifier;
@@ -143,12 +144,10 @@ static dlc_status verify_node(verifier *v, dlc_node *node)
 
 static dlc_status verify_uses(verifier *v, const dlc_node *node, const dlc_value *value)
 {
-    uint32_t nuses = 0, noutputs = 0;
+    uint32_t nuses = 0, noutputs = v->noutputs[value->id];
     for (const dlc_use *use = value->uses; use; use = use->next, nuses++)
         if (use->input >= use->node->ninputs || use->node->inputs[use->input] != value)
             return fail(v, node, "value '%.80s' lists a use that is none", value->name);
-    for (uint32_t o = 0; o < v->graph->outputs.n && value->noutputs; o++)
-        noutputs += v->graph->outputs.data[o].value == value;
     if (nuses != v->nuses[value->id] || noutputs != value->noutputs)
         return fail(v, node,
                     "value '%.80s' lists %" PRIu32 " uses and %" PRIu32 " outputs; %" PRIu32
@@ -164,6 +163,7 @@ static dlc_status verify_ends(verifier *v)
         if (value->id >= v->graph->nvalues || !v->is_defined[value->id])
             return fail(v, value->def, "graph output '%.80s' is not defined",
                         v->graph->outputs.data[o].name);
+        v->noutputs[value->id]++;
     }
     for (uint32_t s = 0; s < v->graph->symbols.n; s++) {
         const dlc_symbol *symbol = &v->graph->symbols.data[s];
@@ -183,6 +183,7 @@ static dlc_status verify(verifier *v)
 {
     v->is_defined = dlc_new_array(v->scratch, uint8_t, v->graph->nvalues + 1);
     v->nuses = dlc_new_array(v->scratch, uint32_t, v->graph->nvalues + 1);
+    v->noutputs = dlc_new_array(v->scratch, uint32_t, v->graph->nvalues + 1);
     for (uint32_t i = 0; i < v->graph->inputs.n; i++)
         DLC_TRY(define(v, NULL, v->graph->inputs.data[i]));
     for (dlc_node *node = v->graph->first; node; node = node->next)

@@ -13,6 +13,8 @@
 enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
     MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
+    MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
+    MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
     PARALLEL_WORTH = 70000 /* cycles (20 us) from which losing parallel units matters */
 };
 
@@ -352,6 +354,11 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
     }
     if (!group.kernel->stages.n)
         return DLC_REASON_NONE;
+    f->work = group.kernel->pool->nodes.n;
+    if (handles->n > 1 && f->work > MOST_EXPRS) {
+        *detail = dlc_arena_printf(f->arena, "%u expressions; a kernel of several nodes takes %u", f->work, MOST_EXPRS);
+        return DLC_REASON_SIZE;
+    }
     dlc_reason reason = dlc_choose(group.kernel, f->target, f->trial, &schedule, detail);
     if (schedule)
         dlc_estimate_kernel(schedule, f->trial, estimate);
@@ -453,6 +460,8 @@ static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const cha
         return DLC_REASON_UNBOUND;
     if (f->groups[p].has_update)
         return DLC_REASON_SCATTER;
+    if (f->groups[p].tried_work > MOST_TRIED || f->groups[c].tried_work > MOST_TRIED)
+        return DLC_REASON_TRIED;
     uint32_t most = is_flat_pair(f, p, c) ? MOST_FLAT : MOST_NODES;
     if (nnodes > most) {
         *detail = dlc_arena_printf(f->arena, "%u nodes; a group takes %u", nnodes, most);
@@ -477,10 +486,13 @@ static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, ver
     merged_nodes(f, p, c, &nodes);
     v->reason = lower_set(f, &nodes, &v->after, &v->detail);
     v->is_legal = v->reason == DLC_REASON_NONE;
-    if (!v->is_legal || !weigh_too)
-        return;
-    v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
-    v->reason = weigh(f, v);
+    uint32_t work = f->work;
+    if (v->is_legal && weigh_too) {
+        v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
+        v->reason = weigh(f, v);
+    }
+    f->groups[p].tried_work += work;
+    f->groups[c].tried_work += work;
 }
 
 /* Strategies try a merge and then ask for it: what was found the first time holds until groups change. */
@@ -526,6 +538,8 @@ static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
     merged.is_flat = (uint8_t)is_flat_pair(f, p, c);
     merged.nodes = nodes;
     merged.has_update |= f->groups[c].has_update;
+    if (f->groups[c].tried_work > merged.tried_work)
+        merged.tried_work = f->groups[c].tried_work;
     merged.is_known = v->after.time_us > 0;
     merged.estimate = v->after;
     if (f->groups[c].first_level < merged.first_level)

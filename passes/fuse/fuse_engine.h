@@ -23,6 +23,7 @@ typedef struct {
     dlc_ids nodes;            /* handles, ascending: graph order; empty: merged into another */
     uint32_t first_level, last_level; /* longest paths from the graph's start to its nodes */
     uint8_t is_opaque, is_flat, has_update, is_known; /* is_known: `estimate` holds */
+    uint32_t tried_work;              /* of trials: expressions that were lowered */
     dlc_estimate estimate;
 } dlc_fusion_group;
 
@@ -54,6 +55,7 @@ struct dlc_fusion {
     dlc_ids *out_edges;       /* by producer */
     uint32_t *seen;           /* by group, for searches */
     uint32_t search;
+    uint32_t work;            /* of the set lowered last: its expressions */
     dlc_fusion_verdict tried; /* the last, of groups tried_p and tried_c as they are; DLC_FUSION_NONE: none */
     uint32_t tried_p, tried_c;
 };

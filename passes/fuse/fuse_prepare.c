@@ -26,21 +26,16 @@ static dlc_node *copy_of(dlc_graph *graph, dlc_value *value, const char *name)
     return dlc_graph_node(graph, &spec);
 }
 
-static int is_earlier_output(const dlc_graph *graph, uint32_t output)
-{
-    for (uint32_t o = 0; o < output; o++)
-        if (graph->outputs.data[o].value == graph->outputs.data[output].value)
-            return 1;
-    return 0;
-}
-
 static dlc_status own_outputs(dlc_pass_ctx *ctx)
 {
     dlc_graph *graph = ctx->graph;
+    uint8_t *is_output = dlc_new_array(ctx->scratch, uint8_t, graph->nvalues); /* by value: an earlier one is it */
     for (uint32_t o = 0; o < graph->outputs.n; o++) {
         dlc_value *value = graph->outputs.data[o].value;
-        if (value->def && !value->data && !is_earlier_output(graph, o))
+        if (value->def && !value->data && !is_output[value->id]) {
+            is_output[value->id] = 1;
             continue;
+        }
         dlc_node *copy = copy_of(graph, value, graph->outputs.data[o].name);
         if (!copy)
             return graph->diag->status;

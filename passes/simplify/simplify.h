@@ -52,4 +52,7 @@ void dlc_transpose_perm(const dlc_graph *graph, const dlc_node *transpose,
  * it cannot be folded. */
 dlc_value *dlc_build_folded(dlc_pass_ctx *ctx, dlc_value *built);
 
+/* Every concatenation of many parts as a tree: what a kernel of them costs grows faster than their number. */
+DLC_NODISCARD dlc_status dlc_split_concats(dlc_pass_ctx *ctx);
+
 #endif
