@@ -1,5 +1,6 @@
 /* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it
  * was used. */
+#include "base/budget.h"
 #include "base/text.h"
 #include "base/vec.h"
 
@@ -17,6 +18,7 @@ typedef struct block {
 struct dlc_arena {
     block *last;
     size_t budget_bytes, total_bytes;
+    dlc_budget *budget; /* that it counts into, or NULL */
 };
 
 static _Thread_local dlc_oom_handler oom_handler;
@@ -32,8 +34,11 @@ _Noreturn void dlc_out_of_memory(size_t size_bytes, int over_budget)
 {
     if (oom_handler)
         oom_handler(oom_user, size_bytes, over_budget);
-    fprintf(stderr, "dlc: out of memory: %zu bytes %s\n", size_bytes,
-            over_budget ? "exceed the limit set for this step" : "could not be allocated");
+    if (over_budget == DLC_OUT_OF_TIME)
+        fprintf(stderr, "dlc: the time set for this step is over\n");
+    else
+        fprintf(stderr, "dlc: out of memory: %zu bytes %s\n", size_bytes,
+                over_budget ? "exceed the limit set for this step" : "could not be allocated");
     _exit(7);
 }
 
@@ -43,6 +48,7 @@ dlc_arena *dlc_arena_create(size_t budget_bytes)
     if (!arena)
         dlc_out_of_memory(sizeof *arena, 0);
     arena->budget_bytes = budget_bytes;
+    arena->budget = dlc_budget_in_use();
     return arena;
 }
 
@@ -54,6 +60,7 @@ void dlc_arena_destroy(dlc_arena *arena)
         previous = b->previous;
         free(b);
     }
+    dlc_budget_give(arena->budget, arena->total_bytes);
     free(arena);
 }
 
@@ -69,11 +76,14 @@ static void add_block(dlc_arena *arena, size_t need)
         if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes
                                               ? arena->total_bytes
                                               : arena->budget_bytes))
-            dlc_out_of_memory(need, 1);
+            dlc_out_of_memory(need, DLC_OUT_OF_ARENA);
     }
+    dlc_budget_take(arena->budget, size);
     block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);
-    if (!b)
-        dlc_out_of_memory(size, 0);
+    if (!b) {
+        dlc_budget_give(arena->budget, size);
+        dlc_out_of_memory(size, DLC_OUT_OF_MEMORY);
+    }
     b->previous = arena->last;
     b->size_bytes = size;
     b->used = 0;
@@ -159,6 +169,7 @@ void dlc_arena_release(dlc_arena *arena, dlc_mark mark)
     while (arena->last && arena->last != mark.block) {
         block *previous = arena->last->previous;
         arena->total_bytes -= arena->last->size_bytes;
+        dlc_budget_give(arena->budget, arena->last->size_bytes);
         free(arena->last);
         arena->last = previous;
     }

@@ -32,7 +32,8 @@ dlc_mark dlc_arena_mark(dlc_arena *arena);
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark);
 size_t dlc_arena_bytes(const dlc_arena *arena);
 
-/* Called with the size that could not be had and whether the arena's budget (not the system) refused it. */
+/* Called with the size that could not be had and who refused it. */
+enum { DLC_OUT_OF_MEMORY, DLC_OUT_OF_ARENA, DLC_OUT_OF_BUDGET, DLC_OUT_OF_TIME }; /* the system, the arena's budget, base/budget.h */
 typedef void (*dlc_oom_handler)(void *user, size_t size_bytes, int over_budget);
 void dlc_arena_set_oom(dlc_oom_handler handler, void *user); /* per thread; NULL restores the default */
 /* For memory that is no arena's (string builders): runs the handler as an arena would. */

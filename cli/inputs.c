@@ -67,10 +67,11 @@ dlc_texts dlc_split(dlc_arena *arena, const char *text)
 /* "a, b, c" of names, for messages. */
 static const char *join_names(dlc_arena *arena, const dlcrt_tensor_info *infos, uint32_t n)
 {
+    enum { MOST_NAMES = 20 };
     const char *text = "";
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
         text = dlc_arena_printf(arena, "%s%s'%s'", text, i ? ", " : "", infos[i].name);
-    return text;
+    return n > MOST_NAMES ? dlc_arena_printf(arena, "%s and %u more", text, n - MOST_NAMES) : text;
 }
 
 static int find_info(const dlcrt_tensor_info *infos, uint32_t n, const char *name)
@@ -195,9 +196,12 @@ dlc_status dlc_read_expected(dlc_cli *cli, const dlc_signature *signature, const
 static dlc_status refuse_missing(dlc_cli *cli, const dlcrt_tensor_info *info,
                                  const dlc_tensors *found)
 {
+    enum { MOST_NAMES = 20 };
     const char *there = "";
-    for (uint32_t i = 0; i < found->n; i++)
+    for (uint32_t i = 0; i < found->n && i < MOST_NAMES; i++)
         there = dlc_arena_printf(cli->arena, "%s%s'%s'", there, i ? ", " : "", found->data[i].name);
+    if (found->n > MOST_NAMES)
+        there = dlc_arena_printf(cli->arena, "%s and %u more", there, found->n - MOST_NAMES);
     if (!cli->args.inputs)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "input '%s' (%s) is not given; --input %s=random:0 makes one up",

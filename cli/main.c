@@ -1,5 +1,6 @@
 /* The program: finds the command, runs it, and reports once, at the end, as text or as one JSON
  * line. */
+#include "base/budget.h"
 #include "cli/cli.h"
 
 #include <fcntl.h>
@@ -129,6 +130,9 @@ int main(int argc, char **argv)
                      (cli.args.command == DLC_COMMAND_help && !cli.args.version) ||
                      cli.args.command == DLC_COMMAND_man ||
                      cli.args.command == DLC_COMMAND_completion;
+    dlc_budget budget = {.most_bytes = (size_t)cli.args.max_memory}; /* of files that are read here; the library's are its own */
+    if (budget.most_bytes)
+        dlc_budget_use(&budget);
     if (status == DLC_OK && !cli.args.help && !cli.args.version)
         status = dlc_cli_pipe(&cli);
     if (status == DLC_OK)

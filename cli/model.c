@@ -88,6 +88,8 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .max_nodes = args->max_nodes,
         .max_heap_bytes = args->max_heap,
         .max_fold_bytes = args->max_fold,
+        .max_memory_bytes = args->max_memory,
+        .max_seconds = (uint32_t)args->max_seconds,
         .link_dir = args->link_dir,
         .verify_each = args->verify_each,
         .emulate_gpu = args->emulate_gpu,

@@ -6,7 +6,9 @@
  */
 #include "cli/tensors.h"
 
+#include "base/budget.h"
 #include "base/file.h"
+#include "base/table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -36,6 +38,8 @@ typedef struct {
     uint64_t size_bytes;
     dlc_arena *arena;
     dlc_diag *diag;
+    dlc_table names;
+    uint64_t packed_bytes, unpacked_bytes; /* of the members so far */
 } archive;
 
 typedef struct {
@@ -201,18 +205,40 @@ static dlc_status unpack(archive *a, const member *m, const uint8_t **bytes)
     return DLC_OK;
 }
 
+/* Members share no bytes, and what they unpack to is bounded by the file's size: else a small file could fill the memory. */
+static dlc_status check_budget(archive *a, const member *m)
+{
+    const dlc_budget *set = dlc_budget_in_use();
+    uint64_t most = (set ? set->most_bytes : dlc_memory_budget(a->size_bytes)) / 2; /* tensors are copies of it */
+    if (m->packed_bytes > a->size_bytes - a->packed_bytes)
+        return damaged(a, "its members overlap");
+    a->packed_bytes += m->packed_bytes;
+    if (m->method != DEFLATED)
+        return DLC_OK;
+    if (m->size_bytes > most - a->unpacked_bytes)
+        return dlc_diag_fail(a->diag, DLC_LIMIT, a->path,
+                             "member '%s' brings what is unpacked to more than %" PRIu64 " MiB, the limit for a file of %" PRIu64
+                             " bytes; --max-memory sets another",
+                             m->name, most >> 20, a->size_bytes);
+    a->unpacked_bytes += m->size_bytes;
+    return DLC_OK;
+}
+
 static dlc_status read_member(archive *a, member *m, dlc_tensors *tensors)
 {
     size_t n = strlen(m->name);
     const uint8_t *bytes = NULL;
     if (n < 4 || strcmp(m->name + n - 4, ".npy") != 0)
         return dlc_diag_fail(a->diag, DLC_INVALID, a->path, "member '%s' is no .npy file", m->name);
+    DLC_TRY(check_budget(a, m));
     DLC_TRY(unpack(a, m, &bytes));
     dlcrt_tensor tensor;
     const char *place = dlc_arena_printf(a->arena, "%s: %s", a->path, m->name);
     DLC_TRY(dlc_npy_parse(bytes, m->size_bytes, place, a->arena, a->diag, &tensor));
     tensor.name = dlc_arena_strndup(a->arena, m->name, n - 4);
-    if (dlc_tensors_find(tensors, tensor.name))
+    int is_new;
+    (void)dlc_table_insert(&a->names, a->arena, tensor.name, &is_new);
+    if (!is_new)
         return dlc_diag_fail(a->diag, DLC_INVALID, a->path, "has two members '%s'", m->name);
     dlc_vec_push(a->arena, tensors, tensor);
     return DLC_OK;
@@ -234,7 +260,7 @@ dlc_status dlc_npz_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlc_
 {
     dlc_map map;
     DLC_TRY(dlc_map_open(path, &map, diag));
-    archive a = {path, map.bytes, map.size_bytes, arena, diag};
+    archive a = {.path = path, .bytes = map.bytes, .size_bytes = map.size_bytes, .arena = arena, .diag = diag};
     dlc_status status = read_archive(&a, tensors);
     dlc_map_close(&map);
     return status;

@@ -30,12 +30,28 @@ const char *dlc_version(void)
 
 /* ---- memory ---- */
 
+/* " at node 'conv1', in fuse" */
+static void print_place(const dlc_budget *budget, char *text, size_t size_bytes)
+{
+    snprintf(text, size_bytes, "%s%.100s%s%s%s", budget->node ? " at node '" : "", budget->node ? budget->node : "",
+             budget->node ? "'" : "", budget->step ? ", in " : "", budget->step ? budget->step : "");
+}
+
 static void leave(void *user, size_t size_bytes, int over_budget)
 {
     dlc_model *model = user;
-    snprintf(model->limit_text, sizeof model->limit_text,
-             "%zu more bytes of memory were asked for and %s", size_bytes,
-             over_budget ? "pass the limit given" : "the system has none left");
+    char place[200];
+    print_place(&model->budget, place, sizeof place);
+    if (over_budget == DLC_OUT_OF_TIME)
+        snprintf(model->limit_text, sizeof model->limit_text,
+                 "takes longer than the %u s it may%s; --max-seconds sets another limit", model->max_seconds, place);
+    else if (over_budget == DLC_OUT_OF_BUDGET)
+        snprintf(model->limit_text, sizeof model->limit_text,
+                 "takes more than the %zu MiB of memory it may%s; --max-memory sets another limit",
+                 model->budget.most_bytes >> 20, place);
+    else
+        snprintf(model->limit_text, sizeof model->limit_text, "%zu more bytes of memory were asked for%s and %s", size_bytes,
+                 place, over_budget ? "pass the limit given" : "the system has none left");
     longjmp(model->out_of_memory, 1);
 }
 
@@ -43,10 +59,20 @@ dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 {
     volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
     dlc_arena_set_oom(leave, model);
+    dlc_budget *before = dlc_budget_use(&model->budget);
     if (setjmp(model->out_of_memory) == 0)
         status = body(model, args);
     dlc_arena_set_oom(NULL, NULL);
+    dlc_budget_use(before);
+    model->budget.step = model->budget.node = NULL;
+    model->budget.deadline = 0;
     return status;
+}
+
+/* From now on; interpreting and tuning take what they take. */
+static void limit_time(dlc_model *model)
+{
+    model->budget.deadline = dlc_budget_clock() + model->max_seconds;
 }
 
 /* ---- messages ---- */
@@ -57,7 +83,7 @@ int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note)
         (i == model->diag.nmessages && !model->limit_text[0]))
         return 0;
     if (i == model->diag.nmessages) {
-        *note = (dlc_model_note){DLC_LIMIT, "", model->limit_text, NULL};
+        *note = (dlc_model_note){DLC_LIMIT, model->path ? model->path : "", model->limit_text, NULL};
         return 1;
     }
     const dlc_message *message = &model->diag.messages[i];
@@ -206,9 +232,40 @@ static void read_tuned(dlc_model *model)
     model->ctx.tuned.text = dlc_tuned_read(model->ctx.tuned.file, model->arena, &model->diag);
 }
 
+/* What a model may take: of memory a multiple of its file, and of what its weights take beside it. */
+static void set_budget(dlc_model *model, uint64_t file_bytes)
+{
+    uint64_t most = model->options.max_memory_bytes;
+    most = most ? most : dlc_memory_budget(file_bytes);
+    model->budget.most_bytes = most < SIZE_MAX ? (size_t)most : SIZE_MAX;
+}
+
+static uint64_t weight_bytes(const dlc_graph *graph)
+{
+    uint64_t bytes = 0;
+    for (const dlc_node *node = graph->first; node && node->op == DLC_OP_CONSTANT; node = node->next)
+        bytes += node->outputs[0]->data ? node->outputs[0]->data->size_bytes : 0;
+    return bytes;
+}
+
+static dlc_status import_source(dlc_model *model, const source *from);
+
 static dlc_status import(dlc_model *model, void *args)
 {
     const source *from = args;
+    struct stat info;
+    uint64_t file_bytes = from->bytes ? from->size_bytes : stat(from->path, &info) ? 0 : (uint64_t)info.st_size;
+    set_budget(model, file_bytes);
+    limit_time(model);
+    dlc_budget_at("import", NULL);
+    DLC_TRY(import_source(model, from));
+    if (model->graph)
+        set_budget(model, file_bytes + weight_bytes(model->graph) / 16); /* four times those in other files */
+    return DLC_OK;
+}
+
+static dlc_status import_source(dlc_model *model, const source *from)
+{
     DLC_TRY(read_schedules(model));
     read_tuned(model);
     if (!from->bytes) {
@@ -339,10 +396,14 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
     if (!model)
         return DLC_LIMIT;
     take_options(&model->options, options);
+    dlc_budget *before = dlc_budget_use(&model->budget);
     model->arena = dlc_arena_create(0);
     model->scratch = dlc_arena_create(0);
+    dlc_budget_use(NULL); /* there is always room for messages */
     model->notes = dlc_arena_create(0);
+    dlc_budget_use(before);
     dlc_diag_init(&model->diag, model->notes);
+    model->max_seconds = model->options.max_seconds ? model->options.max_seconds : 600;
     if (!from->path)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the path of the model is NULL");
     if (!from->bytes)
@@ -491,6 +552,7 @@ static dlc_status print_schedules(dlc_model *model)
 static dlc_status make_text(dlc_model *model, void *opaque)
 {
     const struct text_args *args = opaque;
+    limit_time(model);
     dlc_str_deinit(&model->buffer);
     model->buffer = (dlc_str){0};
     if (args->kind == DLC_TEXT_IMPORTED) {
@@ -588,6 +650,7 @@ static dlc_status find_artifact(dlc_model *model, const char *kind, dlc_artifact
 static dlc_status run_passes(dlc_model *model, void *unused)
 {
     (void)unused;
+    limit_time(model);
     DLC_TRY(dlc_model_run_passes(model));
     if (model->ctx.facts & DLC_FACT_PLACED)
         return DLC_OK;
@@ -629,6 +692,7 @@ static dlc_status write_form(dlc_model *model, const char *kind,
 static dlc_status write_executable(dlc_model *model, void *opaque)
 {
     const struct write_args *args = opaque;
+    limit_time(model);
     dlc_executable_options options = {
         .path = args->path,
         .fd = args->fd,

@@ -2,6 +2,7 @@
 #ifndef DLC_COMPILER_DRIVER_H
 #define DLC_COMPILER_DRIVER_H
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "dlc/dlc.h"
 #include "frontend/onnx.h"
@@ -30,7 +31,9 @@ struct dlc_model {
     struct dlc_model **others; /* the model once more for each further target */
     uint32_t nothers;
     jmp_buf out_of_memory;
-    char limit_text[128]; /* the message of running out of memory, "" when it did not happen */
+    uint32_t max_seconds; /* of each call */
+    dlc_budget budget;    /* of all arenas but notes */
+    char limit_text[400]; /* the message of running out of memory, "" when it did not happen */
 };
 
 /*

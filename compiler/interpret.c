@@ -678,6 +678,8 @@ dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uin
     if (!m->cells)
         return DLC_LIMIT;
     dlc_mark mark = dlc_arena_mark(model->scratch);
+    if (!model->options.max_memory_bytes) /* running may take what the machine has */
+        model->budget.most_bytes = (size_t)dlc_memory_budget(UINT64_MAX);
     dlc_status status = dlc_model_guard(model, interpret, &args);
     for (uint32_t i = 0; i < graph->nvalues; i++) {
         free(m->cells[i].bytes);

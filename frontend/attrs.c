@@ -55,6 +55,22 @@ void im_rename(dlc_import *im, const char *attribute, const char *name)
         found->name = name;
 }
 
+/* How many of its value fields are there; a repeated field is one. */
+static unsigned count_values(const attribute_proto *proto)
+{
+    return (unsigned)(proto->has_f != 0) + (proto->has_i != 0) + (proto->has_s != 0) +
+           (proto->t != NULL) + (proto->g != NULL) + (proto->sparse_tensor != NULL) +
+           (proto->tp != NULL) + (proto->n_floats > 0) + (proto->n_ints > 0) +
+           (proto->n_strings > 0) + (proto->n_tensors > 0) + (proto->n_graphs > 0) +
+           (proto->n_sparse_tensors > 0) + (proto->n_type_protos > 0);
+}
+
+/* Only a function's body refers to attributes of its call. */
+static int is_astray(const dlc_import *im, const dlc_body *body, const attribute_proto *proto)
+{
+    return proto->ref_attr_name && *proto->ref_attr_name && body->opsets == &im->opsets;
+}
+
 void im_read_attributes(dlc_import *im, const dlc_body *body)
 {
     const Onnx__NodeProto *node = im->node;
@@ -66,6 +82,13 @@ void im_read_attributes(dlc_import *im, const dlc_body *body)
             im_fail(im, DLC_INVALID, "attribute %zu has no name", i);
         else if (find(im, name))
             im_fail(im, DLC_INVALID, "attribute '%s' is given twice", name);
+        else if (is_astray(im, body, node->attribute[i]))
+            im_fail(im, DLC_INVALID,
+                    "attribute '%s' refers to attribute '%s' of a function's call; the node is in no function",
+                    name, node->attribute[i]->ref_attr_name);
+        else if (proto && count_values(proto) > 1)
+            im_fail(im, DLC_INVALID, "attribute '%s' has values of %u kinds; it can have one", name,
+                    count_values(proto));
         else if (proto)
             dlc_vec_push(im->arena, &im->attributes, ((dlc_onnx_attribute){name, proto, 0}));
     }

@@ -3,6 +3,7 @@
  * each node's row in onnx_ops.def says which importer takes it. A node that fails poisons its
  * outputs and the import goes on, so that one run reports all problems.
  */
+#include "base/budget.h"
 #include "frontend/import_steps.h"
 
 #include <inttypes.h>
@@ -39,6 +40,7 @@ static void open_node(dlc_import *im, const dlc_body *body, const Onnx__NodeProt
     im->row = NULL;
     im->nin = im->nout = 0;
     im->messages_before = im->graph->diag->nmessages;
+    dlc_budget_at("import", origin->name);
     void **opset = dlc_table_find(body->opsets, origin->domain);
     im->opset = origin->opset = opset ? *(const int64_t *)*opset : 0;
 }

@@ -137,6 +137,8 @@ static inline uint32_t im_rank(const dlc_value *value)
 {
     return value->type.rank;
 }
+/* Element i of a constant of integers. */
+int64_t im_int_at(const dlc_value *value, uint32_t i);
 /* -rank <= axis < rank becomes 0 <= axis < rank; else reported, -1. */
 int im_axis(dlc_import *im, int64_t axis, uint32_t rank);
 /* Ascending, distinct; false when reported. out: DLC_MAX_RANK entries. */

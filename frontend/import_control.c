@@ -32,11 +32,27 @@ static void import_both(dlc_import *im, const Onnx__GraphProto *yes, const Onnx_
     im_branches_begin(im, r, holds);
 }
 
+/* A condition's type, told when it is another one. */
+static int is_bool(dlc_import *im, const dlc_value *condition)
+{
+    if (!condition || condition->type.dtype == DLC_BOOL)
+        return 1;
+    im_fail(im, DLC_INVALID, "its condition is %s; bool is wanted", dlc_dtypes[condition->type.dtype].text);
+    return 0;
+}
+
 void import_if(dlc_import *im)
 {
     double condition;
     const Onnx__GraphProto *yes = subgraph(im, "then_branch"), *no = subgraph(im, "else_branch");
     if (!yes || !no)
+        return;
+    if (yes->n_output != no->n_output) {
+        im_fail(im, DLC_INVALID, "its branches have %zu and %zu outputs; they must have as many", yes->n_output,
+                no->n_output);
+        return;
+    }
+    if (!is_bool(im, im_in(im, 0)))
         return;
     if (!im_const_scalar(im, im_in(im, 0), &condition)) {
         import_both(im, yes, no);
@@ -111,6 +127,8 @@ static int read_limits(dlc_import *im, dlc_repeat *r)
 {
     double condition = 1;
     r->condition = im_in(im, 1);
+    if (!is_bool(im, r->condition))
+        return 0;
     if (r->condition && !im_const_scalar(im, r->condition, &condition))
         r->enters = im_condition(im, r->condition);
     for (uint32_t i = 2; i < im->nin; i++) {

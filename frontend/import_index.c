@@ -10,17 +10,53 @@ static int axis_of(dlc_import *im, int64_t otherwise)
     return im_axis(im, im_int(im, "axis", otherwise), im_rank(im_in(im, 0)));
 }
 
+/* Constant indices lie in the dimensions they are of: element e in axis `first`, or of tuples of n in first + e % n. What is
+ * only known at run time is checked there. */
+static int are_in_range(dlc_import *im, uint32_t first, uint32_t n)
+{
+    const dlc_value *x = im_in(im, 0), *indices = im_in(im, 1);
+    int64_t count, extent[DLC_MAX_RANK] = {0}, is_known = 0;
+    if (!indices->data || !dlc_is_int(indices->type.dtype) || !dlc_type_elems(im->pool, &indices->type, &count) ||
+        first + n > im_rank(x))
+        return 1;
+    for (uint32_t i = 0; i < n; i++)
+        is_known |= (int64_t)im_is_const(im, x->type.dims[first + i], &extent[i]) << i;
+    for (int64_t e = 0; e < count; e++) {
+        uint32_t at = (uint32_t)(e % n);
+        int64_t index = im_int_at(indices, (uint32_t)e);
+        if (!(is_known >> at & 1) || (index >= -extent[at] && index < extent[at]))
+            continue;
+        im_fail(im, DLC_INVALID,
+                "element %" PRId64 " of its indices '%s' is %" PRId64 "; axis %" PRIu32 " of '%s' has %" PRId64
+                " elements, so %" PRId64 " to %" PRId64 " are possible",
+                e, indices->name, index, first + at, x->name, extent[at], -extent[at], extent[at] - 1);
+        return 0;
+    }
+    return 1;
+}
+
+/* The tuples of GatherND and ScatterND. */
+static int are_tuples_in_range(dlc_import *im, int64_t batch)
+{
+    const dlc_value *indices = im_in(im, 1);
+    int64_t n;
+    if (!im_rank(indices) || batch < 0 || batch >= (int64_t)im_rank(im_in(im, 0)) ||
+        !im_is_const(im, indices->type.dims[im_rank(indices) - 1], &n) || n < 1 || n > DLC_MAX_RANK)
+        return 1;
+    return are_in_range(im, (uint32_t)batch, (uint32_t)n);
+}
+
 void import_gather(dlc_import *im)
 {
     int axis = axis_of(im, 0);
-    if (axis >= 0)
+    if (axis >= 0 && are_in_range(im, (uint32_t)axis, 1))
         im->out[0] = f_gather(im, im_in(im, 0), im_in(im, 1), (uint32_t)axis);
 }
 
 void import_gather_elements(dlc_import *im)
 {
     int axis = axis_of(im, 0);
-    if (axis >= 0)
+    if (axis >= 0 && are_in_range(im, (uint32_t)axis, 1))
         im->out[0] = f_node(im, DLC_OP_GATHER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1)),
                             F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis)));
 }
@@ -28,6 +64,8 @@ void import_gather_elements(dlc_import *im)
 void import_gather_nd(dlc_import *im)
 {
     int64_t batch = im->opset >= 12 ? im_int(im, "batch_dims", 0) : 0;
+    if (!are_tuples_in_range(im, batch))
+        return;
     im->out[0] = f_node(im, DLC_OP_GATHER_ND, F_IN(im_in(im, 0), im_in(im, 1)),
                         F_ATTRS(dlc_attr_int(DLC_ATTR_BATCH_DIMS, batch)));
 }
@@ -44,7 +82,7 @@ void import_scatter_elements(dlc_import *im)
 {
     int axis = axis_of(im, 0);
     const char *how = reduction(im);
-    if (axis >= 0 && how)
+    if (axis >= 0 && how && are_in_range(im, (uint32_t)axis, 1))
         im->out[0] = f_node(
             im, DLC_OP_SCATTER_ELEMENTS, F_IN(im_in(im, 0), im_in(im, 1), im_in(im, 2)),
             F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, axis), dlc_attr_text(DLC_ATTR_REDUCTION, how)));
@@ -53,7 +91,7 @@ void import_scatter_elements(dlc_import *im)
 void import_scatter_nd(dlc_import *im)
 {
     const char *how = reduction(im);
-    if (how)
+    if (how && are_tuples_in_range(im, 0))
         im->out[0] = f_node(im, DLC_OP_SCATTER_ND, F_IN(im_in(im, 0), im_in(im, 1), im_in(im, 2)),
                             F_ATTRS(dlc_attr_text(DLC_ATTR_REDUCTION, how)));
 }

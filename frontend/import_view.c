@@ -256,6 +256,11 @@ void import_transpose(dlc_import *im)
         return;
     }
     for (uint32_t i = 0; i < rank; i++) {
+        if (given && given[i] < 0) {
+            im_fail(im, DLC_INVALID, "perm has %" PRId64 " at %" PRIu32 "; 0 to %" PRIu32 " are possible",
+                    given[i], i, rank - 1);
+            return;
+        }
         int axis = given ? im_axis(im, given[i], rank) : (int)(rank - 1 - i);
         if (axis < 0)
             return;

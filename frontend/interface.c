@@ -255,45 +255,6 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
     }
 }
 
-/* Up to IR 3 every initializer is listed as an input too; later it is a default that a caller may
- * replace, which nobody can here. */
-static int is_initializer(dlc_import *im, const dlc_scope *scope, const char *name,
-                          const char *place)
-{
-    void **item = dlc_table_find(&scope->values, name);
-    const dlc_value *value = item ? *item : NULL;
-    if (!value || (value != &im->poison && !value->data))
-        return 0;
-    if (im->proto->ir_version >= 4)
-        dlc_diag_fail(im->graph->diag, DLC_OK, place, "its initializer is taken as a constant");
-    return 1;
-}
-
-void im_read_inputs(dlc_import *im, dlc_scope *scope)
-{
-    const Onnx__GraphProto *graph = im->proto->graph;
-    check_given_shapes(im, graph);
-    im_check_given_values(im, graph);
-    for (size_t i = 0; im->shapes_given && i < graph->n_input; i++)
-        note_sizes(im, graph->input[i]);
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const Onnx__ValueInfoProto *info = graph->input[i];
-        const char *place = PLACE(im, "input '%s'", im->graph->file, info->name ? info->name : "");
-        if (!info->name || !*info->name) {
-            dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "input %zu has no name", i);
-            continue;
-        }
-        if (!is_initializer(im, scope, info->name, place))
-            (void)im_bind(im, scope, info->name, make_input(im, info, place));
-    }
-    for (size_t i = 0; i < graph->n_value_info; i++) {
-        int is_new;
-        if (graph->value_info[i]->name)
-            *dlc_table_insert(&im->declared, im->arena, graph->value_info[i]->name, &is_new) =
-                graph->value_info[i];
-    }
-}
-
 /* --- declared types --- */
 
 static int is_other_dtype(const Onnx__TypeProto__Tensor *declared, const dlc_type *type)
@@ -337,6 +298,69 @@ static void print_declared(const Onnx__TypeProto__Tensor *declared, dlc_str *out
     if (declared->shape && declared->shape->n_dim)
         dlc_str_add(out, "]");
 }
+
+/* What an initializer holds is known, so a declaration that says otherwise is no hint. */
+static void check_initializer(dlc_import *im, const Onnx__ValueInfoProto *info, const dlc_value *value)
+{
+    const Onnx__TypeProto__Tensor *declared =
+        info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? info->type->tensor_type : NULL;
+    if (!declared || value == &im->poison ||
+        (!is_other_dtype(declared, &value->type) && !is_other_shape(im, declared, &value->type)))
+        return;
+    dlc_str is = {0}, was = {0};
+    dlc_type_print(im->graph, &value->type, &is);
+    print_declared(declared, &was);
+    dlc_diag_fail(im->graph->diag, DLC_INVALID, PLACE(im, "initializer '%s'", im->graph->file, info->name),
+                  "is %s, but the model declares %s", dlc_str_text(&is), dlc_str_text(&was));
+    dlc_str_deinit(&is);
+    dlc_str_deinit(&was);
+}
+
+/* Up to IR 3 every initializer is listed as an input too; later it is a default that a caller may
+ * replace, which nobody can here. */
+static int is_initializer(dlc_import *im, const dlc_scope *scope, const Onnx__ValueInfoProto *info,
+                          const char *place)
+{
+    void **item = dlc_table_find(&scope->values, info->name);
+    const dlc_value *value = item ? *item : NULL;
+    if (!value || (value != &im->poison && !value->data))
+        return 0;
+    check_initializer(im, info, value);
+    if (im->proto->ir_version >= 4)
+        dlc_diag_fail(im->graph->diag, DLC_OK, place, "its initializer is taken as a constant");
+    return 1;
+}
+
+void im_read_inputs(dlc_import *im, dlc_scope *scope)
+{
+    const Onnx__GraphProto *graph = im->proto->graph;
+    check_given_shapes(im, graph);
+    im_check_given_values(im, graph);
+    for (size_t i = 0; im->shapes_given && i < graph->n_input; i++)
+        note_sizes(im, graph->input[i]);
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = graph->input[i];
+        const char *place = PLACE(im, "input '%s'", im->graph->file, info->name ? info->name : "");
+        if (!info->name || !*info->name) {
+            dlc_diag_fail(im->graph->diag, DLC_INVALID, place, "input %zu has no name", i);
+            continue;
+        }
+        if (!is_initializer(im, scope, info, place))
+            (void)im_bind(im, scope, info->name, make_input(im, info, place));
+    }
+    for (size_t i = 0; i < graph->n_value_info; i++) {
+        const Onnx__ValueInfoProto *info = graph->value_info[i];
+        int is_new;
+        if (!info->name)
+            continue;
+        *dlc_table_insert(&im->declared, im->arena, info->name, &is_new) = (void *)(uintptr_t)info;
+        void **item = dlc_table_find(&scope->values, info->name);
+        if (item && *item && ((const dlc_value *)*item)->data)
+            check_initializer(im, info, *item);
+    }
+}
+
+/* --- declared types, of values that nodes make --- */
 
 /* A shape that contradicts is a hint that was wrong, told once; a type that does is a fault. */
 void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const dlc_value *value)

@@ -156,7 +156,7 @@ static void refuse_unknown(dlc_import *im, const dlc_value *value, const char *w
             value->name);
 }
 
-static int64_t int_at(const dlc_value *value, uint32_t i)
+int64_t im_int_at(const dlc_value *value, uint32_t i)
 {
     const uint8_t *bytes = value->data->bytes;
     return dlc_scalar_read(value->type.dtype,
@@ -186,7 +186,7 @@ const int64_t *im_const_ints(dlc_import *im, dlc_value *value, const char *what,
     int64_t *ints = dlc_new_array(im->arena, int64_t, *n + 1);
     for (uint32_t i = 0; i < *n; i++) {
         if (value->data)
-            ints[i] = int_at(value, i);
+            ints[i] = im_int_at(value, i);
         else if (!dlc_expr_is_int(im->pool, im_simple(im, value->content[i]), &ints[i])) {
             refuse_unknown(im, value, what);
             return NULL;

@@ -4,6 +4,7 @@
  * what it makes and takes away what it breaks, so any order a user types either works or is refused
  * by name.
  */
+#include "base/budget.h"
 #include "base/near.h"
 #include "passes/pass.h"
 #include "passes/plan_memory.h"
@@ -138,6 +139,7 @@ static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass,
     dlc_mark mark = dlc_arena_mark(ctx->scratch);
     double start = now_s();
     ctx->changes = 0;
+    dlc_budget_at(pass->name, NULL);
     dlc_status status = pass->run(ctx);
     double seconds = now_s() - start;
     dlc_arena_release(ctx->scratch, mark);

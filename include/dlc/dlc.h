@@ -66,6 +66,8 @@ typedef struct {
     const char *rewrite; /* of kernels: "none", NAME=N of DLC_CATALOGUE_REWRITES; NULL: where estimates say so */
     const char *schedules; /* a file with kernels and their schedules as text, or a printed module: taken for equal kernels */
     const char *tuned; /* the file of dlc_model_tune; NULL: the cache's of this processor, for the target native alone; "": none */
+    uint64_t max_memory_bytes; /* 0: 512 MiB + 64 times the file + 4 times weights in other files, at most 3/4 of the machine's */
+    uint32_t max_seconds;      /* of each call; 0: 600 */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

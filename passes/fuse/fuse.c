@@ -4,6 +4,7 @@
  * first: opaque steps, sizes known from data, and paths that leave the union (a search pruned by longest-path levels, so that a
  * chain costs nothing).
  */
+#include "base/budget.h"
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
 
@@ -347,6 +348,7 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
     for (uint32_t i = 0; i < handles->n; i++)
         nodes[i] = f->nodes[handles->data[i]];
     *estimate = (dlc_estimate){0};
+    dlc_budget_at("fuse", dlc_fuse_result(nodes[handles->n - 1])->name);
     dlc_status status = dlc_group_lower(f->graph, nodes, handles->n, f->trial, &group);
     if (status != DLC_OK) {
         f->status = f->status == DLC_OK ? status : f->status;

@@ -1,0 +1,92 @@
+/* What one piece of work may take, and the machine's share of it by default. */
+#include "base/budget.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Thread_local dlc_budget *in_use;
+
+dlc_budget *dlc_budget_use(dlc_budget *budget)
+{
+    dlc_budget *before = in_use;
+    in_use = budget;
+    return before;
+}
+
+dlc_budget *dlc_budget_in_use(void)
+{
+    return in_use;
+}
+
+double dlc_budget_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void dlc_budget_at(const char *step, const char *node)
+{
+    if (!in_use)
+        return;
+    in_use->step = step;
+    in_use->node = node;
+    if (in_use->deadline > 0 && dlc_budget_clock() > in_use->deadline)
+        dlc_out_of_memory(0, DLC_OUT_OF_TIME);
+}
+
+void dlc_budget_take(dlc_budget *budget, size_t size_bytes)
+{
+    if (!budget)
+        return;
+    if (budget->most_bytes && size_bytes > budget->most_bytes - (budget->bytes < budget->most_bytes ? budget->bytes
+                                                                                                    : budget->most_bytes))
+        dlc_out_of_memory(size_bytes, DLC_OUT_OF_BUDGET);
+    if (budget == in_use && budget->deadline > 0 && dlc_budget_clock() > budget->deadline)
+        dlc_out_of_memory(size_bytes, DLC_OUT_OF_TIME);
+    budget->bytes += size_bytes;
+}
+
+void dlc_budget_give(dlc_budget *budget, size_t size_bytes)
+{
+    if (budget)
+        budget->bytes -= size_bytes;
+}
+
+/* --- the machine --- */
+
+/* The number in a file; UINT64_MAX: none, as "max" of a cgroup. */
+static uint64_t number_in(const char *path)
+{
+    char text[64] = "";
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return UINT64_MAX;
+    int is_number = fgets(text, sizeof text, file) && text[0] >= '0' && text[0] <= '9';
+    fclose(file);
+    return is_number ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+/* Of the system, or of the container if that has less. */
+static uint64_t machine_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    for (int i = 0; i < 2; i++) {
+        uint64_t limit = number_in(limits[i]);
+        bytes = limit < bytes ? limit : bytes;
+    }
+    return bytes;
+}
+
+uint64_t dlc_memory_budget(uint64_t file_bytes)
+{
+    enum { PER_BYTE = 64 };
+    const uint64_t least = (uint64_t)512 << 20, machine = machine_bytes() / 4 * 3;
+    uint64_t bytes = file_bytes < (UINT64_MAX - least) / PER_BYTE ? least + PER_BYTE * file_bytes : UINT64_MAX;
+    return bytes < machine ? bytes : machine;
+}

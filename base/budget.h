@@ -1,0 +1,32 @@
+/*
+ * The memory and the time that one piece of work may take, and where in it we are, for the message when that is too much. A
+ * budget is its owner's; the thread that works uses it. Arenas count into the budget in use when they were created. What it
+ * does not allow ends through the out-of-memory handler of base/arena.h.
+ */
+#ifndef DLC_BASE_BUDGET_H
+#define DLC_BASE_BUDGET_H
+
+#include "base/arena.h"
+
+typedef struct dlc_budget {
+    size_t most_bytes; /* 0: no limit */
+    size_t bytes;      /* of its arenas */
+    double deadline;   /* on dlc_budget_clock; 0: none */
+    const char *step;  /* "import", a pass; NULL: not known */
+    const char *node;  /* NULL: none, or not known */
+} dlc_budget;
+
+/* NULL: none. Returns the one that was in use. */
+dlc_budget *dlc_budget_use(dlc_budget *budget);
+dlc_budget *dlc_budget_in_use(void);
+double dlc_budget_clock(void); /* seconds, monotonic */
+/* What is being worked at; texts are borrowed until the next call. Ends the work when its time is over. */
+void dlc_budget_at(const char *step, const char *node);
+/* For arenas. */
+void dlc_budget_take(dlc_budget *budget, size_t size_bytes);
+void dlc_budget_give(dlc_budget *budget, size_t size_bytes);
+
+/* The default for a file of that many bytes: 512 MiB + 64 times the file, at most three quarters of the machine's memory. */
+uint64_t dlc_memory_budget(uint64_t file_bytes);
+
+#endif
