@@ -3,6 +3,7 @@
  * graph order with each other as sources; the steps of lower.h then bring them into the form schedules are chosen for. Equal
  * kernels are kept once: constants are parameters, so equal layers share code.
  */
+#include "base/budget.h"
 #include "passes/fuse/fuse_engine.h"
 #include "passes/lower/lower.h"
 
@@ -200,6 +201,7 @@ dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nn
 typedef struct {
     dlc_pass_ctx *ctx;
     dlc_module *module;
+    dlc_arena *lowering; /* of one group */
     uint32_t *value_of; /* by id of the graph's value: the module's + 1; 0: none yet */
 } building;
 
@@ -306,10 +308,30 @@ static void copy_outputs(building *b)
     }
 }
 
-static dlc_status add_launch(building *b, dlc_node *const *nodes, uint32_t n)
+/* Of a kernel whose arena ends. */
+static dlc_kernel *keep(const dlc_kernel *kernel, dlc_arena *arena)
+{
+    dlc_kernel *kept = dlc_kernel_clone(kernel, arena);
+    kept->name = dlc_arena_strdup(arena, kept->name);
+    for (uint32_t i = 0; i < kept->axes.n; i++)
+        kept->axes.data[i].name = dlc_arena_strdup(arena, kept->axes.data[i].name);
+    for (uint32_t i = 0; i < kept->buffers.n; i++)
+        kept->buffers.data[i].name = dlc_arena_strdup(arena, kept->buffers.data[i].name);
+    for (uint32_t i = 0; i < kept->symbols.n; i++)
+        kept->symbols.data[i].name = dlc_arena_strdup(arena, kept->symbols.data[i].name);
+    for (uint32_t i = 0; i < kept->stages.n; i++) {
+        dlc_stage *stage = &kept->stages.data[i];
+        stage->name = dlc_arena_strdup(arena, stage->name);
+        stage->origin.data = dlc_arena_copy(arena, stage->origin.data, stage->origin.n * sizeof *stage->origin.data);
+        stage->origin.cap = stage->origin.n;
+    }
+    return kept;
+}
+
+static dlc_status launch(building *b, dlc_node *const *nodes, uint32_t n)
 {
     dlc_group_kernel group;
-    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->module->arena, &group));
+    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->lowering, &group));
     if (!group.kernel->stages.n)
         return DLC_OK; /* nothing anyone reads */
     dlc_step step = new_step(b, DLC_STEP_LAUNCH, group.values.n);
@@ -321,9 +343,21 @@ static dlc_status add_launch(building *b, dlc_node *const *nodes, uint32_t n)
         step.symbols[s] = size_of(b, group.kernel->symbols.data[s].outer);
         group.kernel->symbols.data[s].outer = 0;
     }
+    uint32_t nkernels = b->module->kernels.n;
     step.kernel = dlc_module_add_kernel(b->module, group.kernel);
+    if (step.kernel == nkernels)
+        b->module->kernels.data[nkernels].kernel = keep(group.kernel, b->module->arena);
     add_step(b, &step, nodes, n);
     return DLC_OK;
+}
+
+/* Many groups have the same kernel, and lowering leaves more behind than the kernel it makes. */
+static dlc_status add_launch(building *b, dlc_node *const *nodes, uint32_t n)
+{
+    dlc_mark mark = dlc_arena_mark(b->lowering);
+    dlc_status status = launch(b, nodes, n);
+    dlc_arena_release(b->lowering, mark);
+    return status;
 }
 
 /* An output nobody asked for, but that the step works in: i64, of the first output's shape. */
@@ -387,6 +421,21 @@ static void add_first_binds(building *b)
             add_binds(b, node);
 }
 
+static dlc_status add_groups(building *b)
+{
+    const dlc_groups *groups = b->ctx->groups;
+    for (uint32_t i = 0; i < groups->ngroups; i++) {
+        uint32_t g = groups->order[i];
+        dlc_node **nodes = groups->members[g].data;
+        uint32_t n = groups->members[g].n;
+        dlc_budget_at("lower", dlc_fuse_result(nodes[n - 1])->name);
+        DLC_TRY(n == 1 && dlc_op_is_opaque(nodes[0]->op) ? add_opaque(b, nodes[0]) : add_launch(b, nodes, n));
+        for (uint32_t m = 0; m < n; m++)
+            add_binds(b, nodes[m]);
+    }
+    return DLC_OK;
+}
+
 dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
 {
     const dlc_graph *graph = ctx->graph;
@@ -395,14 +444,10 @@ dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
     ctx->module = b.module;
     add_interface(&b);
     add_first_binds(&b);
-    for (uint32_t i = 0; i < ctx->groups->ngroups; i++) {
-        uint32_t g = ctx->groups->order[i];
-        dlc_node **nodes = ctx->groups->members[g].data;
-        uint32_t n = ctx->groups->members[g].n;
-        DLC_TRY(n == 1 && dlc_op_is_opaque(nodes[0]->op) ? add_opaque(&b, nodes[0]) : add_launch(&b, nodes, n));
-        for (uint32_t m = 0; m < n; m++)
-            add_binds(&b, nodes[m]);
-    }
+    b.lowering = dlc_arena_create(0);
+    dlc_status status = add_groups(&b);
+    dlc_arena_destroy(b.lowering);
+    DLC_TRY(status);
     copy_outputs(&b);
     ctx->changes = b.module->steps.n;
     return DLC_OK;
