@@ -266,6 +266,33 @@ static int64_t *nominal_symbols(dlc_model *model)
     return values;
 }
 
+static const char *result_name(const dlc_node *node)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        if (node->outputs[o])
+            return node->outputs[o]->name;
+    return "";
+}
+
+/* Which nodes are one kernel, by their results' names: what a plan (--fusion x.json) reads. */
+static void add_groups(dlc_model *model, cJSON *json)
+{
+    const dlc_groups *groups = model->ctx.groups;
+    cJSON *rows = cJSON_AddArrayToObject(json, "groups");
+    for (uint32_t g = 0; g < groups->ngroups; g++) {
+        if (groups->members[g].n < 2)
+            continue;
+        cJSON *row = cJSON_CreateArray();
+        for (uint32_t m = 0; m < groups->members[g].n; m++) {
+            dlc_str name = {0};
+            dlc_str_printf(&name, "%%%s", result_name(groups->members[g].data[m]));
+            cJSON_AddItemToArray(row, cJSON_CreateString(dlc_str_text(&name)));
+            dlc_str_deinit(&name);
+        }
+        cJSON_AddItemToArray(rows, row);
+    }
+}
+
 static cJSON *collect(dlc_model *model)
 {
     int64_t *symbols = nominal_symbols(model);
@@ -276,6 +303,8 @@ static cJSON *collect(dlc_model *model)
     add_interface(model, json);
     add_symbols(model, json, symbols);
     add_operators(model, json, symbols);
+    if (model->ctx.groups)
+        add_groups(model, json);
     if (model->ctx.module) {
         add_memory(model, json, symbols);
         add_kernels(model, json);

@@ -77,6 +77,8 @@ static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
 }
 /* The strategy called `name`: a row of fusion.def, a .so or a .json plan. Runs it. */
 DLC_NODISCARD dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name);
+/* A shared library's. DLC_USAGE names it when it crashes, exits, takes too long or gives up. */
+DLC_NODISCARD dlc_status dlc_fusion_run_plugin(dlc_fusion *fusion, const char *path);
 
 #define DLC_FUSION(name, help) int dlc_fusion_run_##name(const dlc_fusion_api *api, dlc_fusion *fusion);
 #include "passes/fuse/fusion.def"

@@ -1,15 +1,17 @@
 /*
  * Which strategy decides: a built-in by name, a shared library by its path (include/dlc/fusion.h), or a plan: a JSON file that
  * names the groups,
- *     {"groups": [["conv1", "relu1"], ["fc", "softmax"]]}
- * by the nodes' names. All go through the same table, so a plan's merges are refused for the same reasons as anyone's.
+ *     {"groups": [["conv1", "relu1"], ["%fc", "%softmax"]]}
+ * by the model's names of nodes, each of which may have become several, or, behind %, by the name of one node's result in
+ * the text form, as `dlc inspect --json` has them. All go through the same table, so a plan's merges are refused for the same
+ * reasons as anyone's; what stays apart is told.
  */
 #include "base/near.h"
 #include "base/file.h"
+#include "base/table.h"
 #include "passes/fuse/fuse_engine.h"
 
 #include <cjson/cJSON.h>
-#include <dlfcn.h>
 #include <string.h>
 
 static const struct {
@@ -28,36 +30,6 @@ static int ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* --- plug-ins --- */
-
-static dlc_status run_strategy(dlc_fusion *fusion, const dlc_fusion_strategy *strategy, const char *path)
-{
-    if (!strategy || !strategy->run)
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "dlc_fusion_strategy_get gives no strategy");
-    if (strategy->version < 1 || strategy->version > DLC_FUSION_VERSION)
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path,
-                             "the strategy was built for version %u of dlc/fusion.h; this compiler has %d",
-                             strategy->version, DLC_FUSION_VERSION);
-    int result = strategy->run(fusion->api, fusion);
-    if (result != 0)
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "strategy '%.100s' gave up with %d",
-                             strategy->name ? strategy->name : "", result);
-    return DLC_OK;
-}
-
-static dlc_status run_plugin(dlc_fusion *fusion, const char *path)
-{
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "%s", dlerror());
-    const dlc_fusion_strategy *(*get)(void) = NULL;
-    *(void **)&get = dlsym(library, "dlc_fusion_strategy_get");
-    dlc_status status = get ? run_strategy(fusion, get(), path)
-                            : dlc_diag_fail(fusion->diag, DLC_USAGE, path, "exports no dlc_fusion_strategy_get");
-    dlclose(library);
-    return status;
-}
-
 /* --- plans --- */
 
 /* The node called so: by its result's name, or by the model's name for it (the last of the core nodes it became). */
@@ -74,41 +46,67 @@ static uint32_t find_node(const dlc_fusion *fusion, const char *name)
     return found;
 }
 
-/* All core nodes of one node of the model are wanted together. */
-static void want(const dlc_fusion *fusion, uint32_t node, uint32_t number, uint32_t *wanted)
+typedef struct {
+    dlc_fusion *fusion;
+    const char *path;
+    uint32_t *wanted;    /* by handle: the group it is to be in; 0: none */
+    uint32_t *said;      /* the group that names it itself */
+    dlc_table by_result; /* handle + 1 */
+} fusion_plan;
+
+/* All core nodes of one node of the model are wanted together, but for those that are named themselves. */
+static void want(fusion_plan *p, uint32_t node, uint32_t number)
 {
+    const dlc_fusion *fusion = p->fusion;
     const dlc_origin *origin = fusion->nodes[node]->origin;
-    wanted[node] = number;
     for (uint32_t n = 0; n < fusion->nnodes && origin; n++)
-        if (fusion->nodes[n]->origin == origin)
-            wanted[n] = number;
+        if (fusion->nodes[n]->origin == origin && !p->said[n])
+            p->wanted[n] = number;
 }
 
-static dlc_status read_group(dlc_fusion *fusion, const char *path, const cJSON *list, uint32_t number, uint32_t *wanted)
+static uint32_t find_result(const fusion_plan *p, const char *name)
+{
+    void **item = dlc_table_find(&p->by_result, name);
+    return item ? (uint32_t)(uintptr_t)*item - 1 : DLC_FUSION_NONE;
+}
+
+static dlc_status read_name(fusion_plan *p, const char *name, uint32_t number)
+{
+    dlc_fusion *fusion = p->fusion;
+    int is_exact = *name == '%';
+    uint32_t node = is_exact ? find_result(p, name + 1) : find_node(fusion, name);
+    if (node == DLC_FUSION_NONE)
+        return dlc_diag_fail(fusion->diag, DLC_USAGE, p->path, "group %u: the graph has no node '%.100s'", number, name);
+    if (p->said[node])
+        return dlc_diag_fail(fusion->diag, DLC_USAGE, p->path, "node '%.100s' is named in group %u and again in group %u", name,
+                             p->said[node], number);
+    if (!is_exact)
+        want(p, node, number);
+    p->said[node] = p->wanted[node] = number;
+    return DLC_OK;
+}
+
+static dlc_status read_group(fusion_plan *p, const cJSON *list, uint32_t number)
 {
     const cJSON *item;
     if (!cJSON_IsArray(list))
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "group %u is no list of node names", number);
+        return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "group %u is no list of node names", number);
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item))
-            return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "group %u holds something else than a name", number);
-        uint32_t node = find_node(fusion, item->valuestring);
-        if (node == DLC_FUSION_NONE)
-            return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "group %u: the graph has no node '%.100s'", number,
-                                 item->valuestring);
-        want(fusion, node, number, wanted);
+            return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "group %u holds something else than a name", number);
+        DLC_TRY(read_name(p, item->valuestring, number));
     }
     return DLC_OK;
 }
 
-static dlc_status read_plan(dlc_fusion *fusion, const char *path, const cJSON *plan, uint32_t *wanted)
+static dlc_status read_plan(fusion_plan *p, const cJSON *plan)
 {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(plan, "groups"), *list;
     uint32_t number = 0;
     if (!cJSON_IsArray(groups))
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "a plan is {\"groups\": [[\"name\", …], …]}");
-    cJSON_ArrayForEach(list, groups) DLC_TRY(read_group(fusion, path, list, ++number, wanted));
+        return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "a plan is {\"groups\": [[\"name\", …], …]}");
+    cJSON_ArrayForEach(list, groups) DLC_TRY(read_group(p, list, ++number));
     return DLC_OK;
 }
 
@@ -129,19 +127,69 @@ static void merge_wanted(dlc_fusion *fusion, const uint32_t *wanted)
     }
 }
 
+/* Why a node's group is apart from the rest of what the plan puts together: the verdict on an edge between them, if there is one. */
+static const char *reason_apart(dlc_fusion *fusion, const uint32_t *wanted, uint32_t node)
+{
+    for (uint32_t e = 0; e < fusion->first_edge[fusion->nnodes]; e++) {
+        const dlc_fusion_edge *edge = &fusion->edges[e];
+        uint32_t from = fusion->group[edge->from], to = fusion->group[edge->to];
+        dlc_fusion_trial trial;
+        if (wanted[edge->from] != wanted[node] || wanted[edge->to] != wanted[node] || from == to ||
+            (from != fusion->group[node] && to != fusion->group[node]))
+            continue;
+        fusion->api->try_merge(fusion, edge->from, edge->to, &trial);
+        return trial.text;
+    }
+    return "nothing leads from one to the other";
+}
+
+/* A group that could not be made whole is told once. */
+static void tell_apart(fusion_plan *p)
+{
+    dlc_fusion *fusion = p->fusion;
+    uint32_t *first = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1); /* by group of the plan: handle + 1 */
+    uint8_t *is_told = dlc_new_array(fusion->arena, uint8_t, fusion->nnodes + 1);
+    for (uint32_t n = 0; n < fusion->nnodes; n++) {
+        uint32_t number = p->wanted[n];
+        if (!number || number > fusion->nnodes || is_told[number])
+            continue;
+        if (!first[number])
+            first[number] = n + 1;
+        else if (fusion->group[first[number] - 1] != fusion->group[n]) {
+            (void)dlc_diag_fail(fusion->diag, DLC_OK, p->path, "group %u: '%.100s' and '%.100s' stay apart: %s", number,
+                                dlc_fuse_result(fusion->nodes[first[number] - 1])->name,
+                                dlc_fuse_result(fusion->nodes[n])->name, reason_apart(fusion, p->wanted, n));
+            is_told[number] = 1;
+        }
+    }
+}
+
+static void index_results(fusion_plan *p)
+{
+    for (uint32_t n = 0; n < p->fusion->nnodes; n++) {
+        int is_new;
+        *dlc_table_insert(&p->by_result, p->fusion->arena, dlc_fuse_result(p->fusion->nodes[n])->name, &is_new) =
+            (void *)(uintptr_t)(n + 1);
+    }
+}
+
 static dlc_status run_plan(dlc_fusion *fusion, const char *path)
 {
     dlc_map map;
+    fusion_plan p = {.fusion = fusion, .path = path};
     DLC_TRY(dlc_map_open(path, &map, fusion->diag));
     cJSON *plan = cJSON_ParseWithLength((const char *)map.bytes, map.size_bytes);
     dlc_map_close(&map);
     if (!plan)
         return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "not valid JSON");
-    uint32_t *wanted = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
-    dlc_status status = read_plan(fusion, path, plan, wanted);
+    p.wanted = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
+    p.said = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
+    index_results(&p);
+    dlc_status status = read_plan(&p, plan);
     cJSON_Delete(plan);
     DLC_TRY(status);
-    merge_wanted(fusion, wanted);
+    merge_wanted(fusion, p.wanted);
+    tell_apart(&p);
     return DLC_OK;
 }
 
@@ -171,6 +219,6 @@ dlc_status dlc_fusion_run(dlc_fusion *fusion, const char *name)
         }
     }
     if (ends_with(name, ".so"))
-        return run_plugin(fusion, name);
+        return dlc_fusion_run_plugin(fusion, name);
     return ends_with(name, ".json") ? run_plan(fusion, name) : refuse_name(fusion, name);
 }

@@ -1,0 +1,201 @@
+/*
+ * A strategy of the user's, run in a process of its own: it may crash, exit or never end, and that must be a message that
+ * names it. What it asks of the engine there is written into a pipe, call by call; here the same calls are made again, which
+ * gives the same groups and the same reasons.
+ */
+#include "base/budget.h"
+#include "passes/fuse/fuse_engine.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef enum { TRIED, MERGED, DONE, REFUSED } record_kind;
+
+/* DONE: nothing more. REFUSED: a sentence of that many bytes follows. */
+typedef struct {
+    uint32_t kind, producer, consumer;
+} record;
+
+enum { EXIT_NO_PARENT = 72 };
+
+/* --- in the child --- */
+
+static const dlc_fusion_api *engine; /* of the one fusion that this process is for */
+static int log_fd;
+
+static void put(const void *bytes, size_t size_bytes)
+{
+    const char *from = bytes;
+    while (size_bytes) {
+        ssize_t n = write(log_fd, from, size_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            _exit(EXIT_NO_PARENT);
+        from += n;
+        size_bytes -= (size_t)n;
+    }
+}
+
+static void logged_try(dlc_fusion *fusion, uint32_t producer, uint32_t consumer, dlc_fusion_trial *trial)
+{
+    put(&(record){TRIED, producer, consumer}, sizeof(record));
+    engine->try_merge(fusion, producer, consumer, trial);
+}
+
+static int logged_merge(dlc_fusion *fusion, uint32_t producer, uint32_t consumer)
+{
+    put(&(record){MERGED, producer, consumer}, sizeof(record));
+    return engine->merge(fusion, producer, consumer);
+}
+
+static _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static _Noreturn void refuse(const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put(&(record){REFUSED, (uint32_t)strlen(text), 0}, sizeof(record));
+    put(text, strlen(text));
+    fflush(NULL); /* what it printed */
+    _exit(0);
+}
+
+static _Noreturn void run_child(dlc_fusion *fusion, const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        refuse("%s", dlerror());
+    const dlc_fusion_strategy *(*get)(void) = NULL;
+    *(void **)&get = dlsym(library, "dlc_fusion_strategy_get");
+    if (!get)
+        refuse("exports no dlc_fusion_strategy_get");
+    const dlc_fusion_strategy *strategy = get();
+    if (!strategy || !strategy->run)
+        refuse("dlc_fusion_strategy_get gives no strategy");
+    if (strategy->version < 1 || strategy->version > DLC_FUSION_VERSION)
+        refuse("the strategy was built for version %u of dlc/fusion.h; this compiler has %d", strategy->version,
+               DLC_FUSION_VERSION);
+    dlc_fusion_api api = *engine;
+    api.try_merge = logged_try;
+    api.merge = logged_merge;
+    int result = strategy->run(&api, fusion);
+    if (result != 0)
+        refuse("strategy '%.100s' gave up with %d", strategy->name ? strategy->name : "", result);
+    put(&(record){DONE, 0, 0}, sizeof(record));
+    fflush(NULL); /* what it printed */
+    _exit(0);
+}
+
+static void leave(void *user, size_t size_bytes, int reason)
+{
+    (void)user;
+    (void)size_bytes;
+    refuse(reason == DLC_OUT_OF_TIME ? "it takes longer than it may; --max-seconds sets another limit"
+                                     : "memory ran out while it was running");
+}
+
+static void enter_child(pid_t parent)
+{
+    const dlc_budget *budget = dlc_budget_in_use();
+    double left = budget && budget->deadline > 0 ? budget->deadline - dlc_budget_clock() : 600;
+    sigset_t alarms;
+    dlc_arena_set_oom(leave, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_NO_PARENT);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(left > 2 ? (unsigned)left - 1 : 1); /* before this process's own time is over */
+}
+
+/* --- here --- */
+
+static int take(int fd, void *bytes, size_t size_bytes)
+{
+    char *to = bytes;
+    while (size_bytes) {
+        ssize_t n = read(fd, to, size_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return 0;
+        to += n;
+        size_bytes -= (size_t)n;
+    }
+    return 1;
+}
+
+/* The calls again; what the child said at the end, or REFUSED + 1: it ended without a word. */
+static uint32_t follow(dlc_fusion *fusion, int fd, char *text, size_t text_bytes)
+{
+    record r;
+    while (take(fd, &r, sizeof r)) {
+        dlc_fusion_trial trial;
+        if (r.kind == TRIED)
+            fusion->api->try_merge(fusion, r.producer, r.consumer, &trial);
+        else if (r.kind == MERGED)
+            fusion->api->merge(fusion, r.producer, r.consumer);
+        else if (r.kind != REFUSED || r.producer >= text_bytes || !take(fd, text, r.producer))
+            return r.kind == DONE ? DONE : REFUSED + 1;
+        else {
+            text[r.producer] = '\0';
+            return REFUSED;
+        }
+    }
+    return REFUSED + 1;
+}
+
+static dlc_status tell_end(dlc_fusion *fusion, const char *path, int state)
+{
+    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGALRM)
+        return dlc_diag_fail(fusion->diag, DLC_USAGE, path,
+                             "the strategy takes longer than it may; --max-seconds sets another limit");
+    if (WIFSIGNALED(state))
+        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "the strategy was ended by signal %d (%s)", WTERMSIG(state),
+                             strsignal(WTERMSIG(state)));
+    return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "the strategy ended its process with status %d",
+                         WIFEXITED(state) ? WEXITSTATUS(state) : 0);
+}
+
+dlc_status dlc_fusion_run_plugin(dlc_fusion *fusion, const char *path)
+{
+    int ends[2], state = 0;
+    char text[600];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return dlc_diag_fail(fusion->diag, DLC_LIMIT, path, "no pipe to the strategy: %s", strerror(errno));
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        engine = fusion->api;
+        log_fd = ends[1];
+        enter_child(parent);
+        run_child(fusion, path);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return dlc_diag_fail(fusion->diag, DLC_LIMIT, path, "no process for the strategy: %s", strerror(errno));
+    }
+    uint32_t end = follow(fusion, ends[0], text, sizeof text);
+    close(ends[0]);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    if (end == DONE)
+        return DLC_OK;
+    return end == REFUSED ? dlc_diag_fail(fusion->diag, DLC_USAGE, path, "%s", text) : tell_end(fusion, path, state);
+}

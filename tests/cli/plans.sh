@@ -1,0 +1,74 @@
+#!/bin/sh
+# Plans say what was merged: exported from any strategy and read back they give the same bytes. Plug-ins that crash, exit or never end
+# are named, and leave no file.
+. "$1/cli/lib.sh"
+digits=$repository/models/digits.onnx
+
+for strategy in none pointwise greedy; do
+    "$DLC" compile "$digits" --fusion $strategy -o wanted.so --name m >/dev/null 2>err || fail "$strategy"
+    "$DLC" inspect "$digits" --fusion $strategy --json >plan.json 2>err || fail "$strategy has no plan"
+    expect 0 "" "$DLC" compile "$digits" --fusion plan.json -o found.so --name m
+    cmp -s wanted.so found.so || fail "the plan of $strategy gives another executable"
+    grep -q "stay apart" err && fail "the plan of $strategy is not followed"
+done
+
+cat >apart.dlc <<TEXT
+graph @f(%x: f32[8]) -> %y, %z {
+  %y: f32[8] = neg %x
+  %z: f32[8] = exp %x
+}
+TEXT
+echo '{"groups": [["%y", "%z"]]}' >apart.json
+expect 0 "group 1: 'y' and 'z' stay apart" "$DLC" explain apart.dlc --fusion apart.json
+echo '{"groups": [["%y"], ["%y", "%z"]]}' >twice.json
+expect 2 "node '%y' is named in group 1 and again in group 2" "$DLC" explain apart.dlc --fusion twice.json
+echo '{"groups": [["%ghost"]]}' >ghost.json
+expect 2 "the graph has no node '%ghost'" "$DLC" explain apart.dlc --fusion ghost.json
+for text in '[' '{}' '{"groups": 3}' '{"groups": [3]}' '{"groups": [[3]]}' '{"groups": [["\u001b[31m"]]}'; do
+    echo "$text" >bad.json
+    expect 2 "bad.json" "$DLC" explain apart.dlc --fusion bad.json
+done
+
+# plug-ins
+plugin() {
+    cat >"$1.c" <<TEXT
+#include <dlc/fusion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int run(const dlc_fusion_api *api, dlc_fusion *fusion)
+{
+    (void)api, (void)fusion;
+    $2
+    return 0;
+}
+static const dlc_fusion_strategy strategy = {DLC_FUSION_VERSION, "$1", run};
+const dlc_fusion_strategy *dlc_fusion_strategy_get(void) { return $3; }
+TEXT
+    cc -shared -fPIC -I"$repository/include" "$1.c" -o "$1.so" 2>err || fail "$1 does not compile"
+}
+hostile() {
+    plugin "$@"
+    expect 2 "$1.so;$4" "$DLC" compile "$digits" --fusion "./$1.so" --max-seconds 3 -o out.so
+    [ ! -e out.so ] || fail "$1 left a file"
+}
+hostile crash '*(volatile int *)0 = 1;' '&strategy' 'signal 11'
+hostile leaves 'exit(0);' '&strategy' 'ended its process with status 0'
+hostile leaves_3 '_exit(3);' '&strategy' 'ended its process with status 3'
+hostile aborts 'abort();' '&strategy' 'signal 6'
+hostile loops 'for (;;) pause();' '&strategy' 'takes longer than it may'
+hostile spins 'for (volatile int i = 0;; i++) ;' '&strategy' 'takes longer than it may'
+hostile tries 'dlc_fusion_trial t; for (;;) api->try_merge(fusion, 0, 1, &t);' '&strategy' 'takes longer than it may'
+hostile kills 'raise(SIGKILL);' '&strategy' 'signal 9'
+hostile gives_up 'return 5;' '&strategy' 'gave up with 5'
+hostile no_strategy '' '0' 'gives no strategy'
+hostile early '' '(exit(7), &strategy)' 'ended its process with status 7'
+plugin wild 'for (unsigned i = 0; i < 3000; i++) api->merge(fusion, i * 2654435761u, i * 40503u);' '&strategy'
+expect 0 "" "$DLC" compile "$digits" --fusion ./wild.so -o out.so
+plugin all 'for (unsigned i = 0; i < api->node_count(fusion); i++) for (unsigned k = 0; k < api->producer_count(fusion, i); k++)
+    api->merge(fusion, api->producer(fusion, i, k), i);' '&strategy'
+"$DLC" compile "$digits" --fusion ./all.so -o wanted.so --name m >/dev/null 2>err || fail "all"
+"$DLC" inspect "$digits" --fusion ./all.so --json >plan.json 2>err
+expect 0 "" "$DLC" compile "$digits" --fusion plan.json -o found.so --name m
+cmp -s wanted.so found.so || fail "the plan of a plug-in gives another executable"
+finish
