@@ -23,7 +23,7 @@ typedef struct {
     int is_float;
     uint32_t naxes, nstages, nbuffers, n_used; /* axes that something has: bits */
     axis_list stages[MOST_STAGES], reduced[MOST_STAGES], buffers[MOST_INPUTS * MOST_STAGES * 2];
-    uint8_t is_read[MOST_STAGES], is_stored[MOST_STAGES];
+    uint8_t is_read[MOST_STAGES], is_stored[MOST_STAGES], is_const[MOST_INPUTS * MOST_STAGES * 2];
 } kernel_plan;
 
 static inline int list_has(const axis_list *list, uint32_t axis)
@@ -77,8 +77,11 @@ static inline void add_buffer_load(kernel_plan *p, uint32_t s, const axis_list *
 {
     uint32_t b = p->nbuffers++;
     p->buffers[b] = *axes;
-    for (uint32_t i = 0; i < axes->naxes; i++)
+    p->is_const[b] = draw(3) == 0;
+    for (uint32_t i = 0; i < axes->naxes; i++) {
         p->n_used |= 1u << axes->axes[i];
+        p->is_const[b] &= p->extents[axes->axes[i]][0] != 'n'; /* constants have constant sizes */
+    }
     dlc_str_printf(out, "x%u[", b);
     add_indices(p, s, axes, neighbours, out);
     dlc_str_add(out, "]");
@@ -187,7 +190,7 @@ static inline void add_stage(kernel_plan *p, uint32_t s, dlc_str *out)
 static inline void draw_plan(kernel_plan *p)
 {
     static const uint32_t extents[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 20, 31, 33, 40};
-    static const char *const dtypes[] = {"f32", "f32", "f32", "f32", "f64", "i32", "f32", "i64"};
+    static const char *const dtypes[] = {"f32", "f32", "f32", "f16", "f64", "i32", "f32", "i64"};
     *p = (kernel_plan){.naxes = 2 + draw(MOST_AXES - 1), .nstages = 1 + draw(MOST_STAGES)};
     p->dtype = dtypes[draw(8)];
     p->is_float = p->dtype[0] == 'f';
@@ -242,7 +245,7 @@ static inline void draw_kernel(dlc_str *out)
     for (uint32_t b = 0; b < p.nbuffers; b++) {
         dlc_str_printf(out, "%sx%u: %s[", b ? ", " : "", b, p.dtype);
         add_dims(&p, &p.buffers[b], out);
-        dlc_str_add(out, "]");
+        dlc_str_add(out, p.is_const[b] ? "]@const" : "]");
     }
     dlc_str_add(out, ") -> (");
     const char *before = "";

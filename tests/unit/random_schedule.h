@@ -1,6 +1,7 @@
 /*
- * Random schedules of a kernel: trees that are mostly right, since what opens all axes around each stage is drawn, with tiles,
- * lanes, register tiles, copies, flattened axes and places at random, and now and then something out of order.
+ * Random schedules of a kernel: trees that are mostly right, since what opens all axes around each stage is drawn by the rules,
+ * with tiles, lanes, register tiles, copies, packed constants, flattened axes and places at random; or steps away from what the
+ * chooser makes. Now and then a rule is broken.
  */
 #ifndef DLC_TESTS_RANDOM_SCHEDULE_H
 #define DLC_TESTS_RANDOM_SCHEDULE_H
@@ -9,16 +10,26 @@
 
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/schedule.h"
+#include "passes/schedule/candidates.h"
 #include "tests/unit/random.h"
 
+enum { MOST_PLANNED = 16, MOST_WRITTEN_OUT = 64 };
+
 typedef struct {
+    uint32_t reads[MOST_PLANNED];               /* by stage: the stages it reads, bits */
+    uint32_t apart[MOST_PLANNED][MOST_PLANNED]; /* axes of the second at whose other points the first reads it, bits */
     dlc_schedule *schedule;
     dlc_kernel *kernel;
     int64_t *open; /* by axis: 0 no loop, 1 a point, else the tile left open */
     uint32_t nloops;
     int in_lane, is_leading; /* is_leading: nothing but par is around, and all is inside */
-    uint32_t folded;         /* stages whose sum a loop around has begun: bits */
+    int64_t warp;            /* CUDA: lanes of every vector */
 } schedule_plan;
+
+static inline int breaks_rule(void)
+{
+    return draw(48) == 0;
+}
 
 static inline const dlc_stage *plan_stage(const schedule_plan *p, uint32_t s)
 {
@@ -31,6 +42,102 @@ static inline int plan_needs(const schedule_plan *p, uint32_t s, uint32_t axis)
                                   dlc_ids_find(&plan_stage(p, s)->reduce, axis, NULL));
 }
 
+static inline void find_reads(schedule_plan *p)
+{
+    const dlc_pool *pool = p->kernel->pool;
+    for (uint32_t s = 0; s < p->kernel->stages.n && s < MOST_PLANNED; s++) {
+        const uint8_t *marks = dlc_stage_marks(p->kernel, plan_stage(p, s), p->schedule->arena);
+        for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+            const dlc_expr_node *node = dlc_node_of(pool, id);
+            if (!marks[id] || node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
+                continue;
+            uint32_t source = DLC_SOURCE_INDEX(node->imm.id);
+            p->reads[s] |= 1u << source;
+            for (uint32_t i = 0; i < plan_stage(p, source)->axes.n; i++)
+                if (dlc_bare_axis(pool, dlc_arg(pool, id, i)) != plan_stage(p, source)->axes.data[i])
+                    p->apart[s][source] |= 1u << plan_stage(p, source)->axes.data[i];
+        }
+    }
+}
+
+static inline int keeps(const schedule_plan *p, uint32_t s, uint32_t axis)
+{
+    return dlc_ids_find(&plan_stage(p, s)->axes, axis, NULL);
+}
+
+static inline int sums(const schedule_plan *p, uint32_t s, uint32_t axis)
+{
+    return dlc_ids_find(&plan_stage(p, s)->reduce, axis, NULL);
+}
+
+/* One of the stages reads one of them at other points of the axis; self: itself, which steps in order allow. */
+static inline int is_crossed(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis, int self)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            if ((i == j) == self && p->apart[list[i]][list[j]] >> axis & 1)
+                return 1;
+    return 0;
+}
+
+/* A stage that sums over the axis is read beside, or has kept axes that are not open yet. */
+static inline int sums_too_early(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const dlc_stage *stage = plan_stage(p, list[i]);
+        if (!sums(p, list[i], axis))
+            continue;
+        for (uint32_t a = 0; a < stage->axes.n; a++)
+            if (p->open[stage->axes.data[a]] != 1)
+                return 1;
+        for (uint32_t j = 0; j < n; j++)
+            if (p->reads[list[j]] >> list[i] & 1)
+                return 1;
+    }
+    return 0;
+}
+
+static inline int may_loop(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis)
+{
+    return (!is_crossed(p, list, n, axis, 0) && !sums_too_early(p, list, n, axis)) || breaks_rule();
+}
+
+static inline int may_be_parallel(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis)
+{
+    int may = !is_crossed(p, list, n, axis, 1);
+    for (uint32_t i = 0; i < n; i++)
+        may = may && keeps(p, list[i], axis) && plan_stage(p, list[i])->update == DLC_UPDATE_NONE;
+    return may || breaks_rule();
+}
+
+static inline int may_be_lane(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis)
+{
+    int may = !is_crossed(p, list, n, axis, 1) && (!p->warp || !p->open[axis] || p->open[axis] >= p->warp);
+    for (uint32_t i = 0; i < n; i++) {
+        may = may && (keeps(p, list[i], axis) || sums(p, list[i], axis)) && plan_stage(p, list[i])->update == DLC_UPDATE_NONE;
+        for (uint32_t a = 0; a < plan_stage(p, list[i])->axes.n; a++) /* kept axes are opened outside of a fold */
+            may = may && (!sums(p, list[i], axis) || p->open[plan_stage(p, list[i])->axes.data[a]] == 1);
+    }
+    return may || breaks_rule();
+}
+
+/* Nothing but this axis is left to open. */
+static inline int is_last_axis(const schedule_plan *p, const uint32_t *list, uint32_t n, uint32_t axis)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < p->kernel->axes.n; a++)
+            if (a != axis && plan_needs(p, list[i], a))
+                return 0;
+    return 1;
+}
+
+static inline int may_be_written_out(const schedule_plan *p, uint32_t axis)
+{
+    int64_t extent;
+    return (dlc_expr_is_int(p->kernel->pool, p->kernel->axes.data[axis].extent, &extent) && extent <= MOST_WRITTEN_OUT) ||
+           breaks_rule();
+}
+
 /* An axis that all stages (or one of them) still need, or DLC_NO_AXIS. */
 static inline uint32_t draw_needed(const schedule_plan *p, const uint32_t *list, uint32_t n, int all)
 {
@@ -39,7 +146,7 @@ static inline uint32_t draw_needed(const schedule_plan *p, const uint32_t *list,
         uint32_t needs = 0;
         for (uint32_t i = 0; i < n; i++)
             needs += (uint32_t)plan_needs(p, list[i], a);
-        if (needs && (!all || needs == n) && draw(++nfound) == 0)
+        if (needs && (!all || needs == n) && may_loop(p, list, n, a) && draw(++nfound) == 0)
             found = a;
     }
     return found;
@@ -57,7 +164,7 @@ static inline void draw_nodes(schedule_plan *p, const uint32_t *list, uint32_t n
 static inline int64_t draw_lanes(const schedule_plan *p)
 {
     int64_t lanes = (int64_t)4 << draw(4);
-    return p->schedule->target->kind == DLC_TARGET_CUDA ? (int64_t)32 << draw(3) : lanes;
+    return p->schedule->target->kind != DLC_TARGET_CUDA ? lanes : breaks_rule() ? (int64_t)32 << draw(3) : p->warp;
 }
 
 /* A loop over the axis, with the stages inside. */
@@ -65,11 +172,15 @@ static inline void draw_loop(schedule_plan *p, uint32_t axis, const uint32_t *li
 {
     int64_t before = p->open[axis], tile = before || draw(4) ? 1 : 2 + draw(15);
     int was_leading = p->is_leading, was_lane = p->in_lane;
-    dlc_loop_kind kind = p->is_leading && draw(2) ? DLC_LOOP_PAR : draw(6) ? DLC_LOOP_FOR : DLC_LOOP_UNROLL;
+    dlc_loop_kind kind = draw(6) || !may_be_written_out(p, axis) ? DLC_LOOP_FOR : DLC_LOOP_UNROLL;
     if (before > 2 && draw(4) == 0)
         tile = 1 + draw((uint32_t)before - 1);
-    if (!p->in_lane && draw(n > 2 ? 6 : 3) == 0)
+    if (p->is_leading && draw(2) && may_be_parallel(p, list, n, axis))
+        kind = DLC_LOOP_PAR;
+    else if (!p->in_lane && draw(n > 2 ? 4 : 2) == 0 && may_be_lane(p, list, n, axis))
         kind = DLC_LOOP_LANE;
+    else if (is_crossed(p, list, n, axis, 1) || plan_stage(p, list[n - 1])->update != DLC_UPDATE_NONE)
+        kind = DLC_LOOP_FOR, tile = 1; /* in order */
     p->is_leading &= kind == DLC_LOOP_PAR;
     if (kind == DLC_LOOP_LANE) {
         p->in_lane = 1;
@@ -77,7 +188,8 @@ static inline void draw_loop(schedule_plan *p, uint32_t axis, const uint32_t *li
         if (before > 1)
             while (tile > before)
                 tile /= 2;
-        dlc_schedule_open_lane(p->schedule, axis, tile, draw(3) ? 1 : 2 + 2 * draw(2));
+        int may_step = is_last_axis(p, list, n, axis) || breaks_rule();
+        dlc_schedule_open_lane(p->schedule, axis, tile, draw(3) && may_step ? 2 + 2 * draw(2) : 1);
         tile = 1;
     } else {
         tile = kind == DLC_LOOP_UNROLL ? 1 : tile;
@@ -101,7 +213,9 @@ typedef struct {
 static inline int draw_tile_axes(schedule_plan *p, uint32_t s, tile_axes *axes)
 {
     dlc_contraction form;
-    if (p->in_lane || !plan_stage(p, s)->reduce.n ||
+    dlc_dot_operands any;
+    int is_known = !p->warp && dlc_dot_takes(DLC_DOT_FMA, NULL, 0, 0, plan_stage(p, s)->dtype[0], &any);
+    if ((!is_known && !breaks_rule()) || p->in_lane || !plan_stage(p, s)->reduce.n ||
         !dlc_contraction_of(p->kernel, plan_stage(p, s), p->schedule->arena, &form))
         return 0;
     int swap = (int)draw(2);
@@ -136,7 +250,9 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
         follow++;
     int is_reg = follow && !is_cut && draw(5);
     dlc_schedule_dot(p->schedule, s, DLC_DOT_FMA, axes->rows, axes->columns, &over,
-                     is_reg ? DLC_PLACE_REG : stage->buffer != DLC_NO_BUFFER && draw(3) ? DLC_PLACE_BUFFER : DLC_PLACE_SCRATCH);
+                     is_reg                                                    ? DLC_PLACE_REG
+                     : stage->buffer != DLC_NO_BUFFER && draw(3) && !is_cut ? DLC_PLACE_BUFFER
+                                                                               : DLC_PLACE_SCRATCH);
     if (!is_reg) {
         draw_nodes(p, rest, n);
         return;
@@ -148,7 +264,8 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
     draw_nodes(p, rest + follow, n - follow);
 }
 
-/* Loops to points over what is neither rows, columns nor (mostly) summed; then the tile. What follows stands inside. */
+/* Loops to points over what is neither rows, columns nor (mostly) summed; then the tile. What follows stands inside; `rest` lies
+ * behind the stage in the list. */
 static inline void draw_dot(schedule_plan *p, uint32_t s, const tile_axes *axes, const uint32_t *rest, uint32_t n)
 {
     const dlc_stage *stage = plan_stage(p, s);
@@ -161,7 +278,7 @@ static inline void draw_dot(schedule_plan *p, uint32_t s, const tile_axes *axes,
         uint32_t axis = stage->axes.data[i];
         if (axis == axes->rows || axis == axes->columns || p->open[axis] == 1)
             continue;
-        kind = p->is_leading && draw(2) ? DLC_LOOP_PAR : DLC_LOOP_FOR;
+        kind = p->is_leading && draw(2) && may_be_parallel(p, rest - 1, n + 1, axis) ? DLC_LOOP_PAR : DLC_LOOP_FOR;
         p->is_leading &= kind == DLC_LOOP_PAR;
         dlc_schedule_open(p->schedule, kind, axis, 1);
         p->open[axis] = 1;
@@ -182,7 +299,7 @@ static inline void draw_dot(schedule_plan *p, uint32_t s, const tile_axes *axes,
             axis = axis == axes->columns ? axes->rows : axes->columns;
         if (axis == DLC_NO_AXIS || p->open[axis])
             continue;
-        kind = p->is_leading && draw(2) ? DLC_LOOP_PAR : DLC_LOOP_FOR;
+        kind = p->is_leading && draw(2) && may_be_parallel(p, rest - 1, n + 1, axis) ? DLC_LOOP_PAR : DLC_LOOP_FOR;
         p->is_leading &= kind == DLC_LOOP_PAR;
         int64_t tile = axis == axes->columns ? lanes * (1 + draw(2)) : 2 + draw(5);
         dlc_schedule_open(p->schedule, kind, axis, p->open[axis] = tile);
@@ -209,13 +326,17 @@ static inline void draw_nodes(schedule_plan *p, const uint32_t *list, uint32_t n
         draw_nodes(p, list + with, n - with);
         return;
     }
+    const dlc_stage *last = plan_stage(p, list[n - 1]);
     uint32_t axis = draw_needed(p, list, n, n == 1 || draw(10) != 0);
+    if (n == 1 && last->update != DLC_UPDATE_NONE && !breaks_rule())
+        for (uint32_t i = last->axes.n; i-- > 0;)
+            axis = p->open[last->axes.data[i]] == 1 ? axis : last->axes.data[i]; /* the outermost first */
     if (axis != DLC_NO_AXIS && (n == 1 || draw(4)) && p->nloops < 24) {
         draw_loop(p, axis, list, n);
         return;
     }
     if (n > 1) {
-        uint32_t first = 1 + draw(n - 1);
+        uint32_t first = last->update != DLC_UPDATE_NONE ? n - 1 : 1 + draw(n - 1);
         p->is_leading = 0;
         draw_nodes(p, list, first);
         draw_nodes(p, list + first, n - first);
@@ -259,6 +380,64 @@ static inline uint32_t draw_copy(dlc_schedule *schedule, uint32_t *list, uint32_
     return n + 1;
 }
 
+/* A load of a constant in another layout: one of its axes in blocks. */
+static inline void draw_pack(dlc_schedule *schedule)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    uint32_t s = draw(kernel->stages.n), b = draw(kernel->buffers.n);
+    dlc_expr load = kernel->buffers.data[b].role == DLC_ROLE_CONST ? dlc_schedule_operand(schedule, s, kernel->buffers.data[b].name) : 0;
+    dlc_copy_part parts[DLC_MAX_PARTS];
+    uint32_t rank = load ? kernel->buffers.data[b].type.rank : 0, at = rank ? draw(rank) : 0, n = 0;
+    int32_t block = 4 << draw(3);
+    if (!rank || rank + 1 > DLC_MAX_PARTS)
+        return;
+    for (uint32_t d = 0; d <= rank; d++) {
+        uint32_t axis = dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, load, d < rank ? d : at));
+        if (axis == DLC_NO_AXIS)
+            return;
+        parts[n] = (dlc_copy_part){.block = d == at || d == rank ? block : 1, .inner = d == rank};
+        dlc_vec_push(schedule->arena, &parts[n].axes, axis);
+        n++;
+    }
+    dlc_schedule_pack(schedule, "packed", s, load, parts, n);
+}
+
+static inline uint32_t leaf_of(const dlc_schedule *schedule, uint32_t stage)
+{
+    uint32_t n = 0;
+    while (n < schedule->nodes.n && (schedule->nodes.data[n].kind != DLC_LOOP_LEAF || schedule->nodes.data[n].stage != stage))
+        n++;
+    return n;
+}
+
+/* The loop in whose iteration the stage's value is whole. */
+static inline uint32_t whole_at(const schedule_plan *p, uint32_t stage)
+{
+    uint32_t whole = dlc_schedule_parent(p->schedule, leaf_of(p->schedule, stage));
+    for (uint32_t n = whole; n != DLC_ROOT_NODE; n = dlc_schedule_parent(p->schedule, n))
+        if (p->schedule->nodes.data[n].axis != DLC_NO_AXIS && sums(p, stage, p->schedule->nodes.data[n].axis))
+            whole = dlc_schedule_parent(p->schedule, n);
+    return whole;
+}
+
+/* Values in registers are read in the same iteration. */
+static inline void mend_places(schedule_plan *p)
+{
+    for (uint32_t n = 0; n < p->schedule->nodes.n; n++) {
+        dlc_schedule_node *leaf = &p->schedule->nodes.data[n];
+        if (leaf->kind != DLC_LOOP_LEAF || leaf->place != DLC_PLACE_REG || leaf->row != DLC_DOT_NONE || breaks_rule())
+            continue;
+        uint32_t whole = whole_at(p, leaf->stage);
+        for (uint32_t r = 0; r < p->kernel->stages.n; r++) {
+            uint32_t reader = leaf_of(p->schedule, r);
+            if (!(p->reads[r] >> leaf->stage & 1) || reader == p->schedule->nodes.n)
+                continue;
+            if (p->apart[r][leaf->stage] || !dlc_schedule_is_inside(p->schedule, reader, whole))
+                leaf->place = plan_stage(p, leaf->stage)->buffer == DLC_NO_BUFFER ? DLC_PLACE_SCRATCH : DLC_PLACE_BUFFER;
+        }
+    }
+}
+
 static inline void disturb(dlc_schedule *schedule)
 {
     dlc_schedule_node *node = &schedule->nodes.data[draw(schedule->nodes.n)];
@@ -268,26 +447,49 @@ static inline void disturb(dlc_schedule *schedule)
         node->kind = (uint8_t)draw(3);
 }
 
+/* Steps away from one of the chooser's; NULL: it has none. */
+static inline dlc_schedule *draw_walk(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+{
+    dlc_candidates near;
+    dlc_choose_candidates(kernel, target, arena, &near);
+    if (!near.n)
+        return NULL;
+    dlc_schedule *at = near.data[draw(near.n)].schedule;
+    for (uint32_t steps = draw(4); steps; steps--) {
+        dlc_choose_neighbours(kernel, at, arena, &near);
+        at = near.n ? near.data[draw(near.n)].schedule : at;
+    }
+    return at;
+}
+
 /* Not resolved. */
 static inline dlc_schedule *draw_schedule(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
 {
-    dlc_schedule *schedule = dlc_schedule_create(kernel, target, arena);
-    uint32_t list[16], n = kernel->stages.n;
+    dlc_schedule *schedule = draw(4) ? NULL : draw_walk(kernel, target, arena);
+    if (schedule)
+        return schedule;
+    schedule = dlc_schedule_create(kernel, target, arena);
+    uint32_t list[MOST_PLANNED], n = kernel->stages.n;
     for (uint32_t s = 0; s < n; s++)
         list[s] = s;
+    if (draw(3) == 0)
+        draw_pack(schedule);
     if (draw(4) == 0)
         draw_flat(schedule);
     if (draw(5) == 0)
         n = draw_copy(schedule, list, n);
-    if (n > 1 && draw(16) == 0) {
+    if (n > 1 && breaks_rule()) {
         uint32_t at = draw(n - 1), s = list[at];
         list[at] = list[at + 1];
         list[at + 1] = s;
     }
     schedule_plan p = {.schedule = schedule, .kernel = schedule->kernel, .is_leading = 1};
     p.open = dlc_new_array(arena, int64_t, schedule->kernel->axes.n + 1);
+    p.warp = target->kind == DLC_TARGET_CUDA ? (int64_t)32 << draw(3) : 0;
+    find_reads(&p);
     draw_nodes(&p, list, n);
-    if (draw(12) == 0)
+    mend_places(&p);
+    if (breaks_rule())
         disturb(schedule);
     return schedule;
 }

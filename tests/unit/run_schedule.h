@@ -31,15 +31,18 @@ static inline void scheduled_type(const dlc_kernel *kernel, const dlc_buffer *bu
         dlc_str_add(out, d ? "," : "");
         dlc_expr_print(kernel, buffer->type.dims[d], out);
     }
-    dlc_str_add(out, "]\n");
+    dlc_str_add(out, "]");
 }
 
-static inline void scheduled_values(const scheduled *s, uint32_t k, const char *role, int is_out, dlc_str *out)
+static inline void scheduled_values(const scheduled *s, uint32_t k, const char *word, dlc_role role, dlc_str *out)
 {
     for (uint32_t b = 0; b < s->kernel->buffers.n; b++)
-        if ((s->kernel->buffers.data[b].role == DLC_ROLE_OUT) == is_out) {
-            dlc_str_printf(out, "  %s %%k%u_%s: ", role, k, s->kernel->buffers.data[b].name);
+        if (s->kernel->buffers.data[b].role == role) {
+            dlc_str_printf(out, "  %s %%k%u_%s: ", word, k, s->kernel->buffers.data[b].name);
             scheduled_type(s->kernel, &s->kernel->buffers.data[b], out);
+            if (role == DLC_ROLE_CONST)
+                dlc_str_printf(out, " = hash(%016x)", b + 1);
+            dlc_str_add(out, "\n");
         }
 }
 
@@ -62,13 +65,15 @@ static inline void scheduled_launch(const scheduled *s, uint32_t k, dlc_str *out
 
 static inline void scheduled_module(const scheduled *all, uint32_t n, const char *target, dlc_str *out)
 {
-    dlc_str_printf(out, "module @scheduled for %s after %s {\n", target, n && all[0].schedule ? "choose" : "rewrite");
+    dlc_str_printf(out, "module @scheduled for %s after rewrite {\n", target);
     dlc_str_printf(out, "  symbol n = dim(%%sizes, 0) in 0..%d\n  symbol m = dim(%%sizes, 1) in 0..%d\n", MOST_SIZE, MOST_SIZE);
     dlc_str_add(out, "  input %sizes: f32[n,m]\n");
     for (uint32_t k = 0; k < n; k++)
-        scheduled_values(&all[k], k, "input", 0, out);
+        scheduled_values(&all[k], k, "input", DLC_ROLE_IN, out);
     for (uint32_t k = 0; k < n; k++)
-        scheduled_values(&all[k], k, "output", 1, out);
+        scheduled_values(&all[k], k, "const", DLC_ROLE_CONST, out);
+    for (uint32_t k = 0; k < n; k++)
+        scheduled_values(&all[k], k, "output", DLC_ROLE_OUT, out);
     dlc_str_add(out, "}\n");
     for (uint32_t k = 0; k < n; k++) {
         dlc_kernel_print(all[k].kernel, 1, out);
@@ -110,8 +115,11 @@ static inline const char *scheduled_expect(scheduled *all, uint32_t n, const int
         for (uint32_t b = 0; b < kernel->buffers.n; b++) {
             size_t bytes = trial_buffer_bytes(&all[k].trial, b);
             buffers[b] = dlc_arena_alloc(arena, bytes + 64, 64);
-            scheduled_fill(kernel->buffers.data[b].type.dtype, buffers[b], bytes / dlc_dtype_bytes(kernel->buffers.data[b].type.dtype),
-                           b);
+            dlc_dtype dtype = kernel->buffers.data[b].type.dtype;
+            if (kernel->buffers.data[b].role == DLC_ROLE_CONST)
+                dlc_tensor_invent(dtype, b + 1, buffers[b], (int64_t)(bytes / dlc_dtype_bytes(dtype)));
+            else
+                scheduled_fill(dtype, buffers[b], bytes / dlc_dtype_bytes(dtype), b);
         }
         const char *problem = trial_expect(&all[k].trial, arena);
         if (problem)
@@ -160,7 +168,9 @@ static inline const char *scheduled_run_at(dlcrt_executable *executable, schedul
                                .data = dlc_arena_alloc(arena, MOST_SIZE * MOST_SIZE * 4, 64)};
     for (uint32_t k = 0; k < n && !problem; k++)
         for (uint32_t b = 0; b < all[k].kernel->buffers.n; b++) {
-            if (all[k].kernel->buffers.data[b].role != DLC_ROLE_OUT) {
+            if (all[k].kernel->buffers.data[b].role == DLC_ROLE_CONST)
+                continue;
+            if (all[k].kernel->buffers.data[b].role == DLC_ROLE_IN) {
                 in[nin++] = scheduled_tensor(&all[k], b, all[k].trial.buffers[b]);
                 continue;
             }

@@ -1,7 +1,7 @@
 /*
  * Random schedules of random kernels: each is refused in a sentence, or prints and reads back the same and gives the right
  * numbers; none crashes or hangs. `test_schedules KERNELS SCHEDULES [SEED]` tries so many per kernel instead of a few hundred in
- * all; every tenth batch is of trees of lanes in the CUDA emulation.
+ * all; every tenth batch runs in the CUDA emulation.
  */
 #include "tests/unit/random_schedule.h"
 
@@ -14,7 +14,7 @@
 #include "tests/unit/run_schedule.h"
 #include "tests/unit/suite.h"
 
-enum { KERNELS = 40, SCHEDULES = 10, BATCH = 10, SECONDS = 60, MOST_IN_BATCH = 4096 };
+enum { KERNELS = 40, SCHEDULES = 6, BATCH = 10, SECONDS = 60, MOST_IN_BATCH = 4096 };
 
 static struct {
     uint32_t kernels, schedules;
@@ -32,8 +32,8 @@ static tally *counts;
 static const char *target_of(uint32_t batch)
 {
 #ifdef __x86_64__
-    static const char *const targets[] = {"x86-64-v3", "x86-64-v4"}; /* that multiply and add in one, as the interpreter does */
-    return batch % 10 == 9 ? "sm_75" : targets[batch % 2];
+    static const char *const targets[] = {"x86-64-v3", "x86-64-v4", "x86-64-v2"};
+    return batch % 10 == 9 ? "sm_75" : targets[batch % 3];
 #else
     return batch % 10 == 9 ? "sm_75" : "aarch64";
 #endif
@@ -174,7 +174,7 @@ START_TEST(random_schedules_are_refused_or_right)
         printf("    %s\n", counts->refusals[i]);
     fflush(stdout);
     ck_assert_msg(!failed, "%u schedules failed", failed);
-    ck_assert_uint_gt(counts->ran, counts->tried / 10); /* or nothing is tested */
+    ck_assert_uint_gt(counts->ran, counts->tried / 2); /* or little is tested */
 }
 END_TEST
 
