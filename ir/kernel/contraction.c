@@ -150,9 +150,9 @@ static void mark_recurrences(const product *p, uint64_t *serial)
     }
 }
 
-static int is_constant_data(const dlc_kernel *kernel, dlc_expr expr)
+static int is_constant_data(const dlc_kernel *kernel, dlc_expr expr, dlc_arena *arena)
 {
-    uint8_t *marks = dlc_new_array(kernel->arena, uint8_t, (size_t)expr + 1);
+    uint8_t *marks = dlc_new_array(arena, uint8_t, (size_t)expr + 1);
     dlc_expr_reach(kernel->pool, expr, marks);
     int all = 1;
     for (dlc_expr id = 1; id <= expr; id++) {
@@ -167,8 +167,8 @@ static int is_constant_data(const dlc_kernel *kernel, dlc_expr expr)
 /* Constant data is B; else B is what has the stage's last axis to itself. */
 static int is_b(const product *p, const factor *side, const factor *other)
 {
-    int is_const = is_constant_data(p->kernel, side->expr),
-        other_const = is_constant_data(p->kernel, other->expr);
+    int is_const = is_constant_data(p->kernel, side->expr, p->arena),
+        other_const = is_constant_data(p->kernel, other->expr, p->arena);
     if (is_const != other_const)
         return is_const;
     for (uint32_t i = p->stage->axes.n; i-- > 0;) {
@@ -195,7 +195,7 @@ static void sort_axes(const product *p, const factor *a, const factor *b, dlc_co
         dlc_vec_push(p->arena, &result->k, p->stage->reduce.data[i]);
 }
 
-int dlc_contraction_of(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena,
+int dlc_contraction_of(dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena,
                        dlc_contraction *result)
 {
     *result = (dlc_contraction){0};

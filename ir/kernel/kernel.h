@@ -103,14 +103,15 @@ uint64_t *dlc_kernel_uses(const dlc_kernel *kernel, dlc_arena *scratch);
 
 /*
  * The recogniser: stage = sum over `reduce` of A * B (product of the factors free of B's own axes, and the rest).
- * Axes: m in A only, n in B only, batch in both and kept, k in both and reduced. False when the stage is no such sum.
+ * Axes: m in A only, n in B only, batch in both and kept, k in both and reduced. False when the stage is no such sum. Factors of
+ * several parts are multiplied in the kernel's pool, which grows.
  */
 typedef struct {
     dlc_expr a, b;      /* the two factors, in the accumulator's type */
     dlc_expr scale;     /* factor free of reduced axes and of any axis in m and n together, or 0 */
     dlc_ids m, n, batch, k;
 } dlc_contraction;
-int dlc_contraction_of(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena, dlc_contraction *result);
+int dlc_contraction_of(dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena, dlc_contraction *result);
 
 /* Text form, both ways (docs/ir.md). names = 0 prints axes, buffers and stages by number: the identity of the code. */
 void dlc_kernel_print(const dlc_kernel *kernel, int names, dlc_str *out);

@@ -1,4 +1,4 @@
-/* Words of the text form of schedules, for its printer and its parser. */
+/* Words of the text form of schedules (ir/schedule/words.c), for its printer, its parser and the verifier's sentences. */
 #ifndef DLC_IR_SCHEDULE_TEXT_H
 #define DLC_IR_SCHEDULE_TEXT_H
 

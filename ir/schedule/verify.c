@@ -7,6 +7,7 @@
 
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/resolve.h"
+#include "ir/schedule/text.h"
 
 enum { MOST_LANES = 256, MOST_PARTIALS = 8, MOST_UNROLLED = 4096, MOST_ROWS = 64, MOST_VECTORS = 32 };
 
@@ -48,13 +49,8 @@ static const char *axis_name(const verifier *v, uint32_t axis)
 
 static const char *loop_text(const verifier *v, uint32_t n)
 {
-    static const char *const names[] = {
-#define DLC_LOOP(id, text) text,
-#include "ir/schedule/loops.def"
-#undef DLC_LOOP
-    };
     const dlc_schedule_node *node = node_at(v, n);
-    return dlc_arena_printf(v->schedule->arena, "%s %s", names[node->kind],
+    return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[node->kind],
                             node->axis == DLC_NO_AXIS ? stage_at(v, node->stage)->name : axis_name(v, node->axis));
 }
 

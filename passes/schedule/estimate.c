@@ -135,7 +135,7 @@ static double points_inside(const estimator *e, uint32_t n, uint32_t axis)
  * time from the caches, if they hold what the innermost of these loops goes through. */
 static double again_cycles(const estimator *e, uint32_t leaf)
 {
-    const dlc_kernel *kernel = e->c.kernel;
+    dlc_kernel *kernel = e->c.kernel;
     const dlc_schedule_node *node = node_at(e, leaf);
     const dlc_stage *stage = &kernel->stages.data[node->stage];
     dlc_contraction form;
@@ -262,7 +262,7 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, int is_bl
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
 {
     estimator e = {.schedule = schedule};
-    dlc_kernel *kernel = schedule->kernel;
+    dlc_kernel *kernel = dlc_kernel_clone(schedule->kernel, scratch); /* facts grow its pool */
     *result = (dlc_estimate){0};
     dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
     e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
