@@ -34,7 +34,7 @@ typedef struct {
     const dlc_kernel *kernel;
     dlc_vec(trial) trials;
     double base_us, deadline;
-    double pairs, agreeing; /* of trials of one kernel: ranked by estimates as by measurement, less those that are not */
+    double pairs, agreeing; /* of trials of one kernel that measuring tells apart: ranked alike by estimates, less those that are not */
 } tuner;
 
 static double now_s(void)
@@ -159,9 +159,10 @@ static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candida
 static void note_trial(tuner *t, const dlc_candidate *candidate, double relative)
 {
     for (uint32_t i = 0; i < t->trials.n; i++) {
-        double apart = (t->trials.data[i].estimate_us - candidate->estimate.time_us) * (t->trials.data[i].relative - relative);
-        t->pairs += apart != 0;
-        t->agreeing += apart > 0 ? 1 : apart < 0 ? -1 : 0;
+        double other = t->trials.data[i].relative, apart = (t->trials.data[i].estimate_us - candidate->estimate.time_us) * (other - relative);
+        int is_told = other < LEAST_GAIN * relative || relative < LEAST_GAIN * other; /* else measuring does not tell */
+        t->pairs += is_told;
+        t->agreeing += !is_told || apart == 0 ? 0 : apart > 0 ? 1 : -1;
     }
     trial row = {candidate->text, candidate->estimate.time_us, relative};
     dlc_vec_push(t->arena, &t->trials, row);

@@ -1,5 +1,5 @@
 /*
- * Schedules a step away from one: other tiles, loops in another order, other lanes. A step changes the tree alone, is printed and
+ * Schedules a step away from one: other tiles, blocks of them, loops in another order, other lanes. A step changes the tree alone, is printed and
  * read back for the kernel, and what the verifier refuses is no neighbour.
  */
 #include <string.h>
@@ -32,6 +32,7 @@ static void begin(stepper *t)
     const dlc_schedule *from = t->from;
     t->step = *from;
     t->step.nodes.data = dlc_arena_copy(t->arena, from->nodes.data, from->nodes.n * sizeof *from->nodes.data);
+    t->step.nodes.cap = from->nodes.n;
     t->step.copies.data = dlc_arena_copy(t->arena, from->copies.data, from->copies.n * sizeof *from->copies.data);
     for (uint32_t c = 0; c < from->copies.n; c++) {
         dlc_schedule_copy *copy = &t->step.copies.data[c];
@@ -112,6 +113,35 @@ static void exchange(stepper *t, uint32_t n)
     end(t);
 }
 
+/* A loop over the axis of loop n by tiles `times` as large, around loop `at`, which holds it: a block of work that stays in a cache. */
+static void add_block(stepper *t, uint32_t n, uint32_t at, int64_t times)
+{
+    begin(t);
+    dlc_schedule_node block = *node_at(t, at);
+    block.axis = node_at(t, n)->axis;
+    block.tile = node_at(t, n)->tile * times;
+    block.count = 1;
+    dlc_vec_push(t->arena, &t->step.nodes, block);
+    for (uint32_t i = t->step.nodes.n - 1; i > at; i--)
+        *node_at(t, i) = *node_at(t, i - 1);
+    *node_at(t, at) = block;
+    for (uint32_t i = 0; i < t->step.nodes.n; i++)
+        node_at(t, i)->end += i >= at || node_at(t, i)->end > at;
+    end(t);
+}
+
+static void add_blocks(stepper *t, uint32_t n)
+{
+    uint32_t at = n;
+    while (dlc_schedule_parent(t->from, at) != DLC_ROOT_NODE)
+        at = dlc_schedule_parent(t->from, at);
+    if (at == n || t->from->nodes.data[at].kind == DLC_LOOP_LANE ||
+        dlc_schedule_loop_over(t->from, dlc_schedule_parent(t->from, n), t->from->nodes.data[n].axis) != DLC_ROOT_NODE)
+        return;
+    for (int64_t times = 2; times <= 16; times *= 2)
+        add_block(t, n, at, times);
+}
+
 static void change_kind(stepper *t, uint32_t n, dlc_loop_kind kind)
 {
     begin(t);
@@ -145,8 +175,10 @@ static void vary_loop(stepper *t, uint32_t n)
         change_kind(t, n, DLC_LOOP_PAR);
     if (node->kind == DLC_LOOP_UNROLL || (node->kind == DLC_LOOP_FOR && is_short))
         change_kind(t, n, node->kind == DLC_LOOP_FOR ? DLC_LOOP_UNROLL : DLC_LOOP_FOR);
-    if (node->tile > 1)
+    if (node->tile > 1) {
         vary_tile(t, n);
+        add_blocks(t, n);
+    }
 }
 
 void dlc_choose_neighbours(const dlc_kernel *kernel, const dlc_schedule *from, dlc_arena *arena, dlc_candidates *result)

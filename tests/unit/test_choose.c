@@ -175,6 +175,35 @@ START_TEST(candidates_leave_no_trace)
 }
 END_TEST
 
+static int has_part(const dlc_candidates *list, const char *part)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (strstr(list->data[i].text, part))
+            return 1;
+    return 0;
+}
+
+/* Steps away from a schedule: other register tiles with their packed columns, blocks around them, loops in another order. */
+START_TEST(neighbours_vary_tiles_and_loops)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[64,96], w: f32[96,80]@const) -> (y: f32[64,80]) {\n"
+                                      "  axis i=64, j=80, k=96\n  a[i,j] = sum(k) x[i, k] * w[k, j]\n"
+                                      "  y[i,j] = max(0.0, a) -> y[i, j]\n}\n";
+    static const char *const parts[] = {"par j:16, i:5 {", "columns = a.w [j/8, k, j%8]", "columns = a.w [j/24, k, j%24]",
+                                        "par i:12, j:16, i:6 {", "par i:6, j:16 {"};
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_candidates near;
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail;
+    dlc_schedule *chosen = schedule_of(kernel_text, arena, &kernel, &reason, &detail);
+    dlc_choose_neighbours(kernel, chosen, arena, &near);
+    for (uint32_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        ck_assert_msg(has_part(&near, parts[i]), "no neighbour of\n%shas '%s'", text_of(chosen, arena), parts[i]);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Steps of a recurrence that several stages take together are a loop in order; rows of the batch stay parallel. */
 START_TEST(recurrences_are_serial)
 {
@@ -224,6 +253,7 @@ int main(void)
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, constants_are_packed);
     tcase_add_test(tcase, candidates_leave_no_trace);
+    tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
     tcase_add_test(tcase, recurrences_are_serial);
     tcase_add_test(tcase, refusals_have_numbers);
     tcase_set_timeout(tcase, 120);
