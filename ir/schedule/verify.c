@@ -141,6 +141,20 @@ static int is_leading_par(const verifier *v, uint32_t n)
     return 1;
 }
 
+/* Copies of what the loop holds, with loops around that are written out, too; those have passed. */
+static int64_t copies_of(const verifier *v, uint32_t n)
+{
+    int64_t copies = 1, extent;
+    for (; n != DLC_ROOT_NODE && copies <= MOST_UNROLLED; n = parent(v, n)) {
+        if (node_at(v, n)->kind != DLC_LOOP_UNROLL)
+            continue;
+        uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), node_at(v, n)->axis);
+        extent = dlc_expr_value(v->kernel->pool, v->kernel->axes.data[node_at(v, n)->axis].extent);
+        copies *= outer != DLC_ROOT_NODE && node_at(v, outer)->tile < extent ? node_at(v, outer)->tile : extent;
+    }
+    return copies;
+}
+
 static dlc_status verify_loop(const verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = node_at(v, n);
@@ -158,6 +172,8 @@ static dlc_status verify_loop(const verifier *v, uint32_t n)
     if (node->kind == DLC_LOOP_UNROLL &&
         (!dlc_expr_is_int(v->kernel->pool, v->kernel->axes.data[node->axis].extent, &extent) || extent > MOST_UNROLLED))
         return fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
+    if (node->kind == DLC_LOOP_UNROLL && copies_of(v, n) > MOST_UNROLLED)
+        return fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && node->tile != 1)
         return fail(v, "%s: what is written out goes point by point", loop_text(v, n));
     DLC_TRY(verify_tile(v, n));

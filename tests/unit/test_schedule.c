@@ -100,6 +100,8 @@ static const struct {
     {MAP, "  for i {\n    par j {\n      y\n    }\n  }\n", "par j: parallel loops stand outermost, around everything"},
     {MATMUL, "  unroll i {\n    for j, k {\n      a in scratch\n    }\n  }\n  for i, j {\n    y\n  }\n",
      "unroll i: only loops of up to 4096 known iterations are written out"},
+    {"kernel @map(x: f32[80,90]) -> (y: f32[80,90]) {\n  axis i=80, j=90\n  y[i,j] = x[i, j] + 1.0\n}\n",
+     "  unroll i, j {\n    y\n  }\n", "unroll j: with the loops around that are written out, more than 4096 iterations"},
     {MAP, "  unroll i:4 {\n    for i, j {\n      y\n    }\n  }\n", "unroll i: what is written out goes point by point"},
     {MAP, "  for i {\n    y\n  }\n", "y: no loop over its axis j"},
     {MAP, "  for i, j:4 {\n    y\n  }\n", "y: the tile for j:4 is left open"},
