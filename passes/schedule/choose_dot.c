@@ -11,6 +11,7 @@
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
     FEW_ROWS = 4,       /* rows below which copying B cannot pay */
+    LEAST_ROWS = 32,    /* rows for which copying B into granules pays: its elements are stored one by one */
     L1_WAYS = 12
 };
 
@@ -187,7 +188,14 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
     d->form.b = operands->columns;
 }
 
-/* A row that takes the operands' own types: an exact one, whose instruction the target has, and a constant B, packed once. */
+/* An element, whose copies rows enough read where it is no constant, which is packed once. */
+static int is_worth_packing(const dot *d, dlc_expr columns)
+{
+    return is_constant_load(d, columns) || (dlc_node_of(d->c->kernel->pool, columns)->op == DLC_EXPR_LOAD &&
+                                            dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
+}
+
+/* A row that takes the operands' own types: an exact one, whose instruction the target has. */
 static int find_row(dot *d)
 {
     dlc_dot_operands operands;
@@ -196,7 +204,7 @@ static int find_row(dot *d)
             dlc_dot_fact(d->c->target, (dlc_dot)row) &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
             dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
-            is_constant_load(d, operands.columns)) {
+            is_worth_packing(d, operands.columns)) {
             use_row(d, (dlc_dot)row, &operands);
             return 1;
         }
@@ -405,7 +413,7 @@ static loop_order choose_order(dot *d)
     double batches = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
     double units = batches * count_of(rows == d->rows ? d->rows : rows, d->m);
     if (d->copy_b) {
-        double bytes = (double)dlc_dtype_bytes(d->stage->dtype[0]) * d->depth;
+        double bytes = (double)dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype) * d->depth;
         int64_t tile = split_columns(d, batches), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;
         if (most < d->n)
             most = d->n;
@@ -592,7 +600,7 @@ int dlc_choose_dot(dlc_chooser *c)
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {
-        d.copy_b = !is_in_place(&d);
+        d.copy_b = d.granule > 1 || !is_in_place(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }

@@ -108,6 +108,15 @@ static const char *const cases[] = {
     "  %c: i32[21,64] = matmul %qz, %wi\n"
     "  %y: f32[21,64] = cast %c {dtype=f32}\n"
     "}\n",
+    /* neither factor is constant */
+    "graph @both(%x: f32[40,40]) -> %y {\n"
+    "  %s: f32[] = const [256]\n"
+    "  %xs: f32[40,40] = mul %x, %s\n"
+    "  %q: i8[40,40] = cast %xs {dtype=i8, saturate=1}\n"
+    "  %u: u8[40,40] = cast %xs {dtype=u8, saturate=1}\n"
+    "  %c: i32[40,40] = matmul %u, %q {dtype=i32}\n"
+    "  %y: f32[40,40] = cast %c {dtype=f32}\n"
+    "}\n",
     "graph @signed(%x: f32[30,36]) -> %y {\n"
     "  %s: f32[] = const [256]\n"
     "  %xs: f32[30,36] = mul %x, %s\n"
