@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "cli/inputs.h"
+#include "cli/lists.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,6 +24,7 @@ typedef struct {
     dlc_model *model;       /* interpreted, or */
     dlcrt_context *context; /* compiled */
     int is_drawn;           /* an output has other numbers, which are drawn */
+    dlc_ports inputs, outputs; /* of the ONNX file, where there is one */
 } test_case;
 
 /* ---- tolerance ---- */
@@ -77,6 +79,32 @@ static int slot_of(const dlc_signature *signature, const dlcrt_tensor *tensor, u
     return position < signature->ninputs ? (int)position : -1;
 }
 
+static int is_list(const dlc_ports *ports, uint32_t i)
+{
+    return i < ports->n && ports->data[i].is_list;
+}
+
+static dlc_status read_list(test_case *t, const char *set, const char *kind, uint32_t i,
+                            const char *name, dlc_tensors *tensors)
+{
+    dlc_cli *cli = t->cli;
+    return dlc_list_read(dlc_arena_printf(cli->arena, "%s/%s/%s_%u.pb", t->folder, set, kind, i),
+                         name, cli->arena, &cli->diag, tensors);
+}
+
+/* The items of input i, which are inputs of the model. */
+static dlc_status read_items(test_case *t, const char *set, uint32_t i, dlc_tensors *inputs)
+{
+    dlc_tensors items = {0};
+    DLC_TRY(read_list(t, set, "input", i, t->inputs.data[i].name, &items));
+    for (uint32_t k = 0; k < items.n; k++) {
+        int slot = slot_of(&t->signature, &items.data[k], UINT32_MAX);
+        if (slot >= 0)
+            inputs->data[slot] = items.data[k];
+    }
+    return DLC_OK;
+}
+
 static dlc_status read_inputs(test_case *t, const char *set, dlc_tensors *inputs)
 {
     dlc_cli *cli = t->cli;
@@ -85,6 +113,10 @@ static dlc_status read_inputs(test_case *t, const char *set, dlc_tensors *inputs
     for (uint32_t i = 0;; i++) {
         dlcrt_tensor tensor;
         int exists;
+        if (is_list(&t->inputs, i)) {
+            DLC_TRY(read_items(t, set, i, inputs));
+            continue;
+        }
         DLC_TRY(read_part(t, set, "input", i, &tensor, &exists));
         if (!exists)
             break;
@@ -144,6 +176,27 @@ static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tens
         set, found->name, d.noutside, d.nelems, d.max_abs, d.at, d.found, d.expected);
 }
 
+/* Tensors, and the items of lists in their places. */
+static dlc_status read_expected(test_case *t, const char *set, uint32_t n, dlc_tensors *expected)
+{
+    for (uint32_t i = 0; i < t->outputs.n || (!t->outputs.n && i < n); i++) {
+        dlcrt_tensor tensor;
+        dlc_tensors items = {0};
+        int exists;
+        if (is_list(&t->outputs, i)) {
+            DLC_TRY(read_list(t, set, "output", i, t->outputs.data[i].name, &items));
+            for (uint32_t k = 0; k < items.n; k++)
+                dlc_vec_push(t->cli->arena, expected, items.data[k]);
+            continue;
+        }
+        DLC_TRY(read_part(t, set, "output", i, &tensor, &exists));
+        if (!exists)
+            return dlc_diag_fail(&t->cli->diag, DLC_INVALID, set, "output_%u is missing", i);
+        dlc_vec_push(t->cli->arena, expected, tensor);
+    }
+    return DLC_OK;
+}
+
 static dlc_status run_set(test_case *t, const char *set)
 {
     dlc_cli *cli = t->cli;
@@ -152,14 +205,13 @@ static dlc_status run_set(test_case *t, const char *set)
     for (uint32_t i = 0; i < t->signature.noutputs; i++)
         dlc_vec_push(cli->arena, &outputs, ((dlcrt_tensor){.name = t->signature.outputs[i].name}));
     DLC_TRY(run_model(t, &inputs, &outputs));
-    for (uint32_t i = 0; i < outputs.n; i++) {
-        dlcrt_tensor expected;
-        int exists;
-        DLC_TRY(read_part(t, set, "output", i, &expected, &exists));
-        if (!exists)
-            return dlc_diag_fail(&cli->diag, DLC_INVALID, set, "output_%u is missing", i);
-        DLC_TRY(compare_output(t, set, &outputs.data[i], &expected));
-    }
+    dlc_tensors expected = {0};
+    DLC_TRY(read_expected(t, set, outputs.n, &expected));
+    if (expected.n != outputs.n)
+        return dlc_diag_fail(&cli->diag, DLC_MISMATCH, set, "has %u outputs; the model has %u",
+                             expected.n, outputs.n);
+    for (uint32_t i = 0; i < outputs.n; i++)
+        DLC_TRY(compare_output(t, set, &outputs.data[i], &expected.data[i]));
     return DLC_OK;
 }
 
@@ -218,6 +270,33 @@ static const char *compiled_before(const dlc_cli *cli, const char *folder)
     return !cli->args.interpret && access(path, F_OK) == 0 ? path : NULL;
 }
 
+/* What the model leaves open is fixed by the first data: how many items a list has, and their
+ * shapes. */
+static dlc_status shape_lists(test_case *t, const char *path, dlc_options *options)
+{
+    dlc_arena *arena = t->cli->arena;
+    dlc_vec(dlc_shape) shapes = {0};
+    DLC_TRY(dlc_ports_read(path, arena, &t->cli->diag, &t->inputs, &t->outputs));
+    for (uint32_t i = 0; i < options->nshapes; i++)
+        dlc_vec_push(arena, &shapes, options->shapes[i]);
+    for (uint32_t i = 0; i < t->inputs.n; i++) {
+        dlc_tensors items = {0};
+        if (!t->inputs.data[i].is_list)
+            continue;
+        DLC_TRY(read_list(t, "test_data_set_0", "input", i, t->inputs.data[i].name, &items));
+        dlc_shape length = {.name = t->inputs.data[i].name, .rank = 1, .dims = {items.n}};
+        dlc_vec_push(arena, &shapes, length);
+        for (uint32_t k = 0; k < items.n; k++) {
+            dlc_shape shape = {.name = items.data[k].name, .rank = items.data[k].rank};
+            memcpy(shape.dims, items.data[k].dims, sizeof shape.dims);
+            dlc_vec_push(arena, &shapes, shape);
+        }
+    }
+    options->shapes = shapes.data;
+    options->nshapes = shapes.n;
+    return DLC_OK;
+}
+
 dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
 {
     test_case t = {.cli = cli, .folder = folder};
@@ -231,7 +310,8 @@ dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
     options.is_temporary = 1;
     options.jobs = 1;
     DLC_TRY(dlc_library_load(&t.library, &cli->diag));
-    DLC_TRY(dlc_cli_open(cli, dlc_arena_printf(cli->arena, "%s/model.onnx", folder), &options,
-                         &t.model));
+    const char *path = dlc_arena_printf(cli->arena, "%s/model.onnx", folder);
+    DLC_TRY(shape_lists(&t, path, &options));
+    DLC_TRY(dlc_cli_open(cli, path, &options, &t.model));
     return cli->args.interpret ? run_interpreted(&t) : run_compiled(&t, output);
 }

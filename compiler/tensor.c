@@ -7,7 +7,9 @@
 #include <string.h>
 
 struct read_args {
-    const char *path;
+    const char *path; /* NULL: the bytes */
+    const void *bytes;
+    size_t size_bytes;
     dlcrt_tensor *tensor;
 };
 
@@ -35,27 +37,43 @@ static dlc_status read_file(dlc_model *model, void *opaque)
 {
     const struct read_args *args = opaque;
     dlc_onnx_tensor source = {0};
-    DLC_TRY(dlc_onnx_tensor_read(args->path, model->arena, &model->diag, &source));
+    if (args->path)
+        DLC_TRY(dlc_onnx_tensor_read(args->path, model->arena, &model->diag, &source));
+    else
+        DLC_TRY(dlc_onnx_tensor_parse(args->bytes, args->size_bytes, model->arena, &model->diag,
+                                      &source));
     return move_out(&source, args->tensor);
 }
 
-dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message,
-                           size_t message_bytes)
+static dlc_status guarded(struct read_args *args, char *message, size_t message_bytes)
 {
-    *tensor = (dlcrt_tensor){0};
+    *args->tensor = (dlcrt_tensor){0};
     dlc_model *model = calloc(1, sizeof *model);
     if (!model)
         return DLC_LIMIT;
     model->arena = dlc_arena_create(0);
     model->notes = dlc_arena_create(0);
     dlc_diag_init(&model->diag, model->notes);
-    struct read_args args = {path, tensor};
-    dlc_status status = dlc_model_guard(model, read_file, &args);
+    dlc_status status = dlc_model_guard(model, read_file, args);
     dlc_model_note note = {0};
     if (message_bytes && dlc_model_message(model, 0, &note))
         snprintf(message, message_bytes, "%s%s%s", note.place, *note.place ? ": " : "", note.text);
     dlc_model_close(model);
     return status;
+}
+
+dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor, char *message,
+                           size_t message_bytes)
+{
+    struct read_args args = {.path = path, .tensor = tensor};
+    return guarded(&args, message, message_bytes);
+}
+
+dlc_status dlc_tensor_parse(const void *bytes, size_t size_bytes, dlcrt_tensor *tensor,
+                            char *message, size_t message_bytes)
+{
+    struct read_args args = {.bytes = bytes, .size_bytes = size_bytes, .tensor = tensor};
+    return guarded(&args, message, message_bytes);
 }
 
 void dlc_tensor_release(dlcrt_tensor *tensor)

@@ -7,6 +7,12 @@
 dlc_node *f_node_with(dlc_import *im, dlc_opcode op, dlc_value *const *inputs, uint32_t ninputs,
                       uint32_t noutputs, const dlc_attr *attrs, uint32_t nattrs)
 {
+    for (uint32_t i = 0; i < ninputs; i++) {
+        if (im_list_of(im, inputs[i])) {
+            im_fail(im, DLC_UNSUPPORTED, "a sequence or an optional, where a tensor is wanted");
+            return NULL;
+        }
+    }
     return dlc_graph_node(im->graph, &(dlc_node_spec){.op = op,
                                                       .origin = im->origin,
                                                       .inputs = inputs,

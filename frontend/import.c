@@ -143,6 +143,11 @@ static void check_arity(dlc_import *im)
                 row->outputs_max);
     if (im->nout == 0)
         im_fail(im, DLC_INVALID, "has no output");
+    for (uint32_t i = 0; i < im->nin && !row->takes_lists; i++) {
+        if (im_list_of(im, im->in[i]))
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " is a sequence or an optional; a tensor is wanted",
+                    i);
+    }
 }
 
 static void report_unknown(dlc_import *im)

@@ -27,6 +27,7 @@ typedef struct {
     int32_t argument;           /* of the importer: mostly a dlc_opcode */
     int16_t inputs, inputs_max; /* fewest, most (-1: any number, none absent; -2: any number) */
     int16_t outputs_max;        /* -1: any number */
+    uint8_t takes_lists;        /* sequences and optionals may be inputs */
 } dlc_onnx_row;
 
 typedef struct {
@@ -81,6 +82,7 @@ struct dlc_import {
     dlc_table sizes;     /* dim_param -> dlc_expr, where the user gave a number */
     dlc_vec(dlc_body) bodies;
     dlc_value poison;            /* what a failed node's outputs are bound to */
+    dlc_node lists;              /* what defines every list */
     uint64_t nnodes;             /* imported so far, iterations of loops included */
     uint8_t shapes_given;        /* the user overrode dimensions: declared ones may not hold */
     uint8_t has_contradiction;   /* a declared shape was not what is computed, and it was told */
@@ -97,6 +99,17 @@ struct dlc_import {
     dlc_value **out; /* to be set */
     uint32_t nout;
 };
+
+/* A sequence or an optional: what it holds is known while importing (import_sequence.c). */
+typedef struct {
+    dlc_value value; /* that a name is bound to */
+    dlc_value **items;
+    uint32_t n;
+    uint8_t is_optional; /* of no or one item */
+} im_list;
+
+im_list *im_list_of(const dlc_import *im, const dlc_value *value); /* NULL: a tensor */
+dlc_value *im_list_value(dlc_import *im, dlc_value *const *items, uint32_t n, int is_optional);
 
 /* --- the node (scope.c, attrs.c) --- */
 static inline dlc_value *im_in(const dlc_import *im, uint32_t i)
@@ -262,11 +275,13 @@ dlc_value *im_nonzero(dlc_import *im, dlc_value *x);
 /* The importers that onnx_ops.def and the other domains' tables name. */
 #define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
     void import_##importer(dlc_import *im);
+#define DLC_ONNX_LIST DLC_ONNX
 #include "frontend/onnx_ops.def"
 #include "frontend/ml_ops.def"
 #include "frontend/ms_ops.def"
 #include "frontend/preview_ops.def"
 #include "frontend/training_ops.def"
+#undef DLC_ONNX_LIST
 #undef DLC_ONNX
 
 #endif

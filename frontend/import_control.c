@@ -81,6 +81,16 @@ int im_repeat(dlc_import *im, dlc_body *body, dlc_value **values)
     return 1;
 }
 
+/* A sequence or an optional is carried from iteration to iteration. */
+static int has_list(const dlc_import *im, const dlc_repeat *r)
+{
+    for (uint32_t i = 0; i < r->nstates; i++) {
+        if (im_list_of(im, r->initial[i]))
+            return 1;
+    }
+    return 0;
+}
+
 static void push_loop(dlc_import *im, dlc_repeat *r)
 {
     uint32_t ninputs = r->nbefore + r->nstates + r->nscans,
@@ -95,7 +105,10 @@ static void push_loop(dlc_import *im, dlc_repeat *r)
     r->outer = im_body(im)->scope;
     r->states = dlc_new_array(im->arena, dlc_value *, r->nstates + 1);
     r->start = im_here(im);
-    if (r->count > 0 && r->count <= MOST_UNROLLED)
+    int is_list = has_list(im, r);
+    if (is_list && (r->count < 1 || r->count > DLC_MOST_ITERATIONS))
+        im_fail(im, DLC_UNSUPPORTED, "a sequence or an optional goes through a loop whose number of iterations only the run knows");
+    else if (r->count > 0 && (is_list || r->count <= MOST_UNROLLED))
         im_unroll_begin(im, r);
     else
         im_region_begin(im, r);

@@ -40,6 +40,31 @@ static int start_otherwise(dlc_import *im, dlc_body *body, dlc_value **values)
     return 1;
 }
 
+/* Of lists, which must be of one length in both branches, item by item. */
+static dlc_value *either(dlc_import *im, im_if *branches, dlc_value *yes, dlc_value *no)
+{
+    const im_list *a = im_list_of(im, yes), *b = im_list_of(im, no);
+    if (!a && !b)
+        return f_either(im, branches, yes, no);
+    if (!a || !b || a->n != b->n || a->is_optional != b->is_optional) {
+        im_fail(im, DLC_UNSUPPORTED, "its branches' sequences or optionals differ in length");
+        return NULL;
+    }
+    dlc_value **items = dlc_new_array(im->arena, dlc_value *, a->n + 1);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const im_list *inner = im_list_of(im, a->items[i]), *other = im_list_of(im, b->items[i]);
+        if (inner && other && inner->n == other->n) { /* an optional's sequence */
+            dlc_value **parts = dlc_new_array(im->arena, dlc_value *, inner->n + 1);
+            for (uint32_t k = 0; k < inner->n; k++)
+                parts[k] = f_either(im, branches, inner->items[k], other->items[k]);
+            items[i] = im_list_value(im, parts, inner->n, 0);
+        } else {
+            items[i] = f_either(im, branches, a->items[i], b->items[i]);
+        }
+    }
+    return im_list_value(im, items, a->n, a->is_optional);
+}
+
 int im_branches_next(dlc_import *im, dlc_body *body, dlc_value **values)
 {
     dlc_repeat *r = body->repeat;
@@ -49,7 +74,7 @@ int im_branches_next(dlc_import *im, dlc_body *body, dlc_value **values)
         return 0;
     for (uint32_t i = 0; i < im->nout; i++)
         if (im_wants(im, i))
-            im->out[i] = f_either(im, &r->branches, r->given[i], values[i]);
+            im->out[i] = either(im, &r->branches, r->given[i], values[i]);
     return 0;
 }
 

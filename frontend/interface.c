@@ -231,11 +231,114 @@ static dlc_value *make_input(dlc_import *im, const Onnx__ValueInfoProto *info, c
     return value;
 }
 
+/* --- lists: as many inputs NAME[0], NAME[1], … as the user says --- */
+
+static const Onnx__TypeProto *inside(const Onnx__TypeProto *type)
+{
+    if (type && type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE)
+        return type->sequence_type->elem_type;
+    if (type && type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE)
+        return type->optional_type->elem_type;
+    return NULL;
+}
+
+/* The index of what was given for this name, or nshapes. */
+static uint32_t given_shape(const dlc_import *im, const char *name)
+{
+    uint32_t k = 0;
+    while (k < im->options->nshapes && strcmp(im->options->shapes[k].name, name) != 0)
+        k++;
+    return k;
+}
+
+/* How many: a length given for the name, else as many as there are shapes of items; -1: neither. */
+static int64_t given_length(dlc_import *im, const char *name)
+{
+    uint32_t whole = given_shape(im, name), n = 0;
+    if (whole < im->options->nshapes)
+        return im->options->shapes[whole].rank == 1 ? im->options->shapes[whole].dims[0] : -1;
+    while (given_shape(im, dlc_arena_printf(im->arena, "%s[%" PRIu32 "]", name, n)) <
+           im->options->nshapes)
+        n++;
+    return n ? (int64_t)n : -1;
+}
+
+/* Item k, whose type may leave its shape to the user. */
+static dlc_value *make_item(dlc_import *im, const Onnx__TypeProto *type, const char *name,
+                            const char *place)
+{
+    Onnx__TypeProto__Tensor tensor = *type->tensor_type;
+    Onnx__TypeProto whole = *type;
+    Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+    Onnx__TensorShapeProto shape = ONNX__TENSOR_SHAPE_PROTO__INIT;
+    Onnx__TensorShapeProto__Dimension none = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT,
+                                      *dims[DLC_MAX_RANK];
+    uint32_t given = given_shape(im, name);
+    info.name = (char *)(uintptr_t)name;
+    info.type = &whole;
+    whole.tensor_type = &tensor;
+    if (!tensor.shape && given < im->options->nshapes &&
+        im->options->shapes[given].rank <= DLC_MAX_RANK) {
+        for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
+            dims[d] = &none;
+        shape.dim = dims;
+        shape.n_dim = im->options->shapes[given].rank;
+        tensor.shape = &shape;
+    }
+    return make_input(im, &info, place);
+}
+
+static dlc_value *make_list(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place)
+{
+    const Onnx__TypeProto *type = inside(info->type), *item = inside(type) ? inside(type) : type;
+    int is_optional = info->type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
+    int64_t n = given_length(im, info->name);
+    if (!item || item->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || n < 0 || n > 65536) {
+        dlc_diag_fail(im->graph->diag, DLC_UNSUPPORTED, place,
+                      "is %s of tensors, as many as the model does not say; --shape '%s=2' says it, "
+                      "--shape '%s[0]=4x5' the shape of the first",
+                      is_optional ? "an optional" : "a sequence", info->name, info->name);
+        return &im->poison;
+    }
+    dlc_value **items = dlc_new_array(im->arena, dlc_value *, (size_t)n + 1);
+    for (uint32_t k = 0; k < n; k++) {
+        const char *name = dlc_arena_printf(im->arena, "%s[%" PRIu32 "]", info->name, k);
+        items[k] = make_item(im, item, name, place);
+        if (items[k] == &im->poison)
+            return &im->poison;
+    }
+    if (!is_optional || !n || item == type)
+        return im_list_value(im, items, (uint32_t)n, is_optional);
+    dlc_value *sequence = im_list_value(im, items, (uint32_t)n, 0);
+    return im_list_value(im, &sequence, 1, 1);
+}
+
+/* What is given for NAME[k] is of the input NAME. */
+static size_t name_length(const char *name)
+{
+    const char *bracket = strrchr(name, '[');
+    return bracket && name[strlen(name) - 1] == ']' ? (size_t)(bracket - name) : strlen(name);
+}
+
+static int is_of_list(const Onnx__GraphProto *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const char *input = graph->input[i]->name;
+        size_t n = name_length(name);
+        if (input && inside(graph->input[i]->type) &&
+            (strcmp(input, name) == 0 || (strlen(input) == n && strncmp(input, name, n) == 0)))
+            return 1;
+    }
+    return 0;
+}
+
 static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
 {
     for (uint32_t k = 0; k < im->options->nshapes; k++) {
         const char *name = im->options->shapes[k].name;
         size_t i = 0;
+        if (is_of_list(graph, name))
+            continue;
         while (i < graph->n_input &&
                strcmp(graph->input[i]->name ? graph->input[i]->name : "", name) != 0)
             i++;
@@ -346,7 +449,9 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
             continue;
         }
         if (!is_initializer(im, scope, info, place))
-            (void)im_bind(im, scope, info->name, make_input(im, info, place));
+            (void)im_bind(im, scope, info->name,
+                          inside(info->type) ? make_list(im, info, place)
+                                             : make_input(im, info, place));
     }
     for (size_t i = 0; i < graph->n_value_info; i++) {
         const Onnx__ValueInfoProto *info = graph->value_info[i];
@@ -365,7 +470,8 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
 /* A shape that contradicts is a hint that was wrong, told once; a type that does is a fault. */
 void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const dlc_value *value)
 {
-    if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+    if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        im_list_of(im, value))
         return;
     const Onnx__TypeProto__Tensor *declared = info->type->tensor_type;
     int is_wrong = is_other_dtype(declared, &value->type);
@@ -389,8 +495,27 @@ void im_check_declared(dlc_import *im, const Onnx__ValueInfoProto *info, const d
     dlc_str_deinit(&was);
 }
 
+/* A list as the outputs NAME[0], NAME[1], …; an optional's sequence as its own. */
+static uint32_t write_output(dlc_import *im, const char *name, dlc_value *value)
+{
+    const im_list *list = im_list_of(im, value);
+    if (!list) {
+        dlc_graph_output(im->graph, name, value);
+        return 1;
+    }
+    if (list->is_optional && list->n && im_list_of(im, list->items[0]))
+        list = im_list_of(im, list->items[0]);
+    for (uint32_t k = 0; k < list->n; k++) {
+        if (list->items[k] != &im->poison && !im_list_of(im, list->items[k]))
+            dlc_graph_output(im->graph, dlc_arena_printf(im->arena, "%s[%" PRIu32 "]", name, k),
+                             list->items[k]);
+    }
+    return list->n;
+}
+
 void im_write_outputs(dlc_import *im, dlc_scope *scope)
 {
+    size_t nwanted = 0;
     const Onnx__GraphProto *graph = im->proto->graph;
     dlc_table listed = {0};
     int is_new;
@@ -414,9 +539,9 @@ void im_write_outputs(dlc_import *im, dlc_scope *scope)
         if (!is_new)
             dlc_diag_fail(im->graph->diag, DLC_INVALID,
                           PLACE(im, "output '%s'", im->graph->file, name), "is listed twice");
-        dlc_graph_output(im->graph, name, *item);
+        nwanted += write_output(im, name, *item);
     }
-    if (im->graph->diag->status == DLC_OK && im->graph->outputs.n != graph->n_output)
+    if (im->graph->diag->status == DLC_OK && im->graph->outputs.n != nwanted)
         dlc_diag_fail(im->graph->diag, DLC_INTERNAL, im->graph->file,
                       "an output was not made, and no node says why; this is a defect of dlc");
 }

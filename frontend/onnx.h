@@ -54,5 +54,8 @@ typedef struct {
 } dlc_onnx_tensor;
 DLC_NODISCARD dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag,
                                               dlc_onnx_tensor *tensor);
+DLC_NODISCARD dlc_status dlc_onnx_tensor_parse(const void *bytes, size_t size_bytes,
+                                               dlc_arena *arena, dlc_diag *diag,
+                                               dlc_onnx_tensor *tensor);
 
 #endif

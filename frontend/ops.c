@@ -4,7 +4,9 @@
 #include <string.h>
 
 #define DLC_ONNX(name, since, until, importer, argument, lo, hi, outputs)                          \
-    {#name, since, until, import_##importer, argument, lo, hi, outputs},
+    {#name, since, until, import_##importer, argument, lo, hi, outputs, 0},
+#define DLC_ONNX_LIST(name, since, until, importer, argument, lo, hi, outputs)                     \
+    {#name, since, until, import_##importer, argument, lo, hi, outputs, 1},
 
 enum { LAST = DLC_OPSET_LAST };
 static const dlc_onnx_row onnx_rows[] = {
@@ -25,6 +27,7 @@ static const dlc_onnx_row training_rows[] = {
 #include "frontend/training_ops.def"
 };
 #undef LAST
+#undef DLC_ONNX_LIST
 #undef DLC_ONNX
 
 static const struct {

@@ -13,7 +13,7 @@ static void list_inputs(dlc_import *im)
 {
     dlc_str line = {0};
     for (uint32_t i = 0; i < im->nin && i < 8; i++) {
-        if (!im->in[i] || im->in[i] == &im->poison)
+        if (!im->in[i] || im->in[i] == &im->poison || im_list_of(im, im->in[i]))
             continue;
         line.n = 0;
         dlc_str_printf(&line, "    input %" PRIu32 "  ", i);
@@ -104,4 +104,24 @@ dlc_scope *im_scope(dlc_import *im, dlc_scope *outer)
 void im_push(dlc_import *im, const dlc_body *body)
 {
     dlc_vec_push(im->arena, &im->bodies, *body);
+}
+
+/* --- lists --- */
+
+dlc_value *im_list_value(dlc_import *im, dlc_value *const *items, uint32_t n, int is_optional)
+{
+    im_list *list = dlc_new(im->arena, im_list);
+    list->value.def = &im->lists;
+    list->value.name = is_optional ? "optional" : "sequence";
+    list->items = dlc_new_array(im->arena, dlc_value *, n + 1);
+    list->n = n;
+    list->is_optional = is_optional != 0;
+    for (uint32_t i = 0; i < n; i++)
+        list->items[i] = items[i];
+    return &list->value;
+}
+
+im_list *im_list_of(const dlc_import *im, const dlc_value *value)
+{
+    return value && value->def == &im->lists ? (im_list *)(uintptr_t)value : NULL;
 }

@@ -33,6 +33,18 @@ static dlc_status read_tensor(dlc_onnx *model, const Onnx__TensorProto *proto, d
     return DLC_OK;
 }
 
+static dlc_status decode_tensor(dlc_onnx *model, dlc_arena *arena, dlc_onnx_tensor *tensor)
+{
+    ProtobufCMessage *message = dlc_onnx_decode(model, &onnx__tensor_proto__descriptor, NULL);
+    dlc_status status = model->diag->status != DLC_OK ? model->diag->status : DLC_INVALID;
+    if (message) {
+        status = read_tensor(model, (const Onnx__TensorProto *)(void *)message, arena, tensor);
+        protobuf_c_message_free_unpacked(message, &model->allocator);
+    }
+    dlc_external_close(model);
+    return status;
+}
+
 dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *diag,
                                 dlc_onnx_tensor *tensor)
 {
@@ -40,13 +52,15 @@ dlc_status dlc_onnx_tensor_read(const char *path, dlc_arena *arena, dlc_diag *di
     DLC_TRY(dlc_map_open(path, &model.map, diag));
     model.bytes = model.map.bytes ? model.map.bytes : (const uint8_t *)"";
     model.size_bytes = model.map.size_bytes;
-    ProtobufCMessage *message = dlc_onnx_decode(&model, &onnx__tensor_proto__descriptor, NULL);
-    dlc_status status = diag->status != DLC_OK ? diag->status : DLC_INVALID;
-    if (message) {
-        status = read_tensor(&model, (const Onnx__TensorProto *)(void *)message, arena, tensor);
-        protobuf_c_message_free_unpacked(message, &model.allocator);
-    }
-    dlc_external_close(&model);
+    dlc_status status = decode_tensor(&model, arena, tensor);
     dlc_map_close(&model.map);
     return status;
+}
+
+dlc_status dlc_onnx_tensor_parse(const void *bytes, size_t size_bytes, dlc_arena *arena,
+                                 dlc_diag *diag, dlc_onnx_tensor *tensor)
+{
+    dlc_onnx model = {
+        .arena = arena, .diag = diag, .file = "an item of a sequence", .bytes = bytes, .size_bytes = size_bytes};
+    return decode_tensor(&model, arena, tensor);
 }

@@ -233,6 +233,10 @@ DLC_API const char *dlc_quantizer_message(const dlc_quantizer *quantizer); /* wh
  */
 DLC_API DLC_NODISCARD dlc_status dlc_tensor_read(const char *path, dlcrt_tensor *tensor,
                                                  char *message, size_t message_bytes);
+/* The same of a message in memory, an item of a sequence. */
+DLC_API DLC_NODISCARD dlc_status dlc_tensor_parse(const void *bytes, size_t size_bytes,
+                                                  dlcrt_tensor *tensor, char *message,
+                                                  size_t message_bytes);
 DLC_API void dlc_tensor_release(dlcrt_tensor *tensor);
 
 #ifdef __cplusplus

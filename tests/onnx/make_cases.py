@@ -597,6 +597,27 @@ def moments_of_draws():
                weights=weights, rtol=0.02, atol=0.02, opset=15)
 
 
+# --- sequences ---
+
+@case
+def sequences_of_many_kinds():
+    """Made, taken apart, changed in places, mapped, put together; parts whose sizes only the run knows; optionals of them."""
+    x, sizes = normal(7, 4), np.array([2, 0, 5])
+    body = helper.make_graph([node("Add", ["e", "t"], ["r"]), node("Shape", ["e"], ["s"])], "body",
+                             [info("e", T.FLOAT, None), info("t", T.FLOAT, None)], [info("r", T.FLOAT, None), info("s", T.INT64, None)])
+    nodes = [node("SplitToSequence", ["x", "sizes"], ["parts"], axis=0), node("SequenceLength", ["parts"], ["n"]),
+             node("SequenceMap", ["parts", "row"], ["mapped", "shapes"], body=body), node("SequenceAt", ["mapped", "last"], ["back"]),
+             node("SequenceErase", ["mapped", "last"], ["two"]), node("SequenceInsert", ["two", "back", "0"], ["turned"]),
+             node("Optional", ["turned"], ["maybe"]), node("OptionalHasElement", ["maybe"], ["has"]),
+             node("OptionalGetElement", ["maybe"], ["got"]), node("ConcatFromSequence", ["got"], ["y"], axis=0),
+             node("ConcatFromSequence", ["shapes"], ["z"], axis=1, new_axis=1), node("SplitToSequence", ["x"], ["rows"], keepdims=0),
+             node("ConcatFromSequence", ["rows"], ["w"], axis=0)]
+    row = np.arange(4, dtype=np.float32)
+    expected = [np.array(3), np.array(True), np.concatenate([x[2:], x[:2]]) + row, np.array([[2, 0, 5], [4, 4, 4]]), x.ravel()]
+    return run(nodes, {"x": x, "sizes": sizes}, ["n", "has", "y", "z", "w"], expected, opset=18,
+               weights={"row": row, "last": np.array(-1), "0": np.array(0)})
+
+
 # --- control flow ---
 
 def control(built):

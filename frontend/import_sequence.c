@@ -1,0 +1,241 @@
+/*
+ * Sequences and optionals. They are lists of values while a model is imported, and nothing behind
+ * that: how many elements there are is decided here, by the model or by what the user gives
+ * (interface.c), and loops over them are unrolled.
+ */
+#include "frontend/import_steps.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static im_list *list_of(dlc_import *im, uint32_t input)
+{
+    im_list *list = im_list_of(im, im_in(im, input));
+    if (!list || list->is_optional)
+        im_fail(im, DLC_INVALID, "input %" PRIu32 " is no sequence", input);
+    return im_ok(im) ? list : NULL;
+}
+
+/* A position from an input, negative ones from the end; `n` may be one of them where `past` is 1. */
+static int position(dlc_import *im, uint32_t input, uint32_t n, uint32_t past, uint32_t *at)
+{
+    uint32_t count;
+    const int64_t *given = im_const_ints(im, im_in(im, input), "the position in a sequence", &count);
+    if (!given)
+        return 0;
+    int64_t i = count == 1 && *given < 0 ? *given + n : count == 1 ? *given : -1;
+    if (i < 0 || i >= (int64_t)n + past)
+        im_fail(im, DLC_INVALID, "position %" PRId64 " in a sequence of %" PRIu32, count ? *given : 0, n);
+    *at = (uint32_t)i;
+    return im_ok(im);
+}
+
+void import_sequence_empty(dlc_import *im)
+{
+    (void)im_int(im, "dtype", 1);
+    im->out[0] = im_list_value(im, NULL, 0, 0);
+}
+
+void import_sequence_construct(dlc_import *im)
+{
+    im->out[0] = im_list_value(im, im->in, im->nin, 0);
+}
+
+void import_sequence_length(dlc_import *im)
+{
+    const im_list *list = list_of(im, 0);
+    if (list)
+        im->out[0] = f_dim(im, DLC_I64, im_i64(im, list->n));
+}
+
+void import_sequence_at(dlc_import *im)
+{
+    const im_list *list = list_of(im, 0);
+    uint32_t at;
+    if (list && position(im, 1, list->n, 0, &at))
+        im->out[0] = list->items[at];
+}
+
+void import_sequence_insert(dlc_import *im)
+{
+    const im_list *list = list_of(im, 0);
+    uint32_t at = list ? list->n : 0;
+    if (!list || (im_in(im, 2) && !position(im, 2, list->n, 1, &at)))
+        return;
+    dlc_value **items = dlc_new_array(im->arena, dlc_value *, list->n + 1);
+    for (uint32_t i = 0; i <= list->n; i++)
+        items[i] = i < at ? list->items[i] : i == at ? im_in(im, 1) : list->items[i - 1];
+    im->out[0] = im_list_value(im, items, list->n + 1, 0);
+}
+
+void import_sequence_erase(dlc_import *im)
+{
+    const im_list *list = list_of(im, 0);
+    uint32_t at = list && list->n ? list->n - 1 : 0;
+    if (!list || (im_in(im, 1) && !position(im, 1, list->n, 0, &at)))
+        return;
+    if (!list->n) {
+        im_fail(im, DLC_INVALID, "the sequence is empty");
+        return;
+    }
+    dlc_value **items = dlc_new_array(im->arena, dlc_value *, list->n);
+    for (uint32_t i = 0; i + 1 < list->n; i++)
+        items[i] = list->items[i < at ? i : i + 1];
+    im->out[0] = im_list_value(im, items, list->n - 1, 0);
+}
+
+void import_concat_from_sequence(dlc_import *im)
+{
+    const im_list *list = list_of(im, 0);
+    int64_t is_new = im_int(im, "new_axis", 0), given = im_int(im, "axis", 0);
+    if (!list || !list->n) {
+        if (list)
+            im_fail(im, DLC_INVALID, "the sequence is empty");
+        return;
+    }
+    int axis = im_axis(im, given, im_rank(list->items[0]) + (is_new ? 1 : 0));
+    if (axis < 0)
+        return;
+    dlc_value **parts = dlc_new_array(im->arena, dlc_value *, list->n);
+    for (uint32_t i = 0; i < list->n; i++)
+        parts[i] = is_new ? f_insert_axis(im, list->items[i], (uint32_t)axis) : list->items[i];
+    im->out[0] = f_concat(im, parts, list->n, (uint32_t)axis);
+}
+
+/* Equal parts of `each`, the last one of what is left. */
+static const dlc_expr *equal_parts(dlc_import *im, dlc_expr all, int64_t each, uint32_t *n)
+{
+    int64_t length;
+    if (!im_is_const(im, all, &length) || length > 65536 || each < 1) {
+        im_fail(im, DLC_UNSUPPORTED, "a sequence of as many parts as only the run knows");
+        return NULL;
+    }
+    *n = (uint32_t)((length + each - 1) / each);
+    dlc_expr *sizes = dlc_new_array(im->arena, dlc_expr, *n + 1u);
+    for (uint32_t i = 0; i < *n; i++)
+        sizes[i] = im_i64(im, (i + 1) * each <= length ? each : length - i * each);
+    return sizes;
+}
+
+/* Sizes of the parts of a dimension; NULL when reported. */
+static const dlc_expr *split_sizes(dlc_import *im, dlc_expr all, uint32_t *n)
+{
+    dlc_value *split = im_in(im, 1);
+    int64_t each = 1;
+    if (!split)
+        return equal_parts(im, all, 1, n);
+    const dlc_expr *given = im_elements(im, split, 0, INT32_MAX, n);
+    if (!given)
+        return NULL;
+    if (!im_rank(split))
+        return equal_parts(im, all, im_is_const(im, given[0], &each) ? each : 0, n);
+    dlc_expr sum = im_i64(im, 0);
+    for (uint32_t i = 0; i < *n; i++)
+        sum = dlc_add(im->pool, sum, given[i]);
+    return im_same_dim(im, sum, all, "the parts together and what is split") ? given : NULL;
+}
+
+void import_split_to_sequence(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0);
+    int axis = im_axis(im, im_int(im, "axis", 0), im_rank(x)),
+        drops = im_int(im, "keepdims", 1) == 0 && !im_in(im, 1);
+    uint32_t n = 0;
+    const dlc_expr *sizes = axis < 0 ? NULL : split_sizes(im, x->type.dims[axis], &n);
+    dlc_expr start = im_i64(im, 0);
+    if (!sizes)
+        return;
+    dlc_value **parts = dlc_new_array(im->arena, dlc_value *, n + 1u);
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = f_slice(im, x, (uint32_t)axis, start, sizes[i]);
+        if (drops)
+            parts[i] = f_drop_axis(im, parts[i], (uint32_t)axis);
+        start = im_size(im, dlc_add(im->pool, start, sizes[i]));
+    }
+    im->out[0] = im_list_value(im, parts, n, 0);
+}
+
+/* --- SequenceMap: a body for each element, one after another --- */
+
+typedef struct {
+    const Onnx__GraphProto *body;
+    dlc_value **in; /* lists and tensors */
+    uint32_t nin, nout, n, at;
+    dlc_value **results; /* [nout][n] */
+} mapping;
+
+static void map_next(dlc_import *im, mapping *m);
+
+static void element_done(dlc_import *im, void *state, dlc_value **values)
+{
+    mapping *m = state;
+    for (uint32_t i = 0; i < m->nout; i++)
+        m->results[i * m->n + m->at] = values[i] ? values[i] : &im->poison;
+    m->at++;
+    map_next(im, m);
+}
+
+static void map_next(dlc_import *im, mapping *m)
+{
+    if (m->at == m->n) {
+        for (uint32_t i = 0; i < m->nout && i < im->nout; i++)
+            im->out[i] = im_list_value(im, m->results + (size_t)i * m->n, m->n, 0);
+        return;
+    }
+    dlc_value **inputs = dlc_new_array(im->arena, dlc_value *, m->nin + 1);
+    for (uint32_t i = 0; i < m->nin; i++) {
+        const im_list *list = im_list_of(im, m->in[i]);
+        inputs[i] = list ? list->items[m->at] : m->in[i];
+    }
+    im_push_graph(im, m->body, inputs, m->nin, element_done, m);
+}
+
+void import_sequence_map(dlc_import *im)
+{
+    const Onnx__AttributeProto *body = im_attribute(im, "body");
+    const im_list *first = list_of(im, 0);
+    if (!body || !body->g || !first) {
+        if (first)
+            im_fail(im, DLC_INVALID, "attribute 'body' with a graph is required");
+        return;
+    }
+    for (uint32_t i = 1; i < im->nin; i++) {
+        const im_list *list = im_list_of(im, im->in[i]);
+        if (list && list->n != first->n)
+            im_fail(im, DLC_INVALID, "sequences of %" PRIu32 " and %" PRIu32 " elements", first->n,
+                    list->n);
+    }
+    if (im->nout > body->g->n_output)
+        im_fail(im, DLC_INVALID, "has %" PRIu32 " outputs where its body has %zu", im->nout,
+                body->g->n_output);
+    if (!im_ok(im))
+        return;
+    mapping *m = dlc_new(im->arena, mapping);
+    *m = (mapping){.body = body->g, .in = im->in, .nin = im->nin, .nout = im->nout, .n = first->n};
+    m->results = dlc_new_array(im->arena, dlc_value *, (size_t)m->nout * m->n + 1);
+    map_next(im, m);
+}
+
+/* --- optionals --- */
+
+void import_optional(dlc_import *im)
+{
+    (void)im_attribute(im, "type");
+    im->out[0] = im_list_value(im, im->in, im_in(im, 0) ? 1 : 0, 1);
+}
+
+void import_optional_get_element(dlc_import *im)
+{
+    const im_list *list = im_list_of(im, im_in(im, 0));
+    if (list && list->is_optional && !list->n)
+        im_fail(im, DLC_INVALID, "the optional has no element");
+    else
+        im->out[0] = list && list->is_optional ? list->items[0] : im_in(im, 0);
+}
+
+void import_optional_has_element(dlc_import *im)
+{
+    const im_list *list = im_list_of(im, im_in(im, 0));
+    int has = im_in(im, 0) && (!list || !list->is_optional || list->n);
+    im->out[0] = f_scalar(im, DLC_BOOL, has);
+}
