@@ -3,7 +3,7 @@
  * written out by hand and the named operator become the same kernels. A row whose keys are all
  * masked gives zeros, decided on the bias alone.
  */
-#include "frontend/import.h"
+#include "frontend/import_attention.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -299,11 +299,11 @@ void import_attention(dlc_import *im)
 /* --- RotaryEmbedding: pairs of elements turned by the angle of their position --- */
 
 /* [n, t, size/2] as [n, t, 1, size/2], picked by position where positions are given. */
-static dlc_value *rotary_cache(dlc_import *im, dlc_value *cache)
+static dlc_value *rotary_cache(dlc_import *im, dlc_value *cache, dlc_value *positions)
 {
-    dlc_value *picked = im_in(im, 3) ? f_gather(im, cache, im_in(im, 3), 0) : cache;
+    dlc_value *picked = positions ? f_gather(im, cache, positions, 0) : cache;
     if (picked && im_rank(picked) != 3) {
-        im_fail(im, DLC_INVALID, "the caches must have rank %d", im_in(im, 3) ? 2 : 3);
+        im_fail(im, DLC_INVALID, "the caches must have rank %d", positions ? 2 : 3);
         return NULL;
     }
     return f_insert_axis(im, picked, 2);
@@ -334,27 +334,57 @@ static dlc_value *join_pairs(dlc_import *im, dlc_value *a, dlc_value *b, const d
     return f_reshape(im, f_concat(im, parts, 2, 4), like->type.dims, 4);
 }
 
-static dlc_value *rotate(dlc_import *im, dlc_value *x, int64_t size, int interleaved)
+static dlc_value *rotate(dlc_import *im, dlc_value *x, int64_t size, const im_rotary *r)
 {
-    dlc_value *cosine = rotary_cache(im, im_in(im, 1)), *sine = rotary_cache(im, im_in(im, 2)), *a,
-              *b;
+    dlc_value *cosine = rotary_cache(im, r->cosines, r->positions),
+              *sine = rotary_cache(im, r->sines, r->positions), *a, *b;
     dlc_expr half = im_i64(im, size / 2);
     if (!cosine || !sine ||
         !im_same_dim(im, cosine->type.dims[3], half,
                      "the cache's last dimension and half of the rotated one"))
         return NULL;
-    split_pairs(im, x, half, interleaved, &a, &b);
+    split_pairs(im, x, half, r->interleaved, &a, &b);
     dlc_value *re = f_sub(im, f_mul(im, cosine, a), f_mul(im, sine, b));
     dlc_value *imaginary = f_add(im, f_mul(im, sine, a), f_mul(im, cosine, b));
-    return join_pairs(im, re, imaginary, x, interleaved);
+    return join_pairs(im, re, imaginary, x, r->interleaved);
+}
+
+dlc_value *im_rotated(dlc_import *im, dlc_value *t, const im_rotary *r)
+{
+    int64_t size, part = r->part;
+    if (!t)
+        return NULL;
+    if (!im_is_const(im, t->type.dims[3], &size)) {
+        im_fail(im, DLC_UNSUPPORTED, "the head size must be known");
+        return NULL;
+    }
+    part = part ? part : size;
+    if (part < 2 || part > size || part % 2) {
+        im_fail(im, DLC_INVALID, "rotary_embedding_dim is %" PRId64 " of a head size of %" PRId64,
+                part, size);
+        return NULL;
+    }
+    dlc_value *turned = f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part));
+    dlc_value *y = rotate(im, turned, part, r);
+    if (!im_keeps_shape(im, y, turned))
+        return NULL;
+    if (y && part < size)
+        y = f_concat(
+            im, (dlc_value *[]){y, f_slice(im, t, 3, im_i64(im, part), im_i64(im, size - part))}, 2,
+            3);
+    return y;
 }
 
 void import_rotary_embedding(dlc_import *im)
 {
     static const uint8_t perm[4] = {0, 2, 1, 3};
     dlc_value *x = im_in(im, 0), *t;
-    int64_t count = im_int(im, "num_heads", 0), part = im_int(im, "rotary_embedding_dim", 0), size;
-    int64_t interleaved = im_int(im, "interleaved", 0);
+    int64_t count = im_int(im, "num_heads", 0);
+    im_rotary r = {.cosines = im_in(im, 1),
+                   .sines = im_in(im, 2),
+                   .positions = im_in(im, 3),
+                   .part = im_int(im, "rotary_embedding_dim", 0),
+                   .interleaved = im_int(im, "interleaved", 0) != 0};
     if (im_rank(x) == 4) {
         t = f_transpose(im, x, perm);
     } else if (im_rank(x) == 3) {
@@ -364,25 +394,6 @@ void import_rotary_embedding(dlc_import *im)
         im_fail(im, DLC_INVALID, "the input has rank %" PRIu32 "; 3 or 4 are wanted", im_rank(x));
         return;
     }
-    if (!t)
-        return;
-    if (!im_is_const(im, t->type.dims[3], &size)) {
-        im_fail(im, DLC_UNSUPPORTED, "the head size must be known");
-        return;
-    }
-    part = part ? part : size;
-    if (part < 2 || part > size || part % 2) {
-        im_fail(im, DLC_INVALID, "rotary_embedding_dim is %" PRId64 " of a head size of %" PRId64,
-                part, size);
-        return;
-    }
-    dlc_value *turned = f_slice(im, t, 3, im_i64(im, 0), im_i64(im, part));
-    dlc_value *y = rotate(im, turned, part, interleaved != 0);
-    if (!im_keeps_shape(im, y, turned))
-        return;
-    if (y && part < size)
-        y = f_concat(
-            im, (dlc_value *[]){y, f_slice(im, t, 3, im_i64(im, part), im_i64(im, size - part))}, 2,
-            3);
+    dlc_value *y = im_rotated(im, t, &r);
     im->out[0] = im_rank(x) == 4 ? f_transpose(im, y, perm) : f_reshape(im, y, x->type.dims, 3);
 }

@@ -618,6 +618,92 @@ def sequences_of_many_kinds():
                weights={"row": row, "last": np.array(-1), "0": np.array(0)})
 
 
+# --- language models as ONNX Runtime's tools write them ---
+
+def turned(x, positions, cosines, sines, interleaved):
+    """x [b, t, heads, size]"""
+    c, s = cosines[positions][:, :, None], sines[positions][:, :, None]
+    half = x.shape[-1] // 2
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+    parts = a * c - b * s, a * s + b * c
+    return np.stack(parts, -1).reshape(x.shape) if interleaved else np.concatenate(parts, -1)
+
+
+def grouped(q, k, v, past, lengths, total, heads, kv, cosines, sines, interleaved=False, window=-1, cap=0.0):
+    """As ONNX Runtime: row b has lengths[b] + 1 keys, of which the last ones are new."""
+    n, t, size = q.shape[0], q.shape[1], q.shape[2] // heads
+    before = np.maximum(lengths + 1 - t, 0)
+    at = before[:, None] + np.arange(t)
+    q, k, v = q.reshape(n, t, heads, size), k.reshape(n, t, kv, size), v.reshape(n, t, kv, size)
+    q, k = turned(q, at, cosines, sines, interleaved), turned(k, at, cosines, sines, interleaved)
+    keys = max(past.shape[3], total)
+    y, present = np.zeros((n, t, heads, size), np.float32), np.zeros((2, n, kv, keys, size), np.float32)
+    for b in range(n):
+        for i, new in enumerate((k, v)):
+            row = np.concatenate([past[i, b, :, :before[b]], new[b].transpose(1, 0, 2)], 1)
+            present[i, b, :, :row.shape[1]] = row
+        for h in range(heads):
+            scores = q[b, :, h] @ present[0, b, h * kv // heads].T / np.sqrt(size)
+            scores = cap * np.tanh(scores / cap) if cap else scores
+            j, i = np.arange(keys), at[b][:, None]
+            seen = (j <= i) & ((j > i - window) if window > 0 else True)
+            e = np.where(seen, np.exp(scores), 0)
+            y[b, :, h] = e / e.sum(-1, keepdims=True) @ present[1, b, h * kv // heads]
+    return y.reshape(n, t, heads * size), present[0], present[1]
+
+
+@case
+def attention_of_grouped_queries():
+    """A prompt, a token behind a cache of as many keys as the run says, several tokens through a window, a packed input."""
+    heads, kv, size = 4, 2, 8
+    angles = np.outer(np.arange(32), 100.0 ** (-np.arange(size // 2) / (size // 2)))
+    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    weights = {"cos": cosines, "sin": sines}
+    nodes, inputs, outputs, expected = [], {}, [], []
+    for name, n, t, cached, options in (("p", 2, 5, 0, {}), ("d", 2, 1, 6, {}), ("w", 1, 3, 4, dict(local_window_size=3, softcap=4.0)),
+                                        ("i", 2, 4, 0, dict(rotary_interleaved=1))):
+        r = np.random.default_rng(len(nodes))
+        q, k, v = (r.standard_normal((n, t, h * size)).astype(np.float32) for h in (heads, kv, kv))
+        past, lengths, total = r.standard_normal((2, n, kv, cached, size)).astype(np.float32), np.full(n, cached + t - 1, np.int32), cached + t
+        lengths[-1] -= 2 * (name == "d")  # a shorter row
+        names = [f"{name}q", f"{name}k", f"{name}v"]
+        if name == "i":
+            inputs[names[0]] = np.concatenate([q, k, v], -1)
+            names[1:] = ["", ""]
+        else:
+            inputs |= dict(zip(names, (q, k, v)))
+        caches = [f"{name}pk", f"{name}pv"] if cached else ["", ""]
+        inputs |= dict(zip(caches, past)) if cached else {}
+        weights |= {f"{name}l": lengths, f"{name}t": np.array(total, np.int32)}
+        nodes.append(node("GroupQueryAttention", names + caches + [f"{name}l", f"{name}t", "cos", "sin"],
+                          [f"{name}y", f"{name}nk", f"{name}nv"], domain="com.microsoft", num_heads=heads, kv_num_heads=kv, do_rotary=1, **options))
+        outputs += [f"{name}y", f"{name}nk", f"{name}nv"]
+        expected += grouped(q, k, v, past, lengths, total, heads, kv, cosines, sines, "rotary_interleaved" in options,
+                            options.get("local_window_size", -1), options.get("softcap", 0))
+    return run(nodes, inputs, outputs, expected, weights=weights, domains=[("com.microsoft", 1)], atol=1e-5)
+
+
+@case
+def embeddings_and_pools_of_tools():
+    ids, segments, mask = np.array([[3, 1, 7]]), np.array([[0, 1, 1]]), np.array([[1, 1, 0]], np.int32)
+    tables = {"w": normal(9, 6), "p": normal(5, 6), "s": normal(2, 6), "g": normal(6), "b": normal(6)}
+    total = tables["w"][ids] + tables["p"][:3] + tables["s"][segments]
+    centred = total - total.mean(-1, keepdims=True)
+    y = centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * tables["g"] + tables["b"]
+    x = rng().integers(0, 256, (1, 4, 4, 3)).astype(np.uint8)
+    windows = x.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 3, 5, 2, 4).reshape(1, 2, 2, 3, 4)
+    mean = ((windows.astype(np.float32) - 120) * np.float32(.1)).mean(-1)
+    pooled = np.clip(np.rint(mean / np.float32(.08)) + 100, 0, 255).astype(np.uint8)
+    m = dict(domain="com.microsoft")
+    nodes = [node("EmbedLayerNormalization", ["i", "t", "w", "p", "s", "g", "b", "m"], ["y", "n", "sum"], epsilon=1e-5, **m),
+             node("NhwcMaxPool", ["x"], ["z"], kernel_shape=[2, 2], strides=[2, 2], **m),
+             node("QLinearAveragePool", ["x", "xs", "xz", "ys", "yz"], ["a"], kernel_shape=[2, 2], strides=[2, 2], channels_last=1, **m)]
+    weights = tables | {"xs": np.float32(.1), "xz": np.uint8(120), "ys": np.float32(.08), "yz": np.uint8(100)}
+    return run(nodes, {"i": ids.astype(np.int32), "t": segments.astype(np.int32), "m": mask, "x": x}, ["y", "n", "sum", "z", "a"],
+               [y.astype(np.float32), np.array([2], np.int32), total, windows.max(-1), pooled], weights=weights,
+               domains=[("com.microsoft", 1)], rtol=1e-3, atol=1e-4)
+
+
 # --- control flow ---
 
 def control(built):
