@@ -40,6 +40,11 @@ expect 4 "output 'logits' is f32[360,10], where f32[1,10] is expected" sh -c \
     '"$DLC" run digits.so --outputs small.npz && "$DLC" run digits.so --inputs "$0" --expect small.npz' "$data"
 expect 1 "has none of the outputs" "$DLC" run "$models/good.onnx" --expect "$data"
 
+# everything that is needed is there; what is not needed is a note
+expect 0 "ok       compile;ok       run;cache;gpu" "$DLC" doctor
+expect 0 '"checks":[{"what":"runtime","verdict":"ok"' "$DLC" doctor --json
+expect 0 "cannot be written;note     cache" env DLC_CACHE_DIR=/proc/self "$DLC" doctor
+
 # damaged executables
 head -c 3000 digits.so >cut.so
 expect 1 "cut.so" "$DLC" run cut.so

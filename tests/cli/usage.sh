@@ -7,7 +7,7 @@ expect 0 "Commands" "$DLC" --help
 expect 0 "dlc 0." "$DLC" --version
 expect 0 "--threads N" "$DLC" help run
 expect 0 "--threads N" "$DLC" run --help
-for command in compile run bench test inspect verify explain report quantize opt targets passes strategies completion man; do
+for command in compile run bench test inspect verify explain report quantize doctor opt targets passes strategies completion man; do
     expect 0 "dlc $command" "$DLC" help $command
 done
 expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" comple
