@@ -439,14 +439,14 @@ static dlc_status begin_loop(machine *m, const dlc_node *loop, dlc_node **next)
     return count_to(m, loop, 0, next);
 }
 
-static dlc_status stack_row(machine *m, const dlc_node *stack, int64_t row)
+static dlc_status stack_row(machine *m, const dlc_node *stack, int64_t iteration, int64_t row)
 {
     const dlc_value *to = stack->outputs[0];
     cell *c = &m->cells[to->id], one;
     int64_t dims[DLC_MAX_RANK];
     size_t nelems, element_bytes = dlc_dtype_bytes(to->type.dtype);
     DLC_TRY(dims_of(m, stack->inputs[1], dims, &nelems));
-    if (!row)
+    if (!iteration)
         DLC_TRY(make_cell(m, to));
     DLC_TRY(fetch(m, stack->inputs[1], stack->inputs[1], &one));
     if (nelems && one.wide)
@@ -468,7 +468,7 @@ static dlc_status stack_rows(machine *m, const dlc_node *done, int64_t row)
         DLC_TRY(dims_of(m, stacks[i]->outputs[0], dims, &nelems));
         if (row >= dims[0])
             return dlc_fail(m->graph, stacks[i], DLC_INVALID, "iteration %" PRId64 " of %" PRId64, row, dims[0]);
-        DLC_TRY(stack_row(m, stacks[i], row));
+        DLC_TRY(stack_row(m, stacks[i], row, dlc_node_int(stacks[i], DLC_ATTR_REVERSE, 0) ? dims[0] - 1 - row : row));
     }
     return DLC_OK;
 }

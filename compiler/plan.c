@@ -72,6 +72,16 @@ static const char *what_it_does(const plan *p, const dlc_step *step)
         return "bind";
     case DLC_STEP_COPY:
         return "copy";
+    case DLC_STEP_SET:
+        return "set";
+    case DLC_STEP_IF:
+        return "if";
+    case DLC_STEP_ELSE:
+        return "else";
+    case DLC_STEP_LOOP:
+        return "loop";
+    case DLC_STEP_END:
+        return "end";
     }
     if (!reduces(p->module->kernels.data[step->kernel].kernel))
         return "map";

@@ -187,10 +187,11 @@ static dlc_value *stacked(dlc_import *im, const dlc_repeat *r, uint32_t i, dlc_v
 {
     uint8_t perm[DLC_MAX_RANK];
     int axis = stacking_axis(im, r, i, value);
-    dlc_value *all = axis < 0 ? NULL : f_stack(im, &r->loop, value, type);
+    int is_reverse = r->output_reversed && r->output_reversed[i];
+    dlc_value *all = axis < 0 ? NULL : f_stack(im, &r->loop, value, type, is_reverse && !n);
     if (all && n)
         all = f_slice(im, all, 0, im_i64(im, 0), n);
-    if (all && r->output_reversed && r->output_reversed[i])
+    if (all && n && is_reverse)
         all = f_reverse(im, all, 0);
     for (uint32_t d = 0; all && d < im_rank(all) && d < DLC_MAX_RANK; d++)
         perm[d] = (uint8_t)(d < (uint32_t)axis ? d + 1 : d == (uint32_t)axis ? 0 : d);

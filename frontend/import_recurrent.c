@@ -1,15 +1,15 @@
 /*
- * RNN, GRU and LSTM, unrolled over a sequence whose length is known. The products with the input
- * are one contraction over all steps; each step adds the product with its state. Steps past a
- * sample's length keep the state and give zeros.
+ * RNN, GRU and LSTM: a loop over the sequence, however long it is. The products with the input are
+ * one contraction over all steps, before it; each step adds the product with its state. Steps past
+ * a sample's length keep the state and give zeros. A few steps are written one behind the other.
  */
 #include "base/text.h"
-#include "frontend/import.h"
+#include "frontend/regions.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_STEPS = 1024, MAX_GATES = 4, MAX_ACTIVATIONS = 3 };
+enum { MOST_UNROLLED = 2, MAX_GATES = 4, MAX_ACTIVATIONS = 3 };
 enum { RNN = 1, GRU = 3, LSTM = 4 }; /* the argument of the rows: gates per cell */
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 } activation;
 
 typedef struct {
-    int64_t kind, hidden, steps, layout, input_forget, linear_before_reset;
+    int64_t kind, hidden, steps /* 0: a loop */, layout, input_forget, linear_before_reset;
     uint32_t ndirections;
     int first_is_reverse, has_clip;
     double clip;
@@ -203,14 +203,9 @@ static int read_recurrence(dlc_import *im, recurrence *r)
     r->lengths = im_in(im, 4);
     if (!r->x)
         return 0;
-    if (!im_is_const(im, r->x->type.dims[0], &r->steps))
-        im_fail(im, DLC_UNSUPPORTED,
-                "the length of the sequence must be known; --shape fixes an input's dimensions");
-    else if (r->steps < 1 || r->steps > MAX_STEPS)
-        im_fail(im, DLC_UNSUPPORTED, "the sequence has %" PRId64 " steps; 1 to %d are supported",
-                r->steps, MAX_STEPS);
-    else
-        check_states(im, r);
+    if (!im_is_const(im, r->x->type.dims[0], &r->steps) || r->steps > MOST_UNROLLED)
+        r->steps = 0;
+    check_states(im, r);
     return im_ok(im);
 }
 
@@ -221,6 +216,7 @@ typedef struct {
     const activation *activations;
     dlc_value *xw;          /* [t, n, gates * hidden], biases added as far as they may be */
     dlc_value *rt;          /* [hidden, gates * hidden] */
+    dlc_value *rt_zr, *rt_h; /* GRU: its first two gates, and the hidden one */
     dlc_value *r_bias_h;    /* GRU: of the hidden gate, kept apart */
     dlc_value *peephole[3]; /* i, o, f */
     dlc_value *h, *c;       /* state: [n, hidden] */
@@ -270,6 +266,10 @@ static direction begin(dlc_import *im, const recurrence *r, uint32_t index)
     direction d = {.r = r, .activations = r->activations + index * per};
     d.xw = f_matmul(im, r->x, f_swap_last(im, of_direction(im, im_in(im, 1), index)));
     d.rt = f_swap_last(im, of_direction(im, im_in(im, 2), index));
+    if (r->kind == GRU) {
+        d.rt_zr = part(im, d.rt, 1, 0, 2 * r->hidden);
+        d.rt_h = part(im, d.rt, 1, 2 * r->hidden, r->hidden);
+    }
     add_biases(im, &d, index);
     dlc_value *p = r->kind == LSTM ? of_direction(im, im_in(im, 7), index) : NULL;
     for (int64_t i = 0; p && i < 3; i++)
@@ -313,12 +313,11 @@ static void step_gru(dlc_import *im, direction *d, dlc_value *xt)
 {
     const activation *a = d->activations;
     int64_t n = d->r->hidden;
-    dlc_value *zr_weights = part(im, d->rt, 1, 0, 2 * n), *h_weights = part(im, d->rt, 1, 2 * n, n);
-    dlc_value *zr = f_add(im, part(im, xt, 1, 0, 2 * n), f_matmul(im, d->h, zr_weights));
+    dlc_value *zr = f_add(im, part(im, xt, 1, 0, 2 * n), f_matmul(im, d->h, d->rt_zr));
     dlc_value *z = activate(im, d->r, &a[0], gate(im, d, zr, 0)),
               *reset = activate(im, d->r, &a[0], gate(im, d, zr, 1));
     dlc_value *product =
-        f_matmul(im, d->r->linear_before_reset ? d->h : f_mul(im, reset, d->h), h_weights);
+        f_matmul(im, d->r->linear_before_reset ? d->h : f_mul(im, reset, d->h), d->rt_h);
     if (d->r_bias_h)
         product = f_add(im, product, d->r_bias_h);
     if (d->r->linear_before_reset)
@@ -328,17 +327,17 @@ static void step_gru(dlc_import *im, direction *d, dlc_value *xt)
 }
 
 /* [n, 1]: does step t lie within the sample's length */
-static dlc_value *is_within(dlc_import *im, const recurrence *r, int64_t t)
+static dlc_value *is_within(dlc_import *im, const recurrence *r, dlc_expr t)
 {
     dlc_value *lengths = f_insert_axis(im, r->lengths, 1);
-    return f_binary(im, DLC_OP_LT, f_like(im, lengths, (double)t), lengths);
+    return lengths ? f_binary(im, DLC_OP_LT, f_dim(im, lengths->type.dtype, t), lengths) : NULL;
 }
 
-/* One step; returns what it adds to Y, [1, n, hidden]. */
-static dlc_value *step(dlc_import *im, direction *d, int64_t t)
+/* One step; returns what it adds to Y, [n, hidden]. */
+static dlc_value *step(dlc_import *im, direction *d, dlc_expr t)
 {
     const recurrence *r = d->r;
-    dlc_value *h = d->h, *c = d->c, *xt = f_drop_axis(im, part(im, d->xw, 0, t, 1), 0);
+    dlc_value *h = d->h, *c = d->c, *xt = f_drop_axis(im, f_slice(im, d->xw, 0, t, im_i64(im, 1)), 0);
     if (r->kind == LSTM)
         step_lstm(im, d, xt);
     else if (r->kind == GRU)
@@ -346,23 +345,45 @@ static dlc_value *step(dlc_import *im, direction *d, int64_t t)
     else
         step_rnn(im, d, xt);
     if (!r->lengths)
-        return f_insert_axis(im, d->h, 0);
+        return d->h;
     dlc_value *within = is_within(im, r, t), *y = f_where(im, within, d->h, f_like(im, d->h, 0));
     d->h = f_where(im, within, d->h, h);
     d->c = c ? f_where(im, within, d->c, c) : NULL;
-    return f_insert_axis(im, y, 0);
+    return y;
 }
 
-/* Y of one direction: [t, 1, n, hidden] */
-static dlc_value *run(dlc_import *im, direction *d, int is_reverse)
+/* Y of one direction: [t, n, hidden] */
+static dlc_value *unroll(dlc_import *im, direction *d, int is_reverse)
 {
     const recurrence *r = d->r;
     dlc_value **steps = dlc_new_array(im->arena, dlc_value *, (size_t)r->steps);
     for (int64_t k = 0; k < r->steps && im_ok(im); k++) {
         int64_t t = is_reverse ? r->steps - 1 - k : k;
-        steps[t] = step(im, d, t);
+        steps[t] = f_insert_axis(im, step(im, d, im_i64(im, t)), 0);
     }
-    return im_ok(im) ? f_insert_axis(im, f_concat(im, steps, (uint32_t)r->steps, 0), 1) : NULL;
+    return im_ok(im) ? f_concat(im, steps, (uint32_t)r->steps, 0) : NULL;
+}
+
+static dlc_value *loop_over(dlc_import *im, direction *d, int is_reverse)
+{
+    dlc_expr n = d->r->x->type.dims[0];
+    dlc_type type;
+    im_loop loop;
+    if (!im_loop_begin(im, &loop, n, 0))
+        return NULL;
+    dlc_value *h = d->h = f_state(im, &loop, d->h);
+    dlc_value *c = d->c = d->c ? f_state(im, &loop, d->c) : NULL;
+    dlc_value *y = step(im, d, is_reverse ? dlc_sub(im->pool, dlc_addi(im->pool, n, -1), loop.at) : loop.at);
+    if (!y || !im_ok(im) || !im_loop_row(im, &loop, y, n, &type) || !im_loop_end(im, &loop))
+        return NULL;
+    d->h = f_final(im, &loop, h, d->h);
+    d->c = c ? f_final(im, &loop, c, d->c) : NULL;
+    return f_stack(im, &loop, y, &type, is_reverse);
+}
+
+static dlc_value *run(dlc_import *im, direction *d, int is_reverse)
+{
+    return f_insert_axis(im, d->r->steps ? unroll(im, d, is_reverse) : loop_over(im, d, is_reverse), 1);
 }
 
 void import_recurrent(dlc_import *im)

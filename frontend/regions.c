@@ -174,9 +174,10 @@ int im_loop_row(dlc_import *im, const im_loop *loop, const dlc_value *value, dlc
     return 1;
 }
 
-dlc_value *f_stack(dlc_import *im, const im_loop *loop, dlc_value *value, const dlc_type *type)
+dlc_value *f_stack(dlc_import *im, const im_loop *loop, dlc_value *value, const dlc_type *type, int is_reverse)
 {
-    return f_node(im, DLC_OP_STACK, F_IN(loop->done, value), F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, type->dims, type->rank)));
+    const dlc_attr attrs[2] = {dlc_attr_dims(DLC_ATTR_DIMS, type->dims, type->rank), dlc_attr_int(DLC_ATTR_REVERSE, 1)};
+    return f_node(im, DLC_OP_STACK, F_IN(loop->done, value), attrs, is_reverse ? 2 : 1);
 }
 
 /* --- taking back --- */

@@ -30,8 +30,8 @@ dlc_value *f_state(dlc_import *im, const im_loop *loop, dlc_value *initial);
 dlc_value *f_final(dlc_import *im, const im_loop *loop, dlc_value *state, dlc_value *next);
 /* In the loop: the type of what f_stack will make of the value. */
 int im_loop_row(dlc_import *im, const im_loop *loop, const dlc_value *value, dlc_expr most, dlc_type *type);
-/* value of each iteration, along a new first axis of `most`; what no iteration wrote is undefined. */
-dlc_value *f_stack(dlc_import *im, const im_loop *loop, dlc_value *value, const dlc_type *type);
+/* value of each iteration, along a new first axis of `most`; what no iteration wrote is undefined. is_reverse: the last first. */
+dlc_value *f_stack(dlc_import *im, const im_loop *loop, dlc_value *value, const dlc_type *type, int is_reverse);
 
 /* Where the graph ends now; and everything behind such a place is undone, constants aside. */
 typedef struct {

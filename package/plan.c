@@ -3,8 +3,7 @@
  * with them; at the end the program is ordered by phase, every cell number is replaced by its new
  * one, and the tables are laid one after another.
  *
- * Phases: each BIND step, and each opaque step with a symbol, opens one. A symbol belongs to the
- * phase that binds it.
+ * Phases: each symbol that steps bind has one, in the order in which they first do.
  */
 #include "package/plan.h"
 
@@ -36,6 +35,7 @@ typedef struct {
     dlc_vec(dlc_plan_kernel) kernels;
     dlc_vec(dlc_plan_binary) binaries;
     dlc_vec(dlc_plan_step) steps;
+    dlc_ids open; /* steps: branches and loops around the next one */
     dlc_vec(dlc_plan_ref) refs;
     dlc_ids cells;
     dlc_vec(int64_t) attrs;
@@ -124,7 +124,7 @@ static void assign_phases(builder *b)
     b->nphases = 1;
     for (uint32_t i = 0; i < module->steps.n; i++) {
         uint32_t symbol = module->steps.data[i].symbol;
-        if (symbol < module->symbols.n)
+        if (symbol < module->symbols.n && b->symbol_phase[symbol] == UINT32_MAX)
             b->symbol_phase[symbol] = b->nphases++;
     }
 }
@@ -205,7 +205,7 @@ static dlc_status constant_ref(builder *b, uint32_t value, dlc_plan_ref *ref)
 /* Where the value lies; size_bytes: the cell of the bytes that this reader or writer may touch. */
 static dlc_status push_value(builder *b, uint32_t at, uint32_t size_bytes)
 {
-    dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = size_bytes};
+    dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = size_bytes, .skip = DLC_NO_CELL};
     const dlc_module_value *value = at == DLC_NO_VALUE ? NULL : &b->module->values.data[at];
     if (value) {
         switch ((dlc_value_role)value->role) {
@@ -325,6 +325,15 @@ static void max_into(builder *b, uint32_t *cell, uint32_t other)
     *cell = *cell == UINT32_MAX ? other : dlc_size_op2(&b->size, DLC_SIZE_MAX, *cell, other);
 }
 
+/* The phase of the symbol that the step binds: a loop enters it again and again. */
+static uint32_t enter(builder *b, const dlc_step *step)
+{
+    uint32_t phase = b->symbol_phase[step->symbol];
+    if (phase > b->phase)
+        b->phase = phase;
+    return phase;
+}
+
 /* An output that nobody asked for and that the step can do without is no tensor at all. */
 static dlc_status push_operand(builder *b, uint32_t at)
 {
@@ -353,7 +362,7 @@ static dlc_status add_opaque(builder *b, const dlc_step *step, dlc_plan_step *ro
     row->operands.first = b->tensors.n;
     for (uint32_t i = 0; i < step->nvalues; i++) {
         if (step->symbol != DLC_NO_SYMBOL && !row->phase && dlc_step_writes(b->module, step, i))
-            row->phase = ++b->phase;
+            row->phase = enter(b, step);
         DLC_TRY(push_operand(b, step->values[i]));
     }
     row->operands.count = b->tensors.n - row->operands.first;
@@ -367,17 +376,49 @@ static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
     push_attrs(b, step, row);
     row->operands = (dlc_plan_rows){b->tensors.n, 1};
     DLC_TRY(push_operand(b, step->values[0]));
-    row->phase = ++b->phase;
+    row->phase = enter(b, step);
     return DLC_OK;
 }
 
 static dlc_status add_copy(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
-    uint32_t size_bytes = dlc_size_module(&b->size, dlc_module_value_bytes(b->module, step->values[1]));
+    uint32_t size_bytes = dlc_size_module(&b->size, dlc_module_value_bytes(b->module, step->values[step->size ? 0 : 1]));
     row->kind = DLC_DO_COPY;
     row->device = (uint8_t)device_of(b);
     DLC_TRY(push_value(b, step->values[0], size_bytes));
-    return push_value(b, step->values[1], size_bytes);
+    DLC_TRY(push_value(b, step->values[1], size_bytes));
+    if (step->size)
+        b->refs.data[b->refs.n - 1].skip = dlc_size_module(&b->size, step->size);
+    return DLC_OK;
+}
+
+/* --- branches and loops --- */
+
+static void add_set(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    row->kind = DLC_DO_SET;
+    row->what = row->symbol = step->symbol;
+    row->units = dlc_size_module(&b->size, step->size);
+    row->phase = enter(b, step);
+}
+
+static void add_mark(builder *b, const dlc_step *step, dlc_plan_step *row)
+{
+    static const uint8_t kinds[] = {[DLC_STEP_IF] = DLC_DO_IF, [DLC_STEP_ELSE] = DLC_DO_ELSE, [DLC_STEP_LOOP] = DLC_DO_LOOP,
+                                    [DLC_STEP_END] = DLC_DO_END};
+    uint32_t at = b->steps.n;
+    row->kind = kinds[step->kind];
+    row->what = at;
+    if (step->size)
+        row->units = dlc_size_module(&b->size, step->size);
+    if (step->kind == DLC_STEP_ELSE || step->kind == DLC_STEP_END) {
+        dlc_plan_step *opener = &b->steps.data[b->open.data[--b->open.n]];
+        opener->what = at;
+        if (opener->kind == DLC_DO_LOOP)
+            row->what = b->open.data[b->open.n];
+    }
+    if (step->kind != DLC_STEP_END)
+        dlc_vec_push(b->arena, &b->open, at);
 }
 
 /* Cells that a step uses must be known when it runs. */
@@ -389,6 +430,8 @@ static dlc_status check_phases(const builder *b, const dlc_plan_step *row, const
         int has_offset = ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST;
         if (has_offset && b->size.phase.data[ref->index] > phase)
             phase = b->size.phase.data[ref->index];
+        if (ref->skip != DLC_NO_CELL && b->size.phase.data[ref->skip] > phase)
+            phase = b->size.phase.data[ref->skip];
         if (phase > b->phase)
             return defect(b, name, "the size of a buffer is known only after a later step");
     }
@@ -440,6 +483,15 @@ static dlc_status add_step(builder *b, const dlc_step *step)
         break;
     case DLC_STEP_COPY:
         DLC_TRY(add_copy(b, step, &row));
+        break;
+    case DLC_STEP_SET:
+        add_set(b, step, &row);
+        break;
+    case DLC_STEP_IF:
+    case DLC_STEP_ELSE:
+    case DLC_STEP_LOOP:
+    case DLC_STEP_END:
+        add_mark(b, step, &row);
         break;
     }
     push_step(b, &row);
@@ -545,6 +597,8 @@ static void renumber(builder *b, const uint32_t *number)
         ref->size_bytes = number[ref->size_bytes];
         if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST)
             ref->index = number[ref->index];
+        if (ref->skip != DLC_NO_CELL)
+            ref->skip = number[ref->skip];
     }
     for (uint32_t i = 0; i < b->steps.n; i++) {
         dlc_plan_step *step = &b->steps.data[i];

@@ -240,7 +240,9 @@ static void step(const dlc_backend_module *view, uint32_t i, dlc_backend_step *r
 #undef DLC_OPAQUE
     };
     static const char *const kinds[] = {
-        [DLC_STEP_LAUNCH] = "launch", [DLC_STEP_BIND] = "bind", [DLC_STEP_COPY] = "copy"};
+        [DLC_STEP_LAUNCH] = "launch", [DLC_STEP_BIND] = "bind", [DLC_STEP_COPY] = "copy",
+        [DLC_STEP_SET] = "set", [DLC_STEP_IF] = "if", [DLC_STEP_ELSE] = "else", [DLC_STEP_LOOP] = "loop",
+        [DLC_STEP_END] = "end"};
     const dlc_step *of = &view->module->steps.data[i];
     *result = (dlc_backend_step){
         .kind = of->kind == DLC_STEP_OPAQUE ? opaques[of->opaque] : kinds[of->kind],

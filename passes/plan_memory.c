@@ -269,7 +269,7 @@ static void find_phases(planner *p)
     uint32_t *symbols = dlc_new_array(p->ctx->scratch, uint32_t, p->module->symbols.n + 1), nphases = 0;
     for (uint32_t i = 0; i < p->module->steps.n; i++) {
         uint32_t symbol = p->module->steps.data[i].symbol;
-        if (symbol != DLC_NO_SYMBOL)
+        if (symbol != DLC_NO_SYMBOL && !symbols[symbol])
             symbols[symbol] = ++nphases;
     }
     p->phase_of = dlc_new_array(p->ctx->scratch, uint32_t, pool->nodes.n);
@@ -334,6 +334,37 @@ static dlc_status check(planner *p, dlc_expr arena_bytes, dlc_status wrong)
     return DLC_OK;
 }
 
+/*
+ * What was there before a loop and is read in it is read again by the next iteration; what the loop makes for those behind it, it
+ * may put together in all iterations. Such values live as long as the loop. `first` is LOOP's step, `last` END's.
+ */
+static void live_through(planner *p, uint32_t first, uint32_t last)
+{
+    for (uint32_t i = 0; i < p->lifetimes.n; i++) {
+        dlc_lifetime *at = &p->lifetimes.data[i];
+        if (at->first < first && at->last >= first && at->last < last)
+            at->last = last;
+        if (at->first > first && at->first < last && at->last > last)
+            at->first = first;
+    }
+}
+
+/* Inner loops end first. */
+static void live_through_loops(planner *p)
+{
+    dlc_ids open = {0};
+    for (uint32_t s = 0; s < p->module->steps.n; s++) {
+        const dlc_step *step = &p->module->steps.data[s];
+        if (step->kind == DLC_STEP_IF || step->kind == DLC_STEP_LOOP)
+            dlc_vec_push(p->ctx->scratch, &open, s);
+        if (step->kind != DLC_STEP_END)
+            continue;
+        uint32_t opener = open.data[--open.n];
+        if (p->module->steps.data[opener].kind == DLC_STEP_LOOP)
+            live_through(p, opener, s);
+    }
+}
+
 /* The lifetimes of all values of the role. */
 static dlc_status find_lifetimes(planner *p, dlc_value_role role)
 {
@@ -345,6 +376,7 @@ static dlc_status find_lifetimes(planner *p, dlc_value_role role)
             if (step->values[i] != DLC_NO_VALUE)
                 DLC_TRY(touch(p, s, step->values[i], role));
     }
+    live_through_loops(p);
     find_phases(p);
     for (uint32_t i = 0; i < p->lifetimes.n; i++)
         p->lifetimes.data[i].phase = p->phase_of[p->lifetimes.data[i].size];

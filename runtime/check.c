@@ -1,10 +1,13 @@
 /*
  * The executable's tables, before anything follows them: every row, cell, string and offset is in
  * bounds, operands of the size program precede their users, and a step uses only cells of phases
- * entered before it. One forward pass per table; the first thing found is named.
+ * entered before it, whichever way branches and loops went; where memory lies may also depend on
+ * what a branch that was not taken would have found. One forward pass per table; the first thing
+ * found is named.
  */
 #include "runtime/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "dlc/checksum.h"
@@ -13,8 +16,10 @@ typedef struct {
     const char *name; /* for messages */
     const dlc_plan *plan;
     uint64_t constants_bytes, binaries_bytes;
-    uint32_t ready; /* cells known where we are */
-    uint32_t phase; /* entered where we are */
+    uint32_t last;     /* the last phase that a step enters, so far */
+    uint8_t *entered;  /* by phase: where we are, on every way there */
+    uint8_t *before, *behind; /* by region and phase: where it began, behind its first branch */
+    uint32_t open[DLC_MOST_REGIONS], nopen; /* steps whose region we are in */
 } check;
 
 static int is_in(dlc_plan_rows rows, dlc_plan_rows table)
@@ -112,36 +117,50 @@ static dlc_status check_phases(const check *c)
                : dlcrt_damaged(c->name, "instructions %u and on belong to no phase", end);
 }
 
-static dlc_status check_cells(const check *c, dlc_plan_rows rows, uint32_t ready, const char *what)
+/* The phase that the cell is of has been entered; there is such a cell. */
+static int is_known(const check *c, uint32_t cell)
+{
+    const dlc_plan_phase *phases = dlcrt_rows(c->plan, c->plan->phases);
+    uint32_t low = 0, high = c->plan->phases.count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (phases[middle].insts.first <= cell)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return cell < c->plan->insts.count && c->entered[low];
+}
+
+static dlc_status check_cells(const check *c, dlc_plan_rows rows, const char *what)
 {
     const uint32_t *cells = dlcrt_rows(c->plan, c->plan->cells);
     if (!is_in(rows, c->plan->cells))
         return dlcrt_damaged(c->name, "%s are out of bounds", what);
     for (uint32_t i = rows.first; i < rows.first + rows.count; i++)
-        if (cells[i] >= ready)
+        if (!is_known(c, cells[i]))
             return dlcrt_damaged(c->name, "%s use a cell that is not known yet", what);
     return DLC_OK;
 }
 
-static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, uint32_t ready,
-                               const char *what)
+static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, const char *what)
 {
     if (tensor->rank > DLCRT_MAX_RANK || tensor->dtype == DLC_NONE ||
         tensor->dtype >= DLC_DTYPE_COUNT || !is_string(c, tensor->name) ||
-        !is_string(c, tensor->type_text) || tensor->size_bytes >= ready)
+        !is_string(c, tensor->type_text) || !is_known(c, tensor->size_bytes))
         return dlcrt_damaged(c->name, "%s is out of bounds", what);
-    return check_cells(c, (dlc_plan_rows){tensor->dims, tensor->rank}, ready, what);
+    return check_cells(c, (dlc_plan_rows){tensor->dims, tensor->rank}, what);
 }
 
 static dlc_status check_tensors(const check *c)
 {
-    const dlc_plan_phase *phase = dlcrt_rows(c->plan, c->plan->phases);
     const dlc_plan_tensor *tensor = dlcrt_rows(c->plan, c->plan->inputs);
     for (uint32_t i = 0; i < c->plan->inputs.count; i++)
-        DLC_TRY(check_tensor(c, &tensor[i], phase[0].insts.count, "an input"));
+        DLC_TRY(check_tensor(c, &tensor[i], "an input"));
     tensor = dlcrt_rows(c->plan, c->plan->outputs);
     for (uint32_t i = 0; i < c->plan->outputs.count; i++)
-        DLC_TRY(check_tensor(c, &tensor[i], c->plan->insts.count, "an output"));
+        if (tensor[i].size_bytes >= c->plan->insts.count)
+            return dlcrt_damaged(c->name, "an output is out of bounds");
     const dlc_plan_symbol *symbol = dlcrt_rows(c->plan, c->plan->symbols);
     const dlc_plan_tensor *inputs = dlcrt_rows(c->plan, c->plan->inputs);
     for (uint32_t i = 0; i < c->plan->symbols.count; i++) {
@@ -164,16 +183,17 @@ static int is_placed_well(const check *c, const dlc_plan_step *step, const dlc_p
     return ref->place != DLC_REF_HOST || step->kind == DLC_DO_COPY;
 }
 
-static dlc_status check_ref(const check *c, const dlc_plan_ref *ref, uint32_t ready, uint32_t step)
+static dlc_status check_ref(const check *c, const dlc_plan_ref *ref, uint32_t step)
 {
     const dlc_plan_tensor *outputs = dlcrt_rows(c->plan, c->plan->outputs);
     int has_offset = ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST;
-    uint32_t limit = has_offset                     ? ready
+    uint32_t limit = has_offset                     ? c->plan->insts.count
                      : ref->place == DLC_REF_INPUT  ? c->plan->inputs.count
                      : ref->place == DLC_REF_OUTPUT ? c->plan->outputs.count
                                                     : 1;
-    if (ref->place > DLC_REF_HOST || ref->index >= limit || ref->size_bytes >= ready ||
-        (ref->place == DLC_REF_OUTPUT && outputs[ref->index].size_bytes >= ready))
+    if (ref->place > DLC_REF_HOST || ref->index >= limit || !is_known(c, ref->size_bytes) ||
+        (ref->skip != DLC_NO_CELL && (ref->place != DLC_REF_ARENA || !is_known(c, ref->skip))) ||
+        (ref->place == DLC_REF_OUTPUT && !is_known(c, outputs[ref->index].size_bytes)))
         return dlcrt_damaged(c->name, "step %u reads or writes what is not there", step);
     if (ref->place == DLC_REF_CONSTANT && (ref->offset % 64 || ref->offset > c->constants_bytes))
         return dlcrt_damaged(c->name, "step %u reads past the constants", step);
@@ -207,15 +227,97 @@ static dlc_status check_shape(const check *c, const dlc_plan_step *step, uint32_
                    : dlcrt_damaged(c->name, "step %u binds nothing", i);
     case DLC_DO_COPY:
         return step->refs.count == 2 ? DLC_OK : dlcrt_damaged(c->name, "step %u copies nothing", i);
+    case DLC_DO_SET:
+    case DLC_DO_IF:
+    case DLC_DO_ELSE:
+    case DLC_DO_LOOP:
+    case DLC_DO_END:
+        return !step->refs.count && !step->operands.count && !step->symbols.count &&
+                       (step->phase != 0) == (step->kind == DLC_DO_SET)
+                   ? DLC_OK
+                   : dlcrt_damaged(c->name, "step %u has operands where it takes none", i);
     default:
         return dlcrt_damaged(c->name, "step %u is of a kind this runtime does not know", i);
     }
 }
 
+/* --- branches and loops --- */
+static uint8_t *of_region(const check *c, uint8_t *phases, uint32_t depth)
+{
+    return phases + (size_t)depth * c->plan->phases.count;
+}
+
+static dlc_status open_region(check *c, const dlc_plan_step *step, uint32_t i)
+{
+    if (c->nopen == DLC_MOST_REGIONS || step->what <= i || step->what >= c->plan->steps.count)
+        return dlcrt_damaged(c->name, "step %u begins what does not end", i);
+    memcpy(of_region(c, c->before, c->nopen), c->entered, c->plan->phases.count);
+    c->open[c->nopen++] = i;
+    return DLC_OK;
+}
+
+/* What was entered before is entered here; of an if that has two branches, what both entered, too. */
+static void leave_region(check *c, const dlc_plan_step *opener)
+{
+    const uint8_t *before = of_region(c, c->before, c->nopen), *behind = of_region(c, c->behind, c->nopen);
+    for (uint32_t p = 0; p < c->plan->phases.count; p++)
+        c->entered[p] = opener->kind == DLC_DO_ELSE ? c->entered[p] & behind[p] : before[p];
+}
+
+static dlc_status check_mark(check *c, const dlc_plan_step *step, uint32_t i)
+{
+    const dlc_plan_step *steps = dlcrt_rows(c->plan, c->plan->steps), *opener;
+    uint32_t nphases = c->plan->phases.count;
+    if (step->kind == DLC_DO_IF || step->kind == DLC_DO_LOOP)
+        return open_region(c, step, i);
+    opener = c->nopen ? &steps[c->open[c->nopen - 1]] : NULL;
+    if (!opener || opener->what != i || (step->kind == DLC_DO_ELSE && opener->kind != DLC_DO_IF) ||
+        (step->kind == DLC_DO_END && step->what != (opener->kind == DLC_DO_LOOP ? c->open[c->nopen - 1] : i)))
+        return dlcrt_damaged(c->name, "step %u ends what does not begin", i);
+    c->nopen--;
+    if (step->kind == DLC_DO_END) {
+        leave_region(c, opener);
+        return DLC_OK;
+    }
+    memcpy(of_region(c, c->behind, c->nopen), c->entered, nphases);
+    memcpy(c->entered, of_region(c, c->before, c->nopen), nphases);
+    if (step->what <= i || step->what >= c->plan->steps.count)
+        return dlcrt_damaged(c->name, "step %u begins what does not end", i);
+    c->open[c->nopen++] = i;
+    return DLC_OK;
+}
+
+/* --- steps --- */
+static dlc_status enter_phase(check *c, const dlc_plan_step *step, uint32_t i)
+{
+    if (!step->phase)
+        return DLC_OK;
+    if (step->phase > c->last + 1 || step->phase >= c->plan->phases.count || step->symbol >= c->plan->symbols.count)
+        return dlcrt_damaged(c->name, "step %u enters phase %u out of order", i, step->phase);
+    c->last = step->phase > c->last ? step->phase : c->last;
+    c->entered[step->phase] = 1;
+    return DLC_OK;
+}
+
+/* Operands [first, end) of the step. */
+static dlc_status check_operands(const check *c, const dlc_plan_step *step, uint32_t i, uint32_t first, uint32_t end)
+{
+    const dlc_plan_ref *refs = dlcrt_rows(c->plan, c->plan->refs);
+    const dlc_plan_tensor *operands = dlcrt_rows(c->plan, c->plan->tensors);
+    for (uint32_t k = first; k < end && k < step->refs.count; k++) {
+        const dlc_plan_ref *ref = &refs[step->refs.first + k];
+        DLC_TRY(check_ref(c, ref, i));
+        if (!is_placed_well(c, step, ref))
+            return dlcrt_damaged(c->name, "step %u reads or writes memory of another device", i);
+    }
+    for (uint32_t k = first; k < end && k < step->operands.count; k++)
+        DLC_TRY(check_tensor(c, &operands[step->operands.first + k], "an operand"));
+    return DLC_OK;
+}
+
 static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
 {
     const dlc_plan *plan = c->plan;
-    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
     int is_of_device = step->kind == DLC_DO_LAUNCH || step->kind == DLC_DO_COPY;
     if (!is_string(c, step->name) ||
         step->device != (is_of_device ? plan->device : DLC_DEVICE_CPU) ||
@@ -223,49 +325,41 @@ static dlc_status check_step(check *c, const dlc_plan_step *step, uint32_t i)
         !is_in(step->attrs, plan->attrs) || step->grain < 1)
         return dlcrt_damaged(c->name, "step %u is out of bounds", i);
     DLC_TRY(check_shape(c, step, i));
-    if (step->kind == DLC_DO_LAUNCH && (step->units >= c->ready || step->scratch_bytes >= c->ready))
+    if (!is_known(c, step->units) || !is_known(c, step->scratch_bytes))
         return dlcrt_damaged(c->name, "step %u uses a cell that is not known yet", i);
-    DLC_TRY(check_cells(c, step->symbols, c->ready, "symbols of a kernel"));
-    uint32_t before = c->ready, nread = step->kind == DLC_DO_OPAQUE
-                                            ? dlcrt_opaques[step->what].ninputs
-                                            : step->refs.count;
-    if (step->phase) {
-        if (step->phase != c->phase + 1 || step->phase >= plan->phases.count ||
-            step->symbol >= plan->symbols.count)
-            return dlcrt_damaged(c->name, "step %u enters phase %u out of order", i, step->phase);
-        c->phase = step->phase;
-        c->ready = phases[step->phase].insts.first + phases[step->phase].insts.count;
-    }
-    if (step->flops >= c->ready || step->bytes >= c->ready)
+    if (step->kind >= DLC_DO_IF)
+        DLC_TRY(check_mark(c, step, i));
+    DLC_TRY(check_cells(c, step->symbols, "symbols of a kernel"));
+    uint32_t nread = step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].ninputs : step->refs.count;
+    DLC_TRY(check_operands(c, step, i, 0, nread));
+    DLC_TRY(enter_phase(c, step, i));
+    if (!is_known(c, step->flops) || !is_known(c, step->bytes))
         return dlcrt_damaged(c->name, "step %u uses a cell that is not known yet", i);
-    const dlc_plan_ref *refs = dlcrt_rows(plan, plan->refs);
-    const dlc_plan_tensor *operands = dlcrt_rows(plan, plan->tensors);
-    for (uint32_t k = 0; k < step->refs.count; k++) {
-        const dlc_plan_ref *ref = &refs[step->refs.first + k];
-        DLC_TRY(check_ref(c, ref, k < nread ? before : c->ready, i));
-        if (!is_placed_well(c, step, ref))
-            return dlcrt_damaged(c->name, "step %u reads or writes memory of another device", i);
-    }
-    for (uint32_t k = 0; k < step->operands.count; k++)
-        DLC_TRY(check_tensor(c, &operands[step->operands.first + k], k < nread ? before : c->ready,
-                             "an operand"));
+    return check_operands(c, step, i, nread, UINT32_MAX);
+}
+
+static dlc_status check_outputs(const check *c)
+{
+    const dlc_plan_tensor *outputs = dlcrt_rows(c->plan, c->plan->outputs);
+    for (uint32_t i = 0; i < c->plan->outputs.count; i++)
+        DLC_TRY(check_tensor(c, &outputs[i], "an output"));
     return DLC_OK;
 }
 
 static dlc_status check_steps(check *c)
 {
-    const dlc_plan_phase *phases = dlcrt_rows(c->plan, c->plan->phases);
     const dlc_plan_step *step = dlcrt_rows(c->plan, c->plan->steps);
     const dlc_plan_kernel *kernel = dlcrt_rows(c->plan, c->plan->kernels);
-    c->ready = phases[0].insts.count;
     for (uint32_t i = 0; i < c->plan->steps.count; i++)
         DLC_TRY(check_step(c, &step[i], i));
+    if (c->nopen)
+        return dlcrt_damaged(c->name, "step %u begins what does not end", c->open[c->nopen - 1]);
     for (uint32_t i = 0; i < c->plan->kernels.count; i++)
         if (!is_string(c, kernel[i].name))
             return dlcrt_damaged(c->name, "kernel %u is out of bounds", i);
-    return c->phase + 1 == c->plan->phases.count
-               ? DLC_OK
-               : dlcrt_damaged(c->name, "phase %u is never entered", c->phase + 1);
+    if (c->last + 1 != c->plan->phases.count)
+        return dlcrt_damaged(c->name, "phase %u is never entered", c->last + 1);
+    return check_outputs(c);
 }
 
 /* --- the file --- */
@@ -305,13 +399,32 @@ static dlc_status check_head(check *c, const dlcrt_image *image, const dlc_plan_
     return check_binaries(c, image->entry->binaries);
 }
 
+/* Tables, then the steps, which need memory for what was entered. */
+static dlc_status check_flow(check *c)
+{
+    size_t nphases = c->plan->phases.count;
+    c->entered = dlcrt_alloc(1, nphases);
+    c->before = dlcrt_alloc(DLC_MOST_REGIONS, nphases);
+    c->behind = dlcrt_alloc(DLC_MOST_REGIONS, nphases);
+    dlc_status status = c->entered && c->before && c->behind ? DLC_OK : DLC_LIMIT;
+    if (status == DLC_OK) {
+        c->entered[0] = 1;
+        status = check_tensors(c);
+    }
+    if (status == DLC_OK)
+        status = check_steps(c);
+    free(c->entered);
+    free(c->before);
+    free(c->behind);
+    return status;
+}
+
 static dlc_status check_plan(check *c, const dlcrt_image *image, const dlc_plan_entry *entry)
 {
     c->plan = entry->plan;
     DLC_TRY(check_insts(c));
     DLC_TRY(check_phases(c));
-    DLC_TRY(check_tensors(c));
-    DLC_TRY(check_steps(c));
+    DLC_TRY(check_flow(c));
     return dlcrt_devices[c->plan->device]->check(&(dlcrt_candidate){c->name, image, entry});
 }
 

@@ -48,13 +48,16 @@ static dlc_status place_ref(dlcrt_context *context, const dlc_plan_step *of, uin
 {
     const dlc_plan_ref *ref =
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
-    int64_t size_bytes, offset = 0, limit = max_bytes;
+    int64_t size_bytes, offset = 0, skip = 0, limit = max_bytes;
     DLC_TRY(size_of(context, ref->size_bytes, "a buffer", step, &size_bytes));
     const dlc_plan_tensor *tensors = NULL;
     if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST) {
         const dlcrt_memory *memory = ref->place == DLC_REF_ARENA ? &context->arena : &context->host;
         DLC_TRY(size_of(context, ref->index, "the arena", step, &offset));
+        if (ref->skip != DLC_NO_CELL)
+            DLC_TRY(size_of(context, ref->skip, "the start of a part", step, &skip));
         limit = offset % 64 ? -1 : (int64_t)memory->size_bytes;
+        offset += skip;
         context->pointers[row] = (void *)((uintptr_t)memory->bytes + (uintptr_t)offset);
     } else if (ref->place == DLC_REF_CONSTANT) {
         offset = (int64_t)ref->offset;
@@ -112,20 +115,8 @@ static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
     return DLC_OK;
 }
 
-/* All steps whose sizes are known with phases 0 to `phase`; earlier ones again, for memory may have
- * moved. */
-static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
+static dlc_status grow_scratch(dlcrt_context *context, size_t scratch_bytes)
 {
-    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
-    size_t scratch_bytes = 0;
-    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++) {
-        if (step->kind == DLC_DO_LAUNCH)
-            DLC_TRY(size_launch(context, step, &scratch_bytes));
-        DLC_TRY(place_refs(context, step, 0, refs_before(step)));
-        if (step->phase > phase)
-            break;
-        DLC_TRY(place_refs(context, step, refs_before(step), step->refs.count));
-    }
     size_t stride = (scratch_bytes + 127) / 128 * 128, total;
     if (stride <= context->scratch_stride)
         return DLC_OK;
@@ -134,6 +125,83 @@ static dlc_status size_steps(dlcrt_context *context, uint32_t phase)
     DLC_TRY(dlcrt_memory_grow(&context->scratch, total, 0));
     context->scratch_stride = stride;
     return DLC_OK;
+}
+
+/* All steps whose sizes are of the first phase; later ones when they run. */
+static dlc_status size_first(dlcrt_context *context)
+{
+    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    size_t scratch_bytes = 0;
+    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++) {
+        if (context->step_phase[i])
+            continue;
+        if (step->kind == DLC_DO_LAUNCH)
+            DLC_TRY(size_launch(context, step, &scratch_bytes));
+        DLC_TRY(place_refs(context, step, 0, step->refs.count));
+    }
+    return grow_scratch(context, scratch_bytes);
+}
+
+dlc_status dlcrt_step_size(dlcrt_context *context, uint32_t i)
+{
+    const dlc_plan_step *step = (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps) + i;
+    size_t scratch_bytes = 0;
+    if (!context->step_phase[i] || context->step_sized[i] == context->nentered)
+        return DLC_OK;
+    if (step->kind == DLC_DO_LAUNCH)
+        DLC_TRY(size_launch(context, step, &scratch_bytes));
+    DLC_TRY(place_refs(context, step, 0, refs_before(step)));
+    DLC_TRY(grow_scratch(context, scratch_bytes));
+    context->step_sized[i] = context->nentered;
+    return DLC_OK;
+}
+
+dlc_status dlcrt_step_size_bound(dlcrt_context *context, const dlc_plan_step *step)
+{
+    return place_refs(context, step, 0, step->refs.count);
+}
+
+/* --- which phase a step waits for --- */
+static uint32_t phase_of(const dlc_plan *plan, uint32_t cell)
+{
+    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
+    uint32_t low = 0, high = plan->phases.count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (phases[middle].insts.first <= cell)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static void wait_for(const dlc_plan *plan, uint32_t cell, uint32_t *phase)
+{
+    uint32_t of = phase_of(plan, cell);
+    *phase = of > *phase ? of : *phase;
+}
+
+static uint32_t phase_of_step(const dlc_plan *plan, const dlc_plan_step *step)
+{
+    const dlc_plan_ref *refs = (const dlc_plan_ref *)dlcrt_rows(plan, plan->refs) + step->refs.first;
+    const dlc_plan_tensor *outputs = dlcrt_rows(plan, plan->outputs);
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(plan, plan->cells) + step->symbols.first;
+    uint32_t phase = step->kind == DLC_DO_OPAQUE ? step->phase : 0;
+    wait_for(plan, step->units, &phase);
+    wait_for(plan, step->scratch_bytes, &phase);
+    for (uint32_t i = 0; i < step->symbols.count; i++)
+        wait_for(plan, cells[i], &phase);
+    for (uint32_t i = 0; i < step->refs.count; i++) {
+        wait_for(plan, refs[i].size_bytes, &phase);
+        if (refs[i].place == DLC_REF_ARENA || refs[i].place == DLC_REF_HOST)
+            wait_for(plan, refs[i].index, &phase);
+        if (refs[i].place == DLC_REF_OUTPUT)
+            wait_for(plan, outputs[refs[i].index].size_bytes, &phase);
+        if (refs[i].skip != DLC_NO_CELL)
+            wait_for(plan, refs[i].skip, &phase);
+    }
+    return phase;
 }
 
 static dlc_status check_conditions(const dlcrt_context *context, const dlc_plan_phase *phase)
@@ -205,12 +273,26 @@ static dlc_status place_outputs(dlcrt_context *context, uint32_t begin, uint32_t
     return DLC_OK;
 }
 
+/* What a branch that is not taken would find out counts as little as it can: where memory lies must not depend on it. */
+static void size_later(dlcrt_context *context)
+{
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_symbol *symbols = dlcrt_rows(plan, plan->symbols);
+    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
+    for (uint32_t i = 0; i < plan->symbols.count; i++)
+        if (symbols[i].bind == DLC_SYMBOL_DATA)
+            context->symbols[i] = symbols[i].lo > 0 ? symbols[i].lo : symbols[i].hi < 0 ? symbols[i].hi : 0;
+    for (uint32_t p = 1; p < plan->phases.count; p++)
+        dlcrt_size_run(plan, phases[p].insts, context->symbols, context->cells, context->lost);
+}
+
 /* Phases after the first are entered while a run has its outputs at hand. */
 dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
 {
     const dlc_plan *plan = context->plan;
     const dlc_plan_phase *row = (const dlc_plan_phase *)dlcrt_rows(plan, plan->phases) + phase;
     int64_t arena_bytes, host_bytes;
+    const void *arena = context->arena.bytes, *host = context->host.bytes;
     if (phase) {
         dlcrt_size_run(plan, row->insts, context->symbols, context->cells, context->lost);
         DLC_TRY(check_conditions(context, row));
@@ -223,8 +305,13 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
     DLC_TRY(dlcrt_memory_grow(&context->host, (size_t)host_bytes,
                               phase ? context->host.size_bytes : 0));
     DLC_TRY(context->device->place(context, phase, (size_t)arena_bytes));
-    DLC_TRY(size_steps(context, phase));
-    context->sized = phase + 1;
+    context->nentered++;
+    if (!phase)
+        size_later(context);
+    if (!phase || context->arena.bytes != arena || context->host.bytes != host)
+        DLC_TRY(size_first(context)); /* or it has moved */
+    if (context->sized <= phase)
+        context->sized = phase + 1;
     return phase ? place_outputs(context, row->insts.first, phase_end(plan, phase)) : DLC_OK;
 }
 
@@ -342,13 +429,15 @@ static dlc_status allocate(dlcrt_context *context)
     context->lost = dlcrt_alloc(plan->insts.count, sizeof *context->lost);
     context->values = dlcrt_alloc(plan->cells.count, sizeof *context->values);
     context->pointers = dlcrt_alloc(plan->refs.count, sizeof *context->pointers);
+    context->step_phase = dlcrt_alloc(plan->steps.count, sizeof *context->step_phase);
+    context->step_sized = dlcrt_alloc(plan->steps.count, sizeof *context->step_sized);
     context->input_dims =
         dlcrt_alloc(plan->inputs.count, DLCRT_MAX_RANK * sizeof *context->input_dims);
     context->inputs = dlcrt_alloc(plan->inputs.count, sizeof *context->inputs);
     context->outputs = dlcrt_alloc(plan->outputs.count, sizeof *context->outputs);
     context->own = dlcrt_alloc(plan->outputs.count, sizeof *context->own);
     if (!context->symbols || !context->cells || !context->lost || !context->values ||
-        !context->pointers || !context->input_dims || !context->inputs || !context->outputs ||
+        !context->pointers || !context->step_phase || !context->step_sized || !context->input_dims || !context->inputs || !context->outputs ||
         !context->own)
         return DLC_LIMIT;
     return DLC_OK;
@@ -384,6 +473,9 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
 {
     uint32_t nthreads = 1;
     DLC_TRY(allocate(context));
+    for (uint32_t i = 0; i < context->plan->steps.count; i++)
+        context->step_phase[i] =
+            phase_of_step(context->plan, (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps) + i);
     if (context->device->is_host)
         DLC_TRY(wanted_threads(options, &nthreads));
     context->pool = dlcrt_pool_create(nthreads);
@@ -435,7 +527,7 @@ void dlcrt_context_destroy(dlcrt_context *context)
     context->device->close(context);
     dlcrt_memory_free(&context->host);
     dlcrt_memory_free(&context->scratch);
-    void *const blocks[] = {context->symbols,        context->cells,    context->lost,
+    void *const blocks[] = {context->step_phase,     context->step_sized, context->symbols,        context->cells,    context->lost,
                             context->values,         context->pointers, context->input_dims,
                             (void *)context->inputs, context->outputs,  context->own,
                             context->profile};

@@ -211,6 +211,7 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
 
 int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_step_info *info)
 {
+    static const char *const marks[] = {"set", "if", "else", "loop", "end"};
     if (!executable || !info || i >= executable->plan->steps.count)
         return 0;
     const dlc_plan *plan = executable->plan;
@@ -221,6 +222,7 @@ int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_
     info->kernel = step->kind == DLC_DO_LAUNCH   ? dlcrt_string(plan, kernels[step->what].name)
                    : step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].text
                    : step->kind == DLC_DO_BIND   ? "bind"
+                   : step->kind >= DLC_DO_SET    ? marks[step->kind - DLC_DO_SET]
                                                  : "copy";
     return 1;
 }

@@ -177,6 +177,9 @@ struct dlcrt_context {
     uint8_t *lost;
     int64_t *values;             /* by row of plan->cells: what kernels and shapes read */
     void **pointers;             /* by row of plan->refs */
+    uint32_t *step_phase;        /* by step: the last phase that its sizes are of; 0: sized once and for all */
+    uint64_t *step_sized;        /* by step: when it was, by nentered */
+    uint64_t nentered;           /* phases behind the first entered so far */
     int64_t *input_dims;         /* DLCRT_MAX_RANK per input: the shapes everything is sized for */
     const dlcrt_tensor **inputs; /* of this run, by input */
     dlcrt_tensor **outputs;
@@ -198,6 +201,10 @@ void dlcrt_memory_free(dlcrt_memory *memory);
 dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs);
 /* Enters phase `phase`: sizes, conditions, memory and the pointers of its steps. */
 dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase);
+/* Sizes and pointers of a step, anew if a phase was entered since; of one that binds, those before it does. */
+dlc_status dlcrt_step_size(dlcrt_context *context, uint32_t step);
+/* Those of a step that has bound its symbol. */
+dlc_status dlcrt_step_size_bound(dlcrt_context *context, const dlc_plan_step *step);
 /* The caller's buffer for output i is there and large enough, or the context's own is made so. */
 dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i);
 

@@ -207,7 +207,8 @@ static dlc_status bind_symbol(dlcrt_context *context, const dlc_plan_step *step,
 {
     const dlc_plan_symbol *symbol =
         (const dlc_plan_symbol *)dlcrt_rows(context->plan, context->plan->symbols) + step->symbol;
-    if (value < symbol->lo || value > symbol->hi)
+    int over = step->kind == DLC_DO_SET && symbol->hi < INT64_MAX; /* a loop counts to behind its last iteration */
+    if (value < symbol->lo || value > symbol->hi + over)
         return dlcrt_fail(DLC_INVALID,
                           "node '%s': %s is %" PRId64 ", wanted %" PRId64 " to %" PRId64,
                           dlcrt_string(context->plan, step->name),
@@ -242,6 +243,7 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
         int64_t value = 0;
         DLC_TRY(info->count(&args, &value));
         DLC_TRY(bind_symbol(context, step, value));
+        DLC_TRY(dlcrt_step_size_bound(context, step));
         buffers = step_buffers(context, step);
     }
     for (uint32_t i = 0; i < step->operands.count; i++) /* inputs again: memory may have moved */
@@ -307,6 +309,28 @@ static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
     }
 }
 
+/* Where to go on: the step behind this one, or where a branch or loop leads. */
+static dlc_status run_mark(dlcrt_context *context, const dlc_plan_step *step, uint32_t i, uint32_t *next)
+{
+    int64_t cell = context->cells[step->units];
+    switch ((dlc_plan_do)step->kind) {
+    case DLC_DO_SET:
+        if (context->lost[step->units])
+            return dlcrt_fail(DLC_LIMIT, "'%s' passes 64 bits", dlcrt_string(context->plan, step->name));
+        return bind_symbol(context, step, cell);
+    case DLC_DO_IF:
+    case DLC_DO_LOOP:
+        *next = cell ? i + 1 : step->what + 1;
+        return DLC_OK;
+    case DLC_DO_ELSE:
+        *next = step->what;
+        return DLC_OK;
+    default:
+        *next = step->what == i ? i + 1 : step->what;
+        return DLC_OK;
+    }
+}
+
 static int64_t now_ns(void)
 {
     struct timespec time;
@@ -314,11 +338,13 @@ static int64_t now_ns(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
+/* A step that runs more than once ends when it last did, and seems to have begun so much earlier that the time is all of them. */
 static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i,
                                int64_t start)
 {
     dlcrt_step_profile *profile = &context->profile[i];
-    profile->begin_ns = now_ns() - start;
+    int64_t spent = profile->end_ns - profile->begin_ns;
+    profile->begin_ns = now_ns() - start - spent;
     dlc_status status = run_step(context, step);
     if (status == DLC_OK)
         status = context->device->wait(context);
@@ -328,12 +354,23 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
 
 static dlc_status walk(dlcrt_context *context)
 {
-    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps), *step;
+    uint32_t nsteps = context->plan->steps.count;
     int64_t start = context->profile ? now_ns() : 0;
+    if (context->profile)
+        memset(context->profile, 0, nsteps * sizeof *context->profile);
     if (context->is_parallel)
         dlcrt_pool_wake(context->pool);
-    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
+    for (uint32_t i = 0, next; i < nsteps; i = next) {
+        step = &steps[i];
+        next = i + 1;
+        if (step->kind >= DLC_DO_SET) {
+            DLC_TRY(run_mark(context, step, i, &next));
+            continue;
+        }
+        DLC_TRY(dlcrt_step_size(context, i));
         DLC_TRY(context->profile ? run_profiled(context, step, i, start) : run_step(context, step));
+    }
     return DLC_OK;
 }
 

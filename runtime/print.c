@@ -73,6 +73,12 @@ static void print_step(const printer *p, const dlcrt_executable *executable, uin
         dlcrt_text_add(p->out, " grain %" PRId64 " scratch ", step->grain);
         print_cell(p, step->scratch_bytes);
     }
+    if (step->kind >= DLC_DO_SET && step->kind <= DLC_DO_LOOP) {
+        dlcrt_text_add(p->out, " ");
+        print_cell(p, step->units);
+    }
+    if (step->kind >= DLC_DO_IF)
+        dlcrt_text_add(p->out, " to %u", step->what);
     for (uint32_t k = 0; k < step->symbols.count; k++) {
         dlcrt_text_add(p->out, k ? "," : " symbols ");
         print_cell(p, cells[step->symbols.first + k]);

@@ -17,7 +17,8 @@
  * Sizes that depend on dimensions are computed by the *size program*: a table of SSA instructions
  * over 64-bit cells. The cell of an instruction is its position; every extent, arena offset, unit
  * count, scratch size and kernel symbol of the plan is the number of such a cell. Instructions lie
- * in phases: phase 0 needs the inputs' dimensions, phase i what step with .phase = i found out. A
+ * in phases: phase 0 needs the inputs' dimensions, phase i what steps with .phase = i found out; each
+ * time one of them runs, the phase is computed anew. What no step entered yet has the lowest sizes. A
  * cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a
  * wrapped product never becomes a buffer that is too small.
  */
@@ -30,7 +31,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 5
+#define DLC_ABI_VERSION 6
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -120,7 +121,7 @@ typedef struct {
                        else 0 */
     uint64_t offset; /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
-    uint32_t zero;
+    uint32_t skip;       /* ARENA: cell of the bytes before them; else DLC_NO_CELL */
 } dlc_plan_ref;
 
 typedef enum {
@@ -129,17 +130,23 @@ typedef enum {
         1, /* dlc_opaque `what` over `refs`, whose types are `operands`: inputs, then outputs */
     DLC_DO_BIND =
         2, /* symbol `what` := integer element attrs[0] of refs[0], whose type is operands[0] */
-    DLC_DO_COPY = 3 /* refs[1] := refs[0] */
+    DLC_DO_COPY = 3, /* refs[1] := refs[0] */
+    DLC_DO_SET = 4,  /* symbol := cell `units` */
+    DLC_DO_IF = 5,   /* unless cell `units` holds, go on behind step `what`, its ELSE or END */
+    DLC_DO_ELSE = 6, /* the end of the first branch: go on at step `what`, the END */
+    DLC_DO_LOOP = 7, /* unless cell `units` holds, go on behind step `what`, its END */
+    DLC_DO_END = 8   /* of a loop: go on at step `what`, its LOOP; of an if: `what` is this step */
 } dlc_plan_do;
+#define DLC_MOST_REGIONS 64 /* branches and loops in each other */
 typedef struct {
     uint8_t kind;   /* dlc_plan_do */
     uint8_t device; /* dlc_device: where it runs; COPY: the plan's */
     uint16_t zero;
     uint32_t name; /* string: origin nodes joined by '+' */
     uint32_t what;
-    uint32_t phase;         /* entered by this step (OPAQUE that binds, BIND), or 0 */
-    uint32_t symbol;        /* OPAQUE that binds, BIND: row of the symbol table; else DLC_NO_CELL */
-    uint32_t units;         /* LAUNCH: cell */
+    uint32_t phase;         /* entered by this step (OPAQUE that binds, BIND, SET), or 0 */
+    uint32_t symbol;        /* OPAQUE that binds, BIND, SET: row of the symbol table; else DLC_NO_CELL */
+    uint32_t units;         /* LAUNCH, SET, IF, LOOP: cell */
     uint32_t scratch_bytes; /* LAUNCH: cell, per thread */
     uint32_t flops, bytes;  /* cells: estimates for profiles */
     uint32_t zero2;

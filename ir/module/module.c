@@ -204,6 +204,12 @@ int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i)
         return 0;
     case DLC_STEP_COPY:
         return i == 1;
+    case DLC_STEP_SET:
+    case DLC_STEP_IF:
+    case DLC_STEP_ELSE:
+    case DLC_STEP_LOOP:
+    case DLC_STEP_END:
+        return 0;
     }
     return 0;
 }

@@ -46,7 +46,11 @@ typedef struct {
     uint32_t value;
 } dlc_module_output;
 
-typedef enum { DLC_STEP_LAUNCH, DLC_STEP_OPAQUE, DLC_STEP_BIND, DLC_STEP_COPY } dlc_step_kind;
+/* IF … ELSE … END and LOOP … END stand in pairs, nested; the steps between run as `size` says. */
+typedef enum {
+    DLC_STEP_LAUNCH, DLC_STEP_OPAQUE, DLC_STEP_BIND, DLC_STEP_COPY, DLC_STEP_SET, DLC_STEP_IF, DLC_STEP_ELSE, DLC_STEP_LOOP,
+    DLC_STEP_END
+} dlc_step_kind;
 enum { DLC_MAX_STEP_ATTRS = 4 };
 
 typedef struct {
@@ -55,11 +59,12 @@ typedef struct {
     uint8_t nattrs;       /* OPAQUE: in that row's order; BIND: one, the element */
     uint32_t kernel;      /* LAUNCH: index into module->kernels */
     uint32_t *values;     /* LAUNCH: one per kernel buffer. OPAQUE: inputs then outputs, as the row has them. BIND: the value
-                             read. COPY: from, to, of one size */
+                             read. COPY: from, to, of one size, or a part of it */
     uint32_t nvalues;
     dlc_expr *symbols;    /* LAUNCH: module-pool expression per kernel symbol */
     uint32_t nsymbols;
-    uint32_t symbol;      /* BIND; OPAQUE that finds out a size: the module's symbol; else DLC_NO_SYMBOL */
+    uint32_t symbol;      /* BIND, SET; OPAQUE that finds out a size: the module's symbol; else DLC_NO_SYMBOL */
+    dlc_expr size;        /* SET: what the symbol becomes. IF, LOOP: a bool. COPY: bytes before what is written; 0: none */
     int64_t attrs[DLC_MAX_STEP_ATTRS];
     const char *name;     /* for profiles and messages: its nodes joined by '+'; BIND: the symbol's */
     const char **nodes;   /* names of the model's nodes that it computes, in their order */

@@ -411,6 +411,28 @@ static void parse_copy(parser *p, dlc_step *step)
     step->values[0] = parse_value(p);
     expect(p, "->");
     step->values[1] = parse_value(p);
+    if (take(p, "at"))
+        step->size = parse_size(p, DLC_I64);
+}
+
+static void parse_set(parser *p, dlc_step *step)
+{
+    step->symbol = parse_symbol(p);
+    step->name = is_ok(p) ? p->module->symbols.data[step->symbol].name : "";
+    expect(p, "=");
+    step->size = parse_size(p, DLC_I64);
+    if (is_ok(p))
+        p->module->symbols.data[step->symbol].bind = DLC_BIND_OPAQUE;
+}
+
+static void parse_condition_of(parser *p, dlc_step *step)
+{
+    step->size = parse_size(p, DLC_BOOL);
+}
+
+static void parse_nothing(parser *p, dlc_step *step)
+{
+    (void)p, (void)step;
 }
 
 static void parse_nodes(parser *p, dlc_step *step)
@@ -421,7 +443,7 @@ static void parse_nodes(parser *p, dlc_step *step)
             const char *name = dlc_lexer_name(&p->text.lex);
             dlc_vec_push(p->module->arena, &nodes, name);
         } while (take(p, ","));
-    if (nodes.n || step->kind != DLC_STEP_BIND)
+    if (nodes.n || (step->kind != DLC_STEP_BIND && step->kind != DLC_STEP_SET))
         dlc_step_set_nodes(p->module, step, nodes.data, nodes.n);
 }
 
@@ -430,13 +452,15 @@ static void parse_step(parser *p)
     static const struct {
         const char *text;
         void (*parse)(parser *p, dlc_step *step);
-    } kinds[] = {{"launch", parse_launch}, {"opaque", parse_opaque}, {"bind", parse_bind}, {"copy", parse_copy}};
+    } kinds[] = {{"launch", parse_launch}, {"opaque", parse_opaque}, {"bind", parse_bind},
+                 {"copy", parse_copy},     {"set", parse_set},       {"if", parse_condition_of},
+                 {"else", parse_nothing},  {"loop", parse_condition_of}, {"end", parse_nothing}};
     enum { NKINDS = sizeof kinds / sizeof *kinds };
     dlc_step step = {.symbol = DLC_NO_SYMBOL};
     while (step.kind < NKINDS && !take(p, kinds[step.kind].text))
         step.kind++;
     if (step.kind == NKINDS) {
-        dlc_lexer_fail(&p->text.lex, "found '%s'; launch, opaque, bind or copy is due", p->text.lex.token.text);
+        dlc_lexer_fail(&p->text.lex, "found '%s'; launch, opaque, bind, copy, set, if, else, loop or end is due", p->text.lex.token.text);
         return;
     }
     kinds[step.kind].parse(p, &step);

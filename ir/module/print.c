@@ -128,7 +128,7 @@ static void print_opaque(const dlc_module *module, const dlc_step *step, dlc_str
 
 static void print_step(const dlc_module *module, const dlc_step *step, dlc_str *out)
 {
-    static const char *const kinds[] = {"launch", "opaque", "bind", "copy"};
+    static const char *const kinds[] = {"launch", "opaque", "bind", "copy", "set", "if", "else", "loop", "end"};
     dlc_str_printf(out, "  %s", kinds[step->kind]);
     switch ((dlc_step_kind)step->kind) {
     case DLC_STEP_LAUNCH:
@@ -149,8 +149,24 @@ static void print_step(const dlc_module *module, const dlc_step *step, dlc_str *
         print_value(module, step->values[0], out);
         dlc_str_add(out, " -> ");
         print_value(module, step->values[1], out);
+        if (step->size)
+            dlc_str_add(out, " at ");
+        break;
+    case DLC_STEP_SET:
+        dlc_str_add(out, " ");
+        dlc_name_print(module->symbols.data[step->symbol].name, 1, out);
+        dlc_str_add(out, " = ");
+        break;
+    case DLC_STEP_IF:
+    case DLC_STEP_LOOP:
+        dlc_str_add(out, " ");
+        break;
+    case DLC_STEP_ELSE:
+    case DLC_STEP_END:
         break;
     }
+    if (step->size)
+        dlc_module_size_print(module, step->size, out);
     for (uint32_t n = 0; n < step->nnodes; n++) {
         dlc_str_add(out, n ? ", " : " from ");
         dlc_str_add_quoted(out, step->nodes[n]);

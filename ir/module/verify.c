@@ -4,6 +4,16 @@
  */
 #include "ir/module/text.h"
 
+#include "dlc/abi.h"
+
+#include <string.h>
+
+/* What was there where an if or a loop began, and behind its first branch. */
+typedef struct {
+    uint8_t kind; /* dlc_step_kind of the last of its steps */
+    uint8_t *is_there, *is_bound, *there_then, *bound_then;
+} frame;
+
 typedef struct {
     const dlc_module *module;
     dlc_diag *diag;
@@ -11,6 +21,8 @@ typedef struct {
     dlc_arena *scratch;
     uint8_t *is_there; /* by value */
     uint8_t *is_bound; /* by symbol */
+    dlc_vec(frame) frames;
+    uint32_t nloops; /* among them */
 } verifier;
 
 #define FAIL(v, step, ...) dlc_diag_fail((v)->diag, (v)->wrong, place(v, step), __VA_ARGS__)
@@ -67,7 +79,8 @@ static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
         DLC_TRY(check_size(v, step, at->type.dims[d]));
     if (!dlc_step_writes(v->module, step, i))
         return v->is_there[value] ? DLC_OK : FAIL(v, step, "'%s' is read, which no step wrote", at->name);
-    if (at->role == DLC_VALUE_INPUT || at->role == DLC_VALUE_CONST || v->is_there[value])
+    int may_again = at->role == DLC_VALUE_TEMP && v->nloops; /* for another iteration */
+    if (at->role == DLC_VALUE_INPUT || at->role == DLC_VALUE_CONST || (v->is_there[value] && !may_again))
         return FAIL(v, step, "'%s' is written%s", at->name, v->is_there[value] ? " a second time" : "");
     return DLC_OK;
 }
@@ -127,16 +140,76 @@ static dlc_status check_copy(const verifier *v, const dlc_step *step)
     const dlc_module_value *from = &v->module->values.data[step->values[0]], *to = &v->module->values.data[step->values[1]];
     int64_t a, b;
     if (from->type.dtype != to->type.dtype || !dlc_layout_equal(&from->layout, &to->layout) ||
-        (dlc_type_elems(v->module->pool, &from->type, &a) && dlc_type_elems(v->module->pool, &to->type, &b) && a != b))
+        (!step->size && dlc_type_elems(v->module->pool, &from->type, &a) && dlc_type_elems(v->module->pool, &to->type, &b) && a != b))
         return FAIL(v, step, "'%s' and '%s' are of different types", from->name, to->name);
+    if (step->size && to->role != DLC_VALUE_TEMP)
+        return FAIL(v, step, "'%s' is written in parts, and no temporary", to->name);
+    return step->size ? check_size(v, step, step->size) : DLC_OK;
+}
+
+/* --- branches and loops --- */
+
+static uint8_t *copy_of(const verifier *v, const uint8_t *flags, uint32_t n)
+{
+    return dlc_arena_copy(v->scratch, flags, n + 1);
+}
+
+static void restore(const verifier *v, const frame *f)
+{
+    memcpy(v->is_there, f->is_there, v->module->values.n);
+    memcpy(v->is_bound, f->is_bound, v->module->symbols.n);
+}
+
+static void open_region(verifier *v, const dlc_step *step)
+{
+    frame f = {.kind = step->kind,
+               .is_there = copy_of(v, v->is_there, v->module->values.n),
+               .is_bound = copy_of(v, v->is_bound, v->module->symbols.n)};
+    v->nloops += step->kind == DLC_STEP_LOOP;
+    dlc_vec_push(v->scratch, &v->frames, f);
+}
+
+/* What both branches made is there behind them; of a loop, which may not have run, what it put together of parts. */
+static void close_region(verifier *v)
+{
+    frame *f = &v->frames.data[--v->frames.n];
+    v->nloops -= f->kind == DLC_STEP_LOOP;
+    for (uint32_t i = 0; i < v->module->values.n; i++)
+        v->is_there[i] = f->kind == DLC_STEP_ELSE ? v->is_there[i] & f->there_then[i]
+                                                  : f->kind == DLC_STEP_LOOP && v->is_there[i] & 2 ? 3 : f->is_there[i];
+    for (uint32_t s = 0; s < v->module->symbols.n; s++)
+        v->is_bound[s] = f->kind == DLC_STEP_ELSE ? v->is_bound[s] & f->bound_then[s] : f->is_bound[s];
+}
+
+static dlc_status check_region(verifier *v, const dlc_step *step)
+{
+    frame *f = v->frames.n ? &v->frames.data[v->frames.n - 1] : NULL;
+    if (step->kind == DLC_STEP_IF || step->kind == DLC_STEP_LOOP) {
+        DLC_TRY(check_size(v, step, step->size));
+        if (v->frames.n == DLC_MOST_REGIONS)
+            return FAIL(v, step, "branches and loops lie in each other more than %d times", DLC_MOST_REGIONS);
+        open_region(v, step);
+        return DLC_OK;
+    }
+    if (!f || (step->kind == DLC_STEP_ELSE && f->kind != DLC_STEP_IF))
+        return FAIL(v, step, "it belongs to no %s", step->kind == DLC_STEP_ELSE ? "if" : "if or loop");
+    if (step->kind == DLC_STEP_END) {
+        close_region(v);
+        return DLC_OK;
+    }
+    f->kind = DLC_STEP_ELSE;
+    f->there_then = copy_of(v, v->is_there, v->module->values.n);
+    f->bound_then = copy_of(v, v->is_bound, v->module->symbols.n);
+    restore(v, f);
     return DLC_OK;
 }
 
 static dlc_status bind(verifier *v, const dlc_step *step)
 {
     if (step->symbol == DLC_NO_SYMBOL)
-        return step->kind == DLC_STEP_BIND ? FAIL(v, step, "it binds no size") : DLC_OK;
-    if (step->symbol >= v->module->symbols.n || v->is_bound[step->symbol])
+        return step->kind == DLC_STEP_BIND || step->kind == DLC_STEP_SET ? FAIL(v, step, "it binds no size") : DLC_OK;
+    int may_again = v->nloops && step->kind != DLC_STEP_OPAQUE; /* for another iteration */
+    if (step->symbol >= v->module->symbols.n || (v->is_bound[step->symbol] && !may_again))
         return FAIL(v, step, "the size it binds is %s", step->symbol >= v->module->symbols.n ? "not there" : "bound already");
     v->is_bound[step->symbol] = 1;
     return DLC_OK;
@@ -149,7 +222,7 @@ static int has_row(const dlc_step *step)
 }
 
 /* What tells which values are read and which are written. */
-static dlc_status check_counts(const verifier *v, const dlc_step *step)
+static dlc_status check_counts(verifier *v, const dlc_step *step)
 {
     switch ((dlc_step_kind)step->kind) {
     case DLC_STEP_LAUNCH:
@@ -160,6 +233,13 @@ static dlc_status check_counts(const verifier *v, const dlc_step *step)
         return step->nvalues == 1 && step->nattrs == 1 ? DLC_OK : FAIL(v, step, "a bind reads one value");
     case DLC_STEP_COPY:
         return step->nvalues == 2 ? DLC_OK : FAIL(v, step, "a copy has two values");
+    case DLC_STEP_SET:
+        return check_size(v, step, step->size);
+    case DLC_STEP_IF:
+    case DLC_STEP_ELSE:
+    case DLC_STEP_LOOP:
+    case DLC_STEP_END:
+        return check_region(v, step);
     }
     return FAIL(v, step, "there is no such step");
 }
@@ -185,7 +265,7 @@ static dlc_status check_step(verifier *v, const dlc_step *step)
         if (step->kind == DLC_STEP_LAUNCH)
             DLC_TRY(check_elems(v, step, i, v->module->kernels.data[step->kernel].kernel));
         if (step->values[i] != DLC_NO_VALUE)
-            v->is_there[step->values[i]] = 1;
+            v->is_there[step->values[i]] |= step->kind == DLC_STEP_COPY && step->size && i ? 3 : 1;
     }
     return DLC_OK;
 }
@@ -211,6 +291,8 @@ static dlc_status check_all(verifier *v)
     DLC_TRY(check_values(v));
     for (uint32_t i = 0; i < module->steps.n; i++)
         DLC_TRY(check_step(v, &module->steps.data[i]));
+    if (v->frames.n)
+        return dlc_diag_fail(v->diag, v->wrong, module->file, "a branch or loop has no end");
     for (uint32_t o = 0; o < module->outputs.n; o++)
         if (!v->is_there[module->outputs.data[o].value])
             return dlc_diag_fail(v->diag, v->wrong, module->file, "output '%s' is written by no step",

@@ -209,7 +209,7 @@ static void collect_edges(dlc_fusion *f)
             if (is_new)
                 dlc_vec_push(f->arena, &edges, ((dlc_fusion_edge){from, to, value, 0, DLC_REASON_NOT_CHOSEN, NULL}));
         }
-        if (with_sizes)
+        if (with_sizes && !dlc_op_is_mark(f->nodes[to]->op)) /* a loop's condition is read in it, too */
             add_size_edges(f, to, &walk, &edges);
         if (with_marks)
             add_order_edges(f, to, mark, &edges);

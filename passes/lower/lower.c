@@ -6,6 +6,7 @@
 #include "base/budget.h"
 #include "passes/fuse/fuse_engine.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/lower_module.h"
 
 #include "ir/graph/opaque.h"
 
@@ -169,8 +170,8 @@ static uint32_t count_edges(dlc_node *const *nodes, uint32_t nnodes)
     return n;
 }
 
-dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nnodes, dlc_arena *arena,
-                           dlc_group_kernel *result)
+static dlc_status lower_group(dlc_graph *graph, dlc_node *const *nodes, uint32_t nnodes, dlc_arena *arena,
+                              dlc_group_kernel *result)
 {
     memset(result, 0, sizeof *result);
     collection c = {.graph = graph, .kernel = dlc_kernel_create(arena, "group"), .result = result};
@@ -196,115 +197,71 @@ dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nn
     return DLC_OK;
 }
 
+/* Sizes that are equal in the group's region are one. */
+dlc_status dlc_group_lower(dlc_graph *graph, dlc_node *const *nodes, uint32_t nnodes, dlc_arena *arena,
+                           dlc_group_kernel *result)
+{
+    dlc_node *before = graph->region;
+    graph->region = nnodes ? nodes[0]->region : NULL;
+    dlc_status status = lower_group(graph, nodes, nnodes, arena, result);
+    graph->region = before;
+    return status;
+}
+
 /* --- the module --- */
 
-typedef struct {
-    dlc_pass_ctx *ctx;
-    dlc_module *module;
-    dlc_arena *lowering; /* of one group */
-    uint32_t *value_of; /* by id of the graph's value: the module's + 1; 0: none yet */
-} building;
-
-static dlc_expr size_of(building *b, dlc_expr size)
-{
-    return dlc_expr_rewrite(b->module->pool, b->ctx->graph->pool, size, NULL, NULL);
-}
-
-static dlc_type type_of(building *b, const dlc_type *type)
-{
-    dlc_type result = *type;
-    for (uint32_t d = 0; d < type->rank; d++)
-        result.dims[d] = size_of(b, type->dims[d]);
-    return result;
-}
-
-static uint32_t value_of(building *b, const dlc_value *value)
-{
-    uint32_t *number = &b->value_of[value->id];
-    if (*number)
-        return *number - 1;
-    dlc_module_value made = {.name = value->name,
-                             .type = type_of(b, &value->type),
-                             .layout = value->layout,
-                             .role = value->data ? DLC_VALUE_CONST : DLC_VALUE_TEMP,
-                             .origin = DLC_NO_VALUE};
-    if (value->data)
-        made.data = *value->data;
-    *number = dlc_module_add_value(b->module, &made) + 1;
-    return *number - 1;
-}
-
-static void add_symbols(building *b)
+static void add_symbols(dlc_lowering *b)
 {
     const dlc_graph *graph = b->ctx->graph;
     for (uint32_t s = 0; s < graph->symbols.n; s++) {
         const dlc_symbol *symbol = &graph->symbols.data[s];
         dlc_module_symbol made = {symbol->name, symbol->lo, symbol->hi, symbol->bind, 0, symbol->index};
         if (symbol->bind == DLC_BIND_INPUT_DIM)
-            made.input = b->module->values.data[value_of(b, symbol->value)].index;
+            made.input = b->module->values.data[dlc_lowering_value(b, symbol->value)].index;
         dlc_vec_push(b->module->arena, &b->module->symbols, made);
     }
     for (uint32_t c = 0; c < graph->conditions.n; c++) {
         const dlc_condition *condition = &graph->conditions.data[c];
         dlc_vec_push(b->module->arena, &b->module->conditions,
-                     ((dlc_condition){size_of(b, condition->holds), condition->text}));
+                     ((dlc_condition){dlc_lowering_size(b, condition->holds), condition->text}));
     }
 }
 
 /* Outputs that steps write as they are. One that is an input, a constant, or another output too, is copied at the end. */
-static int is_written_in_place(const building *b, const dlc_value *value)
+static int is_written_in_place(const dlc_lowering *b, const dlc_value *value)
 {
-    return value->def && !value->data && !b->value_of[value->id];
+    return value->def && !value->data && !b->value_of[value->id] && !dlc_is_of_region(value->def);
 }
 
-static void add_interface(building *b)
+static void add_interface(dlc_lowering *b)
 {
     const dlc_graph *graph = b->ctx->graph;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
-        dlc_module_input(b->module, value_of(b, graph->inputs.data[i]));
+        dlc_module_input(b->module, dlc_lowering_value(b, graph->inputs.data[i]));
     add_symbols(b);
     for (uint32_t o = 0; o < graph->outputs.n; o++) {
         const dlc_output_value *output = &graph->outputs.data[o];
         dlc_module_value copy = {.name = output->name,
-                                 .type = type_of(b, &output->value->type),
+                                 .type = dlc_lowering_type(b, &output->value->type),
                                  .layout = output->value->layout,
                                  .origin = DLC_NO_VALUE};
         dlc_module_output_add(b->module, output->name,
-                              is_written_in_place(b, output->value) ? value_of(b, output->value)
+                              is_written_in_place(b, output->value) ? dlc_lowering_value(b, output->value)
                                                                     : dlc_module_add_value(b->module, &copy));
     }
 }
 
-static void add_step(building *b, dlc_step *step, dlc_node *const *nodes, uint32_t n)
-{
-    dlc_mark mark = dlc_arena_mark(b->ctx->scratch);
-    const char **names = dlc_new_array(b->ctx->scratch, const char *, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        names[i] = nodes[i]->origin && nodes[i]->origin->name ? nodes[i]->origin->name : dlc_fuse_result(nodes[i])->name;
-    if (n)
-        dlc_step_set_nodes(b->module, step, names, n);
-    dlc_vec_push(b->module->arena, &b->module->steps, *step);
-    dlc_arena_release(b->ctx->scratch, mark);
-}
-
-static dlc_step new_step(building *b, dlc_step_kind kind, uint32_t nvalues)
-{
-    dlc_step step = {.kind = (uint8_t)kind, .symbol = DLC_NO_SYMBOL, .nvalues = nvalues};
-    step.values = dlc_new_array(b->module->arena, uint32_t, nvalues + 1);
-    return step;
-}
-
-static void copy_outputs(building *b)
+static void copy_outputs(dlc_lowering *b)
 {
     const dlc_graph *graph = b->ctx->graph;
     for (uint32_t o = 0; o < graph->outputs.n; o++) {
-        uint32_t from = value_of(b, graph->outputs.data[o].value), to = b->module->outputs.data[o].value;
+        uint32_t from = dlc_lowering_value(b, graph->outputs.data[o].value), to = b->module->outputs.data[o].value;
         if (from == to)
             continue;
-        dlc_step step = new_step(b, DLC_STEP_COPY, 2);
+        dlc_step step = dlc_lowering_new_step(b, DLC_STEP_COPY, 2);
         step.values[0] = from, step.values[1] = to;
         dlc_step_set_nodes(b->module, &step, &b->module->outputs.data[o].name, 1);
-        add_step(b, &step, NULL, 0);
+        dlc_lowering_step(b, &step, NULL, 0);
     }
 }
 
@@ -328,100 +285,82 @@ static dlc_kernel *keep(const dlc_kernel *kernel, dlc_arena *arena)
     return kept;
 }
 
-static dlc_status launch(building *b, dlc_node *const *nodes, uint32_t n)
+static dlc_status launch(dlc_lowering *b, dlc_node *const *nodes, uint32_t n)
 {
     dlc_group_kernel group;
-    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->lowering, &group));
+    DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->group, &group));
     if (!group.kernel->stages.n)
         return DLC_OK; /* nothing anyone reads */
-    dlc_step step = new_step(b, DLC_STEP_LAUNCH, group.values.n);
+    dlc_step step = dlc_lowering_new_step(b, DLC_STEP_LAUNCH, group.values.n);
     for (uint32_t v = 0; v < step.nvalues; v++)
-        step.values[v] = value_of(b, group.values.data[v]);
+        step.values[v] = dlc_lowering_value(b, group.values.data[v]);
     step.nsymbols = group.kernel->symbols.n;
     step.symbols = dlc_new_array(b->module->arena, dlc_expr, step.nsymbols + 1);
     for (uint32_t s = 0; s < step.nsymbols; s++) {
-        step.symbols[s] = size_of(b, group.kernel->symbols.data[s].outer);
+        step.symbols[s] = dlc_lowering_size(b, group.kernel->symbols.data[s].outer);
         group.kernel->symbols.data[s].outer = 0;
     }
     uint32_t nkernels = b->module->kernels.n;
     step.kernel = dlc_module_add_kernel(b->module, group.kernel);
     if (step.kernel == nkernels)
         b->module->kernels.data[nkernels].kernel = keep(group.kernel, b->module->arena);
-    add_step(b, &step, nodes, n);
+    dlc_lowering_step(b, &step, nodes, n);
     return DLC_OK;
 }
 
 /* Many groups have the same kernel, and lowering leaves more behind than the kernel it makes. */
-static dlc_status add_launch(building *b, dlc_node *const *nodes, uint32_t n)
+static dlc_status add_launch(dlc_lowering *b, dlc_node *const *nodes, uint32_t n)
 {
-    dlc_mark mark = dlc_arena_mark(b->lowering);
+    dlc_mark mark = dlc_arena_mark(b->group);
     dlc_status status = launch(b, nodes, n);
-    dlc_arena_release(b->lowering, mark);
+    dlc_arena_release(b->group, mark);
     return status;
 }
 
 /* An output nobody asked for, but that the step works in: i64, of the first output's shape. */
-static uint32_t working_value(building *b, const dlc_node *node)
+static uint32_t working_value(dlc_lowering *b, const dlc_node *node)
 {
     dlc_module_value work = {.name = dlc_arena_printf(b->module->arena, "%s.work", node->outputs[0]->name),
-                             .type = type_of(b, &node->outputs[0]->type),
+                             .type = dlc_lowering_type(b, &node->outputs[0]->type),
                              .origin = DLC_NO_VALUE};
     work.type.dtype = DLC_I64;
     return dlc_module_add_value(b->module, &work);
 }
 
-static dlc_status add_opaque(building *b, dlc_node *node)
+static dlc_status add_opaque(dlc_lowering *b, dlc_node *node)
 {
     dlc_opaque_call call;
     if (!dlc_opaque_call_of(node, &call))
         return dlc_fail(b->ctx->graph, node, DLC_UNSUPPORTED, "the executable's format has no such step");
-    dlc_step step = new_step(b, DLC_STEP_OPAQUE, call.ninputs + call.noutputs);
+    dlc_step step = dlc_lowering_new_step(b, DLC_STEP_OPAQUE, call.ninputs + call.noutputs);
     step.opaque = (uint8_t)call.kind;
     step.nattrs = (uint8_t)call.nattrs;
     memcpy(step.attrs, call.attrs, sizeof step.attrs);
     for (uint32_t i = 0; i < call.ninputs; i++)
-        step.values[i] = value_of(b, node->inputs[i]);
+        step.values[i] = dlc_lowering_value(b, node->inputs[i]);
     for (uint32_t o = 0; o < call.noutputs; o++) {
         const dlc_value *output = o < node->noutputs ? node->outputs[o] : NULL;
-        step.values[call.ninputs + o] = output                      ? value_of(b, output)
+        step.values[call.ninputs + o] = output                      ? dlc_lowering_value(b, output)
                                         : call.works_in >> o & 1 ? working_value(b, node)
                                                                     : DLC_NO_VALUE;
     }
     const dlc_attr *symbol = dlc_node_attr(node, DLC_ATTR_SYMBOL);
     if (symbol)
         step.symbol = (uint32_t)symbol->as.i;
-    add_step(b, &step, &node, 1);
+    dlc_lowering_step(b, &step, &node, 1);
     return DLC_OK;
 }
 
-/* Symbols read from a value are bound as soon as it is there. */
-static void add_binds(building *b, const dlc_node *producer)
+static void add_first_binds(dlc_lowering *b)
 {
     const dlc_graph *graph = b->ctx->graph;
-    for (uint32_t s = 0; s < graph->symbols.n; s++) {
-        const dlc_symbol *symbol = &graph->symbols.data[s];
-        if (symbol->bind != DLC_BIND_DATA || symbol->value->def != producer)
-            continue;
-        dlc_step step = new_step(b, DLC_STEP_BIND, 1);
-        step.symbol = s;
-        step.name = symbol->name;
-        step.nattrs = 1;
-        step.attrs[0] = symbol->index;
-        step.values[0] = value_of(b, symbol->value);
-        add_step(b, &step, NULL, 0);
-    }
-}
-
-static void add_first_binds(building *b)
-{
-    const dlc_graph *graph = b->ctx->graph;
-    add_binds(b, NULL); /* read from graph inputs */
+    dlc_lowering_binds(b, NULL); /* read from graph inputs */
     for (const dlc_node *node = graph->first; node; node = node->next)
         if (node->op == DLC_OP_CONSTANT)
-            add_binds(b, node);
+            dlc_lowering_binds(b, node);
 }
 
-static dlc_status add_groups(building *b)
+static dlc_status add_groups(dlc_lowering *b)
 {
     const dlc_groups *groups = b->ctx->groups;
     for (uint32_t i = 0; i < groups->ngroups; i++) {
@@ -429,9 +368,14 @@ static dlc_status add_groups(building *b)
         dlc_node **nodes = groups->members[g].data;
         uint32_t n = groups->members[g].n;
         dlc_budget_at("lower", dlc_fuse_result(nodes[n - 1])->name);
-        DLC_TRY(n == 1 && dlc_op_is_opaque(nodes[0]->op) ? add_opaque(b, nodes[0]) : add_launch(b, nodes, n));
+        if (dlc_op_is_mark(nodes[0]->op))
+            dlc_lower_mark(b, nodes[0]);
+        else if (!dlc_is_of_region(nodes[0]))
+            DLC_TRY(n == 1 && dlc_op_is_opaque(nodes[0]->op) ? add_opaque(b, nodes[0]) : add_launch(b, nodes, n));
+        if (nodes[0]->op == DLC_OP_STATE)
+            continue; /* its symbols are bound anew by each iteration */
         for (uint32_t m = 0; m < n; m++)
-            add_binds(b, nodes[m]);
+            dlc_lowering_binds(b, nodes[m]);
     }
     return DLC_OK;
 }
@@ -439,14 +383,14 @@ static dlc_status add_groups(building *b)
 dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
 {
     const dlc_graph *graph = ctx->graph;
-    building b = {.ctx = ctx, .module = dlc_module_create(graph->arena, ctx->target, graph->file, graph->name)};
+    dlc_lowering b = {.ctx = ctx, .module = dlc_module_create(graph->arena, ctx->target, graph->file, graph->name)};
     b.value_of = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues + 1);
     ctx->module = b.module;
     add_interface(&b);
     add_first_binds(&b);
-    b.lowering = dlc_arena_create(0);
+    b.group = dlc_arena_create(0);
     dlc_status status = add_groups(&b);
-    dlc_arena_destroy(b.lowering);
+    dlc_arena_destroy(b.group);
     DLC_TRY(status);
     copy_outputs(&b);
     ctx->changes = b.module->steps.n;

@@ -200,8 +200,8 @@ dlc_status dlc_pass_cse(dlc_pass_ctx *ctx)
     table known = table_create(ctx->scratch, nnodes);
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;
-        if (binds(node) || dlc_op_is_mark(node->op))
-            continue;
+        if (binds(node) || dlc_op_is_mark(node->op) || node->op == DLC_OP_STATE)
+            continue; /* states that begin alike go on by themselves */
         dlc_node *kept = meet(&known, node);
         if (!kept)
             continue;
