@@ -24,9 +24,10 @@ typedef struct {
     dlc_stage_state *state;
     dlc_dtype dtype;
     uint32_t s, width, nrows, nvectors;
+    uint8_t is_dealt;              /* a thread's */
+    dlc_expr row_before, column_before; /* what the loops around have replaced the tile's axes by */
     dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
     const dlc_register_axis *rows, *columns; /* rows NULL: one row */
-    int64_t panel;                 /* columns of the tile */
     dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
     dlc_ids loops, extents, lows;  /* over the reduced axes: axis, end, begin */
     const dlc_dot_info *row;
@@ -59,8 +60,9 @@ static void replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
 /* Column of lane l of vector v of the open panel. */
 static dlc_expr column(const dot *d, uint32_t v)
 {
-    dlc_expr first = dlc_muli(d->pool, axis_of(d, d->columns->panel), d->panel);
-    return dlc_add(d->pool, first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->width));
+    if (d->width == 1)
+        return dlc_addi(d->pool, d->columns->first, v);
+    return dlc_add(d->pool, d->columns->first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->width));
 }
 
 static void at_row(const dot *d, uint32_t r)
@@ -77,8 +79,8 @@ static void at_column(const dot *d, uint32_t v)
 static void leave_point(const dot *d)
 {
     if (d->rows)
-        replace(d->nest, d->leaf->rows, 0);
-    replace(d->nest, d->leaf->columns, 0);
+        replace(d->nest, d->leaf->rows, d->row_before);
+    replace(d->nest, d->leaf->columns, d->column_before);
 }
 
 static void enter_lanes(const dot *d, dlc_val mask)
@@ -116,12 +118,14 @@ static dot dot_at(dlc_nest *nest, uint32_t node)
     d.stage = &nest->kernel->stages.data[d.s];
     d.state = &nest->states[d.s];
     d.dtype = d.stage->dtype[0];
-    d.width = nest->schedule->target->vector_bytes / dlc_dtype_bytes(d.dtype);
+    d.width = dlc_schedule_dot_lanes(nest->schedule, node);
+    d.is_dealt = nest->schedule->threads != 0;
     d.rows = leaf->rows == DLC_NO_AXIS ? NULL : nest->registers[leaf->rows];
     d.columns = nest->registers[leaf->columns];
-    d.panel = nest->schedule->nodes.data[dlc_schedule_columns(nest->schedule, node)].tile;
     d.nrows = d.rows ? d.rows->n : 1;
     d.nvectors = d.columns->n;
+    d.row_before = d.rows ? nest->with[leaf->rows] : 0;
+    d.column_before = nest->with[leaf->columns];
     d.row = &dlc_dots[leaf->row];
     return d;
 }
@@ -143,6 +147,28 @@ static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a
     leave_point(d);
 }
 
+static int is_filled(const dot *d, dlc_expr factor)
+{
+    const dlc_expr_node *node = dlc_node_of(d->pool, factor);
+    return node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) &&
+           DLC_SOURCE_INDEX(node->imm.id) < DLC_FIRST_PSEUDO &&
+           dlc_schedule_is_filled(d->nest->schedule, DLC_SOURCE_INDEX(node->imm.id));
+}
+
+/* Rows behind the end read the last one: nobody has written others. */
+static const dlc_register_axis *clamped_rows(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    dlc_register_axis *rows = dlc_arena_copy(nest->arena, d->rows, sizeof *d->rows);
+    for (uint32_t r = 0; r < rows->n; r++) {
+        dlc_expr row = dlc_min(d->pool, rows->points[r], dlc_addi(d->pool, rows->end, -1));
+        uint32_t clamped = dlc_nest_axis(nest, nest->kernel->axes.data[d->leaf->rows].extent);
+        dlc_nest_bind(nest, clamped, dlc_nest_uniform(nest, simplified(d, row)), 1);
+        rows->points[r] = axis_of(d, clamped);
+    }
+    return rows;
+}
+
 static void find_factors(dot *d)
 {
     dlc_contraction form = {0};
@@ -155,7 +181,11 @@ static void find_factors(dot *d)
     d->right = is_swapped ? form.a : form.b;
     d->scale = form.scale;
     dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, d->left, d->right, d->dtype, &d->operands);
+    const dlc_register_axis *rows = d->rows;
+    if (d->is_dealt && rows && rows->end && !is_filled(d, d->left))
+        d->rows = clamped_rows(d);
     factors_of(d, d->left, d->right, &d->a, &d->b);
+    d->rows = rows;
 }
 
 static void find_loops(dot *d)
@@ -168,6 +198,34 @@ static void find_loops(dot *d)
         dlc_vec_push(nest->arena, &d->lows, tile->last ? tile->first : dlc_expr_i64(d->pool, 0));
         dlc_vec_push(nest->arena, &d->extents, tile->last ? tile->last : nest->kernel->axes.data[axis].extent);
     }
+}
+
+/* Loops of a thread's tile count from 0: over all of an open tile where both factors are filled behind the end. */
+static void find_dealt_loops(dot *d)
+{
+    dlc_nest *nest = d->nest;
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n + d->leaf->over.n);
+    int is_whole = is_filled(d, d->left) && is_filled(d, d->right);
+    uint32_t naxes = nest->axes.n;
+    for (uint32_t i = 0; i < d->leaf->over.n; i++) {
+        uint32_t axis = d->leaf->over.data[i];
+        const dlc_tile *tile = &nest->tiles[axis];
+        dlc_expr first = tile->last ? tile->first : dlc_expr_i64(d->pool, 0), size = nest->kernel->axes.data[axis].extent;
+        uint32_t loop = dlc_schedule_loop_over(nest->schedule, nest->node, axis);
+        if (tile->last && is_whole)
+            size = dlc_expr_i64(d->pool, nest->schedule->nodes.data[loop].tile);
+        else if (tile->last)
+            size = simplified(d, dlc_sub(d->pool, tile->last, tile->first));
+        uint32_t step = dlc_nest_axis(nest, size);
+        with[axis] = dlc_add(d->pool, first, axis_of(d, step));
+        dlc_vec_push(nest->arena, &d->loops, step);
+        dlc_vec_push(nest->arena, &d->lows, dlc_expr_i64(d->pool, 0));
+        dlc_vec_push(nest->arena, &d->extents, size);
+    }
+    for (uint32_t r = 0; r < d->nrows; r++)
+        d->a[r] = simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
+    for (uint32_t v = 0; v < d->nvectors; v++)
+        d->b[v] = simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
 }
 
 /* The factors with two reduced axes as digits of one; false: one of them is not linear in it. */
@@ -412,13 +470,19 @@ static dlc_val start_of(const dot *d, uint32_t r, uint32_t v, dlc_val first)
 static void start(const dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
-    dlc_expr condition = is_first(d, node);
+    dlc_expr condition = d->is_dealt ? 0 : is_first(d, node);
     dlc_val first = condition ? dlc_nest_uniform(nest, simplified(d, condition)) : NULL;
     for (uint32_t r = 0; r < d->nrows; r++)
         for (uint32_t v = 0; v < d->nvectors; v++) {
             *accumulator(d, r, v) = nest->emit->var_new(nest->emit, d->dtype, d->width);
             nest->emit->var_set(nest->emit, *accumulator(d, r, v), start_of(d, r, v, first));
         }
+}
+
+/* A thread's sums stay in registers while loops outside cut them. */
+static int is_kept_between(const dot *d)
+{
+    return d->is_dealt && d->nest->schedule->homes[d->s].fold != DLC_ROOT_NODE;
 }
 
 static void multiply(const dot *d, const dlc_expr *rows, const dlc_expr *columns)
@@ -462,12 +526,16 @@ static void accumulate(dot *d, uint32_t node)
     dlc_nest *nest = d->nest;
     int is_by_granules = d->row->granule > 1;
     find_factors(d);
-    find_loops(d);
+    if (d->is_dealt)
+        find_dealt_loops(d);
+    else
+        find_loops(d);
     if (is_by_granules)
         find_granules(d);
-    while (!d->rest && merge_loops(d))
+    while (!d->rest && !d->is_dealt && merge_loops(d))
         ;
-    start(d, node);
+    if (!is_kept_between(d))
+        start(d, node);
     start_sums(d);
     for (uint32_t i = 0; i < d->loops.n; i++)
         open_loop(d, i);
@@ -497,30 +565,165 @@ static dlc_val element(const dot *d, uint32_t r, uint32_t v)
     return dlc_nest_value_at(d->nest, dlc_mul(d->pool, value, dlc_nest_here(d->nest, d->scale)));
 }
 
+typedef void (*element_body)(const dot *d, uint32_t node, uint32_t r, uint32_t v);
+
+/* Where an element of a thread's tile is there; 0: it always is. */
+static dlc_expr condition_of(const dot *d, dlc_expr row, dlc_expr column)
+{
+    dlc_expr inside = 0;
+    if (d->rows && d->rows->end)
+        inside = dlc_lt(d->pool, row, d->rows->end);
+    if (d->columns->end)
+        inside = dlc_and(d->pool, inside, dlc_lt(d->pool, column, d->columns->end));
+    return inside ? simplified(d, inside) : 0;
+}
+
+/* Opens a guard, in which the point is not known outside: nothing that depends on it is read there. */
+static void guard_begin(const dot *d, dlc_expr inside, dlc_expr *row, dlc_expr *column)
+{
+    dlc_nest *nest = d->nest;
+    const dlc_kernel *kernel = nest->kernel;
+    dlc_val at_row = *row ? dlc_nest_uniform(nest, simplified(d, *row)) : NULL;
+    dlc_val at_column = dlc_nest_uniform(nest, simplified(d, *column));
+    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, inside));
+    dlc_nest_enter(nest);
+    uint32_t own = dlc_nest_stepped_axis(nest, kernel->axes.data[d->leaf->columns].extent, d->width);
+    dlc_nest_bind(nest, own, at_column, 1);
+    *column = axis_of(d, own);
+    if (!*row)
+        return;
+    own = dlc_nest_axis(nest, kernel->axes.data[d->leaf->rows].extent);
+    dlc_nest_bind(nest, own, at_row, 1);
+    *row = axis_of(d, own);
+}
+
+/* The end of the axis may lie within a vector. */
+static int is_ragged(const dot *d)
+{
+    int64_t extent;
+    return d->width > 1 && d->columns->end &&
+           (!dlc_const_extent(d->nest->kernel, d->leaf->columns, &extent) || extent % d->width);
+}
+
+static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, element_body body)
+{
+    dlc_nest *nest = d->nest;
+    dlc_expr row = d->rows ? d->rows->points[r] : 0, column = dlc_addi(d->pool, d->columns->first, (int64_t)v * d->width);
+    dlc_expr inside = condition_of(d, row, column);
+    if (inside)
+        guard_begin(d, inside, &row, &column);
+    if (row)
+        replace(nest, d->leaf->rows, row);
+    replace(nest, d->leaf->columns, d->width > 1 ? dlc_add(d->pool, column, axis_of(d, d->state->lanes)) : column);
+    enter_lanes(d, NULL);
+    if (is_ragged(d))
+        nest->mask = dlc_nest_value_at(nest, dlc_lt(d->pool, nest->with[d->leaf->columns], d->columns->end));
+    body(d, node, r, v);
+    leave_lanes(nest);
+    leave_point(d);
+    if (inside) {
+        dlc_nest_leave(nest);
+        nest->emit->if_end(nest->emit);
+    }
+    d->state->value[0].set = 0;
+}
+
+static void over_elements(const dot *d, uint32_t node, element_body body)
+{
+    for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
+        enter_lanes(d, d->columns->masks[v]);
+        at_column(d, v);
+        for (uint32_t r = 0; r < d->nrows; r++) {
+            at_row(d, r);
+            body(d, node, r, v);
+        }
+        leave_point(d);
+        leave_lanes(d->nest);
+    }
+    for (uint32_t r = 0; r < d->nrows && d->is_dealt; r++)
+        for (uint32_t v = 0; v < d->nvectors; v++)
+            visit_dealt(d, node, r, v, body);
+    d->state->value[0].set = 0;
+}
+
+static void keep_element(const dot *d, uint32_t node, uint32_t r, uint32_t v)
+{
+    dlc_val value = element(d, r, v);
+    (void)node;
+    dlc_leaf_keep(d->nest, d->s, &value, d->width);
+}
+
+static void keep(dot *d, uint32_t node)
+{
+    if (d->nest->schedule->homes[d->s].place != DLC_PLACE_REG || d->stage->buffer != DLC_NO_BUFFER)
+        over_elements(d, node, keep_element);
+}
+
+static void make_tile(const dot *d)
+{
+    d->state->tile = dlc_arena_array(d->nest->arena, (size_t)d->nrows * d->nvectors, sizeof *d->state->tile, sizeof(void *));
+    d->state->nrows = d->nrows;
+    d->state->nvectors = d->nvectors;
+    d->state->lanes = dlc_nest_axis(d->nest, dlc_expr_i64(d->pool, d->width));
+    d->state->zero = dlc_nest_stepped_axis(d->nest, dlc_expr_i64(d->pool, 1), d->is_dealt ? d->width : 1);
+}
+
 void dlc_dot_emit(dlc_nest *nest, uint32_t node)
 {
     dot d = dot_at(nest, node);
-    d.state->tile = dlc_arena_array(nest->arena, (size_t)d.nrows * d.nvectors, sizeof *d.state->tile, sizeof(void *));
-    d.state->nrows = d.nrows;
-    d.state->nvectors = d.nvectors;
-    d.state->lanes = dlc_nest_axis(nest, dlc_expr_i64(d.pool, d.width));
-    d.state->zero = dlc_nest_axis(nest, dlc_expr_i64(d.pool, 1));
+    if (!is_kept_between(&d))
+        make_tile(&d);
     dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
     accumulate(&d, node);
-    if (nest->schedule->homes[d.s].place == DLC_PLACE_REG && d.stage->buffer == DLC_NO_BUFFER)
-        return;
-    for (uint32_t v = 0; v < d.nvectors; v++) {
-        enter_lanes(&d, d.columns->masks[v]);
-        at_column(&d, v);
-        for (uint32_t r = 0; r < d.nrows; r++) {
-            at_row(&d, r);
-            dlc_val value = element(&d, r, v);
-            dlc_leaf_keep(nest, d.s, &value, d.width);
-        }
-        leave_point(&d);
-        leave_lanes(nest);
-    }
-    d.state->value[0].set = 0;
+    if (!is_kept_between(&d))
+        keep(&d, node);
+}
+
+static void begin_tile(dlc_nest *nest, uint32_t node)
+{
+    dot d = dot_at(nest, node);
+    make_tile(&d);
+    start(&d, node);
+}
+
+void dlc_dot_begin(dlc_nest *nest, uint32_t node)
+{
+    const dlc_schedule *schedule = nest->schedule;
+    const dlc_schedule_node *leaf = &schedule->nodes.data[node];
+    uint32_t rows = dlc_schedule_rows(schedule, node);
+    dlc_register_axis open = {.n = rows == DLC_ROOT_NODE ? 1 : (uint32_t)schedule->nodes.data[rows].tile}, columns = {.n = 0};
+    uint32_t all = (uint32_t)schedule->nodes.data[dlc_schedule_columns(schedule, node)].tile;
+    columns.n = all / dlc_schedule_dot_lanes(schedule, node);
+    if (leaf->rows != DLC_NO_AXIS)
+        nest->registers[leaf->rows] = &open;
+    nest->registers[leaf->columns] = &columns;
+    begin_tile(nest, node);
+    if (leaf->rows != DLC_NO_AXIS)
+        nest->registers[leaf->rows] = NULL;
+    nest->registers[leaf->columns] = NULL;
+}
+
+static void end_tile(dlc_nest *nest, uint32_t node)
+{
+    dot d = dot_at(nest, node);
+    dlc_contraction form = {0};
+    if (dlc_contraction_of(nest->kernel, d.stage, nest->arena, &form))
+        d.scale = form.scale;
+    dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
+    keep(&d, node);
+}
+
+void dlc_dot_end(dlc_nest *nest, uint32_t node)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
+    if (leaf->place != DLC_PLACE_REG || nest->kernel->stages.data[leaf->stage].buffer != DLC_NO_BUFFER)
+        dlc_deal_open(nest, dlc_schedule_deal(nest->schedule, dlc_schedule_parent(nest->schedule, node)), end_tile, node);
+}
+
+static void walk_element(const dot *d, uint32_t node, uint32_t r, uint32_t v)
+{
+    d->state->value[0] = dlc_nest_remember(d->nest, element(d, r, v), d->width);
+    dlc_walk_children(d->nest, node);
 }
 
 /* Leaves at each element of the tile: the sum is a value, and so is what they make of it for each other. */
@@ -531,16 +734,7 @@ void dlc_dot_elements(dlc_nest *nest, uint32_t node)
     dlc_contraction form = {0};
     if (dlc_contraction_of(nest->kernel, d.stage, nest->arena, &form))
         d.scale = form.scale;
-    for (uint32_t v = 0; v < d.nvectors; v++) {
-        enter_lanes(&d, d.columns->masks[v]);
-        at_column(&d, v);
-        for (uint32_t r = 0; r < d.nrows; r++) {
-            at_row(&d, r);
-            d.state->value[0] = dlc_nest_remember(nest, element(&d, r, v), d.width);
-            dlc_walk_children(nest, node);
-        }
-        leave_point(&d);
-        leave_lanes(nest);
-    }
-    d.state->value[0].set = 0;
+    if (d.is_dealt)
+        dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
+    over_elements(&d, node, walk_element);
 }

@@ -169,6 +169,14 @@ static int folds_in(const dlc_nest *nest, uint32_t n, uint32_t loop)
     return leaf->kind == DLC_LOOP_LEAF && leaf->row == DLC_DOT_NONE && nest->schedule->homes[leaf->stage].fold == loop;
 }
 
+/* The same of a thread's register tile. */
+static int cuts_tile(const dlc_nest *nest, uint32_t n, uint32_t loop)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[n];
+    return nest->schedule->threads && leaf->kind == DLC_LOOP_LEAF && leaf->row != DLC_DOT_NONE &&
+           nest->schedule->homes[leaf->stage].fold == loop;
+}
+
 /* The loop around the leaf that folds the stage's lanes, or DLC_ROOT_NODE. */
 static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
 {
@@ -207,6 +215,8 @@ void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node)
     for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++)
         if (folds_in(nest, n, node))
             begin_fold(nest, n, node);
+        else if (cuts_tile(nest, n, node))
+            dlc_dot_begin(nest, n);
 }
 
 /* What each thread has of acc folded into one: a vector of width / pack. */
@@ -264,6 +274,8 @@ void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node)
     for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++)
         if (folds_in(nest, n, node))
             end_fold(nest, nest->schedule->nodes.data[n].stage);
+        else if (cuts_tile(nest, n, node))
+            dlc_dot_end(nest, n);
 }
 
 /* --- values --- */

@@ -39,6 +39,7 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->diag = diag;
     nest->lane = DLC_NO_AXIS;
     nest->width = 1;
+    nest->deal = DLC_LOOP_LEAF;
     nest->tiles = dlc_new_array(arena, dlc_tile, kernel->axes.n + 1);
     nest->with = dlc_new_array(arena, dlc_expr, kernel->axes.n + 1);
     nest->registers = dlc_new_array(arena, dlc_register_axis *, kernel->axes.n + 1);
@@ -330,10 +331,17 @@ static int is_per_lane(const dlc_nest *nest, uint32_t s)
            nest->schedule->nodes.data[dlc_schedule_loop_over(nest->schedule, at, nest->lane)].kind == DLC_LOOP_LANE;
 }
 
+enum { WARP = 32 };
+
 static void plan_scratch(dlc_nest *nest, load_plan *plan, uint32_t s, const dlc_expr *index)
 {
     plan->access.mem = DLC_MEM_SCRATCH;
     plan->bytes = nest->schedule->homes[s].offset;
+    if (dlc_schedule_is_of_warp(nest->schedule, s)) {
+        dlc_pool *pool = nest->kernel->pool;
+        dlc_expr own = dlc_floordiv(pool, nest->schedule->homes[s].bytes, dlc_expr_i64(pool, nest->schedule->threads / WARP));
+        plan->bytes = dlc_add(pool, plan->bytes, dlc_mul(pool, own, dlc_expr_axis(pool, nest->worker[1])));
+    }
     plan_mode(nest, plan, simplified(nest, home_offset(nest, s, index)));
     if (plan->access.mode != DLC_ACCESS_VECTOR || !is_per_lane(nest, s))
         return;
@@ -746,7 +754,7 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
     dlc_nest_enter(nest);
     if (update != DLC_UPDATE_SET) {
         dlc_val old = nest->emit->load(nest->emit, &plan->access);
-        nest->emit->sync(nest->emit); /* all lanes have read it before one changes it */
+        nest->emit->sync(nest->emit, 0); /* all lanes have read it before one changes it */
         value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, 1, (dlc_val[]){old, value});
     }
     nest->emit->store(nest->emit, &plan->access, value);
@@ -798,6 +806,12 @@ dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t s, const dlc_expr *index)
 {
     const dlc_stage *stage = &nest->kernel->stages.data[s];
     return dlc_expr_load(nest->kernel->pool, stage->dtype[0], DLC_STAGE_SOURCE(s), index, stage->axes.n, 0, 0, 0);
+}
+
+dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    return dlc_expr_simplify(pool, dlc_expr_substitute(pool, expr, with, nest->kernel->axes.n), &nest->ranges);
 }
 
 dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)

@@ -71,12 +71,14 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
-    /* What lanes stored so far is visible to all of them. */
-    void (*sync)(dlc_emitter *e);
+    /* What lanes stored so far is visible to all of them: of a warp, or threads of a whole block. */
+    void (*sync)(dlc_emitter *e, int is_block);
+    /* Where schedules have thread loops: the number of the thread (kind THREAD) in its block, or of its warp (WARP): i64. */
+    dlc_val (*worker)(dlc_emitter *e, dlc_loop_kind kind);
+    /* From here on each thread is a point of its own (THREAD), or each warp (any other kind). */
+    void (*deal)(dlc_emitter *e, dlc_loop_kind kind);
     /* Records that an index was out of range when any lane of `bad` (bool) is true. */
     void (*fault)(dlc_emitter *e, dlc_val bad, uint32_t width);
-    /* By method: the root loops and stages of a kernel that is a block's tile; the unit is bound. */
-    dlc_status (*methods[DLC_METHOD_COUNT])(dlc_emitter *e, dlc_nest *nest);
 };
 
 typedef struct {
@@ -92,12 +94,6 @@ typedef struct {
 
 enum { DLC_MAX_LEVELS = 64 };
 
-/* The tile of a block form's root loop: flattened points [first, last); axis: pseudo-axis that `first` is. */
-typedef struct {
-    dlc_expr first, last;
-    uint32_t axis;
-} dlc_root;
-
 /* An axis of the kernel whose loop has left a tile open: points [first, last). last 0: none is, or the axis is bound. */
 typedef struct {
     dlc_expr first, last;
@@ -109,7 +105,8 @@ enum { DLC_MAX_ROWS = 64, DLC_MAX_VECTORS = 32 };
 typedef struct {
     uint32_t n;                    /* rows, or vectors */
     dlc_expr points[DLC_MAX_ROWS]; /* rows: each one's point */
-    uint32_t panel;                /* columns: pseudo-axis, the number of the tile */
+    dlc_expr first;                /* columns: the first one */
+    dlc_expr end;                  /* of a thread's tile: where the axis ends within it, or 0: behind it */
     dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
 } dlc_register_axis;
 
@@ -122,6 +119,7 @@ typedef struct {
     dlc_var *tile;      /* a register tile: [row][vector] */
     uint32_t nrows, nvectors;
     uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
+    dlc_var pieces[DLC_MOST_PIECES]; /* of a dealt copy: what this thread has loaded, by iteration of its deal */
     uint8_t is_met;        /* lanes read what other lanes stored */
     uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
 } dlc_stage_state;
@@ -161,9 +159,10 @@ struct dlc_nest {
     } open[DLC_MAX_LEVELS]; /* nodes being walked, outer to inner, and the level their present body is at */
     uint32_t nopen;
     uint32_t partial;       /* which of a step's vectors is being computed */
+    uint32_t worker[2];     /* where there are thread loops: pseudo-axes: the thread in its block, the warp */
+    uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
-    dlc_root *roots;        /* by root loop of a block form */
 };
 
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
@@ -210,27 +209,33 @@ dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with
 dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr);
 /* A region's `first` (see dlc_home), seen from the loop `at`, as an expression over what is bound now. */
 dlc_expr dlc_nest_first(dlc_nest *nest, uint32_t at, dlc_expr first);
-/* Stages from `first` on at the point `with`, of which the first is a sum with the value `sum`, times `scale` (0: none), stored
- * where they have buffers (codegen/epilogue.c). */
-void dlc_nest_epilogue(dlc_nest *nest, uint32_t first, dlc_expr sum, dlc_expr scale, const dlc_expr *with);
 
 /* Reductions: identity and combination of accumulators. */
 dlc_val dlc_nest_identity(dlc_nest *nest, dlc_reduce reduce, dlc_dtype dtype, uint32_t which, uint32_t width);
 void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
                       const dlc_val *value);
 
-/* The whole kernel: units [begin, end) in a loop, in it the tree (codegen/walk.c), or a block's form (codegen/block.c). */
-DLC_NODISCARD dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end);
-DLC_NODISCARD dlc_status dlc_nest_block(dlc_nest *nest, uint32_t unit);
+/* The whole kernel: units [begin, end) in a loop, in it the tree (codegen/walk.c). */
+void dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end);
 void dlc_walk_children(dlc_nest *nest, uint32_t node);
-/*
- * Opens root loop l of a block form. nest->roots[l] then gives the tile: flattened points [first, last) as expressions. Tiles
- * of one point bind the loop's axes.
- */
-void dlc_root_open(dlc_nest *nest, uint32_t l);
-dlc_expr dlc_root_extent(dlc_nest *nest, uint32_t l); /* flattened */
-/* Axis values of flattened point `point` of loop l: with[axis] for each of its axes. */
-void dlc_root_delinearise(dlc_nest *nest, uint32_t l, dlc_expr point, dlc_expr *with);
+/* What a loop runs over: the open tile of its axis, or the region that its stages need. */
+typedef struct {
+    dlc_expr lo, hi;
+    int64_t length; /* or -1: not known */
+} dlc_span;
+dlc_span dlc_walk_span(dlc_nest *nest, uint32_t node);
+/* The children [from, end) of a loop, at the present level. */
+void dlc_walk_body(dlc_nest *nest, uint32_t loop, uint32_t from, uint32_t end);
+void dlc_walk_sync(dlc_nest *nest);
+
+/* codegen/deal.c: loops dealt to warps or threads, the outermost of a deal; a serial loop whose first copies are loaded ahead. */
+void dlc_deal_walk(dlc_nest *nest, uint32_t outer);
+int dlc_deal_is_ahead(const dlc_nest *nest, uint32_t loop);
+void dlc_deal_walk_ahead(dlc_nest *nest, uint32_t loop);
+void dlc_deal_lanes(dlc_nest *nest, uint32_t lane); /* of one thread */
+/* What a body does for its thread's iteration of the deal, under the deal's guard. */
+typedef void (*dlc_deal_body)(dlc_nest *nest, uint32_t node);
+void dlc_deal_open(dlc_nest *nest, uint32_t outer, dlc_deal_body body, uint32_t node);
 
 /* codegen/leaf.c: a stage at the point that is bound; accumulators before and after the outermost loop it is reduced over. */
 void dlc_leaf_emit(dlc_nest *nest, uint32_t node);
@@ -241,6 +246,9 @@ void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32
 /* codegen/dot.c: a register tile, and what runs over its elements. */
 void dlc_dot_emit(dlc_nest *nest, uint32_t node);
 void dlc_dot_elements(dlc_nest *nest, uint32_t node);
+/* A thread's tile whose sum loops outside cut: its accumulators before the outermost of them; what is kept of them behind it. */
+void dlc_dot_begin(dlc_nest *nest, uint32_t node);
+void dlc_dot_end(dlc_nest *nest, uint32_t node);
 /* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
 dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
 

@@ -115,19 +115,43 @@ static int meets_here(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t l
     return 0;
 }
 
+/* After child [c, end) of a block's serial loop, or of a warp's: the next iteration stores anew what something in it has read. */
+static int is_stored_again(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t loop)
+{
+    if (!nest->schedule->threads || loop == DLC_ROOT_NODE ||
+        node_of(nest, loop)->kind != (nest->deal == DLC_LOOP_LEAF ? DLC_LOOP_FOR : DLC_LOOP_WARP))
+        return 0;
+    for (uint32_t n = c; n < end; n++)
+        for (uint32_t s = 0; node_of(nest, n)->kind == DLC_LOOP_LEAF && s < nest->kernel->stages.n; s++) {
+            uint32_t leaf = nest->schedule->homes[s].leaf;
+            int is_outside = (leaf < c || leaf >= end) && dlc_schedule_is_inside(nest->schedule, leaf, loop) &&
+                             (nest->deal == DLC_LOOP_LEAF || dlc_schedule_is_of_warp(nest->schedule, s));
+            if (is_outside && nest->schedule->homes[s].place != DLC_PLACE_REG && reads(nest, node_of(nest, n)->stage, s))
+                return 1;
+        }
+    return 0;
+}
+
+void dlc_walk_sync(dlc_nest *nest)
+{
+    nest->emit->sync(nest->emit, nest->schedule->threads && nest->deal == DLC_LOOP_LEAF);
+}
+
 static void walk_range(dlc_nest *nest, uint32_t n, uint32_t end, uint32_t loop)
 {
+    int is_cuda = nest->schedule->target->kind == DLC_TARGET_CUDA;
     while (n < end) {
         uint32_t next = node_of(nest, n)->end;
         walk(nest, n);
-        if (nest->schedule->target->kind == DLC_TARGET_CUDA && !in_lanes(nest) && meets_here(nest, n, next, loop))
-            nest->emit->sync(nest->emit);
+        if (is_cuda && nest->deal != DLC_LOOP_THREAD && !in_lanes(nest) &&
+            (meets_here(nest, n, next, loop) || is_stored_again(nest, n, next, loop)))
+            dlc_walk_sync(nest);
         n = next;
     }
 }
 
 /* The body of a loop, at the present level. */
-static void walk_body(dlc_nest *nest, uint32_t loop, uint32_t n, uint32_t end)
+void dlc_walk_body(dlc_nest *nest, uint32_t loop, uint32_t n, uint32_t end)
 {
     nest->open[nest->nopen].node = loop;
     nest->open[nest->nopen++].level = nest->level;
@@ -137,23 +161,18 @@ static void walk_body(dlc_nest *nest, uint32_t loop, uint32_t n, uint32_t end)
 
 void dlc_walk_children(dlc_nest *nest, uint32_t node)
 {
-    walk_body(nest, node, node + 1, node_of(nest, node)->end);
+    dlc_walk_body(nest, node, node + 1, node_of(nest, node)->end);
 }
 
 /* --- ranges --- */
 
-typedef struct {
-    dlc_expr lo, hi;
-    int64_t length; /* or -1: not known */
-} span;
-
-static span span_of(dlc_nest *nest, uint32_t n)
+dlc_span dlc_walk_span(dlc_nest *nest, uint32_t n)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_range *range = &nest->schedule->ranges[n];
     uint32_t axis = node_of(nest, n)->axis;
     dlc_expr extent = nest->kernel->axes.data[axis].extent;
-    span s = {nest->tiles[axis].first, nest->tiles[axis].last, -1};
+    dlc_span s = {nest->tiles[axis].first, nest->tiles[axis].last, -1};
     if (!s.hi) {
         s.lo = dlc_nest_first(nest, dlc_schedule_parent(nest->schedule, n), range->first);
         s.hi = range->size == extent ? extent : dlc_min(pool, dlc_add(pool, s.lo, range->size), extent);
@@ -172,7 +191,7 @@ static int is_par(const dlc_nest *nest, uint32_t n)
 
 /* --- plain loops --- */
 
-static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const span *s)
+static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
@@ -186,7 +205,7 @@ static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const span *s)
 static void walk_plain(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
-    span s = span_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
     dlc_tile before = nest->tiles[node->axis];
     uint32_t axis = node->axis;
     if (node->tile > 1) {
@@ -240,7 +259,7 @@ static void walk_height(dlc_nest *nest, uint32_t n, uint32_t from, uint32_t to, 
     }
     nest->registers[axis] = rows;
     nest->firsts[n] = nest->tiles[axis].first;
-    walk_body(nest, n, from, to);
+    dlc_walk_body(nest, n, from, to);
     nest->registers[axis] = outer;
     nest->tiles[axis] = before;
     nest->firsts[n] = before.first;
@@ -282,7 +301,7 @@ static void walk_heights(dlc_nest *nest, uint32_t n, const balance *b, dlc_expr 
     for (uint32_t c = from; c < last; c = node_of(nest, c)->end)
         if (depends_on_height(nest, c, n))
             to = node_of(nest, c)->end;
-    walk_body(nest, n, n + 1, from);
+    dlc_walk_body(nest, n, n + 1, from);
     if (!b) {
         walk_symbolic_heights(nest, n, from, to, end);
     } else if (!b->is_tall) {
@@ -293,11 +312,11 @@ static void walk_heights(dlc_nest *nest, uint32_t n, const balance *b, dlc_expr 
             walk_height(nest, n, from, to, (uint32_t)b->height - 1,
                         dlc_expr1(nest->kernel->pool, DLC_EXPR_NOT, b->is_tall), 0);
     }
-    walk_body(nest, n, to, last);
+    dlc_walk_body(nest, n, to, last);
 }
 
 /* ntiles near-equal heights, the taller ones first; the open tile follows from the tile's number. */
-static balance balanced(dlc_nest *nest, uint32_t n, const span *s, dlc_expr number, uint32_t m0)
+static balance balanced(dlc_nest *nest, uint32_t n, const dlc_span *s, dlc_expr number, uint32_t m0)
 {
     dlc_pool *pool = nest->kernel->pool;
     int64_t m = node_of(nest, n)->tile;
@@ -319,7 +338,7 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_pool *pool = nest->kernel->pool;
-    span s = span_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
     dlc_tile before = nest->tiles[node->axis];
     uint32_t m0 = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent), number = nest->par[n];
     if (s.length == 0)
@@ -351,10 +370,8 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
 static uint32_t lanes_of(const dlc_nest *nest, uint32_t loop)
 {
     for (uint32_t n = loop + 1; n < node_of(nest, loop)->end; n++)
-        if (has_dot(nest, n, n + 1, loop, 1)) {
-            dlc_dtype dtype = nest->kernel->stages.data[node_of(nest, n)->stage].dtype[0];
-            return nest->schedule->target->vector_bytes / dlc_dtype_bytes(dtype);
-        }
+        if (has_dot(nest, n, n + 1, loop, 1))
+            return dlc_schedule_dot_lanes(nest->schedule, n);
     return 1;
 }
 
@@ -366,7 +383,7 @@ static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end,
     uint32_t lanes = lanes_of(nest, n);
     dlc_register_axis *outer = nest->registers[node->axis], *columns = dlc_new(nest->arena, dlc_register_axis);
     dlc_expr first = dlc_muli(pool, axis_expr(nest, panel), node->tile);
-    columns->panel = panel;
+    columns->first = first;
     columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
     for (uint32_t v = 0; v < columns->n && is_ragged; v++)
         columns->masks[v] = dlc_dot_column_mask(nest, dlc_addi(pool, first, (int64_t)v * lanes), end, lanes);
@@ -389,7 +406,7 @@ static void panel_if(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr condit
     nest->emit->if_end(nest->emit);
 }
 
-static void walk_par_columns(dlc_nest *nest, uint32_t n, const span *s)
+static void walk_par_columns(dlc_nest *nest, uint32_t n, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
     int64_t tile = node_of(nest, n)->tile;
@@ -405,7 +422,7 @@ static void walk_par_columns(dlc_nest *nest, uint32_t n, const span *s)
     }
 }
 
-static void walk_for_columns(dlc_nest *nest, uint32_t n, const span *s)
+static void walk_for_columns(dlc_nest *nest, uint32_t n, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
@@ -431,7 +448,7 @@ static void walk_columns(dlc_nest *nest, uint32_t n)
 {
     uint32_t axis = node_of(nest, n)->axis;
     dlc_tile before = nest->tiles[axis];
-    span s = span_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
     if (is_par(nest, n))
         walk_par_columns(nest, n, &s);
     else
@@ -466,7 +483,7 @@ static void forget_values(dlc_nest *nest, uint32_t n)
 static void walk_unrolled(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
-    span s = span_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
     int64_t size = 0;
     dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size);
     int many = count_leaves(nest, n) > 1; /* what one computes is not what the same expression gave in the iteration before */
@@ -502,7 +519,7 @@ static void lane_body(dlc_nest *nest, void *ctx)
 
 /* Several vectors a step, each with accumulators of its own: the latency of one is hidden behind the others. Returns where
  * what is left begins. */
-static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const span *s)
+static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
@@ -538,7 +555,7 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const span *s)
 static void walk_lanes(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
-    span s = span_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
     if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
         s.lo = walk_partials(nest, n, &s);
     dlc_lanes_loop(nest, node->axis, s.lo, s.hi, (uint32_t)node->tile, lane_body, &n);
@@ -550,10 +567,16 @@ static void walk_loop(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_leaf_begin_folds(nest, n);
-    if (node->kind == DLC_LOOP_LANE)
+    if (node->kind == DLC_LOOP_LANE && nest->deal == DLC_LOOP_THREAD)
+        dlc_deal_lanes(nest, n);
+    else if (node->kind == DLC_LOOP_LANE)
         walk_lanes(nest, n);
+    else if (node->kind == DLC_LOOP_WARP || node->kind == DLC_LOOP_THREAD)
+        dlc_deal_walk(nest, n);
     else if (node->kind == DLC_LOOP_UNROLL)
         walk_unrolled(nest, n);
+    else if (node->kind == DLC_LOOP_FOR && dlc_deal_is_ahead(nest, n))
+        dlc_deal_walk_ahead(nest, n);
     else if (has_dot(nest, n + 1, node->end, n, 0))
         walk_rows(nest, n);
     else if (has_dot(nest, n + 1, node->end, n, 1))
@@ -595,19 +618,24 @@ static void decode_unit(dlc_nest *nest, uint32_t unit)
     }
 }
 
-dlc_status dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
+static void bind_workers(dlc_nest *nest)
 {
-    dlc_status status = DLC_OK;
-    uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, nest->schedule));
-    dlc_nest_loop(nest, unit, begin, end, 1);
-    if (nest->schedule->block.method != DLC_METHOD_NONE) {
-        status = dlc_nest_block(nest, unit);
-    } else {
-        decode_unit(nest, unit);
-        for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
-            find_meetings(nest, s);
-        walk_range(nest, 0, nest->schedule->nodes.n, DLC_ROOT_NODE);
+    enum { WARP = 32 };
+    for (uint32_t w = 0; w < 2; w++) {
+        nest->worker[w] = dlc_nest_axis(nest, i64(nest, w ? nest->schedule->threads / WARP : nest->schedule->threads));
+        dlc_nest_bind(nest, nest->worker[w], nest->emit->worker(nest->emit, w ? DLC_LOOP_WARP : DLC_LOOP_THREAD), 1);
     }
+}
+
+void dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
+{
+    uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, nest->schedule));
+    if (nest->schedule->threads)
+        bind_workers(nest);
+    dlc_nest_loop(nest, unit, begin, end, 1);
+    decode_unit(nest, unit);
+    for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
+        find_meetings(nest, s);
+    walk_range(nest, 0, nest->schedule->nodes.n, DLC_ROOT_NODE);
     dlc_nest_loop_end(nest);
-    return status;
 }

@@ -52,7 +52,7 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error)
                                    LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-static dlc_status build(const job *work, uint32_t index, LLVMContextRef context, LLVMModuleRef llvm,
+static void build(const job *work, uint32_t index, LLVMContextRef context, LLVMModuleRef llvm,
                         dlc_arena *arena, dlc_diag *diag)
 {
     const dlc_module_kernel *entry = &work->module->kernels.data[index];
@@ -62,9 +62,8 @@ static dlc_status build(const job *work, uint32_t index, LLVMContextRef context,
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_cpu_begin(cpu, context, llvm, work->module->target, kernel, name, arena);
     dlc_nest_init(nest, kernel, entry->schedule, &cpu->base, arena, diag);
-    dlc_status status = dlc_nest_kernel(nest, (dlc_val)dlc_cpu_unit(cpu, 0), (dlc_val)dlc_cpu_unit(cpu, 1));
+    dlc_nest_kernel(nest, (dlc_val)dlc_cpu_unit(cpu, 0), (dlc_val)dlc_cpu_unit(cpu, 1));
     dlc_cpu_end(cpu);
-    return status;
 }
 
 static char *optimise(LLVMModuleRef llvm, LLVMTargetMachineRef machine)
@@ -111,7 +110,6 @@ static char *emit(LLVMModuleRef llvm, LLVMTargetMachineRef machine, dlc_emit_kin
 
 static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
 {
-    dlc_status status = DLC_OK;
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef llvm = LLVMModuleCreateWithNameInContext("dlc", context);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -121,12 +119,9 @@ static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
     LLVMSetTarget(llvm, work->module->target->triple);
     LLVMSetModuleDataLayout(llvm, layout);
     LLVMDisposeTargetData(layout);
-    for (uint32_t k = 0; k < work->nkernels && status == DLC_OK; k++)
-        status = build(work, index * work->nkernels + k, context, llvm, arena, &diag);
-    if (status != DLC_OK)
-        work->errors[index] = strdup(diag.nmessages ? diag.messages[0].text : "unknown error");
-    else
-        work->errors[index] = emit(llvm, machine, work->options->kind, &work->results[index]);
+    for (uint32_t k = 0; k < work->nkernels; k++)
+        build(work, index * work->nkernels + k, context, llvm, arena, &diag);
+    work->errors[index] = emit(llvm, machine, work->options->kind, &work->results[index]);
     LLVMDisposeModule(llvm);
     LLVMContextDispose(context);
     dlc_arena_destroy(arena);

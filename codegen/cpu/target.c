@@ -357,8 +357,9 @@ LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end)
 }
 
 /* Lanes of a vector are one thread's: nothing to wait for. */
-static void sync(dlc_emitter *e)
+static void sync(dlc_emitter *e, int is_block)
 {
+    (void)is_block;
     (void)e;
 }
 

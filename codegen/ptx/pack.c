@@ -1,7 +1,8 @@
 /*
- * Packs: every thread of a warp has several neighbouring elements of a vector, lane l of it pack * l, pack * l + 1, …, so that
- * memory moves in accesses of up to 128 bits. A value of more than a warp's width is one value per element; each function here
- * calls the one for a single element as often as needed, once where all elements are the same.
+ * Packs: every thread of a warp has several neighbouring elements of a vector, lane l of it pack * l, pack * l + 1, …, or one
+ * thread alone has 2 or 4, so that memory moves in accesses of up to 128 bits. A value of more than a warp's width, or of 2 or 4,
+ * is one value per element; each function here calls the one for a single element as often as needed, once where all elements
+ * are the same.
  */
 #include "codegen/ptx/text.h"
 
@@ -21,9 +22,22 @@ static dlc_cuda *cuda_of(dlc_emitter *e)
     return (dlc_cuda *)e;
 }
 
+/* Elements of a thread. */
+static uint32_t count(uint32_t width)
+{
+    return width < DLC_CUDA_WARP ? width : width / DLC_CUDA_WARP;
+}
+
 static int is_pack(uint32_t width)
 {
-    return width > DLC_CUDA_WARP;
+    return count(width) > 1;
+}
+
+/* The place of element i among those of a vector. */
+static const char *place_of(dlc_cuda *cuda, uint32_t width, uint32_t i)
+{
+    return width < DLC_CUDA_WARP ? dlc_arena_printf(cuda->arena, "%u", i)
+                                 : dlc_arena_printf(cuda->arena, "(lane * %u + %u)", count(width), i);
 }
 
 static const pack *pack_of(dlc_val value)
@@ -59,7 +73,7 @@ static dlc_val arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype t
     if (!is_pack(width))
         return cuda->single.arith(e, op, from, to, width, args);
     pack *result = dlc_new(cuda->arena, pack);
-    for (uint32_t i = 0; i < cuda->pack; i++) {
+    for (uint32_t i = 0; i < count(width); i++) {
         dlc_val own[4];
         int is_same = i > 0;
         for (uint32_t a = 0; a < nargs; a++) {
@@ -77,16 +91,18 @@ static dlc_val iota(dlc_emitter *e, uint32_t width)
     if (!is_pack(width))
         return cuda->single.iota(e, width);
     pack *result = dlc_new(cuda->arena, pack);
-    for (uint32_t i = 0; i < cuda->pack; i++)
-        result->of[i] = dlc_arena_printf(cuda->arena, "(lane * %u + %u)", cuda->pack, i);
+    for (uint32_t i = 0; i < count(width); i++)
+        result->of[i] = place_of(cuda, width, i);
     return (dlc_val)result;
 }
 
 static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t index)
 {
     dlc_cuda *cuda = cuda_of(e);
+    if (width < DLC_CUDA_WARP)
+        return is_pack(width) ? element_of(value, index) : value;
     if (is_pack(width))
-        return cuda->single.lane(e, dtype, element_of(value, index % cuda->pack), DLC_CUDA_WARP, index / cuda->pack);
+        return cuda->single.lane(e, dtype, element_of(value, index % count(width)), DLC_CUDA_WARP, index / count(width));
     return cuda->single.lane(e, dtype, value, width, index);
 }
 
@@ -109,46 +125,48 @@ static dlc_access element_access(dlc_cuda *cuda, const dlc_access *access, uint3
     } else {
         const char *offset = access->offset ? (const char *)access->offset : "0";
         own.mode = DLC_ACCESS_GATHER;
-        own.offset = (dlc_val)dlc_arena_printf(cuda->arena, "%s + (lane * %u + %u)", offset, cuda->pack, i);
+        own.offset = (dlc_val)dlc_arena_printf(cuda->arena, "%s + %s", offset, place_of(cuda, access->width, i));
     }
     return own;
 }
 
 /* The name of a pack's type in the prelude: dlc_f32x4 is four of what f32 is in memory. */
-static const char *type_name(dlc_cuda *cuda, dlc_dtype dtype)
+static const char *type_name(dlc_cuda *cuda, dlc_dtype dtype, uint32_t n)
 {
     const char *name = dtype == DLC_BOOL || dlc_is_code(dtype) ? "u8" : dtype == DLC_F16 || dtype == DLC_BF16 ? "u16" : dlc_dtypes[dtype].text;
-    return dlc_arena_printf(cuda->arena, "%sx%u", name, cuda->pack);
+    return dlc_arena_printf(cuda->arena, "%sx%u", name, n);
 }
 
-static int is_one_access(const dlc_cuda *cuda, const dlc_access *access)
+static int is_one_access(const dlc_access *access)
 {
-    return access->mode == DLC_ACCESS_VECTOR && !access->mask && access->multiple % cuda->pack == 0 &&
-           dlc_dtype_bytes(access->dtype) * cuda->pack <= WIDEST;
+    uint32_t n = count(access->width);
+    return access->mode == DLC_ACCESS_VECTOR && !access->mask && access->multiple % n == 0 &&
+           dlc_dtype_bytes(access->dtype) * n <= WIDEST;
 }
 
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cuda *cuda = cuda_of(e);
+    uint32_t n = count(access->width);
     if (!is_pack(access->width))
         return cuda->single.load(e, access);
     pack *result = dlc_new(cuda->arena, pack);
-    if (!is_one_access(cuda, access)) {
-        for (uint32_t i = 0; i < cuda->pack; i++) {
+    if (!is_one_access(access)) {
+        for (uint32_t i = 0; i < n; i++) {
             dlc_access own = element_access(cuda, access, i);
             result->of[i] = (const char *)cuda->single.load(e, &own);
         }
         return (dlc_val)result;
     }
     dlc_access first = element_access(cuda, access, 0);
-    const char *type = type_name(cuda, access->dtype);
+    const char *type = type_name(cuda, access->dtype, n);
     const char *all = dlc_arena_printf(cuda->arena, "p%u", cuda->nvalues++);
     const char *got = dlc_arena_printf(cuda->arena, "dlc_get_%s(&%s)", type, dlc_cuda_element(cuda, &first, 1));
     if (access->inside)
         got = dlc_arena_printf(cuda->arena, "%s ? %s : dlc_all_%s(%s)", (const char *)access->inside, got, type,
                                dlc_cuda_to_memory(cuda, access->dtype, konst(e, access->dtype, access->fill, 1)));
     dlc_cuda_line(cuda, "const dlc_%s %s = %s;", type, all, got);
-    for (uint32_t i = 0; i < cuda->pack; i++)
+    for (uint32_t i = 0; i < n; i++)
         result->of[i] = (const char *)dlc_cuda_value(
             cuda, access->dtype, "%s",
             dlc_cuda_from_memory(cuda, access->dtype, dlc_arena_printf(cuda->arena, "%s.v[%u]", all, i)));
@@ -158,12 +176,13 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val value)
 {
     dlc_cuda *cuda = cuda_of(e);
+    uint32_t n = count(access->width);
     if (!is_pack(access->width)) {
         cuda->single.store(e, access, value);
         return;
     }
-    if (!is_one_access(cuda, access)) {
-        for (uint32_t i = 0; i < cuda->pack; i++) {
+    if (!is_one_access(access)) {
+        for (uint32_t i = 0; i < n; i++) {
             dlc_access own = element_access(cuda, access, i);
             cuda->single.store(e, &own, element_of(value, i));
         }
@@ -171,10 +190,10 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val value)
     }
     dlc_access first = element_access(cuda, access, 0);
     const char *values = "";
-    for (uint32_t i = 0; i < cuda->pack; i++)
+    for (uint32_t i = 0; i < n; i++)
         values = dlc_arena_printf(cuda->arena, "%s, %s", values,
                                   dlc_cuda_to_memory(cuda, access->dtype, element_of(value, i)));
-    dlc_cuda_line(cuda, "dlc_put_%s(&%s%s);", type_name(cuda, access->dtype), dlc_cuda_element(cuda, &first, 0), values);
+    dlc_cuda_line(cuda, "dlc_put_%s(&%s%s);", type_name(cuda, access->dtype, n), dlc_cuda_element(cuda, &first, 0), values);
 }
 
 /* --- variables --- */
@@ -183,7 +202,7 @@ static dlc_var var_new(dlc_emitter *e, dlc_dtype dtype, uint32_t width)
 {
     dlc_cuda *cuda = cuda_of(e);
     pack_var *var = dlc_new(cuda->arena, pack_var);
-    var->n = is_pack(width) ? cuda->pack : 1;
+    var->n = count(width);
     for (uint32_t i = 0; i < var->n; i++)
         var->of[i] = cuda->single.var_new(e, dtype, DLC_CUDA_WARP);
     return (dlc_var)var;
@@ -215,15 +234,14 @@ static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
         cuda->single.fault(e, bad, width);
         return;
     }
-    for (uint32_t i = 0; i < cuda->pack; i++)
+    for (uint32_t i = 0; i < count(width); i++)
         if (i == 0 || element_of(bad, i) != element_of(bad, 0))
             cuda->single.fault(e, element_of(bad, i), DLC_CUDA_WARP);
 }
 
-void dlc_cuda_pack(dlc_cuda *cuda, uint32_t n)
+void dlc_cuda_pack(dlc_cuda *cuda)
 {
     cuda->single = cuda->base;
-    cuda->pack = n;
     cuda->base.splat = splat, cuda->base.konst = konst, cuda->base.arith = arith, cuda->base.iota = iota;
     cuda->base.lane = lane, cuda->base.part = part, cuda->base.load = load, cuda->base.store = store;
     cuda->base.var_new = var_new, cuda->base.var_get = var_get, cuda->base.var_set = var_set, cuda->base.fault = fault;

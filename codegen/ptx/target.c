@@ -130,10 +130,20 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val value)
     dlc_cuda_line(cuda, "%s%s = %s;", condition, dlc_cuda_element(cuda, access, 0), bits);
 }
 
-static void sync(dlc_emitter *e)
+static void sync(dlc_emitter *e, int is_block)
 {
-    dlc_cuda *cuda = cuda_of(e);
-    dlc_cuda_line(cuda, cuda->per_thread ? "dlc_block_sync();" : "dlc_warp_sync();");
+    dlc_cuda_line(cuda_of(e), is_block ? "dlc_block_sync();" : "dlc_warp_sync();");
+}
+
+static dlc_val worker(dlc_emitter *e, dlc_loop_kind kind)
+{
+    (void)e;
+    return (dlc_val)(kind == DLC_LOOP_WARP ? "warp" : "thread");
+}
+
+static void deal(dlc_emitter *e, dlc_loop_kind kind)
+{
+    cuda_of(e)->per_thread = kind == DLC_LOOP_THREAD;
 }
 
 /* --- variables --- */
@@ -215,7 +225,7 @@ static const dlc_emitter table = {
     .lane = lane,             .symbol = symbol,        .load = load,         .store = store,       .var_new = var_new,
     .var_get = var_get,       .var_set = var_set,      .loop_begin = loop_begin, .loop_end = loop_end,
     .if_begin = if_begin,     .if_end = loop_end,      .position = position, .fault = fault,       .sync = sync,
-    .methods = {[DLC_METHOD_DOT] = dlc_cuda_dot, [DLC_METHOD_TRANSPOSE] = dlc_cuda_transpose},
+    .worker = worker,         .deal = deal,
 };
 
 /* --- the kernel --- */
@@ -268,16 +278,6 @@ static void add_parameters(const dlc_kernel *kernel, dlc_str *out)
     dlc_str_add(out, "long long *fault, long long first, long long units");
 }
 
-/* Shared memory of a kernel whose units are blocks, 0 when they are warps. */
-static uint32_t block_bytes(dlc_kernel *kernel, const dlc_schedule *schedule)
-{
-    if (schedule->block.method == DLC_METHOD_TRANSPOSE)
-        return dlc_cuda_transpose_bytes(kernel, schedule);
-    if (schedule->block.method == DLC_METHOD_DOT)
-        return dlc_cuda_dot_bytes(&schedule->block, kernel->stages.data[0].dtype[0]);
-    return 0;
-}
-
 /* Warps of a block, each with scratch of its own: as many as shared memory leaves, four at most. */
 static uint32_t warps_of(const dlc_kernel *kernel, dlc_expr scratch, int64_t shared_bytes)
 {
@@ -297,9 +297,11 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
     dlc_str_printf(out, "DLC_KERNEL %s(DLC_HERE ", name);
     add_parameters(cuda->kernel, out);
     dlc_str_add(out, ")\n{\n    DLC_SHARED(dlc_shared);\n");
-    if (cuda->per_thread) {
-        dlc_str_printf(out, "    unsigned char *scratch = dlc_shared;\n    const int thread = DLC_THREAD;\n"
-                            "    const %s unit = (%s)(first + DLC_BLOCK), unit_end = unit + 1;\n", index, index);
+    if (cuda->is_block) {
+        dlc_str_printf(out, "    unsigned char *scratch = dlc_shared;\n"
+                            "    const int thread = DLC_THREAD, lane = thread & 31, warp = thread >> 5;\n"
+                            "    const %s unit = (%s)(first + DLC_BLOCK), unit_end = unit + 1;\n"
+                            "    (void)thread; (void)lane; (void)warp;\n", index, index);
     } else {
         (void)dlc_expr_is_int(cuda->kernel->pool, scratch, &bytes);
         dlc_str_printf(out, "    const int lane = DLC_THREAD & 31, warp = DLC_THREAD >> 5;\n"
@@ -310,10 +312,21 @@ static void assemble(dlc_cuda *cuda, const char *name, uint32_t warps, dlc_expr 
     }
     dlc_str_add(out, "    (void)scratch; (void)fault; (void)first; (void)units;\n");
     dlc_str_add(out, dlc_str_text(&cuda->declarations));
-    if (!cuda->per_thread) /* a warp as a whole: whom shuffles and barriers name is there */
+    if (!cuda->is_block) /* a warp as a whole: whom shuffles and barriers name is there */
         dlc_str_add(out, "    if (number >= units)\n        return;\n");
     dlc_str_add(out, dlc_str_text(&cuda->bodies[0]));
     dlc_str_add(out, "}\n");
+}
+
+/* Units are blocks, whose scratch is shared memory, or warps. */
+static dlc_cuda_kernel launch_of(const dlc_schedule *schedule, uint32_t warps)
+{
+    int64_t bytes = 0;
+    if (!schedule->threads)
+        return (dlc_cuda_kernel){.threads = warps * DLC_CUDA_WARP, .units_per_block = warps, .scratches = warps};
+    int is_known = dlc_expr_is_int(schedule->kernel->pool, dlc_schedule_scratch(schedule), &bytes);
+    return (dlc_cuda_kernel){.threads = schedule->threads, .units_per_block = 1, .fixed_bytes = is_known ? (uint32_t)bytes : 0,
+                             .scratches = !is_known};
 }
 
 dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag,
@@ -323,26 +336,22 @@ dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_a
     dlc_cuda *cuda = dlc_new(arena, dlc_cuda);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_expr scratch = dlc_schedule_scratch(schedule);
-    uint32_t fixed_bytes = block_bytes(kernel, schedule);
-    uint32_t warps = fixed_bytes ? 8 : warps_of(kernel, scratch, schedule->target->scratch_bytes);
+    uint32_t warps = warps_of(kernel, scratch, schedule->target->scratch_bytes);
     cuda->base = table;
-    if (dlc_schedule_pack_of(schedule) > 1)
-        dlc_cuda_pack(cuda, dlc_schedule_pack_of(schedule));
+    if (dlc_schedule_pack_of(schedule) > 1 || schedule->threads)
+        dlc_cuda_pack(cuda);
     cuda->base.target = schedule->target;
     cuda->arena = arena;
     cuda->kernel = kernel;
     cuda->small_index = (uint8_t)has_small_index(kernel);
     cuda->has_long_data = (uint8_t)has_long_data(kernel);
-    cuda->per_thread = fixed_bytes != 0;
+    cuda->is_block = schedule->threads != 0;
     dlc_nest_init(nest, kernel, schedule, &cuda->base, arena, diag);
-    DLC_TRY(dlc_nest_kernel(nest, (dlc_val) "unit", (dlc_val) "unit_end"));
+    dlc_nest_kernel(nest, (dlc_val) "unit", (dlc_val) "unit_end");
     dlc_str out = {0};
     assemble(cuda, name, warps, scratch, &out);
-    *result = (dlc_cuda_kernel){.source = dlc_arena_strdup(arena, dlc_str_text(&out)),
-                                .threads = warps * DLC_CUDA_WARP,
-                                .units_per_block = fixed_bytes ? 1 : warps,
-                                .fixed_bytes = fixed_bytes,
-                                .scratches = fixed_bytes ? 0 : warps};
+    *result = launch_of(schedule, warps);
+    result->source = dlc_arena_strdup(arena, dlc_str_text(&out));
     dlc_str_deinit(&out);
     dlc_str_deinit(&cuda->declarations);
     for (uint32_t i = 0; i < DLC_MAX_LEVELS; i++)

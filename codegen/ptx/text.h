@@ -10,7 +10,6 @@ enum { DLC_CUDA_WARP = 32 };
 typedef struct {
     dlc_emitter base; /* first: a dlc_emitter * is a dlc_cuda * */
     dlc_emitter single; /* with packs: what emits one element of a thread */
-    uint32_t pack;
     dlc_arena *arena;
     const dlc_kernel *kernel;
     dlc_str declarations;               /* mutable variables, at the top of the function */
@@ -20,7 +19,8 @@ typedef struct {
     uint32_t nvalues;
     uint8_t small_index;                /* every index fits 32 bits */
     uint8_t has_long_data;              /* i64 values are not only indices: they may overflow */
-    uint8_t per_thread;                 /* threads are points of their own: no warp collectives (dot, transpose) */
+    uint8_t per_thread;                 /* threads are points of their own: no warp collectives */
+    uint8_t is_block;                   /* a unit is a block */
 } dlc_cuda;
 
 /* How a kernel is launched. */
@@ -48,12 +48,9 @@ const char *dlc_cuda_to_memory(dlc_cuda *cuda, dlc_dtype dtype, dlc_val value); 
 const char *dlc_cuda_from_memory(dlc_cuda *cuda, dlc_dtype dtype, const char *element);
 /* The element of an access as an lvalue's text: of this thread, or of all. */
 const char *dlc_cuda_element(dlc_cuda *cuda, const dlc_access *access, int is_const);
-/* From here on a vector of more than a warp's width is `pack` neighbours of each thread (codegen/ptx/pack.c). */
-void dlc_cuda_pack(dlc_cuda *cuda, uint32_t pack);
-dlc_status dlc_cuda_dot(dlc_emitter *e, dlc_nest *nest);
-uint32_t dlc_cuda_dot_bytes(const dlc_block_form *plan, dlc_dtype dtype); /* shared memory of a block */
-dlc_status dlc_cuda_transpose(dlc_emitter *e, dlc_nest *nest);
-uint32_t dlc_cuda_transpose_bytes(dlc_kernel *kernel, const dlc_schedule *schedule);
+/* From here on a vector of more than a warp's width is several neighbours of each thread, and one of 2 or 4 is one thread's own
+ * (codegen/ptx/pack.c). */
+void dlc_cuda_pack(dlc_cuda *cuda);
 
 /* One kernel of a module as CUDA C (codegen/ptx/kernel.c). The kernel is copied first. */
 DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);

@@ -27,13 +27,13 @@ typedef struct {
     dlc_expr *with;      /* by axis: what each of them is, in terms of the flat one */
     uint8_t *is_flat;    /* by stage: it had all of them */
     dlc_ids *before;     /* by stage: its axes as they were */
-    uint8_t in_flat;     /* the stage being rewritten is one of these */
+    uint8_t in_flat;     /* the stage being rewritten has them all, kept or reduced */
 } flattening;
 
-static int has_all(const dlc_stage *stage, const dlc_ids *axes)
+static int has_all(const dlc_ids *own, const dlc_ids *axes)
 {
     for (uint32_t i = 0; i < axes->n; i++)
-        if (!dlc_ids_find(&stage->axes, axes->data[i], NULL))
+        if (!dlc_ids_find(own, axes->data[i], NULL))
             return 0;
     return 1;
 }
@@ -71,17 +71,17 @@ static uint32_t flat_load(void *user, dlc_source source, const dlc_expr *index, 
     return n;
 }
 
-static void replace_axes(flattening *f, dlc_stage *stage)
+static void replace_axes(const flattening *f, dlc_ids *own)
 {
     uint32_t n = 0;
     int is_done = 0;
-    for (uint32_t i = 0; i < stage->axes.n; i++) {
-        if (!dlc_ids_find(f->axes, stage->axes.data[i], NULL))
-            stage->axes.data[n++] = stage->axes.data[i];
+    for (uint32_t i = 0; i < own->n; i++) {
+        if (!dlc_ids_find(f->axes, own->data[i], NULL))
+            own->data[n++] = own->data[i];
         else if (!is_done++)
-            stage->axes.data[n++] = f->flat;
+            own->data[n++] = f->flat;
     }
-    stage->axes.n = n;
+    own->n = n;
 }
 
 static const char *joined_name(const dlc_schedule *schedule, const dlc_ids *axes)
@@ -125,14 +125,16 @@ uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes)
         dlc_stage *stage = &kernel->stages.data[s];
         for (uint32_t i = 0; i < stage->axes.n; i++)
             dlc_vec_push(schedule->arena, &f.before[s], stage->axes.data[i]);
-        f.is_flat[s] = (uint8_t)has_all(stage, axes);
+        f.is_flat[s] = (uint8_t)has_all(&stage->axes, axes);
     }
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
-        f.in_flat = f.is_flat[s];
+        dlc_stage *stage = &kernel->stages.data[s];
+        int is_reduced = has_all(&stage->reduce, axes);
+        f.in_flat = (uint8_t)(f.is_flat[s] || is_reduced);
         dlc_reindex reindex = {.axes = f.in_flat ? f.with : NULL, .index = flat_load, .user = &f};
         if (f.in_flat)
-            replace_axes(&f, &kernel->stages.data[s]);
-        dlc_stage_reindex(kernel, &kernel->stages.data[s], &reindex);
+            replace_axes(&f, is_reduced ? &stage->reduce : &stage->axes);
+        dlc_stage_reindex(kernel, stage, &reindex);
     }
     dlc_kernel_simplify(kernel);
     dlc_vec_push(schedule->arena, &flat, f.flat);

@@ -69,14 +69,6 @@ dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule)
 {
     dlc_pool *pool = kernel->pool;
     dlc_expr units = dlc_expr_i64(pool, 1);
-    for (uint32_t l = 0; l < schedule->block.loops.n; l++) {
-        const dlc_root_loop *loop = &schedule->block.loops.data[l];
-        dlc_expr extent = dlc_expr_i64(pool, 1);
-        for (uint32_t i = 0; i < loop->axes.n; i++)
-            extent = dlc_mul(pool, extent, kernel->axes.data[loop->axes.data[i]].extent);
-        units = dlc_mul(pool, units, dlc_floordiv(pool, dlc_addi(pool, extent, loop->tile - 1),
-                                                  dlc_expr_i64(pool, loop->tile)));
-    }
     for (uint32_t n = 0; n < schedule->nodes.n && schedule->nodes.data[n].kind == DLC_LOOP_PAR; n++)
         units = dlc_mul(pool, units, dlc_loop_count(kernel, schedule->nodes.data[n].axis,
                                                     schedule->nodes.data[n].tile));
@@ -96,15 +88,6 @@ uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule)
         if (schedule->nodes.data[n].kind == DLC_LOOP_LANE && schedule->nodes.data[n].tile / WARP > pack)
             pack = (uint32_t)(schedule->nodes.data[n].tile / WARP);
     return pack;
-}
-
-dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t s)
-{
-    const dlc_stage *stage = &kernel->stages.data[s];
-    dlc_expr depth = dlc_expr_i64(kernel->pool, 1);
-    for (uint32_t k = 0; k < stage->reduce.n; k++)
-        depth = dlc_mul(kernel->pool, depth, kernel->axes.data[stage->reduce.data[k]].extent);
-    return depth;
 }
 
 /* --- who reads whom --- */
@@ -425,6 +408,46 @@ static dlc_expr padded_row(dlc_pool *pool, dlc_expr elems, int64_t elem_bytes)
     return elems;
 }
 
+static const dlc_schedule_copy *copy_of(const dlc_schedule *schedule, uint32_t s)
+{
+    for (uint32_t i = 0; i < schedule->copies.n; i++)
+        if (schedule->copies.data[i].copy == s)
+            return &schedule->copies.data[i];
+    return NULL;
+}
+
+/* The axis that a part's axes are by now: flattened ones are one. */
+static uint32_t part_axis(const dlc_schedule *schedule, const dlc_copy_part *part)
+{
+    for (uint32_t f = 0; f < schedule->flats.n; f++) {
+        const dlc_ids *flat = &schedule->flats.data[f];
+        int is_same = flat->n == part->axes.n + 1;
+        for (uint32_t i = 0; is_same && i < part->axes.n; i++)
+            is_same = flat->data[i] == part->axes.data[i];
+        if (is_same)
+            return flat->data[flat->n - 1];
+    }
+    return part->axes.n == 1 ? part->axes.data[0] : DLC_NO_AXIS;
+}
+
+/* Of a dealt copy: in the order of its layout, each axis followed by its pad. */
+static dlc_expr find_dealt_strides(dlc_schedule *schedule, uint32_t s, dlc_home *home)
+{
+    dlc_pool *pool = schedule->kernel->pool;
+    const dlc_ids *axes = &schedule->kernel->stages.data[s].axes;
+    const dlc_schedule_copy *copy = copy_of(schedule, s);
+    dlc_expr elems = dlc_expr_i64(pool, 1);
+    home->stride = dlc_new_array(schedule->arena, dlc_expr, axes->n + 1);
+    for (uint32_t i = axes->n; i-- > 0;) {
+        uint32_t at = i, pad = 0;
+        if (copy->parts.n == axes->n && dlc_ids_find(axes, part_axis(schedule, &copy->parts.data[i]), &at))
+            pad = (uint32_t)copy->parts.data[i].pad;
+        home->stride[at] = elems;
+        elems = dlc_mul(pool, elems, dlc_addi(pool, home->size[at], pad));
+    }
+    return elems;
+}
+
 /* Row-major over the stage's axes, but with the vectors' axis innermost; returns the number of elements. */
 static dlc_expr find_strides(dlc_schedule *schedule, uint32_t s, dlc_home *home)
 {
@@ -452,28 +475,6 @@ static dlc_expr find_strides(dlc_schedule *schedule, uint32_t s, dlc_home *home)
     return elems;
 }
 
-static const dlc_schedule_copy *copy_of(const dlc_schedule *schedule, uint32_t s)
-{
-    for (uint32_t i = 0; i < schedule->copies.n; i++)
-        if (schedule->copies.data[i].copy == s)
-            return &schedule->copies.data[i];
-    return NULL;
-}
-
-/* The axis that a part's axes are by now: flattened ones are one. */
-static uint32_t part_axis(const dlc_schedule *schedule, const dlc_copy_part *part)
-{
-    for (uint32_t f = 0; f < schedule->flats.n; f++) {
-        const dlc_ids *flat = &schedule->flats.data[f];
-        int is_same = flat->n == part->axes.n + 1;
-        for (uint32_t i = 0; is_same && i < part->axes.n; i++)
-            is_same = flat->data[i] == part->axes.data[i];
-        if (is_same)
-            return flat->data[flat->n - 1];
-    }
-    return part->axes.n == 1 ? part->axes.data[0] : DLC_NO_AXIS;
-}
-
 /* The blocked layout that a copy was given, by positions of the stage's axes. Without blocks the order of the axes says all. */
 static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, dlc_home *home, dlc_diag *diag)
 {
@@ -496,6 +497,8 @@ static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, dlc_home *home
     return DLC_OK;
 }
 
+enum { WARP = 32 };
+
 static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
 {
     dlc_schedule *schedule = r->schedule;
@@ -512,10 +515,13 @@ static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
     if (home->place != DLC_PLACE_SCRATCH)
         return DLC_OK;
     DLC_TRY(find_layout(schedule, s, home, diag));
-    dlc_expr elems = find_strides(schedule, s, home);
+    int is_dealt = s >= schedule->nstages && dlc_schedule_thread_of(schedule, home->leaf) != DLC_ROOT_NODE;
+    dlc_expr elems = is_dealt ? find_dealt_strides(schedule, s, home) : find_strides(schedule, s, home);
     if (home->layout.nparts)
         elems = dlc_layout_elems(r->pool, &home->layout, (uint8_t)stage->axes.n, home->size);
     home->bytes = round_up(r->pool, dlc_muli(r->pool, elems, dlc_dtype_bytes(stage->dtype[0])), 64);
+    if (dlc_schedule_is_of_warp(schedule, s))
+        home->bytes = dlc_muli(r->pool, home->bytes, schedule->threads / WARP);
     return DLC_OK;
 }
 
@@ -524,9 +530,8 @@ dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
     dlc_kernel *kernel = schedule->kernel;
     dlc_reads reads = {0};
     schedule->scratch = dlc_expr_i64(kernel->pool, 0);
-    if (schedule->block.method != DLC_METHOD_NONE)
-        return dlc_block_verify(schedule, diag);
     DLC_TRY(dlc_schedule_verify_tree(schedule, diag));
+    DLC_TRY(dlc_deals_verify_tree(schedule, diag));
     dlc_reads_find(schedule, schedule->arena, &reads);
     schedule->homes = dlc_new_array(schedule->arena, dlc_home, kernel->stages.n + 1);
     find_homes(schedule, &reads);
@@ -541,5 +546,6 @@ dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         if (is_loop(&schedule->nodes.data[n]))
             find_range(&r, n);
-    return dlc_schedule_verify_places(schedule, &reads, diag);
+    DLC_TRY(dlc_schedule_verify_places(schedule, &reads, diag));
+    return dlc_deals_verify_places(schedule, &reads, diag);
 }

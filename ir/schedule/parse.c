@@ -18,7 +18,7 @@ typedef struct {
     dlc_vec(const char *) constants; /* packed ones, until `const` names them */
 } parser;
 
-enum { MOST_DEPTH = 48 };
+enum { MOST_DEPTH = 48, MOST_PAD = 64 };
 
 static int is_ok(const parser *p)
 {
@@ -101,6 +101,8 @@ static void parse_part(parser *p, dlc_copy_part *part)
     part->inner = (uint8_t)dlc_lexer_is(p->lex, "%");
     if (dlc_lexer_take(p->lex, "%") || dlc_lexer_take(p->lex, "/"))
         part->block = (int32_t)parse_count(p, INT32_MAX);
+    if (dlc_lexer_take(p->lex, "+"))
+        part->pad = (int32_t)parse_count(p, MOST_PAD);
 }
 
 typedef dlc_vec(dlc_copy_part) part_list;
@@ -332,6 +334,11 @@ static void parse_leaf(parser *p)
     }
     if (is_ok(p) && dlc_lexer_take(p->lex, "in"))
         parse_place(p);
+    if (is_ok(p) && dlc_lexer_take(p->lex, "ahead")) {
+        p->schedule->nodes.data[p->schedule->nodes.n - 1].ahead = (uint8_t)parse_count(p, 1);
+        dlc_lexer_expect(p->lex, "via");
+        dlc_lexer_expect(p->lex, "reg");
+    }
 }
 
 static void parse_nodes(parser *p)
@@ -345,49 +352,6 @@ static void parse_nodes(parser *p)
             parse_leaf(p);
         skip_lines(p);
     }
-}
-
-/* --- CUDA's block forms --- */
-
-static void parse_root_loops(parser *p)
-{
-    dlc_lexer_expect(p->lex, "par");
-    do {
-        dlc_root_loop loop = {0};
-        dlc_lexer_expect(p->lex, "(");
-        parse_axes(p, ")", &loop.axes);
-        dlc_lexer_expect(p->lex, ":");
-        loop.tile = parse_count(p, INT32_MAX);
-        dlc_vec_push(p->schedule->arena, &p->schedule->block.loops, loop);
-    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
-}
-
-static void parse_block(parser *p)
-{
-    dlc_block_form *block = &p->schedule->block;
-    if (dlc_lexer_take(p->lex, "dot")) {
-        dlc_ids over = {0};
-        block->method = DLC_METHOD_DOT;
-        block->m = (uint16_t)parse_count(p, UINT16_MAX);
-        dlc_lexer_expect(p->lex, ",");
-        block->n = (uint16_t)parse_count(p, UINT16_MAX);
-        block->swap = (uint8_t)dlc_lexer_take(p->lex, "swap");
-        dlc_lexer_expect(p->lex, "over");
-        dlc_lexer_expect(p->lex, "[");
-        parse_axes(p, "]", &over);
-        dlc_stage *stage = &p->schedule->kernel->stages.data[0];
-        int is_order = over.n == stage->reduce.n;
-        for (uint32_t i = 0; i < over.n; i++)
-            is_order &= dlc_ids_find(&stage->reduce, over.data[i], NULL);
-        if (is_ok(p) && !is_order)
-            dlc_lexer_fail(p->lex, "'over' does not have the axes that %s is reduced over", stage->name);
-        stage->reduce = over;
-    } else {
-        dlc_lexer_expect(p->lex, "transpose");
-        block->method = DLC_METHOD_TRANSPOSE;
-    }
-    if (is_ok(p))
-        parse_root_loops(p);
 }
 
 /* --- the whole --- */
@@ -430,15 +394,15 @@ static void parse_body(parser *p)
 {
     if (dlc_lexer_take(p->lex, "grain"))
         p->schedule->grain = parse_count(p, INT64_MAX);
+    if (dlc_lexer_take(p->lex, "threads"))
+        p->schedule->threads = (uint32_t)parse_count(p, INT32_MAX);
     dlc_lexer_expect(p->lex, "{");
     skip_lines(p);
-    while (is_ok(p) && (dlc_lexer_is(p->lex, "copy") || dlc_lexer_is(p->lex, "const") || dlc_lexer_is(p->lex, "block"))) {
+    while (is_ok(p) && (dlc_lexer_is(p->lex, "copy") || dlc_lexer_is(p->lex, "const"))) {
         if (dlc_lexer_take(p->lex, "copy"))
             parse_copy(p);
         else if (dlc_lexer_take(p->lex, "const"))
             parse_const(p);
-        else if (dlc_lexer_take(p->lex, "block"))
-            parse_block(p);
         skip_lines(p);
     }
     parse_nodes(p);

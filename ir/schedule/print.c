@@ -61,6 +61,8 @@ static void print_part(const printer *p, const dlc_copy_part *part)
     dlc_str_add(p->out, part->axes.n > 1 ? ")" : "");
     if (part->inner || part->block > 1)
         dlc_str_printf(p->out, "%s%d", part->inner ? "%" : "/", part->block);
+    if (part->pad)
+        dlc_str_printf(p->out, "+%d", part->pad);
 }
 
 static void print_copies(printer *p)
@@ -108,6 +110,8 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
     }
     if (leaf->place != DLC_PLACE_BUFFER)
         dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);
+    if (leaf->ahead)
+        dlc_str_printf(p->out, " ahead %u via reg", leaf->ahead);
     dlc_str_add(p->out, "\n");
 }
 
@@ -160,37 +164,18 @@ static void print_nodes(printer *p, uint32_t n, uint32_t end)
     }
 }
 
-static void print_block(printer *p)
-{
-    const dlc_block_form *block = &p->schedule->block;
-    dlc_str_printf(p->out, "  block %s ", block->method == DLC_METHOD_DOT ? "dot" : "transpose");
-    if (block->method == DLC_METHOD_DOT) {
-        dlc_str_printf(p->out, "%u, %u%s over [", block->m, block->n, block->swap ? " swap" : "");
-        print_names(p, &p->schedule->kernel->stages.data[0].reduce);
-        dlc_str_add(p->out, "] ");
-    }
-    for (uint32_t l = 0; l < block->loops.n; l++) {
-        const dlc_root_loop *loop = &block->loops.data[l];
-        dlc_str_add(p->out, l ? ", (" : "par (");
-        print_names(p, &loop->axes);
-        dlc_str_printf(p->out, "):%" PRId64, loop->tile);
-    }
-    dlc_str_add(p->out, "\n");
-}
-
 void dlc_schedule_print(const dlc_schedule *schedule, dlc_str *out)
 {
     dlc_arena *scratch = dlc_arena_create(0);
     printer p = {.schedule = schedule, .out = out, .depth = 1};
     p.is_said = dlc_new_array(scratch, uint8_t, schedule->kernel->axes.n + 1);
     dlc_kernel_names_make(schedule->kernel, 1, scratch, &p.names);
-    dlc_str_printf(out, "schedule %s grain %" PRId64 " {\n", schedule->target->name, schedule->grain);
-    if (schedule->block.method != DLC_METHOD_NONE) {
-        print_block(&p);
-    } else {
-        print_copies(&p);
-        print_nodes(&p, 0, schedule->nodes.n);
-    }
+    dlc_str_printf(out, "schedule %s grain %" PRId64, schedule->target->name, schedule->grain);
+    if (schedule->threads)
+        dlc_str_printf(out, " threads %u", schedule->threads);
+    dlc_str_add(out, " {\n");
+    print_copies(&p);
+    print_nodes(&p, 0, schedule->nodes.n);
     dlc_str_add(out, "}\n");
     dlc_arena_destroy(scratch);
 }

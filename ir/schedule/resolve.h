@@ -19,7 +19,12 @@ int64_t dlc_read_distance(const dlc_kernel *kernel, const dlc_read *read, uint32
 DLC_NODISCARD dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
-/* ir/schedule/block.c */
-DLC_NODISCARD dlc_status dlc_block_verify(const dlc_schedule *schedule, dlc_diag *diag);
+/* ir/schedule/verify_deal.c: the same of dealt loops, after each of these. */
+DLC_NODISCARD dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag);
+DLC_NODISCARD dlc_status dlc_deals_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
+/* What a thread's register tile takes. */
+int64_t dlc_deals_registers(int64_t rows, int64_t columns);
+/* What runs over a dealt register tile is dealt as the tile is, in the same loop. */
+int dlc_deals_are_equal(const dlc_schedule *schedule, uint32_t tile, uint32_t as);
 
 #endif

@@ -12,6 +12,17 @@
  *       }
  *     }
  *
+ *     schedule sm_80 grain 1 threads 256 {             a unit is a block of 256 threads: scratch is its shared memory
+ *       copy xs = a.x [k, i+4]                         rows 4 elements longer than the tile: other banks
+ *       par i:64, j:64 {
+ *         for k:16 {
+ *           thread i, k { xs in scratch ahead 1 via reg }   iterations are dealt; the next slice is loaded ahead
+ *           thread i:4, j:4 { a = dot fma i x j over [k] in reg }
+ *         }
+ *         thread i:4, j:4 { as a { y } }
+ *       }
+ *     }
+ *
  * Nothing is implied: what is printed is all there is, and reads back (ir/schedule/parse.c). The first `par` loops are
  * flattened into units, numbered with the outermost slowest; the runtime gives each thread a range of them.
  *
@@ -56,6 +67,7 @@ typedef struct {
     uint8_t kind;      /* dlc_loop_kind; LEAF: a stage */
     uint8_t place;     /* LEAF: dlc_place: where readers find the value */
     uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
+    uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1 */
     uint32_t end;
     uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
     uint32_t stage;    /* LEAF; AS: the stage whose tile's elements it runs over */
@@ -71,6 +83,7 @@ enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu };
 typedef struct {
     dlc_ids axes;
     int32_t block; /* >= 1 */
+    int32_t pad;   /* elements between the end of the axis and its next beginning; of dealt copies */
     uint8_t inner;
 } dlc_copy_part;
 
@@ -103,22 +116,6 @@ typedef struct {
     dlc_expr first, size;
 } dlc_schedule_range;
 
-/* A tile of a whole block of CUDA threads: until these are trees as well, forms of their own. */
-typedef enum { DLC_METHOD_NONE, DLC_METHOD_DOT, DLC_METHOD_TRANSPOSE, DLC_METHOD_COUNT } dlc_method;
-enum { DLC_CUDA_SIDE = 16 }; /* a dot's block on CUDA is so many threads square; tiles are multiples of it */
-enum { DLC_CUDA_TILE = 32, DLC_CUDA_PITCH = DLC_CUDA_TILE + 1 }; /* a transpose's tile is so many points square; elements from
-                                                                    row to row of it: a column lies in different banks */
-typedef struct {
-    dlc_ids axes;
-    int64_t tile;
-} dlc_root_loop;
-typedef struct {
-    uint8_t method; /* dlc_method */
-    uint8_t swap;
-    uint16_t m, n;
-    dlc_vec(dlc_root_loop) loops;
-} dlc_block_form;
-
 typedef struct dlc_schedule {
     dlc_arena *arena;
     const dlc_target *target;
@@ -129,10 +126,10 @@ typedef struct dlc_schedule {
     dlc_vec(dlc_schedule_node) nodes;
     dlc_ids open;       /* while it is built: nodes not closed */
     int64_t grain;      /* fewest units worth a thread of their own */
+    uint32_t threads;   /* CUDA: of the block that a unit is; 0: a unit is a warp */
     dlc_home *homes;    /* by stage; this and what follows after dlc_schedule_resolve */
     dlc_schedule_range *ranges; /* by node */
     dlc_expr scratch;   /* bytes per thread */
-    dlc_block_form block;
 } dlc_schedule;
 
 /* --- building (ir/schedule/build.c) --- */
@@ -185,26 +182,27 @@ dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* cei
 /* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
 uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);
 
-/* Elements of K of a stage, all reduced axes together. */
-dlc_expr dlc_schedule_depth(dlc_kernel *kernel, uint32_t stage);
-/*
- * Of CUDA's block forms: the root loops of a dot, which runs over its rows (UINT32_MAX: none) and which over its columns, its
- * factors with `swap` applied. False when the loops do not fit the contraction.
- */
-typedef struct {
-    dlc_contraction contraction;
-    uint32_t m, n;
-} dlc_dot_loops;
-int dlc_schedule_dot_loops(dlc_kernel *kernel, const dlc_schedule *schedule, dlc_dot_loops *loops);
-/*
- * Loads of a kernel's first stage that are contiguous along `in` and strided along `out`: as many as have room for their tiles
- * in the target's scratch. Loads that only the index or the guard of such a load needs are not among them.
- */
-typedef struct {
-    dlc_ids loads, places; /* expressions; by load, the byte at which its tile begins */
-    uint32_t bytes;        /* of all tiles */
-} dlc_crossing;
-void dlc_schedule_crossing(dlc_kernel *kernel, const dlc_target *target, uint32_t in, uint32_t out, dlc_crossing *crossing);
+/* --- dealt loops (ir/schedule/deal.c) --- */
+
+/* The outermost of the loops of n's kind, WARP or THREAD, of which each holds the next alone, down to n; n if it is no such. */
+uint32_t dlc_schedule_deal(const dlc_schedule *schedule, uint32_t n);
+/* The innermost of them, from the outermost on. */
+uint32_t dlc_schedule_deal_end(const dlc_schedule *schedule, uint32_t outer);
+/* The innermost WARP or THREAD loop among n and those around it, or DLC_ROOT_NODE. */
+uint32_t dlc_schedule_deal_around(const dlc_schedule *schedule, uint32_t n);
+/* The stage's memory is a warp's own: each of the block's warps has as much. */
+int dlc_schedule_is_of_warp(const dlc_schedule *schedule, uint32_t stage);
+/* The thread loop right around the leaf, or around the lanes or `as` that hold it, or DLC_ROOT_NODE. */
+uint32_t dlc_schedule_thread_of(const dlc_schedule *schedule, uint32_t n);
+/* Iterations of a dealt loop over whole tiles, or -1: not known. Ranges are. */
+int64_t dlc_schedule_trips(const dlc_schedule *schedule, uint32_t n);
+/* The thread loops from `outer` on hold copies into shared memory alone, few enough to write out. Ranges are known. */
+int dlc_schedule_is_copying(const dlc_schedule *schedule, uint32_t outer);
+/* The stage is one of such copies: all of it is there, 0 where its axes end. */
+int dlc_schedule_is_filled(const dlc_schedule *schedule, uint32_t stage);
+/* Neighbouring columns that a vector of the register tile has. */
+uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf);
+enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs written out */
 
 /* --- rows of dot.def (ir/schedule/rows.c) --- */
 

@@ -79,11 +79,12 @@ static dlc_status verify_lane(const verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = node_at(v, n);
     enum { WARP = 32 };
+    int is_warp = v->schedule->target->kind == DLC_TARGET_CUDA && around(v, n, DLC_LOOP_THREAD) == DLC_ROOT_NODE;
     if (node->tile < 1 || node->tile > MOST_LANES || (node->tile & (node->tile - 1)))
         return fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
-    if (v->schedule->target->kind == DLC_TARGET_CUDA && (node->tile % WARP || node->tile / WARP > 4))
+    if (is_warp && (node->tile % WARP || node->tile / WARP > 4))
         return fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
-    if (v->schedule->target->kind == DLC_TARGET_CUDA && node->tile / WARP != dlc_schedule_pack_of(v->schedule))
+    if (is_warp && node->tile / WARP != dlc_schedule_pack_of(v->schedule))
         return fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", loop_text(v, n), node->tile,
                     WARP * dlc_schedule_pack_of(v->schedule));
     if (around(v, n, DLC_LOOP_LANE) != DLC_ROOT_NODE)
@@ -244,11 +245,6 @@ static dlc_status verify_scatter(const verifier *v, uint32_t leaf)
     return DLC_OK;
 }
 
-static int64_t lanes_of(const verifier *v, dlc_dtype dtype)
-{
-    return v->schedule->target->vector_bytes / dlc_dtype_bytes(dtype);
-}
-
 /* Rows are of one factor, columns of the other. */
 static int has_roles(const dlc_contraction *form, const dlc_schedule_node *leaf)
 {
@@ -330,23 +326,25 @@ static dlc_status verify_dot_tile(const verifier *v, uint32_t n, dlc_contraction
     const dlc_schedule_node *leaf = node_at(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     const dlc_target *target = v->schedule->target;
-    int64_t lanes = lanes_of(v, stage->dtype[0]), rows = 1;
+    int64_t lanes = dlc_schedule_dot_lanes(v->schedule, n), rows = 1;
     uint32_t columns = dlc_schedule_columns(v->schedule, n), at = dlc_schedule_rows(v->schedule, n);
     if (columns == DLC_ROOT_NODE || (leaf->rows != DLC_NO_AXIS && at == DLC_ROOT_NODE))
         return fail(v, "%s: no loop leaves a tile of its %s open", stage->name, columns == DLC_ROOT_NODE ? "columns" : "rows");
     if (at != DLC_ROOT_NODE)
         rows = node_at(v, at)->tile;
     int64_t vectors = lanes ? node_at(v, columns)->tile / lanes : 0;
-    if (lanes < 2 || node_at(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
+    if (lanes < (v->schedule->threads ? 1 : 2) || node_at(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
         return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
                     "vectors)", stage->name, rows, node_at(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
-    int64_t registers = registers_of(v, n, form, rows, vectors);
+    int64_t registers = v->schedule->threads ? dlc_deals_registers(rows, node_at(v, columns)->tile)
+                                             : registers_of(v, n, form, rows, vectors);
     if (registers > target->vector_registers)
         return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
                     node_at(v, columns)->tile, registers, target->vector_registers);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t loop = i ? at : columns;
-        if (loop != DLC_ROOT_NODE && node_at(v, loop)->kind != DLC_LOOP_PAR && node_at(v, loop)->kind != DLC_LOOP_FOR)
+        if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_THREAD)
+                                 : loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_PAR) && !is_kind(v, loop, DLC_LOOP_FOR))
             return fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
     }
     return DLC_OK;
@@ -391,11 +389,11 @@ static dlc_status verify_dot(const verifier *v, uint32_t n)
     const dlc_schedule_node *leaf = node_at(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     dlc_contraction form;
-    if (v->schedule->target->kind != DLC_TARGET_CPU)
-        return fail(v, "%s: %s has no register tiles of this kind", stage->name, v->schedule->target->name);
+    if (v->schedule->target->kind != DLC_TARGET_CPU && !v->schedule->threads)
+        return fail(v, "%s: %s has no register tiles but those of a thread", stage->name, v->schedule->target->name);
     if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
         return fail(v, "%s is no sum of products of two factors", stage->name);
-    if (form.scale && fold_of(v, n) != DLC_ROOT_NODE)
+    if (form.scale && fold_of(v, n) != DLC_ROOT_NODE && !v->schedule->threads)
         return fail(v, "%s: its sum is cut and has a factor outside of it", stage->name);
     if (!has_roles(&form, leaf))
         return fail(v, "%s: rows and columns are not of one factor each", stage->name);
@@ -518,7 +516,7 @@ static dlc_status verify_points(const verifier *v, const dlc_read *read)
             int is_past = recurring != DLC_ROOT_NODE && loop > recurring; /* all of an earlier iteration is there */
             if (!dlc_schedule_is_inside(v->schedule, reader, loop) || is_past)
                 continue;
-            if (is_kind(v, loop, DLC_LOOP_PAR))
+            if (is_kind(v, loop, DLC_LOOP_PAR) || is_kind(v, loop, DLC_LOOP_WARP) || is_kind(v, loop, DLC_LOOP_THREAD))
                 return fail(v, "%s: %s is read at other points of it", loop_text(v, loop), source->name);
             if (dlc_read_distance(v->kernel, read, i) < 1)
                 return fail(v, "%s is read by %s at another point of %s, not yet computed", source->name,
@@ -543,7 +541,7 @@ static dlc_status verify_tile_reader(const verifier *v, const dlc_read *read)
     const char *name = stage_at(v, read->source)->name;
     if (as == DLC_ROOT_NODE || node_at(v, as)->stage != read->source)
         return fail(v, "%s in reg is read by %s outside of 'as %s'", name, stage_at(v, read->reader)->name, name);
-    if (parent(v, as) != parent(v, leaf) || as < leaf)
+    if (as < leaf || (v->schedule->threads ? !dlc_deals_are_equal(v->schedule, leaf, as) : parent(v, as) != parent(v, leaf)))
         return fail(v, "as %s does not follow it in the same loop", name);
     return DLC_OK;
 }
@@ -587,7 +585,7 @@ static dlc_status verify_fold(const verifier *v, uint32_t s)
     if (home->fold == DLC_ROOT_NODE)
         return DLC_OK;
     if (leaf->row != DLC_DOT_NONE)
-        return leaf->place == DLC_PLACE_SCRATCH
+        return leaf->place == DLC_PLACE_SCRATCH || v->schedule->threads
                    ? DLC_OK
                    : fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
     for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n))
@@ -612,8 +610,8 @@ dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *re
         uint32_t leaf = is_kind(&v, n, DLC_LOOP_AS) ? schedule->homes[node_at(&v, n)->stage].leaf : 0;
         if (!is_kind(&v, n, DLC_LOOP_AS))
             continue;
-        if (node_at(&v, leaf)->row == DLC_DOT_NONE || node_at(&v, leaf)->place != DLC_PLACE_REG ||
-            parent(&v, n) != parent(&v, leaf) || n < leaf)
+        int is_same = schedule->threads ? dlc_deals_are_equal(schedule, leaf, n) : parent(&v, n) == parent(&v, leaf);
+        if (node_at(&v, leaf)->row == DLC_DOT_NONE || node_at(&v, leaf)->place != DLC_PLACE_REG || !is_same || n < leaf)
             return fail(&v, "%s: %s is no register tile in the same loop", loop_text(&v, n),
                         stage_at(&v, node_at(&v, n)->stage)->name);
     }

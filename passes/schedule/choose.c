@@ -378,6 +378,9 @@ static const struct {
     uint8_t is_cuda, must_fit; /* must_fit: where its scratch is too much, the next one is better */
     int (*choose)(dlc_chooser *chooser);
 } forms[] = {
+    {1, 1, dlc_choose_block},
+    {1, 1, dlc_choose_transpose},
+    {1, 1, dlc_choose_block_tiles},
     {1, 0, choose_cuda},
     {0, 0, dlc_choose_dot},
     {0, 1, dlc_choose_tiles},

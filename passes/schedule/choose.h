@@ -73,8 +73,14 @@ void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice
 void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
 /* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */
 double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
-/* The same for CUDA: a block's tile of a contraction, else lanes of a warp. */
+/* The same for CUDA: lanes of a warp. */
 void dlc_choose_cuda(dlc_chooser *chooser);
+/* Accesses of a pack of neighbours along the axis are one each. */
+int dlc_choose_is_packed(dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, int64_t pack);
+/* The same as dlc_choose_tiles, by blocks of CUDA threads. */
+int dlc_choose_block_tiles(dlc_chooser *chooser);
+/* True when the kernel is a contraction by blocks of CUDA threads: the tree is built. */
+int dlc_choose_block(dlc_chooser *chooser);
 /* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */
 int dlc_choose_transpose(dlc_chooser *chooser);
 /* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */

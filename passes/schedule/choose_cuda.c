@@ -1,16 +1,11 @@
 /*
- * Schedules for CUDA. A contraction is a tile per block of 256 threads, and so is a map whose
- * loads cross its store (choose_transpose.c); everything else is lanes of a warp, chosen by the
- * same count of cycles as on CPUs, with every independent loop parallel: a GPU wants thousands of
- * units where a CPU wants dozens.
+ * Schedules for CUDA of what is no tile of a block (choose_block.c, choose_transpose.c): lanes of
+ * a warp, chosen by the same count of cycles as on CPUs, with every independent loop parallel: a
+ * GPU wants thousands of units where a CPU wants dozens.
  */
 #include "passes/schedule/choose.h"
 
 enum {
-    LEAST_WORK = 8192,    /* multiply-adds below which a warp's lanes do as well */
-    LEAST_SIDE = 8,       /* rows or columns below which half of the smallest tile is wasted */
-    MULTIPROCESSORS = 64, /* of a card of medium size: tiles are made small enough to occupy them */
-    SLICE_CYCLES = 2, /* of a step along K besides multiplying: addresses, waiting for the others */
     MANY_UNITS = 16384, /* units from which a warp takes several vectors */
     VECTORS = 4,
     ACCESS_BYTES = 16, /* the widest access of a thread */
@@ -18,117 +13,10 @@ enum {
     PACKED_UNITS = 1024 /* warps that keep a card busy: fewer get no more work each */
 };
 
-typedef struct {
-    dlc_chooser *c;
-    dlc_contraction form;
-    double rows, columns, depth, batches;
-    int64_t m, n;
-    uint8_t swap;
-} dot;
-
-/* --- contractions --- */
-
-static void exchange(dot *d)
-{
-    dlc_contraction before = d->form;
-    d->form.a = before.b, d->form.b = before.a;
-    d->form.m = before.n, d->form.n = before.m;
-    d->swap = !d->swap;
-}
-
-static int is_stored_along(const dot *d, const dlc_ids *axes)
-{
-    const dlc_chooser *c = d->c;
-    for (uint32_t s = 0; axes->n && s < c->kernel->stages.n; s++)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++)
-            if (!c->accesses[s].data[i].load &&
-                dlc_choose_stride(c, c->accesses[s].data[i].offset, axes->data[axes->n - 1]) == 1)
-                return 1;
-    return 0;
-}
-
-/* Neighbouring threads are neighbouring columns: n is what is contiguous in the result. */
-static void choose_roles(dot *d)
-{
-    dlc_choose_sort(d->c, &d->form.m);
-    dlc_choose_sort(d->c, &d->form.n);
-    dlc_choose_sort(d->c, &d->form.batch);
-    if (!is_stored_along(d, &d->form.n) && is_stored_along(d, &d->form.m))
-        exchange(d);
-    d->rows = dlc_choose_points(d->c, &d->form.m);
-    d->columns = dlc_choose_points(d->c, &d->form.n);
-    d->depth = dlc_choose_points(d->c, &d->form.k);
-    d->batches = dlc_choose_points(d->c, &d->form.batch);
-}
-
 static double tiles(double size, int64_t tile)
 {
     return (double)(((int64_t)size + tile - 1) / tile);
 }
-
-/* Rounds of blocks, times a step of a thread: its products, and what it reads of the slices for
- * them. */
-static double tile_cycles(const dot *d, int64_t m, int64_t n)
-{
-    double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
-    double a = (double)(m / DLC_CUDA_SIDE), b = (double)(n / DLC_CUDA_SIDE);
-    return tiles(blocks, MULTIPROCESSORS) * (a * b + (a + b) / 2 + SLICE_CYCLES);
-}
-
-static void choose_tile(dot *d)
-{
-    static const int64_t sides[] = {DLC_CUDA_SIDE, 2 * DLC_CUDA_SIDE, 4 * DLC_CUDA_SIDE};
-    double least = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        for (uint32_t j = 0; j < 3; j++) {
-            double cycles = tile_cycles(d, sides[i], sides[j]);
-            if (i + j && cycles > least)
-                continue;
-            least = cycles;
-            d->m = sides[i];
-            d->n = sides[j];
-        }
-}
-
-static void add_loop(dot *d, const dlc_ids *axes, int64_t tile)
-{
-    dlc_root_loop loop = {.axes = *axes, .tile = tile};
-    dlc_vec_push(d->c->arena, &d->c->schedule->block.loops, loop);
-}
-
-static void fill_block(dot *d)
-{
-    dlc_block_form *block = &d->c->schedule->block;
-    block->method = DLC_METHOD_DOT;
-    block->m = (uint16_t)d->m;
-    block->n = (uint16_t)d->n;
-    block->swap = d->swap;
-    for (uint32_t i = 0; i < d->form.batch.n; i++) {
-        dlc_ids one = {0};
-        dlc_vec_push(d->c->arena, &one, d->form.batch.data[i]);
-        add_loop(d, &one, 1);
-    }
-    add_loop(d, &d->form.m, d->m);
-    add_loop(d, &d->form.n, d->n);
-}
-
-static int choose_dot(dlc_chooser *c)
-{
-    dot d = {.c = c};
-    if (!dlc_choose_contraction(c, &d.form) || !d.form.m.n || !d.form.n.n)
-        return 0;
-    choose_roles(&d);
-    if (d.rows < LEAST_SIDE || d.columns < LEAST_SIDE || d.rows * d.columns * d.depth < LEAST_WORK)
-        return 0;
-    dlc_ids order = {0};
-    dlc_choose_order_reduction(c, 0, d.form.a, &order);
-    c->kernel->stages.data[0].reduce = order;
-    choose_tile(&d);
-    fill_block(&d);
-    return 1;
-}
-
-/* --- lanes --- */
 
 static int has_temporaries(const dlc_chooser *c)
 {
@@ -140,7 +28,7 @@ static int has_temporaries(const dlc_chooser *c)
 
 /* Lane l of a pack has elements pack * l …: an access is one if neighbours lie together and the pack starts at its own
  * multiple. Anything else would be scattered further than without packs. */
-static int is_packed(dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, int64_t pack)
+int dlc_choose_is_packed(dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, int64_t pack)
 {
     dlc_pool *pool = c->kernel->pool;
     dlc_ranges ranges = dlc_kernel_ranges(c->kernel);
@@ -169,7 +57,7 @@ static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t wi
         int64_t bytes = dlc_dtype_bytes(DLC_SOURCE_IS_STAGE(source)
                                             ? c->kernel->stages.data[DLC_SOURCE_INDEX(source)].dtype[0]
                                             : c->kernel->buffers.data[source].type.dtype);
-        while (pack > 1 && (pack * bytes > ACCESS_BYTES || !is_packed(c, access, lane, pack)))
+        while (pack > 1 && (pack * bytes > ACCESS_BYTES || !dlc_choose_is_packed(c, access, lane, pack)))
             pack /= 2;
     }
     int is_known = dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[lane].extent, &extent);
@@ -225,8 +113,6 @@ static void spread(dlc_chooser *c, dlc_lanes_choice *choice)
 void dlc_choose_cuda(dlc_chooser *c)
 {
     dlc_lanes_choice choice;
-    if (choose_dot(c) || dlc_choose_transpose(c))
-        return;
     dlc_choose_lanes_facts(c, &choice);
     choose_pack(c, &choice);
     spread(c, &choice);

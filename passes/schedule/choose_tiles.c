@@ -10,7 +10,7 @@
  *
  * What lies between them is scratch of the block, so T is as much as half of L2 and the wish for units allow.
  */
-#include "passes/schedule/choose.h"
+#include "passes/schedule/choose_tiles.h"
 
 enum {
     LEAST_WORK = 4096, /* multiply-adds of a product, below which lanes do as well */
@@ -18,26 +18,8 @@ enum {
     MOST_HEIGHT = 14   /* of a register tile */
 };
 
-/* A stage that is a product, by rows of the block. */
-typedef struct {
-    uint8_t is_dot, copies_left, copies_right, is_packed;
-    dlc_expr left, right;   /* the rows' factor; the columns' */
-    dlc_ids others;         /* kept axes that are neither roots nor columns: loops of one point */
-    dlc_ids order;          /* reduced axes, outer to inner */
-    uint32_t columns;
-    uint32_t as_end;        /* maps [stage + 1, as_end) run over its tile */
-    int64_t n;              /* columns of the register tile */
-} product;
-
-typedef struct {
-    dlc_chooser *c;
-    dlc_ids points, rows;   /* roots */
-    uint32_t row_axis;      /* rows as one */
-    product *products;      /* by stage */
-    uint32_t *item;         /* by stage: the loop nest it belongs to, in order */
-    dlc_lanes_choice lanes; /* of the stages that are no products */
-    int64_t m, t;           /* heights of the register tile and of the block */
-} tiles;
+typedef dlc_tiles tiles;
+typedef dlc_tiles_product product;
 
 static const dlc_stage *stage_at(const tiles *t, uint32_t s)
 {
@@ -487,10 +469,7 @@ static void build(tiles *t)
         if (p->copies_right)
             right[s] = copy_right(t, s);
     }
-    t->row_axis = dlc_schedule_flatten(schedule, &t->rows);
-    dlc_vec_push(t->c->arena, &t->lanes.loops, ((dlc_root_choice){t->row_axis, 1, 0}));
-    for (uint32_t i = 0; i < t->points.n; i++)
-        dlc_vec_push(t->c->arena, &t->lanes.loops, ((dlc_root_choice){t->points.data[i], 1, 0}));
+    dlc_tiles_flatten(t);
     open_all(t, &t->points, DLC_LOOP_PAR);
     if (dlc_choose_points(t->c, &t->rows) > (double)t->t || !dlc_choose_are_known(t->c, &t->rows)) {
         dlc_schedule_open(schedule, DLC_LOOP_PAR, t->row_axis, t->t);
@@ -517,35 +496,69 @@ static void set_grain(tiles *t)
     t->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
 
+/* Of stages [0, nstages), which are products, and the order of their sums. */
+static uint32_t find_products(tiles *t)
+{
+    uint32_t ndots = 0;
+    for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
+        find_product(t, s);
+        if (!t->products[s].is_dot)
+            continue;
+        judge_factors(t, s);
+        find_elements(t, s);
+        ndots++;
+    }
+    return ndots;
+}
+
+int dlc_tiles_find(tiles *t)
+{
+    dlc_chooser *c = t->c;
+    uint32_t nstages = c->kernel->stages.n;
+    if (c->serial.n || nstages < 2 || !find_rows(t))
+        return 0;
+    t->products = dlc_new_array(c->arena, product, nstages);
+    t->item = dlc_new_array(c->arena, uint32_t, nstages);
+    if (!find_products(t))
+        return 0;
+    for (uint32_t s = 0; s < nstages; s++)
+        if (t->products[s].is_dot && (too_many_parts(t, s) || gathers_rows(t, s)))
+            return 0;
+    find_items(t);
+    place(t);
+    t->lanes = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
+    t->lanes.lanes = dlc_new_array(c->arena, uint32_t, nstages);
+    dlc_choose_own_lanes(c, t->lanes.width, t->lanes.lanes);
+    return 1;
+}
+
+void dlc_tiles_flatten(tiles *t)
+{
+    t->row_axis = dlc_schedule_flatten(t->c->schedule, &t->rows);
+    dlc_vec_push(t->c->arena, &t->lanes.loops, ((dlc_root_choice){t->row_axis, 1, 0}));
+    for (uint32_t i = 0; i < t->points.n; i++)
+        dlc_vec_push(t->c->arena, &t->lanes.loops, ((dlc_root_choice){t->points.data[i], 1, 0}));
+}
+
+double dlc_tiles_row_bytes(const tiles *t)
+{
+    double per_row, once;
+    scratch_of(t, &per_row, &once);
+    return per_row;
+}
+
 int dlc_choose_tiles(dlc_chooser *c)
 {
     tiles t = {.c = c};
-    uint32_t nstages = c->kernel->stages.n, ndots = 0;
-    if (c->serial.n || nstages < 2 || !find_rows(&t))
+    if (!dlc_tiles_find(&t))
         return 0;
-    t.products = dlc_new_array(c->arena, product, nstages);
-    t.item = dlc_new_array(c->arena, uint32_t, nstages);
-    for (uint32_t s = 0; s < nstages; s++) {
-        find_product(&t, s);
-        if (!t.products[s].is_dot)
-            continue;
-        judge_factors(&t, s);
-        if (too_many_parts(&t, s) || gathers_rows(&t, s) || (t.products[s].is_packed && !dlc_choose_are_known(c, &t.rows)))
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        if (t.products[s].is_dot && t.products[s].is_packed && !dlc_choose_are_known(c, &t.rows))
             return 0; /* weights again for each block of nobody knows how many rows */
-        find_elements(&t, s);
-        ndots++;
-    }
-    if (!ndots)
-        return 0;
-    find_items(&t);
-    place(&t);
     choose_heights(&t);
     if (t.m < 2 || t.t <= t.m)
         t.t = 2 * t.m;
     set_grain(&t);
-    t.lanes = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
-    t.lanes.lanes = dlc_new_array(c->arena, uint32_t, nstages);
-    dlc_choose_own_lanes(c, t.lanes.width, t.lanes.lanes);
     build(&t);
     return 1;
 }

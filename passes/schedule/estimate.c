@@ -8,6 +8,7 @@ enum {
     DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
+    THREAD_LANES = 32,     /* of a warp */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
@@ -67,6 +68,8 @@ static double repeats(const estimator *e, uint32_t leaf)
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
     double points = 1, own = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
+    if (node_at(e, leaf)->ahead) /* a tile's loss has it */
+        return 1;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
         if (node_at(e, n)->kind != DLC_LOOP_AS)
             points *= points_of_loop(e, n);
@@ -174,12 +177,23 @@ static int reads_weights(const estimator *e, uint32_t leaf)
     return 0;
 }
 
+/* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
+static double thread_cycles(const estimator *e, uint32_t s)
+{
+    const dlc_stage *stage = &e->c.kernel->stages.data[s];
+    double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
+    double accesses = e->c.accesses[s].n + (e->schedule->homes[s].place == DLC_PLACE_SCRATCH);
+    return (e->c.work[s] + points * accesses) / THREAD_LANES / 2;
+}
+
 static double leaf_cycles(estimator *e, uint32_t leaf)
 {
     const dlc_schedule_node *node = node_at(e, leaf);
     uint32_t loop = around(e, leaf, DLC_LOOP_LANE), as = around(e, leaf, DLC_LOOP_AS), lane = DLC_NO_AXIS, width = 1;
     if (node->row != DLC_DOT_NONE)
         return dot_cycles(e, leaf);
+    if (as == DLC_ROOT_NODE && dlc_schedule_thread_of(e->schedule, leaf) != DLC_ROOT_NODE)
+        return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
     e->c.lane = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
         lane = node_at(e, loop)->axis;
@@ -195,48 +209,14 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
     return dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
 }
 
-/* --- CUDA's blocks --- */
-
-static double block_dot_cycles(const dlc_chooser *c, const dlc_schedule *schedule)
-{
-    enum { WARP = 32 };
-    const dlc_stage *stage = &c->kernel->stages.data[0];
-    dlc_dot_loops at;
-    double products = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
-    double further = c->work[0] - 2 * products, cycles = products / 2 / WARP * (100 + DOT_LOSS_PERCENT) / 100;
-    cycles += further > 0 ? further / WARP : 0;
-    if (!dlc_schedule_dot_loops(c->kernel, schedule, &at))
-        return cycles;
-    for (uint32_t s = 1; s < c->kernel->stages.n; s++)
-        cycles += dlc_choose_stage_cycles(c, s, at.contraction.n.data[at.contraction.n.n - 1], WARP);
-    return cycles;
-}
-
-/* Every access is of neighbours; one through a tile is two more, of shared memory. */
-static double transpose_cycles(const dlc_chooser *c, const dlc_schedule *schedule)
-{
-    enum { WARP = 32 };
-    const dlc_root_loop *loops = &schedule->block.loops.data[schedule->block.loops.n - 2];
-    const dlc_stage *stage = &c->kernel->stages.data[0];
-    dlc_crossing crossing;
-    dlc_schedule_crossing(c->kernel, schedule->target, loops[0].axes.data[0], loops[1].axes.data[0], &crossing);
-    double accesses = c->accesses[0].n + 2.0 * crossing.loads.n;
-    return (c->work[0] + dlc_choose_points(c, &stage->axes) * accesses) / WARP / 2; /* two operations a cycle */
-}
-
 static double cycles_of(estimator *e, dlc_estimate *result)
 {
     double cycles = 0;
-    result->ndots = e->schedule->block.method == DLC_METHOD_DOT;
-    if (e->schedule->block.method == DLC_METHOD_DOT)
-        return block_dot_cycles(&e->c, e->schedule);
-    if (e->schedule->block.method == DLC_METHOD_TRANSPOSE)
-        return transpose_cycles(&e->c, e->schedule);
     uint32_t nothers = 0;
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
             int is_dot = node_at(e, n)->row != DLC_DOT_NONE;
-            double again = is_dot ? again_cycles(e, n) : 0;
+            double again = is_dot && !e->schedule->threads ? again_cycles(e, n) : 0;
             cycles += leaf_cycles(e, n) * repeats(e, n) + again;
             result->again_cycles += again;
             result->again_weights += is_dot && reads_weights(e, n) ? again : 0;
@@ -275,5 +255,5 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->cycles = cycles_of(&e, result);
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
-    result->time_us = time_of(result, schedule->target, schedule->block.method != DLC_METHOD_NONE || result->ndots);
+    result->time_us = time_of(result, schedule->target, schedule->threads != 0);
 }

@@ -9,6 +9,7 @@
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/text.h"
 #include "ir/interp/interp.h"
+#include "ir/kernel/algebra.h"
 #include "tests/ptx/emulated.h"
 #include "vgpu/machine.h"
 
@@ -316,6 +317,39 @@ const char *trial_unavailable(trial_way way, dlc_arena *arena)
 
 /* --- a module's kernels --- */
 
+typedef struct {
+    dlc_kernel *kernel;
+    uint32_t first; /* of the copies */
+    dlc_arena *arena;
+} copies;
+
+static dlc_expr put_back(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const copies *c = ctx;
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || DLC_SOURCE_INDEX(node->imm.id) < c->first)
+        return 0;
+    const dlc_stage *copy = &c->kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)];
+    dlc_expr *with = dlc_new_array(c->arena, dlc_expr, c->kernel->axes.n);
+    for (uint32_t i = 0; i < copy->axes.n; i++)
+        with[copy->axes.data[i]] = args[i];
+    return dlc_expr_substitute(to, copy->value[0], with, c->kernel->axes.n);
+}
+
+/* The schedule's kernel with each copy's value in place of its loads. */
+static const dlc_kernel *without_copies(const dlc_schedule *schedule, dlc_arena *arena)
+{
+    copies c = {dlc_kernel_clone(schedule->kernel, arena), schedule->nstages, arena};
+    if (schedule->kernel->stages.n == schedule->nstages)
+        return schedule->kernel;
+    for (uint32_t s = 0; s < c.first; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            if (c.kernel->stages.data[s].value[i])
+                c.kernel->stages.data[s].value[i] =
+                    dlc_expr_rewrite(c.kernel->pool, c.kernel->pool, c.kernel->stages.data[s].value[i], put_back, &c);
+    c.kernel->stages.n = c.first;
+    return c.kernel;
+}
+
 static void *memory_of(const dlc_module *module, uint32_t v, const int64_t *symbols, void **memory,
                        dlc_arena *arena)
 {
@@ -340,7 +374,7 @@ static trial trial_of(const dlc_module *module, const dlc_step *step, const int6
         buffers[b] = memory_of(module, step->values[b], symbols, memory, arena);
     for (uint32_t i = 0; i < step->nsymbols; i++)
         values[i] = dlc_expr_eval(module->pool, step->symbols[i], symbols);
-    return (trial){.kernel = entry->schedule->kernel, /* its constants lie as the schedule wants them */
+    return (trial){.kernel = without_copies(entry->schedule, arena), /* constants lie as the schedule wants them */
                    .schedule = entry->schedule,
                    .symbols = values,
                    .buffers = buffers};

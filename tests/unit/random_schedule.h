@@ -345,6 +345,49 @@ static inline void draw_nodes(schedule_plan *p, const uint32_t *list, uint32_t n
     dlc_schedule_leaf(p->schedule, list[0], draw_place(p, list[0]));
 }
 
+/* --- blocks of threads --- */
+
+/* The stage under loops dealt to threads, or to warps with lanes inside. */
+static inline void draw_deal(schedule_plan *p, uint32_t s)
+{
+    const dlc_stage *stage = plan_stage(p, s);
+    dlc_loop_kind kind = draw(3) ? DLC_LOOP_THREAD : DLC_LOOP_WARP;
+    uint32_t lane = DLC_NO_AXIS, nloops = 0;
+    for (uint32_t i = 0; i < stage->axes.n + stage->reduce.n; i++) {
+        int is_kept = i < stage->axes.n;
+        uint32_t axis = is_kept ? stage->axes.data[i] : stage->reduce.data[i - stage->axes.n];
+        if (p->open[axis] == 1)
+            continue;
+        if (kind == DLC_LOOP_WARP && lane == DLC_NO_AXIS && nloops && draw(2)) {
+            lane = axis;
+            continue;
+        }
+        dlc_schedule_open(p->schedule, is_kept && draw(8) ? kind : DLC_LOOP_FOR, axis, 1);
+        nloops++;
+    }
+    if (lane != DLC_NO_AXIS)
+        dlc_schedule_open_lane(p->schedule, lane, draw_lanes(p), draw(3) ? 1 : 2);
+    dlc_schedule_leaf(p->schedule, s, draw_place(p, s));
+    dlc_schedule_close(p->schedule, nloops + (lane != DLC_NO_AXIS));
+}
+
+static inline void draw_block(schedule_plan *p, const uint32_t *list, uint32_t n)
+{
+    uint32_t nloops = 0, axis;
+    p->schedule->threads = 32u << draw(3);
+    while (draw(3) && nloops < 3 && (axis = draw_needed(p, list, n, 1)) != DLC_NO_AXIS) {
+        p->open[axis] = draw(2) ? 1 : 2 + draw(7);
+        dlc_schedule_open(p->schedule, p->is_leading && draw(3) ? DLC_LOOP_PAR : DLC_LOOP_FOR, axis, p->open[axis]);
+        p->is_leading &= p->schedule->nodes.data[p->schedule->nodes.n - 1].kind == DLC_LOOP_PAR;
+        nloops++;
+        if (p->open[axis] > 1)
+            break;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        draw_deal(p, list[i]);
+    dlc_schedule_close(p->schedule, nloops);
+}
+
 static inline void draw_flat(dlc_schedule *schedule)
 {
     const dlc_stage *stage = &schedule->kernel->stages.data[draw(schedule->kernel->stages.n)];
@@ -487,7 +530,10 @@ static inline dlc_schedule *draw_schedule(const dlc_kernel *kernel, const dlc_ta
     p.open = dlc_new_array(arena, int64_t, schedule->kernel->axes.n + 1);
     p.warp = target->kind == DLC_TARGET_CUDA ? (int64_t)32 << draw(3) : 0;
     find_reads(&p);
-    draw_nodes(&p, list, n);
+    if (target->kind == DLC_TARGET_CUDA && draw(2))
+        draw_block(&p, list, n);
+    else
+        draw_nodes(&p, list, n);
     mend_places(&p);
     if (breaks_rule())
         disturb(schedule);

@@ -117,12 +117,23 @@ static void **run_emulated(small_graph *s, const dlc_module *module, const dlc_s
     return memory;
 }
 
+static int has_dot(const dlc_module *module)
+{
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        const dlc_schedule *schedule = module->kernels.data[k].schedule;
+        for (uint32_t n = 0; n < schedule->nodes.n; n++)
+            if (schedule->nodes.data[n].row != DLC_DOT_NONE)
+                return 1;
+    }
+    return 0;
+}
+
 START_TEST(kernels_give_the_interpreters_numbers)
 {
     small_graph s = small_begin(cases[_i].graph);
     const dlc_module *module = run_strategy(&s, "greedy", cases[_i].target);
     dlc_str text = text_of(&s, module);
-    ck_assert_int_eq(strstr(dlc_str_text(&text), "shared_a") != NULL, cases[_i].has_dot);
+    ck_assert_int_eq(has_dot(module), cases[_i].has_dot);
     ck_assert_int_eq(strstr(dlc_str_text(&text), "\"k0\", 128, 4, 0}") == NULL, cases[_i].meets);
     void **in_order = run_emulated(&s, module, &text, 0),
          **permuted = run_emulated(&s, module, &text, 7);

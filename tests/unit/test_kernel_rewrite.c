@@ -66,7 +66,7 @@ END_TEST
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
-    small_graph s = small_begin("in x 16,24; const a 24,24; const b 24,24; p = matmul x a; q = matmul p b; out q");
+    small_graph s = small_begin("in x 16,384; const a 384,384; const b 384,384; p = matmul x a; q = matmul p b; out q");
     const dlc_module *module = lowered(&s, "sm_75", "split=4");
     ck_assert_uint_eq(module->kernels.n, 2);
     ck_assert_uint_eq(module->steps.n, 4);

@@ -1,0 +1,252 @@
+/*
+ * Products in a row for CUDA, attention above all: a block of threads has the rows of a tile, and what lies between products
+ * stays in its shared memory.
+ *
+ *     par points, rows:32 {
+ *       for columns:128 {
+ *         for k:16 { thread … { slices of the factors }  thread rows:2, columns:8 { product in reg } }
+ *         thread rows:2, columns:8 { as product { maps behind it } } }
+ *       warp rows { sums, maxima and maps by lanes }
+ *       for columns:64 { … the next product } }
+ */
+#include "passes/schedule/choose_tiles.h"
+
+enum {
+    SIDE = 16,          /* threads of a block, squared */
+    SLICE = 16,         /* steps along K */
+    PAD = 4,
+    MOST_ROWS = 64,     /* of a block's tile */
+    MOST_COLUMNS = 128,
+    MULTIPROCESSORS = 64,
+    MOST_IN_TURN_PERCENT = 125 /* slices that a block goes through, of those that a kernel of each product would */
+};
+
+typedef struct {
+    uint32_t left, right; /* copies; left: DLC_NO_STAGE: rows are in shared memory as they are */
+    int64_t n;            /* columns of the block's tile */
+} block_product;
+
+static const dlc_stage *stage_at(const dlc_tiles *t, uint32_t s)
+{
+    return &t->c->kernel->stages.data[s];
+}
+
+/* A stage in shared memory, element by element. */
+static int is_shared(const dlc_tiles *t, dlc_expr factor)
+{
+    const dlc_pool *pool = t->c->kernel->pool;
+    const dlc_expr_node *node = dlc_node_of(pool, factor);
+    return node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) && !dlc_load_guard(pool, factor) && !node->flags &&
+           t->c->place[DLC_SOURCE_INDEX(node->imm.id)] == DLC_PLACE_SCRATCH;
+}
+
+static int64_t tile_columns(const dlc_tiles *t, uint32_t s)
+{
+    int64_t extent = t->c->extent[t->products[s].columns], n = MOST_COLUMNS;
+    while (n > SIDE && n / 2 >= extent)
+        n /= 2;
+    return n;
+}
+
+/* Bytes of shared memory with so many rows to a block. */
+static double bytes_of(const dlc_tiles *t, int64_t rows)
+{
+    double bytes = dlc_tiles_row_bytes(t) * (double)rows;
+    for (uint32_t s = 0; s < t->c->kernel->stages.n; s++)
+        if (t->products[s].is_dot) {
+            int64_t points = is_shared(t, t->products[s].left) ? 0 : rows + PAD;
+            points += tile_columns(t, s) + PAD;
+            bytes += (double)(points * SLICE * (int64_t)dlc_dtype_bytes(stage_at(t, s)->dtype[0]));
+        }
+    return bytes;
+}
+
+/* As many rows as fit, but blocks for all multiprocessors. */
+static int choose_rows(dlc_tiles *t)
+{
+    double rows = dlc_choose_points(t->c, &t->rows), points = dlc_choose_points(t->c, &t->points);
+    t->t = 0;
+    for (int64_t m = SIDE; m <= MOST_ROWS && bytes_of(t, m) <= t->c->target->scratch_bytes; m *= 2) {
+        if (m > SIDE && points * rows / (double)m < MULTIPROCESSORS)
+            break;
+        t->t = m;
+    }
+    return t->t != 0;
+}
+
+static void add_part(const dlc_tiles *t, dlc_schedule_copy *copy, uint32_t axis, int32_t pad)
+{
+    dlc_copy_part part = {.block = 1, .pad = pad};
+    dlc_vec_push(t->c->arena, &part.axes, axis);
+    dlc_vec_push(t->c->arena, &copy->parts, part);
+}
+
+/* [others, k, own + PAD], of axes that the factor depends on. */
+static uint32_t add_slice(const dlc_tiles *t, const char *name, uint32_t s, dlc_expr factor, const dlc_ids *own)
+{
+    dlc_schedule *schedule = t->c->schedule;
+    const dlc_stage *stage = stage_at(t, s);
+    dlc_ids axes = {0};
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!dlc_ids_find(own, stage->axes.data[i], NULL) && dlc_expr_uses_axis(t->c->kernel->pool, factor, stage->axes.data[i]))
+            dlc_vec_push(t->c->arena, &axes, stage->axes.data[i]);
+    dlc_vec_push(t->c->arena, &axes, t->products[s].order.data[0]);
+    uint32_t nouter = axes.n;
+    for (uint32_t i = 0; i < own->n; i++)
+        dlc_vec_push(t->c->arena, &axes, own->data[i]);
+    uint32_t copy = dlc_schedule_copy_add(schedule, dlc_arena_printf(t->c->arena, "%s%u", name, s), s,
+                                          dlc_schedule_operand_name(schedule, s, factor), factor, &axes);
+    dlc_schedule_copy *row = &schedule->copies.data[schedule->copies.n - 1];
+    for (uint32_t i = 0; i < nouter; i++)
+        add_part(t, row, axes.data[i], 0);
+    add_part(t, row, own->data[0], PAD);
+    for (uint32_t i = 1; i < own->n; i++)
+        dlc_vec_push(t->c->arena, &row->parts.data[nouter].axes, own->data[i]);
+    return copy;
+}
+
+static int is_along(const dlc_tiles *t, uint32_t s, dlc_expr factor, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->c->accesses[s].n; i++)
+        if (t->c->accesses[s].data[i].load == factor)
+            return dlc_choose_stride(t->c, t->c->accesses[s].data[i].offset, axis) == 1;
+    return 0;
+}
+
+/* --- the tree --- */
+
+static void build_slice(const dlc_tiles *t, uint32_t copy, uint32_t k, uint32_t own, int along_k)
+{
+    dlc_schedule *schedule = t->c->schedule;
+    if (copy == DLC_NO_STAGE)
+        return;
+    dlc_schedule_open(schedule, DLC_LOOP_THREAD, along_k ? own : k, 1);
+    dlc_schedule_open(schedule, DLC_LOOP_THREAD, along_k ? k : own, 1);
+    dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
+    schedule->nodes.data[schedule->nodes.n - 1].ahead = 1;
+    dlc_schedule_close(schedule, 2);
+}
+
+static void open_deal(const dlc_tiles *t, uint32_t columns, int64_t n)
+{
+    dlc_schedule_open(t->c->schedule, DLC_LOOP_THREAD, t->row_axis, t->t / SIDE);
+    dlc_schedule_open(t->c->schedule, DLC_LOOP_THREAD, columns, n / SIDE);
+}
+
+static void build_product(const dlc_tiles *t, uint32_t s, const block_product *b, const uint8_t *along_k)
+{
+    dlc_schedule *schedule = t->c->schedule;
+    const dlc_tiles_product *p = &t->products[s];
+    uint32_t k = p->order.data[0];
+    for (uint32_t i = 0; i < p->others.n; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, p->others.data[i], 1);
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, p->columns, b->n);
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, k, SLICE);
+    build_slice(t, b->left, k, t->row_axis, along_k[0]);
+    build_slice(t, b->right, k, p->columns, along_k[1]);
+    open_deal(t, p->columns, b->n);
+    dlc_schedule_dot(schedule, s, DLC_DOT_FMA, t->row_axis, p->columns, &p->order, t->c->place[s]);
+    dlc_schedule_close(schedule, 3);
+    if (p->as_end > s + 1) {
+        open_deal(t, p->columns, b->n);
+        dlc_schedule_open_as(schedule, s);
+        for (uint32_t e = s + 1; e < p->as_end; e++)
+            dlc_schedule_leaf(schedule, e, t->c->place[e]);
+        dlc_schedule_close(schedule, 3);
+    }
+    dlc_schedule_close(schedule, p->others.n + 1);
+}
+
+static void build_lanes(dlc_tiles *t, uint32_t *s)
+{
+    uint32_t item = t->item[*s];
+    dlc_schedule_open(t->c->schedule, DLC_LOOP_WARP, t->row_axis, 1);
+    for (; *s < t->c->schedule->nstages && t->item[*s] == item && !t->products[*s].is_dot; (*s)++)
+        dlc_choose_lanes_stage(t->c, &t->lanes, *s);
+    dlc_schedule_close(t->c->schedule, 1);
+}
+
+static void build(dlc_tiles *t)
+{
+    dlc_schedule *schedule = t->c->schedule;
+    uint32_t nstages = schedule->nstages;
+    block_product *products = dlc_new_array(t->c->arena, block_product, nstages);
+    uint8_t(*along)[2] = dlc_arena_array(t->c->arena, nstages, sizeof *along, 1);
+    for (uint32_t s = 0; s < nstages; s++) {
+        const dlc_tiles_product *p = &t->products[s];
+        dlc_ids columns = {0};
+        if (!p->is_dot)
+            continue;
+        dlc_vec_push(t->c->arena, &columns, p->columns);
+        along[s][0] = (uint8_t)is_along(t, s, p->left, p->order.data[0]);
+        along[s][1] = (uint8_t)is_along(t, s, p->right, p->order.data[0]);
+        int has_left = !is_shared(t, p->left);
+        products[s] = (block_product){DLC_NO_STAGE, DLC_NO_STAGE, tile_columns(t, s)};
+        if (has_left)
+            products[s].left = add_slice(t, "rows", s, p->left, &t->rows);
+        products[s].right = add_slice(t, "columns", s, p->right, &columns);
+    }
+    dlc_tiles_flatten(t);
+    schedule->threads = SIDE * SIDE;
+    for (uint32_t i = 0; i < t->points.n; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, t->points.data[i], 1);
+    dlc_schedule_open(schedule, DLC_LOOP_PAR, t->row_axis, t->t);
+    for (uint32_t s = 0; s < nstages;) {
+        if (!t->products[s].is_dot) {
+            build_lanes(t, &s);
+            continue;
+        }
+        build_product(t, s, &products[s], along[s]);
+        s = t->products[s].as_end;
+    }
+    dlc_schedule_close(schedule, t->points.n + 1);
+}
+
+/* Slices are of all rows, all columns and one reduced axis. */
+static int has_slices(const dlc_tiles *t, uint32_t s)
+{
+    const dlc_tiles_product *p = &t->products[s];
+    const dlc_pool *pool = t->c->kernel->pool;
+    if (p->order.n != 1 || !dlc_expr_uses_axis(pool, p->left, p->order.data[0]) ||
+        !dlc_expr_uses_axis(pool, p->right, p->order.data[0]) || !dlc_expr_uses_axis(pool, p->right, p->columns))
+        return 0;
+    for (uint32_t i = 0; i < t->rows.n; i++)
+        if (!dlc_expr_uses_axis(pool, p->left, t->rows.data[i]))
+            return 0;
+    return 1;
+}
+
+static int64_t tiles_of(int64_t size, int64_t tile)
+{
+    return (size + tile - 1) / tile;
+}
+
+/* Columns are tiles of one block, one after the other, where a kernel of the product alone has a block for each: no waiting for
+ * memory is hidden behind others then. */
+static int is_worth(const dlc_tiles *t)
+{
+    int64_t in_turn = 0, alone = 0;
+    for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
+        const dlc_tiles_product *p = &t->products[s];
+        if (!p->is_dot)
+            continue;
+        int64_t slices = tiles_of(t->c->extent[p->order.data[0]], SLICE);
+        alone += slices;
+        in_turn += slices * tiles_of(t->c->extent[p->columns], tile_columns(t, s)) * (int64_t)dlc_choose_points(t->c, &p->others);
+    }
+    return in_turn * 100 <= MOST_IN_TURN_PERCENT * alone;
+}
+
+int dlc_choose_block_tiles(dlc_chooser *c)
+{
+    dlc_tiles t = {.c = c};
+    if (!dlc_tiles_find(&t))
+        return 0;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        if (t.products[s].is_dot && !has_slices(&t, s))
+            return 0;
+    if (!is_worth(&t) || !choose_rows(&t))
+        return 0;
+    build(&t);
+    return 1;
+}

@@ -1,0 +1,157 @@
+/*
+ * Schedules for blocks of CUDA threads: trees by hand that print as they read and give the right numbers in the emulation, and what
+ * is refused, sentence by sentence of ir/schedule/verify_deal.c.
+ */
+#include <check.h>
+
+#include "tests/unit/run_schedule.h"
+#include "tests/unit/suite.h"
+
+#define TARGET "sm_75"
+#define MATMUL \
+    "kernel @mm(x: f32[m,24], w: f32[24,40], b: f32[40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=24\n" \
+    "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = max(0.0, b[j] + a)\n}\n"
+#define COPIES "  copy xs = a.x [k, i+4]\n  copy ws = a.w [k, j+4]\n"
+#define SLICES \
+    "      thread i, k {\n        xs in scratch\n      }\n      thread k, j {\n        ws in scratch\n      }\n"
+#define SLICES_AHEAD \
+    "      thread i, k {\n        xs in scratch ahead 1 via reg\n      }\n" \
+    "      thread k, j {\n        ws in scratch ahead 1 via reg\n      }\n"
+#define ROWS \
+    "kernel @rows(x: f32[16,64], w: f32[32,64]) -> (y: f32[16,32]) {\n  axis i=16, j=32, k=64\n" \
+    "  a[i,j] = sum(k) x[i, k] * w[j, k]\n  y[i,j] = max(0.0, a)\n}\n"
+#define SOFTMAX \
+    "kernel @softmax(x: f32[m,50]) -> (y: f32[m,50]) {\n  axis i=m, j=50\n" \
+    "  h[i] = max(j) x[i, j]\n  e[i,j] = exp(x[i, j] - h)\n  l[i] = sum(j) e\n  y[i,j] = e / l\n}\n"
+#define MAP "kernel @map(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n  y[i,j] = x[i, j] + 1.0\n}\n"
+#define CHAIN \
+    "kernel @chain(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n" \
+    "  t[i,j] = x[i, j] + 1.0\n  y[i,j] = t[i, j] + t[i, j - 1 else 0]\n}\n"
+#define SUM "kernel @sum(x: f32[12,20]) -> (y: f32[12]) {\n  axis i=12, j=20\n  y[i] = sum(j) x[i, j]\n}\n"
+
+static const struct {
+    const char *kernel;
+    int threads;
+    const char *tree;
+} right[] = {
+    {MATMUL, 64, COPIES "  par i:16, j:16 {\n    for k:16 {\n" SLICES_AHEAD "      thread i:2, j:2 {\n"
+     "        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i:2, j:2 {\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, 32, COPIES "  par i:8, j:16 {\n    for k:8 {\n" SLICES "      thread i, j:4 {\n" /* one after the other */
+     "        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i, j:4 {\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, 64, COPIES "  par i:16, j:8 {\n    for k:16 {\n" SLICES_AHEAD "      thread j, i:2 {\n" /* rows are columns */
+     "        a = dot fma j x i over [k] in reg\n      }\n    }\n    thread j, i:2 {\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, 64, "  copy ws = a.w [k, j+4]\n  par i:16, j:16 {\n    thread k, j:4, lane j:4 {\n      ws in scratch\n    }\n"
+     "    thread i:2, j:2 {\n      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {ROWS, 64, COPIES "  par i:16, j:16 {\n    for k:16 {\n" /* whole deals of packs along k */
+     "      thread i, k:4, lane k:4 {\n        xs in scratch ahead 1 via reg\n      }\n"
+     "      thread j, k:4, lane k:4 {\n        ws in scratch ahead 1 via reg\n      }\n      thread i, j:4 {\n"
+     "        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i, j:4 {\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, 128, COPIES "  par i:16 {\n    for j:16, k:16 {\n" SLICES_AHEAD "      thread i:2, j:2 {\n" /* kept in scratch */
+     "        a = dot fma i x j over [k] in scratch\n      }\n    }\n    warp i, lane j:32 {\n      y\n    }\n  }\n"},
+    {SOFTMAX, 128, "  par i:10, warp i {\n    lane j:32 x 4 {\n      h in reg\n    }\n    lane j:32 {\n      e in scratch\n    }\n"
+     "    lane j:32 x 4 {\n      l in reg\n    }\n    lane j:32 {\n      y\n    }\n  }\n"},
+    {SOFTMAX, 64, "  par i:10 {\n    warp i, lane j:32 x 4 {\n      h in scratch\n    }\n    thread i, j {\n      e in scratch\n    }\n"
+     "    thread i, for j {\n      l in scratch\n    }\n    thread i, j {\n      y\n    }\n  }\n"},
+    {MAP, 32, "  thread i, j:4, lane j:4 {\n    y\n  }\n"},
+    {MAP, 32, "  copy xs = y.x [j, i+1]\n  par i:8, j:8 {\n    thread j, i {\n      xs in scratch\n    }\n    thread i, j {\n      y\n    }\n  }\n"},
+    {CHAIN, 32, "  par i {\n    thread j {\n      t in scratch\n    }\n    thread j {\n      y\n    }\n  }\n"},
+    {CHAIN, 32, "  for i {\n    thread j {\n      t in scratch\n    }\n    thread j {\n      y\n    }\n  }\n"},
+};
+
+static const struct {
+    const char *kernel;
+    int threads;
+    const char *tree, *sentence;
+} wrong[] = {
+    {MAP, 0, "  thread i, j {\n    y\n  }\n", "thread i: the schedule does not say of how many threads a block is"},
+    {MAP, 48, "  thread i, j {\n    y\n  }\n", "48 threads are not whole warps, at most 1024 threads"},
+    {MAP, 32, "  par i, j {\n    y\n  }\n", "y is computed by every thread: no loop deals it"},
+    {MAP, 32, "  unroll i {\n    thread j {\n      y\n    }\n  }\n", "thread j lies inside unroll i, where not all threads are"},
+    {MAP, 32, "  warp i {\n    thread j {\n      y\n    }\n  }\n", "thread j lies inside warp i: what is dealt is not dealt again"},
+    {MAP, 32, "  thread i:4, i, j {\n    y\n  }\n", "thread i is dealt twice"},
+    {MAP, 32, "  thread i, j:4, for j, lane j:4 {\n    y\n  }\n", "lane"},
+    {MAP, 32, "  thread i:8, lane i:8 {\n    for j {\n      y\n    }\n  }\n", "lanes of a thread are the tile of a thread loop, 2 or 4"},
+    {SUM, 32, "  thread j, for i {\n    y\n  }\n", "thread j: y is reduced over it; lanes of a warp fold"},
+    {CHAIN, 32, "  par i {\n    thread j {\n      t in scratch\n      y\n    }\n  }\n", "thread j: t is read at other points of it"},
+    {CHAIN, 32, "  thread i {\n    for j {\n      t in scratch\n    }\n    for j {\n      y\n    }\n  }\n",
+     "t in scratch lives inside thread i, whose iterations run side by side"},
+    {SOFTMAX, 32, "  par i {\n    thread j {\n      e in scratch\n    }\n  }\n", "h is computed nowhere"},
+    {MATMUL, 32, COPIES "  par i:16, j:16 {\n    for k:16 {\n" SLICES "      thread i:2, j:2 {\n"
+     "        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i:2, j:2 {\n      as a {\n        y\n      }\n    }\n  }\n",
+     "a: 64 tiles are dealt to 32 threads; a thread keeps one"},
+    {MATMUL, 64, COPIES "  par i:16, j:16 {\n    for k:16 {\n" SLICES "      thread i:2, j:2 {\n"
+     "        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i:4, j:2 {\n      as a {\n        y\n      }\n    }\n  }\n",
+     "as a does not follow it in the same loop"},
+    {MATMUL, 64, "  par i:16, j:16 {\n    thread i:2, j:2 {\n      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n"
+     "    }\n  }\n", "a: its last tile along j is not whole; copy the factor first"},
+    {MATMUL, 64, "  copy ws = a.w [k, j+4]\n  par i:16, j:16 {\n    thread k, j {\n      ws in scratch ahead 1 via reg\n    }\n"
+     "    thread i:2, j:2 {\n      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n",
+     "ws is no copy by thread loops right inside a serial loop: it cannot be loaded ahead"},
+    {MATMUL, 64, COPIES "  par i:16, j:16 {\n    for k:16 {\n" SLICES "      warp i:2 {\n        for j:2 {\n"
+     "          a = dot fma i x j over [k] in reg\n        }\n      }\n    }\n    thread i, j {\n      y\n    }\n  }\n", "leaves no tile to it"},
+};
+
+static dlc_arena *arena;
+
+static const char *schedule_text(int threads, const char *tree)
+{
+    const char *text = threads ? dlc_arena_printf(arena, " threads %d", threads) : "";
+    return dlc_arena_printf(arena, "schedule %s grain 1%s {\n%s}\n", TARGET, text, tree);
+}
+
+static dlc_kernel *kernel_of(const char *text)
+{
+    dlc_diag diag;
+    dlc_kernel *kernel = NULL;
+    dlc_diag_init(&diag, arena);
+    int is_right = dlc_kernel_parse(text, arena, &diag, &kernel) == DLC_OK && dlc_kernel_verify(kernel, &diag) == DLC_OK;
+    ck_assert_msg(is_right, "%s\n%s", text, diag.nmessages ? diag.messages[0].text : "");
+    return kernel;
+}
+
+START_TEST(right_ones_read_back_and_run)
+{
+    dlc_diag diag;
+    dlc_str printed = {0};
+    dlc_schedule *schedule = NULL;
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    dlc_kernel *kernel = kernel_of(right[_i].kernel);
+    const char *text = schedule_text(right[_i].threads, right[_i].tree);
+    dlc_status status = dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_OK, "%s%s\n%s", right[_i].kernel, text, diag.nmessages ? diag.messages[0].text : "");
+    dlc_schedule_print(schedule, &printed);
+    ck_assert_str_eq(dlc_str_text(&printed), text);
+    scheduled one = {.kernel = kernel, .schedule = schedule};
+    const char *problem = schedules_run(&one, 1, TARGET, arena);
+    ck_assert_msg(!problem, "%s%s\n%s", right[_i].kernel, text, problem);
+    dlc_str_deinit(&printed);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(wrong_ones_are_refused_in_a_sentence)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule = NULL;
+    arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    const char *text = schedule_text(wrong[_i].threads, wrong[_i].tree);
+    dlc_status status = dlc_schedule_parse(text, kernel_of(wrong[_i].kernel), NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_INVALID, "taken:\n%s", text);
+    ck_assert_msg(strstr(diag.messages[0].text, wrong[_i].sentence) != NULL, "%s\nis refused with '%s', not '%s'", text,
+                  diag.messages[0].text, wrong[_i].sentence);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("deals");
+    TCase *tests = tcase_create("deals");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
+    tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
