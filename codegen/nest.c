@@ -109,7 +109,7 @@ void dlc_nest_loop_end(dlc_nest *nest)
 uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step)
 {
     int64_t hi = dlc_expr_range(nest->kernel->pool, extent, &nest->ranges).hi;
-    dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? hi - 1 : 0}));
+    dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? (hi - 1) / step * step : 0}));
     dlc_vec_push(nest->arena, &nest->axis_extents, extent);
     dlc_vec_push(nest->arena, &nest->axis_multiples, step);
     dlc_vec_push(nest->arena, &nest->axes, (dlc_memo){0});

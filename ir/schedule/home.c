@@ -174,8 +174,8 @@ static region reader_range(regions *r, uint32_t reader, uint32_t axis, uint32_t 
     return whole_axis(r, axis);
 }
 
-/* What an index covers when each of its axes runs through its range; false: it is not affine. */
-static int index_range(regions *r, uint32_t reader, dlc_expr index, uint32_t from, region *result)
+/* False: it is not affine. */
+static int affine_range(regions *r, uint32_t reader, dlc_expr index, uint32_t from, region *result)
 {
     dlc_expr *with = dlc_new_array(r->arena, dlc_expr, r->kernel->axes.n), size = dlc_expr_i64(r->pool, 1);
     for (uint32_t a = 0; a < r->kernel->axes.n; a++) {
@@ -195,6 +195,98 @@ static int index_range(regions *r, uint32_t reader, dlc_expr index, uint32_t fro
     result->first = dlc_expr_simplify(r->pool, dlc_expr_substitute(r->pool, index, with, r->kernel->axes.n), &r->ranges);
     result->size = size;
     return 1;
+}
+
+static int is_rows_loop(const regions *r, uint32_t loop)
+{
+    for (uint32_t n = loop + 1; n < r->schedule->nodes.data[loop].end; n++)
+        if (r->schedule->nodes.data[n].kind == DLC_LOOP_LEAF && r->schedule->nodes.data[n].row != DLC_DOT_NONE &&
+            dlc_schedule_rows(r->schedule, n) == loop)
+            return 1;
+    return 0;
+}
+
+/* The loop runs over its whole axis: some stage in it is stored. */
+static int is_from_zero(const regions *r, uint32_t loop)
+{
+    for (uint32_t n = loop + 1; n < r->schedule->nodes.data[loop].end; n++) {
+        const dlc_schedule_node *leaf = &r->schedule->nodes.data[n];
+        const dlc_stage *stage = leaf->kind == DLC_LOOP_LEAF ? &r->kernel->stages.data[leaf->stage] : NULL;
+        if (stage && stage->buffer != DLC_NO_BUFFER && dlc_ids_find(&stage->axes, r->schedule->nodes.data[loop].axis, NULL))
+            return 1;
+    }
+    return 0;
+}
+
+/* The open tile of the axis begins at a multiple of `by`: rows of register tiles are balanced and begin anywhere. */
+static int begins_at_multiple(const regions *r, uint32_t reader, uint32_t axis, uint32_t from, int64_t by)
+{
+    while (!dlc_schedule_is_inside(r->schedule, r->schedule->homes[reader].leaf, from))
+        from = dlc_schedule_parent(r->schedule, from);
+    uint32_t loop = dlc_schedule_loop_over(r->schedule, from, axis);
+    while (loop != DLC_ROOT_NODE) {
+        uint32_t outer = dlc_schedule_loop_over(r->schedule, dlc_schedule_parent(r->schedule, loop), axis);
+        if (r->schedule->nodes.data[loop].tile % by || is_rows_loop(r, loop) ||
+            (outer == DLC_ROOT_NODE && !is_from_zero(r, loop)))
+            return 0;
+        loop = outer;
+    }
+    return 1;
+}
+
+/* Of floordiv(axis + a multiple of c, c), where tiles are of whole quotients; else one more may be touched. */
+static void divide(regions *r, uint32_t reader, dlc_expr index, uint32_t from, int64_t by, region *of)
+{
+    int64_t multiple = dlc_expr_multiple(r->pool, index, &r->ranges);
+    int is_exact = multiple % by == 0;
+    for (uint32_t a = 0; a < r->kernel->axes.n && !is_exact; a++)
+        is_exact = dlc_expr_uses_axis(r->pool, index, a) &&
+                   dlc_expr_multiple(r->pool, dlc_sub(r->pool, index, dlc_expr_axis(r->pool, a)), &r->ranges) % by == 0 &&
+                   begins_at_multiple(r, reader, a, from, by);
+    dlc_expr c = dlc_expr_i64(r->pool, by);
+    of->first = dlc_expr_simplify(r->pool, dlc_floordiv(r->pool, of->first, c), &r->ranges);
+    of->size = is_exact ? dlc_floordiv(r->pool, dlc_addi(r->pool, of->size, by - 1), c)
+                        : dlc_addi(r->pool, dlc_floordiv(r->pool, dlc_addi(r->pool, of->size, 2 * by - 2), c), 0);
+}
+
+/* What an index covers when each of its axes runs through its range: affine, or with quotients and remainders of such by
+ * constants. False: it is neither. */
+static int index_range(regions *r, uint32_t reader, dlc_expr index, uint32_t from, region *result)
+{
+    const dlc_expr_node node = *dlc_node_of(r->pool, index);
+    region other;
+    int64_t by;
+    if (affine_range(r, reader, index, from, result))
+        return 1;
+    if (node.nargs != 2 || node.op == DLC_EXPR_LOAD)
+        return 0;
+    dlc_expr a = dlc_arg(r->pool, index, 0), b = dlc_arg(r->pool, index, 1);
+    int is_by = dlc_expr_is_int(r->pool, b, &by) && by > 0;
+    if ((node.op == DLC_EXPR_MOD && !is_by) || !index_range(r, reader, a, from, result))
+        return 0;
+    switch (node.op) {
+    case DLC_EXPR_ADD:
+        if (!index_range(r, reader, b, from, &other))
+            return 0;
+        result->first = dlc_add(r->pool, result->first, other.first);
+        result->size = dlc_addi(r->pool, dlc_add(r->pool, result->size, other.size), -1);
+        return 1;
+    case DLC_EXPR_MUL:
+        if (!is_by)
+            return 0;
+        result->first = dlc_muli(r->pool, result->first, by);
+        result->size = dlc_addi(r->pool, dlc_muli(r->pool, dlc_addi(r->pool, result->size, -1), by), 1);
+        return 1;
+    case DLC_EXPR_FLOORDIV:
+        if (is_by)
+            divide(r, reader, a, from, by, result);
+        return is_by;
+    case DLC_EXPR_MOD:
+        *result = (region){dlc_expr_i64(r->pool, 0), b};
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 static int hull(const regions *r, region *all, const region *one)
@@ -244,8 +336,8 @@ static uint32_t own_loop(const regions *r, uint32_t s, uint32_t axis, uint32_t f
     return loop;
 }
 
-/* A loop that computes several stages into memory, or folds one along it, runs over all that any of them needs: each has the
- * whole axis then. */
+/* A loop that computes several stages into memory that lasts longer than an iteration, or folds one along it, runs over all that
+ * any of them needs: each has the whole axis then. */
 static int is_shared(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
 {
     uint32_t loop = own_loop(r, s, axis, from), n = 0;
@@ -258,7 +350,8 @@ static int is_shared(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
         const dlc_stage *stage = &r->kernel->stages.data[leaf->stage];
         if (dlc_ids_find(&stage->reduce, axis, NULL))
             return 1;
-        n += leaf->place != DLC_PLACE_REG && dlc_ids_find(&stage->axes, axis, NULL);
+        int is_kept = leaf->place != DLC_PLACE_REG && !dlc_schedule_is_inside(r->schedule, r->schedule->homes[leaf->stage].at, loop);
+        n += (is_kept || stage->buffer != DLC_NO_BUFFER) && dlc_ids_find(&stage->axes, axis, NULL);
     }
     return n > 1;
 }
