@@ -79,6 +79,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .machine = args->machine,
         .fusion = args->fusion,
         .rewrite = args->rewrite,
+        .winograd = args->winograd,
         .schedules = args->schedule,
         .tuned = args->tuned && !strcmp(args->tuned, "none") ? "" : args->tuned,
         .passes = args->passes,

@@ -105,8 +105,9 @@ static int add_options(dlc_str *out, const dlc_options *o)
 {
     dlc_str_printf(out, "dlc %s %d\n", dlc_version(), DLC_ABI_VERSION);
     add_targets(out, o->target, o->machine);
-    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\n", o->passes ? o->passes : "",
-                   o->emulate_gpu, o->max_fold_bytes, o->rewrite ? o->rewrite : "");
+    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\nwinograd %s\n",
+                   o->passes ? o->passes : "", o->emulate_gpu, o->max_fold_bytes, o->rewrite ? o->rewrite : "",
+                   o->winograd ? o->winograd : "");
     for (uint32_t i = 0; i < o->nshapes; i++) {
         dlc_str_printf(out, "shape %s", o->shapes[i].name);
         for (uint32_t d = 0; d < o->shapes[i].rank; d++)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/interp/interp.h"
 #include "ir/kernel/algebra.h"
 #include "passes/fuse/fuse.h"
 
@@ -22,13 +23,33 @@ const uint32_t dlc_nrewrites = sizeof dlc_rewrites / sizeof *dlc_rewrites;
 typedef struct {
     const char *only; /* the name of a row; NULL: all, where they pay */
     int64_t wanted;
+    int64_t winograd;
 } request;
+
+/* What `auto` allows: see docs/numerics.md. */
+enum { AUTO_WINOGRAD = 2 };
+
+static dlc_status read_winograd(dlc_pass_ctx *ctx, request *r)
+{
+    static const struct {
+        const char *text;
+        int64_t most;
+    } values[] = {{"auto", AUTO_WINOGRAD}, {"off", 0}, {"2", 2}, {"4", 4}};
+    const char *text = ctx->winograd ? ctx->winograd : values[0].text;
+    for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (!strcmp(values[i].text, text)) {
+            r->winograd = values[i].most;
+            return DLC_OK;
+        }
+    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "winograd '%s' is none of auto, off, 2 and 4", text);
+}
 
 /* "none", or NAME=N. */
 static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
 {
     const char *text = ctx->rewrite;
     *r = (request){0};
+    DLC_TRY(read_winograd(ctx, r));
     if (!text || !strcmp(text, "none")) {
         r->only = text;
         return DLC_OK;
@@ -54,7 +75,7 @@ static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
 
 static int find_rewrite(dlc_pass_ctx *ctx, const request *r, const dlc_kernel *kernel, dlc_rewritten *out)
 {
-    dlc_rewriting in = {kernel, ctx->target, r->wanted, ctx->module->arena, ctx->scratch};
+    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, ctx->module->arena, ctx->scratch};
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
         *out = (dlc_rewritten){0};
         if ((!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))
@@ -89,29 +110,65 @@ static uint32_t make_value(launching *l, const char *name, const dlc_buffer *buf
     return dlc_module_add_value(l->module, &value);
 }
 
-static dlc_step part_step(launching *l, const dlc_rewritten *rewritten, uint32_t *made)
+/* By buffer of the part: what it is in the step. */
+static uint32_t *find_values(launching *l, const dlc_rewritten *rewritten, uint32_t *made)
 {
-    dlc_arena *arena = l->module->arena;
     const dlc_kernel *kernel = l->part->kernel;
-    dlc_step step = *l->step;
-    step.kernel = dlc_module_add_kernel(l->module, l->part->kernel);
-    step.nvalues = kernel->buffers.n;
-    step.values = dlc_new_array(arena, uint32_t, step.nvalues + 1);
-    for (uint32_t b = 0; b < step.nvalues; b++) {
+    uint32_t *values = dlc_new_array(l->module->arena, uint32_t, kernel->buffers.n + 1);
+    for (uint32_t b = 0; b < kernel->buffers.n; b++) {
         uint32_t from = l->part->buffers.data[b], number = from & ~DLC_REWRITE_MADE;
         if (from & DLC_REWRITE_MADE && kernel->buffers.data[b].role == DLC_ROLE_OUT)
             made[number] = make_value(l, rewritten->made.data[number], &kernel->buffers.data[b]);
-        step.values[b] = from & DLC_REWRITE_MADE ? made[number] : l->step->values[from];
+        values[b] = from & DLC_REWRITE_MADE ? made[number] : l->step->values[from];
     }
-    step.nsymbols = kernel->symbols.n;
-    step.symbols = dlc_new_array(arena, dlc_expr, step.nsymbols + 1);
+    return values;
+}
+
+static dlc_step part_step(launching *l, uint32_t *values)
+{
+    dlc_step step = *l->step;
+    step.kernel = dlc_module_add_kernel(l->module, l->part->kernel);
+    step.nvalues = l->part->kernel->buffers.n;
+    step.values = values;
+    step.nsymbols = l->part->kernel->symbols.n;
+    step.symbols = dlc_new_array(l->module->arena, dlc_expr, step.nsymbols + 1);
     for (uint32_t s = 0; s < step.nsymbols; s++)
         step.symbols[s] = l->step->symbols[l->part->symbols.data[s]];
     return step;
 }
 
+/* --- what is known at compile time --- */
+
+static int reads_constants(const launching *l, const uint32_t *values)
+{
+    const dlc_kernel *kernel = l->part->kernel;
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        if (kernel->buffers.data[b].role != DLC_ROLE_OUT && l->module->values.data[values[b]].role != DLC_VALUE_CONST)
+            return 0;
+    return !kernel->symbols.n;
+}
+
+/* Runs the part now: what it writes are constants. */
+static dlc_status compute(dlc_pass_ctx *ctx, const launching *l, const uint32_t *values)
+{
+    const dlc_kernel *kernel = l->part->kernel;
+    dlc_module *module = ctx->module;
+    void **buffers = dlc_new_array(ctx->scratch, void *, kernel->buffers.n + 1);
+    for (uint32_t b = 0; b < kernel->buffers.n; b++) {
+        dlc_module_value *value = &module->values.data[values[b]];
+        if (kernel->buffers.data[b].role == DLC_ROLE_OUT) {
+            size_t bytes = (size_t)dlc_expr_value(module->pool, dlc_module_value_bytes(module, values[b]));
+            value->role = DLC_VALUE_CONST;
+            value->data = (dlc_tensor){.bytes = dlc_arena_array(module->arena, bytes, 1, 64), .size_bytes = bytes};
+        }
+        buffers[b] = (void *)(uintptr_t)value->data.bytes;
+    }
+    dlc_interp_args args = {.buffers = buffers};
+    return dlc_interp_run(kernel, DLC_STRICT, &args, ctx->diag);
+}
+
 /* Launches of kernel k become launches of its parts. */
-static void replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritten, uint32_t nkernels)
+static dlc_status replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritten, uint32_t nkernels)
 {
     dlc_module *module = ctx->module;
     dlc_vec(dlc_step) steps = {0};
@@ -125,13 +182,18 @@ static void replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritten, uin
         uint32_t *made = dlc_new_array(ctx->scratch, uint32_t, to->made.n + 1);
         for (uint32_t p = 0; p < to->parts.n; p++) {
             launching l = {module, step, &to->parts.data[p]};
-            dlc_vec_push(module->arena, &steps, part_step(&l, to, made));
+            uint32_t *values = find_values(&l, to, made);
+            if (reads_constants(&l, values))
+                DLC_TRY(compute(ctx, &l, values));
+            else
+                dlc_vec_push(module->arena, &steps, part_step(&l, values));
         }
         ctx->changes++;
     }
     module->steps.data = steps.data;
     module->steps.n = steps.n;
     module->steps.cap = steps.cap;
+    return DLC_OK;
 }
 
 dlc_status dlc_pass_rewrite(dlc_pass_ctx *ctx)
@@ -142,7 +204,7 @@ dlc_status dlc_pass_rewrite(dlc_pass_ctx *ctx)
     DLC_TRY(read_request(ctx, &r));
     for (uint32_t k = 0; k < nkernels; k++)
         find_rewrite(ctx, &r, ctx->module->kernels.data[k].kernel, &rewritten[k]);
-    replace_steps(ctx, rewritten, nkernels);
+    DLC_TRY(replace_steps(ctx, rewritten, nkernels));
     if (ctx->changes)
         dlc_module_drop_kernels(ctx->module);
     return DLC_OK;

@@ -17,7 +17,7 @@ typedef struct {
 } dlc_rewrite_part;
 
 typedef struct {
-    dlc_vec(dlc_rewrite_part) parts;  /* in the order they run */
+    dlc_vec(dlc_rewrite_part) parts;  /* in the order they run; one that reads constants alone runs at compile time */
     dlc_vec(const char *) made; /* names of the values between them; each is written by one part, whose buffer says its type */
 } dlc_rewritten;
 
@@ -25,6 +25,7 @@ typedef struct {
     const dlc_kernel *kernel;
     const dlc_target *target;
     int64_t wanted;     /* the number asked for, whatever it costs; 0: where estimates say that it pays */
+    int64_t winograd;   /* the largest tile of Winograd's that the numbers may take; 0: none */
     dlc_arena *arena;   /* of what is made */
     dlc_arena *scratch;
 } dlc_rewriting;
@@ -40,6 +41,12 @@ typedef struct {
 } dlc_rewrite_info;
 extern const dlc_rewrite_info dlc_rewrites[];
 extern const uint32_t dlc_nrewrites;
+
+/* A buffer in front of the kernel's outputs, which stand last. Returns its number. */
+uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer);
+/* What is left of the kernel becomes the next part. Its buffer `made` is the value number 0 between the parts; those behind it were
+ * one less in the old kernel. */
+void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, dlc_rewritten *out);
 
 /* What the kernel takes under the schedule chosen for it, in microseconds, and which share of the machine it occupies, at most 1;
  * negative: it has no schedule. The kernel stays as it is. */

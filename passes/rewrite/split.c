@@ -113,21 +113,6 @@ static dlc_ids with_first(dlc_arena *arena, uint32_t first, const dlc_ids *rest)
     return ids;
 }
 
-/* What is left of the kernel, and where its buffers come from; `made` is the number of the parts' buffer, and those behind it
- * were one less. */
-static void add_part(dlc_kernel *kernel, uint32_t made, dlc_rewritten *out)
-{
-    dlc_rewrite_part part = {.kernel = kernel};
-    dlc_kernel_simplify(kernel);
-    dlc_kernel_left left = dlc_kernel_compact_left(kernel);
-    for (uint32_t b = 0; b < left.buffers.n; b++) {
-        uint32_t from = left.buffers.data[b];
-        dlc_vec_push(kernel->arena, &part.buffers, from == made ? DLC_REWRITE_MADE | 0 : from - (from > made));
-    }
-    part.symbols = left.symbols;
-    dlc_vec_push(kernel->arena, &out->parts, part);
-}
-
 /* ap[ks,…] = sum(kk) v(k := ks * len + kk) */
 static void make_parts(const site *at, int64_t n, dlc_rewritten *out)
 {
@@ -156,21 +141,7 @@ static void make_parts(const site *at, int64_t n, dlc_rewritten *out)
     stage->store = (dlc_ids){0};
     for (uint32_t a = 0; a < store.n; a++)
         dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(pool, store.data[a]));
-    add_part(kernel, made, out);
-}
-
-/* A buffer in front of the outputs, which stand last. Returns its number. */
-static uint32_t insert_input(dlc_kernel *kernel, dlc_buffer buffer)
-{
-    uint32_t at = kernel->buffers.n;
-    dlc_vec_push(kernel->arena, &kernel->buffers, buffer);
-    for (; at && kernel->buffers.data[at - 1].role == DLC_ROLE_OUT; at--)
-        kernel->buffers.data[at] = kernel->buffers.data[at - 1];
-    kernel->buffers.data[at] = buffer;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        if (kernel->stages.data[s].buffer != DLC_NO_BUFFER && kernel->stages.data[s].buffer >= at)
-            kernel->stages.data[s].buffer++;
-    return at;
+    dlc_rewrite_add_part(kernel, made, out);
 }
 
 /* a[…] = sum(ks) ap, and what the kernel does with it */
@@ -180,14 +151,14 @@ static void make_sum(const site *at, int64_t n, dlc_rewritten *out)
     uint32_t ks = parts_axis(kernel, at, n);
     dlc_stage *stage = &kernel->stages.data[at->stage];
     dlc_ids order = stored_order(kernel, stage), axes = with_first(kernel->arena, ks, &order);
-    uint32_t made = insert_input(kernel, parts_buffer(kernel, stage, &order, n, DLC_ROLE_IN));
+    uint32_t made = dlc_rewrite_insert(kernel, parts_buffer(kernel, stage, &order, n, DLC_ROLE_IN));
     dlc_expr index[DLC_MAX_RANK];
     for (uint32_t a = 0; a < axes.n; a++)
         index[a] = dlc_expr_axis(kernel->pool, axes.data[a]);
     stage->value[0] = dlc_expr_load(kernel->pool, stage->dtype[0], made, index, axes.n, 0, 0, 0);
     stage->reduce = (dlc_ids){0};
     dlc_vec_push(kernel->arena, &stage->reduce, ks);
-    add_part(kernel, made, out);
+    dlc_rewrite_add_part(kernel, made, out);
 }
 
 static void split(const site *at, int64_t n, dlc_rewritten *out)

@@ -50,6 +50,8 @@ int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
 int dlc_choose_tiles(dlc_chooser *chooser);
+/* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */
+int dlc_choose_at_points(dlc_chooser *chooser);
 /* The axes' sizes are constants. */
 int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
 int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);

@@ -63,6 +63,63 @@ START_TEST(what_comes_out_is_scheduled)
 }
 END_TEST
 
+/* Convolutions by tiles: sizes that tiles fill and that they stick out of, borders, several images, what follows. */
+static const char *const convolutions[] = {
+    "in x 1,16,8,12; const w 32,16,3,3; c = conv x w pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 1,8,9,7; const w 16,8,3,3; const v 16,16,3,3; c = conv x w pads=1,1,1,1 nhwc; d = conv c v pads=1,1,1,1 nhwc; "
+    "y = relu d; out y",
+    "in x 1,8,11,6; const v 16,8,1,1; const w 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p w nhwc; s = add c b; "
+    "y = relu s; out y",
+    "in x 3,16,7,7; in z 3,24,7,7; const w 24,16,3,3; c = conv x w pads=1,1,1,1 nhwc; s = add c z; y = relu s; out y s",
+    "in x n,16,5,9; const w 16,16,3,3; c = conv x w pads=2,0,1,1 nhwc; y = abs c; out y",
+    "in x 1,8,2,3; const v 16,8,1,1; const w 8,16,3,3; p = conv x v nhwc; c = conv p w pads=1,1,1,1 nhwc; y = abs c; out y",
+};
+enum { NCONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+
+static int has_tiles(const dlc_module *module)
+{
+    for (uint32_t v = 0; v < module->values.n; v++)
+        if (strstr(module->values.data[v].name, ".winograd"))
+            return 1;
+    return 0;
+}
+
+START_TEST(tiles_give_the_convolution)
+{
+    static const char *const requests[] = {"winograd=2", "winograd=4"};
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
+    const char *graph = convolutions[_i / 8], *request = requests[_i / 4 % 2];
+    small_graph s = small_begin(graph);
+    ck_assert_msg(has_tiles(lowered(&s, targets[_i % 4], request)), "%s", graph);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference <= 4e-6, "%s, %s: off by %g", graph, request, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+/* Not of that form: strides, dilations, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
+static const char *const others[] = {
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w dilations=2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,8,3,3; c = conv x w group=2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,5,5; c = conv x w nhwc; y = abs c; out y",
+    "in x 1,16,9,9; in w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
+    "in x 1,16,9; const w 16,16,3; c = conv x w; y = abs c; out y",
+    "in x 1,16,h,9; const w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
+};
+
+START_TEST(others_stay)
+{
+    small_graph s = small_begin(others[_i]);
+    ck_assert_msg(!has_tiles(lowered(&s, "x86-64-v3", "winograd=2")), "%s", others[_i]);
+    small_end(&s);
+}
+END_TEST
+
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
@@ -103,6 +160,8 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, both_sides_are_equal, 0, 3 * NGRAPHS);
     tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
+    tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
+    tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_test(tcase, equal_layers_stay_equal);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
     suite_add_tcase(suite, tcase);

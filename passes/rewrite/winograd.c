@@ -1,0 +1,651 @@
+/*
+ * Winograd: the m x m results of a 3x3 convolution of stride 1 from (m + 2)² products instead of 9 m². (Winograd, "Arithmetic
+ * Complexity of Computations", 1980; for convolutions: Lavin and Gray, CVPR 2016.) With n = m + 2 and tiles t:
+ *
+ *     v1[t,p,h,ic]   = sum(g) B[g,p] * x[rows g, column h of tile t]       v[p,q,t,ic]  = sum(h) B[h,q] * v1
+ *     mm[p,q,t,oc]   = sum(ic) v * u[p,q,ic,oc]                            u = G w G', a constant, computed in f64
+ *     z[t,r,q,oc]    = sum(p) A[p,r] * mm                                  y[oh,ow,oc]  = sum(q) A[q,s] * z
+ *
+ * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
+ * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
+ *
+ * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
+ * that stick out read zeros there; results outside are not computed.
+ */
+#include "ir/kernel/algebra.h"
+#include "passes/fuse/fuse.h"
+#include "passes/rewrite/rewrite.h"
+
+enum { TAPS = 3, MOST_PAIRS = 2, MOST_POINTS = 2 * MOST_PAIRS + 2 };
+
+/* By number of results in a row. */
+static const struct {
+    int64_t m;
+    uint32_t npairs;
+    double pair[MOST_PAIRS];
+} forms[] = {
+    {2, 1, {1}},
+    {4, 2, {0.625, 1.5}},
+};
+enum { NFORMS = sizeof forms / sizeof *forms };
+
+/* The convolution. */
+typedef struct {
+    const dlc_rewriting *in;
+    dlc_kernel *kernel; /* a copy, whose pool grows */
+    dlc_expr x, w;      /* the loads; expressions of the kernel given too */
+    uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
+    uint32_t ic, oc;
+    int64_t size[2];    /* of the results */
+    int64_t inputs, outputs;
+    double images;      /* the least there are */
+    uint32_t form;
+    dlc_arena *arena;   /* of what is made */
+} site;
+
+static int64_t points_of(const site *at)
+{
+    return forms[at->form].m + TAPS - 1;
+}
+
+static int64_t tiles_of(const site *at, uint32_t d)
+{
+    return (at->size[d] + forms[at->form].m - 1) / forms[at->form].m;
+}
+
+/* --- finding it --- */
+
+/* The index is axis `kept` + axis `reduced` + a number. */
+static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced)
+{
+    dlc_pool *pool = at->kernel->pool;
+    dlc_expr rest = index, coefficient;
+    int64_t step, number;
+    *kept = *reduced = DLC_NO_AXIS;
+    for (uint32_t a = 0; a < at->kernel->axes.n; a++) {
+        if (!dlc_expr_uses_axis(pool, rest, a))
+            continue;
+        uint32_t *role = dlc_ids_find(&stage->reduce, a, NULL) ? reduced : kept;
+        if (*role != DLC_NO_AXIS || !dlc_expr_linear(pool, rest, a, &coefficient, &rest) ||
+            !dlc_expr_is_int(pool, coefficient, &step) || step != 1)
+            return 0;
+        *role = a;
+    }
+    return *kept != DLC_NO_AXIS && *reduced != DLC_NO_AXIS && dlc_expr_is_int(pool, rest, &number);
+}
+
+/* The load, guard and all, depends on result and tap by their sum alone. */
+static int is_shifted(const site *at, uint32_t d)
+{
+    dlc_pool *pool = at->kernel->pool;
+    dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, at->kernel->axes.n);
+    with[at->image[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->image[d]), 1);
+    with[at->tap[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->tap[d]), -1);
+    return dlc_expr_substitute(pool, at->x, with, at->kernel->axes.n) == at->x;
+}
+
+static int find_windows(site *at, const dlc_stage *stage)
+{
+    const dlc_pool *pool = at->kernel->pool;
+    uint32_t n = 0, kept, reduced;
+    int64_t taps;
+    for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++) {
+        dlc_expr index = dlc_arg(pool, at->x, i);
+        uint32_t axis = dlc_bare_axis(pool, index);
+        if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL))
+            at->ic = axis;
+        if (!find_window(at, index, stage, &kept, &reduced))
+            continue;
+        if (n == 2)
+            return 0;
+        at->image[n] = kept;
+        at->tap[n++] = reduced;
+    }
+    for (uint32_t d = 0; d < n; d++)
+        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS || !is_shifted(at, d) ||
+            !dlc_const_extent(at->kernel, at->image[d], &at->size[d]))
+            return 0;
+    return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
+           at->tap[0] != at->tap[1];
+}
+
+/* Indices of a convolution without groups: each of its own axis, none of the image's. */
+static int find_filter(site *at, const dlc_stage *stage)
+{
+    const dlc_pool *pool = at->kernel->pool;
+    uint32_t rank = dlc_load_rank(pool, at->w), nkept = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t axis = dlc_bare_axis(pool, dlc_arg(pool, at->w, i));
+        if (axis == DLC_NO_AXIS || axis == at->image[0] || axis == at->image[1])
+            return 0;
+        if (!dlc_ids_find(&stage->axes, axis, NULL))
+            continue;
+        at->oc = axis;
+        nkept++;
+    }
+    return rank == 4 && nkept == 1 && !dlc_expr_uses_axis(pool, at->x, at->oc) &&
+           dlc_const_extent(at->kernel, at->ic, &at->inputs) && dlc_const_extent(at->kernel, at->oc, &at->outputs);
+}
+
+static int is_plain(const dlc_pool *pool, dlc_expr expr)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, expr);
+    dlc_expr other = node->op == DLC_EXPR_LOAD ? dlc_load_else(pool, expr) : 0;
+    return node->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(node->imm.id) && !node->flags &&
+           (!other || dlc_node_of(pool, other)->op == DLC_EXPR_CONST);
+}
+
+static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
+{
+    return &at->kernel->buffers.data[dlc_node_of(at->kernel->pool, load)->imm.id];
+}
+
+/* Neighbouring channels lie together. */
+static int is_channels_last(const site *at)
+{
+    dlc_pool *pool = at->kernel->pool;
+    const dlc_buffer *x = buffer_of(at, at->x);
+    dlc_expr index[DLC_MAX_RANK], coefficient, rest;
+    int64_t step;
+    for (uint32_t d = 0; d < x->type.rank; d++)
+        index[d] = dlc_arg(pool, at->x, d);
+    dlc_expr offset = dlc_layout_offset(pool, &x->layout, x->type.rank, x->type.dims, index);
+    return dlc_expr_linear(pool, offset, at->ic, &coefficient, &rest) && dlc_expr_is_int(pool, coefficient, &step) && step == 1;
+}
+
+/* What follows are maps of its elements. */
+static int are_maps(const dlc_kernel *kernel)
+{
+    const dlc_stage *first = &kernel->stages.data[0];
+    for (uint32_t s = 1; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || stage->axes.n != first->axes.n)
+            return 0;
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            if (!dlc_ids_find(&first->axes, stage->axes.data[i], NULL))
+                return 0;
+    }
+    return 1;
+}
+
+static int find_site(site *at)
+{
+    const dlc_stage *stage = &at->kernel->stages.data[0];
+    const dlc_pool *pool = at->kernel->pool;
+    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n != 3 || stage->update != DLC_UPDATE_NONE ||
+        stage->dtype[0] != DLC_F32 || stage->axes.n + 2 > DLC_MAX_RANK ||
+        dlc_node_of(pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
+        return 0;
+    at->x = dlc_arg(pool, stage->value[0], 0);
+    at->w = dlc_arg(pool, stage->value[0], 1);
+    at->ic = at->oc = DLC_NO_AXIS;
+    if (!is_plain(pool, at->x) || !is_plain(pool, at->w))
+        return 0;
+    if (buffer_of(at, at->x)->role == DLC_ROLE_CONST) {
+        dlc_expr x = at->w;
+        at->w = at->x;
+        at->x = x;
+    }
+    return buffer_of(at, at->w)->role == DLC_ROLE_CONST && buffer_of(at, at->x)->role == DLC_ROLE_IN &&
+           !dlc_load_guard(pool, at->w) && find_windows(at, stage) && find_filter(at, stage) && is_channels_last(at);
+}
+
+/* --- transforms --- */
+
+/* y + k * x */
+static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
+{
+    dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, x)->dtype;
+    if (k == 1)
+        return y ? dlc_add(pool, y, x) : x;
+    if (k == -1 && y)
+        return dlc_sub(pool, y, x);
+    dlc_expr by = dlc_expr_const(pool, dtype, k);
+    return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
+}
+
+/* Coefficients of the product of X - f² over the form's pairs but `without`; returns how many. */
+static uint32_t polynomial(uint32_t form, uint32_t without, double *of)
+{
+    uint32_t n = 1;
+    of[0] = 1;
+    for (uint32_t j = 0; j < forms[form].npairs; j++) {
+        double root = forms[form].pair[j] * forms[form].pair[j];
+        if (j == without)
+            continue;
+        of[n] = 0;
+        for (uint32_t i = n++; i > 0; i--)
+            of[i] = of[i - 1] - root * of[i];
+        of[0] *= -root;
+    }
+    return n;
+}
+
+/* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
+static dlc_expr every_second(dlc_pool *pool, const double *of, uint32_t n, const dlc_expr *d, uint32_t first)
+{
+    dlc_expr sum = d[first + 2 * (n - 1)];
+    for (uint32_t i = n - 1; i-- > 0;)
+        sum = plus(pool, sum, of[i], d[first + 2 * i]);
+    return sum;
+}
+
+/* Points of a row of the input. */
+static void transform_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_expr *points)
+{
+    double of[MOST_PAIRS + 1];
+    uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = forms[form].npairs;
+    points[0] = every_second(pool, of, n, d, 0);
+    points[2 * npairs + 1] = every_second(pool, of, n, d, 1);
+    for (uint32_t j = 0; j < npairs; j++) {
+        n = polynomial(form, j, of);
+        dlc_expr even = every_second(pool, of, n, d, 2), odd = every_second(pool, of, n, d, 1);
+        points[1 + 2 * j] = plus(pool, even, forms[form].pair[j], odd);
+        points[2 + 2 * j] = plus(pool, even, -forms[form].pair[j], odd);
+    }
+}
+
+/* Results of a row of points. */
+static void transform_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
+{
+    uint32_t npairs = forms[form].npairs;
+    double power[MOST_PAIRS];
+    for (int64_t i = 0; i < forms[form].m; i++) {
+        dlc_expr sum = i == 0 ? z[0] : i == forms[form].m - 1 ? z[2 * npairs + 1] : 0;
+        for (uint32_t j = 0; j < npairs; j++) {
+            power[j] = i ? power[j] * forms[form].pair[j] : 1;
+            sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
+        }
+        results[i] = sum;
+    }
+}
+
+/* Points of a row of the filter: G. */
+static void filter_points(uint32_t form, double (*g)[TAPS])
+{
+    uint32_t npairs = forms[form].npairs;
+    double all = 1;
+    for (uint32_t j = 0; j < npairs; j++) {
+        double f = forms[form].pair[j], others = 2 * f * f;
+        all *= -f * f;
+        for (uint32_t k = 0; k < npairs; k++)
+            others *= k == j ? 1 : f * f - forms[form].pair[k] * forms[form].pair[k];
+        for (uint32_t i = 0; i < 2; i++, f = -f) {
+            g[1 + 2 * j + i][0] = 1 / others;
+            g[1 + 2 * j + i][1] = f / others;
+            g[1 + 2 * j + i][2] = f * f / others;
+        }
+    }
+    g[0][0] = 1 / all;
+    g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
+    g[2 * npairs + 1][2] = 1;
+}
+
+/* rows[index] */
+static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int64_t n)
+{
+    dlc_expr value = rows[n - 1];
+    for (int64_t i = n - 1; i-- > 0;)
+        value = dlc_select(pool, dlc_eq(pool, index, dlc_expr_i64(pool, i)), rows[i], value);
+    return value;
+}
+
+/* --- the filter's kernel --- */
+
+static dlc_expr weighted(dlc_pool *pool, const double *by, const dlc_expr *of)
+{
+    dlc_expr sum = 0;
+    for (uint32_t i = 0; i < TAPS; i++)
+        if (by[i] != 0)
+            sum = plus(pool, sum, by[i], of[i]);
+    return sum;
+}
+
+/* g<p>[kw,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
+static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
+{
+    const dlc_pool *from = at->kernel->pool;
+    dlc_pool *pool = kernel->pool;
+    dlc_expr index[DLC_MAX_RANK], taps[TAPS];
+    for (int64_t k = 0; k < TAPS; k++) {
+        for (uint32_t i = 0; i < dlc_load_rank(from, at->w); i++) {
+            uint32_t axis = dlc_bare_axis(from, dlc_arg(from, at->w, i));
+            index[i] = axis == at->tap[0]   ? dlc_expr_i64(pool, k)
+                       : axis == at->tap[1] ? dlc_expr_axis(pool, axes[0])
+                                            : dlc_expr_axis(pool, axes[axis == at->ic ? 1 : 2]);
+        }
+        taps[k] = dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, DLC_F32, 0, index, dlc_load_rank(from, at->w), 0, 0, 0));
+    }
+    for (int64_t p = 0; p < points_of(at); p++) {
+        dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "g%d", (int)p));
+        for (uint32_t i = 0; i < 3; i++)
+            dlc_vec_push(kernel->arena, &stage->axes, axes[i]);
+        stage->dtype[0] = DLC_F64;
+        stage->value[0] = weighted(pool, g[p], taps);
+    }
+}
+
+/* u[p,q,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
+static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
+{
+    dlc_pool *pool = kernel->pool;
+    for (int64_t pq = 0; pq < points_of(at) * points_of(at); pq++) {
+        int64_t p = pq / points_of(at), q = pq % points_of(at);
+        dlc_expr taps[TAPS];
+        for (int64_t k = 0; k < TAPS; k++) {
+            dlc_expr index[] = {dlc_expr_i64(pool, k), dlc_expr_axis(pool, axes[1]), dlc_expr_axis(pool, axes[2])};
+            taps[k] = dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(p), index, 3, 0, 0, 0);
+        }
+        dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "u%d%d", (int)p, (int)q));
+        dlc_expr store[] = {dlc_expr_i64(pool, p), dlc_expr_i64(pool, q), dlc_expr_axis(pool, axes[1]),
+                            dlc_expr_axis(pool, axes[2])};
+        dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
+        dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
+        stage->dtype[0] = DLC_F32;
+        stage->value[0] = dlc_expr_cast(pool, DLC_F32, weighted(pool, g[q], taps));
+        stage->buffer = 1;
+        for (uint32_t i = 0; i < 4; i++)
+            dlc_vec_push(kernel->arena, &stage->store, store[i]);
+    }
+}
+
+static const char *filter_name(const site *at)
+{
+    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)forms[at->form].m);
+}
+
+/* f32[n, n, ic, oc] */
+static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
+{
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = DLC_F32, .rank = 4}};
+    buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
+    buffer.type.dims[2] = dlc_expr_i64(pool, at->inputs);
+    buffer.type.dims[3] = dlc_expr_i64(pool, at->outputs);
+    return buffer;
+}
+
+static void make_filter(const site *at, dlc_rewritten *out)
+{
+    dlc_kernel *kernel = dlc_kernel_create(at->arena, at->kernel->name);
+    dlc_rewrite_part part = {.kernel = kernel};
+    const dlc_buffer *w = buffer_of(at, at->w);
+    double g[MOST_POINTS][TAPS];
+    dlc_buffer copy = *w, u = filter_buffer(at, kernel->pool, DLC_ROLE_OUT);
+    for (uint32_t d = 0; d < w->type.rank; d++)
+        copy.type.dims[d] = dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, w->type.dims[d]));
+    dlc_vec_push(kernel->arena, &kernel->buffers, copy);
+    dlc_vec_push(kernel->arena, &kernel->buffers, u);
+    uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
+                       dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
+                       dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
+    filter_points(at->form, g);
+    add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
+    add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
+    dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
+    dlc_vec_push(kernel->arena, &part.buffers, DLC_REWRITE_MADE | 0);
+    dlc_vec_push(kernel->arena, &out->parts, part);
+}
+
+/* --- the kernel of the tiles --- */
+
+enum { INPUT_ROWS, INPUT, PRODUCT, OUTPUT_ROWS, NEW_STAGES }; /* and the convolution's own, which becomes the results */
+
+/* What is being made. */
+typedef struct {
+    const site *at;
+    dlc_kernel *kernel;
+    dlc_pool *pool;
+    uint32_t tile, point[2], column, result; /* axes: t, p, q, h, r */
+    uint32_t filter;    /* buffer */
+    dlc_ids images;     /* kept axes that are neither the image's nor oc */
+} tiling;
+
+static dlc_expr shift_stages(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    uint32_t rank = node->nargs - 2u;
+    (void)ctx;
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
+        return 0;
+    return dlc_expr_load(to, (dlc_dtype)node->dtype, DLC_STAGE_SOURCE(DLC_SOURCE_INDEX(node->imm.id) + NEW_STAGES), args, rank,
+                         args[rank], args[rank + 1], node->flags);
+}
+
+/* Room for the new stages in front of the others. */
+static void insert_stages(dlc_kernel *kernel)
+{
+    uint32_t n = kernel->stages.n;
+    dlc_expr *root;
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, shift_stages, NULL);
+    for (uint32_t s = 0; s < NEW_STAGES; s++)
+        (void)dlc_kernel_stage(kernel, "");
+    for (uint32_t s = n; s-- > 0;)
+        kernel->stages.data[s + NEW_STAGES] = kernel->stages.data[s];
+}
+
+static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
+{
+    dlc_stage *stage = &t->kernel->stages.data[s];
+    *stage = (dlc_stage){.name = name, .buffer = DLC_NO_BUFFER, .origin = t->kernel->stages.data[NEW_STAGES].origin};
+    for (uint32_t i = 0; i < t->images.n; i++)
+        dlc_vec_push(t->kernel->arena, &stage->axes, t->images.data[i]);
+    for (uint32_t i = 0; i < n; i++)
+        dlc_vec_push(t->kernel->arena, &stage->axes, axes[i]);
+    stage->dtype[0] = DLC_F32;
+    return stage;
+}
+
+/* A load of a new stage: images at themselves, then these indices. */
+static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *index, uint32_t n)
+{
+    dlc_expr all[DLC_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < t->images.n; i++)
+        all[rank++] = dlc_expr_axis(t->pool, t->images.data[i]);
+    for (uint32_t i = 0; i < n; i++)
+        all[rank++] = index[i];
+    return dlc_expr_load(t->pool, DLC_F32, DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
+}
+
+static dlc_expr axis_of(const tiling *t, uint32_t axis)
+{
+    return dlc_expr_axis(t->pool, axis);
+}
+
+/* The load of x at row g and column h of the tile; zero where the tile sticks out. */
+static dlc_expr input_at(const tiling *t, int64_t g)
+{
+    const site *at = t->at;
+    dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
+    dlc_expr columns = dlc_expr_i64(t->pool, tiles_of(at, 1));
+    int64_t m = forms[at->form].m;
+    with[at->image[0]] = dlc_muli(t->pool, dlc_floordiv(t->pool, axis_of(t, t->tile), columns), m);
+    with[at->image[1]] = dlc_muli(t->pool, dlc_mod(t->pool, axis_of(t, t->tile), columns), m);
+    with[at->tap[0]] = dlc_expr_i64(t->pool, g);
+    with[at->tap[1]] = axis_of(t, t->column);
+    const dlc_expr_node node = *dlc_node_of(t->pool, at->x);
+    uint32_t rank = dlc_load_rank(t->pool, at->x);
+    dlc_expr guard = dlc_load_guard(t->pool, at->x), other = dlc_load_else(t->pool, at->x);
+    guard = guard ? dlc_expr_substitute(t->pool, guard, with, t->kernel->axes.n) : 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        dlc_expr plain = dlc_arg(t->pool, at->x, i);
+        index[i] = dlc_expr_substitute(t->pool, plain, with, t->kernel->axes.n);
+        for (uint32_t d = 0; d < 2; d++)
+            if (at->size[d] % m && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
+                guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
+    }
+    return dlc_expr_load(t->pool, DLC_F32, node.imm.id, index, rank, guard, other, 0);
+}
+
+static void make_input(const tiling *t)
+{
+    uint32_t form = t->at->form, ic = t->at->ic;
+    int64_t n = points_of(t->at);
+    dlc_expr d[MOST_POINTS], points[MOST_POINTS];
+    for (int64_t g = 0; g < n; g++)
+        d[g] = input_at(t, g);
+    transform_input(t->pool, form, d, points);
+    uint32_t rows[] = {t->tile, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], t->tile, ic};
+    new_stage(t, INPUT_ROWS, "input_rows", rows, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
+    for (int64_t h = 0; h < n; h++) {
+        dlc_expr index[] = {axis_of(t, t->tile), axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
+        d[h] = load_of(t, INPUT_ROWS, index, 4);
+    }
+    transform_input(t->pool, form, d, points);
+    new_stage(t, INPUT, "input", all, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[1]), points, n);
+}
+
+static void make_product(const tiling *t)
+{
+    uint32_t axes[] = {t->point[0], t->point[1], t->tile, t->at->oc};
+    dlc_expr v[] = {axis_of(t, t->point[0]), axis_of(t, t->point[1]), axis_of(t, t->tile), axis_of(t, t->at->ic)};
+    dlc_expr u[] = {v[0], v[1], v[3], axis_of(t, t->at->oc)};
+    dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
+    stage->combine = DLC_REDUCE_SUM;
+    dlc_vec_push(t->kernel->arena, &stage->reduce, t->at->ic);
+    stage->value[0] = dlc_mul(t->pool, load_of(t, INPUT, v, 4), dlc_expr_load(t->pool, DLC_F32, t->filter, u, 4, 0, 0, 0));
+}
+
+/* The convolution's stage: its elements from the rows of their tiles. */
+static void make_results(const tiling *t)
+{
+    uint32_t form = t->at->form, oc = t->at->oc;
+    int64_t n = points_of(t->at), m = forms[form].m;
+    dlc_expr z[MOST_POINTS], results[MOST_POINTS];
+    for (int64_t p = 0; p < n; p++) {
+        dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), axis_of(t, t->tile), axis_of(t, oc)};
+        z[p] = load_of(t, PRODUCT, index, 4);
+    }
+    transform_output(t->pool, form, z, results);
+    uint32_t axes[] = {t->tile, t->result, t->point[1], oc};
+    new_stage(t, OUTPUT_ROWS, "output_rows", axes, 4)->value[0] = chosen(t->pool, axis_of(t, t->result), results, m);
+    dlc_expr by = dlc_expr_i64(t->pool, m), tile[2], within[2];
+    for (uint32_t d = 0; d < 2; d++) {
+        tile[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
+        within[d] = dlc_mod(t->pool, axis_of(t, t->at->image[d]), by);
+    }
+    dlc_expr number = dlc_add(t->pool, dlc_muli(t->pool, tile[0], tiles_of(t->at, 1)), tile[1]);
+    for (int64_t q = 0; q < n; q++) {
+        dlc_expr index[] = {number, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
+        z[q] = load_of(t, OUTPUT_ROWS, index, 4);
+    }
+    transform_output(t->pool, form, z, results);
+    dlc_stage *stage = &t->kernel->stages.data[NEW_STAGES];
+    stage->combine = DLC_REDUCE_NONE;
+    stage->reduce = (dlc_ids){0};
+    stage->value[0] = chosen(t->pool, within[1], results, m);
+}
+
+static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
+{
+    return dlc_kernel_axis(t->kernel, name, dlc_expr_i64(t->pool, n));
+}
+
+static void make_tiles(const site *at, dlc_rewritten *out)
+{
+    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->arena);
+    tiling t = {.at = at, .kernel = kernel, .pool = kernel->pool};
+    int64_t n = points_of(at);
+    t.filter = dlc_rewrite_insert(kernel, filter_buffer(at, t.pool, DLC_ROLE_CONST));
+    t.tile = points_axis(&t, "t", tiles_of(at, 0) * tiles_of(at, 1));
+    t.point[0] = points_axis(&t, "p", n);
+    t.point[1] = points_axis(&t, "q", n);
+    t.column = points_axis(&t, "h", n);
+    t.result = points_axis(&t, "r", forms[at->form].m);
+    const dlc_ids *axes = &kernel->stages.data[0].axes;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (axes->data[i] != at->image[0] && axes->data[i] != at->image[1] && axes->data[i] != at->oc)
+            dlc_vec_push(kernel->arena, &t.images, axes->data[i]);
+    insert_stages(kernel);
+    make_input(&t);
+    make_product(&t);
+    make_results(&t);
+    dlc_rewrite_add_part(kernel, t.filter, out);
+}
+
+static void make(const site *at, dlc_rewritten *out)
+{
+    *out = (dlc_rewritten){0};
+    dlc_vec_push(at->arena, &out->made, filter_name(at));
+    make_filter(at, out);
+    make_tiles(at, out);
+}
+
+/* --- whether it pays --- */
+
+/* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
+static double time_of(const site *at, int64_t m)
+{
+    enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
+    const dlc_target *target = at->in->target;
+    double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
+    double tiles = at->images * (double)(((at->size[0] + m - 1) / m) * ((at->size[1] + m - 1) / m));
+    double per_cycle = (target->facts & DLC_HAS_FMA ? 2 : 1) * width;
+    double channels = (double)at->inputs * (double)at->outputs;
+    double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
+    if (m > 1)
+        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs + OUTPUT_CYCLES * (double)at->outputs) / width;
+    return cycles / target->machine->cycles_per_us + n * n * channels * sizeof(float) / target->machine->far_bytes_per_us;
+}
+
+/* Its products run as register tiles. */
+static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
+{
+    dlc_schedule *schedule = NULL;
+    const char *detail;
+    (void)dlc_choose(out->parts.data[out->parts.n - 1].kernel, in->target, in->scratch, &schedule, &detail);
+    for (uint32_t i = 0; schedule && i < schedule->nodes.n; i++)
+        if (schedule->nodes.data[i].kind == DLC_LOOP_LEAF && schedule->nodes.data[i].row != DLC_DOT_NONE)
+            return 1;
+    return 0;
+}
+
+/* The form that takes least time; NFORMS: none is worth it. */
+static uint32_t choose_form(site *at)
+{
+    enum { WORTH_PERCENT = 85 }; /* of the time before */
+    const dlc_rewriting *in = at->in;
+    double least = time_of(at, 1) * WORTH_PERCENT / 100;
+    uint32_t best = NFORMS;
+    dlc_rewritten trial;
+    for (uint32_t f = 0; f < NFORMS; f++) {
+        double time = time_of(at, forms[f].m);
+        if (forms[f].m > in->winograd || time >= least)
+            continue;
+        least = time;
+        best = f;
+    }
+    if (best == NFORMS)
+        return best;
+    at->form = best;
+    at->arena = in->scratch;
+    make(at, &trial);
+    at->arena = in->arena;
+    return has_tiles(in, &trial) ? best : NFORMS;
+}
+
+int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
+{
+    site at = {.in = in, .arena = in->arena, .form = NFORMS, .images = 1};
+    if (in->target->kind != DLC_TARGET_CPU || (!in->wanted && !in->winograd))
+        return 0;
+    at.kernel = dlc_kernel_clone(in->kernel, in->scratch);
+    if (!find_site(&at))
+        return 0;
+    for (uint32_t i = 0; i < at.kernel->stages.data[0].axes.n; i++) {
+        uint32_t axis = at.kernel->stages.data[0].axes.data[i];
+        int64_t extent;
+        if (axis != at.image[0] && axis != at.image[1] && axis != at.oc && dlc_const_extent(at.kernel, axis, &extent))
+            at.images *= (double)extent;
+    }
+    if (!in->wanted)
+        at.form = choose_form(&at);
+    for (uint32_t f = 0; in->wanted && f < NFORMS; f++)
+        if (forms[f].m == in->wanted)
+            at.form = f;
+    if (at.form == NFORMS)
+        return 0;
+    make(&at, out);
+    return 1;
+}

@@ -1,0 +1,348 @@
+/*
+ * A product at several points between transforms of tiles, as Winograd's convolutions are: maps make tiles t at points p, q of what
+ * is read, a contraction multiplies them by a constant at each point, maps make results of the products, and those that are stored
+ * read these at t = quotients of their own axes:
+ *
+ *     par images, rows:m*R, columns of the constant:C {
+ *       for t { the maps before, one point written out, by lanes of the reduced axis }
+ *       for columns:N {
+ *         for p, q, t:M { product = dot t x columns over [reduced] in scratch }
+ *         for rows:m, across:m { for t { maps behind it }  for rows { lanes of columns { across written out { what is stored } } } } } }
+ *
+ * The tiles of a unit follow from its rows of results (ir/schedule/home.c). What lies between is scratch, so R and C are chosen by
+ * what they cost: tiles made again for each C, the constant read again for each R, and threads that wait.
+ */
+#include "passes/schedule/choose.h"
+
+enum { MOST_POINTS = 8, MOST_HEIGHT = 14, MOST_THREADS = 8 };
+
+typedef struct {
+    dlc_chooser *c;
+    uint32_t product, results; /* stages: of the contraction; the first that reads tiles by quotients */
+    uint32_t tile, columns, reduced;
+    dlc_ids points;            /* of the product: its axes that both factors have */
+    dlc_expr right;            /* the constant */
+    uint32_t rows, across;     /* axes of the results */
+    int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
+    int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
+    int64_t block, panel;      /* rows of tiles and columns of a unit */
+} points;
+
+static const dlc_stage *stage_at(const points *p, uint32_t s)
+{
+    return &p->c->kernel->stages.data[s];
+}
+
+static int has(const dlc_ids *ids, uint32_t id)
+{
+    return dlc_ids_find(ids, id, NULL);
+}
+
+/* --- finding it --- */
+
+static int find_product(points *p)
+{
+    dlc_contraction form;
+    const dlc_pool *pool = p->c->kernel->pool;
+    uint32_t nfound = 0;
+    for (uint32_t s = 0; s < p->c->kernel->stages.n; s++)
+        if (stage_at(p, s)->reduce.n && ++nfound)
+            p->product = s;
+    if (nfound != 1 || stage_at(p, p->product)->dtype[0] != DLC_F32 ||
+        !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.m.n != 1 ||
+        form.n.n != 1 || form.k.n != 1)
+        return 0;
+    const dlc_expr_node *a = dlc_node_of(pool, form.a), *b = dlc_node_of(pool, form.b);
+    int is_swapped = a->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(a->imm.id);
+    const dlc_expr_node *tiles = is_swapped ? b : a, *constant = is_swapped ? a : b;
+    if (tiles->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(tiles->imm.id) || constant->op != DLC_EXPR_LOAD ||
+        DLC_SOURCE_IS_STAGE(constant->imm.id) || p->c->kernel->buffers.data[constant->imm.id].role != DLC_ROLE_CONST)
+        return 0;
+    p->right = is_swapped ? form.a : form.b;
+    p->tile = is_swapped ? form.n.data[0] : form.m.data[0];
+    p->columns = is_swapped ? form.m.data[0] : form.n.data[0];
+    p->reduced = form.k.data[0];
+    for (uint32_t i = 0; i < form.batch.n; i++)
+        if (!has(&p->c->roots, form.batch.data[i]))
+            dlc_vec_push(p->c->arena, &p->points, form.batch.data[i]);
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (p->c->extent[p->points.data[i]] > MOST_POINTS)
+            return 0;
+    return p->points.n > 0;
+}
+
+/* The axis whose value (or remainder) the stage asks for: a row of a transform, to be written out. DLC_NO_AXIS: none, or several. */
+static uint32_t asked_axis(const points *p, uint32_t s)
+{
+    const dlc_pool *pool = p->c->kernel->pool;
+    const uint8_t *marks = dlc_stage_marks(p->c->kernel, stage_at(p, s), p->c->arena);
+    uint32_t axis = DLC_NO_AXIS;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        int64_t number;
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_EQ || (!dlc_expr_is_int(pool, dlc_arg(pool, id, 0), &number) &&
+                                                                      !dlc_expr_is_int(pool, dlc_arg(pool, id, 1), &number)))
+            continue;
+        dlc_expr of = dlc_expr_is_int(pool, dlc_arg(pool, id, 0), &number) ? dlc_arg(pool, id, 1) : dlc_arg(pool, id, 0);
+        if (dlc_node_of(pool, of)->op == DLC_EXPR_MOD)
+            of = dlc_arg(pool, of, 0);
+        uint32_t found = dlc_bare_axis(pool, of);
+        if (found == DLC_NO_AXIS || (axis != DLC_NO_AXIS && axis != found))
+            return DLC_NO_AXIS;
+        axis = found;
+    }
+    return axis;
+}
+
+/* A map that makes or takes tiles, by lanes of `lane`. */
+static int is_transform(const points *p, uint32_t s, uint32_t lane)
+{
+    const dlc_stage *stage = stage_at(p, s);
+    return stage->combine == DLC_REDUCE_NONE && stage->buffer == DLC_NO_BUFFER && has(&stage->axes, p->tile) &&
+           has(&stage->axes, lane) && asked_axis(p, s) != DLC_NO_AXIS;
+}
+
+/* What the expression is where all axes are 0 but this one; -1: not known. */
+static int64_t value_along(const points *p, dlc_expr expr, uint32_t axis, int64_t at)
+{
+    dlc_pool *pool = p->c->kernel->pool;
+    dlc_expr *with = dlc_new_array(p->c->arena, dlc_expr, p->c->kernel->axes.n);
+    int64_t value;
+    for (uint32_t a = 0; a < p->c->kernel->axes.n; a++)
+        with[a] = dlc_expr_i64(pool, a == axis ? at : 0);
+    return dlc_expr_is_int(pool, dlc_expr_substitute(pool, expr, with, p->c->kernel->axes.n), &value) ? value : -1;
+}
+
+/* The results ask for one remainder of an axis; of the other axes of the tile's number it is the inner one. */
+static int find_image(points *p, dlc_expr number)
+{
+    const dlc_pool *pool = p->c->kernel->pool;
+    const dlc_ids *axes = &stage_at(p, p->results)->axes;
+    p->across = asked_axis(p, p->results);
+    p->rows = DLC_NO_AXIS;
+    if (p->across == DLC_NO_AXIS || !has(axes, p->across))
+        return 0;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (axes->data[i] != p->across && dlc_expr_uses_axis(pool, number, axes->data[i])) {
+            if (p->rows != DLC_NO_AXIS)
+                return 0;
+            p->rows = axes->data[i];
+        }
+    for (p->m = 1; p->m <= MOST_POINTS && value_along(p, number, p->across, p->m) == 0;)
+        p->m++;
+    if (p->rows == DLC_NO_AXIS || p->m > MOST_POINTS || value_along(p, number, p->across, p->m) != 1)
+        return 0;
+    p->ntiles[0] = (p->c->extent[p->rows] + p->m - 1) / p->m;
+    p->ntiles[1] = (p->c->extent[p->across] + p->m - 1) / p->m;
+    return dlc_choose_is_known(p->c, p->rows) && dlc_choose_is_known(p->c, p->across) &&
+           value_along(p, number, p->rows, p->m) == p->ntiles[1] &&
+           p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
+}
+
+/* The tile's number as the stage reads it, or 0. */
+static dlc_expr tile_number(const points *p, uint32_t s)
+{
+    const dlc_pool *pool = p->c->kernel->pool;
+    uint32_t position;
+    for (uint32_t i = 0; i < p->c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &p->c->accesses[s].data[i];
+        if (access->load && DLC_SOURCE_IS_STAGE(access->source) &&
+            dlc_ids_find(&stage_at(p, DLC_SOURCE_INDEX(access->source))->axes, p->tile, &position))
+            return dlc_arg(pool, access->load, position);
+    }
+    return 0;
+}
+
+static int is_result(const points *p, uint32_t s)
+{
+    const dlc_stage *first = stage_at(p, p->results), *stage = stage_at(p, s);
+    if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || stage->axes.n != first->axes.n)
+        return 0;
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!has(&first->axes, stage->axes.data[i]))
+            return 0;
+    return 1;
+}
+
+static int find_stages(points *p)
+{
+    uint32_t n = p->c->kernel->stages.n;
+    for (uint32_t s = 0; s < p->product; s++)
+        if (!is_transform(p, s, p->reduced))
+            return 0;
+    for (p->results = p->product + 1; p->results < n && is_transform(p, p->results, p->columns);)
+        p->results++;
+    if (p->results == n || !p->product || p->results == p->product + 1)
+        return 0;
+    dlc_expr number = tile_number(p, p->results);
+    for (uint32_t s = p->results; s < n; s++)
+        if (!is_result(p, s))
+            return 0;
+    return number && has(&stage_at(p, p->results)->axes, p->columns) && find_image(p, number);
+}
+
+/* --- the unit --- */
+
+/* Cycles of all units with so many threads. The constant is read once for each unit, from memory unless all of it stays in L2; what
+ * of the tiles does not stay there is written and read for each panel of columns. */
+static double cycles_of(const points *p, int64_t block, int64_t panel, int64_t threads)
+{
+    enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
+    double l2 = p->c->target->l2_bytes;
+    double columns = (double)p->c->extent[p->columns], reduced = (double)p->c->extent[p->reduced];
+    double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
+    double blocks = (double)((p->ntiles[0] + block - 1) / block), panels = columns / (double)panel;
+    double tiles = (double)(block * p->ntiles[1]), width = (double)p->width;
+    double products = npoints * tiles * reduced * (double)panel / width / 2;
+    double made = tiles * npoints * reduced / width * INPUT_CYCLES;
+    double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
+    double constant = npoints * reduced * sizeof(float);
+    double reading = constant * (double)panel / (constant * columns <= l2 ? NEAR_BYTES : MEMORY_BYTES);
+    double left = npoints * tiles * (reduced + (double)p->n) * sizeof(float) - l2 * 3 / 4;
+    double spilling = left > 0 ? left * ((double)panel / (double)p->n + 1) / FAR_BYTES : 0;
+    double unit = products + made + results + reading + spilling;
+    double units = images * blocks * (panels < 1 ? 1 : panels), rounds = units / (double)threads;
+    double whole = (double)(int64_t)rounds;
+    return unit * (whole < rounds ? whole + 1 : whole);
+}
+
+/* Which threads a run has is not known: one, two and more count by what they have, one most. */
+static void choose_unit(points *p)
+{
+    double least = 0;
+    int64_t columns = p->c->extent[p->columns], limit = (columns + p->n - 1) / p->n * p->n;
+    for (int64_t panel = p->n; panel <= limit; panel += p->n)
+        for (int64_t block = 1; block <= p->ntiles[0] && (limit % panel == 0); block++) {
+            double cycles = 0;
+            for (int64_t threads = 1; threads <= MOST_THREADS; threads *= 2)
+                cycles += cycles_of(p, block, panel, threads) * (threads > 2 ? 1 : 2);
+            if (least > 0 && cycles >= least)
+                continue;
+            least = cycles;
+            p->block = block;
+            p->panel = panel;
+        }
+    double units = (double)((p->ntiles[0] + p->block - 1) / p->block) * (double)(limit / p->panel);
+    double unit = cycles_of(p, p->block, p->panel, 1) / units / dlc_choose_points(p->c, &p->c->roots);
+    p->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / unit) + 1;
+}
+
+static int find_tile(points *p)
+{
+    int64_t registers = p->c->target->vector_registers, nv;
+    p->width = p->c->target->vector_bytes / (int64_t)sizeof(float);
+    nv = p->width == 4 && registers >= 32 ? 4 : 2;
+    p->n = nv * p->width;
+    p->height = (registers - nv - 1) / nv;
+    if (p->height > MOST_HEIGHT)
+        p->height = MOST_HEIGHT;
+    return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 && p->c->extent[p->tile] > 1;
+}
+
+/* --- the tree --- */
+
+static void open_for(const points *p, uint32_t axis, int64_t tile)
+{
+    dlc_schedule_open(p->c->schedule, DLC_LOOP_FOR, axis, tile);
+}
+
+/* A transform inside a loop over tiles: other axes, the axis asked for written out; lanes outside of all, or of that one alone. */
+static void build_transform(const points *p, uint32_t s, uint32_t lane)
+{
+    dlc_schedule *schedule = p->c->schedule;
+    const dlc_ids *axes = &stage_at(p, s)->axes;
+    uint32_t asked = asked_axis(p, s), n = 0;
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t axis = axes->data[i];
+        if (axis == p->tile || axis == lane || axis == asked || has(&p->c->roots, axis))
+            continue;
+        open_for(p, axis, 1);
+        n++;
+    }
+    dlc_schedule_open_lane(schedule, lane, p->width, 1);
+    dlc_schedule_open(schedule, DLC_LOOP_UNROLL, asked, 1);
+    dlc_schedule_leaf(schedule, s, DLC_PLACE_SCRATCH);
+    dlc_schedule_close(schedule, n + 2);
+}
+
+static void build_product(const points *p)
+{
+    dlc_schedule *schedule = p->c->schedule;
+    dlc_ids over = {0};
+    dlc_vec_push(p->c->arena, &over, p->reduced);
+    for (uint32_t i = 0; i < p->points.n; i++)
+        open_for(p, p->points.data[i], 1);
+    int is_tiled = p->c->extent[p->tile] > 1;
+    open_for(p, p->tile, p->height);
+    dlc_schedule_dot(schedule, p->product, DLC_DOT_FMA, is_tiled ? p->tile : DLC_NO_AXIS, p->columns, &over, DLC_PLACE_SCRATCH);
+    dlc_schedule_close(schedule, p->points.n + 1);
+}
+
+/* Of one tile. */
+static void build_results(const points *p)
+{
+    dlc_schedule *schedule = p->c->schedule;
+    uint32_t n = p->c->kernel->stages.n;
+    open_for(p, p->rows, p->m);
+    open_for(p, p->across, p->m);
+    for (uint32_t s = p->product + 1; s < p->results; s++) {
+        open_for(p, p->tile, 1);
+        build_transform(p, s, p->columns);
+        dlc_schedule_close(schedule, 1);
+    }
+    open_for(p, p->rows, 1);
+    dlc_schedule_open_lane(schedule, p->columns, p->width, 1);
+    dlc_schedule_open(schedule, DLC_LOOP_UNROLL, p->across, 1);
+    for (uint32_t s = p->results; s < n; s++) {
+        int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
+        dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
+    }
+    dlc_schedule_close(schedule, 5);
+}
+
+static int pack_constant(const points *p)
+{
+    dlc_copy_part parts[DLC_MAX_PARTS];
+    uint32_t n = 0, nblocks = p->points.n;
+    if (p->points.n + 3 > DLC_MAX_PARTS)
+        return 0;
+    for (; n < nblocks + 3; n++) {
+        uint32_t axis = n < nblocks ? p->points.data[n] : n == nblocks + 1 ? p->reduced : p->columns;
+        parts[n] = (dlc_copy_part){.block = n < nblocks || n == nblocks + 1 ? 1 : (int32_t)p->n, .inner = n == nblocks + 2};
+        dlc_vec_push(p->c->arena, &parts[n].axes, axis);
+    }
+    return dlc_schedule_pack(p->c->schedule, "columns", p->product, p->right, parts, n);
+}
+
+static int build(const points *p)
+{
+    dlc_schedule *schedule = p->c->schedule;
+    uint32_t n = p->c->roots.n;
+    int64_t columns = p->c->extent[p->columns];
+    if (!pack_constant(p))
+        return 0;
+    for (uint32_t i = 0; i < p->c->roots.n; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->c->roots.data[i], 1);
+    if (p->block < p->ntiles[0] && ++n)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->rows, p->block * p->m);
+    if (p->panel < columns && ++n)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->columns, p->panel);
+    open_for(p, p->tile, 1);
+    for (uint32_t s = 0; s < p->product; s++)
+        build_transform(p, s, p->reduced);
+    dlc_schedule_close(schedule, 1);
+    if ((p->panel > p->n || p->panel >= columns) && ++n)
+        open_for(p, p->columns, p->n);
+    build_product(p);
+    build_results(p);
+    dlc_schedule_close(schedule, n);
+    return 1;
+}
+
+int dlc_choose_at_points(dlc_chooser *c)
+{
+    points p = {.c = c};
+    if (c->kernel->stages.n < 4 || c->serial.n || !find_product(&p) || !find_stages(&p) || !find_tile(&p))
+        return 0;
+    choose_unit(&p);
+    return build(&p);
+}
