@@ -163,6 +163,20 @@ static dlc_expr replaced(dlc_pool *pool, dlc_expr root, dlc_expr value, dlc_expr
     return dlc_expr_rewrite(pool, pool, root, exchange_visit, &(exchange){pool, value, with});
 }
 
+/* The stage's value, reading the copy. A factor of several terms need not stand together in the product: then it is written anew. */
+static dlc_expr with_copy(const dlc_schedule *schedule, const dlc_stage *stage, dlc_expr value, dlc_expr load)
+{
+    dlc_pool *pool = schedule->kernel->pool;
+    dlc_expr result = replaced(pool, stage->value[0], value, load);
+    dlc_contraction form;
+    if (result != stage->value[0] || !dlc_contraction_of(schedule->kernel, stage, schedule->arena, &form))
+        return result;
+    if (value != form.a && value != form.b)
+        return result;
+    result = dlc_mul(pool, load, value == form.a ? form.b : form.a);
+    return form.scale ? dlc_mul(pool, form.scale, result) : result;
+}
+
 uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t s, const char *operand, dlc_expr value,
                                const dlc_ids *axes)
 {
@@ -180,7 +194,7 @@ uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_
         }
     dlc_expr load = dlc_expr_load(kernel->pool, dtype, DLC_STAGE_SOURCE(c), index, copy->axes.n, 0, 0, 0);
     dlc_stage *stage = &kernel->stages.data[s];
-    stage->value[0] = replaced(kernel->pool, stage->value[0], value, load);
+    stage->value[0] = with_copy(schedule, stage, value, load);
     dlc_schedule_copy row = {.name = copy->name, .stage = s, .operand = operand, .copy = c};
     dlc_vec_push(schedule->arena, &schedule->copies, row);
     return c;

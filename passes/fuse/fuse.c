@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MIXED_WORTH 0.97 /* of the time before: what contractions that share their loops must save, for estimates to tell */
+
 enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
     MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
@@ -386,8 +388,8 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     sum.flops += b->flops;
     sum.cycles += b->cycles;
     sum.time_us += b->time_us;
+    sum.again_blindly += b->again_blindly;
     sum.again_cycles += b->again_cycles;
-    sum.again_weights += b->again_weights;
     sum.is_mixed |= b->is_mixed;
     sum.ndots += b->ndots;
     sum.units = a->units < b->units ? a->units : b->units;
@@ -407,13 +409,12 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
         v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, a->units);
         return DLC_REASON_LOST_PARALLELISM;
     }
-    if (b->is_mixed && !a->is_mixed && b->again_weights > a->again_weights) {
-        v->detail = dlc_arena_printf(f->arena, "weights for %.1f us more", (b->again_weights - a->again_weights) /
-                                                                              f->target->machine->cycles_per_us);
+    if (b->is_mixed && b->again_blindly > a->again_blindly) {
+        v->detail = dlc_arena_printf(f->arena, "for as many rows as there will be, %.1f us of them if these are many",
+                                     (b->again_blindly - a->again_blindly) / f->target->machine->cycles_per_us);
         return DLC_REASON_LOST_REUSE;
     }
-    double worth = b->has_weights ? 0.85 : 0.95; /* weights alone are read in the best order; estimates flatter less of it */
-    if (b->is_mixed && !a->is_mixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * worth) {
+    if (b->is_mixed && !a->is_mixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * MIXED_WORTH) {
         v->detail = dlc_arena_printf(f->arena, "%.1f instead of %.1f us", b->time_us, a->time_us);
         return DLC_REASON_SMALL_SAVING;
     }

@@ -45,14 +45,13 @@ typedef struct {
     double bytes;         /* moved: buffers' elements that are touched, once */
     double flops;
     double cycles;        /* of one core, without waiting for memory */
-    double time_us;       /* the larger of computing and moving, plus the step's overhead */
+    double time_us;       /* computing and moving, as far as they overlap, plus the step's overhead */
     double units;         /* of parallel work */
     double scratch_bytes;
     double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */
-    double again_weights; /* of them: of constants, which one kernel alone would read once */
+    double again_blindly; /* of them: from beyond L2, for a number of rows that is not known: few rows would not hide it */
     uint32_t ndots;       /* contractions that run as register tiles */
     uint8_t is_mixed;     /* with loops of other stages beside them */
-    uint8_t has_weights;  /* some of them of constants */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
 

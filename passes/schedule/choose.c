@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-enum {
-    ASSUMED_SYMBOL = 64 /* size of a dimension known at run time only, where a choice needs one */
-};
-
 /* --- facts --- */
 
 static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
@@ -27,7 +23,7 @@ static void assume_extents(dlc_chooser *c)
     c->symbols = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
     for (uint32_t s = 0; s < kernel->symbols.n; s++) {
         const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
-        c->symbols[s] = clamp(ASSUMED_SYMBOL, symbol->lo, symbol->hi);
+        c->symbols[s] = clamp(DLC_ASSUMED_SYMBOL, symbol->lo, symbol->hi);
         least[s] = clamp(1, symbol->lo, symbol->hi);
     }
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
@@ -101,9 +97,11 @@ static void note_stage(dlc_chooser *c, uint32_t s, const dlc_ranges *ranges)
     dlc_pool *pool = c->kernel->pool;
     const dlc_stage *stage = &c->kernel->stages.data[s];
     const uint8_t *marks = dlc_stage_marks(c->kernel, stage, c->arena);
+    double points = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    dlc_contraction form;
     c->work[s] = work_of(c, marks);
-    if (stage->reduce.n)
-        c->work[s] += dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    if (stage->reduce.n) /* a scale is multiplied by once, behind the sum */
+        c->work[s] += dlc_contraction_of(c->kernel, stage, c->arena, &form) && form.scale ? 0 : points;
     uint32_t n = pool->nodes.n; /* the pool grows by offsets */
     for (dlc_expr id = 1; id < n; id++)
         if (marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD)

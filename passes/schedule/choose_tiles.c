@@ -4,13 +4,15 @@
  *
  *     par points, rows:T {
  *       copies of right factors that do not lie as panels
- *       for columns:N, rows:M { product in reg  as product { maps behind it } }
+ *       for columns:N, rows:M { product in reg  as product { maps behind it, or the next product's rows } }
  *       for rows { sums, maxima and maps by lanes }
  *       for columns:N, rows:M { the next product … } }
  *
  * What lies between them is scratch of the block, so T is as much as half of L2 and the wish for units allow.
  */
 #include "passes/schedule/choose_tiles.h"
+
+#include <math.h>
 
 enum {
     LEAST_WORK = 4096, /* multiply-adds of a product, below which lanes do as well */
@@ -146,34 +148,52 @@ static void scratch_of(const tiles *t, double *per_row, double *once)
     *per_row = *once = 0;
     for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
         const dlc_stage *stage = stage_at(t, s);
-        double elems = 1, bytes = dlc_dtype_bytes(stage->dtype[0]);
+        const product *p = &t->products[s];
+        double elems = 1, bytes = dlc_dtype_bytes(stage->dtype[0]), reduced = dlc_choose_points(t->c, &stage->reduce);
         for (uint32_t i = 0; i < stage->axes.n; i++)
             elems *= has(&t->c->roots, stage->axes.data[i]) ? 1 : (double)t->c->extent[stage->axes.data[i]];
         if (t->c->place[s] == DLC_PLACE_SCRATCH)
             *per_row += elems * bytes;
-        if (t->products[s].copies_right)
-            *once += (double)t->c->extent[t->products[s].columns] * dlc_choose_points(t->c, &stage->reduce) * bytes;
+        if (p->is_fed || p->copies_block)
+            *per_row += reduced * bytes;
+        else if (p->copies_left)
+            *once += (double)t->m * reduced * bytes;
+        if (p->copies_right)
+            *once += (double)t->c->extent[p->columns] * reduced * bytes;
     }
 }
 
-static void choose_heights(tiles *t)
+static int64_t tile_height(const tiles *t)
 {
-    double rows = dlc_choose_points(t->c, &t->rows), per_row, once, half = t->c->target->scratch_bytes;
-    double units = dlc_choose_points(t->c, &t->points);
     int64_t most = MOST_HEIGHT;
     for (uint32_t s = 0; s < t->c->kernel->stages.n; s++)
         if (t->products[s].is_dot && rows_that_fit(t, t->products[s].n / width_of(t, s)) < most)
             most = rows_that_fit(t, t->products[s].n / width_of(t, s));
-    t->m = most < 1 ? 1 : most;
+    return most < 1 ? 1 : most;
+}
+
+/* As many rows as leave units enough and fit the scratch, in blocks of nearly one height that are multiples of the tile's. */
+static void choose_heights(tiles *t)
+{
+    double rows = dlc_choose_points(t->c, &t->rows), units = dlc_choose_points(t->c, &t->points), per_row, once;
+    t->m = tile_height(t);
     scratch_of(t, &per_row, &once);
-    double fits = per_row > 0 && half > once ? (half - once) / per_row : half > once ? rows : 1;
+    double left = (double)t->c->target->scratch_bytes - once, fits = left < 0 ? 1 : per_row > 0 ? left / per_row : rows;
     double wanted = units >= DLC_MIN_UNITS / 2 ? rows : rows * units / (DLC_MIN_UNITS / 2);
     double block = wanted < fits ? wanted : fits;
     block = block < (double)t->m ? (double)t->m : block > rows ? rows : block;
-    double nblocks = rows / block;
-    int64_t blocks = (int64_t)nblocks < nblocks ? (int64_t)nblocks + 1 : (int64_t)nblocks;
-    t->t = ((int64_t)rows + blocks - 1) / blocks;
-    t->t = (t->t + t->m - 1) / t->m * t->m;
+    if (dlc_choose_are_known(t->c, &t->rows)) {
+        int64_t blocks = (int64_t)ceil(rows / block);
+        t->t = ((int64_t)rows + blocks - 1) / blocks;
+        t->t = (t->t + t->m - 1) / t->m * t->m;
+        if (t->t > t->m && (double)t->t > fits)
+            t->t -= t->m;
+    } else { /* sizes that people feed are multiples of powers of two: such blocks leave no short last one */
+        for (t->t = 16; t->t * 2 <= block; t->t *= 2)
+            ;
+        int64_t tiles_of_block = (t->t + t->m - 1) / t->m;
+        t->m = (t->t + tiles_of_block - 1) / tiles_of_block;
+    }
 }
 
 /* --- what follows a product on its tile --- */
@@ -214,17 +234,49 @@ static int is_map_at(const tiles *t, uint32_t s, uint32_t at)
     return 1;
 }
 
-/* The maps behind it run over the tile when nobody else reads the product. */
+/* Stage `reader` is a product whose rows' factor is computed of elements of s, and of its maps before `end`, at one point. */
+static int is_fed_by(const tiles *t, uint32_t reader, uint32_t s, uint32_t end)
+{
+    const dlc_pool *pool = t->c->kernel->pool;
+    const product *p = &t->products[reader];
+    if (!p->is_dot || !p->copies_left || p->is_fed || reads_at_other_points(t, reader, s) ||
+        t->c->target->kind == DLC_TARGET_CUDA) /* blocks copy rows by threads of their own */
+        return 0;
+    for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
+        if (!dlc_expr_uses_axis(pool, p->left, stage_at(t, s)->axes.data[i]))
+            return 0;
+    for (uint32_t a = 0; a < t->c->kernel->axes.n; a++)
+        if (dlc_expr_uses_axis(pool, p->left, a) && !has(&stage_at(t, s)->axes, a))
+            return 0;
+    for (uint32_t i = 0; i < t->c->accesses[reader].n; i++) {
+        const dlc_access_fact *access = &t->c->accesses[reader].data[i];
+        if (access->load && DLC_SOURCE_IS_STAGE(access->source) && DLC_SOURCE_INDEX(access->source) >= s &&
+            (DLC_SOURCE_INDEX(access->source) >= end || reads_at_other_points(t, reader, DLC_SOURCE_INDEX(access->source))))
+            return 0;
+    }
+    return 1;
+}
+
+/* The maps behind it run over the tile when nobody else reads the product, but a product that is fed from there. */
 static void find_elements(tiles *t, uint32_t s)
 {
     product *p = &t->products[s];
     uint32_t end = s + 1, nstages = t->c->kernel->stages.n;
+    p->feeds = DLC_NO_STAGE;
     while (end < nstages && is_map_at(t, end, s) && !reads_at_other_points(t, end, s))
         end++;
-    for (uint32_t r = end; r < nstages; r++)
-        if (reads(t, r, s))
-            end = s + 1;
     p->as_end = end;
+    for (uint32_t r = end; r < nstages; r++) {
+        if (!reads(t, r, s))
+            continue;
+        p->feeds = p->feeds == DLC_NO_STAGE && is_fed_by(t, r, s, end) ? r : s;
+    }
+    if (p->feeds == s) { /* read from elsewhere */
+        p->feeds = DLC_NO_STAGE;
+        p->as_end = s + 1;
+    } else if (p->feeds != DLC_NO_STAGE) {
+        t->products[p->feeds].is_fed = 1;
+    }
 }
 
 /* --- places --- */
@@ -270,7 +322,9 @@ static void place(tiles *t)
         int is_stored = stage_at(t, s)->buffer != DLC_NO_BUFFER;
         if (t->products[s].is_dot) {
             tile = s;
-            *where = t->products[s].as_end > s + 1 ? DLC_PLACE_REG : is_stored ? DLC_PLACE_BUFFER : DLC_PLACE_SCRATCH;
+            *where = t->products[s].as_end > s + 1 || t->products[s].feeds != DLC_NO_STAGE ? DLC_PLACE_REG
+                     : is_stored                                                           ? DLC_PLACE_BUFFER
+                                                                                           : DLC_PLACE_SCRATCH;
             continue;
         }
         int on_tile = tile != DLC_NO_STAGE && s < t->products[tile].as_end;
@@ -309,6 +363,14 @@ static uint32_t panel_parts(const tiles *t, uint32_t s, dlc_copy_part *parts)
     return n;
 }
 
+static double factor_bytes(const tiles *t, uint32_t s, dlc_expr factor)
+{
+    double bytes = dlc_dtype_bytes(stage_at(t, s)->dtype[0]);
+    for (uint32_t a = 0; a < t->c->kernel->axes.n; a++)
+        bytes *= dlc_expr_uses_axis(t->c->kernel->pool, factor, a) ? (double)t->c->extent[a] : 1;
+    return bytes;
+}
+
 static void judge_factors(tiles *t, uint32_t s)
 {
     product *p = &t->products[s];
@@ -316,6 +378,7 @@ static void judge_factors(tiles *t, uint32_t s)
     p->n = vectors_of(t, s) * width_of(t, s);
     dlc_choose_order_reduction(t->c, s, p->left, &p->order);
     p->copies_left = !plain_load(t, s, p->left);
+    p->copies_block = (uint8_t)(p->copies_left && factor_bytes(t, s, p->right) > t->c->target->l2_bytes * 3 / 4);
     p->is_packed = (uint8_t)is_constant(t, right);
     p->copies_right = !p->is_packed && !(right && dlc_choose_stride(t->c, right->offset, p->columns) == 1);
 }
@@ -405,7 +468,7 @@ static void build_copy(const tiles *t, uint32_t copy, uint32_t lane, uint32_t wi
     dlc_schedule_close(schedule, n + 1);
 }
 
-static void build_product(const tiles *t, uint32_t s, uint32_t left, uint32_t right)
+static void build_product(const tiles *t, uint32_t s, const uint32_t *left, uint32_t right)
 {
     dlc_schedule *schedule = t->c->schedule;
     const product *p = &t->products[s];
@@ -414,21 +477,26 @@ static void build_product(const tiles *t, uint32_t s, uint32_t left, uint32_t ri
     if (p->copies_right)
         build_copy(t, right, p->columns, width, is_wide ? p->n : 0);
     open_all(t, &p->others, DLC_LOOP_FOR);
-    if (p->copies_left) {
-        dlc_schedule_open(schedule, DLC_LOOP_FOR, t->row_axis, t->m);
+    if (p->copies_left && !p->is_fed) {
+        if (!p->copies_block)
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, t->row_axis, t->m);
         dlc_schedule_open(schedule, DLC_LOOP_FOR, t->row_axis, 1);
-        build_copy(t, left, p->order.data[p->order.n - 1], width, 0);
+        build_copy(t, left[s], p->order.data[p->order.n - 1], width, 0);
         dlc_schedule_close(schedule, 1);
+    }
+    if (p->copies_left && !p->is_fed && !p->copies_block) {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, p->columns, p->n);
     } else {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, p->columns, p->n);
         dlc_schedule_open(schedule, DLC_LOOP_FOR, t->row_axis, t->m);
     }
     dlc_schedule_dot(schedule, s, DLC_DOT_FMA, t->row_axis, p->columns, &p->order, t->c->place[s]);
-    if (p->as_end > s + 1) {
+    if (p->as_end > s + 1 || p->feeds != DLC_NO_STAGE) {
         dlc_schedule_open_as(schedule, s);
         for (uint32_t e = s + 1; e < p->as_end; e++)
             dlc_schedule_leaf(schedule, e, t->c->place[e]);
+        if (p->feeds != DLC_NO_STAGE)
+            dlc_schedule_leaf(schedule, left[p->feeds], DLC_PLACE_SCRATCH);
         dlc_schedule_close(schedule, 1);
     }
     dlc_schedule_close(schedule, n + 2);
@@ -439,7 +507,7 @@ static void build_items(tiles *t, const uint32_t *left, const uint32_t *right)
     dlc_schedule *schedule = t->c->schedule;
     for (uint32_t s = 0; s < schedule->nstages;) {
         if (t->products[s].is_dot) {
-            build_product(t, s, left[s], right[s]);
+            build_product(t, s, left, right[s]);
             s = t->products[s].as_end;
             continue;
         }
@@ -505,9 +573,11 @@ static uint32_t find_products(tiles *t)
         if (!t->products[s].is_dot)
             continue;
         judge_factors(t, s);
-        find_elements(t, s);
         ndots++;
     }
+    for (uint32_t s = 0; s < t->c->kernel->stages.n; s++)
+        if (t->products[s].is_dot)
+            find_elements(t, s);
     return ndots;
 }
 
@@ -552,9 +622,6 @@ int dlc_choose_tiles(dlc_chooser *c)
     tiles t = {.c = c};
     if (!dlc_tiles_find(&t))
         return 0;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        if (t.products[s].is_dot && t.products[s].is_packed && !dlc_choose_are_known(c, &t.rows))
-            return 0; /* weights again for each block of nobody knows how many rows */
     choose_heights(&t);
     if (t.m < 2 || t.t <= t.m)
         t.t = 2 * t.m;

@@ -7,11 +7,14 @@
 /* A stage that is a product, by rows of the block. */
 typedef struct {
     uint8_t is_dot, copies_left, copies_right, is_packed;
+    uint8_t copies_block;   /* rows are copied for the whole block: columns come round once for all of them */
+    uint8_t is_fed;         /* a product before it feeds it */
     dlc_expr left, right;   /* the rows' factor; the columns' */
     dlc_ids others;         /* kept axes that are neither roots nor columns: loops of one point */
     dlc_ids order;          /* reduced axes, outer to inner */
     uint32_t columns;
     uint32_t as_end;        /* maps [stage + 1, as_end) run over its tile */
+    uint32_t feeds;         /* the product whose rows' factor is a map of this one alone, made over its tile; or DLC_NO_STAGE */
     int64_t n;              /* columns of the register tile */
 } dlc_tiles_product;
 

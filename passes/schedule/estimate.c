@@ -4,14 +4,18 @@
  */
 #include "passes/schedule/choose.h"
 
+#include <math.h>
+
 enum {
     DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
     THREAD_LANES = 32,     /* of a warp */
+    UNHIDDEN = 5,          /* of the cycles that data arrive in, one in so many is waited for */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
+#define UNHIDDEN_MOVES 0.5 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 
 static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
 {
@@ -63,6 +67,15 @@ static double points_of_loop(const estimator *e, uint32_t n)
     return size < 1 ? 1 : size > extent ? extent : size;
 }
 
+/* Of an axis that the stage has not, loops go by whole tiles: the innermost around the leaf says how many points make one. */
+static double points_at_once(const estimator *e, uint32_t leaf, uint32_t axis)
+{
+    const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
+    if (dlc_ids_find(&stage->axes, axis, NULL) || dlc_ids_find(&stage->reduce, axis, NULL))
+        return 1;
+    return (double)node_at(e, dlc_schedule_loop_over(e->schedule, leaf, axis))->tile;
+}
+
 /* Points at which the leaf is computed, over those it has: recomputation counts. */
 static double repeats(const estimator *e, uint32_t leaf)
 {
@@ -72,7 +85,7 @@ static double repeats(const estimator *e, uint32_t leaf)
         return 1;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
         if (node_at(e, n)->kind != DLC_LOOP_AS)
-            points *= points_of_loop(e, n);
+            points *= ceil(points_of_loop(e, n) / points_at_once(e, leaf, node_at(e, n)->axis));
     if (node_at(e, leaf)->row != DLC_DOT_NONE)
         for (uint32_t i = 0; i < node_at(e, leaf)->over.n; i++)
             if (dlc_schedule_loop_over(e->schedule, leaf, node_at(e, leaf)->over.data[i]) == DLC_ROOT_NODE)
@@ -134,14 +147,22 @@ static double points_inside(const estimator *e, uint32_t n, uint32_t axis)
     return loop == DLC_ROOT_NODE ? (double)e->c.extent[axis] : (double)node_at(e, loop)->tile;
 }
 
+/* Bytes a cycle from beyond L2. */
+static double far_rate(const dlc_machine *machine)
+{
+    return machine->l3_bytes_per_us > 0 ? machine->l3_bytes_per_us / machine->cycles_per_us : OUTER_BYTES;
+}
+
 /* The columns' factor is read once for each iteration of loops around the columns' that are not over its axes: beyond the first
  * time from the caches, if they hold what the innermost of these loops goes through. */
-static double again_cycles(const estimator *e, uint32_t leaf)
+static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
 {
     dlc_kernel *kernel = e->c.kernel;
     const dlc_schedule_node *node = node_at(e, leaf);
     const dlc_stage *stage = &kernel->stages.data[node->stage];
     dlc_contraction form;
+    *is_blind = 0;
+    int is_known = 1;
     double passes = 1, all = dlc_dtype_bytes(stage->dtype[0]), inside = all;
     uint32_t innermost = DLC_ROOT_NODE;
     if (!dlc_contraction_of(kernel, stage, e->c.arena, &form))
@@ -151,9 +172,10 @@ static double again_cycles(const estimator *e, uint32_t leaf)
         uint32_t axis = node_at(e, n)->axis;
         if (axis == DLC_NO_AXIS || dlc_expr_uses_axis(kernel->pool, right, axis))
             continue;
-        double times = points_inside(e, dlc_schedule_parent(e->schedule, n), axis) / (double)node_at(e, n)->tile;
+        double times = ceil(points_inside(e, dlc_schedule_parent(e->schedule, n), axis) / (double)node_at(e, n)->tile);
         if (times > 1 && innermost == DLC_ROOT_NODE)
             innermost = n;
+        is_known &= dlc_choose_is_known(&e->c, axis);
         passes *= times > 1 ? times : 1;
     }
     for (uint32_t a = 0; a < kernel->axes.n; a++)
@@ -161,20 +183,13 @@ static double again_cycles(const estimator *e, uint32_t leaf)
             all *= (double)e->c.extent[a];
             inside *= points_inside(e, innermost, a);
         }
+    int is_far = inside > e->schedule->target->l2_bytes * 3 / 4;
+    *is_blind = is_far && !is_known;
     if (inside <= e->schedule->target->l1_bytes / 2)
         return 0;
-    return (passes - 1) * all / (inside > e->schedule->target->l2_bytes / 2 ? OUTER_BYTES : INNER_BYTES);
-}
-
-static int reads_weights(const estimator *e, uint32_t leaf)
-{
-    const dlc_kernel *kernel = e->c.kernel;
-    const dlc_access_facts *accesses = &e->c.accesses[node_at(e, leaf)->stage];
-    for (uint32_t i = 0; i < accesses->n; i++)
-        if (accesses->data[i].load && !DLC_SOURCE_IS_STAGE(accesses->data[i].source) &&
-            kernel->buffers.data[accesses->data[i].source].role == DLC_ROLE_CONST)
-            return 1;
-    return 0;
+    double waiting = (passes - 1) * all / (is_far ? far_rate(e->schedule->target->machine) : INNER_BYTES);
+    double computing = dot_cycles(e, leaf) / 2; /* prefetching hides most of it while there is enough to multiply */
+    return waiting / UNHIDDEN + (waiting > computing ? waiting - computing : 0);
 }
 
 /* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
@@ -204,7 +219,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         width = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[node->stage].dtype[0]);
         width = width < 1 ? 1 : width;
     }
-    if (node->stage >= e->schedule->nstages && lane != DLC_NO_AXIS)
+    if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE)
         return copy_cycles(e, node->stage, lane, width);
     return dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
 }
@@ -215,12 +230,11 @@ static double cycles_of(estimator *e, dlc_estimate *result)
     uint32_t nothers = 0;
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
-            int is_dot = node_at(e, n)->row != DLC_DOT_NONE;
-            double again = is_dot && !e->schedule->threads ? again_cycles(e, n) : 0;
+            int is_dot = node_at(e, n)->row != DLC_DOT_NONE, is_blind = 0;
+            double again = is_dot && !e->schedule->threads ? again_cycles(e, n, &is_blind) : 0;
             cycles += leaf_cycles(e, n) * repeats(e, n) + again;
             result->again_cycles += again;
-            result->again_weights += is_dot && reads_weights(e, n) ? again : 0;
-            result->has_weights |= is_dot && reads_weights(e, n);
+            result->again_blindly += is_blind ? again : 0;
             result->ndots += (uint32_t)is_dot;
             nothers += !is_dot && around(e, n, DLC_LOOP_AS) == DLC_ROOT_NODE && node_at(e, n)->stage < e->schedule->nstages;
         }
@@ -236,7 +250,8 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, int is_bl
     double workers = wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
     double computing = e->cycles / workers / machine->cycles_per_us;
     double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
-    return (computing > moving ? computing : moving) + machine->step_us;
+    double longer = computing > moving ? computing : moving, shorter = computing + moving - longer;
+    return longer + shorter * UNHIDDEN_MOVES + machine->step_us;
 }
 
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
