@@ -38,6 +38,14 @@ void dlc_budget_at(const char *step, const char *node)
         dlc_out_of_memory(0, DLC_OUT_OF_TIME);
 }
 
+void dlc_budget_grant(size_t size_bytes)
+{
+    if (!in_use || in_use->ceiling_bytes <= in_use->most_bytes)
+        return;
+    size_t left = in_use->ceiling_bytes - in_use->most_bytes;
+    in_use->most_bytes += size_bytes < left ? size_bytes : left;
+}
+
 void dlc_budget_take(dlc_budget *budget, size_t size_bytes)
 {
     if (!budget)
@@ -83,10 +91,15 @@ static uint64_t machine_bytes(void)
     return bytes;
 }
 
+uint64_t dlc_memory_most(void)
+{
+    return machine_bytes() / 4 * 3;
+}
+
 uint64_t dlc_memory_budget(uint64_t file_bytes)
 {
     enum { PER_BYTE = 64 };
-    const uint64_t least = (uint64_t)512 << 20, machine = machine_bytes() / 4 * 3;
+    const uint64_t least = (uint64_t)512 << 20, machine = dlc_memory_most();
     uint64_t bytes = file_bytes < (UINT64_MAX - least) / PER_BYTE ? least + PER_BYTE * file_bytes : UINT64_MAX;
     return bytes < machine ? bytes : machine;
 }

@@ -10,6 +10,7 @@
 
 typedef struct dlc_budget {
     size_t most_bytes; /* 0: no limit */
+    size_t ceiling_bytes; /* 0: most_bytes is what somebody asked for; else grants raise it so far */
     size_t bytes;      /* of its arenas */
     double deadline;   /* on dlc_budget_clock; 0: none */
     const char *step;  /* "import", a pass; NULL: not known */
@@ -22,11 +23,14 @@ dlc_budget *dlc_budget_in_use(void);
 double dlc_budget_clock(void); /* seconds, monotonic */
 /* What is being worked at; texts are borrowed until the next call. Ends the work when its time is over. */
 void dlc_budget_at(const char *step, const char *node);
+/* The work needs so much more than its file let expect, and that is all right: weights written as one number and a shape. */
+void dlc_budget_grant(size_t size_bytes);
 /* For arenas. */
 void dlc_budget_take(dlc_budget *budget, size_t size_bytes);
 void dlc_budget_give(dlc_budget *budget, size_t size_bytes);
 
 /* The default for a file of that many bytes: 512 MiB + 64 times the file, at most three quarters of the machine's memory. */
 uint64_t dlc_memory_budget(uint64_t file_bytes);
+uint64_t dlc_memory_most(void); /* these three quarters */
 
 #endif

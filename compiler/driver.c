@@ -236,7 +236,10 @@ static void read_tuned(dlc_model *model)
 static void set_budget(dlc_model *model, uint64_t file_bytes)
 {
     uint64_t most = model->options.max_memory_bytes;
-    most = most ? most : dlc_memory_budget(file_bytes);
+    if (!most) {
+        most = dlc_memory_budget(file_bytes);
+        model->budget.ceiling_bytes = (size_t)dlc_memory_most();
+    }
     model->budget.most_bytes = most < SIZE_MAX ? (size_t)most : SIZE_MAX;
 }
 

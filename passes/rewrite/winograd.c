@@ -604,8 +604,11 @@ static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
 /* The form that takes least time; NFORMS: none is worth it. */
 static uint32_t choose_form(site *at)
 {
-    enum { WORTH_PERCENT = 85 }; /* of the time before */
+    enum { WORTH_PERCENT = 85,    /* of the time before */
+           LEAST_L2 = 128 << 10 }; /* machines with less are short of memory, which filters and tiles take more of */
     const dlc_rewriting *in = at->in;
+    if (in->target->l2_bytes < LEAST_L2)
+        return NFORMS;
     double least = time_of(at, 1) * WORTH_PERCENT / 100;
     uint32_t best = NFORMS;
     dlc_rewritten trial;

@@ -10,6 +10,7 @@
  * node, silently.
  */
 #include "passes/simplify/const_fold.h"
+#include "base/budget.h"
 #include "ir/interp/interp.h"
 #include "ir/graph/form.h"
 
@@ -18,6 +19,7 @@
 enum {
     NODE_BYTES = 64 << 20,  /* default budget of one node, and of a model without weights */
     WEIGHT_BYTES = 1 << 30, /* for weights given as fills, or scaled: VGG-19's are 548 MiB */
+    GRANT = 4,              /* times the bytes of such a weight: what compiling takes for each that a file holds */
     SMALL_BYTES = 64 << 10, /* always worth storing */
     GROWTH = 2,             /* as is what is at most so much larger than its constants */
     ELEMENTARY_COST = 16    /* expr.def: exp and the like cost at least this */
@@ -264,6 +266,7 @@ static dlc_tensor *compute_weights(dlc_pass_ctx *ctx, dlc_node *node, const dlc_
     if (!results_bytes(ctx->graph, node, &bytes) ||
         bytes > WEIGHT_BYTES - ctx->folded_weight_bytes || !within_work(ctx, node, kernel, &work))
         return NULL;
+    dlc_budget_grant(GRANT * bytes);
     dlc_tensor *results = run_node(ctx, NULL, node, kernel);
     if (results) {
         ctx->folded_weight_bytes += bytes;
