@@ -11,10 +11,21 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 from ._session import InferenceSession
 
 
+def _outputs_of(model: Any) -> list[tuple[str, bool]]:
+    """Name of each output, and whether it is a list."""
+    if isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    elif not isinstance(model, onnx.ModelProto):
+        model = onnx.load(model, load_external_data=False)
+    return [(output.name, output.type.HasField("sequence_type")) for output in model.graph.output]
+
+
 class DlcBackendRep(BackendRep):
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: InferenceSession, outputs: list[tuple[str, bool]] | None = None) -> None:
+        """outputs: the model's, as it was written: a list is several outputs of the session, NAME[0], NAME[1], ..."""
         self.session = session
-        self._names = [output.name for output in session.get_outputs()]
+        self._found = [output.name for output in session.get_outputs()]
+        self._outputs = outputs or [(name, False) for name in self._found]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """inputs: one array, a sequence of them in the model's order, or a dict by name."""
@@ -23,15 +34,18 @@ class DlcBackendRep(BackendRep):
             if not isinstance(inputs, (list, tuple)):
                 inputs = [inputs]
             inputs = {row.name: array for row, array in zip(rows, inputs)}
-        outputs = self.session.run(None, inputs)
-        return tuple(namedtupledict("Outputs", self._names)(*outputs))
+        found = dict(zip(self._found, self.session.run(None, inputs)))
+        outputs = [[found[item] for item in self._found if item.startswith(f"{name}[")] if is_list else found[name]
+                   for name, is_list in self._outputs]
+        return tuple(namedtupledict("Outputs", [name for name, _ in self._outputs])(*outputs))
 
 
 class DlcBackend(Backend):
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> DlcBackendRep:
         """kwargs: those of dlc.InferenceSession."""
-        return DlcBackendRep(InferenceSession(model, device="cpu" if device == "CPU" else device.lower(), **kwargs))
+        session = InferenceSession(model, device="cpu" if device == "CPU" else device.lower(), **kwargs)
+        return DlcBackendRep(session, _outputs_of(model))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
