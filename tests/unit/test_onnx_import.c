@@ -476,14 +476,14 @@ START_TEST(function_bombs_are_counted)
     pb functions[12];
     for (int f = 0; f < 12; f++) {
         pb body[10];
-        char callee[8], from[8], to[8];
+        char callee[16], from[16], to[16];
         snprintf(callee, sizeof callee, "f%d", f + 1);
         for (int k = 0; k < 10; k++) {
             snprintf(from, sizeof from, "v%d", k);
             snprintf(to, sizeof to, "v%d", k + 1);
             body[k] = f == 11 ? node_of("Relu", from, to) : call_of(callee, from, to);
         }
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "f%d", f);
         functions[f] = function_of(name, "v0", "v10", body, 10);
     }
