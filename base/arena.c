@@ -19,6 +19,8 @@ struct dlc_arena {
     block *last;
     size_t budget_bytes, total_bytes;
     dlc_budget *budget; /* that it counts into, or NULL */
+    dlc_arena *older, *newer; /* of the same budget */
+    uint64_t number;
 };
 
 static _Thread_local dlc_oom_handler oom_handler;
@@ -42,6 +44,31 @@ _Noreturn void dlc_out_of_memory(size_t size_bytes, int over_budget)
     _exit(7);
 }
 
+static void enlist(dlc_arena *arena, dlc_budget *budget)
+{
+    arena->number = ++budget->narenas;
+    arena->older = budget->newest;
+    if (arena->older)
+        arena->older->newer = arena;
+    budget->newest = arena;
+}
+
+static void delist(dlc_arena *arena)
+{
+    if (arena->older)
+        arena->older->newer = arena->newer;
+    if (arena->newer)
+        arena->newer->older = arena->older;
+    else
+        arena->budget->newest = arena->older;
+}
+
+void dlc_budget_drop(dlc_budget *budget, uint64_t narenas)
+{
+    while (budget->newest && budget->newest->number > narenas)
+        dlc_arena_destroy(budget->newest);
+}
+
 dlc_arena *dlc_arena_create(size_t budget_bytes)
 {
     dlc_arena *arena = calloc(1, sizeof *arena);
@@ -49,6 +76,8 @@ dlc_arena *dlc_arena_create(size_t budget_bytes)
         dlc_out_of_memory(sizeof *arena, 0);
     arena->budget_bytes = budget_bytes;
     arena->budget = dlc_budget_in_use();
+    if (arena->budget)
+        enlist(arena, arena->budget);
     return arena;
 }
 
@@ -61,6 +90,8 @@ void dlc_arena_destroy(dlc_arena *arena)
         free(b);
     }
     dlc_budget_give(arena->budget, arena->total_bytes);
+    if (arena->budget)
+        delist(arena);
     free(arena);
 }
 

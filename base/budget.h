@@ -12,6 +12,8 @@ typedef struct dlc_budget {
     size_t most_bytes; /* 0: no limit */
     size_t ceiling_bytes; /* 0: most_bytes is what somebody asked for; else grants raise it so far */
     size_t bytes;      /* of its arenas */
+    dlc_arena *newest; /* of its arenas that are still there */
+    uint64_t narenas;  /* made so far */
     double deadline;   /* on dlc_budget_clock; 0: none */
     const char *step;  /* "import", a pass; NULL: not known */
     const char *node;  /* NULL: none, or not known */
@@ -25,6 +27,8 @@ double dlc_budget_clock(void); /* seconds, monotonic */
 void dlc_budget_at(const char *step, const char *node);
 /* The work needs so much more than its file let expect, and that is all right: weights written as one number and a shape. */
 void dlc_budget_grant(size_t size_bytes);
+/* Work that was left by a jump leaves its arenas: destroys those in the budget that were made after the first `narenas`. */
+void dlc_budget_drop(dlc_budget *budget, uint64_t narenas);
 /* For arenas. */
 void dlc_budget_take(dlc_budget *budget, size_t size_bytes);
 void dlc_budget_give(dlc_budget *budget, size_t size_bytes);

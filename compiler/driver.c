@@ -60,8 +60,11 @@ dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
     volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
     dlc_arena_set_oom(leave, model);
     dlc_budget *before = dlc_budget_use(&model->budget);
+    const uint64_t narenas = model->budget.narenas;
     if (setjmp(model->out_of_memory) == 0)
         status = body(model, args);
+    else
+        dlc_budget_drop(&model->budget, narenas);
     dlc_arena_set_oom(NULL, NULL);
     dlc_budget_use(before);
     model->budget.step = model->budget.node = NULL;
