@@ -144,7 +144,8 @@ static void load_linear(runner *r, dlc_interp_instr *instr, uint32_t lo, uint32_
         return;
     }
     uint32_t n = hi - lo;
-    if (load->is_in_place && instr->is_strip && n == r->n) {
+    int is_aligned = (uintptr_t)load->memory->base % dlc_dtype_bytes(load->memory->dtype) == 0; /* bytes of a file may not be */
+    if (load->is_in_place && is_aligned && instr->is_strip && n == r->n) {
         instr->at = (dlc_strip){
             (const char *)load->memory->base + start * dlc_dtype_bytes(load->memory->dtype), 1};
         return;
