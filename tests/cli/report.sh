@@ -23,7 +23,7 @@ graph @f(%x: f32[4,8]) -> %y {
 }
 TEXT
 expect 0 "" "$DLC" report tagged.dlc -o tagged.html --seconds 0.1 --fusion none
-grep -q "&#60;b&#62;&#38;" tagged.html && ! grep -q "<b>&" tagged.html || fail "a name is read as HTML"
+grep -q "&#60;b&#62;&#38;" tagged.html && ! grep -q "<b>&[^#]" tagged.html || fail "a name is read as HTML"
 
 # the picture: resnet50 on three screens, with few boxes, without a word on the console and without a request
 model=$(echo "$repository"/.venv/lib/python3*/site-packages/onnx/backend/test/data/light/light_resnet50.onnx)
