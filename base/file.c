@@ -215,3 +215,28 @@ void dlc_output_abandon(dlc_output *output)
     free(output->path);
     *output = (dlc_output){.fd = -1};
 }
+
+dlc_status dlc_output_whole(const char *path, const void *bytes, size_t size_bytes, dlc_diag *diag)
+{
+    dlc_output output;
+    dlc_status status = dlc_output_open(&output, path, diag);
+    if (status != DLC_OK)
+        return status;
+    status = dlc_output_write(&output, bytes, size_bytes, diag);
+    if (status == DLC_OK)
+        status = dlc_output_commit(&output, 0666, diag);
+    if (status != DLC_OK)
+        dlc_output_abandon(&output);
+    return status;
+}
+
+void dlc_make_folders(const char *path)
+{
+    char *copy = checked(strdup(path));
+    for (char *slash = *copy ? strchr(copy + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(copy, 0777);
+        *slash = '/';
+    }
+    free(copy);
+}

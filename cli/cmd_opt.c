@@ -8,14 +8,7 @@
 
 dlc_status dlc_write_text(dlc_cli *cli, const char *path, const char *text)
 {
-    dlc_output output;
-    DLC_TRY(dlc_output_open(&output, path, &cli->diag));
-    dlc_status status = dlc_output_write(&output, text, strlen(text), &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, &cli->diag);
-    if (status != DLC_OK)
-        dlc_output_abandon(&output);
-    return status;
+    return dlc_output_whole(path, text, strlen(text), &cli->diag);
 }
 
 /* With --json the text is the result: as it is if it is JSON itself, else under `key`. */

@@ -247,15 +247,8 @@ static dlc_status write_page(dlc_cli *cli, const dlc_page *page)
 {
     const char *path = cli->args.output ? cli->args.output : "report.html";
     dlc_str text = {0};
-    dlc_output output;
     dlc_page_print(page, &text);
-    dlc_status status = dlc_output_open(&output, path, &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text.data, text.n, &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, &cli->diag);
-    if (status != DLC_OK)
-        dlc_output_abandon(&output);
+    dlc_status status = dlc_output_whole(path, text.data, text.n, &cli->diag);
     dlc_str_deinit(&text);
     cli->json = cli->json ? cli->json : cJSON_CreateObject();
     cJSON_AddStringToObject(cli->json, "file", path);

@@ -176,14 +176,7 @@ static dlc_status write_profile(dlc_cli *cli, const dlcrt_executable *executable
         cJSON_AddItemToArray(events, event);
     }
     char *text = cJSON_PrintUnformatted(trace);
-    dlc_output output;
-    dlc_status status = dlc_output_open(&output, cli->args.profile, &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text, strlen(text), &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, &cli->diag);
-    if (status != DLC_OK)
-        dlc_output_abandon(&output);
+    dlc_status status = dlc_output_whole(cli->args.profile, text, strlen(text), &cli->diag);
     cJSON_free(text);
     cJSON_Delete(trace);
     return status;

@@ -84,14 +84,7 @@ static dlc_status write_list(dlc_cli *cli, const char *path, const dlc_results *
         if (result->outcome != DLC_OUTCOME_PASS && (!old || find_line(old, result->name)))
             dlc_str_printf(&text, "%s %s\n", result->name, outcome_texts[result->outcome]);
     }
-    dlc_output output;
-    dlc_status status = dlc_output_open(&output, path, &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text.data, text.n, &cli->diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, &cli->diag);
-    if (status != DLC_OK)
-        dlc_output_abandon(&output);
+    dlc_status status = dlc_output_whole(path, text.data, text.n, &cli->diag);
     dlc_str_deinit(&text);
     return status;
 }

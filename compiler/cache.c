@@ -197,17 +197,6 @@ static char *entry_of(const search *s)
     return asprintf(&path, "%s/%s.files", s->folder, k.text) < 0 ? NULL : path;
 }
 
-static void make_folders(const char *folder)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s", folder);
-    for (char *at = path + 1; (at = strchr(at, '/')); *at++ = '/') {
-        *at = '\0';
-        (void)!mkdir(path, 0777);
-    }
-    (void)!mkdir(path, 0777);
-}
-
 /* Hashes the model as it was read: its own bytes and those of the files beside it. */
 static dlc_status hash_model(search *s, dlc_model *model, key *result)
 {
@@ -242,7 +231,7 @@ static dlc_status make(search *s, const dlc_options *options, dlc_model **model,
     if (!fill_file(s, &k))
         return dlc_diag_fail(&(*model)->diag, DLC_USAGE, s->folder, "its path is too long");
     if (access(s->file, R_OK)) {
-        make_folders(s->folder);
+        dlc_make_folders(s->file);
         DLC_TRY(dlc_model_write(*model, "so", s->file, "model"));
     }
     dlc_str text = {0};

@@ -174,28 +174,6 @@ void dlc_machine_describe(char *text, size_t size_bytes)
     dlc_arena_destroy(arena);
 }
 
-static dlc_status write_file(const char *file, const dlc_str *text, dlc_diag *diag)
-{
-    dlc_output output;
-    dlc_status status = dlc_output_open(&output, file, diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text->data, text->n, diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, diag);
-    dlc_output_abandon(&output);
-    return status;
-}
-
-/* The folder of the cache and the one it stands in. */
-static void make_folders(char *file)
-{
-    for (char *slash = strchr(file + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(file, 0777);
-        *slash = '/';
-    }
-}
-
 static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *path,
                         size_t size_bytes)
 {
@@ -206,13 +184,13 @@ static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *p
     if (file)
         snprintf(path, size_bytes, "%s", file);
     else if (default_file(path, size_bytes))
-        make_folders(path);
+        dlc_make_folders(path);
     else
         return dlc_diag_fail(diag, DLC_USAGE, NULL,
                              "neither XDG_CACHE_HOME nor HOME names a folder; name a file");
     dlc_machine_measure(native, &machine);
     dlc_machine_print(&machine, text);
-    return write_file(path, text, diag);
+    return dlc_output_whole(path, text->data, text->n, diag);
 }
 
 dlc_status dlc_machine_probe(const char *file, const char **written, const char **text)

@@ -96,29 +96,6 @@ static const char *next_entry(const char *at)
     return at;
 }
 
-/* The folder of the cache and those it stands in. */
-static void make_folders(const char *file, dlc_arena *arena)
-{
-    char *path = dlc_arena_strdup(arena, file);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-}
-
-static dlc_status write_all(const char *file, const dlc_str *text, dlc_diag *diag)
-{
-    dlc_output output;
-    dlc_status status = dlc_output_open(&output, file, diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text->data, text->n, diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, diag);
-    dlc_output_abandon(&output);
-    return status;
-}
-
 dlc_status dlc_tuned_check(const char *file, dlc_arena *arena, dlc_diag *diag)
 {
     const char *before = text_of(file, arena, diag);
@@ -136,13 +113,13 @@ dlc_status dlc_tuned_write(const char *file, const char *entry, dlc_arena *arena
     size_t key = strcspn(entry, ":");
     DLC_TRY(dlc_tuned_check(file, arena, diag));
     if (!before)
-        make_folders(file, arena);
+        dlc_make_folders(file);
     head_of(&text);
     for (const char *at = before ? next_entry(before) : ""; *at; at = next_entry(at))
         if (strncmp(at, entry, key) != 0)
             dlc_str_addn(&text, at, (size_t)(next_entry(at) - at));
     dlc_str_add(&text, entry);
-    dlc_status status = write_all(file, &text, diag);
+    dlc_status status = dlc_output_whole(file, text.data, text.n, diag);
     dlc_str_deinit(&text);
     return status;
 }

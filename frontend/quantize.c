@@ -236,20 +236,13 @@ const char *dlc_onnx_quantizer_value(const dlc_onnx_quantizer *q, uint32_t i)
 static dlc_status write_model(dlc_onnx_quantizer *q, Onnx__GraphProto *graph, const char *path)
 {
     Onnx__ModelProto model = *q->model;
-    dlc_output output;
     model.graph = graph;
     size_t n = onnx__model_proto__get_packed_size(&model);
     if (n > INT32_MAX)
         return dlc_diag_fail(q->diag, DLC_UNSUPPORTED, path, "would have %zu bytes; an ONNX file has 2 GB at most", n);
     uint8_t *bytes = dlc_arena_alloc(q->arena, n, 64);
     onnx__model_proto__pack(&model, bytes);
-    dlc_status status = dlc_output_open(&output, path, q->diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, bytes, n, q->diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, q->diag);
-    if (status != DLC_OK)
-        dlc_output_abandon(&output);
+    dlc_status status = dlc_output_whole(path, bytes, n, q->diag);
     return status;
 }
 

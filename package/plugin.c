@@ -118,19 +118,6 @@ void dlc_plugin_list(const dlc_backend_plugin *plugin, dlc_str *out)
                        plugin->forms[i].text);
 }
 
-static dlc_status write_text(const dlc_str *text, const dlc_executable_options *options,
-                             dlc_diag *diag)
-{
-    dlc_output output;
-    dlc_status status = dlc_output_open(&output, options->path, diag);
-    if (status == DLC_OK)
-        status = dlc_output_write(&output, text->data, text->n, diag);
-    if (status == DLC_OK)
-        status = dlc_output_commit(&output, 0666, diag);
-    dlc_output_abandon(&output);
-    return status;
-}
-
 dlc_status dlc_plugin_write(const dlc_module *module, const dlc_backend_form *form,
                             const dlc_executable_options *options, dlc_diag *diag)
 {
@@ -140,7 +127,7 @@ dlc_status dlc_plugin_write(const dlc_module *module, const dlc_backend_form *fo
     form->write(&dlc_backend_functions, view, &output);
     dlc_status status = dlc_view_status(view);
     if (status == DLC_OK)
-        status = write_text(&output.text, options, diag);
+        status = dlc_output_whole(options->path, output.text.data, output.text.n, diag);
     dlc_str_deinit(&output.text);
     dlc_arena_destroy(arena);
     return status;
