@@ -8,19 +8,11 @@
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/resolve.h"
 #include "ir/schedule/text.h"
+#include "ir/schedule/verifier.h"
 
 enum { MOST_LANES = 256, MOST_PARTIALS = 8, MOST_UNROLLED = 4096, MOST_ROWS = 64, MOST_VECTORS = 32 };
 
-typedef struct {
-    dlc_schedule *schedule;
-    dlc_kernel *kernel;
-    const dlc_reads *reads;
-    dlc_diag *diag;
-} verifier;
-
-static dlc_status fail(const verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static dlc_status fail(const verifier *v, const char *format, ...)
+dlc_status dlc_verifier_fail(const dlc_verifier *v, const char *format, ...)
 {
     va_list args;
     dlc_str text = {0};
@@ -32,214 +24,209 @@ static dlc_status fail(const verifier *v, const char *format, ...)
     return status;
 }
 
-static const dlc_schedule_node *node_at(const verifier *v, uint32_t n)
-{
-    return &v->schedule->nodes.data[n];
-}
-
-static const dlc_stage *stage_at(const verifier *v, uint32_t s)
+static const dlc_stage *stage_at(const dlc_verifier *v, uint32_t s)
 {
     return &v->kernel->stages.data[s];
 }
 
-static const char *axis_name(const verifier *v, uint32_t axis)
+static const char *axis_name(const dlc_verifier *v, uint32_t axis)
 {
     return axis < v->kernel->axes.n ? v->kernel->axes.data[axis].name : "?";
 }
 
-static const char *loop_text(const verifier *v, uint32_t n)
+static const char *loop_text(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[node->kind],
                             node->axis == DLC_NO_AXIS ? stage_at(v, node->stage)->name : axis_name(v, node->axis));
 }
 
-static uint32_t parent(const verifier *v, uint32_t n)
+static uint32_t parent(const dlc_verifier *v, uint32_t n)
 {
     return dlc_schedule_parent(v->schedule, n);
 }
 
-static int is_kind(const verifier *v, uint32_t n, dlc_loop_kind kind)
+static int is_kind(const dlc_verifier *v, uint32_t n, dlc_loop_kind kind)
 {
-    return n != DLC_ROOT_NODE && node_at(v, n)->kind == kind;
+    return n != DLC_ROOT_NODE && dlc_verifier_node(v, n)->kind == kind;
 }
 
 /* The innermost node of the kind around n, or DLC_ROOT_NODE. */
-static uint32_t around(const verifier *v, uint32_t n, dlc_loop_kind kind)
+static uint32_t around(const dlc_verifier *v, uint32_t n, dlc_loop_kind kind)
 {
     do
         n = parent(v, n);
-    while (n != DLC_ROOT_NODE && node_at(v, n)->kind != kind);
+    while (n != DLC_ROOT_NODE && dlc_verifier_node(v, n)->kind != kind);
     return n;
 }
 
 /* --- loops --- */
 
-static dlc_status verify_lane(const verifier *v, uint32_t n)
+static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     enum { WARP = 32 };
     int is_warp = v->schedule->target->kind == DLC_TARGET_CUDA && around(v, n, DLC_LOOP_THREAD) == DLC_ROOT_NODE;
     if (node->tile < 1 || node->tile > MOST_LANES || (node->tile & (node->tile - 1)))
-        return fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
     if (is_warp && (node->tile % WARP || node->tile / WARP > 4))
-        return fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
     if (is_warp && node->tile / WARP != dlc_schedule_pack_of(v->schedule))
-        return fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", loop_text(v, n), node->tile,
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", loop_text(v, n), node->tile,
                     WARP * dlc_schedule_pack_of(v->schedule));
     if (around(v, n, DLC_LOOP_LANE) != DLC_ROOT_NODE)
-        return fail(v, "%s lies inside %s: lanes have no lanes", loop_text(v, n), loop_text(v, around(v, n, DLC_LOOP_LANE)));
+        return dlc_verifier_fail(v, "%s lies inside %s: lanes have no lanes", loop_text(v, n), loop_text(v, around(v, n, DLC_LOOP_LANE)));
     if (node->count < 1 || node->count > MOST_PARTIALS)
-        return fail(v, "%s: %u vectors a step; 1 to %d are possible", loop_text(v, n), node->count, MOST_PARTIALS);
+        return dlc_verifier_fail(v, "%s: %u vectors a step; 1 to %d are possible", loop_text(v, n), node->count, MOST_PARTIALS);
     for (uint32_t i = n + 1; i < node->end; i++) {
-        const dlc_schedule_node *inner = node_at(v, i);
+        const dlc_schedule_node *inner = dlc_verifier_node(v, i);
         if (node->count > 1 && inner->kind != DLC_LOOP_LEAF)
-            return fail(v, "%s: %u vectors a step hold stages alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
+            return dlc_verifier_fail(v, "%s: %u vectors a step hold stages alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
         if (inner->kind != DLC_LOOP_LEAF)
             continue;
         const dlc_stage *stage = stage_at(v, inner->stage);
         if (!dlc_ids_find(&stage->axes, node->axis, NULL) && !dlc_ids_find(&stage->reduce, node->axis, NULL))
-            return fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
         if (inner->row != DLC_DOT_NONE)
-            return fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
         if (stage->update != DLC_UPDATE_NONE)
-            return fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
     }
     return DLC_OK;
 }
 
 /* Tiles of one axis shrink inwards; lanes may be as many as the tile around them. */
-static dlc_status verify_tile(const verifier *v, uint32_t n)
+static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), node->axis);
     if (node->tile < 1 || node->tile > INT32_MAX)
-        return fail(v, "%s:%" PRId64 " is no tile", loop_text(v, n), node->tile);
-    if (outer != DLC_ROOT_NODE && node->tile >= node_at(v, outer)->tile + (node->kind == DLC_LOOP_LANE))
-        return fail(v, "%s:%" PRId64 " is no part of %s:%" PRId64, loop_text(v, n), node->tile, loop_text(v, outer),
-                    node_at(v, outer)->tile);
-    if (outer != DLC_ROOT_NODE && node_at(v, outer)->kind == DLC_LOOP_LANE)
-        return fail(v, "%s lies inside the lanes of its axis", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s:%" PRId64 " is no tile", loop_text(v, n), node->tile);
+    if (outer != DLC_ROOT_NODE && node->tile >= dlc_verifier_node(v, outer)->tile + (node->kind == DLC_LOOP_LANE))
+        return dlc_verifier_fail(v, "%s:%" PRId64 " is no part of %s:%" PRId64, loop_text(v, n), node->tile, loop_text(v, outer),
+                    dlc_verifier_node(v, outer)->tile);
+    if (outer != DLC_ROOT_NODE && dlc_verifier_node(v, outer)->kind == DLC_LOOP_LANE)
+        return dlc_verifier_fail(v, "%s lies inside the lanes of its axis", loop_text(v, n));
     return DLC_OK;
 }
 
-static dlc_status verify_as(const verifier *v, uint32_t n)
+static dlc_status verify_as(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     if (node->stage >= v->kernel->stages.n)
-        return fail(v, "as: there is no such stage");
+        return dlc_verifier_fail(v, "as: there is no such stage");
     for (uint32_t i = n + 1; i < node->end; i++)
-        if (node_at(v, i)->kind != DLC_LOOP_LEAF)
-            return fail(v, "%s holds stages alone, no %s", loop_text(v, n), loop_text(v, i));
+        if (dlc_verifier_node(v, i)->kind != DLC_LOOP_LEAF)
+            return dlc_verifier_fail(v, "%s holds stages alone, no %s", loop_text(v, n), loop_text(v, i));
     return DLC_OK;
 }
 
-static int is_leading_par(const verifier *v, uint32_t n)
+static int is_leading_par(const dlc_verifier *v, uint32_t n)
 {
     for (uint32_t i = 0; i <= n; i++)
-        if (node_at(v, i)->kind != DLC_LOOP_PAR || node_at(v, i)->end != v->schedule->nodes.n)
+        if (dlc_verifier_node(v, i)->kind != DLC_LOOP_PAR || dlc_verifier_node(v, i)->end != v->schedule->nodes.n)
             return 0;
     return 1;
 }
 
 /* Copies of what the loop holds, with loops around that are written out, too; those have passed. */
-static int64_t copies_of(const verifier *v, uint32_t n)
+static int64_t copies_of(const dlc_verifier *v, uint32_t n)
 {
     int64_t copies = 1, extent;
     for (; n != DLC_ROOT_NODE && copies <= MOST_UNROLLED; n = parent(v, n)) {
-        if (node_at(v, n)->kind != DLC_LOOP_UNROLL)
+        if (dlc_verifier_node(v, n)->kind != DLC_LOOP_UNROLL)
             continue;
-        uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), node_at(v, n)->axis);
-        extent = dlc_expr_value(v->kernel->pool, v->kernel->axes.data[node_at(v, n)->axis].extent);
-        copies *= outer != DLC_ROOT_NODE && node_at(v, outer)->tile < extent ? node_at(v, outer)->tile : extent;
+        uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), dlc_verifier_node(v, n)->axis);
+        extent = dlc_expr_value(v->kernel->pool, v->kernel->axes.data[dlc_verifier_node(v, n)->axis].extent);
+        copies *= outer != DLC_ROOT_NODE && dlc_verifier_node(v, outer)->tile < extent ? dlc_verifier_node(v, outer)->tile : extent;
     }
     return copies;
 }
 
-static dlc_status verify_loop(const verifier *v, uint32_t n)
+static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     if (node->end == n + 1)
-        return fail(v, "%s is empty", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s is empty", loop_text(v, n));
     if (node->kind == DLC_LOOP_AS)
         return verify_as(v, n);
     if (node->axis >= v->kernel->axes.n)
-        return fail(v, "a loop has no axis");
+        return dlc_verifier_fail(v, "a loop has no axis");
     if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
-        return fail(v, "%s lies inside a register tile", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s lies inside a register tile", loop_text(v, n));
     if (node->kind == DLC_LOOP_PAR && !is_leading_par(v, n))
-        return fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
     int64_t extent;
     if (node->kind == DLC_LOOP_UNROLL &&
         (!dlc_expr_is_int(v->kernel->pool, v->kernel->axes.data[node->axis].extent, &extent) || extent > MOST_UNROLLED))
-        return fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
+        return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && copies_of(v, n) > MOST_UNROLLED)
-        return fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);
+        return dlc_verifier_fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && node->tile != 1)
-        return fail(v, "%s: what is written out goes point by point", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: what is written out goes point by point", loop_text(v, n));
     DLC_TRY(verify_tile(v, n));
     return node->kind == DLC_LOOP_LANE ? verify_lane(v, n) : DLC_OK;
 }
 
 /* --- leaves --- */
 
-static dlc_status verify_open_axis(const verifier *v, uint32_t leaf, uint32_t axis)
+static dlc_status verify_open_axis(const dlc_verifier *v, uint32_t leaf, uint32_t axis)
 {
-    const char *name = stage_at(v, node_at(v, leaf)->stage)->name;
+    const char *name = stage_at(v, dlc_verifier_node(v, leaf)->stage)->name;
     uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, leaf), axis);
     if (loop == DLC_ROOT_NODE)
-        return fail(v, "%s: no loop over its axis %s", name, axis_name(v, axis));
-    if (node_at(v, loop)->kind != DLC_LOOP_LANE && node_at(v, loop)->tile != 1)
-        return fail(v, "%s: the tile %s:%" PRId64 " is left open", name, loop_text(v, loop), node_at(v, loop)->tile);
+        return dlc_verifier_fail(v, "%s: no loop over its axis %s", name, axis_name(v, axis));
+    if (dlc_verifier_node(v, loop)->kind != DLC_LOOP_LANE && dlc_verifier_node(v, loop)->tile != 1)
+        return dlc_verifier_fail(v, "%s: the tile %s:%" PRId64 " is left open", name, loop_text(v, loop), dlc_verifier_node(v, loop)->tile);
     return DLC_OK;
 }
 
-static dlc_status verify_par_of(const verifier *v, uint32_t leaf)
+static dlc_status verify_par_of(const dlc_verifier *v, uint32_t leaf)
 {
-    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, leaf)->stage);
     for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE; n = parent(v, n)) {
-        uint32_t axis = node_at(v, n)->axis;
-        if (node_at(v, n)->kind != DLC_LOOP_PAR)
+        uint32_t axis = dlc_verifier_node(v, n)->axis;
+        if (dlc_verifier_node(v, n)->kind != DLC_LOOP_PAR)
             continue;
         if (dlc_ids_find(&stage->reduce, axis, NULL))
-            return fail(v, "%s: %s is reduced over it", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s is reduced over it", loop_text(v, n), stage->name);
         if (stage->update != DLC_UPDATE_NONE)
-            return fail(v, "%s: %s stores at data indices, in order", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s stores at data indices, in order", loop_text(v, n), stage->name);
         if (stage->buffer != DLC_NO_BUFFER && !dlc_ids_find(&stage->axes, axis, NULL))
-            return fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, n));
+            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, n));
     }
     return DLC_OK;
 }
 
 /* The whole of what a scatter changes is there before it runs. */
-static dlc_status verify_changed(const verifier *v, uint32_t leaf)
+static dlc_status verify_changed(const dlc_verifier *v, uint32_t leaf)
 {
-    uint32_t s = node_at(v, leaf)->stage;
+    uint32_t s = dlc_verifier_node(v, leaf)->stage;
     for (uint32_t n = 0; n < v->schedule->nodes.n; n++) {
-        const dlc_schedule_node *other = node_at(v, n);
+        const dlc_schedule_node *other = dlc_verifier_node(v, n);
         uint32_t outermost = n;
         if (other->kind != DLC_LOOP_LEAF || other->stage >= s || stage_at(v, other->stage)->buffer != stage_at(v, s)->buffer)
             continue;
         while (parent(v, outermost) != DLC_ROOT_NODE)
             outermost = parent(v, outermost);
-        if (node_at(v, outermost)->end > leaf)
-            return fail(v, "%s changes what %s has not stored yet", stage_at(v, s)->name, stage_at(v, other->stage)->name);
+        if (dlc_verifier_node(v, outermost)->end > leaf)
+            return dlc_verifier_fail(v, "%s changes what %s has not stored yet", stage_at(v, s)->name, stage_at(v, other->stage)->name);
     }
     return DLC_OK;
 }
 
 /* Loops that repeat a scatter, or run it in another order than its axes, change what it stores. */
-static dlc_status verify_scatter(const verifier *v, uint32_t leaf)
+static dlc_status verify_scatter(const dlc_verifier *v, uint32_t leaf)
 {
-    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, leaf)->stage);
     uint32_t next = stage->axes.n;
     if (stage->update != DLC_UPDATE_NONE)
         DLC_TRY(verify_changed(v, leaf));
     for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE && stage->update != DLC_UPDATE_NONE; n = parent(v, n)) {
-        if (dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
+        if (dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL))
             continue;
-        if (!next || stage->axes.data[next - 1] != node_at(v, n)->axis || node_at(v, n)->tile != 1)
-            return fail(v, "%s stores at data indices: its loops run in the order of its axes, once", stage->name);
+        if (!next || stage->axes.data[next - 1] != dlc_verifier_node(v, n)->axis || dlc_verifier_node(v, n)->tile != 1)
+            return dlc_verifier_fail(v, "%s stores at data indices: its loops run in the order of its axes, once", stage->name);
         next--;
     }
     return DLC_OK;
@@ -257,15 +244,15 @@ static int has_roles(const dlc_contraction *form, const dlc_schedule_node *leaf)
 }
 
 /* The factors as the leaf's row takes them; false: it does not. */
-static int find_operands(const verifier *v, uint32_t n, dlc_contraction *form, dlc_dot_operands *operands)
+static int find_operands(const dlc_verifier *v, uint32_t n, dlc_contraction *form, dlc_dot_operands *operands)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     int is_swapped = dlc_ids_find(&form->m, leaf->columns, NULL);
     return dlc_dot_takes((dlc_dot)leaf->row, v->kernel->pool, is_swapped ? form->b : form->a, is_swapped ? form->a : form->b,
                          stage_at(v, leaf->stage)->dtype[0], operands);
 }
 
-static const char *source_name(const verifier *v, dlc_expr load)
+static const char *source_name(const dlc_verifier *v, dlc_expr load)
 {
     dlc_source source = dlc_node_of(v->kernel->pool, load)->imm.id;
     uint32_t at = DLC_SOURCE_INDEX(source);
@@ -273,163 +260,163 @@ static const char *source_name(const verifier *v, dlc_expr load)
 }
 
 /* What a row with granules loads: elements that are there, of memory. */
-static dlc_status verify_granule_load(const verifier *v, uint32_t n, dlc_expr load)
+static dlc_status verify_granule_load(const dlc_verifier *v, uint32_t n, dlc_expr load)
 {
-    const char *name = stage_at(v, node_at(v, n)->stage)->name, *row = dlc_dots[node_at(v, n)->row].text;
+    const char *name = stage_at(v, dlc_verifier_node(v, n)->stage)->name, *row = dlc_dots[dlc_verifier_node(v, n)->row].text;
     const dlc_expr_node *node = dlc_node_of(v->kernel->pool, load);
     if (node->op != DLC_EXPR_LOAD)
-        return fail(v, "%s: %s loads its factors, and one is computed; copy it first", name, row);
+        return dlc_verifier_fail(v, "%s: %s loads its factors, and one is computed; copy it first", name, row);
     if (dlc_load_guard(v->kernel->pool, load) || node->flags)
-        return fail(v, "%s: the load of %s is guarded; copy it first", name, source_name(v, load));
+        return dlc_verifier_fail(v, "%s: the load of %s is guarded; copy it first", name, source_name(v, load));
     return DLC_OK;
 }
 
 /* Types and the axis along which a row takes granules; where they lie is known only when homes are. */
-static dlc_status verify_row(const verifier *v, uint32_t n, dlc_contraction *form)
+static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction *form)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     const dlc_dot_info *row = &dlc_dots[leaf->row];
     dlc_dot_operands operands;
     int is_taken = find_operands(v, n, form, &operands);
     if (!is_taken && row->granule == 1)
-        return fail(v, "%s: %s has no sums of %s", stage->name, row->text, dlc_dtypes[stage->dtype[0]].text);
+        return dlc_verifier_fail(v, "%s: %s has no sums of %s", stage->name, row->text, dlc_dtypes[stage->dtype[0]].text);
     if (!is_taken)
-        return fail(v, "%s: %s multiplies %s by %s into %s; rows are %s, columns %s, the sum %s", stage->name, row->text,
+        return dlc_verifier_fail(v, "%s: %s multiplies %s by %s into %s; rows are %s, columns %s, the sum %s", stage->name, row->text,
                     dlc_dtypes[row->a].text, dlc_dtypes[row->b].text, dlc_dtypes[row->acc].text,
                     dlc_dtypes[dlc_node_of(v->kernel->pool, operands.rows)->dtype].text,
                     dlc_dtypes[dlc_node_of(v->kernel->pool, operands.columns)->dtype].text, dlc_dtypes[stage->dtype[0]].text);
     if (row->granule == 1)
         return DLC_OK;
     if (!leaf->over.n)
-        return fail(v, "%s: %s runs over an axis by %u itself, and 'over' names none", stage->name, row->text, row->granule);
+        return dlc_verifier_fail(v, "%s: %s runs over an axis by %u itself, and 'over' names none", stage->name, row->text, row->granule);
     uint32_t axis = leaf->over.data[leaf->over.n - 1], loop = dlc_schedule_loop_over(v->schedule, parent(v, n), axis);
     for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), axis))
-        if (node_at(v, loop)->tile % row->granule)
-            return fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, loop_text(v, loop),
-                        node_at(v, loop)->tile, row->granule, row->text);
+        if (dlc_verifier_node(v, loop)->tile % row->granule)
+            return dlc_verifier_fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, loop_text(v, loop),
+                        dlc_verifier_node(v, loop)->tile, row->granule, row->text);
     DLC_TRY(verify_granule_load(v, n, operands.rows));
     return verify_granule_load(v, n, operands.columns);
 }
 
 /* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows. Changed signs need as many sums of
  * columns as there are vectors, ones and the sign. */
-static int64_t registers_of(const verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
+static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
 {
     dlc_dot_operands operands;
     int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
     return find_operands(v, n, form, &operands) && operands.is_flipped ? registers + vectors + 2 : registers;
 }
 
-static dlc_status verify_dot_tile(const verifier *v, uint32_t n, dlc_contraction *form)
+static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contraction *form)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     const dlc_target *target = v->schedule->target;
     int64_t lanes = dlc_schedule_dot_lanes(v->schedule, n), rows = 1;
     uint32_t columns = dlc_schedule_columns(v->schedule, n), at = dlc_schedule_rows(v->schedule, n);
     if (columns == DLC_ROOT_NODE || (leaf->rows != DLC_NO_AXIS && at == DLC_ROOT_NODE))
-        return fail(v, "%s: no loop leaves a tile of its %s open", stage->name, columns == DLC_ROOT_NODE ? "columns" : "rows");
+        return dlc_verifier_fail(v, "%s: no loop leaves a tile of its %s open", stage->name, columns == DLC_ROOT_NODE ? "columns" : "rows");
     if (at != DLC_ROOT_NODE)
-        rows = node_at(v, at)->tile;
-    int64_t vectors = lanes ? node_at(v, columns)->tile / lanes : 0;
-    if (lanes < (v->schedule->threads ? 1 : 2) || node_at(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
-        return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
-                    "vectors)", stage->name, rows, node_at(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
-    int64_t registers = v->schedule->threads ? dlc_deals_registers(rows, node_at(v, columns)->tile)
+        rows = dlc_verifier_node(v, at)->tile;
+    int64_t vectors = lanes ? dlc_verifier_node(v, columns)->tile / lanes : 0;
+    if (lanes < (v->schedule->threads ? 1 : 2) || dlc_verifier_node(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
+        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
+                    "vectors)", stage->name, rows, dlc_verifier_node(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
+    int64_t registers = v->schedule->threads ? dlc_deals_registers(rows, dlc_verifier_node(v, columns)->tile)
                                              : registers_of(v, n, form, rows, vectors);
     if (registers > target->vector_registers)
-        return fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
-                    node_at(v, columns)->tile, registers, target->vector_registers);
+        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
+                    dlc_verifier_node(v, columns)->tile, registers, target->vector_registers);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t loop = i ? at : columns;
         if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_THREAD)
                                  : loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_PAR) && !is_kind(v, loop, DLC_LOOP_FOR))
-            return fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
     }
     return DLC_OK;
 }
 
-static dlc_status verify_dot_axes(const verifier *v, uint32_t n)
+static dlc_status verify_dot_axes(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (stage->axes.data[i] != leaf->rows && stage->axes.data[i] != leaf->columns)
             DLC_TRY(verify_open_axis(v, n, stage->axes.data[i]));
     for (uint32_t i = 0; i < leaf->over.n; i++)
         if (!dlc_ids_find(&stage->reduce, leaf->over.data[i], NULL))
-            return fail(v, "%s is not reduced over %s", stage->name, axis_name(v, leaf->over.data[i]));
+            return dlc_verifier_fail(v, "%s is not reduced over %s", stage->name, axis_name(v, leaf->over.data[i]));
     for (uint32_t i = 0; i < stage->reduce.n; i++) {
         uint32_t position = 0;
         if (!dlc_ids_find(&leaf->over, stage->reduce.data[i], &position))
             DLC_TRY(verify_open_axis(v, n, stage->reduce.data[i]));
         for (uint32_t j = position + 1; j < leaf->over.n; j++)
             if (leaf->over.data[j] == stage->reduce.data[i])
-                return fail(v, "%s: over %s twice", stage->name, axis_name(v, leaf->over.data[j]));
+                return dlc_verifier_fail(v, "%s: over %s twice", stage->name, axis_name(v, leaf->over.data[j]));
         uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, n), stage->reduce.data[i]);
-        if (loop != DLC_ROOT_NODE && node_at(v, loop)->kind != DLC_LOOP_FOR)
-            return fail(v, "%s: %s cuts its sum", stage->name, loop_text(v, loop));
+        if (loop != DLC_ROOT_NODE && dlc_verifier_node(v, loop)->kind != DLC_LOOP_FOR)
+            return dlc_verifier_fail(v, "%s: %s cuts its sum", stage->name, loop_text(v, loop));
     }
     return DLC_OK;
 }
 
 /* A loop around the leaf over an axis that its stage reduces, or DLC_ROOT_NODE. */
-static uint32_t fold_of(const verifier *v, uint32_t leaf)
+static uint32_t fold_of(const dlc_verifier *v, uint32_t leaf)
 {
-    const dlc_stage *stage = stage_at(v, node_at(v, leaf)->stage);
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, leaf)->stage);
     for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE; n = parent(v, n))
-        if (dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
+        if (dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL))
             return n;
     return DLC_ROOT_NODE;
 }
 
-static dlc_status verify_dot(const verifier *v, uint32_t n)
+static dlc_status verify_dot(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     dlc_contraction form;
     if (v->schedule->target->kind != DLC_TARGET_CPU && !v->schedule->threads)
-        return fail(v, "%s: %s has no register tiles but those of a thread", stage->name, v->schedule->target->name);
+        return dlc_verifier_fail(v, "%s: %s has no register tiles but those of a thread", stage->name, v->schedule->target->name);
     if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
-        return fail(v, "%s is no sum of products of two factors", stage->name);
+        return dlc_verifier_fail(v, "%s is no sum of products of two factors", stage->name);
     if (form.scale && fold_of(v, n) != DLC_ROOT_NODE && !v->schedule->threads)
-        return fail(v, "%s: its sum is cut and has a factor outside of it", stage->name);
+        return dlc_verifier_fail(v, "%s: its sum is cut and has a factor outside of it", stage->name);
     if (!has_roles(&form, leaf))
-        return fail(v, "%s: rows and columns are not of one factor each", stage->name);
+        return dlc_verifier_fail(v, "%s: rows and columns are not of one factor each", stage->name);
     if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
-        return fail(v, "%s: a register tile lies inside another", stage->name);
+        return dlc_verifier_fail(v, "%s: a register tile lies inside another", stage->name);
     DLC_TRY(verify_row(v, n, &form));
     DLC_TRY(verify_dot_tile(v, n, &form));
     return verify_dot_axes(v, n);
 }
 
 /* A map at the elements of the tile it lies in. */
-static dlc_status verify_element(const verifier *v, uint32_t n, uint32_t as)
+static dlc_status verify_element(const dlc_verifier *v, uint32_t n, uint32_t as)
 {
-    const dlc_stage *stage = stage_at(v, node_at(v, n)->stage), *tile = stage_at(v, node_at(v, as)->stage);
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, n)->stage), *tile = stage_at(v, dlc_verifier_node(v, as)->stage);
     if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE)
-        return fail(v, "%s: %s is no map", loop_text(v, as), stage->name);
+        return dlc_verifier_fail(v, "%s: %s is no map", loop_text(v, as), stage->name);
     if (stage->axes.n != tile->axes.n)
-        return fail(v, "%s: %s has other axes", loop_text(v, as), stage->name);
+        return dlc_verifier_fail(v, "%s: %s has other axes", loop_text(v, as), stage->name);
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (!dlc_ids_find(&tile->axes, stage->axes.data[i], NULL))
-            return fail(v, "%s: %s does not have its axis %s", loop_text(v, as), tile->name,
+            return dlc_verifier_fail(v, "%s: %s does not have its axis %s", loop_text(v, as), tile->name,
                         axis_name(v, stage->axes.data[i]));
     return DLC_OK;
 }
 
-static dlc_status verify_leaf(const verifier *v, uint32_t n)
+static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     uint32_t as = around(v, n, DLC_LOOP_AS);
     if (leaf->stage >= v->kernel->stages.n)
-        return fail(v, "a leaf is no stage");
+        return dlc_verifier_fail(v, "a leaf is no stage");
     const dlc_stage *stage = stage_at(v, leaf->stage);
     DLC_TRY(verify_par_of(v, n));
     DLC_TRY(verify_scatter(v, n));
     if (leaf->place == DLC_PLACE_BUFFER && stage->buffer == DLC_NO_BUFFER)
-        return fail(v, "%s is not stored and has no place", stage->name);
+        return dlc_verifier_fail(v, "%s is not stored and has no place", stage->name);
     if (leaf->row != DLC_DOT_NONE)
         return verify_dot(v, n);
     if (as != DLC_ROOT_NODE)
@@ -441,32 +428,32 @@ static dlc_status verify_leaf(const verifier *v, uint32_t n)
     return DLC_OK;
 }
 
-static dlc_status verify_once(const verifier *v)
+static dlc_status verify_once(const dlc_verifier *v)
 {
     uint8_t *seen = dlc_new_array(v->schedule->arena, uint8_t, v->kernel->stages.n + 1);
     for (uint32_t n = 0; n < v->schedule->nodes.n; n++)
-        if (node_at(v, n)->kind == DLC_LOOP_LEAF && node_at(v, n)->stage < v->kernel->stages.n &&
-            seen[node_at(v, n)->stage]++)
-            return fail(v, "%s is computed twice", stage_at(v, node_at(v, n)->stage)->name);
+        if (dlc_verifier_node(v, n)->kind == DLC_LOOP_LEAF && dlc_verifier_node(v, n)->stage < v->kernel->stages.n &&
+            seen[dlc_verifier_node(v, n)->stage]++)
+            return dlc_verifier_fail(v, "%s is computed twice", stage_at(v, dlc_verifier_node(v, n)->stage)->name);
     for (uint32_t s = 0; s < v->kernel->stages.n; s++)
         if (!seen[s])
-            return fail(v, "%s is computed nowhere", stage_at(v, s)->name);
+            return dlc_verifier_fail(v, "%s is computed nowhere", stage_at(v, s)->name);
     return DLC_OK;
 }
 
 dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
 {
-    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
     DLC_TRY(verify_once(&v));
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
-        DLC_TRY(node_at(&v, n)->kind == DLC_LOOP_LEAF ? verify_leaf(&v, n) : verify_loop(&v, n));
+        DLC_TRY(dlc_verifier_node(&v, n)->kind == DLC_LOOP_LEAF ? verify_leaf(&v, n) : verify_loop(&v, n));
     return DLC_OK;
 }
 
 /* --- order --- */
 
 /* The serial loop in which the read is of an earlier iteration, or DLC_ROOT_NODE. */
-static uint32_t recurring_loop(const verifier *v, const dlc_read *read)
+static uint32_t recurring_loop(const dlc_verifier *v, const dlc_read *read)
 {
     const dlc_ids *axes = &stage_at(v, read->source)->axes;
     const dlc_home *home = &v->schedule->homes[read->source], *reader = &v->schedule->homes[read->reader];
@@ -476,14 +463,14 @@ static uint32_t recurring_loop(const verifier *v, const dlc_read *read)
         uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, home->leaf), axes->data[i]);
         while (loop != DLC_ROOT_NODE && !dlc_schedule_is_inside(v->schedule, reader->leaf, loop))
             loop = DLC_ROOT_NODE;
-        if (is_kind(v, loop, DLC_LOOP_FOR) && node_at(v, loop)->tile == 1)
+        if (is_kind(v, loop, DLC_LOOP_FOR) && dlc_verifier_node(v, loop)->tile == 1)
             return loop;
     }
     return DLC_ROOT_NODE;
 }
 
 /* Producers stand before their readers, but for what is read of earlier iterations of a serial loop. */
-static dlc_status verify_order(const verifier *v, const dlc_read *read)
+static dlc_status verify_order(const dlc_verifier *v, const dlc_read *read)
 {
     const dlc_home *home = &v->schedule->homes[read->source], *reader = &v->schedule->homes[read->reader];
     const char *name = stage_at(v, read->source)->name, *by = stage_at(v, read->reader)->name;
@@ -491,19 +478,19 @@ static dlc_status verify_order(const verifier *v, const dlc_read *read)
     if (!is_before || read->source == read->reader) {
         uint32_t loop = recurring_loop(v, read);
         if (loop == DLC_ROOT_NODE)
-            return fail(v, "%s is read by %s before it is computed", name, by);
+            return dlc_verifier_fail(v, "%s is read by %s before it is computed", name, by);
         for (uint32_t n = parent(v, home->leaf); n != loop; n = parent(v, n))
-            if (is_kind(v, n, DLC_LOOP_LANE) && node_at(v, n)->axis == node_at(v, loop)->axis)
-                return fail(v, "%s: %s is read at earlier points of it", loop_text(v, n), name);
+            if (is_kind(v, n, DLC_LOOP_LANE) && dlc_verifier_node(v, n)->axis == dlc_verifier_node(v, loop)->axis)
+                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", loop_text(v, n), name);
         return DLC_OK;
     }
     if (home->fold != DLC_ROOT_NODE && dlc_schedule_is_inside(v->schedule, reader->leaf, home->fold))
-        return fail(v, "%s reads %s inside %s that reduces it", by, name, loop_text(v, home->fold));
+        return dlc_verifier_fail(v, "%s reads %s inside %s that reduces it", by, name, loop_text(v, home->fold));
     return DLC_OK;
 }
 
 /* What is computed under an axis that has a loop around both, is read at the point it was computed for. */
-static dlc_status verify_points(const verifier *v, const dlc_read *read)
+static dlc_status verify_points(const dlc_verifier *v, const dlc_read *read)
 {
     const dlc_stage *source = stage_at(v, read->source);
     const dlc_home *home = &v->schedule->homes[read->source];
@@ -517,87 +504,87 @@ static dlc_status verify_points(const verifier *v, const dlc_read *read)
             if (!dlc_schedule_is_inside(v->schedule, reader, loop) || is_past)
                 continue;
             if (is_kind(v, loop, DLC_LOOP_PAR) || is_kind(v, loop, DLC_LOOP_WARP) || is_kind(v, loop, DLC_LOOP_THREAD))
-                return fail(v, "%s: %s is read at other points of it", loop_text(v, loop), source->name);
+                return dlc_verifier_fail(v, "%s: %s is read at other points of it", loop_text(v, loop), source->name);
             if (dlc_read_distance(v->kernel, read, i) < 1)
-                return fail(v, "%s is read by %s at another point of %s, not yet computed", source->name,
+                return dlc_verifier_fail(v, "%s is read by %s at another point of %s, not yet computed", source->name,
                             stage_at(v, read->reader)->name, loop_text(v, loop));
             if (is_kind(v, loop, DLC_LOOP_LANE))
-                return fail(v, "%s: %s is read at earlier points of it", loop_text(v, loop), source->name);
+                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", loop_text(v, loop), source->name);
         }
     }
     return DLC_OK;
 }
 
 /* The node whose iterations a value in a register lives in. */
-static uint32_t value_node(const verifier *v, uint32_t s)
+static uint32_t value_node(const dlc_verifier *v, uint32_t s)
 {
     const dlc_home *home = &v->schedule->homes[s];
     return parent(v, home->fold == DLC_ROOT_NODE ? home->leaf : home->fold);
 }
 
-static dlc_status verify_tile_reader(const verifier *v, const dlc_read *read)
+static dlc_status verify_tile_reader(const dlc_verifier *v, const dlc_read *read)
 {
     uint32_t leaf = v->schedule->homes[read->source].leaf, as = around(v, v->schedule->homes[read->reader].leaf, DLC_LOOP_AS);
     const char *name = stage_at(v, read->source)->name;
-    if (as == DLC_ROOT_NODE || node_at(v, as)->stage != read->source)
-        return fail(v, "%s in reg is read by %s outside of 'as %s'", name, stage_at(v, read->reader)->name, name);
+    if (as == DLC_ROOT_NODE || dlc_verifier_node(v, as)->stage != read->source)
+        return dlc_verifier_fail(v, "%s in reg is read by %s outside of 'as %s'", name, stage_at(v, read->reader)->name, name);
     if (as < leaf || (v->schedule->threads ? !dlc_deals_are_equal(v->schedule, leaf, as) : parent(v, as) != parent(v, leaf)))
-        return fail(v, "as %s does not follow it in the same loop", name);
+        return dlc_verifier_fail(v, "as %s does not follow it in the same loop", name);
     return DLC_OK;
 }
 
-static dlc_status verify_reg(const verifier *v, const dlc_read *read)
+static dlc_status verify_reg(const dlc_verifier *v, const dlc_read *read)
 {
     uint32_t node = value_node(v, read->source), reader = v->schedule->homes[read->reader].leaf;
     const dlc_stage *source = stage_at(v, read->source);
     const char *by = stage_at(v, read->reader)->name;
     for (uint32_t i = 0; i < source->axes.n; i++)
         if (!dlc_read_is_own(v->kernel, read, i))
-            return fail(v, "%s in reg is read by %s at another point of %s", source->name, by,
+            return dlc_verifier_fail(v, "%s in reg is read by %s at another point of %s", source->name, by,
                         axis_name(v, source->axes.data[i]));
     if (dlc_load_guard(v->kernel->pool, read->load))
-        return fail(v, "%s in reg is read by %s under a guard", source->name, by);
-    if (node_at(v, v->schedule->homes[read->source].leaf)->row != DLC_DOT_NONE)
+        return dlc_verifier_fail(v, "%s in reg is read by %s under a guard", source->name, by);
+    if (dlc_verifier_node(v, v->schedule->homes[read->source].leaf)->row != DLC_DOT_NONE)
         return verify_tile_reader(v, read);
     if (!dlc_schedule_is_inside(v->schedule, reader, node))
-        return fail(v, "%s in reg is read by %s outside of %s", source->name, by, loop_text(v, node));
+        return dlc_verifier_fail(v, "%s in reg is read by %s outside of %s", source->name, by, loop_text(v, node));
     return DLC_OK;
 }
 
-static dlc_status verify_memory_reader(const verifier *v, const dlc_read *read)
+static dlc_status verify_memory_reader(const dlc_verifier *v, const dlc_read *read)
 {
     const dlc_stage *source = stage_at(v, read->source);
     const char *by = stage_at(v, read->reader)->name;
     if (dlc_reduces[source->combine].naccs > 1)
-        return fail(v, "the index that %s finds is needed whole by %s", source->name, by);
+        return dlc_verifier_fail(v, "the index that %s finds is needed whole by %s", source->name, by);
     if (dlc_node_of(v->kernel->pool, read->load)->flags & DLC_LOAD_CHECKED)
-        return fail(v, "%s is read by %s at an index that depends on data", source->name, by);
+        return dlc_verifier_fail(v, "%s is read by %s at an index that depends on data", source->name, by);
     if (source->axes.n > DLC_MAX_RANK)
-        return fail(v, "%s has %u axes; memory has %d dimensions", source->name, source->axes.n, DLC_MAX_RANK);
+        return dlc_verifier_fail(v, "%s has %u axes; memory has %d dimensions", source->name, source->axes.n, DLC_MAX_RANK);
     return DLC_OK;
 }
 
-static dlc_status verify_fold(const verifier *v, uint32_t s)
+static dlc_status verify_fold(const dlc_verifier *v, uint32_t s)
 {
     const dlc_home *home = &v->schedule->homes[s];
     const dlc_stage *stage = stage_at(v, s);
-    const dlc_schedule_node *leaf = node_at(v, home->leaf);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, home->leaf);
     if (home->fold == DLC_ROOT_NODE)
         return DLC_OK;
     if (leaf->row != DLC_DOT_NONE)
         return leaf->place == DLC_PLACE_SCRATCH || v->schedule->threads
                    ? DLC_OK
-                   : fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
+                   : dlc_verifier_fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
     for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n))
-        if (!dlc_ids_find(&stage->reduce, node_at(v, n)->axis, NULL))
-            return fail(v, "%s: %s is opened inside %s that reduces it", stage->name, loop_text(v, n),
+        if (!dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL))
+            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", stage->name, loop_text(v, n),
                         loop_text(v, home->fold));
     return DLC_OK;
 }
 
 dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
 {
-    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
     for (uint32_t s = 0; s < v.kernel->stages.n; s++)
         DLC_TRY(verify_fold(&v, s));
     for (uint32_t i = 0; i < reads->n; i++) {
@@ -607,13 +594,13 @@ dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *re
         DLC_TRY(schedule->homes[read->source].place == DLC_PLACE_REG ? verify_reg(&v, read) : verify_memory_reader(&v, read));
     }
     for (uint32_t n = 0; n < schedule->nodes.n; n++) {
-        uint32_t leaf = is_kind(&v, n, DLC_LOOP_AS) ? schedule->homes[node_at(&v, n)->stage].leaf : 0;
+        uint32_t leaf = is_kind(&v, n, DLC_LOOP_AS) ? schedule->homes[dlc_verifier_node(&v, n)->stage].leaf : 0;
         if (!is_kind(&v, n, DLC_LOOP_AS))
             continue;
         int is_same = schedule->threads ? dlc_deals_are_equal(schedule, leaf, n) : parent(&v, n) == parent(&v, leaf);
-        if (node_at(&v, leaf)->row == DLC_DOT_NONE || node_at(&v, leaf)->place != DLC_PLACE_REG || !is_same || n < leaf)
-            return fail(&v, "%s: %s is no register tile in the same loop", loop_text(&v, n),
-                        stage_at(&v, node_at(&v, n)->stage)->name);
+        if (dlc_verifier_node(&v, leaf)->row == DLC_DOT_NONE || dlc_verifier_node(&v, leaf)->place != DLC_PLACE_REG || !is_same || n < leaf)
+            return dlc_verifier_fail(&v, "%s: %s is no register tile in the same loop", loop_text(&v, n),
+                        stage_at(&v, dlc_verifier_node(&v, n)->stage)->name);
     }
     return DLC_OK;
 }
@@ -621,9 +608,9 @@ dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *re
 /* --- memory --- */
 
 /* Both factors of a row with granules lie as it loads them. */
-static dlc_status verify_granules(const verifier *v, uint32_t n)
+static dlc_status verify_granules(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     dlc_contraction form;
     dlc_dot_operands operands;
     if (leaf->kind != DLC_LOOP_LEAF || leaf->row == DLC_DOT_NONE || dlc_dots[leaf->row].granule == 1 ||
@@ -632,10 +619,10 @@ static dlc_status verify_granules(const verifier *v, uint32_t n)
         return DLC_OK;
     const char *name = stage_at(v, leaf->stage)->name, *axis = axis_name(v, leaf->over.data[leaf->over.n - 1]);
     if (!dlc_dot_has_granules(v->schedule, n, operands.rows, 0))
-        return fail(v, "%s: %s must have %u elements of %s together", name, source_name(v, operands.rows),
+        return dlc_verifier_fail(v, "%s: %s must have %u elements of %s together", name, source_name(v, operands.rows),
                     dlc_dots[leaf->row].granule, axis);
     if (!dlc_dot_has_granules(v->schedule, n, operands.columns, 1))
-        return fail(v, "%s: %s must have %u elements of %s together and then %s", name, source_name(v, operands.columns),
+        return dlc_verifier_fail(v, "%s: %s must have %u elements of %s together and then %s", name, source_name(v, operands.columns),
                     dlc_dots[leaf->row].granule, axis, axis_name(v, leaf->columns));
     return DLC_OK;
 }
@@ -643,19 +630,19 @@ static dlc_status verify_granules(const verifier *v, uint32_t n)
 dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
 {
     enum { MOST_MIB = 256 };
-    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
     int64_t bytes, most = (int64_t)MOST_MIB << 20;
     for (uint32_t s = 0; s < v.kernel->stages.n; s++) {
         const dlc_home *home = &schedule->homes[s];
         for (uint32_t n = parent(&v, home->leaf); n != home->at && n != DLC_ROOT_NODE; n = parent(&v, n))
             if (home->is_read && is_kind(&v, n, DLC_LOOP_PAR))
-                return fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));
+                return dlc_verifier_fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));
     }
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         DLC_TRY(verify_granules(&v, n));
     if (schedule->target->kind == DLC_TARGET_CUDA)
         most = schedule->target->scratch_bytes;
     if (dlc_expr_is_int(v.kernel->pool, schedule->scratch, &bytes) && bytes > most)
-        return fail(&v, "scratch: %" PRId64 " bytes, %s has %" PRId64, bytes, schedule->target->name, most);
+        return dlc_verifier_fail(&v, "scratch: %" PRId64 " bytes, %s has %" PRId64, bytes, schedule->target->name, most);
     return DLC_OK;
 }

@@ -3,69 +3,43 @@
  * register tile reads of others is in shared memory, and a thread keeps its tile from deal to deal only if both deal alike.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "base/str.h"
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/resolve.h"
 #include "ir/schedule/text.h"
+#include "ir/schedule/verifier.h"
 
 enum { WARP = 32, MOST_THREADS = 1024, ACCESS_BYTES = 16, MOST_LANES = 4 };
 
-typedef struct {
-    dlc_schedule *schedule;
-    dlc_kernel *kernel;
-    const dlc_reads *reads;
-    dlc_diag *diag;
-} verifier;
-
-static dlc_status fail(const verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static dlc_status fail(const verifier *v, const char *format, ...)
+static const dlc_stage *stage_of(const dlc_verifier *v, uint32_t leaf)
 {
-    va_list args;
-    dlc_str text = {0};
-    va_start(args, format);
-    dlc_str_vprintf(&text, format, args);
-    va_end(args);
-    dlc_status status = dlc_diag_fail(v->diag, DLC_INVALID, v->kernel->name, "schedule: %s", dlc_str_text(&text));
-    dlc_str_deinit(&text);
-    return status;
+    return &v->kernel->stages.data[dlc_verifier_node(v, leaf)->stage];
 }
 
-static const dlc_schedule_node *node_at(const verifier *v, uint32_t n)
-{
-    return &v->schedule->nodes.data[n];
-}
-
-static const dlc_stage *stage_of(const verifier *v, uint32_t leaf)
-{
-    return &v->kernel->stages.data[node_at(v, leaf)->stage];
-}
-
-static uint32_t parent(const verifier *v, uint32_t n)
+static uint32_t parent(const dlc_verifier *v, uint32_t n)
 {
     return dlc_schedule_parent(v->schedule, n);
 }
 
-static int is_kind(const verifier *v, uint32_t n, dlc_loop_kind kind)
+static int is_kind(const dlc_verifier *v, uint32_t n, dlc_loop_kind kind)
 {
-    return n != DLC_ROOT_NODE && node_at(v, n)->kind == kind;
+    return n != DLC_ROOT_NODE && dlc_verifier_node(v, n)->kind == kind;
 }
 
-static int is_dealt(const verifier *v, uint32_t n)
+static int is_dealt(const dlc_verifier *v, uint32_t n)
 {
     return is_kind(v, n, DLC_LOOP_WARP) || is_kind(v, n, DLC_LOOP_THREAD);
 }
 
-static const char *loop_text(const verifier *v, uint32_t n)
+static const char *loop_text(const dlc_verifier *v, uint32_t n)
 {
-    return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[node_at(v, n)->kind],
-                            v->kernel->axes.data[node_at(v, n)->axis].name);
+    return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[dlc_verifier_node(v, n)->kind],
+                            v->kernel->axes.data[dlc_verifier_node(v, n)->axis].name);
 }
 
 /* The innermost dealt loop around n, or DLC_ROOT_NODE. */
-static uint32_t dealt_around(const verifier *v, uint32_t n)
+static uint32_t dealt_around(const dlc_verifier *v, uint32_t n)
 {
     return dlc_schedule_deal_around(v->schedule, parent(v, n));
 }
@@ -78,91 +52,91 @@ int64_t dlc_deals_registers(int64_t rows, int64_t columns)
 
 /* --- the tree --- */
 
-static dlc_status verify_dealt_loop(const verifier *v, uint32_t n)
+static dlc_status verify_dealt_loop(const dlc_verifier *v, uint32_t n)
 {
     uint32_t outer = dlc_schedule_deal(v->schedule, n), around = parent(v, outer);
     if (!v->schedule->threads)
-        return fail(v, "%s: the schedule does not say of how many threads a block is", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: the schedule does not say of how many threads a block is", loop_text(v, n));
     if (dealt_around(v, outer) != DLC_ROOT_NODE)
-        return fail(v, "%s lies inside %s: what is dealt is not dealt again", loop_text(v, n),
+        return dlc_verifier_fail(v, "%s lies inside %s: what is dealt is not dealt again", loop_text(v, n),
                     loop_text(v, dealt_around(v, outer)));
     for (; around != DLC_ROOT_NODE; around = parent(v, around))
         if (!is_kind(v, around, DLC_LOOP_PAR) && !is_kind(v, around, DLC_LOOP_FOR))
-            return fail(v, "%s lies inside %s, where not all threads are", loop_text(v, n), loop_text(v, around));
+            return dlc_verifier_fail(v, "%s lies inside %s, where not all threads are", loop_text(v, n), loop_text(v, around));
     for (uint32_t other = outer; other < n; other++)
-        if (node_at(v, other)->axis == node_at(v, n)->axis)
-            return fail(v, "%s is dealt twice", loop_text(v, n));
+        if (dlc_verifier_node(v, other)->axis == dlc_verifier_node(v, n)->axis)
+            return dlc_verifier_fail(v, "%s is dealt twice", loop_text(v, n));
     return DLC_OK;
 }
 
 /* A thread's own neighbours: all of the tile that the thread loop around leaves open, which never is cut. */
-static dlc_status verify_own_lanes(const verifier *v, uint32_t n)
+static dlc_status verify_own_lanes(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *lane = node_at(v, n);
+    const dlc_schedule_node *lane = dlc_verifier_node(v, n);
     int64_t extent;
     uint32_t loop = parent(v, n);
     if (!is_kind(v, loop, DLC_LOOP_THREAD) || lane->count > 1)
-        return fail(v, "%s: lanes of a thread stand right inside its loops, one vector a step", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: lanes of a thread stand right inside its loops, one vector a step", loop_text(v, n));
     loop = dlc_schedule_loop_over(v->schedule, loop, lane->axis);
-    if (!is_kind(v, loop, DLC_LOOP_THREAD) || node_at(v, loop)->tile != lane->tile || lane->tile > MOST_LANES)
-        return fail(v, "%s: lanes of a thread are the tile of a thread loop, 2 or 4", loop_text(v, n));
+    if (!is_kind(v, loop, DLC_LOOP_THREAD) || dlc_verifier_node(v, loop)->tile != lane->tile || lane->tile > MOST_LANES)
+        return dlc_verifier_fail(v, "%s: lanes of a thread are the tile of a thread loop, 2 or 4", loop_text(v, n));
     for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), lane->axis))
-        if (!dlc_const_extent(v->kernel, lane->axis, &extent) || extent % lane->tile || node_at(v, loop)->tile % lane->tile)
-            return fail(v, "%s: the end of the axis would cut its lanes", loop_text(v, n));
+        if (!dlc_const_extent(v->kernel, lane->axis, &extent) || extent % lane->tile || dlc_verifier_node(v, loop)->tile % lane->tile)
+            return dlc_verifier_fail(v, "%s: the end of the axis would cut its lanes", loop_text(v, n));
     for (uint32_t i = n + 1; i < lane->end; i++)
-        if (node_at(v, i)->kind == DLC_LOOP_LEAF &&
+        if (dlc_verifier_node(v, i)->kind == DLC_LOOP_LEAF &&
             (!dlc_ids_find(&stage_of(v, i)->axes, lane->axis, NULL) ||
              dlc_dtype_bytes(stage_of(v, i)->dtype[0]) * lane->tile > ACCESS_BYTES))
-            return fail(v, "%s: %s is no vector of them, of at most %d bytes", loop_text(v, n), stage_of(v, i)->name,
+            return dlc_verifier_fail(v, "%s: %s is no vector of them, of at most %d bytes", loop_text(v, n), stage_of(v, i)->name,
                         ACCESS_BYTES);
     return DLC_OK;
 }
 
 /* Tiles and what runs over them have their deal to themselves. */
-static dlc_status verify_tile_deal(const verifier *v, uint32_t n)
+static dlc_status verify_tile_deal(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *node = node_at(v, n);
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
     uint32_t loop = parent(v, n);
     const char *name = v->kernel->stages.data[node->stage].name;
     if (!is_kind(v, loop, DLC_LOOP_THREAD))
-        return fail(v, "%s: a register tile stands right inside the loops that deal it", name);
-    for (uint32_t i = loop + 1; i < node_at(v, loop)->end; i = node_at(v, i)->end)
-        if (node_at(v, i)->kind != DLC_LOOP_AS && node_at(v, i)->row == DLC_DOT_NONE)
-            return fail(v, "%s: the loops that deal a register tile hold nothing else", loop_text(v, loop));
+        return dlc_verifier_fail(v, "%s: a register tile stands right inside the loops that deal it", name);
+    for (uint32_t i = loop + 1; i < dlc_verifier_node(v, loop)->end; i = dlc_verifier_node(v, i)->end)
+        if (dlc_verifier_node(v, i)->kind != DLC_LOOP_AS && dlc_verifier_node(v, i)->row == DLC_DOT_NONE)
+            return dlc_verifier_fail(v, "%s: the loops that deal a register tile hold nothing else", loop_text(v, loop));
     if (node->kind == DLC_LOOP_LEAF && dlc_dots[node->row].granule > 1)
-        return fail(v, "%s: threads have no tiles of %s", name, dlc_dots[node->row].text);
+        return dlc_verifier_fail(v, "%s: threads have no tiles of %s", name, dlc_dots[node->row].text);
     return DLC_OK;
 }
 
-static dlc_status verify_dealt_leaf(const verifier *v, uint32_t n)
+static dlc_status verify_dealt_leaf(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_of(v, n);
     if (dealt_around(v, n) == DLC_ROOT_NODE)
-        return fail(v, "%s is computed by every thread: no loop deals it", stage->name);
+        return dlc_verifier_fail(v, "%s is computed by every thread: no loop deals it", stage->name);
     if (stage->update != DLC_UPDATE_NONE)
-        return fail(v, "%s stores at data indices, in order; threads of a block have none", stage->name);
+        return dlc_verifier_fail(v, "%s stores at data indices, in order; threads of a block have none", stage->name);
     for (uint32_t loop = dealt_around(v, n); loop != DLC_ROOT_NODE && is_dealt(v, loop); loop = parent(v, loop)) {
-        if (dlc_ids_find(&stage->reduce, node_at(v, loop)->axis, NULL))
-            return fail(v, "%s: %s is reduced over it; lanes of a warp fold", loop_text(v, loop), stage->name);
-        if (leaf->place != DLC_PLACE_REG && !dlc_ids_find(&stage->axes, node_at(v, loop)->axis, NULL))
-            return fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, loop));
+        if (dlc_ids_find(&stage->reduce, dlc_verifier_node(v, loop)->axis, NULL))
+            return dlc_verifier_fail(v, "%s: %s is reduced over it; lanes of a warp fold", loop_text(v, loop), stage->name);
+        if (leaf->place != DLC_PLACE_REG && !dlc_ids_find(&stage->axes, dlc_verifier_node(v, loop)->axis, NULL))
+            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, loop));
     }
     return leaf->row != DLC_DOT_NONE ? verify_tile_deal(v, n) : DLC_OK;
 }
 
 dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
 {
-    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
     if (schedule->threads && schedule->target->kind != DLC_TARGET_CUDA)
-        return fail(&v, "%s has no blocks of threads", schedule->target->name);
+        return dlc_verifier_fail(&v, "%s has no blocks of threads", schedule->target->name);
     if (schedule->threads % WARP || schedule->threads > MOST_THREADS)
-        return fail(&v, "%u threads are not whole warps, at most %d threads", schedule->threads, MOST_THREADS);
+        return dlc_verifier_fail(&v, "%u threads are not whole warps, at most %d threads", schedule->threads, MOST_THREADS);
     for (uint32_t n = 0; n < schedule->nodes.n; n++) {
         if (is_dealt(&v, n))
             DLC_TRY(verify_dealt_loop(&v, n));
-        else if (is_kind(&v, n, DLC_LOOP_LEAF) && node_at(&v, n)->ahead && !schedule->threads)
-            return fail(&v, "%s: only what threads of a block copy is loaded ahead", stage_of(&v, n)->name);
+        else if (is_kind(&v, n, DLC_LOOP_LEAF) && dlc_verifier_node(&v, n)->ahead && !schedule->threads)
+            return dlc_verifier_fail(&v, "%s: only what threads of a block copy is loaded ahead", stage_of(&v, n)->name);
         else if (!schedule->threads)
             continue;
         else if (is_kind(&v, n, DLC_LOOP_LANE) && is_kind(&v, dealt_around(&v, n), DLC_LOOP_THREAD))
@@ -199,7 +173,7 @@ int dlc_deals_are_equal(const dlc_schedule *schedule, uint32_t tile, uint32_t as
 }
 
 /* Iterations of the deal, or -1: not known. */
-static int64_t all_trips(const verifier *v, uint32_t inner)
+static int64_t all_trips(const dlc_verifier *v, uint32_t inner)
 {
     int64_t all = 1;
     for (uint32_t n = dlc_schedule_deal(v->schedule, inner); n <= inner; n++) {
@@ -212,87 +186,87 @@ static int64_t all_trips(const verifier *v, uint32_t inner)
 }
 
 /* What runs over the axis is whole tiles all the way, or the factor is in shared memory and its region is. */
-static dlc_status verify_tile_factor(const verifier *v, uint32_t leaf, uint32_t axis, dlc_expr factor)
+static dlc_status verify_tile_factor(const dlc_verifier *v, uint32_t leaf, uint32_t axis, dlc_expr factor)
 {
     const char *name = stage_of(v, leaf)->name;
     uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, leaf), axis);
     uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, loop), axis);
-    int64_t size, extent, tile = node_at(v, loop)->tile;
+    int64_t size, extent, tile = dlc_verifier_node(v, loop)->tile;
     dlc_expr all = v->schedule->ranges[loop].size;
     if (outer != DLC_ROOT_NODE)
-        size = node_at(v, outer)->tile;
+        size = dlc_verifier_node(v, outer)->tile;
     else if (!dlc_expr_is_int(v->kernel->pool, all, &size))
-        return fail(v, "%s: how much %s deals is not known", name, loop_text(v, loop));
+        return dlc_verifier_fail(v, "%s: how much %s deals is not known", name, loop_text(v, loop));
     if (size % tile)
-        return fail(v, "%s: %s deals tiles of %" PRId64 " of %" PRId64, name, loop_text(v, loop), tile, size);
+        return dlc_verifier_fail(v, "%s: %s deals tiles of %" PRId64 " of %" PRId64, name, loop_text(v, loop), tile, size);
     if (dlc_const_extent(v->kernel, axis, &extent) && extent % size == 0)
         return DLC_OK;
     const dlc_expr_node *node = dlc_node_of(v->kernel->pool, factor);
-    int is_row = node_at(v, leaf)->rows == axis; /* the last row is read in place of those behind it */
+    int is_row = dlc_verifier_node(v, leaf)->rows == axis; /* the last row is read in place of those behind it */
     if (!is_row && (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) ||
                     !dlc_schedule_is_filled(v->schedule, DLC_SOURCE_INDEX(node->imm.id))))
-        return fail(v, "%s: its last tile along %s is not whole; copy the factor first", name, v->kernel->axes.data[axis].name);
+        return dlc_verifier_fail(v, "%s: its last tile along %s is not whole; copy the factor first", name, v->kernel->axes.data[axis].name);
     return DLC_OK;
 }
 
-static dlc_status verify_tile(const verifier *v, uint32_t n)
+static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     uint32_t inner = parent(v, n), fold = v->schedule->homes[leaf->stage].fold;
     const char *name = stage_of(v, n)->name;
     dlc_contraction form;
     int64_t trips = all_trips(v, inner);
     if (trips < 1 || trips > v->schedule->threads)
-        return fail(v, "%s: %" PRId64 " tiles are dealt to %u threads; a thread keeps one", name, trips, v->schedule->threads);
+        return dlc_verifier_fail(v, "%s: %" PRId64 " tiles are dealt to %u threads; a thread keeps one", name, trips, v->schedule->threads);
     for (uint32_t i = parent(v, dlc_schedule_deal(v->schedule, inner)); fold != DLC_ROOT_NODE && i != DLC_ROOT_NODE && i >= fold;
          i = parent(v, i))
-        if (!dlc_ids_find(&stage_of(v, n)->reduce, node_at(v, i)->axis, NULL))
-            return fail(v, "%s: %s is opened inside %s that reduces it", name, loop_text(v, i), loop_text(v, fold));
+        if (!dlc_ids_find(&stage_of(v, n)->reduce, dlc_verifier_node(v, i)->axis, NULL))
+            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", name, loop_text(v, i), loop_text(v, fold));
     if (!dlc_contraction_of(v->kernel, stage_of(v, n), v->schedule->arena, &form))
-        return fail(v, "%s is no sum of products of two factors", name);
+        return dlc_verifier_fail(v, "%s is no sum of products of two factors", name);
     int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
     DLC_TRY(verify_tile_factor(v, n, leaf->columns, is_swapped ? form.a : form.b));
     return leaf->rows == DLC_NO_AXIS ? DLC_OK : verify_tile_factor(v, n, leaf->rows, is_swapped ? form.b : form.a);
 }
 
-static dlc_status verify_ahead(const verifier *v, uint32_t n)
+static dlc_status verify_ahead(const dlc_verifier *v, uint32_t n)
 {
-    const dlc_schedule_node *leaf = node_at(v, n);
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_of(v, n);
     uint32_t inner = dlc_schedule_thread_of(v->schedule, n);
     uint32_t deal = inner == DLC_ROOT_NODE ? inner : dlc_schedule_deal(v->schedule, inner);
     uint32_t loop = deal == DLC_ROOT_NODE ? deal : parent(v, deal);
     int64_t trips = deal == DLC_ROOT_NODE ? -1 : all_trips(v, inner);
     if (!dlc_schedule_is_filled(v->schedule, leaf->stage) || !is_kind(v, loop, DLC_LOOP_FOR))
-        return fail(v, "%s is no copy by thread loops right inside a serial loop: it cannot be loaded ahead", stage->name);
+        return dlc_verifier_fail(v, "%s is no copy by thread loops right inside a serial loop: it cannot be loaded ahead", stage->name);
     if (v->schedule->homes[leaf->stage].at != loop)
-        return fail(v, "%s is read outside of %s and cannot be loaded ahead", stage->name, loop_text(v, loop));
+        return dlc_verifier_fail(v, "%s is read outside of %s and cannot be loaded ahead", stage->name, loop_text(v, loop));
     if (trips < 1 || trips > (int64_t)DLC_MOST_PIECES * v->schedule->threads)
-        return fail(v, "%s: a thread holds at most %d elements of it ahead", stage->name, DLC_MOST_PIECES);
+        return dlc_verifier_fail(v, "%s: a thread holds at most %d elements of it ahead", stage->name, DLC_MOST_PIECES);
     for (uint32_t i = loop + 1; i < deal; i++)
-        if (is_kind(v, i, DLC_LOOP_LEAF) && !node_at(v, i)->ahead)
-            return fail(v, "%s is loaded ahead and stands behind %s, which is not", stage->name, stage_of(v, i)->name);
-    for (uint32_t i = deal; i < node_at(v, deal)->end; i++)
-        if (is_kind(v, i, DLC_LOOP_LEAF) && !node_at(v, i)->ahead)
-            return fail(v, "%s is loaded ahead and shares its loops with %s, which is not", stage->name, stage_of(v, i)->name);
+        if (is_kind(v, i, DLC_LOOP_LEAF) && !dlc_verifier_node(v, i)->ahead)
+            return dlc_verifier_fail(v, "%s is loaded ahead and stands behind %s, which is not", stage->name, stage_of(v, i)->name);
+    for (uint32_t i = deal; i < dlc_verifier_node(v, deal)->end; i++)
+        if (is_kind(v, i, DLC_LOOP_LEAF) && !dlc_verifier_node(v, i)->ahead)
+            return dlc_verifier_fail(v, "%s is loaded ahead and shares its loops with %s, which is not", stage->name, stage_of(v, i)->name);
     for (uint32_t i = 0; i < v->reads->n; i++)
         if (v->reads->data[i].reader == leaf->stage &&
             dlc_schedule_is_inside(v->schedule, v->schedule->homes[v->reads->data[i].source].leaf, loop))
-            return fail(v, "%s is loaded ahead and reads what %s computes", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s is loaded ahead and reads what %s computes", stage->name, loop_text(v, loop));
     return DLC_OK;
 }
 
 dlc_status dlc_deals_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag)
 {
-    verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .reads = reads, .diag = diag};
     for (uint32_t n = 0; n < schedule->nodes.n && schedule->threads; n++) {
-        const dlc_schedule_node *leaf = node_at(&v, n);
+        const dlc_schedule_node *leaf = dlc_verifier_node(&v, n);
         if (leaf->kind != DLC_LOOP_LEAF)
             continue;
         const dlc_home *home = &schedule->homes[leaf->stage];
         uint32_t deal = dlc_schedule_deal_around(schedule, home->at);
         if (home->place == DLC_PLACE_SCRATCH && is_kind(&v, deal, DLC_LOOP_THREAD))
-            return fail(&v, "%s in scratch lives inside %s, whose iterations run side by side", stage_of(&v, n)->name,
+            return dlc_verifier_fail(&v, "%s in scratch lives inside %s, whose iterations run side by side", stage_of(&v, n)->name,
                         loop_text(&v, deal));
         if (leaf->row != DLC_DOT_NONE)
             DLC_TRY(verify_tile(&v, n));
