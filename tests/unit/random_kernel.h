@@ -6,9 +6,11 @@
 #define DLC_TESTS_RANDOM_KERNEL_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "ir/kernel/kernel.h"
 #include "tests/unit/random.h"
 
 enum { MOST_AXES = 5, MOST_STAGES = 5, MOST_INPUTS = 4 };
@@ -281,6 +283,27 @@ static inline void draw_kernel(dlc_str *out)
     }
     dlc_str_add(out, "}\n");
     dlc_str_deinit(&body);
+}
+
+/* The kernel of this number; texts that the verifier refuses are drawn again. */
+static inline dlc_kernel *make_kernel(uint64_t seed, uint64_t number, dlc_arena *arena)
+{
+    for (uint64_t attempt = 0;; attempt++) {
+        dlc_str text = {0};
+        dlc_diag diag;
+        dlc_kernel *kernel = NULL;
+        dlc_diag_init(&diag, arena);
+        random_state = seed * 1000003 + number * 7919 + attempt * 104729;
+        draw_kernel(&text);
+        dlc_status status = dlc_kernel_parse(dlc_str_text(&text), arena, &diag, &kernel);
+        if (status == DLC_OK)
+            status = dlc_kernel_verify(kernel, &diag);
+        if (status != DLC_OK && getenv("DLC_SHOW"))
+            fprintf(stderr, "%s%s\n", dlc_str_text(&text), diag.messages[0].text);
+        dlc_str_deinit(&text);
+        if (status == DLC_OK)
+            return kernel;
+    }
 }
 
 #endif

@@ -2,9 +2,7 @@
  * Schedules for blocks of CUDA threads: trees by hand that print as they read and give the right numbers in the emulation, and what
  * is refused, sentence by sentence of ir/schedule/verify_deal.c.
  */
-#include <check.h>
-
-#include "tests/unit/run_schedule.h"
+#include "tests/unit/schedule_cases.h"
 #include "tests/unit/suite.h"
 
 #define TARGET "sm_75"
@@ -91,57 +89,15 @@ static const struct {
      "          a = dot fma i x j over [k] in reg\n        }\n      }\n    }\n    thread i, j {\n      y\n    }\n  }\n", "leaves no tile to it"},
 };
 
-static dlc_arena *arena;
-
-static const char *schedule_text(int threads, const char *tree)
-{
-    const char *text = threads ? dlc_arena_printf(arena, " threads %d", threads) : "";
-    return dlc_arena_printf(arena, "schedule %s grain 1%s {\n%s}\n", TARGET, text, tree);
-}
-
-static dlc_kernel *kernel_of(const char *text)
-{
-    dlc_diag diag;
-    dlc_kernel *kernel = NULL;
-    dlc_diag_init(&diag, arena);
-    int is_right = dlc_kernel_parse(text, arena, &diag, &kernel) == DLC_OK && dlc_kernel_verify(kernel, &diag) == DLC_OK;
-    ck_assert_msg(is_right, "%s\n%s", text, diag.nmessages ? diag.messages[0].text : "");
-    return kernel;
-}
-
 START_TEST(right_ones_read_back_and_run)
 {
-    dlc_diag diag;
-    dlc_str printed = {0};
-    dlc_schedule *schedule = NULL;
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-    dlc_kernel *kernel = kernel_of(right[_i].kernel);
-    const char *text = schedule_text(right[_i].threads, right[_i].tree);
-    dlc_status status = dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule);
-    ck_assert_msg(status == DLC_OK, "%s%s\n%s", right[_i].kernel, text, diag.nmessages ? diag.messages[0].text : "");
-    dlc_schedule_print(schedule, &printed);
-    ck_assert_str_eq(dlc_str_text(&printed), text);
-    scheduled one = {.kernel = kernel, .schedule = schedule};
-    const char *problem = schedules_run(&one, 1, TARGET, arena);
-    ck_assert_msg(!problem, "%s%s\n%s", right[_i].kernel, text, problem);
-    dlc_str_deinit(&printed);
-    dlc_arena_destroy(arena);
+    expect_right(right[_i].kernel, TARGET, right[_i].threads, right[_i].tree);
 }
 END_TEST
 
 START_TEST(wrong_ones_are_refused_in_a_sentence)
 {
-    dlc_diag diag;
-    dlc_schedule *schedule = NULL;
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-    const char *text = schedule_text(wrong[_i].threads, wrong[_i].tree);
-    dlc_status status = dlc_schedule_parse(text, kernel_of(wrong[_i].kernel), NULL, arena, &diag, &schedule);
-    ck_assert_msg(status == DLC_INVALID, "taken:\n%s", text);
-    ck_assert_msg(strstr(diag.messages[0].text, wrong[_i].sentence) != NULL, "%s\nis refused with '%s', not '%s'", text,
-                  diag.messages[0].text, wrong[_i].sentence);
-    dlc_arena_destroy(arena);
+    expect_refused(wrong[_i].kernel, TARGET, wrong[_i].threads, wrong[_i].tree, wrong[_i].sentence);
 }
 END_TEST
 

@@ -25,24 +25,6 @@ static const char *const targets[] = {"aarch64", "sm_80"};
 #endif
 enum { NTARGETS = sizeof targets / sizeof *targets };
 
-static dlc_kernel *make_kernel(uint64_t number, dlc_arena *arena)
-{
-    for (uint64_t attempt = 0;; attempt++) {
-        dlc_str text = {0};
-        dlc_diag diag;
-        dlc_kernel *kernel = NULL;
-        dlc_diag_init(&diag, arena);
-        random_state = wanted.seed * 1000003 + number * 7919 + attempt * 104729;
-        draw_kernel(&text);
-        dlc_status status = dlc_kernel_parse(dlc_str_text(&text), arena, &diag, &kernel);
-        if (status == DLC_OK)
-            status = dlc_kernel_verify(kernel, &diag);
-        dlc_str_deinit(&text);
-        if (status == DLC_OK)
-            return kernel;
-    }
-}
-
 static void expect_kernel_reads(const dlc_kernel *kernel, dlc_arena *arena)
 {
     dlc_str text = {0}, again = {0};
@@ -68,7 +50,7 @@ static void write_batch(uint32_t batch, const char *target, const char *path)
     dlc_str text = {0};
     for (uint32_t k = batch * BATCH; n < BATCH && k < wanted.kernels; k++) {
         dlc_schedule *unused = NULL;
-        all[n].kernel = make_kernel(k, arena);
+        all[n].kernel = make_kernel(wanted.seed, k, arena);
         expect_kernel_reads(all[n].kernel, arena);
         dlc_choose(all[n].kernel, dlc_target_find(target), arena, &unused, NULL);
         n += unused != NULL; /* some take more scratch than there is */

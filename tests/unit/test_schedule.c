@@ -2,9 +2,7 @@
  * The language of schedules: texts that print as they read and give the right numbers, as code of this machine; and what is
  * refused, sentence by sentence of ir/schedule/verify.c.
  */
-#include <check.h>
-
-#include "tests/unit/run_schedule.h"
+#include "tests/unit/schedule_cases.h"
 #include "tests/unit/suite.h"
 
 #ifdef __x86_64__
@@ -128,32 +126,15 @@ static const struct {
     {MAP, "  for q, j {\n    y\n  }\n", "'q' is no axis of the kernel"},
 };
 
-static dlc_arena *arena;
-
-static const char *schedule_text(const char *tree)
-{
-    return dlc_arena_printf(arena, "schedule %s grain 1 {\n%s}\n", TARGET, tree);
-}
-
-static dlc_kernel *kernel_of(const char *text)
-{
-    dlc_diag diag;
-    dlc_kernel *kernel = NULL;
-    dlc_diag_init(&diag, arena);
-    int is_right = dlc_kernel_parse(text, arena, &diag, &kernel) == DLC_OK && dlc_kernel_verify(kernel, &diag) == DLC_OK;
-    ck_assert_msg(is_right, "%s\n%s", text, diag.nmessages ? diag.messages[0].text : "");
-    return kernel;
-}
-
 /* Lanes of a warp, in the CUDA target's own words. */
 START_TEST(lanes_of_a_warp)
 {
     dlc_diag diag;
     dlc_schedule *schedule = NULL;
-    arena = dlc_arena_create(0);
+    dlc_arena *arena = dlc_arena_create(0);
     dlc_diag_init(&diag, arena);
     const char *text = "schedule sm_75 {\n  for i, lane j:128 {\n    t in scratch\n  }\n  for i, lane j:32 {\n    y\n  }\n}\n";
-    ck_assert_int_eq(dlc_schedule_parse(text, kernel_of(CHAIN), NULL, arena, &diag, &schedule), DLC_INVALID);
+    ck_assert_int_eq(dlc_schedule_parse(text, kernel_of(CHAIN, arena), NULL, arena, &diag, &schedule), DLC_INVALID);
     ck_assert_ptr_nonnull(strstr(diag.messages[0].text, "lane j: 32 lanes beside others of 128: a thread has as many of each"));
     dlc_arena_destroy(arena);
 }
@@ -161,37 +142,13 @@ END_TEST
 
 START_TEST(right_ones_read_back_and_run)
 {
-    dlc_diag diag;
-    dlc_str printed = {0};
-    dlc_schedule *schedule = NULL;
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-    dlc_kernel *kernel = kernel_of(right[_i].kernel);
-    const char *text = schedule_text(right[_i].tree);
-    dlc_status status = dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule);
-    ck_assert_msg(status == DLC_OK, "%s%s\n%s", right[_i].kernel, text, diag.nmessages ? diag.messages[0].text : "");
-    dlc_schedule_print(schedule, &printed);
-    ck_assert_str_eq(dlc_str_text(&printed), text);
-    scheduled one = {.kernel = kernel, .schedule = schedule};
-    const char *problem = schedules_run(&one, 1, TARGET, arena);
-    ck_assert_msg(!problem, "%s%s\n%s", right[_i].kernel, text, problem);
-    dlc_str_deinit(&printed);
-    dlc_arena_destroy(arena);
+    expect_right(right[_i].kernel, TARGET, 0, right[_i].tree);
 }
 END_TEST
 
 START_TEST(wrong_ones_are_refused_in_a_sentence)
 {
-    dlc_diag diag;
-    dlc_schedule *schedule = NULL;
-    arena = dlc_arena_create(0);
-    dlc_diag_init(&diag, arena);
-    const char *text = schedule_text(wrong[_i].tree);
-    dlc_status status = dlc_schedule_parse(text, kernel_of(wrong[_i].kernel), NULL, arena, &diag, &schedule);
-    ck_assert_msg(status == DLC_INVALID, "taken:\n%s", text);
-    ck_assert_msg(strstr(diag.messages[0].text, wrong[_i].sentence) != NULL, "%s\nis refused with '%s', not '%s'", text,
-                  diag.messages[0].text, wrong[_i].sentence);
-    dlc_arena_destroy(arena);
+    expect_refused(wrong[_i].kernel, TARGET, 0, wrong[_i].tree, wrong[_i].sentence);
 }
 END_TEST
 

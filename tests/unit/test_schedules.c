@@ -39,26 +39,6 @@ static const char *target_of(uint32_t batch)
 #endif
 }
 
-static dlc_kernel *make_kernel(uint64_t number, dlc_arena *arena)
-{
-    for (uint64_t attempt = 0;; attempt++) {
-        dlc_str text = {0};
-        dlc_diag diag;
-        dlc_kernel *kernel = NULL;
-        dlc_diag_init(&diag, arena);
-        random_state = wanted.seed * 1000003 + number * 7919 + attempt * 104729;
-        draw_kernel(&text);
-        dlc_status status = dlc_kernel_parse(dlc_str_text(&text), arena, &diag, &kernel);
-        if (status == DLC_OK)
-            status = dlc_kernel_verify(kernel, &diag);
-        if (status != DLC_OK && getenv("DLC_SHOW"))
-            fprintf(stderr, "%s%s\n", dlc_str_text(&text), diag.messages[0].text);
-        dlc_str_deinit(&text);
-        if (status == DLC_OK)
-            return kernel;
-    }
-}
-
 static const char *text_of(const dlc_schedule *schedule, dlc_arena *arena)
 {
     dlc_str text = {0};
@@ -116,7 +96,7 @@ static void run_batch(uint32_t batch, int only)
     uint32_t n = 0, number = 0;
     const char *target = target_of(batch), *problem;
     for (uint32_t k = 0; k < BATCH && batch * BATCH + k < wanted.kernels; k++) {
-        dlc_kernel *kernel = make_kernel(batch * BATCH + k, arena);
+        dlc_kernel *kernel = make_kernel(wanted.seed, batch * BATCH + k, arena);
         counts->kernels++;
         for (uint32_t j = 0; j < wanted.schedules; j++, number++)
             if (only < 0 || (uint32_t)only == number)

@@ -1,0 +1,63 @@
+/*
+ * Schedules by hand over kernels in text form: right ones print as they read and give the right numbers, wrong ones are refused
+ * in a sentence.
+ */
+#ifndef DLC_TESTS_SCHEDULE_CASES_H
+#define DLC_TESTS_SCHEDULE_CASES_H
+
+#include <check.h>
+
+#include "tests/unit/run_schedule.h"
+
+static inline dlc_kernel *kernel_of(const char *text, dlc_arena *arena)
+{
+    dlc_diag diag;
+    dlc_kernel *kernel = NULL;
+    dlc_diag_init(&diag, arena);
+    int is_right = dlc_kernel_parse(text, arena, &diag, &kernel) == DLC_OK && dlc_kernel_verify(kernel, &diag) == DLC_OK;
+    ck_assert_msg(is_right, "%s\n%s", text, diag.nmessages ? diag.messages[0].text : "");
+    return kernel;
+}
+
+/* `threads` of a block; 0: the schedule does not say. */
+static inline const char *schedule_text(const char *target, int threads, const char *tree, dlc_arena *arena)
+{
+    const char *words = threads ? dlc_arena_printf(arena, " threads %d", threads) : "";
+    return dlc_arena_printf(arena, "schedule %s grain 1%s {\n%s}\n", target, words, tree);
+}
+
+static inline void expect_right(const char *kernel, const char *target, int threads, const char *tree)
+{
+    dlc_diag diag;
+    dlc_str printed = {0};
+    dlc_schedule *schedule = NULL;
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *text = schedule_text(target, threads, tree, arena);
+    dlc_kernel *read = kernel_of(kernel, arena);
+    dlc_diag_init(&diag, arena);
+    dlc_status status = dlc_schedule_parse(text, read, NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_OK, "%s%s\n%s", kernel, text, diag.nmessages ? diag.messages[0].text : "");
+    dlc_schedule_print(schedule, &printed);
+    ck_assert_str_eq(dlc_str_text(&printed), text);
+    scheduled one = {.kernel = read, .schedule = schedule};
+    const char *problem = schedules_run(&one, 1, target, arena);
+    ck_assert_msg(!problem, "%s%s\n%s", kernel, text, problem);
+    dlc_str_deinit(&printed);
+    dlc_arena_destroy(arena);
+}
+
+static inline void expect_refused(const char *kernel, const char *target, int threads, const char *tree, const char *sentence)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule = NULL;
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *text = schedule_text(target, threads, tree, arena);
+    dlc_diag_init(&diag, arena);
+    dlc_status status = dlc_schedule_parse(text, kernel_of(kernel, arena), NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_INVALID, "taken:\n%s", text);
+    ck_assert_msg(strstr(diag.messages[0].text, sentence) != NULL, "%s\nis refused with '%s', not '%s'", text,
+                  diag.messages[0].text, sentence);
+    dlc_arena_destroy(arena);
+}
+
+#endif
