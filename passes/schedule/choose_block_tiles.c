@@ -239,7 +239,7 @@ static int is_worth(const dlc_tiles *t)
 
 int dlc_choose_block_tiles(dlc_chooser *c)
 {
-    dlc_tiles t = {.c = c};
+    dlc_tiles t = {.c = c}; /* blocks copy rows by threads of their own: no product feeds the next */
     if (!dlc_tiles_find(&t))
         return 0;
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)

@@ -239,8 +239,7 @@ static int is_fed_by(const tiles *t, uint32_t reader, uint32_t s, uint32_t end)
 {
     const dlc_pool *pool = t->c->kernel->pool;
     const product *p = &t->products[reader];
-    if (!p->is_dot || !p->copies_left || p->is_fed || reads_at_other_points(t, reader, s) ||
-        t->c->target->kind == DLC_TARGET_CUDA) /* blocks copy rows by threads of their own */
+    if (!t->feeds_products || !p->is_dot || !p->copies_left || p->is_fed || reads_at_other_points(t, reader, s))
         return 0;
     for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
         if (!dlc_expr_uses_axis(pool, p->left, stage_at(t, s)->axes.data[i]))
@@ -619,7 +618,7 @@ double dlc_tiles_row_bytes(const tiles *t)
 
 int dlc_choose_tiles(dlc_chooser *c)
 {
-    tiles t = {.c = c};
+    tiles t = {.c = c, .feeds_products = 1};
     if (!dlc_tiles_find(&t))
         return 0;
     choose_heights(&t);

@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
     dlc_chooser *c;
+    int feeds_products;     /* asked for: a product may be made over the tile of the one before it */
     dlc_ids points, rows;   /* roots */
     uint32_t row_axis;      /* rows as one */
     dlc_tiles_product *products;      /* by stage */
