@@ -10,25 +10,35 @@ static int suits(const dlc_plan_binary *binary, uint32_t capability)
            (binary->kind == DLC_BINARY_PTX || binary->arch / 10 == capability / 10);
 }
 
-const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel, uint32_t capability)
+static int is_better(const dlc_plan_binary *a, const dlc_plan_binary *b)
+{
+    return a->kind != b->kind ? a->kind < b->kind : a->arch > b->arch;
+}
+
+const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel, uint32_t capability,
+                                         uint32_t nth)
 {
     const dlc_plan_kernel *row = (const dlc_plan_kernel *)dlcrt_rows(plan, plan->kernels) + kernel;
-    const dlc_plan_binary *binary =
+    const dlc_plan_binary *all =
         (const dlc_plan_binary *)dlcrt_rows(plan, plan->binaries) + row->binaries.first;
-    const dlc_plan_binary *best = NULL;
-    for (uint32_t i = 0; i < row->binaries.count; i++, binary++)
-        if (suits(binary, capability) &&
-            (!best || binary->kind < best->kind ||
-             (binary->kind == best->kind && binary->arch > best->arch)))
-            best = binary;
-    return best;
+    const dlc_plan_binary *found = NULL, *before = NULL;
+    for (uint32_t n = 0; n <= nth; n++, before = found) {
+        found = NULL;
+        for (uint32_t i = 0; i < row->binaries.count; i++)
+            if (suits(&all[i], capability) && (!before || is_better(before, &all[i])) &&
+                (!found || is_better(&all[i], found)))
+                found = &all[i];
+        if (!found)
+            return NULL;
+    }
+    return found;
 }
 
 static dlc_status fits(const dlcrt_candidate *of, const dlcrt_device *device)
 {
     const dlc_plan *plan = of->entry->plan;
     for (uint32_t i = 0; i < plan->kernels.count; i++)
-        if (!dlcrt_binary_find(plan, i, device->capability))
+        if (!dlcrt_binary_find(plan, i, device->capability, 0))
             return dlcrt_fail(DLC_NO_DEVICE, "%s: made for %s; cuda:%d (%s) is sm_%u", of->name,
                               dlcrt_string(plan, plan->target), device->ordinal, device->name,
                               device->capability);
@@ -44,7 +54,7 @@ uint32_t dlcrt_cuda_rank(const dlcrt_candidate *of, const dlcrt_device *device)
     if (fits(of, device))
         return 0;
     for (uint32_t i = 0; i < plan->kernels.count; i++) {
-        const dlc_plan_binary *binary = dlcrt_binary_find(plan, i, device->capability);
+        const dlc_plan_binary *binary = dlcrt_binary_find(plan, i, device->capability, 0);
         is_cubin &= binary->kind == DLC_BINARY_CUBIN;
         highest = binary->arch > highest ? binary->arch : highest;
     }

@@ -448,7 +448,8 @@ static dlc_status check_executable(const check *c, const dlcrt_image *image)
 }
 
 dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
-                       uint32_t number, const dlc_plan_entry **result, dlcrt_device *device)
+                       uint32_t number, uint64_t passed, const dlc_plan_entry **result,
+                       dlcrt_device *device)
 {
     const dlc_executable *executable = image->entry;
     check c = {.name = name,
@@ -459,6 +460,6 @@ dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *w
     DLC_TRY(check_executable(&c, image));
     for (uint32_t i = 0; i < executable->nplans; i++)
         DLC_TRY(check_head(&c, image, &executable->plans[i]));
-    DLC_TRY(dlcrt_choose(image, name, &wish, number, result, device));
+    DLC_TRY(dlcrt_choose(image, name, &wish, number, passed, result, device));
     return check_plan(&c, image, *result);
 }

@@ -244,9 +244,7 @@ dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
     if (tensor->on_device && context->device->is_host)
         return dlcrt_fail(DLC_USAGE, "output '%s' is memory of a device; this run is on the CPU",
                           dlcrt_string(context->plan, output->name));
-    dlc_plan_ref here = {.place = DLC_REF_OUTPUT, .index = i};
-    void *own =
-        tensor->on_device ? context->device->address(context, &here) : context->own[i].bytes;
+    void *own = tensor->on_device ? context->device->own_output(context, i) : context->own[i].bytes;
     int is_own = !tensor->data || tensor->data == own; /* of an earlier run, too */
     if (!is_own && tensor->size_bytes < need)
         return dlcrt_fail(DLC_INVALID, "output '%s' needs %zu bytes, its buffer has %zu",

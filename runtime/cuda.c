@@ -1,9 +1,10 @@
 /*
- * Plans on a CUDA device. An executable keeps its kernels and weights there, made for its first
- * context and shared by all. A context has one block of device memory (arena, inputs, outputs, a
- * fault word per step), so that everything has one address as long as shapes stay, and its steps
- * can be a CUDA graph: the first run launches them one by one, the second records them, later ones
- * replay. Steps on the CPU wait for the device; the copies around them are steps of the plan.
+ * Plans on a CUDA device. A context has one block of device memory (arena, inputs, outputs), so that
+ * everything has one address as long as shapes stay, and its steps can be a CUDA graph: the first run
+ * launches them one by one, the second makes the graph, later ones launch it. The caller's memory of
+ * the device is read and written where it lies; a run whose inputs and outputs all are such memory
+ * launches the graph, waits, and does nothing else. Steps on the CPU wait for the device; the copies
+ * around them are steps of the plan.
  */
 #include "runtime/cuda.h"
 
@@ -14,219 +15,30 @@
 /* Values of the driver's enumerations. */
 enum {
     STREAM_NON_BLOCKING = 1,
-    CAPTURE_THREAD_LOCAL = 1,
-    FUNCTION_MAX_DYNAMIC_SHARED = 8,
-    JIT_ERROR_LOG = 5,
-    JIT_ERROR_LOG_BYTES = 6
+    HOST_FOR_ALL = 1,
+    HOST_MAPPED = 2,
+    POINTER_MEMORY_TYPE = 2,
+    POINTER_ORDINAL = 9,
+    MEMORY_OF_DEVICE = 2
 };
-enum { PLAIN_SHARED_BYTES = 48 * 1024, REGION_ALIGN = 256 };
-static const int64_t max_blocks = INT32_MAX;
-
-static const dlcrt_driver *driver_of(const dlcrt_executable *executable)
-{
-    return executable->device.driver;
-}
+enum { REGION_ALIGN = 256, ACCESS_ALIGN = 16 };
 
 static size_t region_up(size_t size_bytes)
 {
     return (size_bytes + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN;
 }
 
-/* --- of an executable: kernels and weights --- */
 static dlcrt_cuda *cuda_of(const dlcrt_executable *executable)
 {
     return executable->loaded;
 }
 
-/* The rest waits for the first context. */
-static dlc_status load(dlcrt_executable *executable)
-{
-    dlcrt_cuda *cuda = executable->loaded = dlcrt_alloc(1, sizeof *cuda);
-    if (!cuda)
-        return DLC_LIMIT;
-    pthread_mutex_init(&cuda->lock, NULL);
-    return DLC_OK;
-}
-
-static void release(dlcrt_executable *executable)
-{
-    const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = cuda_of(executable);
-    void *popped;
-    if (cuda->context && !driver->context_push(cuda->context)) {
-        for (uint32_t i = 0; cuda->modules && i < executable->plan->kernels.count; i++)
-            if (cuda->modules[i])
-                driver->module_unload(cuda->modules[i]);
-        if (cuda->weights)
-            driver->memory_free(cuda->weights);
-        driver->context_pop(&popped);
-    }
-    if (cuda->context)
-        driver->context_release(executable->device.handle);
-    free(cuda->modules);
-    free(cuda->functions);
-    free(cuda->shared_bytes);
-    cuda->context = NULL;
-    cuda->modules = cuda->functions = NULL;
-    cuda->shared_bytes = NULL;
-    cuda->weights = 0;
-    cuda->is_ready = 0;
-}
-
-static void unload(dlcrt_executable *executable)
-{
-    if (!executable->loaded)
-        return;
-    release(executable);
-    pthread_mutex_destroy(&cuda_of(executable)->lock);
-    free(executable->loaded);
-    executable->loaded = NULL;
-}
-
-static dlc_status load_module(dlcrt_executable *executable, uint32_t kernel,
-                              const dlc_plan_binary *binary)
-{
-    const dlcrt_driver *driver = driver_of(executable);
-    const dlc_plan_kernel *rows = dlcrt_rows(executable->plan, executable->plan->kernels);
-    const char *name = dlcrt_string(executable->plan, rows[kernel].name);
-    char log[512] = "", what[768];
-    int options[] = {JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    dlcrt_text text = {what, sizeof what, 0};
-    const unsigned char *bytes = executable->image.entry->binaries;
-    int result = driver->module_load(&cuda_of(executable)->modules[kernel], bytes + binary->offset,
-                                     2, options, values);
-    dlcrt_text_add(&text, "kernel '%s' for sm_%u%s; the driver is of CUDA %d.%d%s%s", name,
-                   binary->arch, binary->kind == DLC_BINARY_PTX ? " (PTX)" : "",
-                   driver->version / 1000, driver->version % 1000 / 10, *log ? ": " : "", log);
-    if (result)
-        return dlcrt_driver_fail(driver, result, DLCRT_CU_module_load, what);
-    DLCRT_CUDA(driver, module_function, what, &cuda_of(executable)->functions[kernel],
-               cuda_of(executable)->modules[kernel], "dlc_kernel");
-    return DLC_OK;
-}
-
-/* Kernels with the same binary share a module. */
-static dlc_status load_kernel(dlcrt_executable *executable, uint32_t kernel)
-{
-    const dlc_plan *plan = executable->plan;
-    const dlc_plan_binary *binary = dlcrt_binary_find(plan, kernel, executable->device.capability);
-    for (uint32_t i = 0; i < kernel; i++)
-        if (dlcrt_binary_find(plan, i, executable->device.capability)->offset == binary->offset) {
-            cuda_of(executable)->functions[kernel] = cuda_of(executable)->functions[i];
-            return DLC_OK;
-        }
-    return load_module(executable, kernel, binary);
-}
-
-/* The part of the constants that kernels of this plan read: with several plans, not all. */
-static void find_weights(dlcrt_executable *executable)
-{
-    const dlc_plan *plan = executable->plan;
-    const dlc_plan_step *step = dlcrt_rows(plan, plan->steps);
-    const dlc_plan_ref *refs = dlcrt_rows(plan, plan->refs);
-    const dlc_size_inst *insts = dlcrt_rows(plan, plan->insts);
-    uint64_t all = executable->image.entry->constants_bytes, begin = all, end = 0;
-    for (uint32_t s = 0; s < plan->steps.count; s++, step++) {
-        for (uint32_t i = step->refs.first; i < step->refs.first + step->refs.count; i++) {
-            const dlc_size_inst *size = &insts[refs[i].size_bytes];
-            if (step->device != DLC_DEVICE_CUDA || refs[i].place != DLC_REF_CONSTANT)
-                continue;
-            int is_known = size->op == DLC_SIZE_CONST && size->imm >= 0 &&
-                           (uint64_t)size->imm <= all - refs[i].offset;
-            uint64_t last = is_known ? refs[i].offset + (uint64_t)size->imm : all;
-            begin = refs[i].offset < begin ? refs[i].offset : begin;
-            end = last > end ? last : end;
-        }
-    }
-    cuda_of(executable)->weights_begin = begin;
-    cuda_of(executable)->weights_end = end > begin ? end : begin;
-}
-
-static dlc_status copy_weights(dlcrt_executable *executable, size_t size_bytes, void *stream)
-{
-    const dlcrt_driver *driver = driver_of(executable);
-    const dlcrt_cuda *cuda = cuda_of(executable);
-    DLCRT_CUDA(driver, copy_in, "the weights", cuda->weights,
-               executable->constants + cuda->weights_begin, size_bytes, stream);
-    DLCRT_CUDA(driver, stream_wait, "the weights", stream);
-    return DLC_OK;
-}
-
-/* Through a stream of their own: the default one would wait for all the program's others. */
-static dlc_status upload_weights(dlcrt_executable *executable)
-{
-    const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = cuda_of(executable);
-    void *stream;
-    find_weights(executable);
-    size_t size_bytes = (size_t)(cuda->weights_end - cuda->weights_begin);
-    if (!size_bytes)
-        return DLC_OK;
-    DLCRT_CUDA(driver, memory_alloc, "memory for the weights", &cuda->weights, size_bytes);
-    DLCRT_CUDA(driver, stream_create, "a stream", &stream, STREAM_NON_BLOCKING);
-    dlc_status status = copy_weights(executable, size_bytes, stream);
-    driver->stream_destroy(stream);
-    return status;
-}
-
-static dlc_status load_all(dlcrt_executable *executable)
-{
-    dlcrt_cuda *cuda = cuda_of(executable);
-    uint32_t nkernels = executable->plan->kernels.count;
-    cuda->modules = dlcrt_alloc(nkernels, sizeof *cuda->modules);
-    cuda->functions = dlcrt_alloc(nkernels, sizeof *cuda->functions);
-    cuda->shared_bytes = dlcrt_alloc(nkernels, sizeof *cuda->shared_bytes);
-    if (!cuda->modules || !cuda->functions || !cuda->shared_bytes)
-        return DLC_LIMIT;
-    DLC_TRY(dlcrt_executable_check(executable));
-    for (uint32_t i = 0; i < nkernels; i++)
-        DLC_TRY(load_kernel(executable, i));
-    return upload_weights(executable);
-}
-
-static dlc_status make_ready(dlcrt_executable *executable)
-{
-    const dlcrt_driver *driver = driver_of(executable);
-    dlcrt_cuda *cuda = cuda_of(executable);
-    void *popped;
-    DLCRT_CUDA(driver, context_retain, executable->device.text, &cuda->context,
-               executable->device.handle);
-    DLCRT_CUDA(driver, context_push, executable->device.text, cuda->context);
-    dlc_status status = load_all(executable);
-    driver->context_pop(&popped);
-    cuda->is_ready = status == DLC_OK;
-    return status;
-}
-
-/* What failed is undone, so that the next context may try again. */
-static dlc_status use_executable(dlcrt_executable *executable)
-{
-    dlc_status status = DLC_OK;
-    pthread_mutex_lock(&cuda_of(executable)->lock);
-    if (!cuda_of(executable)->is_ready) {
-        status = make_ready(executable);
-        if (status)
-            release(executable);
-    }
-    pthread_mutex_unlock(&cuda_of(executable)->lock);
-    return status;
-}
-
 /* --- of a context --- */
-static const dlcrt_driver *driver_in(const dlcrt_context *context)
-{
-    return driver_of(context->executable);
-}
-
-static dlcrt_cuda_run *run_of(const dlcrt_context *context)
-{
-    return context->held;
-}
-
 static dlc_status enter(dlcrt_context *context)
 {
-    DLCRT_CUDA(driver_in(context), context_push, "the device's context",
+    if (dlcrt_run_of(context) && dlcrt_run_of(context)->is_current)
+        return DLC_OK;
+    DLCRT_CUDA(dlcrt_driver_in(context), context_push, "the device's context",
                cuda_of(context->executable)->context);
     return DLC_OK;
 }
@@ -234,17 +46,18 @@ static dlc_status enter(dlcrt_context *context)
 static void leave(dlcrt_context *context)
 {
     void *popped;
-    driver_in(context)->context_pop(&popped);
+    if (!dlcrt_run_of(context) || !dlcrt_run_of(context)->is_current)
+        dlcrt_driver_in(context)->context_pop(&popped);
 }
 
 /* A run copies host memory and waits, and may place memory anew: none of it can be recorded. */
 static dlc_status check_stream(const dlcrt_context *context)
 {
-    const dlcrt_cuda_run *run = run_of(context);
+    const dlcrt_cuda_run *run = dlcrt_run_of(context);
     int status = 0;
     if (run->used == run->stream)
         return DLC_OK;
-    DLCRT_CUDA(driver_in(context), stream_capturing, "the stream of the options", run->used,
+    DLCRT_CUDA(dlcrt_driver_in(context), stream_capturing, "the stream of the options", run->used,
                &status);
     return status ? dlcrt_fail(DLC_USAGE, "the stream of the context's options is being captured; "
                                           "a run cannot be part of another graph")
@@ -257,7 +70,7 @@ enum { PARAMETER_BYTES = 4096, NEWER_PARAMETER_BYTES = 32764, NEWER = 12010 };
 /* Parameters of the launch that has most. */
 static dlc_status count_parameters(const dlcrt_context *context, uint32_t *most)
 {
-    int is_newer = driver_in(context)->version >= NEWER;
+    int is_newer = dlcrt_driver_in(context)->version >= NEWER;
     uint64_t allowed = (is_newer ? NEWER_PARAMETER_BYTES : PARAMETER_BYTES) / sizeof(uint64_t);
     const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
     *most = 0;
@@ -289,34 +102,72 @@ static int runs_on_device_alone(const dlc_plan *plan)
     return plan->phases.count == 1;
 }
 
-static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
+/* A word per step in memory of the host that the device may write, so that looking costs no copy. */
+static dlc_status make_faults(dlcrt_context *context)
+{
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    size_t size_bytes = (context->plan->steps.count + 1u) * sizeof(int64_t);
+    void *at = NULL;
+    DLCRT_CUDA(driver, host_alloc, "the fault words", &at, size_bytes, HOST_FOR_ALL | HOST_MAPPED);
+    run->faults = at;
+    memset(at, 0, size_bytes);
+    DLCRT_CUDA(driver, host_address, "the fault words", &run->device_faults, at, 0);
+    return DLC_OK;
+}
+
+static dlc_status make_arrays(dlcrt_context *context)
 {
     const dlc_plan *plan = context->plan;
-    dlcrt_cuda_run *run = run_of(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     uint32_t nparameters;
     DLC_TRY(count_parameters(context, &nparameters));
     run->inputs = dlcrt_alloc(plan->inputs.count, sizeof *run->inputs);
     run->outputs = dlcrt_alloc(plan->outputs.count, sizeof *run->outputs);
-    run->host_faults = dlcrt_alloc(plan->steps.count, sizeof *run->host_faults);
+    run->in = dlcrt_alloc(plan->inputs.count, sizeof *run->in);
+    run->out = dlcrt_alloc(plan->outputs.count, sizeof *run->out);
     run->parameters = dlcrt_alloc(nparameters, sizeof *run->parameters);
-    if (!run->inputs || !run->outputs || !run->host_faults || !run->parameters)
-        return DLC_LIMIT;
-    run->is_graph = (uint8_t)(runs_on_device_alone(plan) && !context->profile);
-    run->is_async = (uint8_t)(options && options->async && run->is_graph);
-    DLCRT_CUDA(driver_in(context), stream_create, "a stream", &run->stream, STREAM_NON_BLOCKING);
+    run->nodes = dlcrt_alloc(plan->steps.count, sizeof *run->nodes);
+    return run->inputs && run->outputs && run->in && run->out && run->parameters && run->nodes
+               ? DLC_OK
+               : DLC_LIMIT;
+}
+
+static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
+{
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    DLC_TRY(make_arrays(context));
+    DLC_TRY(make_faults(context));
+    DLC_TRY(dlcrt_times_create(context));
+    run->is_graph = (uint8_t)runs_on_device_alone(context->plan);
+    run->is_async = (uint8_t)(options && options->async && run->is_graph && !context->profile);
+    DLCRT_CUDA(dlcrt_driver_in(context), stream_create, "a stream", &run->stream, STREAM_NON_BLOCKING);
     run->used = options && options->stream ? options->stream : run->stream;
     return check_stream(context);
 }
 
+/* Nobody's recording minds what is done, though memory comes and goes. */
+static dlc_status do_relaxed(dlcrt_context *context, const dlcrt_context_options *options,
+                             dlc_status (*body)(dlcrt_context *context,
+                                                const dlcrt_context_options *options))
+{
+    int mode;
+    DLC_TRY(dlcrt_capture_relax(dlcrt_driver_in(context), &mode));
+    dlc_status status = body(context, options);
+    dlcrt_capture_restore(dlcrt_driver_in(context), mode);
+    return status;
+}
+
 static dlc_status open_context(dlcrt_context *context, const dlcrt_context_options *options)
 {
-    DLC_TRY(use_executable(context->executable));
-    context->held = dlcrt_alloc(1, sizeof(dlcrt_cuda_run));
-    if (!context->held)
+    DLC_TRY(dlcrt_cuda_use(context->executable));
+    dlcrt_cuda_run *run = context->held = dlcrt_alloc(1, sizeof *run);
+    if (!run)
         return DLC_LIMIT;
     DLC_TRY(enter(context));
-    dlc_status status = set_up(context, options);
+    dlc_status status = do_relaxed(context, options, set_up);
     leave(context);
+    run->is_current = (uint8_t)(options && options->is_current);
     return status;
 }
 
@@ -327,44 +178,53 @@ static void free_region(const dlcrt_driver *driver, dlcrt_region *region)
     *region = (dlcrt_region){0};
 }
 
-static void drop_graph(dlcrt_context *context)
-{
-    if (run_of(context)->exec)
-        driver_in(context)->exec_destroy(run_of(context)->exec);
-    run_of(context)->exec = NULL;
-    run_of(context)->nalike = 0;
-}
-
 static void free_regions(dlcrt_context *context)
 {
-    dlcrt_cuda_run *run = run_of(context);
-    const dlcrt_driver *driver = driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
     for (uint32_t i = 0; run->inputs && i < context->plan->inputs.count; i++)
         free_region(driver, &run->inputs[i]);
     for (uint32_t i = 0; run->outputs && i < context->plan->outputs.count; i++)
         free_region(driver, &run->outputs[i]);
     free_region(driver, &run->arena);
     free_region(driver, &run->block);
-    run->faults = 0;
+}
+
+static dlc_status free_all(dlcrt_context *context, const dlcrt_context_options *options)
+{
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    (void)options;
+    if (run->is_pending)
+        driver->stream_wait(run->used);
+    dlcrt_graph_drop(context);
+    dlcrt_times_destroy(context);
+    free_regions(context);
+    if (run->faults)
+        driver->host_free((void *)(uintptr_t)run->faults);
+    if (run->stream)
+        driver->stream_destroy(run->stream);
+    return DLC_OK;
 }
 
 static void close_context(dlcrt_context *context)
 {
-    dlcrt_cuda_run *run = run_of(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     if (!run)
         return;
+    run->is_current = 0; /* whoever destroys it may have left the device */
     if (enter(context) == DLC_OK) {
-        if (run->is_pending)
-            driver_in(context)->stream_wait(run->used);
-        drop_graph(context);
-        free_regions(context);
-        if (run->stream)
-            driver_in(context)->stream_destroy(run->stream);
+        if (do_relaxed(context, NULL, free_all))
+            (void)free_all(context, NULL);
         leave(context);
     }
     free(run->inputs);
     free(run->outputs);
-    free(run->host_faults);
+    free(run->in);
+    free(run->out);
+    free(run->nodes);
+    free(run->events);
+    free(run->is_timed);
     free(run->parameters);
     free(run);
     context->held = NULL;
@@ -373,25 +233,23 @@ static void close_context(dlcrt_context *context)
 /* --- the stream has done its work --- */
 static dlc_status wait(dlcrt_context *context)
 {
-    DLCRT_CUDA(driver_in(context), stream_wait, "the device ended its work", run_of(context)->used);
+    DLCRT_CUDA(dlcrt_driver_in(context), stream_wait, "the device ended its work", dlcrt_run_of(context)->used);
     return DLC_OK;
+}
+
+static void clear_faults(dlcrt_context *context)
+{
+    for (uint32_t i = 0; i < context->plan->steps.count; i++)
+        dlcrt_run_of(context)->faults[i] = 0;
 }
 
 static dlc_status check_faults(dlcrt_context *context)
 {
-    const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = run_of(context);
     const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps);
-    size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
-    if (size_bytes)
-        DLCRT_CUDA(driver, copy_out, "the fault words", run->host_faults, run->faults, size_bytes,
-                   run->used);
-    DLC_TRY(wait(context));
     for (uint32_t i = 0; i < context->plan->steps.count; i++) {
-        if (!run->host_faults[i])
+        if (!dlcrt_run_of(context)->faults[i])
             continue;
-        DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0, size_bytes, run->used);
-        run->is_pending = 1;
+        clear_faults(context);
         return dlcrt_fail(DLC_INVALID, "node '%s': index out of range",
                           dlcrt_string(context->plan, steps[i].name));
     }
@@ -400,9 +258,10 @@ static dlc_status check_faults(dlcrt_context *context)
 
 static dlc_status finish(dlcrt_context *context)
 {
-    if (!run_of(context)->is_pending)
+    if (!dlcrt_run_of(context)->is_pending)
         return DLC_OK;
-    run_of(context)->is_pending = 0;
+    dlcrt_run_of(context)->is_pending = 0;
+    DLC_TRY(wait(context));
     return check_faults(context);
 }
 
@@ -411,8 +270,8 @@ static dlc_status finish(dlcrt_context *context)
 static dlc_status move(const dlcrt_context *context, const dlcrt_region *to,
                        const dlcrt_region *from, size_t keep_bytes)
 {
-    const dlcrt_driver *driver = driver_in(context);
-    void *stream = run_of(context)->used;
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    void *stream = dlcrt_run_of(context)->used;
     if (keep_bytes)
         DLCRT_CUDA(driver, copy_within, "the arena moves", to->at, from->at, keep_bytes, stream);
     DLCRT_CUDA(driver, stream_wait, "memory is placed anew", stream);
@@ -422,7 +281,7 @@ static dlc_status move(const dlcrt_context *context, const dlcrt_region *to,
 static dlc_status grow(dlcrt_context *context, dlcrt_region *region, size_t size_bytes,
                        size_t keep_bytes)
 {
-    const dlcrt_driver *driver = driver_in(context);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
     dlcrt_region larger = {.size_bytes = region_up(size_bytes), .is_own = 1};
     if (size_bytes <= region->size_bytes)
         return DLC_OK;
@@ -457,8 +316,7 @@ static size_t cut_all(dlcrt_context *context, const dlcrt_region *block, size_t 
     const dlc_plan *plan = context->plan;
     const dlc_plan_tensor *inputs = dlcrt_rows(plan, plan->inputs),
                           *outputs = dlcrt_rows(plan, plan->outputs);
-    dlcrt_cuda_run *run = run_of(context);
-    dlcrt_region faults = {0};
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     size_t at = 0;
     cut(block, arena_bytes, &at, &run->arena);
     for (uint32_t i = 0; i < plan->inputs.count; i++)
@@ -466,20 +324,28 @@ static size_t cut_all(dlcrt_context *context, const dlcrt_region *block, size_t 
     for (uint32_t i = 0; i < plan->outputs.count; i++)
         if (outputs[i].size_bytes < known_cells(plan, 0))
             cut(block, (size_t)context->cells[outputs[i].size_bytes] + 1, &at, &run->outputs[i]);
-    cut(block, plan->steps.count * sizeof(int64_t) + 1, &at, &faults);
-    run->faults = block ? faults.at : run->faults;
     return at;
+}
+
+/* Until a run says otherwise, kernels read and write memory of ours. */
+static void bind_own(dlcrt_context *context)
+{
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++)
+        run->in[i] = (dlcrt_bound){.at = run->inputs[i].at};
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        run->out[i] = (dlcrt_bound){.at = run->outputs[i].at};
 }
 
 static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
 {
-    const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = run_of(context);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     size_t total = cut_all(context, NULL, arena_bytes);
     DLC_TRY(check_stream(context));
-    if (run->is_pending) /* its fault words are about to go */
+    if (run->is_pending) /* its graph and its memory are about to go */
         DLC_TRY(finish(context));
-    drop_graph(context);
+    dlcrt_graph_drop(context);
     if (total > run->block.size_bytes) {
         free_regions(context);
         DLC_TRY(grow(context, &run->block, total, 0));
@@ -488,163 +354,159 @@ static dlc_status place_first(dlcrt_context *context, size_t arena_bytes)
         free_region(driver, &run->outputs[i]);
     free_region(driver, &run->arena);
     (void)cut_all(context, &run->block, arena_bytes);
-    DLCRT_CUDA(driver, memory_set, "the fault words", run->faults, 0,
-               context->plan->steps.count * sizeof(int64_t) + 1, run->used);
-    run->is_pending = 1;
+    bind_own(context);
+    return DLC_OK;
+}
+
+static dlc_status place_relaxed(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
+{
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    if (phase == 0)
+        DLC_TRY(place_first(context, arena_bytes));
+    DLC_TRY(grow(context, &run->arena, arena_bytes, run->arena.size_bytes));
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++) {
+        if (outputs[i].size_bytes >= known_cells(context->plan, phase))
+            continue;
+        uint64_t before = run->outputs[i].at;
+        DLC_TRY(grow(context, &run->outputs[i],
+                     (size_t)context->cells[outputs[i].size_bytes] + 1, 0));
+        if (run->outputs[i].at != before)
+            run->out[i] = (dlcrt_bound){.at = run->outputs[i].at};
+    }
+    context->arena = (dlcrt_memory){(void *)(uintptr_t)run->arena.at, run->arena.size_bytes};
     return DLC_OK;
 }
 
 static dlc_status place(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
 {
-    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
-    dlcrt_cuda_run *run = run_of(context);
-    if (phase == 0)
-        DLC_TRY(place_first(context, arena_bytes));
-    DLC_TRY(grow(context, &run->arena, arena_bytes, run->arena.size_bytes));
-    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
-        if (outputs[i].size_bytes < known_cells(context->plan, phase))
-            DLC_TRY(grow(context, &run->outputs[i],
-                         (size_t)context->cells[outputs[i].size_bytes] + 1, 0));
-    context->arena = (dlcrt_memory){(void *)(uintptr_t)run->arena.at, run->arena.size_bytes};
-    return DLC_OK;
+    int mode;
+    DLC_TRY(dlcrt_capture_relax(dlcrt_driver_in(context), &mode));
+    dlc_status status = place_relaxed(context, phase, arena_bytes);
+    dlcrt_capture_restore(dlcrt_driver_in(context), mode);
+    return status;
 }
 
 static void *address(const dlcrt_context *context, const dlc_plan_ref *ref)
 {
     const dlcrt_cuda *cuda = cuda_of(context->executable);
-    uint64_t at = ref->place == DLC_REF_INPUT ? run_of(context)->inputs[ref->index].at
-                  : ref->place == DLC_REF_OUTPUT
-                      ? run_of(context)->outputs[ref->index].at
-                      : cuda->weights + (ref->offset - cuda->weights_begin);
+    uint64_t at = ref->place == DLC_REF_INPUT    ? dlcrt_run_of(context)->in[ref->index].at
+                  : ref->place == DLC_REF_OUTPUT ? dlcrt_run_of(context)->out[ref->index].at
+                                                 : cuda->weights + (ref->offset - cuda->weights_begin);
     return (void *)(uintptr_t)at;
+}
+
+static void *own_output(const dlcrt_context *context, uint32_t i)
+{
+    return (void *)(uintptr_t)dlcrt_run_of(context)->outputs[i].at;
 }
 
 static size_t bytes(const dlcrt_context *context)
 {
-    const dlcrt_cuda_run *run = run_of(context);
+    const dlcrt_cuda_run *run = dlcrt_run_of(context);
     size_t total = run->block.size_bytes + (run->arena.is_own ? run->arena.size_bytes : 0);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += run->outputs[i].is_own ? run->outputs[i].size_bytes : 0;
     return total;
 }
 
-/* --- launches --- */
-static dlc_status refuse_shared(const dlcrt_context *context, const dlc_plan_step *step,
-                                int64_t bytes)
+/* --- what the caller brings --- */
+static dlc_status is_of_device(dlcrt_context *context, uint64_t at, int *result)
 {
-    return dlcrt_fail(
-        DLC_LIMIT,
-        "step '%s': a block of its kernel needs %" PRId64 " bytes of shared memory, %s has %d",
-        dlcrt_string(context->plan, step->name), bytes, context->executable->device.text,
-        context->executable->device.max_shared_bytes);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    int type = 0, ordinal = -1;
+    *result = 0;
+    int code = driver->pointer_attribute(&type, POINTER_MEMORY_TYPE, at);
+    if (!code && type == MEMORY_OF_DEVICE)
+        code = driver->pointer_attribute(&ordinal, POINTER_ORDINAL, at);
+    if (code && code != DLCRT_CU_INVALID_VALUE)
+        return dlcrt_driver_fail(driver, code, DLCRT_CU_pointer_attribute, "memory of the caller");
+    *result = !code && ordinal == context->executable->device.ordinal;
+    return DLC_OK;
 }
 
-static int64_t shared_bytes_of(const dlcrt_context *context, const dlc_plan_step *step)
+static int lies_in(const dlcrt_region *region, uint64_t at)
 {
-    const dlc_plan_kernel *kernel =
-        (const dlc_plan_kernel *)dlcrt_rows(context->plan, context->plan->kernels) + step->what;
-    int64_t scratch = context->cells[step->scratch_bytes];
-    return kernel->scratches ? kernel->fixed_bytes + scratch * kernel->scratches
-                             : kernel->fixed_bytes;
+    return at - region->at < region->size_bytes;
 }
 
-/* What the function was allowed: kernels of one binary are one function, so it stands with the
- * first of them. */
-static int *allowed_shared(const dlcrt_cuda *cuda, uint32_t kernel)
+/* Memory of this context is not: an output of the run before may be an input of this one. */
+static int is_ours(const dlcrt_context *context, uint64_t at)
 {
-    uint32_t i = 0;
-    while (cuda->functions[i] != cuda->functions[kernel])
-        i++;
-    return &cuda->shared_bytes[i];
+    const dlcrt_cuda_run *run = dlcrt_run_of(context);
+    int is_own = lies_in(&run->block, at);
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        is_own |= lies_in(&run->outputs[i], at);
+    return is_own;
 }
 
-/* More than 48 KiB of shared memory must be allowed per function; that holds for all contexts. */
-static dlc_status size_launch(dlcrt_context *context, const dlc_plan_step *step,
-                              size_t *scratch_bytes)
+/* Kernels may be given it: all of it on this device, where their accesses are aligned. */
+static dlc_status look_at(dlcrt_context *context, uint64_t at, size_t size_bytes,
+                          dlcrt_bound *bound)
 {
-    (void)scratch_bytes; /* its scratch is shared memory */
-    dlcrt_executable *executable = context->executable;
-    if (context->cells[step->scratch_bytes] > INT32_MAX)
-        return refuse_shared(context, step, context->cells[step->scratch_bytes]);
-    int64_t bytes = shared_bytes_of(context, step);
-    int result = 0;
-    if (bytes <= PLAIN_SHARED_BYTES)
-        return DLC_OK;
-    if (bytes > executable->device.max_shared_bytes)
-        return refuse_shared(context, step, bytes);
-    pthread_mutex_lock(&cuda_of(executable)->lock);
-    int *allowed = allowed_shared(cuda_of(executable), step->what);
-    if (bytes > *allowed) {
-        result = driver_of(executable)
-                     ->function_set(cuda_of(executable)->functions[step->what],
-                                    FUNCTION_MAX_DYNAMIC_SHARED, (int)bytes);
-        *allowed = result ? *allowed : (int)bytes;
+    int is_fit = at % ACCESS_ALIGN == 0 && !is_ours(context, at), is_last = 0;
+    bound->seen = 0;
+    if (is_fit)
+        DLC_TRY(is_of_device(context, at, &is_fit));
+    if (is_fit)
+        DLC_TRY(is_of_device(context, at + size_bytes - 1, &is_last));
+    bound->is_fit = is_fit && is_last;
+    bound->seen = at;
+    return DLC_OK;
+}
+
+/* The address for this run; the caller's pointer is looked at when it is another one than before. */
+static dlc_status bind(dlcrt_context *context, const dlcrt_tensor *tensor, size_t size_bytes,
+                       uint64_t own, dlcrt_bound *bound, int *has_changed)
+{
+    uint64_t theirs = (uint64_t)(uintptr_t)tensor->data, at = own;
+    if (tensor->on_device && size_bytes && theirs != own) {
+        if (theirs != bound->seen)
+            DLC_TRY(look_at(context, theirs, size_bytes, bound));
+        at = bound->is_fit ? theirs : own;
     }
-    pthread_mutex_unlock(&cuda_of(executable)->lock);
-    return result ? dlcrt_driver_fail(driver_of(executable), result, DLCRT_CU_function_set,
-                                      dlcrt_string(context->plan, step->name))
-                  : DLC_OK;
+    *has_changed |= at != bound->at;
+    bound->at = at;
+    return DLC_OK;
 }
 
-static uint32_t step_number(const dlcrt_context *context, const dlc_plan_step *step)
+/* The steps that read or write what has another address now. */
+static dlc_status rebind(dlcrt_context *context)
 {
-    return (uint32_t)(step -
-                      (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps));
-}
-
-/* Units in launches of at most 2^31 - 1 blocks. */
-static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
-{
-    dlcrt_cuda_run *run = run_of(context);
-    const dlc_plan_kernel *kernel =
-        (const dlc_plan_kernel *)dlcrt_rows(context->plan, context->plan->kernels) + step->what;
-    int64_t units = context->cells[step->units], first = 0,
-            per_launch = max_blocks * kernel->units_per_block;
-    uint64_t fault = run->faults + step_number(context, step) * sizeof(int64_t);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < step->refs.count; i++)
-        run->parameters[n++] = &context->pointers[step->refs.first + i];
-    for (uint32_t i = 0; i < step->symbols.count; i++)
-        run->parameters[n++] = &context->values[step->symbols.first + i];
-    run->parameters[n++] = &fault;
-    run->parameters[n++] = &first;
-    run->parameters[n++] = &units;
-    for (; first < units; first += per_launch) {
-        int64_t left = units - first < per_launch ? units - first : per_launch;
-        int64_t blocks = (left + kernel->units_per_block - 1) / kernel->units_per_block;
-        DLCRT_CUDA(driver_in(context), launch, dlcrt_string(context->plan, step->name),
-                   cuda_of(context->executable)->functions[step->what], (unsigned)blocks, 1, 1,
-                   kernel->threads, 1, 1, (unsigned)shared_bytes_of(context, step), run->used,
-                   run->parameters, NULL);
+    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    const dlc_plan_ref *refs = dlcrt_rows(context->plan, context->plan->refs);
+    for (uint32_t s = 0; s < context->plan->steps.count; s++, step++) {
+        int has_changed = 0;
+        for (uint32_t i = step->refs.first; i < step->refs.first + step->refs.count; i++) {
+            if (refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)
+                continue;
+            void *at = address(context, &refs[i]);
+            has_changed |= at != context->pointers[i];
+            context->pointers[i] = at;
+        }
+        if (has_changed)
+            DLC_TRY(dlcrt_graph_update(context, step));
     }
     return DLC_OK;
 }
 
-static dlc_status copy(dlcrt_context *context, const dlc_plan_step *step)
+/* Outputs whose size only the run finds are copied out behind it. */
+static dlc_status bind_all(dlcrt_context *context)
 {
-    const dlc_plan_ref *refs =
-        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
-    void *const *pointers = context->pointers + step->refs.first;
-    const char *name = dlcrt_string(context->plan, step->name);
-    size_t size_bytes = (size_t)context->cells[refs[1].size_bytes];
-    uint64_t from = (uint64_t)(uintptr_t)pointers[0], to = (uint64_t)(uintptr_t)pointers[1];
-    if (!size_bytes)
-        return DLC_OK;
-    if (refs[0].place == DLC_REF_HOST)
-        DLCRT_CUDA(driver_in(context), copy_in, name, to, pointers[0], size_bytes,
-                   run_of(context)->used);
-    else if (refs[1].place == DLC_REF_HOST)
-        DLCRT_CUDA(driver_in(context), copy_out, name, pointers[1], from, size_bytes,
-                   run_of(context)->used);
-    else
-        DLCRT_CUDA(driver_in(context), copy_within, name, to, from, size_bytes,
-                   run_of(context)->used);
-    return DLC_OK;
-}
-
-static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
-{
-    return step->kind == DLC_DO_LAUNCH ? launch(context, step) : copy(context, step);
+    const dlc_plan *plan = context->plan;
+    const dlc_plan_tensor *inputs = dlcrt_rows(plan, plan->inputs),
+                          *outputs = dlcrt_rows(plan, plan->outputs);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    int has_changed = 0;
+    for (uint32_t i = 0; i < plan->inputs.count; i++)
+        DLC_TRY(bind(context, context->inputs[i], (size_t)context->cells[inputs[i].size_bytes],
+                     run->inputs[i].at, &run->in[i], &has_changed));
+    for (uint32_t i = 0; i < plan->outputs.count; i++)
+        if (outputs[i].size_bytes < known_cells(plan, 0))
+            DLC_TRY(bind(context, context->outputs[i],
+                         (size_t)context->cells[outputs[i].size_bytes], run->outputs[i].at,
+                         &run->out[i], &has_changed));
+    return has_changed ? rebind(context) : DLC_OK;
 }
 
 /* --- runs --- */
@@ -652,8 +514,8 @@ static dlc_status run_step(dlcrt_context *context, const dlc_plan_step *step)
 static dlc_status copy_theirs(dlcrt_context *context, const char *what, uint64_t to, uint64_t from,
                               size_t size_bytes)
 {
-    const dlcrt_driver *driver = driver_in(context);
-    int result = driver->copy_within(to, from, size_bytes, run_of(context)->used);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    int result = driver->copy_within(to, from, size_bytes, dlcrt_run_of(context)->used);
     if (result == DLCRT_CU_INVALID_VALUE)
         return dlcrt_fail(DLC_USAGE,
                           "'%s' is said to be on the device; no %zu bytes of %s are there", what,
@@ -663,9 +525,9 @@ static dlc_status copy_theirs(dlcrt_context *context, const char *what, uint64_t
 
 static dlc_status begin(dlcrt_context *context)
 {
-    const dlcrt_driver *driver = driver_in(context);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
     const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
-    dlcrt_cuda_run *run = run_of(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     if (context->poison && run->arena.size_bytes)
         DLCRT_CUDA(driver, memory_set, "the arena", run->arena.at, 0xA5, run->arena.size_bytes,
                    run->used);
@@ -673,7 +535,7 @@ static dlc_status begin(dlcrt_context *context)
         const dlcrt_tensor *tensor = context->inputs[i];
         size_t size_bytes = (size_t)context->cells[inputs[i].size_bytes];
         const char *name = dlcrt_string(context->plan, inputs[i].name);
-        if (!size_bytes)
+        if (!size_bytes || run->in[i].at != run->inputs[i].at)
             continue;
         if (tensor->on_device)
             DLC_TRY(copy_theirs(context, name, run->inputs[i].at, (uint64_t)(uintptr_t)tensor->data,
@@ -685,44 +547,17 @@ static dlc_status begin(dlcrt_context *context)
     return DLC_OK;
 }
 
-static dlc_status record_steps(dlcrt_context *context)
-{
-    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
-    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
-        DLC_TRY(run_step(context, step));
-    return DLC_OK;
-}
-
-/* The steps as a graph, recorded in a stream of our own whatever stream runs go into. */
-static dlc_status record(dlcrt_context *context)
-{
-    const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = run_of(context);
-    void *used = run->used, *graph = NULL;
-    DLCRT_CUDA(driver, capture_begin, "recording the steps", run->stream, CAPTURE_THREAD_LOCAL);
-    run->used = run->stream;
-    dlc_status status = record_steps(context);
-    run->used = used;
-    int result = driver->capture_end(run->stream, &graph);
-    if (status == DLC_OK && result)
-        status = dlcrt_driver_fail(driver, result, DLCRT_CU_capture_end, "recording the steps");
-    if (status == DLC_OK && (result = driver->graph_instantiate(&run->exec, graph, 0)))
-        status =
-            dlcrt_driver_fail(driver, result, DLCRT_CU_graph_instantiate, "recording the steps");
-    if (graph)
-        driver->graph_destroy(graph);
-    return status;
-}
-
+/* A profile is of the graph, too, so that no step waits for the next to be launched. */
 static dlc_status replay(dlcrt_context *context, int *done)
 {
-    dlcrt_cuda_run *run = run_of(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    int is_first = run->nalike++ == 0;
     *done = 0;
-    if (!run->is_graph || !context->plan->steps.count || run->nalike++ == 0)
+    if (!run->is_graph || !context->plan->steps.count || (is_first && !run->events))
         return DLC_OK;
     if (!run->exec)
-        DLC_TRY(record(context));
-    DLCRT_CUDA(driver_in(context), graph_launch, "the steps", run->exec, run->used);
+        DLC_TRY(dlcrt_graph_record(context));
+    DLCRT_CUDA(dlcrt_driver_in(context), graph_launch, "the steps", run->exec, run->used);
     run->nalike = 1;
     *done = 1;
     return DLC_OK;
@@ -730,9 +565,9 @@ static dlc_status replay(dlcrt_context *context, int *done)
 
 static dlc_status end(dlcrt_context *context)
 {
-    const dlcrt_driver *driver = driver_in(context);
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
     const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
-    dlcrt_cuda_run *run = run_of(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     int all_on_device = 1;
     for (uint32_t i = 0; i < context->plan->outputs.count; i++) {
         const dlcrt_tensor *tensor = context->outputs[i];
@@ -740,7 +575,7 @@ static dlc_status end(dlcrt_context *context)
         uint64_t to = (uint64_t)(uintptr_t)tensor->data;
         const char *name = dlcrt_string(context->plan, outputs[i].name);
         all_on_device &= tensor->on_device != 0;
-        if (!size_bytes || (tensor->on_device && to == run->outputs[i].at))
+        if (!size_bytes || (tensor->on_device && to == run->out[i].at))
             continue;
         if (tensor->on_device)
             DLC_TRY(copy_theirs(context, name, to, run->outputs[i].at, size_bytes));
@@ -749,29 +584,40 @@ static dlc_status end(dlcrt_context *context)
                        run->used);
     }
     run->is_pending = 1;
-    return run->is_async && all_on_device ? DLC_OK : finish(context);
+    if (run->is_async && all_on_device)
+        return DLC_OK;
+    DLC_TRY(finish(context));
+    return dlcrt_times_read(context);
 }
 
-/* Whatever went wrong, the next run begins with an idle stream and without faults. */
+/* Whatever went wrong, the next run begins with an idle stream, without faults, and looks anew at
+ * what the caller brings. */
 static void abandon(dlcrt_context *context)
 {
-    const dlcrt_driver *driver = driver_in(context);
-    dlcrt_cuda_run *run = run_of(context);
-    size_t size_bytes = context->plan->steps.count * sizeof(int64_t);
-    if (run->faults && size_bytes)
-        (void)driver->memory_set(run->faults, 0, size_bytes, run->used);
-    (void)driver->stream_wait(run->used);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    (void)dlcrt_driver_in(context)->stream_wait(run->used);
+    clear_faults(context);
     run->is_pending = 0;
-    drop_graph(context);
+    run->way = DLCRT_WAY_STREAM;
+    dlcrt_graph_drop(context);
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++)
+        run->in[i].seen = 0;
+    for (uint32_t i = 0; i < context->plan->outputs.count; i++)
+        run->out[i].seen = 0;
 }
 
 static dlc_status walk_on_device(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context))
 {
     int done;
+    if (context->profile)
+        memset(context->profile, 0, context->plan->steps.count * sizeof *context->profile);
+    DLC_TRY(bind_all(context));
     DLC_TRY(begin(context));
     DLC_TRY(replay(context, &done));
-    if (!done)
+    if (!done) {
+        DLC_TRY(dlcrt_times_begin(context));
         DLC_TRY(walk(context));
+    }
     return end(context);
 }
 
@@ -793,22 +639,24 @@ static dlc_status find(int ordinal, dlcrt_device *device)
 
 const dlcrt_device_row dlcrt_device_CUDA = {
     .text = "cuda",
+    .keeps_times = 1,
     .find = find,
     .rank = dlcrt_cuda_rank,
     .check = dlcrt_cuda_check,
-    .load = load,
-    .unload = unload,
+    .load = dlcrt_cuda_load,
+    .unload = dlcrt_cuda_unload,
     .open = open_context,
     .close = close_context,
     .enter = enter,
     .leave = leave,
     .place = place,
     .address = address,
+    .own_output = own_output,
     .bytes = bytes,
-    .size_launch = size_launch,
+    .size_launch = dlcrt_cuda_size_launch,
     .run = run,
-    .launch = launch,
-    .copy = copy,
+    .launch = dlcrt_cuda_launch,
+    .copy = dlcrt_cuda_copy,
     .wait = wait,
     .finish = finish,
 };

@@ -17,15 +17,8 @@ typedef enum {
     DLCRT_CU_COUNT
 } dlcrt_driver_call;
 
-/* CUresult, as far as anything depends on it. */
-enum {
-    DLCRT_CU_INVALID_VALUE = 1,
-    DLCRT_CU_OUT_OF_MEMORY = 2,
-    DLCRT_CU_NOT_INITIALIZED = 3,
-    DLCRT_CU_INVALID_HANDLE = 400,
-    DLCRT_CU_FIRST_OF_LAUNCH = 700,
-    DLCRT_CU_LAST_OF_LAUNCH = 719
-};
+/* CUresult, as far as anything but its status (driver_errors.def) depends on it. */
+enum { DLCRT_CU_INVALID_VALUE = 1, DLCRT_CU_NOT_INITIALIZED = 3 };
 
 typedef struct {
     void *library;
@@ -48,27 +41,32 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
             return dlcrt_driver_fail(driver, result_, DLCRT_CU_##field, what);                     \
     } while (0)
 
+/* Allocations, releases and loading neither end nor are refused by what another library records: the
+ * thread says so before (mode: what it said until then) and takes it back behind them. */
+dlc_status dlcrt_capture_relax(const dlcrt_driver *driver, int *mode);
+void dlcrt_capture_restore(const dlcrt_driver *driver, int mode);
+
 /* Device `ordinal`, or for -1 the first whose capability is highest, of those that answer; without
  * its row. Opens the driver when nobody has. */
 dlc_status dlcrt_cuda_find(int ordinal, dlcrt_device *device);
 
 /* --- binary.c --- */
-/* The binary of a kernel that suits the device: a cubin before PTX, then the highest capability;
- * NULL: none does. */
+/* The nth best binary of a kernel that suits the device: cubins before PTX, then by capability;
+ * NULL: there are no more. */
 const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
-                                         uint32_t capability);
+                                         uint32_t capability, uint32_t nth);
 /* Of the row: device.h. */
 uint32_t dlcrt_cuda_rank(const dlcrt_candidate *of, const dlcrt_device *device);
 dlc_status dlcrt_cuda_check(const dlcrt_candidate *of);
 
-/* --- cuda.c --- */
-/* Of an executable on its device: kernels and weights, shared by its contexts, made for the first
- * of them. */
+/* --- cuda_load.c --- */
+/* Of an executable on its device: kernels, loaded when it is opened, and weights, uploaded for its
+ * first context; shared by all. */
 typedef struct {
     pthread_mutex_t lock;
-    int is_ready;
+    int is_ready;      /* the weights are there */
     void *context;     /* the device's primary one */
-    void **modules;    /* by kernel; NULL: the function is of an equal kernel's module */
+    void **modules;    /* by kernel; NULL: the function is of another kernel's module */
     void **functions;  /* by kernel */
     int *shared_bytes; /* by kernel: dynamic shared memory it was last allowed, when more than 48
                           KiB */
@@ -76,27 +74,79 @@ typedef struct {
     uint64_t weights_begin, weights_end;
 } dlcrt_cuda;
 
+/* Of the row: device.h. */
+dlc_status dlcrt_cuda_load(dlcrt_executable *executable);
+void dlcrt_cuda_unload(dlcrt_executable *executable);
+/* The weights are there, or come now. */
+dlc_status dlcrt_cuda_use(dlcrt_executable *executable);
+
+/* --- cuda.c --- */
 typedef struct {
     uint64_t at;
     size_t size_bytes;
     int is_own; /* an allocation of its own, else part of the context's block */
 } dlcrt_region;
 
+/* An input or output of this run: the caller's memory of the device, or ours. */
+typedef struct {
+    uint64_t at;   /* what kernels are given */
+    uint64_t seen; /* the address of the caller's that was last looked at */
+    int is_fit;    /* it is memory of this device that kernels may be given */
+} dlcrt_bound;
+
 /* Of a context. */
 typedef struct {
-    void *stream;       /* ours: for captures, and for runs when the caller gave none */
+    void *stream;       /* ours: for runs when the caller gave none */
     void *used;         /* what runs go into */
-    dlcrt_region block; /* arena, inputs, outputs and faults of phase 0 together */
+    dlcrt_region block; /* arena, inputs and outputs of phase 0 together */
     dlcrt_region arena;
     dlcrt_region *inputs, *outputs;
-    uint64_t faults;      /* address; a word per step, 0 until a kernel of it faults */
-    int64_t *host_faults; /* where they are read to */
-    void **parameters;    /* of one launch */
-    void *exec;           /* the steps as a graph; NULL: none yet */
-    uint32_t nalike;      /* runs since anything was placed */
-    uint8_t is_graph;     /* every step runs on the device */
+    dlcrt_bound *in, *out;
+    volatile int64_t *faults; /* of the host, written by the device: a word per step, 0 until a
+                                 kernel of it faults */
+    uint64_t device_faults;   /* their address there */
+    void **parameters;        /* of one launch */
+    void *graph, *exec;       /* the steps as a graph; NULL: none yet */
+    void *newest;             /* node of the graph while it is made */
+    void **nodes;             /* by step: its node; NULL: none */
+    void **events;            /* of a profile: before and behind each step, and the run's begin */
+    uint8_t *is_timed;        /* by step: its events were recorded in this run */
+    uint32_t nalike;          /* runs since anything was placed */
+    uint8_t way;              /* dlcrt_way */
+    uint8_t is_graph;         /* every step runs on the device */
     uint8_t is_async;
+    uint8_t is_current; /* the caller sees to the thread's context */
     uint8_t is_pending; /* the stream may hold work, the fault words may tell of it */
 } dlcrt_cuda_run;
+
+static inline const dlcrt_driver *dlcrt_driver_in(const dlcrt_context *context)
+{
+    return context->executable->device.driver;
+}
+static inline dlcrt_cuda_run *dlcrt_run_of(const dlcrt_context *context)
+{
+    return context->held;
+}
+/* --- cuda_steps.c --- */
+typedef enum { DLCRT_WAY_STREAM, DLCRT_WAY_GRAPH, DLCRT_WAY_UPDATE } dlcrt_way;
+/* Of the row: device.h. They give the step's work to the stream or to the graph, as `way` says. */
+dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step,
+                                  size_t *scratch_bytes);
+dlc_status dlcrt_cuda_launch(dlcrt_context *context, const dlc_plan_step *step);
+dlc_status dlcrt_cuda_copy(dlcrt_context *context, const dlc_plan_step *step);
+/* Makes the graph of all steps. */
+dlc_status dlcrt_graph_record(dlcrt_context *context);
+/* The step is given other addresses from the next launch on. */
+dlc_status dlcrt_graph_update(dlcrt_context *context, const dlc_plan_step *step);
+void dlcrt_graph_drop(dlcrt_context *context);
+
+/* --- cuda_times.c --- */
+/* Events for a profile; then, around each step, what records them. */
+dlc_status dlcrt_times_create(dlcrt_context *context);
+void dlcrt_times_destroy(dlcrt_context *context);
+dlc_status dlcrt_times_begin(dlcrt_context *context);
+dlc_status dlcrt_times_stamp(dlcrt_context *context, const dlc_plan_step *step, int is_behind);
+/* Behind the last step, when all is done: into the context's profile. */
+dlc_status dlcrt_times_read(dlcrt_context *context);
 
 #endif

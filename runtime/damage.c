@@ -37,6 +37,11 @@ static dlc_status check_binaries(const dlcrt_executable *executable)
     return dlcrt_fail(DLC_INVALID, "%s: damaged: its binaries do not match their checksum", executable->name);
 }
 
+dlc_status dlcrt_executable_check_code(const dlcrt_executable *executable)
+{
+    return executable->image.base ? check_binaries(executable) : DLC_OK;
+}
+
 /* ---- what a plan reads ---- */
 
 /* Marks the chunks of a reference; false: it lies outside what is sealed. */

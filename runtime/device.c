@@ -125,7 +125,7 @@ static void find_devices(const dlc_executable *executable, const dlcrt_wish *wis
 }
 
 static dlc_status take_best(const dlcrt_image *image, const char *name, const dlcrt_wish *wish,
-                            const dlc_plan_entry **result, dlcrt_device *device)
+                            uint64_t passed, const dlc_plan_entry **result, dlcrt_device *device)
 {
     const dlc_executable *executable = image->entry;
     dlcrt_device found[DLC_DEVICE_COUNT] = {0};
@@ -137,7 +137,8 @@ static dlc_status take_best(const dlcrt_image *image, const char *name, const dl
     for (uint32_t i = 0; i < executable->nplans; i++) {
         dlcrt_candidate one = {name, image, &executable->plans[i]};
         const dlcrt_device *on = &found[one.entry->plan->device];
-        uint32_t rank = on->row ? on->row->rank(&one, on) : 0;
+        int is_passed = i < 64 && passed >> i & 1;
+        uint32_t rank = on->row && !is_passed ? on->row->rank(&one, on) : 0;
         if (rank <= best)
             continue;
         best = rank;
@@ -149,11 +150,12 @@ static dlc_status take_best(const dlcrt_image *image, const char *name, const dl
 }
 
 dlc_status dlcrt_choose(const dlcrt_image *image, const char *name, const dlcrt_wish *wish,
-                        uint32_t number, const dlc_plan_entry **result, dlcrt_device *device)
+                        uint32_t number, uint64_t passed, const dlc_plan_entry **result,
+                        dlcrt_device *device)
 {
     DLC_TRY(dlcrt_cpu_check());
     if (!wish->is_none)
-        return take_best(image, name, wish, result, device);
+        return take_best(image, name, wish, passed, result, device);
     if (number >= image->entry->nplans)
         return dlcrt_fail(DLC_USAGE, "%s: has no plan %u; it holds %u", name, number,
                           image->entry->nplans);

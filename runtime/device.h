@@ -16,6 +16,7 @@ typedef struct {
 struct dlcrt_device_row {
     const char *text; /* device.def's */
     uint8_t is_host;  /* its memory is the process's own: kernels are given the caller's buffers */
+    uint8_t keeps_times; /* of its steps, in a profile, without anybody waiting for each */
 
     /* Device `ordinal`, -1: the best; opens what it takes. The text names it: "cuda:0 (…)". */
     dlc_status (*find)(int ordinal, dlcrt_device *device);
@@ -41,6 +42,8 @@ struct dlcrt_device_row {
     /* Where a constant, an input or an output lies; NULL: the caller's memory, which each run
      * brings. */
     void *(*address)(const dlcrt_context *context, const dlc_plan_ref *ref);
+    /* The context's own memory for output i on the device; NULL: is_host. */
+    void *(*own_output)(const dlcrt_context *context, uint32_t i);
     size_t (*bytes)(const dlcrt_context *context);
     /* The sizes of a launch are known; scratch_bytes: the most per thread that any needs of the
      * host's memory. */

@@ -25,14 +25,21 @@ static const size_t offsets[DLCRT_CU_COUNT] = {
 /* CUdevice_attribute */
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, MAX_SHARED_OPTIN = 97 };
 
+static const struct {
+    int first, last;
+    dlc_status status;
+} ranges[] = {
+#define DLC_CU_RANGE(first, last, status) {first, last, DLC_##status},
+#include "runtime/driver_errors.def"
+#undef DLC_CU_RANGE
+};
+
 static dlc_status status_of(int result)
 {
-    if (result == DLCRT_CU_OUT_OF_MEMORY)
-        return DLC_LIMIT;
-    if ((result >= DLCRT_CU_FIRST_OF_LAUNCH && result <= DLCRT_CU_LAST_OF_LAUNCH) ||
-        result == DLCRT_CU_INVALID_VALUE || result == DLCRT_CU_INVALID_HANDLE)
-        return DLC_INTERNAL;
-    return DLC_NO_DEVICE;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (result >= ranges[i].first && result <= ranges[i].last)
+            return ranges[i].status;
+    return DLC_INTERNAL;
 }
 
 /* A child of fork() has the parent's addresses and none of its driver. */
@@ -55,6 +62,20 @@ dlc_status dlcrt_driver_fail(const dlcrt_driver *driver, int result, dlcrt_drive
                           ? "; it was opened before this process was forked, and works only there: "
                             "fork first, or start the process anew (spawn)"
                           : "");
+}
+
+enum { CAPTURE_RELAXED = 2 };
+
+dlc_status dlcrt_capture_relax(const dlcrt_driver *driver, int *mode)
+{
+    *mode = CAPTURE_RELAXED;
+    DLCRT_CUDA(driver, capture_mode, "what the thread minds", mode);
+    return DLC_OK;
+}
+
+void dlcrt_capture_restore(const dlcrt_driver *driver, int mode)
+{
+    (void)driver->capture_mode(&mode);
 }
 
 /* One library per process, as there is one driver; a failure is tried again by the next who asks.

@@ -19,21 +19,17 @@ const char *dlcrt_version(void)
 
 static const dlcrt_executable_options any_device;
 
-/* Takes over the image, also when it fails. */
-static dlc_status adopt(dlcrt_image *image, const char *name,
-                        const dlcrt_executable_options *options, dlcrt_executable **result)
+/* The executable on the best plan of those that have not been passed over; without its kernels. */
+static dlc_status make(const dlcrt_image *image, const char *name, const char *wanted,
+                       const dlcrt_executable_options *options, uint64_t passed,
+                       dlcrt_executable **result)
 {
     const dlc_plan_entry *entry = NULL;
-    dlcrt_executable *executable = NULL;
     dlcrt_device device;
-    const char *wanted = options->device ? options->device : getenv("DLC_DEVICE");
-    dlc_status status = dlcrt_check(image, name, wanted, options->plan, &entry, &device);
-    if (status == DLC_OK && !(executable = dlcrt_alloc(1, sizeof *executable + strlen(name) + 1)))
-        status = DLC_LIMIT;
-    if (status) {
-        dlcrt_image_unload(image);
-        return status;
-    }
+    DLC_TRY(dlcrt_check(image, name, wanted, options->plan, passed, &entry, &device));
+    dlcrt_executable *executable = dlcrt_alloc(1, sizeof *executable + strlen(name) + 1);
+    if (!executable)
+        return DLC_LIMIT;
     executable->device = device;
     executable->is_inert = wanted && !strcmp(wanted, "none");
     executable->image = *image;
@@ -44,13 +40,64 @@ static dlc_status adopt(dlcrt_image *image, const char *name,
     atomic_init(&executable->is_whole, !image->base); /* what is linked in is the program's own */
     pthread_mutex_init(&executable->lock, NULL);
     memcpy(executable->name, name, strlen(name) + 1);
-    status = device.row->load(executable);
-    if (status) {
-        dlcrt_executable_close(executable);
-        return status;
-    }
     *result = executable;
     return DLC_OK;
+}
+
+/* All but its image. */
+static void unmake(dlcrt_executable *executable)
+{
+    executable->device.row->unload(executable);
+    pthread_mutex_destroy(&executable->lock);
+    free(executable);
+}
+
+/* The bit of the executable's plan, which is passed over from now on; 0: there are too many. */
+static uint64_t bit_of(const dlcrt_executable *executable)
+{
+    size_t number = (size_t)(executable->entry - executable->image.entry->plans);
+    return number < 64 ? UINT64_C(1) << number : 0;
+}
+
+/* A plan whose code the device does not take is passed over for the next best one, and the reason is
+ * told. */
+static dlc_status load(const dlcrt_image *image, const char *name, const char *wanted,
+                       const dlcrt_executable_options *options, dlcrt_executable **result)
+{
+    char reason[1024] = "";
+    dlcrt_text why = {reason, sizeof reason, 0};
+    for (uint64_t passed = 0;;) {
+        dlcrt_executable *executable;
+        dlc_status status = make(image, name, wanted, options, passed, &executable);
+        if (status)
+            return passed ? dlcrt_fail(DLC_NO_DEVICE, "%s: %s", name, reason) : status;
+        status = executable->device.row->load(executable);
+        const dlc_plan *plan = executable->plan;
+        if (status == DLC_OK && passed)
+            (void)dlcrt_fail(DLC_OK, "%s: %s; it runs by the plan for %s", name, reason,
+                             dlcrt_string(plan, plan->target));
+        if (status == DLC_OK) {
+            *result = executable;
+            return DLC_OK;
+        }
+        dlcrt_text_add(&why, "%s%s", passed ? "; " : "", dlcrt_last_error());
+        uint64_t bit = status == DLC_NO_DEVICE ? bit_of(executable) : 0;
+        unmake(executable);
+        if (!bit)
+            return status;
+        passed |= bit;
+    }
+}
+
+/* Takes over the image, also when it fails. */
+static dlc_status adopt(dlcrt_image *image, const char *name,
+                        const dlcrt_executable_options *options, dlcrt_executable **result)
+{
+    const char *wanted = options->device ? options->device : getenv("DLC_DEVICE");
+    dlc_status status = load(image, name, wanted, options, result);
+    if (status)
+        dlcrt_image_unload(image);
+    return status;
 }
 
 static dlc_status open_fd(int fd, const char *name, const dlcrt_executable_options *options,
@@ -129,10 +176,9 @@ void dlcrt_executable_close(dlcrt_executable *executable)
 {
     if (!executable || atomic_fetch_sub_explicit(&executable->users, 1, memory_order_acq_rel) > 1)
         return;
-    executable->device.row->unload(executable);
-    dlcrt_image_unload(&executable->image);
-    pthread_mutex_destroy(&executable->lock);
-    free(executable);
+    dlcrt_image image = executable->image;
+    unmake(executable);
+    dlcrt_image_unload(&image);
 }
 
 void dlcrt_tensor_describe(const dlc_plan *plan, const dlc_plan_tensor *tensor,

@@ -73,10 +73,11 @@ typedef struct {
     int is_none;     /* nothing will run */
 } dlcrt_wish;
 dlc_status dlcrt_wish_read(const char *text, dlcrt_wish *wish);
-/* The plan that runs best on what is there; for "none" plan `number`. All plans' heads are checked.
- */
+/* The plan that runs best on what is there, of those whose bit is not in `passed`; for "none" plan
+ * `number`. All plans' heads are checked. */
 dlc_status dlcrt_choose(const dlcrt_image *image, const char *name, const dlcrt_wish *wish,
-                        uint32_t number, const dlc_plan_entry **result, dlcrt_device *device);
+                        uint32_t number, uint64_t passed, const dlc_plan_entry **result,
+                        dlcrt_device *device);
 
 /* --- check.c --- */
 /*
@@ -84,7 +85,8 @@ dlc_status dlcrt_choose(const dlcrt_image *image, const char *name, const dlcrt_
  * this machine can run, or the best for the device that was asked for; for "none" plan `number`.
  */
 dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *wanted,
-                       uint32_t number, const dlc_plan_entry **entry, dlcrt_device *device);
+                       uint32_t number, uint64_t passed, const dlc_plan_entry **entry,
+                       dlcrt_device *device);
 /* --- executable.c --- */
 struct dlcrt_executable {
     atomic_uint users; /* itself and its contexts */
@@ -104,6 +106,8 @@ void dlcrt_executable_retain(dlcrt_executable *executable);
 /* --- damage.c --- */
 /* Before the plan's constants and binaries are read: checks them, once. DLC_INVALID names the bytes that are wrong. */
 dlc_status dlcrt_executable_check(dlcrt_executable *executable);
+/* The binaries alone, for devices that load them. */
+dlc_status dlcrt_executable_check_code(const dlcrt_executable *executable);
 
 static inline const void *dlcrt_rows(const dlc_plan *plan, dlc_plan_rows rows)
 {

@@ -343,6 +343,8 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
                                int64_t start)
 {
     dlcrt_step_profile *profile = &context->profile[i];
+    if (context->device->keeps_times && step->device == context->plan->device)
+        return run_step(context, step);
     int64_t spent = profile->end_ns - profile->begin_ns;
     profile->begin_ns = now_ns() - start - spent;
     dlc_status status = run_step(context, step);

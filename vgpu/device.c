@@ -40,8 +40,9 @@ static size_t reserved_bytes(const object *o)
 static int allocate(object *o)
 {
     o->bytes = reserve(reserved_bytes(o));
-    o->written = vgpu_device.is_opaque ? NULL : reserve(reserved_bytes(o));
-    if (!o->bytes || (!o->written && !vgpu_device.is_opaque))
+    int is_watched = !vgpu_device.is_opaque && o->what == MEMORY;
+    o->written = is_watched ? reserve(reserved_bytes(o)) : NULL;
+    if (!o->bytes || (!o->written && is_watched))
         return 0;
     if (o->size_bytes <= POISONED)
         memset(o->bytes, POISON, o->size_bytes);
@@ -67,10 +68,15 @@ unsigned char *vgpu_host(uint64_t at)
     return (unsigned char *)(uintptr_t)(at - vgpu_device.bias);
 }
 
+static int has_bytes(kind what)
+{
+    return what == MEMORY || what == HOST_MEMORY;
+}
+
 static int lies_in(uint64_t at, const object *o)
 {
     uint64_t begin = (uint64_t)(uintptr_t)o->bytes + vgpu_device.bias;
-    return o->what == MEMORY && at >= begin && at < begin + o->size_bytes;
+    return has_bytes(o->what) && at >= begin && at < begin + o->size_bytes;
 }
 
 object *vgpu_holder(uint64_t at, size_t size_bytes)
@@ -106,7 +112,7 @@ void *vgpu_add(kind what, size_t size_bytes)
         vgpu_die("out of memory");
     o->what = what;
     o->size_bytes = size_bytes;
-    if (what == MEMORY && !allocate(o)) {
+    if (has_bytes(what) && !allocate(o)) {
         unmap(o);
         free(o);
         return NULL;
@@ -134,6 +140,7 @@ void vgpu_free_node(node *n)
 {
     free(n->staged);
     free(n->parameters);
+    free(n->after);
 }
 
 static void drop_functions(const object *module)
@@ -157,7 +164,7 @@ static void free_parts(object *o)
         vgpu_free_node(&s->queue[i]);
     if (o->what == STREAM)
         free(s->queue);
-    if (o->what == MEMORY) {
+    if (has_bytes(o->what)) {
         vgpu_memory_remove(&vgpu_device.memory, (uint64_t)(uintptr_t)o->bytes + vgpu_device.bias);
         unmap(o);
     }
@@ -366,13 +373,26 @@ static void append(node **nodes, size_t *n, size_t *capacity, node added)
     (*nodes)[(*n)++] = added;
 }
 
+uint64_t vgpu_add_node(graph *g, node n, const uint64_t *after, size_t nafter)
+{
+    n.id = ++vgpu_device.nnodes;
+    n.after = calloc(nafter + 1, sizeof *n.after);
+    if (!n.after)
+        vgpu_die("out of memory");
+    for (size_t i = 0; i < nafter; i++)
+        n.after[i] = after[i];
+    n.nafter = nafter;
+    append(&g->nodes, &g->nnodes, &g->capacity, n);
+    return n.id;
+}
+
 void vgpu_put(stream *s, node n)
 {
     graph *g = s->recording;
     if (!g)
         order_with_legacy(s);
     if (g)
-        append(&g->nodes, &g->nnodes, &g->capacity, n);
+        (void)vgpu_add_node(g, n, g->nnodes ? &g->nodes[g->nnodes - 1].id : NULL, g->nnodes ? 1 : 0);
     else
         append(&s->queue, &s->nqueued, &s->capacity, n);
 }
@@ -385,14 +405,18 @@ void vgpu_abandon(stream *s)
     s->nqueued = 0;
 }
 
+static void *copy_of(const void *bytes, size_t size_bytes)
+{
+    void *copy = bytes ? malloc(size_bytes + 1) : NULL;
+    if (bytes && !copy)
+        vgpu_die("out of memory");
+    return copy ? memcpy(copy, bytes, size_bytes) : NULL;
+}
+
 node vgpu_copy_node(const node *n)
 {
     node copy = *n;
-    if (n->parameters) {
-        copy.parameters = malloc(n->parameter_bytes + 1);
-        if (!copy.parameters)
-            vgpu_die("out of memory");
-        memcpy(copy.parameters, n->parameters, n->parameter_bytes);
-    }
+    copy.parameters = copy_of(n->parameters, n->parameter_bytes);
+    copy.after = copy_of(n->after, n->nafter * sizeof *n->after);
     return copy;
 }

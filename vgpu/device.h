@@ -31,10 +31,10 @@ enum {
 enum { PLAIN_SHARED_BYTES = 48 << 10, MAX_THREADS = 1024 };
 enum { CAPTURE_GLOBAL, CAPTURE_THREAD, CAPTURE_RELAXED };
 
-typedef enum { MEMORY = 1, MODULE, FUNCTION, STREAM, GRAPH, EXEC, EVENT } kind;
+typedef enum { MEMORY = 1, HOST_MEMORY, MODULE, FUNCTION, STREAM, GRAPH, EXEC, EVENT } kind;
 typedef struct {
     kind what;
-    unsigned char *bytes, *written; /* MEMORY; written NULL: nobody looks */
+    unsigned char *bytes, *written; /* MEMORY, HOST_MEMORY; written NULL: nobody looks */
     size_t size_bytes;
     const void *image; /* MODULE */
     dlc_arena *arena;  /* MODULE */
@@ -52,7 +52,9 @@ typedef struct {
 typedef enum { COPY, FILL, LAUNCH, RECORD, AWAIT } action;
 typedef struct {
     action what;
-    const void *id;        /* in the graph it was recorded in */
+    uint64_t id;           /* in the graph it is of, and in what was made of that */
+    uint64_t *after;       /* ids of those that must be done before */
+    size_t nafter;
     uint64_t to, from;     /* COPY, FILL */
     size_t size_bytes;     /* COPY, FILL */
     unsigned char *staged; /* COPY of host memory */
@@ -108,7 +110,7 @@ typedef struct {
     uint64_t bias; /* device address - host address: host code that follows one ends */
     vgpu_memory memory;
     stream legacy, orphans; /* orphans: work of streams that are gone; done when all must be */
-    uint64_t nfunctions; /* so far */
+    uint64_t nfunctions, nnodes; /* so far */
     vgpu_record_table records;
     const vgpu_gpu *gpu;
 } device;
@@ -128,6 +130,8 @@ void vgpu_release(object *o);
 object *vgpu_holder(uint64_t at, size_t size_bytes);
 unsigned char *vgpu_host(uint64_t at);
 
+/* Into the graph, behind those with these ids; its own. */
+uint64_t vgpu_add_node(graph *g, node n, const uint64_t *after, size_t nafter);
 /* Into the stream, or into the graph that it records. */
 void vgpu_put(stream *s, node n);
 /* All that is in the stream is done; 0, or what went wrong. */

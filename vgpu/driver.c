@@ -488,6 +488,64 @@ DRIVER(cuMemFree_v2, uint64_t at)
     return 0;
 }
 
+/* Page-locked memory of the host that the device may read and write. */
+DRIVER(cuMemHostAlloc, void **at, size_t size_bytes, unsigned flags)
+{
+    enum { MAPPED = 2 };
+    GUARD();
+    vgpu_needs_context();
+    SAFE();
+    ENTER();
+    if (!size_bytes || !(flags & MAPPED))
+        return INVALID_VALUE;
+    object *o = vgpu_add(HOST_MEMORY, size_bytes);
+    *at = o ? o->bytes : NULL;
+    return o ? 0 : OUT_OF_MEMORY;
+}
+
+static object *find_host_memory(const void *at)
+{
+    object *o = vgpu_holder((uint64_t)(uintptr_t)at + vgpu_device.bias, 1);
+    if (!o || o->what != HOST_MEMORY || o->bytes != at)
+        vgpu_die("no memory of the host that the driver gave");
+    return o;
+}
+
+DRIVER(cuMemFreeHost, void *at)
+{
+    GUARD();
+    vgpu_needs_context();
+    SAFE();
+    vgpu_release(find_host_memory(at));
+    ENTER();
+    return 0;
+}
+
+DRIVER(cuMemHostGetDevicePointer_v2, uint64_t *address, void *at, unsigned flags)
+{
+    (void)flags;
+    GUARD();
+    vgpu_needs_context();
+    (void)find_host_memory(at);
+    ENTER();
+    *address = (uint64_t)(uintptr_t)at + vgpu_device.bias;
+    return 0;
+}
+
+DRIVER(cuPointerGetAttribute, void *value, int attribute, uint64_t at)
+{
+    enum { MEMORY_TYPE = 2, ORDINAL = 9, OF_HOST = 1, OF_DEVICE = 2 };
+    GUARD();
+    vgpu_needs_context();
+    ENTER();
+    const object *o = vgpu_holder(at, 1);
+    if (!o || (attribute != MEMORY_TYPE && attribute != ORDINAL))
+        return INVALID_VALUE;
+    int result = attribute == ORDINAL ? 0 : o->what == MEMORY ? OF_DEVICE : OF_HOST;
+    memcpy(value, &result, sizeof result);
+    return 0;
+}
+
 DRIVER(cuMemsetD8Async, uint64_t at, unsigned char value, size_t size_bytes, void *handle)
 {
     GUARD();

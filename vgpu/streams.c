@@ -84,8 +84,6 @@ DRIVER(cuStreamEndCapture, void *handle, void **result)
         vgpu_drop(&recorded->head);
         return refused;
     }
-    for (size_t i = 0; i < recorded->nnodes; i++)
-        recorded->nodes[i].id = &recorded->nodes[i];
     *result = recorded;
     return 0;
 }
@@ -241,112 +239,5 @@ DRIVER(cuEventElapsedTime, float *ms, void *from, void *to)
     if (a->in->ndone < a->sequence || b->in->ndone < b->sequence)
         return NOT_READY;
     *ms = (float)((b->time_us - a->time_us) / 1e3);
-    return 0;
-}
-
-/* --- graphs --- */
-DRIVER(cuGraphInstantiateWithFlags, void **exec, void *handle, unsigned long long flags)
-{
-    (void)flags;
-    GUARD();
-    vgpu_needs_context();
-    graph *from = (graph *)vgpu_find(handle, GRAPH);
-    ENTER();
-    graph *made = vgpu_add(EXEC, 0);
-    made->nodes = calloc(from->nnodes + 1, sizeof *made->nodes);
-    if (!made->nodes)
-        vgpu_die("out of memory");
-    for (size_t i = 0; i < from->nnodes; i++)
-        made->nodes[i] = vgpu_copy_node(&from->nodes[i]);
-    made->nnodes = from->nnodes;
-    *exec = made;
-    return 0;
-}
-
-DRIVER(cuGraphLaunch, void *exec, void *handle)
-{
-    GUARD();
-    vgpu_needs_context();
-    stream *s = vgpu_stream(handle);
-    const graph *g = (const graph *)vgpu_find(exec, EXEC);
-    ENTER();
-    for (size_t i = 0; i < g->nnodes; i++)
-        vgpu_put(s, vgpu_copy_node(&g->nodes[i]));
-    return 0;
-}
-
-DRIVER(cuGraphGetNodes, void *handle, void **nodes, size_t *n)
-{
-    GUARD();
-    vgpu_needs_context();
-    const graph *g = (const graph *)vgpu_find(handle, GRAPH);
-    ENTER();
-    for (size_t i = 0; nodes && i < *n && i < g->nnodes; i++)
-        nodes[i] = (void *)(uintptr_t)g->nodes[i].id;
-    *n = g->nnodes;
-    return 0;
-}
-
-/* CUgraphNodeType */
-DRIVER(cuGraphNodeGetType, void *handle, int *type)
-{
-    enum { KERNEL_NODE = 0, COPY_NODE = 1, FILL_NODE = 2, AWAIT_NODE = 6, RECORD_NODE = 7 };
-    static const int types[] = {[LAUNCH] = KERNEL_NODE,
-                                [COPY] = COPY_NODE,
-                                [FILL] = FILL_NODE,
-                                [AWAIT] = AWAIT_NODE,
-                                [RECORD] = RECORD_NODE};
-    GUARD();
-    ENTER();
-    *type = types[((const node *)handle)->what];
-    return 0;
-}
-
-/* CUDA_KERNEL_NODE_PARAMS_v2 */
-typedef struct {
-    void *function;
-    unsigned grid[3], block[3], shared_bytes;
-    void **parameters, **extra;
-    void *kernel, *context;
-} kernel_parameters;
-
-DRIVER(cuGraphExecKernelNodeSetParams_v2, void *exec, void *id, const void *parameters)
-{
-    const kernel_parameters *p = parameters;
-    node made;
-    GUARD();
-    vgpu_needs_context();
-    graph *g = (graph *)vgpu_find(exec, EXEC);
-    ENTER();
-    size_t i = 0;
-    while (i < g->nnodes && (g->nodes[i].id != id || g->nodes[i].what != LAUNCH))
-        i++;
-    if (i == g->nnodes)
-        return INVALID_VALUE;
-    int result =
-        vgpu_make_launch(p->function, p->grid, p->block, p->shared_bytes, p->parameters, &made);
-    if (result)
-        return result;
-    made.id = id;
-    vgpu_free_node(&g->nodes[i]);
-    g->nodes[i] = made;
-    return 0;
-}
-
-DRIVER(cuGraphDestroy, void *handle)
-{
-    GUARD();
-    vgpu_needs_context();
-    vgpu_drop(vgpu_find(handle, GRAPH));
-    ENTER();
-    return 0;
-}
-
-DRIVER(cuGraphExecDestroy, void *exec)
-{
-    GUARD();
-    vgpu_needs_context();
-    vgpu_drop(vgpu_find(exec, EXEC));
-    ENTER();
     return 0;
 }

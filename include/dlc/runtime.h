@@ -63,8 +63,8 @@ typedef struct {
     dlc_dtype dtype;
     uint32_t rank;
     int64_t dims[DLCRT_MAX_RANK];
-    uint32_t on_device; /* 1: data is memory of the executable's CUDA device, in its primary
-                           context; copied there */
+    uint32_t on_device; /* 1: data is memory of the executable's CUDA device, in its primary context:
+                           used where it lies if aligned to 16 bytes, else copied there */
     uint32_t reserved;  /* 0 */
 } dlcrt_tensor;
 
@@ -176,7 +176,9 @@ typedef struct {
                         captured meanwhile, and there until the context is destroyed (1 is the default
                         stream, CU_STREAM_LEGACY); NULL: one of the context's own, and device memory of
                         the caller must be ready when a run is called */
-    uint32_t reserved[4]; /* 0 */
+    uint32_t is_current;  /* CUDA, 1: in every thread that uses the context the device's primary
+                             context is current already, so runs need not see to it */
+    uint32_t reserved[3]; /* 0 */
 } dlcrt_context_options;
 
 /* options may be NULL. Fewer threads than asked for are used when the system refuses to create
@@ -210,9 +212,9 @@ DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32
  * first run found in the weights, before any output is touched; or the step whose data were refused while running (an index out of range), then outputs
  * hold anything. No allocation, lock or system call while shapes stay within what the context has
  * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
- * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it;
- * weights are uploaded once for all contexts of an executable; from the second run of the same
- * shapes on, the steps are one CUDA graph. A process forked after an executable found its CUDA
+ * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it,
+ * which is used where it lies; weights are uploaded once for all contexts of an executable; from the
+ * second run of the same shapes on, the steps are one CUDA graph. A process forked after an executable found its CUDA
  * device cannot use the driver: runs and openings fail there, and say so.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,

@@ -215,7 +215,8 @@ START_TEST(weights_go_over_once_and_the_second_run_is_a_graph)
     for (int run = 0; run < 4; run++) {
         OK(run_once(contexts[0], (float)run));
         ck_assert_uint_eq(stub->calls("cuGraphLaunch"), (unsigned)run);
-        ck_assert_uint_eq(stub->calls("cuLaunchKernel"), run ? 2u : 1u); /* the second is recorded */
+        ck_assert_uint_eq(stub->calls("cuLaunchKernel"), 1); /* the second is the graph's */
+        ck_assert_uint_eq(stub->calls("cuGraphAddKernelNode"), run ? 1u : 0u);
     }
     ck_assert_uint_eq(stub->calls("cuMemAlloc_v2"), 3);
     OK(run_once(contexts[1], 5));
@@ -295,8 +296,26 @@ START_TEST(memory_of_the_device_goes_in_and_comes_out)
 }
 END_TEST
 
+static const char *const symbols[] = {
+#define DLC_DRIVER(field, symbol, parameters) symbol,
+#include "runtime/driver.def"
+#undef DLC_DRIVER
+};
+
+/* All calls of the driver so far, but for those that say which context the thread is in. */
+static unsigned all_calls(void)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++)
+        if (!strstr(symbols[i], "cuCtxP"))
+            n += stub->calls(symbols[i]);
+    return n;
+}
+
 /* What a program calls itself. */
 static struct {
+    int (*alloc)(uint64_t *, size_t), (*free)(uint64_t);
+    int (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
     int (*retain)(void **, int), (*release)(int), (*push)(void *), (*pop)(void **);
     int (*create)(void **, unsigned), (*destroy)(void *), (*begin)(void *, int), (*end)(void *, void **);
     int (*drop)(void *);
@@ -315,6 +334,10 @@ static void *enter_as_program(void)
     *(void **)&theirs.begin = dlsym(library, "cuStreamBeginCapture_v2");
     *(void **)&theirs.end = dlsym(library, "cuStreamEndCapture");
     *(void **)&theirs.drop = dlsym(library, "cuGraphDestroy");
+    *(void **)&theirs.alloc = dlsym(library, "cuMemAlloc_v2");
+    *(void **)&theirs.free = dlsym(library, "cuMemFree_v2");
+    *(void **)&theirs.in = dlsym(library, "cuMemcpyHtoDAsync_v2");
+    *(void **)&theirs.out = dlsym(library, "cuMemcpyDtoHAsync_v2");
     ck_assert_int_eq(theirs.retain(&theirs.current, 0) + theirs.push(theirs.current) + theirs.create(&stream, 0), 0);
     return stream;
 }
@@ -323,6 +346,114 @@ static void leave_as_program(void *stream)
 {
     ck_assert_int_eq(theirs.destroy(stream) + theirs.pop(&theirs.current) + theirs.release(0), 0);
 }
+
+/* Two buffers in turn for the input and for the output, each as far from its allocation as said. */
+static void run_between(dlcrt_context *context, const uint64_t *buffers, int run, uint64_t shift)
+{
+    float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(run * i);
+    uint64_t from = buffers[run % 2] + shift, to = buffers[2 + run % 2] + shift;
+    ck_assert_int_eq(theirs.in(from, x, sizeof x, NULL), 0);
+    ck_assert_int_eq(theirs.out(y, from, sizeof y, NULL), 0); /* it has come */
+    dlcrt_tensor in = row_of((float *)(uintptr_t)from, 1), out = {.data = (void *)(uintptr_t)to, .on_device = 1, .size_bytes = sizeof y};
+    in.on_device = 1;
+    OK(dlcrt_context_run(context, &in, 1, &out, 1));
+    OK(dlcrt_context_wait(context));
+    ck_assert_int_eq(theirs.out(y, to, sizeof y, NULL), 0);
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(y[i], x[i] + (float)i + 1);
+}
+
+/* Kernels read and write the caller's memory: no copy of it, and from the third run on two calls, to launch and to wait; with
+ * other buffers one more for each kernel that has them. What is not aligned for all accesses is copied. */
+START_TEST(memory_of_the_device_is_used_where_it_lies)
+{
+    dlcrt_context *context;
+    uint64_t buffers[4];
+    open_static();
+    OK(open_on(NULL));
+    void *stream = enter_as_program();
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(theirs.alloc(&buffers[i], N * sizeof(float) + 64), 0);
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.async = _i & 1, .is_current = _i >> 1 & 1}, &context));
+    for (int run = 0; run < 8; run += 2) {
+        unsigned before = all_calls();
+        run_between(context, buffers, run, 0);
+        if (run >= 4)
+            ck_assert_uint_eq(all_calls() - before, 2 + 3); /* three are the test's own */
+    }
+    for (int run = 0; run < 4; run++) {
+        unsigned before = all_calls(), pushed = stub->calls("cuCtxPushCurrent_v2");
+        run_between(context, buffers, run, 0);
+        ck_assert_uint_le(all_calls() - before, 2 + 3 + 1 + 8); /* memory is looked at when it is new */
+        ck_assert_uint_eq(stub->calls("cuCtxPushCurrent_v2") - pushed, _i >> 1 & 1 ? 0u : 2u);
+    }
+    ck_assert_uint_eq(stub->calls("cuMemcpyDtoDAsync_v2"), 0);
+    ck_assert_uint_eq(stub->calls("cuGraphInstantiateWithFlags"), 1);
+    run_between(context, buffers, 1, 4);
+    ck_assert_uint_eq(stub->calls("cuMemcpyDtoDAsync_v2"), 2);
+    dlcrt_context_destroy(context);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(theirs.free(buffers[i]), 0);
+    leave_as_program(stream);
+}
+END_TEST
+
+/* While another library records in any thread, memory comes and goes, code is loaded, runs run; and its recording is worth
+ * something. */
+START_TEST(a_recording_of_others_is_left_alone)
+{
+    dlcrt_context *context;
+    void *graph, *stream;
+    use_stub();
+    stub->set_kernels(&many_rows);
+    add_plan(0, add_model(0), "sm_75");
+    close_image();
+    OK(open_on(NULL));
+    stream = enter_as_program();
+    dlcrt_executable_close(executable);
+    ck_assert_int_eq(theirs.begin(stream, 0), 0);
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, NULL, &context));
+    for (int64_t rows = 1; rows < 600; rows *= 5) {
+        float *x = calloc((size_t)rows * N, sizeof *x);
+        for (int run = 0; run < 3; run++) {
+            dlcrt_tensor in = row_of(x, rows), out = {0};
+            OK(dlcrt_context_run(context, &in, 1, &out, 1));
+            ck_assert_float_eq(((float *)out.data)[1], 2);
+        }
+        free(x);
+    }
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(executable);
+    executable = NULL;
+    ck_assert_int_eq(theirs.end(stream, &graph), 0);
+    ck_assert_int_eq(theirs.drop(graph), 0);
+    leave_as_program(stream);
+}
+END_TEST
+
+/* Times come from the device, also of steps that are nodes of a graph: no step waits for the one before. */
+START_TEST(a_profile_is_kept_by_events)
+{
+    dlcrt_context *context;
+    dlcrt_step_profile profile;
+    open_static();
+    OK(open_on(NULL));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.profile = 1}, &context));
+    for (int run = 0; run < 3; run++) {
+        unsigned waits = stub->calls("cuStreamSynchronize");
+        OK(run_once(context, (float)run));
+        ck_assert_uint_eq(stub->calls("cuStreamSynchronize"), waits + 1);
+        ck_assert_uint_eq(stub->calls("cuGraphAddEventRecordNode"), 3);
+        ck_assert(dlcrt_context_profile(context, 0, &profile));
+        ck_assert_int_ge(profile.begin_ns, 0);
+        ck_assert_int_ge(profile.end_ns, profile.begin_ns);
+    }
+    dlcrt_context_destroy(context);
+}
+END_TEST
 
 /* A context goes on in the caller's stream. */
 START_TEST(runs_go_into_the_stream_that_is_given)
@@ -519,14 +650,14 @@ static void emulated_launch(const void *code, const uint64_t *p, unsigned nblock
     uint32_t i = number_of(code);
     const dlc_kernel *kernel = emulated.module->kernels.data[i].kernel;
     void *buffers[VGPU_MAX_PARAMETERS];
-    int64_t symbols[VGPU_MAX_PARAMETERS];
+    int64_t sizes[VGPU_MAX_PARAMETERS];
     for (uint32_t k = 0; k < kernel->buffers.n; k++)
         buffers[k] = (void *)(uintptr_t)p[k];
     for (uint32_t k = 0; k < kernel->symbols.n; k++)
-        symbols[k] = (int64_t)p[kernel->buffers.n + k];
+        sizes[k] = (int64_t)p[kernel->buffers.n + k];
     const uint64_t *last = p + kernel->buffers.n + kernel->symbols.n; /* fault, first, units */
     int64_t first = (int64_t)last[1], end = first + (int64_t)nblocks * emulated.launches[i].units_per_block;
-    dlc_kernel_args args = {buffers, symbols, emulated.shared, (int64_t *)(uintptr_t)last[0]};
+    dlc_kernel_args args = {buffers, sizes, emulated.shared, (int64_t *)(uintptr_t)last[0]};
     emulated.functions[i](&args, first, end < (int64_t)last[2] ? end : (int64_t)last[2]);
 }
 
@@ -727,12 +858,10 @@ END_TEST
 
 START_TEST(code_that_the_driver_refuses_is_named_with_its_version)
 {
-    dlcrt_context *context;
     open_static();
     stub->set_device(1, 90);
-    OK(open_on(NULL));
     stub->fail_call("cuModuleLoadDataEx", 1);
-    ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_NO_DEVICE);
+    ck_assert_int_eq(open_on(NULL), DLC_NO_DEVICE);
     ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "for sm_75 (PTX); the driver is of CUDA 12.4"));
 }
 END_TEST
@@ -823,19 +952,34 @@ START_TEST(forged_plans_are_followed_nowhere)
 END_TEST
 
 /* --- failures --- */
-static const char *const symbols[] = {
-#define DLC_DRIVER(field, symbol, parameters) symbol,
-#include "runtime/driver.def"
-#undef DLC_DRIVER
-};
-
 static int is_release(const char *symbol)
 {
     return strstr(symbol, "Destroy") || strstr(symbol, "Free") || strstr(symbol, "Unload") || strstr(symbol, "Release") ||
            strstr(symbol, "Pop");
 }
 
-/* Two contexts, three runs each, closed in any case. */
+/* What the first context left on the device goes into the second, or a row of the host's. */
+static dlc_status run_after(dlcrt_context *first, dlcrt_context *second, int run)
+{
+    float x[N] = {(float)run}, y[N];
+    dlcrt_tensor in = row_of(x, 1), middle = {.on_device = 1}, out = {.data = y, .size_bytes = sizeof y};
+    DLC_TRY(dlcrt_context_run(first, &in, 1, &middle, 1));
+    DLC_TRY(dlcrt_context_run(second, run % 2 ? &middle : &in, 1, &out, 1));
+    ck_assert_float_eq(y[0], (float)run + (run % 2 ? 2 : 1));
+    return DLC_OK;
+}
+
+static dlc_status run_profiled(void)
+{
+    dlcrt_context *context = NULL;
+    dlc_status status = dlcrt_context_create(executable, &(dlcrt_context_options){.profile = 1}, &context);
+    for (int run = 0; status == DLC_OK && run < 2; run++)
+        status = run_once(context, (float)run);
+    dlcrt_context_destroy(context);
+    return status;
+}
+
+/* Two contexts, some runs each and of both, a third with a profile, closed in any case. */
 static dlc_status scenario(void)
 {
     dlcrt_context *contexts[2] = {NULL};
@@ -847,6 +991,9 @@ static dlc_status scenario(void)
         for (int run = 0; status == DLC_OK && run < 3; run++)
             status = run_once(contexts[i], (float)run);
     }
+    for (int run = 0; status == DLC_OK && run < 4; run++)
+        status = run_after(contexts[0], contexts[1], run);
+    status = status ? status : run_profiled();
     for (int i = 0; i < 2; i++)
         dlcrt_context_destroy(contexts[i]);
     dlcrt_executable_close(executable);
@@ -870,8 +1017,12 @@ START_TEST(each_call_failing_ends_in_its_own_words)
             ck_assert_int_eq(status, DLC_OK);
             continue;
         }
-        if (!status && !strcmp(symbols[_i], "cuCtxPushCurrent_v2"))
-            continue; /* when it was closed */
+        if (!status && (!strcmp(symbols[_i], "cuCtxPushCurrent_v2") || strstr(symbols[_i], "CaptureMode")))
+            continue; /* when it was closed, or taken back what was said */
+        if (!strcmp(symbols[_i], "cuModuleLoadDataEx") || !strcmp(symbols[_i], "cuModuleGetFunction")) {
+            ck_assert_int_eq(status, DLC_OK); /* by the PTX */
+            continue;
+        }
         ck_assert_int_ne(status, DLC_OK);
         const char *error = dlcrt_last_error();
         int is_memory = !strcmp(symbols[_i], "cuMemAlloc_v2");
@@ -881,7 +1032,8 @@ START_TEST(each_call_failing_ends_in_its_own_words)
         ck_assert_int_eq(status, is_memory ? DLC_LIMIT : DLC_NO_DEVICE);
     }
     int is_quiet = !strncmp(symbols[_i], "cuGetError", 10) || !strcmp(symbols[_i], "cuFuncSetAttribute") ||
-                   !strcmp(symbols[_i], "cuMemcpyDtoDAsync_v2");
+                   !strcmp(symbols[_i], "cuMemcpyDtoDAsync_v2") || strstr(symbols[_i], "MemcpyNode") ||
+                   !strcmp(symbols[_i], "cuMemsetD8Async") || !strcmp(symbols[_i], "cuEventRecord");
     ck_assert_msg(is_quiet || nfailures, "%s is never called", symbols[_i]);
     stub->fail_call(NULL, 0);
     OK(scenario());
@@ -891,11 +1043,9 @@ END_TEST
 /* A failure within a run leaves a context that works. */
 START_TEST(a_context_survives_a_failed_run)
 {
-    static const char *const calls[] = {"cuLaunchKernel",          "cuMemcpyHtoDAsync_v2",
-                                        "cuStreamBeginCapture_v2", "cuStreamEndCapture",
-                                        "cuGraphLaunch",           "cuGraphInstantiateWithFlags",
-                                        "cuMemcpyDtoHAsync_v2",    "cuStreamSynchronize",
-                                        "cuCtxPushCurrent_v2"};
+    static const char *const calls[] = {"cuLaunchKernel",       "cuMemcpyHtoDAsync_v2", "cuGraphCreate",
+                                        "cuGraphAddKernelNode", "cuGraphLaunch",        "cuGraphInstantiateWithFlags",
+                                        "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",  "cuCtxPushCurrent_v2"};
     dlcrt_context *context;
     open_static();
     OK(open_on(NULL));
@@ -922,6 +1072,9 @@ int main(void)
     tcase_add_test(tests, dynamic_shapes_take_new_places);
     tcase_add_test(tests, a_fault_names_its_node_once);
     tcase_add_test(tests, memory_of_the_device_goes_in_and_comes_out);
+    tcase_add_loop_test(tests, memory_of_the_device_is_used_where_it_lies, 0, 4);
+    tcase_add_test(tests, a_recording_of_others_is_left_alone);
+    tcase_add_test(tests, a_profile_is_kept_by_events);
     tcase_add_test(tests, runs_go_into_the_stream_that_is_given);
     tcase_add_test(tests, a_stream_that_is_captured_is_refused);
     tcase_add_test(tests, memory_that_is_not_of_the_device_is_refused);

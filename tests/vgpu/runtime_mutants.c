@@ -1,6 +1,6 @@
 /*
- * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A NET GATHER. Each changes
- * runtime/cuda.c, which is compiled and linked with scenario.c in place of the original; what the
+ * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A NET GATHER. Each changes one
+ * of its files, which is compiled and linked with scenario.c in place of the original; what the
  * program prints or how it ends must differ from the unchanged one's.
  */
 #include <stdarg.h>
@@ -17,69 +17,99 @@ static const char *source_dir, *library, *net, *gather;
 static char folder[64];
 
 static const struct {
-    const char *bug, *from, *to;
+    const char *bug, *file, *from, *to;
     uint32_t nth; /* 0: everywhere */
 } mutants[] = {
-    {"weights that nobody waits for", "DLCRT_CUDA(driver, stream_wait, \"the weights\", stream);",
-     "", 0},
-    {"half the weights", "(size_t)(cuda->weights_end - cuda->weights_begin)",
-     "(size_t)(cuda->weights_end - cuda->weights_begin) / 2", 0},
-    {"weights a place too far", "cuda->weights + (ref->offset - cuda->weights_begin)",
-     "cuda->weights + 4 + (ref->offset - cuda->weights_begin)", 0},
-    {"regions that are not aligned",
-     "(size_bytes + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN", "size_bytes", 0},
-    {"regions that lie in one place", "*at += region_up(size_bytes);", "", 0},
-    {"fault words of 4 bytes", "step_number(context, step) * sizeof(int64_t)",
-     "step_number(context, step) * 4", 0},
-    {"the last step's fault word for all",
-     "fault = run->faults + step_number(context, step) * sizeof(int64_t)", "fault = run->faults",
-     0},
-    {"a launch without its first unit", "run->parameters[n++] = &first;",
-     "run->parameters[n++] = &units;", 0},
-    {"a launch that begins at unit 1", "units = context->cells[step->units], first = 0,",
-     "units = context->cells[step->units], first = 1,", 0},
-    {"a launch of one unit more", "run->parameters[n++] = &units;",
-     "units++; run->parameters[n++] = &units;", 0},
-    {"parameters in another order", "&context->pointers[step->refs.first + i]",
-     "&context->pointers[step->refs.first + step->refs.count - 1 - i]", 0},
-    {"one pointer for all", "&context->pointers[step->refs.first + i]",
-     "&context->pointers[step->refs.first]", 0},
-    {"no size of the batch", "&context->values[step->symbols.first + i]", "&first", 0},
-    {"blocks that are rounded down",
-     "(left + kernel->units_per_block - 1) / kernel->units_per_block",
-     "(left > kernel->units_per_block ? left / kernel->units_per_block : 1)", 0},
-    {"half the threads", "kernel->threads, 1, 1,", "kernel->threads / 2, 1, 1,", 0},
-    {"threads along y", "kernel->threads, 1, 1,", "1, kernel->threads, 1,", 0},
-    {"no shared memory", "(unsigned)shared_bytes_of(context, step)", "0", 0},
-    {"the first kernel's code for all", "bytes + binary->offset", "bytes", 0},
-    {"inputs of the run before",
-     "if (!size_bytes)\n            continue;\n        if (tensor->on_device)",
-     "if (!size_bytes || run->exec)\n            continue;\n        if (tensor->on_device)", 0},
-    {"inputs that are copied short", "run->inputs[i].at, tensor->data, size_bytes,",
-     "run->inputs[i].at, tensor->data, size_bytes / 2,", 0},
-    {"a graph in another stream", "run->exec, run->used);", "run->exec, NULL);", 0},
-    {"a graph of other shapes", "    drop_graph(context);\n    if (total", "    if (total", 0},
-    {"steps that are done twice", "    *done = 1;", "", 0},
-    {"outputs copied the wrong way", "driver->copy_within(to, from, size_bytes",
-     "driver->copy_within(from, to, size_bytes", 0},
-    {"faults that are not looked at", "    run->is_pending = 1;\n    return run->is_async",
-     "    return run->is_async", 0},
-    {"a fault of another step", "dlcrt_string(context->plan, steps[i].name)",
-     "dlcrt_string(context->plan, steps[0].name)", 0},
-    {"fault words that nobody clears",
-     "DLCRT_CUDA(driver, memory_set, \"the fault words\", run->faults, 0,\n               "
-     "context->plan->steps.count * sizeof(int64_t) + 1, run->used);",
-     "", 0},
-    {"memory freed under work",
-     "        if (run->is_pending)\n            driver_in(context)->stream_wait(run->used);", "",
-     0},
-    {"a context that stays current", "driver_in(context)->context_pop(&popped);", "(void)popped;",
-     0},
-    {"memory that is never freed", "driver->memory_free(region->at);", "", 0},
-    {"a stream that is never destroyed", "driver_in(context)->stream_destroy(run->stream);", "", 0},
-    {"an output's place taken twice",
-     "cut(block, plan->steps.count * sizeof(int64_t) + 1, &at, &faults);",
-     "faults = block ? run->inputs[0] : faults;", 0},
+#define IN(name, bug, from, to) {bug, "runtime/" name ".c", from, to, 0}
+    IN("cuda_load", "weights that nobody waits for",
+       "DLCRT_CUDA(driver, stream_wait, \"the weights\", stream);", ""),
+    IN("cuda_load", "half the weights", "(size_t)(cuda->weights_end - cuda->weights_begin)",
+       "(size_t)(cuda->weights_end - cuda->weights_begin) / 2"),
+    IN("cuda_load", "the first kernel's code for all", "bytes + binary->offset", "bytes"),
+    IN("cuda_load", "no other code than the first", "if (status != DLC_NO_DEVICE)", "if (status)"),
+    IN("binary", "PTX before machine code", "a->kind < b->kind", "a->kind > b->kind"),
+    IN("driver", "a recording of others that is ended", "*mode = CAPTURE_RELAXED;", "*mode = 0;"),
+    IN("driver", "a thread that minds no recording any more", "(void)driver->capture_mode(&mode);",
+       "(void)driver, (void)mode;"),
+    IN("cuda", "weights a place too far", "cuda->weights + (ref->offset - cuda->weights_begin)",
+       "cuda->weights + 4 + (ref->offset - cuda->weights_begin)"),
+    IN("cuda", "regions that are not aligned",
+       "(size_bytes + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN", "size_bytes"),
+    IN("cuda", "regions that lie in one place", "*at += region_up(size_bytes);", ""),
+    IN("cuda_steps", "fault words of 4 bytes", "number_of(context, step) * sizeof(int64_t)",
+       "number_of(context, step) * 4"),
+    IN("cuda_steps", "the first step's fault word for all",
+       "run->device_faults + number_of(context, step) * sizeof(int64_t)", "run->device_faults"),
+    IN("cuda", "faults that are not looked at", "    return check_faults(context);",
+       "    return DLC_OK;"),
+    IN("cuda", "faults that nobody waits for", "    run->is_pending = 1;\n    if (run->is_async",
+       "    if (run->is_async"),
+    IN("cuda", "a fault of another step", "dlcrt_string(context->plan, steps[i].name)",
+       "dlcrt_string(context->plan, steps[0].name)"),
+    IN("cuda", "fault words that nobody clears", "dlcrt_run_of(context)->faults[i] = 0;", ";"),
+    IN("cuda_steps", "a launch without its first unit", "run->parameters[n++] = &first;",
+       "run->parameters[n++] = &units;"),
+    IN("cuda_steps", "a launch that begins at unit 1", "units = context->cells[step->units], first = 0;",
+       "units = context->cells[step->units], first = 1;"),
+    IN("cuda_steps", "a launch of one unit more", "run->parameters[n++] = &units;",
+       "units++; run->parameters[n++] = &units;"),
+    IN("cuda_steps", "parameters in another order", "&context->pointers[step->refs.first + i];",
+       "&context->pointers[step->refs.first + step->refs.count - 1 - i];"),
+    IN("cuda_steps", "one pointer for all", "&context->pointers[step->refs.first + i];",
+       "&context->pointers[step->refs.first];"),
+    IN("cuda_steps", "no size of the batch", "&context->values[step->symbols.first + i]", "&first"),
+    IN("cuda_steps", "blocks that are rounded down",
+       "(left + kernel->units_per_block - 1) / kernel->units_per_block",
+       "(left > kernel->units_per_block ? left / kernel->units_per_block : 1)"),
+    IN("cuda_steps", "half the threads", "{kernel->threads, 1, 1}", "{kernel->threads / 2, 1, 1}"),
+    IN("cuda_steps", "threads along y", "{kernel->threads, 1, 1}", "{1, kernel->threads, 1}"),
+    IN("cuda_steps", "no shared memory", "(unsigned)shared_bytes_of(context, step)", "0"),
+    IN("cuda", "inputs of the run before",
+       "if (!size_bytes || run->in[i].at != run->inputs[i].at)",
+       "if (!size_bytes || run->in[i].at != run->inputs[i].at || run->exec)"),
+    IN("cuda", "inputs that are copied short", "run->inputs[i].at, tensor->data, size_bytes,",
+       "run->inputs[i].at, tensor->data, size_bytes / 2,"),
+    IN("cuda", "a graph in another stream", "run->exec, run->used);", "run->exec, NULL);"),
+    IN("cuda", "a graph of other shapes", "    dlcrt_graph_drop(context);\n    if (total",
+       "    if (total"),
+    IN("cuda", "steps that are done twice", "    *done = 1;", ""),
+    IN("cuda", "copies the wrong way", "driver->copy_within(to, from, size_bytes",
+       "driver->copy_within(from, to, size_bytes"),
+    IN("cuda", "memory freed under work",
+       "    if (run->is_pending)\n        driver->stream_wait(run->used);", ""),
+    IN("cuda", "a context that stays current", "dlcrt_driver_in(context)->context_pop(&popped);",
+       "(void)popped;"),
+    IN("cuda", "memory that is never freed", "driver->memory_free(region->at);", ""),
+    IN("cuda", "a stream that is never destroyed", "driver->stream_destroy(run->stream);", ""),
+    IN("cuda", "fault words that are never freed",
+       "driver->host_free((void *)(uintptr_t)run->faults);", ""),
+    IN("cuda", "accesses that are not aligned", "at % ACCESS_ALIGN == 0 && ", ""),
+    IN("cuda", "an input that is the output", " && !is_ours(context, at)", ""),
+    IN("cuda", "memory of which only the first byte is looked at", "is_fit && is_last", "is_fit"),
+    IN("cuda", "memory that is looked at once for all", "if (theirs != bound->seen)",
+       "if (!bound->seen)"),
+    IN("cuda", "memory of the device that is copied", "at = bound->is_fit ? theirs : own;",
+       "at = own;"),
+    IN("cuda", "the memory of the run before", "context->pointers[i] = at;", "(void)at;"),
+    IN("cuda", "a graph that keeps its memory",
+       "        if (has_changed)\n            DLC_TRY(dlcrt_graph_update(context, step));", ""),
+    IN("cuda", "an output that is copied onto itself, or is not there",
+       "to == run->out[i].at))", "to == run->outputs[i].at))"),
+    IN("cuda_steps", "nodes without order", "return run->newest ? 1 : 0;", "return 0;"),
+    IN("cuda_steps", "all nodes behind the first", "dlcrt_run_of(context)->newest = node;",
+       "if (!dlcrt_run_of(context)->newest) dlcrt_run_of(context)->newest = node;"),
+    IN("cuda_steps", "another step's node", "run->exec, run->nodes[number_of(context, step)], l",
+       "run->exec, run->nodes[number_of(context, step) ? 0 : 1], l"),
+    IN("cuda_steps", "a graph that is never destroyed",
+       "dlcrt_driver_in(context)->graph_destroy(run->graph);", ";"),
+    IN("cuda_steps", "a graph's runs that go on being made", "run->way = DLCRT_WAY_STREAM;", ""),
+    IN("cuda_times", "a step's begin for its end",
+       "stamp(context, run->events[2 * i + (uint32_t)is_behind])",
+       "stamp(context, run->events[2 * i + 1 - (uint32_t)is_behind])"),
+    IN("cuda_times", "events that are never destroyed",
+       "dlcrt_driver_in(context)->event_destroy(run->events[i]);", ";"),
+    IN("cuda_times", "times that nobody reads", "if (run->is_timed[i])", "if (0)"),
+#undef IN
 };
 
 static int command(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -103,11 +133,10 @@ static char *outcome(int number, const char *text)
     FILE *file = fopen(path, "w");
     fputs(text, file);
     fclose(file);
-    ck_assert_msg(!command("cc -w -O0 -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include %s "
-                           "%s/tests/vgpu/scenario.c %s -o %s/%d -ldl "
-                           "-lpthread -lm 2>%s/%d.log",
-                           source_dir, source_dir, path, source_dir, library, folder, number,
-                           folder, number),
+    ck_assert_msg(!command("cc -w -O0 -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include %s %s/scenario.o "
+                           "%s -o %s/%d -ldl -lpthread -lm 2>%s/%d.log",
+                           source_dir, source_dir, path, folder, library, folder, number, folder,
+                           number),
                   "cc: %s/%d.log", folder, number);
     int status = command("timeout 60 %s/%d %s %s >%s/%d.out 2>%s/%d.err", folder, number, net,
                          gather, folder, number, folder, number);
@@ -123,10 +152,10 @@ static char *outcome(int number, const char *text)
     return result;
 }
 
-static char *read_source(dlc_arena *arena)
+static char *read_source(const char *name, dlc_arena *arena)
 {
     char path[1024], *text = dlc_arena_alloc(arena, 1 << 18, 1);
-    snprintf(path, sizeof path, "%s/runtime/cuda.c", source_dir);
+    snprintf(path, sizeof path, "%s/%s", source_dir, name);
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_lt(fread(text, 1, 1 << 18, file), 1 << 18);
@@ -139,7 +168,7 @@ static char *expected;
 static void make_expected(void)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    expected = outcome(1000, read_source(arena));
+    expected = outcome(1000, read_source("runtime/cuda.c", arena));
     ck_assert_msg(strstr(expected, "left: 0;") && strstr(expected, "ends with 0"), "%s", expected);
     dlc_arena_destroy(arena);
 }
@@ -148,9 +177,9 @@ START_TEST(test_mutant)
 {
     dlc_arena *arena = dlc_arena_create(0);
     const trial_mutation mutation = {mutants[_i].from, mutants[_i].to, mutants[_i].nth};
-    const char *text = trial_mutate(read_source(arena), &mutation, arena);
-    ck_assert_msg(text != NULL, "%s: '%s' is not in runtime/cuda.c", mutants[_i].bug,
-                  mutants[_i].from);
+    const char *text = trial_mutate(read_source(mutants[_i].file, arena), &mutation, arena);
+    ck_assert_msg(text != NULL, "%s: '%s' is not in %s", mutants[_i].bug, mutants[_i].from,
+                  mutants[_i].file);
     char *found = outcome(_i, text);
     ck_assert_msg(strcmp(found, expected) != 0, "%s: not seen", mutants[_i].bug);
     free(found);
@@ -168,7 +197,10 @@ int main(int argc, char **argv)
     }
     source_dir = argv[1], library = argv[2], net = argv[3], gather = argv[4];
     snprintf(folder, sizeof folder, "/tmp/dlc_runtime_mutants_%d", (int)getpid());
-    command("mkdir -p %s", folder);
+    if (command("mkdir -p %s && cc -w -O0 -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include -c "
+                "%s/tests/vgpu/scenario.c -o %s/scenario.o",
+                folder, source_dir, source_dir, source_dir, folder))
+        return 1;
     Suite *suite = suite_create("runtime mutants");
     TCase *cases = tcase_create("mutants");
     tcase_add_unchecked_fixture(cases, make_expected, NULL);

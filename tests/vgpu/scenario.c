@@ -12,7 +12,7 @@
 #include "dlc/runtime.h"
 #include "vgpu/control.h"
 
-enum { PIXELS = 64, CLASSES = 10, MOST = 40 };
+enum { PIXELS = 64, CLASSES = 10, MOST = 9 };
 
 static void must(int ok, const char *what)
 {
@@ -49,14 +49,14 @@ static void run_net(dlcrt_context *context, int64_t batch, unsigned seed)
 
 static void net_in_turn(dlcrt_executable *net)
 {
-    static const int64_t batches[] = {1, 3, MOST, 2};
+    static const int64_t batches[] = {1, MOST, 2};
     dlcrt_context *contexts[2];
     for (uint32_t c = 0; c < 2; c++)
         must(dlcrt_context_create(net, &(dlcrt_context_options){.threads = 1, .poison = c},
                                   &contexts[c]) == DLC_OK,
              "context");
-    for (unsigned b = 0; b < 4; b++)
-        for (unsigned i = 0; i < 8; i++)
+    for (unsigned b = 0; b < 3; b++)
+        for (unsigned i = 0; i < 6; i++)
             run_net(contexts[i % 2], batches[b], i + b);
     dlcrt_context_destroy(contexts[0]);
     run_net(contexts[1], 2, 99);
@@ -68,6 +68,8 @@ static struct {
     int (*retain)(void **, int), (*release)(int), (*push)(void *), (*pop)(void **);
     int (*alloc)(uint64_t *, size_t), (*free)(uint64_t);
     int (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
+    int (*create)(void **, unsigned), (*destroy)(void *), (*begin)(void *, int);
+    int (*end)(void *, void **), (*drop)(void *);
 } cu;
 
 static void open_cu(void *library)
@@ -79,45 +81,173 @@ static void open_cu(void *library)
                                         "cuMemAlloc_v2",
                                         "cuMemFree_v2",
                                         "cuMemcpyHtoDAsync_v2",
-                                        "cuMemcpyDtoHAsync_v2"};
+                                        "cuMemcpyDtoHAsync_v2",
+                                        "cuStreamCreate",
+                                        "cuStreamDestroy_v2",
+                                        "cuStreamBeginCapture_v2",
+                                        "cuStreamEndCapture",
+                                        "cuGraphDestroy"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         void *address = dlsym(library, names[i]);
         memcpy((char *)&cu + i * sizeof address, &address, sizeof address);
     }
 }
 
-static void net_on_device(dlcrt_executable *net, uint32_t is_async)
+/* Buffers of the device, and the driver as a program has it. */
+typedef struct {
+    uint64_t in[2], out[2];
+    void *current;
+} buffers;
+
+static buffers enter(void)
+{
+    buffers b;
+    size_t bytes[2] = {3 * PIXELS * sizeof(float), 3 * CLASSES * sizeof(float)};
+    must(!cu.retain(&b.current, 0) && !cu.push(b.current), "context");
+    for (int i = 0; i < 2; i++)
+        must(!cu.alloc(&b.in[i], bytes[0] + 64) && !cu.alloc(&b.out[i], bytes[1] + 64), "memory");
+    return b;
+}
+
+static void leave(buffers *b)
+{
+    for (int i = 0; i < 2; i++)
+        must(!cu.free(b->in[i]) && !cu.free(b->out[i]), "memory");
+    must(!cu.pop(&b->current) && !cu.release(0), "the end");
+}
+
+static dlcrt_tensor input_at(uint64_t at)
+{
+    return (dlcrt_tensor){.data = (void *)(uintptr_t)at,
+                          .on_device = 1,
+                          .dtype = DLC_F32,
+                          .rank = 4,
+                          .dims = {3, 1, 8, 8}};
+}
+
+static dlcrt_tensor output_at(uint64_t at)
+{
+    return (dlcrt_tensor){.data = (void *)(uintptr_t)at,
+                          .on_device = 1,
+                          .size_bytes = 3 * CLASSES * sizeof(float)};
+}
+
+static void run_at(dlcrt_context *context, uint64_t from, uint64_t to, unsigned seed, int is_async)
 {
     float pixels[3 * PIXELS], logits[3 * CLASSES];
+    dlcrt_tensor in = input_at(from), out = output_at(to);
+    draw(pixels, 3 * PIXELS, seed);
+    must(!cu.in(from, pixels, sizeof pixels, NULL) && !cu.out(pixels, from, sizeof pixels, NULL),
+         "copies");
+    must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "device");
+    must(!is_async || dlcrt_context_wait(context) == DLC_OK, "wait");
+    must(!cu.out(logits, to, sizeof logits, NULL), "what the net gave");
+    show("device", logits, sizeof logits);
+}
+
+/* The same buffers, others in turn, some that are not aligned. */
+static void net_on_device(dlcrt_executable *net, uint32_t is_async)
+{
+    static const unsigned which[] = {0, 0, 0, 0, 1, 0, 1, 1, 0}, shift[] = {0, 0, 0, 0, 0, 0, 4, 0, 16};
     dlcrt_context *context;
-    uint64_t at[2];
-    void *current;
-    must(!cu.retain(&current, 0) && !cu.push(current) && !cu.alloc(&at[0], sizeof pixels) &&
-             !cu.alloc(&at[1], sizeof logits),
-         "memory");
+    buffers b = enter();
     must(dlcrt_context_create(net, &(dlcrt_context_options){.async = is_async}, &context) == DLC_OK,
          "context");
-    dlcrt_tensor in = {.data = (void *)(uintptr_t)at[0],
-                       .on_device = 1,
-                       .dtype = DLC_F32,
-                       .rank = 4,
-                       .dims = {3, 1, 8, 8}};
-    dlcrt_tensor out = {
-        .data = (void *)(uintptr_t)at[1], .on_device = 1, .size_bytes = sizeof logits};
-    for (unsigned i = 0; i < 4; i++) {
-        draw(pixels, 3 * PIXELS, i);
-        must(!cu.in(at[0], pixels, sizeof pixels, NULL) &&
-                 !cu.out(pixels, at[0], sizeof pixels, NULL),
-             "copies");
-        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "device");
-        must(!is_async || dlcrt_context_wait(context) == DLC_OK, "wait");
-        must(!cu.out(logits, at[1], sizeof logits, NULL), "what the net gave");
-        show("device", logits, sizeof logits);
-    }
+    for (unsigned i = 0; i < 9; i++)
+        run_at(context, b.in[which[i]] + shift[i], b.out[which[i]] + shift[i], i, (int)is_async);
+    dlcrt_tensor in = input_at(b.in[0] + 16), out = output_at(b.out[0]);
     must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK,
          "the last run"); /* under way at the end, if it may be */
     dlcrt_context_destroy(context);
-    must(!cu.free(at[0]) && !cu.free(at[1]) && !cu.pop(&current) && !cu.release(0), "the end");
+    leave(&b);
+}
+
+/* Memory that is too short, memory of the host, and what the run before gave. */
+static void net_on_other_memory(dlcrt_executable *net)
+{
+    float pixels[3 * PIXELS], logits[3 * CLASSES];
+    dlcrt_context *context;
+    uint64_t shorter;
+    buffers b = enter();
+    must(!cu.alloc(&shorter, 2 * PIXELS * sizeof(float)), "memory");
+    must(dlcrt_context_create(net, NULL, &context) == DLC_OK, "context");
+    run_at(context, b.in[0], b.out[0], 1, 0);
+    run_at(context, b.in[0], b.out[0], 2, 0);
+    draw(pixels, 3 * PIXELS, 3);
+    const uint64_t places[] = {shorter, (uint64_t)(uintptr_t)pixels, b.in[0]};
+    for (int i = 0; i < 3; i++) {
+        dlcrt_tensor in = input_at(places[i]), out = {.data = logits, .size_bytes = sizeof logits};
+        if (dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK)
+            show("other memory", logits, sizeof logits);
+        else
+            printf("other memory: refused\n");
+    }
+    dlcrt_context_destroy(context);
+    must(!cu.free(shorter), "memory");
+    leave(&b);
+}
+
+/* x becomes what gathering gave, again and again, without leaving the device. */
+static void gather_in_circles(dlcrt_executable *gather)
+{
+    float x[28], y[63];
+    int64_t indices[9] = {0, 1, 2, 3, 0, 1, 2, 1, 3};
+    dlcrt_context *context;
+    must(dlcrt_context_create(gather, NULL, &context) == DLC_OK, "context");
+    draw(x, 28, 5);
+    dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 2, .dims = {4, 7}},
+                         {.data = indices, .dtype = DLC_I64, .rank = 1, .dims = {9}}};
+    dlcrt_tensor out = {.on_device = 1};
+    for (int i = 0; i < 5; i++) {
+        must(dlcrt_context_run(context, in, 2, &out, 1) == DLC_OK, "gather");
+        in[0].data = out.data; /* its first rows */
+        in[0].on_device = 1;
+        out.data = NULL;
+    }
+    dlcrt_tensor last = {.data = y, .size_bytes = sizeof y};
+    must(dlcrt_context_run(context, in, 2, &last, 1) == DLC_OK, "gather");
+    show("circles", y, sizeof y);
+    dlcrt_context_destroy(context);
+}
+
+static void net_profiled(dlcrt_executable *net)
+{
+    dlcrt_context *context;
+    dlcrt_step_profile step;
+    int64_t before = 0;
+    int is_ordered = 1, nsteps = 0;
+    must(dlcrt_context_create(net, &(dlcrt_context_options){.profile = 1}, &context) == DLC_OK,
+         "context");
+    for (unsigned run = 0; run < 3; run++, before = 0, nsteps = 0) {
+        run_net(context, 2, run);
+        for (uint32_t i = 0; dlcrt_context_profile(context, i, &step); i++, nsteps++) {
+            is_ordered &= step.begin_ns >= before && step.end_ns > step.begin_ns;
+            before = step.end_ns;
+        }
+    }
+    dlcrt_context_destroy(context);
+    printf("profiled: %s\n", is_ordered ? "in order" : "out of order");
+}
+
+/* Somebody else records in all threads meanwhile; behind it the thread minds recordings as before. */
+static void net_beside_a_recording(dlcrt_executable *net)
+{
+    dlcrt_context *context;
+    void *stream, *graph = NULL;
+    uint64_t at = 0;
+    buffers b = enter();
+    must(!cu.create(&stream, 1) && !cu.begin(stream, 0), "recording");
+    must(dlcrt_context_create(net, NULL, &context) == DLC_OK, "context");
+    run_net(context, 3, 1);
+    run_net(context, MOST, 2);
+    dlcrt_context_destroy(context);
+    printf("recorded: %d\n", cu.end(stream, &graph));
+    must(!graph || !cu.drop(graph), "graph");
+    must(!cu.begin(stream, 0), "recording");
+    printf("minds: %d", cu.alloc(&at, 64));
+    printf(", %d\n", cu.end(stream, &graph));
+    must(!cu.destroy(stream), "stream");
+    leave(&b);
 }
 
 /* --- faults --- */
@@ -154,6 +284,7 @@ int main(int argc, char **argv)
     if (argc != 3 || !driver)
         return 2;
     open_cu(library);
+    driver->set_device(1, 75); /* machine code would suit */
     for (int i = 0; i < 2; i++)
         must(dlcrt_executable_open_with(
                  &(dlcrt_executable_options){.path = argv[i + 1], .device = "cuda"},
@@ -162,11 +293,15 @@ int main(int argc, char **argv)
     net_in_turn(executables[0]);
     net_on_device(executables[0], 0);
     net_on_device(executables[0], 1);
+    net_on_other_memory(executables[0]);
+    net_profiled(executables[0]);
+    net_beside_a_recording(executables[0]);
+    gather_in_circles(executables[1]);
     gather_and_fail(executables[1]);
     for (int i = 0; i < 2; i++)
         dlcrt_executable_close(executables[i]);
-    printf("left: %d; calls: %u graphs, %u launches, %u copies of the device\n", driver->nlive(),
-           driver->calls("cuGraphLaunch"), driver->calls("cuLaunchKernel"),
-           driver->calls("cuMemcpyDtoDAsync_v2"));
+    printf("left: %d; calls: %u graphs, %u launches, %u copies of the device, %u modules\n",
+           driver->nlive(), driver->calls("cuGraphLaunch"), driver->calls("cuLaunchKernel"),
+           driver->calls("cuMemcpyDtoDAsync_v2"), driver->calls("cuModuleLoadDataEx"));
     return 0;
 }

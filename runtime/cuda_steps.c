@@ -1,0 +1,312 @@
+/*
+ * The steps of a plan on a CUDA device: given to a stream, or nodes of a graph, one behind the other,
+ * made by hand rather than recorded from a stream, so that nobody's recording is in the way and each
+ * step's node is known: when the caller brings other memory, nodes that read or write it are given
+ * its address.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/cuda.h"
+
+enum { FUNCTION_MAX_DYNAMIC_SHARED = 8, PLAIN_SHARED_BYTES = 48 * 1024 };
+static const int64_t max_blocks = INT32_MAX;
+
+/* CUDA_KERNEL_NODE_PARAMS as drivers have had it since CUDA 10 */
+typedef struct {
+    void *function;
+    unsigned grid[3], block[3], shared_bytes;
+    void **parameters, **extra;
+} kernel_launch;
+
+/* CUDA_MEMCPY3D: a copy of one row. */
+typedef struct {
+    size_t from_x, from_y, from_z, from_level;
+    int from_type;
+    const void *from_host;
+    uint64_t from;
+    void *from_array, *zero;
+    size_t from_pitch, from_height;
+    size_t to_x, to_y, to_z, to_level;
+    int to_type;
+    void *to_host;
+    uint64_t to;
+    void *to_array, *zero2;
+    size_t to_pitch, to_height;
+    size_t width, height, depth;
+} copy_of_rows;
+enum { OF_DEVICE = 2 }; /* CUmemorytype */
+
+static dlcrt_cuda *loaded_of(const dlcrt_executable *executable)
+{
+    return executable->loaded;
+}
+
+/* --- sizes --- */
+static dlc_status refuse_shared(const dlcrt_context *context, const dlc_plan_step *step,
+                                int64_t bytes)
+{
+    return dlcrt_fail(
+        DLC_LIMIT,
+        "step '%s': a block of its kernel needs %" PRId64 " bytes of shared memory, %s has %d",
+        dlcrt_string(context->plan, step->name), bytes, context->executable->device.text,
+        context->executable->device.max_shared_bytes);
+}
+
+static const dlc_plan_kernel *kernel_of(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    return (const dlc_plan_kernel *)dlcrt_rows(context->plan, context->plan->kernels) + step->what;
+}
+
+static int64_t shared_bytes_of(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_kernel *kernel = kernel_of(context, step);
+    int64_t scratch = context->cells[step->scratch_bytes];
+    return kernel->scratches ? kernel->fixed_bytes + scratch * kernel->scratches
+                             : kernel->fixed_bytes;
+}
+
+/* What the function was allowed: kernels of one binary are one function, so it stands with the
+ * first of them. */
+static int *allowed_shared(const dlcrt_cuda *cuda, uint32_t kernel)
+{
+    uint32_t i = 0;
+    while (cuda->functions[i] != cuda->functions[kernel])
+        i++;
+    return &cuda->shared_bytes[i];
+}
+
+/* More than 48 KiB of shared memory must be allowed per function; that holds for all contexts. */
+dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step,
+                              size_t *scratch_bytes)
+{
+    (void)scratch_bytes; /* its scratch is shared memory */
+    dlcrt_executable *executable = context->executable;
+    if (context->cells[step->scratch_bytes] > INT32_MAX)
+        return refuse_shared(context, step, context->cells[step->scratch_bytes]);
+    int64_t bytes = shared_bytes_of(context, step);
+    int result = 0;
+    if (bytes <= PLAIN_SHARED_BYTES)
+        return DLC_OK;
+    if (bytes > executable->device.max_shared_bytes)
+        return refuse_shared(context, step, bytes);
+    pthread_mutex_lock(&loaded_of(executable)->lock);
+    int *allowed = allowed_shared(loaded_of(executable), step->what);
+    if (bytes > *allowed) {
+        result = dlcrt_driver_in(context)
+                     ->function_set(loaded_of(executable)->functions[step->what],
+                                    FUNCTION_MAX_DYNAMIC_SHARED, (int)bytes);
+        *allowed = result ? *allowed : (int)bytes;
+    }
+    pthread_mutex_unlock(&loaded_of(executable)->lock);
+    return result ? dlcrt_driver_fail(dlcrt_driver_in(context), result, DLCRT_CU_function_set,
+                                      dlcrt_string(context->plan, step->name))
+                  : DLC_OK;
+}
+
+/* --- to a stream or a graph --- */
+static uint32_t number_of(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    return (uint32_t)(step -
+                      (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps));
+}
+
+static const char *name_of(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    return dlcrt_string(context->plan, step->name);
+}
+
+/* Behind the node that was made before. */
+static size_t after(const dlcrt_cuda_run *run)
+{
+    return run->newest ? 1 : 0;
+}
+
+static void made(dlcrt_context *context, const dlc_plan_step *step, void *node)
+{
+    dlcrt_run_of(context)->newest = node;
+    dlcrt_run_of(context)->nodes[number_of(context, step)] = node;
+}
+
+static dlc_status give_kernel(dlcrt_context *context, const dlc_plan_step *step,
+                              const kernel_launch *l)
+{
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    const char *name = name_of(context, step);
+    void *node;
+    if (run->way == DLCRT_WAY_STREAM) {
+        DLCRT_CUDA(driver, launch, name, l->function, l->grid[0], l->grid[1], l->grid[2],
+                   l->block[0], l->block[1], l->block[2], l->shared_bytes, run->used,
+                   l->parameters, NULL);
+        return DLC_OK;
+    }
+    if (run->way == DLCRT_WAY_UPDATE) {
+        DLCRT_CUDA(driver, exec_kernel, name, run->exec, run->nodes[number_of(context, step)], l);
+        return DLC_OK;
+    }
+    DLCRT_CUDA(driver, graph_kernel, name, &node, run->graph, &run->newest, after(run), l);
+    made(context, step, node);
+    return DLC_OK;
+}
+
+static dlc_status give_copy(dlcrt_context *context, const dlc_plan_step *step, uint64_t to,
+                            uint64_t from, size_t size_bytes)
+{
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    void *in = loaded_of(context->executable)->context, *node;
+    const copy_of_rows row = {.from_type = OF_DEVICE,
+                              .from = from,
+                              .to_type = OF_DEVICE,
+                              .to = to,
+                              .width = size_bytes,
+                              .height = 1,
+                              .depth = 1};
+    const char *name = name_of(context, step);
+    if (run->way == DLCRT_WAY_STREAM) {
+        DLCRT_CUDA(driver, copy_within, name, to, from, size_bytes, run->used);
+        return DLC_OK;
+    }
+    if (run->way == DLCRT_WAY_UPDATE) {
+        DLCRT_CUDA(driver, exec_copy, name, run->exec, run->nodes[number_of(context, step)], &row,
+                   in);
+        return DLC_OK;
+    }
+    DLCRT_CUDA(driver, graph_copy, name, &node, run->graph, &run->newest, after(run), &row, in);
+    made(context, step, node);
+    return DLC_OK;
+}
+
+static int64_t per_launch(const dlc_plan_kernel *kernel)
+{
+    return max_blocks * kernel->units_per_block;
+}
+
+static int64_t nlaunches(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    int64_t most = per_launch(kernel_of(context, step));
+    return (context->cells[step->units] + most - 1) / most;
+}
+
+/* Units in launches of at most 2^31 - 1 blocks. */
+static dlc_status give_launches(dlcrt_context *context, const dlc_plan_step *step)
+{
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    const dlc_plan_kernel *kernel = kernel_of(context, step);
+    int64_t units = context->cells[step->units], first = 0;
+    uint64_t fault = run->device_faults + number_of(context, step) * sizeof(int64_t);
+    kernel_launch one = {.function = loaded_of(context->executable)->functions[step->what],
+                        .grid = {1, 1, 1},
+                        .block = {kernel->threads, 1, 1},
+                        .shared_bytes = (unsigned)shared_bytes_of(context, step),
+                        .parameters = run->parameters};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < step->refs.count; i++)
+        run->parameters[n++] = &context->pointers[step->refs.first + i];
+    for (uint32_t i = 0; i < step->symbols.count; i++)
+        run->parameters[n++] = &context->values[step->symbols.first + i];
+    run->parameters[n++] = &fault;
+    run->parameters[n++] = &first;
+    run->parameters[n++] = &units;
+    for (; first < units; first += per_launch(kernel)) {
+        int64_t left = units - first < per_launch(kernel) ? units - first : per_launch(kernel);
+        one.grid[0] =
+            (unsigned)((left + kernel->units_per_block - 1) / kernel->units_per_block);
+        DLC_TRY(give_kernel(context, step, &one));
+    }
+    return DLC_OK;
+}
+
+dlc_status dlcrt_cuda_launch(dlcrt_context *context, const dlc_plan_step *step)
+{
+    DLC_TRY(dlcrt_times_stamp(context, step, 0));
+    DLC_TRY(give_launches(context, step));
+    return dlcrt_times_stamp(context, step, 1);
+}
+
+static dlc_status give_bytes(dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_ref *refs =
+        (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    void *const *pointers = context->pointers + step->refs.first;
+    const char *name = dlcrt_string(context->plan, step->name);
+    size_t size_bytes = (size_t)context->cells[refs[1].size_bytes];
+    uint64_t from = (uint64_t)(uintptr_t)pointers[0], to = (uint64_t)(uintptr_t)pointers[1];
+    if (!size_bytes)
+        return DLC_OK;
+    if (refs[0].place == DLC_REF_HOST)
+        DLCRT_CUDA(dlcrt_driver_in(context), copy_in, name, to, pointers[0], size_bytes,
+                   dlcrt_run_of(context)->used);
+    else if (refs[1].place == DLC_REF_HOST)
+        DLCRT_CUDA(dlcrt_driver_in(context), copy_out, name, pointers[1], from, size_bytes,
+                   dlcrt_run_of(context)->used);
+    else
+        return give_copy(context, step, to, from, size_bytes);
+    return DLC_OK;
+}
+
+dlc_status dlcrt_cuda_copy(dlcrt_context *context, const dlc_plan_step *step)
+{
+    DLC_TRY(dlcrt_times_stamp(context, step, 0));
+    DLC_TRY(give_bytes(context, step));
+    return dlcrt_times_stamp(context, step, 1);
+}
+
+/* --- the graph --- */
+static dlc_status give(dlcrt_context *context, const dlc_plan_step *step)
+{
+    return step->kind == DLC_DO_LAUNCH ? dlcrt_cuda_launch(context, step)
+                                       : dlcrt_cuda_copy(context, step);
+}
+
+static dlc_status make_nodes(dlcrt_context *context)
+{
+    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
+    DLC_TRY(dlcrt_times_begin(context));
+    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
+        DLC_TRY(give(context, step));
+    return DLC_OK;
+}
+
+void dlcrt_graph_drop(dlcrt_context *context)
+{
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    if (run->exec)
+        dlcrt_driver_in(context)->exec_destroy(run->exec);
+    if (run->graph)
+        dlcrt_driver_in(context)->graph_destroy(run->graph);
+    run->exec = run->graph = NULL;
+    run->nalike = 0;
+}
+
+dlc_status dlcrt_graph_record(dlcrt_context *context)
+{
+    const dlcrt_driver *driver = dlcrt_driver_in(context);
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    DLCRT_CUDA(driver, graph_create, "the graph of the steps", &run->graph, 0);
+    run->newest = NULL;
+    memset(run->nodes, 0, context->plan->steps.count * sizeof *run->nodes);
+    run->way = DLCRT_WAY_GRAPH;
+    dlc_status status = make_nodes(context);
+    run->way = DLCRT_WAY_STREAM;
+    DLC_TRY(status);
+    DLCRT_CUDA(driver, graph_instantiate, "the graph of the steps", &run->exec, run->graph, 0);
+    return DLC_OK;
+}
+
+/* A step of more than one launch has more nodes than are known here: the graph is made anew. */
+dlc_status dlcrt_graph_update(dlcrt_context *context, const dlc_plan_step *step)
+{
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
+    if (!run->exec || !run->nodes[number_of(context, step)])
+        return DLC_OK;
+    if (step->kind == DLC_DO_LAUNCH && nlaunches(context, step) > 1) {
+        dlcrt_graph_drop(context);
+        return DLC_OK;
+    }
+    run->way = DLCRT_WAY_UPDATE;
+    dlc_status status = give(context, step);
+    run->way = DLCRT_WAY_STREAM;
+    return status;
+}
