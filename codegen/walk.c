@@ -132,6 +132,21 @@ static int is_stored_again(const dlc_nest *nest, uint32_t c, uint32_t end, uint3
     return 0;
 }
 
+/* After child [c, end) of the loop: what something in it has read is overwritten by a later child. */
+static int is_overwritten(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t loop)
+{
+    for (uint32_t s = 0; s < nest->kernel->stages.n; s++) {
+        const dlc_home *home = &nest->schedule->homes[s];
+        if (home->place != DLC_PLACE_SCRATCH || home->takes == DLC_NO_STAGE || home->leaf < end ||
+            !dlc_schedule_is_inside(nest->schedule, home->leaf, loop))
+            continue;
+        for (uint32_t n = c; n < end; n++)
+            if (node_of(nest, n)->kind == DLC_LOOP_LEAF && reads(nest, node_of(nest, n)->stage, home->takes))
+                return 1;
+    }
+    return 0;
+}
+
 void dlc_walk_sync(dlc_nest *nest)
 {
     nest->emit->sync(nest->emit, nest->schedule->threads && nest->deal == DLC_LOOP_LEAF);
@@ -144,7 +159,7 @@ static void walk_range(dlc_nest *nest, uint32_t n, uint32_t end, uint32_t loop)
         uint32_t next = node_of(nest, n)->end;
         walk(nest, n);
         if (is_cuda && nest->deal != DLC_LOOP_THREAD && !in_lanes(nest) &&
-            (meets_here(nest, n, next, loop) || is_stored_again(nest, n, next, loop)))
+            (meets_here(nest, n, next, loop) || is_stored_again(nest, n, next, loop) || is_overwritten(nest, n, next, loop)))
             dlc_walk_sync(nest);
         n = next;
     }

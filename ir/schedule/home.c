@@ -618,6 +618,67 @@ static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
     return DLC_OK;
 }
 
+static int reads_own_points(const dlc_kernel *kernel, const dlc_read *read)
+{
+    const dlc_ids *axes = &kernel->stages.data[read->source].axes;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!dlc_read_is_own(kernel, read, i))
+            return 0;
+    return !dlc_load_guard(kernel->pool, read->load) && !dlc_node_of(kernel->pool, read->load)->flags;
+}
+
+int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_t s, uint32_t from)
+{
+    const dlc_stage *stage = &kernel->stages.data[s], *before = &kernel->stages.data[from];
+    int is_read = 0, is_same = stage->axes.n == before->axes.n && stage->update == DLC_UPDATE_NONE &&
+                               dlc_dtype_bytes(stage->dtype[0]) == dlc_dtype_bytes(before->dtype[0]);
+    for (uint32_t i = 0; is_same && i < stage->axes.n; i++)
+        is_same = stage->axes.data[i] == before->axes.data[i];
+    for (uint32_t i = 0; is_same && i < reads->n; i++) {
+        const dlc_read *read = &reads->data[i];
+        if (read->source != from)
+            continue;
+        is_same = read->reader <= s && reads_own_points(kernel, read);
+        is_read |= read->reader == s;
+    }
+    return is_same && is_read && stage->combine == DLC_REDUCE_NONE;
+}
+
+/* A map of a block that is the last to read another stage may overwrite it, element by element. */
+static uint32_t taken_by(const regions *r, uint32_t s)
+{
+    const dlc_home *homes = r->schedule->homes, *home = &homes[s];
+    if (!r->schedule->threads || home->place != DLC_PLACE_SCRATCH || s >= r->schedule->nstages || home->layout.nparts)
+        return DLC_NO_STAGE;
+    for (uint32_t from = 0; from < s; from++) {
+        int is_free = homes[from].place == DLC_PLACE_SCRATCH && homes[from].at == home->at && !homes[from].layout.nparts &&
+                      dlc_reads_may_take(r->kernel, r->reads, s, from);
+        for (uint32_t i = 0; is_free && i < r->kernel->stages.data[s].axes.n; i++)
+            is_free = homes[from].first[i] == home->first[i] && homes[from].size[i] == home->size[i] &&
+                      homes[from].stride[i] == home->stride[i];
+        for (uint32_t i = 0; is_free && i < r->reads->n; i++)
+            is_free = r->reads->data[i].source != from || homes[r->reads->data[i].reader].leaf <= home->leaf;
+        for (uint32_t other = from + 1; is_free && other < s; other++)
+            is_free = homes[other].takes != from;
+        if (is_free)
+            return from;
+    }
+    return DLC_NO_STAGE;
+}
+
+static void place_in_scratch(const regions *r, uint32_t s)
+{
+    dlc_schedule *schedule = r->schedule;
+    dlc_home *home = &schedule->homes[s];
+    home->takes = taken_by(r, s);
+    if (home->takes != DLC_NO_STAGE) {
+        home->offset = schedule->homes[home->takes].offset;
+        return;
+    }
+    home->offset = schedule->scratch;
+    schedule->scratch = dlc_add(r->pool, schedule->scratch, home->bytes);
+}
+
 dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
 {
     dlc_kernel *kernel = schedule->kernel;
@@ -632,8 +693,7 @@ dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
     regions r = regions_begin(schedule, &reads);
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         DLC_TRY(find_memory(&r, s, diag));
-        schedule->homes[s].offset = schedule->scratch;
-        schedule->scratch = dlc_add(kernel->pool, schedule->scratch, schedule->homes[s].bytes);
+        place_in_scratch(&r, s);
     }
     schedule->ranges = dlc_new_array(schedule->arena, dlc_schedule_range, schedule->nodes.n + 1);
     for (uint32_t n = 0; n < schedule->nodes.n; n++)

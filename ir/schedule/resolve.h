@@ -14,6 +14,8 @@ void dlc_reads_find(const dlc_schedule *schedule, dlc_arena *arena, dlc_reads *r
 /* The index at that position is the source's own axis; or lies so many points before it (-1: neither, or behind it). */
 int dlc_read_is_own(const dlc_kernel *kernel, const dlc_read *read, uint32_t position);
 int64_t dlc_read_distance(const dlc_kernel *kernel, const dlc_read *read, uint32_t position);
+/* Stage s is a map that reads each element of `from` at its own point, and no stage behind s reads it. */
+int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_t s, uint32_t from);
 
 /* ir/schedule/verify.c, in this order: the tree by itself, before homes are known; order and places; memory. */
 DLC_NODISCARD dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag);

@@ -109,6 +109,7 @@ typedef struct {
                                of its open tile */
     dlc_expr bytes;  /* SCRATCH: how many */
     dlc_expr offset; /* SCRATCH: where in the unit's scratch */
+    uint32_t takes;  /* SCRATCH: the stage whose elements are overwritten by its own, or DLC_NO_STAGE: it has memory to itself */
 } dlc_home;
 
 /* What a loop runs over that does not lie inside another over its axis: `first` as in dlc_home. */

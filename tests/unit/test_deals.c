@@ -21,6 +21,13 @@
 #define SOFTMAX \
     "kernel @softmax(x: f32[m,50]) -> (y: f32[m,50]) {\n  axis i=m, j=50\n" \
     "  h[i] = max(j) x[i, j]\n  e[i,j] = exp(x[i, j] - h)\n  l[i] = sum(j) e\n  y[i,j] = e / l\n}\n"
+#define OVERWRITTEN \
+    "kernel @overwritten(x: f32[m,50]) -> (y: f32[m,50]) {\n  axis i=m, j=50\n" \
+    "  t[i,j] = x[i, j] * 2.0\n  h[i] = max(j) t\n  e[i,j] = exp(t - h)\n  l[i] = sum(j) e\n  y[i,j] = e / l\n}\n"
+#define OVERWRITING \
+    "  par i:10 {\n    thread i, j {\n      t in scratch\n    }\n    warp i, lane j:32 x 4 {\n      h in scratch\n    }\n" \
+    "    thread j, i {\n      e in scratch\n    }\n    warp i {\n      lane j:32 x 4 {\n        l in reg\n      }\n" \
+    "      lane j:32 {\n        y\n      }\n    }\n  }\n"
 #define MAP "kernel @map(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n  y[i,j] = x[i, j] + 1.0\n}\n"
 #define CHAIN \
     "kernel @chain(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n" \
@@ -50,6 +57,7 @@ static const struct {
      "    lane j:32 x 4 {\n      l in reg\n    }\n    lane j:32 {\n      y\n    }\n  }\n"},
     {SOFTMAX, 64, "  par i:10 {\n    warp i, lane j:32 x 4 {\n      h in scratch\n    }\n    thread i, j {\n      e in scratch\n    }\n"
      "    thread i, for j {\n      l in scratch\n    }\n    thread i, j {\n      y\n    }\n  }\n"},
+    {OVERWRITTEN, 64, OVERWRITING},
     {MAP, 32, "  thread i, j:4, lane j:4 {\n    y\n  }\n"},
     {MAP, 32, "  copy xs = y.x [j, i+1]\n  par i:8, j:8 {\n    thread j, i {\n      xs in scratch\n    }\n    thread i, j {\n      y\n    }\n  }\n"},
     {CHAIN, 32, "  par i {\n    thread j {\n      t in scratch\n    }\n    thread j {\n      y\n    }\n  }\n"},
@@ -101,6 +109,30 @@ START_TEST(wrong_ones_are_refused_in_a_sentence)
 }
 END_TEST
 
+/* e takes the place of t, which nobody reads behind it; a reader behind it keeps both. */
+START_TEST(a_last_reader_overwrites)
+{
+    enum { TILE = 2048, ROW = 64 }; /* 10 x 50 floats, 10 floats, in lines of 64 bytes */
+    static const char *const read_later = "kernel @overwritten(x: f32[m,50]) -> (y: f32[m,50]) {\n  axis i=m, j=50\n"
+                                          "  t[i,j] = x[i, j] * 2.0\n  h[i] = max(j) t\n  e[i,j] = exp(t - h)\n"
+                                          "  l[i] = sum(j) e\n  y[i,j] = e / l + t\n}\n";
+    int64_t bytes[2];
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *text = schedule_text(TARGET, 64, OVERWRITING, arena);
+    for (int later = 0; later < 2; later++) {
+        dlc_diag diag;
+        dlc_schedule *schedule = NULL;
+        dlc_diag_init(&diag, arena);
+        const dlc_kernel *kernel = kernel_of(later ? read_later : OVERWRITTEN, arena);
+        ck_assert(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule) == DLC_OK);
+        ck_assert(dlc_expr_is_int(schedule->kernel->pool, dlc_schedule_scratch(schedule), &bytes[later]));
+    }
+    ck_assert_int_eq(bytes[0], TILE + ROW);
+    ck_assert_int_eq(bytes[1], 2 * TILE + ROW);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("deals");
@@ -108,6 +140,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(tests, a_last_reader_overwrites);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

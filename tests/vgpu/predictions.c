@@ -33,6 +33,10 @@ static const struct {
      "in q 12,128,32; in k 12,32,128; in v 12,128,32; s = matmul q k; m = reduce_max s axes=2 "
      "keepdims=1; d = sub s m; e = exp d; l = reduce_sum e axes=2 keepdims=1; p = div e l; "
      "o = matmul p v; out o"},
+    {"attention 12x197x64",
+     "in q 12,197,64; in k 12,64,197; in v 12,197,64; s = matmul q k; m = reduce_max s axes=2 "
+     "keepdims=1; d = sub s m; e = exp d; l = reduce_sum e axes=2 keepdims=1; p = div e l; "
+     "o = matmul p v; out o"},
     {"convolution 3x3 14x14x64", "in x 1,64,14,14; const w 64,64,3,3; c = conv x w "
                                  "pads=1,1,1,1; r = relu c; out r"},
     {"convolution 1x1 14x14x256", "in x 1,256,14,14; const w 64,256,1,1; c = conv x w; out c"},
