@@ -236,3 +236,76 @@ void import_scan(dlc_import *im)
         return;
     push_loop(im, r);
 }
+
+/* --- Scan of opset 8: a batch of scans --- */
+
+static const char of_a_batch[] = "of a batch"; /* what marks the scan of one of them */
+
+static Onnx__ValueInfoProto **names(dlc_import *im, const char *kind, size_t n, char **texts)
+{
+    Onnx__ValueInfoProto **infos = dlc_new_array(im->arena, Onnx__ValueInfoProto *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        infos[i] = dlc_new(im->arena, Onnx__ValueInfoProto);
+        onnx__value_info_proto__init(infos[i]);
+        infos[i]->name = texts[i] = dlc_arena_printf(im->arena, "%s %zu", kind, i);
+    }
+    return infos;
+}
+
+/* A graph that holds one scan: with states and sequences of one of the batch. */
+static Onnx__GraphProto *scan_of_one(dlc_import *im)
+{
+    Onnx__GraphProto *graph = dlc_new(im->arena, Onnx__GraphProto);
+    Onnx__NodeProto *node = dlc_new(im->arena, Onnx__NodeProto), **nodes = dlc_new_array(im->arena, Onnx__NodeProto *, 1);
+    size_t nin = im->nin - 1, nout = im->node->n_output;
+    onnx__graph_proto__init(graph);
+    onnx__node_proto__init(node);
+    *nodes = node;
+    *node = (Onnx__NodeProto){.base = node->base,
+                              .op_type = im->node->op_type,
+                              .n_input = nin,
+                              .input = dlc_new_array(im->arena, char *, nin + 1),
+                              .n_output = nout,
+                              .output = dlc_new_array(im->arena, char *, nout + 1),
+                              .n_attribute = im->node->n_attribute,
+                              .attribute = im->node->attribute,
+                              .doc_string = (char *)(uintptr_t)of_a_batch};
+    graph->n_node = 1;
+    graph->node = nodes;
+    graph->n_input = nin;
+    graph->input = names(im, "of one in", nin, node->input);
+    graph->n_output = nout;
+    graph->output = names(im, "of one out", nout, node->output);
+    return graph;
+}
+
+/* The scan of one, or of all by a scan over the batch: states and sequences are scanned, results stacked. */
+void import_scan_8(dlc_import *im)
+{
+    const Onnx__GraphProto *graph = subgraph(im, "body");
+    if (!graph)
+        return;
+    if (im->node->doc_string == of_a_batch) {
+        im_rename(im, "directions", "scan_input_directions");
+        import_scan(im);
+        return;
+    }
+    (void)im_attribute(im, "directions");
+    (void)im_int(im, "num_scan_inputs", 0);
+    if (im->nin < 2)
+        im_fail(im, DLC_INVALID, "has nothing to scan");
+    if (im_in(im, 0))
+        im_fail(im, DLC_UNSUPPORTED, "lengths of its sequences (input 0)");
+    for (uint32_t i = 1; i < im->nin; i++)
+        if (!im->in[i] || !im_rank(im->in[i]))
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " is absent or has no batch", i);
+    if (!im_ok(im))
+        return;
+    dlc_repeat *r = dlc_new(im->arena, dlc_repeat);
+    r->graph = scan_of_one(im);
+    r->nscans = im->nin - 1;
+    r->nresults = (uint32_t)im->node->n_output;
+    r->initial = r->scans = im->in + 1;
+    if (scan_axes(im, r, NULL))
+        push_loop(im, r);
+}

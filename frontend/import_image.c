@@ -242,10 +242,9 @@ static dlc_value *resize_some(dlc_import *im, dlc_value *x, const double *scales
 
 /* The text does not say how nearest rounds. Opset 10's own test data rounds up where a dimension
  * shrinks and down where it grows, and so does ONNX Runtime. Linear is separable as well. */
-static void resize_old(dlc_import *im, const double *scales, uint32_t n)
+static void resize_old(dlc_import *im, const double *scales, uint32_t n, const char *mode)
 {
     dlc_value *x = im_in(im, 0);
-    const char *mode = im_choice(im, "mode", "nearest", "nearest|linear");
     if (!mode || !scales)
         return;
     if (n != im_rank(x)) {
@@ -276,6 +275,18 @@ static void resize_old_run(dlc_import *im)
         im->out[0] = build(im, x, &r);
 }
 
+static const char *old_mode(dlc_import *im)
+{
+    return im_choice(im, "mode", "nearest", "nearest|linear");
+}
+
+void import_upsample_1(dlc_import *im)
+{
+    const double scales[4] = {1, 1, im_float(im, "height_scale", 1), im_float(im, "width_scale", 1)};
+    const char *mode = im_choice(im, "mode", "nearest", "nearest|bilinear");
+    resize_old(im, scales, 4, mode && mode[0] == 'b' ? "linear" : mode);
+}
+
 void import_upsample_7(dlc_import *im)
 {
     uint32_t n;
@@ -287,7 +298,7 @@ void import_upsample_7(dlc_import *im)
     double *scales = dlc_new_array(im->arena, double, n + 1);
     for (uint32_t i = 0; i < n; i++)
         scales[i] = given[i];
-    resize_old(im, scales, n);
+    resize_old(im, scales, n, old_mode(im));
 }
 
 void import_upsample_9(dlc_import *im)
@@ -298,7 +309,7 @@ void import_upsample_9(dlc_import *im)
         return;
     }
     const double *scales = im_const_floats(im, im_in(im, 1), "scales", &n);
-    resize_old(im, scales, n);
+    resize_old(im, scales, n, old_mode(im));
 }
 
 void import_resize_10(dlc_import *im)

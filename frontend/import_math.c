@@ -70,8 +70,8 @@ void import_swiglu(dlc_import *im)
 
 void import_selu(dlc_import *im)
 {
-    double alpha = im_float(im, "alpha", 1.67326319217681884765625f);
-    double gamma = im_float(im, "gamma", 1.05070102214813232421875f);
+    double alpha = im_float(im, "alpha", im->opset < 6 ? 1.6732f : 1.67326319217681884765625f);
+    double gamma = im_float(im, "gamma", im->opset < 6 ? 1.0507f : 1.05070102214813232421875f);
     im->out[0] = f_node(
         im, DLC_OP_SELU, F_IN(im_in(im, 0)),
         F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_GAMMA, gamma)));
@@ -83,6 +83,21 @@ void import_hard_sigmoid(dlc_import *im)
     im->out[0] =
         f_node(im, DLC_OP_HARD_SIGMOID, F_IN(im_in(im, 0)),
                F_ATTRS(dlc_attr_float(DLC_ATTR_ALPHA, alpha), dlc_attr_float(DLC_ATTR_BETA, beta)));
+}
+
+/* Of integers, as opset 9 allows, through f64. */
+void import_erf(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0);
+    int is_float = dlc_is_float(x->type.dtype);
+    dlc_value *y = f_unary(im, DLC_OP_ERF, is_float ? x : f_cast(im, x, DLC_F64));
+    im->out[0] = f_cast(im, y, x->type.dtype);
+}
+
+void import_is_nan(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0);
+    im->out[0] = f_unary(im, DLC_OP_IS_NAN, dlc_is_code(x->type.dtype) ? f_cast(im, x, DLC_F32) : x);
 }
 
 void import_shrink(dlc_import *im)

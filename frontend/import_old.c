@@ -132,3 +132,25 @@ void import_pad_1(dlc_import *im)
     im_rename(im, "paddings", "pads");
     import_pad_2(im);
 }
+
+/* One axis, so many times; both are inputs of x's type. */
+void import_tile_1(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0);
+    uint32_t ntiles, naxes;
+    dlc_expr dims[DLC_MAX_RANK];
+    const dlc_expr *tiles = im_elements(im, f_cast(im, im_in(im, 1), DLC_I64), 0, INT32_MAX, &ntiles);
+    const double *given = im_const_floats(im, im_in(im, 2), "the axis", &naxes);
+    if (!tiles || !given)
+        return;
+    if (ntiles != 1 || naxes != 1) {
+        im_fail(im, DLC_INVALID, "%" PRIu32 " tiles and %" PRIu32 " axes; one of each is wanted", ntiles, naxes);
+        return;
+    }
+    int axis = im_axis(im, (int64_t)*given, im_rank(x));
+    if (axis < 0)
+        return;
+    memcpy(dims, x->type.dims, sizeof dims);
+    dims[axis] = im_size(im, dlc_mul(im->pool, dims[axis], *tiles));
+    im->out[0] = f_node(im, DLC_OP_TILE, F_IN(x), F_ATTRS(dlc_attr_dims(DLC_ATTR_DIMS, dims, im_rank(x))));
+}

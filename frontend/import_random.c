@@ -168,7 +168,7 @@ static void drop(dlc_import *im, dlc_value *training, dlc_value *ratio)
 {
     dlc_value *x = im_in(im, 0);
     dlc_value *keep = f_sub(im, f_like(im, ratio, 1), ratio);
-    dlc_value *kept = happens(im, keep, x->type.dims, im_rank(x));
+    dlc_value *kept = !keep ? NULL : happens(im, keep, x->type.dims, im_rank(x));
     if (training)
         kept = f_binary(im, DLC_OP_OR, kept, f_unary(im, DLC_OP_NOT, f_reshape(im, training, NULL, 0)));
     dlc_value *scaled = f_div(im, x, f_cast(im, keep, x->type.dtype));
@@ -187,6 +187,8 @@ void import_dropout(dlc_import *im)
     dlc_value *x = im_in(im, 0), *mode = im_in(im, 2), *given = im_in(im, 1);
     if (im->opset < 12)
         ratio = im_float(im, "ratio", 0.5);
+    if (given && dlc_is_code(given->type.dtype))
+        given = f_cast(im, given, DLC_F32);
     int is_known = !given || im_const_scalar(im, given, &ratio);
     int is_decided = !mode || im_const_scalar(im, mode, &training);
     if ((is_decided && training == 0) || (is_known && ratio == 0)) {

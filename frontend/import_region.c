@@ -201,6 +201,60 @@ void import_roi_align(dlc_import *im)
     im->out[0] = mode[0] == 'a' ? mean_of(im, x, images, s, all) : largest_of(im, x, images, s, all);
 }
 
+/* --- MaxRoiPool --- */
+
+/* Which of `extent` pixels lie in which bin of a region: [r, bins, extent]. Ends are rounded to whole pixels and belong to it; bins
+ * may share pixels. */
+static dlc_value *in_bins(dlc_import *im, dlc_value *boxes, uint32_t d, double scale, dlc_expr nbins, dlc_expr extent)
+{
+    dlc_value *ends[2];
+    for (uint32_t e = 0; e < 2; e++) {
+        dlc_value *v = f_drop_axis(im, f_slice(im, boxes, 1, im_i64(im, 1 + d + 2 * e), im_i64(im, 1)), 1);
+        if (!v)
+            return NULL;
+        v = f_add(im, f_mul(im, v, f_like(im, v, scale)), f_like(im, v, 0.5));
+        ends[e] = column(im, f_unary(im, DLC_OP_FLOOR, v));
+    }
+    dlc_dtype dtype = boxes->type.dtype;
+    dlc_value *one = f_scalar(im, dtype, 1), *bins = f_dim(im, dtype, nbins), *pixel = f_iota(im, dtype, extent);
+    dlc_value *size = f_max(im, f_add(im, f_sub(im, ends[1], ends[0]), one), one);
+    dlc_value *bin = f_insert_axis(im, f_iota(im, dtype, nbins), 1);
+    dlc_value *first = f_unary(im, DLC_OP_FLOOR, f_div(im, f_mul(im, bin, size), bins));
+    dlc_value *end = f_unary(im, DLC_OP_CEIL, f_div(im, f_mul(im, f_add(im, bin, one), size), bins));
+    return f_binary(im, DLC_OP_AND, f_binary(im, DLC_OP_LE, f_add(im, ends[0], first), pixel),
+                    f_binary(im, DLC_OP_LT, pixel, f_add(im, ends[0], end)));
+}
+
+/* The largest along the last dimension but one of [r, c, .., n, ..] within each bin, in the place of that dimension. */
+static dlc_value *largest_in(dlc_import *im, dlc_value *x, dlc_value *is_in)
+{
+    if (!x || !is_in)
+        return NULL;
+    is_in = f_insert_axis(im, f_insert_axis(im, is_in, 1), 2); /* [r, 1, 1, bins, n] */
+    dlc_value *some = f_where(im, is_in, f_insert_axis(im, x, 3), f_like(im, x, -INFINITY));
+    return f_reduce_last(im, DLC_OP_REDUCE_MAX, some, 1, 0);
+}
+
+void import_max_roi_pool(dlc_import *im)
+{
+    dlc_value *x = im_in(im, 0), *boxes = im_in(im, 1);
+    uint32_t n = 0;
+    const int64_t *sizes = im_ints(im, "pooled_shape", &n);
+    double scale = im_float(im, "spatial_scale", 1);
+    if (!sizes || n != 2 || sizes[0] < 1 || sizes[1] < 1 || im_rank(x) != 4 || im_rank(boxes) != 2) {
+        im_fail(im, DLC_INVALID, "an input of rank 4, boxes [r, 5] and pooled_shape of two sizes are wanted");
+        return;
+    }
+    dlc_value *image = f_drop_axis(im, f_slice(im, boxes, 1, im_i64(im, 0), im_i64(im, 1)), 1);
+    dlc_value *columns = in_bins(im, boxes, 0, scale, im_i64(im, sizes[1]), x->type.dims[3]),
+              *rows = in_bins(im, boxes, 1, scale, im_i64(im, sizes[0]), x->type.dims[2]);
+    dlc_value *y = largest_in(im, f_gather(im, x, f_cast(im, image, DLC_I64), 0), columns); /* [r, c, h, bins] */
+    y = largest_in(im, y ? f_swap_last(im, y) : NULL, rows);
+    if (y)
+        y = f_swap_last(im, y);
+    im->out[0] = f_where(im, f_binary(im, DLC_OP_EQ, y, f_like(im, x, -INFINITY)), f_like(im, x, 0), y);
+}
+
 /* --- DeformConv --- */
 
 typedef struct {

@@ -564,8 +564,8 @@ static const dlc_expr *split_sizes(dlc_import *im, dlc_expr dim)
     const int64_t *attribute = im->opset < 13 ? im_ints(im, "split", &n) : NULL;
     int64_t parts = im->opset >= 18 ? im_int(im, "num_outputs", 0) : 0;
     const dlc_expr *sizes = attribute ? to_exprs(im, attribute, n) : NULL;
-    if (im->opset >= 13 && im_in(im, 1)) {
-        sizes = im_elements(im, im_in(im, 1), 0, INT32_MAX, &n);
+    if (im_in(im, 1)) { /* opset 1 has them in x's type */
+        sizes = im_elements(im, f_cast(im, im_in(im, 1), DLC_I64), 0, INT32_MAX, &n);
         if (!sizes)
             return NULL;
     }

@@ -309,13 +309,23 @@ void import_average_pool(dlc_import *im)
         im->out[0] = f_node(im, DLC_OP_AVG_POOL, F_IN(im_in(im, 0)), attrs, n);
 }
 
+/* Which norm; a float in opset 1, where fractions are not supported. */
+static int64_t read_p(dlc_import *im)
+{
+    double p = im->opset >= 2 ? (double)im_int(im, "p", 2) : im_float(im, "p", 2);
+    if (p >= 1 && p <= 1 << 20 && p == (double)(int64_t)p)
+        return (int64_t)p;
+    im_fail(im, p < 1 ? DLC_INVALID : DLC_UNSUPPORTED, "p is %g; whole numbers from 1 on are supported", p);
+    return 0;
+}
+
 void import_lp_pool(dlc_import *im)
 {
     im_window w;
     dlc_attr attrs[8];
     dlc_expr sizes[DLC_MAX_RANK];
-    int64_t is_ceil = im->opset >= 18 ? im_int(im, "ceil_mode", 0) : 0, p = im_int(im, "p", 2);
-    if (!im_read_window(im, im_in(im, 0), NULL, im->opset >= 18, &w))
+    int64_t is_ceil = im->opset >= 18 ? im_int(im, "ceil_mode", 0) : 0, p = read_p(im);
+    if (!p || !im_read_window(im, im_in(im, 0), NULL, im->opset >= 18, &w))
         return;
     uint32_t n = pool_attrs(im, &w, is_ceil != 0, sizes, attrs);
     attrs[n++] = dlc_attr_int(DLC_ATTR_P, p);
@@ -341,16 +351,14 @@ void import_global_pool(dlc_import *im)
 
 void import_global_lp_pool(dlc_import *im)
 {
-    int64_t p = im_int(im, "p", 2);
-    dlc_value *x = f_unary(im, DLC_OP_ABS, im_in(im, 0));
-    if (p < 1)
-        im_fail(im, DLC_INVALID, "p is %" PRId64 "; at least 1 is wanted", p);
-    else if (p == 1)
+    int64_t p = read_p(im);
+    dlc_value *x = p ? f_unary(im, DLC_OP_ABS, im_in(im, 0)) : NULL;
+    if (p == 1)
         im->out[0] = reduce_spatial(im, DLC_OP_REDUCE_SUM, x);
-    else if (p == 2)
+    else if (x && p == 2)
         im->out[0] =
             f_unary(im, DLC_OP_SQRT, reduce_spatial(im, DLC_OP_REDUCE_SUM, f_mul(im, x, x)));
-    else
+    else if (x)
         im->out[0] = f_binary(im, DLC_OP_POW,
                               reduce_spatial(im, DLC_OP_REDUCE_SUM,
                                              f_binary(im, DLC_OP_POW, x, f_like(im, x, (double)p))),
