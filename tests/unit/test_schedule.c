@@ -26,9 +26,18 @@
     "kernel @scatter(x: f32[8,16], at: i64[4], u: f32[4,16]) -> (y: f32[8,16]) {\n  axis i=8, j=16, k=4, l=16\n" \
     "  c[i,j] = x[i, j] -> y[i, j]\n  s[k,l] = u[k, l] -> y[at[k], l] update sum\n}\n"
 
+/* Three buffers one behind the other, and a border on each side: the lanes' loop is cut where the source changes. */
+#define CONCAT(p, q, all) \
+    "kernel @concat(x: f32[m," #p "], y: f32[m," #q "], z: f32[m,9]) -> (o: f32[m," #all "]) {\n  axis i=m, j=" #all "\n" \
+    "  o[i,j] = select(j < " #p ", x[i, j if j < " #p "], select(j < " #p " + " #q ", y[i, j - " #p " if j < " #p " + " #q " and " #p \
+    " <= j], z[i, j - " #p " - " #q " if " #p " + " #q " <= j and 2 <= j and j + 1 < " #all "]))\n}\n"
+
 static const struct {
     const char *kernel, *tree;
 } right[] = {
+    {CONCAT(16, 24, 49), "  par i, lane j:8 {\n    o\n  }\n"},
+    {CONCAT(11, 9, 29), "  par i, lane j:8 {\n    o\n  }\n"},
+    {CONCAT(3, 33, 45), "  par i, lane j:16 {\n    o\n  }\n"},
     {SOFTMAX("m,50", "i, j", "i,j", "i"),
      "  par i {\n    lane j:8 x 4 {\n      h in reg\n    }\n    lane j:8 {\n      e in scratch\n    }\n    lane j:8 x 4 {\n"
      "      l in reg\n    }\n    lane j:8 {\n      y\n    }\n  }\n"},
