@@ -17,6 +17,47 @@ static const Onnx__GraphProto *subgraph(dlc_import *im, const char *name)
     return attribute ? attribute->g : NULL;
 }
 
+/* The one node that a branch computes with, constants aside; NULL: there are more, or none. */
+static const Onnx__NodeProto *only_node(const Onnx__GraphProto *graph)
+{
+    const Onnx__NodeProto *found = NULL;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        if (!strcmp(graph->node[i]->op_type, "Constant"))
+            continue;
+        if (found)
+            return NULL;
+        found = graph->node[i];
+    }
+    return found;
+}
+
+/* What exporters write for the removal of a dimension that they do not know: where it is 1 it goes, else all stays. */
+static int is_squeeze(const Onnx__GraphProto *yes, const Onnx__GraphProto *no)
+{
+    const Onnx__NodeProto *squeeze = only_node(yes), *same = only_node(no);
+    return squeeze && same && yes->n_output == 1 && !strcmp(squeeze->op_type, "Squeeze") &&
+           !strcmp(same->op_type, "Identity") && squeeze->n_input && same->n_input && !strcmp(squeeze->input[0], same->input[0]);
+}
+
+static void import_branch(dlc_import *im, const Onnx__GraphProto *taken)
+{
+    dlc_body body = im_subgraph_body(im, taken);
+    im_read_initializers(im, taken, body.scope);
+    im_push(im, &body);
+}
+
+/* The number of dimensions is known at compile time, so the dimension is taken to be 1; the run checks it. */
+static void import_squeeze_branch(dlc_import *im, const Onnx__GraphProto *yes)
+{
+    dlc_expr holds = im_condition(im, im_in(im, 0));
+    if (!holds)
+        return;
+    dlc_graph_require(im->graph, holds,
+                      "%s: node '%s': the dimension that it removes where it is 1 is taken to be 1; --shape fixes it",
+                      im->graph->file, im->origin->name);
+    import_branch(im, yes);
+}
+
 /* The condition is not known: both branches are imported. */
 static void import_both(dlc_import *im, const Onnx__GraphProto *yes, const Onnx__GraphProto *no)
 {
@@ -54,14 +95,12 @@ void import_if(dlc_import *im)
     }
     if (!is_bool(im, im_in(im, 0)))
         return;
-    if (!im_const_scalar(im, im_in(im, 0), &condition)) {
+    if (im_const_scalar(im, im_in(im, 0), &condition))
+        import_branch(im, condition != 0 ? yes : no);
+    else if (is_squeeze(yes, no))
+        import_squeeze_branch(im, yes);
+    else
         import_both(im, yes, no);
-        return;
-    }
-    const Onnx__GraphProto *taken = condition != 0 ? yes : no;
-    dlc_body body = im_subgraph_body(im, taken);
-    im_read_initializers(im, taken, body.scope);
-    im_push(im, &body);
 }
 
 /* --- loops --- */
@@ -150,6 +189,8 @@ static int read_limits(dlc_import *im, dlc_repeat *r)
     }
     if (!im_ok(im) || !read_trips(im, r))
         return 0;
+    if (!r->most)
+        r->most = im_trips_of_condition(im, r);
     if (condition == 0)
         r->most = im_i64(im, 0);
     if (r->most && r->enters)
@@ -164,13 +205,15 @@ void import_loop(dlc_import *im)
 {
     const Onnx__GraphProto *graph = subgraph(im, "body");
     dlc_repeat *r = dlc_new(im->arena, dlc_repeat);
-    if (!graph || !read_limits(im, r))
+    if (!graph)
         return;
     r->graph = graph;
     r->nbefore = 2;
     r->nstates = im->nin > 2 ? im->nin - 2 : 0;
     r->nresults = graph->n_output > r->nstates + 1 ? (uint32_t)graph->n_output - 1 - r->nstates : 0;
     r->initial = im->in + 2;
+    if (!read_limits(im, r))
+        return;
     if (r->count || r->nresults || im->nout > r->nstates) {
         push_loop(im, r);
         return;

@@ -42,6 +42,9 @@ void im_bind_body_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, u
 /* Slice `at` of scanned input i, without its axis. */
 dlc_value *im_scan_slice(dlc_import *im, const dlc_repeat *r, uint32_t i, dlc_expr at);
 
+/* import_trips.c: the most iterations of a Loop that stacks results and has no trip count, from its condition; 0: none is found. */
+dlc_expr im_trips_of_condition(dlc_import *im, const dlc_repeat *r);
+
 /* import_unroll.c, import_control_region.c: set the body up, and go on when it was imported, as im_repeat does; -1: it has to be the other
  * way, only the run knows when the loop ends, or a state changes its shape. */
 void im_unroll_begin(dlc_import *im, dlc_repeat *r);

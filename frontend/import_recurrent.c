@@ -2,8 +2,10 @@
  * RNN, GRU and LSTM: a loop over the sequence, however long it is. The products with the input are
  * one contraction over all steps, before it; each step adds the product with its state. Steps past
  * a sample's length keep the state and give zeros. A few steps are written one behind the other.
+ * The quantised LSTM quantises the input once and each state as it comes; its weights are turned.
  */
 #include "base/text.h"
+#include "frontend/import_quant.h"
 #include "frontend/regions.h"
 
 #include <inttypes.h>
@@ -20,7 +22,7 @@ typedef struct {
 typedef struct {
     int64_t kind, hidden, steps /* 0: a loop */, layout, input_forget, linear_before_reset;
     uint32_t ndirections;
-    int first_is_reverse, has_clip;
+    int first_is_reverse, has_clip, is_quantised;
     double clip;
     activation activations[2 * MAX_ACTIVATIONS];
     dlc_value *x, *lengths; /* x: [t, n, input] */
@@ -141,15 +143,31 @@ static void check_size(dlc_import *im, uint32_t input, uint32_t axis, int64_t si
         im_same_dim(im, im_in(im, input)->type.dims[axis], im_i64(im, size), what);
 }
 
+/* Scales and zero points of a quantised recurrence: of each direction, or of each of its columns. */
+static void check_scales(dlc_import *im, const recurrence *r)
+{
+    for (uint32_t input = 8; input < 12 && im_ok(im); input++) {
+        if (!im_in(im, input))
+            im_fail(im, DLC_INVALID, "input %" PRIu32 ", a scale or zero point, is absent", input);
+        else if (im_rank(im_in(im, input)) == 2)
+            check_size(im, input, 1, r->kind * r->hidden, "scales or zero points of a direction");
+        else
+            check_rank(im, input, 1);
+        if (im_ok(im))
+            check_size(im, input, 0, r->ndirections, "directions");
+    }
+}
+
 static void check_inputs(dlc_import *im, recurrence *r)
 {
     static const uint8_t ranks[8] = {3, 3, 3, 2, 1, 3, 3, 2};
+    const uint32_t gates = r->is_quantised ? 2 : 1; /* the axis of its weights */
     for (uint32_t i = 0; i < im->nin && i < 8; i++)
         check_rank(im, i, ranks[i]);
     if (!im_ok(im))
         return;
     int64_t hidden_given = im_int(im, "hidden_size", 0);
-    if (!im_is_const(im, im_in(im, 2)->type.dims[2], &r->hidden) || r->hidden < 1)
+    if (!im_is_const(im, im_in(im, 2)->type.dims[3 - gates], &r->hidden) || r->hidden < 1)
         im_fail(im, DLC_UNSUPPORTED, "the hidden size must be known");
     else if (hidden_given && hidden_given != r->hidden)
         im_fail(im, DLC_INVALID, "hidden_size is %" PRId64 "; the weights have %" PRId64,
@@ -157,11 +175,13 @@ static void check_inputs(dlc_import *im, recurrence *r)
     for (uint32_t i = 1; i < 4 && im_ok(im); i++)
         check_size(im, i, 0, r->ndirections, "directions");
     for (uint32_t i = 1; i < 3 && im_ok(im); i++)
-        check_size(im, i, 1, r->kind * r->hidden, "gates times the hidden size");
+        check_size(im, i, gates, r->kind * r->hidden, "gates times the hidden size");
     if (im_ok(im))
         check_size(im, 3, 1, 2 * r->kind * r->hidden, "biases");
     if (im_ok(im) && r->kind == LSTM)
         check_size(im, 7, 1, 3 * r->hidden, "peepholes");
+    if (im_ok(im) && r->is_quantised)
+        check_scales(im, r);
 }
 
 /* What would be broadcast instead of being refused: a length per sample, states [d, n, hidden], in
@@ -184,7 +204,7 @@ static void check_states(dlc_import *im, const recurrence *r)
 
 static int read_recurrence(dlc_import *im, recurrence *r)
 {
-    *r = (recurrence){.kind = im->row->argument};
+    *r = (recurrence){.kind = im->row->argument, .is_quantised = im->row->inputs_max > 8};
     const char *direction = im_choice(im, "direction", "forward", "forward|reverse|bidirectional");
     r->ndirections = direction && direction[0] == 'b' ? 2 : 1;
     r->first_is_reverse = direction && direction[0] == 'r';
@@ -216,6 +236,7 @@ typedef struct {
     const activation *activations;
     dlc_value *xw;          /* [t, n, gates * hidden], biases added as far as they may be */
     dlc_value *rt;          /* [hidden, gates * hidden] */
+    dlc_value *r_scale, *r_zero; /* of rt, where it is quantised */
     dlc_value *rt_zr, *rt_h; /* GRU: its first two gates, and the hidden one */
     dlc_value *r_bias_h;    /* GRU: of the hidden gate, kept apart */
     dlc_value *peephole[3]; /* i, o, f */
@@ -260,12 +281,34 @@ static void add_biases(dlc_import *im, direction *d, uint32_t index)
     d->xw = f_add(im, d->xw, f_add(im, wb, rb));
 }
 
+/* x times quantised weights [k, n]: x is quantised as it comes, by one scale for all of it. */
+static dlc_value *quantised_product(dlc_import *im, dlc_value *x, dlc_value *w, dlc_value *scale, dlc_value *zero)
+{
+    dlc_value *q, *x_scale, *x_zero;
+    im_quantise_dynamically(im, x, &q, &x_scale, &x_zero);
+    dlc_value *sum = q && w ? im_integer_matmul(im, q, x_zero, w, zero) : NULL;
+    return f_mul(im, f_cast(im, sum, x->type.dtype), f_mul(im, x_scale, im_as_scalar(im, scale)));
+}
+
+static void begin_products(dlc_import *im, direction *d, uint32_t index)
+{
+    dlc_value *w = of_direction(im, im_in(im, 1), index), *r = of_direction(im, im_in(im, 2), index);
+    if (!d->r->is_quantised) {
+        d->xw = f_matmul(im, d->r->x, f_swap_last(im, w));
+        d->rt = f_swap_last(im, r);
+        return;
+    }
+    d->xw = quantised_product(im, d->r->x, w, of_direction(im, im_in(im, 8), index), of_direction(im, im_in(im, 9), index));
+    d->rt = r;
+    d->r_scale = of_direction(im, im_in(im, 10), index);
+    d->r_zero = of_direction(im, im_in(im, 11), index);
+}
+
 static direction begin(dlc_import *im, const recurrence *r, uint32_t index)
 {
     uint32_t per = r->kind == RNN ? 1 : r->kind == GRU ? 2 : 3;
     direction d = {.r = r, .activations = r->activations + index * per};
-    d.xw = f_matmul(im, r->x, f_swap_last(im, of_direction(im, im_in(im, 1), index)));
-    d.rt = f_swap_last(im, of_direction(im, im_in(im, 2), index));
+    begin_products(im, &d, index);
     if (r->kind == GRU) {
         d.rt_zr = part(im, d.rt, 1, 0, 2 * r->hidden);
         d.rt_h = part(im, d.rt, 1, 2 * r->hidden, r->hidden);
@@ -297,7 +340,8 @@ static void step_rnn(dlc_import *im, direction *d, dlc_value *xt)
 static void step_lstm(dlc_import *im, direction *d, dlc_value *xt)
 {
     const activation *a = d->activations;
-    dlc_value *all = f_add(im, xt, f_matmul(im, d->h, d->rt));
+    dlc_value *product = d->r_scale ? quantised_product(im, d->h, d->rt, d->r_scale, d->r_zero) : f_matmul(im, d->h, d->rt);
+    dlc_value *all = f_add(im, xt, product);
     dlc_value *i = activate(im, d->r, &a[0], peep(im, d, gate(im, d, all, 0), 0, d->c));
     dlc_value *f = d->r->input_forget
                        ? f_sub(im, f_like(im, xt, 1), i)

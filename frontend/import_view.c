@@ -2,7 +2,7 @@
  * Views: the same elements under other indices. Sizes and offsets are expressions throughout;
  * constants among them fold, so a static model and one whose shapes are inputs take the same path.
  */
-#include "frontend/import.h"
+#include "frontend/import_steps.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -184,20 +184,70 @@ static int read_axes(dlc_import *im, uint32_t rank, im_axis_list *list, im_axis_
     return im_axis_input(im, value, rank, list);
 }
 
-static int all_ones(dlc_import *im, const dlc_value *x, im_axis_list *axes)
+static int takes(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_input; i++)
+        if (!strcmp(node->input[i], name))
+            return 1;
+    return 0;
+}
+
+/* How many dimensions the model says its result has: declared for it, or for what follows it element by element; -1: nothing. */
+static int declared_rank(dlc_import *im, const char *name)
+{
+    static const char *const keeps[] = {"Sigmoid", "Relu", "Tanh", "Cast", "Identity", "Softmax", "Exp", "Log",
+                                        "Neg",     "Abs",  "Sqrt", "Mul",  "Add",      "Sub",     "Div"};
+    const dlc_body *body = im_body(im);
+    for (size_t at = body->next; !body->caller && at <= body->nnodes; at++) {
+        void **found = dlc_table_find(&im->declared, name);
+        const Onnx__TypeProto *type = found ? ((const Onnx__ValueInfoProto *)*found)->type : NULL;
+        if (type && type->tensor_type && type->tensor_type->shape)
+            return (int)type->tensor_type->shape->n_dim;
+        const Onnx__NodeProto *node = at < body->nnodes ? body->nodes[at] : NULL;
+        for (uint32_t k = 0; node && k < sizeof keeps / sizeof *keeps; k++)
+            if (!strcmp(node->op_type, keeps[k]) && node->n_output && takes(node, name))
+                name = node->output[0];
+    }
+    return -1;
+}
+
+static dlc_expr is_not_one(dlc_import *im, dlc_expr dim)
+{
+    dlc_expr is_one = dlc_eq(im->pool, dim, im_i64(im, 1));
+    return dlc_select(im->pool, is_one, dlc_expr_bool(im->pool, 0), dlc_expr_bool(im->pool, 1));
+}
+
+/* Dimensions that only the run knows are all 1 where the model declares a result without them, and none is 1 where it does not:
+ * the number of dimensions is known at compile time. The run checks it. */
+static void squeeze_unknown(dlc_import *im, const dlc_value *x, im_axis_list *axes)
+{
+    int64_t size;
+    uint32_t nunknown = im_rank(x);
+    for (uint32_t i = 0; i < im_rank(x); i++)
+        nunknown -= (uint32_t)im_is_const(im, dlc_graph_same(im->graph, x->type.dims[i]), &size);
+    int are_ones = nunknown && declared_rank(im, im->node->output[0]) == (int)(im_rank(x) - axes->n - nunknown);
+    for (uint32_t i = 0; i < im_rank(x); i++) {
+        dlc_expr dim = dlc_graph_same(im->graph, x->type.dims[i]);
+        if (im_is_const(im, dim, &size))
+            continue;
+        if (are_ones)
+            axes->at[axes->n++] = im_i64(im, i);
+        else
+            dlc_graph_require(im->graph, is_not_one(im, dim),
+                              "%s: node '%s': without axes, dimension %" PRIu32 " is taken not to be 1; --shape fixes it",
+                              im->graph->file, im->origin->name, i);
+    }
+}
+
+static void all_ones(dlc_import *im, const dlc_value *x, im_axis_list *axes)
 {
     int64_t size;
     *axes = (im_axis_list){.is_known = 1};
     for (uint32_t i = 0; i < im_rank(x); i++) {
-        if (!im_is_const(im, x->type.dims[i], &size)) {
-            im_fail(im, DLC_UNSUPPORTED,
-                    "without axes, every dimension must be known; dimension %" PRIu32 " is not", i);
-            return 0;
-        }
-        if (size == 1)
+        if (im_is_const(im, dlc_graph_same(im->graph, x->type.dims[i]), &size) && size == 1)
             axes->at[axes->n++] = im_i64(im, i);
     }
-    return 1;
+    squeeze_unknown(im, x, axes);
 }
 
 void import_squeeze(dlc_import *im)
@@ -206,8 +256,10 @@ void import_squeeze(dlc_import *im)
     im_axis_list list, *axes;
     uint8_t sorted[DLC_MAX_RANK];
     dlc_expr dims[DLC_MAX_RANK];
-    if (!read_axes(im, im_rank(x), &list, &axes) || (!axes && !all_ones(im, x, &list)))
+    if (!read_axes(im, im_rank(x), &list, &axes))
         return;
+    if (!axes)
+        all_ones(im, x, &list);
     for (uint32_t i = 0; im_axes_of(im, &list, sorted) && i < list.n; i++) {
         if (!im_same_dim(im, x->type.dims[sorted[i]], im_i64(im, 1),
                          "a squeezed dimension must be 1"))

@@ -155,7 +155,40 @@ def given_as_they_are(c):
             {"y": s, "same": np.array([x] * n, np.float32).reshape(n, *x.shape), "z": x})
 
 
+def removes_what_is_one():
+    """As exporters squeeze a dimension that they do not know; the rest holds for either."""
+    yes, no = body([node("Squeeze", ["x", "last"], ["s"])], [], ["s"]), body([node("Identity", ["x"], ["s"])], [], ["s"])
+    nodes = [node("Shape", ["x"], ["n"]), node("Gather", ["n", "last"], ["d"]), node("Equal", ["d", "one"], ["c1"]), node("Squeeze", ["c1"], ["c"]),
+             node("If", ["c"], ["r"], then_branch=yes, else_branch=no), node("Relu", ["r"], ["y"])]
+    x = X[:, :1]
+    return nodes, {"x": x}, {"last": np.array([-1]), "one": np.array([1])}, {"y": np.maximum(x[:, 0], 0)}, {"x": ["n", "m"]}
+
+
+def while_below(n, words):
+    """No trip count, a result of each iteration: the counter and its limit say how many there can be."""
+    compare = {"i32": [node("Cast", ["k"], ["kf"], to=T.FLOAT), node("Cast", ["limit"], ["lf"], to=T.FLOAT), node("Less", ["kf", "lf"], ["go"])],
+               "and": [node("Less", ["k", "limit"], ["a"]), node("Greater", ["six", "k"], ["b"]), node("And", ["a", "b"], ["go"])],
+               "equal": [node("LessOrEqual", ["k", "limit"], ["go"])]}[words]
+    inner = body([node("Add", ["count", "two"], ["k"]), *compare, node("Gather", ["x", "count"], ["row"]), node("Add", ["row", "s"], ["o"]),
+                  node("Neg", ["o"], ["q"])], [("i", T.INT64, []), ("before", T.BOOL, []), ("count", T.INT32, []), ("limit", T.INT32, []), "s"],
+                 [("go", T.BOOL, []), ("k", T.INT32, []), ("limit", T.INT32, []), "o", "q"])
+    nodes = [node("Loop", ["", "first", "zero", "n", "s0"], ["k1", "n1", "y", "all"], body=inner)]
+    count, s, rows = 0, np.zeros(4, np.float32), []
+    while not rows or {"i32": count < n, "and": count < n and 6 > count, "equal": count <= n}[words]:
+        s = s + X[count]
+        rows.append(-s)
+        count += 2
+    return (nodes, {"x": X, "n": np.array(n, np.int32)},
+            {"first": np.array(True), "zero": np.array(0, np.int32), "two": np.array(2, np.int32), "six": np.array(6, np.int32), "s0": np.zeros(4, np.float32)},
+            {"k1": np.array(count, np.int32), "n1": np.array(n, np.int32), "y": s, "all": np.array(rows)}, {"x": ["n", 4]})
+
+
 CASES = {
+    "if_removes_what_is_one": removes_what_is_one,
+    "while_below_a_limit": lambda: while_below(4, "i32"),
+    "while_below_none": lambda: while_below(0, "i32"),
+    "while_below_two_limits": lambda: while_below(3, "and"),
+    "while_up_to_a_limit": lambda: while_below(2, "equal"),
     "if_taken": lambda: branches(1),
     "if_not_taken": lambda: branches(-1),
     "if_of_two_shapes": lambda: branches_of_two_shapes(True),

@@ -704,7 +704,48 @@ def embeddings_and_pools_of_tools():
                domains=[("com.microsoft", 1)], rtol=1e-3, atol=1e-4)
 
 
+def by_bytes(x):
+    """x as DynamicQuantizeLinear rounds it."""
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32(high - low) / np.float32(255)
+    zero = np.clip(np.rint(-low / scale), 0, 255) if scale else 0
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale if scale else np.zeros_like(x)
+
+
+@case
+def lstm_of_bytes():
+    """Input quantised once, states as they come; weights as columns of gates, a scale for each direction or for each column."""
+    t, n, k, h = 5, 2, 6, 8
+    x, b = normal(t, n, k), np.random.default_rng(3).standard_normal((2, 8 * h)).astype(np.float32)
+    w, r = (rng().integers(-90, 90, shape).astype(np.int8) for shape in ((2, k, 4 * h), (2, h, 4 * h)))
+    w_zero, r_zero = np.array([3, 0], np.int8), np.zeros((2, 4 * h), np.int8)
+    w_scale, r_scale = np.array([.01, .02], np.float32), (rng().random((2, 4 * h)) / 100).astype(np.float32)
+    y = np.zeros((t, 2, n, h), np.float32)
+
+    def sigmoid(v):
+        return 1 / (1 + np.exp(-v))
+    for d in range(2):
+        xw = by_bytes(x) @ ((w[d].astype(np.float32) - w_zero[d]) * w_scale[d]) + b[d, :4 * h] + b[d, 4 * h:]
+        state, cell = np.zeros((n, h), np.float32), np.zeros((n, h), np.float32)
+        for at in range(t) if d == 0 else reversed(range(t)):
+            i, o, f, c = np.split(xw[at] + by_bytes(state) @ ((r[d].astype(np.float32) - r_zero[d]) * r_scale[d]), 4, 1)
+            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(c)
+            state = sigmoid(o) * np.tanh(cell)
+            y[at, d] = state
+    nodes = [node("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], ["y"], hidden_size=h,
+                  direction="bidirectional", domain="com.microsoft")]
+    weights = {"w": w, "r": r, "b": b, "ws": w_scale, "wz": w_zero, "rs": r_scale, "rz": r_zero}
+    return run(nodes, {"x": x}, ["y"], [y], weights=weights, domains=[("com.microsoft", 1)], shapes={"x": ["t", "n", k]}, rtol=1e-2, atol=2e-2)
+
+
 # --- control flow ---
+
+@case
+def squeeze_of_what_is_not_one():
+    """Without axes: a dimension that only the run knows stays."""
+    x = normal(1, 3, 1, 4)
+    return run([node("Squeeze", ["x"], ["s"]), node("Relu", ["s"], ["y"])], {"x": x}, ["y"], shapes={"x": [1, "n", 1, 4]})
+
 
 def control(built):
     nodes, inputs, weights, expected, *shapes = built
