@@ -145,7 +145,7 @@ const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_
         return value->content;
     dlc_expr *content = dlc_new_array(im->arena, dlc_expr, *n + 1);
     for (uint32_t i = 0; i < *n; i++)
-        content[i] = bound_symbol(im, value, i, lo, hi);
+        content[i] = value->partly && value->partly[i] ? value->partly[i] : bound_symbol(im, value, i, lo, hi);
     value->content = content; /* all readers see the same symbols */
     return content;
 }

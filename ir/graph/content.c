@@ -5,7 +5,8 @@
  * it reads, so every operator takes part without a line of its own.
  *
  * Integers are i64 expressions whatever their dtype; where a narrower one might wrap, the content
- * stays unknown. Floats take part while they are constants.
+ * stays unknown. Floats take part while they are constants. Of a value only some elements may be
+ * known: sizes of an image beside what data says.
  */
 #include "ir/graph/op.h"
 
@@ -181,7 +182,8 @@ static dlc_expr element_of(eval *e, dlc_source source, const dlc_expr *index, ui
     if (!DLC_SOURCE_IS_STAGE(source)) {
         const dlc_value *value = e->values[which];
         int64_t number = element_number(e, e->pool, value->type.dims, index, rank);
-        return number < 0 || !value->content ? 0 : value->content[number];
+        const dlc_expr *known = value->content ? value->content : value->partly;
+        return number < 0 || !known ? 0 : known[number];
     }
     const dlc_stage *stage = &e->kernel->stages.data[which];
     stage_extents(e, stage, extents);
@@ -349,9 +351,8 @@ static int eval_stage(eval *e, uint32_t number)
         move_to(e, &stage->axes, sizes, i);
         if (stage->update != DLC_UPDATE_NONE && !update_at(e, number, marks))
             return 0;
-        if (stage->update == DLC_UPDATE_NONE &&
-            !(e->elems[number][i] = point_of(e, stage, marks, reduced, nreduced)))
-            return 0;
+        if (stage->update == DLC_UPDATE_NONE)
+            e->elems[number][i] = point_of(e, stage, marks, reduced, nreduced);
     }
     return 1;
 }
@@ -374,14 +375,19 @@ static void take_content(eval *e, dlc_value *value, uint32_t buffer)
             !dlc_type_elems(e->pool, &value->type, &elems))
             continue;
         dlc_expr *content = dlc_new_array(e->graph->arena, dlc_expr, (size_t)elems + 1);
+        int64_t nknown = 0;
         for (int64_t i = 0; i < elems; i++) {
             dlc_scalar scalar;
             dlc_expr element = e->elems[s][i];
             if (!element || (dlc_is_float(value->type.dtype) && !is_constant(e, element, &scalar)))
-                return;
+                continue;
             content[i] = dlc_expr_simplify(e->pool, element, ranges_of(e));
+            nknown++;
         }
-        value->content = content;
+        if (nknown == elems)
+            value->content = content;
+        else if (nknown)
+            value->partly = content;
     }
 }
 
@@ -411,9 +417,16 @@ void dlc_node_content(dlc_graph *graph, dlc_node *node)
 {
     if (dlc_op_is_opaque(node->op) || node->op == DLC_OP_CONSTANT)
         return;
-    for (uint32_t i = 0; i < node->ninputs; i++)
-        if (node->inputs[i] && !node->inputs[i]->content)
+    uint32_t nknown = 0, nunknown = 0;
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        const dlc_value *input = node->inputs[i];
+        if (input && !input->content && !is_small(graph, input))
             return;
+        nknown += input && (input->content || input->partly);
+        nunknown += input && !input->content;
+    }
+    if (nunknown && !nknown)
+        return;
     for (uint32_t o = 0; o < node->noutputs; o++)
         if (!is_small(graph, node->outputs[o]))
             return;

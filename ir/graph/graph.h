@@ -60,6 +60,7 @@ struct dlc_value {
     const dlc_tensor *data; /* of a CONSTANT node, row-major */
     const dlc_expr *content; /* values of few elements: what each one is, row-major, in the graph's pool; or NULL. Integers
                                 are i64 expressions over symbols whatever the dtype, bools bool; floats constants */
+    const dlc_expr *partly;  /* the same where only some are known: 0 for the others; NULL where content is there */
 };
 
 /* Where a node came from, for messages: the ONNX node. Core nodes made from one ONNX node share it. */
@@ -139,7 +140,7 @@ dlc_value *dlc_graph_ints(dlc_graph *graph, const int64_t *values, uint32_t n); 
 
 /*
  * Builds a node before `graph->cursor`… at the end, infers its outputs' types (reporting what is wrong with the origin's
- * name), and its content where all inputs have theirs. Returns NULL after a failure, which is in graph->diag.
+ * name), and its content as far as its inputs have theirs. Returns NULL after a failure, which is in graph->diag.
  */
 typedef struct {
     dlc_opcode op;
