@@ -120,7 +120,9 @@ static dlc_status run(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *
     if (context->poison && context->arena.bytes)
         memset(context->arena.bytes, 0xA5, context->arena.size_bytes);
     uint32_t state = dlcrt_float_enter();
+    dlcrt_pool_enter(context->pool, (int)context->is_parallel);
     dlc_status status = walk(context);
+    dlcrt_pool_leave();
     dlcrt_float_leave(state);
     return status;
 }

@@ -140,8 +140,9 @@ typedef struct {
 dlcrt_pool *dlcrt_pool_create(uint32_t nthreads);
 void dlcrt_pool_destroy(dlcrt_pool *pool);
 uint32_t dlcrt_pool_threads(const dlcrt_pool *pool);
-/* Wakes sleeping workers ahead of work that is about to come. */
-void dlcrt_pool_wake(dlcrt_pool *pool);
+/* Around a run: the cores are shared among the runs that are under way. is_parallel: wakes sleeping workers ahead of the work. */
+void dlcrt_pool_enter(dlcrt_pool *pool, int is_parallel);
+void dlcrt_pool_leave(void);
 /* Units [0, units) of the job over the threads; returns when all are done. */
 void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain);
 

@@ -361,8 +361,6 @@ static dlc_status walk(dlcrt_context *context)
     int64_t start = context->profile ? now_ns() : 0;
     if (context->profile)
         memset(context->profile, 0, nsteps * sizeof *context->profile);
-    if (context->is_parallel)
-        dlcrt_pool_wake(context->pool);
     for (uint32_t i = 0, next; i < nsteps; i = next) {
         step = &steps[i];
         next = i + 1;

@@ -10,6 +10,9 @@
  * The caller writes the job, then the words (release); a successful take (acquire) sees the job of
  * that word. A job ends when `left` reaches 0, so nobody reads it while the next is written. Idle
  * workers spin for spin_ns, then sleep in a futex on `epoch`.
+ *
+ * Runs that are under way at once share the cores: each has its part of them, so pools of as many
+ * threads as there are cores do not fight, and the workers of a crowded process sleep.
  */
 #include "runtime/internal.h"
 
@@ -43,6 +46,7 @@ struct dlcrt_pool {
     dlcrt_job job;
     uint32_t nparts;
     uint32_t nthreads; /* the caller is thread 0 */
+    uint32_t ncores;   /* this process may use */
     int64_t spin_ns;
     pid_t owner;                         /* the process whose threads they are */
     worker *workers;                     /* nthreads - 1 */
@@ -52,6 +56,19 @@ struct dlcrt_pool {
     _Alignas(64) _Atomic uint32_t left; /* chunks of the job not yet done */
     _Atomic uint32_t is_waiting;        /* the caller sleeps on `left` */
 };
+
+static _Atomic uint32_t nrunning; /* runs under way in this process */
+
+/* The runs of other threads stay behind in the process that forked. */
+static void forget_runs(void)
+{
+    atomic_store(&nrunning, 0);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forget_runs);
+}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
@@ -174,10 +191,26 @@ static void announce(dlcrt_pool *pool)
         futex_wake(&pool->epoch, INT_MAX);
 }
 
-void dlcrt_pool_wake(dlcrt_pool *pool)
+/* Threads that a job of this pool gets now; a run that is alone has all. */
+static uint32_t threads_now(const dlcrt_pool *pool)
 {
-    if (pool->nthreads > 1 && atomic_load_explicit(&pool->sleepers, memory_order_relaxed))
+    uint32_t runs = atomic_load_explicit(&nrunning, memory_order_relaxed);
+    if (runs < 2 || pool->nthreads == 1)
+        return pool->nthreads;
+    uint32_t fair = (pool->ncores + runs / 2) / runs;
+    return fair < 1 ? 1 : fair < pool->nthreads ? fair : pool->nthreads;
+}
+
+void dlcrt_pool_enter(dlcrt_pool *pool, int is_parallel)
+{
+    atomic_fetch_add_explicit(&nrunning, 1, memory_order_relaxed);
+    if (is_parallel && threads_now(pool) > 1 && atomic_load_explicit(&pool->sleepers, memory_order_relaxed))
         announce(pool);
+}
+
+void dlcrt_pool_leave(void)
+{
+    atomic_fetch_sub_explicit(&nrunning, 1, memory_order_relaxed);
 }
 
 static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts,
@@ -199,7 +232,8 @@ static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t 
 
 void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain)
 {
-    int64_t nparts = units / grain < pool->nthreads ? units / grain : pool->nthreads;
+    uint32_t nthreads = threads_now(pool);
+    int64_t nparts = units / grain < nthreads ? units / grain : nthreads;
     if (nparts < 2) {
         if (units > 0)
             run_chunk(job, 0, 0, units);
@@ -259,13 +293,16 @@ static void free_pool(dlcrt_pool *pool)
 
 dlcrt_pool *dlcrt_pool_create(uint32_t nthreads)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
     dlcrt_pool *pool = aligned_alloc(64, (sizeof *pool + 63) / 64 * 64);
     if (!pool) {
         (void)dlcrt_no_memory(sizeof *pool);
         return NULL;
     }
     *pool = (dlcrt_pool){.owner = getpid(), .nthreads = 1};
-    pool->spin_ns = nthreads > 1 && nthreads > dlcrt_cpu_count() ? CROWDED_SPIN_NS : SPIN_NS;
+    pool->ncores = nthreads > 1 ? dlcrt_cpu_count() : 1;
+    pool->spin_ns = nthreads > pool->ncores ? CROWDED_SPIN_NS : SPIN_NS;
     pool->workers = dlcrt_alloc(nthreads, sizeof *pool->workers);
     pool->parts = aligned_alloc(64, nthreads * sizeof *pool->parts);
     if (!pool->workers || !pool->parts) {

@@ -164,7 +164,7 @@ DLCRT_API size_t dlcrt_executable_print(const dlcrt_executable *executable, char
 /* --- contexts: everything one run needs --- */
 typedef struct {
     uint32_t threads; /* 0: DLC_NUM_THREADS, else the cores this process may use (affinity, cgroup
-                         quota) */
+                         quota). Runs under way at once share those cores: then fewer work for each */
     uint32_t profile; /* 1: time every step */
     uint32_t poison; /* 1: fill the arena with 0xA5 before each run (to find reads of what was never
                         written) */

@@ -73,10 +73,54 @@ START_TEST(sleeping_workers_wake_up)
     dlcrt_pool *pool = dlcrt_pool_create(3);
     for (int i = 0; i < 30; i++) {
         nanosleep(&(struct timespec){.tv_nsec = i % 3 * 1000000}, NULL); /* longer than they spin */
-        if (i % 2)
-            dlcrt_pool_wake(pool);
+        dlcrt_pool_enter(pool, i % 2);
         run_and_check(pool, 100, 1);
+        dlcrt_pool_leave();
     }
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+enum { RUNS = 4096 }; /* more than a machine has cores */
+
+static void enter_many(dlcrt_pool *pool)
+{
+    for (int i = 0; i < RUNS; i++)
+        dlcrt_pool_enter(pool, 1);
+}
+
+START_TEST(runs_share_the_cores)
+{
+    dlcrt_pool *pool = dlcrt_pool_create(3);
+    enter_many(pool);
+    for (int t = 0; t < 3; t++)
+        scratch[t * 128] = 0;
+    run_and_check(pool, 250, 1);
+    ck_assert_uint_eq(scratch[0], 250);
+    for (int i = 0; i < RUNS; i++)
+        dlcrt_pool_leave();
+    run_and_check(pool, 250, 1);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
+/* Runs of the process that forked are none of the child's. */
+START_TEST(a_forked_child_has_all_cores)
+{
+    dlcrt_pool *pool = dlcrt_pool_create(1);
+    enter_many(pool);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        pool = dlcrt_pool_create(3);
+        dlcrt_pool_enter(pool, 1);
+        while (!scratch[128] && !scratch[256]) /* until another thread had a unit */
+            run_and_check(pool, 250, 1);
+        _exit(0);
+    }
+    int state;
+    ck_assert_int_eq(waitpid(child, &state, 0), child);
+    ck_assert(WIFEXITED(state) && WEXITSTATUS(state) == 0);
     dlcrt_pool_destroy(pool);
 }
 END_TEST
@@ -159,6 +203,8 @@ int main(void)
     tcase_add_loop_test(tests, many_small_jobs_follow_each_other, 0,
                         sizeof counts / sizeof counts[0]);
     tcase_add_test(tests, sleeping_workers_wake_up);
+    tcase_add_test(tests, runs_share_the_cores);
+    tcase_add_test(tests, a_forked_child_has_all_cores);
     tcase_add_test(tests, pools_come_and_go);
     tcase_add_test(tests, a_forked_child_works_alone);
     tcase_add_test(tests, pools_do_not_disturb_each_other);
