@@ -299,6 +299,11 @@ static dlc_status open_executable(dlc_cli *cli, const char *path, const char *pl
     if (info)
         *info = (dlc_load_info){stat(path, &file) == 0 ? (uint64_t)file.st_size : 0,
                                 1e3 * (dlc_seconds() - begin)};
+    dlcrt_executable_info of = {.passed = ""};
+    if (status == DLC_OK)
+        dlcrt_executable_describe(*result, &of);
+    if (*of.passed && !cli->args.quiet)
+        (void)dlc_diag_fail(&cli->diag, DLC_OK, path, "%s", of.passed);
     return status == DLC_OK ? DLC_OK : dlc_runtime_failed(cli, status, place);
 }
 

@@ -25,6 +25,7 @@ static dlc_status prepare(dlc_part *part, dlc_arena *arena, dlc_diag *diag)
     part->prepared = sources;
     DLC_TRY(dlc_cuda_sources_make(part->module, arena, diag, sources));
     part->cuda.launches = sources->launches;
+    part->cuda.functions = sources->functions;
     part->cuda.emulate = part->backend->emulated;
     return DLC_OK;
 }
@@ -48,17 +49,13 @@ static dlc_status write(dlc_output *output, const char *text, dlc_diag *diag)
 static dlc_status write_cuda_c(dlc_part *part, dlc_output *output, dlc_arena *arena, dlc_diag *diag)
 {
     const dlc_cuda_sources *sources = sources_of(part);
-    DLC_TRY(write(output, dlc_cuda_prelude, diag));
-    for (uint32_t i = 0; i < sources->n; i++) {
-        DLC_TRY(write(
-            output,
-            dlc_arena_printf(arena, "/* kernel %u: %s; %u threads, %u units per block */\n", i,
-                             part->module->kernels.data[i].kernel->name,
-                             sources->launches[i].threads, sources->launches[i].units_per_block),
-            diag));
-        DLC_TRY(write(output, sources->texts[i], diag));
-    }
-    return DLC_OK;
+    for (uint32_t i = 0; i < sources->n; i++)
+        DLC_TRY(write(output,
+                      dlc_arena_printf(arena, "/* kernel %u: %s; %u threads, %u units per block */\n",
+                                       i, sources->functions[i], sources->launches[i].threads,
+                                       sources->launches[i].units_per_block),
+                      diag));
+    return write(output, dlc_cuda_program(sources, arena), diag);
 }
 
 /* --- binaries --- */
@@ -93,21 +90,11 @@ static int no_functions(const dlc_part *part)
     return -1;
 }
 
-/* Each distinct kernel under its name. */
 static dlc_status write_ptx(dlc_part *part, dlc_output *output, dlc_arena *arena, dlc_diag *diag)
 {
     DLC_TRY(dlc_child_emit(emit, part, arena, diag, &part->code));
-    const dlc_cuda_row *rows = part->code.blobs[0].bytes;
-    for (uint32_t i = 0; i < part->module->kernels.n; i++) {
-        const dlc_blob *text =
-            &part->code.blobs[rows[i * (part->archs.n + 1) + part->archs.n].blob];
-        DLC_TRY(write(
-            output, dlc_arena_printf(arena, "// %s\n", part->module->kernels.data[i].kernel->name),
-            diag));
-        DLC_TRY(dlc_output_write(output, text->bytes, text->size_bytes - 1,
-                                 diag)); /* without the NUL */
-    }
-    return DLC_OK;
+    const dlc_blob *text = &part->code.blobs[1 + part->archs.n];
+    return dlc_output_write(output, text->bytes, text->size_bytes - 1, diag); /* without the NUL */
 }
 
 /* --- what is known without a GPU --- */

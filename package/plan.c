@@ -664,6 +664,7 @@ static void add_kernel(builder *b, uint32_t i)
     dlc_plan_kernel row = {.name = add_string(b, b->module->kernels.data[i].kernel->name),
                            .binaries = {b->binaries.n, cuda->nbinaries}};
     if (device_of(b) == DLC_DEVICE_CUDA) {
+        row.function = add_string(b, cuda->functions[i]);
         row.threads = cuda->launches[i].threads;
         row.units_per_block = cuda->launches[i].units_per_block;
         row.fixed_bytes = cuda->launches[i].fixed_bytes;

@@ -25,6 +25,7 @@ enum { dlc_host_arch = DLC_ARCH_X86_64 };
 /* What a plan says of CUDA kernels. All zero: the module is of a CPU. */
 typedef struct {
     const dlc_cuda_launch *launches; /* by kernel; NULL: CPU */
+    const char *const *functions;    /* by kernel: its name in the binaries */
     const dlc_plan_binary *binaries; /* nbinaries per kernel, kernel by kernel */
     uint32_t nbinaries;
     const char *name; /* of the targets; NULL: the module's */

@@ -51,22 +51,28 @@ void dlcrt_capture_restore(const dlcrt_driver *driver, int mode);
 dlc_status dlcrt_cuda_find(int ordinal, dlcrt_device *device);
 
 /* --- binary.c --- */
-/* The nth best binary of a kernel that suits the device: cubins before PTX, then by capability;
- * NULL: there are no more. */
+/* The nth best binary of a kernel that suits the device and its driver: cubins before PTX, then by
+ * capability; NULL: there are no more. */
 const dlc_plan_binary *dlcrt_binary_find(const dlc_plan *plan, uint32_t kernel,
-                                         uint32_t capability, uint32_t nth);
+                                         const dlcrt_device *device, uint32_t nth);
 /* Of the row: device.h. */
 uint32_t dlcrt_cuda_rank(const dlcrt_candidate *of, const dlcrt_device *device);
 dlc_status dlcrt_cuda_check(const dlcrt_candidate *of);
 
 /* --- cuda_load.c --- */
+typedef struct {
+    uint64_t offset; /* of the binary it is made of */
+    void *handle;    /* NULL: the driver did not take it */
+} dlcrt_cuda_module;
+
 /* Of an executable on its device: kernels, loaded when it is opened, and weights, uploaded for its
  * first context; shared by all. */
 typedef struct {
     pthread_mutex_t lock;
     int is_ready;      /* the weights are there */
     void *context;     /* the device's primary one */
-    void **modules;    /* by kernel; NULL: the function is of another kernel's module */
+    dlcrt_cuda_module *modules; /* as many as were tried; room for the plan's binaries */
+    uint32_t nmodules;
     void **functions;  /* by kernel */
     int *shared_bytes; /* by kernel: dynamic shared memory it was last allowed, when more than 48
                           KiB */

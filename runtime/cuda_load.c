@@ -27,9 +27,9 @@ static void free_all(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
     dlcrt_cuda *cuda = cuda_of(executable);
-    for (uint32_t i = 0; cuda->modules && i < executable->plan->kernels.count; i++)
-        if (cuda->modules[i])
-            driver->module_unload(cuda->modules[i]);
+    for (uint32_t i = 0; i < cuda->nmodules; i++)
+        if (cuda->modules[i].handle)
+            driver->module_unload(cuda->modules[i].handle);
     if (cuda->weights)
         driver->memory_free(cuda->weights);
 }
@@ -83,60 +83,67 @@ static dlc_status do_inside(dlcrt_executable *executable,
 
 /* --- kernels --- */
 /* DLC_NO_DEVICE: the driver does not take the binary. */
-static dlc_status load_module(dlcrt_executable *executable, uint32_t kernel,
-                              const dlc_plan_binary *binary)
+static dlc_status load_binary(dlcrt_executable *executable, const dlc_plan_binary *binary,
+                              void **module)
 {
     const dlcrt_driver *driver = driver_of(executable);
-    const dlc_plan_kernel *rows = dlcrt_rows(executable->plan, executable->plan->kernels);
     char log[512] = "", what[768];
     int options[] = {JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     dlcrt_text text = {what, sizeof what, 0};
     const unsigned char *bytes = executable->image.entry->binaries;
-    void **module = &cuda_of(executable)->modules[kernel];
     int result = driver->module_load(module, bytes + binary->offset, 2, options, values);
-    dlcrt_text_add(&text, "kernel '%s' for sm_%u%s; the driver is of CUDA %d.%d%s%s",
-                   dlcrt_string(executable->plan, rows[kernel].name), binary->arch,
-                   binary->kind == DLC_BINARY_PTX ? " (PTX)" : "", driver->version / 1000,
-                   driver->version % 1000 / 10, *log ? ": " : "", log);
-    if (result) {
-        *module = NULL;
-        return dlcrt_driver_fail(driver, result, DLCRT_CU_module_load, what);
-    }
-    result = driver->module_function(&cuda_of(executable)->functions[kernel], *module, "dlc_kernel");
     if (!result)
         return DLC_OK;
-    driver->module_unload(*module);
     *module = NULL;
-    return dlcrt_driver_fail(driver, result, DLCRT_CU_module_function, what);
+    dlcrt_text_add(&text, "the kernels for sm_%u%s; the driver is of CUDA %d.%d%s%s", binary->arch,
+                   binary->kind == DLC_BINARY_PTX ? " (PTX)" : "", driver->version / 1000,
+                   driver->version % 1000 / 10, *log ? ": " : "", log);
+    return dlcrt_driver_fail(driver, result, DLCRT_CU_module_load, what);
 }
 
-static int shares_module(const dlcrt_executable *executable, uint32_t kernel)
+/* Of what was loaded already, or was tried in vain. */
+static dlcrt_cuda_module *find_module(const dlcrt_cuda *cuda, const dlc_plan_binary *binary)
 {
-    const dlc_plan *plan = executable->plan;
-    uint32_t capability = executable->device.capability;
-    uint64_t offset = dlcrt_binary_find(plan, kernel, capability, 0)->offset;
-    for (uint32_t i = 0; i < kernel; i++)
-        if (dlcrt_binary_find(plan, i, capability, 0)->offset == offset) {
-            cuda_of(executable)->functions[kernel] = cuda_of(executable)->functions[i];
-            return 1;
-        }
-    return 0;
+    for (uint32_t i = 0; i < cuda->nmodules; i++)
+        if (cuda->modules[i].offset == binary->offset)
+            return &cuda->modules[i];
+    return NULL;
 }
 
-/* By the binary that suits best, or the next that does. Kernels with the same share a module. */
+static dlc_status load_module(dlcrt_executable *executable, const dlc_plan_binary *binary,
+                              void **handle)
+{
+    dlcrt_cuda *cuda = cuda_of(executable);
+    dlcrt_cuda_module *module = find_module(cuda, binary);
+    dlc_status status = DLC_OK;
+    if (!module) {
+        module = &cuda->modules[cuda->nmodules++];
+        module->offset = binary->offset;
+        status = load_binary(executable, binary, &module->handle);
+    }
+    *handle = module->handle;
+    return status ? status : module->handle ? DLC_OK : DLC_NO_DEVICE;
+}
+
+/* By the binary that suits best, or the next that does. */
 static dlc_status load_kernel(dlcrt_executable *executable, uint32_t kernel)
 {
+    const dlcrt_driver *driver = driver_of(executable);
+    const dlc_plan *plan = executable->plan;
+    const dlc_plan_kernel *row = (const dlc_plan_kernel *)dlcrt_rows(plan, plan->kernels) + kernel;
+    const char *name = dlcrt_string(plan, row->function);
     const dlc_plan_binary *binary;
     char reasons[1024] = "";
     dlcrt_text why = {reasons, sizeof reasons, 0};
-    dlc_status status = DLC_OK;
-    if (shares_module(executable, kernel))
-        return DLC_OK;
-    for (uint32_t nth = 0; (binary = dlcrt_binary_find(executable->plan, kernel,
-                                                       executable->device.capability, nth));
-         nth++) {
-        status = load_module(executable, kernel, binary);
+    dlc_status status = DLC_NO_DEVICE;
+    void *module;
+    for (uint32_t nth = 0;
+         (binary = dlcrt_binary_find(plan, kernel, &executable->device, nth)) != NULL; nth++) {
+        status = load_module(executable, binary, &module);
+        if (status == DLC_OK)
+            DLCRT_CUDA(driver, module_function, name, &cuda_of(executable)->functions[kernel],
+                       module, name);
         if (status != DLC_NO_DEVICE)
             return status;
         dlcrt_text_add(&why, "%s%s", nth ? "; " : "", dlcrt_last_error());
@@ -159,7 +166,7 @@ dlc_status dlcrt_cuda_load(dlcrt_executable *executable)
     if (!cuda)
         return DLC_LIMIT;
     pthread_mutex_init(&cuda->lock, NULL);
-    cuda->modules = dlcrt_alloc(nkernels, sizeof *cuda->modules);
+    cuda->modules = dlcrt_alloc(executable->plan->binaries.count, sizeof *cuda->modules);
     cuda->functions = dlcrt_alloc(nkernels, sizeof *cuda->functions);
     cuda->shared_bytes = dlcrt_alloc(nkernels, sizeof *cuda->shared_bytes);
     if (!cuda->modules || !cuda->functions || !cuda->shared_bytes)

@@ -130,8 +130,8 @@ static dlc_status take_best(const dlcrt_image *image, const char *name, const dl
     const dlc_executable *executable = image->entry;
     dlcrt_device found[DLC_DEVICE_COUNT] = {0};
     uint32_t best = 0;
-    char reason[512] = "";
-    dlcrt_text text = {reason, sizeof reason, 0};
+    char reason[512] = "", unfit[512] = "";
+    dlcrt_text text = {reason, sizeof reason, 0}, passed_over = {unfit, sizeof unfit, 0};
     (void)dlcrt_fail(DLC_OK, "%s", "");
     find_devices(executable, wish, found);
     for (uint32_t i = 0; i < executable->nplans; i++) {
@@ -139,12 +139,16 @@ static dlc_status take_best(const dlcrt_image *image, const char *name, const dl
         const dlcrt_device *on = &found[one.entry->plan->device];
         int is_passed = i < 64 && passed >> i & 1;
         uint32_t rank = on->row && !is_passed ? on->row->rank(&one, on) : 0;
+        if (!rank && on->row && !on->row->is_host && !is_passed)
+            dlcrt_text_add(&passed_over, "%s%s", *unfit ? "; " : "", dlcrt_last_error());
         if (rank <= best)
             continue;
         best = rank;
         *result = one.entry;
         *device = *on;
     }
+    if (best && device->row->is_host)
+        memcpy(device->passed, unfit, sizeof unfit);
     dlcrt_text_add(&text, "%s", dlcrt_last_error());
     return best ? DLC_OK : refuse(name, executable, reason);
 }

@@ -59,6 +59,24 @@ static uint64_t bit_of(const dlcrt_executable *executable)
     return number < 64 ? UINT64_C(1) << number : 0;
 }
 
+/* A device that is there runs nothing of it: one line says why, and by which plan it runs. */
+static void tell_passed(dlcrt_executable *executable, const char *reason)
+{
+    char *passed = executable->device.passed;
+    size_t size_bytes = sizeof executable->device.passed, n = strlen(executable->name);
+    char why[sizeof executable->device.passed];
+    const char *first = *reason ? reason : passed;
+    if (!*first)
+        return;
+    if (!strncmp(first, executable->name, n) && !strncmp(first + n, ": ", 2))
+        first += n + 2;
+    dlcrt_text text = {why, sizeof why, 0}, all = {passed, size_bytes, 0};
+    dlcrt_text_add(&text, "%s", first);
+    dlcrt_text_add(&all, "it runs by the plan for %s: %s",
+                   dlcrt_string(executable->plan, executable->plan->target), why);
+    (void)dlcrt_fail(DLC_OK, "%s: %s", executable->name, passed);
+}
+
 /* A plan whose code the device does not take is passed over for the next best one, and the reason is
  * told. */
 static dlc_status load(const dlcrt_image *image, const char *name, const char *wanted,
@@ -72,11 +90,8 @@ static dlc_status load(const dlcrt_image *image, const char *name, const char *w
         if (status)
             return passed ? dlcrt_fail(DLC_NO_DEVICE, "%s: %s", name, reason) : status;
         status = executable->device.row->load(executable);
-        const dlc_plan *plan = executable->plan;
-        if (status == DLC_OK && passed)
-            (void)dlcrt_fail(DLC_OK, "%s: %s; it runs by the plan for %s", name, reason,
-                             dlcrt_string(plan, plan->target));
         if (status == DLC_OK) {
+            tell_passed(executable, reason);
             *result = executable;
             return DLC_OK;
         }
@@ -236,7 +251,7 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
 {
     if (!info)
         return;
-    *info = (dlcrt_executable_info){.model = "", .target = "", .producer = "", .device = ""};
+    *info = (dlcrt_executable_info){.model = "", .target = "", .producer = "", .device = "", .passed = ""};
     if (!executable)
         return;
     const dlc_plan *plan = executable->plan;
@@ -252,6 +267,7 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
         .is_static = plan->symbols.count == 0,
         .nplans = executable->image.entry->nplans,
         .device = executable->device.text,
+        .passed = executable->device.passed,
     };
 }
 

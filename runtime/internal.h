@@ -65,6 +65,7 @@ typedef struct {
     int max_shared_bytes; /* dynamic shared memory of a block */
     char name[64];        /* the maker's */
     char text[96];        /* ours: "cuda:0 (…, sm_90)" */
+    char passed[512];     /* why another device that is there was passed over; "" */
 } dlcrt_device;
 /* "cpu", "cuda", "cuda:1", "none"; NULL: any. */
 typedef struct {

@@ -97,19 +97,21 @@ static void print_kernels(const printer *p)
     const dlc_plan_binary *binaries = dlcrt_rows(p->plan, p->plan->binaries);
     for (uint32_t i = 0; i < p->plan->kernels.count; i++, kernel++) {
         dlcrt_text_add(p->out, "kernel %u '%s' %u threads, %u units per block\n", i,
-                       dlcrt_string(p->plan, kernel->name), kernel->threads,
+                       dlcrt_string(p->plan, kernel->function), kernel->threads,
                        kernel->units_per_block);
         for (uint32_t k = 0; k < kernel->binaries.count; k++) {
             const dlc_plan_binary *binary = &binaries[kernel->binaries.first + k];
             if (binary->kind == DLC_BINARY_PTX)
-                dlcrt_text_add(p->out, "  PTX of sm_%u, %" PRIu64 " bytes\n", binary->arch,
-                               binary->size_bytes);
+                dlcrt_text_add(p->out, "  PTX of sm_%u, %" PRIu64 " bytes, drivers from CUDA %u.%u on\n",
+                               binary->arch, binary->size_bytes, binary->driver / 1000,
+                               binary->driver % 1000 / 10);
             else
                 dlcrt_text_add(p->out,
-                               "  sm_%u, %" PRIu64 " bytes: %u registers, %u bytes of stack, %u "
-                               "blocks per multiprocessor\n",
-                               binary->arch, binary->size_bytes, binary->registers,
-                               binary->frame_bytes, binary->blocks);
+                               "  sm_%u, %" PRIu64 " bytes, drivers from CUDA %u.%u on: %u registers, "
+                               "%u bytes of stack, %u blocks per multiprocessor\n",
+                               binary->arch, binary->size_bytes, binary->driver / 1000,
+                               binary->driver % 1000 / 10, binary->registers, binary->frame_bytes,
+                               binary->blocks);
         }
     }
 }

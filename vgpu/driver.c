@@ -439,7 +439,7 @@ DRIVER(cuModuleGetFunction, void **found, void *module, const char *name)
     for (unsigned i = 0; i < vgpu_device.nobjects; i++) {
         function *f = (function *)vgpu_device.objects[i];
         if (f->head.what == FUNCTION && f->module == owner &&
-            !strcmp(f->code ? f->code->function->name : "dlc_kernel", name)) {
+            (!f->code || !strcmp(f->code->function->name, name))) {
             *found = f;
             return 0;
         }

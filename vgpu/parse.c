@@ -9,7 +9,7 @@
 
 #include "vgpu/module.h"
 
-enum { MAX_NAME = 96, MAX_STATEMENT = 1024 };
+enum { MAX_NAME = 96, MAX_STATEMENT = 1 << 17 };
 
 typedef struct {
     char name[MAX_NAME];
@@ -38,7 +38,7 @@ typedef struct {
 static dlc_status fail(parser *p, const char *what)
 {
     return dlc_diag_fail(p->diag, DLC_INVALID,
-                         dlc_arena_printf(p->arena, "PTX line %u", p->statement_line), "%s: '%s'",
+                         dlc_arena_printf(p->arena, "PTX line %u", p->statement_line), "%s: '%.200s'",
                          what, p->statement);
 }
 
@@ -242,8 +242,12 @@ static dlc_status declare_entry(parser *p)
     *open = 0;
     p->function->name = dlc_arena_strdup(p->arena, trimmed(name));
     for (char *word = strtok_r(open + 1, " ,)", &rest); word; word = strtok_r(NULL, " ,)", &rest)) {
-        if (!strcmp(word, ".param"))
+        if (!strcmp(word, ".param") || !strcmp(word, ".ptr"))
             continue;
+        if (!strcmp(word, ".align")) { /* of what it points to */
+            (void)strtok_r(NULL, " ,)", &rest);
+            continue;
+        }
         if (*word == '.' && !type_of(word + 1).bits)
             return fail(p, "a parameter that is no number");
         if (*word == '.')

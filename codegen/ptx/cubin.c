@@ -1,6 +1,6 @@
 /*
- * What a kernel costs, read from its cubin: an ELF file whose section .nv.info lists attributes as (format, number, size,
- * payload). Registers and stack frame are attributes of the function; its static shared memory is the size of a section.
+ * What kernels cost, read from their cubin: an ELF file whose section .nv.info lists attributes as (format, number, size,
+ * payload). Registers and stack frame are attributes of a function; its static shared memory is the size of a section.
  */
 #include <elf.h>
 #include <string.h>
@@ -14,13 +14,22 @@ static int is_in(uint64_t first, uint64_t count, uint64_t size_bytes)
     return first <= size_bytes && count <= size_bytes - first;
 }
 
-/* Payload: number of the function's symbol, value. The functions of one file are the kernel and what it calls. */
-static void read_info(const unsigned char *at, uint64_t size_bytes, dlc_plan_binary *binary)
+/* A cubin that is looked at for one function. */
+typedef struct {
+    const unsigned char *bytes;
+    size_t size_bytes;
+    const char *function;
+    uint32_t symbol; /* the function's number; 0: not found */
+    dlc_plan_binary *binary;
+} reader;
+
+/* Payload: number of the function's symbol, value. */
+static void read_info(const reader *r, const unsigned char *at, uint64_t size_bytes)
 {
     const unsigned char *end = at + size_bytes;
     while (end - at >= 4) {
         uint16_t n;
-        uint32_t value;
+        uint32_t payload[2];
         unsigned format = at[0], number = at[1];
         memcpy(&n, at + 2, sizeof n);
         at += 4;
@@ -28,24 +37,50 @@ static void read_info(const unsigned char *at, uint64_t size_bytes, dlc_plan_bin
             continue; /* the size field is the value */
         if (n > end - at)
             return;
-        if (n >= 8) {
-            memcpy(&value, at + 4, sizeof value);
-            if (number == ATTRIBUTE_REGISTERS && value > binary->registers)
-                binary->registers = value;
-            if (number == ATTRIBUTE_FRAME && value > binary->frame_bytes)
-                binary->frame_bytes = value;
-        }
+        memcpy(payload, at, n >= sizeof payload ? sizeof payload : 0);
+        if (n >= sizeof payload && payload[0] == r->symbol && number == ATTRIBUTE_REGISTERS)
+            r->binary->registers = payload[1];
+        if (n >= sizeof payload && payload[0] == r->symbol && number == ATTRIBUTE_FRAME)
+            r->binary->frame_bytes = payload[1];
         at += n;
     }
 }
 
-static void read_section(const unsigned char *bytes, size_t size_bytes, const Elf64_Shdr *section, const char *name,
-                         dlc_plan_binary *binary)
+static int is_text(const reader *r, const Elf64_Shdr *section)
 {
-    if (!strcmp(name, ".nv.shared." DLC_CUDA_FUNCTION))
-        binary->shared_bytes = (uint32_t)section->sh_size;
-    else if (!strcmp(name, ".nv.info") && is_in(section->sh_offset, section->sh_size, size_bytes))
-        read_info(bytes + section->sh_offset, section->sh_size, binary);
+    return is_in(section->sh_offset, section->sh_size, r->size_bytes) && section->sh_size &&
+           !r->bytes[section->sh_offset + section->sh_size - 1];
+}
+
+static Elf64_Shdr section_at(const reader *r, const Elf64_Ehdr *header, uint32_t i)
+{
+    Elf64_Shdr section;
+    memcpy(&section, r->bytes + header->e_shoff + i * sizeof section, sizeof section);
+    return section;
+}
+
+static void find_symbol(reader *r, const Elf64_Ehdr *header, const Elf64_Shdr *symbols)
+{
+    if (!is_in(symbols->sh_offset, symbols->sh_size, r->size_bytes) || symbols->sh_link >= header->e_shnum)
+        return;
+    Elf64_Shdr names = section_at(r, header, symbols->sh_link);
+    Elf64_Sym symbol;
+    for (uint64_t i = 1; is_text(r, &names) && i < symbols->sh_size / sizeof symbol; i++) {
+        memcpy(&symbol, r->bytes + symbols->sh_offset + i * sizeof symbol, sizeof symbol);
+        if (symbol.st_name < names.sh_size &&
+            !strcmp((const char *)r->bytes + names.sh_offset + symbol.st_name, r->function) &&
+            ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+            r->symbol = (uint32_t)i;
+    }
+}
+
+static void read_section(const reader *r, const Elf64_Shdr *section, const char *name)
+{
+    static const char shared[] = ".nv.shared.";
+    if (!strncmp(name, shared, sizeof shared - 1) && !strcmp(name + sizeof shared - 1, r->function))
+        r->binary->shared_bytes = (uint32_t)section->sh_size;
+    else if (!strcmp(name, ".nv.info") && is_in(section->sh_offset, section->sh_size, r->size_bytes))
+        read_info(r, r->bytes + section->sh_offset, section->sh_size);
 }
 
 static const struct {
@@ -73,25 +108,26 @@ static uint32_t own_shared_bytes(uint32_t section_bytes, uint32_t arch)
     return section_bytes > counted_bytes ? section_bytes - counted_bytes : 0;
 }
 
-int dlc_cubin_report(const void *bytes, size_t size_bytes, dlc_plan_binary *binary)
+int dlc_cubin_report(const void *bytes, size_t size_bytes, const char *function, dlc_plan_binary *binary)
 {
     Elf64_Ehdr header;
-    Elf64_Shdr names, section;
-    const unsigned char *base = bytes;
+    reader r = {bytes, size_bytes, function, 0, binary};
     binary->registers = binary->frame_bytes = binary->shared_bytes = 0;
     if (size_bytes < sizeof header)
         return 0;
     memcpy(&header, bytes, sizeof header);
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof section ||
-        !is_in(header.e_shoff, (uint64_t)header.e_shnum * sizeof section, size_bytes) || header.e_shstrndx >= header.e_shnum)
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+        !is_in(header.e_shoff, (uint64_t)header.e_shnum * sizeof(Elf64_Shdr), size_bytes) ||
+        header.e_shstrndx >= header.e_shnum)
         return 0;
-    memcpy(&names, base + header.e_shoff + header.e_shstrndx * sizeof section, sizeof names);
-    if (!is_in(names.sh_offset, names.sh_size, size_bytes) || !names.sh_size || base[names.sh_offset + names.sh_size - 1])
-        return 0;
-    for (uint32_t i = 0; i < header.e_shnum; i++) {
-        memcpy(&section, base + header.e_shoff + i * sizeof section, sizeof section);
+    Elf64_Shdr names = section_at(&r, &header, header.e_shstrndx), section;
+    for (uint32_t i = 0; i < header.e_shnum; i++)
+        if ((section = section_at(&r, &header, i)).sh_type == SHT_SYMTAB)
+            find_symbol(&r, &header, &section);
+    for (uint32_t i = 0; is_text(&r, &names) && r.symbol && i < header.e_shnum; i++) {
+        section = section_at(&r, &header, i);
         if (section.sh_name < names.sh_size)
-            read_section(base, size_bytes, &section, (const char *)base + names.sh_offset + section.sh_name, binary);
+            read_section(&r, &section, (const char *)r.bytes + names.sh_offset + section.sh_name);
     }
     binary->shared_bytes = own_shared_bytes(binary->shared_bytes, binary->arch);
     return binary->registers > 0;

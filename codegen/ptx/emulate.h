@@ -410,6 +410,7 @@ DLC_UNCHECKED static void dlc_launch(const dlc_launched *kernel, const dlc_kerne
 
 #define DLC_KERNEL static void
 #define DLC_HERE dlc_thread *here,
+#define DLC_RESTRICT __restrict
 #define DLC_INLINE static inline __attribute__((always_inline, unused))
 /* Neighbours at any address: a caller's memory on this side need not be aligned as a GPU's is. */
 #define DLC_ALIGNED(bytes)

@@ -113,11 +113,19 @@ static int try_pattern(const char *prefix, const char *pattern)
     return found;
 }
 
+/* Machine code of CUDA 12 runs on drivers of two major versions, that of CUDA 13 on one. Debian's own Python has
+ * dist-packages. */
 static int try_python(const char *prefix)
 {
-    /* Debian's own Python has dist-packages */
-    return try_pattern(prefix, "/lib*/python3*/*-packages/nvidia/cu1[23]/lib/libnvrtc.so.1[23]") ||
-           try_pattern(prefix, "/lib*/python3*/*-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.1[23]");
+    static const char *const packages[] = {"cuda_nvrtc/lib/libnvrtc.so.12", "cu12/lib/libnvrtc.so.12",
+                                           "cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.13"};
+    char pattern[128];
+    int found = 0;
+    for (size_t i = 0; !found && i < sizeof packages / sizeof *packages; i++) {
+        snprintf(pattern, sizeof pattern, "/lib*/python3*/*-packages/nvidia/%s", packages[i]);
+        found = try_pattern(prefix, pattern);
+    }
+    return found;
 }
 
 static void search(void)
@@ -125,14 +133,14 @@ static void search(void)
     const char *wanted = getenv("DLC_NVRTC"), *home = getenv("HOME");
     char local[512];
     if (wanted && *wanted) { /* what was named, or nothing: never another one in silence */
-        if (!try_library(wanted))
-            (void)try_pattern(wanted, "/libnvrtc.so.1[23]");
+        if (!try_library(wanted) && !try_pattern(wanted, "/libnvrtc.so.12"))
+            (void)try_pattern(wanted, "/libnvrtc.so.13");
         return;
     }
-    if (try_library("libnvrtc.so.13") || try_library("libnvrtc.so.12"))
+    if (try_library("libnvrtc.so.12") || try_library("libnvrtc.so.13"))
         return;
-    if (try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.1[23]") || try_python(getenv("VIRTUAL_ENV")) ||
-        try_python(getenv("CONDA_PREFIX")))
+    if (try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.12") || try_pattern("", "/usr/local/cuda*/lib64/libnvrtc.so.13") ||
+        try_python(getenv("VIRTUAL_ENV")) || try_python(getenv("CONDA_PREFIX")))
         return;
     if (home && snprintf(local, sizeof local, "%s/.local", home) < (int)sizeof local && try_python(local))
         return;
@@ -145,7 +153,7 @@ dlc_status dlc_nvrtc_open(dlc_diag *diag, const dlc_nvrtc **result)
     if (!nvrtc.library)
         return dlc_diag_fail(diag, DLC_NO_DEVICE, NULL,
                              "CUDA targets need NVRTC (libnvrtc.so.12 or .13), which was not found; "
-                             "`pip install nvidia-cuda-nvrtc` or a CUDA toolkit brings it, DLC_NVRTC names its folder");
+                             "`pip install nvidia-cuda-nvrtc-cu12` or a CUDA toolkit brings it, DLC_NVRTC names its folder");
     *result = &nvrtc;
     return DLC_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Kernels to cubins and PTX. Texts come first, on one thread; equal ones are compiled once, each (text, architecture) a job
- * that any thread may take. A job's arena is its own and its result goes to its own place, so the bytes depend on the texts
- * alone.
+ * Kernels to cubins and PTX: one program for all kernels of a module, so that a driver loads it once and a profiler shows which
+ * nodes a kernel computes. Each architecture is a job that any thread may take, with an arena of its own; the bytes depend on
+ * the texts alone.
  */
 #include "codegen/ptx/object.h"
 
@@ -10,14 +10,65 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/text.h"
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/text.h"
 
+/* --- names --- */
+/* Nodes of the first step that launches the kernel, joined by '+'. */
+static const char *nodes_of(const dlc_module *module, uint32_t kernel)
+{
+    for (uint32_t i = 0; i < module->steps.n; i++) {
+        const dlc_step *step = &module->steps.data[i];
+        if (step->kind == DLC_STEP_LAUNCH && step->kernel == kernel && step->name)
+            return step->name;
+    }
+    return module->kernels.data[kernel].kernel->name;
+}
+
+/* A C identifier: k3_layer1_conv1_relu. */
+static const char *name_function(const dlc_module *module, uint32_t kernel, dlc_arena *arena)
+{
+    enum { LONGEST = 60 };
+    char name[LONGEST + 1];
+    size_t n = 0;
+    for (const char *from = nodes_of(module, kernel); *from && n < LONGEST; from++) {
+        int is_letter = dlc_is_alnum((unsigned char)*from);
+        if (is_letter || (n && name[n - 1] != '_'))
+            name[n++] = (char)(is_letter ? *from : '_');
+    }
+    while (n && name[n - 1] == '_')
+        n--;
+    name[n] = '\0';
+    return dlc_arena_printf(arena, "k%u%s%s", kernel, n ? "_" : "", name);
+}
+
+/* By kernel: the first one with the same text. */
+static void name_all(const dlc_module *module, dlc_arena *arena, dlc_cuda_sources *sources)
+{
+    for (uint32_t i = 0; i < sources->n; i++) {
+        uint32_t first = 0;
+        while (first < i && strcmp(sources->texts[first], sources->texts[i]) != 0)
+            first++;
+        sources->functions[i] = first < i ? sources->functions[first] : name_function(module, i, arena);
+    }
+}
+
+static int is_first(const dlc_cuda_sources *sources, uint32_t kernel)
+{
+    uint32_t i = 0;
+    while (sources->functions[i] != sources->functions[kernel])
+        i++;
+    return i == kernel;
+}
+
+/* --- texts --- */
 dlc_status dlc_cuda_sources_make(const dlc_module *module, dlc_arena *arena, dlc_diag *diag, dlc_cuda_sources *sources)
 {
     uint32_t n = module->kernels.n;
     sources->n = n;
     sources->texts = dlc_new_array(arena, const char *, n + 1u);
+    sources->functions = dlc_new_array(arena, const char *, n + 1u);
     sources->launches = dlc_new_array(arena, dlc_cuda_launch, n + 1u);
     sources->shared_bytes = dlc_new_array(arena, int64_t, n + 1u);
     for (uint32_t i = 0; i < n; i++) {
@@ -35,12 +86,26 @@ dlc_status dlc_cuda_sources_make(const dlc_module *module, dlc_arena *arena, dlc
             sources->shared_bytes[i] = is_known ? sources->shared_bytes[i] + scratch * kernel.scratches : -1;
         }
     }
+    name_all(module, arena, sources);
     return DLC_OK;
+}
+
+const char *dlc_cuda_program(const dlc_cuda_sources *sources, dlc_arena *arena)
+{
+    dlc_str text = {0};
+    dlc_str_add(&text, dlc_cuda_prelude);
+    for (uint32_t i = 0; i < sources->n; i++)
+        if (is_first(sources, i)) {
+            dlc_str_printf(&text, "#undef " DLC_CUDA_FUNCTION "\n#define " DLC_CUDA_FUNCTION " %s\n", sources->functions[i]);
+            dlc_str_add(&text, sources->texts[i]);
+        }
+    const char *program = dlc_arena_strdup(arena, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+    return program;
 }
 
 /* --- jobs --- */
 typedef struct {
-    const char *text;
     int arch;
     dlc_arena *arena; /* of the result */
     dlc_diag diag;
@@ -50,6 +115,7 @@ typedef struct {
 
 typedef struct {
     const dlc_nvrtc *nvrtc;
+    const char *program;
     job *jobs;
     uint32_t njobs;
     atomic_uint next;
@@ -57,13 +123,9 @@ typedef struct {
 
 static void compile(const queue *q, job *j)
 {
-    dlc_str text = {0};
     j->arena = dlc_arena_create(0);
     dlc_diag_init(&j->diag, j->arena);
-    dlc_str_add(&text, dlc_cuda_prelude);
-    dlc_str_add(&text, j->text);
-    j->status = dlc_nvrtc_compile_both(q->nvrtc, dlc_str_text(&text), "kernel.cu", j->arch, j->arena, &j->diag, &j->code);
-    dlc_str_deinit(&text);
+    j->status = dlc_nvrtc_compile_both(q->nvrtc, q->program, "kernels.cu", j->arch, j->arena, &j->diag, &j->code);
 }
 
 static void *worker(void *argument)
@@ -110,18 +172,35 @@ static void close_jobs(queue *q)
         dlc_arena_destroy(q->jobs[i].arena);
 }
 
-/* --- tables --- */
-/* By kernel: the first one with the same text. */
-static uint32_t *find_equals(const dlc_cuda_sources *sources, dlc_arena *arena)
+/* --- PTX --- */
+static const struct {
+    int ptx;
+    uint32_t cuda;
+} languages[] = {
+#define DLC_PTX(ptx, cuda) {ptx, cuda},
+#include "codegen/ptx/ptx.def"
+#undef DLC_PTX
+};
+
+uint32_t dlc_ptx_settle(char *text, int arch, uint32_t cuda)
 {
-    uint32_t *first = dlc_new_array(arena, uint32_t, sources->n + 1u);
-    for (uint32_t i = 0; i < sources->n; i++)
-        for (first[i] = 0; first[i] < i; first[i]++)
-            if (!strcmp(sources->texts[first[i]], sources->texts[i]))
-                break;
-    return first;
+    enum { OLDEST = 80, NEWEST_GPU = 90 }; /* of the language that is asked for */
+    char *version = strstr(text, "\n.version ");
+    if (!version || !dlc_is_digit((unsigned char)version[10]) || version[11] != '.' || !dlc_is_digit((unsigned char)version[12]))
+        return cuda;
+    int ptx = 10 * (version[10] - '0') + (version[12] - '0');
+    if (ptx > OLDEST && arch <= NEWEST_GPU && !dlc_is_digit((unsigned char)version[13])) {
+        version[10] = '0' + OLDEST / 10;
+        version[12] = '0' + OLDEST % 10;
+        ptx = OLDEST;
+    }
+    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++)
+        if (languages[i].ptx >= ptx)
+            return languages[i].cuda;
+    return cuda;
 }
 
+/* --- tables --- */
 static dlc_status check_archs(const dlc_nvrtc *nvrtc, const int *archs, uint32_t narchs, dlc_diag *diag)
 {
     uint32_t n;
@@ -149,52 +228,42 @@ static dlc_blob copy_of(const void *bytes, size_t size_bytes, dlc_arena *arena)
     return (dlc_blob){dlc_arena_copy(arena, bytes, size_bytes), size_bytes};
 }
 
-/* The blobs of a text whose jobs begin at `jobs`: cubins by architecture, PTX of the first. */
-static void take_code(const job *jobs, uint32_t narchs, dlc_arena *arena, dlc_blob *blobs)
+static dlc_plan_binary describe_cubin(const dlc_blob *blob, int arch, uint32_t cuda, const dlc_cuda_sources *sources,
+                                      uint32_t kernel)
 {
-    for (uint32_t k = 0; k < narchs; k++)
-        blobs[k] = copy_of(jobs[k].code.cubin, jobs[k].code.cubin_bytes, arena);
-    blobs[narchs] = copy_of(jobs->code.ptx, jobs->code.ptx_bytes, arena);
-}
-
-static dlc_plan_binary describe_cubin(const dlc_blob *blob, int arch, const dlc_cuda_launch *launch, int64_t shared_bytes)
-{
-    dlc_plan_binary binary = {
-        .kind = DLC_BINARY_CUBIN, .arch = (uint32_t)arch, .size_bytes = blob->size_bytes};
-    if (dlc_cubin_report(blob->bytes, blob->size_bytes, &binary) && shared_bytes >= 0)
+    const dlc_cuda_launch *launch = &sources->launches[kernel];
+    int64_t shared_bytes = sources->shared_bytes[kernel];
+    dlc_plan_binary binary = {.kind = DLC_BINARY_CUBIN,
+                              .arch = (uint32_t)arch,
+                              .driver = cuda / 1000 * 1000, /* any of the same major version */
+                              .size_bytes = blob->size_bytes};
+    if (dlc_cubin_report(blob->bytes, blob->size_bytes, sources->functions[kernel], &binary) && shared_bytes >= 0)
         binary.blocks = dlc_cuda_occupancy(binary.arch, launch->threads, binary.registers,
                                            (uint64_t)shared_bytes + binary.shared_bytes);
     return binary;
 }
 
-/* One job per architecture for each text that is the first of its kind. */
-static void add_jobs(queue *q, const dlc_cuda_sources *sources, const uint32_t *equal, const int *archs, uint32_t narchs)
+/* Blobs from 1 on: cubins by architecture, PTX of the first; and the rows that say so for each kernel. */
+static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const int *archs, dlc_arena *arena, dlc_blob *blobs)
 {
-    for (uint32_t i = 0; i < sources->n; i++)
-        for (uint32_t k = 0; equal[i] == i && k < narchs; k++)
-            q->jobs[q->njobs++] = (job){.text = sources->texts[i], .arch = archs[k]};
-}
-
-/* Blobs from 1 on, and the rows that say whose they are. */
-static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const uint32_t *equal, const int *archs,
-                        uint32_t narchs, dlc_arena *arena, dlc_blob *blobs)
-{
-    uint32_t per_kernel = narchs + 1, ntexts = 0;
-    uint32_t *first = dlc_new_array(arena, uint32_t, sources->n + 1u);
+    uint32_t per_kernel = q->njobs + 1, cuda = (uint32_t)dlc_nvrtc_version(q->nvrtc) / 100 * 1000;
+    cuda += (uint32_t)dlc_nvrtc_version(q->nvrtc) % 100 * 10;
     dlc_cuda_row *rows = dlc_new_array(arena, dlc_cuda_row, (size_t)sources->n * per_kernel + 1);
+    char *ptx = dlc_arena_copy(arena, q->jobs->code.ptx, q->jobs->code.ptx_bytes);
+    uint32_t driver = dlc_ptx_settle(ptx, archs[0], cuda);
+    for (uint32_t k = 0; k < q->njobs; k++)
+        blobs[1 + k] = copy_of(q->jobs[k].code.cubin, q->jobs[k].code.cubin_bytes, arena);
+    blobs[per_kernel] = (dlc_blob){ptx, q->jobs->code.ptx_bytes};
     for (uint32_t i = 0; i < sources->n; i++) {
         dlc_cuda_row *row = &rows[(size_t)i * per_kernel];
-        if (equal[i] == i) {
-            first[i] = 1 + ntexts * per_kernel;
-            take_code(&q->jobs[ntexts++ * narchs], narchs, arena, &blobs[first[i]]);
-        }
         for (uint32_t k = 0; k < per_kernel; k++)
-            row[k].blob = first[equal[i]] + k;
-        for (uint32_t k = 0; k < narchs; k++)
-            row[k].binary = describe_cubin(&blobs[row[k].blob], archs[k], &sources->launches[i], sources->shared_bytes[i]);
-        row[narchs].binary = (dlc_plan_binary){.kind = DLC_BINARY_PTX,
-                                               .arch = (uint32_t)archs[0],
-                                               .size_bytes = blobs[row[narchs].blob].size_bytes};
+            row[k].blob = 1 + k;
+        for (uint32_t k = 0; k < q->njobs; k++)
+            row[k].binary = describe_cubin(&blobs[1 + k], archs[k], cuda, sources, i);
+        row[q->njobs].binary = (dlc_plan_binary){.kind = DLC_BINARY_PTX,
+                                                 .arch = (uint32_t)archs[0],
+                                                 .driver = driver,
+                                                 .size_bytes = q->jobs->code.ptx_bytes};
     }
     blobs[0] = (dlc_blob){rows, (size_t)sources->n * per_kernel * sizeof *rows};
 }
@@ -202,17 +271,18 @@ static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const u
 dlc_status dlc_cuda_emit(const dlc_cuda_sources *sources, const int *archs, uint32_t narchs, uint32_t njobs,
                          dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
-    queue q = {.jobs = dlc_new_array(arena, job, (size_t)sources->n * narchs + 1u)};
+    queue q = {.jobs = dlc_new_array(arena, job, narchs + 1u), .njobs = narchs};
     DLC_TRY(dlc_nvrtc_open(diag, &q.nvrtc));
     DLC_TRY(check_archs(q.nvrtc, archs, narchs, diag));
-    const uint32_t *equal = find_equals(sources, arena);
-    add_jobs(&q, sources, equal, archs, narchs);
+    q.program = dlc_cuda_program(sources, arena);
+    for (uint32_t k = 0; k < narchs; k++)
+        q.jobs[k].arch = archs[k];
     run_workers(&q, njobs ? njobs : 1);
     dlc_status status = judge(&q, diag);
     if (status == DLC_OK) {
-        *nblobs = 1 + q.njobs / narchs * (narchs + 1);
+        *nblobs = narchs + 2;
         *blobs = dlc_new_array(arena, dlc_blob, *nblobs);
-        fill_tables(&q, sources, equal, archs, narchs, arena, *blobs);
+        fill_tables(&q, sources, archs, arena, *blobs);
     }
     close_jobs(&q);
     return status;

@@ -3,6 +3,7 @@
 #ifdef __CUDACC__
 #define DLC_KERNEL extern "C" __global__ void
 #define DLC_INLINE static __device__ __forceinline__
+#define DLC_RESTRICT __restrict__ /* no step reads what it writes: buffers are apart */
 #define DLC_HERE /* first parameter of a kernel: who runs it, in the emulation */
 #define DLC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 typedef unsigned char dlc_u8;

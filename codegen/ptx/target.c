@@ -272,7 +272,7 @@ static int has_small_index(dlc_kernel *kernel)
 static void add_parameters(const dlc_kernel *kernel, dlc_str *out)
 {
     for (uint32_t b = 0; b < kernel->buffers.n; b++)
-        dlc_str_printf(out, "%svoid *b%u, ", kernel->buffers.data[b].role == DLC_ROLE_OUT ? "" : "const ", b);
+        dlc_str_printf(out, "%svoid *DLC_RESTRICT b%u, ", kernel->buffers.data[b].role == DLC_ROLE_OUT ? "" : "const ", b);
     for (uint32_t s = 0; s < kernel->symbols.n; s++)
         dlc_str_printf(out, "long long s%u, ", s);
     dlc_str_add(out, "long long *fault, long long first, long long units");

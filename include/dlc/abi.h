@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 6
+#define DLC_ABI_VERSION 7
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -158,9 +158,10 @@ typedef struct {
 } dlc_plan_step;
 
 /*
- * Machine code of a CUDA kernel: its function is dlc_kernel(buffers in the kernel's order, then the
- * kernel's symbols, then long long *fault, long long first, long long units), which computes units
- * [first, units); block i of a launch those from first + i * units_per_block on.
+ * Machine code of CUDA kernels, all of a plan together: a kernel's function has the buffers in the
+ * kernel's order, then the kernel's symbols, then long long *fault, long long first, long long
+ * units; it computes units [first, units); block i of a launch those from first + i *
+ * units_per_block on.
  */
 typedef enum { DLC_BINARY_CUBIN = 0, DLC_BINARY_PTX = 1 } dlc_binary_kind;
 typedef struct {
@@ -168,6 +169,8 @@ typedef struct {
     uint32_t arch;       /* compute capability: 10 * major + minor */
     uint64_t offset;     /* bytes from the start of the binaries, a multiple of 64 */
     uint64_t size_bytes; /* PTX: with the NUL at its end */
+    uint32_t driver;     /* the oldest that loads it: 1000 * major + 10 * minor of its CUDA */
+    uint32_t zero;
     /* CUBIN, for people: per thread; per block; and blocks that fit a multiprocessor, 0: depends */
     uint32_t registers, frame_bytes, shared_bytes, blocks;
 } dlc_plan_binary;
@@ -177,7 +180,7 @@ typedef struct {
 typedef struct {
     uint32_t name; /* string */
     uint32_t threads, units_per_block, fixed_bytes, scratches;
-    uint32_t zero;
+    uint32_t function;      /* string: its name in the binaries; equal kernels have one */
     dlc_plan_rows binaries; /* rows of `binaries` */
 } dlc_plan_kernel;
 

@@ -144,6 +144,8 @@ typedef struct {
     int is_static;      /* no size depends on an input */
     uint32_t nplans;    /* of the file; the rest is about the one that was chosen */
     const char *device; /* "cpu", "cuda:0 (NVIDIA H200, sm_90)" */
+    const char *passed; /* why it runs on the CPU though there is a CUDA device that it has a plan
+                           for, in a line; "": it does not, or there is none */
 } dlcrt_executable_info;
 DLCRT_API void dlcrt_executable_describe(const dlcrt_executable *executable,
                                          dlcrt_executable_info *info);

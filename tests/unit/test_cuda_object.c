@@ -69,7 +69,9 @@ START_TEST(each_kernel_has_a_cubin_per_architecture_and_ptx_of_the_first)
         ck_assert_uint_eq(binary->arch, i % 3 == 1 ? 90 : 75);
         ck_assert_uint_eq(binary->size_bytes, blob->size_bytes);
         if (i % 3 == 2) {
-            ck_assert_ptr_nonnull(strstr(blob->bytes, ".entry dlc_kernel("));
+            ck_assert_ptr_nonnull(strstr(blob->bytes, dlc_arena_printf(m.arena, ".entry %s(", sources.functions[i / 3])));
+            ck_assert_ptr_nonnull(strstr(blob->bytes, ".version 8.0"));
+            ck_assert_uint_eq(binary->driver, 12000);
             continue;
         }
         ck_assert(binary->registers >= 8 && binary->registers <= 255);
@@ -91,20 +93,23 @@ START_TEST(equal_kernels_are_compiled_once)
     dlc_cuda_sources sources;
     ck_assert_int_eq(dlc_cuda_sources_make(module, m.arena, m.graph->diag, &sources), DLC_OK);
     const char *texts[] = {sources.texts[0], sources.texts[0], sources.texts[0]};
+    const char *functions[] = {sources.functions[0], sources.functions[0], sources.functions[0]};
     dlc_cuda_launch launches[] = {sources.launches[0], sources.launches[0], sources.launches[0]};
     int64_t shared[] = {0, 0, 0};
-    dlc_cuda_sources thrice = {texts, launches, shared, 3};
+    dlc_cuda_sources thrice = {texts, functions, launches, shared, 3};
     dlc_blob *blobs;
     uint32_t nblobs;
     ck_assert_int_eq(dlc_cuda_emit(&thrice, &arch, 1, 2, m.arena, m.graph->diag, &blobs, &nblobs), DLC_OK);
     ck_assert_uint_eq(nblobs, 1 + 2);
+    const char *entry = strstr(blobs[2].bytes, ".entry ");
+    ck_assert(entry && !strstr(entry + 1, ".entry "));
     made_end(&m);
 }
 END_TEST
 
 START_TEST(what_nvrtc_does_not_know_is_refused)
 {
-    static const int arch = 50;
+    static const int arch = 30;
     dlc_cuda_sources none = {0};
     dlc_arena *arena = dlc_arena_create(0);
     dlc_diag diag;
@@ -116,8 +121,8 @@ START_TEST(what_nvrtc_does_not_know_is_refused)
     else if (!has_nvrtc())
         return;
     ck_assert_int_eq(dlc_cuda_emit(&none, &arch, 1, 1, arena, &diag, &blobs, &nblobs), DLC_NO_DEVICE);
-    ck_assert_ptr_nonnull(strstr(diag.messages[0].text, _i ? "makes no code for sm_50; it knows sm_"
-                                                           : "`pip install nvidia-cuda-nvrtc`"));
+    ck_assert_ptr_nonnull(strstr(diag.messages[0].text, _i ? "makes no code for sm_30; it knows sm_"
+                                                           : "`pip install nvidia-cuda-nvrtc-cu12`"));
     dlc_arena_destroy(arena);
 }
 END_TEST
@@ -126,10 +131,10 @@ START_TEST(damaged_cubins_have_no_report)
 {
     static unsigned char bytes[256] = "\177ELF";
     dlc_plan_binary binary = {.arch = 90};
-    ck_assert(!dlc_cubin_report(bytes, 10, &binary));
+    ck_assert(!dlc_cubin_report(bytes, 10, "k", &binary));
     for (size_t i = 4; i < sizeof bytes; i++) {
         bytes[i] = 0xff;
-        ck_assert(!dlc_cubin_report(bytes, sizeof bytes, &binary));
+        ck_assert(!dlc_cubin_report(bytes, sizeof bytes, "k", &binary));
     }
 }
 END_TEST

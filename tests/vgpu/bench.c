@@ -75,8 +75,13 @@ static const char *pack(small_graph *s, dlc_module *module, int arch, const benc
         return problem;
     if (change->change)
         change->change(sources.launches, sources.n);
-    dlc_plan_cuda cuda = {
-        .launches = sources.launches, .binaries = p->binaries, .nbinaries = 1, .name = "sm_75"};
+    for (uint32_t i = 0; i < sources.n; i++)
+        sources.functions[i] = DLC_CUDA_FUNCTION; /* each is a module of its own */
+    dlc_plan_cuda cuda = {.launches = sources.launches,
+                          .functions = sources.functions,
+                          .binaries = p->binaries,
+                          .nbinaries = 1,
+                          .name = "sm_75"};
     if (dlc_plan_build(module, &cuda, &p->constants, s->arena, s->diag, &plan) != DLC_OK)
         return "no plan";
     char *constants = dlc_arena_alloc(s->arena, p->constants.size_bytes + 1, 64);
