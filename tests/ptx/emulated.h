@@ -8,8 +8,6 @@ const char *emulated_unavailable(trial_way way, dlc_arena *arena);
 const char *emulated_run(const trial *trials, uint32_t n, trial_way way,
                          const trial_mutation *mutation, dlc_arena *arena);
 
-int64_t trial_units(const trial *t);
-int64_t trial_scratch(const trial *t); /* bytes, of one unit */
 /* NULL: the text does not have what is to be replaced. */
 const char *trial_mutate(const char *text, const trial_mutation *mutation, dlc_arena *arena);
 const char *trial_compare(const trial *t, uint32_t buffer, const void *got, const uint8_t *written,

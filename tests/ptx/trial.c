@@ -350,8 +350,8 @@ static const dlc_kernel *without_copies(const dlc_schedule *schedule, dlc_arena 
     return c.kernel;
 }
 
-static void *memory_of(const dlc_module *module, uint32_t v, const int64_t *symbols, void **memory,
-                       dlc_arena *arena)
+void *trial_memory(const dlc_module *module, uint32_t v, const int64_t *symbols, void **memory,
+                   dlc_arena *arena)
 {
     const dlc_module_value *value = &module->values.data[v];
     size_t n = 1;
@@ -364,14 +364,14 @@ static void *memory_of(const dlc_module *module, uint32_t v, const int64_t *symb
     return memory[v];
 }
 
-static trial trial_of(const dlc_module *module, const dlc_step *step, const int64_t *symbols,
-                      void **memory, dlc_arena *arena)
+trial trial_of_step(const dlc_module *module, const dlc_step *step, const int64_t *symbols,
+                    void **memory, dlc_arena *arena)
 {
     const dlc_module_kernel *entry = &module->kernels.data[step->kernel];
     void **buffers = dlc_new_array(arena, void *, step->nvalues + 1);
     int64_t *values = dlc_new_array(arena, int64_t, step->nsymbols + 1);
     for (uint32_t b = 0; b < step->nvalues; b++)
-        buffers[b] = memory_of(module, step->values[b], symbols, memory, arena);
+        buffers[b] = trial_memory(module, step->values[b], symbols, memory, arena);
     for (uint32_t i = 0; i < step->nsymbols; i++)
         values[i] = dlc_expr_eval(module->pool, step->symbols[i], symbols);
     return (trial){.kernel = without_copies(entry->schedule, arena), /* constants lie as the schedule wants them */
@@ -393,7 +393,7 @@ uint32_t trial_walk(const dlc_module *module, const int64_t *symbols, void **mem
             *problem = "the module has steps that are no kernels";
             break;
         }
-        trial t = trial_of(module, step, symbols, memory, arena);
+        trial t = trial_of_step(module, step, symbols, memory, arena);
         *problem = trial_expect(&t, arena);
         if (!seen[step->kernel]++)
             (*trials)[n++] = t;

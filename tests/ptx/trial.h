@@ -46,6 +46,15 @@ const char *trial_expect(trial *t, dlc_arena *arena);
 const char *trial_run(const trial *trials, uint32_t n, trial_way way,
                       const trial_mutation *mutation, dlc_arena *arena);
 
+/* Of a step that launches; `memory` as below. */
+trial trial_of_step(const dlc_module *module, const dlc_step *step, const int64_t *symbols,
+                    void **memory, dlc_arena *arena);
+int64_t trial_units(const trial *t);
+int64_t trial_scratch(const trial *t); /* bytes, of one unit */
+/* Memory of a value, which is there from then on. */
+void *trial_memory(const dlc_module *module, uint32_t value, const int64_t *symbols, void **memory,
+                   dlc_arena *arena);
+
 /* The trials of a module's steps in order, each kernel once, with data as it flows. `memory` by
  * value id: inputs are filled, others are allocated. symbols: of the graph. */
 uint32_t trial_walk(const dlc_module *module, const int64_t *symbols, void **memory,

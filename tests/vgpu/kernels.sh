@@ -1,0 +1,32 @@
+#!/bin/sh
+# kernels.sh TESTS_DIR WORK_DIR [FOLDER]: every distinct kernel of small models on the virtual GPU (VGPU_KERNELS is the program). The
+# long form, with a FOLDER of models NAME.onnx with NAME.in.npz and NAME.expected.npz: of all of them 6 blocks a kernel, after the same
+# kernels' emulation gave the expected outputs.
+set -eu
+tests=$1 work=$2/vgpu
+python=$tests/../.venv/bin/python
+failed=0
+try() { # try MODEL TARGET SIZE BLOCKS
+    status=0
+    said=$("$VGPU_KERNELS" "$@") || status=$?
+    echo "$(basename "$1") for $2: $said"
+    [ $status -ne 77 ] || exit 77
+    [ $status -eq 0 ] || failed=$((failed + 1))
+}
+if [ $# -gt 2 ]; then
+    for model in "$3"/*.onnx; do
+        base=${model%.onnx}
+        "$DLC" run "$model" --target sm_80 --emulate-gpu --inputs "$base.in.npz" --expect "$base.expected.npz" -q ||
+            { echo "$(basename "$model"): the emulation's outputs differ"; failed=$((failed + 1)); }
+        try "$model" sm_80 16 "${BLOCKS:-6}"
+    done
+else
+    [ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
+    mkdir -p "$work.kernels"
+    "$python" "$tests/vgpu/make_models.py" "$work.kernels"
+    try "$tests/../models/digits.onnx" sm_75 9 0
+    for name in lstm decode layer half int8 maps; do
+        try "$work.kernels/$name.onnx" sm_80 3 0
+    done
+fi
+[ $failed -eq 0 ] || { echo "$failed failed"; exit 1; }
