@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """gpu_run.py FOLDER: the half of gpu_check that needs a GPU, in the folder that the other half made.
 
-A step is a row of trials, in a process of its own with limits of time for the whole and for each. A trial that crashes, hangs or
-leaves the GPU unusable is a row like any other: the next ones go on in a new process. Steps:
+A step is a row of trials, with limits of time for the whole, which add up to what there is, and for each part. All run in one
+process, which imports PyTorch once; a trial that crashes, hangs or leaves the GPU unusable is a row like any other, and the next ones
+go on in a new process. Steps:
   facts      the GPU, driver and PyTorch; copy bandwidth and cuBLAS throughput as ceilings
-  numerics   every carried model, cubins and PTX, against its stored reference, six times, three of them with poisoned memory
-  nodes      ONNX's node tests
-  sanitizer  compute-sanitizer on a sample, where there is one
+  smoke      the digits, so that what cannot work at all is known at once
+  micro      small kernels that measure what predictions rest on; `dlc targets --calibrate results.json` reads them back
   kernels    single kernels, cubins and PTX, against PyTorch in float64; cubins beside PyTorch: eager (cuBLAS, cuDNN) and
              torch.compile, both as CUDA graphs
   models     the same for whole models
+  steps      each step of every model by events, beside what the virtual GPU predicted of it
+  numerics   every carried model, cubins and PTX, against its stored reference, six times, three of them with poisoned memory
+  nodes      ONNX's node tests
+  sanitizer  compute-sanitizer on a sample, where there is one
   cold       from the start of a process to the first output
 Prints one table; results.json has all of it, log.txt what the steps printed. The exit status tells of numerics alone: 0 when
 every one that ran is right and none is missing. DLC_DEVICE is the device (default: cuda:0). All of it is float32 without TF32,
@@ -25,12 +29,13 @@ import sys
 import tempfile
 import time
 
-# step: seconds for all of it, and for one part of a trial
-LIMITS_S = {"facts": (60, 60), "numerics": (120, 45), "nodes": (110, 110), "sanitizer": (60, 30), "kernels": (150, 45),
-            "models": (150, 80), "cold": (40, 20)}
-JUDGED = ("numerics", "nodes", "sanitizer", "kernels", "models")  # steps with numerics of their own
-COMPLETE = ("numerics", "nodes")  # of these those that must come to their end
 WHOLE_S = 540
+# step: seconds for all of it, and for one part of a trial
+LIMITS_S = {"facts": (35, 35), "smoke": (15, 15), "micro": (30, 15), "kernels": (120, 45), "models": (110, 60), "steps": (30, 15),
+            "numerics": (90, 40), "nodes": (50, 50), "sanitizer": (40, 20), "cold": (20, 15)}
+JUDGED = ("smoke", "kernels", "models", "numerics", "nodes", "sanitizer")  # steps with numerics of their own
+COMPLETE = ("smoke", "numerics", "nodes")  # of these those that must come to their end
+assert sum(whole for whole, _ in LIMITS_S.values()) <= WHOLE_S
 AGAIN = 75  # exit status of a step's process: the GPU is unusable in it, the next trial wants a new one
 
 
@@ -85,25 +90,35 @@ def is_spoilt():
         return True
 
 
+def work_step(gpu_steps, folder, step, skip, lines):
+    """The step's trials but the first `skip`; false: the GPU is unusable."""
+    def note(**what):
+        lines.write(json.dumps(what) + "\n")
+        lines.flush()
+    for number, (case, parts) in enumerate(gpu_steps.STEPS[step](folder)):
+        if number < skip:
+            continue
+        note(begin=case)
+        try:
+            for part in parts:
+                note(part=part)
+        except Exception as error:  # whatever it is, it is this trial's result
+            note(failed=f"{type(error).__name__}: {str(error)[:1000]}")
+        note(end=case)
+        if is_spoilt():
+            return False
+    note(done=step)
+    return True
+
+
 def work(args):
-    """The step's trials but the first `skip`; lines of the journal tell of each how far it came."""
+    """The steps, one after the other; lines of a step's journal tell of each trial how far it came."""
     import gpu_steps  # where NumPy and PyTorch are known to be
     folder = gpu_steps.Folder(args.folder, args.work)
-    with open(journal_of(args.work, args.step), "a") as lines:
-        def note(**what):
-            lines.write(json.dumps(what) + "\n")
-            lines.flush()
-        for number, (case, parts) in enumerate(gpu_steps.STEPS[args.step](folder)):
-            if number < args.skip:
-                continue
-            note(begin=case)
-            try:
-                for part in parts:
-                    note(part=part)
-            except Exception as error:  # whatever it is, it is this trial's result
-                note(failed=f"{type(error).__name__}: {str(error)[:1000]}")
-            note(end=case)
-            if is_spoilt():
+    for number, step in enumerate(args.step.split(",")):
+        print(f"==== {step}", flush=True)
+        with open(journal_of(args.work, step), "a") as lines:
+            if not work_step(gpu_steps, folder, step, 0 if number else args.skip, lines):
                 return AGAIN
     return 0
 
@@ -123,8 +138,8 @@ def blame(row, step, why):
 
 
 def read_rows(journal, step):
-    """The rows as far as they came, and whether the last trial ended."""
-    rows, is_whole = [], True
+    """The rows as far as they came, whether the last trial ended, and whether all did."""
+    rows, is_whole, is_done = [], True, False
     for line in journal.read_text().splitlines() if journal.exists() else []:
         try:
             entry = json.loads(line)
@@ -136,8 +151,9 @@ def read_rows(journal, step):
             rows[-1].update(entry["part"])
         elif "failed" in entry:
             blame(rows[-1], step, entry["failed"])
-        is_whole = "end" in entry
-    return rows, is_whole
+        is_whole = "end" in entry or "done" in entry
+        is_done = "done" in entry
+    return rows, is_whole, is_done
 
 
 def end_session(process):
@@ -151,43 +167,62 @@ def end_session(process):
     process.wait()
 
 
-def attend(process, journal, whole_s, part_s):
-    """Waits for the process. None, or which limit it passed; then it is ended."""
+def attend(process, step, journal, whole_s, part_s):
+    """Waits until the process has done the step, or ended: "". Or which limit it passed; then it is ended."""
     begin = last = time.monotonic()
     size = 0
     while process.poll() is None:
         time.sleep(0.05)
         now, length = time.monotonic(), journal.stat().st_size if journal.exists() else 0
-        last, size = (now, length) if length != size else (last, size)
+        last, is_new, size = now if length != size else last, length != size, length
+        if is_new and read_rows(journal, step)[2]:
+            return ""
         if now - begin > whole_s or now - last > part_s:
             end_session(process)
             return "step" if now - begin > whole_s else "part"
-    return None
+    return ""
 
 
-def run_step(folder, step, unpacked, out, limit_s):
-    """All trials, in as many processes as it takes. late: time was all that was missing."""
-    journal, log_path, begin = journal_of(unpacked, step), out / "log.txt", time.monotonic()
+class Worker:
+    """The process that runs trials; a new one where there is none."""
+
+    def __init__(self, folder, unpacked, log):
+        self.folder, self.unpacked, self.log, self.process = folder, unpacked, log, None
+
+    def start(self, steps, skip):
+        if self.process and self.process.poll() is None:
+            return
+        command = [sys.executable, "-X", "faulthandler", __file__, str(self.folder), "--step", ",".join(steps), "--skip", str(skip),
+                   "--work", str(self.unpacked)]
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def end(self):
+        if self.process:
+            end_session(self.process)
+
+
+def run_step(worker, steps, limit_s):
+    """All trials of the first step, in as many processes as it takes. late: time was all that was missing."""
+    step = steps[0]
+    journal, begin = journal_of(worker.unpacked, step), time.monotonic()
     rows, blamed = [], {}
     while True:
-        command = [sys.executable, "-X", "faulthandler", __file__, str(folder), "--step", step, "--skip", str(len(rows)), "--work", str(unpacked)]
-        with open(log_path, "a") as log:
-            print(f"==== {step}, from trial {len(rows)} on", file=log, flush=True)
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-            passed = attend(process, journal, max(1, limit_s - (time.monotonic() - begin)), LIMITS_S[step][1])
-        came_to, said = len(rows), log_path.read_text(errors="replace")[-800:].strip()
-        rows, is_whole = read_rows(journal, step)
+        worker.start(steps, len(rows))
+        passed = attend(worker.process, step, journal, max(1, limit_s - (time.monotonic() - begin)), LIMITS_S[step][1])
+        came_to, said = len(rows), worker.log.read_text(errors="replace")[-800:].strip()
+        rows, is_whole, is_done = read_rows(journal, step)
         if not is_whole and passed != "step":
             blamed[len(rows) - 1] = f"nothing came of it in {LIMITS_S[step][1]} s" if passed else \
-                f"its process ended with {process.returncode}: {said}"
+                f"its process ended with {worker.process.returncode}: {said}"
         for number, why in blamed.items():
             blame(rows[number], step, why)
         if passed == "step":
             return {"rows": rows, "problem": f"took longer than {limit_s:.0f} s", "late": True}
-        if process.returncode == 0:
+        if is_done:
             return {"rows": rows, "problem": "", "late": False}
         if len(rows) == came_to:  # it never came to a trial
-            return {"rows": rows, "problem": f"ended with {process.returncode}: {said}", "late": False}
+            return {"rows": rows, "problem": f"ended with {worker.process.returncode}: {said}", "late": False}
 
 
 def without_gpu():
@@ -207,13 +242,15 @@ def is_right(results):
 
 def run_all(folder, steps, unpacked, out):
     begin, results = time.monotonic(), {}
-    (out / "log.txt").unlink(missing_ok=True)
-    for step in steps:
+    (out / "log.txt").write_text("")
+    worker = Worker(folder, unpacked, out / "log.txt")
+    for number, step in enumerate(steps):
         left = WHOLE_S - (time.monotonic() - begin)
-        results[step] = run_step(folder, step, unpacked, out, min(LIMITS_S[step][0], left)) if left > 5 else \
+        results[step] = run_step(worker, steps[number:], min(LIMITS_S[step][0], left)) if left > 5 else \
             {"rows": [], "problem": "no time was left", "late": True}
         (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
         print(f"{step}: {len(results[step]['rows'])} rows {results[step]['problem'][:200]}", flush=True)
+    worker.end()
     verdict = "numerics are right" if is_right(results) else "NUMERICS ARE NOT RIGHT, OR NOT ALL OF THEM RAN"
     table = f"{table_text(results)}\n{verdict}\n"
     (out / "table.txt").write_text(table)

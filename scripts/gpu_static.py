@@ -6,6 +6,7 @@ occupancy of every kernel, and fills OUT, a folder of less than 64 MiB, with wha
 executables, inputs, outputs computed on this CPU, ONNX's node tests, the program, and gpu_run.py itself.
 """
 import argparse
+import ctypes
 import concurrent.futures
 import json
 import lzma
@@ -22,9 +23,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import gpu_cases
+import gpu_micro
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
+PREDICTING_S = 30  # of a model on the virtual GPU
 LIMIT_MIB = 64
 TOLERANCE = 1e-4  # largest error over largest value; sums in another order
 
@@ -128,7 +131,8 @@ def carry_model(check, name, model, inputs, with_oldest):
     shutil.copyfile(inputs, folder / f"{name}.in.npz")
     check.must("run", model, "--inputs", inputs, "--outputs", folder / f"{name}.expected.npz", "--quiet")
     return {"name": name, "kind": "model", "files": carried_files(check, name, model, "models", with_oldest),
-            "inputs": f"models/{name}.in.npz", "expected": f"models/{name}.expected.npz", "tolerance": TOLERANCE}
+            "inputs": f"models/{name}.in.npz", "expected": f"models/{name}.expected.npz", "tolerance": TOLERANCE,
+            "predicted_us": predicted(check, model, inputs, PREDICTING_S) if "sm_75" in check.targets else {}}
 
 
 def kernel_model(name, row):
@@ -233,8 +237,47 @@ def carry_program(check):
         part = line.split()
         if part[0].startswith(("libcjson", "libz.")):
             shutil.copy(part[2], folder / part[0])
-    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_steps.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", ROOT / "models" / "nets.py"):
+    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_steps.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", HERE / "gpu_micro.py", ROOT / "models" / "nets.py"):
         shutil.copy(path, check.out / path.name)
+
+
+def find_nvrtc():
+    """The newest that scripts/setup or the user's DLC_NVRTC brings; None."""
+    named = os.environ.get("DLC_NVRTC")
+    folders = [pathlib.Path(named)] if named else sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/*/lib"))
+    found = [f for folder in folders for f in ([folder] if folder.is_file() else sorted(folder.glob("libnvrtc.so.1[23]")))]
+    for other in [b for f in found[:1] for b in sorted(f.parent.glob("libnvrtc-builtins.so.*"))]:
+        ctypes.CDLL(str(other))
+    return found[0] if found else None
+
+
+def carry_micro(check, targets):
+    """PTX of the small kernels, by capability; none where NVRTC is not found."""
+    nvrtc, carried = find_nvrtc(), {}
+    for target in targets if nvrtc else []:
+        arch = target.removeprefix("sm_")
+        (check.out / f"micro_{arch}.ptx").write_bytes(gpu_micro.compile_ptx(nvrtc, int(arch)))
+        carried[arch] = f"micro_{arch}.ptx"
+    return carried
+
+
+GPUS = {"T4": 75, "A100": 80, "RTX 3090": 86, "L4": 89, "H200": 90}  # of vgpu/gpus.def, by what gpu_run.py finds
+
+
+def predicted(check, model, inputs, seconds):
+    """Microseconds by kernel and capability, of the model on the virtual GPU; nothing where that takes longer."""
+    made, report, vgpu = check.work / "predicted.so", check.work / "predicted.tsv", check.dlc.parent.parent / "lib" / "vgpu"
+    check.must("compile", model, "--target", "sm_75", "-o", made)
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(vgpu), DLC_VGPU_REPORT=str(report), DLC_VGPU_ARCH="90")
+    report.unlink(missing_ok=True)
+    try:
+        subprocess.run([check.dlc, "run", made, "--device", "cuda", "--inputs", inputs, "--quiet"], env=environment, timeout=seconds,
+                       check=True, stdout=subprocess.DEVNULL)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        return {}
+    lines = [line.rstrip("\n").split("\t") for line in report.read_text().splitlines()]
+    columns = {str(arch): lines[0].index(f"{gpu} us") for gpu, arch in GPUS.items()}
+    return {arch: {line[0].strip().partition("#")[0]: float(line[at]) for line in lines[1:]} for arch, at in columns.items()}
 
 
 def dtypes():
@@ -288,7 +331,8 @@ def prepare(check, args):
     print("node tests", flush=True)
     nodes = guarded(check, "node tests", carry_nodes, check, args.nodes)
     carry_program(check)
-    return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets}
+    micro = guarded(check, "small kernels", carry_micro, check, check.targets)
+    return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets, "micro": micro}
 
 
 def finish(check, manifest):

@@ -15,6 +15,8 @@ import time
 import numpy as np
 
 COMPILING_S = 75  # of a step: after them PyTorch compiles nothing more
+RUNS = 20  # between two events
+ROTATED_BYTES, MOST_COPIES = 60 << 20, 7  # of inputs, so that each run finds them in memory
 
 
 # ---- the runtime
@@ -31,7 +33,16 @@ class OpenOptions(ctypes.Structure):
 
 class ContextOptions(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_uint32), ("profile", ctypes.c_uint32), ("poison", ctypes.c_uint32), ("is_async", ctypes.c_uint32),
-                ("stream", ctypes.c_void_p), ("reserved", ctypes.c_uint32 * 4)]
+                ("stream", ctypes.c_void_p), ("is_current", ctypes.c_uint32), ("reserved", ctypes.c_uint32 * 3)]
+
+
+class StepInfo(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kernel", ctypes.c_char_p), ("is_kernel", ctypes.c_int)]
+
+
+class StepProfile(ctypes.Structure):
+    _fields_ = [("begin_ns", ctypes.c_int64), ("end_ns", ctypes.c_int64), ("units", ctypes.c_int64), ("flops", ctypes.c_double),
+                ("bytes", ctypes.c_double)]
 
 
 class Runtime:
@@ -59,11 +70,11 @@ NUMPY_DTYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i3
 class Model:
     """An executable and a context on the GPU. Arrays are of numpy, or tensors of torch on the GPU."""
 
-    def __init__(self, runtime, path, poison=False, stream=None):
+    def __init__(self, runtime, path, poison=False, stream=None, profile=False):
         self.rt, self.executable, self.context = runtime, ctypes.c_void_p(), ctypes.c_void_p()
         options = OpenOptions(path=str(path).encode(), fd=-1)  # on DLC_DEVICE
         runtime.check(runtime.lib.dlcrt_executable_open_with(ctypes.byref(options), ctypes.byref(self.executable)))
-        options = ContextOptions(poison=poison, is_async=stream is not None, stream=stream)
+        options = ContextOptions(poison=poison, is_async=stream is not None, stream=stream, profile=profile)
         runtime.check(runtime.lib.dlcrt_context_create(self.executable, ctypes.byref(options), ctypes.byref(self.context)))
 
     def tensor(self, array, name=None):
@@ -86,6 +97,14 @@ class Model:
         run, context, check = self.rt.lib.dlcrt_context_run, self.context, self.rt.check
         return lambda: check(run(context, ins, len(inputs), outs, len(outputs)))
 
+    def profile(self):
+        """Of the last run: (nodes, microseconds) by step that runs a kernel."""
+        steps, info, times = [], StepInfo(), StepProfile()
+        while self.rt.lib.dlcrt_executable_step(self.executable, len(steps), ctypes.byref(info)) and \
+                self.rt.lib.dlcrt_context_profile(self.context, len(steps), ctypes.byref(times)):
+            steps.append((info.name.decode(), info.is_kernel, (times.end_ns - times.begin_ns) / 1e3))
+        return [(name, us) for name, is_kernel, us in steps if is_kernel]
+
     def wait(self):
         self.rt.check(self.rt.lib.dlcrt_context_wait(self.context))
 
@@ -105,6 +124,7 @@ class Folder:
     def __init__(self, path, work):
         self.path, self.unpacked = pathlib.Path(path).resolve(), pathlib.Path(work)
         self.manifest = json.loads((self.path / "manifest.json").read_text())
+        globals()["RUNS"] = self.manifest.get("runs", RUNS)
 
     def cases(self, kind):
         return [c for c in self.manifest["cases"] if c["kind"] == kind]
@@ -148,26 +168,28 @@ def relative_error(found, expected):
 
 # ---- measuring
 
-def milliseconds(call, seconds=0.6, rounds=2):
-    """Median over repetitions in the stream, twice: (better median, how much the two differ)."""
+def milliseconds(*calls, rounds=3):
+    """Of a run, by events around RUNS of them, the calls in turn: (best round, how much the rounds differ)."""
     import torch
-    medians = []
-    for _ in range(3):
+    times = []
+    for call in calls * 3 if len(calls) == 1 else calls:
         call()
     torch.cuda.synchronize()
     for _ in range(rounds):
-        times, end = [], time.monotonic() + seconds / rounds
-        while len(times) < 30 or (time.monotonic() < end and len(times) < 2000):
-            events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            events[0].record()
-            call()
-            events[1].record()
-            events[1].synchronize()
-            times.append(events[0].elapsed_time(events[1]))
-            if len(times) >= 5 and time.monotonic() > end + seconds:
-                break
-        medians.append(statistics.median(times))
-    return min(medians), max(medians) / min(medians) - 1
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[0].record()
+        for n in range(RUNS):
+            calls[n % len(calls)]()
+        events[1].record()
+        events[1].synchronize()
+        times.append(events[0].elapsed_time(events[1]) / RUNS)
+    return min(times), max(times) / max(min(times), 1e-9) - 1
+
+
+def rotated(inputs):
+    """The inputs, and as many copies of them as it takes to be larger than the caches."""
+    nbytes = sum(x.numel() * x.element_size() for x in inputs)
+    return [inputs] + [[x.clone() for x in inputs] for _ in range(min(MOST_COPIES, ROTATED_BYTES // max(nbytes, 1)))]
 
 
 def as_graph(function, inputs):
@@ -195,7 +217,7 @@ def peer_times(function, inputs, with_compile):
 
     def measure(name, make):
         try:
-            peers[name] = milliseconds(as_graph(make(), inputs), 0.3)[0]
+            peers[name] = milliseconds(*[as_graph(make(), some) for some in rotated(inputs)])[0]
         except Exception as error:  # of PyTorch, whatever it is
             problems[name] = first_line(error)
         return {"peers": peers, "peer_problems": problems}
@@ -210,19 +232,28 @@ def peer_times(function, inputs, with_compile):
 
 
 def dlc_time(folder, runtime, case, target, inputs, shape):
-    """Times a file on a stream of PyTorch, inputs and outputs on the GPU. Returns the outputs and columns of a row."""
+    """Times a file on a stream of PyTorch, inputs and outputs on the GPU, where they are used as they lie. Returns the outputs and
+    columns of a row. Each copy of the inputs has a context of its own, so no run changes a graph."""
     import torch
     output = torch.full(shape, float("nan"), device="cuda")
-    stream = torch.cuda.Stream()
+    stream, models = torch.cuda.Stream(), []
+    sets = rotated(inputs)
     torch.cuda.synchronize()  # inputs and the NaNs are there
-    model = Model(runtime, folder.executable(case["files"][target]), stream=stream.cuda_stream)
     try:
+        for _ in sets:
+            models.append(Model(runtime, folder.executable(case["files"][target]), stream=stream.cuda_stream))
         with torch.cuda.stream(stream):
-            ms, noise = milliseconds(model.prepared(inputs, [output]))
-        model.wait()
-        return output, {"target": target, "dlc_ms": ms, "noise": noise, "memory_mb": round(model.bytes() / 1e6, 1)}
+            calls = [model.prepared(some, [output]) for model, some in zip(models, sets)]
+            for _ in range(2):  # launched, then made a graph
+                for call in calls:
+                    call()
+            ms, noise = milliseconds(*calls)
+        for model in models:
+            model.wait()
+        return output, {"target": target, "dlc_ms": ms, "noise": noise, "memory_mb": round(models[0].bytes() / 1e6, 1)}
     finally:
-        model.close()
+        for model in models:
+            model.close()
 
 
 def plain_float32():
@@ -290,6 +321,50 @@ def step_numerics(folder):
     runtime, here = Runtime(folder.path, folder.manifest["dtypes"]), capability()
     for case in folder.cases("model"):
         yield from files_of(folder, case, here, lambda target, case=case: check_file(folder, runtime, case, target))
+
+
+def step_smoke(folder):
+    """The smallest model by its first file: the driver, loading, launching and graphs."""
+    runtime, here = Runtime(folder.path, folder.manifest["dtypes"]), capability()
+    for case in folder.cases("model")[:1]:
+        target = folder.best(case, here)
+        yield case["name"], check_file(folder, runtime, case, target) if target else iter([NEWER])
+
+
+def step_steps(folder):
+    """Each step's least time of some runs, and the prediction of the virtual GPU for this GPU where the model was run there."""
+    runtime, here = Runtime(folder.path, folder.manifest["dtypes"]), capability()
+
+    def row(case, target):
+        inputs, expected = np.load(folder.path / case["inputs"]), np.load(folder.path / case["expected"])
+        names = [n for n in inputs.files if n not in ("labels", *expected.files)]
+        arrays, outputs = [np.ascontiguousarray(inputs[n]) for n in names], [np.empty_like(expected[n]) for n in expected.files]
+        model = Model(runtime, folder.executable(case["files"][target]), profile=True)
+        least = {}
+        for _ in range(RUNS):
+            model.run(arrays, outputs, names)
+            for number, (name, us) in enumerate(model.profile()):
+                least[number] = (name, min(us, least.get(number, (name, us))[1]))
+        model.close()
+        predicted = case.get("predicted_us", {}).get(str(here), {})
+        steps = [{"step": name, "us": round(us, 2)} for name, us in least.values()]
+        yield {"target": target, "steps": steps, "dlc_ms": sum(us for _, us in least.values()) / 1e3, "predicted_us": predicted}
+    for case in folder.cases("model"):
+        target = folder.best(case, here)
+        yield case["name"], row(case, target) if target else iter([NEWER])
+
+
+def step_micro(folder):
+    import gpu_micro
+    wanted = folder.manifest.get("micro") or {}
+    here = capability()
+    fitting = [arch for arch in wanted if int(arch) <= here]
+
+    def row(name):
+        with gpu_micro.Gpu(folder.path / wanted[max(fitting, key=int)], os.environ["DLC_DEVICE"], RUNS) as gpu:
+            yield getattr(gpu, name)()
+    for name in gpu_micro.MEASURED if fitting else []:
+        yield name, row(name)
 
 
 def step_nodes(folder):
@@ -423,5 +498,5 @@ def step_cold(folder):
     yield "resnet50 in PyTorch, a process", peer()
 
 
-STEPS = {"facts": step_facts, "numerics": step_numerics, "nodes": step_nodes, "sanitizer": step_sanitizer, "kernels": step_kernels,
-         "models": step_models, "cold": step_cold}
+STEPS = {"facts": step_facts, "smoke": step_smoke, "micro": step_micro, "kernels": step_kernels, "models": step_models,
+         "steps": step_steps, "numerics": step_numerics, "nodes": step_nodes, "sanitizer": step_sanitizer, "cold": step_cold}

@@ -5,6 +5,7 @@
  * by thread, faults stick, a forked child has no driver.
  *
  *   DLC_VGPU_DRIVER    525, 535, … 580 (drivers.def); 580 when it is not set
+ *   DLC_VGPU_GPU       a file of figures that were measured of a GPU, for predictions
  *   DLC_VGPU_ARCH      75, 80, 86, 89, 90, 100: the device's compute capability; the newest that
  * the driver knows DLC_VGPU_REPORT    a file that gets a table of all launches when the process
  * ends: counts, and times predicted by GPU DLC_VGPU_BACKWARDS 1: the last block and the last warp
@@ -165,6 +166,9 @@ __attribute__((constructor)) static void set_up(void)
             branch);
         version = vgpu_driver_version(580);
     }
+    const char *measured = getenv("DLC_VGPU_GPU");
+    if (measured && *measured && !vgpu_calibrate(measured))
+        fprintf(stderr, "virtual GPU: '%s' has no figures of a GPU that is known\n", measured);
     int newest = vgpu_newest_capability(version) >= 100 ? 100 : vgpu_newest_capability(version);
     vgpu_device.version = version;
     vgpu_device.bias = UINT64_C(1) << 56;

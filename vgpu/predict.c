@@ -5,6 +5,8 @@
  */
 #include "vgpu/predict.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@ const char *const vgpu_bounds[VGPU_BOUND_COUNT] = {
 #undef VGPU_BOUND
 };
 
-const vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT] = {
+vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT] = {
 #define VGPU_GPU(id, ...) {__VA_ARGS__},
 #include "vgpu/gpus.def"
 #undef VGPU_GPU
@@ -29,6 +31,63 @@ const vgpu_gpu *vgpu_gpu_find(int capability)
     return best;
 }
 
+/* --- what was measured --- */
+enum { LONGEST_LINE = 256 };
+
+/* The row that a line's name or capability is of; NULL: neither says. */
+static vgpu_gpu *row_of(const char *line)
+{
+    for (int i = 0; !strncmp(line, "name ", 5) && i < VGPU_GPU_COUNT; i++)
+        if (strstr(line, vgpu_gpus[i].name))
+            return &vgpu_gpus[i];
+    for (int i = 0; !strncmp(line, "capability ", 11) && i < VGPU_GPU_COUNT; i++)
+        if (dlc_text_double(line + 11, NULL) == vgpu_gpus[i].capability)
+            return &vgpu_gpus[i];
+    return NULL;
+}
+
+static void set_figure(vgpu_gpu *gpu, const char *line)
+{
+    const struct {
+        const char *name;
+        double *to;
+        int *whole;
+    } figures[] = {{"sms ", NULL, &gpu->sms},
+                   {"ghz ", &gpu->ghz, NULL},
+                   {"shared_kib ", NULL, &gpu->shared_kib},
+                   {"block_kib ", NULL, &gpu->block_kib},
+                   {"threads ", NULL, &gpu->threads},
+                   {"node_us ", &gpu->node_us, NULL},
+                   {"load_cycles ", &gpu->load_cycles, NULL},
+                   {"memory_gbs ", &gpu->memory_gbs, NULL},
+                   {"l2_gbs ", &gpu->l2_gbs, NULL}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        size_t n = strlen(figures[i].name);
+        double value = strncmp(line, figures[i].name, n) ? 0 : dlc_text_double(line + n, NULL);
+        if (value > 0 && value < 1e9 && figures[i].to)
+            *figures[i].to = value;
+        if (value >= 1 && value < 1e6 && figures[i].whole)
+            *figures[i].whole = (int)value;
+    }
+}
+
+int vgpu_calibrate(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char line[LONGEST_LINE];
+    vgpu_gpu *gpu = NULL;
+    while (file && !gpu && fgets(line, sizeof line, file))
+        gpu = row_of(line);
+    if (gpu)
+        rewind(file);
+    while (gpu && fgets(line, sizeof line, file))
+        set_figure(gpu, line);
+    if (file)
+        fclose(file);
+    return gpu != NULL;
+}
+
+/* --- predictions --- */
 static int is_alike(const vgpu_record_row *row, uint64_t key, const vgpu_launch *l)
 {
     return row->key == key && !memcmp(row->grid, l->grid, sizeof row->grid) &&

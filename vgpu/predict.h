@@ -27,7 +27,10 @@ enum {
 #undef VGPU_GPU
     VGPU_GPU_COUNT
 };
-extern const vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT];
+extern vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT];
+/* Lines "NAME NUMBER" of what was measured of a GPU, as `dlc targets --calibrate` prints them: the row that has its name, else its
+ * capability, has these figures from then on. False: the file cannot be read, or is about no GPU that is known. */
+int vgpu_calibrate(const char *path);
 const vgpu_gpu *vgpu_gpu_find(int capability); /* or the newest one below */
 
 /* Launches of one kernel in one shape, added up. */

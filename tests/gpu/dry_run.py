@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """dry_run.py DLC WORK_DIR: the half of gpu_check that needs a GPU, where there is none: executables for this processor stand in for
 those of GPUs, and fake/torch for PyTorch. What is seen is that each step finds what was carried and gives its rows, that a trial
-which crashes, breaks the GPU or hangs costs itself alone, and what the exit status says.
+which crashes, breaks the GPU or hangs costs itself alone, and what the exit status says. Then all steps run on the virtual GPU, with
+executables for sm_75, few runs and little work, where NVRTC is there.
 """
 import argparse
 import json
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -20,33 +22,40 @@ import gpu_cases  # noqa: E402
 import gpu_static  # noqa: E402
 
 KERNELS = ("softmax_1536x128", "matmul_odd_509x1021x127")
+SMALL = "softmax_1536x128"
 
 
-def carry(dlc, out):
-    """A folder as gpu_static.py makes it, of digits, two kernels and a few node tests; "sm_75" is this processor."""
-    args = argparse.Namespace(dlc=dlc, out=out, targets="native", jobs=2)
+def carry(dlc, out, target="native", kernels=KERNELS, nnodes=5, runs=20):
+    """A folder as gpu_static.py makes it, of digits, some kernels and a few node tests; "sm_75" may be this processor."""
+    args = argparse.Namespace(dlc=dlc, out=out, targets=target, jobs=2)
     check = gpu_static.Check(args)
     for folder in (check.out, check.work):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    cases = [gpu_static.carry_model(check, "digits", ROOT / "models/digits.onnx", ROOT / "models/digits_test.npz", False)]
-    for name in KERNELS:
+    few = check.work / "few.npz"
+    with np.load(ROOT / "models/digits_test.npz") as data:
+        np.savez(few, image=data["image"][:9])
+    cases = [gpu_static.carry_model(check, "digits", ROOT / "models/digits.onnx", few, False)]
+    for name in kernels:
         model = check.work / f"{name}.onnx"
         onnx.save(gpu_static.kernel_model(name, gpu_cases.KERNELS[name]), model)
         files = gpu_static.carried_files(check, name, model, "kernels")
         cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": gpu_static.TOLERANCE})
-    nodes = gpu_static.carry_nodes(check, 5)
+    nodes = gpu_static.carry_nodes(check, nnodes)
     gpu_static.carry_program(check)
     for case in cases:
         case["files"] = {"sm_75": path for path in case["files"].values()}
-    gpu_static.finish(check, {"cases": cases, "nodes": nodes, "dtypes": gpu_static.dtypes(), "targets": ["sm_75"]})
+    micro = gpu_static.carry_micro(check, ["sm_75"])
+    gpu_static.finish(check, {"cases": cases, "nodes": nodes, "dtypes": gpu_static.dtypes(), "targets": ["sm_75"], "runs": runs,
+                              "micro": micro if target == "sm_75" else {}})
 
 
-def run(folder, trouble="", *options):
+def run(folder, trouble="", *options, **changes):
     """Exit status, and what results.json holds."""
     out = folder.with_name("results")
     shutil.rmtree(out, ignore_errors=True)
     environment = dict(os.environ, PYTHONPATH=str(HERE / "fake"), DLC_DEVICE="cpu", FAKE_TROUBLE=trouble, OUT=str(out))
+    environment.update(changes)
     done = subprocess.run([sys.executable, folder / "gpu_run.py", folder, *options], env=environment, capture_output=True, text=True)
     print(done.stdout + done.stderr)
     assert sorted(p.name for p in out.iterdir()) == ["log.txt", "results.json", "table.txt"]
@@ -69,7 +78,11 @@ def check_all(folder):
     for row in rows_of(results, "kernels").values():
         assert row["ok"] and row["dlc_ms"] > 0 and "eager" in row["peers"], row
         assert row["peer_problems"] == {"compile": "there is no compiler here"}, row
+    assert rows_of(results, "smoke")["digits"]["ok"]
+    steps = rows_of(results, "steps")["digits"]["steps"]
+    assert len(steps) >= 3 and all(s["us"] >= 0 for s in steps), steps
     assert rows_of(results, "cold")["digits, a process"]["dlc_ms"] > 0
+    assert (folder.with_name("results") / "log.txt").read_text().count("==== ") == len(results)  # and one process for all
     assert "skipped" in rows_of(results, "sanitizer")["compute-sanitizer"] or shutil.which("compute-sanitizer")
 
 
@@ -77,8 +90,8 @@ def be_impatient(folder):
     """A kernel that says nothing for 3 seconds hangs."""
     program = folder / "gpu_run.py"
     text = program.read_text()
-    assert '"kernels": (150, 45)' in text
-    program.write_text(text.replace('"kernels": (150, 45)', '"kernels": (150, 3)'))
+    assert '"kernels": (120, 45)' in text
+    program.write_text(text.replace('"kernels": (120, 45)', '"kernels": (120, 3)'))
 
 
 def check_trouble(folder):
@@ -112,6 +125,27 @@ def check_refusals(folder):
     assert done.returncode == 2 and "nothing was run" in done.stdout, done
 
 
+def check_virtual(dlc, folder):
+    """Every step on the virtual GPU, and what was measured is read back."""
+    try:
+        carry(dlc, folder, "sm_75", (SMALL,), 3, 2)
+    except RuntimeError as error:
+        assert "NVRTC" in str(error), error
+        print(f"skipped on the virtual GPU: {error}")
+        return
+    vgpu = dlc.parent.parent / "lib" / "vgpu"
+    status, results = run(folder, DLC_DEVICE="cuda:0", LD_LIBRARY_PATH=str(vgpu), DLC_VGPU_ARCH="80")
+    assert status == 0, results
+    assert rows_of(results, "numerics")["digits"]["ok"] and rows_of(results, "nodes")["ONNX node tests"]["ok"]
+    assert rows_of(results, "kernels")[SMALL]["ok"] and rows_of(results, "smoke")["digits"]["ok"]
+    row = rows_of(results, "steps")["digits"]
+    assert row["predicted_us"] and all(s["us"] > 0 for s in row["steps"]), row
+    micro = rows_of(results, "micro")
+    assert len(micro) == 9 and not any("why" in r or "peer_problems" in r for r in micro.values()), micro
+    said = subprocess.run([dlc, "targets", "--calibrate", folder.with_name("results") / "results.json"], capture_output=True, text=True)
+    assert said.returncode == 0 and "Virtual GPU 0" in said.stdout and "load_cycles" in said.stdout, said
+
+
 def main():
     dlc, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve() / "dry"
     work.mkdir(parents=True, exist_ok=True)
@@ -120,6 +154,7 @@ def main():
     check_all(folder)
     check_trouble(folder)
     check_refusals(folder)
+    check_virtual(dlc.resolve(), work / "virtual")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,12 @@ class Tensor(np.ndarray):
     def numel(self):
         return self.size
 
+    def element_size(self):
+        return self.itemsize
+
+    def clone(self):
+        return self.copy()
+
     def copy_(self, other):
         self[...] = other
         return self
