@@ -106,10 +106,14 @@ typedef struct {
     dlc_value **items;
     uint32_t n;
     uint8_t is_optional; /* of no or one item */
+    dlc_value *rows;     /* a sequence of as many items as the run says, all of one shape: stacked; NULL: items and n */
 } im_list;
 
 im_list *im_list_of(const dlc_import *im, const dlc_value *value); /* NULL: a tensor */
 dlc_value *im_list_value(dlc_import *im, dlc_value *const *items, uint32_t n, int is_optional);
+dlc_value *im_rows_value(dlc_import *im, dlc_value *rows);
+/* import_grow.c: the items of rows one behind the other along an axis, of theirs or a new one. */
+dlc_value *im_join_rows(dlc_import *im, dlc_value *rows, int64_t axis, int is_new);
 
 /* --- the node (scope.c, attrs.c) --- */
 static inline dlc_value *im_in(const dlc_import *im, uint32_t i)

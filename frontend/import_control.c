@@ -141,6 +141,8 @@ static void push_loop(dlc_import *im, dlc_repeat *r)
                 r->graph->n_input, r->graph->n_output, ninputs, noutputs);
         return;
     }
+    if (r->nbefore && (r->count < 0 || r->count > DLC_MOST_ITERATIONS))
+        im_grow_states(im, r);
     r->outer = im_body(im)->scope;
     r->states = dlc_new_array(im->arena, dlc_value *, r->nstates + 1);
     r->start = im_here(im);

@@ -9,6 +9,13 @@
 /* What becomes of a body when it was imported once. */
 typedef enum { DLC_REPEAT_UNROLLED, DLC_REPEAT_LOOP, DLC_REPEAT_BRANCHES } dlc_repeat_kind;
 
+/* A result that a state grew by (import_grow.c), which it joins along the axis. */
+typedef struct {
+    dlc_value *initial; /* NULL: it is a result like others */
+    int64_t axis;
+    uint8_t is_list;
+} im_grown;
+
 /* A loop, or an if whose condition only the run knows, while its bodies are imported. */
 struct dlc_repeat {
     uint8_t kind; /* dlc_repeat_kind */
@@ -20,6 +27,8 @@ struct dlc_repeat {
     const int64_t *input_axes, *output_axes; /* NULL: 0 */
     const int64_t *input_reversed, *output_reversed;
     im_place start;
+    uint32_t *outputs; /* of the node: for each state, then each result; NULL: as they come */
+    im_grown *grown;   /* [nresults], or NULL */
 
     /* unrolled, or with so many iterations at most that it could be */
     int64_t iteration, count; /* count < 0: only the run knows */
@@ -41,6 +50,14 @@ dlc_body im_subgraph_body(dlc_import *im, const Onnx__GraphProto *graph);
 void im_bind_body_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i, dlc_value *value);
 /* Slice `at` of scanned input i, without its axis. */
 dlc_value *im_scan_slice(dlc_import *im, const dlc_repeat *r, uint32_t i, dlc_expr at);
+
+/* import_grow.c: the body without the states that only grow, which are results then; and such a state at the loop's end. */
+void im_grow_states(dlc_import *im, dlc_repeat *r);
+dlc_value *im_grown_state(dlc_import *im, const im_grown *grown, dlc_value *rows);
+static inline uint32_t im_output_of(const dlc_repeat *r, uint32_t i)
+{
+    return r->outputs ? r->outputs[i] : i;
+}
 
 /* import_trips.c: the most iterations of a Loop that stacks results and has no trip count, from its condition; 0: none is found. */
 dlc_expr im_trips_of_condition(dlc_import *im, const dlc_repeat *r);

@@ -46,7 +46,7 @@ static dlc_value *either(dlc_import *im, im_if *branches, dlc_value *yes, dlc_va
     const im_list *a = im_list_of(im, yes), *b = im_list_of(im, no);
     if (!a && !b)
         return f_either(im, branches, yes, no);
-    if (!a || !b || a->n != b->n || a->is_optional != b->is_optional) {
+    if (!a || !b || a->rows || b->rows || a->n != b->n || a->is_optional != b->is_optional) {
         im_fail(im, DLC_UNSUPPORTED, "its branches' sequences or optionals differ in length");
         return NULL;
     }
@@ -209,7 +209,7 @@ static int end_loop(dlc_import *im, dlc_repeat *r, dlc_value *const *results, in
 {
     end->rows = dlc_new_array(im->arena, dlc_type, r->nresults + 1);
     for (uint32_t i = 0; i < r->nresults && r->most; i++)
-        if (im_wants(im, r->nstates + i) && (!results[i] || !im_loop_row(im, &r->loop, results[i], r->most, &end->rows[i])))
+        if (im_wants(im, im_output_of(r, r->nstates + i)) && (!results[i] || !im_loop_row(im, &r->loop, results[i], r->most, &end->rows[i])))
             return 0;
     if (stops && r->nresults) {
         end->count = f_state(im, &r->loop, f_scalar(im, DLC_I64, 0));
@@ -243,12 +243,17 @@ int im_region_next(dlc_import *im, dlc_body *body, dlc_value **values)
         f_final(im, &r->loop, r->goes_on, goes_on);
     for (uint32_t i = 0; i < r->nstates; i++) {
         dlc_value *last = f_final(im, &r->loop, r->states[i], values[first + i]);
-        if (i < im->nout)
-            im->out[i] = last;
+        if (im_output_of(r, i) < im->nout)
+            im->out[im_output_of(r, i)] = last;
     }
     dlc_expr n = final_count(im, r, &end);
-    for (uint32_t i = 0; r->nstates + i < im->nout; i++)
-        if (im_wants(im, r->nstates + i) && results[i])
-            im->out[r->nstates + i] = stacked(im, r, i, results[i], &end.rows[i], n);
+    for (uint32_t i = 0; i < r->nresults; i++) {
+        uint32_t out = im_output_of(r, r->nstates + i);
+        if (!im_wants(im, out) || !results[i])
+            continue;
+        im->out[out] = stacked(im, r, i, results[i], &end.rows[i], n);
+        if (r->grown && r->grown[i].initial)
+            im->out[out] = im_grown_state(im, &r->grown[i], im->out[out]);
+    }
     return 0;
 }

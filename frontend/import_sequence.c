@@ -1,18 +1,27 @@
 /*
  * Sequences and optionals. They are lists of values while a model is imported, and nothing behind
  * that: how many elements there are is decided here, by the model or by what the user gives
- * (interface.c), and loops over them are unrolled.
+ * (interface.c), and loops over them are unrolled. A sequence that is one tensor taken apart, or
+ * what a loop collected, may be as long as the run says: it is that tensor.
  */
 #include "frontend/import_steps.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static im_list *list_of(dlc_import *im, uint32_t input)
+static im_list *any_list_of(dlc_import *im, uint32_t input)
 {
     im_list *list = im_list_of(im, im_in(im, input));
     if (!list || list->is_optional)
         im_fail(im, DLC_INVALID, "input %" PRIu32 " is no sequence", input);
+    return im_ok(im) ? list : NULL;
+}
+
+static im_list *list_of(dlc_import *im, uint32_t input)
+{
+    im_list *list = any_list_of(im, input);
+    if (list && list->rows)
+        im_fail(im, DLC_UNSUPPORTED, "a sequence whose length only the run knows");
     return im_ok(im) ? list : NULL;
 }
 
@@ -43,16 +52,32 @@ void import_sequence_construct(dlc_import *im)
 
 void import_sequence_length(dlc_import *im)
 {
-    const im_list *list = list_of(im, 0);
+    const im_list *list = any_list_of(im, 0);
     if (list)
-        im->out[0] = f_dim(im, DLC_I64, im_i64(im, list->n));
+        im->out[0] = f_dim(im, DLC_I64, list->rows ? list->rows->type.dims[0] : im_i64(im, list->n));
+}
+
+static dlc_value *row_at(dlc_import *im, dlc_value *rows)
+{
+    uint32_t n;
+    dlc_pool *pool = im->pool;
+    const dlc_expr *given = im_elements(im, im_in(im, 1), INT32_MIN, INT32_MAX, &n);
+    if (!given || n != 1)
+        return NULL;
+    dlc_expr count = rows->type.dims[0], is_from_end = dlc_lt(pool, given[0], im_i64(im, 0));
+    dlc_expr at = im_size(im, dlc_select(pool, is_from_end, dlc_add(pool, given[0], count), given[0]));
+    dlc_graph_require(im->graph, dlc_in_range(pool, at, count), "%s: node '%s': the position is outside of the sequence", im->graph->file,
+                      im->origin->name);
+    return f_drop_axis(im, f_slice(im, rows, 0, at, im_i64(im, 1)), 0);
 }
 
 void import_sequence_at(dlc_import *im)
 {
-    const im_list *list = list_of(im, 0);
+    const im_list *list = any_list_of(im, 0);
     uint32_t at;
-    if (list && position(im, 1, list->n, 0, &at))
+    if (list && list->rows)
+        im->out[0] = row_at(im, list->rows);
+    else if (list && position(im, 1, list->n, 0, &at))
         im->out[0] = list->items[at];
 }
 
@@ -86,8 +111,12 @@ void import_sequence_erase(dlc_import *im)
 
 void import_concat_from_sequence(dlc_import *im)
 {
-    const im_list *list = list_of(im, 0);
+    const im_list *list = any_list_of(im, 0);
     int64_t is_new = im_int(im, "new_axis", 0), given = im_int(im, "axis", 0);
+    if (list && list->rows) {
+        im->out[0] = im_join_rows(im, list->rows, given, is_new != 0);
+        return;
+    }
     if (!list || !list->n) {
         if (list)
             im_fail(im, DLC_INVALID, "the sequence is empty");
@@ -135,12 +164,34 @@ static const dlc_expr *split_sizes(dlc_import *im, dlc_expr all, uint32_t *n)
     return im_same_dim(im, sum, all, "the parts together and what is split") ? given : NULL;
 }
 
+/* Parts of 1 of a dimension that only the run knows. */
+static int is_row_by_row(dlc_import *im, dlc_expr all)
+{
+    int64_t known;
+    double each = 1;
+    return !im_is_const(im, all, &known) &&
+           (!im_in(im, 1) || (!im_rank(im_in(im, 1)) && im_const_scalar(im, im_in(im, 1), &each) && each == 1));
+}
+
+static dlc_value *rows_of(dlc_import *im, dlc_value *x, uint32_t axis, int drops)
+{
+    uint8_t perm[DLC_MAX_RANK];
+    for (uint32_t d = 0; d < im_rank(x) && d < DLC_MAX_RANK; d++)
+        perm[d] = (uint8_t)(d == 0 ? axis : d <= axis ? d - 1 : d);
+    dlc_value *rows = axis ? f_transpose(im, x, perm) : x;
+    return drops ? rows : f_insert_axis(im, rows, axis + 1);
+}
+
 void import_split_to_sequence(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0);
     int axis = im_axis(im, im_int(im, "axis", 0), im_rank(x)),
         drops = im_int(im, "keepdims", 1) == 0 && !im_in(im, 1);
     uint32_t n = 0;
+    if (axis >= 0 && is_row_by_row(im, x->type.dims[axis])) {
+        im->out[0] = im_rows_value(im, rows_of(im, x, (uint32_t)axis, drops));
+        return;
+    }
     const dlc_expr *sizes = axis < 0 ? NULL : split_sizes(im, x->type.dims[axis], &n);
     dlc_expr start = im_i64(im, 0);
     if (!sizes)

@@ -325,7 +325,7 @@ void import_dft(dlc_import *im)
         im->out[0] = transformed(im, x, &d);
 }
 
-/* signal [n, t, 1 or 2], step, window, length: frames of the signal, times the window, transformed */
+/* signal [n, t, 1 or 2], or [n, t] as exporters write it; step, window, length: frames of the signal, times the window, transformed */
 void import_stft(dlc_import *im)
 {
     dlc_pool *pool = im->pool;
@@ -338,9 +338,11 @@ void import_stft(dlc_import *im)
         d.length = size_input(im, 3);
     else if (window && im_rank(window) == 1)
         d.length = window->type.dims[0];
-    if (!step || !d.length || im_rank(x) != 3) {
+    if (im_rank(x) == 2)
+        x = f_insert_axis(im, x, 2);
+    if (!step || !d.length || !x || im_rank(x) != 3) {
         if (im_ok(im))
-            im_fail(im, DLC_INVALID, "a signal of rank 3, and a window or a frame length, are wanted");
+            im_fail(im, DLC_INVALID, "a signal of rank 2 or 3, and a window or a frame length, are wanted");
         return;
     }
     dlc_graph_require(im->graph, dlc_lt(pool, im_i64(im, 0), step), "node '%s': the step is 0",

@@ -505,6 +505,9 @@ static uint32_t write_output(dlc_import *im, const char *name, dlc_value *value)
     }
     if (list->is_optional && list->n && im_list_of(im, list->items[0]))
         list = im_list_of(im, list->items[0]);
+    if (list->rows)
+        dlc_diag_fail(im->graph->diag, DLC_UNSUPPORTED, PLACE(im, "output '%s'", im->graph->file, name),
+                      "is a sequence whose length only the run knows; one of known length, or a tensor, is supported");
     for (uint32_t k = 0; k < list->n; k++) {
         if (list->items[k] != &im->poison && !im_list_of(im, list->items[k]))
             dlc_graph_output(im->graph, dlc_arena_printf(im->arena, "%s[%" PRIu32 "]", name, k),

@@ -121,6 +121,14 @@ dlc_value *im_list_value(dlc_import *im, dlc_value *const *items, uint32_t n, in
     return &list->value;
 }
 
+dlc_value *im_rows_value(dlc_import *im, dlc_value *rows)
+{
+    dlc_value *value = rows ? im_list_value(im, NULL, 0, 0) : NULL;
+    if (value)
+        im_list_of(im, value)->rows = rows;
+    return value;
+}
+
 im_list *im_list_of(const dlc_import *im, const dlc_value *value)
 {
     return value && value->def == &im->lists ? (im_list *)(uintptr_t)value : NULL;

@@ -382,7 +382,9 @@ static dlc_status add_bind(builder *b, const dlc_step *step, dlc_plan_step *row)
 
 static dlc_status add_copy(builder *b, const dlc_step *step, dlc_plan_step *row)
 {
-    uint32_t size_bytes = dlc_size_module(&b->size, dlc_module_value_bytes(b->module, step->values[step->size ? 0 : 1]));
+    /* Of a constant its own size, which is known: a result that two branches give has it by then. */
+    int is_by_source = step->size || b->module->values.data[step->values[0]].role == DLC_VALUE_CONST;
+    uint32_t size_bytes = dlc_size_module(&b->size, dlc_module_value_bytes(b->module, step->values[is_by_source ? 0 : 1]));
     row->kind = DLC_DO_COPY;
     row->device = (uint8_t)device_of(b);
     DLC_TRY(push_value(b, step->values[0], size_bytes));

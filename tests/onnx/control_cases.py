@@ -183,7 +183,40 @@ def while_below(n, words):
             {"k1": np.array(count, np.int32), "n1": np.array(n, np.int32), "y": s, "all": np.array(rows)}, {"x": ["n", 4]})
 
 
+def grows(n):
+    """States that a loop puts something behind, along a first and a second axis; sequences that it fills and takes apart."""
+    inner = body([node("SequenceAt", ["parts", "i"], ["part"]), node("Cast", ["i"], ["f"], to=T.FLOAT), node("Add", ["part", "f"], ["row"]),
+                  node("Unsqueeze", ["row", "first"], ["wide"]), node("Cast", ["rows"], ["same"], to=T.FLOAT), node("Concat", ["same", "wide"], ["rows1"], axis=0),
+                  node("Unsqueeze", ["row", "last"], ["tall"]), node("Concat", ["cols", "tall"], ["cols1"], axis=-1), node("Neg", ["row"], ["less"]),
+                  node("SequenceInsert", ["list", "less"], ["list1"]), node("Identity", ["go"], ["g"]), node("ReduceSum", ["row"], ["sum"], keepdims=0)],
+                 [*GOES_IN, "rows", "cols", "list"], [("g", T.BOOL, []), "rows1", "cols1", "list1", "sum"])
+    nodes = [node("SplitToSequence", ["x"], ["parts"], axis=0, keepdims=0), node("SequenceLength", ["parts"], ["n"]), node("SequenceEmpty", [], ["none"]),
+             node("Loop", ["n", "", "rows0", "cols0", "none"], ["rows_", "cols_", "list_", "sums"], body=inner), node("SequenceLength", ["list_"], ["count"]),
+             node("ConcatFromSequence", ["list_"], ["stacked"], axis=1, new_axis=1), node("ConcatFromSequence", ["list_"], ["joined"], axis=0),
+             node("Relu", ["rows_"], ["y"])]
+    x = np.resize(X, (n, 4)).astype(np.float32)
+    rows = x + np.arange(n, dtype=np.float32)[:, None]
+    before = np.ones((2, 4), np.float32)
+    return (nodes, {"x": x}, {"first": np.array([0]), "last": np.array([-1]), "rows0": before, "cols0": before.T},
+            {"y": np.maximum(np.concatenate([before, rows]), 0), "cols_": np.concatenate([before, rows]).T, "sums": rows.sum(1), "count": np.array(n),
+             "stacked": -rows.T, "joined": -rows.ravel()}, {"x": ["n", 4]})
+
+
+def branch_of_nothing(flag):
+    """An empty constant, or as many as the run finds."""
+    yes = body([constant("z", np.zeros(0, np.int64))], [], [("z", T.INT64, None)])
+    no = body([node("NonZero", ["p"], ["i"]), node("Squeeze", ["i", "zero"], ["z"])], [], [("z", T.INT64, None)])
+    nodes = [node("Greater", ["x", "limit"], ["p"]), node("If", ["c"], ["r"], then_branch=yes, else_branch=no), node("Add", ["r", "r"], ["y"])]
+    x = X.ravel()
+    r = np.zeros(0, np.int64) if flag else np.nonzero(x > 0)[0]
+    return nodes, {"x": x, "c": np.array(flag)}, {"limit": np.float32(0), "zero": np.array([0])}, {"y": 2 * r}, {"x": ["n"]}
+
+
 CASES = {
+    "loop_grows": lambda: grows(6),
+    "loop_grows_of_none": lambda: grows(0),
+    "if_nothing": lambda: branch_of_nothing(True),
+    "if_nothing_other": lambda: branch_of_nothing(False),
     "if_removes_what_is_one": removes_what_is_one,
     "while_below_a_limit": lambda: while_below(4, "i32"),
     "while_below_none": lambda: while_below(0, "i32"),

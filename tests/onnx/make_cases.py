@@ -741,6 +741,26 @@ def lstm_of_bytes():
 # --- control flow ---
 
 @case
+def expand_by_data_either_way():
+    """Each of the sizes may be 1 for all that is known."""
+    x, y = normal(3, 1, 4), normal(5, 4)
+    nodes = [node("Expand", ["x", "s"], ["a"]), node("Slice", ["y", "zero", "one", "zero"], ["first"]), node("Shape", ["first"], ["n"]),
+             node("Expand", ["y", "n"], ["b"])]
+    return run(nodes, {"x": x, "s": np.array([1, 2, 4]), "y": y}, ["a", "b"], weights={"zero": np.array([0]), "one": np.array([1])},
+               shapes={"x": ["i", "j", "k"], "y": ["m", 4]})
+
+
+@case
+def stft_of_plain_samples():
+    """As exporters write it: a signal without an axis for the parts of its numbers."""
+    x, window = normal(2, 40), np.hanning(16).astype(np.float32)
+    frames = np.stack([x[:, i:i + 16] * window for i in range(0, 25, 8)], 1)
+    z = np.fft.rfft(frames, axis=-1)
+    return run([node("STFT", ["x", "step", "w"], ["y"])], {"x": x}, ["y"], [np.stack([z.real, z.imag], -1).astype(np.float32)],
+               weights={"step": np.array(8), "w": window}, shapes={"x": ["n", "t"]}, rtol=1e-3, atol=1e-4)
+
+
+@case
 def squeeze_of_what_is_not_one():
     """Without axes: a dimension that only the run knows stays."""
     x = normal(1, 3, 1, 4)
