@@ -3,6 +3,7 @@
  * linear models, as products and selects. Labels are integers; texts are not supported.
  */
 #include "frontend/import_ml.h"
+#include "frontend/regions.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -287,6 +288,17 @@ static dlc_value *matches(dlc_import *im, dlc_value *x, dlc_value *keys, int wit
                              f_unary(im, DLC_OP_IS_NAN, keys)));
 }
 
+/* Without rows of zeros a category that is not named is an error, which the run tells. */
+static void require_known(dlc_import *im, dlc_value *encoded)
+{
+    dlc_value *each = f_reduce_last(im, DLC_OP_REDUCE_MAX, encoded, 1, 0);
+    dlc_value *least = each ? f_reduce_last(im, DLC_OP_REDUCE_MIN, each, im_rank(each), 0) : NULL;
+    dlc_value *all = least ? f_binary(im, DLC_OP_LT, f_like(im, least, 0), least) : NULL;
+    dlc_expr holds = all ? im_condition(im, all) : 0;
+    if (holds)
+        dlc_graph_require(im->graph, holds, "node '%s': a category is none of those it names", im->origin->name);
+}
+
 void import_one_hot_encoder(dlc_import *im)
 {
     uint32_t n = 0, ntexts = 0;
@@ -297,14 +309,13 @@ void import_one_hot_encoder(dlc_import *im)
         im_fail(im, DLC_UNSUPPORTED, "categories that are texts; integers are supported");
     else if (!cats || !n)
         im_fail(im, DLC_INVALID, "names no categories");
-    else if (!zeros)
-        im_fail(im, DLC_UNSUPPORTED,
-                "zeros = 0, with which an unknown category is an error of the run; 1 is supported");
     if (!im_ok(im))
         return;
     const dlc_expr dims[1] = {im_i64(im, n)};
     dlc_value *keys = f_reshape(im, dlc_graph_ints(im->graph, cats, n), dims, 1);
     im->out[0] = f_cast(im, matches(im, f_cast(im, im_in(im, 0), DLC_I64), keys, 0), DLC_F32);
+    if (im->out[0] && !zeros)
+        require_known(im, im->out[0]);
 }
 
 /* Keys or values: floats, integers, or a tensor; NULL: none or texts. */

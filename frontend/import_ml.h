@@ -28,4 +28,7 @@ dlc_value *ml_greatest(dlc_import *im, dlc_value *scores);
 /* [-s, s] or [1 - s, s] of one column of scores. */
 dlc_value *ml_pair(dlc_import *im, dlc_value *score, int is_probability);
 
+/* import_svm_probability.c: [n, classes] from the probability of the first of each pair, [n, pairs]. */
+dlc_value *ml_couple(dlc_import *im, dlc_value *pairs, uint32_t nclasses);
+
 #endif

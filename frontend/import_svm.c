@@ -133,12 +133,15 @@ static dlc_value *votes_of(dlc_import *im, const machine *m, dlc_value *decision
                  f_matmul(im, lost, ml_table(im, dtype, second, m->npairs, m->nclasses)));
 }
 
-/* Of two classes: 1 / (1 + exp(a s + b)) for the first. */
+/* Of each pair 1 / (1 + exp(a s + b)) for the first; two classes are a pair. */
 static dlc_value *probabilities(dlc_import *im, const machine *m, dlc_value *s)
 {
-    dlc_value *z = f_add(im, f_mul(im, s, f_like(im, s, m->prob_a[0])), f_like(im, s, m->prob_b[0]));
+    dlc_value *a = ml_table(im, s->type.dtype, m->prob_a, 1, m->npairs), *b = ml_table(im, s->type.dtype, m->prob_b, 1, m->npairs);
+    dlc_value *z = f_add(im, f_mul(im, s, a), b);
     dlc_value *p = f_clip(im, f_unary(im, DLC_OP_SIGMOID, f_unary(im, DLC_OP_NEG, z)), 1e-7,
                           1 - 1e-7);
+    if (m->nclasses > 2)
+        return p ? ml_couple(im, p, m->nclasses) : NULL;
     dlc_value *other = f_sub(im, f_like(im, p, 1), p);
     return p && other ? f_concat(im, (dlc_value *const[]){p, other}, 2, 1) : NULL;
 }
@@ -165,11 +168,8 @@ static int read_machine(dlc_import *im, machine *m)
                 m->nclasses, n, m->nrho, ncoefficients);
     else if (!m->nrho || nb != m->nprob)
         im_fail(im, DLC_INVALID, "rho has %" PRIu32 " entries, prob_a %" PRIu32, m->nrho, m->nprob);
-    else if (m->nprob && m->nclasses > 2)
-        im_fail(im, DLC_UNSUPPORTED,
-                "probabilities of %" PRIu32 " classes, which are found by iterating; decisions, or "
-                "two classes, are supported",
-                m->nclasses);
+    else if (m->nprob && m->nprob != m->npairs)
+        im_fail(im, DLC_INVALID, "prob_a has %" PRIu32 " entries for %" PRIu32 " pairs of classes", m->nprob, m->npairs);
     return im_ok(im);
 }
 

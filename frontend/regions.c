@@ -154,7 +154,17 @@ static dlc_expr same_in_all(dlc_import *im, const im_loop *loop, dlc_expr dim)
     dlc_expr first = im_simple(im, dlc_expr_rewrite(im->pool, im->pool, dim, first_only, &symbol));
     if (!dlc_region_binds(im->graph, loop->token->def, first))
         return im_same_dim(im, dim, first, "a size in the first and in later iterations") ? first : 0;
-    im_fail(im, DLC_UNSUPPORTED, "an iteration gives a size that is only known inside of it; one that all share is supported");
+    const dlc_expr_node *node = dlc_node_of(im->pool, first);
+    for (uint8_t i = 0; node->op == DLC_EXPR_MIN && i < 2; i++) { /* what is cut to a size has that size in all: the run checks it */
+        dlc_expr most = dlc_arg(im->pool, first, i);
+        if (!dlc_region_binds(im->graph, loop->token->def, most))
+            return im_same_dim(im, dim, most, "a size that all iterations share") ? most : 0;
+    }
+    dlc_str text = {0};
+    dlc_dim_print(im->graph, dim, &text);
+    im_fail(im, DLC_UNSUPPORTED, "an iteration gives a size that is only known inside of it, %s; one that all share is supported",
+            dlc_str_text(&text));
+    dlc_str_deinit(&text);
     return 0;
 }
 

@@ -202,6 +202,18 @@ def grows(n):
              "stacked": -rows.T, "joined": -rows.ravel()}, {"x": ["n", 4]})
 
 
+def cut_to_a_size():
+    """Rows of which only data says how long they are, cut to one length: what is stacked has it."""
+    inner = body([node("Gather", ["lengths", "i"], ["m"]), node("Unsqueeze", ["m", "first"], ["m1"]), node("Expand", ["one", "m1"], ["ones"]),
+                  node("Slice", ["ones", "first", "three", "first"], ["part"]), node("Gather", ["x", "i"], ["v"]), node("Mul", ["part", "v"], ["row"]),
+                  node("Unsqueeze", ["row", "first"], ["wide"]), node("Concat", ["rows", "wide"], ["rows1"], axis=0), node("Identity", ["go"], ["g"])],
+                 [*GOES_IN, "rows"], [("g", T.BOOL, []), "rows1"])
+    nodes = [node("Size", ["x"], ["n"]), node("Loop", ["n", "", "rows0"], ["y"], body=inner)]
+    x = X.ravel()[:4]
+    return (nodes, {"x": x, "lengths": np.array([5, 3, 9, 4])}, {"first": np.array([0]), "three": np.array([3]), "one": np.ones(1, np.float32),
+            "rows0": np.zeros((0, 3), np.float32)}, {"y": np.repeat(x[:, None], 3, 1)}, {"x": ["n"], "lengths": ["n"]})
+
+
 def branch_of_nothing(flag):
     """An empty constant, or as many as the run finds."""
     yes = body([constant("z", np.zeros(0, np.int64))], [], [("z", T.INT64, None)])
@@ -213,6 +225,7 @@ def branch_of_nothing(flag):
 
 
 CASES = {
+    "loop_cuts_to_a_size": cut_to_a_size,
     "loop_grows": lambda: grows(6),
     "loop_grows_of_none": lambda: grows(0),
     "if_nothing": lambda: branch_of_nothing(True),

@@ -365,6 +365,44 @@ def support_vectors():
                                                   np.stack(d, 1).astype(np.float32)], domains=ML)
 
 
+def coupled(r):
+    """The p that pairwise probabilities r[i, j] of i against j least contradict, a sample at a time."""
+    k = len(r)
+    q = np.diag((r ** 2).sum(0)) - r * r.T
+    p = np.full(k, 1 / k)
+    for _ in range(100):
+        qp = q @ p
+        pqp = p @ qp
+        if np.abs(qp - pqp).max() < 0.005 / k:
+            break
+        for t in range(k):
+            step = (pqp - qp[t]) / q[t, t]
+            pqp = (pqp + step * (step * q[t, t] + 2 * qp[t])) / (1 + step) ** 2
+            qp = (qp + step * q[t]) / (1 + step)
+            p = (p + step * (np.arange(k) == t)) / (1 + step)
+    return p
+
+
+@case
+def support_vectors_and_probabilities():
+    """Of four classes, whose pairs contradict each other; encoded categories that must be known."""
+    x, w, n = normal(9, 3), np.random.default_rng(5).standard_normal((4, 3)).astype(np.float32), 4
+    a, b, rho = [-2.0, -1.5, -3.0, -1.0, -2.5, -2.0], [0.1, 0.0, -0.2, 0.3, 0.0, 0.1], [0.1, 0.2, -0.3, 0.0, 0.4, -0.1]
+    c = np.random.default_rng(6).standard_normal((n - 1, n)).astype(np.float32)
+    k = x @ w.T
+    r = np.zeros((len(x), n, n))
+    for at, (i, j) in enumerate((i, j) for i in range(n) for j in range(i + 1, n)):
+        d = k[:, i] * c[j - 1, i] + k[:, j] * c[i, j] + rho[at]
+        r[:, i, j] = np.clip(1 / (1 + np.exp(a[at] * d + b[at])), 1e-7, 1 - 1e-7)
+        r[:, j, i] = 1 - r[:, i, j]
+    nodes = [ml("SVMClassifier", ["x"], ["l", "p"], coefficients=c.ravel().tolist(), vectors_per_class=[1] * n, rho=rho, prob_a=a, prob_b=b,
+                classlabels_ints=list(range(n)), support_vectors=w.ravel().tolist(), kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0]),
+             ml("OneHotEncoder", ["i"], ["o"], cats_int64s=[4, 7], zeros=0)]
+    i = np.array([[7, 4, 4]])
+    return run(nodes, {"x": x, "i": i}, ["p", "o"], [np.array([coupled(row) for row in r], np.float32), np.eye(2, dtype=np.float32)[(i == 7) * 1]],
+               domains=ML, shapes={"x": ["n", 3]}, rtol=1e-3, atol=1e-4)
+
+
 # --- com.microsoft ---
 
 MS = (("com.microsoft", 1),)
