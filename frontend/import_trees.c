@@ -2,12 +2,13 @@
  * Tree ensembles as kernels: the nodes of all trees are tables of constants, and every sample goes
  * down all trees at once, a level at a time:
  *
- *     at = select(x[sample, feature[at]] <= value[at], yes[at], no[at])
+ *     at = next[2 at + (x[sample, feature[at]] <= value[at])]
  *
- * A leaf leads to itself, so every path may take as many steps as the deepest. What the leaves
- * weigh is gathered at the end and summed over the trees.
+ * A leaf leads to itself, so every path may take as many steps as the deepest: a loop, one kernel
+ * for each level. What the leaves weigh is gathered at the end and summed over the trees.
  */
 #include "frontend/import_ml.h"
+#include "frontend/regions.h"
 
 #include "base/table.h"
 
@@ -83,10 +84,15 @@ crossing:
 
 /* --- the walk --- */
 
+/* In 32 bits: a walk waits for memory, and there are fewer nodes than that. */
 static dlc_value *table(dlc_import *im, const int64_t *values, uint32_t n)
 {
     const dlc_expr dims[1] = {im_i64(im, n)};
-    return f_reshape(im, dlc_graph_ints(im->graph, values, n), dims, 1);
+    int32_t *narrow = dlc_new_array(im->arena, int32_t, n + 1);
+    dlc_type type = {.dtype = DLC_I32, .rank = 1, .dims = {dims[0]}};
+    for (uint32_t i = 0; i < n; i++)
+        narrow[i] = (int32_t)values[i];
+    return dlc_graph_constant(im->graph, "ints", &type, narrow, (size_t)n * sizeof *narrow);
 }
 
 static dlc_value *bytes_table(dlc_import *im, const uint8_t *values, uint32_t n)
@@ -122,7 +128,8 @@ static dlc_value *compared(dlc_import *im, int mode, dlc_value *x, dlc_value *va
 }
 
 typedef struct {
-    dlc_value *features, *values, *yes, *no, *modes, *tracks;
+    dlc_value *rows; /* where each sample's features begin in x, which is flat: [samples, 1] */
+    dlc_value *features, *values, *next, *modes, *tracks; /* next: of node i at 2 i where it says no, behind it where yes */
     uint8_t used[NMODES];
 } tables;
 
@@ -147,14 +154,62 @@ static dlc_value *condition(dlc_import *im, const forest *f, const tables *t, dl
     return result;
 }
 
+static dlc_value *next_table(dlc_import *im, const forest *f)
+{
+    int64_t *next = dlc_new_array(im->arena, int64_t, 2 * (size_t)f->n + 1);
+    for (uint32_t i = 0; i < f->n; i++) {
+        next[2 * (size_t)i] = f->no[i];
+        next[2 * (size_t)i + 1] = f->yes[i];
+    }
+    return table(im, next, 2 * f->n);
+}
+
+/* [samples, trees]: the nodes behind those at which the samples are. */
+static dlc_value *next_level(dlc_import *im, const forest *f, const tables *t, dlc_value *x, dlc_value *at)
+{
+    dlc_value *feature = f_cast(im, f_gather(im, t->features, at, 0), DLC_I64);
+    dlc_value *seen = f_gather(im, x, f_add(im, t->rows, feature), 0);
+    dlc_value *first = f_add(im, at, at), *says_yes = f_cast(im, condition(im, f, t, seen, at), DLC_I32);
+    return f_gather(im, t->next, f_add(im, first, says_yes), 0);
+}
+
+/* The same step as often as the deepest tree wants: a loop whose state is where they are, one kernel. */
+static dlc_value *walk_down(dlc_import *im, const forest *f, const tables *t, dlc_value *x, dlc_value *at)
+{
+    im_loop loop;
+    if (f->depth < 2 || !x || !at)
+        return at;
+    if (!im_loop_begin(im, &loop, im_i64(im, f->depth - 1), 0))
+        return NULL;
+    dlc_value *state = f_state(im, &loop, at), *next = next_level(im, f, t, x, state);
+    return next && im_loop_end(im, &loop) ? f_final(im, &loop, state, next) : NULL;
+}
+
+/* x as one row of all samples, which is read lane by lane; every feature must be there. */
+static dlc_value *flat_rows(dlc_import *im, const forest *f, dlc_value *x, dlc_value **rows, dlc_expr *nsamples)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        most = f->features[i] > most ? f->features[i] : most;
+        if (f->features[i] < 0)
+            im_fail(im, DLC_INVALID, "node %" PRIu32 " asks for feature %" PRId64, i, f->features[i]);
+    }
+    dlc_expr width = x->type.dims[1], all = im_product(im, x->type.dims, 2);
+    dlc_graph_require(im->graph, dlc_lt(im->pool, im_i64(im, most), width), "node '%s': it asks for feature %" PRId64 " of less",
+                      im->origin->name, most);
+    *nsamples = x->type.dims[0];
+    *rows = f_insert_axis(im, f_mul(im, f_iota(im, DLC_I64, *nsamples), f_dim(im, DLC_I64, width)), 1);
+    return f_reshape(im, x, &all, 1);
+}
+
 /* [samples, trees]: the leaves. */
 static dlc_value *walk(dlc_import *im, const forest *f, dlc_value *x)
 {
     tables t = {.features = table(im, f->features, f->n),
                 .values = doubles(im, f->values, f->n, f->is_double ? DLC_F64 : DLC_F32),
-                .yes = table(im, f->yes, f->n),
-                .no = table(im, f->no, f->n)};
+                .next = next_table(im, f)};
     uint32_t nused = 0;
+    dlc_expr nsamples;
     for (uint32_t i = 0; i < f->n; i++)
         t.used[f->modes[i]] = 1;
     for (int m = 0; m < LEAF; m++)
@@ -165,17 +220,11 @@ static dlc_value *walk(dlc_import *im, const forest *f, dlc_value *x)
         t.tracks = bytes_table(im, f->tracks, f->n);
     if (f->is_double)
         x = f_cast(im, x, DLC_F64);
+    x = flat_rows(im, f, x, &t.rows, &nsamples);
     const dlc_expr one_row[2] = {im_i64(im, 1), im_i64(im, f->ntrees)},
-                   dims[2] = {x->type.dims[0], one_row[1]};
+                   dims[2] = {nsamples, one_row[1]};
     dlc_value *at = f_expand(im, f_reshape(im, table(im, f->roots, f->ntrees), one_row, 2), dims, 2);
-    for (uint32_t level = 1; level < f->depth; level++) {
-        dlc_value *seen = f_node(im, DLC_OP_GATHER_ELEMENTS,
-                                 F_IN(x, f_gather(im, t.features, at, 0)),
-                                 F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, 1)));
-        at = f_where(im, condition(im, f, &t, seen, at), f_gather(im, t.yes, at, 0),
-                     f_gather(im, t.no, at, 0));
-    }
-    return at;
+    return walk_down(im, f, &t, x, at);
 }
 
 /* --- what the leaves weigh --- */
