@@ -248,9 +248,23 @@ static dlc_value *part(dlc_import *im, dlc_value *v, uint32_t axis, int64_t at, 
     return f_slice(im, v, axis, im_i64(im, at), im_i64(im, n));
 }
 
+/* A constant's part is a constant at once: what is quantised is known as weights before anything is folded. */
+static dlc_value *constant_part(dlc_import *im, const dlc_value *v, uint32_t d)
+{
+    int64_t n;
+    dlc_type type = {.dtype = v->type.dtype, .rank = (uint8_t)(v->type.rank - 1)};
+    memcpy(type.dims, v->type.dims + 1, type.rank * sizeof *type.dims);
+    if (!dlc_type_elems(im->pool, &type, &n))
+        return NULL;
+    size_t bytes = (size_t)n * dlc_dtype_bytes(type.dtype);
+    return dlc_graph_constant(im->graph, v->name, &type, (const char *)v->data->bytes + d * bytes, bytes);
+}
+
 /* v[d, ...] */
 static dlc_value *of_direction(dlc_import *im, dlc_value *v, uint32_t d)
 {
+    if (v && v->data && v->type.rank)
+        return constant_part(im, v, d);
     return v ? f_drop_axis(im, part(im, v, 0, d, 1), 0) : NULL;
 }
 
