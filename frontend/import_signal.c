@@ -348,7 +348,7 @@ void import_stft(dlc_import *im)
     dlc_graph_require(im->graph, dlc_lt(pool, im_i64(im, 0), step), "node '%s': the step is 0",
                       im->origin->name);
     dlc_expr count = dlc_floordiv(pool, dlc_sub(pool, x->type.dims[1], d.length), step);
-    count = im_size(im, dlc_addi(pool, count, 1));
+    count = im_size(im, dlc_max(pool, dlc_addi(pool, count, 1), im_i64(im, 0))); /* of a signal shorter than a frame none */
     dlc_value *starts = f_mul(im, f_iota(im, DLC_I64, count), f_dim(im, DLC_I64, step));
     dlc_value *at = f_add(im, f_insert_axis(im, starts, 1), f_iota(im, DLC_I64, d.length));
     x = f_gather(im, x, at, 1);
