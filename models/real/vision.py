@@ -59,7 +59,6 @@ ROWS = [
     (F, "raft_small", "d", 18, "", [128]),
 ]
 FRAMES = 16
-SMALL_LIMITS = {"box_detections_per_img": 20, "detections_per_img": 20}  # of drawn weights every score is near the next
 
 
 def make(kind, net):
@@ -76,6 +75,7 @@ def make(kind, net):
         options = {"init_weights": True, "aux_logits": False}
     if kind == D:
         options["num_classes"] = 5
+        options |= {"box_score_thresh": 0.001, "box_detections_per_img": 8} if "rcnn" in net else {}
     model = getattr(where, net)(weights=None, **options).eval()
     if kind == D:
         spread(model)
