@@ -237,9 +237,43 @@ static void load_parameter(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn,
     }
 }
 
+/* Matrices of 8 x 8 elements of 16 bits: lanes 8 i to 8 i + 7 say where the rows of the i-th are; of each, lane l gets elements
+ * 2 (l mod 4) and the next of row l / 4, or of transposed ones, of column l / 4. */
+static void load_matrices(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
+{
+    enum { SIDE = 8, ROW_BYTES = 16 };
+    access a = {.insn = insn, .bytes = ROW_BYTES, .element_bytes = 2, .way = READ};
+    uint32_t n = insn->ptx->nelems, naming = n == 4 ? lanes : lanes & ((1u << SIDE * n) - 1);
+    uint16_t rows[VGPU_LANES][SIDE];
+    if (lanes != UINT32_MAX || n == 3) {
+        vgpu_fail(m, w, insn, 0, VGPU_FAILED, "matrices are loaded by a whole warp, 1, 2 or 4 of them");
+        return;
+    }
+    EACH_LANE(lane, naming)
+    {
+        const uint8_t *at = touch(m, w, &a, lane, address_of(w, insn, 0, lane));
+        if (at && !a.is_shared)
+            vgpu_fail(m, w, insn, lane, VGPU_BAD_ADDRESS, "matrices are loaded from shared memory");
+        if (at)
+            memcpy(rows[lane], at, ROW_BYTES);
+    }
+    for (uint32_t i = 0; i < n && m->status == DLC_OK; i++)
+        for (uint32_t lane = 0; lane < VGPU_LANES; lane++) {
+            uint32_t r = lane / 4, c = 2 * (lane % 4), is_t = insn->ptx->is_transposed;
+            uint32_t low = is_t ? rows[SIDE * i + c][r] : rows[SIDE * i + r][c];
+            uint32_t high = is_t ? rows[SIDE * i + c + 1][r] : rows[SIDE * i + r][c + 1];
+            vgpu_set(w->regs, insn->dst[i], lane, low | high << 16);
+        }
+    count(m, &a, naming);
+}
+
 void vgpu_load(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
 {
     access a = access_of(insn, READ);
+    if (insn->ptx->op == PTX_LDMATRIX) {
+        load_matrices(m, w, insn, lanes);
+        return;
+    }
     if (insn->ptx->space == PTX_PARAM) {
         load_parameter(m, w, insn, lanes);
         return;

@@ -92,7 +92,9 @@ static uint8_t width_of(const ptx_insn *p, uint32_t i)
 /* --- classes --- */
 static vgpu_class class_of_memory(const ptx_insn *p)
 {
-    int is_load = p->op == PTX_LD;
+    int is_load = p->op == PTX_LD || p->op == PTX_LDMATRIX;
+    if (p->op == PTX_LDMATRIX)
+        return VGPU_SHARED_LD;
     switch (p->space) {
     case PTX_PARAM:
         return VGPU_FREE;
@@ -117,6 +119,8 @@ static vgpu_class class_of_arithmetic(const ptx_insn *p)
     case PTX_SQRT:
     case PTX_RCP:
         return is_float ? VGPU_DIVISION : VGPU_QUOTIENT;
+    case PTX_MMA:
+        return VGPU_MATRICES;
     case PTX_MUL:
     case PTX_MAD:
     case PTX_DP2A:
@@ -200,6 +204,8 @@ vgpu_compute vgpu_find_compute(const vgpu_insn *insn)
     vgpu_compute found = NULL;
     if (insn->ptx->op == PTX_MOV && (insn->ptx->npacked || insn->ptx->nelems > 1))
         return insn->ptx->npacked ? pack : unpack;
+    if (insn->ptx->op == PTX_MMA)
+        return vgpu_multiply;
 #ifdef VGPU_AVX2
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         found = vgpu_lanes_avx2(insn);

@@ -100,7 +100,7 @@ typedef struct {
 struct vgpu_insn {
     const ptx_insn *ptx;
     vgpu_compute compute;
-    vgpu_row dst[PTX_MAX_ELEMS], src[5], elems[PTX_MAX_ELEMS], guard, valid; /* guard.at 0: none */
+    vgpu_row dst[PTX_MAX_ELEMS], src[PTX_MAX_SOURCES], elems[PTX_MAX_ELEMS], guard, valid; /* guard.at 0: none */
     uint32_t target;
     uint8_t kind, counts_as, slots;
     uint8_t is_constant; /* st: of one number, whoever stores it */
@@ -126,6 +126,9 @@ vgpu_code *vgpu_decode(const ptx_module *module, const ptx_function *function, d
 
 /* lanes.c: the function that computes an instruction for 32 lanes at once, or NULL. */
 vgpu_compute vgpu_find_compute(const vgpu_insn *insn);
+
+/* matrix.c: a product of matrices that a warp holds. */
+const char *vgpu_multiply(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes);
 
 static inline uint64_t vgpu_get(const uint8_t *regs, vgpu_row row, uint32_t lane)
 {

@@ -73,18 +73,25 @@ typedef enum {
     PTX_WAIT_ALL
 } ptx_mode;
 
-enum { PTX_MAX_ELEMS = 4, PTX_NO_REG = 0xffffffffu };
+/* What products of matrices are made of, in the order of ptx_matrix_types (vgpu/parse.c). */
+typedef enum { PTX_F32, PTX_S32, PTX_F16, PTX_BF16, PTX_TF32, PTX_S8, PTX_U8 } ptx_element;
+
+/* mma has three vectors of sources: one after the other. */
+enum { PTX_MAX_ELEMS = 4, PTX_MAX_SOURCES = 10, PTX_NO_REG = 0xffffffffu };
 
 typedef struct {
     uint8_t op, space, half, rounding, compare, mode, is_warp, is_right, is_saturating, nelems,
         nsrc;
     uint8_t is_noncoherent;
+    uint8_t is_transposed; /* ldmatrix */
+    uint8_t depth;         /* mma: of 16 x depth by depth x 8 */
+    uint8_t elements[4], nelements; /* mma: ptx_element of the result, of the factors, of what is added */
     char combine; /* setp: 0, 'a'nd, 'o'r, 'x'or with src[2] */
     uint8_t has_not_third;
     ptx_type type, from; /* from: cvt */
     uint32_t guard;      /* predicate register or PTX_NO_REG */
     uint8_t guard_not;
-    ptx_operand dst[PTX_MAX_ELEMS], src[5];
+    ptx_operand dst[PTX_MAX_ELEMS], src[PTX_MAX_SOURCES];
     ptx_operand elems[PTX_MAX_ELEMS]; /* st: what is stored; mov: what becomes one register */
     uint8_t npacked;                  /* mov: how many these are */
     uint32_t valid;                   /* shfl: the second destination, a predicate, or PTX_NO_REG */

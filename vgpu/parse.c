@@ -464,11 +464,42 @@ static int says_nothing(const ptx_insn *insn, const char *word)
            (is_memory && (!strncmp(word, "L1::", 4) || !strncmp(word, "L2::", 4)));
 }
 
+static const char *const ptx_matrix_types[] = {"f32", "s32", "f16", "bf16", "tf32", "s8", "u8"};
+
+/* Of a product of matrices: "m16n8k16", "row", "col", then four types. */
+static int matrix_modifier(ptx_insn *insn, const char *word)
+{
+    unsigned depth;
+    int n = 0, found = find_word(ptx_matrix_types, 7, word);
+    if (found >= 0 && insn->nelements < 4) {
+        insn->elements[insn->nelements++] = (uint8_t)found;
+        return 1;
+    }
+    if (sscanf(word, "m16n8k%u%n", &depth, &n) == 1 && !word[n] && depth <= 32) {
+        insn->depth = (uint8_t)depth;
+        return 1;
+    }
+    return !strcmp(word, "sync") || !strcmp(word, "aligned") || !strcmp(word, "row") || !strcmp(word, "col");
+}
+
+/* Of matrices that are loaded: 8 x 8 of 16 bits, 1, 2 or 4 of them. */
+static int is_matrix_word(ptx_insn *insn, const char *word)
+{
+    static const char *const words[] = {"m8n8", "x1", "x2", "x4"};
+    if (insn->op == PTX_LDMATRIX && !strcmp(word, "trans"))
+        return insn->is_transposed = 1;
+    return insn->op == PTX_LDMATRIX && find_word(words, 4, word) >= 0;
+}
+
 /* One of an opcode's words after the first; false when it means nothing here. */
 static int modifier(ptx_insn *insn, const char *word)
 {
     static const char *const halves[] = {"lo", "hi", "wide"};
     int found;
+    if (insn->op == PTX_MMA)
+        return matrix_modifier(insn, word);
+    if (is_matrix_word(insn, word))
+        return 1;
     ptx_type type = type_of(word);
     if (type.kind) {
         *(insn->type.kind ? &insn->from : &insn->type) = type;
@@ -509,6 +540,19 @@ static int leaves_bits_open(const ptx_insn *insn)
     return is_open && insn->type.kind == 'f' && insn->rounding != PTX_RN;
 }
 
+/* A result and what is added of one type, factors of one that goes with it, in whole registers of a fragment. */
+static int is_product(const ptx_insn *insn)
+{
+    static const uint8_t bits[] = {32, 32, 16, 16, 32, 8, 8};
+    uint8_t a = insn->elements[1], b = insn->elements[2], sum = insn->elements[0];
+    int is_integer = a == PTX_S8 || a == PTX_U8;
+    if (insn->nelements != 4 || sum != insn->elements[3] || sum != (is_integer ? PTX_S32 : PTX_F32) || a < PTX_F16)
+        return 0;
+    int are_alike = is_integer ? b == PTX_S8 || b == PTX_U8 : a == b;
+    uint32_t all = (uint32_t)insn->depth * bits[a];
+    return are_alike && (all == 128 || all == 256);
+}
+
 static dlc_status opcode(parser *p, char *word, ptx_insn *insn)
 {
     char *rest = NULL, *base = strtok_r(word, ".", &rest);
@@ -521,6 +565,10 @@ static dlc_status opcode(parser *p, char *word, ptx_insn *insn)
     for (char *part = strtok_r(NULL, ".", &rest); part; part = strtok_r(NULL, ".", &rest))
         if (!modifier(insn, part))
             return fail(p, dlc_arena_printf(p->arena, "%s with unknown .%s", base, part));
+    if (insn->op == PTX_MMA && !is_product(insn))
+        return fail(p, "a product of matrices that is not known");
+    if (insn->op == PTX_MMA && p->module->target < 80)
+        return fail(p, "a product of matrices that needs sm_80");
     if (leaves_bits_open(insn))
         return fail(p, "arithmetic without .rn may be contracted");
     return DLC_OK;
@@ -550,6 +598,16 @@ static dlc_status sources(parser *p, ptx_insn *insn, char **parts, uint32_t n)
         }
         if (insn->op == PTX_MOV && *text == '{') {
             DLC_TRY(vector_of(p, text, insn->elems, &insn->npacked));
+            continue;
+        }
+        if (insn->op == PTX_MMA) {
+            uint8_t had = 0;
+            if (s + PTX_MAX_ELEMS > PTX_MAX_SOURCES + 2)
+                return fail(p, "too many operands");
+            DLC_TRY(vector_of(p, text, insn->elems, &had));
+            for (uint8_t e = 0; e < had && s < PTX_MAX_SOURCES; e++)
+                insn->src[s++] = insn->elems[e];
+            memset(insn->elems, 0, sizeof insn->elems);
             continue;
         }
         if (insn->op == PTX_SETP && i == 2 && *text == '!') {

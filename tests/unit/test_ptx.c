@@ -133,8 +133,9 @@ END_TEST
 
 /* --- what the interpreter must refuse; no NVRTC is needed --- */
 
-#define ENTRY(body)                                                                                \
-    ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 sh[];\n"         \
+#define ENTRY(body) ENTRY_FOR("75", body)
+#define ENTRY_FOR(arch, body)                                                                      \
+    ".version 9.0\n.target sm_" arch "\n.address_size 64\n.extern .shared .align 16 .b8 sh[];\n" \
     ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3)\n{\n"   \
     ".reg .pred %p<4>;\n.reg .f32 %f<8>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"                   \
     "ld.param.u64 %rd1, [k_0];\ncvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, "                     \
@@ -142,9 +143,47 @@ END_TEST
     "add.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, sh;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, "        \
     "%r3;\n" body "\n}\n"
 
+/* A matrix whose lane l holds the word l: threads stored their numbers. Then whatever is not as it should be divides by zero. */
+#define MATRIX                                                                                     \
+    "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nand.b32 %r5, %r1, 7;\nshl.b32 %r5, %r5, 4;\n"         \
+    "add.s32 %r5, %r2, %r5;\nand.b32 %r7, %r1, 31;\n"
+#define MUST_HOLD "@%p1 div.u32 %r5, %r1, 0;\nret;"
+#define ONES                                                                                       \
+    "mov.b32 %r5, 0x3c003c00;\nmov.b32 %r6, 0x01010101;\nmov.f32 %f5, 0f3f800000;\nmov.u32 %r7, 1;\n"
+
 static const struct {
     const char *text, *message; /* NULL: all is well */
 } refusals[] = {
+    {ENTRY(MATRIX "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\nsetp.ne.u32 %p1, %r6, %r7;\n" MUST_HOLD), NULL},
+    {ENTRY(MATRIX "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r6}, [%r5];\nsetp.ne.u32 %p1, %r6, %r7;\n" MUST_HOLD),
+     "division by zero"},
+    {ENTRY(MATRIX "add.s32 %r5, %r5, 2;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\nret;"), "aligned"},
+    {ENTRY(MATRIX "setp.lt.u32 %p1, %r1, 9;\n@%p1 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\nret;"), "whole warp"},
+    {ENTRY("st.shared.u32 [%r4], %r1;\nand.b32 %r5, %r1, 7;\nshl.b32 %r5, %r5, 4;\nadd.s32 %r5, %r2, %r5;\n"
+           "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\nret;"),
+     "a race"},
+    {ENTRY("st.global.u32 [%rd3], %r1;\nldmatrix.sync.aligned.m8n8.x1.b16 {%r6}, [%rd1];\nret;"), "a race"},
+    {ENTRY_FOR("80", ONES "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r5, %r5, %r5, %r5}, {%r5, %r5}, "
+                          "{%f5, %f5, %f5, %f5};\nsetp.neu.f32 %p1, %f4, 0f41880000;\n" MUST_HOLD),
+     NULL},
+    {ENTRY_FOR("80", ONES "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%r1, %r2, %r3, %r4}, {%r6, %r6, %r6, %r6}, {%r6, %r6}, "
+                          "{%r7, %r7, %r7, %r7};\nsetp.ne.u32 %p1, %r4, 33;\n" MUST_HOLD),
+     NULL},
+    {ENTRY_FOR("80", ONES "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%f5, %f5, %f5, %f5}, {%f5, %f5}, "
+                          "{%f5, %f5, %f5, %f5};\nsetp.neu.f32 %p1, %f4, 0f41100000;\n" MUST_HOLD),
+     NULL},
+    {ENTRY_FOR("80", ONES "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r5, %r5, %r5, %r5}, {%r5, %r5}, "
+                          "{%f5, %f5, %f5, %f5};\nret;"),
+     "not known"},
+    {ENTRY_FOR("80", ONES "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r5, %r5}, {%r5, %r5}, "
+                          "{%f5, %f5, %f5, %f5};\nret;"),
+     "too few or too many registers"},
+    {ENTRY_FOR("80", ONES "setp.lt.u32 %p1, %r1, 9;\n@%p1 mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, "
+                          "{%r5, %r5, %r5, %r5}, {%r5, %r5}, {%f5, %f5, %f5, %f5};\nret;"),
+     "whole warp"},
+    {ENTRY(ONES "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r5, %r5, %r5, %r5}, {%r5, %r5}, "
+                "{%f5, %f5, %f5, %f5};\nret;"),
+     "needs sm_80"},
     {ENTRY("st.global.u32 [%rd3], %r1;\nret;"), NULL},
     {ENTRY("st.global.u32 [%rd3+4], %r1;\nret;"), "writes out of bounds"},
     {ENTRY("ld.global.u32 %r5, [%rd3];\nst.global.u32 [%rd3], %r5;\nret;"), "nobody has written"},
