@@ -64,6 +64,12 @@ static int64_t times(int64_t a, int64_t b)
     return a < 0 || b < 0 || (a && b > INT32_MAX / a) ? -1 : a * b;
 }
 
+/* A warp's register tile: its lanes have their own of it. */
+static int is_matrix(const deal *d)
+{
+    return d->tile != DLC_NO_STAGE && dlc_schedule_is_matrix(d->nest->schedule, d->tile);
+}
+
 /* Iterations of warp loops are those that are there, of thread loops those of whole tiles: then a digit is a constant's. */
 static void find_loop(deal *d, uint32_t i)
 {
@@ -71,7 +77,7 @@ static void find_loop(deal *d, uint32_t i)
     uint32_t n = d->outer + i;
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_span span = dlc_walk_span(nest, n);
-    int64_t trips = node->kind == DLC_LOOP_THREAD ? dlc_schedule_trips(nest->schedule, n) : -1;
+    int64_t trips = node->kind == DLC_LOOP_THREAD || is_matrix(d) ? dlc_schedule_trips(nest->schedule, n) : -1;
     dlc_expr tile = dlc_expr_i64(d->pool, node->tile);
     d->lo[i] = span.lo;
     d->hi[i] = span.hi;
@@ -127,6 +133,12 @@ static void open_registers(const deal *d, uint32_t i, dlc_expr first)
     int is_columns = node->axis == leaf->columns;
     open->first = first;
     open->end = d->is_whole[i] ? 0 : d->hi[i];
+    if (is_matrix(d)) {
+        open->n = (uint32_t)node->tile / DLC_FRAGMENT;
+        dlc_matrix_open(nest, first, is_columns, open);
+        nest->registers[node->axis] = open;
+        return;
+    }
     open->n = (uint32_t)node->tile / (is_columns ? dlc_schedule_dot_lanes(nest->schedule, d->tile) : 1);
     for (uint32_t r = 0; !is_columns && r < open->n; r++)
         open->points[r] = dlc_addi(d->pool, first, r);
@@ -368,8 +380,8 @@ static void walk_all(deal *d, dlc_deal_body body, uint32_t node)
 void dlc_deal_open(dlc_nest *nest, uint32_t outer, dlc_deal_body body, uint32_t node)
 {
     deal d;
-    dlc_loop_kind kind = (dlc_loop_kind)node_of(nest, outer)->kind;
     deal_begin(&d, nest, outer);
+    dlc_loop_kind kind = is_matrix(&d) ? DLC_LOOP_THREAD : (dlc_loop_kind)node_of(nest, outer)->kind;
     nest->deal = (uint8_t)kind;
     nest->emit->deal(nest->emit, kind);
     if (kind == DLC_LOOP_THREAD && pieces_of(&d))

@@ -24,6 +24,7 @@ typedef struct {
     dlc_stage_state *state;
     dlc_dtype dtype;
     uint32_t s, width, nrows, nvectors;
+    uint32_t apart;                /* columns from vector to vector */
     uint8_t is_dealt;              /* a thread's */
     dlc_expr row_before, column_before; /* what the loops around have replaced the tile's axes by */
     dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
@@ -62,7 +63,7 @@ static dlc_expr column(const dot *d, uint32_t v)
 {
     if (d->width == 1)
         return dlc_addi(d->pool, d->columns->first, v);
-    return dlc_add(d->pool, d->columns->first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->width));
+    return dlc_add(d->pool, d->columns->first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->apart));
 }
 
 static void at_row(const dot *d, uint32_t r)
@@ -119,6 +120,7 @@ static dot dot_at(dlc_nest *nest, uint32_t node)
     d.state = &nest->states[d.s];
     d.dtype = d.stage->dtype[0];
     d.width = dlc_schedule_dot_lanes(nest->schedule, node);
+    d.apart = dlc_schedule_is_matrix(nest->schedule, node) ? DLC_FRAGMENT : d.width;
     d.is_dealt = nest->schedule->threads != 0;
     d.rows = leaf->rows == DLC_NO_AXIS ? NULL : nest->registers[leaf->rows];
     d.columns = nest->registers[leaf->columns];
@@ -521,9 +523,27 @@ static void multiply_rest(const dot *d)
     dlc_nest_loop_end(nest);
 }
 
+static void accumulate_matrices(dot *d, uint32_t node)
+{
+    dlc_contraction form = {0};
+    if (!dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form))
+        return;
+    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, NULL);
+    d->scale = form.scale;
+    dlc_expr left = is_swapped ? form.b : form.a, right = is_swapped ? form.a : form.b;
+    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, left, right, d->dtype, &d->operands);
+    if (!is_kept_between(d))
+        start(d, node);
+    dlc_matrix_multiply(d->nest, node, dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns));
+}
+
 static void accumulate(dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
+    if (dlc_schedule_is_matrix(nest->schedule, node)) {
+        accumulate_matrices(d, node);
+        return;
+    }
     int is_by_granules = d->row->granule > 1;
     find_factors(d);
     if (d->is_dealt)
@@ -608,7 +628,7 @@ static int is_ragged(const dot *d)
 static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, element_body body)
 {
     dlc_nest *nest = d->nest;
-    dlc_expr row = d->rows ? d->rows->points[r] : 0, column = dlc_addi(d->pool, d->columns->first, (int64_t)v * d->width);
+    dlc_expr row = d->rows ? d->rows->points[r] : 0, column = dlc_addi(d->pool, d->columns->first, (int64_t)v * d->apart);
     dlc_expr inside = condition_of(d, row, column);
     if (inside)
         guard_begin(d, inside, &row, &column);
@@ -694,6 +714,10 @@ void dlc_dot_begin(dlc_nest *nest, uint32_t node)
     dlc_register_axis open = {.n = rows == DLC_ROOT_NODE ? 1 : (uint32_t)schedule->nodes.data[rows].tile}, columns = {.n = 0};
     uint32_t all = (uint32_t)schedule->nodes.data[dlc_schedule_columns(schedule, node)].tile;
     columns.n = all / dlc_schedule_dot_lanes(schedule, node);
+    if (dlc_schedule_is_matrix(schedule, node)) {
+        open.n /= DLC_FRAGMENT;
+        columns.n = all / DLC_FRAGMENT;
+    }
     if (leaf->rows != DLC_NO_AXIS)
         nest->registers[leaf->rows] = &open;
     nest->registers[leaf->columns] = &columns;

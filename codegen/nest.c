@@ -802,6 +802,16 @@ void dlc_nest_store_scratch(dlc_nest *nest, uint32_t s, const dlc_expr *index, d
     nest->emit->store(nest->emit, &plan.access, value);
 }
 
+void dlc_nest_matrices(dlc_nest *nest, dlc_expr load, int is_transposed, dlc_val *result)
+{
+    load_plan plan = plan_load(nest, load);
+    assert(plan.access.mem == DLC_MEM_SCRATCH && plan.access.mode == DLC_ACCESS_UNIFORM);
+    plan.access.width = 1;
+    plan.access.offset = dlc_nest_uniform(nest, plan.offset);
+    plan.access.bytes = dlc_nest_uniform(nest, plan.bytes);
+    nest->emit->matrices(nest->emit, &plan.access, is_transposed, result);
+}
+
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t s, const dlc_expr *index)
 {
     const dlc_stage *stage = &nest->kernel->stages.data[s];

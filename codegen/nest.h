@@ -71,6 +71,10 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
+    /* Four matrices of 8 x 8 elements of 16 bits, whose rows lie where the lanes of a warp say, spread over its lanes; and sums of a
+     * matrix of 16 x 8, two of its rows to a lane, and the product of two such, by a row of dot.def whose family is WARP. */
+    void (*matrices)(dlc_emitter *e, const dlc_access *access, int is_transposed, dlc_val *result);
+    void (*multiply)(dlc_emitter *e, dlc_dot row, const dlc_val *a, const dlc_val *b, dlc_var top, dlc_var bottom);
     /* What lanes stored so far is visible to all of them: of a warp, or threads of a whole block. */
     void (*sync)(dlc_emitter *e, int is_block);
     /* Where schedules have thread loops: the number of the thread (kind THREAD) in its block, or of its warp (WARP): i64. */
@@ -203,6 +207,8 @@ void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *inde
 /* A stage's value at a point, in memory: what dlc_nest_store_scratch wrote. */
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t stage, const dlc_expr *index);
 
+/* Four matrices: the load, of a stage in scratch, is of the row that the lane names. */
+void dlc_nest_matrices(dlc_nest *nest, dlc_expr load, int is_transposed, dlc_val *result);
 /* Expression with each axis of the kernel replaced by with[axis] (0: kept), simplified. */
 dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with);
 /* The same with nest->with; as it is when nothing is replaced. */
@@ -249,6 +255,9 @@ void dlc_dot_elements(dlc_nest *nest, uint32_t node);
 /* A thread's tile whose sum loops outside cut: its accumulators before the outermost of them; what is kept of them behind it. */
 void dlc_dot_begin(dlc_nest *nest, uint32_t node);
 void dlc_dot_end(dlc_nest *nest, uint32_t node);
+/* codegen/matrix.c: a register tile of a warp's: what of a loop's tile is a lane's; the products of the open tile of K. */
+void dlc_matrix_open(dlc_nest *nest, dlc_expr first, int is_columns, dlc_register_axis *open);
+void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr columns);
 /* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
 dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
 

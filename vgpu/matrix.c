@@ -20,8 +20,11 @@ static float f32_of(uint32_t bits)
     return value;
 }
 
+/* A NaN is the one that the device makes. */
 static uint32_t bits_of(float value)
 {
+    if (value != value)
+        return 0x7fffffffu;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;

@@ -62,6 +62,7 @@ typedef struct {
     int number, place, line; /* where it waits: dlc_place and the line of the source */
     int from;                /* SHUFFLE: lane asked for */
     dlc_u32 value, result;
+    const dlc_u32 *shown; /* registers that others of the warp look at */
     void *fake, *fiber; /* of the sanitizers */
     dlc_u64 nmeetings[2], meetings[2]; /* barriers passed: warp's, block's; what the thread sanitizer takes for a warp's */
 } dlc_thread;
@@ -492,3 +493,52 @@ DLC_INLINE float dlc_f16_float(dlc_u16 bits)
     }
     return both.f;
 }
+
+/* --- matrices that a warp holds --- */
+
+typedef struct {
+    dlc_u32 v[4];
+} dlc_matrices;
+
+/* What lane l of the warp shows. */
+#define dlc_shown(l) (here[(l) - here->number % DLC_LANES].shown)
+
+/* Row r of matrix i lies where lane 8 i + r says; turned over, lane l has of column l / 4. */
+static dlc_matrices dlc_matrices_of(dlc_thread *here, const void *row, int is_turned, int line)
+{
+    dlc_matrices m;
+    dlc_u64 at = (dlc_u64)row;
+    int lane = here->number % DLC_LANES, side = 8;
+    for (int i = 0; i < 4; i++)
+        for (int half = 0; half < 2; half++) {
+            int r = is_turned ? 2 * (lane % 4) + half : lane / 4, c = is_turned ? lane / 4 : 2 * (lane % 4) + half;
+            dlc_u64 low = dlc_exchange(here, (dlc_u32)at, side * i + r, line);
+            dlc_u64 high = dlc_exchange(here, (dlc_u32)(at >> 32), side * i + r, line);
+            dlc_u32 element = ((const dlc_u16 *)(low | high << 32))[c];
+            m.v[i] = half ? m.v[i] | element << 16 : element;
+        }
+    return m;
+}
+#define dlc_get_matrices(row) dlc_matrices_of(here, row, 0, __LINE__)
+#define dlc_turn_matrices(row) dlc_matrices_of(here, row, 1, __LINE__)
+
+/* Sums go on one after the other, K ascending. */
+DLC_UNCHECKED static void dlc_multiply_f16(dlc_thread *here, float **sums, const dlc_u32 *own, int line)
+{
+    int lane = here->number % DLC_LANES;
+    here->shown = own;
+    dlc_exchange(here, 0, 0, line);
+    for (int i = 0; i < 4; i++) {
+        int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+        for (int k = 0; k < 16; k++) {
+            int from = k % 8 / 2, shift = 16 * (k % 2);
+            dlc_u32 a = dlc_shown(row % 8 * 4 + from)[row / 8 + k / 8 * 2], b = dlc_shown(column * 4 + from)[4 + k / 8];
+            float sum = fmaf(dlc_f16_float((dlc_u16)(a >> shift)), dlc_f16_float((dlc_u16)(b >> shift)), *sums[i]);
+            union { dlc_u32 u; float f; } nan = {0x7fffffffu};
+            *sums[i] = sum != sum ? nan.f : sum;
+        }
+    }
+    dlc_exchange(here, 0, 0, line); /* others may still look */
+}
+#define dlc_mma_f16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
+    dlc_multiply_f16(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, __LINE__)

@@ -227,6 +227,27 @@ static void var_set(dlc_emitter *e, dlc_var variable, dlc_val value)
         cuda_of(e)->single.var_set(e, var->of[i], var->n == 1 ? value : element_of(value, i));
 }
 
+/* --- matrices --- */
+
+static void matrices(dlc_emitter *e, const dlc_access *access, int is_transposed, dlc_val *result)
+{
+    enum { REGISTERS = 4 };
+    dlc_cuda *cuda = cuda_of(e);
+    const char *all = dlc_arena_printf(cuda->arena, "m%u", cuda->nvalues++);
+    dlc_cuda_line(cuda, "const dlc_matrices %s = dlc_%s_matrices(&%s);", all, is_transposed ? "turn" : "get",
+                  dlc_cuda_element(cuda, access, 1));
+    for (uint32_t i = 0; i < REGISTERS; i++)
+        result[i] = (dlc_val)dlc_arena_printf(cuda->arena, "%s.v[%u]", all, i);
+}
+
+static void multiply(dlc_emitter *e, dlc_dot row, const dlc_val *a, const dlc_val *b, dlc_var top, dlc_var bottom)
+{
+    const pack_var *first = (const pack_var *)top, *second = (const pack_var *)bottom;
+    dlc_cuda_line(cuda_of(e), "dlc_%s(&%s, &%s, &%s, &%s, %s, %s, %s, %s, %s, %s);", dlc_dots[row].text, (const char *)first->of[0],
+                  (const char *)first->of[1], (const char *)second->of[0], (const char *)second->of[1], (const char *)a[0],
+                  (const char *)a[1], (const char *)a[2], (const char *)a[3], (const char *)b[0], (const char *)b[1]);
+}
+
 static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
 {
     dlc_cuda *cuda = cuda_of(e);
@@ -245,4 +266,5 @@ void dlc_cuda_pack(dlc_cuda *cuda)
     cuda->base.splat = splat, cuda->base.konst = konst, cuda->base.arith = arith, cuda->base.iota = iota;
     cuda->base.lane = lane, cuda->base.part = part, cuda->base.load = load, cuda->base.store = store;
     cuda->base.var_new = var_new, cuda->base.var_get = var_get, cuda->base.var_set = var_set, cuda->base.fault = fault;
+    cuda->base.matrices = matrices, cuda->base.multiply = multiply;
 }

@@ -41,6 +41,29 @@ DLC_INLINE float dlc_f16_float(dlc_u16 bits)
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
 }
+/* Matrices that a warp's lanes hold: four of 8 x 8 elements of 16 bits, as they lie or turned over; a product of 16 x 16 by 16 x 8. */
+typedef struct {
+    dlc_u32 v[4];
+} dlc_matrices;
+#define DLC_MATRICES(name, how)                                                                                        \
+    DLC_INLINE dlc_matrices dlc_##name##_matrices(const void *row)                                                     \
+    {                                                                                                                  \
+        dlc_matrices m;                                                                                                \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".b16 {%0, %1, %2, %3}, [%4];"                                \
+                     : "=r"(m.v[0]), "=r"(m.v[1]), "=r"(m.v[2]), "=r"(m.v[3])                                          \
+                     : "l"(row)                                                                                        \
+                     : "memory");                                                                                      \
+        return m;                                                                                                      \
+    }
+DLC_MATRICES(get, "")
+DLC_MATRICES(turn, ".trans")
+DLC_INLINE void dlc_mma_f16(float *c0, float *c1, float *c2, float *c3, dlc_u32 a0, dlc_u32 a1, dlc_u32 a2, dlc_u32 a3, dlc_u32 b0,
+                            dlc_u32 b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
 #endif
 
 /* --- the same text for both --- */

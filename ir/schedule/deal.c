@@ -97,11 +97,24 @@ int dlc_schedule_is_filled(const dlc_schedule *schedule, uint32_t s)
     return s >= schedule->nstages && inner != DLC_ROOT_NODE && dlc_schedule_is_copying(schedule, dlc_schedule_deal(schedule, inner));
 }
 
+int dlc_schedule_is_matrix(const dlc_schedule *schedule, uint32_t n)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[n];
+    if (node->kind == DLC_LOOP_LEAF)
+        return dlc_dots[node->row].family == DLC_FAMILY_WARP;
+    for (uint32_t i = 0; node->kind == DLC_LOOP_AS && i < schedule->nodes.n; i++)
+        if (schedule->nodes.data[i].kind == DLC_LOOP_LEAF && schedule->nodes.data[i].stage == node->stage)
+            return dlc_schedule_is_matrix(schedule, i);
+    return 0;
+}
+
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf)
 {
     enum { ACCESS_BYTES = 16, MOST = 4 };
     uint32_t columns = dlc_schedule_columns(schedule, leaf);
     uint32_t bytes = dlc_dtype_bytes(schedule->kernel->stages.data[schedule->nodes.data[leaf].stage].dtype[0]);
+    if (dlc_schedule_is_matrix(schedule, leaf))
+        return 2;
     if (!schedule->threads || columns == DLC_ROOT_NODE)
         return schedule->target->vector_bytes / bytes;
     uint32_t lanes = ACCESS_BYTES / bytes < MOST ? ACCESS_BYTES / bytes : MOST;

@@ -26,6 +26,8 @@ DLC_NODISCARD dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag 
 DLC_NODISCARD dlc_status dlc_deals_verify_places(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);
 /* What a thread's register tile takes. */
 int64_t dlc_deals_registers(int64_t rows, int64_t columns);
+/* The same of each thread whose warp has the tile as matrices. */
+int64_t dlc_matrix_registers(int64_t rows, int64_t columns);
 /* What runs over a dealt register tile is dealt as the tile is, in the same loop. */
 int dlc_deals_are_equal(const dlc_schedule *schedule, uint32_t tile, uint32_t as);
 

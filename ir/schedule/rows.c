@@ -4,8 +4,8 @@
 
 const dlc_dot_info dlc_dots[DLC_DOT_COUNT] = {
     [DLC_DOT_NONE] = {.text = ""},
-#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order) \
-    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, DLC_ORDER_##order, fact, narrow},
+#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order, family) \
+    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, DLC_ORDER_##order, DLC_FAMILY_##family, fact, narrow},
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
 };

@@ -48,16 +48,18 @@ typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
     DLC_DOT_NONE,
-#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order) DLC_DOT_##id,
+#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order, family) DLC_DOT_##id,
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
     DLC_DOT_COUNT
 } dlc_dot;
-typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_EXACT } dlc_dot_order;
+typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_EXACT, DLC_ORDER_DEVICE } dlc_dot_order;
+typedef enum { DLC_FAMILY_LANES, DLC_FAMILY_WARP } dlc_dot_family;
+enum { DLC_MATRIX = 16, DLC_FRAGMENT = 8 }; /* WARP: sides of a matrix; rows and columns of what is spread over the lanes once */
 typedef struct {
     const char *text;
     uint8_t a, b, acc; /* dlc_dtype */
-    uint8_t granule, order;
+    uint8_t granule, order, family;
     uint32_t fact, narrow;
 } dlc_dot_info;
 extern const dlc_dot_info dlc_dots[DLC_DOT_COUNT];
@@ -201,6 +203,8 @@ int64_t dlc_schedule_trips(const dlc_schedule *schedule, uint32_t n);
 int dlc_schedule_is_copying(const dlc_schedule *schedule, uint32_t outer);
 /* The stage is one of such copies: all of it is there, 0 where its axes end. */
 int dlc_schedule_is_filled(const dlc_schedule *schedule, uint32_t stage);
+/* The node is a register tile of a warp's, or runs over one. */
+int dlc_schedule_is_matrix(const dlc_schedule *schedule, uint32_t n);
 /* Neighbouring columns that a vector of the register tile has. */
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf);
 enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs written out */

@@ -323,14 +323,19 @@ static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contrac
     if (lanes < (v->schedule->threads ? 1 : 2) || dlc_verifier_node(v, columns)->tile % lanes || vectors > MOST_VECTORS || rows > MOST_ROWS)
         return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of whole vectors of %" PRId64 " (at most %d rows, %d "
                     "vectors)", stage->name, rows, dlc_verifier_node(v, columns)->tile, lanes, MOST_ROWS, MOST_VECTORS);
-    int64_t registers = v->schedule->threads ? dlc_deals_registers(rows, dlc_verifier_node(v, columns)->tile)
+    int is_matrix = dlc_schedule_is_matrix(v->schedule, n);
+    if (is_matrix && (at == DLC_ROOT_NODE || rows % DLC_MATRIX || dlc_verifier_node(v, columns)->tile % DLC_MATRIX))
+        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of matrices of %dx%d", stage->name, rows,
+                    dlc_verifier_node(v, columns)->tile, DLC_MATRIX, DLC_MATRIX);
+    int64_t registers = is_matrix ? dlc_matrix_registers(rows, dlc_verifier_node(v, columns)->tile)
+                        : v->schedule->threads ? dlc_deals_registers(rows, dlc_verifier_node(v, columns)->tile)
                                              : registers_of(v, n, form, rows, vectors);
     if (registers > target->vector_registers)
         return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
                     dlc_verifier_node(v, columns)->tile, registers, target->vector_registers);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t loop = i ? at : columns;
-        if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_THREAD)
+        if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, is_matrix ? DLC_LOOP_WARP : DLC_LOOP_THREAD)
                                  : loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_PAR) && !is_kind(v, loop, DLC_LOOP_FOR))
             return dlc_verifier_fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
     }
@@ -376,6 +381,8 @@ static dlc_status verify_dot(const dlc_verifier *v, uint32_t n)
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_stage *stage = stage_at(v, leaf->stage);
     dlc_contraction form;
+    if (dlc_schedule_is_matrix(v->schedule, n) && !dlc_dot_fact(v->schedule->target, (dlc_dot)leaf->row))
+        return dlc_verifier_fail(v, "%s: %s does not have %s", stage->name, v->schedule->target->name, dlc_dots[leaf->row].text);
     if (v->schedule->target->kind != DLC_TARGET_CPU && !v->schedule->threads)
         return dlc_verifier_fail(v, "%s: %s has no register tiles but those of a thread", stage->name, v->schedule->target->name);
     if (!stage->reduce.n || !dlc_contraction_of(v->kernel, stage, v->schedule->arena, &form))
@@ -614,6 +621,7 @@ static dlc_status verify_granules(const dlc_verifier *v, uint32_t n)
     dlc_contraction form;
     dlc_dot_operands operands;
     if (leaf->kind != DLC_LOOP_LEAF || leaf->row == DLC_DOT_NONE || dlc_dots[leaf->row].granule == 1 ||
+        dlc_schedule_is_matrix(v->schedule, n) ||
         !dlc_contraction_of(v->kernel, stage_at(v, leaf->stage), v->schedule->arena, &form) ||
         !find_operands(v, n, &form, &operands))
         return DLC_OK;

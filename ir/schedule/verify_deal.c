@@ -50,6 +50,11 @@ int64_t dlc_deals_registers(int64_t rows, int64_t columns)
     return rows * columns + rows + columns + OTHERS;
 }
 
+int64_t dlc_matrix_registers(int64_t rows, int64_t columns)
+{
+    return rows * columns / WARP + rows / DLC_MATRIX * 4 + columns / DLC_FRAGMENT * 2 + dlc_deals_registers(0, 0);
+}
+
 /* --- the tree --- */
 
 static dlc_status verify_dealt_loop(const dlc_verifier *v, uint32_t n)
@@ -98,12 +103,13 @@ static dlc_status verify_tile_deal(const dlc_verifier *v, uint32_t n)
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
     uint32_t loop = parent(v, n);
     const char *name = v->kernel->stages.data[node->stage].name;
-    if (!is_kind(v, loop, DLC_LOOP_THREAD))
+    int is_matrix = dlc_schedule_is_matrix(v->schedule, n);
+    if (!is_kind(v, loop, is_matrix ? DLC_LOOP_WARP : DLC_LOOP_THREAD))
         return dlc_verifier_fail(v, "%s: a register tile stands right inside the loops that deal it", name);
     for (uint32_t i = loop + 1; i < dlc_verifier_node(v, loop)->end; i = dlc_verifier_node(v, i)->end)
         if (dlc_verifier_node(v, i)->kind != DLC_LOOP_AS && dlc_verifier_node(v, i)->row == DLC_DOT_NONE)
             return dlc_verifier_fail(v, "%s: the loops that deal a register tile hold nothing else", loop_text(v, loop));
-    if (node->kind == DLC_LOOP_LEAF && dlc_dots[node->row].granule > 1)
+    if (node->kind == DLC_LOOP_LEAF && dlc_dots[node->row].granule > 1 && !is_matrix)
         return dlc_verifier_fail(v, "%s: threads have no tiles of %s", name, dlc_dots[node->row].text);
     return DLC_OK;
 }
@@ -209,6 +215,48 @@ static dlc_status verify_tile_factor(const dlc_verifier *v, uint32_t leaf, uint3
     return DLC_OK;
 }
 
+static int64_t stride_of(const dlc_verifier *v, uint32_t s, uint32_t axis)
+{
+    const dlc_ids *axes = &v->kernel->stages.data[s].axes;
+    uint32_t position;
+    int64_t stride;
+    return dlc_ids_find(axes, axis, &position) &&
+                   dlc_expr_is_int(v->kernel->pool, v->schedule->homes[s].stride[position], &stride) ? stride : -1;
+}
+
+/* A factor of matrices is a copy in shared memory: neighbours along K or along its own axis, in rows that begin at accesses. */
+static dlc_status verify_matrix_factor(const dlc_verifier *v, uint32_t n, uint32_t own, dlc_expr factor)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
+    const dlc_pool *pool = v->kernel->pool;
+    const dlc_expr_node *cast = dlc_node_of(pool, factor);
+    const dlc_expr_node *node = cast->op == DLC_EXPR_CAST ? dlc_node_of(pool, dlc_arg(pool, factor, 0)) : cast;
+    uint32_t s = DLC_SOURCE_INDEX(node->imm.id), k = leaf->over.data[leaf->over.n - 1];
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || !dlc_schedule_is_filled(v->schedule, s))
+        return dlc_verifier_fail(v, "%s: %s multiplies what threads of the block have copied", stage_of(v, n)->name,
+                                 dlc_dots[leaf->row].text);
+    int64_t row = ACCESS_BYTES / dlc_dtype_bytes(v->kernel->stages.data[s].dtype[0]);
+    int64_t along = stride_of(v, s, own), deep = stride_of(v, s, k);
+    if (!(along == 1 && deep > 0 && deep % row == 0) && !(deep == 1 && along > 0 && along % row == 0))
+        return dlc_verifier_fail(v, "%s: rows of %s do not begin at multiples of %d bytes", stage_of(v, n)->name,
+                                 v->kernel->stages.data[s].name, ACCESS_BYTES);
+    return DLC_OK;
+}
+
+/* Matrices are whole in K too. */
+static dlc_status verify_matrix(const dlc_verifier *v, uint32_t n, dlc_expr left, dlc_expr right)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
+    uint32_t k = leaf->over.data[leaf->over.n - 1];
+    int64_t extent;
+    if (leaf->over.n != 1 || (dlc_schedule_loop_over(v->schedule, parent(v, n), k) == DLC_ROOT_NODE &&
+                              (!dlc_const_extent(v->kernel, k, &extent) || extent % dlc_dots[leaf->row].granule)))
+        return dlc_verifier_fail(v, "%s: %s runs over one axis by %u, in tiles that a loop leaves", stage_of(v, n)->name,
+                                 dlc_dots[leaf->row].text, dlc_dots[leaf->row].granule);
+    DLC_TRY(verify_matrix_factor(v, n, leaf->rows, left));
+    return verify_matrix_factor(v, n, leaf->columns, right);
+}
+
 static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
@@ -216,8 +264,10 @@ static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
     const char *name = stage_of(v, n)->name;
     dlc_contraction form;
     int64_t trips = all_trips(v, inner);
-    if (trips < 1 || trips > v->schedule->threads)
-        return dlc_verifier_fail(v, "%s: %" PRId64 " tiles are dealt to %u threads; a thread keeps one", name, trips, v->schedule->threads);
+    uint32_t workers = v->schedule->threads / (dlc_schedule_is_matrix(v->schedule, n) ? WARP : 1);
+    if (trips < 1 || trips > workers)
+        return dlc_verifier_fail(v, "%s: %" PRId64 " tiles are dealt to %u %s keeps one", name, trips, workers,
+                                 workers < v->schedule->threads ? "warps; a warp" : "threads; a thread");
     for (uint32_t i = parent(v, dlc_schedule_deal(v->schedule, inner)); fold != DLC_ROOT_NODE && i != DLC_ROOT_NODE && i >= fold;
          i = parent(v, i))
         if (!dlc_ids_find(&stage_of(v, n)->reduce, dlc_verifier_node(v, i)->axis, NULL))
@@ -225,6 +275,8 @@ static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
     if (!dlc_contraction_of(v->kernel, stage_of(v, n), v->schedule->arena, &form))
         return dlc_verifier_fail(v, "%s is no sum of products of two factors", name);
     int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
+    if (dlc_schedule_is_matrix(v->schedule, n))
+        return verify_matrix(v, n, is_swapped ? form.b : form.a, is_swapped ? form.a : form.b);
     DLC_TRY(verify_tile_factor(v, n, leaf->columns, is_swapped ? form.a : form.b));
     return leaf->rows == DLC_NO_AXIS ? DLC_OK : verify_tile_factor(v, n, leaf->rows, is_swapped ? form.b : form.a);
 }

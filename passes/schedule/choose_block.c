@@ -8,6 +8,9 @@
  *         thread k, columns { b's }
  *         thread rows:4, columns:4 { the dot } }
  *       thread rows:4, columns:4 { as the dot { maps behind it } } }
+ *
+ * Where a row of dot.def takes the factors' own types by matrices of a warp, slices keep these types and are deeper, and warps have
+ * the place of threads.
  */
 #include "passes/schedule/choose.h"
 
@@ -19,7 +22,12 @@ enum {
     SIDE = 16,            /* threads of a block, squared */
     SLICE = 16,           /* steps along K */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
-    PACK = 4
+    PACK = 4,
+    MATRIX_SLICE = 32,    /* steps along K that matrices take between two waits */
+    MATRIX_PAD = 8,       /* elements: rows of a slice begin at accesses of 16 bytes, and in other banks */
+    PRODUCT_CYCLES = 8,   /* of two matrices */
+    PACKED_CYCLES = 4,    /* of an element that a thread copies among neighbours */
+    ELEMENT_CYCLES = 24   /* of one that it copies alone */
 };
 
 typedef struct {
@@ -28,6 +36,9 @@ typedef struct {
     dlc_ids order;        /* of the reduced axes */
     double rows, columns, depth, batches;
     int64_t m, n;         /* tile of the block */
+    int64_t own_m, own_n; /* a thread's of it, or a warp's */
+    int64_t slice;        /* steps along K */
+    dlc_dot row;
     uint32_t rows_axis, columns_axis, k_axis;
 } dot;
 
@@ -96,6 +107,15 @@ static void choose_tile(dot *d)
             d->m = sides[i];
             d->n = sides[j];
         }
+    d->own_m = d->m / SIDE;
+    d->own_n = d->n / SIDE;
+    d->slice = SLICE;
+    d->row = DLC_DOT_FMA;
+}
+
+static int is_matrix(const dot *d)
+{
+    return dlc_dots[d->row].family == DLC_FAMILY_WARP;
 }
 
 /* --- slices --- */
@@ -150,8 +170,79 @@ static void add_slice(const dot *d, const char *name, dlc_expr factor, const dlc
     dlc_schedule_copy *copy = &schedule->copies.data[schedule->copies.n - 1];
     for (uint32_t i = 0; i < d->form.batch.n; i++)
         add_part(d, copy, &d->form.batch.data[i], 1, 0);
-    add_part(d, copy, d->order.data, d->order.n, 0);
-    add_part(d, copy, own->data, own->n, PAD);
+    int is_deep = is_matrix(d) && s->along_k; /* matrices take either axis as rows: the one that memory has */
+    const dlc_ids *outer = is_deep ? own : &d->order, *inner = is_deep ? &d->order : own;
+    add_part(d, copy, outer->data, outer->n, 0);
+    add_part(d, copy, inner->data, inner->n, is_matrix(d) ? MATRIX_PAD : PAD);
+}
+
+/* --- matrices --- */
+
+/* The factor without a cast, as a copy can name it: an element of a buffer. */
+static int is_named_load(const dot *d, dlc_expr factor)
+{
+    const dlc_expr_node *node = dlc_node_of(d->c->kernel->pool, factor);
+    return node->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(node->imm.id) && !(node->flags & DLC_LOAD_CHECKED) &&
+           dlc_schedule_operand(d->c->schedule, 0, d->c->kernel->buffers.data[node->imm.id].name) == factor;
+}
+
+/* The row of the target's that takes the factors as matrices, and the factors in its types. */
+static int find_matrices(dot *d)
+{
+    dlc_dot_operands operands;
+    const dlc_dtype acc = (dlc_dtype)d->c->kernel->stages.data[0].dtype[0];
+    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
+        if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dot_fact(d->c->target, (dlc_dot)row) && d->depth >= dlc_dots[row].granule &&
+            dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, acc, &operands) &&
+            is_named_load(d, operands.rows) && is_named_load(d, operands.columns)) {
+            d->row = (dlc_dot)row;
+            d->form.a = operands.rows;
+            d->form.b = operands.columns;
+            return 1;
+        }
+    return 0;
+}
+
+/* What a thread copies of a slice for a step along K of a matrix's depth. */
+static double copy_cycles(const dot *d, dlc_expr factor, const dlc_ids *own, int64_t side)
+{
+    slice s = {0};
+    judge_slice(d, factor, own, &s);
+    return (double)(side * DLC_MATRIX) / (SIDE * SIDE) * (s.is_packed ? PACKED_CYCLES : ELEMENT_CYCLES);
+}
+
+/* Rounds of blocks, times such a step: products of a warp, loads of its matrices, copies, and what a slice costs besides. */
+static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, int64_t own_n)
+{
+    double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
+    double a = (double)(own_m / DLC_MATRIX), b = (double)(own_n / DLC_MATRIX);
+    double copying = copy_cycles(d, d->form.a, &d->form.m, m) + copy_cycles(d, d->form.b, &d->form.n, n);
+    return tiles(blocks, MULTIPROCESSORS) * ((2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES + copying);
+}
+
+/* False: threads are faster with single elements. */
+static int choose_matrix_tile(dot *d)
+{
+    static const struct {
+        uint8_t m, n, own_m, own_n;
+    } shapes[] = {{32, 32, 16, 16}, {64, 32, 16, 16}, {32, 64, 16, 16}, {64, 64, 16, 32},
+                  {128, 64, 32, 32}, {64, 128, 32, 32}};
+    dlc_dot row = d->row;
+    choose_tile(d);
+    d->row = row;
+    double least = DLC_MATRIX * tile_cycles(d, d->m, d->n) +
+                   tiles(tiles(d->rows, d->m) * tiles(d->columns, d->n) * d->batches, MULTIPROCESSORS) *
+                       (copy_cycles(d, d->form.a, &d->form.m, d->m) + copy_cycles(d, d->form.b, &d->form.n, d->n));
+    for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        double cycles = matrix_cycles(d, shapes[i].m, shapes[i].n, shapes[i].own_m, shapes[i].own_n);
+        if (cycles >= least)
+            continue;
+        least = cycles;
+        d->slice = MATRIX_SLICE;
+        d->m = shapes[i].m, d->n = shapes[i].n;
+        d->own_m = shapes[i].own_m, d->own_n = shapes[i].own_n;
+    }
+    return d->slice == MATRIX_SLICE;
 }
 
 /* --- the tree --- */
@@ -171,8 +262,9 @@ static void build_slice(const dot *d, const slice *s, uint32_t own_axis)
 
 static void open_deal(const dot *d)
 {
-    dlc_schedule_open(d->c->schedule, DLC_LOOP_THREAD, d->rows_axis, d->m / SIDE);
-    dlc_schedule_open(d->c->schedule, DLC_LOOP_THREAD, d->columns_axis, d->n / SIDE);
+    dlc_loop_kind kind = is_matrix(d) ? DLC_LOOP_WARP : DLC_LOOP_THREAD;
+    dlc_schedule_open(d->c->schedule, kind, d->rows_axis, d->own_m);
+    dlc_schedule_open(d->c->schedule, kind, d->columns_axis, d->own_n);
 }
 
 static void build_maps(const dot *d)
@@ -206,11 +298,11 @@ static void build(dot *d)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
     dlc_schedule_open(schedule, DLC_LOOP_PAR, d->rows_axis, d->m);
     dlc_schedule_open(schedule, DLC_LOOP_PAR, d->columns_axis, d->n);
-    dlc_schedule_open(schedule, DLC_LOOP_FOR, d->k_axis, SLICE);
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, d->k_axis, d->slice);
     build_slice(d, &a, d->rows_axis);
     build_slice(d, &b, d->columns_axis);
     open_deal(d);
-    dlc_schedule_dot(schedule, 0, DLC_DOT_FMA, d->rows_axis, d->columns_axis, &over, is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
+    dlc_schedule_dot(schedule, 0, d->row, d->rows_axis, d->columns_axis, &over, is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_schedule_close(schedule, 3);
     if (!is_alone)
         build_maps(d);
@@ -227,7 +319,11 @@ int dlc_choose_block(dlc_chooser *c)
         !uses_all(&d, d.form.a, &d.form.k) || !uses_all(&d, d.form.b, &d.form.k))
         return 0;
     dlc_choose_order_reduction(c, 0, d.form.a, &d.order);
-    choose_tile(&d);
+    dot single = d;
+    if (!find_matrices(&d) || !choose_matrix_tile(&d)) {
+        d = single;
+        choose_tile(&d);
+    }
     build(&d);
     return 1;
 }

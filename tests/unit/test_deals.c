@@ -97,6 +97,70 @@ static const struct {
      "          a = dot fma i x j over [k] in reg\n        }\n      }\n    }\n    thread i, j {\n      y\n    }\n  }\n", "leaves no tile to it"},
 };
 
+/* --- matrices of warps --- */
+
+#define HALVES \
+    "kernel @mm(x: f16[m,72], w: f16[72,40], b: f16[40]) -> (y: f16[m,40]) {\n  axis i=m, j=40, k=72\n" \
+    "  a[i,j] = sum(k) f32(x[i, k]) * f32(w[k, j])\n  y[i,j] = f16(max(0.0, f32(b[j]) + a))\n}\n"
+#define TURNED \
+    "kernel @mm(x: f16[72,m], w: f16[40,72]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=72\n" \
+    "  a[i,j] = sum(k) f32(x[k, i]) * f32(w[j, k]) -> y[i, j]\n}\n"
+#define HALF_COPIES "  copy xs = a.x [i, k+8]\n  copy ws = a.w [k, j+8]\n"
+#define TURNED_COPIES "  copy xs = a.x [k, i+8]\n  copy ws = a.w [j, k+8]\n"
+#define MATRICES(rows, columns, by) \
+    "  par i:" rows ", j:" columns " {\n    for k:32 {\n" SLICES_AHEAD "      warp i:" by ", j:16 {\n" \
+    "        a = dot mma_f16 i x j over [k] in reg\n      }\n    }\n    warp i:" by ", j:16 {\n      as a {\n        y\n      }\n    }\n  }\n"
+#define ALONE(loops) \
+    "  par i:32, j:32, for k:32 {\n    thread i, k {\n      xs in scratch ahead 1 via reg\n    }\n" \
+    "    thread k, j {\n      ws in scratch ahead 1 via reg\n    }\n" \
+    "    " loops " {\n      a = dot mma_f16 i x j over [k]\n    }\n  }\n"
+
+static const struct {
+    const char *kernel;
+    int threads;
+    const char *tree;
+} matrices[] = {
+    {HALVES, 128, HALF_COPIES MATRICES("32", "32", "16")},
+    {HALVES, 128, HALF_COPIES MATRICES("64", "32", "32")},
+    {HALVES, 256, HALF_COPIES MATRICES("64", "32", "16")},
+    {TURNED, 128, TURNED_COPIES ALONE("warp i:16, j:16")},
+    {TURNED, 128, TURNED_COPIES ALONE("warp j:16, i:16")},
+};
+
+static const struct {
+    const char *target, *kernel;
+    int threads;
+    const char *tree, *sentence;
+} no_matrices[] = {
+    {"sm_75", HALVES, 128, HALF_COPIES MATRICES("32", "32", "16"), "a: sm_75 does not have mma_f16"},
+    {"sm_80", HALVES, 96, HALF_COPIES MATRICES("32", "32", "16"), "a: 4 tiles are dealt to 3 warps; a warp keeps one"},
+    {"sm_80", HALVES, 128, HALF_COPIES MATRICES("32", "32", "8"), "a: a tile of 8x16 is no number of matrices of 16x16"},
+    {"sm_80", TURNED, 128, TURNED_COPIES ALONE("thread i:16, j:16"), "leaves no tile to it"},
+    {"sm_80", HALVES, 128, "  copy xs = a.x [i, k+4]\n  copy ws = a.w [k, j+8]\n" MATRICES("32", "32", "16"),
+     "a: rows of xs do not begin at multiples of 16 bytes"},
+    {"sm_80", HALVES, 128, "  copy xs = a.left [i, k+8]\n  copy ws = a.w [k, j+8]\n" MATRICES("32", "32", "16"),
+     "a: mma_f16 multiplies f16 by f16 into f32; rows are f32, columns f16, the sum f32"},
+    {"sm_80", HALVES, 128, HALF_COPIES "  par i:32, j:32 {\n    for k:8 {\n" SLICES_AHEAD "      warp i:16, j:16 {\n"
+     "        a = dot mma_f16 i x j over [k] in reg\n      }\n    }\n    warp i:16, j:16 {\n      as a {\n        y\n      }\n    }\n  }\n",
+     "is no multiple of the 16 that mma_f16 takes at once"},
+    {"sm_80", TURNED, 128, "  copy xs = a.x [k, i+8]\n  par i:32, j:32 {\n    for k:32 {\n      thread i, k {\n        xs in scratch\n"
+     "      }\n      warp i:16, j:16 {\n        a = dot mma_f16 i x j over [k]\n      }\n    }\n  }\n",
+     "a: mma_f16 multiplies what threads of the block have copied"},
+};
+
+START_TEST(matrices_read_back_and_run)
+{
+    expect_right(matrices[_i].kernel, "sm_80", matrices[_i].threads, matrices[_i].tree);
+}
+END_TEST
+
+START_TEST(no_matrices_are_refused)
+{
+    expect_refused(no_matrices[_i].kernel, no_matrices[_i].target, no_matrices[_i].threads, no_matrices[_i].tree,
+                   no_matrices[_i].sentence);
+}
+END_TEST
+
 START_TEST(right_ones_read_back_and_run)
 {
     expect_right(right[_i].kernel, TARGET, right[_i].threads, right[_i].tree);
@@ -140,6 +204,8 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_loop_test(tests, matrices_read_back_and_run, 0, sizeof matrices / sizeof *matrices);
+    tcase_add_loop_test(tests, no_matrices_are_refused, 0, sizeof no_matrices / sizeof *no_matrices);
     tcase_add_test(tests, a_last_reader_overwrites);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

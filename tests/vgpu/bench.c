@@ -207,7 +207,7 @@ const char *bench_run(const char *graph, int arch, const bench_change *change, d
 {
     package p = {.binaries = NULL};
     small_graph s = small_begin(graph);
-    dlc_module *module = run_strategy(&s, "greedy", "sm_75");
+    dlc_module *module = run_strategy(&s, "greedy", dlc_arena_printf(arena, "sm_%d", arch));
     s.ctx.scratch = dlc_arena_create(0);
     const char *problem = dlc_pass_plan_memory(&s.ctx) != DLC_OK ? "no places" : NULL;
     dlc_arena_destroy(s.ctx.scratch);

@@ -122,6 +122,15 @@ def half():
     return n
 
 
+def matrices():
+    n = Net("matrices")
+    x = n.input("x", [2, 70, 40], np.float16)
+    y = n("Relu", n("Add", n("MatMul", x, n.weight(40, 72, dtype=np.float16)), n.weight(72, dtype=np.float16)))
+    z = n("MatMul", y, n("Transpose", n.input("z", [2, 50, 72], np.float16), perm=[0, 2, 1]))
+    n.output(n("Softmax", z, axis=-1), np.float16)
+    return n
+
+
 def quantised():
     n = Net("int8")
     x = n.input("x", [1, 8, 12, 12])
@@ -170,7 +179,7 @@ def two_layers(path, folder):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for net in (lstm(), decode(), layer(), half(), quantised(), maps()):
+    for net in (lstm(), decode(), layer(), half(), matrices(), quantised(), maps()):
         net.write(folder)
     if len(sys.argv) > 2:
         two_layers(pathlib.Path(sys.argv[2]), folder)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # models.sh TESTS_DIR WORK_DIR VGPU_DIR: whole models through the runtime on the virtual GPU give the bits of the emulation, on PTX for
-# three generations: digits, MiniLM's first two layers, an LSTM, a decoder's step, half precision, int8, maps; with odd inputs, too.
+# three generations: digits, MiniLM's first two layers, an LSTM, a decoder's step, half precision, its products as matrices,
+# int8, maps; with odd inputs, too.
 set -eu
 tests=$1 work=$2/vgpu vgpu=$3
 python=$tests/../.venv/bin/python
@@ -37,5 +38,6 @@ try lstm sm_80 in odd
 try decode sm_90 in odd
 try layer sm_75 in odd
 try half sm_80 in odd
+try matrices sm_80 odd
 try int8 sm_90 in odd
 try minilm2 sm_75 in

@@ -22,6 +22,7 @@ typedef enum {
     TRANSPOSE,
     BYTES,
     GATHER,
+    MATRICES,
     NSUBJECTS
 } subject;
 
@@ -44,6 +45,7 @@ static const char *const graphs[NSUBJECTS] = {
         "in x 2,33,50; const b 33; in r 2,50,33; t = transpose x perm=0,2,1; a = add t b; "
         "s = mul a r; out s",
     [BYTES] = "in x:u8 5,33; in y:u8 33; a = mul x y; m = max a y; out m",
+    [MATRICES] = "in x:f16 70,40; const w:f16 40,72; m = matmul x w; out m",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
 };
 
@@ -169,6 +171,22 @@ static const struct {
     {"an index that is not checked",
      GATHER,
      {") *fault = ", ") ((float *)b2)[1 << 20] = ", 0, NULL, NULL, 0}},
+    {"no barrier before matrices are loaded", MATRICES, {"dlc_block_sync();", "", 1, NULL, NULL, 0}},
+    {"no barrier before matrices are overwritten", MATRICES, {"dlc_block_sync();", "", 2, NULL, NULL, 0}},
+    {"matrices that are not turned over", MATRICES, {"dlc_turn_matrices(&", "dlc_get_matrices(&", 0, NULL, NULL, 0}},
+    {"matrices that are turned over", MATRICES, {"dlc_get_matrices(&", "dlc_turn_matrices(&", 0, NULL, NULL, 0}},
+    {"matrices that half a warp loads", MATRICES, {"dlc_matrices m;", "dlc_matrices m; if ((threadIdx.x & 31) < 16)", 0, NULL, NULL, 0}},
+    {"products that all lanes but one make",
+     MATRICES,
+     {"asm volatile(\"mma.sync", "if (threadIdx.x != 5) asm volatile(\"mma.sync", 0, NULL, NULL, 0}},
+    {"factors of a product the wrong way round", MATRICES, {"{%8, %9}", "{%9, %8}", 0, NULL, NULL, 0}},
+    {"rows of a factor the wrong way round", MATRICES, {"{%4, %5, %6, %7}", "{%5, %4, %6, %7}", 0, NULL, NULL, 0}},
+    {"sums of a product the wrong way round",
+     MATRICES,
+     {"f32 {%0, %1, %2, %3}", "f32 {%2, %1, %0, %3}", 0, NULL, NULL, 0}},
+    {"halves taken for another format", MATRICES, {"f32.f16.f16.f32", "f32.bf16.bf16.f32", 0, NULL, NULL, 0}},
+    {"a product that the GPU does not have", MATRICES, {"m16n8k16", "m16n8k32", 0, NULL, NULL, 0}},
+    {"a matrix's columns in another's place", MATRICES, {".v[2], m", ".v[1], m", 0, NULL, NULL, 0}},
     {"launch: half the threads", MATMUL, {.change = half_the_threads}},
     {"launch: twice the threads", MATMUL, {.change = twice_the_threads}},
     {"launch: a warp too many", MATMUL, {.change = a_warp_too_many}},
@@ -206,7 +224,8 @@ END_TEST
 START_TEST(test_mutant)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    const char *problem = bench_run(graphs[mutants[_i].kernel], 75, &mutants[_i].change, arena);
+    int arch = mutants[_i].kernel == MATRICES ? 80 : 75;
+    const char *problem = bench_run(graphs[mutants[_i].kernel], arch, &mutants[_i].change, arena);
     ck_assert_msg(problem, "%s: not seen", mutants[_i].bug);
     ck_assert_msg(!strstr(problem, "is not in the text") && !strstr(problem, "NVRTC:"), "%s: %s",
                   mutants[_i].bug, problem);

@@ -25,6 +25,7 @@ static const struct {
      "a = add m b; e = erf a; g = mul a e; r = mul g h; out r"},
     {"matmul 128x1536x384", "in x 128,1536; const w 1536,384; m = matmul x w; out m"},
     {"matmul 256x256x256", "in x 256,256; in y 256,256; m = matmul x y; out m"},
+    {"matmul 512x512x512 f16", "in x:f16 512,512; in y:f16 512,512; m = matmul x y; out m"},
     {"matmul 70x40x72 odd",
      "in x 70,40; const w 40,72; const b 72; m = matmul x w; a = add m b; out a"},
     {"gemv 1x2048x1000", "in x 1,2048; const w 2048,1000; m = matmul x w; out m"},
