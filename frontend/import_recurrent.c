@@ -180,6 +180,8 @@ static void check_inputs(dlc_import *im, recurrence *r)
         check_size(im, 3, 1, 2 * r->kind * r->hidden, "biases");
     if (im_ok(im) && r->kind == LSTM)
         check_size(im, 7, 1, 3 * r->hidden, "peepholes");
+    if (im_ok(im) && r->kind == LSTM)
+        check_size(im, 7, 0, r->ndirections, "directions of the peepholes");
     if (im_ok(im) && r->is_quantised)
         check_scales(im, r);
 }
@@ -254,9 +256,11 @@ static dlc_value *constant_part(dlc_import *im, const dlc_value *v, uint32_t d)
     int64_t n;
     dlc_type type = {.dtype = v->type.dtype, .rank = (uint8_t)(v->type.rank - 1)};
     memcpy(type.dims, v->type.dims + 1, type.rank * sizeof *type.dims);
-    if (!dlc_type_elems(im->pool, &type, &n))
+    size_t bytes = dlc_type_elems(im->pool, &type, &n) ? (size_t)n * dlc_dtype_bytes(type.dtype) : SIZE_MAX;
+    if (bytes > v->data->size_bytes / (d + 1u)) {
+        im_fail(im, DLC_INVALID, "'%s' is of fewer directions than there are", v->name);
         return NULL;
-    size_t bytes = (size_t)n * dlc_dtype_bytes(type.dtype);
+    }
     return dlc_graph_constant(im->graph, v->name, &type, (const char *)v->data->bytes + d * bytes, bytes);
 }
 

@@ -169,6 +169,8 @@ static const struct {
      "the batch of an initial state: 1 and 2 differ"},
     {"LSTM", "x w r - - h c", "5,2,3;1,16,3;1,16,4;1,2,4;1,2,1", 17, NULL, NULL, NULL, {0}, 0, NULL,
      "the hidden size of an initial state: 1 and 4 differ"},
+    {"LSTM", "x w r - - - - p", "5,2,3;2,16,3;2,16,4;1,12", 17, "direction", "bidirectional", NULL, {0}, 0, NULL,
+     "directions of the peepholes: 1 and 2 differ"},
     {"LSTM", "x w r - - h", "5,2,3;2,16,3;2,16,4;1,2,4", 17, "direction", "bidirectional", NULL,
      {0}, 0, NULL, "directions of an initial state: 1 and 2 differ"},
     {"ConvTranspose", "x w", "1,1,h,w;1,1,1,1", 17, "auto_pad", "SAME_UPPER", "strides", {3, 3}, 2,
