@@ -2,18 +2,42 @@
 #include "ir/graph/region.h"
 #include "passes/pass.h"
 
-/* Graph outputs and symbols bound to a value's data count as uses of it. A loop stays, since its count may be a size; a state that
+/* Graph outputs and symbols bound to a value's data count as uses of it. Loops stay, since their count may be a size; a state that
  * its iterations read has to be carried on, whether or not anyone wants the last. */
 static int is_live(const dlc_node *node)
 {
-    if (node->op == DLC_OP_DONE && dlc_region_opener(node)->op == DLC_OP_LOOP)
-        return 1;
+    if (dlc_op_is_mark(node->op))
+        return 1; /* until its branches are known to be empty */
     if (node->op == DLC_OP_FINAL && dlc_value_nuses(node->inputs[1]) > 1)
         return 1;
     for (uint32_t o = 0; o < node->noutputs; o++)
         if (node->outputs[o] && dlc_value_is_used(node->outputs[o]))
             return 1;
     return 0;
+}
+
+/* An `if` whose branches hold nothing (a node may stay there for the symbol it binds) and that gives nothing. */
+static int is_empty_if(const dlc_node *node)
+{
+    if (node->op != DLC_OP_DONE || dlc_value_is_used(node->outputs[0]))
+        return 0;
+    const dlc_node *otherwise = dlc_region_opener(node);
+    return otherwise->op == DLC_OP_ELSE && node->prev == otherwise && otherwise->prev == dlc_region_opener(otherwise);
+}
+
+/* Forward, so that inner ones go first. */
+static void erase_empty_ifs(dlc_pass_ctx *ctx)
+{
+    for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
+        next = node->next;
+        if (!is_empty_if(node))
+            continue;
+        dlc_node *otherwise = node->prev, *opener = otherwise->prev;
+        dlc_graph_erase(ctx->graph, node);
+        dlc_graph_erase(ctx->graph, otherwise);
+        dlc_graph_erase(ctx->graph, opener);
+        ctx->changes += 3;
+    }
 }
 
 dlc_status dlc_pass_dce(dlc_pass_ctx *ctx)
@@ -26,5 +50,6 @@ dlc_status dlc_pass_dce(dlc_pass_ctx *ctx)
         dlc_graph_erase(graph, node); /* releases its inputs, which may now be dead too */
         ctx->changes++;
     }
+    erase_empty_ifs(ctx);
     return DLC_OK;
 }
