@@ -453,13 +453,13 @@ static void walk_for_columns(dlc_nest *nest, uint32_t n, const dlc_span *s)
         walk_panel(nest, n, panel, s->hi, 0, 0);
         dlc_nest_loop_end(nest);
     }
-    int64_t all;
-    int is_known = dlc_expr_is_int(pool, extent, &all);
-    if (is_known && all % node->tile == 0)
+    int64_t end = 0;
+    if (dlc_expr_multiple(pool, s->hi, &nest->ranges) % node->tile == 0)
         return;
+    dlc_expr_is_int(pool, s->hi, &end); /* 0: any number may be left */
     uint32_t last = dlc_nest_axis(nest, dlc_addi(pool, dlc_floordiv(pool, extent, tile), 1));
     dlc_nest_bind(nest, last, dlc_nest_uniform(nest, whole), 1);
-    panel_if(nest, n, last, dlc_lt(pool, dlc_mul(pool, whole, tile), s->hi), s->hi, 1, is_known ? all % node->tile : 0);
+    panel_if(nest, n, last, dlc_lt(pool, dlc_mul(pool, whole, tile), s->hi), s->hi, 1, end % node->tile);
 }
 
 static void walk_columns(dlc_nest *nest, uint32_t n)

@@ -356,6 +356,24 @@ static int is_shared(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
     return n > 1;
 }
 
+/* Columns of a register tile go by panels that begin at multiples of the tile. */
+static region whole_panels(regions *r, uint32_t s, uint32_t axis, region of)
+{
+    uint32_t leaf = r->schedule->homes[s].leaf;
+    const dlc_schedule_node *node = &r->schedule->nodes.data[leaf];
+    int64_t first;
+    if (node->row == DLC_DOT_NONE || node->columns != axis)
+        return of;
+    int64_t tile = r->schedule->nodes.data[dlc_schedule_columns(r->schedule, leaf)].tile;
+    if (dlc_expr_multiple(r->pool, of.first, &r->ranges) % tile == 0)
+        return of;
+    if (!dlc_expr_is_int(r->pool, of.first, &first) || first < 0)
+        return whole_axis(r, axis);
+    of.first = dlc_expr_i64(r->pool, first / tile * tile);
+    of.size = dlc_addi(r->pool, of.size, first % tile);
+    return limited(r, axis, of);
+}
+
 static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from)
 {
     const dlc_stage *stage = &r->kernel->stages.data[s];
@@ -372,7 +390,7 @@ static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from
     known_region found = {s, position, from, whole_axis(r, axis)}; /* for recurrences through other stages */
     uint32_t at = r->known.n;
     dlc_vec_push(r->arena, &r->known, found);
-    found.region = readers_hull(r, s, position, from); /* which may move the list */
+    found.region = whole_panels(r, s, axis, readers_hull(r, s, position, from)); /* which may move the list */
     r->known.data[at].region = found.region;
     return found.region;
 }
