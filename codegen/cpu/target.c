@@ -185,14 +185,81 @@ static dlc_dtype loaded(const dlc_access *access)
     return access->granule ? DLC_I32 : access->dtype;
 }
 
+/* --- masks ---
+ * LLVM 19 cuts accesses wider than a register, and takes a half whose mask it knows to be false for one whose mask is true. So
+ * they are cut here, by the masks' own structure: what is known of a half is a constant then. */
+
+static LLVMValueRef lanes_of(const dlc_cpu *cpu, LLVMValueRef v, uint32_t first, uint32_t n)
+{
+    LLVMValueRef index[64];
+    for (uint32_t i = 0; i < n; i++)
+        index[i] = i32_const(cpu, first + i);
+    return LLVMBuildShuffleVector(cpu->builder, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, n), "");
+}
+
+static LLVMValueRef mask_of_lanes(const dlc_cpu *cpu, LLVMValueRef mask, uint32_t first, uint32_t n)
+{
+    if (LLVMIsConstant(mask) || !LLVMIsABinaryOperator(mask) || LLVMGetInstructionOpcode(mask) != LLVMAnd)
+        return lanes_of(cpu, mask, first, n);
+    LLVMValueRef a = mask_of_lanes(cpu, LLVMGetOperand(mask, 0), first, n), b = mask_of_lanes(cpu, LLVMGetOperand(mask, 1), first, n);
+    LLVMValueRef all = all_lanes(cpu, n);
+    if (LLVMIsNull(a) || b == all)
+        return a;
+    return LLVMIsNull(b) || a == all ? b : LLVMBuildAnd(cpu->builder, a, b, "");
+}
+
+/* Elements of a piece of the access. */
+static uint32_t piece_of(const dlc_cpu *cpu, dlc_dtype dtype, const dlc_access *access)
+{
+    uint32_t bytes = cpu->base.target->vector_bytes, n = bytes / dlc_dtype_bytes(dtype);
+    int is_cut = bytes < 64 && access->mode != DLC_ACCESS_GATHER && access->width > n && access->width % n == 0;
+    return is_cut ? n : access->width;
+}
+
 /* Masked lanes read as zero in memory's type. */
+static LLVMValueRef load_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
+{
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), n);
+    LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
+    uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
+    LLVMValueRef args[] = {pointer, i32_const(cpu, align), mask, LLVMConstNull(type)};
+    if (LLVMIsNull(mask))
+        return LLVMConstNull(type);
+    if (mask == all_lanes(cpu, n) && access->mode != DLC_ACCESS_GATHER) {
+        LLVMValueRef value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
+        LLVMSetAlignment(value, align);
+        return value;
+    }
+    return dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.gather" : "llvm.masked.load", types, 2, args, 4);
+}
+
+static LLVMValueRef joined(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef index[128];
+    uint32_t na = LLVMGetVectorSize(LLVMTypeOf(a)), nb = LLVMGetVectorSize(LLVMTypeOf(b));
+    for (uint32_t i = 0; i < na + nb; i++)
+        index[i] = i32_const(cpu, i);
+    if (na > nb) { /* both sides of a shuffle have one type */
+        LLVMValueRef wide[128];
+        for (uint32_t i = 0; i < na; i++)
+            wide[i] = i32_const(cpu, i < nb ? i : nb);
+        b = LLVMBuildShuffleVector(cpu->builder, b, LLVMConstNull(LLVMTypeOf(b)), LLVMConstVector(wide, na), "");
+    }
+    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(index, na + nb), "");
+}
+
 static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask)
 {
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), access->width);
-    LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
-    LLVMValueRef args[] = {pointer, i32_const(cpu, alignment(access)), mask, LLVMConstNull(type)};
-    return dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.gather" : "llvm.masked.load", types,
-                             2, args, 4);
+    uint32_t n = piece_of(cpu, loaded(access), access);
+    LLVMValueRef all = NULL;
+    if (n == access->width)
+        return load_piece(cpu, access, pointer, mask, n);
+    for (uint32_t first = 0; first < access->width; first += n) {
+        LLVMValueRef at = offset_by(cpu, dlc_cpu_memory_type(cpu, loaded(access), 1), pointer, i64_const(cpu, first));
+        LLVMValueRef piece = load_piece(cpu, access, at, mask_of_lanes(cpu, mask, first, n), n);
+        all = all ? joined(cpu, all, piece) : piece;
+    }
+    return all;
 }
 
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
@@ -220,17 +287,36 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
     return dlc_wrap(value);
 }
 
+static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
+{
+    LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
+    uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
+    LLVMValueRef args[] = {value, pointer, i32_const(cpu, align), mask};
+    if (LLVMIsNull(mask))
+        return;
+    dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
+}
+
+static void masked_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask)
+{
+    uint32_t n = piece_of(cpu, access->dtype, access);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    if (n == access->width) {
+        store_piece(cpu, access, value, pointer, mask, n);
+        return;
+    }
+    for (uint32_t first = 0; first < access->width; first += n)
+        store_piece(cpu, access, lanes_of(cpu, value, first, n), offset_by(cpu, type, pointer, i64_const(cpu, first)),
+                    mask_of_lanes(cpu, mask, first, n), n);
+}
+
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
     LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
     LLVMValueRef pointer = address(cpu, access), mask = dlc_llvm(access->mask);
     if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
-        LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
-        LLVMValueRef args[] = {value, pointer, i32_const(cpu, alignment(access)),
-                               mask ? mask : all_lanes(cpu, access->width)};
-        dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.scatter" : "llvm.masked.store", types, 2,
-                          args, 4);
+        masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;
     }
     LLVMValueRef instruction = LLVMBuildStore(cpu->builder, value, pointer);
