@@ -145,15 +145,18 @@ static void end_loop(dlc_lowering *b, dlc_node *done)
     dlc_node **finals = dlc_region_nodes(done, DLC_OP_FINAL, b->ctx->scratch, &n);
     dlc_node **stacks = dlc_region_nodes(done, DLC_OP_STACK, b->ctx->scratch, &nstacks);
     uint32_t *next = dlc_new_array(b->ctx->scratch, uint32_t, n + 1);
+    uint8_t *is_made = dlc_new_array(b->ctx->scratch, uint8_t, n + 1); /* where another state lies */
     for (uint32_t i = 0; i < nstacks; i++)
         add_row(b, loop, stacks[i]);
     for (uint32_t i = 0; i < n; i++)
         next[i] = next_of(b, loop, finals[i]);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t state = dlc_lowering_value(b, finals[i]->inputs[1]);
-        int is_in_place = next[i] != state && make_in_place(b, next[i], state);
-        for (uint32_t k = i + 1; k < n && is_in_place; k++)
+        int is_in_place = next[i] != state && !is_made[i] && make_in_place(b, next[i], state);
+        for (uint32_t k = i + 1; k < n && is_in_place; k++) {
+            is_made[k] |= next[k] == next[i];
             next[k] = next[k] == next[i] ? state : next[k];
+        }
         if (next[i] != state && !is_in_place)
             add_copy(b, next[i], state, 0, finals[i]);
         b->value_of[finals[i]->outputs[0]->id] = state + 1;
