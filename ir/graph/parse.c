@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "ir/expr/text.h"
-#include "ir/graph/op.h"
+#include "ir/graph/region.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -678,7 +678,26 @@ static dlc_status list_outputs(parser *p, const output_names *names)
         dlc_value *value = value_called(p, names->data[o].value);
         if (!value)
             return fail(p, "output %%%s is not defined", names->data[o].value);
+        if (value->def && (dlc_op_is_mark(value->def->op) || dlc_value_region(value)))
+            return fail(p, "output %%%s is of a region; what is seen behind one is a final, a stack or an either",
+                        names->data[o].value);
         dlc_graph_output(p->graph, names->data[o].name, value);
+    }
+    return DLC_OK;
+}
+
+/* An input's sizes are there before anything is computed. */
+static dlc_status check_input_sizes(parser *p)
+{
+    const dlc_pool *pool = p->graph->pool;
+    uint8_t *marks = dlc_new_array(p->arena, uint8_t, pool->nodes.n + 1);
+    for (uint32_t i = 0; i < p->graph->inputs.n; i++)
+        for (uint8_t d = 0; d < p->graph->inputs.data[i]->type.rank; d++)
+            dlc_expr_reach(pool, p->graph->inputs.data[i]->type.dims[d], marks);
+    for (dlc_expr e = 1; e < pool->nodes.n; e++) {
+        const dlc_expr_node *node = dlc_node_of(pool, e);
+        if (marks[e] && node->op == DLC_EXPR_SYM && p->graph->symbols.data[node->imm.id].bind != DLC_BIND_INPUT_DIM)
+            return fail(p, "symbol %s is a dimension of an input, and no dim(…)", p->graph->symbols.data[node->imm.id].name);
     }
     return DLC_OK;
 }
@@ -703,6 +722,7 @@ static dlc_status parse_graph(parser *p)
     if (*p->at)
         return fail(p, "found \"%.20s\" behind the graph", p->at);
     DLC_TRY(bind_symbols(p));
+    DLC_TRY(check_input_sizes(p));
     return list_outputs(p, &outputs);
 }
 

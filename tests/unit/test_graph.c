@@ -86,6 +86,11 @@ END_TEST
 static const struct { const char *text, *message; } refused[] = {
     {"graph", "a name starting with @"},
     {"graph @f(%x: f32[2]) -> %y { }", "output %y is not defined"},
+    {"symbol n = data(%k, 0) in 0..9\ngraph @f(%k: i64[], %x: f32[n]) -> %x { }", "symbol n is a dimension of an input"},
+    {"symbol n = opaque(%l, 0) in 0..9\ngraph @f(%x: f32[2]) -> %y {\n %l: bool[] = loop {symbol=0, holds=[n < 3]}\n"
+     " %y: f32[2] = neg %x\n %d: bool[] = done %l\n}", "output %y is of a region"},
+    {"symbol n = opaque(%l, 0) in 0..9\ngraph @f(%x: f32[2]) -> %d {\n %l: bool[] = loop {symbol=0, holds=[n < 3]}\n"
+     " %d: bool[] = done %l\n}", "output %d is of a region"},
     {"graph @f(%x: f31[2]) { }", "an element type is wanted"},
     {"graph @f(%x: f32[2]@nhwc) { }", "a layout of 1 dimensions"},
     {"graph @f(%x: f32[2]) { %y: f32[2] = relu %z }", "value %z is not defined above"},
