@@ -28,6 +28,8 @@ struct dlc_model {
     dlc_status run_status;     /* what they ended in */
     dlc_str buffer;            /* the newest text */
     void *output_block;        /* outputs of the newest interpretation */
+    void (*see)(void *user, const dlc_watched *seen); /* what is interpreted; or NULL */
+    void *see_user;
     struct dlc_model **others; /* the model once more for each further target */
     uint32_t nothers;
     jmp_buf out_of_memory;

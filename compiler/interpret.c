@@ -55,7 +55,7 @@ static dlc_status dims_of(machine *m, const dlc_value *value, int64_t *dims, siz
     for (uint32_t d = 0; d < value->type.rank; d++) {
         dims[d] = dlc_expr_eval(m->graph->pool, value->type.dims[d], m->symbols);
         if (dims[d] < 0 || !dlc_mul_size(*nelems, (size_t)dims[d], nelems))
-            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file,
+            return dlc_diag_fail(diag_of(m), dims[d] < 0 ? DLC_INVALID : DLC_LIMIT, m->graph->file,
                                  "value '%s' would have %" PRId64 " elements in dimension %u",
                                  value->name, dims[d], d);
     }
@@ -197,6 +197,8 @@ static dlc_status bind_data(machine *m, const dlc_node *node)
     return check_conditions(m);
 }
 
+static dlc_status show(machine *m, const dlc_node *node, const dlc_value *value);
+
 /* ---- inputs ---- */
 
 static const dlcrt_tensor *find_input(const struct interpret_args *args, uint32_t i,
@@ -261,6 +263,8 @@ static dlc_status load_inputs(machine *m, const struct interpret_args *args)
         DLC_TRY(check_input_dims(m, value, found[i]));
         DLC_TRY(make_cell(m, value));
         DLC_TRY(widen(m, value, found[i]->data));
+        if (m->model->see)
+            DLC_TRY(show(m, NULL, value));
     }
     return bind_data(m, NULL);
 }
@@ -536,6 +540,39 @@ static dlc_status run_of_region(machine *m, const dlc_node *node)
     return bind_data(m, node);
 }
 
+/* ---- watching ---- */
+
+static dlc_status show(machine *m, const dlc_node *node, const dlc_value *value)
+{
+    const cell *c = &m->cells[value->id];
+    const dlc_origin *origin = node ? node->origin : NULL;
+    dlc_watched seen = {.value = value->name,
+                     .node = origin ? origin->name : "",
+                     .op = origin ? origin->op_type : node ? "" : "input",
+                     .does = node ? dlc_ops[node->op].text : "input",
+                     .dtype = value->type.dtype,
+                     .rank = value->type.rank,
+                     .wide = c->wide,
+                     .bytes = c->bytes};
+    DLC_TRY(dims_of(m, value, seen.dims, &seen.nelems));
+    m->model->see(m->model->see_user, &seen);
+    return DLC_OK;
+}
+
+static dlc_status show_outputs(machine *m, const dlc_node *node)
+{
+    for (uint32_t i = 0; m->model->see && i < node->noutputs; i++)
+        if (node->outputs[i] && node->op != DLC_OP_CONSTANT)
+            DLC_TRY(show(m, node, node->outputs[i]));
+    return DLC_OK;
+}
+
+void dlc_model_watch(dlc_model *model, void (*see)(void *user, const dlc_watched *seen), void *user)
+{
+    model->see = see;
+    model->see_user = user;
+}
+
 /* ---- the whole ---- */
 
 static dlc_status run_node(machine *m, dlc_node *node)
@@ -589,6 +626,8 @@ static dlc_status run_nodes(machine *m)
         dlc_mark mark = dlc_arena_mark(m->scratch);
         next = node->next;
         DLC_TRY(dlc_op_is_mark(node->op) ? run_mark(m, node, &next) : run_node(m, node));
+        if (!dlc_op_is_mark(node->op))
+            DLC_TRY(show_outputs(m, node));
         if (!m->has_regions)
             release_node(m, node);
         dlc_arena_release(m->scratch, mark);

@@ -135,6 +135,23 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_interpret(dlc_model *model, const dlc
                                                      uint32_t noutputs);
 
 /*
+ * Has dlc_model_interpret show every value as soon as it is computed, inputs first, a loop's anew in each iteration; NULL: no longer.
+ * Floats are float64 and may be changed: everything behind them is computed from what they are then.
+ */
+typedef struct {
+    const char *value;    /* its name in the graph */
+    const char *node, *op; /* of the model, where it comes from; "" where neither is known. An input has "input" for op */
+    const char *does;     /* the operator of the graph (docs/ir.md) */
+    dlc_dtype dtype;
+    uint32_t rank;
+    int64_t dims[DLCRT_MAX_RANK];
+    size_t nelems;
+    double *wide;      /* floats; else NULL */
+    const void *bytes; /* of all others, as the dtype says */
+} dlc_watched;
+DLC_API void dlc_model_watch(dlc_model *model, void (*see)(void *user, const dlc_watched *seen), void *user);
+
+/*
  * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run
  * the passes first.
  *
