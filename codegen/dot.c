@@ -617,12 +617,20 @@ static void guard_begin(const dot *d, dlc_expr inside, dlc_expr *row, dlc_expr *
     *row = axis_of(d, own);
 }
 
-/* The end of the axis may lie within a vector. */
+/* The end of the axis, or of what is computed of it, may lie within a vector. */
 static int is_ragged(const dot *d)
 {
-    int64_t extent;
-    return d->width > 1 && d->columns->end &&
-           (!dlc_const_extent(d->nest->kernel, d->leaf->columns, &extent) || extent % d->width);
+    const dlc_schedule *schedule = d->nest->schedule;
+    uint32_t loop = (uint32_t)(d->leaf - schedule->nodes.data), outer = loop;
+    int64_t size;
+    if (d->width == 1 || !d->columns->end)
+        return 0;
+    while ((outer = dlc_schedule_loop_over(schedule, outer, d->leaf->columns)) != DLC_ROOT_NODE) {
+        loop = outer;
+        outer = dlc_schedule_parent(schedule, outer);
+    }
+    return !dlc_expr_is_int(d->pool, schedule->ranges[loop].size, &size) || size % d->width ||
+           dlc_expr_multiple(d->pool, schedule->ranges[loop].first, &d->nest->ranges) % d->width;
 }
 
 static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, element_body body)
