@@ -71,6 +71,11 @@ static void add_facts(cJSON *json, const dlcrt_executable *executable)
     cJSON_AddNumberToObject(json, "plan_bytes", info.plan_bytes);
     cJSON_AddNumberToObject(json, "steps", info.nsteps);
     cJSON_AddNumberToObject(json, "codes", info.nkernels);
+    cJSON *fields = cJSON_AddObjectToObject(json, "metadata"), *own = cJSON_CreateObject();
+    dlcrt_metadata row;
+    for (uint32_t i = 0; dlcrt_executable_metadata(executable, i, &row); i++)
+        cJSON_AddStringToObject(row.is_field ? fields : own, row.key, row.value);
+    cJSON_AddItemToObject(fields, "metadata_props", own);
 }
 
 static dlc_status executable_json(dlc_cli *cli, dlcrt_executable *executable,

@@ -40,6 +40,25 @@ dlc_status im_read_opsets(dlc_import *im, Onnx__OperatorSetIdProto **opsets, siz
     return DLC_OK;
 }
 
+static void add_property(dlc_import *im, const char *key, const char *value, int is_field)
+{
+    if (value && (*value || !is_field))
+        dlc_vec_push(im->graph->arena, &im->graph->properties, ((dlc_property){key ? key : "", value, is_field}));
+}
+
+static void read_properties(dlc_import *im, const Onnx__ModelProto *proto)
+{
+    add_property(im, "producer_name", proto->producer_name, 1);
+    add_property(im, "producer_version", proto->producer_version, 1);
+    add_property(im, "domain", proto->domain, 1);
+    if (proto->model_version)
+        add_property(im, "model_version", dlc_arena_printf(im->arena, "%" PRId64, proto->model_version), 1);
+    add_property(im, "doc_string", proto->doc_string, 1);
+    add_property(im, "graph.doc_string", proto->graph->doc_string, 1);
+    for (size_t i = 0; i < proto->n_metadata_props; i++)
+        add_property(im, proto->metadata_props[i]->key, proto->metadata_props[i]->value, 0);
+}
+
 dlc_status im_read_header(dlc_import *im)
 {
     const Onnx__ModelProto *proto = im->proto;
@@ -67,6 +86,7 @@ dlc_status im_read_header(dlc_import *im)
                              "holds training information; only inference is supported");
     if (proto->graph->name && *proto->graph->name)
         im->graph->name = proto->graph->name;
+    read_properties(im, proto);
     return im_read_opsets(im, proto->opset_import, proto->n_opset_import, &im->opsets, file);
 }
 

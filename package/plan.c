@@ -34,6 +34,7 @@ typedef struct {
     dlc_vec(dlc_plan_condition) conditions;
     dlc_vec(dlc_plan_kernel) kernels;
     dlc_vec(dlc_plan_binary) binaries;
+    dlc_vec(dlc_plan_property) properties;
     dlc_vec(dlc_plan_step) steps;
     dlc_ids open; /* steps: branches and loops around the next one */
     dlc_vec(dlc_plan_ref) refs;
@@ -649,6 +650,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
     plan->cells = APPEND(out, &b->cells);
     plan->attrs = APPEND(out, &b->attrs);
     plan->binaries = APPEND(out, &b->binaries);
+    plan->properties = APPEND(out, &b->properties);
     plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
     append(out, NULL, 0, 1);
     if (out->n > UINT32_MAX)
@@ -711,6 +713,17 @@ static dlc_status add_all(builder *b)
     return DLC_OK;
 }
 
+static void add_properties(builder *b)
+{
+    for (uint32_t i = 0; i < b->module->properties.n; i++) {
+        const dlc_property *property = &b->module->properties.data[i];
+        dlc_plan_property row = {.is_field = (uint32_t)property->is_field};
+        row.key = add_string(b, property->key);
+        row.value = add_string(b, property->value);
+        dlc_vec_push(b->arena, &b->properties, row);
+    }
+}
+
 static dlc_status build(builder *b, dlc_str *out)
 {
     dlc_plan plan = {.magic = DLC_PLAN_MAGIC, .abi_version = DLC_ABI_VERSION};
@@ -720,6 +733,7 @@ static dlc_status build(builder *b, dlc_str *out)
     plan.target = add_string(b, b->cuda->name ? b->cuda->name : b->module->target->name);
     plan.model = add_string(b, b->module->name);
     plan.producer = add_string(b, DLC_PRODUCER);
+    add_properties(b);
     return lay_out(b, &plan, out);
 }
 

@@ -53,6 +53,7 @@ static dlc_status check_tables(const check *c)
         {plan->cells, sizeof(uint32_t), "cells"},
         {plan->attrs, sizeof(int64_t), "attributes"},
         {plan->binaries, sizeof(dlc_plan_binary), "binaries"},
+        {plan->properties, sizeof(dlc_plan_property), "properties"},
         {plan->strings, 1, "strings"},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -67,6 +68,10 @@ static dlc_status check_tables(const check *c)
         return dlcrt_damaged(c->name, "it has no phase");
     if (!is_string(c, plan->target) || !is_string(c, plan->model) || !is_string(c, plan->producer))
         return dlcrt_damaged(c->name, "a name of its head is outside the strings");
+    const dlc_plan_property *property = dlcrt_rows(plan, plan->properties);
+    for (uint32_t i = 0; i < plan->properties.count; i++)
+        if (!is_string(c, property[i].key) || !is_string(c, property[i].value))
+            return dlcrt_damaged(c->name, "property %u is outside the strings", i);
     return DLC_OK;
 }
 

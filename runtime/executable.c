@@ -271,6 +271,17 @@ void dlcrt_executable_describe(const dlcrt_executable *executable, dlcrt_executa
     };
 }
 
+int dlcrt_executable_metadata(const dlcrt_executable *executable, uint32_t i, dlcrt_metadata *row)
+{
+    if (!executable || !row || i >= executable->plan->properties.count)
+        return 0;
+    const dlc_plan_property *property =
+        (const dlc_plan_property *)dlcrt_rows(executable->plan, executable->plan->properties) + i;
+    *row = (dlcrt_metadata){dlcrt_string(executable->plan, property->key),
+                            dlcrt_string(executable->plan, property->value), property->is_field != 0};
+    return 1;
+}
+
 int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_step_info *info)
 {
     static const char *const marks[] = {"set", "if", "else", "loop", "end"};

@@ -199,6 +199,13 @@ typedef enum {
 } dlc_device;
 typedef enum { DLC_ARCH_X86_64 = 0, DLC_ARCH_AARCH64 = 1 } dlc_arch;
 
+/* What the model's file says of itself, for people and programs; nothing depends on it. */
+typedef struct {
+    uint32_t key, value; /* strings */
+    uint32_t is_field;   /* 1: a field of ONNX's ModelProto; 0: of its metadata_props */
+    uint32_t zero;
+} dlc_plan_property;
+
 /* The start of a plan. Tables are 8-byte aligned; strings end with NUL. */
 typedef struct {
     char magic[8]; /* DLC_PLAN_MAGIC */
@@ -223,6 +230,7 @@ typedef struct {
     dlc_plan_rows cells;           /* uint32_t */
     dlc_plan_rows attrs;           /* int64_t */
     dlc_plan_rows binaries;        /* dlc_plan_binary */
+    dlc_plan_rows properties;      /* dlc_plan_property */
     dlc_plan_rows strings;         /* char; names above are offsets into it */
 } dlc_plan;
 #define DLC_PLAN_MAGIC "dlcplan"

@@ -150,6 +150,18 @@ typedef struct {
 DLCRT_API void dlcrt_executable_describe(const dlcrt_executable *executable,
                                          dlcrt_executable_info *info);
 
+/*
+ * What the ONNX file said of itself: its fields producer_name, producer_version, domain,
+ * model_version, doc_string and graph.doc_string, those that are not empty; then its
+ * metadata_props. False when there is no row i.
+ */
+typedef struct {
+    const char *key, *value;
+    int is_field; /* 0: of metadata_props */
+} dlcrt_metadata;
+DLCRT_API int dlcrt_executable_metadata(const dlcrt_executable *executable, uint32_t i,
+                                        dlcrt_metadata *row);
+
 /* Steps in the order they run. */
 typedef struct {
     const char *name;   /* origin nodes joined by '+' */

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "ir/expr/property.h"
 #include "ir/expr/tensor.h"
 
 typedef enum dlc_opcode {
@@ -113,6 +114,7 @@ struct dlc_graph {
     dlc_diag *diag;
     const char *file; /* for messages */
     const char *name;
+    dlc_properties properties; /* not part of the text form */
     dlc_vec(dlc_value *) inputs;
     dlc_vec(dlc_output_value) outputs;
     dlc_vec(dlc_symbol) symbols;

@@ -6,6 +6,7 @@
 #ifndef DLC_IR_MODULE_MODULE_H
 #define DLC_IR_MODULE_MODULE_H
 
+#include "ir/expr/property.h"
 #include "ir/expr/tensor.h"
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/schedule.h"
@@ -81,6 +82,7 @@ typedef struct dlc_module {
     dlc_arena *arena;
     const char *file; /* for messages */
     const char *name;
+    dlc_properties properties; /* not part of the text form */
     const dlc_target *target;
     dlc_pool *pool;   /* sizes */
     dlc_vec(dlc_module_symbol) symbols;

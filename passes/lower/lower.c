@@ -385,6 +385,7 @@ dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
     const dlc_graph *graph = ctx->graph;
     dlc_lowering b = {.ctx = ctx, .module = dlc_module_create(graph->arena, ctx->target, graph->file, graph->name)};
     b.value_of = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues + 1);
+    b.module->properties = graph->properties;
     ctx->module = b.module;
     add_interface(&b);
     add_first_binds(&b);

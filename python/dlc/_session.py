@@ -44,10 +44,17 @@ class NodeArg(NamedTuple):
 
 
 class ModelMetadata(NamedTuple):
-    """Who made the executable, of which graph, for what."""
+    """What the ONNX file says of itself, with ONNX Runtime's names; and who made the executable of it, for what."""
 
     graph_name: str
     producer_name: str
+    producer_version: str
+    domain: str
+    version: int
+    description: str
+    graph_description: str
+    custom_metadata_map: dict[str, str]
+    compiler: str
     target: str
     device: str
     kernels: int
@@ -340,8 +347,8 @@ class InferenceSession:
         if unknown:
             raise UsageError(f"InferenceSession has no option {', '.join(sorted(unknown))}")
         self._given = dict(target=target, fusion=fusion, passes=passes, shapes=shapes, values=values, emulate_gpu=emulate_gpu)
-        if sess_options is not None and not threads:
-            threads = sess_options.intra_op_num_threads
+        self._session_options = sess_options or SessionOptions()
+        threads = threads or self._session_options.intra_op_num_threads
         self._cache = cache
         self._open(path_or_bytes, _devices(providers) if device is None else [device])
         options = self._context_options = ffi.new("dlcrt_context_options *")
@@ -389,6 +396,19 @@ class InferenceSession:
     def get_outputs(self) -> list[NodeArg]:
         return list(self._outputs)
 
+    def get_session_options(self) -> SessionOptions:
+        return self._session_options
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: initializers are part of the executable."""
+        return []
+
+    def disable_fallback(self) -> None:
+        """There is none: a session runs where it was opened."""
+
+    def enable_fallback(self) -> None:
+        """See disable_fallback."""
+
     def get_providers(self) -> list[str]:
         is_cuda = self.get_modelmeta().device.startswith("cuda")
         return (["CUDAExecutionProvider"] if is_cuda else []) + ["CPUExecutionProvider"]
@@ -396,8 +416,17 @@ class InferenceSession:
     def get_modelmeta(self) -> ModelMetadata:
         info = ffi.new("dlcrt_executable_info *")
         runtime.dlcrt_executable_describe(self._executable, info)
-        return ModelMetadata(text(info.model), text(info.producer), text(info.target), text(info.device), info.nkernels,
-                             info.constants_bytes)
+        row = ffi.new("dlcrt_metadata *")
+        own: dict[str, str] = {}
+        field: dict[str, str] = {}
+        n = 0
+        while runtime.dlcrt_executable_metadata(self._executable, n, row):
+            (field if row.is_field else own)[text(row.key)] = text(row.value)
+            n += 1
+        return ModelMetadata(
+            text(info.model), field.get("producer_name", ""), field.get("producer_version", ""), field.get("domain", ""),
+            int(field.get("model_version", "0")), field.get("doc_string", ""), field.get("graph.doc_string", ""), own,
+            text(info.producer), text(info.target), text(info.device), info.nkernels, info.constants_bytes)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None, *,
             out: Sequence[Any] | None = None) -> list[Any]:
@@ -446,6 +475,10 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         iobinding._run()
+
+    def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],
+                            run_options: RunOptions | None = None) -> list[OrtValue]:
+        return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
 
     def plan(self) -> str:
         """What a run does, step by step, as text for people."""
