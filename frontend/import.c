@@ -321,6 +321,10 @@ static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, d
     static const dlc_onnx_options defaults;
     dlc_import *im = dlc_new(model->arena, dlc_import);
     uint32_t first_message = model->diag->nmessages;
+    const char *foreign = dlc_onnx_foreign(model->bytes, model->size_bytes);
+    *graph = NULL;
+    if (foreign)
+        return dlc_diag_fail(model->diag, DLC_INVALID, model->file, "%s", foreign);
     model->proto =
         (Onnx__ModelProto *)(void *)dlc_onnx_decode(model, &onnx__model_proto__descriptor, options);
     if (!model->proto)

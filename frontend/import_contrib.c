@@ -430,12 +430,24 @@ void import_ms_multi_head_attention(dlc_import *im)
     im->out[0] = attend(im, &s, parts[0], parts[1], parts[2], im_in(im, 4), im_in(im, 5));
 }
 
+/* Attention of q, k and v behind each other, [n, t, 3 hidden]. */
+static void attend_packed(dlc_import *im, const ms_settings *s, dlc_value *all, dlc_value *mask, dlc_value *bias)
+{
+    dlc_value *parts[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        dlc_expr size = all ? im_size(im, dlc_floordiv(im->pool, all->type.dims[2], im_i64(im, 3))) : 0;
+        parts[i] = split(im, all ? f_slice(im, all, 2, dlc_muli(im->pool, size, i), size) : NULL,
+                         s->nheads);
+    }
+    im->out[0] = attend(im, s, parts[0], parts[1], parts[2], mask, bias);
+}
+
 /* input, weights [hidden, 3 hidden], bias, mask, past, bias of scores */
 void import_ms_attention(dlc_import *im)
 {
     ms_settings s;
     uint32_t n = 0;
-    dlc_value *parts[3], *x = im_in(im, 0);
+    dlc_value *x = im_in(im, 0);
     if (!read_settings(im, &s) || !im_only(im, "do_rotary", 0, 0))
         return;
     if (im_ints(im, "qkv_hidden_sizes", &n) || im_in(im, 4) || im_rank(x) != 3) {
@@ -446,10 +458,21 @@ void import_ms_attention(dlc_import *im)
     dlc_value *all = f_matmul(im, x, im_in(im, 1));
     if (im_in(im, 2))
         all = f_add(im, all, im_in(im, 2));
-    for (uint32_t i = 0; i < 3; i++) {
-        dlc_expr size = all ? im_size(im, dlc_floordiv(im->pool, all->type.dims[2], im_i64(im, 3))) : 0;
-        parts[i] = split(im, all ? f_slice(im, all, 2, dlc_muli(im->pool, size, i), size) : NULL,
-                         s.nheads);
+    attend_packed(im, &s, all, im_in(im, 3), im_in(im, 5));
+}
+
+/* codes of input and weights [hidden, 3 hidden], bias, their scales, mask, their zero points, past */
+void import_q_attention(dlc_import *im)
+{
+    ms_settings s;
+    if (!read_settings(im, &s) || !im_only(im, "do_rotary", 0, 0))
+        return;
+    if (im_in(im, 8) || im_rank(im_in(im, 0)) != 3) {
+        im_fail(im, DLC_UNSUPPORTED, "a cache or an input of other rank than 3");
+        return;
     }
-    im->out[0] = attend(im, &s, parts[0], parts[1], parts[2], im_in(im, 3), im_in(im, 5));
+    (void)im_int(im, "past_present_share_buffer", 0);
+    dlc_value *sum = im_integer_matmul(im, im_in(im, 0), im_in(im, 6), im_in(im, 1), im_in(im, 7));
+    dlc_value *scale = f_mul(im, im_as_scalar(im, im_in(im, 3)), im_as_scalar(im, im_in(im, 4)));
+    attend_packed(im, &s, to_float(im, sum, scale, im_in(im, 2)), im_in(im, 5), NULL);
 }

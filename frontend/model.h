@@ -36,6 +36,9 @@ struct dlc_onnx {
 ProtobufCMessage *dlc_onnx_decode(dlc_onnx *model, const ProtobufCMessageDescriptor *type,
                                   const dlc_onnx_options *options);
 
+/* Of a file that is no ONNX model but one of a known kind: "is a zip archive, …"; else NULL. (foreign.c) */
+const char *dlc_onnx_foreign(const uint8_t *bytes, size_t n);
+
 /* The bytes [offset, offset + size) of an external file; size UINT64_MAX: to its end. (external.c)
  */
 DLC_NODISCARD dlc_status dlc_external_bytes(dlc_onnx *model, const char *location, uint64_t offset,

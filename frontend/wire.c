@@ -197,8 +197,9 @@ static dlc_status read_extent(walker *w, const frame *top, field *f)
     }
     if (f->size > left)
         return REFUSE(w, f->start, DLC_INVALID,
-                      "field '%s' (%u) of %s says %zu bytes where %zu are left", name, f->number,
-                      bare_name(top->type), f->size, left);
+                      "field '%s' (%u) of %s says %zu bytes where %zu are left%s", name, f->number,
+                      bare_name(top->type), f->size, left,
+                      w->depth > 1 ? "" : "; the file is cut off, or no ONNX model");
     return DLC_OK;
 }
 

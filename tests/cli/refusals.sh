@@ -29,4 +29,25 @@ text|1|text.onnx
 empty|1|empty.onnx
 absent|5|absent.onnx
 TABLE
+
+# What is no ONNX model is called by its name.
+other() {
+    printf "$2" >other.onnx
+    expect 1 "other.onnx: is $1" "$DLC" compile other.onnx -o out.so
+}
+other 'empty' ''
+other 'a Git LFS pointer;git lfs pull' 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n'
+other 'an HTML page' '<!DOCTYPE html><html><body>404</body></html>'
+other 'a zip archive;torch.onnx.export' 'PK\003\004\024\000\000\000'
+other 'a Python pickle' '\200\002}q\000.'
+other 'a TensorFlow Lite model' '\034\000\000\000TFL3\024\000'
+other 'a GGUF file' 'GGUF\003\000\000\000'
+other 'a safetensors file' '\020\000\000\000\000\000\000\000{"a":{"dtype":1}}'
+other 'compressed by gzip' '\037\213\010\000\000'
+other 'a TensorFlow graph' '\012\020\012\004node\022\005Const'
+other 'a TensorFlow graph' '\010\001\022\300\012\012\200\001saved_model and so on'
+other 'JSON' '{"layers": []}'
+printf '\010\011\072\144\012\002' >other.onnx
+expect 1 'where 2 are left; the file is cut off' "$DLC" compile other.onnx -o out.so
+rm other.onnx
 finish

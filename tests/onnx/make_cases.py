@@ -656,6 +656,66 @@ def sequences_of_many_kinds():
                weights={"row": row, "last": np.array(-1), "0": np.array(0)})
 
 
+# --- quantised recurrences and attention as ONNX Runtime's tools write them ---
+
+def as_codes(x):
+    """What x is once it went through codes of its own range."""
+    low, high = min(float(x.min()), 0), max(float(x.max()), 0)
+    if low == high:
+        return np.zeros_like(x, dtype=np.float64)
+    scale = np.float32((high - low) / 255)
+    zero = np.rint(np.clip(-low / scale, 0, 255))
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
+
+
+@case
+def quantised_lstm():
+    """Two directions; a scale for all of W, one for each column of R; the state becomes codes at each step."""
+    steps, n, size, hidden, draw = 5, 2, 4, 3, rng()
+    x = normal(steps, n, size)
+    w, r = (draw.integers(0, 256, (2, k, 4 * hidden)).astype(np.uint8) for k in (size, hidden))
+    ws, wz = np.float32([.01, .02]), np.array([120, 130], np.uint8)
+    rs, rz = draw.uniform(.005, .02, (2, 4 * hidden)).astype(np.float32), np.full((2, 4 * hidden), 125, np.uint8)
+    b = draw.uniform(-.3, .3, (2, 8 * hidden)).astype(np.float32)
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
+    y, last_h, last_c = np.zeros((steps, 2, n, hidden)), [], []
+    for d in range(2):
+        real_w, real_r = (w[d] - float(wz[d])) * ws[d], (r[d] - rz[d].astype(float)) * rs[d]
+        xw = as_codes(x) @ real_w + b[d, :4 * hidden] + b[d, 4 * hidden:]
+        h, c = np.zeros((n, hidden)), np.zeros((n, hidden))
+        for t in range(steps)[::-1 if d else 1]:
+            i, o, f, g = np.split(xw[t] + as_codes(h) @ real_r, 4, 1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            y[t, d] = h
+        last_h.append(h)
+        last_c.append(c)
+    nodes = [node("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], ["y", "h", "c"], domain="com.microsoft",
+                  direction="bidirectional", hidden_size=hidden)]
+    expected = [v.astype(np.float32) for v in (y, np.stack(last_h), np.stack(last_c))]
+    return run(nodes, {"x": x}, ["y", "h", "c"], expected, weights={"w": w, "r": r, "b": b, "ws": ws, "wz": wz, "rs": rs, "rz": rz},
+               domains=[("com.microsoft", 1)], atol=3e-3, shapes={"x": ["steps", n, size]})
+
+
+@case
+def quantised_attention():
+    """Codes of input and weights, a scale for each column, a mask of lengths, causal."""
+    n, t, heads, size, draw = 2, 5, 2, 4, rng()
+    hidden = heads * size
+    x, w = draw.integers(0, 256, (n, t, hidden)).astype(np.uint8), draw.integers(-128, 128, (hidden, 3 * hidden)).astype(np.int8)
+    b, ws = normal(3 * hidden), draw.uniform(.002, .01, 3 * hidden).astype(np.float32)
+    lengths = np.array([5, 3], np.int32)
+    q, k, v = np.split((x - 127.0) * np.float32(.02) @ (w * ws.astype(float)) + b, 3, 2)
+    q, k, v = (p.reshape(n, t, heads, size).transpose(0, 2, 1, 3) for p in (q, k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(size) + np.where(np.arange(t) < lengths[:, None], 0, -10000.0)[:, None, None]
+    scores = np.where(np.arange(t) > np.arange(t)[:, None], -np.inf, scores)
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    y = (p / p.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(n, t, hidden)
+    nodes = [node("QAttention", ["x", "w", "b", "xs", "ws", "lengths", "xz", "wz"], ["y"], domain="com.microsoft", num_heads=heads, unidirectional=1)]
+    weights = {"w": w, "b": b, "xs": np.float32(.02), "ws": ws, "xz": np.uint8(127), "wz": np.int8(0)}
+    return run(nodes, {"x": x, "lengths": lengths}, ["y"], [y.astype(np.float32)], weights=weights, domains=[("com.microsoft", 1)], atol=1e-4)
+
+
 # --- language models as ONNX Runtime's tools write them ---
 
 def turned(x, positions, cosines, sines, interleaved):
