@@ -375,25 +375,31 @@ dlc_value *im_rotated(dlc_import *im, dlc_value *t, const im_rotary *r)
     return y;
 }
 
-void import_rotary_embedding(dlc_import *im)
+im_rotary im_read_rotary(dlc_import *im, uint32_t caches)
+{
+    return (im_rotary){.cosines = im_in(im, caches),
+                       .sines = im_in(im, caches + 1),
+                       .part = im_int(im, "rotary_embedding_dim", 0),
+                       .interleaved = im_int(im, "interleaved", 0) != 0};
+}
+
+dlc_value *im_rotated_input(dlc_import *im, const im_rotary *r, int64_t nheads)
 {
     static const uint8_t perm[4] = {0, 2, 1, 3};
-    dlc_value *x = im_in(im, 0), *t;
-    int64_t count = im_int(im, "num_heads", 0);
-    im_rotary r = {.cosines = im_in(im, 1),
-                   .sines = im_in(im, 2),
-                   .positions = im_in(im, 3),
-                   .part = im_int(im, "rotary_embedding_dim", 0),
-                   .interleaved = im_int(im, "interleaved", 0) != 0};
-    if (im_rank(x) == 4) {
-        t = f_transpose(im, x, perm);
-    } else if (im_rank(x) == 3) {
-        dlc_value *split = split_heads(im, x, count, "num_heads");
-        t = f_transpose(im, split, perm);
-    } else {
+    dlc_value *x = im_in(im, 0);
+    if (im_rank(x) == 4)
+        return f_transpose(im, im_rotated(im, f_transpose(im, x, perm), r), perm);
+    if (im_rank(x) != 3) {
         im_fail(im, DLC_INVALID, "the input has rank %" PRIu32 "; 3 or 4 are wanted", im_rank(x));
-        return;
+        return NULL;
     }
-    dlc_value *y = im_rotated(im, t, &r);
-    im->out[0] = im_rank(x) == 4 ? f_transpose(im, y, perm) : f_reshape(im, y, x->type.dims, 3);
+    dlc_value *split = f_transpose(im, split_heads(im, x, nheads, "num_heads"), perm);
+    return f_reshape(im, im_rotated(im, split, r), x->type.dims, 3);
+}
+
+void import_rotary_embedding(dlc_import *im)
+{
+    im_rotary r = im_read_rotary(im, 1);
+    r.positions = im_in(im, 3);
+    im->out[0] = im_rotated_input(im, &r, im_int(im, "num_heads", 0));
 }

@@ -19,15 +19,22 @@ static dlc_value *token_positions(dlc_import *im, dlc_value *given, dlc_expr nto
     return f_insert_axis(im, all, 0);
 }
 
+/* Without their number, heads are as wide as the caches say. */
+static int64_t count_heads(dlc_import *im, const dlc_value *x, const im_rotary *r)
+{
+    int64_t given = im_int(im, "num_heads", 0), hidden, half;
+    if (given || im_rank(x) != 3)
+        return given;
+    if (im_is_const(im, x->type.dims[2], &hidden) && im_is_const(im, r->cosines->type.dims[1], &half) && half)
+        return hidden / (2 * half);
+    im_fail(im, DLC_UNSUPPORTED, "the number of heads must be known");
+    return 0;
+}
+
 void import_ms_rotary_embedding(dlc_import *im)
 {
-    static const uint8_t perm[4] = {0, 2, 1, 3};
-    dlc_value *x = im_in(im, 0), *y;
-    int64_t heads = im_int(im, "num_heads", 0);
-    im_rotary r = {.cosines = im_in(im, 2),
-                   .sines = im_in(im, 3),
-                   .part = im_int(im, "rotary_embedding_dim", 0),
-                   .interleaved = im_int(im, "interleaved", 0) != 0};
+    const dlc_value *x = im_in(im, 0);
+    im_rotary r = im_read_rotary(im, 2);
     if (!im_only(im, "is_packed_batching", 0, 0))
         return;
     if (im_float(im, "scale", 1) != 1 || (im_rank(x) != 3 && im_rank(x) != 4) || im_rank(r.cosines) != 2) {
@@ -35,17 +42,10 @@ void import_ms_rotary_embedding(dlc_import *im)
                 im_rank(x));
         return;
     }
+    int64_t nheads = count_heads(im, x, &r);
     r.positions = token_positions(im, im_in(im, 1), x->type.dims[im_rank(x) - 2]);
-    if (im_rank(x) == 4) {
-        im->out[0] = f_transpose(im, im_rotated(im, f_transpose(im, x, perm), &r), perm);
-        return;
-    }
-    dlc_expr size = heads ? im_size(im, dlc_floordiv(im->pool, x->type.dims[2], im_i64(im, heads)))
-                          : dlc_muli(im->pool, r.cosines->type.dims[1], 2);
-    const dlc_expr dims[4] = {x->type.dims[0], x->type.dims[1],
-                              im_size(im, dlc_floordiv(im->pool, x->type.dims[2], size)), size};
-    y = im_rotated(im, f_reshape(im, x, dims, 4), &r);
-    im->out[0] = f_reshape(im, y, x->type.dims, 3);
+    if (im_ok(im))
+        im->out[0] = im_rotated_input(im, &r, nheads);
 }
 
 /* --- attention with groups of queries --- */

@@ -5,6 +5,7 @@
  * what a loop collected, may be as long as the run says: it is that tensor.
  */
 #include "frontend/import_steps.h"
+#include "frontend/regions.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,18 +26,45 @@ static im_list *list_of(dlc_import *im, uint32_t input)
     return im_ok(im) ? list : NULL;
 }
 
-/* A position from an input, negative ones from the end; `n` may be one of them where `past` is 1. */
-static int position(dlc_import *im, uint32_t input, uint32_t n, uint32_t past, uint32_t *at)
+/* A position from an input, negative ones from the end; `n` may be one of them where `past` is 1. 0: reported. */
+static dlc_expr position(dlc_import *im, uint32_t input, uint32_t n, uint32_t past)
 {
     uint32_t count;
-    const int64_t *given = im_const_ints(im, im_in(im, input), "the position in a sequence", &count);
+    int64_t known;
+    const dlc_expr *given = im_elements(im, im_in(im, input), -(int64_t)n, (int64_t)n + past - 1, &count);
     if (!given)
         return 0;
-    int64_t i = count == 1 && *given < 0 ? *given + n : count == 1 ? *given : -1;
-    if (i < 0 || i >= (int64_t)n + past)
-        im_fail(im, DLC_INVALID, "position %" PRId64 " in a sequence of %" PRIu32, count ? *given : 0, n);
-    *at = (uint32_t)i;
-    return im_ok(im);
+    if (count != 1) {
+        im_fail(im, DLC_INVALID, "a position of %" PRIu32 " elements; one is wanted", count);
+        return 0;
+    }
+    dlc_expr zero = im_i64(im, 0), from_end = dlc_addi(im->pool, given[0], n);
+    dlc_expr at = im_simple(im, dlc_select(im->pool, dlc_lt(im->pool, given[0], zero), from_end, given[0]));
+    if (im_is_const(im, at, &known) && (known < 0 || known >= (int64_t)n + past)) {
+        im_fail(im, DLC_INVALID, "position %" PRId64 " in a sequence of %" PRIu32, known, n);
+        return 0;
+    }
+    return at;
+}
+
+/* One of two values, as a bool of the run says; sizes may differ. */
+static dlc_value *either(dlc_import *im, dlc_expr holds, dlc_value *yes, dlc_value *no)
+{
+    int64_t known;
+    im_if branches;
+    holds = im_simple(im, holds);
+    if (im_is_const(im, holds, &known))
+        return known ? yes : no;
+    if (yes == no)
+        return yes;
+    if (!im_if_begin(im, &branches, holds) || !im_if_else(im, &branches) || !im_if_end(im, &branches))
+        return NULL;
+    return f_either(im, &branches, yes, no);
+}
+
+static dlc_expr is_behind(dlc_import *im, dlc_expr at, int64_t i)
+{
+    return dlc_lt(im->pool, im_i64(im, i), at);
 }
 
 void import_sequence_empty(dlc_import *im)
@@ -74,38 +102,46 @@ static dlc_value *row_at(dlc_import *im, dlc_value *rows)
 void import_sequence_at(dlc_import *im)
 {
     const im_list *list = any_list_of(im, 0);
-    uint32_t at;
-    if (list && list->rows)
+    if (list && list->rows) {
         im->out[0] = row_at(im, list->rows);
-    else if (list && position(im, 1, list->n, 0, &at))
-        im->out[0] = list->items[at];
+        return;
+    }
+    if (list && !list->n)
+        im_fail(im, DLC_INVALID, "the sequence is empty");
+    dlc_expr at = list && im_ok(im) ? position(im, 1, list->n, 0) : 0;
+    if (!at)
+        return;
+    dlc_value *found = list->items[list->n - 1];
+    for (uint32_t i = list->n - 1; i-- > 0;)
+        found = either(im, is_behind(im, at, i), found, list->items[i]);
+    im->out[0] = found;
 }
 
 void import_sequence_insert(dlc_import *im)
 {
     const im_list *list = list_of(im, 0);
-    uint32_t at = list ? list->n : 0;
-    if (!list || (im_in(im, 2) && !position(im, 2, list->n, 1, &at)))
+    dlc_expr at = !list ? 0 : im_in(im, 2) ? position(im, 2, list->n, 1) : im_i64(im, list->n);
+    if (!at)
         return;
     dlc_value **items = dlc_new_array(im->arena, dlc_value *, list->n + 1);
-    for (uint32_t i = 0; i <= list->n; i++)
-        items[i] = i < at ? list->items[i] : i == at ? im_in(im, 1) : list->items[i - 1];
+    for (uint32_t i = 0; i <= list->n; i++) {
+        dlc_value *here = i ? either(im, is_behind(im, at, (int64_t)i - 1), im_in(im, 1), list->items[i - 1]) : im_in(im, 1);
+        items[i] = i < list->n ? either(im, is_behind(im, at, i), list->items[i], here) : here;
+    }
     im->out[0] = im_list_value(im, items, list->n + 1, 0);
 }
 
 void import_sequence_erase(dlc_import *im)
 {
     const im_list *list = list_of(im, 0);
-    uint32_t at = list && list->n ? list->n - 1 : 0;
-    if (!list || (im_in(im, 1) && !position(im, 1, list->n, 0, &at)))
-        return;
-    if (!list->n) {
+    if (list && !list->n)
         im_fail(im, DLC_INVALID, "the sequence is empty");
+    dlc_expr at = !list || !im_ok(im) ? 0 : im_in(im, 1) ? position(im, 1, list->n, 0) : im_i64(im, list->n - 1);
+    if (!at)
         return;
-    }
     dlc_value **items = dlc_new_array(im->arena, dlc_value *, list->n);
     for (uint32_t i = 0; i + 1 < list->n; i++)
-        items[i] = list->items[i < at ? i : i + 1];
+        items[i] = either(im, is_behind(im, at, i), list->items[i], list->items[i + 1]);
     im->out[0] = im_list_value(im, items, list->n - 1, 0);
 }
 

@@ -656,6 +656,17 @@ def sequences_of_many_kinds():
                weights={"row": row, "last": np.array(-1), "0": np.array(0)})
 
 
+@case
+def positions_of_the_run():
+    """Where something is put into a sequence, taken from it or read, of parts that differ in length."""
+    x, y, z, p = normal(4, 2), normal(3, 2), normal(1, 2), np.array(-2)
+    nodes = [node("SequenceConstruct", ["x", "y"], ["s"]), node("SequenceInsert", ["s", "z", "p"], ["t"]), node("SequenceAt", ["t", "one"], ["a"]),
+             node("SequenceAt", ["t", "p"], ["b"]), node("SequenceErase", ["t", "p"], ["u"]), node("ConcatFromSequence", ["u"], ["c"], axis=0),
+             node("ConcatFromSequence", ["t"], ["d"], axis=0), node("Relu", ["b"], ["e"])]
+    expected = [x, x, np.concatenate([z, y]), np.concatenate([z, x, y]), np.maximum(x, 0)]
+    return run(nodes, {"x": x, "y": y, "z": z, "p": p, "one": np.array(1)}, ["a", "b", "c", "d", "e"], expected)
+
+
 # --- quantised recurrences and attention as ONNX Runtime's tools write them ---
 
 def as_codes(x):
