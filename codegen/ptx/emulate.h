@@ -522,8 +522,14 @@ static dlc_matrices dlc_matrices_of(dlc_thread *here, const void *row, int is_tu
 #define dlc_get_matrices(row) dlc_matrices_of(here, row, 0, __LINE__)
 #define dlc_turn_matrices(row) dlc_matrices_of(here, row, 1, __LINE__)
 
+static float dlc_half_of(dlc_u32 bits, int is_bf16)
+{
+    union { dlc_u32 u; float f; } wide = {bits << 16};
+    return is_bf16 ? wide.f : dlc_f16_float((dlc_u16)bits);
+}
+
 /* Sums go on one after the other, K ascending. */
-DLC_UNCHECKED static void dlc_multiply_f16(dlc_thread *here, float **sums, const dlc_u32 *own, int line)
+DLC_UNCHECKED static void dlc_multiply(dlc_thread *here, float **sums, const dlc_u32 *own, int is_bf16, int line)
 {
     int lane = here->number % DLC_LANES;
     here->shown = own;
@@ -533,7 +539,7 @@ DLC_UNCHECKED static void dlc_multiply_f16(dlc_thread *here, float **sums, const
         for (int k = 0; k < 16; k++) {
             int from = k % 8 / 2, shift = 16 * (k % 2);
             dlc_u32 a = dlc_shown(row % 8 * 4 + from)[row / 8 + k / 8 * 2], b = dlc_shown(column * 4 + from)[4 + k / 8];
-            float sum = fmaf(dlc_f16_float((dlc_u16)(a >> shift)), dlc_f16_float((dlc_u16)(b >> shift)), *sums[i]);
+            float sum = fmaf(dlc_half_of(a >> shift, is_bf16), dlc_half_of(b >> shift, is_bf16), *sums[i]);
             union { dlc_u32 u; float f; } nan = {0x7fffffffu};
             *sums[i] = sum != sum ? nan.f : sum;
         }
@@ -541,4 +547,6 @@ DLC_UNCHECKED static void dlc_multiply_f16(dlc_thread *here, float **sums, const
     dlc_exchange(here, 0, 0, line); /* others may still look */
 }
 #define dlc_mma_f16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
-    dlc_multiply_f16(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, __LINE__)
+    dlc_multiply(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, 0, __LINE__)
+#define dlc_mma_bf16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
+    dlc_multiply(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, 1, __LINE__)

@@ -57,13 +57,17 @@ typedef struct {
     }
 DLC_MATRICES(get, "")
 DLC_MATRICES(turn, ".trans")
-DLC_INLINE void dlc_mma_f16(float *c0, float *c1, float *c2, float *c3, dlc_u32 a0, dlc_u32 a1, dlc_u32 a2, dlc_u32 a3, dlc_u32 b0,
-                            dlc_u32 b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
+#define DLC_PRODUCT(type)                                                                                              \
+    DLC_INLINE void dlc_mma_##type(float *c0, float *c1, float *c2, float *c3, dlc_u32 a0, dlc_u32 a1, dlc_u32 a2,     \
+                                   dlc_u32 a3, dlc_u32 b0, dlc_u32 b1)                                                 \
+    {                                                                                                                  \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type ".f32 "                                  \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
+                     : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)                                                      \
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));                                          \
+    }
+DLC_PRODUCT(f16)
+DLC_PRODUCT(bf16)
 #endif
 
 /* --- the same text for both --- */

@@ -105,11 +105,15 @@ static const struct {
 #define TURNED \
     "kernel @mm(x: f16[72,m], w: f16[40,72]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=72\n" \
     "  a[i,j] = sum(k) f32(x[k, i]) * f32(w[j, k]) -> y[i, j]\n}\n"
+#define BRAINS \
+    "kernel @mm(x: bf16[m,40], w: bf16[40,40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=40\n" \
+    "  a[i,j] = sum(k) f32(x[i, k]) * f32(w[k, j])\n  y[i,j] = max(0.0, a)\n}\n"
 #define HALF_COPIES "  copy xs = a.x [i, k+8]\n  copy ws = a.w [k, j+8]\n"
 #define TURNED_COPIES "  copy xs = a.x [k, i+8]\n  copy ws = a.w [j, k+8]\n"
-#define MATRICES(rows, columns, by) \
+#define MATRICES(rows, columns, by) PRODUCTS("mma_f16", rows, columns, by)
+#define PRODUCTS(row, rows, columns, by) \
     "  par i:" rows ", j:" columns " {\n    for k:32 {\n" SLICES_AHEAD "      warp i:" by ", j:16 {\n" \
-    "        a = dot mma_f16 i x j over [k] in reg\n      }\n    }\n    warp i:" by ", j:16 {\n      as a {\n        y\n      }\n    }\n  }\n"
+    "        a = dot " row " i x j over [k] in reg\n      }\n    }\n    warp i:" by ", j:16 {\n      as a {\n        y\n      }\n    }\n  }\n"
 #define ALONE(loops) \
     "  par i:32, j:32, for k:32 {\n    thread i, k {\n      xs in scratch ahead 1 via reg\n    }\n" \
     "    thread k, j {\n      ws in scratch ahead 1 via reg\n    }\n" \
@@ -123,6 +127,7 @@ static const struct {
     {HALVES, 128, HALF_COPIES MATRICES("32", "32", "16")},
     {HALVES, 128, HALF_COPIES MATRICES("64", "32", "32")},
     {HALVES, 256, HALF_COPIES MATRICES("64", "32", "16")},
+    {BRAINS, 128, HALF_COPIES PRODUCTS("mma_bf16", "32", "32", "16")},
     {TURNED, 128, TURNED_COPIES ALONE("warp i:16, j:16")},
     {TURNED, 128, TURNED_COPIES ALONE("warp j:16, i:16")},
 };

@@ -23,6 +23,7 @@ typedef enum {
     BYTES,
     GATHER,
     MATRICES,
+    BF16_MATRICES,
     NSUBJECTS
 } subject;
 
@@ -46,6 +47,7 @@ static const char *const graphs[NSUBJECTS] = {
         "s = mul a r; out s",
     [BYTES] = "in x:u8 5,33; in y:u8 33; a = mul x y; m = max a y; out m",
     [MATRICES] = "in x:f16 70,40; const w:f16 40,72; m = matmul x w; out m",
+    [BF16_MATRICES] = "in x:bf16 70,40; const w:bf16 40,72; m = matmul x w; out m",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
 };
 
@@ -183,8 +185,9 @@ static const struct {
     {"rows of a factor the wrong way round", MATRICES, {"{%4, %5, %6, %7}", "{%5, %4, %6, %7}", 0, NULL, NULL, 0}},
     {"sums of a product the wrong way round",
      MATRICES,
-     {"f32 {%0, %1, %2, %3}", "f32 {%2, %1, %0, %3}", 0, NULL, NULL, 0}},
-    {"halves taken for another format", MATRICES, {"f32.f16.f16.f32", "f32.bf16.bf16.f32", 0, NULL, NULL, 0}},
+     {"\"{%0, %1, %2, %3}", "\"{%2, %1, %0, %3}", 0, NULL, NULL, 0}},
+    {"halves taken for another format", MATRICES, {"f32.\" #type \".\" #type \".f32", "f32.bf16.bf16.f32", 0, NULL, NULL, 0}},
+    {"factors of another format", BF16_MATRICES, {"f32.\" #type \".\" #type \".f32", "f32.f16.f16.f32", 0, NULL, NULL, 0}},
     {"a product that the GPU does not have", MATRICES, {"m16n8k16", "m16n8k32", 0, NULL, NULL, 0}},
     {"a matrix's columns in another's place", MATRICES, {".v[2], m", ".v[1], m", 0, NULL, NULL, 0}},
     {"launch: half the threads", MATMUL, {.change = half_the_threads}},
@@ -224,7 +227,7 @@ END_TEST
 START_TEST(test_mutant)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    int arch = mutants[_i].kernel == MATRICES ? 80 : 75;
+    int arch = mutants[_i].kernel == MATRICES || mutants[_i].kernel == BF16_MATRICES ? 80 : 75;
     const char *problem = bench_run(graphs[mutants[_i].kernel], arch, &mutants[_i].change, arena);
     ck_assert_msg(problem, "%s: not seen", mutants[_i].bug);
     ck_assert_msg(!strstr(problem, "is not in the text") && !strstr(problem, "NVRTC:"), "%s: %s",
