@@ -1,12 +1,14 @@
 /* Bump allocation from a chain of blocks that double in size; a mark is a block and how much of it
  * was used. */
 #include "base/budget.h"
+#include "base/keep.h"
 #include "base/text.h"
 #include "base/vec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef struct block {
@@ -15,8 +17,18 @@ typedef struct block {
     _Alignas(16) unsigned char bytes[];
 } block;
 
+/* Memory of its own from the system; of a file once it is settled. */
+typedef struct bulk {
+    struct bulk *previous;
+    void *bytes;
+    size_t size_bytes;
+    int is_settled;
+    dlc_file_span *span;
+} bulk;
+
 struct dlc_arena {
     block *last;
+    bulk *last_bulk;
     size_t budget_bytes, total_bytes;
     dlc_budget *budget; /* that it counts into, or NULL */
     dlc_arena *older, *newer; /* of the same budget */
@@ -81,6 +93,21 @@ dlc_arena *dlc_arena_create(size_t budget_bytes)
     return arena;
 }
 
+static void release_bulk(dlc_arena *arena, const bulk *until)
+{
+    while (arena->last_bulk && arena->last_bulk != until) {
+        bulk *b = arena->last_bulk;
+        arena->last_bulk = b->previous;
+        if (!b->is_settled) {
+            arena->total_bytes -= b->size_bytes;
+            dlc_budget_give(arena->budget, b->size_bytes);
+        }
+        dlc_budget_drop_span(b->span);
+        munmap(b->bytes, b->size_bytes);
+        free(b);
+    }
+}
+
 void dlc_arena_destroy(dlc_arena *arena)
 {
     if (!arena)
@@ -89,10 +116,33 @@ void dlc_arena_destroy(dlc_arena *arena)
         previous = b->previous;
         free(b);
     }
+    release_bulk(arena, NULL);
     dlc_budget_give(arena->budget, arena->total_bytes);
     if (arena->budget)
         delist(arena);
     free(arena);
+}
+
+/* Counts `size` more bytes, or as many as are needed where the arena's own budget has no more; does not return when it has less. */
+static size_t take(dlc_arena *arena, size_t size, size_t need)
+{
+    if (arena->budget_bytes && arena->total_bytes + size > arena->budget_bytes) {
+        size = need; /* the last blocks are exact, so the budget is met to the byte */
+        if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes
+                                              ? arena->total_bytes
+                                              : arena->budget_bytes))
+            dlc_out_of_memory(need, DLC_OUT_OF_ARENA);
+    }
+    dlc_budget_take(arena->budget, size);
+    arena->total_bytes += size;
+    return size;
+}
+
+static _Noreturn void take_back(dlc_arena *arena, size_t size)
+{
+    arena->total_bytes -= size;
+    dlc_budget_give(arena->budget, size);
+    dlc_out_of_memory(size, DLC_OUT_OF_MEMORY);
 }
 
 static void add_block(dlc_arena *arena, size_t need)
@@ -102,24 +152,14 @@ static void add_block(dlc_arena *arena, size_t need)
         size = (size_t)1 << 24;
     if (size < need)
         size = need;
-    if (arena->budget_bytes && arena->total_bytes + size > arena->budget_bytes) {
-        size = need; /* the last blocks are exact, so the budget is met to the byte */
-        if (need > arena->budget_bytes - (arena->total_bytes < arena->budget_bytes
-                                              ? arena->total_bytes
-                                              : arena->budget_bytes))
-            dlc_out_of_memory(need, DLC_OUT_OF_ARENA);
-    }
-    dlc_budget_take(arena->budget, size);
+    size = take(arena, size, need);
     block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);
-    if (!b) {
-        dlc_budget_give(arena->budget, size);
-        dlc_out_of_memory(size, DLC_OUT_OF_MEMORY);
-    }
+    if (!b)
+        take_back(arena, size);
     b->previous = arena->last;
     b->size_bytes = size;
     b->used = 0;
     arena->last = b;
-    arena->total_bytes += size;
 }
 
 void *dlc_arena_alloc(dlc_arena *arena, size_t size_bytes, size_t align_bytes)
@@ -190,13 +230,53 @@ void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes)
     return copy;
 }
 
+/* --- bulk --- */
+
+enum {
+    BULK_BYTES = 1 << 20,         /* at least, to have memory of its own */
+    UNSETTLED_BYTES = 64 << 20    /* what stays in memory: small models make no files */
+};
+
+void *dlc_arena_bulk(dlc_arena *arena, size_t size_bytes)
+{
+    if (size_bytes < BULK_BYTES)
+        return dlc_arena_alloc(arena, size_bytes, 64);
+    (void)take(arena, size_bytes, size_bytes);
+    bulk *b = malloc(sizeof *b);
+    void *bytes = b ? mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    if (bytes == MAP_FAILED) {
+        free(b);
+        take_back(arena, size_bytes);
+    }
+    *b = (bulk){.previous = arena->last_bulk, .bytes = bytes, .size_bytes = size_bytes};
+    arena->last_bulk = b;
+    return bytes;
+}
+
+void dlc_arena_settle(dlc_arena *arena, void *bytes)
+{
+    bulk *b = arena->last_bulk;
+    size_t unsettled = 0;
+    for (const bulk *each = b; each; each = each->previous)
+        unsettled += each->is_settled ? 0 : each->size_bytes;
+    while (b && b->bytes != bytes)
+        b = b->previous;
+    if (!b || b->is_settled || unsettled <= UNSETTLED_BYTES || !dlc_file_keep(b->bytes, b->size_bytes))
+        return;
+    b->is_settled = 1;
+    b->span = dlc_budget_span(b->bytes, b->size_bytes);
+    arena->total_bytes -= b->size_bytes;
+    dlc_budget_give(arena->budget, b->size_bytes);
+}
+
 dlc_mark dlc_arena_mark(dlc_arena *arena)
 {
-    return (dlc_mark){arena->last, arena->last ? arena->last->used : 0};
+    return (dlc_mark){arena->last, arena->last ? arena->last->used : 0, arena->last_bulk};
 }
 
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark)
 {
+    release_bulk(arena, mark.bulk);
     while (arena->last && arena->last != mark.block) {
         block *previous = arena->last->previous;
         arena->total_bytes -= arena->last->size_bytes;

@@ -15,6 +15,7 @@ typedef struct dlc_arena dlc_arena;
 typedef struct {
     void *block;
     size_t used;
+    void *bulk;
 } dlc_mark;
 
 dlc_arena *dlc_arena_create(size_t budget_bytes); /* 0: no budget */
@@ -28,6 +29,10 @@ char *dlc_arena_printf(dlc_arena *arena, const char *format, ...) __attribute__(
 char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
     __attribute__((format(printf, 2, 0), nonnull(2)));
 void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes); /* aligned to 16 */
+/* For what may be large and is written once, as a constant: zeroed, aligned to 64. */
+void *dlc_arena_bulk(dlc_arena *arena, size_t size_bytes);
+/* It is written: where there is much of it, the system keeps it in a file without a name, in TMPDIR. The pointer stays good. */
+void dlc_arena_settle(dlc_arena *arena, void *bulk);
 dlc_mark dlc_arena_mark(dlc_arena *arena);
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark);
 size_t dlc_arena_bytes(const dlc_arena *arena);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,6 +63,46 @@ void dlc_budget_give(dlc_budget *budget, size_t size_bytes)
 {
     if (budget)
         budget->bytes -= size_bytes;
+}
+
+/* --- files in memory --- */
+
+struct dlc_file_span {
+    const void *bytes;
+    size_t size_bytes;
+    dlc_file_span *next, **link; /* link: what points here */
+};
+
+dlc_file_span *dlc_budget_span(const void *bytes, size_t size_bytes)
+{
+    dlc_file_span *span = in_use && size_bytes ? malloc(sizeof *span) : NULL;
+    if (!span)
+        return NULL;
+    *span = (dlc_file_span){bytes, size_bytes, in_use->spans, &in_use->spans};
+    if (span->next)
+        span->next->link = &span->next;
+    in_use->spans = span;
+    return span;
+}
+
+void dlc_budget_drop_span(dlc_file_span *span)
+{
+    if (!span)
+        return;
+    *span->link = span->next;
+    if (span->next)
+        span->next->link = span->link;
+    free(span);
+}
+
+void dlc_budget_read(size_t size_bytes)
+{
+    const size_t most = (size_t)32 << 20;
+    if (!in_use || (in_use->read_bytes += size_bytes) < most)
+        return;
+    in_use->read_bytes = 0;
+    for (const dlc_file_span *span = in_use->spans; span; span = span->next)
+        madvise((void *)(uintptr_t)span->bytes, span->size_bytes, MADV_DONTNEED);
 }
 
 /* --- the machine --- */

@@ -8,12 +8,16 @@
 
 #include "base/arena.h"
 
+typedef struct dlc_file_span dlc_file_span; /* memory that is a file's, which is read again when the memory was let go */
+
 typedef struct dlc_budget {
     size_t most_bytes; /* 0: no limit */
     size_t ceiling_bytes; /* 0: most_bytes is what somebody asked for; else grants raise it so far */
     size_t bytes;      /* of its arenas */
     dlc_arena *newest; /* of its arenas that are still there */
     uint64_t narenas;  /* made so far */
+    dlc_file_span *spans;
+    size_t read_bytes; /* of constants since spans were let go */
     double deadline;   /* on dlc_budget_clock; 0: none */
     const char *step;  /* "import", a pass; NULL: not known */
     const char *node;  /* NULL: none, or not known */
@@ -29,6 +33,15 @@ void dlc_budget_at(const char *step, const char *node);
 void dlc_budget_grant(size_t size_bytes);
 /* Work that was left by a jump leaves its arenas: destroys those in the budget that were made after the first `narenas`. */
 void dlc_budget_drop(dlc_budget *budget, uint64_t narenas);
+/*
+ * Weights lie in memory only while they are read. A span is a read-only map of a file, noted in the budget in use until it is
+ * dropped, before the map is closed; NULL when there is no budget or no memory for it, which drop takes, too.
+ */
+dlc_file_span *dlc_budget_span(const void *bytes, size_t size_bytes);
+void dlc_budget_drop_span(dlc_file_span *span);
+/* So many bytes of constants were read or written just now: after many, the memory of all spans is let go. */
+void dlc_budget_read(size_t size_bytes);
+
 /* For arenas. */
 void dlc_budget_take(dlc_budget *budget, size_t size_bytes);
 void dlc_budget_give(dlc_budget *budget, size_t size_bytes);

@@ -6,6 +6,7 @@
  * a crash leaves either the old file or the new one.
  */
 #include "base/file.h"
+#include "base/budget.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,7 @@ dlc_status dlc_map_fd(int fd, const char *path, dlc_map *map, dlc_diag *diag)
         return io_failure(diag, path, "cannot be mapped");
     map->bytes = bytes;
     map->size_bytes = (size_t)info.st_size;
+    map->span = dlc_budget_span(bytes, map->size_bytes);
     return DLC_OK;
 }
 
@@ -54,6 +56,7 @@ dlc_status dlc_map_open(const char *path, dlc_map *map, dlc_diag *diag)
 
 void dlc_map_close(dlc_map *map)
 {
+    dlc_budget_drop_span(map->span);
     if (map->bytes)
         munmap((void *)(uintptr_t)map->bytes, map->size_bytes);
     *map = (dlc_map){0};

@@ -7,6 +7,7 @@
 typedef struct {
     const uint8_t *bytes; /* NULL when empty */
     size_t size_bytes;
+    struct dlc_file_span *span; /* in the budget in use when it was opened, which outlives it; or NULL */
 } dlc_map;
 
 /* Maps a regular file read-only. DLC_IO names the path and the system's reason. */

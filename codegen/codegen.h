@@ -10,6 +10,7 @@ typedef enum { DLC_EMIT_OBJECT, DLC_EMIT_LLVM_IR, DLC_EMIT_ASM } dlc_emit_kind;
 typedef struct {
     const void *bytes;
     size_t size_bytes;
+    const dlc_packing *packing; /* what makes the bytes, which are NULL then; else NULL */
 } dlc_blob;
 
 /* first: number of the module's kernel 0 among all kernels of the executable; its function is dlc_k<first>. */

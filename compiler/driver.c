@@ -278,7 +278,7 @@ static dlc_status import_source(dlc_model *model, const source *from)
         DLC_TRY(dlc_map_open(from->path, &model->text, &model->diag));
         return import_map(model, from);
     }
-    model->text = (dlc_map){from->bytes, from->size_bytes};
+    model->text = (dlc_map){.bytes = from->bytes, .size_bytes = from->size_bytes};
     dlc_status status = import_map(model, from);
     model->text = (dlc_map){0}; /* the caller's */
     return status;

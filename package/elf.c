@@ -20,7 +20,7 @@ void *dlc_elf_add(dlc_elf *elf, const char *name, dlc_segment segment, Elf64_Shd
     if (header.sh_type != SHT_NOBITS && size_bytes) {
         dlc_blob *piece = dlc_new(arena, dlc_blob);
         bytes = dlc_arena_alloc(arena, size_bytes, 8);
-        *piece = (dlc_blob){bytes, size_bytes};
+        *piece = (dlc_blob){bytes, size_bytes, NULL};
         dlc_chunk chunk = {
             .pieces = piece, .npieces = 1, .align_bytes = 1, .size_bytes = size_bytes};
         dlc_vec_push(arena, &section.chunks, chunk);

@@ -42,7 +42,7 @@ static void add_symbol(writer *w, symbol_list *symbols, const char *name, const 
                        const void *bytes, size_t size_bytes)
 {
     dlc_blob *blob = dlc_new(w->arena, dlc_blob);
-    *blob = (dlc_blob){bytes, size_bytes};
+    *blob = (dlc_blob){bytes, size_bytes, NULL};
     dlc_link_data symbol = {
         .name = name, .section = section, .pieces = blob, .npieces = 1, .align_bytes = 64};
     dlc_vec_push(w->arena, symbols, symbol);

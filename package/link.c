@@ -5,6 +5,8 @@
  */
 #include "package/linkage.h"
 
+#include "base/budget.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +153,34 @@ dlc_status dlc_linkage_pad(const dlc_linkage *linkage, uint64_t n, int fill, dlc
     return DLC_OK;
 }
 
+/* What is packed on its way into the file is so in pieces of this size, a multiple of every element's. */
+enum { PACKED_BYTES = 1 << 20 };
+
+static dlc_status put_packed(const dlc_linkage *linkage, const dlc_blob *piece, dlc_output *output)
+{
+    dlc_mark mark = dlc_arena_mark(linkage->arena);
+    void *bytes = dlc_arena_alloc(linkage->arena, PACKED_BYTES, 64);
+    dlc_status status = DLC_OK;
+    for (size_t at = 0; at < piece->size_bytes && status == DLC_OK; at += PACKED_BYTES) {
+        size_t n = piece->size_bytes - at < PACKED_BYTES ? piece->size_bytes - at : PACKED_BYTES;
+        dlc_packing_put(piece->packing, at, n, bytes);
+        status = dlc_output_write(output, bytes, n, linkage->diag);
+        dlc_budget_read(n);
+    }
+    dlc_arena_release(linkage->arena, mark);
+    return status;
+}
+
+static dlc_status put_plain(const dlc_linkage *linkage, const dlc_blob *piece, dlc_output *output)
+{
+    for (size_t at = 0, n; at < piece->size_bytes; at += n) {
+        n = piece->size_bytes - at < PACKED_BYTES ? piece->size_bytes - at : PACKED_BYTES;
+        DLC_TRY(dlc_output_write(output, (const char *)piece->bytes + at, n, linkage->diag));
+        dlc_budget_read(n);
+    }
+    return DLC_OK;
+}
+
 dlc_status dlc_linkage_put(const dlc_linkage *linkage, const dlc_section *section,
                            dlc_output *output)
 {
@@ -166,7 +196,7 @@ dlc_status dlc_linkage_put(const dlc_linkage *linkage, const dlc_section *sectio
             uint64_t whole = dlc_linkage_round_up(piece->size_bytes, chunk->align_bytes);
             if (whole > left)
                 whole = left;
-            DLC_TRY(dlc_output_write(output, piece->bytes, piece->size_bytes, linkage->diag));
+            DLC_TRY(piece->packing ? put_packed(linkage, piece, output) : put_plain(linkage, piece, output));
             DLC_TRY(dlc_linkage_pad(linkage, whole - piece->size_bytes, 0, output));
             left -= whole;
         }

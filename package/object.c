@@ -125,7 +125,7 @@ static dlc_status add_sections(object *o)
             continue;
         DLC_TRY(choose_section(o, i, &o->to[i]));
         dlc_blob *piece = dlc_new(o->linkage->arena, dlc_blob);
-        *piece = (dlc_blob){o->bytes + section->sh_offset, section->sh_size};
+        *piece = (dlc_blob){o->bytes + section->sh_offset, section->sh_size, NULL};
         o->at[i] = dlc_linkage_add_chunk(
             o->linkage, o->to[i],
             (dlc_chunk){.pieces = piece,

@@ -163,20 +163,58 @@ static void add_conditions(builder *b, uint32_t phase)
 }
 
 /* --- constants --- */
+/* Of what equal pieces share: size, and bytes at both ends of what they are made from. */
+static uint64_t hash_piece(const dlc_blob *piece)
+{
+    enum { SAMPLE = 64 };
+    size_t n = piece->size_bytes < SAMPLE ? piece->size_bytes : SAMPLE;
+    uint64_t hash = dlc_hash(&piece->size_bytes, sizeof piece->size_bytes, piece->packing != NULL);
+    if (piece->packing)
+        return dlc_packing_hash(piece->packing, hash);
+    hash = dlc_hash(piece->bytes, n, hash);
+    return dlc_hash((const char *)piece->bytes + piece->size_bytes - n, n, hash);
+}
+
+static int is_same_piece(const dlc_blob *a, const dlc_blob *b)
+{
+    if (a->size_bytes != b->size_bytes || !a->packing != !b->packing)
+        return 0;
+    if (a->packing)
+        return a->packing == b->packing || dlc_packing_equal(a->packing, b->packing);
+    return a->bytes == b->bytes || !memcmp(a->bytes, b->bytes, a->size_bytes);
+}
+
+static void grow_index(dlc_pieces *constants, dlc_arena *arena)
+{
+    uint32_t n = constants->nindex ? constants->nindex * 2 : 64;
+    constants->index = dlc_new_array(arena, uint32_t, n);
+    constants->nindex = n;
+    for (uint32_t i = 0; i < constants->pieces.n; i++) {
+        uint32_t at = (uint32_t)constants->hashes.data[i] & (n - 1);
+        while (constants->index[at])
+            at = (at + 1) & (n - 1);
+        constants->index[at] = i + 1;
+    }
+}
+
 int dlc_pieces_add(dlc_pieces *constants, const dlc_blob *piece, dlc_arena *arena, uint64_t *offset)
 {
     size_t end;
-    for (uint32_t i = 0; i < constants->pieces.n; i++) {
-        const dlc_blob *other = &constants->pieces.data[i];
+    if (2 * (uint64_t)constants->pieces.n >= constants->nindex)
+        grow_index(constants, arena);
+    uint64_t hash = hash_piece(piece);
+    uint32_t at = (uint32_t)hash & (constants->nindex - 1);
+    for (; constants->index[at]; at = (at + 1) & (constants->nindex - 1)) {
+        uint32_t i = constants->index[at] - 1;
         *offset = constants->offsets.data[i];
-        if (other->size_bytes == piece->size_bytes &&
-            (other->bytes == piece->bytes ||
-             !memcmp(other->bytes, piece->bytes, piece->size_bytes)))
+        if (constants->hashes.data[i] == hash && is_same_piece(&constants->pieces.data[i], piece))
             return 1;
     }
     *offset = constants->size_bytes;
     dlc_vec_push(arena, &constants->pieces, *piece);
     dlc_vec_push(arena, &constants->offsets, *offset);
+    dlc_vec_push(arena, &constants->hashes, hash);
+    constants->index[at] = constants->pieces.n;
     if (!dlc_add_size(constants->size_bytes, piece->size_bytes, &end) ||
         !dlc_add_size(end, 63, &end))
         return 0;
@@ -188,7 +226,7 @@ int dlc_pieces_add(dlc_pieces *constants, const dlc_blob *piece, dlc_arena *aren
 static dlc_status constant_ref(builder *b, uint32_t value, dlc_plan_ref *ref)
 {
     const dlc_tensor *data = &b->module->values.data[value].data;
-    dlc_blob piece = {data->bytes, data->size_bytes};
+    dlc_blob piece = {data->bytes, data->size_bytes, data->bytes ? NULL : b->module->values.data[value].packing};
     int64_t known;
     if (!dlc_size_is_const(&b->size, ref->size_bytes, &known) || (uint64_t)known > data->size_bytes)
         return defect(b, b->module->values.data[value].name, "a constant is smaller than what a step reads of it");
@@ -658,7 +696,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
                              "the plan has %zu bytes, the format holds 4 GiB", out->n);
     plan->size_bytes = (uint32_t)out->n;
     memcpy(out->data, plan, sizeof *plan);
-    *b->result = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n};
+    *b->result = (dlc_blob){dlc_arena_copy(b->arena, out->data, out->n), out->n, NULL};
     return DLC_OK;
 }
 

@@ -10,6 +10,8 @@
 typedef struct {
     dlc_vec(dlc_blob) pieces;
     dlc_vec(uint64_t) offsets;
+    dlc_vec(uint64_t) hashes;
+    uint32_t *index, nindex; /* pieces by hash: open addressing, number + 1 */
     uint64_t size_bytes;
 } dlc_pieces;
 /* Where the piece lies; false when all together pass the address space. */

@@ -399,28 +399,51 @@ static uint64_t offset_of(const shared *f, uint64_t address)
 
 static dlc_status write_bytes(shared *f, dlc_output *output, const dlc_section *s, const void *bytes)
 {
-    if (pwrite(output->fd, bytes, s->size_bytes, (off_t)s->offset) == (ssize_t)s->size_bytes)
-        return DLC_OK;
-    return dlc_diag_fail(f->linkage->diag, DLC_IO, output->path, "the seal cannot be written: %s",
-                         strerror(errno));
+    for (uint64_t done = 0; done < s->size_bytes;) {
+        ssize_t n = pwrite(output->fd, (const char *)bytes + done, s->size_bytes - done, (off_t)(s->offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return dlc_diag_fail(f->linkage->diag, DLC_IO, output->path, "the seal cannot be written: %s", strerror(errno));
+        done += (uint64_t)n;
+    }
+    return DLC_OK;
 }
 
-static dlc_status write_checksums(shared *f, dlc_output *output, const unsigned char *bytes)
+/* Through a buffer: what is mapped counts as memory. */
+static dlc_status read_bytes(shared *f, const dlc_output *output, uint64_t at, void *bytes, size_t size_bytes)
+{
+    for (size_t done = 0; done < size_bytes;) {
+        ssize_t n = pread(output->fd, (char *)bytes + done, size_bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return dlc_diag_fail(f->linkage->diag, DLC_IO, output->path, "what was written cannot be read back: %s",
+                                 n ? strerror(errno) : "it is shorter");
+        done += (size_t)n;
+    }
+    return DLC_OK;
+}
+
+static dlc_status write_checksums(shared *f, dlc_output *output)
 {
     const dlc_section *table = section(f, f->at_sums);
-    uint64_t size_bytes = f->seal.parts[DLC_SEAL_CONSTANTS].size_bytes;
+    const uint64_t size_bytes = f->seal.parts[DLC_SEAL_CONSTANTS].size_bytes;
     uint64_t *sums = dlc_new_array(f->linkage->arena, uint64_t, table->size_bytes / sizeof *sums + 1);
-    bytes += offset_of(f, f->seal.parts[DLC_SEAL_CONSTANTS].address);
-    for (uint64_t at = 0; at < size_bytes; at += DLC_SEAL_CHUNK)
-        sums[at / DLC_SEAL_CHUNK] =
-            dlc_checksum(bytes + at, size_bytes - at < DLC_SEAL_CHUNK ? size_bytes - at : DLC_SEAL_CHUNK);
+    void *chunk = dlc_arena_alloc(f->linkage->arena, DLC_SEAL_CHUNK, 64);
+    uint64_t begin = offset_of(f, f->seal.parts[DLC_SEAL_CONSTANTS].address);
+    for (uint64_t at = 0; at < size_bytes; at += DLC_SEAL_CHUNK) {
+        size_t n = size_bytes - at < DLC_SEAL_CHUNK ? (size_t)(size_bytes - at) : DLC_SEAL_CHUNK;
+        DLC_TRY(read_bytes(f, output, begin + at, chunk, n));
+        sums[at / DLC_SEAL_CHUNK] = dlc_checksum(chunk, n);
+    }
     return write_bytes(f, output, table, sums);
 }
 
 static dlc_status fill_checksums(shared *f, dlc_output *output, const unsigned char *bytes)
 {
     dlc_seal *seal = &f->seal;
-    DLC_TRY(write_checksums(f, output, bytes));
+    DLC_TRY(write_checksums(f, output));
     for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++)
         if (i != DLC_SEAL_CONSTANTS)
             seal->parts[i].checksum =

@@ -202,7 +202,7 @@ static void value(const dlc_backend_module *view, uint32_t i, dlc_backend_value 
     result->size_bytes = known(pool, dlc_module_value_bytes(view->module, i));
     if (of->role != DLC_VALUE_CONST)
         return;
-    result->data = of->data.bytes;
+    result->data = dlc_module_bytes(view->module, i);
     result->size_bytes = (int64_t)of->data.size_bytes;
 }
 

@@ -245,7 +245,7 @@ static dlc_status read_object(const job *work, uint32_t group, dlc_blob *blob)
 {
     dlc_map map;
     DLC_TRY(dlc_map_open(path_of(work, group, ".o"), &map, work->diag));
-    *blob = (dlc_blob){dlc_arena_copy(work->arena, map.bytes, map.size_bytes), map.size_bytes};
+    *blob = (dlc_blob){dlc_arena_copy(work->arena, map.bytes, map.size_bytes), map.size_bytes, NULL};
     dlc_map_close(&map);
     return DLC_OK;
 }

@@ -225,7 +225,7 @@ static dlc_status check_archs(const dlc_nvrtc *nvrtc, const int *archs, uint32_t
 
 static dlc_blob copy_of(const void *bytes, size_t size_bytes, dlc_arena *arena)
 {
-    return (dlc_blob){dlc_arena_copy(arena, bytes, size_bytes), size_bytes};
+    return (dlc_blob){dlc_arena_copy(arena, bytes, size_bytes), size_bytes, NULL};
 }
 
 static dlc_plan_binary describe_cubin(const dlc_blob *blob, int arch, uint32_t cuda, const dlc_cuda_sources *sources,
@@ -253,7 +253,7 @@ static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const i
     uint32_t driver = dlc_ptx_settle(ptx, archs[0], cuda);
     for (uint32_t k = 0; k < q->njobs; k++)
         blobs[1 + k] = copy_of(q->jobs[k].code.cubin, q->jobs[k].code.cubin_bytes, arena);
-    blobs[per_kernel] = (dlc_blob){ptx, q->jobs->code.ptx_bytes};
+    blobs[per_kernel] = (dlc_blob){ptx, q->jobs->code.ptx_bytes, NULL};
     for (uint32_t i = 0; i < sources->n; i++) {
         dlc_cuda_row *row = &rows[(size_t)i * per_kernel];
         for (uint32_t k = 0; k < per_kernel; k++)
@@ -265,7 +265,7 @@ static void fill_tables(const queue *q, const dlc_cuda_sources *sources, const i
                                                  .driver = driver,
                                                  .size_bytes = q->jobs->code.ptx_bytes};
     }
-    blobs[0] = (dlc_blob){rows, (size_t)sources->n * per_kernel * sizeof *rows};
+    blobs[0] = (dlc_blob){rows, (size_t)sources->n * per_kernel * sizeof *rows, NULL};
 }
 
 dlc_status dlc_cuda_emit(const dlc_cuda_sources *sources, const int *archs, uint32_t narchs, uint32_t njobs,

@@ -22,6 +22,9 @@ typedef enum {
     DLC_VALUE_HOST    /* in host memory, when kernels run on a device: operands of steps in C */
 } dlc_value_role;
 
+/* How a constant's bytes follow from its origin's. */
+typedef struct dlc_packing dlc_packing;
+
 typedef struct {
     const char *name;   /* unique in the module */
     dlc_type type;      /* dims in the module's pool */
@@ -30,7 +33,8 @@ typedef struct {
     uint32_t index;     /* INPUT, OUTPUT: which */
     uint32_t origin;    /* the value it is another form of (CONST: packed for a kernel; HOST: copied), or DLC_NO_VALUE */
     uint32_t form;      /* CONST: the next other form of its origin (of the origin: the first), or DLC_NO_VALUE */
-    dlc_tensor data;    /* CONST: bytes as they lie */
+    dlc_tensor data;    /* CONST: bytes as they lie; NULL where `packing` makes them: see dlc_module_bytes */
+    const dlc_packing *packing; /* CONST that is another form of its origin; else NULL */
     dlc_expr offset;    /* TEMP, HOST: bytes, a multiple of 64, from plan_memory on; 0: no place */
 } dlc_module_value;
 
@@ -130,7 +134,14 @@ void dlc_step_set_nodes(dlc_module *module, dlc_step *step, const char *const *n
  */
 uint32_t dlc_module_pack(dlc_module *module, uint32_t value, const dlc_pool *pool, const dlc_buffer *buffer);
 
-/* Fills in the data of a constant that is not in the module yet from its origin's; false: that one has other elements. */
+/* Bytes [first_byte, first_byte + size_bytes), whole elements, of what the packing makes; and whether two make the same. */
+void dlc_packing_put(const dlc_packing *packing, size_t first_byte, size_t size_bytes, void *bytes);
+int dlc_packing_equal(const dlc_packing *a, const dlc_packing *b);
+uint64_t dlc_packing_hash(const dlc_packing *packing, uint64_t seed); /* the same for equal ones */
+/* A constant's bytes as they lie; those of a form are made at the first call and kept in the module's arena. */
+const void *dlc_module_bytes(const dlc_module *module, uint32_t value);
+
+/* Says how the data of a constant that is not in the module yet follow from its origin's; false: that one has other elements. */
 int dlc_module_lay_out(dlc_module *module, dlc_module_value *value);
 /* The value, whose origin is stated, is found from now on. */
 void dlc_module_add_form(dlc_module *module, uint32_t value);

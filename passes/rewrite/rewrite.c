@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "ir/interp/interp.h"
 #include "ir/kernel/algebra.h"
 #include "passes/fuse/fuse.h"
@@ -159,12 +160,18 @@ static dlc_status compute(dlc_pass_ctx *ctx, const launching *l, const uint32_t 
         if (kernel->buffers.data[b].role == DLC_ROLE_OUT) {
             size_t bytes = (size_t)dlc_expr_value(module->pool, dlc_module_value_bytes(module, values[b]));
             value->role = DLC_VALUE_CONST;
-            value->data = (dlc_tensor){.bytes = dlc_arena_array(module->arena, bytes, 1, 64), .size_bytes = bytes};
+            value->data = (dlc_tensor){.bytes = dlc_arena_bulk(module->arena, bytes), .size_bytes = bytes};
         }
         buffers[b] = (void *)(uintptr_t)value->data.bytes;
     }
     dlc_interp_args args = {.buffers = buffers};
-    return dlc_interp_run(kernel, DLC_STRICT, &args, ctx->diag);
+    DLC_TRY(dlc_interp_run(kernel, DLC_STRICT, &args, ctx->diag));
+    for (uint32_t b = 0; b < kernel->buffers.n; b++) {
+        if (kernel->buffers.data[b].role == DLC_ROLE_OUT)
+            dlc_arena_settle(module->arena, buffers[b]);
+        dlc_budget_read(module->values.data[values[b]].data.size_bytes);
+    }
+    return DLC_OK;
 }
 
 /* Launches of kernel k become launches of its parts. */

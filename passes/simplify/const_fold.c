@@ -172,7 +172,7 @@ static int allocate_results(dlc_graph *graph, const dlc_node *node, dlc_tensor *
             continue;
         if (!dlc_type_bytes(graph->pool, &node->outputs[o]->type, &results[o].size_bytes))
             return 0;
-        results[o].bytes = dlc_arena_alloc(graph->arena, results[o].size_bytes + 1, 64);
+        results[o].bytes = dlc_arena_bulk(graph->arena, results[o].size_bytes + 1);
     }
     return 1;
 }
@@ -218,6 +218,19 @@ static int within_budget(const dlc_pass_ctx *ctx, const known_set *known, const 
     return bytes <= ctx->fold_node_bytes || bytes <= largest_input(known, node);
 }
 
+/* Results may leave memory, and inputs may, which have been read. */
+static void settle_results(dlc_graph *graph, const known_set *known, const dlc_node *node, const dlc_tensor *results)
+{
+    for (uint32_t o = 0; o < node->noutputs; o++) {
+        dlc_arena_settle(graph->arena, (void *)(uintptr_t)results[o].bytes);
+        dlc_budget_read(results[o].size_bytes);
+    }
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        const dlc_tensor *tensor = node->inputs[i] ? tensor_of(known, node->inputs[i]) : NULL;
+        dlc_budget_read(tensor ? tensor->size_bytes : 0);
+    }
+}
+
 /* Runs a node whose inputs all have bytes, whatever the budget. NULL: not computable. */
 static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node *node,
                             const dlc_node_kernel *kernel)
@@ -229,6 +242,7 @@ static dlc_tensor *run_node(dlc_pass_ctx *ctx, const known_set *known, dlc_node 
         run_fill(node, results);
     else if (!run_kernel(ctx, known, node, kernel, results))
         return NULL;
+    settle_results(ctx->graph, known, node, results);
     return results;
 }
 

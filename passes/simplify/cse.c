@@ -3,6 +3,7 @@
  * replaced as the walk goes, so equal trees meet as equal nodes, and one run reaches the end.
  * Constants are compared by type and bytes.
  */
+#include "base/budget.h"
 #include "ir/graph/region.h"
 #include "passes/pass.h"
 
@@ -73,6 +74,18 @@ static uint64_t hash_type(uint64_t hash, const dlc_type *type)
                     mix(mix(hash, type->dtype), type->rank));
 }
 
+/* Piece by piece, so that weights need not be in memory as a whole. */
+static uint64_t hash_tensor(const dlc_tensor *tensor, uint64_t hash)
+{
+    const size_t most = (size_t)8 << 20;
+    for (size_t at = 0, n; at < tensor->size_bytes; at += n) {
+        n = tensor->size_bytes - at < most ? tensor->size_bytes - at : most;
+        hash = dlc_hash((const char *)tensor->bytes + at, n, hash);
+        dlc_budget_read(n);
+    }
+    return hash;
+}
+
 static uint64_t hash_node(const dlc_node *node)
 {
     uint64_t hash = hash_inputs(mix(0, node->op), node);
@@ -85,7 +98,7 @@ static uint64_t hash_node(const dlc_node *node)
         if (node->outputs[o])
             hash = hash_type(mix(hash, o), &node->outputs[o]->type);
     if (node->op == DLC_OP_CONSTANT)
-        hash = dlc_hash(node->outputs[0]->data->bytes, node->outputs[0]->data->size_bytes, hash);
+        hash = hash_tensor(node->outputs[0]->data, hash);
     return hash;
 }
 

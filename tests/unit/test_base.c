@@ -1,5 +1,6 @@
 /* The helpers everything rests on: arenas, vectors, text, diagnostics, files that are whole or
  * absent. */
+#include "base/budget.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -53,6 +54,35 @@ START_TEST(arenas_align_zero_and_release)
     ck_assert_ptr_eq(again, first);
     ck_assert_uint_eq(again[63], 0);
     ck_assert_str_eq(dlc_arena_printf(arena, "%s %d", "seven", 7), "seven 7");
+}
+END_TEST
+
+/* What was put down in a file reads as before, through the same pointer; a mark takes bulk back as it does the rest. */
+START_TEST(bulk_memory_settles)
+{
+    enum { NBLOCKS = 20, BYTES = (5 << 20) + 3 };
+    dlc_budget budget = {0}, *before = dlc_budget_use(&budget);
+    dlc_arena *own = dlc_arena_create(0);
+    dlc_mark mark = dlc_arena_mark(own);
+    unsigned char *blocks[NBLOCKS];
+    for (int i = 0; i < NBLOCKS; i++) {
+        blocks[i] = dlc_arena_bulk(own, BYTES);
+        ck_assert(blocks[i][0] == 0 && blocks[i][BYTES - 1] == 0 && (uintptr_t)blocks[i] % 64 == 0);
+        memset(blocks[i], i + 1, BYTES);
+        dlc_arena_settle(own, blocks[i]);
+    }
+    ck_assert_uint_lt(budget.bytes, (size_t)NBLOCKS * BYTES); /* 64 MiB of them stayed */
+    dlc_budget_read((size_t)1 << 30);                         /* lets go of all that can be read again */
+    for (int i = 0; i < NBLOCKS; i++)
+        ck_assert(blocks[i][0] == i + 1 && blocks[i][BYTES / 2] == i + 1 && blocks[i][BYTES - 1] == i + 1);
+    dlc_arena_release(own, mark);
+    ck_assert_uint_eq(budget.bytes, 0);
+    ck_assert_ptr_null(budget.spans);
+    unsigned char *small = dlc_arena_bulk(own, 100);
+    dlc_arena_settle(own, small);
+    ck_assert_uint_eq(small[99], 0);
+    dlc_arena_destroy(own);
+    dlc_budget_use(before);
 }
 END_TEST
 
@@ -329,6 +359,8 @@ int main(void)
     TCase *memory = tcase_create("memory");
     tcase_add_checked_fixture(memory, setup, teardown);
     tcase_add_test(memory, arenas_align_zero_and_release);
+    tcase_add_test(memory, bulk_memory_settles);
+
     tcase_add_test(memory, budgets_and_overflow_end_in_the_handler);
     tcase_add_test(memory, vectors_grow);
     tcase_add_test(memory, numbers_read_back);

@@ -122,7 +122,8 @@ START_TEST(constants_are_packed)
     dlc_module *module = run_strategy(&s, "greedy", "x86-64-v3");
     const dlc_module_value *constant = &module->values.data[module->steps.data[0].values[1]];
     ck_assert_str_eq(constant->name, "w.packed");
-    const float *from = module->values.data[constant->origin].data.bytes, *to = constant->data.bytes;
+    const float *from = dlc_module_bytes(module, constant->origin),
+                *to = dlc_module_bytes(module, module->steps.data[0].values[1]);
     int64_t panel = module->kernels.data[0].schedule->nodes.data[0].tile; /* par j:16 */
     ck_assert_uint_eq(constant->data.size_bytes, (size_t)((40 + panel - 1) / panel * panel) * 6 * sizeof(float));
     for (int64_t j = 0; j < (40 + panel - 1) / panel * panel; j++)

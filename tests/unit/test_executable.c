@@ -244,7 +244,7 @@ START_TEST(what_is_linked_is_known_and_the_rest_refused)
     dlc_diag diag;
     dlc_diag_init(&diag, arena);
     small_object object = make_object(links[_i].object, links[_i].section, links[_i].type);
-    dlc_blob blob = {&object, sizeof object}, words = {(uint64_t[2]){0}, 16};
+    dlc_blob blob = {.bytes = &object, .size_bytes = sizeof object}, words = {.bytes = (uint64_t[2]){0}, .size_bytes = 16};
     dlc_link_pointer pointer = {8, "dlc_k0"};
     dlc_link_data data = {.name = links[_i].defined,
                           .section = ".data.rel.ro",
@@ -280,7 +280,7 @@ START_TEST(damaged_objects_are_followed_nowhere)
             small_object *object = malloc(sizeof *object);
             *object = make_object(EM_X86_64, ".text", R_X86_64_PLT32);
             memcpy((char *)object + at, &values[v], values[v] > UINT32_MAX ? 8 : 4);
-            dlc_blob blob = {object, sizeof *object}, words = {(uint64_t[2]){0}, 16};
+            dlc_blob blob = {.bytes = object, .size_bytes = sizeof *object}, words = {.bytes = (uint64_t[2]){0}, .size_bytes = 16};
             dlc_link_data data = {.name = "other",
                                   .section = ".dlc.x",
                                   .pieces = &words,

@@ -132,6 +132,57 @@ START_TEST(forms_are_made_once)
 }
 END_TEST
 
+/* Element at index[] of the module's value lies where its layout says; what is not in the tensor is zero. */
+static void check_layout(dlc_module *module, uint32_t v, const float *from)
+{
+    const dlc_module_value *value = &module->values.data[v];
+    const float *packed = dlc_module_bytes(module, v);
+    size_t n = value->data.size_bytes / sizeof *packed, found = 0;
+    double sum = 0, wanted = 0;
+    for (int64_t i = 0; i < 3 * 40; i++) {
+        dlc_expr index[2] = {dlc_expr_i64(module->pool, i / 40), dlc_expr_i64(module->pool, i % 40)};
+        dlc_expr at = dlc_layout_offset(module->pool, &value->layout, 2, value->type.dims, index);
+        ck_assert_float_eq(packed[dlc_expr_value(module->pool, at)], from[i]);
+        wanted += from[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        sum += packed[i], found += packed[i] != 0;
+    ck_assert_double_eq_tol(sum, wanted, 1e-4);
+    ck_assert_uint_le(found, 3 * 40);
+}
+
+/* Any stretch of a packed constant by itself is that part of the whole. */
+START_TEST(constants_are_packed_in_stretches)
+{
+    static const char text[] = "module @m for x86-64-v3 after lower {\n"
+                               "  const %w: f32[3,40] = hash(00000000000000aa)\n"
+                               "  const %a: f32[3,40]@{1/32,0,1%32} of %w\n"
+                               "  const %b: f32[3,40]@{1,0} of %w\n"
+                               "  const %c: f32[3,40]@{1/16,0/2,1%16,0%2} of %w\n"
+                               "  const %d: f32[3,40]@{0/4,1/7,0%4,1%7} of %w\n"
+                               "}\n"
+                               "steps {\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_module *module;
+    char part[8192];
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_module_parse(text, "m.dlc", arena, &diag, &module), DLC_OK);
+    for (uint32_t v = 1; v < module->values.n; v++) {
+        const dlc_module_value *value = &module->values.data[v];
+        check_layout(module, v, module->values.data[0].data.bytes);
+        for (size_t first = 0; first < value->data.size_bytes; first += 12)
+            for (size_t n = 4; n <= value->data.size_bytes - first; n += 28) {
+                dlc_packing_put(value->packing, first, n, part);
+                ck_assert_mem_eq(part, (const char *)value->data.bytes + first, n);
+            }
+        for (uint32_t other = 1; other < module->values.n; other++)
+            ck_assert_int_eq(dlc_packing_equal(value->packing, module->values.data[other].packing), other == v);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("module");
@@ -139,6 +190,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, damaged_texts_are_refused_or_read);
     tcase_add_test(tcase, forms_are_made_once);
+    tcase_add_test(tcase, constants_are_packed_in_stretches);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
