@@ -255,7 +255,8 @@ dlc_status dlc_cmd_man(dlc_cli *cli)
 {
     static const dlc_status statuses[] = {DLC_OK,          DLC_INVALID,  DLC_USAGE,
                                           DLC_UNSUPPORTED, DLC_MISMATCH, DLC_IO,
-                                          DLC_NO_DEVICE,   DLC_LIMIT,    DLC_INTERNAL};
+                                          DLC_NO_DEVICE,   DLC_LIMIT,    DLC_CANCELLED,
+                                          DLC_INTERNAL};
     (void)cli;
     dlc_str out = {0};
     dlc_str_printf(&out, ".TH DLC 1 \"\" \"dlc %s\" \"User Commands\"\n", dlcrt_version());

@@ -27,6 +27,8 @@ const char *dlc_status_text(dlc_status status)
         return "no device";
     case DLC_LIMIT:
         return "limit";
+    case DLC_CANCELLED:
+        return "cancelled";
     case DLC_INTERNAL:
         break;
     }

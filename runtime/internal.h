@@ -200,6 +200,8 @@ struct dlcrt_context {
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */
     int poison;
     int64_t fault;
+    atomic_int is_cancelled;
+    int64_t limit_ns, end_ns; /* 0: no limit; when this run has taken it */
 };
 /* Keeps the first `keep_bytes`. */
 dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes);

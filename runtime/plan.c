@@ -354,6 +354,28 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
     return status;
 }
 
+void dlcrt_context_cancel(dlcrt_context *context, int is_cancelled)
+{
+    if (context)
+        atomic_store_explicit(&context->is_cancelled, is_cancelled != 0, memory_order_relaxed);
+}
+
+void dlcrt_context_limit(dlcrt_context *context, double seconds)
+{
+    const double most = 1e9; /* 31 years */
+    if (context)
+        context->limit_ns = seconds > 0 ? (int64_t)((seconds < most ? seconds : most) * 1e9) + 1 : 0;
+}
+
+static dlc_status check_end(const dlcrt_context *context)
+{
+    if (atomic_load_explicit(&context->is_cancelled, memory_order_relaxed))
+        return dlcrt_fail(DLC_CANCELLED, "the run was cancelled");
+    if (context->limit_ns && now_ns() >= context->end_ns)
+        return dlcrt_fail(DLC_LIMIT, "the run takes longer than the %g s it may", (double)context->limit_ns / 1e9);
+    return DLC_OK;
+}
+
 static dlc_status walk(dlcrt_context *context)
 {
     const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps), *step;
@@ -364,6 +386,7 @@ static dlc_status walk(dlcrt_context *context)
     for (uint32_t i = 0, next; i < nsteps; i = next) {
         step = &steps[i];
         next = i + 1;
+        DLC_TRY(check_end(context));
         if (step->kind >= DLC_DO_SET) {
             DLC_TRY(run_mark(context, step, i, &next));
             continue;
@@ -398,6 +421,9 @@ dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inp
 
 static dlc_status size_and_run(dlcrt_context *context)
 {
+    if (context->limit_ns)
+        context->end_ns = now_ns() + context->limit_ns;
+    DLC_TRY(check_end(context)); /* a recorded run has no steps of its own */
     DLC_TRY(dlcrt_context_size(context, context->inputs));
     DLC_TRY(check_input_bytes(context));
     DLC_TRY(place_known_outputs(context));

@@ -235,6 +235,15 @@ DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,
                                                      const dlcrt_tensor *inputs, uint32_t ninputs,
                                                      dlcrt_tensor *outputs, uint32_t noutputs);
 
+/*
+ * End runs early. Both are checked before every step, in each round of a loop too, so a run ends when the kernel that is at work
+ * does, and on a CUDA device when what was launched is done. Outputs hold anything then; the context can run again.
+ * cancel, from any thread: with 1 the run under way and those that begin end with DLC_CANCELLED, until it is called with 0.
+ * limit, between runs: a run that takes longer than so many seconds ends with DLC_LIMIT; 0: none.
+ */
+DLCRT_API void dlcrt_context_cancel(dlcrt_context *context, int is_cancelled);
+DLCRT_API void dlcrt_context_limit(dlcrt_context *context, double seconds);
+
 /* Until all runs of an async context are done; others have nothing to wait for. DLC_INVALID: a
  * step's data were refused. */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_wait(dlcrt_context *context);

@@ -11,6 +11,7 @@ typedef enum dlc_status {
     DLC_IO = 5,          /* a file could not be read or written */
     DLC_NO_DEVICE = 6,   /* the device or CPU feature asked for is not there */
     DLC_LIMIT = 7,       /* a resource limit (memory, nodes, depth) was reached */
+    DLC_CANCELLED = 8,   /* dlcrt_context_cancel ended the run */
     DLC_INTERNAL = 70    /* a defect of dlc */
 } dlc_status;
 

@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from ._compile import Executable, compile, passes, strategies, targets
-from ._errors import (DeviceError, Error, FileError, InternalError, InvalidError, LimitError, MismatchError, UnsupportedError,
-                      UsageError)
+from ._errors import (CancelledError, DeviceError, Error, FileError, InternalError, InvalidError, LimitError, MismatchError,
+                      UnsupportedError, UsageError)
 from ._library import runtime as _runtime
 from ._library import text as _text
 from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, set_default_logger_severity
@@ -20,7 +20,8 @@ from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtV
 __version__ = _text(_runtime.dlcrt_version())
 
 __all__ = [
-    "DeviceError", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
+    "CancelledError", "DeviceError", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding",
+    "InferenceSession",
     "InternalError", "InvalidError", "LimitError", "MismatchError", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions",
     "UnsupportedError", "UsageError", "compile", "get_available_providers", "get_device", "passes",
     "set_default_logger_severity", "strategies", "targets"]

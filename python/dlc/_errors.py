@@ -53,6 +53,12 @@ class LimitError(Error, MemoryError):
     status = 7
 
 
+class CancelledError(Error):
+    """Somebody cancelled the run."""
+
+    status = 8
+
+
 class InternalError(Error):
     """A defect of dlc."""
 

@@ -94,6 +94,8 @@ class _Slot:
         pointer = ffi.new("dlcrt_context **")
         check(runtime.dlcrt_context_create(session._executable, session._context_options, pointer))
         self.context = ffi.gc(pointer[0], runtime.dlcrt_context_destroy)
+        session._contexts.append(self.context)
+        runtime.dlcrt_context_cancel(self.context, session._is_cancelled)
         self.ninputs, self.noutputs = len(session._inputs), len(session._outputs)
         self.inputs = ffi.new("dlcrt_tensor[]", self.ninputs)
         self.outputs = ffi.new("dlcrt_tensor[]", self.noutputs)
@@ -359,6 +361,7 @@ class InferenceSession:
         self._is_host = self.get_modelmeta().device == "cpu"
         self._all = list(range(len(self._outputs)))
         self._numbers = {output.name: i for i, output in enumerate(self._outputs)}
+        self._is_cancelled, self._contexts = False, []
         self._slots = [_Slot(self)]
 
     def _open(self, model: Any, devices: list[str | None]) -> None:
@@ -472,6 +475,12 @@ class InferenceSession:
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)
+
+    def cancel(self, is_cancelled: bool = True) -> None:
+        """Ends the runs under way, and those that begin until cancel(False), with CancelledError. From any thread."""
+        self._is_cancelled = is_cancelled
+        for context in list(self._contexts):
+            runtime.dlcrt_context_cancel(context, is_cancelled)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         iobinding._run()

@@ -133,6 +133,24 @@ class Sessions(unittest.TestCase):
         logits, = self.session.run(None, {"image": image})  # and all is well again
         np.testing.assert_allclose(logits, DATA["logits"][:1], rtol=1e-3, atol=1e-4)
 
+    def test_an_endless_loop_is_cancelled(self):
+        info, node = helper.make_tensor_value_info, helper.make_node
+        body = helper.make_graph([node("Identity", ["c"], ["d"]), node("Cos", ["s"], ["t"])], "body",
+                                 [info("i", TensorProto.INT64, []), info("c", TensorProto.BOOL, []), info("s", TensorProto.FLOAT, [4])],
+                                 [info("d", TensorProto.BOOL, []), info("t", TensorProto.FLOAT, [4])])
+        model = model_of([node("Loop", ["n", "", "x"], ["y"], body=body)],
+                         [("n", TensorProto.INT64, []), ("x", TensorProto.FLOAT, [4])], [("y", TensorProto.FLOAT, [4])])
+        session = dlc.InferenceSession(model.SerializeToString())
+        feed = {"n": np.array(2 ** 40), "x": np.zeros(4, np.float32)}
+        timer = threading.Timer(0.2, session.cancel)
+        timer.start()
+        with self.assertRaises(dlc.CancelledError):
+            session.run(None, feed)
+        timer.join()
+        session.cancel(False)
+        feed["n"] = np.array(100)
+        np.testing.assert_allclose(session.run(None, feed)[0], np.full(4, 0.739085), atol=1e-5)
+
     def test_threads_share_a_session(self):
         problems = []
 

@@ -503,6 +503,44 @@ START_TEST(contexts_run_in_parallel)
 }
 END_TEST
 
+static void *cancel_soon(void *target)
+{
+    usleep(20000);
+    dlcrt_context_cancel(target, 1);
+    return NULL;
+}
+
+START_TEST(runs_can_be_cancelled_and_limited)
+{
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    float x[400] = {0}, y[400];
+    dlcrt_tensor in = matrix(x, 100, 4), out[3] = {{.data = y, .size_bytes = sizeof y}};
+    pthread_t thread;
+    dlc_status status;
+    OK(dlcrt_context_run(context, &in, 1, out, 3));
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_soon, context), 0);
+    while ((status = dlcrt_context_run(context, &in, 1, out, 3)) == DLC_OK)
+        continue;
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(status, DLC_CANCELLED);
+    ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "cancelled"));
+    ck_assert_int_eq(dlcrt_context_run(context, &in, 1, out, 3), DLC_CANCELLED);
+    dlcrt_context_cancel(context, 0);
+    OK(dlcrt_context_run(context, &in, 1, out, 3));
+    dlcrt_context_limit(context, 1e-9);
+    usleep(1000);
+    status = dlcrt_context_run(context, &in, 1, out, 3);
+    ck_assert_int_eq(status, DLC_LIMIT);
+    dlcrt_context_limit(context, 3600);
+    OK(dlcrt_context_run(context, &in, 1, out, 3));
+    dlcrt_context_limit(context, 0);
+    OK(dlcrt_context_run(context, &in, 1, out, 3));
+    dlcrt_context_cancel(NULL, 1);
+    dlcrt_context_limit(NULL, 1);
+}
+END_TEST
+
 /* --- memory --- */
 START_TEST(a_steady_run_allocates_nothing)
 {
@@ -704,6 +742,7 @@ int main(void)
     tcase_add_test(tests, any_number_of_threads_gives_the_same_bits);
     tcase_add_test(tests, the_environment_says_how_many_threads);
     tcase_add_test(tests, contexts_run_in_parallel);
+    tcase_add_test(tests, runs_can_be_cancelled_and_limited);
     tcase_add_test(tests, a_steady_run_allocates_nothing);
     tcase_add_test(tests, loading_and_unloading_leaves_nothing);
     tcase_add_test(tests, memory_that_runs_out_is_a_message);
