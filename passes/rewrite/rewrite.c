@@ -162,7 +162,7 @@ static dlc_status compute(dlc_pass_ctx *ctx, const launching *l, const uint32_t 
             value->role = DLC_VALUE_CONST;
             value->data = (dlc_tensor){.bytes = dlc_arena_bulk(module->arena, bytes), .size_bytes = bytes};
         }
-        buffers[b] = (void *)(uintptr_t)value->data.bytes;
+        buffers[b] = (void *)(uintptr_t)dlc_module_bytes(module, values[b]);
     }
     dlc_interp_args args = {.buffers = buffers};
     DLC_TRY(dlc_interp_run(kernel, DLC_STRICT, &args, ctx->diag));

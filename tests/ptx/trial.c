@@ -356,7 +356,7 @@ void *trial_memory(const dlc_module *module, uint32_t v, const int64_t *symbols,
     const dlc_module_value *value = &module->values.data[v];
     size_t n = 1;
     if (value->role == DLC_VALUE_CONST)
-        return (void *)(uintptr_t)value->data.bytes;
+        return (void *)(uintptr_t)dlc_module_bytes(module, v);
     for (uint8_t d = 0; d < value->type.rank; d++)
         n *= (size_t)dlc_expr_eval(module->pool, value->type.dims[d], symbols);
     if (!memory[v])
