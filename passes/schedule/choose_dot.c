@@ -131,6 +131,14 @@ static int is_constant_load(const dot *d, dlc_expr factor)
     return access && d->c->kernel->buffers.data[access->source].role == DLC_ROLE_CONST;
 }
 
+/* The constant's element that the factor is, or that it converts: what is packed keeps its type. 0: it is none. */
+static dlc_expr constant_of(const dot *d, dlc_expr factor)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    dlc_expr load = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor;
+    return is_constant_load(d, load) ? load : 0;
+}
+
 /* Cycles spent besides multiplying: on stores that are not contiguous along n's innermost axis, and on copies. */
 static double role_cycles(const dot *d)
 {
@@ -141,7 +149,7 @@ static double role_cycles(const dot *d)
         for (uint32_t i = 0; i < c->accesses[s].n; i++)
             if (!c->accesses[s].data[i].load && dlc_choose_stride(c, c->accesses[s].data[i].offset, inner) != 1)
                 cycles += SCATTER_CYCLES * batches * d->rows * d->columns / d->width;
-    if (!is_constant_load(d, d->form.b) && !is_in_place(d))
+    if (!constant_of(d, d->form.b) && !is_in_place(d))
         cycles += COPY_CYCLES * batches * d->columns * d->depth;
     if (!is_direct(d, d->form.a, &d->form.m))
         cycles += COPY_CYCLES * batches * d->rows * d->depth;
@@ -284,14 +292,15 @@ static int pack_b(dot *d)
 {
     dlc_schedule *schedule = d->c->schedule;
     part_list list;
-    if (!is_constant_load(d, d->form.b))
+    dlc_expr element = constant_of(d, d->form.b);
+    if (!element)
         return 0;
-    if (panel_parts(d, 1, &list) && dlc_schedule_pack(schedule, d->b_name, d->s, d->form.b, list.parts, list.n))
+    if (panel_parts(d, 1, &list) && dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n))
         return 1;
     if (d->c->extent[d->form.n.data[d->form.n.n - 1]] % d->n) /* panels would cross the end of the inner axis */
         return 0;
     return d->form.n.n > 1 && panel_parts(d, 0, &list) &&
-           dlc_schedule_pack(schedule, d->b_name, d->s, d->form.b, list.parts, list.n);
+           dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n);
 }
 
 /* --- the tile --- */

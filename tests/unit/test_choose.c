@@ -28,6 +28,8 @@ static const struct {
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
+    /* a constant that is converted is packed in its own type */
+    {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */
     {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 54 {\n  par j:16, i:6 {\n    matmul = dot fma"},
     {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k, lane j:8 {\n      columns in scratch\n"},
