@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh TESTS_DIR BUILD_DIR [FILE]: the Python package on the libraries that were built; bindings are made from the headers first.
+# DLC_PYTHON is the Python to take in place of .venv's.
 set -eu
 repository=$(cd "$1/.." && pwd)
-python=$repository/.venv/bin/python
+python=${DLC_PYTHON:-$repository/.venv/bin/python}
 grep -q '^DLC_SANITIZE:STRING=.' "$2/CMakeCache.txt" && { echo "skipped: what opens a sanitized library needs its sanitizer"; exit 77; }
 [ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
 "$python" -c 'import cffi, numpy, onnx' 2>/dev/null || { echo "skipped: .venv has no cffi; scripts/setup installs it"; exit 77; }
