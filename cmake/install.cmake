@@ -7,6 +7,9 @@ option(DLC_INSTALL_VGPU "install the GPU in software: dlc/vgpu/libcuda.so.1 besi
 if(DLC_INSTALL_VGPU AND NOT DLC_RUNTIME_ONLY)
     install(TARGETS vgpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dlc/vgpu)
 endif()
+if(DLC_TRITON AND NOT DLC_RUNTIME_ONLY)
+    install(TARGETS triton_dlc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dlc/triton/dlc)
+endif()
 install(DIRECTORY include/dlc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT dlc-targets NAMESPACE dlc:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlc)
 include(CMakePackageConfigHelpers)
@@ -28,6 +31,7 @@ endforeach()
 
 install(FILES README.md CHANGELOG.md LICENSE SECURITY.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES serving/triton/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/serving/triton)
 install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 
 # The manual page and what shells complete, printed by the program itself; not in a cross build, where it does not run.
