@@ -39,7 +39,7 @@ typedef struct {
 
 #define ON(command) (1u << DLC_COMMAND_##command)
 #define EVERYWHERE (0xffffffffu)
-#define RUNNING (ON(run) | ON(bench) | ON(test) | ON(report))
+#define RUNNING (ON(run) | ON(bench) | ON(test) | ON(report) | ON(compare))
 #define COMPILING (ON(compile) | RUNNING | ON(inspect) | ON(explain) | ON(opt))
 static const option_row options[] = {
 #define DLC_OPTION(field, name, letter, kind, argument, on, help)                                  \

@@ -16,6 +16,7 @@ static const struct {
     {"passes", NULL, "dlc passes"},       {"dump-after", NULL, "dlc passes"},
     {"emit", "so o a h ll asm cu", NULL}, {"format", "text json dot", NULL},
     {"device", "cpu cuda", NULL},         {"method", "mse minmax percentile entropy", NULL},
+    {"against", "oracle onnxruntime", NULL}, {"bisect", "nodes passes", NULL},
 };
 enum { NVALUES = sizeof values / sizeof *values };
 

@@ -562,6 +562,10 @@ static dlc_status make_text(dlc_model *model, void *opaque)
     limit_time(model);
     dlc_str_deinit(&model->buffer);
     model->buffer = (dlc_str){0};
+    if (args->kind == DLC_TEXT_IMPORTED && model->graph && !strcmp(args->format, "whole")) {
+        dlc_graph_print_whole(model->graph, &model->buffer);
+        return DLC_OK;
+    }
     if (args->kind == DLC_TEXT_IMPORTED) {
         print_stage(model, !model->graph);
         return DLC_OK;

@@ -552,9 +552,12 @@ static dlc_status show(machine *m, const dlc_node *node, const dlc_value *value)
                      .does = node ? dlc_ops[node->op].text : "input",
                      .dtype = value->type.dtype,
                      .rank = value->type.rank,
-                     .wide = c->wide,
-                     .bytes = c->bytes};
+                     .wide = c->wide};
+    void *rounded;
+    size_t size_bytes;
     DLC_TRY(dims_of(m, value, seen.dims, &seen.nelems));
+    DLC_TRY(narrow(m, value, &rounded, &size_bytes));
+    seen.bytes = rounded;
     m->model->see(m->model->see_user, &seen);
     return DLC_OK;
 }

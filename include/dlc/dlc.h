@@ -151,11 +151,27 @@ typedef struct {
 } dlc_watched;
 DLC_API void dlc_model_watch(dlc_model *model, void (*see)(void *user, const dlc_watched *seen), void *user);
 
+/* The graph's nodes in order, constants left out. */
+typedef struct {
+    const char *value;     /* its first result */
+    const char *node, *op; /* of the model; "" where neither is known */
+    const char *does;      /* the operator of the graph */
+    int can_begin;         /* a part may begin here: it is in no region */
+} dlc_model_node;
+DLC_API DLC_NODISCARD dlc_status dlc_model_nodes(dlc_model *model, void (*see)(void *user, const dlc_model_node *node), void *user);
+
+/*
+ * Leaves of the graph nodes first to end - 1, in that order: what they read of the others becomes inputs, what others read of them
+ * outputs, by the values' names; with `every`, whatever stands in no region. Before any text but IMPORTED, and before anything is
+ * written.
+ */
+DLC_API DLC_NODISCARD dlc_status dlc_model_part(dlc_model *model, uint32_t first, uint32_t end, int every);
+
 /*
  * Text about the model, in memory of the model until it is closed. All but DLC_TEXT_IMPORTED run
  * the passes first.
  *
- *   IMPORTED  the graph (or module) as imported, in text form
+ *   IMPORTED  the graph (or module) as imported, in text form; format "whole": with every element of its constants
  *   GRAPH     the same after the passes of options.passes; from `lower` on a module
  *   INSPECT   operators, shapes, work, memory plan, kernels; format "text", "json" or "dot"
  *   EXPLAIN   for every edge whether it was fused, and why not; format "text" or "json"

@@ -22,6 +22,18 @@ static void print_element(dlc_dtype dtype, const void *element, dlc_str *out)
         dlc_str_printf(out, "%" PRId64, scalar.i);
 }
 
+void dlc_tensor_print_whole(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out)
+{
+    const char *bytes = tensor->bytes;
+    size_t size = dlc_dtype_bytes(dtype), n = tensor->size_bytes / size;
+    dlc_str_add(out, "[");
+    for (size_t i = 0; i < n; i++) {
+        dlc_str_add(out, i ? ", " : "");
+        print_element(dtype, bytes + i * size, out);
+    }
+    dlc_str_add(out, "]");
+}
+
 void dlc_tensor_print(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out)
 {
     const char *bytes = tensor->bytes;
@@ -29,12 +41,7 @@ void dlc_tensor_print(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out)
     if (tensor->text_hash) {
         dlc_str_printf(out, "hash(%016" PRIx64 ")", tensor->text_hash);
     } else if (n <= LISTED_ELEMS) {
-        dlc_str_add(out, "[");
-        for (size_t i = 0; i < n; i++) {
-            dlc_str_add(out, i ? ", " : "");
-            print_element(dtype, bytes + i * size, out);
-        }
-        dlc_str_add(out, "]");
+        dlc_tensor_print_whole(tensor, dtype, out);
     } else if (memcmp(bytes, bytes + size, tensor->size_bytes - size) == 0) {
         dlc_str_add(out, "fill(");
         print_element(dtype, bytes, out);

@@ -13,6 +13,7 @@ typedef struct {
 
 /* "[1, 2]", or of more than 32 elements "fill(0.5)" where all are equal, else "hash(00000000000000ff)". */
 void dlc_tensor_print(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out);
+void dlc_tensor_print_whole(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out); /* all elements, however many */
 /* n elements equal to the first. */
 void dlc_tensor_fill(dlc_dtype dtype, void *bytes, int64_t n);
 /* Numbers made from a hash, the same each time: floats in [-1, 1), integers in [-8, 8) or [0, 16). */

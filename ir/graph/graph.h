@@ -209,6 +209,7 @@ void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out);         
 
 /* Text form, both ways (docs/ir.md). Constants above 32 elements print as `const fill(V)` or `const hash(H)`. */
 void dlc_graph_print(const dlc_graph *graph, dlc_str *out);
+void dlc_graph_print_whole(const dlc_graph *graph, dlc_str *out); /* all elements of constants are listed */
 DLC_NODISCARD dlc_status dlc_graph_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag,
                                          dlc_graph **result);
 /* Arity, types re-inferred and compared, order, use lists, attributes' kinds, unique names. */

@@ -159,7 +159,7 @@ static void print_operands(const dlc_graph *graph, const dlc_node *node, dlc_str
     dlc_str_add(out, node->nattrs ? "}" : "");
 }
 
-static void print_node(const dlc_graph *graph, const dlc_node *node, dlc_str *out)
+static void print_node(const dlc_graph *graph, const dlc_node *node, int is_whole, dlc_str *out)
 {
     for (const dlc_node *region = node->region; region; region = region->region)
         dlc_str_add(out, "  ");
@@ -170,7 +170,7 @@ static void print_node(const dlc_graph *graph, const dlc_node *node, dlc_str *ou
     dlc_str_add(out, " = ");
     if (node->op == DLC_OP_CONSTANT) {
         dlc_str_add(out, "const ");
-        dlc_tensor_print(node->outputs[0]->data, node->outputs[0]->type.dtype, out);
+        (is_whole ? dlc_tensor_print_whole : dlc_tensor_print)(node->outputs[0]->data, node->outputs[0]->type.dtype, out);
     } else {
         print_operands(graph, node, out);
     }
@@ -190,7 +190,7 @@ static void print_outputs(const dlc_graph *graph, dlc_str *out)
     }
 }
 
-void dlc_graph_print(const dlc_graph *graph, dlc_str *out)
+static void print_graph(const dlc_graph *graph, int is_whole, dlc_str *out)
 {
     print_symbols(graph, out);
     dlc_str_add(out, "graph ");
@@ -205,6 +205,16 @@ void dlc_graph_print(const dlc_graph *graph, dlc_str *out)
     dlc_str_add(out, " {\n");
     print_conditions(graph, out);
     for (const dlc_node *node = graph->first; node; node = node->next)
-        print_node(graph, node, out);
+        print_node(graph, node, is_whole, out);
     dlc_str_add(out, "}\n");
+}
+
+void dlc_graph_print(const dlc_graph *graph, dlc_str *out)
+{
+    print_graph(graph, 0, out);
+}
+
+void dlc_graph_print_whole(const dlc_graph *graph, dlc_str *out)
+{
+    print_graph(graph, 1, out);
 }

@@ -39,7 +39,7 @@ complete_line dlc completion z
 END
 if command -v bash >/dev/null; then
     bash try.sh >found 2>err || fail "bash does not take its completion"
-    printf '%s\n' 'compile completion' --target sm_75 greedy 'a asm' '' zsh >wanted
+    printf '%s\n' 'compile compare completion' --target sm_75 greedy 'a asm' '' zsh >wanted
     cmp -s found wanted || fail "bash completes otherwise: $(cat found)"
 fi
 for shell in zsh fish; do

@@ -38,14 +38,11 @@ enum { NCASES = sizeof cases / sizeof *cases, MAX_INPUTS = 4 };
 static double tolerance(dlc_dtype dtype)
 {
     switch (dtype) {
-    case DLC_F16:
-        return 1e-3;
-    case DLC_BF16:
-        return 8e-3;
-    case DLC_F32:
-        return 1e-6;
-    case DLC_F64:
-        return 4e-15;
+#define DLC_TOLERANCE(id, operator, model) \
+    case DLC_##id:                         \
+        return operator;
+#include "cli/tolerance.def"
+#undef DLC_TOLERANCE
     default:
         return 0;
     }
