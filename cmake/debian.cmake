@@ -20,7 +20,7 @@ if(CPACK_GENERATOR STREQUAL "DEB")
 Upstream-Name: ${CPACK_PACKAGE_NAME}
 
 Files: *
-Copyright: dlc's authors
+Copyright: 2026 dlc's authors
 License: Apache-2.0 with LLVM exceptions
  The Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0; beside it:
  .

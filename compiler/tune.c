@@ -106,7 +106,7 @@ static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, doubl
 {
     dlc_options options = {.size_bytes = sizeof options, .target = t->model->options.target, .machine = t->model->options.machine,
                            .jobs = t->model->options.jobs, .is_temporary = 1, .tuned = ""};
-    dlc_model *module;
+    dlc_model *module = NULL;
     dlc_str text = {0};
     int fd = memfd_create("batch", MFD_CLOEXEC);
     print_batch(t, batch, n, &text);

@@ -203,7 +203,7 @@ static inline const char *schedules_run(scheduled *all, uint32_t n, const char *
 {
     char path[] = "/tmp/dlc_schedules_XXXXXX";
     dlc_str text = {0};
-    dlc_model *model;
+    dlc_model *model = NULL;
     dlcrt_executable *executable;
     const char *problem = NULL;
     int fd = mkstemp(path);
