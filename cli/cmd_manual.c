@@ -38,6 +38,18 @@ static void add_escaped(dlc_str *out, const char *text, const char *special)
     }
 }
 
+static dlc_status show(dlc_cli *cli, dlc_str *text)
+{
+    if (cli->args.json) {
+        cli->json = cJSON_CreateObject();
+        cJSON_AddStringToObject(cli->json, "text", dlc_str_text(text));
+    } else {
+        fputs(dlc_str_text(text), stdout);
+    }
+    dlc_str_deinit(text);
+    return DLC_OK;
+}
+
 /* --- bash --- */
 static void add_bash_words(dlc_str *out, dlc_command command)
 {
@@ -175,9 +187,7 @@ dlc_status dlc_cmd_completion(dlc_cli *cli)
         if (strcmp(shells[i].name, wanted) != 0)
             continue;
         shells[i].print(&text);
-        fputs(dlc_str_text(&text), stdout);
-        dlc_str_deinit(&text);
-        return DLC_OK;
+        return show(cli, &text);
     }
     const char *near = dlc_nearest(wanted, names, sizeof names / sizeof *names);
     return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
@@ -258,7 +268,6 @@ dlc_status dlc_cmd_man(dlc_cli *cli)
                                           DLC_UNSUPPORTED, DLC_MISMATCH, DLC_IO,
                                           DLC_NO_DEVICE,   DLC_LIMIT,    DLC_CANCELLED,
                                           DLC_INTERNAL};
-    (void)cli;
     dlc_str out = {0};
     dlc_str_printf(&out, ".TH DLC 1 \"\" \"dlc %s\" \"User Commands\"\n", dlcrt_version());
     dlc_str_add(&out,
@@ -275,7 +284,5 @@ dlc_status dlc_cmd_man(dlc_cli *cli)
     dlc_str_add(&out, ".SH ENVIRONMENT\n.TP\n.B DLC_NUM_THREADS\nthreads of a run\n"
                       ".TP\n.B DLC_DEVICE\nwhere executables run: cpu, cuda, cuda:N\n"
                       ".TP\n.B DLC_NVRTC\nwhere NVRTC is, a file or a folder\n");
-    fputs(dlc_str_text(&out), stdout);
-    dlc_str_deinit(&out);
-    return DLC_OK;
+    return show(cli, &out);
 }

@@ -46,22 +46,59 @@ static dlc_status flush(dlc_cli *cli, dlc_status status)
     return status == DLC_OK ? DLC_IO : status;
 }
 
-dlc_status dlc_cmd_help(dlc_cli *cli)
+static void add_command(cJSON *list, dlc_command command)
+{
+    dlc_command_row row = dlc_command_get(command);
+    dlc_option_row option;
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, json);
+    cJSON_AddStringToObject(json, "name", row.name);
+    cJSON_AddStringToObject(json, "operands", row.operands);
+    cJSON_AddStringToObject(json, "help", row.help);
+    cJSON *options = cJSON_AddArrayToObject(json, "options");
+    for (uint32_t i = 0; dlc_option_get(command, i, &option); i++) {
+        cJSON *each = cJSON_CreateObject();
+        cJSON_AddItemToArray(options, each);
+        cJSON_AddStringToObject(each, "name", option.name);
+        if (option.letter)
+            cJSON_AddStringToObject(each, "letter", (char[]){option.letter, 0});
+        if (option.argument)
+            cJSON_AddStringToObject(each, "argument", option.argument);
+        cJSON_AddStringToObject(each, "help", option.help);
+    }
+}
+
+/* Help about one command, or (DLC_COMMAND_COUNT) about all. */
+static dlc_status show_help(dlc_cli *cli, dlc_command command)
 {
     dlc_str text = {0};
-    if (cli->args.operands.n) {
-        const char *name = cli->args.operands.data[0];
-        int found = dlc_command_find(name);
-        if (found < 0)
-            return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                                 "there is no command '%s'; `dlc --help` lists them", name);
-        dlc_args_command_help((dlc_command)found, &text);
-    } else {
-        dlc_args_help(&text);
+    if (cli->args.json) {
+        cli->json = cJSON_CreateObject();
+        cJSON *list = cJSON_AddArrayToObject(cli->json, "commands");
+        for (int i = 0; i < DLC_COMMAND_COUNT; i++)
+            if (command == DLC_COMMAND_COUNT || command == (dlc_command)i)
+                add_command(list, (dlc_command)i);
+        return DLC_OK;
     }
+    if (command == DLC_COMMAND_COUNT)
+        dlc_args_help(&text);
+    else
+        dlc_args_command_help(command, &text);
     fputs(dlc_str_text(&text), stdout);
     dlc_str_deinit(&text);
     return DLC_OK;
+}
+
+dlc_status dlc_cmd_help(dlc_cli *cli)
+{
+    if (!cli->args.operands.n)
+        return show_help(cli, DLC_COMMAND_COUNT);
+    const char *name = cli->args.operands.data[0];
+    int found = dlc_command_find(name);
+    if (found < 0)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "there is no command '%s'; `dlc --help` lists them", name);
+    return show_help(cli, (dlc_command)found);
 }
 
 /* The library's lines "name: text" as members of the JSON result. */
@@ -96,13 +133,8 @@ static dlc_status run(dlc_cli *cli)
 {
     if (cli->args.version)
         return show_version(cli);
-    if (cli->args.help && cli->args.command != DLC_COMMAND_help) {
-        dlc_str text = {0};
-        dlc_args_command_help(cli->args.command, &text);
-        fputs(dlc_str_text(&text), stdout);
-        dlc_str_deinit(&text);
-        return DLC_OK;
-    }
+    if (cli->args.help && cli->args.command != DLC_COMMAND_help)
+        return show_help(cli, cli->args.command);
     return run_command[cli->args.command](cli);
 }
 
@@ -126,10 +158,6 @@ int main(int argc, char **argv)
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);
     cli.args.json = dlc_args_want_json(argc, argv);
-    int wants_text = argc < 2 || (cli.args.help && !cli.args.version) ||
-                     (cli.args.command == DLC_COMMAND_help && !cli.args.version) ||
-                     cli.args.command == DLC_COMMAND_man ||
-                     cli.args.command == DLC_COMMAND_completion;
     dlc_budget budget = {.most_bytes = (size_t)cli.args.max_memory}; /* of files that are read here; the library's are its own */
     if (budget.most_bytes)
         dlc_budget_use(&budget);
@@ -139,7 +167,7 @@ int main(int argc, char **argv)
         status = run(&cli);
     dlc_progress(&cli, NULL);
     fflush(stdout);
-    if (cli.args.json && !(wants_text && status == DLC_OK))
+    if (cli.args.json)
         report_json(&cli, status);
     else
         dlc_report_messages(&cli);

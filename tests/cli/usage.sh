@@ -33,6 +33,11 @@ expect 2 '"status":"usage","exit":2' "$DLC" run --json
 expect 0 '"schema":1' "$DLC" passes --json
 expect 0 "format: ;llvm: ;targets: native" "$DLC" -V
 expect 0 '"llvm":"' "$DLC" --version --json
+expect 0 '"commands":[{"name":"compile";{"name":"output","letter":"o","argument":"FILE";"schema":1' "$DLC" help --json
+expect 0 '"commands":[{"name":"verify";"schema":1' "$DLC" help verify --json
+expect 0 '"commands":[{"name":"run";"schema":1' "$DLC" run --help --json
+expect 0 '"text":".TH DLC 1;"schema":1' "$DLC" man --json
+expect 0 '"text":"#compdef dlc;"schema":1' "$DLC" completion zsh --json
 expect 2 "there is no completion for 'bsh'; 'bash' is near it" "$DLC" completion bsh
 expect 2 "completion needs SHELL behind it" "$DLC" completion
 
