@@ -6,7 +6,9 @@
  *     for k: b = vectors of B;  for each row: acc += splat(A[row][k]) * b
  *     store, or let `as` run over the elements
  *
- * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops.
+ * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops. Where the leaf's sum is one of
+ * partial sums, each begins at zero and is added to the total when it is complete: errors grow with the terms of a part and the
+ * number of parts, not with all terms. Totals are variables that the inner loops do not touch, so they leave the registers.
  *
  * A row of dot.def with a granule goes by so many points of the innermost reduced axis at once: a value is the bits of a granule.
  * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied
@@ -30,7 +32,10 @@ typedef struct {
     dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
     const dlc_register_axis *rows, *columns; /* rows NULL: one row */
     dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
-    dlc_ids loops, extents, lows;  /* over the reduced axes: axis, end, begin */
+    dlc_ids loops, extents, lows, wholes; /* over the reduced axes: axis, end, begin, the axis's extent */
+    dlc_vec(int64_t) steps;
+    uint32_t nouter;               /* loops around a partial sum */
+    dlc_var *totals;               /* with partial sums: by row and vector */
     const dlc_dot_info *row;
     dlc_dot_operands operands;
     dlc_expr *points_a, *points_b; /* granules: the factors point by point, for what is left over */
@@ -190,15 +195,54 @@ static void find_factors(dot *d)
     d->rows = rows;
 }
 
+static void add_loop(dot *d, uint32_t axis, dlc_expr low, dlc_expr end, dlc_expr whole, int64_t step)
+{
+    dlc_vec_push(d->nest->arena, &d->loops, axis);
+    dlc_vec_push(d->nest->arena, &d->lows, low);
+    dlc_vec_push(d->nest->arena, &d->extents, end);
+    dlc_vec_push(d->nest->arena, &d->wholes, whole);
+    dlc_vec_push(d->nest->arena, &d->steps, step);
+}
+
+static void substitute_factors(dot *d, const dlc_expr *with, uint32_t naxes)
+{
+    for (uint32_t r = 0; r < d->nrows; r++)
+        d->a[r] = simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
+    for (uint32_t v = 0; v < d->nvectors; v++)
+        d->b[v] = simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
+}
+
+/* The loop over an axis with whose tiles partial sums begin; in it one that counts within the tile. */
+static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end)
+{
+    dlc_nest *nest = d->nest;
+    dlc_expr whole = nest->kernel->axes.data[axis].extent, part = dlc_expr_i64(d->pool, d->leaf->part);
+    int is_stepped = dlc_expr_multiple(d->pool, simplified(d, low), &nest->ranges) % d->leaf->part == 0;
+    uint32_t first = d->leaf->part == 1 ? axis : dlc_nest_stepped_axis(nest, whole, is_stepped ? d->leaf->part : 1);
+    add_loop(d, first, low, end, whole, d->leaf->part);
+    d->nouter = d->loops.n;
+    if (first == axis)
+        return;
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n + 1);
+    uint32_t within = dlc_nest_axis(nest, part);
+    int is_whole = dlc_expr_multiple(d->pool, simplified(d, dlc_sub(d->pool, end, low)), &nest->ranges) % d->leaf->part == 0;
+    dlc_expr rest = dlc_sub(d->pool, end, axis_of(d, first));
+    add_loop(d, within, dlc_expr_i64(d->pool, 0), is_whole ? part : dlc_min(d->pool, part, rest), part, 1);
+    with[axis] = dlc_add(d->pool, axis_of(d, first), axis_of(d, within));
+    substitute_factors(d, with, nest->axes.n);
+}
+
 static void find_loops(dot *d)
 {
     dlc_nest *nest = d->nest;
     for (uint32_t i = 0; i < d->leaf->over.n; i++) {
         uint32_t axis = d->leaf->over.data[i];
         const dlc_tile *tile = &nest->tiles[axis];
-        dlc_vec_push(nest->arena, &d->loops, axis);
-        dlc_vec_push(nest->arena, &d->lows, tile->last ? tile->first : dlc_expr_i64(d->pool, 0));
-        dlc_vec_push(nest->arena, &d->extents, tile->last ? tile->last : nest->kernel->axes.data[axis].extent);
+        dlc_expr whole = nest->kernel->axes.data[axis].extent, low = tile->last ? tile->first : dlc_expr_i64(d->pool, 0);
+        if (d->leaf->part && d->leaf->cut == axis)
+            add_cut_loops(d, axis, low, tile->last ? tile->last : whole);
+        else
+            add_loop(d, axis, low, tile->last ? tile->last : whole, whole, 1);
     }
 }
 
@@ -220,14 +264,9 @@ static void find_dealt_loops(dot *d)
             size = simplified(d, dlc_sub(d->pool, tile->last, tile->first));
         uint32_t step = dlc_nest_axis(nest, size);
         with[axis] = dlc_add(d->pool, first, axis_of(d, step));
-        dlc_vec_push(nest->arena, &d->loops, step);
-        dlc_vec_push(nest->arena, &d->lows, dlc_expr_i64(d->pool, 0));
-        dlc_vec_push(nest->arena, &d->extents, size);
+        add_loop(d, step, dlc_expr_i64(d->pool, 0), size, size, 1);
     }
-    for (uint32_t r = 0; r < d->nrows; r++)
-        d->a[r] = simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
-    for (uint32_t v = 0; v < d->nvectors; v++)
-        d->b[v] = simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
+    substitute_factors(d, with, naxes);
 }
 
 /* The factors with two reduced axes as digits of one; false: one of them is not linear in it. */
@@ -245,11 +284,12 @@ static int merged_factors(const dot *d, uint32_t merged, const dlc_expr *with, d
 static int merge_loops(dot *d)
 {
     uint32_t n = d->loops.n;
+    dlc_expr inner = n ? d->extents.data[n - 1] : 0;
     dlc_expr zero = dlc_expr_i64(d->pool, 0);
-    if (n < 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero)
+    if (n < d->nouter + 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero || inner != d->wholes.data[n - 1])
         return 0;
-    dlc_expr inner = d->extents.data[n - 1], extent = dlc_mul(d->pool, d->extents.data[n - 2], inner);
-    uint32_t merged = dlc_nest_axis(d->nest, extent);
+    dlc_expr whole = dlc_mul(d->pool, d->wholes.data[n - 2], inner);
+    uint32_t merged = dlc_nest_axis(d->nest, whole);
     dlc_expr *with = dlc_new_array(d->nest->arena, dlc_expr, d->nest->axes.n);
     dlc_expr *a = dlc_arena_copy(d->nest->arena, d->a, d->nrows * sizeof *d->a);
     dlc_expr *b = dlc_arena_copy(d->nest->arena, d->b, d->nvectors * sizeof *d->b);
@@ -260,8 +300,9 @@ static int merge_loops(dot *d)
     d->a = a;
     d->b = b;
     d->loops.data[n - 2] = merged;
-    d->extents.data[n - 2] = extent;
-    d->loops.n = d->extents.n = d->lows.n = n - 1;
+    d->extents.data[n - 2] = dlc_mul(d->pool, d->extents.data[n - 2], inner);
+    d->wholes.data[n - 2] = whole;
+    d->loops.n = n - 1;
     return 1;
 }
 
@@ -324,6 +365,7 @@ static void find_granules(dot *d)
     d->loops.data[last] = number;
     d->lows.data[last] = dlc_floordiv(d->pool, d->lows.data[last], by);
     d->extents.data[last] = dlc_floordiv(d->pool, end, by);
+    d->wholes.data[last] = dlc_floordiv(d->pool, d->wholes.data[last], by);
 }
 
 static dlc_val word(const dot *d, uint32_t bits)
@@ -509,7 +551,41 @@ static void multiply(const dot *d, const dlc_expr *rows, const dlc_expr *columns
 static void open_loop(const dot *d, uint32_t i)
 {
     dlc_nest_loop(d->nest, d->loops.data[i], dlc_nest_uniform(d->nest, simplified(d, d->lows.data[i])),
-                  dlc_nest_uniform(d->nest, simplified(d, d->extents.data[i])), 1);
+                  dlc_nest_uniform(d->nest, simplified(d, d->extents.data[i])), d->steps.data[i]);
+}
+
+/* --- partial sums --- */
+
+static void start_totals(dot *d)
+{
+    uint32_t n = d->nrows * d->nvectors;
+    dlc_emitter *emit = d->nest->emit;
+    if (!d->nouter)
+        return;
+    d->totals = dlc_arena_array(d->nest->arena, n, sizeof *d->totals, sizeof(void *));
+    for (uint32_t i = 0; i < n; i++) {
+        d->totals[i] = (emit->var_aside ? emit->var_aside : emit->var_new)(emit, d->dtype, d->width);
+        emit->var_set(emit, d->totals[i], emit->var_get(emit, d->state->tile[i]));
+    }
+}
+
+static void start_part(const dot *d)
+{
+    for (uint32_t i = 0; i < d->nrows * d->nvectors; i++)
+        d->nest->emit->var_set(d->nest->emit, d->state->tile[i],
+                               dlc_nest_identity(d->nest, DLC_REDUCE_SUM, d->dtype, 0, d->width));
+}
+
+/* The accumulators have the total so far. */
+static void end_part(const dot *d)
+{
+    dlc_emitter *emit = d->nest->emit;
+    for (uint32_t i = 0; i < d->nrows * d->nvectors; i++) {
+        dlc_val args[] = {emit->var_get(emit, d->totals[i]), emit->var_get(emit, d->state->tile[i])};
+        dlc_val total = emit->arith(emit, DLC_EXPR_ADD, d->dtype, d->dtype, d->width, args);
+        emit->var_set(emit, d->totals[i], total);
+        emit->var_set(emit, d->state->tile[i], total);
+    }
 }
 
 static void multiply_rest(const dot *d)
@@ -557,8 +633,12 @@ static void accumulate(dot *d, uint32_t node)
     if (!is_kept_between(d))
         start(d, node);
     start_sums(d);
-    for (uint32_t i = 0; i < d->loops.n; i++)
+    start_totals(d);
+    for (uint32_t i = 0; i < d->loops.n; i++) {
         open_loop(d, i);
+        if (i + 1 == d->nouter)
+            start_part(d);
+    }
     enter_lanes(d, NULL);
     if (is_by_granules)
         multiply_granules(d);
@@ -566,6 +646,8 @@ static void accumulate(dot *d, uint32_t node)
         multiply(d, d->a, d->b);
     leave_lanes(nest);
     for (uint32_t i = 0; i < d->loops.n; i++) {
+        if (i == d->loops.n - d->nouter && d->nouter)
+            end_part(d);
         dlc_nest_loop_end(nest);
         if (i == 0 && d->rest)
             multiply_rest(d);

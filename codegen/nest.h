@@ -60,6 +60,8 @@ struct dlc_emitter {
     dlc_val (*load)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
     dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
+    /* the same where it is seldom needed: it lies in memory and leaves the registers to others. The function may be absent. */
+    dlc_var (*var_aside)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
     dlc_val (*var_get)(dlc_emitter *e, dlc_var var);
     void (*var_set)(dlc_emitter *e, dlc_var var, dlc_val value);
     /* for (i = lo; i < hi; i += step); returns i. Values are i64 and uniform. */

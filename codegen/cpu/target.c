@@ -325,6 +325,8 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 
 /* --- variables --- */
 
+enum { VAR_ALIGN = 64 }; /* of those aside */
+
 static dlc_var var_new(dlc_emitter *e, dlc_dtype dtype, uint32_t width)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -334,15 +336,34 @@ static dlc_var var_new(dlc_emitter *e, dlc_dtype dtype, uint32_t width)
     return (dlc_var)slot;
 }
 
+/* As an array of one it is none that mem2reg takes, and the frame is aligned for it from the start, for what is spilled too. */
+static dlc_var var_aside(dlc_emitter *e, dlc_dtype dtype, uint32_t width)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMTypeRef type = dlc_cpu_type(cpu, dtype, width);
+    LLVMPositionBuilderBefore(cpu->builder, LLVMGetBasicBlockTerminator(cpu->entry));
+    LLVMValueRef slot = LLVMBuildAlloca(cpu->builder, LLVMArrayType2(type, 1), "");
+    LLVMSetAlignment(slot, VAR_ALIGN);
+    LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
+    return (dlc_var)slot;
+}
+
 static dlc_val var_get(dlc_emitter *e, dlc_var var)
 {
     LLVMValueRef slot = (LLVMValueRef)var;
-    return dlc_wrap(LLVMBuildLoad2(cpu_of(e)->builder, LLVMGetAllocatedType(slot), slot, ""));
+    LLVMTypeRef type = LLVMGetAllocatedType(slot);
+    int is_aside = LLVMGetTypeKind(type) == LLVMArrayTypeKind;
+    LLVMValueRef value = LLVMBuildLoad2(cpu_of(e)->builder, is_aside ? LLVMGetElementType(type) : type, slot, "");
+    if (is_aside)
+        LLVMSetAlignment(value, VAR_ALIGN);
+    return dlc_wrap(value);
 }
 
 static void var_set(dlc_emitter *e, dlc_var var, dlc_val value)
 {
-    LLVMBuildStore(cpu_of(e)->builder, dlc_llvm(value), (LLVMValueRef)var);
+    LLVMValueRef slot = (LLVMValueRef)var, store = LLVMBuildStore(cpu_of(e)->builder, dlc_llvm(value), slot);
+    if (LLVMGetTypeKind(LLVMGetAllocatedType(slot)) == LLVMArrayTypeKind)
+        LLVMSetAlignment(store, VAR_ALIGN);
 }
 
 /* --- control flow --- */
@@ -452,7 +473,7 @@ static void sync(dlc_emitter *e, int is_block)
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .lane = lane,           .symbol = symbol,       .load = load,
-    .store = store,         .var_new = var_new,     .var_get = var_get,     .var_set = var_set,
+    .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
 };

@@ -463,6 +463,13 @@ void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint3
         dlc_vec_push(schedule->arena, &node->over, over->data[i]);
 }
 
+void dlc_schedule_dot_cut(dlc_schedule *schedule, uint32_t axis, int64_t part)
+{
+    dlc_schedule_node *node = &schedule->nodes.data[schedule->nodes.n - 1];
+    node->cut = axis;
+    node->part = part;
+}
+
 void dlc_schedule_close(dlc_schedule *schedule, uint32_t n)
 {
     while (n--)

@@ -290,10 +290,27 @@ static dlc_dot parse_row(parser *p)
     return DLC_DOT_NONE;
 }
 
+/* Axes; points of one of them may be said, which make partial sums. */
+static void parse_over(parser *p, dlc_ids *over, uint32_t *cut, int64_t *part)
+{
+    dlc_lexer_expect(p->lex, "[");
+    do {
+        dlc_vec_push(p->schedule->arena, over, parse_axis(p));
+        if (!dlc_lexer_take(p->lex, ":"))
+            continue;
+        if (*part)
+            dlc_lexer_fail(p->lex, "two axes have partial sums");
+        *cut = over->data[over->n - 1];
+        *part = parse_count(p, INT32_MAX);
+    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
+    dlc_lexer_expect(p->lex, "]");
+}
+
 static void parse_dot(parser *p, uint32_t stage)
 {
     dlc_dot row = parse_row(p);
-    uint32_t rows = DLC_NO_AXIS, columns;
+    uint32_t rows = DLC_NO_AXIS, columns, cut = DLC_NO_AXIS;
+    int64_t part = 0;
     dlc_ids over = {0};
     if (p->lex->token.kind == DLC_TOKEN_INT)
         parse_count(p, 1);
@@ -301,12 +318,12 @@ static void parse_dot(parser *p, uint32_t stage)
         rows = parse_axis(p);
     dlc_lexer_expect(p->lex, "x");
     columns = parse_axis(p);
-    if (dlc_lexer_take(p->lex, "over")) {
-        dlc_lexer_expect(p->lex, "[");
-        parse_axes(p, "]", &over);
-    }
-    if (is_ok(p))
-        dlc_schedule_dot(p->schedule, stage, row, rows, columns, &over, DLC_PLACE_BUFFER);
+    if (dlc_lexer_take(p->lex, "over"))
+        parse_over(p, &over, &cut, &part);
+    if (!is_ok(p))
+        return;
+    dlc_schedule_dot(p->schedule, stage, row, rows, columns, &over, DLC_PLACE_BUFFER);
+    dlc_schedule_dot_cut(p->schedule, cut, part);
 }
 
 static void parse_place(parser *p)

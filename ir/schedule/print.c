@@ -90,6 +90,17 @@ static void print_copies(printer *p)
         }
 }
 
+static void print_over(printer *p, const dlc_schedule_node *leaf)
+{
+    for (uint32_t i = 0; i < leaf->over.n; i++) {
+        dlc_str_add(p->out, i ? ", " : " over [");
+        print_name(p, p->names.axes[leaf->over.data[i]]);
+        if (leaf->part && leaf->cut == leaf->over.data[i])
+            dlc_str_printf(p->out, ":%" PRId64, leaf->part);
+    }
+    dlc_str_add(p->out, leaf->over.n ? "]" : "");
+}
+
 static void print_leaf(printer *p, const dlc_schedule_node *leaf)
 {
     indent(p);
@@ -102,11 +113,7 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
             print_axis(p, leaf->rows);
         dlc_str_add(p->out, " x ");
         print_axis(p, leaf->columns);
-        if (leaf->over.n) {
-            dlc_str_add(p->out, " over [");
-            print_names(p, &leaf->over);
-            dlc_str_add(p->out, "]");
-        }
+        print_over(p, leaf);
     }
     if (leaf->place != DLC_PLACE_BUFFER)
         dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);

@@ -77,6 +77,8 @@ typedef struct {
     uint32_t count;    /* LANE: vectors a step, each with accumulators of its own where a stage is folded along it */
     uint32_t rows, columns; /* dot: the axes left open as tiles by the loops around; rows may be DLC_NO_AXIS: one row */
     dlc_ids over;      /* dot: reduced axes it runs over itself, outer to inner */
+    uint32_t cut;      /* dot: the one of them whose tiles of `part` points, with all axes behind, are summed apart */
+    int64_t part;      /* 0: one sum, term by term */
 } dlc_schedule_node;
 
 enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu };
@@ -154,6 +156,8 @@ void dlc_schedule_open_as(dlc_schedule *schedule, uint32_t stage);
 void dlc_schedule_leaf(dlc_schedule *schedule, uint32_t stage, dlc_place place);
 void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t rows, uint32_t columns,
                       const dlc_ids *over, dlc_place place);
+/* The sum of the dot just added is one of partial sums: of `part` points of the axis and all axes behind it each. */
+void dlc_schedule_dot_cut(dlc_schedule *schedule, uint32_t axis, int64_t part);
 void dlc_schedule_close(dlc_schedule *schedule, uint32_t n); /* the n innermost loops */
 /* The operand of the stage by that name: the one load of a buffer or stage, or a factor of its contraction. 0: none, or not
  * one alone. */

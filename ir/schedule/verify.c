@@ -349,6 +349,9 @@ static dlc_status verify_dot_axes(const dlc_verifier *v, uint32_t n)
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (stage->axes.data[i] != leaf->rows && stage->axes.data[i] != leaf->columns)
             DLC_TRY(verify_open_axis(v, n, stage->axes.data[i]));
+    if (leaf->part && (dlc_dots[leaf->row].granule > 1 || v->schedule->threads))
+        return dlc_verifier_fail(v, "%s: %s has no partial sums over %s", stage->name,
+                                 v->schedule->threads ? "a thread's tile" : dlc_dots[leaf->row].text, axis_name(v, leaf->cut));
     for (uint32_t i = 0; i < leaf->over.n; i++)
         if (!dlc_ids_find(&stage->reduce, leaf->over.data[i], NULL))
             return dlc_verifier_fail(v, "%s is not reduced over %s", stage->name, axis_name(v, leaf->over.data[i]));

@@ -89,6 +89,8 @@ int dlc_choose_transpose(dlc_chooser *chooser);
 int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 /* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */
 void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_expr factor, dlc_ids *order);
+/* The register tile just added to the schedule sums its floats by parts where it has many terms. */
+void dlc_choose_parts(dlc_chooser *chooser);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
 double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
 

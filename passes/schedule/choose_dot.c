@@ -457,6 +457,34 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
     }
 }
 
+/* --- partial sums --- */
+
+enum {
+    PART_TERMS = 128,      /* a hundredth of a large product's time, and errors no larger than those of the peers measured */
+    PART_MOST_TERMS = 192  /* of axes that need not be cut then */
+};
+
+/*
+ * The error of a sum grows with the terms that are added to one another in a row. As many of the innermost axes as a part holds
+ * are summed apart, and of the next one a tile, tiles being near equal. What a part is follows from the axes' sizes alone, so it
+ * is the same in every tree, whatever else is fused.
+ */
+void dlc_choose_parts(dlc_chooser *c)
+{
+    const dlc_schedule_node *leaf = &c->schedule->nodes.data[c->schedule->nodes.n - 1];
+    int64_t terms = 1;
+    uint32_t i = leaf->over.n;
+    if (!dlc_is_float(c->kernel->stages.data[leaf->stage].dtype[0]) || dlc_dots[leaf->row].granule > 1)
+        return;
+    while (i && dlc_choose_is_known(c, leaf->over.data[i - 1]) && terms * c->extent[leaf->over.data[i - 1]] <= PART_MOST_TERMS)
+        terms *= c->extent[leaf->over.data[--i]];
+    if (!i)
+        return;
+    uint32_t axis = leaf->over.data[i - 1];
+    int64_t most = terms < PART_TERMS ? PART_TERMS / terms : 1, parts = (c->extent[axis] + most - 1) / most;
+    dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
+}
+
 /* --- the tree --- */
 
 static void name_copy(const dot *d, part_list *list)
@@ -544,6 +572,7 @@ static void build_tile(const dot *d)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
+    dlc_choose_parts(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
     for (uint32_t s = d->s + 1; s < schedule->nstages; s++)

@@ -253,6 +253,8 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
                      is_reg                                                    ? DLC_PLACE_REG
                      : stage->buffer != DLC_NO_BUFFER && draw(3) && !is_cut ? DLC_PLACE_BUFFER
                                                                                : DLC_PLACE_SCRATCH);
+    if (over.n && !draw(3))
+        dlc_schedule_dot_cut(p->schedule, over.data[draw(over.n)], 1 + draw(12));
     if (!is_reg) {
         draw_nodes(p, rest, n);
         return;

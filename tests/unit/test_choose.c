@@ -15,7 +15,7 @@ static const struct {
     {"in x:f64 128,64; const w:f64 64,96; m = matmul x w; out m", "x86-64-v4", "par j:16, i:13 {\n    matmul = dot fma"},
     {"in x:i32 128,64; in w:i32 64,96; m = matmul x w; out m", "x86-64-v4", "par j:32, i:13 {\n    matmul = dot fma"},
     /* few rows: more columns at a time */
-    {"in x 1,512; const w 512,96; m = matmul x w; out m", "x86-64-v4", "par j:64 {\n    matmul = dot fma 1 x j over [k]\n"},
+    {"in x 1,512; const w 512,96; m = matmul x w; out m", "x86-64-v4", "par j:64 {\n    matmul = dot fma 1 x j over [k:128]\n"},
     {"in x 4,512; const w 512,96; m = matmul x w; out m", "x86-64-v4", "par j:64, i:4 {\n    matmul = dot fma"},
     /* rows 4096 bytes apart: no more of them than L1 has ways */
     {"in x 140,1024; const w 1024,96; m = matmul x w; out m", "x86-64-v4", "par i:12, for j:32 {\n    matmul = dot fma"},

@@ -247,6 +247,97 @@ START_TEST(constants_are_packed_for_the_row)
 }
 END_TEST
 
+/* --- partial sums --- */
+
+enum { PART_ROWS = 6, PART_COLUMNS = 33, PART_G = 5, PART_K = 37 };
+
+/* Where parts begin: at multiples of g points and of k points, 0: at none; the total goes on over what is cut outside. */
+static const struct {
+    const char *tree;
+    int g, k;
+} parts[] = {
+    {"a = dot fma i x j over [g, k] in reg as a { y }", 0, 0},
+    {"a = dot fma i x j over [g, k:16] in reg as a { y }", 1, 16},
+    {"a = dot fma i x j over [g:1, k] in reg as a { y }", 1, 0},
+    {"a = dot fma i x j over [g:2, k] in reg as a { y }", 2, 0},
+    {"a = dot fma i x j over [g, k:1] in reg as a { y }", 1, 1},
+    {"for g { a = dot fma i x j over [k:16] in scratch } for i, lane j:4 { y }", 1, 16},
+    {"for k:20 { for g { a = dot fma i x j over [k:8] in scratch } } for i, lane j:4 { y }", -1, 8},
+};
+enum { NPARTS = sizeof parts / sizeof *parts };
+
+static float number(uint32_t at)
+{
+    return (float)(int32_t)(at * 2654435761u + 12345u) / 2147483648.0f;
+}
+
+static float with_term(int i, int j, int g, int k, float sum)
+{
+    return fmaf(number((uint32_t)((i * PART_G + g) * PART_K + k)), number((uint32_t)((g * PART_K + k) * 131 + j)), sum);
+}
+
+/* One term after the other; a part that is complete is added to the total. */
+static float sum_by_parts(int i, int j, int tree)
+{
+    float total = 1, part = 0, sum = 0;
+    if (parts[tree].g < 0) { /* pieces of k outside, in them g, in it parts */
+        for (int first = 0; first < PART_K; first += 20)
+            for (int g = 0; g < PART_G; g++)
+                for (int k = first; k < PART_K && k < first + 20; k++) {
+                    part = with_term(i, j, g, k, part);
+                    if ((k - first) % parts[tree].k == parts[tree].k - 1 || k - first == 19 || k == PART_K - 1)
+                        sum += part, part = 0;
+                }
+        return sum + total;
+    }
+    for (int g = 0; g < PART_G; g++)
+        for (int k = 0; k < PART_K; k++) {
+            if (parts[tree].g && (parts[tree].k ? k % parts[tree].k == 0 : g % parts[tree].g == 0 && k == 0))
+                sum += part, part = 0;
+            part = with_term(i, j, g, k, part);
+        }
+    return sum + part + total;
+}
+
+/* Bits are those of the sum that the schedule's text says, on targets that fuse. */
+START_TEST(parts_are_summed_apart)
+{
+    static const char *const fused[] = {"x86-64-v3", "x86-64-v4", "aarch64"};
+    const char *target = fused[_i / NPARTS];
+    int tree = _i % NPARTS;
+    dlcrt_tensor inputs[] = {{.dtype = DLC_F32, .rank = 3, .dims = {PART_ROWS, PART_G, PART_K}},
+                             {.dtype = DLC_F32, .rank = 3, .dims = {PART_G, PART_K, PART_COLUMNS}}}, y = {0};
+    dlc_str text = {0};
+    char message[1024];
+    dlc_str_printf(&text,
+                   "module @t for %s after choose {\n  input %%x: f32[6,5,37]\n  input %%w: f32[5,37,33]\n"
+                   "  output %%y: f32[6,33]\n}\n\n"
+                   "kernel @k(x: f32[6,5,37], w: f32[5,37,33]) -> (y: f32[6,33]) {\n  axis i=6, j=33, g=5, k=37\n"
+                   "  a[i,j] = sum(g,k) x[i, g, k] * w[g, k, j]\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n"
+                   "schedule %s {\n  par j:16, i:4 {\n    %s\n  }\n}\n\nsteps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n",
+                   target, target, parts[tree].tree);
+    inputs[0].data = guarded(sizeof(float) * PART_ROWS * PART_G * PART_K);
+    inputs[1].data = guarded(sizeof(float) * PART_G * PART_K * PART_COLUMNS);
+    for (uint32_t n = 0; n < PART_ROWS * PART_G * PART_K; n++)
+        ((float *)inputs[0].data)[n] = number(n);
+    for (uint32_t n = 0; n < PART_G * PART_K; n++)
+        for (uint32_t j = 0; j < PART_COLUMNS; j++)
+            ((float *)inputs[1].data)[n * PART_COLUMNS + j] = number(n * 131 + j);
+    dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+    ck_assert_msg(model != NULL, "%s: %s\n%s", target, message, dlc_str_text(&text));
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    if (!run_once(inputs, 2, &y, target))
+        return;
+    for (int i = 0; i < PART_ROWS; i++)
+        for (int j = 0; j < PART_COLUMNS; j++) {
+            float got = ((const float *)y.data)[i * PART_COLUMNS + j], wanted = sum_by_parts(i, j, tree);
+            ck_assert_msg(got == wanted, "%s, %s: [%d,%d] = %.9g, not %.9g", target, parts[tree].tree, i, j, (double)got,
+                          (double)wanted);
+        }
+}
+END_TEST
+
 /* --- refused --- */
 
 static const struct {
@@ -279,6 +370,10 @@ static const struct {
      "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
      "for i:13 { a = dot vpdpbusd i x j over [k] in reg as a { y } } }",
      "a: a tile of 13x32 takes 33 registers of 32"},
+    {"u8", "i8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for i:4 { a = dot vpdpbusd i x j over [k:16] in reg as a { y } } }",
+     "a: vpdpbusd has no partial sums over k"},
 };
 enum { NREFUSED = sizeof refused / sizeof *refused };
 
@@ -303,6 +398,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
+    tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
     tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
