@@ -187,11 +187,14 @@ static dlc_status compare_output(test_case *t, const char *set, const dlcrt_tens
     }
     if (!d.noutside)
         return DLC_OK;
-    return dlc_diag_fail(
+    dlc_str where = {0};
+    dlc_difference_print(&d, &where);
+    dlc_status status = dlc_diag_fail(
         &t->cli->diag, DLC_MISMATCH, NULL,
-        "%s: output '%s': %" PRIu64 " of %" PRIu64
-        " elements differ, at most by %.3g at element %" PRIu64 " (%.9g, expected %.9g)",
-        set, found->name, d.noutside, d.nelems, d.max_abs, d.at, d.found, d.expected);
+        "%s: output '%s': %" PRIu64 " of %" PRIu64 " elements differ, at most by %.3g at element %" PRIu64 " (%s)",
+        set, found->name, d.noutside, d.nelems, d.max_abs, d.at, dlc_str_text(&where));
+    dlc_str_deinit(&where);
+    return status;
 }
 
 /* Tensors, and the items of lists in their places. */

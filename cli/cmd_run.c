@@ -27,8 +27,25 @@ static void index_text(const dlcrt_tensor *tensor, uint64_t at, dlc_str *out)
     dlc_str_add(out, "]");
 }
 
+static void show_strings(dlc_cli *cli, const dlcrt_tensor *tensor)
+{
+    dlc_str text = {0};
+    size_t nelems = dlc_tensor_elems(tensor);
+    dlc_tensor_type(tensor, &text);
+    for (size_t i = 0; i < nelems && nelems <= MOST_SHOWN; i++) {
+        dlc_str_add(&text, i ? " " : "\n    ");
+        dlc_str_add_quoted(&text, dlc_tensor_string(tensor, i));
+    }
+    dlc_say(cli, "%s  %s\n", tensor->name, dlc_str_text(&text));
+    dlc_str_deinit(&text);
+}
+
 static void show_output(dlc_cli *cli, const dlcrt_tensor *tensor)
 {
+    if (dlc_is_text(tensor->dtype)) {
+        show_strings(cli, tensor);
+        return;
+    }
     dlc_str text = {0};
     double least = INFINITY, most = -INFINITY, sum = 0;
     size_t nelems = tensor->size_bytes / dlc_dtype_bytes(tensor->dtype);
@@ -83,9 +100,10 @@ static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlc
     DLC_TRY(dlc_compare_types(found->name, found, expected, &cli->diag));
     dlc_tolerance tolerance = tolerance_of(cli);
     dlc_difference d = dlc_compare(found, expected, tolerance);
-    dlc_str at = {0};
+    dlc_str at = {0}, where = {0};
     if (d.nelems)
         index_text(found, d.at, &at);
+    dlc_difference_print(&d, &where);
     cJSON *row = cJSON_CreateObject();
     cJSON_AddStringToObject(row, "name", found->name);
     cJSON_AddNumberToObject(row, "elements", (double)d.nelems);
@@ -95,18 +113,19 @@ static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlc
     cJSON_AddStringToObject(row, "at", dlc_str_text(&at));
     cJSON_AddItemToArray(rows, row);
     dlc_say(cli,
-            "%s: largest error %.3g at %s (%.9g, expected %.9g); largest error over largest value "
+            "%s: largest error %.3g at %s (%s); largest error over largest value "
             "%.3g\n",
-            found->name, d.max_abs, dlc_str_text(&at), d.found, d.expected, d.max_rel);
+            found->name, d.max_abs, dlc_str_text(&at), dlc_str_text(&where), d.max_rel);
     dlc_status status = DLC_OK;
     if (d.noutside)
         status = dlc_diag_fail(&cli->diag, DLC_MISMATCH, NULL,
                                "output '%s': %" PRIu64 " of %" PRIu64
                                " elements differ by more than %g + %g * |expected|; the "
-                               "largest error is %.3g at %s (%.9g, expected %.9g)",
+                               "largest error is %.3g at %s (%s)",
                                found->name, d.noutside, d.nelems, tolerance.atol, tolerance.rtol,
-                               d.max_abs, dlc_str_text(&at), d.found, d.expected);
+                               d.max_abs, dlc_str_text(&at), dlc_str_text(&where));
     dlc_str_deinit(&at);
+    dlc_str_deinit(&where);
     return status;
 }
 

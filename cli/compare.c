@@ -61,12 +61,41 @@ static double error_of(double found, double expected)
     return isnan(error) ? INFINITY : error;
 }
 
+static void compare_strings(const dlcrt_tensor *found, const dlcrt_tensor *expected, dlc_difference *d)
+{
+    for (uint64_t i = d->nelems; i-- > 0;) {
+        const char *a = dlc_tensor_string(found, i), *b = dlc_tensor_string(expected, i);
+        int is_other = strcmp(a, b) != 0;
+        d->noutside += (uint64_t)is_other;
+        if (!is_other && i)
+            continue;
+        if (!is_other && d->noutside)
+            break;
+        *d = (dlc_difference){d->nelems, d->noutside, is_other, i, 0, 0, a, b, 0, is_other};
+    }
+}
+
+void dlc_difference_print(const dlc_difference *difference, dlc_str *out)
+{
+    if (!difference->found_text) {
+        dlc_str_printf(out, "%.9g, expected %.9g", difference->found, difference->expected);
+        return;
+    }
+    dlc_str_add_quoted(out, difference->found_text);
+    dlc_str_add(out, ", expected ");
+    dlc_str_add_quoted(out, difference->expected_text);
+}
+
 dlc_difference dlc_compare(const dlcrt_tensor *found, const dlcrt_tensor *expected,
                            dlc_tolerance tolerance)
 {
     assert(found->dtype == expected->dtype && found->size_bytes == expected->size_bytes);
     dlc_difference d = {.nelems = found->size_bytes / dlc_dtype_bytes(found->dtype)};
     size_t element_bytes = dlc_dtype_bytes(found->dtype);
+    if (dlc_is_text(found->dtype)) {
+        compare_strings(found, expected, &d);
+        return d;
+    }
     for (uint64_t i = 0; i < d.nelems; i++) {
         double a = dlc_tensor_element(found, i), b = dlc_tensor_element(expected, i),
                error = error_of(a, b);

@@ -92,6 +92,7 @@ static dlc_status take_tensor(const dlc_library *library, span bytes, const char
     tensor.name = dlc_arena_printf(arena, "%s[%" PRIu32 "]", name, tensors->n);
     tensor.data = dlc_arena_alloc(arena, read.size_bytes ? read.size_bytes : 1, 64);
     memcpy(tensor.data, read.data, read.size_bytes);
+    dlc_tensor_own_strings(&tensor, arena);
     library->tensor_release(&read);
     dlc_vec_push(arena, tensors, tensor);
     return DLC_OK;

@@ -28,6 +28,7 @@ typedef struct {
     const char *at, *end;
     const char *place;
     dlc_diag *diag;
+    uint32_t unit, width; /* of strings: bytes of a character, and how many */
 } scanner;
 
 static dlc_status bad(scanner *s, const char *what)
@@ -92,6 +93,18 @@ static dlc_status scan_shape(scanner *s, dlcrt_tensor *tensor)
     return DLC_OK;
 }
 
+/* "<U5" or "|S5" */
+static int scan_strings(scanner *s, const char *text)
+{
+    const char *at = text + 2;
+    if ((text[0] != '<' && text[0] != '|') || (text[1] != 'U' && text[1] != 'S') || !dlc_is_digit(*at))
+        return 0;
+    s->unit = text[1] == 'U' ? 4 : 1;
+    for (s->width = 0; dlc_is_digit(*at) && s->width < 1 << 20; at++)
+        s->width = s->width * 10 + (uint32_t)(*at - '0');
+    return !*at;
+}
+
 /* "<f4" and "|b1" as in dtype.def; "=" and single-byte orders are the same on the machines we run
  * on. */
 static dlc_status scan_dtype(scanner *s, dlcrt_tensor *tensor)
@@ -100,8 +113,14 @@ static dlc_status scan_dtype(scanner *s, dlcrt_tensor *tensor)
     if (!scan_string(s, text, sizeof text))
         return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place,
                              "its elements are records, where numbers are wanted");
+    if (scan_strings(s, text)) {
+        tensor->dtype = DLC_STR;
+        return DLC_OK;
+    }
     for (uint32_t i = 1; i < DLC_DTYPE_COUNT; i++) {
         const char *numpy = dlc_dtypes[i].numpy;
+        if (dlc_is_text((dlc_dtype)i)) /* numpy's objects are programs */
+            continue;
         int same_order = text[0] == numpy[0] || text[0] == '=' || dlc_dtypes[i].bits == 8;
         if (same_order && !strcmp(text + 1, numpy + 1)) {
             tensor->dtype = (dlc_dtype)i;
@@ -110,7 +129,7 @@ static dlc_status scan_dtype(scanner *s, dlcrt_tensor *tensor)
     }
     return dlc_diag_fail(s->diag, DLC_UNSUPPORTED, s->place,
                          "its elements are '%s'; bool, integers, f16, f32 and f64 in little-endian "
-                         "order are supported",
+                         "order and strings (<U…, |S…) are supported",
                          text);
 }
 
@@ -183,16 +202,25 @@ dlc_status dlc_npy_parse(const void *bytes, size_t size_bytes, const char *place
     DLC_TRY(read_prefix(&s, bytes, size_bytes));
     DLC_TRY(scan_header(&s, tensor, &column_major));
     tensor->size_bytes = dlc_tensor_bytes(tensor->dtype, tensor->dims, tensor->rank, &overflow);
-    size_t found = size_bytes - (size_t)(s.end - (const char *)bytes);
-    if (overflow || found != tensor->size_bytes)
+    size_t found = size_bytes - (size_t)(s.end - (const char *)bytes), wanted = tensor->size_bytes;
+    if (dlc_is_text(tensor->dtype) && !dlc_mul_size(dlc_tensor_elems(tensor), (size_t)s.unit * s.width, &wanted))
+        overflow = 1;
+    if (overflow || found != wanted)
         return dlc_diag_fail(
             diag, DLC_INVALID, place, "holds %zu bytes of elements, where its shape asks for %s%zu",
-            found, overflow ? "more than " : "", overflow ? SIZE_MAX : tensor->size_bytes);
+            found, overflow ? "more than " : "", overflow ? SIZE_MAX : wanted);
+    const char *elements = s.end;
+    if (dlc_is_text(tensor->dtype)) {
+        const char **texts = dlc_new_array(arena, const char *, dlc_tensor_elems(tensor) + 1);
+        dlc_strings_unpack(s.end, s.unit, s.width, dlc_tensor_elems(tensor), arena, texts);
+        elements = (const char *)texts;
+        found = tensor->size_bytes;
+    }
     tensor->data = dlc_arena_alloc(arena, found ? found : 1, 64);
     if (column_major && tensor->rank > 1)
-        copy_turned(tensor->data, s.end, tensor, found / dlc_dtype_bytes(tensor->dtype));
+        copy_turned(tensor->data, elements, tensor, found / dlc_dtype_bytes(tensor->dtype));
     else if (found)
-        memcpy(tensor->data, s.end, found);
+        memcpy(tensor->data, elements, found);
     return DLC_OK;
 }
 
@@ -208,8 +236,11 @@ dlc_status dlc_npy_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlcr
 void dlc_npy_header(const dlcrt_tensor *tensor, dlc_str *out)
 {
     dlc_str text = {0};
-    dlc_str_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                   dlc_dtypes[tensor->dtype].numpy);
+    if (dlc_is_text(tensor->dtype))
+        dlc_str_printf(&text, "{'descr': '<U%" PRIu32 "'", dlc_strings_width(tensor));
+    else
+        dlc_str_printf(&text, "{'descr': '%s'", dlc_dtypes[tensor->dtype].numpy);
+    dlc_str_add(&text, ", 'fortran_order': False, 'shape': (");
     for (uint32_t d = 0; d < tensor->rank; d++)
         dlc_str_printf(&text, "%s%" PRId64, d ? ", " : "", tensor->dims[d]);
     dlc_str_add(&text, tensor->rank == 1 ? ",), }" : "), }");

@@ -370,11 +370,18 @@ static dlc_status write_text(dlc_output *output, dlc_str *text, uint64_t *at, dl
 static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, uint64_t *at,
                                dlc_str *directory, dlc_diag *diag)
 {
-    dlc_str header = {0}, local = {0}, name = {0};
+    dlc_str header = {0}, local = {0}, name = {0}, strings = {0};
+    const void *data = tensor->data;
+    size_t data_bytes = tensor->size_bytes;
     dlc_str_printf(&name, "%s.npy", tensor->name);
     dlc_npy_header(tensor, &header);
-    uint64_t size_bytes = header.n + tensor->size_bytes;
-    uint32_t crc = checksum(checksum(0, header.data, header.n), tensor->data, tensor->size_bytes);
+    if (dlc_is_text(tensor->dtype)) {
+        dlc_strings_pack(tensor, &strings);
+        data = strings.data;
+        data_bytes = strings.n;
+    }
+    uint64_t size_bytes = header.n + data_bytes;
+    uint32_t crc = checksum(checksum(0, header.data, header.n), data, data_bytes);
     add_central(directory, name.data, crc, size_bytes, *at);
     add_local(&local, name.data, crc, size_bytes);
     dlc_str_addn(&local, header.data, header.n);
@@ -382,9 +389,10 @@ static dlc_status write_member(dlc_output *output, const dlcrt_tensor *tensor, u
         name.n > UINT16_MAX
             ? dlc_diag_fail(diag, DLC_INVALID, NULL, "an output's name is %zu bytes long", name.n)
             : write_text(output, &local, at, diag);
-    if (status == DLC_OK && tensor->size_bytes)
-        status = dlc_output_write(output, tensor->data, tensor->size_bytes, diag);
-    *at += tensor->size_bytes;
+    if (status == DLC_OK && data_bytes)
+        status = dlc_output_write(output, data, data_bytes, diag);
+    *at += data_bytes;
+    dlc_str_deinit(&strings);
     dlc_str_deinit(&header);
     dlc_str_deinit(&local);
     dlc_str_deinit(&name);

@@ -1,6 +1,6 @@
 /*
  * TensorProto files of the ONNX test suites. Reading is the importer's (in libdlc.so); writing
- * takes four fields of the wire format: dims = 1, data_type = 2, name = 8, raw_data = 9.
+ * takes five fields of the wire format: dims = 1, data_type = 2, string_data = 6, name = 8, raw_data = 9.
  */
 #include "cli/library.h"
 #include "cli/tensors.h"
@@ -52,6 +52,16 @@ static void add_packed(dlc_str *out, const dlcrt_tensor *tensor, uint32_t bits)
     }
 }
 
+static void add_strings(dlc_str *out, const dlcrt_tensor *tensor)
+{
+    for (size_t i = 0; i < dlc_tensor_elems(tensor); i++) {
+        const char *text = dlc_tensor_string(tensor, i);
+        add_tag(out, 6, 2);
+        add_varint(out, strlen(text));
+        dlc_str_add(out, text);
+    }
+}
+
 dlc_status dlc_pb_write(const char *path, const dlcrt_tensor *tensor, dlc_diag *diag)
 {
     dlc_str text = {0};
@@ -64,17 +74,21 @@ dlc_status dlc_pb_write(const char *path, const dlcrt_tensor *tensor, dlc_diag *
     add_tag(&text, 8, 2);
     add_varint(&text, strlen(tensor->name));
     dlc_str_add(&text, tensor->name);
-    add_tag(&text, 9, 2);
     uint32_t bits = bits_in_file(tensor->dtype);
-    int is_packed = bits < 8;
-    add_varint(&text, is_packed ? (tensor->size_bytes * bits + 7) / 8 : tensor->size_bytes);
+    int is_text = dlc_is_text(tensor->dtype), is_packed = bits < 8;
+    if (is_text) {
+        add_strings(&text, tensor);
+    } else {
+        add_tag(&text, 9, 2);
+        add_varint(&text, is_packed ? (tensor->size_bytes * bits + 7) / 8 : tensor->size_bytes);
+    }
     if (is_packed)
         add_packed(&text, tensor, bits);
     dlc_output output;
     dlc_status status = dlc_output_open(&output, path, diag);
     if (status == DLC_OK)
         status = dlc_output_write(&output, text.data, text.n, diag);
-    if (status == DLC_OK && tensor->size_bytes && !is_packed)
+    if (status == DLC_OK && tensor->size_bytes && !is_packed && !is_text)
         status = dlc_output_write(&output, tensor->data, tensor->size_bytes, diag);
     if (status == DLC_OK)
         status = dlc_output_commit(&output, 0666, diag);
@@ -97,6 +111,7 @@ dlc_status dlc_pb_read(const char *path, dlc_arena *arena, dlc_diag *diag, dlcrt
     tensor->name = dlc_arena_strdup(arena, read.name);
     tensor->data = dlc_arena_alloc(arena, read.size_bytes ? read.size_bytes : 1, 64);
     memcpy(tensor->data, read.data, read.size_bytes);
+    dlc_tensor_own_strings(tensor, arena);
     library->tensor_release(&read);
     return DLC_OK;
 }

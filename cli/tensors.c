@@ -88,5 +88,7 @@ dlc_status dlc_tensor_random(dlcrt_tensor *tensor, uint64_t seed, dlc_arena *are
     size_t nelems = tensor->size_bytes / dlc_dtype_bytes(tensor->dtype);
     for (size_t i = 0; i < nelems; i++)
         put_random(tensor, i, next_random(&seed));
+    for (size_t i = 0; dlc_is_text(tensor->dtype) && i < nelems; i++) /* words of a letter */
+        ((const char **)tensor->data)[i] = dlc_arena_printf(arena, "%c", (int)('a' + next_random(&seed) % 26));
     return DLC_OK;
 }

@@ -47,6 +47,17 @@ DLC_NODISCARD dlc_status dlc_tensor_file_read(const char *path, dlc_arena *arena
 DLC_NODISCARD dlc_status dlc_tensor_random(dlcrt_tensor *tensor, uint64_t seed, dlc_arena *arena,
                                            dlc_diag *diag);
 
+/* strings.c: tensors of strings */
+size_t dlc_tensor_elems(const dlcrt_tensor *tensor);
+const char *dlc_tensor_string(const dlcrt_tensor *tensor, uint64_t i);
+/* Copies what its elements point to, if they are strings; `data` is its own. */
+void dlc_tensor_own_strings(dlcrt_tensor *tensor, dlc_arena *arena);
+/* The most characters of one, at least 1; and all of them as so many characters of four bytes. */
+uint32_t dlc_strings_width(const dlcrt_tensor *tensor);
+void dlc_strings_pack(const dlcrt_tensor *tensor, dlc_str *out);
+/* n strings of `width` characters of `unit` bytes, 4 or 1. */
+void dlc_strings_unpack(const void *bytes, uint32_t unit, uint32_t width, size_t n, dlc_arena *arena, const char **texts);
+
 /* compare.c */
 typedef struct {
     double rtol, atol;
@@ -56,10 +67,13 @@ typedef struct {
     double max_abs; /* largest |found - expected|; infinite when only one is NaN or infinite */
     uint64_t at;    /* its element */
     double found, expected; /* there */
+    const char *found_text, *expected_text; /* of strings; else NULL */
     double max_expected;    /* largest finite |expected| */
     double max_rel;         /* max_abs / max_expected; max_abs when all expected are 0 */
 } dlc_difference;
-/* Elements of equal dtype and shape (asserted). found is within if |found - expected| <= atol +
+/* "2.5, expected 3" or, of strings, "\"a\", expected \"b\"" */
+void dlc_difference_print(const dlc_difference *difference, dlc_str *out);
+/* Elements of equal dtype and shape (asserted); strings are equal or not. found is within if |found - expected| <= atol +
  * rtol * |expected|. */
 dlc_difference dlc_compare(const dlcrt_tensor *found, const dlcrt_tensor *expected,
                            dlc_tolerance tolerance);

@@ -203,7 +203,7 @@ static dlc_status import_map(dlc_model *model, const source *from)
         return dlc_diag_fail(
             &model->diag, DLC_USAGE, from->path,
             "is compiled code, where an ONNX model, or a graph or module in text form, is wanted");
-    if (begins_with(&model->text, "graph") || begins_with(&model->text, "symbol") ||
+    if (begins_with(&model->text, "graph") || begins_with(&model->text, "symbol") || begins_with(&model->text, "string") ||
         begins_with(&model->text, "module"))
         return import_text(model, from->path);
     dlc_onnx_options options = import_options(model);
@@ -441,6 +441,7 @@ void dlc_model_close(dlc_model *model)
     dlc_map_close(&model->text);
     dlc_str_deinit(&model->buffer);
     free(model->output_block);
+    dlcrt_strings_free(&model->strings);
     dlc_arena_destroy(model->scratch);
     dlc_arena_destroy(model->arena);
     dlc_arena_destroy(model->notes);

@@ -7,6 +7,7 @@
 #include "dlc/dlc.h"
 #include "frontend/onnx.h"
 #include "passes/pass.h"
+#include "runtime/strings.h"
 
 #include <setjmp.h>
 
@@ -28,6 +29,7 @@ struct dlc_model {
     dlc_status run_status;     /* what they ended in */
     dlc_str buffer;            /* the newest text */
     void *output_block;        /* outputs of the newest interpretation */
+    dlcrt_strings strings;     /* that those point to */
     void (*see)(void *user, const dlc_watched *seen); /* what is interpreted; or NULL */
     void *see_user;
     struct dlc_model **others; /* the model once more for each further target */

@@ -245,6 +245,49 @@ static dlc_status check_input_dims(machine *m, const dlc_value *value, const dlc
     return DLC_OK;
 }
 
+/* --- strings: numbers inside, pointers outside --- */
+
+static dlc_status open_strings(machine *m)
+{
+    dlcrt_strings *strings = &m->model->strings;
+    dlcrt_strings_free(strings); /* those of the run before */
+    for (uint32_t i = 0; i < m->graph->strings.all.n; i++)
+        if (dlcrt_strings_fix(strings, m->graph->strings.all.data[i]) != DLC_OK)
+            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "%s", dlcrt_last_error());
+    return DLC_OK;
+}
+
+static dlc_status take_strings(machine *m, const dlc_value *value, const void *data)
+{
+    int64_t dims[DLC_MAX_RANK], *numbers = m->cells[value->id].bytes;
+    size_t nelems;
+    DLC_TRY(dims_of(m, value, dims, &nelems));
+    for (size_t i = 0; i < nelems; i++) {
+        const char *text;
+        memcpy(&text, (const char *)data + i * sizeof text, sizeof text);
+        if (!text)
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "input '%s': element %zu is NULL, where a string is wanted",
+                                 value->name, i);
+        if (dlcrt_strings_add(&m->model->strings, text, strlen(text), &numbers[i]) != DLC_OK)
+            return dlc_diag_fail(diag_of(m), DLC_LIMIT, m->graph->file, "%s", dlcrt_last_error());
+    }
+    return DLC_OK;
+}
+
+static dlc_status give_strings(machine *m, const dlcrt_tensor *output)
+{
+    for (size_t i = 0; i < output->size_bytes / sizeof(int64_t); i++) {
+        int64_t number;
+        memcpy(&number, (const char *)output->data + i * sizeof number, sizeof number);
+        const char *text = dlcrt_strings_at(&m->model->strings, number);
+        if (!text)
+            return dlc_diag_fail(diag_of(m), DLC_INVALID, m->graph->file, "output '%s': there is no string %" PRId64, output->name,
+                                 number);
+        memcpy((char *)output->data + i * sizeof text, &text, sizeof text);
+    }
+    return DLC_OK;
+}
+
 static dlc_status load_inputs(machine *m, const struct interpret_args *args)
 {
     dlc_graph *graph = m->graph;
@@ -262,7 +305,8 @@ static dlc_status load_inputs(machine *m, const struct interpret_args *args)
         const dlc_value *value = graph->inputs.data[i];
         DLC_TRY(check_input_dims(m, value, found[i]));
         DLC_TRY(make_cell(m, value));
-        DLC_TRY(widen(m, value, found[i]->data));
+        DLC_TRY(dlc_is_text(value->type.dtype) ? take_strings(m, value, found[i]->data)
+                                               : widen(m, value, found[i]->data));
         if (m->model->see)
             DLC_TRY(show(m, NULL, value));
     }
@@ -362,8 +406,10 @@ static dlc_status run_opaque(machine *m, dlc_node *node)
         dlc_new_array(m->scratch, dlcrt_operand, node->ninputs + dlc_ops[node->op].nout + 1);
     for (uint32_t i = 0; i < node->ninputs; i++)
         DLC_TRY(operand_of(m, node->inputs[i], &operands[i]));
-    dlcrt_opaque_args args = {operands, call.attrs,
-                              node->origin ? node->origin->name : dlc_ops[node->op].text};
+    dlcrt_opaque_args args = {.operands = operands,
+                              .attrs = call.attrs,
+                              .name = node->origin ? node->origin->name : dlc_ops[node->op].text,
+                              .strings = &m->model->strings};
     DLC_TRY(bind_opaque(m, node, &dlcrt_opaques[call.kind], &args));
     DLC_TRY(opaque_outputs(m, node, operands + node->ninputs));
     if (dlcrt_opaques[call.kind].run(&args) != DLC_OK)
@@ -674,6 +720,8 @@ static dlc_status copy_outputs(machine *m, dlcrt_tensor *outputs, uint32_t noutp
         outputs[i].data = block + at;
         if (size_bytes)
             memcpy(outputs[i].data, bytes, size_bytes);
+        if (dlc_is_text(outputs[i].dtype))
+            DLC_TRY(give_strings(m, &outputs[i]));
         at += (size_bytes + 63) / 64 * 64;
     }
     return DLC_OK;
@@ -702,6 +750,7 @@ static dlc_status interpret(dlc_model *model, void *opaque)
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         m->cells[graph->outputs.data[i].value->id].readers++;
     DLC_TRY(check_layouts(m));
+    DLC_TRY(open_strings(m));
     DLC_TRY(load_inputs(m, args));
     DLC_TRY(run_nodes(m));
     return copy_outputs(m, args->outputs, args->noutputs);

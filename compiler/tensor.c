@@ -13,16 +13,33 @@ struct read_args {
     dlcrt_tensor *tensor;
 };
 
+/* The strings behind the pointers to them: one block, so that one free ends both. */
+static void *own_strings(const dlc_onnx_tensor *source)
+{
+    const char *const *texts = source->bytes;
+    size_t n = source->size_bytes / sizeof *texts, total = source->size_bytes + 1;
+    for (size_t i = 0; i < n; i++)
+        total += strlen(texts[i]) + 1;
+    const char **data = malloc(total);
+    char *at = data ? (char *)(data + n) : NULL;
+    for (size_t i = 0; data && i < n; i++) {
+        data[i] = strcpy(at, texts[i]);
+        at += strlen(at) + 1;
+    }
+    return data;
+}
+
 static dlc_status move_out(const dlc_onnx_tensor *source, dlcrt_tensor *tensor)
 {
     char *name = strdup(source->name ? source->name : "");
-    void *data = malloc(source->size_bytes ? source->size_bytes : 1);
+    int is_text = dlc_is_text(source->dtype);
+    void *data = is_text ? own_strings(source) : malloc(source->size_bytes ? source->size_bytes : 1);
     if (!name || !data) {
         free(name);
         free(data);
         return DLC_LIMIT;
     }
-    if (source->size_bytes)
+    if (source->size_bytes && !is_text)
         memcpy(data, source->bytes, source->size_bytes);
     *tensor = (dlcrt_tensor){.name = name,
                              .data = data,

@@ -57,6 +57,26 @@ static void *read_numbers(dlc_import *im, dlc_dtype dtype, const char *text, int
     return bytes;
 }
 
+/* One string is the text as it is, several stand between commas. */
+static dlc_value *given_strings(dlc_import *im, const char *name, const dlc_type *type, const char *text, int64_t n)
+{
+    int64_t *numbers = dlc_new_array(im->arena, int64_t, strlen(text) + 2), found = 0;
+    for (const char *at = text; n > 1 && found < n; found++, at++) {
+        size_t length = strcspn(at, ",");
+        numbers[found] = dlc_strings_add(&im->graph->strings, im->graph->arena, dlc_arena_strndup(im->arena, at, length));
+        at += length;
+        if (!*at && ++found)
+            break;
+    }
+    if (n == 1)
+        numbers[found++] = dlc_strings_add(&im->graph->strings, im->graph->arena, text);
+    if (found == n)
+        return dlc_graph_constant(im->graph, name, type, numbers, (size_t)n * sizeof *numbers);
+    dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
+                  "the value '%s' was given for input '%s', where %" PRId64 " strings are wanted", text, name, n);
+    return &im->poison;
+}
+
 dlc_value *im_given_value(dlc_import *im, const char *name, const dlc_type *type)
 {
     const char *text = text_for(im, name);
@@ -70,6 +90,8 @@ dlc_value *im_given_value(dlc_import *im, const char *name, const dlc_type *type
                       name);
         return &im->poison;
     }
+    if (dlc_is_text(type->dtype))
+        return given_strings(im, name, type, text, n);
     void *bytes = n <= (int64_t)strlen(text) ? read_numbers(im, type->dtype, text, n) : NULL;
     if (bytes)
         return dlc_graph_constant(im->graph, name, type, bytes,

@@ -139,6 +139,8 @@ const float *im_floats(dlc_import *im, const char *attribute, uint32_t *n);
 const char **im_texts(dlc_import *im, const char *attribute, uint32_t *n);
 const Onnx__AttributeProto *im_attribute(dlc_import *im,
                                          const char *attribute); /* any kind; marks it read */
+/* A constant of n strings: a list, or with rank 0 one. */
+dlc_value *im_strings(dlc_import *im, const char *const *texts, uint32_t n, uint32_t rank);
 /* A tensor attribute as a constant; NULL when absent or reported. */
 dlc_value *im_tensor_attribute(dlc_import *im, const char *attribute);
 /* One of the words in `choices` ("a|b|c"); anything else is refused by name and gives NULL. */

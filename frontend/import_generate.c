@@ -48,10 +48,10 @@ static dlc_value *from_ints(dlc_import *im, const int64_t *values, uint32_t n, u
 
 void import_constant(dlc_import *im)
 {
-    static const char *const kinds[] = {"value",        "sparse_value", "value_float",
-                                        "value_floats", "value_int",    "value_ints"};
+    static const char *const kinds[] = {"value",        "sparse_value", "value_float",  "value_floats",
+                                        "value_int",    "value_ints",   "value_string", "value_strings"};
     int given = -1;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 8; i++) {
         if (!im_has(im, kinds[i]) || (i > 1 && im->opset < 12) || (i == 1 && im->opset < 11))
             continue;
         if (given >= 0)
@@ -59,9 +59,7 @@ void import_constant(dlc_import *im)
         given = i;
     }
     uint32_t n;
-    if (im_has(im, "value_string") || im_has(im, "value_strings"))
-        im_fail(im, DLC_UNSUPPORTED, "strings are not supported");
-    else if (given < 0)
+    if (given < 0)
         im_fail(im, DLC_INVALID, "has no value");
     if (!im_ok(im))
         return;
@@ -73,6 +71,9 @@ void import_constant(dlc_import *im)
         im->out[0] = given == 2 ? from_floats(im, &one, 1, 0)
                      : many     ? from_floats(im, many, n, 1)
                                 : NULL;
+    } else if (given >= 6) {
+        const char *one = given == 6 ? im_text(im, kinds[given], "") : NULL, **many = given == 7 ? im_texts(im, kinds[given], &n) : NULL;
+        im->out[0] = one ? im_strings(im, &one, 1, 0) : many ? im_strings(im, many, n, 1) : NULL;
     } else {
         int64_t one = given == 4 ? im_int(im, kinds[given], 0) : 0;
         const int64_t *many = given == 5 ? im_ints(im, kinds[given], &n) : NULL;

@@ -1,6 +1,6 @@
 /* Pointwise operators: arithmetic, comparisons, logic, bits, activations, casts. Most are one core
  * node. */
-#include "frontend/import.h"
+#include "frontend/import_string.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -18,7 +18,10 @@ void import_unary(dlc_import *im)
 
 void import_binary(dlc_import *im)
 {
-    im->out[0] = f_binary(im, argument(im), im_in(im, 0), im_in(im, 1));
+    dlc_value *x = im_in(im, 0), *y = im_in(im, 1);
+    if (argument(im) == DLC_OP_EQ && x->type.dtype == y->type.dtype)
+        x = im_numbers(im, x), y = im_numbers(im, y);
+    im->out[0] = f_binary(im, argument(im), x, y);
 }
 
 /* a > b is b < a */
@@ -184,13 +187,15 @@ static dlc_value *cast_to(dlc_import *im, dlc_dtype dtype)
     int64_t saturate = im->opset >= 19 ? im_int(im, "saturate", 1) : 1;
     const char *mode =
         im->opset >= 24 ? im_choice(im, "round_mode", "up", "up|down|nearest") : "up";
+    if (mode && (dlc_is_text(dtype) || dlc_is_text(im_in(im, 0)->type.dtype)))
+        return im_cast_strings(im, im_in(im, 0), dtype);
     return mode ? f_encode(im, im_in(im, 0), dtype, saturate, mode) : NULL;
 }
 
 void import_cast(dlc_import *im)
 {
     int64_t to = im_int(im, "to", 0);
-    dlc_dtype dtype = im_dtype(im, to, "attribute 'to'");
+    dlc_dtype dtype = dlc_is_text(dlc_dtype_of_onnx(to)) ? DLC_STR : im_dtype(im, to, "attribute 'to'");
     if (dtype != DLC_NONE)
         im->out[0] = cast_to(im, dtype);
 }

@@ -1,8 +1,9 @@
 /*
  * Classical machine learning (ai.onnx.ml) but trees and support vectors: scaling, encoding and
- * linear models, as products and selects. Labels are integers; texts are not supported.
+ * linear models, as products and selects.
  */
 #include "frontend/import_ml.h"
+#include "frontend/import_string.h"
 #include "frontend/regions.h"
 
 #include <inttypes.h>
@@ -110,22 +111,20 @@ int ml_read_labels(dlc_import *im, const char *ints, const char *texts, ml_label
     const char **names = im_texts(im, texts, &ntexts);
     int has_texts = names && ntexts;
     labels->n = has_texts ? ntexts : n;
-    if (has_texts)
-        labels->ints = NULL;
-    if (has_texts && im_wants(im, 0))
-        im_fail(im, DLC_UNSUPPORTED,
-                "labels that are texts ('%s', …); the scores alone can be had, or integer labels",
-                names[0]);
-    else if (!labels->n)
+    labels->texts = has_texts ? names : NULL;
+    if (!labels->n)
         im_fail(im, DLC_INVALID, "names no class labels");
     return im_ok(im);
 }
 
 dlc_value *ml_label_of(dlc_import *im, const ml_labels *labels, dlc_value *classes)
 {
-    if (!labels->ints || !im_wants(im, 0))
+    if (!im_wants(im, 0))
         return NULL;
-    return f_gather(im, dlc_graph_ints(im->graph, labels->ints, labels->n), classes, 0);
+    dlc_value *names = labels->texts ? im_strings(im, labels->texts, labels->n, 1)
+                                     : dlc_graph_ints(im->graph, labels->ints, labels->n);
+    const dlc_expr dims[1] = {im_i64(im, labels->n)};
+    return f_gather(im, f_reshape(im, names, dims, 1), classes, 0);
 }
 
 dlc_value *ml_greatest(dlc_import *im, dlc_value *scores)
@@ -276,8 +275,7 @@ void import_feature_vectorizer(dlc_import *im)
 
 /* --- tables of categories: each element is compared with all of them --- */
 
-/* x [..., 1] == keys [n]; a NaN may equal a NaN */
-static dlc_value *matches(dlc_import *im, dlc_value *x, dlc_value *keys, int with_nan)
+dlc_value *ml_matches(dlc_import *im, dlc_value *x, dlc_value *keys, int with_nan)
 {
     dlc_value *wide = f_insert_axis(im, x, im_rank(x));
     dlc_value *same = f_binary(im, DLC_OP_EQ, wide, keys);
@@ -303,71 +301,19 @@ void import_one_hot_encoder(dlc_import *im)
 {
     uint32_t n = 0, ntexts = 0;
     const int64_t *cats = im_ints(im, "cats_int64s", &n);
-    (void)im_texts(im, "cats_strings", &ntexts);
+    const char **texts = im_texts(im, "cats_strings", &ntexts);
     int64_t zeros = im_int(im, "zeros", 1);
-    if (ntexts)
-        im_fail(im, DLC_UNSUPPORTED, "categories that are texts; integers are supported");
-    else if (!cats || !n)
-        im_fail(im, DLC_INVALID, "names no categories");
+    int is_text = dlc_is_text(im_in(im, 0)->type.dtype);
+    if (is_text ? !ntexts : !cats || !n)
+        im_fail(im, DLC_INVALID, "names no categories for %s", dlc_dtypes[im_in(im, 0)->type.dtype].text);
     if (!im_ok(im))
         return;
-    const dlc_expr dims[1] = {im_i64(im, n)};
-    dlc_value *keys = f_reshape(im, dlc_graph_ints(im->graph, cats, n), dims, 1);
-    im->out[0] = f_cast(im, matches(im, f_cast(im, im_in(im, 0), DLC_I64), keys, 0), DLC_F32);
+    const dlc_expr dims[1] = {im_i64(im, is_text ? ntexts : n)};
+    dlc_value *keys = is_text ? im_numbers(im, im_strings(im, texts, ntexts, 1)) : dlc_graph_ints(im->graph, cats, n);
+    dlc_value *x = f_cast(im, im_numbers(im, im_in(im, 0)), DLC_I64);
+    im->out[0] = f_cast(im, ml_matches(im, x, f_reshape(im, keys, dims, 1), 0), DLC_F32);
     if (im->out[0] && !zeros)
         require_known(im, im->out[0]);
-}
-
-/* Keys or values: floats, integers, or a tensor; NULL: none or texts. */
-static dlc_value *encoder_list(dlc_import *im, const char *kind)
-{
-    uint32_t n = 0;
-    char name[32];
-    snprintf(name, sizeof name, "%s_floats", kind);
-    const float *floats = im_floats(im, name, &n);
-    if (floats && n)
-        return f_floats(im, floats, n);
-    snprintf(name, sizeof name, "%s_int64s", kind);
-    const int64_t *ints = im_ints(im, name, &n);
-    if (ints && n)
-        return dlc_graph_ints(im->graph, ints, n);
-    snprintf(name, sizeof name, "%s_tensor", kind);
-    return im_has(im, name) ? im_tensor_attribute(im, name) : NULL;
-}
-
-static dlc_value *encoder_default(dlc_import *im, const dlc_value *values)
-{
-    double number = im_float(im, "default_float", -0.0);
-    int64_t integer = im_int(im, "default_int64", -1);
-    (void)im_text(im, "default_string", "");
-    dlc_value *tensor = im_has(im, "default_tensor") ? im_tensor_attribute(im, "default_tensor") : NULL;
-    if (tensor)
-        return f_reshape(im, tensor, NULL, 0);
-    return f_like(im, values, dlc_is_float(values->type.dtype) ? number : (double)integer);
-}
-
-/* The value of the first key that an element equals, else the default. */
-void import_label_encoder(dlc_import *im)
-{
-    dlc_value *x = im_in(im, 0), *keys = encoder_list(im, "keys"), *values = encoder_list(im, "values");
-    if (im_has(im, "keys_strings") || im_has(im, "values_strings"))
-        im_fail(im, DLC_UNSUPPORTED, "keys or values that are texts; numbers are supported");
-    else if (im_ok(im) && (!keys || !values))
-        im_fail(im, DLC_INVALID, "names no keys or no values");
-    if (!im_ok(im))
-        return;
-    dlc_value *other = encoder_default(im, values);
-    dlc_value *same = matches(im, x, f_cast(im, keys, x->type.dtype), im->opset >= 4);
-    if (!same)
-        return;
-    const uint32_t last = im_rank(same) - 1;
-    const uint8_t axes[1] = {(uint8_t)last};
-    dlc_value *which = f_node(im, DLC_OP_ARGMAX, F_IN(f_cast(im, same, DLC_I32)),
-                              F_ATTRS(dlc_attr_int(DLC_ATTR_AXIS, last),
-                                      dlc_attr_int(DLC_ATTR_KEEPDIMS, 0),
-                                      dlc_attr_int(DLC_ATTR_LAST, 0)));
-    dlc_value *is_any = f_reduce(im, DLC_OP_REDUCE_MAX, same, axes, 1, 0);
-    im->out[0] = f_where(im, is_any, f_gather(im, values, which, 0), other);
 }
 
 /* --- linear models --- */

@@ -1,5 +1,5 @@
 /* Texts as numbers: counts of n-grams, as comparisons of all windows with all of the pool. */
-#include "frontend/import.h"
+#include "frontend/import_string.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -86,6 +86,14 @@ static dlc_value *count_grams(dlc_import *im, const grams *g)
     return placed(im, g, parts, nparts, column_of);
 }
 
+/* Strings are compared as their numbers. */
+static const int64_t *pool_numbers(dlc_import *im, uint32_t *n)
+{
+    const char **texts = im_texts(im, "pool_strings", n);
+    dlc_value *pool = texts ? im_strings(im, texts, *n, 1) : NULL;
+    return pool ? pool->data->bytes : NULL;
+}
+
 static int read_grams(dlc_import *im, grams *g)
 {
     *g = (grams){.shortest = im_int(im, "min_gram_length", 1),
@@ -95,11 +103,14 @@ static int read_grams(dlc_import *im, grams *g)
     g->pool = im_ints(im, "pool_int64s", &g->npool);
     g->starts = im_ints(im, "ngram_counts", &g->nstarts);
     g->places = im_ints(im, "ngram_indexes", &g->nplaces);
-    if (im_has(im, "pool_strings"))
-        im_fail(im, DLC_UNSUPPORTED, "attribute 'pool_strings'; pools of integers are supported");
-    else if (!g->pool || !g->starts || !g->places || im_rank(g->x) > 2 || !im_rank(g->x))
+    if (im_has(im, "pool_strings") && !g->npool)
+        g->pool = pool_numbers(im, &g->npool);
+    if (!g->pool || !g->starts || !g->places || im_rank(g->x) > 2 || !im_rank(g->x))
         im_fail(im, DLC_INVALID, "a pool, ngram_counts, ngram_indexes and an input of rank 1 or 2 are wanted");
-    else if (!dlc_is_int(g->x->type.dtype) || g->most_skipped < 0 || g->most_skipped > 64)
+    else if (dlc_is_text(g->x->type.dtype) != (im_has(im, "pool_strings") && !im_has(im, "pool_int64s")))
+        im_fail(im, DLC_INVALID, "an input of %s, where the pool is of %s", dlc_dtypes[g->x->type.dtype].text,
+                im_has(im, "pool_strings") ? "strings" : "integers");
+    else if ((!dlc_is_int(g->x->type.dtype) && !dlc_is_text(g->x->type.dtype)) || g->most_skipped < 0 || g->most_skipped > 64)
         im_fail(im, DLC_UNSUPPORTED, "an input that is not of integers, or %" PRId64 " skips",
                 g->most_skipped);
     for (uint32_t i = 0; im_ok(im) && i < g->nplaces; i++) {
@@ -125,6 +136,7 @@ void import_tf_idf(dlc_import *im)
     if (!mode || !read_grams(im, &g))
         return;
     int is_row = im_rank(g.x) == 1;
+    g.x = im_numbers(im, g.x);
     g.x = f_cast(im, is_row ? f_insert_axis(im, g.x, 0) : g.x, DLC_I64);
     dlc_value *y = g.x ? f_cast(im, count_grams(im, &g), DLC_F32) : NULL;
     if (!y)

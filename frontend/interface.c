@@ -92,12 +92,29 @@ dlc_status im_read_header(dlc_import *im)
 
 /* --- constants --- */
 
+static const int64_t *numbers_of(dlc_import *im, const char *const *texts, size_t n)
+{
+    int64_t *numbers = dlc_new_array(im->arena, int64_t, n + 1);
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = dlc_strings_add(&im->graph->strings, im->graph->arena, texts[i]);
+    return numbers;
+}
+
 dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
 {
     dlc_type type = {.dtype = dense->dtype, .rank = (uint8_t)dense->rank};
     for (uint32_t i = 0; i < dense->rank; i++)
         type.dims[i] = dlc_expr_i64(im->pool, dense->dims[i]);
-    return dlc_graph_constant(im->graph, name, &type, dense->bytes, dense->size_bytes);
+    const void *bytes = dense->bytes;
+    if (dlc_is_text(dense->dtype))
+        bytes = numbers_of(im, (const char *const *)dense->bytes, dense->size_bytes / sizeof(const char *));
+    return dlc_graph_constant(im->graph, name, &type, bytes, dense->size_bytes);
+}
+
+dlc_value *im_strings(dlc_import *im, const char *const *texts, uint32_t n, uint32_t rank)
+{
+    dlc_dense dense = {.dtype = DLC_STR, .rank = rank, .dims = {n}, .bytes = texts, .size_bytes = n * sizeof *texts};
+    return im_constant(im, "strings", &dense);
 }
 
 static void add_initializer(dlc_import *im, dlc_scope *scope, const char *name, const char *place,
@@ -218,7 +235,7 @@ static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, c
         return dlc_diag_fail(
             diag, element <= 0 || element > 28 ? DLC_INVALID : DLC_UNSUPPORTED, place,
             "has elements of type %" PRId32
-            " (%s); supported: bool, integers and floats",
+            " (%s); supported: bool, integers, floats and strings",
             element, dlc_onnx_type_name(element));
     *shape = info->type->tensor_type->shape;
     if (!*shape)

@@ -211,7 +211,7 @@ static int element_float(const dlc_import *im, const dlc_value *value, uint32_t 
     if (!value->data)
         return value->content && content_float(im, value->content[i], element);
     dlc_dtype dtype = value->type.dtype;
-    if (dlc_is_code(dtype))
+    if (dlc_is_code(dtype) || dlc_is_text(dtype))
         return 0;
     dlc_scalar scalar = dlc_scalar_read(dtype, (const uint8_t *)value->data->bytes +
                                                    (size_t)i * dlc_dtype_bytes(dtype));
@@ -300,7 +300,7 @@ int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
 dlc_dtype im_dtype(dlc_import *im, int64_t onnx_type, const char *what)
 {
     dlc_dtype dtype = dlc_dtype_of_onnx(onnx_type);
-    if (dtype != DLC_NONE)
+    if (dtype != DLC_NONE && !dlc_is_text(dtype))
         return dtype;
     im_fail(im, DLC_UNSUPPORTED,
             "%s is type %" PRId64 " (%s); supported: bool, integers and floats",

@@ -202,6 +202,25 @@ static dlc_status take_uint64(dlc_onnx *model, const Onnx__TensorProto *proto, s
     return DLC_OK;
 }
 
+/* Elements of strings are pointers until they become a constant (im_constant). */
+static dlc_status take_strings(dlc_onnx *model, const Onnx__TensorProto *proto, size_t n, const char *place, dlc_dense *result)
+{
+    void *bytes;
+    if (proto->raw_data.len || proto->n_external_data)
+        return dlc_diag_fail(model->diag, DLC_INVALID, place, "has strings elsewhere than in string_data");
+    if (proto->n_string_data != n)
+        return wrong_count(model, place, "string_data", proto->n_string_data, n);
+    DLC_TRY(allocate(model, n, sizeof(const char *), place, &bytes));
+    for (size_t i = 0; i < n; i++) {
+        const ProtobufCBinaryData *text = &proto->string_data[i];
+        if (text->len && memchr(text->data, 0, text->len))
+            return dlc_diag_fail(model->diag, DLC_UNSUPPORTED, place, "string %zu holds a NUL; strings without one are supported", i);
+        ((const char **)bytes)[i] = dlc_arena_strndup(model->arena, text->len ? (const char *)text->data : "", text->len);
+    }
+    result->bytes = bytes;
+    return DLC_OK;
+}
+
 static dlc_status take_typed(dlc_onnx *model, const Onnx__TensorProto *proto, size_t n,
                              const char *place, dlc_dense *result)
 {
@@ -304,11 +323,13 @@ dlc_status dlc_tensor_decode(dlc_onnx *model, const Onnx__TensorProto *proto, co
         return dlc_diag_fail(
             model->diag,
             is_known(proto->data_type) && proto->data_type ? DLC_UNSUPPORTED : DLC_INVALID, place,
-            "has elements of type %" PRId32 " (%s); supported: bool, integers and floats",
+            "has elements of type %" PRId32 " (%s); supported: bool, integers, floats and strings",
             proto->data_type, dlc_onnx_type_name(proto->data_type));
     if (proto->segment)
         return dlc_diag_fail(model->diag, DLC_UNSUPPORTED, place, "is stored in segments");
     result->size_bytes = n * dlc_dtype_bytes(result->dtype); /* n <= 2^40 */
+    if (dlc_is_text(result->dtype))
+        return take_strings(model, proto, n, place, result);
     int is_external = proto->has_data_location &&
                       proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     if (is_external && (proto->raw_data.len || typed_count(proto)))
@@ -371,6 +392,8 @@ dlc_status dlc_sparse_decode(dlc_onnx *model, const Onnx__SparseTensorProto *pro
     DLC_TRY(read_dims(model, proto->dims, proto->n_dims, place, result, &n));
     DLC_TRY(dlc_tensor_decode(model, proto->values, place, &values));
     DLC_TRY(dlc_tensor_decode(model, proto->indices, place, &indices));
+    if (dlc_is_text(values.dtype))
+        return dlc_diag_fail(model->diag, DLC_UNSUPPORTED, place, "is a sparse tensor of strings; dense ones are supported");
     int is_linear = indices.rank == 1,
         is_full = indices.rank == 2 && indices.dims[1] == (int64_t)result->rank;
     if (values.rank != 1 || indices.dtype != DLC_I64 || !(is_linear || is_full) ||

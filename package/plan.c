@@ -35,6 +35,7 @@ typedef struct {
     dlc_vec(dlc_plan_kernel) kernels;
     dlc_vec(dlc_plan_binary) binaries;
     dlc_vec(dlc_plan_property) properties;
+    dlc_ids texts;
     dlc_vec(dlc_plan_step) steps;
     dlc_ids open; /* steps: branches and loops around the next one */
     dlc_vec(dlc_plan_ref) refs;
@@ -689,6 +690,7 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
     plan->attrs = APPEND(out, &b->attrs);
     plan->binaries = APPEND(out, &b->binaries);
     plan->properties = APPEND(out, &b->properties);
+    plan->texts = APPEND(out, &b->texts);
     plan->strings = append(out, b->strings.data, (uint32_t)b->strings.n, 1);
     append(out, NULL, 0, 1);
     if (out->n > UINT32_MAX)
@@ -762,6 +764,15 @@ static void add_properties(builder *b)
     }
 }
 
+static void add_texts(builder *b)
+{
+    const dlc_strings *strings = &b->module->strings;
+    for (uint32_t i = 0; i < strings->all.n; i++) {
+        uint32_t text = add_string(b, strings->all.data[i]);
+        dlc_vec_push(b->arena, &b->texts, text);
+    }
+}
+
 static dlc_status build(builder *b, dlc_str *out)
 {
     dlc_plan plan = {.magic = DLC_PLAN_MAGIC, .abi_version = DLC_ABI_VERSION};
@@ -772,6 +783,7 @@ static dlc_status build(builder *b, dlc_str *out)
     plan.model = add_string(b, b->module->name);
     plan.producer = add_string(b, DLC_PRODUCER);
     add_properties(b);
+    add_texts(b);
     return lay_out(b, &plan, out);
 }
 

@@ -54,6 +54,7 @@ static dlc_status check_tables(const check *c)
         {plan->attrs, sizeof(int64_t), "attributes"},
         {plan->binaries, sizeof(dlc_plan_binary), "binaries"},
         {plan->properties, sizeof(dlc_plan_property), "properties"},
+        {plan->texts, sizeof(uint32_t), "texts"},
         {plan->strings, 1, "strings"},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -72,6 +73,10 @@ static dlc_status check_tables(const check *c)
     for (uint32_t i = 0; i < plan->properties.count; i++)
         if (!is_string(c, property[i].key) || !is_string(c, property[i].value))
             return dlcrt_damaged(c->name, "property %u is outside the strings", i);
+    const uint32_t *texts = dlcrt_rows(plan, plan->texts);
+    for (uint32_t i = 0; i < plan->texts.count; i++)
+        if (!is_string(c, texts[i]) || (!i && *dlcrt_string(plan, texts[i])))
+            return dlcrt_damaged(c->name, "text %u is outside the strings, or the first is not empty", i);
     return DLC_OK;
 }
 
@@ -154,6 +159,8 @@ static dlc_status check_tensor(const check *c, const dlc_plan_tensor *tensor, co
         tensor->dtype >= DLC_DTYPE_COUNT || !is_string(c, tensor->name) ||
         !is_string(c, tensor->type_text) || !is_known(c, tensor->size_bytes))
         return dlcrt_damaged(c->name, "%s is out of bounds", what);
+    if (dlc_is_text((dlc_dtype)tensor->dtype) && c->plan->device != DLC_DEVICE_CPU)
+        return dlcrt_damaged(c->name, "%s is of strings, which the CPU alone has", what);
     return check_cells(c, (dlc_plan_rows){tensor->dims, tensor->rank}, what);
 }
 

@@ -434,11 +434,12 @@ static dlc_status allocate(dlcrt_context *context)
     context->inputs = dlcrt_alloc(plan->inputs.count, sizeof *context->inputs);
     context->outputs = dlcrt_alloc(plan->outputs.count, sizeof *context->outputs);
     context->own = dlcrt_alloc(plan->outputs.count, sizeof *context->own);
+    context->numbers = dlcrt_alloc(plan->inputs.count, sizeof *context->numbers);
     if (!context->symbols || !context->cells || !context->lost || !context->values ||
         !context->pointers || !context->step_phase || !context->step_sized || !context->input_dims || !context->inputs || !context->outputs ||
-        !context->own)
+        !context->own || !context->numbers)
         return DLC_LIMIT;
-    return DLC_OK;
+    return dlcrt_strings_open(context);
 }
 
 /* A model without symbols is sized for good. */
@@ -522,12 +523,15 @@ void dlcrt_context_destroy(dlcrt_context *context)
     dlcrt_pool_destroy(context->pool);
     for (uint32_t i = 0; context->own && i < context->plan->outputs.count; i++)
         dlcrt_memory_free(&context->own[i]);
+    for (uint32_t i = 0; context->numbers && i < context->plan->inputs.count; i++)
+        dlcrt_memory_free(&context->numbers[i]);
+    dlcrt_strings_free(&context->strings);
     context->device->close(context);
     dlcrt_memory_free(&context->host);
     dlcrt_memory_free(&context->scratch);
     void *const blocks[] = {context->step_phase,     context->step_sized, context->symbols,        context->cells,    context->lost,
                             context->values,         context->pointers, context->input_dims,
-                            (void *)context->inputs, context->outputs,  context->own,
+                            (void *)context->inputs, context->outputs,  context->own, context->numbers,
                             context->profile};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         free(blocks[i]);
@@ -548,7 +552,9 @@ size_t dlcrt_context_bytes(const dlcrt_context *context)
         context->scratch.size_bytes + context->host.size_bytes + context->device->bytes(context);
     for (uint32_t i = 0; i < context->plan->outputs.count; i++)
         total += context->own[i].size_bytes;
-    return total;
+    for (uint32_t i = 0; i < context->plan->inputs.count; i++)
+        total += context->numbers[i].size_bytes;
+    return total + dlcrt_strings_bytes(&context->strings);
 }
 
 int dlcrt_context_output(const dlcrt_context *context, uint32_t i, dlcrt_tensor_info *info)

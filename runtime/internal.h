@@ -9,6 +9,7 @@
 
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
+#include "runtime/strings.h"
 
 /* --- error.c --- */
 /* Sets this thread's text and returns `status`. */
@@ -158,6 +159,7 @@ typedef struct {
     const dlcrt_operand *operands; /* inputs, then outputs */
     const int64_t *attrs;
     const char *name; /* of the step, for messages */
+    dlcrt_strings *strings;
 } dlcrt_opaque_args;
 typedef struct {
     const char *text;
@@ -198,6 +200,9 @@ struct dlcrt_context {
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */
+    dlcrt_strings strings;
+    dlcrt_memory *numbers; /* by input: of its strings */
+    int has_strings;       /* an input, output or operand is of strings */
     int poison;
     int64_t fault;
     atomic_int is_cancelled;

@@ -1,11 +1,11 @@
 /*
  * Steps that are no equations, in plain C over row-major tensors. One table by kind
  * (dlc/opaque.def): how many operands, a function that finds out a size where one depends on data,
- * and the function that writes the outputs. None allocates: top-k keeps its heap in the outputs
- * themselves. Operands may be the caller's, at any address, so elements are read and written as
+ * and the function that writes the outputs. None allocates, but for those that make strings
+ * (text_*.c): top-k keeps its heap in the outputs themselves. Operands may be the caller's, at any address, so elements are read and written as
  * bytes.
  */
-#include "runtime/internal.h"
+#include "runtime/steps.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -176,6 +176,13 @@ static dlc_status place_known_outputs(dlcrt_context *context)
 }
 
 /* --- steps --- */
+/* The caller's memory, or the numbers of its strings. */
+static void *input_data(const dlcrt_context *context, uint32_t i)
+{
+    const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
+    return dlc_is_text((dlc_dtype)inputs[i].dtype) ? context->numbers[i].bytes : context->inputs[i]->data;
+}
+
 /* A step's buffers; those of the caller are put in as this run has them. */
 static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *step)
 {
@@ -184,7 +191,7 @@ static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *st
     void **pointers = context->pointers + step->refs.first;
     for (uint32_t i = 0; context->device->is_host && i < step->refs.count; i++) {
         if (refs[i].place == DLC_REF_INPUT)
-            pointers[i] = context->inputs[refs[i].index]->data;
+            pointers[i] = input_data(context, refs[i].index);
         else if (refs[i].place == DLC_REF_OUTPUT)
             pointers[i] = context->outputs[refs[i].index]->data;
     }
@@ -235,6 +242,7 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
         .attrs =
             (const int64_t *)dlcrt_rows(context->plan, context->plan->attrs) + step->attrs.first,
         .name = dlcrt_string(context->plan, step->name),
+        .strings = &context->strings,
     };
     void *const *buffers = step_buffers(context, step);
     for (uint32_t i = 0; i < info->ninputs; i++)
@@ -427,7 +435,9 @@ static dlc_status size_and_run(dlcrt_context *context)
     DLC_TRY(dlcrt_context_size(context, context->inputs));
     DLC_TRY(check_input_bytes(context));
     DLC_TRY(place_known_outputs(context));
-    return context->device->run(context, walk);
+    DLC_TRY(dlcrt_strings_take(context));
+    DLC_TRY(context->device->run(context, walk));
+    return dlcrt_strings_give(context);
 }
 
 dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,

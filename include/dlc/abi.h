@@ -21,6 +21,9 @@
  * time one of them runs, the phase is computed anew. What no step entered yet has the lowest sizes. A
  * cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a
  * wrapped product never becomes a buffer that is too small.
+ *
+ * Elements of strings are numbers of strings, 64 bits each: 0 is the empty one, those of constants are rows of the plan's table,
+ * and steps of a run may make more. Equal strings have one number. Whoever gives or takes a tensor has pointers instead.
  */
 #ifndef DLC_ABI_H
 #define DLC_ABI_H
@@ -31,7 +34,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 7
+#define DLC_ABI_VERSION 8
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -191,6 +194,15 @@ typedef enum {
     DLC_OPAQUE_COUNT
 } dlc_opaque;
 
+/*
+ * The program of a text_match step: rows of three i64, an operation and its operands. DONE: the string matches if it ends here.
+ * SET: a character of the set, `b` RANGE rows from row `a` on, each from its `a` to its `b`. SPLIT: goes on at rows a and b. ASSERT:
+ * the condition `a` holds between the characters before and behind. After SET and ASSERT the next row follows.
+ */
+typedef enum { DLC_MATCH_DONE, DLC_MATCH_SET, DLC_MATCH_SPLIT, DLC_MATCH_ASSERT, DLC_MATCH_RANGE } dlc_match_op;
+typedef enum { DLC_MATCH_BEGIN, DLC_MATCH_END, DLC_MATCH_EDGE, DLC_MATCH_NO_EDGE } dlc_match_condition;
+#define DLC_MATCH_MOST 4096 /* rows */
+
 typedef enum {
 #define DLC_DEVICE(id, number, text) DLC_DEVICE_##id = number,
 #include "dlc/device.def"
@@ -231,6 +243,7 @@ typedef struct {
     dlc_plan_rows attrs;           /* int64_t */
     dlc_plan_rows binaries;        /* dlc_plan_binary */
     dlc_plan_rows properties;      /* dlc_plan_property */
+    dlc_plan_rows texts;           /* uint32_t: the string of each number, from 0 on; the first is "" */
     dlc_plan_rows strings;         /* char; names above are offsets into it */
 } dlc_plan;
 #define DLC_PLAN_MAGIC "dlcplan"

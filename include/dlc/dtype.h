@@ -11,7 +11,7 @@ typedef enum dlc_dtype {
     DLC_DTYPE_COUNT
 } dlc_dtype;
 
-typedef enum { DLC_CLASS_NONE, DLC_CLASS_BOOL, DLC_CLASS_INT, DLC_CLASS_UINT, DLC_CLASS_FLOAT, DLC_CLASS_CODE } dlc_dtype_class;
+typedef enum { DLC_CLASS_NONE, DLC_CLASS_BOOL, DLC_CLASS_INT, DLC_CLASS_UINT, DLC_CLASS_FLOAT, DLC_CLASS_CODE, DLC_CLASS_TEXT } dlc_dtype_class;
 
 typedef struct {
     const char *text;  /* spelling in the text form and in messages */
@@ -55,6 +55,12 @@ static inline int dlc_is_unsigned(dlc_dtype dtype)
 static inline int dlc_is_code(dlc_dtype dtype)
 {
     return dlc_dtypes[dtype].class_ == DLC_CLASS_CODE;
+}
+
+/* Strings: they are moved, and compared as the numbers they are. */
+static inline int dlc_is_text(dlc_dtype dtype)
+{
+    return dlc_dtypes[dtype].class_ == DLC_CLASS_TEXT;
 }
 
 /* The least and the largest value of an integer type or bool; the latter as a bit pattern, for u64. */

@@ -49,6 +49,9 @@ DLCRT_API const char *dlcrt_version(void);
 /*
  * A tensor of the caller: row-major in the model's (ONNX's) order of dimensions, any alignment.
  *
+ * Elements of strings (DLC_STR) are pointers to texts that end with a zero, UTF-8: an input's are the caller's, an output's
+ * point to memory of the context until its next run, whose inputs they must not be.
+ *
  * Inputs: name NULL is by position, else the input of that name; size_bytes 0 is not checked
  * against the shape.
  *

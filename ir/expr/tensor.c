@@ -40,7 +40,7 @@ void dlc_tensor_print(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *out)
     size_t size = dlc_dtype_bytes(dtype), n = tensor->size_bytes / size;
     if (tensor->text_hash) {
         dlc_str_printf(out, "hash(%016" PRIx64 ")", tensor->text_hash);
-    } else if (n <= LISTED_ELEMS) {
+    } else if (n <= LISTED_ELEMS || dlc_is_text(dtype)) {
         dlc_tensor_print_whole(tensor, dtype, out);
     } else if (memcmp(bytes, bytes + size, tensor->size_bytes - size) == 0) {
         dlc_str_add(out, "fill(");
@@ -65,8 +65,8 @@ void dlc_tensor_invent(dlc_dtype dtype, uint64_t hash, void *bytes, int64_t n)
         dlc_scalar scalar = {.i = (int64_t)(mixed & 15) - (dlc_is_unsigned(dtype) ? 0 : 8)};
         if (dlc_is_float(dtype))
             scalar.f = dlc_round_to(dtype, (double)(mixed >> 12) / 2251799813685248.0 - 1);
-        else if (dtype == DLC_BOOL)
-            scalar.i = mixed & 1;
+        else if (dtype == DLC_BOOL || dlc_is_text(dtype))
+            scalar.i = dtype == DLC_BOOL ? mixed & 1 : 0;
         dlc_scalar_write(dtype, (char *)bytes + i * dlc_dtype_bytes(dtype), scalar);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/strings.h"
 #include "ir/expr/property.h"
 #include "ir/expr/tensor.h"
 
@@ -115,6 +116,7 @@ struct dlc_graph {
     const char *file; /* for messages */
     const char *name;
     dlc_properties properties; /* not part of the text form */
+    dlc_strings strings;       /* that constants hold */
     dlc_vec(dlc_value *) inputs;
     dlc_vec(dlc_output_value) outputs;
     dlc_vec(dlc_symbol) symbols;

@@ -3,6 +3,7 @@
 #ifndef DLC_IR_GRAPH_INFER_H
 #define DLC_IR_GRAPH_INFER_H
 
+#include "dlc/abi.h"
 #include "ir/graph/op.h"
 
 #include <inttypes.h>

@@ -27,6 +27,9 @@ dlc_status dlc_infer_cast(dlc_graph *graph, dlc_node *node, dlc_type *result)
     if (node->op == DLC_OP_BITCAST && dlc_dtypes[result->dtype].bits != dlc_dtypes[dtype].bits)
         return DLC_REFUSE("%s and %s differ in size; a bitcast keeps the bits",
                           dlc_dtypes[result->dtype].text, dlc_dtypes[dtype].text);
+    if (node->op == DLC_OP_CAST && (dlc_is_text(result->dtype) || dlc_is_text((dlc_dtype)dtype)))
+        return DLC_REFUSE("%s to %s; strings are read and written by %s and %s", dlc_dtypes[result->dtype].text,
+                          dlc_dtypes[dtype].text, dlc_ops[DLC_OP_TEXT_READ].text, dlc_ops[DLC_OP_TEXT_WRITE].text);
     result->dtype = (dlc_dtype)dtype;
     return DLC_OK;
 }

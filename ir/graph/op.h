@@ -12,7 +12,7 @@ typedef enum {
     DLC_TRAIT_SPATIAL = 16 /* input 0 and results are n,c,spatial…, and each point works on its channels: a hint for layouts */
 } dlc_trait;
 typedef enum {
-    DLC_TYPES_DATA, DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL
+    DLC_TYPES_DATA, DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL, DLC_TYPES_TEXT
 } dlc_types; /* which dtypes a row takes as input 0 */
 typedef enum { DLC_ATTR_KIND_INT, DLC_ATTR_KIND_FLOAT, DLC_ATTR_KIND_TEXT, DLC_ATTR_KIND_DIMS, DLC_ATTR_KIND_FLOATS } dlc_attr_kind;
 

@@ -7,6 +7,12 @@ static int64_t axis_of(const dlc_node *node)
     return axis < 0 ? axis + node->inputs[0]->type.rank : axis;
 }
 
+static int64_t case_of(const dlc_node *node)
+{
+    const char *text = dlc_node_text(node, DLC_ATTR_CASE, "none");
+    return text[0] == 'l' ? 1 : text[0] == 'u' ? 2 : 0;
+}
+
 static const struct {
     uint8_t ninputs, noutputs;
 } rows[DLC_OPAQUE_COUNT] = {
@@ -34,6 +40,27 @@ static int attributes_of(const dlc_node *node, dlc_opaque_call *call)
         *call = (dlc_opaque_call){.kind = DLC_OPAQUE_SUPPRESS,
                                   .nattrs = 1,
                                   .attrs = {dlc_node_int(node, DLC_ATTR_CENTER, 0)}};
+        return 1;
+    case DLC_OP_TEXT_JOIN:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_TEXT_JOIN};
+        return 1;
+    case DLC_OP_TEXT_SPLIT:
+        *call = (dlc_opaque_call){
+            .kind = DLC_OPAQUE_TEXT_SPLIT, .nattrs = 1, .attrs = {dlc_node_int(node, DLC_ATTR_MOST, -1)}};
+        return 1;
+    case DLC_OP_TEXT_NORMALIZE:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_TEXT_NORMALIZE,
+                                  .nattrs = 2,
+                                  .attrs = {case_of(node), dlc_node_int(node, DLC_ATTR_EXACT, 0)}};
+        return 1;
+    case DLC_OP_TEXT_MATCH:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_TEXT_MATCH};
+        return 1;
+    case DLC_OP_TEXT_READ:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_TEXT_READ};
+        return 1;
+    case DLC_OP_TEXT_WRITE:
+        *call = (dlc_opaque_call){.kind = DLC_OPAQUE_TEXT_WRITE};
         return 1;
     default:
         return 0;

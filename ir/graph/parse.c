@@ -291,6 +291,8 @@ static dlc_status parse_element(parser *p, dlc_dtype dtype, void *element)
             return fail(p, "found \"%.20s\"; true or false is wanted", p->at);
     } else {
         DLC_TRY(parse_int_in(p, dlc_dtype_lowest(dtype), dlc_dtype_highest(dtype), &scalar.i));
+        if (dlc_is_text(dtype) && (uint64_t)scalar.i >= (uint64_t)dlc_strings_count(&p->graph->strings))
+            return fail(p, "there is no string %" PRId64, scalar.i);
     }
     dlc_scalar_write(dtype, element, scalar);
     return DLC_OK;
@@ -702,9 +704,20 @@ static dlc_status check_input_sizes(parser *p)
     return DLC_OK;
 }
 
+/* The next number's. */
+static dlc_status parse_string(parser *p)
+{
+    const char *text;
+    int64_t number = dlc_strings_count(&p->graph->strings);
+    DLC_TRY(parse_quoted(p, &text));
+    return dlc_strings_add(&p->graph->strings, p->arena, text) == number ? DLC_OK : fail(p, "the string stands there twice");
+}
+
 static dlc_status parse_graph(parser *p)
 {
     output_names outputs = {0};
+    while (take_word(p, "string"))
+        DLC_TRY(parse_string(p));
     while (take_word(p, "symbol"))
         DLC_TRY(parse_symbol(p));
     DLC_TRY(expect(p, "graph"));

@@ -190,8 +190,18 @@ static void print_outputs(const dlc_graph *graph, dlc_str *out)
     }
 }
 
+static void print_strings(const dlc_strings *strings, dlc_str *out)
+{
+    for (int64_t i = 1; i < dlc_strings_count(strings); i++) {
+        dlc_str_add(out, "string ");
+        dlc_str_add_quoted(out, dlc_strings_at(strings, i));
+        dlc_str_add(out, "\n");
+    }
+}
+
 static void print_graph(const dlc_graph *graph, int is_whole, dlc_str *out)
 {
+    print_strings(&graph->strings, out);
     print_symbols(graph, out);
     dlc_str_add(out, "graph ");
     print_name(graph->name, '@', out);

@@ -116,9 +116,11 @@ static int takes(dlc_types types, dlc_dtype dtype)
     case DLC_TYPES_DATA:
         return 1;
     case DLC_TYPES_ANY:
-        return !dlc_is_code(dtype);
+        return !dlc_is_code(dtype) && !dlc_is_text(dtype);
     case DLC_TYPES_NUM:
-        return !is_bool && !dlc_is_code(dtype);
+        return !is_bool && !dlc_is_code(dtype) && !dlc_is_text(dtype);
+    case DLC_TYPES_TEXT:
+        return dlc_is_text(dtype);
     case DLC_TYPES_FLOAT:
         return dlc_is_float(dtype);
     case DLC_TYPES_INT:
@@ -134,8 +136,8 @@ static int takes(dlc_types types, dlc_dtype dtype)
 static dlc_status check_dtype(dlc_graph *graph, const dlc_node *node)
 {
     static const char *const wanted[] = {
-        "",           "no narrow type",     "a number", "a float",
-        "an integer", "an integer or bool", "bool"};
+        "",           "no narrow type and no string", "a number", "a float",
+        "an integer", "an integer or bool",           "bool",     "strings"};
     const dlc_op_info *row = &dlc_ops[node->op];
     if (!node->ninputs || !node->inputs[0] ||
         takes((dlc_types)row->types, dlc_infer_in(node, 0)->dtype))

@@ -6,6 +6,7 @@
 #ifndef DLC_IR_MODULE_MODULE_H
 #define DLC_IR_MODULE_MODULE_H
 
+#include "base/strings.h"
 #include "ir/expr/property.h"
 #include "ir/expr/tensor.h"
 #include "ir/kernel/kernel.h"
@@ -87,6 +88,7 @@ typedef struct dlc_module {
     const char *file; /* for messages */
     const char *name;
     dlc_properties properties; /* not part of the text form */
+    dlc_strings strings;       /* that constants hold */
     const dlc_target *target;
     dlc_pool *pool;   /* sizes */
     dlc_vec(dlc_module_symbol) symbols;

@@ -138,7 +138,8 @@ static void parse_element(parser *p, dlc_dtype dtype, void *element)
         }
         scalar.f = dlc_round_to(dtype, is_negative ? -scalar.f : scalar.f);
     } else {
-        is_number &= is_in_range(dtype, is_negative, lex->token.integer);
+        is_number &= is_in_range(dtype, is_negative, lex->token.integer) &&
+                     (!dlc_is_text(dtype) || lex->token.integer < (uint64_t)dlc_strings_count(&p->module->strings));
         scalar.i = is_negative ? (int64_t)-lex->token.integer : scalar.i;
     }
     if (!is_number) {
@@ -275,8 +276,22 @@ static void bind_symbols(parser *p)
     }
 }
 
+/* The next number's. */
+static void parse_string(parser *p)
+{
+    dlc_strings *strings = &p->module->strings;
+    int64_t number = dlc_strings_count(strings);
+    const char *text = dlc_lexer_name(&p->text.lex);
+    if (is_ok(p) && dlc_strings_add(strings, p->module->arena, text) != number)
+        dlc_lexer_fail(&p->text.lex, "the string stands there twice");
+}
+
 static void parse_line(parser *p)
 {
+    if (take(p, "string")) {
+        parse_string(p);
+        return;
+    }
     if (take(p, "symbol")) {
         parse_symbol_line(p);
         return;
@@ -290,7 +305,7 @@ static void parse_line(parser *p)
             parse_declaration(p, (dlc_value_role)role);
             return;
         }
-    dlc_lexer_fail(&p->text.lex, "found '%s'; symbol, require, input, output, const, temp or host is due",
+    dlc_lexer_fail(&p->text.lex, "found '%s'; string, symbol, require, input, output, const, temp or host is due",
                    p->text.lex.token.text);
 }
 

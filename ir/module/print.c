@@ -50,6 +50,15 @@ static void print_symbols(const dlc_module *module, dlc_str *out)
     }
 }
 
+static void print_strings(const dlc_strings *strings, dlc_str *out)
+{
+    for (int64_t i = 1; i < dlc_strings_count(strings); i++) {
+        dlc_str_add(out, "  string ");
+        dlc_str_add_quoted(out, dlc_strings_at(strings, i));
+        dlc_str_add(out, "\n");
+    }
+}
+
 static void print_declaration(const dlc_module *module, uint32_t v, dlc_str *out)
 {
     const dlc_module_value *value = &module->values.data[v];
@@ -198,6 +207,7 @@ void dlc_module_print(const dlc_module *module, dlc_str *out)
     dlc_str_add(out, "module ");
     print_name('@', module->name, out);
     dlc_str_printf(out, " for %s after %s {\n", module->target->name, module->after);
+    print_strings(&module->strings, out);
     print_symbols(module, out);
     for (uint32_t v = 0; v < module->values.n; v++)
         print_declaration(module, v, out);

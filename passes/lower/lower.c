@@ -380,12 +380,31 @@ static dlc_status add_groups(dlc_lowering *b)
     return DLC_OK;
 }
 
+/* Strings are host memory, and so are the tables of their numbers. */
+static dlc_status check_strings(const dlc_pass_ctx *ctx)
+{
+    dlc_graph *graph = ctx->graph;
+    if (ctx->target->kind == DLC_TARGET_CPU)
+        return DLC_OK;
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        if (dlc_is_text(graph->inputs.data[i]->type.dtype))
+            return dlc_diag_fail(graph->diag, DLC_UNSUPPORTED, graph->file, "input '%s' is of strings, which run on the CPU alone",
+                                 graph->inputs.data[i]->name);
+    for (const dlc_node *node = graph->first; node; node = node->next)
+        for (uint32_t o = 0; o < node->noutputs; o++)
+            if (node->outputs[o] && dlc_is_text(node->outputs[o]->type.dtype))
+                return dlc_fail(graph, node, DLC_UNSUPPORTED, "output %u is of strings, which run on the CPU alone", o);
+    return DLC_OK;
+}
+
 dlc_status dlc_pass_lower(dlc_pass_ctx *ctx)
 {
     const dlc_graph *graph = ctx->graph;
+    DLC_TRY(check_strings(ctx));
     dlc_lowering b = {.ctx = ctx, .module = dlc_module_create(graph->arena, ctx->target, graph->file, graph->name)};
     b.value_of = dlc_new_array(ctx->scratch, uint32_t, graph->nvalues + 1);
     b.module->properties = graph->properties;
+    b.module->strings = graph->strings;
     ctx->module = b.module;
     add_interface(&b);
     add_first_binds(&b);

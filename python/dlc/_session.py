@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _dlpack
+from . import _dlpack, _strings
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, compile, find_in_cache, open_executable
-from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, onnx_name
+from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, STR, onnx_name
 from ._errors import DeviceError, FileError, InvalidError, UsageError
 from ._library import check, runtime, text
 from ._options import RunOptions, SessionOptions
@@ -107,6 +107,8 @@ class _Slot:
         self.dtypes = [output.dtype for output in session._outputs]
         self.viewed = [dtype in _VIEWED for dtype in self.dtypes]
         self.viewed_inputs = [False] * self.ninputs  # of the arrays that were seen
+        self.is_text = [row.dtype == NUMPY[STR] for row in session._inputs]
+        self.text_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.is_sized = False
         self.on_device = [0] * self.ninputs
         self.is_short = False  # as the last run was
@@ -146,12 +148,17 @@ class _Slot:
                 return value
         seen = self.seen[i]
         if seen is None or seen[1] != value.shape or value.dtype != seen[0]:
-            dtype = OF_NUMPY.get(value.dtype)
+            dtype = STR if self.is_text[i] and value.dtype.kind in "OUST" else OF_NUMPY.get(value.dtype)
             if dtype is None:
                 raise InvalidError(f"input '{name}' is of numpy's type {value.dtype}, which dlc does not know")
             self.set_type(i, tensor, dtype, value.shape, name)
             self.seen[i] = (value.dtype, value.shape)
             self.viewed_inputs[i] = value.dtype in _VIEWED
+            self.text_inputs[i] = dtype == STR
+        if self.text_inputs[i]:
+            kept = _strings.pointers(value, name)
+            tensor.data, tensor.on_device = kept[0], 0
+            return kept
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
         tensor.data = kept = _buffer(value) if self.viewed_inputs[i] else _from_buffer(value)
@@ -165,13 +172,15 @@ class _Slot:
         for i in range(self.noutputs):
             runtime.dlcrt_context_output(self.context, i, info)
             dims = tuple(info.dims[0:info.rank])
-            self.shapes[i] = None if any(dim < 0 for dim in dims) else dims
+            self.shapes[i] = None if info.dtype == STR or any(dim < 0 for dim in dims) else dims
         self.is_sized = True
 
     def take_output(self, i: int) -> Any:
         """A copy of an output in the context's memory, which its next run overwrites."""
         tensor = self.out_rows[i]
         shape = tuple(tensor.dims[0:tensor.rank])
+        if tensor.dtype == STR:
+            return _strings.array(tensor.data, shape)
         array = np.empty(shape, self.dtypes[i])
         if array.nbytes:
             ffi.memmove(_buffer(array), tensor.data, array.nbytes)
@@ -194,6 +203,8 @@ class _Slot:
 
     def set_output(self, i: int, given: Any, kept: list[Any]) -> Any:
         tensor = self.out_rows[i]
+        if given is not None and self.dtypes[i].kind == "O":
+            raise UsageError("an output of strings is an array of its own: out has None in its place")
         if given is not None:
             return self.set_given(tensor, given, kept)
         tensor.on_device = 0
@@ -255,7 +266,7 @@ class OrtValue:
         return list(self._array.shape)
 
     def data_type(self) -> str:
-        return onnx_name(OF_NUMPY[self._array.dtype])
+        return onnx_name(STR if self._array.dtype.kind in "OUST" else OF_NUMPY[self._array.dtype])
 
     def element_type(self) -> Any:
         return self._array.dtype

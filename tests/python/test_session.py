@@ -296,5 +296,36 @@ class Backend(unittest.TestCase):
         np.testing.assert_array_equal(y, [2, 2, 2])
 
 
+class Strings(unittest.TestCase):
+    def test_strings_go_in_and_out(self):
+        session = dlc.InferenceSession(identity(TensorProto.STRING, ("n", 2)), cache=False)
+        self.assertEqual(session.get_inputs()[0].type, "tensor(string)")
+        for given in (np.array([["a", "été"], ["", "☃"]]), np.array([["a", "été"], ["", "☃"]], object), [["a", "b"]],
+                      np.array([[b"x", b"y"]]), np.array([["a", "b"], ["c", "d"]]).T, np.empty((0, 2), object)):
+            found, = session.run(None, {"x": given})
+            given = np.asarray(given)
+            wanted = [v.decode() if isinstance(v, bytes) else v for v in given.reshape(-1).tolist()]
+            self.assertEqual((found.dtype, found.shape, found.reshape(-1).tolist()), (np.dtype(object), given.shape, wanted))
+        with self.assertRaisesRegex(dlc.InvalidError, "has 3, where strings are wanted"):
+            session.run(None, {"x": np.array([["a", 3]], object)})
+        with self.assertRaisesRegex(dlc.InvalidError, "none may hold a zero"):
+            session.run(None, {"x": np.array([["a\0b", "c"]], object)})
+        with self.assertRaisesRegex(dlc.InvalidError, "dtype f32, wanted str"):
+            session.run(None, {"x": np.zeros((1, 2), np.float32)})
+
+    def test_words_become_labels(self):
+        nodes = [helper.make_node("StringNormalizer", ["x"], ["w"], case_change_action="LOWER", stopwords=["the"]),
+                 helper.make_node("StringSplit", ["w"], ["parts", "n"], delimiter="-"),
+                 helper.make_node("StringConcat", ["parts", "mark"], ["y"])]
+        model = model_of(nodes, [("x", TensorProto.STRING, ["k"])], [("y", TensorProto.STRING, ["m", "p"]), ("n", TensorProto.INT64, ["m"])],
+                         [helper.make_tensor("mark", TensorProto.STRING, [], ["!"])])
+        session = dlc.InferenceSession(model, cache=False)
+        y, n = session.run(None, {"x": np.array(["The", "Big-Cat", "ran"])})
+        self.assertEqual(y.tolist(), [["big!", "cat!"], ["ran!", "!"]])
+        self.assertEqual(n.tolist(), [2, 1])
+        y, n = session.run(None, {"x": np.array(["a-b-c"])})
+        self.assertEqual(y.tolist(), [["a!", "b!", "c!"]])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -86,6 +86,9 @@ END_TEST
 static const struct { const char *text, *message; } refused[] = {
     {"graph", "a name starting with @"},
     {"graph @f(%x: f32[2]) -> %y { }", "output %y is not defined"},
+    {"string \"a\"\nstring \"a\"\ngraph @f(%x: str[2]) -> %x { }", "the string stands there twice"},
+    {"string \"a\"\ngraph @f(%x: str[2]) -> %c {\n %c: str[2] = const [1, 2]\n}", "there is no string 2"},
+    {"graph @f(%x: str[2]) -> %y {\n %y: i64[2] = cast %x {dtype=i64}\n}", "str to i64; strings are read and written by text_read and text_write"},
     {"symbol n = data(%k, 0) in 0..9\ngraph @f(%k: i64[], %x: f32[n]) -> %x { }", "symbol n is a dimension of an input"},
     {"symbol n = opaque(%l, 0) in 0..9\ngraph @f(%x: f32[2]) -> %y {\n %l: bool[] = loop {symbol=0, holds=[n < 3]}\n"
      " %y: f32[2] = neg %x\n %d: bool[] = done %l\n}", "output %y is of a region"},

@@ -155,6 +155,15 @@ static const infer_case cases[] = {
      "windows have rank 5"},
     {"%x: f32[4,5]", "topk %x {axis=1, dims=[6]}", NULL, "k = 6 is more than the 5 elements"},
     {"%x: f32[4,5]", "nonzero %x {symbol=7}", NULL, "symbol = 7 is no symbol"},
+    {"%x: str[4]", "add %x, %x", NULL, "input 0 is str; add takes a number"},
+    {"%x: str[4]", "eq %x, %x", NULL, "no narrow type and no string"},
+    {"%x: f32[4]", "text_join %x, %x", NULL, "input 0 is f32; text_join takes strings"},
+    {"%x: str[4], %y: str[1]", "text_join %x, %y", NULL, "dimensions of the inputs"},
+    {"%x: str[4], %y: str[2]", "text_split %x, %y {symbol=0}", NULL, "input 1"},
+    {"%x: str[4]", "text_split %x, %x {symbol=9}", NULL, "input 1"},
+    {"%x: str[4], %p: i64[4,2]", "text_match %x, %p", NULL, "i64[n,3] of 1 to 4096 rows is wanted"},
+    {"%x: str[4]", "text_read %x {dtype=f16}", NULL, "strings are read as integers, f32 and f64"},
+    {"%x: str[4]", "text_write %x", NULL, "text_write takes no narrow type and no string"},
 };
 /* clang-format on */
 

@@ -94,7 +94,7 @@ START_TEST(topk_sorts_and_breaks_ties_by_index)
         dlcrt_operand operands[] = {{data, dtype, 3, {A, N, C}},
                                     {values, dtype, 3, {A, k, C}},
                                     {anywhere + 1, DLC_I64, 3, {A, k, C}}};
-        dlcrt_opaque_args args = {operands, attrs, "top"};
+        dlcrt_opaque_args args = {operands, attrs, "top", NULL};
         ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TOPK].run(&args), DLC_OK);
         memcpy(indices, anywhere + 1, sizeof indices);
         for (int a = 0; a < A; a++)
@@ -120,7 +120,7 @@ START_TEST(topk_refuses_more_than_there_is)
     int64_t indices[5], attrs[3] = {0, 1, 1};
     dlcrt_operand operands[] = {
         {x, DLC_F32, 1, {4}}, {values, DLC_F32, 1, {5}}, {indices, DLC_I64, 1, {5}}};
-    dlcrt_opaque_args args = {operands, attrs, "top"};
+    dlcrt_opaque_args args = {operands, attrs, "top", NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TOPK].run(&args), DLC_INVALID);
     ck_assert_str_eq(dlcrt_last_error(), "node 'top': k = 5, the axis has 4 elements");
 }
@@ -140,7 +140,7 @@ START_TEST(nonzero_lists_coordinates_in_order)
         ((float *)data)[8] = (float)NAN;
     }
     dlcrt_operand operands[] = {{data, dtype, 3, {3, 4, 5}}, {anywhere + 1, DLC_I64, 2, {3, 0}}};
-    dlcrt_opaque_args args = {operands, NULL, "nz"};
+    dlcrt_opaque_args args = {operands, NULL, "nz", NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_NONZERO].count(&args, &count), DLC_OK);
     operands[1].dims[1] = count;
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_NONZERO].run(&args), DLC_OK);
@@ -162,7 +162,7 @@ START_TEST(nonzero_of_scalars_and_nothing)
     float one = 1;
     int64_t out[1] = {7}, count;
     dlcrt_operand operands[] = {{&one, DLC_F32, 0, {0}}, {out, DLC_I64, 2, {0, 1}}};
-    dlcrt_opaque_args args = {operands, NULL, "nz"};
+    dlcrt_opaque_args args = {operands, NULL, "nz", NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_NONZERO].count(&args, &count), DLC_OK);
     ck_assert_int_eq(count, 1);
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_NONZERO].run(&args), DLC_OK);

@@ -31,10 +31,10 @@ static dlc_scalar difficult(dlc_dtype dtype, uint32_t i)
     return dlc_scalar_read(dtype, &element);
 }
 
-/* Codes of narrow types are moved and reinterpreted alone. */
+/* Codes of narrow types and numbers of strings are moved and reinterpreted alone. */
 static int is_legal(dlc_expr_op op, dlc_dtype dtype)
 {
-    if (dlc_is_code(dtype))
+    if (dlc_is_code(dtype) || dlc_is_text(dtype))
         return op == DLC_EXPR_BITCAST || op == DLC_EXPR_SELECT;
     switch ((dlc_expr_class)dlc_exprs[op].class_) {
     case DLC_EXPR_CLASS_INT:
@@ -138,7 +138,7 @@ START_TEST(rows_of_expr)
             continue;
         }
         for (int to = DLC_BOOL; to < DLC_DTYPE_COUNT; to++)
-            if (op != DLC_EXPR_BITCAST ? !dlc_is_code((dlc_dtype)to)
+            if (op != DLC_EXPR_BITCAST ? !dlc_is_code((dlc_dtype)to) && !dlc_is_text((dlc_dtype)to)
                                        : (dlc_dtypes[to].bits == dlc_dtypes[dtype].bits &&
                                           to != DLC_BOOL && dtype != DLC_BOOL))
                 check_row(op, (dlc_dtype)dtype, (dlc_dtype)to, 0);

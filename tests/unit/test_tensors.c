@@ -107,8 +107,11 @@ static const struct {
     {"{'shape': (2,3,), 'fortran_order': True, 'descr': '<i2', }", 12, DLC_OK, "abefijcdghkl"},
     {"{'descr': '|b1', 'fortran_order': False, 'shape': ()}", 1, DLC_OK, "a"},
     {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", 4, DLC_UNSUPPORTED,
-     "its elements are '>f4'; bool, integers, f16, f32 and f64 in little-endian order are "
-     "supported"},
+     "its elements are '>f4'; bool, integers, f16, f32 and f64 in little-endian order and strings "
+     "(<U…, |S…) are supported"},
+    {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, DLC_UNSUPPORTED,
+     "its elements are '|O'; bool, integers, f16, f32 and f64 in little-endian order and strings "
+     "(<U…, |S…) are supported"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 4, DLC_INVALID,
      "holds 4 bytes of elements, where its shape asks for 8"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 4, DLC_INVALID,
@@ -140,6 +143,32 @@ START_TEST(npy_headers)
         ck_assert_int_eq(memcmp(tensor.data, headers[_i].text, headers[_i].nbytes), 0);
     else if (headers[_i].text)
         ck_assert_str_eq(diag.messages[0].text, headers[_i].text);
+}
+END_TEST
+
+/* Strings written and read, and one of numpy's of two columns, turned. */
+START_TEST(strings_survive_npz)
+{
+    static const char *texts[6] = {"", "a", "é☃😀", "two words", "b", "c"};
+    char *path = dlc_arena_printf(arena, "%s/a.npz", folder);
+    dlcrt_tensor tensor = {.name = "s", .data = texts, .size_bytes = sizeof texts, .dtype = DLC_STR, .rank = 2, .dims = {2, 3}};
+    dlc_tensors written = {0}, read = {0};
+    dlc_vec_push(arena, &written, tensor);
+    ck_assert_int_eq(dlc_npz_write(path, &written, &diag), DLC_OK);
+    ck_assert_int_eq(dlc_npz_read(path, arena, &diag, &read), DLC_OK);
+    ck_assert_int_eq(dlc_compare_types("s", &read.data[0], &tensor, &diag), DLC_OK);
+    ck_assert_uint_eq(dlc_compare(&read.data[0], &tensor, (dlc_tolerance){0, 0}).noutside, 0);
+    texts[2] = "other";
+    dlc_difference d = dlc_compare(&read.data[0], &tensor, (dlc_tolerance){0, 0});
+    ck_assert_uint_eq(d.noutside, 1);
+    ck_assert_uint_eq(d.at, 2);
+    ck_assert_str_eq(d.expected_text, "other");
+    static const char turned[] = "\x93NUMPY\x01\x00\x40\x00{'descr': '|S2', 'fortran_order': True, 'shape': (2, 2), }     \n"
+                                "a\0bbc\0d\0";
+    ck_assert_int_eq(dlc_npy_parse(turned, sizeof turned - 1, "x.npy", arena, &diag, &tensor), DLC_OK);
+    ck_assert_str_eq(dlc_tensor_string(&tensor, 0), "a");
+    ck_assert_str_eq(dlc_tensor_string(&tensor, 1), "c");
+    ck_assert_str_eq(dlc_tensor_string(&tensor, 2), "bb");
 }
 END_TEST
 
@@ -196,6 +225,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, npz_reads_back);
     tcase_add_test(tcase, npz_damage);
+    tcase_add_test(tcase, strings_survive_npz);
     tcase_add_loop_test(tcase, npy_headers, 0, sizeof headers / sizeof *headers);
     tcase_add_loop_test(tcase, differences, 0, sizeof pairs / sizeof *pairs);
     tcase_add_test(tcase, large_integers_differ);
