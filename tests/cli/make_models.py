@@ -41,8 +41,8 @@ def main():
     save("bad_attribute", [node("Relu", ["x"], ["y"], "my_relu", slope=0.5)], [x], [y])
     save("cycle", [node("Add", ["x", "b"], ["a"], "first"), node("Relu", ["a"], ["b"], "second"),
                    node("Relu", ["b"], ["y"], "third")], [x], [y])
-    save("string_output", [node("Cast", ["x"], ["y"], "my_cast", to=TensorProto.STRING)], [x],
-         [("y", TensorProto.STRING, [2, 3])])
+    save("complex_output", [node("Cast", ["x"], ["y"], "my_cast", to=TensorProto.COMPLEX64)], [x],
+         [("y", TensorProto.COMPLEX64, [2, 3])])
 
     external = onnx.ModelProto.FromString(good.SerializeToString())
     w = external.graph.initializer[0]

@@ -21,7 +21,7 @@ conv_group|1|my_conv;Conv;group;2;3
 undefined|1|my_add;ghost
 bad_attribute|3|my_relu;slope
 cycle|1|first
-string_output|3|my_cast
+complex_output|3|my_cast
 external_missing|5|weights.bin
 external_outside|1|passwd
 truncated|1|truncated.onnx
