@@ -319,6 +319,8 @@ static dlc_status check_operands(const check *c, const dlc_plan_step *step, uint
     for (uint32_t k = first; k < end && k < step->refs.count; k++) {
         const dlc_plan_ref *ref = &refs[step->refs.first + k];
         DLC_TRY(check_ref(c, ref, i));
+        if (ref->place == DLC_REF_NONE && (step->kind != DLC_DO_OPAQUE || k < dlcrt_opaques[step->what].ninputs))
+            return dlcrt_damaged(c->name, "step %u reads what is nowhere", i);
         if (!is_placed_well(c, step, ref))
             return dlcrt_damaged(c->name, "step %u reads or writes memory of another device", i);
     }

@@ -135,16 +135,28 @@ static void select_row(const row *r, int64_t n, int64_t k)
     }
 }
 
+/* Whether y has the dimensions of x but for `axis`, and elements of this type; an output that nobody reads is right. */
+static int is_like(const dlcrt_operand *y, const dlcrt_operand *x, int64_t axis, dlc_dtype dtype)
+{
+    int fits = y->rank == x->rank && y->dtype == dtype;
+    for (uint32_t d = 0; fits && d < x->rank; d++)
+        fits = d == axis || y->dims[d] == x->dims[d];
+    return fits || !y->data;
+}
+
 /* inputs x; outputs values, indices (i64); attrs axis, largest, sorted (they always are) */
 static dlc_status run_topk(const dlcrt_opaque_args *args)
 {
     const dlcrt_operand *x = &args->operands[0], *values = &args->operands[1],
                         *indices = &args->operands[2];
     int64_t axis = args->attrs[0];
-    if (axis < 0 || axis >= x->rank || values->rank != x->rank)
+    if (axis < 0 || axis >= x->rank || indices->rank != x->rank)
         return dlcrt_fail(DLC_INVALID, "node '%s': axis %" PRId64 " of rank %u", args->name, axis,
                           x->rank);
-    int64_t n = x->dims[axis], k = values->dims[axis];
+    int64_t n = x->dims[axis], k = indices->dims[axis];
+    if (!indices->data || !is_like(indices, x, axis, DLC_I64) || !is_like(values, x, axis, x->dtype) ||
+        (values->data && values->dims[axis] != k))
+        return dlcrt_fail(DLC_INVALID, "node '%s': its values and indices do not belong together", args->name);
     if (k > n)
         return dlcrt_fail(DLC_INVALID,
                           "node '%s': k = %" PRId64 ", the axis has %" PRId64 " elements",
@@ -194,6 +206,8 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
 {
     const dlcrt_operand *x = &args->operands[0], *y = &args->operands[1];
     int64_t at[DLCRT_MAX_RANK] = {0}, column = 0, ncolumns = y->dims[1];
+    if (y->rank != 2 || y->dtype != DLC_I64 || y->dims[0] != x->rank || !y->data)
+        return dlcrt_fail(DLC_INVALID, "node '%s': its result has no row for each of %u dimensions", args->name, x->rank);
     for (int64_t i = 0, n = product(x->dims, 0, x->rank); i < n; i++) {
         if (column < ncolumns && is_nonzero(x, i)) {
             for (uint32_t k = 0; k < x->rank; k++)
@@ -336,6 +350,10 @@ static dlc_status run_suppress(const dlcrt_opaque_args *args)
                     scores->rank == 3 && kept->rank == 3 && order->dims[0] == boxes->dims[0];
     for (uint32_t d = 0; is_shaped && d < 3; d++)
         is_shaped = order->dims[d] == scores->dims[d] && order->dims[d] == kept->dims[d];
+    static const dlc_dtype dtypes[] = {DLC_F32, DLC_I64, DLC_F32, DLC_I64, DLC_F32, DLC_F32, DLC_I64};
+    for (uint32_t i = 0; is_shaped && i < 7; i++) /* the limits are single numbers */
+        is_shaped = args->operands[i].dtype == dtypes[i] && args->operands[i].data &&
+                    (i < 3 || i > 5 || product(args->operands[i].dims, 0, args->operands[i].rank) == 1);
     if (!is_shaped)
         return dlcrt_fail(DLC_INVALID, "node '%s': boxes and scores do not belong together",
                           args->name);

@@ -224,6 +224,21 @@ static dlc_status bind_symbol(dlcrt_context *context, const dlc_plan_step *step,
     return dlcrt_phase_enter(context, step->phase);
 }
 
+/* The operand lies in its buffer: both are numbers of the file. */
+static dlc_status check_operand(const dlcrt_context *context, const dlc_plan_step *step, uint32_t i, const dlcrt_operand *operand)
+{
+    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first + i;
+    int64_t left = context->cells[ref->size_bytes] / dlc_dtype_bytes(operand->dtype);
+    int is_empty = 0;
+    for (uint32_t k = 0; k < operand->rank; k++)
+        is_empty |= operand->dims[k] == 0;
+    for (uint32_t k = 0; k < operand->rank && !is_empty && left >= 0; k++)
+        left = operand->dims[k] > 0 ? left / operand->dims[k] : -1;
+    if (ref->place == DLC_REF_NONE || is_empty || left > 0)
+        return DLC_OK;
+    return dlcrt_fail(DLC_INVALID, "node '%s': operand %u is larger than its buffer", dlcrt_string(context->plan, step->name), i);
+}
+
 enum { MAX_OPERANDS = 8 };
 #define DLC_OPAQUE(id, number, text, inputs, outputs, attrs, names, count, run)                           \
     _Static_assert((inputs) + (outputs) <= MAX_OPERANDS, text);
@@ -245,8 +260,10 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
         .strings = &context->strings,
     };
     void *const *buffers = step_buffers(context, step);
-    for (uint32_t i = 0; i < info->ninputs; i++)
+    for (uint32_t i = 0; i < info->ninputs; i++) {
         fill_operand(context, &tensors[i], buffers[i], &operands[i]);
+        DLC_TRY(check_operand(context, step, i, &operands[i]));
+    }
     if (info->count) {
         int64_t value = 0;
         DLC_TRY(info->count(&args, &value));
@@ -254,8 +271,10 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
         DLC_TRY(dlcrt_step_size_bound(context, step));
         buffers = step_buffers(context, step);
     }
-    for (uint32_t i = 0; i < step->operands.count; i++) /* inputs again: memory may have moved */
+    for (uint32_t i = 0; i < step->operands.count; i++) { /* inputs again: memory may have moved */
         fill_operand(context, &tensors[i], buffers[i], &operands[i]);
+        DLC_TRY(check_operand(context, step, i, &operands[i]));
+    }
     return info->run(&args);
 }
 
@@ -293,8 +312,8 @@ static dlc_status run_bind(dlcrt_context *context, const dlc_plan_step *step)
         step->operands.first;
     int64_t at =
         ((const int64_t *)dlcrt_rows(context->plan, context->plan->attrs))[step->attrs.first];
-    int64_t size_bytes = context->cells[tensor->size_bytes],
-            one = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
+    const dlc_plan_ref *ref = (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
+    int64_t size_bytes = context->cells[ref->size_bytes], one = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
     if (at < 0 || dlc_is_float((dlc_dtype)tensor->dtype) || at >= size_bytes / one)
         return dlcrt_fail(DLC_INVALID, "node '%s': element %" PRId64 " is not there",
                           dlcrt_string(context->plan, step->name), at);
