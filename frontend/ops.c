@@ -69,7 +69,7 @@ static const dlc_onnx_row *rows_of(const char *domain, const char *name, size_t 
     *n = 0;
     while (lo + *n < nrows && strcmp(rows[lo + *n].name, name) == 0)
         ++*n;
-    return rows + lo;
+    return *n ? rows + lo : rows;
 }
 
 const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset)

@@ -130,8 +130,8 @@ static void finish_chunk(dlcrt_pool *pool)
 
 static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int64_t end)
 {
-    dlc_kernel_args args = {job->buffers, job->symbols, job->scratch + thread * job->scratch_stride,
-                            job->fault};
+    void *scratch = job->scratch ? job->scratch + thread * job->scratch_stride : NULL;
+    dlc_kernel_args args = {job->buffers, job->symbols, scratch, job->fault};
     job->kernel(&args, begin, end);
 }
 

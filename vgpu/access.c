@@ -172,7 +172,7 @@ static uint8_t *touch(vgpu_machine *m, const vgpu_warp *w, access *a, uint32_t l
     if (!lies_in(a->region, address, a->bytes)) {
         a->region = region_of(m, a, address);
         a->is_shared =
-            a->region >= m->shared.regions && a->region < m->shared.regions + m->shared.n;
+            m->shared.n && a->region >= m->shared.regions && a->region < m->shared.regions + m->shared.n;
     }
     if (!lies_in(a->region, address, a->bytes) || (a->way != READ && !a->region->is_writable))
         return bad(m, w, a, lane, VGPU_BAD_ADDRESS,
