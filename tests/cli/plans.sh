@@ -30,7 +30,18 @@ for text in '[' '{}' '{"groups": 3}' '{"groups": [3]}' '{"groups": [[3]]}' '{"gr
     expect 2 "bad.json" "$DLC" explain apart.dlc --fusion bad.json
 done
 
+for text in '' 'groups' "$(printf '%100000s' | tr ' ' '[')" '{"groups": [[["%y"]]]}' '{"groups": [["%y", null]]}' '{"groups": [{"%y": 1}]}'; do
+    echo "$text" >bad.json
+    expect 2 "bad.json" "$DLC" explain apart.dlc --fusion bad.json
+done
+mkdir folder.json
+expect 5 "folder.json: is no regular file" "$DLC" explain apart.dlc --fusion folder.json
+expect 5 "absent.json: cannot be opened" "$DLC" explain apart.dlc --fusion absent.json
+
 # plug-ins
+echo text >text.so
+expect 2 "./text.so" "$DLC" explain apart.dlc --fusion ./text.so
+expect 2 "./absent.so: cannot open" "$DLC" explain apart.dlc --fusion ./absent.so
 plugin() {
     cat >"$1.c" <<TEXT
 #include <dlc/fusion.h>
@@ -44,6 +55,7 @@ static int run(const dlc_fusion_api *api, dlc_fusion *fusion)
     return 0;
 }
 static const dlc_fusion_strategy strategy = {DLC_FUSION_VERSION, "$1", run};
+static dlc_fusion_strategy version __attribute__((unused)) = {DLC_FUSION_VERSION, "$1", run};
 const dlc_fusion_strategy *dlc_fusion_strategy_get(void) { return $3; }
 TEXT
     cc -shared -fPIC -I"$repository/include" "$1.c" -o "$1.so" 2>err || fail "$1 does not compile"
@@ -63,6 +75,10 @@ hostile tries 'dlc_fusion_trial t; for (;;) api->try_merge(fusion, 0, 1, &t);' '
 hostile kills 'raise(SIGKILL);' '&strategy' 'signal 9'
 hostile gives_up 'return 5;' '&strategy' 'gave up with 5'
 hostile no_strategy '' '0' 'gives no strategy'
+hostile garbage '' '(const dlc_fusion_strategy *)8' 'signal 11'
+hostile recurses 'volatile char b[65536]; b[0] = 1; run(api, fusion); b[1] = 1;' '&strategy' 'signal 11'
+hostile newer '' '(version.version++, &version)' 'built for version'
+hostile runs_nothing '' '(version.run = NULL, &version)' 'gives no strategy'
 hostile early '' '(exit(7), &strategy)' 'ended its process with status 7'
 plugin wild 'for (unsigned i = 0; i < 3000; i++) api->merge(fusion, i * 2654435761u, i * 40503u);' '&strategy'
 expect 0 "" "$DLC" compile "$digits" --fusion ./wild.so -o out.so
