@@ -33,6 +33,7 @@ typedef struct {
     dlc_type type; /* dims in the kernel's pool */
     dlc_layout layout;
     uint8_t role; /* dlc_role */
+    uint8_t is_part; /* OUT: some of its elements are stored here, the others by other kernels */
 } dlc_buffer;
 
 /* A run-time i64: a dimension or scalar parameter. */

@@ -255,6 +255,7 @@ static void parse_buffer(parser *p, dlc_role role)
     const char *name = dlc_lexer_name(&p->text.lex);
     dlc_type type = {0};
     dlc_layout layout = {0};
+    uint8_t is_part = 0;
     dlc_lexer_expect(&p->text.lex, ":");
     type.dtype = parse_dtype(p);
     dlc_lexer_expect(&p->text.lex, "[");
@@ -273,13 +274,17 @@ static void parse_buffer(parser *p, dlc_role role)
             role = DLC_ROLE_CONST;
         else if (dlc_lexer_take(&p->text.lex, "out"))
             role = DLC_ROLE_OUT;
+        else if (role == DLC_ROLE_OUT && dlc_lexer_take(&p->text.lex, "part"))
+            is_part = 1;
         else
             layout = dlc_layout_lex(&p->text.lex, type.rank);
     }
     if (is_ok(p) && find_buffer(p, name) != UINT32_MAX)
         dlc_lexer_fail(&p->text.lex, "there are two buffers '%s'", name);
-    if (is_ok(p))
-        dlc_kernel_buffer(p->kernel, name, &type, &layout, role);
+    if (!is_ok(p))
+        return;
+    uint32_t buffer = dlc_kernel_buffer(p->kernel, name, &type, &layout, role);
+    p->kernel->buffers.data[buffer].is_part = is_part;
 }
 
 static void parse_buffers(parser *p, dlc_role role)

@@ -183,6 +183,7 @@ static void print_buffer(printer *p, uint32_t b, const char *role)
     dlc_str_add(p->out, "]");
     dlc_layout_print(&buffer->layout, buffer->type.rank, p->out);
     dlc_str_add(p->out, role);
+    dlc_str_add(p->out, buffer->is_part ? "@part" : "");
 }
 
 /* Outputs stand behind the arrow when they come last, as they do in kernels made by lowering. */

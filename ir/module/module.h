@@ -18,7 +18,7 @@ enum { DLC_NO_VALUE = 0xffffffffu, DLC_NO_SYMBOL = 0xffffffffu };
 typedef enum {
     DLC_VALUE_TEMP,   /* in the arena, where kernels run */
     DLC_VALUE_INPUT,  /* the caller's */
-    DLC_VALUE_OUTPUT, /* the caller's; one step writes it */
+    DLC_VALUE_OUTPUT, /* the caller's; one step writes it, or several in parts */
     DLC_VALUE_CONST,  /* in the executable */
     DLC_VALUE_HOST    /* in host memory, when kernels run on a device: operands of steps in C */
 } dlc_value_role;

@@ -2,6 +2,7 @@
  * The rules of modules. A walk over the steps in order, as the runtime takes them, with what is there by then: values that
  * were written, symbols that are bound.
  */
+#include "ir/kernel/algebra.h"
 #include "ir/module/text.h"
 
 #include "dlc/abi.h"
@@ -21,6 +22,7 @@ typedef struct {
     dlc_arena *scratch;
     uint8_t *is_there; /* by value */
     uint8_t *is_bound; /* by symbol */
+    int64_t *left;     /* by value that is written in parts: elements that no launch has stored yet; else 0 */
     dlc_vec(frame) frames;
     uint32_t nloops; /* among them */
 } verifier;
@@ -65,6 +67,35 @@ static dlc_status check_size(const verifier *v, const dlc_step *step, dlc_expr s
                                               v->module->symbols.data[missing].name);
 }
 
+/* The points that the launch stores into a part of the value, where they are known; -1: it does not store parts. */
+static int64_t stored_in_part(const verifier *v, const dlc_step *step, uint32_t i)
+{
+    if (step->kind != DLC_STEP_LAUNCH || !v->module->kernels.data[step->kernel].kernel->buffers.data[i].is_part)
+        return -1;
+    const dlc_kernel *kernel = v->module->kernels.data[step->kernel].kernel;
+    int64_t all = 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        int64_t points = kernel->stages.data[s].buffer == i, extent;
+        for (uint32_t a = 0; a < kernel->stages.data[s].axes.n; a++)
+            points = dlc_const_extent(kernel, kernel->stages.data[s].axes.data[a], &extent) ? points * extent : 0;
+        all += points;
+    }
+    return all;
+}
+
+/* Parts make a whole, of which nothing is stored twice; it is read when all of it is there. */
+static dlc_status check_part(verifier *v, const dlc_step *step, uint32_t i, int64_t points)
+{
+    uint32_t value = step->values[i];
+    int64_t elems;
+    if (!dlc_type_elems(v->module->pool, &v->module->values.data[value].type, &elems))
+        return DLC_OK;
+    if (v->is_there[value] && points > v->left[value])
+        return FAIL(v, step, "the parts of '%s' are more than it is", v->module->values.data[value].name);
+    v->left[value] = (v->is_there[value] ? v->left[value] : elems) - points;
+    return DLC_OK;
+}
+
 static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
 {
     uint32_t value = step->values[i];
@@ -77,8 +108,13 @@ static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
     const dlc_module_value *at = &v->module->values.data[value];
     for (uint32_t d = 0; d < at->type.rank; d++)
         DLC_TRY(check_size(v, step, at->type.dims[d]));
+    if (!dlc_step_writes(v->module, step, i) && v->left[value])
+        return FAIL(v, step, "'%s' is read, of which %lld elements are not written", at->name, (long long)v->left[value]);
     if (!dlc_step_writes(v->module, step, i))
         return v->is_there[value] ? DLC_OK : FAIL(v, step, "'%s' is read, which no step wrote", at->name);
+    int64_t points = stored_in_part(v, step, i);
+    if (points >= 0 && (at->role == DLC_VALUE_TEMP || at->role == DLC_VALUE_OUTPUT))
+        return check_part(v, step, i, points);
     int may_again = at->role == DLC_VALUE_TEMP && v->nloops; /* for another iteration */
     if (at->role == DLC_VALUE_INPUT || at->role == DLC_VALUE_CONST || (v->is_there[value] && !may_again))
         return FAIL(v, step, "'%s' is written%s", at->name, v->is_there[value] ? " a second time" : "");
@@ -297,6 +333,9 @@ static dlc_status check_all(verifier *v)
         if (!v->is_there[module->outputs.data[o].value])
             return dlc_diag_fail(v->diag, v->wrong, module->file, "output '%s' is written by no step",
                                  module->outputs.data[o].name);
+        else if (v->left[module->outputs.data[o].value])
+            return dlc_diag_fail(v->diag, v->wrong, module->file, "of output '%s' %lld elements are written by no step",
+                                 module->outputs.data[o].name, (long long)v->left[module->outputs.data[o].value]);
     return DLC_OK;
 }
 
@@ -305,6 +344,7 @@ dlc_status dlc_module_verify(const dlc_module *module, dlc_status wrong, dlc_dia
     verifier v = {.module = module, .diag = diag, .wrong = wrong, .scratch = dlc_arena_create(0)};
     v.is_there = dlc_new_array(v.scratch, uint8_t, module->values.n + 1);
     v.is_bound = dlc_new_array(v.scratch, uint8_t, module->symbols.n + 1);
+    v.left = dlc_new_array(v.scratch, int64_t, module->values.n + 1);
     dlc_status status = check_all(&v);
     dlc_arena_destroy(v.scratch);
     return status;

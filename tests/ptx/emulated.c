@@ -144,12 +144,12 @@ static const char *write_data(const job *j)
     return fclose(file) ? "a temporary file cannot be written" : NULL;
 }
 
-/* Where a trial left out blocks: a byte for each, 0 where no byte of its element was written. */
+/* Where a trial left out blocks, or stores a part: a byte for each, 0 where no byte of its element was written. */
 static const uint8_t *written_in(const job *j, const trial *t, uint32_t b, const uint8_t *got)
 {
     size_t bytes = trial_buffer_bytes(t, b);
     size_t size = dlc_dtype_bytes(t->kernel->buffers.data[b].type.dtype);
-    if (!t->stride)
+    if (!t->stride && !t->kernel->buffers.data[b].is_part)
         return NULL;
     uint8_t *written = dlc_new_array(j->arena, uint8_t, bytes + 1);
     for (size_t i = 0; i < bytes; i++)

@@ -264,7 +264,7 @@ static const char *compare_outputs(const trial *t, const bench *b, dlc_arena *ar
     const char *problem = NULL;
     for (uint32_t i = 0; i < t->kernel->buffers.n && !t->faults && !problem; i++)
         if (b->written[i])
-            problem = trial_compare(t, i, b->bytes[i], t->stride ? b->written[i] : NULL, arena);
+            problem = trial_compare(t, i, b->bytes[i], t->stride || t->kernel->buffers.data[i].is_part ? b->written[i] : NULL, arena);
     return problem;
 }
 
