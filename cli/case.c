@@ -318,6 +318,43 @@ static dlc_status shape_lists(test_case *t, const char *path, dlc_options *optio
     return DLC_OK;
 }
 
+static int is_other_shape(const dlcrt_tensor_info *info, const dlcrt_tensor *tensor)
+{
+    int is_other = info->rank != tensor->rank;
+    for (uint32_t d = 0; !is_other && d < info->rank; d++)
+        is_other = info->dims[d] >= 0 && info->dims[d] != tensor->dims[d];
+    return is_other;
+}
+
+/* Declared shapes are hints: where the first data have another, theirs is given. *n: how many. */
+static dlc_status shape_as_data(test_case *t, dlc_options *options, uint32_t *n)
+{
+    dlc_arena *arena = t->cli->arena;
+    dlc_vec(dlc_shape) shapes = {0};
+    t->signature = dlc_signature_of_model(t->model, t->library, arena);
+    *n = 0;
+    for (uint32_t i = 0; i < options->nshapes; i++)
+        dlc_vec_push(arena, &shapes, options->shapes[i]);
+    for (uint32_t i = 0; i < t->inputs.n; i++) {
+        dlcrt_tensor tensor;
+        int exists = !is_list(&t->inputs, i), slot = -1;
+        if (exists)
+            DLC_TRY(read_part(t, "test_data_set_0", "input", i, &tensor, &exists));
+        if (exists)
+            slot = slot_of(&t->signature, &tensor, i);
+        if (slot < 0 || !is_other_shape(&t->signature.inputs[slot], &tensor))
+            continue;
+        dlc_shape shape = {.name = t->signature.inputs[slot].name, .rank = tensor.rank};
+        shape.name = dlc_arena_strdup(arena, shape.name); /* of the model, which is opened anew */
+        memcpy(shape.dims, tensor.dims, sizeof shape.dims);
+        dlc_vec_push(arena, &shapes, shape);
+        ++*n;
+    }
+    options->shapes = shapes.data;
+    options->nshapes = shapes.n;
+    return DLC_OK;
+}
+
 dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
 {
     test_case t = {.cli = cli, .folder = folder};
@@ -334,5 +371,13 @@ dlc_status dlc_case_run(dlc_cli *cli, const char *folder, const char *output)
     const char *path = dlc_arena_printf(cli->arena, "%s/model.onnx", folder);
     DLC_TRY(shape_lists(&t, path, &options));
     DLC_TRY(dlc_cli_open(cli, path, &options, &t.model));
+    uint32_t nother = 0;
+    dlc_status status = shape_as_data(&t, &options, &nother);
+    if (status != DLC_OK || nother) {
+        dlc_cli_close(cli, t.model);
+        t.model = NULL;
+        DLC_TRY(status);
+        DLC_TRY(dlc_cli_open(cli, path, &options, &t.model));
+    }
     return cli->args.interpret ? run_interpreted(&t) : run_compiled(&t, output);
 }

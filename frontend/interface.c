@@ -248,6 +248,18 @@ static dlc_status input_type(dlc_import *im, const Onnx__ValueInfoProto *info, c
     return DLC_OK;
 }
 
+/* Some exporters write 0 for a size that they do not know. */
+static void note_empty(dlc_import *im, const dlc_type *type, const char *place)
+{
+    int64_t size;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        if (!dlc_expr_is_int(im->pool, type->dims[i], &size) || size)
+            continue;
+        dlc_diag_fail(im->graph->diag, DLC_OK, place, "has dimension %" PRIu32 " of size 0, so it takes no elements; --shape gives it another size", i);
+        return;
+    }
+}
+
 static dlc_value *make_input(dlc_import *im, const Onnx__ValueInfoProto *info, const char *place)
 {
     dlc_type type = {0};
@@ -259,6 +271,7 @@ static dlc_value *make_input(dlc_import *im, const Onnx__ValueInfoProto *info, c
         int is_new;
         type.dims[i] = input_dim(im, info->name, shape->dim[i], type.rank, i, &is_new);
     }
+    note_empty(im, &type, place);
     dlc_value *given = im_given_value(im, info->name, &type);
     if (given)
         return given;
@@ -300,7 +313,7 @@ static int64_t given_length(dlc_import *im, const char *name)
     return n ? (int64_t)n : -1;
 }
 
-/* Item k, whose type may leave its shape to the user. */
+/* Item k, or an input that is a tensor: a shape that the user gives holds whether the type has another rank or leaves it open. */
 static dlc_value *make_item(dlc_import *im, const Onnx__TypeProto *type, const char *name,
                             const char *place)
 {
@@ -314,8 +327,8 @@ static dlc_value *make_item(dlc_import *im, const Onnx__TypeProto *type, const c
     info.name = (char *)(uintptr_t)name;
     info.type = &whole;
     whole.tensor_type = &tensor;
-    if (!tensor.shape && given < im->options->nshapes &&
-        im->options->shapes[given].rank <= DLC_MAX_RANK) {
+    if (given < im->options->nshapes && im->options->shapes[given].rank <= DLC_MAX_RANK &&
+        (!tensor.shape || tensor.shape->n_dim != im->options->shapes[given].rank)) {
         for (uint32_t d = 0; d < DLC_MAX_RANK; d++)
             dims[d] = &none;
         shape.dim = dims;
@@ -357,6 +370,11 @@ static size_t name_length(const char *name)
     return bracket && name[strlen(name) - 1] == ']' ? (size_t)(bracket - name) : strlen(name);
 }
 
+static int is_tensor(const Onnx__TypeProto *type)
+{
+    return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+}
+
 static int is_of_list(const Onnx__GraphProto *graph, const char *name)
 {
     for (size_t i = 0; i < graph->n_input; i++) {
@@ -388,8 +406,8 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
             dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
                           "a shape was given for '%s', which is no input", name);
         else if (rank != im->options->shapes[k].rank)
-            dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
-                          "a shape of rank %" PRIu32 " was given for input '%s' of rank %zu",
+            dlc_diag_fail(im->graph->diag, DLC_OK, im->graph->file,
+                          "a shape of rank %" PRIu32 " was given for input '%s', which the model declares with rank %zu; the given one holds",
                           im->options->shapes[k].rank, name, rank);
         im->shapes_given = 1;
     }
@@ -487,8 +505,9 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
         }
         if (!is_initializer(im, scope, info, place))
             (void)im_bind(im, scope, info->name,
-                          inside(info->type) ? make_list(im, info, place)
-                                             : make_input(im, info, place));
+                          inside(info->type)     ? make_list(im, info, place)
+                          : is_tensor(info->type) ? make_item(im, info->type, info->name, place)
+                                                  : make_input(im, info, place));
     }
     for (size_t i = 0; i < graph->n_value_info; i++) {
         const Onnx__ValueInfoProto *info = graph->value_info[i];

@@ -296,6 +296,20 @@ class Backend(unittest.TestCase):
         np.testing.assert_array_equal(y, [2, 2, 2])
 
 
+class Shapes(unittest.TestCase):
+    def test_a_given_shape_holds_whatever_is_declared(self):
+        session = dlc.InferenceSession(identity(TensorProto.FLOAT, (3, 4)), shapes={"x": [2]}, cache=False)
+        self.assertEqual([row.shape for row in session.get_inputs() + session.get_outputs()], [[2], [2]])
+        np.testing.assert_array_equal(session.run(None, {"x": np.float32([1, 2])})[0], [1, 2])
+        notes = dlc.compile(identity(TensorProto.FLOAT, (3, 4)), shapes={"x": [2]}).notes
+        self.assertTrue(any("declares with rank 2; the given one holds" in note for note in notes), notes)
+
+    def test_a_size_of_nothing_is_told(self):
+        notes = dlc.compile(identity(TensorProto.FLOAT, (0, 4))).notes
+        self.assertTrue(any("has dimension 0 of size 0, so it takes no elements; --shape gives it another size" in note for note in notes), notes)
+        self.assertFalse(dlc.compile(identity(TensorProto.FLOAT, (0, 4)), shapes={"x": [2, 4]}).notes)
+
+
 class Strings(unittest.TestCase):
     def test_strings_go_in_and_out(self):
         session = dlc.InferenceSession(identity(TensorProto.STRING, ("n", 2)), cache=False)
