@@ -180,7 +180,8 @@ static dlc_status place_known_outputs(dlcrt_context *context)
 static void *input_data(const dlcrt_context *context, uint32_t i)
 {
     const dlc_plan_tensor *inputs = dlcrt_rows(context->plan, context->plan->inputs);
-    return dlc_is_text((dlc_dtype)inputs[i].dtype) ? context->numbers[i].bytes : context->inputs[i]->data;
+    return context->has_strings && dlc_is_text((dlc_dtype)inputs[i].dtype) ? context->numbers[i].bytes
+                                                                           : context->inputs[i]->data;
 }
 
 /* A step's buffers; those of the caller are put in as this run has them. */
