@@ -169,6 +169,10 @@ static dlc_status check_tensors(const check *c)
     const dlc_plan_tensor *tensor = dlcrt_rows(c->plan, c->plan->inputs);
     for (uint32_t i = 0; i < c->plan->inputs.count; i++)
         DLC_TRY(check_tensor(c, &tensor[i], "an input"));
+    tensor = dlcrt_rows(c->plan, c->plan->tensors); /* of those that no step has, too: all are asked whether they are strings */
+    for (uint32_t i = 0; i < c->plan->tensors.count; i++)
+        if (tensor[i].dtype >= DLC_DTYPE_COUNT)
+            return dlcrt_damaged(c->name, "an operand is out of bounds");
     tensor = dlcrt_rows(c->plan, c->plan->outputs);
     for (uint32_t i = 0; i < c->plan->outputs.count; i++)
         if (tensor[i].size_bytes >= c->plan->insts.count)

@@ -27,6 +27,9 @@ static inline int64_t dlcrt_operand_elems(const dlcrt_operand *operand)
 /* Element i of strings; a number that is none is refused by the step's name. text_steps.c */
 DLC_NODISCARD dlc_status dlcrt_string_of(const dlcrt_opaque_args *args, uint32_t operand, int64_t i, const char **text);
 void dlcrt_number_set(const dlcrt_operand *operand, int64_t i, int64_t number);
+/* The first operands are, in their order: s strings, i i64, b bool, others any; capitals may be outputs that nobody reads. Else they are
+ * refused. */
+DLC_NODISCARD dlc_status dlcrt_check_types(const dlcrt_opaque_args *args, const char *types);
 /* Another number of elements than the first operand's: refused. */
 DLC_NODISCARD dlc_status dlcrt_same_elems(const dlcrt_opaque_args *args, uint32_t operand);
 /* The character at *text, and *text moved behind it; what is no UTF-8 counts byte by byte, as U+FFFD. */

@@ -129,6 +129,7 @@ dlc_status dlcrt_run_text_match(const dlcrt_opaque_args *args)
     if (m.nrows < 1 || m.nrows > DLC_MATCH_MOST)
         return dlcrt_fail(DLC_INVALID, "node '%s': its expression has %" PRId64 " rows; 1 to %d are possible", args->name,
                           m.nrows, DLC_MATCH_MOST);
+    DLC_TRY(dlcrt_check_types(args, "sib"));
     DLC_TRY(dlcrt_same_elems(args, 2));
     for (int64_t i = 0, n = dlcrt_operand_elems(&args->operands[0]); i < n; i++) {
         const char *text;

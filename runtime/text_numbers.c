@@ -156,6 +156,7 @@ static int write_element(const dlcrt_operand *x, int64_t i, char *text, size_t s
 /* inputs x of numbers; output strings */
 dlc_status dlcrt_run_text_write(const dlcrt_opaque_args *args)
 {
+    DLC_TRY(dlcrt_check_types(args, "*s"));
     DLC_TRY(dlcrt_same_elems(args, 1));
     for (int64_t i = 0, n = dlcrt_operand_elems(&args->operands[0]); i < n; i++) {
         char text[48];
@@ -283,6 +284,7 @@ static int read_int(const char *text, dlc_dtype dtype, void *result)
 dlc_status dlcrt_run_text_read(const dlcrt_opaque_args *args)
 {
     const dlcrt_operand *y = &args->operands[1];
+    DLC_TRY(dlcrt_check_types(args, "s*"));
     DLC_TRY(dlcrt_same_elems(args, 1));
     for (int64_t i = 0, n = dlcrt_operand_elems(y); i < n; i++) {
         const char *text;

@@ -25,6 +25,18 @@ void dlcrt_number_set(const dlcrt_operand *operand, int64_t i, int64_t number)
     memcpy((char *)operand->data + i * (int64_t)sizeof number, &number, sizeof number);
 }
 
+dlc_status dlcrt_check_types(const dlcrt_opaque_args *args, const char *types)
+{
+    for (uint32_t i = 0; types[i]; i++) {
+        const dlcrt_operand *x = &args->operands[i];
+        char type = types[i] | 0x20;
+        dlc_dtype wanted = type == 's' ? DLC_STR : type == 'i' ? DLC_I64 : type == 'b' ? DLC_BOOL : x->dtype;
+        if (x->dtype != wanted || (!x->data && type == types[i] && dlcrt_operand_elems(x)))
+            return dlcrt_fail(DLC_INVALID, "node '%s': operand %u is not what it takes", args->name, i);
+    }
+    return DLC_OK;
+}
+
 dlc_status dlcrt_same_elems(const dlcrt_opaque_args *args, uint32_t operand)
 {
     int64_t n = dlcrt_operand_elems(&args->operands[0]), found = dlcrt_operand_elems(&args->operands[operand]);
@@ -50,7 +62,8 @@ static dlc_status put(buffer *b, const char *bytes, size_t n)
         b->bytes = larger;
         b->cap = cap;
     }
-    memcpy(b->bytes + b->n, bytes, n);
+    if (n) /* b->bytes may be NULL still */
+        memcpy(b->bytes + b->n, bytes, n);
     b->n += n;
     return DLC_OK;
 }
@@ -75,6 +88,7 @@ static dlc_status join(const dlcrt_opaque_args *args, buffer *b)
 dlc_status dlcrt_run_text_join(const dlcrt_opaque_args *args)
 {
     buffer b = {0};
+    DLC_TRY(dlcrt_check_types(args, "sss"));
     DLC_TRY(dlcrt_same_elems(args, 1));
     DLC_TRY(dlcrt_same_elems(args, 2));
     dlc_status status = join(args, &b);
@@ -146,6 +160,9 @@ static dlc_status begin_parts(const dlcrt_opaque_args *args, int64_t i, rest *r)
 dlc_status dlcrt_count_text_split(const dlcrt_opaque_args *args, int64_t *symbol)
 {
     *symbol = 0;
+    DLC_TRY(dlcrt_check_types(args, "ss"));
+    if (!dlcrt_operand_elems(&args->operands[1]))
+        return dlcrt_fail(DLC_INVALID, "node '%s': there is no delimiter", args->name);
     for (int64_t i = 0, n = dlcrt_operand_elems(&args->operands[0]); i < n; i++) {
         rest r;
         const char *part;
@@ -164,6 +181,9 @@ dlc_status dlcrt_run_text_split(const dlcrt_opaque_args *args)
 {
     const dlcrt_operand *parts = &args->operands[2], *counts = &args->operands[3];
     int64_t n = dlcrt_operand_elems(&args->operands[0]), width = n ? dlcrt_operand_elems(parts) / n : 0;
+    DLC_TRY(dlcrt_check_types(args, "ssSI"));
+    if (counts->data)
+        DLC_TRY(dlcrt_same_elems(args, 3));
     for (int64_t i = 0; i < n; i++) {
         rest r;
         const char *part;
@@ -313,6 +333,7 @@ static dlc_status run_normalizer(const dlcrt_opaque_args *args, const dlcrt_oper
 
 dlc_status dlcrt_count_text_normalize(const dlcrt_opaque_args *args, int64_t *symbol)
 {
+    DLC_TRY(dlcrt_check_types(args, "ss"));
     return run_normalizer(args, NULL, symbol);
 }
 
@@ -320,5 +341,6 @@ dlc_status dlcrt_count_text_normalize(const dlcrt_opaque_args *args, int64_t *sy
 dlc_status dlcrt_run_text_normalize(const dlcrt_opaque_args *args)
 {
     int64_t count;
+    DLC_TRY(dlcrt_check_types(args, "sss"));
     return run_normalizer(args, &args->operands[2], &count);
 }

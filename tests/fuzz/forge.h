@@ -36,6 +36,12 @@ static const char *const forge_models[] = {
     "graph @f(%b: f32[1,4,4], %s: f32[1,2,4]) -> %y, %v {\n  %m: i64[] = const [2]\n  %t: f32[] = const [0.5]\n"
     "  %z: f32[] = const [0.1]\n  %v: f32[1,2,4], %o: i64[1,2,4] = topk %s {axis=2, largest=1, dims=[4]}\n"
     "  %y: i64[1,2,4] = suppress %b, %o, %v, %m, %t, %z {center=0}\n}\n",
+    /* strings */
+    "string \"cat\"\nstring \" \"\nsymbol m = opaque(%p, 1) in 0..16\nsymbol k = opaque(%w, 0) in 0..8\n"
+    "graph @f(%x: str[4]) -> %j, %p, %w, %n {\n  %d: str[] = const [2]\n  %s: str[2] = const [1, 2]\n"
+    "  %j: str[4] = text_join %x, %x\n"
+    "  %p: str[4,m], %c: i64[4] = text_split %x, %d {symbol=0}\n  %w: str[k] = text_normalize %x, %s {symbol=1}\n"
+    "  %f: f32[4] = cast %c {dtype=f32}\n  %n: str[4] = text_write %f\n}\n",
     "graph @f(%x: f32[3,8]) -> %v, %i {\n  %v: f32[3,4], %i: i64[3,4] = topk %x {axis=1, largest=1, dims=[4]}\n}\n",
 };
 enum { FORGE_NMODELS = sizeof forge_models / sizeof *forge_models, FORGE_MOST_INPUTS = 4, FORGE_MOST_OUTPUTS = 4 };
@@ -45,7 +51,7 @@ typedef struct {
     size_t plan_bytes, constants_bytes, nkernels;
     dlcrt_tensor inputs[FORGE_MOST_INPUTS];
     uint32_t ninputs, noutputs;
-    int32_t data[FORGE_MOST_INPUTS][64];
+    _Alignas(8) int32_t data[FORGE_MOST_INPUTS][64];
 } forge_base;
 
 static void forge_kernel(const dlc_kernel_args *args, int64_t begin, int64_t end)
@@ -77,6 +83,8 @@ static inline void forge_inputs(forge_base *base, const dlcrt_executable *execut
         for (uint32_t k = 0; k < 64; k++)
             base->data[i][k] = k % 3 ? (info.dtype == DLC_F32 ? 0x3f800000 : 1) : 0;
         base->data[i][0] = info.rank ? base->data[i][0] : 1;
+        for (uint32_t k = 0; info.dtype == DLC_STR && k < 8; k++)
+            ((const char **)base->data[i])[k] = k % 2 ? "cat" : "a cat and 3 dogs";
     }
 }
 
