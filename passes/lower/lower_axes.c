@@ -1,8 +1,8 @@
 /*
  * Axes: those of extent 1 go; axes of different stages that always meet become one (union-find over "S loads T at its bare
  * axis"), so that stages share loops; and an axis c whose accesses contain `c floordiv k` or `c mod k` is split into
- * (c floordiv k, c mod k), until every access is affine or no split is exact. Head splits and merges, flattened batches, channel
- * shuffles and pixel shuffles become plain index sums that way.
+ * (c floordiv k, c mod k), until every access is affine or no split is exact; pieces that a stage is read by split its axis, too.
+ * Head splits and merges, flattened batches, channel shuffles and pixel shuffles become plain index sums that way.
  */
 #include "passes/lower/lower.h"
 
@@ -230,6 +230,21 @@ static int split_for_sum(dlc_kernel *kernel, const dlc_ranges *ranges, uint32_t 
     return 0;
 }
 
+/* T read as T[j] and T[j + 256] for j below 256: pieces of its axis, the gates of a recurrence above all. */
+static int split_for_piece(dlc_kernel *kernel, uint32_t axis, dlc_expr index, axis_split *result)
+{
+    dlc_expr coefficient, rest;
+    int64_t first, piece;
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        if (!dlc_expr_uses_axis(kernel->pool, index, a) || !dlc_const_extent(kernel, a, &piece) || piece < 1 ||
+            !dlc_expr_linear(kernel->pool, index, a, &coefficient, &rest))
+            continue;
+        if (coefficient == dlc_expr_i64(kernel->pool, 1) && dlc_expr_is_int(kernel->pool, rest, &first) && first % piece == 0)
+            return is_exact(kernel, axis, kernel->axes.data[a].extent, result);
+    }
+    return 0;
+}
+
 static int find_split_in(dlc_kernel *kernel, const dlc_ranges *ranges, dlc_expr id, axis_split *result)
 {
     dlc_pool *pool = kernel->pool;
@@ -240,7 +255,8 @@ static int find_split_in(dlc_kernel *kernel, const dlc_ranges *ranges, dlc_expr 
         return 0;
     const dlc_stage *source = &kernel->stages.data[DLC_SOURCE_INDEX(node.imm.id)];
     for (uint32_t d = 0; d < source->axes.n; d++)
-        if (split_for_sum(kernel, ranges, source->axes.data[d], dlc_arg(pool, id, d), result))
+        if (split_for_sum(kernel, ranges, source->axes.data[d], dlc_arg(pool, id, d), result) ||
+            split_for_piece(kernel, source->axes.data[d], dlc_arg(pool, id, d), result))
             return 1;
     return 0;
 }

@@ -77,6 +77,8 @@ void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice
 double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
 /* The same for CUDA: lanes of a warp. */
 void dlc_choose_cuda(dlc_chooser *chooser);
+/* It reads a constant that is laid out anew where lanes run along the axis: neighbours lie together, rows begin at once. */
+int dlc_choose_lays_out(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t axis);
 /* Accesses of a pack of neighbours along the axis are one each. */
 int dlc_choose_is_packed(dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, int64_t pack);
 /* The same as dlc_choose_tiles, by blocks of CUDA threads. */

@@ -57,7 +57,8 @@ static int64_t stage_pack(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t wi
         int64_t bytes = dlc_dtype_bytes(DLC_SOURCE_IS_STAGE(source)
                                             ? c->kernel->stages.data[DLC_SOURCE_INDEX(source)].dtype[0]
                                             : c->kernel->buffers.data[source].type.dtype);
-        while (pack > 1 && (pack * bytes > ACCESS_BYTES || !dlc_choose_is_packed(c, access, lane, pack)))
+        while (pack > 1 && (pack * bytes > ACCESS_BYTES ||
+                            (!dlc_choose_lays_out(c, access, lane) && !dlc_choose_is_packed(c, access, lane, pack))))
             pack /= 2;
     }
     int is_known = dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[lane].extent, &extent);

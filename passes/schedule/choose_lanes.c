@@ -13,32 +13,93 @@ enum {
     PARTIALS = 4      /* vectors a step of a fold along the lanes: an addition takes as many cycles */
 };
 
-/* A constant's dimension that only this axis indexes may be laid out innermost. */
+typedef struct {
+    dlc_copy_part part[DLC_MAX_RANK];
+    uint32_t n;
+} layout_parts;
+
+static int add_part(const dlc_chooser *c, layout_parts *parts, uint32_t axis)
+{
+    if (axis == DLC_NO_AXIS || parts->n == DLC_MAX_RANK)
+        return 0;
+    dlc_copy_part *part = &parts->part[parts->n++];
+    *part = (dlc_copy_part){.block = 1};
+    dlc_vec_push(c->arena, &part->axes, axis);
+    return 1;
+}
+
+/* The axis with the largest step in the index, and what is left of it. */
+static uint32_t leading_axis(const dlc_kernel *kernel, dlc_expr *index)
+{
+    uint32_t best = DLC_NO_AXIS;
+    dlc_expr coefficient, rest, left = *index;
+    int64_t most = 0, step;
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        if (!dlc_expr_uses_axis(kernel->pool, *index, a) || !dlc_expr_linear(kernel->pool, *index, a, &coefficient, &rest) ||
+            !dlc_expr_is_int(kernel->pool, coefficient, &step) || step <= most)
+            continue;
+        best = a;
+        most = step;
+        left = rest;
+    }
+    *index = left;
+    return best;
+}
+
+/* The axes of an index i*B + j, outer to inner; 0: it is something else. */
+static int add_digits(const dlc_chooser *c, dlc_expr index, layout_parts *parts)
+{
+    while (dlc_bare_axis(c->kernel->pool, index) == DLC_NO_AXIS)
+        if (!add_part(c, parts, leading_axis(c->kernel, &index)))
+            return 0;
+    return add_part(c, parts, dlc_bare_axis(c->kernel->pool, index));
+}
+
+/* The constant's dimensions with `dim` innermost; 0: there is no such layout. */
+static int lanes_layout(const dlc_chooser *c, dlc_expr load, uint32_t dim, layout_parts *parts)
+{
+    uint32_t rank = dlc_load_rank(c->kernel->pool, load);
+    *parts = (layout_parts){.n = 0};
+    for (uint32_t d = 0; d <= rank; d++)
+        if (d != dim && !add_digits(c, dlc_arg(c->kernel->pool, load, d == rank ? dim : d), parts))
+            return 0;
+    return 1;
+}
+
+/* A constant that is read once, in a dimension by this axis alone, may be laid out with it innermost. */
 static int can_lay_out(const dlc_chooser *c, dlc_source source, uint32_t axis, uint32_t *dim)
 {
     const dlc_kernel *kernel = c->kernel;
+    layout_parts parts;
+    dlc_expr load = 0;
+    int64_t found = -1;
     if (DLC_SOURCE_IS_STAGE(source) || kernel->buffers.data[source].role != DLC_ROLE_CONST)
         return 0;
     if (kernel->buffers.data[source].layout.nparts || kernel->buffers.data[source].type.rank < 2)
         return 0;
-    int64_t found = -1;
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
             const dlc_access_fact *access = &c->accesses[s].data[i];
             if (access->source != source)
                 continue;
-            int64_t here = -1;
-            for (uint32_t d = 0; d < dlc_load_rank(kernel->pool, access->load); d++)
-                if (dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, access->load, d)) == axis)
-                    here = d;
-                else if (dlc_expr_uses_axis(kernel->pool, dlc_arg(kernel->pool, access->load, d), axis))
-                    return 0;
-            if (here < 0 || (found >= 0 && here != found))
+            if (load && access->load != load)
                 return 0;
-            found = here;
+            load = access->load;
         }
+    for (uint32_t d = 0; load && d < dlc_load_rank(kernel->pool, load); d++)
+        if (dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, load, d)) == axis)
+            found = d;
+        else if (dlc_expr_uses_axis(kernel->pool, dlc_arg(kernel->pool, load, d), axis))
+            return 0;
     *dim = (uint32_t)found;
-    return found >= 0;
+    return found >= 0 && lanes_layout(c, load, *dim, &parts);
+}
+
+int dlc_choose_lays_out(const dlc_chooser *c, const dlc_access_fact *access, uint32_t axis)
+{
+    uint32_t dim;
+    return access->load && !dlc_load_guard(c->kernel->pool, access->load) && can_lay_out(c, access->source, axis, &dim) &&
+           dim + 1u < dlc_load_rank(c->kernel->pool, access->load);
 }
 
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
@@ -152,22 +213,11 @@ static void lay_out_constant(dlc_chooser *c, uint32_t s, const dlc_access_fact *
 {
     const dlc_kernel *kernel = c->kernel;
     const dlc_buffer *buffer = &kernel->buffers.data[access->source];
-    dlc_copy_part parts[DLC_MAX_RANK + 1];
-    uint32_t dim, n = 0;
-    if (!can_lay_out(c, access->source, lane, &dim) || dim + 1u == buffer->type.rank)
-        return;
-    for (uint32_t d = 0; d <= buffer->type.rank; d++) {
-        uint32_t at = d == buffer->type.rank ? dim : d, axis;
-        if (d == dim)
-            continue;
-        axis = dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, access->load, at));
-        if (axis == DLC_NO_AXIS)
-            return;
-        parts[n] = (dlc_copy_part){.block = 1};
-        dlc_vec_push(c->arena, &parts[n].axes, axis);
-        n++;
-    }
-    dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, access->load, parts, n);
+    layout_parts parts;
+    uint32_t dim;
+    if (can_lay_out(c, access->source, lane, &dim) && dim + 1u < buffer->type.rank && lanes_layout(c, access->load, dim, &parts))
+        dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, access->load, parts.part,
+                          parts.n);
 }
 
 static void lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
@@ -246,6 +296,17 @@ static int wastes_warps(const dlc_chooser *c, const uint32_t *lanes)
     return c->target->kind == DLC_TARGET_CUDA;
 }
 
+/* Cycles that pass on a GPU: few warps leave most of it idle. */
+static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32_t width)
+{
+    double units = dlc_choose_points(c, &c->roots), most = c->target->machine->workers;
+    if (c->target->kind != DLC_TARGET_CUDA)
+        return cycles;
+    if (lane != DLC_NO_AXIS)
+        units *= rounded(c->extent[lane], width) / width / (double)c->extent[lane];
+    return cycles / (units < 1 ? 1 : units > most ? most : units);
+}
+
 void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double root_cycles = 0;
@@ -254,7 +315,9 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
     uint32_t lane = best_root_lane(c, choice->width, &root_cycles);
-    if (lane != DLC_NO_AXIS && (root_cycles <= choice->cycles || wastes_warps(c, choice->lanes))) {
+    if (lane != DLC_NO_AXIS && (passing(c, root_cycles, lane, choice->width) <=
+                                    passing(c, choice->cycles, DLC_NO_AXIS, choice->width) ||
+                                wastes_warps(c, choice->lanes))) {
         choice->lane = lane;
         choice->cycles = root_cycles;
     }

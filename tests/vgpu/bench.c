@@ -85,9 +85,13 @@ static const char *pack(small_graph *s, dlc_module *module, int arch, const benc
     if (dlc_plan_build(module, &cuda, &p->constants, s->arena, s->diag, &plan) != DLC_OK)
         return "no plan";
     char *constants = dlc_arena_alloc(s->arena, p->constants.size_bytes + 1, 64);
-    for (uint32_t i = 0; i < p->constants.pieces.n; i++)
-        memcpy(constants + p->constants.offsets.data[i], p->constants.pieces.data[i].bytes,
-               p->constants.pieces.data[i].size_bytes);
+    for (uint32_t i = 0; i < p->constants.pieces.n; i++) {
+        const dlc_blob *piece = &p->constants.pieces.data[i];
+        if (piece->packing)
+            dlc_packing_put(piece->packing, 0, piece->size_bytes, constants + p->constants.offsets.data[i]);
+        else
+            memcpy(constants + p->constants.offsets.data[i], piece->bytes, piece->size_bytes);
+    }
     p->entry =
         (dlc_plan_entry){.checksum = dlc_checksum(plan.bytes, plan.size_bytes), .plan = plan.bytes};
     p->image = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
