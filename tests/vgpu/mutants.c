@@ -24,6 +24,12 @@ typedef enum {
     GATHER,
     MATRICES,
     BF16_MATRICES,
+    GATES,
+    ATTENTION,
+    CONVOLUTION,
+    BF16,
+    REST,
+    LATE,
     NSUBJECTS
 } subject;
 
@@ -49,7 +55,24 @@ static const char *const graphs[NSUBJECTS] = {
     [MATRICES] = "in x:f16 70,40; const w:f16 40,72; m = matmul x w; out m",
     [BF16_MATRICES] = "in x:bf16 70,40; const w:bf16 40,72; m = matmul x w; out m",
     [GATHER] = "in x 4,7; in i:i64 9; g = gather x i axis=0; out g",
+    [GATES] = "in h 1,96; in x 1,80; const w 96,80; p = matmul h w; a = add x p; "
+              "i = slice a starts=0,0 steps=1,1 dims=1,40; s = sigmoid i; "
+              "o = slice a starts=0,40 steps=1,1 dims=1,40; t = tanh o; y = mul s t; out y",
+    [ATTENTION] = "in q 2,40,32; in k 2,32,40; in v 2,40,32; s = matmul q k; "
+                  "m = reduce_max s axes=2 keepdims=1; d = sub s m; e = exp d; "
+                  "l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o",
+    [CONVOLUTION] = "in x 1,16,9,9; const w 24,16,3,3; c = conv x w pads=1,1,1,1; r = relu c; out r",
+    [BF16] = "in x:bf16 3,45; in y:bf16 45; a = mul x y; out a",
+    [REST] = "in x:i32 5,33; in y:i32 33; m = mod x y; d = div x y; s = add m d; out s",
+    [LATE] = "in x 5,131; s = reduce_sum x axes=1 keepdims=0; out s",
 };
+
+/* Loads through shared memory that are asynchronous: each thread's word, between copying and reading. */
+#define LATE_LOADS(between)                                                                                            \
+    "struct late { float at; __device__ operator float() const { extern __shared__ float words[]; "                    \
+    "float *to = words + threadIdx.x, v; asm volatile(\"{.reg .u64 s; cvta.to.shared.u64 s, %1; "                       \
+    "cp.async.ca.shared.global [s], [%2], 4; " between                                                                 \
+    " ld.shared.f32 %0, [s];}\" : \"=f\"(v) : \"l\"(to), \"l\"(&at) : \"memory\"); return v; } };\n"
 
 /* --- launches --- */
 #define CHANGE(name, what)                                                                         \
@@ -66,6 +89,8 @@ CHANGE(no_shared, fixed_bytes = 0)
 CHANGE(less_shared, fixed_bytes -= 64)
 CHANGE(one_scratch_less, scratches -= 1)
 CHANGE(too_few_blocks, units_per_block *= 2)
+CHANGE(a_word_for_each_thread, fixed_bytes += 4 * launches[i].threads)
+CHANGE(words_for_half_the_threads, fixed_bytes += 2 * launches[i].threads)
 
 static const struct {
     const char *bug;
@@ -190,6 +215,58 @@ static const struct {
     {"factors of another format", BF16_MATRICES, {"f32.\" #type \".\" #type \".f32", "f32.f16.f16.f32", 0, NULL, NULL, 0}},
     {"a product that the GPU does not have", MATRICES, {"m16n8k16", "m16n8k32", 0, NULL, NULL, 0}},
     {"a matrix's columns in another's place", MATRICES, {".v[2], m", ".v[1], m", 0, NULL, NULL, 0}},
+    {"a gate that is read before it is stored", GATES, {"dlc_warp_sync();", "", 0, NULL, NULL, 0}},
+    {"the other gate's sum", GATES, {"[0 + 1]", "[0 + 0]", 0, NULL, NULL, 0}},
+    {"gates in another warp's scratch",
+     GATES,
+     {"dlc_shared + warp * 64", "dlc_shared + warp * 4", 0, NULL, NULL, 0}},
+    {"a tail of K that is too long", GATES, {"96 - 64", "98 - 64", 0, NULL, NULL, 0}},
+    {"lanes behind the tail of K that add 1", GATES, {" : 0x0p+0f;", " : 0x1p+0f;", 0, NULL, NULL, 0}},
+    {"weights of the gate before", GATES, {" * 3840;", " * 0;", 0, NULL, NULL, 0}},
+    {"tanh without its sign", GATES, {"(-2147483647 - 1)", "0", 0, NULL, NULL, 0}},
+    {"a sigmoid that ends early", GATES, {"0x1.64p+6f", "0x1.4p+0f", 0, NULL, NULL, 0}},
+    {"a step of a sum by lanes that adds its own", GATES, {"(lane + 4) & 31", "lane", 0, NULL, NULL, 0}},
+    {"no barrier before scores are multiplied", ATTENTION, {"dlc_block_sync();", "", 1, NULL, NULL, 0}},
+    {"no barrier before slices are overwritten", ATTENTION, {"dlc_block_sync();", "", 2, NULL, NULL, 0}},
+    {"no barrier before scores are summed", ATTENTION, {"dlc_block_sync();", "", 3, NULL, NULL, 0}},
+    {"a barrier of scores that a warp skips",
+     ATTENTION,
+     {"dlc_block_sync();", "if (warp != 7) dlc_block_sync();", 3, NULL, NULL, 0}},
+    {"slices whose rows share words", ATTENTION, {" * 68;", " * 60;", 1, NULL, NULL, 0}},
+    {"scores of 3 bytes less", ATTENTION, {"(scratch + 0)", "(scratch + 1)", 1, NULL, NULL, 0}},
+    {"a border that is not tested", CONVOLUTION, {"? ((const float *)b0)[", "|| 1 ? ((const float *)b0)[", 1, NULL, NULL, 0}},
+    {"a window's next slice one row lower", CONVOLUTION, {" + -10]", " + -1]", 2, NULL, NULL, 0}},
+    {"rows of a window taken for columns",
+     CONVOLUTION,
+     {"_i32(thread, 16)", "_i32(thread, 32)", 1, NULL, NULL, 0}},
+    {"a NaN that bf16 makes a number", BF16, {"if (value != value)", "if (0)", 0, NULL, NULL, 0}},
+    {"bf16 that is cut off", BF16, {"(bits + 0x7fffu + ((bits >> 16) & 1u))", "(bits)", 0, NULL, NULL, 0}},
+    {"ties of bf16 that go up", BF16, {"0x7fffu + ((bits >> 16) & 1u)", "0x8000u", 0, NULL, NULL, 0}},
+    {"a rest of 0 that is divided by",
+     REST,
+     {"return b == 0 ? (type)0 : lowest != 0", "return lowest != 0", 0, NULL, NULL, 0}},
+    {"rows of matrices of half the warp", MATRICES, {"dlc_mod_i32(thread, 16)", "dlc_mod_i32(thread, 8)", 0, NULL, NULL, 0}},
+    {"rows of matrices that are not aligned", MATRICES, {" * 40;", " * 36;", 1, NULL, NULL, 0}},
+    {"half a slice that is multiplied", MATRICES, {" < 32; i", " < 16; i", 0, NULL, NULL, 0}},
+    {"a slice that is multiplied twice", MATRICES, {" += 16) {", " += 8) {", 0, NULL, NULL, 0}},
+    {"sums in another thread's columns", MATRICES, {"dlc_mod_i32(thread, 4)", "dlc_mod_i32(thread, 2)", 0, NULL, NULL, 0}},
+    {"sums in rows too high", MATRICES, {"dlc_floordiv_i32(thread, 4)", "dlc_floordiv_i32(thread, 8)", 0, NULL, NULL, 0}},
+    {"products of a slice in 16 bits", MATRICES, {"m16n8k16.row.col.f32", "m16n8k8.row.col.f32", 0, NULL, NULL, 0}},
+    {"an asynchronous copy that nobody waits for",
+     LATE,
+     {"((const float *)b0)[", "((const late *)b0)[", 0, LATE_LOADS("cp.async.commit_group;"), a_word_for_each_thread, 0}},
+    {"a wait for the group before",
+     LATE,
+     {"((const float *)b0)[", "((const late *)b0)[", 0,
+      LATE_LOADS("cp.async.commit_group; cp.async.wait_group 1;"), a_word_for_each_thread, 0}},
+    {"a wait for groups before this is one",
+     LATE,
+     {"((const float *)b0)[", "((const late *)b0)[", 0,
+      LATE_LOADS("cp.async.wait_group 0; cp.async.commit_group;"), a_word_for_each_thread, 0}},
+    {"asynchronous copies behind shared memory",
+     LATE,
+     {"((const float *)b0)[", "((const late *)b0)[", 0,
+      LATE_LOADS("cp.async.commit_group; cp.async.wait_group 0;"), words_for_half_the_threads, 0}},
     {"launch: half the threads", MATMUL, {.change = half_the_threads}},
     {"launch: twice the threads", MATMUL, {.change = twice_the_threads}},
     {"launch: a warp too many", MATMUL, {.change = a_warp_too_many}},
@@ -224,10 +301,27 @@ START_TEST(test_unchanged)
 }
 END_TEST
 
+/* What copies asynchronously and waits is right. */
+START_TEST(test_late)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const bench_change change = {"((const float *)b0)[", "((const late *)b0)[", 0,
+                                 LATE_LOADS("cp.async.commit_group; cp.async.wait_group 0;"), a_word_for_each_thread, 0};
+    const char *problem = bench_run(graphs[LATE], 80, &change, arena);
+    ck_assert_msg(!problem, "%s", problem);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+static int needs_sm_80(subject kernel)
+{
+    return kernel == MATRICES || kernel == BF16_MATRICES || kernel == LATE;
+}
+
 START_TEST(test_mutant)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    int arch = mutants[_i].kernel == MATRICES || mutants[_i].kernel == BF16_MATRICES ? 80 : 75;
+    int arch = needs_sm_80(mutants[_i].kernel) ? 80 : 75;
     const char *problem = bench_run(graphs[mutants[_i].kernel], arch, &mutants[_i].change, arena);
     ck_assert_msg(problem, "%s: not seen", mutants[_i].bug);
     ck_assert_msg(!strstr(problem, "is not in the text") && !strstr(problem, "NVRTC:"), "%s: %s",
@@ -245,6 +339,7 @@ int main(void)
     if (!is_there())
         return 77;
     tcase_add_loop_test(cases, test_unchanged, 0, 6);
+    tcase_add_test(cases, test_late);
     tcase_add_loop_test(cases, test_mutant, 0, sizeof mutants / sizeof *mutants);
     tcase_set_timeout(cases, 120);
     suite_add_tcase(suite, cases);
