@@ -117,20 +117,6 @@ static dlc_status add_interface(builder *b)
     return DLC_OK;
 }
 
-static void assign_phases(builder *b)
-{
-    const dlc_module *module = b->module;
-    b->symbol_phase = dlc_new_array(b->arena, uint32_t, module->symbols.n + 1u);
-    for (uint32_t i = 0; i < module->symbols.n; i++)
-        b->symbol_phase[i] = module->symbols.data[i].bind == DLC_BIND_INPUT_DIM ? 0 : UINT32_MAX;
-    b->nphases = 1;
-    for (uint32_t i = 0; i < module->steps.n; i++) {
-        uint32_t symbol = module->steps.data[i].symbol;
-        if (symbol < module->symbols.n && b->symbol_phase[symbol] == UINT32_MAX)
-            b->symbol_phase[symbol] = b->nphases++;
-    }
-}
-
 static void add_symbols(builder *b)
 {
     for (uint32_t i = 0; i < b->module->symbols.n; i++) {
@@ -796,7 +782,7 @@ dlc_status dlc_plan_build(const dlc_module *module, const dlc_plan_cuda *cuda,
                  .cuda = cuda,
                  .constants = constants,
                  .result = plan};
-    assign_phases(&b);
+    b.symbol_phase = dlc_module_phases(module, &b.nphases, arena);
     b.host_bytes = dlc_new_array(arena, uint32_t, b.nphases);
     b.arena_end = dlc_new_array(arena, uint32_t, b.nphases);
     b.constant_at = dlc_new_array(arena, uint64_t, module->values.n + 1);

@@ -146,8 +146,10 @@ static uint32_t find_slot(slotting *s, const dlc_lifetime *item, int64_t bytes)
     return best;
 }
 
+/* In a branch that is not taken a difference of sizes may be negative: it takes nothing away. */
 static dlc_expr rounded(slotting *s, dlc_expr size)
 {
+    size = dlc_expr_simplify(s->pool, dlc_max(s->pool, size, dlc_expr_i64(s->pool, 0)), s->ranges);
     dlc_expr units = dlc_floordiv(s->pool, dlc_addi(s->pool, size, ALIGN_BYTES - 1),
                                   dlc_expr_i64(s->pool, ALIGN_BYTES));
     return dlc_expr_simplify(s->pool, dlc_muli(s->pool, units, ALIGN_BYTES), s->ranges);
@@ -266,17 +268,12 @@ typedef struct {
 static void find_phases(planner *p)
 {
     const dlc_pool *pool = p->module->pool;
-    uint32_t *symbols = dlc_new_array(p->ctx->scratch, uint32_t, p->module->symbols.n + 1), nphases = 0;
-    for (uint32_t i = 0; i < p->module->steps.n; i++) {
-        uint32_t symbol = p->module->steps.data[i].symbol;
-        if (symbol != DLC_NO_SYMBOL && !symbols[symbol])
-            symbols[symbol] = ++nphases;
-    }
+    uint32_t nphases, *phases = dlc_module_phases(p->module, &nphases, p->ctx->scratch);
     p->phase_of = dlc_new_array(p->ctx->scratch, uint32_t, pool->nodes.n);
     for (uint32_t e = 1; e < pool->nodes.n; e++) {
         const dlc_expr_node *node = dlc_node_of(pool, e);
         if (node->op == DLC_EXPR_SYM)
-            p->phase_of[e] = symbols[node->imm.id];
+            p->phase_of[e] = phases[node->imm.id] == UINT32_MAX ? 0 : phases[node->imm.id];
         for (uint32_t a = 0; a < node->nargs; a++) {
             uint32_t phase = p->phase_of[dlc_arg(pool, e, a)];
             p->phase_of[e] = phase > p->phase_of[e] ? phase : p->phase_of[e];

@@ -272,16 +272,30 @@ static dlc_status place_outputs(dlcrt_context *context, uint32_t begin, uint32_t
 }
 
 /* What a branch that is not taken would find out counts as little as it can: where memory lies must not depend on it. */
-static void size_later(dlcrt_context *context)
+static void forget_data(dlcrt_context *context)
 {
-    const dlc_plan *plan = context->plan;
-    const dlc_plan_symbol *symbols = dlcrt_rows(plan, plan->symbols);
-    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    for (uint32_t i = 0; i < plan->symbols.count; i++)
+    const dlc_plan_symbol *symbols = dlcrt_rows(context->plan, context->plan->symbols);
+    for (uint32_t i = 0; i < context->plan->symbols.count; i++)
         if (symbols[i].bind == DLC_SYMBOL_DATA)
             context->symbols[i] = symbols[i].lo > 0 ? symbols[i].lo : symbols[i].hi < 0 ? symbols[i].hi : 0;
-    for (uint32_t p = 1; p < plan->phases.count; p++)
-        dlcrt_size_run(plan, phases[p].insts, context->symbols, context->cells, context->lost);
+    context->reached = 0;
+}
+
+/* With the phases that were passed by on the way: what lies behind them has moved with what came before them. */
+static void compute_up_to(dlcrt_context *context, uint32_t phase)
+{
+    const dlc_plan_phase *phases = dlcrt_rows(context->plan, context->plan->phases);
+    for (uint32_t p = context->reached < phase ? context->reached + 1 : phase; p <= phase; p++)
+        dlcrt_size_run(context->plan, phases[p].insts, context->symbols, context->cells, context->lost);
+    context->reached = phase;
+}
+
+static void size_later(dlcrt_context *context)
+{
+    forget_data(context);
+    if (context->plan->phases.count > 1)
+        compute_up_to(context, context->plan->phases.count - 1);
+    context->reached = 0;
 }
 
 /* Phases after the first are entered while a run has its outputs at hand. */
@@ -292,7 +306,7 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
     int64_t arena_bytes, host_bytes;
     const void *arena = context->arena.bytes, *host = context->host.bytes;
     if (phase) {
-        dlcrt_size_run(plan, row->insts, context->symbols, context->cells, context->lost);
+        compute_up_to(context, phase);
         DLC_TRY(check_conditions(context, row));
     }
     DLC_TRY(size_outputs(context, row->insts.first, phase_end(plan, phase)));
@@ -385,8 +399,11 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
         is_same &= !memcmp(&context->input_dims[i * DLCRT_MAX_RANK], inputs[i]->dims,
                            tensors[i].rank * sizeof(int64_t));
     }
-    if (is_same)
+    if (is_same) {
+        if (plan->phases.count > 1)
+            forget_data(context);
         return DLC_OK;
+    }
     if (plan->symbols.count) {
         context->sized = 0;
         DLC_TRY(bind_symbols(context, inputs));

@@ -197,6 +197,7 @@ struct dlcrt_context {
     const dlcrt_device_row *device; /* the executable's */
     void *held;                     /* what the device keeps for this context */
     size_t scratch_stride;
+    uint32_t reached;            /* the phase that was computed last; later ones are of an earlier run, or lowest */
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */

@@ -18,9 +18,9 @@
  * over 64-bit cells. The cell of an instruction is its position; every extent, arena offset, unit
  * count, scratch size and kernel symbol of the plan is the number of such a cell. Instructions lie
  * in phases: phase 0 needs the inputs' dimensions, phase i what steps with .phase = i found out; each
- * time one of them runs, the phase is computed anew. What no step entered yet has the lowest sizes. A
- * cell remembers whether the arithmetic behind it passed 64 bits; a size that did is refused, so a
- * wrapped product never becomes a buffer that is too small.
+ * time one of them runs, the phase is computed anew, behind those before it that the way there passed by.
+ * What no step entered yet has the lowest sizes. A cell remembers whether the arithmetic behind it passed
+ * 64 bits; a size that did is refused, so a wrapped product never becomes a buffer that is too small.
  *
  * Elements of strings are numbers of strings, 64 bits each: 0 is the empty one, those of constants are rows of the plan's table,
  * and steps of a run may make more. Equal strings have one number. Whoever gives or takes a tensor has pointers instead.
@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 8
+#define DLC_ABI_VERSION 9
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;

@@ -214,6 +214,36 @@ int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i)
     return 0;
 }
 
+/* Whether the symbol that step s sets is set in the other branch, too: the sizes of that branch then come before it. */
+static int is_set_again(const dlc_module *module, uint32_t s)
+{
+    uint32_t symbol = module->steps.data[s].symbol, depth = 0, nelse = 0;
+    for (uint32_t i = s + 1; i < module->steps.n; i++) {
+        const dlc_step *step = &module->steps.data[i];
+        if (step->symbol == symbol && !depth && nelse)
+            return 1;
+        if (step->kind == DLC_STEP_END && !depth--)
+            return 0;
+        nelse += step->kind == DLC_STEP_ELSE && !depth;
+        depth += step->kind == DLC_STEP_IF || step->kind == DLC_STEP_LOOP;
+    }
+    return 0;
+}
+
+uint32_t *dlc_module_phases(const dlc_module *module, uint32_t *nphases, dlc_arena *arena)
+{
+    uint32_t *phases = dlc_new_array(arena, uint32_t, module->symbols.n + 1u);
+    for (uint32_t i = 0; i < module->symbols.n; i++)
+        phases[i] = module->symbols.data[i].bind == DLC_BIND_INPUT_DIM ? 0 : UINT32_MAX;
+    *nphases = 1;
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        uint32_t symbol = module->steps.data[s].symbol;
+        if (symbol < module->symbols.n && phases[symbol] == UINT32_MAX && !is_set_again(module, s))
+            phases[symbol] = (*nphases)++;
+    }
+    return phases;
+}
+
 int dlc_step_is_on_host(const dlc_step *step)
 {
     return step->kind == DLC_STEP_OPAQUE || step->kind == DLC_STEP_BIND;

@@ -120,6 +120,9 @@ void dlc_module_output_add(dlc_module *module, const char *name, uint32_t value)
 dlc_expr dlc_module_value_bytes(const dlc_module *module, uint32_t value); /* in its layout */
 int dlc_module_is_row_major(const dlc_module_value *value);
 dlc_ranges dlc_module_ranges(const dlc_module *module); /* of its symbols */
+/* When each symbol is known, by symbol: 0 with the inputs, else the phase it begins; on every way through the steps phases follow each
+ * other in this order, but where a loop goes back. UINT32_MAX: no step binds it. *nphases counts them all. */
+uint32_t *dlc_module_phases(const dlc_module *module, uint32_t *nphases, dlc_arena *arena);
 /* Values for the symbols: `wanted` where their ranges allow it, else what is next to it. */
 int64_t *dlc_module_symbol_values(const dlc_module *module, int64_t wanted, dlc_arena *arena);
 

@@ -224,7 +224,29 @@ def branch_of_nothing(flag):
     return nodes, {"x": x, "c": np.array(flag)}, {"limit": np.float32(0), "zero": np.array([0])}, {"y": 2 * r}, {"x": ["n"]}
 
 
+def finds(flag):
+    """Each branch and what is behind both finds sizes of its own: memory of the later ones lies behind that of the branch taken."""
+    def find(x, tag):
+        return [node("Greater", [x, "zero"], [tag + "g"]), node("NonZero", [tag + "g"], [tag + "z"]), node("Transpose", [tag + "z"], [tag + "t"]),
+                node("GatherND", [x, tag + "t"], [tag + "v"]), node("CumSum", [tag + "v", "first"], [tag + "c"]), node("Add", [tag + "c", tag + "v"], [tag + "o"])]
+    yes, no = (body(find(x, x), [], [(x + "o", T.FLOAT, ["found_" + x])]) for x in "ab")
+    nodes = [node("If", ["flag"], ["r"], then_branch=yes, else_branch=no), *find("c", "c"), node("CumSum", ["r", "first"], ["rr"]), *find("rr", "rr"),
+             node("Concat", ["r", "rro", "co"], ["y"], axis=0), node("Concat", ["rro", "r"], ["z"], axis=0)]
+    draw = np.random.default_rng(5)
+    given = {k: np.where(draw.random(n) < p, draw.random(n), 0).astype(np.float32) for k, n, p in (("a", 200, .2), ("b", 300, .3), ("c", 400, .5))}
+
+    def found(x):
+        v = x[x > 0]
+        return np.cumsum(v, dtype=np.float32) + v
+    r = found(given["a" if flag else "b"])
+    rro, co = found(np.cumsum(r, dtype=np.float32)), found(given["c"])
+    return (nodes, {**given, "flag": np.array(flag)}, {"zero": np.float32(0), "first": np.array(0)},
+            {"y": np.concatenate([r, rro, co]), "z": np.concatenate([rro, r])})
+
+
 CASES = {
+    "if_finds": lambda: finds(True),
+    "if_finds_other": lambda: finds(False),
     "loop_cuts_to_a_size": cut_to_a_size,
     "loop_grows": lambda: grows(6),
     "loop_grows_of_none": lambda: grows(0),
