@@ -187,6 +187,116 @@ static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
     return DLC_ROOT_NODE;
 }
 
+/* --- long sums --- */
+/*
+ * Of 10^7 terms added one by one the last ones lose most of their bits. A sum of floats of more than MOST_TERMS an accumulator, or
+ * of as many as only the run knows, is made of parts of PART, and the parts are added with what rounding took away from each sum:
+ *
+ *     part = acc - lost; next = total + part; lost = (next - total) - part; total = next     (Kahan, 1965)
+ */
+enum { PART = 64, MOST_TERMS = 512 };
+
+/* Iterations of a loop; -1: only the run knows. */
+static int64_t turns_of(const dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[n];
+    int64_t size, step = node->tile * (node->kind == DLC_LOOP_LANE && node->count ? node->count : 1);
+    if (!dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size))
+        return -1;
+    return step > 0 ? (size + step - 1) / step : size;
+}
+
+/* Terms that an accumulator of the leaf takes in the loops around it, up to `loop`, which counts if `inclusive`; -1: unknown. */
+static int64_t terms_in(const dlc_nest *nest, uint32_t leaf, uint32_t loop, int inclusive)
+{
+    const dlc_stage *stage = stage_of(nest, nest->schedule->nodes.data[leaf].stage);
+    int64_t terms = 1;
+    for (uint32_t n = dlc_schedule_parent(nest->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(nest->schedule, n)) {
+        if (n == loop && !inclusive)
+            return terms;
+        int64_t turns = dlc_ids_find(&stage->reduce, nest->schedule->nodes.data[n].axis, NULL) ? turns_of(nest, n) : 1;
+        if (turns < 0 || __builtin_mul_overflow(terms, turns, &terms))
+            return -1;
+        if (n == loop)
+            return terms;
+    }
+    return terms;
+}
+
+static int is_long(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
+{
+    const dlc_stage *stage = stage_of(nest, nest->schedule->nodes.data[leaf].stage);
+    if (stage->combine != DLC_REDUCE_SUM || !dlc_is_float(stage->dtype[0]) || nest->deal != DLC_LOOP_LEAF)
+        return 0;
+    int64_t terms = terms_in(nest, leaf, fold, 1);
+    return terms < 0 || terms > MOST_TERMS;
+}
+
+/* A leaf whose long sum goes on over the loop's iterations. */
+static int is_cut_by(const dlc_nest *nest, uint32_t n, uint32_t loop)
+{
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[n];
+    return leaf->kind == DLC_LOOP_LEAF && leaf->row == DLC_DOT_NONE && nest->states[leaf->stage].total &&
+           dlc_ids_find(&stage_of(nest, leaf->stage)->reduce, nest->schedule->nodes.data[loop].axis, NULL);
+}
+
+int64_t dlc_leaf_part(const dlc_nest *nest, uint32_t node)
+{
+    int64_t part = 0, turns = turns_of(nest, node);
+    for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++) {
+        if (!is_cut_by(nest, n, node))
+            continue;
+        int64_t inner = terms_in(nest, n, node, 0), these = inner < 0 || inner >= PART ? 1 : PART / inner;
+        part = part && part < these ? part : these;
+    }
+    return turns >= 0 && turns <= part ? 0 : part;
+}
+
+void dlc_leaf_end_part(dlc_nest *nest, uint32_t node)
+{
+    dlc_emitter *emit = nest->emit;
+    for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++) {
+        uint32_t s = nest->schedule->nodes.data[n].stage;
+        if (!is_cut_by(nest, n, node))
+            continue;
+        dlc_stage_state *state = &nest->states[s];
+        dlc_dtype dtype = stage_of(nest, s)->dtype[0];
+        for (uint32_t p = 0; p < state->npartials; p++) {
+            dlc_val total = emit->var_get(emit, state->total[p][0]), lost = emit->var_get(emit, state->total[p][1]);
+            dlc_val part = arith2(nest, DLC_EXPR_SUB, dtype, state->width, emit->var_get(emit, state->acc[p][0]), lost);
+            dlc_val next = arith2(nest, DLC_EXPR_ADD, dtype, state->width, total, part);
+            dlc_val taken = arith2(nest, DLC_EXPR_SUB, dtype, state->width, next, total);
+            emit->var_set(emit, state->total[p][1], arith2(nest, DLC_EXPR_SUB, dtype, state->width, taken, part));
+            emit->var_set(emit, state->total[p][0], next);
+            emit->var_set(emit, state->acc[p][0], dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, state->width));
+        }
+    }
+}
+
+static void begin_totals(dlc_nest *nest, uint32_t s)
+{
+    dlc_stage_state *state = &nest->states[s];
+    dlc_dtype dtype = stage_of(nest, s)->dtype[0];
+    state->total = dlc_arena_array(nest->arena, state->npartials, sizeof *state->total, sizeof(void *));
+    for (uint32_t p = 0; p < state->npartials; p++)
+        for (uint32_t i = 0; i < 2; i++) {
+            state->total[p][i] = nest->emit->var_new(nest->emit, dtype, state->width);
+            nest->emit->var_set(nest->emit, state->total[p][i], dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, state->width));
+        }
+}
+
+/* The last part and all before it. */
+static dlc_val whole_sum(dlc_nest *nest, uint32_t s, uint32_t partial, dlc_val part)
+{
+    const dlc_stage_state *state = &nest->states[s];
+    dlc_dtype dtype = stage_of(nest, s)->dtype[0];
+    dlc_val lost = nest->emit->var_get(nest->emit, state->total[partial][1]);
+    return arith2(nest, DLC_EXPR_ADD, dtype, state->width, nest->emit->var_get(nest->emit, state->total[partial][0]),
+                  arith2(nest, DLC_EXPR_SUB, dtype, state->width, part, lost));
+}
+
+/* --- accumulators --- */
+
 static void begin_fold(dlc_nest *nest, uint32_t leaf, uint32_t fold)
 {
     uint32_t s = nest->schedule->nodes.data[leaf].stage, loop = lane_loop(nest, leaf, fold);
@@ -208,6 +318,9 @@ static void begin_fold(dlc_nest *nest, uint32_t leaf, uint32_t fold)
             nest->emit->var_set(nest->emit, state->acc[p][i],
                                 dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, state->width));
         }
+    state->total = NULL;
+    if (is_long(nest, leaf, fold))
+        begin_totals(nest, s);
 }
 
 void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node)
@@ -261,6 +374,8 @@ static void end_fold(dlc_nest *nest, uint32_t s)
     for (uint32_t p = 0; p < state->npartials; p++) {
         for (uint32_t i = 0; i < naccs_of(nest, s); i++)
             (p ? other : acc)[i] = nest->emit->var_get(nest->emit, state->acc[p][i]);
+        if (state->total)
+            *(p ? other : acc) = whole_sum(nest, s, p, *(p ? other : acc));
         if (p)
             dlc_nest_combine(nest, stage->combine, stage->dtype, state->width, acc, other);
     }

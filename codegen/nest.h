@@ -120,6 +120,7 @@ typedef struct {
 typedef struct {
     dlc_memo value[2];  /* REG, or what was just stored: valid as memos are */
     dlc_var (*acc)[2];  /* a fold's accumulators, by partial */
+    dlc_var (*total)[2]; /* of a long sum, by partial: its parts so far, and what rounding has put too much into it; or NULL */
     uint32_t npartials, width;
     uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
     dlc_var *tile;      /* a register tile: [row][vector] */
@@ -249,6 +250,9 @@ void dlc_deal_open(dlc_nest *nest, uint32_t outer, dlc_deal_body body, uint32_t 
 void dlc_leaf_emit(dlc_nest *nest, uint32_t node);
 void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node);
 void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node);
+/* How many iterations of the loop are a part of the long sums in it, 0: none are cut here; and where such a part ends. */
+int64_t dlc_leaf_part(const dlc_nest *nest, uint32_t node);
+void dlc_leaf_end_part(dlc_nest *nest, uint32_t node);
 /* Stores a stage's values where its readers and its buffer are; index: per axis, or NULL: the present point. */
 void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32_t width);
 /* codegen/dot.c: a register tile, and what runs over its elements. */

@@ -220,12 +220,40 @@ static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const dlc_span
     nest->firsts[n] = first;
 }
 
+/* Long sums are cut: a loop over parts of `step` points of [lo, hi), until end_part. */
+static dlc_span begin_part(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t step)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    int64_t multiple = dlc_expr_multiple(pool, s->lo, &nest->ranges) % node->tile ? 1 : node->tile;
+    uint32_t axis = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
+    dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, s->lo), dlc_nest_uniform(nest, s->hi), step);
+    dlc_span part = {axis_expr(nest, axis), dlc_addi(pool, axis_expr(nest, axis), step), step};
+    if (s->length < 0 || s->length % step)
+        part = (dlc_span){part.lo, simplified(nest, dlc_min(pool, part.hi, s->hi)), -1};
+    return part;
+}
+
+/* The last part stays where it is: of a short sum, all. */
+static void end_part(dlc_nest *nest, uint32_t n, const dlc_span *part, dlc_expr hi)
+{
+    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, dlc_lt(nest->kernel->pool, part->hi, hi)));
+    dlc_nest_enter(nest);
+    dlc_leaf_end_part(nest, n);
+    dlc_nest_leave(nest);
+    nest->emit->if_end(nest->emit);
+    dlc_nest_loop_end(nest);
+}
+
 static void walk_plain(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
-    dlc_span s = dlc_walk_span(nest, n);
+    dlc_span s = dlc_walk_span(nest, n), part = s;
+    int64_t turns = is_par(nest, n) ? 0 : dlc_leaf_part(nest, n);
     dlc_tile before = nest->tiles[node->axis];
     uint32_t axis = node->axis;
+    if (turns)
+        part = begin_part(nest, n, &s, turns * node->tile);
     if (node->tile > 1) {
         int64_t multiple = dlc_expr_multiple(nest->kernel->pool, s.lo, &nest->ranges) % node->tile ? 1 : node->tile;
         axis = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
@@ -234,7 +262,7 @@ static void walk_plain(dlc_nest *nest, uint32_t n)
         dlc_nest_bind(nest, axis, dlc_nest_uniform(nest, dlc_muli(nest->kernel->pool, axis_expr(nest, nest->par[n]), node->tile)),
                       1);
     else
-        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, s.lo), dlc_nest_uniform(nest, s.hi), node->tile);
+        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, part.lo), dlc_nest_uniform(nest, part.hi), node->tile);
     if (node->tile > 1)
         open_tile(nest, n, axis_expr(nest, axis), &s);
     else
@@ -243,6 +271,8 @@ static void walk_plain(dlc_nest *nest, uint32_t n)
     nest->tiles[node->axis] = before;
     if (!is_par(nest, n))
         dlc_nest_loop_end(nest);
+    if (turns)
+        end_part(nest, n, &part, s.hi);
 }
 
 /* --- rows of register tiles --- */
@@ -548,7 +578,11 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     dlc_val hi = dlc_nest_uniform(nest, end);
     int64_t multiple = dlc_expr_multiple(pool, s->lo, &nest->ranges) % node->tile ? 1 : node->tile;
     uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
-    dlc_nest_loop(nest, base, dlc_nest_uniform(nest, s->lo), hi, step);
+    int64_t turns = dlc_leaf_part(nest, n);
+    dlc_span all = {s->lo, end, s->length < 0 ? -1 : s->length / step * step}, part = all;
+    if (turns)
+        part = begin_part(nest, n, &all, turns * step);
+    dlc_nest_loop(nest, base, dlc_nest_uniform(nest, part.lo), dlc_nest_uniform(nest, part.hi), step);
     nest->lane = node->axis;
     nest->lane_base = base;
     nest->width = (uint32_t)node->tile;
@@ -567,6 +601,8 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     nest->lane = DLC_NO_AXIS;
     nest->width = 1;
     dlc_nest_loop_end(nest);
+    if (turns)
+        end_part(nest, n, &part, s->hi);
     return s->length >= 0 ? end : dlc_nest_pseudo(nest, DLC_I64, hi, 1);
 }
 
@@ -631,6 +667,13 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
     uint32_t nturns = find_turns(nest, n, &s, turns);
     if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
         s.lo = walk_partials(nest, n, &s);
+    int64_t part_turns = node->count > 1 ? 0 : dlc_leaf_part(nest, n);
+    if (part_turns) {
+        dlc_span part = begin_part(nest, n, &s, part_turns * node->tile);
+        dlc_lanes_loop(nest, node->axis, part.lo, part.hi, (uint32_t)node->tile, lane_body, &n);
+        end_part(nest, n, &part, s.hi);
+        return;
+    }
     if (!nturns || nest->with[node->axis]) {
         dlc_lanes_loop(nest, node->axis, s.lo, s.hi, (uint32_t)node->tile, lane_body, &n);
         return;

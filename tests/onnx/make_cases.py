@@ -876,6 +876,19 @@ def squeeze_of_what_is_not_one():
     return run([node("Squeeze", ["x"], ["s"]), node("Relu", ["s"], ["y"])], {"x": x}, ["y"], shapes={"x": [1, "n", 1, 4]})
 
 
+@case
+def sums_of_many():
+    """Of ten million terms none is lost, along the lanes, across them and over two axes, whether the run says how many or the model."""
+    x = np.array([[0.1], [0.3]], np.float32)
+    nodes = [node("Expand", ["x", "wide"], ["flat"]), node("ReduceSum", ["flat", "last"], ["a"], keepdims=0),
+             node("Expand", ["x", "far"], ["far_x"]), node("Transpose", ["far_x"], ["tall"]), node("ReduceSum", ["tall", "first"], ["b"], keepdims=0),
+             node("Expand", ["x", "three"], ["cube"]), node("ReduceMean", ["cube"], ["c"], axes=[0, 2], keepdims=0)]
+    sums = x[:, 0].astype(np.float64) * 10**6 * np.array([10, 10])
+    return run(nodes, {"x": x, "wide": np.array([2, 10**7]), "far": np.array([2, 10**6])}, ["a", "b", "c"],
+               [sums.astype(np.float32), (sums / 10).astype(np.float32), np.array([x[0, 0], x[1, 0]])],
+               weights={"three": np.array([3001, 2, 3003]), "first": np.array([0]), "last": np.array([1])}, shapes={"x": ["n", 1]}, rtol=2e-6, atol=0)
+
+
 def control(built):
     nodes, inputs, weights, expected, *shapes = built
     return run(nodes, inputs, list(expected), list(expected.values()), weights=weights, shapes=shapes[0] if shapes else None)
