@@ -167,10 +167,16 @@ static dlc_expr named_symbol(dlc_import *im, const char *name, uint32_t index, i
     return dlc_expr_sym(im->pool, (uint32_t)(uintptr_t)*item - 1);
 }
 
+/* "?", "-1" and "None", as some exporters write them, say that a dimension is not known: two of them need not be one size. */
+static int is_name(const char *param)
+{
+    return strpbrk(param, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") && strcmp(param, "None") != 0;
+}
+
 static const char *param_of(const Onnx__TensorShapeProto__Dimension *dim)
 {
     int is_param = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-    return is_param && dim->dim_param && *dim->dim_param ? dim->dim_param : NULL;
+    return is_param && dim->dim_param && is_name(dim->dim_param) ? dim->dim_param : NULL;
 }
 
 /* A number; negative ones, as some exporters write them, say that it is not known. */

@@ -284,6 +284,17 @@ START_TEST(unknown_dimensions_are_symbols)
 }
 END_TEST
 
+START_TEST(unknown_dimensions_have_no_names)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "?,?,None,n,n"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "?,?,None,n,n"));
+    import i = read_graph(&graph, 17);
+    expect_output(&i, "f32[x_d0,x_d1,x_d2,n,n]");
+}
+END_TEST
+
 START_TEST(domains_may_be_imported_twice)
 {
     pb graph = {0}, opset = {0};
@@ -752,6 +763,7 @@ int main(void)
     tcase_add_test(tcase, declared_types_must_hold);
     tcase_add_test(tcase, declared_shapes_are_hints);
     tcase_add_test(tcase, unknown_dimensions_are_symbols);
+    tcase_add_test(tcase, unknown_dimensions_have_no_names);
     tcase_add_test(tcase, domains_may_be_imported_twice);
     tcase_add_test(tcase, given_values_are_constants);
     tcase_add_test(tcase, names_are_defined_once);
