@@ -1,11 +1,11 @@
 /*
- * Tree ensembles as kernels: the nodes of all trees are tables of constants, and every sample goes
- * down all trees at once, a level at a time:
+ * Tree ensembles as kernels: the nodes of all trees are records of a constant, feature, value, no, yes, which share a cache line, and
+ * every sample goes down all trees at once, a level at a time:
  *
- *     at = next[2 at + (x[sample, feature[at]] <= value[at])]
+ *     at = nodes[at + 2 + (x[sample, nodes[at]] <= nodes[at + 1])]
  *
- * A leaf leads to itself, so every path may take as many steps as the deepest: a loop, one kernel
- * for each level. What the leaves weigh is gathered at the end and summed over the trees.
+ * A leaf leads to itself, so every path may take as many steps as the deepest: a loop, one kernel for each level. In place of a value it
+ * has its number: what it weighs is gathered at the end and summed over the trees.
  */
 #include "frontend/import_ml.h"
 #include "frontend/regions.h"
@@ -20,7 +20,7 @@
 enum { LEQ, LT, GTE, GT, EQ, NEQ, LEAF, NMODES, DEEPEST = 512 };
 
 typedef struct {
-    uint32_t n, ntrees, depth;
+    uint32_t n, ntrees, depth, nleaves;
     uint8_t *modes;
     int64_t *features, *yes, *no, *roots;
     double *values;
@@ -84,23 +84,20 @@ crossing:
 
 /* --- the walk --- */
 
-/* In 32 bits: a walk waits for memory, and there are fewer nodes than that. */
-static dlc_value *table(dlc_import *im, const int64_t *values, uint32_t n)
+enum { RECORD = 4 }; /* feature; value, or the number of a leaf; where no and yes lead to */
+
+static dlc_value *words(dlc_import *im, const uint32_t *values, uint32_t n)
 {
-    const dlc_expr dims[1] = {im_i64(im, n)};
-    int32_t *narrow = dlc_new_array(im->arena, int32_t, n + 1);
-    dlc_type type = {.dtype = DLC_I32, .rank = 1, .dims = {dims[0]}};
-    for (uint32_t i = 0; i < n; i++)
-        narrow[i] = (int32_t)values[i];
-    return dlc_graph_constant(im->graph, "ints", &type, narrow, (size_t)n * sizeof *narrow);
+    dlc_type type = {.dtype = DLC_U32, .rank = 1, .dims = {im_i64(im, n)}};
+    return dlc_graph_constant(im->graph, "nodes", &type, values, (size_t)n * sizeof *values);
 }
 
 static dlc_value *bytes_table(dlc_import *im, const uint8_t *values, uint32_t n)
 {
-    int64_t *wide = dlc_new_array(im->arena, int64_t, n + 1);
+    uint32_t *wide = dlc_new_array(im->arena, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++)
         wide[i] = values[i];
-    return table(im, wide, n);
+    return words(im, wide, n);
 }
 
 static dlc_value *doubles(dlc_import *im, const double *values, uint32_t n, dlc_dtype dtype)
@@ -129,16 +126,35 @@ static dlc_value *compared(dlc_import *im, int mode, dlc_value *x, dlc_value *va
 
 typedef struct {
     dlc_value *rows; /* where each sample's features begin in x, which is flat: [samples, 1] */
-    dlc_value *features, *values, *next, *modes, *tracks; /* next: of node i at 2 i where it says no, behind it where yes */
+    dlc_value *nodes, *values, *modes, *tracks; /* values: doubles; modes, tracks: where nodes differ; by node, not by place */
     uint8_t used[NMODES];
 } tables;
+
+/* An index without a sign is none that counts from the end. */
+static dlc_value *pick(dlc_import *im, dlc_value *from, dlc_value *index)
+{
+    return f_gather(im, from, f_cast(im, index, DLC_I64), 0);
+}
+
+static dlc_value *field(dlc_import *im, const tables *t, dlc_value *at, uint32_t i)
+{
+    return pick(im, t->nodes, i ? f_add(im, at, f_like(im, at, i)) : at);
+}
+
+static dlc_value *value_of(dlc_import *im, const tables *t, dlc_value *at, dlc_value *node)
+{
+    return t->values ? pick(im, t->values, node)
+                     : f_node(im, DLC_OP_BITCAST, F_IN(field(im, t, at, 1)), F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32)));
+}
 
 /* Whether a sample goes to `yes`: of the modes that the trees use, the node's own. */
 static dlc_value *condition(dlc_import *im, const forest *f, const tables *t, dlc_value *x,
                             dlc_value *at)
 {
-    dlc_value *value = f_gather(im, t->values, at, 0), *result = NULL;
-    dlc_value *mode = t->modes ? f_gather(im, t->modes, at, 0) : NULL;
+    int by_node = t->values || t->modes || t->tracks;
+    dlc_value *node = by_node ? f_div(im, at, f_like(im, at, RECORD)) : NULL;
+    dlc_value *value = value_of(im, t, at, node), *result = NULL;
+    dlc_value *mode = t->modes ? pick(im, t->modes, node) : NULL;
     for (int m = 0; m < LEAF; m++) {
         if (!t->used[m])
             continue;
@@ -150,27 +166,33 @@ static dlc_value *condition(dlc_import *im, const forest *f, const tables *t, dl
     if (f->has_tracks && result)
         result = f_binary(im, DLC_OP_OR, result,
                           f_binary(im, DLC_OP_AND, f_unary(im, DLC_OP_IS_NAN, x),
-                                   f_cast(im, f_gather(im, t->tracks, at, 0), DLC_BOOL)));
+                                   f_cast(im, pick(im, t->tracks, node), DLC_BOOL)));
     return result;
 }
 
-static dlc_value *next_table(dlc_import *im, const forest *f)
+static dlc_value *records(dlc_import *im, forest *f)
 {
-    int64_t *next = dlc_new_array(im->arena, int64_t, 2 * (size_t)f->n + 1);
+    uint32_t *made = dlc_new_array(im->arena, uint32_t, RECORD * (size_t)f->n + 1);
     for (uint32_t i = 0; i < f->n; i++) {
-        next[2 * (size_t)i] = f->no[i];
-        next[2 * (size_t)i + 1] = f->yes[i];
+        uint32_t *record = made + RECORD * (size_t)i;
+        float value = (float)f->values[i];
+        record[0] = (uint32_t)f->features[i];
+        memcpy(&record[1], &value, sizeof value);
+        if (f->modes[i] == LEAF)
+            record[1] = f->nleaves++;
+        record[2] = RECORD * (uint32_t)f->no[i];
+        record[3] = RECORD * (uint32_t)f->yes[i];
     }
-    return table(im, next, 2 * f->n);
+    return words(im, made, RECORD * f->n);
 }
 
 /* [samples, trees]: the nodes behind those at which the samples are. */
 static dlc_value *next_level(dlc_import *im, const forest *f, const tables *t, dlc_value *x, dlc_value *at)
 {
-    dlc_value *feature = f_cast(im, f_gather(im, t->features, at, 0), DLC_I64);
+    dlc_value *feature = f_cast(im, field(im, t, at, 0), DLC_I64);
     dlc_value *seen = f_gather(im, x, f_add(im, t->rows, feature), 0);
-    dlc_value *first = f_add(im, at, at), *says_yes = f_cast(im, condition(im, f, t, seen, at), DLC_I32);
-    return f_gather(im, t->next, f_add(im, first, says_yes), 0);
+    dlc_value *says_yes = f_cast(im, condition(im, f, t, seen, at), DLC_U32);
+    return field(im, t, f_add(im, at, says_yes), 2);
 }
 
 /* The same step as often as the deepest tree wants: a loop whose state is where they are, one kernel. */
@@ -202,12 +224,22 @@ static dlc_value *flat_rows(dlc_import *im, const forest *f, dlc_value *x, dlc_v
     return f_reshape(im, x, &all, 1);
 }
 
-/* [samples, trees]: the leaves. */
-static dlc_value *walk(dlc_import *im, const forest *f, dlc_value *x)
+static dlc_value *root_places(dlc_import *im, const forest *f)
 {
-    tables t = {.features = table(im, f->features, f->n),
-                .values = doubles(im, f->values, f->n, f->is_double ? DLC_F64 : DLC_F32),
-                .next = next_table(im, f)};
+    uint32_t *places = dlc_new_array(im->arena, uint32_t, f->ntrees + 1);
+    for (uint32_t t = 0; t < f->ntrees; t++)
+        places[t] = RECORD * (uint32_t)f->roots[t];
+    return words(im, places, f->ntrees);
+}
+
+/* [samples, trees]: the leaves' numbers. */
+static dlc_value *walk(dlc_import *im, forest *f, dlc_value *x)
+{
+    if (f->n > UINT32_MAX / RECORD) {
+        im_fail(im, DLC_UNSUPPORTED, "%" PRIu32 " nodes; up to %" PRIu32 " are supported", f->n, UINT32_MAX / RECORD);
+        return NULL;
+    }
+    tables t = {.nodes = records(im, f), .values = f->is_double ? doubles(im, f->values, f->n, DLC_F64) : NULL};
     uint32_t nused = 0;
     dlc_expr nsamples;
     for (uint32_t i = 0; i < f->n; i++)
@@ -223,8 +255,9 @@ static dlc_value *walk(dlc_import *im, const forest *f, dlc_value *x)
     x = flat_rows(im, f, x, &t.rows, &nsamples);
     const dlc_expr one_row[2] = {im_i64(im, 1), im_i64(im, f->ntrees)},
                    dims[2] = {nsamples, one_row[1]};
-    dlc_value *at = f_expand(im, f_reshape(im, table(im, f->roots, f->ntrees), one_row, 2), dims, 2);
-    return walk_down(im, f, &t, x, at);
+    dlc_value *at = f_expand(im, f_reshape(im, root_places(im, f), one_row, 2), dims, 2);
+    dlc_value *leaves = walk_down(im, f, &t, x, at);
+    return leaves ? field(im, &t, leaves, 1) : NULL;
 }
 
 /* --- what the leaves weigh --- */
@@ -236,15 +269,17 @@ static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves,
     static const uint8_t trees[1] = {1};
     int is_extreme = how[0] == 'M';
     double fill = !is_extreme ? 0 : how[1] == 'I' ? INFINITY : -INFINITY;
-    for (size_t i = 0; i < (size_t)f->n * f->ntargets; i++) {
-        if (!f->weighs[i])
-            f->weights[i] = fill;
-    }
-    dlc_value *weights = ml_table(im, dtype, f->weights, f->n, f->ntargets);
+    double *next = f->weights; /* those of leaves, in the order of their numbers */
+    for (uint32_t i = 0; i < f->n; i++)
+        for (uint32_t k = 0; k < f->ntargets && f->modes[i] == LEAF; k++) {
+            size_t at = (size_t)i * f->ntargets + k;
+            *next++ = f->weighs[at] ? f->weights[at] : fill;
+        }
+    dlc_value *weights = ml_table(im, dtype, f->weights, f->nleaves, f->ntargets);
     dlc_opcode op = !is_extreme ? DLC_OP_REDUCE_SUM
                     : how[1] == 'I' ? DLC_OP_REDUCE_MIN
                                     : DLC_OP_REDUCE_MAX;
-    dlc_value *y = f_reduce(im, op, f_gather(im, weights, leaves, 0), trees, 1, 0);
+    dlc_value *y = f_reduce(im, op, pick(im, weights, leaves), trees, 1, 0);
     return how[0] == 'A' ? f_div(im, y, f_like(im, y, f->ntrees)) : y;
 }
 
