@@ -9,7 +9,7 @@
 #include "tests/unit/suite.h"
 
 /* --- topk --- */
-enum { A = 3, N = 17, C = 4 };
+enum { A = 3, N = 77, C = 4 };
 
 static double read_as(dlc_dtype dtype, const void *data, int64_t i)
 {
@@ -73,7 +73,8 @@ static const struct {
 } topks[] = {
     {DLC_F32, 5, 1, 0}, {DLC_F32, 5, 0, 1}, {DLC_F32, N, 1, 1}, {DLC_F32, 1, 0, 0},
     {DLC_F32, 0, 1, 0}, {DLC_F64, 3, 1, 1}, {DLC_I64, 7, 0, 0}, {DLC_I32, 7, 1, 0},
-    {DLC_I8, 16, 1, 0}, {DLC_U8, 4, 0, 0},
+    {DLC_I8, 16, 1, 0}, {DLC_U8, 4, 0, 0},  {DLC_F32, N, 0, 1}, {DLC_I32, N - 1, 0, 0},
+    {DLC_U8, 40, 1, 0}, {DLC_F64, N, 1, 1},
 };
 
 START_TEST(topk_sorts_and_breaks_ties_by_index)
