@@ -322,11 +322,13 @@ dlc_status dlc_cmd_quantize(dlc_cli *cli)
     if (!cli->args.data)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "quantize needs --data F.npz: samples of the inputs, by which ranges are chosen");
+    if (cli->args.per_channel && cli->args.per_tensor)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "weights have scales --per-channel or --per-tensor, not both");
     DLC_TRY(find_method(&j));
     DLC_TRY(dlc_npz_read(cli->args.data, cli->arena, &cli->diag, &j.data));
     DLC_TRY(dlc_library_load(&j.library, &cli->diag));
     cli->json = cJSON_CreateObject();
-    dlc_status status = j.library->quantizer_open(path, cli->args.per_channel, cli->args.exclude, &j.quantizer);
+    dlc_status status = j.library->quantizer_open(path, !cli->args.per_tensor, cli->args.exclude, &j.quantizer);
     status = status == DLC_OK ? quantize(&j) : failed(&j, status);
     j.library->quantizer_close(j.quantizer);
     return status;
