@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from ._compile import Executable, compile, passes, strategies, targets
+from ._compile import Edge, Executable, compile, passes, strategies, targets
 from ._errors import (CancelledError, DeviceError, Error, FileError, InternalError, InvalidError, LimitError, MismatchError,
                       UnsupportedError, UsageError)
 from ._library import runtime as _runtime
@@ -20,7 +20,7 @@ from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtV
 __version__ = _text(_runtime.dlcrt_version())
 
 __all__ = [
-    "CancelledError", "DeviceError", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding",
+    "CancelledError", "DeviceError", "Edge", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding",
     "InferenceSession",
     "InternalError", "InvalidError", "LimitError", "MismatchError", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions",
     "UnsupportedError", "UsageError", "compile", "get_available_providers", "get_device", "passes",

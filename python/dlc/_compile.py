@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ._bindings import ffi
 from ._errors import UsageError, error_of
@@ -128,6 +130,50 @@ class Source:
             return b""  # opening it says why
 
 
+class Edge(NamedTuple):
+    """What one node of a graph gives another; `reason` says whether both can be one kernel, `text` is its sentence."""
+
+    producer: str
+    consumer: str
+    producer_operator: str
+    consumer_operator: str
+    value: str
+    bytes: float
+    reason: str
+    text: str
+
+
+Strategy = Callable[[list[Edge]], Iterable[Edge]]
+
+
+class _Plan:
+    """What a strategy in Python makes of a model: a file for `fusion`, there as long as the object is."""
+
+    def __init__(self, source: Source, strategy: Strategy, given: Mapping[str, Any]) -> None:
+        found = ffi.new("const char **")
+        opened = _Model(source, Options(fusion="none", **given))
+        opened.check(compiler().dlc_model_text(opened.pointer[0], compiler().DLC_TEXT_EXPLAIN, b"json", found))
+        rows = json.loads(text(found[0]))["edges"]
+        opened.close()
+        edges = [Edge(row["from"], row["to"], row["from_operator"], row["to_operator"], row["value"], row["bytes"], row["reason"],
+                      row["text"]) for row in rows]
+        self.groups = _joined((edge.producer, edge.consumer) for edge in strategy(edges))
+        self._file = tempfile.NamedTemporaryFile("w", prefix="dlc.", suffix=".json")
+        json.dump({"groups": self.groups}, self._file)
+        self._file.flush()
+        self.path = self._file.name
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The pairs as groups that share no name."""
+    group_of: dict[str, list[str]] = {}
+    for pair in pairs:
+        groups = {id(group): group for group in (group_of.setdefault(name, [name]) for name in pair)}
+        whole = [name for group in groups.values() for name in group]
+        group_of.update((name, whole) for name in whole)
+    return list({id(group): group for group in group_of.values()}.values())
+
+
 class _Model:
     """dlc_model: opened, asked, closed."""
 
@@ -165,8 +211,8 @@ def messages_of(model: Any) -> list[tuple[int, str]]:
     return found
 
 
-def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target: str | None = None, fusion: str | None = None,
-            passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
+def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target: str | None = None,
+            fusion: str | Strategy | None = None, passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
             values: Mapping[str, object] | None = None, kind: str = "so", name: str | None = None, jobs: int = 0,
             emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None) -> Executable:
     """Compiles a model: a path, bytes or a ModelProto.
@@ -174,10 +220,16 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     The result is an executable in memory, for InferenceSession(result), result.save(path) or result.tobytes(). With `output` it is
     written there, too. target, fusion and passes are named as on the command line (see targets() and strategies()); shapes fixes
     inputs' shapes, None keeping a dimension; values fixes inputs' values; kind is another kind of output (o, a, h, ll, asm, …);
-    progress(pass, seconds) is called after every pass.
+    progress(pass, seconds) is called after every pass. fusion may be a function: it is given the graph's edges (dlc.Edge) and
+    returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
     """
+    source, plan = Source(model), None
+    if callable(fusion):
+        plan = _Plan(source, fusion, dict(target=target, passes=passes, shapes=shapes, values=values, jobs=jobs, emulate_gpu=emulate_gpu,
+                                          progress=None))
+        fusion = plan.path
     options = Options(target, fusion, passes, shapes, values, jobs, emulate_gpu, progress)
-    opened = _Model(Source(model), options)
+    opened = _Model(source, options)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
     result = Executable(fd)
     symbol = name if name is not None else _identifier(output)

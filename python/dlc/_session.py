@@ -20,7 +20,7 @@ import numpy as np
 
 from . import _dlpack, _strings
 from ._bindings import ffi
-from ._compile import Executable, Options, Source, compile, find_in_cache, open_executable
+from ._compile import Executable, Options, Source, Strategy, compile, find_in_cache, open_executable
 from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, STR, onnx_name
 from ._errors import DeviceError, FileError, InvalidError, UsageError
 from ._library import check, runtime, text
@@ -353,8 +353,8 @@ class InferenceSession:
     """
 
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Sequence[Any] | None = None,
-                 provider_options: Sequence[Any] | None = None, *, target: str | None = None, fusion: str | None = None,
-                 passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
+                 provider_options: Sequence[Any] | None = None, *, target: str | None = None,
+                 fusion: str | Strategy | None = None, passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
                  values: Mapping[str, object] | None = None, threads: int = 0, device: str | None = None,
                  cache: str | os.PathLike[str] | bool | None = None, emulate_gpu: bool = False, **unknown: object) -> None:
         if unknown:
@@ -393,7 +393,7 @@ class InferenceSession:
         given = dict(self._given)
         if given["target"] is None and device is not None and device.startswith("cuda"):
             given["target"] = _target_of(device)
-        if source.path is None or self._cache is False or ".so" in f"{given['fusion']} {given['target']}":
+        if source.path is None or self._cache is False or callable(given["fusion"]) or ".so" in f"{given['fusion']} {given['target']}":
             return compile(model, **given)  # type: ignore[arg-type]
         folder = None if self._cache in (None, True) else os.fspath(self._cache)  # type: ignore[arg-type]
         try:

@@ -248,6 +248,23 @@ class Models(unittest.TestCase):
         self.assertIn("native", dlc.targets())
         self.assertIn("dce", dlc.passes())
 
+    def test_strategies_may_be_functions(self):
+        seen = []
+
+        def activations(edges):
+            seen.extend(edges)
+            return [edge for edge in edges if edge.consumer_operator in ("add", "relu")]
+
+        def kernels(fusion):
+            return dlc.InferenceSession(dlc.compile(DIGITS, fusion=fusion)).get_modelmeta().kernels
+
+        self.assertLess(kernels(activations), kernels("none"))
+        self.assertIn(("relu1", "pool1", "relu", "max_pool"), [edge[:4] for edge in seen])
+        self.assertEqual(kernels(lambda edges: []), kernels("none"))
+        for fusion in (activations, lambda edges: edges):  # all edges: whatever is legal of it
+            session = dlc.InferenceSession(DIGITS, fusion=fusion)
+            np.testing.assert_allclose(session.run(None, {"image": DATA["image"]})[0], DATA["logits"], rtol=1e-3, atol=1e-4)
+
     def test_failures_are_exceptions(self):
         unknown = model_of([helper.make_node("Foo", ["x"], ["y"], "my_foo", domain="mine")], [("x", TensorProto.FLOAT, (1,))],
                            [("y", TensorProto.FLOAT, (1,))])
