@@ -550,6 +550,8 @@ typedef struct {
     uint32_t n, nleaves, nroots, nmembers, *first_member;
 } tree_lists;
 
+enum { MEMBER = 6 }; /* among nodes_modes: is it one of a set */
+
 static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
 {
     uint32_t n[8] = {0}, nweights = 0;
@@ -571,8 +573,13 @@ static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
                    l->modes && l->targets && l->weights && l->roots && nweights == l->nleaves;
     for (int i = 0; i < 6; i++)
         is_whole &= n[i] == l->n;
+    if (l->tracks && n[6] != l->n)
+        l->tracks = NULL;
     if (im_ok(im) && !is_whole)
         im_fail(im, DLC_INVALID, "the lists of nodes or leaves are absent or differ in length");
+    for (uint32_t i = 0; im_ok(im) && i < l->n; i++)
+        if (!(l->modes[i] >= 0 && l->modes[i] <= MEMBER))
+            im_fail(im, DLC_INVALID, "nodes_modes[%" PRIu32 "] is %g; 0 to %d are possible", i, l->modes[i], MEMBER);
     return im_ok(im);
 }
 
@@ -635,7 +642,7 @@ static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t 
         im_fail(p->im, DLC_INVALID, "node %" PRId64 " is not there, or too deep", place);
         return;
     }
-    if (l->modes[place] != 6) {
+    if (l->modes[place] != MEMBER) {
         plant_branch(p, at, place, (uint8_t)l->modes[place], l->splits[place], &no);
         if (im_ok(p->im))
             plant(p, p->f->yes[at], l->yes[place], l->yes_leaf[place] != 0, depth + 1);
@@ -658,7 +665,7 @@ static void find_members(planting *p, tree_lists *l, int64_t place, int is_leaf,
 {
     if (is_leaf || place < 0 || place >= l->n || depth > DEEPEST)
         return;
-    if (l->modes[place] == 6) {
+    if (l->modes[place] == MEMBER) {
         l->first_member[place] = p->next_member;
         while (p->next_member < l->nmembers && !isnan(l->members[p->next_member]))
             p->next_member++;
