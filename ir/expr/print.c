@@ -220,7 +220,7 @@ static void print_node(printer *p, dlc_print_task t)
         print_prefix(p, "-", DLC_STRENGTH_UNARY, t.expr, t.strength);
         return;
     case DLC_EXPR_NOT:
-        if (node->dtype == DLC_BOOL) {
+        if (node->dtype == DLC_BOOL || t.strength > DLC_STRENGTH_NOT) { /* "not(a) - b" reads as "not (a - b)" */
             print_prefix(p, "not ", DLC_STRENGTH_NOT, t.expr, t.strength);
             return;
         }
