@@ -28,6 +28,7 @@ typedef struct bulk {
 
 struct dlc_arena {
     block *last;
+    block *spare; /* the largest that a release left, or NULL: trials that come and go ask the system for nothing */
     bulk *last_bulk;
     size_t budget_bytes, total_bytes;
     dlc_budget *budget; /* that it counts into, or NULL */
@@ -116,6 +117,7 @@ void dlc_arena_destroy(dlc_arena *arena)
         previous = b->previous;
         free(b);
     }
+    free(arena->spare);
     release_bulk(arena, NULL);
     dlc_budget_give(arena->budget, arena->total_bytes);
     if (arena->budget)
@@ -145,8 +147,20 @@ static _Noreturn void take_back(dlc_arena *arena, size_t size)
     dlc_out_of_memory(size, DLC_OUT_OF_MEMORY);
 }
 
+static void push_block(dlc_arena *arena, block *b)
+{
+    b->previous = arena->last;
+    b->used = 0;
+    arena->last = b;
+}
+
 static void add_block(dlc_arena *arena, size_t need)
 {
+    if (arena->spare && arena->spare->size_bytes >= need) {
+        push_block(arena, arena->spare);
+        arena->spare = NULL;
+        return;
+    }
     size_t size = arena->last ? arena->last->size_bytes * 2 : 16 * 1024;
     if (size > ((size_t)1 << 24))
         size = (size_t)1 << 24;
@@ -156,10 +170,8 @@ static void add_block(dlc_arena *arena, size_t need)
     block *b = size > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + size);
     if (!b)
         take_back(arena, size);
-    b->previous = arena->last;
     b->size_bytes = size;
-    b->used = 0;
-    arena->last = b;
+    push_block(arena, b);
 }
 
 void *dlc_arena_alloc(dlc_arena *arena, size_t size_bytes, size_t align_bytes)
@@ -274,14 +286,28 @@ dlc_mark dlc_arena_mark(dlc_arena *arena)
     return (dlc_mark){arena->last, arena->last ? arena->last->used : 0, arena->last_bulk};
 }
 
+/* Becomes the spare one if it is the larger of the two and not too large; the other goes. */
+static void drop_block(dlc_arena *arena, block *b)
+{
+    enum { MOST_SPARE = 1 << 20 };
+    if (b->size_bytes <= MOST_SPARE && (!arena->spare || arena->spare->size_bytes < b->size_bytes)) {
+        block *smaller = arena->spare;
+        arena->spare = b;
+        b = smaller;
+    }
+    if (!b)
+        return;
+    arena->total_bytes -= b->size_bytes;
+    dlc_budget_give(arena->budget, b->size_bytes);
+    free(b);
+}
+
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark)
 {
     release_bulk(arena, mark.bulk);
     while (arena->last && arena->last != mark.block) {
         block *previous = arena->last->previous;
-        arena->total_bytes -= arena->last->size_bytes;
-        dlc_budget_give(arena->budget, arena->last->size_bytes);
-        free(arena->last);
+        drop_block(arena, arena->last);
         arena->last = previous;
     }
     if (arena->last)

@@ -651,7 +651,7 @@ static void release_node(machine *m, const dlc_node *node)
 
 static dlc_status check_layout(machine *m, const dlc_value *value)
 {
-    if (!value || !value->layout.nparts)
+    if (!value || !value->layout->nparts)
         return DLC_OK;
     return dlc_diag_fail(diag_of(m), DLC_UNSUPPORTED, m->graph->file,
                          "value '%s' has a layout of its own; the interpreter runs graphs before "

@@ -122,29 +122,57 @@ static int same_dims(const dlc_value *a, const dlc_value *b)
            !memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof *a->type.dims);
 }
 
+enum { MOST_ORDERS = 3 }; /* inputs of nodes whose orders are kept for their likes */
+
+/* How the result lies along an input. */
+typedef struct {
+    perm between;
+    uint8_t is_there;
+} input_order;
+
 /* A reshape ties nothing, even one that keeps the shape: it is where layouts may change. */
-static void tie_node(components *all, const dlc_node *node, const dlc_form *form)
+static void tie_node(components *all, const dlc_node *node, const dlc_form *form, input_order *orders)
 {
     node_facts *facts = &all->facts[node->id];
     *facts = (node_facts){.is_contraction = form->is_contraction, .is_reduction = form->is_reduction};
     for (uint32_t i = 0; i < node->ninputs && node->op != DLC_OP_RESHAPE; i++) {
-        perm between = identity();
-        if (!node->inputs[i] || !node->outputs[0] || !dlc_form_order(form, node->inputs[i], between.dim))
+        input_order found = {.between = identity()};
+        found.is_there = node->inputs[i] && node->outputs[0] && dlc_form_order(form, node->inputs[i], found.between.dim);
+        if (orders)
+            orders[i] = found;
+        if (!found.is_there)
             continue;
-        tie(all, node->outputs[0], node->inputs[i], inverse(&between));
+        tie(all, node->outputs[0], node->inputs[i], inverse(&found.between));
         facts->is_tied |= i == 0;
     }
     if (node->noutputs > 1 && node->outputs[1] && same_dims(node->outputs[0], node->outputs[1]))
         tie(all, node->outputs[1], node->outputs[0], identity());
 }
 
+/* As an alike node before. */
+static void tie_like(components *all, const dlc_node *node, const dlc_node *like, const input_order *orders)
+{
+    all->facts[node->id] = all->facts[like->id];
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (orders[i].is_there)
+            tie(all, node->outputs[0], node->inputs[i], inverse(&orders[i].between));
+}
+
 static void tie_nodes(components *all)
 {
     dlc_arena *arena = dlc_arena_create(0);
+    dlc_form_memo memo = {0};
+    input_order(*orders)[MOST_ORDERS] = dlc_arena_array(all->ctx->scratch, DLC_OP_COUNT, sizeof *orders, _Alignof(input_order));
+    dlc_new(arena, dlc_node_kernel); /* so that its first block stays */
     dlc_mark mark = dlc_arena_mark(arena);
     for (dlc_node *node = all->ctx->graph->first; node; node = node->next) {
+        const dlc_node *like = node->ninputs <= MOST_ORDERS ? dlc_form_like(&memo, node) : NULL;
+        if (like) {
+            tie_like(all, node, like, orders[node->op]);
+            continue;
+        }
         dlc_form form = dlc_form_of(all->ctx->graph, node, arena);
-        tie_node(all, node, &form);
+        tie_node(all, node, &form, node->ninputs <= MOST_ORDERS ? orders[node->op] : NULL);
         dlc_arena_release(arena, mark);
     }
     dlc_arena_destroy(arena);
@@ -333,8 +361,8 @@ static void assign(components *all)
         if (!all->values[id])
             continue;
         dlc_layout layout = chosen_layout(all, all->values[id], root_orders);
-        all->ctx->changes += !dlc_layout_equal(&layout, &all->values[id]->layout);
-        all->values[id]->layout = layout;
+        all->ctx->changes += !dlc_layout_equal(&layout, all->values[id]->layout);
+        dlc_value_lay(all->ctx->graph, all->values[id], &layout);
     }
 }
 

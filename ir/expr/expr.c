@@ -63,19 +63,28 @@ static int is_from_float(const dlc_pool *pool, const dlc_expr_node *node, const 
            dlc_is_float(dlc_dtype_of(pool, args[0]));
 }
 
-static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+static uint64_t hash_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
     const struct {
         uint8_t op, dtype, nargs, flags;
         uint32_t zero;
         int64_t imm;
     } head = {node->op, node->dtype, node->nargs, node->flags, 0, node->imm.i};
-    dlc_expr_fact fact = {.hash = dlc_hash(&head, sizeof head, 1),
+    uint64_t hash = dlc_hash(&head, sizeof head, 1);
+    for (uint32_t i = 0; i < node->nargs; i++) {
+        const uint64_t *arg = &pool->facts.data[args[i]].hash;
+        hash = dlc_hash(arg, sizeof *arg, hash);
+    }
+    return hash;
+}
+
+static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args, uint64_t hash)
+{
+    dlc_expr_fact fact = {.hash = hash,
                           .has_load = node->op == DLC_EXPR_LOAD,
                           .has_data = node->op == DLC_EXPR_LOAD || is_from_float(pool, node, args)};
     for (uint32_t i = 0; i < node->nargs; i++) {
         const dlc_expr_fact *arg = &pool->facts.data[args[i]];
-        fact.hash = dlc_hash(&arg->hash, sizeof arg->hash, fact.hash);
         fact.has_load |= arg->has_load;
         fact.has_data |= arg->has_data;
     }
@@ -97,11 +106,12 @@ dlc_expr dlc_pool_intern(dlc_pool *pool, const dlc_expr_node *node, const dlc_ex
 {
     if (pool->nodes.n >= pool->table_size / 4 * 3)
         grow_table(pool);
-    dlc_expr_fact fact = fact_of(pool, node, args);
-    uint32_t at = (uint32_t)fact.hash & (pool->table_size - 1);
+    uint64_t hash = hash_of(pool, node, args);
+    uint32_t at = (uint32_t)hash & (pool->table_size - 1);
     for (; pool->table[at]; at = (at + 1) & (pool->table_size - 1))
         if (is_same(pool, pool->table[at], node, args))
             return pool->table[at];
+    dlc_expr_fact fact = fact_of(pool, node, args, hash);
     dlc_expr_node added = *node;
     added.args = pool->args.n;
     for (uint32_t i = 0; i < node->nargs; i++)

@@ -5,6 +5,8 @@
 #include "ir/graph/form.h"
 #include "ir/kernel/algebra.h"
 
+#include <string.h>
+
 /* --- walking --- */
 
 static const dlc_stage *stage_at(const dlc_form *form, uint32_t s)
@@ -329,6 +331,42 @@ dlc_form dlc_form_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
     form.is_reduction = (uint8_t)is_reduction(graph, node, &form, arena);
     form.has_steps = (uint8_t)has_steps(&form, arena);
     return form;
+}
+
+static int has_same_type(const dlc_value *a, const dlc_value *b)
+{
+    return a->type.dtype == b->type.dtype && a->type.rank == b->type.rank &&
+           !memcmp(a->type.dims, b->type.dims, a->type.rank * sizeof *a->type.dims);
+}
+
+/* Nothing is known of its elements. */
+static int is_mere_data(const dlc_value *value)
+{
+    return value && !value->data && !value->content && !value->partly;
+}
+
+static int is_alike(const dlc_node *a, const dlc_node *b)
+{
+    if (a->op != b->op || a->nattrs || b->nattrs || a->region || b->region || a->ninputs != b->ninputs || a->noutputs != 1 ||
+        b->noutputs != 1 || !has_same_type(a->outputs[0], b->outputs[0]))
+        return 0;
+    for (uint32_t i = 0; i < a->ninputs; i++) {
+        if (!is_mere_data(a->inputs[i]) || !is_mere_data(b->inputs[i]) || !has_same_type(a->inputs[i], b->inputs[i]))
+            return 0;
+        for (uint32_t j = 0; j < i; j++)
+            if ((a->inputs[j] == a->inputs[i]) != (b->inputs[j] == b->inputs[i]))
+                return 0;
+    }
+    return 1;
+}
+
+const dlc_node *dlc_form_like(dlc_form_memo *memo, const dlc_node *node)
+{
+    const dlc_node **last = &memo->last[node->op];
+    if (*last && is_alike(*last, node))
+        return *last;
+    *last = node;
+    return NULL;
 }
 
 /* --- orders --- */

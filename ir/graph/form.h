@@ -22,6 +22,14 @@ typedef struct {
 
 /* As long as the arena. */
 dlc_form dlc_form_of(dlc_graph *graph, dlc_node *node, dlc_arena *arena);
+/*
+ * Models repeat their nodes. The latest node met with `memo` that is of the same form for certain (one operator without attributes,
+ * outside of regions, over data of the same types); NULL: none, and this one is remembered.
+ */
+typedef struct {
+    const dlc_node *last[DLC_OP_COUNT];
+} dlc_form_memo;
+const dlc_node *dlc_form_like(dlc_form_memo *memo, const dlc_node *node);
 
 /*
  * How the result lies along an input of its rank: dims[d] is the dimension of the result that dimension d of the input is

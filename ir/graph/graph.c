@@ -14,6 +14,8 @@
 
 enum { CONTENT_ELEMS = 64, FLOAT_CONTENT_ELEMS = 8 };
 
+static const dlc_layout row_major; /* of almost all values */
+
 /* --- names in use; an item is the number of the next suffix of its name, 0: none was needed --- */
 
 struct dlc_names {
@@ -85,7 +87,13 @@ dlc_value *dlc_value_create(dlc_graph *graph, const char *name, const dlc_type *
     value->id = graph->nvalues++;
     value->name = unique_name(graph, name);
     value->type = *type;
+    value->layout = &row_major;
     return value;
+}
+
+void dlc_value_lay(dlc_graph *graph, dlc_value *value, const dlc_layout *layout)
+{
+    value->layout = layout->nparts ? dlc_arena_copy(graph->arena, layout, sizeof *layout) : &row_major;
 }
 
 void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name)

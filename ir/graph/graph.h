@@ -53,7 +53,7 @@ struct dlc_value {
     uint32_t id;      /* dense per graph: index of side arrays */
     const char *name; /* the model's, or made unique from the node's; data, never a symbol or path */
     dlc_type type;
-    dlc_layout layout;      /* physical; row-major until the layout pass */
+    const dlc_layout *layout; /* physical, never NULL; row-major until the layout pass */
     dlc_node *def;          /* NULL: a graph input */
     uint32_t def_output;
     dlc_use *uses;          /* nodes only; graph outputs are listed in graph->outputs */
@@ -163,6 +163,8 @@ dlc_node *dlc_graph_node(dlc_graph *graph, const dlc_node_spec *spec);
 void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to);
 /* Calls the value `name`, with a suffix if that is taken. */
 void dlc_value_rename(dlc_graph *graph, dlc_value *value, const char *name);
+/* Says how it lies in memory. */
+void dlc_value_lay(dlc_graph *graph, dlc_value *value, const dlc_layout *layout);
 void dlc_node_set_input(dlc_node *node, uint32_t input, dlc_value *value);
 /* Unlinks a node without uses and drops its uses of others. */
 void dlc_graph_erase(dlc_graph *graph, dlc_node *node);

@@ -8,7 +8,7 @@ static uint32_t add_buffer(dlc_mean *mean, dlc_node_kernel *result, dlc_value *v
     dlc_type type = value->type;
     dlc_mean_dims(mean, &value->type, type.dims);
     dlc_vec_push(mean->kernel->arena, &result->values, value);
-    return dlc_kernel_buffer(mean->kernel, value->name, &type, &value->layout, role);
+    return dlc_kernel_buffer(mean->kernel, value->name, &type, value->layout, role);
 }
 
 static uint32_t input_buffer(dlc_mean *mean, dlc_node_kernel *result, uint32_t input)

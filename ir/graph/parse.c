@@ -469,7 +469,7 @@ static dlc_status check_result(parser *p, dlc_value *value, const result *r)
                                        dlc_str_text(&found), dlc_str_text(&stated));
     dlc_str_deinit(&found);
     dlc_str_deinit(&stated);
-    value->layout = r->layout;
+    dlc_value_lay(p->graph, value, &r->layout);
     return status;
 }
 

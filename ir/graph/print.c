@@ -28,7 +28,7 @@ static void print_value(const dlc_graph *graph, const dlc_value *value, dlc_str 
     print_name(value->name, '%', out);
     dlc_str_add(out, ": ");
     dlc_type_print(graph, &value->type, out);
-    dlc_layout_print(&value->layout, value->type.rank, out);
+    dlc_layout_print(value->layout, value->type.rank, out);
 }
 
 /* --- dimensions --- */

@@ -86,8 +86,14 @@ static void collect_nodes(dlc_fusion *f)
 
 static void find_forms(dlc_fusion *f)
 {
+    dlc_form_memo memo = {0};
     f->forms = dlc_new_array(f->arena, dlc_fusion_form, f->nnodes + 1);
     for (uint32_t i = 0; i < f->nnodes; i++) {
+        const dlc_node *like = dlc_form_like(&memo, f->nodes[i]);
+        if (like) {
+            f->forms[i] = f->forms[f->handle_of[like->id]];
+            continue;
+        }
         dlc_mark mark = dlc_arena_mark(f->trial);
         dlc_form form = dlc_form_of(f->graph, f->nodes[i], f->trial);
         f->forms[i] = (dlc_fusion_form){form.is_pointwise, form.is_view, form.is_contraction, form.has_update};
@@ -191,15 +197,42 @@ static int has_marks(const dlc_fusion *f)
     return 0;
 }
 
+/* Slices of one array, in the order of edges. */
+static void collect_out_edges(dlc_fusion *f)
+{
+    uint32_t nedges = f->first_edge[f->nnodes], next = 0;
+    uint32_t *all = dlc_new_array(f->arena, uint32_t, nedges + 1);
+    f->out_edges = dlc_new_array(f->arena, dlc_ids, f->nnodes + 1);
+    for (uint32_t e = 0; e < nedges; e++)
+        f->out_edges[f->edges[e].from].cap++;
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        f->out_edges[i].data = all + next;
+        next += f->out_edges[i].cap;
+    }
+    for (uint32_t e = 0; e < nedges; e++) {
+        dlc_ids *out = &f->out_edges[f->edges[e].from];
+        out->data[out->n++] = e;
+    }
+}
+
+/* How many edges the inputs make at most. */
+static uint32_t count_inputs(const dlc_fusion *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        n += f->nodes[i]->ninputs;
+    return n;
+}
+
 static void collect_edges(dlc_fusion *f)
 {
-    edge_list edges = {0};
+    edge_list edges = {.cap = count_inputs(f)};
+    edges.data = dlc_new_array(f->arena, dlc_fusion_edge, edges.cap + 1);
     uint32_t mark = DLC_FUSION_NONE;
     int with_sizes = needs_sizes(f->graph), with_marks = has_marks(f);
     size_walk walk = {.graph = f->graph, .arena = f->arena};
     walk.seen = dlc_new_array(f->arena, uint32_t, f->graph->pool->nodes.n + 1);
     f->first_edge = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
-    f->out_edges = dlc_new_array(f->arena, dlc_ids, f->nnodes + 1);
     for (uint32_t to = 0; to < f->nnodes; to++) {
         f->first_edge[to] = edges.n;
         for (uint32_t i = 0; i < f->nodes[to]->ninputs; i++) {
@@ -220,8 +253,7 @@ static void collect_edges(dlc_fusion *f)
     }
     f->first_edge[f->nnodes] = edges.n;
     f->edges = edges.data;
-    for (uint32_t e = 0; e < edges.n; e++)
-        dlc_vec_push(f->arena, &f->out_edges[edges.data[e].from], e);
+    collect_out_edges(f);
 }
 
 static void find_levels(dlc_fusion *f)
@@ -238,10 +270,11 @@ static void make_groups(dlc_fusion *f)
     f->group = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
     f->groups = dlc_new_array(f->arena, dlc_fusion_group, f->nnodes + 1);
     f->seen = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
+    uint32_t *own = dlc_new_array(f->arena, uint32_t, f->nnodes + 1);
     for (uint32_t i = 0; i < f->nnodes; i++) {
         dlc_fusion_group *group = &f->groups[i];
-        f->group[i] = i;
-        dlc_vec_push(f->arena, &group->nodes, i);
+        f->group[i] = own[i] = i;
+        group->nodes = (dlc_ids){&own[i], 1, 1};
         group->first_level = group->last_level = f->level[i];
         group->is_opaque = (uint8_t)dlc_op_is_opaque(f->nodes[i]->op);
         group->is_flat = f->forms[i].is_pointwise;
@@ -331,14 +364,41 @@ static double bytes_saved(const dlc_fusion *f, uint32_t p, uint32_t c)
     return saved;
 }
 
-static uint32_t merged_nodes(const dlc_fusion *f, uint32_t p, uint32_t c, dlc_ids *result)
+/* The nodes of both, ascending, into room for them, which may be what `a` lies in: from the end. */
+static void merge_nodes(const dlc_ids *a, const dlc_ids *b, uint32_t *room)
+{
+    for (uint32_t i = a->n, j = b->n; i || j;) {
+        int is_first = !j || (i && a->data[i - 1] > b->data[j - 1]);
+        room[i + j - 1] = is_first ? a->data[i - 1] : b->data[j - 1];
+        *(is_first ? &i : &j) -= 1;
+    }
+}
+
+static dlc_ids merged_nodes(const dlc_fusion *f, uint32_t p, uint32_t c)
 {
     const dlc_ids *a = &f->groups[p].nodes, *b = &f->groups[c].nodes;
-    for (uint32_t i = 0, j = 0; i < a->n || j < b->n;) {
-        int first = j == b->n || (i < a->n && a->data[i] < b->data[j]);
-        dlc_vec_push(f->arena, result, first ? a->data[i++] : b->data[j++]);
+    dlc_ids result = {.n = a->n + b->n, .cap = a->n + b->n};
+    result.data = dlc_new_array(f->trial, uint32_t, result.n);
+    merge_nodes(a, b, result.data);
+    return result;
+}
+
+/* Into the room of the larger one, or twice as much: a chain of merges takes what its result takes. */
+static dlc_ids joined_nodes(const dlc_fusion *f, uint32_t p, uint32_t c)
+{
+    const dlc_ids *a = &f->groups[p].nodes, *b = &f->groups[c].nodes;
+    if (a->cap < b->cap) {
+        const dlc_ids *other = a;
+        a = b;
+        b = other;
     }
-    return result->n;
+    dlc_ids result = {.data = a->data, .n = a->n + b->n, .cap = a->cap};
+    if (result.cap < result.n) {
+        result.cap = result.n * 2;
+        result.data = dlc_new_array(f->arena, uint32_t, result.cap);
+    }
+    merge_nodes(a, b, result.data);
+    return result;
 }
 
 /* Lowers and schedules a set of nodes; NONE and the estimate, or why not. */
@@ -375,10 +435,12 @@ static const dlc_estimate *estimate_of(dlc_fusion *f, uint32_t g)
 {
     dlc_fusion_group *group = &f->groups[g];
     const char *detail = NULL;
-    if (!group->is_known)
-        lower_set(f, &group->nodes, &group->estimate, &detail);
-    group->is_known = 1;
-    return &group->estimate;
+    if (!group->estimate) {
+        dlc_estimate found;
+        lower_set(f, &group->nodes, &found, &detail);
+        group->estimate = dlc_arena_copy(f->arena, &found, sizeof found);
+    }
+    return group->estimate;
 }
 
 static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
@@ -437,7 +499,7 @@ static int same_shape(const dlc_fusion *f, uint32_t p, uint32_t c)
 {
     const dlc_value *a = dlc_fuse_result(f->nodes[f->groups[p].nodes.data[0]]);
     const dlc_value *b = dlc_fuse_result(f->nodes[f->groups[c].nodes.data[0]]);
-    if (a->type.rank != b->type.rank || !dlc_layout_equal(&a->layout, &b->layout))
+    if (a->type.rank != b->type.rank || !dlc_layout_equal(a->layout, b->layout))
         return 0;
     for (uint8_t d = 0; d < a->type.rank; d++)
         if (a->type.dims[d] != b->type.dims[d])
@@ -475,7 +537,6 @@ static dlc_reason cheap_reasons(dlc_fusion *f, uint32_t p, uint32_t c, const cha
 
 static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, verdict *v)
 {
-    dlc_ids nodes = {0};
     *v = (verdict){0};
     v->reason = cheap_reasons(f, p, c, &v->detail);
     if (v->reason != DLC_REASON_NONE)
@@ -486,7 +547,7 @@ static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, ver
         v->before.time_us = v->before.bytes / 1e5 + 0.3;
         return;
     }
-    merged_nodes(f, p, c, &nodes);
+    dlc_ids nodes = merged_nodes(f, p, c);
     v->reason = lower_set(f, &nodes, &v->after, &v->detail);
     v->is_legal = v->reason == DLC_REASON_NONE;
     uint32_t work = f->work;
@@ -534,8 +595,7 @@ static void record(dlc_fusion *f, uint32_t p, uint32_t c, dlc_reason reason, con
 
 static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
 {
-    dlc_ids nodes = {0};
-    merged_nodes(f, p, c, &nodes);
+    dlc_ids nodes = joined_nodes(f, p, c);
     uint32_t to = nodes.data[0];
     dlc_fusion_group merged = f->groups[p];
     merged.is_flat = (uint8_t)is_flat_pair(f, p, c);
@@ -543,8 +603,7 @@ static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
     merged.has_update |= f->groups[c].has_update;
     if (f->groups[c].tried_work > merged.tried_work)
         merged.tried_work = f->groups[c].tried_work;
-    merged.is_known = v->after.time_us > 0;
-    merged.estimate = v->after;
+    merged.estimate = v->after.time_us > 0 ? dlc_arena_copy(f->arena, &v->after, sizeof v->after) : NULL;
     if (f->groups[c].first_level < merged.first_level)
         merged.first_level = f->groups[c].first_level;
     if (f->groups[c].last_level > merged.last_level)
@@ -696,6 +755,8 @@ static void place_views(dlc_fusion *f)
 
 static void fill_edges(dlc_pass_ctx *ctx, const dlc_fusion *f)
 {
+    ctx->edges.cap = f->first_edge[f->nnodes] + 1;
+    ctx->edges.data = dlc_new_array(ctx->graph->arena, dlc_edge, ctx->edges.cap);
     for (uint32_t e = 0; e < f->first_edge[f->nnodes]; e++) {
         const dlc_fusion_edge *edge = &f->edges[e];
         if (!edge->value)
@@ -710,7 +771,9 @@ static void fill_edges(dlc_pass_ctx *ctx, const dlc_fusion *f)
         result.text = !result.fused && edge->text && reason == edge->reason
                           ? dlc_arena_strdup(ctx->graph->arena, edge->text)
                           : dlc_reason_sentence((dlc_reason)result.reason);
+        dlc_mark mark = dlc_arena_mark(f->trial);
         result.bytes_saved = bytes_of(f, edge->value) * (is_internal(f, edge->value, p, c) ? 2 : 1);
+        dlc_arena_release(f->trial, mark);
         dlc_vec_push(ctx->graph->arena, &ctx->edges, result);
     }
 }
@@ -780,7 +843,9 @@ static void release_readers(const dlc_fusion *f, uint32_t g, uint32_t *waits, re
 
 static uint32_t add_group(dlc_groups *groups, dlc_arena *arena, const dlc_fusion *f, uint32_t g)
 {
-    uint32_t index = groups->ngroups++;
+    uint32_t index = groups->ngroups++, n = f->groups[g].nodes.n;
+    groups->members[index].data = dlc_new_array(arena, dlc_node *, n);
+    groups->members[index].cap = n;
     for (uint32_t m = 0; m < f->groups[g].nodes.n; m++) {
         dlc_node *node = f->nodes[f->groups[g].nodes.data[m]];
         dlc_vec_push(arena, &groups->members[index], node);
@@ -797,14 +862,14 @@ static dlc_status fill_groups(dlc_pass_ctx *ctx, const dlc_fusion *f)
     ready_heap heap = {dlc_new_array(f->arena, uint32_t, f->nnodes + 1), 0, f};
     groups->of_node = dlc_new_array(arena, uint32_t, ctx->graph->nnodes + 1);
     memset(groups->of_node, 0xff, (ctx->graph->nnodes + 1) * sizeof *groups->of_node);
-    groups->members = dlc_arena_array(arena, f->nnodes + 1, sizeof *groups->members, _Alignof(void *));
-    groups->order = dlc_new_array(arena, uint32_t, f->nnodes + 1);
     count_waits(f, waits);
     for (uint32_t g = 0; g < f->nnodes; g++) {
         ngroups += f->groups[g].nodes.n > 0;
         if (f->groups[g].nodes.n && !waits[g])
             push_ready(&heap, g);
     }
+    groups->members = dlc_arena_array(arena, ngroups + 1, sizeof *groups->members, _Alignof(void *));
+    groups->order = dlc_new_array(arena, uint32_t, ngroups + 1);
     while (heap.n) {
         uint32_t g = pop_ready(&heap), index = add_group(groups, arena, f, g);
         groups->order[index] = index;
@@ -841,6 +906,7 @@ dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
     ctx->edges.n = 0;
     DLC_TRY(dlc_fuse_prepare(ctx));
     f.trial = dlc_arena_create(0);
+    dlc_new(f.trial, dlc_node_kernel); /* so that its first block stays when marks are released */
     dlc_status status = run(ctx, &f);
     dlc_arena_destroy(f.trial);
     return status;

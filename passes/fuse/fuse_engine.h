@@ -22,9 +22,9 @@ typedef struct {
 typedef struct {
     dlc_ids nodes;            /* handles, ascending: graph order; empty: merged into another */
     uint32_t first_level, last_level; /* longest paths from the graph's start to its nodes */
-    uint8_t is_opaque, is_flat, has_update, is_known; /* is_known: `estimate` holds */
+    uint8_t is_opaque, is_flat, has_update;
     uint32_t tried_work;              /* of trials: expressions that were lowered */
-    dlc_estimate estimate;
+    const dlc_estimate *estimate;     /* NULL: not known yet */
 } dlc_fusion_group;
 
 /* What the engine found about a merge. */

@@ -179,7 +179,7 @@ static dlc_status license(dlc_pass_ctx *ctx)
 static int is_channels_last(const dlc_value *value)
 {
     dlc_layout wanted = dlc_layout_channels_last(value->type.rank);
-    return dlc_layout_equal(&value->layout, &wanted);
+    return dlc_layout_equal(value->layout, &wanted);
 }
 
 static int has_padding(const dlc_graph *graph, const dlc_node *conv)
@@ -249,7 +249,8 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     dlc_node *pad = dlc_graph_node(graph, &spec);
     if (!pad)
         return graph->diag->status;
-    pad->outputs[0]->layout = dlc_layout_channels_last(conv->inputs[0]->type.rank);
+    const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank);
+    dlc_value_lay(graph, pad->outputs[0], &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
     set_attr(conv, zeros);
     note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
@@ -344,10 +345,14 @@ static dlc_status split_unpackings(dlc_pass_ctx *ctx)
 static uint32_t *find_depths(dlc_pass_ctx *ctx)
 {
     uint32_t *depth = dlc_new_array(ctx->scratch, uint32_t, ctx->graph->nnodes);
+    uint8_t *is_view = dlc_new_array(ctx->scratch, uint8_t, ctx->graph->nnodes);
+    dlc_form_memo memo = {0};
     dlc_mark mark = dlc_arena_mark(ctx->scratch);
     for (dlc_node *node = ctx->graph->first; node; node = node->next) {
+        const dlc_node *like = dlc_form_like(&memo, node);
+        is_view[node->id] = like ? is_view[like->id] : dlc_form_of(ctx->graph, node, ctx->scratch).is_view;
         const dlc_node *before = node->ninputs && node->inputs[0] ? node->inputs[0]->def : NULL;
-        if (dlc_form_of(ctx->graph, node, ctx->scratch).is_view)
+        if (is_view[node->id])
             depth[node->id] = before ? depth[before->id] + 1 : 1;
         dlc_arena_release(ctx->scratch, mark);
     }

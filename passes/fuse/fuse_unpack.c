@@ -55,20 +55,28 @@ static int has_dims(const dlc_value *value, const dlc_value *like)
            !memcmp(value->type.dims, like->type.dims, value->type.rank * sizeof *like->type.dims);
 }
 
-int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
+/* How many nodes lead to `wide` from a narrow value of its shape; 0: none does. */
+static uint32_t steps_from_narrow(const dlc_value *wide)
 {
-    const dlc_value *wide = node->noutputs == 1 ? node->outputs[0] : NULL;
-    dlc_value *data;
-    for (uint32_t n = 0; wide && n < MOST_NODES && is_cheap_map(graph, node, arena); n++, node = data->def) {
-        data = data_of(node);
+    const dlc_node *node = wide->def;
+    for (uint32_t n = 1; node && node->noutputs == 1 && n <= MOST_NODES; n++) {
+        const dlc_value *data = data_of(node);
         if (!data || !has_dims(data, wide))
             return 0;
         if (dlc_dtypes[data->type.dtype].bits < dlc_dtypes[wide->type.dtype].bits)
-            return 1;
-        if (!data->def)
-            return 0;
+            return n;
+        node = data->def;
     }
     return 0;
+}
+
+int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
+{
+    uint32_t n = node->noutputs == 1 && node->outputs[0] ? steps_from_narrow(node->outputs[0]) : 0;
+    for (uint32_t i = 0; i < n; i++, node = data_of(node)->def)
+        if (!is_cheap_map(graph, node, arena))
+            return 0;
+    return n > 0;
 }
 
 /* It reads each element once. */

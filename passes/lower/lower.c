@@ -73,7 +73,7 @@ static uint32_t add_buffer(collection *c, dlc_value *value, dlc_role role)
     for (uint8_t d = 0; d < type.rank; d++)
         type.dims[d] = dlc_mean_dim(&mean, value->type.dims[d]);
     dlc_vec_push(c->kernel->arena, &c->result->values, value);
-    return dlc_kernel_buffer(c->kernel, value->name, &type, &value->layout, role);
+    return dlc_kernel_buffer(c->kernel, value->name, &type, value->layout, role);
 }
 
 static int is_bound(const dlc_graph *graph, const dlc_value *value)
@@ -243,7 +243,7 @@ static void add_interface(dlc_lowering *b)
         const dlc_output_value *output = &graph->outputs.data[o];
         dlc_module_value copy = {.name = output->name,
                                  .type = dlc_lowering_type(b, &output->value->type),
-                                 .layout = output->value->layout,
+                                 .layout = *output->value->layout,
                                  .origin = DLC_NO_VALUE};
         dlc_module_output_add(b->module, output->name,
                               is_written_in_place(b, output->value) ? dlc_lowering_value(b, output->value)

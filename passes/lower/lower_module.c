@@ -23,7 +23,7 @@ uint32_t dlc_lowering_value(dlc_lowering *b, const dlc_value *value)
         return *number - 1;
     dlc_module_value made = {.name = value->name,
                              .type = dlc_lowering_type(b, &value->type),
-                             .layout = value->layout,
+                             .layout = *value->layout,
                              .role = value->data ? DLC_VALUE_CONST : DLC_VALUE_TEMP,
                              .origin = DLC_NO_VALUE};
     if (value->data)

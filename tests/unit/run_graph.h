@@ -29,7 +29,7 @@ static double special_number(uint32_t i)
 static size_t buffer_bytes(const run *r, const dlc_value *value)
 {
     dlc_expr elems =
-        dlc_layout_elems(r->graph->pool, &value->layout, value->type.rank, value->type.dims);
+        dlc_layout_elems(r->graph->pool, value->layout, value->type.rank, value->type.dims);
     return (size_t)dlc_expr_eval(r->graph->pool, elems, r->symbols) *
            dlc_dtype_bytes(value->type.dtype);
 }
@@ -109,7 +109,7 @@ static void compare_outputs(run *a, run *b, int is_licensed, const char *what)
     for (uint32_t o = 0; o < a->graph->outputs.n; o++) {
         const dlc_value *va = a->graph->outputs.data[o].value,
                         *vb = b->graph->outputs.data[o].value;
-        ck_assert_uint_eq(vb->layout.nparts, 0);
+        ck_assert_uint_eq(vb->layout->nparts, 0);
         size_t size = dlc_dtype_bytes(va->type.dtype), n = buffer_bytes(a, va) / size;
         ck_assert_uint_eq(n, buffer_bytes(b, vb) / size);
         for (size_t i = 0; i < n; i++) {

@@ -93,10 +93,12 @@ static inline dlc_dtype small_dtype(char *name)
     ck_abort_msg("no type %s", colon + 1);
 }
 
-static inline void small_layout(dlc_value *value, const char *word)
+static inline void small_layout(small_graph *s, dlc_value *value, const char *word)
 {
-    if (word && !strcmp(word, "nhwc"))
-        value->layout = dlc_layout_channels_last(value->type.rank);
+    if (!word || strcmp(word, "nhwc") != 0)
+        return;
+    const dlc_layout channels_last = dlc_layout_channels_last(value->type.rank);
+    dlc_value_lay(s->graph, value, &channels_last);
 }
 
 static inline void small_source(small_graph *s, int is_const, char **words, uint32_t n)
@@ -107,7 +109,7 @@ static inline void small_source(small_graph *s, int is_const, char **words, uint
     const char *name = dlc_arena_strdup(s->arena, words[1]);
     if (!is_const) {
         dlc_value *value = dlc_graph_input(s->graph, name, &type);
-        small_layout(value, n > 3 ? words[3] : NULL);
+        small_layout(s, value, n > 3 ? words[3] : NULL);
         for (uint8_t d = 0; d < type.rank; d++) {
             const dlc_expr_node *node = dlc_node_of(s->graph->pool, type.dims[d]);
             if (node->op == DLC_EXPR_SYM && !s->graph->symbols.data[node->imm.id].value) {
@@ -169,7 +171,7 @@ static inline void small_node(small_graph *s, char **words, uint32_t n)
     dlc_node *node = dlc_graph_node(s->graph, &spec);
     if (!node)
         small_fail(s, words[0]);
-    small_layout(node->outputs[0], layout);
+    small_layout(s, node->outputs[0], layout);
 }
 
 static inline small_graph small_begin(const char *text)
