@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,24 @@ static int program_folder(char *folder, size_t size_bytes)
     return 1;
 }
 
+/* LLVM registers its options as it is loaded, and calls abort where memory runs out there: that is a sentence and a status, too. */
+static void loading_aborted(int signal)
+{
+    static const char text[] = "dlc: out of memory: the compiler (libdlc.so) could not be loaded\n";
+    (void)signal;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(DLC_LIMIT);
+}
+
+static void *open_library(const char *path)
+{
+    struct sigaction aborted = {.sa_handler = loading_aborted}, before;
+    sigaction(SIGABRT, &aborted, &before);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    sigaction(SIGABRT, &before, NULL);
+    return handle;
+}
+
 static void *open_beside(const char *folder, char *problem, size_t problem_bytes)
 {
     static const char *const places[] = {DLC_LIBRARIES "/" LIBRARY, "../lib/" LIBRARY, LIBRARY};
@@ -31,7 +50,7 @@ static void *open_beside(const char *folder, char *problem, size_t problem_bytes
         snprintf(path, sizeof path, "%s/%s", folder, places[i]);
         if (access(path, F_OK) != 0)
             continue;
-        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        void *handle = open_library(path);
         if (handle)
             return handle;
         snprintf(problem, problem_bytes, "%s", dlerror());

@@ -150,6 +150,16 @@ static void check_arity(dlc_import *im)
     }
 }
 
+static void check_types(dlc_import *im)
+{
+    for (uint32_t i = 0; i < im->nin && !*im->origin->domain; i++) {
+        const dlc_value *value = im->in[i];
+        const char *wanted = value ? im_wanted_types(im->origin->op_type, i, value->type.dtype) : NULL;
+        if (wanted)
+            im_fail(im, DLC_INVALID, "input %" PRIu32 " is of %s; possible: %s", i, dlc_dtypes[value->type.dtype].text, wanted);
+    }
+}
+
 static void report_unknown(dlc_import *im)
 {
     int first, last;
@@ -178,6 +188,8 @@ static void import_operator(dlc_import *im, dlc_body *body)
     const dlc_onnx_row *row = im->row;
     size_t depth = im->bodies.n;
     check_arity(im);
+    if (im_ok(im))
+        check_types(im);
     if (!*im->origin->domain && im->opset < 7) { /* hints on memory, and which outputs there are */
         (void)im_attribute(im, "consumed_inputs");
         (void)im_attribute(im, "output_sequence");

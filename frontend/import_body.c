@@ -33,7 +33,13 @@ dlc_body im_subgraph_body(dlc_import *im, const Onnx__GraphProto *graph)
 /* NULL: the value's node failed. */
 void im_bind_body_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i, dlc_value *value)
 {
-    const char *name = r->graph->input[i]->name;
+    const Onnx__ValueInfoProto *info = r->graph->input[i];
+    const char *name = info->name;
+    int is_tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    int32_t declared = is_tensor ? info->type->tensor_type->elem_type : 0;
+    if (declared && value && !im_list_of(im, value) && dlc_dtype_of_onnx(declared) != value->type.dtype)
+        im_fail(im, DLC_INVALID, "input %" PRIu32 " '%s' of its body is declared as %s, and gets %s", i, name ? name : "",
+                dlc_onnx_type_name(declared), dlc_dtypes[value->type.dtype].text);
     (void)im_bind(im, scope, name ? name : "", value ? value : &im->poison);
 }
 

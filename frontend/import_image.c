@@ -251,6 +251,11 @@ static void resize_old(dlc_import *im, const double *scales, uint32_t n, const c
         im_fail(im, DLC_INVALID, "%" PRIu32 " scales for %" PRIu32 " dimensions", n, im_rank(x));
         return;
     }
+    for (uint32_t i = 0; i < n && strcmp(im->origin->op_type, "Upsample") == 0; i++)
+        if (!(scales[i] >= 1)) {
+            im_fail(im, DLC_INVALID, "scale %" PRIu32 " is %g; scales of 1 and more are possible", i, scales[i]);
+            return;
+        }
     x = resize_some(im, x, scales, n, mode, 1);
     im->out[0] = x ? resize_some(im, x, scales, n, mode, 0) : NULL;
 }

@@ -183,6 +183,9 @@ void import_roi_align(dlc_import *im)
     if (im_rank(x) != 4 || im_rank(boxes) != 2 || im_rank(images) != 1 || sizes[0] < 1 || sizes[1] < 1)
         im_fail(im, DLC_INVALID, "input of rank 4, boxes [r, 4], their images [r] and sizes of 1 "
                                  "and more are wanted");
+    int64_t corners;
+    if (im_ok(im) && dlc_expr_is_int(im->pool, boxes->type.dims[1], &corners) && corners != 4)
+        im_fail(im, DLC_INVALID, "boxes have %" PRId64 " numbers each; 4 are wanted", corners);
     if (!mode || !coord || !im_ok(im))
         return;
     span s[2];

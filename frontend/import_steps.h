@@ -34,6 +34,8 @@ int im_call(dlc_import *im, Onnx__FunctionProto *function);
 void im_read_attributes(dlc_import *im, const dlc_body *body);
 const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset);
 const dlc_onnx_row *im_rows(const char *domain, size_t *n); /* all, by name and opset */
+/* NULL: it may be; else which types may. Of the default domain. */
+const char *im_wanted_types(const char *name, uint32_t input, dlc_dtype dtype);
 int im_row_range(const char *domain, const char *name, int *first, int *last);
 void dlc_problems_group(dlc_diag *diag, uint32_t first);
 

@@ -83,6 +83,48 @@ const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset)
     return NULL;
 }
 
+/* --- types of inputs --- */
+
+typedef enum { IS_FLOAT, IS_INDEX, IS_BOOL, IS_BYTE, IS_CODE, IS_NUMBER } type_class;
+
+static const struct {
+    const char *name;
+    uint32_t input;
+    type_class wants;
+} input_types[] = {
+#define DLC_ONNX_INPUT(name, input, types) {#name, input, types},
+#include "frontend/onnx_inputs.def"
+};
+
+static int is_of(type_class wants, dlc_dtype dtype)
+{
+    int is_byte = dtype == DLC_U8 || dtype == DLC_I8;
+    switch (wants) {
+    case IS_FLOAT:
+        return dlc_is_float(dtype);
+    case IS_INDEX:
+        return dtype == DLC_I32 || dtype == DLC_I64;
+    case IS_BOOL:
+        return dtype == DLC_BOOL;
+    case IS_BYTE:
+        return is_byte;
+    case IS_CODE:
+        return is_byte || dlc_is_code(dtype);
+    case IS_NUMBER:
+        return dtype != DLC_BOOL;
+    }
+    return 1;
+}
+
+const char *im_wanted_types(const char *name, uint32_t input, dlc_dtype dtype)
+{
+    static const char *const texts[] = {"a float type", "i32 and i64", "bool", "u8 and i8", "u8, i8 and types of 8 bits and less", "a number"};
+    for (size_t i = 0; i < sizeof input_types / sizeof *input_types; i++)
+        if (*input_types[i].name == *name && input_types[i].input == input && strcmp(input_types[i].name, name) == 0)
+            return is_of(input_types[i].wants, dtype) ? NULL : texts[input_types[i].wants];
+    return NULL;
+}
+
 int im_row_range(const char *domain, const char *name, int *first, int *last)
 {
     size_t n;

@@ -15,6 +15,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from more_bombs import MORE
+
 DLC, OUT = sys.argv[1], pathlib.Path(sys.argv[2])
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 SANITIZED = bool(os.environ.get("DLC_SANITIZED"))  # which take several times the time and the memory
@@ -175,7 +177,7 @@ BOMBS = {
     "slices": lambda: model([node("Slice", [f"v{i}" if i else "x", "a", "b"], [f"v{i + 1}" if i < 1999 else "y"]) for i in range(2000)],
                             inputs=[info("x", FLOAT, [5000])], weights=[ints("a", [1]), ints("b", [2 ** 62])]),
     "overlapping.npz": npz_overlapping, "many.npz": lambda: npz_many(10000, 16), "zeros.npz": lambda: npz_many(40, 10 ** 7),
-    "huge.npz": npy_huge,
+    "huge.npz": npy_huge, **MORE,
 }
 
 
