@@ -235,7 +235,10 @@ static void run_tasks(printer *p)
 {
     while (p->tasks.n) {
         dlc_print_task t = p->tasks.data[--p->tasks.n];
-        if (t.text)
+        if (p->most && p->out->n > p->most) {
+            dlc_str_add(p->out, "…");
+            p->tasks.n = 0;
+        } else if (t.text)
             dlc_str_add(p->out, t.text);
         else if (!t.is_body && p->bound && p->bound[t.expr])
             dlc_str_printf(p->out, "$%u", p->bound[t.expr] - 1);
@@ -267,8 +270,10 @@ static const char *symbol_name(const dlc_expr_printer *p, const dlc_expr_node *l
                : "?";
 }
 
+/* What has shared parts may be longer written out than anything can hold. */
 void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out)
 {
+    enum { MOST = 1 << 16 };
     int64_t value;
     if (dlc_expr_is_int(sizes->pool, size, &value) &&
         dlc_node_of(sizes->pool, size)->dtype == DLC_I64) { /* most are */
@@ -280,6 +285,7 @@ void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out)
                  .out = out,
                  .name = symbol_name,
                  .is_dotted = 1,
+                 .most = out->n + MOST,
                  .ctx = sizes};
     dlc_expr_add(&p, size);
     dlc_arena_destroy(p.scratch);

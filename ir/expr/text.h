@@ -41,6 +41,7 @@ struct dlc_expr_printer {
     const char *(*name)(const dlc_expr_printer *p, const dlc_expr_node *leaf); /* of an axis, symbol, or a load's source */
     const void *ctx;          /* the name's */
     int is_dotted;            /* names may hold dots */
+    size_t most;              /* characters in `out` from which the rest is left out; 0: none */
     const dlc_ids *(*own_axes)(const dlc_expr_printer *p, dlc_source source); /* of a stage: a load at just these is a bare name;
                                                                                  NULL, or giving NULL: none is */
     const uint32_t *bound;    /* by node: 1 + number of the `$number` that stands for it, 0: none; or NULL */

@@ -159,7 +159,7 @@ MORE = {
     "growing_sequence_1000": lambda: growing_sequence(1000),
     "input_huge": lambda: model([node("Neg", ["x"], ["y"])], [info("x", FLOAT, [2 ** 62, 2])]),
     "input_wraps": lambda: model([node("Neg", ["x"], ["y"])], [info("x", FLOAT, [2 ** 32, 2 ** 32, 4])]),
-    "shape_arithmetic": lambda: shape_arithmetic(600),
+    "shape_arithmetic": lambda: shape_arithmetic(600), "squares": lambda: squares(30),
     "perm_long": lambda: one("Transpose", perm=lists(10 ** 6)), "axes_long": lambda: one("ReduceSum", ints("a", lists(10 ** 6))),
     "unsqueeze_long": lambda: one("Unsqueeze", ints("a", lists(10 ** 5))), "value_ints": lambda: model(
         [node("Constant", [], ["c"], value_ints=lists(10 ** 6)), node("Cast", ["c"], ["y"], to=FLOAT)], []),
