@@ -7,6 +7,7 @@
 #include "dlc/runtime.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 
 typedef struct {
     dlc_arena *arena;
@@ -24,6 +25,9 @@ typedef struct {
 #undef DLC_COMMAND
 
 const char *dlc_status_text(dlc_status status);
+/* As it is, but for characters that would steer a terminal (ESC, C1, marks of direction) and bytes that are no UTF-8: as \uXXXX,
+ * which JSON takes, too. All that may hold a model's names goes through it. */
+void dlc_print(FILE *to, const char *text);
 /* Text for people, on standard output; nothing with --json. */
 void dlc_say(const dlc_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line about what goes on, on a terminal's standard error only; NULL clears it. */

@@ -23,7 +23,7 @@ static dlc_status deliver(dlc_cli *cli, const char *key, const char *format, con
     if (cli->args.output && cli->args.command == DLC_COMMAND_opt)
         return dlc_write_text(cli, cli->args.output, text);
     if (!cli->args.json)
-        fputs(text, stdout);
+        dlc_print(stdout, text);
     return DLC_OK;
 }
 

@@ -31,7 +31,8 @@ static void report_json(dlc_cli *cli, dlc_status status)
     if (cli->diag.nmessages)
         cJSON_AddItemToObject(json, "messages", dlc_messages_json(&cli->diag));
     char *text = cJSON_PrintUnformatted(json);
-    puts(text ? text : "{}");
+    dlc_print(stdout, text ? text : "{}");
+    puts("");
     cJSON_free(text);
     cJSON_Delete(json);
     cli->json = NULL;

@@ -1,6 +1,7 @@
 /* What commands tell the user: results, progress, messages. */
 #include "cli/cli.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,13 +43,63 @@ double dlc_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The code of the UTF-8 sequence at `at`, its length in *n; bytes that are none: U+FFFD, one at a time. */
+static uint32_t code_at(const unsigned char *at, size_t *n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : at[0] >> 3 == 30 ? 4 : 0;
+    uint32_t code = length == 1 ? at[0] : length ? at[0] & (0x7fu >> length) : 0;
+    *n = 1;
+    for (size_t i = 1; i < length; i++) {
+        if (at[i] >> 6 != 2)
+            return 0xfffd;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    if (!length || code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return 0xfffd;
+    *n = length;
+    return code;
+}
+
+/* Characters that steer a terminal or turn what follows around: ESC, C1, marks of direction. */
+static int steers(uint32_t code)
+{
+    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
+           (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0xfeff || code == 0xfffd;
+}
+
+void dlc_print(FILE *to, const char *text)
+{
+    const char *from = text;
+    for (size_t n; *text; text += n) {
+        uint32_t code = code_at((const unsigned char *)text, &n);
+        if (!steers(code))
+            continue;
+        fwrite(from, 1, (size_t)(text - from), to);
+        fprintf(to, "\\u%04" PRIx32, code);
+        from = text + n;
+    }
+    fputs(from, to);
+}
+
+static void print_formatted(FILE *to, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void print_formatted(FILE *to, const char *format, va_list args)
+{
+    char *text;
+    if (vasprintf(&text, format, args) < 0)
+        return;
+    dlc_print(to, text);
+    free(text);
+}
+
 void dlc_say(const dlc_cli *cli, const char *format, ...)
 {
     if (cli->args.json)
         return;
     va_list args;
     va_start(args, format);
-    vprintf(format, args);
+    print_formatted(stdout, format, args);
     va_end(args);
 }
 
@@ -61,7 +112,7 @@ void dlc_progress(const dlc_cli *cli, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    print_formatted(stderr, format, args);
     va_end(args);
 }
 
@@ -91,7 +142,11 @@ static void print_detail(const char *detail)
 {
     while (*detail) {
         size_t n = strcspn(detail, "\n");
-        fprintf(stderr, "%s%.*s\n", *detail == ' ' ? "" : "    ", (int)n, detail);
+        char *line = strndup(detail, n);
+        fputs(*detail == ' ' ? "" : "    ", stderr);
+        dlc_print(stderr, line ? line : "");
+        fputs("\n", stderr);
+        free(line);
         detail += n + (detail[n] == '\n');
     }
 }
@@ -111,8 +166,11 @@ void dlc_report_messages(const dlc_cli *cli)
         if (message->status == DLC_OK && cli->args.quiet)
             continue;
         int is_red = colour && message->status != DLC_OK;
-        fprintf(stderr, "%sdlc:%s %s%s%s\n", is_red ? "\033[1;31m" : "", is_red ? "\033[0m" : "",
-                message->place, *message->place ? ": " : "", message->text);
+        fprintf(stderr, "%sdlc:%s ", is_red ? "\033[1;31m" : "", is_red ? "\033[0m" : "");
+        dlc_print(stderr, message->place);
+        fputs(*message->place ? ": " : "", stderr);
+        dlc_print(stderr, message->text);
+        fputs("\n", stderr);
         if (message->detail)
             print_detail(message->detail);
     }
