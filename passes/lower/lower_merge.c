@@ -54,7 +54,8 @@ typedef struct {
 static uint32_t note_unit_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
 {
     unit_dims *u = user;
-    memcpy(result, index, rank * sizeof *index);
+    if (rank)
+        memcpy(result, index, rank * sizeof *index);
     for (uint32_t d = 0; d < rank && !DLC_SOURCE_IS_STAGE(source); d++) {
         int64_t at, extent;
         if (!dlc_expr_is_int(u->kernel->pool, index[d], &at) || at != 0 ||
