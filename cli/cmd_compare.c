@@ -28,6 +28,7 @@ static void keep_value(void *user, const dlc_watched *seen)
     memcpy(tensor->dims, seen->dims, sizeof tensor->dims);
     tensor->size_bytes = seen->nelems * dlc_dtype_bytes(seen->dtype);
     tensor->data = copy_of(c->cli, seen->bytes, tensor->size_bytes);
+    dlc_tensor_own_strings(tensor, c->cli->arena);
     *dlc_table_insert(&c->values, c->cli->arena, tensor->name, &is_new) = tensor;
 }
 
@@ -40,8 +41,10 @@ static dlc_status ask_oracle(comparison *c)
         c->library->model_watch(c->model, keep_value, c);
     dlc_status status = c->library->model_interpret(c->model, c->inputs.data, c->inputs.n, c->outputs.data, c->outputs.n);
     c->library->model_watch(c->model, NULL, NULL);
-    for (uint32_t i = 0; i < c->outputs.n && status == DLC_OK; i++)
+    for (uint32_t i = 0; i < c->outputs.n && status == DLC_OK; i++) {
         c->outputs.data[i].data = copy_of(c->cli, c->outputs.data[i].data, c->outputs.data[i].size_bytes);
+        dlc_tensor_own_strings(&c->outputs.data[i], c->cli->arena);
+    }
     return status;
 }
 

@@ -603,6 +603,13 @@ static dlc_status show(machine *m, const dlc_node *node, const dlc_value *value)
     size_t size_bytes;
     DLC_TRY(dims_of(m, value, seen.dims, &seen.nelems));
     DLC_TRY(narrow(m, value, &rounded, &size_bytes));
+    if (dlc_is_text(value->type.dtype)) { /* pointers, as in outputs */
+        dlcrt_tensor copy = {.name = value->name, .data = dlc_arena_alloc(m->scratch, size_bytes + 1, 16), .size_bytes = size_bytes};
+        if (size_bytes)
+            memcpy(copy.data, rounded, size_bytes);
+        DLC_TRY(give_strings(m, &copy));
+        rounded = copy.data;
+    }
     seen.bytes = rounded;
     m->model->see(m->model->see_user, &seen);
     return DLC_OK;
