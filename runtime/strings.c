@@ -197,8 +197,13 @@ static dlc_status take_input(dlcrt_context *context, uint32_t i, const char *nam
 {
     const dlc_plan_tensor *input = (const dlc_plan_tensor *)dlcrt_rows(context->plan, context->plan->inputs) + i;
     size_t size_bytes = (size_t)context->cells[input->size_bytes];
-    DLC_TRY(dlcrt_memory_grow(&context->numbers[i], size_bytes, 0));
-    for (size_t k = 0; k < size_bytes / sizeof(int64_t); k++) {
+    size_t n = 1; /* by its dimensions, as the caller has it */
+    for (uint32_t d = 0; d < context->inputs[i]->rank; d++)
+        n *= (size_t)context->inputs[i]->dims[d];
+    if (n > size_bytes / sizeof(int64_t))
+        return dlcrt_fail(DLC_INVALID, "input '%s' is larger than its buffer", name);
+    DLC_TRY(dlcrt_memory_grow(&context->numbers[i], size_bytes ? size_bytes : 1, 0));
+    for (size_t k = 0; k < n; k++) {
         const char *text;
         int64_t number;
         memcpy(&text, (const char *)context->inputs[i]->data + k * sizeof text, sizeof text);

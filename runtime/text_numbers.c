@@ -286,6 +286,9 @@ dlc_status dlcrt_run_text_read(const dlcrt_opaque_args *args)
     const dlcrt_operand *y = &args->operands[1];
     DLC_TRY(dlcrt_check_types(args, "s*"));
     DLC_TRY(dlcrt_same_elems(args, 1));
+    if (!dlc_is_int(y->dtype) && y->dtype != DLC_F32 && y->dtype != DLC_F64)
+        return dlcrt_fail(DLC_INVALID, "node '%s': strings are read as integers, f32 and f64, not as %s", args->name,
+                          dlc_dtypes[y->dtype].text);
     for (int64_t i = 0, n = dlcrt_operand_elems(y); i < n; i++) {
         const char *text;
         char *at = (char *)y->data + i * (int64_t)dlc_dtype_bytes(y->dtype);
