@@ -328,6 +328,24 @@ static dlc_status import_model(dlc_import *im)
 
 /* --- the two doors --- */
 
+/* The first thing that does not fit the shape which the user gave, as one sentence about that shape. */
+static dlc_status blame_shape(const dlc_import *im, uint32_t first_message)
+{
+    dlc_diag *diag = im->graph->diag;
+    uint32_t i = first_message;
+    size_t nfile = strlen(im->graph->file);
+    while (i < diag->nmessages && diag->messages[i].status == DLC_OK)
+        i++;
+    if (i == diag->nmessages || (diag->status != DLC_INVALID && diag->status != DLC_UNSUPPORTED))
+        return diag->status;
+    const char *place = diag->messages[i].place, *text = diag->messages[i].text;
+    if (strncmp(place, im->graph->file, nfile) == 0 && strncmp(place + nfile, ": ", 2) == 0)
+        text = dlc_arena_printf(im->arena, "%s: %s", place + nfile + 2, text);
+    diag->nmessages = first_message;
+    diag->status = DLC_OK;
+    return dlc_diag_fail(diag, DLC_USAGE, im->graph->file, "%s: %s", im->other_rank, text);
+}
+
 static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, dlc_graph **graph)
 {
     static const dlc_onnx_options defaults;
@@ -350,6 +368,8 @@ static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, d
     im->origin = NULL;
     dlc_status status = import_model(im);
     dlc_problems_group(model->diag, first_message);
+    if (status != DLC_OK && im->other_rank)
+        status = blame_shape(im, first_message);
     *graph = status == DLC_OK ? im->graph : NULL;
     return status;
 }

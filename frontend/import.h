@@ -84,6 +84,7 @@ struct dlc_import {
     dlc_value poison;            /* what a failed node's outputs are bound to */
     dlc_node lists;              /* what defines every list */
     uint64_t nnodes;             /* imported so far, iterations of loops included */
+    const char *other_rank;      /* a sentence: the user gave an input another rank than it is declared with; or NULL */
     uint8_t shapes_given;        /* the user overrode dimensions: declared ones may not hold */
     uint8_t has_contradiction;   /* a declared shape was not what is computed, and it was told */
 

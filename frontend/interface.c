@@ -393,6 +393,14 @@ static int is_of_list(const Onnx__GraphProto *graph, const char *name)
     return 0;
 }
 
+/* It holds, and is to blame if the model is none with it. */
+static void note_rank(dlc_import *im, const char *input, uint32_t given, size_t declared)
+{
+    im->other_rank = dlc_arena_printf(im->arena, "a shape of rank %" PRIu32 " was given for input '%s', which the model declares with rank %zu",
+                                      given, input, declared);
+    dlc_diag_fail(im->graph->diag, DLC_OK, im->graph->file, "%s; the given one holds", im->other_rank);
+}
+
 static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
 {
     for (uint32_t k = 0; k < im->options->nshapes; k++) {
@@ -412,9 +420,7 @@ static void check_given_shapes(dlc_import *im, const Onnx__GraphProto *graph)
             dlc_diag_fail(im->graph->diag, DLC_USAGE, im->graph->file,
                           "a shape was given for '%s', which is no input", name);
         else if (rank != im->options->shapes[k].rank)
-            dlc_diag_fail(im->graph->diag, DLC_OK, im->graph->file,
-                          "a shape of rank %" PRIu32 " was given for input '%s', which the model declares with rank %zu; the given one holds",
-                          im->options->shapes[k].rank, name, rank);
+            note_rank(im, name, im->options->shapes[k].rank, rank);
         im->shapes_given = 1;
     }
 }
