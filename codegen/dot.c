@@ -28,6 +28,7 @@ typedef struct {
     uint32_t s, width, nrows, nvectors;
     uint32_t apart;                /* columns from vector to vector */
     uint8_t is_dealt;              /* a thread's */
+    uint8_t is_tile;               /* in tile registers: rows are a loop over their block */
     dlc_expr row_before, column_before; /* what the loops around have replaced the tile's axes by */
     dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
     const dlc_register_axis *rows, *columns; /* rows NULL: one row */
@@ -55,14 +56,6 @@ static dlc_expr simplified(const dot *d, dlc_expr expr)
 
 /* --- points of the tile --- */
 
-static void replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
-{
-    if (axis == DLC_NO_AXIS)
-        return;
-    nest->nwith += (with != 0) - (nest->with[axis] != 0);
-    nest->with[axis] = with;
-}
-
 /* Column of lane l of vector v of the open panel. */
 static dlc_expr column(const dot *d, uint32_t v)
 {
@@ -73,20 +66,20 @@ static dlc_expr column(const dot *d, uint32_t v)
 
 static void at_row(const dot *d, uint32_t r)
 {
-    if (d->rows)
-        replace(d->nest, d->leaf->rows, d->rows->points[r]);
+    if (d->rows && !d->is_tile)
+        dlc_nest_replace(d->nest, d->leaf->rows, d->rows->points[r]);
 }
 
 static void at_column(const dot *d, uint32_t v)
 {
-    replace(d->nest, d->leaf->columns, column(d, v));
+    dlc_nest_replace(d->nest, d->leaf->columns, column(d, v));
 }
 
 static void leave_point(const dot *d)
 {
-    if (d->rows)
-        replace(d->nest, d->leaf->rows, d->row_before);
-    replace(d->nest, d->leaf->columns, d->column_before);
+    if (d->rows && !d->is_tile)
+        dlc_nest_replace(d->nest, d->leaf->rows, d->row_before);
+    dlc_nest_replace(d->nest, d->leaf->columns, d->column_before);
 }
 
 static void enter_lanes(const dot *d, dlc_val mask)
@@ -127,6 +120,7 @@ static dot dot_at(dlc_nest *nest, uint32_t node)
     d.width = dlc_schedule_dot_lanes(nest->schedule, node);
     d.apart = dlc_schedule_is_matrix(nest->schedule, node) ? DLC_FRAGMENT : d.width;
     d.is_dealt = nest->schedule->threads != 0;
+    d.is_tile = (uint8_t)dlc_schedule_is_tile(nest->schedule, node);
     d.rows = leaf->rows == DLC_NO_AXIS ? NULL : nest->registers[leaf->rows];
     d.columns = nest->registers[leaf->columns];
     d.nrows = d.rows ? d.rows->n : 1;
@@ -370,7 +364,7 @@ static void find_granules(dot *d)
 
 static dlc_val word(const dot *d, uint32_t bits)
 {
-    return d->nest->emit->konst(d->nest->emit, DLC_I32, (dlc_scalar){.i = (int32_t)bits}, d->width);
+    return dlc_granule_word(d->nest, d->width, bits);
 }
 
 static dlc_val arith2(const dot *d, dlc_expr_op op, dlc_dtype dtype, dlc_val a, dlc_val b)
@@ -378,33 +372,16 @@ static dlc_val arith2(const dot *d, dlc_expr_op op, dlc_dtype dtype, dlc_val a, 
     return d->nest->emit->arith(d->nest->emit, op, dtype, dtype, d->width, (dlc_val[]){a, b});
 }
 
-/* Element i of each granule, in the accumulator's type: the first has the lowest bits. */
-static dlc_val element_of(const dot *d, dlc_dtype dtype, dlc_val granule, uint32_t i)
-{
-    enum { WORD = 32 };
-    uint32_t bits = dlc_dtypes[dtype].bits, above = WORD - bits * (i + 1);
-    dlc_val high = above ? arith2(d, DLC_EXPR_SHL, DLC_I32, granule, word(d, above)) : granule;
-    if (dtype != DLC_BF16)
-        return arith2(d, DLC_EXPR_SHR, dlc_is_unsigned(dtype) ? DLC_U32 : DLC_I32, high, word(d, WORD - bits));
-    high = arith2(d, DLC_EXPR_AND, DLC_I32, high, word(d, 0xffff0000u));
-    return d->nest->emit->arith(d->nest->emit, DLC_EXPR_BITCAST, DLC_I32, DLC_F32, d->width, &high);
-}
-
 /* acc + a * b by granules, in the row's order of its operands. */
 static dlc_val step(const dot *d, dlc_val a, dlc_val b, dlc_val acc)
 {
     dlc_emitter *emit = d->nest->emit;
-    dlc_val args[3], result = emit->dot_step ? emit->dot_step(emit, (dlc_dot)d->leaf->row, d->width, a, b, acc) : NULL;
+    dlc_val result = emit->dot_step ? emit->dot_step(emit, (dlc_dot)d->leaf->row, d->width, a, b, acc) : NULL;
     if (result)
         return result;
-    dlc_dtype acc_type = (dlc_dtype)d->row->acc;
-    dlc_expr_op op = acc_type == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD;
     for (uint32_t i = 0; i < d->row->granule; i++) {
         uint32_t at = d->row->order == DLC_ORDER_PAIRS ? d->row->granule - 1u - i : i;
-        args[0] = element_of(d, d->row->a, a, at);
-        args[1] = element_of(d, d->row->b, b, at);
-        args[2] = acc;
-        acc = emit->arith(emit, op, acc_type, acc_type, d->width, args);
+        acc = dlc_granule_multiply(d->nest, (dlc_dot)d->leaf->row, d->width, a, b, at, acc);
     }
     return acc;
 }
@@ -613,11 +590,40 @@ static void accumulate_matrices(dot *d, uint32_t node)
     dlc_matrix_multiply(d->nest, node, dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns));
 }
 
+/* A block of memory in place of variables. */
+static void start_block(const dot *d, uint32_t node, dlc_val first)
+{
+    dlc_tile_rows_begin(d->nest, node);
+    for (uint32_t v = 0; v < d->nvectors; v++)
+        dlc_tile_set(d->nest, node, v, start_of(d, 0, v, first));
+    dlc_tile_rows_end(d->nest, node);
+}
+
+static void accumulate_tiles(dot *d, uint32_t node)
+{
+    dlc_contraction form = {0};
+    dlc_expr condition = is_first(d, node);
+    if (!dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form))
+        return;
+    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, NULL);
+    d->scale = form.scale;
+    dlc_expr left = is_swapped ? form.b : form.a, right = is_swapped ? form.a : form.b;
+    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, left, right, d->dtype, &d->operands);
+    dlc_tile_factors factors = {dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns), left, right};
+    if (condition || dlc_tile_is_plain(d->nest, node))
+        start_block(d, node, condition ? dlc_nest_uniform(d->nest, simplified(d, condition)) : NULL);
+    dlc_tile_multiply(d->nest, node, &factors, !condition);
+}
+
 static void accumulate(dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
     if (dlc_schedule_is_matrix(nest->schedule, node)) {
         accumulate_matrices(d, node);
+        return;
+    }
+    if (d->is_tile) {
+        accumulate_tiles(d, node);
         return;
     }
     int is_by_granules = d->row->granule > 1;
@@ -660,7 +666,8 @@ static void accumulate(dot *d, uint32_t node)
 /* The element's value: the sum, times what is free of rows, columns and K. */
 static dlc_val element(const dot *d, uint32_t r, uint32_t v)
 {
-    dlc_val sum = d->nest->emit->var_get(d->nest->emit, *accumulator(d, r, v));
+    uint32_t leaf = (uint32_t)(d->leaf - d->nest->schedule->nodes.data);
+    dlc_val sum = d->is_tile ? dlc_tile_get(d->nest, leaf, v) : d->nest->emit->var_get(d->nest->emit, *accumulator(d, r, v));
     if (!d->scale)
         return sum;
     dlc_expr value = dlc_nest_pseudo(d->nest, d->dtype, sum, d->width);
@@ -723,8 +730,8 @@ static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, ele
     if (inside)
         guard_begin(d, inside, &row, &column);
     if (row)
-        replace(nest, d->leaf->rows, row);
-    replace(nest, d->leaf->columns, d->width > 1 ? dlc_add(d->pool, column, axis_of(d, d->state->lanes)) : column);
+        dlc_nest_replace(nest, d->leaf->rows, row);
+    dlc_nest_replace(nest, d->leaf->columns, d->width > 1 ? dlc_add(d->pool, column, axis_of(d, d->state->lanes)) : column);
     enter_lanes(d, NULL);
     if (is_ragged(d))
         nest->mask = dlc_nest_value_at(nest, dlc_lt(d->pool, nest->with[d->leaf->columns], d->columns->end));
@@ -740,16 +747,20 @@ static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, ele
 
 static void over_elements(const dot *d, uint32_t node, element_body body)
 {
+    if (d->is_tile)
+        dlc_tile_rows_begin(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         enter_lanes(d, d->columns->masks[v]);
         at_column(d, v);
-        for (uint32_t r = 0; r < d->nrows; r++) {
+        for (uint32_t r = 0; r < (d->is_tile ? 1 : d->nrows); r++) {
             at_row(d, r);
             body(d, node, r, v);
         }
         leave_point(d);
         leave_lanes(d->nest);
     }
+    if (d->is_tile)
+        dlc_tile_rows_end(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
     for (uint32_t r = 0; r < d->nrows && d->is_dealt; r++)
         for (uint32_t v = 0; v < d->nvectors; v++)
             visit_dealt(d, node, r, v, body);
@@ -771,6 +782,10 @@ static void keep(dot *d, uint32_t node)
 
 static void make_tile(const dot *d)
 {
+    if (d->is_tile) {
+        dlc_tile_open(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data), d->width);
+        return;
+    }
     d->state->tile = dlc_arena_array(d->nest->arena, (size_t)d->nrows * d->nvectors, sizeof *d->state->tile, sizeof(void *));
     d->state->nrows = d->nrows;
     d->state->nvectors = d->nvectors;

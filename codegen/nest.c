@@ -812,6 +812,24 @@ void dlc_nest_matrices(dlc_nest *nest, dlc_expr load, int is_transposed, dlc_val
     nest->emit->matrices(nest->emit, &plan.access, is_transposed, result);
 }
 
+void dlc_nest_tile(dlc_nest *nest, dlc_expr load, uint32_t tile, int64_t row_bytes)
+{
+    load_plan plan = plan_load(nest, load);
+    assert(plan.access.mode == DLC_ACCESS_UNIFORM && is_memory(&plan) && !plan.guard);
+    plan.access.width = 1;
+    plan.access.offset = dlc_nest_uniform(nest, plan.offset);
+    plan.access.bytes = plan.bytes ? dlc_nest_uniform(nest, plan.bytes) : NULL;
+    nest->emit->tiles->load(nest->emit, tile, &plan.access, row_bytes);
+}
+
+void dlc_nest_replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
+{
+    if (axis == DLC_NO_AXIS)
+        return;
+    nest->nwith += (with != 0) - (nest->with[axis] != 0);
+    nest->with[axis] = with;
+}
+
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t s, const dlc_expr *index)
 {
     const dlc_stage *stage = &nest->kernel->stages.data[s];

@@ -15,6 +15,9 @@
 typedef struct dlc_val_opaque *dlc_val; /* a target's value; NULL: none */
 typedef struct dlc_var_opaque *dlc_var; /* a target's mutable variable */
 
+typedef struct dlc_nest dlc_nest;
+typedef struct dlc_emitter dlc_emitter;
+
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
 typedef enum { DLC_MEM_BUFFER, DLC_MEM_SCRATCH, DLC_MEM_FILL } dlc_mem;
 
@@ -38,12 +41,32 @@ typedef struct {
     dlc_val passthru;
 } dlc_access;
 
+/* Registers of tiles, by number: their rows and bytes of a row; i64, uniform. */
+typedef struct {
+    uint32_t n;
+    dlc_val rows[DLC_TILES], bytes[DLC_TILES];
+} dlc_tile_shape;
+
+/* Of CPUs: rows of dot.def whose family is TILE. */
+typedef struct {
+    /* Memory of the function, at a multiple of 64 bytes, and a vector in it from an element on. */
+    dlc_var (*block_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t elements);
+    dlc_val (*block_get)(dlc_emitter *e, dlc_var block, dlc_dtype dtype, uint32_t width, dlc_val index);
+    void (*block_set)(dlc_emitter *e, dlc_var block, dlc_val index, dlc_val value);
+    int (*has)(const dlc_emitter *e, dlc_dot row); /* the row's instruction; what follows is there then */
+    /* From here on registers are of this shape, and lose what they had; end: of the kernel's. */
+    void (*shape)(dlc_emitter *e, dlc_dot row, const dlc_tile_shape *shape);
+    void (*end)(dlc_emitter *e);
+    void (*zero)(dlc_emitter *e, uint32_t tile);
+    void (*load)(dlc_emitter *e, uint32_t tile, const dlc_access *access, int64_t row_bytes); /* access: of one element */
+    void (*move)(dlc_emitter *e, uint32_t tile, dlc_var block, int64_t at_byte, int64_t row_bytes, int is_store);
+    void (*multiply)(dlc_emitter *e, dlc_dot row, uint32_t sums, uint32_t a, uint32_t b);
+} dlc_tile_emitter;
+
 /*
  * What a target provides. Every function emits at the current position; `position` moves it to the end of an outer level
  * (0: function entry; level k: inside the k-th open loop or branch) and back. All operands of arith are at `width`.
  */
-typedef struct dlc_nest dlc_nest;
-typedef struct dlc_emitter dlc_emitter;
 struct dlc_emitter {
     const dlc_target *target;
     dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
@@ -73,6 +96,7 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
+    const dlc_tile_emitter *tiles;
     /* Four matrices of 8 x 8 elements of 16 bits, whose rows lie where the lanes of a warp say, spread over its lanes; and sums of a
      * matrix of 16 x 8, two of its rows to a lane, and the product of two such, by a row of dot.def whose family is WARP. */
     void (*matrices)(dlc_emitter *e, const dlc_access *access, int is_transposed, dlc_val *result);
@@ -112,6 +136,7 @@ typedef struct {
     uint32_t n;                    /* rows, or vectors */
     dlc_expr points[DLC_MAX_ROWS]; /* rows: each one's point */
     dlc_expr first;                /* columns: the first one */
+    int64_t count;                 /* columns: how many there are; 0: only the run knows */
     dlc_expr end;                  /* of a thread's tile: where the axis ends within it, or 0: behind it */
     dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
 } dlc_register_axis;
@@ -124,6 +149,9 @@ typedef struct {
     uint32_t npartials, width;
     uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
     dlc_var *tile;      /* a register tile: [row][vector] */
+    dlc_var block;      /* one in tile registers: where they leave it, `pitch` elements from row to row */
+    uint32_t pitch;
+    dlc_expr row, row_before; /* of it: the row within it that is being visited; what its axis was replaced by before */
     uint32_t nrows, nvectors;
     uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
     dlc_var pieces[DLC_MOST_PIECES]; /* of a dealt copy: what this thread has loaded, by iteration of its deal */
@@ -212,6 +240,10 @@ dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t stage, const dlc_expr *index);
 
 /* Four matrices: the load, of a stage in scratch, is of the row that the lane names. */
 void dlc_nest_matrices(dlc_nest *nest, dlc_expr load, int is_transposed, dlc_val *result);
+/* The rows of a tile register from the load's element on, `row_bytes` apart. */
+void dlc_nest_tile(dlc_nest *nest, dlc_expr load, uint32_t tile, int64_t row_bytes);
+/* What the axis is replaced by from here on; 0: nothing. */
+void dlc_nest_replace(dlc_nest *nest, uint32_t axis, dlc_expr with);
 /* Expression with each axis of the kernel replaced by with[axis] (0: kept), simplified. */
 dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with);
 /* The same with nest->with; as it is when nothing is replaced. */
@@ -264,6 +296,24 @@ void dlc_dot_end(dlc_nest *nest, uint32_t node);
 /* codegen/matrix.c: a register tile of a warp's: what of a loop's tile is a lane's; the products of the open tile of K. */
 void dlc_matrix_open(dlc_nest *nest, dlc_expr first, int is_columns, dlc_register_axis *open);
 void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr columns);
+/* codegen/granule.c: a row of dot.def without its instruction. Words of so many lanes; element i of each granule, in the accumulator's
+ * type, the first having the lowest bits; acc and the product of elements `at`. */
+dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits);
+dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);
+dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc);
+/* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types; left, right: the factors in
+ * the sum's. is_zero: the sum begins at 0, and where the instruction is there (not is_plain) the block needs no beginning. */
+typedef struct {
+    dlc_expr a, b, left, right;
+} dlc_tile_factors;
+void dlc_tile_open(dlc_nest *nest, uint32_t leaf, uint32_t width);
+int dlc_tile_is_plain(const dlc_nest *nest, uint32_t leaf);
+void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero);
+/* A loop over its rows, which stand for the rows' axis in it, and vectors of the row that is visited. */
+void dlc_tile_rows_begin(dlc_nest *nest, uint32_t leaf);
+void dlc_tile_rows_end(dlc_nest *nest, uint32_t leaf);
+dlc_val dlc_tile_get(dlc_nest *nest, uint32_t leaf, uint32_t v);
+void dlc_tile_set(dlc_nest *nest, uint32_t leaf, uint32_t v, dlc_val value);
 /* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
 dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
 

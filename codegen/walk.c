@@ -432,6 +432,7 @@ static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end,
     dlc_register_axis *outer = nest->registers[node->axis], *columns = dlc_new(nest->arena, dlc_register_axis);
     dlc_expr first = dlc_muli(pool, axis_expr(nest, panel), node->tile);
     columns->first = first;
+    columns->count = left > 0 ? left : is_ragged ? 0 : node->tile;
     columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
     for (uint32_t v = 0; v < columns->n && is_ragged; v++)
         columns->masks[v] = dlc_dot_column_mask(nest, dlc_addi(pool, first, (int64_t)v * lanes), end, lanes);
@@ -514,12 +515,6 @@ static uint32_t count_leaves(const dlc_nest *nest, uint32_t n)
     return leaves;
 }
 
-static void replace_axis(dlc_nest *nest, uint32_t axis, dlc_expr with)
-{
-    nest->nwith += (with != 0) - (nest->with[axis] != 0);
-    nest->with[axis] = with;
-}
-
 /* What was computed last in the loop is no value behind it. */
 static void forget_values(dlc_nest *nest, uint32_t n)
 {
@@ -546,9 +541,9 @@ static void walk_unrolled(dlc_nest *nest, uint32_t n)
             nest->emit->if_begin(nest->emit, yes);
             dlc_nest_enter(nest);
         }
-        replace_axis(nest, node->axis, point);
+        dlc_nest_replace(nest, node->axis, point);
         dlc_walk_children(nest, n);
-        replace_axis(nest, node->axis, 0);
+        dlc_nest_replace(nest, node->axis, 0);
         if (many || !is_inside) {
             dlc_nest_leave(nest);
             nest->emit->if_end(nest->emit);
@@ -592,10 +587,10 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     for (uint32_t p = 0; p < node->count; p++) {
         nest->partial = p;
         if (p)
-            replace_axis(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
+            dlc_nest_replace(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
         dlc_walk_children(nest, n);
     }
-    replace_axis(nest, node->axis, 0);
+    dlc_nest_replace(nest, node->axis, 0);
     nest->partial = 0;
     nest->tiles[node->axis] = before;
     nest->lane = DLC_NO_AXIS;
@@ -678,7 +673,7 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
         dlc_lanes_loop(nest, node->axis, s.lo, s.hi, (uint32_t)node->tile, lane_body, &n);
         return;
     }
-    replace_axis(nest, node->axis, axis_expr(nest, node->axis)); /* so that what is computed is simplified here */
+    dlc_nest_replace(nest, node->axis, axis_expr(nest, node->axis)); /* so that what is computed is simplified here */
     for (uint32_t i = 0; i <= nturns; i++) {
         dlc_interval before = nest->axis_ranges.data[node->axis];
         dlc_expr from = i ? i64(nest, turns[i - 1]) : s.lo, to = i < nturns ? i64(nest, turns[i]) : s.hi;
@@ -688,7 +683,7 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
         dlc_lanes_loop(nest, node->axis, from, to, (uint32_t)node->tile, lane_body, &n);
         nest->axis_ranges.data[node->axis] = before;
     }
-    replace_axis(nest, node->axis, 0);
+    dlc_nest_replace(nest, node->axis, 0);
 }
 
 /* --- nodes --- */

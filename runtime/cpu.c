@@ -76,24 +76,34 @@ static uint64_t permitted(uint64_t bits, uint64_t wanted)
     return bits;
 }
 
-uint64_t dlcrt_cpu_features(uint64_t wanted)
+/* Those of DLC_CPU: named behind a '+', what is there whatever the processor says; else what may be, if any is. */
+static uint64_t features_listed(const char *list, int is_added)
 {
-    uint64_t bits = dlc_cpu_detect();
-    const char *list = getenv("DLC_CPU");
-    uint64_t allowed = list ? 0 : UINT64_MAX;
+    uint64_t bits = 0;
+    int names_any = 0;
     while (list && *list) {
         size_t n = strcspn(list, ",");
-        allowed |= features_named(list, n);
+        int has_plus = *list == '+';
+        names_any |= n && !has_plus;
+        if (has_plus == is_added)
+            bits |= features_named(list + has_plus, n - (size_t)has_plus);
         list += n + (list[n] == ',');
     }
-    return permitted(bits & allowed, wanted);
+    return names_any || is_added ? bits : UINT64_MAX;
+}
+
+uint64_t dlcrt_cpu_features(uint64_t wanted)
+{
+    const char *list = getenv("DLC_CPU");
+    uint64_t added = features_listed(list, 1);
+    return permitted(dlc_cpu_detect() & features_listed(list, 0), wanted & ~added) | added;
 }
 
 dlc_status dlcrt_cpu_check(void)
 {
     for (const char *list = getenv("DLC_CPU"); list && *list;) {
-        size_t n = strcspn(list, ",");
-        if (n && !features_named(list, n) && !(n == 9 && !memcmp(list, "x86-64-v1", 9)))
+        size_t n = strcspn(list, ","), plus = *list == '+';
+        if (n && !features_named(list + plus, n - plus) && !(n == 9 && !memcmp(list, "x86-64-v1", 9)))
             return dlcrt_fail(DLC_USAGE,
                               "DLC_CPU has '%.*s', where x86-64-v2, -v3, -v4 and names of dlc/cpu.def "
                               "are possible",

@@ -258,12 +258,15 @@ uint32_t dlcrt_pool_threads(const dlcrt_pool *pool)
     return pool->nthreads;
 }
 
-/* Workers take no signals of the program. When one cannot be created, those before it are the pool.
+/* Workers take no signals of the program, but those that their own instructions raise. When one cannot be created, those before it are the pool.
  */
 static uint32_t start_workers(dlcrt_pool *pool, uint32_t nworkers)
 {
+    static const int own[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP, SIGSYS};
     sigset_t all, old;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     uint32_t n = 0;
     for (; n < nworkers; n++) {

@@ -35,6 +35,8 @@ typedef struct {
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;
     uint32_t facts;   /* of the target, that instructions so far need */
+    LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
+    uint8_t has_tiles, has_other_shape; /* other: at present */
     uint8_t has_f16c; /* converts f16 in hardware */
 } dlc_cpu;
 
@@ -49,6 +51,7 @@ LLVMTypeRef dlc_cpu_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
+LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access);
 LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,
                                LLVMValueRef *args, uint32_t nargs);
 
@@ -62,6 +65,10 @@ dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
 
 /* codegen/cpu/dot.c */
 dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
+
+/* codegen/cpu/tile.c; end: the function's registers are given their shape where it begins, and released. */
+extern const dlc_tile_emitter dlc_cpu_tiles;
+void dlc_cpu_tiles_end(dlc_cpu *cpu);
 
 static inline LLVMValueRef dlc_llvm(dlc_val value)
 {

@@ -141,7 +141,7 @@ static LLVMValueRef offset_by(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef point
     return LLVMBuildGEP2(cpu->builder, type, pointer, &index, 1, "");
 }
 
-static LLVMValueRef address(dlc_cpu *cpu, const dlc_access *access)
+LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
 {
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
     LLVMValueRef pointer;
@@ -272,7 +272,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         mask = mask ? LLVMBuildAnd(cpu->builder, mask, inside, "") : inside;
         other = other ? other : dlc_llvm(dlc_cpu_konst(e, access->dtype, access->fill, access->width));
     }
-    LLVMValueRef pointer = address(cpu, access);
+    LLVMValueRef pointer = dlc_cpu_address(cpu, access);
     if (access->mode == DLC_ACCESS_GATHER && !mask)
         mask = all_lanes(cpu, access->width);
     if (mask && access->mode != DLC_ACCESS_UNIFORM) {
@@ -314,7 +314,7 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
     LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
-    LLVMValueRef pointer = address(cpu, access), mask = dlc_llvm(access->mask);
+    LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
     if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
         masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;
@@ -476,6 +476,7 @@ static const dlc_emitter table = {
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
+    .tiles = &dlc_cpu_tiles,
 };
 
 static void add_attribute(dlc_cpu *cpu, const char *name)
@@ -536,6 +537,7 @@ static void add_features(dlc_cpu *cpu)
 
 void dlc_cpu_end(dlc_cpu *cpu)
 {
+    dlc_cpu_tiles_end(cpu);
     if (cpu->facts)
         add_features(cpu);
     LLVMBuildRetVoid(cpu->builder);

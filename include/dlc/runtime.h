@@ -16,7 +16,9 @@
  *   DLC_NUM_THREADS=N           threads of a context whose options say 0; 0: as if it were not set
  *   DLC_DEVICE=cpu|cuda|cuda:N  device of executables whose options name none
  *   DLC_CPU=LIST                takes the CPU for one with only these features (x86-64-v2, -v3, -v4
- *                               and names of dlc/cpu.def, comma separated): to test refusals
+ *                               and names of dlc/cpu.def, comma separated): to test refusals. A name
+ *                               behind a '+' is there whatever the processor says, as an emulator
+ *                               may have it (+amx-int8); a list of such names alone limits nothing
  */
 #ifndef DLC_RUNTIME_H
 #define DLC_RUNTIME_H

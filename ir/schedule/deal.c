@@ -108,6 +108,11 @@ int dlc_schedule_is_matrix(const dlc_schedule *schedule, uint32_t n)
     return 0;
 }
 
+int dlc_schedule_is_tile(const dlc_schedule *schedule, uint32_t leaf)
+{
+    return dlc_dots[schedule->nodes.data[leaf].row].family == DLC_FAMILY_TILE;
+}
+
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf)
 {
     enum { ACCESS_BYTES = 16, MOST = 4 };

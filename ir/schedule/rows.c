@@ -43,7 +43,8 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
     result->rows = uncast(pool, rows);
     result->columns = uncast(pool, columns);
     dlc_dtype a = dlc_node_of(pool, result->rows)->dtype, b = dlc_node_of(pool, result->columns)->dtype;
-    for (uint8_t i = 0; i < 4 && acc == info->acc; i++) { /* a changed sign only where it must be */
+    uint8_t nways = info->family == DLC_FAMILY_TILE ? 1 : 4;
+    for (uint8_t i = 0; i < nways && acc == info->acc; i++) { /* a changed sign only where it must be */
         dlc_dtype first = i % 2 ? info->b : info->a, second = i % 2 ? info->a : info->b;
         result->is_swapped = i % 2;
         result->is_flipped = i / 2;
@@ -133,22 +134,34 @@ static int64_t stride_along(places *p, dlc_expr offset, uint32_t axis)
                                                                                                                         : -1;
 }
 
+/* A row of family TILE loads 16 granules at once: they follow each other in the rows, and lie at equal distances in the columns. */
+static int has_tile_strides(places *p, dlc_expr offset, uint32_t granules, uint32_t rows, int64_t granule, int is_columns)
+{
+    int64_t along_k = stride_along(p, offset, granules);
+    return is_columns ? along_k >= 0 : along_k == granule && stride_along(p, offset, rows) >= 0;
+}
+
 int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns)
 {
     const dlc_schedule_node *node = &schedule->nodes.data[leaf];
     int64_t granule = dlc_dots[node->row].granule, panel = schedule->nodes.data[dlc_schedule_columns(schedule, leaf)].tile;
+    int is_tile = dlc_schedule_is_tile(schedule, leaf);
     places p = places_begin(schedule);
     dlc_source source = dlc_node_of(p.pool, load)->imm.id;
     uint32_t at = DLC_SOURCE_IS_STAGE(source) ? schedule->homes[DLC_SOURCE_INDEX(source)].at : DLC_ROOT_NODE;
     dlc_expr *point = dlc_new_array(schedule->arena, dlc_expr, schedule->kernel->axes.n);
     dlc_expr *first = dlc_new_array(schedule->arena, dlc_expr, schedule->kernel->axes.n);
-    int64_t lanes = schedule->target->vector_bytes / dlc_dtype_bytes(dlc_dots[node->row].acc);
+    int64_t lanes = is_tile ? DLC_TILE_COLUMNS : schedule->target->vector_bytes / dlc_dtype_bytes(dlc_dots[node->row].acc);
     uint32_t within = number(&p, granule - 1), vector = number(&p, panel / lanes - 1), lane = number(&p, lanes - 1);
+    uint32_t row = number(&p, DLC_TILE_ROWS - 1), granules = p.intervals.n;
     dlc_expr column = dlc_add(p.pool, dlc_muli(p.pool, dlc_expr_axis(p.pool, vector), lanes), dlc_expr_axis(p.pool, lane));
     cut_axis(&p, node->over.data[node->over.n - 1], at, granule, dlc_expr_axis(p.pool, within), point, first);
     if (is_columns)
         cut_axis(&p, node->columns, at, panel, column, point, first);
+    else if (is_tile)
+        cut_axis(&p, node->rows, at, 1, dlc_expr_axis(p.pool, row), point, first);
     dlc_expr offset = offset_of(&p, load, point, first);
     offset = offset ? dlc_expr_simplify(p.pool, offset, &p.ranges) : 0;
-    return offset && stride_along(&p, offset, within) == 1 && (!is_columns || stride_along(&p, offset, lane) == granule);
+    return offset && stride_along(&p, offset, within) == 1 && (!is_columns || stride_along(&p, offset, lane) == granule) &&
+           (!is_tile || has_tile_strides(&p, offset, granules, row, granule, is_columns));
 }

@@ -53,9 +53,10 @@ typedef enum dlc_dot {
 #undef DLC_DOT
     DLC_DOT_COUNT
 } dlc_dot;
-typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_EXACT, DLC_ORDER_DEVICE } dlc_dot_order;
-typedef enum { DLC_FAMILY_LANES, DLC_FAMILY_WARP } dlc_dot_family;
+typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_CHUNKS, DLC_ORDER_EXACT, DLC_ORDER_DEVICE } dlc_dot_order;
+typedef enum { DLC_FAMILY_LANES, DLC_FAMILY_WARP, DLC_FAMILY_TILE } dlc_dot_family;
 enum { DLC_MATRIX = 16, DLC_FRAGMENT = 8 }; /* WARP: sides of a matrix; rows and columns of what is spread over the lanes once */
+enum { DLC_TILES = 8, DLC_TILE_ROWS = 16, DLC_TILE_BYTES = 64, DLC_TILE_COLUMNS = 16 }; /* TILE: registers; bytes of a row; columns of sums */
 typedef struct {
     const char *text;
     uint8_t a, b, acc; /* dlc_dtype */
@@ -209,6 +210,8 @@ int dlc_schedule_is_copying(const dlc_schedule *schedule, uint32_t outer);
 int dlc_schedule_is_filled(const dlc_schedule *schedule, uint32_t stage);
 /* The node is a register tile of a warp's, or runs over one. */
 int dlc_schedule_is_matrix(const dlc_schedule *schedule, uint32_t n);
+/* The leaf's row is of family TILE. */
+int dlc_schedule_is_tile(const dlc_schedule *schedule, uint32_t leaf);
 /* Neighbouring columns that a vector of the register tile has. */
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf);
 enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs written out */

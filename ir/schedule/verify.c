@@ -299,12 +299,16 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
     return verify_granule_load(v, n, operands.columns);
 }
 
-/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows. Changed signs need as many sums of
+/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows; in tile registers all that a step loads. Changed signs need as many sums of
  * columns as there are vectors, ones and the sign. */
 static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
 {
     dlc_dot_operands operands;
     int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
+    if (dlc_schedule_is_tile(v->schedule, n)) {
+        int64_t high = rows / DLC_TILE_ROWS, wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
+        return high * wide + high + wide;
+    }
     return find_operands(v, n, form, &operands) && operands.is_flipped ? registers + vectors + 2 : registers;
 }
 
@@ -327,12 +331,17 @@ static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contrac
     if (is_matrix && (at == DLC_ROOT_NODE || rows % DLC_MATRIX || dlc_verifier_node(v, columns)->tile % DLC_MATRIX))
         return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of matrices of %dx%d", stage->name, rows,
                     dlc_verifier_node(v, columns)->tile, DLC_MATRIX, DLC_MATRIX);
+    int is_tile = dlc_schedule_is_tile(v->schedule, n);
+    if (is_tile && (at == DLC_ROOT_NODE || rows % DLC_TILE_ROWS || dlc_verifier_node(v, columns)->tile % DLC_TILE_COLUMNS))
+        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of tile registers of %dx%d", stage->name, rows,
+                    dlc_verifier_node(v, columns)->tile, DLC_TILE_ROWS, DLC_TILE_COLUMNS);
     int64_t registers = is_matrix ? dlc_matrix_registers(rows, dlc_verifier_node(v, columns)->tile)
                         : v->schedule->threads ? dlc_deals_registers(rows, dlc_verifier_node(v, columns)->tile)
                                              : registers_of(v, n, form, rows, vectors);
-    if (registers > target->vector_registers)
+    uint32_t most = is_tile ? DLC_TILES : target->vector_registers;
+    if (registers > most)
         return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " takes %" PRId64 " registers of %u", stage->name, rows,
-                    dlc_verifier_node(v, columns)->tile, registers, target->vector_registers);
+                    dlc_verifier_node(v, columns)->tile, registers, most);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t loop = i ? at : columns;
         if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, is_matrix ? DLC_LOOP_WARP : DLC_LOOP_THREAD)
@@ -385,6 +394,8 @@ static dlc_status verify_dot(const dlc_verifier *v, uint32_t n)
     const dlc_stage *stage = stage_at(v, leaf->stage);
     dlc_contraction form;
     if (dlc_schedule_is_matrix(v->schedule, n) && !dlc_dot_fact(v->schedule->target, (dlc_dot)leaf->row))
+        return dlc_verifier_fail(v, "%s: %s does not have %s", stage->name, v->schedule->target->name, dlc_dots[leaf->row].text);
+    if (v->schedule->target->kind != DLC_TARGET_CPU && dlc_schedule_is_tile(v->schedule, n))
         return dlc_verifier_fail(v, "%s: %s does not have %s", stage->name, v->schedule->target->name, dlc_dots[leaf->row].text);
     if (v->schedule->target->kind != DLC_TARGET_CPU && !v->schedule->threads)
         return dlc_verifier_fail(v, "%s: %s has no register tiles but those of a thread", stage->name, v->schedule->target->name);
@@ -629,9 +640,11 @@ static dlc_status verify_granules(const dlc_verifier *v, uint32_t n)
         !find_operands(v, n, &form, &operands))
         return DLC_OK;
     const char *name = stage_at(v, leaf->stage)->name, *axis = axis_name(v, leaf->over.data[leaf->over.n - 1]);
+    int is_tile = dlc_schedule_is_tile(v->schedule, n);
     if (!dlc_dot_has_granules(v->schedule, n, operands.rows, 0))
-        return dlc_verifier_fail(v, "%s: %s must have %u elements of %s together", name, source_name(v, operands.rows),
-                    dlc_dots[leaf->row].granule, axis);
+        return dlc_verifier_fail(v, "%s: %s must have %u elements of %s together%s", name, source_name(v, operands.rows),
+                    is_tile ? DLC_TILE_BYTES / 4u * dlc_dots[leaf->row].granule : dlc_dots[leaf->row].granule, axis,
+                    is_tile ? ", and rows at equal distances" : "");
     if (!dlc_dot_has_granules(v->schedule, n, operands.columns, 1))
         return dlc_verifier_fail(v, "%s: %s must have %u elements of %s together and then %s", name, source_name(v, operands.columns),
                     dlc_dots[leaf->row].granule, axis, axis_name(v, leaf->columns));

@@ -354,7 +354,8 @@ static int multiplies_bytes(const dlc_target *target)
 {
     int result = !target;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
-        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dot_fact(target, (dlc_dot)row);
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == DLC_FAMILY_LANES &&
+                  dlc_dot_fact(target, (dlc_dot)row);
     return result;
 }
 

@@ -11,14 +11,17 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "dlc/cpu.h"
 #include "dlc/dlc.h"
 #include "ir/schedule/schedule.h"
+#include "tests/amx/emulate.h"
 #include "tests/unit/suite.h"
 
 enum { PAGE_BYTES = 65536 };
 
 static const char *const targets[] = {
     "x86-64-v2", "x86-64-v3", "x86-64-v3+avx_vnni", "x86-64-v4", "x86-64-v4+vnni+bf16", "aarch64", "aarch64+dotprod+i8mm",
+    "x86-64-v2+amx_int8+amx_bf16", "x86-64-v4+amx_int8+amx_bf16",
 };
 enum { NTARGETS = sizeof targets / sizeof *targets };
 
@@ -28,18 +31,19 @@ static const struct {
     {"vpdpbusd", "u8", "i8"}, {"vpdpbusd", "i8", "u8"}, {"vpdpbusd", "i8", "i8"}, {"vpdpbusd", "u8", "u8"},
     {"sdot", "i8", "i8"},     {"sdot", "u8", "i8"},     {"udot", "u8", "u8"},     {"udot", "i8", "u8"},
     {"usdot", "u8", "i8"},    {"usdot", "i8", "u8"},    {"usdot", "i8", "i8"},    {"vdpbf16ps", "bf16", "bf16"},
-    {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},
+    {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},      {"tdpbssd", "i8", "i8"},  {"tdpbsud", "i8", "u8"},
+    {"tdpbusd", "u8", "i8"},  {"tdpbuud", "u8", "u8"},      {"tdpbf16ps", "bf16", "bf16"},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
 /* Whole tiles; ragged rows, columns and granules; K within one granule. */
-static const int sizes[][3] = {{16, 64, 64}, {37, 70, 67}, {5, 33, 3}};
+static const int sizes[][3] = {{16, 64, 64}, {37, 70, 67}, {5, 33, 3}, {70, 97, 200}};
 enum { NSIZES = sizeof sizes / sizeof *sizes };
 
 /* The sum in registers, and cut into pieces of 32. */
 static const char *const trees[] = {
-    "    for i:4 {\n      a = dot %s i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n",
-    "    for i:4 {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n"
+    "    for i:%d {\n      a = dot %s i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n",
+    "    for i:%d {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n"
     "      for i, lane j:4 {\n        y\n      }\n    }\n",
 };
 enum { NTREES = sizeof trees / sizeof *trees };
@@ -83,7 +87,8 @@ static void head(dlc_str *text, const char *target, const char *x, const char *w
 
 static void module_text(dlc_str *text, const char *target, int row, const int *size, int tree)
 {
-    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, columns = 2 * lanes;
+    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = !strncmp(rows[row].row, "tdp", 3);
+    int columns = is_tile ? 32 : 2 * lanes;
     int granule = !strcmp(rows[row].row, "fma") ? 1 : !strcmp(rows[row].x, "bf16") ? 2 : 4;
     head(text, target, rows[row].x, rows[row].w, size);
     if (granule == 1)
@@ -92,7 +97,7 @@ static void module_text(dlc_str *text, const char *target, int row, const int *s
     else
         dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
                              "      wp in scratch\n    }\n", target, columns, granule, columns, granule, columns, lanes);
-    dlc_str_printf(text, trees[tree], rows[row].row);
+    dlc_str_printf(text, trees[tree], is_tile ? 32 : 4, rows[row].row);
     dlc_str_add(text, "  }\n}\n\nsteps {\n  launch 0 (%x, %w) -> (%y)\n}\n");
 }
 
@@ -194,6 +199,29 @@ static int run_once(const dlcrt_tensor *inputs, uint32_t n, dlcrt_tensor *y, con
 
 /* --- the rows --- */
 
+#if defined(__x86_64__)
+static uint64_t products_so_far(void)
+{
+    return dlc_amx_products;
+}
+
+/* The machine's own are not counted. */
+static int has_software_tiles(void)
+{
+    return !(dlc_cpu_detect() & dlc_target_features(DLC_HAS_AMX_INT8));
+}
+#else
+static uint64_t products_so_far(void)
+{
+    return 0;
+}
+
+static int has_software_tiles(void)
+{
+    return 0;
+}
+#endif
+
 START_TEST(rows_give_the_same_numbers_everywhere)
 {
     int row = _i / (NSIZES * NTREES);
@@ -211,8 +239,12 @@ START_TEST(rows_give_the_same_numbers_everywhere)
         ck_assert_msg(model != NULL, "%s: %s\n%s", what, message, dlc_str_text(&text));
         dlc_model_close(model);
         dlc_str_deinit(&text);
+        uint64_t products = products_so_far();
         if (!run_once(inputs, 2, &y, what))
             continue;
+        int has_product = !strncmp(rows[row].row, "tdp", 3) && strstr(targets[t], "amx") && size[2] >= 4; /* at least a granule */
+        if (has_product && has_software_tiles())
+            ck_assert_msg(products_so_far() > products, "%s: no product of tiles", what);
         y.dtype = !strcmp(rows[row].x, "bf16") ? DLC_F32 : DLC_I32;
         compare(&inputs[0], &inputs[1], &y, what);
         if (first.data && strcmp(rows[row].row, "fma"))
@@ -338,6 +370,35 @@ START_TEST(parts_are_summed_apart)
 }
 END_TEST
 
+/* The innermost loop of whole tiles holds what it multiplies, and no more: nothing is spilled, sums stay where they are. */
+START_TEST(tiles_stay_in_their_registers)
+{
+    enum { TDPBUSD = 16 };
+    static const int size[] = {64, 64, 512};
+    char message[1024], code[65536], *loop, *at;
+    dlc_str text = {0};
+    int loads = 0, products = 0;
+    module_text(&text, "x86-64-v4+amx_int8", TDPBUSD, size, 0);
+    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+amx_int8", message, sizeof message);
+    ck_assert_msg(model && dlc_model_write(model, "asm", in_folder("dot.so"), NULL) == DLC_OK, "%s", message);
+    FILE *file = fopen(in_folder("dot.so"), "r");
+    code[fread(code, 1, sizeof code - 1, file)] = '\0';
+    fclose(file);
+    ck_assert_ptr_nonnull(loop = strstr(code, "tdpbusd"));
+    while (strncmp(loop, "\n.L", 3) != 0)
+        loop--;
+    for (at = loop; strncmp(at, "\tj", 2) != 0; at++) {
+        loads += !strncmp(at, "tileloadd", 9);
+        products += !strncmp(at, "tdpbusd", 7);
+        ck_assert(strncmp(at, "tilestored", 10) && strncmp(at, "%rsp", 4) && strncmp(at, "tilezero", 8) && strncmp(at, "ldtilecfg", 9));
+    }
+    ck_assert_int_eq(loads, 4);
+    ck_assert_int_eq(products, 4);
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
 /* --- refused --- */
 
 static const struct {
@@ -374,6 +435,22 @@ static const struct {
      "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
      "for i:4 { a = dot vpdpbusd i x j over [k:16] in reg as a { y } } }",
      "a: vpdpbusd has no partial sums over k"},
+    {"u8", "u8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for i:32 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
+     "a: tdpbusd multiplies u8 by i8 into i32; rows are u8, columns u8, the sum i32"},
+    {"u8", "i8",
+     "copy wp = a.w [j/48, k/4, j%48, k%4]\n par j:48 { for k, lane j:16 { wp in scratch } "
+     "for i:32 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
+     "a: a tile of 32x48 takes 11 registers of 8"},
+    {"u8", "i8",
+     "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for i:20 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
+     "a: a tile of 20x32 is no number of tile registers of 16x16"},
+    {"u8", "i8",
+     "copy xt = a.x [k/4, i, k%4]\n copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
+     "for k, i { xt in scratch } for i:32 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
+     "a: xt must have 64 elements of k together, and rows at equal distances"},
 };
 enum { NREFUSED = sizeof refused / sizeof *refused };
 
@@ -399,6 +476,7 @@ int main(void)
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
+    tcase_add_test(tests, tiles_stay_in_their_registers);
     tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -711,6 +711,12 @@ START_TEST(another_processor_is_refused)
     setenv("DLC_CPU", "x86-64-v2,avx,avx2,fma,bmi,bmi2,f16c", 1);
     ck_assert_int_eq(dlcrt_executable_open(path, &executable), DLC_NO_DEVICE);
     ck_assert_ptr_nonnull(strstr(dlcrt_last_error(), "lacks lzcnt"));
+    setenv("DLC_CPU", "x86-64-v2,avx,avx2,fma,bmi,bmi2,f16c,+lzcnt", 1);
+    OK(dlcrt_executable_open(path, &executable));
+    dlcrt_executable_close(executable);
+    setenv("DLC_CPU", "+lzcnt", 1);
+    OK(dlcrt_executable_open(path, &executable));
+    dlcrt_executable_close(executable);
     setenv("DLC_CPU", "x86-64-v3", 1);
     OK(dlcrt_executable_open(path, &executable));
     dlcrt_executable_close(executable);

@@ -1,0 +1,34 @@
+/* Granules of rows of dot.def where there is no instruction for them: a value is the bits of one, taken apart by shifts. */
+#include "codegen/nest.h"
+
+dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits)
+{
+    return nest->emit->konst(nest->emit, DLC_I32, (dlc_scalar){.i = (int32_t)bits}, width);
+}
+
+static dlc_val arith2(dlc_nest *nest, uint32_t width, dlc_expr_op op, dlc_dtype dtype, dlc_val a, dlc_val b)
+{
+    return nest->emit->arith(nest->emit, op, dtype, dtype, width, (dlc_val[]){a, b});
+}
+
+dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i)
+{
+    enum { WORD = 32 };
+    uint32_t bits = dlc_dtypes[dtype].bits, above = WORD - bits * (i + 1);
+    dlc_val high = granule;
+    if (above)
+        high = arith2(nest, width, DLC_EXPR_SHL, DLC_I32, granule, dlc_granule_word(nest, width, above));
+    if (dtype != DLC_BF16)
+        return arith2(nest, width, DLC_EXPR_SHR, dlc_is_unsigned(dtype) ? DLC_U32 : DLC_I32, high,
+                      dlc_granule_word(nest, width, WORD - bits));
+    high = arith2(nest, width, DLC_EXPR_AND, DLC_I32, high, dlc_granule_word(nest, width, 0xffff0000u));
+    return nest->emit->arith(nest->emit, DLC_EXPR_BITCAST, DLC_I32, DLC_F32, width, &high);
+}
+
+dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc)
+{
+    dlc_dtype type = (dlc_dtype)dlc_dots[row].acc;
+    dlc_val args[] = {dlc_granule_element(nest, width, dlc_dots[row].a, a, at), dlc_granule_element(nest, width, dlc_dots[row].b, b, at),
+                      acc};
+    return nest->emit->arith(nest->emit, type == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD, type, type, width, args);
+}

@@ -1,0 +1,447 @@
+/*
+ * A register tile in tile registers (dot.def: family TILE), each of 16 rows of 64 bytes. The sums lie in a block of memory before the
+ * product and behind it, where elements are taken from it:
+ *
+ *     c = 0, or the block;  for k by 16 granules: a = rows of A;  b = granules of B;  c += a * b;  the block = c
+ *
+ * Where rows, columns or granules are fewer, registers are: nothing that is not there is read. Registers change their shape as a whole and
+ * lose what they have, so the sums pass through the block between slices of K and what K leaves over. Fewer points than a granule are
+ * multiplied one by one. Without the instruction all is done on the block, chunk by chunk, in the instruction's order.
+ */
+#include "codegen/nest.h"
+
+#include <assert.h>
+
+enum { GRANULE_BYTES = 4, CHUNK = DLC_TILE_BYTES / GRANULE_BYTES, LOOPS = 16 };
+
+typedef struct {
+    dlc_nest *nest;
+    dlc_pool *pool;
+    const dlc_schedule_node *leaf;
+    dlc_stage_state *state;
+    const dlc_dot_info *row;
+    const dlc_register_axis *rows, *columns;
+    dlc_expr a, b;           /* loads of a granule's first element, by number of the granule */
+    uint32_t width;
+    uint32_t high, wide;     /* registers of sums */
+    int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
+    uint32_t loops[LOOPS], nloops; /* the last one counts granules */
+    dlc_expr lows[LOOPS], ends[LOOPS], granules; /* granules: more than the last one ever counts to */
+    dlc_expr rest, end;      /* points that are no granule, or 0 */
+} tiles;
+
+static dlc_expr i64(const tiles *t, int64_t value)
+{
+    return dlc_expr_i64(t->pool, value);
+}
+
+static dlc_expr axis_of(const tiles *t, uint32_t axis)
+{
+    return dlc_expr_axis(t->pool, axis);
+}
+
+static dlc_expr simplified(const tiles *t, dlc_expr expr)
+{
+    return dlc_expr_simplify(t->pool, expr, &t->nest->ranges);
+}
+
+static dlc_val uniform(const tiles *t, dlc_expr expr)
+{
+    return dlc_nest_uniform(t->nest, simplified(t, expr));
+}
+
+/* --- the block --- */
+
+static dlc_val index_of(const dlc_nest *nest, const dlc_stage_state *state, dlc_expr row, uint32_t v)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr index = dlc_addi(pool, dlc_muli(pool, row, state->pitch), (int64_t)v * state->width);
+    return dlc_nest_uniform((dlc_nest *)nest, dlc_expr_simplify(pool, index, &nest->ranges));
+}
+
+void dlc_tile_open(dlc_nest *nest, uint32_t leaf, uint32_t width)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    dlc_stage_state *state = &nest->states[node->stage];
+    const dlc_tile_emitter *emit = nest->emit->tiles;
+    state->pitch = (nest->registers[node->columns]->n * width + DLC_TILE_COLUMNS - 1) / DLC_TILE_COLUMNS * DLC_TILE_COLUMNS;
+    state->width = width;
+    uint32_t rows = (nest->registers[node->rows]->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS * DLC_TILE_ROWS;
+    state->block = emit->block_new(nest->emit, nest->kernel->stages.data[node->stage].dtype[0], rows * state->pitch);
+    state->lanes = dlc_nest_axis(nest, dlc_expr_i64(nest->kernel->pool, width));
+    state->zero = dlc_nest_axis(nest, dlc_expr_i64(nest->kernel->pool, 1));
+}
+
+void dlc_tile_rows_begin(dlc_nest *nest, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    const dlc_tile *tile = &nest->tiles[node->rows];
+    dlc_stage_state *state = &nest->states[node->stage];
+    uint32_t row = dlc_nest_axis(nest, nest->kernel->axes.data[node->rows].extent);
+    state->row_before = nest->with[node->rows];
+    dlc_nest_loop(nest, row, dlc_nest_uniform(nest, dlc_expr_simplify(nest->kernel->pool, tile->first, &nest->ranges)),
+                  dlc_nest_uniform(nest, dlc_expr_simplify(nest->kernel->pool, tile->last, &nest->ranges)), 1);
+    dlc_nest_replace(nest, node->rows, dlc_expr_axis(nest->kernel->pool, row));
+    state->row = dlc_sub(nest->kernel->pool, dlc_expr_axis(nest->kernel->pool, row), tile->first);
+}
+
+void dlc_tile_rows_end(dlc_nest *nest, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    dlc_nest_replace(nest, node->rows, nest->states[node->stage].row_before);
+    dlc_nest_loop_end(nest);
+}
+
+dlc_val dlc_tile_get(dlc_nest *nest, uint32_t leaf, uint32_t v)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    const dlc_stage_state *state = &nest->states[node->stage];
+    return nest->emit->tiles->block_get(nest->emit, state->block, nest->kernel->stages.data[node->stage].dtype[0], state->width,
+                                        index_of(nest, state, state->row, v));
+}
+
+void dlc_tile_set(dlc_nest *nest, uint32_t leaf, uint32_t v, dlc_val value)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    const dlc_stage_state *state = &nest->states[node->stage];
+    nest->emit->tiles->block_set(nest->emit, state->block, index_of(nest, state, state->row, v), value);
+}
+
+/* --- loops over what is reduced --- */
+
+/* One loop in place of the two innermost where both factors stay linear. */
+static int merge_loops(tiles *t)
+{
+    uint32_t n = t->nloops;
+    dlc_nest *nest = t->nest;
+    if (n < 2 || t->rest || t->lows[n - 1] != i64(t, 0) || t->lows[n - 2] != i64(t, 0))
+        return 0;
+    dlc_expr inner = t->ends[n - 1], extent = dlc_mul(t->pool, t->ends[n - 2], inner);
+    uint32_t merged = dlc_nest_axis(nest, extent);
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    with[t->loops[n - 2]] = dlc_floordiv(t->pool, axis_of(t, merged), inner);
+    with[t->loops[n - 1]] = dlc_mod(t->pool, axis_of(t, merged), inner);
+    dlc_expr a = simplified(t, dlc_expr_substitute(t->pool, t->a, with, nest->axes.n));
+    dlc_expr b = simplified(t, dlc_expr_substitute(t->pool, t->b, with, nest->axes.n));
+    if (dlc_nest_stride(nest, a, merged) != t->row->granule || dlc_nest_stride(nest, b, merged) == INT64_MIN)
+        return 0;
+    t->a = a;
+    t->b = b;
+    t->loops[n - 2] = merged;
+    t->ends[n - 2] = t->granules = extent;
+    t->nloops--;
+    return 1;
+}
+
+static void find_loops(tiles *t)
+{
+    dlc_nest *nest = t->nest;
+    uint32_t last = t->leaf->over.n - 1, axis = t->leaf->over.data[last];
+    assert(last < LOOPS);
+    for (uint32_t i = 0; i <= last; i++) {
+        const dlc_tile *tile = &nest->tiles[t->leaf->over.data[i]];
+        t->loops[i] = t->leaf->over.data[i];
+        t->lows[i] = tile->last ? tile->first : i64(t, 0);
+        t->ends[i] = tile->last ? tile->last : nest->kernel->axes.data[t->loops[i]].extent;
+    }
+    t->nloops = last + 1;
+    dlc_expr by = i64(t, t->row->granule), end = simplified(t, t->ends[last]);
+    t->granules = dlc_addi(t->pool, dlc_floordiv(t->pool, nest->kernel->axes.data[axis].extent, by), 1);
+    uint32_t number = dlc_nest_axis(nest, t->granules);
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    with[axis] = dlc_muli(t->pool, axis_of(t, number), t->row->granule);
+    t->a = simplified(t, dlc_expr_substitute(t->pool, t->a, with, nest->axes.n));
+    t->b = simplified(t, dlc_expr_substitute(t->pool, t->b, with, nest->axes.n));
+    if (dlc_expr_multiple(t->pool, end, &nest->ranges) % t->row->granule) {
+        t->rest = simplified(t, dlc_muli(t->pool, dlc_floordiv(t->pool, end, by), t->row->granule));
+        t->end = end;
+    }
+    t->loops[last] = number;
+    t->lows[last] = dlc_floordiv(t->pool, t->lows[last], by);
+    t->ends[last] = simplified(t, dlc_floordiv(t->pool, end, by));
+}
+
+static void open_loops(const tiles *t)
+{
+    for (uint32_t i = 0; i + 1 < t->nloops; i++)
+        dlc_nest_loop(t->nest, t->loops[i], uniform(t, t->lows[i]), uniform(t, t->ends[i]), 1);
+}
+
+/* A load at a row or column, and at a granule. */
+static dlc_expr load_at(const tiles *t, dlc_expr load, uint32_t axis, dlc_expr point, dlc_expr granule)
+{
+    dlc_expr *with = dlc_new_array(t->nest->arena, dlc_expr, t->nest->axes.n);
+    with[axis] = point;
+    with[t->loops[t->nloops - 1]] = granule;
+    return simplified(t, dlc_expr_substitute(t->pool, load, with, t->nest->axes.n));
+}
+
+/* --- by the instruction --- */
+
+/* Of `count` rows or columns (0: as many as the tile that is open has) those in register i: at least one. */
+static dlc_expr part_of(const tiles *t, const dlc_tile *open, int64_t count, uint32_t i, int64_t most)
+{
+    dlc_expr all = count ? i64(t, count) : dlc_sub(t->pool, open->last, open->first);
+    all = dlc_addi(t->pool, all, -(int64_t)i * most);
+    return simplified(t, dlc_max(t->pool, i64(t, 1), dlc_min(t->pool, all, i64(t, most))));
+}
+
+/* Sums first, then rows, then columns. */
+static void shape(const tiles *t, dlc_expr granules)
+{
+    dlc_tile_shape s = {.n = t->high * t->wide + t->high + t->wide};
+    const dlc_tile *rows = &t->nest->tiles[t->leaf->rows], *columns = &t->nest->tiles[t->leaf->columns];
+    dlc_expr height[DLC_TILES], width[DLC_TILES], bytes = dlc_muli(t->pool, granules, GRANULE_BYTES);
+    for (uint32_t i = 0; i < t->high; i++)
+        height[i] = part_of(t, rows, 0, i, DLC_TILE_ROWS);
+    for (uint32_t c = 0; c < t->wide; c++)
+        width[c] = dlc_muli(t->pool, part_of(t, columns, t->columns->count, c, DLC_TILE_COLUMNS), GRANULE_BYTES);
+    for (uint32_t i = 0; i < t->high; i++) {
+        for (uint32_t c = 0; c < t->wide; c++) {
+            s.rows[i * t->wide + c] = uniform(t, height[i]);
+            s.bytes[i * t->wide + c] = uniform(t, width[c]);
+        }
+        s.rows[t->high * t->wide + i] = uniform(t, height[i]);
+        s.bytes[t->high * t->wide + i] = uniform(t, bytes);
+    }
+    for (uint32_t c = 0; c < t->wide; c++) {
+        s.rows[t->high * t->wide + t->high + c] = uniform(t, granules);
+        s.bytes[t->high * t->wide + t->high + c] = uniform(t, width[c]);
+    }
+    t->nest->emit->tiles->shape(t->nest->emit, (dlc_dot)t->leaf->row, &s);
+}
+
+static void move_sums(const tiles *t, int is_store)
+{
+    for (uint32_t i = 0; i < t->high; i++)
+        for (uint32_t c = 0; c < t->wide; c++)
+            t->nest->emit->tiles->move(t->nest->emit, i * t->wide + c, t->state->block,
+                                       (int64_t)(i * t->state->pitch * DLC_TILE_ROWS + c * DLC_TILE_COLUMNS) * GRANULE_BYTES,
+                                       (int64_t)t->state->pitch * GRANULE_BYTES, is_store);
+}
+
+/* The first column of register c: none is behind the last. */
+static dlc_expr column_of(const tiles *t, uint32_t c)
+{
+    dlc_expr column = dlc_addi(t->pool, t->columns->first, (int64_t)c * DLC_TILE_COLUMNS);
+    if (t->columns->count || !c)
+        return column;
+    return dlc_min(t->pool, column, dlc_addi(t->pool, t->nest->tiles[t->leaf->columns].last, -1));
+}
+
+static void multiply_chunk(const tiles *t, dlc_expr granule)
+{
+    const dlc_tile_emitter *emit = t->nest->emit->tiles;
+    uint32_t a = t->high * t->wide, b = a + t->high;
+    for (uint32_t i = 0; i < t->high; i++)
+        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * DLC_TILE_ROWS], granule), a + i, t->a_bytes);
+    for (uint32_t c = 0; c < t->wide; c++)
+        dlc_nest_tile(t->nest, load_at(t, t->b, t->leaf->columns, column_of(t, c), granule), b + c, t->b_bytes);
+    for (uint32_t c = 0; c < t->wide; c++)
+        for (uint32_t i = 0; i < t->high; i++)
+            emit->multiply(t->nest->emit, (dlc_dot)t->leaf->row, i * t->wide + c, a + i, b + c);
+}
+
+/* Fewer granules than a register has rows. */
+static void multiply_left(const tiles *t, dlc_expr from, dlc_expr left)
+{
+    dlc_nest *nest = t->nest;
+    int64_t known;
+    int is_known = dlc_expr_is_int(t->pool, left, &known);
+    if (is_known && !known)
+        return;
+    if (!is_known) {
+        nest->emit->if_begin(nest->emit, uniform(t, dlc_lt(t->pool, i64(t, 0), left)));
+        dlc_nest_enter(nest);
+    }
+    move_sums(t, 1);
+    shape(t, left);
+    move_sums(t, 0);
+    multiply_chunk(t, from);
+    move_sums(t, 1);
+    shape(t, i64(t, CHUNK));
+    move_sums(t, 0);
+    if (!is_known) {
+        dlc_nest_leave(nest);
+        nest->emit->if_end(nest->emit);
+    }
+}
+
+static void multiply_by_registers(const tiles *t, int is_zero)
+{
+    const dlc_tile_emitter *emit = t->nest->emit->tiles;
+    uint32_t last = t->nloops - 1;
+    dlc_expr size = dlc_sub(t->pool, t->ends[last], t->lows[last]), chunk = i64(t, CHUNK);
+    dlc_expr left = simplified(t, dlc_mod(t->pool, size, chunk));
+    dlc_expr whole = simplified(t, dlc_sub(t->pool, t->ends[last], left));
+    shape(t, chunk);
+    for (uint32_t i = 0; i < t->high * t->wide && is_zero; i++)
+        emit->zero(t->nest->emit, i);
+    if (!is_zero)
+        move_sums(t, 0);
+    open_loops(t);
+    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, whole), CHUNK);
+    multiply_chunk(t, axis_of(t, t->loops[last]));
+    dlc_nest_loop_end(t->nest);
+    multiply_left(t, whole, left);
+    for (uint32_t i = 0; i < last; i++)
+        dlc_nest_loop_end(t->nest);
+    move_sums(t, 1);
+    emit->end(t->nest->emit);
+}
+
+/* --- on the block --- */
+
+static void enter_lanes(const tiles *t)
+{
+    t->nest->lane = t->state->lanes;
+    t->nest->lane_base = t->state->zero;
+    t->nest->width = t->width;
+}
+
+static void leave_lanes(dlc_nest *nest)
+{
+    nest->lane = DLC_NO_AXIS;
+    nest->width = 1;
+    nest->mask = NULL;
+}
+
+static dlc_expr column_lanes(const tiles *t, uint32_t v)
+{
+    return dlc_add(t->pool, t->columns->first, dlc_addi(t->pool, axis_of(t, t->state->lanes), (int64_t)v * t->width));
+}
+
+static dlc_expr granule_of(const tiles *t, dlc_expr load)
+{
+    dlc_expr index[DLC_MAX_INDEX];
+    uint32_t rank = dlc_load_rank(t->pool, load);
+    for (uint32_t i = 0; i < rank; i++)
+        index[i] = dlc_arg(t->pool, load, i);
+    return dlc_expr_load(t->pool, DLC_I32, dlc_node_of(t->pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
+}
+
+/* A chunk's sums, by vector: of first elements and of second ones where the row has them apart; else all go on in one. */
+typedef struct {
+    dlc_var sums[DLC_MAX_VECTORS][2];
+} partial;
+
+static void begin_chunk(const tiles *t, uint32_t leaf, partial *p)
+{
+    dlc_nest *nest = t->nest;
+    dlc_dtype type = (dlc_dtype)t->row->acc;
+    int is_apart = t->row->order == DLC_ORDER_CHUNKS;
+    for (uint32_t v = 0; v < t->columns->n; v++)
+        for (int i = 0; i <= is_apart; i++) {
+            p->sums[v][i] = nest->emit->var_new(nest->emit, type, t->width);
+            nest->emit->var_set(nest->emit, p->sums[v][i],
+                                is_apart ? dlc_nest_identity(nest, DLC_REDUCE_SUM, type, 0, t->width) : dlc_tile_get(nest, leaf, v));
+        }
+}
+
+static void end_chunk(const tiles *t, uint32_t leaf, const partial *p)
+{
+    dlc_emitter *emit = t->nest->emit;
+    dlc_dtype type = (dlc_dtype)t->row->acc;
+    for (uint32_t v = 0; v < t->columns->n; v++) {
+        dlc_val sum = emit->var_get(emit, p->sums[v][0]);
+        if (t->row->order == DLC_ORDER_CHUNKS) {
+            sum = emit->arith(emit, DLC_EXPR_ADD, type, type, t->width, (dlc_val[]){sum, emit->var_get(emit, p->sums[v][1])});
+            sum = emit->arith(emit, DLC_EXPR_ADD, type, type, t->width, (dlc_val[]){dlc_tile_get(t->nest, leaf, v), sum});
+        }
+        dlc_tile_set(t->nest, leaf, v, sum);
+    }
+}
+
+/* The granules [from, to) of one row. */
+static void multiply_row(const tiles *t, dlc_expr from, dlc_expr to, const partial *p)
+{
+    dlc_nest *nest = t->nest;
+    int is_apart = t->row->order == DLC_ORDER_CHUNKS;
+    uint32_t g = dlc_nest_axis(nest, t->granules);
+    dlc_nest_loop(nest, g, uniform(t, from), uniform(t, to), 1);
+    enter_lanes(t);
+    dlc_val a = dlc_nest_value_at(nest, granule_of(t, load_at(t, t->a, t->leaf->rows, nest->with[t->leaf->rows], axis_of(t, g))));
+    for (uint32_t v = 0; v < t->columns->n; v++) {
+        nest->mask = t->columns->masks[v];
+        dlc_val b = dlc_nest_value_at(nest, granule_of(t, load_at(t, t->b, t->leaf->columns, column_lanes(t, v), axis_of(t, g))));
+        for (uint32_t i = 0; i < t->row->granule; i++) {
+            dlc_var sum = p->sums[v][is_apart ? i : 0];
+            nest->emit->var_set(nest->emit, sum, dlc_granule_multiply(nest, (dlc_dot)t->leaf->row, t->width, a, b, i,
+                                                                      nest->emit->var_get(nest->emit, sum)));
+        }
+    }
+    leave_lanes(nest);
+    dlc_nest_loop_end(nest);
+}
+
+static void multiply_on_block(const tiles *t, uint32_t leaf)
+{
+    uint32_t last = t->nloops - 1;
+    partial sums;
+    open_loops(t);
+    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, t->ends[last]), CHUNK);
+    dlc_expr from = axis_of(t, t->loops[last]);
+    dlc_tile_rows_begin(t->nest, leaf);
+    begin_chunk(t, leaf, &sums);
+    multiply_row(t, from, dlc_min(t->pool, t->ends[last], dlc_addi(t->pool, from, CHUNK)), &sums);
+    end_chunk(t, leaf, &sums);
+    dlc_tile_rows_end(t->nest, leaf);
+    for (uint32_t i = 0; i < t->nloops; i++)
+        dlc_nest_loop_end(t->nest);
+}
+
+/* What of the innermost axis is no granule, by the factors' casts. */
+static void multiply_rest(const tiles *t, uint32_t leaf, dlc_expr left, dlc_expr right)
+{
+    dlc_nest *nest = t->nest;
+    dlc_dtype type = (dlc_dtype)t->row->acc;
+    uint32_t axis = t->leaf->over.data[t->leaf->over.n - 1];
+    for (uint32_t i = 0; i + 1 < t->leaf->over.n; i++)
+        dlc_nest_loop(nest, t->leaf->over.data[i], uniform(t, t->lows[i]), uniform(t, t->ends[i]), 1);
+    dlc_nest_loop(nest, axis, uniform(t, t->rest), uniform(t, t->end), 1);
+    dlc_tile_rows_begin(nest, leaf);
+    for (uint32_t v = 0; v < t->columns->n; v++) {
+        enter_lanes(t);
+        dlc_val a = dlc_nest_value_at(nest, dlc_nest_here(nest, left));
+        nest->mask = t->columns->masks[v];
+        dlc_nest_replace(nest, t->leaf->columns, column_lanes(t, v));
+        dlc_val b = dlc_nest_value_at(nest, dlc_nest_here(nest, right));
+        dlc_nest_replace(nest, t->leaf->columns, 0);
+        leave_lanes(nest);
+        dlc_val args[] = {a, b, dlc_tile_get(nest, leaf, v)};
+        dlc_tile_set(nest, leaf, v, nest->emit->arith(nest->emit, DLC_EXPR_MULADD, type, type, t->width, args));
+    }
+    dlc_tile_rows_end(nest, leaf);
+    for (uint32_t i = 0; i < t->leaf->over.n; i++)
+        dlc_nest_loop_end(nest);
+}
+
+/* --- the leaf --- */
+
+int dlc_tile_is_plain(const dlc_nest *nest, uint32_t leaf)
+{
+    return !nest->emit->tiles->has(nest->emit, (dlc_dot)nest->schedule->nodes.data[leaf].row);
+}
+
+void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
+    tiles t = {.nest = nest, .pool = nest->kernel->pool, .leaf = node, .state = &nest->states[node->stage],
+               .row = &dlc_dots[node->row], .rows = nest->registers[node->rows], .columns = nest->registers[node->columns],
+               .a = factors->a, .b = factors->b};
+    t.width = t.state->width;
+    t.high = (t.rows->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS;
+    t.wide = t.state->pitch / DLC_TILE_COLUMNS;
+    find_loops(&t);
+    while (merge_loops(&t))
+        ;
+    int64_t element = GRANULE_BYTES / t.row->granule;
+    t.a_bytes = dlc_nest_stride(nest, t.a, node->rows) * element;
+    t.b_bytes = dlc_nest_stride(nest, t.b, t.loops[t.nloops - 1]) * element;
+    if (dlc_tile_is_plain(nest, leaf))
+        multiply_on_block(&t, leaf);
+    else
+        multiply_by_registers(&t, is_zero);
+    if (t.rest)
+        multiply_rest(&t, leaf, factors->left, factors->right);
+}
