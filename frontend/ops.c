@@ -85,7 +85,7 @@ const dlc_onnx_row *im_row(const char *domain, const char *name, int64_t opset)
 
 /* --- types of inputs --- */
 
-typedef enum { IS_FLOAT, IS_INDEX, IS_BOOL, IS_BYTE, IS_CODE, IS_NUMBER } type_class;
+typedef enum { IS_FLOAT, IS_NARROW_FLOAT, IS_INDEX, IS_BOOL, IS_BYTE, IS_CODE, IS_NUMBER } type_class;
 
 static const struct {
     const char *name;
@@ -102,6 +102,8 @@ static int is_of(type_class wants, dlc_dtype dtype)
     switch (wants) {
     case IS_FLOAT:
         return dlc_is_float(dtype);
+    case IS_NARROW_FLOAT: /* moved, so codes of floats too */
+        return dlc_is_float(dtype) || (dlc_is_code(dtype) && dlc_dtypes[dtype].text[0] == 'f');
     case IS_INDEX:
         return dtype == DLC_I32 || dtype == DLC_I64;
     case IS_BOOL:
@@ -118,7 +120,7 @@ static int is_of(type_class wants, dlc_dtype dtype)
 
 const char *im_wanted_types(const char *name, uint32_t input, dlc_dtype dtype)
 {
-    static const char *const texts[] = {"a float type", "i32 and i64", "bool", "u8 and i8", "u8, i8 and types of 8 bits and less", "a number"};
+    static const char *const texts[] = {"a float type", "a float type, narrow ones too", "i32 and i64", "bool", "u8 and i8", "u8, i8 and types of 8 bits and less", "a number"};
     for (size_t i = 0; i < sizeof input_types / sizeof *input_types; i++)
         if (*input_types[i].name == *name && input_types[i].input == input && strcmp(input_types[i].name, name) == 0)
             return is_of(input_types[i].wants, dtype) ? NULL : texts[input_types[i].wants];
