@@ -1,7 +1,7 @@
 /*
  * replay [-j N] TARGETS FILE…: models whose modules must read back as they print, and whose own schedules, as text, must make the
  * same code. A folder stands for the model.onnx of each folder in it. Models that are refused as they are (exit status 3 of dlc)
- * are counted.
+ * are counted. Models take the targets in turns; with DLC_LONG each takes all.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -50,16 +50,30 @@ static void add_folder(path_list *list, const char *folder)
     qsort(list->paths + first, list->n - first, sizeof *list->paths, by_name);
 }
 
+/* Target t of those that commas part; "": there are no more. */
+static const char *target_at(const char *targets, uint32_t t)
+{
+    while (t-- && *targets) {
+        targets += strcspn(targets, ",");
+        targets += *targets == ',';
+    }
+    return targets;
+}
+
 /* Every njobs-th model, in a process of its own; its tally is the pipe's. */
 static void run_some(const path_list *list, uint32_t job, uint32_t njobs, const char *targets, int out)
 {
     tally counts = {0};
+    uint32_t ntargets = 0;
+    while (*target_at(targets, ntargets))
+        ntargets++;
     for (uint32_t i = job; i < list->n; i += njobs)
-        for (const char *at = targets; *at;) {
+        for (uint32_t t = 0; *target_at(targets, t); t++) {
             char target[64], message[400];
-            size_t n = strcspn(at, ",");
-            snprintf(target, sizeof target, "%.*s", (int)n, at);
-            at += n + (at[n] == ',');
+            const char *at = target_at(targets, t);
+            if (!getenv("DLC_LONG") && i / njobs % ntargets != t) /* a job's models take turns */
+                continue;
+            snprintf(target, sizeof target, "%.*s", (int)strcspn(at, ","), at);
             int result = replay_model(list->paths[i], target, message, sizeof message);
             counts.results[result]++;
             if (result == REPLAY_DIFFERS)
