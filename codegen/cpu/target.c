@@ -41,7 +41,8 @@ LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef
                                LLVMValueRef *args, uint32_t nargs)
 {
     LLVMTypeRef overloads[4];
-    memcpy(overloads, types, ntypes * sizeof *types);
+    if (ntypes)
+        memcpy(overloads, types, ntypes * sizeof *types);
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     assert(id);
     LLVMValueRef function = LLVMGetIntrinsicDeclaration(cpu->module, id, overloads, ntypes);

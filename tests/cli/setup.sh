@@ -20,7 +20,8 @@ expect 1 "there is no apt-get; install what these packages of Debian hold: build
 [ "$(wc -l <err)" = 1 ] || fail "more than one line"
 
 has apt-get 'echo "$@" >>asked; case $1 in install) sleep 6; echo unpacking ;; esac'
-expect 0 "setup: installing build-essential;setup: 5 s: " setup --run
+expect 0 "setup: installing build-essential" setup --run
+cat out err | grep -q "^setup: [5-9] s: " || fail "what is installed is not told within 9 seconds: $(cat out err)"
 grep -q "install .* llvm-19-dev" asked || fail "asked for other packages: $(cat asked)"
 grep -q "clang-19\|qemu\|check" asked && fail "setup --run installs more than compiling needs"
 [ ! -e .venv ] || fail "setup --run makes an environment"
