@@ -135,6 +135,12 @@ static void select_row(const row *r, int64_t n, int64_t k)
     }
 }
 
+/* It has elements, and they lie nowhere. */
+static int is_missing(const dlcrt_operand *operand)
+{
+    return !operand->data && product(operand->dims, 0, operand->rank) > 0;
+}
+
 /* Whether y has the dimensions of x but for `axis`, and elements of this type; an output that nobody reads is right. */
 static int is_like(const dlcrt_operand *y, const dlcrt_operand *x, int64_t axis, dlc_dtype dtype)
 {
@@ -209,7 +215,7 @@ static dlc_status run_topk(const dlcrt_opaque_args *args)
         return dlcrt_fail(DLC_INVALID, "node '%s': axis %" PRId64 " of rank %u", args->name, axis,
                           x->rank);
     int64_t n = x->dims[axis], k = indices->dims[axis];
-    if (!indices->data || !is_like(indices, x, axis, DLC_I64) || !is_like(values, x, axis, x->dtype) ||
+    if (is_missing(indices) || !is_like(indices, x, axis, DLC_I64) || !is_like(values, x, axis, x->dtype) ||
         (values->data && values->dims[axis] != k))
         return dlcrt_fail(DLC_INVALID, "node '%s': its values and indices do not belong together", args->name);
     if (k > n)
@@ -262,7 +268,7 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
 {
     const dlcrt_operand *x = &args->operands[0], *y = &args->operands[1];
     int64_t at[DLCRT_MAX_RANK] = {0}, column = 0, ncolumns = y->dims[1];
-    if (y->rank != 2 || y->dtype != DLC_I64 || y->dims[0] != x->rank || !y->data)
+    if (y->rank != 2 || y->dtype != DLC_I64 || y->dims[0] != x->rank || is_missing(y))
         return dlcrt_fail(DLC_INVALID, "node '%s': its result has no row for each of %u dimensions", args->name, x->rank);
     for (int64_t i = 0, n = product(x->dims, 0, x->rank); i < n; i++) {
         if (column < ncolumns && is_nonzero(x, i)) {
@@ -408,7 +414,7 @@ static dlc_status run_suppress(const dlcrt_opaque_args *args)
         is_shaped = order->dims[d] == scores->dims[d] && order->dims[d] == kept->dims[d];
     static const dlc_dtype dtypes[] = {DLC_F32, DLC_I64, DLC_F32, DLC_I64, DLC_F32, DLC_F32, DLC_I64};
     for (uint32_t i = 0; is_shaped && i < 7; i++) /* the limits are single numbers */
-        is_shaped = args->operands[i].dtype == dtypes[i] && args->operands[i].data &&
+        is_shaped = args->operands[i].dtype == dtypes[i] && !is_missing(&args->operands[i]) &&
                     (i < 3 || i > 5 || product(args->operands[i].dims, 0, args->operands[i].rank) == 1);
     if (!is_shaped)
         return dlcrt_fail(DLC_INVALID, "node '%s': boxes and scores do not belong together",
