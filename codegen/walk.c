@@ -191,12 +191,15 @@ dlc_span dlc_walk_span(dlc_nest *nest, uint32_t n)
     uint32_t axis = node_of(nest, n)->axis;
     dlc_expr extent = nest->kernel->axes.data[axis].extent;
     dlc_span s = {nest->tiles[axis].first, nest->tiles[axis].last, -1};
+    int64_t begin, end;
     if (!s.hi) {
         s.lo = dlc_nest_first(nest, dlc_schedule_parent(nest->schedule, n), range->first);
         s.hi = range->size == extent ? extent : dlc_min(pool, dlc_add(pool, s.lo, range->size), extent);
         s.lo = simplified(nest, dlc_max(pool, s.lo, i64(nest, 0)));
         s.hi = simplified(nest, s.hi);
     }
+    if (dlc_expr_is_int(pool, s.lo, &begin) && begin > 0 && !dlc_expr_is_int(pool, s.hi, &end))
+        s.hi = simplified(nest, dlc_max(pool, s.hi, s.lo)); /* there may be nothing, and no rest behind it */
     if (!dlc_expr_is_int(pool, simplified(nest, dlc_sub(pool, s.hi, s.lo)), &s.length))
         s.length = -1;
     return s;
