@@ -1,4 +1,5 @@
-/* The fusion engine between its files: fuse.c (groups, legality), fuse_prepare.c (the graph before), fuse_strategy.c (who asks). */
+/* The fusion engine between its files: fuse.c (groups, legality), fuse_order.c (groups in order), fuse_prepare.c (the graph before),
+ * fuse_strategy.c (who asks). */
 #ifndef DLC_PASSES_FUSE_FUSE_ENGINE_H
 #define DLC_PASSES_FUSE_FUSE_ENGINE_H
 
@@ -67,6 +68,8 @@ int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena);
 int dlc_fuse_takes_unpacking(dlc_graph *graph, const dlc_value *wide, dlc_node *reader, dlc_arena *arena);
 /* Unpackings join their readers where that pays. */
 void dlc_fuse_place_unpackings(dlc_fusion *f);
+/* The pass's result: what was merged, in the order it runs. */
+DLC_NODISCARD dlc_status dlc_fuse_order(dlc_pass_ctx *ctx, const dlc_fusion *f);
 /* The first of the node's outputs that is there: its name is the node's. */
 static inline const dlc_value *dlc_fuse_result(const dlc_node *node)
 {
