@@ -307,20 +307,10 @@ static dlc_var *accumulator(const dot *d, uint32_t r, uint32_t v)
 
 /* --- granules --- */
 
-/* The load of a granule, by its first point. */
-static dlc_expr granule_load(const dot *d, dlc_expr load)
-{
-    dlc_expr index[DLC_MAX_INDEX];
-    uint32_t rank = dlc_load_rank(d->pool, load);
-    for (uint32_t i = 0; i < rank; i++)
-        index[i] = dlc_arg(d->pool, load, i);
-    return dlc_expr_load(d->pool, DLC_I32, dlc_node_of(d->pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
-}
-
 static void to_granules(const dot *d, const dlc_expr *with, dlc_expr *loads, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        loads[i] = simplified(d, granule_load(d, dlc_expr_substitute(d->pool, loads[i], with, d->nest->axes.n)));
+        loads[i] = simplified(d, dlc_granule_load(d->pool, dlc_expr_substitute(d->pool, loads[i], with, d->nest->axes.n)));
 }
 
 /* Granules lie together, as the verifier found them to. */
@@ -576,15 +566,23 @@ static void multiply_rest(const dot *d)
     dlc_nest_loop_end(nest);
 }
 
-static void accumulate_matrices(dot *d, uint32_t node)
+/* The factors as the row takes them, for whoever multiplies by more than vectors. */
+static int find_operands(dot *d)
 {
     dlc_contraction form = {0};
     if (!dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form))
-        return;
+        return 0;
     int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, NULL);
     d->scale = form.scale;
-    dlc_expr left = is_swapped ? form.b : form.a, right = is_swapped ? form.a : form.b;
-    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, left, right, d->dtype, &d->operands);
+    d->left = is_swapped ? form.b : form.a;
+    d->right = is_swapped ? form.a : form.b;
+    return dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, d->left, d->right, d->dtype, &d->operands);
+}
+
+static void accumulate_matrices(dot *d, uint32_t node)
+{
+    if (!find_operands(d))
+        return;
     if (!is_kept_between(d))
         start(d, node);
     dlc_matrix_multiply(d->nest, node, dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns));
@@ -601,15 +599,10 @@ static void start_block(const dot *d, uint32_t node, dlc_val first)
 
 static void accumulate_tiles(dot *d, uint32_t node)
 {
-    dlc_contraction form = {0};
     dlc_expr condition = is_first(d, node);
-    if (!dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form))
+    if (!find_operands(d))
         return;
-    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, NULL);
-    d->scale = form.scale;
-    dlc_expr left = is_swapped ? form.b : form.a, right = is_swapped ? form.a : form.b;
-    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, left, right, d->dtype, &d->operands);
-    dlc_tile_factors factors = {dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns), left, right};
+    dlc_tile_factors factors = {dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns), d->left, d->right};
     if (condition || dlc_tile_is_plain(d->nest, node))
         start_block(d, node, condition ? dlc_nest_uniform(d->nest, simplified(d, condition)) : NULL);
     dlc_tile_multiply(d->nest, node, &factors, !condition);

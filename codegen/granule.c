@@ -1,6 +1,15 @@
 /* Granules of rows of dot.def where there is no instruction for them: a value is the bits of one, taken apart by shifts. */
 #include "codegen/nest.h"
 
+dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load)
+{
+    dlc_expr index[DLC_MAX_INDEX];
+    uint32_t rank = dlc_load_rank(pool, load);
+    for (uint32_t i = 0; i < rank; i++)
+        index[i] = dlc_arg(pool, load, i);
+    return dlc_expr_load(pool, DLC_I32, dlc_node_of(pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
+}
+
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits)
 {
     return nest->emit->konst(nest->emit, DLC_I32, (dlc_scalar){.i = (int32_t)bits}, width);

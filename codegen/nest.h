@@ -299,6 +299,7 @@ void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr 
 /* codegen/granule.c: a row of dot.def without its instruction. Words of so many lanes; element i of each granule, in the accumulator's
  * type, the first having the lowest bits; acc and the product of elements `at`. */
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits);
+dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load); /* by its first point */
 dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc);
 /* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types; left, right: the factors in

@@ -311,15 +311,6 @@ static dlc_expr column_lanes(const tiles *t, uint32_t v)
     return dlc_add(t->pool, t->columns->first, dlc_addi(t->pool, axis_of(t, t->state->lanes), (int64_t)v * t->width));
 }
 
-static dlc_expr granule_of(const tiles *t, dlc_expr load)
-{
-    dlc_expr index[DLC_MAX_INDEX];
-    uint32_t rank = dlc_load_rank(t->pool, load);
-    for (uint32_t i = 0; i < rank; i++)
-        index[i] = dlc_arg(t->pool, load, i);
-    return dlc_expr_load(t->pool, DLC_I32, dlc_node_of(t->pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
-}
-
 /* A chunk's sums, by vector: of first elements and of second ones where the row has them apart; else all go on in one. */
 typedef struct {
     dlc_var sums[DLC_MAX_VECTORS][2];
@@ -360,10 +351,10 @@ static void multiply_row(const tiles *t, dlc_expr from, dlc_expr to, const parti
     uint32_t g = dlc_nest_axis(nest, t->granules);
     dlc_nest_loop(nest, g, uniform(t, from), uniform(t, to), 1);
     enter_lanes(t);
-    dlc_val a = dlc_nest_value_at(nest, granule_of(t, load_at(t, t->a, t->leaf->rows, nest->with[t->leaf->rows], axis_of(t, g))));
+    dlc_val a = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->a, t->leaf->rows, nest->with[t->leaf->rows], axis_of(t, g))));
     for (uint32_t v = 0; v < t->columns->n; v++) {
         nest->mask = t->columns->masks[v];
-        dlc_val b = dlc_nest_value_at(nest, granule_of(t, load_at(t, t->b, t->leaf->columns, column_lanes(t, v), axis_of(t, g))));
+        dlc_val b = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->b, t->leaf->columns, column_lanes(t, v), axis_of(t, g))));
         for (uint32_t i = 0; i < t->row->granule; i++) {
             dlc_var sum = p->sums[v][is_apart ? i : 0];
             nest->emit->var_set(nest->emit, sum, dlc_granule_multiply(nest, (dlc_dot)t->leaf->row, t->width, a, b, i,
