@@ -296,12 +296,10 @@ static int wastes_warps(const dlc_chooser *c, const uint32_t *lanes)
     return c->target->kind == DLC_TARGET_CUDA;
 }
 
-/* Cycles that pass on a GPU: few warps leave most of it idle. */
+/* Cycles that pass: few warps leave most of a GPU idle. */
 static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32_t width)
 {
     double units = dlc_choose_points(c, &c->roots), most = c->target->machine->workers;
-    if (c->target->kind != DLC_TARGET_CUDA)
-        return cycles;
     if (lane != DLC_NO_AXIS)
         units *= rounded(c->extent[lane], width) / width / (double)c->extent[lane];
     return cycles / (units < 1 ? 1 : units > most ? most : units);
