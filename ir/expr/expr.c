@@ -1,7 +1,7 @@
 /*
- * The pool: nodes in one array, shared by an open-addressing table over their structural hash. The
- * hash is made of the operands' hashes, never of their ids, so orders derived from it are the same
- * in every pool that holds the expression.
+ * The pool: nodes in one array, shared by an open-addressing table over their operands' ids. A new
+ * node gets a structural hash, made of its operands' hashes, never of their ids: orders derived from
+ * it are the same in every pool that holds the expression.
  */
 #include "base/str.h"
 #include "ir/expr/build.h"
@@ -23,12 +23,23 @@ dlc_pool *dlc_pool_create(dlc_arena *arena)
     return pool;
 }
 
+/* Where the search for a node begins: what is looked up is there far more often than not, so this costs less than its hash. */
+static uint32_t place_of(const dlc_expr_node *node, const dlc_expr *args)
+{
+    const uint64_t m = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t word = ((uint64_t)node->imm.i ^ (uint64_t)node->op << 56 ^ (uint64_t)node->dtype << 48 ^ (uint64_t)node->flags << 40) * m;
+    for (uint32_t i = 0; i < node->nargs; i++)
+        word = ((word ^ word >> 29) + args[i]) * m;
+    return (uint32_t)(word >> 32);
+}
+
 static void grow_table(dlc_pool *pool)
 {
     pool->table_size *= 2;
     pool->table = dlc_new_array(pool->arena, uint32_t, pool->table_size);
     for (uint32_t id = 1; id < pool->nodes.n; id++) {
-        uint32_t at = (uint32_t)pool->facts.data[id].hash & (pool->table_size - 1);
+        const dlc_expr_node *node = &pool->nodes.data[id];
+        uint32_t at = place_of(node, pool->args.data + node->args) & (pool->table_size - 1);
         while (pool->table[at])
             at = (at + 1) & (pool->table_size - 1);
         pool->table[at] = id;
@@ -78,9 +89,9 @@ static uint64_t hash_of(const dlc_pool *pool, const dlc_expr_node *node, const d
     return hash;
 }
 
-static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args, uint64_t hash)
+static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
-    dlc_expr_fact fact = {.hash = hash,
+    dlc_expr_fact fact = {.hash = hash_of(pool, node, args),
                           .has_load = node->op == DLC_EXPR_LOAD,
                           .has_data = node->op == DLC_EXPR_LOAD || is_from_float(pool, node, args)};
     for (uint32_t i = 0; i < node->nargs; i++) {
@@ -106,12 +117,11 @@ dlc_expr dlc_pool_intern(dlc_pool *pool, const dlc_expr_node *node, const dlc_ex
 {
     if (pool->nodes.n >= pool->table_size / 4 * 3)
         grow_table(pool);
-    uint64_t hash = hash_of(pool, node, args);
-    uint32_t at = (uint32_t)hash & (pool->table_size - 1);
+    uint32_t at = place_of(node, args) & (pool->table_size - 1);
     for (; pool->table[at]; at = (at + 1) & (pool->table_size - 1))
         if (is_same(pool, pool->table[at], node, args))
             return pool->table[at];
-    dlc_expr_fact fact = fact_of(pool, node, args, hash);
+    dlc_expr_fact fact = fact_of(pool, node, args);
     dlc_expr_node added = *node;
     added.args = pool->args.n;
     for (uint32_t i = 0; i < node->nargs; i++)
