@@ -366,7 +366,9 @@ static dlc_status read_model(dlc_onnx *model, const dlc_onnx_options *options, d
     im->graph = dlc_graph_create(model->arena, model->diag, model->file);
     im->pool = im->graph->pool;
     im->origin = NULL;
+    im->scopes = dlc_arena_create(0);
     dlc_status status = import_model(im);
+    dlc_arena_destroy(im->scopes);
     dlc_problems_group(model->diag, first_message);
     if (status != DLC_OK && im->other_rank)
         status = blame_shape(im, first_message);

@@ -72,6 +72,7 @@ struct dlc_import {
     dlc_graph *graph;
     dlc_pool *pool;
     dlc_arena *arena;
+    dlc_arena *scopes; /* names to values, of use while the import lasts */
     dlc_onnx *model;
     const dlc_onnx_options *options;
     const Onnx__ModelProto *proto;

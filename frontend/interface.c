@@ -526,7 +526,7 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
         int is_new;
         if (!info->name)
             continue;
-        *dlc_table_insert(&im->declared, im->arena, info->name, &is_new) = (void *)(uintptr_t)info;
+        *dlc_table_insert(&im->declared, im->scopes, info->name, &is_new) = (void *)(uintptr_t)info;
         void **item = dlc_table_find(&scope->values, info->name);
         if (item && *item && ((const dlc_value *)*item)->data)
             check_initializer(im, info, *item);

@@ -14,6 +14,8 @@ typedef struct {
     dlc_map map;
 } dlc_external;
 
+typedef struct dlc_onnx_block dlc_onnx_block;
+
 struct dlc_onnx {
     dlc_arena *arena;
     dlc_diag *diag;
@@ -24,7 +26,8 @@ struct dlc_onnx {
     const uint8_t *bytes;
     size_t size_bytes;
     uint64_t heap_bytes, heap_limit; /* of the decoder */
-    ProtobufCAllocator allocator;
+    dlc_onnx_block *last_block;      /* of its large ones */
+    uint8_t is_refused;              /* it asked for more than heap_limit */
     Onnx__ModelProto *proto;
     dlc_vec(dlc_external) externals;
     uint64_t dense_bytes; /* of sparse and widened tensors, held against dense_limit */
@@ -35,6 +38,9 @@ struct dlc_onnx {
  */
 ProtobufCMessage *dlc_onnx_decode(dlc_onnx *model, const ProtobufCMessageDescriptor *type,
                                   const dlc_onnx_options *options);
+
+/* Drops the decoded message; what it was made of in the arena stays. */
+void dlc_onnx_forget(dlc_onnx *model);
 
 /* Of a file that is no ONNX model but one of a known kind: "is a zip archive, …"; else NULL. (foreign.c) */
 const char *dlc_onnx_foreign(const uint8_t *bytes, size_t n);

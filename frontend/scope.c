@@ -65,7 +65,7 @@ int im_lookup(const dlc_scope *scope, const char *name, dlc_value **value)
 dlc_status im_bind(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value)
 {
     int is_new;
-    void **item = dlc_table_insert(&scope->values, im->arena, name, &is_new);
+    void **item = dlc_table_insert(&scope->values, im->scopes, name, &is_new);
     if (is_new) {
         *item = value;
         return DLC_OK;
@@ -96,7 +96,7 @@ int im_wants(const dlc_import *im, uint32_t output)
 
 dlc_scope *im_scope(dlc_import *im, dlc_scope *outer)
 {
-    dlc_scope *scope = dlc_new(im->arena, dlc_scope);
+    dlc_scope *scope = dlc_new(im->scopes, dlc_scope);
     scope->outer = outer;
     return scope;
 }

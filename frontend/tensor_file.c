@@ -37,10 +37,9 @@ static dlc_status decode_tensor(dlc_onnx *model, dlc_arena *arena, dlc_onnx_tens
 {
     ProtobufCMessage *message = dlc_onnx_decode(model, &onnx__tensor_proto__descriptor, NULL);
     dlc_status status = model->diag->status != DLC_OK ? model->diag->status : DLC_INVALID;
-    if (message) {
+    if (message)
         status = read_tensor(model, (const Onnx__TensorProto *)(void *)message, arena, tensor);
-        protobuf_c_message_free_unpacked(message, &model->allocator);
-    }
+    dlc_onnx_forget(model);
     dlc_external_close(model);
     return status;
 }

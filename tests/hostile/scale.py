@@ -50,7 +50,7 @@ def readers(n):
 
 
 # the smallest of the three sizes, the largest for DLC_LONG, KB a node may take beyond 60 MiB
-ROWS = {"chain": (chain, 5000, 1_000_000, 1.5), "concat": (concat, 300, 5000, 20), "outputs": (outputs, 1500, 50_000, 8),
+ROWS = {"chain": (chain, 5000, 1_000_000, 0.9), "concat": (concat, 300, 5000, 20), "outputs": (outputs, 1500, 50_000, 8),
         "initializers": (initializers, 1500, 50_000, 6), "readers": (readers, 300, 20_000, 20)}
 
 
