@@ -1,7 +1,6 @@
 /* dlc targets, passes, strategies: the names that options take. */
-#include "cli/cli.h"
+#include "cli/calibrate.h"
 
-#include "base/file.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -63,52 +62,10 @@ static dlc_status probe(dlc_cli *cli)
     return DLC_OK;
 }
 
-/* A number or the name, as a line. */
-static void say_measured(dlc_cli *cli, const cJSON *of)
-{
-    static const char *const known[] = {
-#define DLC_MEASURE(name) name,
-#include "cli/measures.def"
-#undef DLC_MEASURE
-    };
-    for (size_t i = 0; of->string && i < sizeof known / sizeof *known; i++) {
-        if (strcmp(known[i], of->string) != 0)
-            continue;
-        if (cJSON_IsNumber(of))
-            dlc_say(cli, "%s %.6g\n", of->string, of->valuedouble);
-        if (cJSON_IsString(of))
-            dlc_say(cli, "%s %s\n", of->string, of->valuestring);
-        cJSON_AddItemToObject(cli->json, of->string, cJSON_Duplicate(of, 0));
-    }
-}
-
-/* The rows of the step micro in gpu_check's results. */
-static dlc_status calibrate(dlc_cli *cli)
-{
-    const char *path = cli->args.calibrate;
-    dlc_map map;
-    DLC_TRY(dlc_map_open(path, &map, &cli->diag));
-    cJSON *results = cJSON_ParseWithLength((const char *)map.bytes, map.size_bytes);
-    dlc_map_close(&map);
-    const cJSON *micro = cJSON_GetObjectItem(results, "micro"), *row, *of;
-    const cJSON *rows = cJSON_GetObjectItem(micro, "rows");
-    int nmeasured = 0;
-    cli->json = cJSON_CreateObject();
-    cJSON_ArrayForEach(row, rows)
-    {
-        cJSON_ArrayForEach(of, row) say_measured(cli, of);
-        nmeasured += !cJSON_GetObjectItem(row, "why") && !cJSON_GetObjectItem(row, "peer_problems");
-    }
-    cJSON_Delete(results);
-    return nmeasured ? DLC_OK
-                     : dlc_diag_fail(&cli->diag, DLC_INVALID, path,
-                                     "no results of gpu_check with its step micro");
-}
-
 dlc_status dlc_cmd_targets(dlc_cli *cli)
 {
     if (cli->args.calibrate)
-        return calibrate(cli);
+        return dlc_cli_calibrate(cli);
     if (cli->args.probe)
         return probe(cli);
     if (cli->args.machine)

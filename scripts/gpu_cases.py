@@ -23,7 +23,17 @@ KERNELS = {
     "sum_rows_4096": ("sum_rows", [(4096, 4096)], {}),
     "sum_columns_4096": ("sum_columns", [(4096, 4096)], {}),
     "max_pool_64_112": ("max_pool", [(8, 64, 112, 112)], {}),
+    "attention_12x128x32": ("attention", [(12, 128, 32)] * 3, {}),
+    "attention_96x197x64": ("attention", [(96, 197, 64)] * 3, {}),
+    "matmul_1024_f16": ("matmul", [(1024, 1024), (1024, 1024)], {"dtype": "f16"}),
+    "matmul_4096_f16": ("matmul", [(4096, 4096), (4096, 4096)], {"dtype": "f16"}),
+    "attention_96x197x64_f16": ("attention", [(96, 197, 64)] * 3, {"dtype": "f16"}),
+    "softmax_4096x1024_f16": ("softmax", [(4096, 1024)], {"dtype": "f16"}),
 }
+# what a profiler looks at
+PROFILED = ("matmul_512", "matmul_1024", "matmul_4096", "matmul_128x384x1536_bias_gelu", "matmul_1x2048x1000_bias", "conv_3x3_64_56",
+            "conv_3x3_256_14_b32", "conv_1x1_256_64_56", "conv_depthwise_96_112", "softmax_4096x1024", "layer_norm_4096x768",
+            "transpose_4096", "sum_columns_4096", "attention_96x197x64", "matmul_4096_f16")
 # for a quick look
 FEW_KERNELS = ("matmul_512", "conv_3x3_64_56", "softmax_1536x128")
 
@@ -32,16 +42,19 @@ def work(row):
     """FLOP and bytes of one run, counting every operand once."""
     kind, shapes, attributes = row
     size = lambda dims: 1 if not dims else dims[0] * size(dims[1:])
+    each = 2 if attributes.get("dtype") == "f16" else 4
     read = sum(size(s) for s in shapes)
     if kind in ("matmul", "linear", "linear_gelu"):
         out = size(shapes[0][:-1]) * shapes[1][-1]
-        return 2 * out * shapes[0][-1], 4 * (read + out)
+        return 2 * out * shapes[0][-1], each * (read + out)
     if kind == "conv_relu":
         n, _, h, w = shapes[0]
         oc, ic, kh, kw = shapes[1]
         at = lambda d, k: (d + 2 * attributes["pad"] - k) // attributes["stride"] + 1
         out = n * oc * at(h, kh) * at(w, kw)
-        return 2 * out * ic * kh * kw, 4 * (read + out)
+        return 2 * out * ic * kh * kw, each * (read + out)
     first = size(shapes[0])
+    if kind == "attention":
+        return 4 * first * shapes[0][1], each * (read + first)
     out = {"sum_rows": shapes[0][0], "sum_columns": shapes[0][-1], "max_pool": first // 4}.get(kind, first)
-    return 0, 4 * (read + out)
+    return 0, each * (read + out)

@@ -59,8 +59,141 @@ extern "C" __global__ void barrier(unsigned steps)
     for (unsigned i = 0; i < steps; i++)
         __syncthreads();
 }
+
+/* Loads of 16 bytes: of neighbours, and of one place by all lanes. */
+template <int step> __device__ void load_wide(float *out, unsigned steps)
+{
+    __shared__ float4 tile[512];
+    tile[threadIdx.x] = tile[threadIdx.x + 256] = make_float4(threadIdx.x, 1, 2, 3);
+    __syncthreads();
+    float4 a = make_float4(0, 0, 0, 0);
+    for (unsigned i = 0; i < steps; i++) {
+        const volatile float4 *at = &tile[(step * threadIdx.x + i) & 511];
+        a.x += at->x, a.y += at->y, a.z += at->z, a.w += at->w;
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a.x + a.y + a.z + a.w;
+}
+extern "C" __global__ void shared_wide(float *out, unsigned steps) { load_wide<1>(out, steps); }
+extern "C" __global__ void shared_broadcast(float *out, unsigned steps) { load_wide<0>(out, steps); }
+
+/* Two lanes a bank. */
+extern "C" __global__ void shared_conflicts(float *out, unsigned steps)
+{
+    __shared__ volatile float tile[1024];
+    for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x)
+        tile[i] = i;
+    __syncthreads();
+    float a = 0, b = 0;
+    for (unsigned i = 0; i < steps; i++)
+        a += tile[(2 * threadIdx.x + i) & 1023], b += tile[(2 * threadIdx.x + i + 64) & 1023];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a + b;
+}
+
+extern "C" __global__ void shared_chase(unsigned steps, unsigned *out)
+{
+    __shared__ volatile unsigned next[256];
+    for (unsigned i = 0; i < 256; i++)
+        next[i] = (i + 33) & 255;
+    unsigned at = 0;
+    for (unsigned i = 0; i < steps; i++)
+        at = next[at];
+    out[0] = at;
+}
+
+extern "C" __global__ void integers(unsigned *out, unsigned steps, unsigned by)
+{
+    unsigned v[8];
+    for (int k = 0; k < 8; k++)
+        v[k] = threadIdx.x + k;
+    for (unsigned i = 0; i < steps; i++)
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            v[k] = v[k] * by + i;
+    unsigned sum = 0;
+    for (int k = 0; k < 8; k++)
+        sum ^= v[k];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+extern "C" __global__ void divisions(float *out, unsigned steps, float by)
+{
+    float a = threadIdx.x + 1.0f, b = a + 0.5f;
+    for (unsigned i = 0; i < steps; i++)
+        a = by / a, b = by / b;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a + b;
+}
+
+extern "C" __global__ void shuffles(unsigned *out, unsigned steps)
+{
+    unsigned a = threadIdx.x, b = a + 1;
+    for (unsigned i = 0; i < steps; i++)
+        a += __shfl_xor_sync(0xffffffffu, a, 16), b += __shfl_xor_sync(0xffffffffu, b, 1);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a + b;
+}
+
+extern "C" __global__ void atomics(unsigned *out, unsigned steps)
+{
+    for (unsigned i = 0; i < steps; i++)
+        atomicAdd(&out[blockIdx.x * blockDim.x + threadIdx.x], i);
+}
+
+/* Reads alone; and of every sector four bytes. */
+extern "C" __global__ void reading(const float4 *from, float *out, unsigned n)
+{
+    float sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        const float4 v = from[i];
+        sum += v.x + v.y + v.z + v.w;
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+extern "C" __global__ void gathering(const float *from, float *out, unsigned n)
+{
+    float sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n / 8; i += gridDim.x * blockDim.x)
+        sum += from[8 * i];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+#if __CUDA_ARCH__ >= 800
+/* Two chains of products of matrices a warp. */
+#define PRODUCTS(name, type, letter, shape, na, ...)                                                                    \
+    extern "C" __global__ void name(type *out, unsigned steps)                                                          \
+    {                                                                                                                   \
+        type c[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};                                                                    \
+        unsigned a = threadIdx.x & 1, b = threadIdx.x & 2;                                                              \
+        for (unsigned i = 0; i < steps; i++)                                                                            \
+            for (int k = 0; k < 2; k++)                                                                                 \
+                asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %4, %5}, {%5, %4}, {%0, %1, %2, %3};" \
+                             : "+" letter(c[k][0]), "+" letter(c[k][1]), "+" letter(c[k][2]), "+" letter(c[k][3])         \
+                             : "r"(a), "r"(b));                                                                         \
+        out[blockIdx.x * blockDim.x + threadIdx.x] = c[0][0] + c[1][1] + c[0][2] + c[1][3];                             \
+    }
+PRODUCTS(products_f16, float, "f", "m16n8k16.row.col.f32.f16.f16.f32", 4)
+PRODUCTS(products_tf32, float, "f", "m16n8k8.row.col.f32.tf32.tf32.f32", 4)
+PRODUCTS(products_s8, int, "r", "m16n8k32.row.col.s32.s8.s8.s32", 4)
+
+/* Copies that pass no register: each thread its own 16 bytes, two groups under way. */
+extern "C" __global__ void late_copies(const float4 *from, float *out, unsigned n)
+{
+    __shared__ float4 tile[2][256];
+    unsigned to = (unsigned)__cvta_generic_to_shared(&tile[0][threadIdx.x]), half = 0;
+    float sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x, half ^= 1) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + 4096 * half), "l"(from + i) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        sum += tile[half][threadIdx.x].x;
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+#endif
 """
-MEASURED = ("processor", "node", "latency", "latency_l2", "copying", "copying_l2", "floats", "shared_memory", "barriers")
+MEASURED = ("processor", "node", "latency", "latency_l2", "latency_shared", "copying", "copying_l2", "reads", "reads_apart", "late",
+            "floats", "whole", "quotients", "exchanges", "adding", "shared_memory", "shared_16_bytes", "shared_one_place",
+            "shared_two_a_bank", "barriers", "matrices_f16", "matrices_tf32", "matrices_s8")
+
+OLDER = {"skipped": "the GPU or the code is older"}
 
 
 def compile_ptx(nvrtc, arch):
@@ -128,6 +261,10 @@ class Gpu:
             self.call("cuMemcpyHtoDAsync_v2", at, host, ctypes.c_size_t(nbytes), self.stream)
         self.call("cuStreamSynchronize", self.stream)
         return at
+
+    def has(self, name):
+        """Some kernels are for newer GPUs."""
+        return self.cu.cuModuleGetFunction(ctypes.byref(ctypes.c_void_p()), self.module, name.encode()) == 0
 
     def launch(self, name, blocks, threads, *arguments):
         function = ctypes.c_void_p()
@@ -224,6 +361,62 @@ class Gpu:
 
     def shared_memory(self):
         return {"wavefronts": self.per_cycle("shared_loads", 4) / 32}
+
+    def latency_shared(self):
+        steps, out = ctypes.c_uint32(64 if self.is_small else 4096), self.memory(4)
+        us = self.microseconds(lambda: self.launch("shared_chase", 1, 1, steps, out))
+        return {"shared_cycles": us * self.attribute(13) / 1e3 / steps.value}
+
+    def read(self, name, counted):
+        """GB/s of what is counted of a large buffer."""
+        nbytes = 1 << 16 if self.is_small else 512 << 20
+        unit = 4 if name == "gathering" else 16
+        blocks = 2 if self.is_small else 8 * self.attribute(16)
+        from_, out, n = self.memory(nbytes), self.memory(4 * 256 * blocks), ctypes.c_uint32(nbytes // unit)
+        return counted * 1e-3 * nbytes / self.microseconds(lambda: self.launch(name, blocks, 256, from_, out, n))
+
+    def reads(self):
+        return {"read_gbs": self.read("reading", 1)}
+
+    def reads_apart(self):
+        return {"sectors_gbs": self.read("gathering", 1)}
+
+    def late(self):
+        return {"late_gbs": self.read("late_copies", 1)} if self.has("late_copies") else OLDER
+
+    def whole(self):
+        return {"integer_lanes": self.per_cycle("integers", 8, ctypes.c_uint32(3))}
+
+    def quotients(self):
+        return {"division_lanes": self.per_cycle("divisions", 2, ctypes.c_float(3))}
+
+    def exchanges(self):
+        return {"shuffle_lanes": self.per_cycle("shuffles", 2)}
+
+    def adding(self):
+        return {"atomic_lanes": self.per_cycle("atomics", 1)}
+
+    def shared_16_bytes(self):
+        return {"wide_loads": self.per_cycle("shared_wide", 1) / 32}
+
+    def shared_one_place(self):
+        return {"broadcast_loads": self.per_cycle("shared_broadcast", 1) / 32}
+
+    def shared_two_a_bank(self):
+        return {"conflict_loads": self.per_cycle("shared_conflicts", 2) / 32}
+
+    def matrices(self, name, depth):
+        """Products of elements in a cycle of a multiprocessor; a step of a warp is two matrices of 16 x 8."""
+        return {name: self.per_cycle(name, 2 * 16 * 8 * depth / 32)} if self.has(name) else OLDER
+
+    def matrices_f16(self):
+        return self.matrices("products_f16", 16)
+
+    def matrices_tf32(self):
+        return self.matrices("products_tf32", 8)
+
+    def matrices_s8(self):
+        return self.matrices("products_s8", 32)
 
     def barriers(self):
         steps = ctypes.c_uint32(8 if self.is_small else 4096)

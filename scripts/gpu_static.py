@@ -23,6 +23,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import gpu_cases
+import gpu_experiments
 import gpu_micro
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,6 +31,9 @@ ROOT = HERE.parent
 PREDICTING_S = 30  # of a model on the virtual GPU
 LIMIT_MIB = 64
 TOLERANCE = 1e-4  # largest error over largest value; sums in another order
+TOLERANCE_F16 = 4e-3  # results are rounded to f16, those inside of a kernel's as well
+SAMPLED_BLOCKS = 2  # of a kernel that is only predicted
+BATCHES = ("resnet50:8", "resnet50:32", "minilm:8", "minilm:32")
 
 
 class Check:
@@ -137,6 +141,7 @@ def carry_model(check, name, model, inputs, with_oldest):
 
 def kernel_model(name, row):
     kind, shapes, at = row
+    dtype = TensorProto.FLOAT16 if at.get("dtype") == "f16" else TensorProto.FLOAT
     x = [f"x{i}" for i in range(len(shapes))]
     node = helper.make_node
     axes = numpy_helper.from_array(np.array([0 if kind == "sum_columns" else 1], np.int64), "axes")
@@ -153,12 +158,103 @@ def kernel_model(name, row):
         "sum_rows": lambda: [node("ReduceSum", [x[0], "axes"], ["y"], keepdims=0)],
         "sum_columns": lambda: [node("ReduceSum", [x[0], "axes"], ["y"], keepdims=0)],
         "max_pool": lambda: [node("MaxPool", x, ["y"], kernel_shape=[2, 2], strides=[2, 2])],
+        "attention": lambda: [node("Transpose", x[1:2], ["t"], perm=[0, 2, 1]), node("MatMul", [x[0], "t"], ["a"]),
+                              node("Mul", ["a", "scale"], ["b"]), node("Softmax", ["b"], ["c"], axis=-1),
+                              node("MatMul", ["c", x[2]], ["y"])],
     }[kind]()
-    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in zip(x, shapes)],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-                              [axes] if kind.startswith("sum") else [])
+    scale = numpy_helper.from_array(np.array(shapes[0][-1] ** -0.5, helper.tensor_dtype_to_np_dtype(dtype)), "scale")
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, dtype, s) for n, s in zip(x, shapes)],
+                              [helper.make_tensor_value_info("y", dtype, None)],
+                              [axes] if kind.startswith("sum") else [scale] if kind == "attention" else [])
     return onnx.shape_inference.infer_shapes(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+
+
+def kernel_tolerance(name):
+    return TOLERANCE_F16 if gpu_cases.KERNELS[name][2].get("dtype") == "f16" else TOLERANCE
+
+
+def carry_batch(check, entry):
+    """A network of nets.py at another batch: inputs and reference are made on the GPU."""
+    net, _, batch = entry.partition(":")
+    name, folder = f"{net}_b{batch}", check.work / "nets"
+    if not (folder / f"{name}.onnx").exists():
+        subprocess.run([sys.executable, ROOT / "models/seeded_models.py", folder, entry], check=True, stdout=subprocess.DEVNULL)
+    files = carried_files(check, name, folder / f"{name}.onnx", "models", False)
+    return {"name": name, "kind": "batch", "net": net, "batch": int(batch), "files": files, "tolerance": TOLERANCE}
+
+
+def carry_of_each_nvrtc(check, name, model, inputs):
+    """The model's code by every NVRTC that is there: which driver takes which is what nobody has seen."""
+    found = []
+    for nvrtc in all_nvrtcs():
+        version, before = nvrtc.name.rpartition(".")[2], os.environ.get("DLC_NVRTC")
+        os.environ["DLC_NVRTC"] = str(nvrtc)
+        try:
+            found.append(carry_model(check, f"{name}_nvrtc_{version}", model, inputs, False))
+        finally:
+            os.environ.pop("DLC_NVRTC")
+            os.environ.update({"DLC_NVRTC": before} if before else {})
+    return found
+
+
+# ---- experiments
+
+def product_model(shape, dtype):
+    m, n, k = shape
+    kind = TensorProto.FLOAT16 if dtype == "f16" else TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, kind, dims) for name, dims in (("a", (m, k)), ("b", (k, n)), ("y", (m, n)))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["y"])], "product", infos[:2], infos[2:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def launched(check, made, capability):
+    """Predicted microseconds and bound of each kernel of an executable, in their order, by a few blocks of each on the virtual GPU."""
+    gpu = next(name for name, arch in GPUS.items() if arch == capability)
+    report = made.with_suffix(".tsv")
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(check.dlc.parent.parent / "lib" / "vgpu"), DLC_VGPU_REPORT=str(report),
+                       DLC_VGPU_ARCH=str(capability), DLC_VGPU_SAMPLE=str(SAMPLED_BLOCKS))
+    done = subprocess.run([check.dlc, "run", made, "--device", "cuda", "--quiet"], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{made.name} on the virtual GPU: {done.stderr.strip()[-300:]}")
+    lines = [line.split("\t") for line in report.read_text().splitlines()]
+    report.unlink()
+    at = lines[0].index(f"{gpu} us")
+    return [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in sorted(lines[1:])]
+
+
+def carry_experiment(check, e, target, folder):
+    """Compiles one and predicts it. Its row, or why there is none."""
+    made, text, model = (folder / f"{e['name']}.{end}" for end in ("so", "txt", "onnx"))
+    onnx.save(product_model(e["shape"], gpu_experiments.ROWS[e["row"]][0]), model)
+    text.write_text(gpu_experiments.text(e, target))
+    try:
+        done = check.run("compile", model, "--target", target, "--schedule", text, "-o", made, "--name", "model", "--jobs", 1,
+                         "--rewrite", f"split={e['parts']}" if e["parts"] > 1 else "none")
+        if done.returncode or " 1 of " not in done.stderr:
+            return f"{e['name']}: {done.stderr.strip()[-300:]}"
+        return {**e, "kernels": launched(check, made, int(target.removeprefix("sm_")))}
+    except RuntimeError as error:
+        return f"{e['name']}: {error}"
+    finally:
+        text.unlink()
+        model.unlink()
+
+
+def carry_experiments(check, target, wanted):
+    """The design of experiments: every schedule compiled for one GPU, in one archive."""
+    folder, begin = check.work / "experiments", time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with concurrent.futures.ThreadPoolExecutor(check.jobs) as pool:
+        rows = list(pool.map(lambda e: carry_experiment(check, e, target, folder), wanted))
+    made = [row for row in rows if isinstance(row, dict)]
+    for why in [row for row in rows if isinstance(row, str)]:
+        check.problem(why)
+    with tarfile.open(check.out / "experiments.tar.xz", "w:xz", preset=1) as tar:
+        tar.add(folder, "experiments")
+    print(f"  {len(made)} experiments for {target} in {time.monotonic() - begin:.0f} s", flush=True)
+    return {"archive": "experiments.tar.xz", "target": target, "experiments": made}
 
 
 # ---- node tests
@@ -237,15 +333,21 @@ def carry_program(check):
         part = line.split()
         if part[0].startswith(("libcjson", "libz.")):
             shutil.copy(part[2], folder / part[0])
-    for path in (HERE / "gpu_check", HERE / "gpu_run.py", HERE / "gpu_steps.py", HERE / "gpu_cases.py", HERE / "gpu_torch.py", HERE / "gpu_micro.py", ROOT / "models" / "nets.py"):
+    scripts = ("gpu_check", "gpu_run.py", "gpu_steps.py", "gpu_cases.py", "gpu_torch.py", "gpu_micro.py", "gpu_experiments.py")
+    for path in [HERE / name for name in scripts] + [ROOT / "models" / "nets.py"]:
         shutil.copy(path, check.out / path.name)
 
 
-def find_nvrtc():
-    """The newest that scripts/setup or the user's DLC_NVRTC brings; None."""
+def all_nvrtcs():
+    """Those that scripts/setup or the user's DLC_NVRTC brings."""
     named = os.environ.get("DLC_NVRTC")
     folders = [pathlib.Path(named)] if named else sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/*/lib"))
-    found = [f for folder in folders for f in ([folder] if folder.is_file() else sorted(folder.glob("libnvrtc.so.1[23]")))]
+    return [f for folder in folders for f in ([folder] if folder.is_file() else sorted(folder.glob("libnvrtc.so.1[23]")))]
+
+
+def find_nvrtc():
+    """One of them, with what it needs loaded; None."""
+    found = all_nvrtcs()
     for other in [b for f in found[:1] for b in sorted(f.parent.glob("libnvrtc-builtins.so.*"))]:
         ctypes.CDLL(str(other))
     return found[0] if found else None
@@ -320,6 +422,10 @@ def prepare(check, args):
         guarded(check, name, study, check, name, model)
         if inputs is not None:
             cases.append(guarded(check, name, carry_model, check, name, model, inputs, name in ("digits", "squeezenet")))
+    if not args.quick:
+        digits = ROOT / "models/digits.onnx", ROOT / "models/digits_test.npz"
+        cases += guarded(check, "NVRTCs", carry_of_each_nvrtc, check, "digits", *digits) or []
+        cases += [guarded(check, entry, carry_batch, check, entry) for entry in BATCHES]
     print("kernels", flush=True)
     for name in gpu_cases.FEW_KERNELS if args.quick else gpu_cases.KERNELS:
         model = check.work / f"{name}.onnx"
@@ -327,12 +433,17 @@ def prepare(check, args):
         guarded(check, name, study, check, name, model)
         files = guarded(check, name, carried_files, check, name, model, "kernels")
         if files:
-            cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": TOLERANCE})
+            cases.append({"name": name, "kind": "kernel", "files": files, "tolerance": kernel_tolerance(name)})
     print("node tests", flush=True)
     nodes = guarded(check, "node tests", carry_nodes, check, args.nodes)
     carry_program(check)
     micro = guarded(check, "small kernels", carry_micro, check, check.targets)
-    return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets, "micro": micro}
+    print("experiments", flush=True)
+    every = list(gpu_experiments.experiments())
+    wanted = [e for e in every if e["row"] == "fma"][::90] if args.quick else every
+    experiments = guarded(check, "experiments", carry_experiments, check, check.targets[-1], wanted)
+    return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets, "micro": micro,
+            "experiments": experiments}
 
 
 def finish(check, manifest):

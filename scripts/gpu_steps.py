@@ -64,7 +64,7 @@ class Runtime:
             raise RuntimeError(self.lib.dlcrt_last_error().decode())
 
 
-NUMPY_DTYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool", "uint8": "u8", "int8": "i8"}
+NUMPY_DTYPES = {"float32": "f32", "float16": "f16", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool", "uint8": "u8", "int8": "i8"}
 
 
 class Model:
@@ -210,8 +210,8 @@ def first_line(error):
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
-def peer_times(function, inputs, with_compile):
-    """Parts of a row: times so far, and which peers failed, which is never fatal."""
+def peer_times(function, inputs, with_compile, others=None):
+    """Parts of a row: times so far, and which peers failed, which is never fatal. others: functions by name."""
     import torch
     peers, problems = {}, {}
 
@@ -222,6 +222,8 @@ def peer_times(function, inputs, with_compile):
             problems[name] = first_line(error)
         return {"peers": peers, "peer_problems": problems}
     yield measure("eager", lambda: function)
+    for name, other in (others or {}).items():
+        yield measure(name, lambda other=other: other)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     yield measure("eager tf32", lambda: function)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -231,11 +233,11 @@ def peer_times(function, inputs, with_compile):
         yield {"torch_compile_s": round(time.monotonic() - begin, 1)}
 
 
-def dlc_time(folder, runtime, case, target, inputs, shape):
+def dlc_time(folder, runtime, case, target, inputs, shape, dtype=None):
     """Times a file on a stream of PyTorch, inputs and outputs on the GPU, where they are used as they lie. Returns the outputs and
     columns of a row. Each copy of the inputs has a context of its own, so no run changes a graph."""
     import torch
-    output = torch.full(shape, float("nan"), device="cuda")
+    output = torch.full(shape, float("nan"), device="cuda", dtype=dtype or torch.float32)
     stream, models = torch.cuda.Stream(), []
     sets = rotated(inputs)
     torch.cuda.synchronize()  # inputs and the NaNs are there
@@ -367,12 +369,102 @@ def step_micro(folder):
         yield name, row(name)
 
 
+def unpack(folder, archive):
+    with tarfile.open(folder.path / archive) as tar:
+        tar.extractall(folder.unpacked, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
+def least_times(model, inputs, output):
+    """Microseconds of each kernel, the least of some runs."""
+    least = {}
+    for _ in range(RUNS):
+        model.run(inputs, [output])
+        for number, (_, us) in enumerate(model.profile()):
+            least[number] = min(us, least.get(number, us))
+    return list(least.values())
+
+
+def experiment_result(folder, runtime, e, inputs, expected):
+    """One schedule's times and error; what is predicted of a kernel stands beside what it took."""
+    import torch
+    output = torch.full(expected.shape, float("nan"), device="cuda", dtype=inputs[0].dtype)
+    model = Model(runtime, folder.unpacked / "experiments" / f"{e['name']}.so", profile=True)
+    try:
+        times = least_times(model, inputs, output)
+    finally:
+        model.close()
+    kernels = [{**kernel, "us": round(us, 3)} for kernel, us in zip(e["kernels"], times)]
+    return {"name": e["name"], "kernels": kernels, "us": round(sum(times), 3),
+            "error": relative_error(output.cpu().numpy(), expected.cpu().numpy())}
+
+
+def step_experiments(folder):
+    """A trial for all schedules of a shape and row, beside cuBLAS."""
+    import itertools
+    import torch
+    import gpu_experiments
+    carried = folder.manifest.get("experiments") or {"experiments": [], "target": "sm_0"}
+    if arch_of(carried["target"]) > capability():
+        yield "experiments", iter([NEWER])
+        return
+    plain_float32()
+    runtime = Runtime(folder.path, folder.manifest["dtypes"])
+    if carried["experiments"]:
+        unpack(folder, carried["archive"])
+
+    def row(several):
+        (m, n, k), is_f16 = several[0]["shape"], several[0]["row"] == "mma_f16"
+        dtype, results = torch.float16 if is_f16 else torch.float32, []
+        inputs = [torch.randn(s, device="cuda").to(dtype) for s in ((m, k), (k, n))]
+        expected = inputs[0].double() @ inputs[1].double()
+        yield {"target": carried["target"]}
+        for e in several:
+            results.append(experiment_result(folder, runtime, e, inputs, expected))
+            best, error = min(results, key=lambda r: r["us"]), max(r["error"] for r in results)
+            yield {"experiments": results, "best": best["name"], "dlc_ms": best["us"] / 1e3, "error": error,
+                   "ok": error <= (4e-3 if is_f16 else 1e-4)}
+        yield from peer_times(lambda a, b: a @ b, inputs, False)
+    for group, several in itertools.groupby(carried["experiments"], gpu_experiments.group_of):
+        yield group, row(list(several))
+
+
+def found_tool(name):
+    """Its path, or None: on the PATH, or in a toolkit."""
+    places = [os.environ.get("PATH", ""), *(str(p) for p in sorted(pathlib.Path("/usr/local").glob("cuda*/bin")))]
+    return shutil.which(name, path=":".join(places))
+
+
+COUNTERS = ("gpu__time_duration.sum", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "dram__bytes.sum",
+            "lts__t_sectors.sum", "l1tex__data_bank_conflicts_pipe_lsu.sum", "smsp__inst_executed.sum",
+            "sm__inst_executed_pipe_tensor.sum", "sm__warps_active.avg.pct_of_peak_sustained_active")
+
+
+def step_ncu(folder):
+    """Counters of what the virtual GPU counts, too, of the second launch of each kernel."""
+    import gpu_cases
+    tool, here = found_tool("ncu"), capability()
+    if not tool:
+        yield "ncu", iter([{"skipped": "it is not installed here"}])
+        return
+    dlc, environment = program(folder)
+
+    def row(case, target):
+        yield {"target": target}
+        done = subprocess.run([tool, "--clock-control", "none", "--csv", "--metrics", ",".join(COUNTERS), dlc, "run",
+                               folder.executable(case["files"][target]), "--quiet"], env=environment, capture_output=True, text=True)
+        lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+        yield {"counters": lines} if len(lines) > 1 else {"skipped": "ncu does not work here", "why": (done.stdout + done.stderr)[-500:]}
+    for case in folder.cases("kernel"):
+        target = folder.best(case, here)
+        if case["name"] in gpu_cases.PROFILED and target:
+            yield case["name"], row(case, target)
+
+
 def step_nodes(folder):
     nodes = folder.manifest["nodes"]
 
     def row():
-        with tarfile.open(folder.path / nodes["archive"]) as tar:
-            tar.extractall(folder.unpacked, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        unpack(folder, nodes["archive"])
         dlc, environment = program(folder)
         done = subprocess.run([dlc, "test", folder.unpacked / "nodes", "--quiet", "--jobs", "8", "--json"], env=environment,
                               capture_output=True, text=True)
@@ -398,8 +490,7 @@ def sanitized(command, environment):
 
 
 def step_sanitizer(folder):
-    places = [os.environ.get("PATH", ""), *(str(p) for p in sorted(pathlib.Path("/usr/local").glob("cuda*/bin")))]
-    tool, here = shutil.which("compute-sanitizer", path=":".join(places)), capability()
+    tool, here = found_tool("compute-sanitizer"), capability()
     if not tool:
         yield "compute-sanitizer", iter([{"skipped": "it is not installed here"}])
         return
@@ -428,14 +519,15 @@ def step_kernels(folder):
     def check(case, target):
         kind, shapes, attributes = gpu_cases.KERNELS[case["name"]]
         function = gpu_torch.kernel(kind, attributes)
-        inputs = [torch.randn(s, device="cuda") for s in shapes]
+        dtype = torch.float16 if attributes.get("dtype") == "f16" else torch.float32
+        inputs = [torch.randn(s, device="cuda").to(dtype) for s in shapes]
         expected = function(*[x.double() for x in inputs])
-        output, columns = dlc_time(folder, runtime, case, target, inputs, expected.shape)
+        output, columns = dlc_time(folder, runtime, case, target, inputs, expected.shape, dtype)
         error = relative_error(output.cpu().numpy(), expected.cpu().numpy())
         flops, nbytes = gpu_cases.work((kind, shapes, attributes))
         yield {**columns, "error": error, "ok": error <= case["tolerance"], "flops": flops, "bytes": nbytes}
         if target == folder.best(case, here):
-            yield from peer_times(function, inputs, time.monotonic() - begin < COMPILING_S)
+            yield from peer_times(function, inputs, time.monotonic() - begin < COMPILING_S, gpu_torch.other_peers(kind))
     for case in folder.cases("kernel"):
         yield from files_of(folder, case, here, lambda target, case=case: check(case, target))
 
@@ -448,24 +540,34 @@ def step_models(folder):
     begin = time.monotonic()
     runtime, here = Runtime(folder.path, folder.manifest["dtypes"]), capability()
 
-    def row(case, target):
-        x = torch.from_numpy(np.load(folder.path / case["inputs"])["x"]).cuda()
+    def given(case):
+        """Input and reference: carried, or made here by PyTorch in float64."""
+        if case["kind"] == "batch":
+            x = torch.from_numpy(nets.random_input(nets.NETS[case["net"]][1], case["batch"])).cuda()
+            with torch.no_grad():
+                return x, gpu_torch.network(case["net"], torch.float64)(x if "int" in str(x.dtype) else x.double()).cpu().numpy()
         expected = np.load(folder.path / case["expected"])
-        expected = expected[expected.files[0]]
+        return torch.from_numpy(np.load(folder.path / case["inputs"])["x"]).cuda(), expected[expected.files[0]]
+
+    def row(case, target):
+        x, expected = given(case)
         output, columns = dlc_time(folder, runtime, case, target, [x], expected.shape)
         error = relative_error(output.cpu().numpy(), expected)
         yield {**columns, "error": error, "ok": error <= case["tolerance"]}
-        function = gpu_torch.network(case["name"])
+        net = case.get("net", case["name"])
+        function = gpu_torch.network(net)
         try:
             with torch.no_grad():
                 yield {"peer_error": relative_error(function(x).cpu().numpy(), expected)}
         except Exception as error:  # of PyTorch, whatever it is
             yield {"peer_problems": {"eager": first_line(error)}}
             return
-        yield from peer_times(function, [x], time.monotonic() - begin < COMPILING_S)
-    for case in folder.cases("model"):
+        half = gpu_torch.network(net, torch.float16)
+        others = {"eager f16": lambda x: half(x if "int" in str(x.dtype) else x.half())}
+        yield from peer_times(function, [x], time.monotonic() - begin < COMPILING_S, others)
+    for case in folder.cases("model") + folder.cases("batch"):
         target = folder.best(case, here)
-        if case["name"] in nets.NETS:
+        if case.get("net", case["name"]) in nets.NETS:
             yield case["name"], row(case, target) if target else iter([NEWER])
 
 
@@ -499,4 +601,4 @@ def step_cold(folder):
 
 
 STEPS = {"facts": step_facts, "smoke": step_smoke, "micro": step_micro, "kernels": step_kernels, "models": step_models,
-         "steps": step_steps, "numerics": step_numerics, "nodes": step_nodes, "sanitizer": step_sanitizer, "cold": step_cold}
+         "steps": step_steps, "experiments": step_experiments, "ncu": step_ncu, "numerics": step_numerics, "nodes": step_nodes, "sanitizer": step_sanitizer, "cold": step_cold}

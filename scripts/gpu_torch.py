@@ -88,4 +88,10 @@ def kernel(kind, at):
         "sum_rows": lambda x: x.sum(1),
         "sum_columns": lambda x: x.sum(0),
         "max_pool": lambda x: F.max_pool2d(x, 2, 2),
+        "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, -1) @ v,
     }[kind]
+
+
+def other_peers(kind):
+    """Functions of the same besides, by name."""
+    return {"SDPA": F.scaled_dot_product_attention} if kind == "attention" else {}

@@ -40,7 +40,7 @@ static size_t reserved_bytes(const object *o)
 static int allocate(object *o)
 {
     o->bytes = reserve(reserved_bytes(o));
-    int is_watched = !vgpu_device.is_opaque && o->what == MEMORY;
+    int is_watched = !vgpu_device.is_opaque && !vgpu_device.sample && o->what == MEMORY;
     o->written = is_watched ? reserve(reserved_bytes(o)) : NULL;
     if (!o->bytes || (!o->written && is_watched))
         return 0;
@@ -242,6 +242,9 @@ static vgpu_launch launch_of(const node *n, vgpu_counts *counts)
                           .counts = counts};
     memcpy(launch.grid, n->grid, sizeof launch.grid);
     memcpy(launch.block, n->block, sizeof launch.block);
+    uint64_t nblocks = (uint64_t)n->grid[0] * n->grid[1] * n->grid[2];
+    if (vgpu_device.sample && nblocks > vgpu_device.sample)
+        launch.stride = (uint32_t)((nblocks + vgpu_device.sample - 1) / vgpu_device.sample);
     return launch;
 }
 

@@ -103,6 +103,7 @@ typedef struct {
     int has_failed;
     int ndevices, capability, version, is_opaque, is_backwards;
     uint64_t limit; /* control.h */
+    unsigned sample; /* blocks of a launch that run, about; 0: all. Then nobody looks for what nobody wrote */
     int sticky; /* the fault that all calls tell until the context is gone */
     char fault[512];
     const vgpu_kernels *kernels;

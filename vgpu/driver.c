@@ -173,6 +173,7 @@ __attribute__((constructor)) static void set_up(void)
     vgpu_device.version = version;
     vgpu_device.bias = UINT64_C(1) << 56;
     vgpu_device.is_backwards = number_of("DLC_VGPU_BACKWARDS", 0);
+    vgpu_device.sample = (unsigned)number_of("DLC_VGPU_SAMPLE", 0);
     control_set_device(1, number_of("DLC_VGPU_ARCH", newest));
 }
 

@@ -218,15 +218,18 @@ dlc_status vgpu_run(const vgpu_code *code, vgpu_launch *launch, dlc_diag *diag)
     launch->limit = launch->limit ? launch->limit : UINT64_C(1) << 31;
     vgpu_memory_forget(launch->memory, NULL, NULL);
     set_up(&m);
+    uint64_t nrun = 0;
     for (uint64_t i = 0; i < m.nblocks && m.status == DLC_OK; i++) {
         m.block = launch->is_backwards ? m.nblocks - 1 - i : i;
-        if (!launch->stride || m.block % launch->stride == 0 || m.block + 1 == m.nblocks)
-            run_block(&m);
+        if (launch->stride && m.block % launch->stride != 0 && m.block + 1 != m.nblocks)
+            continue;
+        run_block(&m);
+        nrun++;
     }
-    if (launch->counts)
-        vgpu_count_launch(&m);
     vgpu_counts *counts = launch->counts ? launch->counts : &none;
     vgpu_memory_forget(launch->memory, &counts->bytes_read, &counts->bytes_written);
+    if (launch->counts)
+        vgpu_count_launch(&m, nrun);
     vgpu_memory_deinit(&m.shared);
     dlc_arena_destroy(m.arena);
     return m.status;

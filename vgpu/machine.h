@@ -179,7 +179,7 @@ typedef struct {
     const uint8_t *parameters; /* as the entry lays them out */
     vgpu_memory *memory;
     uint64_t limit;      /* instructions of a warp; 0: 2^31 */
-    uint32_t stride;     /* run the last block and every stride-th; 0: all */
+    uint32_t stride;     /* run the last block and every stride-th, and count for all; 0: all */
     int is_backwards;    /* the order of blocks and warps */
     vgpu_counts *counts; /* or NULL */
     vgpu_fault fault;    /* out */

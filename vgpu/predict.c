@@ -17,7 +17,7 @@ const char *const vgpu_bounds[VGPU_BOUND_COUNT] = {
 };
 
 vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT] = {
-#define VGPU_GPU(id, ...) {__VA_ARGS__},
+#define VGPU_GPU(id, ...) {__VA_ARGS__, {0}},
 #include "vgpu/gpus.def"
 #undef VGPU_GPU
 };
@@ -71,6 +71,17 @@ static void set_figure(vgpu_gpu *gpu, const char *line)
     }
 }
 
+/* "scale_BOUND NUMBER" */
+static void set_scale(vgpu_gpu *gpu, const char *line)
+{
+    for (int i = 0; !strncmp(line, "scale_", 6) && i < VGPU_BOUND_COUNT; i++) {
+        size_t n = strlen(vgpu_bounds[i]);
+        double value = strncmp(line + 6, vgpu_bounds[i], n) || line[6 + n] != ' ' ? 0 : dlc_text_double(line + 6 + n + 1, NULL);
+        if (value > 0.01 && value < 100)
+            gpu->scale[i] = value;
+    }
+}
+
 int vgpu_calibrate(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -81,7 +92,7 @@ int vgpu_calibrate(const char *path)
     if (gpu)
         rewind(file);
     while (gpu && fgets(line, sizeof line, file))
-        set_figure(gpu, line);
+        set_figure(gpu, line), set_scale(gpu, line);
     if (file)
         fclose(file);
     return gpu != NULL;
@@ -170,6 +181,7 @@ double vgpu_predict(const vgpu_gpu *gpu, const vgpu_record_row *row, vgpu_bound 
     double longest = 0;
     *bound = VGPU_BY_LAUNCH;
     for (int i = 0; i < VGPU_BOUND_COUNT; i++) {
+        times[i] *= gpu->scale[i] > 0 ? gpu->scale[i] : 1;
         if (times[i] > longest && times[i] > gpu->node_us)
             *bound = (vgpu_bound)i;
         longest = times[i] > longest ? times[i] : longest;

@@ -20,6 +20,7 @@ typedef struct {
     double ghz;
     int lanes, sectors, shared_kib, block_kib, threads, blocks;
     double memory_gbs, l2_gbs, load_cycles, node_us;
+    double scale[VGPU_BOUND_COUNT]; /* what was measured of kernels so bound, over what was predicted; 0: nothing was */
 } vgpu_gpu;
 enum {
 #define VGPU_GPU(id, ...) VGPU_##id##_,

@@ -172,15 +172,31 @@ void vgpu_count_block(vgpu_machine *m)
     m->launch->counts->loads += (double)(last[1] - last[0]) / VGPU_LOAD_CYCLES;
 }
 
-void vgpu_count_launch(vgpu_machine *m)
+/* What lies before the counts of samples is a row of whole numbers. Distinct bytes are at most what there is. */
+static void count_for_all(vgpu_machine *m, uint64_t nrun)
+{
+    enum { NUMBERS = offsetof(vgpu_counts, sampled) / sizeof(uint64_t) };
+    vgpu_counts *counts = m->launch->counts;
+    uint64_t *numbers = &counts->blocks, all = 0;
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = (uint64_t)((double)numbers[i] * (double)m->nblocks / (double)nrun);
+    for (uint32_t i = 0; i < m->launch->memory->n; i++)
+        all += m->launch->memory->regions[i].size_bytes;
+    counts->bytes_read = counts->bytes_read < all ? counts->bytes_read : all;
+    counts->bytes_written = counts->bytes_written < all ? counts->bytes_written : all;
+}
+
+void vgpu_count_launch(vgpu_machine *m, uint64_t nrun)
 {
     vgpu_counts *counts = m->launch->counts;
-    counts->blocks += m->nblocks;
-    counts->warps += m->nblocks * m->nwarps;
+    counts->blocks += nrun;
+    counts->warps += nrun * m->nwarps;
     for (uint32_t i = 0; i < m->code->ninsns; i++) {
         const vgpu_insn *insn = &m->code->insns[i];
         counts->instructions[insn->counts_as] += m->executed[i];
         counts->slots += m->executed[i] * insn->slots;
         counts->lanes += m->lanes[i];
     }
+    if (nrun && nrun < m->nblocks)
+        count_for_all(m, nrun);
 }

@@ -84,6 +84,7 @@ void vgpu_count_shared(vgpu_counts *counts, const uint64_t *addresses, uint32_t 
 void vgpu_time(vgpu_warp *w, const vgpu_insn *insn);
 void vgpu_time_meeting(vgpu_machine *m, uint32_t warps);
 void vgpu_count_block(vgpu_machine *m);
-void vgpu_count_launch(vgpu_machine *m);
+/* Of its blocks so many ran: they count for all, so the counts are of this launch alone. */
+void vgpu_count_launch(vgpu_machine *m, uint64_t nrun);
 
 #endif

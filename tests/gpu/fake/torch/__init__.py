@@ -28,6 +28,9 @@ class Tensor(np.ndarray):
         dtypes = [w.removeprefix("torch.") for w in what if str(w).startswith("torch.")]
         return self.astype(dtypes[0]) if dtypes else self
 
+    def half(self):
+        return self.astype(np.float16)
+
     def numel(self):
         return self.size
 
@@ -62,8 +65,8 @@ def randn(*shape, device=None):
     return tensor_of(np.random.standard_normal(shape).astype(np.float32))
 
 
-def full(shape, value, device=None):
-    return tensor_of(np.full(shape, value, np.float32))
+def full(shape, value, device=None, dtype=float32):
+    return tensor_of(np.full(shape, value, str(dtype).removeprefix("torch.")))
 
 
 def zeros(shape, device=None):
@@ -138,7 +141,7 @@ def synchronize():
 
 
 cuda = types.SimpleNamespace(
-    is_broken=False, is_available=lambda: True, get_device_capability=lambda: (7, 5), get_device_name=lambda: "this processor",
+    is_broken=False, is_available=lambda: True, get_device_capability=lambda: divmod(int(os.environ.get("FAKE_CAPABILITY", "75")), 10), get_device_name=lambda: "this processor",
     synchronize=synchronize, Event=Event, Stream=Stream, CUDAGraph=CUDAGraph, stream=lambda s: contextlib.nullcontext(),
     graph=lambda g: contextlib.nullcontext())
 backends = types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=False)),
