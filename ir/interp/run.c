@@ -8,6 +8,7 @@
  *             accumulators := combine(accumulators, value)
  *         store
  */
+#include "base/budget.h"
 #include "ir/interp/run.h"
 
 #include <assert.h>
@@ -567,6 +568,7 @@ static void reduce(runner *r)
     for (uint32_t moved = r->nout; moved < nloops; moved = next(r, r->nout, nloops, NULL, 0)) {
         run_levels(r, moved + 1, nloops);
         accumulate(r);
+        dlc_budget_read(r->n * sizeof(double)); /* about: so weights go from memory as they are read */
     }
 }
 
@@ -612,6 +614,7 @@ void dlc_interp_run_program(dlc_interp *interp, dlc_interp_program *program, uin
             if (r.nout > 0)
                 run_levels(&r, moved + 1, r.nout);
             run_point(&r);
+            dlc_budget_read(r.n * sizeof(double));
             moved = next(&r, 0, r.nout, fixed, nfixed);
         } while (moved < r.nout && fault->status == DLC_OK);
     }

@@ -5,6 +5,7 @@
  * different inputs. Refused where folding could lose what the model kept: a weight that would
  * become infinite, NaN or subnormal, f16 and bf16 weights, a contraction with other readers.
  */
+#include "base/budget.h"
 #include "passes/simplify/const_fold.h"
 #include "ir/graph/form.h"
 #include "passes/simplify/simplify.h"
@@ -98,10 +99,14 @@ static dlc_value *scale_of_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *s
     return dlc_build_folded(ctx, dlc_build_reshape(graph, at, scale, dims, by->weights->type.rank));
 }
 
+/* Weights are looked at from their first element on, and need not stay in memory behind that. */
 static double number_at(const dlc_value *constant, size_t i)
 {
+    enum { PART = 1 << 20 };
     float narrow;
     double wide;
+    if (i % PART == PART - 1)
+        dlc_budget_read(PART * dlc_dtype_bytes(constant->type.dtype));
     if (constant->type.dtype == DLC_F32) {
         memcpy(&narrow, (const char *)constant->data->bytes + i * sizeof narrow, sizeof narrow);
         return narrow;
