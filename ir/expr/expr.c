@@ -39,7 +39,7 @@ static void grow_table(dlc_pool *pool)
     pool->table = dlc_new_array(pool->arena, uint32_t, pool->table_size);
     for (uint32_t id = 1; id < pool->nodes.n; id++) {
         const dlc_expr_node *node = &pool->nodes.data[id];
-        uint32_t at = place_of(node, pool->args.data + node->args) & (pool->table_size - 1);
+        uint32_t at = place_of(node, node->nargs ? pool->args.data + node->args : NULL) & (pool->table_size - 1);
         while (pool->table[at])
             at = (at + 1) & (pool->table_size - 1);
         pool->table[at] = id;
