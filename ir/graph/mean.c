@@ -81,8 +81,7 @@ void dlc_mean_axes(dlc_mean *mean, const dlc_type *type, dlc_ids *axes, dlc_expr
 int dlc_input_is_inline(const dlc_node *node, uint32_t input)
 {
     const dlc_value *value = node->inputs[input];
-    int is_indexed = input == 0 && (dlc_ops[node->op].traits & DLC_TRAIT_INDEXES);
-    return value && !is_indexed && value->data &&
+    return value && !dlc_input_is_indexed(node, input) && value->data &&
            value->data->size_bytes <= dlc_dtype_bytes(value->type.dtype);
 }
 

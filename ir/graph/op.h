@@ -71,6 +71,12 @@ static inline int dlc_op_is_mark(dlc_opcode op)
     return (dlc_ops[op].traits & DLC_TRAIT_MARK) == DLC_TRAIT_MARK;
 }
 
+/* Data says which of its elements are read: it must lie in memory. */
+static inline int dlc_input_is_indexed(const dlc_node *node, uint32_t input)
+{
+    return input == 0 && (dlc_ops[node->op].traits & DLC_TRAIT_INDEXES) != 0;
+}
+
 /* A constant of one element or none: the meaning writes its value, no buffer is needed. */
 int dlc_input_is_inline(const dlc_node *node, uint32_t input);
 /* Runs the node's meaning, where the graph's region is the node's. DLC_UNSUPPORTED for opaque operators. */

@@ -49,12 +49,12 @@ int dlc_reason_is_cost(dlc_reason reason)
 
 /* --- the graph as the engine sees it --- */
 
-static int is_read_by_step(const dlc_graph *graph, const dlc_value *value)
+static int is_needed_in_memory(const dlc_graph *graph, const dlc_value *value)
 {
     if (value->noutputs)
         return 1;
     for (const dlc_use *use = value->uses; use; use = use->next)
-        if (dlc_op_is_opaque(use->node->op))
+        if (dlc_op_is_opaque(use->node->op) || dlc_input_is_indexed(use->node, use->input))
             return 1;
     for (uint32_t s = 0; s < graph->symbols.n; s++)
         if (graph->symbols.data[s].value == value && graph->symbols.data[s].bind == DLC_BIND_DATA)
@@ -66,7 +66,7 @@ static int is_read_by_step(const dlc_graph *graph, const dlc_value *value)
 static int has_group(const dlc_graph *graph, const dlc_node *node)
 {
     if (node->op == DLC_OP_SYMBOLS)
-        return is_read_by_step(graph, node->outputs[0]);
+        return is_needed_in_memory(graph, node->outputs[0]);
     return node->op != DLC_OP_CONSTANT;
 }
 

@@ -94,11 +94,13 @@ static int has_outer_reader(const collection *c, const dlc_value *value)
 
 static dlc_status collect_node(collection *c, const dlc_node *node);
 
-/* Where a member loads an input from; sizes known as expressions are written out in every kernel that reads them. */
-static dlc_status source_of(collection *c, dlc_value *value, dlc_source *source)
+/* Where a member loads an input from; sizes known as expressions are written out in every kernel that reads them, unless data
+ * says which of them. */
+static dlc_status source_of(collection *c, const dlc_node *reader, uint32_t input, dlc_source *source)
 {
+    dlc_value *value = reader->inputs[input];
     known *entry = find_source(c, value);
-    if (!entry->value && value->def && value->def->op == DLC_OP_SYMBOLS) {
+    if (!entry->value && value->def && value->def->op == DLC_OP_SYMBOLS && !dlc_input_is_indexed(reader, input)) {
         DLC_TRY(collect_node(c, value->def));
         entry = find_source(c, value);
     }
@@ -132,7 +134,7 @@ static dlc_status collect_node(collection *c, const dlc_node *node)
     for (uint32_t i = 0; i < node->ninputs; i++) {
         in[i] = UINT32_MAX;
         if (node->inputs[i] && !dlc_input_is_inline(node, i))
-            DLC_TRY(source_of(c, node->inputs[i], &in[i]));
+            DLC_TRY(source_of(c, node, i, &in[i]));
     }
     mean.in = in;
     DLC_TRY(dlc_mean_build(&mean));
