@@ -192,6 +192,19 @@ static int takes(const Onnx__NodeProto *node, const char *name)
     return 0;
 }
 
+/* The shape the model declares for a value of its main graph, or for an output; NULL: none. */
+static const Onnx__TensorShapeProto *declared_shape(dlc_import *im, const char *name)
+{
+    void **found = dlc_table_find(&im->declared, name);
+    const Onnx__GraphProto *graph = im->proto->graph;
+    const Onnx__ValueInfoProto *info = found ? *found : NULL;
+    for (size_t i = 0; !info && i < graph->n_output; i++)
+        if (graph->output[i]->name && !strcmp(graph->output[i]->name, name))
+            info = graph->output[i];
+    const Onnx__TypeProto *type = info ? info->type : NULL;
+    return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape : NULL;
+}
+
 /* How many dimensions the model says its result has: declared for it, or for what follows it element by element; -1: nothing. */
 static int declared_rank(dlc_import *im, const char *name)
 {
@@ -199,10 +212,9 @@ static int declared_rank(dlc_import *im, const char *name)
                                         "Neg",     "Abs",  "Sqrt", "Mul",  "Add",      "Sub",     "Div"};
     const dlc_body *body = im_body(im);
     for (size_t at = body->next; !body->caller && at <= body->nnodes; at++) {
-        void **found = dlc_table_find(&im->declared, name);
-        const Onnx__TypeProto *type = found ? ((const Onnx__ValueInfoProto *)*found)->type : NULL;
-        if (type && type->tensor_type && type->tensor_type->shape)
-            return (int)type->tensor_type->shape->n_dim;
+        const Onnx__TensorShapeProto *shape = declared_shape(im, name);
+        if (shape)
+            return (int)shape->n_dim;
         const Onnx__NodeProto *node = at < body->nnodes ? body->nodes[at] : NULL;
         for (uint32_t k = 0; node && k < sizeof keeps / sizeof *keeps; k++)
             if (!strcmp(node->op_type, keeps[k]) && node->n_output && takes(node, name))

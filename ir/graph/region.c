@@ -68,6 +68,19 @@ dlc_node **dlc_region_nodes(const dlc_node *mark, dlc_opcode op, dlc_arena *aren
     return nodes;
 }
 
+int dlc_node_is_needed(const dlc_node *node)
+{
+    if (dlc_op_is_mark(node->op))
+        return 1;
+    const dlc_use *reader = node->op == DLC_OP_FINAL ? node->inputs[1]->uses : NULL;
+    if (reader && (reader->next || node->inputs[1]->noutputs || node->inputs[1]->nbinds))
+        return 1;
+    for (uint32_t o = 0; o < node->noutputs; o++)
+        if (node->outputs[o] && dlc_value_is_used(node->outputs[o]))
+            return 1;
+    return 0;
+}
+
 dlc_expr dlc_region_holds(const dlc_node *opener)
 {
     uint32_t n;

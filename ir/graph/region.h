@@ -26,6 +26,11 @@ static inline dlc_node *dlc_region_opener(const dlc_node *mark)
 dlc_node *dlc_region_closer(const dlc_node *opener);
 /* Nodes of `op` that read the mark's token, in the order they were made; *n: how many. */
 dlc_node **dlc_region_nodes(const dlc_node *mark, dlc_opcode op, dlc_arena *arena, uint32_t *n);
+/*
+ * False: the node may be erased. Graph outputs and symbols bound to a value's data count as uses of it. Marks stay, since a loop's
+ * count may be a size; and so does the `final` of a state that its iterations read: it is what carries the state on.
+ */
+int dlc_node_is_needed(const dlc_node *node);
 /* Whether the size depends on a symbol that is bound in the region, the count of its own loop included. */
 int dlc_region_binds(const dlc_graph *graph, const dlc_node *region, dlc_expr size);
 /* When the nodes of the region run at all: the conditions of all `if` and `loop` around them. */

@@ -156,6 +156,17 @@ static dlc_status verify_uses(verifier *v, const dlc_node *node, const dlc_value
     return DLC_OK;
 }
 
+/* What iterations read of a state is what the one before it left. */
+static dlc_status verify_carried(verifier *v, const dlc_node *node)
+{
+    if (node->op != DLC_OP_STATE || !node->outputs[0]->uses)
+        return DLC_OK;
+    for (const dlc_use *use = node->outputs[0]->uses; use; use = use->next)
+        if (use->node->op == DLC_OP_FINAL && use->input == 1)
+            return DLC_OK;
+    return fail(v, node, "no 'final' carries it on");
+}
+
 static dlc_status verify_ends(verifier *v)
 {
     for (uint32_t o = 0; o < v->graph->outputs.n; o++) {
@@ -173,9 +184,11 @@ static dlc_status verify_ends(verifier *v)
     }
     for (uint32_t i = 0; i < v->graph->inputs.n; i++)
         DLC_TRY(verify_uses(v, NULL, v->graph->inputs.data[i]));
-    for (const dlc_node *node = v->graph->first; node; node = node->next)
+    for (const dlc_node *node = v->graph->first; node; node = node->next) {
         for (uint32_t o = 0; o < node->noutputs; o++)
             DLC_TRY(verify_uses(v, node, node->outputs[o]));
+        DLC_TRY(verify_carried(v, node));
+    }
     return DLC_OK;
 }
 

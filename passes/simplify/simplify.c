@@ -5,6 +5,7 @@
  * because a rewrite may take the last but one reader from an earlier node.
  */
 #include "passes/simplify/simplify.h"
+#include "ir/graph/region.h"
 
 #include <assert.h>
 #include <string.h>
@@ -35,7 +36,7 @@ typedef struct {
 
 /* --- the driver --- */
 
-static int is_live(const dlc_node *node)
+static int has_reader(const dlc_node *node)
 {
     for (uint32_t o = 0; o < node->noutputs; o++)
         if (node->outputs[o] && dlc_value_is_used(node->outputs[o]))
@@ -58,7 +59,7 @@ static void erase_dead(dlc_pass_ctx *ctx, dlc_node *node)
             int again = 0;
             for (uint32_t j = 0; j < i; j++)
                 again |= inputs[j] && inputs[i] && inputs[j]->def == inputs[i]->def;
-            if (inputs[i] && inputs[i]->def && !again && !is_live(inputs[i]->def))
+            if (inputs[i] && inputs[i]->def && !again && !dlc_node_is_needed(inputs[i]->def))
                 dlc_vec_push(ctx->scratch, &dead, inputs[i]->def);
         }
     }
@@ -77,7 +78,7 @@ static void replace(dlc_graph *graph, dlc_value *old, dlc_value *new, int is_fre
 
 static void erase_unused(dlc_graph *graph, dlc_node *node)
 {
-    if (!is_live(node))
+    if (!dlc_node_is_needed(node))
         dlc_graph_erase(graph, node);
 }
 
@@ -120,7 +121,7 @@ static dlc_node *visit(dlc_pass_ctx *ctx, const rules *table, dlc_node *node)
     uint32_t fresh = ctx->graph->nnodes;
     const rule *fired = NULL;
     dlc_value *value =
-        is_live(node) && node->noutputs == 1 ? first_that_fires(ctx, table, node, &fired) : NULL;
+        has_reader(node) && node->noutputs == 1 ? first_that_fires(ctx, table, node, &fired) : NULL;
     if (!value)
         return node->next;
     assert(dlc_same_type(&value->type, &node->outputs[0]->type));
