@@ -93,10 +93,20 @@ static dlc_expr atom_bound(context *ctx, dlc_pool *pool, dlc_expr atom, int uppe
     return numeric_bound(ctx, pool, atom, upper);
 }
 
+/* Whether the bound times `at` stays so small that sums of such terms do not wrap: products of sizes come near to what i64 holds. */
+static int is_small(const dlc_pool *pool, dlc_expr at, int64_t *coef)
+{
+    const int64_t most = (int64_t)1 << 53;
+    int64_t value = 1;
+    (void)dlc_expr_is_int(pool, at, &value);
+    return !__builtin_mul_overflow(*coef, value, coef) && *coef >= -most && *coef <= most;
+}
+
 /* coef * symbols * (at most one other atom), symbols not negative */
 static dlc_expr term_bound(context *ctx, dlc_pool *pool, dlc_term term, int upper, int depth)
 {
     uint32_t first = pool->work.n, n = dlc_mono_push(pool, term.mono);
+    int64_t coef = term.coef;
     dlc_expr bound = dlc_expr_i64(pool, term.coef);
     int nothers = 0;
     for (uint32_t i = 0; i < n && bound; i++) {
@@ -107,7 +117,7 @@ static dlc_expr term_bound(context *ctx, dlc_pool *pool, dlc_term term, int uppe
         } else if (range_of(ctx, pool, factor).lo < 0) {
             at = 0;
         }
-        bound = at ? dlc_mul(pool, bound, at) : 0;
+        bound = at && is_small(pool, at, &coef) ? dlc_mul(pool, bound, at) : 0;
     }
     pool->work.n = first;
     return bound;

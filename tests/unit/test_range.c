@@ -45,6 +45,21 @@ START_TEST(intervals)
 }
 END_TEST
 
+/* A bound near the end of i64, times a coefficient, must not come round: sizes that a run computes of two it knows. */
+START_TEST(bounds_do_not_wrap)
+{
+    dlc_interval symbols[] = {{0, INT32_MAX}, {0, INT32_MAX}, {-1, INT32_MAX}};
+    dlc_ranges r = {.symbols = symbols, .nsymbols = 3};
+    dlc_expr given = sy(2), is_rest = dlc_eq(p, given, num(-1));
+    dlc_expr size = dlc_select(p, is_rest, dlc_mul(p, sy(0), sy(1)), given);
+    for (int64_t coef = 1; coef < 5000; coef++) {
+        dlc_expr bytes = dlc_muli(p, size, coef), most = dlc_max(p, bytes, num(0)), least = dlc_min(p, bytes, num(0));
+        ck_assert_uint_eq(dlc_expr_simplify(p, most, &r), most);
+        ck_assert_uint_eq(dlc_expr_simplify(p, least, &r), least);
+    }
+}
+END_TEST
+
 START_TEST(constant_extents)
 {
     dlc_interval axes[] = {{0, 11}, {0, 63}, {0, 2}};
@@ -232,6 +247,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, intervals);
+    tcase_add_test(tests, bounds_do_not_wrap);
     tcase_add_test(tests, constant_extents);
     tcase_add_test(tests, symbolic_extents);
     tcase_add_loop_test(tests, random_expressions_keep_their_values, 0, 4);
