@@ -54,6 +54,8 @@ typedef struct {
     uint8_t is_mixed;     /* with loops of other stages beside them */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
+/* Fewest units worth a thread of their own, by the estimate; of a GPU, which has all its threads anyway, 1. */
+void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch);
 
 /* The sentence of a reason, and its name. */
 const char *dlc_reason_text(dlc_reason reason);

@@ -6,6 +6,7 @@
 int dlc_candidate_judge(dlc_candidate *candidate, dlc_arena *arena)
 {
     dlc_str text = {0};
+    dlc_estimate_grain(candidate->schedule, arena);
     dlc_estimate_kernel(candidate->schedule, arena, &candidate->estimate);
     dlc_schedule_print(candidate->schedule, &text);
     candidate->text = dlc_arena_strdup(arena, dlc_str_text(&text));

@@ -488,6 +488,7 @@ static dlc_status choose_one(dlc_pass_ctx *ctx, uint32_t k)
     if (!kernel->schedule)
         return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
                              detail ? detail : "");
+    dlc_estimate_grain(kernel->schedule, ctx->scratch);
     return settle(ctx, kernel);
 }
 

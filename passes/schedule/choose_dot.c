@@ -381,20 +381,6 @@ static int64_t split_columns(const dot *d, double units)
 /* What a tree of a dot is made of; loops over batches stand outermost. */
 typedef enum { COLUMNS_ROWS, ROWS_COLUMNS, COLUMNS_COPY_ROWS } loop_order;
 
-static double units_of(const dot *d, loop_order order)
-{
-    double units = dlc_choose_points(d->c, &d->form.batch) * count_of(d->columns, d->block);
-    return order == COLUMNS_COPY_ROWS ? units : units * count_of(d->rows, d->m);
-}
-
-static void set_grain(dot *d, loop_order order)
-{
-    double batches = dlc_choose_points(d->c, &d->form.batch);
-    double cycles = d->rows * d->columns * d->depth / (double)(d->width * d->granule) / 2 * batches;
-    double unit_cycles = cycles / units_of(d, order);
-    d->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
-}
-
 /*
  * Direct A: what stays in L2 while the other streams. All of A and a panel of B; else all of B and a tile of A's rows; else
  * a block of columns for which A streams by, or B for each tile of rows, whichever moves less.
@@ -642,8 +628,6 @@ int dlc_choose_dot(dlc_chooser *c)
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }
-    loop_order order = choose_order(&d);
-    set_grain(&d, order);
-    build(&d, order);
+    build(&d, choose_order(&d));
     return 1;
 }

@@ -262,14 +262,12 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
         unit_cycles = choice->cycles / units;
     }
     if (choice->npar == outer && outer + 1 == choice->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
-        unit_cycles > DLC_GRAIN_CYCLES / 4) {
+        unit_cycles > DLC_SPLIT_CYCLES) {
         double extent = (double)c->extent[choice->lane];
         int64_t tile = has_own_temporaries(c) ? (int64_t)choice->width : lane_tile(c, choice, unit_cycles / extent);
         choice->loops.data[outer].tile = tile;
         choice->npar++;
-        unit_cycles /= extent / (double)tile;
     }
-    c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
 }
 
 static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)

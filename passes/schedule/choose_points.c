@@ -221,9 +221,6 @@ static void choose_unit(points *p)
             p->block = block;
             p->panel = panel;
         }
-    double units = (double)((p->ntiles[0] + p->block - 1) / p->block) * (double)(limit / p->panel);
-    double unit = cycles_of(p, p->block, p->panel, 1) / units / dlc_choose_points(p->c, &p->c->roots);
-    p->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / unit) + 1;
 }
 
 static int find_tile(points *p)

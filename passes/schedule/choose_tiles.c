@@ -17,7 +17,8 @@
 enum {
     LEAST_WORK = 4096, /* multiply-adds of a product, below which lanes do as well */
     LEAST_ROWS = 4,
-    MOST_HEIGHT = 14   /* of a register tile */
+    MOST_HEIGHT = 14,  /* of a register tile */
+    MOST_UNKNOWN = 32  /* rows of a unit where their number is not known: 128 rows go to four threads */
 };
 
 typedef dlc_tiles tiles;
@@ -188,8 +189,8 @@ static void choose_heights(tiles *t)
         t->t = (t->t + t->m - 1) / t->m * t->m;
         if (t->t > t->m && (double)t->t > fits)
             t->t -= t->m;
-    } else { /* sizes that people feed are multiples of powers of two: such blocks leave no short last one */
-        for (t->t = 16; t->t * 2 <= block; t->t *= 2)
+    } else { /* sizes that people feed are multiples of powers of two: such blocks leave no short last one, and of few rows several */
+        for (t->t = 16; t->t * 2 <= block && t->t < MOST_UNKNOWN; t->t *= 2)
             ;
         int64_t tiles_of_block = (t->t + t->m - 1) / t->m;
         t->m = (t->t + tiles_of_block - 1) / tiles_of_block;
@@ -547,23 +548,6 @@ static void build(tiles *t)
     dlc_schedule_close(schedule, n);
 }
 
-static double cycles_of(const tiles *t)
-{
-    double cycles = 0;
-    for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
-        double work = t->c->work[s] / 16;
-        cycles += t->products[s].is_dot ? work / 4 : work;
-    }
-    return cycles;
-}
-
-static void set_grain(tiles *t)
-{
-    double units = dlc_choose_points(t->c, &t->points) * dlc_choose_points(t->c, &t->rows) / (double)t->t;
-    double unit_cycles = cycles_of(t) / (units < 1 ? 1 : units);
-    t->c->schedule->grain = (int64_t)(DLC_GRAIN_CYCLES / (unit_cycles > 1 ? unit_cycles : 1)) + 1;
-}
-
 /* Of stages [0, nstages), which are products, and the order of their sums. */
 static uint32_t find_products(tiles *t)
 {
@@ -625,7 +609,6 @@ int dlc_choose_tiles(dlc_chooser *c)
     choose_heights(&t);
     if (t.m < 2 || t.t <= t.m)
         t.t = 2 * t.m;
-    set_grain(&t);
     build(&t);
     return 1;
 }

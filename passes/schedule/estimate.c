@@ -15,6 +15,8 @@ enum {
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
+#define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
+#define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.5 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 
 static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
@@ -243,15 +245,19 @@ static double cycles_of(estimator *e, dlc_estimate *result)
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
-static double time_of(const dlc_estimate *e, const dlc_target *target, int is_block)
+static double time_of(const dlc_estimate *e, const dlc_target *target, double workers)
 {
     const dlc_machine *machine = target->machine;
-    double wanted = e->units * (is_block ? machine->block_workers : 1);
-    double workers = wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
     double computing = e->cycles / workers / machine->cycles_per_us;
     double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
     double longer = computing > moving ? computing : moving, shorter = computing + moving - longer;
-    return longer + shorter * UNHIDDEN_MOVES + machine->step_us;
+    return longer + shorter * UNHIDDEN_MOVES;
+}
+
+static double workers_of(const dlc_estimate *e, const dlc_machine *machine, int is_block)
+{
+    double wanted = e->units * (is_block ? machine->block_workers : 1);
+    return wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
 }
 
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
@@ -270,5 +276,17 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->cycles = cycles_of(&e, result);
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
-    result->time_us = time_of(result, schedule->target, schedule->threads != 0);
+    const dlc_machine *machine = schedule->target->machine;
+    result->time_us = time_of(result, schedule->target, workers_of(result, machine, schedule->threads != 0)) + machine->step_us;
+}
+
+void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)
+{
+    dlc_estimate e;
+    schedule->grain = 1;
+    if (schedule->target->kind == DLC_TARGET_CUDA)
+        return;
+    dlc_estimate_kernel(schedule, scratch, &e);
+    double unit_us = time_of(&e, schedule->target, 1) / (e.units > 1 ? e.units : 1);
+    schedule->grain = (int64_t)ceil(GRAIN_US / (unit_us > LEAST_US ? unit_us : LEAST_US));
 }

@@ -31,7 +31,7 @@ static const struct {
     /* a constant that is converted is packed in its own type */
     {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */
-    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 54 {\n  par j:16, i:6 {\n    matmul = dot fma"},
+    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 13 {\n  par j:16, i:6 {\n    matmul = dot fma"},
     {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k, lane j:8 {\n      columns in scratch\n"},
     /* loads that cross the store go through tiles on CUDA; not where a side is short, nor on a CPU */
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "sm_80", "threads 256 {\n  copy tile0 = transpose.x [i1, i0+1]\n  par i0:32, i1:32 {\n    thread i1, i0 {\n      tile0 in scratch\n"},
@@ -117,6 +117,32 @@ START_TEST(large_kernels_have_units)
 }
 END_TEST
 
+/* A kernel is dealt among threads where it takes many times a fork and join, and is left to one where that would cost more. */
+static const struct {
+    const char *text, *target;
+    int64_t least, most; /* parts */
+} dealt[] = {
+    {"in x 1,256; const w 256,1024; m = matmul x w; out m", "x86-64-v4", 2, 16}, /* 1 MB of weights: bytes count, too */
+    {"in x 4,32; const w 32,32; m = matmul x w; out m", "x86-64-v4", 0, 1},
+    {"in x 256; in y 256; s = sigmoid x; m = mul s y; out m", "x86-64-v4", 0, 1},
+    {"in x 1,512; m = reduce_max x axes=1 keepdims=1; d = sub x m; out d", "x86-64-v4", 0, 1},
+    {"in x 256,1024; in y 256,1024; a = add x y; out a", "x86-64-v4", 4, 16},
+    {"in x 49,64; r = relu x; out r", "x86-64-v4", 0, 1},
+};
+
+START_TEST(threads_are_worth_their_start)
+{
+    small_graph s = small_begin(dealt[_i].text);
+    dlc_module *module = run_strategy(&s, "greedy", dealt[_i].target);
+    const dlc_schedule *schedule = module->kernels.data[module->kernels.n - 1].schedule;
+    int64_t units = dlc_expr_value(schedule->kernel->pool, dlc_schedule_units(schedule->kernel, schedule));
+    int64_t parts = units / schedule->grain;
+    ck_assert_msg(parts >= dealt[_i].least && parts <= dealt[_i].most, "%s: %lld parts\n%s", dealt[_i].text, (long long)parts,
+                  schedule_text(&s, module));
+    small_end(&s);
+}
+END_TEST
+
 /* A packed constant holds the tensor's elements, each where the layout says, and zeros in the panels' ends. */
 START_TEST(constants_are_packed)
 {
@@ -144,6 +170,8 @@ static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel 
     if (dlc_kernel_parse(text, arena, &diag, kernel) != DLC_OK)
         ck_abort_msg("%s", diag.messages[0].text);
     *reason = dlc_choose(*kernel, dlc_target_find("x86-64-v3"), arena, &schedule, detail);
+    if (schedule)
+        dlc_estimate_grain(schedule, arena);
     if (schedule && dlc_schedule_resolve(schedule, &diag) != DLC_OK)
         ck_abort_msg("%s", diag.messages[0].text);
     return schedule;
@@ -183,6 +211,21 @@ START_TEST(candidates_leave_no_trace)
         for (uint32_t j = 0; j < i; j++)
             ck_assert_str_ne(text_of(first.data[i].schedule, arena), text_of(first.data[j].schedule, arena));
     }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* Rows whose number is not known go by few: an input of 128 is work for four threads. */
+START_TEST(unknown_rows_go_by_few)
+{
+    static const char kernel_text[] = "kernel @f<n, m>(x: f32[n,m,384], w: f32[384,384]@const) -> (y: f32[n,m,384]) {\n"
+                                      "  axis b=n, i=m, j=384, k=384, l=384\n  a[b,i,j] = sum(k) x[b, i, k] * w[k, j]\n"
+                                      "  s[b,i] = sum(l) a[b, i, l]\n  y[b,i,j] = a / s\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail, *text = text_of(schedule_of(kernel_text, arena, &kernel, &reason, &detail), arena);
+    ck_assert_msg(strstr(text, "par (b, i):32 {\n    for j:16, b_i:6 {") != NULL, "%s", text);
     dlc_arena_destroy(arena);
 }
 END_TEST
@@ -263,6 +306,8 @@ int main(void)
     tcase_add_test(tcase, only_cuda_transposes);
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
+    tcase_add_test(tcase, unknown_rows_go_by_few);
+    tcase_add_loop_test(tcase, threads_are_worth_their_start, 0, sizeof dealt / sizeof *dealt);
     tcase_add_test(tcase, constants_are_packed);
     tcase_add_test(tcase, candidates_leave_no_trace);
     tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
