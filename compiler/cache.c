@@ -53,11 +53,9 @@ static void add_target(dlc_str *out, const char *name, const char *machine)
     if (!t)
         dlc_str_printf(out, "target %s\n", name); /* opening the model refuses it */
     else
-        dlc_str_printf(out, "target %s %s %s %" PRIx32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+        dlc_str_printf(out, "target %s %s %s %" PRIx32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %016" PRIx64 "\n",
                        t->name, t->triple, t->cpu, t->facts, t->vector_bytes, t->l1_bytes,
-                       t->l2_bytes);
-    if (t)
-        dlc_machine_print(t->machine, out);
+                       t->l2_bytes, dlc_hash(t->machine, sizeof *t->machine, 0)); /* doubles alone, without gaps */
 }
 
 static void add_targets(dlc_str *out, const char *names, const char *machine)
@@ -133,26 +131,50 @@ static void add_file(dlc_str *out, const char *path)
                    (unsigned long long)info.st_ino, path);
 }
 
+/* The whole file, or nothing of one that is not there. */
+static void read_whole(const char *path, dlc_str *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char part[4096];
+    for (ssize_t got; fd >= 0 && (got = read(fd, part, sizeof part)) > 0;) {
+        dlc_str_addn(out, part, (size_t)got);
+        if ((size_t)got < sizeof part)
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The line tells a file as it is now. */
+static int is_as_it_was(const char *line, size_t n)
+{
+    dlc_str now = {0};
+    char copy[PATH_MAX + 128];
+    if (n >= sizeof copy)
+        return 0;
+    *(char *)mempcpy(copy, line, n) = '\0';
+    if (strchr(copy, '/'))
+        add_file(&now, strchr(copy, '/'));
+    int is_same = now.n == n + 1 && !memcmp(dlc_str_text(&now), line, n);
+    dlc_str_deinit(&now);
+    return is_same;
+}
+
 /* The first line of the entry when all its files are as they were. */
 static int read_files(const char *entry, key *found)
 {
-    FILE *stream = fopen(entry, "re");
-    char line[PATH_MAX + 128];
-    int is_same = stream && fgets(line, sizeof line, stream) && strlen(line) == sizeof found->text;
+    dlc_str text = {0};
+    read_whole(entry, &text);
+    const char *at = dlc_str_text(&text);
+    int is_same = strcspn(at, "\n") == sizeof found->text - 1 && at[sizeof found->text - 1];
     if (is_same)
-        *(char *)mempcpy(found->text, line, sizeof found->text - 1) = '\0';
-    while (is_same && fgets(line, sizeof line, stream)) {
-        dlc_str now = {0};
-        const char *path = strchr(line, '/');
-        line[strcspn(line, "\n")] = '\0';
-        if (path)
-            add_file(&now, path);
-        is_same =
-            path && !strncmp(dlc_str_text(&now), line, strlen(line)) && now.n == strlen(line) + 1;
-        dlc_str_deinit(&now);
+        *(char *)mempcpy(found->text, at, sizeof found->text - 1) = '\0';
+    for (at += is_same ? sizeof found->text : 0; is_same && *at; at += at[0] == '\n') {
+        size_t n = strcspn(at, "\n");
+        is_same = is_as_it_was(at, n);
+        at += n;
     }
-    if (stream)
-        fclose(stream);
+    dlc_str_deinit(&text);
     return is_same;
 }
 

@@ -386,6 +386,36 @@ static dlc_status open_others(dlc_model *model, const source *from)
     return DLC_OK;
 }
 
+/* The model of each target of a file, in the order they were named. */
+static dlc_model *model_of(dlc_model *model, uint32_t i)
+{
+    return i ? model->others[i - 1] : model;
+}
+
+/* Bytes of the widest vectors among the file's targets for these processors. */
+static uint32_t widest_vector(dlc_model *model, const dlc_target *of)
+{
+    uint32_t widest = of->vector_bytes;
+    for (uint32_t i = 0; i <= model->nothers; i++) {
+        const dlc_target *target = model_of(model, i)->ctx.target;
+        if (target->kind == of->kind && !strcmp(target->triple, of->triple) && target->vector_bytes > widest)
+            widest = target->vector_bytes;
+    }
+    return widest;
+}
+
+/* What several targets pack, they pack alike, so that it stands in the file once. */
+static void agree_on_panels(dlc_model *model)
+{
+    for (uint32_t i = 0; i <= model->nothers; i++) {
+        dlc_pass_ctx *ctx = &model_of(model, i)->ctx;
+        const dlc_target *beside = ctx->target;
+        if (beside->kind == DLC_TARGET_CPU && !beside->plugin)
+            beside = dlc_target_beside(beside, widest_vector(model, beside));
+        ctx->target = beside ? beside : ctx->target;
+    }
+}
+
 /* Fields that the caller does not know of are zero. */
 static void take_options(dlc_options *to, const dlc_options *from)
 {
@@ -416,7 +446,10 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
         model->path = dlc_arena_strdup(model->notes, from->path);
     DLC_TRY(open_others(model, from));
     DLC_TRY(check_target(model));
-    return dlc_model_guard(model, import, (void *)(uintptr_t)from);
+    DLC_TRY(dlc_model_guard(model, import, (void *)(uintptr_t)from));
+    if (model->nothers)
+        agree_on_panels(model);
+    return DLC_OK;
 }
 
 dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)

@@ -6,6 +6,7 @@
 #include "compiler/machine.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +27,29 @@ static const struct {
 };
 enum { NFIELDS = sizeof fields / sizeof *fields };
 
+static char processor_name[256];
+
 /* "model name : …" of Linux, or nothing. */
-void dlc_machine_name(char *name, size_t size_bytes)
+static void read_name(void)
 {
     FILE *stream = fopen("/proc/cpuinfo", "re");
     char line[512];
-    name[0] = '\0';
-    while (stream && !*name && fgets(line, sizeof line, stream)) {
+    while (stream && !*processor_name && fgets(line, sizeof line, stream)) {
         const char *colon = strchr(line, ':');
         line[strcspn(line, "\n")] = '\0';
         if (colon && (!strncmp(line, "model name", 10) || !strncmp(line, "CPU part", 8)))
-            snprintf(name, size_bytes, "%s", colon + 1 + strspn(colon + 1, " "));
+            snprintf(processor_name, sizeof processor_name, "%s", colon + 1 + strspn(colon + 1, " "));
     }
     if (stream)
         fclose(stream);
+}
+
+/* Linux writes that file anew for each reader, with a measurement for every core, so one reading must do. */
+void dlc_machine_name(char *name, size_t size_bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_name);
+    snprintf(name, size_bytes, "%s", processor_name);
 }
 
 /* --- text --- */

@@ -54,6 +54,7 @@ static const dlc_target targets[] = {
      (l2)*KIB,                                                                                     \
      DLC_TARGET_##kind == DLC_TARGET_CUDA ? (l1)*KIB : (l2)*KIB / 2,                               \
      &machines[ROW_##id],                                                                          \
+     0,                                                                                            \
      NULL},
 #include "ir/schedule/targets.def"
 #undef DLC_TARGET
@@ -202,17 +203,16 @@ typedef struct made {
     char name[];
 } made;
 
-/* One for each name and machine: targets are compared by address. They live as long as the process.
- */
-static const dlc_target *make(const dlc_target *base, const char *name, uint32_t facts,
-                              const dlc_machine *machine)
+/* One for each name, machine and width of panels: targets are compared by address. They live as long as the process. */
+static const dlc_target *make(const dlc_target *base, const char *name, uint32_t facts, const dlc_machine *machine,
+                              uint32_t panel_bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static made *list;
     pthread_mutex_lock(&lock);
     made *at = list;
-    while (at &&
-           (strcmp(at->name, name) != 0 || memcmp(&at->machine, machine, sizeof *machine) != 0))
+    while (at && (strcmp(at->name, name) != 0 || memcmp(&at->machine, machine, sizeof *machine) != 0 ||
+                  at->target.panel_bytes != panel_bytes))
         at = at->next;
     if (!at && (at = malloc(sizeof *at + strlen(name) + 1))) {
         memcpy(at->name, name, strlen(name) + 1);
@@ -221,6 +221,7 @@ static const dlc_target *make(const dlc_target *base, const char *name, uint32_t
         at->target.name = at->name;
         at->target.facts = facts;
         at->target.machine = &at->machine;
+        at->target.panel_bytes = panel_bytes;
         at->next = list;
         list = at;
     }
@@ -230,7 +231,12 @@ static const dlc_target *make(const dlc_target *base, const char *name, uint32_t
 
 const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine)
 {
-    return make(base, base->name, base->facts, machine);
+    return make(base, base->name, base->facts, machine, base->panel_bytes);
+}
+
+const dlc_target *dlc_target_beside(const dlc_target *base, uint32_t panel_bytes)
+{
+    return make(base, base->name, base->facts, base->machine, panel_bytes);
 }
 
 const dlc_target *dlc_target_find(const char *name)
@@ -240,5 +246,5 @@ const dlc_target *dlc_target_find(const char *name)
     uint32_t facts = base ? base->facts : 0;
     if (!base || !name[n])
         return base;
-    return read_facts(base, name + n, &facts) ? make(base, name, facts, base->machine) : NULL;
+    return read_facts(base, name + n, &facts) ? make(base, name, facts, base->machine, 0) : NULL;
 }

@@ -42,6 +42,7 @@ typedef struct {
     uint32_t scratch_bytes; /* most scratch a schedule may take per thread before it costs too much: half of L2 on CPUs,
                              the shared memory of a block on CUDA */
     const dlc_machine *machine;
+    uint32_t panel_bytes;     /* of a row of a packed constant's panels, which targets of one file agree on; 0: as it likes */
     const void *plugin; /* a target outside the tree: what it is made by (package/plugin.h); else NULL */
 } dlc_target;
 
@@ -52,6 +53,9 @@ const dlc_target *dlc_target_find(const char *name);
 uint64_t dlc_target_features(uint32_t facts);
 /* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */
 const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine);
+/* `base` beside others in one file, whose widest vectors have so many bytes: constants are packed in panels of one such vector, so
+ * that they stand there once. One for each two. */
+const dlc_target *dlc_target_beside(const dlc_target *base, uint32_t panel_bytes);
 /* Names of all rows, for messages and `dlc targets`; NULL-terminated. */
 const char *const *dlc_target_names(void);
 

@@ -211,6 +211,16 @@ uint32_t dlc_choose_width(const dlc_chooser *c, uint32_t least_bytes)
     return width < 1 ? 1 : width > 64 ? 64 : width;
 }
 
+int64_t dlc_choose_panel(const dlc_chooser *c, uint32_t elem_bytes, int64_t *nv)
+{
+    int64_t width = dlc_choose_width(c, elem_bytes), panel = c->target->panel_bytes / elem_bytes;
+    if (!panel)
+        return *nv * width;
+    while (*nv > 1 && *nv * width % panel && panel % (*nv * width))
+        --*nv;
+    return panel;
+}
+
 /* --- roots --- */
 
 static int is_in_all(const dlc_kernel *kernel, uint32_t axis)

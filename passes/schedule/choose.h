@@ -39,6 +39,9 @@ double dlc_choose_least(const dlc_chooser *chooser, const dlc_ids *axes);
 int64_t dlc_choose_rank(const dlc_chooser *chooser, uint32_t axis);
 void dlc_choose_sort(const dlc_chooser *chooser, dlc_ids *axes); /* outer to inner */
 uint32_t dlc_choose_width(const dlc_chooser *chooser, uint32_t least_bytes);
+/* Columns of a constant's panels where a register tile is of *nv vectors: the tile's; or the target's own, of which a tile is a
+ * part or several, by fewer vectors if need be. */
+int64_t dlc_choose_panel(const dlc_chooser *chooser, uint32_t elem_bytes, int64_t *nv);
 
 /* Facts only: extents, accesses, work; no schedule. */
 void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);

@@ -29,6 +29,7 @@ typedef struct {
     int64_t granule;      /* of it: points of the innermost reduced axis a step */
     uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
     int64_t m, n;         /* the tile */
+    int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;
     double rows, columns, depth; /* assumed sizes of m, n, k */
 } dot;
@@ -281,10 +282,10 @@ static int panel_parts(const dot *d, int is_number, part_list *list)
     list->n = 0;
     dlc_expr b = d->form.b;
     return add_axes(d, list, b, batch->data, batch->n) && add_axes(d, list, b, n->data, outer) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->n, 0) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->panel, 0) &&
            add_axes(d, list, b, d->order.data, d->order.n - 1) &&
            (d->granule == 1 ? add_axes(d, list, b, last, 1) : add_part(d, list, last, 1, d->granule, 0)) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->n, 1) &&
+           add_part(d, list, n->data + outer, n->n - outer, d->panel, 1) &&
            (d->granule == 1 || add_part(d, list, last, 1, d->granule, 1));
 }
 
@@ -297,7 +298,7 @@ static int pack_b(dot *d)
         return 0;
     if (panel_parts(d, 1, &list) && dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n))
         return 1;
-    if (d->c->extent[d->form.n.data[d->form.n.n - 1]] % d->n) /* panels would cross the end of the inner axis */
+    if (d->c->extent[d->form.n.data[d->form.n.n - 1]] % d->panel) /* panels would cross the end of the inner axis */
         return 0;
     return d->form.n.n > 1 && panel_parts(d, 0, &list) &&
            dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n);
@@ -390,7 +391,7 @@ static loop_order order_direct(dot *d, double units)
     double elem = operand_bytes(d), half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
-    d->block = d->n;
+    d->block = d->panel > d->n ? d->panel : d->n;
     if (a <= half || !d->form.m.n)
         return COLUMNS_ROWS;
     if (b <= half || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
@@ -620,10 +621,13 @@ int dlc_choose_dot(dlc_chooser *c)
     if (d.width < 2 || !choose_row(&d))
         return 0;
     int64_t nv = vectors_of(&d);
+    if (constant_of(&d, d.form.b))
+        d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
     d.copy_a = !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {
+        d.panel = d.n;
         d.copy_b = d.granule > 1 || !is_in_place(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t rows, across;     /* axes of the results */
     int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
     int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
+    int64_t packed;            /* columns that the constant is packed by */
     int64_t block, panel;      /* rows of tiles and columns of a unit */
 } points;
 
@@ -228,6 +229,7 @@ static int find_tile(points *p)
     int64_t registers = p->c->target->vector_registers, nv;
     p->width = p->c->target->vector_bytes / (int64_t)sizeof(float);
     nv = p->width == 4 && registers >= 32 ? 4 : 2;
+    p->packed = dlc_choose_panel(p->c, sizeof(float), &nv);
     p->n = nv * p->width;
     p->height = (registers - nv - 1) / nv;
     if (p->height > MOST_HEIGHT)
@@ -305,7 +307,7 @@ static int pack_constant(const points *p)
         return 0;
     for (; n < nblocks + 3; n++) {
         uint32_t axis = n < nblocks ? p->points.data[n] : n == nblocks + 1 ? p->reduced : p->columns;
-        parts[n] = (dlc_copy_part){.block = n < nblocks || n == nblocks + 1 ? 1 : (int32_t)p->n, .inner = n == nblocks + 2};
+        parts[n] = (dlc_copy_part){.block = n < nblocks || n == nblocks + 1 ? 1 : (int32_t)p->packed, .inner = n == nblocks + 2};
         dlc_vec_push(p->c->arena, &parts[n].axes, axis);
     }
     return dlc_schedule_pack(p->c->schedule, "columns", p->product, p->right, parts, n);

@@ -355,11 +355,11 @@ static uint32_t panel_parts(const tiles *t, uint32_t s, dlc_copy_part *parts)
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (stage->axes.data[i] != p->columns && dlc_expr_uses_axis(pool, p->right, stage->axes.data[i]))
             n += (uint32_t)add_part(t, &parts[n], stage->axes.data[i], 1, 0);
-    n += (uint32_t)add_part(t, &parts[n], p->columns, p->n, 0);
+    n += (uint32_t)add_part(t, &parts[n], p->columns, p->panel, 0);
     for (uint32_t i = 0; i < p->order.n; i++)
         if (dlc_expr_uses_axis(pool, p->right, p->order.data[i]))
             n += (uint32_t)add_part(t, &parts[n], p->order.data[i], 1, 0);
-    n += (uint32_t)add_part(t, &parts[n], p->columns, p->n, 1);
+    n += (uint32_t)add_part(t, &parts[n], p->columns, p->panel, 1);
     return n;
 }
 
@@ -375,11 +375,13 @@ static void judge_factors(tiles *t, uint32_t s)
 {
     product *p = &t->products[s];
     const dlc_access_fact *right = plain_load(t, s, p->right);
-    p->n = vectors_of(t, s) * width_of(t, s);
+    int64_t nv = vectors_of(t, s);
+    p->is_packed = (uint8_t)is_constant(t, right);
+    p->panel = p->is_packed ? dlc_choose_panel(t->c, dlc_dtype_bytes(stage_at(t, s)->dtype[0]), &nv) : nv * width_of(t, s);
+    p->n = nv * width_of(t, s);
     dlc_choose_order_reduction(t->c, s, p->left, &p->order);
     p->copies_left = !plain_load(t, s, p->left);
     p->copies_block = (uint8_t)(p->copies_left && factor_bytes(t, s, p->right) > t->c->target->l2_bytes * 3 / 4);
-    p->is_packed = (uint8_t)is_constant(t, right);
     p->copies_right = !p->is_packed && !(right && dlc_choose_stride(t->c, right->offset, p->columns) == 1);
 }
 
@@ -531,8 +533,10 @@ static void build(tiles *t)
         if (!p->is_dot)
             continue;
         const char *name = dlc_arena_printf(t->c->arena, "columns%u", s);
-        if (p->is_packed && !dlc_schedule_pack(schedule, name, s, p->right, parts, panel_parts(t, s, parts)))
+        if (p->is_packed && !dlc_schedule_pack(schedule, name, s, p->right, parts, panel_parts(t, s, parts))) {
+            p->panel = p->n;
             p->copies_right = dlc_choose_stride(t->c, access_of(t, s, p->right)->offset, p->columns) != 1;
+        }
         if (p->copies_left)
             left[s] = copy_left(t, s);
         if (p->copies_right)

@@ -15,7 +15,7 @@ typedef struct {
     uint32_t columns;
     uint32_t as_end;        /* maps [stage + 1, as_end) run over its tile */
     uint32_t feeds;         /* the product whose rows' factor is a map of this one alone, made over its tile; or DLC_NO_STAGE */
-    int64_t n;              /* columns of the register tile */
+    int64_t n, panel;       /* columns of the register tile; those that the right factor is packed or copied by */
 } dlc_tiles_product;
 
 typedef struct {

@@ -124,10 +124,15 @@ class Source:
             return self.bytes[:4]
         assert self.path is not None
         try:
-            with open(self.path, "rb") as file:
-                return file.read(4)
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)  # a third of what a file object takes
         except OSError:
             return b""  # opening it says why
+        try:
+            return os.read(fd, 4)
+        except OSError:
+            return b""
+        finally:
+            os.close(fd)
 
 
 class Edge(NamedTuple):
@@ -203,9 +208,11 @@ class _Model:
 
 
 def messages_of(model: Any) -> list[tuple[int, str]]:
+    if not model:
+        return []
     note = ffi.new("dlc_model_note *")
     found: list[tuple[int, str]] = []
-    while model and compiler().dlc_model_message(model, len(found), note):
+    while compiler().dlc_model_message(model, len(found), note):
         place, said, detail = text(note.place), text(note.text), text(note.detail)
         found.append((int(note.status), (f"{place}: " if place else "") + said + (f"\n{detail}" if detail else "")))
     return found
@@ -257,12 +264,15 @@ def find_in_cache(source: Source, options: Options, folder: str | None) -> str |
         return None
     file, model = ffi.new("char[]", 8192), ffi.new("dlc_model **")
     status = compiler().dlc_cache_find(source.path.encode(), options.struct, where, file, len(file), model)
-    said = messages_of(model[0])
-    compiler().dlc_model_close(model[0])
-    if status:
-        raise error_of(status, "\n".join(line for number, line in said if number) or "out of memory")
-    for _, line in said:
-        log.info("%s", line)
+    if model[0]:  # it had to be opened
+        said = messages_of(model[0])
+        compiler().dlc_model_close(model[0])
+        if status:
+            raise error_of(status, "\n".join(line for number, line in said if number) or "out of memory")
+        for _, line in said:
+            log.info("%s", line)
+    elif status:
+        raise error_of(status, "out of memory")
     return text(file)
 
 

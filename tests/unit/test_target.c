@@ -64,6 +64,19 @@ START_TEST(a_machine_makes_a_target_of_its_own)
 }
 END_TEST
 
+START_TEST(beside_others_a_target_packs_as_they_do)
+{
+    const dlc_target *base = dlc_target_find("x86-64-v3"), *beside = dlc_target_beside(base, 64);
+    ck_assert_uint_eq(base->panel_bytes, 0);
+    ck_assert_uint_eq(beside->panel_bytes, 64);
+    ck_assert_str_eq(beside->name, base->name);
+    ck_assert_uint_eq(beside->vector_bytes, base->vector_bytes);
+    ck_assert_ptr_eq(beside, dlc_target_beside(base, 64));
+    ck_assert_ptr_ne(beside, dlc_target_beside(base, 32));
+    ck_assert_uint_eq(dlc_target_on(beside, base->machine)->panel_bytes, 64);
+}
+END_TEST
+
 static const struct {
     const char *name;
     uint32_t facts;
@@ -115,6 +128,7 @@ int main(void)
     tcase_add_test(tests, every_row_is_found);
     tcase_add_test(tests, native_is_a_row_with_its_own_caches_and_facts);
     tcase_add_test(tests, a_machine_makes_a_target_of_its_own);
+    tcase_add_test(tests, beside_others_a_target_packs_as_they_do);
     tcase_add_loop_test(tests, facts_are_those_of_the_row_and_of_the_name, 0,
                         sizeof rows / sizeof *rows);
     tcase_add_loop_test(tests, facts_of_other_targets_are_refused, 0,
