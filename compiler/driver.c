@@ -55,6 +55,13 @@ static void leave(void *user, size_t size_bytes, int over_budget)
     longjmp(model->out_of_memory, 1);
 }
 
+static void log_messages(dlc_model *model)
+{
+    dlc_model_note note;
+    for (; model->options.log && dlc_model_message(model, model->nlogged, &note); model->nlogged++)
+        model->options.log(model->options.user, &note);
+}
+
 dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 {
     volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
@@ -69,6 +76,7 @@ dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
     dlc_budget_use(before);
     model->budget.step = model->budget.node = NULL;
     model->budget.deadline = 0;
+    log_messages(model);
     return status;
 }
 
@@ -368,6 +376,7 @@ static dlc_status open_others(dlc_model *model, const source *from)
     if (!comma)
         return DLC_OK;
     dlc_options options = model->options;
+    options.log = NULL; /* this model has their messages in the end */
     size_t first = (size_t)(comma - model->options.target), n = 0;
     for (const char *at = comma; at; at = strchr(at + 1, ','))
         n++;
@@ -426,6 +435,20 @@ static void take_options(dlc_options *to, const dlc_options *from)
     to->size_bytes = sizeof *to;
 }
 
+static dlc_status start(dlc_model *model, const source *from)
+{
+    if (!from->path)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the path of the model is NULL");
+    if (!from->bytes)
+        model->path = dlc_arena_strdup(model->notes, from->path);
+    DLC_TRY(open_others(model, from));
+    DLC_TRY(check_target(model));
+    DLC_TRY(dlc_model_guard(model, import, (void *)(uintptr_t)from));
+    if (model->nothers)
+        agree_on_panels(model);
+    return DLC_OK;
+}
+
 static dlc_status open_source(const source *from, const dlc_options *options, dlc_model **result)
 {
     dlc_model *model = *result = calloc(1, sizeof *model);
@@ -440,16 +463,9 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
     dlc_budget_use(before);
     dlc_diag_init(&model->diag, model->notes);
     model->max_seconds = model->options.max_seconds ? model->options.max_seconds : 600;
-    if (!from->path)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "the path of the model is NULL");
-    if (!from->bytes)
-        model->path = dlc_arena_strdup(model->notes, from->path);
-    DLC_TRY(open_others(model, from));
-    DLC_TRY(check_target(model));
-    DLC_TRY(dlc_model_guard(model, import, (void *)(uintptr_t)from));
-    if (model->nothers)
-        agree_on_panels(model);
-    return DLC_OK;
+    dlc_status status = start(model, from);
+    log_messages(model);
+    return status;
 }
 
 dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
@@ -526,6 +542,20 @@ int dlc_model_output(dlc_model *model, uint32_t i, dlcrt_tensor_info *info)
 
 /* ---- passes ---- */
 
+static void after_pass(void *user, const char *pass, double seconds, uint32_t changes)
+{
+    dlc_model *model = user;
+    if (model->options.timing)
+        model->options.timing(model->options.user, pass, seconds, changes);
+    log_messages(model);
+}
+
+static void dump(void *user, const char *pass, const char *text)
+{
+    const dlc_model *model = user;
+    model->options.dump(model->options.user, pass, text);
+}
+
 dlc_status dlc_model_run_passes(dlc_model *model)
 {
     if (model->has_run)
@@ -543,9 +573,9 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     dlc_pipeline_options options = {
         .passes = model->options.passes ? model->options.passes : model->rest,
         .dump_after = model->options.dump_after,
-        .dump = model->options.dump,
-        .timing = model->options.timing,
-        .user = model->options.user,
+        .dump = model->options.dump ? dump : NULL,
+        .timing = model->options.timing || model->options.log ? after_pass : NULL,
+        .user = model,
         .verify_each = model->options.verify_each,
     };
     model->run_status = DLC_LIMIT; /* what stays when memory runs out below */
@@ -799,76 +829,20 @@ static dlc_status write_guarded(dlc_model *model, struct write_args *args)
     return DLC_OK;
 }
 
+static dlc_status write_and_tell(dlc_model *model, struct write_args *args)
+{
+    dlc_status status = write_guarded(model, args);
+    if (model)
+        log_messages(model);
+    return status;
+}
+
 dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)
 {
-    return write_guarded(model, &(struct write_args){kind, path, name, -1});
+    return write_and_tell(model, &(struct write_args){kind, path, name, -1});
 }
 
 dlc_status dlc_model_write_fd(dlc_model *model, const char *kind, int fd, const char *name)
 {
-    return write_guarded(model, &(struct write_args){kind, NULL, name, fd});
-}
-
-/* ---- catalogues ---- */
-
-static const struct {
-    const char *name, *help;
-} strategies[] = {
-#define DLC_FUSION(name, help) {#name, help},
-#include "passes/fuse/fusion.def"
-#undef DLC_FUSION
-};
-
-static const char *target_help(const char *name)
-{
-    static _Thread_local char text[400];
-    const dlc_target *target = dlc_target_find(name);
-    const dlc_backend *backend = target ? dlc_backend_of(target, 0) : NULL;
-    text[0] = '\0';
-    if (!strcmp(name, "native"))
-        dlc_machine_describe(text, sizeof text);
-    else if (backend && backend->describe)
-        backend->describe(target, text, sizeof text);
-    return text;
-}
-
-static int catalogue_target(uint32_t i, const char **name, const char **help)
-{
-    const char *const *names = dlc_target_names();
-    uint32_t n = 0;
-    while (names[n] && n < i)
-        n++;
-    if (!names[n])
-        return 0;
-    *name = names[n];
-    *help = target_help(names[n]);
-    return 1;
-}
-
-int dlc_catalogue(dlc_catalogue_kind kind, uint32_t i, const char **name, const char **help)
-{
-    *help = "";
-    switch (kind) {
-    case DLC_CATALOGUE_TARGETS:
-        return catalogue_target(i, name, help);
-    case DLC_CATALOGUE_PASSES:
-        if (i >= dlc_npasses)
-            return 0;
-        *name = dlc_passes[i].name;
-        *help = dlc_passes[i].help;
-        return 1;
-    case DLC_CATALOGUE_STRATEGIES:
-        if (i >= sizeof strategies / sizeof *strategies)
-            return 0;
-        *name = strategies[i].name;
-        *help = strategies[i].help;
-        return 1;
-    case DLC_CATALOGUE_REWRITES:
-        if (i >= dlc_nrewrites)
-            return 0;
-        *name = dlc_rewrites[i].name;
-        *help = dlc_rewrites[i].help;
-        return 1;
-    }
-    return 0;
+    return write_and_tell(model, &(struct write_args){kind, NULL, name, fd});
 }

@@ -37,6 +37,7 @@ struct dlc_model {
     jmp_buf out_of_memory;
     uint32_t max_seconds; /* of each call */
     dlc_budget budget;    /* of all arenas but notes */
+    uint32_t nlogged;     /* messages that options.log has */
     char limit_text[400]; /* the message of running out of memory, "" when it did not happen */
 };
 

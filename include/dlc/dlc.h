@@ -39,6 +39,14 @@ typedef struct {
     const char *name, *text;
 } dlc_given;
 
+/* A problem or a note. */
+typedef struct {
+    dlc_status status; /* DLC_OK: a note */
+    const char *place; /* "m.onnx: node 'conv1' (Conv, opset 13)" or "" */
+    const char *text;
+    const char *detail; /* further lines or NULL */
+} dlc_model_note;
+
 /* Zero fields mean the defaults. Strings and arrays are borrowed until dlc_model_close. */
 typedef struct {
     size_t size_bytes;      /* sizeof(dlc_options): which fields the caller knows of; 0: as in 0.1 */
@@ -70,6 +78,8 @@ typedef struct {
     uint32_t max_seconds;      /* of each call; 0: 600 */
     const char *winograd; /* "off", "2" or "4": the largest tiles by which 3x3 convolutions are computed where it pays; NULL: "auto",
                              those whose errors are no larger than plain sums' (docs/numerics.md) */
+    void (*log)(void *user, const dlc_model_note *note); /* each message once, in order, after the pass or call that found it; of
+                                                           several targets what they said in common once. Good for the call */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);
@@ -110,15 +120,9 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_open_bytes(const void *bytes, size_t 
                                                       dlc_model **model);
 DLC_API void dlc_model_close(dlc_model *model); /* NULL is fine */
 
-/* Problems and notes in the order they were found. False when there is no message i. */
-typedef struct {
-    dlc_status status; /* DLC_OK: a note */
-    const char *place; /* "m.onnx: node 'conv1' (Conv, opset 13)" or "" */
-    const char *text;
-    const char *detail; /* further lines or NULL */
-} dlc_model_note;
 /* How the note of a node begins that draws random numbers. */
 #define DLC_DRAWS "draws random numbers"
+/* Problems and notes in the order they were found. False when there is no message i. */
 DLC_API int dlc_model_message(const dlc_model *model, uint32_t i, dlc_model_note *note);
 
 /* Inputs and outputs; false when there is no such one. */

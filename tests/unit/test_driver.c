@@ -76,6 +76,57 @@ START_TEST(refuses)
 }
 END_TEST
 
+typedef struct {
+    char text[8][200];
+    uint32_t n;
+} heard;
+
+static void hear(void *user, const dlc_model_note *note)
+{
+    heard *all = user;
+    ck_assert_uint_lt(all->n, 8);
+    snprintf(all->text[all->n++], sizeof *all->text, "%s", note->text);
+}
+
+/* Whoever wants to hear of messages at once hears each of them once, also of what several targets say. */
+static void check_heard(const char *path, dlc_options options, dlc_status wanted)
+{
+    heard all = {.n = 0};
+    dlc_model *model;
+    dlc_model_note note;
+    options.log = hear;
+    options.user = &all;
+    dlc_status status = dlc_model_open(path, &options, &model);
+    int fd = memfd_create("executable", MFD_CLOEXEC);
+    if (status == DLC_OK)
+        status = dlc_model_write_fd(model, "so", fd, "good");
+    ck_assert_int_eq(status, wanted);
+    for (uint32_t i = 0; i < all.n; i++) {
+        ck_assert(dlc_model_message(model, i, &note));
+        ck_assert_str_eq(note.text, all.text[i]);
+    }
+    ck_assert_uint_eq(all.n, 1);
+    ck_assert(!dlc_model_message(model, all.n, &note));
+    close(fd);
+    dlc_model_close(model);
+}
+
+START_TEST(messages_are_heard_at_once)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/dlc_tuned_%d", getpid());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("nothing of ours\n", file);
+    fclose(file);
+    check_heard("tests/cli/models/unknown_op.onnx", (dlc_options){0}, DLC_UNSUPPORTED);
+    check_heard("tests/cli/models/unknown_op.onnx", (dlc_options){.target = "x86-64-v2,x86-64-v3"}, DLC_UNSUPPORTED);
+    check_heard(good, (dlc_options){.tuned = path}, DLC_OK);
+    check_heard(good, (dlc_options){.tuned = path, .target = "x86-64-v2,x86-64-v3"}, DLC_OK);
+    unlink(path);
+}
+END_TEST
+
 START_TEST(texts)
 {
     const char *text;
@@ -327,6 +378,7 @@ int main(void)
     tcase_add_test(tcase, describes_inputs_and_outputs);
     tcase_add_test(tcase, shapes_are_fixed);
     tcase_add_loop_test(tcase, refuses, 0, sizeof refusals / sizeof *refusals);
+    tcase_add_test(tcase, messages_are_heard_at_once);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, interprets);
     tcase_add_test(tcase, bytes_become_an_executable_in_memory);
