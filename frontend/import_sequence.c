@@ -73,8 +73,20 @@ void import_sequence_empty(dlc_import *im)
     im->out[0] = im_list_value(im, NULL, 0, 0);
 }
 
+/* The tensors of a sequence have one element type. */
+static int is_of_type(dlc_import *im, const dlc_value *first, const dlc_value *item)
+{
+    if (first && item && !im_list_of(im, first) && !im_list_of(im, item) && first->type.dtype != item->type.dtype)
+        im_fail(im, DLC_INVALID, "the sequence is of %s, where %s is added; its tensors must have one element type",
+                dlc_dtypes[first->type.dtype].text, dlc_dtypes[item->type.dtype].text);
+    return im_ok(im);
+}
+
 void import_sequence_construct(dlc_import *im)
 {
+    for (uint32_t i = 1; i < im->nin; i++)
+        if (!is_of_type(im, im->in[0], im->in[i]))
+            return;
     im->out[0] = im_list_value(im, im->in, im->nin, 0);
 }
 
@@ -120,6 +132,8 @@ void import_sequence_at(dlc_import *im)
 void import_sequence_insert(dlc_import *im)
 {
     const im_list *list = list_of(im, 0);
+    if (list && list->n && !is_of_type(im, list->items[0], im_in(im, 1)))
+        return;
     dlc_expr at = !list ? 0 : im_in(im, 2) ? position(im, 2, list->n, 1) : im_i64(im, list->n);
     if (!at)
         return;

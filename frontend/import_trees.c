@@ -587,7 +587,7 @@ typedef struct {
     dlc_import *im;
     const tree_lists *l;
     forest *f;
-    uint32_t capacity, next_member;
+    uint32_t capacity, next_member, nwalked;
 } planting;
 
 /* A new node; -1 when there are too many. */
@@ -663,8 +663,12 @@ static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t 
 /* Sets follow each other in the order in which a walk, yes first, meets their nodes. */
 static void find_members(planting *p, tree_lists *l, int64_t place, int is_leaf, uint32_t depth)
 {
-    if (is_leaf || place < 0 || place >= l->n || depth > DEEPEST)
+    if (is_leaf || place < 0 || place >= l->n || depth > DEEPEST || !im_ok(p->im))
         return;
+    if (p->nwalked++ > p->capacity) { /* more than a tree of these nodes has */
+        im_fail(p->im, DLC_INVALID, "node %" PRId64 " is reached in several ways, which is no tree", place);
+        return;
+    }
     if (l->modes[place] == MEMBER) {
         l->first_member[place] = p->next_member;
         while (p->next_member < l->nmembers && !isnan(l->members[p->next_member]))

@@ -12,6 +12,7 @@ from onnx import AttributeProto, defs, helper
 
 from faulty_case import NODE
 from faulty_graphs import GRAPHS
+from faulty_more import MORE
 from faulty_nodes import ROWS
 
 # --- what can be wrong with any node ---
@@ -153,7 +154,7 @@ def main():
                 if applied[0] is not False:
                     wrong(f"{case.op}:{kind.__name__}", data, NODE)
                     break
-    for number, (name, is_right, data, says) in enumerate(GRAPHS(out)):
+    for number, (name, is_right, data, says) in enumerate([*GRAPHS(out), *MORE()]):
         if number % sample:
             continue
         if is_right:
