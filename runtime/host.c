@@ -152,7 +152,7 @@ static dlc_status copy(dlcrt_context *context, const dlc_plan_step *step)
     void *const *buffers = context->pointers + step->refs.first;
     size_t size_bytes = (size_t)context->cells[refs[1].size_bytes];
     if (size_bytes)
-        memcpy(buffers[1], buffers[0], size_bytes);
+        memmove(buffers[1], buffers[0], size_bytes); /* forged plans may copy a buffer onto a part of itself */
     return DLC_OK;
 }
 

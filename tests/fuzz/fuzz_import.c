@@ -3,18 +3,7 @@
  * the arena's budget ends it through the handler, as in the compiler's driver.
  */
 #include "frontend/onnx.h"
-
-#include <setjmp.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
-
-static void leave(void *user, size_t size_bytes, int over_budget)
-{
-    (void)size_bytes;
-    (void)over_budget;
-    longjmp(*(jmp_buf *)user, 1);
-}
+#include "tests/fuzz/entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {

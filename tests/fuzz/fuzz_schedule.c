@@ -5,26 +5,9 @@
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
+#include "tests/fuzz/entry.h"
 
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
-
-static void leave(void *user, size_t size_bytes, int over_budget)
-{
-    (void)size_bytes;
-    (void)over_budget;
-    longjmp(*(jmp_buf *)user, 1);
-}
-
-static void must(int holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* One trip may move terms of sums; a second one changes nothing. */
 static void check_round_trip(const dlc_kernel *kernel, dlc_arena *arena, dlc_diag *diag)

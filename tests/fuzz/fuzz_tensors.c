@@ -1,24 +1,13 @@
 /* libFuzzer entry: any bytes as an npz file, an npy file, a TensorProto: tensors whose every byte can be read, or refused. */
 #include "cli/tensors.h"
 #include "dlc/dlc.h"
+#include "tests/fuzz/entry.h"
 
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
-
 static volatile double sum;
-
-static void leave(void *user, size_t size_bytes, int over_budget)
-{
-    (void)size_bytes;
-    (void)over_budget;
-    longjmp(*(jmp_buf *)user, 1);
-}
 
 static void read_through(const dlcrt_tensor *tensor)
 {

@@ -4,25 +4,9 @@
  */
 #include "ir/graph/op.h"
 #include "ir/module/module.h"
+#include "tests/fuzz/entry.h"
 
-#include <setjmp.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
-
-static void leave(void *user, size_t size_bytes, int over_budget)
-{
-    (void)size_bytes;
-    (void)over_budget;
-    longjmp(*(jmp_buf *)user, 1);
-}
-
-static void must(int holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_meanings(dlc_graph *graph, dlc_arena *arena, dlc_diag *diag)
 {
