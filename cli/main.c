@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -152,9 +153,19 @@ static void stand_alone(dlc_cli *cli)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* For JSON, the library's too, which shares cJSON with the program. */
+static void *alloc_or_leave(size_t size_bytes)
+{
+    void *memory = malloc(size_bytes);
+    if (!memory)
+        dlc_out_of_memory(size_bytes, DLC_OUT_OF_MEMORY);
+    return memory;
+}
+
 int main(int argc, char **argv)
 {
     dlc_cli cli = {.arena = dlc_arena_create(0)};
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = alloc_or_leave, .free_fn = free});
     stand_alone(&cli);
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);

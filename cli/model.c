@@ -159,6 +159,8 @@ dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *optio
                                            : library->model_open(path, options, model);
     if (status == DLC_OK)
         return DLC_OK;
+    if (!*model)
+        return dlc_diag_fail(&cli->diag, status, path, "the system has no memory left");
     dlc_cli_close(cli, *model);
     *model = NULL;
     return status;

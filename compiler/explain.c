@@ -1,10 +1,10 @@
 /* What `dlc explain` shows: the engine's verdict on every edge of the graph, and the rewrite rules
  * that fired. */
 #include "compiler/driver.h"
+#include "compiler/json.h"
 
 #include "passes/fuse/fuse.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 static const char *name_of(const dlc_node *node)

@@ -3,12 +3,12 @@
  * so the two cannot differ.
  */
 #include "compiler/driver.h"
+#include "compiler/json.h"
 #include "compiler/plan.h"
 #include "compiler/report.h"
 
 #include "passes/fuse/fuse.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -216,11 +216,11 @@ static dlc_status map_result(int fd, dlc_child_code *code, dlc_diag *diag)
     return DLC_OK;
 }
 
-/* LLVM prints before it gives up; one of these means memory. */
+/* LLVM and the dynamic linker print before they give up; one of these means memory. */
 static int is_memory_message(const char *text)
 {
-    return strstr(text, "out of memory") || strstr(text, "bad_alloc") ||
-           strstr(text, "Allocation failed");
+    return strstr(text, "out of memory") || strstr(text, "bad_alloc") || strstr(text, "Allocation failed") ||
+           strstr(text, "cannot allocate memory");
 }
 
 static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)

@@ -1,12 +1,17 @@
 /*
- * Preloaded into a program: the Nth call of a kind fails, once or from then on. DLC_FAULT=KIND:N[:always], KIND one of memory, io;
- * DLC_FAULT_COUNT=FILE: nothing fails, and how many calls of each kind the program's first process made is written there.
+ * Preloaded into a program: the Nth call of a kind fails in its first process, or in those it forks (each goes on counting from
+ * where its parent was). DLC_FAULT=KIND:N[:forked], KIND one of memory, io.
+ * DLC_FAULT_PATHS=FILE: nothing fails; calls that come by a way (three callers) by which none came before get a line there:
+ * KIND N first|forked.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,49 +20,89 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#pragma GCC visibility push(default) /* what is defined here stands before libc's */
+
 enum { MEMORY, IO, NKINDS };
+enum { OWN_FRAMES = 3, CALLERS = 3, NWAYS = 1 << 16 };
 
 static const char *const kinds[NKINDS] = {"memory", "io"};
 static unsigned long counts[NKINDS], fail_at;
-static int fail_kind = -1, is_sticky;
-static pid_t first;
-static const char *count_file;
+static int fail_kind = -1, fails_forked, is_forked, ways_fd = -1;
+static uint64_t ways[NWAYS]; /* met so far: hashes, by open addressing */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int is_looking;
 
-__attribute__((constructor)) static void start(void)
+static void note_fork(void)
 {
-    const char *what = getenv("DLC_FAULT");
-    count_file = getenv("DLC_FAULT_COUNT");
+    is_forked = 1;
+}
+
+static void read_fault(const char *what)
+{
     for (int k = 0; what && k < NKINDS; k++) {
         size_t n = strlen(kinds[k]);
         if (strncmp(what, kinds[k], n) == 0 && what[n] == ':') {
             char *rest;
             fail_at = strtoul(what + n + 1, &rest, 10);
-            is_sticky = *rest == ':';
+            fails_forked = *rest == ':';
             fail_kind = k;
         }
     }
-    first = getpid();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    void *frames[2];
+    const char *path = getenv("DLC_FAULT_PATHS");
+    pthread_atfork(NULL, NULL, note_fork);
+    (void)backtrace(frames, 2); /* loads what it needs */
+    ways_fd = path ? openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    read_fault(getenv("DLC_FAULT"));
     memset(counts, 0, sizeof counts);
 }
 
-__attribute__((destructor)) static void finish(void)
+/* FNV-1a over the callers, behind this function, `fails` and libc's; the same in one process only. */
+__attribute__((noinline)) static uint64_t way_here(int kind)
 {
-    if (!count_file || getpid() != first)
-        return;
-    const unsigned long memory = counts[MEMORY], io = counts[IO];
-    char text[64];
-    int n = snprintf(text, sizeof text, "%lu %lu\n", memory, io);
-    FILE *file = fopen(count_file, "w");
-    if (file) {
-        fwrite(text, 1, (size_t)n, file);
-        fclose(file);
-    }
+    void *frames[OWN_FRAMES + CALLERS];
+    int n = backtrace(frames, OWN_FRAMES + CALLERS);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind;
+    for (int i = OWN_FRAMES; i < n; i++)
+        hash = (hash ^ (uint64_t)(uintptr_t)frames[i]) * UINT64_C(0x100000001b3);
+    return hash ? hash : 1;
 }
 
-static int fails(int kind)
+static int is_new(uint64_t way)
+{
+    uint64_t at = (way >> 32) % NWAYS;
+    pthread_mutex_lock(&lock);
+    while (ways[at] && ways[at] != way)
+        at = (at + 1) % NWAYS;
+    int found = ways[at] == way;
+    ways[at] = way;
+    pthread_mutex_unlock(&lock);
+    return !found;
+}
+
+static inline void note_way(int kind, unsigned long n)
+{
+    char line[64];
+    if (is_looking)
+        return;
+    is_looking = 1;
+    if (is_new(way_here(kind))) {
+        int size = snprintf(line, sizeof line, "%s %lu %s\n", kinds[kind], n, is_forked ? "forked" : "first");
+        (void)!write(ways_fd, line, (size_t)size);
+    }
+    is_looking = 0;
+}
+
+__attribute__((noinline)) static int fails(int kind)
 {
     unsigned long n = __atomic_add_fetch(&counts[kind], 1, __ATOMIC_RELAXED);
-    if (kind != fail_kind || (is_sticky ? n < fail_at : n != fail_at))
+    if (ways_fd >= 0)
+        note_way(kind, n);
+    if (kind != fail_kind || n != fail_at || is_forked != fails_forked)
         return 0;
     errno = kind == MEMORY ? ENOMEM : ENOSPC;
     return 1;
@@ -117,7 +162,7 @@ typedef ssize_t (*write_fn)(int, const void *, size_t);
 ssize_t write(int fd, const void *bytes, size_t size)
 {
     NEXT(write_fn, "write");
-    return fd > 2 && fails(IO) ? -1 : next.function(fd, bytes, size);
+    return fd > 2 && fd != ways_fd && fails(IO) ? -1 : next.function(fd, bytes, size);
 }
 
 typedef ssize_t (*pwrite_fn)(int, const void *, size_t, off_t);
