@@ -201,6 +201,33 @@ static void import_operator(dlc_import *im, dlc_body *body)
         close_node(im, body);
 }
 
+static int look_inside(dlc_import *im, const Onnx__NodeProto *node, size_t first);
+
+static void look_further(dlc_import *im, void *first, dlc_value **values)
+{
+    (void)values;
+    if (!look_inside(im, im->node, *(size_t *)first))
+        for (uint32_t i = 0; i < im->nout; i++)
+            im->out[i] = &im->poison;
+}
+
+/* The graphs of a node that is passed by, from attribute `first` on, are read for what they lack too; their inputs are unknown.
+ * False: there is none. */
+static int look_inside(dlc_import *im, const Onnx__NodeProto *node, size_t first)
+{
+    for (size_t a = first; a < node->n_attribute; a++) {
+        const Onnx__GraphProto *graph = node->attribute[a]->g;
+        if (!graph || !graph->n_output)
+            continue;
+        size_t *next = dlc_new(im->arena, size_t);
+        *next = a + 1;
+        dlc_value **unknown = dlc_new_array(im->arena, dlc_value *, graph->n_input + 1);
+        im_push_graph(im, graph, unknown, (uint32_t)graph->n_input, look_further, next);
+        return 1;
+    }
+    return 0;
+}
+
 static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node)
 {
     dlc_body body = im->bodies.data[at]; /* a copy: a body pushed meanwhile may move the stack */
@@ -216,9 +243,10 @@ static void import_node(dlc_import *im, uint32_t at, const Onnx__NodeProto *node
         else if (strcmp(im->origin->domain, "com.microsoft") == 0)
             im->opset = DLC_OPSET_LAST; /* what its operators share with ONNX's is the newest */
     }
-    if (!im_ok(im) || has_poison(im))
-        bind_outputs(im, &body);
-    else if (!function)
+    if (!im_ok(im) || has_poison(im)) {
+        if (!look_inside(im, node, 0))
+            bind_outputs(im, &body);
+    } else if (!function)
         import_operator(im, &body);
     else if (!im_call(im, function))
         bind_outputs(im, &body);

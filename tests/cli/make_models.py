@@ -29,6 +29,14 @@ def main():
                 [("x", FLOAT, ["batch", 3])], [("y", FLOAT, ["batch", 4])], [("w", weight)])
     save("unknown_op", [node("FooBar", ["x"], ["y"], "my_foo")], [x], [y])
     save("two_unknown", [node("FooBar", ["x"], ["h"], "my_foo"), node("BarFoo", ["h"], ["y"], "my_bar")], [x], [y])
+    value, state = helper.make_tensor_value_info, ("s", FLOAT, [2, 3])
+    once = helper.make_graph([node("Looped", ["s"], ["s2"], "in_loop"), node("Identity", ["c"], ["c2"])], "once",
+                             [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), value(*state)],
+                             [value("c2", TensorProto.BOOL, []), value("s2", FLOAT, [2, 3])])
+    yes, no = (helper.make_graph([node(op, ["u"], ["b"], "in_" + op)], op, [], [value("b", FLOAT, None)]) for op in ("Yes", "No"))
+    save("unknown_inside", [node("FooBar", ["x"], ["h"], "my_foo"), node("Loop", ["n", "", "h"], ["u"], "my_loop", body=once),
+                            node("If", ["u"], ["t"], "my_if", then_branch=yes, else_branch=no), node("BarFoo", ["t"], ["y"], "my_bar")],
+         [x], [y], [("n", np.int64(3))])
     save("custom_domain", [node("FancyAct", ["x"], ["y"], "my_act", domain="com.acme")], [x], [y], domains=["com.acme"])
     save("opset_99", [node("Relu", ["x"], ["y"], "act")], [x], [y], opset=99)
     save("matmul_k", [node("MatMul", ["x", "w"], ["y"], "my_matmul")], [("x", FLOAT, [2, 5])], [("y", FLOAT, [2, 4])],

@@ -13,6 +13,7 @@ while IFS='|' read -r model code patterns; do
 done <<'TABLE'
 unknown_op|3|my_foo;FooBar;17
 two_unknown|3|my_foo;FooBar;my_bar;BarFoo
+unknown_inside|3|my_foo;my_loop/in_loop;Looped;my_if/in_Yes;my_if/in_No;my_bar
 custom_domain|3|my_act;FancyAct;com.acme
 opset_99|3|99;28
 matmul_k|1|my_matmul;MatMul;5;3
