@@ -32,9 +32,15 @@
     "  o[i,j] = select(j < " #p ", x[i, j if j < " #p "], select(j < " #p " + " #q ", y[i, j - " #p " if j < " #p " + " #q " and " #p \
     " <= j], z[i, j - " #p " - " #q " if " #p " + " #q " <= j and 2 <= j and j + 1 < " #all "]))\n}\n"
 
+/* What is read of s begins at 2, and ends where the run says: for m below 3 there is nothing to compute. */
+#define AHEAD \
+    "kernel @ahead(x: f32[4], z: f32[m,16]) -> (y: f32[16]) {\n  axis i=4, j=m, k=16\n  s[i,j] = min(x[i], 1.0)\n" \
+    "  y[k] = sum(j) z[j, k] * s[0, j + 2 if j < m - 2 and -2 <= j]\n}\n"
+
 static const struct {
     const char *kernel, *tree;
 } right[] = {
+    {AHEAD, "  for i, lane j:8 {\n    s in scratch\n  }\n  lane k:8, for j {\n    y\n  }\n"},
     {CONCAT(16, 24, 49), "  par i, lane j:8 {\n    o\n  }\n"},
     {CONCAT(11, 9, 29), "  par i, lane j:8 {\n    o\n  }\n"},
     {CONCAT(3, 33, 45), "  par i, lane j:16 {\n    o\n  }\n"},
