@@ -19,7 +19,7 @@ enum {
 };
 
 static const dlc_machine machines[] = {
-#define DLC_TARGET_MACHINE(target, cycles, l1, l2, l3, memory, nthreads, nworkers, nblock, us)     \
+#define DLC_TARGET_MACHINE(target, cycles, l1, l2, l3, memory, nthreads, nworkers, nblock, lanes, us) \
     [ROW_##target] = {.cycles_per_us = cycles,                                                     \
                       .l1_bytes_per_us = l1,                                                       \
                       .near_bytes_per_us = l2,                                                     \
@@ -28,6 +28,7 @@ static const dlc_machine machines[] = {
                       .threads = nthreads,                                                         \
                       .workers = nworkers,                                                         \
                       .block_workers = nblock,                                                     \
+                      .unit_lanes = lanes,                                                         \
                       .step_us = us},
 #include "ir/schedule/machines.def"
 #undef DLC_TARGET_MACHINE

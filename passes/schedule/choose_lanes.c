@@ -285,13 +285,13 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){choice->lane, choice->width, 0}));
 }
 
-/* One point at a time is a whole warp's work on CUDA: lanes along any axis do more of it, gathered accesses or not. */
-static int wastes_warps(const dlc_chooser *c, const uint32_t *lanes)
+/* One point at a time takes all lanes that a unit occupies: lanes along any axis do more of it, gathered accesses or not. */
+static int wastes_lanes(const dlc_chooser *c, const uint32_t *lanes)
 {
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
         if (lanes[s] != DLC_NO_AXIS)
             return 0;
-    return c->target->kind == DLC_TARGET_CUDA;
+    return c->target->machine->unit_lanes > 1;
 }
 
 /* Cycles that pass: few warps leave most of a GPU idle. */
@@ -313,7 +313,7 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
     uint32_t lane = best_root_lane(c, choice->width, &root_cycles);
     if (lane != DLC_NO_AXIS && (passing(c, root_cycles, lane, choice->width) <=
                                     passing(c, choice->cycles, DLC_NO_AXIS, choice->width) ||
-                                wastes_warps(c, choice->lanes))) {
+                                wastes_lanes(c, choice->lanes))) {
         choice->lane = lane;
         choice->cycles = root_cycles;
     }
