@@ -570,6 +570,14 @@ static int refuse_recording(stream *s)
     return s->recording ? CAPTURE_UNSUPPORTED : 0;
 }
 
+/* Where page-locked memory of the host stands among the device's addresses: copies of it are late, too. 0: it is none. */
+static uint64_t locked(const void *at, size_t size_bytes)
+{
+    uint64_t place = (uint64_t)(uintptr_t)at + vgpu_device.bias;
+    const object *o = vgpu_holder(place, size_bytes);
+    return o && o->what == HOST_MEMORY ? place : 0;
+}
+
 DRIVER(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t size_bytes, void *handle)
 {
     GUARD();
@@ -580,6 +588,11 @@ DRIVER(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t size_bytes, v
         return CAPTURE_UNSUPPORTED;
     if (!vgpu_holder(to, size_bytes))
         return INVALID_VALUE;
+    uint64_t late = locked(from, size_bytes);
+    if (late) {
+        vgpu_put(s, (node){.what = COPY, .to = to, .from = late, .size_bytes = size_bytes});
+        return 0;
+    }
     unsigned char *staged = malloc(size_bytes + 1);
     if (!staged)
         return OUT_OF_MEMORY;
@@ -608,6 +621,11 @@ DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size_bytes, void *h
     const object *o = vgpu_holder(from, size_bytes);
     if (!o)
         return INVALID_VALUE;
+    uint64_t late = locked(to, size_bytes);
+    if (late) {
+        vgpu_put(s, (node){.what = COPY, .to = late, .from = from, .size_bytes = size_bytes});
+        return 0;
+    }
     int result = vgpu_finish(s);
     size_t unwritten = result ? 0 : count_unwritten(o, from, size_bytes);
     if (unwritten) {

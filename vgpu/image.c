@@ -1,6 +1,7 @@
 /* Code that a program gives the driver: PTX is taken as a driver of the version would, machine code
  * never, and each refusal has words. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vgpu/device.h"
@@ -22,11 +23,21 @@ static int newest_ptx(int version)
     return ptx;
 }
 
-/* CUDA 13 marks its files otherwise than CUDA 12 (ELF's OSABI). */
+/* The CUDA that made a cubin. Files of the newer kind (ELF's OSABI) are CUDA 13's, and CUDA 12's for GPUs from sm_100 on;
+ * a note in them says "release 12.9". */
+static int major_of(const unsigned char *image)
+{
+    enum { OSABI = 7, NEWER_KIND = 0x41, SECTIONS_AT = 40 };
+    static const char release[] = "release ";
+    uint64_t size_bytes;
+    memcpy(&size_bytes, image + SECTIONS_AT, sizeof size_bytes); /* sections' headers stand behind what they are of */
+    const unsigned char *at = image[OSABI] == NEWER_KIND ? memmem(image, (size_t)size_bytes, release, sizeof release - 1) : NULL;
+    return image[OSABI] != NEWER_KIND ? 12 : at ? atoi((const char *)at + sizeof release - 1) : 13;
+}
+
 static int refuse_machine_code(const unsigned char *image, char *log, size_t log_bytes)
 {
-    enum { OSABI = 7, CUDA_13 = 0x41 };
-    int major = image[OSABI] == CUDA_13 ? 13 : 12;
+    int major = major_of(image);
     if (vgpu_device.version < major * 1000)
         snprintf(log, log_bytes, "a cubin of CUDA %d; a driver of CUDA %d.%d does not load it",
                  major, vgpu_device.version / 1000, vgpu_device.version % 1000 / 10);

@@ -242,6 +242,9 @@ START_TEST(test_far_elements)
 END_TEST
 
 /* --- what drivers refuse --- */
+/* An ELF file's header of this kind, whose sections' headers would lie behind `size` bytes, and what follows it. */
+#define CUBIN(kind, size, note) "\x7f" "ELF\2\1\1" kind ZEROS ZEROS ZEROS ZEROS size "\0\0\0\0\0\0\0" ZEROS ZEROS note
+#define ZEROS "\0\0\0\0\0\0\0\0"
 static const struct {
     const char *what, *text;
     int version, capability, result;
@@ -253,14 +256,10 @@ static const struct {
     {"PTX 9.0 on 575", VERSION("9.0", "sm_75", "ret;"), 12090, 80, 222, "knows PTX up to 8.8"},
     {"PTX 9.0 on 580", VERSION("9.0", "sm_75", "ret;"), 13000, 80, 0, ""},
     {"sm_90 on sm_80", VERSION("8.0", "sm_90", "ret;"), 13000, 80, 209, "this is sm_80"},
-    {"a cubin of CUDA 12",
-     "\x7f"
-     "ELF\2\1\1\x33        ",
-     12000, 80, 209, "executes PTX alone"},
-    {"a cubin of CUDA 13 on 525",
-     "\x7f"
-     "ELF\2\1\1\x41        ",
-     12000, 80, 209, "does not load it"},
+    {"a cubin of CUDA 12", CUBIN("\x33", "\x40", ""), 12000, 80, 209, "executes PTX alone"},
+    {"a cubin of CUDA 13 on 525", CUBIN("\x41", "\x40", ""), 12000, 80, 209, "a cubin of CUDA 13; a driver of CUDA 12.0 does not load it"},
+    {"a cubin of CUDA 13 that says so on 570", CUBIN("\x41", "\x50", "release 13.0    "), 12080, 100, 209, "does not load it"},
+    {"a cubin of CUDA 12 for new GPUs", CUBIN("\x41", "\x50", "release 12.9    "), 12080, 100, 209, "executes PTX alone"},
     {"no PTX", "hello\n", 13000, 80, 218, "PTX line 1"},
     {"an instruction that is none", VERSION("8.0", "sm_80", "wgmma.fence.sync.aligned;"), 13000, 90,
      218, "unknown instruction wgmma"},
