@@ -1,7 +1,7 @@
 /*
  * A register tile that the lanes of a warp hold as matrices (dot.def: family WARP), of 16 rows and 16 columns each:
  *
- *     for k by 16: a = matrices of the rows' copy, b = of the columns';  sums += a * b
+ *     for k by 16: a = matrices of the rows' copy, b = of the columns';  sums += a * b     (of f16; of tf32 8, of bytes 32)
  *
  * Lane l has of every 8 rows row l / 4, of every 8 columns columns 2 (l mod 4) and the next: as rows and vectors of a tile of its own,
  * over which everything behind it runs as over a thread's.
@@ -49,20 +49,21 @@ typedef struct {
     dlc_expr load;
     int is_along_k;  /* neighbours in memory are neighbours in K */
     int is_columns;
+    int64_t depth;   /* of a matrix: 32 bytes of K */
 } factor;
 
-static factor factor_of(const dlc_nest *nest, dlc_expr load, uint32_t own, int is_columns)
+static factor factor_of(const dlc_nest *nest, dlc_expr load, uint32_t own, int is_columns, int64_t depth)
 {
     const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
     uint32_t s = DLC_SOURCE_INDEX(node->imm.id), position;
-    factor f = {own, load, 1, is_columns};
+    factor f = {own, load, 1, is_columns, depth};
     if (dlc_ids_find(&nest->kernel->stages.data[s].axes, own, &position))
         f.is_along_k = nest->schedule->homes[s].stride[position] != dlc_expr_i64(nest->kernel->pool, 1);
     return f;
 }
 
 /*
- * The 16 x 16 elements from (first, k) on. In memory they are rows along the axis of neighbours; the row that lane l names, and where in
+ * The 16 x `depth` elements from (first, k) on. In memory they are rows along the axis of neighbours; the row that lane l names, and where in
  * it, is such that the registers come in the order in which the instruction takes them: of A by rows first, of B by K first.
  */
 static void load_matrix(dlc_nest *nest, const factor *f, uint32_t axis, dlc_expr k, dlc_expr first, dlc_val *result)
@@ -74,7 +75,7 @@ static void load_matrix(dlc_nest *nest, const factor *f, uint32_t axis, dlc_expr
                               : dlc_add(pool, remainder_of(nest, lane, DLC_FRAGMENT),
                                         dlc_muli(pool, quotient(nest, lane, DLC_MATRIX), DLC_FRAGMENT));
     dlc_expr within = rows_first ? quotient(nest, lane, DLC_MATRIX) : remainder_of(nest, quotient(nest, lane, DLC_FRAGMENT), 2);
-    within = dlc_muli(pool, within, DLC_FRAGMENT);
+    within = dlc_muli(pool, within, f->is_along_k ? f->depth / 2 : DLC_FRAGMENT);
     with[f->own] = dlc_add(pool, first, f->is_along_k ? row : within);
     with[axis] = dlc_add(pool, k, f->is_along_k ? within : row);
     dlc_expr load = simplified(nest, dlc_expr_substitute(pool, f->load, with, nest->axes.n));
@@ -106,9 +107,10 @@ void dlc_matrix_multiply(dlc_nest *nest, uint32_t n, dlc_expr rows, dlc_expr col
     uint32_t axis = leaf->over.data[0], loop = dlc_schedule_loop_over(nest->schedule, n, axis);
     dlc_expr first = nest->tiles[axis].last ? nest->tiles[axis].first : dlc_expr_i64(pool, 0);
     dlc_expr size = nest->tiles[axis].last ? dlc_expr_i64(pool, nest->schedule->nodes.data[loop].tile) : nest->kernel->axes.data[axis].extent;
-    factor left = factor_of(nest, rows, leaf->rows, 0), right = factor_of(nest, columns, leaf->columns, 1);
-    uint32_t step = dlc_nest_stepped_axis(nest, size, DLC_MATRIX);
-    dlc_nest_loop(nest, step, dlc_nest_i64(nest, 0), dlc_nest_uniform(nest, size), DLC_MATRIX);
+    int64_t depth = dlc_dots[leaf->row].granule;
+    factor left = factor_of(nest, rows, leaf->rows, 0, depth), right = factor_of(nest, columns, leaf->columns, 1, depth);
+    uint32_t step = dlc_nest_stepped_axis(nest, size, depth);
+    dlc_nest_loop(nest, step, dlc_nest_i64(nest, 0), dlc_nest_uniform(nest, size), depth);
     multiply_step(nest, leaf, &left, &right, dlc_add(pool, first, dlc_expr_axis(pool, step)));
     dlc_nest_loop_end(nest);
 }

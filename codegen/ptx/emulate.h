@@ -522,31 +522,51 @@ static dlc_matrices dlc_matrices_of(dlc_thread *here, const void *row, int is_tu
 #define dlc_get_matrices(row) dlc_matrices_of(here, row, 0, __LINE__)
 #define dlc_turn_matrices(row) dlc_matrices_of(here, row, 1, __LINE__)
 
-static float dlc_half_of(dlc_u32 bits, int is_bf16)
+/* What the elements of a product are: halves, bf16, tf32, or bytes that have a sign or have none. */
+enum { DLC_OF_F16, DLC_OF_BF16, DLC_OF_TF32, DLC_OF_S8, DLC_OF_U8 };
+
+static float dlc_element_of(dlc_u32 bits, int type)
 {
-    union { dlc_u32 u; float f; } wide = {bits << 16};
-    return is_bf16 ? wide.f : dlc_f16_float((dlc_u16)bits);
+    union { dlc_u32 u; float f; } wide = {type == DLC_OF_TF32 ? bits & 0xffffe000u : bits << 16};
+    return type == DLC_OF_S8 ? (float)(signed char)bits : type == DLC_OF_U8 ? (float)(dlc_u8)bits
+           : type == DLC_OF_F16 ? dlc_f16_float((dlc_u16)bits) : wide.f;
 }
 
-/* Sums go on one after the other, K ascending. */
-DLC_UNCHECKED static void dlc_multiply(dlc_thread *here, float **sums, const dlc_u32 *own, int is_bf16, int line)
+/* Element k of the row or column that lane l has in a register of each half of K. */
+static float dlc_factor_of(dlc_thread *here, int lane, int first, int behind, int k, int type)
 {
-    int lane = here->number % DLC_LANES;
+    int n = type == DLC_OF_TF32 ? 1 : type >= DLC_OF_S8 ? 4 : 2, half = 4 * n; /* elements of a register, of half of K */
+    dlc_u32 word = dlc_shown(lane * 4 + k % half / n)[k < half ? first : behind];
+    return dlc_element_of(word >> (n == 1 ? 0 : 32 / n * (k % n)), type);
+}
+
+/* Sums go on one after the other, K ascending; those of bytes are exact. */
+DLC_UNCHECKED static void dlc_multiply(dlc_thread *here, void **sums, const dlc_u32 *own, int a, int b, int line)
+{
+    int lane = here->number % DLC_LANES, depth = a == DLC_OF_TF32 ? 8 : a >= DLC_OF_S8 ? 32 : 16;
     here->shown = own;
     dlc_exchange(here, 0, 0, line);
     for (int i = 0; i < 4; i++) {
         int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-        for (int k = 0; k < 16; k++) {
-            int from = k % 8 / 2, shift = 16 * (k % 2);
-            dlc_u32 a = dlc_shown(row % 8 * 4 + from)[row / 8 + k / 8 * 2], b = dlc_shown(column * 4 + from)[4 + k / 8];
-            float sum = fmaf(dlc_half_of(a >> shift, is_bf16), dlc_half_of(b >> shift, is_bf16), *sums[i]);
-            union { dlc_u32 u; float f; } nan = {0x7fffffffu};
-            *sums[i] = sum != sum ? nan.f : sum;
+        for (int k = 0; k < depth; k++) {
+            float left = dlc_factor_of(here, row % 8, row / 8, row / 8 + 2, k, a), right = dlc_factor_of(here, column, 4, 5, k, b);
+            union { dlc_u32 u; float f; } sum, nan = {0x7fffffffu};
+            if (a >= DLC_OF_S8) {
+                *(dlc_u32 *)sums[i] += (dlc_u32)(int)(left * right);
+                continue;
+            }
+            sum.f = fmaf(left, right, *(float *)sums[i]);
+            *(float *)sums[i] = sum.f != sum.f ? nan.f : sum.f;
         }
     }
     dlc_exchange(here, 0, 0, line); /* others may still look */
 }
-#define dlc_mma_f16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
-    dlc_multiply(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, 0, __LINE__)
-#define dlc_mma_bf16(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
-    dlc_multiply(here, (float *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, 1, __LINE__)
+#define DLC_PRODUCT(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1, a, b) \
+    dlc_multiply(here, (void *[]){c0, c1, c2, c3}, (const dlc_u32[]){a0, a1, a2, a3, b0, b1}, DLC_OF_##a, DLC_OF_##b, __LINE__)
+#define dlc_mma_f16(...) DLC_PRODUCT(__VA_ARGS__, F16, F16)
+#define dlc_mma_bf16(...) DLC_PRODUCT(__VA_ARGS__, BF16, BF16)
+#define dlc_mma_tf32(...) DLC_PRODUCT(__VA_ARGS__, TF32, TF32)
+#define dlc_mma_s8s8(...) DLC_PRODUCT(__VA_ARGS__, S8, S8)
+#define dlc_mma_s8u8(...) DLC_PRODUCT(__VA_ARGS__, S8, U8)
+#define dlc_mma_u8s8(...) DLC_PRODUCT(__VA_ARGS__, U8, S8)
+#define dlc_mma_u8u8(...) DLC_PRODUCT(__VA_ARGS__, U8, U8)

@@ -41,7 +41,8 @@ DLC_INLINE float dlc_f16_float(dlc_u16 bits)
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
 }
-/* Matrices that a warp's lanes hold: four of 8 x 8 elements of 16 bits, as they lie or turned over; a product of 16 x 16 by 16 x 8. */
+/* Matrices that a warp's lanes hold: four of 8 x 8 elements of 16 bits, as they lie or turned over, or of 8 x 4 of 32 bits, 8 x 16 of 8;
+ * a product of 16 x 32 bytes by 32 bytes x 8. */
 typedef struct {
     dlc_u32 v[4];
 } dlc_matrices;
@@ -57,17 +58,21 @@ typedef struct {
     }
 DLC_MATRICES(get, "")
 DLC_MATRICES(turn, ".trans")
-#define DLC_PRODUCT(type)                                                                                              \
-    DLC_INLINE void dlc_mma_##type(float *c0, float *c1, float *c2, float *c3, dlc_u32 a0, dlc_u32 a1, dlc_u32 a2,     \
-                                   dlc_u32 a3, dlc_u32 b0, dlc_u32 b1)                                                 \
+#define DLC_PRODUCT(name, sum, letter, form)                                                                           \
+    DLC_INLINE void dlc_mma_##name(sum *c0, sum *c1, sum *c2, sum *c3, dlc_u32 a0, dlc_u32 a1, dlc_u32 a2, dlc_u32 a3, \
+                                   dlc_u32 b0, dlc_u32 b1)                                                             \
     {                                                                                                                  \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type ".f32 "                                  \
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
-                     : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)                                                      \
+        asm volatile("mma.sync.aligned." form " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"       \
+                     : "+" letter(*c0), "+" letter(*c1), "+" letter(*c2), "+" letter(*c3)                              \
                      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));                                          \
     }
-DLC_PRODUCT(f16)
-DLC_PRODUCT(bf16)
+DLC_PRODUCT(f16, float, "f", "m16n8k16.row.col.f32.f16.f16.f32")
+DLC_PRODUCT(bf16, float, "f", "m16n8k16.row.col.f32.bf16.bf16.f32")
+DLC_PRODUCT(tf32, float, "f", "m16n8k8.row.col.f32.tf32.tf32.f32")
+DLC_PRODUCT(s8s8, int, "r", "m16n8k32.row.col.s32.s8.s8.s32")
+DLC_PRODUCT(s8u8, int, "r", "m16n8k32.row.col.s32.s8.u8.s32")
+DLC_PRODUCT(u8s8, int, "r", "m16n8k32.row.col.s32.u8.s8.s32")
+DLC_PRODUCT(u8u8, int, "r", "m16n8k32.row.col.s32.u8.u8.s32")
 #endif
 
 /* --- the same text for both --- */

@@ -24,6 +24,29 @@ static dlc_expr uncast(const dlc_pool *pool, dlc_expr factor)
     return dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor;
 }
 
+/* x of f32.bits(and(u32.bits(x), 0xffffe000)), or 0. */
+static dlc_expr uncut(const dlc_pool *pool, dlc_expr factor)
+{
+    const uint32_t kept = 0xffffe000u;
+    const dlc_expr_node *node = dlc_node_of(pool, factor);
+    dlc_expr masked = node->op == DLC_EXPR_BITCAST && node->dtype == DLC_F32 ? dlc_arg(pool, factor, 0) : 0;
+    for (uint32_t i = 0; masked && dlc_node_of(pool, masked)->op == DLC_EXPR_AND && i < 2; i++) {
+        dlc_expr bits = dlc_arg(pool, masked, i);
+        const dlc_expr_node *mask = dlc_node_of(pool, dlc_arg(pool, masked, 1 - i));
+        if (dlc_node_of(pool, bits)->op == DLC_EXPR_BITCAST && mask->op == DLC_EXPR_CONST && (uint32_t)mask->imm.i == kept &&
+            dlc_node_of(pool, dlc_arg(pool, bits, 0))->dtype == DLC_F32)
+            return dlc_arg(pool, bits, 0);
+    }
+    return 0;
+}
+
+dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor)
+{
+    if (dlc_dots[row].granule == 1)
+        return factor;
+    return dlc_dots[row].a == DLC_F32 ? uncut(pool, factor) : uncast(pool, factor);
+}
+
 static int is_other_sign(dlc_dtype dtype, dlc_dtype wanted)
 {
     return (dtype == DLC_U8 && wanted == DLC_I8) || (dtype == DLC_I8 && wanted == DLC_U8);
@@ -40,10 +63,13 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
     *result = (dlc_dot_operands){.rows = rows, .columns = columns};
     if (info->granule == 1)
         return is_own_type(acc);
-    result->rows = uncast(pool, rows);
-    result->columns = uncast(pool, columns);
+    dlc_expr left = dlc_dot_factor(row, pool, rows), right = dlc_dot_factor(row, pool, columns);
+    if (!left || !right)
+        return 0;
+    result->rows = left;
+    result->columns = right;
     dlc_dtype a = dlc_node_of(pool, result->rows)->dtype, b = dlc_node_of(pool, result->columns)->dtype;
-    uint8_t nways = info->family == DLC_FAMILY_TILE ? 1 : 4;
+    uint8_t nways = info->family == DLC_FAMILY_LANES ? 4 : 1;
     for (uint8_t i = 0; i < nways && acc == info->acc; i++) { /* a changed sign only where it must be */
         dlc_dtype first = i % 2 ? info->b : info->a, second = i % 2 ? info->a : info->b;
         result->is_swapped = i % 2;

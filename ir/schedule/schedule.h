@@ -225,6 +225,8 @@ typedef struct {
     uint8_t is_swapped;     /* the columns' factor is the row's a */
     uint8_t is_flipped;     /* the rows' factor has the other signedness */
 } dlc_dot_operands;
+/* The factor in the row's own type; 0: it is not one that the row takes. */
+dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
 /* A load, of the leaf's rows or columns: a granule along the innermost axis the leaf runs over is together, and granules of

@@ -229,14 +229,17 @@ static dlc_status verify_matrix_factor(const dlc_verifier *v, uint32_t n, uint32
 {
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
     const dlc_pool *pool = v->kernel->pool;
-    const dlc_expr_node *cast = dlc_node_of(pool, factor);
-    const dlc_expr_node *node = cast->op == DLC_EXPR_CAST ? dlc_node_of(pool, dlc_arg(pool, factor, 0)) : cast;
+    const dlc_expr_node *node = dlc_node_of(pool, dlc_dot_factor((dlc_dot)leaf->row, pool, factor));
     uint32_t s = DLC_SOURCE_INDEX(node->imm.id), k = leaf->over.data[leaf->over.n - 1];
     if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || !dlc_schedule_is_filled(v->schedule, s))
         return dlc_verifier_fail(v, "%s: %s multiplies what threads of the block have copied", stage_of(v, n)->name,
                                  dlc_dots[leaf->row].text);
-    int64_t row = ACCESS_BYTES / dlc_dtype_bytes(v->kernel->stages.data[s].dtype[0]);
+    uint32_t element_bytes = dlc_dtype_bytes(v->kernel->stages.data[s].dtype[0]);
+    int64_t row = ACCESS_BYTES / element_bytes;
     int64_t along = stride_of(v, s, own), deep = stride_of(v, s, k);
+    if (element_bytes != 2 && deep != 1)
+        return dlc_verifier_fail(v, "%s: %s takes neighbours along %s, and %s has others", stage_of(v, n)->name,
+                                 dlc_dots[leaf->row].text, v->kernel->axes.data[k].name, v->kernel->stages.data[s].name);
     if (!(along == 1 && deep > 0 && deep % row == 0) && !(deep == 1 && along > 0 && along % row == 0))
         return dlc_verifier_fail(v, "%s: rows of %s do not begin at multiples of %d bytes", stage_of(v, n)->name,
                                  v->kernel->stages.data[s].name, ACCESS_BYTES);

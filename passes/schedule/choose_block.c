@@ -23,6 +23,7 @@ enum {
     SLICE = 16,           /* steps along K */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
+    BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over */
     MATRIX_SLICE = 32,    /* steps along K that matrices take between two waits */
     MATRIX_PAD = 8,       /* elements: rows of a slice begin at accesses of 16 bytes, and in other banks */
     PRODUCT_CYCLES = 8,   /* of two matrices */
@@ -192,7 +193,8 @@ static int find_matrices(dot *d)
     dlc_dot_operands operands;
     const dlc_dtype acc = (dlc_dtype)d->c->kernel->stages.data[0].dtype[0];
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dot_fact(d->c->target, (dlc_dot)row) && d->depth >= dlc_dots[row].granule &&
+        if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dtype_bytes((dlc_dtype)dlc_dots[row].a) == BYTES_EITHER_WAY &&
+            dlc_dot_fact(d->c->target, (dlc_dot)row) && d->depth >= dlc_dots[row].granule &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, acc, &operands) &&
             is_named_load(d, operands.rows) && is_named_load(d, operands.columns)) {
             d->row = (dlc_dot)row;

@@ -108,6 +108,15 @@ static const struct {
 #define BRAINS \
     "kernel @mm(x: bf16[m,40], w: bf16[40,40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=40\n" \
     "  a[i,j] = sum(k) f32(x[i, k]) * f32(w[k, j])\n  y[i,j] = max(0.0, a)\n}\n"
+#define CUT(load) "f32.bits(and(u32.bits(" load "), 4294959104))"
+#define SHORTER \
+    "kernel @mm(x: f32[m,24], w: f32[24,40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=24\n" \
+    "  a[i,j] = sum(k) " CUT("x[i, k]") " * " CUT("w[k, j]") "\n  y[i,j] = max(0.0, a)\n}\n"
+#define OCTETS(rows, columns) \
+    "kernel @mm(x: " rows "[m,72], w: " columns "[72,40]) -> (y: i32[m,40]) {\n  axis i=m, j=40, k=72\n" \
+    "  a[i,j] = sum(k) i32(x[i, k]) * i32(w[k, j])\n  y[i,j] = max(a, -9999)\n}\n"
+#define SHORTER_COPIES "  copy xs = a.x [i, k+4]\n  copy ws = a.w [j, k+4]\n"
+#define OCTET_COPIES "  copy xs = a.x [i, k+16]\n  copy ws = a.w [j, k+16]\n"
 #define HALF_COPIES "  copy xs = a.x [i, k+8]\n  copy ws = a.w [k, j+8]\n"
 #define TURNED_COPIES "  copy xs = a.x [k, i+8]\n  copy ws = a.w [j, k+8]\n"
 #define MATRICES(rows, columns, by) PRODUCTS("mma_f16", rows, columns, by)
@@ -128,6 +137,12 @@ static const struct {
     {HALVES, 128, HALF_COPIES MATRICES("64", "32", "32")},
     {HALVES, 256, HALF_COPIES MATRICES("64", "32", "16")},
     {BRAINS, 128, HALF_COPIES PRODUCTS("mma_bf16", "32", "32", "16")},
+    {SHORTER, 128, SHORTER_COPIES PRODUCTS("mma_tf32", "32", "32", "16")},
+    {SHORTER, 128, SHORTER_COPIES PRODUCTS("mma_tf32", "64", "32", "32")},
+    {OCTETS("i8", "i8"), 128, OCTET_COPIES PRODUCTS("mma_s8s8", "32", "32", "16")},
+    {OCTETS("i8", "u8"), 128, OCTET_COPIES PRODUCTS("mma_s8u8", "32", "32", "16")},
+    {OCTETS("u8", "i8"), 128, OCTET_COPIES PRODUCTS("mma_u8s8", "64", "32", "32")},
+    {OCTETS("u8", "u8"), 128, OCTET_COPIES PRODUCTS("mma_u8u8", "32", "32", "16")},
     {TURNED, 128, TURNED_COPIES ALONE("warp i:16, j:16")},
     {TURNED, 128, TURNED_COPIES ALONE("warp j:16, i:16")},
 };
@@ -138,6 +153,12 @@ static const struct {
     const char *tree, *sentence;
 } no_matrices[] = {
     {"sm_75", HALVES, 128, HALF_COPIES MATRICES("32", "32", "16"), "a: sm_75 does not have mma_f16"},
+    {"sm_80", OCTETS("u8", "i8"), 128, OCTET_COPIES PRODUCTS("mma_s8u8", "32", "32", "16"),
+     "a: mma_s8u8 multiplies i8 by u8 into i32; rows are u8, columns i8, the sum i32"},
+    {"sm_80", OCTETS("u8", "i8"), 128, "  copy xs = a.x [i, k+16]\n  copy ws = a.w [k, j+16]\n" PRODUCTS("mma_u8s8", "32", "32", "16"),
+     "a: mma_u8s8 takes neighbours along k, and ws has others"},
+    {"sm_80", MATMUL, 128, SHORTER_COPIES PRODUCTS("mma_tf32", "32", "32", "16"),
+     "a: mma_tf32 multiplies factors that are cut to tf32: f32.bits(and(u32.bits(x), 4294959104))"},
     {"sm_80", HALVES, 96, HALF_COPIES MATRICES("32", "32", "16"), "a: 4 tiles are dealt to 3 warps; a warp keeps one"},
     {"sm_80", HALVES, 128, HALF_COPIES MATRICES("32", "32", "8"), "a: a tile of 8x16 is no number of matrices of 16x16"},
     {"sm_80", TURNED, 128, TURNED_COPIES ALONE("thread i:16, j:16"), "leaves no tile to it"},

@@ -164,25 +164,85 @@ static const char *compare(const dlc_module *module, const trial *t, void *const
     return NULL;
 }
 
+/* --- memory of the device, an allocation for each tensor: what lies beside it is nobody's --- */
+static struct {
+    int (*cuDevicePrimaryCtxRetain)(void **, int), (*cuCtxPushCurrent_v2)(void *);
+    int (*cuMemAlloc_v2)(uint64_t *, size_t), (*cuMemFree_v2)(uint64_t);
+    int (*cuMemcpyHtoDAsync_v2)(uint64_t, const void *, size_t, void *);
+    int (*cuMemcpyDtoHAsync_v2)(void *, uint64_t, size_t, void *), (*cuStreamSynchronize)(void *);
+} cuda;
+
+static void resolve(void)
+{
+    void *context, *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (cuda.cuMemAlloc_v2)
+        return;
+#define RESOLVE(name) *(void **)&cuda.name = dlsym(library, #name)
+    RESOLVE(cuDevicePrimaryCtxRetain), RESOLVE(cuCtxPushCurrent_v2), RESOLVE(cuMemAlloc_v2), RESOLVE(cuMemFree_v2);
+    RESOLVE(cuMemcpyHtoDAsync_v2), RESOLVE(cuMemcpyDtoHAsync_v2), RESOLVE(cuStreamSynchronize);
+#undef RESOLVE
+    ck_assert(!cuda.cuDevicePrimaryCtxRetain(&context, 0) && !cuda.cuCtxPushCurrent_v2(context));
+}
+
+/* The tensor in an allocation of its own, with its data unless there are none. */
+static dlcrt_tensor on_device(dlcrt_tensor t)
+{
+    uint64_t at;
+    ck_assert_int_eq(cuda.cuMemAlloc_v2(&at, t.size_bytes + !t.size_bytes), 0);
+    if (t.data)
+        ck_assert(!cuda.cuMemcpyHtoDAsync_v2(at, t.data, t.size_bytes, NULL) && !cuda.cuStreamSynchronize(NULL));
+    t.data = (void *)(uintptr_t)at;
+    t.on_device = 1;
+    return t;
+}
+
+/* What was on the device is in memory of the arena. */
+static int fetch(const small_graph *s, dlcrt_tensor *t)
+{
+    void *data = dlc_arena_alloc(s->arena, t->size_bytes + 1, 16);
+    int failed = cuda.cuMemcpyDtoHAsync_v2(data, (uintptr_t)t->data, t->size_bytes, NULL) || cuda.cuStreamSynchronize(NULL);
+    t->data = data;
+    return !failed;
+}
+
+static void release(const dlcrt_tensor *tensors, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        cuda.cuMemFree_v2((uintptr_t)tensors[i].data);
+}
+
+/* The first run has the caller's memory, the others that of the device. */
 static const char *run_once(const small_graph *s, const dlc_module *module, dlcrt_context *context,
                             int run, int is_checked)
 {
     dlcrt_tensor in[MAX_TENSORS], out[MAX_TENSORS] = {{0}};
     void **memory = small_memory(s);
     fill_inputs(s, memory, run);
-    for (uint32_t i = 0; i < s->graph->inputs.n; i++)
+    for (uint32_t i = 0; i < s->graph->inputs.n; i++) {
         in[i] = tensor_of(s, s->graph->inputs.data[i], memory[s->graph->inputs.data[i]->id]);
+        in[i] = run ? on_device(in[i]) : in[i];
+    }
+    for (uint32_t o = 0; run && o < s->graph->outputs.n; o++)
+        out[o] = on_device(tensor_of(s, s->graph->outputs.data[o].value, NULL));
     dlc_status status =
         dlcrt_context_run(context, in, s->graph->inputs.n, out, s->graph->outputs.n);
+    const char *told = status == DLC_OK ? "" : dlc_arena_strdup(s->arena, dlcrt_last_error());
+    dlcrt_tensor kept[MAX_TENSORS];
+    memcpy(kept, out, sizeof kept);
+    for (uint32_t o = 0; run && status == DLC_OK && o < s->graph->outputs.n; o++)
+        if (!fetch(s, &out[o]))
+            return "an output that cannot be copied";
+    release(in, run ? s->graph->inputs.n : 0);
+    release(kept, run ? s->graph->outputs.n : 0);
     if (!is_checked)
-        return status == DLC_OK ? NULL : dlc_arena_strdup(s->arena, dlcrt_last_error());
+        return status == DLC_OK ? NULL : told;
     trial *trials;
     void **values = small_values(s, module, memory);
     uint32_t n = interpret(s, module, values, &trials);
     if (trials[n - 1].faults)
         return status == DLC_INVALID ? NULL : "a fault was not told";
     if (status != DLC_OK)
-        return dlc_arena_strdup(s->arena, dlcrt_last_error());
+        return told;
     return compare(module, &trials[n - 1], values, out, s->arena);
 }
 
@@ -199,6 +259,7 @@ static const char *run_all(const small_graph *s, const dlc_module *module, const
     if (dlcrt_context_create(executable, NULL, &context) != DLC_OK) {
         problem = dlc_arena_strdup(s->arena, dlcrt_last_error());
     } else {
+        resolve();
         for (int run = 0; run < (runs_once ? 1 : NRUNS) && !problem; run++)
             problem = run_once(s, module, context, run, !runs_once);
         dlcrt_context_destroy(context);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # models.sh TESTS_DIR WORK_DIR VGPU_DIR: whole models through the runtime on the virtual GPU give the bits of the emulation, on PTX for
 # three generations: digits, MiniLM's first two layers, an LSTM, a decoder's step, half precision, its products as matrices,
-# int8, maps; with odd inputs, too.
+# int8, maps; with odd inputs, too; products by rows of dot.def.
 set -eu
 tests=$1 work=$2/vgpu vgpu=$3
 python=$tests/../.venv/bin/python
@@ -16,15 +16,16 @@ with numpy.load(sys.argv[1]) as data: numpy.savez(sys.argv[2], image=data['image
 cp "$tests/../models/digits.onnx" "$work/digits.onnx"
 
 try() { # try MODEL TARGET INPUTS…
-    model=$work/$1 target=$2
+    model=$work/$1 target=$2 kind=onnx
+    [ -f "$model.onnx" ] || kind=dlc
     shift 2
-    if ! "$DLC" compile "$model.onnx" --target "$target" -o "$model.so" -q 2>"$work/log"; then
+    if ! "$DLC" compile "$model.$kind" --target "$target" -o "$model.so" -q 2>"$work/log"; then
         grep -q NVRTC "$work/log" || { cat "$work/log"; exit 1; }
         echo "skipped: $(cat "$work/log")"
         exit 77
     fi
     for inputs; do
-        "$DLC" run "$model.onnx" --target "$target" --emulate-gpu --inputs "$model.$inputs.npz" --outputs "$model.out.npz" -q
+        "$DLC" run "$model.$kind" --target "$target" --emulate-gpu --inputs "$model.$inputs.npz" --outputs "$model.out.npz" -q
         LD_LIBRARY_PATH=$vgpu "$DLC" run "$model.so" --device cuda --inputs "$model.$inputs.npz" --expect "$model.out.npz" \
             --rtol 0 --atol 0 -q || { echo "$model for $target, $inputs: differs from the emulation"; exit 1; }
         echo "$model for $target, $inputs: the same bits"
@@ -41,3 +42,14 @@ try half sm_80 in odd
 try matrices sm_80 odd
 try int8 sm_90 in odd
 try minilm2 sm_75 in
+
+# Products by rows of dot.def that no model's schedule has yet: a module's text.
+"$python" -c "import numpy, sys
+draw = numpy.random.default_rng(1)
+numpy.savez(sys.argv[1], x=draw.standard_normal((70, 96)).astype('f4'), w=draw.standard_normal((96, 48)).astype('f4'))
+numpy.savez(sys.argv[2], x=draw.integers(0, 256, (70, 96)).astype('u1'), w=draw.integers(-128, 128, (96, 48)).astype('i1'))" \
+    "$work/tf32.in.npz" "$work/octets.in.npz"
+for name in tf32 octets; do
+    cp "$tests/vgpu/$name.dlc" "$work/$name.dlc"
+    try $name sm_80 in
+done

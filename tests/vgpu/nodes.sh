@@ -1,6 +1,6 @@
 #!/bin/sh
 # nodes.sh TESTS_DIR WORK_DIR VGPU_DIR [all]: ONNX's node tests with kernels for a GPU, compiled by NVRTC, on the virtual GPU: each 30th;
-# with `all`, the long form, every one, where those of expected-node.txt may fail.
+# with `all`, the long form, every one, where those of expected-node.txt and expected-node-cuda.txt may fail.
 set -eu
 tests=$1 work=$2
 export LD_LIBRARY_PATH="$3"
@@ -10,7 +10,8 @@ python=$tests/../.venv/bin/python
 mkdir -p "$work"
 [ -d "$work/node" ] || "$python" -W ignore "$tests/onnx/make_node_tests.py" "$work/node"
 if [ "${4-}" = all ]; then
-    exec "$DLC" test "$work/node" --target sm_75 --device cuda --timeout 300 --quiet --list "$tests/onnx/expected-node.txt"
+    cat "$tests/onnx/expected-node.txt" "$tests/onnx/expected-node-cuda.txt" >"$work/expected-node-vgpu.txt"
+    exec "$DLC" test "$work/node" --target sm_75 --device cuda --timeout 300 --quiet --list "$work/expected-node-vgpu.txt"
 fi
 few=$(mktemp -d)
 trap 'rm -rf "$few"' EXIT

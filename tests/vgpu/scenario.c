@@ -69,7 +69,7 @@ static struct {
     int (*alloc)(uint64_t *, size_t), (*free)(uint64_t);
     int (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
     int (*create)(void **, unsigned), (*destroy)(void *), (*begin)(void *, int);
-    int (*end)(void *, void **), (*drop)(void *);
+    int (*end)(void *, void **), (*drop)(void *), (*pin)(void **, size_t, unsigned), (*unpin)(void *);
 } cu;
 
 static void open_cu(void *library)
@@ -86,7 +86,9 @@ static void open_cu(void *library)
                                         "cuStreamDestroy_v2",
                                         "cuStreamBeginCapture_v2",
                                         "cuStreamEndCapture",
-                                        "cuGraphDestroy"};
+                                        "cuGraphDestroy",
+                                        "cuMemHostAlloc",
+                                        "cuMemFreeHost"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         void *address = dlsym(library, names[i]);
         memcpy((char *)&cu + i * sizeof address, &address, sizeof address);
@@ -159,6 +161,75 @@ static void net_on_device(dlcrt_executable *net, uint32_t is_async)
     must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK,
          "the last run"); /* under way at the end, if it may be */
     dlcrt_context_destroy(context);
+    leave(&b);
+}
+
+/* Outputs in memory of the host are waited for, though copies to what is page-locked would not be. */
+static void run_to_locked(dlcrt_context *context)
+{
+    float pixels[3 * PIXELS];
+    void *logits;
+    must(!cu.pin(&logits, 3 * CLASSES * sizeof(float), 3), "memory of the host");
+    for (unsigned i = 0; i < 3; i++) {
+        dlcrt_tensor in = {.data = pixels, .dtype = DLC_F32, .rank = 4, .dims = {3, 1, 8, 8}},
+                     out = {.data = logits, .size_bytes = 3 * CLASSES * sizeof(float)};
+        draw(pixels, 3 * PIXELS, i);
+        memset(logits, 0, out.size_bytes);
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "page-locked");
+        show("page-locked", logits, out.size_bytes);
+    }
+    must(!cu.unpin(logits), "memory of the host");
+}
+
+/* In the caller's stream, between copies of the caller's; and not while that records. */
+static void net_in_their_stream(dlcrt_executable *net)
+{
+    float pixels[3 * PIXELS], logits[3 * CLASSES];
+    dlcrt_context *context;
+    void *stream, *graph = NULL;
+    buffers b = enter();
+    must(!cu.create(&stream, 1), "stream");
+    must(dlcrt_context_create(net, &(dlcrt_context_options){.async = 1, .stream = stream, .is_current = 1}, &context) == DLC_OK,
+         "context");
+    for (unsigned i = 0; i < 4; i++) {
+        dlcrt_tensor in = input_at(b.in[i % 2]), out = output_at(b.out[i % 2]);
+        draw(pixels, 3 * PIXELS, i + 20);
+        must(!cu.in(b.in[i % 2], pixels, sizeof pixels, stream), "copies");
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "their stream");
+        must(i % 2 || !cu.out(logits, b.out[0], sizeof logits, stream), "copies");
+        must(dlcrt_context_wait(context) == DLC_OK && (i % 2 == 0 || !cu.out(logits, b.out[1], sizeof logits, NULL)), "copies");
+        show("their stream", logits, sizeof logits);
+    }
+    run_to_locked(context);
+    must(!cu.begin(stream, 1), "recording");
+    dlcrt_tensor in = input_at(b.in[0]), out = output_at(b.out[0]);
+    printf("recorded: %d", (int)dlcrt_context_run(context, &in, 1, &out, 1));
+    printf(", %d\n", cu.end(stream, &graph));
+    must(!graph || !cu.drop(graph), "graph");
+    dlcrt_context_destroy(context);
+    must(!cu.destroy(stream), "stream");
+    leave(&b);
+}
+
+/* A larger run while one of the device is under way; and memory that ends where the tensor does. */
+static void net_grows(dlcrt_executable *net)
+{
+    dlcrt_context *context;
+    uint64_t exact[2];
+    buffers b = enter();
+    must(!cu.alloc(&exact[0], 3 * PIXELS * sizeof(float)) && !cu.alloc(&exact[1], 3 * CLASSES * sizeof(float)), "memory");
+    must(dlcrt_context_create(net, &(dlcrt_context_options){.async = 1}, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < 3; i++) {
+        run_at(context, exact[0], exact[1], i, 1);
+        dlcrt_tensor in = input_at(b.in[0] + 4), out = output_at(b.out[0] + 4); /* copied into memory of the context */
+        float pixels[3 * PIXELS];
+        draw(pixels, 3 * PIXELS, i);
+        must(!cu.in(b.in[0] + 4, pixels, sizeof pixels, NULL) && !cu.out(pixels, b.in[0] + 4, sizeof pixels, NULL), "copies");
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "a run under way");
+        run_net(context, MOST + (int)i - 2, i);
+    }
+    dlcrt_context_destroy(context);
+    must(!cu.free(exact[0]) && !cu.free(exact[1]), "memory");
     leave(&b);
 }
 
@@ -294,14 +365,20 @@ int main(int argc, char **argv)
     net_on_device(executables[0], 0);
     net_on_device(executables[0], 1);
     net_on_other_memory(executables[0]);
+    net_in_their_stream(executables[0]);
+    net_grows(executables[0]);
     net_profiled(executables[0]);
     net_beside_a_recording(executables[0]);
     gather_in_circles(executables[1]);
     gather_and_fail(executables[1]);
     for (int i = 0; i < 2; i++)
         dlcrt_executable_close(executables[i]);
-    printf("left: %d; calls: %u graphs, %u launches, %u copies of the device, %u modules\n",
-           driver->nlive(), driver->calls("cuGraphLaunch"), driver->calls("cuLaunchKernel"),
-           driver->calls("cuMemcpyDtoDAsync_v2"), driver->calls("cuModuleLoadDataEx"));
+    static const char *const counted[] = {"cuGraphLaunch", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2",
+                                          "cuMemcpyDtoHAsync_v2", "cuModuleLoadDataEx", "cuMemAlloc_v2", "cuStreamSynchronize",
+                                          "cuCtxPushCurrent_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams"};
+    printf("left: %d; calls:", driver->nlive());
+    for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
+        printf(" %u %s", driver->calls(counted[i]), counted[i]);
+    printf("\n");
     return 0;
 }
