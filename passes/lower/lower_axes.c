@@ -373,3 +373,32 @@ void dlc_lower_guards(dlc_kernel *kernel)
             *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, guard_visit, kernel);
     }
 }
+
+/* --- windows --- */
+
+/* The size of the axis's steps in the index; 0: there are none, or it is not known. */
+static int64_t step_of(const dlc_kernel *kernel, dlc_expr index, uint32_t axis)
+{
+    dlc_expr coefficient, rest;
+    int64_t step, extent;
+    if ((dlc_const_extent(kernel, axis, &extent) && extent < 2) || !dlc_expr_uses_axis(kernel->pool, index, axis) ||
+        !dlc_expr_linear(kernel->pool, index, axis, &coefficient, &rest) ||
+        !dlc_expr_is_int(kernel->pool, coefficient, &step))
+        return 0;
+    return step < 0 ? -step : step;
+}
+
+int dlc_lower_overlaps(const dlc_kernel *kernel, dlc_expr index)
+{
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
+        int64_t step = step_of(kernel, index, a), extent;
+        if (!step || !dlc_const_extent(kernel, a, &extent))
+            continue;
+        for (uint32_t b = 0; b < kernel->axes.n; b++) {
+            int64_t other = b == a ? 0 : step_of(kernel, index, b);
+            if (other >= step && step * (extent - 1) >= other)
+                return 1;
+        }
+    }
+    return 0;
+}

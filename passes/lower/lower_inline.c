@@ -20,6 +20,8 @@ typedef struct {
     dlc_vec(read) reads; /* who loads this stage */
     uint8_t is_map;      /* may be inlined at all */
     uint8_t is_view;     /* one load and index arithmetic, or no load: costs nothing where it is read */
+    uint8_t of_sum;      /* reads a stage that is no map, itself or through maps: values that are kept anyway */
+    uint8_t at_window;   /* some reader takes an element of it more than once */
     uint8_t inlined;
     uint32_t cost;       /* of the value, inlined operands included */
     uint32_t own_cost;
@@ -60,6 +62,9 @@ static void note_loads(inliner *in, uint32_t s, const uint8_t *marks)
         if (!marks[id] || node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
             continue;
         fact *source = &in->facts[DLC_SOURCE_INDEX(node->imm.id)];
+        in->facts[s].of_sum |= !source->is_map || source->of_sum;
+        for (uint32_t d = 0; d + 2u < node->nargs && !source->at_window; d++)
+            source->at_window = (uint8_t)dlc_lower_overlaps(in->kernel, dlc_arg(pool, id, d));
         if (DLC_SOURCE_INDEX(node->imm.id) >= s || node->flags) /* a recurrence, a pair, an index from data */
             source->is_map = 0;
         if (source->reads.n && source->reads.data[source->reads.n - 1].reader == s)
@@ -146,7 +151,7 @@ static int stays(const inliner *in, uint32_t s)
         return 1;
     if (f->is_view)
         return 0;
-    if (is_stored) /* stored and forwarded: readers take the value, not its computation */
+    if (is_stored || (f->at_window && f->of_sum)) /* readers take the value, not its computation */
         return 1;
     return (f->several && f->cost >= CHEAP) || (f->points > 1 && f->points * f->cost > MOST_WORK);
 }

@@ -189,6 +189,7 @@ static dlc_expr two_indices(const merge *m, dlc_expr outer, dlc_expr inner)
     return dlc_add(m->kernel->pool, dlc_mul(m->kernel->pool, outer, m->extent_b), inner);
 }
 
+/* (A stage that is read at windows keeps its rows: a schedule may keep a few of them at a time.) */
 static int can_merge_access(merge *m, dlc_source source, const dlc_expr *index, uint32_t rank)
 {
     int terms = count_terms(m, index, rank), at_a = position_of(m, index, rank, m->a);
@@ -196,6 +197,8 @@ static int can_merge_access(merge *m, dlc_source source, const dlc_expr *index, 
     uint32_t axis_a, axis_b;
     if (stage_positions(m, source, &axis_a, &axis_b)) {
         int used = uses_either(m, index[axis_a]) + uses_either(m, index[axis_b]);
+        if (dlc_lower_overlaps(m->kernel, index[axis_a]) || dlc_lower_overlaps(m->kernel, index[axis_b]))
+            return 0;
         return used == terms && (!used || joined_sum(m, two_indices(m, index[axis_a], index[axis_b])));
     }
     if (!terms)

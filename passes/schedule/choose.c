@@ -392,6 +392,7 @@ static const struct {
     {1, 0, choose_cuda},
     {0, 0, dlc_choose_dot},
     {0, 0, dlc_choose_at_points},
+    {0, 1, dlc_choose_halo},
     {0, 1, dlc_choose_tiles},
     {0, 0, choose_lanes},
 };

@@ -28,6 +28,7 @@ typedef struct {
     dlc_ids roots;    /* axes of independent iterations */
     dlc_ids serial;   /* axes of recurrences that several stages share: root loops in order */
     uint8_t *place;   /* per stage: dlc_place */
+    uint32_t *together;  /* per stage: the axis along which its scratch lies together; DLC_NO_AXIS, or NULL: its last one */
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
 } dlc_chooser;
 
@@ -51,6 +52,8 @@ void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
 void dlc_choose_lanes(dlc_chooser *chooser);
+/* True when stages follow one another by rows, some at windows, some products: the tree is built (choose_halo.c). */
+int dlc_choose_halo(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
 int dlc_choose_tiles(dlc_chooser *chooser);
 /* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */
@@ -76,6 +79,10 @@ void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
 void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice);
 /* One stage inside the choice's loops, which are open. */
 void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
+/* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out. */
+uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
+/* Constants that the stage reads along the lanes lie that way. */
+void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
 /* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */
 double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
 /* The same for CUDA: lanes of a warp. */

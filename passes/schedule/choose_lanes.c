@@ -102,6 +102,24 @@ int dlc_choose_lays_out(const dlc_chooser *c, const dlc_access_fact *access, uin
            dim + 1u < dlc_load_rank(c->kernel->pool, access->load);
 }
 
+/* How a load at windows of a stage moves along the lane where its scratch lies together along an axis that is known: 0 not at
+ * all, 1 from neighbour to neighbour, DLC_ODD_STRIDE otherwise; -1: another load, or not known. */
+static int64_t window_stride(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint32_t source = DLC_SOURCE_INDEX(access->source), at;
+    int is_window = 0;
+    if (!access->load || !DLC_SOURCE_IS_STAGE(access->source) || !c->together ||
+        !dlc_ids_find(&c->kernel->stages.data[source].axes, c->together[source], &at))
+        return -1;
+    for (uint32_t d = 0; d < dlc_load_rank(pool, access->load); d++)
+        is_window |= dlc_lower_overlaps(c->kernel, dlc_arg(pool, access->load, d));
+    for (uint32_t d = 0; is_window && d < dlc_load_rank(pool, access->load); d++)
+        if (d != at && dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), lane))
+            return DLC_ODD_STRIDE;
+    return is_window ? dlc_choose_stride(c, dlc_arg(pool, access->load, at), lane) : -1;
+}
+
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
@@ -113,7 +131,9 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
     if (DLC_SOURCE_IS_STAGE(access->source) &&
         (lane == c->lane || dlc_ids_find(&c->roots, lane, NULL)))
         return 1.0 / width; /* scratch keeps a vector per point */
-    int64_t stride = dlc_choose_stride(c, access->offset, lane);
+    int64_t stride = window_stride(c, access, lane);
+    if (stride < 0)
+        stride = dlc_choose_stride(c, access->offset, lane);
     if (stride == 0)
         return 0.25 / width; /* the same for all lanes, often hoisted */
     if (stride == 1 || can_lay_out(c, access->source, lane, &dim))
@@ -220,7 +240,7 @@ static void lay_out_constant(dlc_chooser *c, uint32_t s, const dlc_access_fact *
                           parts.n);
 }
 
-static void lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
+void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
 {
     for (uint32_t i = 0; i < c->accesses[s].n; i++)
         if (c->accesses[s].data[i].load)
@@ -342,6 +362,19 @@ static int is_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
     return total <= UNROLL;
 }
 
+uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane)
+{
+    const dlc_ids *reduce = &c->kernel->stages.data[s].reduce;
+    dlc_loop_kind kind = !dlc_ids_find(reduce, lane, NULL) && is_unrolled(c, reduce) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < reduce->n; i++)
+        if (reduce->data[i] != lane) {
+            dlc_schedule_open(c->schedule, kind, reduce->data[i], 1);
+            n++;
+        }
+    return n;
+}
+
 void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
 {
     dlc_schedule *schedule = c->schedule;
@@ -357,12 +390,7 @@ void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint
         dlc_schedule_open_lane(schedule, lane, choice->width, 1);
         n++;
     }
-    dlc_loop_kind kind = !folds_lanes && is_unrolled(c, &stage->reduce) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
-    for (uint32_t i = 0; i < stage->reduce.n; i++)
-        if (stage->reduce.data[i] != lane) {
-            dlc_schedule_open(schedule, kind, stage->reduce.data[i], 1);
-            n++;
-        }
+    n += dlc_choose_open_reduced(c, s, lane);
     if (folds_lanes) {
         int64_t extent, step = (int64_t)choice->width * PARTIALS;
         int is_short = dlc_const_extent(c->kernel, lane, &extent) && extent < step;
@@ -380,7 +408,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
         uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
         if (lane != DLC_NO_AXIS)
-            lay_out_constants(c, s, lane);
+            dlc_choose_lay_out_constants(c, s, lane);
     }
     for (uint32_t l = 0; l < choice->loops.n; l++) {
         const dlc_root_choice *loop = &choice->loops.data[l];

@@ -1,4 +1,4 @@
-/* Between choose_tiles.c and choose_block_tiles.c: products in a row, and what lies between them. */
+/* Between choose_products.c and those that build trees of products, choose_tiles.c, choose_halo.c and choose_block_tiles.c. */
 #ifndef DLC_PASSES_SCHEDULE_CHOOSE_TILES_H
 #define DLC_PASSES_SCHEDULE_CHOOSE_TILES_H
 
@@ -22,6 +22,7 @@ typedef struct {
     dlc_chooser *c;
     int feeds_products;     /* asked for: a product may be made over the tile of the one before it */
     dlc_ids points, rows;   /* roots */
+    const dlc_ids *rows_of; /* by stage: axes that the left factor of a product has, and its right one has not */
     uint32_t row_axis;      /* rows as one */
     dlc_tiles_product *products;      /* by stage */
     uint32_t *item;         /* by stage: the loop nest it belongs to, in order */
@@ -29,7 +30,24 @@ typedef struct {
     int64_t m, t;           /* heights of the register tile and of the block */
 } dlc_tiles;
 
-/* Which stages are products, by which rows, what runs over their tiles; places, and lanes of all others. False: nothing is. */
+/* A contraction of floats that is worth a register tile. */
+int dlc_products_contraction(const dlc_tiles *tiles, uint32_t stage, dlc_contraction *form);
+/* By rows_of: which stages are products, how their factors reach them, what runs over their tiles. How many; 0 also where one of
+ * them has too many axes. */
+uint32_t dlc_products_find(dlc_tiles *tiles);
+/* Rows of the product's register tile that fit the registers, at least 1. */
+int64_t dlc_products_height(const dlc_tiles *tiles, uint32_t stage);
+/* The stage is a map over the axes of stage `at` that reads stages from `first` on at its own point alone. */
+int dlc_products_is_map_at(const dlc_tiles *tiles, uint32_t stage, uint32_t at, uint32_t first);
+/* The order of loop nests; where values live; lanes of what is no product. */
+void dlc_products_place(dlc_tiles *tiles);
+/* Constants are packed; copies of other factors become stages, by stage of their product. Stages that are products change then: a
+ * constant whose layout cannot be chosen is copied too. */
+void dlc_products_add_copies(dlc_tiles *tiles, uint32_t *left, uint32_t *right);
+/* The copy, by lanes along `lane`, in panels of so many where that is not 0; other axes of it that no open loop has by points. */
+void dlc_products_build_copy(const dlc_tiles *tiles, uint32_t copy, uint32_t lane, uint32_t width, int64_t panel);
+
+/* Products by rows that are roots. Which stages are products, by which rows, what runs over their tiles; places, and lanes of all others. False: nothing is. */
 int dlc_tiles_find(dlc_tiles *tiles);
 /* Bytes of scratch that a row takes. */
 double dlc_tiles_row_bytes(const dlc_tiles *tiles);

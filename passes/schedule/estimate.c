@@ -260,6 +260,19 @@ static double workers_of(const dlc_estimate *e, const dlc_machine *machine, int 
     return wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
 }
 
+/* The axis along which the scratch of the stage lies together. */
+static uint32_t axis_together(const dlc_schedule *schedule, uint32_t s)
+{
+    const dlc_pool *pool = schedule->kernel->pool;
+    const dlc_home *home = &schedule->homes[s];
+    int64_t stride, size;
+    for (uint32_t i = 0; home->place == DLC_PLACE_SCRATCH && i < schedule->kernel->stages.data[s].axes.n; i++)
+        if (dlc_expr_is_int(pool, home->stride[i], &stride) && stride == 1 &&
+            !(dlc_expr_is_int(pool, home->size[i], &size) && size == 1))
+            return schedule->kernel->stages.data[s].axes.data[i];
+    return DLC_NO_AXIS;
+}
+
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result)
 {
     estimator e = {.schedule = schedule};
@@ -268,8 +281,13 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
     e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
     e.c.lane = DLC_NO_AXIS;
-    for (uint32_t s = 0; s < kernel->stages.n && schedule->homes; s++)
+    e.c.together = dlc_new_array(scratch, uint32_t, kernel->stages.n + 1);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        e.c.together[s] = DLC_NO_AXIS;
+    for (uint32_t s = 0; s < kernel->stages.n && schedule->homes; s++) {
         e.c.place[s] = schedule->homes[s].place;
+        e.c.together[s] = axis_together(schedule, s);
+    }
     result->bytes = bytes_of(&e.c);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
