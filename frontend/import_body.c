@@ -65,7 +65,7 @@ void im_push_graph(dlc_import *im, const Onnx__GraphProto *graph, dlc_value *con
     body.then = then;
     body.state = state;
     for (uint32_t i = 0; i < n; i++)
-        (void)im_bind(im, body.scope, graph->input[i]->name, inputs[i] ? inputs[i] : &im->poison);
+        (void)im_bind(im, body.scope, graph->input[i]->name ? graph->input[i]->name : "", inputs[i] ? inputs[i] : &im->poison);
     im_read_initializers(im, graph, body.scope);
     im_push(im, &body);
 }
