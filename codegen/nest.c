@@ -62,12 +62,22 @@ void dlc_nest_enter(dlc_nest *nest)
 {
     assert(nest->level + 1 < DLC_MAX_LEVELS);
     nest->levels[++nest->level].instance = ++nest->instances;
+    nest->at = nest->level;
 }
 
 void dlc_nest_leave(dlc_nest *nest)
 {
     nest->levels[nest->level].instance = ++nest->instances; /* nothing computed inside is valid any more */
-    nest->level--;
+    nest->at = --nest->level;
+}
+
+/* Code goes to the end of that level's part in front of its inner loops; returns where it went before. */
+static uint32_t go_to(dlc_nest *nest, uint32_t level)
+{
+    uint32_t before = nest->at;
+    nest->emit->position(nest->emit, level);
+    nest->at = level;
+    return before;
 }
 
 static int is_valid(const dlc_nest *nest, const dlc_memo *memo)
@@ -155,10 +165,10 @@ static dlc_val widened(dlc_nest *nest, dlc_memo *memo, dlc_dtype dtype)
     if (memo->width == nest->width || nest->width == 1)
         return memo->value;
     if (!memo->splat || memo->splat_width != nest->width) {
-        nest->emit->position(nest->emit, memo->level);
+        uint32_t before = go_to(nest, memo->level); /* maybe in the midst of something further out than nest->level */
         memo->splat = nest->emit->splat(nest->emit, dtype, memo->value, nest->width);
         memo->splat_width = (uint16_t)nest->width;
-        nest->emit->position(nest->emit, nest->level);
+        go_to(nest, before);
     }
     return memo->splat;
 }
@@ -217,17 +227,17 @@ static void emit_sum(dlc_nest *nest, dlc_expr expr)
                 uint32_t width = term->width > 1 || sum.width > 1 ? nest->width : 1;
                 dlc_val a = sum.set && sum.width < width ? widened(nest, &sum, DLC_I64) : sum.value;
                 dlc_val b = term->width < width ? widened(nest, term, DLC_I64) : term->value;
-                nest->emit->position(nest->emit, level);
+                go_to(nest, level);
                 sum = remember(nest, add_i64(nest, sum.set ? a : NULL, b, width), width, level);
-                nest->emit->position(nest->emit, nest->level);
+                go_to(nest, nest->level);
             }
         }
     }
     if (constant || !sum.set) {
         dlc_val value = nest->emit->konst(nest->emit, DLC_I64, (dlc_scalar){.i = constant}, sum.set ? sum.width : 1);
-        nest->emit->position(nest->emit, sum.level);
+        go_to(nest, sum.level);
         value = add_i64(nest, sum.set ? sum.value : NULL, value, sum.set ? sum.width : 1);
-        nest->emit->position(nest->emit, nest->level);
+        go_to(nest, nest->level);
         sum = remember(nest, value, sum.set ? sum.width : 1, sum.level);
     }
     *memo_of(nest, expr) = sum;
@@ -595,9 +605,9 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
     else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
              !plan->access.aligned)
         level = nest->axes.data[nest->lane_base].level;
-    nest->emit->position(nest->emit, level);
+    go_to(nest, level);
     dlc_val value = emit_access(nest, plan, &width);
-    nest->emit->position(nest->emit, nest->level);
+    go_to(nest, nest->level);
     *memo_of(nest, load) = remember(nest, value, width, level);
 }
 
@@ -616,18 +626,18 @@ static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
         *memo = remember(nest, nest->emit->konst(nest->emit, node->dtype, value, 1), 1, 0);
         break;
     case DLC_EXPR_SYM:
-        nest->emit->position(nest->emit, 0);
+        go_to(nest, 0);
         *memo = remember(nest, nest->emit->symbol(nest->emit, node->imm.id), 1, 0);
-        nest->emit->position(nest->emit, nest->level);
+        go_to(nest, nest->level);
         break;
     default: /* AXIS */
         if (node->imm.id == nest->lane && nest->width > 1) {
             dlc_memo base = nest->axes.data[nest->lane_base];
             assert(is_valid(nest, &base));
-            nest->emit->position(nest->emit, base.level);
+            go_to(nest, base.level);
             dlc_val lanes = nest->emit->splat(nest->emit, DLC_I64, base.value, nest->width);
             lanes = add_i64(nest, lanes, nest->emit->iota(nest->emit, nest->width), nest->width);
-            nest->emit->position(nest->emit, nest->level);
+            go_to(nest, nest->level);
             *memo = remember(nest, lanes, nest->width, base.level);
         } else {
             assert(is_valid(nest, &nest->axes.data[node->imm.id]));
@@ -647,9 +657,9 @@ static void emit_arith(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node,
     for (uint32_t i = 0; i < n; i++)
         args[i] = at_width(nest, operands[i], width);
     dlc_dtype from = dlc_node_of(pool, operands[n - 1])->dtype;
-    nest->emit->position(nest->emit, level);
+    go_to(nest, level);
     dlc_val value = nest->emit->arith(nest->emit, node->op, from, node->dtype, width, args);
-    nest->emit->position(nest->emit, nest->level);
+    go_to(nest, nest->level);
     *memo_of(nest, expr) = remember(nest, value, width, level);
 }
 

@@ -167,6 +167,7 @@ struct dlc_nest {
     dlc_diag *diag;
     dlc_ranges ranges;
     uint32_t level;         /* innermost open level */
+    uint32_t at;            /* the level that code goes to */
     dlc_level levels[DLC_MAX_LEVELS];
     uint32_t instances;
     dlc_memo *memo;         /* by expression id */
