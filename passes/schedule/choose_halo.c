@@ -110,11 +110,13 @@ static int note_load(halo *h, uint32_t reader, const dlc_access_fact *access, co
         !dlc_expr_is_int(pool, coefficient, &step) || step < 1)
         return 0;
     dlc_interval window = dlc_expr_range(pool, rest, ranges);
-    if (window.lo < -INT32_MAX || window.hi > INT32_MAX)
+    if (window.lo < -INT32_MAX || window.hi > INT32_MAX || step > INT32_MAX)
         return 0;
     span *of = &h->spans[DLC_SOURCE_INDEX(access->source)];
     span found = {stage_at(h, DLC_SOURCE_INDEX(access->source))->axes.data[d], by->step * step, by->lo * step + window.lo,
                   by->hi * step + window.hi};
+    if (found.step > INT32_MAX || found.lo < -INT32_MAX || found.hi > INT32_MAX)
+        return 0;
     if (of->row == DLC_NO_AXIS) {
         *of = found;
         return 1;
