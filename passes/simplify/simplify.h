@@ -29,6 +29,9 @@ int dlc_is_filled(const dlc_value *value, dlc_scalar *element);
 /* Filled with exactly this number; zero's sign counts. */
 int dlc_is_filled_with(const dlc_value *value, double number);
 
+/* All elements of a constant of f32 or f64 are finite. */
+int dlc_are_finite(const dlc_graph *graph, const dlc_value *constant);
+
 /* New nodes stand before `at` and share its origin. NULL when the operator does not take these
  * inputs. */
 dlc_value *dlc_build(dlc_graph *graph, dlc_node *at, dlc_opcode op, dlc_value *const *inputs,

@@ -152,7 +152,7 @@ static dlc_value *scaled_weights(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *sca
     return scaled;
 }
 
-static int are_finite(const dlc_graph *graph, const dlc_value *constant)
+int dlc_are_finite(const dlc_graph *graph, const dlc_value *constant)
 {
     size_t n = (size_t)elems_of(graph, constant);
     for (size_t i = 0; i < n; i++)
@@ -166,7 +166,7 @@ static dlc_value *combined(dlc_pass_ctx *ctx, dlc_node *at, dlc_opcode op, dlc_v
                            dlc_value *b)
 {
     dlc_value *result = dlc_build_folded(ctx, dlc_build2(ctx->graph, at, op, a, b));
-    if (!result || !are_finite(ctx->graph, result))
+    if (!result || !dlc_are_finite(ctx->graph, result))
         return NULL;
     int64_t elems = elems_of(ctx->graph, result);
     return elems <= elems_of(ctx->graph, a) || elems <= elems_of(ctx->graph, b) ? result : NULL;
