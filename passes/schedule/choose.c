@@ -116,6 +116,7 @@ void dlc_choose_facts(dlc_chooser *c, dlc_kernel *kernel, const dlc_target *targ
 {
     memset(c, 0, sizeof *c);
     c->kernel = kernel, c->target = target, c->arena = arena;
+    c->nstages = kernel->stages.n;
     c->accesses = dlc_new_array(arena, dlc_access_facts, kernel->stages.n);
     c->work = dlc_new_array(arena, double, kernel->stages.n);
     c->is_read = dlc_new_array(arena, uint8_t, kernel->stages.n);
@@ -177,7 +178,7 @@ double dlc_choose_least(const dlc_chooser *c, const dlc_ids *axes)
 int64_t dlc_choose_rank(const dlc_chooser *c, uint32_t axis)
 {
     int64_t stored = 0, loaded = 0;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+    for (uint32_t s = 0; s < c->nstages; s++)
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
             const dlc_access_fact *access = &c->accesses[s].data[i];
             int64_t stride = dlc_choose_stride(c, access->offset, axis);

@@ -62,7 +62,7 @@ static int reads_window(const halo *h, uint32_t s, uint32_t axis)
 
 static int has_window(const halo *h, uint32_t axis)
 {
-    for (uint32_t s = 0; s < h->t.c->kernel->stages.n; s++)
+    for (uint32_t s = 0; s < h->t.c->nstages; s++)
         if (reads_window(h, s, axis))
             return 1;
     return 0;
@@ -72,7 +72,7 @@ static int has_window(const halo *h, uint32_t axis)
 static int find_last(halo *h)
 {
     dlc_chooser *c = h->t.c;
-    uint32_t last = c->kernel->stages.n - 1;
+    uint32_t last = c->nstages - 1;
     dlc_ids axes = {0};
     for (uint32_t i = 0; i < stage_at(h, last)->axes.n; i++)
         if (has_window(h, stage_at(h, last)->axes.data[i]))
@@ -130,7 +130,7 @@ static int note_load(halo *h, uint32_t reader, const dlc_access_fact *access, co
 static int find_spans(halo *h)
 {
     dlc_chooser *c = h->t.c;
-    uint32_t nstages = c->kernel->stages.n;
+    uint32_t nstages = c->nstages;
     dlc_ranges ranges = dlc_kernel_ranges(c->kernel);
     h->spans = dlc_new_array(c->arena, span, nstages);
     for (uint32_t s = 0; s < nstages; s++)
@@ -163,7 +163,7 @@ static int64_t rows_of(const halo *h, uint32_t s, int64_t block)
 static uint32_t nest_end(const halo *h, uint32_t s)
 {
     uint32_t end = s + 1;
-    while (end < h->t.c->kernel->stages.n && !h->t.products[end].is_dot && dlc_products_is_map_at(&h->t, end, s, s))
+    while (end < h->t.c->nstages && !h->t.products[end].is_dot && dlc_products_is_map_at(&h->t, end, s, s))
         end++;
     return end;
 }
@@ -196,8 +196,8 @@ static void find_lanes(halo *h)
 {
     dlc_chooser *c = h->t.c;
     uint32_t columns = DLC_NO_AXIS, as_end = 0;
-    c->together = dlc_new_array(c->arena, uint32_t, c->kernel->stages.n);
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+    c->together = dlc_new_array(c->arena, uint32_t, c->nstages);
+    for (uint32_t s = 0; s < c->nstages; s++) {
         if (h->t.products[s].is_dot) {
             columns = h->t.products[s].columns;
             as_end = h->t.products[s].as_end;
@@ -213,7 +213,7 @@ static void find_lanes(halo *h)
 static void place_nest(const halo *h, uint32_t s, uint32_t end)
 {
     const dlc_chooser *c = h->t.c;
-    uint32_t nstages = c->kernel->stages.n;
+    uint32_t nstages = c->nstages;
     uint8_t *is_far = dlc_new_array(c->arena, uint8_t, nstages);
     for (uint32_t r = end; r < nstages; r++)
         for (uint32_t i = 0; i < c->accesses[r].n; i++)
@@ -226,7 +226,7 @@ static void place_nest(const halo *h, uint32_t s, uint32_t end)
 
 static void place_nests(const halo *h)
 {
-    for (uint32_t s = 0; s < h->t.c->kernel->stages.n;) {
+    for (uint32_t s = 0; s < h->t.c->nstages;) {
         uint32_t end = h->t.products[s].is_dot ? h->t.products[s].as_end : nest_end(h, s);
         if (!h->t.products[s].is_dot && lane_of(h, s) != DLC_NO_AXIS)
             place_nest(h, s, end);
@@ -253,7 +253,7 @@ static uint32_t across_of(const halo *h, uint32_t s)
 static double scratch_bytes(const halo *h, int64_t block)
 {
     double bytes = 0;
-    for (uint32_t s = 0; s < h->t.c->kernel->stages.n; s++) {
+    for (uint32_t s = 0; s < h->t.c->nstages; s++) {
         double points = dlc_choose_points(h->t.c, &stage_at(h, s)->axes);
         if (h->t.c->place[s] == DLC_PLACE_SCRATCH)
             bytes += points / (double)extent_of(h, h->spans[s].row) * (double)rows_of(h, s, block) *
@@ -268,7 +268,7 @@ static double unit_cycles(const halo *h, int64_t block)
     enum { NEAR_BYTES = 32, OPERATIONS = 4 /* of a vector, a cycle */ };
     const dlc_chooser *c = h->t.c;
     double cycles = 0, images = dlc_choose_points(c, &h->t.points);
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+    for (uint32_t s = 0; s < c->nstages; s++) {
         const dlc_tiles_product *p = &h->t.products[s];
         double share = (double)rows_of(h, s, block) / (double)extent_of(h, h->spans[s].row) / images;
         double width = dlc_choose_width(c, dlc_dtype_bytes(stage_at(h, s)->dtype[0]));
@@ -285,8 +285,8 @@ static double unit_cycles(const halo *h, int64_t block)
 /* A line has no columns of pixels: tiles run along its rows, of which a block has enough for one. */
 static int64_t least_block(const halo *h)
 {
-    int64_t least = 1, rows = extent_of(h, h->spans[h->t.c->kernel->stages.n - 1].row);
-    for (uint32_t s = 0; s < h->t.c->kernel->stages.n; s++)
+    int64_t least = 1, rows = extent_of(h, h->spans[h->t.c->nstages - 1].row);
+    for (uint32_t s = 0; s < h->t.c->nstages; s++)
         if (h->t.products[s].is_dot && across_of(h, s) == h->spans[s].row && dlc_products_height(&h->t, s) > least)
             least = dlc_products_height(&h->t, s);
     return least < rows ? least : rows;
@@ -297,7 +297,7 @@ static int choose_block(halo *h)
 {
     const dlc_chooser *c = h->t.c;
     double least = 0, images = dlc_choose_points(c, &h->t.points);
-    int64_t rows = extent_of(h, h->spans[c->kernel->stages.n - 1].row);
+    int64_t rows = extent_of(h, h->spans[c->nstages - 1].row);
     for (int64_t block = least_block(h); block <= rows && scratch_bytes(h, block) <= (double)c->target->scratch_bytes; block++) {
         double unit = unit_cycles(h, block), cycles = 0;
         int64_t units = (rows + block - 1) / block * (int64_t)images;
@@ -315,7 +315,7 @@ static int choose_block(halo *h)
 
 static uint32_t open_for(const halo *h, uint32_t axis, int64_t tile)
 {
-    uint32_t last = h->t.c->kernel->stages.n - 1;
+    uint32_t last = h->t.c->nstages - 1;
     if (tile == 1 && h->block == 1 && axis == h->spans[last].row && extent_of(h, axis) > 1)
         return 0; /* a unit is one row of them */
     dlc_schedule_open(h->t.c->schedule, DLC_LOOP_FOR, axis, tile);
@@ -404,7 +404,7 @@ static void build(halo *h)
 {
     dlc_chooser *c = h->t.c;
     dlc_schedule *schedule = c->schedule;
-    uint32_t nstages = schedule->nstages, n = 0, row = h->spans[nstages - 1].row;
+    uint32_t nstages = c->nstages, n = 0, row = h->spans[nstages - 1].row;
     uint32_t *left = dlc_new_array(c->arena, uint32_t, nstages), *right = dlc_new_array(c->arena, uint32_t, nstages);
     dlc_products_add_copies(&h->t, left, right);
     for (uint32_t s = 0; s < nstages; s++)
@@ -428,7 +428,7 @@ static void find_images(halo *h)
     dlc_ids images = {0};
     for (uint32_t r = 0; r < c->roots.n; r++) {
         int is_image = !has_window(h, c->roots.data[r]);
-        for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t s = 0; s < c->nstages; s++)
             is_image &= !h->t.products[s].is_dot || h->t.products[s].columns != c->roots.data[r];
         if (is_image)
             dlc_vec_push(c->arena, &images, c->roots.data[r]);
@@ -442,7 +442,7 @@ static void find_images(halo *h)
 static int has_only_small_windows(const halo *h)
 {
     int found = 0;
-    for (uint32_t s = 0; s < h->t.c->kernel->stages.n; s++) {
+    for (uint32_t s = 0; s < h->t.c->nstages; s++) {
         int at_window = reads_window(h, s, DLC_NO_AXIS);
         if (at_window && h->t.products[s].is_dot)
             return 0;
@@ -453,7 +453,7 @@ static int has_only_small_windows(const halo *h)
 
 static int find_products(halo *h)
 {
-    uint32_t nstages = h->t.c->kernel->stages.n;
+    uint32_t nstages = h->t.c->nstages;
     dlc_ids *rows = dlc_new_array(h->t.c->arena, dlc_ids, nstages);
     for (uint32_t s = 0; s < nstages; s++)
         dlc_vec_push(h->t.c->arena, &rows[s], h->spans[s].row);
@@ -464,7 +464,7 @@ static int find_products(halo *h)
 int dlc_choose_halo(dlc_chooser *c)
 {
     halo h = {.t = {.c = c}};
-    if (c->serial.n || c->kernel->stages.n < 2 || !find_spans(&h) || !find_products(&h))
+    if (c->serial.n || c->nstages < 2 || !find_spans(&h) || !find_products(&h))
         return 0;
     find_images(&h);
     dlc_products_place(&h.t);

@@ -77,7 +77,7 @@ static int can_lay_out(const dlc_chooser *c, dlc_source source, uint32_t axis, u
         return 0;
     if (kernel->buffers.data[source].layout.nparts || kernel->buffers.data[source].type.rank < 2)
         return 0;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
+    for (uint32_t s = 0; s < c->nstages; s++)
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
             const dlc_access_fact *access = &c->accesses[s].data[i];
             if (access->source != source)
@@ -188,7 +188,7 @@ static int is_serial(const dlc_chooser *c, uint32_t s, uint32_t axis)
     uint32_t at;
     if (!dlc_ids_find(&c->kernel->stages.data[s].axes, axis, &at))
         return 0;
-    for (uint32_t t = 0; t < c->kernel->stages.n; t++)
+    for (uint32_t t = 0; t < c->nstages; t++)
         for (uint32_t i = 0; i < c->accesses[t].n; i++) {
             const dlc_access_fact *access = &c->accesses[t].data[i];
             if (access->load && access->source == DLC_STAGE_SOURCE(s) && t <= s &&
@@ -201,7 +201,7 @@ static int is_serial(const dlc_chooser *c, uint32_t s, uint32_t axis)
 double dlc_choose_own_lanes(const dlc_chooser *c, uint32_t width, uint32_t *lanes)
 {
     double total = 0;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+    for (uint32_t s = 0; s < c->nstages; s++) {
         double cycles;
         lanes[s] = best_own_lane(c, s, width, &cycles);
         if (lanes[s] != DLC_NO_AXIS && is_serial(c, s, lanes[s])) {
@@ -218,7 +218,7 @@ static uint32_t best_root_lane(const dlc_chooser *c, uint32_t width, double *bes
     uint32_t best = DLC_NO_AXIS;
     for (uint32_t r = 0; r < c->roots.n; r++) {
         double total = 0;
-        for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t s = 0; s < c->nstages; s++)
             total += dlc_choose_stage_cycles(c, s, c->roots.data[r], width);
         if (best == DLC_NO_AXIS || total < *best_cycles) {
             *best_cycles = total;
@@ -251,7 +251,7 @@ void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
 
 static int has_own_temporaries(const dlc_chooser *c)
 {
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+    for (uint32_t s = 0; s < c->nstages; s++)
         if (c->place[s] == DLC_PLACE_SCRATCH)
             return 1;
     return 0;
@@ -308,7 +308,7 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
 /* One point at a time takes all lanes that a unit occupies: lanes along any axis do more of it, gathered accesses or not. */
 static int wastes_lanes(const dlc_chooser *c, const uint32_t *lanes)
 {
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+    for (uint32_t s = 0; s < c->nstages; s++)
         if (lanes[s] != DLC_NO_AXIS)
             return 0;
     return c->target->machine->unit_lanes > 1;
@@ -327,7 +327,7 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double root_cycles = 0;
     *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
-    choice->lanes = dlc_new_array(c->arena, uint32_t, c->kernel->stages.n);
+    choice->lanes = dlc_new_array(c->arena, uint32_t, c->nstages);
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
     uint32_t lane = best_root_lane(c, choice->width, &root_cycles);
@@ -405,7 +405,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
 {
     dlc_schedule *schedule = c->schedule;
     uint32_t n = 0;
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+    for (uint32_t s = 0; s < c->nstages; s++) {
         uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
         if (lane != DLC_NO_AXIS)
             dlc_choose_lay_out_constants(c, s, lane);
@@ -422,7 +422,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
             n++;
         }
     }
-    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+    for (uint32_t s = 0; s < c->nstages; s++)
         dlc_choose_lanes_stage(c, choice, s);
     dlc_schedule_close(schedule, n);
 }

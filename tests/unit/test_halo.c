@@ -27,6 +27,9 @@ static const struct {
      " and w1 + kw < 16]\n  y[h1,w1,c] = max(0.0, d)\n}\n", 1},
     {"kernel @pooled(x: f32[14,17,40], wp: f32[40,20]@const) -> (y: f32[12,15,20]) {\n  axis h1=12, w1=15, c=40, kh=3, kw=3, o=20\n"
      "  g[h1,w1,c] = max(kh,kw) x[h1 + kh, w1 + kw, c]\n" PROJECT "  y[h1,w1,o] = max(0.0, p)\n}\n", 1},
+    {"kernel @gathered(x: f32[12,15,24], " WEIGHTS ") -> (y: f32[12,15,20]) {\n  " AXES "h1=12, w1=15\n" EXPAND
+     "  d[h1,w1,c] = sum(kh,kw) wd[c, kh, kw] * f[h1 + kh - 1, w1 + kw - 1, c if 1 <= h1 + kh and h1 + kh < 13 and 1 <= w1 + kw"
+     " and w1 + kw < 16]\n  p[h1,w1,o] = sum(c) max(0.0, d) * wp[c, o]\n  y[h1,w1,o] = max(0.0, p)\n}\n", 2},
     {"kernel @images(x: f32[n,12,15,24], " WEIGHTS ") -> (y: f32[n,12,15,20]) {\n  axis b=n, h=12, w=15, c=40, i=24, kh=3, kw=3,"
      " o=20, h1=12, w1=15\n  e[b,h,w,c] = sum(i) x[b, h, w, i] * we[i, c]\n  f[b,h,w,c] = max(be[c], e)\n"
      "  d[b,h1,w1,c] = sum(kh,kw) wd[c, kh, kw] * f[b, h1 + kh - 1, w1 + kw - 1, c if 1 <= h1 + kh and h1 + kh < 13 and"
