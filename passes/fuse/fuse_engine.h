@@ -1,5 +1,5 @@
-/* The fusion engine between its files: fuse.c (groups, legality), fuse_order.c (groups in order), fuse_prepare.c (the graph before),
- * fuse_strategy.c (who asks). */
+/* The fusion engine between its files: fuse_graph.c (nodes, edges), fuse.c (groups, legality), fuse_order.c (groups in order),
+ * fuse_prepare.c (the graph before), fuse_strategy.c (who asks). */
 #ifndef DLC_PASSES_FUSE_FUSE_ENGINE_H
 #define DLC_PASSES_FUSE_FUSE_ENGINE_H
 
@@ -38,6 +38,8 @@ typedef struct {
 
 struct dlc_fusion {
     const dlc_fusion_api *api; /* what strategies see of it */
+    /* Makes one group of those that the nodes are in, if that is legal as a whole; plans ask for it. */
+    int (*merge_set)(dlc_fusion *f, const dlc_ids *nodes);
     dlc_graph *graph;
     const dlc_target *target;
     dlc_diag *diag;
@@ -61,6 +63,12 @@ struct dlc_fusion {
     uint32_t tried_p, tried_c;
 };
 
+/* Nodes, edges and groups of one node each. */
+void dlc_fuse_read_graph(dlc_fusion *f);
+static inline uint32_t dlc_fuse_handle(const dlc_fusion *f, const dlc_node *node)
+{
+    return node ? f->handle_of[node->id] : DLC_FUSION_NONE;
+}
 /* Before any group: outputs that need a copy, the reciprocal licence, padded copies, one view per reader. Counts changes. */
 DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);
 /* A cheap map, or the last of a few, that widens one value (fuse_unpack.c); whether a reader would rather have the narrow one. */

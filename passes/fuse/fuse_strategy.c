@@ -3,8 +3,9 @@
  * names the groups,
  *     {"groups": [["conv1", "relu1"], ["%fc", "%softmax"]]}
  * by the model's names of nodes, each of which may have become several, or, behind %, by the name of one node's result in
- * the text form, as `dlc inspect --json` has them. All go through the same table, so a plan's merges are refused for the same
- * reasons as anyone's; what stays apart is told.
+ * the text form, as `dlc inspect --json` has them. A group that is legal as a whole is made at once, so that a plan's result
+ * does not depend on the order of merges; of others the merges go through the same table as anyone's, and are refused for the
+ * same reasons. What stays apart is told.
  */
 #include "base/near.h"
 #include "base/file.h"
@@ -51,6 +52,7 @@ typedef struct {
     const char *path;
     uint32_t *wanted;    /* by handle: the group it is to be in; 0: none */
     uint32_t *said;      /* the group that names it itself */
+    uint32_t ngroups;
     dlc_table by_result; /* handle + 1 */
 } fusion_plan;
 
@@ -103,14 +105,26 @@ static dlc_status read_group(fusion_plan *p, const cJSON *list, uint32_t number)
 static dlc_status read_plan(fusion_plan *p, const cJSON *plan)
 {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(plan, "groups"), *list;
-    uint32_t number = 0;
     if (!cJSON_IsArray(groups))
         return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "a plan is {\"groups\": [[\"name\", …], …]}");
-    cJSON_ArrayForEach(list, groups) DLC_TRY(read_group(p, list, ++number));
+    cJSON_ArrayForEach(list, groups) DLC_TRY(read_group(p, list, ++p->ngroups));
     return DLC_OK;
 }
 
-/* Merges along edges in topological order until nothing changes: a group's nodes may only connect through later merges. */
+/* What is legal as a whole is judged as that: trials of its parts may be refused, and come to more than a group may cost. */
+static void merge_whole(fusion_plan *p)
+{
+    dlc_fusion *fusion = p->fusion;
+    dlc_ids *members = dlc_new_array(fusion->arena, dlc_ids, p->ngroups + 1);
+    for (uint32_t n = 0; n < fusion->nnodes; n++)
+        if (p->wanted[n])
+            dlc_vec_push(fusion->arena, &members[p->wanted[n]], n);
+    for (uint32_t g = 1; g <= p->ngroups; g++)
+        if (members[g].n > 1)
+            fusion->merge_set(fusion, &members[g]);
+}
+
+/* What is left merges along edges in topological order until nothing changes: nodes may only connect through later merges. */
 static void merge_wanted(dlc_fusion *fusion, const uint32_t *wanted)
 {
     const dlc_fusion_api *api = fusion->api;
@@ -188,6 +202,7 @@ static dlc_status run_plan(dlc_fusion *fusion, const char *path)
     dlc_status status = read_plan(&p, plan);
     cJSON_Delete(plan);
     DLC_TRY(status);
+    merge_whole(&p);
     merge_wanted(fusion, p.wanted);
     tell_apart(&p);
     return DLC_OK;

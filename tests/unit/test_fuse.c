@@ -2,6 +2,7 @@
 #include "tests/unit/small_graph.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include "dlc/fusion.h"
 #include "tests/unit/suite.h"
@@ -111,6 +112,99 @@ START_TEST(wild_requests_are_answered)
 }
 END_TEST
 
+static char plan_path[] = "/tmp/dlc_test_fuse_XXXXXX.json";
+
+static void fuse_as_planned(small_graph *s, const char *plan)
+{
+    strcpy(strchr(plan_path, '.') - 6, "XXXXXX.json");
+    int fd = mkstemps(plan_path, 5);
+    ck_assert(fd >= 0 && write(fd, plan, strlen(plan)) == (ssize_t)strlen(plan) && !close(fd));
+    dlc_status status = fuse_with(s, plan_path);
+    unlink(plan_path);
+    if (status != DLC_OK)
+        small_fail(s, plan);
+}
+
+/* What a plan puts together, and what keeps the rest apart. */
+static const struct {
+    const char *text, *plan;
+    uint32_t ngroups;
+    dlc_reason reason; /* told; NONE: nothing */
+} plans[] = {
+    {"in x 4,64; a = tanh x; b = relu a; c = neg b; y = add a c; out y", "{\"groups\": [[\"a\", \"b\", \"c\", \"y\"]]}", 1,
+     DLC_REASON_NONE},
+    {"in x 4,64; a = tanh x; b = relu a; y = add a b; out y", "{\"groups\": [[\"a\", \"y\"]]}", 3, DLC_REASON_CYCLE},
+    /* either would be a kernel, but not both */
+    {"in x 4,64; a = tanh x; c = neg x; b = add a c; d = mul c a; out b d", "{\"groups\": [[\"a\", \"b\"], [\"c\", \"d\"]]}", 3,
+     DLC_REASON_CYCLE},
+    {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = relu t; out y",
+     "{\"groups\": [[\"a\", \"t\", \"y\"]]}", 3, DLC_REASON_OPAQUE},
+    {"in x 8,16; in i:i64 4,16; in u 4,16; a = tanh x; s = scatter_elements a i u axis=0 reduction=none; y = relu s; out y",
+     "{\"groups\": [[\"s\", \"y\"]]}", 3, DLC_REASON_SCATTER},
+    {"in x 8,16; in i:i64 4,16; in u 4,16; in v 4,16; a = tanh x; s = scatter_elements a i u axis=0 reduction=none;"
+     "t = scatter_elements a i v axis=0 reduction=none; out s t",
+     "{\"groups\": [[\"a\", \"s\", \"t\"]]}", 2, DLC_REASON_SCATTER},
+    {"in x 4,64; a = tanh x; b = relu x; out a b", "{\"groups\": [[\"a\", \"b\"]]}", 2, DLC_REASON_COUNT},
+};
+
+START_TEST(plans_are_followed)
+{
+    small_graph s = small_begin(plans[_i].text);
+    fuse_as_planned(&s, plans[_i].plan);
+    ck_assert_msg(s.ctx.groups->ngroups == plans[_i].ngroups, "%s: %u groups", plans[_i].text, s.ctx.groups->ngroups);
+    ck_assert_uint_eq(s.diag->nmessages, plans[_i].reason != DLC_REASON_NONE);
+    const char *why = plans[_i].reason == DLC_REASON_COUNT ? "nothing leads" : dlc_reason_sentence(plans[_i].reason);
+    if (s.diag->nmessages)
+        ck_assert_msg(strstr(s.diag->messages[0].text, why) != NULL, "%s: %s", plans[_i].text, s.diag->messages[0].text);
+    small_end(&s);
+}
+END_TEST
+
+/* So many maps that only all of them may join what puts them side by side: with fewer there are too many buffers. */
+enum { SIDE_BY_SIDE = 70 };
+
+static small_graph maps_side_by_side(void)
+{
+    small_graph s = small_begin("in x 4,4");
+    dlc_value *parts[SIDE_BY_SIDE];
+    dlc_attr axis = dlc_attr_int(DLC_ATTR_AXIS, 0);
+    for (uint32_t i = 0; i < SIDE_BY_SIDE; i++) {
+        dlc_node_spec map = {.op = DLC_OP_TANH, .inputs = s.graph->inputs.data, .ninputs = 1};
+        map.name = dlc_arena_printf(s.arena, "m%u", i);
+        parts[i] = dlc_graph_node(s.graph, &map)->outputs[0];
+    }
+    dlc_node_spec concat = {.op = DLC_OP_CONCAT, .name = "c", .inputs = parts, .ninputs = SIDE_BY_SIDE};
+    concat.attrs = &axis;
+    concat.nattrs = 1;
+    dlc_graph_output(s.graph, "y", dlc_graph_node(s.graph, &concat)->outputs[0]);
+    return s;
+}
+
+static void plan_maps(dlc_str *plan, uint32_t nmaps)
+{
+    dlc_str_printf(plan, "{\"groups\": [[");
+    for (uint32_t i = 0; i < nmaps; i++)
+        dlc_str_printf(plan, "\"%%m%u\", ", i);
+    dlc_str_printf(plan, "\"%%c\"]]}");
+}
+
+START_TEST(sets_are_judged_whole)
+{
+    for (uint32_t nmissing = 0; nmissing < 70; nmissing += 69) {
+        small_graph s = maps_side_by_side();
+        dlc_str plan = {0};
+        plan_maps(&plan, SIDE_BY_SIDE - nmissing);
+        fuse_as_planned(&s, dlc_str_text(&plan));
+        ck_assert_uint_eq(s.ctx.groups->ngroups, nmissing ? SIDE_BY_SIDE + 1 : 1);
+        ck_assert_uint_eq(s.diag->nmessages, nmissing > 0);
+        if (nmissing)
+            ck_assert_ptr_nonnull(strstr(s.diag->messages[0].text, dlc_reason_sentence(DLC_REASON_PARAMS)));
+        dlc_str_deinit(&plan);
+        small_end(&s);
+    }
+}
+END_TEST
+
 START_TEST(unknown_strategies_are_refused)
 {
     static const char *const names[] = {"best", "./missing.so", "missing.json"};
@@ -160,6 +254,8 @@ int main(void)
     tcase_add_test(tcase, groups_are_in_order);
     tcase_add_test(tcase, plugin_is_loaded);
     tcase_add_test(tcase, wild_requests_are_answered);
+    tcase_add_loop_test(tcase, plans_are_followed, 0, sizeof plans / sizeof *plans);
+    tcase_add_test(tcase, sets_are_judged_whole);
     tcase_add_loop_test(tcase, unknown_strategies_are_refused, 0, 3);
     tcase_add_test(tcase, long_chains_are_not_quadratic);
     tcase_set_timeout(tcase, 120);
