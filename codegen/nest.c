@@ -639,9 +639,10 @@ static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
             lanes = add_i64(nest, lanes, nest->emit->iota(nest->emit, nest->width), nest->width);
             go_to(nest, nest->level);
             *memo = remember(nest, lanes, nest->width, base.level);
-        } else {
-            assert(is_valid(nest, &nest->axes.data[node->imm.id]));
-            *memo = nest->axes.data[node->imm.id];
+        } else { /* of a vector of one, the base is the point */
+            uint32_t axis = node->imm.id == nest->lane ? nest->lane_base : node->imm.id;
+            assert(is_valid(nest, &nest->axes.data[axis]));
+            *memo = nest->axes.data[axis];
         }
     }
 }

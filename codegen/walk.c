@@ -586,9 +586,9 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     nest->width = (uint32_t)node->tile;
     dlc_tile before = nest->tiles[node->axis];
     nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, base), axis_expr(nest, base)};
-    nest->firsts[n] = axis_expr(nest, base);
     for (uint32_t p = 0; p < node->count; p++) {
         nest->partial = p;
+        nest->firsts[n] = dlc_addi(pool, axis_expr(nest, base), p * node->tile); /* scratch of an iteration holds one vector */
         if (p)
             dlc_nest_replace(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
         dlc_walk_children(nest, n);

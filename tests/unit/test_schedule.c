@@ -37,9 +37,16 @@
     "kernel @ahead(x: f32[4], z: f32[m,16]) -> (y: f32[16]) {\n  axis i=4, j=m, k=16\n  s[i,j] = min(x[i], 1.0)\n" \
     "  y[k] = sum(j) z[j, k] * s[0, j + 2 if j < m - 2 and -2 <= j]\n}\n"
 
+/* s lies behind t in scratch, is there before t is computed, and is read after it. */
+#define BESIDE \
+    "kernel @beside(x: i64[16]) -> (y: i64[16], z: i64[16]) {\n  axis i=16, j=16\n  t[j] = x[j] * 2\n" \
+    "  y[j] = t + 1\n  s[i] = x[i] - 3\n  z[i] = s + 1\n}\n"
+
 static const struct {
     const char *kernel, *tree;
 } right[] = {
+    {BESIDE, /* the vectors of a step take the same memory in turn */
+     "  for i {\n    s in scratch\n  }\n  lane j:8 x 2 {\n    t in scratch\n    y\n  }\n  for i {\n    z\n  }\n"},
     {AHEAD, "  for i, lane j:8 {\n    s in scratch\n  }\n  lane k:8, for j {\n    y\n  }\n"},
     {CONCAT(16, 24, 49), "  par i, lane j:8 {\n    o\n  }\n"},
     {CONCAT(11, 9, 29), "  par i, lane j:8 {\n    o\n  }\n"},
@@ -88,6 +95,14 @@ static const struct {
      "      lane j:8 {\n        e in scratch\n        l in scratch\n      }\n    }\n    for i:6, c:16 {\n"
      "      o = dot fma i x c over [j] in reg\n      as o {\n        y\n      }\n    }\n  }\n"},
     {MATMUL, "  par j:6, i:16 {\n    a = dot fma j x i over [k] in reg\n    as a {\n      y\n    }\n  }\n"}, /* the other way round */
+    {MAP, "  for i, lane j:1 {\n    y\n  }\n"}, /* vectors of one */
+    {SUM, "  for i, lane j:1 x 4 {\n    y\n  }\n"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"),
+     "  par i {\n    lane j:1 {\n      h in reg\n    }\n    lane j:1 {\n      e in scratch\n      l in reg\n    }\n"
+     "    lane j:1 x 2 {\n      y\n    }\n  }\n"},
+    {SOFTMAX("50,m", "j, i", "j,i", "i"),
+     "  lane i:1 {\n    for j {\n      h in reg\n    }\n    for j {\n      e in scratch\n      l in reg\n    }\n"
+     "    for j {\n      y\n    }\n  }\n"},
     {MAP, "  unroll i, lane j:8 {\n    y\n  }\n"},
     {"kernel @behind(x: f32[4]) -> (y: f32[4,9]) {\n  axis i=4, j=9\n  t[i] = x[i] * 2.0\n  y[i,j] = t + 1.0\n}\n",
      "  unroll i {\n    t in scratch\n  }\n  for i, j {\n    y\n  }\n"}, /* written out, read behind */
