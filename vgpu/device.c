@@ -299,13 +299,30 @@ static int is_there(const node *n)
            (n->what == FILL || n->staged || vgpu_holder(n->from, n->size_bytes));
 }
 
-static void execute_copy(stream *s, const node *n)
+int vgpu_must_be_written(uint64_t from, size_t size_bytes)
 {
+    const object *o = vgpu_holder(from, size_bytes);
+    char text[128];
+    size_t unwritten = 0;
+    for (size_t i = 0; o && o->written && i < size_bytes; i++)
+        unwritten += !o->written[(size_t)(vgpu_host(from) - o->bytes) + i];
+    if (!unwritten)
+        return 0;
+    snprintf(text, sizeof text, "of %zu bytes copied to the host nobody has written %zu", size_bytes, unwritten);
+    return fault(VGPU_FAILED, text);
+}
+
+static int execute_copy(stream *s, const node *n)
+{
+    const object *to = vgpu_holder(n->to, n->size_bytes);
+    if (to->what == HOST_MEMORY && !n->staged && vgpu_must_be_written(n->from, n->size_bytes))
+        return vgpu_device.sticky;
     const object *from = n->staged ? NULL : vgpu_holder(n->from, n->size_bytes);
     memmove(vgpu_host(n->to), n->staged ? n->staged : vgpu_host(n->from), n->size_bytes);
     mark(n->to, from && from->written ? from->written + (vgpu_host(n->from) - from->bytes) : NULL,
          n->size_bytes);
     s->time_us += 1 + 2e-3 * (double)n->size_bytes / vgpu_device.gpu->memory_gbs;
+    return 0;
 }
 
 static int execute(stream *s, const node *n)
@@ -320,8 +337,7 @@ static int execute(stream *s, const node *n)
         mark(n->to, NULL, n->size_bytes);
         return 0;
     case COPY:
-        execute_copy(s, n);
-        return 0;
+        return execute_copy(s, n);
     case RECORD:
         n->event->time_us = s->time_us;
         return 0;

@@ -138,6 +138,8 @@ void vgpu_put(stream *s, node n);
 /* All that is in the stream is done; 0, or what went wrong. */
 int vgpu_finish(stream *s);
 int vgpu_finish_until(stream *s, uint64_t sequence);
+/* Bytes that the host gets: 0, or the fault that nobody has written some of them. */
+int vgpu_must_be_written(uint64_t from, size_t size_bytes);
 /* What the stream has not done is left to be done some time. */
 void vgpu_abandon(stream *s);
 void vgpu_free_node(node *n);

@@ -601,15 +601,6 @@ DRIVER(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t size_bytes, v
     return 0;
 }
 
-/* Of bytes of the device, how many nobody has written. */
-static size_t count_unwritten(const object *o, uint64_t from, size_t size_bytes)
-{
-    size_t n = 0;
-    for (size_t i = 0; o->written && i < size_bytes; i++)
-        n += !o->written[(size_t)(vgpu_host(from) - o->bytes) + i];
-    return n;
-}
-
 DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size_bytes, void *handle)
 {
     GUARD();
@@ -618,8 +609,7 @@ DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size_bytes, void *h
     ENTER();
     if (refuse_recording(s))
         return CAPTURE_UNSUPPORTED;
-    const object *o = vgpu_holder(from, size_bytes);
-    if (!o)
+    if (!vgpu_holder(from, size_bytes))
         return INVALID_VALUE;
     uint64_t late = locked(to, size_bytes);
     if (late) {
@@ -627,13 +617,7 @@ DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size_bytes, void *h
         return 0;
     }
     int result = vgpu_finish(s);
-    size_t unwritten = result ? 0 : count_unwritten(o, from, size_bytes);
-    if (unwritten) {
-        snprintf(vgpu_device.fault, sizeof vgpu_device.fault,
-                 "of %zu bytes copied to the host nobody has written %zu", size_bytes, unwritten);
-        fprintf(stderr, "virtual GPU: %s\n", vgpu_device.fault);
-        return vgpu_device.sticky = VGPU_FAILED;
-    }
+    result = result ? result : vgpu_must_be_written(from, size_bytes);
     if (!result)
         memcpy(to, vgpu_host(from), size_bytes);
     return result;

@@ -91,8 +91,10 @@ int vgpu_calibrate(const char *path)
         gpu = row_of(line);
     if (gpu)
         rewind(file);
-    while (gpu && fgets(line, sizeof line, file))
-        set_figure(gpu, line), set_scale(gpu, line);
+    while (gpu && fgets(line, sizeof line, file)) {
+        set_figure(gpu, line);
+        set_scale(gpu, line);
+    }
     if (file)
         fclose(file);
     return gpu != NULL;
@@ -181,12 +183,13 @@ double vgpu_predict(const vgpu_gpu *gpu, const vgpu_record_row *row, vgpu_bound 
     double longest = 0;
     *bound = VGPU_BY_LAUNCH;
     for (int i = 0; i < VGPU_BOUND_COUNT; i++) {
-        times[i] *= gpu->scale[i] > 0 ? gpu->scale[i] : 1;
         if (times[i] > longest && times[i] > gpu->node_us)
             *bound = (vgpu_bound)i;
         longest = times[i] > longest ? times[i] : longest;
     }
-    return longest + gpu->node_us;
+    /* A scale is of whole predictions, by the bound that they name. */
+    double by = gpu->scale[*bound];
+    return (longest + gpu->node_us) * (by > 0 ? by : 1);
 }
 
 static int by_time(const void *a, const void *b)

@@ -20,7 +20,7 @@ typedef struct {
     double ghz;
     int lanes, sectors, shared_kib, block_kib, threads, blocks;
     double memory_gbs, l2_gbs, load_cycles, node_us;
-    double scale[VGPU_BOUND_COUNT]; /* what was measured of kernels so bound, over what was predicted; 0: nothing was */
+    double scale[VGPU_BOUND_COUNT]; /* what was measured of kernels so bound, over the prediction; 0: nothing was */
 } vgpu_gpu;
 enum {
 #define VGPU_GPU(id, ...) VGPU_##id##_,
@@ -29,8 +29,8 @@ enum {
     VGPU_GPU_COUNT
 };
 extern vgpu_gpu vgpu_gpus[VGPU_GPU_COUNT];
-/* Lines "NAME NUMBER" of what was measured of a GPU, as `dlc targets --calibrate` prints them: the row that has its name, else its
- * capability, has these figures from then on. False: the file cannot be read, or is about no GPU that is known. */
+/* Lines "NAME NUMBER" of what was measured of a GPU, as `dlc targets --calibrate` prints them: the row that has its
+ * name, else its capability, has these figures from then on. False: the file cannot be read, or is about no GPU that is known. */
 int vgpu_calibrate(const char *path);
 const vgpu_gpu *vgpu_gpu_find(int capability); /* or the newest one below */
 

@@ -101,6 +101,19 @@ START_TEST(test_mutant)
 }
 END_TEST
 
+/* No row says again what another one does. */
+START_TEST(test_distinct)
+{
+    enum { N = sizeof mutants / sizeof *mutants };
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < i; k++)
+            ck_assert_msg(mutants[i].kernel != mutants[k].kernel || mutants[i].mutation.nth != mutants[k].mutation.nth ||
+                              strcmp(mutants[i].mutation.from, mutants[k].mutation.from) ||
+                              strcmp(mutants[i].mutation.to, mutants[k].mutation.to),
+                          "%s is %s", mutants[i].bug, mutants[k].bug);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mutants");
@@ -117,6 +130,7 @@ int main(void)
     if (!nways)
         return 77;
     tcase_add_checked_fixture(cases, make, unmake);
+    tcase_add_test(cases, test_distinct);
     tcase_add_loop_test(cases, test_unchanged, 0, NWAYS);
     for (int i = 0; i < (int)(sizeof mutants / sizeof *mutants); i++)
         if (mutants[i].ways)

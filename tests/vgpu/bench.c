@@ -174,9 +174,10 @@ static struct {
 
 static void resolve(void)
 {
-    void *context, *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (cuda.cuMemAlloc_v2)
         return;
+    void *context, *library = dlopen("libcuda.so.1", RTLD_NOW);
+    ck_assert_msg(library != NULL, "there is no libcuda.so.1");
 #define RESOLVE(name) *(void **)&cuda.name = dlsym(library, #name)
     RESOLVE(cuDevicePrimaryCtxRetain), RESOLVE(cuCtxPushCurrent_v2), RESOLVE(cuMemAlloc_v2), RESOLVE(cuMemFree_v2);
     RESOLVE(cuMemcpyHtoDAsync_v2), RESOLVE(cuMemcpyDtoHAsync_v2), RESOLVE(cuStreamSynchronize);
@@ -229,11 +230,14 @@ static const char *run_once(const small_graph *s, const dlc_module *module, dlcr
     const char *told = status == DLC_OK ? "" : dlc_arena_strdup(s->arena, dlcrt_last_error());
     dlcrt_tensor kept[MAX_TENSORS];
     memcpy(kept, out, sizeof kept);
+    const char *problem = NULL;
     for (uint32_t o = 0; run && status == DLC_OK && o < s->graph->outputs.n; o++)
         if (!fetch(s, &out[o]))
-            return "an output that cannot be copied";
+            problem = "an output that cannot be copied";
     release(in, run ? s->graph->inputs.n : 0);
     release(kept, run ? s->graph->outputs.n : 0);
+    if (problem)
+        return problem;
     if (!is_checked)
         return status == DLC_OK ? NULL : told;
     trial *trials;

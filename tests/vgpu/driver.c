@@ -20,6 +20,7 @@
                                                                           (void))                  \
         F(cuModuleLoadDataEx, (void **, const void *, unsigned, int *, void **)) F(                \
             cuModuleUnload, (void *)) F(cuModuleGetFunction, (void **, void *, const char *))      \
+            F(cuMemHostAlloc, (void **, size_t, unsigned)) F(cuMemFreeHost, (void *))              \
             F(cuMemAlloc_v2, (uint64_t *, size_t)) F(cuMemFree_v2, (uint64_t)) F(                  \
                 cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                    \
                 F(cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *)) F(                     \
@@ -385,6 +386,37 @@ START_TEST(test_events)
 }
 END_TEST
 
+/* Copies to and from page-locked memory wait for the stream, and what nobody wrote is told of there, too. */
+START_TEST(test_late_copies)
+{
+    enum { MAPPED = 2 };
+    int is_written = _i, *locked;
+    uint64_t at;
+    void *memory;
+    begin();
+    OK(cuMemAlloc_v2(&at, 8));
+    OK(cuMemHostAlloc(&memory, 16, MAPPED));
+    locked = memory;
+    memset(locked, 0, 16);
+    locked[0] = locked[1] = 7;
+    OK(cuMemcpyHtoDAsync_v2(at, locked, is_written ? 8 : 4, stream));
+    locked[0] = 9; /* before the copy is done */
+    OK(cuMemcpyDtoHAsync_v2(&locked[2], at, 8, stream));
+    ck_assert_int_eq(locked[2], 0);
+    ck_assert_int_eq(cuStreamSynchronize(stream), is_written ? 0 : 719);
+    if (!is_written) {
+        ck_assert_str_eq(gpu->fault(), "of 8 bytes copied to the host nobody has written 4");
+        ck_assert_int_eq(cuStreamSynchronize(stream), 719);
+        return;
+    }
+    ck_assert_int_eq(locked[2], 9);
+    ck_assert_int_eq(locked[3], 7);
+    OK(cuMemFreeHost(memory));
+    OK(cuMemFree_v2(at));
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("vgpu driver");
@@ -395,6 +427,7 @@ int main(void)
     tcase_add_loop_test(cases, test_capture, 0, 9);
     tcase_add_test(cases, test_graph);
     tcase_add_test(cases, test_events);
+    tcase_add_loop_test(cases, test_late_copies, 0, 2);
     tcase_set_timeout(cases, 200);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

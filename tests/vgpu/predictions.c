@@ -1,7 +1,7 @@
 /*
  * What the virtual GPU predicts for some kernels on each of its GPUs, kept in predictions.tsv until
  * a GPU tells how right it is. A kernel may become faster, not slower by more than a tenth;
- * DLC_BLESS=1 writes the file anew.
+ * DLC_BLESS=1 writes the file anew. And how a scale that was measured counts.
  */
 #include "tests/vgpu/bench.h"
 
@@ -163,6 +163,50 @@ START_TEST(test_prediction)
 }
 END_TEST
 
+/* A file of figures for the row of A100s. */
+static void calibrate(const char *lines)
+{
+    char path[] = "/tmp/dlc_scales_XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "name NVIDIA A100\n%s", lines);
+    fclose(file);
+    ck_assert(vgpu_calibrate(path));
+    unlink(path);
+}
+
+/* What calibration measures of is the whole prediction, so that is what a scale is of; the bound is named without scales. */
+START_TEST(test_scale)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *lines;
+        vgpu_bound bound;
+        double scale;
+    } rows[] = {
+        {1 << 24, "", VGPU_BY_MEMORY, 1},
+        {1 << 24, "scale_memory 3\n", VGPU_BY_MEMORY, 3},
+        {1 << 24, "scale_f32 50\n", VGPU_BY_MEMORY, 1},
+        {1 << 24, "scale_memory 0.02\nscale_launch 7\n", VGPU_BY_MEMORY, 0.02},
+        {64, "scale_launch 2.5\nscale_memory 90\n", VGPU_BY_LAUNCH, 2.5},
+    };
+    vgpu_gpu *gpu = &vgpu_gpus[VGPU_A100_];
+    const vgpu_gpu kept_row = *gpu;
+    const vgpu_record_row row = {.grid = {1, 1, 1},
+                                 .block = {32, 1, 1},
+                                 .registers = 16,
+                                 .launches = 1,
+                                 .counts = {.blocks = 1, .bytes_read = rows[_i].bytes}};
+    vgpu_bound bound;
+    double before = vgpu_predict(gpu, &row, &bound);
+    calibrate(rows[_i].lines);
+    double scaled = vgpu_predict(gpu, &row, &bound);
+    ck_assert_int_eq(bound, rows[_i].bound);
+    ck_assert_double_eq_tol(scaled, rows[_i].scale * before, 1e-9 * before);
+    *gpu = kept_row;
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("predictions");
@@ -172,10 +216,10 @@ int main(void)
     if (reason)
         printf("skipped: %s\n", reason);
     dlc_arena_destroy(arena);
-    if (reason)
-        return 77;
-    tcase_add_loop_test(cases, test_prediction, 0, NKERNELS);
+    tcase_add_loop_test(cases, test_scale, 0, 5);
+    tcase_add_loop_test(cases, test_prediction, 0, reason ? 0 : NKERNELS);
     tcase_set_timeout(cases, 120);
     suite_add_tcase(suite, cases);
-    return suite_run(suite);
+    int failed = suite_run(suite);
+    return reason && !failed ? 77 : failed;
 }
