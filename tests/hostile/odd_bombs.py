@@ -218,7 +218,8 @@ ODD = {
     "multinomial": lambda out: sized("Multinomial", [], [info("x", FLOAT, [1, 4])], sample_size=2 ** 31 - 1),
     "window": lambda out: sized("HannWindow", [ints("n", 2 ** 40)]), "mel": lambda out: sized("MelWeightMatrix", [
         ints("b", 2 ** 30), ints("d", 2 ** 30), ints("r", 16000), array(np.float32(0), "lo"), array(np.float32(8000), "hi")]),
-    "stft": lambda out: sized("STFT", [ints("f", 1), ints("z", 2 ** 20)][:1], [info("x", FLOAT, [1, 2 ** 28, 1])], frame_length=2 ** 20),
+    "stft": lambda out: model([node("STFT", ["x", "step", "", "length"], ["y"])], [info("x", FLOAT, [1, 2 ** 28, 1])],
+                              [helper.make_empty_tensor_value_info("y")], [ints("step", 1), ints("length", 2 ** 20)], opset=20),
     "unpool": lambda out: sized("MaxUnpool", [ints("o", [1, 1, 2 ** 31, 2 ** 31])], [X4, info("i", INT64, [1, 1, 4, 4])], kernel_shape=[2, 2]),
     "col2im": lambda out: sized("Col2Im", [ints("i", [2 ** 31, 2 ** 31]), ints("b", [1, 1])], [info("x", FLOAT, [1, 1, 16])]),
     "roi": lambda out: sized("RoiAlign", [], [X4, info("r", FLOAT, [1, 4]), info("b", INT64, [1])], output_height=2 ** 30, output_width=2 ** 30,

@@ -30,7 +30,10 @@ static const struct {
     {"in x 32,64; in w 64,64; in v 64,64; m = matmul x w; p = matmul m v; out p", "m", "p", "greedy", DLC_REASON_NONE},
     {"in x 512,64; in w 64,1024; in v 512,64; m = matmul x w; r = relu m; t = transpose r perm=1,0; p = matmul t v; out p",
      "r", "t", "greedy", DLC_REASON_LOST_LAYOUT},
-    /* rows of a convolution are gathered past its borders, which no block of two products does */
+    /* a convolution at windows takes tiles of its own; where both images do not fit scratch, that is the reason */
+    {"in x 1,64,28,28 nhwc; const w 64,64,1,1; const v 64,64,3,3; c = conv x w nhwc; r = relu c nhwc;"
+     " d = conv r v pads=1,1,1,1 nhwc; out d",
+     "r", "d", "greedy", DLC_REASON_ROOT},
     {"in x 1,64,20,20 nhwc; const w 64,64,1,1; const v 64,64,3,3; c = conv x w nhwc; r = relu c nhwc;"
      " d = conv r v pads=1,1,1,1 nhwc; out d",
      "r", "d", "greedy", DLC_REASON_LOST_DOT},
