@@ -227,17 +227,17 @@ static void emit_sum(dlc_nest *nest, dlc_expr expr)
                 uint32_t width = term->width > 1 || sum.width > 1 ? nest->width : 1;
                 dlc_val a = sum.set && sum.width < width ? widened(nest, &sum, DLC_I64) : sum.value;
                 dlc_val b = term->width < width ? widened(nest, term, DLC_I64) : term->value;
-                go_to(nest, level);
+                uint32_t before = go_to(nest, level);
                 sum = remember(nest, add_i64(nest, sum.set ? a : NULL, b, width), width, level);
-                go_to(nest, nest->level);
+                go_to(nest, before);
             }
         }
     }
     if (constant || !sum.set) {
         dlc_val value = nest->emit->konst(nest->emit, DLC_I64, (dlc_scalar){.i = constant}, sum.set ? sum.width : 1);
-        go_to(nest, sum.level);
+        uint32_t before = go_to(nest, sum.level);
         value = add_i64(nest, sum.set ? sum.value : NULL, value, sum.set ? sum.width : 1);
-        go_to(nest, nest->level);
+        go_to(nest, before);
         sum = remember(nest, value, sum.set ? sum.width : 1, sum.level);
     }
     *memo_of(nest, expr) = sum;
@@ -605,9 +605,9 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
     else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
              !plan->access.aligned)
         level = nest->axes.data[nest->lane_base].level;
-    go_to(nest, level);
+    uint32_t before = go_to(nest, level);
     dlc_val value = emit_access(nest, plan, &width);
-    go_to(nest, nest->level);
+    go_to(nest, before);
     *memo_of(nest, load) = remember(nest, value, width, level);
 }
 
@@ -617,6 +617,7 @@ static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
 {
     dlc_memo *memo = memo_of(nest, expr);
     dlc_scalar value = {0};
+    uint32_t before;
     switch (node->op) {
     case DLC_EXPR_CONST:
         if (dlc_is_float(node->dtype))
@@ -626,18 +627,18 @@ static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
         *memo = remember(nest, nest->emit->konst(nest->emit, node->dtype, value, 1), 1, 0);
         break;
     case DLC_EXPR_SYM:
-        go_to(nest, 0);
+        before = go_to(nest, 0);
         *memo = remember(nest, nest->emit->symbol(nest->emit, node->imm.id), 1, 0);
-        go_to(nest, nest->level);
+        go_to(nest, before);
         break;
     default: /* AXIS */
         if (node->imm.id == nest->lane && nest->width > 1) {
             dlc_memo base = nest->axes.data[nest->lane_base];
             assert(is_valid(nest, &base));
-            go_to(nest, base.level);
+            before = go_to(nest, base.level);
             dlc_val lanes = nest->emit->splat(nest->emit, DLC_I64, base.value, nest->width);
             lanes = add_i64(nest, lanes, nest->emit->iota(nest->emit, nest->width), nest->width);
-            go_to(nest, nest->level);
+            go_to(nest, before);
             *memo = remember(nest, lanes, nest->width, base.level);
         } else { /* of a vector of one, the base is the point */
             uint32_t axis = node->imm.id == nest->lane ? nest->lane_base : node->imm.id;
@@ -658,9 +659,9 @@ static void emit_arith(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node,
     for (uint32_t i = 0; i < n; i++)
         args[i] = at_width(nest, operands[i], width);
     dlc_dtype from = dlc_node_of(pool, operands[n - 1])->dtype;
-    go_to(nest, level);
+    uint32_t before = go_to(nest, level);
     dlc_val value = nest->emit->arith(nest->emit, node->op, from, node->dtype, width, args);
-    go_to(nest, nest->level);
+    go_to(nest, before);
     *memo_of(nest, expr) = remember(nest, value, width, level);
 }
 

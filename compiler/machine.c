@@ -102,7 +102,9 @@ static int read_text(const char *text, char *processor, size_t size_bytes, dlc_m
             continue;
         }
         double *place = place_of(machine, *bad, n), value = dlc_text_double(*bad + n, &end);
-        if (!place || end == *bad + n || (*end != '\n' && *end) || !(value >= 0 && value < 1e12))
+        int is_divided_by = place == &machine->cycles_per_us || place == &machine->near_bytes_per_us ||
+                            place == &machine->far_bytes_per_us;
+        if (!place || end == *bad + n || (*end != '\n' && *end) || !(value >= 0 && value < 1e12) || (is_divided_by && value == 0))
             return 0;
         *place = value;
     }

@@ -20,7 +20,7 @@ typedef struct {
     dlc_vec(read) reads; /* who loads this stage */
     uint8_t is_map;      /* may be inlined at all */
     uint8_t is_view;     /* one load and index arithmetic, or no load: costs nothing where it is read */
-    uint8_t of_sum;      /* reads a stage that is no map, itself or through maps: values that are kept anyway */
+    uint8_t of_product;  /* reads a contraction, itself or through maps: values that are kept anyway */
     uint8_t at_window;   /* some reader takes an element of it more than once */
     uint8_t inlined;
     uint32_t cost;       /* of the value, inlined operands included */
@@ -62,7 +62,7 @@ static void note_loads(inliner *in, uint32_t s, const uint8_t *marks)
         if (!marks[id] || node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
             continue;
         fact *source = &in->facts[DLC_SOURCE_INDEX(node->imm.id)];
-        in->facts[s].of_sum |= !source->is_map || source->of_sum;
+        in->facts[s].of_product |= source->of_product;
         for (uint32_t d = 0; d + 2u < node->nargs && !source->at_window; d++)
             source->at_window = (uint8_t)dlc_lower_overlaps(in->kernel, dlc_arg(pool, id, d));
         if (DLC_SOURCE_INDEX(node->imm.id) >= s || node->flags) /* a recurrence, a pair, an index from data */
@@ -87,11 +87,13 @@ static int is_view(const dlc_pool *pool, dlc_expr value)
 
 static void collect_facts(inliner *in)
 {
+    dlc_contraction form;
     for (uint32_t s = 0; s < in->kernel->stages.n; s++) {
         const dlc_stage *stage = &in->kernel->stages.data[s];
         fact *f = &in->facts[s];
         f->is_map = stage->combine == DLC_REDUCE_NONE && stage->update == DLC_UPDATE_NONE;
         f->is_view = f->is_map && is_view(in->kernel->pool, stage->value[0]);
+        f->of_product = dlc_contraction_of(in->kernel, stage, in->kernel->arena, &form) && form.m.n && form.n.n;
     }
     for (uint32_t s = 0; s < in->kernel->stages.n; s++) {
         const uint8_t *marks = dlc_stage_marks(in->kernel, &in->kernel->stages.data[s], in->kernel->arena);
@@ -151,7 +153,7 @@ static int stays(const inliner *in, uint32_t s)
         return 1;
     if (f->is_view)
         return 0;
-    if (is_stored || (f->at_window && f->of_sum)) /* readers take the value, not its computation */
+    if (is_stored || (f->at_window && f->of_product)) /* readers take the value, not its computation */
         return 1;
     return (f->several && f->cost >= CHEAP) || (f->points > 1 && f->points * f->cost > MOST_WORK);
 }

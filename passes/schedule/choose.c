@@ -7,6 +7,7 @@
 #include "passes/schedule/choose.h"
 #include "passes/schedule/replay.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- facts --- */
@@ -220,6 +221,15 @@ int64_t dlc_choose_panel(const dlc_chooser *c, uint32_t elem_bytes, int64_t *nv)
     while (*nv > 1 && *nv * width % panel && panel % (*nv * width))
         --*nv;
     return panel;
+}
+
+double dlc_choose_over_threads(double unit_cycles, double units)
+{
+    enum { MOST_THREADS = 8 };
+    double cycles = 0;
+    for (int threads = 1; threads <= MOST_THREADS; threads *= 2)
+        cycles += unit_cycles * ceil(units / threads) * (threads > 2 ? 1 : 2);
+    return cycles;
 }
 
 /* --- roots --- */
@@ -500,7 +510,9 @@ static dlc_status choose_one(dlc_pass_ctx *ctx, uint32_t k)
     if (!kernel->schedule)
         return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->module->file, "kernel %u has no schedule: %s", k,
                              detail ? detail : "");
+    dlc_mark mark = dlc_arena_mark(ctx->scratch);
     dlc_estimate_grain(kernel->schedule, ctx->scratch);
+    dlc_arena_release(ctx->scratch, mark);
     return settle(ctx, kernel);
 }
 

@@ -15,8 +15,6 @@
  */
 #include "passes/schedule/choose_tiles.h"
 
-enum { MOST_THREADS = 8 };
-
 /* A block of T rows of what is stored needs the rows from `lo` to step * (T - 1) + hi of the axis. */
 typedef struct {
     uint32_t row; /* an axis of the stage; DLC_NO_AXIS: no reader was seen yet */
@@ -26,6 +24,7 @@ typedef struct {
 typedef struct {
     dlc_tiles t;
     span *spans;   /* by stage */
+    double *cycles, *reading; /* by stage: of an image; of a unit, for a product's columns, which come from L2 */
     int64_t block; /* T */
 } halo;
 
@@ -126,6 +125,13 @@ static int note_load(halo *h, uint32_t reader, const dlc_access_fact *access, co
     return of->row == found.row && of->step == found.step;
 }
 
+/* A unit needs of the stage the rows that are its own, so it may store them. */
+static int is_own(const halo *h, uint32_t s)
+{
+    const span *of = &h->spans[s];
+    return of->row == h->spans[h->t.c->nstages - 1].row && of->step == 1 && !of->lo && !of->hi;
+}
+
 /* From readers to what they read. */
 static int find_spans(halo *h)
 {
@@ -138,7 +144,7 @@ static int find_spans(halo *h)
     if (!find_last(h))
         return 0;
     for (uint32_t s = nstages; s-- > 0;) {
-        if (h->spans[s].row == DLC_NO_AXIS)
+        if (h->spans[s].row == DLC_NO_AXIS || (stage_at(h, s)->buffer != DLC_NO_BUFFER && !is_own(h, s)))
             return 0;
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
             const dlc_access_fact *access = &c->accesses[s].data[i];
@@ -262,23 +268,30 @@ static double scratch_bytes(const halo *h, int64_t block)
     return bytes / dlc_choose_points(h->t.c, &h->t.points);
 }
 
-/* Cycles of a unit: each stage's share of its rows, and each product's columns, which come from L2. */
-static double unit_cycles(const halo *h, int64_t block)
+static void find_cycles(halo *h)
 {
     enum { NEAR_BYTES = 32, OPERATIONS = 4 /* of a vector, a cycle */ };
     const dlc_chooser *c = h->t.c;
-    double cycles = 0, images = dlc_choose_points(c, &h->t.points);
+    double images = dlc_choose_points(c, &h->t.points);
+    h->cycles = dlc_new_array(c->arena, double, c->nstages);
+    h->reading = dlc_new_array(c->arena, double, c->nstages);
     for (uint32_t s = 0; s < c->nstages; s++) {
-        const dlc_tiles_product *p = &h->t.products[s];
-        double share = (double)rows_of(h, s, block) / (double)extent_of(h, h->spans[s].row) / images;
-        double width = dlc_choose_width(c, dlc_dtype_bytes(stage_at(h, s)->dtype[0]));
-        if (p->is_dot)
-            cycles += c->work[s] / OPERATIONS / width * share +
-                      dlc_choose_points(c, &stage_at(h, s)->reduce) * (double)extent_of(h, p->columns) *
-                          dlc_dtype_bytes(stage_at(h, s)->dtype[0]) / NEAR_BYTES;
-        else
-            cycles += dlc_choose_stage_cycles(c, s, h->t.lanes.lanes[s], h->t.lanes.width) * share;
+        double bytes = dlc_dtype_bytes(stage_at(h, s)->dtype[0]), width = dlc_choose_width(c, (uint32_t)bytes);
+        if (h->t.products[s].is_dot) {
+            double columns = (double)extent_of(h, h->t.products[s].columns);
+            h->reading[s] = dlc_choose_points(c, &stage_at(h, s)->reduce) * columns * bytes / NEAR_BYTES;
+            h->cycles[s] = c->work[s] / OPERATIONS / width / images;
+        } else {
+            h->cycles[s] = dlc_choose_stage_cycles(c, s, h->t.lanes.lanes[s], h->t.lanes.width) / images;
+        }
     }
+}
+
+static double unit_cycles(const halo *h, int64_t block)
+{
+    double cycles = 0;
+    for (uint32_t s = 0; s < h->t.c->nstages; s++)
+        cycles += h->cycles[s] * (double)rows_of(h, s, block) / (double)extent_of(h, h->spans[s].row) + h->reading[s];
     return cycles;
 }
 
@@ -292,17 +305,14 @@ static int64_t least_block(const halo *h)
     return least < rows ? least : rows;
 }
 
-/* Which threads a run has is not known: one, two and more count by what they have. */
 static int choose_block(halo *h)
 {
     const dlc_chooser *c = h->t.c;
     double least = 0, images = dlc_choose_points(c, &h->t.points);
     int64_t rows = extent_of(h, h->spans[c->nstages - 1].row);
+    find_cycles(h);
     for (int64_t block = least_block(h); block <= rows && scratch_bytes(h, block) <= (double)c->target->scratch_bytes; block++) {
-        double unit = unit_cycles(h, block), cycles = 0;
-        int64_t units = (rows + block - 1) / block * (int64_t)images;
-        for (int64_t threads = 1; threads <= MOST_THREADS; threads *= 2)
-            cycles += unit * (double)((units + threads - 1) / threads) * (threads > 2 ? 1 : 2);
+        double cycles = dlc_choose_over_threads(unit_cycles(h, block), (double)((rows + block - 1) / block) * images);
         if (least > 0 && cycles >= least)
             continue;
         least = cycles;

@@ -14,7 +14,7 @@
  */
 #include "passes/schedule/choose.h"
 
-enum { MOST_POINTS = 8, MOST_HEIGHT = 14, MOST_THREADS = 8 };
+enum { MOST_POINTS = 8, MOST_HEIGHT = 14 };
 
 typedef struct {
     dlc_chooser *c;
@@ -183,9 +183,9 @@ static int find_stages(points *p)
 
 /* --- the unit --- */
 
-/* Cycles of all units with so many threads. The constant is read once for each unit, from memory unless all of it stays in L2; what
+/* Cycles of all units. The constant is read once for each unit, from memory unless all of it stays in L2; what
  * of the tiles does not stay there is written and read for each panel of columns. */
-static double cycles_of(const points *p, int64_t block, int64_t panel, int64_t threads)
+static double cycles_of(const points *p, int64_t block, int64_t panel)
 {
     enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
     double l2 = p->c->target->l2_bytes;
@@ -201,21 +201,16 @@ static double cycles_of(const points *p, int64_t block, int64_t panel, int64_t t
     double left = npoints * tiles * (reduced + (double)p->n) * sizeof(float) - l2 * 3 / 4;
     double spilling = left > 0 ? left * ((double)panel / (double)p->n + 1) / FAR_BYTES : 0;
     double unit = products + made + results + reading + spilling;
-    double units = images * blocks * (panels < 1 ? 1 : panels), rounds = units / (double)threads;
-    double whole = (double)(int64_t)rounds;
-    return unit * (whole < rounds ? whole + 1 : whole);
+    return dlc_choose_over_threads(unit, images * blocks * (panels < 1 ? 1 : panels));
 }
 
-/* Which threads a run has is not known: one, two and more count by what they have, one most. */
 static void choose_unit(points *p)
 {
     double least = 0;
     int64_t columns = p->c->extent[p->columns], limit = (columns + p->n - 1) / p->n * p->n;
     for (int64_t panel = p->n; panel <= limit; panel += p->n)
         for (int64_t block = 1; block <= p->ntiles[0] && (limit % panel == 0); block++) {
-            double cycles = 0;
-            for (int64_t threads = 1; threads <= MOST_THREADS; threads *= 2)
-                cycles += cycles_of(p, block, panel, threads) * (threads > 2 ? 1 : 2);
+            double cycles = cycles_of(p, block, panel);
             if (least > 0 && cycles >= least)
                 continue;
             least = cycles;

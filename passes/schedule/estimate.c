@@ -244,7 +244,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
     return cycles;
 }
 
-/* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
+/* Of so many workers, without the cost of the step itself. */
 static double time_of(const dlc_estimate *e, const dlc_target *target, double workers)
 {
     const dlc_machine *machine = target->machine;
@@ -254,6 +254,7 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
     return longer + shorter * UNHIDDEN_MOVES;
 }
 
+/* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
 static double workers_of(const dlc_estimate *e, const dlc_machine *machine, int is_block)
 {
     double wanted = e->units * (is_block ? machine->block_workers : 1);
@@ -306,5 +307,6 @@ void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)
         return;
     dlc_estimate_kernel(schedule, scratch, &e);
     double unit_us = time_of(&e, schedule->target, 1) / (e.units > 1 ? e.units : 1);
-    schedule->grain = (int64_t)ceil(GRAIN_US / (unit_us > LEAST_US ? unit_us : LEAST_US));
+    double grain = ceil(GRAIN_US / (unit_us > LEAST_US ? unit_us : LEAST_US));
+    schedule->grain = grain > 1 ? (int64_t)grain : 1;
 }

@@ -47,9 +47,11 @@ static void end(stepper *t)
     dlc_diag diag;
     dlc_diag_init(&diag, t->arena);
     dlc_schedule_print(&t->step, &text);
-    if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK &&
-        dlc_candidate_judge(&candidate, t->arena))
-        dlc_vec_push(t->arena, t->result, candidate);
+    if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK) {
+        dlc_estimate_grain(candidate.schedule, t->arena);
+        if (dlc_candidate_judge(&candidate, t->arena))
+            dlc_vec_push(t->arena, t->result, candidate);
+    }
     dlc_str_deinit(&text);
 }
 
