@@ -264,7 +264,9 @@ static dlc_value **body_results(dlc_import *im, const dlc_body *body)
 {
     dlc_value **values = dlc_new_array(im->arena, dlc_value *, body->nresults + 1);
     for (size_t i = 0; i < body->nresults; i++) {
-        if (!im_lookup(body->scope, body->results[i], &values[i]))
+        if (!*body->results[i])
+            im_fail(im, DLC_INVALID, "result %zu of its body has no name", i);
+        else if (!im_lookup(body->scope, body->results[i], &values[i]))
             im_fail(im, DLC_INVALID, "result %zu '%s' of its body is defined by no node", i,
                     body->results[i]);
         else if (!values[i] && (body->repeat || body->then || im_wants(im, (uint32_t)i)))

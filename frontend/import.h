@@ -79,6 +79,7 @@ struct dlc_import {
     dlc_table opsets;    /* domain -> int64_t* */
     dlc_table functions; /* "domain\1name\1overload" -> function */
     dlc_table declared;  /* value name -> Onnx__ValueInfoProto* of the main graph */
+    dlc_table results;   /* the same for its outputs that `declared` lacks */
     dlc_table symbols;   /* dim_param -> symbol + 1 */
     dlc_table sizes;     /* dim_param -> dlc_expr, where the user gave a number */
     dlc_vec(dlc_body) bodies;

@@ -30,6 +30,13 @@ dlc_body im_subgraph_body(dlc_import *im, const Onnx__GraphProto *graph)
     return body;
 }
 
+/* An input without a name is one that no node of the body can take. */
+static void bind_named(dlc_import *im, dlc_scope *scope, const char *name, dlc_value *value)
+{
+    if (name && *name)
+        (void)im_bind(im, scope, name, value ? value : &im->poison);
+}
+
 /* NULL: the value's node failed. */
 void im_bind_body_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, uint32_t i, dlc_value *value)
 {
@@ -40,7 +47,7 @@ void im_bind_body_input(dlc_import *im, const dlc_repeat *r, dlc_scope *scope, u
     if (declared && value && !im_list_of(im, value) && dlc_dtype_of_onnx(declared) != value->type.dtype)
         im_fail(im, DLC_INVALID, "input %" PRIu32 " '%s' of its body is declared as %s, and gets %s", i, name ? name : "",
                 dlc_onnx_type_name(declared), dlc_dtypes[value->type.dtype].text);
-    (void)im_bind(im, scope, name ? name : "", value ? value : &im->poison);
+    bind_named(im, scope, name, value);
 }
 
 dlc_value *im_scan_slice(dlc_import *im, const dlc_repeat *r, uint32_t i, dlc_expr at)
@@ -65,7 +72,7 @@ void im_push_graph(dlc_import *im, const Onnx__GraphProto *graph, dlc_value *con
     body.then = then;
     body.state = state;
     for (uint32_t i = 0; i < n; i++)
-        (void)im_bind(im, body.scope, graph->input[i]->name ? graph->input[i]->name : "", inputs[i] ? inputs[i] : &im->poison);
+        bind_named(im, body.scope, graph->input[i]->name, inputs[i]);
     im_read_initializers(im, graph, body.scope);
     im_push(im, &body);
 }

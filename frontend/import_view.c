@@ -196,11 +196,8 @@ static int takes(const Onnx__NodeProto *node, const char *name)
 static const Onnx__TensorShapeProto *declared_shape(dlc_import *im, const char *name)
 {
     void **found = dlc_table_find(&im->declared, name);
-    const Onnx__GraphProto *graph = im->proto->graph;
+    found = found ? found : dlc_table_find(&im->results, name);
     const Onnx__ValueInfoProto *info = found ? *found : NULL;
-    for (size_t i = 0; !info && i < graph->n_output; i++)
-        if (graph->output[i]->name && !strcmp(graph->output[i]->name, name))
-            info = graph->output[i];
     const Onnx__TypeProto *type = info ? info->type : NULL;
     return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape : NULL;
 }
@@ -211,16 +208,20 @@ static int declared_rank(dlc_import *im, const char *name)
     static const char *const keeps[] = {"Sigmoid", "Relu", "Tanh", "Cast", "Identity", "Softmax", "Exp", "Log",
                                         "Neg",     "Abs",  "Sqrt", "Mul",  "Add",      "Sub",     "Div"};
     const dlc_body *body = im_body(im);
-    for (size_t at = body->next; !body->caller && at <= body->nnodes; at++) {
-        const Onnx__TensorShapeProto *shape = declared_shape(im, name);
-        if (shape)
-            return (int)shape->n_dim;
-        const Onnx__NodeProto *node = at < body->nnodes ? body->nodes[at] : NULL;
-        for (uint32_t k = 0; node && k < sizeof keeps / sizeof *keeps; k++)
-            if (!strcmp(node->op_type, keeps[k]) && node->n_output && takes(node, name))
-                name = node->output[0];
+    if (body->caller)
+        return -1;
+    const Onnx__TensorShapeProto *shape = declared_shape(im, name);
+    for (size_t at = body->next; !shape && at < body->nnodes; at++) {
+        const Onnx__NodeProto *node = body->nodes[at];
+        int follows = 0;
+        for (uint32_t k = 0; k < sizeof keeps / sizeof *keeps; k++)
+            follows |= !strcmp(node->op_type, keeps[k]);
+        if (!follows || !node->n_output || !takes(node, name))
+            continue;
+        name = node->output[0];
+        shape = declared_shape(im, name);
     }
-    return -1;
+    return shape ? (int)shape->n_dim : -1;
 }
 
 static dlc_expr is_not_one(dlc_import *im, dlc_expr dim)

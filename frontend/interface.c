@@ -501,6 +501,19 @@ static int is_initializer(dlc_import *im, const dlc_scope *scope, const Onnx__Va
     return 1;
 }
 
+static void note_results(dlc_import *im, const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const Onnx__ValueInfoProto *info = graph->output[i];
+        int is_new;
+        if (!info->name || dlc_table_find(&im->declared, info->name))
+            continue;
+        void **item = dlc_table_insert(&im->results, im->scopes, info->name, &is_new);
+        if (is_new)
+            *item = (void *)(uintptr_t)info;
+    }
+}
+
 void im_read_inputs(dlc_import *im, dlc_scope *scope)
 {
     const Onnx__GraphProto *graph = im->proto->graph;
@@ -531,6 +544,7 @@ void im_read_inputs(dlc_import *im, dlc_scope *scope)
         if (item && *item && ((const dlc_value *)*item)->data)
             check_initializer(im, info, *item);
     }
+    note_results(im, graph);
 }
 
 /* --- declared types, of values that nodes make --- */

@@ -27,6 +27,15 @@ def scan_axis():
     return one("Scan", [[2, 3]], body=body, num_scan_inputs=1, scan_input_axes=[5])
 
 
+def nameless(result):
+    """A loop whose two states have no name inside."""
+    body = helper.make_graph([node("Identity", ["c"], ["d"]), node("Neg", ["x"], ["t"])], "body",
+                             [info("i", INT64, []), info("c", BOOL, []), info("", FLOAT, None), info("", FLOAT, None)],
+                             [info("d", BOOL, []), info(result, FLOAT, None), info(result, FLOAT, None)])
+    return make([node("Loop", ["n", "yes", "x", "x"], ["y", "z"], "the_node", body=body)],
+                weights=[numpy_helper.from_array(np.array(5), "n"), numpy_helper.from_array(np.array(True), "yes")])
+
+
 def i64(*values):
     return np.array(values, np.int64)
 
@@ -57,7 +66,7 @@ def MORE():
         "sequence_insert": make([node("Cast", ["x"], ["z"], to=INT64), node("SequenceConstruct", ["x"], ["q"]),
                                  node("SequenceInsert", ["q", "z"], ["r"], "the_node"), node("SequenceLength", ["r"], ["y"])],
                                 outputs=[info("y", INT64, [])]),
-        "mixed_branches": mixed_branches(), "scan_axis": scan_axis(),
+        "mixed_branches": mixed_branches(), "nameless_result": nameless(""), "scan_axis": scan_axis(),
         "zero_point": one("DequantizeLinear", [(UINT8, [2, 3])], [np.float32(1), np.int8(0)]),
         "crop_axes": one("CenterCropPad", [[4, 4]], [i64(2, 2)], axes=[0]), "col2im_rank": one("Col2Im", [[1, 4, 4]], [i64(4, 4), i64(2)]),
         "trilu": one("Trilu", [[3, 3]], [np.float32(1)]), "integers": one("MatMulInteger", [[2, 3], [3, 2]]),
@@ -65,4 +74,4 @@ def MORE():
         "hidden": one("RNN", [[4, 1, 3]], [f32(1, 4, 3), f32(1, 4, 5)], hidden_size=4), "gather_rank": one("GatherND", [[2, 3]], [i64([0, 0, 0])]),
         "where_extents": one("Where", [(BOOL, [2]), [3], [3]]), "gemm_extents": one("Gemm", [[2, 3], [4, 5]]),
     }
-    return [(f"more:{name}", 0, data, "the_node") for name, data in made.items()]
+    return [("more:nameless_inputs", 1, nameless("t"), ""), *((f"more:{name}", 0, data, "the_node") for name, data in made.items())]

@@ -179,6 +179,12 @@ def squeezes(n):
     return model(nodes, [info("x", FLOAT, ["n", "m"])])
 
 
+def squeezed_outputs(n):
+    """Each without axes, of the same input; each result is an output of a rank that nobody declares."""
+    outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(n)]
+    return model([node("Squeeze", ["x"], [f"y{i}"]) for i in range(n)], [info("x", FLOAT, ["n", "m"])], outputs)
+
+
 def labels(n):
     return model([node("LabelEncoder", ["x"], ["y"], domain=ML, keys_int64s=list(range(n)), values_floats=[0.5] * n)], [info("x", INT64, [4])])
 
@@ -213,7 +219,7 @@ ODD = {
     "long.json": lambda out: text(json.dumps({"version": 1, "groups": [["conv", "relu"]] * 200_000})),
     "nested.kernel": lambda out: kernel_text(200_000), "nested.schedule": lambda out: schedule_text(50_000),
     "nested.dlc": lambda out: graph_text("(" * 100_000 + "4" + ")" * 100_000), "sum.dlc": lambda out: graph_text("+".join(["1"] * 200_000)),
-    "squeezes": lambda out: squeezes(4000), "labels": lambda out: labels(500_000),
+    "squeezes": lambda out: squeezes(4000), "squeezed_outputs": lambda out: squeezed_outputs(2000), "labels": lambda out: labels(500_000),
     "random_huge": lambda out: sized("RandomNormal", [], shape=[2 ** 20, 2 ** 20]),
     "multinomial": lambda out: sized("Multinomial", [], [info("x", FLOAT, [1, 4])], sample_size=2 ** 31 - 1),
     "window": lambda out: sized("HannWindow", [ints("n", 2 ** 40)]), "mel": lambda out: sized("MelWeightMatrix", [
