@@ -242,7 +242,7 @@ static void place_nests(const halo *h)
 
 /* --- the block --- */
 
-/* The longest of the product's axes beside its rows, columns and images: tiles run along it; rows themselves where there is none. */
+/* The longest of the product's axes beside its rows, columns and images: tiles run along it; rows where there is none. */
 static uint32_t across_of(const halo *h, uint32_t s)
 {
     const dlc_tiles_product *p = &h->t.products[s];

@@ -107,7 +107,7 @@ static void choose_heights(tiles *t)
         t->t = (t->t + t->m - 1) / t->m * t->m;
         if (t->t > t->m && (double)t->t > fits)
             t->t -= t->m;
-    } else { /* sizes that people feed are multiples of powers of two: such blocks leave no short last one, and of few rows several */
+    } else { /* sizes that people feed are multiples of powers of two: no short last block, and several of few rows */
         for (t->t = 16; t->t * 2 <= block && t->t < MOST_UNKNOWN; t->t *= 2)
             ;
         int64_t tiles_of_block = (t->t + t->m - 1) / t->m;

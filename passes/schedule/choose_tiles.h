@@ -47,7 +47,8 @@ void dlc_products_add_copies(dlc_tiles *tiles, uint32_t *left, uint32_t *right);
 /* The copy, by lanes along `lane`, in panels of so many where that is not 0; other axes of it that no open loop has by points. */
 void dlc_products_build_copy(const dlc_tiles *tiles, uint32_t copy, uint32_t lane, uint32_t width, int64_t panel);
 
-/* Products by rows that are roots. Which stages are products, by which rows, what runs over their tiles; places, and lanes of all others. False: nothing is. */
+/* Products by rows that are roots: which stages are products, what runs over their tiles, places, and lanes of all others. False: no
+ * stage is a product. */
 int dlc_tiles_find(dlc_tiles *tiles);
 /* Bytes of scratch that a row takes. */
 double dlc_tiles_row_bytes(const dlc_tiles *tiles);
