@@ -14,7 +14,13 @@ MATRIX_TILES = ((128, 64, 32, 32), (64, 128, 32, 32), (64, 64, 16, 32), (32, 32,
 ROWS = {"fma": ("f32", TILES, (8, 16, 32)), "mma_f16": ("f16", MATRIX_TILES, (32, 64))}
 AHEAD, PARTS = (0, 1), (1, 2, 4, 8, 16)
 LEAST_PART = 128  # of K
-FRACTION = {"fma": 7, "mma_f16": 5}  # of all combinations one in so many, each level as often as any other
+FRACTION = {"fma": 7, "mma_f16": 5}  # of all combinations about one in so many, spread over the levels
+OLDEST = {"fma": 75, "mma_f16": 80}  # GPU that has such rows
+
+
+def rows_of(target):
+    """Those that a GPU has."""
+    return tuple(row for row in ROWS if OLDEST[row] <= int(target.removeprefix("sm_")))
 
 
 def combinations(row, shape):

@@ -157,7 +157,7 @@ extern "C" __global__ void gathering(const float *from, float *out, unsigned n)
 
 #if __CUDA_ARCH__ >= 800
 /* Two chains of products of matrices a warp. */
-#define PRODUCTS(name, type, letter, shape, na, ...)                                                                    \
+#define PRODUCTS(name, type, letter, shape)                                                                             \
     extern "C" __global__ void name(type *out, unsigned steps)                                                          \
     {                                                                                                                   \
         type c[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};                                                                    \
@@ -169,20 +169,28 @@ extern "C" __global__ void gathering(const float *from, float *out, unsigned n)
                              : "r"(a), "r"(b));                                                                         \
         out[blockIdx.x * blockDim.x + threadIdx.x] = c[0][0] + c[1][1] + c[0][2] + c[1][3];                             \
     }
-PRODUCTS(products_f16, float, "f", "m16n8k16.row.col.f32.f16.f16.f32", 4)
-PRODUCTS(products_tf32, float, "f", "m16n8k8.row.col.f32.tf32.tf32.f32", 4)
-PRODUCTS(products_s8, int, "r", "m16n8k32.row.col.s32.s8.s8.s32", 4)
+PRODUCTS(products_f16, float, "f", "m16n8k16.row.col.f32.f16.f16.f32")
+PRODUCTS(products_tf32, float, "f", "m16n8k8.row.col.f32.tf32.tf32.f32")
+PRODUCTS(products_s8, int, "r", "m16n8k32.row.col.s32.s8.s8.s32")
 
 /* Copies that pass no register: each thread its own 16 bytes, two groups under way. */
 extern "C" __global__ void late_copies(const float4 *from, float *out, unsigned n)
 {
     __shared__ float4 tile[2][256];
-    unsigned to = (unsigned)__cvta_generic_to_shared(&tile[0][threadIdx.x]), half = 0;
+    const unsigned tiles[2] = {(unsigned)__cvta_generic_to_shared(&tile[0][threadIdx.x]),
+                               (unsigned)__cvta_generic_to_shared(&tile[1][threadIdx.x])};
+    const unsigned step = gridDim.x * blockDim.x;
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x, half = 0;
     float sum = 0;
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x, half ^= 1) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + 4096 * half), "l"(from + i) : "memory");
+    if (i < n)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(tiles[0]), "l"(from + i) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    for (; i < n; i += step, half ^= 1) {
+        if (i + step < n)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(tiles[half ^ 1]), "l"(from + i + step)
+                         : "memory");
         asm volatile("cp.async.commit_group;" ::: "memory");
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        asm volatile("cp.async.wait_group 1;" ::: "memory"); /* for the older one */
         sum += tile[half][threadIdx.x].x;
     }
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;

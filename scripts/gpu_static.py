@@ -208,9 +208,16 @@ def product_model(shape, dtype):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def number_of(line):
+    """Of a line's kernel, NAME#NUMBER, in the order of loading."""
+    return int(line[0].rpartition("#")[2])
+
+
 def launched(check, made, capability):
     """Predicted microseconds and bound of each kernel of an executable, in their order, by a few blocks of each on the virtual GPU."""
-    gpu = next(name for name, arch in GPUS.items() if arch == capability)
+    gpu = next((name for name, arch in GPUS.items() if arch == capability), None)
+    if not gpu:
+        raise RuntimeError(f"no predictions for sm_{capability}; there are some for {', '.join(map(str, GPUS.values()))}")
     report = made.with_suffix(".tsv")
     environment = dict(os.environ, LD_LIBRARY_PATH=str(check.dlc.parent.parent / "lib" / "vgpu"), DLC_VGPU_REPORT=str(report),
                        DLC_VGPU_ARCH=str(capability), DLC_VGPU_SAMPLE=str(SAMPLED_BLOCKS))
@@ -220,7 +227,7 @@ def launched(check, made, capability):
     lines = [line.split("\t") for line in report.read_text().splitlines()]
     report.unlink()
     at = lines[0].index(f"{gpu} us")
-    return [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in sorted(lines[1:])]
+    return [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in sorted(lines[1:], key=number_of)]
 
 
 def carry_experiment(check, e, target, folder):
@@ -363,7 +370,7 @@ def carry_micro(check, targets):
     return carried
 
 
-GPUS = {"T4": 75, "A100": 80, "RTX 3090": 86, "L4": 89, "H200": 90}  # of vgpu/gpus.def, by what gpu_run.py finds
+GPUS = {"T4": 75, "A100": 80, "RTX 3090": 86, "L4": 89, "H200": 90, "B200": 100}  # of vgpu/gpus.def, by what gpu_run.py finds
 
 
 def predicted(check, model, inputs, seconds):
@@ -439,7 +446,7 @@ def prepare(check, args):
     carry_program(check)
     micro = guarded(check, "small kernels", carry_micro, check, check.targets)
     print("experiments", flush=True)
-    every = list(gpu_experiments.experiments())
+    every = list(gpu_experiments.experiments(rows=gpu_experiments.rows_of(check.targets[-1])))
     wanted = [e for e in every if e["row"] == "fma"][::90] if args.quick else every
     experiments = guarded(check, "experiments", carry_experiments, check, check.targets[-1], wanted)
     return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets, "micro": micro,

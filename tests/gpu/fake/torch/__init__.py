@@ -141,7 +141,8 @@ def synchronize():
 
 
 cuda = types.SimpleNamespace(
-    is_broken=False, is_available=lambda: True, get_device_capability=lambda: divmod(int(os.environ.get("FAKE_CAPABILITY", "75")), 10), get_device_name=lambda: "this processor",
+    is_broken=False, is_available=lambda: True, get_device_name=lambda: "this processor",
+    get_device_capability=lambda: divmod(int(os.environ.get("FAKE_CAPABILITY", "75")), 10),
     synchronize=synchronize, Event=Event, Stream=Stream, CUDAGraph=CUDAGraph, stream=lambda s: contextlib.nullcontext(),
     graph=lambda g: contextlib.nullcontext())
 backends = types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=False)),
