@@ -136,11 +136,11 @@ static void read_whole(const char *path, dlc_str *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char part[4096];
-    for (ssize_t got; fd >= 0 && (got = read(fd, part, sizeof part)) > 0;) {
+    ssize_t got = 0;
+    while (fd >= 0 && (got = read(fd, part, sizeof part)) > 0)
         dlc_str_addn(out, part, (size_t)got);
-        if ((size_t)got < sizeof part)
-            break;
-    }
+    if (got < 0)
+        dlc_str_deinit(out);
     if (fd >= 0)
         close(fd);
 }
@@ -166,7 +166,8 @@ static int read_files(const char *entry, key *found)
     dlc_str text = {0};
     read_whole(entry, &text);
     const char *at = dlc_str_text(&text);
-    int is_same = strcspn(at, "\n") == sizeof found->text - 1 && at[sizeof found->text - 1];
+    int is_whole = text.n && at[text.n - 1] == '\n' && strlen(at) == text.n;
+    int is_same = is_whole && strcspn(at, "\n") == sizeof found->text - 1;
     if (is_same)
         *(char *)mempcpy(found->text, at, sizeof found->text - 1) = '\0';
     for (at += is_same ? sizeof found->text : 0; is_same && *at; at += at[0] == '\n') {
@@ -268,34 +269,37 @@ static dlc_status make(search *s, const dlc_options *options, dlc_model **model,
 static dlc_status refuse(dlc_model **model, const dlc_options *options, dlc_status status,
                          const char *place, const char *text)
 {
-    dlc_options empty = {.target = options ? options->target : NULL};
+    dlc_options empty = {.target = options->target};
     (void)!dlc_model_open_bytes("", 0, place, &empty, model);
     if (!*model)
         return DLC_LIMIT;
     (*model)->diag.nmessages = 0;
-    return dlc_diag_fail(&(*model)->diag, status, place, "%s", text);
+    (*model)->options.log = options->log;
+    (*model)->options.user = options->user;
+    return dlc_model_tell(*model, dlc_diag_fail(&(*model)->diag, status, place, "%s", text));
 }
 
 dlc_status dlc_cache_find(const char *path, const dlc_options *options, const char *folder,
                           char *file, size_t file_bytes, dlc_model **model)
 {
     search s = {.path = path, .folder = folder, .file = file, .file_bytes = file_bytes};
-    dlc_options none = {0};
+    dlc_options own;
     key k;
+    dlc_options_take(&own, options);
     *model = NULL;
     if (!realpath(path, s.real))
-        return refuse(model, options, DLC_IO, path, strerror(errno));
-    if (!add_options(&s.options, options ? options : &none)) {
+        return refuse(model, &own, DLC_IO, path, strerror(errno));
+    if (!add_options(&s.options, &own)) {
         dlc_str_deinit(&s.options);
-        return refuse(model, options, DLC_USAGE, path,
+        return refuse(model, &own, DLC_USAGE, path,
                       "what a strategy or target that is a program makes of it cannot be cached");
     }
     char *entry = entry_of(&s);
     dlc_status status = DLC_OK;
     if (!entry || !read_files(entry, &k) || !fill_file(&s, &k) || access(file, R_OK))
-        status = make(&s, options, model, entry);
+        status = make(&s, &own, model, entry);
     free(entry);
     dlc_str_deinit(&s.options);
     dlc_str_deinit(&s.files);
-    return status;
+    return *model ? dlc_model_tell(*model, status) : status;
 }

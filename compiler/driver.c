@@ -42,6 +42,7 @@ static void leave(void *user, size_t size_bytes, int over_budget)
     dlc_model *model = user;
     char place[200];
     print_place(&model->budget, place, sizeof place);
+    model->is_limit_logged = 0;
     if (over_budget == DLC_OUT_OF_TIME)
         snprintf(model->limit_text, sizeof model->limit_text,
                  "takes longer than the %u s it may%s; --max-seconds sets another limit", model->max_seconds, place);
@@ -52,30 +53,53 @@ static void leave(void *user, size_t size_bytes, int over_budget)
     else
         snprintf(model->limit_text, sizeof model->limit_text, "%zu more bytes of memory were asked for%s and %s", size_bytes,
                  place, over_budget ? "pass the limit given" : "the system has none left");
-    longjmp(model->out_of_memory, 1);
+    longjmp(*model->out_of_memory, 1);
 }
 
+/* Each counts as told before it is: the callback may lead back here. The limit's message stands behind all others. */
 static void log_messages(dlc_model *model)
 {
     dlc_model_note note;
-    for (; model->options.log && dlc_model_message(model, model->nlogged, &note); model->nlogged++)
+    if (!model->options.log)
+        return;
+    while (model->nlogged < model->diag.nmessages && dlc_model_message(model, model->nlogged, &note)) {
+        model->nlogged++;
         model->options.log(model->options.user, &note);
+    }
+    if (model->is_limit_logged || !dlc_model_message(model, model->diag.nmessages, &note))
+        return;
+    model->is_limit_logged = 1;
+    model->options.log(model->options.user, &note);
+}
+
+dlc_status dlc_model_tell(dlc_model *model, dlc_status status)
+{
+    log_messages(model);
+    return status;
 }
 
 dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 {
+    static _Thread_local dlc_model *guarded; /* whose handler the thread has */
     volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
+    dlc_model *outer = guarded;
+    jmp_buf here, *outer_jump = model->out_of_memory;
+    guarded = model;
+    model->out_of_memory = &here;
     dlc_arena_set_oom(leave, model);
     dlc_budget *before = dlc_budget_use(&model->budget);
-    const uint64_t narenas = model->budget.narenas;
-    if (setjmp(model->out_of_memory) == 0)
+    const dlc_budget around = model->budget;
+    if (setjmp(here) == 0)
         status = body(model, args);
     else
-        dlc_budget_drop(&model->budget, narenas);
-    dlc_arena_set_oom(NULL, NULL);
+        dlc_budget_drop(&model->budget, around.narenas);
+    guarded = outer;
+    model->out_of_memory = outer_jump;
+    dlc_arena_set_oom(outer ? leave : NULL, outer);
     dlc_budget_use(before);
-    model->budget.step = model->budget.node = NULL;
-    model->budget.deadline = 0;
+    model->budget.step = around.step;
+    model->budget.node = around.node;
+    model->budget.deadline = around.deadline;
     log_messages(model);
     return status;
 }
@@ -414,19 +438,22 @@ static uint32_t widest_vector(dlc_model *model, const dlc_target *of)
 }
 
 /* What several targets pack, they pack alike, so that it stands in the file once. */
-static void agree_on_panels(dlc_model *model)
+static dlc_status agree_on_panels(dlc_model *model)
 {
     for (uint32_t i = 0; i <= model->nothers; i++) {
         dlc_pass_ctx *ctx = &model_of(model, i)->ctx;
-        const dlc_target *beside = ctx->target;
-        if (beside->kind == DLC_TARGET_CPU && !beside->plugin)
-            beside = dlc_target_beside(beside, widest_vector(model, beside));
-        ctx->target = beside ? beside : ctx->target;
+        if (ctx->target->kind != DLC_TARGET_CPU || ctx->target->plugin)
+            continue;
+        const dlc_target *beside = dlc_target_beside(ctx->target, widest_vector(model, ctx->target));
+        if (!beside)
+            return dlc_diag_fail(&model->diag, DLC_LIMIT, NULL, "there is no memory for the target %s", ctx->target->name);
+        ctx->target = beside;
     }
+    return DLC_OK;
 }
 
 /* Fields that the caller does not know of are zero. */
-static void take_options(dlc_options *to, const dlc_options *from)
+void dlc_options_take(dlc_options *to, const dlc_options *from)
 {
     size_t size_bytes = from && from->size_bytes ? from->size_bytes : sizeof *from;
     *to = (dlc_options){0};
@@ -444,9 +471,7 @@ static dlc_status start(dlc_model *model, const source *from)
     DLC_TRY(open_others(model, from));
     DLC_TRY(check_target(model));
     DLC_TRY(dlc_model_guard(model, import, (void *)(uintptr_t)from));
-    if (model->nothers)
-        agree_on_panels(model);
-    return DLC_OK;
+    return model->nothers ? agree_on_panels(model) : DLC_OK;
 }
 
 static dlc_status open_source(const source *from, const dlc_options *options, dlc_model **result)
@@ -454,7 +479,7 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
     dlc_model *model = *result = calloc(1, sizeof *model);
     if (!model)
         return DLC_LIMIT;
-    take_options(&model->options, options);
+    dlc_options_take(&model->options, options);
     dlc_budget *before = dlc_budget_use(&model->budget);
     model->arena = dlc_arena_create(0);
     model->scratch = dlc_arena_create(0);
@@ -463,9 +488,7 @@ static dlc_status open_source(const source *from, const dlc_options *options, dl
     dlc_budget_use(before);
     dlc_diag_init(&model->diag, model->notes);
     model->max_seconds = model->options.max_seconds ? model->options.max_seconds : 600;
-    dlc_status status = start(model, from);
-    log_messages(model);
-    return status;
+    return dlc_model_tell(model, start(model, from));
 }
 
 dlc_status dlc_model_open(const char *path, const dlc_options *options, dlc_model **result)
@@ -645,12 +668,8 @@ static dlc_status make_text(dlc_model *model, void *opaque)
     return DLC_OK;
 }
 
-dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format,
-                          const char **text)
+static dlc_status text_guarded(dlc_model *model, dlc_text_kind kind, const char *format, const char **text)
 {
-    if (!model || !text)
-        return DLC_USAGE;
-    *text = "";
     if (model->nothers && kind != DLC_TEXT_SCHEDULES)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
                              "texts are about one target; %u are named", model->nothers + 1);
@@ -664,6 +683,15 @@ dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *form
     }
     *text = dlc_str_text(&model->buffer);
     return DLC_OK;
+}
+
+dlc_status dlc_model_text(dlc_model *model, dlc_text_kind kind, const char *format,
+                          const char **text)
+{
+    if (!model || !text)
+        return DLC_USAGE;
+    *text = "";
+    return dlc_model_tell(model, text_guarded(model, kind, format, text));
 }
 
 /* ---- executables ---- */
@@ -814,8 +842,6 @@ static dlc_status check_apart(dlc_model *model, const char *path)
 
 static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 {
-    if (!model || !args->kind)
-        return DLC_USAGE;
     DLC_TRY(check_apart(model, args->path));
     DLC_TRY(check_alone(model));
     for (uint32_t i = 0; i < model->nothers; i++) {
@@ -831,10 +857,7 @@ static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 
 static dlc_status write_and_tell(dlc_model *model, struct write_args *args)
 {
-    dlc_status status = write_guarded(model, args);
-    if (model)
-        log_messages(model);
-    return status;
+    return model && args->kind ? dlc_model_tell(model, write_guarded(model, args)) : DLC_USAGE;
 }
 
 dlc_status dlc_model_write(dlc_model *model, const char *kind, const char *path, const char *name)

@@ -34,18 +34,25 @@ struct dlc_model {
     void *see_user;
     struct dlc_model **others; /* the model once more for each further target */
     uint32_t nothers;
-    jmp_buf out_of_memory;
+    jmp_buf *out_of_memory; /* of the innermost guard */
     uint32_t max_seconds; /* of each call */
     dlc_budget budget;    /* of all arenas but notes */
-    uint32_t nlogged;     /* messages that options.log has */
+    uint32_t nlogged;     /* messages of diag that options.log has */
     char limit_text[400]; /* the message of running out of memory, "" when it did not happen */
+    uint8_t is_limit_logged;
 };
 
 /*
- * Runs `body`; running out of memory beneath it ends there with DLC_LIMIT. Guards do not nest.
+ * Runs `body`; running out of memory beneath it ends there with DLC_LIMIT, and with what is found options.log is called. A guard
+ * within another's body leaves the outer one as it was.
  */
 typedef dlc_status (*dlc_model_body)(dlc_model *model, void *args);
 DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args);
+
+/* Calls options.log with messages that it does not have; the status, for what returns one. */
+DLC_NODISCARD dlc_status dlc_model_tell(dlc_model *model, dlc_status status);
+/* Fields that the caller does not know of are zero; from NULL: all are. */
+void dlc_options_take(dlc_options *to, const dlc_options *from);
 
 /* Runs the passes of the options once; later calls repeat the status. */
 DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);

@@ -62,7 +62,7 @@ static void add_json(dlc_model *model)
     for (uint32_t i = 0; i < ctx->edges.n; i++)
         cJSON_AddItemToArray(edges, edge_json(&ctx->edges.data[i]));
     char *text = cJSON_Print(json);
-    dlc_str_add(&model->buffer, text ? text : "{}");
+    dlc_str_add(&model->buffer, text);
     cJSON_free(text);
     cJSON_Delete(json);
 }

@@ -331,7 +331,7 @@ dlc_status dlc_model_inspect(dlc_model *model, const char *format)
         print_text(&model->buffer, json);
     } else {
         char *text = cJSON_Print(json);
-        dlc_str_add(&model->buffer, text ? text : "{}");
+        dlc_str_add(&model->buffer, text);
         cJSON_free(text);
     }
     cJSON_Delete(json);

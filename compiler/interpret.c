@@ -768,7 +768,7 @@ dlc_status dlc_model_interpret(dlc_model *model, const dlcrt_tensor *inputs, uin
 {
     dlc_graph *graph = model->graph;
     if (!graph)
-        return model->ctx.module ? dlc_model_needs_graph(model, "the interpreter runs graphs") : DLC_USAGE;
+        return model->ctx.module ? dlc_model_tell(model, dlc_model_needs_graph(model, "the interpreter runs graphs")) : DLC_USAGE;
     struct interpret_args args = {
         inputs, ninputs, outputs, noutputs, {.model = model, .graph = graph}};
     machine *m = &args.machine;

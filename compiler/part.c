@@ -93,7 +93,7 @@ dlc_status dlc_model_nodes(dlc_model *model, void (*see)(void *user, const dlc_m
     if (!model || !see)
         return DLC_USAGE;
     if (!model->graph)
-        return model->ctx.module ? dlc_model_needs_graph(model, "its parts are no models") : DLC_USAGE;
+        return model->ctx.module ? dlc_model_tell(model, dlc_model_needs_graph(model, "its parts are no models")) : DLC_USAGE;
     dlc_mark mark = dlc_arena_mark(model->scratch);
     dlc_status status = dlc_model_guard(model, tell_nodes, &args);
     dlc_arena_release(model->scratch, mark);
@@ -316,8 +316,8 @@ dlc_status dlc_model_part(dlc_model *model, uint32_t first, uint32_t end, int ev
     if (!model)
         return DLC_USAGE;
     if (!model->graph || model->nothers || model->has_run)
-        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
-                             "parts are taken of a graph, for one target, before any pass has run");
+        return dlc_model_tell(model, dlc_diag_fail(&model->diag, DLC_USAGE, NULL,
+                                                   "parts are taken of a graph, for one target, before any pass has run"));
     dlc_mark mark = dlc_arena_mark(model->scratch);
     dlc_status status = dlc_model_guard(model, narrow, &p);
     dlc_arena_release(model->scratch, mark);

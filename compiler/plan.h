@@ -3,8 +3,7 @@
 #define DLC_COMPILER_PLAN_H
 
 #include "compiler/driver.h"
-
-#include <cjson/cJSON.h>
+#include "compiler/json.h"
 
 /*
  * Adds to json:

@@ -3,8 +3,7 @@
 #define DLC_COMPILER_REPORT_H
 
 #include "compiler/driver.h"
-
-#include <cjson/cJSON.h>
+#include "compiler/json.h"
 
 /* Where the target's back end tells costs: adds threads, registers, frame_bytes, shared_bytes (when it depends on no symbol),
  * blocks_per_multiprocessor (when known) and cubin_bytes to every row of json's "kernels"; or

@@ -339,7 +339,7 @@ static dlc_status tune(dlc_model *model, void *args)
     return tune_all(t);
 }
 
-dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result)
+static dlc_status tune_guarded(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result)
 {
     tuner t = {.model = model, .tuning = tuning, .result = result};
     *result = (dlc_tuned){0};
@@ -351,4 +351,9 @@ dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned 
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no file for the results: name one (--tuned FILE)");
     DLC_TRY(dlc_tuned_check(result->file, model->notes, &model->diag));
     return dlc_model_guard(model, tune, &t);
+}
+
+dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result)
+{
+    return dlc_model_tell(model, tune_guarded(model, tuning, result));
 }

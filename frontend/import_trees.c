@@ -588,6 +588,8 @@ typedef struct {
     const tree_lists *l;
     forest *f;
     uint32_t capacity, next_member, nwalked;
+    uint8_t *seen; /* nodes that a walk met */
+    int64_t twice; /* the first that was met again; -1: none */
 } planting;
 
 /* A new node; -1 when there are too many. */
@@ -665,8 +667,11 @@ static void find_members(planting *p, tree_lists *l, int64_t place, int is_leaf,
 {
     if (is_leaf || place < 0 || place >= l->n || depth > DEEPEST || !im_ok(p->im))
         return;
-    if (p->nwalked++ > p->capacity) { /* more than a tree of these nodes has */
-        im_fail(p->im, DLC_INVALID, "node %" PRId64 " is reached in several ways, which is no tree", place);
+    if (p->seen[place] && p->twice < 0)
+        p->twice = place;
+    p->seen[place] = 1;
+    if (p->nwalked++ > p->capacity) { /* more than there are nodes: one was met again */
+        im_fail(p->im, DLC_INVALID, "node %" PRId64 " is reached in several ways, which is no tree", p->twice);
         return;
     }
     if (l->modes[place] == MEMBER) {
@@ -701,7 +706,8 @@ void import_tree_ensemble(dlc_import *im)
     allocate(im, &f, capacity, (uint32_t)ntargets);
     f.n = 0;
     l.first_member = dlc_new_array(im->arena, uint32_t, l.n + 1);
-    planting p = {.im = im, .l = &l, .f = &f, .capacity = capacity};
+    planting p = {.im = im, .l = &l, .f = &f, .capacity = capacity, .twice = -1};
+    p.seen = dlc_new_array(im->arena, uint8_t, l.n + 1);
     for (uint32_t t = 0; t < l.nroots && im_ok(im); t++) {
         int64_t r = l.roots[t], at = new_node(&p);
         int is_leaf = r >= 0 && r < l.n && l.yes_leaf[r] && l.no_leaf[r] && l.yes[r] == l.no[r];

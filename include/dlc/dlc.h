@@ -78,8 +78,10 @@ typedef struct {
     uint32_t max_seconds;      /* of each call; 0: 600 */
     const char *winograd; /* "off", "2" or "4": the largest tiles by which 3x3 convolutions are computed where it pays; NULL: "auto",
                              those whose errors are no larger than plain sums' (docs/numerics.md) */
-    void (*log)(void *user, const dlc_model_note *note); /* each message once, in order, after the pass or call that found it; of
-                                                           several targets what they said in common once. Good for the call */
+    void (*log)(void *user, const dlc_model_note *note); /* with `user`: each message once, after the pass or call that found it;
+                                                           of several targets what they said in common once. It runs in the
+                                                           thread of the call; the note's texts are good until it returns, and
+                                                           of this model it may call dlc_model_message alone */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

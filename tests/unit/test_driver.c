@@ -111,6 +111,82 @@ static void check_heard(const char *path, dlc_options options, dlc_status wanted
     dlc_model_close(model);
 }
 
+/* How often a text that has `part` was heard. */
+static uint32_t times_heard(const heard *all, const char *part)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++)
+        n += strstr(all->text[i], part) != NULL;
+    return n;
+}
+
+/* A limit's message stands behind all others: what later calls find is heard all the same, and it but once. */
+START_TEST(limits_are_heard_once)
+{
+    heard all = {.n = 0};
+    const char *text;
+    dlc_model *model;
+    dlc_options options = {.max_memory_bytes = 1, .log = hear, .user = &all};
+    ck_assert_int_eq(dlc_model_open(good, &options, &model), DLC_LIMIT);
+    ck_assert_uint_eq(times_heard(&all, "--max-memory"), 1);
+    ck_assert_int_eq(dlc_model_write(model, "so", good, "good"), DLC_USAGE);
+    ck_assert_int_eq(dlc_model_write(model, "so", good, "good"), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&all, "is the model itself"), 2);
+    ck_assert_uint_eq(all.n, 3);
+    dlc_model_close(model);
+    all.n = 0;
+    options = (dlc_options){.target = "x86-64-v2,x86-64-v3", .log = hear, .user = &all};
+    ck_assert_int_eq(dlc_model_open(good, &options, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_text(model, DLC_TEXT_EXPLAIN, "text", &text), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&all, "texts are about one target"), 1);
+    ck_assert_int_eq(dlc_model_part(model, 0, 1, 0), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&all, "for one target"), 1);
+    ck_assert_uint_eq(all.n, 2);
+    dlc_model_close(model);
+}
+END_TEST
+
+/* A callback that asks the model for more hears nothing twice. */
+typedef struct {
+    heard all;
+    dlc_model *model;
+} asker;
+
+static void hear_and_ask(void *user, const dlc_model_note *note)
+{
+    asker *a = user;
+    const char *text;
+    hear(&a->all, note);
+    if (a->model)
+        ck_assert_int_eq(dlc_model_text(a->model, DLC_TEXT_IMPORTED, NULL, &text), DLC_OK);
+}
+
+START_TEST(a_callback_hears_no_message_twice)
+{
+    asker a = {.model = NULL};
+    const char *text;
+    dlc_options options = {.log = hear_and_ask, .user = &a};
+    ck_assert_int_eq(dlc_model_open(good, &options, &a.model), DLC_OK);
+    ck_assert_int_eq(dlc_model_text(a.model, DLC_TEXT_INSPECT, "html", &text), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&a.all, "'html' is unknown"), 1);
+    ck_assert_uint_eq(a.all.n, 1);
+    dlc_model_close(a.model);
+}
+END_TEST
+
+START_TEST(the_cache_is_heard)
+{
+    heard all = {.n = 0};
+    char file[200];
+    dlc_model *model;
+    dlc_options options = {.log = hear, .user = &all};
+    ck_assert_int_eq(dlc_cache_find("nowhere.onnx", &options, "/tmp", file, sizeof file, &model), DLC_IO);
+    ck_assert_uint_eq(all.n, 1);
+    ck_assert_uint_eq(times_heard(&all, "No such file"), 1);
+    dlc_model_close(model);
+}
+END_TEST
+
 START_TEST(messages_are_heard_at_once)
 {
     char path[64];
@@ -379,6 +455,9 @@ int main(void)
     tcase_add_test(tcase, shapes_are_fixed);
     tcase_add_loop_test(tcase, refuses, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(tcase, messages_are_heard_at_once);
+    tcase_add_test(tcase, limits_are_heard_once);
+    tcase_add_test(tcase, a_callback_hears_no_message_twice);
+    tcase_add_test(tcase, the_cache_is_heard);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, interprets);
     tcase_add_test(tcase, bytes_become_an_executable_in_memory);
