@@ -595,12 +595,14 @@ static dlc_status verify_fold(const dlc_verifier *v, uint32_t s)
     const dlc_schedule_node *leaf = dlc_verifier_node(v, home->leaf);
     if (home->fold == DLC_ROOT_NODE)
         return DLC_OK;
-    if (leaf->row != DLC_DOT_NONE)
-        return leaf->place == DLC_PLACE_SCRATCH || v->schedule->threads
-                   ? DLC_OK
-                   : dlc_verifier_fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
-    for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n))
-        if (!dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL))
+    int is_dot = leaf->row != DLC_DOT_NONE;
+    if (is_dot && v->schedule->threads) /* verify_deal.c */
+        return DLC_OK;
+    if (is_dot && leaf->place != DLC_PLACE_SCRATCH)
+        return dlc_verifier_fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
+    for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n)) /* a dot's tiles wait in scratch for their turn */
+        if (!dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL) &&
+            !(is_dot && dlc_ids_find(&stage->axes, dlc_verifier_node(v, n)->axis, NULL)))
             return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", stage->name, loop_text(v, n),
                         loop_text(v, home->fold));
     return DLC_OK;

@@ -116,6 +116,10 @@ static const struct {
     {MAP, "  lane i:4, lane j:4 {\n    y\n  }\n", "lane j lies inside lane i: lanes have no lanes"},
     {MAP, "  for i, lane j:4 x 16 {\n    y\n  }\n", "lane j: 16 vectors a step; 1 to 8 are possible"},
     {MAP, "  lane j:4 x 2 {\n    for i {\n      y\n    }\n  }\n", "lane j: 2 vectors a step hold stages alone, no for i"},
+    {"kernel @beside(x: f32[5], w: f32[3,4,8], v: f32[3,4]) -> (y: f32[5], z: f32[8]) {\n  axis i=5, j=8, k=3, l=4\n  y[i] = x[i]\n"
+     "  z[j] = sum(k,l) v[k, l] * w[k, l, j]\n}\n",
+     "  for l, i {\n    for j:8 {\n      z = dot fma 1 x j over [k] in scratch\n    }\n  }\n  for i {\n    y\n  }\n",
+     "z: for i is opened inside for l that reduces it"},
     {SUM, "  lane j:4 {\n    for i {\n      y\n    }\n  }\n", "for i is opened inside lane j that reduces it"},
     {MATMUL, "  par i:6 {\n    lane k:8 {\n      for j:16 {\n        a = dot fma i x j in reg\n      }\n    }\n    for i, j {\n      y\n    }\n  }\n",
      "lane k: a is a register tile, which has lanes of its own"},
