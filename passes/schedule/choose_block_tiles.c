@@ -42,11 +42,6 @@ typedef struct {
     shape tile;
 } block_product;
 
-static const dlc_stage *stage_at(const dlc_tiles *t, uint32_t s)
-{
-    return &t->c->kernel->stages.data[s];
-}
-
 /* A stage in shared memory, element by element. */
 static int is_shared(const dlc_tiles *t, dlc_expr factor)
 {
@@ -111,10 +106,10 @@ static double taken_bytes(const dlc_tiles *t)
             if (c->place[from] != DLC_PLACE_SCRATCH || !dlc_reads_may_take(c->kernel, &reads, s, from))
                 continue;
             dlc_ids own = {0};
-            for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
-                if (!dlc_ids_find(&c->roots, stage_at(t, s)->axes.data[i], NULL))
-                    dlc_vec_push(c->arena, &own, stage_at(t, s)->axes.data[i]);
-            bytes += dlc_choose_points(c, &own) * dlc_dtype_bytes(stage_at(t, s)->dtype[0]);
+            for (uint32_t i = 0; i < dlc_tiles_stage(t, s)->axes.n; i++)
+                if (!dlc_ids_find(&c->roots, dlc_tiles_stage(t, s)->axes.data[i], NULL))
+                    dlc_vec_push(c->arena, &own, dlc_tiles_stage(t, s)->axes.data[i]);
+            bytes += dlc_choose_points(c, &own) * dlc_dtype_bytes(dlc_tiles_stage(t, s)->dtype[0]);
             break;
         }
     return bytes;
@@ -128,7 +123,7 @@ static double bytes_of(const dlc_tiles *t, int64_t rows)
         if (t->products[s].is_dot) {
             int64_t points = is_shared(t, t->products[s].left) ? 0 : rows + PAD;
             points += shape_of(t, s, rows).n + PAD;
-            bytes += (double)(points * SLICE * (int64_t)dlc_dtype_bytes(stage_at(t, s)->dtype[0]));
+            bytes += (double)(points * SLICE * (int64_t)dlc_dtype_bytes(dlc_tiles_stage(t, s)->dtype[0]));
         }
     return bytes;
 }
@@ -157,7 +152,7 @@ static void add_part(const dlc_tiles *t, dlc_schedule_copy *copy, uint32_t axis,
 static uint32_t add_slice(const dlc_tiles *t, const char *name, uint32_t s, dlc_expr factor, const dlc_ids *own)
 {
     dlc_schedule *schedule = t->c->schedule;
-    const dlc_stage *stage = stage_at(t, s);
+    const dlc_stage *stage = dlc_tiles_stage(t, s);
     dlc_ids axes = {0};
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (!dlc_ids_find(own, stage->axes.data[i], NULL) && dlc_expr_uses_axis(t->c->kernel->pool, factor, stage->axes.data[i]))

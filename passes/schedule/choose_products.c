@@ -13,19 +13,9 @@ enum {
 typedef dlc_tiles tiles;
 typedef dlc_tiles_product product;
 
-static const dlc_stage *stage_at(const tiles *t, uint32_t s)
-{
-    return &t->c->kernel->stages.data[s];
-}
-
 static int has(const dlc_ids *ids, uint32_t id)
 {
     return dlc_ids_find(ids, id, NULL);
-}
-
-static uint32_t width_of(const tiles *t, uint32_t s)
-{
-    return dlc_choose_width(t->c, dlc_dtype_bytes(stage_at(t, s)->dtype[0]));
 }
 
 /* --- products --- */
@@ -37,8 +27,8 @@ static int is_dot_type(dlc_dtype dtype)
 
 int dlc_products_contraction(const tiles *t, uint32_t s, dlc_contraction *form)
 {
-    const dlc_stage *stage = stage_at(t, s);
-    return stage->reduce.n && is_dot_type(stage->dtype[0]) && width_of(t, s) > 1 &&
+    const dlc_stage *stage = dlc_tiles_stage(t, s);
+    return stage->reduce.n && is_dot_type(stage->dtype[0]) && dlc_tiles_width(t, s) > 1 &&
            dlc_contraction_of(t->c->kernel, stage, t->c->arena, form) && form->m.n && form->n.n &&
            dlc_choose_points(t->c, &stage->axes) * dlc_choose_points(t->c, &stage->reduce) >= LEAST_WORK;
 }
@@ -90,12 +80,12 @@ static void find_product(tiles *t, uint32_t s)
     p->left = is_swapped ? form.b : form.a;
     p->right = is_swapped ? form.a : form.b;
     p->columns = columns->data[columns->n - 1];
-    for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++) {
-        uint32_t axis = stage_at(t, s)->axes.data[i];
+    for (uint32_t i = 0; i < dlc_tiles_stage(t, s)->axes.n; i++) {
+        uint32_t axis = dlc_tiles_stage(t, s)->axes.data[i];
         if (axis != p->columns && !has(&t->c->roots, axis))
             dlc_vec_push(t->c->arena, &p->others, axis);
     }
-    p->is_dot = t->c->extent[p->columns] * 2 >= width_of(t, s);
+    p->is_dot = t->c->extent[p->columns] * 2 >= dlc_tiles_width(t, s);
 }
 
 /* --- what follows a product on its tile --- */
@@ -103,7 +93,7 @@ static void find_product(tiles *t, uint32_t s)
 static int reads_at_other_points(const tiles *t, uint32_t reader, uint32_t source)
 {
     const dlc_pool *pool = t->c->kernel->pool;
-    const dlc_ids *axes = &stage_at(t, source)->axes;
+    const dlc_ids *axes = &dlc_tiles_stage(t, source)->axes;
     for (uint32_t i = 0; i < t->c->accesses[reader].n; i++) {
         const dlc_access_fact *access = &t->c->accesses[reader].data[i];
         if (!access->load || access->source != DLC_STAGE_SOURCE(source))
@@ -127,7 +117,7 @@ static int reads(const tiles *t, uint32_t reader, uint32_t source)
 
 static int is_map_at(const tiles *t, uint32_t s, uint32_t at)
 {
-    const dlc_stage *map = stage_at(t, s), *tile = stage_at(t, at);
+    const dlc_stage *map = dlc_tiles_stage(t, s), *tile = dlc_tiles_stage(t, at);
     if (map->combine != DLC_REDUCE_NONE || map->update != DLC_UPDATE_NONE || map->axes.n != tile->axes.n)
         return 0;
     for (uint32_t i = 0; i < map->axes.n; i++)
@@ -153,11 +143,11 @@ static int is_fed_by(const tiles *t, uint32_t reader, uint32_t s, uint32_t end)
     const product *p = &t->products[reader];
     if (!t->feeds_products || !p->is_dot || !p->copies_left || p->is_fed || reads_at_other_points(t, reader, s))
         return 0;
-    for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
-        if (!dlc_expr_uses_axis(pool, p->left, stage_at(t, s)->axes.data[i]))
+    for (uint32_t i = 0; i < dlc_tiles_stage(t, s)->axes.n; i++)
+        if (!dlc_expr_uses_axis(pool, p->left, dlc_tiles_stage(t, s)->axes.data[i]))
             return 0;
     for (uint32_t a = 0; a < t->c->kernel->axes.n; a++)
-        if (dlc_expr_uses_axis(pool, p->left, a) && !has(&stage_at(t, s)->axes, a))
+        if (dlc_expr_uses_axis(pool, p->left, a) && !has(&dlc_tiles_stage(t, s)->axes, a))
             return 0;
     for (uint32_t i = 0; i < t->c->accesses[reader].n; i++) {
         const dlc_access_fact *access = &t->c->accesses[reader].data[i];
@@ -202,8 +192,8 @@ static int is_read_beyond(const tiles *t, uint32_t s, uint32_t item)
 
 static int is_one_value(const tiles *t, uint32_t s)
 {
-    for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
-        if (!has(&t->c->roots, stage_at(t, s)->axes.data[i]))
+    for (uint32_t i = 0; i < dlc_tiles_stage(t, s)->axes.n; i++)
+        if (!has(&t->c->roots, dlc_tiles_stage(t, s)->axes.data[i]))
             return 0;
     return 1;
 }
@@ -230,7 +220,7 @@ static void place(tiles *t)
     uint32_t tile = DLC_NO_STAGE;
     for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
         uint8_t *where = &t->c->place[s];
-        int is_stored = stage_at(t, s)->buffer != DLC_NO_BUFFER;
+        int is_stored = dlc_tiles_stage(t, s)->buffer != DLC_NO_BUFFER;
         if (t->products[s].is_dot) {
             tile = s;
             *where = t->products[s].as_end > s + 1 || t->products[s].feeds != DLC_NO_STAGE ? DLC_PLACE_REG
@@ -249,7 +239,7 @@ static void place(tiles *t)
 
 static int64_t vectors_of(const tiles *t, uint32_t s)
 {
-    int64_t width = width_of(t, s), columns = (t->c->extent[t->products[s].columns] + width - 1) / width;
+    int64_t width = dlc_tiles_width(t, s), columns = (t->c->extent[t->products[s].columns] + width - 1) / width;
     int64_t nv = width == 4 && t->c->target->vector_registers >= 32 ? 4 : 2;
     return nv < columns ? nv : columns;
 }
@@ -267,7 +257,7 @@ static int add_part(const tiles *t, dlc_copy_part *part, uint32_t axis, int64_t 
 static uint32_t panel_parts(const tiles *t, uint32_t s, dlc_copy_part *parts)
 {
     const product *p = &t->products[s];
-    const dlc_stage *stage = stage_at(t, s);
+    const dlc_stage *stage = dlc_tiles_stage(t, s);
     const dlc_pool *pool = t->c->kernel->pool;
     uint32_t n = 0;
     for (uint32_t i = 0; i < stage->axes.n; i++)
@@ -283,7 +273,7 @@ static uint32_t panel_parts(const tiles *t, uint32_t s, dlc_copy_part *parts)
 
 static double factor_bytes(const tiles *t, uint32_t s, dlc_expr factor)
 {
-    double bytes = dlc_dtype_bytes(stage_at(t, s)->dtype[0]);
+    double bytes = dlc_dtype_bytes(dlc_tiles_stage(t, s)->dtype[0]);
     for (uint32_t a = 0; a < t->c->kernel->axes.n; a++)
         bytes *= dlc_expr_uses_axis(t->c->kernel->pool, factor, a) ? (double)t->c->extent[a] : 1;
     return bytes;
@@ -295,8 +285,8 @@ static void judge_factors(tiles *t, uint32_t s)
     const dlc_access_fact *right = plain_load(t, s, p->right);
     int64_t nv = vectors_of(t, s);
     p->is_packed = (uint8_t)is_constant(t, right);
-    p->panel = p->is_packed ? dlc_choose_panel(t->c, dlc_dtype_bytes(stage_at(t, s)->dtype[0]), &nv) : nv * width_of(t, s);
-    p->n = nv * width_of(t, s);
+    p->panel = p->is_packed ? dlc_choose_panel(t->c, dlc_dtype_bytes(dlc_tiles_stage(t, s)->dtype[0]), &nv) : nv * dlc_tiles_width(t, s);
+    p->n = nv * dlc_tiles_width(t, s);
     dlc_choose_order_reduction(t->c, s, p->left, &p->order);
     p->copies_left = !plain_load(t, s, p->left);
     p->copies_block = (uint8_t)(p->copies_left && factor_bytes(t, s, p->right) > t->c->target->l2_bytes * 3 / 4);
@@ -305,7 +295,7 @@ static void judge_factors(tiles *t, uint32_t s)
 
 static int too_many_parts(const tiles *t, uint32_t s)
 {
-    return stage_at(t, s)->axes.n + t->products[s].order.n + 1 > DLC_MAX_PARTS || stage_at(t, s)->axes.n > DLC_MAX_RANK;
+    return dlc_tiles_stage(t, s)->axes.n + t->products[s].order.n + 1 > DLC_MAX_PARTS || dlc_tiles_stage(t, s)->axes.n > DLC_MAX_RANK;
 }
 
 /* --- copies --- */
@@ -332,8 +322,8 @@ static uint32_t copy_left(const tiles *t, uint32_t s)
     dlc_schedule *schedule = t->c->schedule;
     const product *p = &t->products[s];
     dlc_ids axes = {0};
-    for (uint32_t i = 0; i < stage_at(t, s)->axes.n; i++)
-        dlc_vec_push(t->c->arena, &axes, stage_at(t, s)->axes.data[i]);
+    for (uint32_t i = 0; i < dlc_tiles_stage(t, s)->axes.n; i++)
+        dlc_vec_push(t->c->arena, &axes, dlc_tiles_stage(t, s)->axes.data[i]);
     for (uint32_t i = 0; i < p->order.n; i++)
         dlc_vec_push(t->c->arena, &axes, p->order.data[i]);
     const char *name = dlc_arena_printf(t->c->arena, "rows%u", s);
@@ -393,7 +383,7 @@ void dlc_products_add_copies(tiles *t, uint32_t *left, uint32_t *right)
 
 int64_t dlc_products_height(const tiles *t, uint32_t s)
 {
-    int64_t registers = t->c->target->vector_registers, nv = t->products[s].n / width_of(t, s);
+    int64_t registers = t->c->target->vector_registers, nv = t->products[s].n / dlc_tiles_width(t, s);
     int64_t most = (registers - nv - 1) / nv;
     return most < 1 ? 1 : most > MOST_HEIGHT ? MOST_HEIGHT : most;
 }

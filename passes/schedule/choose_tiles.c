@@ -22,19 +22,9 @@ enum {
 typedef dlc_tiles tiles;
 typedef dlc_tiles_product product;
 
-static const dlc_stage *stage_at(const tiles *t, uint32_t s)
-{
-    return &t->c->kernel->stages.data[s];
-}
-
 static int has(const dlc_ids *ids, uint32_t id)
 {
     return dlc_ids_find(ids, id, NULL);
-}
-
-static uint32_t width_of(const tiles *t, uint32_t s)
-{
-    return dlc_choose_width(t->c, dlc_dtype_bytes(stage_at(t, s)->dtype[0]));
 }
 
 /* --- rows --- */
@@ -66,7 +56,7 @@ static void scratch_of(const tiles *t, double *per_row, double *once)
 {
     *per_row = *once = 0;
     for (uint32_t s = 0; s < t->c->kernel->stages.n; s++) {
-        const dlc_stage *stage = stage_at(t, s);
+        const dlc_stage *stage = dlc_tiles_stage(t, s);
         const product *p = &t->products[s];
         double elems = 1, bytes = dlc_dtype_bytes(stage->dtype[0]), reduced = dlc_choose_points(t->c, &stage->reduce);
         for (uint32_t i = 0; i < stage->axes.n; i++)
@@ -141,7 +131,7 @@ static void build_product(const tiles *t, uint32_t s, const uint32_t *left, uint
 {
     dlc_schedule *schedule = t->c->schedule;
     const product *p = &t->products[s];
-    uint32_t width = width_of(t, s), n = p->others.n;
+    uint32_t width = dlc_tiles_width(t, s), n = p->others.n;
     int is_wide = t->c->extent[p->columns] > p->n || !dlc_choose_is_known(t->c, p->columns);
     if (p->copies_right)
         dlc_products_build_copy(t, right, p->columns, width, is_wide ? p->n : 0);

@@ -30,6 +30,15 @@ typedef struct {
     int64_t m, t;           /* heights of the register tile and of the block */
 } dlc_tiles;
 
+static inline const dlc_stage *dlc_tiles_stage(const dlc_tiles *tiles, uint32_t stage)
+{
+    return &tiles->c->kernel->stages.data[stage];
+}
+/* Of its vectors. */
+static inline uint32_t dlc_tiles_width(const dlc_tiles *tiles, uint32_t stage)
+{
+    return dlc_choose_width(tiles->c, dlc_dtype_bytes(dlc_tiles_stage(tiles, stage)->dtype[0]));
+}
 /* A contraction of floats that is worth a register tile. */
 int dlc_products_contraction(const dlc_tiles *tiles, uint32_t stage, dlc_contraction *form);
 /* By rows_of: which stages are products, how their factors reach them, what runs over their tiles. How many; 0 also where one of
