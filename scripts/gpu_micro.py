@@ -201,11 +201,12 @@ MEASURED = ("processor", "node", "latency", "latency_l2", "latency_shared", "cop
             "floats", "whole", "quotients", "exchanges", "adding", "shared_memory", "shared_16_bytes", "shared_one_place",
             "shared_two_a_bank", "barriers", "matrices_f16", "matrices_tf32", "matrices_s8")
 
+PLAIN_SHARED = 48 << 10  # more must be asked for
 OLDER = {"skipped": "the GPU or the code is older"}
 
 
-def compile_ptx(nvrtc, arch):
-    """PTX of the kernels for a GPU."""
+def compiled(nvrtc, arch, source, kind="PTX"):
+    """PTX or, of kind CUBIN, machine code for a GPU: "80", "90a"."""
     lib = ctypes.CDLL(str(nvrtc))
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
 
@@ -214,19 +215,24 @@ def compile_ptx(nvrtc, arch):
             text = ctypes.create_string_buffer(1 << 16)
             lib.nvrtcGetProgramLog(program, text)
             raise RuntimeError(f"NVRTC: {result}: {text.value.decode()[:1000]}")
-    check(lib.nvrtcCreateProgram(ctypes.byref(program), SOURCE.encode(), b"micro.cu", 0, None, None))
-    options = (ctypes.c_char_p * 2)(f"-arch=compute_{arch}".encode(), b"-fmad=false")
+    check(lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
+    options = (ctypes.c_char_p * 2)(f"-arch={'compute' if kind == 'PTX' else 'sm'}_{arch}".encode(), b"-fmad=false")
     check(lib.nvrtcCompileProgram(program, 2, options))
-    check(lib.nvrtcGetPTXSize(program, ctypes.byref(size)))
+    check(getattr(lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)))
     text = ctypes.create_string_buffer(size.value)
-    check(lib.nvrtcGetPTX(program, text))
-    return re.sub(rb"(?m)^\.version \S+", b".version 8.0", text.value) if arch <= 90 else text.value  # see docs/gpu.md
+    check(getattr(lib, f"nvrtcGet{kind}")(program, text))
+    lib.nvrtcDestroyProgram(ctypes.byref(program))
+    if kind != "PTX":
+        return text.raw
+    is_old = int(arch.rstrip("a")) <= 90  # see docs/gpu.md
+    return re.sub(rb"(?m)^\.version \S+", b".version 8.0", text.value) if is_old else text.value
 
 
 class Gpu:
     """A device with the kernels loaded; times are by events, of the best of some runs."""
 
-    def __init__(self, ptx, device, runs):
+    def __init__(self, files, device, runs):
+        """files: of the same code, the first that loads is taken."""
         self.cu, self.runs = ctypes.CDLL("libcuda.so.1"), runs
         self.handle, self.context, self.module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self.allocated, self.stream = [], ctypes.c_void_p()
@@ -234,9 +240,18 @@ class Gpu:
         self.call("cuDeviceGet", ctypes.byref(self.handle), int(device.partition(":")[2] or 0))
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.handle)
         self.call("cuCtxPushCurrent_v2", self.context)
-        self.call("cuModuleLoadDataEx", ctypes.byref(self.module), pathlib.Path(ptx).read_bytes() + b"\0", 0, None, None)
+        self.load([pathlib.Path(file) for file in files])
         self.call("cuStreamCreate", ctypes.byref(self.stream), 1)
         self.is_small = self.attribute(16) < 1 or runs < 5  # a try without a GPU: little work
+
+    def load(self, files):
+        said = ctypes.create_string_buffer(1 << 12)
+        options, values = (ctypes.c_int * 2)(5, 6), (ctypes.c_void_p * 2)(ctypes.addressof(said), len(said))  # a log of errors
+        for file in files:
+            result = self.cu.cuModuleLoadDataEx(ctypes.byref(self.module), file.read_bytes() + b"\0", 2, options, values)
+            if not result:
+                return
+        raise RuntimeError(f"cuModuleLoadDataEx: {result}: {said.value.decode(errors='replace')}")
 
     def __enter__(self):
         return self
@@ -270,15 +285,23 @@ class Gpu:
         self.call("cuStreamSynchronize", self.stream)
         return at
 
+    def fetch(self, at, array):
+        """Fills an array of NumPy from the device."""
+        self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(array.ctypes.data), at, ctypes.c_size_t(array.nbytes), self.stream)
+        self.call("cuStreamSynchronize", self.stream)
+
     def has(self, name):
         """Some kernels are for newer GPUs."""
         return self.cu.cuModuleGetFunction(ctypes.byref(ctypes.c_void_p()), self.module, name.encode()) == 0
 
-    def launch(self, name, blocks, threads, *arguments):
-        function = ctypes.c_void_p()
+    def launch(self, name, blocks, threads, *arguments, shared=0):
+        """blocks: their number, or three of them."""
+        function, grid = ctypes.c_void_p(), blocks if isinstance(blocks, tuple) else (blocks, 1, 1)
         self.call("cuModuleGetFunction", ctypes.byref(function), self.module, name.encode())
+        if shared > PLAIN_SHARED:
+            self.call("cuFuncSetAttribute", function, 8, shared)
         pointers = (ctypes.c_void_p * (len(arguments) + 1))(*[ctypes.addressof(a) for a in arguments])
-        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, pointers, None)
+        self.call("cuLaunchKernel", function, *grid, threads, 1, 1, shared, self.stream, pointers, None)
 
     def microseconds(self, run, times=1):
         """Of one of so many calls between two events; the best round of some."""
@@ -299,6 +322,19 @@ class Gpu:
                 self.cu.cuEventDestroy_v2(event)
         return best
 
+    def graphed(self, calls):
+        """Microseconds of each of some calls, as nodes of a graph one after another."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuStreamBeginCapture_v2", self.stream, 2)
+        for call in calls:
+            call()
+        self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
+        self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+        us = self.microseconds(lambda: self.call("cuGraphLaunch", executable, self.stream)) / len(calls)
+        self.call("cuGraphExecDestroy", executable)
+        self.call("cuGraphDestroy", graph)
+        return us
+
     # ---- what is measured
 
     def processor(self):
@@ -310,16 +346,7 @@ class Gpu:
 
     def node(self):
         """From one kernel of a graph to the next."""
-        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
-        n = 8 if self.is_small else 200
-        self.call("cuStreamBeginCapture_v2", self.stream, 2)
-        for _ in range(n):
-            self.launch("empty", 1, 32)
-        self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
-        self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
-        us = self.microseconds(lambda: self.call("cuGraphLaunch", executable, self.stream)) / n
-        self.call("cuGraphExecDestroy", executable)
-        self.call("cuGraphDestroy", graph)
+        us = self.graphed([lambda: self.launch("empty", 1, 32)] * (8 if self.is_small else 200))
         return {"node_us": us}
 
     def chased(self, nbytes):
@@ -433,4 +460,4 @@ class Gpu:
 
 
 if __name__ == "__main__":
-    pathlib.Path(sys.argv[3]).write_bytes(compile_ptx(sys.argv[1], int(sys.argv[2])))
+    pathlib.Path(sys.argv[3]).write_bytes(compiled(sys.argv[1], sys.argv[2], SOURCE))

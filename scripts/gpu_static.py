@@ -25,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 import gpu_cases
 import gpu_experiments
 import gpu_micro
+import gpu_wgmma
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -213,21 +214,26 @@ def number_of(line):
     return int(line[0].rpartition("#")[2])
 
 
+def report_of(check, command, capability, report):
+    """The virtual GPU's table of what a command launches, few blocks of each: a header and lines in the order of loading."""
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(check.dlc.parent.parent / "lib" / "vgpu"), DLC_VGPU_REPORT=str(report),
+                       DLC_VGPU_ARCH=str(capability), DLC_VGPU_SAMPLE=str(SAMPLED_BLOCKS))
+    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{command[1]} on the virtual GPU: {done.stderr.strip()[-300:]}")
+    lines = [line.split("\t") for line in report.read_text().splitlines()]
+    report.unlink()
+    return lines[0], sorted(lines[1:], key=number_of)
+
+
 def launched(check, made, capability):
     """Predicted microseconds and bound of each kernel of an executable, in their order, by a few blocks of each on the virtual GPU."""
     gpu = next((name for name, arch in GPUS.items() if arch == capability), None)
     if not gpu:
         raise RuntimeError(f"no predictions for sm_{capability}; there are some for {', '.join(map(str, GPUS.values()))}")
-    report = made.with_suffix(".tsv")
-    environment = dict(os.environ, LD_LIBRARY_PATH=str(check.dlc.parent.parent / "lib" / "vgpu"), DLC_VGPU_REPORT=str(report),
-                       DLC_VGPU_ARCH=str(capability), DLC_VGPU_SAMPLE=str(SAMPLED_BLOCKS))
-    done = subprocess.run([check.dlc, "run", made, "--device", "cuda", "--quiet"], env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{made.name} on the virtual GPU: {done.stderr.strip()[-300:]}")
-    lines = [line.split("\t") for line in report.read_text().splitlines()]
-    report.unlink()
-    at = lines[0].index(f"{gpu} us")
-    return [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in sorted(lines[1:], key=number_of)]
+    head, lines = report_of(check, [check.dlc, "run", made, "--device", "cuda", "--quiet"], capability, made.with_suffix(".tsv"))
+    at = head.index(f"{gpu} us")
+    return [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in lines]
 
 
 def carry_experiment(check, e, target, folder):
@@ -248,20 +254,43 @@ def carry_experiment(check, e, target, folder):
         model.unlink()
 
 
+def carry_wgmma(check, nvrtc, wanted):
+    """Candidates written by hand, by wgmma: one file of code for all, and what is predicted of each."""
+    if not wanted:
+        return {}, []
+    gpu_wgmma.compile_files(nvrtc, check.work)
+    listed = check.work / "wgmma.json"
+    listed.write_text(json.dumps(wanted))
+    head, lines = report_of(check, [sys.executable, HERE / "gpu_wgmma.py", "predict", check.work / "wgmma.ptx", listed], 90,
+                            check.work / "wgmma.tsv")
+    at, rows = head.index("H200 us"), []
+    for e in wanted:
+        count = 1 if e["parts"] == 1 else 2
+        mine, lines = sorted(lines[:count], key=lambda line: line[0].startswith("add_parts")), lines[count:]
+        rows.append({**e, "kernels": [{"predicted_us": float(line[at]), "bound": line[at + 1]} for line in mine]})
+    files = [f"wgmma.{end}" for end in ("cubin", "ptx")]
+    for file in files:
+        pack(check, check.work / file, check.out / f"{file}.xz")
+    return {"wgmma": [f"{file}.xz" for file in files]}, rows
+
+
 def carry_experiments(check, target, wanted):
     """The design of experiments: every schedule compiled for one GPU, in one archive."""
     folder, begin = check.work / "experiments", time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with concurrent.futures.ThreadPoolExecutor(check.jobs) as pool:
-        rows = list(pool.map(lambda e: carry_experiment(check, e, target, folder), wanted))
+        rows = list(pool.map(lambda e: carry_experiment(check, e, target, folder), [e for e in wanted if e["row"] != "wgmma"]))
     made = [row for row in rows if isinstance(row, dict)]
+    by_hand, nvrtc = [e for e in wanted if e["row"] == "wgmma"], find_nvrtc()
+    files, by_hand = carry_wgmma(check, nvrtc, by_hand if nvrtc else [])
+    made = sorted(made + by_hand, key=lambda e: [wanted_e["name"] for wanted_e in wanted].index(e["name"]))
     for why in [row for row in rows if isinstance(row, str)]:
         check.problem(why)
     with tarfile.open(check.out / "experiments.tar.xz", "w:xz", preset=1) as tar:
         tar.add(folder, "experiments")
     print(f"  {len(made)} experiments for {target} in {time.monotonic() - begin:.0f} s", flush=True)
-    return {"archive": "experiments.tar.xz", "target": target, "experiments": made}
+    return {"archive": "experiments.tar.xz", "target": target, "experiments": made, **files}
 
 
 # ---- node tests
@@ -340,7 +369,8 @@ def carry_program(check):
         part = line.split()
         if part[0].startswith(("libcjson", "libz.")):
             shutil.copy(part[2], folder / part[0])
-    scripts = ("gpu_check", "gpu_run.py", "gpu_steps.py", "gpu_cases.py", "gpu_torch.py", "gpu_micro.py", "gpu_experiments.py")
+    scripts = ("gpu_check", "gpu_run.py", "gpu_steps.py", "gpu_cases.py", "gpu_torch.py", "gpu_micro.py", "gpu_experiments.py",
+               "gpu_wgmma.py")
     for path in [HERE / name for name in scripts] + [ROOT / "models" / "nets.py"]:
         shutil.copy(path, check.out / path.name)
 
@@ -365,7 +395,7 @@ def carry_micro(check, targets):
     nvrtc, carried = find_nvrtc(), {}
     for target in targets if nvrtc else []:
         arch = target.removeprefix("sm_")
-        (check.out / f"micro_{arch}.ptx").write_bytes(gpu_micro.compile_ptx(nvrtc, int(arch)))
+        (check.out / f"micro_{arch}.ptx").write_bytes(gpu_micro.compiled(nvrtc, arch, gpu_micro.SOURCE))
         carried[arch] = f"micro_{arch}.ptx"
     return carried
 
@@ -447,10 +477,16 @@ def prepare(check, args):
     micro = guarded(check, "small kernels", carry_micro, check, check.targets)
     print("experiments", flush=True)
     every = list(gpu_experiments.experiments(rows=gpu_experiments.rows_of(check.targets[-1])))
-    wanted = [e for e in every if e["row"] == "fma"][::90] if args.quick else every
+    wanted = [e for e in every if e["row"] == "fma"][::90] if args.quick else with_wgmma(check.targets, every)
     experiments = guarded(check, "experiments", carry_experiments, check, check.targets[-1], wanted)
     return {"cases": [c for c in cases if c], "nodes": nodes, "dtypes": dtypes(), "targets": check.targets, "micro": micro,
             "experiments": experiments}
+
+
+def with_wgmma(targets, experiments):
+    """Those by hand behind the schedules of their shape."""
+    more = list(gpu_wgmma.experiments()) if "sm_90" in targets else []
+    return sorted(experiments + more, key=lambda e: gpu_experiments.SHAPES.index(e["shape"]))
 
 
 def finish(check, manifest):

@@ -363,7 +363,7 @@ def step_micro(folder):
     fitting = [arch for arch in wanted if int(arch) <= here]
 
     def row(name):
-        with gpu_micro.Gpu(folder.path / wanted[max(fitting, key=int)], os.environ["DLC_DEVICE"], RUNS) as gpu:
+        with gpu_micro.Gpu([folder.path / wanted[max(fitting, key=int)]], os.environ["DLC_DEVICE"], RUNS) as gpu:
             yield getattr(gpu, name)()
     for name in gpu_micro.MEASURED if fitting else []:
         yield name, row(name)
@@ -392,11 +392,23 @@ def experiment_result(folder, runtime, e, inputs, expected):
         times = median_times(model, inputs, output)
     finally:
         model.close()
+    return compared(e, times, output.cpu().numpy(), expected)
+
+
+def compared(e, times, found, expected):
+    """A row of an experiment: each kernel's time beside its prediction, and the error."""
     if len(times) != len(e["kernels"]):
         raise RuntimeError(f"{e['name']}: {len(times)} kernels ran, {len(e['kernels'])} were predicted")
     kernels = [{**kernel, "us": round(us, 3)} for kernel, us in zip(e["kernels"], times)]
-    return {"name": e["name"], "kernels": kernels, "us": round(sum(times), 3),
-            "error": relative_error(output.cpu().numpy(), expected.cpu().numpy())}
+    return {"name": e["name"], "kernels": kernels, "us": round(sum(times), 3), "error": relative_error(found, expected.cpu().numpy())}
+
+
+def wgmma_result(folder, files, e, inputs, expected):
+    """The same of a kernel that is no executable of dlc's."""
+    import gpu_wgmma
+    sets = [[x.cpu().numpy() for x in some] for some in rotated(inputs)]
+    paths = [folder.executable(file) for file in files]
+    return compared(e, *gpu_wgmma.measure(paths, os.environ["DLC_DEVICE"], e, sets, RUNS), expected)
 
 
 def step_experiments(folder):
@@ -414,13 +426,17 @@ def step_experiments(folder):
         unpack(folder, carried["archive"])
 
     def row(several):
-        (m, n, k), is_f16 = several[0]["shape"], several[0]["row"] == "mma_f16"
+        (m, n, k), is_f16, is_by_hand = several[0]["shape"], several[0]["row"] != "fma", several[0]["row"] == "wgmma"
+        if is_by_hand and capability() != 90:
+            yield {"skipped": "wgmma is for sm_90a alone"}
+            return
         dtype, results = torch.float16 if is_f16 else torch.float32, []
         inputs = [torch.randn(s, device="cuda").to(dtype) for s in ((m, k), (k, n))]
         expected = inputs[0].double() @ inputs[1].double()
-        yield {"target": carried["target"]}
+        yield {"target": "sm_90a" if is_by_hand else carried["target"]}
         for e in several:
-            results.append(experiment_result(folder, runtime, e, inputs, expected))
+            results.append(wgmma_result(folder, carried["wgmma"], e, inputs, expected) if is_by_hand else
+                           experiment_result(folder, runtime, e, inputs, expected))
             best, error = min(results, key=lambda r: r["us"]), max(r["error"] for r in results)
             yield {"experiments": results, "best": best["name"], "dlc_ms": best["us"] / 1e3, "error": error,
                    "ok": error <= (4e-3 if is_f16 else 1e-4)}

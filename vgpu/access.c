@@ -57,6 +57,12 @@ static void note_read(uint64_t stamp, vgpu_record *r)
     r->reader = stamp;
 }
 
+/* To products of groups of warps: its warp has said so since. */
+static int is_visible(const vgpu_machine *m, uint64_t writer)
+{
+    return (uint32_t)(writer >> 11 & TIMES) < m->warps[writer >> 6 & 31].proxied;
+}
+
 /* What is wrong with a lane's access to an element, or NULL. */
 static const char *note(const vgpu_machine *m, const vgpu_warp *w, const access *a, uint32_t lane,
                         vgpu_record *r)
@@ -68,6 +74,8 @@ static const char *note(const vgpu_machine *m, const vgpu_warp *w, const access 
             return "a non-coherent load of what the kernel writes";
         if (r->writer && r->writer != stamp && !is_ordered(m, w, r->writer, lane))
             return "a race: reads what another thread wrote";
+        if (a->insn->kind == VGPU_WARPGROUP && r->writer && !is_visible(m, r->writer))
+            return "a product of a group of warps reads what no fence.proxy.async has made visible";
         r->marks |= is_noncoherent ? NONCOHERENT : 0;
         if (r->reader != stamp)
             note_read(stamp, r);
@@ -302,6 +310,13 @@ void vgpu_store(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t l
         }
     }
     count(m, &a, lanes);
+}
+
+const uint8_t *vgpu_read_factor(vgpu_machine *m, const vgpu_warp *w, const vgpu_insn *insn, uint64_t address)
+{
+    enum { CHUNK_BYTES = 16 };
+    access a = {.insn = insn, .bytes = CHUNK_BYTES, .element_bytes = 2, .way = READ};
+    return touch(m, w, &a, 0, address);
 }
 
 /* What an atomic leaves behind. */

@@ -152,6 +152,8 @@ static vgpu_class class_of(const ptx_insn *p)
         return VGPU_ATOMICS;
     case VGPU_ASYNC:
         return VGPU_COPIES;
+    case VGPU_WARPGROUP:
+        return p->mode == PTX_MULTIPLIES ? VGPU_MATRICES : VGPU_MEETINGS;
     default:
         return VGPU_BRANCHES;
     }
@@ -232,6 +234,38 @@ static int stores_constant(const ptx_function *f, const ptx_insn *p)
     return is_constant;
 }
 
+/* A multiprocessor takes a cycle for two columns of 64 rows. */
+static void decode_sums(decoder *d, const ptx_insn *p, vgpu_insn *insn)
+{
+    vgpu_code *code = d->code;
+    insn->slots = p->nsums ? p->nsums : insn->slots;
+    insn->sums = dlc_new_array(d->arena, vgpu_row, p->nsums + 1);
+    if (!code->is_sum)
+        code->is_sum = dlc_new_array(d->arena, uint8_t, code->function->widths.n + 1);
+    for (uint32_t i = 0; i < p->nsums; i++) {
+        insn->sums[i] = d->registers[p->sums[i].reg];
+        code->is_sum[p->sums[i].reg] = 1;
+    }
+}
+
+static int is_sum(const vgpu_code *code, const ptx_operand *operand)
+{
+    return operand->kind == PTX_REG && code->is_sum[operand->reg];
+}
+
+static void watch_sums(vgpu_code *code)
+{
+    for (uint32_t i = 0; code->is_sum && i < code->ninsns; i++) {
+        const ptx_insn *p = code->insns[i].ptx;
+        int is_watched = 0;
+        for (uint32_t k = 0; k < PTX_MAX_ELEMS; k++)
+            is_watched |= is_sum(code, &p->dst[k]) | is_sum(code, &p->elems[k]);
+        for (uint32_t k = 0; k < p->nsrc; k++)
+            is_watched |= is_sum(code, &p->src[k]);
+        code->insns[i].is_watched = (uint8_t)is_watched;
+    }
+}
+
 static void decode(decoder *d, const ptx_insn *p, vgpu_insn *insn)
 {
     vgpu_class counts_as = class_of(p);
@@ -239,6 +273,8 @@ static void decode(decoder *d, const ptx_insn *p, vgpu_insn *insn)
     *insn = (vgpu_insn){
         .ptx = p, .target = p->target, .kind = kinds[p->op], .counts_as = (uint8_t)counts_as};
     insn->slots = p->type.bits > 32 ? info->wide_slots : info->slots;
+    if (p->op == PTX_WGMMA)
+        decode_sums(d, p, insn);
     if (p->guard != PTX_NO_REG)
         insn->guard = d->registers[p->guard];
     if (p->valid != PTX_NO_REG)
@@ -278,6 +314,9 @@ static void find_spans(const ptx_function *f, span *spans)
         }
         for (uint32_t k = 0; k < p->nsrc; k++)
             stretch(spans, &p->src[k], i);
+        for (uint32_t k = 0; k < p->nsums; k++)
+            if (p->sums)
+                stretch(spans, &p->sums[k], i);
     }
     for (uint32_t i = 0; i < f->insns.n; i++) { /* what enters a loop alive lives to its end */
         const ptx_insn *p = &f->insns.data[i];
@@ -313,6 +352,7 @@ vgpu_code *vgpu_decode(const ptx_module *module, const ptx_function *function, d
     place_registers(&d);
     for (uint32_t i = 0; i < function->insns.n; i++)
         decode(&d, &function->insns.data[i], &d.code->insns[i]);
+    watch_sums(d.code);
     d.code->live = count_live(function, arena);
     return d.code;
 }

@@ -59,9 +59,10 @@ static int refuse_version(const ptx_module *module, char *log, size_t log_bytes)
                  vgpu_device.version % 1000 / 10, newest / 10, newest % 10);
         return UNSUPPORTED_PTX;
     }
-    if (module->target > (unsigned)vgpu_device.capability) {
-        snprintf(log, log_bytes, "PTX for sm_%u; this is sm_%d", module->target,
-                 vgpu_device.capability);
+    unsigned here = (unsigned)vgpu_device.capability;
+    if (module->target > here || (module->is_specific && module->target != here)) {
+        snprintf(log, log_bytes, "PTX for sm_%u%s; this is sm_%u", module->target,
+                 module->is_specific ? "a" : "", here);
         return NO_BINARY_FOR_GPU;
     }
     return 0;

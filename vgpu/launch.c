@@ -85,7 +85,10 @@ static void begin_warp(vgpu_machine *m, vgpu_warp *w)
     w->epoch = 1;
     w->issued = 0;
     w->has_fenced = 0;
-    w->copies.n = 0;
+    w->copies.n = w->products.n = 0;
+    w->nproduct_groups = w->proxied = 0;
+    w->sequence = 0;
+    w->is_fenced = 0;
     memset(w->seen, 0, sizeof w->seen);
     memset(w->ncommitted, 0, sizeof w->ncommitted);
     memset(w->regs, 0xd5, m->code->first_constant);
@@ -147,6 +150,8 @@ static void run_block(vgpu_machine *m)
         if (m->status == DLC_OK && !open_barriers(m))
             refuse_barriers(m);
     }
+    if (m->status == DLC_OK && m->code->is_sum)
+        vgpu_warpgroup_end(m);
     if (m->is_sampled && m->status == DLC_OK)
         vgpu_count_block(m);
 }

@@ -70,7 +70,8 @@ typedef enum {
     VGPU_END,
     VGPU_ATOMIC,
     VGPU_FENCE,
-    VGPU_ASYNC
+    VGPU_ASYNC,
+    VGPU_WARPGROUP
 } vgpu_kind;
 
 /* Classes of instructions, for counts and times. */
@@ -103,6 +104,8 @@ struct vgpu_insn {
     vgpu_row dst[PTX_MAX_ELEMS], src[PTX_MAX_SOURCES], elems[PTX_MAX_ELEMS], guard, valid; /* guard.at 0: none */
     uint32_t target;
     uint8_t kind, counts_as, slots;
+    uint8_t is_watched; /* touches a register that a product of a group of warps adds to */
+    vgpu_row *sums; /* wgmma */
     uint8_t is_constant; /* st: of one number, whoever stores it */
 };
 
@@ -120,6 +123,7 @@ typedef struct {
         registers_bytes;     /* specials: rows of 4 bytes; registers_bytes: of a warp */
     uint32_t first_constant; /* what lies before is poisoned for every block */
     dlc_vec(vgpu_constant) constants;
+    uint8_t *is_sum; /* by register: a product of a group of warps adds to it; NULL: there is none */
     uint32_t live; /* an estimate of the registers that a thread needs */
 } vgpu_code;
 vgpu_code *vgpu_decode(const ptx_module *module, const ptx_function *function, dlc_arena *arena);
@@ -129,6 +133,10 @@ vgpu_compute vgpu_find_compute(const vgpu_insn *insn);
 
 /* matrix.c: a product of matrices that a warp holds. */
 const char *vgpu_multiply(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes);
+
+/* matrix.c: an element of a factor as a number; sum and product as bits of a float, rounded once. */
+float vgpu_element(ptx_element type, uint32_t bits);
+uint32_t vgpu_add_product(float a, float b, uint32_t sum);
 
 static inline uint64_t vgpu_get(const uint8_t *regs, vgpu_row row, uint32_t lane)
 {

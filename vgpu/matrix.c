@@ -36,7 +36,7 @@ static uint32_t width_of(ptx_element type)
 }
 
 /* An element of a factor; integers are exact in a float. tf32 has 10 bits behind the point: what lies below is cut off. */
-static float value_of(ptx_element type, uint32_t bits)
+float vgpu_element(ptx_element type, uint32_t bits)
 {
     uint16_t low = (uint16_t)bits;
     _Float16 half;
@@ -53,6 +53,11 @@ static float value_of(ptx_element type, uint32_t bits)
     default:
         return (float)(uint8_t)bits;
     }
+}
+
+uint32_t vgpu_add_product(float a, float b, uint32_t sum)
+{
+    return bits_of(fmaf(a, b, f32_of(sum)));
 }
 
 static uint32_t element_bits(const uint8_t *regs, vgpu_row row, uint32_t lane, uint32_t j, uint32_t width)
@@ -75,10 +80,10 @@ const char *vgpu_multiply(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes)
             uint32_t k = e * (lane % 4) + j;
             for (uint32_t i = 0; i < na; i++)
                 a[lane / 4 + 8 * (i % 2)][k + 4 * e * (i / 2)] =
-                    value_of((ptx_element)p->elements[1], element_bits(regs, insn->src[i], lane, j, width));
+                    vgpu_element((ptx_element)p->elements[1], element_bits(regs, insn->src[i], lane, j, width));
             for (uint32_t i = 0; i < nb; i++)
                 b[k + 4 * e * i][lane / 4] =
-                    value_of((ptx_element)p->elements[2], element_bits(regs, insn->src[na + i], lane, j, width));
+                    vgpu_element((ptx_element)p->elements[2], element_bits(regs, insn->src[na + i], lane, j, width));
         }
     for (uint32_t lane = 0; lane < VGPU_LANES; lane++)
         for (uint32_t i = 0; i < SUMS; i++) {
@@ -86,7 +91,7 @@ const char *vgpu_multiply(const vgpu_insn *insn, uint8_t *regs, uint32_t lanes)
             uint32_t sum = (uint32_t)vgpu_get(regs, insn->src[na + nb + i], lane);
             for (uint32_t k = 0; k < p->depth; k++)
                 sum = p->elements[0] == PTX_S32 ? sum + (uint32_t)(int32_t)(a[row][k] * b[k][column])
-                                                : bits_of(fmaf(a[row][k], b[k][column], f32_of(sum)));
+                                                : vgpu_add_product(a[row][k], b[k][column], sum);
             vgpu_set(regs, insn->dst[i], lane, sum);
         }
     return NULL;

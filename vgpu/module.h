@@ -53,7 +53,7 @@ typedef enum {
     PTX_COMPARE_COUNT
 } ptx_compare;
 /* What an instruction of several is: of shuffles which lane, of atomics what happens, of
- * asynchronous copies which step. */
+ * asynchronous copies and products of a group of warps which step. */
 typedef enum {
     PTX_PLAIN,
     PTX_IDX,
@@ -70,7 +70,9 @@ typedef enum {
     PTX_ARRIVE,
     PTX_COMMIT_GROUP,
     PTX_WAIT_GROUP,
-    PTX_WAIT_ALL
+    PTX_WAIT_ALL,
+    PTX_FENCES,
+    PTX_MULTIPLIES
 } ptx_mode;
 
 /* What products of matrices are made of, in the order of ptx_matrix_types (vgpu/parse.c). */
@@ -83,6 +85,7 @@ typedef struct {
     uint8_t op, space, half, rounding, compare, mode, is_warp, is_right, is_saturating, nelems,
         nsrc;
     uint8_t is_noncoherent;
+    uint8_t is_of_proxies; /* fence: what was stored is there for products of warps, too */
     uint8_t is_transposed; /* ldmatrix */
     uint8_t depth;         /* mma: of 16 x depth by depth x 8 */
     uint8_t elements[4], nelements; /* mma: ptx_element of the result, of the factors, of what is added */
@@ -96,6 +99,8 @@ typedef struct {
     uint8_t npacked;                  /* mov: how many these are */
     uint32_t valid;                   /* shfl: the second destination, a predicate, or PTX_NO_REG */
     uint32_t target, line;
+    ptx_operand *sums; /* wgmma: a lane's part of the result, which is added to: nsums of them */
+    uint8_t nsums;
     uint32_t unused; /* ld: bytes of what is loaded that nobody uses, bit by byte (pragma
                         used_bytes_mask) */
 } ptx_insn;
@@ -112,6 +117,7 @@ typedef struct {
 typedef struct {
     dlc_vec(ptx_function) functions;
     uint32_t version, target; /* 90: PTX 9.0; 75: sm_75 */
+    int is_specific;          /* sm_90a: for this target alone */
     uint32_t shared_bytes;    /* of fixed size */
 } ptx_module;
 

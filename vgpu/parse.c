@@ -9,7 +9,7 @@
 
 #include "vgpu/module.h"
 
-enum { MAX_NAME = 96, MAX_STATEMENT = 1 << 17 };
+enum { MAX_NAME = 96, MAX_STATEMENT = 1 << 17, GROUP_OPERANDS = 8 };
 
 typedef struct {
     char name[MAX_NAME];
@@ -56,18 +56,19 @@ static void skip_blanks(parser *p)
     }
 }
 
-/* A header of an entry ends at ')', a label at ':', a brace stands alone. */
+/* A header of an entry ends at ')', a label at ':', a brace stands alone, some directives are lines. */
 static int ends_statement(const char *text, uint32_t n)
 {
+    static const char *const lines[] = {".version", ".target", ".address_size", ".maxntid", ".minnctapersm", ".reqntid", ".maxnreg"};
     char c = text[n - 1];
     if (c == ';' || ((c == '{' || c == '}') && n == 1) || (c == ')' && strstr(text, ".entry")))
         return 1;
     if (c == ':' && *text != '.')
         return 1;
-    return !strncmp(text, ".version", 8) || !strncmp(text, ".target", 7) ||
-                   !strncmp(text, ".address_size", 13)
-               ? c == '\n'
-               : 0;
+    for (uint32_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strncmp(text, lines[i], strlen(lines[i])))
+            return c == '\n';
+    return 0;
 }
 
 static dlc_status next(parser *p)
@@ -261,9 +262,11 @@ static dlc_status declare_entry(parser *p)
 static dlc_status declare_module(parser *p)
 {
     unsigned major, minor;
+    char last = 0;
     if (sscanf(p->statement, ".version %u.%u", &major, &minor) == 2)
         p->module->version = 10 * major + minor;
-    (void)sscanf(p->statement, ".target sm_%u", &p->module->target);
+    if (sscanf(p->statement, ".target sm_%u%c", &p->module->target, &last) == 2)
+        p->module->is_specific = last == 'a';
     return DLC_OK;
 }
 
@@ -437,13 +440,16 @@ static const struct {
              {"arrive", PTX_ARRIVE},
              {"commit_group", PTX_COMMIT_GROUP},
              {"wait_group", PTX_WAIT_GROUP},
-             {"wait_all", PTX_WAIT_ALL}};
+             {"wait_all", PTX_WAIT_ALL},
+             {"fence", PTX_FENCES},
+             {"mma_async", PTX_MULTIPLIES}};
 
 /* Which of its kind; false when the word says nothing of that. */
 static int find_mode(ptx_insn *insn, const char *word)
 {
     int is_many = insn->op == PTX_SHFL || insn->op == PTX_ATOM || insn->op == PTX_RED ||
-                  insn->op == PTX_CP || insn->op == PTX_BAR || insn->op == PTX_BARRIER;
+                  insn->op == PTX_CP || insn->op == PTX_BAR || insn->op == PTX_BARRIER ||
+                  insn->op == PTX_WGMMA;
     for (uint32_t i = 0; is_many && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(modes[i].text, word)) {
             insn->mode = (uint8_t)modes[i].mode;
@@ -482,6 +488,21 @@ static int matrix_modifier(ptx_insn *insn, const char *word)
     return !strcmp(word, "sync") || !strcmp(word, "aligned") || !strcmp(word, "row") || !strcmp(word, "col");
 }
 
+/* "m64n128k16", then three types. */
+static int group_modifier(ptx_insn *insn, const char *word)
+{
+    unsigned columns;
+    int n = 0, found = find_word(ptx_matrix_types, 7, word);
+    if (found >= 0 && insn->nelements < 3) {
+        insn->elements[insn->nelements++] = (uint8_t)found;
+        return 1;
+    }
+    if (sscanf(word, "m64n%uk16%n", &columns, &n) != 1 || word[n] || columns % 8 || columns < 8 || columns > 256)
+        return find_mode(insn, word) || !strcmp(word, "sync") || !strcmp(word, "aligned");
+    insn->nsums = (uint8_t)(columns / 2);
+    return 1;
+}
+
 /* Of matrices that are loaded: 8 x 8 of 16 bits, 1, 2 or 4 of them. */
 static int is_matrix_word(ptx_insn *insn, const char *word)
 {
@@ -498,6 +519,10 @@ static int modifier(ptx_insn *insn, const char *word)
     int found;
     if (insn->op == PTX_MMA)
         return matrix_modifier(insn, word);
+    if (insn->op == PTX_WGMMA)
+        return group_modifier(insn, word);
+    if (insn->op == PTX_FENCE && !strcmp(word, "proxy"))
+        return insn->is_of_proxies = 1;
     if (is_matrix_word(insn, word))
         return 1;
     ptx_type type = type_of(word);
@@ -553,6 +578,18 @@ static int is_product(const ptx_insn *insn)
     return are_alike && (all == 128 || all == 256);
 }
 
+/* Steps around the products of a group of warps; of products those of f16 or bf16 into f32. */
+static const char *refuse_group(const parser *p, const ptx_insn *insn)
+{
+    int are_alike = insn->elements[1] == insn->elements[2];
+    int is_known = insn->elements[0] == PTX_F32 && (insn->elements[1] == PTX_F16 || insn->elements[1] == PTX_BF16);
+    if (p->module->target != 90 || !p->module->is_specific)
+        return "a product of a group of warps, which needs sm_90a";
+    if (insn->mode != PTX_MULTIPLIES)
+        return insn->mode == PTX_FENCES || insn->mode == PTX_COMMIT_GROUP || insn->mode == PTX_WAIT_GROUP ? NULL : "wgmma that is not known";
+    return insn->nsums && insn->nelements == 3 && are_alike && is_known ? NULL : "a product of a group of warps that is not known";
+}
+
 static dlc_status opcode(parser *p, char *word, ptx_insn *insn)
 {
     char *rest = NULL, *base = strtok_r(word, ".", &rest);
@@ -569,6 +606,8 @@ static dlc_status opcode(parser *p, char *word, ptx_insn *insn)
         return fail(p, "a product of matrices that is not known");
     if (insn->op == PTX_MMA && p->module->target < 80)
         return fail(p, "a product of matrices that needs sm_80");
+    if (insn->op == PTX_WGMMA && refuse_group(p, insn))
+        return fail(p, refuse_group(p, insn));
     if (leaves_bits_open(insn))
         return fail(p, "arithmetic without .rn may be contracted");
     return DLC_OK;
@@ -632,6 +671,8 @@ static uint32_t more_sources(const ptx_insn *insn)
     return insn->op == PTX_SETP   ? insn->combine != 0
            : insn->op == PTX_ATOM ? insn->mode == PTX_CAS
            : insn->op == PTX_CP   ? (insn->mode == PTX_PLAIN ? 4 : insn->mode == PTX_WAIT_GROUP)
+           : insn->op == PTX_WGMMA
+               ? (insn->mode == PTX_MULTIPLIES ? GROUP_OPERANDS : insn->mode == PTX_WAIT_GROUP)
                                   : insn->op == PTX_BAR || insn->op == PTX_BARRIER;
 }
 
@@ -648,6 +689,32 @@ static dlc_status second_destination(parser *p, ptx_insn *insn, char *text)
                                                              : fail(p, "a second destination");
 }
 
+/* "{%f1, …}, a, b, p, 1, 1, 0, 1": the sums, where both factors lie, whether there is something to add to, their signs, and which
+ * of them is transposed. */
+static dlc_status group_operands(parser *p, ptx_insn *insn, char **parts, uint32_t n)
+{
+    char *rest = NULL;
+    uint32_t nsums = 0;
+    if (n != GROUP_OPERANDS || *trimmed(parts[0]) != '{')
+        return fail(p, "a product of a group of warps whose factors do not both lie in shared memory");
+    insn->sums = dlc_new_array(p->arena, ptx_operand, insn->nsums);
+    for (char *word = strtok_r(parts[0], "{}, ", &rest); word; word = strtok_r(NULL, "{}, ", &rest), nsums++)
+        if (nsums < insn->nsums)
+            DLC_TRY(operand_of(p, word, &insn->sums[nsums]));
+    for (uint32_t i = 0; i < nsums && i < insn->nsums; i++)
+        if (insn->sums[i].kind != PTX_REG)
+            return fail(p, "a destination that is no register");
+    if (nsums != insn->nsums)
+        return fail(p, "a product of a group of warps in too few or too many registers");
+    insn->space = PTX_SHARED;
+    for (uint32_t i = 1; i < n; i++)
+        DLC_TRY(operand_of(p, parts[i], &insn->src[i - 1]));
+    insn->nsrc = GROUP_OPERANDS - 1;
+    if (insn->src[3].value != 1 || insn->src[4].value != 1)
+        return fail(p, "factors whose sign changes");
+    return DLC_OK;
+}
+
 static dlc_status operands(parser *p, ptx_insn *insn, char *text)
 {
     char *parts[8];
@@ -658,6 +725,8 @@ static dlc_status operands(parser *p, ptx_insn *insn, char *text)
     if (insn->op == PTX_BRA)
         return jump(p, trimmed(parts[0]));
     insn->valid = PTX_NO_REG;
+    if (insn->op == PTX_WGMMA && insn->mode == PTX_MULTIPLIES)
+        return group_operands(p, insn, parts, n);
     if (ndst)
         DLC_TRY(second_destination(p, insn, parts[0]));
     insn->nelems = 1;

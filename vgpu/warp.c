@@ -186,6 +186,15 @@ static void end_lanes(vgpu_warp *w, vgpu_front *f, uint32_t lanes)
         drop_front(w, (uint32_t)(f - w->fronts));
 }
 
+/* What a warp stored before a fence between proxies is there for products; its time goes on, so that what it stores later is not. */
+static void fence(vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
+{
+    if (!insn->ptx->is_of_proxies)
+        w->has_fenced = 1;
+    else if (lanes == w->born)
+        w->proxied = ++w->epoch;
+}
+
 /* What is more than arithmetic. False: the front may have changed, choose again. */
 static int step(vgpu_machine *m, vgpu_warp *w, vgpu_front *f, const vgpu_insn *insn, uint32_t lanes)
 {
@@ -216,8 +225,11 @@ static int step(vgpu_machine *m, vgpu_warp *w, vgpu_front *f, const vgpu_insn *i
     case VGPU_ASYNC:
         vgpu_async(m, w, insn, lanes);
         break;
-    default: /* a fence */
-        w->has_fenced = 1;
+    case VGPU_WARPGROUP:
+        vgpu_warpgroup(m, w, insn, lanes);
+        break;
+    default:
+        fence(w, insn, lanes);
     }
     f->pc++;
     return 1;
@@ -241,6 +253,8 @@ static void run_front(vgpu_machine *m, vgpu_warp *w, vgpu_front *f, uint32_t lim
         m->lanes[f->pc] += (uint32_t)__builtin_popcount(lanes);
         if (m->is_sampled)
             vgpu_time(w, insn);
+        if (insn->is_watched && lanes)
+            vgpu_watch(m, w, insn);
         if (insn->compute) {
             const char *error = lanes ? insn->compute(insn, w->regs, lanes) : NULL;
             if (error)

@@ -16,6 +16,14 @@ typedef struct {
     uint32_t bytes, from_bytes, lane, group;
 } vgpu_copy;
 
+/* A product of a group of warps under way: where its factors lie, and whether it adds to what is there. */
+typedef struct {
+    const vgpu_insn *insn;
+    uint64_t a, b;
+    int adds;
+    uint32_t group;
+} vgpu_product;
+
 typedef enum { WARP_RUNS, WARP_WAITS, WARP_ENDED } vgpu_place;
 enum { VGPU_GROUPS = 8 }; /* of copies whose times are kept */
 
@@ -31,6 +39,10 @@ typedef struct {
     int has_fenced;
     dlc_vec(vgpu_copy) copies;
     uint32_t ncommitted[VGPU_LANES];
+    dlc_vec(vgpu_product) products;
+    uint32_t nproduct_groups, proxied; /* proxied: the time up to which its stores are there for products */
+    uint64_t sequence;                 /* of products, as a number: that of the other warps of the group */
+    int is_fenced;                     /* no register of a sum was written since wgmma.fence */
     /* profile.c: cycles, where a load takes 0 and VGPU_LOAD_CYCLES. fence: no load may begin before;
      * ready: by register; copied: by group of copies. */
     uint32_t now[2], fence[2], *ready[2];
@@ -69,6 +81,14 @@ void vgpu_load(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t la
 void vgpu_store(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes);
 void vgpu_atomic(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes);
 void vgpu_async(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes);
+
+/* 16 bytes of shared memory as a product of a group of warps sees them; NULL: it failed. */
+const uint8_t *vgpu_read_factor(vgpu_machine *m, const vgpu_warp *w, const vgpu_insn *insn, uint64_t address);
+
+/* warpgroup.c */
+void vgpu_warpgroup(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes);
+void vgpu_watch(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn);
+void vgpu_warpgroup_end(vgpu_machine *m);
 
 /* warp.c: on to the next barrier of the block, the end, or a failure. */
 void vgpu_warp_run(vgpu_machine *m, vgpu_warp *w);

@@ -24,6 +24,7 @@ import gpu_experiments  # noqa: E402
 import gpu_micro  # noqa: E402
 import gpu_run  # noqa: E402
 import gpu_static  # noqa: E402
+import gpu_wgmma  # noqa: E402
 
 KERNELS = ("softmax_1536x128", "matmul_odd_509x1021x127")
 SMALL = "softmax_1536x128"
@@ -53,7 +54,7 @@ def carry(dlc, out, target="native", kernels=KERNELS, nnodes=5, runs=20, experim
     micro = gpu_static.carry_micro(check, ["sm_75", "sm_80"]) if is_virtual else {}
     if is_virtual:
         cases += gpu_static.carry_of_each_nvrtc(check, "digits", ROOT / "models/digits.onnx", few)
-    tried = gpu_static.carry_experiments(check, "sm_80", experiments) if experiments else None
+    tried = gpu_static.carry_experiments(check, "sm_90", experiments) if experiments else None
     gpu_static.finish(check, {"cases": cases, "nodes": nodes, "dtypes": gpu_static.dtypes(), "targets": ["sm_75"], "runs": runs,
                               "micro": micro, "experiments": tried})
     assert not check.problems, check.problems
@@ -148,7 +149,7 @@ def few_experiments():
     """Of a small shape each row, with and without parts and loading ahead."""
     every = list(gpu_experiments.experiments(((64, 64, 256),)))
     first = {(e["row"], e["ahead"], e["parts"] > 1): e for e in every if e["slice"] < 64}
-    return list(first.values())
+    return [*first.values(), *list(gpu_wgmma.experiments(((64, 64, 256),), 1))[:6:3]]
 
 
 def check_virtual(dlc, folder):
@@ -161,7 +162,7 @@ def check_virtual(dlc, folder):
         return
     set_limits(folder)
     vgpu = dlc.parent.parent / "lib" / "vgpu"
-    status, results = run(folder, DLC_DEVICE="cuda:0", LD_LIBRARY_PATH=str(vgpu), DLC_VGPU_ARCH="80", FAKE_CAPABILITY="80")
+    status, results = run(folder, DLC_DEVICE="cuda:0", LD_LIBRARY_PATH=str(vgpu), DLC_VGPU_ARCH="90", FAKE_CAPABILITY="90")
     assert status == 0, results
     assert rows_of(results, "numerics")["digits"]["ok"] and rows_of(results, "nodes")["ONNX node tests"]["ok"]
     assert rows_of(results, "kernels")[SMALL]["ok"] and rows_of(results, "smoke")["digits"]["ok"]
@@ -171,7 +172,7 @@ def check_virtual(dlc, folder):
     assert micro.keys() == set(gpu_micro.MEASURED), micro
     assert not any("why" in r or "skipped" in r or "peer_problems" in r for r in micro.values()), micro
     tried = rows_of(results, "experiments")
-    assert {"64x64x256 fma", "64x64x256 mma_f16"} == tried.keys() and all(r["ok"] for r in tried.values()), tried
+    assert {"64x64x256 fma", "64x64x256 mma_f16", "64x64x256 wgmma"} == tried.keys() and all(r["ok"] for r in tried.values()), tried
     kernels = [k for r in tried.values() for e in r["experiments"] for k in e["kernels"]]
     # where all blocks run, times are as predicted from a few of them
     assert len(kernels) >= 8 and all(abs(k["us"] - k["predicted_us"]) < 0.01 * k["us"] and k["bound"] for k in kernels), kernels

@@ -262,8 +262,12 @@ static const struct {
     {"a cubin of CUDA 13 that says so on 570", CUBIN("\x41", "\x50", "release 13.0    "), 12080, 100, 209, "does not load it"},
     {"a cubin of CUDA 12 for new GPUs", CUBIN("\x41", "\x50", "release 12.9    "), 12080, 100, 209, "executes PTX alone"},
     {"no PTX", "hello\n", 13000, 80, 218, "PTX line 1"},
-    {"an instruction that is none", VERSION("8.0", "sm_80", "wgmma.fence.sync.aligned;"), 13000, 90,
-     218, "unknown instruction wgmma"},
+    {"an instruction that is none", VERSION("8.0", "sm_80", "tcgen05.fence;"), 13000, 90, 218, "unknown instruction tcgen05"},
+    {"sm_90a on sm_90", VERSION("8.0", "sm_90a", "wgmma.fence.sync.aligned; ret;"), 13000, 90, 0, ""},
+    {"sm_90a on sm_100", VERSION("8.0", "sm_90a", "ret;"), 13000, 100, 209, "PTX for sm_90a; this is sm_100"},
+    {"wgmma for sm_90", VERSION("8.0", "sm_90", "wgmma.fence.sync.aligned;"), 13000, 90, 218, "which needs sm_90a"},
+    {"wgmma of s8", VERSION("8.0", "sm_90a", "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {}, 0, 0, 1, 1, 1;"), 13000, 90, 218,
+     "unknown .m64n8k32"},
 };
 
 START_TEST(test_image)

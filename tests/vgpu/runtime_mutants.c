@@ -1,5 +1,5 @@
 /*
- * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A NET GATHER. Each changes one
+ * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A NET GATHER MIXED. Each changes one
  * of its files, which is compiled and linked with scenario.c in place of the original; what the
  * program prints or how it ends must differ from the unchanged one's.
  */
@@ -13,7 +13,7 @@
 #include "tests/ptx/emulated.h"
 #include "tests/unit/suite.h"
 
-static const char *source_dir, *library, *net, *gather;
+static const char *source_dir, *library, *net, *gather, *mixed;
 static char folder[64];
 
 static const struct {
@@ -186,8 +186,8 @@ static char *outcome(int number, const char *text)
                            source_dir, source_dir, path, folder, library, folder, number, folder,
                            number),
                   "cc: %s/%d.log", folder, number);
-    int status = command("timeout 60 %s/%d %s %s >%s/%d.out 2>%s/%d.err", folder, number, net,
-                         gather, folder, number, folder, number);
+    int status = command("timeout 60 %s/%d %s %s %s >%s/%d.out 2>%s/%d.err", folder, number, net,
+                         gather, mixed, folder, number, folder, number);
     snprintf(path, sizeof path, "%s/%d.out", folder, number);
     file = fopen(path, "r");
     result = calloc(1, 1 << 16);
@@ -237,13 +237,13 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
+    if (argc != 6)
         return 2;
     if (system("cc --version >/dev/null 2>&1")) {
         printf("skipped: it needs the C compiler cc\n");
         return 77;
     }
-    source_dir = argv[1], library = argv[2], net = argv[3], gather = argv[4];
+    source_dir = argv[1], library = argv[2], net = argv[3], gather = argv[4], mixed = argv[5];
     snprintf(folder, sizeof folder, "/tmp/dlc_runtime_mutants_%d", (int)getpid());
     if (command("mkdir -p %s && cc -w -O0 -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include -c "
                 "%s/tests/vgpu/scenario.c -o %s/scenario.o",

@@ -1,7 +1,7 @@
 /*
- * What the runtime is asked to do with a virtual GPU, told as text: scenario NET GATHER. Shapes
+ * What the runtime is asked to do with a virtual GPU, told as text: scenario NET GATHER MIXED. Shapes
  * that change, runs that are launched, recorded and replayed, two contexts in turn, tensors of the
- * device, runs that are not waited for, faults. Linked once with the runtime as it is, and once
+ * device, runs that are not waited for, steps on the CPU between others, sizes that only the run finds, faults. Linked once with the runtime as it is, and once
  * with each bug of runtime_mutants.c.
  */
 #include <dlfcn.h>
@@ -347,16 +347,56 @@ static void gather_and_fail(dlcrt_executable *gather)
     dlcrt_context_destroy(context);
 }
 
+/* --- steps on the CPU, sizes that the run finds, more shared memory than a kernel has unasked --- */
+enum { LONGEST = 13000, ROWS = 400, WIDE = 4, NOUTPUTS = 5 };
+
+/* Of n rows, one element in `each` is positive; another row of p. Outputs go where the context has them, or to memory of the host. */
+static void run_mixed(dlcrt_context *context, int64_t n, int64_t p, unsigned each, unsigned seed)
+{
+    static float x[ROWS * WIDE], r[LONGEST];
+    static unsigned char room[NOUTPUTS][LONGEST * sizeof(float)];
+    dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 2, .dims = {n, WIDE}},
+                         {.data = r, .dtype = DLC_F32, .rank = 2, .dims = {1, p}}};
+    dlcrt_tensor out[NOUTPUTS] = {{0}};
+    draw(r, (size_t)p, seed);
+    for (size_t i = 0; i < (size_t)n * WIDE; i++)
+        x[i] = (i + seed) % each ? -(float)(i % 13) : (float)(i % 7 + 1);
+    for (int i = 0; seed % 2 && i < NOUTPUTS; i++)
+        out[i] = (dlcrt_tensor){.data = room[i], .size_bytes = sizeof room[i]};
+    if (dlcrt_context_run(context, in, 2, out, NOUTPUTS) != DLC_OK) {
+        printf("mixed: %s\n", dlcrt_last_error());
+        return;
+    }
+    for (int i = 0; i < NOUTPUTS; i++) {
+        size_t bytes = i == 2 ? sizeof(int64_t) : sizeof(float);
+        for (uint32_t k = 0; k < out[i].rank; k++)
+            bytes *= (size_t)out[i].dims[k];
+        show("mixed", out[i].data, bytes);
+    }
+}
+
+static void mixed_sizes(dlcrt_executable *mixed, uint32_t poison)
+{
+    static const int64_t rows[] = {3, 3, 60, 60, 3, ROWS, ROWS, 60}, more[] = {5, 5, 40, 9, 9, 9, LONGEST, 70};
+    static const unsigned each[] = {50, 2, 50, 3, 1, 9, 40, 200000};
+    dlcrt_context *context;
+    must(dlcrt_context_create(mixed, &(dlcrt_context_options){.threads = 1, .poison = poison, .profile = poison}, &context) == DLC_OK,
+         "context");
+    for (unsigned i = 0; i < 8; i++)
+        run_mixed(context, rows[i], poison && more[i] == LONGEST ? 80 : more[i], each[i], i);
+    dlcrt_context_destroy(context);
+}
+
 int main(int argc, char **argv)
 {
-    dlcrt_executable *executables[2];
+    dlcrt_executable *executables[3];
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     const vgpu_control *driver = library ? dlsym(library, "vgpu") : NULL;
-    if (argc != 3 || !driver)
+    if (argc != 4 || !driver)
         return 2;
     open_cu(library);
     driver->set_device(1, 75); /* machine code would suit */
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         must(dlcrt_executable_open_with(
                  &(dlcrt_executable_options){.path = argv[i + 1], .device = "cuda"},
                  &executables[i]) == DLC_OK,
@@ -371,11 +411,13 @@ int main(int argc, char **argv)
     net_beside_a_recording(executables[0]);
     gather_in_circles(executables[1]);
     gather_and_fail(executables[1]);
-    for (int i = 0; i < 2; i++)
+    mixed_sizes(executables[2], 0);
+    mixed_sizes(executables[2], 1);
+    for (int i = 0; i < 3; i++)
         dlcrt_executable_close(executables[i]);
     static const char *const counted[] = {"cuGraphLaunch", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2",
                                           "cuMemcpyDtoHAsync_v2", "cuModuleLoadDataEx", "cuMemAlloc_v2", "cuStreamSynchronize",
-                                          "cuCtxPushCurrent_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams"};
+                                          "cuCtxPushCurrent_v2", "cuFuncSetAttribute", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams"};
     printf("left: %d; calls:", driver->nlive());
     for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
         printf(" %u %s", driver->calls(counted[i]), counted[i]);
