@@ -11,7 +11,7 @@ go on in a new process. Steps:
              torch.compile, both as CUDA graphs
   models     the same for whole models
   steps      each step of every model by events, beside what the virtual GPU predicted of it
-  experiments  products of 15 shapes by some 400 schedules, beside what was predicted of each; read back in the same way
+  experiments  products of 15 shapes by some 400 schedules, and by wgmma by hand, beside what was predicted of each; read back so, too
   numerics   every carried model, cubins and PTX, against its stored reference, six times, three of them with poisoned memory
   nodes      ONNX's node tests
   sanitizer  compute-sanitizer on a sample, where there is one

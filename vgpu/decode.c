@@ -234,6 +234,17 @@ static int stores_constant(const ptx_function *f, const ptx_insn *p)
     return is_constant;
 }
 
+/* What tensor cores do: tf32 takes them twice as long as f16, bytes half as long. Those of a group of warps are faster by 8/5 than
+ * those of a warp, of which gpus.def speaks. */
+static uint32_t count_products(const ptx_insn *p)
+{
+    enum { OF_WARP = 16 * 8, OF_GROUP = 16 * 2 * 16 /* a warp's part, by sums of a lane */ };
+    uint32_t a = p->elements[1], of_warp = OF_WARP * p->depth;
+    if (p->op == PTX_WGMMA)
+        return OF_GROUP * p->nsums * 5 / 8;
+    return p->op != PTX_MMA ? 0 : a == PTX_TF32 ? 2 * of_warp : a == PTX_S8 || a == PTX_U8 ? of_warp / 2 : of_warp;
+}
+
 /* A multiprocessor takes a cycle for two columns of 64 rows. */
 static void decode_sums(decoder *d, const ptx_insn *p, vgpu_insn *insn)
 {
@@ -273,6 +284,7 @@ static void decode(decoder *d, const ptx_insn *p, vgpu_insn *insn)
     *insn = (vgpu_insn){
         .ptx = p, .target = p->target, .kind = kinds[p->op], .counts_as = (uint8_t)counts_as};
     insn->slots = p->type.bits > 32 ? info->wide_slots : info->slots;
+    insn->products = count_products(p);
     if (p->op == PTX_WGMMA)
         decode_sums(d, p, insn);
     if (p->guard != PTX_NO_REG)

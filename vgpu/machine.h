@@ -102,7 +102,7 @@ struct vgpu_insn {
     const ptx_insn *ptx;
     vgpu_compute compute;
     vgpu_row dst[PTX_MAX_ELEMS], src[PTX_MAX_SOURCES], elems[PTX_MAX_ELEMS], guard, valid; /* guard.at 0: none */
-    uint32_t target;
+    uint32_t target, products; /* products: of matrices, of two elements each, as so many of f16 */
     uint8_t kind, counts_as, slots;
     uint8_t is_watched; /* touches a register that a product of a group of warps adds to */
     vgpu_row *sums; /* wgmma */
@@ -177,6 +177,7 @@ typedef struct {
     uint64_t load_requests, load_sectors, load_bytes, store_requests, store_sectors, store_bytes;
     uint64_t shared_requests, shared_wavefronts, shared_ideal;
     uint64_t bytes_read, bytes_written; /* of distinct sectors */
+    uint64_t products;                  /* of elements of matrices, as so many of f16 */
     uint64_t sampled;                   /* blocks whose chains follow */
     double chain, loads; /* cycles from the first to the last instruction of a block: chain + loads
                           * cycles that a load takes */

@@ -59,6 +59,7 @@ static void set_figure(vgpu_gpu *gpu, const char *line)
                    {"threads ", NULL, &gpu->threads},
                    {"node_us ", &gpu->node_us, NULL},
                    {"load_cycles ", &gpu->load_cycles, NULL},
+                   {"products_f16 ", &gpu->products, NULL},
                    {"memory_gbs ", &gpu->memory_gbs, NULL},
                    {"l2_gbs ", &gpu->l2_gbs, NULL}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
@@ -175,6 +176,7 @@ double vgpu_predict(const vgpu_gpu *gpu, const vgpu_record_row *row, vgpu_bound 
     times[VGPU_BY_ISSUE] = of_busiest * (double)c->slots / 4 / hz;
     times[VGPU_BY_FLOATS] =
         of_busiest * (double)c->instructions[VGPU_FLOAT] * VGPU_LANES / gpu->lanes / hz;
+    times[VGPU_BY_MATRICES] = gpu->products > 0 ? of_busiest * (double)c->products / gpu->products / hz : 0;
     times[VGPU_BY_SHARED] = of_busiest * (double)c->shared_wavefronts / hz;
     times[VGPU_BY_L1] = of_busiest * sectors / gpu->sectors / hz;
     times[VGPU_BY_L2] = sectors * VGPU_SECTOR / launches / gpu->l2_gbs * 1e-3;

@@ -19,7 +19,7 @@ typedef struct {
     int capability, sms;
     double ghz;
     int lanes, sectors, shared_kib, block_kib, threads, blocks;
-    double memory_gbs, l2_gbs, load_cycles, node_us;
+    double memory_gbs, l2_gbs, load_cycles, node_us, products;
     double scale[VGPU_BOUND_COUNT]; /* what was measured of kernels so bound, over the prediction; 0: nothing was */
 } vgpu_gpu;
 enum {

@@ -196,6 +196,7 @@ void vgpu_count_launch(vgpu_machine *m, uint64_t nrun)
         counts->instructions[insn->counts_as] += m->executed[i];
         counts->slots += m->executed[i] * insn->slots;
         counts->lanes += m->lanes[i];
+        counts->products += m->executed[i] * insn->products;
     }
     if (nrun && nrun < m->nblocks)
         count_for_all(m, nrun);

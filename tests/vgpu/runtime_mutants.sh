@@ -9,5 +9,7 @@ if ! "$DLC" compile "$1/models/digits.onnx" --target x86-64-v2,sm_75 -o "$work/n
     exit 77
 fi
 "$DLC" compile "$1/tests/vgpu/gather.dlc" --fusion none --target sm_75 -o "$work/gather.so" -q
-"$DLC" compile "$1/tests/vgpu/mixed.dlc" --target sm_75 -o "$work/mixed.so" -q
-LD_LIBRARY_PATH=$4 "$2" "$1" "$3" "$work/net.so" "$work/gather.so" "$work/mixed.so"
+for name in mixed pieces top; do
+    "$DLC" compile "$1/tests/vgpu/$name.dlc" --target sm_75 -o "$work/$name.so" -q
+done
+LD_LIBRARY_PATH=$4 "$2" "$1" "$3" "$work"

@@ -1,7 +1,8 @@
 /*
- * What the runtime is asked to do with a virtual GPU, told as text: scenario NET GATHER MIXED. Shapes
+ * What the runtime is asked to do with a virtual GPU, told as text: scenario FOLDER of executables. Shapes
  * that change, runs that are launched, recorded and replayed, two contexts in turn, tensors of the
- * device, runs that are not waited for, steps on the CPU between others, sizes that only the run finds, faults. Linked once with the runtime as it is, and once
+ * device, runs that are not waited for, steps on the CPU between others, sizes that only the run
+ * finds, faults. Linked once with the runtime as it is, and once
  * with each bug of runtime_mutants.c.
  */
 #include <dlfcn.h>
@@ -245,16 +246,19 @@ static void net_on_other_memory(dlcrt_executable *net)
     run_at(context, b.in[0], b.out[0], 1, 0);
     run_at(context, b.in[0], b.out[0], 2, 0);
     draw(pixels, 3 * PIXELS, 3);
-    const uint64_t places[] = {shorter, (uint64_t)(uintptr_t)pixels, b.in[0]};
-    for (int i = 0; i < 3; i++) {
+    void *locked;
+    must(!cu.pin(&locked, sizeof pixels, 3), "memory of the host");
+    memcpy(locked, pixels, sizeof pixels);
+    const uint64_t places[] = {shorter, (uint64_t)(uintptr_t)pixels, (uint64_t)(uintptr_t)locked, b.in[0]};
+    for (int i = 0; i < 4; i++) {
         dlcrt_tensor in = input_at(places[i]), out = {.data = logits, .size_bytes = sizeof logits};
         if (dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK)
             show("other memory", logits, sizeof logits);
         else
-            printf("other memory: refused\n");
+            printf("other memory: %s\n", dlcrt_last_error());
     }
     dlcrt_context_destroy(context);
-    must(!cu.free(shorter), "memory");
+    must(!cu.free(shorter) && !cu.unpin(locked), "memory");
     leave(&b);
 }
 
@@ -348,31 +352,38 @@ static void gather_and_fail(dlcrt_executable *gather)
 }
 
 /* --- steps on the CPU, sizes that the run finds, more shared memory than a kernel has unasked --- */
-enum { LONGEST = 13000, ROWS = 400, WIDE = 4, NOUTPUTS = 5 };
+enum { LONGEST = 13000, ROWS = 400, WIDE = 4, NOUTPUTS = 7, PARTS = 5 };
+
+static size_t bytes_of(const dlcrt_tensor *tensor)
+{
+    size_t bytes = tensor->dtype == DLC_I64 ? sizeof(int64_t) : sizeof(float);
+    for (uint32_t k = 0; k < tensor->rank; k++)
+        bytes *= (size_t)tensor->dims[k];
+    return bytes;
+}
 
 /* Of n rows, one element in `each` is positive; another row of p. Outputs go where the context has them, or to memory of the host. */
 static void run_mixed(dlcrt_context *context, int64_t n, int64_t p, unsigned each, unsigned seed)
 {
-    static float x[ROWS * WIDE], r[LONGEST];
+    static float x[ROWS * WIDE], r[LONGEST], k[PARTS * LONGEST];
     static unsigned char room[NOUTPUTS][LONGEST * sizeof(float)];
     dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 2, .dims = {n, WIDE}},
-                         {.data = r, .dtype = DLC_F32, .rank = 2, .dims = {1, p}}};
+                         {.data = r, .dtype = DLC_F32, .rank = 2, .dims = {1, p}},
+                         {.data = k, .dtype = DLC_F32, .rank = 2, .dims = {PARTS, n % 50 + 1}}};
     dlcrt_tensor out[NOUTPUTS] = {{0}};
     draw(r, (size_t)p, seed);
+    draw(k, PARTS * 50, seed + 3);
     for (size_t i = 0; i < (size_t)n * WIDE; i++)
         x[i] = (i + seed) % each ? -(float)(i % 13) : (float)(i % 7 + 1);
     for (int i = 0; seed % 2 && i < NOUTPUTS; i++)
         out[i] = (dlcrt_tensor){.data = room[i], .size_bytes = sizeof room[i]};
-    if (dlcrt_context_run(context, in, 2, out, NOUTPUTS) != DLC_OK) {
+    if (dlcrt_context_run(context, in, 3, out, NOUTPUTS) != DLC_OK) {
         printf("mixed: %s\n", dlcrt_last_error());
         return;
     }
-    for (int i = 0; i < NOUTPUTS; i++) {
-        size_t bytes = i == 2 ? sizeof(int64_t) : sizeof(float);
-        for (uint32_t k = 0; k < out[i].rank; k++)
-            bytes *= (size_t)out[i].dims[k];
-        show("mixed", out[i].data, bytes);
-    }
+    for (int i = 0; i < NOUTPUTS; i++)
+        show("mixed", out[i].data, bytes_of(&out[i]));
+    printf("%zu bytes\n", dlcrt_context_bytes(context));
 }
 
 static void mixed_sizes(dlcrt_executable *mixed, uint32_t poison)
@@ -387,20 +398,123 @@ static void mixed_sizes(dlcrt_executable *mixed, uint32_t poison)
     dlcrt_context_destroy(context);
 }
 
+/* An output whose size the run found, which stays on the device, is the input of the next run. */
+static void mixed_in_circles(dlcrt_executable *mixed)
+{
+    float x[ROWS * WIDE], r[9], k[PARTS];
+    dlcrt_context *context;
+    dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 2, .dims = {ROWS, WIDE}},
+                         {.data = r, .dtype = DLC_F32, .rank = 2, .dims = {1, 9}},
+                         {.data = k, .dtype = DLC_F32, .rank = 2, .dims = {PARTS, 1}}};
+    must(dlcrt_context_create(mixed, NULL, &context) == DLC_OK, "context");
+    draw(x, ROWS * WIDE, 1), draw(r, 9, 2), draw(k, PARTS, 3);
+    for (unsigned i = 0; i < 4; i++) {
+        dlcrt_tensor out[NOUTPUTS] = {{0}};
+        unsigned char c[ROWS * WIDE * sizeof(float)];
+        out[0] = (dlcrt_tensor){.data = c, .size_bytes = sizeof c};
+        out[3].on_device = 1;
+        must(dlcrt_context_run(context, in, 3, out, NOUTPUTS) == DLC_OK, "mixed");
+        show("mixed", c, bytes_of(&out[0]));
+        show("mixed", out[4].data, bytes_of(&out[4]));
+        in[0].data = out[3].data, in[0].on_device = 1;
+        in[0].dims[0] = out[3].dims[1] / 2 < ROWS ? out[3].dims[1] / 2 : ROWS;
+    }
+    dlcrt_context_destroy(context);
+}
+
+static void sorted_on_host(dlcrt_executable *top)
+{
+    float x[5 * 9], y[5 * 3];
+    dlcrt_context *context;
+    must(dlcrt_context_create(top, NULL, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < 5; i++) {
+        dlcrt_tensor in = {.data = x, .dtype = DLC_F32, .rank = 2, .dims = {5, 9}}, out = {.data = y, .size_bytes = sizeof y};
+        draw(x, 5 * 9, i);
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "top");
+        show("top", y, sizeof y);
+    }
+    dlcrt_context_destroy(context);
+}
+
+/* --- steps that read and write the caller's memory at once, with two sizes, of which one may be 0 --- */
+enum { OF_A = 8, OF_B = 50, MOST_PIECES = 6 };
+
+static void show_device(uint64_t at, size_t n)
+{
+    float values[MOST_PIECES * OF_B];
+    must(!n || !cu.out(values, at, n * sizeof(float), NULL), "copies");
+    show("pieces", values, n * sizeof(float));
+}
+
+static void run_pieces(dlcrt_context *context, const uint64_t *at, int64_t n, int64_t p, unsigned seed)
+{
+    float a[MOST_PIECES * OF_A], b[MOST_PIECES * OF_B];
+    dlcrt_tensor in[] = {{.data = (void *)(uintptr_t)at[0], .on_device = 1, .dtype = DLC_F32, .rank = 2, .dims = {n, OF_A}},
+                         {.data = (void *)(uintptr_t)at[1], .on_device = 1, .dtype = DLC_F32, .rank = 2, .dims = {p, OF_B}}};
+    dlcrt_tensor out[3];
+    const size_t sizes[] = {(size_t)n * OF_A, (size_t)p * OF_B, (size_t)(n * p)};
+    for (int i = 0; i < 3; i++)
+        out[i] = (dlcrt_tensor){.data = (void *)(uintptr_t)at[2 + i], .on_device = 1, .size_bytes = sizes[i] * sizeof(float)};
+    draw(a, MOST_PIECES * OF_A, seed), draw(b, MOST_PIECES * OF_B, seed + 5);
+    must(!cu.in(at[0], a, sizeof a, NULL) && !cu.in(at[1], b, sizeof b, NULL), "copies");
+    must(!cu.out(a, at[0], sizeof a, NULL), "copies");
+    must(dlcrt_context_run(context, in, 2, out, 3) == DLC_OK, "pieces");
+    for (int i = 0; i < 3; i++)
+        show_device(at[2 + i], sizes[i]);
+}
+
+/* One address changes from run to run; runs without a part of the steps; what a run gave, turned over in place. */
+static void pieces_change(dlcrt_executable *pieces, int is_profiled)
+{
+    static const int64_t ps[] = {3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 4, 4, 0, 0, 0, 5};
+    uint64_t at[5], other[5], used[5];
+    dlcrt_context *context;
+    dlcrt_step_profile step;
+    void *current;
+    must(!cu.retain(&current, 0) && !cu.push(current), "context");
+    for (int i = 0; i < 5; i++)
+        must(!cu.alloc(&at[i], 2048) && !cu.alloc(&other[i], 2048), "memory");
+    must(dlcrt_context_create(pieces, &(dlcrt_context_options){.async = (uint32_t)is_profiled, .profile = (uint32_t)is_profiled},
+                              &context) == DLC_OK, "context");
+    memcpy(used, at, sizeof used);
+    for (unsigned i = 0; i < sizeof ps / sizeof *ps; i++) {
+        used[i % 5] = used[i % 5] == at[i % 5] ? other[i % 5] : at[i % 5];
+        run_pieces(context, used, 6, ps[i], i);
+        for (uint32_t k = 0; is_profiled && dlcrt_context_profile(context, k, &step); k++)
+            printf("%s", step.end_ns > step.begin_ns ? "t" : "-");
+    }
+    float a[6 * OF_A], e[OF_B];
+    dlcrt_tensor in[] = {{.data = a, .dtype = DLC_F32, .rank = 2, .dims = {6, OF_A}},
+                         {.data = e, .dtype = DLC_F32, .rank = 2, .dims = {1, OF_B}}};
+    draw(a, 6 * OF_A, 9), draw(e, OF_B, 8);
+    for (unsigned i = 0; i < 5; i++) {
+        dlcrt_tensor out[3] = {{.on_device = 1}};
+        must(dlcrt_context_run(context, in, 2, out, 3) == DLC_OK && dlcrt_context_wait(context) == DLC_OK, "in place");
+        in[0].data = out[0].data, in[0].on_device = 1;
+        show_device((uint64_t)(uintptr_t)out[0].data, 6 * OF_A);
+    }
+    dlcrt_context_destroy(context);
+    for (int i = 0; i < 5; i++)
+        must(!cu.free(at[i]) && !cu.free(other[i]), "memory");
+    must(!cu.pop(&current) && !cu.release(0), "the end");
+}
+
 int main(int argc, char **argv)
 {
-    dlcrt_executable *executables[3];
+    static const char *const names[] = {"net", "gather", "mixed", "pieces", "top"};
+    enum { NEXECUTABLES = sizeof names / sizeof *names };
+    dlcrt_executable *executables[NEXECUTABLES];
+    char path[1024];
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     const vgpu_control *driver = library ? dlsym(library, "vgpu") : NULL;
-    if (argc != 4 || !driver)
+    if (argc != 2 || !driver)
         return 2;
     open_cu(library);
     driver->set_device(1, 75); /* machine code would suit */
-    for (int i = 0; i < 3; i++)
-        must(dlcrt_executable_open_with(
-                 &(dlcrt_executable_options){.path = argv[i + 1], .device = "cuda"},
-                 &executables[i]) == DLC_OK,
-             argv[i + 1]);
+    for (int i = 0; i < NEXECUTABLES; i++) {
+        snprintf(path, sizeof path, "%s/%s.so", argv[1], names[i]);
+        must(dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path, .device = "cuda"}, &executables[i]) == DLC_OK, path);
+    }
     net_in_turn(executables[0]);
     net_on_device(executables[0], 0);
     net_on_device(executables[0], 1);
@@ -413,11 +527,16 @@ int main(int argc, char **argv)
     gather_and_fail(executables[1]);
     mixed_sizes(executables[2], 0);
     mixed_sizes(executables[2], 1);
-    for (int i = 0; i < 3; i++)
+    mixed_in_circles(executables[2]);
+    pieces_change(executables[3], 0);
+    pieces_change(executables[3], 1);
+    sorted_on_host(executables[4]);
+    for (int i = 0; i < NEXECUTABLES; i++)
         dlcrt_executable_close(executables[i]);
     static const char *const counted[] = {"cuGraphLaunch", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2",
                                           "cuMemcpyDtoHAsync_v2", "cuModuleLoadDataEx", "cuMemAlloc_v2", "cuStreamSynchronize",
-                                          "cuCtxPushCurrent_v2", "cuFuncSetAttribute", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams"};
+                                          "cuCtxPushCurrent_v2", "cuFuncSetAttribute", "cuGraphInstantiateWithFlags",
+                                          "cuGraphExecKernelNodeSetParams"};
     printf("left: %d; calls:", driver->nlive());
     for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
         printf(" %u %s", driver->calls(counted[i]), counted[i]);
