@@ -13,11 +13,21 @@ try() { # try MODEL TARGET SIZE BLOCKS
     [ $status -ne 77 ] || exit 77
     [ $status -eq 0 ] || failed=$((failed + 1))
 }
-# The emulation's outputs are those expected, element by element, or within gpu_check's tolerance: 1e-4 of the largest value.
+# The emulation's outputs are those expected, element by element; or their largest error is at most 1e-4 of the largest value, as
+# gpu_check has it, or hardly more than that of the code for this processor (f16, which others round between operators).
+error_of() { # error_of MODEL BASE OPTION…: largest error over largest value
+    model=$1 of=$2
+    shift 2
+    "$DLC" run "$model" "$@" --inputs "$of.in.npz" --expect "$of.expected.npz" -q 2>&1 |
+        awk '/largest error over largest value/ { n++; if ($NF > most) most = $NF } END { print n ? most : "nothing" }'
+}
 judge() { # judge MODEL BASE
-    said=$("$DLC" run "$1" --target sm_80 --emulate-gpu --inputs "$2.in.npz" --expect "$2.expected.npz" -q 2>&1) && return
-    echo "$said" | awk '/largest error over largest value/ { n++; if (!($NF <= 1e-4)) bad = 1 } END { exit !n || bad }' ||
-        { echo "$(basename "$1"): the emulation's outputs differ: $said"; failed=$((failed + 1)); }
+    "$DLC" run "$1" --target sm_80 --emulate-gpu --inputs "$2.in.npz" --expect "$2.expected.npz" -q && return
+    found=$(error_of "$1" "$2" --target sm_80 --emulate-gpu)
+    own=$(error_of "$1" "$2")
+    echo "$(basename "$1"): error $found of the largest value; $own for this processor"
+    awk -v found="$found" -v own="$own" 'BEGIN { exit !(found != "nothing" && (found <= 1e-4 || (own != "nothing" && found <= 1.1 * own))) }' ||
+        { echo "$(basename "$1"): the emulation's outputs differ"; failed=$((failed + 1)); }
 }
 if [ $# -gt 2 ]; then
     for model in "$3"/*.onnx; do
