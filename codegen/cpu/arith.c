@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 static LLVMBuilderRef B(const dlc_cpu *cpu)
 {
@@ -297,6 +298,16 @@ static LLVMValueRef compare(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, LLVMV
     return LLVMBuildICmp(B(cpu), predicate, a, b, "");
 }
 
+static int is_splat(LLVMValueRef value, uint32_t w)
+{
+    if (!LLVMIsConstant(value))
+        return 0;
+    for (uint32_t i = 1; i < w; i++)
+        if (LLVMGetAggregateElement(value, i) != LLVMGetAggregateElement(value, 0))
+            return 0;
+    return 1;
+}
+
 static int is_number(LLVMValueRef value, uint32_t w)
 {
     LLVMBool loses;
@@ -381,11 +392,54 @@ static LLVMValueRef vector_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, ui
     return select_(cpu, is_above, int_const(cpu, bits, (int64_t)(UINT64_MAX >> (64 - kept)), w), result);
 }
 
+/* x of value = rint(x) + shift with a whole shift that a float's sum with a byte or short keeps; NULL: it is not known to be one. */
+static LLVMValueRef rounded_operand(LLVMValueRef value, uint32_t w, double *shift)
+{
+    enum { MOST_SHIFT = 1 << 16 };
+    const char *name = "llvm.roundeven";
+    LLVMBool loses;
+    *shift = 0;
+    if (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMFAdd) {
+        LLVMValueRef added = LLVMGetOperand(value, 1);
+        if (!is_number(added, w) || !is_splat(added, w))
+            return NULL;
+        *shift = LLVMConstRealGetDouble(LLVMGetAggregateElement(added, 0), &loses);
+        value = LLVMGetOperand(value, 0);
+    }
+    if (!(fabs(*shift) <= MOST_SHIFT) || *shift != rint(*shift) || !LLVMIsAInstruction(value) ||
+        LLVMGetInstructionOpcode(value) != LLVMCall)
+        return NULL;
+    unsigned rounds = LLVMLookupIntrinsicID(name, strlen(name));
+    return LLVMGetIntrinsicID(LLVMGetCalledValue(value)) == rounds ? LLVMGetOperand(value, 0) : NULL;
+}
+
+/* rint(x) + shift as bytes or shorts: limited first, so that adding a number above which floats are whole rounds x, half to even,
+ * and leaves what it is in the register's low bits. */
+static LLVMValueRef rounded_to_int(dlc_cpu *cpu, dlc_dtype to, uint32_t w, LLVMValueRef x, double shift)
+{
+    const double magic = 0x1.8p23; /* between two powers of two, so that below it floats are whole as far as above */
+    LLVMTypeRef f32 = float_type(cpu, 1);
+    uint32_t bits = bits_of(to), kept = bits - !dlc_is_unsigned(to);
+    double least = dlc_is_unsigned(to) ? 0 : -ldexp(1, (int)kept), greatest = ldexp(1, (int)kept) - 1;
+    if (least) { /* of NaN comes 0 */
+        LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, x, x, "");
+        x = select_(cpu, is_nan, splat_const(LLVMConstReal(f32, -shift), w), x);
+    }
+    x = limited(cpu, DLC_F32, w, x, least - shift, greatest - shift);
+    x = LLVMBuildFAdd(B(cpu), x, splat_const(LLVMConstReal(f32, magic), w), "");
+    LLVMValueRef whole = LLVMBuildBitCast(B(cpu), x, int_type(cpu, 32, w), "");
+    if (shift != 0)
+        whole = LLVMBuildAdd(B(cpu), whole, int_const(cpu, 32, (int64_t)shift, w), "");
+    return LLVMBuildTrunc(B(cpu), whole, int_type(cpu, bits, w), "");
+}
+
 static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
 {
     LLVMTypeRef types[] = {dlc_cpu_type(cpu, to, w), dlc_cpu_type(cpu, from, w)};
+    double shift;
+    LLVMValueRef x = w > 1 && from == DLC_F32 && bits_of(to) <= 16 ? rounded_operand(value, w, &shift) : NULL;
     if (w > 1)
-        return vector_to_int(cpu, from, to, w, value);
+        return x ? rounded_to_int(cpu, to, w, x, shift) : vector_to_int(cpu, from, to, w, value);
     return dlc_cpu_intrinsic(cpu, dlc_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &value, 1);
 }
 

@@ -272,6 +272,57 @@ static int is_narrowing_chain(dlc_dtype middle, dlc_dtype to, dlc_dtype from)
            dlc_dtypes[middle].bits >= dlc_dtypes[to].bits;
 }
 
+/* x of e = x + c (op ADD) or x - c (SUB), c whole and small enough for f32 to keep sums with bytes; else e itself, less 0. */
+static dlc_expr without_shift(const dlc_pool *pool, dlc_expr_op op, dlc_expr e, double *shift)
+{
+    enum { MOST_SHIFT = 1 << 16 };
+    int64_t whole;
+    double found;
+    *shift = 0;
+    if (dlc_op_of(pool, e) != op)
+        return e;
+    if (dlc_expr_is_int(pool, dlc_arg(pool, e, 1), &whole))
+        found = (double)whole;
+    else if (!dlc_expr_is_float(pool, dlc_arg(pool, e, 1), &found))
+        return e;
+    if (!(fabs(found) <= MOST_SHIFT) || found != rint(found))
+        return e;
+    *shift = found;
+    return dlc_arg(pool, e, 0);
+}
+
+/* The byte that e widens to 32 bits or more, where a difference with it cannot wrap; else e itself. */
+static dlc_expr widened_byte(const dlc_pool *pool, dlc_expr e)
+{
+    while (dlc_op_of(pool, e) == DLC_EXPR_CAST && (dlc_dtype_of(pool, e) == DLC_I32 || dlc_dtype_of(pool, e) == DLC_I64) &&
+           dlc_is_int(dlc_dtype_of(pool, dlc_arg(pool, e, 0))) &&
+           is_lossless(dlc_dtype_of(pool, dlc_arg(pool, e, 0)), dlc_dtype_of(pool, e)))
+        e = dlc_arg(pool, e, 0);
+    return e;
+}
+
+/* What a byte holds of a rounded float, as a float again: f32(i32(u8(rint(x) + s)) - c) = limit(rint(x), -s, 255 - s) + (s - c). The
+ * sum makes -0 the 0 that comes of an integer, also where s - c is 0. The result 0: e is nothing of the kind. */
+static dlc_expr limited_float(dlc_pool *pool, dlc_expr e)
+{
+    double taken, shift;
+    dlc_expr wide = without_shift(pool, DLC_EXPR_SUB, e, &taken), byte = widened_byte(pool, wide);
+    dlc_dtype dtype = dlc_dtype_of(pool, byte);
+    if ((wide != e && byte == wide) || dlc_op_of(pool, byte) != DLC_EXPR_CAST || (dtype != DLC_U8 && dtype != DLC_I8) ||
+        dlc_dtype_of(pool, dlc_arg(pool, byte, 0)) != DLC_F32)
+        return 0;
+    dlc_expr x = without_shift(pool, DLC_EXPR_ADD, dlc_arg(pool, byte, 0), &shift);
+    if (dlc_op_of(pool, x) != DLC_EXPR_RINT)
+        return 0;
+    double least = dtype == DLC_U8 ? 0 : -128, greatest = dtype == DLC_U8 ? 255 : 127;
+    dlc_expr low = dlc_expr_const(pool, DLC_F32, least - shift), high = dlc_expr_const(pool, DLC_F32, greatest - shift);
+    if (dtype == DLC_I8) /* of NaN comes 0 */
+        x = dlc_select(pool, dlc_expr2(pool, DLC_EXPR_EQ, x, x), x, dlc_expr_const(pool, DLC_F32, -shift));
+    x = dlc_select(pool, dlc_expr2(pool, DLC_EXPR_LT, low, x), x, low);
+    x = dlc_select(pool, dlc_expr2(pool, DLC_EXPR_LT, x, high), x, high);
+    return dlc_expr2(pool, DLC_EXPR_ADD, x, dlc_expr_const(pool, DLC_F32, shift - taken));
+}
+
 static dlc_expr conversion(dlc_pool *pool, dlc_expr_op op, dlc_dtype to, dlc_expr a)
 {
     dlc_dtype from = dlc_dtype_of(pool, a);
@@ -283,8 +334,9 @@ static dlc_expr conversion(dlc_pool *pool, dlc_expr_op op, dlc_dtype to, dlc_exp
     int both_int = !dlc_is_float(from) && !dlc_is_float(to) && to != DLC_BOOL;
     if (op == DLC_EXPR_CAST_SAT && (!both_int || is_lossless(from, to)))
         return dlc_expr_cast(pool, to, a);
-    if (inner != DLC_EXPR_CAST)
-        return 0;
+    dlc_expr limited = op == DLC_EXPR_CAST && to == DLC_F32 && dlc_is_int(from) ? limited_float(pool, a) : 0;
+    if (limited || inner != DLC_EXPR_CAST)
+        return limited;
     dlc_expr x = dlc_arg(pool, a, 0);
     dlc_dtype first = dlc_dtype_of(pool, x);
     if (dlc_is_float(from) &&

@@ -392,9 +392,9 @@ static loop_order order_direct(dot *d, double units)
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->panel > d->n ? d->panel : d->n;
-    if (a <= half || !d->form.m.n)
+    if (!d->form.m.n || (a <= half && !(d->granule > 1 && b <= 2 * half)))
         return COLUMNS_ROWS;
-    if (b <= half || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
+    if (b <= (d->granule > 1 ? 2 * half : half) || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
         d->block = split_columns(d, units);
         return ROWS_COLUMNS;
     }
@@ -517,18 +517,44 @@ static uint32_t add_copy_b(const dot *d)
     return add_copy(d, d->b_name, d->form.b, &axes, &list);
 }
 
+/* Elements of a row that are copied at once: a register of them as they are; where the axis is shorter or not known, fewer. */
+static uint32_t copy_width(const dot *d, uint32_t copy, uint32_t axis)
+{
+    dlc_dtype dtype = (dlc_dtype)d->c->schedule->kernel->stages.data[copy].dtype[0];
+    uint32_t width = dlc_is_int(dtype) ? dlc_choose_width(d->c, dlc_dtype_bytes(dtype)) : d->width;
+    while (width > d->width && (!dlc_choose_is_known(d->c, axis) || d->c->extent[axis] < width))
+        width /= 2;
+    return width;
+}
+
+/* Whether a row's vectors are few enough to be written out, which makes offsets and half of the guards constants. */
+static int is_short_row(const dot *d, const dlc_ids *axes, uint32_t width)
+{
+    enum { UNROLL = 32 };
+    double vectors = 1;
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (dlc_ids_find(&d->form.k, axes->data[i], NULL)) {
+            if (!dlc_choose_is_known(d->c, axes->data[i]))
+                return 0;
+            vectors *= count_of((double)d->c->extent[axes->data[i]], i + 1 == axes->n ? width : 1);
+        }
+    return vectors <= UNROLL;
+}
+
 /* Rows of A, along the innermost reduced axis: guards, casts and gathers happen once per element here. */
 static void build_copy_a(const dot *d, uint32_t copy)
 {
     dlc_schedule *schedule = d->c->schedule;
     const dlc_ids *axes = &schedule->kernel->stages.data[copy].axes;
-    uint32_t n = 0, last = axes->data[axes->n - 1];
+    uint32_t n = 0, last = axes->data[axes->n - 1], width = copy_width(d, copy, last);
+    int is_short = is_short_row(d, axes, width);
     for (uint32_t i = 0; i + 1 < axes->n; i++)
         if (!dlc_ids_find(&d->form.batch, axes->data[i], NULL) && !(d->m == 1 && axes->data[i] == d->rows_axis)) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, axes->data[i], 1);
+            int is_reduced = dlc_ids_find(&d->form.k, axes->data[i], NULL);
+            dlc_schedule_open(schedule, is_short && is_reduced ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, axes->data[i], 1);
             n++;
         }
-    dlc_schedule_open_lane(schedule, last, d->width, 1);
+    dlc_schedule_open_lane(schedule, last, width, 1);
     dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
     dlc_schedule_close(schedule, n + 1);
 }

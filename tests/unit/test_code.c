@@ -85,6 +85,33 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* rounded floats as bytes and shorts, far beyond what these hold, infinite and no number */
+    {"graph @rounded(%x: f32[4099]) -> %y {\n"
+     "  %k: f32[] = const [700]\n"
+     "  %c: f32[] = const [117]\n"
+     "  %z: f32[] = const [1e-05]\n"
+     "  %a: f32[4099] = mul %x, %k\n"
+     "  %r: f32[4099] = round %a\n"
+     "  %s: f32[4099] = add %r, %c\n"
+     "  %e: f32[4099] = exp %a\n"
+     "  %l: f32[4099] = log %a\n"
+     "  %m: f32[4099] = mul %e, %z\n"
+     "  %re: f32[4099] = round %m\n"
+     "  %rl: f32[4099] = round %l\n"
+     "  %u: u8[4099] = cast %s {dtype=u8}\n"
+     "  %b: i8[4099] = cast %s {dtype=i8}\n"
+     "  %h: i16[4099] = cast %re {dtype=i16}\n"
+     "  %n: i16[4099] = cast %rl {dtype=i16}\n"
+     "  %fu: f32[4099] = cast %u {dtype=f32}\n"
+     "  %fb: f32[4099] = cast %b {dtype=f32}\n"
+     "  %fh: f32[4099] = cast %h {dtype=f32}\n"
+     "  %fn: f32[4099] = cast %n {dtype=f32}\n"
+     "  %y0: f32[4099] = add %fu, %fb\n"
+     "  %y1: f32[4099] = add %fh, %fn\n"
+     "  %y: f32[4099] = add %y0, %y1\n"
+     "}\n",
+     0,
+     {1}},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ir/expr/build.h"
 #include "tests/unit/small_pool.h"
 #include "tests/unit/suite.h"
 
@@ -207,6 +208,43 @@ START_TEST(conversions)
 }
 END_TEST
 
+/* f32(i32(BYTE(rint(x) + shift)) - taken) */
+static dlc_expr back_from_byte(dlc_dtype byte, dlc_expr x, double shift, int64_t taken)
+{
+    dlc_expr whole = dlc_add(p, dlc_expr1(p, DLC_EXPR_RINT, x), dlc_expr_const(p, DLC_F32, shift));
+    dlc_expr wide = dlc_expr_cast(p, DLC_I32, dlc_expr_cast(p, byte, whole));
+    return dlc_expr_cast(p, DLC_F32, dlc_sub(p, wide, dlc_expr_const_i(p, DLC_I32, taken)));
+}
+
+static dlc_expr number_for_load(void *number, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+{
+    return node->op == DLC_EXPR_LOAD ? *(const dlc_expr *)number : dlc_pool_rebuild(pool, node, args);
+}
+
+static const struct {
+    dlc_dtype byte;
+    double shift;
+    int64_t taken;
+} backs[] = {{DLC_U8, 3, 3}, {DLC_U8, 0, 0}, {DLC_U8, 128, 5}, {DLC_I8, 0, 0}, {DLC_I8, -7, -7}, {DLC_I8, 12, 0}};
+
+START_TEST(bytes_of_rounded_floats)
+{
+    static const double numbers[] = {0,     -0.0,  0.3, -0.3, 0.5,  1.5,   -0.5, -1.5,     124.5,    127.5, -128.5,
+                                     251.5, 252.5, 255.5, 1e9,  -1e9, 1e38, -1e38, NAN, INFINITY, -INFINITY};
+    dlc_expr zero = num(0), x = dlc_expr_load(p, DLC_F32, 0, &zero, 1, 0, 0, 0);
+    dlc_expr limited = back_from_byte(backs[_i].byte, x, backs[_i].shift, backs[_i].taken);
+    ck_assert_int_eq(dlc_op_of(p, limited), DLC_EXPR_ADD);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        dlc_expr number = dlc_expr_const(p, DLC_F32, numbers[i]);
+        dlc_expr want = back_from_byte(backs[_i].byte, number, backs[_i].shift, backs[_i].taken);
+        ck_assert_int_eq(dlc_op_of(p, want), DLC_EXPR_CONST);
+        ck_assert_msg(dlc_expr_rewrite(p, p, limited, number_for_load, &number) == want, "of %g", numbers[i]);
+    }
+    dlc_expr half = dlc_expr_cast(p, DLC_F32, dlc_expr_cast(p, DLC_U8, dlc_mul(p, x, x)));
+    ck_assert_int_eq(dlc_op_of(p, half), DLC_EXPR_CAST); /* not rounded: a byte cuts it */
+}
+END_TEST
+
 START_TEST(loads_and_rewriting)
 {
     dlc_expr index[] = {ax(0), dlc_addi(p, ax(1), -1)};
@@ -281,6 +319,7 @@ int main(void)
     tcase_add_test(tests, comparisons);
     tcase_add_test(tests, float_identities);
     tcase_add_test(tests, conversions);
+    tcase_add_loop_test(tests, bytes_of_rounded_floats, 0, sizeof backs / sizeof *backs);
     tcase_add_test(tests, loads_and_rewriting);
     tcase_add_test(tests, repeated_squaring_stays_small);
     tcase_add_test(tests, evaluation);
