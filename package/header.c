@@ -200,7 +200,7 @@ static void add_input(printer *p, uint32_t i)
                    "in[%u].rank = %u;\n",
                    i, p->inputs[i], i,
                    (const char *[]){
-#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype) #id,
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype) #id,
 #include "dlc/dtype.def"
 #undef DLC_DTYPE
                    }[type->dtype],

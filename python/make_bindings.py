@@ -44,7 +44,7 @@ def declarations(cc, include):
 def tables(cc, include):
     rows = preprocess(
         cc, include,
-        '#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype) ROW("id", text, bits, onnx, numpy)\n#include <dlc/dtype.def>\n')
+        '#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype) ROW("id", text, bits, onnx, numpy)\n#include <dlc/dtype.def>\n')
     rows = re.findall(r'ROW\("\w+", "(\w+)", (\d+), (\d+), "([^"]*)"\)', rows)
     statuses = re.findall(r"\b(DLC_\w+) = (\d+)", preprocess(cc, include, "#include <dlc/status.h>\n"))
     lines = ['"""Made from dtype.def and status.h."""', "# name, bits, TensorProto.DataType, numpy's type string", "DTYPES = ["]

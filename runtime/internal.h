@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "dlc/abi.h"
 #include "dlc/runtime.h"
@@ -18,6 +19,14 @@ dlc_status dlcrt_fail(dlc_status status, const char *format, ...)
 /* Zeroed, size overflow checked; NULL after a failure, whose text is set. */
 void *dlcrt_alloc(size_t count, size_t size_bytes);
 dlc_status dlcrt_no_memory(size_t size_bytes);
+
+/* Nanoseconds of the clock that does not jump. */
+static inline int64_t dlcrt_clock_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
 
 /* --- text.c: text into a fixed buffer, never past its end --- */
 typedef struct {

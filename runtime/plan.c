@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 /* --- matching --- */
 /* Which tensor of the plan's table `name` is; by position without a name. */
@@ -359,13 +358,6 @@ static dlc_status run_mark(dlcrt_context *context, const dlc_plan_step *step, ui
     }
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
 /* A step that runs more than once ends when it last did, and seems to have begun so much earlier that the time is all of them. */
 static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i,
                                int64_t start)
@@ -374,11 +366,11 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
     if (context->device->keeps_times && step->device == context->plan->device)
         return run_step(context, step);
     int64_t spent = profile->end_ns - profile->begin_ns;
-    profile->begin_ns = now_ns() - start - spent;
+    profile->begin_ns = dlcrt_clock_ns() - start - spent;
     dlc_status status = run_step(context, step);
     if (status == DLC_OK)
         status = context->device->wait(context);
-    profile->end_ns = now_ns() - start;
+    profile->end_ns = dlcrt_clock_ns() - start;
     return status;
 }
 
@@ -399,7 +391,7 @@ static dlc_status check_end(const dlcrt_context *context)
 {
     if (atomic_load_explicit(&context->is_cancelled, memory_order_relaxed))
         return dlcrt_fail(DLC_CANCELLED, "the run was cancelled");
-    if (context->limit_ns && now_ns() >= context->end_ns)
+    if (context->limit_ns && dlcrt_clock_ns() >= context->end_ns)
         return dlcrt_fail(DLC_LIMIT, "the run takes longer than the %g s it may", (double)context->limit_ns / 1e9);
     return DLC_OK;
 }
@@ -408,7 +400,7 @@ static dlc_status walk(dlcrt_context *context)
 {
     const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps), *step;
     uint32_t nsteps = context->plan->steps.count;
-    int64_t start = context->profile ? now_ns() : 0;
+    int64_t start = context->profile ? dlcrt_clock_ns() : 0;
     if (context->profile)
         memset(context->profile, 0, nsteps * sizeof *context->profile);
     for (uint32_t i = 0, next; i < nsteps; i = next) {
@@ -450,7 +442,7 @@ dlc_status dlcrt_context_prepare(dlcrt_context *context, const dlcrt_tensor *inp
 static dlc_status size_and_run(dlcrt_context *context)
 {
     if (context->limit_ns)
-        context->end_ns = now_ns() + context->limit_ns;
+        context->end_ns = dlcrt_clock_ns() + context->limit_ns;
     DLC_TRY(check_end(context)); /* a recorded run has no steps of its own */
     DLC_TRY(dlcrt_context_size(context, context->inputs));
     DLC_TRY(check_input_bytes(context));

@@ -89,24 +89,17 @@ static void relax(void)
 #endif
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
 /* Waits a little for *word to differ from `value`; true when it does. */
 static int spin_while(_Atomic uint32_t *word, uint32_t value, int64_t spin_ns)
 {
-    int64_t end = now_ns() + spin_ns;
+    int64_t end = dlcrt_clock_ns() + spin_ns;
     do
         for (int i = 0; i < 32; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value)
                 return 1;
             relax();
         }
-    while (now_ns() < end);
+    while (dlcrt_clock_ns() < end);
     return 0;
 }
 

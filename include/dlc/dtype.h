@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 typedef enum dlc_dtype {
-#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype) DLC_##id,
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype) DLC_##id,
 #include "dlc/dtype.def"
 #undef DLC_DTYPE
     DLC_DTYPE_COUNT
@@ -19,13 +19,14 @@ typedef struct {
     uint8_t class_;    /* dlc_dtype_class */
     uint8_t onnx;      /* TensorProto.DataType */
     const char *numpy; /* array-protocol type string */
+    const char *served; /* name in the Open Inference Protocol; "": none */
     const char *ctype; /* spelling in generated C headers */
 } dlc_dtype_info;
 
 /* One static copy per user: the table is short, and runtime and compiler share no code. */
 static const dlc_dtype_info dlc_dtypes[DLC_DTYPE_COUNT] = {
-#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, ctype)                                      \
-    {text, bits, DLC_CLASS_##class_, onnx, numpy, ctype},
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype)                                      \
+    {text, bits, DLC_CLASS_##class_, onnx, numpy, served, ctype},
 #include "dlc/dtype.def"
 #undef DLC_DTYPE
 };

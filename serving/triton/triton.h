@@ -27,35 +27,12 @@ TRITON_TYPES(TRITON_TYPE)
 #include <triton/core/tritonbackend.h>
 #else
 
-#define TRITONBACKEND_API_VERSION_MAJOR 1
 #define TRITONSERVER_RESPONSE_COMPLETE_FINAL 1
 #define TRITONSERVER_REQUEST_RELEASE_ALL 1
 
-typedef enum {
-    TRITONSERVER_TYPE_INVALID,
-    TRITONSERVER_TYPE_BOOL,
-    TRITONSERVER_TYPE_UINT8,
-    TRITONSERVER_TYPE_UINT16,
-    TRITONSERVER_TYPE_UINT32,
-    TRITONSERVER_TYPE_UINT64,
-    TRITONSERVER_TYPE_INT8,
-    TRITONSERVER_TYPE_INT16,
-    TRITONSERVER_TYPE_INT32,
-    TRITONSERVER_TYPE_INT64,
-    TRITONSERVER_TYPE_FP16,
-    TRITONSERVER_TYPE_FP32,
-    TRITONSERVER_TYPE_FP64,
-    TRITONSERVER_TYPE_BYTES,
-    TRITONSERVER_TYPE_BF16
-} TRITONSERVER_DataType;
+typedef enum { TRITONSERVER_TYPE_INVALID } TRITONSERVER_DataType; /* known by their names */
 typedef enum { TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_CPU_PINNED, TRITONSERVER_MEMORY_GPU } TRITONSERVER_MemoryType;
 typedef enum { TRITONBACKEND_ARTIFACT_FILESYSTEM } TRITONBACKEND_ArtifactType;
-typedef enum {
-    TRITONSERVER_INSTANCEGROUPKIND_AUTO,
-    TRITONSERVER_INSTANCEGROUPKIND_CPU,
-    TRITONSERVER_INSTANCEGROUPKIND_GPU,
-    TRITONSERVER_INSTANCEGROUPKIND_MODEL
-} TRITONSERVER_InstanceGroupKind;
 typedef enum {
     TRITONSERVER_ERROR_UNKNOWN,
     TRITONSERVER_ERROR_INTERNAL,
@@ -68,13 +45,11 @@ typedef enum {
 TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *text);
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error);
 const char *TRITONSERVER_DataTypeString(TRITONSERVER_DataType type);
+TRITONSERVER_DataType TRITONSERVER_StringToDataType(const char *name);
 TRITONSERVER_Error *TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Message **message, const char *text, size_t size_bytes);
 TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *message, const char **text, size_t *size_bytes);
 TRITONSERVER_Error *TRITONSERVER_MessageDelete(TRITONSERVER_Message *message);
 
-TRITONSERVER_Error *TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor);
-TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(TRITONBACKEND_BackendAttribute *attribute,
-    TRITONSERVER_InstanceGroupKind kind, uint64_t count, const uint64_t *devices, uint64_t ndevices);
 TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model, TRITONBACKEND_ArtifactType *type, const char **location);
 TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint64_t *version);
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model, uint32_t version, TRITONSERVER_Message **config);
@@ -82,8 +57,6 @@ TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model, uin
 TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model, bool *is_wanted);
 TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model, void **state);
 TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model, void *state);
-TRITONSERVER_Error *TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance *instance, TRITONSERVER_InstanceGroupKind *kind);
-TRITONSERVER_Error *TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance *instance, int32_t *id);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Model **model);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance *instance, void **state);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSetState(TRITONBACKEND_ModelInstance *instance, void *state);
@@ -91,7 +64,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportStatistics(TRITONBACKEND_Mo
     bool is_right, uint64_t begin_ns, uint64_t compute_begin_ns, uint64_t compute_end_ns, uint64_t end_ns);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportBatchStatistics(TRITONBACKEND_ModelInstance *instance, uint64_t batch,
     uint64_t begin_ns, uint64_t compute_begin_ns, uint64_t compute_end_ns, uint64_t end_ns);
-TRITONSERVER_Error *TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name, TRITONBACKEND_Input **input);
+TRITONSERVER_Error *TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *request, uint32_t *count);
+TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request, uint32_t i, TRITONBACKEND_Input **input);
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *request, uint32_t *count);
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request, uint32_t i, const char **name);
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request, uint32_t flags);
@@ -107,9 +81,6 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
 TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response, uint32_t flags, TRITONSERVER_Error *error);
 
 #define TRITONBACKEND_ISPEC __attribute__((visibility("default")))
-TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend);
-TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
-    TRITONBACKEND_BackendAttribute *attribute);
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model);
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model);
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance);

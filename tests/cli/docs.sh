@@ -43,6 +43,9 @@ done
 [ "$ncommands" -ge 45 ] || fail "the documents show only $ncommands commands"
 dlc compile model.onnx -o model.so >out 2>err || fail "model.so is not made"
 LD_LIBRARY_PATH=$(dirname "$DLC")/../lib expect 0 "-" ./program
+sed -n '/^```c/,/^```/p' "$repository/docs/serving.md" | grep -v '```' >batch.c
+expect 0 "" cc batch.c -Iinclude -L"$(dirname "$DLC")/../lib" -ldlcrt -o batch
+LD_LIBRARY_PATH=$(dirname "$DLC")/../lib expect 0 "request 2: 1 row" ./batch
 
 # blocks of Python, each a program of its own; those that need a package which is not here are left out
 python=$repository/.venv/bin/python

@@ -30,6 +30,15 @@ TYPES = {np.dtype(np.float32): "FP32", np.dtype(np.int64): "INT64", np.dtype(np.
          np.dtype(np.float64): "FP64"}
 
 
+# requests of different lengths come together, and the shorter ones are filled up
+RAGGED = '''backend: "dlc"
+max_batch_size: 64
+input { name: "ids" data_type: TYPE_INT64 dims: [-1] allow_ragged_batch: true }
+input { name: "weights" data_type: TYPE_FP32 dims: [-1] allow_ragged_batch: true }
+dynamic_batching { max_queue_delay_microseconds: 100000 }
+parameters { key: "pads" value { string_value: "true" } }'''
+
+
 def model(nodes, inputs, outputs, constants=()):
     values = [[h.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in rows] for rows in (inputs, outputs)]
     graph = h.make_graph(nodes, "m", *values, [onnx.numpy_helper.from_array(array, name) for name, array in constants])
@@ -80,7 +89,7 @@ class Triton(unittest.TestCase):
         # a folder called NAME.dlc needs no configuration at all; the others say what cannot be known
         for name, source, config in (("digits.dlc", str(ROOT / "models/digits.onnx"), None),
                                      ("tokens", tokens(), 'backend: "dlc"\nparameters { key: "threads" value { string_value: "1" } }'),
-                                     ("whole", whole(), 'backend: "dlc"'), ("deep", deep(), 'backend: "dlc"\ndynamic_batching { max_queue_delay_microseconds: 5000 }')):
+                                     ("ragged", tokens(), RAGGED), ("whole", whole(), 'backend: "dlc"'), ("deep", deep(), 'backend: "dlc"\ndynamic_batching { max_queue_delay_microseconds: 5000 }')):
             (repository / name / "1").mkdir(parents=True)
             file = repository / name / "1/model.dlc"
             dlc.compile(source, file)
@@ -222,6 +231,24 @@ class Triton(unittest.TestCase):
         print(f"{requests} requests in {runs} runs")
         self.assertEqual(requests, CLIENTS * 20)
         self.assertGreater(requests / runs, 2)
+
+    def test_lengths_are_filled_up(self):
+        wrong = []
+
+        def ask(k, wrong):
+            client, rng = self.client(), np.random.default_rng(k)
+            for _ in range(5):
+                try:
+                    self.check(client, "ragged", {"ids": rng.integers(0, 50, (1, k + 1)), "weights": rng.random((1, k + 1), np.float32)})
+                except Exception as error:
+                    wrong.append(error)
+            client.close()
+
+        self.at_once(ask, wrong)
+        self.assertEqual(wrong, [])
+        stats = self.ask("ragged/stats")["model_stats"][0]
+        self.assertEqual(stats["inference_count"], CLIENTS * 5)
+        self.assertLess(stats["execution_count"], CLIENTS * 5)
 
     def at_once(self, call, wrong):
         threads = [threading.Thread(target=call, args=(k, wrong)) for k in range(CLIENTS)]
