@@ -2,7 +2,7 @@
 # scripts/setup with an apt and a Python of the test's own: what is installed, what is said meanwhile, and what where it cannot be.
 . "$1/cli/lib.sh"
 mkdir -p scripts models bin
-cp "$repository/scripts/setup" scripts/
+cp "$repository/scripts/setup" "$repository/scripts/step.sh" scripts/
 echo numpy >models/requirements.txt
 for tool in sh env cat cut date dirname id kill mktemp mkdir printf rm sleep tail; do
     ln -s "$(command -v $tool)" bin/
