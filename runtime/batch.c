@@ -101,8 +101,8 @@ static int64_t value_of(const dlcrt_batch *batch, const request *of, const char 
 }
 
 /* Copies a box from one array into another; both start with it. */
-static void copy_box(unsigned char *to, const int64_t *to_dims, const unsigned char *from, const int64_t *from_dims, const int64_t *box,
-                     uint32_t rank, size_t size_bytes)
+static void copy_box(unsigned char *to, const int64_t *to_dims, const unsigned char *from, const int64_t *from_dims,
+                     const int64_t *box, uint32_t rank, size_t size_bytes)
 {
     if (rank <= 1) {
         memcpy(to, from, (rank ? (size_t)box[0] : 1) * size_bytes);
@@ -111,7 +111,8 @@ static void copy_box(unsigned char *to, const int64_t *to_dims, const unsigned c
     size_t to_step = size_bytes * (size_t)count_of(rank - 1, to_dims + 1);
     size_t from_step = size_bytes * (size_t)count_of(rank - 1, from_dims + 1);
     for (int64_t i = 0; i < box[0]; i++)
-        copy_box(to + (size_t)i * to_step, to_dims + 1, from + (size_t)i * from_step, from_dims + 1, box + 1, rank - 1, size_bytes);
+        copy_box(to + (size_t)i * to_step, to_dims + 1, from + (size_t)i * from_step, from_dims + 1, box + 1, rank - 1,
+                 size_bytes);
 }
 
 /* --- requests come --- */
@@ -134,11 +135,13 @@ static dlc_status check_sizes(const dlcrt_batch *batch, const request *of)
         if (need < 0 || __builtin_mul_overflow(need, (int64_t)dlc_dtype_bytes(info->dtype), &need))
             return dlcrt_fail(DLC_INVALID, "input '%s' has no possible shape", info->name);
         if (input->size_bytes != (size_t)need)
-            return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %lld for its shape", info->name, input->size_bytes, (long long)need);
+            return dlcrt_fail(DLC_INVALID, "input '%s': %zu bytes, wanted %lld for its shape", info->name, input->size_bytes,
+                              (long long)need);
         for (uint32_t d = 0; d < input->rank && batch->symbol; d++)
             if (info->dim_names[d] && value_of(batch, of, info->dim_names[d]) != input->dims[d])
                 return dlcrt_fail(DLC_INVALID, "input '%s': dimension %u is %lld, another input has %lld for %s", info->name, d,
-                                  (long long)input->dims[d], (long long)value_of(batch, of, info->dim_names[d]), info->dim_names[d]);
+                                  (long long)input->dims[d], (long long)value_of(batch, of, info->dim_names[d]),
+                                  info->dim_names[d]);
     }
     return DLC_OK;
 }
@@ -288,8 +291,8 @@ static dlc_status pad_input(dlcrt_batch *batch, uint32_t i, uint32_t first, uint
         const request *from = &batch->requests[r];
         if (from->status)
             continue;
-        copy_box(batch->padded[i].bytes + (size_t)(done * row) * size_bytes, tensor->dims, batch->buffers[i].bytes + from->given[i].at,
-                 from->given[i].dims, from->given[i].dims, tensor->rank, size_bytes);
+        copy_box(batch->padded[i].bytes + (size_t)(done * row) * size_bytes, tensor->dims,
+                 batch->buffers[i].bytes + from->given[i].at, from->given[i].dims, from->given[i].dims, tensor->rank, size_bytes);
         done += from->rows;
     }
     tensor->data = batch->padded[i].bytes;
@@ -465,7 +468,8 @@ static dlc_status check_model(const dlcrt_batch *batch)
             return dlcrt_fail(DLC_UNSUPPORTED, "'%s' is of strings, which do not run in batches", info->name);
         for (uint32_t d = 1; d < info->rank && batch->pads && i >= batch->ninputs; d++)
             if (info->dims[d] < 0 && !info->dim_names[d])
-                return dlcrt_fail(DLC_UNSUPPORTED, "output '%s' is %s: what padding adds to it cannot be cut off", info->name, info->type);
+                return dlcrt_fail(DLC_UNSUPPORTED, "output '%s' is %s: what padding adds to it cannot be cut off", info->name,
+                                  info->type);
     }
     return DLC_OK;
 }
