@@ -14,7 +14,8 @@ try() { # try MODEL TARGET SIZE BLOCKS
     [ $status -eq 0 ] || failed=$((failed + 1))
 }
 # The emulation's outputs are those expected, element by element; or their largest error is at most 1e-4 of the largest value, as
-# gpu_check has it, or hardly more than that of the code for this processor (f16, which others round between operators).
+# gpu_check has it, or half as much again as that of the code for this processor: f16, which others round between operators, and int8,
+# whose codes fall to either side (the float64 oracle is as far from what is expected).
 error_of() { # error_of MODEL BASE OPTION…: largest error over largest value
     model=$1 of=$2
     shift 2
@@ -26,7 +27,7 @@ judge() { # judge MODEL BASE
     found=$(error_of "$1" "$2" --target sm_80 --emulate-gpu)
     own=$(error_of "$1" "$2")
     echo "$(basename "$1"): error $found of the largest value; $own for this processor"
-    awk -v found="$found" -v own="$own" 'BEGIN { exit !(found != "nothing" && (found <= 1e-4 || (own != "nothing" && found <= 1.1 * own))) }' ||
+    awk -v found="$found" -v own="$own" 'BEGIN { exit !(found != "nothing" && (found <= 1e-4 || (own != "nothing" && found <= 1.5 * own))) }' ||
         { echo "$(basename "$1"): the emulation's outputs differ"; failed=$((failed + 1)); }
 }
 if [ $# -gt 2 ]; then
