@@ -15,7 +15,7 @@ import gpu_micro
 SLICE = 64  # of K
 TILES = ((64, 64), (64, 128), (64, 256), (128, 64), (128, 128), (128, 256))  # rows and columns of a block
 STAGES, PARTS = (2, 3, 4), (1, 2, 4, 8)
-FRACTION = 11  # as in gpu_experiments
+FRACTION = 9  # as in gpu_experiments
 MOST_SHARED = 227 << 10
 SUM_THREADS = 256
 
