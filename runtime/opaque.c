@@ -248,8 +248,10 @@ static dlc_status run_topk(const dlcrt_opaque_args *args)
 }
 
 /* --- nonzero --- */
-static int is_nonzero(const dlcrt_operand *x, int64_t i)
+static inline int is_nonzero(const dlcrt_operand *x, int64_t i)
 {
+    if (x->dtype == DLC_BOOL)
+        return ((const unsigned char *)x->data)[i] != 0;
     return key_of(x->dtype, x->data, i) != (x->dtype == DLC_U64 ? INT64_MIN : 0);
 }
 
@@ -270,13 +272,18 @@ static dlc_status run_nonzero(const dlcrt_opaque_args *args)
     int64_t at[DLCRT_MAX_RANK] = {0}, column = 0, ncolumns = y->dims[1];
     if (y->rank != 2 || y->dtype != DLC_I64 || y->dims[0] != x->rank || is_missing(y))
         return dlcrt_fail(DLC_INVALID, "node '%s': its result has no row for each of %u dimensions", args->name, x->rank);
-    for (int64_t i = 0, n = product(x->dims, 0, x->rank); i < n; i++) {
-        if (column < ncolumns && is_nonzero(x, i)) {
-            for (uint32_t k = 0; k < x->rank; k++)
+    int64_t length = x->rank ? x->dims[x->rank - 1] : 1, nrows = product(x->dims, 0, x->rank ? x->rank - 1 : 0);
+    for (int64_t i = 0; length && i < nrows; i++) {
+        for (int64_t j = 0; j < length && column < ncolumns; j++) {
+            if (!is_nonzero(x, i * length + j))
+                continue;
+            for (uint32_t k = 0; k + 1 < x->rank; k++)
                 set_index(y->data, (int64_t)k * ncolumns + column, at[k]);
+            if (x->rank)
+                set_index(y->data, (int64_t)(x->rank - 1) * ncolumns + column, j);
             column++;
         }
-        for (uint32_t k = x->rank; k-- > 0 && ++at[k] == x->dims[k];)
+        for (uint32_t k = x->rank ? x->rank - 1 : 0; k-- > 0 && ++at[k] == x->dims[k];)
             at[k] = 0;
     }
     return DLC_OK;
@@ -311,20 +318,6 @@ static float area_of(const box *b)
     return (b->high[0] - b->low[0]) * (b->high[1] - b->low[1]);
 }
 
-static int overlaps(const box *a, const box *b, float threshold)
-{
-    float shared = 1;
-    for (int d = 0; d < 2; d++) {
-        float low = a->low[d] > b->low[d] ? a->low[d] : b->low[d];
-        float high = a->high[d] < b->high[d] ? a->high[d] : b->high[d];
-        if (!(high > low))
-            return 0;
-        shared *= high - low;
-    }
-    float area_a = area_of(a), area_b = area_of(b), whole = area_a + area_b - shared;
-    return area_a > 0 && area_b > 0 && whole > 0 && shared / whole > threshold;
-}
-
 /* One class of one batch: candidates in order of their scores; the numbers of the boxes kept, then
  * -1. */
 typedef struct {
@@ -335,68 +328,101 @@ typedef struct {
     int is_center;
 } contest;
 
-/* The first boxes that were kept, as they are compared: corners and areas side by side, 16 at once. An area of 0 overlaps nothing. */
-enum { KEPT_AT_HAND = 512, AT_ONCE = 16 };
+/* The next candidates, as they are compared: corners and areas side by side, 16 at once. */
+enum { CANDIDATES = 256, AT_ONCE = 16 };
 typedef struct {
-    float low[2][KEPT_AT_HAND], high[2][KEPT_AT_HAND], area[KEPT_AT_HAND];
-} kept_boxes;
+    float low[2][CANDIDATES], high[2][CANDIDATES], area[CANDIDATES];
+    int32_t is_left[CANDIDATES];
+    int64_t number[CANDIDATES], n;
+} candidates;
 
-static void keep(kept_boxes *kept, int64_t at, const box *b)
+static void set_candidate(candidates *all, int64_t i, const box *b)
 {
-    for (int64_t i = at; at % AT_ONCE == 0 && i < at + AT_ONCE; i++)
-        kept->area[i] = kept->low[0][i] = kept->low[1][i] = kept->high[0][i] = kept->high[1][i] = 0;
     for (int d = 0; d < 2; d++) {
-        kept->low[d][at] = b->low[d];
-        kept->high[d][at] = b->high[d];
+        all->low[d][i] = b->low[d];
+        all->high[d][i] = b->high[d];
     }
-    kept->area[at] = area_of(b);
+    all->area[i] = area_of(b);
 }
 
-/* As `overlaps` says of any of 16. */
-static int overlaps_some(const kept_boxes *kept, int64_t first, const box *own, float area, float threshold)
+/* From place `at` of the order on; returns the place behind them, the end where scores are too low. */
+static int64_t take_candidates(const contest *c, int64_t at, candidates *all)
+{
+    for (all->n = 0; at < c->n && all->n < CANDIDATES; at++) {
+        int64_t number = index_at(c->order, c->begin + at);
+        if (!(float_at(c->scores, c->begin + at) > c->least)) {
+            at = c->n;
+            break;
+        }
+        if (number < 0 || number >= c->nboxes)
+            continue;
+        box own = box_at(c->boxes, number, c->is_center);
+        set_candidate(all, all->n, &own);
+        all->is_left[all->n] = 1;
+        all->number[all->n++] = number;
+    }
+    for (int64_t i = all->n; i % AT_ONCE; i++) {
+        set_candidate(all, i, &(box){{0, 0}, {0, 0}});
+        all->is_left[i] = 0;
+    }
+    return at;
+}
+
+/* Sets share[2] to how far both reach together along each dimension. */
+static inline void shared_extent(const candidates *all, int64_t i, const box *kept, float share[2])
+{
+    for (int d = 0; d < 2; d++) {
+        float low = all->low[d][i] > kept->low[d] ? all->low[d][i] : kept->low[d];
+        share[d] = (all->high[d][i] < kept->high[d] ? all->high[d][i] : kept->high[d]) - low;
+    }
+}
+
+static int touches_some(const candidates *all, int64_t first, const box *kept)
 {
     int found = 0;
     for (int64_t i = first; i < first + AT_ONCE; i++) {
-        float low0 = own->low[0] > kept->low[0][i] ? own->low[0] : kept->low[0][i];
-        float low1 = own->low[1] > kept->low[1][i] ? own->low[1] : kept->low[1][i];
-        float wide0 = (own->high[0] < kept->high[0][i] ? own->high[0] : kept->high[0][i]) - low0;
-        float wide1 = (own->high[1] < kept->high[1][i] ? own->high[1] : kept->high[1][i]) - low1;
-        float shared = wide0 * wide1, whole = area + kept->area[i] - shared;
-        found |= (wide0 > 0) & (wide1 > 0) & (kept->area[i] > 0) & (whole > 0) & (shared / whole > threshold);
+        float share[2];
+        shared_extent(all, i, kept, share);
+        found |= (share[0] > 0) & (share[1] > 0) & all->is_left[i];
     }
     return found;
 }
 
-static int is_suppressed(const contest *c, const kept_boxes *kept, const box *own, int64_t nkept)
+/* Those from `first` on that the box overlaps too much are out. An area of 0 overlaps nothing. */
+static void strike(candidates *all, int64_t first, const box *kept, float threshold)
 {
-    float area = area_of(own);
-    for (int64_t k = 0; area > 0 && k < nkept && k < KEPT_AT_HAND; k += AT_ONCE)
-        if (overlaps_some(kept, k, own, area, c->threshold))
-            return 1;
-    for (int64_t k = KEPT_AT_HAND; k < nkept; k++) {
-        box other = box_at(c->boxes, index_at(c->kept, c->begin + k), c->is_center);
-        if (overlaps(own, &other, c->threshold))
-            return 1;
+    float area = area_of(kept);
+    for (int64_t g = first / AT_ONCE * AT_ONCE; area > 0 && g < all->n; g += AT_ONCE) {
+        if (!touches_some(all, g, kept))
+            continue;
+        for (int64_t i = g; i < g + AT_ONCE; i++) {
+            float share[2];
+            shared_extent(all, i, kept, share);
+            float shared = share[0] * share[1], whole = all->area[i] + area - shared;
+            int is_out = (share[0] > 0) & (share[1] > 0) & (all->area[i] > 0) & (whole > 0) & (shared / whole > threshold);
+            all->is_left[i] &= !is_out;
+        }
     }
-    return 0;
 }
 
+/* Some candidates at a time: first all boxes kept so far strike out of them, then each that is left is kept and strikes. */
 static void suppress(const contest *c)
 {
-    kept_boxes kept;
+    candidates all;
     int64_t nkept = 0;
-    for (int64_t i = 0; i < c->n && nkept < c->most; i++) {
-        int64_t candidate = index_at(c->order, c->begin + i);
-        if (!(float_at(c->scores, c->begin + i) > c->least))
-            break;
-        if (candidate < 0 || candidate >= c->nboxes)
-            continue;
-        box own = box_at(c->boxes, candidate, c->is_center);
-        if (is_suppressed(c, &kept, &own, nkept))
-            continue;
-        if (nkept < KEPT_AT_HAND)
-            keep(&kept, nkept, &own);
-        set_index(c->kept, c->begin + nkept++, candidate);
+    for (int64_t at = 0; at < c->n && nkept < c->most;) {
+        at = take_candidates(c, at, &all);
+        for (int64_t k = 0; k < nkept; k++) {
+            box kept = box_at(c->boxes, index_at(c->kept, c->begin + k), c->is_center);
+            strike(&all, 0, &kept, c->threshold);
+        }
+        for (int64_t i = 0; i < all.n && nkept < c->most; i++) {
+            if (!all.is_left[i])
+                continue;
+            set_index(c->kept, c->begin + nkept++, all.number[i]);
+            box own = box_at(c->boxes, all.number[i], c->is_center);
+            strike(&all, i + 1, &own, c->threshold);
+        }
     }
     for (int64_t i = nkept; i < c->n; i++)
         set_index(c->kept, c->begin + i, -1);

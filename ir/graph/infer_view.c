@@ -139,6 +139,20 @@ static dlc_status check_pad_source(dlc_graph *graph, const dlc_node *node, uint8
     return DLC_OK;
 }
 
+/* Negative pads cut off no more than there is. */
+static dlc_status check_pad_result(dlc_graph *graph, const dlc_node *node, uint8_t d, dlc_expr dim)
+{
+    dlc_ranges ranges = dlc_graph_ranges(graph);
+    dlc_interval found = dlc_expr_range(graph->pool, dim, &ranges);
+    if (found.hi < 0)
+        return DLC_REFUSE("dimension %d would have %s elements", d, dlc_dim_text(graph, dim));
+    if (found.lo < 0)
+        dlc_graph_require(graph, dlc_le(graph->pool, dlc_expr_i64(graph->pool, 0), dim),
+                          "node '%.200s': dimension %d, %s behind its padding, must not be negative",
+                          dlc_infer_name(node), d, dlc_dim_text(graph, dim));
+    return DLC_OK;
+}
+
 dlc_status dlc_infer_pad(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *in = dlc_infer_in(node, 0);
@@ -158,6 +172,7 @@ dlc_status dlc_infer_pad(dlc_graph *graph, dlc_node *node, dlc_type *result)
             DLC_TRY(check_pad_source(graph, node, d, mode, pads[d], pads[in->rank + d]));
         result->dims[d] =
             dlc_add(graph->pool, in->dims[d], dlc_add(graph->pool, pads[d], pads[in->rank + d]));
+        DLC_TRY(check_pad_result(graph, node, d, result->dims[d]));
     }
     return DLC_OK;
 }

@@ -229,8 +229,8 @@ static int can_slice(const slicing *s, const dlc_kernel *kernel, const dlc_step 
             !find_written(s, writer, value, c->starts[k + 1] - c->starts[k],
                           elems_behind(kernel, &kernel->buffers.data[c->buffers[k]], c->dim), &buffer, &dim))
             return 0;
-        for (uint32_t i = 0; i < k; i++)
-            if (step->values[c->buffers[i]] == value)
+        for (uint32_t i = 0; i < k; i++) /* a launch has one buffer for each value */
+            if (s->writer[step->values[c->buffers[i]]] == s->writer[value])
                 return 0;
     }
     return 1;

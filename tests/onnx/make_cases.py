@@ -214,6 +214,18 @@ def boxes_of_a_detector():
 
 
 @case
+def boxes_of_a_crowd():
+    """More than are compared at once, most of them kept."""
+    g = rng()
+    corner = g.random((1, 330, 2))
+    boxes = np.concatenate([corner, corner + 0.01 + 0.05 * g.random((1, 330, 2))], 2).astype(np.float32)
+    scores = g.permutation(330).reshape(1, 1, 330).astype(np.float32)
+    limits = {"m": np.array([320]), "t": np.array([0.2], np.float32), "s": np.array([2], np.float32)}
+    return run([node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"])], {"boxes": boxes, "scores": scores, **limits}, ["y"],
+               [keep_boxes(boxes, scores, 320, 0.2, np.float32(2))])
+
+
+@case
 def boxes_none_wanted():
     inputs = {"boxes": normal(1, 4, 4), "scores": normal(1, 1, 4)}
     return run([node("NonMaxSuppression", ["boxes", "scores"], ["y"])], inputs, ["y"], [np.zeros((0, 3), np.int64)])

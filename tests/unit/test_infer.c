@@ -114,7 +114,7 @@ static const infer_case cases[] = {
     {"%a: f32[2,n], %b: f32[2,3]", "concat %a, %b {axis=1}", "f32[2,n + 3]", NULL},
     {"%a: f32[2,1], %b: f32[3,1]", "concat %a, %b {axis=1}", NULL, "dimension 0 of inputs 0 and 1: 2 and 3 differ"},
     {"%x: f32[4,4]", "pad %x {pads=[1, -1, 0, 2]}", "f32[5,5]", NULL},
-    {"%x: f32[4]", "pad %x {pads=[-3, -3]}", NULL, "dimension 0 is negative"},
+    {"%x: f32[4]", "pad %x {pads=[-3, -3]}", NULL, "dimension 0 would have -2 elements"},
     {"%x: f32[0]", "pad %x {pads=[1, 1], mode=\"edge\"}", NULL, "is empty; mode edge needs an element"},
     {"%x: f32[2,3]", "tile %x {dims=[2, 9]}", "f32[2,9]", NULL},
     {"%x: f32[2,3]", "tile %x {dims=[2, 8]}", NULL, "8 is no multiple of 3"},
