@@ -193,6 +193,8 @@ static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
  * of as many as only the run knows, is made of parts of PART, and the parts are added with what rounding took away from each sum:
  *
  *     part = acc - lost; next = total + part; lost = (next - total) - part; total = next     (Kahan, 1965)
+ *
+ * where `lost` is 0 if that is no number.
  */
 enum { PART = 64, MOST_TERMS = 512 };
 
@@ -246,10 +248,17 @@ int64_t dlc_leaf_part(const dlc_nest *nest, uint32_t node)
     for (uint32_t n = node + 1; n < nest->schedule->nodes.data[node].end; n++) {
         if (!is_cut_by(nest, n, node))
             continue;
-        int64_t inner = terms_in(nest, n, node, 0), these = inner < 0 || inner >= PART ? 1 : PART / inner;
+        int64_t inner = terms_in(nest, n, node, 0), these = inner < 1 || inner >= PART ? 1 : PART / inner;
         part = part && part < these ? part : these;
     }
     return turns >= 0 && turns <= part ? 0 : part;
+}
+
+/* An infinite total has lost nothing: infinity less infinity is none. */
+static dlc_val number_or_zero(dlc_nest *nest, dlc_dtype dtype, uint32_t width, dlc_val x)
+{
+    dlc_val zero = dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, width), is_number = arith2(nest, DLC_EXPR_EQ, dtype, width, x, x);
+    return nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype, dtype, width, (dlc_val[]){is_number, x, zero});
 }
 
 void dlc_leaf_end_part(dlc_nest *nest, uint32_t node)
@@ -266,7 +275,8 @@ void dlc_leaf_end_part(dlc_nest *nest, uint32_t node)
             dlc_val part = arith2(nest, DLC_EXPR_SUB, dtype, state->width, emit->var_get(emit, state->acc[p][0]), lost);
             dlc_val next = arith2(nest, DLC_EXPR_ADD, dtype, state->width, total, part);
             dlc_val taken = arith2(nest, DLC_EXPR_SUB, dtype, state->width, next, total);
-            emit->var_set(emit, state->total[p][1], arith2(nest, DLC_EXPR_SUB, dtype, state->width, taken, part));
+            dlc_val rest = arith2(nest, DLC_EXPR_SUB, dtype, state->width, taken, part);
+            emit->var_set(emit, state->total[p][1], number_or_zero(nest, dtype, state->width, rest));
             emit->var_set(emit, state->total[p][0], next);
             emit->var_set(emit, state->acc[p][0], dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, state->width));
         }

@@ -279,6 +279,8 @@ static int keeps_values(dlc_dtype from, dlc_dtype to)
 {
     if (from == to || from == DLC_BOOL)
         return 1;
+    if (dlc_is_code(from) || dlc_is_code(to)) /* one of few bits is none of another format */
+        return to == DLC_F32 || to == DLC_F64;
     if (to == DLC_BOOL || exact_bits(from) > exact_bits(to))
         return 0;
     if (dlc_is_float(from))
