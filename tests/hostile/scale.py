@@ -17,7 +17,7 @@ info, node, FLOAT = helper.make_tensor_value_info, helper.make_node, TensorProto
 
 def model(nodes, outputs, weights=()):
     graph = helper.make_graph(nodes, "scale", [info("x", FLOAT, [4])], outputs, list(weights))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8).SerializeToString()
 
 
 def numbers(n):
@@ -49,9 +49,31 @@ def readers(n):
     return model([*nodes, node("Sum", [f"a{i}" for i in range(n)], ["y"])], [info("y", FLOAT, [4])], numbers(n))
 
 
+def scan(n):
+    """A loop of n steps, of which each does some things."""
+    body = [node("Add", ["s", "e"], ["a0"]), *(node(op, [f"a{i}"], [f"a{i + 1}"]) for i, op in enumerate(["Tanh", "Neg", "Abs", "Sigmoid"] * 6)),
+            node("Identity", ["a24"], ["t"])]
+    inner = helper.make_graph(body, "step", [info("s", FLOAT, [4]), info("e", FLOAT, [4])], [info("a24", FLOAT, [4]), info("t", FLOAT, [4])])
+    rows = numpy_helper.from_array(np.zeros((n, 4), np.float32), "rows")
+    return model([node("Scan", ["x", "rows"], ["y", "all"], body=inner, num_scan_inputs=1)], [info("y", FLOAT, [4]), info("all", FLOAT, [n, 4])], [rows])
+
+
+def trees(n):
+    """A forest of n trees of 31 nodes."""
+    inside, most = 15, 31
+    at = [i for _ in range(n) for i in range(most)]
+    forest = node("TreeEnsembleRegressor", ["r"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_treeids=[t for t in range(n) for _ in range(most)],
+                  nodes_nodeids=at, nodes_featureids=[i % 4 for i in at], nodes_values=[float(i % 7) for i in at],
+                  nodes_modes=["BRANCH_LEQ" if i < inside else "LEAF" for i in at], nodes_truenodeids=[2 * i + 1 if i < inside else 0 for i in at],
+                  nodes_falsenodeids=[2 * i + 2 if i < inside else 0 for i in at], target_treeids=[t for t in range(n) for _ in range(most - inside)],
+                  target_nodeids=list(range(inside, most)) * n, target_ids=[0] * (n * (most - inside)), target_weights=[0.5] * (n * (most - inside)))
+    return model([node("Reshape", ["x", "two"], ["r"]), forest], [info("y", FLOAT, [1, 1])], [numpy_helper.from_array(np.array([1, 4]), "two")])
+
+
 # the smallest of the three sizes, the largest for DLC_LONG, KB a node may take beyond 60 MiB
 ROWS = {"chain": (chain, 5000, 1_000_000, 0.9), "concat": (concat, 300, 5000, 20), "outputs": (outputs, 1500, 50_000, 8),
-        "initializers": (initializers, 1500, 50_000, 6), "readers": (readers, 300, 20_000, 20)}
+        "initializers": (initializers, 1500, 50_000, 6), "readers": (readers, 300, 20_000, 20),
+        "scan": (scan, 100, 10_000, 1), "trees": (trees, 500, 20_000, 8)}
 
 
 def main():
