@@ -281,31 +281,13 @@ def drawn(shape, seed, high=None):
 # Inputs that one family or two take: of batch, length and size.
 OTHERS = {
     "samples": lambda b, n, i: {"input_values": (drawn((b, 1, 160 * n), i), {0: "batch", 2: "samples"})},
-    "spoken": lambda b, n, i: {
-        "input_values": (drawn((b, 2000 + 400 * n), i), {0: "batch", 1: "samples"}),
-        "decoder_input_ids": (drawn((b, 4 + i), 9, 99), {0: "batch", 1: "written"}),
-    },
     "frames": lambda b, n, i: {
         "input_features": (drawn((b, 4 * n, 16), i), {0: "batch", 1: "frames"}),
         "decoder_input_ids": (drawn((b, 4 + i), 9, 99), {0: "batch", 1: "written"}),
     },
-    "series": lambda b, n, i: {"past_values": (drawn((b, 32, 3), i), {0: "batch"})},
     "inputs": lambda b, n, i: {"inputs": (drawn((b, n), i, 99), {0: "batch", 1: "length"})},
-    "long": lambda b, n, i: {"input_ids": (drawn((b, 8 * n), i, 99), {0: "batch", 1: "length"})},
     "video": lambda b, n, i: {"pixel_values": (drawn((b, 4, 3, 32, 32), i), {0: "batch"})},
-    "mels": lambda b, n, i: {
-        "input_features": (drawn((b, n, 8), i), {0: "batch", 1: "frames"}),
-        "noise_sequence": (drawn((b, n, 8), 9 + i), {0: "batch", 1: "frames"}),
-    },
     "spectrogram": lambda b, n, i: {"spectrogram": (drawn((b, n, 8), i), {0: "batch", 1: "frames"})},
-    "decisions": lambda b, n, i: {
-        "states": (drawn((b, n, 5), i), {0: "batch", 1: "steps"}),
-        "actions": (drawn((b, n, 2), 10 + i), {0: "batch", 1: "steps"}),
-        "rewards": (drawn((b, n, 1), 20 + i), {0: "batch", 1: "steps"}),
-        "returns_to_go": (drawn((b, n, 1), 30 + i), {0: "batch", 1: "steps"}),
-        "timesteps": (drawn((b, n), i, 40), {0: "batch", 1: "steps"}),
-        "attention_mask": (torch.ones(b, n), {0: "batch", 1: "steps"}),
-    },
 }
 
 
@@ -325,11 +307,11 @@ def inputs_of(kind, config, size):
             "attention_mask": (mask, words),
             "decoder_input_ids": (drawn((b, 4 + size), 9, 99), {0: "batch", 1: "written"}),
         }
-    if kind in ("image", "image64", "one64"):
-        side = 32 if kind == "image" else 64
-        return {"pixel_values": (drawn((1 if kind == "one64" else b, 3, side, side), size), {} if kind == "one64" else {0: "batch"})}
+    if kind in ("image", "image64"):
+        side = 64 if kind == "image64" else 32
+        return {"pixel_values": (drawn((b, 3, side, side), size), {0: "batch"})}
     if kind in OTHERS:
-        return {name: (value, axes) for name, (value, axes) in OTHERS[kind](b, n, size).items()}
+        return OTHERS[kind](b, n, size)
     if kind == "audio":
         return {"input_values": (drawn((b, 400 + 60 * n), size), {0: "batch", 1: "samples"})}
     if kind == "ast":
