@@ -71,3 +71,7 @@ def set_default_logger_severity(severity: int) -> None:
     """dlc's notes go to logging.getLogger("dlc"); ONNX Runtime's severities 0 to 4 are its levels."""
     import logging
     logging.getLogger("dlc").setLevel(10 * (severity + 1))
+
+
+def disable_telemetry_events() -> None:
+    """There are none."""

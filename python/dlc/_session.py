@@ -107,6 +107,7 @@ class _Slot:
         self.dtypes = [output.dtype for output in session._outputs]
         self.viewed = [dtype in _VIEWED for dtype in self.dtypes]
         self.viewed_inputs = [False] * self.ninputs  # of the arrays that were seen
+        self.input_dtypes = [row.dtype for row in session._inputs]
         self.is_text = [row.dtype == NUMPY[STR] for row in session._inputs]
         self.text_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.is_sized = False
@@ -142,7 +143,7 @@ class _Slot:
     def set_input(self, i: int, tensor: Any, value: Any, name: str) -> Any:
         """Returns what must live until the run is over."""
         if type(value) is not _ndarray:
-            value = _as_input(value)
+            value = _as_input(value, self.input_dtypes[i])
             if type(value) is _dlpack.View:
                 self.set_view(i, tensor, value, name)
                 return value
@@ -231,7 +232,8 @@ class _Slot:
         return given
 
 
-def _as_input(value: Any) -> Any:
+def _as_input(value: Any, dtype: Any) -> Any:
+    """Lists and numbers of Python's become what the model wants, where that loses no more than digits."""
     if isinstance(value, OrtValue):
         return value.numpy()
     if isinstance(value, _dlpack.View):
@@ -240,7 +242,9 @@ def _as_input(value: Any) -> Any:
         return value.view(_ndarray)
     if hasattr(value, "__dlpack__"):
         return _dlpack.view(value)
-    return np.asarray(value)
+    array = np.asarray(value)
+    is_pythons = isinstance(value, (list, tuple, int, float)) and dtype.kind in "biuf"
+    return array.astype(dtype) if is_pythons and np.can_cast(array.dtype, dtype, "same_kind") else array
 
 
 class OrtValue:
@@ -278,6 +282,15 @@ class OrtValue:
         return int(self._array.ctypes.data)
 
     def is_tensor(self) -> bool:
+        return True
+
+    def is_tensor_sequence(self) -> bool:
+        return False
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def has_value(self) -> bool:
         return True
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -427,6 +440,9 @@ class InferenceSession:
         is_cuda = self.get_modelmeta().device.startswith("cuda")
         return (["CUDAExecutionProvider"] if is_cuda else []) + ["CPUExecutionProvider"]
 
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {name: {} for name in self.get_providers()}
+
     def get_modelmeta(self) -> ModelMetadata:
         info = ffi.new("dlcrt_executable_info *")
         runtime.dlcrt_executable_describe(self._executable, info)
@@ -531,6 +547,10 @@ def _target_of(device: str) -> str:
     if not fitting:
         raise DeviceError(f"{device} is sm_{info.capability}, older than any target")
     return f"sm_{max(fitting)}"
+
+
+def get_all_providers() -> list[str]:
+    return list(PROVIDERS)
 
 
 def get_available_providers() -> list[str]:
