@@ -89,15 +89,24 @@ static uint64_t hash_of(const dlc_pool *pool, const dlc_expr_node *node, const d
     return hash;
 }
 
+static uint64_t axis_bit(uint32_t axis)
+{
+    return UINT64_C(1) << axis % 64;
+}
+
 static dlc_expr_fact fact_of(const dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
     dlc_expr_fact fact = {.hash = hash_of(pool, node, args),
+                          .axes = node->op == DLC_EXPR_AXIS ? axis_bit(node->imm.id) : 0,
                           .has_load = node->op == DLC_EXPR_LOAD,
-                          .has_data = node->op == DLC_EXPR_LOAD || is_from_float(pool, node, args)};
+                          .has_data = node->op == DLC_EXPR_LOAD || is_from_float(pool, node, args),
+                          .has_mod = node->op == DLC_EXPR_MOD};
     for (uint32_t i = 0; i < node->nargs; i++) {
         const dlc_expr_fact *arg = &pool->facts.data[args[i]];
+        fact.axes |= arg->axes;
         fact.has_load |= arg->has_load;
         fact.has_data |= arg->has_data;
+        fact.has_mod |= arg->has_mod;
     }
     fact.lead = lead_of(pool, node, args);
     return fact;
@@ -297,8 +306,26 @@ void dlc_expr_axes(const dlc_pool *pool, dlc_expr root, uint64_t *axes)
     dlc_arena_release(pool->arena, mark);
 }
 
+/* A leaf that is or may stand for that axis, where root may use it. */
+static dlc_expr leaf_like(const dlc_pool *pool, dlc_expr root, uint64_t bit)
+{
+    while (dlc_op_of(pool, root) != DLC_EXPR_AXIS) {
+        uint32_t i = 0;
+        while (!(pool->facts.data[dlc_arg(pool, root, i)].axes & bit))
+            i++;
+        root = dlc_arg(pool, root, i);
+    }
+    return root;
+}
+
+/* Asked most of all: only where axes share a bit is everything below looked at. */
 int dlc_expr_uses_axis(const dlc_pool *pool, dlc_expr root, uint32_t axis)
 {
+    uint64_t bit = axis_bit(axis);
+    if (!(pool->facts.data[root].axes & bit))
+        return 0;
+    if (dlc_node_of(pool, leaf_like(pool, root, bit))->imm.id == axis)
+        return 1;
     dlc_mark mark = dlc_arena_mark(pool->arena);
     uint8_t *marks = dlc_new_array(pool->arena, uint8_t, (size_t)root + 1);
     dlc_expr_reach(pool, root, marks);

@@ -69,12 +69,13 @@ typedef struct {
     } imm;
 } dlc_expr_node;
 
-/* What is known of a node from its making, beside it: its structural hash, its place in sums, whether it loads, and whether
- * it holds data: loads, and integers that were floats, which no rule may take for an index. */
+/* What is known of a node from its making, beside it: its structural hash, the axes it uses (bit A modulo 64: it may use A), its
+ * place in sums, whether it loads, whether it holds data (loads, and integers that were floats, which no rule may take for an
+ * index), and a remainder. */
 typedef struct {
-    uint64_t hash;
+    uint64_t hash, axes;
     uint32_t lead;
-    uint8_t has_load, has_data;
+    uint8_t has_load, has_data, has_mod;
 } dlc_expr_fact;
 
 /* coefficient * monomial; a monomial is a product of atoms (not constants, not sums), 0 for 1 */

@@ -127,7 +127,7 @@ static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper,
 {
     uint32_t first = pool->work.n, n = dlc_sum_push(pool, expr, 1);
     dlc_expr bound = dlc_expr_i64(pool, 0);
-    for (uint32_t i = 0; i < n && bound; i++) {
+    for (uint32_t i = n; i-- > 0 && bound;) { /* the last one pushed stands first: sums grow at their end */
         dlc_expr part = term_bound(ctx, pool, pool->work.data[first + i], upper, depth);
         bound = part ? dlc_add(pool, bound, part) : 0;
     }

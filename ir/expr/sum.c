@@ -6,6 +6,8 @@
  */
 #include "ir/expr/build.h"
 
+#include <string.h>
+
 /*
  * Beyond this many terms a product of two sums is not multiplied out: the sums become factors.
  * Beyond this many factors monomials are not merged: squaring a value again and again doubles them
@@ -66,16 +68,40 @@ static int is_before(const dlc_pool *pool, dlc_expr a, dlc_expr b)
     return a && (!b || dlc_expr_order(pool, a, b) < 0);
 }
 
-static void sort_work(dlc_pool *pool, uint32_t base)
+static void sort_run(const dlc_pool *pool, dlc_term *terms, uint32_t n)
 {
-    dlc_term *terms = pool->work.data;
-    for (uint32_t i = base + 1; i < pool->work.n; i++) {
+    for (uint32_t i = 1; i < n; i++) {
         dlc_term term = terms[i];
         uint32_t at = i;
-        for (; at > base && is_before(pool, term.mono, terms[at - 1].mono); at--)
+        for (; at && is_before(pool, term.mono, terms[at - 1].mono); at--)
             terms[at] = terms[at - 1];
         terms[at] = term;
     }
+}
+
+/* Two sorted runs, which stand one behind the other; `spare` holds the first meanwhile. */
+static void merge_runs(const dlc_pool *pool, dlc_term *terms, uint32_t first, uint32_t n, dlc_term *spare)
+{
+    memcpy(spare, terms, first * sizeof *terms);
+    for (uint32_t a = 0, b = first, at = 0; a < first; at++)
+        terms[at] = b < n && is_before(pool, terms[b].mono, spare[a].mono) ? terms[b++] : spare[a++];
+}
+
+static void sort_work(dlc_pool *pool, uint32_t base)
+{
+    enum { RUN = 16 };
+    dlc_term *terms = pool->work.data + base;
+    uint32_t n = pool->work.n - base;
+    for (uint32_t at = 0; at < n; at += RUN)
+        sort_run(pool, terms + at, n - at < RUN ? n - at : RUN);
+    if (n <= RUN)
+        return;
+    dlc_mark mark = dlc_arena_mark(pool->arena);
+    dlc_term *spare = dlc_new_array(pool->arena, dlc_term, n);
+    for (uint32_t run = RUN; run < n; run *= 2)
+        for (uint32_t at = 0; at + run < n; at += 2 * run)
+            merge_runs(pool, terms + at, run, n - at < 2 * run ? n - at : 2 * run, spare);
+    dlc_arena_release(pool->arena, mark);
 }
 
 /* Sorts, adds up equal monomials, drops zeros. */
@@ -117,8 +143,28 @@ dlc_expr dlc_sum_pop(dlc_pool *pool, uint32_t base)
     return sum ? sum : dlc_expr_i64(pool, 0);
 }
 
+static dlc_term pop_part(dlc_pool *pool, dlc_expr part, int64_t scale)
+{
+    push_part(pool, part, scale);
+    return pool->work.data[--pool->work.n];
+}
+
+/* Whether b is one term that stands behind all of a: sums are put together that way when they are rewritten. Without a remainder
+ * nothing recombines. */
+static int is_behind(dlc_pool *pool, dlc_expr a, dlc_expr b, int64_t scale_b, dlc_term *last)
+{
+    if (is_i64(pool, b, DLC_EXPR_ADD) || pool->facts.data[a].has_mod || pool->facts.data[b].has_mod)
+        return 0;
+    dlc_term first = pop_part(pool, is_i64(pool, a, DLC_EXPR_ADD) ? dlc_arg(pool, a, 1) : a, 1);
+    *last = pop_part(pool, b, scale_b);
+    return last->coef && is_before(pool, first.mono, last->mono);
+}
+
 dlc_expr dlc_sum_add(dlc_pool *pool, dlc_expr a, dlc_expr b, int64_t scale_b)
 {
+    dlc_term last;
+    if (is_behind(pool, a, b, scale_b, &last))
+        return dlc_pool_op2(pool, DLC_EXPR_ADD, DLC_I64, a, term_expr(pool, last));
     uint32_t base = pool->work.n;
     dlc_sum_push(pool, a, 1);
     dlc_sum_push(pool, b, scale_b);

@@ -56,6 +56,35 @@ START_TEST(sums_have_one_form)
 }
 END_TEST
 
+/* In whatever order terms come, more than are sorted in one run. */
+START_TEST(long_sums_have_one_form)
+{
+    enum { N = 101 };
+    dlc_expr up = num(7), down = num(0), halves = num(7);
+    for (uint32_t i = 0; i < N; i++) {
+        up = dlc_add(p, up, dlc_muli(p, sy(i), (int64_t)i + 1));
+        down = dlc_add(p, dlc_muli(p, sy(N - 1 - i), N - (int64_t)i), down);
+        halves = dlc_add(p, halves, dlc_muli(p, sy(i * 37 % N), (int64_t)(i * 37 % N) + 1));
+    }
+    ck_assert_uint_eq(dlc_addi(p, down, 7), up);
+    ck_assert_uint_eq(halves, up);
+    ck_assert_uint_eq(dlc_sub(p, dlc_add(p, up, down), dlc_muli(p, up, 2)), num(-7));
+    ck_assert_uint_eq(dlc_sum_nterms(p, up), N + 1);
+}
+END_TEST
+
+/* Axes 64 apart share a bit of what is known of an expression. */
+START_TEST(axes_in_use)
+{
+    dlc_expr sum = dlc_add(p, dlc_muli(p, ax(3), 5), dlc_floordiv(p, ax(67), sy(0)));
+    ck_assert(dlc_expr_uses_axis(p, sum, 3) && dlc_expr_uses_axis(p, sum, 67));
+    ck_assert(!dlc_expr_uses_axis(p, sum, 131) && !dlc_expr_uses_axis(p, sum, 4));
+    ck_assert(!dlc_expr_uses_axis(p, sy(3), 3));
+    dlc_expr with[68] = {[3] = num(2)};
+    ck_assert(!dlc_expr_uses_axis(p, dlc_expr_substitute(p, sum, with, 68), 3));
+}
+END_TEST
+
 START_TEST(quotients)
 {
     dlc_expr i = ax(0), j = ax(1), s = sy(0), u = sy(1);
@@ -312,6 +341,8 @@ int main(void)
     TCase *tests = tcase_create("expr");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, sums_have_one_form);
+    tcase_add_test(tests, long_sums_have_one_form);
+    tcase_add_test(tests, axes_in_use);
     tcase_add_test(tests, quotients);
     tcase_add_test(tests, delinearise_linearise_is_nothing);
     tcase_add_test(tests, flattened_rows_are_linear);
