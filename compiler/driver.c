@@ -810,6 +810,7 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
     if (dlc_plugin_of(model->ctx.target))
         return write_form(model, args->kind, &options);
     DLC_TRY(find_artifact(model, args->kind, &options.artifact));
+    DLC_TRY(dlc_model_check_room(model, args->path));
     DLC_TRY(run_passes(model, NULL));
     return write_parts(model, &options);
 }

@@ -54,6 +54,9 @@ DLC_NODISCARD dlc_status dlc_model_tell(dlc_model *model, dlc_status status);
 /* Fields that the caller does not know of are zero; from NULL: all are. */
 void dlc_options_take(dlc_options *to, const dlc_options *from);
 
+/* Refuses weights that have no place where the path's file is to be written (compiler/room.c); NULL: in memory. */
+DLC_NODISCARD dlc_status dlc_model_check_room(dlc_model *model, const char *path);
+
 /* Runs the passes of the options once; later calls repeat the status. */
 DLC_NODISCARD dlc_status dlc_model_run_passes(dlc_model *model);
 

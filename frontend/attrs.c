@@ -73,8 +73,13 @@ static int is_astray(const dlc_import *im, const dlc_body *body, const attribute
 
 void im_read_attributes(dlc_import *im, const dlc_body *body)
 {
+    enum { MOST = 512 }; /* each is looked for among all */
     const Onnx__NodeProto *node = im->node;
     im->attributes.n = 0; /* the array is used again: what must outlive the node is copied */
+    if (node->n_attribute > MOST) {
+        im_fail(im, DLC_LIMIT, "it has %zu attributes; up to %d are possible", node->n_attribute, MOST);
+        return;
+    }
     for (size_t i = 0; i < node->n_attribute; i++) {
         const char *name = node->attribute[i]->name;
         const attribute_proto *proto = resolve(body, node->attribute[i]);

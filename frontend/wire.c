@@ -270,8 +270,18 @@ static dlc_status count_packed(walker *w, const frame *top, const field *f, uint
     return DLC_OK;
 }
 
+/* Names are copied, joined and written; texts are not. */
+static int is_name(const field *f)
+{
+    return strcmp(f->info->name, "doc_string") != 0 && strcmp(f->info->name, "value") != 0;
+}
+
 static dlc_status check_string(walker *w, const frame *top, const field *f)
 {
+    enum { MAX_NAME = 1 << 20 };
+    if (f->size > MAX_NAME && is_name(f))
+        return REFUSE(w, f->start, DLC_LIMIT, "string '%s' of %s has %zu bytes; up to %d are possible", f->info->name,
+                      bare_name(top->type), (size_t)f->size, MAX_NAME);
     size_t good = utf8_end(w->bytes + f->payload, f->size);
     if (good == f->size)
         return DLC_OK;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bombs.py DLC FOLDER [NAME...]: small files that ask for much. Each is done or refused (with a sentence) within 5 s of CPU time and
-1 GiB; prints those that are not and exits 1. Of odd_bombs.py every third without names and DLC_LONG."""
+1 GiB; prints those that are not and exits 1. Of odd_bombs.py every third, of wild_bombs.py every sixth without names and DLC_LONG."""
 import io
 import os
 import pathlib
@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from more_bombs import MORE
 from odd_bombs import ODD
+from wild_bombs import WILD
 
 DLC, OUT = sys.argv[1], pathlib.Path(sys.argv[2])
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -180,7 +181,7 @@ BOMBS = {
     "slices": lambda: model([node("Slice", [f"v{i}" if i else "x", "a", "b"], [f"v{i + 1}" if i < 1999 else "y"]) for i in range(2000)],
                             inputs=[info("x", FLOAT, [5000])], weights=[ints("a", [1]), ints("b", [2 ** 62])]),
     "overlapping.npz": npz_overlapping, "many.npz": lambda: npz_many(10000, 16), "zeros.npz": lambda: npz_many(40, 10 ** 7),
-    "huge.npz": npy_huge, **MORE, **{name: lambda make=make: make(OUT) for name, make in ODD.items()},
+    "huge.npz": npy_huge, **MORE, **{name: lambda make=make: make(OUT) for name, make in (ODD | WILD).items()},
 }
 
 
@@ -215,10 +216,13 @@ def main():
               OUT / "neg.onnx")
     subprocess.run([DLC, "compile", OUT / "neg.onnx", "-o", OUT / "neg.so", "--quiet"], check=True)
     bad = 0
-    names = sys.argv[3:] or [*(set(BOMBS) - set(ODD)), *list(ODD)[:: 1 if os.environ.get("DLC_LONG") else 3]]
+    is_long = bool(os.environ.get("DLC_LONG"))
+    names = sys.argv[3:] or [*(set(BOMBS) - set(ODD) - set(WILD)), *list(ODD)[:: 1 if is_long else 3], *list(WILD)[:: 1 if is_long else 6]]
     for name in names:
         path = OUT / (name if "." in name else f"{name}.onnx")
-        path.write_bytes(BOMBS[name]())
+        data = BOMBS[name]()
+        if data is not None:
+            path.write_bytes(data)
         code, seconds, mib, text = measure(command_for(path))
         path.unlink()
         said = " ".join(text.split())
