@@ -120,6 +120,10 @@ static int is_index_dtype(dlc_dtype dtype)
 const dlc_expr *im_elements(dlc_import *im, dlc_value *value, int64_t lo, int64_t hi, uint32_t *n)
 {
     int64_t count;
+    if (!value) { /* what should have made it has failed, and said why */
+        *n = 0;
+        return NULL;
+    }
     if (!is_index_dtype(value->type.dtype)) {
         im_fail(im, DLC_INVALID, "sizes must be i64 or i32, not %s",
                 dlc_dtypes[value->type.dtype].text);

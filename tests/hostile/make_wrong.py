@@ -33,6 +33,9 @@ def main():
     wrong = node("Elu", ["x"], ["y"], "my_elu", alpha=1.5)
     wrong.attribute[0].i = 3
     save("two_values", "my_elu;alpha", [wrong], [x], [y])
+    for op, opset in (("Split", 13), ("Tile", 1)):
+        more = ["s"] if op != "Tile" else ["s", "s"]
+        save(f"strings_{op.lower()}", "my_node;'s'", [node(op, ["x", *more], ["y"], "my_node")], [x, info("s", TensorProto.STRING, [2])], [y], opset=opset)
     save("negative_perm", "my_transpose;perm;-1", [node("Transpose", ["x"], ["y"], "my_transpose", perm=[-1, 0])], [x], [y])
 
     add = [node("Add", ["x", "w"], ["y"], "my_add")]
