@@ -269,23 +269,63 @@ static void split_constant(dlc_nest *nest, load_plan *plan)
     plan->offset = dlc_addi(nest->kernel->pool, plan->offset, -plan->access.disp);
 }
 
+/* The offset as coefficient * axis + rest, with a constant coefficient. */
+static int is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest)
+{
+    dlc_expr coefficient;
+    return dlc_expr_linear(nest->kernel->pool, offset, axis, &coefficient, rest) &&
+           dlc_expr_is_int(nest->kernel->pool, coefficient, stride);
+}
+
+static dlc_expr with_axis(dlc_nest *nest, dlc_expr expr, uint32_t axis, dlc_expr instead)
+{
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    with[axis] = instead;
+    return dlc_expr_substitute(nest->kernel->pool, expr, with, nest->axes.n);
+}
+
+/*
+ * The same for lanes of a layout in blocks, j / 32 and j % 32: vectors that begin at multiples of their width do not cross the end of a
+ * block. With j = width * q + l both are simple in l. 0: not linear, else the offset at lane 0.
+ */
+static dlc_expr first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr base = dlc_expr_axis(pool, nest->lane_base), width = dlc_expr_i64(pool, nest->width), rest;
+    if (dlc_expr_multiple(pool, base, &nest->ranges) % nest->width)
+        return 0;
+    if (nest->blocks.base != nest->lane_base) {
+        nest->blocks.base = nest->lane_base;
+        nest->blocks.lane = dlc_nest_axis(nest, width);
+        dlc_expr last = dlc_addi(pool, nest->axis_extents.data[nest->lane_base], nest->width - 1);
+        nest->blocks.block = dlc_nest_axis(nest, dlc_floordiv(pool, last, width));
+    }
+    dlc_expr lane = dlc_expr_axis(pool, nest->blocks.lane), block = dlc_expr_axis(pool, nest->blocks.block);
+    offset = simplified(nest, with_axis(nest, offset, nest->lane, dlc_add(pool, dlc_muli(pool, block, nest->width), lane)));
+    if (!is_strided(nest, offset, nest->blocks.lane, stride, &rest))
+        return 0;
+    return simplified(nest, with_axis(nest, rest, nest->blocks.block, dlc_floordiv(pool, base, width)));
+}
+
 /* Decides UNIFORM, VECTOR or GATHER from how `offset` depends on the lane axis. */
 static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr coefficient, rest;
+    dlc_expr rest;
     int64_t stride;
     plan->offset = offset;
     plan->access.mode = DLC_ACCESS_UNIFORM;
     if (nest->lane == DLC_NO_AXIS || nest->width == 1 || !dlc_expr_uses_axis(pool, offset, nest->lane))
         return;
     plan->access.mode = DLC_ACCESS_GATHER;
-    if (!dlc_expr_linear(pool, offset, nest->lane, &coefficient, &rest))
-        return;
-    if (!dlc_expr_is_int(pool, coefficient, &stride) || stride != (plan->access.granule ? plan->access.granule : 1))
+    if (is_strided(nest, offset, nest->lane, &stride, &rest))
+        rest = simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride)));
+    else
+        rest = first_in_block(nest, offset, &stride);
+    if (!rest || stride != (plan->access.granule ? plan->access.granule : 1))
         return;
     plan->access.mode = DLC_ACCESS_VECTOR;
-    plan->offset = simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride)));
+    plan->offset = rest;
 }
 
 /* What a vector's offset, constant and all, is a multiple of. */
@@ -479,6 +519,21 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
 }
 
 /* Expressions that must be known before the load is emitted; returns how many. */
+int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
+{
+    const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
+    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_dtype_bytes(node->dtype) != 4 || dlc_load_guard(nest->kernel->pool, load) ||
+        dlc_nest_stride(nest, load, axis) != 1)
+        return 0;
+    load_plan plan = plan_load(nest, dlc_nest_here(nest, load));
+    return is_memory(&plan) && plan.access.mode == DLC_ACCESS_GATHER && !(nest->mask && plan.access.mem == DLC_MEM_SCRATCH);
+}
+
+void dlc_nest_know(dlc_nest *nest, dlc_expr expr, dlc_val value)
+{
+    *memo_of(nest, expr) = remember(nest, value, nest->width, nest->level);
+}
+
 static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
 {
     uint32_t n = 0;

@@ -77,6 +77,8 @@ struct dlc_emitter {
     dlc_val (*rotate)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by);
     /* one lane of a vector as a uniform value */
     dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t lane);
+    /* a square of elements of 32 bits: lane l of columns[c] is lane c of rows[l]; width is a power of two. The function may be absent. */
+    void (*turn)(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *columns);
     /* where schedules have a pack: the vector, of width / pack, of every thread's element `part` */
     dlc_val (*part)(dlc_emitter *e, dlc_val value, uint32_t part);
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
@@ -183,6 +185,9 @@ struct dlc_nest {
     uint32_t lane_base;     /* pseudo-axis: its value at lane 0, uniform */
     uint32_t width;
     dlc_val mask;           /* lanes on, or NULL: all */
+    struct {
+        uint32_t base, lane, block;
+    } blocks;               /* pseudo-axes for the lane axis as width * block + lane, of lanes with this base */
     /* The tree: by axis of the kernel, by stage. */
     dlc_tile *tiles;
     dlc_expr *with;         /* what an axis is replaced by, or 0 */
@@ -225,6 +230,11 @@ int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
 
 /* Elements between neighbours along `axis` of a load (guarded or not); INT64_MIN: not a load, not constant or not linear. */
 int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
+
+/* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
+int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);
+/* From here on this is the expression's value, one for each lane. */
+void dlc_nest_know(dlc_nest *nest, dlc_expr expr, dlc_val value);
 
 /* The value of an expression; *width is 1 or nest->width. _at: splat to nest->width. _uniform: asserted width 1. */
 dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);
@@ -316,6 +326,16 @@ void dlc_tile_rows_begin(dlc_nest *nest, uint32_t leaf);
 void dlc_tile_rows_end(dlc_nest *nest, uint32_t leaf);
 dlc_val dlc_tile_get(dlc_nest *nest, uint32_t leaf, uint32_t v);
 void dlc_tile_set(dlc_nest *nest, uint32_t leaf, uint32_t v, dlc_val value);
+/* codegen/turn.c: loads of an unrolled loop over as many points, from lo on, as there are lanes, that are read at once and turned: how many
+ * (of at most DLC_MOST_TURNED); and, in the loop, that their values at this point are known. */
+enum { DLC_MOST_TURNED = 4 };
+typedef struct {
+    dlc_expr load;
+    dlc_val *columns;
+} dlc_turned;
+int dlc_turn_fits(dlc_nest *nest, uint32_t loop); /* there are such loads, in the present lanes */
+uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_turned *turned);
+void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_t point);
 /* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
 dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
 

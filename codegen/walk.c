@@ -526,33 +526,61 @@ static void forget_values(dlc_nest *nest, uint32_t n)
             nest->states[node_of(nest, i)->stage].value[0].set = nest->states[node_of(nest, i)->stage].value[1].set = 0;
 }
 
-static void walk_unrolled(dlc_nest *nest, uint32_t n)
+/* The loop's points from lo on; hi: where it ends, for each of them to ask, or 0. */
+static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, dlc_expr hi)
 {
-    const dlc_schedule_node *node = node_of(nest, n);
-    dlc_span s = dlc_walk_span(nest, n);
-    int64_t size = 0;
-    dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size);
+    uint32_t axis = node_of(nest, n)->axis;
     int many = count_leaves(nest, n) > 1; /* what one computes is not what the same expression gave in the iteration before */
-    dlc_tile before = nest->tiles[node->axis];
-    nest->tiles[node->axis] = (dlc_tile){0};
-    for (int64_t i = 0; i < (s.length >= 0 ? s.length : size); i++) {
-        dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, s.lo, i));
-        int is_inside = s.length >= 0;
-        if (many || !is_inside) {
-            dlc_val yes = is_inside ? nest->emit->konst(nest->emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1)
-                                    : dlc_nest_uniform(nest, simplified(nest, dlc_lt(nest->kernel->pool, point, s.hi)));
+    dlc_turned turned[DLC_MOST_TURNED];
+    uint32_t nturned = !hi && count == nest->width ? dlc_turn_begin(nest, n, lo, turned) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, lo, i));
+        if (many || hi) {
+            dlc_val yes = !hi ? nest->emit->konst(nest->emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1)
+                              : dlc_nest_uniform(nest, simplified(nest, dlc_lt(nest->kernel->pool, point, hi)));
             nest->emit->if_begin(nest->emit, yes);
             dlc_nest_enter(nest);
         }
-        dlc_nest_replace(nest, node->axis, point);
+        dlc_nest_replace(nest, axis, point);
+        dlc_turn_know(nest, turned, nturned, (uint32_t)i);
         dlc_walk_children(nest, n);
-        dlc_nest_replace(nest, node->axis, 0);
-        if (many || !is_inside) {
+        dlc_nest_replace(nest, axis, 0);
+        if (many || hi) {
             dlc_nest_leave(nest);
             nest->emit->if_end(nest->emit);
         }
         forget_values(nest, n);
     }
+}
+
+/* As many points as lanes, or fewer where the axis ends. */
+static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr whole = dlc_addi(pool, s->lo, nest->width);
+    for (int is_part = 0; is_part < 2; is_part++) {
+        dlc_expr condition = is_part ? dlc_lt(pool, s->hi, whole) : dlc_le(pool, whole, s->hi);
+        nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
+        dlc_nest_enter(nest);
+        walk_points(nest, n, s->lo, nest->width, is_part ? s->hi : 0);
+        dlc_nest_leave(nest);
+        nest->emit->if_end(nest->emit);
+    }
+}
+
+static void walk_unrolled(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    dlc_span s = dlc_walk_span(nest, n);
+    int64_t size = s.length;
+    dlc_tile before = nest->tiles[node->axis];
+    if (s.length < 0 && !dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size))
+        size = dlc_schedule_most_points(nest->schedule, n);
+    nest->tiles[node->axis] = (dlc_tile){0};
+    if (s.length < 0 && size == nest->width && dlc_turn_fits(nest, n))
+        walk_square(nest, n, &s);
+    else
+        walk_points(nest, n, s.lo, size, s.length < 0 ? s.hi : 0);
     nest->tiles[node->axis] = before;
 }
 

@@ -86,6 +86,56 @@ static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
                                            LLVMConstVector(lanes, width), ""));
 }
 
+/* Lanes of two vectors by number, those of the second behind the first's. */
+static LLVMValueRef pick(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t width, const uint32_t *numbers)
+{
+    LLVMValueRef lanes[64];
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(cpu->context), numbers[i], 0);
+    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(lanes, width), "");
+}
+
+/*
+ * A square is turned by exchanging, for each power of two, the halves of pairs that are so far apart. Within 128 bits, by the
+ * instructions that interleave: after them lane 4 q + i of vector 4 g + c is row 4 g + i at column 4 q + c.
+ */
+static void turn(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *columns)
+{
+    enum { FOUR = 4, MOST = 32 };
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef v[MOST];
+    for (uint32_t g = 0; g < width; g += FOUR) {
+        LLVMValueRef half[FOUR];
+        for (uint32_t k = 0; k < FOUR; k++) { /* rows 0 and 2, or 1 and 3, whose lanes 0 and 1, or 2 and 3, alternate */
+            uint32_t lanes[MOST];
+            for (uint32_t i = 0; i < width; i++)
+                lanes[i] = i / FOUR * FOUR + k / 2 * 2 + i % FOUR / 2 + i % 2 * width;
+            half[k] = pick(cpu, dlc_llvm(rows[g + k % 2]), dlc_llvm(rows[g + k % 2 + 2]), width, lanes);
+        }
+        for (uint32_t c = 0; c < FOUR; c++) {
+            uint32_t lanes[MOST];
+            for (uint32_t i = 0; i < width; i++)
+                lanes[i] = i / FOUR * FOUR + c % 2 * 2 + i % FOUR / 2 + i % 2 * width;
+            v[g + c] = pick(cpu, half[c / 2 * 2], half[c / 2 * 2 + 1], width, lanes);
+        }
+    }
+    for (uint32_t apart = FOUR; apart < width; apart *= 2)
+        for (uint32_t r = 0; r < width; r++) {
+            uint32_t low[MOST], high[MOST];
+            if (r & apart)
+                continue;
+            for (uint32_t i = 0; i < width; i++) {
+                low[i] = i & apart ? width + i - apart : i;
+                high[i] = i & apart ? width + i : i + apart;
+            }
+            LLVMValueRef a = v[r], b = v[r + apart];
+            v[r] = pick(cpu, a, b, width, low);
+            v[r + apart] = pick(cpu, a, b, width, high);
+        }
+    for (uint32_t c = 0; c < width; c++)
+        columns[c] = dlc_wrap(v[c]);
+}
+
 static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t index)
 {
     (void)width;
@@ -473,7 +523,7 @@ static void sync(dlc_emitter *e, int is_block)
 
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
-    .rotate = rotate,       .lane = lane,           .symbol = symbol,       .load = load,
+    .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,

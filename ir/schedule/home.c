@@ -43,6 +43,15 @@ uint32_t dlc_schedule_loop_over(const dlc_schedule *schedule, uint32_t from, uin
     return DLC_ROOT_NODE;
 }
 
+int64_t dlc_schedule_most_points(const dlc_schedule *schedule, uint32_t loop)
+{
+    uint32_t axis = schedule->nodes.data[loop].axis, outer = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, loop), axis);
+    int64_t extent = -1, tile = outer == DLC_ROOT_NODE ? -1 : schedule->nodes.data[outer].tile;
+    if (!dlc_expr_is_int(schedule->kernel->pool, schedule->kernel->axes.data[axis].extent, &extent))
+        return tile;
+    return tile >= 0 && tile < extent ? tile : extent;
+}
+
 uint32_t dlc_schedule_rows(const dlc_schedule *schedule, uint32_t leaf)
 {
     uint32_t axis = schedule->nodes.data[leaf].rows;

@@ -179,6 +179,8 @@ uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n);
 int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around);
 /* The innermost loop over the axis among `from` and the loops around it, or DLC_ROOT_NODE. */
 uint32_t dlc_schedule_loop_over(const dlc_schedule *schedule, uint32_t from, uint32_t axis);
+/* Points of a loop that leaves no tile open: its axis' constant extent, or the tile that a loop around leaves; -1: only a run knows. */
+int64_t dlc_schedule_most_points(const dlc_schedule *schedule, uint32_t loop);
 /* The loop that cuts the dot leaf's rows (columns) into tiles, or DLC_ROOT_NODE: one row. */
 uint32_t dlc_schedule_rows(const dlc_schedule *schedule, uint32_t leaf);
 uint32_t dlc_schedule_columns(const dlc_schedule *schedule, uint32_t leaf);

@@ -132,13 +132,10 @@ static int is_leading_par(const dlc_verifier *v, uint32_t n)
 /* Copies of what the loop holds, with loops around that are written out, too; those have passed. */
 static int64_t copies_of(const dlc_verifier *v, uint32_t n)
 {
-    int64_t copies = 1, extent;
+    int64_t copies = 1;
     for (; n != DLC_ROOT_NODE && copies <= MOST_UNROLLED; n = parent(v, n)) {
-        if (dlc_verifier_node(v, n)->kind != DLC_LOOP_UNROLL)
-            continue;
-        uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), dlc_verifier_node(v, n)->axis);
-        extent = dlc_expr_value(v->kernel->pool, v->kernel->axes.data[dlc_verifier_node(v, n)->axis].extent);
-        copies *= outer != DLC_ROOT_NODE && dlc_verifier_node(v, outer)->tile < extent ? dlc_verifier_node(v, outer)->tile : extent;
+        if (dlc_verifier_node(v, n)->kind == DLC_LOOP_UNROLL)
+            copies *= dlc_schedule_most_points(v->schedule, n);
     }
     return copies;
 }
@@ -156,9 +153,8 @@ static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s lies inside a register tile", loop_text(v, n));
     if (node->kind == DLC_LOOP_PAR && !is_leading_par(v, n))
         return dlc_verifier_fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
-    int64_t extent;
-    if (node->kind == DLC_LOOP_UNROLL &&
-        (!dlc_expr_is_int(v->kernel->pool, v->kernel->axes.data[node->axis].extent, &extent) || extent > MOST_UNROLLED))
+    int64_t most = dlc_schedule_most_points(v->schedule, n);
+    if (node->kind == DLC_LOOP_UNROLL && (most < 0 || most > MOST_UNROLLED))
         return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && copies_of(v, n) > MOST_UNROLLED)
         return dlc_verifier_fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);

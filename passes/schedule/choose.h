@@ -31,8 +31,14 @@ typedef struct {
     uint8_t *place;   /* per stage: dlc_place */
     uint32_t *together;  /* per stage: the axis along which its scratch lies together; DLC_NO_AXIS, or NULL: its last one */
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
+    uint32_t across;  /* the axis unrolled in them, as many points as lanes: see dlc_choose_crosses; or DLC_NO_AXIS */
 } dlc_chooser;
 
+/* Lanes along one axis stride where the load's neighbours in memory lie along another: a square of both is read by rows and turned in
+ * registers (codegen/turn.c). */
+int dlc_choose_crosses(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width);
+/* The first such axis of these for this load of the stage, or for any of them (0); DLC_NO_AXIS: there is none. */
+uint32_t dlc_choose_across(const dlc_chooser *chooser, uint32_t stage, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width);
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);
 /* Product of the extents; the empty product is 1. */
 double dlc_choose_points(const dlc_chooser *chooser, const dlc_ids *axes);
@@ -74,6 +80,7 @@ typedef struct {
     uint32_t lane;   /* root axis that vectors run along, or DLC_NO_AXIS */
     uint32_t *lanes; /* by stage, without a root lane: own or reduced axis along the vectors, or DLC_NO_AXIS: scalar */
     uint32_t width;
+    uint32_t across; /* a root axis in tiles of the width, unrolled inside the lanes; or DLC_NO_AXIS */
     double cycles;
 } dlc_lanes_choice;
 void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
@@ -82,6 +89,8 @@ void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice
 void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
 /* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out. */
 uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
+/* Opens the loop over the points of a square, inside its lanes, and says how many loops that is: none where there is no such axis. */
+uint32_t dlc_choose_open_across(dlc_chooser *chooser, uint32_t across);
 /* Constants that the stage reads along the lanes lie that way. */
 void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
 /* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */

@@ -566,13 +566,14 @@ static void build_copy_b(const dot *d, uint32_t copy)
     int has_panels = d->block > d->n;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
-    uint32_t n = 0;
+    uint32_t n = 0, across = dlc_choose_across(d->c, d->s, d->form.b, &d->order, d->columns_axis, d->width);
     for (uint32_t i = 0; i < d->order.n; i++)
         if (dlc_ids_find(&schedule->kernel->stages.data[copy].axes, d->order.data[i], NULL)) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[i], 1);
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[i], d->order.data[i] == across ? d->width : 1);
             n++;
         }
     dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
+    n += dlc_choose_open_across(d->c, across);
     dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
     dlc_schedule_close(schedule, n + 1u + (uint32_t)has_panels);
 }

@@ -5,9 +5,13 @@
  */
 #include "passes/schedule/choose.h"
 
+#include <math.h>
 #include <string.h>
 
+#define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
+
 enum {
+    LEAST_TURNED = 4, /* lanes of a square */
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
     PARTIALS = 4      /* vectors a step of a fold along the lanes: an addition takes as many cycles */
@@ -120,6 +124,28 @@ static int64_t window_stride(const dlc_chooser *c, const dlc_access_fact *access
     return is_window ? dlc_choose_stride(c, dlc_arg(pool, access->load, at), lane) : -1;
 }
 
+int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    return access->load && !DLC_SOURCE_IS_STAGE(access->source) && width >= LEAST_TURNED && width * 4 == c->target->vector_bytes &&
+           dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
+           !dlc_load_guard(pool, access->load) && dlc_choose_stride(c, access->offset, across) == 1 &&
+           dlc_choose_stride(c, access->offset, lane) != 0;
+}
+
+uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width)
+{
+    for (uint32_t i = 0; i < axes->n; i++) {
+        if (axes->data[i] == lane || c->extent[axes->data[i]] < width)
+            continue;
+        for (uint32_t a = 0; a < c->accesses[s].n; a++)
+            if ((!load || c->accesses[s].data[a].load == load) &&
+                dlc_choose_crosses(c, &c->accesses[s].data[a], lane, axes->data[i], width))
+                return axes->data[i];
+    }
+    return DLC_NO_AXIS;
+}
+
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
@@ -138,6 +164,8 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return 0.25 / width; /* the same for all lanes, often hoisted */
     if (stride == 1 || can_lay_out(c, access->source, lane, &dim))
         return 1.0 / width;
+    if (c->across != DLC_NO_AXIS && dlc_choose_crosses(c, access, lane, c->across, width))
+        return TURNED_CYCLES;
     return 2.4; /* gathered: an access an element, and the inserting */
 }
 
@@ -276,9 +304,9 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
     double units = 1, sure = 1, unit_cycles = choice->cycles;
     uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n;
     while (choice->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
-        uint32_t axis = choice->loops.data[choice->npar++].axis;
-        units *= (double)c->extent[axis];
-        sure *= (double)c->least[axis];
+        const dlc_root_choice *loop = &choice->loops.data[choice->npar++];
+        units *= ceil((double)c->extent[loop->axis] / (double)loop->tile);
+        sure *= ceil((double)c->least[loop->axis] / (double)loop->tile);
         unit_cycles = choice->cycles / units;
     }
     if (choice->npar == outer && outer + 1 == choice->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
@@ -297,8 +325,10 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
         if (c->roots.data[r] != choice->lane)
             dlc_vec_push(c->arena, &outer, c->roots.data[r]);
     dlc_choose_sort(c, &outer);
-    for (uint32_t i = 0; i < outer.n; i++)
-        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], 1, 0}));
+    for (uint32_t i = 0; i < outer.n; i++) {
+        int64_t tile = outer.data[i] == choice->across ? choice->width : 1;
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));
+    }
     for (uint32_t i = 0; i < c->serial.n; i++)
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){c->serial.data[i], 1, 1}));
     if (choice->lane != DLC_NO_AXIS)
@@ -323,10 +353,31 @@ static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32
     return cycles / (units < 1 ? 1 : units > most ? most : units);
 }
 
+/* One map, some of whose loads lie along another axis than what it stores. */
+static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n)
+        return;
+    for (uint32_t r = 0; r < c->roots.n; r++) {
+        uint32_t lane = c->roots.data[r];
+        c->across = dlc_choose_across(c, 0, 0, &c->roots, lane, choice->width);
+        if (c->across == DLC_NO_AXIS)
+            continue;
+        double cycles = dlc_choose_stage_cycles(c, 0, lane, choice->width);
+        if (cycles < choice->cycles) {
+            choice->cycles = cycles;
+            choice->lane = lane;
+            choice->across = c->across;
+        }
+    }
+    c->across = DLC_NO_AXIS;
+}
+
 void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double root_cycles = 0;
-    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
+    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
     choice->lanes = dlc_new_array(c->arena, uint32_t, c->nstages);
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
@@ -337,6 +388,7 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
         choice->lane = lane;
         choice->cycles = root_cycles;
     }
+    try_across(c, choice);
     find_loops(c, choice);
 }
 
@@ -373,6 +425,13 @@ uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane)
             n++;
         }
     return n;
+}
+
+uint32_t dlc_choose_open_across(dlc_chooser *c, uint32_t across)
+{
+    if (across != DLC_NO_AXIS)
+        dlc_schedule_open(c->schedule, DLC_LOOP_UNROLL, across, 1);
+    return across != DLC_NO_AXIS;
 }
 
 void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
@@ -422,6 +481,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
             n++;
         }
     }
+    n += dlc_choose_open_across(c, choice->across);
     for (uint32_t s = 0; s < c->nstages; s++)
         dlc_choose_lanes_stage(c, choice, s);
     dlc_schedule_close(schedule, n);

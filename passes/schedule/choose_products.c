@@ -339,21 +339,30 @@ static int is_open(const dlc_schedule *schedule, uint32_t axis)
     return 0;
 }
 
+static uint32_t reader_of(const dlc_schedule *schedule, uint32_t copy)
+{
+    uint32_t i = 0;
+    while (schedule->copies.data[i].copy != copy)
+        i++;
+    return schedule->copies.data[i].stage;
+}
+
 void dlc_products_build_copy(const tiles *t, uint32_t copy, uint32_t lane, uint32_t width, int64_t panel)
 {
     dlc_schedule *schedule = t->c->schedule;
     const dlc_ids *axes = &schedule->kernel->stages.data[copy].axes;
-    uint32_t n = 0;
+    uint32_t n = 0, across = dlc_choose_across(t->c, reader_of(schedule, copy), schedule->kernel->stages.data[copy].value[0], axes, lane, width);
     if (panel) {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, lane, panel);
         n++;
     }
     for (uint32_t i = 0; i < axes->n; i++)
         if (axes->data[i] != lane && !is_open(schedule, axes->data[i])) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, axes->data[i], 1);
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, axes->data[i], axes->data[i] == across ? width : 1);
             n++;
         }
     dlc_schedule_open_lane(schedule, lane, width, 1);
+    n += dlc_choose_open_across(t->c, across);
     dlc_schedule_leaf(schedule, copy, DLC_PLACE_SCRATCH);
     dlc_schedule_close(schedule, n + 1);
 }
@@ -413,7 +422,7 @@ void dlc_products_place(tiles *t)
     t->item = dlc_new_array(t->c->arena, uint32_t, nstages);
     find_items(t);
     place(t);
-    t->lanes = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .width = dlc_choose_width(t->c, 4)};
+    t->lanes = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(t->c, 4)};
     t->lanes.lanes = dlc_new_array(t->c->arena, uint32_t, nstages);
     dlc_choose_own_lanes(t->c, t->lanes.width, t->lanes.lanes);
 }

@@ -15,6 +15,7 @@ enum {
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
+#define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.5 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
@@ -121,7 +122,7 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     const dlc_stage *stage = &e->c.kernel->stages.data[s];
     double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
     if (e->schedule->homes[s].layout.nparts)
-        return points * PANEL_CYCLES + e->c.work[s] / width;
+        return points * (e->c.across == DLC_NO_AXIS ? PANEL_CYCLES : TURNED_PANEL_CYCLES) + e->c.work[s] / width;
     double vectors = (double)(((int64_t)run + width - 1) / width);
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + e->c.work[s] / width;
 }
@@ -211,8 +212,10 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return dot_cycles(e, leaf);
     if (as == DLC_ROOT_NODE && dlc_schedule_thread_of(e->schedule, leaf) != DLC_ROOT_NODE)
         return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
-    e->c.lane = DLC_NO_AXIS;
+    e->c.lane = e->c.across = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
+        uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
+        e->c.across = inner == loop + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL ? node_at(e, inner)->axis : DLC_NO_AXIS;
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
         e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */
@@ -281,7 +284,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     *result = (dlc_estimate){0};
     dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
     e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
-    e.c.lane = DLC_NO_AXIS;
+    e.c.lane = e.c.across = DLC_NO_AXIS;
     e.c.together = dlc_new_array(scratch, uint32_t, kernel->stages.n + 1);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         e.c.together[s] = DLC_NO_AXIS;

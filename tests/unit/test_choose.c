@@ -32,8 +32,8 @@ static const struct {
     {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */
     {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 13 {\n  par j:16, i:6 {\n    matmul = dot fma"},
-    {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k, lane j:8 {\n      columns in scratch\n"},
-    /* loads that cross the store go through tiles on CUDA; not where a side is short, nor on a CPU */
+    {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k:8, lane j:8, unroll k {\n      columns in scratch\n"},
+    /* loads that cross the store go through tiles on CUDA, not where a side is short, and by squares on a CPU */
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "sm_80", "threads 256 {\n  copy tile0 = transpose.x [i1, i0+1]\n  par i0:32, i1:32 {\n    thread i1, i0 {\n      tile0 in scratch\n"},
     {"in x n,16; t = transpose x perm=1,0; r = relu t; out r", "sm_80", "par i0:32, i1:32 {\n    thread i1, i0 {\n      tile0 in scratch\n"},
     {"in x 2,64,7,7; t = transpose x perm=0,2,3,1; out t", "sm_80", "par i0, i1i2:32, i3:32 {\n    thread i3, i1i2 {\n      tile0 in scratch\n"},
@@ -52,7 +52,7 @@ static const struct {
     {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "lane i1:32 {"},
     {"in x 3,4096; t = transpose x perm=1,0; out t", "sm_80", "lane i0:32 {"},
     {"in x 64,128; s = slice x starts=0,0 steps=1,2 dims=64,64; out s", "sm_80", "lane i0i1:32 {"},
-    {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "par i0, for i1 {\n    transpose\n"},
+    {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "par i0:16, lane i1:16, unroll i0 {\n    transpose\n"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "for i0_1, i1_1 {\n    "},
 };

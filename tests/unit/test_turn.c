@@ -1,0 +1,105 @@
+/*
+ * Squares of a load turned in registers (codegen/turn.c): lanes along one axis, neighbours in memory along another that is unrolled in
+ * them. Whole squares and their rest, fixed and symbolic sizes, several loads in one map, and layouts in blocks, which lanes fill as vectors.
+ */
+#include "tests/unit/schedule_cases.h"
+#include "tests/unit/suite.h"
+
+static const struct {
+    const char *target;
+    int lanes;
+} levels[] = {{"x86-64-v2", 4}, {"x86-64-v3", 8}, {"x86-64-v4", 16}};
+
+static int levels_here(void)
+{
+#ifdef __x86_64__
+    return sizeof levels / sizeof *levels;
+#else
+    return 0;
+#endif
+}
+
+/* `%d` of the tree: lanes. */
+static void expect_right_everywhere(const char *kernel, const char *tree)
+{
+    for (int i = 0; i < levels_here(); i++) {
+        char text[1024];
+        int n = levels[i].lanes;
+        snprintf(text, sizeof text, tree, n, n, n, n);
+        expect_right(kernel, levels[i].target, 0, text);
+    }
+}
+
+#define SQUARE "  par j:%d, for i:64, lane i:%d, unroll j {\n    t\n  }\n"
+
+START_TEST(whole_squares_are_turned)
+{
+    expect_right_everywhere("kernel @k(x: f32[64,48]) -> (y: f32[48,64]) {\n  axis i=64, j=48\n"
+                            "  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                            SQUARE);
+    expect_right_everywhere("kernel @k(x: i32[64,48]) -> (y: i32[48,64]) {\n  axis i=64, j=48\n"
+                            "  t[i,j]: i32 = x[i, j] -> y[j, i]\n}\n",
+                            SQUARE);
+}
+END_TEST
+
+START_TEST(what_is_left_of_squares_is_right)
+{
+    expect_right_everywhere("kernel @k(x: f32[37,41]) -> (y: f32[41,37]) {\n  axis i=37, j=41\n"
+                            "  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                            SQUARE);
+    expect_right_everywhere("kernel @k(x: f32[n,m]) -> (y: f32[m,n]) {\n  axis i=n, j=m\n"
+                            "  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                            SQUARE);
+}
+END_TEST
+
+START_TEST(several_loads_of_a_map_are_turned)
+{
+    expect_right_everywhere("kernel @k(x: f32[64,48], z: f32[64,50], b: f32[64], c: f32[48,64]) -> (y: f32[48,64]) {\n"
+                            "  axis i=64, j=48\n"
+                            "  t[i,j] = max(x[i, j] * b[i] + z[i, j + 2], c[j, i]) -> y[j, i]\n}\n",
+                            SQUARE);
+}
+END_TEST
+
+START_TEST(a_copy_in_blocks_is_stored_by_vectors)
+{
+    expect_right("kernel @k(a: f32[20,33], b: f32[50,33]) -> (y: f32[20,50]) {\n  axis i=20, j=50, k=33\n"
+                 "  t[i,j] = sum(k) a[i, k] * b[j, k] -> y[i, j]\n}\n",
+                 "x86-64-v3", 0,
+                 "  copy columns = t.b [j/16, k, j%16]\n"
+                 "  for j:16, k:8, lane j:8, unroll k {\n    columns in scratch\n  }\n"
+                 "  for j:16, i:6 {\n    t = dot fma i x j over [k]\n  }\n");
+    expect_right("kernel @k(a: f32[20,7], b: f32[33,7]) -> (y: f32[20,33]) {\n  axis i=20, j=33, k=7\n"
+                 "  t[i,j] = sum(k) a[i, k] * b[j, k] -> y[i, j]\n}\n",
+                 "x86-64-v3", 0,
+                 "  copy columns = t.b [j/16, k, j%16]\n  par j:16 {\n    for k, lane j:8 {\n      columns in scratch\n    }\n"
+                 "    for i:6 {\n      t = dot fma i x j over [k]\n    }\n  }\n");
+}
+END_TEST
+
+START_TEST(only_known_points_are_written_out)
+{
+    expect_refused("kernel @k(x: f32[n,m]) -> (y: f32[m,n]) {\n  axis i=n, j=m\n"
+                   "  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                   "x86-64-v3", 0, "  for i, lane j:8, unroll j {\n    t\n  }\n", "unroll j");
+    expect_refused("kernel @k(x: f32[n,m]) -> (y: f32[m,n]) {\n  axis i=n, j=m\n"
+                   "  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                   "x86-64-v3", 0, "  lane i:8, unroll j {\n    t\n  }\n", "only loops of up to 4096 known iterations are written out");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("turn");
+    TCase *tests = tcase_create("turn");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, whole_squares_are_turned);
+    tcase_add_test(tests, what_is_left_of_squares_is_right);
+    tcase_add_test(tests, several_loads_of_a_map_are_turned);
+    tcase_add_test(tests, a_copy_in_blocks_is_stored_by_vectors);
+    tcase_add_test(tests, only_known_points_are_written_out);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
