@@ -13,22 +13,27 @@ try() { # try MODEL TARGET SIZE BLOCKS
     [ $status -ne 77 ] || exit 77
     [ $status -eq 0 ] || failed=$((failed + 1))
 }
-# The emulation's outputs are those expected, element by element; or their largest error is at most 1e-4 of the largest value, as
-# gpu_check has it, or half as much again as that of the code for this processor: f16, which others round between operators, and int8,
-# whose codes fall to either side (the float64 oracle is as far from what is expected).
-error_of() { # error_of MODEL BASE OPTION…: largest error over largest value
-    model=$1 of=$2
-    shift 2
-    "$DLC" run "$model" "$@" --inputs "$of.in.npz" --expect "$of.expected.npz" -q 2>&1 |
-        awk '/largest error over largest value/ { n++; if ($NF > most) most = $NF } END { print n ? most : "nothing" }'
-}
+# The emulation's outputs are those expected, element by element, or within gpu_check's tolerance: 1e-4 of the largest value. The models
+# of this list are not, on any device (the code for this processor is as far off); it only shrinks.
+known='
+resnet50_fp16      others round to f16 between operators, dlc between kernels
+minilm_s128_int8   codes fall to either side of a rounding; so do those of the float64 oracle
+mobilenet_v2_int8  the same
+resnet50_int8      the same'
+is_known() { echo "$known" | grep -q "^$1 "; }
 judge() { # judge MODEL BASE
-    "$DLC" run "$1" --target sm_80 --emulate-gpu --inputs "$2.in.npz" --expect "$2.expected.npz" -q && return
-    found=$(error_of "$1" "$2" --target sm_80 --emulate-gpu)
-    own=$(error_of "$1" "$2")
-    echo "$(basename "$1"): error $found of the largest value; $own for this processor"
-    awk -v found="$found" -v own="$own" 'BEGIN { exit !(found != "nothing" && (found <= 1e-4 || (own != "nothing" && found <= 1.5 * own))) }' ||
-        { echo "$(basename "$1"): the emulation's outputs differ"; failed=$((failed + 1)); }
+    status=0
+    name=$(basename "$1" .onnx)
+    said=$("$DLC" run "$1" --target sm_80 --emulate-gpu --inputs "$2.in.npz" --expect "$2.expected.npz" -q 2>&1) || status=$?
+    [ $status -eq 0 ] ||
+        ! echo "$said" | awk '/largest error over largest value/ { n++; if (!($NF <= 1e-4)) bad = 1 } END { exit !n || bad }' || status=0
+    if [ $status -ne 0 ] && ! is_known "$name"; then
+        echo "$name: the emulation's outputs differ: $said"
+        failed=$((failed + 1))
+    elif [ $status -eq 0 ] && is_known "$name"; then
+        echo "$name: is right; strike it from the list of known differences"
+        failed=$((failed + 1))
+    fi
 }
 if [ $# -gt 2 ]; then
     for model in "$3"/*.onnx; do
