@@ -124,10 +124,16 @@ static int64_t window_stride(const dlc_chooser *c, const dlc_access_fact *access
     return is_window ? dlc_choose_stride(c, dlc_arg(pool, access->load, at), lane) : -1;
 }
 
+/* Vectors are registers of the processor, and it is this tree that emits their code. */
+static int can_turn(const dlc_target *target, uint32_t width)
+{
+    return target->kind == DLC_TARGET_CPU && !target->plugin && width >= LEAST_TURNED && width * 4 == target->vector_bytes;
+}
+
 int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width)
 {
     const dlc_pool *pool = c->kernel->pool;
-    return access->load && !DLC_SOURCE_IS_STAGE(access->source) && width >= LEAST_TURNED && width * 4 == c->target->vector_bytes &&
+    return access->load && !DLC_SOURCE_IS_STAGE(access->source) && can_turn(c->target, width) &&
            dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
            !dlc_load_guard(pool, access->load) && dlc_choose_stride(c, access->offset, across) == 1 &&
            dlc_choose_stride(c, access->offset, lane) != 0;

@@ -52,6 +52,8 @@ static const struct {
     {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "lane i1:32 {"},
     {"in x 3,4096; t = transpose x perm=1,0; out t", "sm_80", "lane i0:32 {"},
     {"in x 64,128; s = slice x starts=0,0 steps=1,2 dims=64,64; out s", "sm_80", "lane i0i1:32 {"},
+    {"in x 512,384; s = slice x starts=511,0 steps=-1,1 dims=512,384; a = add x s; t = transpose a perm=1,0; out t", "sm_80",
+     "par i1, i0:32, lane i0:32 {\n    transpose\n"},
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "par i0:16, lane i1:16, unroll i0 {\n    transpose\n"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "for i0_1, i1_1 {\n    "},
