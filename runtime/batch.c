@@ -51,13 +51,13 @@ static int is_of_name(char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* How often the symbol stands in the text of a type. */
+/* How often the symbol stands in the brackets of a type; a symbol may be called f32. */
 static int mentions(const char *type, const char *symbol)
 {
     size_t length = strlen(symbol);
     int count = 0;
-    for (const char *at = type; (at = strstr(at, symbol)); at += length)
-        count += !is_of_name(at[-1]) && !is_of_name(at[length]); /* a bracket is before all dimensions */
+    for (const char *at = strchr(type, '['); at && length && (at = strstr(at, symbol)); at += length)
+        count += !is_of_name(at[-1]) && !is_of_name(at[length]);
     return count;
 }
 
@@ -196,6 +196,8 @@ static void clear(dlcrt_batch *batch)
 
 dlc_status dlcrt_batch_begin(dlcrt_batch *batch)
 {
+    if (!batch)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_batch_begin: batch is NULL");
     if (batch->has_run)
         clear(batch);
     settle(batch);
@@ -260,10 +262,13 @@ static dlc_status add_piece(dlcrt_batch *batch, request *of, uint32_t position, 
 
 dlc_status dlcrt_batch_input(dlcrt_batch *batch, uint32_t position, const dlcrt_tensor *tensor)
 {
+    if (!batch)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_batch_input: batch is NULL");
     if (!batch->nrequests || batch->has_run)
         return dlcrt_fail(DLC_USAGE, "no request was begun");
     request *last = &batch->requests[batch->nrequests - 1];
-    dlc_status status = add_piece(batch, last, position, tensor);
+    dlc_status status = tensor ? add_piece(batch, last, position, tensor)
+                               : dlcrt_fail(DLC_USAGE, "dlcrt_batch_input: tensor is NULL");
     return status ? refuse(last, status) : DLC_OK;
 }
 
@@ -282,17 +287,19 @@ static int is_alike(const dlcrt_batch *batch, const request *a, const request *b
 static dlc_status pad_input(dlcrt_batch *batch, uint32_t i, uint32_t first, uint32_t end, dlcrt_tensor *tensor)
 {
     size_t size_bytes = dlc_dtype_bytes(tensor->dtype);
-    int64_t count = count_of(tensor->rank, tensor->dims), done = 0, row = count_of(tensor->rank - 1, tensor->dims + 1);
-    if (count < 0)
+    int64_t need = count_of(tensor->rank, tensor->dims), done = 0, row = count_of(tensor->rank - 1, tensor->dims + 1);
+    if (need < 0 || __builtin_mul_overflow(need, (int64_t)size_bytes, &need))
         return dlcrt_fail(DLC_LIMIT, "input '%s' of all requests is too large", batch->inputs[i].name);
-    DLC_TRY(dlcrt_memory_grow(&batch->padded[i], (size_t)count * size_bytes + 1, 0));
-    memset(batch->padded[i].bytes, 0, (size_t)count * size_bytes);
+    DLC_TRY(dlcrt_memory_grow(&batch->padded[i], (size_t)need + 1, 0));
+    memset(batch->padded[i].bytes, 0, (size_t)need);
     for (uint32_t r = first; r < end; r++) {
         const request *from = &batch->requests[r];
         if (from->status)
             continue;
-        copy_box(batch->padded[i].bytes + (size_t)(done * row) * size_bytes, tensor->dims,
-                 batch->buffers[i].bytes + from->given[i].at, from->given[i].dims, from->given[i].dims, tensor->rank, size_bytes);
+        const given *of = &from->given[i];
+        if (of->size_bytes) /* rows of nothing may be very many */
+            copy_box(batch->padded[i].bytes + (size_t)(done * row) * size_bytes, tensor->dims, batch->buffers[i].bytes + of->at,
+                     of->dims, of->dims, tensor->rank, size_bytes);
         done += from->rows;
     }
     tensor->data = batch->padded[i].bytes;
@@ -355,14 +362,15 @@ static dlc_status run_once(dlcrt_batch *batch, uint32_t first, uint32_t end, int
 static void run_span(dlcrt_batch *batch, uint32_t first, uint32_t end, int is_last)
 {
     int64_t rows = 0;
+    int is_over = 0;
     uint32_t last = first;
     for (uint32_t r = first; r < end; r++) {
         batch->requests[r].first = rows;
         batch->requests[r].run = batch->nruns;
-        rows += batch->requests[r].rows;
+        is_over |= __builtin_add_overflow(rows, batch->requests[r].rows, &rows);
         last = batch->requests[r].status ? last : r;
     }
-    dlc_status status = run_once(batch, first, last + 1, rows, is_last);
+    dlc_status status = is_over ? DLC_LIMIT : run_once(batch, first, last + 1, rows, is_last);
     if (!status)
         batch->nruns++;
     else if (last == first)
@@ -375,7 +383,7 @@ static void run_span(dlcrt_batch *batch, uint32_t first, uint32_t end, int is_la
 
 void dlcrt_batch_run(dlcrt_batch *batch)
 {
-    if (batch->has_run)
+    if (!batch || batch->has_run)
         return;
     settle(batch);
     batch->has_run = 1;
@@ -394,7 +402,7 @@ void dlcrt_batch_run(dlcrt_batch *batch)
 /* --- and are answered --- */
 int64_t dlcrt_batch_rows(const dlcrt_batch *batch, uint32_t i)
 {
-    return i < batch->nruns ? batch->runs[i].rows : -1;
+    return batch && i < batch->nruns ? batch->runs[i].rows : -1;
 }
 
 /* An output's rows of the request, without what padding added. */
@@ -410,7 +418,7 @@ static dlc_status cut(dlcrt_batch *batch, const request *of, const dlcrt_tensor_
         tensor->dims[d] = own;
         is_longer = 1;
     }
-    if (!is_longer)
+    if (!is_longer || !tensor->size_bytes)
         return DLC_OK;
     size_t size_bytes = dlc_dtype_bytes(tensor->dtype), all = size_bytes * (size_t)count_of(tensor->rank, tensor->dims);
     DLC_TRY(dlcrt_memory_grow(&batch->cut, all + 1, 0));
@@ -422,6 +430,8 @@ static dlc_status cut(dlcrt_batch *batch, const request *of, const dlcrt_tensor_
 
 dlc_status dlcrt_batch_output(dlcrt_batch *batch, uint32_t number, uint32_t position, dlcrt_tensor *tensor)
 {
+    if (!batch || !tensor)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_batch_output: %s is NULL", batch ? "tensor" : "batch");
     if (number >= batch->nrequests)
         return dlcrt_fail(DLC_USAGE, "there is no request %u; the batch has %u", number, batch->nrequests);
     const request *of = &batch->requests[number];
@@ -431,7 +441,7 @@ dlc_status dlcrt_batch_output(dlcrt_batch *batch, uint32_t number, uint32_t posi
         return dlcrt_fail(DLC_USAGE, "request %u has not run", number);
     DLC_TRY(find(batch->outputs, batch->noutputs, "output", tensor->name, &position));
     const run *from = &batch->runs[of->run];
-    const char *name = batch->outputs[position].name;
+    const char *name = tensor->name; /* the caller's stays: it asks with the tensor again */
     *tensor = from->outputs[position];
     tensor->name = name;
     if (!tensor->rank)
@@ -448,7 +458,7 @@ dlc_status dlcrt_batch_output(dlcrt_batch *batch, uint32_t number, uint32_t posi
 /* --- what servers ask besides --- */
 dlc_dtype dlcrt_dtype_served(const char *name)
 {
-    uint32_t dtype = *name ? DLC_DTYPE_COUNT - 1 : DLC_NONE;
+    uint32_t dtype = name && *name ? DLC_DTYPE_COUNT - 1 : DLC_NONE;
     while (dtype && strcmp(dlc_dtypes[dtype].served, name) != 0)
         dtype--;
     return (dlc_dtype)dtype;
@@ -495,6 +505,8 @@ static dlc_status fill(dlcrt_batch *batch, dlcrt_executable *executable, const d
 
 dlc_status dlcrt_batch_create(dlcrt_executable *executable, const dlcrt_batch_options *options, dlcrt_batch **result)
 {
+    if (!executable || !result)
+        return dlcrt_fail(DLC_USAGE, "dlcrt_batch_create: %s is NULL", executable ? "result" : "executable");
     dlcrt_batch *batch = *result = dlcrt_alloc(1, sizeof *batch);
     if (!batch)
         return DLC_LIMIT;
@@ -508,7 +520,7 @@ dlc_status dlcrt_batch_create(dlcrt_executable *executable, const dlcrt_batch_op
 
 dlcrt_context *dlcrt_batch_context(dlcrt_batch *batch)
 {
-    return batch->context;
+    return batch ? batch->context : NULL;
 }
 
 void dlcrt_batch_destroy(dlcrt_batch *batch)

@@ -42,10 +42,10 @@ DLCRT_API DLC_NODISCARD dlc_status dlcrt_batch_create(dlcrt_executable *executab
                                                       dlcrt_batch **result);
 DLCRT_API void dlcrt_batch_destroy(dlcrt_batch *batch); /* NULL is fine */
 
-/* For its profile, sizes, limits and cancelling. */
+/* For its sizes, limits and cancelling. */
 DLCRT_API dlcrt_context *dlcrt_batch_context(dlcrt_batch *batch);
 
-/* The next request; they count from 0, the first one behind a run begins anew. */
+/* The next request; they count from 0, and after a run the next one is number 0 again. */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_batch_begin(dlcrt_batch *batch);
 /*
  * An input of the request that was begun last: the one called tensor->name, or with NULL number `position`. The data, of the host,
@@ -62,8 +62,8 @@ DLCRT_API void dlcrt_batch_run(dlcrt_batch *batch);
  * has dims[0] 1. Otherwise the status that the request was refused with, and its sentence.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_batch_output(dlcrt_batch *batch, uint32_t request, uint32_t position, dlcrt_tensor *tensor);
-/* Rows that run number i of the last dlcrt_batch_run had, of those that were not refused; -1: there is no such run. Models that
- * run requests one by one have a row each. */
+/* Rows of the i-th run that succeeded, of the last dlcrt_batch_run; -1: there is no such run. Models that run requests one by one
+ * have a row each. */
 DLCRT_API int64_t dlcrt_batch_rows(const dlcrt_batch *batch, uint32_t i);
 
 /* --- what servers ask besides --- */

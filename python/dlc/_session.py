@@ -244,6 +244,9 @@ def _as_input(value: Any, dtype: Any) -> Any:
         return _dlpack.view(value)
     array = np.asarray(value)
     is_pythons = isinstance(value, (list, tuple, int, float)) and dtype.kind in "biuf"
+    if is_pythons and array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.array(value, dtype) if limits.min <= int(array.min()) and int(array.max()) <= limits.max else array
     return array.astype(dtype) if is_pythons and np.can_cast(array.dtype, dtype, "same_kind") else array
 
 

@@ -1,7 +1,5 @@
-/*
- * A backend of Triton Inference Server: REPOSITORY/NAME/1/model.dlc is an executable of dlc, which tells its own configuration.
- * Which of the server's requests run together, and which are refused, is the business of dlc/batch.h.
- */
+/* A backend of Triton Inference Server: REPOSITORY/NAME/1/model.dlc is an executable of dlc, which tells its own configuration.
+ * Which of the server's requests run together, and which are refused, is the business of dlc/batch.h. */
 #include "triton.h"
 #include <cjson/cJSON.h>
 #include <dlc/batch.h>
@@ -10,7 +8,6 @@
 #include <string.h>
 
 #define TRY(call) for (TRITONSERVER_Error *try_error = (call); try_error;) return try_error
-
 typedef struct { dlcrt_executable *executable; dlcrt_batch_options options; } served;
 typedef int describe(const dlcrt_executable *, uint32_t, dlcrt_tensor_info *);
 
@@ -21,24 +18,26 @@ static TRITONSERVER_Error *error_of(dlc_status status)
 }
 
 /* Triton knows no tensors without dimensions: scalars are [1] there. */
-static void complete_tensors(cJSON *list, const served *self, describe *of)
+static TRITONSERVER_Error *complete_tensors(cJSON *list, const served *self, describe *of)
 {
     bool is_batched = !self->options.is_apart, is_given = cJSON_GetArraySize(list) > 0;
     dlcrt_tensor_info info;
-    char type[32];
+    char text[128];
     for (uint32_t i = 0; !is_given && of(self->executable, i, &info); i++) {
+        const char *name = dlc_is_text(info.dtype) ? "" : dlc_dtypes[info.dtype].served;
+        snprintf(text, sizeof text, *name ? "TYPE_%s" : "the server has no type for %s", *name ? name : info.type);
+        if (!*name)
+            return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, text);
         cJSON *row = cJSON_CreateObject(), *dims = cJSON_AddArrayToObject(row, "dims");
-        snprintf(type, sizeof type, "TYPE_%s", dlc_dtypes[info.dtype].served);
         cJSON_AddItemToArray(list, row);
         cJSON_AddStringToObject(row, "name", info.name);
-        cJSON_AddStringToObject(row, "data_type", type);
-        for (uint32_t d = is_batched; d < info.rank; d++)
-            cJSON_AddItemToArray(dims, cJSON_CreateNumber((double)info.dims[d]));
-        if (info.rank == is_batched)
-            cJSON_AddItemToArray(dims, cJSON_CreateNumber(1));
+        cJSON_AddStringToObject(row, "data_type", text);
+        for (uint32_t d = is_batched; d < info.rank || d == is_batched; d++)
+            cJSON_AddItemToArray(dims, cJSON_CreateNumber(d < info.rank ? (double)info.dims[d] : 1));
         if (is_batched && info.rank == 1)
             cJSON_AddArrayToObject(cJSON_AddObjectToObject(row, "reshape"), "shape");
     }
+    return NULL;
 }
 
 static TRITONSERVER_Error *complete(TRITONBACKEND_Model *model, cJSON *config, served *self)
@@ -48,10 +47,11 @@ static TRITONSERVER_Error *complete(TRITONBACKEND_Model *model, cJSON *config, s
         cJSON_SetNumberValue(cJSON_GetObjectItem(config, "max_batch_size"), 64);
         self->options.is_apart = 0;
     }
-    if (!self->options.is_apart && !cJSON_GetObjectItem(config, "dynamic_batching"))
+    bool is_chosen = cJSON_GetObjectItem(config, "dynamic_batching") || cJSON_GetObjectItem(config, "sequence_batching");
+    if (!self->options.is_apart && !is_chosen)
         cJSON_AddObjectToObject(config, "dynamic_batching");
-    complete_tensors(cJSON_GetObjectItem(config, "input"), self, dlcrt_executable_input);
-    complete_tensors(cJSON_GetObjectItem(config, "output"), self, dlcrt_executable_output);
+    TRY(complete_tensors(cJSON_GetObjectItem(config, "input"), self, dlcrt_executable_input));
+    TRY(complete_tensors(cJSON_GetObjectItem(config, "output"), self, dlcrt_executable_output));
     char *text = cJSON_PrintUnformatted(config);
     TRITONSERVER_Message *message = NULL;
     TRITONSERVER_Error *error = TRITONSERVER_MessageNewFromSerializedJson(&message, text, strlen(text));
@@ -92,8 +92,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     snprintf(path, sizeof path, "%s/%llu/%s", folder, (unsigned long long)version, file && *file ? file : "model.dlc");
     dlcrt_executable_options options = {.path = path, .device = parameter(config, "device")};
     TRITONSERVER_Error *error = error_of(dlcrt_executable_open_with(&options, &self->executable));
-    if (!error && is_wanted)
-        error = complete(model, config, self);
+    if (!error && !self->options.is_apart && !dlcrt_executable_batch(self->executable))
+        error = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "max_batch_size is set, and there is no batch dimension");
+    error = error || !is_wanted ? error : complete(model, config, self);
     cJSON_Delete(config);
     return error;
 }
@@ -129,7 +130,6 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInsta
 static TRITONSERVER_Error *add(dlcrt_batch *batch, TRITONBACKEND_Request *request)
 {
     uint32_t ninputs, npieces;
-    TRY(error_of(dlcrt_batch_begin(batch)));
     TRY(TRITONBACKEND_RequestInputCount(request, &ninputs));
     for (uint32_t i = 0; i < ninputs; i++) {
         dlcrt_tensor tensor = {0};
@@ -140,9 +140,10 @@ static TRITONSERVER_Error *add(dlcrt_batch *batch, TRITONBACKEND_Request *reques
         TRY(TRITONBACKEND_InputProperties(input, &tensor.name, &type, &dims, &tensor.rank, NULL, &npieces));
         tensor.dtype = dlcrt_dtype_served(TRITONSERVER_DataTypeString(type));
         memcpy(tensor.dims, dims, (tensor.rank < DLCRT_MAX_RANK ? tensor.rank : DLCRT_MAX_RANK) * sizeof *dims);
-        for (uint32_t piece = 0; piece < npieces; piece++) {
+        for (uint32_t p = 0; p < npieces || !p; p++) { /* what is empty has no pieces */
             TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
-            TRY(TRITONBACKEND_InputBuffer(input, piece, (const void **)&tensor.data, &tensor.size_bytes, &memory, &(int64_t){0}));
+            if (npieces)
+                TRY(TRITONBACKEND_InputBuffer(input, p, (const void **)&tensor.data, &tensor.size_bytes, &memory, &(int64_t){0}));
             tensor.on_device = memory == TRITONSERVER_MEMORY_GPU;
             TRY(error_of(dlcrt_batch_input(batch, i, &tensor)));
         }
@@ -178,18 +179,17 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
     TRITONBACKEND_Response *response;
     uint64_t begin = dlcrt_now_ns();
     TRY(TRITONBACKEND_ModelInstanceState(instance, &batch));
-    for (uint32_t r = 0; r < count; r++)
+    for (uint32_t r = 0; r < count && !dlcrt_batch_begin(batch); r++) /* none behind one without a number: all would shift */
         TRITONSERVER_ErrorDelete(add(batch, requests[r])); /* its outputs will be refused */
-    uint64_t together = dlcrt_now_ns();
+    uint64_t ready = dlcrt_now_ns();
     dlcrt_batch_run(batch);
-    uint64_t computed = dlcrt_now_ns();
+    uint64_t done = dlcrt_now_ns();
     for (int64_t i = 0, rows; (rows = dlcrt_batch_rows(batch, (uint32_t)i)) >= 0; i++)
-        TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, (uint64_t)rows, begin, together, computed, computed);
+        TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, (uint64_t)rows, begin, ready, done, done);
     for (uint32_t r = 0; r < count; r++) { /* counts before it sends: who reads an answer finds it in the statistics */
         TRITONSERVER_Error *unsent = TRITONBACKEND_ResponseNew(&response, requests[r]);
         TRITONSERVER_Error *error = unsent ? NULL : answer(batch, r, requests[r], response);
-        uint64_t end = dlcrt_now_ns();
-        TRITONBACKEND_ModelInstanceReportStatistics(instance, requests[r], !error && !unsent, begin, together, computed, end);
+        TRITONBACKEND_ModelInstanceReportStatistics(instance, requests[r], !error && !unsent, begin, ready, done, dlcrt_now_ns());
         if (!unsent)
             unsent = TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
         TRITONSERVER_ErrorDelete(error);

@@ -204,6 +204,19 @@ class Models(unittest.TestCase):
             self.assertEqual(y.dtype, x.dtype)
             self.assertTrue((x == y).all())
 
+    def test_lists_of_integers_keep_their_values(self):
+        for dtype in (TensorProto.INT8, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT32, TensorProto.UINT64):
+            limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
+            session = dlc.InferenceSession(identity(dtype))
+            for given in ([1, 2], [int(limits.min)], [int(limits.max)]):
+                y, = session.run(None, {"x": given})
+                self.assertEqual(y.tolist(), given)
+            for given in ([int(limits.max) + 1], [0, int(limits.min) - 1]):
+                with self.assertRaises(dlc.InvalidError):
+                    session.run(None, {"x": given})
+            with self.assertRaises(dlc.InvalidError):
+                session.run(None, {"x": [1.5]})
+
     def test_types_of_ml_dtypes(self):
         import ml_dtypes
         for dtype, name in ((TensorProto.BFLOAT16, "bfloat16"), (TensorProto.FLOAT8E4M3FN, "float8_e4m3fn"), (TensorProto.FLOAT8E5M2, "float8_e5m2"),

@@ -184,6 +184,25 @@ class Triton(unittest.TestCase):
         self.refused(client, "tokens", {"ids": ids.astype(np.int32), "weights": weights}, "INT64")
         client.close()
 
+    def test_sentences_without_words(self):
+        client = self.client()
+        feed = {"ids": np.zeros((1, 0), np.int64), "weights": np.zeros((1, 0), np.float32)}
+        self.assertEqual(self.infer(client, "tokens", feed), {"sum": ("FP32", [1, 6], [0] * 6)})
+        client.close()
+
+    def test_what_cannot_be_served_is_not_loaded(self):
+        strings = model([h.make_node("Identity", ["x"], ["y"])], [("x", T.STRING, ["n"])], [("y", T.STRING, ["n"])])
+        with tempfile.TemporaryDirectory() as folder:
+            for name, source, config in (("whole", whole(), "max_batch_size: 8"), ("strings", strings, "")):
+                (pathlib.Path(folder) / name / "1").mkdir(parents=True)
+                (pathlib.Path(folder) / name / "config.pbtxt").write_text(f'backend: "dlc"\n{config}')
+                dlc.compile(source, pathlib.Path(folder) / name / "1/model.dlc")
+            said = subprocess.run([SERVER, "--model-repository", folder, "--backend-directory", BACKENDS, "--http-port", str(free_port()),
+                                   "--allow-grpc", "false", "--allow-metrics", "false"], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(said.returncode, 0)
+        self.assertIn("max_batch_size is set, and there is no batch dimension", said.stdout + said.stderr)
+        self.assertIn("the server has no type for str[n]", said.stdout + said.stderr)
+
     def load(self, k, wrong):
         rng, client = np.random.default_rng(k), self.client()
         images = np.load(ROOT / "models/digits_test.npz")["image"]

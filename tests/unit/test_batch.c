@@ -31,6 +31,18 @@ static const char square[] = "graph @square(%x: f32[batch,2]) -> %y {\n"
                              "  %y: f32[batch,batch] = matmul %x, %t\n"
                              "}\n";
 
+/* Lengths in two dimensions: their product may be anything. */
+static const char sheets[] = "graph @sheets(%x: f32[batch,s,t]) -> %y {\n"
+                             "  %y: f32[batch,s,t] = add %x, %x\n"
+                             "}\n";
+/* The batch is called like the dtype. */
+static const char strange[] = "graph @strange(%x: f32[f32,2]) -> %y {\n"
+                              "  %y: f32[f32,2] = add %x, %x\n"
+                              "}\n";
+static const char pairs[] = "graph @pairs(%x: f32[batch,t]) -> %y {\n"
+                            "  %y: f32[batch,t] = add %x, %x\n"
+                            "}\n";
+
 static dlcrt_executable *executable;
 static dlcrt_batch *batch;
 
@@ -273,6 +285,120 @@ START_TEST(rows_that_depend_on_each_other_are_not_merged)
 }
 END_TEST
 
+/* A request of {rows, s, t}, all 1. */
+static void ask_sheet(int64_t rows, int64_t s, int64_t t)
+{
+    float ones[16];
+    for (int i = 0; i < 16; i++)
+        ones[i] = 1;
+    dlcrt_tensor tensor = {.data = ones, .dtype = DLC_F32, .rank = 3, .dims = {rows, s, t}};
+    tensor.size_bytes = s && t ? (size_t)(rows * s * t) * sizeof *ones : 0;
+    OK(dlcrt_batch_begin(batch));
+    OK(dlcrt_batch_input(batch, 0, &tensor));
+}
+
+/* Too much to fill up, in elements or in bytes: one by one. */
+START_TEST(what_is_too_long_is_not_filled_up)
+{
+    static const int64_t longest[] = {(int64_t)1 << 50, (int64_t)1 << 52, (int64_t)1 << 49};
+    open_model(sheets, &(dlcrt_batch_options){.threads = 1, .pads = 1});
+    for (int i = 0; i < 3; i++) {
+        ask_sheet(1, 1024, 0);
+        ask_sheet(1, 0, longest[i]);
+        ask_sheet(2, 1, 1);
+        dlcrt_batch_run(batch);
+        dlcrt_tensor y = {0};
+        OK(dlcrt_batch_output(batch, 2, 0, &y));
+        ck_assert_int_eq(y.dims[0], 2);
+        ck_assert_uint_eq(y.size_bytes, 8);
+        ck_assert_float_eq(((float *)y.data)[1], 2);
+        OK(dlcrt_batch_output(batch, 0, 0, &y));
+        ck_assert_uint_eq(y.size_bytes, 0);
+    }
+}
+END_TEST
+
+START_TEST(rows_of_nothing_take_no_time)
+{
+    open_model(sheets, &(dlcrt_batch_options){.threads = 1, .pads = 1});
+    ask_sheet((int64_t)1 << 30, 0, 5);
+    ask_sheet(1, 0, 3);
+    dlcrt_batch_run(batch);
+    for (uint32_t r = 0; r < 2; r++) {
+        dlcrt_tensor y = {0};
+        OK(dlcrt_batch_output(batch, r, 0, &y));
+        ck_assert_int_eq(y.dims[2], r ? 3 : 5);
+        ck_assert_uint_eq(y.size_bytes, 0);
+    }
+}
+END_TEST
+
+START_TEST(more_rows_than_can_be_counted_are_not_merged)
+{
+    float ones[3] = {1, 1, 1};
+    open_model(pairs, &(dlcrt_batch_options){.threads = 1});
+    for (int r = 0; r < 3; r++) {
+        dlcrt_tensor tensor = {.data = ones, .dtype = DLC_F32, .rank = 2, .dims = {r < 2 ? INT64_MAX : 3, 0}};
+        OK(dlcrt_batch_begin(batch));
+        OK(dlcrt_batch_input(batch, 0, &tensor));
+    }
+    dlcrt_batch_run(batch);
+    ck_assert_int_ne(dlcrt_batch_rows(batch, 0), 1);
+    dlcrt_tensor y = {0};
+    OK(dlcrt_batch_output(batch, 2, 0, &y));
+    ck_assert_int_eq(y.dims[0], 3);
+    ck_assert_uint_eq(y.size_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_symbol_may_be_called_like_a_type)
+{
+    open_model(strange, &(dlcrt_batch_options){.threads = 1});
+    ck_assert_str_eq(dlcrt_executable_batch(executable), "f32");
+}
+END_TEST
+
+START_TEST(a_tensor_asks_by_position_again)
+{
+    open_model(tokens, &(dlcrt_batch_options){.threads = 1});
+    ask(1, 5, 1);
+    dlcrt_batch_run(batch);
+    dlcrt_tensor tensor = {0};
+    OK(dlcrt_batch_output(batch, 0, 0, &tensor));
+    ck_assert_ptr_null(tensor.name);
+    ck_assert_uint_eq(tensor.rank, 2);
+    OK(dlcrt_batch_output(batch, 0, 1, &tensor));
+    ck_assert_uint_eq(tensor.rank, 3);
+}
+END_TEST
+
+START_TEST(null_is_told)
+{
+    dlcrt_tensor tensor = {0};
+    dlcrt_batch *made = NULL;
+    open_model(tokens, &(dlcrt_batch_options){.threads = 1});
+    ck_assert_int_eq(dlcrt_batch_create(NULL, NULL, &made), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(), "dlcrt_batch_create: executable is NULL");
+    ck_assert_int_eq(dlcrt_batch_create(executable, NULL, NULL), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(), "dlcrt_batch_create: result is NULL");
+    ck_assert_int_eq(dlcrt_batch_begin(NULL), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(), "dlcrt_batch_begin: batch is NULL");
+    ck_assert_int_eq(dlcrt_batch_input(NULL, 0, &tensor), DLC_USAGE);
+    ck_assert_int_eq(dlcrt_batch_output(NULL, 0, 0, &tensor), DLC_USAGE);
+    OK(dlcrt_batch_begin(batch));
+    ck_assert_int_eq(dlcrt_batch_input(batch, 0, NULL), DLC_USAGE);
+    dlcrt_batch_run(batch);
+    ck_assert_int_eq(dlcrt_batch_output(batch, 0, 0, NULL), DLC_USAGE);
+    ck_assert_int_eq(dlcrt_batch_output(batch, 0, 0, &tensor), DLC_USAGE);
+    ck_assert_str_eq(dlcrt_last_error(), "dlcrt_batch_input: tensor is NULL");
+    dlcrt_batch_run(NULL);
+    ck_assert_int_eq(dlcrt_batch_rows(NULL, 0), -1);
+    ck_assert_ptr_null(dlcrt_batch_context(NULL));
+    ck_assert_ptr_null(dlcrt_executable_batch(NULL));
+    ck_assert_int_eq(dlcrt_dtype_served(NULL), DLC_NONE);
+}
+END_TEST
+
 START_TEST(servers_have_other_names_for_types)
 {
     ck_assert_int_eq(dlcrt_dtype_served("FP32"), DLC_F32);
@@ -296,6 +422,12 @@ int main(void)
     tcase_add_test(tests, who_is_wrong_is_refused_alone);
     tcase_add_test(tests, data_come_in_pieces_and_scalars_with_a_dimension);
     tcase_add_test(tests, rows_that_depend_on_each_other_are_not_merged);
+    tcase_add_test(tests, what_is_too_long_is_not_filled_up);
+    tcase_add_test(tests, rows_of_nothing_take_no_time);
+    tcase_add_test(tests, more_rows_than_can_be_counted_are_not_merged);
+    tcase_add_test(tests, a_symbol_may_be_called_like_a_type);
+    tcase_add_test(tests, a_tensor_asks_by_position_again);
+    tcase_add_test(tests, null_is_told);
     tcase_add_test(tests, servers_have_other_names_for_types);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
