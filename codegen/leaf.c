@@ -194,7 +194,7 @@ static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
  *
  *     part = acc - lost; next = total + part; lost = (next - total) - part; total = next     (Kahan, 1965)
  *
- * where `lost` is 0 if that is no number.
+ * where `lost` is 0 unless that is finite.
  */
 enum { PART = 64, MOST_TERMS = 512 };
 
@@ -254,11 +254,12 @@ int64_t dlc_leaf_part(const dlc_nest *nest, uint32_t node)
     return turns >= 0 && turns <= part ? 0 : part;
 }
 
-/* An infinite total has lost nothing: infinity less infinity is none. */
-static dlc_val number_or_zero(dlc_nest *nest, dlc_dtype dtype, uint32_t width, dlc_val x)
+/* A total that is infinite, or has just become so, has lost nothing: what is not finite less itself is no number. */
+static dlc_val finite_or_zero(dlc_nest *nest, dlc_dtype dtype, uint32_t width, dlc_val x)
 {
-    dlc_val zero = dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, width), is_number = arith2(nest, DLC_EXPR_EQ, dtype, width, x, x);
-    return nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype, dtype, width, (dlc_val[]){is_number, x, zero});
+    dlc_val zero = dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, width), none = arith2(nest, DLC_EXPR_SUB, dtype, width, x, x);
+    dlc_val is_finite = arith2(nest, DLC_EXPR_EQ, dtype, width, none, none);
+    return nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype, dtype, width, (dlc_val[]){is_finite, x, zero});
 }
 
 void dlc_leaf_end_part(dlc_nest *nest, uint32_t node)
@@ -276,7 +277,7 @@ void dlc_leaf_end_part(dlc_nest *nest, uint32_t node)
             dlc_val next = arith2(nest, DLC_EXPR_ADD, dtype, state->width, total, part);
             dlc_val taken = arith2(nest, DLC_EXPR_SUB, dtype, state->width, next, total);
             dlc_val rest = arith2(nest, DLC_EXPR_SUB, dtype, state->width, taken, part);
-            emit->var_set(emit, state->total[p][1], number_or_zero(nest, dtype, state->width, rest));
+            emit->var_set(emit, state->total[p][1], finite_or_zero(nest, dtype, state->width, rest));
             emit->var_set(emit, state->total[p][0], next);
             emit->var_set(emit, state->acc[p][0], dlc_nest_identity(nest, DLC_REDUCE_SUM, dtype, 0, state->width));
         }

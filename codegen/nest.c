@@ -518,7 +518,6 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
     return stride;
 }
 
-/* Expressions that must be known before the load is emitted; returns how many. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
 {
     const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
@@ -534,6 +533,7 @@ void dlc_nest_know(dlc_nest *nest, dlc_expr expr, dlc_val value)
     *memo_of(nest, expr) = remember(nest, value, nest->width, nest->level);
 }
 
+/* Expressions that must be known before the load is emitted; returns how many. */
 static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
 {
     uint32_t n = 0;

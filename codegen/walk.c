@@ -553,7 +553,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     }
 }
 
-/* As many points as lanes, or fewer where the axis ends. */
+/* As many points as lanes; or, where the axis ends, a loop over those that are left. */
 static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -562,7 +562,14 @@ static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
         dlc_expr condition = is_part ? dlc_lt(pool, s->hi, whole) : dlc_le(pool, whole, s->hi);
         nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
         dlc_nest_enter(nest);
-        walk_points(nest, n, s->lo, nest->width, is_part ? s->hi : 0);
+        if (is_part) {
+            dlc_nest_loop(nest, node_of(nest, n)->axis, dlc_nest_uniform(nest, s->lo), dlc_nest_uniform(nest, s->hi), 1);
+            dlc_walk_children(nest, n);
+            dlc_nest_loop_end(nest);
+            forget_values(nest, n);
+        } else {
+            walk_points(nest, n, s->lo, nest->width, 0);
+        }
         dlc_nest_leave(nest);
         nest->emit->if_end(nest->emit);
     }

@@ -12,6 +12,8 @@
 
 enum {
     LEAST_TURNED = 4, /* lanes of a square */
+    MOST_TURNED_WORK = 32, /* operations at a point of one */
+    MOST_TURNED_LOADS = 8, /* and accesses */
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
     PARTIALS = 4      /* vectors a step of a fold along the lanes: an addition takes as many cycles */
@@ -136,7 +138,7 @@ int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint
     return access->load && !DLC_SOURCE_IS_STAGE(access->source) && can_turn(c->target, width) &&
            dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
            !dlc_load_guard(pool, access->load) && dlc_choose_stride(c, access->offset, across) == 1 &&
-           dlc_choose_stride(c, access->offset, lane) != 0;
+           dlc_choose_stride(c, access->offset, lane) != 0 && dlc_choose_stride(c, access->offset, lane) != 1;
 }
 
 uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width)
@@ -359,11 +361,17 @@ static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32
     return cycles / (units < 1 ? 1 : units > most ? most : units);
 }
 
+/* The map is written out for every point of a square, with lanes masked once more. */
+static int is_small(const dlc_chooser *c)
+{
+    return c->work[0] <= MOST_TURNED_WORK * dlc_choose_points(c, &c->kernel->stages.data[0].axes) && c->accesses[0].n <= MOST_TURNED_LOADS;
+}
+
 /* One map, some of whose loads lie along another axis than what it stores. */
 static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     const dlc_stage *stage = &c->kernel->stages.data[0];
-    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n)
+    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n || !is_small(c))
         return;
     for (uint32_t r = 0; r < c->roots.n; r++) {
         uint32_t lane = c->roots.data[r];

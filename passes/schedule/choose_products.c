@@ -352,6 +352,8 @@ void dlc_products_build_copy(const tiles *t, uint32_t copy, uint32_t lane, uint3
     dlc_schedule *schedule = t->c->schedule;
     const dlc_ids *axes = &schedule->kernel->stages.data[copy].axes;
     uint32_t n = 0, across = dlc_choose_across(t->c, reader_of(schedule, copy), schedule->kernel->stages.data[copy].value[0], axes, lane, width);
+    if (across != DLC_NO_AXIS && is_open(schedule, across))
+        across = DLC_NO_AXIS;
     if (panel) {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, lane, panel);
         n++;

@@ -204,6 +204,16 @@ static double thread_cycles(const estimator *e, uint32_t s)
     return (e->c.work[s] + points * accesses) / THREAD_LANES / 2;
 }
 
+/* The axis of a square that lanes turn: unrolled inside of them, for a map, over as many points. */
+static uint32_t axis_across(const estimator *e, uint32_t leaf, uint32_t lanes)
+{
+    uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
+    int is_square = inner == lanes + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL &&
+                    e->c.kernel->stages.data[node_at(e, leaf)->stage].combine == DLC_REDUCE_NONE &&
+                    dlc_schedule_most_points(e->schedule, inner) == node_at(e, lanes)->tile;
+    return is_square ? node_at(e, inner)->axis : DLC_NO_AXIS;
+}
+
 static double leaf_cycles(estimator *e, uint32_t leaf)
 {
     const dlc_schedule_node *node = node_at(e, leaf);
@@ -214,8 +224,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
     e->c.lane = e->c.across = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
-        uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
-        e->c.across = inner == loop + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL ? node_at(e, inner)->axis : DLC_NO_AXIS;
+        e->c.across = axis_across(e, leaf, loop);
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
         e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */

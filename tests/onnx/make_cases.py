@@ -426,6 +426,16 @@ def sums_of_many():
                weights={"three": np.array([3001, 2, 3003]), "first": np.array([0]), "last": np.array([1])}, shapes={"x": ["n", 1]}, rtol=2e-6, atol=0)
 
 
+@case
+def sums_beyond_the_largest():
+    """Finite terms whose sum is infinite: along the lanes and across them, by parts."""
+    x = np.full((2000, 24), 1e36, np.float32)
+    nodes = [node("ReduceSum", ["x", "first"], ["a"], keepdims=0), node("Transpose", ["x"], ["t"]), node("Neg", ["t"], ["n"]),
+             node("ReduceSum", ["n", "last"], ["b"], keepdims=0)]
+    infinite = np.full(24, np.inf, np.float32)
+    return run(nodes, {"x": x}, ["a", "b"], [infinite, -infinite], weights={"first": np.array([0]), "last": np.array([1])})
+
+
 def control(built):
     nodes, inputs, weights, expected, *shapes = built
     return run(nodes, inputs, list(expected), list(expected.values()), weights=weights, shapes=shapes[0] if shapes else None)

@@ -30,6 +30,39 @@ static void expect_right_everywhere(const char *kernel, const char *tree)
     }
 }
 
+/* The code neither gathers nor scatters. */
+static void expect_no_gather(const char *kernel, const char *tree)
+{
+    char path[] = "/tmp/dlc_turn_XXXXXX", *code = NULL;
+    size_t size = 0;
+    dlc_diag diag;
+    dlc_str text = {0};
+    dlc_model *model;
+    dlc_arena *arena = dlc_arena_create(0);
+    scheduled one = {.kernel = kernel_of(kernel, arena)};
+    dlc_schedule *schedule = NULL;
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_schedule_parse(schedule_text("x86-64-v3", 0, tree, arena), one.kernel, NULL, arena, &diag, &schedule), DLC_OK);
+    one.schedule = schedule;
+    scheduled_module(&one, 1, "x86-64-v3", &text);
+    dlc_options options = {.target = "x86-64-v3", .jobs = 1, .size_bytes = sizeof options};
+    ck_assert_int_eq(dlc_model_open_bytes(dlc_str_text(&text), text.n, "turned", &options, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_write(model, "ll", path, "turned"), DLC_OK);
+    dlc_model_close(model);
+    FILE *file = fopen(path, "r");
+    ck_assert(file && getdelim(&code, &size, 0, file) > 0 && strstr(code, "shufflevector"));
+    ck_assert_ptr_null(strstr(code, "@llvm.masked.gather"));
+    ck_assert_ptr_null(strstr(code, "@llvm.masked.scatter"));
+    fclose(file);
+    close(fd);
+    unlink(path);
+    free(code);
+    dlc_str_deinit(&text);
+    dlc_arena_destroy(arena);
+}
+
 #define SQUARE "  par j:%d, for i:64, lane i:%d, unroll j {\n    t\n  }\n"
 
 START_TEST(whole_squares_are_turned)
@@ -40,6 +73,17 @@ START_TEST(whole_squares_are_turned)
     expect_right_everywhere("kernel @k(x: i32[64,48]) -> (y: i32[48,64]) {\n  axis i=64, j=48\n"
                             "  t[i,j]: i32 = x[i, j] -> y[j, i]\n}\n",
                             SQUARE);
+}
+END_TEST
+
+START_TEST(squares_and_blocks_gather_nothing)
+{
+    expect_no_gather("kernel @k(x: f32[64,48]) -> (y: f32[48,64]) {\n  axis i=64, j=48\n  t[i,j] = x[i, j] -> y[j, i]\n}\n",
+                     "  par j:8, for i:64, lane i:8, unroll j {\n    t\n  }\n");
+    expect_no_gather("kernel @k(a: f32[20,32], b: f32[32,48]) -> (y: f32[20,48]) {\n  axis i=20, j=48, k=32\n"
+                     "  t[i,j] = sum(k) a[i, k] * b[k, j] -> y[i, j]\n}\n",
+                     "  copy columns = t.b [j/16, k, j%16]\n  for j:16, k, lane j:8 {\n    columns in scratch\n  }\n"
+                     "  for j:16, i:5 {\n    t = dot fma i x j over [k]\n  }\n");
 }
 END_TEST
 
@@ -96,6 +140,7 @@ int main(void)
     TCase *tests = tcase_create("turn");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, whole_squares_are_turned);
+    tcase_add_test(tests, squares_and_blocks_gather_nothing);
     tcase_add_test(tests, what_is_left_of_squares_is_right);
     tcase_add_test(tests, several_loads_of_a_map_are_turned);
     tcase_add_test(tests, a_copy_in_blocks_is_stored_by_vectors);
