@@ -20,42 +20,6 @@ dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena)
     return copy;
 }
 
-static void update_ranges(dlc_nest *nest)
-{
-    nest->ranges.axes = nest->axis_ranges.data;
-    nest->ranges.extents = nest->axis_extents.data;
-    nest->ranges.multiples = nest->axis_multiples.data;
-    nest->ranges.naxes = nest->axis_ranges.n;
-}
-
-void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
-                   dlc_arena *arena, dlc_diag *diag)
-{
-    memset(nest, 0, sizeof *nest);
-    nest->kernel = kernel;
-    nest->schedule = schedule;
-    nest->emit = emit;
-    nest->arena = arena;
-    nest->diag = diag;
-    nest->lane = DLC_NO_AXIS;
-    nest->width = 1;
-    nest->deal = DLC_LOOP_LEAF;
-    nest->tiles = dlc_new_array(arena, dlc_tile, kernel->axes.n + 1);
-    nest->with = dlc_new_array(arena, dlc_expr, kernel->axes.n + 1);
-    nest->registers = dlc_new_array(arena, dlc_register_axis *, kernel->axes.n + 1);
-    nest->states = dlc_new_array(arena, dlc_stage_state, kernel->stages.n + 1);
-    nest->par = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);
-    nest->firsts = dlc_new_array(arena, dlc_expr, schedule->nodes.n + 1);
-    nest->ranges = dlc_kernel_ranges(kernel);
-    for (uint32_t a = 0; a < kernel->axes.n; a++) {
-        dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);
-        dlc_vec_push(arena, &nest->axis_extents, kernel->axes.data[a].extent);
-        dlc_vec_push(arena, &nest->axis_multiples, 1);
-        dlc_vec_push(arena, &nest->axes, (dlc_memo){0});
-    }
-    update_ranges(nest);
-}
-
 /* --- levels --- */
 
 void dlc_nest_enter(dlc_nest *nest)
@@ -114,22 +78,6 @@ void dlc_nest_loop_end(dlc_nest *nest)
 {
     dlc_nest_leave(nest);
     nest->emit->loop_end(nest->emit);
-}
-
-uint32_t dlc_nest_stepped_axis(dlc_nest *nest, dlc_expr extent, int64_t step)
-{
-    int64_t hi = dlc_expr_range(nest->kernel->pool, extent, &nest->ranges).hi;
-    dlc_vec_push(nest->arena, &nest->axis_ranges, ((dlc_interval){0, hi > 0 ? (hi - 1) / step * step : 0}));
-    dlc_vec_push(nest->arena, &nest->axis_extents, extent);
-    dlc_vec_push(nest->arena, &nest->axis_multiples, step);
-    dlc_vec_push(nest->arena, &nest->axes, (dlc_memo){0});
-    update_ranges(nest);
-    return nest->axes.n - 1;
-}
-
-uint32_t dlc_nest_axis(dlc_nest *nest, dlc_expr extent)
-{
-    return dlc_nest_stepped_axis(nest, extent, 1);
 }
 
 dlc_expr dlc_nest_pseudo(dlc_nest *nest, dlc_dtype dtype, dlc_val value, uint32_t width)
@@ -269,44 +217,6 @@ static void split_constant(dlc_nest *nest, load_plan *plan)
     plan->offset = dlc_addi(nest->kernel->pool, plan->offset, -plan->access.disp);
 }
 
-/* The offset as coefficient * axis + rest, with a constant coefficient. */
-static int is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest)
-{
-    dlc_expr coefficient;
-    return dlc_expr_linear(nest->kernel->pool, offset, axis, &coefficient, rest) &&
-           dlc_expr_is_int(nest->kernel->pool, coefficient, stride);
-}
-
-static dlc_expr with_axis(dlc_nest *nest, dlc_expr expr, uint32_t axis, dlc_expr instead)
-{
-    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
-    with[axis] = instead;
-    return dlc_expr_substitute(nest->kernel->pool, expr, with, nest->axes.n);
-}
-
-/*
- * The same for lanes of a layout in blocks, j / 32 and j % 32: vectors that begin at multiples of their width do not cross the end of a
- * block. With j = width * q + l both are simple in l. 0: not linear, else the offset at lane 0.
- */
-static dlc_expr first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride)
-{
-    dlc_pool *pool = nest->kernel->pool;
-    dlc_expr base = dlc_expr_axis(pool, nest->lane_base), width = dlc_expr_i64(pool, nest->width), rest;
-    if (dlc_expr_multiple(pool, base, &nest->ranges) % nest->width)
-        return 0;
-    if (nest->blocks.base != nest->lane_base) {
-        nest->blocks.base = nest->lane_base;
-        nest->blocks.lane = dlc_nest_axis(nest, width);
-        dlc_expr last = dlc_addi(pool, nest->axis_extents.data[nest->lane_base], nest->width - 1);
-        nest->blocks.block = dlc_nest_axis(nest, dlc_floordiv(pool, last, width));
-    }
-    dlc_expr lane = dlc_expr_axis(pool, nest->blocks.lane), block = dlc_expr_axis(pool, nest->blocks.block);
-    offset = simplified(nest, with_axis(nest, offset, nest->lane, dlc_add(pool, dlc_muli(pool, block, nest->width), lane)));
-    if (!is_strided(nest, offset, nest->blocks.lane, stride, &rest))
-        return 0;
-    return simplified(nest, with_axis(nest, rest, nest->blocks.block, dlc_floordiv(pool, base, width)));
-}
-
 /* Decides UNIFORM, VECTOR or GATHER from how `offset` depends on the lane axis. */
 static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
@@ -318,10 +228,10 @@ static void decide_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
     if (nest->lane == DLC_NO_AXIS || nest->width == 1 || !dlc_expr_uses_axis(pool, offset, nest->lane))
         return;
     plan->access.mode = DLC_ACCESS_GATHER;
-    if (is_strided(nest, offset, nest->lane, &stride, &rest))
+    if (dlc_nest_is_strided(nest, offset, nest->lane, &stride, &rest))
         rest = simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride)));
     else
-        rest = first_in_block(nest, offset, &stride);
+        rest = dlc_nest_first_in_block(nest, offset, &stride);
     if (!rest || stride != (plan->access.granule ? plan->access.granule : 1))
         return;
     plan->access.mode = DLC_ACCESS_VECTOR;

@@ -231,6 +231,11 @@ int dlc_nest_is_linear(dlc_nest *nest, dlc_expr load, uint32_t axis);
 /* Elements between neighbours along `axis` of a load (guarded or not); INT64_MIN: not a load, not constant or not linear. */
 int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
 
+/* codegen/axes.c: the offset as *stride * axis + *rest, the stride a constant; and the offset at lane 0 where that is so of the lanes of a
+ * layout in blocks, or 0. */
+int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest);
+dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
+
 /* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);
 /* From here on this is the expression's value, one for each lane. */
