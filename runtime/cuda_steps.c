@@ -10,7 +10,9 @@
 #include "runtime/cuda.h"
 
 enum { FUNCTION_MAX_DYNAMIC_SHARED = 8, PLAIN_SHARED_BYTES = 48 * 1024 };
-static const int64_t max_blocks = INT32_MAX;
+#ifndef DLCRT_MAX_BLOCKS /* tests say fewer */
+#define DLCRT_MAX_BLOCKS INT32_MAX
+#endif
 
 /* CUDA_KERNEL_NODE_PARAMS as drivers have had it since CUDA 10 */
 typedef struct {
@@ -180,7 +182,7 @@ static dlc_status give_copy(dlcrt_context *context, const dlc_plan_step *step, u
 
 static int64_t per_launch(const dlc_plan_kernel *kernel)
 {
-    return max_blocks * kernel->units_per_block;
+    return (int64_t)DLCRT_MAX_BLOCKS * kernel->units_per_block;
 }
 
 static int64_t nlaunches(const dlcrt_context *context, const dlc_plan_step *step)

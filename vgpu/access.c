@@ -24,6 +24,7 @@ typedef struct {
     const vgpu_insn *insn;
     uint32_t bytes, element_bytes, unused; /* unused: nobody looks at these bytes */
     way way;
+    int lands; /* it is the end of an asynchronous copy */
     vgpu_region *region; /* of the lane before */
     uint64_t addresses[VGPU_LANES];
     int is_shared;
@@ -43,14 +44,14 @@ static int is_ordered(const vgpu_machine *m, const vgpu_warp *w, uint64_t before
         return 1;
     if (block != m->block + 1)
         return m->has_acquired && m->published && m->published[block - 1];
-    return warp == w->number ? (before & 63) == lane || time < w->epoch : time < w->seen[warp];
+    return warp == w->number ? (before & 63) == lane || time < w->met : time < w->seen[warp];
 }
 
-static void note_read(uint64_t stamp, vgpu_record *r)
+static void note_read(const vgpu_warp *w, uint64_t stamp, vgpu_record *r)
 {
     if (r->reader >> 33 == stamp >> 33 && (r->reader >> 6 & 31) == (stamp >> 6 & 31)) {
-        int is_same_time = r->reader >> 11 == stamp >> 11;
-        r->reader = is_same_time && r->reader != stamp ? (stamp & ~UINT64_C(63)) | SEVERAL : stamp;
+        int are_apart = (uint32_t)(r->reader >> 11 & TIMES) >= w->met && (r->reader & 63) != (stamp & 63);
+        r->reader = are_apart ? (stamp & ~UINT64_C(63)) | SEVERAL : stamp;
         return;
     }
     r->other = r->reader;
@@ -78,7 +79,7 @@ static const char *note(const vgpu_machine *m, const vgpu_warp *w, const access 
             return "a product of a group of warps reads what no fence.proxy.async has made visible";
         r->marks |= is_noncoherent ? NONCOHERENT : 0;
         if (r->reader != stamp)
-            note_read(stamp, r);
+            note_read(w, stamp, r);
         return NULL;
     }
     uint8_t how = a->way == ATOMIC ? BY_ATOMIC : a->insn->is_constant ? BY_CONSTANT : 0;
@@ -113,16 +114,21 @@ static uint8_t *bad(vgpu_machine *m, const vgpu_warp *w, const access *a, uint32
     return NULL;
 }
 
-/* Bytes were initialised; those that are written now are. */
-static int check_written(const access *a, uint8_t *written)
+/* Bytes of shared memory that an asynchronous copy has yet to write. */
+enum { WRITTEN = 1, ARRIVING = 2 };
+
+/* Bytes were initialised; those that are written now are. NULL, or what is wrong. */
+static const char *check_written(const access *a, uint8_t *written)
 {
     for (uint32_t i = 0; i < a->bytes; i++) {
-        if (a->way != WRITE && !written[i] && !(a->unused >> i & 1))
-            return 0;
+        if (a->way != WRITE && written[i] != WRITTEN && !(a->unused >> i & 1))
+            return written[i] ? "reads what has yet to arrive" : "reads what nobody has written";
+        if (a->way != READ && written[i] == ARRIVING && !a->lands)
+            return "writes where an asynchronous copy has yet to arrive";
         if (a->way != READ)
-            written[i] = 1;
+            written[i] = WRITTEN;
     }
-    return 1;
+    return NULL;
 }
 
 static uint8_t *touch_local(vgpu_machine *m, const vgpu_warp *w, const access *a, uint32_t lane,
@@ -133,9 +139,8 @@ static uint8_t *touch_local(vgpu_machine *m, const vgpu_warp *w, const access *a
     if (address < PTX_LOCAL_BASE || offset + a->bytes > size)
         return bad(m, w, a, lane, VGPU_BAD_ADDRESS,
                    a->way == READ ? "reads out of bounds" : "writes out of bounds");
-    return check_written(a, m->local_written + at)
-               ? m->local + at
-               : bad(m, w, a, lane, VGPU_FAILED, "reads what nobody has written");
+    const char *problem = check_written(a, m->local_written + at);
+    return problem ? bad(m, w, a, lane, VGPU_FAILED, problem) : m->local + at;
 }
 
 static const char *note_all(vgpu_machine *m, const vgpu_warp *w, const access *a, uint32_t lane,
@@ -187,12 +192,9 @@ static uint8_t *touch(vgpu_machine *m, const vgpu_warp *w, access *a, uint32_t l
                    a->way == READ ? "reads out of bounds" : "writes out of bounds");
     uint64_t offset = address - a->region->base;
     const char *problem = note_all(m, w, a, lane, offset);
-    if (problem)
-        return bad(m, w, a, lane, VGPU_FAILED, problem);
-    if (a->region->written && !check_written(a, a->region->written + offset))
-        return bad(m, w, a, lane, VGPU_FAILED,
-                   "reads what nobody has written, or has yet to arrive");
-    return a->region->bytes + offset;
+    if (!problem && a->region->written)
+        problem = check_written(a, a->region->written + offset);
+    return problem ? bad(m, w, a, lane, VGPU_FAILED, problem) : a->region->bytes + offset;
 }
 
 static void count(const vgpu_machine *m, const access *a, uint32_t lanes)
@@ -388,7 +390,7 @@ static void begin_copies(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, u
         }
         if (!touch(m, w, &to, lane, copy.to))
             return;
-        memset(to.region->written + (copy.to - to.region->base), 0, bytes);
+        memset(to.region->written + (copy.to - to.region->base), ARRIVING, bytes);
         memset(to.region->bytes + (copy.to - to.region->base), 0xff, bytes);
         if (copy.from_bytes && !touch(m, w, &from, lane, copy.from))
             return;
@@ -401,7 +403,7 @@ static void begin_copies(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, u
 
 static void land(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, const vgpu_copy *copy)
 {
-    access to = {.insn = insn, .bytes = copy->bytes, .element_bytes = 4, .way = WRITE};
+    access to = {.insn = insn, .bytes = copy->bytes, .element_bytes = 4, .way = WRITE, .lands = 1};
     uint8_t *at = touch(m, w, &to, copy->lane, copy->to);
     if (!at)
         return;

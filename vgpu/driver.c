@@ -220,6 +220,7 @@ static const struct {
     {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
@@ -278,6 +279,8 @@ DRIVER(cuDeviceGet, int *handle, int ordinal)
 {
     GUARD();
     ENTER();
+    if (ordinal < 0 || ordinal >= vgpu_device.ndevices)
+        return INVALID_DEVICE;
     *handle = ordinal;
     return 0;
 }

@@ -25,7 +25,7 @@ void vgpu_barrier_reach(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, ui
         vgpu_fail(m, w, insn, lane, VGPU_FAILED, "warps disagree about how many come to a barrier");
     if (b->threads && !wanted && b->pc != pc)
         vgpu_fail(m, w, insn, lane, VGPU_FAILED, "warps of a block diverge at a barrier");
-    w->epoch++;
+    w->met = ++w->epoch;
     w->seen[w->number] = w->epoch;
     for (uint32_t i = 0; i < m->nwarps; i++)
         b->seen[i] = w->seen[i] > b->seen[i] ? w->seen[i] : b->seen[i];
@@ -82,7 +82,7 @@ static void begin_warp(vgpu_machine *m, vgpu_warp *w)
     w->nfronts = 1;
     w->fronts[0] = (vgpu_front){.lanes = w->alive};
     w->place = WARP_RUNS;
-    w->epoch = 1;
+    w->epoch = w->met = 1;
     w->issued = 0;
     w->has_fenced = 0;
     w->copies.n = w->products.n = 0;

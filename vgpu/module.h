@@ -78,6 +78,8 @@ typedef enum {
 /* What products of matrices are made of, in the order of ptx_matrix_types (vgpu/parse.c). */
 typedef enum { PTX_F32, PTX_S32, PTX_F16, PTX_BF16, PTX_TF32, PTX_S8, PTX_U8 } ptx_element;
 
+enum { PTX_SAID_SYNC = 1, PTX_SAID_ALIGNED = 2, PTX_SAID_ROW = 4, PTX_SAID_COL = 8 };
+
 /* mma has three vectors of sources: one after the other. */
 enum { PTX_MAX_ELEMS = 4, PTX_MAX_SOURCES = 10, PTX_NO_REG = 0xffffffffu };
 
@@ -88,6 +90,8 @@ typedef struct {
     uint8_t is_of_proxies; /* fence: what was stored is there for products of warps, too */
     uint8_t is_transposed; /* ldmatrix */
     uint8_t depth;         /* mma: of 16 x depth by depth x 8 */
+    uint8_t said;          /* PTX_SAID_…: words without which ptxas takes no product of matrices */
+    uint8_t nsaid;         /* ld, st, ldmatrix: how many elements or matrices the opcode speaks of; 0: one */
     uint8_t elements[4], nelements; /* mma: ptx_element of the result, of the factors, of what is added */
     char combine; /* setp: 0, 'a'nd, 'o'r, 'x'or with src[2] */
     uint8_t has_not_third;

@@ -462,7 +462,7 @@ static int find_mode(ptx_insn *insn, const char *word)
 static int says_nothing(const ptx_insn *insn, const char *word)
 {
     static const char *const nothing[] = {
-        "to",  "uni",  "sync",    "volatile", "wrap",    "v2",      "v4", "aligned", "async",
+        "to",  "uni",  "sync",    "volatile", "wrap",    "aligned", "async",
         "ca",  "cg",   "cs",      "lu",       "cv",      "wb",      "wt", "gpu",     "sys",
         "cta", "weak", "relaxed", "acquire",  "release", "acq_rel", "sc", "gl"};
     int is_memory = insn->op == PTX_LD || insn->op == PTX_ST || insn->op == PTX_CP;
@@ -470,6 +470,8 @@ static int says_nothing(const ptx_insn *insn, const char *word)
            (is_memory && (!strncmp(word, "L1::", 4) || !strncmp(word, "L2::", 4)));
 }
 
+/* In the order of PTX_SAID_…. */
+static const char *const by_warp[] = {"sync", "aligned", "row", "col"};
 static const char *const ptx_matrix_types[] = {"f32", "s32", "f16", "bf16", "tf32", "s8", "u8"};
 
 /* Of a product of matrices: "m16n8k16", "row", "col", then four types. */
@@ -485,7 +487,7 @@ static int matrix_modifier(ptx_insn *insn, const char *word)
         insn->depth = (uint8_t)depth;
         return 1;
     }
-    return !strcmp(word, "sync") || !strcmp(word, "aligned") || !strcmp(word, "row") || !strcmp(word, "col");
+    return find_word(by_warp, 4, word) >= 0;
 }
 
 /* "m64n128k16", then three types. */
@@ -506,10 +508,39 @@ static int group_modifier(ptx_insn *insn, const char *word)
 /* Of matrices that are loaded: 8 x 8 of 16 bits, 1, 2 or 4 of them. */
 static int is_matrix_word(ptx_insn *insn, const char *word)
 {
-    static const char *const words[] = {"m8n8", "x1", "x2", "x4"};
-    if (insn->op == PTX_LDMATRIX && !strcmp(word, "trans"))
+    if (insn->op != PTX_LDMATRIX)
+        return 0;
+    if (!strcmp(word, "trans"))
         return insn->is_transposed = 1;
-    return insn->op == PTX_LDMATRIX && find_word(words, 4, word) >= 0;
+    if (*word == 'x' && strchr("124", word[1]))
+        insn->nsaid = (uint8_t)(word[1] - '0');
+    return insn->nsaid || !strcmp(word, "m8n8");
+}
+
+/* "v2" of what is loaded or stored; a word that products of matrices must have. */
+static int note_word(ptx_insn *insn, const char *word)
+{
+    int found = find_word(by_warp, 4, word), is_access = insn->op == PTX_LD || insn->op == PTX_ST;
+    if (is_access && *word == 'v' && (word[1] == '2' || word[1] == '4') && !word[2])
+        return insn->nsaid = (uint8_t)(word[1] - '0');
+    if (found >= 0) /* each once, in this order */
+        insn->said = (uint8_t)(insn->said >> found ? UINT8_MAX : insn->said | 1u << found);
+    return 0;
+}
+
+/* Products and loads of matrices say that a whole warp makes them, and products how factors lie; vectors have as many elements as the
+ * opcode says. */
+static const char *refuse_words(const ptx_insn *insn)
+{
+    enum { BY_WARP = PTX_SAID_SYNC | PTX_SAID_ALIGNED, OF_FACTORS = BY_WARP | PTX_SAID_ROW | PTX_SAID_COL };
+    int is_access = insn->op == PTX_LD || insn->op == PTX_ST || insn->op == PTX_LDMATRIX;
+    if (insn->op == PTX_MMA && insn->said != OF_FACTORS)
+        return "mma is .sync.aligned, of .row and .col";
+    if ((insn->op == PTX_LDMATRIX || insn->op == PTX_WGMMA) && (insn->said & BY_WARP) != BY_WARP)
+        return "matrices are .sync.aligned";
+    if (is_access && insn->nelems != (insn->nsaid ? insn->nsaid : 1))
+        return "a vector of another number of elements than the opcode says";
+    return NULL;
 }
 
 /* One of an opcode's words after the first; false when it means nothing here. */
@@ -517,6 +548,8 @@ static int modifier(ptx_insn *insn, const char *word)
 {
     static const char *const halves[] = {"lo", "hi", "wide"};
     int found;
+    if (note_word(insn, word))
+        return 1;
     if (insn->op == PTX_MMA)
         return matrix_modifier(insn, word);
     if (insn->op == PTX_WGMMA)
@@ -608,6 +641,8 @@ static dlc_status opcode(parser *p, char *word, ptx_insn *insn)
         return fail(p, "a product of matrices that needs sm_80");
     if (insn->op == PTX_WGMMA && refuse_group(p, insn))
         return fail(p, refuse_group(p, insn));
+    if (insn->is_of_proxies && p->module->target < 90)
+        return fail(p, "a fence between proxies, which needs sm_90");
     if (leaves_bits_open(insn))
         return fail(p, "arithmetic without .rn may be contracted");
     return DLC_OK;
@@ -751,6 +786,8 @@ static dlc_status instruction(parser *p)
         *rest++ = 0;
     DLC_TRY(opcode(p, word, &insn));
     DLC_TRY(operands(p, &insn, rest));
+    if (refuse_words(&insn))
+        return fail(p, refuse_words(&insn));
     dlc_vec_push(p->arena, &p->function->insns, insn);
     return DLC_OK;
 }

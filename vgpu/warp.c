@@ -96,7 +96,7 @@ static int meet(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t l
             vgpu_fail(m, w, insn, first_of(left), VGPU_FAILED,
                       "a barrier of the warp whose mask does not name the thread itself");
     if (!(w->born & ~lanes))
-        w->epoch++;
+        w->met = ++w->epoch;
     return 1;
 }
 
@@ -186,7 +186,8 @@ static void end_lanes(vgpu_warp *w, vgpu_front *f, uint32_t lanes)
         drop_front(w, (uint32_t)(f - w->fronts));
 }
 
-/* What a warp stored before a fence between proxies is there for products; its time goes on, so that what it stores later is not. */
+/* What a warp stored before a fence between proxies is there for products; its time goes on, so that what it stores later is not. Its
+ * lanes do not meet there. */
 static void fence(vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
 {
     if (!insn->ptx->is_of_proxies)
@@ -284,7 +285,7 @@ static int meet_apart(vgpu_machine *m, vgpu_warp *w)
         w->fronts[i].waits = 0;
         w->fronts[i].pc++;
     }
-    w->epoch++;
+    w->met = ++w->epoch;
     return 1;
 }
 

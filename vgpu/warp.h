@@ -31,8 +31,8 @@ typedef struct {
     uint8_t *regs;
     vgpu_front fronts[VGPU_LANES];
     uint32_t nfronts, born, alive, number; /* lanes that began, and that have not ended */
-    uint32_t epoch,
-        seen[VGPU_WARPS]; /* the time of every warp up to which this one comes after it */
+    uint32_t epoch, met; /* met: the time up to which its own lanes come after each other */
+    uint32_t seen[VGPU_WARPS]; /* the time of every warp up to which this one comes after it */
     vgpu_place place;
     uint32_t barrier, barrier_pc; /* while it waits */
     uint64_t issued;

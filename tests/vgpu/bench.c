@@ -11,7 +11,7 @@
 #include "tests/ptx/trial.h"
 #include "tests/unit/small_graph.h"
 
-enum { NRUNS = 3, MAX_TENSORS = 8 };
+enum { NRUNS = 5, MAX_TENSORS = 8 };
 dlc_status dlc_pass_plan_memory(dlc_pass_ctx *ctx);
 
 const vgpu_control *bench_driver(void)
@@ -116,6 +116,42 @@ static void sprinkle(dlc_dtype dtype, size_t n, void *bytes)
                          (dlc_scalar){.f = dlc_round_to(dtype, specials[k % 9])});
 }
 
+/* A NaN of which only the lowest bit is set behind its exponent. */
+static void put_nan(dlc_dtype dtype, void *at)
+{
+    const uint64_t f64 = 0x7ff0000000000001, f32 = 0x7f800001, f16 = 0x7c01, bf16 = 0x7f81;
+    uint64_t bits = dtype == DLC_F64 ? f64 : dtype == DLC_F32 ? f32 : dtype == DLC_F16 ? f16 : bf16;
+    memcpy(at, &bits, dlc_dtype_bytes(dtype));
+}
+
+/* Many are equal, integers overflow, now and then a NaN. */
+static void coarsen(dlc_dtype dtype, size_t n, void *bytes)
+{
+    size_t size = dlc_dtype_bytes(dtype);
+    const int64_t least = INT64_MIN >> (64 - 8 * size), integers[] = {least, -1, 0, ~least, 31, 32, 33, 64, least, 1};
+    for (size_t i = 0, k = 0; i < n; i++) {
+        char *at = (char *)bytes + i * size;
+        dlc_scalar value = dlc_scalar_read(dtype, at);
+        value.f = rint(2 * value.f);
+        if (dlc_is_float(dtype))
+            dlc_scalar_write(dtype, at, value);
+        if (dlc_is_float(dtype) && i % 64 == 10 && i % 1024 >= 384)
+            put_nan(dtype, at);
+        if (dlc_is_int(dtype) && i % 3 == 0)
+            dlc_scalar_write(dtype, at, (dlc_scalar){.i = integers[k++ % 10]});
+    }
+}
+
+/* Larger, a few much larger. */
+static void enlarge(dlc_dtype dtype, size_t n, void *bytes)
+{
+    for (size_t i = 0; dlc_is_float(dtype) && i < n; i++) {
+        char *at = (char *)bytes + i * dlc_dtype_bytes(dtype);
+        double factor = i % 48 == 7 ? 100 : 3;
+        dlc_scalar_write(dtype, at, (dlc_scalar){.f = dlc_round_to(dtype, factor * dlc_scalar_read(dtype, at).f)});
+    }
+}
+
 static void fill_inputs(const small_graph *s, void **memory, int run)
 {
     for (uint32_t i = 0; i < s->graph->inputs.n; i++) {
@@ -125,6 +161,10 @@ static void fill_inputs(const small_graph *s, void **memory, int run)
         small_fill(value->type.dtype, name, small_elems(s, value), memory[value->id]);
         if (run == 1)
             sprinkle(value->type.dtype, small_elems(s, value), memory[value->id]);
+        if (run == 3)
+            coarsen(value->type.dtype, small_elems(s, value), memory[value->id]);
+        if (run == 4)
+            enlarge(value->type.dtype, small_elems(s, value), memory[value->id]);
     }
 }
 
@@ -250,24 +290,34 @@ static const char *run_once(const small_graph *s, const dlc_module *module, dlcr
     return compare(module, &trials[n - 1], values, out, s->arena);
 }
 
+/* Runs `first` to `last` in one context. */
+static const char *run_some(const small_graph *s, const dlc_module *module, dlcrt_executable *executable, int first, int last,
+                            int is_checked)
+{
+    dlcrt_context *context;
+    const char *problem = NULL;
+    if (dlcrt_context_create(executable, NULL, &context) != DLC_OK)
+        return dlc_arena_strdup(s->arena, dlcrt_last_error());
+    resolve();
+    for (int run = first; run <= last && !problem; run++)
+        problem = run_once(s, module, context, run, is_checked);
+    dlcrt_context_destroy(context);
+    return problem;
+}
+
 static const char *run_all(const small_graph *s, const dlc_module *module, const package *p,
                            int runs_once)
 {
     dlcrt_executable *executable;
-    dlcrt_context *context;
-    const char *problem = NULL;
     if (dlcrt_executable_open_with(
             &(dlcrt_executable_options){.image = &p->image, .device = "cuda"}, &executable) !=
         DLC_OK)
         return dlc_arena_strdup(s->arena, dlcrt_last_error());
-    if (dlcrt_context_create(executable, NULL, &context) != DLC_OK) {
-        problem = dlc_arena_strdup(s->arena, dlcrt_last_error());
-    } else {
-        resolve();
-        for (int run = 0; run < (runs_once ? 1 : NRUNS) && !problem; run++)
-            problem = run_once(s, module, context, run, !runs_once);
-        dlcrt_context_destroy(context);
-    }
+    const char *problem = run_some(s, module, executable, 0, runs_once ? 0 : NRUNS - 1, !runs_once);
+    bench_most_blocks = 1;
+    if (!problem && !runs_once)
+        problem = run_some(s, module, executable, 1, 2, 1);
+    bench_most_blocks = INT32_MAX;
     dlcrt_executable_close(executable);
     return problem;
 }

@@ -285,7 +285,7 @@ static void make_expected(void)
 START_TEST(test_several_launches)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    const trial_mutation mutation = {"max_blocks = INT32_MAX", "max_blocks = 2", 0};
+    const trial_mutation mutation = {"DLCRT_MAX_BLOCKS INT32_MAX", "DLCRT_MAX_BLOCKS 2", 0};
     char *found = outcome(1001, trial_mutate(read_source("runtime/cuda_steps.c", arena), &mutation, arena));
     char *end = strstr(found, "left: 0;"), *of_expected = strstr(expected, "left: 0;");
     ck_assert_msg(end && strstr(end, "ends with 0"), "%s", found);

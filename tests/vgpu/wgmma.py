@@ -23,7 +23,7 @@ MISTAKES = (
     ("no fence between proxies", 'asm volatile("fence.proxy.async;" ::: "memory");', "", "no fence.proxy.async"),
     ("another fence", "fence.proxy.async;", "membar.cta;", "no fence.proxy.async"),
     ("a slice not waited for", '::"n"(STAGES - 2)', '::"n"(STAGES - 1)', "has yet to arrive"),
-    ("no barrier", "        __syncthreads();\n", "", "yet to arrive"),
+    ("no barrier", "        __syncthreads();\n", "", "a race"),
     ("the slice's place too early", "s + STAGES - 1;", "s + STAGES;", ""),
     ("no swizzle of a", "r * 128 + ((c ^ (r & 7)) << 4)", "r * 128 + (c << 4)", ""),
     ("no swizzle of b", "((c % 8 ^ (r & 7)) << 4)", "((c % 8) << 4)", ""),
