@@ -72,5 +72,10 @@ typedef struct {
  */
 DLC_NODISCARD dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options,
                                   dlcrt_executable **result, dlc_load_info *info);
+/* The same in two steps, to open an artifact several times: a descriptor of the executable's file; then the file as it is, or a
+ * copy of it, which lies in other pages of memory. */
+DLC_NODISCARD dlc_status dlc_artifact_make(dlc_cli *cli, const char *path, const dlc_options *options, int *file);
+DLC_NODISCARD dlc_status dlc_artifact_open(dlc_cli *cli, const char *path, int file, int is_copied,
+                                           dlcrt_executable **result, dlc_load_info *info);
 
 #endif

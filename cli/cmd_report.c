@@ -7,14 +7,8 @@
 #include "cli/page.h"
 
 #include "base/file.h"
-#include "base/text.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { MOST_RUNS = 101, LEAST_RUNS = 5 };
 
 static const char *text_of(const cJSON *row, const char *key)
 {
@@ -101,55 +95,18 @@ static dlc_status describe(dlc_cli *cli, const dlc_options *options, cJSON **jso
 
 /* ---- a run ---- */
 
-typedef struct {
-    double total_us;
-    dlcrt_step_profile *steps;
-} timed_run;
-
-static int shorter(const void *a, const void *b)
-{
-    double x = ((const timed_run *)a)->total_us, y = ((const timed_run *)b)->total_us;
-    return (x > y) - (x < y);
-}
-
-static timed_run read_run(const dlc_page *page, const dlcrt_context *context)
-{
-    timed_run run = {0, dlc_new_array(page->arena, dlcrt_step_profile, page->steps.n + 1)};
-    for (uint32_t i = 0; i < page->steps.n && dlcrt_context_profile(context, i, &run.steps[i]); i++)
-        run.total_us = (double)run.steps[i].end_ns / 1e3;
-    return run;
-}
-
-static void take_run(const timed_run *run, dlc_page *page)
+static void take_run(const dlc_profile *run, dlc_page *page)
 {
     for (uint32_t i = 0; i < page->steps.n; i++) {
         dlc_page_step *step = &page->steps.data[i];
-        const dlcrt_step_profile *profile = &run->steps[i];
-        step->begin_us = (double)profile->begin_ns / 1e3;
-        step->us = (double)(profile->end_ns - profile->begin_ns) / 1e3;
-        step->flops = profile->flops;
-        step->bytes = profile->bytes;
+        const dlc_timed_step *timed = &run->steps[i];
+        step->begin_us = timed->begin_us;
+        step->us = timed->us;
+        step->flops = timed->flops;
+        step->bytes = timed->bytes;
     }
-}
-
-/* The first run warms the caches and does not count. */
-static dlc_status time_runs(dlc_cli *cli, dlcrt_context *context, const dlc_tensors *inputs,
-                            const dlc_tensors *outputs, dlc_page *page)
-{
-    timed_run runs[MOST_RUNS];
-    double end = dlc_seconds() + (cli->args.seconds >= 0 ? cli->args.seconds : 1);
-    for (uint32_t n = 0; n <= MOST_RUNS && (n <= LEAST_RUNS || dlc_seconds() < end); n++) {
-        dlc_status status = dlcrt_context_run(context, inputs->data, inputs->n, outputs->data, outputs->n);
-        if (status != DLC_OK)
-            return dlc_runtime_failed(cli, status, NULL);
-        if (n)
-            runs[page->runs++] = read_run(page, context);
-    }
-    qsort(runs, page->runs, sizeof *runs, shorter);
-    take_run(&runs[page->runs / 2], page);
-    page->threads = dlcrt_context_threads(context);
-    page->context_bytes = (double)dlcrt_context_bytes(context);
-    return DLC_OK;
+    page->runs = run->nruns;
+    page->threads = run->nthreads;
 }
 
 static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_context *context,
@@ -167,7 +124,11 @@ static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_
                              page->steps.n);
     page->device = dlc_arena_strdup(cli->arena, info.device);
     page->constants_bytes = (double)info.constants_bytes;
-    return time_runs(cli, context, &inputs, &outputs, page);
+    dlc_profile run;
+    DLC_TRY(dlc_profile_runs(cli, executable, context, &inputs, &outputs, cli->args.seconds >= 0 ? cli->args.seconds : 1, &run));
+    take_run(&run, page);
+    page->context_bytes = (double)dlcrt_context_bytes(context);
+    return DLC_OK;
 }
 
 static dlc_status run_model(dlc_cli *cli, const dlc_options *options, dlc_page *page)
@@ -191,54 +152,6 @@ static dlc_status run_model(dlc_cli *cli, const dlc_options *options, dlc_page *
     }
     dlcrt_executable_close(executable);
     return status;
-}
-
-/* ---- what the machine can do ---- */
-
-static int ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n > m && !strcmp(name + n - m, ending);
-}
-
-/* A line "far_bytes_per_us 30000" of what `dlc targets --probe` measures of one thread. */
-static void take_line(dlc_page *page, const char *name, double value)
-{
-    static const char *const levels[][2] = {{"far_bytes_per_us", "memory"},
-                                            {"l3_bytes_per_us", "L3"},
-                                            {"near_bytes_per_us", "L2"},
-                                            {"l1_bytes_per_us", "L1"}};
-    value *= page->threads ? page->threads : 1;
-    for (int i = 0; i < 4; i++)
-        if (!strcmp(name, levels[i][0]))
-            dlc_vec_push(page->arena, &page->levels, ((dlc_page_roof){levels[i][1], value}));
-    if (ends_in(name, "_ops_per_us")) {
-        char *fact = dlc_arena_strndup(page->arena, name, strlen(name) - strlen("_ops_per_us"));
-        dlc_vec_push(page->arena, &page->peaks, ((dlc_page_roof){fact, value}));
-    }
-}
-
-static dlc_status probe(dlc_cli *cli, dlc_page *page)
-{
-    const dlc_library *library;
-    const char *written, *text, *folder = getenv("TMPDIR");
-    char name[64], *file = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", folder && *folder ? folder : "/tmp");
-    int fd = mkstemp(file);
-    if (fd < 0)
-        return dlc_diag_fail(&cli->diag, DLC_IO, file, "no temporary file can be made");
-    close(fd);
-    DLC_TRY(dlc_library_load(&library, &cli->diag));
-    dlc_progress(cli, "measuring this processor …");
-    dlc_status status = library->machine_probe(file, &written, &text);
-    unlink(file);
-    if (status != DLC_OK)
-        return dlc_diag_fail(&cli->diag, status, NULL, "%s", text);
-    for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-        size_t n = strcspn(text, " \n");
-        snprintf(name, sizeof name, "%.*s", (int)n, text);
-        take_line(page, name, text[n] == ' ' ? dlc_text_double(text + n, NULL) : 0);
-    }
-    return DLC_OK;
 }
 
 /* ---- the file ---- */
@@ -271,7 +184,7 @@ static dlc_status report(dlc_cli *cli, const dlc_options *options, const cJSON *
     take_links(json, page);
     DLC_TRY(run_model(cli, options, page));
     if (page->runs && !strncmp(page->device, "cpu", 3))
-        DLC_TRY(probe(cli, page));
+        DLC_TRY(dlc_roofs_measure(cli, page->threads, &page->roofs));
     dlc_page_reckon(page);
     return write_page(cli, page);
 }

@@ -1,6 +1,7 @@
 /* dlc run: one run of a model, by compiled code or by the interpreter; its outputs shown, written,
  * compared. */
 #include "cli/inputs.h"
+#include "cli/profile.h"
 
 #include "base/file.h"
 
@@ -170,35 +171,16 @@ static dlc_status deliver(dlc_cli *cli, const dlc_signature *signature, const dl
 
 /* ---- profile ---- */
 
-/* Trace events, as chrome://tracing and Perfetto read them. */
-static dlc_status write_profile(dlc_cli *cli, const dlcrt_executable *executable,
-                                const dlcrt_context *context)
+static dlc_status tell_profile(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
 {
-    cJSON *trace = cJSON_CreateObject(), *events = cJSON_AddArrayToObject(trace, "traceEvents");
-    dlcrt_step_profile profile;
-    dlcrt_step_info step;
-    for (uint32_t i = 0;
-         dlcrt_context_profile(context, i, &profile) && dlcrt_executable_step(executable, i, &step);
-         i++) {
-        cJSON *event = cJSON_CreateObject(), *args;
-        cJSON_AddStringToObject(event, "name", step.name);
-        cJSON_AddStringToObject(event, "ph", "X");
-        cJSON_AddNumberToObject(event, "ts", (double)profile.begin_ns / 1e3);
-        cJSON_AddNumberToObject(event, "dur", (double)(profile.end_ns - profile.begin_ns) / 1e3);
-        cJSON_AddNumberToObject(event, "pid", 1);
-        cJSON_AddNumberToObject(event, "tid", 1);
-        args = cJSON_AddObjectToObject(event, "args");
-        cJSON_AddStringToObject(args, "kernel", step.kernel);
-        cJSON_AddNumberToObject(args, "units", (double)profile.units);
-        cJSON_AddNumberToObject(args, "flops", profile.flops);
-        cJSON_AddNumberToObject(args, "bytes", profile.bytes);
-        cJSON_AddItemToArray(events, event);
-    }
-    char *text = cJSON_PrintUnformatted(trace);
-    dlc_status status = dlc_output_whole(cli->args.profile, text, strlen(text), &cli->diag);
-    cJSON_free(text);
-    cJSON_Delete(trace);
-    return status;
+    dlc_profile profile = dlc_profile_read(cli, executable, context);
+    dlc_roofs roofs = {0};
+    DLC_TRY(dlc_profile_write(cli, cli->args.profile, &profile, 1));
+    if (profile.is_host)
+        DLC_TRY(dlc_roofs_measure(cli, profile.nthreads, &roofs));
+    cJSON_AddItemToObject(cli->json, "profile", dlc_profile_json(&profile, &roofs));
+    dlc_profile_show(cli, &profile, &roofs);
+    return DLC_OK;
 }
 
 /* ---- the two ways to run ---- */
@@ -223,7 +205,7 @@ static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_
         return dlc_runtime_failed(cli, status, NULL);
     cJSON_AddNumberToObject(cli->json, "run_ms", 1e3 * (dlc_seconds() - begin));
     if (cli->args.profile)
-        DLC_TRY(write_profile(cli, executable, context));
+        DLC_TRY(tell_profile(cli, executable, context));
     return deliver(cli, &signature, &outputs);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -383,24 +384,70 @@ static int nameless_file(dlc_cli *cli)
     return fd;
 }
 
-dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *given,
-                    dlcrt_executable **result, dlc_load_info *info)
+/* An executable without a name, made of a model. */
+static dlc_status make_executable(dlc_cli *cli, const char *path, const dlc_options *given, int *file)
 {
-    dlc_options once = *given, *options = &once;
+    dlc_options options = *given;
     const dlc_library *library;
-    if (dlc_is_executable_file(path))
-        return open_executable(cli, path, NULL, result, info);
     DLC_TRY(dlc_library_load(&library, &cli->diag));
-    DLC_TRY(choose_target(cli, library, options));
-    int output = nameless_file(cli);
-    if (output < 0)
+    DLC_TRY(choose_target(cli, library, &options));
+    *file = nameless_file(cli);
+    if (*file < 0)
         return DLC_IO;
     dlc_progress(cli, "compiling %s …", path);
-    dlc_status status = compile_in_child(cli, path, options, output);
+    dlc_status status = compile_in_child(cli, path, &options, *file);
     dlc_progress(cli, NULL);
-    if (status == DLC_OK)
-        status = open_executable(cli, dlc_arena_printf(cli->arena, "/proc/self/fd/%d", output), path,
-                                 result, info);
-    close(output); /* the mapped file lives on */
+    if (status != DLC_OK)
+        close(*file);
+    return status;
+}
+
+static const char *path_of(dlc_cli *cli, int file)
+{
+    return dlc_arena_printf(cli->arena, "/proc/self/fd/%d", file);
+}
+
+dlc_status dlc_load(dlc_cli *cli, const char *path, const dlc_options *options, dlcrt_executable **result, dlc_load_info *info)
+{
+    int file;
+    if (dlc_is_executable_file(path))
+        return open_executable(cli, path, NULL, result, info);
+    DLC_TRY(make_executable(cli, path, options, &file));
+    dlc_status status = open_executable(cli, path_of(cli, file), path, result, info);
+    close(file); /* the mapped file lives on */
+    return status;
+}
+
+/* ---- copies ---- */
+
+dlc_status dlc_artifact_make(dlc_cli *cli, const char *path, const dlc_options *options, int *file)
+{
+    if (!dlc_is_executable_file(path))
+        return make_executable(cli, path, options, file);
+    *file = open(path, O_RDONLY | O_CLOEXEC);
+    return *file >= 0 ? DLC_OK : dlc_diag_fail(&cli->diag, DLC_IO, path, "%s", strerror(errno));
+}
+
+static int copy_bytes(int from, int to)
+{
+    off_t at = 0;
+    for (ssize_t n; (n = sendfile(to, from, &at, 1 << 30)) != 0;)
+        if (n < 0 && errno != EINTR)
+            return 0;
+    return 1;
+}
+
+dlc_status dlc_artifact_open(dlc_cli *cli, const char *path, int file, int is_copied, dlcrt_executable **result,
+                             dlc_load_info *info)
+{
+    if (!is_copied && dlc_is_executable_file(path))
+        return open_executable(cli, path, NULL, result, info);
+    int copy = is_copied ? nameless_file(cli) : dup(file);
+    if (copy < 0)
+        return DLC_IO;
+    dlc_status status = !is_copied || copy_bytes(file, copy)
+                            ? open_executable(cli, path_of(cli, copy), path, result, info)
+                            : dlc_diag_fail(&cli->diag, DLC_IO, path, "cannot be copied to measure it again: %s", strerror(errno));
+    close(copy);
     return status;
 }

@@ -21,8 +21,8 @@ static void open_tile(dlc_str *out, const char *title)
 
 static void add_bound(dlc_str *out, const dlc_page_step *step)
 {
-    if (step->bound)
-        dlc_str_printf(out, "%.0f %% of %s", 100 * step->bound_share, step->bound);
+    if (step->bound.roof)
+        dlc_str_printf(out, "%.0f %% of %s", 100 * step->bound.share, step->bound.roof);
     else
         dlc_str_add(out, "–");
 }
@@ -35,8 +35,8 @@ static void add_slowest(const dlc_page *page, dlc_str *out)
     dlc_str_add(out, "</b>");
     dlc_page_time(out, step->us);
     dlc_str_printf(out, ", %.1f %% of the time; ", page->total_us > 0 ? 100 * step->us / page->total_us : 0);
-    if (step->bound)
-        dlc_str_printf(out, "bound by %s, of which it has %.0f %%", step->bound, 100 * step->bound_share);
+    if (step->bound.roof)
+        dlc_str_printf(out, "bound by %s, of which it has %.0f %%", step->bound.roof, 100 * step->bound.share);
     dlc_str_add(out, "</div>\n");
 }
 
@@ -200,7 +200,7 @@ void dlc_page_print(const dlc_page *page, dlc_str *out)
     dlc_str_add(out, "<h2>Largest values between kernels, and why they are not inside one</h2>\n");
     add_links(page, out, DLC_PAGE_TAGS);
     dlc_str_add(out, "<div class='two'><div><h2>Roofline: what this machine could do, and what the kernels do</h2>\n");
-    if (page->peaks.n)
+    if (page->roofs.peaks.n)
         dlc_page_roofline(page, out);
     dlc_str_add(out, "</div><div><h2>Where the time goes</h2>\n");
     add_does(page, out);

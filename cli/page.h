@@ -5,6 +5,8 @@
 #ifndef DLC_CLI_PAGE_H
 #define DLC_CLI_PAGE_H
 
+#include "cli/profile.h"
+
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -17,8 +19,7 @@ typedef struct {
     double flops, bytes;  /* estimates of the compiler */
     double begin_us, us;  /* of the run; without one, estimates */
     uint32_t does_row;    /* of page->does */
-    const char *bound;    /* what holds it back: a roof's name; NULL: it has no arithmetic or there are no roofs */
-    double bound_share;   /* of that roof's rate that it reaches */
+    dlc_bound bound;
 } dlc_page_step;
 
 /* A value that one step writes and another reads. */
@@ -44,13 +45,6 @@ typedef struct {
 } dlc_page_row;
 typedef dlc_vec(dlc_page_row) dlc_page_rows;
 
-/* A rate of the machine, all its threads together. */
-typedef struct {
-    const char *name;
-    double per_us; /* operations or bytes */
-} dlc_page_roof;
-typedef dlc_vec(dlc_page_roof) dlc_page_roofs;
-
 typedef struct {
     dlc_arena *arena;
     const char *model, *target, *device, *sizes, *version;
@@ -59,7 +53,7 @@ typedef struct {
     dlc_vec(dlc_page_link) links;
     dlc_vec(dlc_page_life) lives;
     dlc_page_rows does, reasons;
-    dlc_page_roofs peaks, levels; /* of arithmetic; of memory, slowest first */
+    dlc_roofs roofs;
     double arena_bytes, context_bytes, constants_bytes;
     double total_us;
 } dlc_page;

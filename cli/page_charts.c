@@ -28,13 +28,13 @@ static int has_point(const dlc_page_step *step)
 }
 
 /* The lowest peak, and those that some step is bound by. */
-static int is_drawn(const dlc_page *page, const dlc_page_roof *peak)
+static int is_drawn(const dlc_page *page, const dlc_roof *peak)
 {
     int is_lowest = 1;
-    for (uint32_t i = 0; i < page->peaks.n; i++)
-        is_lowest &= page->peaks.data[i].per_us >= peak->per_us;
+    for (uint32_t i = 0; i < page->roofs.peaks.n; i++)
+        is_lowest &= page->roofs.peaks.data[i].per_us >= peak->per_us;
     for (uint32_t i = 0; i < page->steps.n && !is_lowest; i++)
-        if (page->steps.data[i].bound == peak->name)
+        if (page->steps.data[i].bound.roof == peak->name)
             return 1;
     return is_lowest;
 }
@@ -43,9 +43,9 @@ static int is_drawn(const dlc_page *page, const dlc_page_roof *peak)
 static frame frame_of(const dlc_page *page)
 {
     frame f = {-1, 2, 5, 5};
-    for (uint32_t i = 0; i < page->peaks.n; i++)
-        if (is_drawn(page, &page->peaks.data[i]))
-            f.y1 = fmax(f.y1, log10(page->peaks.data[i].per_us) + 0.15);
+    for (uint32_t i = 0; i < page->roofs.peaks.n; i++)
+        if (is_drawn(page, &page->roofs.peaks.data[i]))
+            f.y1 = fmax(f.y1, log10(page->roofs.peaks.data[i].per_us) + 0.15);
     for (uint32_t i = 0; i < page->steps.n; i++) {
         const dlc_page_step *step = &page->steps.data[i];
         if (!has_point(step))
@@ -82,7 +82,7 @@ static void draw_grid(const frame *f, dlc_str *out)
 }
 
 /* A level's line ends at the highest peak. */
-static void draw_level(const frame *f, const dlc_page_roof *level, double peak, dlc_str *out)
+static void draw_level(const frame *f, const dlc_roof *level, double peak, dlc_str *out)
 {
     double begin = fmax(pow(10, f->x0), pow(10, f->y0) / level->per_us);
     double end = fmin(pow(10, f->x1), peak / level->per_us);
@@ -100,8 +100,8 @@ static void draw_level(const frame *f, const dlc_page_roof *level, double peak, 
 static void draw_roofs(const dlc_page *page, const frame *f, dlc_str *out)
 {
     double peak = 0;
-    for (uint32_t i = 0; i < page->peaks.n; i++) {
-        const dlc_page_roof *roof = &page->peaks.data[i];
+    for (uint32_t i = 0; i < page->roofs.peaks.n; i++) {
+        const dlc_roof *roof = &page->roofs.peaks.data[i];
         if (!is_drawn(page, roof))
             continue;
         peak = fmax(peak, roof->per_us);
@@ -111,8 +111,8 @@ static void draw_roofs(const dlc_page *page, const frame *f, dlc_str *out)
                        ROOF_LEFT, down(f, roof->per_us), ROOF_W - ROOF_RIGHT, ROOF_W - ROOF_RIGHT - 4,
                        down(f, roof->per_us) - 4, roof->name, roof->per_us / 1e3);
     }
-    for (uint32_t i = 0; i < page->levels.n; i++)
-        draw_level(f, &page->levels.data[i], peak, out);
+    for (uint32_t i = 0; i < page->roofs.levels.n; i++)
+        draw_level(f, &page->roofs.levels.data[i], peak, out);
 }
 
 /* The area of a point is its share of the time. */
@@ -126,8 +126,8 @@ static void draw_point(const dlc_page *page, const frame *f, uint32_t i, dlc_str
                    dlc_page_colour(page, i));
     dlc_page_text(out, step->name, 200);
     dlc_str_printf(out, "\n%.1f Gop/s", step->flops / step->us / 1e3);
-    if (step->bound)
-        dlc_str_printf(out, ", %.0f %% of %s", 100 * step->bound_share, step->bound);
+    if (step->bound.roof)
+        dlc_str_printf(out, ", %.0f %% of %s", 100 * step->bound.share, step->bound.roof);
     dlc_str_add(out, "</title></circle>\n");
 }
 

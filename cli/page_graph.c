@@ -235,8 +235,8 @@ static void describe(dlc_str *out, const dlc_page_step *step, const box *b)
     dlc_str_add(out, "<g><title>");
     dlc_page_text(out, step->name, 300);
     dlc_str_printf(out, "\n%s -> %s", step->does, step->result);
-    if (step->bound)
-        dlc_str_printf(out, "\n%.0f %% of %s", 100 * step->bound_share, step->bound);
+    if (step->bound.roof)
+        dlc_str_printf(out, "\n%.0f %% of %s", 100 * step->bound.share, step->bound.roof);
     if (b->repeat > 1)
         dlc_str_printf(out, "\nthe first of %u equal ones", b->repeat);
     dlc_str_add(out, "</title>");

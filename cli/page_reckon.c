@@ -1,8 +1,6 @@
 /*
  * What the page says in numbers: which kinds of steps take how much of the time, which links are
- * largest, and what bounds a step. A step is bound by the larger of its arithmetic over a peak and
- * its bytes over a level of memory. Which peak and which level the step has is not recorded, so the
- * lowest are taken that it does not exceed: a step that runs faster than memory gives read a cache.
+ * largest, and what bounds a step.
  */
 #include "cli/page.h"
 
@@ -51,31 +49,6 @@ static void reckon_rows(dlc_page *page)
         page->links.data[i].reason_row = find_row(&page->reasons, page->links.data[i].reason);
 }
 
-/* The slowest roof that gives at least `rate`, or the fastest. */
-static const dlc_page_roof *roof_above(const dlc_page_roofs *roofs, double rate)
-{
-    const dlc_page_roof *best = NULL;
-    for (uint32_t i = 0; i < roofs->n; i++) {
-        const dlc_page_roof *roof = &roofs->data[i];
-        int is_enough = roof->per_us >= rate;
-        if (!best || (is_enough && (best->per_us < rate || roof->per_us < best->per_us)) ||
-            (!is_enough && best->per_us < rate && roof->per_us > best->per_us))
-            best = roof;
-    }
-    return best;
-}
-
-static void reckon_bound(const dlc_page *page, dlc_page_step *step)
-{
-    if (step->us <= 0 || !page->peaks.n || !page->levels.n || step->code < 0)
-        return;
-    const dlc_page_roof *peak = roof_above(&page->peaks, step->flops / step->us);
-    const dlc_page_roof *level = roof_above(&page->levels, step->bytes / step->us);
-    double computing = step->flops / peak->per_us, moving = step->bytes / level->per_us;
-    step->bound = computing >= moving ? peak->name : level->name;
-    step->bound_share = (computing >= moving ? computing : moving) / step->us;
-}
-
 /* ---- orders ---- */
 
 typedef struct {
@@ -119,8 +92,10 @@ void dlc_page_reckon(dlc_page *page)
     reckon_rows(page);
     page->total_us = 0;
     for (uint32_t i = 0; i < page->steps.n; i++) {
-        reckon_bound(page, &page->steps.data[i]);
-        page->total_us += page->steps.data[i].us;
+        dlc_page_step *step = &page->steps.data[i];
+        if (step->code >= 0)
+            step->bound = dlc_roofs_bound(&page->roofs, step->us, step->flops, step->bytes);
+        page->total_us += step->us;
     }
     const uint32_t *order = dlc_page_by_bytes(page);
     for (uint32_t i = 0; i < page->links.n && i < DLC_PAGE_TAGS; i++)

@@ -426,7 +426,7 @@ static dlc_status wanted_threads(const dlcrt_context_options *options, uint32_t 
     const char *text = wanted ? NULL : getenv("DLC_NUM_THREADS");
     if (text && *text) {
         char *end;
-        wanted = strtoul(text, &end, 10);
+        wanted = (unsigned long)strtol(text, &end, 10);
         if (*text < '0' || *text > '9' || *end)
             return dlcrt_fail(DLC_USAGE, "DLC_NUM_THREADS is '%s', no number of threads", text);
     }
@@ -485,6 +485,14 @@ static int has_input_symbols(const dlc_plan *plan)
     return 0;
 }
 
+static dlc_status make_profile(dlcrt_context *context)
+{
+    size_t nsteps = context->plan->steps.count, nthreads = dlcrt_pool_threads(context->pool);
+    context->profile = dlcrt_alloc(nsteps, sizeof *context->profile);
+    context->thread_times = dlcrt_alloc(nsteps * nthreads, sizeof *context->thread_times);
+    return context->profile && context->thread_times ? DLC_OK : DLC_LIMIT;
+}
+
 static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
 {
     uint32_t nthreads = 1;
@@ -497,9 +505,8 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     context->pool = dlcrt_pool_create(nthreads);
     if (!context->pool)
         return DLC_LIMIT;
-    if (options && options->profile &&
-        !(context->profile = dlcrt_alloc(context->plan->steps.count, sizeof *context->profile)))
-        return DLC_LIMIT;
+    if (options && options->profile)
+        DLC_TRY(make_profile(context));
     context->poison = options && options->poison;
     DLC_TRY(context->device->open(context, options));
     if (has_input_symbols(context->plan))
@@ -549,7 +556,7 @@ void dlcrt_context_destroy(dlcrt_context *context)
     void *const blocks[] = {context->step_phase,     context->step_sized, context->symbols,        context->cells,    context->lost,
                             context->values,         context->pointers, context->input_dims,
                             (void *)context->inputs, context->outputs,  context->own, context->numbers,
-                            context->profile};
+                            context->profile, context->thread_times};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         free(blocks[i]);
     dlcrt_executable_close(context->executable);
@@ -607,5 +614,14 @@ int dlcrt_context_profile(const dlcrt_context *context, uint32_t i, dlcrt_step_p
                                                  : 0;
     profile->flops = step->flops < ncells ? (double)context->cells[step->flops] : 0;
     profile->bytes = step->bytes < ncells ? (double)context->cells[step->bytes] : 0;
+    return 1;
+}
+
+int dlcrt_context_thread_profile(const dlcrt_context *context, uint32_t i, uint32_t t, dlcrt_thread_profile *profile)
+{
+    if (!context || !profile || i >= context->plan->steps.count || t >= dlcrt_pool_threads(context->pool))
+        return 0;
+    *profile = context->thread_times ? context->thread_times[i * (size_t)dlcrt_pool_threads(context->pool) + t]
+                                     : (dlcrt_thread_profile){0};
     return 1;
 }

@@ -136,6 +136,8 @@ static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
         .scratch = context->scratch.bytes,
         .scratch_stride = context->scratch_stride,
         .fault = &context->fault,
+        .times = dlcrt_thread_times(context, step),
+        .start_ns = context->start_ns,
     };
     context->fault = 0;
     dlcrt_pool_run(context->pool, &job, context->cells[step->units], step->grain);

@@ -146,6 +146,8 @@ typedef struct {
     unsigned char *scratch; /* of thread 0; thread t's is at t * scratch_stride */
     size_t scratch_stride;
     int64_t *fault;
+    dlcrt_thread_profile *times; /* by thread; NULL: not wanted */
+    int64_t start_ns;            /* of the run */
 } dlcrt_job;
 /* Up to nthreads threads, the caller counted; NULL after a failure. */
 dlcrt_pool *dlcrt_pool_create(uint32_t nthreads);
@@ -210,6 +212,8 @@ struct dlcrt_context {
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */
+    dlcrt_thread_profile *thread_times; /* by step, then thread of the pool; NULL with profile */
+    int64_t start_ns;                   /* of a profiled run */
     dlcrt_strings strings;
     dlcrt_memory *numbers; /* by input: of its strings */
     int has_strings;       /* an input, output or operand is of strings */
@@ -230,5 +234,12 @@ dlc_status dlcrt_step_size(dlcrt_context *context, uint32_t step);
 dlc_status dlcrt_step_size_bound(dlcrt_context *context, const dlc_plan_step *step);
 /* The caller's buffer for output i is there and large enough, or the context's own is made so. */
 dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i);
+
+/* Of a step, by thread; NULL: no profile is wanted. */
+static inline dlcrt_thread_profile *dlcrt_thread_times(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps);
+    return context->thread_times ? context->thread_times + (size_t)(step - steps) * dlcrt_pool_threads(context->pool) : NULL;
+}
 
 #endif

@@ -358,19 +358,29 @@ static dlc_status run_mark(dlcrt_context *context, const dlc_plan_step *step, ui
     }
 }
 
+static void begin_profile(dlcrt_context *context)
+{
+    size_t nsteps = context->plan->steps.count;
+    context->start_ns = dlcrt_clock_ns();
+    memset(context->profile, 0, nsteps * sizeof *context->profile);
+    memset(context->thread_times, 0, nsteps * dlcrt_pool_threads(context->pool) * sizeof *context->thread_times);
+}
+
 /* A step that runs more than once ends when it last did, and seems to have begun so much earlier that the time is all of them. */
-static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i,
-                               int64_t start)
+static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step, uint32_t i)
 {
     dlcrt_step_profile *profile = &context->profile[i];
     if (context->device->keeps_times && step->device == context->plan->device)
         return run_step(context, step);
     int64_t spent = profile->end_ns - profile->begin_ns;
-    profile->begin_ns = dlcrt_clock_ns() - start - spent;
+    profile->begin_ns = dlcrt_clock_ns() - context->start_ns - spent;
     dlc_status status = run_step(context, step);
     if (status == DLC_OK)
         status = context->device->wait(context);
-    profile->end_ns = dlcrt_clock_ns() - start;
+    profile->end_ns = dlcrt_clock_ns() - context->start_ns;
+    if (step->kind != DLC_DO_LAUNCH) /* a kernel's threads tell themselves */
+        *dlcrt_thread_times(context, step) =
+            (dlcrt_thread_profile){profile->end_ns - profile->begin_ns, profile->end_ns};
     return status;
 }
 
@@ -400,9 +410,8 @@ static dlc_status walk(dlcrt_context *context)
 {
     const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps), *step;
     uint32_t nsteps = context->plan->steps.count;
-    int64_t start = context->profile ? dlcrt_clock_ns() : 0;
     if (context->profile)
-        memset(context->profile, 0, nsteps * sizeof *context->profile);
+        begin_profile(context);
     for (uint32_t i = 0, next; i < nsteps; i = next) {
         step = &steps[i];
         next = i + 1;
@@ -412,7 +421,7 @@ static dlc_status walk(dlcrt_context *context)
             continue;
         }
         DLC_TRY(dlcrt_step_size(context, i));
-        DLC_TRY(context->profile ? run_profiled(context, step, i, start) : run_step(context, step));
+        DLC_TRY(context->profile ? run_profiled(context, step, i) : run_step(context, step));
     }
     return DLC_OK;
 }

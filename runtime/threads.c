@@ -125,7 +125,14 @@ static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int6
 {
     void *scratch = job->scratch ? job->scratch + thread * job->scratch_stride : NULL;
     dlc_kernel_args args = {job->buffers, job->symbols, scratch, job->fault};
+    dlcrt_thread_profile *times = job->times ? &job->times[thread] : NULL;
+    int64_t start = times ? dlcrt_clock_ns() : 0;
     job->kernel(&args, begin, end);
+    if (times) {
+        int64_t now = dlcrt_clock_ns();
+        times->busy_ns += now - start;
+        times->end_ns = now - job->start_ns;
+    }
 }
 
 /* Bound i of n equal shares of [begin, end). */

@@ -262,6 +262,13 @@ typedef struct {
 } dlcrt_step_profile;
 DLCRT_API int dlcrt_context_profile(const dlcrt_context *context, uint32_t i,
                                     dlcrt_step_profile *profile);
+/* What thread t (0: the caller's) did of step i in the last run, if that was profiled. A step on a device occupies no thread. Of a
+ * step that ran more than once, in a loop, busy_ns is the sum. Returns 0 when there is no such step or thread. */
+typedef struct {
+    int64_t busy_ns, end_ns; /* time in the step's code; when it last left that, since the run began */
+} dlcrt_thread_profile;
+DLCRT_API int dlcrt_context_thread_profile(const dlcrt_context *context, uint32_t i, uint32_t t,
+                                           dlcrt_thread_profile *profile);
 /* Bytes of memory the context holds: arena, scratch of all threads, outputs of its own; on devices,
  * too. */
 DLCRT_API size_t dlcrt_context_bytes(const dlcrt_context *context);

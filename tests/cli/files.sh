@@ -87,6 +87,15 @@ expect 2 "mystery" "$DLC" compile "$digits" --fusion mystery -o x.so
 expect 0 "" "$DLC" run digits.so --profile trace.json
 grep -q traceEvents trace.json || fail "the profile has no events"
 expect 0 '"median_ms"' "$DLC" bench digits.so --seconds 0.1 --json
+expect 0 "the same again;bound;busy;conv" "$DLC" bench digits.so --seconds 0.1 --threads 2 --profile lanes.json
+for word in "thread 1" '"tid":2' '"steps"'; do
+    grep -qF "$word" lanes.json || fail "the trace of a benchmark has no $word"
+done
+"$DLC" bench "$digits" --fusion none,greedy --seconds 0.1 --profile two.json --json >bench.json 2>err || fail "no profile of two strategies"
+for word in '"control":{' '"profile":[{' '"busy_us":[' '"bound":"' '"load_medians_ms":['; do
+    grep -qF "$word" bench.json || fail "the benchmark says nothing of $word"
+done
+grep -q '"name":"greedy"' two.json || fail "the trace of two strategies does not name them"
 expect 0 "greedy" "$DLC" bench "$digits" --fusion none,greedy --seconds 0.1
 
 # the compiler is not loaded to run an executable

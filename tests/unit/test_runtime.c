@@ -698,6 +698,36 @@ START_TEST(a_profile_times_every_step)
 }
 END_TEST
 
+START_TEST(a_profile_tells_what_each_thread_did)
+{
+    enum { ROWS = 4096, NTHREADS = 2 };
+    static float x[ROWS * 4], y[ROWS * 4];
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    dlcrt_context *timed, *untimed;
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = NTHREADS, .profile = 1}, &timed));
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = NTHREADS}, &untimed));
+    dlcrt_tensor in = matrix(x, ROWS, 4), out[3] = {{.data = y, .size_bytes = sizeof y}};
+    OK(dlcrt_context_run(timed, &in, 1, out, 3));
+    dlcrt_step_profile step;
+    dlcrt_thread_profile thread;
+    for (uint32_t i = 0; dlcrt_context_profile(timed, i, &step); i++) {
+        int64_t busy_ns = 0;
+        for (uint32_t t = 0; dlcrt_context_thread_profile(timed, i, t, &thread); t++) {
+            busy_ns += thread.busy_ns;
+            ck_assert_int_le(thread.busy_ns, step.end_ns - step.begin_ns);
+            ck_assert(!thread.busy_ns || (thread.end_ns - thread.busy_ns >= step.begin_ns && thread.end_ns <= step.end_ns));
+        }
+        ck_assert_int_gt(busy_ns, 0);
+        ck_assert(!dlcrt_context_thread_profile(timed, i, NTHREADS, &thread));
+        ck_assert(dlcrt_context_thread_profile(untimed, i, 0, &thread) && !thread.busy_ns);
+    }
+    ck_assert(!dlcrt_context_thread_profile(NULL, 0, 0, &thread));
+    dlcrt_context_destroy(timed);
+    dlcrt_context_destroy(untimed);
+}
+END_TEST
+
 START_TEST(another_processor_is_refused)
 {
     made_model m = chain_model();
@@ -755,6 +785,7 @@ int main(void)
     tcase_add_test(tests, a_model_may_have_no_kernel_and_no_input);
     tcase_add_test(tests, an_executable_describes_itself);
     tcase_add_test(tests, a_profile_times_every_step);
+    tcase_add_test(tests, a_profile_tells_what_each_thread_did);
     tcase_add_test(tests, another_processor_is_refused);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,0 +1,153 @@
+/* Profiled runs read from their context, and what this processor could do. */
+#include "cli/profile.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_RUNS = 101, LEAST_RUNS = 5 };
+
+/* ---- runs ---- */
+
+static void read_lanes(const dlcrt_context *context, uint32_t i, const dlc_profile *profile)
+{
+    dlcrt_thread_profile thread;
+    for (uint32_t t = 0; t < profile->nthreads && dlcrt_context_thread_profile(context, i, t, &thread); t++)
+        profile->steps[i].lanes[t] = (dlc_lane){(double)thread.busy_ns / 1e3, (double)thread.end_ns / 1e3};
+}
+
+dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
+{
+    dlcrt_executable_info info;
+    dlcrt_step_profile times;
+    dlcrt_step_info step;
+    dlcrt_executable_describe(executable, &info);
+    dlc_profile profile = {.nthreads = dlcrt_context_threads(context),
+                           .nsteps = info.nsteps,
+                           .nruns = 1,
+                           .is_host = !strncmp(info.device, "cpu", 3),
+                           .steps = dlc_new_array(cli->arena, dlc_timed_step, info.nsteps + 1)};
+    for (uint32_t i = 0; i < info.nsteps; i++) {
+        if (!dlcrt_context_profile(context, i, &times) || !dlcrt_executable_step(executable, i, &step))
+            break;
+        double end_us = (double)times.end_ns / 1e3;
+        profile.steps[i] = (dlc_timed_step){.name = step.name,
+                                            .kernel = step.kernel,
+                                            .units = times.units,
+                                            .begin_us = (double)times.begin_ns / 1e3,
+                                            .us = (double)(times.end_ns - times.begin_ns) / 1e3,
+                                            .flops = times.flops,
+                                            .bytes = times.bytes,
+                                            .lanes = dlc_new_array(cli->arena, dlc_lane, profile.nthreads + 1)};
+        read_lanes(context, i, &profile);
+        profile.total_us = end_us > profile.total_us ? end_us : profile.total_us;
+    }
+    return profile;
+}
+
+static int shorter(const void *a, const void *b)
+{
+    double x = ((const dlc_profile *)a)->total_us, y = ((const dlc_profile *)b)->total_us;
+    return (x > y) - (x < y);
+}
+
+dlc_status dlc_profile_runs(dlc_cli *cli, const dlcrt_executable *executable, dlcrt_context *context, const dlc_tensors *inputs,
+                            const dlc_tensors *outputs, double seconds, dlc_profile *profile)
+{
+    dlc_profile runs[MOST_RUNS];
+    uint32_t nruns = 0;
+    double end = dlc_seconds() + seconds;
+    for (uint32_t n = 0; n <= MOST_RUNS && (n <= LEAST_RUNS || dlc_seconds() < end); n++) {
+        for (uint32_t i = 0; i < outputs->n; i++)
+            outputs->data[i].data = NULL; /* the context's own memory */
+        dlc_status status = dlcrt_context_run(context, inputs->data, inputs->n, outputs->data, outputs->n);
+        if (status != DLC_OK)
+            return dlc_runtime_failed(cli, status, NULL);
+        if (n)
+            runs[nruns++] = dlc_profile_read(cli, executable, context);
+    }
+    qsort(runs, nruns, sizeof *runs, shorter);
+    *profile = runs[nruns / 2];
+    profile->nruns = nruns;
+    return DLC_OK;
+}
+
+/* ---- what the machine can do ---- */
+
+static int ends_in(const char *name, const char *ending)
+{
+    size_t n = strlen(name), m = strlen(ending);
+    return n > m && !strcmp(name + n - m, ending);
+}
+
+/* A line "far_bytes_per_us 30000" of what `dlc targets --probe` measures of one thread. */
+static void take_line(dlc_arena *arena, dlc_roofs *roofs, const char *name, double value)
+{
+    static const char *const levels[][2] = {{"far_bytes_per_us", "memory"},
+                                            {"l3_bytes_per_us", "L3"},
+                                            {"near_bytes_per_us", "L2"},
+                                            {"l1_bytes_per_us", "L1"}};
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, levels[i][0]))
+            dlc_vec_push(arena, &roofs->levels, ((dlc_roof){levels[i][1], value}));
+    if (ends_in(name, "_ops_per_us"))
+        dlc_vec_push(arena, &roofs->peaks,
+                     ((dlc_roof){dlc_arena_strndup(arena, name, strlen(name) - strlen("_ops_per_us")), value}));
+}
+
+static dlc_status probe(dlc_cli *cli, const char **text)
+{
+    const dlc_library *library;
+    const char *written, *folder = getenv("TMPDIR");
+    char *file = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", folder && *folder ? folder : "/tmp");
+    DLC_TRY(dlc_library_load(&library, &cli->diag));
+    int fd = mkstemp(file);
+    if (fd < 0)
+        return dlc_diag_fail(&cli->diag, DLC_IO, file, "no temporary file can be made");
+    close(fd);
+    dlc_progress(cli, "measuring this processor …");
+    dlc_status status = library->machine_probe(file, &written, text);
+    dlc_progress(cli, NULL);
+    unlink(file);
+    return status == DLC_OK ? DLC_OK : dlc_diag_fail(&cli->diag, status, NULL, "%s", *text);
+}
+
+dlc_status dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs)
+{
+    const char *text;
+    char name[64];
+    DLC_TRY(probe(cli, &text));
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+        size_t n = strcspn(text, " \n");
+        snprintf(name, sizeof name, "%.*s", (int)n, text);
+        take_line(cli->arena, roofs, name, nthreads * (text[n] == ' ' ? dlc_text_double(text + n, NULL) : 0));
+    }
+    return DLC_OK;
+}
+
+/* The slowest roof that gives at least `rate`, or the fastest. */
+static const dlc_roof *roof_above(const dlc_roof_list *roofs, double rate)
+{
+    const dlc_roof *best = NULL;
+    for (uint32_t i = 0; i < roofs->n; i++) {
+        const dlc_roof *roof = &roofs->data[i];
+        int is_enough = roof->per_us >= rate;
+        if (!best || (is_enough && (best->per_us < rate || roof->per_us < best->per_us)) ||
+            (!is_enough && best->per_us < rate && roof->per_us > best->per_us))
+            best = roof;
+    }
+    return best;
+}
+
+dlc_bound dlc_roofs_bound(const dlc_roofs *roofs, double us, double flops, double bytes)
+{
+    if (us <= 0 || !roofs->peaks.n || !roofs->levels.n || flops + bytes <= 0)
+        return (dlc_bound){0};
+    const dlc_roof *peak = roof_above(&roofs->peaks, flops / us);
+    const dlc_roof *level = roof_above(&roofs->levels, bytes / us);
+    double computing = flops / peak->per_us, moving = bytes / level->per_us;
+    return computing >= moving ? (dlc_bound){peak->name, computing / us} : (dlc_bound){level->name, moving / us};
+}
