@@ -272,12 +272,19 @@ static void build_product(const points *p)
     dlc_schedule_close(schedule, p->points.n + 1);
 }
 
+/* Rows of tiles are a unit each, so there is no loop over them within it. */
+static int has_one_row(const points *p)
+{
+    return p->block == 1 && p->ntiles[0] > 1;
+}
+
 /* Of one tile. */
 static void build_results(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
     uint32_t n = p->c->kernel->stages.n;
-    open_for(p, p->rows, p->m);
+    if (!has_one_row(p))
+        open_for(p, p->rows, p->m);
     open_for(p, p->across, p->m);
     for (uint32_t s = p->product + 1; s < p->results; s++) {
         open_for(p, p->tile, 1);
@@ -291,7 +298,7 @@ static void build_results(const points *p)
         int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
         dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     }
-    dlc_schedule_close(schedule, 5);
+    dlc_schedule_close(schedule, has_one_row(p) ? 4 : 5);
 }
 
 static int pack_constant(const points *p)

@@ -156,6 +156,28 @@ static double far_rate(const dlc_machine *machine)
     return machine->l3_bytes_per_us > 0 ? machine->l3_bytes_per_us / machine->cycles_per_us : OUTER_BYTES;
 }
 
+/* Bytes that the factor is made of, as they lie in memory: in all, and in an iteration of loop n. What conversions make of them stays
+ * in registers. */
+static void factor_bytes(const estimator *e, dlc_expr factor, uint32_t n, double *all, double *inside)
+{
+    const dlc_pool *pool = e->c.kernel->pool;
+    uint8_t *marks = dlc_new_array(e->c.arena, uint8_t, pool->nodes.n);
+    *all = *inside = 0;
+    dlc_expr_reach(pool, factor, marks);
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD)
+            continue;
+        double whole = dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype), part = whole;
+        for (uint32_t a = 0; a < e->c.kernel->axes.n; a++)
+            if (dlc_expr_uses_axis(pool, id, a)) {
+                whole *= (double)e->c.extent[a];
+                part *= points_inside(e, n, a);
+            }
+        *all += whole;
+        *inside += part;
+    }
+}
+
 /* The columns' factor is read once for each iteration of loops around the columns' that are not over its axes: beyond the first
  * time from the caches, if they hold what the innermost of these loops goes through. */
 static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
@@ -166,7 +188,7 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
     dlc_contraction form;
     *is_blind = 0;
     int is_known = 1;
-    double passes = 1, all = dlc_dtype_bytes(stage->dtype[0]), inside = all;
+    double passes = 1, all, inside;
     uint32_t innermost = DLC_ROOT_NODE;
     if (!dlc_contraction_of(kernel, stage, e->c.arena, &form))
         return 0;
@@ -181,11 +203,7 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
         is_known &= dlc_choose_is_known(&e->c, axis);
         passes *= times > 1 ? times : 1;
     }
-    for (uint32_t a = 0; a < kernel->axes.n; a++)
-        if (dlc_expr_uses_axis(kernel->pool, right, a)) {
-            all *= (double)e->c.extent[a];
-            inside *= points_inside(e, innermost, a);
-        }
+    factor_bytes(e, right, innermost, &all, &inside);
     int is_far = inside > e->schedule->target->l2_bytes * 3 / 4;
     *is_blind = is_far && !is_known;
     if (inside <= e->schedule->target->l1_bytes / 2)
