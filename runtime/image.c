@@ -17,6 +17,11 @@ dlc_status dlcrt_damaged(const char *name, const char *format, ...)
 int dlcrt_image_has(const dlcrt_image *image, const void *at, uint64_t n)
 {
     uint64_t offset = (uint64_t)((uintptr_t)at - (uintptr_t)image->base);
-    return !image->base ||
-           (offset % 8 == 0 && offset <= image->size_bytes && n <= image->size_bytes - offset);
+    if (!image->base || (!n && offset % 8 == 0 && offset <= image->size_bytes))
+        return 1;
+    for (uint32_t i = 0; i < image->nreadable; i++)
+        if (offset % 8 == 0 && offset >= image->readable[i].begin && offset <= image->readable[i].end &&
+            n <= image->readable[i].end - offset)
+            return 1;
+    return 0;
 }

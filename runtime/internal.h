@@ -54,10 +54,15 @@ void dlcrt_float_leave(uint32_t state);
 typedef struct {
     uint64_t at, size_bytes, checksum; /* bytes from the base */
 } dlcrt_sealed;
+enum { DLCRT_MOST_SEGMENTS = 16 };
 typedef struct {
     unsigned char *base; /* NULL: linked into the program, nothing is known about its bounds */
     size_t size_bytes;
     size_t code_begin, code_end; /* offsets of the executable segment */
+    struct {
+        size_t begin, end;
+    } readable[DLCRT_MOST_SEGMENTS]; /* offsets of what may be read: between segments there is nothing */
+    uint32_t nreadable;
     const dlc_executable *entry;
     const uint64_t *sums; /* of the constants, one per DLC_SEAL_CHUNK bytes */
     dlcrt_sealed constants, binaries;

@@ -21,7 +21,6 @@
 
 #include "dlc/checksum.h"
 
-enum { MAX_SEGMENTS = 16 };
 static const size_t max_span = (size_t)1 << 46;
 static const size_t max_padding = 1 << 16; /* of a segment: zeros up to a page */
 
@@ -30,7 +29,7 @@ typedef struct {
     int fd;
     const unsigned char *bytes; /* the whole file */
     size_t size_bytes;
-    Elf64_Phdr segments[MAX_SEGMENTS];
+    Elf64_Phdr segments[DLCRT_MOST_SEGMENTS];
     uint32_t nsegments;
     dlc_seal seal;
 } file;
@@ -52,7 +51,7 @@ static dlc_status check_header(const file *f, const Elf64_Ehdr *header)
         header->e_type != ET_DYN)
         return damaged(f, "not a 64-bit little-endian shared object");
     if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
-        header->e_phnum > MAX_SEGMENTS || header->e_phoff > f->size_bytes ||
+        header->e_phnum > DLCRT_MOST_SEGMENTS || header->e_phoff > f->size_bytes ||
         f->size_bytes - header->e_phoff < header->e_phnum * sizeof(Elf64_Phdr))
         return damaged(f, "its table of segments lies outside the file");
     if (header->e_shnum && (header->e_shoff > f->size_bytes ||
@@ -231,9 +230,16 @@ static dlcrt_sealed sealed(const file *f, dlc_seal_part part)
 static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (uint32_t i = 0; i < f->nsegments; i++)
-        if (f->segments[i].p_type == PT_LOAD)
-            DLC_TRY(map_segment(f, &f->segments[i], page, base));
+    for (uint32_t i = 0; i < f->nsegments; i++) {
+        const Elf64_Phdr *s = &f->segments[i];
+        if (s->p_type != PT_LOAD)
+            continue;
+        DLC_TRY(map_segment(f, s, page, base));
+        if (s->p_flags & PF_R) {
+            image->readable[image->nreadable].begin = s->p_vaddr;
+            image->readable[image->nreadable++].end = s->p_vaddr + s->p_memsz;
+        }
+    }
     DLC_TRY(relocate(f, base, image->size_bytes));
     for (uint32_t i = 0; i < f->nsegments; i++) {
         const Elf64_Phdr *s = &f->segments[i];

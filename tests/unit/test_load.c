@@ -319,6 +319,32 @@ START_TEST(forged_headers_are_followed_nowhere)
 }
 END_TEST
 
+/* A plan that goes on into a segment that nobody may read, or into none: of a file whose code is no sealed part. */
+START_TEST(plans_end_where_nothing_can_be_read)
+{
+    enum { LAST = 3 }; /* segments that are loaded */
+    Elf64_Phdr *segments = (Elf64_Phdr *)(file + ((Elf64_Ehdr *)file)->e_phoff);
+    dlc_seal s = {0};
+    unsigned char *sealed = seal_of(file, &s);
+    dlc_plan *plan = NULL;
+    for (size_t at = 0; !plan && at + sizeof *plan <= file_bytes; at += 8)
+        if (!memcmp(file + at, DLC_PLAN_MAGIC, sizeof plan->magic))
+            plan = (dlc_plan *)(file + at);
+    ck_assert(sealed && plan);
+    s.parts[DLC_SEAL_CODE].size_bytes = 0;
+    memcpy(sealed, &s, sizeof s);
+    for (uint32_t i = 0, nloaded = 0; nloaded < LAST; i++) {
+        if (segments[i].p_type != PT_LOAD || !nloaded++)
+            continue;
+        segments[i].p_flags = 0;
+        for (plan->size_bytes = 4096; plan->size_bytes < file_bytes; plan->size_bytes += 1024) {
+            seal(file);
+            ck_assert_int_ne(open_file(), DLC_OK);
+        }
+    }
+}
+END_TEST
+
 /* The same for the plan's own tables, whose checksum is made to fit. Contexts size what passes;
  * nothing is run. */
 START_TEST(forged_plans_are_followed_nowhere)
@@ -437,6 +463,7 @@ int main(void)
     tcase_add_test(tests, damaged_weights_are_found_by_the_first_run);
     tcase_add_test(tests, bytes_appended_or_swapped_are_refused_or_harmless);
     tcase_add_test(tests, forged_headers_are_followed_nowhere);
+    tcase_add_test(tests, plans_end_where_nothing_can_be_read);
     tcase_add_loop_test(tests, forged_plans_are_followed_nowhere, 0, 2);
     tcase_add_test(tests, foreign_files_are_refused);
     tcase_add_test(tests, another_version_is_refused);
