@@ -153,6 +153,13 @@ static void stand_alone(dlc_cli *cli)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* A buffer that libc could not allocate would lose what is printed without a word. */
+static void own_buffer(void)
+{
+    static char buffer[BUFSIZ];
+    setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
+}
+
 /* For JSON, the library's too, which shares cJSON with the program. */
 static void *alloc_or_leave(size_t size_bytes)
 {
@@ -167,6 +174,7 @@ int main(int argc, char **argv)
     dlc_cli cli = {.arena = dlc_arena_create(0)};
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = alloc_or_leave, .free_fn = free});
     stand_alone(&cli);
+    own_buffer();
     dlc_diag_init(&cli.diag, cli.arena);
     dlc_status status = dlc_args_parse(argc, argv, &cli.args, cli.arena, &cli.diag);
     cli.args.json = dlc_args_want_json(argc, argv);

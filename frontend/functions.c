@@ -38,6 +38,20 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+/* A function's outputs are names of their own. */
+static dlc_status check_outputs(dlc_import *im, const Onnx__FunctionProto *proto)
+{
+    dlc_table seen = {0};
+    for (size_t i = 0; i < proto->n_output; i++) {
+        int is_new;
+        (void)dlc_table_insert(&seen, im->arena, proto->output[i], &is_new);
+        if (!is_new)
+            return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file, "function '%s' names its output '%s' twice",
+                                 proto->name, proto->output[i]);
+    }
+    return DLC_OK;
+}
+
 static dlc_status register_functions(dlc_import *im)
 {
     for (size_t i = 0; i < im->proto->n_functions; i++) {
@@ -53,6 +67,7 @@ static dlc_status register_functions(dlc_import *im)
             return dlc_diag_fail(im->graph->diag, DLC_INVALID, im->graph->file,
                                  "function '%s' is defined twice", proto->name);
         *item = (void *)(uintptr_t)(i + 1);
+        DLC_TRY(check_outputs(im, proto));
     }
     return DLC_OK;
 }

@@ -163,6 +163,8 @@ static inline uint32_t im_rank(const dlc_value *value)
 int64_t im_int_at(const dlc_value *value, uint32_t i);
 /* -rank <= axis < rank becomes 0 <= axis < rank; else reported, -1. */
 int im_axis(dlc_import *im, int64_t axis, uint32_t rank);
+/* The same of entry i of an attribute; without a list, 0. */
+int im_listed_axis(dlc_import *im, const char *name, const int64_t *list, uint32_t i, uint32_t rank);
 /* Ascending, distinct; false when reported. out: DLC_MAX_RANK entries. */
 int im_axes(dlc_import *im, const int64_t *axes, uint32_t n, uint32_t rank, uint8_t *out);
 dlc_expr im_i64(dlc_import *im, int64_t value);

@@ -149,6 +149,8 @@ void import_skip_rms_normalization(dlc_import *im)
 static dlc_value *unpacked(dlc_import *im, dlc_value *packed, int64_t bits)
 {
     dlc_value *parts[8];
+    if (!packed)
+        return NULL;
     uint32_t n = (uint32_t)(8 / bits), rank = im_rank(packed);
     dlc_expr dims[DLC_MAX_RANK];
     dlc_value *bytes = f_insert_axis(im, packed, rank);

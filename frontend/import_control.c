@@ -235,6 +235,17 @@ static int scan_list(dlc_import *im, const char *name, uint32_t n, const int64_t
     return im_ok(im);
 }
 
+/* Directions of n inputs or results, or NULL for all forward: 0 and 1 (reversed). */
+static int scan_directions(dlc_import *im, const char *name, uint32_t n, const int64_t **list)
+{
+    if (!scan_list(im, name, n, list))
+        return 0;
+    for (uint32_t i = 0; *list && i < n; i++)
+        if ((*list)[i] != 0 && (*list)[i] != 1)
+            im_fail(im, DLC_INVALID, "%s[%" PRIu32 "] is %" PRId64 "; 0 (forward) or 1 (reverse) is possible", name, i, (*list)[i]);
+    return im_ok(im);
+}
+
 static int scan_axes(dlc_import *im, dlc_repeat *r, const int64_t *given)
 {
     int64_t *axes = dlc_new_array(im->arena, int64_t, r->nscans + 1);
@@ -275,9 +286,9 @@ void import_scan(dlc_import *im)
     r->initial = im->in;
     r->scans = im->in + r->nstates;
     if (!scan_list(im, "scan_input_axes", r->nscans, &axes) || !scan_axes(im, r, axes) ||
-        !scan_list(im, "scan_input_directions", r->nscans, &r->input_reversed) ||
+        !scan_directions(im, "scan_input_directions", r->nscans, &r->input_reversed) ||
         !scan_list(im, "scan_output_axes", r->nresults, &r->output_axes) ||
-        !scan_list(im, "scan_output_directions", r->nresults, &r->output_reversed))
+        !scan_directions(im, "scan_output_directions", r->nresults, &r->output_reversed))
         return;
     push_loop(im, r);
 }

@@ -179,7 +179,7 @@ static int stacking_axis(dlc_import *im, const dlc_repeat *r, uint32_t i, const 
         im_fail(im, DLC_UNSUPPORTED, "it has no trip count, and results of each iteration; a limit for their number is wanted");
         return -1;
     }
-    return im_axis(im, r->output_axes ? r->output_axes[i] : 0, im_rank(value) + 1);
+    return im_listed_axis(im, "scan_output_axes", r->output_axes, i, im_rank(value) + 1);
 }
 
 /* Results of one output: stacked along a first axis, of which `n` are there, 0: all; then put where the node wants them. */

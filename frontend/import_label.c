@@ -70,7 +70,8 @@ void import_label_encoder(dlc_import *im)
         im_fail(im, DLC_INVALID, "names no keys or no values");
     else if (im_ok(im) && dlc_is_text(keys->type.dtype) != dlc_is_text(x->type.dtype))
         im_fail(im, DLC_INVALID, "the input is %s, and the keys are %s", dlc_dtypes[x->type.dtype].text, dlc_dtypes[keys->type.dtype].text);
-    if (!im_ok(im))
+    if (!im_ok(im) || !im_same_dim(im, im_product(im, keys->type.dims, im_rank(keys)), im_product(im, values->type.dims, im_rank(values)),
+                                   "numbers of keys and values"))
         return;
     dlc_value *other = encoder_default(im, values);
     im->out[0] = !dlc_is_text(x->type.dtype) ? other_than(im, x, keys, values, other)

@@ -36,6 +36,32 @@ static dlc_value *spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v
                    x->type.dims[axis]);
 }
 
+/* One scale for each block along the axis, and the input's extents along the others. */
+static int is_blocked(dlc_import *im, const dlc_value *x, const dlc_value *v, uint32_t axis, int64_t block)
+{
+    for (uint32_t i = 0; i < im_rank(x); i++) {
+        dlc_expr wanted = x->type.dims[i];
+        if (i == axis)
+            wanted = dlc_floordiv(im->pool, dlc_addi(im->pool, wanted, block - 1), im_i64(im, block));
+        if (!im_same_dim(im, v->type.dims[i], wanted, i == axis ? "scales and blocks (of block_size)" : "dimensions of scales and input"))
+            return 0;
+    }
+    return 1;
+}
+
+/* A zero point has its scale's shape; one number may be a scalar or a list of one. */
+static int has_shape_of(dlc_import *im, const dlc_value *zero, const dlc_value *scale)
+{
+    int64_t nzeros, nscales;
+    if (!zero || (dlc_type_elems(im->pool, &zero->type, &nzeros) && dlc_type_elems(im->pool, &scale->type, &nscales) && nzeros == 1 && nscales == 1))
+        return 1;
+    if (im_rank(zero) != im_rank(scale))
+        im_fail(im, DLC_INVALID, "the zero point has rank %" PRIu32 ", the scale %" PRIu32, im_rank(zero), im_rank(scale));
+    for (uint32_t i = 0; im_ok(im) && i < im_rank(scale); i++)
+        (void)im_same_dim(im, zero->type.dims[i], scale->type.dims[i], "dimensions of zero point and scale");
+    return im_ok(im);
+}
+
 typedef struct {
     int64_t axis, block;
 } granule;
@@ -71,7 +97,7 @@ static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const
                     im_rank(v), im_rank(x));
             return NULL;
         }
-        return spread_blocks(im, x, v, (uint32_t)axis, g->block);
+        return is_blocked(im, x, v, (uint32_t)axis, g->block) ? spread_blocks(im, x, v, (uint32_t)axis, g->block) : NULL;
     }
     if (!im_same_dim(im, v->type.dims[0], x->type.dims[axis], "scales and the quantised dimension"))
         return NULL;
@@ -165,6 +191,8 @@ void import_quantize_linear(dlc_import *im)
         im_fail(im, DLC_INVALID, "the scale is %s; a float is wanted", dlc_dtypes[work].text);
         return;
     }
+    if (!has_shape_of(im, zero, scale))
+        return;
     scale = spread(im, x, f_cast(im, scale, work), &g);
     dlc_value *spread_zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);
     if (!im_ok(im))
@@ -204,7 +232,7 @@ void import_dequantize_linear(dlc_import *im)
     if (dtype != DLC_NONE && !dlc_is_float(dtype))
         im_fail(im, DLC_INVALID, "the result would be %s; a float is wanted",
                 dlc_dtypes[dtype].text);
-    if (!im_ok(im))
+    if (!im_ok(im) || !has_shape_of(im, zero, scale))
         return;
     scale = spread(im, x, f_cast(im, scale, dtype), &g);
     zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);

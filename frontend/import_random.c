@@ -143,9 +143,10 @@ void import_multinomial(dlc_import *im)
     dlc_value *x = im_in(im, 0);
     int64_t n = im_int(im, "sample_size", 1);
     dlc_dtype dtype = im_dtype(im, im_int(im, "dtype", 6), "dtype");
-    if (im_rank(x) != 2 || n < 0)
-        im_fail(im, DLC_INVALID, "%" PRId64 " samples of an input of rank %" PRIu32 "; 2 is wanted", n,
-                im_rank(x));
+    if (n < 0)
+        im_fail(im, DLC_INVALID, "sample_size is %" PRId64 "; 0 or more is possible", n);
+    else if (im_rank(x) != 2)
+        im_fail(im, DLC_INVALID, "samples of an input of rank %" PRIu32 "; 2 is wanted", im_rank(x));
     if (!im_ok(im))
         return;
     const dlc_expr dims[3] = {x->type.dims[0], im_i64(im, n), x->type.dims[1]};

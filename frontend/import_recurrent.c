@@ -213,6 +213,8 @@ static int read_recurrence(dlc_import *im, recurrence *r)
     r->has_clip = im_has(im, "clip");
     r->clip = im_float(im, "clip", 0);
     r->layout = im->opset >= 14 ? im_int(im, "layout", 0) : 0;
+    if (r->layout != 0 && r->layout != 1)
+        im_fail(im, DLC_INVALID, "layout is %" PRId64 "; 0 or 1 is possible", r->layout);
     if (r->kind == LSTM)
         r->input_forget = im_int(im, "input_forget", 0);
     if (r->kind == GRU)

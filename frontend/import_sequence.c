@@ -321,7 +321,10 @@ void import_sequence_map(dlc_import *im)
 
 void import_optional(dlc_import *im)
 {
-    (void)im_attribute(im, "type");
+    if (!im_attribute(im, "type") && !im_in(im, 0)) {
+        im_fail(im, DLC_INVALID, "neither an input nor the attribute 'type'; one of them is wanted");
+        return;
+    }
     im->out[0] = im_list_value(im, im->in, im_in(im, 0) ? 1 : 0, 1);
 }
 

@@ -73,6 +73,11 @@ static int measure(dlc_import *im, forest *f)
             }
         }
     }
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!depth[i]) {
+            im_fail(im, DLC_INVALID, "entry %" PRIu32 " of the nodes is reached from no root: its parents form a circle", i);
+            return 0;
+        }
     if (f->depth > DEEPEST)
         im_fail(im, DLC_UNSUPPORTED, "a tree of depth %" PRIu32 "; up to %d are supported",
                 f->depth, DEEPEST);
@@ -216,6 +221,11 @@ static dlc_value *flat_rows(dlc_import *im, const forest *f, dlc_value *x, dlc_v
         if (f->features[i] < 0)
             im_fail(im, DLC_INVALID, "node %" PRIu32 " asks for feature %" PRId64, i, f->features[i]);
     }
+    int64_t known;
+    if (x && im_is_const(im, x->type.dims[1], &known) && most >= known)
+        im_fail(im, DLC_INVALID, "nodes_featureids asks for feature %" PRId64 " of an input of %" PRId64, most, known);
+    if (!x || !im_ok(im))
+        return NULL;
     dlc_expr width = x->type.dims[1], all = im_product(im, x->type.dims, 2);
     dlc_graph_require(im->graph, dlc_lt(im->pool, im_i64(im, most), width), "node '%s': it asks for feature %" PRId64 " of less",
                       im->origin->name, most);
@@ -253,6 +263,8 @@ static dlc_value *walk(dlc_import *im, forest *f, dlc_value *x)
     if (f->is_double)
         x = f_cast(im, x, DLC_F64);
     x = flat_rows(im, f, x, &t.rows, &nsamples);
+    if (!x)
+        return NULL;
     const dlc_expr one_row[2] = {im_i64(im, 1), im_i64(im, f->ntrees)},
                    dims[2] = {nsamples, one_row[1]};
     dlc_value *at = f_expand(im, f_reshape(im, root_places(im, f), one_row, 2), dims, 2);
@@ -285,22 +297,45 @@ static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves,
 
 /* --- reading: nodes by tree and number (versions 1 and 3) --- */
 
-static void *find(dlc_table *numbers, dlc_import *im, int64_t tree, int64_t node, int insert)
+/* Nodes by tree and number: places in the lists, above 0, by open addressing. */
+typedef struct {
+    const int64_t *trees, *numbers;
+    uint32_t *places;
+    uint64_t mask;
+} node_table;
+
+/* Where the node is, or an empty place. */
+static uint32_t *find(const node_table *t, int64_t tree, int64_t number)
 {
-    char key[48];
-    int is_new;
-    snprintf(key, sizeof key, "%" PRId64 " %" PRId64, tree, node);
-    return insert ? (void *)dlc_table_insert(numbers, im->arena, dlc_arena_strdup(im->arena, key),
-                                              &is_new)
-                  : (void *)dlc_table_find(numbers, key);
+    uint64_t hash = ((uint64_t)tree * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)number) * UINT64_C(0xbf58476d1ce4e5b9);
+    for (uint64_t at = hash >> 20 & t->mask;; at = (at + 1) & t->mask) {
+        uint32_t place = t->places[at];
+        if (!place || (t->trees[place - 1] == tree && t->numbers[place - 1] == number))
+            return &t->places[at];
+    }
+}
+
+static node_table number_nodes(dlc_import *im, const int64_t *trees, const int64_t *numbers, uint32_t n)
+{
+    node_table t = {trees, numbers, NULL, 1};
+    while (t.mask < 2 * (uint64_t)n)
+        t.mask = 2 * t.mask + 1;
+    t.places = dlc_new_array(im->arena, uint32_t, t.mask + 1);
+    for (uint32_t i = 0; i < n && im_ok(im); i++) {
+        uint32_t *place = find(&t, trees[i], numbers[i]);
+        if (*place)
+            im_fail(im, DLC_INVALID, "nodes_nodeids names node %" PRId64 " of tree %" PRId64 " twice", numbers[i], trees[i]);
+        *place = i + 1;
+    }
+    return t;
 }
 
 /* Index of a node that must be there, or -1 when reported. */
-static int64_t index_of(dlc_import *im, dlc_table *numbers, int64_t tree, int64_t node)
+static int64_t index_of(dlc_import *im, const node_table *numbers, int64_t tree, int64_t node)
 {
-    void **item = find(numbers, im, tree, node, 0);
-    if (item)
-        return (int64_t)(uintptr_t)*item - 1;
+    uint32_t place = *find(numbers, tree, node);
+    if (place)
+        return (int64_t)place - 1;
     im_fail(im, DLC_INVALID, "tree %" PRId64 " has no node %" PRId64, tree, node);
     return -1;
 }
@@ -350,10 +385,9 @@ static int read_weighing(dlc_import *im, const char *what, weighing *w, uint8_t 
     w->ids = im_ints(im, name[2], &n[2]);
     w->weights = either(im, name[3], &n[3], is_double);
     w->n = n[0];
-    if (!w->trees || !w->numbers || !w->ids || !w->weights || n[1] != n[0] || n[2] != n[0] ||
-        n[3] != n[0])
-        im_fail(im, DLC_INVALID, "the lists of leaves ('%s' and the like) differ in length",
-                name[0]);
+    for (int i = 0; i < 4 && im_ok(im); i++)
+        if (!n[i] || n[i] != n[0])
+            im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, %s has %" PRIu32, name[i], n[i], name[0], n[0]);
     return im_ok(im);
 }
 
@@ -366,34 +400,33 @@ typedef struct {
 
 static int read_nodes(dlc_import *im, node_lists *l, uint8_t *is_double)
 {
-    uint32_t n[8] = {0};
+    enum { NEEDED = 6 };
+    static const char *const names[NEEDED] = {"nodes_nodeids",     "nodes_featureids", "nodes_truenodeids",
+                                              "nodes_falsenodeids", "nodes_modes",      "nodes_values"};
+    uint32_t n[NEEDED] = {0}, ntracks = 0, nrates;
     l->trees = im_ints(im, "nodes_treeids", &l->n);
-    l->numbers = im_ints(im, "nodes_nodeids", &n[0]);
-    l->features = im_ints(im, "nodes_featureids", &n[1]);
-    l->yes = im_ints(im, "nodes_truenodeids", &n[2]);
-    l->no = im_ints(im, "nodes_falsenodeids", &n[3]);
-    l->modes = im_texts(im, "nodes_modes", &n[4]);
-    l->values = either(im, "nodes_values", &n[5], is_double);
-    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &n[6]);
-    (void)im_floats(im, "nodes_hitrates", &n[7]);
+    l->numbers = im_ints(im, names[0], &n[0]);
+    l->features = im_ints(im, names[1], &n[1]);
+    l->yes = im_ints(im, names[2], &n[2]);
+    l->no = im_ints(im, names[3], &n[3]);
+    l->modes = im_texts(im, names[4], &n[4]);
+    l->values = either(im, names[5], &n[5], is_double);
+    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &ntracks);
+    (void)im_floats(im, "nodes_hitrates", &nrates);
     (void)im_attribute(im, "nodes_hitrates_as_tensor");
-    int is_whole = l->trees && l->numbers && l->features && l->yes && l->no && l->modes && l->values;
-    for (int i = 0; i < 6; i++)
-        is_whole &= n[i] == l->n;
-    if (l->tracks && n[6] != l->n)
+    for (int i = 0; i < NEEDED && im_ok(im); i++)
+        if (!n[i] || n[i] != l->n)
+            im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, nodes_treeids has %" PRIu32, names[i], n[i], l->n);
+    if (l->tracks && ntracks != l->n)
         l->tracks = NULL;
-    if (im_ok(im) && (!is_whole || !l->n))
-        im_fail(im, DLC_INVALID, "the lists of nodes differ in length");
     return im_ok(im);
 }
 
 static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, uint32_t ntargets,
                         forest *f)
 {
-    dlc_table numbers = {0};
+    const node_table numbers = number_nodes(im, l->trees, l->numbers, l->n);
     allocate(im, f, l->n, ntargets);
-    for (uint32_t i = 0; i < l->n; i++)
-        *(void **)find(&numbers, im, l->trees[i], l->numbers[i], 1) = (void *)(uintptr_t)(i + 1);
     uint8_t *has_parent = dlc_new_array(im->arena, uint8_t, l->n + 1);
     for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
         f->modes[i] = (uint8_t)mode_of(im, l->modes[i]);

@@ -30,8 +30,7 @@ static dlc_value *stack(dlc_import *im, const dlc_repeat *r, uint32_t i)
     int64_t n = r->iteration + 1;
     for (int64_t k = 0; k < n; k++) {
         dlc_value *value = r->stacked[i * (uint64_t)r->count + (uint64_t)k];
-        int axis =
-            value ? im_axis(im, r->output_axes ? r->output_axes[i] : 0, im_rank(value) + 1) : -1;
+        int axis = value ? im_listed_axis(im, "scan_output_axes", r->output_axes, i, im_rank(value) + 1) : -1;
         if (axis < 0)
             return NULL;
         parts[r->output_reversed && r->output_reversed[i] ? n - 1 - k : k] =

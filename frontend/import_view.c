@@ -443,8 +443,14 @@ void import_tile(dlc_import *im)
                 im_rank(x));
         return;
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t times;
+        if (im_is_const(im, repeats[i], &times) && times < 0)
+            im_fail(im, DLC_INVALID, "repeats[%" PRIu32 "] is %" PRId64 "; 0 or more is possible", i, times);
         dims[i] = im_size(im, dlc_mul(im->pool, x->type.dims[i], repeats[i]));
+    }
+    if (!im_ok(im))
+        return;
     im->out[0] =
         memcmp(dims, x->type.dims, n * sizeof *dims) == 0
             ? x

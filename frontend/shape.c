@@ -25,6 +25,15 @@ int im_axis(dlc_import *im, int64_t axis, uint32_t rank)
     return -1;
 }
 
+int im_listed_axis(dlc_import *im, const char *name, const int64_t *list, uint32_t i, uint32_t rank)
+{
+    int64_t axis = list ? list[i] : 0;
+    if (axis >= -(int64_t)rank && axis < (int64_t)rank)
+        return (int)(axis < 0 ? axis + rank : axis);
+    im_fail(im, DLC_INVALID, "%s[%" PRIu32 "] is %" PRId64 ", outside of [-%" PRIu32 ", %" PRIu32 "]", name, i, axis, rank, rank - 1);
+    return -1;
+}
+
 int im_axes(dlc_import *im, const int64_t *axes, uint32_t n, uint32_t rank, uint8_t *out)
 {
     uint8_t chosen[DLC_MAX_RANK] = {0};
