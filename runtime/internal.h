@@ -104,6 +104,14 @@ dlc_status dlcrt_check(const dlcrt_image *image, const char *name, const char *w
                        uint32_t number, uint64_t passed, const dlc_plan_entry **entry,
                        dlcrt_device *device);
 /* --- executable.c --- */
+/* --- counters.c: what has run --- */
+enum { DLCRT_NSTATUSES = DLC_CANCELLED + 2 }; /* that a run ends with; the last is for those that have no row */
+typedef struct {
+    atomic_uint_least64_t nended[DLCRT_NSTATUSES];
+    atomic_uint_least64_t time_ns;
+    atomic_uint nactive;
+} dlcrt_counters;
+
 struct dlcrt_executable {
     atomic_uint users; /* itself and its contexts */
     dlcrt_image image;
@@ -115,9 +123,24 @@ struct dlcrt_executable {
     int is_inert; /* no context may run it */
     atomic_int is_whole; /* what its plan reads of constants and binaries has been checked */
     pthread_mutex_t lock; /* held while it is */
+    dlcrt_counters counters;
     char name[];         /* of the file, for messages */
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);
+
+static inline int64_t dlcrt_count_begin(dlcrt_executable *executable)
+{
+    atomic_fetch_add_explicit(&executable->counters.nactive, 1, memory_order_relaxed);
+    return dlcrt_clock_ns();
+}
+static inline void dlcrt_count_end(dlcrt_executable *executable, int64_t begin_ns, dlc_status status)
+{
+    dlcrt_counters *counters = &executable->counters;
+    uint32_t row = (uint32_t)status < DLCRT_NSTATUSES ? (uint32_t)status : DLCRT_NSTATUSES - 1;
+    atomic_fetch_add_explicit(&counters->time_ns, (uint64_t)(dlcrt_clock_ns() - begin_ns), memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->nended[row], 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&counters->nactive, 1, memory_order_relaxed);
+}
 
 /* --- damage.c --- */
 /* Before the plan's constants and binaries are read: checks them, once. DLC_INVALID names the bytes that are wrong. */

@@ -461,6 +461,18 @@ static dlc_status size_and_run(dlcrt_context *context)
     return dlcrt_strings_give(context);
 }
 
+static dlc_status match_and_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs, dlcrt_tensor *outputs,
+                                uint32_t noutputs)
+{
+    DLC_TRY(match_inputs(context, inputs, ninputs));
+    DLC_TRY(match_outputs(context, outputs, noutputs));
+    DLC_TRY(dlcrt_executable_check(context->executable));
+    DLC_TRY(context->device->enter(context));
+    dlc_status status = size_and_run(context);
+    context->device->leave(context);
+    return status;
+}
+
 dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs, uint32_t ninputs,
                              dlcrt_tensor *outputs, uint32_t noutputs)
 {
@@ -468,11 +480,8 @@ dlc_status dlcrt_context_run(dlcrt_context *context, const dlcrt_tensor *inputs,
         return dlcrt_fail(DLC_USAGE, "dlcrt_context_run: context is NULL");
     if (context->executable->is_inert)
         return dlcrt_fail(DLC_USAGE, "the executable was opened for device none: nothing runs it");
-    DLC_TRY(match_inputs(context, inputs, ninputs));
-    DLC_TRY(match_outputs(context, outputs, noutputs));
-    DLC_TRY(dlcrt_executable_check(context->executable));
-    DLC_TRY(context->device->enter(context));
-    dlc_status status = size_and_run(context);
-    context->device->leave(context);
+    int64_t begin_ns = dlcrt_count_begin(context->executable);
+    dlc_status status = match_and_run(context, inputs, ninputs, outputs, noutputs);
+    dlcrt_count_end(context->executable, begin_ns, status);
     return status;
 }

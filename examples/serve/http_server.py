@@ -2,7 +2,7 @@
 
     python3 http_server.py MODEL [PORT]
 
-A request that does not fit is answered by 400 and a sentence. Any number of clients: a session runs in all threads at once.
+GET /metrics has the counters for Prometheus. A request that does not fit is answered by 400 and a sentence. Any number of clients: a session runs in all threads at once.
 """
 
 import http.server
@@ -28,6 +28,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         result = io.BytesIO()
         numpy.savez(result, **{row.name: output for row, output in zip(self.session.get_outputs(), outputs)})
         self.answer(200, "application/octet-stream", result.getvalue())
+
+    def do_GET(self) -> None:
+        if self.path == "/metrics":
+            self.answer(200, "text/plain; version=0.0.4; charset=utf-8", self.session.counters().encode())
+        else:
+            self.answer(404, "text/plain; charset=utf-8", b"there are POST / and GET /metrics")
 
     def answer(self, code: int, kind: str, body: bytes) -> None:
         self.send_response(code)

@@ -180,6 +180,15 @@ DLCRT_API int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t
 DLCRT_API size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text,
                                         size_t size_bytes);
 
+/*
+ * What has run since the executables were opened, as text that Prometheus reads: runs by status,
+ * seconds they took, runs under way, contexts, bytes of weights; each with the labels `model` and
+ * `file`. Executables of one file are counted together; NULL among them is passed over. Returns and
+ * writes as dlcrt_executable_print does. From any thread, while others run.
+ */
+DLCRT_API size_t dlcrt_counters_print(const dlcrt_executable *const *executables,
+                                      uint32_t nexecutables, char *text, size_t size_bytes);
+
 /* --- contexts: everything one run needs --- */
 typedef struct {
     uint32_t threads; /* 0: DLC_NUM_THREADS, else the cores this process may use (affinity, cgroup

@@ -16,7 +16,7 @@ from ._library import runtime as _runtime
 from ._library import text as _text
 from ._options import (ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, disable_telemetry_events,
                        set_default_logger_severity)
-from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtValue, get_all_providers, get_available_providers,
+from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtValue, counters, get_all_providers, get_available_providers,
                        get_device)
 
 __version__ = _text(_runtime.dlcrt_version())
@@ -25,6 +25,6 @@ __all__ = [
     "CancelledError", "DeviceError", "Edge", "Error", "Executable", "ExecutionMode", "FileError", "GraphOptimizationLevel", "IOBinding",
     "InferenceSession",
     "InternalError", "InvalidError", "LimitError", "MismatchError", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions",
-    "UnsupportedError", "UsageError", "compile", "disable_telemetry_events", "get_all_providers",
+    "UnsupportedError", "UsageError", "compile", "counters", "disable_telemetry_events", "get_all_providers",
     "get_available_providers", "get_device", "passes",
     "set_default_logger_severity", "strategies", "targets"]

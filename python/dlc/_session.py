@@ -519,12 +519,26 @@ class InferenceSession:
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
 
+    def counters(self) -> str:
+        """Runs, seconds, contexts and bytes as text for Prometheus; dlc.counters has several sessions in one."""
+        return counters(self)
+
     def plan(self) -> str:
         """What a run does, step by step, as text for people."""
         n = runtime.dlcrt_executable_print(self._executable, ffi.NULL, 0)
         buffer = ffi.new("char[]", n + 1)
         runtime.dlcrt_executable_print(self._executable, buffer, n + 1)
         return text(buffer)
+
+
+def counters(*sessions: InferenceSession) -> str:
+    """What has run in these sessions, as text that Prometheus reads: see dlcrt_counters_print in runtime.h."""
+    handles = ffi.new("dlcrt_executable *[]", [session._executable for session in sessions])
+    handles = ffi.cast("dlcrt_executable **", handles)
+    n = runtime.dlcrt_counters_print(handles, len(sessions), ffi.NULL, 0) + 256  # numbers grow meanwhile
+    buffer = ffi.new("char[]", n)
+    runtime.dlcrt_counters_print(handles, len(sessions), buffer, n)
+    return text(buffer)
 
 
 def _devices(providers: Sequence[Any] | None) -> list[str | None]:

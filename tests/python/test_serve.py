@@ -57,6 +57,20 @@ class HttpServer(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_counters_are_for_prometheus(self):
+        connection = self.connect()
+        for body in (packed(image=DATA["image"][:1]), packed(image=DATA["image"][:2]), packed(image=DATA["image"][0])):
+            self.ask(connection, body)
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        rows = dict(line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#"))
+        self.assertTrue(response.headers["Content-Type"].startswith("text/plain"))
+        counts = {name[name.index("status="):]: value for name, value in rows.items() if name.startswith("dlc_runs_total")}
+        self.assertEqual(counts, {'status="ok"}': "2"})  # what is refused by its rank never became a run
+        self.assertTrue(all(float(value) >= 0 for value in rows.values()))
+        connection.request("GET", "/else")
+        self.assertEqual(connection.getresponse().status, 404)
+
     def test_bad_requests_are_answered(self):
         connection = self.connect()
         for body, sentence in ((b"hello", b""), (packed(picture=np.zeros(3)), b"there is no input 'picture'"),

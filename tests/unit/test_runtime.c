@@ -675,6 +675,31 @@ START_TEST(an_executable_describes_itself)
 }
 END_TEST
 
+/* What runs of one file, by both executables opened of it, is one series; a text that is cut off is as long as it would be. */
+START_TEST(runs_are_counted)
+{
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    float x[4] = {0}, y[4];
+    dlcrt_tensor in = matrix(x, 1, 4), wrong = matrix(x, 1, 3), out[3] = {{.data = y, .size_bytes = sizeof y}};
+    for (int i = 0; i < 3; i++)
+        OK(dlcrt_context_run(context, &in, 1, out, 3));
+    ck_assert_int_eq(dlcrt_context_run(context, &wrong, 1, out, 3), DLC_INVALID);
+    const dlcrt_executable *list[] = {executable, NULL, executable};
+    static const char *const parts[] = {"# TYPE dlc_runs_total counter\ndlc_runs_total{model=\"chain\",file=\"", "status=\"ok\"} 6\n",
+                                        "status=\"invalid\"} 2\n", "\ndlc_runs_active{", "\ndlc_run_seconds_total{", "\ndlc_weights_bytes{"};
+    char text[2048], part[32];
+    size_t n = dlcrt_counters_print(list, 3, text, sizeof text);
+    ck_assert_uint_eq(n, strlen(text));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        ck_assert_msg(strstr(text, parts[i]) != NULL, "'%s' is not in\n%s", parts[i], text);
+    ck_assert_ptr_null(strstr(strstr(text, "\ndlc_contexts{") + 1, "\ndlc_contexts{"));
+    ck_assert_uint_eq(dlcrt_counters_print(list, 3, part, sizeof part), n);
+    ck_assert_uint_eq(strlen(part), sizeof part - 1);
+    ck_assert_uint_gt(dlcrt_counters_print(NULL, 1, NULL, 0), 0);
+}
+END_TEST
+
 START_TEST(a_profile_times_every_step)
 {
     made_model m = chain_model();
@@ -784,6 +809,7 @@ int main(void)
     tcase_add_test(tests, memory_that_runs_out_is_a_message);
     tcase_add_test(tests, a_model_may_have_no_kernel_and_no_input);
     tcase_add_test(tests, an_executable_describes_itself);
+    tcase_add_test(tests, runs_are_counted);
     tcase_add_test(tests, a_profile_times_every_step);
     tcase_add_test(tests, a_profile_tells_what_each_thread_did);
     tcase_add_test(tests, another_processor_is_refused);
