@@ -23,9 +23,9 @@ enum {
     SLICE = 16,           /* steps along K */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
-    BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over */
-    MATRIX_SLICE = 32,    /* steps along K that matrices take between two waits */
-    MATRIX_PAD = 8,       /* elements: rows of a slice begin at accesses of 16 bytes, and in other banks */
+    BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over; of others neighbours lie along K */
+    MATRIX_SLICE = 64,    /* bytes of a row along K that matrices take between two waits */
+    MATRIX_PAD = 16,      /* bytes: rows of a slice begin at accesses of as many, and in other banks */
     PRODUCT_CYCLES = 8,   /* of two matrices */
     PACKED_CYCLES = 4,    /* of an element that a thread copies among neighbours */
     ELEMENT_CYCLES = 24   /* of one that it copies alone */
@@ -119,6 +119,11 @@ static int is_matrix(const dot *d)
     return dlc_dots[d->row].family == DLC_FAMILY_WARP;
 }
 
+static int32_t factor_bytes(const dot *d)
+{
+    return (int32_t)dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a);
+}
+
 /* --- slices --- */
 
 static const dlc_access_fact *access_of(const dot *d, dlc_expr load)
@@ -171,10 +176,11 @@ static void add_slice(const dot *d, const char *name, dlc_expr factor, const dlc
     dlc_schedule_copy *copy = &schedule->copies.data[schedule->copies.n - 1];
     for (uint32_t i = 0; i < d->form.batch.n; i++)
         add_part(d, copy, &d->form.batch.data[i], 1, 0);
-    int is_deep = is_matrix(d) && s->along_k; /* matrices take either axis as rows: the one that memory has */
+    int32_t bytes = factor_bytes(d);
+    int is_deep = is_matrix(d) && (s->along_k || bytes != BYTES_EITHER_WAY); /* else rows are the axis that memory has */
     const dlc_ids *outer = is_deep ? own : &d->order, *inner = is_deep ? &d->order : own;
     add_part(d, copy, outer->data, outer->n, 0);
-    add_part(d, copy, inner->data, inner->n, is_matrix(d) ? MATRIX_PAD : PAD);
+    add_part(d, copy, inner->data, inner->n, is_matrix(d) ? MATRIX_PAD / bytes : PAD);
 }
 
 /* --- matrices --- */
@@ -193,7 +199,7 @@ static int find_matrices(dot *d)
     dlc_dot_operands operands;
     const dlc_dtype acc = (dlc_dtype)d->c->kernel->stages.data[0].dtype[0];
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dtype_bytes((dlc_dtype)dlc_dots[row].a) == BYTES_EITHER_WAY &&
+        if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dots[row].a != DLC_F32 &&
             dlc_dot_fact(d->c->target, (dlc_dot)row) && d->depth >= dlc_dots[row].granule &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, acc, &operands) &&
             is_named_load(d, operands.rows) && is_named_load(d, operands.columns)) {
@@ -213,13 +219,15 @@ static double copy_cycles(const dot *d, dlc_expr factor, const dlc_ids *own, int
     return (double)(side * DLC_MATRIX) / (SIDE * SIDE) * (s.is_packed ? PACKED_CYCLES : ELEMENT_CYCLES);
 }
 
-/* Rounds of blocks, times such a step: products of a warp, loads of its matrices, copies, and what a slice costs besides. */
+/* Rounds of blocks, times such a step: products of a warp, loads of its matrices, copies, and what a slice costs besides. Elements of
+ * half the bytes take half as many. */
 static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, int64_t own_n)
 {
     double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
     double a = (double)(own_m / DLC_MATRIX), b = (double)(own_n / DLC_MATRIX);
     double copying = copy_cycles(d, d->form.a, &d->form.m, m) + copy_cycles(d, d->form.b, &d->form.n, n);
-    return tiles(blocks, MULTIPROCESSORS) * ((2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES + copying);
+    double cycles = (2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / BYTES_EITHER_WAY;
+    return tiles(blocks, MULTIPROCESSORS) * (cycles + copying);
 }
 
 /* False: threads are faster with single elements. */
@@ -229,7 +237,8 @@ static int choose_matrix_tile(dot *d)
         uint8_t m, n, own_m, own_n;
     } shapes[] = {{32, 32, 16, 16}, {64, 32, 16, 16}, {32, 64, 16, 16}, {64, 64, 16, 32},
                   {128, 64, 32, 32}, {64, 128, 32, 32}};
-    dlc_dot row = d->row;
+    const dlc_dot row = d->row;
+    const int64_t deep = MATRIX_SLICE / factor_bytes(d);
     choose_tile(d);
     d->row = row;
     double least = DLC_MATRIX * tile_cycles(d, d->m, d->n) +
@@ -240,11 +249,11 @@ static int choose_matrix_tile(dot *d)
         if (cycles >= least)
             continue;
         least = cycles;
-        d->slice = MATRIX_SLICE;
+        d->slice = deep;
         d->m = shapes[i].m, d->n = shapes[i].n;
         d->own_m = shapes[i].own_m, d->own_n = shapes[i].own_n;
     }
-    return d->slice == MATRIX_SLICE;
+    return d->slice == deep;
 }
 
 /* --- the tree --- */

@@ -349,21 +349,31 @@ static int is_separable(const product *p)
            is_uniform(graph, p->w.scale, rank_w, rank_w - 2);
 }
 
-/* With an instruction: without one, floats are faster. */
-static int multiplies_bytes(const dlc_target *target)
+/* The target has an instruction of the family: without one, floats are faster. */
+static int multiplies_bytes(const dlc_target *target, dlc_dot_family family)
 {
     int result = !target;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
-        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == DLC_FAMILY_LANES &&
-                  dlc_dot_fact(target, (dlc_dot)row);
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row);
     return result;
+}
+
+/* A warp's matrices are copied four bytes at a time along one axis: a window's bytes would go one by one, and floats are faster. */
+static int suits_warps(const product *p)
+{
+    const dlc_type *w = &p->node->inputs[1]->type;
+    for (uint32_t d = 2; p->node->op == DLC_OP_CONV && d < w->rank; d++)
+        if (w->dims[d] != dlc_expr_i64(p->graph->pool, 1))
+            return 0;
+    return multiplies_bytes(p->ctx->target, DLC_FAMILY_WARP);
 }
 
 static int read_product(product *p)
 {
     dlc_node *node = p->node;
     int is_float = node->outputs[0]->type.dtype == DLC_F32;
-    return ((is_float && multiplies_bytes(p->ctx->target)) || node->outputs[0]->type.dtype == DLC_I32) &&
+    int is_faster = is_float && (multiplies_bytes(p->ctx->target, DLC_FAMILY_LANES) || suits_warps(p));
+    return (is_faster || node->outputs[0]->type.dtype == DLC_I32) &&
            !dlc_node_attr(node, DLC_ATTR_DTYPE) && read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
            read_operand(p->graph, node, node->inputs[1], is_float, &p->w) && is_separable(p) && (!is_float || is_exact(p)) &&
            !dlc_is_constant(p->x.codes) && read_weights(p->ctx, node, &p->w);

@@ -155,7 +155,7 @@ END_TEST
 
 static int arch_of(subject kernel)
 {
-    return kernel == PROXIES ? 90 : kernel == MATRICES || kernel == BF16_MATRICES || kernel == LATE ? 80 : 75;
+    return kernel == PROXIES ? 90 : kernel == MATRICES || kernel == BF16_MATRICES || kernel == OCTETS || kernel == LATE ? 80 : 75;
 }
 
 /* Bugs that loading finds. */
