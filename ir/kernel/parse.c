@@ -3,14 +3,29 @@
  * first walk over the statements collects the stages with their axes and stated types, a second one
  * their values.
  */
+#include "base/table.h"
 #include "ir/expr/text.h"
 #include "ir/kernel/kernel.h"
 
+#include <stddef.h>
 #include <string.h>
+
+/* Rows of a list of the kernel, each with a name somewhere in it. */
+typedef struct {
+    const void *at;
+    size_t row_bytes, name_at;
+    uint32_t n;
+} named_rows;
+
+typedef struct {
+    dlc_table places;
+    uint32_t n; /* rows entered so far */
+} known_names;
 
 typedef struct {
     dlc_expr_parser text;
     dlc_kernel *kernel;
+    known_names axes, symbols, buffers, stages;
     dlc_ids bound; /* by number - 1 */
 } parser;
 
@@ -21,36 +36,44 @@ static int is_ok(const parser *p)
 
 /* --- names --- */
 
-static uint32_t find_axis(const parser *p, const char *name)
+/* The first row of that name; rows that came since the last search are entered first. */
+static uint32_t find(parser *p, known_names *known, named_rows rows, const char *name)
 {
-    for (uint32_t i = 0; i < p->kernel->axes.n; i++)
-        if (strcmp(p->kernel->axes.data[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
+    for (int is_new; known->n < rows.n; known->n++) {
+        const char *each;
+        memcpy(&each, (const char *)rows.at + rows.row_bytes * known->n + rows.name_at, sizeof each);
+        void **place = dlc_table_insert(&known->places, p->text.lex.arena, each, &is_new);
+        if (is_new)
+            *place = (void *)(uintptr_t)known->n;
+    }
+    void **place = dlc_table_find(&known->places, name);
+    return place ? (uint32_t)(uintptr_t)*place : UINT32_MAX;
 }
 
-static uint32_t find_symbol(const parser *p, const char *name)
+#define FIND(p, list, name)                                                                        \
+    find(p, &(p)->list,                                                                            \
+         (named_rows){(p)->kernel->list.data, sizeof *(p)->kernel->list.data,                      \
+                      offsetof(__typeof__(*(p)->kernel->list.data), name), (p)->kernel->list.n},   \
+         name)
+
+static uint32_t find_axis(parser *p, const char *name)
 {
-    for (uint32_t i = 0; i < p->kernel->symbols.n; i++)
-        if (strcmp(p->kernel->symbols.data[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
+    return FIND(p, axes, name);
 }
 
-static uint32_t find_buffer(const parser *p, const char *name)
+static uint32_t find_symbol(parser *p, const char *name)
 {
-    for (uint32_t i = 0; i < p->kernel->buffers.n; i++)
-        if (strcmp(p->kernel->buffers.data[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
+    return FIND(p, symbols, name);
 }
 
-static uint32_t find_stage(const parser *p, const char *name)
+static uint32_t find_buffer(parser *p, const char *name)
 {
-    for (uint32_t i = 0; i < p->kernel->stages.n; i++)
-        if (strcmp(p->kernel->stages.data[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
+    return FIND(p, buffers, name);
+}
+
+static uint32_t find_stage(parser *p, const char *name)
+{
+    return FIND(p, stages, name);
 }
 
 static dlc_dtype parse_dtype(parser *p)

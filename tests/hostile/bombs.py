@@ -5,6 +5,7 @@ import io
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from far_bombs import FAR
 from more_bombs import MORE
 from odd_bombs import ODD
 from wild_bombs import WILD
@@ -181,7 +183,7 @@ BOMBS = {
     "slices": lambda: model([node("Slice", [f"v{i}" if i else "x", "a", "b"], [f"v{i + 1}" if i < 1999 else "y"]) for i in range(2000)],
                             inputs=[info("x", FLOAT, [5000])], weights=[ints("a", [1]), ints("b", [2 ** 62])]),
     "overlapping.npz": npz_overlapping, "many.npz": lambda: npz_many(10000, 16), "zeros.npz": lambda: npz_many(40, 10 ** 7),
-    "huge.npz": npy_huge, **MORE, **{name: lambda make=make: make(OUT) for name, make in (ODD | WILD).items()},
+    "huge.npz": npy_huge, **MORE, **{name: lambda make=make: make(OUT) for name, make in (ODD | WILD | FAR).items()},
 }
 
 
@@ -204,7 +206,7 @@ def measure(command):
 def command_for(path):
     """What reads a file of that kind."""
     neg = OUT / "neg.onnx"
-    return [DLC, *{".npz": ["run", OUT / "neg.so", "--inputs", path], ".json": ["compile", neg, "--fusion", path, "-o", OUT / "out.so"],
+    return [DLC, *{".npz": ["run", OUT / "neg.so", "--inputs", path], ".so": ["run", path], ".json": ["compile", neg, "--fusion", path, "-o", OUT / "out.so"],
                    ".kernel": ["compile", neg, "--schedule", path, "-o", OUT / "out.so"],
                    ".schedule": ["compile", neg, "--schedule", path, "-o", OUT / "out.so"]}.get(
                        path.suffix, ["compile", path, "-o", OUT / "out.so"])]
@@ -217,14 +219,17 @@ def main():
     subprocess.run([DLC, "compile", OUT / "neg.onnx", "-o", OUT / "neg.so", "--quiet"], check=True)
     bad = 0
     is_long = bool(os.environ.get("DLC_LONG"))
-    names = sys.argv[3:] or [*(set(BOMBS) - set(ODD) - set(WILD)), *list(ODD)[:: 1 if is_long else 3], *list(WILD)[:: 1 if is_long else 6]]
+    names = sys.argv[3:] or [*(set(BOMBS) - set(ODD | WILD | FAR)), *list(ODD)[:: 1 if is_long else 3],
+                              *list(WILD)[:: 1 if is_long else 6], *list(FAR)[:: 1 if is_long else 6]]
     for name in names:
+        before = set(OUT.iterdir())
         path = OUT / (name if "." in name else f"{name}.onnx")
         data = BOMBS[name]()
         if data is not None:
             path.write_bytes(data)
         code, seconds, mib, text = measure(command_for(path))
-        path.unlink()
+        for made in set(OUT.iterdir()) - before - {OUT / "said"}:  # the file, and what it needs
+            shutil.rmtree(made) if made.is_dir() and not made.is_symlink() else made.unlink()
         said = " ".join(text.split())
         ok = code in (0, 1, 2, 3, 5, 7) and (code == 0 or len(said) > 20) and seconds < SECONDS and mib < MIB
         bad += not ok
