@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
+
+from ._errors import UnsupportedError, UsageError
+from ._library import runtime
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -18,14 +22,26 @@ class ExecutionMode(enum.IntEnum):
     ORT_PARALLEL = 1
 
 
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
 class SessionOptions:
-    """intra_op_num_threads: threads of a run; 0: all cores. The rest is taken and changes nothing."""
+    """intra_op_num_threads: threads of a run; 0: all cores. enable_profiling: see InferenceSession.end_profiling. The rest is taken and
+    changes nothing: overrides of free dimensions too, since an executable serves every size (`shapes` of InferenceSession fixes them)."""
 
     __slots__ = ("intra_op_num_threads", "inter_op_num_threads", "graph_optimization_level", "execution_mode", "log_severity_level",
                  "logid", "enable_mem_pattern", "enable_cpu_mem_arena", "enable_mem_reuse", "use_deterministic_compute", "enable_profiling",
-                 "profile_file_prefix", "log_verbosity_level", "_entries")
+                 "profile_file_prefix", "log_verbosity_level", "execution_order", "use_per_session_threads", "optimized_model_filepath",
+                 "_entries", "_overrides")
 
     def __init__(self) -> None:
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.use_per_session_threads = True
+        self.optimized_model_filepath = ""
+        self._overrides: dict[str, int] = {}
         self.intra_op_num_threads = 0
         self.inter_op_num_threads = 0
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -47,11 +63,33 @@ class SessionOptions:
     def get_session_config_entry(self, key: str) -> str:
         return self._entries[key]
 
+    def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
+        self._overrides[name] = size
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        self._overrides[denotation] = size
+
+    def has_providers(self) -> bool:
+        return False
+
+    def register_custom_ops_library(self, path: str) -> None:
+        raise UnsupportedError(f"{path}: operators of ONNX Runtime's libraries do not run in dlc; docs/add-an-operator.md has its own")
+
+    def add_initializer(self, name: str, value: Any) -> None:
+        raise UnsupportedError(f"initializer '{name}': weights are compiled into the executable; put them into the ModelProto that is given")
+
+    def add_external_initializers(self, names: Any, values: Any) -> None:
+        raise UnsupportedError("weights are compiled into the executable; put external ones beside the model's file or into the ModelProto")
+
+    def _check(self) -> None:
+        if self.optimized_model_filepath:
+            raise UsageError("optimized_model_filepath: dlc optimises no ONNX file; dlc.compile(model, path) writes the executable")
+
 
 class RunOptions:
-    """Taken, and changes nothing."""
+    """terminate: ends the runs that were given this object, and those that begin. The rest is taken and changes nothing."""
 
-    __slots__ = ("log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "_entries")
+    __slots__ = ("log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "_entries", "_terminate", "_running")
 
     def __init__(self) -> None:
         self.log_severity_level = 2
@@ -59,6 +97,27 @@ class RunOptions:
         self.logid = ""
         self.only_execute_path_to_fetches = False
         self._entries: dict[str, str] = {}
+        self._terminate = False
+        self._running: list[Any] = []
+
+    @property
+    def terminate(self) -> bool:
+        return self._terminate
+
+    @terminate.setter
+    def terminate(self, value: bool) -> None:
+        self._terminate = value
+        for context in list(self._running):
+            runtime.dlcrt_context_cancel(context, value)
+
+    def _begin(self, context: Any) -> None:
+        self._running.append(context)
+        if self._terminate:
+            runtime.dlcrt_context_cancel(context, True)
+
+    def _end(self, context: Any, is_cancelled: bool) -> None:
+        self._running.remove(context)
+        runtime.dlcrt_context_cancel(context, is_cancelled)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._entries[key] = value
@@ -75,3 +134,44 @@ def set_default_logger_severity(severity: int) -> None:
 
 def disable_telemetry_events() -> None:
     """There are none."""
+
+
+def enable_telemetry_events() -> None:
+    """There are none."""
+
+
+def set_default_logger_verbosity(level: int) -> None:
+    """See set_default_logger_severity."""
+
+
+def set_seed(seed: int) -> None:
+    """Nothing of a compiled model is drawn anew: random operators have the seed of their attribute."""
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """The CUDA driver is opened when an executable needs it; no other library of CUDA's is used."""
+
+
+# Names of ONNX Runtime's that dlc has not, and what to do instead.
+_WAYS_OUT = {
+    "SparseTensor": "tensors are dense; numpy arrays are taken",
+    "LoraAdapter": "merge the adapter into the weights before the model is exported",
+    "ModelCompiler": "dlc.compile(model, path) writes the executable",
+    "quantization": "`dlc quantize model.onnx --data inputs.npz -o small.onnx` makes an int8 model",
+    "training": "dlc runs models and trains none",
+    "transformers": "dlc fuses attention and norms by itself, in any ONNX model",
+    "tools": "`dlc opt` and `dlc inspect` show what is made of a model",
+    "OrtDevice": "InferenceSession(…, device=\"cpu\" or \"cuda:0\") says where; device memory comes through DLPack",
+    "OrtMemoryInfo": "memory of inputs and outputs is the caller's: numpy's, or a device's through DLPack",
+    "register_execution_provider_library": "a back end outside the tree is a plug-in of the compiler: docs/add-a-target.md",
+    "set_global_thread_pool_sizes": "runs under way at once share the cores; DLC_NUM_THREADS limits them",
+    "create_and_register_allocator": "a context has one block of memory, and no run allocates",
+    "get_tuning_results": "`dlc compile --tune` measures schedules and keeps the fastest",
+    "set_tuning_results": "`dlc compile --tuned FILE` takes schedules that were measured",
+    "run_with_ortvaluevector": "run_with_ort_values takes and gives lists of OrtValue",
+    "create_ortvalue_from_shape_and_type": "OrtValue.ortvalue_from_shape_and_type makes one",
+}
+
+
+def way_out(name: str) -> str:
+    return f": {_WAYS_OUT[name]}" if name in _WAYS_OUT else "; help(dlc.InferenceSession) lists what there is"

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
 import os
-from collections.abc import Mapping, Sequence
-from time import perf_counter_ns
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _dlpack, _strings
+from . import _dlpack, _options, _strings
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, Strategy, compile, find_in_cache, open_executable
 from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, STR, onnx_name
@@ -266,6 +268,32 @@ class OrtValue:
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         return OrtValue.ortvalue_from_numpy(np.empty(tuple(shape), element_type), device_type)
 
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(array: Any, onnx_element_type: int) -> OrtValue:
+        numbers = {16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz"}
+        name = numbers.get(onnx_element_type)
+        wanted = next((dtype for dtype in _VIEWED if dtype.name == name), None)
+        return OrtValue(array if wanted is None else array.view(wanted))
+
+    @staticmethod
+    def from_dlpack(value: Any, is_bool_tensor: bool = False) -> OrtValue:
+        array = np.from_dlpack(value)
+        return OrtValue(array.view(bool) if is_bool_tensor else array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def update_inplace(self, array: Any) -> None:
+        if np.shape(array) != self._array.shape:
+            raise InvalidError(f"the new values have shape {np.shape(array)}; the tensor has {self._array.shape}")
+        self._array[...] = array
+
+    def tensor_size_in_bytes(self) -> int:
+        return int(self._array.nbytes)
+
     def numpy(self) -> Any:
         return self._array
 
@@ -351,13 +379,16 @@ class IOBinding:
     def get_outputs(self) -> list[OrtValue]:
         return [OrtValue(result) for result in self._results]
 
+    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        return self.get_outputs()
+
     def copy_outputs_to_cpu(self) -> list[Any]:
         return list(self._results)
 
-    def _run(self) -> None:
+    def _run(self, run_options: RunOptions | None) -> None:
         names = list(self._outputs) or [output.name for output in self._session._outputs]
         given = [self._outputs.get(name) for name in names]
-        self._results = self._session.run(names, self._inputs, out=given)
+        self._results = self._session.run(names, self._inputs, run_options, out=given)
 
 
 class InferenceSession:
@@ -377,11 +408,14 @@ class InferenceSession:
             raise UsageError(f"InferenceSession has no option {', '.join(sorted(unknown))}")
         self._given = dict(target=target, fusion=fusion, passes=passes, shapes=shapes, values=values, emulate_gpu=emulate_gpu)
         self._session_options = sess_options or SessionOptions()
+        self._session_options._check()
         threads = threads or self._session_options.intra_op_num_threads
         self._cache = cache
         self._open(path_or_bytes, _devices(providers) if device is None else [device])
         options = self._context_options = ffi.new("dlcrt_context_options *")
         options.threads = threads
+        options.profile = self._session_options.enable_profiling
+        self._begin_ns = time_ns()
         handle = self._executable
         self._inputs = _describe(runtime.dlcrt_executable_input, handle, runtime.dlcrt_executable_ninputs(handle))
         self._outputs = _describe(runtime.dlcrt_executable_output, handle, runtime.dlcrt_executable_noutputs(handle))
@@ -476,12 +510,16 @@ class InferenceSession:
             slot = slots.pop()
         except IndexError:
             slot = _Slot(self)
+        if run_options is not None:
+            run_options._begin(slot.context)
         try:
             return slot.run(input_feed, wanted, out)
         except KeyError:
             self._refuse(input_feed, wanted, out)
             raise
         finally:
+            if run_options is not None:
+                run_options._end(slot.context, self._is_cancelled)
             slots.append(slot)
 
     def _number(self, name: str) -> int:
@@ -512,12 +550,49 @@ class InferenceSession:
         for context in list(self._contexts):
             runtime.dlcrt_context_cancel(context, is_cancelled)
 
+    def run_async(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], callback: Callable[[Any, Any, str], None],
+                  user_data: Any = None, run_options: RunOptions | None = None) -> None:
+        """A run in a thread of its own, which calls callback(outputs, user_data, "") or callback([], user_data, what went wrong)."""
+        def work() -> None:
+            try:
+                outputs, wrong = self.run(output_names, input_feed, run_options), ""
+            except Exception as error:
+                outputs, wrong = [], str(error)
+            callback(outputs, user_data, wrong)
+        threading.Thread(target=work, daemon=True).start()
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._begin_ns
+
+    def end_profiling(self) -> str:
+        """Writes the steps of each context's last run as a trace (for Perfetto); returns the file's name, "" without enable_profiling."""
+        if not self._session_options.enable_profiling:
+            return ""
+        path = f"{self._session_options.profile_file_prefix}{self._begin_ns}.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump([row for i, context in enumerate(self._contexts) for row in self._trace(i, context)], file)
+        return path
+
+    def _trace(self, number: int, context: Any) -> list[dict[str, Any]]:
+        info, times, rows = ffi.new("dlcrt_step_info *"), ffi.new("dlcrt_step_profile *"), []
+        while runtime.dlcrt_context_profile(context, len(rows), times) and runtime.dlcrt_executable_step(self._executable, len(rows), info):
+            rows.append({"ph": "X", "cat": "Node", "name": text(info.name), "pid": os.getpid(), "tid": number, "ts": times.begin_ns / 1000,
+                         "dur": (times.end_ns - times.begin_ns) / 1000,
+                         "args": {"kernel": text(info.kernel), "flops": times.flops, "bytes": times.bytes}})
+        return rows
+
+    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Sequence[Any] | None = None) -> None:
+        raise UsageError("a session runs where it was opened; give `providers` to InferenceSession")
+
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        iobinding._run()
+        iobinding._run(run_options)
 
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"InferenceSession has no {name}" + _options.way_out(name))
 
     def counters(self) -> str:
         """Runs, seconds, contexts and bytes as text for Prometheus; dlc.counters has several sessions in one."""

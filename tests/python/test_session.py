@@ -52,6 +52,20 @@ class Sessions(unittest.TestCase):
     def setUpClass(cls):
         cls.session = dlc.InferenceSession(DIGITS, cache=False)
 
+    def test_what_is_not_there_names_the_way_out(self):
+        for where, name, way in ((dlc, "SparseTensor", "dense"), (dlc, "quantization", "dlc quantize"), (dlc, "nonsense", "help.dlc"),
+                                 (self.session, "get_tuning_results", "--tune"), (self.session, "nonsense", "help.dlc")):
+            with self.assertRaisesRegex(AttributeError, way):
+                getattr(where, name)
+        options = dlc.SessionOptions()
+        options.optimized_model_filepath = "optimised.onnx"
+        with self.assertRaisesRegex(dlc.UsageError, "dlc.compile"):
+            dlc.InferenceSession(str(DIGITS), options)
+        with self.assertRaisesRegex(dlc.UnsupportedError, "add-an-operator"):
+            options.register_custom_ops_library("operators.so")
+        with self.assertRaisesRegex(dlc.UsageError, "providers"):
+            self.session.set_providers(["CPUExecutionProvider"])
+
     def test_describes_inputs_and_outputs(self):
         image, = self.session.get_inputs()
         logits, = self.session.get_outputs()
