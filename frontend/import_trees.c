@@ -1,14 +1,8 @@
 /*
- * Tree ensembles as kernels: the nodes of all trees are records of a constant, feature, value, no, yes, which share a cache line, and
- * every sample goes down all trees at once, a level at a time:
- *
- *     at = nodes[at + 2 + (x[sample, nodes[at]] <= nodes[at + 1])]
- *
- * A leaf leads to itself, so every path may take as many steps as the deepest: a loop, one kernel for each level. In place of a value it
- * has its number: what it weighs is gathered at the end and summed over the trees.
+ * Tree ensembles: what the attributes of three operators say becomes a forest, every sample goes down all its trees to a leaf
+ * (import_trees_walk.c), and what leaves weigh is summed over the trees.
  */
-#include "frontend/import_ml.h"
-#include "frontend/regions.h"
+#include "frontend/import_trees.h"
 
 #include "base/table.h"
 
@@ -17,21 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEQ, LT, GTE, GT, EQ, NEQ, LEAF, NMODES, DEEPEST = 512 };
+enum { DEEPEST = 512, FEW_TARGETS = 4 };
 
-typedef struct {
-    uint32_t n, ntrees, depth, nleaves;
-    uint8_t *modes;
-    int64_t *features, *yes, *no, *roots;
-    double *values;
-    uint8_t *tracks; /* a missing value takes the yes branch */
-    uint8_t is_double, has_tracks;
-    uint32_t ntargets;
-    double *weights; /* [n, ntargets] */
-    uint8_t *weighs; /* whether a leaf has a weight for the target */
-} forest;
-
-static void allocate(dlc_import *im, forest *f, uint32_t n, uint32_t ntargets)
+static void allocate(dlc_import *im, im_forest *f, uint32_t n, uint32_t ntargets)
 {
     f->n = n;
     f->ntargets = ntargets;
@@ -47,7 +29,7 @@ static void allocate(dlc_import *im, forest *f, uint32_t n, uint32_t ntargets)
 }
 
 /* Every node is reached from one root at most, and by one way; the depth is that of the deepest. */
-static int measure(dlc_import *im, forest *f)
+static int measure(dlc_import *im, im_forest *f)
 {
     uint32_t *depth = dlc_new_array(im->arena, uint32_t, f->n + 1);
     int64_t *todo = dlc_new_array(im->arena, int64_t, f->n + 2);
@@ -60,7 +42,7 @@ static int measure(dlc_import *im, forest *f)
             int64_t at = todo[--n];
             if (depth[at] > f->depth)
                 f->depth = depth[at];
-            if (f->modes[at] == LEAF)
+            if (f->modes[at] == IM_LEAF)
                 continue;
             const int64_t next[2] = {f->yes[at], f->no[at]};
             for (int k = 0; k < 2; k++) {
@@ -87,203 +69,31 @@ crossing:
     return 0;
 }
 
-/* --- the walk --- */
-
-enum { RECORD = 4 }; /* feature; value, or the number of a leaf; where no and yes lead to */
-
-static dlc_value *words(dlc_import *im, const uint32_t *values, uint32_t n)
-{
-    dlc_type type = {.dtype = DLC_U32, .rank = 1, .dims = {im_i64(im, n)}};
-    return dlc_graph_constant(im->graph, "nodes", &type, values, (size_t)n * sizeof *values);
-}
-
-static dlc_value *bytes_table(dlc_import *im, const uint8_t *values, uint32_t n)
-{
-    uint32_t *wide = dlc_new_array(im->arena, uint32_t, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        wide[i] = values[i];
-    return words(im, wide, n);
-}
-
-static dlc_value *doubles(dlc_import *im, const double *values, uint32_t n, dlc_dtype dtype)
-{
-    const dlc_expr dims[1] = {im_i64(im, n)};
-    return f_reshape(im, ml_table(im, dtype, values, 1, n), dims, 1);
-}
-
-static dlc_value *compared(dlc_import *im, int mode, dlc_value *x, dlc_value *value)
-{
-    switch (mode) {
-    case LEQ:
-        return f_binary(im, DLC_OP_LE, x, value);
-    case LT:
-        return f_binary(im, DLC_OP_LT, x, value);
-    case GTE:
-        return f_binary(im, DLC_OP_LE, value, x);
-    case GT:
-        return f_binary(im, DLC_OP_LT, value, x);
-    case EQ:
-        return f_binary(im, DLC_OP_EQ, x, value);
-    default:
-        return f_unary(im, DLC_OP_NOT, f_binary(im, DLC_OP_EQ, x, value));
-    }
-}
-
-typedef struct {
-    dlc_value *rows; /* where each sample's features begin in x, which is flat: [samples, 1] */
-    dlc_value *nodes, *values, *modes, *tracks; /* values: doubles; modes, tracks: where nodes differ; by node, not by place */
-    uint8_t used[NMODES];
-} tables;
-
-/* An index without a sign is none that counts from the end. */
-static dlc_value *pick(dlc_import *im, dlc_value *from, dlc_value *index)
-{
-    return f_gather(im, from, f_cast(im, index, DLC_I64), 0);
-}
-
-static dlc_value *field(dlc_import *im, const tables *t, dlc_value *at, uint32_t i)
-{
-    return pick(im, t->nodes, i ? f_add(im, at, f_like(im, at, i)) : at);
-}
-
-static dlc_value *value_of(dlc_import *im, const tables *t, dlc_value *at, dlc_value *node)
-{
-    return t->values ? pick(im, t->values, node)
-                     : f_node(im, DLC_OP_BITCAST, F_IN(field(im, t, at, 1)), F_ATTRS(dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32)));
-}
-
-/* Whether a sample goes to `yes`: of the modes that the trees use, the node's own. */
-static dlc_value *condition(dlc_import *im, const forest *f, const tables *t, dlc_value *x,
-                            dlc_value *at)
-{
-    int by_node = t->values || t->modes || t->tracks;
-    dlc_value *node = by_node ? f_div(im, at, f_like(im, at, RECORD)) : NULL;
-    dlc_value *value = value_of(im, t, at, node), *result = NULL;
-    dlc_value *mode = t->modes ? pick(im, t->modes, node) : NULL;
-    for (int m = 0; m < LEAF; m++) {
-        if (!t->used[m])
-            continue;
-        dlc_value *holds = compared(im, m, x, value);
-        result = !result ? holds
-                         : f_where(im, f_binary(im, DLC_OP_EQ, mode, f_like(im, mode, m)), holds,
-                                   result);
-    }
-    if (f->has_tracks && result)
-        result = f_binary(im, DLC_OP_OR, result,
-                          f_binary(im, DLC_OP_AND, f_unary(im, DLC_OP_IS_NAN, x),
-                                   f_cast(im, pick(im, t->tracks, node), DLC_BOOL)));
-    return result;
-}
-
-static dlc_value *records(dlc_import *im, forest *f)
-{
-    uint32_t *made = dlc_new_array(im->arena, uint32_t, RECORD * (size_t)f->n + 1);
-    for (uint32_t i = 0; i < f->n; i++) {
-        uint32_t *record = made + RECORD * (size_t)i;
-        float value = (float)f->values[i];
-        record[0] = (uint32_t)f->features[i];
-        memcpy(&record[1], &value, sizeof value);
-        if (f->modes[i] == LEAF)
-            record[1] = f->nleaves++;
-        record[2] = RECORD * (uint32_t)f->no[i];
-        record[3] = RECORD * (uint32_t)f->yes[i];
-    }
-    return words(im, made, RECORD * f->n);
-}
-
-/* [samples, trees]: the nodes behind those at which the samples are. */
-static dlc_value *next_level(dlc_import *im, const forest *f, const tables *t, dlc_value *x, dlc_value *at)
-{
-    dlc_value *feature = f_cast(im, field(im, t, at, 0), DLC_I64);
-    dlc_value *seen = f_gather(im, x, f_add(im, t->rows, feature), 0);
-    dlc_value *says_yes = f_cast(im, condition(im, f, t, seen, at), DLC_U32);
-    return field(im, t, f_add(im, at, says_yes), 2);
-}
-
-/* The same step as often as the deepest tree wants: a loop whose state is where they are, one kernel. */
-static dlc_value *walk_down(dlc_import *im, const forest *f, const tables *t, dlc_value *x, dlc_value *at)
-{
-    im_loop loop;
-    if (f->depth < 2 || !x || !at)
-        return at;
-    if (!im_loop_begin(im, &loop, im_i64(im, f->depth - 1), 0))
-        return NULL;
-    dlc_value *state = f_state(im, &loop, at), *next = next_level(im, f, t, x, state);
-    return next && im_loop_end(im, &loop) ? f_final(im, &loop, state, next) : NULL;
-}
-
-/* x as one row of all samples, which is read lane by lane; every feature must be there. */
-static dlc_value *flat_rows(dlc_import *im, const forest *f, dlc_value *x, dlc_value **rows, dlc_expr *nsamples)
-{
-    int64_t most = 0;
-    for (uint32_t i = 0; i < f->n; i++) {
-        most = f->features[i] > most ? f->features[i] : most;
-        if (f->features[i] < 0)
-            im_fail(im, DLC_INVALID, "node %" PRIu32 " asks for feature %" PRId64, i, f->features[i]);
-    }
-    int64_t known;
-    if (x && im_is_const(im, x->type.dims[1], &known) && most >= known)
-        im_fail(im, DLC_INVALID, "nodes_featureids asks for feature %" PRId64 " of an input of %" PRId64, most, known);
-    if (!x || !im_ok(im))
-        return NULL;
-    dlc_expr width = x->type.dims[1], all = im_product(im, x->type.dims, 2);
-    dlc_graph_require(im->graph, dlc_lt(im->pool, im_i64(im, most), width), "node '%s': it asks for feature %" PRId64 " of less",
-                      im->origin->name, most);
-    *nsamples = x->type.dims[0];
-    *rows = f_insert_axis(im, f_mul(im, f_iota(im, DLC_I64, *nsamples), f_dim(im, DLC_I64, width)), 1);
-    return f_reshape(im, x, &all, 1);
-}
-
-static dlc_value *root_places(dlc_import *im, const forest *f)
-{
-    uint32_t *places = dlc_new_array(im->arena, uint32_t, f->ntrees + 1);
-    for (uint32_t t = 0; t < f->ntrees; t++)
-        places[t] = RECORD * (uint32_t)f->roots[t];
-    return words(im, places, f->ntrees);
-}
-
-/* [samples, trees]: the leaves' numbers. */
-static dlc_value *walk(dlc_import *im, forest *f, dlc_value *x)
-{
-    if (f->n > UINT32_MAX / RECORD) {
-        im_fail(im, DLC_UNSUPPORTED, "%" PRIu32 " nodes; up to %" PRIu32 " are supported", f->n, UINT32_MAX / RECORD);
-        return NULL;
-    }
-    tables t = {.nodes = records(im, f), .values = f->is_double ? doubles(im, f->values, f->n, DLC_F64) : NULL};
-    uint32_t nused = 0;
-    dlc_expr nsamples;
-    for (uint32_t i = 0; i < f->n; i++)
-        t.used[f->modes[i]] = 1;
-    for (int m = 0; m < LEAF; m++)
-        nused += t.used[m];
-    if (nused > 1)
-        t.modes = bytes_table(im, f->modes, f->n);
-    if (f->has_tracks)
-        t.tracks = bytes_table(im, f->tracks, f->n);
-    if (f->is_double)
-        x = f_cast(im, x, DLC_F64);
-    x = flat_rows(im, f, x, &t.rows, &nsamples);
-    if (!x)
-        return NULL;
-    const dlc_expr one_row[2] = {im_i64(im, 1), im_i64(im, f->ntrees)},
-                   dims[2] = {nsamples, one_row[1]};
-    dlc_value *at = f_expand(im, f_reshape(im, root_places(im, f), one_row, 2), dims, 2);
-    dlc_value *leaves = walk_down(im, f, &t, x, at);
-    return leaves ? field(im, &t, leaves, 1) : NULL;
-}
-
 /* --- what the leaves weigh --- */
 
-/* [samples, targets] */
-static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves, const char *how)
+/* [samples, targets]: of few targets each by itself, along the trees. */
+static dlc_value *combined(dlc_import *im, const im_forest *f, dlc_opcode op, dlc_value *leaves, dlc_value *weights)
+{
+    static const uint8_t trees[1] = {1};
+    dlc_value *parts[FEW_TARGETS], *rows = f_cast(im, leaves, DLC_I64);
+    if (f->ntargets > FEW_TARGETS)
+        return f_reduce(im, op, f_gather(im, weights, rows, 0), trees, 1, 0);
+    for (uint32_t k = 0; k < f->ntargets; k++) {
+        const dlc_expr all[1] = {im_i64(im, f->nleaves)};
+        dlc_value *column = f_reshape(im, f_slice(im, weights, 1, im_i64(im, k), im_i64(im, 1)), all, 1);
+        parts[k] = f_reduce(im, op, f_gather(im, column, rows, 0), trees, 1, 1);
+    }
+    return f->ntargets == 1 ? parts[0] : f_concat(im, parts, f->ntargets, 1);
+}
+
+static dlc_value *aggregated(dlc_import *im, const im_forest *f, dlc_value *leaves, const char *how)
 {
     dlc_dtype dtype = f->is_double ? DLC_F64 : DLC_F32;
-    static const uint8_t trees[1] = {1};
     int is_extreme = how[0] == 'M';
     double fill = !is_extreme ? 0 : how[1] == 'I' ? INFINITY : -INFINITY;
     double *next = f->weights; /* those of leaves, in the order of their numbers */
     for (uint32_t i = 0; i < f->n; i++)
-        for (uint32_t k = 0; k < f->ntargets && f->modes[i] == LEAF; k++) {
+        for (uint32_t k = 0; k < f->ntargets && f->modes[i] == IM_LEAF; k++) {
             size_t at = (size_t)i * f->ntargets + k;
             *next++ = f->weighs[at] ? f->weights[at] : fill;
         }
@@ -291,7 +101,7 @@ static dlc_value *aggregated(dlc_import *im, const forest *f, dlc_value *leaves,
     dlc_opcode op = !is_extreme ? DLC_OP_REDUCE_SUM
                     : how[1] == 'I' ? DLC_OP_REDUCE_MIN
                                     : DLC_OP_REDUCE_MAX;
-    dlc_value *y = f_reduce(im, op, pick(im, weights, leaves), trees, 1, 0);
+    dlc_value *y = combined(im, f, op, leaves, weights);
     return how[0] == 'A' ? f_div(im, y, f_like(im, y, f->ntrees)) : y;
 }
 
@@ -344,12 +154,12 @@ static int mode_of(dlc_import *im, const char *text)
 {
     static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                         "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
-    for (int m = 0; m <= LEAF; m++) {
+    for (int m = 0; m <= IM_LEAF; m++) {
         if (strcmp(text, names[m]) == 0)
             return m;
     }
     im_fail(im, DLC_UNSUPPORTED, "a node's mode is '%s'", text);
-    return LEAF;
+    return IM_LEAF;
 }
 
 /* Numbers from NAME or the tensor NAME_as_tensor; *is_double: the latter was f64. */
@@ -423,7 +233,7 @@ static int read_nodes(dlc_import *im, node_lists *l, uint8_t *is_double)
 }
 
 static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, uint32_t ntargets,
-                        forest *f)
+                        im_forest *f)
 {
     const node_table numbers = number_nodes(im, l->trees, l->numbers, l->n);
     allocate(im, f, l->n, ntargets);
@@ -431,7 +241,7 @@ static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, 
     for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
         f->modes[i] = (uint8_t)mode_of(im, l->modes[i]);
         f->yes[i] = f->no[i] = i;
-        if (f->modes[i] == LEAF)
+        if (f->modes[i] == IM_LEAF)
             continue;
         f->features[i] = l->features[i];
         f->values[i] = l->values[i];
@@ -469,7 +279,7 @@ void import_tree_regressor(dlc_import *im)
 {
     node_lists nodes;
     weighing weights;
-    forest f = {0};
+    im_forest f = {0};
     uint32_t nbase;
     const char *transform = ml_transform(im);
     const char *how = im_choice(im, "aggregate_function", "SUM", "SUM|AVERAGE|MIN|MAX");
@@ -488,7 +298,7 @@ void import_tree_regressor(dlc_import *im)
     read_forest(im, &nodes, &weights, (uint32_t)ntargets, &f);
     if (!im_ok(im))
         return;
-    dlc_value *y = with_base(im, aggregated(im, &f, walk(im, &f, x), how), base, nbase);
+    dlc_value *y = with_base(im, aggregated(im, &f, im_walk_trees(im, &f, x), how), base, nbase);
     im->out[0] = ml_transformed(im, y, transform);
 }
 
@@ -527,11 +337,21 @@ static int is_one_sided(const weighing *w, uint32_t *id)
     return 1;
 }
 
+/* Of all targets one is left. */
+static void keep_target(im_forest *f, uint32_t target)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        f->weights[i] = f->weights[(size_t)i * f->ntargets + target];
+        f->weighs[i] = f->weighs[(size_t)i * f->ntargets + target];
+    }
+    f->ntargets = 1;
+}
+
 void import_tree_classifier(dlc_import *im)
 {
     node_lists nodes;
     weighing weights;
-    forest f = {0};
+    im_forest f = {0};
     ml_labels labels;
     uint32_t nbase, id;
     const char *transform = ml_transform(im);
@@ -545,9 +365,11 @@ void import_tree_classifier(dlc_import *im)
     read_forest(im, &nodes, &weights, labels.n, &f);
     if (!im_ok(im))
         return;
-    dlc_value *scores = aggregated(im, &f, walk(im, &f, x), "SUM");
-    if (labels.n == 2 && is_one_sided(&weights, &id) && scores) {
-        scores = f_slice(im, scores, 1, im_i64(im, id), im_i64(im, 1));
+    int is_single = labels.n == 2 && is_one_sided(&weights, &id);
+    if (is_single)
+        keep_target(&f, id);
+    dlc_value *scores = aggregated(im, &f, im_walk_trees(im, &f, x), "SUM");
+    if (is_single && scores) {
         scores = with_base(im, scores, base ? base + (nbase == 2) : NULL, nbase ? 1 : 0);
         if (scores)
             two_labels(im, &weights, &labels, scores, transform, id == 0);
@@ -619,7 +441,7 @@ static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
 typedef struct {
     dlc_import *im;
     const tree_lists *l;
-    forest *f;
+    im_forest *f;
     uint32_t capacity, next_member, nwalked;
     uint8_t *seen; /* nodes that a walk met */
     int64_t twice; /* the first that was met again; -1: none */
@@ -639,14 +461,14 @@ static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t 
 
 static void plant_leaf(planting *p, int64_t at, int64_t leaf)
 {
-    forest *f = p->f;
+    im_forest *f = p->f;
     if (leaf < 0 || leaf >= p->l->nleaves || p->l->targets[leaf] < 0 ||
         p->l->targets[leaf] >= f->ntargets) {
         im_fail(p->im, DLC_INVALID, "there is no leaf %" PRId64 ", or no target for it", leaf);
         return;
     }
     size_t slot = (size_t)at * f->ntargets + (size_t)p->l->targets[leaf];
-    f->modes[at] = LEAF;
+    f->modes[at] = IM_LEAF;
     f->yes[at] = f->no[at] = at;
     f->weights[slot] = p->l->weights[leaf];
     f->weighs[slot] = 1;
@@ -655,7 +477,7 @@ static void plant_leaf(planting *p, int64_t at, int64_t leaf)
 static void plant_branch(planting *p, int64_t at, int64_t node, uint8_t mode, double value,
                          int64_t *no)
 {
-    forest *f = p->f;
+    im_forest *f = p->f;
     f->modes[at] = mode;
     f->features[at] = p->l->features[node];
     f->values[at] = value;
@@ -684,7 +506,7 @@ static void plant(planting *p, int64_t at, int64_t place, int is_leaf, uint32_t 
     } else {
         for (uint32_t m = l->first_member[place]; m < l->nmembers && !isnan(l->members[m]); m++) {
             int64_t here = no;
-            plant_branch(p, here, place, EQ, l->members[m], &no);
+            plant_branch(p, here, place, IM_EQ, l->members[m], &no);
             if (im_ok(p->im))
                 plant(p, p->f->yes[here], l->yes[place], l->yes_leaf[place] != 0, depth + 1);
             if (!im_ok(p->im))
@@ -723,7 +545,7 @@ void import_tree_ensemble(dlc_import *im)
     static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
                                              "PROBIT"};
     tree_lists l;
-    forest f = {0};
+    im_forest f = {0};
     int64_t how = im_int(im, "aggregate_function", 1), transform = im_int(im, "post_transform", 0);
     int64_t ntargets = im_int(im, "n_targets", 1);
     dlc_value *x = ml_features(im);
@@ -751,7 +573,7 @@ void import_tree_ensemble(dlc_import *im)
     }
     if (!im_ok(im) || !measure(im, &f))
         return;
-    dlc_value *y = aggregated(im, &f, walk(im, &f, x), hows[how]);
+    dlc_value *y = aggregated(im, &f, im_walk_trees(im, &f, x), hows[how]);
     dlc_dtype dtype = x->type.dtype;
     im->out[0] = f_cast(im, transform ? ml_transformed(im, y, transforms[transform]) : y, dtype);
 }

@@ -192,6 +192,28 @@ static LLVMValueRef offset_by(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef point
     return LLVMBuildGEP2(cpu->builder, type, pointer, &index, 1, "");
 }
 
+/* What all lanes of a vector are copies of, where that shows; or NULL. */
+static LLVMValueRef copied_to_lanes(LLVMValueRef v)
+{
+    if (!LLVMIsAShuffleVectorInst(v) || !LLVMIsAInsertElementInst(LLVMGetOperand(v, 0)))
+        return NULL;
+    for (unsigned i = 0; i < LLVMGetNumMaskElements(v); i++)
+        if (LLVMGetMaskValue(v, i) != 0)
+            return NULL;
+    return LLVMGetOperand(LLVMGetOperand(v, 0), 1);
+}
+
+/* What is the same for all lanes moves the pointer, and what is left is often known to fit 32 bits: gathers are half as many then. */
+static LLVMValueRef gathered_from(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef offset)
+{
+    for (unsigned i = 0; LLVMIsAInstruction(offset) && LLVMGetInstructionOpcode(offset) == LLVMAdd && i < 2; i++) {
+        LLVMValueRef same = copied_to_lanes(LLVMGetOperand(offset, i));
+        if (same)
+            return offset_by(cpu, type, offset_by(cpu, type, pointer, same), LLVMGetOperand(offset, 1 - i));
+    }
+    return offset_by(cpu, type, pointer, offset);
+}
+
 LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
 {
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
@@ -205,7 +227,7 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
     if (access->disp)
         pointer = offset_by(cpu, type, pointer, i64_const(cpu, access->disp));
     if (access->offset && access->mode == DLC_ACCESS_GATHER)
-        pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
+        pointer = gathered_from(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->inside && access->mode != DLC_ACCESS_GATHER)
         pointer = LLVMBuildSelect(cpu->builder, dlc_llvm(access->inside), pointer,
                                   fill_of(cpu, access->dtype, access->fill, access->width), "");

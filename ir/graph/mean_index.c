@@ -35,6 +35,82 @@ dlc_status dlc_mean_gather_elements(dlc_mean *mean)
     return dlc_mean_finish(mean, &axes, dlc_mean_load_checked(mean, 0, at));
 }
 
+/* --- descend --- */
+
+typedef struct {
+    dlc_mean *mean;
+    dlc_pool *pool;
+    dlc_expr row;                /* of x */
+    int64_t nwords, nfeatures, bits;
+    int takes_missing;
+    const char *mode;
+} descent;
+
+static dlc_expr u32_of(const descent *d, int64_t value)
+{
+    return dlc_expr_const_i(d->pool, DLC_U32, value);
+}
+
+static dlc_expr at_most(const descent *d, dlc_expr value, int64_t most)
+{
+    return dlc_min(d->pool, u32_of(d, most), value);
+}
+
+/* Word 0 or 1 of a record; a place is that of its word 0. */
+static dlc_expr record_word(const descent *d, dlc_expr place, int which)
+{
+    dlc_expr at = which ? dlc_add(d->pool, place, u32_of(d, 1)) : place, index = dlc_expr_cast(d->pool, DLC_I64, at);
+    return dlc_mean_load(d->mean, 1, &index);
+}
+
+static dlc_expr seen_by(const descent *d, dlc_expr word)
+{
+    int64_t mask = ((int64_t)1 << d->bits) - 1;
+    dlc_expr feature = dlc_expr2(d->pool, DLC_EXPR_AND, word, u32_of(d, mask));
+    if (mask >= d->nfeatures)
+        feature = at_most(d, feature, d->nfeatures - 1);
+    const dlc_expr at[2] = {d->row, dlc_expr_cast(d->pool, DLC_I64, feature)};
+    return dlc_mean_load(d->mean, 0, at);
+}
+
+static dlc_expr takes_second(const descent *d, dlc_expr x, dlc_expr value, dlc_expr word)
+{
+    int is_strict = d->mode[1] == 't';
+    dlc_expr a = d->mode[0] == 'g' ? value : x, b = d->mode[0] == 'g' ? x : value;
+    dlc_expr holds = d->mode[0] == 'e' ? dlc_eq(d->pool, x, value) : is_strict ? dlc_lt(d->pool, a, b) : dlc_le(d->pool, a, b);
+    if (!d->takes_missing)
+        return holds;
+    dlc_expr bit = dlc_expr2(d->pool, DLC_EXPR_AND, word, u32_of(d, (int64_t)1 << d->bits));
+    return dlc_expr2(d->pool, DLC_EXPR_OR, holds,
+                     dlc_and(d->pool, dlc_expr2(d->pool, DLC_EXPR_NE, x, x), dlc_expr2(d->pool, DLC_EXPR_NE, bit, u32_of(d, 0))));
+}
+
+/*
+ * From record to record: word 0 is a value, f32; word 1 has, from its lowest bits up, the feature that is compared with it, whether
+ * a missing one takes the second place, and the first place that follows; the second is the record behind it. A place past the end
+ * is the last but one.
+ */
+dlc_status dlc_mean_descend(dlc_mean *mean)
+{
+    const dlc_type *x = dlc_mean_in(mean, 0), *records = dlc_mean_in(mean, 1);
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_ids axes = {0};
+    dlc_expr y[DLC_MAX_RANK];
+    descent d = {mean, pool, 0, dlc_expr_value(mean->graph->pool, records->dims[0]), dlc_expr_value(mean->graph->pool, x->dims[1]),
+                 dlc_node_int(mean->node, DLC_ATTR_BITS, 0), (int)dlc_node_int(mean->node, DLC_ATTR_MISSING, 0),
+                 dlc_node_text(mean->node, DLC_ATTR_MODE, "le")};
+    dlc_mean_axes(mean, dlc_mean_result(mean), &axes, y);
+    d.row = y[0];
+    dlc_expr at = at_most(&d, dlc_mean_load_broadcast(mean, 2, y, 2), d.nwords - 2);
+    for (int64_t l = dlc_node_int(mean->node, DLC_ATTR_LEVELS, 0); l > 0; l--) {
+        dlc_expr word = record_word(&d, at, 1), value = dlc_expr_bitcast(pool, DLC_F32, record_word(&d, at, 0));
+        dlc_expr second = takes_second(&d, seen_by(&d, word), value, word);
+        dlc_expr first = at_most(&d, dlc_expr2(pool, DLC_EXPR_SHR, word, u32_of(&d, d.bits + d.takes_missing)), d.nwords - 4);
+        at = dlc_add(pool, first, dlc_select(pool, second, u32_of(&d, 2), u32_of(&d, 0)));
+    }
+    return dlc_mean_finish(mean, &axes, at);
+}
+
 /* Entries of the index tuple at tuple[0..rank-2] of input 1, as indices of dimensions first.. of
  * input 0. */
 static void load_tuple(dlc_mean *mean, const dlc_expr *tuple, uint8_t first, int64_t length,

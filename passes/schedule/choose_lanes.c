@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
+#define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
 
 enum {
     LEAST_TURNED = 4, /* lanes of a square */
@@ -249,13 +250,19 @@ double dlc_choose_own_lanes(const dlc_chooser *c, uint32_t width, uint32_t *lane
     return total;
 }
 
+/* Of an axis whose size only the run knows the last vector is seldom full, and the only one may have a single point. */
+static double maybe_short(const dlc_chooser *c, uint32_t axis)
+{
+    return c->target->kind == DLC_TARGET_CPU && !dlc_choose_is_known(c, axis) ? SHORT_AXIS : 1;
+}
+
 static uint32_t best_root_lane(const dlc_chooser *c, uint32_t width, double *best_cycles)
 {
     uint32_t best = DLC_NO_AXIS;
     for (uint32_t r = 0; r < c->roots.n; r++) {
         double total = 0;
         for (uint32_t s = 0; s < c->nstages; s++)
-            total += dlc_choose_stage_cycles(c, s, c->roots.data[r], width);
+            total += dlc_choose_stage_cycles(c, s, c->roots.data[r], width) * maybe_short(c, c->roots.data[r]);
         if (best == DLC_NO_AXIS || total < *best_cycles) {
             *best_cycles = total;
             best = c->roots.data[r];

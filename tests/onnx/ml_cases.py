@@ -90,6 +90,32 @@ def trees_vote_for_three():
     return run(nodes, {"x": x}, ["l", "p"], [labels, (soft / soft.sum(1, keepdims=True)).astype(np.float32)], domains=ML)
 
 
+def chain(generator, tree, depth, nfeatures):
+    """A tree whose every no is a leaf but the last."""
+    rows = [(tree, n, int(generator.integers(nfeatures)) if n % 2 == 0 else 0, float(np.float32(generator.standard_normal())),
+             "LEAF" if n % 2 or n == 2 * depth else "BRANCH_LT", n + 2 if n % 2 == 0 else 0, n + 1 if n % 2 == 0 else 0, 0)
+            for n in range(2 * depth + 1)]
+    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    leaves = [(tree, row[1], 0, float(np.float32(generator.standard_normal()))) for row in rows if row[4] == "LEAF"]
+    return {**{"nodes_" + k: [row[i] for row in rows] for i, k in enumerate(names)},
+            **{"target_" + k: [leaf[i] for leaf in leaves] for i, k in enumerate(("treeids", "nodeids", "ids", "weights"))}}
+
+
+@case
+def trees_of_many_depths():
+    """A leaf by itself, many shallow trees, and two that are deeper than what is written out."""
+    generator = rng()
+    x = (normal(19, 6) - 1.5).astype(np.float32)
+    x[3, 2] = np.nan
+    trees = grow(generator, 60, 3, 6, (0,), "target", ("BRANCH_LT",))
+    for tree, depth in ((60, 0), (61, 9), (62, 57), (63, 40)):
+        for k, v in chain(generator, tree, depth, 6).items():
+            trees[k] += v
+    y = go_down(trees, x, "target", 1).sum(1)
+    return run([ml("TreeEnsembleRegressor", ["x"], ["y"], **trees)], {"x": x}, ["y"], [y.astype(np.float32)], domains=ML,
+               shapes={"x": ["n", 6]})
+
+
 @case
 def trees_weigh_for_one_of_two():
     """As boosted trees are written: the score of one label, through a sigmoid."""

@@ -236,6 +236,13 @@ static const struct { const char *nodes, *expected; } cases[] = {
     {"%x: f32[1] = const [7]\n %i: i64[2] = const [-1, 0]\n %y: f32[2] = gather %x, %i {axis=0}", "7 7"},
     {"%x: f32[2,2] = const [1, 2, 3, 4]\n %i: i32[2,2] = const [0, 0, -1, 0]\n %y: f32[2,2] = gather_elements %x, %i {axis=1}",
      "1 1 4 3"},
+    /* x[row, 1] <= 0.5 leads to the leaf at 4, else to that at 2; a leaf leads to itself; NaN is where the third bit says */
+    {"%x: f32[4,2] = const [9, 0.25, 9, 0.5, 9, 0.75, 9, nan]\n %r: u32[8] = const [1056964608, 5, 2143289344, 4, 2143289345, 8, 0, 0]\n"
+     " %p: u32[1,2] = const [0, 2]\n %y: u32[4,2] = descend %x, %r, %p {levels=3, bits=1, mode=\"le\"}", "4 2 4 2 2 2 2 2"},
+    {"%x: f32[4,2] = const [9, 0.25, 9, 0.5, 9, 0.75, 9, nan]\n %r: u32[8] = const [1056964608, 11, 2143289344, 8, 2143289345, 16, 0, 0]\n"
+     " %p: u32[1,1] = const [0]\n %y: u32[4,1] = descend %x, %r, %p {levels=1, bits=1, mode=\"gt\", missing=1}", "2 2 4 4"},
+    {"%x: f32[2,1] = const [1, 2]\n %r: u32[6] = const [1073741824, 4294967295, 0, 0, 0, 0]\n" /* past the end: the last but one */
+     " %p: u32[2,1] = const [0, 99]\n %y: u32[2,1] = descend %x, %r, %p {levels=1, bits=1, mode=\"lt\"}", "4 0"},
     {"%x: f32[2,2] = const [1, 2, 3, 4]\n %i: i64[2,1] = const [1, -1]\n %y: f32[2] = gather_nd %x, %i {batch_dims=1}",
      "2 4"},
     {"%x: f32[2,2] = const [1, 2, 3, 4]\n %i: i64[2,2] = const [0, 1, -1, 0]\n %y: f32[2] = gather_nd %x, %i", "2 3"},
