@@ -74,21 +74,27 @@ static int reads(const dlc_nest *nest, uint32_t reader, uint32_t s)
     return 0;
 }
 
-/* Along an axis that all of them share every lane keeps to its own points; else what is in memory passes between lanes. */
-static void find_meetings(dlc_nest *nest, uint32_t s)
+/* Do lanes read what others of them stored of stage s? Not from registers, nor along an axis that all of them share: there each keeps
+ * to its own points. */
+static int passes_between_lanes(const dlc_nest *nest, uint32_t s)
 {
     const dlc_home *home = &nest->schedule->homes[s];
-    const dlc_stage *stage = &nest->kernel->stages.data[s];
-    int is_update = stage->update != DLC_UPDATE_NONE;
-    for (uint32_t n = home->at; home->is_read && n != DLC_ROOT_NODE; n = dlc_schedule_parent(nest->schedule, n))
+    if (!home->is_read || home->place == DLC_PLACE_REG)
+        return 0;
+    for (uint32_t n = home->at; n != DLC_ROOT_NODE; n = dlc_schedule_parent(nest->schedule, n))
         if (node_of(nest, n)->kind == DLC_LOOP_LANE)
-            return;
-    if (home->place == DLC_PLACE_REG)
-        return;
-    nest->states[s].is_met = is_update || home->is_read;
+            return 0;
+    return 1;
+}
+
+static void find_meetings(dlc_nest *nest, uint32_t s)
+{
+    int is_update = nest->kernel->stages.data[s].update != DLC_UPDATE_NONE, is_changed = is_update;
+    int is_passed = passes_between_lanes(nest, s);
     for (uint32_t t = s + 1; t < nest->kernel->stages.n; t++) /* a later stage changes what this one stored */
-        nest->states[s].is_met |= nest->kernel->stages.data[t].update != DLC_UPDATE_NONE;
-    nest->states[s].is_met_within = nest->states[s].is_met && (is_update || reads(nest, s, s));
+        is_changed |= nest->kernel->stages.data[t].update != DLC_UPDATE_NONE;
+    nest->states[s].is_met = is_changed || is_passed;
+    nest->states[s].is_met_within = is_update || (is_passed && reads(nest, s, s));
 }
 
 static int in_lanes(const dlc_nest *nest)

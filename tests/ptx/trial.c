@@ -91,6 +91,20 @@ static double tolerance(dlc_dtype dtype)
     }
 }
 
+/* Of the largest of 1 and the value: operators of elementary functions without fma (docs/numerics.md, 4 for their compositions). */
+static double unfused_tolerance(dlc_dtype dtype)
+{
+    return 4 * (dtype == DLC_F16 ? 1e-3 : dtype == DLC_BF16 ? 8e-3 : dtype == DLC_F32 ? 1e-6 : 4e-15);
+}
+
+static int has_elementary(const dlc_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->pool->nodes.n; i++)
+        if (kernel->pool->nodes.data[i].op >= DLC_EXPR_EXP && kernel->pool->nodes.data[i].op <= DLC_EXPR_POW)
+            return 1;
+    return 0;
+}
+
 /* Terms that are added up one after another: equal ones round the same way. */
 static double depth_of(const trial *t)
 {
@@ -126,12 +140,14 @@ const char *trial_compare(const trial *t, uint32_t buffer, const void *got, cons
     const char *want = is_exact ? t->buffers[buffer] : t->wide[buffer];
     double limit =
         is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n) * fmax(1, depth_of(t) / 256);
+    double near = is_exact && is_float && t->is_unfused && has_elementary(t->kernel) ? unfused_tolerance(dtype) : 0;
     for (size_t i = 0; i < n; i++) {
         const char *a = (const char *)got + i * size, *b = want + i * size;
         if ((written && !written[i * size]) || !memcmp(a, b, size))
             continue;
         dlc_scalar x = dlc_scalar_read(dtype, a), y = dlc_scalar_read(dtype, b);
-        if (is_float && ((isnan(x.f) && isnan(y.f)) || x.f == y.f || fabs(x.f - y.f) <= limit))
+        if (is_float && ((isnan(x.f) && isnan(y.f)) || x.f == y.f || fabs(x.f - y.f) <= limit ||
+                         fabs(x.f - y.f) <= near * fmax(1, fabs(y.f))))
             continue;
         return is_float ? dlc_arena_printf(arena, "%s: %s[%zu] = %.9g, not %.9g", t->kernel->name,
                                            t->kernel->buffers.data[buffer].name, i, x.f, y.f)

@@ -16,6 +16,7 @@ typedef struct {
         *buffers; /* outputs are set to what the kernel interpreter computes by trial_expect */
     void **wide;  /* by trial_expect: outputs by its wide mode, NULL for kernels that sum nothing */
     int faults;   /* the kernel must report a fault */
+    int is_unfused; /* made for x86-64-v2: a multiply-add rounds twice, so elementary functions differ in their last bits */
     uint32_t stride; /* of a grid's blocks run the last and every stride-th; 0: all */
 } trial;
 

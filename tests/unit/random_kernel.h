@@ -201,7 +201,7 @@ static inline void draw_plan(kernel_plan *p)
     for (uint32_t a = 0; a < p->naxes; a++) {
         uint32_t extent = extents[draw(14)];
         if (points * extent > most)
-            extent = 1 + draw(3);
+            extent = is_half ? 1 : 1 + draw(3);
         points *= extent;
         if (symbols < 1 && draw(8) == 0 && points < 4000) {
             symbols++;

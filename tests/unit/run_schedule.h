@@ -103,7 +103,7 @@ static inline void scheduled_fill(dlc_dtype dtype, void *data, size_t n, uint32_
 }
 
 /* Inputs and expected outputs of each kernel at these sizes. */
-static inline const char *scheduled_expect(scheduled *all, uint32_t n, const int64_t *sizes, dlc_arena *arena)
+static inline const char *scheduled_expect(scheduled *all, uint32_t n, int is_unfused, const int64_t *sizes, dlc_arena *arena)
 {
     for (uint32_t k = 0; k < n; k++) {
         const dlc_kernel *kernel = all[k].kernel;
@@ -111,7 +111,8 @@ static inline const char *scheduled_expect(scheduled *all, uint32_t n, const int
         void **buffers = dlc_new_array(arena, void *, kernel->buffers.n + 1);
         for (uint32_t i = 0; i < kernel->symbols.n; i++)
             symbols[i] = sizes[kernel->symbols.data[i].name[0] == 'm'];
-        all[k].trial = (trial){.kernel = kernel, .schedule = all[k].schedule, .symbols = symbols, .buffers = buffers};
+        all[k].trial = (trial){.kernel = kernel, .schedule = all[k].schedule, .symbols = symbols, .buffers = buffers,
+                                .is_unfused = is_unfused};
         for (uint32_t b = 0; b < kernel->buffers.n; b++) {
             size_t bytes = trial_buffer_bytes(&all[k].trial, b);
             buffers[b] = dlc_arena_alloc(arena, bytes + 64, 64);
@@ -154,13 +155,13 @@ static inline const char *scheduled_compare(const scheduled *all, uint32_t n, co
     return NULL;
 }
 
-static inline const char *scheduled_run_at(dlcrt_executable *executable, scheduled *all, uint32_t n, const int64_t *sizes,
-                                           dlc_arena *arena)
+static inline const char *scheduled_run_at(dlcrt_executable *executable, scheduled *all, uint32_t n, int is_unfused,
+                                           const int64_t *sizes, dlc_arena *arena)
 {
     enum { POISONED = 0xcb };
     dlcrt_context *context;
     uint32_t most = 1, nin = 0, nout = 0;
-    const char *problem = scheduled_expect(all, n, sizes, arena);
+    const char *problem = scheduled_expect(all, n, is_unfused, sizes, arena);
     for (uint32_t k = 0; k < n; k++)
         most += all[k].kernel->buffers.n;
     dlcrt_tensor *in = dlc_new_array(arena, dlcrt_tensor, most), *out = dlc_new_array(arena, dlcrt_tensor, most);
@@ -221,7 +222,7 @@ static inline const char *schedules_run(scheduled *all, uint32_t n, const char *
         if (status != DLC_OK && status != DLC_NO_DEVICE)
             problem = dlc_arena_printf(arena, "not loaded: %s", dlcrt_last_error());
         for (int i = 0; i < NSIZES && status == DLC_OK && !problem; i++)
-            problem = scheduled_run_at(executable, all, n, scheduled_sizes[i], arena);
+            problem = scheduled_run_at(executable, all, n, !strcmp(target, "x86-64-v2"), scheduled_sizes[i], arena);
         if (status == DLC_OK)
             dlcrt_executable_close(executable);
     }

@@ -174,6 +174,14 @@ START_TEST(lanes_of_a_warp)
 }
 END_TEST
 
+/* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
+START_TEST(a_scatter_waits_for_the_lanes)
+{
+    expect_right(SCATTER, "sm_75", 0, "  lane i:64, for j {\n    c in reg\n  }\n  for k, l {\n    s\n  }\n");
+    expect_right(SCATTER, "sm_75", 0, "  for i, lane j:32 {\n    c\n  }\n  for k, l {\n    s\n  }\n");
+}
+END_TEST
+
 START_TEST(right_ones_read_back_and_run)
 {
     expect_right(right[_i].kernel, TARGET, 0, right[_i].tree);
@@ -192,6 +200,7 @@ int main(void)
     TCase *tests = tcase_create("schedule");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, lanes_of_a_warp);
+    tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
     suite_add_tcase(suite, tests);
