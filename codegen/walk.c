@@ -124,18 +124,27 @@ static int meets_here(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t l
     return 0;
 }
 
-/* After child [c, end) of a block's serial loop, or of a warp's: the next iteration stores anew what something in it has read. */
+/* Of a block's schedule its serial loops, or a warp's where warps work alone; of a schedule of warps all loops. */
+static int is_repeated(const dlc_nest *nest, uint32_t loop)
+{
+    if (loop == DLC_ROOT_NODE)
+        return 0;
+    return !nest->schedule->threads || node_of(nest, loop)->kind == (nest->deal == DLC_LOOP_LEAF ? DLC_LOOP_FOR : DLC_LOOP_WARP);
+}
+
+/* After child [c, end) of a repeated loop: the next iteration stores anew what something in it has read. */
 static int is_stored_again(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t loop)
 {
-    if (!nest->schedule->threads || loop == DLC_ROOT_NODE ||
-        node_of(nest, loop)->kind != (nest->deal == DLC_LOOP_LEAF ? DLC_LOOP_FOR : DLC_LOOP_WARP))
+    if (!is_repeated(nest, loop))
         return 0;
     for (uint32_t n = c; n < end; n++)
         for (uint32_t s = 0; node_of(nest, n)->kind == DLC_LOOP_LEAF && s < nest->kernel->stages.n; s++) {
             uint32_t leaf = nest->schedule->homes[s].leaf;
-            int is_outside = (leaf < c || leaf >= end) && dlc_schedule_is_inside(nest->schedule, leaf, loop) &&
-                             (nest->deal == DLC_LOOP_LEAF || dlc_schedule_is_of_warp(nest->schedule, s));
-            if (is_outside && nest->schedule->homes[s].place != DLC_PLACE_REG && reads(nest, node_of(nest, n)->stage, s))
+            int is_shared = nest->schedule->threads ? nest->deal == DLC_LOOP_LEAF || dlc_schedule_is_of_warp(nest->schedule, s)
+                                                    : nest->states[s].is_met;
+            int is_outside = (leaf < c || leaf >= end) && dlc_schedule_is_inside(nest->schedule, leaf, loop);
+            if (is_outside && is_shared && nest->schedule->homes[s].place != DLC_PLACE_REG &&
+                reads(nest, node_of(nest, n)->stage, s))
                 return 1;
         }
     return 0;

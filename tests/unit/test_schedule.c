@@ -182,6 +182,15 @@ START_TEST(a_scatter_waits_for_the_lanes)
 }
 END_TEST
 
+/* What one lane stores in each iteration is read by all before the next. */
+START_TEST(lanes_have_read_before_the_next_iteration)
+{
+    expect_right("kernel @again(x: f32[17], w: f32[17]) -> (y: f32[17,8]) {\n  axis i=17, j=8\n"
+                 "  s[i] = x[i] + w[i]\n  y[i,j] = max(0.0, s)\n}\n",
+                 "sm_75", 0, "  for i {\n    s in scratch\n    lane j:32 {\n      y\n    }\n  }\n");
+}
+END_TEST
+
 START_TEST(right_ones_read_back_and_run)
 {
     expect_right(right[_i].kernel, TARGET, 0, right[_i].tree);
@@ -201,6 +210,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, lanes_of_a_warp);
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
+    tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
     suite_add_tcase(suite, tests);
