@@ -4,11 +4,10 @@
  */
 #include "frontend/import_trees.h"
 
-#include "base/table.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEEPEST = 512, FEW_TARGETS = 4 };
@@ -28,15 +27,13 @@ static void allocate(dlc_import *im, im_forest *f, uint32_t n, uint32_t ntargets
     f->weighs = dlc_new_array(im->arena, uint8_t, (size_t)n * ntargets + 1);
 }
 
-/* Every node is reached from one root at most, and by one way; the depth is that of the deepest. */
+/* No node is reached in two ways: its parent is one, and roots have none. The depth is that of the deepest. */
 static int measure(dlc_import *im, im_forest *f)
 {
     uint32_t *depth = dlc_new_array(im->arena, uint32_t, f->n + 1);
     int64_t *todo = dlc_new_array(im->arena, int64_t, f->n + 2);
     for (uint32_t t = 0; t < f->ntrees; t++) {
         uint32_t n = 0;
-        if (depth[f->roots[t]])
-            goto crossing;
         depth[f->roots[t]] = 1;
         for (todo[n++] = f->roots[t]; n;) {
             int64_t at = todo[--n];
@@ -45,11 +42,7 @@ static int measure(dlc_import *im, im_forest *f)
             if (f->modes[at] == IM_LEAF)
                 continue;
             const int64_t next[2] = {f->yes[at], f->no[at]};
-            for (int k = 0; k < 2; k++) {
-                if (k && next[1] == next[0])
-                    continue;
-                if (depth[next[k]])
-                    goto crossing;
+            for (int k = 0; k < 1 + (next[0] != next[1]); k++) {
                 depth[next[k]] = depth[at] + 1;
                 todo[n++] = next[k];
             }
@@ -64,9 +57,6 @@ static int measure(dlc_import *im, im_forest *f)
         im_fail(im, DLC_UNSUPPORTED, "a tree of depth %" PRIu32 "; up to %d are supported",
                 f->depth, DEEPEST);
     return im_ok(im);
-crossing:
-    im_fail(im, DLC_INVALID, "a node is reached in two ways, which is no tree");
-    return 0;
 }
 
 /* --- what the leaves weigh --- */
@@ -107,45 +97,46 @@ static dlc_value *aggregated(dlc_import *im, const im_forest *f, dlc_value *leav
 
 /* --- reading: nodes by tree and number (versions 1 and 3) --- */
 
-/* Nodes by tree and number: places in the lists, above 0, by open addressing. */
 typedef struct {
-    const int64_t *trees, *numbers;
-    uint32_t *places;
-    uint64_t mask;
+    int64_t tree, number;
+    uint32_t place; /* in the lists */
+} node_name;
+
+/* Sorted: the search is short whatever numbers a file makes up. */
+typedef struct {
+    node_name *names;
+    uint32_t n;
 } node_table;
 
-/* Where the node is, or an empty place. */
-static uint32_t *find(const node_table *t, int64_t tree, int64_t number)
+static int by_tree_and_number(const void *a, const void *b)
 {
-    uint64_t hash = ((uint64_t)tree * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)number) * UINT64_C(0xbf58476d1ce4e5b9);
-    for (uint64_t at = hash >> 20 & t->mask;; at = (at + 1) & t->mask) {
-        uint32_t place = t->places[at];
-        if (!place || (t->trees[place - 1] == tree && t->numbers[place - 1] == number))
-            return &t->places[at];
-    }
+    const node_name *x = a, *y = b;
+    return x->tree != y->tree ? (x->tree > y->tree) - (x->tree < y->tree) : (x->number > y->number) - (x->number < y->number);
 }
 
 static node_table number_nodes(dlc_import *im, const int64_t *trees, const int64_t *numbers, uint32_t n)
 {
-    node_table t = {trees, numbers, NULL, 1};
-    while (t.mask < 2 * (uint64_t)n)
-        t.mask = 2 * t.mask + 1;
-    t.places = dlc_new_array(im->arena, uint32_t, t.mask + 1);
-    for (uint32_t i = 0; i < n && im_ok(im); i++) {
-        uint32_t *place = find(&t, trees[i], numbers[i]);
-        if (*place)
-            im_fail(im, DLC_INVALID, "nodes_nodeids names node %" PRId64 " of tree %" PRId64 " twice", numbers[i], trees[i]);
-        *place = i + 1;
+    node_table t = {dlc_new_array(im->arena, node_name, n + 1), n};
+    int is_sorted = 1; /* as converters write them */
+    for (uint32_t i = 0; i < n; i++) {
+        t.names[i] = (node_name){trees[i], numbers[i], i};
+        is_sorted &= !i || by_tree_and_number(&t.names[i - 1], &t.names[i]) < 0;
     }
+    if (!is_sorted)
+        qsort(t.names, n, sizeof *t.names, by_tree_and_number);
+    for (uint32_t i = 1; i < n && im_ok(im); i++)
+        if (by_tree_and_number(&t.names[i - 1], &t.names[i]) == 0)
+            im_fail(im, DLC_INVALID, "nodes_nodeids names node %" PRId64 " of tree %" PRId64 " twice", t.names[i].number,
+                    t.names[i].tree);
     return t;
 }
 
 /* Index of a node that must be there, or -1 when reported. */
-static int64_t index_of(dlc_import *im, const node_table *numbers, int64_t tree, int64_t node)
+static int64_t index_of(dlc_import *im, const node_table *t, int64_t tree, int64_t node)
 {
-    uint32_t place = *find(numbers, tree, node);
-    if (place)
-        return (int64_t)place - 1;
+    const node_name key = {.tree = tree, .number = node}, *found = bsearch(&key, t->names, t->n, sizeof key, by_tree_and_number);
+    if (found)
+        return found->place;
     im_fail(im, DLC_INVALID, "tree %" PRId64 " has no node %" PRId64, tree, node);
     return -1;
 }
@@ -177,6 +168,29 @@ static const double *either(dlc_import *im, const char *name, uint32_t *n, uint8
     return im_const_floats(im, value, tensor, n);
 }
 
+/* Lists that say one thing each of the same: as many entries as the first, and at least one. */
+static int are_as_long(dlc_import *im, const char *const *names, const uint32_t *n, int nlists, const char *of)
+{
+    for (int i = 0; i < nlists && im_ok(im); i++)
+        if (!n[i])
+            im_fail(im, DLC_INVALID, "%s is missing or empty; one entry for each %s is wanted", names[i], of);
+        else if (n[i] != n[0])
+            im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, %s has %" PRIu32, names[i], n[i], names[0], n[0]);
+    return im_ok(im);
+}
+
+/* For each node, or not at all (NULL): whether a missing value takes the yes branch. */
+static const int64_t *read_tracks(dlc_import *im, const char *nodes, uint32_t nnodes)
+{
+    static const char name[] = "nodes_missing_value_tracks_true";
+    uint32_t n = 0;
+    const int64_t *tracks = im_ints(im, name, &n);
+    if (n && n != nnodes)
+        im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, %s has %" PRIu32 "; as many or none are possible", name, n, nodes,
+                nnodes);
+    return n ? tracks : NULL;
+}
+
 typedef struct {
     const int64_t *trees, *numbers, *ids;
     const double *weights;
@@ -195,10 +209,7 @@ static int read_weighing(dlc_import *im, const char *what, weighing *w, uint8_t 
     w->ids = im_ints(im, name[2], &n[2]);
     w->weights = either(im, name[3], &n[3], is_double);
     w->n = n[0];
-    for (int i = 0; i < 4 && im_ok(im); i++)
-        if (!n[i] || n[i] != n[0])
-            im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, %s has %" PRIu32, name[i], n[i], name[0], n[0]);
-    return im_ok(im);
+    return are_as_long(im, (const char *const[]){name[0], name[1], name[2], name[3]}, n, 4, "weight of a leaf");
 }
 
 typedef struct {
@@ -210,26 +221,58 @@ typedef struct {
 
 static int read_nodes(dlc_import *im, node_lists *l, uint8_t *is_double)
 {
-    enum { NEEDED = 6 };
-    static const char *const names[NEEDED] = {"nodes_nodeids",     "nodes_featureids", "nodes_truenodeids",
-                                              "nodes_falsenodeids", "nodes_modes",      "nodes_values"};
-    uint32_t n[NEEDED] = {0}, ntracks = 0, nrates;
-    l->trees = im_ints(im, "nodes_treeids", &l->n);
-    l->numbers = im_ints(im, names[0], &n[0]);
-    l->features = im_ints(im, names[1], &n[1]);
-    l->yes = im_ints(im, names[2], &n[2]);
-    l->no = im_ints(im, names[3], &n[3]);
-    l->modes = im_texts(im, names[4], &n[4]);
-    l->values = either(im, names[5], &n[5], is_double);
-    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &ntracks);
+    enum { NEEDED = 7 };
+    static const char *const names[NEEDED] = {"nodes_treeids",     "nodes_nodeids", "nodes_featureids", "nodes_truenodeids",
+                                              "nodes_falsenodeids", "nodes_modes",   "nodes_values"};
+    uint32_t n[NEEDED] = {0}, nrates;
+    l->trees = im_ints(im, names[0], &n[0]);
+    l->numbers = im_ints(im, names[1], &n[1]);
+    l->features = im_ints(im, names[2], &n[2]);
+    l->yes = im_ints(im, names[3], &n[3]);
+    l->no = im_ints(im, names[4], &n[4]);
+    l->modes = im_texts(im, names[5], &n[5]);
+    l->values = either(im, names[6], &n[6], is_double);
+    l->n = n[0];
     (void)im_floats(im, "nodes_hitrates", &nrates);
     (void)im_attribute(im, "nodes_hitrates_as_tensor");
-    for (int i = 0; i < NEEDED && im_ok(im); i++)
-        if (!n[i] || n[i] != l->n)
-            im_fail(im, DLC_INVALID, "%s has %" PRIu32 " entries, nodes_treeids has %" PRIu32, names[i], n[i], l->n);
-    if (l->tracks && ntracks != l->n)
-        l->tracks = NULL;
+    if (!are_as_long(im, names, n, NEEDED, "node"))
+        return 0;
+    l->tracks = read_tracks(im, names[0], l->n);
     return im_ok(im);
+}
+
+/* Where a branch leads to, or -1 when reported. It may lead to one node in both cases; a node of two branches is of no tree. */
+static int64_t child_of(dlc_import *im, const node_lists *l, const node_table *numbers, uint32_t i, int is_yes, uint32_t *parents)
+{
+    int64_t wanted = is_yes ? l->yes[i] : l->no[i], at = index_of(im, numbers, l->trees[i], wanted);
+    if (at < 0)
+        return -1;
+    if (parents[at] && parents[at] != i + 1) {
+        im_fail(im, DLC_INVALID, "%s: node %" PRId64 " of tree %" PRId64 " follows node %" PRId64 " and node %" PRId64
+                "; one parent is possible", is_yes ? "nodes_truenodeids" : "nodes_falsenodeids", wanted, l->trees[i],
+                l->numbers[parents[at] - 1], l->numbers[i]);
+        return -1;
+    }
+    parents[at] = i + 1;
+    return at;
+}
+
+/* The nodes that follow none, one of each tree at most. */
+static void find_roots(dlc_import *im, const node_table *t, const uint32_t *parents, im_forest *f)
+{
+    const node_name *last = NULL;
+    for (uint32_t i = 0; i < t->n && im_ok(im); i++) {
+        const node_name *name = &t->names[i];
+        if (parents[name->place])
+            continue;
+        if (last && last->tree == name->tree)
+            im_fail(im, DLC_INVALID, "nodes_truenodeids and nodes_falsenodeids lead neither to node %" PRId64 " of tree %" PRId64
+                    " nor to node %" PRId64 "; one root a tree is possible", last->number, name->tree, name->number);
+        last = name;
+    }
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!parents[i])
+            f->roots[f->ntrees++] = i;
 }
 
 static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, uint32_t ntargets,
@@ -237,7 +280,7 @@ static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, 
 {
     const node_table numbers = number_nodes(im, l->trees, l->numbers, l->n);
     allocate(im, f, l->n, ntargets);
-    uint8_t *has_parent = dlc_new_array(im->arena, uint8_t, l->n + 1);
+    uint32_t *parents = dlc_new_array(im->arena, uint32_t, l->n + 1); /* above 0; 0: none yet */
     for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
         f->modes[i] = (uint8_t)mode_of(im, l->modes[i]);
         f->yes[i] = f->no[i] = i;
@@ -247,15 +290,11 @@ static void read_forest(dlc_import *im, const node_lists *l, const weighing *w, 
         f->values[i] = l->values[i];
         f->tracks[i] = l->tracks && l->tracks[i];
         f->has_tracks |= f->tracks[i];
-        f->yes[i] = index_of(im, &numbers, l->trees[i], l->yes[i]);
-        f->no[i] = im_ok(im) ? index_of(im, &numbers, l->trees[i], l->no[i]) : -1;
-        if (im_ok(im))
-            has_parent[f->yes[i]] = has_parent[f->no[i]] = 1;
+        f->yes[i] = child_of(im, l, &numbers, i, 1, parents);
+        f->no[i] = im_ok(im) ? child_of(im, l, &numbers, i, 0, parents) : -1;
     }
-    for (uint32_t i = 0; i < l->n && im_ok(im); i++) {
-        if (!has_parent[i])
-            f->roots[f->ntrees++] = i;
-    }
+    if (im_ok(im))
+        find_roots(im, &numbers, parents, f);
     for (uint32_t i = 0; i < w->n && im_ok(im); i++) {
         int64_t at = index_of(im, &numbers, w->trees[i], w->numbers[i]);
         if (at >= 0 && (w->ids[i] < 0 || w->ids[i] >= ntargets))
@@ -409,7 +448,7 @@ enum { MEMBER = 6 }; /* among nodes_modes: is it one of a set */
 
 static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
 {
-    uint32_t n[8] = {0}, nweights = 0;
+    uint32_t n[6] = {0}, nweights = 0;
     uint8_t unused = 0;
     l->features = im_ints(im, "nodes_featureids", &l->n);
     l->yes = im_ints(im, "nodes_truenodeids", &n[0]);
@@ -418,7 +457,7 @@ static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
     l->no_leaf = im_ints(im, "nodes_falseleafs", &n[3]);
     l->splits = tensor_of(im, "nodes_splits", &n[4], is_double);
     l->modes = tensor_of(im, "nodes_modes", &n[5], &unused);
-    l->tracks = im_ints(im, "nodes_missing_value_tracks_true", &n[6]);
+    l->tracks = read_tracks(im, "nodes_featureids", l->n);
     l->targets = im_ints(im, "leaf_targetids", &l->nleaves);
     l->weights = tensor_of(im, "leaf_weights", &nweights, is_double);
     l->roots = im_ints(im, "tree_roots", &l->nroots);
@@ -428,8 +467,6 @@ static int read_lists(dlc_import *im, tree_lists *l, uint8_t *is_double)
                    l->modes && l->targets && l->weights && l->roots && nweights == l->nleaves;
     for (int i = 0; i < 6; i++)
         is_whole &= n[i] == l->n;
-    if (l->tracks && n[6] != l->n)
-        l->tracks = NULL;
     if (im_ok(im) && !is_whole)
         im_fail(im, DLC_INVALID, "the lists of nodes or leaves are absent or differ in length");
     for (uint32_t i = 0; im_ok(im) && i < l->n; i++)

@@ -250,7 +250,8 @@ static int is_plain(plain_forest *p, const dlc_value *x)
     }
     p->mode = modes[mode < 0 ? 0 : mode];
     p->nbits = bits_of(most);
-    return nleaves >> LEAF_NUMBER_BITS == 0 && bits_of(PLAIN_RECORD * (2 * (uint64_t)f->n + f->ntrees + 1)) + p->nbits + 1 <= 32;
+    return p->nbits <= DLC_MOST_FEATURE_BITS && nleaves >> LEAF_NUMBER_BITS == 0 &&
+           bits_of(PLAIN_RECORD * (2 * (uint64_t)f->n + f->ntrees + 1)) + p->nbits + 1 <= 32;
 }
 
 /* The record of a node at a place, and places for the two that follow it: once for equal branches, whose records share them. */

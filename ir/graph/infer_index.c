@@ -58,16 +58,16 @@ dlc_status dlc_infer_gather_elements(dlc_graph *graph, dlc_node *node, dlc_type 
     return DLC_OK;
 }
 
-/* Limits that keep the meaning's text and code small: what is deeper is a loop around it. */
-enum { MOST_LEVELS = 64, MOST_BITS = 24 };
+/* Keeps the meaning's text and code small: what is deeper is a loop around it. */
+enum { MOST_LEVELS = 64 };
 
 dlc_status dlc_infer_descend(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *x = dlc_infer_in(node, 0), *records = dlc_infer_in(node, 1), *places = dlc_infer_in(node, 2);
     int64_t levels = dlc_node_int(node, DLC_ATTR_LEVELS, 0), bits = dlc_node_int(node, DLC_ATTR_BITS, 0), n;
-    if (levels < 1 || levels > MOST_LEVELS || bits < 1 || bits > MOST_BITS)
+    if (levels < 1 || levels > MOST_LEVELS || bits < 1 || bits > DLC_MOST_FEATURE_BITS)
         return DLC_REFUSE("levels is %" PRId64 ", bits %" PRId64 "; 1 to %d and 1 to %d are possible", levels, bits, MOST_LEVELS,
-                          MOST_BITS);
+                          DLC_MOST_FEATURE_BITS);
     if (x->dtype != DLC_F32 || x->rank != 2 || !dlc_expr_is_int(graph->pool, x->dims[1], &n) || n < 1)
         return DLC_REFUSE("input 0 is %s; rows of f32, of a known number of features, are possible", dlc_type_text(graph, x));
     if (records->dtype != DLC_U32 || records->rank != 1 || !dlc_expr_is_int(graph->pool, records->dims[0], &n) || n < 4)

@@ -14,6 +14,7 @@ typedef enum {
 typedef enum {
     DLC_TYPES_DATA, DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL, DLC_TYPES_TEXT
 } dlc_types; /* which dtypes a row takes as input 0 */
+enum { DLC_MOST_FEATURE_BITS = 24 }; /* descend: more of a record's word do not say which feature is compared */
 typedef enum { DLC_ATTR_KIND_INT, DLC_ATTR_KIND_FLOAT, DLC_ATTR_KIND_TEXT, DLC_ATTR_KIND_DIMS, DLC_ATTR_KIND_FLOATS } dlc_attr_kind;
 
 typedef struct {

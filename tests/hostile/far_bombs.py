@@ -100,6 +100,15 @@ def wide_forest(nnodes, ntargets):
                  target_treeids=[0], target_nodeids=[0], target_ids=[0], target_weights=[1.0])
 
 
+def far_numbered(nnodes):
+    """A tree whose nodes have numbers that a multiplicative hash brings together."""
+    turn = pow(0xbf58476d1ce4e5b9, -1, 1 << 64)
+    ids = [(i * turn + (1 << 63)) % (1 << 64) - (1 << 63) for i in range(nnodes)]
+    return sized("TreeEnsembleRegressor", [], [value("x", [1, 4])], domain=ML, n_targets=1, nodes_treeids=[0] * nnodes, nodes_nodeids=ids, nodes_featureids=[0] * nnodes,
+                 nodes_values=[0.0] * nnodes, nodes_modes=["LEAF"] * nnodes, nodes_truenodeids=[0] * nnodes, nodes_falsenodeids=[0] * nnodes,
+                 target_treeids=[0], target_nodeids=[ids[0]], target_ids=[0], target_weights=[1.0])
+
+
 def many_weights_of_one(out, n):
     """Weights outside that all lie in the same bytes."""
     (out / "same.bin").write_bytes(bytes(4 << 20))
@@ -162,7 +171,7 @@ FAR = {
     "product_folded": lambda out: constants("MatMul", [[8192, 8192], [8192, 8192]]), "product_huge": lambda out: constants("MatMul", [[2 ** 31, 2], [2, 2 ** 31]]),
     "conv_folded": lambda out: constants("Conv", [[1, 256, 512, 512], [256, 256, 3, 3]]), "gemm_folded": lambda out: constants("Gemm", [[4096, 32768], [32768, 64]]),
     "outer_folded": lambda out: constants("Mul", [[65536, 1], [1, 65536]]), "einsum_folded": lambda out: constants("Einsum", [[64] * 4, [64] * 4], equation="abcd,dcef->abef"),
-    "lookup": lambda out: lookup(100_000, 10 ** 6), "wide_forest": lambda out: wide_forest(50_000, 32_000), "same_bytes": lambda out: many_weights_of_one(out, 2000),
+    "lookup": lambda out: lookup(100_000, 10 ** 6), "wide_forest": lambda out: wide_forest(50_000, 32_000), "far_numbered": lambda out: far_numbered(250_000), "same_bytes": lambda out: many_weights_of_one(out, 2000),
     "lstm_folded": lambda out: constants("LSTM", [[10 ** 5, 1, 4], [1, 64, 4], [1, 64, 16]], hidden_size=16),
     "texts_folded": lambda out: model([node("ConstantOfShape", ["s"], ["c"], value=TensorProto(data_type=STRING, dims=[1], string_data=[b"ab" * 500])), node("StringConcat", ["c", "c"], ["y"])],
                                       [], [info("y", STRING, None)], [ints("s", [10 ** 7])], 20),

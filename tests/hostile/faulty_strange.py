@@ -88,6 +88,14 @@ def tree(**changed):
     return learned("TreeEnsembleRegressor", [2, 3], **{**TREE, **changed})
 
 
+def tree5(**changed):
+    """A branch and two leaves, as version 5 writes them."""
+    number = lambda kind, values: helper.make_tensor("", kind, [len(values)], values)
+    given = dict(n_targets=1, tree_roots=[0], nodes_featureids=[0], nodes_modes=number(UINT8, [0]), nodes_splits=number(FLOAT, [1.0]), nodes_truenodeids=[0],
+                 nodes_falsenodeids=[1], nodes_trueleafs=[1], nodes_falseleafs=[1], leaf_targetids=[0, 0], leaf_weights=number(FLOAT, [1.0, 2.0]))
+    return many([node("TreeEnsemble", ["x"], ["y"], "the_node", domain=ML, **{**given, **changed})], [info("x", FLOAT, [2, 3])], domains=[(ML, 5)])
+
+
 def structure():
     neg = [node("Neg", ["a"], ["b"], "inner")]
     return {
@@ -192,6 +200,13 @@ def of_ml():
         "tree_lists": (tree(nodes_values=[1.0, 0.0]), "the_node", "nodes_values"), "tree_mode": (tree(nodes_modes=["BRANCH_ODD", "LEAF", "LEAF"]), "the_node", "BRANCH_ODD"),
         "tree_feature": (tree(nodes_featureids=[3, 0, 0]), "the_node", "3"), "tree_target": (tree(target_ids=[0, 4]), "the_node", "4"),
         "tree_weights": (tree(target_weights=[1.0]), "the_node", "target_weights"), "tree_twice": (tree(nodes_nodeids=[0, 1, 1]), "the_node"),
+        "tree_roots": (tree(nodes_truenodeids=[2, 0, 0]), "the_node", "nodes_truenodeids", "node 0 of tree 0", "node 1"), "tree_tracks": (
+            tree(nodes_missing_value_tracks_true=[1]), "the_node", "nodes_missing_value_tracks_true has 1", "3"), "tree5_tracks": (
+            tree5(nodes_missing_value_tracks_true=[1, 0]), "the_node", "nodes_missing_value_tracks_true has 2", "nodes_featureids has 1"), "tree_parents": (
+            tree(nodes_modes=["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"], nodes_truenodeids=[1, 2, 0], nodes_falsenodeids=[2, 2, 0]), "the_node", "node 2 of tree 0", "node 0 and node 1"),
+        "tree_absent": (learned("TreeEnsembleRegressor", [2, 3], **{k: v for k, v in TREE.items() if k[0] != "n"}), "the_node", "nodes_treeids is missing or empty"),
+        "tree_weightless": (learned("TreeEnsembleRegressor", [2, 3], **{k: v for k, v in TREE.items() if k[0] == "n"}), "the_node", "target_treeids is missing or empty"),
+        "tree_few": (tree(nodes_modes=None), "the_node", "nodes_modes is missing or empty"),
         "labels": (learned("LabelEncoder", [2], INT64, keys_int64s=[1, 2], values_int64s=[1]), "the_node"), "scaler": (learned("Scaler", [2, 3], offset=[0.0, 1.0], scale=[1.0]), "the_node"),
         "linear": (learned("LinearRegressor", [2, 3], coefficients=[1.0, 2.0], targets=1), "the_node"), "categories": (learned("OneHotEncoder", [2]), "the_node"),
         "imputer": (learned("Imputer", [2, 3], imputed_value_floats=[0.0, 1.0], replaced_value_float=1.0), "the_node"),

@@ -117,6 +117,17 @@ def trees_of_many_depths():
 
 
 @case
+def trees_of_many_features():
+    """More than a word of a record can number, and nodes in no order."""
+    x, most = np.float32([[3]]), 1 << 24
+    tree = {"nodes_treeids": [4] * 3, "nodes_nodeids": [2, 0, 1], "nodes_featureids": [0, most, 0], "nodes_values": [0.0, 2.5, 0.0],
+            "nodes_modes": ["LEAF", "BRANCH_LEQ", "LEAF"], "nodes_truenodeids": [0, 1, 0], "nodes_falsenodeids": [0, 2, 0],
+            "target_treeids": [4] * 2, "target_nodeids": [1, 2], "target_ids": [0] * 2, "target_weights": [1.0, 2.0]}
+    nodes = [node("Constant", [], ["s"], value_ints=[1, most + 1]), node("Expand", ["x", "s"], ["w"]), ml("TreeEnsembleRegressor", ["w"], ["y"], **tree)]
+    return run(nodes, {"x": x}, ["y"], [np.float32([[2]])], domains=ML)
+
+
+@case
 def trees_weigh_for_one_of_two():
     """As boosted trees are written: the score of one label, through a sigmoid."""
     x, generator = normal(11, 4), rng()
