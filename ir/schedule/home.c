@@ -243,15 +243,17 @@ static int begins_at_multiple(const regions *r, uint32_t reader, uint32_t axis, 
     return 1;
 }
 
-/* Of floordiv(axis + a multiple of c, c), where tiles are of whole quotients; else one more may be touched. */
+/* Of floordiv(axis + a multiple of c, c), where tiles are of whole quotients; else one more may be touched: the axis backwards
+ * begins at its last point. */
 static void divide(regions *r, uint32_t reader, dlc_expr index, uint32_t from, int64_t by, region *of)
 {
     int64_t multiple = dlc_expr_multiple(r->pool, index, &r->ranges);
     int is_exact = multiple % by == 0;
-    for (uint32_t a = 0; a < r->kernel->axes.n && !is_exact; a++)
-        is_exact = dlc_expr_uses_axis(r->pool, index, a) &&
-                   dlc_expr_multiple(r->pool, dlc_sub(r->pool, index, dlc_expr_axis(r->pool, a)), &r->ranges) % by == 0 &&
-                   begins_at_multiple(r, reader, a, from, by);
+    for (uint32_t a = 0; a < r->kernel->axes.n && !is_exact; a++) {
+        dlc_expr rest = dlc_sub(r->pool, index, dlc_expr_axis(r->pool, a));
+        is_exact = dlc_expr_uses_axis(r->pool, index, a) && !dlc_expr_uses_axis(r->pool, rest, a) &&
+                   dlc_expr_multiple(r->pool, rest, &r->ranges) % by == 0 && begins_at_multiple(r, reader, a, from, by);
+    }
     dlc_expr c = dlc_expr_i64(r->pool, by);
     of->first = dlc_expr_simplify(r->pool, dlc_floordiv(r->pool, of->first, c), &r->ranges);
     of->size = is_exact ? dlc_floordiv(r->pool, dlc_addi(r->pool, of->size, by - 1), c)
