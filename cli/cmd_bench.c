@@ -30,6 +30,7 @@ typedef struct {
     double compile_s, first_ms, max_rel_err, context_mb;
     ms_list times, now, medians; /* ms of one run: of all, of those of this load; of a load, by load */
     uint32_t batch;              /* runs per sample: so many that a sample takes 50 us */
+    double nruns;
     uint32_t nkernels, nthreads;
 } candidate;
 
@@ -105,20 +106,22 @@ static void close_load(candidate *c)
 }
 
 /* What the runs are given lives as long as the command. */
-static dlc_status gather(dlc_cli *cli, const dlc_options *options, candidate *c)
+static dlc_status gather(dlc_cli *cli, const dlc_options *options, const candidate *first, candidate *c)
 {
     c->signature = dlc_signature_of_executable(c->executable, cli->arena);
-    DLC_TRY(dlc_gather_inputs(cli, &c->signature, options, &c->inputs));
+    c->inputs = first->inputs; /* of the same model */
+    if (c == first)
+        DLC_TRY(dlc_gather_inputs(cli, &c->signature, options, &c->inputs));
     for (uint32_t i = 0; i < c->signature.noutputs; i++)
         dlc_vec_push(cli->arena, &c->outputs,
                      ((dlcrt_tensor){.name = c->signature.outputs[i].name}));
     return DLC_OK;
 }
 
-static dlc_status warm(dlc_cli *cli, const dlc_options *options, candidate *c, int is_first)
+static dlc_status warm(dlc_cli *cli, const dlc_options *options, const candidate *first, candidate *c, int is_first)
 {
     if (is_first)
-        DLC_TRY(gather(cli, options, c));
+        DLC_TRY(gather(cli, options, first, c));
     double begin = dlc_seconds();
     DLC_TRY(run_once(cli, c));
     if (is_first)
@@ -142,8 +145,10 @@ static dlc_status sample(dlc_cli *cli, candidate *c, int keep)
     for (uint32_t i = 0; i < c->batch; i++)
         DLC_TRY(run_once(cli, c));
     double ms = 1e3 * (dlc_seconds() - begin) / c->batch;
-    if (keep)
+    if (keep) {
         dlc_vec_push(cli->arena, &c->now, ms);
+        c->nruns += c->batch;
+    }
     return DLC_OK;
 }
 
@@ -200,12 +205,12 @@ static dlc_status measure_load(dlc_cli *cli, const dlc_options *options, candida
                                double *rss_mb)
 {
     double seconds = cli->args.seconds >= 0 ? cli->args.seconds : 2;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         DLC_TRY(open_load(cli, &list[i], is_first, 0));
-    for (uint32_t i = 0; i < n; i++)
-        DLC_TRY(warm(cli, options, &list[i], is_first));
-    if (is_first)
-        *rss_mb = peak_rss_mb();
+        DLC_TRY(warm(cli, options, list, &list[i], is_first));
+        if (is_first && i == 0)
+            *rss_mb = peak_rss_mb(); /* of the first candidate alone */
+    }
     DLC_TRY(measure(cli, list, n, seconds / NLOADS));
     for (uint32_t i = 0; i < n; i++) {
         keep_times(cli, &list[i]);
@@ -236,7 +241,7 @@ static void result_json(const dlc_cli *cli, candidate *c, cJSON *json)
     cJSON_AddNumberToObject(json, "min_ms", c->times.data[0]);
     cJSON_AddNumberToObject(json, "p90_ms", c->times.data[(uint32_t)(0.9 * (c->times.n - 1))]);
     cJSON_AddItemToObject(json, "load_medians_ms", cJSON_CreateDoubleArray(c->medians.data, (int)c->medians.n));
-    cJSON_AddNumberToObject(json, "runs", (double)c->times.n * c->batch);
+    cJSON_AddNumberToObject(json, "runs", c->nruns);
     cJSON_AddNumberToObject(json, "load_ms", c->load.load_ms);
     cJSON_AddNumberToObject(json, "first_ms", c->first_ms);
     cJSON_AddNumberToObject(json, "compile_s", c->compile_s);
@@ -299,7 +304,7 @@ static dlc_status tell_profiles(dlc_cli *cli, candidate *list, uint32_t n)
         DLC_TRY(profile_one(cli, &list[i], &profiles[i]));
     DLC_TRY(dlc_profile_write(cli, cli->args.profile, profiles, n));
     if (profiles[0].is_host)
-        DLC_TRY(dlc_roofs_measure(cli, profiles[0].nthreads, &roofs));
+        dlc_roofs_measure(cli, profiles[0].nthreads, &roofs);
     cJSON *rows = cJSON_GetObjectItem(cli->json, "strategies");
     for (uint32_t i = 0; i < n; i++) {
         cJSON *row = rows ? cJSON_GetArrayItem(rows, (int)i) : cli->json;

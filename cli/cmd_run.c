@@ -171,16 +171,17 @@ static dlc_status deliver(dlc_cli *cli, const dlc_signature *signature, const dl
 
 /* ---- profile ---- */
 
-static dlc_status tell_profile(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
+/* status: what the run ended with. */
+static dlc_status tell_profile(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context, dlc_status status)
 {
     dlc_profile profile = dlc_profile_read(cli, executable, context);
     dlc_roofs roofs = {0};
     DLC_TRY(dlc_profile_write(cli, cli->args.profile, &profile, 1));
     if (profile.is_host)
-        DLC_TRY(dlc_roofs_measure(cli, profile.nthreads, &roofs));
+        dlc_roofs_measure(cli, profile.nthreads, &roofs);
     cJSON_AddItemToObject(cli->json, "profile", dlc_profile_json(&profile, &roofs));
     dlc_profile_show(cli, &profile, &roofs);
-    return DLC_OK;
+    return status;
 }
 
 /* ---- the two ways to run ---- */
@@ -204,9 +205,8 @@ static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_
     if (status != DLC_OK)
         return dlc_runtime_failed(cli, status, NULL);
     cJSON_AddNumberToObject(cli->json, "run_ms", 1e3 * (dlc_seconds() - begin));
-    if (cli->args.profile)
-        DLC_TRY(tell_profile(cli, executable, context));
-    return deliver(cli, &signature, &outputs);
+    status = deliver(cli, &signature, &outputs);
+    return cli->args.profile && (status == DLC_OK || status == DLC_MISMATCH) ? tell_profile(cli, executable, context, status) : status;
 }
 
 static dlc_status run_compiled(dlc_cli *cli, const char *path, const dlc_options *options)

@@ -442,9 +442,9 @@ dlc_status dlc_artifact_open(dlc_cli *cli, const char *path, int file, int is_co
 {
     if (!is_copied && dlc_is_executable_file(path))
         return open_executable(cli, path, NULL, result, info);
-    int copy = is_copied ? nameless_file(cli) : dup(file);
+    int copy = is_copied ? memfd_create("dlc", MFD_CLOEXEC) : dup(file);
     if (copy < 0)
-        return DLC_IO;
+        return dlc_diag_fail(&cli->diag, DLC_LIMIT, path, "no file in memory for a copy: %s", strerror(errno));
     dlc_status status = !is_copied || copy_bytes(file, copy)
                             ? open_executable(cli, path_of(cli, copy), path, result, info)
                             : dlc_diag_fail(&cli->diag, DLC_IO, path, "cannot be copied to measure it again: %s", strerror(errno));

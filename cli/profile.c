@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_RUNS = 101, LEAST_RUNS = 5 };
 
@@ -39,8 +38,9 @@ dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, c
                                             .units = times.units,
                                             .begin_us = (double)times.begin_ns / 1e3,
                                             .us = (double)(times.end_ns - times.begin_ns) / 1e3,
-                                            .flops = times.flops,
-                                            .bytes = times.bytes,
+                                            .runs = times.runs,
+                                            .flops = times.flops * (double)times.runs,
+                                            .bytes = times.bytes * (double)times.runs,
                                             .lanes = dlc_new_array(cli->arena, dlc_lane, profile.nthreads + 1)};
         read_lanes(context, i, &profile);
         profile.total_us = end_us > profile.total_us ? end_us : profile.total_us;
@@ -101,31 +101,43 @@ static void take_line(dlc_arena *arena, dlc_roofs *roofs, const char *name, doub
 static dlc_status probe(dlc_cli *cli, const char **text)
 {
     const dlc_library *library;
-    const char *written, *folder = getenv("TMPDIR");
-    char *file = dlc_arena_printf(cli->arena, "%s/dlc.XXXXXX", folder && *folder ? folder : "/tmp");
+    const char *written;
     DLC_TRY(dlc_library_load(&library, &cli->diag));
-    int fd = mkstemp(file);
-    if (fd < 0)
-        return dlc_diag_fail(&cli->diag, DLC_IO, file, "no temporary file can be made");
-    close(fd);
     dlc_progress(cli, "measuring this processor …");
-    dlc_status status = library->machine_probe(file, &written, text);
+    dlc_status status = library->machine_probe("", &written, text);
     dlc_progress(cli, NULL);
-    unlink(file);
     return status == DLC_OK ? DLC_OK : dlc_diag_fail(&cli->diag, status, NULL, "%s", *text);
 }
 
-dlc_status dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs)
+static void scale(dlc_roof_list *roofs, double by)
+{
+    for (uint32_t i = 0; i < roofs->n; i++)
+        roofs->data[i].per_us *= by;
+}
+
+void dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs)
 {
     const char *text;
     char name[64];
-    DLC_TRY(probe(cli, &text));
+    double most = nthreads;
+    dlc_diag before = cli->diag;
+    if (probe(cli, &text) != DLC_OK) {
+        const char *why = cli->diag.messages[cli->diag.nmessages - 1].text;
+        cli->diag.nmessages = before.nmessages;
+        cli->diag.status = before.status;
+        (void)dlc_diag_fail(&cli->diag, DLC_OK, NULL, "what this processor could do is not measured, so no bounds are shown: %s", why);
+        return;
+    }
     for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
         size_t n = strcspn(text, " \n");
+        double value = text[n] == ' ' ? dlc_text_double(text + n, NULL) : 0;
         snprintf(name, sizeof name, "%.*s", (int)n, text);
-        take_line(cli->arena, roofs, name, nthreads * (text[n] == ' ' ? dlc_text_double(text + n, NULL) : 0));
+        take_line(cli->arena, roofs, name, value);
+        if (!strcmp(name, "threads") && value >= 1 && value < most)
+            most = value;
     }
-    return DLC_OK;
+    scale(&roofs->peaks, most);
+    scale(&roofs->levels, most);
 }
 
 /* The slowest roof that gives at least `rate`, or the fastest. */

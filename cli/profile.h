@@ -27,8 +27,9 @@ typedef struct {
     double share;
 } dlc_bound;
 
-/* Measures this processor, in some seconds, for so many threads. */
-DLC_NODISCARD dlc_status dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs);
+/* Measures one thread of this processor, in some seconds, and reckons with so many of them, at most as many as there are. Where that
+ * cannot be done a note says so, and there are no roofs. */
+void dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs);
 /*
  * A step is bound by the larger of its arithmetic over a peak and its bytes over a level of memory. Which peak and which level it
  * has is not recorded, so the lowest are taken that it does not exceed: a step that runs faster than memory gives read a cache.
@@ -41,7 +42,7 @@ typedef struct {
 
 typedef struct {
     const char *name, *kernel;
-    int64_t units;
+    int64_t units, runs;               /* runs: more than 1 in a loop, of which the rest are sums */
     double begin_us, us, flops, bytes; /* flops and bytes: estimates of the compiler */
     dlc_lane *lanes;                   /* by thread; all 0 of a step on a device */
 } dlc_timed_step;

@@ -106,6 +106,7 @@ cJSON *dlc_profile_json(const dlc_profile *profile, const dlc_roofs *roofs)
         cJSON_AddStringToObject(row, "name", step->name);
         cJSON_AddNumberToObject(row, "begin_us", step->begin_us);
         cJSON_AddNumberToObject(row, "us", step->us);
+        cJSON_AddNumberToObject(row, "runs", (double)step->runs);
         cJSON_AddNumberToObject(row, "flops", step->flops);
         cJSON_AddNumberToObject(row, "bytes", step->bytes);
         if (bound.roof) {
@@ -152,6 +153,19 @@ static void add_step(cJSON *events, const dlc_timed_step *step, uint32_t process
     cJSON_AddNumberToObject(args, "bytes", step->bytes);
 }
 
+/* Of a step in a loop only the sum of its times is known: a track of its own, which need not nest with others. */
+static void add_looped(cJSON *events, const dlc_timed_step *step, uint32_t process, uint32_t id)
+{
+    for (int is_end = 0; is_end < 2; is_end++) {
+        cJSON *event = add_event(events, is_end ? "e" : "b", step->name, process, 1);
+        cJSON_AddStringToObject(event, "cat", "in a loop");
+        cJSON_AddNumberToObject(event, "id", id);
+        cJSON_AddNumberToObject(event, "ts", step->begin_us + (is_end ? step->us : 0));
+        if (!is_end)
+            cJSON_AddNumberToObject(cJSON_AddObjectToObject(event, "args"), "runs", (double)step->runs);
+    }
+}
+
 /* Lane 1 has the steps as a whole, those behind it what each thread did of them. */
 static void add_profile(cJSON *events, const dlc_profile *profile, uint32_t process)
 {
@@ -164,9 +178,11 @@ static void add_profile(cJSON *events, const dlc_profile *profile, uint32_t proc
     }
     for (uint32_t i = 0; i < profile->nsteps; i++) {
         const dlc_timed_step *step = &profile->steps[i];
-        if (step->us > 0)
+        if (step->runs > 1)
+            add_looped(events, step, process, i);
+        else if (step->us > 0)
             add_step(events, step, process, 1, step->begin_us, step->us);
-        for (uint32_t t = 0; t < profile->nthreads; t++)
+        for (uint32_t t = 0; t < profile->nthreads && step->runs <= 1; t++)
             if (step->lanes[t].busy_us > 0)
                 add_step(events, step, process, t + 2, step->lanes[t].end_us - step->lanes[t].busy_us, step->lanes[t].busy_us);
     }

@@ -124,12 +124,10 @@ static int meets_here(const dlc_nest *nest, uint32_t c, uint32_t end, uint32_t l
     return 0;
 }
 
-/* Of a block's schedule its serial loops, or a warp's where warps work alone; of a schedule of warps all loops. */
+/* A parallel loop is one iteration of a unit; what lanes go through at the same time has no barrier inside. */
 static int is_repeated(const dlc_nest *nest, uint32_t loop)
 {
-    if (loop == DLC_ROOT_NODE)
-        return 0;
-    return !nest->schedule->threads || node_of(nest, loop)->kind == (nest->deal == DLC_LOOP_LEAF ? DLC_LOOP_FOR : DLC_LOOP_WARP);
+    return loop != DLC_ROOT_NODE && node_of(nest, loop)->kind != DLC_LOOP_PAR;
 }
 
 /* After child [c, end) of a repeated loop: the next iteration stores anew what something in it has read. */

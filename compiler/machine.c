@@ -194,7 +194,7 @@ static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *p
     if (!native)
         return dlc_diag_fail(diag, DLC_UNSUPPORTED, NULL, "there is no target for this processor");
     if (file)
-        snprintf(path, size_bytes, "%s", file);
+        snprintf(path, size_bytes, "%s", file); /* "": nothing is kept */
     else if (default_file(path, size_bytes))
         dlc_make_folders(path);
     else
@@ -202,7 +202,7 @@ static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *p
                              "neither XDG_CACHE_HOME nor HOME names a folder; name a file");
     dlc_machine_measure(native, &machine);
     dlc_machine_print(&machine, text);
-    return dlc_output_whole(path, text->data, text->n, diag);
+    return *path ? dlc_output_whole(path, text->data, text->n, diag) : DLC_OK;
 }
 
 dlc_status dlc_machine_probe(const char *file, const char **written, const char **text)

@@ -77,6 +77,7 @@ static dlc_status read_step(dlcrt_context *context, uint32_t i)
     int64_t spent = profile->end_ns - profile->begin_ns, begin, end;
     DLC_TRY(since_begin(context, run->events[2 * i], &begin));
     DLC_TRY(since_begin(context, run->events[2 * i + 1], &end));
+    profile->runs++;
     profile->begin_ns = begin - spent;
     profile->end_ns = end;
     return DLC_OK;

@@ -374,6 +374,7 @@ static dlc_status run_profiled(dlcrt_context *context, const dlc_plan_step *step
         return run_step(context, step);
     int64_t spent = profile->end_ns - profile->begin_ns;
     profile->begin_ns = dlcrt_clock_ns() - context->start_ns - spent;
+    profile->runs++;
     dlc_status status = run_step(context, step);
     if (status == DLC_OK)
         status = context->device->wait(context);

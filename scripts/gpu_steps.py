@@ -42,7 +42,7 @@ class StepInfo(ctypes.Structure):
 
 class StepProfile(ctypes.Structure):
     _fields_ = [("begin_ns", ctypes.c_int64), ("end_ns", ctypes.c_int64), ("units", ctypes.c_int64), ("flops", ctypes.c_double),
-                ("bytes", ctypes.c_double)]
+                ("bytes", ctypes.c_double), ("runs", ctypes.c_int64)]
 
 
 class Runtime:

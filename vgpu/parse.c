@@ -512,9 +512,9 @@ static int is_matrix_word(ptx_insn *insn, const char *word)
         return 0;
     if (!strcmp(word, "trans"))
         return insn->is_transposed = 1;
-    if (*word == 'x' && strchr("124", word[1]))
-        insn->nsaid = (uint8_t)(word[1] - '0');
-    return insn->nsaid || !strcmp(word, "m8n8");
+    if (*word == 'x' && word[1] && strchr("124", word[1]) && !word[2])
+        return insn->nsaid = (uint8_t)(word[1] - '0');
+    return !strcmp(word, "m8n8");
 }
 
 /* "v2" of what is loaded or stored; a word that products of matrices must have. */
@@ -536,7 +536,7 @@ static const char *refuse_words(const ptx_insn *insn)
     int is_access = insn->op == PTX_LD || insn->op == PTX_ST || insn->op == PTX_LDMATRIX;
     if (insn->op == PTX_MMA && insn->said != OF_FACTORS)
         return "mma is .sync.aligned, of .row and .col";
-    if ((insn->op == PTX_LDMATRIX || insn->op == PTX_WGMMA) && (insn->said & BY_WARP) != BY_WARP)
+    if ((insn->op == PTX_LDMATRIX || insn->op == PTX_WGMMA) && insn->said != BY_WARP)
         return "matrices are .sync.aligned";
     if (is_access && insn->nelems != (insn->nsaid ? insn->nsaid : 1))
         return "a vector of another number of elements than the opcode says";

@@ -92,7 +92,7 @@ DLC_API const char *dlc_about(void);
 /*
  * Measures this processor, in some seconds: bandwidths of caches and memory, peaks of its
  * instructions, threads. The file keeps it for compilations for `native`; NULL: `machine` in the
- * cache's folder. written: where; text: a line "name number" each, bytes or operations per
+ * cache's folder; "": nothing is kept. written: where; text: a line "name number" each, bytes or operations per
  * microsecond; after a failure its sentence. Both are good until this thread asks again.
  */
 DLC_API DLC_NODISCARD dlc_status dlc_machine_probe(const char *file, const char **written,

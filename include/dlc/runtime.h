@@ -267,7 +267,8 @@ DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_wait(dlcrt_context *context);
 typedef struct {
     int64_t begin_ns, end_ns; /* since the run began; 0 when it was not profiled */
     int64_t units;
-    double flops, bytes; /* estimates of the compiler; 0 while a size is unknown */
+    double flops, bytes; /* of one time: estimates of the compiler; 0 while a size is unknown */
+    int64_t runs;        /* how often it ran: in a loop, times are the sum of them; 0 when it was not profiled */
 } dlcrt_step_profile;
 DLCRT_API int dlcrt_context_profile(const dlcrt_context *context, uint32_t i,
                                     dlcrt_step_profile *profile);

@@ -182,12 +182,19 @@ START_TEST(a_scatter_waits_for_the_lanes)
 }
 END_TEST
 
-/* What one lane stores in each iteration is read by all before the next. */
+#define AGAIN \
+    "kernel @again(x: f32[8,17,32], w: f32[8,17,32]) -> (y: f32[8,17,32]) {\n  axis b=8, i=17, c=32, j=32\n" \
+    "  s[b,i,c] = x[b, i, c] + w[b, i, c]\n  y[b,i,j] = max(0.0, s[b, i, j * -1 + 31])\n}\n"
+
+/* What lanes store in each iteration has been read by the others before the next: in a warp, and in one of a block. */
 START_TEST(lanes_have_read_before_the_next_iteration)
 {
-    expect_right("kernel @again(x: f32[17], w: f32[17]) -> (y: f32[17,8]) {\n  axis i=17, j=8\n"
-                 "  s[i] = x[i] + w[i]\n  y[i,j] = max(0.0, s)\n}\n",
-                 "sm_75", 0, "  for i {\n    s in scratch\n    lane j:32 {\n      y\n    }\n  }\n");
+    static const char body[] = " b, for i {\n    lane c:32 {\n      s in scratch\n    }\n    lane j:32 {\n      y\n    }\n  }\n";
+    char tree[sizeof body + 8];
+    snprintf(tree, sizeof tree, "  par%s", body);
+    expect_right(AGAIN, "sm_75", 0, tree);
+    snprintf(tree, sizeof tree, "  warp%s", body);
+    expect_right(AGAIN, "sm_75", 128, tree);
 }
 END_TEST
 
