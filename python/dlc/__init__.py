@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import sys as _sys
+
 from ._compile import Edge, Executable, compile, passes, strategies, targets
 from ._errors import (CancelledError, DeviceError, Error, FileError, InternalError, InvalidError, LimitError, MismatchError,
                       UnsupportedError, UsageError)
@@ -16,6 +18,7 @@ from ._library import runtime as _runtime
 from ._library import text as _text
 from ._options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions, disable_telemetry_events,
                        enable_telemetry_events, preload_dlls, set_default_logger_severity, set_default_logger_verbosity, set_seed)
+from ._options import WaysOut as _WaysOut
 from ._options import way_out as _way_out
 from ._session import (InferenceSession, IOBinding, ModelMetadata, NodeArg, OrtValue, counters, get_all_providers, get_available_providers,
                        get_device)
@@ -31,6 +34,9 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     return f"dlc {__version__}"
+
+
+_sys.meta_path.append(_WaysOut)  # behind the finders of what is there
 
 
 def __getattr__(name: str) -> object:

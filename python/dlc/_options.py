@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import threading
 from typing import Any
 
 from ._errors import UnsupportedError, UsageError
@@ -86,6 +87,16 @@ class SessionOptions:
             raise UsageError("optimized_model_filepath: dlc optimises no ONNX file; dlc.compile(model, path) writes the executable")
 
 
+# Whether a context is cancelled follows from two sides, its session and the options of its run: they are asked and the context
+# is told in one piece. A handler of a signal may end runs while the thread it interrupts holds it.
+cancelling = threading.RLock()
+
+
+def tell_cancelled(slot: Any, session: Any) -> None:
+    """With `cancelling` held: the context of a slot learns what holds for it now."""
+    runtime.dlcrt_context_cancel(slot.context, session._is_cancelled or (slot.run_options is not None and slot.run_options._terminate))
+
+
 class RunOptions:
     """terminate: ends the runs that were given this object, and those that begin. The rest is taken and changes nothing."""
 
@@ -98,7 +109,7 @@ class RunOptions:
         self.only_execute_path_to_fetches = False
         self._entries: dict[str, str] = {}
         self._terminate = False
-        self._running: list[Any] = []
+        self._running: list[tuple[Any, Any]] = []  # slots and their sessions
 
     @property
     def terminate(self) -> bool:
@@ -106,18 +117,22 @@ class RunOptions:
 
     @terminate.setter
     def terminate(self, value: bool) -> None:
-        self._terminate = value
-        for context in list(self._running):
-            runtime.dlcrt_context_cancel(context, value)
+        with cancelling:
+            self._terminate = bool(value)
+            for slot, session in self._running:
+                tell_cancelled(slot, session)
 
-    def _begin(self, context: Any) -> None:
-        self._running.append(context)
-        if self._terminate:
-            runtime.dlcrt_context_cancel(context, True)
+    def _begin(self, slot: Any, session: Any) -> None:
+        with cancelling:
+            slot.run_options = self
+            self._running.append((slot, session))
+            tell_cancelled(slot, session)
 
-    def _end(self, context: Any, is_cancelled: bool) -> None:
-        self._running.remove(context)
-        runtime.dlcrt_context_cancel(context, is_cancelled)
+    def _end(self, slot: Any, session: Any) -> None:
+        with cancelling:
+            slot.run_options = None
+            self._running.remove((slot, session))
+            tell_cancelled(slot, session)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._entries[key] = value
@@ -168,9 +183,20 @@ _WAYS_OUT = {
     "create_and_register_allocator": "a context has one block of memory, and no run allocates",
     "get_tuning_results": "`dlc compile --tune` measures schedules and keeps the fastest",
     "set_tuning_results": "`dlc compile --tuned FILE` takes schedules that were measured",
-    "run_with_ortvaluevector": "run_with_ort_values takes and gives lists of OrtValue",
+    "run_with_ortvaluevector": "run_with_ort_values takes names with their OrtValue, as a mapping, and gives a list of OrtValue",
     "create_ortvalue_from_shape_and_type": "OrtValue.ortvalue_from_shape_and_type makes one",
 }
+
+
+class WaysOut:
+    """For `from dlc import SparseTensor` and `import dlc.quantization` Python looks for a module of that name; found by nobody else, it
+    is refused with the way out. What __getattr__ of a module says would be lost there."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        package, _, rest = name.partition(".")
+        if package == "dlc" and rest in _WAYS_OUT:
+            raise ImportError(f"dlc has no {rest}{way_out(rest)}", name=name)
 
 
 def way_out(name: str) -> str:

@@ -23,8 +23,8 @@ import numpy as np
 from . import _dlpack, _options, _strings
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, Strategy, compile, find_in_cache, open_executable
-from ._dtypes import IS_VIEWED, NUMPY, OF_NUMPY, STR, onnx_name
-from ._errors import DeviceError, FileError, InvalidError, UsageError
+from ._dtypes import IS_VIEWED, NAMES, NUMPY, OF_NUMPY, OF_ONNX, STR, onnx_name
+from ._errors import DeviceError, FileError, InvalidError, UnsupportedError, UsageError
 from ._library import check, runtime, text
 from ._options import RunOptions, SessionOptions
 
@@ -96,8 +96,10 @@ class _Slot:
         pointer = ffi.new("dlcrt_context **")
         check(runtime.dlcrt_context_create(session._executable, session._context_options, pointer))
         self.context = ffi.gc(pointer[0], runtime.dlcrt_context_destroy)
-        session._contexts.append(self.context)
-        runtime.dlcrt_context_cancel(self.context, session._is_cancelled)
+        self.run_options: RunOptions | None = None  # of the run under way
+        with _options.cancelling:
+            session._made.append(self)
+            _options.tell_cancelled(self, session)
         self.ninputs, self.noutputs = len(session._inputs), len(session._outputs)
         self.inputs = ffi.new("dlcrt_tensor[]", self.ninputs)
         self.outputs = ffi.new("dlcrt_tensor[]", self.noutputs)
@@ -270,10 +272,20 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(array: Any, onnx_element_type: int) -> OrtValue:
-        numbers = {16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz"}
-        name = numbers.get(onnx_element_type)
-        wanted = next((dtype for dtype in _VIEWED if dtype.name == name), None)
-        return OrtValue(array if wanted is None else array.view(wanted))
+        """The array's memory as elements of a type by its number in TensorProto.DataType: for those that numpy lacks."""
+        array = np.asarray(array)
+        number = OF_ONNX.get(onnx_element_type)
+        if number is None:
+            raise UnsupportedError(f"{onnx_element_type} is no element type of TensorProto.DataType that dlc has")
+        if number == STR and array.dtype.kind in "OUST" or array.dtype == NUMPY[number]:
+            return OrtValue(array)
+        if number != STR and NUMPY[number] not in OF_NUMPY:
+            raise UnsupportedError(f"numpy has no {NAMES[number]} (ONNX's type {onnx_element_type}) of its own; `pip install ml_dtypes` adds it")
+        if number == STR or array.dtype.kind in "OUST" or not array.dtype.isnative or array.dtype.itemsize != NUMPY[number].itemsize:
+            wanted = "strings" if number == STR else f"{NUMPY[number]}, of {NUMPY[number].itemsize} bytes an element"
+            raise UnsupportedError(f"memory of {array.dtype}, of {array.dtype.itemsize} bytes an element, cannot be seen as {wanted} (ONNX's "
+                                   f"type {onnx_element_type}); astype makes a converted copy")
+        return OrtValue(array.view(NUMPY[number]))
 
     @staticmethod
     def from_dlpack(value: Any, is_bool_tensor: bool = False) -> OrtValue:
@@ -287,8 +299,13 @@ class OrtValue:
         return self._array.__dlpack_device__()
 
     def update_inplace(self, array: Any) -> None:
-        if np.shape(array) != self._array.shape:
-            raise InvalidError(f"the new values have shape {np.shape(array)}; the tensor has {self._array.shape}")
+        """Copies values into this tensor's memory, with the conversions that numpy calls same_kind: none loses more than digits."""
+        array = np.asarray(array)
+        if array.shape != self._array.shape:
+            raise InvalidError(f"the new values have shape {array.shape}; the tensor has {self._array.shape}")
+        if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
+            raise InvalidError(f"the new values are of {array.dtype}; the tensor is of {self._array.dtype}, which may not hold them; "
+                               f"array.astype(\"{self._array.dtype}\") converts them")
         self._array[...] = array
 
     def tensor_size_in_bytes(self) -> int:
@@ -422,7 +439,8 @@ class InferenceSession:
         self._is_host = self.get_modelmeta().device == "cpu"
         self._all = list(range(len(self._outputs)))
         self._numbers = {output.name: i for i, output in enumerate(self._outputs)}
-        self._is_cancelled, self._contexts = False, []
+        self._is_cancelled = False
+        self._made: list[_Slot] = []  # all there are; those of no run are in _slots, too
         self._slots = [_Slot(self)]
 
     def _open(self, model: Any, devices: list[str | None]) -> None:
@@ -511,7 +529,7 @@ class InferenceSession:
         except IndexError:
             slot = _Slot(self)
         if run_options is not None:
-            run_options._begin(slot.context)
+            run_options._begin(slot, self)
         try:
             return slot.run(input_feed, wanted, out)
         except KeyError:
@@ -519,7 +537,7 @@ class InferenceSession:
             raise
         finally:
             if run_options is not None:
-                run_options._end(slot.context, self._is_cancelled)
+                run_options._end(slot, self)
             slots.append(slot)
 
     def _number(self, name: str) -> int:
@@ -546,9 +564,10 @@ class InferenceSession:
 
     def cancel(self, is_cancelled: bool = True) -> None:
         """Ends the runs under way, and those that begin until cancel(False), with CancelledError. From any thread."""
-        self._is_cancelled = is_cancelled
-        for context in list(self._contexts):
-            runtime.dlcrt_context_cancel(context, is_cancelled)
+        with _options.cancelling:
+            self._is_cancelled = bool(is_cancelled)
+            for slot in self._made:
+                _options.tell_cancelled(slot, self)
 
     def run_async(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], callback: Callable[[Any, Any, str], None],
                   user_data: Any = None, run_options: RunOptions | None = None) -> None:
@@ -570,7 +589,7 @@ class InferenceSession:
             return ""
         path = f"{self._session_options.profile_file_prefix}{self._begin_ns}.json"
         with open(path, "w", encoding="utf-8") as file:
-            json.dump([row for i, context in enumerate(self._contexts) for row in self._trace(i, context)], file)
+            json.dump([row for i, slot in enumerate(list(self._made)) for row in self._trace(i, slot.context)], file)
         return path
 
     def _trace(self, number: int, context: Any) -> list[dict[str, Any]]:
@@ -608,12 +627,14 @@ class InferenceSession:
 
 def counters(*sessions: InferenceSession) -> str:
     """What has run in these sessions, as text that Prometheus reads: see dlcrt_counters_print in runtime.h."""
-    handles = ffi.new("dlcrt_executable *[]", [session._executable for session in sessions])
-    handles = ffi.cast("dlcrt_executable **", handles)
-    n = runtime.dlcrt_counters_print(handles, len(sessions), ffi.NULL, 0) + 256  # numbers grow meanwhile
-    buffer = ffi.new("char[]", n)
-    runtime.dlcrt_counters_print(handles, len(sessions), buffer, n)
-    return text(buffer)
+    rows = ffi.new("dlcrt_executable *[]", [session._executable for session in sessions])
+    handles, n = ffi.cast("dlcrt_executable **", rows), 1024  # a view: the array lives as long as `rows`
+    while True:
+        buffer = ffi.new("char[]", n + 1)
+        size = runtime.dlcrt_counters_print(handles, len(sessions), buffer, n + 1)
+        if size <= n:
+            return text(buffer)
+        n = size + size // 8  # lines may be added meanwhile
 
 
 def _devices(providers: Sequence[Any] | None) -> list[str | None]:

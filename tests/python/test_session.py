@@ -6,13 +6,16 @@ import pathlib
 import resource
 import tempfile
 import threading
+import time
 import unittest
+from unittest import mock
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
 import dlc
+from dlc import _options, _session
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "models/digits.onnx"
@@ -57,6 +60,11 @@ class Sessions(unittest.TestCase):
                                  (self.session, "get_tuning_results", "--tune"), (self.session, "nonsense", "help.dlc")):
             with self.assertRaisesRegex(AttributeError, way):
                 getattr(where, name)
+        for line, way in (("from dlc import SparseTensor", "tensors are dense"), ("import dlc.quantization", "dlc quantize"),
+                          ("from dlc.transformers import optimizer", "fuses attention"), ("from dlc import nonsense", "nonsense")):
+            with self.assertRaisesRegex(ImportError, way):
+                exec(line)
+        self.assertFalse(hasattr(dlc, "SparseTensor"))
         options = dlc.SessionOptions()
         options.optimized_model_filepath = "optimised.onnx"
         with self.assertRaisesRegex(dlc.UsageError, "dlc.compile"):
@@ -165,6 +173,98 @@ class Sessions(unittest.TestCase):
         feed["n"] = np.array(100)
         np.testing.assert_allclose(session.run(None, feed)[0], np.full(4, 0.739085), atol=1e-5)
 
+    def feed_that(self, does, n=1):
+        """An input that does something once its run has begun."""
+        class Acting(Memory):
+            def __dlpack__(self, **options):
+                does()
+                return super().__dlpack__(**options)
+        return {"image": Acting(DATA["image"][:n])}
+
+    def test_a_run_ends_for_its_options_or_its_session(self):
+        session, options = dlc.InferenceSession(DIGITS, cache=False), dlc.RunOptions()
+
+        def both(first, second):
+            def work():
+                first()
+                second()
+            return self.feed_that(work)
+
+        def terminate(value):
+            options.terminate = value
+
+        for feed in (both(session.cancel, lambda: terminate(False)), both(lambda: terminate(True), lambda: session.cancel(False))):
+            with self.assertRaises(dlc.CancelledError):
+                session.run(None, feed, options)
+            session.cancel(False)
+            options.terminate = False
+            session.run(None, self.feed_that(lambda: None), options)
+        session.run(None, both(session.cancel, lambda: session.cancel(False)), options)
+        session.run(None, both(lambda: terminate(True), lambda: terminate(False)), options)
+
+    def test_ending_a_run_leaves_the_next_one_alone(self):
+        """The setter of `terminate` is held up between finding a run and ending it; meanwhile that run's context goes to another."""
+        session, options = dlc.InferenceSession(DIGITS, cache=False), dlc.RunOptions()
+        begun, problems = threading.Event(), []
+
+        class Slow:
+            def __getattr__(self, name):
+                return getattr(_session.runtime, name)
+
+            def dlcrt_context_cancel(self, context, value):
+                if value and not begun.is_set():
+                    begun.set()
+                    time.sleep(0.2)
+                _session.runtime.dlcrt_context_cancel(context, value)
+
+        def ends():
+            setting.start()
+            begun.wait(10)
+
+        setting = threading.Thread(target=setattr, args=(options, "terminate", True))
+        with mock.patch.object(_options, "runtime", Slow()):
+            try:
+                session.run(None, self.feed_that(ends), options)
+            except dlc.CancelledError:
+                pass  # it may be in time
+            try:
+                session.run(None, self.feed_that(setting.join))
+            except dlc.CancelledError as error:
+                problems.append(error)
+        self.assertEqual(problems, [])
+
+    def test_others_run_on_while_runs_are_ended(self):
+        session, stop, wrong, cancelled = dlc.InferenceSession(DIGITS, cache=False, threads=1), threading.Event(), [], []
+
+        def other():
+            while not stop.is_set():
+                try:
+                    session.run(None, {"image": DATA["image"][:3]})
+                except dlc.CancelledError as error:
+                    wrong.append(error)
+
+        def mine(options):
+            while not stop.is_set():
+                try:
+                    session.run(None, {"image": DATA["image"][:3]}, options)
+                except dlc.CancelledError as error:
+                    cancelled.append(error)
+
+        options = [dlc.RunOptions(), dlc.RunOptions()]
+        threads = [threading.Thread(target=other) for _ in range(3)] + [threading.Thread(target=mine, args=(row,)) for row in options]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            for row in options:
+                row.terminate = not row.terminate
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertTrue(cancelled)
+        self.assertEqual([row._running for row in options], [[], []])
+
     def test_threads_share_a_session(self):
         problems = []
 
@@ -210,6 +310,36 @@ class Models(unittest.TestCase):
                 self.assertTrue((found == expected).all(), type(source))
             self.assertEqual(os.listdir(folder), ["digits.so"])
 
+    def test_counters_of_many_sessions(self):
+        sessions = [dlc.InferenceSession(helper.make_model(identity(TensorProto.FLOAT, (i + 1,)).graph,
+                                                           opset_imports=[helper.make_opsetid("", 20)])) for i in range(24)]
+        for i, session in enumerate(sessions):
+            session.run(None, {"x": np.zeros(i + 1, np.float32)})
+        lines = [line for line in dlc.counters(*sessions * 20).splitlines() if line.startswith("dlc_runs_total")]
+        self.assertEqual([line.rsplit(" ", 1)[1] for line in lines], ["20"] * 24)
+        self.assertEqual(len({line.rsplit(" ", 1)[0] for line in lines}), 24)
+
+        class Growing:
+            """Behind the first call each session has one more kind of line."""
+            runtime, is_first = _session.runtime, True
+
+            def dlcrt_counters_print(self, *given):
+                size = self.runtime.dlcrt_counters_print(*given)
+                for i, session in enumerate(sessions if self.is_first else ()):
+                    session.cancel()
+                    with unittest.TestCase().assertRaises(dlc.CancelledError):
+                        session.run(None, {"x": np.zeros(i + 1, np.float32)})
+                self.is_first = False
+                return size
+
+            def __getattr__(self, name):
+                return getattr(self.runtime, name)
+
+        with mock.patch.object(_session, "runtime", Growing()):
+            text = dlc.counters(*sessions)
+        self.assertEqual(text.count('status="cancelled"'), 24)
+        self.assertTrue(text.endswith("\n"))
+
     def test_element_types_keep_their_memory(self):
         for dtype in (TensorProto.BOOL, TensorProto.INT8, TensorProto.INT64, TensorProto.UINT16, TensorProto.FLOAT16, TensorProto.DOUBLE):
             numpy = helper.tensor_dtype_to_np_dtype(dtype)
@@ -245,6 +375,37 @@ class Models(unittest.TestCase):
                 self.assertTrue((x == y).all())
             with self.assertRaisesRegex(dlc.InvalidError, "f32"):
                 session.run(None, {"x": x.astype(np.float32)})
+
+    def test_memory_is_seen_as_a_type_of_onnx(self):
+        import ml_dtypes
+        of = dlc.OrtValue.ortvalue_from_numpy_with_onnx_type
+        half = np.arange(4, dtype=np.float16)
+        bits = half.view(np.uint16)
+        for array, number, dtype in ((bits, 16, ml_dtypes.bfloat16), (bits, 10, np.float16), (half, 10, np.float16), (half, 5, np.int16),
+                                     (bits.view(np.uint8), 17, ml_dtypes.float8_e4m3fn), (bits.view(np.uint8), 9, bool),
+                                     (np.zeros(3, np.uint32), 1, np.float32), (np.array(["a"]), 8, "<U1")):
+            value = of(array, number)
+            self.assertEqual(value.element_type(), np.dtype(dtype))
+            self.assertEqual(value.data_ptr(), pointer(array))
+        for array, number, words in ((half, 1, "float16, of 2 bytes an element, cannot be seen as float32"), (half, 99, "99 is no element type"),
+                                     (half, 14, "14 is no element type"), (half, 8, "strings"), (np.array(["a"]), 1, "float32"),
+                                     (half.astype(">f2"), 10, "cannot be seen"), (half, 0, "0 is no element type")):
+            with self.assertRaisesRegex(dlc.UnsupportedError, words):
+                of(array, number)
+
+    def test_values_are_updated_in_place(self):
+        value = dlc.OrtValue.ortvalue_from_shape_and_type([2], np.float32)
+        at = value.data_ptr()
+        for given, wanted in ((np.float64([1, 2.5]), [1, 2.5]), ([3, 4], [3, 4]), (np.float16([5, 6]), [5, 6]), ([True, False], [1, 0])):
+            value.update_inplace(given)
+            self.assertEqual(value.numpy().tolist(), wanted)
+        self.assertEqual(value.data_ptr(), at)
+        numbers = dlc.OrtValue.ortvalue_from_numpy(np.int64([7, 8]))
+        for tensor, given, words in ((numbers, np.float32([1.5, 2]), "float32.*int64"), (value, np.complex64([1, 2j]), "complex64"),
+                                     (value, np.zeros(3, np.float32), r"\(3,\)"), (value, np.array(["1", "2"]), "<U1")):
+            with self.assertRaisesRegex(dlc.InvalidError, words):
+                tensor.update_inplace(given)
+        self.assertEqual((numbers.numpy().tolist(), value.numpy().tolist()), ([7, 8], [1, 0]))
 
     def test_shapes_that_data_decide(self):
         model = model_of([helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Neg", ["x"], ["minus"])],
