@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/internal.h"
+#include "runtime/steps.h"
 
 static const char *const status_names[DLCRT_NSTATUSES] = {
     [DLC_OK] = "ok",
@@ -41,7 +42,7 @@ typedef struct {
 /* The same series. */
 static int is_alike(const dlcrt_executable *a, const dlcrt_executable *b)
 {
-    return b && !strcmp(a->name, b->name) && !strcmp(dlcrt_string(a->plan, a->plan->model), dlcrt_string(b->plan, b->plan->model));
+    return b && a->content == b->content && !strcmp(a->name, b->name) && !strcmp(dlcrt_string(a->plan, a->plan->model), dlcrt_string(b->plan, b->plan->model));
 }
 
 static int is_first(const printer *p, uint32_t i)
@@ -70,16 +71,20 @@ static counts counts_of(const printer *p, const dlcrt_executable *like)
     return sum;
 }
 
-/* A label's value: backslash, quote and line feed are written as two characters. */
+/* A label's value is UTF-8; backslash, quote and line feed are written as two characters. A file may have any bytes for a name:
+ * those that are no UTF-8 become \xNN, so that files stay apart and the rest of the text is read. */
 static void add_value(dlcrt_text *out, const char *value)
 {
-    for (; *value; value++)
-        if (*value == '\\' || *value == '"')
-            dlcrt_text_add(out, "\\%c", *value);
-        else if (*value == '\n')
+    while (*value) {
+        const char *at = value;
+        int is_none = dlcrt_character(&value) == 0xfffd && value == at + 1;
+        if (is_none)
+            dlcrt_text_add(out, "\\\\x%02x", (unsigned char)*at);
+        else if (*at == '\n')
             dlcrt_text_add(out, "\\n");
         else
-            dlcrt_text_add(out, "%c", *value);
+            dlcrt_text_add(out, "%s%.*s", *at == '\\' || *at == '"' ? "\\" : "", (int)(value - at), at);
+    }
 }
 
 static void add_labels(const printer *p, const char *name, const dlcrt_executable *of, const char *status)
@@ -88,6 +93,8 @@ static void add_labels(const printer *p, const char *name, const dlcrt_executabl
     add_value(p->out, dlcrt_string(of->plan, of->plan->model));
     dlcrt_text_add(p->out, "\",file=\"");
     add_value(p->out, of->name);
+    if (of->content)
+        dlcrt_text_add(p->out, " %016" PRIx64, of->content);
     dlcrt_text_add(p->out, status ? "\",status=\"%s\"} " : "\"} ", status);
 }
 

@@ -18,6 +18,7 @@ const char *dlcrt_version(void)
 }
 
 static const dlcrt_executable_options any_device;
+static const char nameless[] = "executable"; /* of a descriptor, or linked in */
 
 /* The executable on the best plan of those that have not been passed over; without its kernels. */
 static dlc_status make(const dlcrt_image *image, const char *name, const char *wanted,
@@ -39,6 +40,8 @@ static dlc_status make(const dlcrt_image *image, const char *name, const char *w
     atomic_init(&executable->users, 1);
     atomic_init(&executable->is_whole, !image->base); /* what is linked in is the program's own */
     pthread_mutex_init(&executable->lock, NULL);
+    if (name == nameless)
+        executable->content = image->base ? image->checksum : entry->checksum;
     memcpy(executable->name, name, strlen(name) + 1);
     *result = executable;
     return DLC_OK;
@@ -149,8 +152,8 @@ dlc_status dlcrt_executable_open_with(const dlcrt_executable_options *options,
     if (options->path)
         return open_path(options->path, options, result);
     dlcrt_image linked = {.entry = options->image};
-    return options->image ? adopt(&linked, "executable", options, result)
-                          : open_fd(options->fd, "executable", options, result);
+    return options->image ? adopt(&linked, nameless, options, result)
+                          : open_fd(options->fd, nameless, options, result);
 }
 
 dlc_status dlcrt_executable_open(const char *path, dlcrt_executable **result)
@@ -168,7 +171,7 @@ dlc_status dlcrt_executable_open_fd(int fd, dlcrt_executable **result)
     if (!result)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_open_fd: result is NULL");
     *result = NULL;
-    return open_fd(fd, "executable", &any_device, result);
+    return open_fd(fd, nameless, &any_device, result);
 }
 
 dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_executable **result)
@@ -179,7 +182,7 @@ dlc_status dlcrt_executable_from(const struct dlc_executable *image, dlcrt_execu
     if (!image)
         return dlcrt_fail(DLC_USAGE, "dlcrt_executable_from: image is NULL");
     dlcrt_image linked = {.entry = image};
-    return adopt(&linked, "executable", &any_device, result);
+    return adopt(&linked, nameless, &any_device, result);
 }
 
 void dlcrt_executable_retain(dlcrt_executable *executable)

@@ -66,6 +66,7 @@ typedef struct {
     const dlc_executable *entry;
     const uint64_t *sums; /* of the constants, one per DLC_SEAL_CHUNK bytes */
     dlcrt_sealed constants, binaries;
+    uint64_t checksum; /* of its seal, and so of all that is loaded */
 } dlcrt_image;
 dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image);
 void dlcrt_image_unload(dlcrt_image *image);
@@ -124,6 +125,7 @@ struct dlcrt_executable {
     atomic_int is_whole; /* what its plan reads of constants and binaries has been checked */
     pthread_mutex_t lock; /* held while it is */
     dlcrt_counters counters;
+    uint64_t content;    /* a checksum that tells it from others without a file's name; 0: it has one */
     char name[];         /* of the file, for messages */
 };
 void dlcrt_executable_retain(dlcrt_executable *executable);

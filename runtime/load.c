@@ -256,6 +256,7 @@ static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image
     image->code_begin = f->seal.parts[DLC_SEAL_CODE].address;
     image->code_end = image->code_begin + f->seal.parts[DLC_SEAL_CODE].size_bytes;
     image->sums = (const void *)(base + f->seal.parts[DLC_SEAL_CHECKSUMS].address);
+    image->checksum = f->seal.checksum;
     image->constants = sealed(f, DLC_SEAL_CONSTANTS);
     image->binaries = sealed(f, DLC_SEAL_BINARIES);
     return DLC_OK;

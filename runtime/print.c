@@ -8,6 +8,15 @@ typedef struct {
     dlcrt_text *out;
 } printer;
 
+/* A string of the plan; what would end its line is shown as \uXXXX. */
+static void print_name(const printer *p, const char *before, uint32_t string, const char *behind)
+{
+    dlcrt_text_add(p->out, "%s", before);
+    for (const char *name = dlcrt_string(p->plan, string); *name; name++)
+        dlcrt_text_add(p->out, (unsigned char)*name < ' ' ? "\\u%04x" : "%c", *name);
+    dlcrt_text_add(p->out, "%s", behind);
+}
+
 /* A cell: its number, its symbol's name, or %cell. */
 static void print_cell(const printer *p, uint32_t cell)
 {
@@ -16,7 +25,7 @@ static void print_cell(const printer *p, uint32_t cell)
     if (inst->op == DLC_SIZE_CONST && !dlc_is_float((dlc_dtype)inst->dtype))
         dlcrt_text_add(p->out, "%" PRId64, inst->imm);
     else if (inst->op == DLC_SIZE_SYM)
-        dlcrt_text_add(p->out, "%s", dlcrt_string(p->plan, symbols[inst->args[0]].name));
+        print_name(p, "", symbols[inst->args[0]].name, "");
     else
         dlcrt_text_add(p->out, "%%%u", cell);
 }
@@ -66,7 +75,8 @@ static void print_step(const printer *p, const dlcrt_executable *executable, uin
     const uint32_t *cells = dlcrt_rows(p->plan, p->plan->cells);
     dlcrt_step_info info;
     dlcrt_executable_step(executable, i, &info);
-    dlcrt_text_add(p->out, "  %u %s '%s'", i, info.kernel, info.name);
+    dlcrt_text_add(p->out, "  %u %s", i, info.kernel);
+    print_name(p, " '", step->name, "'");
     if (step->kind == DLC_DO_LAUNCH) {
         dlcrt_text_add(p->out, " units ");
         print_cell(p, step->units);
@@ -119,9 +129,11 @@ static void print_kernels(const printer *p)
 static void print_tensors(const printer *p, const char *what, dlc_plan_rows rows)
 {
     const dlc_plan_tensor *tensors = dlcrt_rows(p->plan, rows);
-    for (uint32_t i = 0; i < rows.count; i++)
-        dlcrt_text_add(p->out, "%s %u '%s' %s\n", what, i, dlcrt_string(p->plan, tensors[i].name),
-                       dlcrt_string(p->plan, tensors[i].type_text));
+    for (uint32_t i = 0; i < rows.count; i++) {
+        dlcrt_text_add(p->out, "%s %u", what, i);
+        print_name(p, " '", tensors[i].name, "' ");
+        print_name(p, "", tensors[i].type_text, "\n");
+    }
 }
 
 size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, size_t size_bytes)
@@ -137,14 +149,15 @@ size_t dlcrt_executable_print(const dlcrt_executable *executable, char *text, si
     printer p = {plan, &out};
     const dlc_plan_symbol *symbols = dlcrt_rows(plan, plan->symbols);
     const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    dlcrt_text_add(&out, "plan '%s' target %s, %u kernels, %" PRIu64 " bytes of constants\n",
-                   dlcrt_string(plan, plan->model), dlcrt_string(plan, plan->target),
+    print_name(&p, "plan '", plan->model, "'");
+    dlcrt_text_add(&out, " target %s, %u kernels, %" PRIu64 " bytes of constants\n", dlcrt_string(plan, plan->target),
                    plan->kernels.count, executable->image.entry->constants_bytes);
     print_tensors(&p, "input", plan->inputs);
     print_tensors(&p, "output", plan->outputs);
-    for (uint32_t i = 0; i < plan->symbols.count; i++)
-        dlcrt_text_add(&out, "symbol '%s' %" PRId64 "..%" PRId64 "\n",
-                       dlcrt_string(plan, symbols[i].name), symbols[i].lo, symbols[i].hi);
+    for (uint32_t i = 0; i < plan->symbols.count; i++) {
+        print_name(&p, "symbol '", symbols[i].name, "' ");
+        dlcrt_text_add(&out, "%" PRId64 "..%" PRId64 "\n", symbols[i].lo, symbols[i].hi);
+    }
     if (plan->binaries.count)
         print_kernels(&p);
     dlcrt_text_add(&out, "sizes\n");

@@ -183,7 +183,8 @@ DLCRT_API size_t dlcrt_executable_print(const dlcrt_executable *executable, char
 /*
  * What has run since the executables were opened, as text that Prometheus reads: runs by status,
  * seconds they took, runs under way, contexts, bytes of weights; each with the labels `model` and
- * `file`. Executables of one file are counted together; NULL among them is passed over. Returns and
+ * `file`, which of executables that were opened without a path is a checksum of their content. Executables
+ * of one file are counted together; NULL among them is passed over. Returns and
  * writes as dlcrt_executable_print does. From any thread, while others run.
  */
 DLCRT_API size_t dlcrt_counters_print(const dlcrt_executable *const *executables,

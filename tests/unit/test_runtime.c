@@ -700,6 +700,50 @@ START_TEST(runs_are_counted)
 }
 END_TEST
 
+static uint32_t count_of(const char *text, const char *part)
+{
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
+/* A label is UTF-8, whatever bytes a file has for a name; without a name, executables of one content are one series. */
+START_TEST(labels_of_counters_tell_files_apart)
+{
+    static const char *const shown[] = {"a\\\\xff\\\"b\\\\xc3.so", "\303\251\xe2\x82\xac\\n.so"};
+    static const char *const named[] = {"a\xff\"b\xc3.so", "\303\251\xe2\x82\xac\n.so"};
+    char odd[2][96], text[4096];
+    dlcrt_executable *list[5] = {0};
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    for (int i = 0; i < 2; i++) {
+        snprintf(odd[i], sizeof odd[i], "%s.%s", path, named[i]);
+        ck_assert_int_eq(link(path, odd[i]), 0);
+        OK(dlcrt_executable_open(odd[i], &list[i]));
+        unlink(odd[i]);
+    }
+    for (int i = 2; i < 4; i++) {
+        int fd = open(path, O_RDONLY);
+        OK(dlcrt_executable_open_fd(fd, &list[i]));
+        close(fd);
+    }
+    made_model other = chain_model();
+    other.graph->outputs.n = 1;
+    compile_module(&other, "native");
+    made_end(&other);
+    int fd = open(path, O_RDONLY);
+    OK(dlcrt_executable_open_fd(fd, &list[4]));
+    close(fd);
+    ck_assert_uint_lt(dlcrt_counters_print((const dlcrt_executable *const *)list, 5, text, sizeof text), sizeof text);
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(strstr(text, shown[i]) != NULL, "'%s' is not in\n%s", shown[i], text);
+    ck_assert_msg(count_of(text, "\ndlc_contexts{") == 4 && count_of(text, "file=\"executable ") == 2 * 5, "%s", text);
+    for (int i = 0; i < 5; i++)
+        dlcrt_executable_close(list[i]);
+}
+END_TEST
+
 START_TEST(a_profile_times_every_step)
 {
     made_model m = chain_model();
@@ -810,6 +854,7 @@ int main(void)
     tcase_add_test(tests, a_model_may_have_no_kernel_and_no_input);
     tcase_add_test(tests, an_executable_describes_itself);
     tcase_add_test(tests, runs_are_counted);
+    tcase_add_test(tests, labels_of_counters_tell_files_apart);
     tcase_add_test(tests, a_profile_times_every_step);
     tcase_add_test(tests, a_profile_tells_what_each_thread_did);
     tcase_add_test(tests, another_processor_is_refused);
