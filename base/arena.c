@@ -330,3 +330,21 @@ void *dlc_vec_grow(dlc_arena *arena, void *data, uint32_t n, uint32_t *cap, size
     *cap = wanted;
     return grown;
 }
+
+const char *dlc_arena_line(dlc_arena *arena, const char *name)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t nbytes = strlen(name) + 1, nsteered = 0;
+    for (const char *at = name; *at; at++)
+        nsteered += *at == '\n' || *at == '\t';
+    if (!nsteered)
+        return name;
+    char *line = dlc_new_array(arena, char, nbytes + 5 * nsteered), *to = line;
+    for (; *name; name++) {
+        if (*name == '\n' || *name == '\t')
+            to = mempcpy(mempcpy(to, "\\u000", 5), &hex[(int)*name], 1);
+        else
+            *to++ = *name;
+    }
+    return line;
+}

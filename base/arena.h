@@ -37,6 +37,10 @@ dlc_mark dlc_arena_mark(dlc_arena *arena);
 void dlc_arena_release(dlc_arena *arena, dlc_mark mark);
 size_t dlc_arena_bytes(const dlc_arena *arena);
 
+/* A name in a line or a row of a table: line feeds and tabs become \uXXXX, too, so that no name can forge a row. Of the arena, if it is
+ * not the name itself. */
+const char *dlc_arena_line(dlc_arena *arena, const char *name);
+
 /* Called with the size that could not be had and who refused it. */
 enum { DLC_OUT_OF_MEMORY, DLC_OUT_OF_ARENA, DLC_OUT_OF_BUDGET, DLC_OUT_OF_TIME }; /* the system, the arena's budget, base/budget.h */
 typedef void (*dlc_oom_handler)(void *user, size_t size_bytes, int over_budget);

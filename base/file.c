@@ -219,6 +219,14 @@ void dlc_output_abandon(dlc_output *output)
     *output = (dlc_output){.fd = -1};
 }
 
+dlc_status dlc_output_try(const char *path, dlc_diag *diag)
+{
+    dlc_output output;
+    DLC_TRY(dlc_output_open(&output, path, diag));
+    dlc_output_abandon(&output);
+    return DLC_OK;
+}
+
 dlc_status dlc_output_whole(const char *path, const void *bytes, size_t size_bytes, dlc_diag *diag)
 {
     dlc_output output;

@@ -33,6 +33,8 @@ DLC_NODISCARD dlc_status dlc_output_write(dlc_output *output, const void *bytes,
 DLC_NODISCARD dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag);
 void dlc_output_abandon(dlc_output *output);
 /* All of it in one call: the file is these bytes, or what it was. */
+/* Whether a file can be made there; none is. */
+DLC_NODISCARD dlc_status dlc_output_try(const char *path, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_whole(const char *path, const void *bytes, size_t size_bytes, dlc_diag *diag);
 /* The folders that `path` stands in, as far as they can be made: who opens it says what is missing. */
 void dlc_make_folders(const char *path);

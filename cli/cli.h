@@ -61,6 +61,8 @@ DLC_NODISCARD dlc_status dlc_cli_pipe(dlc_cli *cli);
 int dlc_is_executable_file(const char *path);
 /* Refuses a file that the command line names for reading. */
 DLC_NODISCARD dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path);
+/* And one that cannot be written, before anything takes time. */
+DLC_NODISCARD dlc_status dlc_cli_can_write(dlc_cli *cli, const char *path);
 typedef struct {
     uint64_t artifact_bytes;
     double load_ms;

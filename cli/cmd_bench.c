@@ -337,7 +337,7 @@ dlc_status dlc_cmd_bench(dlc_cli *cli)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, path,
                              "is compiled already; --fusion wants the model it was made from");
     if (cli->args.profile)
-        DLC_TRY(dlc_cli_may_write(cli, cli->args.profile));
+        DLC_TRY(dlc_cli_can_write(cli, cli->args.profile));
     dlc_texts names = dlc_split(cli->arena, cli->args.fusion ? cli->args.fusion : "");
     uint32_t n = names.n ? names.n : 1;
     candidate *list = dlc_new_array(cli->arena, candidate, n + 1);

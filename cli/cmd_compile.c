@@ -127,14 +127,19 @@ static dlc_status check_stdout(dlc_cli *cli, const dlc_texts *kinds)
     return DLC_OK;
 }
 
+static dlc_status check_files(dlc_cli *cli, const dlc_texts *kinds)
+{
+    for (uint32_t i = 0; i < kinds->n && !is_stdout(cli); i++)
+        DLC_TRY(dlc_cli_can_write(cli, output_of(cli, kinds, i)));
+    return cli->args.schedule_out ? dlc_cli_can_write(cli, cli->args.schedule_out) : DLC_OK;
+}
+
 static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds,
                             const dlc_library *library)
 {
     if (is_stdout(cli))
         return write_stdout(cli, model, kinds->data[0], library);
     cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
-    for (uint32_t i = 0; i < kinds->n; i++)
-        DLC_TRY(dlc_cli_may_write(cli, output_of(cli, kinds, i)));
     for (uint32_t i = 0; i < kinds->n; i++) {
         const char *path = output_of(cli, kinds, i);
         dlc_progress(cli, "writing %s …", path);
@@ -163,6 +168,7 @@ dlc_status dlc_cmd_compile(dlc_cli *cli)
     DLC_TRY(check_kinds(cli, &kinds));
     DLC_TRY(check_stdout(cli, &kinds));
     DLC_TRY(dlc_cli_options(cli, &options));
+    DLC_TRY(check_files(cli, &kinds));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     cli->json = cJSON_CreateObject();
     if (cli->args.tune)

@@ -263,7 +263,7 @@ static void report_layers(job *j)
         cJSON_AddNumberToObject(json, "weight_db", decibel(row.weight_noise));
         cJSON_AddItemToArray(rows, json);
         dlc_say(j->cli, "%-7s %11.4g %11.4g %8.3f %9.1f %9.1f  %s\n", row.op, j->lo[row.range], j->hi[row.range],
-                100 * cut, decibel(noise), decibel(row.weight_noise), row.node);
+                100 * cut, decibel(noise), decibel(row.weight_noise), dlc_arena_line(j->cli->arena, row.node));
     }
 }
 
@@ -325,6 +325,7 @@ dlc_status dlc_cmd_quantize(dlc_cli *cli)
     if (cli->args.per_channel && cli->args.per_tensor)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "weights have scales --per-channel or --per-tensor, not both");
     DLC_TRY(find_method(&j));
+    DLC_TRY(dlc_cli_can_write(cli, output_of(cli)));
     DLC_TRY(dlc_npz_read(cli->args.data, cli->arena, &cli->diag, &j.data));
     DLC_TRY(dlc_library_load(&j.library, &cli->diag));
     cli->json = cJSON_CreateObject();

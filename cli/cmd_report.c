@@ -156,9 +156,14 @@ static dlc_status run_model(dlc_cli *cli, const dlc_options *options, dlc_page *
 
 /* ---- the file ---- */
 
+static const char *output_of(const dlc_cli *cli)
+{
+    return cli->args.output ? cli->args.output : "report.html";
+}
+
 static dlc_status write_page(dlc_cli *cli, const dlc_page *page)
 {
-    const char *path = cli->args.output ? cli->args.output : "report.html";
+    const char *path = output_of(cli);
     dlc_str text = {0};
     dlc_page_print(page, &text);
     dlc_status status = dlc_output_whole(path, text.data, text.n, &cli->diag);
@@ -199,6 +204,7 @@ dlc_status dlc_cmd_report(dlc_cli *cli)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, path,
                              "is an executable, which does not hold why its kernels are as they are; the page is made "
                              "of the model; `dlc inspect` shows what an executable holds");
+    DLC_TRY(dlc_cli_can_write(cli, output_of(cli)));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     dlc_page page = {.arena = cli->arena, .version = library->version()};
     DLC_TRY(dlc_cli_options(cli, &options));

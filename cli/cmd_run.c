@@ -37,7 +37,7 @@ static void show_strings(dlc_cli *cli, const dlcrt_tensor *tensor)
         dlc_str_add(&text, i ? " " : "\n    ");
         dlc_str_add_quoted(&text, dlc_tensor_string(tensor, i));
     }
-    dlc_say(cli, "%s  %s\n", tensor->name, dlc_str_text(&text));
+    dlc_say(cli, "%s  %s\n", dlc_arena_line(cli->arena, tensor->name), dlc_str_text(&text));
     dlc_str_deinit(&text);
 }
 
@@ -61,7 +61,7 @@ static void show_output(dlc_cli *cli, const dlcrt_tensor *tensor)
         dlc_str_printf(&text, "  least %g, most %g, mean %g", least, most, sum / (double)nelems);
     for (size_t i = 0; i < nelems && nelems <= MOST_SHOWN; i++)
         dlc_str_printf(&text, "%s%g", i ? " " : "\n    ", dlc_tensor_element(tensor, i));
-    dlc_say(cli, "%s  %s\n", tensor->name, dlc_str_text(&text));
+    dlc_say(cli, "%s  %s\n", dlc_arena_line(cli->arena, tensor->name), dlc_str_text(&text));
     dlc_str_deinit(&text);
 }
 
@@ -116,7 +116,7 @@ static dlc_status compare_one(dlc_cli *cli, const dlcrt_tensor *found, const dlc
     dlc_say(cli,
             "%s: largest error %.3g at %s (%s); largest error over largest value "
             "%.3g\n",
-            found->name, d.max_abs, dlc_str_text(&at), dlc_str_text(&where), d.max_rel);
+            dlc_arena_line(cli->arena, found->name), d.max_abs, dlc_str_text(&at), dlc_str_text(&where), d.max_rel);
     dlc_status status = DLC_OK;
     if (d.noutside)
         status = dlc_diag_fail(&cli->diag, DLC_MISMATCH, NULL,
@@ -258,9 +258,9 @@ dlc_status dlc_cmd_run(dlc_cli *cli)
     const char *path = cli->args.operands.data[0];
     DLC_TRY(dlc_cli_options(cli, &options));
     if (cli->args.outputs)
-        DLC_TRY(dlc_cli_may_write(cli, cli->args.outputs));
+        DLC_TRY(dlc_cli_can_write(cli, cli->args.outputs));
     if (cli->args.profile)
-        DLC_TRY(dlc_cli_may_write(cli, cli->args.profile));
+        DLC_TRY(dlc_cli_can_write(cli, cli->args.profile));
     cli->json = cJSON_CreateObject();
     return cli->args.interpret ? run_interpreted(cli, path, &options)
                                : run_compiled(cli, path, &options);

@@ -2,6 +2,8 @@
  * user a model. Files are compared by what they are, so that links do not hide it. */
 #include "cli/inputs.h"
 
+#include "base/file.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -34,7 +36,7 @@ static dlc_status check_list(const target *to, const char *list)
 dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path)
 {
     const dlc_args *args = &cli->args;
-    const char *const lists[] = {args->inputs,  args->expect, args->schedule,
+    const char *const lists[] = {args->inputs,  args->expect, args->schedule, args->data,
                                  args->machine, args->fusion, args->target};
     target to = {.cli = cli, .path = path};
     if (stat(path, &to.file) != 0)
@@ -48,4 +50,10 @@ dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path)
         DLC_TRY(check(&to, source ? source + 1 : NULL));
     }
     return DLC_OK;
+}
+
+dlc_status dlc_cli_can_write(dlc_cli *cli, const char *path)
+{
+    DLC_TRY(dlc_cli_may_write(cli, path));
+    return dlc_output_try(path, &cli->diag);
 }

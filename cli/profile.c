@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RUNS = 101, LEAST_RUNS = 5 };
+enum { MOST_RUNS = 101, LEAST_RUNS = 5, MOST_BYTES = 64 << 20 };
 
 /* ---- runs ---- */
 
@@ -18,7 +18,7 @@ static void read_lanes(const dlcrt_context *context, uint32_t i, const dlc_profi
         profile->steps[i].lanes[t] = (dlc_lane){(double)thread.busy_ns / 1e3, (double)thread.end_ns / 1e3};
 }
 
-dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
+static dlc_profile read_run(dlc_arena *arena, const dlcrt_executable *executable, const dlcrt_context *context)
 {
     dlcrt_executable_info info;
     dlcrt_step_profile times;
@@ -28,7 +28,7 @@ dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, c
                            .nsteps = info.nsteps,
                            .nruns = 1,
                            .is_host = !strncmp(info.device, "cpu", 3),
-                           .steps = dlc_new_array(cli->arena, dlc_timed_step, info.nsteps + 1)};
+                           .steps = dlc_new_array(arena, dlc_timed_step, info.nsteps + 1)};
     for (uint32_t i = 0; i < info.nsteps; i++) {
         if (!dlcrt_context_profile(context, i, &times) || !dlcrt_executable_step(executable, i, &step))
             break;
@@ -41,11 +41,16 @@ dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, c
                                             .runs = times.runs,
                                             .flops = times.flops * (double)times.runs,
                                             .bytes = times.bytes * (double)times.runs,
-                                            .lanes = dlc_new_array(cli->arena, dlc_lane, profile.nthreads + 1)};
+                                            .lanes = dlc_new_array(arena, dlc_lane, profile.nthreads + 1)};
         read_lanes(context, i, &profile);
         profile.total_us = end_us > profile.total_us ? end_us : profile.total_us;
     }
     return profile;
+}
+
+dlc_profile dlc_profile_read(dlc_cli *cli, const dlcrt_executable *executable, const dlcrt_context *context)
+{
+    return read_run(cli->arena, executable, context);
 }
 
 static int shorter(const void *a, const void *b)
@@ -54,25 +59,57 @@ static int shorter(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-dlc_status dlc_profile_runs(dlc_cli *cli, const dlcrt_executable *executable, dlcrt_context *context, const dlc_tensors *inputs,
-                            const dlc_tensors *outputs, double seconds, dlc_profile *profile)
+/* Which run is the median is known only when all have ended, so all are kept until then: fewer where each takes much. */
+static uint32_t most_runs(const dlc_profile *run)
+{
+    size_t each = (run->nsteps + 1) * (sizeof *run->steps + (run->nthreads + 1) * sizeof *run->steps->lanes);
+    size_t n = MOST_BYTES / each;
+    return n > MOST_RUNS ? MOST_RUNS : n < LEAST_RUNS ? LEAST_RUNS : (uint32_t)n;
+}
+
+static dlc_profile copy_of(dlc_arena *arena, const dlc_profile *run)
+{
+    dlc_profile copy = *run;
+    copy.steps = dlc_new_array(arena, dlc_timed_step, run->nsteps + 1);
+    for (uint32_t i = 0; i < run->nsteps; i++) {
+        copy.steps[i] = run->steps[i];
+        copy.steps[i].lanes = dlc_new_array(arena, dlc_lane, run->nthreads + 1);
+        if (run->steps[i].lanes)
+            memcpy(copy.steps[i].lanes, run->steps[i].lanes, run->nthreads * sizeof *copy.steps[i].lanes);
+    }
+    return copy;
+}
+
+static dlc_status keep_median(dlc_cli *cli, dlc_arena *scratch, const dlcrt_executable *executable, dlcrt_context *context,
+                              const dlc_tensors *inputs, const dlc_tensors *outputs, double seconds, dlc_profile *profile)
 {
     dlc_profile runs[MOST_RUNS];
-    uint32_t nruns = 0;
+    uint32_t nruns = 0, most = MOST_RUNS;
     double end = dlc_seconds() + seconds;
-    for (uint32_t n = 0; n <= MOST_RUNS && (n <= LEAST_RUNS || dlc_seconds() < end); n++) {
+    for (uint32_t n = 0; n <= most && (n <= LEAST_RUNS || dlc_seconds() < end); n++) {
         for (uint32_t i = 0; i < outputs->n; i++)
             outputs->data[i].data = NULL; /* the context's own memory */
         dlc_status status = dlcrt_context_run(context, inputs->data, inputs->n, outputs->data, outputs->n);
         if (status != DLC_OK)
             return dlc_runtime_failed(cli, status, NULL);
         if (n)
-            runs[nruns++] = dlc_profile_read(cli, executable, context);
+            runs[nruns++] = read_run(scratch, executable, context);
+        if (n == 1)
+            most = most_runs(&runs[0]);
     }
     qsort(runs, nruns, sizeof *runs, shorter);
-    *profile = runs[nruns / 2];
+    *profile = copy_of(cli->arena, &runs[nruns / 2]);
     profile->nruns = nruns;
     return DLC_OK;
+}
+
+dlc_status dlc_profile_runs(dlc_cli *cli, const dlcrt_executable *executable, dlcrt_context *context, const dlc_tensors *inputs,
+                            const dlc_tensors *outputs, double seconds, dlc_profile *profile)
+{
+    dlc_arena *scratch = dlc_arena_create(0);
+    dlc_status status = keep_median(cli, scratch, executable, context, inputs, outputs, seconds, profile);
+    dlc_arena_destroy(scratch);
+    return status;
 }
 
 /* ---- what the machine can do ---- */

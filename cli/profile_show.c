@@ -50,7 +50,7 @@ static void show_step(dlc_cli *cli, const dlc_profile *profile, const dlc_timed_
         dlc_say(cli, " %4.0f %%", 100 * busy);
     else
         dlc_say(cli, " %6s", "");
-    dlc_say(cli, "  %s\n", step->name);
+    dlc_say(cli, "  %s\n", dlc_arena_line(cli->arena, step->name));
 }
 
 static void show_rest(dlc_cli *cli, const dlc_profile *profile, const ranked *rows, uint32_t n)

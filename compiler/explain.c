@@ -77,11 +77,11 @@ static void add_text(dlc_model *model)
         nfused += edge->fused;
         saved += edge->fused ? edge->bytes_saved : 0;
         dlc_str_printf(&model->buffer, "%s  %s (%s) -> %s (%s)",
-                       edge->fused ? "fused    " : "not fused", name_of(edge->from),
-                       operator_of(edge->from), name_of(edge->to), operator_of(edge->to));
+                       edge->fused ? "fused    " : "not fused", dlc_arena_line(model->scratch, name_of(edge->from)),
+                       operator_of(edge->from), dlc_arena_line(model->scratch, name_of(edge->to)), operator_of(edge->to));
         if (!edge->fused)
             dlc_str_printf(&model->buffer, ": %s: %s", dlc_reason_text((dlc_reason)edge->reason),
-                           edge->text ? edge->text : dlc_reason_sentence((dlc_reason)edge->reason));
+                           edge->text ? dlc_arena_line(model->scratch, edge->text) : dlc_reason_sentence((dlc_reason)edge->reason));
         if (edge->bytes_saved > 0)
             dlc_str_printf(&model->buffer, " (%.1f KB)", edge->bytes_saved / 1e3);
         dlc_str_add(&model->buffer, "\n");

@@ -186,10 +186,15 @@ static void add_memory(dlc_model *model, cJSON *json, const int64_t *symbols)
 
 /* ---- text ---- */
 
-static const char *text_of(const cJSON *object, const char *key)
+typedef struct {
+    dlc_str *out;
+    dlc_arena *arena;
+} printer;
+
+static const char *text_of(const printer *p, const cJSON *object, const char *key)
 {
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, key));
-    return text ? text : "";
+    return dlc_arena_line(p->arena, text ? text : "");
 }
 
 static double number_of(const cJSON *object, const char *key)
@@ -198,55 +203,55 @@ static double number_of(const cJSON *object, const char *key)
     return row ? row->valuedouble : 0;
 }
 
-static void print_rows(dlc_str *out, const cJSON *json, const char *key)
+static void print_rows(const printer *p, const cJSON *json, const char *key)
 {
     const cJSON *row;
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, key))
-        dlc_str_printf(out, "  %-28s %s\n", text_of(row, "name"), text_of(row, "type"));
+        dlc_str_printf(p->out, "  %-28s %s\n", text_of(p, row, "name"), text_of(p, row, "type"));
 }
 
-static void print_memory(dlc_str *out, const cJSON *memory)
+static void print_memory(const printer *p, const cJSON *memory)
 {
     const cJSON *row;
-    dlc_str_printf(out, "\nmemory: arena %.1f KB\n", number_of(memory, "arena_bytes") / 1e3);
+    dlc_str_printf(p->out, "\nmemory: arena %.1f KB\n", number_of(memory, "arena_bytes") / 1e3);
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(memory, "values")) dlc_str_printf(
-        out, "  %-8s %12.0f %12.0f  %-24s %s\n", text_of(row, "store"), number_of(row, "offset"),
-        number_of(row, "bytes"), text_of(row, "type"), text_of(row, "name"));
+        p->out, "  %-8s %12.0f %12.0f  %-24s %s\n", text_of(p, row, "store"), number_of(row, "offset"),
+        number_of(row, "bytes"), text_of(p, row, "type"), text_of(p, row, "name"));
 }
 
-static void print_kernels(dlc_str *out, const cJSON *json)
+static void print_kernels(const printer *p, const cJSON *json)
 {
     const cJSON *row;
-    dlc_str_printf(out, "\n%.0f steps with %.0f different codes, %.3f GFLOP, %.1f MB moved\n",
+    dlc_str_printf(p->out, "\n%.0f steps with %.0f different codes, %.3f GFLOP, %.1f MB moved\n",
                    number_of(json, "steps"), number_of(json, "codes"),
                    number_of(json, "flops") / 1e9, number_of(json, "bytes") / 1e6);
-    dlc_str_printf(out, "  %4s %10s %10s %8s %9s  %s\n", "code", "MFLOP", "KB", "units", "est. us",
+    dlc_str_printf(p->out, "  %4s %10s %10s %8s %9s  %s\n", "code", "MFLOP", "KB", "units", "est. us",
                    "nodes");
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels")) dlc_str_printf(
-        out, "  %4.0f %10.3f %10.1f %8.0f %9.2f  %s\n", number_of(row, "code"),
+        p->out, "  %4.0f %10.3f %10.1f %8.0f %9.2f  %s\n", number_of(row, "code"),
         number_of(row, "flops") / 1e6, number_of(row, "bytes") / 1e3, number_of(row, "units"),
-        number_of(row, "estimate_us"), text_of(row, "name"));
+        number_of(row, "estimate_us"), text_of(p, row, "name"));
 }
 
-static void print_text(dlc_str *out, const cJSON *json)
+static void print_text(const printer *p, const cJSON *json)
 {
     const cJSON *row;
-    dlc_str_printf(out, "%s for %s\n\ninputs\n", text_of(json, "model"), text_of(json, "target"));
-    print_rows(out, json, "inputs");
-    dlc_str_add(out, "outputs\n");
-    print_rows(out, json, "outputs");
+    dlc_str_printf(p->out, "%s for %s\n\ninputs\n", text_of(p, json, "model"), text_of(p, json, "target"));
+    print_rows(p, json, "inputs");
+    dlc_str_add(p->out, "outputs\n");
+    print_rows(p, json, "outputs");
     if (cJSON_GetArraySize(cJSON_GetObjectItem(json, "symbols"))) {
-        dlc_str_add(out, "symbols, and the value that sizes below stand for\n");
+        dlc_str_add(p->out, "symbols, and the value that sizes below stand for\n");
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "symbols"))
-            dlc_str_printf(out, "  %s = %.0f\n", row->string, row->valuedouble);
+            dlc_str_printf(p->out, "  %s = %.0f\n", dlc_arena_line(p->arena, row->string), row->valuedouble);
     }
-    dlc_str_printf(out, "\noperators after the passes (constants: %.1f KB)\n",
+    dlc_str_printf(p->out, "\noperators after the passes (constants: %.1f KB)\n",
                    number_of(json, "constants_bytes") / 1e3);
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "operators"))
-        dlc_str_printf(out, "  %6.0f %s\n", row->valuedouble, row->string);
-    print_memory(out, cJSON_GetObjectItem(json, "memory"));
-    print_kernels(out, json);
-    dlc_model_print_report(out, json);
+        dlc_str_printf(p->out, "  %6.0f %s\n", row->valuedouble, row->string);
+    print_memory(p, cJSON_GetObjectItem(json, "memory"));
+    print_kernels(p, json);
+    dlc_model_print_report(p->out, p->arena, json);
 }
 
 /* ---- the whole ---- */
@@ -328,7 +333,7 @@ dlc_status dlc_model_inspect(dlc_model *model, const char *format)
                              format);
     cJSON *json = collect(model);
     if (*format == 't') {
-        print_text(&model->buffer, json);
+        print_text(&(printer){&model->buffer, model->scratch}, json);
     } else {
         char *text = cJSON_Print(json);
         dlc_str_add(&model->buffer, text);

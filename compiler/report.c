@@ -42,7 +42,7 @@ void dlc_model_report(dlc_model *model, cJSON *json)
         add_report(row, &costs[(uint32_t)cJSON_GetObjectItem(row, "code")->valuedouble]);
 }
 
-void dlc_model_print_report(dlc_str *out, const cJSON *json)
+void dlc_model_print_report(dlc_str *out, dlc_arena *arena, const cJSON *json)
 {
     const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "kernels"), 0);
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "no_report"));
@@ -67,6 +67,6 @@ void dlc_model_print_report(dlc_str *out, const cJSON *json)
             else
                 dlc_str_printf(out, "%*s ", widths[k], "?");
         }
-        dlc_str_printf(out, " %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
+        dlc_str_printf(out, " %s\n", dlc_arena_line(arena, cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"))));
     }
 }

@@ -10,6 +10,6 @@
  * "no_report", a sentence, to json. */
 void dlc_model_report(dlc_model *model, cJSON *json);
 /* The same as a table; nothing when there is none. */
-void dlc_model_print_report(dlc_str *out, const cJSON *json);
+void dlc_model_print_report(dlc_str *out, dlc_arena *arena, const cJSON *json);
 
 #endif

@@ -45,6 +45,23 @@ expect 0 "ok       compile;ok       run;cache;gpu" "$DLC" doctor
 expect 0 '"checks":[{"what":"runtime","verdict":"ok"' "$DLC" doctor --json
 expect 0 "cannot be written;note     cache" env DLC_CACHE_DIR=/proc/self "$DLC" doctor
 
+# what cannot be written is refused before anything takes time
+for command in "bench digits.so --seconds 100 --profile nowhere/t.json" "report $digits -o nowhere/r.html" "run digits.so --profile nowhere/t.json"; do
+    # shellcheck disable=SC2086
+    expect 5 "no file can be made beside it" timeout 10 "$DLC" $command
+done
+
+# of a long profile of many threads so many runs are kept as 64 MB hold
+{
+    echo 'graph @f(%v: f32[4]) -> %v999 {'
+    for i in $(seq 0 999); do echo "  %v$i: f32[4] = exp %v$([ "$i" = 0 ] || echo $((i - 1)))"; done
+    echo '}'
+} >many.dlc
+expect 0 "" "$DLC" compile many.dlc --fusion none -o many.so
+expect 0 "" "$DLC" bench many.so --threads 256 --seconds 1 --profile many.json
+nruns=$(sed -n 's/^The median of \([0-9]*\) profiled runs.*/\1/p' out)
+[ "${nruns:-0}" -ge 5 ] && [ "$nruns" -le 20 ] || fail "the profile is of $nruns runs"
+
 # damaged executables
 head -c 3000 digits.so >cut.so
 expect 1 "cut.so" "$DLC" run cut.so
