@@ -389,6 +389,11 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         plan.in_range = simplified(nest, plan.in_range);
     }
     plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, rank, buffer->type.dims, index)));
+    dlc_expr byte = plan.access.mode == DLC_ACCESS_GATHER ? dlc_looked_up(nest->emit->target, nest->kernel, load) : 0;
+    if (byte) {
+        plan.access.mode = DLC_ACCESS_LOOKUP;
+        plan.offset = byte;
+    }
     return plan;
 }
 
@@ -509,7 +514,7 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     if (guard_width > 1 && access->mode == DLC_ACCESS_UNIFORM)
         access->mode = DLC_ACCESS_GATHER;
     access->width = *width = access->mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
-    access->offset = at_width(nest, plan->offset, access->mode == DLC_ACCESS_GATHER ? nest->width : 1);
+    access->offset = at_width(nest, plan->offset, access->mode >= DLC_ACCESS_GATHER ? nest->width : 1);
     access->bytes = plan->bytes ? at_width(nest, plan->bytes, 1) : NULL;
     dlc_val guard = plan->guard ? at_width(nest, plan->guard, guard_width) : NULL;
     if (plan->in_range)
@@ -517,7 +522,7 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
     if (guard && guard_width == 1)
         access->inside = guard;
-    if (access->mode != DLC_ACCESS_UNIFORM) { /* a cell of scratch has all lanes, those that are off too */
+    if (access->mode == DLC_ACCESS_VECTOR || access->mode == DLC_ACCESS_GATHER) { /* a cell of scratch has all lanes, those that are off too */
         access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);
         if (guard_width > 1 && plan->otherwise)
             access->passthru = at_width(nest, plan->otherwise, nest->width);

@@ -21,11 +21,12 @@ typedef struct dlc_emitter dlc_emitter;
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
 typedef enum { DLC_MEM_BUFFER, DLC_MEM_SCRATCH, DLC_MEM_FILL } dlc_mem;
 
-typedef enum { DLC_ACCESS_UNIFORM, DLC_ACCESS_VECTOR, DLC_ACCESS_GATHER } dlc_access_mode;
+typedef enum { DLC_ACCESS_UNIFORM, DLC_ACCESS_VECTOR, DLC_ACCESS_GATHER, DLC_ACCESS_LOOKUP } dlc_access_mode;
 
 typedef struct {
     uint8_t mem;       /* dlc_mem: BUFFER or SCRATCH */
-    uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane */
+    uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane; LOOKUP: the same, of a
+                          table of DLC_LOOKUP elements of a byte, where the target has VBMI */
     uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
     uint32_t multiple; /* VECTOR: offset + disp is a multiple of so many elements */
     uint32_t granule;  /* elements that are one value, the bits of an i32; 0: each is one */
@@ -33,7 +34,7 @@ typedef struct {
     dlc_val bytes;     /* SCRATCH: byte offset of the region (i64, uniform) */
     dlc_dtype dtype;
     uint32_t width;
-    dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0) */
+    dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0); LOOKUP: u8 per lane */
     int64_t disp;      /* further elements, constant */
     dlc_val inside;    /* uniform bool: false reads a fill of `fill` instead; NULL: always true */
     dlc_scalar fill;

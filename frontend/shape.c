@@ -13,25 +13,29 @@ enum {
     MAX_TERMS = 256 /* of a size: those of usual networks stay well below */
 };
 
+/* Counted from the front; negative where there is none such. */
+static int place_axis(int64_t axis, uint32_t rank)
+{
+    return axis >= -(int64_t)rank && axis < (int64_t)rank ? (int)(axis < 0 ? axis + rank : axis) : -1;
+}
+
 int im_axis(dlc_import *im, int64_t axis, uint32_t rank)
 {
-    if (axis >= -(int64_t)rank && axis < (int64_t)rank)
-        return (int)(axis < 0 ? axis + rank : axis);
-    if (rank)
-        im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis,
-                rank, rank - 1);
-    else
+    int place = place_axis(axis, rank);
+    if (place < 0 && rank)
+        im_fail(im, DLC_INVALID, "axis %" PRId64 " is outside of [-%" PRIu32 ", %" PRIu32 "]", axis, rank, rank - 1);
+    else if (place < 0)
         im_fail(im, DLC_INVALID, "axis %" PRId64 " of a scalar, which has none", axis);
-    return -1;
+    return place;
 }
 
 int im_listed_axis(dlc_import *im, const char *name, const int64_t *list, uint32_t i, uint32_t rank)
 {
     int64_t axis = list ? list[i] : 0;
-    if (axis >= -(int64_t)rank && axis < (int64_t)rank)
-        return (int)(axis < 0 ? axis + rank : axis);
-    im_fail(im, DLC_INVALID, "%s[%" PRIu32 "] is %" PRId64 ", outside of [-%" PRIu32 ", %" PRIu32 "]", name, i, axis, rank, rank - 1);
-    return -1;
+    int place = place_axis(axis, rank);
+    if (place < 0)
+        im_fail(im, DLC_INVALID, "%s[%" PRIu32 "] is %" PRId64 ", outside of [-%" PRIu32 ", %" PRIu32 "]", name, i, axis, rank, rank - 1);
+    return place;
 }
 
 int im_axes(dlc_import *im, const int64_t *axes, uint32_t n, uint32_t rank, uint8_t *out)

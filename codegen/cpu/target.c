@@ -222,7 +222,7 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
         pointer = offset_by(cpu, LLVMInt8TypeInContext(cpu->context), cpu->scratch, dlc_llvm(access->bytes));
     else
         pointer = cpu->buffers[access->buffer];
-    if (access->offset && access->mode != DLC_ACCESS_GATHER)
+    if (access->offset && access->mode < DLC_ACCESS_GATHER)
         pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->disp)
         pointer = offset_by(cpu, type, pointer, i64_const(cpu, access->disp));
@@ -335,9 +335,40 @@ static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValu
     return all;
 }
 
+/* Each half of the table lies in two registers; a byte's highest bit says which half it means. */
+static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef bytes)
+{
+    enum { LANES = 64, HALF = DLC_LOOKUP / 2 };
+    LLVMTypeRef byte = LLVMInt8TypeInContext(cpu->context), vector = LLVMVectorType(byte, LANES);
+    uint32_t width = LLVMGetVectorSize(LLVMTypeOf(bytes));
+    LLVMValueRef halves[2], index = bytes;
+    if (width < LANES) {
+        LLVMValueRef lanes[LANES];
+        for (uint32_t i = 0; i < LANES; i++)
+            lanes[i] = i32_const(cpu, i < width ? i : width);
+        index = LLVMBuildShuffleVector(cpu->builder, bytes, LLVMConstNull(LLVMTypeOf(bytes)), LLVMConstVector(lanes, LANES), "");
+    }
+    for (uint32_t h = 0; h < 2; h++) {
+        LLVMValueRef parts[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            parts[i] = LLVMBuildLoad2(cpu->builder, vector, offset_by(cpu, byte, table, i64_const(cpu, h * HALF + i * LANES)), "");
+            LLVMSetAlignment(parts[i], 1);
+        }
+        halves[h] = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.vpermi2var.qi.512", NULL, 0,
+                                      (LLVMValueRef[]){parts[0], index, parts[1]}, 3);
+    }
+    LLVMValueRef is_high = LLVMBuildICmp(cpu->builder, LLVMIntSLT, index, LLVMConstNull(vector), "");
+    LLVMValueRef value = LLVMBuildSelect(cpu->builder, is_high, halves[1], halves[0], "");
+    cpu->facts |= DLC_HAS_VBMI;
+    return width < LANES ? lanes_of(cpu, value, 0, width) : value;
+}
+
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cpu *cpu = cpu_of(e);
+    if (access->mode == DLC_ACCESS_LOOKUP)
+        return dlc_wrap(dlc_cpu_from_memory(cpu, access->dtype, access->width,
+                                            looked_up(cpu, dlc_cpu_address(cpu, access), dlc_llvm(access->offset))));
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), access->width);
     LLVMValueRef mask = dlc_llvm(access->mask), value, other = dlc_llvm(access->passthru);
     if (access->mode == DLC_ACCESS_GATHER && access->inside) {

@@ -50,11 +50,11 @@ static uint32_t find(parser *p, known_names *known, named_rows rows, const char 
     return place ? (uint32_t)(uintptr_t)*place : UINT32_MAX;
 }
 
-#define FIND(p, list, name)                                                                        \
+#define FIND(p, list, wanted)                                                                      \
     find(p, &(p)->list,                                                                            \
          (named_rows){(p)->kernel->list.data, sizeof *(p)->kernel->list.data,                      \
                       offsetof(__typeof__(*(p)->kernel->list.data), name), (p)->kernel->list.n},   \
-         name)
+         wanted)
 
 static uint32_t find_axis(parser *p, const char *name)
 {

@@ -191,3 +191,18 @@ int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, i
     return offset && stride_along(&p, offset, within) == 1 && (!is_columns || stride_along(&p, offset, lane) == granule) &&
            (!is_tile || has_tile_strides(&p, offset, granules, row, granule, is_columns));
 }
+
+/* --- tables --- */
+
+dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_expr load)
+{
+    const dlc_pool *pool = kernel->pool;
+    const dlc_expr_node *node = dlc_node_of(pool, load);
+    if (!(target->facts & DLC_HAS_VBMI) || node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags ||
+        dlc_load_guard(pool, load) || dlc_load_rank(pool, load) != 1 || !dlc_is_int(node->dtype) || dlc_dtypes[node->dtype].bits != 8)
+        return 0;
+    int64_t elements;
+    dlc_expr index = dlc_arg(pool, load, 0), byte = dlc_node_of(pool, index)->op == DLC_EXPR_CAST ? dlc_arg(pool, index, 0) : 0;
+    int is_table = dlc_expr_is_int(pool, kernel->buffers.data[node->imm.id].type.dims[0], &elements) && elements == DLC_LOOKUP;
+    return is_table && byte && dlc_node_of(pool, byte)->dtype == DLC_U8 ? byte : 0;
+}

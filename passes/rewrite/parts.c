@@ -15,14 +15,15 @@ uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer)
     return at;
 }
 
-void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, dlc_rewritten *out)
+void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out)
 {
     dlc_rewrite_part part = {.kernel = kernel};
     dlc_kernel_simplify(kernel);
     dlc_kernel_left left = dlc_kernel_compact_left(kernel);
     for (uint32_t b = 0; b < left.buffers.n; b++) {
         uint32_t from = left.buffers.data[b];
-        dlc_vec_push(kernel->arena, &part.buffers, from == made ? DLC_REWRITE_MADE | 0 : from - (from > made));
+        uint32_t was = from < made ? from : from < made + nmade ? DLC_REWRITE_MADE | (from - made) : from - nmade;
+        dlc_vec_push(kernel->arena, &part.buffers, was);
     }
     part.symbols = left.symbols;
     dlc_vec_push(kernel->arena, &out->parts, part);

@@ -44,9 +44,9 @@ extern const uint32_t dlc_nrewrites;
 
 /* A buffer in front of the kernel's outputs, which stand last. Returns its number. */
 uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer);
-/* What is left of the kernel becomes the next part. Its buffer `made` is the value number 0 between the parts; those behind it were
- * one less in the old kernel. */
-void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, dlc_rewritten *out);
+/* What is left of the kernel becomes the next part. Its buffers from `made` on are the first `nmade` values between the parts; those
+ * behind them were as many less in the old kernel. */
+void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out);
 
 /* What the kernel takes under the schedule chosen for it, in microseconds, and which share of the machine it occupies, at most 1;
  * negative: it has no schedule. The kernel stays as it is. */

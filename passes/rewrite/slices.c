@@ -276,7 +276,7 @@ static void make_reader(slicing *s, const dlc_kernel *from, const choices *all, 
             *root = *root ? dlc_expr_rewrite(kernel->pool, from->pool, *root, read_whole, &r) : 0;
     }
     *out = (dlc_rewritten){0};
-    dlc_rewrite_add_part(kernel, r.whole, out);
+    dlc_rewrite_add_part(kernel, r.whole, 1, out);
 }
 
 /* y[i,j] = x[i, j], in the same order. */

@@ -141,7 +141,7 @@ static void make_parts(const site *at, int64_t n, dlc_rewritten *out)
     stage->store = (dlc_ids){0};
     for (uint32_t a = 0; a < store.n; a++)
         dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(pool, store.data[a]));
-    dlc_rewrite_add_part(kernel, made, out);
+    dlc_rewrite_add_part(kernel, made, 1, out);
 }
 
 /* a[…] = sum(ks) ap, and what the kernel does with it */
@@ -158,7 +158,7 @@ static void make_sum(const site *at, int64_t n, dlc_rewritten *out)
     stage->value[0] = dlc_expr_load(kernel->pool, stage->dtype[0], made, index, axes.n, 0, 0, 0);
     stage->reduce = (dlc_ids){0};
     dlc_vec_push(kernel->arena, &stage->reduce, ks);
-    dlc_rewrite_add_part(kernel, made, out);
+    dlc_rewrite_add_part(kernel, made, 1, out);
 }
 
 static void split(const site *at, int64_t n, dlc_rewritten *out)

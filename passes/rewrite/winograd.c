@@ -561,7 +561,7 @@ static void make_tiles(const site *at, dlc_rewritten *out)
     make_input(&t);
     make_product(&t);
     make_results(&t);
-    dlc_rewrite_add_part(kernel, t.filter, out);
+    dlc_rewrite_add_part(kernel, t.filter, 1, out);
 }
 
 static void make(const site *at, dlc_rewritten *out)

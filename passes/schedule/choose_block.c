@@ -26,7 +26,8 @@ enum {
     BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over; of others neighbours lie along K */
     MATRIX_SLICE = 64,    /* bytes of a row along K that matrices take between two waits */
     MATRIX_PAD = 16,      /* bytes: rows of a slice begin at accesses of as many, and in other banks */
-    PRODUCT_CYCLES = 8,   /* of two matrices */
+    PRODUCT_CYCLES = 8,   /* of two matrices whose elements have PRODUCT_BYTES */
+    PRODUCT_BYTES = 2,
     PACKED_CYCLES = 4,    /* of an element that a thread copies among neighbours */
     ELEMENT_CYCLES = 24   /* of one that it copies alone */
 };
@@ -220,13 +221,13 @@ static double copy_cycles(const dot *d, dlc_expr factor, const dlc_ids *own, int
 }
 
 /* Rounds of blocks, times such a step: products of a warp, loads of its matrices, copies, and what a slice costs besides. Elements of
- * half the bytes take half as many. */
+ * half the bytes take half the cycles. */
 static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, int64_t own_n)
 {
     double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
     double a = (double)(own_m / DLC_MATRIX), b = (double)(own_n / DLC_MATRIX);
     double copying = copy_cycles(d, d->form.a, &d->form.m, m) + copy_cycles(d, d->form.b, &d->form.n, n);
-    double cycles = (2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / BYTES_EITHER_WAY;
+    double cycles = (2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / PRODUCT_BYTES;
     return tiles(blocks, MULTIPROCESSORS) * (cycles + copying);
 }
 

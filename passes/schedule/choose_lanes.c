@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#define LOOKUP_CYCLES 6.0 /* of a vector: four loads of the table, two permutations, a choice */
 #define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
 #define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
 
@@ -175,6 +176,8 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return 1.0 / width;
     if (c->across != DLC_NO_AXIS && dlc_choose_crosses(c, access, lane, c->across, width))
         return TURNED_CYCLES;
+    if (access->load && dlc_looked_up(c->target, c->kernel, access->load))
+        return LOOKUP_CYCLES / width;
     return 2.4; /* gathered: an access an element, and the inserting */
 }
 
@@ -395,10 +398,52 @@ static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
     c->across = DLC_NO_AXIS;
 }
 
-void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
+enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
+
+/* The widest type that the kernel computes with, besides indices. */
+static uint32_t computed_bytes(const dlc_chooser *c)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    dlc_mark mark = dlc_arena_mark(c->arena);
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    uint32_t bytes = 1;
+    for (uint32_t s = 0; s < c->nstages; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            marks[c->kernel->stages.data[s].value[i]] = 1;
+    for (dlc_expr id = pool->nodes.n - 1; id > 0; id--) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id])
+            continue;
+        bytes = dlc_dtype_bytes(node->dtype) > bytes ? dlc_dtype_bytes(node->dtype) : bytes;
+        for (uint32_t i = 0; i < node->nargs && node->op != DLC_EXPR_LOAD; i++)
+            marks[dlc_arg(pool, id, i)] = 1;
+    }
+    dlc_arena_release(c->arena, mark);
+    return bytes < USUAL_BYTES ? bytes : USUAL_BYTES;
+}
+
+/* Many lanes of few bytes: nothing is an index or a condition for each of them, which would be of 8 bytes, and few are empty. */
+static int suits_narrow(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    if (choice->lane == DLC_NO_AXIS || !dlc_choose_is_known(c, choice->lane) || c->extent[choice->lane] < (int64_t)choice->width)
+        return 0;
+    for (uint32_t s = 0; s < c->nstages; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            int64_t stride = dlc_choose_stride(c, access->offset, choice->lane);
+            dlc_expr guard = access->load ? dlc_load_guard(pool, access->load) : 0;
+            int is_table = access->load && dlc_looked_up(c->target, c->kernel, access->load);
+            if ((stride != 0 && stride != 1 && !is_table) || (guard && dlc_expr_uses_axis(pool, guard, choice->lane)))
+                return 0;
+        }
+    return 1;
+}
+
+static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t bytes)
 {
     double root_cycles = 0;
-    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, 4)};
+    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, bytes)};
     choice->lanes = dlc_new_array(c->arena, uint32_t, c->nstages);
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
@@ -411,6 +456,14 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
     }
     try_across(c, choice);
     find_loops(c, choice);
+}
+
+void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    uint32_t bytes = c->target->kind == DLC_TARGET_CPU ? computed_bytes(c) : USUAL_BYTES;
+    choose_lanes(c, choice, bytes);
+    if (bytes < USUAL_BYTES && !suits_narrow(c, choice))
+        choose_lanes(c, choice, USUAL_BYTES);
 }
 
 /* --- the tree --- */

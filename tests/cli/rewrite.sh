@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, split=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -47,5 +47,50 @@ for m in 2 4; do
         expect 0 "" "$DLC" run conv.dlc --input x=random:7 --expect z.npz --rewrite winograd=$m --target $target --threads 2
     done
 done
+# What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.
+cat >bytes.dlc <<TEXT
+graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r {
+  %s: f32[] = const [0.05]
+  %k: f32[] = const [101.37]
+  %a: f32[n,67] = cast %x {dtype=f32}
+  %b: f32[n,67] = mul %a, %s
+  %c: f32[n,67] = tanh %b
+  %d: f32[n,67] = mul %c, %k
+  %p: i8[n,67] = cast %d {dtype=i8}
+  %e: f32[n,67] = cast %z {dtype=f32}
+  %f: f32[n,67] = exp %e
+  %q: u8[n,67] = cast %f {dtype=u8}
+  %g: i8[n,67] = add %p, %z
+  %h: f32[n,67] = cast %g {dtype=f32}
+  %i: f32[n,67] = mul %h, %s
+  %j: f32[n,67] = sigmoid %i
+  %l: f32[n,67] = mul %j, %k
+  %r: u8[n,67] = cast %l {dtype=u8}
+}
+TEXT
+bytes() { # FILE TYPE: a row is 67 bytes, each one more than the last
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': (4, 67), }" >"$1"
+    for i in $(seq 0 267); do printf '%b' "\\0$(printf %o $((i % 256)))"; done >>"$1"
+}
+bytes x.npy '|u1'
+bytes z.npy '|i1'
+table() { "$DLC" run bytes.dlc -q --input x=x.npy --input z=z.npy "$@" || fail "no output: $*"; }
+targets="native"
+[ "$(uname -m)" != x86_64 ] || targets="native x86-64-v2 x86-64-v3"
+for target in $targets; do
+    for rewrite in none tabulate=2; do
+        table --rewrite $rewrite --target $target --outputs bytes-$target-$rewrite.npz
+    done
+    cmp bytes-$target-none.npz bytes-$target-tabulate=2.npz || fail "$target: tables change numbers"
+done
+expect 0 'group.table1' "$DLC" opt bytes.dlc --passes layout,fuse,lower,rewrite --rewrite tabulate=2
+expect 0 'group.table0' "$DLC" opt bytes.dlc --passes layout,fuse,lower,rewrite
+if [ "$(uname -m)" = x86_64 ]; then # lanes of bytes are looked up at once
+    expect 0 'vpermt2b' "$DLC" compile bytes.dlc --emit asm -o - --target x86-64-v4+vbmi
+    if command -v cc >/dev/null; then
+        expect 0 "" "$DLC" run bytes.dlc --input x=x.npy --input z=z.npy --expect bytes-native-none.npz --target sm_80 --emulate-gpu --rewrite tabulate=2
+    fi
+fi
+
 expect 2 "winograd '3' is none of auto, off, 2 and 4" "$DLC" compile conv.dlc -o m.so --winograd 3
 finish
