@@ -36,8 +36,8 @@ struct dlc_arena {
     uint64_t number;
 };
 
-static _Thread_local dlc_oom_handler oom_handler;
-static _Thread_local void *oom_user;
+static DLC_THREAD_LOCAL dlc_oom_handler oom_handler;
+static DLC_THREAD_LOCAL void *oom_user;
 
 void dlc_arena_set_oom(dlc_oom_handler handler, void *user)
 {

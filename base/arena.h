@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a few bytes, which are there when a library has been opened: for other variables of threads the dynamic linker finds memory at
+ * their first use, and ends the process where there is none. */
+#define DLC_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
 typedef struct dlc_arena dlc_arena;
 typedef struct {
     void *block;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static _Thread_local dlc_budget *in_use;
+static DLC_THREAD_LOCAL dlc_budget *in_use;
 
 dlc_budget *dlc_budget_use(dlc_budget *budget)
 {

@@ -2,6 +2,7 @@
 #include "codegen/codegen.h"
 #include "codegen/ptx/nvrtc.h"
 #include "compiler/driver.h"
+#include "compiler/texts.h"
 #include "ir/schedule/target.h"
 
 #include <string.h>
@@ -22,16 +23,18 @@ static void add_nvrtc(dlc_str *out)
 
 const char *dlc_about(void)
 {
-    static _Thread_local char text[4096];
+    dlc_texts *texts = dlc_thread_texts();
     dlc_str out = {0};
+    if (!texts)
+        return "";
     dlc_str_printf(&out, "format: %d\nllvm: %s\n", DLC_ABI_VERSION, dlc_cpu_version());
     add_nvrtc(&out);
     dlc_str_add(&out, "targets:");
     for (const char *const *name = dlc_target_names(); *name; name++)
         dlc_str_printf(&out, " %s", *name);
     dlc_str_add(&out, "\n");
-    size_t n = out.n < sizeof text ? out.n : sizeof text - 1;
-    *(char *)mempcpy(text, dlc_str_text(&out), n) = '\0';
+    size_t n = out.n < sizeof texts->about ? out.n : sizeof texts->about - 1;
+    *(char *)mempcpy(texts->about, dlc_str_text(&out), n) = '\0';
     dlc_str_deinit(&out);
-    return text;
+    return texts->about;
 }

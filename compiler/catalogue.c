@@ -1,6 +1,7 @@
 /* What can be named in options, with a line about each: rows of the tables that name them (dlc/dlc.h). */
 #include "compiler/driver.h"
 #include "compiler/machine.h"
+#include "compiler/texts.h"
 
 #include "package/backend.h"
 #include "passes/rewrite/rewrite.h"
@@ -17,15 +18,17 @@ static const struct {
 
 static const char *target_help(const char *name)
 {
-    static _Thread_local char text[400];
+    dlc_texts *texts = dlc_thread_texts();
     const dlc_target *target = dlc_target_find(name);
     const dlc_backend *backend = target ? dlc_backend_of(target, 0) : NULL;
-    text[0] = '\0';
+    if (!texts)
+        return "";
+    texts->help[0] = '\0';
     if (!strcmp(name, "native"))
-        dlc_machine_describe(text, sizeof text);
+        dlc_machine_describe(texts->help, sizeof texts->help);
     else if (backend && backend->describe)
-        backend->describe(target, text, sizeof text);
-    return text;
+        backend->describe(target, texts->help, sizeof texts->help);
+    return texts->help;
 }
 
 static int catalogue_target(uint32_t i, const char **name, const char **help)

@@ -80,7 +80,7 @@ dlc_status dlc_model_tell(dlc_model *model, dlc_status status)
 
 dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, void *args)
 {
-    static _Thread_local dlc_model *guarded; /* whose handler the thread has */
+    static DLC_THREAD_LOCAL dlc_model *guarded; /* whose handler the thread has */
     volatile dlc_status status = DLC_LIMIT; /* its value survives the jump */
     dlc_model *outer = guarded;
     jmp_buf here, *outer_jump = model->out_of_memory;

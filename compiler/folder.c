@@ -1,22 +1,24 @@
 /* Where what may be thrown away is kept: executables of the cache, and what was measured of this machine. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compiler/texts.h"
 #include "dlc/dlc.h"
 
 const char *dlc_cache_folder(void)
 {
-    static _Thread_local char folder[PATH_MAX];
+    dlc_texts *texts = dlc_thread_texts();
     const char *given = getenv("DLC_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
+    if (!texts)
+        return NULL;
     if (given && *given)
-        snprintf(folder, sizeof folder, "%s", given);
+        snprintf(texts->folder, sizeof texts->folder, "%s", given);
     else if (xdg && *xdg == '/')
-        snprintf(folder, sizeof folder, "%s/dlc", xdg);
+        snprintf(texts->folder, sizeof texts->folder, "%s/dlc", xdg);
     else if (home && *home == '/')
-        snprintf(folder, sizeof folder, "%s/.cache/dlc", home);
+        snprintf(texts->folder, sizeof texts->folder, "%s/.cache/dlc", home);
     else
         return NULL;
-    return folder;
+    return texts->folder;
 }

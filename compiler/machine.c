@@ -4,6 +4,7 @@
  * processor it names; the folder may have come from another machine.
  */
 #include "compiler/machine.h"
+#include "compiler/texts.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -207,19 +208,22 @@ static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *p
 
 dlc_status dlc_machine_probe(const char *file, const char **written, const char **text)
 {
-    static _Thread_local char path[4096], result[8192];
+    dlc_texts *texts = dlc_thread_texts();
+    *written = *text = "";
+    if (!texts)
+        return DLC_LIMIT;
     dlc_arena *arena = dlc_arena_create(0);
     dlc_str out = {0};
     dlc_diag diag;
     dlc_diag_init(&diag, arena);
-    path[0] = '\0';
-    dlc_status status = probe(file, &diag, &out, path, sizeof path);
-    snprintf(result, sizeof result, "%s",
+    texts->probed_file[0] = '\0';
+    dlc_status status = probe(file, &diag, &out, texts->probed_file, sizeof texts->probed_file);
+    snprintf(texts->probed, sizeof texts->probed, "%s",
              status == DLC_OK ? dlc_str_text(&out)
              : diag.nmessages ? diag.messages[diag.nmessages - 1].text
                               : "");
-    *written = path;
-    *text = result;
+    *written = texts->probed_file;
+    *text = texts->probed;
     dlc_str_deinit(&out);
     dlc_arena_destroy(arena);
     return status;

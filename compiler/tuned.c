@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "compiler/machine.h"
+#include "compiler/texts.h"
 #include "dlc/checksum.h"
 #include "dlc/dlc.h"
 
@@ -27,16 +28,17 @@ static void head_of(dlc_str *out)
 
 const char *dlc_tuned_file(const char *named, const char *target)
 {
-    static _Thread_local char path[4096];
     const char *folder = dlc_cache_folder();
+    dlc_texts *texts = dlc_thread_texts();
     char name[256];
     if (named)
         return named;
-    if (!folder || (target && strncmp(target, "native", 6) != 0))
+    if (!folder || !texts || (target && strncmp(target, "native", 6) != 0))
         return "";
     dlc_machine_name(name, sizeof name);
     uint64_t hash = dlc_hash(name, strlen(name), 0);
-    return (size_t)snprintf(path, sizeof path, "%s/tuned-%016" PRIx64, folder, hash) < sizeof path ? path : "";
+    size_t n = (size_t)snprintf(texts->tuned, sizeof texts->tuned, "%s/tuned-%016" PRIx64, folder, hash);
+    return n < sizeof texts->tuned ? texts->tuned : "";
 }
 
 typedef enum { FOREIGN, OTHER_MACHINE, OURS } file_kind;
