@@ -26,8 +26,9 @@ typedef struct {
 DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena,
                                       dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
 
-/* LLVM's version: 19.1.7. */
-const char *dlc_cpu_version(void);
+/* One blob, LLVM's version: 19.1.7. Opens LLVM, as dlc_cpu_emit does, so that is for a child (package/child.h); work: NULL. */
+DLC_NODISCARD dlc_status dlc_cpu_version(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
+                                         uint32_t *nblobs);
 
 /* A CUDA kernel's launch: blocks = ceil(units / units_per_block); dynamic shared bytes = fixed_bytes + scratches * scratch. */
 typedef struct {

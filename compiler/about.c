@@ -4,6 +4,7 @@
 #include "compiler/driver.h"
 #include "compiler/texts.h"
 #include "ir/schedule/target.h"
+#include "package/child.h"
 
 #include <string.h>
 
@@ -21,13 +22,29 @@ static void add_nvrtc(dlc_str *out)
     dlc_arena_destroy(arena);
 }
 
+static void add_llvm(dlc_str *out)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_child_code code;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (dlc_child_emit(dlc_cpu_version, NULL, arena, &diag, &code) == DLC_OK) {
+        dlc_str_printf(out, "llvm: %s\n", (const char *)code.blobs[0].bytes);
+        dlc_child_close(&code);
+    } else {
+        dlc_str_printf(out, "llvm: %s\n", diag.messages[0].text);
+    }
+    dlc_arena_destroy(arena);
+}
+
 const char *dlc_about(void)
 {
     dlc_texts *texts = dlc_thread_texts();
     dlc_str out = {0};
     if (!texts)
         return "";
-    dlc_str_printf(&out, "format: %d\nllvm: %s\n", DLC_ABI_VERSION, dlc_cpu_version());
+    dlc_str_printf(&out, "format: %d\n", DLC_ABI_VERSION);
+    add_llvm(&out);
     add_nvrtc(&out);
     dlc_str_add(&out, "targets:");
     for (const char *const *name = dlc_target_names(); *name; name++)

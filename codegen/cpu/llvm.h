@@ -2,9 +2,7 @@
 #ifndef DLC_CODEGEN_CPU_LLVM_H
 #define DLC_CODEGEN_CPU_LLVM_H
 
-#include <llvm-c/Core.h>
-#include <llvm-c/TargetMachine.h>
-
+#include "codegen/cpu/calls.h"
 #include "codegen/nest.h"
 
 typedef struct {

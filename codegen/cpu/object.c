@@ -7,10 +7,6 @@
 #include "codegen/codegen.h"
 
 #include <stdio.h>
-#include <llvm-c/Analysis.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -177,6 +173,7 @@ static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob 
 dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena, dlc_diag *diag,
                         dlc_blob **blobs, uint32_t *nblobs)
 {
+    DLC_TRY(dlc_llvm_open(diag));
     uint32_t n = module->kernels.n;
     int is_text = options->kind != DLC_EMIT_OBJECT && n;
     job work = {.module = module, .options = options, .nmodules = is_text ? 1 : n, .nkernels = is_text ? n : 1};
@@ -188,11 +185,15 @@ dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *option
     return collect(&work, arena, diag, *blobs);
 }
 
-const char *dlc_cpu_version(void)
+dlc_status dlc_cpu_version(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
-    static _Thread_local char text[32];
     unsigned major, minor, patch;
+    (void)work;
+    DLC_TRY(dlc_llvm_open(diag));
     LLVMGetVersion(&major, &minor, &patch);
-    snprintf(text, sizeof text, "%u.%u.%u", major, minor, patch);
-    return text;
+    const char *text = dlc_arena_printf(arena, "%u.%u.%u", major, minor, patch);
+    *blobs = dlc_new(arena, dlc_blob);
+    **blobs = (dlc_blob){.bytes = text, .size_bytes = strlen(text) + 1};
+    *nblobs = 1;
+    return DLC_OK;
 }
