@@ -615,12 +615,32 @@ static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, u
     }
 }
 
+/* A sum's terms are a chain of additions. LLVM's analysis of loops takes sums apart, each again for the next: time in their cube. It does
+ * not look behind `freeze`, which costs nothing, so a part of so many terms is one term to it. Only sizes of many inputs come so far. */
+enum { MOST_ADDITIONS = 16 };
+
+static int is_long_sum(LLVMValueRef value)
+{
+    uint32_t n = 0;
+    while (n < MOST_ADDITIONS && LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
+        value = LLVMGetOperand(value, 0);
+        n++;
+    }
+    return n == MOST_ADDITIONS;
+}
+
+static LLVMValueRef int_add(dlc_cpu *cpu, LLVMValueRef *args)
+{
+    LLVMValueRef sum = LLVMBuildAdd(B(cpu), args[0], args[1], "");
+    return is_long_sum(sum) ? LLVMBuildFreeze(B(cpu), sum, "") : sum;
+}
+
 static LLVMValueRef int_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
 {
     LLVMTypeRef type = dlc_cpu_type(cpu, dtype, w);
     switch (op) {
     case DLC_EXPR_ADD:
-        return LLVMBuildAdd(B(cpu), args[0], args[1], "");
+        return int_add(cpu, args);
     case DLC_EXPR_SUB:
         return LLVMBuildSub(B(cpu), args[0], args[1], "");
     case DLC_EXPR_MUL:

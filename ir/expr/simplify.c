@@ -126,11 +126,13 @@ static dlc_expr term_bound(context *ctx, dlc_pool *pool, dlc_term term, int uppe
 static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper, int depth)
 {
     uint32_t first = pool->work.n, n = dlc_sum_push(pool, expr, 1);
-    dlc_expr bound = dlc_expr_i64(pool, 0);
-    for (uint32_t i = n; i-- > 0 && bound;) { /* the last one pushed stands first: sums grow at their end */
-        dlc_expr part = term_bound(ctx, pool, pool->work.data[first + i], upper, depth);
-        bound = part ? dlc_add(pool, bound, part) : 0;
+    dlc_expr part = 1;
+    for (uint32_t i = 0; i < n && part; i++) { /* parts go behind the terms and are added up once: each may be as long as expr */
+        part = term_bound(ctx, pool, pool->work.data[first + i], upper, depth);
+        if (part)
+            dlc_sum_push(pool, part, 1);
     }
+    dlc_expr bound = part ? dlc_sum_pop(pool, first + n) : 0;
     pool->work.n = first;
     return bound;
 }

@@ -288,14 +288,14 @@ int dlc_expr_linear(dlc_pool *pool, dlc_expr expr, uint32_t axis, dlc_expr *coef
                     dlc_expr *rest)
 {
     dlc_expr leaf = dlc_expr_axis(pool, axis);
-    uint32_t base = pool->work.n, n = dlc_sum_push(pool, expr, 1);
+    uint32_t base = pool->work.n, n = dlc_sum_push(pool, expr, 1), nrest = 0;
     *coefficient = *rest = dlc_expr_i64(pool, 0);
     int is_linear = 1;
     for (uint32_t i = 0; i < n && is_linear; i++) {
         dlc_term term = pool->work.data[base + i];
         dlc_expr others;
         if (!term.mono || !dlc_expr_uses_axis(pool, term.mono, axis)) {
-            *rest = dlc_sum_add(pool, *rest, term_expr(pool, term), 1);
+            pool->work.data[base + nrest++] = term; /* added up at once: a sum is made anew whenever something joins it in front */
             continue;
         }
         is_linear = dlc_mono_div(pool, term.mono, leaf, &others) &&
@@ -304,6 +304,9 @@ int dlc_expr_linear(dlc_pool *pool, dlc_expr expr, uint32_t axis, dlc_expr *coef
             *coefficient =
                 dlc_sum_add(pool, *coefficient, term_expr(pool, (dlc_term){term.coef, others}), 1);
     }
+    pool->work.n = base + nrest;
+    if (is_linear)
+        *rest = dlc_sum_pop(pool, base);
     pool->work.n = base;
     return is_linear;
 }

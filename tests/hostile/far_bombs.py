@@ -154,7 +154,7 @@ def sparse_executable(out):
 FAR = {
     "doubled": lambda out: doubled(150, "Slice"), "shuffled": lambda out: shuffled(60), "clamped": lambda out: clamped(30), "ranges": lambda out: ranges(40),
     "nonzeros": lambda out: found(60, "NonZero"), "compresses": lambda out: found(100, "Compress"), "uniques": lambda out: found(100, "Unique"),
-    "mixed_200": lambda out: mixed(200, 5), "mixed_deep": lambda out: mixed(4, 14), "symbols_together": lambda out: symbols_together(80),
+    "mixed_200": lambda out: mixed(200, 5), "mixed_deep": lambda out: mixed(4, 14), "symbols_together": lambda out: symbols_together(300), "symbols_together_1000": lambda out: symbols_together(1000),
     "resizes": lambda out: of_one("Resize", 64, ["", "s"], [array(np.array([1, 1, 2, 2], np.float32), "s")], [value("x", [1, 1, 4, 4])]),
     "resizes_symbolic": lambda out: of_one("Resize", 60, ["", "s"], [array(np.array([1, 1, 2, 1.5], np.float32), "s")], [value("x", [1, 1, "h", "w"])]),
     "pads": lambda out: of_one("Pad", 200, ["p"], [ints("p", [2 ** 40, 2 ** 40])]), "tiles_64": lambda out: of_one("Tile", 64, ["r"], [ints("r", [4])]),
