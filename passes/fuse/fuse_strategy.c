@@ -10,9 +10,11 @@
 #include "base/near.h"
 #include "base/file.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "passes/fuse/fuse_engine.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 static const struct {
@@ -33,56 +35,51 @@ static int ends_with(const char *text, const char *end)
 
 /* --- plans --- */
 
-/* The node called so: by its result's name, or by the model's name for it (the last of the core nodes it became). */
-static uint32_t find_node(const dlc_fusion *fusion, const char *name)
-{
-    uint32_t found = DLC_FUSION_NONE;
-    for (uint32_t n = 0; n < fusion->nnodes; n++) {
-        const dlc_node *node = fusion->nodes[n];
-        if (!strcmp(dlc_fuse_result(node)->name, name))
-            return n;
-        if (node->origin && node->origin->name && !strcmp(node->origin->name, name))
-            found = n;
-    }
-    return found;
-}
-
 typedef struct {
     dlc_fusion *fusion;
     const char *path;
     uint32_t *wanted;    /* by handle: the group it is to be in; 0: none */
     uint32_t *said;      /* the group that names it itself */
+    uint32_t *before;    /* the node before of the same origin, handle + 1; 0: none */
     uint32_t ngroups;
     dlc_table by_result; /* handle + 1 */
+    dlc_table by_origin; /* the last one's handle + 1 */
 } fusion_plan;
+
+static uint32_t find(const dlc_table *table, const char *name)
+{
+    void **item = dlc_table_find(table, name);
+    return item ? (uint32_t)(uintptr_t)*item - 1 : DLC_FUSION_NONE;
+}
+
+/* The node called so: by its result's name, or by the model's name for it (the last of the core nodes it became). */
+static uint32_t find_node(const fusion_plan *p, const char *name)
+{
+    uint32_t node = find(&p->by_result, *name == '%' ? name + 1 : name);
+    return node != DLC_FUSION_NONE || *name == '%' ? node : find(&p->by_origin, name);
+}
 
 /* All core nodes of one node of the model are wanted together, but for those that are named themselves. */
 static void want(fusion_plan *p, uint32_t node, uint32_t number)
 {
-    const dlc_fusion *fusion = p->fusion;
-    const dlc_origin *origin = fusion->nodes[node]->origin;
-    for (uint32_t n = 0; n < fusion->nnodes && origin; n++)
-        if (fusion->nodes[n]->origin == origin && !p->said[n])
-            p->wanted[n] = number;
-}
-
-static uint32_t find_result(const fusion_plan *p, const char *name)
-{
-    void **item = dlc_table_find(&p->by_result, name);
-    return item ? (uint32_t)(uintptr_t)*item - 1 : DLC_FUSION_NONE;
+    const dlc_origin *origin = p->fusion->nodes[node]->origin;
+    if (!origin || !origin->name)
+        return;
+    for (uint32_t n = find(&p->by_origin, origin->name) + 1; n; n = p->before[n - 1])
+        if (p->fusion->nodes[n - 1]->origin == origin && !p->said[n - 1])
+            p->wanted[n - 1] = number;
 }
 
 static dlc_status read_name(fusion_plan *p, const char *name, uint32_t number)
 {
     dlc_fusion *fusion = p->fusion;
-    int is_exact = *name == '%';
-    uint32_t node = is_exact ? find_result(p, name + 1) : find_node(fusion, name);
+    uint32_t node = find_node(p, name);
     if (node == DLC_FUSION_NONE)
         return dlc_diag_fail(fusion->diag, DLC_USAGE, p->path, "group %u: the graph has no node '%.100s'", number, name);
     if (p->said[node])
         return dlc_diag_fail(fusion->diag, DLC_USAGE, p->path, "node '%.100s' is named in group %u and again in group %u", name,
                              p->said[node], number);
-    if (!is_exact)
+    if (*name != '%')
         want(p, node, number);
     p->said[node] = p->wanted[node] = number;
     return DLC_OK;
@@ -178,27 +175,83 @@ static void tell_apart(fusion_plan *p)
     }
 }
 
-static void index_results(fusion_plan *p)
+static void index_nodes(fusion_plan *p)
 {
     for (uint32_t n = 0; n < p->fusion->nnodes; n++) {
+        const dlc_node *node = p->fusion->nodes[n];
+        void *here = (void *)(uintptr_t)(n + 1);
         int is_new;
-        *dlc_table_insert(&p->by_result, p->fusion->arena, dlc_fuse_result(p->fusion->nodes[n])->name, &is_new) =
-            (void *)(uintptr_t)(n + 1);
+        *dlc_table_insert(&p->by_result, p->fusion->arena, dlc_fuse_result(node)->name, &is_new) = here;
+        if (!node->origin || !node->origin->name)
+            continue;
+        void **last = dlc_table_insert(&p->by_origin, p->fusion->arena, node->origin->name, &is_new);
+        p->before[n] = (uint32_t)(uintptr_t)*last;
+        *last = here;
     }
+}
+
+/* JSON lets a number be too large and a key stand there twice, and every reader makes something else of it. */
+static dlc_status check_json(const fusion_plan *p, const cJSON *json)
+{
+    dlc_table keys = {0};
+    const cJSON *item;
+    if (cJSON_IsNumber(json) && !isfinite(json->valuedouble))
+        return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "%s%.100s%s is a number larger than any", json->string ? "'" : "one value",
+                             json->string ? json->string : "", json->string ? "'" : "");
+    cJSON_ArrayForEach(item, json) /* members of an object as well; cJSON refuses what is nested deeper than 1000 */
+    {
+        int is_new = 1;
+        if (item->string)
+            (void)dlc_table_insert(&keys, p->fusion->arena, item->string, &is_new);
+        if (!is_new)
+            return dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "the key '%.100s' stands there twice", item->string);
+        DLC_TRY(check_json(p, item));
+    }
+    return DLC_OK;
+}
+
+/* A NUL, which JSON writes as \u0000, would end a name before its end. */
+static int has_nul(const char *text, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (text[i] != '\\')
+            continue;
+        i++; /* what it escapes, a backslash as well */
+        if (n - i >= 5 && !memcmp(text + i, "u0000", 5))
+            return 1;
+    }
+    return memchr(text, 0, n) != NULL;
+}
+
+static dlc_status parse(fusion_plan *p, cJSON **plan)
+{
+    dlc_map map;
+    const char *end = NULL;
+    DLC_TRY(dlc_map_open(p->path, &map, p->fusion->diag));
+    const char *text = (const char *)map.bytes, *problem = NULL;
+    *plan = cJSON_ParseWithLengthOpts(text, map.size_bytes, &end, 0);
+    while (*plan && end < text + map.size_bytes && dlc_is_space((unsigned char)*end))
+        end++;
+    if (!*plan || end < text + map.size_bytes)
+        problem = *plan ? "something stands behind the JSON" : "not valid JSON";
+    else if (has_nul(text, map.size_bytes))
+        problem = "a name holds the character 0";
+    dlc_map_close(&map);
+    return problem ? dlc_diag_fail(p->fusion->diag, DLC_USAGE, p->path, "%s", problem) : check_json(p, *plan);
 }
 
 static dlc_status run_plan(dlc_fusion *fusion, const char *path)
 {
-    dlc_map map;
     fusion_plan p = {.fusion = fusion, .path = path};
-    DLC_TRY(dlc_map_open(path, &map, fusion->diag));
-    cJSON *plan = cJSON_ParseWithLength((const char *)map.bytes, map.size_bytes);
-    dlc_map_close(&map);
-    if (!plan)
-        return dlc_diag_fail(fusion->diag, DLC_USAGE, path, "not valid JSON");
+    cJSON *plan = NULL;
+    dlc_status parsed = parse(&p, &plan);
+    if (parsed)
+        cJSON_Delete(plan);
+    DLC_TRY(parsed);
+    p.before = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
     p.wanted = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
     p.said = dlc_new_array(fusion->arena, uint32_t, fusion->nnodes + 1);
-    index_results(&p);
+    index_nodes(&p);
     dlc_status status = read_plan(&p, plan);
     cJSON_Delete(plan);
     DLC_TRY(status);

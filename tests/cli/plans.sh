@@ -34,6 +34,15 @@ for text in '' 'groups' "$(printf '%100000s' | tr ' ' '[')" '{"groups": [[["%y"]
     echo "$text" >bad.json
     expect 2 "bad.json" "$DLC" explain apart.dlc --fusion bad.json
 done
+# what JSON allows and every reader takes for something else
+for row in '{"groups": [["%y"]], "groups": []}|the key '"'groups'"' stands there twice' '{"groups": [["%y"]], "note": {"a": 1, "b": {"c": 1, "c": 2}}}|the key '"'c'"' stands' \
+    '{"version": 1e999, "groups": []}|'"'version'"' is a number larger than any' '{"groups": [["%y"]], "n": [1, -1e400]}|one value is a number larger than any' \
+    '{"groups": [["%y"]]} {"groups": []}|something stands behind the JSON' '{"groups": [["%y\u0000"]]}|a name holds the character 0' \
+    '{"groups": [["%z\\u0000"]]}|has no node'; do
+    printf '%s\n' "${row%%|*}" >bad.json
+    expect 2 "bad.json: ;${row#*|}" "$DLC" explain apart.dlc --fusion bad.json
+done
+
 mkdir folder.json
 expect 5 "folder.json: is no regular file" "$DLC" explain apart.dlc --fusion folder.json
 expect 5 "absent.json: cannot be opened" "$DLC" explain apart.dlc --fusion absent.json
