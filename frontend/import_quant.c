@@ -91,6 +91,10 @@ static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const
                 im_rank(v));
         return NULL;
     }
+    if (g->block > INT32_MAX) { /* what is rounded up to whole blocks must not wrap */
+        im_fail(im, DLC_INVALID, "block_size is %" PRId64 "; at most %" PRId32 " is possible", g->block, INT32_MAX);
+        return NULL;
+    }
     if (g->block) {
         if (im_rank(v) != im_rank(x)) {
             im_fail(im, DLC_INVALID, "a blocked scale has rank %" PRIu32 ", the input %" PRIu32,

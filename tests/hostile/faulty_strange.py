@@ -182,6 +182,7 @@ def quantised():
         "zero_float": (one("QuantizeLinear", [[2, 3]], [np.float32(1), np.float32(0)]), "the_node"), "scale_int": (one("DequantizeLinear", [(UINT8, [2, 3])], [np.int32(1)]), "the_node"),
         "block_rank": (one("DequantizeLinear", [(INT8, [2, 4])], [f32(2)], opset=21, axis=1, block_size=2), "the_node"),
         "block_count": (one("DequantizeLinear", [(INT8, [2, 4])], [f32(2, 3)], opset=21, axis=1, block_size=2), "the_node"),
+        "block_huge": (one("DequantizeLinear", [(INT8, [2, 4])], [f32(2, 1)], opset=21, axis=1, block_size=2 ** 63 - 1), "the_node", "block_size"),
         "block_negative": (one("DequantizeLinear", [(INT8, [2, 4])], [f32(2, 2)], opset=21, axis=1, block_size=-2), "the_node", "block_size"),
         "output_dtype": (one("QuantizeLinear", [[2, 3]], [f32(3), u8], opset=21, axis=1, output_dtype=INT8), "the_node", "output_dtype"),
         "quant_matmul": (one("QLinearMatMul", [(UINT8, [2, 3]), (UINT8, [3, 4])], [f32(5), np.zeros(5, np.uint8), f32(1), u8[:1], f32(1), u8[:1]]), "the_node"),
