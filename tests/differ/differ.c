@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,6 +227,11 @@ int main(int argc, char **argv)
         }
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
+    struct stat folder;
+    if (s.keep && (stat(s.keep, &folder) || !S_ISDIR(folder.st_mode) || access(s.keep, W_OK | X_OK))) {
+        fprintf(stderr, "differ: --keep %s: is no folder that can be written to\n", s.keep);
+        return 2;
+    }
     if (s.nodes < 2 || !s.jobs)
         return usage();
     return ncases ? wrong : run_random(&s);
