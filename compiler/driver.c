@@ -452,16 +452,6 @@ static dlc_status agree_on_panels(dlc_model *model)
     return DLC_OK;
 }
 
-/* Fields that the caller does not know of are zero. */
-void dlc_options_take(dlc_options *to, const dlc_options *from)
-{
-    size_t size_bytes = from && from->size_bytes ? from->size_bytes : sizeof *from;
-    *to = (dlc_options){0};
-    if (from)
-        memcpy(to, from, size_bytes < sizeof *to ? size_bytes : sizeof *to);
-    to->size_bytes = sizeof *to;
-}
-
 static dlc_status start(dlc_model *model, const source *from)
 {
     if (!from->path)

@@ -4,6 +4,7 @@
 
 #include "base/budget.h"
 #include "base/file.h"
+#include "compiler/options.h"
 #include "dlc/dlc.h"
 #include "frontend/onnx.h"
 #include "passes/pass.h"
@@ -51,9 +52,6 @@ DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, 
 
 /* Calls options.log with messages that it does not have; the status, for what returns one. */
 DLC_NODISCARD dlc_status dlc_model_tell(dlc_model *model, dlc_status status);
-/* Fields that the caller does not know of are zero; from NULL: all are. */
-void dlc_options_take(dlc_options *to, const dlc_options *from);
-
 /* Refuses weights that have no place where the path's file is to be written (compiler/room.c); NULL: in memory. */
 DLC_NODISCARD dlc_status dlc_model_check_room(dlc_model *model, const char *path);
 

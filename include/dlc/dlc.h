@@ -238,6 +238,11 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_tune(dlc_model *model, const dlc_tuni
 DLC_API DLC_NODISCARD dlc_status dlc_cache_find(const char *path, const dlc_options *options,
                                                 const char *folder, char *file, size_t file_bytes,
                                                 dlc_model **model);
+/*
+ * Whether the folder has it, as it would be found: 1, and its path. It is in libdlccache, too, a small library without the compiler,
+ * so that a program that starts a second time need not load libdlc.
+ */
+DLC_API int dlc_cache_look(const char *path, const dlc_options *options, const char *folder, char *file, size_t file_bytes);
 /* The folder: DLC_CACHE_DIR, else dlc beneath XDG_CACHE_HOME or ~/.cache; NULL: there is none. Good
  * until this thread asks again. */
 DLC_API const char *dlc_cache_folder(void);

@@ -1,4 +1,5 @@
-"""The two libraries: libdlcrt, which runs models, and libdlc, the compiler, opened when something is compiled first."""
+"""The libraries: libdlcrt, which runs models; libdlc, the compiler, opened when something is compiled first; and libdlccache, which finds
+what was compiled before."""
 
 from __future__ import annotations
 
@@ -29,6 +30,11 @@ runtime: Any = _open("libdlcrt")
 @functools.cache
 def compiler() -> Any:
     return _open("libdlc")
+
+
+@functools.cache
+def cache() -> Any:
+    return _open("libdlccache")
 
 
 def text(pointer: Any) -> str:

@@ -359,16 +359,21 @@ static void copy_model(void)
     free(bytes);
 }
 
-/* Looks for `copy`; whether something was compiled or at least read. */
+/* Looks for `copy`; whether something was compiled or at least read. What looks without the compiler knows the same. */
 static int find_in_cache(const dlc_options *options, char *file)
 {
     dlc_model *model;
+    char looked[256] = "";
+    int is_known = dlc_cache_look(copy, options, cache, looked, sizeof looked);
     dlc_status status = dlc_cache_find(copy, options, cache, file, 256, &model);
     dlc_model_note note;
     ck_assert_msg(status == DLC_OK, "%s",
                   model && dlc_model_message(model, 0, &note) ? note.text : "");
     int was_read = model != NULL;
     dlc_model_close(model);
+    ck_assert_int_eq(is_known, !was_read);
+    ck_assert(!is_known || !strcmp(looked, file));
+    ck_assert(dlc_cache_look(copy, options, cache, looked, sizeof looked) && !strcmp(looked, file));
     ck_assert_float_eq(first_output(file, -1), first_output(file, -1));
     return was_read;
 }
@@ -404,6 +409,9 @@ START_TEST(a_second_start_compiles_nothing)
     ck_assert_int_eq(dlc_cache_find(copy, &program, cache, second, sizeof second, &model),
                      DLC_USAGE);
     dlc_model_close(model);
+    ck_assert(!dlc_cache_look(copy, &program, cache, second, sizeof second) &&
+              !dlc_cache_look("/nowhere.onnx", NULL, cache, second, sizeof second) &&
+              !dlc_cache_look(copy, NULL, cache, second, 40));
     ck_assert_int_eq(dlc_cache_find("/nowhere.onnx", NULL, cache, second, 256, &model), DLC_IO);
     dlc_model_close(model);
     unlink(copy);
