@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ._bindings import ffi
 from ._errors import UsageError, error_of
-from ._library import check, compiler, runtime, text
+from ._library import cache, check, compiler, runtime, text
 
 log = logging.getLogger("dlc")
 
@@ -77,6 +77,8 @@ class Options:
     def _set_shapes(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
         rows = ffi.new("dlc_shape[]", len(shapes))
         for row, (name, dims) in zip(rows, shapes.items()):
+            if isinstance(dims, str) or not all(dim is None or hasattr(dim, "__index__") for dim in dims):
+                raise UsageError(f"shapes[{name!r}] is {dims!r}; a list of numbers is wanted, with None for what stays open")
             if len(dims) > len(row.dims):
                 raise UsageError(f"shapes[{name!r}] has {len(dims)} dimensions, at most {len(row.dims)} are possible")
             row.name = self._text(name)
@@ -259,11 +261,14 @@ def _identifier(output: str | os.PathLike[str] | None) -> str:
 def find_in_cache(source: Source, options: Options, folder: str | None) -> str | None:
     """The path of the model's executable in a cache; None: there is no folder for one."""
     assert source.path is not None
-    where = folder.encode() if folder is not None else compiler().dlc_cache_folder()
+    where = folder.encode() if folder is not None else cache().dlc_cache_folder()
     if not where:
         return None
-    file, model = ffi.new("char[]", 8192), ffi.new("dlc_model **")
-    status = compiler().dlc_cache_find(source.path.encode(), options.struct, where, file, len(file), model)
+    file, path = ffi.new("char[]", 8192), source.path.encode()
+    if cache().dlc_cache_look(path, options.struct, where, file, len(file)):
+        return text(file)
+    model = ffi.new("dlc_model **")
+    status = compiler().dlc_cache_find(path, options.struct, where, file, len(file), model)
     if model[0]:  # it had to be opened
         said = messages_of(model[0])
         compiler().dlc_model_close(model[0])
