@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._errors import UnsupportedError
 from ._tables import DTYPES
 
 NAMES: list[str] = [row[0] for row in DTYPES]
@@ -43,6 +44,18 @@ OF_DLPACK: dict[tuple[int, int], int] = {
 # kDLFloat8_e4m3fn 10, …fnuz 11, e5m2 12, …fnuz 13, e8m0fnu 14
 OF_DLPACK.update({(code, 8): NAMES.index(name) for code, name in (
     (10, "f8e4m3fn"), (11, "f8e4m3fnuz"), (12, "f8e5m2"), (13, "f8e5m2fnuz"), (14, "f8e8m0")) if name in NAMES})
+
+
+def number_of(element_type: Any) -> int:
+    """dlc's number of numpy's type, or of a number of TensorProto.DataType."""
+    if isinstance(element_type, int) and not isinstance(element_type, bool):
+        number = OF_ONNX.get(element_type)
+    else:
+        dtype = np.dtype(element_type)
+        number = STR if dtype.kind in "OUST" else OF_NUMPY.get(dtype)
+    if number is None:
+        raise UnsupportedError(f"dlc has no element type {element_type}; it has " + ", ".join(onnx_name(i)[7:-1] for i in OF_ONNX.values()))
+    return number
 
 
 def onnx_name(dtype: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import threading
 from typing import Any
@@ -29,7 +30,26 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class SessionOptions:
+class _Options:
+    """Options under another name than those there are would be lost silently."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:
+            raise AttributeError(self._unknown(name)) from None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, [row for row in dir(type(self)) if not row.startswith("_")], 1)
+        return f"{type(self).__name__} has no {name}" + (f"; {near[0]} is near it" if near else way_out(name))
+
+
+class SessionOptions(_Options):
     """intra_op_num_threads: threads of a run; 0: all cores. enable_profiling: see InferenceSession.end_profiling. The rest is taken and
     changes nothing: overrides of free dimensions too, since an executable serves every size (`shapes` of InferenceSession fixes them)."""
 
@@ -62,7 +82,7 @@ class SessionOptions:
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        return self._entries[key]
+        return _entry(self._entries, key)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         self._overrides[name] = size
@@ -87,6 +107,12 @@ class SessionOptions:
             raise UsageError("optimized_model_filepath: dlc optimises no ONNX file; dlc.compile(model, path) writes the executable")
 
 
+def _entry(entries: dict[str, str], key: str) -> str:
+    if key not in entries:
+        raise UsageError(f"there is no config entry '{key}'" + (f"; there are {', '.join(entries)}" if entries else ""))
+    return entries[key]
+
+
 # Whether a context is cancelled follows from two sides, its session and the options of its run: they are asked and the context
 # is told in one piece. A handler of a signal may end runs while the thread it interrupts holds it.
 cancelling = threading.RLock()
@@ -97,7 +123,7 @@ def tell_cancelled(slot: Any, session: Any) -> None:
     runtime.dlcrt_context_cancel(slot.context, session._is_cancelled or (slot.run_options is not None and slot.run_options._terminate))
 
 
-class RunOptions:
+class RunOptions(_Options):
     """terminate: ends the runs that were given this object, and those that begin. The rest is taken and changes nothing."""
 
     __slots__ = ("log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "_entries", "_terminate", "_running")
@@ -138,7 +164,7 @@ class RunOptions:
         self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        return self._entries[key]
+        return _entry(self._entries, key)
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -169,6 +195,8 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
 
 # Names of ONNX Runtime's that dlc has not, and what to do instead.
 _WAYS_OUT = {
+    **dict.fromkeys(("capi", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "Fail", "NoSuchFile", "NoModel", "NotImplemented",
+                     "RuntimeException", "EPFail"), "every failure is a dlc.Error: InvalidError (a ValueError), UnsupportedError, FileError, …"),
     "SparseTensor": "tensors are dense; numpy arrays are taken",
     "LoraAdapter": "merge the adapter into the weights before the model is exported",
     "ModelCompiler": "dlc.compile(model, path) writes the executable",
@@ -184,6 +212,8 @@ _WAYS_OUT = {
     "get_tuning_results": "`dlc compile --tune` measures schedules and keeps the fastest",
     "set_tuning_results": "`dlc compile --tuned FILE` takes schedules that were measured",
     "run_with_ortvaluevector": "run_with_ort_values takes names with their OrtValue, as a mapping, and gives a list of OrtValue",
+    "ort_value_from_sparse_tensor": "tensors are dense; numpy arrays are taken",
+    "enable_ort_custom_ops": "operators of ONNX Runtime's libraries do not run in dlc; docs/add-an-operator.md has its own",
     "create_ortvalue_from_shape_and_type": "OrtValue.ortvalue_from_shape_and_type makes one",
 }
 

@@ -23,7 +23,7 @@ import numpy as np
 from . import _dlpack, _options, _strings
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, Strategy, compile, find_in_cache, open_executable
-from ._dtypes import IS_VIEWED, NAMES, NUMPY, OF_NUMPY, OF_ONNX, STR, onnx_name
+from ._dtypes import IS_VIEWED, NAMES, NUMPY, OF_NUMPY, OF_ONNX, STR, number_of, onnx_name
 from ._errors import DeviceError, FileError, InvalidError, UnsupportedError, UsageError
 from ._library import check, runtime, text
 from ._options import RunOptions, SessionOptions
@@ -112,6 +112,7 @@ class _Slot:
         self.viewed = [dtype in _VIEWED for dtype in self.dtypes]
         self.viewed_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.input_dtypes = [row.dtype for row in session._inputs]
+        self.input_texts = [row.text for row in session._inputs]
         self.is_text = [row.dtype == NUMPY[STR] for row in session._inputs]
         self.text_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.is_sized = False
@@ -147,7 +148,7 @@ class _Slot:
     def set_input(self, i: int, tensor: Any, value: Any, name: str) -> Any:
         """Returns what must live until the run is over."""
         if type(value) is not _ndarray:
-            value = _as_input(value, self.input_dtypes[i])
+            value = _as_input(value, self.input_dtypes[i], name, self.input_texts[i])
             if type(value) is _dlpack.View:
                 self.set_view(i, tensor, value, name)
                 return value
@@ -155,7 +156,7 @@ class _Slot:
         if seen is None or seen[1] != value.shape or value.dtype != seen[0]:
             dtype = STR if self.is_text[i] and value.dtype.kind in "OUST" else OF_NUMPY.get(value.dtype)
             if dtype is None:
-                raise InvalidError(f"input '{name}' is of numpy's type {value.dtype}, which dlc does not know")
+                raise InvalidError(f"input '{name}' is of numpy's type {value.dtype}, where {self.input_texts[i]} is wanted")
             self.set_type(i, tensor, dtype, value.shape, name)
             self.seen[i] = (value.dtype, value.shape)
             self.viewed_inputs[i] = value.dtype in _VIEWED
@@ -210,10 +211,10 @@ class _Slot:
         tensor = self.out_rows[i]
         if given is not None and self.dtypes[i].kind == "O":
             raise UsageError("an output of strings is an array of its own: out has None in its place")
-        if given is not None:
-            return self.set_given(tensor, given, kept)
-        tensor.on_device = 0
         shape = self.shapes[i]
+        if given is not None:
+            return self.set_given(i, tensor, given, shape, kept)
+        tensor.on_device = 0
         if shape is None:
             tensor.data, tensor.size_bytes = ffi.NULL, 0
             return None
@@ -222,21 +223,28 @@ class _Slot:
         tensor.data, tensor.size_bytes = kept[-1], array.nbytes
         return array
 
-    @staticmethod
-    def set_given(tensor: Any, given: Any, kept: list[Any]) -> Any:
+    def refuse_given(self, i: int, dtype: Any, shape: Any, wanted: Any) -> None:
+        found = f"{dtype}{list(shape)}"
+        raise InvalidError(f"out for output {i} is {found}, where {self.dtypes[i]}{list(wanted) if wanted is not None else ''} is wanted")
+
+    def set_given(self, i: int, tensor: Any, given: Any, wanted: Any, kept: list[Any]) -> Any:
         if isinstance(given, _ndarray):
             if not given.flags.c_contiguous or not given.flags.writeable:
                 raise UsageError("out is written in place: a writable array without strides is wanted")
+            if given.dtype != self.dtypes[i] or (wanted is not None and given.shape != wanted):
+                self.refuse_given(i, given.dtype, given.shape, wanted)
             kept.append(_buffer(given))
             tensor.data, tensor.size_bytes, tensor.on_device = kept[-1], given.nbytes, 0
             return given
         view = given if type(given) is _dlpack.View else _dlpack.view(given)
+        if NUMPY[view.dtype] != self.dtypes[i] or (wanted is not None and view.shape != wanted):
+            self.refuse_given(i, NUMPY[view.dtype], view.shape, wanted)
         kept.append(view)
         tensor.data, tensor.size_bytes, tensor.on_device = _dlpack.as_void(view.pointer), view.size_bytes, view.on_device
         return given
 
 
-def _as_input(value: Any, dtype: Any) -> Any:
+def _as_input(value: Any, dtype: Any, name: str, wanted: str) -> Any:
     """Lists and numbers of Python's become what the model wants, where that loses no more than digits."""
     if isinstance(value, OrtValue):
         return value.numpy()
@@ -246,7 +254,12 @@ def _as_input(value: Any, dtype: Any) -> Any:
         return value.view(_ndarray)
     if hasattr(value, "__dlpack__"):
         return _dlpack.view(value)
-    array = np.asarray(value)
+    if value is None:
+        raise InvalidError(f"input '{name}' is None, where {wanted} is wanted")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidError(f"input '{name}': numpy makes no array of it, where {wanted} is wanted: {error}") from None
     is_pythons = isinstance(value, (list, tuple, int, float)) and dtype.kind in "biuf"
     if is_pythons and array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -268,7 +281,7 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        return OrtValue.ortvalue_from_numpy(np.empty(tuple(shape), element_type), device_type)
+        return OrtValue.ortvalue_from_numpy(np.empty(tuple(shape), NUMPY[number_of(element_type)]), device_type)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(array: Any, onnx_element_type: int) -> OrtValue:
@@ -318,7 +331,7 @@ class OrtValue:
         return list(self._array.shape)
 
     def data_type(self) -> str:
-        return onnx_name(STR if self._array.dtype.kind in "OUST" else OF_NUMPY[self._array.dtype])
+        return onnx_name(number_of(self._array.dtype))
 
     def element_type(self) -> Any:
         return self._array.dtype
@@ -355,30 +368,41 @@ class IOBinding:
         self._results: list[Any] = []
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
-        self._inputs[name] = array
+        self._bind_input(name, array)
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        self._inputs[name] = value.numpy()
+        self._bind_input(name, value.numpy())
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        self._outputs[name] = value.numpy()
+        self._bind_output(name, value.numpy())
+
+    def _bind_input(self, name: str, value: Any) -> None:
+        names = [row.name for row in self._session._inputs]
+        if name not in names:
+            raise InvalidError(f"there is no input '{name}'; the model's inputs are {', '.join(names) or 'none'}")
+        self._inputs[name] = value
+
+    def _bind_output(self, name: str, value: Any) -> None:
+        self._session._number(name)
+        self._outputs[name] = value
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
-        self._inputs[name] = self._view(device_type, element_type, shape, buffer_ptr)
+        self._bind_input(name, self._view(device_type, element_type, shape, buffer_ptr))
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
         if buffer_ptr is None:
-            self._outputs[name] = None
+            self._bind_output(name, None)
+        elif shape is None or element_type is None:
+            raise UsageError(f"output '{name}' is bound to memory by its buffer_ptr, its shape and its element_type")
         else:
-            assert shape is not None
-            self._outputs[name] = self._view(device_type, element_type, shape, buffer_ptr)
+            self._bind_output(name, self._view(device_type, element_type, shape, buffer_ptr))
 
     @staticmethod
     def _view(device_type: str, element_type: Any, shape: Sequence[int], pointer: int) -> _dlpack.View:
         if device_type not in ("cpu", "cuda"):
             raise UsageError(f"device_type is {device_type!r}; there are 'cpu' and 'cuda'")
-        return _dlpack.View(pointer, OF_NUMPY[np.dtype(element_type)], tuple(shape), device_type == "cuda", None)
+        return _dlpack.View(pointer, number_of(element_type), tuple(shape), device_type == "cuda", None)
 
     def clear_binding_inputs(self) -> None:
         self._inputs.clear()
@@ -424,9 +448,13 @@ class InferenceSession:
         if unknown:
             raise UsageError(f"InferenceSession has no option {', '.join(sorted(unknown))}")
         self._given = dict(target=target, fusion=fusion, passes=passes, shapes=shapes, values=values, emulate_gpu=emulate_gpu)
+        if not isinstance(sess_options, (SessionOptions, type(None))):
+            raise UsageError(f"sess_options is of {type(sess_options).__name__}, where a dlc.SessionOptions is wanted")
         self._session_options = sess_options or SessionOptions()
         self._session_options._check()
         threads = threads or self._session_options.intra_op_num_threads
+        if not hasattr(threads, "__index__") or threads < 0:
+            raise UsageError(f"threads are {threads!r}, where a whole number from 0 is wanted")
         self._cache = cache
         self._open(path_or_bytes, _devices(providers) if device is None else [device])
         options = self._context_options = ffi.new("dlcrt_context_options *")
@@ -520,7 +548,15 @@ class InferenceSession:
         Inputs are numpy arrays, objects with __dlpack__ (of torch, say) or anything numpy makes an array of. `out`: for each output
         an array or an object with __dlpack__ that is written and returned, or None.
         """
-        wanted = self._all if not output_names else [self._number(name) for name in output_names]
+        if not output_names:
+            wanted = self._all
+        elif isinstance(output_names, str):
+            raise UsageError(f"output_names is {output_names!r}, where a list is wanted: [{output_names!r}]")
+        else:
+            wanted = [self._number(name) for name in output_names]
+        if type(input_feed) is not dict and not isinstance(input_feed, Mapping):
+            names = ", ".join(f"'{row.name}': …" for row in self._inputs)
+            raise UsageError(f"input_feed is of {type(input_feed).__name__}, where the inputs are wanted by name: {{{names}}}")
         if len(input_feed) != len(self._inputs) or (out is not None and len(out) != len(wanted)):
             self._refuse(input_feed, wanted, out)
         slots = self._slots
@@ -529,6 +565,9 @@ class InferenceSession:
         except IndexError:
             slot = _Slot(self)
         if run_options is not None:
+            if not isinstance(run_options, RunOptions):
+                slots.append(slot)
+                raise UsageError(f"run_options is of {type(run_options).__name__}, where a dlc.RunOptions is wanted")
             run_options._begin(slot, self)
         try:
             return slot.run(input_feed, wanted, out)
@@ -610,6 +649,9 @@ class InferenceSession:
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
 
+    def __reduce__(self) -> Any:
+        raise UsageError("a session is of one process; give others the model's path, or Executable.tobytes(), to open it there")
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"InferenceSession has no {name}" + _options.way_out(name))
 
@@ -640,6 +682,8 @@ def counters(*sessions: InferenceSession) -> str:
 def _devices(providers: Sequence[Any] | None) -> list[str | None]:
     """Providers in the order they are preferred, as ONNX Runtime takes them: names, or pairs of a name and options."""
     devices: list[str | None] = []
+    if isinstance(providers, str):
+        raise UsageError(f"providers is {providers!r}, where a list is wanted: [{providers!r}]")
     for provider in providers or []:
         name, options = provider if isinstance(provider, tuple) else (provider, {})
         if name not in PROVIDERS:

@@ -3,7 +3,10 @@
 import gc
 import os
 import pathlib
+import pickle
 import resource
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -154,6 +157,50 @@ class Sessions(unittest.TestCase):
             self.session.run(None, {"image": image}, out=[None, None])
         logits, = self.session.run(None, {"image": image})  # and all is well again
         np.testing.assert_allclose(logits, DATA["logits"][:1], rtol=1e-3, atol=1e-4)
+
+    def test_slips_are_told(self):
+        """What people write who come from onnxruntime, one way or the other wrong."""
+        image, session, options = DATA["image"][:2], self.session, dlc.SessionOptions()
+        binding = session.io_binding()
+        right = np.zeros((2, 10), np.float32)
+
+        def with_threads(threads):
+            made = dlc.SessionOptions()
+            made.intra_op_num_threads = threads
+            return dlc.InferenceSession(DIGITS, made, cache=False)
+
+        for call, error, words in (
+                (lambda: dlc.InferenceSession(DIGITS, providers="CPUExecutionProvider"), dlc.UsageError, "where a list is wanted"),
+                (lambda: dlc.InferenceSession(DIGITS, {"threads": 1}), dlc.UsageError, "sess_options is of dict"),
+                (lambda: with_threads("two"), dlc.UsageError, "threads are 'two'"),
+                (lambda: with_threads(-1), dlc.UsageError, "threads are -1"),
+                (lambda: dlc.InferenceSession(DIGITS, shapes={"image": "1x1x8x8"}), dlc.UsageError, "list of numbers"),
+                (lambda: setattr(options, "intra_op_threads", 2), AttributeError, "intra_op_num_threads is near it"),
+                (lambda: options.intra_op_threads, AttributeError, "intra_op_num_threads is near it"),
+                (lambda: options.get_session_config_entry("nope"), dlc.UsageError, "'nope'"),
+                (lambda: session.run(None, [image]), dlc.UsageError, "by name: {'image': …}"),
+                (lambda: session.run(None, None), dlc.UsageError, "input_feed is of NoneType"),
+                (lambda: session.run("logits", {"image": image}), dlc.UsageError, r"where a list is wanted: \['logits'\]"),
+                (lambda: session.run(None, {"image": image}, {"terminate": True}), dlc.UsageError, "run_options is of dict"),
+                (lambda: session.run(None, {"image": None}), dlc.InvalidError, r"is None, where f32\[batch,1,8,8\]"),
+                (lambda: session.run(None, {"image": [[1, 2], [3]]}), dlc.InvalidError, "makes no array of it"),
+                (lambda: session.run(None, {"image": "photo.png"}), dlc.InvalidError, "numpy's type <U9, where f32"),
+                (lambda: session.run(None, {"image": image}, out=[right.astype(np.float64)]), dlc.InvalidError, "float64.*where float32"),
+                (lambda: session.run(None, {"image": image}, out=[right.reshape(-1)]), dlc.InvalidError, r"\[20\], where float32\[2, 10\]"),
+                (lambda: session.run(None, {"image": image}, out=[Memory(right.astype(np.int32))]), dlc.InvalidError, "int32.*where float32"),
+                (lambda: binding.bind_cpu_input("img", image), dlc.InvalidError, "no input 'img'"),
+                (lambda: binding.bind_output("logit"), dlc.InvalidError, "no output 'logit'"),
+                (lambda: binding.bind_output("logits", "cpu", 0, np.float32, None, pointer(right)), dlc.UsageError, "its shape"),
+                (lambda: binding.bind_input("image", "cpu", 0, np.complex64, image.shape, pointer(image)), dlc.UnsupportedError, "complex64"),
+                (lambda: dlc.OrtValue.ortvalue_from_numpy(np.zeros(2, np.complex64)).data_type(), dlc.UnsupportedError, "complex64"),
+                (lambda: pickle.dumps(session), dlc.UsageError, "of one process")):
+            with self.assertRaisesRegex(error, words):
+                call()
+        binding.bind_input("image", "cpu", 0, TensorProto.FLOAT, image.shape, pointer(image))  # a number of ONNX's is a type, too
+        binding.bind_output("logits", "cpu", 0, np.float32, right.shape, pointer(right))
+        session.run_with_iobinding(binding)
+        np.testing.assert_allclose(right, DATA["logits"][:2], rtol=1e-3, atol=1e-4)
+        self.assertEqual(dlc.OrtValue.ortvalue_from_shape_and_type([2], TensorProto.INT64).element_type(), np.int64)
 
     def test_an_endless_loop_is_cancelled(self):
         info, node = helper.make_tensor_value_info, helper.make_node
@@ -487,6 +534,24 @@ class Models(unittest.TestCase):
             self.assertTrue((first == second).all())
             self.assertEqual(sorted(os.listdir(folder)), files)
             self.assertEqual(os.stat(pathlib.Path(folder) / files[0]).st_mtime_ns, stamp)
+
+
+    def test_a_second_start_loads_no_compiler(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.onnx"
+            start = (f"import dlc, sys; dlc.InferenceSession({str(model)!r}, cache={folder!r}); "
+                     "sys.exit(any(name in open('/proc/self/maps').read() for name in ('libdlc.so', 'libLLVM')))")
+
+            def loads_compiler():
+                return subprocess.run([sys.executable, "-c", start], check=False).returncode
+
+            model.write_bytes(DIGITS.read_bytes())
+            self.assertEqual([loads_compiler() for _ in range(2)], [1, 0])
+            changed = onnx.load(model)
+            changed.graph.output[0].name, changed.graph.node[-1].output[0] = "others", "others"
+            onnx.save(changed, model)
+            self.assertEqual([loads_compiler() for _ in range(2)], [1, 0])
+            self.assertEqual(dlc.InferenceSession(model, cache=folder).get_outputs()[0].name, "others")
 
 
 class Backend(unittest.TestCase):
