@@ -49,8 +49,12 @@ static void add_largest(const dlc_page *page, dlc_str *out)
     }
     const dlc_page_link *link = &page->links.data[dlc_page_by_bytes(page)[0]];
     dlc_page_bytes(out, link->bytes);
-    dlc_str_printf(out, "</b>%s: ", *link->reason ? link->reason : "no edge of the graph");
-    dlc_page_text(out, link->text, 110);
+    dlc_str_add(out, "</b>");
+    dlc_page_step_name(out, &page->steps.data[link->from], 24);
+    dlc_str_add(out, " → ");
+    dlc_page_step_name(out, &page->steps.data[link->to], 24);
+    dlc_str_printf(out, ": %s: ", *link->reason ? link->reason : "no edge of the graph");
+    dlc_page_text(out, link->text, 200);
     dlc_str_add(out, "</div>\n");
 }
 
@@ -134,12 +138,14 @@ static void add_slow_steps(const dlc_page *page, dlc_str *out)
     dlc_str_add(out, "</table>\n");
 }
 
-static void add_link_row(const dlc_page *page, const dlc_page_link *link, dlc_str *out)
+static void add_link_row(const dlc_page *page, const dlc_page_link *link, uint32_t times, dlc_str *out)
 {
     dlc_str_add(out, "<tr><td class='n'>");
     if (link->tag)
         dlc_str_printf(out, "%u", link->tag);
     dlc_str_add(out, "<td class='n'>");
+    if (times > 1)
+        dlc_str_printf(out, "%u × ", times);
     dlc_page_bytes(out, link->bytes);
     dlc_str_add(out, "<td>");
     dlc_page_step_name(out, &page->steps.data[link->from], 24);
@@ -151,12 +157,16 @@ static void add_link_row(const dlc_page *page, const dlc_page_link *link, dlc_st
     dlc_str_add(out, "\n");
 }
 
-static void add_links(const dlc_page *page, dlc_str *out, uint32_t most)
+/* All of them, or those that the picture numbers, alike ones together. */
+static void add_links(const dlc_page *page, dlc_str *out, int are_all)
 {
     const uint32_t *order = dlc_page_by_bytes(page);
     dlc_str_add(out, "<table><tr><th class='n'><th class='n'>size<th>from → to<th>why<th>\n");
-    for (uint32_t i = 0; i < page->links.n && i < most; i++)
-        add_link_row(page, &page->links.data[order[i]], out);
+    for (uint32_t i = 0; i < page->links.n; i++) {
+        const dlc_page_link *link = &page->links.data[order[i]];
+        if (are_all || link->tag)
+            add_link_row(page, link, are_all ? 1 : link->times, out);
+    }
     dlc_str_add(out, "</table>\n");
 }
 
@@ -170,7 +180,7 @@ static void add_all_steps(const dlc_page *page, dlc_str *out)
     for (uint32_t i = 0; i < page->steps.n; i++)
         add_step_row(page, i, out, 0);
     dlc_str_printf(out, "</table></details>\n<details><summary>all %u values between steps</summary>", page->links.n);
-    add_links(page, out, UINT32_MAX);
+    add_links(page, out, 1);
     dlc_str_add(out, "</details>\n");
 }
 
@@ -198,7 +208,7 @@ void dlc_page_print(const dlc_page *page, dlc_str *out)
     dlc_str_add(out, "<h2>Kernels in the order they run, and what goes between them</h2>\n");
     dlc_page_graph(page, out);
     dlc_str_add(out, "<h2>Largest values between kernels, and why they are not inside one</h2>\n");
-    add_links(page, out, DLC_PAGE_TAGS);
+    add_links(page, out, 0);
     dlc_str_add(out, "<div class='two'><div><h2>Roofline: what this machine could do, and what the kernels do</h2>\n");
     if (page->roofs.peaks.n)
         dlc_page_roofline(page, out);

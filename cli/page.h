@@ -28,6 +28,7 @@ typedef struct {
     const char *value, *type, *reason, *text;
     double bytes;
     uint32_t tag; /* 1 …: its number in the picture; 0: none */
+    uint32_t times; /* with a tag: how many there are alike, in repeated blocks */
     uint32_t reason_row; /* of page->reasons */
 } dlc_page_link;
 

@@ -87,6 +87,35 @@ uint32_t *dlc_page_by_bytes(const dlc_page *page)
     return rank(page->arena, rows, page->links.n);
 }
 
+/* Between equal kernels, as large, and apart for the same reason: a block that is repeated has one of each. */
+static int is_alike(const dlc_page *page, const dlc_page_link *a, const dlc_page_link *b)
+{
+    const dlc_page_step *steps = page->steps.data;
+    return a->bytes == b->bytes && steps[a->from].code >= 0 && steps[a->from].code == steps[b->from].code && steps[a->to].code >= 0 &&
+           steps[a->to].code == steps[b->to].code && !strcmp(a->reason, b->reason) && !strcmp(a->text, b->text);
+}
+
+/* The largest are numbered; of those that are alike the first. */
+static void tag_links(dlc_page *page)
+{
+    const uint32_t *order = dlc_page_by_bytes(page);
+    dlc_page_link *tagged[DLC_PAGE_TAGS];
+    uint32_t ntagged = 0;
+    for (uint32_t i = 0; i < page->links.n; i++) {
+        dlc_page_link *link = &page->links.data[order[i]];
+        uint32_t k = 0;
+        while (k < ntagged && !is_alike(page, tagged[k], link))
+            k++;
+        if (k == ntagged && ntagged == DLC_PAGE_TAGS)
+            continue;
+        if (k == ntagged) {
+            tagged[ntagged++] = link;
+            link->tag = ntagged;
+        }
+        tagged[k]->times++;
+    }
+}
+
 void dlc_page_reckon(dlc_page *page)
 {
     reckon_rows(page);
@@ -97,7 +126,5 @@ void dlc_page_reckon(dlc_page *page)
             step->bound = dlc_roofs_bound(&page->roofs, step->us, step->flops, step->bytes);
         page->total_us += step->us;
     }
-    const uint32_t *order = dlc_page_by_bytes(page);
-    for (uint32_t i = 0; i < page->links.n && i < DLC_PAGE_TAGS; i++)
-        page->links.data[order[i]].tag = i + 1;
+    tag_links(page);
 }

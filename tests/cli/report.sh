@@ -26,6 +26,22 @@ TEXT
 expect 0 "" "$DLC" report tagged.dlc -o tagged.html --seconds 0.1 --fusion none
 grep -q "&#60;b&#62;&#38;" tagged.html && ! grep -q "<b>&[^#]" tagged.html || fail "a name is read as HTML"
 
+# a value that every one of repeated blocks has is told once, and the largest value's tile says between which kernels
+{
+    echo 'graph @f(%v: f32[512,512]) -> %c7 {'
+    echo '  %w: f32[512,512] = const hash(1)'
+    before=v
+    for i in $(seq 0 7); do
+        echo "  %m$i: f32[512,512] = matmul %$before, %w"
+        echo "  %c$i: f32[512,512] = cumsum %m$i {axis=0}"
+        before=c$i
+    done
+    echo '}'
+} >blocks.dlc
+expect 0 "" "$DLC" report blocks.dlc -o blocks.html --seconds 0.1
+grep -q '[78] × 1.05 MB' blocks.html || fail "repeated values are not told together: $(grep -o '[0-9]* × [0-9.]* MB' blocks.html | head -3)"
+grep -q "largest value between kernels<b>1.05 MB</b>[mc][0-9].* → [mc][0-9]" blocks.html || fail "the tile names no kernels"
+
 # the picture: resnet50 on three screens, with few boxes, without a word on the console and without a request
 model=$(echo "$repository"/.venv/lib/python3*/site-packages/onnx/backend/test/data/light/light_resnet50.onnx)
 browser=$(command -v chromium-headless-shell || command -v chromium || true)
