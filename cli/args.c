@@ -87,6 +87,9 @@ static dlc_status unknown_command(const char *name, dlc_diag *diag)
     const char *names[DLC_COMMAND_COUNT];
     for (int i = 0; i < DLC_COMMAND_COUNT; i++)
         names[i] = commands[i].name;
+    for (uint32_t i = 0; i < NOPTIONS; i++)
+        if ((options[i].on & ON(help)) && !strcmp(options[i].name, name))
+            return dlc_diag_fail(diag, DLC_USAGE, NULL, "there is no command '%s'; `dlc --%s` is an option", name, name);
     const char *near = dlc_nearest(name, names, DLC_COMMAND_COUNT);
     return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "there is no command '%s'; '%s' is near it",
                                 name, near)
@@ -108,8 +111,8 @@ static dlc_status unknown_option(const char *command, uint32_t on, const char *t
     return near ? dlc_diag_fail(diag, DLC_USAGE, NULL, "%s has no option '%s'; '--%s' is near it",
                                 command, text, near)
                 : dlc_diag_fail(diag, DLC_USAGE, NULL,
-                                "%s has no option '%s'; `dlc help %s` lists them", command, text,
-                                command);
+                                "%s has no option '%s'; `dlc %s%s` lists them", command, text,
+                                on == ON(help) ? "--help" : "help ", on == ON(help) ? "" : command);
 }
 
 /* ---- values ---- */
@@ -240,11 +243,18 @@ static dlc_status check_operands(const command_row *command, const dlc_args *arg
     if ((int)args->operands.n < command->least)
         return dlc_diag_fail(diag, DLC_USAGE, NULL, "dlc %s needs %s behind it; see `dlc help %s`",
                              command->name, command->operands, command->name);
+    if (!command->most && args->operands.n)
+        return dlc_diag_fail(diag, DLC_USAGE, NULL, "dlc %s takes no operand; '%s' is one too many", command->name,
+                             args->operands.data[0]);
     if (command->most >= 0 && (int)args->operands.n > command->most)
         return dlc_diag_fail(diag, DLC_USAGE, NULL,
                              "dlc %s takes %d operand%s (%s); '%s' is one too many", command->name,
                              command->most, command->most == 1 ? "" : "s", command->operands,
                              args->operands.data[command->most]);
+    for (uint32_t i = 0; i < args->operands.n; i++)
+        if (!*args->operands.data[i])
+            return dlc_diag_fail(diag, DLC_USAGE, NULL, "operand %u of dlc %s is empty, where %s is wanted", i + 1,
+                                 command->name, command->operands);
     return DLC_OK;
 }
 

@@ -52,6 +52,8 @@ DLC_NODISCARD dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const c
 /* --- cli/model.c: models and executables behind one name --- */
 /* Options of the compiler from the command line. Shapes are parsed into cli->arena. */
 DLC_NODISCARD dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options);
+/* Refuses options that say how to compile, where M is compiled already. */
+DLC_NODISCARD dlc_status dlc_cli_check_compiled(dlc_cli *cli, const char *path);
 /* The library, loaded on first use; its messages and status become the command's. */
 DLC_NODISCARD dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *options,
                                       dlc_model **model);

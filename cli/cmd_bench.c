@@ -280,7 +280,7 @@ static void report(dlc_cli *cli, candidate *list, uint32_t n, double rss_mb)
     for (uint32_t i = 0; i < n; i++)
         report_row(cli, &list[i], list[i].name ? list[i].name : "default");
     report_row(cli, &list[n], control_name);
-    dlc_say(cli, "%u thread%s, artifact %.2f MB, peak memory %.1f MB, %d loads of each\n", list[0].nthreads,
+    dlc_say(cli, "%u thread%s, executable %.2f MB, peak memory %.1f MB, %d loads of each\n", list[0].nthreads,
             list[0].nthreads == 1 ? "" : "s", (double)list[0].load.artifact_bytes / 1e6, rss_mb, NLOADS);
 }
 
@@ -330,12 +330,9 @@ static dlc_status bench(dlc_cli *cli, candidate *list, uint32_t n, dlc_options *
 dlc_status dlc_cmd_bench(dlc_cli *cli)
 {
     const char *path = cli->args.operands.data[0];
-    int is_executable = dlc_is_executable_file(path);
     dlc_options options;
     DLC_TRY(dlc_cli_options(cli, &options));
-    if (is_executable && cli->args.fusion)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, path,
-                             "is compiled already; --fusion wants the model it was made from");
+    DLC_TRY(dlc_cli_check_compiled(cli, path));
     if (cli->args.profile)
         DLC_TRY(dlc_cli_can_write(cli, cli->args.profile));
     dlc_texts names = dlc_split(cli->arena, cli->args.fusion ? cli->args.fusion : "");

@@ -319,6 +319,8 @@ dlc_status dlc_cmd_quantize(dlc_cli *cli)
 {
     job j = {.cli = cli};
     const char *path = cli->args.operands.data[0];
+    if (dlc_is_executable_file(path))
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, path, "is an executable; quantize wants the model it was made from");
     if (!cli->args.data)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "quantize needs --data F.npz: samples of the inputs, by which ranges are chosen");

@@ -257,6 +257,7 @@ dlc_status dlc_cmd_run(dlc_cli *cli)
     dlc_options options;
     const char *path = cli->args.operands.data[0];
     DLC_TRY(dlc_cli_options(cli, &options));
+    DLC_TRY(dlc_cli_check_compiled(cli, path));
     if (cli->args.outputs)
         DLC_TRY(dlc_cli_can_write(cli, cli->args.outputs));
     if (cli->args.profile)

@@ -140,6 +140,8 @@ static dlc_status read_source(dlc_cli *cli, const dlc_signature *signature,
     int i = find_info(signature->inputs, signature->ninputs, name);
     dlcrt_tensor *tensor = &inputs->data[i];
     uint64_t seed;
+    if (strncmp(source, "random:", 7) != 0 && !strrchr(source, '.'))
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--input %s: '%s' is no source; there are F.npy, F.pb and random:SEED", text, source);
     if (strncmp(source, "random:", 7) != 0)
         DLC_TRY(dlc_tensor_file_read(source, cli->arena, &cli->diag, tensor));
     else if (!read_seed(source + 7, &seed))

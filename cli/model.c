@@ -75,6 +75,8 @@ static void print_timing(void *user, const char *pass, double seconds, uint32_t 
 dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
 {
     const dlc_args *args = &cli->args;
+    if (args->tuned && strcmp(args->tuned, "none") != 0 && !args->tune && access(args->tuned, R_OK) != 0)
+        return dlc_diag_fail(&cli->diag, DLC_IO, args->tuned, "cannot be read: %s; --tune makes it", strerror(errno));
     *options = (dlc_options){
         .target = args->target,
         .machine = args->machine,
@@ -109,6 +111,24 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         DLC_TRY(parse_value(cli, args->value.data[i], &values[i]));
     options->values = values;
     options->nvalues = args->value.n;
+    return DLC_OK;
+}
+
+dlc_status dlc_cli_check_compiled(dlc_cli *cli, const char *path)
+{
+    const dlc_args *args = &cli->args;
+    const struct {
+        const char *name;
+        int is_given;
+    } rows[] = {{"target", args->target != NULL},     {"machine", args->machine != NULL},   {"fusion", args->fusion != NULL},
+                {"rewrite", args->rewrite != NULL},   {"winograd", args->winograd != NULL}, {"schedule", args->schedule != NULL},
+                {"tuned", args->tuned != NULL},       {"passes", args->passes != NULL},     {"value", args->value.n > 0},
+                {"dump-after", args->dump_after != NULL}};
+    if (!dlc_is_executable_file(path))
+        return DLC_OK;
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].is_given)
+            return dlc_diag_fail(&cli->diag, DLC_USAGE, path, "is compiled already; --%s wants the model it was made from", rows[i].name);
     return DLC_OK;
 }
 

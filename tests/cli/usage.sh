@@ -12,6 +12,11 @@ for command in compile run bench test inspect verify explain report quantize doc
 done
 expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" comple
 expect 2 "there is no command 'frobnicate'" "$DLC" frobnicate
+expect 2 "there is no command 'version'; \`dlc --version\` is an option" "$DLC" version
+expect 2 "dlc has no option '--verbose'; \`dlc --help\` lists them" "$DLC" --verbose
+expect 2 "dlc doctor takes no operand; 'x' is one too many" "$DLC" doctor x
+expect 2 "operand 1 of dlc compile is empty, where M is wanted" "$DLC" compile ""
+expect 5 "absent: cannot be read: No such file or directory; --tune makes it" "$DLC" compile m.onnx --tuned absent
 expect 2 "compile has no option '--taget'; '--target' is near it" "$DLC" compile --taget x m.onnx
 expect 2 "run has no option '--emit'" "$DLC" run --emit so m.onnx
 expect 2 "run has no option '-x'" "$DLC" run -x m.onnx
