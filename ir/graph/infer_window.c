@@ -148,6 +148,10 @@ static dlc_status transposed_dim(dlc_graph *graph, const dlc_node *node, const w
         return DLC_REFUSE(
             "spatial dimension %d: %s of padding is more than the %s that the input spans", s,
             dlc_dim_text(graph, total_pad(graph, win, s)), dlc_dim_text(graph, full));
+    if (!dlc_expr_is_int(pool, *result, &known))
+        dlc_graph_require(graph, dlc_le(pool, dlc_expr_i64(pool, 0), *result),
+                          "node '%.200s': spatial dimension %d: an output of %s elements, at an input of %s, must have 0 or more",
+                          dlc_infer_name(node), s, dlc_dim_text(graph, *result), dlc_dim_text(graph, in));
     return DLC_OK;
 }
 

@@ -176,7 +176,8 @@ static void add_slice(const dot *d, const char *name, dlc_expr factor, const dlc
     s->copy = dlc_schedule_copy_add(schedule, name, 0, dlc_schedule_operand_name(schedule, 0, factor), factor, &axes);
     dlc_schedule_copy *copy = &schedule->copies.data[schedule->copies.n - 1];
     for (uint32_t i = 0; i < d->form.batch.n; i++)
-        add_part(d, copy, &d->form.batch.data[i], 1, 0);
+        if (dlc_expr_uses_axis(d->c->kernel->pool, factor, d->form.batch.data[i])) /* else each batch has the same elements */
+            add_part(d, copy, &d->form.batch.data[i], 1, 0);
     int32_t bytes = factor_bytes(d);
     int is_deep = is_matrix(d) && (s->along_k || bytes != BYTES_EITHER_WAY); /* else rows are the axis that memory has */
     const dlc_ids *outer = is_deep ? own : &d->order, *inner = is_deep ? &d->order : own;
