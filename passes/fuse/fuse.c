@@ -14,6 +14,7 @@
 enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
     MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
+    MOST_PRODUCTS = 6,  /* contractions of a kernel, of known models up to 3: 8 of symbolic sizes take LLVM 1 s, 16 take 6 s */
     MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
     MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
     PARALLEL_WORTH = 70000 /* cycles (20 us) from which losing parallel units matters */
@@ -178,9 +179,16 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
     dlc_node **nodes = dlc_new_array(f->trial, dlc_node *, handles->n + 1);
     dlc_group_kernel group;
     dlc_schedule *schedule;
-    for (uint32_t i = 0; i < handles->n; i++)
+    uint32_t nproducts = 0;
+    for (uint32_t i = 0; i < handles->n; i++) {
         nodes[i] = f->nodes[handles->data[i]];
+        nproducts += f->forms[handles->data[i]].is_contraction;
+    }
     *estimate = (dlc_estimate){0};
+    if (handles->n > 1 && nproducts > MOST_PRODUCTS) {
+        *detail = dlc_arena_printf(f->arena, "%u contractions; a kernel takes %u", nproducts, MOST_PRODUCTS);
+        return DLC_REASON_SIZE;
+    }
     dlc_budget_at("fuse", dlc_fuse_result(nodes[handles->n - 1])->name);
     dlc_status status = dlc_group_lower(f->graph, nodes, handles->n, f->trial, &group);
     if (status != DLC_OK) {
