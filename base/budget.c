@@ -2,6 +2,7 @@
 #include "base/budget.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,4 +144,24 @@ uint64_t dlc_memory_budget(uint64_t file_bytes)
     const uint64_t least = (uint64_t)512 << 20, machine = dlc_memory_most();
     uint64_t bytes = file_bytes < (UINT64_MAX - least) / PER_BYTE ? least + PER_BYTE * file_bytes : UINT64_MAX;
     return bytes < machine ? bytes : machine;
+}
+
+void dlc_budget_limit_process(uint64_t most_bytes)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    const uint64_t least = (uint64_t)2 << 30;
+    unsigned long long pages = 0;
+    struct rlimit limit;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) == 1 && getrlimit(RLIMIT_DATA, &limit) == 0) {
+        uint64_t bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE) + (most_bytes > least ? most_bytes : least);
+        if (bytes < limit.rlim_cur)
+            limit.rlim_cur = bytes;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+    if (file)
+        fclose(file);
+#else
+    (void)most_bytes; /* their shadows count as data */
+#endif
 }

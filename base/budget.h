@@ -27,6 +27,8 @@ typedef struct dlc_budget {
 dlc_budget *dlc_budget_use(dlc_budget *budget);
 dlc_budget *dlc_budget_in_use(void);
 double dlc_budget_clock(void); /* seconds, monotonic */
+/* A child: it may have so much more data than it has now, or 2 GiB, as LLVM by itself may need. */
+void dlc_budget_limit_process(uint64_t most_bytes);
 /* What is being worked at; texts are borrowed until the next call. Ends the work when its time is over. */
 void dlc_budget_at(const char *step, const char *node);
 /* The work needs so much more than its file let expect, and that is all right: weights written as one number and a shape. */

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,27 +41,6 @@ static void leave_without_memory(void *user, size_t size_bytes, int over_budget)
     _exit(EXIT_NO_MEMORY);
 }
 
-/* More data than this process has now: what it may have, but enough for LLVM itself. */
-static void limit_memory(uint64_t most_bytes)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    const uint64_t least = (uint64_t)2 << 30;
-    unsigned long long pages = 0;
-    struct rlimit limit;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file && fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) == 1 && getrlimit(RLIMIT_DATA, &limit) == 0) {
-        uint64_t bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE) + (most_bytes > least ? most_bytes : least);
-        if (bytes < limit.rlim_cur)
-            limit.rlim_cur = bytes;
-        setrlimit(RLIMIT_DATA, &limit);
-    }
-    if (file)
-        fclose(file);
-#else
-    (void)most_bytes; /* their shadows count as data */
-#endif
-}
-
 /* The work's budget holds here too. */
 static void take_limits(void)
 {
@@ -71,7 +49,7 @@ static void take_limits(void)
     if (!budget)
         return;
     if (budget->most_bytes)
-        limit_memory(budget->most_bytes);
+        dlc_budget_limit_process(budget->most_bytes);
     double left = budget->deadline > 0 ? budget->deadline - dlc_budget_clock() : 0;
     if (budget->deadline <= 0 || left > 1e6)
         return;
@@ -239,6 +217,8 @@ static dlc_status judge(int state, int output, dlc_arena *arena, dlc_diag *diag)
     else if (WIFSIGNALED(state) && WTERMSIG(state) == SIGALRM)
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL,
                                "generating code takes longer than it may; --max-seconds sets another limit");
+    else if (WIFSIGNALED(state) && WTERMSIG(state) == SIGXCPU)
+        status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "generating code takes more processor time than a process may have here (ulimit -t)");
     else if (WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL)
         status = dlc_diag_fail(diag, DLC_LIMIT, NULL,
                                "the code generator was killed from outside (signal %d): by a user, "

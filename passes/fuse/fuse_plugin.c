@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,30 +107,57 @@ static void leave(void *user, size_t size_bytes, int reason)
                                      : "memory ran out while it was running");
 }
 
-static void enter_child(pid_t parent)
+/* What a strategy may take: it ends before this process's own time is over. */
+static unsigned seconds_left(void)
 {
     const dlc_budget *budget = dlc_budget_in_use();
     double left = budget && budget->deadline > 0 ? budget->deadline - dlc_budget_clock() : 600;
+    return left > 2 ? (unsigned)left - 1 : 1;
+}
+
+static void enter_child(pid_t parent, unsigned seconds)
+{
+    const dlc_budget *budget = dlc_budget_in_use();
     sigset_t alarms;
     dlc_arena_set_oom(leave, NULL);
+    setpgid(0, 0); /* what it starts ends with it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_NO_PARENT);
+    if (budget && budget->most_bytes)
+        dlc_budget_limit_process(budget->most_bytes);
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     signal(SIGALRM, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    alarm(left > 2 ? (unsigned)left - 1 : 1); /* before this process's own time is over */
+    alarm(seconds);
 }
 
 /* --- here --- */
 
-static int take(int fd, void *bytes, size_t size_bytes)
+/* The pipe from the child. A strategy that keeps SIGALRM from ending it, or stops, is late here. */
+typedef struct {
+    int fd, is_late;
+    double until;
+} pipe_end;
+
+static int wait_for(pipe_end *from)
+{
+    struct pollfd poll_on = {.fd = from->fd, .events = POLLIN};
+    double left = from->until - dlc_budget_clock();
+    int n = poll(&poll_on, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
+    from->is_late = n == 0;
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+static int take(pipe_end *from, void *bytes, size_t size_bytes)
 {
     char *to = bytes;
     while (size_bytes) {
-        ssize_t n = read(fd, to, size_bytes);
-        if (n < 0 && errno == EINTR)
+        if (!wait_for(from))
+            return 0;
+        ssize_t n = read(from->fd, to, size_bytes);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n <= 0)
             return 0;
@@ -140,16 +168,16 @@ static int take(int fd, void *bytes, size_t size_bytes)
 }
 
 /* The calls again; what the child said at the end, or REFUSED + 1: it ended without a word. */
-static uint32_t follow(dlc_fusion *fusion, int fd, char *text, size_t text_bytes)
+static uint32_t follow(dlc_fusion *fusion, pipe_end *from, char *text, size_t text_bytes)
 {
     record r;
-    while (take(fd, &r, sizeof r)) {
+    while (take(from, &r, sizeof r)) {
         dlc_fusion_trial trial;
         if (r.kind == TRIED)
             fusion->api->try_merge(fusion, r.producer, r.consumer, &trial);
         else if (r.kind == MERGED)
             fusion->api->merge(fusion, r.producer, r.consumer);
-        else if (r.kind != REFUSED || r.producer >= text_bytes || !take(fd, text, r.producer))
+        else if (r.kind != REFUSED || r.producer >= text_bytes || !take(from, text, r.producer))
             return r.kind == DONE ? DONE : REFUSED + 1;
         else {
             text[r.producer] = '\0';
@@ -159,9 +187,29 @@ static uint32_t follow(dlc_fusion *fusion, int fd, char *text, size_t text_bytes
     return REFUSED + 1;
 }
 
-static dlc_status tell_end(dlc_fusion *fusion, const char *path, int state)
+/* How it ended, once it has; what it started ends too. */
+static int end_child(pid_t child, pipe_end *from)
 {
-    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGALRM)
+    int state = 0;
+    siginfo_t info;
+    while (!from->is_late) {
+        int waited = waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT | WNOHANG);
+        if (waited ? errno != EINTR : info.si_pid == child)
+            break;
+        from->is_late = dlc_budget_clock() > from->until;
+        usleep(1000);
+    }
+    kill(-child, SIGKILL); /* its number is not given away before it was waited for */
+    if (from->is_late)
+        kill(child, SIGKILL);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    return state;
+}
+
+static dlc_status tell_end(dlc_fusion *fusion, const char *path, int state, int is_late)
+{
+    if (is_late || (WIFSIGNALED(state) && WTERMSIG(state) == SIGALRM))
         return dlc_diag_fail(fusion->diag, DLC_USAGE, path,
                              "the strategy takes longer than it may; --max-seconds sets another limit");
     if (WIFSIGNALED(state))
@@ -173,17 +221,18 @@ static dlc_status tell_end(dlc_fusion *fusion, const char *path, int state)
 
 dlc_status dlc_fusion_run_plugin(dlc_fusion *fusion, const char *path)
 {
-    int ends[2], state = 0;
+    int ends[2];
     char text[600];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return dlc_diag_fail(fusion->diag, DLC_LIMIT, path, "no pipe to the strategy: %s", strerror(errno));
     pid_t parent = getpid();
+    unsigned seconds = seconds_left();
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         engine = fusion->api;
         log_fd = ends[1];
-        enter_child(parent);
+        enter_child(parent, seconds);
         run_child(fusion, path);
     }
     close(ends[1]);
@@ -191,11 +240,12 @@ dlc_status dlc_fusion_run_plugin(dlc_fusion *fusion, const char *path)
         close(ends[0]);
         return dlc_diag_fail(fusion->diag, DLC_LIMIT, path, "no process for the strategy: %s", strerror(errno));
     }
-    uint32_t end = follow(fusion, ends[0], text, sizeof text);
+    setpgid(child, child); /* here and there: whoever comes first */
+    pipe_end from = {ends[0], 0, dlc_budget_clock() + seconds + 0.5};
+    uint32_t end = follow(fusion, &from, text, sizeof text);
     close(ends[0]);
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
-        ;
+    int state = end_child(child, &from);
     if (end == DONE)
         return DLC_OK;
-    return end == REFUSED ? dlc_diag_fail(fusion->diag, DLC_USAGE, path, "%s", text) : tell_end(fusion, path, state);
+    return end == REFUSED ? dlc_diag_fail(fusion->diag, DLC_USAGE, path, "%s", text) : tell_end(fusion, path, state, from.is_late);
 }

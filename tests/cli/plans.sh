@@ -56,6 +56,7 @@ plugin() {
 #include <dlc/fusion.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 static int run(const dlc_fusion_api *api, dlc_fusion *fusion)
 {
@@ -88,6 +89,33 @@ hostile garbage '' '(const dlc_fusion_strategy *)8' 'signal 11'
 hostile recurses 'volatile char b[65536]; b[0] = 1; run(api, fusion); b[1] = 1;' '&strategy' 'signal 11'
 hostile newer '' '(version.version++, &version)' 'built for version'
 hostile runs_nothing '' '(version.run = NULL, &version)' 'gives no strategy'
+# those that will not be ended, or leave something behind
+hostile ignores 'signal(SIGALRM, SIG_IGN); for (;;) pause();' '&strategy' 'takes longer than it may'
+hostile stops 'raise(SIGSTOP);' '&strategy' 'takes longer than it may'
+hostile closes 'for (int i = 0; i < 64; i++) close(i); for (;;) pause();' '&strategy' 'takes longer than it may'
+hostile scribbles 'for (int i = 3; i < 64; i++) if (write(i, "\377\377\377\377nonsense", 12) < 0) continue;' '&strategy' 'the strategy'
+hostile forks 'if (!fork()) { execlp("sleep", "sleep", "987", (char *)0); } _exit(4);' '&strategy' 'ended its process with status 4'
+hostile inherits 'if (!fork()) for (;;) pause(); _exit(5);' '&strategy' 'the strategy'
+hostile executes 'execlp("true", "true", (char *)0);' '&strategy' 'ended its process with status 0'
+hostile at_exit 'atexit(abort); exit(0);' '&strategy' 'signal 6'
+hostile divides 'volatile int zero = 0; return 7 / zero;' '&strategy' 'signal 8'
+hostile nameless '' '(version.name = 0, version.run = 0, &version)' 'gives no strategy'
+hostile older '' '(version.version = 0, &version)' 'built for version'
+if [ -z "${DLC_SANITIZED:-}" ]; then
+    hostile eats 'for (;;) *(volatile char *)memset(malloc(1 << 24), 1, 1 << 24);' '&strategy' 'the strategy'
+fi
+ps -e -o args | grep -v grep | grep -qx 'sleep 987' && fail "a strategy's process is left"
+printf '#!/bin/sh\n' >script.so
+expect 2 "./script.so" "$DLC" explain apart.dlc --fusion ./script.so
+head -c 3000 crash.so >cut.so
+expect 2 "./cut.so" "$DLC" explain apart.dlc --fusion ./cut.so
+mkfifo pipe.json
+expect 5 "pipe.json: is no regular file" "$DLC" explain apart.dlc --fusion pipe.json
+for text in "{'groups': []}" '{"groups": [],}' '{"groups": [] /* none */}' '{"groups": NaN}' '[["%y"]]' '{"Groups": [["%y"]]}' '{"groups": {"0": ["%y"]}}' '{"groups": [["%y", "%y"]]}' \
+    '{"groups": [["%"]]}' '{"groups": [[""]]}'; do
+    echo "$text" >bad.json
+    expect 2 "bad.json" "$DLC" explain apart.dlc --fusion bad.json
+done
 hostile early '' '(exit(7), &strategy)' 'ended its process with status 7'
 plugin wild 'for (unsigned i = 0; i < 3000; i++) api->merge(fusion, i * 2654435761u, i * 40503u);' '&strategy'
 expect 0 "" "$DLC" compile "$digits" --fusion ./wild.so -o out.so
