@@ -1,12 +1,19 @@
 /* Memory of contexts: whole pages from the system. */
 #include "runtime/device.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 static size_t page_up(size_t size_bytes)
 {
     return (size_bytes + 4095) / 4096 * 4096;
+}
+
+/* Pages of their own for so many bytes, or those there are with more behind them: nothing is copied or touched, however large they are. */
+static unsigned char *map_pages(const dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
+{
+    if (memory->bytes && keep_bytes)
+        return mremap(memory->bytes, memory->size_bytes, size_bytes, MREMAP_MAYMOVE);
+    return mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Keeps the first `keep_bytes`. Huge pages where the system gives them: an arena is walked from end
@@ -18,17 +25,13 @@ dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t kee
     size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge
                                                  ? (size_bytes + huge - 1) / huge * huge
                                                  : page_up(size_bytes);
-    unsigned char *bytes =
-        mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *bytes = map_pages(memory, rounded, keep_bytes);
     if (bytes == MAP_FAILED)
         return dlcrt_no_memory(size_bytes);
     if (rounded >= huge)
         madvise(bytes, rounded, MADV_HUGEPAGE);
-    if (memory->bytes) {
-        memcpy(bytes, memory->bytes,
-               keep_bytes < memory->size_bytes ? keep_bytes : memory->size_bytes);
+    if (memory->bytes && !keep_bytes)
         munmap(memory->bytes, memory->size_bytes);
-    }
     *memory = (dlcrt_memory){bytes, rounded};
     return DLC_OK;
 }
