@@ -305,6 +305,15 @@ dlc_value *im_per_row(dlc_import *im, dlc_value *v)
     return v && im_rank(v) == 1 ? f_insert_axis(im, v, 1) : v;
 }
 
+/* A zero point of several entries has one for each row or column, 0 as well. */
+static int has_each(dlc_import *im, const dlc_value *zero, dlc_expr size, const char *what)
+{
+    int64_t n;
+    if (!zero || im_rank(zero) != 1 || (dlc_type_elems(im->pool, &zero->type, &n) && n == 1))
+        return 1;
+    return im_same_dim(im, zero->type.dims[0], size, what);
+}
+
 dlc_value *im_integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dlc_value *b,
                              dlc_value *b_zero)
 {
@@ -313,8 +322,13 @@ dlc_value *im_integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dl
         im_fail(im, DLC_INVALID, "an input is a scalar");
         return NULL;
     }
-    a = centred(im, rank_a == 1 ? f_insert_axis(im, a, 0) : a, im_per_row(im, a_zero));
-    b = centred(im, rank_b == 1 ? f_insert_axis(im, b, 1) : b, im_as_scalar(im, b_zero));
+    a = rank_a == 1 ? f_insert_axis(im, a, 0) : a;
+    b = rank_b == 1 ? f_insert_axis(im, b, 1) : b;
+    if (!has_each(im, a_zero, a->type.dims[im_rank(a) - 2], "zero points and rows") ||
+        !has_each(im, b_zero, b->type.dims[im_rank(b) - 1], "zero points and columns"))
+        return NULL;
+    a = centred(im, a, im_per_row(im, a_zero));
+    b = centred(im, b, im_as_scalar(im, b_zero));
     dlc_value *y = f_matmul(im, a, b);
     if (y && rank_b == 1)
         y = f_drop_axis(im, y, im_rank(y) - 1);

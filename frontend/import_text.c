@@ -81,6 +81,10 @@ static dlc_value *count_grams(dlc_import *im, const grams *g)
             parts[nparts++] = counted(im, g, g->starts[i], n, length);
         gram += n;
     }
+    if (gram != g->nplaces) {
+        im_fail(im, DLC_INVALID, "ngram_indexes has %" PRIu32 " entries; the pool has %" PRId64 " n-grams", g->nplaces, gram);
+        return NULL;
+    }
     for (int64_t i = 0; i < g->width; i++)
         column_of[i] = column_of[i] < 0 ? column : column_of[i];
     return placed(im, g, parts, nparts, column_of);
@@ -110,6 +114,8 @@ static int read_grams(dlc_import *im, grams *g)
     else if (dlc_is_text(g->x->type.dtype) != (im_has(im, "pool_strings") && !im_has(im, "pool_int64s")))
         im_fail(im, DLC_INVALID, "an input of %s, where the pool is of %s", dlc_dtypes[g->x->type.dtype].text,
                 im_has(im, "pool_strings") ? "strings" : "integers");
+    else if (g->shortest < 1 || g->longest < g->shortest)
+        im_fail(im, DLC_INVALID, "min_gram_length is %" PRId64 " and max_gram_length %" PRId64, g->shortest, g->longest);
     else if ((!dlc_is_int(g->x->type.dtype) && !dlc_is_text(g->x->type.dtype)) || g->most_skipped < 0 || g->most_skipped > 64)
         im_fail(im, DLC_UNSUPPORTED, "an input that is not of integers, or %" PRId64 " skips",
                 g->most_skipped);

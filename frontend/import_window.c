@@ -283,6 +283,8 @@ void import_max_pool(dlc_import *im)
     int64_t is_ceil = im->opset >= 10 ? im_int(im, "ceil_mode", 0) : 0;
     int64_t order = im->opset >= 8 ? im_int(im, "storage_order", 0) : 0;
     dlc_value *x = im_in(im, 0);
+    if (order != 0 && order != 1)
+        im_fail(im, DLC_INVALID, "storage_order is %" PRId64 "; 0 and 1 are possible", order);
     if (!im_read_window(im, x, NULL, im->opset >= 10, &w))
         return;
     uint32_t n = pool_attrs(im, &w, is_ceil != 0, sizes, attrs);

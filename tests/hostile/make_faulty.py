@@ -12,6 +12,7 @@ from onnx import AttributeProto, defs, helper
 
 from faulty_case import NODE
 from faulty_graphs import GRAPHS
+from faulty_late import LATE
 from faulty_more import MORE
 from faulty_nodes import ROWS
 from faulty_strange import STRANGE
@@ -155,7 +156,7 @@ def main():
                 if applied[0] is not False:
                     wrong(f"{case.op}:{kind.__name__}", data, NODE)
                     break
-    for number, (name, is_right, data, says) in enumerate([*GRAPHS(out), *MORE(), *STRANGE()]):
+    for number, (name, is_right, data, says) in enumerate([*GRAPHS(out), *MORE(), *STRANGE(), *LATE()]):
         if number % sample:
             continue
         if is_right:
