@@ -455,6 +455,61 @@ void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
     }
 }
 
+/* --- several vectors a step --- */
+
+/* Does an index of the load come from memory itself? */
+static int follows(const dlc_pool *pool, dlc_expr load)
+{
+    for (uint32_t d = 0; d < dlc_load_rank(pool, load); d++)
+        if (dlc_expr_has_load(pool, dlc_arg(pool, load, d)))
+            return 1;
+    return 0;
+}
+
+/* The loads of an expression, each behind those that it waits for; none where one of them is of a stage, which may not be there yet, or
+ * where none waits. */
+static dlc_ids waiting_loads(const dlc_nest *nest, dlc_expr root)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    uint8_t *marks = dlc_new_array(nest->arena, uint8_t, pool->nodes.n);
+    dlc_ids loads = {0};
+    int waits = 0;
+    dlc_expr_reach(pool, root, marks);
+    for (dlc_expr id = 1; id <= root; id++) { /* operands have lower numbers */
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id] || node->op != DLC_EXPR_LOAD)
+            continue;
+        if (DLC_SOURCE_IS_STAGE(node->imm.id))
+            return (dlc_ids){0};
+        waits |= follows(pool, id);
+        dlc_vec_push(nest->arena, &loads, id);
+    }
+    return waits ? loads : (dlc_ids){0};
+}
+
+void dlc_leaf_read_together(dlc_nest *nest, uint32_t node, uint32_t nvectors, dlc_val mask)
+{
+    const dlc_schedule_node *lane = &nest->schedule->nodes.data[node], *leaf = lane + 1;
+    dlc_expr axis = dlc_expr_axis(nest->kernel->pool, lane->axis);
+    dlc_ids *loads = dlc_new_array(nest->arena, dlc_ids, nvectors);
+    uint32_t n = 0;
+    if (leaf->kind != DLC_LOOP_LEAF || stage_of(nest, leaf->stage)->update != DLC_UPDATE_NONE || naccs_of(nest, leaf->stage) > 1)
+        return;
+    for (uint32_t p = 0; p < nvectors; p++) {
+        dlc_nest_replace(nest, lane->axis, p ? dlc_addi(nest->kernel->pool, axis, p * lane->tile) : 0);
+        loads[p] = waiting_loads(nest, dlc_nest_here(nest, stage_of(nest, leaf->stage)->value[0]));
+        n = p && n < loads[p].n ? n : loads[p].n;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t p = 0; p < nvectors; p++) {
+            dlc_nest_replace(nest, lane->axis, p ? dlc_addi(nest->kernel->pool, axis, p * lane->tile) : 0);
+            nest->mask = p + 1 == nvectors ? mask : NULL;
+            dlc_nest_value(nest, loads[p].data[i], NULL);
+        }
+    nest->mask = NULL;
+    dlc_nest_replace(nest, lane->axis, 0);
+}
+
 /* --- the lane loop --- */
 
 typedef struct {

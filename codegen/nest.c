@@ -196,7 +196,8 @@ static void emit_sum(dlc_nest *nest, dlc_expr expr)
 /* How a load will be done in the present lane context; offsets and guards are expressions of their own. */
 typedef struct {
     dlc_access access;
-    dlc_expr offset;   /* uniform modes: at lane 0; gather: per lane */
+    dlc_expr offset;   /* uniform modes: at lane 0; gather: per lane, or of a row */
+    dlc_expr pick;     /* per lane: the number in that row */
     dlc_expr bytes;    /* of scratch */
     dlc_expr guard, otherwise;
     dlc_expr in_range; /* of a checked load */
@@ -349,6 +350,32 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
         plan_scratch(nest, plan, s, index);
 }
 
+/*
+ * Lanes that read one short row, each where its own index says, take what they want from a register that has all of it: there is no
+ * gather. `at` is the load's index. The row is there as a whole where nothing asks whether it is.
+ */
+static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, const dlc_expr *at)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr first[DLC_MAX_RANK];
+    uint32_t rank = buffer->type.rank;
+    int64_t length;
+    if (plan->access.mode != DLC_ACCESS_GATHER || !nest->emit->longest_row || buffer->layout.nparts || plan->access.granule ||
+        dlc_dtype_bytes(plan->access.dtype) != 4 || plan->guard || (plan->in_range && rank > 1) ||
+        !dlc_expr_is_int(pool, buffer->type.dims[rank - 1], &length) || length < 2 ||
+        length > nest->emit->longest_row(nest->emit, nest->width))
+        return;
+    memcpy(first, at, rank * sizeof *first);
+    first[rank - 1] = dlc_expr_i64(pool, 0);
+    dlc_expr row = simplified(nest, dlc_layout_offset(pool, &buffer->layout, (uint8_t)rank, buffer->type.dims, first));
+    if (dlc_expr_uses_axis(pool, row, nest->lane))
+        return;
+    plan->access.row = (uint32_t)length;
+    plan->access.disp = 0;
+    plan->offset = row;
+    plan->pick = simplified(nest, at[rank - 1]);
+}
+
 /* The elements are of the source's type. */
 static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_source source)
 {
@@ -393,7 +420,9 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     if (byte) {
         plan.access.mode = DLC_ACCESS_LOOKUP;
         plan.offset = byte;
+        return plan;
     }
+    plan_row(nest, &plan, buffer, index);
     return plan;
 }
 
@@ -454,6 +483,8 @@ static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
     uint32_t n = 0;
     if (is_memory(plan))
         operands[n++] = plan->offset;
+    if (plan->pick)
+        operands[n++] = plan->pick;
     if (plan->bytes)
         operands[n++] = plan->bytes;
     if (plan->guard)
@@ -514,7 +545,8 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     if (guard_width > 1 && access->mode == DLC_ACCESS_UNIFORM)
         access->mode = DLC_ACCESS_GATHER;
     access->width = *width = access->mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
-    access->offset = at_width(nest, plan->offset, access->mode >= DLC_ACCESS_GATHER ? nest->width : 1);
+    access->offset = at_width(nest, plan->offset, access->mode >= DLC_ACCESS_GATHER && !plan->pick ? nest->width : 1);
+    access->pick = plan->pick ? at_width(nest, plan->pick, nest->width) : NULL;
     access->bytes = plan->bytes ? at_width(nest, plan->bytes, 1) : NULL;
     dlc_val guard = plan->guard ? at_width(nest, plan->guard, guard_width) : NULL;
     if (plan->in_range)

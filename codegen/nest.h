@@ -35,6 +35,8 @@ typedef struct {
     dlc_dtype dtype;
     uint32_t width;
     dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0); LOOKUP: u8 per lane */
+    uint32_t row;      /* GATHER: `offset` is uniform, and so many elements from there on are there; lanes take those of number `pick` */
+    dlc_val pick;
     int64_t disp;      /* further elements, constant */
     dlc_val inside;    /* uniform bool: false reads a fill of `fill` instead; NULL: always true */
     dlc_scalar fill;
@@ -80,6 +82,8 @@ struct dlc_emitter {
     dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t lane);
     /* a square of elements of 32 bits: lane l of columns[c] is lane c of rows[l]; width is a power of two. The function may be absent. */
     void (*turn)(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *columns);
+    /* how long a row of elements of 32 bits may be for `width` lanes to pick from it without memory. The function may be absent. */
+    uint32_t (*longest_row)(const dlc_emitter *e, uint32_t width);
     /* where schedules have a pack: the vector, of width / pack, of every thread's element `part` */
     dlc_val (*part)(dlc_emitter *e, dlc_val value, uint32_t part);
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
@@ -302,6 +306,11 @@ void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node);
 /* How many iterations of the loop are a part of the long sums in it, 0: none are cut here; and where such a part ends. */
 int64_t dlc_leaf_part(const dlc_nest *nest, uint32_t node);
 void dlc_leaf_end_part(dlc_nest *nest, uint32_t node);
+/*
+ * Of a lane loop of several vectors a step whose first stage reads where what it has read says: each read for all vectors before the
+ * next, so that one does not wait behind the other's chain, which is longer than a processor looks ahead. mask: of the last one, or NULL.
+ */
+void dlc_leaf_read_together(dlc_nest *nest, uint32_t node, uint32_t nvectors, dlc_val mask);
 /* Stores a stage's values where its readers and its buffer are; index: per axis, or NULL: the present point. */
 void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32_t width);
 /* codegen/dot.c: a register tile, and what runs over its elements. */

@@ -611,6 +611,33 @@ static void lane_body(dlc_nest *nest, void *ctx)
     dlc_walk_children(nest, n);
 }
 
+/* Vectors side by side from the point on that `base` is; mask: of the last one. */
+static void walk_vectors(dlc_nest *nest, uint32_t n, uint32_t base, uint32_t nvectors, dlc_val mask)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    nest->lane = node->axis;
+    nest->lane_base = base;
+    nest->width = (uint32_t)node->tile;
+    dlc_tile before = nest->tiles[node->axis];
+    nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, base), axis_expr(nest, base)};
+    dlc_leaf_read_together(nest, n, nvectors, mask);
+    for (uint32_t p = 0; p < nvectors; p++) {
+        nest->partial = p;
+        nest->mask = p + 1 == nvectors ? mask : NULL;
+        nest->firsts[n] = dlc_addi(pool, axis_expr(nest, base), p * node->tile); /* scratch of an iteration holds one vector */
+        if (p)
+            dlc_nest_replace(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
+        dlc_walk_children(nest, n);
+    }
+    dlc_nest_replace(nest, node->axis, 0);
+    nest->partial = 0;
+    nest->mask = NULL;
+    nest->tiles[node->axis] = before;
+    nest->lane = DLC_NO_AXIS;
+    nest->width = 1;
+}
+
 /* Several vectors a step, each with accumulators of its own: the latency of one is hidden behind the others. Returns where
  * what is left begins. */
 static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
@@ -629,27 +656,42 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     if (turns)
         part = begin_part(nest, n, &all, turns * step);
     dlc_nest_loop(nest, base, dlc_nest_uniform(nest, part.lo), dlc_nest_uniform(nest, part.hi), step);
-    nest->lane = node->axis;
-    nest->lane_base = base;
-    nest->width = (uint32_t)node->tile;
-    dlc_tile before = nest->tiles[node->axis];
-    nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, base), axis_expr(nest, base)};
-    for (uint32_t p = 0; p < node->count; p++) {
-        nest->partial = p;
-        nest->firsts[n] = dlc_addi(pool, axis_expr(nest, base), p * node->tile); /* scratch of an iteration holds one vector */
-        if (p)
-            dlc_nest_replace(nest, node->axis, dlc_addi(pool, axis_expr(nest, node->axis), p * node->tile));
-        dlc_walk_children(nest, n);
-    }
-    dlc_nest_replace(nest, node->axis, 0);
-    nest->partial = 0;
-    nest->tiles[node->axis] = before;
-    nest->lane = DLC_NO_AXIS;
-    nest->width = 1;
+    walk_vectors(nest, n, base, node->count, NULL);
     dlc_nest_loop_end(nest);
     if (turns)
         end_part(nest, n, &part, s->hi);
     return s->length >= 0 ? end : dlc_nest_pseudo(nest, DLC_I64, hi, 1);
+}
+
+static int holds_maps_alone(const dlc_nest *nest, uint32_t n)
+{
+    for (uint32_t i = n + 1; i < node_of(nest, n)->end; i++)
+        if (node_of(nest, i)->kind != DLC_LOOP_LEAF || nest->kernel->stages.data[node_of(nest, i)->stage].combine != DLC_REDUCE_NONE)
+            return 0;
+    return 1;
+}
+
+/* What several vectors a step leave over is more than one: side by side too, lanes of the last one masked. False: it is not. */
+static int walk_rest_together(dlc_nest *nest, uint32_t n, const dlc_span *s)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    int64_t length;
+    if (node->count < 2 || !dlc_expr_is_int(nest->kernel->pool, simplified(nest, dlc_sub(nest->kernel->pool, s->hi, s->lo)), &length) ||
+        length <= node->tile || !holds_maps_alone(nest, n))
+        return 0;
+    uint32_t nvectors = (uint32_t)((length + node->tile - 1) / node->tile), width = (uint32_t)node->tile;
+    dlc_emitter *emit = nest->emit;
+    emit->if_begin(emit, emit->konst(emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1)); /* what is computed in here is not known behind it */
+    dlc_nest_enter(nest);
+    uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, 1);
+    dlc_nest_bind(nest, base, dlc_nest_uniform(nest, s->lo), 1);
+    dlc_val left = emit->konst(emit, DLC_I64, (dlc_scalar){.i = length - (nvectors - 1) * node->tile}, width), mask = NULL;
+    if (length % node->tile)
+        mask = emit->arith(emit, DLC_EXPR_LT, DLC_I64, DLC_BOOL, width, (dlc_val[]){emit->iota(emit, width), left});
+    walk_vectors(nest, n, base, nvectors, mask);
+    dlc_nest_leave(nest);
+    emit->if_end(emit);
+    return 1;
 }
 
 /* The point from which on a comparison of the axis with a constant has another answer; 0: none. */
@@ -713,6 +755,8 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
     uint32_t nturns = find_turns(nest, n, &s, turns);
     if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
         s.lo = walk_partials(nest, n, &s);
+    if (walk_rest_together(nest, n, &s))
+        return;
     int64_t part_turns = node->count > 1 ? 0 : dlc_leaf_part(nest, n);
     if (part_turns) {
         dlc_span part = begin_part(nest, n, &s, part_turns * node->tile);

@@ -222,11 +222,11 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
         pointer = offset_by(cpu, LLVMInt8TypeInContext(cpu->context), cpu->scratch, dlc_llvm(access->bytes));
     else
         pointer = cpu->buffers[access->buffer];
-    if (access->offset && access->mode < DLC_ACCESS_GATHER)
+    if (access->offset && (access->mode < DLC_ACCESS_GATHER || access->row))
         pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->disp)
         pointer = offset_by(cpu, type, pointer, i64_const(cpu, access->disp));
-    if (access->offset && access->mode == DLC_ACCESS_GATHER)
+    if (access->offset && access->mode == DLC_ACCESS_GATHER && !access->row)
         pointer = gathered_from(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->inside && access->mode != DLC_ACCESS_GATHER)
         pointer = LLVMBuildSelect(cpu->builder, dlc_llvm(access->inside), pointer,
@@ -363,6 +363,55 @@ static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef byt
     return width < LANES ? lanes_of(cpu, value, 0, width) : value;
 }
 
+/* --- rows in registers --- */
+
+static int is_avx2(const dlc_target *target)
+{
+    return target->vector_bytes >= 32 && !strncmp(target->triple, "x86_64", 6);
+}
+
+/* Of two registers. */
+static uint32_t longest_row(const dlc_emitter *e, uint32_t width)
+{
+    return is_avx2(e->target) && width * 4 == e->target->vector_bytes ? 2 * width : 0;
+}
+
+/* Elements [first, first + width) of the row, 0 behind its end. */
+static LLVMValueRef part_of_row(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, uint32_t first)
+{
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, DLC_F32, access->width), i1 = LLVMInt1TypeInContext(cpu->context);
+    LLVMValueRef lanes[64], at = offset_by(cpu, dlc_cpu_memory_type(cpu, DLC_F32, 1), pointer, i64_const(cpu, first));
+    for (uint32_t i = 0; i < access->width; i++)
+        lanes[i] = LLVMConstInt(i1, first + i < access->row, 0);
+    LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
+    LLVMValueRef args[] = {at, i32_const(cpu, 4), LLVMConstVector(lanes, access->width), LLVMConstNull(type)};
+    return dlc_cpu_intrinsic(cpu, "llvm.masked.load", types, 2, args, 4);
+}
+
+static LLVMValueRef picked(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer)
+{
+    LLVMTypeRef numbers = LLVMVectorType(LLVMInt32TypeInContext(cpu->context), access->width);
+    LLVMValueRef pick = LLVMBuildTrunc(cpu->builder, dlc_llvm(access->pick), numbers, ""), low = part_of_row(cpu, access, pointer, 0);
+    int is_wide = access->width == 16, is_long = access->row > access->width;
+    const char *name = is_wide ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps";
+    LLVMValueRef from_low[] = {low, pick};
+    if (!is_long)
+        return dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2);
+    LLVMValueRef high = part_of_row(cpu, access, pointer, access->width), both[] = {low, pick, high}, from_high[] = {high, pick};
+    if (is_wide)
+        return dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, both, 3);
+    LLVMValueRef limit = LLVMBuildICmp(cpu->builder, LLVMIntULT, pick, dlc_llvm(dlc_cpu_konst(&cpu->base, DLC_I32, (dlc_scalar){.i = access->width}, access->width)), "");
+    return LLVMBuildSelect(cpu->builder, limit, dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2),
+                           dlc_cpu_intrinsic(cpu, name, NULL, 0, from_high, 2), "");
+}
+
+/* Lanes that the mask has off are 0, as gathered ones; no memory is touched for any lane. */
+static LLVMValueRef picked_load(dlc_cpu *cpu, const dlc_access *access, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask)
+{
+    LLVMValueRef value = LLVMBuildBitCast(cpu->builder, picked(cpu, access, pointer), type, "");
+    return mask ? LLVMBuildSelect(cpu->builder, mask, value, LLVMConstNull(type), "") : value;
+}
+
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -377,9 +426,11 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         other = other ? other : dlc_llvm(dlc_cpu_konst(e, access->dtype, access->fill, access->width));
     }
     LLVMValueRef pointer = dlc_cpu_address(cpu, access);
-    if (access->mode == DLC_ACCESS_GATHER && !mask)
+    if (access->mode == DLC_ACCESS_GATHER && !mask && !access->row)
         mask = all_lanes(cpu, access->width);
-    if (mask && access->mode != DLC_ACCESS_UNIFORM) {
+    if (access->row) {
+        value = picked_load(cpu, access, type, pointer, mask);
+    } else if (mask && access->mode != DLC_ACCESS_UNIFORM) {
         value = masked_load(cpu, access, pointer, mask);
     } else {
         value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
@@ -576,7 +627,7 @@ static void sync(dlc_emitter *e, int is_block)
 
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
-    .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
+    .rotate = rotate,       .turn = turn,       .longest_row = longest_row,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,

@@ -18,7 +18,10 @@ enum {
     MOST_TURNED_LOADS = 8, /* and accesses */
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
-    PARTIALS = 4      /* vectors a step of a fold along the lanes: an addition takes as many cycles */
+    PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
+    LEAST_ROW_BYTES = 32, /* of a register that lanes pick from */
+    LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
+    CHAINS = 2        /* vectors a step then */
 };
 
 typedef struct {
@@ -156,6 +159,23 @@ uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, cons
     return DLC_NO_AXIS;
 }
 
+/* Lanes take what they want of a short row that a register or two hold (codegen/nest.c). */
+static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    int64_t length;
+    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || !can_turn(c->target, width) || width * 4 < LEAST_ROW_BYTES ||
+        strncmp(c->target->triple, "x86_64", 6) || dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) != 4 ||
+        dlc_node_of(pool, access->load)->flags || dlc_load_guard(pool, access->load))
+        return 0;
+    const dlc_buffer *buffer = &c->kernel->buffers.data[access->source];
+    uint32_t last = buffer->type.rank - 1u;
+    for (uint32_t d = 0; d < last; d++)
+        if (dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), lane))
+            return 0;
+    return !buffer->layout.nparts && dlc_expr_is_int(pool, buffer->type.dims[last], &length) && length <= 2 * (int64_t)width;
+}
+
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
@@ -172,7 +192,7 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         stride = dlc_choose_stride(c, access->offset, lane);
     if (stride == 0)
         return 0.25 / width; /* the same for all lanes, often hoisted */
-    if (stride == 1 || can_lay_out(c, access->source, lane, &dim))
+    if (stride == 1 || can_lay_out(c, access->source, lane, &dim) || is_row(c, access, lane, width))
         return 1.0 / width;
     if (c->across != DLC_NO_AXIS && dlc_choose_crosses(c, access, lane, c->across, width))
         return TURNED_CYCLES;
@@ -303,6 +323,58 @@ static int has_own_temporaries(const dlc_chooser *c)
     return 0;
 }
 
+static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
+{
+    for (uint32_t l = 0; l < choice->loops.n; l++)
+        if (choice->loops.data[l].axis == axis)
+            return 1;
+    return 0;
+}
+
+/* The most loads in a row each of which says where the next one reads. */
+static uint32_t longest_chain(const dlc_chooser *c, uint32_t s)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    const uint8_t *marks = dlc_stage_marks(c->kernel, &c->kernel->stages.data[s], c->arena);
+    uint32_t *length = dlc_new_array(c->arena, uint32_t, pool->nodes.n), most = 0;
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) { /* operands have lower numbers */
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id])
+            continue;
+        for (uint32_t i = 0; i < node->nargs; i++)
+            if (length[dlc_arg(pool, id, i)] > length[id])
+                length[id] = length[dlc_arg(pool, id, i)];
+        length[id] += node->op == DLC_EXPR_LOAD;
+        most = length[id] > most ? length[id] : most;
+    }
+    return most;
+}
+
+/* Vectors a step of a map along the lane: a chain of loads leaves the processor idle, several side by side do not. */
+static uint32_t vectors_of(const dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t width)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    int64_t extent;
+    return c->target->kind == DLC_TARGET_CPU && stage->update == DLC_UPDATE_NONE && !stage->reduce.n &&
+                   dlc_const_extent(c->kernel, lane, &extent) && extent >= (int64_t)width * CHAINS && longest_chain(c, s) >= LONG_CHAIN
+               ? CHAINS
+               : 1;
+}
+
+/* The same of a lane loop around all stages, which are all there is in it. */
+static uint32_t vectors_of_all(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            if (!is_root(choice, stage->axes.data[i]))
+                return 1;
+        if (stage->reduce.n || stage->update != DLC_UPDATE_NONE)
+            return 1;
+    }
+    return choice->across == DLC_NO_AXIS ? vectors_of(c, 0, choice->lane, choice->width) : 1;
+}
+
 /* The lane loop takes part in the parallel work: pieces of it, whole vectors, each worth a unit. */
 static int64_t lane_tile(const dlc_chooser *c, const dlc_lanes_choice *choice, double cycles_per_lane_point)
 {
@@ -331,7 +403,8 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
         unit_cycles > DLC_SPLIT_CYCLES) {
         double extent = (double)c->extent[choice->lane];
         int64_t tile = has_own_temporaries(c) ? (int64_t)choice->width : lane_tile(c, choice, unit_cycles / extent);
-        choice->loops.data[outer].tile = tile;
+        int64_t step = (int64_t)choice->width * vectors_of_all(c, choice);
+        choice->loops.data[outer].tile = tile > choice->width ? (tile + step - 1) / step * step : tile;
         choice->npar++;
     }
 }
@@ -468,14 +541,6 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 
 /* --- the tree --- */
 
-static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
-{
-    for (uint32_t l = 0; l < choice->loops.n; l++)
-        if (choice->loops.data[l].axis == axis)
-            return 1;
-    return 0;
-}
-
 /* Windows become straight code with constant offsets. */
 static int is_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
 {
@@ -520,7 +585,7 @@ void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint
             n++;
         }
     if (lane != DLC_NO_AXIS && !folds_lanes) {
-        dlc_schedule_open_lane(schedule, lane, choice->width, 1);
+        dlc_schedule_open_lane(schedule, lane, choice->width, vectors_of(c, s, lane, choice->width));
         n++;
     }
     n += dlc_choose_open_reduced(c, s, lane);
@@ -551,7 +616,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
             n++;
         }
         if (is_lane) {
-            dlc_schedule_open_lane(schedule, loop->axis, choice->width, 1);
+            dlc_schedule_open_lane(schedule, loop->axis, choice->width, vectors_of_all(c, choice));
             n++;
         }
     }

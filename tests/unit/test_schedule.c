@@ -42,9 +42,21 @@
     "kernel @beside(x: i64[16]) -> (y: i64[16], z: i64[16]) {\n  axis i=16, j=16\n  t[j] = x[j] * 2\n" \
     "  y[j] = t + 1\n  s[i] = x[i] - 3\n  z[i] = s + 1\n}\n"
 
+/* Where each read says where the next one is; and a row of `row` elements, from which lanes take what they want. */
+#define DESCENT(row, all) \
+    "kernel @descent(x: f32[n," #row "], t: u32[80], f: i32[" #row "]) -> (y: f32[n," #all "]) {\n  axis i=n, j=" #all "\n" \
+    "  d[i,j] = t[i64(mod(t[i64(mod(t[j], u32(64)))], u32(64)))]\n" \
+    "  y[i,j] = x[i, i64(mod(d, u32(" #row ")))] + f32(f[i64(mod(d + u32(1), u32(" #row ")))])\n}\n"
+
 static const struct {
     const char *kernel, *tree;
 } right[] = {
+    {DESCENT(5, 50), "  par i, lane j:8 x 2 {\n    d in reg\n    y\n  }\n"},
+    {DESCENT(8, 64), "  par i, lane j:8 x 4 {\n    d in scratch\n    y\n  }\n"},
+    {DESCENT(13, 27), "  par i, lane j:8 x 2 {\n    d in reg\n    y\n  }\n"}, /* vectors side by side, the last one in part; two registers a row */
+    {DESCENT(16, 31), "  par i, lane j:8 x 4 {\n    d in reg\n    y\n  }\n"},
+    {DESCENT(17, 16), "  par i, lane j:8 x 4 {\n    d in reg\n    y\n  }\n"}, /* too long a row */
+    {DESCENT(12, 40), "  par j, lane i:8 {\n    d in reg\n    y\n  }\n"}, /* of each lane its own row */
     {BESIDE, /* the vectors of a step take the same memory in turn */
      "  for i {\n    s in scratch\n  }\n  lane j:8 x 2 {\n    t in scratch\n    y\n  }\n  for i {\n    z\n  }\n"},
     {AHEAD, "  for i, lane j:8 {\n    s in scratch\n  }\n  lane k:8, for j {\n    y\n  }\n"},
@@ -174,6 +186,17 @@ START_TEST(lanes_of_a_warp)
 }
 END_TEST
 
+#ifdef __x86_64__
+/* Rows of up to two registers of 16. */
+START_TEST(rows_in_wide_registers)
+{
+    expect_right(DESCENT(12, 50), "x86-64-v4", 0, "  par i, lane j:16 x 2 {\n    d in reg\n    y\n  }\n");
+    expect_right(DESCENT(29, 75), "x86-64-v4", 0, "  par i, lane j:16 x 4 {\n    d in reg\n    y\n  }\n");
+    expect_right(DESCENT(32, 16), "x86-64-v4", 0, "  par i, lane j:16 {\n    d in reg\n    y\n  }\n");
+}
+END_TEST
+#endif
+
 /* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
 START_TEST(a_scatter_waits_for_the_lanes)
 {
@@ -216,6 +239,9 @@ int main(void)
     TCase *tests = tcase_create("schedule");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, lanes_of_a_warp);
+#ifdef __x86_64__
+    tcase_add_test(tests, rows_in_wide_registers);
+#endif
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
