@@ -110,7 +110,7 @@ static dlc_value *regularised(dlc_import *im, const training *t, uint32_t i, dou
 void import_adagrad(dlc_import *im)
 {
     training t;
-    double decay = im_float(im, "decay_factor", 0), epsilon = im_float(im, "epsilon", 0),
+    double decay = im_float(im, "decay_factor", 0), epsilon = im_float(im, "epsilon", 1e-6f),
            norm = im_float(im, "norm_coefficient", 0);
     if (!read_training(im, 3, &t))
         return;
@@ -142,7 +142,7 @@ void import_adam(dlc_import *im)
 {
     training t;
     double alpha = im_float(im, "alpha", 0.9f), beta = im_float(im, "beta", 0.999f),
-           epsilon = im_float(im, "epsilon", 0), norm = im_float(im, "norm_coefficient", 0),
+           epsilon = im_float(im, "epsilon", 1e-6f), norm = im_float(im, "norm_coefficient", 0),
            post = im_float(im, "norm_coefficient_post", 0);
     if (!read_training(im, 4, &t))
         return;

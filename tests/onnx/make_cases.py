@@ -102,6 +102,16 @@ def expand_of_first():
                shapes={"x": ["n", 5], "m": ["e", 5]})
 
 
+@case
+def optimisers_without_epsilon():
+    """What divides is never 0: epsilon is 1e-6 where the file does not say."""
+    x, zero = np.array([2.0, -1.0], np.float32), np.zeros(2, np.float32)
+    nodes = [node("Adagrad", ["r", "t", "x", "zero", "zero"], ["a", "b"], domain="ai.onnx.preview.training"),
+             node("Adam", ["r", "t", "x", "zero", "zero", "zero"], ["c", "d", "e"], domain="ai.onnx.preview.training")]
+    inputs = {"r": np.float32(0.1), "t": np.int64(0), "x": x, "zero": zero}
+    return run(nodes, inputs, ["a", "b", "c", "d", "e"], [x, zero, x, zero, zero], domains=[("ai.onnx.preview.training", 1)])
+
+
 # --- axes, steps and sizes that only the run knows ---
 
 @case
