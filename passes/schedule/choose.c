@@ -336,6 +336,10 @@ static dlc_reason check_places(const dlc_chooser *c, const char **detail)
     const dlc_kernel *kernel = c->kernel;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
+        if (c->is_read[s] && stage->axes.n > DLC_MAX_RANK)
+            return refuse(detail, DLC_REASON_SIZE,
+                          dlc_arena_printf(c->arena, "%s is read at %u axes; up to %d are possible", stage->name, stage->axes.n,
+                                           DLC_MAX_RANK));
         if (c->place[s] != DLC_PLACE_REG && c->is_read[s] && dlc_reduces[stage->combine].naccs > 1)
             return refuse(detail, DLC_REASON_ROOT,
                           dlc_arena_printf(c->arena, "the index that %s finds is needed whole", stage->name));
