@@ -373,3 +373,12 @@ dlc_ranges dlc_graph_ranges(const dlc_graph *graph)
         symbols[s] = (dlc_interval){graph->symbols.data[s].lo, graph->symbols.data[s].hi};
     return (dlc_ranges){.symbols = symbols, .nsymbols = graph->symbols.n};
 }
+
+int dlc_dim_broadcasts(const dlc_graph *graph, dlc_expr dim)
+{
+    int64_t known;
+    if (dlc_expr_is_int(graph->pool, dim, &known))
+        return known == 1;
+    dlc_ranges ranges = dlc_graph_ranges(graph);
+    return dlc_expr_range(graph->pool, dim, &ranges).hi <= 1;
+}

@@ -199,6 +199,8 @@ int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, 
 /* `dim` with every part replaced by what conditions say it equals: equal dimensions become equal ids. */
 dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim);
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph); /* of its symbols */
+/* The dimension is 1, or only the run knows whether it is 1 or 0: index 0 is its only one. */
+int dlc_dim_broadcasts(const dlc_graph *graph, dlc_expr dim);
 
 /*
  * Failure at a node: "file: node 'layer2/conv1' (Conv, opset 13): text", then one line per input with name and type.

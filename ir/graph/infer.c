@@ -153,6 +153,16 @@ dlc_status dlc_infer_equal(dlc_graph *graph, const dlc_node *node, dlc_expr a, d
     return DLC_REFUSE("%s: %s and %s differ", what, left, right);
 }
 
+/* Of a dimension that is 0 or 1, only the run knows which, and a larger one: 1 goes with any, 0 with 0. */
+static dlc_expr broadcast_to(dlc_graph *graph, const dlc_node *node, dlc_expr small, dlc_expr dim)
+{
+    dlc_pool *pool = graph->pool;
+    dlc_expr fits = dlc_expr2(pool, DLC_EXPR_OR, dlc_eq(pool, small, dlc_expr_i64(pool, 1)), dlc_eq(pool, small, dim));
+    dlc_graph_require(graph, fits, "node '%.200s': broadcast dimensions: %s must be 1 or %s", dlc_infer_name(node),
+                      dlc_dim_text(graph, small), dlc_dim_text(graph, dim));
+    return dim;
+}
+
 dlc_status dlc_infer_broadcast_dims(dlc_graph *graph, const dlc_node *node, const dlc_type *a,
                                     const dlc_type *b, dlc_type *result)
 {
@@ -163,6 +173,9 @@ dlc_status dlc_infer_broadcast_dims(dlc_graph *graph, const dlc_node *node, cons
         dlc_expr right = d + b->rank >= shape.rank ? b->dims[d + b->rank - shape.rank] : one;
         if (left == one || right == one)
             shape.dims[d] = left == one ? right : left;
+        else if (dlc_dim_broadcasts(graph, left) != dlc_dim_broadcasts(graph, right))
+            shape.dims[d] = dlc_dim_broadcasts(graph, left) ? broadcast_to(graph, node, left, right)
+                                                            : broadcast_to(graph, node, right, left);
         else
             DLC_TRY(
                 dlc_infer_equal(graph, node, left, right, "broadcast dimensions", &shape.dims[d]));

@@ -86,9 +86,22 @@ static dlc_status filter_dim(dlc_graph *graph, const dlc_node *node, uint8_t d, 
     return DLC_OK;
 }
 
-/* Ranks agree, kernel sizes are positive constants, group divides what it splits; channels: of the
- * input, constant. */
-static dlc_status check_filter(dlc_graph *graph, const dlc_node *node, int64_t *channels,
+/* Channels of the input; where only the run knows them, as many as the filter takes. of_group: its dimension 1 has those of a group;
+ * else its dimension 0 all. */
+static dlc_status input_channels(dlc_graph *graph, const dlc_node *node, int of_group, int64_t group, int64_t *channels)
+{
+    dlc_expr dim = dlc_infer_in(node, 0)->dims[1], same;
+    if (dlc_expr_is_int(graph->pool, dim, channels))
+        return DLC_OK;
+    DLC_TRY(filter_dim(graph, node, of_group ? 1 : 0, 0, channels));
+    if (of_group && (group < 1 || !dlc_mul_i64(*channels, group, channels)))
+        return DLC_REFUSE("group = %" PRId64 "; at least 1 is wanted", group);
+    return dlc_infer_equal(graph, node, dim, dlc_expr_i64(graph->pool, *channels), "channels of the input and those that the filter takes",
+                           &same);
+}
+
+/* Ranks agree, kernel sizes are positive constants, group divides what it splits. of_group as above. */
+static dlc_status check_filter(dlc_graph *graph, const dlc_node *node, int of_group, int64_t *channels,
                                int64_t *group)
 {
     const dlc_type *x = dlc_infer_in(node, 0), *w = dlc_infer_in(node, 1);
@@ -100,10 +113,7 @@ static dlc_status check_filter(dlc_graph *graph, const dlc_node *node, int64_t *
     for (uint8_t d = 0; d < w->rank; d++)
         DLC_TRY(filter_dim(graph, node, d, d >= 2, &dim));
     *group = dlc_node_int(node, DLC_ATTR_GROUP, 1);
-    if (!dlc_expr_is_int(graph->pool, x->dims[1], channels))
-        return dlc_fail(graph, node, DLC_UNSUPPORTED,
-                        "the input has %s channels; a constant number is wanted",
-                        dlc_dim_text(graph, x->dims[1]));
+    DLC_TRY(input_channels(graph, node, of_group, *group, channels));
     if (*group < 1 || *channels % *group != 0)
         return DLC_REFUSE("group = %" PRId64 " does not divide the %" PRId64 " input channels",
                           *group, *channels);
@@ -116,7 +126,7 @@ dlc_status dlc_infer_conv(dlc_graph *graph, dlc_node *node, dlc_type *result)
     window win;
     int64_t channels, group, oc, ic;
     DLC_TRY(read_window(graph, node, &win));
-    DLC_TRY(check_filter(graph, node, &channels, &group));
+    DLC_TRY(check_filter(graph, node, 1, &channels, &group));
     DLC_TRY(filter_dim(graph, node, 0, 0, &oc));
     DLC_TRY(filter_dim(graph, node, 1, 0, &ic));
     if (oc % group != 0)
@@ -163,7 +173,7 @@ dlc_status dlc_infer_conv_transpose(dlc_graph *graph, dlc_node *node, dlc_type *
     DLC_TRY(read_window(graph, node, &win));
     DLC_TRY(
         dlc_infer_ints(graph, node, DLC_ATTR_OUTPUT_PADDING, win.rank, 0, SIZE_LIMIT, 0, extra));
-    DLC_TRY(check_filter(graph, node, &channels, &group));
+    DLC_TRY(check_filter(graph, node, 0, &channels, &group));
     DLC_TRY(filter_dim(graph, node, 0, 0, &ic));
     DLC_TRY(filter_dim(graph, node, 1, 0, &oc));
     if (ic != channels)

@@ -141,11 +141,8 @@ dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr 
 {
     const dlc_type *type = dlc_mean_in(mean, input);
     dlc_expr at[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
-    for (uint8_t d = 0; d < type->rank; d++) {
-        int64_t dim;
-        int is_one = dlc_expr_is_int(mean->graph->pool, type->dims[d], &dim) && dim == 1;
-        at[d] = is_one ? zero : index[d + rank - type->rank];
-    }
+    for (uint8_t d = 0; d < type->rank; d++)
+        at[d] = dlc_dim_broadcasts(mean->graph, type->dims[d]) ? zero : index[d + rank - type->rank];
     return dlc_mean_load(mean, input, at);
 }
 
