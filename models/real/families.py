@@ -3,7 +3,7 @@
 ROWS   name, configuration, its small sizes, head (a class of transformers), kind of inputs, exporter (s: TorchScript, d: dynamo), opset
 """
 
-from text import BART, GPT, HIDDEN, LLAMA, SPEECH, T5, VIT, make
+from text import BART, GPT, HIDDEN, LLAMA, SPEECH, T5, VIT, make_all
 
 GPTJ = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100, "n_positions": 64, "rotary_dim": 8}
 STAGES = {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]}
@@ -161,12 +161,6 @@ ROWS = [
      "SpeechT5HifiGan", "spectrogram", "s", 13),
 ]
 
+
 def collect(out, wanted, _cache):
-    for row in ROWS:
-        if not wanted(row[0]):
-            continue
-        try:
-            make(out, *row)
-        except Exception as error:
-            why = str(error).replace("\n", " ")[:200]
-            print("%-44s cannot be exported: %s: %s" % (row[0], type(error).__name__, why), flush=True)
+    make_all(out, wanted, ROWS)

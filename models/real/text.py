@@ -278,6 +278,37 @@ def drawn(shape, seed, high=None):
     return torch.randint(3, high, shape, generator=generator) if high else torch.randn(shape, generator=generator)
 
 
+def words(b, n, i):
+    return drawn((b, n), i, 99), {0: "batch", 1: "length"}
+
+
+def ones(b, n):
+    return torch.ones(b, n, dtype=torch.int64), {0: "batch", 1: "length"}
+
+
+def square(b, i, channels=3, side=32):
+    return drawn((b, channels, side, side), i), {0: "batch"}
+
+
+def corners(b, n, i):
+    """Of words on a page, in thousandths: left, top, right, bottom."""
+    at = drawn((b, n, 2), i, 500)
+    return torch.cat([at, at + drawn((b, n, 2), i + 9, 400)], -1), {0: "batch", 1: "length"}
+
+
+def past_and_future(b, i):
+    def row(shape, seed):
+        return drawn(shape, seed), {0: "batch"}
+
+    return {
+        "past_values": row((b, 18), i),
+        "past_time_features": row((b, 18, 1), i + 10),
+        "past_observed_mask": (torch.ones(b, 18), {0: "batch"}),
+        "future_values": row((b, 4), i + 20),
+        "future_time_features": row((b, 4, 1), i + 30),
+    }
+
+
 # Inputs that one family or two take: of batch, length and size.
 OTHERS = {
     "samples": lambda b, n, i: {"input_values": (drawn((b, 1, 160 * n), i), {0: "batch", 2: "samples"})},
@@ -285,26 +316,86 @@ OTHERS = {
         "input_features": (drawn((b, 4 * n, 16), i), {0: "batch", 1: "frames"}),
         "decoder_input_ids": (drawn((b, 4 + i), 9, 99), {0: "batch", 1: "written"}),
     },
-    "inputs": lambda b, n, i: {"inputs": (drawn((b, n), i, 99), {0: "batch", 1: "length"})},
+    "inputs": lambda b, n, i: {"inputs": words(b, n, i)},
     "video": lambda b, n, i: {"pixel_values": (drawn((b, 4, 3, 32, 32), i), {0: "batch"})},
+    "frames-of-video": lambda b, n, i: {"pixel_values_videos": (drawn((b, 4, 3, 32, 32), i), {0: "batch"})},
     "spectrogram": lambda b, n, i: {"spectrogram": (drawn((b, n, 8), i), {0: "batch", 1: "frames"})},
+    "choices": lambda b, n, i: {"input_ids": (drawn((b, 3, n), i, 99), {0: "batch", 1: "choices", 2: "length"})},
+    "table": lambda b, n, i: {
+        "input_ids": words(b, n, i),
+        "attention_mask": ones(b, n),
+        "token_type_ids": (drawn((b, n, 7), i, 4) // 4, {0: "batch", 1: "length"}),
+    },
+    "page": lambda b, n, i: {"input_ids": words(b, n, i), "bbox": tuple(corners(b, n, i)), "attention_mask": ones(b, n)},
+    "floats-page": lambda b, n, i: {
+        "input_ids": words(b, n, i),
+        "bbox": (corners(b, n, i)[0] / 1000.0, {0: "batch", 1: "length"}),
+        "attention_mask": ones(b, n),
+    },
+    "spoken": lambda b, n, i: {
+        "input_features": (drawn((b, n, 32), i), {0: "batch", 1: "frames"}),
+        "decoder_input_ids": (drawn((b, 4 + i), 9, 99), {0: "batch", 1: "written"}),
+    },
+    "noised": lambda b, n, i: {"pixel_values": square(b, i), "noise": (drawn((b, 16), i + 5), {0: "batch"})},
+    "matte": lambda b, n, i: {"pixel_values": square(b, i, 4)},
+    "patches": lambda b, n, i: {
+        "pixel_values": (drawn((b, 16, 192), i), {0: "batch"}),
+        "pixel_attention_mask": (torch.ones(b, 16, dtype=torch.int64), {0: "batch"}),
+        "spatial_shapes": (torch.tensor([[4, 4]] * b), {0: "batch"}),
+    },
+    "seen": lambda b, n, i: {
+        "input_ids": words(b, n, i),
+        "attention_mask": ones(b, n),
+        "pixel_values": square(b, i),
+        "pixel_mask": (torch.ones(b, 32, 32, dtype=torch.int64), {0: "batch"}),
+    },
+    "seen-plain": lambda b, n, i: {"input_ids": words(b, n, i), "pixel_values": square(b, i), "attention_mask": ones(b, n)},
+    "regions": lambda b, n, i: {
+        "input_ids": words(b, n, i),
+        "visual_feats": (drawn((b, 5, 16), i), {0: "batch"}),
+        "visual_pos": (drawn((b, 5, 4), i + 3), {0: "batch"}),
+    },
+    "mel-frames": lambda b, n, i: {"input_features": (drawn((b, 4 * n, 16), i), {0: "batch", 1: "frames"})},
+    "speech": lambda b, n, i: {
+        "input_values": (drawn((b, 1000 + 100 * n), i), {0: "batch", 1: "samples"}),
+        "decoder_input_ids": words(b, 4, i),
+    },
+    "mel-noise": lambda b, n, i: {
+        "input_features": (drawn((b, n, 8), i), {0: "batch", 1: "frames"}),
+        "noise_sequence": (drawn((b, n, 8), i + 7), {0: "batch", 1: "frames"}),
+    },
+    "mel-image": lambda b, n, i: {"input_features": (drawn((b, 1, 256, 16), i), {0: "batch"})},
+    "series": lambda b, n, i: past_and_future(b, i),
+    "past": lambda b, n, i: {"past_values": (drawn((b, 32, 2), i), {0: "batch"})},
+    "padded-series": lambda b, n, i: {
+        "past_values": (drawn((b, 32), i), {0: "batch"}),
+        "past_values_padding": (torch.zeros(b, 32, dtype=torch.int64), {0: "batch"}),
+        "freq": (torch.zeros(b, 1, dtype=torch.int64), {0: "batch"}),
+    },
+    "states": lambda b, n, i: {
+        "states": (drawn((b, n, 6), i), {0: "batch", 1: "length"}),
+        "actions": (drawn((b, n, 2), i + 1), {0: "batch", 1: "length"}),
+        "returns_to_go": (drawn((b, n, 1), i + 2), {0: "batch", 1: "length"}),
+        "timesteps": (torch.arange(n).repeat(b, 1), {0: "batch", 1: "length"}),
+        "attention_mask": ones(b, n),
+    },
 }
 
 
 def inputs_of(kind, config, size):
     """Names, axes and the tensors of one of three sizes."""
     b, n = ((2, 7), (1, 12), (3, 5))[size]
-    words, text = {0: "batch", 1: "length"}, drawn((b, n), size, 99)
+    axes, text = {0: "batch", 1: "length"}, drawn((b, n), size, 99)
     mask = torch.ones(b, n, dtype=torch.int64)
     if kind == "ids":
-        return {"input_ids": (text, words)}
+        return {"input_ids": (text, axes)}
     if kind == "tokens":
         mask[-1, -2:] = 0 if b > 1 else 1
-        return {"input_ids": (text, words), "attention_mask": (mask, words)}
+        return {"input_ids": (text, axes), "attention_mask": (mask, axes)}
     if kind == "pair":
         return {
-            "input_ids": (text, words),
-            "attention_mask": (mask, words),
+            "input_ids": (text, axes),
+            "attention_mask": (mask, axes),
             "decoder_input_ids": (drawn((b, 4 + size), 9, 99), {0: "batch", 1: "written"}),
         }
     if kind in ("image", "image64"):
@@ -344,17 +435,19 @@ def decode_inputs(config, size):
     return result
 
 
-def collect(out, wanted, _cache):
-    for name, configuration, options, head, kind, exporter, opset in ROWS:
-        if not wanted(name):
+def make_all(out, wanted, rows):
+    for row in rows:
+        if not wanted(row[0]):
             continue
         try:
-            make(out, name, configuration, options, head, kind, exporter, opset)
+            make(out, *row)
         except Exception as error:
-            print(
-                "%-44s cannot be exported: %s: %s" % (name, type(error).__name__, str(error).replace("\n", " ")[:200]),
-                flush=True,
-            )
+            why = str(error).replace("\n", " ")[:200]
+            print("%-44s cannot be exported: %s: %s" % (row[0], type(error).__name__, why), flush=True)
+
+
+def collect(out, wanted, _cache):
+    make_all(out, wanted, ROWS)
 
 
 def make(out, name, configuration, options, head, kind, exporter, opset):
@@ -367,7 +460,7 @@ def make(out, name, configuration, options, head, kind, exporter, opset):
         config._attn_implementation = "eager"
         net = getattr(transformers, head)(config).eval()
     first = inputs_of(kind, config, 0)
-    plain = [x for x in first if not x.startswith("past_")]
+    plain = [x for x in first if kind != "decode" or not x.startswith("past_")]
     module = Head(net, plain, config.num_hidden_layers if kind == "decode" else 0).eval()
     axes = {key: value[1] for key, value in first.items()}
     with tempfile.TemporaryDirectory() as folder:
