@@ -160,6 +160,8 @@ static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob 
         if (work->errors[k])
             status = dlc_diag_fail(diag, DLC_INTERNAL, work->nkernels == 1 ? work->module->kernels.data[k].kernel->name : NULL,
                                    "code generation failed: %s", work->errors[k]);
+        else if (!work->results[k]) /* LLVM says that it made one, and had no memory for it */
+            status = dlc_diag_fail(diag, DLC_LIMIT, NULL, "the code generator ran out of memory");
         free(work->errors[k]);
         if (!work->results[k])
             continue;
