@@ -178,24 +178,49 @@ static void factor_bytes(const estimator *e, dlc_expr factor, uint32_t n, double
     }
 }
 
+/* The factor of a contraction's columns; 0: the leaf is none. */
+static dlc_expr columns_factor(const estimator *e, uint32_t leaf)
+{
+    dlc_kernel *kernel = e->c.kernel;
+    const dlc_schedule_node *node = node_at(e, leaf);
+    dlc_contraction form;
+    if (node->kind != DLC_LOOP_LEAF || node->row == DLC_DOT_NONE ||
+        !dlc_contraction_of(kernel, &kernel->stages.data[node->stage], e->c.arena, &form))
+        return 0;
+    return dlc_ids_find(&form.m, node->columns, NULL) ? form.a : form.b;
+}
+
+/* What an iteration of the loop goes through: the factors of all its contractions, each once. */
+static double bytes_inside(const estimator *e, uint32_t loop)
+{
+    double sum = 0, all, inside;
+    dlc_ids seen = {0};
+    for (uint32_t leaf = loop + 1; leaf < node_at(e, loop)->end; leaf++) {
+        dlc_expr factor = columns_factor(e, leaf);
+        if (!factor || dlc_ids_find(&seen, factor, NULL))
+            continue;
+        dlc_vec_push(e->c.arena, &seen, factor);
+        factor_bytes(e, factor, loop, &all, &inside);
+        sum += inside;
+    }
+    return sum;
+}
+
 /* The columns' factor is read once for each iteration of loops around the columns' that are not over its axes: beyond the first
  * time from the caches, if they hold what the innermost of these loops goes through. */
 static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
 {
-    dlc_kernel *kernel = e->c.kernel;
-    const dlc_schedule_node *node = node_at(e, leaf);
-    const dlc_stage *stage = &kernel->stages.data[node->stage];
-    dlc_contraction form;
+    const dlc_pool *pool = e->c.kernel->pool;
     *is_blind = 0;
     int is_known = 1;
     double passes = 1, all, inside;
     uint32_t innermost = DLC_ROOT_NODE;
-    if (!dlc_contraction_of(kernel, stage, e->c.arena, &form))
+    dlc_expr right = columns_factor(e, leaf);
+    if (!right)
         return 0;
-    dlc_expr right = dlc_ids_find(&form.m, node->columns, NULL) ? form.a : form.b;
     for (uint32_t n = dlc_schedule_columns(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n)) {
         uint32_t axis = node_at(e, n)->axis;
-        if (axis == DLC_NO_AXIS || dlc_expr_uses_axis(kernel->pool, right, axis))
+        if (axis == DLC_NO_AXIS || dlc_expr_uses_axis(pool, right, axis))
             continue;
         double times = ceil(points_inside(e, dlc_schedule_parent(e->schedule, n), axis) / (double)node_at(e, n)->tile);
         if (times > 1 && innermost == DLC_ROOT_NODE)
@@ -204,6 +229,8 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
         passes *= times > 1 ? times : 1;
     }
     factor_bytes(e, right, innermost, &all, &inside);
+    if (innermost != DLC_ROOT_NODE)
+        inside = bytes_inside(e, innermost);
     int is_far = inside > e->schedule->target->l2_bytes * 3 / 4;
     *is_blind = is_far && !is_known;
     if (inside <= e->schedule->target->l1_bytes / 2)
