@@ -173,14 +173,14 @@ static void visit(plan *p, uint32_t s, cJSON *links)
 {
     const dlc_step *step = &p->module->steps.data[s];
     for (uint32_t i = 0; i < step->nvalues; i++) {
-        uint32_t value = step->values[i];
+        uint32_t value = step->values[i], place = dlc_module_place_of(p->module, value);
         int writes = dlc_step_writes(p->module, step, i);
-        p->first[value] = p->first[value] == NONE ? s : p->first[value];
-        p->last[value] = s;
-        if (!writes && p->writer[value] != NONE && is_first(step, i))
-            cJSON_AddItemToArray(links, link_json(p, p->writer[value], s, value));
+        p->first[place] = p->first[place] == NONE ? s : p->first[place];
+        p->last[place] = s;
+        if (!writes && p->writer[place] != NONE && is_first(step, i))
+            cJSON_AddItemToArray(links, link_json(p, p->writer[place], s, value));
         if (writes)
-            p->writer[value] = s;
+            p->writer[place] = s;
     }
 }
 

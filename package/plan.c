@@ -234,13 +234,16 @@ static dlc_status push_value(builder *b, uint32_t at, uint32_t size_bytes)
     dlc_plan_ref ref = {.place = DLC_REF_NONE, .size_bytes = size_bytes, .skip = DLC_NO_CELL};
     const dlc_module_value *value = at == DLC_NO_VALUE ? NULL : &b->module->values.data[at];
     if (value) {
+        const dlc_module_value *place = &b->module->values.data[dlc_module_place_of(b->module, at)];
         switch ((dlc_value_role)value->role) {
         case DLC_VALUE_TEMP:
         case DLC_VALUE_HOST:
-            if (!value->offset)
+            if (!place->offset)
                 return defect(b, value->name, "this value has no place in memory");
             ref.place = value->role == DLC_VALUE_HOST ? DLC_REF_HOST : DLC_REF_ARENA;
-            ref.index = dlc_size_module(&b->size, value->offset);
+            ref.index = dlc_size_module(&b->size, place->offset);
+            if (value->skip)
+                ref.skip = dlc_size_module(&b->size, value->skip);
             break;
         case DLC_VALUE_INPUT:
         case DLC_VALUE_OUTPUT:
@@ -415,8 +418,10 @@ static dlc_status add_copy(builder *b, const dlc_step *step, dlc_plan_step *row)
     row->device = (uint8_t)device_of(b);
     DLC_TRY(push_value(b, step->values[0], size_bytes));
     DLC_TRY(push_value(b, step->values[1], size_bytes));
-    if (step->size)
-        b->refs.data[b->refs.n - 1].skip = dlc_size_module(&b->size, step->size);
+    if (step->size) {
+        uint32_t *skip = &b->refs.data[b->refs.n - 1].skip, before = dlc_size_module(&b->size, step->size);
+        *skip = *skip == DLC_NO_CELL ? before : add(b, *skip, before);
+    }
     return DLC_OK;
 }
 

@@ -196,7 +196,7 @@ static void value(const dlc_backend_module *view, uint32_t i, dlc_backend_value 
                                   .rank = of->type.rank,
                                   .role = roles[of->role],
                                   .index = of->index,
-                                  .offset = known(pool, of->offset)};
+                                  .offset = of->skip ? -1 : known(pool, of->offset)};
     for (uint32_t d = 0; d < of->type.rank; d++)
         result->dims[d] = known(pool, of->type.dims[d]);
     result->size_bytes = known(pool, dlc_module_value_bytes(view->module, i));

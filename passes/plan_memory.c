@@ -295,10 +295,10 @@ static dlc_status check_size(planner *p, const dlc_module_value *value)
                          "value '%s' has more bytes than 64 bits count", value->name);
 }
 
-/* The value lives in step `at`, where it is written if it has not lived before. */
-static dlc_status touch(planner *p, uint32_t at, uint32_t value, dlc_value_role role)
+/* The value lives in step `at`, where it is written if it has not lived before; or what it lies in does. */
+static dlc_status touch(planner *p, uint32_t at, uint32_t part, dlc_value_role role)
 {
-    uint32_t *lifetime = &p->lifetime_of[value];
+    uint32_t value = dlc_module_place_of(p->module, part), *lifetime = &p->lifetime_of[value];
     if (p->module->values.data[value].role != role)
         return DLC_OK;
     if (!*lifetime) {

@@ -43,6 +43,7 @@ static uint32_t on_host(transfer *t, uint32_t value)
     dlc_module_value host = t->module->values.data[value];
     host.name = dlc_arena_printf(t->module->arena, "%s.host", host.name);
     host.role = DLC_VALUE_HOST;
+    host.skip = 0;
     host.origin = value;
     return dlc_module_add_value(t->module, &host);
 }

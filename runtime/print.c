@@ -64,6 +64,10 @@ static void print_ref(const printer *p, const dlc_plan_ref *ref)
         print_cell(p, ref->index);
     else
         dlcrt_text_add(p->out, "%u", ref->index);
+    if (ref->skip != DLC_NO_CELL) {
+        dlcrt_text_add(p->out, "+");
+        print_cell(p, ref->skip);
+    }
     dlcrt_text_add(p->out, ":");
     print_cell(p, ref->size_bytes);
 }

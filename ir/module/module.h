@@ -36,7 +36,9 @@ typedef struct {
     uint32_t form;      /* CONST: the next other form of its origin (of the origin: the first), or DLC_NO_VALUE */
     dlc_tensor data;    /* CONST: bytes as they lie; NULL where `packing` makes them: see dlc_module_bytes */
     const dlc_packing *packing; /* CONST that is another form of its origin; else NULL */
-    dlc_expr offset;    /* TEMP, HOST: bytes, a multiple of 64, from plan_memory on; 0: no place */
+    uint32_t whole;     /* with `skip`: the TEMP that it lies in */
+    dlc_expr skip;      /* TEMP: the bytes of `whole` before it, which may change from step to step; 0: it lies in none */
+    dlc_expr offset;    /* TEMP, HOST: bytes, a multiple of 64, from plan_memory on; 0: no place, or `whole` has it */
 } dlc_module_value;
 
 /* A size that a run finds out. INPUT_DIM: dimension `index` of input number `input`; others are bound by a step. */
@@ -113,6 +115,11 @@ uint32_t dlc_module_find_value(const dlc_module *module, const char *name); /* o
 static inline dlc_module_value *dlc_module_value_of(const dlc_module *module, uint32_t value)
 {
     return &module->values.data[value];
+}
+/* The value whose bytes it is: itself, or the one that it lies in. */
+static inline uint32_t dlc_module_place_of(const dlc_module *module, uint32_t value)
+{
+    return module->values.data[value].skip ? module->values.data[value].whole : value;
 }
 /* Makes the value the next input; an output called `name`. */
 void dlc_module_input(dlc_module *module, uint32_t value);

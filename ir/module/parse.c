@@ -19,9 +19,15 @@ typedef struct {
 } late_bind;
 
 typedef struct {
+    uint32_t value;
+    const char *name;
+} late_whole;
+
+typedef struct {
     dlc_expr_parser text;
     dlc_module *module;
     dlc_vec(late_bind) binds;
+    dlc_vec(late_whole) wholes;
 } parser;
 
 static int is_ok(const parser *p)
@@ -207,6 +213,12 @@ static void parse_declaration(parser *p, dlc_value_role role)
         dlc_lexer_fail(&p->text.lex, "value %%%s is declared twice", value.name);
     parse_type(p, &value);
     const char *output = role == DLC_VALUE_OUTPUT && take(p, "as") ? parse_name(p, "%") : value.name;
+    late_whole late = {p->module->values.n, role == DLC_VALUE_TEMP && take(p, "in") ? parse_name(p, "%") : NULL};
+    if (late.name) {
+        expect(p, "at");
+        value.skip = parse_size(p, DLC_I64);
+        dlc_vec_push(p->module->arena, &p->wholes, late);
+    }
     if (take(p, "of"))
         value.origin = parse_value(p);
     if (role == DLC_VALUE_CONST && value.origin == DLC_NO_VALUE)
@@ -273,6 +285,19 @@ static void bind_symbols(parser *p)
         else
             dlc_lexer_fail(&p->text.lex, "symbol '%s': %%%s is no input with a dimension %u", symbol->name,
                            p->binds.data[b].value, symbol->index);
+    }
+}
+
+/* What values lie in may be declared behind them. */
+static void find_wholes(parser *p)
+{
+    for (uint32_t i = 0; is_ok(p) && i < p->wholes.n; i++) {
+        const late_whole *late = &p->wholes.data[i];
+        uint32_t whole = dlc_module_find_value(p->module, late->name);
+        p->module->values.data[late->value].whole = whole;
+        if (whole == DLC_NO_VALUE)
+            dlc_lexer_fail(&p->text.lex, "there is no value %%%s for %%%s to lie in", late->name,
+                           p->module->values.data[late->value].name);
     }
 }
 
@@ -540,6 +565,7 @@ static void parse_module(parser *p)
     while (next_line(p))
         parse_line(p);
     bind_symbols(p);
+    find_wholes(p);
     dlc_lexer_skip_lines(lex);
     parse_kernels(p);
     expect(p, "steps");

@@ -71,6 +71,12 @@ static void print_declaration(const dlc_module *module, uint32_t v, dlc_str *out
         dlc_str_add(out, " as ");
         print_name('%', module->outputs.data[value->index].name, out);
     }
+    if (value->skip) {
+        dlc_str_add(out, " in ");
+        print_value(module, value->whole, out);
+        dlc_str_add(out, " at ");
+        dlc_module_size_print(module, value->skip, out);
+    }
     if (value->origin != DLC_NO_VALUE) {
         dlc_str_add(out, " of ");
         print_value(module, value->origin, out);

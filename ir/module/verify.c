@@ -96,6 +96,13 @@ static dlc_status check_part(verifier *v, const dlc_step *step, uint32_t i, int6
     return DLC_OK;
 }
 
+/* Written, or of what is put together in parts. */
+static int is_there(const verifier *v, uint32_t value)
+{
+    const dlc_module_value *at = &v->module->values.data[value];
+    return v->is_there[value] || (at->skip && v->is_there[at->whole] & 2);
+}
+
 static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
 {
     uint32_t value = step->values[i];
@@ -108,10 +115,12 @@ static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
     const dlc_module_value *at = &v->module->values.data[value];
     for (uint32_t d = 0; d < at->type.rank; d++)
         DLC_TRY(check_size(v, step, at->type.dims[d]));
+    if (at->skip)
+        DLC_TRY(check_size(v, step, at->skip));
     if (!dlc_step_writes(v->module, step, i) && v->left[value])
         return FAIL(v, step, "'%s' is read, of which %lld elements are not written", at->name, (long long)v->left[value]);
     if (!dlc_step_writes(v->module, step, i))
-        return v->is_there[value] ? DLC_OK : FAIL(v, step, "'%s' is read, which no step wrote", at->name);
+        return is_there(v, value) ? DLC_OK : FAIL(v, step, "'%s' is read, which no step wrote", at->name);
     int64_t points = stored_in_part(v, step, i);
     if (points >= 0 && (at->role == DLC_VALUE_TEMP || at->role == DLC_VALUE_OUTPUT))
         return check_part(v, step, i, points);
@@ -300,9 +309,30 @@ static dlc_status check_step(verifier *v, const dlc_step *step)
     for (uint32_t i = 0; i < step->nvalues; i++) {
         if (step->kind == DLC_STEP_LAUNCH)
             DLC_TRY(check_elems(v, step, i, v->module->kernels.data[step->kernel].kernel));
-        if (step->values[i] != DLC_NO_VALUE)
-            v->is_there[step->values[i]] |= step->kind == DLC_STEP_COPY && step->size && i ? 3 : 1;
+        if (step->values[i] == DLC_NO_VALUE)
+            continue;
+        v->is_there[step->values[i]] |= step->kind == DLC_STEP_COPY && step->size && i ? 3 : 1;
+        if (v->module->values.data[step->values[i]].skip)
+            v->is_there[v->module->values.data[step->values[i]].whole] |= 3;
     }
+    return DLC_OK;
+}
+
+/* A value in another one is a temporary in a temporary that lies in none. */
+static dlc_status check_whole(const verifier *v, const dlc_module_value *value)
+{
+    const dlc_module *module = v->module;
+    const dlc_module_value *whole = value->whole < module->values.n ? &module->values.data[value->whole] : value;
+    int64_t bytes, before, all;
+    if (value->role != DLC_VALUE_TEMP || whole->role != DLC_VALUE_TEMP || whole->skip)
+        return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s' lies in '%s', which is no temporary with a place of its own",
+                             value->name, whole->name);
+    if (dlc_expr_is_int(module->pool, value->skip, &before) &&
+        dlc_expr_is_int(module->pool, dlc_module_value_bytes(module, (uint32_t)(value - module->values.data)), &bytes) &&
+        dlc_expr_is_int(module->pool, dlc_module_value_bytes(module, value->whole), &all) &&
+        (before < 0 || bytes > all - before))
+        return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s' passes the end of '%s', in which it lies", value->name,
+                             whole->name);
     return DLC_OK;
 }
 
@@ -311,6 +341,8 @@ static dlc_status check_values(verifier *v)
     const dlc_module *module = v->module;
     for (uint32_t i = 0; i < module->values.n; i++) {
         const dlc_module_value *value = &module->values.data[i];
+        if (value->skip)
+            DLC_TRY(check_whole(v, value));
         v->is_there[i] = value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_CONST;
         if ((value->role == DLC_VALUE_INPUT || value->role == DLC_VALUE_OUTPUT) && !dlc_module_is_row_major(value))
             return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s', an input or output of the model, is not row-major",

@@ -1,11 +1,15 @@
 /*
- * Regions become steps. A loop's states are values that live as long as it: copies fill them before the loop and at the end of each
- * iteration, and what the loop gives is what is in them then. Stacked results are written row by row. Both branches of an if copy
- * into one value, whose size they set first.
+ * Regions become steps. A loop's states are values that live as long as it: copies fill them before the loop, and what the loop gives
+ * is what is in them then. An iteration makes the next state where the state lies, if nobody reads that any more; else the two change
+ * places from iteration to iteration, in memory for both; or, where the states are stacked, each is a row of the stack. What can be
+ * neither is copied at the end of each iteration. Other stacked results are written row by row. Both branches of an if copy into one
+ * value, whose size they set first.
  */
 #include "passes/lower/lower_module.h"
 
 #include "ir/graph/region.h"
+
+enum { PLACE_ALIGN = 64 }; /* of what kernels are given */
 
 static void add_mark(dlc_lowering *b, dlc_step_kind kind, dlc_expr size, dlc_node *node)
 {
@@ -55,9 +59,9 @@ static void begin_loop(dlc_lowering *b, dlc_node *loop)
 {
     uint32_t n;
     dlc_node **states = dlc_region_nodes(loop, DLC_OP_STATE, b->ctx->scratch, &n);
+    add_set(b, counter_of(loop), dlc_expr_i64(b->module->pool, 0)); /* where a state lies may depend on it */
     for (uint32_t i = 0; i < n; i++)
         add_copy(b, dlc_lowering_value(b, states[i]->inputs[1]), dlc_lowering_value(b, states[i]->outputs[0]), 0, states[i]);
-    add_set(b, counter_of(loop), dlc_expr_i64(b->module->pool, 0));
     bind_states(b, loop);
     add_mark(b, DLC_STEP_LOOP, dlc_lowering_size(b, dlc_region_holds(loop)), loop);
 }
@@ -138,29 +142,167 @@ static int make_in_place(dlc_lowering *b, uint32_t next, uint32_t state)
     return 1;
 }
 
+/* --- states that change places --- */
+
+/* The value lies so far into another one. */
+static void lie_in(dlc_lowering *b, uint32_t value, uint32_t whole, dlc_expr skip)
+{
+    dlc_module_value_of(b->module, value)->whole = whole;
+    dlc_module_value_of(b->module, value)->skip = skip;
+}
+
+static uint32_t add_whole(dlc_lowering *b, uint32_t state, dlc_expr bytes)
+{
+    dlc_module_value whole = {.name = dlc_arena_printf(b->module->arena, "%s.turns", b->module->values.data[state].name),
+                              .type = {.dtype = DLC_U8, .rank = 1, .dims = {bytes}},
+                              .role = DLC_VALUE_TEMP,
+                              .origin = DLC_NO_VALUE};
+    return dlc_module_add_value(b->module, &whole);
+}
+
+/* By kernels and copies of the loop that is about to end, and not in parts. */
+static int is_made_here(const dlc_module *module, uint32_t value)
+{
+    int result = 0;
+    for (uint32_t s = first_step(module) + 1; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        for (uint32_t i = 0; i < step->nvalues; i++) {
+            if (step->values[i] != value || !dlc_step_writes(module, step, i))
+                continue;
+            if (step->kind != DLC_STEP_LAUNCH && (step->kind != DLC_STEP_COPY || step->size))
+                return 0;
+            result = 1;
+        }
+    }
+    return result;
+}
+
+static int can_change_places(const dlc_module *module, uint32_t next, uint32_t state)
+{
+    const dlc_module_value *made = &module->values.data[next], *kept = &module->values.data[state];
+    return next != state && !made->skip && !kept->skip && kept->role == DLC_VALUE_TEMP && same_place(made, kept) &&
+           is_made_here(module, next);
+}
+
+/* One of two places for the state, the other for what it becomes. */
+static int change_places(dlc_lowering *b, const dlc_node *loop, uint32_t next, uint32_t state)
+{
+    dlc_pool *pool = b->module->pool;
+    dlc_expr align = dlc_expr_i64(pool, PLACE_ALIGN), two = dlc_expr_i64(pool, 2), count = count_of(b, loop);
+    if (!can_change_places(b->module, next, state))
+        return 0;
+    dlc_expr bytes = dlc_mul(pool, dlc_floordiv(pool, dlc_addi(pool, dlc_module_value_bytes(b->module, state), PLACE_ALIGN - 1), align),
+                             align);
+    uint32_t whole = add_whole(b, state, dlc_mul(pool, bytes, two));
+    lie_in(b, state, whole, dlc_mul(pool, dlc_mod(pool, count, two), bytes));
+    lie_in(b, next, whole, dlc_mul(pool, dlc_mod(pool, dlc_addi(pool, count, 1), two), bytes));
+    return 1;
+}
+
+/* Rows that lie one behind the other, each as a state does, of which there are as many as is known before the loop. */
+static int can_be_rows(dlc_lowering *b, const dlc_node *loop, const dlc_node *stack, uint32_t state, dlc_expr *row)
+{
+    const dlc_module *module = b->module;
+    const dlc_value *result = stack->outputs[0];
+    const dlc_module_value *kept = &module->values.data[state], *rows = &module->values.data[dlc_lowering_value(b, result)];
+    dlc_ranges ranges = dlc_module_ranges(module);
+    *row = dlc_module_value_bytes(module, state);
+    return rows->role == DLC_VALUE_TEMP && !rows->skip && rows->type.dtype == kept->type.dtype && !rows->layout.nparts &&
+           !kept->layout.nparts && rows->type.rank &&
+           dlc_dims_product(module->pool, rows->type.dims + 1, rows->type.rank - 1u) ==
+               dlc_dims_product(module->pool, kept->type.dims, kept->type.rank) &&
+           dlc_expr_multiple(module->pool, *row, &ranges) % PLACE_ALIGN == 0 &&
+           !dlc_region_binds(b->ctx->graph, loop, result->type.dims[0]);
+}
+
+/* The state before the first iteration is one more row, before the others or, where they are stacked backwards, behind them. */
+static int become_rows(dlc_lowering *b, const dlc_node *loop, const dlc_node *stack, uint32_t next, uint32_t state)
+{
+    dlc_pool *pool = b->module->pool;
+    uint32_t rows = dlc_lowering_value(b, stack->outputs[0]);
+    dlc_expr row, n = b->module->values.data[rows].type.dims[0], count = count_of(b, loop), after = dlc_addi(pool, count, 1);
+    if (!can_change_places(b->module, next, state) || !can_be_rows(b, loop, stack, state, &row))
+        return 0;
+    int is_reverse = dlc_node_int(stack, DLC_ATTR_REVERSE, 0) != 0;
+    uint32_t whole = add_whole(b, state, dlc_mul(pool, dlc_addi(pool, n, 1), row));
+    lie_in(b, state, whole, dlc_mul(pool, is_reverse ? dlc_sub(pool, n, count) : count, row));
+    lie_in(b, next, whole, dlc_mul(pool, is_reverse ? dlc_sub(pool, n, after) : after, row));
+    lie_in(b, rows, whole, is_reverse ? dlc_expr_i64(pool, 0) : row);
+    return 1;
+}
+
+/* --- the end of a loop --- */
+
+typedef struct {
+    dlc_node *loop, **finals, **stacks;
+    uint32_t n, nstacks;
+    uint32_t *next;   /* by state: what it becomes */
+    uint8_t *is_done; /* by state: nothing is left to do */
+    uint8_t *is_made; /* by state: what it becomes lies where another state does */
+} ending;
+
+static uint32_t state_of(dlc_lowering *b, const ending *e, uint32_t i)
+{
+    return dlc_lowering_value(b, e->finals[i]->inputs[1]);
+}
+
+/* What state i becomes has a place now: that of `state`, where it has become that value, or its own. */
+static void settle(ending *e, uint32_t i, uint32_t made)
+{
+    uint32_t was = e->next[i];
+    e->is_done[i] = 1;
+    for (uint32_t k = 0; k < e->n; k++)
+        if (k != i && e->next[k] == was) {
+            e->is_made[k] = 1;
+            e->next[k] = made;
+        }
+}
+
+static void end_stacks(dlc_lowering *b, ending *e)
+{
+    for (uint32_t s = 0; s < e->nstacks; s++) {
+        int is_rows = 0;
+        for (uint32_t i = 0; i < e->n && !is_rows; i++) {
+            if (e->finals[i]->inputs[2] != e->stacks[s]->inputs[1] || e->is_done[i] || e->is_made[i])
+                continue;
+            is_rows = become_rows(b, e->loop, e->stacks[s], e->next[i], state_of(b, e, i));
+            if (is_rows)
+                settle(e, i, e->next[i]);
+        }
+        if (!is_rows)
+            add_row(b, e->loop, e->stacks[s]);
+    }
+}
+
+static void end_state(dlc_lowering *b, ending *e, uint32_t i)
+{
+    uint32_t state = state_of(b, e, i);
+    if (e->is_done[i] || e->next[i] == state)
+        return;
+    if (!e->is_made[i] && make_in_place(b, e->next[i], state))
+        settle(e, i, state);
+    else if (!e->is_made[i] && change_places(b, e->loop, e->next[i], state))
+        settle(e, i, e->next[i]);
+    else
+        add_copy(b, e->next[i], state, 0, e->finals[i]);
+}
+
 static void end_loop(dlc_lowering *b, dlc_node *done)
 {
-    dlc_node *loop = dlc_region_opener(done);
-    uint32_t n, nstacks;
-    dlc_node **finals = dlc_region_nodes(done, DLC_OP_FINAL, b->ctx->scratch, &n);
-    dlc_node **stacks = dlc_region_nodes(done, DLC_OP_STACK, b->ctx->scratch, &nstacks);
-    uint32_t *next = dlc_new_array(b->ctx->scratch, uint32_t, n + 1);
-    uint8_t *is_made = dlc_new_array(b->ctx->scratch, uint8_t, n + 1); /* where another state lies */
-    for (uint32_t i = 0; i < nstacks; i++)
-        add_row(b, loop, stacks[i]);
-    for (uint32_t i = 0; i < n; i++)
-        next[i] = next_of(b, loop, finals[i]);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t state = dlc_lowering_value(b, finals[i]->inputs[1]);
-        int is_in_place = next[i] != state && !is_made[i] && make_in_place(b, next[i], state);
-        for (uint32_t k = i + 1; k < n && is_in_place; k++) {
-            is_made[k] |= next[k] == next[i];
-            next[k] = next[k] == next[i] ? state : next[k];
-        }
-        if (next[i] != state && !is_in_place)
-            add_copy(b, next[i], state, 0, finals[i]);
-        b->value_of[finals[i]->outputs[0]->id] = state + 1;
+    ending e = {.loop = dlc_region_opener(done)};
+    e.finals = dlc_region_nodes(done, DLC_OP_FINAL, b->ctx->scratch, &e.n);
+    e.stacks = dlc_region_nodes(done, DLC_OP_STACK, b->ctx->scratch, &e.nstacks);
+    e.next = dlc_new_array(b->ctx->scratch, uint32_t, e.n + 1);
+    e.is_done = dlc_new_array(b->ctx->scratch, uint8_t, e.n + 1);
+    e.is_made = dlc_new_array(b->ctx->scratch, uint8_t, e.n + 1);
+    for (uint32_t i = 0; i < e.n; i++)
+        e.next[i] = next_of(b, e.loop, e.finals[i]);
+    end_stacks(b, &e);
+    for (uint32_t i = 0; i < e.n; i++) {
+        end_state(b, &e, i);
+        b->value_of[e.finals[i]->outputs[0]->id] = state_of(b, &e, i) + 1;
     }
+    dlc_node *loop = e.loop;
     add_set(b, counter_of(loop), dlc_addi(b->module->pool, count_of(b, loop), 1));
     bind_states(b, loop);
     add_mark(b, DLC_STEP_END, 0, done);

@@ -97,11 +97,23 @@ static double unfused_tolerance(dlc_dtype dtype)
     return 4 * (dtype == DLC_F16 ? 1e-3 : dtype == DLC_BF16 ? 8e-3 : dtype == DLC_F32 ? 1e-6 : 4e-15);
 }
 
-static int has_elementary(const dlc_kernel *kernel)
+/* Whether an elementary function takes part in what the buffer is given: in a stage that stores to it, or one that such a stage reads. */
+static int has_elementary(const dlc_kernel *kernel, uint32_t buffer, dlc_arena *arena)
 {
-    for (uint32_t i = 0; i < kernel->pool->nodes.n; i++)
-        if (kernel->pool->nodes.data[i].op >= DLC_EXPR_EXP && kernel->pool->nodes.data[i].op <= DLC_EXPR_POW)
-            return 1;
+    uint8_t *is_read = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
+    for (uint32_t s = kernel->stages.n; s-- > 0;) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->buffer != buffer && !is_read[s])
+            continue;
+        const uint8_t *marks = dlc_stage_marks(kernel, stage, arena);
+        for (dlc_expr e = 1; e < kernel->pool->nodes.n; e++) {
+            const dlc_expr_node *node = dlc_node_of(kernel->pool, e);
+            if (marks[e] && node->op >= DLC_EXPR_EXP && node->op <= DLC_EXPR_POW)
+                return 1;
+            if (marks[e] && node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id))
+                is_read[DLC_SOURCE_INDEX(node->imm.id)] = 1;
+        }
+    }
     return 0;
 }
 
@@ -140,7 +152,7 @@ const char *trial_compare(const trial *t, uint32_t buffer, const void *got, cons
     const char *want = is_exact ? t->buffers[buffer] : t->wide[buffer];
     double limit =
         is_exact ? 0 : tolerance(dtype) * largest(dtype, want, n) * fmax(1, depth_of(t) / 256);
-    double near = is_exact && is_float && t->is_unfused && has_elementary(t->kernel) ? unfused_tolerance(dtype) : 0;
+    double near = is_exact && is_float && t->is_unfused && has_elementary(t->kernel, buffer, arena) ? unfused_tolerance(dtype) : 0;
     for (size_t i = 0; i < n; i++) {
         const char *a = (const char *)got + i * size, *b = want + i * size;
         if ((written && !written[i * size]) || !memcmp(a, b, size))
@@ -373,6 +385,8 @@ void *trial_memory(const dlc_module *module, uint32_t v, const int64_t *symbols,
     size_t n = 1;
     if (value->role == DLC_VALUE_CONST)
         return (void *)(uintptr_t)dlc_module_bytes(module, v);
+    if (value->skip)
+        return (char *)trial_memory(module, value->whole, symbols, memory, arena) + dlc_expr_eval(module->pool, value->skip, symbols);
     for (uint8_t d = 0; d < value->type.rank; d++)
         n *= (size_t)dlc_expr_eval(module->pool, value->type.dims[d], symbols);
     if (!memory[v])
