@@ -1,7 +1,8 @@
 /*
  * Plans on a CUDA device. A context has one block of device memory (arena, inputs, outputs), so that
- * everything has one address as long as shapes stay, and its steps can be a CUDA graph: the first run
- * launches them one by one, the second makes the graph, later ones launch it. The caller's memory of
+ * everything has one address as long as shapes stay, and its steps can be a CUDA graph, if shapes decide
+ * which of them run: the first run launches them one by one, the second makes the graph, later ones launch
+ * it. The caller's memory of
  * the device is read and written where it lies; a run whose inputs and outputs all are such memory
  * launches the graph, waits, and does nothing else. Steps on the CPU wait for the device; the copies
  * around them are steps of the plan.
@@ -88,18 +89,38 @@ static dlc_status count_parameters(const dlcrt_context *context, uint32_t *most)
     return DLC_OK;
 }
 
-static int runs_on_device_alone(const dlc_plan *plan)
+static uint32_t known_cells(const dlc_plan *plan, uint32_t phase)
+{
+    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
+    return phases[phase].insts.first + phases[phase].insts.count;
+}
+
+/* Branches and loops among them count with what steps of the host find out, or from shapes alone. */
+static int steps_are_of_device(const dlc_plan *plan)
 {
     const dlc_plan_step *step = dlcrt_rows(plan, plan->steps);
     const dlc_plan_ref *refs = dlcrt_rows(plan, plan->refs);
     for (uint32_t i = 0; i < plan->steps.count; i++, step++) {
-        if (step->device != DLC_DEVICE_CUDA)
+        if (step->device != DLC_DEVICE_CUDA && step->kind < DLC_DO_SET)
             return 0;
         for (uint32_t k = 0; k < step->refs.count; k++)
             if (refs[step->refs.first + k].place == DLC_REF_HOST)
                 return 0;
     }
-    return plan->phases.count == 1;
+    return 1;
+}
+
+static int outputs_are_known(const dlc_plan *plan)
+{
+    const dlc_plan_tensor *outputs = dlcrt_rows(plan, plan->outputs);
+    const uint32_t *cells = dlcrt_rows(plan, plan->cells);
+    int are_known = 1;
+    for (uint32_t i = 0; i < plan->outputs.count; i++) {
+        are_known &= outputs[i].size_bytes < known_cells(plan, 0);
+        for (uint32_t k = 0; k < outputs[i].rank; k++)
+            are_known &= cells[outputs[i].dims + k] < known_cells(plan, 0);
+    }
+    return are_known;
 }
 
 /* A word per step in memory of the host that the device may write, so that looking costs no copy. */
@@ -127,10 +148,7 @@ static dlc_status make_arrays(dlcrt_context *context)
     run->in = dlcrt_alloc(plan->inputs.count, sizeof *run->in);
     run->out = dlcrt_alloc(plan->outputs.count, sizeof *run->out);
     run->parameters = dlcrt_alloc(nparameters, sizeof *run->parameters);
-    run->nodes = dlcrt_alloc(plan->steps.count, sizeof *run->nodes);
-    return run->inputs && run->outputs && run->in && run->out && run->parameters && run->nodes
-               ? DLC_OK
-               : DLC_LIMIT;
+    return run->inputs && run->outputs && run->in && run->out && run->parameters ? DLC_OK : DLC_LIMIT;
 }
 
 static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *options)
@@ -139,7 +157,7 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     DLC_TRY(make_arrays(context));
     DLC_TRY(make_faults(context));
     DLC_TRY(dlcrt_times_create(context));
-    run->is_graph = (uint8_t)runs_on_device_alone(context->plan);
+    run->is_graph = (uint8_t)(steps_are_of_device(context->plan) && outputs_are_known(context->plan));
     run->is_async = (uint8_t)(options && options->async && run->is_graph && !context->profile);
     DLCRT_CUDA(dlcrt_driver_in(context), stream_create, "a stream", &run->stream, STREAM_NON_BLOCKING);
     run->used = options && options->stream ? options->stream : run->stream;
@@ -223,8 +241,7 @@ static void close_context(dlcrt_context *context)
     free(run->in);
     free(run->out);
     free(run->nodes);
-    free(run->events);
-    free(run->is_timed);
+    free(run->words);
     free(run->parameters);
     free(run);
     context->held = NULL;
@@ -295,12 +312,6 @@ static dlc_status grow(dlcrt_context *context, dlcrt_region *region, size_t size
     free_region(driver, region);
     *region = larger;
     return DLC_OK;
-}
-
-static uint32_t known_cells(const dlc_plan *plan, uint32_t phase)
-{
-    const dlc_plan_phase *phases = dlcrt_rows(plan, plan->phases);
-    return phases[phase].insts.first + phases[phase].insts.count;
 }
 
 /* The next piece of the block; the first walk, without an address, only counts. */
@@ -378,9 +389,25 @@ static dlc_status place_relaxed(dlcrt_context *context, uint32_t phase, size_t a
     return DLC_OK;
 }
 
+/* Another turn of a loop needs no more than the one before it. */
+static int is_placed(const dlcrt_context *context, uint32_t phase, size_t arena_bytes)
+{
+    const dlc_plan_tensor *outputs = dlcrt_rows(context->plan, context->plan->outputs);
+    const dlcrt_cuda_run *run = dlcrt_run_of(context);
+    int result = phase && arena_bytes <= run->arena.size_bytes;
+    for (uint32_t i = 0; result && i < context->plan->outputs.count; i++)
+        result = outputs[i].size_bytes >= known_cells(context->plan, phase) ||
+                 (size_t)context->cells[outputs[i].size_bytes] < run->outputs[i].size_bytes;
+    return result;
+}
+
 static dlc_status place(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
 {
     int mode;
+    if (is_placed(context, phase, arena_bytes))
+        return DLC_OK;
+    if (dlcrt_run_of(context)->way == DLCRT_WAY_GRAPH) /* the walk before has placed all of it */
+        return dlcrt_fail(DLC_INTERNAL, "memory of a recorded run would move");
     DLC_TRY(dlcrt_capture_relax(dlcrt_driver_in(context), &mode));
     dlc_status status = place_relaxed(context, phase, arena_bytes);
     dlcrt_capture_restore(dlcrt_driver_in(context), mode);
@@ -470,24 +497,14 @@ static dlc_status bind(dlcrt_context *context, const dlcrt_tensor *tensor, size_
     return DLC_OK;
 }
 
-/* The steps that read or write what has another address now. */
+/* Steps read and write what the caller brings where it lies now. */
 static dlc_status rebind(dlcrt_context *context)
 {
-    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
     const dlc_plan_ref *refs = dlcrt_rows(context->plan, context->plan->refs);
-    for (uint32_t s = 0; s < context->plan->steps.count; s++, step++) {
-        int has_changed = 0;
-        for (uint32_t i = step->refs.first; i < step->refs.first + step->refs.count; i++) {
-            if (refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)
-                continue;
-            void *at = address(context, &refs[i]);
-            has_changed |= at != context->pointers[i];
-            context->pointers[i] = at;
-        }
-        if (has_changed)
-            DLC_TRY(dlcrt_graph_update(context, step));
-    }
-    return DLC_OK;
+    for (uint32_t i = 0; i < context->plan->refs.count; i++)
+        if (refs[i].place == DLC_REF_INPUT || refs[i].place == DLC_REF_OUTPUT)
+            context->pointers[i] = address(context, &refs[i]);
+    return dlcrt_graph_rebind(context);
 }
 
 /* Outputs whose size only the run finds are copied out behind it. */
@@ -547,16 +564,25 @@ static dlc_status begin(dlcrt_context *context)
     return DLC_OK;
 }
 
-/* A profile is of the graph, too, so that no step waits for the next to be launched. */
-static dlc_status replay(dlcrt_context *context, int *done)
+static dlc_status record(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context))
+{
+    DLC_TRY(dlcrt_graph_begin(context));
+    dlc_status status = dlcrt_times_begin(context);
+    return dlcrt_graph_end(context, status ? status : walk(context));
+}
+
+/* A profile is of the graph, too, so that no step waits for the next to be launched. What loops need beyond
+ * the first phase is placed by a walk; a run of very many launches is walked always. */
+static dlc_status replay(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context), int *done)
 {
     dlcrt_cuda_run *run = dlcrt_run_of(context);
-    int is_first = run->nalike++ == 0;
+    int is_first = run->nalike++ == 0, may_be_first = run->times && context->plan->phases.count == 1;
     *done = 0;
-    if (!run->is_graph || !context->plan->steps.count || (is_first && !run->events))
+    if (!run->is_graph || !context->plan->steps.count || (is_first && !may_be_first) ||
+        (!is_first && run->ngiven > DLCRT_MOST_NODES))
         return DLC_OK;
     if (!run->exec)
-        DLC_TRY(dlcrt_graph_record(context));
+        DLC_TRY(record(context, walk));
     DLCRT_CUDA(dlcrt_driver_in(context), graph_launch, "the steps", run->exec, run->used);
     run->nalike = 1;
     *done = 1;
@@ -608,13 +634,15 @@ static void abandon(dlcrt_context *context)
 
 static dlc_status walk_on_device(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *context))
 {
+    dlcrt_cuda_run *run = dlcrt_run_of(context);
     int done;
     if (context->profile)
         memset(context->profile, 0, context->plan->steps.count * sizeof *context->profile);
     DLC_TRY(bind_all(context));
     DLC_TRY(begin(context));
-    DLC_TRY(replay(context, &done));
+    DLC_TRY(replay(context, walk, &done));
     if (!done) {
+        run->ngiven = 0;
         DLC_TRY(dlcrt_times_begin(context));
         DLC_TRY(walk(context));
     }

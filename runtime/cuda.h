@@ -100,6 +100,24 @@ typedef struct {
     int is_fit;    /* it is memory of this device that kernels may be given */
 } dlcrt_bound;
 
+/* CUDA_KERNEL_NODE_PARAMS as drivers have had it since CUDA 10 */
+typedef struct {
+    void *function;
+    unsigned grid[3], block[3], shared_bytes;
+    void **parameters, **extra;
+} dlcrt_cuda_kernel;
+
+/* A node of the graph: one launch or copy of a step, of which a loop makes as many as it has turns. Its
+ * words are the addresses of the step's refs, in their order, and a kernel's other parameters. */
+typedef struct {
+    void *node;
+    size_t first_word;
+    uint32_t step, nblocks, shared_bytes;
+    size_t size_bytes; /* of a copy */
+} dlcrt_cuda_node;
+
+typedef struct dlcrt_cuda_times dlcrt_cuda_times; /* cuda_times.c */
+
 /* Of a context. */
 typedef struct {
     void *stream;       /* ours: for runs when the caller gave none */
@@ -114,12 +132,14 @@ typedef struct {
     void **parameters;        /* of one launch */
     void *graph, *exec;       /* the steps as a graph; NULL: none yet */
     void *newest;             /* node of the graph while it is made */
-    void **nodes;             /* by step: its node; NULL: none */
-    void **events;            /* of a profile: before and behind each step, and the run's begin */
-    uint8_t *is_timed;        /* by step: its events were recorded in this run */
+    dlcrt_cuda_node *nodes;   /* of the graph, without those of events */
+    uint64_t *words;          /* what they were given */
+    size_t nnodes, nodes_room, nwords, words_room;
+    dlcrt_cuda_times *times;  /* of a profile; NULL: none is wanted */
+    uint64_t ngiven;          /* launches and copies that the last walk gave to the stream */
     uint32_t nalike;          /* runs since anything was placed */
     uint8_t way;              /* dlcrt_way */
-    uint8_t is_graph;         /* every step runs on the device */
+    uint8_t is_graph;         /* shapes say which steps run, all of them on the device */
     uint8_t is_async;
     uint8_t is_current; /* the caller sees to the thread's context */
     uint8_t is_pending; /* the stream may hold work, the fault words may tell of it */
@@ -133,21 +153,41 @@ static inline dlcrt_cuda_run *dlcrt_run_of(const dlcrt_context *context)
 {
     return context->held;
 }
+/* Where the step stands in the plan. */
+static inline uint32_t dlcrt_cuda_number(const dlcrt_context *context, const dlc_plan_step *step)
+{
+    return (uint32_t)(step - (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps));
+}
+
 /* --- cuda_steps.c --- */
-typedef enum { DLCRT_WAY_STREAM, DLCRT_WAY_GRAPH, DLCRT_WAY_UPDATE } dlcrt_way;
+typedef enum { DLCRT_WAY_STREAM, DLCRT_WAY_GRAPH } dlcrt_way;
 /* Of the row: device.h. They give the step's work to the stream or to the graph, as `way` says. */
 dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *step,
                                   size_t *scratch_bytes);
 dlc_status dlcrt_cuda_launch(dlcrt_context *context, const dlc_plan_step *step);
 dlc_status dlcrt_cuda_copy(dlcrt_context *context, const dlc_plan_step *step);
-/* Makes the graph of all steps. */
-dlc_status dlcrt_graph_record(dlcrt_context *context);
-/* The step is given other addresses from the next launch on. */
-dlc_status dlcrt_graph_update(dlcrt_context *context, const dlc_plan_step *step);
+/* --- cuda_graph.c --- */
+/* Launches and copies beyond which a run is walked rather than recorded: a node takes memory of the
+ * driver, and a graph is made whole before its first launch. */
+#ifndef DLCRT_MOST_NODES /* tests say fewer */
+#define DLCRT_MOST_NODES 32768
+#endif
+/* Around a walk of the plan's steps: what that gives are nodes of a graph, which is made at the end, unless it failed. */
+dlc_status dlcrt_graph_begin(dlcrt_context *context);
+dlc_status dlcrt_graph_end(dlcrt_context *context, dlc_status walked);
+/* A node of it, behind the newest. */
+dlc_status dlcrt_graph_kernel(dlcrt_context *context, const dlc_plan_step *step,
+                              const dlcrt_cuda_kernel *kernel);
+dlc_status dlcrt_graph_copy(dlcrt_context *context, const dlc_plan_step *step, uint64_t to,
+                            uint64_t from, size_t size_bytes);
+dlc_status dlcrt_graph_event(dlcrt_context *context, void *event, const char *what);
+/* Nodes that read or write the caller's memory are given the addresses that context->pointers has for it
+ * now, from the next launch on. */
+dlc_status dlcrt_graph_rebind(dlcrt_context *context);
 void dlcrt_graph_drop(dlcrt_context *context);
 
 /* --- cuda_times.c --- */
-/* Events for a profile; then, around each step, what records them. */
+/* Room for a profile; then, around each step, what records events. */
 dlc_status dlcrt_times_create(dlcrt_context *context);
 void dlcrt_times_destroy(dlcrt_context *context);
 dlc_status dlcrt_times_begin(dlcrt_context *context);

@@ -1,11 +1,7 @@
 /*
- * The steps of a plan on a CUDA device: given to a stream, or nodes of a graph, one behind the other,
- * made by hand rather than recorded from a stream, so that nobody's recording is in the way and each
- * step's node is known: when the caller brings other memory, nodes that read or write it are given
- * its address.
+ * The steps of a plan on a CUDA device, given to a stream, or to the graph that a run becomes.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "runtime/cuda.h"
 
@@ -13,31 +9,6 @@ enum { FUNCTION_MAX_DYNAMIC_SHARED = 8, PLAIN_SHARED_BYTES = 48 * 1024 };
 #ifndef DLCRT_MAX_BLOCKS /* tests say fewer */
 #define DLCRT_MAX_BLOCKS INT32_MAX
 #endif
-
-/* CUDA_KERNEL_NODE_PARAMS as drivers have had it since CUDA 10 */
-typedef struct {
-    void *function;
-    unsigned grid[3], block[3], shared_bytes;
-    void **parameters, **extra;
-} kernel_launch;
-
-/* CUDA_MEMCPY3D: a copy of one row. */
-typedef struct {
-    size_t from_x, from_y, from_z, from_level;
-    int from_type;
-    const void *from_host;
-    uint64_t from;
-    void *from_array, *zero;
-    size_t from_pitch, from_height;
-    size_t to_x, to_y, to_z, to_level;
-    int to_type;
-    void *to_host;
-    uint64_t to;
-    void *to_array, *zero2;
-    size_t to_pitch, to_height;
-    size_t width, height, depth;
-} copy_of_rows;
-enum { OF_DEVICE = 2 }; /* CUmemorytype */
 
 static dlcrt_cuda *loaded_of(const dlcrt_executable *executable)
 {
@@ -107,76 +78,33 @@ dlc_status dlcrt_cuda_size_launch(dlcrt_context *context, const dlc_plan_step *s
 }
 
 /* --- to a stream or a graph --- */
-static uint32_t number_of(const dlcrt_context *context, const dlc_plan_step *step)
-{
-    return (uint32_t)(step -
-                      (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps));
-}
-
 static const char *name_of(const dlcrt_context *context, const dlc_plan_step *step)
 {
     return dlcrt_string(context->plan, step->name);
 }
 
-/* Behind the node that was made before. */
-static size_t after(const dlcrt_cuda_run *run)
-{
-    return run->newest ? 1 : 0;
-}
-
-static void made(dlcrt_context *context, const dlc_plan_step *step, void *node)
-{
-    dlcrt_run_of(context)->newest = node;
-    dlcrt_run_of(context)->nodes[number_of(context, step)] = node;
-}
-
 static dlc_status give_kernel(dlcrt_context *context, const dlc_plan_step *step,
-                              const kernel_launch *l)
+                              const dlcrt_cuda_kernel *l)
 {
-    const dlcrt_driver *driver = dlcrt_driver_in(context);
     dlcrt_cuda_run *run = dlcrt_run_of(context);
-    const char *name = name_of(context, step);
-    void *node;
-    if (run->way == DLCRT_WAY_STREAM) {
-        DLCRT_CUDA(driver, launch, name, l->function, l->grid[0], l->grid[1], l->grid[2],
-                   l->block[0], l->block[1], l->block[2], l->shared_bytes, run->used,
-                   l->parameters, NULL);
-        return DLC_OK;
-    }
-    if (run->way == DLCRT_WAY_UPDATE) {
-        DLCRT_CUDA(driver, exec_kernel, name, run->exec, run->nodes[number_of(context, step)], l);
-        return DLC_OK;
-    }
-    DLCRT_CUDA(driver, graph_kernel, name, &node, run->graph, &run->newest, after(run), l);
-    made(context, step, node);
+    if (run->way == DLCRT_WAY_GRAPH)
+        return dlcrt_graph_kernel(context, step, l);
+    run->ngiven++;
+    DLCRT_CUDA(dlcrt_driver_in(context), launch, name_of(context, step), l->function, l->grid[0],
+               l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared_bytes,
+               run->used, l->parameters, NULL);
     return DLC_OK;
 }
 
 static dlc_status give_copy(dlcrt_context *context, const dlc_plan_step *step, uint64_t to,
                             uint64_t from, size_t size_bytes)
 {
-    const dlcrt_driver *driver = dlcrt_driver_in(context);
     dlcrt_cuda_run *run = dlcrt_run_of(context);
-    void *in = loaded_of(context->executable)->context, *node;
-    const copy_of_rows row = {.from_type = OF_DEVICE,
-                              .from = from,
-                              .to_type = OF_DEVICE,
-                              .to = to,
-                              .width = size_bytes,
-                              .height = 1,
-                              .depth = 1};
-    const char *name = name_of(context, step);
-    if (run->way == DLCRT_WAY_STREAM) {
-        DLCRT_CUDA(driver, copy_within, name, to, from, size_bytes, run->used);
-        return DLC_OK;
-    }
-    if (run->way == DLCRT_WAY_UPDATE) {
-        DLCRT_CUDA(driver, exec_copy, name, run->exec, run->nodes[number_of(context, step)], &row,
-                   in);
-        return DLC_OK;
-    }
-    DLCRT_CUDA(driver, graph_copy, name, &node, run->graph, &run->newest, after(run), &row, in);
-    made(context, step, node);
+    if (run->way == DLCRT_WAY_GRAPH)
+        return dlcrt_graph_copy(context, step, to, from, size_bytes);
+    run->ngiven++;
+    DLCRT_CUDA(dlcrt_driver_in(context), copy_within, name_of(context, step), to, from, size_bytes,
+               run->used);
     return DLC_OK;
 }
 
@@ -185,20 +113,14 @@ static int64_t per_launch(const dlc_plan_kernel *kernel)
     return (int64_t)DLCRT_MAX_BLOCKS * kernel->units_per_block;
 }
 
-static int64_t nlaunches(const dlcrt_context *context, const dlc_plan_step *step)
-{
-    int64_t most = per_launch(kernel_of(context, step));
-    return (context->cells[step->units] + most - 1) / most;
-}
-
 /* Units in launches of at most 2^31 - 1 blocks. */
 static dlc_status give_launches(dlcrt_context *context, const dlc_plan_step *step)
 {
     dlcrt_cuda_run *run = dlcrt_run_of(context);
     const dlc_plan_kernel *kernel = kernel_of(context, step);
     int64_t units = context->cells[step->units], first = 0;
-    uint64_t fault = run->device_faults + number_of(context, step) * sizeof(int64_t);
-    kernel_launch one = {.function = loaded_of(context->executable)->functions[step->what],
+    uint64_t fault = run->device_faults + dlcrt_cuda_number(context, step) * sizeof(int64_t);
+    dlcrt_cuda_kernel one = {.function = loaded_of(context->executable)->functions[step->what],
                         .grid = {1, 1, 1},
                         .block = {kernel->threads, 1, 1},
                         .shared_bytes = (unsigned)shared_bytes_of(context, step),
@@ -253,62 +175,4 @@ dlc_status dlcrt_cuda_copy(dlcrt_context *context, const dlc_plan_step *step)
     DLC_TRY(dlcrt_times_stamp(context, step, 0));
     DLC_TRY(give_bytes(context, step));
     return dlcrt_times_stamp(context, step, 1);
-}
-
-/* --- the graph --- */
-static dlc_status give(dlcrt_context *context, const dlc_plan_step *step)
-{
-    return step->kind == DLC_DO_LAUNCH ? dlcrt_cuda_launch(context, step)
-                                       : dlcrt_cuda_copy(context, step);
-}
-
-static dlc_status make_nodes(dlcrt_context *context)
-{
-    const dlc_plan_step *step = dlcrt_rows(context->plan, context->plan->steps);
-    DLC_TRY(dlcrt_times_begin(context));
-    for (uint32_t i = 0; i < context->plan->steps.count; i++, step++)
-        DLC_TRY(give(context, step));
-    return DLC_OK;
-}
-
-void dlcrt_graph_drop(dlcrt_context *context)
-{
-    dlcrt_cuda_run *run = dlcrt_run_of(context);
-    if (run->exec)
-        dlcrt_driver_in(context)->exec_destroy(run->exec);
-    if (run->graph)
-        dlcrt_driver_in(context)->graph_destroy(run->graph);
-    run->exec = run->graph = NULL;
-    run->nalike = 0;
-}
-
-dlc_status dlcrt_graph_record(dlcrt_context *context)
-{
-    const dlcrt_driver *driver = dlcrt_driver_in(context);
-    dlcrt_cuda_run *run = dlcrt_run_of(context);
-    DLCRT_CUDA(driver, graph_create, "the graph of the steps", &run->graph, 0);
-    run->newest = NULL;
-    memset(run->nodes, 0, context->plan->steps.count * sizeof *run->nodes);
-    run->way = DLCRT_WAY_GRAPH;
-    dlc_status status = make_nodes(context);
-    run->way = DLCRT_WAY_STREAM;
-    DLC_TRY(status);
-    DLCRT_CUDA(driver, graph_instantiate, "the graph of the steps", &run->exec, run->graph, 0);
-    return DLC_OK;
-}
-
-/* A step of more than one launch has more nodes than are known here: the graph is made anew. */
-dlc_status dlcrt_graph_update(dlcrt_context *context, const dlc_plan_step *step)
-{
-    dlcrt_cuda_run *run = dlcrt_run_of(context);
-    if (!run->exec || !run->nodes[number_of(context, step)])
-        return DLC_OK;
-    if (step->kind == DLC_DO_LAUNCH && nlaunches(context, step) > 1) {
-        dlcrt_graph_drop(context);
-        return DLC_OK;
-    }
-    run->way = DLCRT_WAY_UPDATE;
-    dlc_status status = give(context, step);
-    run->way = DLCRT_WAY_STREAM;
-    return status;
 }

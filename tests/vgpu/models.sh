@@ -1,9 +1,28 @@
 #!/bin/sh
 # models.sh TESTS_DIR WORK_DIR VGPU_DIR: whole models through the runtime on the virtual GPU give the bits of the emulation, on PTX for
 # three generations: digits, MiniLM's first two layers, an LSTM, a decoder's step, half precision, its products as matrices,
-# int8, maps; with odd inputs, too; products by rows of dot.def.
+# int8, maps; with odd inputs, too; products by rows of dot.def. And what a run asks of the driver (VGPU_CALLS is the program):
+# two calls, and no copies but those that begin a loop's states. With a FOLDER of models behind, the long form, that of those alone.
 set -eu
 tests=$1 work=$2/vgpu vgpu=$3
+states_of() { # what the graph copies at most: states of loops that begin with a constant
+    case $1 in
+        lstm) echo 2 ;;
+        *) echo 0 ;;
+    esac
+}
+count() { # count NAME FILE: few blocks run, what they compute is of no interest
+    said=$(LD_LIBRARY_PATH=$vgpu DLC_VGPU_SAMPLE=1 "$VGPU_CALLS" "$(states_of "$1")" "$2") || { echo "$1: $said"; return 1; }
+    echo "$1: $said"
+}
+if [ $# -gt 3 ]; then
+    failed=0
+    mkdir -p "$work"
+    for model in "$4"/*.onnx; do
+        "$DLC" compile "$model" --target sm_80 -o "$work/counted.so" -q && count "$(basename "$model" .onnx)" "$work/counted.so" || failed=1
+    done
+    exit $failed
+fi
 python=$tests/../.venv/bin/python
 [ -x "$python" ] || { echo "skipped: there is no .venv; scripts/setup makes it"; exit 77; }
 cc --version >/dev/null 2>&1 || { echo "skipped: the emulation needs the C compiler cc"; exit 77; }
@@ -32,6 +51,7 @@ try() { # try MODEL TARGET INPUTS…
     done
 }
 try digits sm_75 in
+count digits "$work/digits.so"
 for target in sm_75 sm_80 sm_90; do
     try maps $target odd
 done
@@ -42,6 +62,9 @@ try half sm_80 in odd
 try matrices sm_80 odd
 try int8 sm_90 in odd
 try minilm2 sm_75 in
+for name in maps lstm decode layer half matrices int8 minilm2; do
+    count $name "$work/$name.so"
+done
 
 # Products by rows of dot.def that no model's schedule has yet: a module's text.
 "$python" -c "import numpy, sys

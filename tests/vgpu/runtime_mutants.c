@@ -1,5 +1,5 @@
 /*
- * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A FOLDER of executables. Each changes one
+ * Bugs planted into the runtime: runtime_mutants SOURCE_DIR LIBDLCRT_A FOLDER of executables PART, 0 or 1, a half of them. Each changes one
  * of its files, which is compiled and linked with scenario.c in place of the original; what the
  * program prints or how it ends must differ from the unchanged one's.
  */
@@ -37,10 +37,10 @@ static const struct mutant mutants[] = {
     IN("cuda", "regions that are not aligned",
        "(size_bytes + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN", "size_bytes"),
     IN("cuda", "regions that lie in one place", "*at += region_up(size_bytes);", ""),
-    IN("cuda_steps", "fault words of 4 bytes", "number_of(context, step) * sizeof(int64_t)",
-       "number_of(context, step) * 4"),
+    IN("cuda_steps", "fault words of 4 bytes", "number(context, step) * sizeof(int64_t)",
+       "number(context, step) * 4"),
     IN("cuda_steps", "the first step's fault word for all",
-       "run->device_faults + number_of(context, step) * sizeof(int64_t)", "run->device_faults"),
+       "run->device_faults + dlcrt_cuda_number(context, step) * sizeof(int64_t)", "run->device_faults"),
     IN("cuda", "faults that are not looked at", "    return check_faults(context);",
        "    return DLC_OK;"),
     IN("cuda", "faults that nobody waits for", "    run->is_pending = 1;\n    if (run->is_async",
@@ -91,9 +91,9 @@ static const struct mutant mutants[] = {
        "if (!bound->seen)"),
     IN("cuda", "memory of the device that is copied", "at = bound->is_fit ? theirs : own;",
        "at = own;"),
-    IN("cuda", "the memory of the run before", "context->pointers[i] = at;", "(void)at;"),
-    IN("cuda", "a graph that keeps its memory",
-       "        if (has_changed)\n            DLC_TRY(dlcrt_graph_update(context, step));", ""),
+    IN("cuda", "the memory of the run before", "context->pointers[i] = address(context, &refs[i]);",
+       "(void)address(context, &refs[i]);"),
+    IN("cuda", "a graph that keeps its memory", "return dlcrt_graph_rebind(context);", "return DLC_OK;"),
     IN("cuda", "an output that is copied onto itself, or is not there",
        "to == run->out[i].at))", "to == run->outputs[i].at))"),
     IN("cuda", "a stream of ours for the caller's",
@@ -117,47 +117,135 @@ static const struct mutant mutants[] = {
     IN("cuda", "work behind a failure that is not waited for",
        "(void)dlcrt_driver_in(context)->stream_wait(run->used);\n    clear",
        "clear"),
-    IN("cuda", "one changed step of several", "            DLC_TRY(dlcrt_graph_update(context, step));",
-       "            return dlcrt_graph_update(context, step);"),
+    IN("cuda_graph", "one changed node of several", "            DLC_TRY(update(context, &run->nodes[i]));",
+       "            return update(context, &run->nodes[i]);"),
     IN("cuda", "outputs that are not bound",
        "i < plan->outputs.count; i++)\n        if (outputs[i].size_bytes < known_cells(plan, 0))\n            "
        "DLC_TRY(bind(",
        "i < 0; i++)\n        if (outputs[i].size_bytes < known_cells(plan, 0))\n            DLC_TRY(bind("),
-    IN("cuda_steps", "an update of the node before",
-       "    dlcrt_run_of(context)->newest = node;\n    dlcrt_run_of(context)->nodes[number_of(context, step)] = node;",
-       "    dlcrt_run_of(context)->nodes[number_of(context, step)] = dlcrt_run_of(context)->newest;\n    "
-       "dlcrt_run_of(context)->newest = node;"),
-    IN("cuda_steps", "a graph that is made in every run",
+    IN("cuda_graph", "an update of the node before", "node->node, &l)", "(node > run->nodes ? node[-1].node : node->node), &l)"),
+    IN("cuda_graph", "a graph that is never dropped",
        "    if (run->exec)\n        dlcrt_driver_in(context)->exec_destroy(run->exec);",
        ""),
-    IN("cuda_steps", "a step's parameters for its update as they were",
-       "    run->way = DLCRT_WAY_UPDATE;\n    dlc_status status = give(context, step);",
-       "    run->way = DLCRT_WAY_UPDATE;\n    dlc_status status = DLC_OK;"),
-    IN("cuda_times", "events that are used again",
-       "run->events[2 * i + (uint32_t)is_behind]",
-       "run->events[i + (uint32_t)is_behind]"),
+    IN("cuda_graph", "a step's parameters for its update as they were", "        words[i] = at;\n", ""),
+    IN("cuda_times", "events that are used again", "times->spans[times->n++].end", "times->spans[times->n].end"),
     IN("cuda_times", "an event of the begin that moves",
-       "return stamp(context, run->events[nevents(context) - 1]);",
-       "return DLC_OK;"),
+       "    times->n = 0;\n    return stamp(context, times->begin);",
+       "    times->n = 0;\n    return DLC_OK;"),
     IN("cuda_load", "weights freed at once", "    driver->stream_destroy(stream);\n    return status;",
        "    driver->stream_destroy(stream);\n    driver->memory_free(cuda->weights);\n    return status;"),
     IN("cuda_load", "weights copied in every context", "cuda->is_ready = status == DLC_OK;", ""),
     IN("cuda_load", "modules that are loaded for each kernel", "if (cuda->modules[i].offset == binary->offset)", "if (0)"),
     IN("cuda_load", "weights without their last part", "end = last > end ? last : end;", "end = end ? end : last;"),
-    IN("cuda_steps", "nodes without order", "return run->newest ? 1 : 0;", "return 0;"),
-    IN("cuda_steps", "all nodes behind the first", "dlcrt_run_of(context)->newest = node;",
-       "if (!dlcrt_run_of(context)->newest) dlcrt_run_of(context)->newest = node;"),
-    IN("cuda_steps", "another step's node", "run->exec, run->nodes[number_of(context, step)], l",
-       "run->exec, run->nodes[number_of(context, step) ? 0 : 1], l"),
-    IN("cuda_steps", "a graph that is never destroyed",
+    IN("cuda_graph", "nodes without order", "return run->newest ? 1 : 0;", "return 0;"),
+    IN("cuda_graph", "all nodes behind the first", "    run->newest = made.node;",
+       "    if (!run->newest) run->newest = made.node;"),
+    IN("cuda_graph", "another step's node", "node->node, &l)", "run->nodes[node == run->nodes].node, &l)"),
+    IN("cuda_graph", "a graph that is never destroyed",
        "dlcrt_driver_in(context)->graph_destroy(run->graph);", ";"),
-    IN("cuda_steps", "a graph's runs that go on being made", "run->way = DLCRT_WAY_STREAM;", ""),
-    IN("cuda_times", "a step's begin for its end",
-       "stamp(context, run->events[2 * i + (uint32_t)is_behind])",
-       "stamp(context, run->events[2 * i + 1 - (uint32_t)is_behind])"),
+    IN("cuda_graph", "a graph's runs that go on being made", "run->way = DLCRT_WAY_STREAM;", ""),
+    IN("cuda_times", "a step's begin for its end", "times->spans[times->n++].end", "times->spans[times->n++].begin"),
     IN("cuda_times", "events that are never destroyed",
-       "dlcrt_driver_in(context)->event_destroy(run->events[i]);", ";"),
-    IN("cuda_times", "times that nobody reads", "if (run->is_timed[i])", "if (0)"),
+       "dlcrt_driver_in(context)->event_destroy(event);", ";"),
+    IN("cuda_times", "times that nobody reads", "times && i < times->n; i++", "i < 0; i++"),
+
+    /* Streams and waits. */
+    IN("cuda", "outputs copied in another stream",
+       "run->outputs[i].at, size_bytes,\n                       run->used", "run->outputs[i].at, size_bytes,\n                       NULL"),
+    IN("cuda", "the caller's memory copied in another stream", "size_bytes, dlcrt_run_of(context)->used);\n    if (result ==",
+       "size_bytes, NULL);\n    if (result =="),
+    IN("cuda", "an arena poisoned in another stream", "run->arena.size_bytes,\n                   run->used",
+       "run->arena.size_bytes,\n                   NULL"),
+    IN("cuda_steps", "launches in another stream", "run->used, l->parameters, NULL", "NULL, l->parameters, NULL"),
+    IN("cuda_steps", "a copy of a step in another stream", "from, size_bytes,\n               run->used",
+       "from, size_bytes,\n               NULL"),
+    IN("cuda", "a run that is not waited for", "    DLC_TRY(finish(context));\n    return dlcrt_times_read(context);",
+       "    return dlcrt_times_read(context);"),
+    IN("cuda", "faults looked at before the end", "    DLC_TRY(wait(context));\n    return check_faults", "    return check_faults"),
+    IN("plan", "steps of the host that do not wait for the device", "        DLC_TRY(context->device->wait(context));\n", ""),
+    /* Nodes of a graph. */
+    IN("cuda_graph", "the node before the one that changed", "DLC_TRY(update(context, &run->nodes[i]));",
+       "DLC_TRY(update(context, &run->nodes[i ? i - 1 : 0]));"),
+    IN("cuda_graph", "an update with another node's parameters", "&run->words[node->first_word + i];", "&run->words[i];"),
+    IN("cuda_graph", "nodes of the graph before", "run->nnodes = run->nwords = 0;", "run->nwords = 0;"),
+    IN("cuda_graph", "all nodes' parameters in one place", "    run->nwords += nwords_of(step);\n", ""),
+    IN("cuda_graph", "an update without the parameters behind the buffers",
+       "step->kind == DLC_DO_LAUNCH ? step->symbols.count + 3 : 0", "0"),
+    IN("cuda_graph", "an update of one block", ".grid = {node->nblocks, 1, 1}", ".grid = {1, 1, 1}"),
+    IN("cuda_graph", "an update of half the threads", ".block = {kernel->threads, 1, 1}", ".block = {kernel->threads / 2, 1, 1}"),
+    IN("cuda_graph", "an update without shared memory", ".shared_bytes = node->shared_bytes", ".shared_bytes = 0"),
+    IN("cuda_graph", "an update with another kernel", "cuda->functions[step->what]", "cuda->functions[step->what ? 0 : 1]"),
+    IN("cuda_graph", "a copy that turns round when it changes",
+       "row_of(run->words[node->first_word + 1], run->words[node->first_word], node->size_bytes)",
+       "row_of(run->words[node->first_word], run->words[node->first_word + 1], node->size_bytes)"),
+    IN("cuda_graph", "half a copy when it changes", "run->words[node->first_word], node->size_bytes)",
+       "run->words[node->first_word], node->size_bytes / 2)"),
+    IN("cuda_graph", "a copy of another context's device", "return ((const dlcrt_cuda *)context->executable->loaded)->context;",
+       "return NULL;"),
+    IN("cuda_graph", "a node that counts as the first step's", "made.step = dlcrt_cuda_number(context, step);", "made.step = 0;"),
+    IN("cuda_graph", "addresses of the first step for all", "context->pointers[step->refs.first + i];", "context->pointers[i];"),
+    IN("cuda_graph", "room that does not grow with the words",
+       "status = reserve(&words, &run->words_room, run->nwords + nwords_of(step), sizeof *run->words);",
+       "status = reserve(&words, &run->words_room, 1, sizeof *run->words);"),
+    /* Shapes, loops, and what is placed. */
+    IN("cuda", "a loop recorded before anything was placed", "run->times && context->plan->phases.count == 1", "run->times != NULL"),
+    IN("cuda", "a graph at the first run", "(is_first && !may_be_first) ||", ""),
+    IN("cuda", "loops that are never a graph", "if (step->device != DLC_DEVICE_CUDA && step->kind < DLC_DO_SET)",
+       "if (step->device != DLC_DEVICE_CUDA)"),
+    IN("cuda", "a graph of steps of the host", "steps_are_of_device(context->plan) &&", ""),
+    IN("cuda", "a graph with outputs of late sizes", "&& outputs_are_known(context->plan)", ""),
+    IN("cuda", "memory of a later phase that is taken to be there", "int result = phase && arena_bytes <= run->arena.size_bytes;",
+       "int result = phase != 0;"),
+    IN("cuda", "late outputs that are taken to be there",
+       "(size_t)context->cells[outputs[i].size_bytes] < run->outputs[i].size_bytes;", "1;"),
+    IN("cuda", "memory of shapes before", "    bind_own(context);\n    return DLC_OK;", "    return DLC_OK;"),
+    IN("cuda", "too little memory for inputs", "context->cells[inputs[i].size_bytes] + 1, &at, &run->inputs[i]", "1, &at, &run->inputs[i]"),
+    IN("cuda", "too little memory for outputs", "context->cells[outputs[i].size_bytes] + 1, &at, &run->outputs[i]",
+       "1, &at, &run->outputs[i]"),
+    IN("context", "addresses of a loop's first turn", "context->step_sized[i] == context->nentered", "context->step_sized[i]"),
+    IN("context", "turns that count for nothing", "    context->nentered++;\n", ""),
+    IN("context", "parts of a buffer at its beginning", "        offset += skip;\n", ""),
+    IN("cuda_steps", "another kernel's block", "context->plan->kernels) + step->what;", "context->plan->kernels);"),
+    IN("cuda_steps", "the size of the first buffer for a copy", "context->cells[refs[1].size_bytes]",
+       "context->cells[refs[0].size_bytes] / 2"),
+    /* Errors that nobody is told. */
+    IN("cuda", "a graph that is not launched", "    DLCRT_CUDA(dlcrt_driver_in(context), graph_launch, \"the steps\", run->exec, run->used);",
+       "    (void)dlcrt_driver_in(context)->graph_launch(run->exec, run->used);"),
+    IN("cuda", "a run that went wrong and goes on", "    if (status)\n        abandon(context);\n    return status;", "    return status;"),
+    IN("cuda", "memory that is not there", "    DLCRT_CUDA(driver, memory_alloc, \"memory of the device for a run\", &larger.at,\n               larger.size_bytes);",
+       "    (void)driver->memory_alloc(&larger.at, larger.size_bytes);"),
+    IN("cuda_graph", "a graph that is not made", "    DLCRT_CUDA(dlcrt_driver_in(context), graph_instantiate, graph, &run->exec, run->graph, 0);",
+       "    (void)dlcrt_driver_in(context)->graph_instantiate(&run->exec, run->graph, 0);"),
+    IN("cuda_graph", "an update that is refused", "    DLCRT_CUDA(dlcrt_driver_in(context), exec_kernel, dlcrt_string(context->plan, step->name), run->exec,\n               node->node, &l);",
+       "    (void)dlcrt_driver_in(context)->exec_kernel(run->exec, node->node, &l);"),
+    IN("cuda_times", "times that are not taken", "    DLCRT_CUDA(dlcrt_driver_in(context), event_record, what, event, run->used);",
+       "    (void)dlcrt_driver_in(context)->event_record(event, run->used);"),
+    IN("cuda_times", "half a span when events run out", "        driver->event_destroy(made.begin);\n", ""),
+    IN("cuda_times", "the time of the last turn alone", "profile->begin_ns = begin - spent;", "profile->begin_ns = begin;"),
+    IN("cuda_load", "weights that did not come", "    dlc_status status = copy_weights(executable, size_bytes, stream);",
+       "    dlc_status status = DLC_OK; (void)copy_weights(executable, size_bytes, stream);"),
+    IN("cuda_load", "weights that failed and are kept", "    if (status && cuda->weights) {", "    if (0) {"),
+    /* Contexts, files and others' recordings. */
+    IN("cuda", "fault words that contexts share", "    run->faults = at;",
+       "    static void *first;\n    run->faults = first = first ? first : at;"),
+    IN("cuda", "one state for all contexts", "    dlcrt_cuda_run *run = context->held = dlcrt_alloc(1, sizeof *run);",
+       "    static dlcrt_cuda_run *run; run = context->held = run ? run : dlcrt_alloc(1, sizeof *run);"),
+    IN("context", "a file that goes before its contexts", "    dlcrt_executable_retain(executable);\n", ""),
+    IN("cuda", "recordings that mind a larger run", "    DLC_TRY(dlcrt_capture_relax(dlcrt_driver_in(context), &mode));\n    dlc_status status = place_relaxed",
+       "    mode = 0;\n    dlc_status status = place_relaxed"),
+    IN("cuda_load", "recordings that mind the weights", "    dlc_status status = dlcrt_capture_relax(driver, &mode);",
+       "    dlc_status status = DLC_OK; mode = 0;"),
+    /* What a file falls back to. */
+    IN("binary", "code for a newer driver", "binary->driver <= (uint32_t)driver->version", "1"),
+    IN("binary", "machine code of another generation",
+       "(binary->kind == DLC_BINARY_PTX || binary->arch / 10 == capability / 10)", "1"),
+    IN("binary", "code of a newer device", "binary->arch <= capability &&", ""),
+    IN("binary", "a plan without code for the device", "        if (dlcrt_binary_find(plan, i, device, 0))\n            continue;",
+       "        continue;"),
+    IN("device", "a device that is passed over in silence", "        memcpy(device->passed, unfit, sizeof unfit);", "        ;"),
+    IN("cuda_load", "a module that did not load", "status ? status : module->handle ? DLC_OK : DLC_NO_DEVICE", "DLC_OK"),
+    IN("cuda_load", "the reason of the last code alone", "\"%s%s\", nth ? \"; \" : \"\", dlcrt_last_error());",
+       "\"%s\", nth ? \"\" : \"\");"),
 };
 
 /* Tried in the long form alone (DLC_LONG). */
@@ -177,13 +265,12 @@ static const struct mutant more[] = {
     IN("cuda", "a context that tells of no memory", "    return total;", "    return 0;"),
     IN("cuda", "a graph that outlives a failure", "    run->way = DLCRT_WAY_STREAM;\n    dlcrt_graph_drop(context);\n    for",
        "    run->way = DLCRT_WAY_STREAM;\n    for"),
-    IN("cuda", "inputs alone given another address", "if (refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)",
-       "if (refs[i].place != DLC_REF_INPUT)"),
-    IN("cuda", "outputs alone given another address", "if (refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)",
-       "if (refs[i].place != DLC_REF_OUTPUT)"),
+    IN("cuda_graph", "inputs alone given another address", "(refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)",
+       "refs[i].place != DLC_REF_INPUT"),
+    IN("cuda_graph", "outputs alone given another address", "(refs[i].place != DLC_REF_INPUT && refs[i].place != DLC_REF_OUTPUT)",
+       "refs[i].place != DLC_REF_OUTPUT"),
     IN("cuda", "the last tensor that changed", "*has_changed |= at != bound->at;", "*has_changed = at != bound->at;"),
-    IN("cuda", "the last reference that changed", "            has_changed |= at != context->pointers[i];",
-       "            has_changed = at != context->pointers[i];"),
+    IN("cuda_graph", "the last reference that changed", "        result = 1;", "        result = i + 1 == step->refs.count;"),
     IN("cuda", "times of a run that nobody waited for", "run->is_graph && !context->profile)", "run->is_graph)"),
     IN("cuda", "outputs of the run before, read while they are written",
        "        is_own |= lies_in(&run->outputs[i], at);", "        ;"),
@@ -211,13 +298,13 @@ static const struct mutant more[] = {
     IN("cuda_steps", "a unit less for the last block",
        "left + kernel->units_per_block - 1", "left + kernel->units_per_block - 2"),
     IN("cuda_steps", "blocks along y", "one.grid[0] =", "one.grid[1] ="),
-    IN("cuda_steps", "faults told to nobody", "uint64_t fault = run->device_faults + number_of(context, step) * sizeof(int64_t);",
-       "uint64_t fault = 0;"),
+    IN("cuda_steps", "faults told to nobody",
+       "uint64_t fault = run->device_faults + dlcrt_cuda_number(context, step) * sizeof(int64_t);", "uint64_t fault = 0;"),
     IN("cuda_steps", "sizes in another order", "&context->values[step->symbols.first + i]",
        "&context->values[step->symbols.first + step->symbols.count - 1 - i]"),
-    IN("cuda_steps", "the newest node of the graph before", "    run->newest = NULL;\n", ""),
-    IN("cuda_steps", "runs that were alike before shapes changed", "    run->nalike = 0;\n", ""),
-    IN("cuda_steps", "a graph that is remembered when it is gone", "    run->exec = run->graph = NULL;\n", ""),
+    IN("cuda_graph", "the newest node of the graph before", "    run->newest = NULL;\n", ""),
+    IN("cuda_graph", "runs that were alike before shapes changed", "    run->nalike = 0;\n", ""),
+    IN("cuda_graph", "a graph that is remembered when it is gone", "    run->exec = run->graph = NULL;\n", ""),
 };
 
 static int command(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -281,12 +368,21 @@ static void make_expected(void)
     dlc_arena_destroy(arena);
 }
 
-/* With launches of two blocks, as if there were more units than a launch may have, results are the same. */
-START_TEST(test_several_launches)
+/* With lower limits, as if there were more units than a launch may have, more launches than a graph, or more turns than events,
+ * results are the same, by other calls. */
+static const struct mutant limits[] = {
+    IN("cuda_steps", "launches of two blocks", "DLCRT_MAX_BLOCKS INT32_MAX", "DLCRT_MAX_BLOCKS 2"),
+    IN("cuda", "graphs of six nodes", "#include \"runtime/cuda.h\"", "#define DLCRT_MOST_NODES 6\n#include \"runtime/cuda.h\""),
+    IN("cuda_times", "times of two turns at once", "DLCRT_MOST_SPANS 4096", "DLCRT_MOST_SPANS 2"),
+};
+
+START_TEST(test_limit)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    const trial_mutation mutation = {"DLCRT_MAX_BLOCKS INT32_MAX", "DLCRT_MAX_BLOCKS 2", 0};
-    char *found = outcome(1001, trial_mutate(read_source("runtime/cuda_steps.c", arena), &mutation, arena));
+    const trial_mutation mutation = {limits[_i].from, limits[_i].to, 0};
+    const char *text = trial_mutate(read_source(limits[_i].file, arena), &mutation, arena);
+    ck_assert_msg(text != NULL, "%s: not in %s", limits[_i].bug, limits[_i].file);
+    char *found = outcome(1001 + _i, text);
     char *end = strstr(found, "left: 0;"), *of_expected = strstr(expected, "left: 0;");
     ck_assert_msg(end && strstr(end, "ends with 0"), "%s", found);
     ck_assert(end - found == of_expected - expected && !memcmp(found, expected, (size_t)(end - found)));
@@ -314,7 +410,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    int n = getenv("DLC_LONG") ? NMUTANTS + NMORE : NMUTANTS, part = argc == 5 && argv[4][0] == '1';
+    if (argc != 5)
         return 2;
     if (system("cc --version >/dev/null 2>&1")) {
         printf("skipped: it needs the C compiler cc\n");
@@ -329,8 +426,8 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("runtime mutants");
     TCase *cases = tcase_create("mutants");
     tcase_add_unchecked_fixture(cases, make_expected, NULL);
-    tcase_add_test(cases, test_several_launches);
-    tcase_add_loop_test(cases, test_mutant, 0, getenv("DLC_LONG") ? NMUTANTS + NMORE : NMUTANTS);
+    tcase_add_loop_test(cases, test_limit, 0, part ? 0 : sizeof limits / sizeof *limits);
+    tcase_add_loop_test(cases, test_mutant, part ? n / 2 : 0, part ? n : n / 2);
     tcase_set_timeout(cases, 200);
     suite_add_tcase(suite, cases);
     int failed = suite_run(suite);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# runtime_mutants.sh SOURCE_DIR PROGRAM LIBDLCRT_A VGPU_DIR: makes the executables of the scenario, and runs PROGRAM with them.
+# runtime_mutants.sh SOURCE_DIR PROGRAM LIBDLCRT_A VGPU_DIR PART: makes the executables of the scenario, and runs PROGRAM with them.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -9,7 +9,8 @@ if ! "$DLC" compile "$1/models/digits.onnx" --target x86-64-v2,sm_75 -o "$work/n
     exit 77
 fi
 "$DLC" compile "$1/tests/vgpu/gather.dlc" --fusion none --target sm_75 -o "$work/gather.so" -q
-for name in mixed pieces top; do
+"$DLC" compile "$1/tests/vgpu/turns.dlc" --target x86-64-v2,sm_75 -o "$work/turns.so" -q
+for name in mixed pieces top waits sides; do
     "$DLC" compile "$1/tests/vgpu/$name.dlc" --target sm_75 -o "$work/$name.so" -q
 done
-LD_LIBRARY_PATH=$4 "$2" "$1" "$3" "$work"
+LD_LIBRARY_PATH=$4 "$2" "$1" "$3" "$work" "$5"

@@ -2,18 +2,21 @@
  * What the runtime is asked to do with a virtual GPU, told as text: scenario FOLDER of executables. Shapes
  * that change, runs that are launched, recorded and replayed, two contexts in turn, tensors of the
  * device, runs that are not waited for, steps on the CPU between others, sizes that only the run
- * finds, faults. Linked once with the runtime as it is, and once
+ * finds, loops whose turns are nodes of a graph and loops that are walked, calls of the driver that fail,
+ * faults. Linked once with the runtime as it is, and once
  * with each bug of runtime_mutants.c.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dlc/runtime.h"
 #include "vgpu/control.h"
 
-enum { PIXELS = 64, CLASSES = 10, MOST = 9 };
+enum { PIXELS = 64, CLASSES = 10, MOST = 5 };
 
 static void must(int ok, const char *what)
 {
@@ -245,7 +248,13 @@ static void net_on_other_memory(dlcrt_executable *net)
     must(dlcrt_context_create(net, NULL, &context) == DLC_OK, "context");
     run_at(context, b.in[0], b.out[0], 1, 0);
     run_at(context, b.in[0], b.out[0], 2, 0);
+    dlcrt_tensor fits = input_at(shorter), few = {.data = logits, .size_bytes = sizeof logits};
+    fits.dims[0] = 2; /* of three that would be at the same address it has not all */
     draw(pixels, 3 * PIXELS, 3);
+    must(!cu.in(shorter, pixels, 2 * PIXELS * sizeof(float), NULL) &&
+             !cu.out(pixels, shorter, 2 * PIXELS * sizeof(float), NULL), "copies");
+    must(dlcrt_context_run(context, &fits, 1, &few, 1) == DLC_OK, "two of three");
+    show("two of three", logits, 2 * CLASSES * sizeof(float));
     void *locked;
     must(!cu.pin(&locked, sizeof pixels, 3), "memory of the host");
     memcpy(locked, pixels, sizeof pixels);
@@ -305,8 +314,9 @@ static void net_profiled(dlcrt_executable *net)
 }
 
 /* Somebody else records in all threads meanwhile; behind it the thread minds recordings as before. */
-static void net_beside_a_recording(dlcrt_executable *net)
+static void net_beside_a_recording(dlcrt_executable *net, const char *path)
 {
+    dlcrt_executable *again;
     dlcrt_context *context;
     void *stream, *graph = NULL;
     uint64_t at = 0;
@@ -316,6 +326,11 @@ static void net_beside_a_recording(dlcrt_executable *net)
     run_net(context, 3, 1);
     run_net(context, MOST, 2);
     dlcrt_context_destroy(context);
+    must(dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path, .device = "cuda"}, &again) == DLC_OK, path);
+    if (dlcrt_context_create(again, NULL, &context) != DLC_OK)
+        printf("beside a recording: %s\n", dlcrt_last_error());
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(again);
     printf("recorded: %d\n", cu.end(stream, &graph));
     must(!graph || !cu.drop(graph), "graph");
     must(!cu.begin(stream, 0), "recording");
@@ -339,6 +354,18 @@ static void run_gather(dlcrt_context *context, int64_t index)
         show("gather", y, sizeof y);
     else
         printf("gather %d: %s\n", (int)status, dlcrt_last_error());
+}
+
+/* Faults of one context are none of another's. */
+static void gather_in_two(dlcrt_executable *gather)
+{
+    dlcrt_context *contexts[2];
+    for (int i = 0; i < 2; i++)
+        must(dlcrt_context_create(gather, NULL, &contexts[i]) == DLC_OK, "context");
+    for (int i = 0; i < 6; i++)
+        run_gather(contexts[i % 2], i % 3 ? 1 : 9);
+    for (int i = 0; i < 2; i++)
+        dlcrt_context_destroy(contexts[i]);
 }
 
 static void gather_and_fail(dlcrt_executable *gather)
@@ -499,9 +526,227 @@ static void pieces_change(dlcrt_executable *pieces, int is_profiled)
     must(!cu.pop(&current) && !cu.release(0), "the end");
 }
 
+/* --- loops: the states of one are rows of a stack, or change places --- */
+enum { MOST_TURNS = 9, WIDTH = 16 };
+
+/* Tensors of the host, or of the device at at[0..3]: x, h, the stack, the last state. */
+static void run_turns(dlcrt_context *context, int64_t n, const uint64_t *at, unsigned seed)
+{
+    float x[MOST_TURNS * WIDTH], h[WIDTH], s[MOST_TURNS * WIDTH], b[WIDTH];
+    size_t bytes = (size_t)n * WIDTH * sizeof(float);
+    draw(x, (size_t)n * WIDTH, seed), draw(h, WIDTH, seed + 3);
+    dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 3, .dims = {n, 1, WIDTH}},
+                         {.data = h, .dtype = DLC_F32, .rank = 2, .dims = {1, WIDTH}}},
+                 out[] = {{.data = s, .size_bytes = bytes}, {.data = b, .size_bytes = sizeof b}};
+    for (int i = 0; at && i < 4; i++) {
+        dlcrt_tensor *t = i < 2 ? &in[i] : &out[i - 2];
+        must(i > 1 || !cu.in(at[i], t->data, i ? sizeof h : bytes, NULL), "copies");
+        t->data = (void *)(uintptr_t)at[i];
+        t->on_device = 1;
+    }
+    must(!at || !cu.out(x, at[0], bytes, NULL), "copies");
+    if (dlcrt_context_run(context, in, 2, out, 2) != DLC_OK || dlcrt_context_wait(context) != DLC_OK) {
+        printf("turns: %s\n", dlcrt_last_error());
+        return;
+    }
+    must(!at || (!cu.out(s, at[2], bytes, NULL) && !cu.out(b, at[3], sizeof b, NULL)), "copies");
+    show("turns", s, bytes);
+    show("turns", b, sizeof b);
+}
+
+/* How often each step ran, and, where all are of the device, whether their times are in order. */
+static void show_runs(const dlcrt_context *context, int is_ordered)
+{
+    dlcrt_step_profile step;
+    int64_t begin = 0;
+    for (uint32_t i = 0; dlcrt_context_profile(context, i, &step); i++) {
+        if (!step.runs)
+            continue;
+        printf(" %llu%s", (unsigned long long)step.runs, !is_ordered || (step.end_ns > step.begin_ns && step.end_ns > begin) ? "" : "?");
+        if (is_ordered) /* virtual: the same in every run */
+            printf(" in %lld", (long long)(step.end_ns - step.begin_ns));
+        begin = step.begin_ns;
+    }
+    printf("\n");
+}
+
+/* Lengths that change; two contexts in turn; tensors of the device that change one at a time, and some that are not aligned. */
+static void turns_change(dlcrt_executable *turns, const dlcrt_context_options *options)
+{
+    static const int64_t lengths[] = {3, 3, 3, 3, 3, 3, 9, 9, 9, 1, 1, 1, 2, 2, 2, 2, 9, 9};
+    uint64_t at[4], other[4], used[4];
+    dlcrt_context *contexts[2];
+    void *current;
+    must(!cu.retain(&current, 0) && !cu.push(current), "context");
+    for (int i = 0; i < 4; i++)
+        must(!cu.alloc(&at[i], 1024) && !cu.alloc(&other[i], 1024), "memory");
+    for (int i = 0; i < 2; i++)
+        must(dlcrt_context_create(turns, options, &contexts[i]) == DLC_OK, "context");
+    memcpy(used, at, sizeof used);
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        used[i % 4] = used[i % 4] == at[i % 4] ? other[i % 4] + (i > 12 ? 4 : 0) : at[i % 4];
+        run_turns(contexts[0], lengths[i], i == 4 || i == 15 ? NULL : used, i);
+        run_turns(contexts[1], lengths[17 - i], i % 3 ? NULL : at, i + 40);
+        if (options->profile)
+            show_runs(contexts[0], 1);
+    }
+    for (int i = 0; i < 2; i++)
+        dlcrt_context_destroy(contexts[i]);
+    for (int i = 0; i < 4; i++)
+        must(!cu.free(at[i]) && !cu.free(other[i]), "memory");
+    must(!cu.pop(&current) && !cu.release(0), "the end");
+}
+
+/* How often the loop turns is an element of an input. */
+static void run_waits(dlcrt_context *context, int64_t n, unsigned seed)
+{
+    float x[3 * WIDTH], y[3 * WIDTH];
+    dlcrt_tensor in[] = {{.data = x, .dtype = DLC_F32, .rank = 2, .dims = {3, WIDTH}},
+                         {.data = &n, .dtype = DLC_I64, .rank = 1, .dims = {1}}},
+                 out = {.data = y, .size_bytes = sizeof y};
+    draw(x, 3 * WIDTH, seed);
+    if (dlcrt_context_run(context, in, 2, &out, 1) == DLC_OK)
+        show("waits", y, sizeof y);
+    else
+        printf("waits: %s\n", dlcrt_last_error());
+}
+
+static void waits_change(dlcrt_executable *waits, uint32_t profile)
+{
+    static const int64_t turns[] = {3, 3, 3, 0, 20, 20, 1, 21, 4};
+    dlcrt_context *context;
+    must(dlcrt_context_create(waits, &(dlcrt_context_options){.profile = profile, .poison = profile}, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        run_waits(context, turns[i], i);
+        if (profile)
+            show_runs(context, 0);
+    }
+    dlcrt_context_destroy(context);
+}
+
+/* A branch that the shape chooses says how large the output is. */
+static void sides_change(dlcrt_executable *sides)
+{
+    static const int64_t lengths[] = {3, 3, 3, 9, 9, 9, 2, 2, 2};
+    float x[MOST_TURNS * WIDTH];
+    dlcrt_context *context;
+    must(dlcrt_context_create(sides, NULL, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        dlcrt_tensor in = {.data = x, .dtype = DLC_F32, .rank = 2, .dims = {lengths[i], WIDTH}}, out = {.data = NULL};
+        draw(x, (size_t)lengths[i] * WIDTH, i);
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "sides");
+        printf("%lld ", (long long)out.dims[0]);
+        show("sides", out.data, bytes_of(&out));
+    }
+    dlcrt_context_destroy(context);
+}
+
+/* --- the driver's failures: each is told, and the next run is as if there had been none --- */
+static void fail_each(dlcrt_executable *turns, const vgpu_control *driver, const char *symbol, unsigned nth)
+{
+    static const dlcrt_context_options options = {.profile = 1, .poison = 1};
+    uint64_t at[4];
+    dlcrt_context *context;
+    void *current;
+    must(!cu.retain(&current, 0) && !cu.push(current), "context");
+    for (int i = 0; i < 4; i++)
+        must(!cu.alloc(&at[i], 1024), "memory");
+    printf("%s %u:\n", symbol, nth);
+    driver->fail_call(symbol, nth);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (dlcrt_context_create(turns, attempt ? NULL : &options, &context) != DLC_OK) {
+            printf("%s\n", dlcrt_last_error());
+            continue;
+        }
+        for (unsigned i = 0; i < 5; i++)
+            run_turns(context, i == 4 ? 5 : 3, i % 2 ? at : NULL, i);
+        dlcrt_context_destroy(context);
+    }
+    driver->fail_call(NULL, 0);
+    for (int i = 0; i < 4; i++)
+        must(!cu.free(at[i]), "memory");
+    must(!cu.pop(&current) && !cu.release(0), "the end");
+}
+
+static void turns_fail(const char *path, const vgpu_control *driver)
+{
+    static const char *const calls[] = {"cuGraphLaunch", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams",
+                                        "cuGraphExecMemcpyNodeSetParams", "cuGraphAddKernelNode", "cuGraphAddMemcpyNode",
+                                        "cuGraphAddEventRecordNode", "cuGraphCreate", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2",
+                                        "cuMemsetD8Async", "cuEventCreate", "cuEventRecord", "cuEventElapsedTime", "cuMemAlloc_v2",
+                                        "cuMemHostGetDevicePointer_v2", "cuStreamCreate"};
+    dlcrt_executable *turns;
+    must(dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path, .device = "cuda"}, &turns) == DLC_OK, path);
+    for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (unsigned nth = 1; nth < 4; nth += 2)
+            fail_each(turns, driver, calls[i], nth);
+    dlcrt_executable_close(turns);
+}
+
+/* Files that are closed while a context of theirs lives, and weights that come at the second attempt. */
+static void turns_outlive_their_file(const char *path, const vgpu_control *driver)
+{
+    dlcrt_executable *turns;
+    dlcrt_context *context;
+    must(dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path, .device = "cuda"}, &turns) == DLC_OK, path);
+    driver->fail_call("cuMemcpyHtoDAsync_v2", 1);
+    if (dlcrt_context_create(turns, NULL, &context) != DLC_OK)
+        printf("weights: %s\n", dlcrt_last_error());
+    driver->fail_call(NULL, 0);
+    must(dlcrt_context_create(turns, NULL, &context) == DLC_OK, "context");
+    dlcrt_executable_close(turns);
+    for (unsigned i = 0; i < 3; i++)
+        run_turns(context, 3, NULL, i);
+    dlcrt_context_destroy(context);
+}
+
+/* What a file falls back to, where a driver or a device takes its machine code, its PTX, or neither. */
+static void turns_on_machine(const char *path, const vgpu_control *driver, int version, int capability, int takes_none)
+{
+    dlcrt_executable *turns;
+    dlcrt_context *context;
+    dlcrt_executable_info info;
+    driver->set_version(version);
+    driver->set_device(1, capability);
+    if (takes_none) /* machine code is never taken, and then not the PTX */
+        driver->fail_call("cuModuleLoadDataEx", 2);
+    must(dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path}, &turns) == DLC_OK, path);
+    dlcrt_executable_describe(turns, &info);
+    printf("%d, sm_%d: %s, %s: %s\n", version, capability, info.device, info.target, info.passed);
+    must(dlcrt_context_create(turns, &(dlcrt_context_options){.threads = 1}, &context) == DLC_OK, "context");
+    run_turns(context, 3, NULL, 7);
+    dlcrt_context_destroy(context);
+    dlcrt_executable_close(turns);
+    if (dlcrt_executable_open_with(&(dlcrt_executable_options){.path = path, .device = "cuda"}, &turns) == DLC_OK)
+        dlcrt_executable_close(turns);
+    else
+        printf("cuda: %s\n", dlcrt_last_error());
+    printf("%u modules, %d left\n", driver->calls("cuModuleLoadDataEx"), driver->nlive());
+}
+
+/* The runtime asks a driver once what it is, so each is another process's, made before there is any. */
+static void turns_fall_back(const char *path, const vgpu_control *driver)
+{
+    static const struct {
+        int version, capability, takes_none;
+    } machines[] = {{13000, 75, 0}, {12080, 75, 0}, {12000, 80, 0}, {11040, 75, 0}, {13000, 70, 0}, {13000, 90, 0}, {13000, 75, 1}};
+    for (unsigned i = 0; i < sizeof machines / sizeof *machines; i++) {
+        int status = 0;
+        fflush(stdout);
+        pid_t child = fork();
+        if (!child) {
+            turns_on_machine(path, driver, machines[i].version, machines[i].capability, machines[i].takes_none);
+            fflush(stdout);
+            _Exit(0);
+        }
+        must(child > 0 && waitpid(child, &status, 0) == child, "another process");
+        printf("ends with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"net", "gather", "mixed", "pieces", "top"};
+    static const char *const names[] = {"net", "gather", "mixed", "pieces", "top", "turns", "waits", "sides"};
     enum { NEXECUTABLES = sizeof names / sizeof *names };
     dlcrt_executable *executables[NEXECUTABLES];
     char path[1024];
@@ -509,6 +754,8 @@ int main(int argc, char **argv)
     const vgpu_control *driver = library ? dlsym(library, "vgpu") : NULL;
     if (argc != 2 || !driver)
         return 2;
+    snprintf(path, sizeof path, "%s/turns.so", argv[1]);
+    turns_fall_back(path, driver);
     open_cu(library);
     driver->set_device(1, 75); /* machine code would suit */
     for (int i = 0; i < NEXECUTABLES; i++) {
@@ -522,15 +769,23 @@ int main(int argc, char **argv)
     net_in_their_stream(executables[0]);
     net_grows(executables[0]);
     net_profiled(executables[0]);
-    net_beside_a_recording(executables[0]);
+    snprintf(path, sizeof path, "%s/turns.so", argv[1]);
+    net_beside_a_recording(executables[0], path);
     gather_in_circles(executables[1]);
     gather_and_fail(executables[1]);
+    gather_in_two(executables[1]);
     mixed_sizes(executables[2], 0);
     mixed_sizes(executables[2], 1);
     mixed_in_circles(executables[2]);
     pieces_change(executables[3], 0);
     pieces_change(executables[3], 1);
     sorted_on_host(executables[4]);
+    turns_change(executables[5], &(dlcrt_context_options){0});
+    turns_change(executables[5], &(dlcrt_context_options){.async = 1, .poison = 1});
+    turns_change(executables[5], &(dlcrt_context_options){.profile = 1});
+    waits_change(executables[6], 0);
+    waits_change(executables[6], 1);
+    sides_change(executables[7]);
     for (int i = 0; i < NEXECUTABLES; i++)
         dlcrt_executable_close(executables[i]);
     static const char *const counted[] = {"cuGraphLaunch", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2",
@@ -541,5 +796,9 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
         printf(" %u %s", driver->calls(counted[i]), counted[i]);
     printf("\n");
+    snprintf(path, sizeof path, "%s/turns.so", argv[1]);
+    turns_fail(path, driver);
+    turns_outlive_their_file(path, driver);
+    printf("left: %d\n", driver->nlive());
     return 0;
 }
