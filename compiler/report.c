@@ -1,8 +1,8 @@
 /*
  * What a target's kernels cost, for `dlc inspect`, where its back end can tell: they are compiled
  * as for an executable, and registers, stack, shared memory and the blocks a multiprocessor holds
- * at once are read from the code. No device takes part; without its compiler the reason stands
- * there instead.
+ * at once are read from the code; and how long each would take on devices that run it, and what bounds
+ * it there. No device takes part; without its compiler the reason stands there instead.
  */
 #include "compiler/report.h"
 
@@ -20,6 +20,14 @@ static void add_report(cJSON *row, const dlc_kernel_cost *cost)
     if (cost->blocks)
         cJSON_AddNumberToObject(row, "blocks_per_multiprocessor", cost->blocks);
     cJSON_AddNumberToObject(row, "cubin_bytes", (double)cost->code_bytes);
+    cJSON *prices = cJSON_AddArrayToObject(row, "predicted");
+    for (uint32_t i = 0; i < cost->nprices; i++) {
+        cJSON *price = cJSON_CreateObject();
+        cJSON_AddStringToObject(price, "device", cost->prices[i].device);
+        cJSON_AddNumberToObject(price, "us", cost->prices[i].us);
+        cJSON_AddStringToObject(price, "bound", cost->prices[i].bound);
+        cJSON_AddItemToArray(prices, price);
+    }
 }
 
 void dlc_model_report(dlc_model *model, cJSON *json)
@@ -40,6 +48,48 @@ void dlc_model_report(dlc_model *model, cJSON *json)
     }
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
         add_report(row, &costs[(uint32_t)cJSON_GetObjectItem(row, "code")->valuedouble]);
+}
+
+/* --- predictions --- */
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, key));
+    return text ? text : "";
+}
+
+/* The first kernel that has predictions: it names the devices. */
+static const cJSON *first_prices(const cJSON *json)
+{
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
+    {
+        const cJSON *prices = cJSON_GetObjectItem(row, "predicted");
+        if (cJSON_GetArraySize(prices))
+            return prices;
+    }
+    return NULL;
+}
+
+static void print_prices(dlc_str *out, dlc_arena *arena, const cJSON *row, int ndevices)
+{
+    const cJSON *prices = cJSON_GetObjectItem(row, "predicted"), *price;
+    dlc_str_printf(out, "  %4.0f ", cJSON_GetObjectItem(row, "code")->valuedouble);
+    cJSON_ArrayForEach(price, prices)
+        dlc_str_printf(out, " %9.2f %-7s", cJSON_GetObjectItem(price, "us")->valuedouble, text_of(price, "bound"));
+    for (int i = cJSON_GetArraySize(prices); i < ndevices; i++)
+        dlc_str_printf(out, " %9s %-7s", "?", "");
+    dlc_str_printf(out, "  %s\n", dlc_arena_line(arena, text_of(row, "name")));
+}
+
+static void print_predictions(dlc_str *out, dlc_arena *arena, const cJSON *json)
+{
+    const cJSON *devices = first_prices(json), *row;
+    if (!devices)
+        return;
+    dlc_str_add(out, "\npredicted us of a launch, and what bounds it; no GPU has calibrated this\n  code ");
+    cJSON_ArrayForEach(row, devices) dlc_str_printf(out, " %9s %-7s", text_of(row, "device"), "bound");
+    dlc_str_add(out, "  nodes\n");
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels")) print_prices(out, arena, row, cJSON_GetArraySize(devices));
 }
 
 void dlc_model_print_report(dlc_str *out, dlc_arena *arena, const cJSON *json)
@@ -69,4 +119,5 @@ void dlc_model_print_report(dlc_str *out, dlc_arena *arena, const cJSON *json)
         }
         dlc_str_printf(out, " %s\n", dlc_arena_line(arena, cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"))));
     }
+    print_predictions(out, arena, json);
 }

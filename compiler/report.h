@@ -6,7 +6,8 @@
 #include "compiler/json.h"
 
 /* Where the target's back end tells costs: adds threads, registers, frame_bytes, shared_bytes (when it depends on no symbol),
- * blocks_per_multiprocessor (when known) and cubin_bytes to every row of json's "kernels"; or
+ * blocks_per_multiprocessor (when known), cubin_bytes and predicted, rows of device, us and bound, to every row of json's
+ * "kernels"; or
  * "no_report", a sentence, to json. */
 void dlc_model_report(dlc_model *model, cJSON *json);
 /* The same as a table; nothing when there is none. */

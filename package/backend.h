@@ -21,10 +21,17 @@ typedef struct {
     dlc_blob plan;
 } dlc_part;
 
+/* What a launch takes on a device, and what bounds it, as predicted. */
+typedef struct {
+    const char *device, *bound;
+    double us;
+} dlc_kernel_price;
+
 /* What one kernel costs on the target, where that is known; -1: unknown. */
 typedef struct {
-    uint32_t threads, units_per_block, registers, frame_bytes, blocks;
+    uint32_t threads, units_per_block, registers, frame_bytes, blocks, nprices;
     int64_t shared_bytes, code_bytes;
+    const dlc_kernel_price *prices; /* of devices that run the target's code */
 } dlc_kernel_cost;
 
 typedef struct {

@@ -12,6 +12,7 @@
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/object.h"
 #include "codegen/ptx/text.h"
+#include "package/predict_cuda.h"
 
 /* --- text --- */
 static const dlc_cuda_sources *sources_of(const dlc_part *part)
@@ -153,6 +154,7 @@ static dlc_status report(const dlc_module *module, uint32_t njobs, dlc_arena *ar
             .code_bytes = (int64_t)cubin->size_bytes,
         };
     }
+    dlc_cuda_predict(module, &sources, blobs[2].bytes, njobs, arena, *costs);
     return DLC_OK;
 }
 

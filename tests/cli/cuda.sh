@@ -16,6 +16,10 @@ unset DLC_NVRTC
 
 "$DLC" targets | grep -q "makes code" || finish
 expect 0 "registers;conv1+relu1" "$DLC" inspect "$digits" --target sm_75
+expect 0 "predicted us of a launch;T4;A100;B200;conv1+relu1" "$DLC" inspect "$digits" --target sm_75
+expect 0 "A100" "$DLC" inspect "$digits" --target sm_80
+! grep -q "T4" out || fail "code for sm_80 runs on no T4"
+expect 0 "\"predicted\";\"bound\":\"" "$DLC" inspect "$digits" --target sm_75 --json
 for again in 1 2; do
     expect 0 "" "$DLC" compile "$digits" --target sm_75,sm_90,native -o several$again.so --name digits
 done
