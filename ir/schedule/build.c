@@ -387,16 +387,21 @@ static dlc_expr only_load(const dlc_schedule *schedule, uint32_t s, dlc_source s
 
 dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t s, const char *operand)
 {
+    static const char *const names[] = {"left", "right", "uncast_left", "uncast_right"};
+    const dlc_pool *pool = schedule->kernel->pool;
     dlc_contraction form;
-    int is_left = strcmp(operand, "left") == 0, found;
+    int found, which = 0;
     dlc_source source = source_named(schedule->kernel, operand, &found);
     if (found)
         return only_load(schedule, s, source);
-    if (!is_left && strcmp(operand, "right") != 0)
+    while (which < 4 && strcmp(operand, names[which]) != 0)
+        which++;
+    if (which == 4 || !dlc_contraction_of(schedule->kernel, &schedule->kernel->stages.data[s], schedule->arena, &form))
         return 0;
-    if (!dlc_contraction_of(schedule->kernel, &schedule->kernel->stages.data[s], schedule->arena, &form))
-        return 0;
-    return is_left ? form.a : form.b;
+    dlc_expr factor = which % 2 ? form.b : form.a;
+    if (which < 2)
+        return factor;
+    return dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : 0;
 }
 
 const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t s, dlc_expr value)
@@ -409,7 +414,10 @@ const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t s, dlc_ex
         if (dlc_schedule_operand(schedule, s, name) == value)
             return name;
     }
-    return dlc_schedule_operand(schedule, s, "left") == value ? "left" : "right";
+    return dlc_schedule_operand(schedule, s, "left") == value           ? "left"
+           : dlc_schedule_operand(schedule, s, "uncast_left") == value  ? "uncast_left"
+           : dlc_schedule_operand(schedule, s, "uncast_right") == value ? "uncast_right"
+                                                                        : "right";
 }
 
 /* --- the tree --- */

@@ -127,12 +127,35 @@ static int32_t factor_bytes(const dot *d)
 
 /* --- slices --- */
 
-static const dlc_access_fact *access_of(const dot *d, dlc_expr load)
+/* Of what the factor is or is computed from, the access that has most to say of how it lies: one that varies along the last axis. */
+static const dlc_access_fact *access_of(const dot *d, dlc_expr factor)
 {
-    for (uint32_t i = 0; i < d->c->accesses[0].n; i++)
-        if (d->c->accesses[0].data[i].load == load)
-            return &d->c->accesses[0].data[i];
-    return NULL;
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint32_t last = d->order.data[d->order.n - 1];
+    const dlc_access_fact *found = NULL;
+    uint8_t *marks = dlc_new_array(d->c->arena, uint8_t, pool->nodes.n);
+    dlc_expr_reach(pool, factor, marks);
+    for (uint32_t i = 0; i < d->c->accesses[0].n; i++) {
+        const dlc_access_fact *access = &d->c->accesses[0].data[i];
+        if (access->load && marks[access->load] && (!found || dlc_expr_uses_axis(pool, access->load, last)))
+            found = access;
+    }
+    return found;
+}
+
+/* All that the factor reads is PACK neighbours along the axis, or the same for all of them. */
+static int is_packed_along(const dot *d, dlc_expr factor, uint32_t lane)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint8_t *marks = dlc_new_array(d->c->arena, uint8_t, pool->nodes.n);
+    dlc_expr_reach(pool, factor, marks);
+    for (uint32_t i = 0; i < d->c->accesses[0].n; i++) {
+        const dlc_access_fact *access = &d->c->accesses[0].data[i];
+        int64_t stride = access->load ? dlc_choose_stride(d->c, access->offset, lane) : 0;
+        if (access->load && marks[access->load] && stride != 0 && (stride != 1 || !dlc_choose_is_packed(d->c, access, lane, PACK)))
+            return 0;
+    }
+    return 1;
 }
 
 static void judge_slice(const dot *d, dlc_expr factor, const dlc_ids *own, slice *s)
@@ -144,7 +167,7 @@ static void judge_slice(const dot *d, dlc_expr factor, const dlc_ids *own, slice
     s->along_k = dlc_choose_stride(d->c, access->offset, last) == 1;
     uint32_t lane = s->along_k ? last : own->data[own->n - 1];
     s->is_packed = (s->along_k ? d->order.n : own->n) == 1 && dlc_choose_is_known(d->c, lane) && d->c->extent[lane] % PACK == 0 &&
-                   dlc_choose_stride(d->c, access->offset, lane) == 1 && dlc_choose_is_packed(d->c, access, lane, PACK) &&
+                   dlc_choose_stride(d->c, access->offset, lane) == 1 && is_packed_along(d, factor, lane) &&
                    dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype) <= 4;
 }
 
@@ -187,12 +210,22 @@ static void add_slice(const dot *d, const char *name, dlc_expr factor, const dlc
 
 /* --- matrices --- */
 
-/* The factor without a cast, as a copy can name it: an element of a buffer. */
-static int is_named_load(const dot *d, dlc_expr factor)
+/* The factor without a cast, as a copy can name it: an element of a buffer, or what is computed of elements where they are copied. */
+static int can_be_copied(const dot *d, dlc_expr factor)
 {
-    const dlc_expr_node *node = dlc_node_of(d->c->kernel->pool, factor);
-    return node->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(node->imm.id) && !(node->flags & DLC_LOAD_CHECKED) &&
-           dlc_schedule_operand(d->c->schedule, 0, d->c->kernel->buffers.data[node->imm.id].name) == factor;
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint8_t *marks = dlc_new_array(d->c->arena, uint8_t, pool->nodes.n);
+    uint32_t nloads = 0;
+    dlc_expr_reach(pool, factor, marks);
+    for (dlc_expr e = 1; e <= factor; e++) {
+        const dlc_expr_node *node = dlc_node_of(pool, e);
+        if (!marks[e] || node->op != DLC_EXPR_LOAD)
+            continue;
+        if (DLC_SOURCE_IS_STAGE(node->imm.id) || (node->flags & DLC_LOAD_CHECKED))
+            return 0;
+        nloads++;
+    }
+    return nloads && dlc_schedule_operand(d->c->schedule, 0, dlc_schedule_operand_name(d->c->schedule, 0, factor)) == factor;
 }
 
 /* The row of the target's that takes the factors as matrices, and the factors in its types. */
@@ -204,7 +237,7 @@ static int find_matrices(dot *d)
         if (dlc_dots[row].family == DLC_FAMILY_WARP && dlc_dots[row].a != DLC_F32 &&
             dlc_dot_fact(d->c->target, (dlc_dot)row) && d->depth >= dlc_dots[row].granule &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, acc, &operands) &&
-            is_named_load(d, operands.rows) && is_named_load(d, operands.columns)) {
+            can_be_copied(d, operands.rows) && can_be_copied(d, operands.columns)) {
             d->row = (dlc_dot)row;
             d->form.a = operands.rows;
             d->form.b = operands.columns;

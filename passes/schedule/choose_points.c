@@ -1,16 +1,20 @@
 /*
  * A product at several points between transforms of tiles, as Winograd's convolutions are: maps make tiles t at points p, q of what
- * is read, a contraction multiplies them by a constant at each point, maps make results of the products, and those that are stored
- * read these at t = quotients of their own axes:
+ * is read, a contraction multiplies them by a constant at each point, maps make results of the products, and what is stored reads
+ * these at t = quotients of its own axes. For CPUs alone, whose units these are:
  *
  *     par images, rows:m*R, columns of the constant:C {
- *       for t { the maps before, one point written out, by lanes of the reduced axis }
+ *       for t:1 { each map before: loops over the points but one direction of them, lanes of the reduced axis, that direction written out }
  *       for columns:N {
  *         for p, q, t:M { product = dot t x columns over [reduced] in scratch }
- *         for rows:m, across:m { for t { maps behind it }  for rows { lanes of columns { across written out { what is stored } } } } } }
+ *         for rows:m, across:m {
+ *           for t:1 { each map behind it, likewise, by lanes of columns }
+ *           for rows:1 { lanes of columns { across written out { what is stored } } } } } }
  *
- * The tiles of a unit follow from its rows of results (ir/schedule/home.c). What lies between is scratch, so R and C are chosen by
- * what they cost: tiles made again for each C, the constant read again for each R, and threads that wait.
+ * Of the loops over rows and columns those are left out that have one turn: rows:m within a unit of one row of tiles, a par of all rows
+ * or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What lies between is
+ * scratch, so R and C are chosen by what they cost: tiles made again for each C, the constant read again for each R, and threads
+ * that wait.
  */
 #include "passes/schedule/choose.h"
 

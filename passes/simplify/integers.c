@@ -349,30 +349,36 @@ static int is_separable(const product *p)
            is_uniform(graph, p->w.scale, rank_w, rank_w - 2);
 }
 
-/* The target has an instruction of the family: without one, floats are faster. */
-static int multiplies_bytes(const dlc_target *target, dlc_dot_family family)
+/* The target has an instruction of the family that takes so many terms at most at once: without one, floats are faster. */
+static int multiplies_bytes(const dlc_target *target, dlc_dot_family family, int64_t terms)
 {
     int result = !target;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
-        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row);
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row) &&
+                  dlc_dots[row].granule <= terms;
     return result;
 }
 
-/* A warp's matrices are copied four bytes at a time along one axis: a window's bytes would go one by one, and floats are faster. */
+/* A warp's matrices are copied four bytes at a time along one axis: a window's bytes would go one by one, and floats are faster, as they
+ * are where there are fewer terms than a matrix has. */
 static int suits_warps(const product *p)
 {
     const dlc_type *w = &p->node->inputs[1]->type;
-    for (uint32_t d = 2; p->node->op == DLC_OP_CONV && d < w->rank; d++)
+    int is_conv = p->node->op == DLC_OP_CONV;
+    int64_t terms;
+    for (uint32_t d = 2; is_conv && d < w->rank; d++)
         if (w->dims[d] != dlc_expr_i64(p->graph->pool, 1))
             return 0;
-    return multiplies_bytes(p->ctx->target, DLC_FAMILY_WARP);
+    if (w->rank < 2 || !dlc_expr_is_int(p->graph->pool, w->dims[is_conv ? 1 : w->rank - 2], &terms))
+        terms = INT64_MAX;
+    return multiplies_bytes(p->ctx->target, DLC_FAMILY_WARP, terms);
 }
 
 static int read_product(product *p)
 {
     dlc_node *node = p->node;
     int is_float = node->outputs[0]->type.dtype == DLC_F32;
-    int is_faster = is_float && (multiplies_bytes(p->ctx->target, DLC_FAMILY_LANES) || suits_warps(p));
+    int is_faster = is_float && (multiplies_bytes(p->ctx->target, DLC_FAMILY_LANES, INT64_MAX) || suits_warps(p));
     return (is_faster || node->outputs[0]->type.dtype == DLC_I32) &&
            !dlc_node_attr(node, DLC_ATTR_DTYPE) && read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
            read_operand(p->graph, node, node->inputs[1], is_float, &p->w) && is_separable(p) && (!is_float || is_exact(p)) &&
