@@ -4,8 +4,12 @@
 #ifdef DLC_LLVM_LIBRARY
 #include <assert.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 dlc_llvm_table dlc_llvm_calls;
 
@@ -28,6 +32,23 @@ static dlc_status cannot_be_loaded(dlc_diag *diag)
                          reason ? reason : "the reason is not known");
 }
 
+/* The tables by which it was relocated, 20 MiB that nothing reads again, need not stay in this process: they are the file's, as is all
+ * that is never written, and come back when they are read. */
+static int leave_tables(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size, (void)user;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (!strstr(info->dlpi_name, DLC_LLVM_LIBRARY))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t first = info->dlpi_addr + segment->p_vaddr, last = first + segment->p_filesz;
+        if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+            (void)madvise((void *)(first / page * page), last - first / page * page, MADV_DONTNEED);
+    }
+    return 1;
+}
+
 static dlc_status open_library(dlc_diag *diag)
 {
     void *library = dlopen(DLC_LLVM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -39,6 +60,7 @@ static dlc_status open_library(dlc_diag *diag)
             return cannot_be_loaded(diag);
         memcpy((char *)&dlc_llvm_calls + i * sizeof address, &address, sizeof address);
     }
+    (void)dl_iterate_phdr(leave_tables, NULL);
     is_open = 1;
     return DLC_OK;
 }
