@@ -92,7 +92,8 @@ static int64_t dim_value(const dlc_mean *mean, uint32_t input, uint8_t d)
 dlc_status dlc_mean_conv(dlc_mean *mean)
 {
     dlc_expr x_at[DLC_MAX_RANK], w_at[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
-    conv c = conv_axes(mean, dim_value(mean, 1, 0), dim_value(mean, 0, 1));
+    int64_t group = dlc_node_int(mean->node, DLC_ATTR_GROUP, 1); /* the filter's channels: the input's may be known to the run alone */
+    conv c = conv_axes(mean, dim_value(mean, 1, 0), dim_value(mean, 1, 1) * group);
     x_at[0] = c.n;
     x_at[1] = whole_channel(mean, &c, c.ic, c.icg);
     w_at[0] = whole_channel(mean, &c, c.oc, c.ocg);
@@ -125,7 +126,7 @@ dlc_status dlc_mean_conv_transpose(dlc_mean *mean)
     dlc_expr x_at[DLC_MAX_RANK], w_at[DLC_MAX_RANK], guard = 0,
                                                      zero = dlc_expr_i64(mean->kernel->pool, 0);
     conv c = conv_axes(mean, dlc_expr_value(mean->graph->pool, dlc_mean_result(mean)->dims[1]),
-                       dim_value(mean, 0, 1));
+                       dim_value(mean, 1, 0));
     x_at[0] = c.n;
     x_at[1] = w_at[0] = whole_channel(mean, &c, c.ic, c.icg);
     w_at[1] = is_depthwise(&c) ? zero : c.oc;
