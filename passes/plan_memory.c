@@ -312,6 +312,16 @@ static dlc_status touch(planner *p, uint32_t at, uint32_t part, dlc_value_role r
     return DLC_OK;
 }
 
+/* The run refuses such sizes: their bytes are more than the plan's arithmetic holds. */
+static int overflows(const planner *p, dlc_expr bytes, const int64_t *symbols)
+{
+    uint32_t n = p->module->symbols.n;
+    dlc_interval *at = dlc_new_array(p->ctx->scratch, dlc_interval, n + 1);
+    for (uint32_t s = 0; s < n; s++)
+        at[s] = (dlc_interval){symbols[s], symbols[s]};
+    return dlc_expr_range(p->module->pool, bytes, &(dlc_ranges){.symbols = at, .nsymbols = n}).hi >= INT64_MAX >> 10;
+}
+
 /* No two live buffers share a byte: tried at three sizes. */
 static dlc_status check(planner *p, dlc_expr arena_bytes, dlc_status wrong)
 {
@@ -319,6 +329,8 @@ static dlc_status check(planner *p, dlc_expr arena_bytes, dlc_status wrong)
     for (uint32_t t = 0; t < sizeof tried / sizeof *tried && p->lifetimes.n <= MOST_STATIC; t++) {
         uint32_t a, b;
         const int64_t *symbols = dlc_module_symbol_values(p->module, tried[t], p->ctx->scratch);
+        if (overflows(p, arena_bytes, symbols))
+            continue;
         if (!dlc_arena_clash(p->module->pool, symbols, p->lifetimes.data, p->lifetimes.n, arena_bytes,
                              p->ctx->scratch, &a, &b))
             continue;
