@@ -3,7 +3,7 @@
 # are named, and leave no file.
 . "$1/cli/lib.sh"
 digits=$repository/models/digits.onnx
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0:handle_abort=0:handle_sigbus=0" # it is dlc that says who crashed
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0" # it is dlc that says who crashed
 
 for strategy in none pointwise greedy; do
     "$DLC" compile "$digits" --fusion $strategy -o wanted.so --name m >/dev/null 2>err || fail "$strategy"
