@@ -63,7 +63,8 @@ static dlc_status find_peer(comparison *c)
 
 static void say_row(comparison *c, const probe_row *row)
 {
-    dlc_say(c->cli, "%s %-28s %-20s largest error %.3g", row->noutside ? "≠" : "=", dlc_arena_line(c->cli->arena, row->name), row->type, row->max_abs);
+    const char *name = dlc_arena_line(c->cli->arena, row->name);
+    dlc_say(c->cli, "%s %-28s %-20s largest error %.3g", row->noutside ? "≠" : "=", name, row->type, row->max_abs);
     if (row->noutside)
         dlc_say(c->cli, " at element %" PRIu64 " (%.9g, expected %.9g); %" PRIu64 " of %" PRIu64 " outside", row->at, row->found,
                 row->expected, row->noutside, row->nelems);

@@ -1,7 +1,7 @@
 /*
- * From what stands on the command line to something that runs. A model is compiled by a child
- * process into a file without a name, which nothing that ends this process can leave behind, so that the memory and the start-up time measured here are the
- * runtime's, and a compiler that dies is a message.
+ * From what stands on the command line to something that runs. A model is compiled by a child process into a file without a name,
+ * which nothing that ends this process can leave behind, so that the memory and the start-up time measured here are the runtime's,
+ * and a compiler that dies is a message.
  */
 #include "base/file.h"
 #include "cli/cli.h"

@@ -360,10 +360,10 @@ static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, 
     dlc_expr first[DLC_MAX_RANK];
     uint32_t rank = buffer->type.rank;
     int64_t length;
-    if (plan->access.mode != DLC_ACCESS_GATHER || !nest->emit->longest_row || buffer->layout.nparts || plan->access.granule ||
+    if (plan->access.mode != DLC_ACCESS_GATHER || buffer->layout.nparts || plan->access.granule ||
         dlc_dtype_bytes(plan->access.dtype) != 4 || plan->guard || (plan->in_range && rank > 1) ||
         !dlc_expr_is_int(pool, buffer->type.dims[rank - 1], &length) || length < 2 ||
-        length > nest->emit->longest_row(nest->emit, nest->width))
+        length > dlc_longest_row(nest->emit->target, nest->width))
         return;
     memcpy(first, at, rank * sizeof *first);
     first[rank - 1] = dlc_expr_i64(pool, 0);
@@ -554,7 +554,8 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
     if (guard && guard_width == 1)
         access->inside = guard;
-    if (access->mode == DLC_ACCESS_VECTOR || access->mode == DLC_ACCESS_GATHER) { /* a cell of scratch has all lanes, those that are off too */
+    if (access->mode == DLC_ACCESS_VECTOR || access->mode == DLC_ACCESS_GATHER) {
+        /* a cell of scratch has all lanes, those that are off too */
         access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);
         if (guard_width > 1 && plan->otherwise)
             access->passthru = at_width(nest, plan->otherwise, nest->width);

@@ -82,8 +82,6 @@ struct dlc_emitter {
     dlc_val (*lane)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t lane);
     /* a square of elements of 32 bits: lane l of columns[c] is lane c of rows[l]; width is a power of two. The function may be absent. */
     void (*turn)(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *columns);
-    /* how long a row of elements of 32 bits may be for `width` lanes to pick from it without memory. The function may be absent. */
-    uint32_t (*longest_row)(const dlc_emitter *e, uint32_t width);
     /* where schedules have a pack: the vector, of width / pack, of every thread's element `part` */
     dlc_val (*part)(dlc_emitter *e, dlc_val value, uint32_t part);
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */

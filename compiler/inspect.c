@@ -256,17 +256,16 @@ static void print_text(const printer *p, const cJSON *json)
 
 /* ---- the whole ---- */
 
-enum { NOMINAL_SIZE = 64 }; /* what passes/schedule/choose.c assumes of a symbol */
-
 static int64_t *nominal_symbols(dlc_model *model)
 {
     const dlc_graph *graph = model->graph;
     if (!graph)
-        return dlc_module_symbol_values(model->ctx.module, NOMINAL_SIZE, model->notes);
+        return dlc_module_symbol_values(model->ctx.module, DLC_NOMINAL_SYMBOL, model->notes);
     int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
     for (uint32_t i = 0; i < graph->symbols.n; i++) {
         const dlc_symbol *symbol = &graph->symbols.data[i];
-        values[i] = NOMINAL_SIZE < symbol->lo ? symbol->lo : NOMINAL_SIZE > symbol->hi ? symbol->hi : NOMINAL_SIZE;
+        int64_t most = symbol->hi < DLC_NOMINAL_SYMBOL ? symbol->hi : DLC_NOMINAL_SYMBOL;
+        values[i] = most < symbol->lo ? symbol->lo : most;
     }
     return values;
 }

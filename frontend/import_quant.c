@@ -53,7 +53,8 @@ static int is_blocked(dlc_import *im, const dlc_value *x, const dlc_value *v, ui
 static int has_shape_of(dlc_import *im, const dlc_value *zero, const dlc_value *scale)
 {
     int64_t nzeros, nscales;
-    if (!zero || (dlc_type_elems(im->pool, &zero->type, &nzeros) && dlc_type_elems(im->pool, &scale->type, &nscales) && nzeros == 1 && nscales == 1))
+    if (!zero || (dlc_type_elems(im->pool, &zero->type, &nzeros) && nzeros == 1 &&
+                  dlc_type_elems(im->pool, &scale->type, &nscales) && nscales == 1))
         return 1;
     if (im_rank(zero) != im_rank(scale))
         im_fail(im, DLC_INVALID, "the zero point has rank %" PRIu32 ", the scale %" PRIu32, im_rank(zero), im_rank(scale));

@@ -13,7 +13,7 @@
 #include "codegen/ptx/object.h"
 #include "vgpu/predict.h"
 
-enum { NOMINAL_SIZE = 64, SAMPLE = 2, FIRST_BUFFER_LOG2 = 41, BUFFER_LOG2 = 40, MOST_WORKERS = 64 };
+enum { SAMPLE = 2, FIRST_BUFFER_LOG2 = 41, BUFFER_LOG2 = 40, MOST_WORKERS = 64 };
 static const uint64_t most_instructions = UINT64_C(1) << 22; /* of a warp: beyond that nothing is predicted */
 
 /* One kernel's launch. */
@@ -197,7 +197,7 @@ static void add_prices(const trial *t, int arch, dlc_arena *arena, dlc_kernel_co
 void dlc_cuda_predict(const dlc_module *module, const dlc_cuda_sources *sources, const char *text, uint32_t njobs,
                       dlc_arena *arena, dlc_kernel_cost *costs)
 {
-    const int64_t *sizes = dlc_module_symbol_values(module, NOMINAL_SIZE, arena);
+    const int64_t *sizes = dlc_module_symbol_values(module, DLC_NOMINAL_SYMBOL, arena);
     queue q = {.trials = dlc_new_array(arena, trial, sources->n + 1u), .n = sources->n};
     ptx_module *ptx;
     dlc_diag diag;

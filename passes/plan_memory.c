@@ -15,12 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ALIGN_BYTES = 64,
-    MOST_STATIC =
-        8192,    /* the greedy placement is quadratic; beyond this static sizes use slots too */
-    TYPICAL = 64 /* what a symbol counts for when sizes are compared */
-};
+enum { MOST_STATIC = 8192 }; /* the greedy placement is quadratic; beyond this static sizes use slots too */
 
 /* --- static sizes --- */
 
@@ -44,7 +39,7 @@ static int meet(const dlc_lifetime *a, const dlc_lifetime *b)
 
 static int64_t round_up(int64_t bytes)
 {
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+    return (bytes + DLC_PLACE_ALIGN - 1) / DLC_PLACE_ALIGN * DLC_PLACE_ALIGN;
 }
 
 /* The tightest gap between the placed blocks, in order of offset, that are alive at the same time.
@@ -150,9 +145,9 @@ static uint32_t find_slot(slotting *s, const dlc_lifetime *item, int64_t bytes)
 static dlc_expr rounded(slotting *s, dlc_expr size)
 {
     size = dlc_expr_simplify(s->pool, dlc_max(s->pool, size, dlc_expr_i64(s->pool, 0)), s->ranges);
-    dlc_expr units = dlc_floordiv(s->pool, dlc_addi(s->pool, size, ALIGN_BYTES - 1),
-                                  dlc_expr_i64(s->pool, ALIGN_BYTES));
-    return dlc_expr_simplify(s->pool, dlc_muli(s->pool, units, ALIGN_BYTES), s->ranges);
+    dlc_expr units = dlc_floordiv(s->pool, dlc_addi(s->pool, size, DLC_PLACE_ALIGN - 1),
+                                  dlc_expr_i64(s->pool, DLC_PLACE_ALIGN));
+    return dlc_expr_simplify(s->pool, dlc_muli(s->pool, units, DLC_PLACE_ALIGN), s->ranges);
 }
 
 /* Places the lifetimes of one phase from `base` on; returns the region's end. */
@@ -243,7 +238,7 @@ int dlc_arena_clash(const dlc_pool *pool, const int64_t *symbols, const dlc_life
         spans[i].lo = value_of(pool, lifetimes[i].offset, symbols);
         spans[i].hi = spans[i].lo + value_of(pool, lifetimes[i].size, symbols);
         *a = *b = i;
-        if (spans[i].lo < 0 || spans[i].lo % ALIGN_BYTES || spans[i].hi > total)
+        if (spans[i].lo < 0 || spans[i].lo % DLC_PLACE_ALIGN || spans[i].hi > total)
             return 1;
         for (*b = 0; *b < i; ++*b)
             if (meet(&lifetimes[i], &lifetimes[*b]) && share_bytes(&spans[i], &spans[*b]))
@@ -337,7 +332,7 @@ static dlc_status check(planner *p, dlc_expr arena_bytes, dlc_status wrong)
         const char *one = p->module->values.data[p->values.data[a]].name, *other = p->module->values.data[p->values.data[b]].name;
         if (a == b)
             return dlc_diag_fail(p->ctx->diag, wrong, p->module->file, "'%s' lies outside of its memory, or at no multiple of %d",
-                                 one, ALIGN_BYTES);
+                                 one, DLC_PLACE_ALIGN);
         return dlc_diag_fail(p->ctx->diag, wrong, p->module->file, "'%s' and '%s' are alive together and share bytes", one, other);
     }
     return DLC_OK;
@@ -399,7 +394,7 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
     planner p = {.ctx = ctx, .module = module};
     DLC_TRY(find_lifetimes(&p, role));
     dlc_ranges ranges = dlc_module_ranges(module);
-    *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, TYPICAL, ctx->scratch),
+    *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, DLC_NOMINAL_SYMBOL, ctx->scratch),
                             p.lifetimes.data, p.lifetimes.n, ctx->scratch);
     for (uint32_t i = 0; i < p.lifetimes.n; i++)
         module->values.data[p.values.data[i]].offset = p.lifetimes.data[i].offset;

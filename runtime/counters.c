@@ -42,7 +42,8 @@ typedef struct {
 /* The same series. */
 static int is_alike(const dlcrt_executable *a, const dlcrt_executable *b)
 {
-    return b && a->content == b->content && !strcmp(a->name, b->name) && !strcmp(dlcrt_string(a->plan, a->plan->model), dlcrt_string(b->plan, b->plan->model));
+    return b && a->content == b->content && !strcmp(a->name, b->name) &&
+           !strcmp(dlcrt_string(a->plan, a->plan->model), dlcrt_string(b->plan, b->plan->model));
 }
 
 static int is_first(const printer *p, uint32_t i)

@@ -365,17 +365,6 @@ static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef byt
 
 /* --- rows in registers --- */
 
-static int is_avx2(const dlc_target *target)
-{
-    return target->vector_bytes >= 32 && !strncmp(target->triple, "x86_64", 6);
-}
-
-/* Of two registers. */
-static uint32_t longest_row(const dlc_emitter *e, uint32_t width)
-{
-    return is_avx2(e->target) && width * 4 == e->target->vector_bytes ? 2 * width : 0;
-}
-
 /* Elements [first, first + width) of the row, 0 behind its end. */
 static LLVMValueRef part_of_row(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, uint32_t first)
 {
@@ -400,8 +389,9 @@ static LLVMValueRef picked(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef 
     LLVMValueRef high = part_of_row(cpu, access, pointer, access->width), both[] = {low, pick, high}, from_high[] = {high, pick};
     if (is_wide)
         return dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, both, 3);
-    LLVMValueRef limit = LLVMBuildICmp(cpu->builder, LLVMIntULT, pick, dlc_llvm(dlc_cpu_konst(&cpu->base, DLC_I32, (dlc_scalar){.i = access->width}, access->width)), "");
-    return LLVMBuildSelect(cpu->builder, limit, dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2),
+    LLVMValueRef end = dlc_llvm(dlc_cpu_konst(&cpu->base, DLC_I32, (dlc_scalar){.i = access->width}, access->width));
+    LLVMValueRef is_low = LLVMBuildICmp(cpu->builder, LLVMIntULT, pick, end, "");
+    return LLVMBuildSelect(cpu->builder, is_low, dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2),
                            dlc_cpu_intrinsic(cpu, name, NULL, 0, from_high, 2), "");
 }
 
@@ -627,7 +617,7 @@ static void sync(dlc_emitter *e, int is_block)
 
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
-    .rotate = rotate,       .turn = turn,       .longest_row = longest_row,           .lane = lane,           .symbol = symbol,       .load = load,
+    .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,

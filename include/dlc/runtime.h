@@ -236,15 +236,16 @@ DLCRT_API int dlcrt_context_output(const dlcrt_context *context, uint32_t i,
 DLCRT_API size_t dlcrt_context_output_bytes(const dlcrt_context *context, uint32_t i);
 
 /*
- * Runs the model once in this context; blocks until the outputs are written. inputs are borrowed
- * for the call. DLC_INVALID names the input with what was found and wanted, or the damage that the
- * first run found in the weights, before any output is touched; or the step whose data were refused while running (an index out of range), then outputs
- * hold anything. No allocation, lock or system call while shapes stay within what the context has
- * seen (one thread; with more, sleeping threads are woken). The same bits for any number of
- * threads. On a CUDA device inputs are copied to it and outputs back, unless they are memory of it,
- * which is used where it lies; weights are uploaded once for all contexts of an executable; from the
- * second run of the same shapes on, the steps are one CUDA graph. A process forked after an executable found its CUDA
- * device cannot use the driver: runs and openings fail there, and say so.
+ * Runs the model once in this context; blocks until the outputs are written. inputs are borrowed for
+ * the call. DLC_INVALID names the input with what was found and wanted, or the damage that the first
+ * run found in the weights, before any output is touched; or the step whose data were refused while
+ * running (an index out of range), then outputs hold anything. No allocation, lock or system call
+ * while shapes stay within what the context has seen (one thread; with more, sleeping threads are
+ * woken). The same bits for any number of threads. On a CUDA device inputs are copied to it and
+ * outputs back, unless they are memory of it, which is used where it lies; weights are uploaded once
+ * for all contexts of an executable; from the second run of the same shapes on, the steps are one CUDA
+ * graph. A process forked after an executable found its CUDA device cannot use the driver: runs and
+ * openings fail there, and say so.
  */
 DLCRT_API DLC_NODISCARD dlc_status dlcrt_context_run(dlcrt_context *context,
                                                      const dlcrt_tensor *inputs, uint32_t ninputs,

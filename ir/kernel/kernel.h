@@ -43,6 +43,8 @@ typedef struct {
     dlc_expr outer;   /* the graph-pool expression passed for it, 0 in a kernel read from text */
 } dlc_kernel_symbol;
 
+enum { DLC_NOMINAL_SYMBOL = 64 }; /* its size where a choice or an estimate needs one */
+
 typedef enum { DLC_UPDATE_NONE, DLC_UPDATE_SET, DLC_UPDATE_SUM, DLC_UPDATE_PROD, DLC_UPDATE_MIN, DLC_UPDATE_MAX } dlc_update;
 
 enum { DLC_NO_BUFFER = 0xffffffffu, DLC_NO_AXIS = 0xffffffffu };

@@ -124,6 +124,7 @@ static inline uint32_t dlc_module_place_of(const dlc_module *module, uint32_t va
 /* Makes the value the next input; an output called `name`. */
 void dlc_module_input(dlc_module *module, uint32_t value);
 void dlc_module_output_add(dlc_module *module, const char *name, uint32_t value);
+enum { DLC_PLACE_ALIGN = 64 }; /* bytes: of every place in memory that a step is given */
 dlc_expr dlc_module_value_bytes(const dlc_module *module, uint32_t value); /* in its layout */
 int dlc_module_is_row_major(const dlc_module_value *value);
 dlc_ranges dlc_module_ranges(const dlc_module *module); /* of its symbols */

@@ -175,7 +175,8 @@ static dlc_status check_bind(const verifier *v, const dlc_step *step)
     const dlc_module_value *value = &v->module->values.data[step->values[0]];
     int64_t elems;
     int is_known_size = dlc_type_elems(v->module->pool, &value->type, &elems);
-    if ((!dlc_is_int(value->type.dtype) && value->type.dtype != DLC_BOOL) || step->attrs[0] < 0 || (is_known_size && step->attrs[0] >= elems))
+    if ((!dlc_is_int(value->type.dtype) && value->type.dtype != DLC_BOOL) || step->attrs[0] < 0 ||
+        (is_known_size && step->attrs[0] >= elems))
         return FAIL(v, step, "'%s' has no integer element %lld", value->name, (long long)step->attrs[0]);
     return DLC_OK;
 }

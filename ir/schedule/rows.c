@@ -2,6 +2,8 @@
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/schedule.h"
 
+#include <string.h>
+
 const dlc_dot_info dlc_dots[DLC_DOT_COUNT] = {
     [DLC_DOT_NONE] = {.text = ""},
 #define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order, family) \
@@ -192,7 +194,7 @@ int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, i
            (!is_tile || has_tile_strides(&p, offset, granules, row, granule, is_columns));
 }
 
-/* --- tables --- */
+/* --- tables and short rows --- */
 
 dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_expr load)
 {
@@ -205,4 +207,13 @@ dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_e
     dlc_expr index = dlc_arg(pool, load, 0), byte = dlc_node_of(pool, index)->op == DLC_EXPR_CAST ? dlc_arg(pool, index, 0) : 0;
     int is_table = dlc_expr_is_int(pool, kernel->buffers.data[node->imm.id].type.dims[0], &elements) && elements == DLC_LOOKUP;
     return is_table && byte && dlc_node_of(pool, byte)->dtype == DLC_U8 ? byte : 0;
+}
+
+/* A lane picks from two registers of its own width: vpermps, and vpermi2ps or a choice between two. SSE has no such instruction. */
+uint32_t dlc_longest_row(const dlc_target *target, uint32_t width)
+{
+    enum { LEAST_BYTES = 32 };
+    int is_avx = target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES &&
+                 !strncmp(target->triple, "x86_64", 6);
+    return is_avx && width * 4 == target->vector_bytes ? 2 * width : 0;
 }

@@ -235,11 +235,13 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
  * neighbouring columns follow each other. Homes are known. */
 int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns);
 
-/* --- tables --- */
+/* --- tables and short rows --- */
 
 enum { DLC_LOOKUP = 256 }; /* elements of a table that bytes are looked up in */
 /* The byte (u8) at which the load reads a table of as many bytes, where the target looks up lanes of them at once; or 0. */
 dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_expr load);
+/* How long a row of elements of 32 bits may be for `width` lanes to pick theirs from registers that hold all of it; 0: they cannot. */
+uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
 
 /* --- text --- */
 

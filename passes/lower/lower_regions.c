@@ -9,8 +9,6 @@
 
 #include "ir/graph/region.h"
 
-enum { PLACE_ALIGN = 64 }; /* of what kernels are given */
-
 static void add_mark(dlc_lowering *b, dlc_step_kind kind, dlc_expr size, dlc_node *node)
 {
     dlc_step step = dlc_lowering_new_step(b, kind, 0);
@@ -188,11 +186,11 @@ static int can_change_places(const dlc_module *module, uint32_t next, uint32_t s
 static int change_places(dlc_lowering *b, const dlc_node *loop, uint32_t next, uint32_t state)
 {
     dlc_pool *pool = b->module->pool;
-    dlc_expr align = dlc_expr_i64(pool, PLACE_ALIGN), two = dlc_expr_i64(pool, 2), count = count_of(b, loop);
+    dlc_expr align = dlc_expr_i64(pool, DLC_PLACE_ALIGN), two = dlc_expr_i64(pool, 2), count = count_of(b, loop);
     if (!can_change_places(b->module, next, state))
         return 0;
-    dlc_expr bytes = dlc_mul(pool, dlc_floordiv(pool, dlc_addi(pool, dlc_module_value_bytes(b->module, state), PLACE_ALIGN - 1), align),
-                             align);
+    dlc_expr padded = dlc_addi(pool, dlc_module_value_bytes(b->module, state), DLC_PLACE_ALIGN - 1);
+    dlc_expr bytes = dlc_mul(pool, dlc_floordiv(pool, padded, align), align);
     uint32_t whole = add_whole(b, state, dlc_mul(pool, bytes, two));
     lie_in(b, state, whole, dlc_mul(pool, dlc_mod(pool, count, two), bytes));
     lie_in(b, next, whole, dlc_mul(pool, dlc_mod(pool, dlc_addi(pool, count, 1), two), bytes));
@@ -211,7 +209,7 @@ static int can_be_rows(dlc_lowering *b, const dlc_node *loop, const dlc_node *st
            !kept->layout.nparts && rows->type.rank &&
            dlc_dims_product(module->pool, rows->type.dims + 1, rows->type.rank - 1u) ==
                dlc_dims_product(module->pool, kept->type.dims, kept->type.rank) &&
-           dlc_expr_multiple(module->pool, *row, &ranges) % PLACE_ALIGN == 0 &&
+           dlc_expr_multiple(module->pool, *row, &ranges) % DLC_PLACE_ALIGN == 0 &&
            !dlc_region_binds(b->ctx->graph, loop, result->type.dims[0]);
 }
 
@@ -302,9 +300,8 @@ static void end_loop(dlc_lowering *b, dlc_node *done)
         end_state(b, &e, i);
         b->value_of[e.finals[i]->outputs[0]->id] = state_of(b, &e, i) + 1;
     }
-    dlc_node *loop = e.loop;
-    add_set(b, counter_of(loop), dlc_addi(b->module->pool, count_of(b, loop), 1));
-    bind_states(b, loop);
+    add_set(b, counter_of(e.loop), dlc_addi(b->module->pool, count_of(b, e.loop), 1));
+    bind_states(b, e.loop);
     add_mark(b, DLC_STEP_END, 0, done);
 }
 

@@ -24,7 +24,7 @@ static void assume_extents(dlc_chooser *c)
     c->symbols = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
     for (uint32_t s = 0; s < kernel->symbols.n; s++) {
         const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
-        c->symbols[s] = clamp(DLC_ASSUMED_SYMBOL, symbol->lo, symbol->hi);
+        c->symbols[s] = clamp(DLC_NOMINAL_SYMBOL, symbol->lo, symbol->hi);
         least[s] = clamp(1, symbol->lo, symbol->hi);
     }
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);

@@ -121,7 +121,6 @@ double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint3
 enum {
     DLC_UNIT_CYCLES = 2000,  /* a unit of work is worth at least this, about half a microsecond */
     DLC_SPLIT_CYCLES = 5000, /* a loop along the lanes is cut into units from this on */
-    DLC_ASSUMED_SYMBOL = 64, /* size of a dimension known at run time only, where a choice needs one */
     DLC_MIN_UNITS = 16       /* units wanted, so that 8 threads balance */
 };
 

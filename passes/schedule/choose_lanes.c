@@ -19,7 +19,6 @@ enum {
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
-    LEAST_ROW_BYTES = 32, /* of a register that lanes pick from */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2        /* vectors a step then */
 };
@@ -164,8 +163,7 @@ static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t 
 {
     const dlc_pool *pool = c->kernel->pool;
     int64_t length;
-    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || !can_turn(c->target, width) || width * 4 < LEAST_ROW_BYTES ||
-        strncmp(c->target->triple, "x86_64", 6) || dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) != 4 ||
+    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) != 4 ||
         dlc_node_of(pool, access->load)->flags || dlc_load_guard(pool, access->load))
         return 0;
     const dlc_buffer *buffer = &c->kernel->buffers.data[access->source];
@@ -173,7 +171,8 @@ static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t 
     for (uint32_t d = 0; d < last; d++)
         if (dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), lane))
             return 0;
-    return !buffer->layout.nparts && dlc_expr_is_int(pool, buffer->type.dims[last], &length) && length <= 2 * (int64_t)width;
+    return !buffer->layout.nparts && dlc_expr_is_int(pool, buffer->type.dims[last], &length) &&
+           length <= dlc_longest_row(c->target, width);
 }
 
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
