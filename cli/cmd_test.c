@@ -233,11 +233,17 @@ static dlc_status run_all(suite *s)
 /* Loaded once, before the children; not at all when every case was compiled before. */
 static dlc_status load_library(suite *s)
 {
+    const dlc_args *args = &s->cli->args;
     const dlc_library *library;
-    int is_needed = s->cli->args.interpret;
+    const char *why;
+    int is_needed = args->interpret;
     for (uint32_t i = 0; i < s->results.n && !is_needed; i++)
         is_needed = !has(s->cli->arena, s->results.data[i].folder, "model.so");
-    return is_needed ? dlc_library_load(&library, &s->cli->diag) : DLC_OK;
+    if (!is_needed)
+        return DLC_OK;
+    DLC_TRY(dlc_library_load(&library, &s->cli->diag));
+    dlc_status status = args->interpret ? DLC_OK : library->preload(&why);
+    return status ? dlc_diag_fail(&s->cli->diag, status, NULL, "%s", why) : DLC_OK;
 }
 
 static uint32_t default_jobs(void)

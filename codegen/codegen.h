@@ -26,6 +26,9 @@ typedef struct {
 DLC_NODISCARD dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *options, dlc_arena *arena,
                                       dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs);
 
+/* Opens LLVM in this process, for children to have it by fork: dlc_preload in dlc/dlc.h. */
+DLC_NODISCARD dlc_status dlc_cpu_preload(dlc_diag *diag);
+
 /* One blob, LLVM's version: 19.1.7. Opens LLVM, as dlc_cpu_emit does, so that is for a child (package/child.h); work: NULL. */
 DLC_NODISCARD dlc_status dlc_cpu_version(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs,
                                          uint32_t *nblobs);

@@ -5,7 +5,7 @@
 #include <limits.h>
 
 typedef struct {
-    char about[4096], help[400], folder[PATH_MAX], tuned[PATH_MAX], probed_file[PATH_MAX], probed[8192];
+    char about[4096], help[400], folder[PATH_MAX], tuned[PATH_MAX], probed_file[PATH_MAX], probed[8192], why[1024];
 } dlc_texts;
 
 /* NULL: memory has run out. */

@@ -187,6 +187,11 @@ dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *option
     return collect(&work, arena, diag, *blobs);
 }
 
+dlc_status dlc_cpu_preload(dlc_diag *diag)
+{
+    return dlc_llvm_open(diag);
+}
+
 dlc_status dlc_cpu_version(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
     unsigned major, minor, patch;

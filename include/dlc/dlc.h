@@ -98,6 +98,15 @@ DLC_API const char *dlc_about(void);
 DLC_API DLC_NODISCARD dlc_status dlc_machine_probe(const char *file, const char **written,
                                                    const char **text);
 
+/*
+ * For a process that compiles many models: loads LLVM, which makes code for CPUs, into this process.
+ * Each compilation's child process would else load it for itself, in some 15 ms. It takes 20 MiB,
+ * and where memory runs out while it is loaded it may end the process: a child's end would have been
+ * a message. why: the sentence after a failure, good until this thread asks again. Asking twice does
+ * nothing more.
+ */
+DLC_API DLC_NODISCARD dlc_status dlc_preload(const char **why);
+
 /* What can be named in options: row i, or 0 when there is none. help may be ""; it is good until
  * this thread asks again. */
 typedef enum {

@@ -1,4 +1,4 @@
-"""ONNX's backend interface: dlc.backend.prepare(model).run(inputs)."""
+"""ONNX's backend interface: dlc.backend.prepare(model).run(inputs). Before many models: dlc.preload_dlls()."""
 
 from __future__ import annotations
 

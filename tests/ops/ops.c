@@ -511,6 +511,11 @@ int main(int argc, char **argv)
         perror(folder);
         return 2;
     }
+    const char *why;
+    if (dlc_preload(&why)) {
+        fprintf(stderr, "%s\n", why);
+        return 2;
+    }
     for (uint32_t i = 0; i < NCASES; i++) {
         if (!is_wanted(&cases[i], argc, argv))
             continue;

@@ -44,6 +44,7 @@ class Result(unittest.TestResult):
 
 def main():
     warnings.simplefilter("ignore")
+    dlc.preload_dlls()
     suite = onnx.backend.test.BackendTest(Backend, __name__)
     suite.exclude("_cuda")
     suite.exclude("^test_(bvlc|densenet|inception|resnet|shufflenet|squeezenet|vgg|zfnet)")  # what has to be downloaded
