@@ -25,6 +25,8 @@ typedef struct {
     uint32_t bytes, element_bytes, unused; /* unused: nobody looks at these bytes */
     way way;
     int lands; /* it is the end of an asynchronous copy */
+    int is_plain; /* it loads, and others may write before and behind the launch */
+    int may_be_local;
     vgpu_region *region; /* of the lane before */
     uint64_t addresses[VGPU_LANES];
     int is_shared;
@@ -58,6 +60,18 @@ static void note_read(const vgpu_warp *w, uint64_t stamp, vgpu_record *r)
     r->reader = stamp;
 }
 
+/* A load of what nobody has written in this launch, which is most of all accesses: 1 when it is noted. */
+static inline int note_plain(const vgpu_warp *w, const access *a, uint64_t stamp, vgpu_record *r)
+{
+    if (!a->is_plain || r->writer)
+        return 0;
+    if (r->reader == 0)
+        r->reader = stamp;
+    else if (r->reader != stamp)
+        note_read(w, stamp, r);
+    return 1;
+}
+
 /* To products of groups of warps: its warp has said so since. */
 static int is_visible(const vgpu_machine *m, uint64_t writer)
 {
@@ -70,6 +84,8 @@ static const char *note(const vgpu_machine *m, const vgpu_warp *w, const access 
 {
     uint64_t stamp = stamp_of(m, w, lane);
     int is_noncoherent = a->insn->ptx->is_noncoherent;
+    if (note_plain(w, a, stamp, r))
+        return NULL;
     if (a->way == READ) {
         if (is_noncoherent && r->writer)
             return "a non-coherent load of what the kernel writes";
@@ -117,9 +133,31 @@ static uint8_t *bad(vgpu_machine *m, const vgpu_warp *w, const access *a, uint32
 /* Bytes of shared memory that an asynchronous copy has yet to write. */
 enum { WRITTEN = 1, ARRIVING = 2 };
 
+/* Whether all bytes, a power of 2 of them up to 16, have that mark and nothing else. */
+static int are_all(const uint8_t *marks, uint32_t n, uint8_t mark)
+{
+    uint64_t first, last, pattern = UINT64_C(0x0101010101010101) * mark;
+    uint32_t half;
+    if (n < sizeof half) {
+        for (uint32_t i = 0; i < n; i++)
+            if (marks[i] != mark)
+                return 0;
+        return 1;
+    }
+    if (n == sizeof half) {
+        memcpy(&half, marks, sizeof half);
+        return half == (uint32_t)pattern;
+    }
+    memcpy(&first, marks, sizeof first);
+    memcpy(&last, marks + n - sizeof last, sizeof last);
+    return first == pattern && last == pattern;
+}
+
 /* Bytes were initialised; those that are written now are. NULL, or what is wrong. */
 static const char *check_written(const access *a, uint8_t *written)
 {
+    if (are_all(written, a->bytes, WRITTEN)) /* nearly always */
+        return NULL;
     for (uint32_t i = 0; i < a->bytes; i++) {
         if (a->way != WRITE && written[i] != WRITTEN && !(a->unused >> i & 1))
             return written[i] ? "reads what has yet to arrive" : "reads what nobody has written";
@@ -154,11 +192,9 @@ static const char *note_all(vgpu_machine *m, const vgpu_warp *w, const access *a
     sectors[sector / 64] |= UINT64_C(1) << sector % 64;
     if (page->is_fine)
         step = 1;
-    for (uint32_t i = 0; i < a->bytes; i += step) {
-        const char *problem =
-            a->unused >> i & 1
-                ? NULL
-                : note(m, w, a, lane, &page->records[page->is_fine ? at + i : (at + i) / 4]);
+    vgpu_record *r = &page->records[page->is_fine ? at : at / 4];
+    for (uint32_t i = 0; i < a->bytes; i += step, r++) {
+        const char *problem = a->unused >> i & 1 ? NULL : note(m, w, a, lane, r);
         if (problem)
             return problem;
     }
@@ -175,12 +211,10 @@ static int lies_in(const vgpu_region *region, uint64_t address, uint32_t bytes)
 static uint8_t *touch(vgpu_machine *m, const vgpu_warp *w, access *a, uint32_t lane,
                       uint64_t address)
 {
-    int space = a->insn->ptx->space;
     a->addresses[lane] = address;
-    if (address % a->bytes)
+    if (address & (a->bytes - 1)) /* a power of 2 */
         return bad(m, w, a, lane, VGPU_MISALIGNED, "an access that is not aligned");
-    if (space == PTX_LOCAL ||
-        (space == PTX_GENERIC && address >= PTX_LOCAL_BASE && address < 2 * PTX_LOCAL_BASE))
+    if (a->may_be_local && (a->insn->ptx->space == PTX_LOCAL || (address >= PTX_LOCAL_BASE && address < 2 * PTX_LOCAL_BASE)))
         return touch_local(m, w, a, lane, address);
     if (!lies_in(a->region, address, a->bytes)) {
         a->region = region_of(m, a, address);
@@ -208,6 +242,11 @@ static void count(const vgpu_machine *m, const access *a, uint32_t lanes)
         vgpu_count_global(counts, a->addresses, lanes, a->bytes, a->way != READ);
 }
 
+static int may_be_local(const vgpu_insn *insn)
+{
+    return insn->ptx->space == PTX_LOCAL || insn->ptx->space == PTX_GENERIC;
+}
+
 static access access_of(const vgpu_insn *insn, way w)
 {
     uint32_t bytes = insn->ptx->type.bits / 8u;
@@ -215,7 +254,9 @@ static access access_of(const vgpu_insn *insn, way w)
                     .bytes = bytes * insn->ptx->nelems,
                     .element_bytes = bytes,
                     .unused = w == READ ? insn->ptx->unused : 0,
-                    .way = w};
+                    .way = w,
+                    .is_plain = w == READ && !insn->ptx->is_noncoherent,
+                    .may_be_local = may_be_local(insn)};
 }
 
 static uint64_t address_of(const vgpu_warp *w, const vgpu_insn *insn, uint32_t operand,
@@ -252,7 +293,7 @@ static void load_parameter(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn,
 static void load_matrices(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
 {
     enum { SIDE = 8, ROW_BYTES = 16 };
-    access a = {.insn = insn, .bytes = ROW_BYTES, .element_bytes = 2, .way = READ};
+    access a = {.insn = insn, .bytes = ROW_BYTES, .element_bytes = 2, .way = READ, .is_plain = 1, .may_be_local = may_be_local(insn)};
     uint32_t n = insn->ptx->nelems, naming = n == 4 ? lanes : lanes & ((1u << SIDE * n) - 1);
     uint16_t rows[VGPU_LANES][SIDE];
     if (lanes != UINT32_MAX || n == 3) {
@@ -277,6 +318,19 @@ static void load_matrices(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, 
     count(m, &a, naming);
 }
 
+/* As a register holds it. */
+static inline uint64_t element_at(const uint8_t *at, ptx_type type)
+{
+    uint32_t word;
+    uint64_t value = 0;
+    if (type.bits == 32) {
+        memcpy(&word, at, sizeof word);
+        return type.kind == 's' ? (uint64_t)(int32_t)word : word;
+    }
+    memcpy(&value, at, type.bits / 8u);
+    return ptx_extended(type, value);
+}
+
 void vgpu_load(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
 {
     access a = access_of(insn, READ);
@@ -291,11 +345,8 @@ void vgpu_load(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t la
     EACH_LANE(lane, lanes)
     {
         const uint8_t *at = touch(m, w, &a, lane, address_of(w, insn, 0, lane));
-        for (uint32_t i = 0; at && i < insn->ptx->nelems; i++) {
-            uint64_t value = 0;
-            memcpy(&value, at + i * a.element_bytes, a.element_bytes);
-            vgpu_set(w->regs, insn->dst[i], lane, ptx_extended(insn->ptx->type, value));
-        }
+        for (uint32_t i = 0; at && i < insn->ptx->nelems; i++)
+            vgpu_set(w->regs, insn->dst[i], lane, element_at(at + i * a.element_bytes, insn->ptx->type));
     }
     count(m, &a, lanes);
 }
@@ -317,7 +368,7 @@ void vgpu_store(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t l
 const uint8_t *vgpu_read_factor(vgpu_machine *m, const vgpu_warp *w, const vgpu_insn *insn, uint64_t address)
 {
     enum { CHUNK_BYTES = 16 };
-    access a = {.insn = insn, .bytes = CHUNK_BYTES, .element_bytes = 2, .way = READ};
+    access a = {.insn = insn, .bytes = CHUNK_BYTES, .element_bytes = 2, .way = READ, .is_plain = 1, .may_be_local = may_be_local(insn)};
     return touch(m, w, &a, 0, address);
 }
 
@@ -372,7 +423,7 @@ void vgpu_atomic(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t 
 static void begin_copies(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, uint32_t lanes)
 {
     uint32_t bytes = (uint32_t)insn->ptx->src[2].value;
-    access to = {.insn = insn, .bytes = bytes, .element_bytes = 4, .way = WRITE}, from = to;
+    access to = {.insn = insn, .bytes = bytes, .element_bytes = 4, .way = WRITE, .may_be_local = may_be_local(insn)}, from = to;
     from.way = READ;
     EACH_LANE(lane, lanes)
     {
@@ -403,7 +454,7 @@ static void begin_copies(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, u
 
 static void land(vgpu_machine *m, vgpu_warp *w, const vgpu_insn *insn, const vgpu_copy *copy)
 {
-    access to = {.insn = insn, .bytes = copy->bytes, .element_bytes = 4, .way = WRITE, .lands = 1};
+    access to = {.insn = insn, .bytes = copy->bytes, .element_bytes = 4, .way = WRITE, .lands = 1, .may_be_local = may_be_local(insn)};
     uint8_t *at = touch(m, w, &to, copy->lane, copy->to);
     if (!at)
         return;

@@ -3,6 +3,8 @@
  * of its files, which is compiled and linked with scenario.c in place of the original; what the
  * program prints or how it ends must differ from the unchanged one's.
  */
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,11 +321,53 @@ static int command(const char *format, ...)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* The program of that number, compiled and run: what it printed, and how it ended. */
-static char *outcome(int number, const char *text)
+enum { MOST_TEXT = 1 << 16, PATIENCE_MS = 30000 };
+
+/* What a program prints, until it ends, is silent for too long or has printed something else than what is wanted, if that is not NULL.
+ * Whether it has ended. */
+static int read_output(int from, const char *wanted, char *text)
 {
-    char path[128], *result;
-    size_t n;
+    struct pollfd wait = {.fd = from, .events = POLLIN};
+    ssize_t n = 0, got = 1;
+    while (n < MOST_TEXT - 64 && poll(&wait, 1, PATIENCE_MS) > 0 && (got = read(from, text + n, (size_t)(MOST_TEXT - 64 - n))) > 0) {
+        n += got;
+        if (wanted && strncmp(text, wanted, (size_t)n) != 0)
+            break;
+    }
+    return got == 0;
+}
+
+/* The program at that path, run in a group of processes that ends with it: what it printed, and how it ended. */
+static char *output_of(const char *path, const char *log, const char *wanted)
+{
+    char *text = calloc(1, MOST_TEXT);
+    int ends[2], status = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        setpgid(0, 0);
+        if (dup2(ends[1], STDOUT_FILENO) < 0 || !freopen(log, "w", stderr))
+            _Exit(127);
+        close(ends[0]);
+        close(ends[1]);
+        execl(path, path, executables, (char *)NULL);
+        _Exit(127);
+    }
+    ck_assert_int_gt(child, 0);
+    setpgid(child, child);
+    close(ends[1]);
+    if (!read_output(ends[0], wanted, text))
+        kill(-child, SIGKILL);
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    sprintf(text + strlen(text), "ends with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    return text;
+}
+
+/* The program of that number, compiled and run: what it printed, and how it ended; no more of it than tells it from what is wanted. */
+static char *outcome(int number, const char *text, const char *wanted)
+{
+    char path[128], log[128];
     snprintf(path, sizeof path, "%s/%d.c", folder, number);
     FILE *file = fopen(path, "w");
     fputs(text, file);
@@ -333,16 +377,9 @@ static char *outcome(int number, const char *text)
                            source_dir, source_dir, path, folder, library, folder, number, folder,
                            number),
                   "cc: %s/%d.log", folder, number);
-    int status = command("timeout 60 %s/%d %s >%s/%d.out 2>%s/%d.err", folder, number, executables,
-                         folder, number, folder, number);
-    snprintf(path, sizeof path, "%s/%d.out", folder, number);
-    file = fopen(path, "r");
-    result = calloc(1, 1 << 16);
-    n = fread(result, 1, (1 << 16) - 64, file);
-    fclose(file);
-    snprintf(result + n, 64, "ends with %d\n", status);
-    unlink(path);
     snprintf(path, sizeof path, "%s/%d", folder, number);
+    snprintf(log, sizeof log, "%s/%d.err", folder, number);
+    char *result = output_of(path, log, wanted);
     unlink(path);
     return result;
 }
@@ -363,7 +400,7 @@ static char *expected;
 static void make_expected(void)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    expected = outcome(1000, read_source("runtime/cuda.c", arena));
+    expected = outcome(1000, read_source("runtime/cuda.c", arena), NULL);
     ck_assert_msg(strstr(expected, "left: 0;") && strstr(expected, "ends with 0"), "%s", expected);
     dlc_arena_destroy(arena);
 }
@@ -382,7 +419,7 @@ START_TEST(test_limit)
     const trial_mutation mutation = {limits[_i].from, limits[_i].to, 0};
     const char *text = trial_mutate(read_source(limits[_i].file, arena), &mutation, arena);
     ck_assert_msg(text != NULL, "%s: not in %s", limits[_i].bug, limits[_i].file);
-    char *found = outcome(1001 + _i, text);
+    char *found = outcome(1001 + _i, text, NULL);
     char *end = strstr(found, "left: 0;"), *of_expected = strstr(expected, "left: 0;");
     ck_assert_msg(end && strstr(end, "ends with 0"), "%s", found);
     ck_assert(end - found == of_expected - expected && !memcmp(found, expected, (size_t)(end - found)));
@@ -401,7 +438,7 @@ START_TEST(test_mutant)
     const trial_mutation mutation = {mutant->from, mutant->to, mutant->nth};
     const char *text = trial_mutate(read_source(mutant->file, arena), &mutation, arena);
     ck_assert_msg(text != NULL, "%s: '%s' is not in %s", mutant->bug, mutant->from, mutant->file);
-    char *found = outcome(_i, text);
+    char *found = outcome(_i, text, expected);
     ck_assert_msg(strcmp(found, expected) != 0, "%s: not seen", mutant->bug);
     free(found);
     dlc_arena_destroy(arena);
