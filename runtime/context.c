@@ -369,18 +369,34 @@ static dlc_status bind_symbols(dlcrt_context *context, const dlcrt_tensor *const
     return DLC_OK;
 }
 
+/* Steps read as much of an input as its size says, and callers have as much as its shape says: both are numbers of the file. */
+static dlc_status check_input_size(const dlcrt_context *context, const dlc_plan_tensor *input)
+{
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + input->dims;
+    const char *name = dlcrt_string(context->plan, input->name);
+    int64_t size_bytes, shape_bytes = dlc_dtype_bytes((dlc_dtype)input->dtype);
+    int is_empty = 0, is_over = 0;
+    DLC_TRY(size_of(context, input->size_bytes, "the input", name, &size_bytes));
+    for (uint32_t k = 0; k < input->rank; k++) {
+        is_empty |= context->cells[cells[k]] == 0;
+        is_over |= __builtin_mul_overflow(shape_bytes, context->cells[cells[k]], &shape_bytes);
+    }
+    if (is_empty ? size_bytes == 0 : !is_over && size_bytes == shape_bytes)
+        return DLC_OK;
+    return dlcrt_fail(DLC_INVALID, "input '%s': the executable has %" PRId64 " bytes for %s, which is damaged", name, size_bytes,
+                      dlcrt_string(context->plan, input->type_text));
+}
+
 static dlc_status check_shapes(const dlcrt_context *context, const dlcrt_tensor *const *inputs)
 {
     const dlc_plan_tensor *input = dlcrt_rows(context->plan, context->plan->inputs);
     const uint32_t *cells = dlcrt_rows(context->plan, context->plan->cells);
     for (uint32_t i = 0; i < context->plan->inputs.count; i++, input++) {
-        int64_t size_bytes;
         for (uint32_t k = 0; k < input->rank; k++)
             if (inputs[i]->dims[k] != context->cells[cells[input->dims + k]] ||
                 inputs[i]->dims[k] < 0)
                 return refuse_shape(context, i, inputs[i]);
-        DLC_TRY(size_of(context, input->size_bytes, "the input",
-                        dlcrt_string(context->plan, input->name), &size_bytes));
+        DLC_TRY(check_input_size(context, input));
     }
     return DLC_OK;
 }
@@ -467,6 +483,8 @@ static dlc_status size_fixed(dlcrt_context *context)
     const dlc_plan_tensor *tensors = dlcrt_rows(plan, plan->inputs);
     const uint32_t *cells = dlcrt_rows(plan, plan->cells);
     dlcrt_size_run(plan, phase->insts, context->symbols, context->cells, context->lost);
+    for (uint32_t i = 0; i < plan->inputs.count; i++)
+        DLC_TRY(check_input_size(context, &tensors[i]));
     DLC_TRY(check_conditions(context, phase));
     DLC_TRY(dlcrt_phase_enter(context, 0));
     for (uint32_t i = 0; i < plan->inputs.count; i++)

@@ -133,8 +133,8 @@ static inline void forge_run(const forge_base *base, dlcrt_executable *executabl
     dlcrt_context_destroy(context);
 }
 
-/* One forged plan: true when the loader took it. `bytes` are the plan's. */
-static inline int forge_try(const forge_base *base, const unsigned char *bytes)
+/* One forged plan, used where the loader takes it: then the result is true. `bytes` are the plan's. */
+static inline int forge_with(const forge_base *base, const unsigned char *bytes, void (*use)(const forge_base *, dlcrt_executable *))
 {
     dlc_kernel_fn *kernels = malloc((base->nkernels + 1) * sizeof *kernels);
     unsigned char *plan = malloc(base->plan_bytes), *constants = aligned_alloc(64, (base->constants_bytes + 64) / 64 * 64);
@@ -154,13 +154,18 @@ static inline int forge_try(const forge_base *base, const unsigned char *bytes)
         is_taken = dlcrt_executable_from(&forged, &executable) == DLC_OK;
     }
     if (is_taken) {
-        forge_run(base, executable);
+        use(base, executable);
         dlcrt_executable_close(executable);
     }
     free(constants);
     free(plan);
     free(kernels);
     return is_taken;
+}
+
+static inline int forge_try(const forge_base *base, const unsigned char *bytes)
+{
+    return forge_with(base, bytes, forge_run);
 }
 
 #endif

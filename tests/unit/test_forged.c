@@ -3,6 +3,7 @@
  * is sized and run without anything being read or written that is not there. Kernels do nothing: their code is believed.
  */
 #include <check.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "tests/fuzz/forge.h"
@@ -138,6 +139,43 @@ START_TEST(what_no_reference_may_say_is_refused)
 }
 END_TEST
 
+static dlc_status prepared;
+
+static void prepare(const forge_base *base, dlcrt_executable *executable)
+{
+    dlcrt_context *context = NULL;
+    prepared = dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context);
+    if (prepared == DLC_OK)
+        prepared = dlcrt_context_prepare(context, base->inputs, base->ninputs);
+    dlcrt_context_destroy(context);
+}
+
+/* A caller's buffer is as large as the shape says, whatever size the plan has beside it. */
+START_TEST(an_input_is_as_large_as_its_shape)
+{
+    static const int64_t sizes[] = {0, 3, 1 << 20, INT64_C(1) << 45};
+    forge_base base;
+    for (uint32_t m = 0; m < FORGE_NMODELS; m++) {
+        forge_open(m, &base);
+        unsigned char *bytes = malloc(base.plan_bytes);
+        ck_assert(forge_with(&base, base.plan, prepare) && prepared == DLC_OK);
+        for (uint32_t i = 0; i < base.ninputs; i++)
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+                memcpy(bytes, base.plan, base.plan_bytes);
+                dlc_plan *plan = (dlc_plan *)bytes;
+                uint32_t cell = ((dlc_plan_tensor *)(bytes + plan->inputs.first))[i].size_bytes;
+                dlc_size_inst *inst = (dlc_size_inst *)(bytes + plan->insts.first) + cell;
+                *inst = (dlc_size_inst){.op = DLC_SIZE_CONST, .dtype = DLC_I64, .imm = sizes[s]};
+                ck_assert(forge_with(&base, bytes, prepare));
+                ck_assert_msg(prepared == DLC_INVALID || prepared == DLC_LIMIT, "model %u, input %u, %" PRId64 " bytes: %d", m, i, sizes[s],
+                              (int)prepared);
+            }
+        free(bytes);
+        forge_close(&base);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("forged");
@@ -146,6 +184,7 @@ int main(void)
     tcase_add_loop_test(tests, every_word_of_a_plan_may_be_wrong, 0, FORGE_NMODELS);
     tcase_add_test(tests, what_no_step_may_say_is_refused);
     tcase_add_test(tests, what_no_reference_may_say_is_refused);
+    tcase_add_test(tests, an_input_is_as_large_as_its_shape);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
