@@ -162,14 +162,21 @@ static int settle(dlc_pool *pool, uint32_t base, int neutral)
     return 0;
 }
 
-/* p and not p, p or not p */
-static int has_complement(dlc_pool *pool, uint32_t base)
+static uint32_t count_operands(const dlc_pool *pool, dlc_expr_op op, dlc_expr expr)
 {
-    uint32_t end = pool->work.n;
-    for (uint32_t i = base; i < end; i++) {
-        dlc_expr opposite = dlc_expr1(pool, DLC_EXPR_NOT, pool->work.data[i].mono);
-        for (uint32_t j = i + 1; j < end; j++)
-            if (pool->work.data[j].mono == opposite)
+    uint32_t n = 1;
+    for (; dlc_op_of(pool, expr) == op; expr = dlc_arg(pool, expr, 0))
+        n++;
+    return n;
+}
+
+/* p and not p, p or not p: asked of those that join the others, which by themselves have none. */
+static int has_complement(dlc_pool *pool, dlc_expr_op op, uint32_t base, dlc_expr joining)
+{
+    for (uint32_t n = count_operands(pool, op, joining); n; n--, joining = dlc_arg(pool, joining, 0)) {
+        dlc_expr opposite = dlc_expr1(pool, DLC_EXPR_NOT, n > 1 ? dlc_arg(pool, joining, 1) : joining);
+        for (uint32_t i = base; i < pool->work.n; i++)
+            if (pool->work.data[i].mono == opposite)
                 return 1;
     }
     return 0;
@@ -181,7 +188,8 @@ dlc_expr dlc_logic_make(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b)
     uint32_t base = pool->work.n;
     push_operands(pool, op, a);
     push_operands(pool, op, b);
-    int is_decided = settle(pool, base, neutral) || has_complement(pool, base);
+    int is_b_shorter = count_operands(pool, op, b) <= count_operands(pool, op, a);
+    int is_decided = settle(pool, base, neutral) || has_complement(pool, op, base, is_b_shorter ? b : a);
     dlc_expr result = is_decided ? dlc_expr_bool(pool, !neutral) : 0;
     for (uint32_t i = base; i < pool->work.n && !is_decided; i++) {
         dlc_expr operand = pool->work.data[i].mono;

@@ -192,12 +192,16 @@ int dlc_expr_linear(dlc_pool *pool, dlc_expr expr, uint32_t axis, dlc_expr *coef
 typedef struct {
     int64_t lo, hi;
 } dlc_interval;
+typedef struct dlc_known dlc_known;
 typedef struct {
     const dlc_interval *axes, *symbols;
     uint32_t naxes, nsymbols;
     const dlc_expr *extents; /* per axis, in the same pool: i < extent holds symbolically too; or NULL */
     const int64_t *multiples; /* per axis: what its values are multiples of; or NULL: 1 */
+    dlc_known *known; /* what dlc_expr_simplify found under these very ranges in one pool, for all that is asked of them; or NULL */
 } dlc_ranges;
+/* Of nothing yet; lives as long as the arena, which it grows in. */
+dlc_known *dlc_known_create(dlc_arena *arena);
 dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
 /* A number that all values of an index are multiples of, at least 1; 0 for the constant 0. */
 int64_t dlc_expr_multiple(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);

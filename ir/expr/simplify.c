@@ -15,23 +15,28 @@ enum { MAX_DEPTH = 8 };
 
 typedef struct {
     dlc_interval range;
-    uint8_t is_known;
-} known_range;
+    dlc_expr simple, slack; /* 0: not asked for yet */
+    uint8_t is_known, is_wanted;
+} known;
 
-typedef struct {
+enum { DLC_NO_SLACK = 0xffffffff };
+
+struct dlc_known {
     const dlc_ranges *ranges;
     dlc_arena *scratch;
-    known_range *known; /* by id */
+    known *known; /* by id */
     uint32_t nknown;
     dlc_ids pending;
-} context;
+};
+
+typedef dlc_known context;
 
 static void reserve_known(context *ctx, const dlc_pool *pool)
 {
     if (ctx->nknown >= pool->nodes.n)
         return;
     uint32_t n = pool->nodes.n + pool->nodes.n / 2;
-    known_range *grown = dlc_new_array(ctx->scratch, known_range, n);
+    known *grown = dlc_new_array(ctx->scratch, known, n);
     if (ctx->nknown)
         memcpy(grown, ctx->known, ctx->nknown * sizeof *grown);
     ctx->known = grown;
@@ -57,7 +62,7 @@ static dlc_interval range_of(context *ctx, const dlc_pool *pool, dlc_expr expr)
         if (ctx->pending.n > n)
             continue;
         if (!ctx->known[id].is_known)
-            ctx->known[id] = (known_range){dlc_node_range(pool, id, args, ctx->ranges), 1};
+            ctx->known[id].range = dlc_node_range(pool, id, args, ctx->ranges), ctx->known[id].is_known = 1;
         ctx->pending.n--;
     }
     return ctx->known[expr].range;
@@ -286,26 +291,54 @@ static relation relation_of(context *ctx, dlc_pool *pool, dlc_expr p, dlc_expr q
     return range_of(ctx, pool, dlc_add(pool, p, q)).lo >= -1 ? EXCLUDES : UNRELATED;
 }
 
-static dlc_expr conjunction(context *ctx, dlc_pool *pool, dlc_expr expr)
+typedef struct {
+    dlc_expr holds, slack; /* slack 0: no comparison of sums */
+    uint8_t is_new;
+} conjunct;
+
+static dlc_expr slack_of(context *ctx, dlc_pool *pool, dlc_expr comparison)
 {
-    dlc_ids operands = {0};
-    for (; dlc_op_of(pool, expr) == DLC_EXPR_AND; expr = dlc_arg(pool, expr, 0))
-        dlc_vec_push(ctx->scratch, &operands, dlc_arg(pool, expr, 1));
-    dlc_vec_push(ctx->scratch, &operands, expr);
-    for (uint32_t i = 0; i < operands.n; i++) {
-        dlc_expr p = operands.data[i] ? dlc_compare_slack(pool, operands.data[i]) : 0;
-        for (uint32_t j = 0; p && j < operands.n; j++) {
-            dlc_expr q = j != i && operands.data[j] ? dlc_compare_slack(pool, operands.data[j]) : 0;
-            relation pq = q ? relation_of(ctx, pool, p, q) : UNRELATED;
-            if (pq == EXCLUDES)
-                return dlc_expr_bool(pool, 0);
-            if (pq == IMPLIES)
-                operands.data[j] = 0;
-        }
+    if (!ctx->known[comparison].slack) {
+        dlc_expr slack = dlc_compare_slack(pool, comparison);
+        ctx->known[comparison].slack = slack ? slack : DLC_NO_SLACK;
     }
+    return ctx->known[comparison].slack == DLC_NO_SLACK ? 0 : ctx->known[comparison].slack;
+}
+
+/* Conjuncts stand in one order in every conjunction, so those of `settled` are met one after the other. */
+static void push_conjunct(context *ctx, dlc_pool *pool, dlc_expr holds, dlc_expr *settled, conjunct *to)
+{
+    int is_set = dlc_op_of(pool, *settled) == DLC_EXPR_AND;
+    *to = (conjunct){holds, slack_of(ctx, pool, holds), (is_set ? dlc_arg(pool, *settled, 1) : *settled) != holds};
+    if (!to->is_new)
+        *settled = is_set ? dlc_arg(pool, *settled, 0) : 0;
+}
+
+/* `settled` is a conjunction that came out of here, of which nothing follows from the rest: only what joins it is compared. */
+static dlc_expr conjunction(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_expr settled)
+{
+    uint32_t n = 1;
+    for (dlc_expr at = expr; dlc_op_of(pool, at) == DLC_EXPR_AND; at = dlc_arg(pool, at, 0))
+        n++;
+    conjunct *parts = dlc_new_array(ctx->scratch, conjunct, n);
+    reserve_known(ctx, pool);
+    n = 0;
+    for (; dlc_op_of(pool, expr) == DLC_EXPR_AND; expr = dlc_arg(pool, expr, 0))
+        push_conjunct(ctx, pool, dlc_arg(pool, expr, 1), &settled, &parts[n++]);
+    push_conjunct(ctx, pool, expr, &settled, &parts[n++]);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; parts[i].slack && j < n; j++) {
+            if (j == i || !parts[j].slack || !(parts[i].is_new || parts[j].is_new))
+                continue;
+            relation ij = relation_of(ctx, pool, parts[i].slack, parts[j].slack);
+            if (ij == EXCLUDES)
+                return dlc_expr_bool(pool, 0);
+            if (ij == IMPLIES)
+                parts[j] = (conjunct){0};
+        }
     dlc_expr result = 0;
-    for (uint32_t i = 0; i < operands.n; i++)
-        result = dlc_and(pool, result, operands.data[i]);
+    for (uint32_t i = 0; i < n; i++)
+        result = dlc_and(pool, result, parts[i].holds);
     return result;
 }
 
@@ -361,13 +394,11 @@ static dlc_expr simplify_i64(context *ctx, dlc_pool *pool, dlc_expr expr)
     }
 }
 
-static dlc_expr simplify_node(void *user, dlc_pool *pool, const dlc_expr_node *node,
-                              const dlc_expr *args)
+/* An expression with its operands simplified, which came of one that had the operator `from` and now has the first operand `first`. */
+static dlc_expr simplify_node(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_expr_op from, dlc_expr first)
 {
-    context *ctx = user;
-    dlc_expr expr = dlc_pool_rebuild(pool, node, args);
     dlc_expr_op op = dlc_op_of(pool, expr);
-    if (node->op == DLC_EXPR_FLOORDIV || node->op == DLC_EXPR_MOD)
+    if (from == DLC_EXPR_FLOORDIV || from == DLC_EXPR_MOD)
         return dlc_dtype_of(pool, expr) == DLC_I64 ? simplify_quotients(ctx, pool, expr, 0) : expr;
     if (dlc_dtype_of(pool, expr) == DLC_I64)
         return simplify_i64(ctx, pool, expr);
@@ -375,14 +406,71 @@ static dlc_expr simplify_node(void *user, dlc_pool *pool, const dlc_expr_node *n
         return decide(ctx, pool, expr);
     if (op == DLC_EXPR_EQ || op == DLC_EXPR_NE)
         return decide_equality(ctx, pool, expr);
-    return op == DLC_EXPR_AND && dlc_dtype_of(pool, expr) == DLC_BOOL ? conjunction(ctx, pool, expr)
+    return op == DLC_EXPR_AND && dlc_dtype_of(pool, expr) == DLC_BOOL ? conjunction(ctx, pool, expr, from == op ? first : 0)
                                                                       : expr;
+}
+
+/* One whose operands stay is as it was built. */
+static dlc_expr simplify_operands(const context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    const dlc_expr_node node = *dlc_node_of(pool, expr);
+    dlc_expr args[UINT8_MAX];
+    int is_same = 1;
+    for (uint32_t i = 0; i < node.nargs; i++) {
+        dlc_expr arg = dlc_arg(pool, expr, i);
+        args[i] = arg ? ctx->known[arg].simple : 0;
+        is_same &= args[i] == arg;
+    }
+    return is_same ? expr : dlc_pool_rebuild(pool, &node, args);
+}
+
+/* Marks what root is made of and was not asked for before; returns the lowest id of it. */
+static dlc_expr want(context *ctx, const dlc_pool *pool, dlc_expr root)
+{
+    dlc_expr lowest = root;
+    ctx->known[root].is_wanted = 1;
+    for (dlc_expr id = root; id >= lowest; id--)
+        for (uint32_t i = 0; ctx->known[id].is_wanted && i < dlc_node_of(pool, id)->nargs; i++) {
+            dlc_expr arg = dlc_arg(pool, id, i);
+            if (!arg || ctx->known[arg].simple)
+                continue;
+            ctx->known[arg].is_wanted = 1;
+            lowest = arg < lowest ? arg : lowest;
+        }
+    return lowest;
+}
+
+static dlc_expr simplify(context *ctx, dlc_pool *pool, dlc_expr root)
+{
+    reserve_known(ctx, pool);
+    for (dlc_expr id = ctx->known[root].simple ? root + 1 : want(ctx, pool, root); id <= root; id++) {
+        if (!ctx->known[id].is_wanted)
+            continue;
+        dlc_expr first = dlc_node_of(pool, id)->nargs ? ctx->known[dlc_arg(pool, id, 0)].simple : 0;
+        dlc_expr simple = simplify_node(ctx, pool, simplify_operands(ctx, pool, id), dlc_op_of(pool, id), first);
+        ctx->known[id].simple = simple; /* behind the call: what is known moves as it grows */
+        ctx->known[id].is_wanted = 0;
+    }
+    return ctx->known[root].simple;
+}
+
+dlc_known *dlc_known_create(dlc_arena *arena)
+{
+    dlc_known *created = dlc_new(arena, dlc_known);
+    created->scratch = arena;
+    return created;
 }
 
 dlc_expr dlc_expr_simplify(dlc_pool *pool, dlc_expr root, const dlc_ranges *ranges)
 {
+    if (!root || !dlc_node_of(pool, root)->nargs)
+        return root;
+    if (ranges->known) {
+        ranges->known->ranges = ranges;
+        return simplify(ranges->known, pool, root);
+    }
     context ctx = {.ranges = ranges, .scratch = dlc_arena_create(0)};
-    dlc_expr result = dlc_expr_rewrite(pool, pool, root, simplify_node, &ctx);
+    dlc_expr result = simplify(&ctx, pool, root);
     dlc_arena_destroy(ctx.scratch);
     return result;
 }

@@ -96,6 +96,8 @@ static uint32_t naccs(const dlc_stage *stage)
 void dlc_kernel_simplify(dlc_kernel *kernel)
 {
     dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    dlc_arena *scratch = dlc_arena_create(0);
+    ranges.known = dlc_known_create(scratch);
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         dlc_stage *stage = &kernel->stages.data[s];
         for (uint32_t a = 0; a < naccs(stage); a++)
@@ -103,6 +105,7 @@ void dlc_kernel_simplify(dlc_kernel *kernel)
         for (uint32_t d = 0; d < stage->store.n; d++)
             stage->store.data[d] = dlc_expr_simplify(kernel->pool, stage->store.data[d], &ranges);
     }
+    dlc_arena_destroy(scratch);
 }
 
 /* --- who loads whom --- */

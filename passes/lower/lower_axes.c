@@ -221,10 +221,9 @@ static int split_for_sum(dlc_kernel *kernel, const dlc_ranges *ranges, uint32_t 
         dlc_expr coefficient, rest;
         if (!dlc_expr_uses_axis(pool, index, a) || !dlc_expr_linear(pool, index, a, &coefficient, &rest))
             continue;
-        if (dlc_floordiv(pool, dlc_expr_simplify(pool, rest, ranges), coefficient) != dlc_expr_i64(pool, 0) &&
-            dlc_expr_simplify(pool, dlc_floordiv(pool, rest, coefficient), ranges) != dlc_expr_i64(pool, 0))
-            continue;
-        if (is_exact(kernel, axis, coefficient, result))
+        if (is_exact(kernel, axis, coefficient, result) && /* asked first: it costs least and seldom holds */
+            (dlc_floordiv(pool, dlc_expr_simplify(pool, rest, ranges), coefficient) == dlc_expr_i64(pool, 0) ||
+             dlc_expr_simplify(pool, dlc_floordiv(pool, rest, coefficient), ranges) == dlc_expr_i64(pool, 0)))
             return 1;
     }
     return 0;

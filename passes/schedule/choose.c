@@ -124,8 +124,11 @@ void dlc_choose_facts(dlc_chooser *c, dlc_kernel *kernel, const dlc_target *targ
     c->is_read = dlc_new_array(arena, uint8_t, kernel->stages.n);
     assume_extents(c);
     dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    dlc_arena *scratch = dlc_arena_create(0);
+    ranges.known = dlc_known_create(scratch);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         note_stage(c, s, &ranges);
+    dlc_arena_destroy(scratch);
 }
 
 int64_t dlc_choose_stride(const dlc_chooser *c, dlc_expr offset, uint32_t axis)

@@ -202,9 +202,12 @@ static void check_random(uint64_t seed)
         values[i] = draw((uint32_t)symbols[i]);
         with[i] = num(values[i]);
     }
-    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents, NULL};
+    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents, NULL, NULL}, keeping = ranges;
+    keeping.known = dlc_known_create(arena);
     valued made[24];
+    dlc_expr all = 0;
     uint32_t n = 0;
+    int is_all = 1;
     for (; n < 6; n++) {
         made[n] = random_leaf(values, symbols);
         int64_t constant;
@@ -218,8 +221,8 @@ static void check_random(uint64_t seed)
         dlc_expr point = dlc_expr_substitute(p, made[n].expr, with, NAXES);
         ck_assert_msg(dlc_expr_eval(p, point, symbols) == made[n].value, "seed %lu step %u: form",
                       (unsigned long)seed, n);
-        dlc_expr simple =
-            dlc_expr_substitute(p, dlc_expr_simplify(p, made[n].expr, &ranges), with, NAXES);
+        dlc_expr alone = dlc_expr_simplify(p, made[n].expr, &ranges), simple = dlc_expr_substitute(p, alone, with, NAXES);
+        ck_assert_msg(dlc_expr_simplify(p, made[n].expr, &keeping) == alone, "seed %lu step %u: kept", (unsigned long)seed, n);
         ck_assert_msg(dlc_expr_eval(p, simple, symbols) == made[n].value,
                       "seed %lu step %u: simplified", (unsigned long)seed, n);
         dlc_interval range = dlc_expr_range(p, made[n].expr, &ranges);
@@ -229,6 +232,12 @@ static void check_random(uint64_t seed)
         dlc_expr less = dlc_expr_simplify(p, dlc_lt(p, made[n].expr, made[n - 1].expr), &ranges);
         ck_assert_msg(dlc_expr_eval(p, dlc_expr_substitute(p, less, with, NAXES), symbols) == order,
                       "seed %lu step %u: comparison", (unsigned long)seed, n);
+        all = dlc_and(p, n % 4 ? all : 0, dlc_le(p, made[n].expr, dlc_addi(p, made[n - 1].expr, n % 3 ? 5 : -1)));
+        is_all = (n % 4 ? is_all : 1) && made[n].value <= made[n - 1].value + (n % 3 ? 5 : -1);
+        dlc_expr both = dlc_expr_simplify(p, all, &keeping);
+        ck_assert_msg(both == dlc_expr_simplify(p, all, &ranges), "seed %lu step %u: kept conjunction", (unsigned long)seed, n);
+        ck_assert_msg(dlc_expr_eval(p, dlc_expr_substitute(p, both, with, NAXES), symbols) == is_all,
+                      "seed %lu step %u: conjunction", (unsigned long)seed, n);
     }
     dlc_arena_release(arena, mark);
 }
