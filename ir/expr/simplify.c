@@ -344,8 +344,50 @@ static dlc_expr conjunction(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_exp
 
 /* --- the rewrite --- */
 
+static int is_extreme(const dlc_pool *pool, dlc_expr expr)
+{
+    return dlc_op_of(pool, expr) == DLC_EXPR_MIN || dlc_op_of(pool, expr) == DLC_EXPR_MAX;
+}
+
+/* x and k of k * x; k is 1 where none is to be seen. */
+static dlc_expr scaled(const dlc_pool *pool, dlc_expr expr, int64_t *k)
+{
+    *k = 1;
+    return dlc_op_of(pool, expr) == DLC_EXPR_MUL && dlc_expr_is_int(pool, dlc_arg(pool, expr, 1), k) ? dlc_arg(pool, expr, 0) : expr;
+}
+
+/*
+ * A size that is cut and repeated again and again stays what it is: min(k * min(x, d), c) = min(k * x, k * d, c), for max as well, and
+ * min(k * x, c) = min(c * x, c) for k > c, where x is not negative. A product that might pass i64 stays as it is.
+ */
+static dlc_expr unnested(context *ctx, dlc_pool *pool, dlc_expr expr)
+{
+    dlc_expr_op op = dlc_op_of(pool, expr);
+    int64_t k, c, d, end;
+    if (!dlc_expr_is_int(pool, dlc_arg(pool, expr, 1), &c) || !dlc_is_data_free(pool, expr))
+        return expr;
+    dlc_expr x = scaled(pool, dlc_arg(pool, expr, 0), &k);
+    if (k < 1)
+        return expr;
+    if (op == DLC_EXPR_MIN && c >= 1 && k > c && range_of(ctx, pool, x).lo >= 0)
+        return dlc_expr2(pool, op, dlc_muli(pool, x, c), dlc_expr_i64(pool, c));
+    if (dlc_op_of(pool, x) != op || !dlc_expr_is_int(pool, dlc_arg(pool, x, 1), &d) || __builtin_mul_overflow(k, d, &d))
+        return expr;
+    dlc_interval inner = range_of(ctx, pool, dlc_arg(pool, x, 0));
+    if (__builtin_mul_overflow(inner.lo, k, &end) || __builtin_mul_overflow(inner.hi, k, &end))
+        return expr;
+    dlc_expr rest = dlc_expr2(pool, op, dlc_expr_i64(pool, d), dlc_expr_i64(pool, c));
+    return dlc_expr2(pool, op, dlc_muli(pool, dlc_arg(pool, x, 0), k), rest);
+}
+
 static dlc_expr extreme(context *ctx, dlc_pool *pool, dlc_expr expr)
 {
+    for (dlc_expr before = 0; before != expr && is_extreme(pool, expr);) {
+        before = expr;
+        expr = unnested(ctx, pool, expr);
+    }
+    if (!is_extreme(pool, expr))
+        return expr;
     dlc_expr a = dlc_arg(pool, expr, 0), b = dlc_arg(pool, expr, 1);
     int is_min = dlc_op_of(pool, expr) == DLC_EXPR_MIN;
     dlc_interval x = range_of(ctx, pool, a), y = range_of(ctx, pool, b);

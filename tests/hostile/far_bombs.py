@@ -152,7 +152,7 @@ def sparse_executable(out):
 
 
 FAR = {
-    "doubled": lambda out: doubled(100, "Slice"), "shuffled": lambda out: shuffled(60), "clamped": lambda out: clamped(30), "ranges": lambda out: ranges(40),
+    "doubled": lambda out: doubled(150, "Slice"), "shuffled": lambda out: shuffled(60), "clamped": lambda out: clamped(30), "ranges": lambda out: ranges(40),
     "nonzeros": lambda out: found(60, "NonZero"), "compresses": lambda out: found(100, "Compress"), "uniques": lambda out: found(100, "Unique"),
     "mixed_200": lambda out: mixed(200, 5), "mixed_deep": lambda out: mixed(4, 14), "symbols_together": lambda out: symbols_together(300), "symbols_together_1000": lambda out: symbols_together(1000),
     "resizes": lambda out: of_one("Resize", 64, ["", "s"], [array(np.array([1, 1, 2, 2], np.float32), "s")], [value("x", [1, 1, 4, 4])]),

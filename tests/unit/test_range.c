@@ -86,6 +86,11 @@ START_TEST(constant_extents)
         {dlc_expr_cast(p, DLC_I64, dlc_expr_cast(p, DLC_I32, c)), c},
         {dlc_eq(p, h, num(12)), yes(0)},
         {dlc_expr1(p, DLC_EXPR_ABS, h), h},
+        {dlc_min(p, dlc_muli(p, dlc_min(p, d, num(4)), 2), num(4)), dlc_min(p, dlc_muli(p, d, 2), num(4))},
+        {dlc_min(p, dlc_muli(p, dlc_min(p, d, num(4)), 2), num(9)), dlc_min(p, dlc_muli(p, d, 2), num(8))},
+        {dlc_max(p, dlc_muli(p, dlc_max(p, d, num(4)), 2), num(4)), dlc_max(p, dlc_muli(p, d, 2), num(8))},
+        {dlc_min(p, dlc_muli(p, d, 9), num(4)), dlc_min(p, dlc_muli(p, d, 4), num(4))},
+        {dlc_min(p, dlc_muli(p, dlc_addi(p, d, -1), 9), num(4)), dlc_min(p, dlc_muli(p, dlc_addi(p, d, -1), 9), num(4))},
     };
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
         ck_assert_msg(dlc_expr_simplify(p, cases[n].from, &r) == cases[n].to, "case %zu", n);
