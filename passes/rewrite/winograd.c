@@ -33,7 +33,7 @@ enum { NFORMS = sizeof forms / sizeof *forms };
 typedef struct {
     const dlc_rewriting *in;
     dlc_kernel *kernel; /* a copy, whose pool grows */
-    dlc_expr x, w;      /* the loads; expressions of the kernel given too */
+    dlc_expr x, w;      /* the loads, of floats of 32 bits or less; expressions of the kernel given too */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     uint32_t ic, oc;
     int64_t size[2];    /* of the results */
@@ -135,6 +135,13 @@ static int is_plain(const dlc_pool *pool, dlc_expr expr)
            (!other || dlc_node_of(pool, other)->op == DLC_EXPR_CONST);
 }
 
+/* The load of a factor: of f32, or of narrower floats and then made f32. */
+static dlc_expr load_in(const dlc_pool *pool, dlc_expr factor)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, factor);
+    return node->op == DLC_EXPR_CAST && dlc_is_float(dlc_node_of(pool, dlc_arg(pool, factor, 0))->dtype) ? dlc_arg(pool, factor, 0) : factor;
+}
+
 static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
 {
     return &at->kernel->buffers.data[dlc_node_of(at->kernel->pool, load)->imm.id];
@@ -176,8 +183,8 @@ static int find_site(site *at)
         stage->dtype[0] != DLC_F32 || stage->axes.n + 2 > DLC_MAX_RANK ||
         dlc_node_of(pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
         return 0;
-    at->x = dlc_arg(pool, stage->value[0], 0);
-    at->w = dlc_arg(pool, stage->value[0], 1);
+    at->x = load_in(pool, dlc_arg(pool, stage->value[0], 0));
+    at->w = load_in(pool, dlc_arg(pool, stage->value[0], 1));
     at->ic = at->oc = DLC_NO_AXIS;
     if (!is_plain(pool, at->x) || !is_plain(pool, at->w))
         return 0;
@@ -314,7 +321,8 @@ static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *
                        : axis == at->tap[1] ? dlc_expr_axis(pool, axes[0])
                                             : dlc_expr_axis(pool, axes[axis == at->ic ? 1 : 2]);
         }
-        taps[k] = dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, DLC_F32, 0, index, dlc_load_rank(from, at->w), 0, 0, 0));
+        dlc_dtype dtype = (dlc_dtype)dlc_node_of(from, at->w)->dtype;
+        taps[k] = dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, dtype, 0, index, dlc_load_rank(from, at->w), 0, 0, 0));
     }
     for (int64_t p = 0; p < points_of(at); p++) {
         dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "g%d", (int)p));
@@ -475,7 +483,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
             if (at->size[d] % m && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
-    return dlc_expr_load(t->pool, DLC_F32, node.imm.id, index, rank, guard, other, 0);
+    return dlc_expr_cast(t->pool, DLC_F32, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
 }
 
 static void make_input(const tiling *t)
@@ -586,7 +594,8 @@ static double time_of(const site *at, int64_t m)
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
         cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs + OUTPUT_CYCLES * (double)at->outputs) / width;
-    return cycles / target->machine->cycles_per_us + n * n * channels * sizeof(float) / target->machine->far_bytes_per_us;
+    uint32_t weight_bytes = m > 1 ? sizeof(float) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
+    return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }
 
 /* Its products run as register tiles. */
