@@ -46,6 +46,8 @@ void dlc_model_report(dlc_model *model, cJSON *json)
                                                : "the kernels do not compile");
         return;
     }
+    if (diag.nmessages)
+        cJSON_AddStringToObject(json, "no_prediction", diag.messages[0].text);
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(json, "kernels"))
         add_report(row, &costs[(uint32_t)cJSON_GetObjectItem(row, "code")->valuedouble]);
 }
@@ -84,6 +86,9 @@ static void print_prices(dlc_str *out, dlc_arena *arena, const cJSON *row, int n
 static void print_predictions(dlc_str *out, dlc_arena *arena, const cJSON *json)
 {
     const cJSON *devices = first_prices(json), *row;
+    const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "no_prediction"));
+    if (reason)
+        dlc_str_printf(out, "\nno prediction of times: %s\n", reason);
     if (!devices)
         return;
     dlc_str_add(out, "\npredicted us of a launch, and what bounds it; no GPU has calibrated this\n  code ");

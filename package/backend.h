@@ -59,7 +59,7 @@ struct dlc_backend {
 
     /* A line for `dlc targets`. NULL: nothing to say. */
     void (*describe)(const dlc_target *target, char *text, size_t size_bytes);
-    /* Costs by kernel of the module, for `dlc inspect`. NULL: none are known. */
+    /* Costs by kernel of the module, for `dlc inspect`; a message where a part of them, the prices, is not known. NULL: none are. */
     dlc_status (*report)(const dlc_module *module, uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
                          dlc_kernel_cost **costs);
 };

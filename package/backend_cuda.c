@@ -12,6 +12,7 @@
 #include "codegen/ptx/nvrtc.h"
 #include "codegen/ptx/object.h"
 #include "codegen/ptx/text.h"
+#include "package/child.h"
 #include "package/predict_cuda.h"
 
 /* --- text --- */
@@ -128,18 +129,30 @@ static void describe(const dlc_target *target, char *text, size_t size_bytes)
     dlc_arena_destroy(arena);
 }
 
-/* Compiled as for an executable; registers, stack, shared memory and blocks are read from the
- * cubins. */
+/* What the cubins of one target are compiled of, by a child, as an executable's. */
+typedef struct {
+    const dlc_cuda_sources *sources;
+    int arch;
+    uint32_t njobs;
+} report_job;
+
+static dlc_status emit_one(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
+{
+    const report_job *job = work;
+    return dlc_cuda_emit(job->sources, &job->arch, 1, job->njobs, arena, diag, blobs, nblobs);
+}
+
+/* Registers, stack, shared memory and blocks are read from the cubins; times are predicted where that succeeds, else
+ * diag says why not. */
 static dlc_status report(const dlc_module *module, uint32_t njobs, dlc_arena *arena, dlc_diag *diag,
                          dlc_kernel_cost **costs)
 {
     dlc_cuda_sources sources;
-    int arch = atoi(module->target->cpu);
-    dlc_blob *blobs;
-    uint32_t nblobs;
+    report_job job = {&sources, atoi(module->target->cpu), njobs};
+    dlc_child_code code;
     DLC_TRY(dlc_cuda_sources_make(module, arena, diag, &sources));
-    DLC_TRY(dlc_cuda_emit(&sources, &arch, 1, njobs, arena, diag, &blobs, &nblobs));
-    const dlc_cuda_row *rows = blobs[0].bytes;
+    DLC_TRY(dlc_child_emit(emit_one, &job, arena, diag, &code));
+    const dlc_cuda_row *rows = dlc_arena_copy(arena, code.blobs[0].bytes, code.blobs[0].size_bytes);
     *costs = dlc_new_array(arena, dlc_kernel_cost, sources.n + 1u);
     for (uint32_t i = 0; i < sources.n; i++) {
         const dlc_plan_binary *cubin = &rows[2 * (size_t)i].binary; /* and PTX */
@@ -154,7 +167,8 @@ static dlc_status report(const dlc_module *module, uint32_t njobs, dlc_arena *ar
             .code_bytes = (int64_t)cubin->size_bytes,
         };
     }
-    dlc_cuda_predict(module, &sources, blobs[2].bytes, njobs, arena, *costs);
+    (void)!dlc_cuda_predict(module, &sources, code.blobs[2].bytes, njobs, arena, diag, *costs);
+    dlc_child_close(&code);
     return DLC_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "codegen/ptx/object.h"
+#include "package/child.h"
 #include "vgpu/predict.h"
 
 enum { SAMPLE = 2, FIRST_BUFFER_LOG2 = 41, BUFFER_LOG2 = 40, MOST_WORKERS = 64 };
@@ -181,36 +182,79 @@ static void run_all(queue *q, uint32_t njobs)
     pthread_mutex_destroy(&q->lock);
 }
 
-static void add_prices(const trial *t, int arch, dlc_arena *arena, dlc_kernel_cost *cost)
+/* --- prices: a child finds them, and hands them back by number --- */
+typedef struct {
+    uint32_t kernel, gpu, bound, zero;
+    double us;
+} numbered_price;
+
+typedef struct {
+    const dlc_module *module;
+    const dlc_cuda_sources *sources;
+    const char *text;
+    const dlc_kernel_cost *costs;
+    uint32_t njobs;
+} job;
+
+static uint32_t price(const queue *q, int arch, numbered_price *prices)
 {
-    dlc_kernel_price *prices = dlc_new_array(arena, dlc_kernel_price, VGPU_GPU_COUNT);
-    for (int g = 0; t->row.launches && g < VGPU_GPU_COUNT; g++) {
-        vgpu_bound bound;
-        if (vgpu_gpus[g].capability < arch)
-            continue;
-        double us = vgpu_predict(&vgpu_gpus[g], &t->row, &bound);
-        prices[cost->nprices++] = (dlc_kernel_price){vgpu_gpus[g].name, vgpu_bounds[bound], us};
-    }
-    cost->prices = prices;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < q->n; k++)
+        for (uint32_t g = 0; q->trials[k].row.launches && g < VGPU_GPU_COUNT; g++) {
+            vgpu_bound bound;
+            if (vgpu_gpus[g].capability < arch)
+                continue;
+            double us = vgpu_predict(&vgpu_gpus[g], &q->trials[k].row, &bound);
+            prices[n++] = (numbered_price){k, g, bound, 0, us};
+        }
+    return n;
 }
 
-void dlc_cuda_predict(const dlc_module *module, const dlc_cuda_sources *sources, const char *text, uint32_t njobs,
-                      dlc_arena *arena, dlc_kernel_cost *costs)
+static dlc_status find_prices(const void *work, dlc_arena *arena, dlc_diag *diag, dlc_blob **blobs, uint32_t *nblobs)
 {
-    const int64_t *sizes = dlc_module_symbol_values(module, DLC_NOMINAL_SYMBOL, arena);
-    queue q = {.trials = dlc_new_array(arena, trial, sources->n + 1u), .n = sources->n};
+    const job *asked = work;
+    uint32_t n = asked->sources->n;
+    const int64_t *sizes = dlc_module_symbol_values(asked->module, DLC_NOMINAL_SYMBOL, arena);
+    numbered_price *prices = dlc_new_array(arena, numbered_price, (size_t)n * VGPU_GPU_COUNT + 1);
+    queue q = {.trials = dlc_new_array(arena, trial, n + 1u), .n = n};
     ptx_module *ptx;
-    dlc_diag diag;
-    dlc_diag_init(&diag, arena);
-    if (ptx_parse(text, arena, &diag, &ptx) != DLC_OK)
-        return;
+    DLC_TRY(ptx_parse(asked->text, arena, diag, &ptx));
     q.ptx = ptx;
-    for (uint32_t k = 0; k < q.n; k++) {
-        q.trials[k] = (trial){.function = sources->functions[k], .launch = &sources->launches[k], .cost = &costs[k]};
-        if (!set_up(module, k, sizes, arena, &q.trials[k]))
+    for (uint32_t k = 0; k < n; k++) {
+        q.trials[k] = (trial){
+            .function = asked->sources->functions[k], .launch = &asked->sources->launches[k], .cost = &asked->costs[k]};
+        if (!set_up(asked->module, k, sizes, arena, &q.trials[k]))
             q.trials[k].units = 0;
     }
-    run_all(&q, njobs);
-    for (uint32_t k = 0; k < q.n; k++)
-        add_prices(&q.trials[k], atoi(module->target->cpu), arena, &costs[k]);
+    run_all(&q, asked->njobs);
+    *blobs = dlc_new(arena, dlc_blob);
+    **blobs = (dlc_blob){.bytes = prices,
+                         .size_bytes = price(&q, atoi(asked->module->target->cpu), prices) * sizeof *prices};
+    *nblobs = 1;
+    return DLC_OK;
+}
+
+/* A kernel's prices stand together. */
+static void take_prices(const dlc_blob *blob, dlc_arena *arena, dlc_kernel_cost *costs)
+{
+    size_t n = blob->size_bytes / sizeof(numbered_price);
+    dlc_kernel_price *prices = dlc_new_array(arena, dlc_kernel_price, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        numbered_price found;
+        memcpy(&found, (const char *)blob->bytes + i * sizeof found, sizeof found);
+        prices[i] = (dlc_kernel_price){vgpu_gpus[found.gpu].name, vgpu_bounds[found.bound], found.us};
+        if (!costs[found.kernel].nprices++)
+            costs[found.kernel].prices = &prices[i];
+    }
+}
+
+dlc_status dlc_cuda_predict(const dlc_module *module, const dlc_cuda_sources *sources, const char *text, uint32_t njobs,
+                            dlc_arena *arena, dlc_diag *diag, dlc_kernel_cost *costs)
+{
+    const job asked = {module, sources, text, costs, njobs};
+    dlc_child_code code;
+    DLC_TRY(dlc_child_emit(find_prices, &asked, arena, diag, &code));
+    take_prices(&code.blobs[0], arena, costs);
+    dlc_child_close(&code);
+    return DLC_OK;
 }
