@@ -376,10 +376,13 @@ def carry_program(check):
 
 
 def all_nvrtcs():
-    """Those that scripts/setup or the user's DLC_NVRTC brings."""
+    """Those that scripts/setup, a toolkit or the user's DLC_NVRTC brings, one of each major version."""
     named = os.environ.get("DLC_NVRTC")
-    folders = [pathlib.Path(named)] if named else sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/*/lib"))
-    return [f for folder in folders for f in ([folder] if folder.is_file() else sorted(folder.glob("libnvrtc.so.1[23]")))]
+    folders = [pathlib.Path(named)] if named else [
+        *sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/*/lib")),
+        *sorted(pathlib.Path("/usr/local").glob("cuda*/lib*"))]
+    files = [f for folder in folders for f in ([folder] if folder.is_file() else sorted(folder.glob("libnvrtc.so.1[23]")))]
+    return list({f.name: f for f in reversed(files)}.values())[::-1]
 
 
 def find_nvrtc():
