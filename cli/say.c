@@ -86,11 +86,16 @@ void dlc_print(FILE *to, const char *text)
 static void print_formatted(FILE *to, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 static void print_formatted(FILE *to, const char *format, va_list args)
 {
-    char *text;
-    if (vasprintf(&text, format, args) < 0)
-        return;
+    char room[512], *text = room; /* most lines need no memory, and none may be lost */
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(room, sizeof room, format, args);
+    if (n >= (int)sizeof room && vasprintf(&text, format, again) < 0)
+        dlc_out_of_memory((size_t)n, 0);
+    va_end(again);
     dlc_print(to, text);
-    free(text);
+    if (text != room)
+        free(text);
 }
 
 void dlc_say(const dlc_cli *cli, const char *format, ...)

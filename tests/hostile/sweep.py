@@ -2,7 +2,7 @@
 """sweep.py DLC FAULTS.so MODEL FOLDER [COMMAND...]: lets allocations and accesses to files of a command fail, one in each run (faults.c),
 and sees that the command ends by itself, with a sentence unless it came through, with what it writes whole or absent, and with no other
 file left. Tried is one call of each way (three callers) by which any comes, in the command's process and in those it forks.
-DLC_POINTS=N: about N points of each command, evenly spaced; 0: all. Prints what is not so and exits 1."""
+DLC_POINTS=N: about N points of each command, evenly spaced, and the last ones; 0: all. Prints what is not so and exits 1."""
 import os
 import pathlib
 import subprocess
@@ -72,7 +72,9 @@ def sweep(name):
     """How many points of a command do not end clean."""
     (found, whole, printed), bad, codes = points(name), 0, {}
     before = left()
-    tried = found[::max(1, len(found) // POINTS)] if POINTS else found
+    own = [i for i, point in enumerate(found) if point[2] == "first"]
+    step = max(1, len(found) // POINTS) if POINTS else 1
+    tried = [point for i, point in enumerate(found) if i % step == 0 or i in own[-4:]]  # what is told at the end, too
     for kind, n, where in tried:
         code, wrong, text = fault_at(name, kind, n, where, whole, printed)
         more = left() - before
