@@ -372,16 +372,10 @@ static dlc_status bind_symbols(dlcrt_context *context, const dlcrt_tensor *const
 /* Steps read as much of an input as its size says, and callers have as much as its shape says: both are numbers of the file. */
 static dlc_status check_input_size(const dlcrt_context *context, const dlc_plan_tensor *input)
 {
-    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + input->dims;
     const char *name = dlcrt_string(context->plan, input->name);
-    int64_t size_bytes, shape_bytes = dlc_dtype_bytes((dlc_dtype)input->dtype);
-    int is_empty = 0, is_over = 0;
+    int64_t size_bytes = 0;
     DLC_TRY(size_of(context, input->size_bytes, "the input", name, &size_bytes));
-    for (uint32_t k = 0; k < input->rank; k++) {
-        is_empty |= context->cells[cells[k]] == 0;
-        is_over |= __builtin_mul_overflow(shape_bytes, context->cells[cells[k]], &shape_bytes);
-    }
-    if (is_empty ? size_bytes == 0 : !is_over && size_bytes == shape_bytes)
+    if (dlcrt_tensor_takes(context, input, size_bytes))
         return DLC_OK;
     return dlcrt_fail(DLC_INVALID, "input '%s': the executable has %" PRId64 " bytes for %s, which is damaged", name, size_bytes,
                       dlcrt_string(context->plan, input->type_text));

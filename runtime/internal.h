@@ -258,6 +258,8 @@ void dlcrt_memory_free(dlcrt_memory *memory);
 dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs);
 /* Enters phase `phase`: sizes, conditions, memory and the pointers of its steps. */
 dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase);
+/* Whether elements of its type in its shape, as cells have it, take so many bytes. */
+int dlcrt_tensor_takes(const dlcrt_context *context, const dlc_plan_tensor *tensor, int64_t size_bytes);
 /* Sizes and pointers of a step, anew if a phase was entered since; of one that binds, those before it does. */
 dlc_status dlcrt_step_size(dlcrt_context *context, uint32_t step);
 /* Those of a step that has bound its symbol. */

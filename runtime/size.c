@@ -335,3 +335,15 @@ void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *sy
     }
     dlcrt_float_leave(state);
 }
+
+int dlcrt_tensor_takes(const dlcrt_context *context, const dlc_plan_tensor *tensor, int64_t size_bytes)
+{
+    const uint32_t *cells = (const uint32_t *)dlcrt_rows(context->plan, context->plan->cells) + tensor->dims;
+    int64_t shape_bytes = dlc_dtype_bytes((dlc_dtype)tensor->dtype);
+    int is_empty = 0, is_over = 0;
+    for (uint32_t k = 0; k < tensor->rank; k++) {
+        is_empty |= context->cells[cells[k]] == 0;
+        is_over |= __builtin_mul_overflow(shape_bytes, context->cells[cells[k]], &shape_bytes);
+    }
+    return is_empty ? size_bytes == 0 : !is_over && size_bytes == shape_bytes;
+}
