@@ -177,6 +177,13 @@ int dlc_expr_has_load(const dlc_pool *pool, dlc_expr root);
  */
 typedef dlc_expr (*dlc_rewrite_fn)(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args);
 dlc_expr dlc_expr_rewrite(dlc_pool *to, const dlc_pool *from, dlc_expr root, dlc_rewrite_fn visit, void *ctx);
+/* Takes expressions of a pool, which stays as it is meanwhile, to another one, under the new numbers of what they are made of. */
+typedef struct {
+    const uint32_t *axes, *symbols, *buffers, *stages; /* by old number */
+} dlc_numbers;
+typedef struct dlc_mover dlc_mover;
+dlc_mover *dlc_mover_create(dlc_arena *arena, dlc_pool *to, const dlc_pool *from, const dlc_numbers *numbers);
+dlc_expr dlc_expr_move(dlc_mover *mover, dlc_expr root); /* 0 of 0 */
 /* < 0, 0, > 0: the structural order of terms, factors, conjuncts, whatever else the pool holds. */
 int dlc_expr_order(const dlc_pool *pool, dlc_expr a, dlc_expr b);
 /* axis i -> with[i] where with[i] != 0. */

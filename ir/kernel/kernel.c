@@ -227,31 +227,15 @@ static void number(uint32_t *map, uint32_t n)
             map[i] = next++;
 }
 
-static dlc_expr renumber(void *ctx, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
-{
-    const renumbering *to = ctx;
-    if (node->op == DLC_EXPR_AXIS)
-        return dlc_expr_axis(pool, to->axes[node->imm.id]);
-    if (node->op == DLC_EXPR_SYM)
-        return dlc_expr_sym(pool, to->symbols[node->imm.id]);
-    if (node->op != DLC_EXPR_LOAD)
-        return 0;
-    uint32_t index = DLC_SOURCE_INDEX(node->imm.id), rank = node->nargs - 2u;
-    dlc_source source = DLC_SOURCE_IS_STAGE(node->imm.id) ? DLC_STAGE_SOURCE(to->stages[index])
-                                                          : to->buffers[index];
-    return dlc_expr_load(pool, (dlc_dtype)node->dtype, source, args, rank, args[rank],
-                         args[rank + 1], node->flags);
-}
-
 typedef struct {
     dlc_kernel *kernel;
-    dlc_pool *pool; /* the new one */
+    dlc_mover *mover; /* to the new pool */
     renumbering to;
 } compaction;
 
 static dlc_expr moved(compaction *c, dlc_expr expr)
 {
-    return expr ? dlc_expr_rewrite(c->pool, c->kernel->pool, expr, renumber, &c->to) : 0;
+    return dlc_expr_move(c->mover, expr);
 }
 
 static void move_stage(compaction *c, dlc_stage *stage)
@@ -318,7 +302,8 @@ dlc_kernel_left dlc_kernel_compact_left(dlc_kernel *kernel)
 {
     dlc_kernel_left left = {0};
     dlc_arena *scratch = dlc_arena_create(0);
-    compaction c = {.kernel = kernel, .pool = dlc_pool_create(kernel->arena)};
+    compaction c = {.kernel = kernel};
+    dlc_pool *pool = dlc_pool_create(kernel->arena);
     c.to.stages = all_gone(scratch, kernel->stages.n);
     c.to.buffers = all_gone(scratch, kernel->buffers.n);
     c.to.axes = all_gone(scratch, kernel->axes.n);
@@ -331,8 +316,9 @@ dlc_kernel_left dlc_kernel_compact_left(dlc_kernel *kernel)
     number(c.to.symbols, kernel->symbols.n);
     list_left(kernel->arena, c.to.buffers, kernel->buffers.n, &left.buffers);
     list_left(kernel->arena, c.to.symbols, kernel->symbols.n, &left.symbols);
+    c.mover = dlc_mover_create(scratch, pool, kernel->pool, &(dlc_numbers){c.to.axes, c.to.symbols, c.to.buffers, c.to.stages});
     move_all(&c);
-    kernel->pool = c.pool;
+    kernel->pool = pool;
     dlc_arena_destroy(scratch);
     return left;
 }

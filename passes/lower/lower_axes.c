@@ -40,9 +40,13 @@ static void drop_units_of(const dlc_kernel *kernel, dlc_ids *axes)
 static void drop_units(dlc_kernel *kernel)
 {
     dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
-    for (uint32_t a = 0; a < kernel->axes.n; a++)
+    int has_units = 0;
+    for (uint32_t a = 0; a < kernel->axes.n; a++) {
         with[a] = is_unit(kernel, a) ? dlc_expr_i64(kernel->pool, 0) : 0;
-    dlc_kernel_reindex(kernel, &(dlc_reindex){with, drop_unit_index, kernel});
+        has_units |= with[a] != 0;
+    }
+    if (has_units)
+        dlc_kernel_reindex(kernel, &(dlc_reindex){with, drop_unit_index, kernel});
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         dlc_stage *stage = &kernel->stages.data[s];
         uint32_t first = stage->reduce.n ? stage->reduce.data[0] : 0;
