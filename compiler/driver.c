@@ -208,6 +208,7 @@ static dlc_status import_module(dlc_model *model, const char *text, const char *
     dlc_module *module;
     DLC_TRY(dlc_module_parse(text, path, model->arena, &model->diag, &module));
     DLC_TRY(choose_target(model, module));
+    dlc_module_drop_kernels(module); /* a text may have more than its steps launch: nobody has code for them made */
     model->ctx.scratch = model->scratch;
     model->ctx.diag = &model->diag;
     DLC_TRY(dlc_pipeline_resume(&model->ctx, module, &model->rest));

@@ -33,4 +33,15 @@ sed 's/for x86-64-v2/for z80/' m.dlc >wrong.dlc
 expect 1 "wrong.dlc:1:20: there is no target 'z80'" "$DLC" opt wrong.dlc
 sed 's/^steps {/ steps {/; s/launch 0 (/launch 0 (%nothing, /' m.dlc >wrong.dlc
 expect 1 'value %nothing is not declared' "$DLC" opt wrong.dlc
+# kernels that no step launches
+kernel() { printf 'kernel @%s(x: f32[4]) -> (y: f32[4]) {\n  axis i0=4\n  y[i0] = neg(x[i0]) -> y[i0]\n}\n' "$1"; }
+{
+    printf 'module @m for x86-64-v3 after lower {\n  input %%x: f32[4]\n  output %%y: f32[4]\n}\n'
+    kernel unused
+    kernel used
+    kernel behind
+    printf 'steps {\n  launch 1 (%%x) -> (%%y)\n}\n'
+} >spare.dlc
+"$DLC" compile spare.dlc --schedule-out written.txt -o spare.so -q || fail "kernels that nobody launches"
+[ "$(sed -n 's/^kernel @\([a-z]*\).*/\1/p' written.txt)" = used ] || fail "kernels that nobody launches are made"
 finish
