@@ -248,6 +248,15 @@ static const struct mutant mutants[] = {
     IN("cuda_load", "a module that did not load", "status ? status : module->handle ? DLC_OK : DLC_NO_DEVICE", "DLC_OK"),
     IN("cuda_load", "the reason of the last code alone", "\"%s%s\", nth ? \"; \" : \"\", dlcrt_last_error());",
        "\"%s\", nth ? \"\" : \"\");"),
+    IN("cuda", "weights behind those of the CPU, twice as far", "cuda->weights + (ref->offset - cuda->weights_begin)",
+       "cuda->weights + (ref->offset + cuda->weights_begin)"),
+    IN("cuda_load", "weights of the CPU's steps in place of the kernels'", "executable->constants + cuda->weights_begin,",
+       "executable->constants,"),
+    IN("cuda", "faults that outlive a run that failed", "    clear_faults(context);\n    run->is_pending = 0;", "    run->is_pending = 0;"),
+    IN("cuda", "outputs of a run that failed, not looked at anew", "        run->out[i].seen = 0;\n", "        ;\n"),
+    IN("cuda", "inputs of a run that failed, not looked at anew", "        run->in[i].seen = 0;\n", "        ;\n"),
+    IN("cuda", "memory that is looked at behind its begin alone", "DLC_TRY(is_of_device(context, at, &is_fit));", ";"),
+    IN("cuda_load", "weights that are given back twice", "        cuda->weights = 0;\n", ""),
 };
 
 /* Tried in the long form alone (DLC_LONG). */

@@ -10,7 +10,7 @@ if ! "$DLC" compile "$1/models/digits.onnx" --target x86-64-v2,sm_75 -o "$work/n
 fi
 "$DLC" compile "$1/tests/vgpu/gather.dlc" --fusion none --target sm_75 -o "$work/gather.so" -q
 "$DLC" compile "$1/tests/vgpu/turns.dlc" --target x86-64-v2,sm_75 -o "$work/turns.so" -q
-for name in mixed pieces top waits sides; do
+for name in mixed pieces top waits sides behind; do
     "$DLC" compile "$1/tests/vgpu/$name.dlc" --target sm_75 -o "$work/$name.so" -q
 done
 LD_LIBRARY_PATH=$4 "$2" "$1" "$3" "$work" "$5"

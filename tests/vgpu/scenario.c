@@ -237,7 +237,7 @@ static void net_grows(dlcrt_executable *net)
     leave(&b);
 }
 
-/* Memory that is too short, memory of the host, and what the run before gave. */
+/* Memory that is too short, of the host, or begins outside; and what the run before gave. */
 static void net_on_other_memory(dlcrt_executable *net)
 {
     float pixels[3 * PIXELS], logits[3 * CLASSES];
@@ -258,8 +258,8 @@ static void net_on_other_memory(dlcrt_executable *net)
     void *locked;
     must(!cu.pin(&locked, sizeof pixels, 3), "memory of the host");
     memcpy(locked, pixels, sizeof pixels);
-    const uint64_t places[] = {shorter, (uint64_t)(uintptr_t)pixels, (uint64_t)(uintptr_t)locked, b.in[0]};
-    for (int i = 0; i < 4; i++) {
+    const uint64_t places[] = {shorter, (uint64_t)(uintptr_t)pixels, (uint64_t)(uintptr_t)locked, b.in[0] - 16, b.in[0]};
+    for (int i = 0; i < 5; i++) {
         dlcrt_tensor in = input_at(places[i]), out = {.data = logits, .size_bytes = sizeof logits};
         if (dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK)
             show("other memory", logits, sizeof logits);
@@ -357,6 +357,55 @@ static void run_gather(dlcrt_context *context, int64_t index)
 }
 
 /* Faults of one context are none of another's. */
+/* A run finds an index out of range, and then the driver fails: neither is told of the next run. */
+static void gather_and_lose(dlcrt_executable *gather, const vgpu_control *driver)
+{
+    dlcrt_context *context;
+    must(dlcrt_context_create(gather, NULL, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < 4; i++) {
+        run_gather(context, 1);
+        driver->fail_call("cuStreamSynchronize", 1);
+        run_gather(context, 9);
+        driver->fail_call(NULL, 0);
+        run_gather(context, 2);
+    }
+    dlcrt_context_destroy(context);
+}
+
+/* Memory of the device for the input or the output is given back after a run that failed: it is looked at anew. */
+static void gather_from_what_is_gone(dlcrt_executable *gather, const vgpu_control *driver, int is_output)
+{
+    enum { BYTES = 63 * sizeof(float) };
+    float x[28], y[63];
+    int64_t indices[9] = {0, 1, 2, 3, 0, 1, 2, 1, 3};
+    uint64_t at;
+    dlcrt_context *context;
+    buffers b = enter();
+    must(!cu.alloc(&at, BYTES), "memory");
+    must(dlcrt_context_create(gather, NULL, &context) == DLC_OK, "context");
+    draw(x, 28, 6);
+    must(!cu.in(is_output ? b.in[0] : at, x, sizeof x, NULL) && !cu.out(x, is_output ? b.in[0] : at, sizeof x, NULL), "copies");
+    for (unsigned i = 0; i < 4; i++) {
+        dlcrt_tensor in[] = {{.data = (void *)(uintptr_t)(is_output ? b.in[0] : at), .on_device = 1, .dtype = DLC_F32, .rank = 2, .dims = {4, 7}},
+                             {.data = indices, .dtype = DLC_I64, .rank = 1, .dims = {9}}};
+        dlcrt_tensor out = {.data = (void *)(uintptr_t)(is_output ? at : b.in[1]), .on_device = 1, .size_bytes = BYTES};
+        if (i == 2)
+            driver->fail_call("cuGraphLaunch", 1);
+        dlc_status status = dlcrt_context_run(context, in, 2, &out, 1);
+        driver->fail_call(NULL, 0);
+        if (status)
+            printf("gone %d: %s\n", (int)status, dlcrt_last_error());
+        else
+            must(!cu.out(y, (uint64_t)(uintptr_t)out.data, BYTES, NULL), "what was gathered");
+        if (!status)
+            show("gone", y, BYTES);
+        must(i != 2 || !cu.free(at), "memory");
+    }
+    run_gather(context, 3);
+    dlcrt_context_destroy(context);
+    leave(&b);
+}
+
 static void gather_in_two(dlcrt_executable *gather)
 {
     dlcrt_context *contexts[2];
@@ -445,6 +494,21 @@ static void mixed_in_circles(dlcrt_executable *mixed)
         show("mixed", out[4].data, bytes_of(&out[4]));
         in[0].data = out[3].data, in[0].on_device = 1;
         in[0].dims[0] = out[3].dims[1] / 2 < ROWS ? out[3].dims[1] / 2 : ROWS;
+    }
+    dlcrt_context_destroy(context);
+}
+
+/* Weights of a kernel that lie behind constants of the CPU's steps. */
+static void boxes_on_host(dlcrt_executable *behind)
+{
+    float scores[6], y[6];
+    dlcrt_context *context;
+    must(dlcrt_context_create(behind, NULL, &context) == DLC_OK, "context");
+    for (unsigned i = 0; i < 3; i++) {
+        dlcrt_tensor in = {.data = scores, .dtype = DLC_F32, .rank = 3, .dims = {1, 1, 6}}, out = {.data = y, .size_bytes = sizeof y};
+        draw(scores, 6, i);
+        must(dlcrt_context_run(context, &in, 1, &out, 1) == DLC_OK, "boxes");
+        show("boxes", y, sizeof y);
     }
     dlcrt_context_destroy(context);
 }
@@ -692,6 +756,9 @@ static void turns_outlive_their_file(const char *path, const vgpu_control *drive
     driver->fail_call("cuMemcpyHtoDAsync_v2", 1);
     if (dlcrt_context_create(turns, NULL, &context) != DLC_OK)
         printf("weights: %s\n", dlcrt_last_error());
+    driver->fail_call("cuMemAlloc_v2", 1); /* nothing is there to be given back */
+    if (dlcrt_context_create(turns, NULL, &context) != DLC_OK)
+        printf("weights: %s; %u times memory was given back\n", dlcrt_last_error(), driver->calls("cuMemFree_v2"));
     driver->fail_call(NULL, 0);
     must(dlcrt_context_create(turns, NULL, &context) == DLC_OK, "context");
     dlcrt_executable_close(turns);
@@ -746,7 +813,7 @@ static void turns_fall_back(const char *path, const vgpu_control *driver)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"net", "gather", "mixed", "pieces", "top", "turns", "waits", "sides"};
+    static const char *const names[] = {"net", "gather", "mixed", "pieces", "top", "turns", "waits", "sides", "behind"};
     enum { NEXECUTABLES = sizeof names / sizeof *names };
     dlcrt_executable *executables[NEXECUTABLES];
     char path[1024];
@@ -773,12 +840,16 @@ int main(int argc, char **argv)
     gather_in_circles(executables[1]);
     gather_and_fail(executables[1]);
     gather_in_two(executables[1]);
+    gather_and_lose(executables[1], driver);
+    gather_from_what_is_gone(executables[1], driver, 0);
+    gather_from_what_is_gone(executables[1], driver, 1);
     mixed_sizes(executables[2], 0);
     mixed_sizes(executables[2], 1);
     mixed_in_circles(executables[2]);
     pieces_change(executables[3], 0);
     pieces_change(executables[3], 1);
     sorted_on_host(executables[4]);
+    boxes_on_host(executables[8]);
     net_in_turn(executables[0]);
     net_on_device(executables[0], 0);
     net_on_device(executables[0], 1);
