@@ -100,7 +100,7 @@ DLC_API DLC_NODISCARD dlc_status dlc_machine_probe(const char *file, const char 
 
 /*
  * For a process that compiles many models: loads LLVM, which makes code for CPUs, into this process.
- * Each compilation's child process would else load it for itself, in some 15 ms. It takes 20 MiB,
+ * Each compilation's child process would else load it for itself, in some 15 ms. It takes 10 MiB,
  * and where memory runs out while it is loaded it may end the process: a child's end would have been
  * a message. why: the sentence after a failure, good until this thread asks again. Asking twice does
  * nothing more.
