@@ -4,10 +4,13 @@
  * would cost more than opening its executable, so a second kind of entry remembers, for a path and
  * options, the files' sizes, times and numbers and what they led to:
  *
- *   KEY.so            the executable
- *   KEY.files         its first line: KEY of a .so; then a line per file: size mtime inode path
+ *   KEY.so                the executable
+ *   KEY.files             its first line: KEY of a .so; then a line per file: size mtime ctime inode path
+ *   DEVICE-INODE-TARGET.files    the same for options that name no more than a target, as long as this machine runs: first a
+ *                         line that tells the boot, among others, and in the end lines of what was measured of the processor
  *
- * Entries appear by renaming, whole or not at all; a missing or unreadable one is made again.
+ * The last is what a second start reads first: what the processor is like need not be found out for it. python/dlc/_starts.py
+ * reads it, too. Entries appear by renaming, whole or not at all; a missing or unreadable one is made again.
  */
 #include "compiler/cache.h"
 #include "compiler/driver.h"
@@ -19,22 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Lost when it cannot be written: the next start hashes again. */
-static void write_files(const char *entry, const dlc_str *text)
-{
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_output output;
-    dlc_diag diag;
-    dlc_diag_init(&diag, arena);
-    if (dlc_output_open(&output, entry, &diag) == DLC_OK) {
-        output.is_temporary = 1;
-        if (dlc_output_write(&output, text->data, text->n, &diag) == DLC_OK)
-            (void)!dlc_output_commit(&output, 0666, &diag);
-        dlc_output_abandon(&output);
-    }
-    dlc_arena_destroy(arena);
-}
 
 /* Hashes the model as it was read: its own bytes and those of the files beside it. */
 static dlc_status hash_model(dlc_cache_search *s, dlc_model *model, dlc_cache_key *result)
@@ -73,11 +60,7 @@ static dlc_status make(dlc_cache_search *s, const dlc_options *options, dlc_mode
         dlc_make_folders(s->file);
         DLC_TRY(dlc_model_write(*model, "so", s->file, "model"));
     }
-    dlc_str text = {0};
-    dlc_str_printf(&text, "%s\n%s", k.text, dlc_str_text(&s->files));
-    if (s->entry && !strchr(s->real, '\n'))
-        write_files(s->entry, &text);
-    dlc_str_deinit(&text);
+    dlc_cache_note(s, &k);
     return DLC_OK;
 }
 
@@ -105,12 +88,11 @@ dlc_status dlc_cache_find(const char *path, const dlc_options *options, const ch
     *model = NULL;
     if (!dlc_cache_begin(&s, &own))
         status = refuse(model, &own, DLC_IO, path, strerror(errno));
-    else if (!s.has_key)
-        status = refuse(model, &own, DLC_USAGE, path,
-                        "what a strategy or target that is a program makes of it cannot be cached");
-    else if (!dlc_cache_is_known(&s)) {
-        status = make(&s, &own, model);
-        status = *model ? dlc_model_tell(*model, status) : status;
+    else if (!dlc_cache_is_known(&s, &own)) {
+        status = !s.has_key ? refuse(model, &own, DLC_USAGE, path,
+                                     "what a strategy or target that is a program makes of it cannot be cached")
+                            : make(&s, &own, model);
+        status = *model && s.has_key ? dlc_model_tell(*model, status) : status;
     }
     dlc_cache_end(&s);
     return status;

@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "compiler/options.h"
 #include "dlc/abi.h"
 #include "dlc/checksum.h"
@@ -110,14 +112,19 @@ static int add_options(dlc_str *out, const dlc_options *o)
 }
 
 /* --- what a path led to --- */
+static long long ns_of(const struct timespec *time)
+{
+    return (long long)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
 void dlc_cache_add_file(dlc_str *out, const char *path)
 {
-    struct stat info = {0};
+    struct stat info;
     if (stat(path, &info))
-        return;
-    dlc_str_printf(out, "%lld %lld.%09ld %llu %s\n", (long long)info.st_size,
-                   (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                   (unsigned long long)info.st_ino, path);
+        dlc_str_printf(out, "- %s\n", path);
+    else
+        dlc_str_printf(out, "%lld %lld %lld %llu %s\n", (long long)info.st_size, ns_of(&info.st_mtim),
+                       ns_of(&info.st_ctim), (unsigned long long)info.st_ino, path);
 }
 
 /* The whole file, or nothing of one that is not there. */
@@ -142,30 +149,138 @@ static int is_as_it_was(const char *line, size_t n)
     if (n >= sizeof copy)
         return 0;
     *(char *)mempcpy(copy, line, n) = '\0';
-    if (strchr(copy, '/'))
-        dlc_cache_add_file(&now, strchr(copy, '/'));
+    const char *path = copy;
+    for (int field = *copy == '-' ? 1 : 4; field && path; field--)
+        path = strchr(path, ' ') ? strchr(path, ' ') + 1 : NULL;
+    if (path)
+        dlc_cache_add_file(&now, path);
     int is_same = now.n == n + 1 && !memcmp(dlc_str_text(&now), line, n);
     dlc_str_deinit(&now);
     return is_same;
 }
 
-/* The first line of the entry when all its files are as they were. */
-static int read_files(const char *entry, dlc_cache_key *found)
+/* The KEY that the entry has behind `head` when all its files are as they were, and their lines in s->files. */
+static int read_entry(dlc_cache_search *s, const char *entry, const dlc_str *head, dlc_cache_key *found)
 {
     dlc_str text = {0};
     read_whole(entry, &text);
     const char *at = dlc_str_text(&text);
     int is_whole = text.n && at[text.n - 1] == '\n' && strlen(at) == text.n;
-    int is_same = is_whole && strcspn(at, "\n") == sizeof found->text - 1;
+    int is_same = is_whole && !strncmp(at, dlc_str_text(head), head->n);
+    at += is_same ? head->n : 0;
+    is_same = is_same && strcspn(at, "\n") == sizeof found->text - 1;
     if (is_same)
         *(char *)mempcpy(found->text, at, sizeof found->text - 1) = '\0';
-    for (at += is_same ? sizeof found->text : 0; is_same && *at; at += at[0] == '\n') {
+    at += is_same ? sizeof found->text : 0;
+    const char *lines = at;
+    for (; is_same && *at; at += at[0] == '\n') {
         size_t n = strcspn(at, "\n");
         is_same = is_as_it_was(at, n);
         at += n;
     }
+    if (is_same)
+        dlc_str_add(&s->files, lines);
     dlc_str_deinit(&text);
     return is_same;
+}
+
+/* --- the entry of this boot --- */
+
+/* The options say nothing but a target that may be part of a file's name: what such a name does not tell has no entry. */
+static int is_plain(const dlc_options *o)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+,-";
+    size_t n = o->target ? strlen(o->target) : 1;
+    return n && n <= 100 && (!o->target || strspn(o->target, letters) == n) && !o->fusion && !o->passes && !o->nshapes && !o->nvalues &&
+           !o->emulate_gpu && !o->machine && !o->max_fold_bytes && !o->rewrite && !o->schedules && !o->tuned && !o->winograd;
+}
+
+static char *start_of(const dlc_cache_search *s, const dlc_options *options)
+{
+    struct stat info;
+    char *path = NULL;
+    if (!is_plain(options) || stat(s->real, &info) ||
+        asprintf(&path, "%s/%llx-%llx-%s.files", s->folder, (unsigned long long)info.st_dev, (unsigned long long)info.st_ino,
+                 options->target ? options->target : "native") < 0)
+        return NULL;
+    return path;
+}
+
+/* The line of this version on this machine since it was started, until when its processor stays the same; nothing: Linux does not tell. */
+static void add_here(dlc_str *out)
+{
+    dlc_str boot = {0};
+    struct utsname system;
+    const char *folder = dlc_cache_folder();
+    read_whole("/proc/sys/kernel/random/boot_id", &boot);
+    if (boot.n && !uname(&system))
+        dlc_str_printf(out, "%s %s %.*s %s\n", DLC_VERSION, system.machine, (int)strcspn(boot.data, "\n"), boot.data,
+                       folder ? folder : "");
+    dlc_str_deinit(&boot);
+}
+
+static int read_start(dlc_cache_search *s, dlc_cache_key *found)
+{
+    dlc_str here = {0};
+    add_here(&here);
+    int is_same = here.n && read_entry(s, s->start, &here, found);
+    const char *model = is_same ? dlc_str_text(&s->files) : NULL;
+    for (int field = 4; field && model; field--)
+        model = strchr(model, ' ') ? strchr(model, ' ') + 1 : NULL;
+    size_t n = strlen(s->real);
+    is_same = model && !strncmp(model, s->real, n) && model[n] == '\n';
+    if (!is_same)
+        dlc_str_deinit(&s->files);
+    dlc_str_deinit(&here);
+    return is_same;
+}
+
+/* What of this processor was measured, before it is read: a later change is then seen. */
+static void add_sides(dlc_cache_search *s, const dlc_options *options)
+{
+    char machine[PATH_MAX];
+    const char *tuned = dlc_tuned_file(options->tuned, options->target);
+    if (dlc_machine_file(machine, sizeof machine))
+        dlc_cache_add_file(&s->sides, machine);
+    if (*tuned)
+        dlc_cache_add_file(&s->sides, tuned);
+}
+
+/* --- writing --- */
+static void write_entry(const char *entry, const dlc_str *text)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_output output;
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    if (dlc_output_open(&output, entry, &diag) == DLC_OK) {
+        output.is_temporary = 1;
+        if (dlc_output_write(&output, text->data, text->n, &diag) == DLC_OK)
+            (void)!dlc_output_commit(&output, 0666, &diag);
+        dlc_output_abandon(&output);
+    }
+    dlc_arena_destroy(arena);
+}
+
+static void note_start(const dlc_cache_search *s, const dlc_cache_key *key)
+{
+    dlc_str text = {0};
+    add_here(&text);
+    int is_told = text.n != 0;
+    dlc_str_printf(&text, "%s\n%s%s", key->text, dlc_str_text(&s->files), dlc_str_text(&s->sides));
+    if (is_told && s->start && !strchr(s->real, '\n'))
+        write_entry(s->start, &text);
+    dlc_str_deinit(&text);
+}
+
+void dlc_cache_note(const dlc_cache_search *s, const dlc_cache_key *key)
+{
+    dlc_str text = {0};
+    dlc_str_printf(&text, "%s\n%s", key->text, dlc_str_text(&s->files));
+    if (s->entry && !strchr(s->real, '\n'))
+        write_entry(s->entry, &text);
+    dlc_str_deinit(&text);
+    note_start(s, key);
 }
 
 /* --- finding --- */
@@ -189,22 +304,40 @@ int dlc_cache_begin(dlc_cache_search *s, const dlc_options *options)
 {
     if (!realpath(s->path, s->real))
         return 0;
-    s->has_key = add_options(&s->options, options);
-    s->entry = s->has_key ? entry_of(s) : NULL;
+    s->start = start_of(s, options);
     return 1;
 }
 
-int dlc_cache_is_known(dlc_cache_search *s)
+static int is_there(dlc_cache_search *s, const dlc_cache_key *key)
 {
-    dlc_cache_key k;
-    return s->entry && read_files(s->entry, &k) && dlc_cache_fill(s, &k) && !access(s->file, R_OK);
+    return dlc_cache_fill(s, key) && !access(s->file, R_OK);
+}
+
+int dlc_cache_is_known(dlc_cache_search *s, const dlc_options *options)
+{
+    dlc_cache_key key;
+    dlc_str nothing = {0};
+    if (s->start && read_start(s, &key) && is_there(s, &key))
+        return 1;
+    dlc_str_deinit(&s->files);
+    add_sides(s, options);
+    s->has_key = add_options(&s->options, options);
+    s->entry = s->has_key ? entry_of(s) : NULL;
+    int is_known = s->entry && read_entry(s, s->entry, &nothing, &key) && is_there(s, &key);
+    if (is_known)
+        note_start(s, &key);
+    else
+        dlc_str_deinit(&s->files);
+    return is_known;
 }
 
 void dlc_cache_end(dlc_cache_search *s)
 {
+    free(s->start);
     free(s->entry);
     dlc_str_deinit(&s->options);
     dlc_str_deinit(&s->files);
+    dlc_str_deinit(&s->sides);
 }
 
 int dlc_cache_look(const char *path, const dlc_options *options, const char *folder, char *file, size_t file_bytes)
@@ -212,7 +345,7 @@ int dlc_cache_look(const char *path, const dlc_options *options, const char *fol
     dlc_cache_search s = {.path = path, .folder = folder, .file = file, .file_bytes = file_bytes};
     dlc_options own;
     dlc_options_take(&own, options);
-    int is_known = dlc_cache_begin(&s, &own) && dlc_cache_is_known(&s);
+    int is_known = dlc_cache_begin(&s, &own) && dlc_cache_is_known(&s, &own);
     dlc_cache_end(&s);
     return is_known;
 }

@@ -113,7 +113,7 @@ static int read_text(const char *text, char *processor, size_t size_bytes, dlc_m
 }
 
 /* --- files --- */
-static const char *default_file(char *path, size_t size_bytes)
+const char *dlc_machine_file(char *path, size_t size_bytes)
 {
     const char *folder = dlc_cache_folder();
     if (!folder || (size_t)snprintf(path, size_bytes, "%s/machine", folder) >= size_bytes)
@@ -152,7 +152,7 @@ dlc_status dlc_machine_target(const char *name, const char *file, dlc_diag *diag
     *target = dlc_target_find(name);
     if (!*target || strncmp(name, "native", 6) != 0 || (name[6] && name[6] != '+'))
         return DLC_OK;
-    if (!file && !(file = default_file(path, sizeof path)))
+    if (!file && !(file = dlc_machine_file(path, sizeof path)))
         return DLC_OK;
     dlc_machine machine = *(*target)->machine;
     DLC_TRY(read_file(file, is_named, diag, &machine, &is_there));
@@ -196,7 +196,7 @@ static dlc_status probe(const char *file, dlc_diag *diag, dlc_str *text, char *p
         return dlc_diag_fail(diag, DLC_UNSUPPORTED, NULL, "there is no target for this processor");
     if (file)
         snprintf(path, size_bytes, "%s", file); /* "": nothing is kept */
-    else if (default_file(path, size_bytes))
+    else if (dlc_machine_file(path, size_bytes))
         dlc_make_folders(path);
     else
         return dlc_diag_fail(diag, DLC_USAGE, NULL,

@@ -12,6 +12,9 @@
  */
 DLC_NODISCARD dlc_status dlc_machine_target(const char *name, const char *file, dlc_diag *diag, const dlc_target **target);
 
+/* The file in the cache's folder, whether it is there or not; NULL: there is no such folder, or its path is too long. */
+const char *dlc_machine_file(char *path, size_t size_bytes);
+
 /* Measures this processor in some seconds, on one thread. Everything not measured is `native`'s. */
 void dlc_machine_measure(const dlc_target *native, dlc_machine *machine);
 

@@ -120,22 +120,6 @@ class Source:
         else:
             raise UsageError(f"a model is a path, bytes or a ModelProto, found {type(model).__name__}")
 
-    @property
-    def head(self) -> bytes:
-        if self.bytes is not None:
-            return self.bytes[:4]
-        assert self.path is not None
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)  # a third of what a file object takes
-        except OSError:
-            return b""  # opening it says why
-        try:
-            return os.read(fd, 4)
-        except OSError:
-            return b""
-        finally:
-            os.close(fd)
-
 
 class Edge(NamedTuple):
     """What one node of a graph gives another; `reason` says whether both can be one kernel, `text` is its sentence."""

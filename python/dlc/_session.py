@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _dlpack, _options, _strings
+from . import _dlpack, _options, _starts, _strings
 from ._bindings import ffi
 from ._compile import Executable, Options, Source, Strategy, compile, find_in_cache, open_executable
 from ._dtypes import IS_VIEWED, NAMES, NUMPY, OF_NUMPY, OF_ONNX, STR, number_of, onnx_name
-from ._errors import DeviceError, FileError, InvalidError, UnsupportedError, UsageError
+from ._errors import DeviceError, Error, FileError, InvalidError, UnsupportedError, UsageError
 from ._library import check, runtime, text
 from ._options import RunOptions, SessionOptions
 
@@ -474,24 +474,39 @@ class InferenceSession:
     def _open(self, model: Any, devices: list[str | None]) -> None:
         for i, device in enumerate(devices):
             try:
-                self._executable = open_executable(self._executable_of(model, device), device)
+                self._executable = self._opened(model, device)
                 return
             except DeviceError:
                 if i + 1 == len(devices):
                     raise
 
-    def _executable_of(self, model: Any, device: str | None) -> Source | Executable:
+    def _opened(self, model: Any, device: str | None) -> Any:
         if isinstance(model, Executable):
-            return model
-        source = Source(model)
-        if source.head == b"\x7fELF":
-            return source
-        given = dict(self._given)
+            return open_executable(model, device)
+        source, given = Source(model), dict(self._given)
+        if source.path is None:
+            is_executable, started = source.bytes[:4] == b"\x7fELF", None  # type: ignore[index]
+        else:
+            is_cuda = device is not None and device.startswith("cuda")
+            is_asked = self._cache is not False and not is_cuda and not any(given[name] for name in given if name != "target")
+            is_executable, started = _starts.look(source.path, given["target"], self._folder(), is_asked)
+        if started:
+            try:
+                return open_executable(Source(started), device)
+            except Error:
+                pass  # somebody emptied the folder, or damaged what is in it
+        return open_executable(source if is_executable else self._executable_of(source, given, device), device)
+
+    def _folder(self) -> str | None:
+        return None if self._cache in (None, True, False) else os.fspath(self._cache)  # type: ignore[arg-type]
+
+    def _executable_of(self, source: Source, given: dict[str, Any], device: str | None) -> Source | Executable:
+        model = source.path if source.bytes is None else source.bytes
         if given["target"] is None and device is not None and device.startswith("cuda"):
             given["target"] = _target_of(device)
         if source.path is None or self._cache is False or callable(given["fusion"]) or ".so" in f"{given['fusion']} {given['target']}":
-            return compile(model, **given)  # type: ignore[arg-type]
-        folder = None if self._cache in (None, True) else os.fspath(self._cache)  # type: ignore[arg-type]
+            return compile(model, **given)
+        folder = self._folder()
         try:
             found = find_in_cache(source, Options(jobs=0, progress=None, **given), folder)  # type: ignore[arg-type]
         except FileError:

@@ -18,7 +18,7 @@ import onnx
 from onnx import TensorProto, helper
 
 import dlc
-from dlc import _options, _session
+from dlc import _library, _options, _session, _starts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "models/digits.onnx"
@@ -530,6 +530,7 @@ class Models(unittest.TestCase):
             files = sorted(os.listdir(folder))
             self.assertEqual([name.split(".")[1] for name in files].count("so"), 1)
             stamp = os.stat(pathlib.Path(folder) / files[0]).st_mtime_ns
+            self.assertTrue(_starts.look(str(DIGITS), None, folder, True)[1])
             second, = dlc.InferenceSession(DIGITS, cache=folder).run(None, feed)
             self.assertTrue((first == second).all())
             self.assertEqual(sorted(os.listdir(folder)), files)
@@ -552,6 +553,81 @@ class Models(unittest.TestCase):
             onnx.save(changed, model)
             self.assertEqual([loads_compiler() for _ in range(2)], [1, 0])
             self.assertEqual(dlc.InferenceSession(model, cache=folder).get_outputs()[0].name, "others")
+
+    def test_a_second_start_reads_one_entry(self):
+        """The library that finds executables in a cache is not loaded, where nothing changed; and nothing that changed is missed."""
+        with tempfile.TemporaryDirectory() as folder:
+            model, data = pathlib.Path(folder) / "model.onnx", DIGITS.read_bytes()
+            model.write_bytes(data)
+            at = data.rindex(b"logits")
+            feed = {"image": DATA["image"][:1]}
+
+            def found(path=model, target=None):
+                return _starts.look(str(path), target, folder, True)[1]
+
+            def output():
+                session = dlc.InferenceSession(model, cache=folder)
+                session.run(None, feed)
+                return session.get_outputs()[0].name
+
+            self.assertIsNone(found())
+            self.assertEqual(output(), "logits")
+            known = found()
+            self.assertTrue(os.path.exists(known))
+            self.assertEqual((found(target="x86-64-v2"), found(target="../x"), found(target=1)), (None, None, None))
+            start = (f"import dlc, sys; dlc.InferenceSession({str(model)!r}, cache={folder!r}); "
+                     "sys.exit('libdlccache' in open('/proc/self/maps').read())")
+            self.assertEqual(subprocess.run([sys.executable, "-c", start], check=False).returncode, 0)
+
+            # other bytes in the same file, as many, at a time that was set back
+            before = os.stat(model)
+            changed = data.replace(b"logits", b"others")
+            self.assertEqual(len(changed), len(data))
+            with open(model, "r+b") as file:
+                file.write(changed)
+            os.utime(model, ns=(before.st_atime_ns, before.st_mtime_ns))
+            self.assertIsNone(found())
+            self.assertEqual((output(), found() == known), ("others", False))
+
+            # another name of the file is another path, whose weights may lie beside it
+            other = pathlib.Path(folder) / "deep" / "model.onnx"
+            other.parent.mkdir()
+            os.link(model, other)
+            self.assertIsNone(found(other))
+            other.unlink()
+            output()
+
+            # a link to it is the same path
+            other.symlink_to(model)
+            self.assertEqual(found(other), found())
+
+            # what lies there and is no executable is not the end
+            pathlib.Path(found()).write_bytes(b"damaged")
+            with self.assertRaises(dlc.Error):
+                dlc.InferenceSession(found())
+            os.unlink(found())
+            self.assertEqual(output(), "others")
+
+            # an entry that is not whole, of another machine, or that tells of other files
+            entry, = pathlib.Path(folder).glob("*-native.files")
+            text = entry.read_text()
+            self.assertTrue(found())
+            for wrong in (text[1:], text[:-1], text.replace("x86_64", "aarch65").replace("aarch64", "x86_63"), "", "\n" * 6,
+                          text + f"- {model}\n", text + "1 2 3 4 /nowhere\n", "\x80"):
+                entry.write_text(wrong, encoding="latin-1")
+                self.assertIsNone(found())
+            self.assertEqual(output(), "others")
+
+    def test_the_caches_folder_is_that_of_the_library(self):
+        rows = [{}, {"HOME": "/h"}, {"HOME": "h"}, {"HOME": ""}, {"XDG_CACHE_HOME": "/x", "HOME": "/h"}, {"XDG_CACHE_HOME": "x"},
+                {"XDG_CACHE_HOME": "x", "HOME": "/h"}, {"DLC_CACHE_DIR": "d/e", "HOME": "/h"},
+                {"DLC_CACHE_DIR": "", "XDG_CACHE_HOME": "/x"}]
+        with mock.patch.dict(os.environ):
+            for row in rows:
+                for name in ("DLC_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+                    os.environ.pop(name, None)
+                os.environ.update(row)
+                self.assertEqual(_starts.cache_folder(), _library.text(_library.cache().dlc_cache_folder()) or None, row)
 
 
 class Backend(unittest.TestCase):

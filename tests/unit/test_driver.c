@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "compiler/machine.h"
 #include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
@@ -397,6 +399,38 @@ START_TEST(a_second_start_compiles_nothing)
     ck_assert(find_in_cache(NULL, second));
     ck_assert_str_eq(first, second);
     ck_assert(!find_in_cache(NULL, second));
+    /* other bytes of the same number in the same file at the same time, as far as anyone can set it */
+    struct stat before;
+    ck_assert_int_eq(stat(copy, &before), 0);
+    FILE *stream = fopen(copy, "r+");
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_int_eq(fseek(stream, -1, SEEK_END), 0);
+    int last = fgetc(stream);
+    ck_assert_int_eq(fseek(stream, -1, SEEK_END), 0);
+    fputc(last, stream);
+    fclose(stream);
+    ck_assert_int_eq(utimensat(AT_FDCWD, copy, (struct timespec[]){before.st_atim, before.st_mtim}, 0), 0);
+    ck_assert(find_in_cache(NULL, second));
+    ck_assert(!find_in_cache(NULL, second));
+    /* what was measured of the processor changes what native is, and another boot may be on another processor */
+    snprintf(damaged, sizeof damaged, "sed -i '1s/ [-0-9a-f]* / another /' %s/*-native.files", cache);
+    ck_assert_int_eq(system(damaged), 0);
+    ck_assert(!find_in_cache(NULL, second));
+    snprintf(damaged, sizeof damaged, "%s/machine", cache);
+    setenv("DLC_CACHE_DIR", cache, 1);
+    ck_assert(!find_in_cache(NULL, second));
+    FILE *machine = fopen(damaged, "w");
+    ck_assert_ptr_nonnull(machine);
+    char name[256] = "";
+    dlc_machine_name(name, sizeof name);
+    fprintf(machine, "processor %s\ncycles_per_us 1234\n", name);
+    fclose(machine);
+    ck_assert(find_in_cache(NULL, second));
+    ck_assert_str_ne(first, second);
+    unlink(damaged);
+    ck_assert(!find_in_cache(NULL, second));
+    ck_assert_str_eq(first, second);
+    unsetenv("DLC_CACHE_DIR");
     /* what someone deleted is made again */
     unlink(first);
     ck_assert(find_in_cache(NULL, second));
