@@ -523,35 +523,33 @@ static void open_loop(const dot *d, uint32_t i)
 
 /* --- partial sums --- */
 
-static void start_totals(dot *d)
+static void declare_totals(dot *d)
 {
     uint32_t n = d->nrows * d->nvectors;
     dlc_emitter *emit = d->nest->emit;
     if (!d->nouter)
         return;
     d->totals = dlc_arena_array(d->nest->arena, n, sizeof *d->totals, sizeof(void *));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         d->totals[i] = (emit->var_aside ? emit->var_aside : emit->var_new)(emit, d->dtype, d->width);
+}
+
+/* Between parts the accumulators have the total so far; it is set aside only while they add up a part. */
+static void start_part(const dot *d)
+{
+    dlc_emitter *emit = d->nest->emit;
+    for (uint32_t i = 0; i < d->nrows * d->nvectors; i++) {
         emit->var_set(emit, d->totals[i], emit->var_get(emit, d->state->tile[i]));
+        emit->var_set(emit, d->state->tile[i], dlc_nest_identity(d->nest, DLC_REDUCE_SUM, d->dtype, 0, d->width));
     }
 }
 
-static void start_part(const dot *d)
-{
-    for (uint32_t i = 0; i < d->nrows * d->nvectors; i++)
-        d->nest->emit->var_set(d->nest->emit, d->state->tile[i],
-                               dlc_nest_identity(d->nest, DLC_REDUCE_SUM, d->dtype, 0, d->width));
-}
-
-/* The accumulators have the total so far. */
 static void end_part(const dot *d)
 {
     dlc_emitter *emit = d->nest->emit;
     for (uint32_t i = 0; i < d->nrows * d->nvectors; i++) {
         dlc_val args[] = {emit->var_get(emit, d->totals[i]), emit->var_get(emit, d->state->tile[i])};
-        dlc_val total = emit->arith(emit, DLC_EXPR_ADD, d->dtype, d->dtype, d->width, args);
-        emit->var_set(emit, d->totals[i], total);
-        emit->var_set(emit, d->state->tile[i], total);
+        emit->var_set(emit, d->state->tile[i], emit->arith(emit, DLC_EXPR_ADD, d->dtype, d->dtype, d->width, args));
     }
 }
 
@@ -632,7 +630,7 @@ static void accumulate(dot *d, uint32_t node)
     if (!is_kept_between(d))
         start(d, node);
     start_sums(d);
-    start_totals(d);
+    declare_totals(d);
     for (uint32_t i = 0; i < d->loops.n; i++) {
         open_loop(d, i);
         if (i + 1 == d->nouter)
