@@ -234,7 +234,7 @@ static dlc_status make_ready(dlcrt_executable *executable)
 {
     const dlcrt_driver *driver = driver_of(executable);
     dlcrt_cuda *cuda = cuda_of(executable);
-    DLC_TRY(dlcrt_executable_check(executable));
+    DLC_TRY(dlcrt_executable_check(executable, NULL));
     dlc_status status = upload_weights(executable);
     if (status && cuda->weights) {
         driver->memory_free(cuda->weights);

@@ -145,8 +145,10 @@ static inline void dlcrt_count_end(dlcrt_executable *executable, int64_t begin_n
 }
 
 /* --- damage.c --- */
-/* Before the plan's constants and binaries are read: checks them, once. DLC_INVALID names the bytes that are wrong. */
-dlc_status dlcrt_executable_check(dlcrt_executable *executable);
+/* Before the plan's constants and binaries are read: checks them, once, by the threads of the pool (NULL: by this one).
+ * DLC_INVALID names the bytes that are wrong. */
+typedef struct dlcrt_pool dlcrt_pool;
+dlc_status dlcrt_executable_check(dlcrt_executable *executable, dlcrt_pool *pool);
 /* The binaries alone, for devices that load them. */
 dlc_status dlcrt_executable_check_code(const dlcrt_executable *executable);
 
@@ -168,7 +170,6 @@ void dlcrt_size_run(const dlc_plan *plan, dlc_plan_rows insts, const int64_t *sy
                     int64_t *cells, uint8_t *lost);
 
 /* --- threads.c --- */
-typedef struct dlcrt_pool dlcrt_pool;
 typedef struct {
     dlc_kernel_fn kernel;
     void *const *buffers;

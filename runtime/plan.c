@@ -467,7 +467,7 @@ static dlc_status match_and_run(dlcrt_context *context, const dlcrt_tensor *inpu
 {
     DLC_TRY(match_inputs(context, inputs, ninputs));
     DLC_TRY(match_outputs(context, outputs, noutputs));
-    DLC_TRY(dlcrt_executable_check(context->executable));
+    DLC_TRY(dlcrt_executable_check(context->executable, context->pool));
     DLC_TRY(context->device->enter(context));
     dlc_status status = size_and_run(context);
     context->device->leave(context);
