@@ -677,6 +677,37 @@ static LLVMValueRef int_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uin
     }
 }
 
+/* Nothing is stored between the load and where code is added now. */
+static int is_still_there(const dlc_cpu *cpu, LLVMValueRef load)
+{
+    enum { MOST_BETWEEN = 64 };
+    LLVMValueRef i = load;
+    if (!LLVMIsALoadInst(load) || LLVMGetInstructionParent(load) != LLVMGetInsertBlock(cpu->builder))
+        return 0;
+    for (int n = 0; n < MOST_BETWEEN; n++) {
+        i = LLVMGetNextInstruction(i);
+        if (!i)
+            return 1;
+        if (LLVMIsAStoreInst(i) || LLVMIsACallInst(i))
+            return 0;
+    }
+    return 0;
+}
+
+/* One of two vectors that lie in memory, the same one for all lanes: one load of where it lies. A load of both would be merged by a mask,
+ * and masked loads are not fetched ahead: copies out of memory went at half the rate. */
+static LLVMValueRef chosen(const dlc_cpu *cpu, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no)
+{
+    LLVMValueRef all = dlc_cpu_copied_to_lanes(condition);
+    if (!all || !is_still_there(cpu, yes) || !is_still_there(cpu, no))
+        return select_(cpu, condition, yes, no);
+    unsigned a = LLVMGetAlignment(yes), b = LLVMGetAlignment(no);
+    LLVMValueRef at = LLVMBuildSelect(cpu->builder, all, LLVMGetOperand(yes, 0), LLVMGetOperand(no, 0), "");
+    LLVMValueRef value = LLVMBuildLoad2(cpu->builder, LLVMTypeOf(yes), at, "");
+    LLVMSetAlignment(value, a < b ? a : b);
+    return value;
+}
+
 dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t w, const dlc_val *values)
 {
     dlc_cpu *cpu = (dlc_cpu *)e;
@@ -691,7 +722,7 @@ dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype 
         result = compare(cpu, op, from, args[0], args[1]);
         break;
     case DLC_EXPR_SELECT:
-        result = select_(cpu, args[0], args[1], args[2]);
+        result = chosen(cpu, args[0], args[1], args[2]);
         break;
     case DLC_EXPR_MIN:
     case DLC_EXPR_MAX:

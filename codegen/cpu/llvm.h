@@ -60,6 +60,8 @@ LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error);
 dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
 dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
 dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
+/* What all lanes of a vector are copies of, where that shows; or NULL. */
+LLVMValueRef dlc_cpu_copied_to_lanes(LLVMValueRef v);
 
 /* codegen/cpu/dot.c */
 dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);

@@ -192,8 +192,7 @@ static LLVMValueRef offset_by(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef point
     return LLVMBuildGEP2(cpu->builder, type, pointer, &index, 1, "");
 }
 
-/* What all lanes of a vector are copies of, where that shows; or NULL. */
-static LLVMValueRef copied_to_lanes(LLVMValueRef v)
+LLVMValueRef dlc_cpu_copied_to_lanes(LLVMValueRef v)
 {
     if (!LLVMIsAShuffleVectorInst(v) || !LLVMIsAInsertElementInst(LLVMGetOperand(v, 0)))
         return NULL;
@@ -207,7 +206,7 @@ static LLVMValueRef copied_to_lanes(LLVMValueRef v)
 static LLVMValueRef gathered_from(dlc_cpu *cpu, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef offset)
 {
     for (unsigned i = 0; LLVMIsAInstruction(offset) && LLVMGetInstructionOpcode(offset) == LLVMAdd && i < 2; i++) {
-        LLVMValueRef same = copied_to_lanes(LLVMGetOperand(offset, i));
+        LLVMValueRef same = dlc_cpu_copied_to_lanes(LLVMGetOperand(offset, i));
         if (same)
             return offset_by(cpu, type, offset_by(cpu, type, pointer, same), LLVMGetOperand(offset, 1 - i));
     }
