@@ -97,13 +97,15 @@ static int is_checked_later(uint32_t part)
     return part == DLC_SEAL_CONSTANTS || part == DLC_SEAL_BINARIES;
 }
 
-static dlc_status check_parts(const file *f)
+static dlc_status check_parts(file *f)
 {
     for (uint32_t i = 0; i < DLC_SEAL_COUNT; i++) {
         uint64_t n = f->seal.parts[i].size_bytes;
         const unsigned char *bytes = find(f, f->seal.parts[i].address, n, part_flags[i]);
-        if (!n)
+        if (!n) {
+            f->seal.parts[i].address = 0; /* nobody has looked at it */
             continue;
+        }
         if (!bytes)
             return damaged(f, "damaged: a sealed part lies outside its segments");
         if (!is_checked_later(i) && dlc_checksum(bytes, n) != f->seal.parts[i].checksum)
