@@ -539,6 +539,14 @@ static void forget_values(dlc_nest *nest, uint32_t n)
             nest->states[node_of(nest, i)->stage].value[0].set = nest->states[node_of(nest, i)->stage].value[1].set = 0;
 }
 
+/* The same number, known inside the present branch alone: what depends on it and could not be read outside is computed in there. */
+static dlc_expr known_here(dlc_nest *nest, uint32_t n, dlc_expr point)
+{
+    uint32_t own = dlc_nest_axis(nest, nest->kernel->axes.data[node_of(nest, n)->axis].extent);
+    dlc_nest_bind(nest, own, dlc_nest_uniform(nest, point), 1);
+    return axis_expr(nest, own);
+}
+
 /* The loop's points from lo on; hi: where it ends, for each of them to ask, or 0. */
 static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, dlc_expr hi)
 {
@@ -554,7 +562,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
             nest->emit->if_begin(nest->emit, yes);
             dlc_nest_enter(nest);
         }
-        dlc_nest_replace(nest, axis, point);
+        dlc_nest_replace(nest, axis, hi ? known_here(nest, n, point) : point);
         dlc_turn_know(nest, turned, nturned, (uint32_t)i);
         dlc_walk_children(nest, n);
         dlc_nest_replace(nest, axis, 0);
@@ -581,7 +589,7 @@ static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
             dlc_nest_loop_end(nest);
             forget_values(nest, n);
         } else {
-            walk_points(nest, n, s->lo, nest->width, 0);
+            walk_points(nest, n, known_here(nest, n, s->lo), nest->width, 0);
         }
         dlc_nest_leave(nest);
         nest->emit->if_end(nest->emit);
