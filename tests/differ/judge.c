@@ -138,17 +138,21 @@ static double last_place(dlc_dtype dtype)
 }
 
 /* What is right to the last bit, or only moves elements. */
-static int is_exact(const char *does)
+static const char *const exact[] = {
+    "input", "neg", "abs", "sign", "relu", "floor", "ceil", "round", "min", "max", "clip", "where", "cast", "bitcast",
+    "reshape", "transpose", "expand", "slice", "concat", "pad", "tile", "gather", "state", "final", "stack", "either",
+    "topk", "symbols", "trilu", "one_hot", "reduce_min", "reduce_max", "max_pool", "gather_elements", "gather_nd",
+    "reverse_sequence", NULL};
+
+/* Whose error is a part of the largest element, not of each: terms may cancel. */
+static const char *const sums[] = {"reduce_sum", "reduce_mean", "matmul", "conv", "conv_transpose", "einsum", "cumsum",
+                                   "avg_pool", "resize", "grid_sample", "scatter_elements", NULL};
+
+static int is_one_of(const char *const *names, const char *does)
 {
-    static const char *const names[] = {"input",   "neg",    "abs",    "sign",      "relu",   "floor",     "ceil",       "round",
-                                        "min",     "max",    "clip",   "where",     "cast",   "bitcast",   "reshape",    "transpose",
-                                        "expand",  "slice",  "concat", "pad",       "tile",   "gather",    "state",      "final",
-                                        "stack",   "either", "topk",   "symbols",   "trilu",  "one_hot",   "reduce_min", "reduce_max",
-                                        "max_pool", "gather_elements", "gather_nd", "reverse_sequence"};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(does, names[i]))
-            return 1;
-    return 0;
+    while (*names && strcmp(*names, does) != 0)
+        names++;
+    return *names != NULL;
 }
 
 static void move(void *user, const dlc_watched *seen)
@@ -157,14 +161,13 @@ static void move(void *user, const dlc_watched *seen)
     double most = 0, place = last_place(seen->dtype) * b->strength;
     if (!seen->wide || b->strength == 0)
         return;
-    int adds_up = !strncmp(seen->does, "reduce", 6) || strstr("matmul conv conv_transpose einsum cumsum avg_pool resize grid_sample "
-                                                              "scatter_elements", seen->does) != NULL;
+    int adds_up = is_one_of(sums, seen->does);
     for (size_t i = 0; i < seen->nelems; i++)
         if (isfinite(seen->wide[i]) && fabs(seen->wide[i]) > most)
             most = fabs(seen->wide[i]);
     for (size_t i = 0; i < seen->nelems; i++) {
         double scale = adds_up ? most : fabs(seen->wide[i]), u = (double)(draws_bits(&b->noise) >> 11) * 0x1p-52 - 1;
-        if (!is_exact(seen->does))
+        if (!is_one_of(exact, seen->does))
             seen->wide[i] += u * place * scale;
         seen->wide[i] = dlc_round_to(seen->dtype, seen->wide[i]);
     }
