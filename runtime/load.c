@@ -301,6 +301,7 @@ dlc_status dlcrt_image_load(int fd, const char *name, dlcrt_image *image)
     void *bytes = mmap(NULL, f.size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return dlcrt_fail(DLC_IO, "%s: could not be mapped: %s", name, strerror(errno));
+    (void)!madvise(bytes, f.size_bytes, MADV_RANDOM); /* what is read here is small: the system would read megabytes ahead */
     f.bytes = bytes;
     dlc_status status = load(&f, image);
     munmap(bytes, f.size_bytes);

@@ -66,6 +66,7 @@ def look(path: str, target: str | None, folder: str | None, is_asked: bool) -> t
     except OSError:
         return False, None  # opening it says why
     try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # megabytes would be read ahead
         if os.read(fd, len(_ELF)) == _ELF:
             return True, None
         is_plain = is_asked and (target is None or isinstance(target, str) and _NAMES(target))

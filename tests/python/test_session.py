@@ -4,6 +4,7 @@ import gc
 import os
 import pathlib
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -553,6 +554,26 @@ class Models(unittest.TestCase):
             onnx.save(changed, model)
             self.assertEqual([loads_compiler() for _ in range(2)], [1, 0])
             self.assertEqual(dlc.InferenceSession(model, cache=folder).get_outputs()[0].name, "others")
+
+    def test_opening_reads_little(self):
+        """Code and tables, whatever the system would read ahead; of 32 MB of weights nothing."""
+        weights = np.random.default_rng(1).standard_normal((2048, 4096)).astype(np.float32)
+        model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, [1, 2048])],
+                         [("y", TensorProto.FLOAT, [1, 4096])], [onnx.numpy_helper.from_array(weights, "w")])
+        with tempfile.TemporaryDirectory(dir=pathlib.Path(_library.folder())) as folder:
+            path = pathlib.Path(folder) / "model.so"
+            dlc.compile(model, path)
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+            def read_bytes():
+                return int(re.search(r"^read_bytes: (\d+)", pathlib.Path("/proc/self/io").read_text(), re.MULTILINE)[1])
+
+            before = read_bytes()
+            session = dlc.InferenceSession(path)
+            self.assertLess(read_bytes() - before, 1 << 20)
+            session.run(None, {"x": np.ones((1, 2048), np.float32)})
 
     def test_a_second_start_reads_one_entry(self):
         """The library that finds executables in a cache is not loaded, where nothing changed; and nothing that changed is missed."""
