@@ -82,7 +82,7 @@ int dlc_command_find(const char *name)
 
 /* ---- unknown names ---- */
 
-static dlc_status unknown_command(const char *name, dlc_diag *diag)
+dlc_status dlc_args_unknown_command(const char *name, dlc_diag *diag)
 {
     const char *names[DLC_COMMAND_COUNT];
     for (int i = 0; i < DLC_COMMAND_COUNT; i++)
@@ -293,7 +293,7 @@ dlc_status dlc_args_parse(int argc, char **argv, dlc_args *args, dlc_arena *aren
         return parse_options(argc, argv, ON(help), "dlc", args, arena, diag);
     int found = dlc_command_find(argv[1]);
     if (found < 0)
-        return unknown_command(argv[1], diag);
+        return dlc_args_unknown_command(argv[1], diag);
     args->command = (dlc_command)found;
     DLC_TRY(parse_options(argc - 1, argv + 1, 1u << found, argv[1], args, arena, diag));
     if (args->help || args->version)

@@ -46,6 +46,7 @@ const char *dlc_command_name(dlc_command command);
 void dlc_args_help(dlc_str *out);
 void dlc_args_command_help(dlc_command command, dlc_str *out);
 int dlc_command_find(const char *name); /* or -1 */
+DLC_NODISCARD dlc_status dlc_args_unknown_command(const char *name, dlc_diag *diag); /* fails, with what is near it */
 
 /* The tables' rows, for manual and completion. */
 typedef struct {

@@ -166,6 +166,8 @@ static dlc_status read_list(dlc_cli *cli, const char *files, const char *option,
                             const dlcrt_tensor_info *infos, uint32_t n, dlc_tensors *tensors)
 {
     dlc_texts paths = dlc_split(cli->arena, files);
+    if (paths.n == 1 && !dlc_tensor_file_is(files))
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, files, "ends in none of .npz, .npy and .pb");
     if (paths.n > n)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              "--%s names %u files, where the model has %u: %s", option, paths.n, n,

@@ -98,8 +98,7 @@ dlc_status dlc_cmd_help(dlc_cli *cli)
     const char *name = cli->args.operands.data[0];
     int found = dlc_command_find(name);
     if (found < 0)
-        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                             "there is no command '%s'; `dlc --help` lists them", name);
+        return dlc_args_unknown_command(name, &cli->diag);
     return show_help(cli, (dlc_command)found);
 }
 

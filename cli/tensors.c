@@ -26,6 +26,11 @@ static int ends_in(const char *path, const char *ending)
     return n > k && !strcmp(path + n - k, ending);
 }
 
+int dlc_tensor_file_is(const char *path)
+{
+    return ends_in(path, ".npy") || ends_in(path, ".pb");
+}
+
 dlc_status dlc_tensor_file_read(const char *path, dlc_arena *arena, dlc_diag *diag,
                                 dlcrt_tensor *tensor)
 {

@@ -40,6 +40,7 @@ DLC_NODISCARD dlc_status dlc_pb_read(const char *path, dlc_arena *arena, dlc_dia
 DLC_NODISCARD dlc_status dlc_pb_write(const char *path, const dlcrt_tensor *tensor, dlc_diag *diag);
 
 /* By the file's ending: .npy or .pb. */
+int dlc_tensor_file_is(const char *path); /* by its name */
 DLC_NODISCARD dlc_status dlc_tensor_file_read(const char *path, dlc_arena *arena, dlc_diag *diag,
                                               dlcrt_tensor *tensor);
 /* Fills a tensor whose dtype and shape are set: floats uniform in [-1, 1), integers and bools 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._bindings import ffi
-from ._errors import UsageError, error_of
+from ._errors import FileError, UsageError, error_of
 from ._library import cache, check, compiler, runtime, text
 
 log = logging.getLogger("dlc")
@@ -42,9 +42,11 @@ class Executable:
             with open(temporary, "xb") as file:
                 file.write(self.tobytes())
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException as error:
             if os.path.exists(temporary):
                 os.unlink(temporary)
+            if isinstance(error, OSError):
+                raise FileError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
             raise
 
 
@@ -54,6 +56,11 @@ class Options:
     def __init__(self, target: str | None, fusion: str | None, passes: str | None, shapes: Mapping[str, Sequence[int | None]] | None,
                  values: Mapping[str, object] | None, jobs: int, emulate_gpu: bool,
                  progress: Callable[[str, float], None] | None) -> None:
+        for word, rows in (("shapes", shapes), ("values", values)):
+            if rows is not None and not isinstance(rows, Mapping):
+                raise UsageError(f"{word} is of {type(rows).__name__}, where a dict is wanted, with the names of inputs")
+        if not hasattr(jobs, "__index__") or jobs < 0:
+            raise UsageError(f"jobs are {jobs!r}, where a whole number from 0 is wanted")
         self._kept: list[Any] = []
         self.struct = ffi.new("dlc_options *")
         self.struct.size_bytes = ffi.sizeof("dlc_options")
@@ -148,7 +155,10 @@ class _Plan:
         opened.close()
         edges = [Edge(row["from"], row["to"], row["from_operator"], row["to_operator"], row["value"], row["bytes"], row["reason"],
                       row["text"]) for row in rows]
-        self.groups = _joined((edge.producer, edge.consumer) for edge in strategy(edges))
+        wanted = strategy(edges)
+        if not isinstance(wanted, Iterable):
+            raise UsageError(f"the strategy returned {wanted!r}, where the edges to fuse are wanted")
+        self.groups = _joined((edge.producer, edge.consumer) for edge in wanted)
         self._file = tempfile.NamedTemporaryFile("w", prefix="dlc.", suffix=".json")
         json.dump({"groups": self.groups}, self._file)
         self._file.flush()
@@ -173,7 +183,7 @@ class _Model:
         self.pointer = ffi.new("dlc_model **")
         if source.bytes is None:
             assert source.path is not None
-            status = compiler().dlc_model_open(source.path.encode(), options.struct, self.pointer)
+            status = compiler().dlc_model_open(os.fsencode(source.path), options.struct, self.pointer)
         else:
             self._buffer = ffi.from_buffer(source.bytes)
             status = compiler().dlc_model_open_bytes(self._buffer, len(source.bytes), b"model", options.struct, self.pointer)
@@ -217,6 +227,7 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
     """
     source, plan = Source(model), None
+    _check_output(output, source)
     if callable(fusion):
         plan = _Plan(source, fusion, dict(target=target, passes=passes, shapes=shapes, values=values, jobs=jobs, emulate_gpu=emulate_gpu,
                                           progress=None))
@@ -236,6 +247,19 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     return result
 
 
+def _check_output(output: str | os.PathLike[str] | None, source: Source) -> None:
+    """What cannot be written is refused before anything is compiled."""
+    if output is None:
+        return
+    path = os.fspath(output)
+    if source.path is not None and os.path.exists(path) and os.path.exists(source.path) and os.path.samefile(path, source.path):
+        raise UsageError(f"{path}: is what is compiled; another file is wanted to write to")
+    if os.path.isdir(path):
+        raise FileError(f"{path}: is a folder")
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise FileError(f"{path}: there is no such folder")
+
+
 def _identifier(output: str | os.PathLike[str] | None) -> str:
     stem = os.path.basename(os.fspath(output)).split(".")[0] if output is not None else "model"
     letters = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem) or "model"
@@ -248,7 +272,7 @@ def find_in_cache(source: Source, options: Options, folder: str | None) -> str |
     where = folder.encode() if folder is not None else cache().dlc_cache_folder()
     if not where:
         return None
-    file, path = ffi.new("char[]", 8192), source.path.encode()
+    file, path = ffi.new("char[]", 8192), os.fsencode(source.path)
     if cache().dlc_cache_look(path, options.struct, where, file, len(file)):
         return text(file)
     model = ffi.new("dlc_model **")
@@ -297,7 +321,7 @@ def open_executable(source: Source | Executable, device: str | None) -> Any:
     if isinstance(source, Executable):
         options.fd = source.fileno()
     elif source.path is not None:
-        kept.append(ffi.new("char[]", source.path.encode()))
+        kept.append(ffi.new("char[]", os.fsencode(source.path)))
         options.path = kept[-1]
     else:
         assert source.bytes is not None

@@ -498,7 +498,7 @@ class InferenceSession:
         return open_executable(source if is_executable else self._executable_of(source, given, device), device)
 
     def _folder(self) -> str | None:
-        return None if self._cache in (None, True, False) else os.fspath(self._cache)  # type: ignore[arg-type]
+        return None if self._cache is None or isinstance(self._cache, bool) else os.fspath(self._cache)
 
     def _executable_of(self, source: Source, given: dict[str, Any], device: str | None) -> Source | Executable:
         model = source.path if source.bytes is None else source.bytes

@@ -27,6 +27,7 @@ expect 1 "input 'x' (f32[batch,3]) is missing; there are 'image'" "$DLC" run "$m
 expect 2 "where NAME=SOURCE is wanted with an input of the model: 'image'" "$DLC" run digits.so --input picture=random:1
 expect 2 "a seed is a whole number" "$DLC" run digits.so --input image=random:x
 expect 2 "ends in neither .npy nor .pb" "$DLC" run digits.so --input image=x.txt
+expect 2 "x.txt: ends in none of .npz, .npy and .pb" "$DLC" run digits.so --inputs x.txt
 expect 5 "absent.npy: cannot be opened" "$DLC" run digits.so --input image=absent.npy
 expect 2 "--inputs names 2 files, where the model has 1: 'image'" "$DLC" run digits.so --inputs folder/output_0.pb,x.pb
 expect 1 "'image';[360,10];f32[batch,1,8,8]" "$DLC" run digits.so --inputs folder/output_0.pb

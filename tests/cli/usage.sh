@@ -11,6 +11,7 @@ for command in compile run bench test inspect verify explain report quantize doc
     expect 0 "dlc $command" "$DLC" help $command
 done
 expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" comple
+expect 2 "there is no command 'comple'; 'compile' is near it" "$DLC" help comple
 expect 2 "there is no command 'frobnicate'" "$DLC" frobnicate
 expect 2 "there is no command 'version'; \`dlc --version\` is an option" "$DLC" version
 expect 2 "dlc has no option '--verbose'; \`dlc --help\` lists them" "$DLC" --verbose
