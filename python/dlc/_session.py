@@ -489,7 +489,7 @@ class InferenceSession:
         else:
             is_cuda = device is not None and device.startswith("cuda")
             is_asked = self._cache is not False and not is_cuda and not any(given[name] for name in given if name != "target")
-            is_executable, started = _starts.look(source.path, given["target"], self._folder(), is_asked)
+            is_executable, started = _starts.look(source.path, given["target"], self._folder(), is_asked)  # type: ignore[arg-type]
         if started:
             try:
                 return open_executable(Source(started), device)
@@ -508,12 +508,12 @@ class InferenceSession:
             return compile(model, **given)
         folder = self._folder()
         try:
-            found = find_in_cache(source, Options(jobs=0, progress=None, **given), folder)  # type: ignore[arg-type]
+            found = find_in_cache(source, Options(jobs=0, progress=None, **given), folder)
         except FileError:
             if folder is not None or not os.path.exists(source.path):
                 raise
             found = None  # nobody asked for a cache, and there can be none
-        return Source(found) if found else compile(model, **given)  # type: ignore[arg-type]
+        return Source(found) if found else compile(model, **given)
 
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
@@ -647,7 +647,8 @@ class InferenceSession:
         return path
 
     def _trace(self, number: int, context: Any) -> list[dict[str, Any]]:
-        info, times, rows = ffi.new("dlcrt_step_info *"), ffi.new("dlcrt_step_profile *"), []
+        info, times = ffi.new("dlcrt_step_info *"), ffi.new("dlcrt_step_profile *")
+        rows: list[dict[str, Any]] = []
         while runtime.dlcrt_context_profile(context, len(rows), times) and runtime.dlcrt_executable_step(self._executable, len(rows), info):
             rows.append({"ph": "X", "cat": "Node", "name": text(info.name), "pid": os.getpid(), "tid": number, "ts": times.begin_ns / 1000,
                          "dur": (times.end_ns - times.begin_ns) / 1000,
