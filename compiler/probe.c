@@ -229,9 +229,11 @@ static void measure_reads(const dlc_target *native, const width_row *row, dlc_ma
     memset(bytes, 1, far);
     machine->l1_bytes_per_us = read_speed(row, bytes, native->l1_bytes / 2);
     machine->near_bytes_per_us = read_speed(row, bytes, native->l2_bytes / 2);
-    if (l3 > 2 * (size_t)native->l2_bytes) /* what others leave of it */
+    if (l3 > 2 * (size_t)native->l2_bytes) { /* what others leave of it */
         machine->l3_bytes_per_us =
             read_speed(row, bytes, at_most(2 * (size_t)native->l2_bytes, l3 / 2));
+        machine->l3_bytes = (double)l3;
+    }
     machine->far_bytes_per_us = read_speed(row, bytes, far);
     free(bytes);
 }

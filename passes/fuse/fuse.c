@@ -226,6 +226,7 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
 {
     dlc_estimate sum = *a;
     sum.bytes += b->bytes;
+    sum.moving_us += b->moving_us;
     sum.flops += b->flops;
     sum.cycles += b->cycles;
     sum.time_us += b->time_us;

@@ -18,7 +18,8 @@ enum {
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
-#define UNHIDDEN_MOVES 0.5 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
+#define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
+#define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
 
 static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
 {
@@ -28,10 +29,36 @@ static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
     return elems;
 }
 
-/* A table that is gathered from is touched where it is read only. */
-static double bytes_of(const dlc_chooser *c)
+/* What a kernel moves: weights, which a model has more of than caches hold, and what other kernels wrote or will read. */
+typedef struct {
+    double weights, others;
+    double whole; /* the others' buffers: what is read of one lies among what is not */
+} moved;
+
+static double rate_of_others(const dlc_target *target, const moved *m)
 {
-    double *touched = dlc_new_array(c->arena, double, c->kernel->buffers.n + 1), bytes = 0;
+    const dlc_machine *machine = target->machine;
+    if (m->whole + m->weights <= target->l2_bytes)
+        return machine->near_bytes_per_us;
+    if (machine->l3_bytes_per_us <= 0 || m->whole > machine->l3_bytes * OWN_L3)
+        return machine->far_bytes_per_us;
+    return 1 / (OWN_L3 / machine->l3_bytes_per_us + (1 - OWN_L3) / machine->far_bytes_per_us);
+}
+
+static double moving_us(const dlc_target *target, const moved *m)
+{
+    const dlc_machine *machine = target->machine;
+    if (target->kind == DLC_TARGET_CUDA)
+        return (m->weights + m->others) /
+               (m->weights + m->others > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
+    return m->others / rate_of_others(target, m) + m->weights / machine->far_bytes_per_us;
+}
+
+/* A table that is gathered from is touched where it is read only. */
+static moved moved_of(const dlc_chooser *c)
+{
+    double *touched = dlc_new_array(c->arena, double, c->kernel->buffers.n + 1);
+    moved sum = {0};
     for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
         const dlc_stage *stage = &c->kernel->stages.data[s];
         double points = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
@@ -40,10 +67,14 @@ static double bytes_of(const dlc_chooser *c)
                 touched[c->accesses[s].data[i].source] += points;
     }
     for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
-        double elems = elems_of(c, &c->kernel->buffers.data[b]);
-        bytes += (elems < touched[b] ? elems : touched[b]) * dlc_dtype_bytes(c->kernel->buffers.data[b].type.dtype);
+        const dlc_buffer *buffer = &c->kernel->buffers.data[b];
+        double elems = elems_of(c, buffer), size = dlc_dtype_bytes(buffer->type.dtype);
+        double bytes = (elems < touched[b] ? elems : touched[b]) * size;
+        sum.weights += buffer->role == DLC_ROLE_CONST ? bytes : 0;
+        sum.others += buffer->role == DLC_ROLE_CONST ? 0 : bytes;
+        sum.whole += buffer->role == DLC_ROLE_CONST ? 0 : elems * size;
     }
-    return bytes;
+    return sum;
 }
 
 /* --- the tree --- */
@@ -306,8 +337,7 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
 {
     const dlc_machine *machine = target->machine;
     double computing = e->cycles / workers / machine->cycles_per_us;
-    double moving = e->bytes / (e->bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
-    double longer = computing > moving ? computing : moving, shorter = computing + moving - longer;
+    double longer = computing > e->moving_us ? computing : e->moving_us, shorter = computing + e->moving_us - longer;
     return longer + shorter * UNHIDDEN_MOVES;
 }
 
@@ -346,7 +376,9 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
         e.c.place[s] = schedule->homes[s].place;
         e.c.together[s] = axis_together(schedule, s);
     }
-    result->bytes = bytes_of(&e.c);
+    moved moves = moved_of(&e.c);
+    result->bytes = moves.weights + moves.others;
+    result->moving_us = moving_us(schedule->target, &moves);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
     result->cycles = cycles_of(&e, result);
