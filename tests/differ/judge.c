@@ -148,6 +148,14 @@ static const char *const exact[] = {
 static const char *const sums[] = {"reduce_sum", "reduce_mean", "matmul", "conv", "conv_transpose", "einsum", "cumsum",
                                    "avg_pool", "resize", "grid_sample", "scatter_elements", NULL};
 
+/* What squares numbers on its way: where the square has no normal number of the type, the root of it may be 0. */
+static const char *const squares[] = {"lp_pool", NULL};
+
+static double least_normal(dlc_dtype dtype)
+{
+    return dtype == DLC_F16 ? 0x1p-14 : dtype == DLC_F64 ? 0x1p-1022 : 0x1p-126;
+}
+
 static int is_one_of(const char *const *names, const char *does)
 {
     while (*names && strcmp(*names, does) != 0)
@@ -169,6 +177,8 @@ static void move(void *user, const dlc_watched *seen)
         double scale = adds_up ? most : fabs(seen->wide[i]), u = (double)(draws_bits(&b->noise) >> 11) * 0x1p-52 - 1;
         if (!is_one_of(exact, seen->does))
             seen->wide[i] += u * place * scale;
+        if (is_one_of(squares, seen->does) && seen->wide[i] * seen->wide[i] < least_normal(seen->dtype) && u < 0)
+            seen->wide[i] = 0;
         seen->wide[i] = dlc_round_to(seen->dtype, seen->wide[i]);
     }
 }
