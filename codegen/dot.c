@@ -33,6 +33,7 @@ typedef struct {
     dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
     const dlc_register_axis *rows, *columns; /* rows NULL: one row */
     dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
+    dlc_expr *ahead;               /* the columns' factor of the next panel, by vector; NULL: nothing is fetched */
     dlc_ids loops, extents, lows, wholes; /* over the reduced axes: axis, end, begin, the axis's extent */
     dlc_vec(int64_t) steps;
     uint32_t nouter;               /* loops around a partial sum */
@@ -56,7 +57,7 @@ static dlc_expr simplified(const dot *d, dlc_expr expr)
 
 /* --- points of the tile --- */
 
-/* Column of lane l of vector v of the open panel. */
+/* Column of lane l of vector v of the open panel; of the next one from nvectors on. */
 static dlc_expr column(const dot *d, uint32_t v)
 {
     if (d->width == 1)
@@ -148,6 +149,17 @@ static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a
     leave_point(d);
 }
 
+static dlc_expr *factors_ahead(const dot *d, dlc_expr right)
+{
+    dlc_expr *ahead = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        at_column(d, v + d->nvectors);
+        ahead[v] = dlc_nest_here(d->nest, right);
+    }
+    leave_point(d);
+    return ahead;
+}
+
 static int is_filled(const dot *d, dlc_expr factor)
 {
     const dlc_expr_node *node = dlc_node_of(d->pool, factor);
@@ -186,6 +198,7 @@ static void find_factors(dot *d)
     if (d->is_dealt && rows && rows->end && !is_filled(d, d->left))
         d->rows = clamped_rows(d);
     factors_of(d, d->left, d->right, &d->a, &d->b);
+    d->ahead = d->leaf->ahead ? factors_ahead(d, d->right) : NULL;
     d->rows = rows;
 }
 
@@ -202,8 +215,11 @@ static void substitute_factors(dot *d, const dlc_expr *with, uint32_t naxes)
 {
     for (uint32_t r = 0; r < d->nrows; r++)
         d->a[r] = simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
-    for (uint32_t v = 0; v < d->nvectors; v++)
+    for (uint32_t v = 0; v < d->nvectors; v++) {
         d->b[v] = simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
+        if (d->ahead)
+            d->ahead[v] = simplified(d, dlc_expr_substitute(d->pool, d->ahead[v], with, naxes));
+    }
 }
 
 /* The loop over an axis with whose tiles partial sums begin; in it one that counts within the tile. */
@@ -287,12 +303,15 @@ static int merge_loops(dot *d)
     dlc_expr *with = dlc_new_array(d->nest->arena, dlc_expr, d->nest->axes.n);
     dlc_expr *a = dlc_arena_copy(d->nest->arena, d->a, d->nrows * sizeof *d->a);
     dlc_expr *b = dlc_arena_copy(d->nest->arena, d->b, d->nvectors * sizeof *d->b);
+    dlc_expr *ahead = d->ahead ? dlc_arena_copy(d->nest->arena, d->ahead, d->nvectors * sizeof *d->ahead) : NULL;
     with[d->loops.data[n - 2]] = dlc_floordiv(d->pool, axis_of(d, merged), inner);
     with[d->loops.data[n - 1]] = dlc_mod(d->pool, axis_of(d, merged), inner);
-    if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors))
+    if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors) ||
+        (ahead && !merged_factors(d, merged, with, ahead, d->nvectors)))
         return 0;
     d->a = a;
     d->b = b;
+    d->ahead = ahead;
     d->loops.data[n - 2] = merged;
     d->extents.data[n - 2] = dlc_mul(d->pool, d->extents.data[n - 2], inner);
     d->wholes.data[n - 2] = whole;
@@ -335,6 +354,7 @@ static void find_granules(dot *d)
     d->points_a = d->a;
     d->points_b = d->b;
     factors_of(d, d->operands.rows, d->operands.columns, &d->a, &d->b);
+    d->ahead = d->leaf->ahead ? factors_ahead(d, d->operands.columns) : NULL;
     with[axis] = dlc_add(d->pool, dlc_muli(d->pool, axis_of(d, number), granule), axis_of(d, within));
     int found = has_granules(d, with, within);
     assert(found);
@@ -342,6 +362,8 @@ static void find_granules(dot *d)
     with[axis] = dlc_muli(d->pool, axis_of(d, number), granule);
     to_granules(d, with, d->a, d->nrows);
     to_granules(d, with, d->b, d->nvectors);
+    if (d->ahead)
+        to_granules(d, with, d->ahead, d->nvectors);
     if (dlc_expr_multiple(d->pool, end, &nest->ranges) % granule) {
         d->rest = simplified(d, dlc_muli(d->pool, dlc_floordiv(d->pool, end, by), granule));
         d->end = end;
@@ -391,6 +413,16 @@ static void start_sums(dot *d)
 static dlc_val ordered_step(const dot *d, dlc_val rows, dlc_val columns, dlc_val acc)
 {
     return d->operands.is_swapped ? step(d, columns, rows, acc) : step(d, rows, columns, acc);
+}
+
+/* What the next panel has here, a line of the cache at a time. */
+static void fetch_ahead(const dot *d)
+{
+    enum { LINE = 64 };
+    uint32_t bytes = d->width * (d->row->granule > 1 ? 4 : dlc_dtype_bytes(dlc_node_of(d->pool, d->right)->dtype));
+    for (uint32_t v = 0; v < d->nvectors && d->ahead; v++)
+        if (v * bytes % LINE == 0)
+            dlc_nest_fetch(d->nest, d->ahead[v]);
 }
 
 static void multiply_granules(const dot *d)
@@ -637,6 +669,7 @@ static void accumulate(dot *d, uint32_t node)
             start_part(d);
     }
     enter_lanes(d, NULL);
+    fetch_ahead(d);
     if (is_by_granules)
         multiply_granules(d);
     else

@@ -735,6 +735,18 @@ dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr)
     return value;
 }
 
+void dlc_nest_fetch(dlc_nest *nest, dlc_expr load)
+{
+    load_plan plan = plan_load(nest, load);
+    if (!nest->emit->fetch || !is_memory(&plan) || plan.access.mode > DLC_ACCESS_VECTOR ||
+        dlc_expr_has_load(nest->kernel->pool, plan.offset)) /* an index behind the end is not there */
+        return;
+    plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
+    plan.access.offset = dlc_nest_uniform(nest, plan.offset);
+    plan.access.bytes = plan.bytes ? dlc_nest_uniform(nest, plan.bytes) : NULL;
+    nest->emit->fetch(nest->emit, &plan.access);
+}
+
 /* --- stores --- */
 
 static dlc_val store_offset(dlc_nest *nest, load_plan *plan)

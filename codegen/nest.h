@@ -86,6 +86,8 @@ struct dlc_emitter {
     dlc_val (*part)(dlc_emitter *e, dlc_val value, uint32_t part);
     dlc_val (*symbol)(dlc_emitter *e, uint32_t symbol);           /* i64 */
     dlc_val (*load)(dlc_emitter *e, const dlc_access *access);
+    /* What a load there will read soon comes nearer, to L2; an address behind the end does no harm. The function may be absent. */
+    void (*fetch)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
     dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
     /* the same where it is seldom needed: it lies in memory and leaves the registers to others. The function may be absent. */
@@ -238,6 +240,9 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
  * layout in blocks, or 0. */
 int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest);
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
+
+/* Fetches what the load reads, of memory of which nothing but axes says where: else nothing is done. */
+void dlc_nest_fetch(dlc_nest *nest, dlc_expr load);
 
 /* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);

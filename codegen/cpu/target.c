@@ -431,6 +431,16 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
     return dlc_wrap(value);
 }
 
+static void fetch(dlc_emitter *e, const dlc_access *access)
+{
+    enum { READ = 0, TO_L2 = 2, DATA = 1 };
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef pointer = dlc_cpu_address(cpu, access);
+    LLVMTypeRef type = LLVMTypeOf(pointer);
+    LLVMValueRef args[] = {pointer, i32_const(cpu, READ), i32_const(cpu, TO_L2), i32_const(cpu, DATA)};
+    dlc_cpu_intrinsic(cpu, "llvm.prefetch", &type, 1, args, 4);
+}
+
 static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
 {
     LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
@@ -619,7 +629,7 @@ static const dlc_emitter table = {
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
-    .position = position,   .fault = fault,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
+    .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
     .tiles = &dlc_cpu_tiles,
 };
 

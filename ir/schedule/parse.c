@@ -354,7 +354,7 @@ static void parse_leaf(parser *p)
     if (is_ok(p) && dlc_lexer_take(p->lex, "ahead")) {
         p->schedule->nodes.data[p->schedule->nodes.n - 1].ahead = (uint8_t)parse_count(p, 1);
         dlc_lexer_expect(p->lex, "via");
-        dlc_lexer_expect(p->lex, "reg");
+        dlc_lexer_expect(p->lex, p->schedule->nodes.data[p->schedule->nodes.n - 1].row == DLC_DOT_NONE ? "reg" : "L2");
     }
 }
 

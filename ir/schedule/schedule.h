@@ -7,7 +7,7 @@
  *       copy wp = a.w [j/32, k, j%32]                  the constant w as panels of 32 columns, at compile time
  *       const { wp }
  *       par j:32, i:12 {                               units of parallel work: 32 columns by 12 rows
- *         a = dot fma i x j over [k] in reg            a register tile of the contraction
+ *         a = dot fma i x j over [k] in reg ahead 1 via L2   a register tile of the contraction; w's next panel is fetched meanwhile
  *         as a { y }                                   the map behind it, on the tile's elements
  *       }
  *     }
@@ -70,7 +70,8 @@ typedef struct {
     uint8_t kind;      /* dlc_loop_kind; LEAF: a stage */
     uint8_t place;     /* LEAF: dlc_place: where readers find the value */
     uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
-    uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1 */
+    uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1.
+                          A dot: tiles of the columns that their factor comes to L2 before it is multiplied: 0 or 1 */
     uint32_t end;
     uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
     uint32_t stage;    /* LEAF; AS: the stage whose tile's elements it runs over */

@@ -131,6 +131,13 @@ static dlc_status verify_dealt_leaf(const dlc_verifier *v, uint32_t n)
     return leaf->row != DLC_DOT_NONE ? verify_tile_deal(v, n) : DLC_OK;
 }
 
+/* A leaf with an operand that is asked for early: of a dot, or of any other stage. */
+static int comes_ahead(const dlc_verifier *v, uint32_t n, int is_dot)
+{
+    const dlc_schedule_node *node = dlc_verifier_node(v, n);
+    return is_kind(v, n, DLC_LOOP_LEAF) && node->ahead && (node->row != DLC_DOT_NONE) == is_dot;
+}
+
 dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
 {
     dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
@@ -141,8 +148,10 @@ dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
     for (uint32_t n = 0; n < schedule->nodes.n; n++) {
         if (is_dealt(&v, n))
             DLC_TRY(verify_dealt_loop(&v, n));
-        else if (is_kind(&v, n, DLC_LOOP_LEAF) && dlc_verifier_node(&v, n)->ahead && !schedule->threads)
+        else if (comes_ahead(&v, n, 0) && !schedule->threads)
             return dlc_verifier_fail(&v, "%s: only what threads of a block copy is loaded ahead", stage_of(&v, n)->name);
+        else if (comes_ahead(&v, n, 1) && schedule->threads)
+            return dlc_verifier_fail(&v, "%s: threads of a block copy ahead what it multiplies; a tile fetches nothing", stage_of(&v, n)->name);
         else if (!schedule->threads)
             continue;
         else if (is_kind(&v, n, DLC_LOOP_LANE) && is_kind(&v, dealt_around(&v, n), DLC_LOOP_THREAD))

@@ -472,6 +472,29 @@ void dlc_choose_parts(dlc_chooser *c)
     dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
 }
 
+/* --- weights from memory --- */
+
+/*
+ * Weights are read once a run, so they come from L3 or memory, a panel of columns after the other, and the first rows that meet a panel
+ * wait for it; what fetches in hardware begins anew with every page. A line for each of the next panel's costs the port of a load.
+ */
+void dlc_choose_ahead(dlc_chooser *c)
+{
+    const dlc_kernel *kernel = c->kernel;
+    const dlc_schedule *schedule = c->schedule;
+    dlc_schedule_node *leaf = &schedule->nodes.data[schedule->nodes.n - 1];
+    size_t bytes;
+    if (dlc_dots[leaf->row].family != DLC_FAMILY_LANES || leaf->rows == DLC_NO_AXIS)
+        return;
+    for (uint32_t i = 0; i < schedule->copies.n; i++) {
+        const dlc_schedule_copy *copy = &schedule->copies.data[i];
+        for (uint32_t b = 0; b < kernel->buffers.n && copy->stage == leaf->stage && copy->copy == DLC_NO_STAGE; b++)
+            if (strcmp(kernel->buffers.data[b].name, copy->operand) == 0 &&
+                dlc_type_bytes(kernel->pool, &kernel->buffers.data[b].type, &bytes) && bytes > c->target->l1_bytes)
+                leaf->ahead = 1;
+    }
+}
+
 /* --- the tree --- */
 
 static void name_copy(const dot *d, part_list *list)
@@ -587,6 +610,7 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
+    dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
     for (uint32_t s = d->s + 1; s < schedule->nstages; s++)

@@ -366,6 +366,7 @@ static void build_product(const halo *h, uint32_t s, const uint32_t *left, const
     }
     dlc_schedule_dot(schedule, s, DLC_DOT_FMA, across, p->columns, &p->order, h->t.c->place[s]);
     dlc_choose_parts(h->t.c);
+    dlc_choose_ahead(h->t.c);
     if (p->as_end > s + 1) {
         dlc_schedule_open_as(schedule, s);
         for (uint32_t e = s + 1; e < p->as_end; e++)

@@ -273,6 +273,7 @@ static void build_product(const points *p)
     open_for(p, p->tile, p->height);
     dlc_schedule_dot(schedule, p->product, DLC_DOT_FMA, is_tiled ? p->tile : DLC_NO_AXIS, p->columns, &over, DLC_PLACE_SCRATCH);
     dlc_choose_parts(p->c);
+    dlc_choose_ahead(p->c);
     dlc_schedule_close(schedule, p->points.n + 1);
 }
 

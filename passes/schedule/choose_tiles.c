@@ -151,6 +151,7 @@ static void build_product(const tiles *t, uint32_t s, const uint32_t *left, uint
     }
     dlc_schedule_dot(schedule, s, DLC_DOT_FMA, t->row_axis, p->columns, &p->order, t->c->place[s]);
     dlc_choose_parts(t->c);
+    dlc_choose_ahead(t->c);
     if (p->as_end > s + 1 || p->feeds != DLC_NO_STAGE) {
         dlc_schedule_open_as(schedule, s);
         for (uint32_t e = s + 1; e < p->as_end; e++)

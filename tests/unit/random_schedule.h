@@ -255,6 +255,7 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
                                                                                : DLC_PLACE_SCRATCH);
     if (over.n && !draw(3))
         dlc_schedule_dot_cut(p->schedule, over.data[draw(over.n)], 1 + draw(12));
+    p->schedule->nodes.data[p->schedule->nodes.n - 1].ahead = (uint8_t)(p->schedule->target->kind != DLC_TARGET_CUDA && !draw(3));
     if (!is_reg) {
         draw_nodes(p, rest, n);
         return;

@@ -20,6 +20,10 @@ static const struct {
     /* rows 4096 bytes apart: no more of them than L1 has ways */
     {"in x 140,1024; const w 1024,96; m = matmul x w; out m", "x86-64-v4", "par i:12, for j:32 {\n    matmul = dot fma"},
     {"in x 140,1000; const w 1000,96; m = matmul x w; out m", "x86-64-v4", "par i:14, for j:32 {\n    matmul = dot fma"},
+    /* weights of which a panel comes from memory while the one before is multiplied; small ones stay near, and one row is no tile */
+    {"in x 128,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "over [k:128] ahead 1 via L2\n"},
+    {"in x 128,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "over [k]\n"},
+    {"in x 1,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "dot fma 1 x j over [k:128]\n"},
     /* rows known at run time only */
     {"in x n,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "par j:32, i:12 {\n    matmul = dot fma"},
     /* too small, or with nothing along n: lanes */
