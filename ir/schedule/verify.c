@@ -121,6 +121,15 @@ static dlc_status verify_as(const dlc_verifier *v, uint32_t n)
     return DLC_OK;
 }
 
+/* Of a parallel loop: one around it over the same axis, or DLC_ROOT_NODE. */
+static uint32_t same_par(const dlc_verifier *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (dlc_verifier_node(v, i)->axis == dlc_verifier_node(v, n)->axis)
+            return i;
+    return DLC_ROOT_NODE;
+}
+
 static int is_leading_par(const dlc_verifier *v, uint32_t n)
 {
     for (uint32_t i = 0; i <= n; i++)
@@ -153,6 +162,9 @@ static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s lies inside a register tile", loop_text(v, n));
     if (node->kind == DLC_LOOP_PAR && !is_leading_par(v, n))
         return dlc_verifier_fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
+    if (node->kind == DLC_LOOP_PAR && same_par(v, n) != DLC_ROOT_NODE)
+        return dlc_verifier_fail(v, "%s stands in %s: an axis is shared out among units once", loop_text(v, n),
+                                 loop_text(v, same_par(v, n)));
     int64_t most = dlc_schedule_most_points(v->schedule, n);
     if (node->kind == DLC_LOOP_UNROLL && (most < 0 || most > MOST_UNROLLED))
         return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
