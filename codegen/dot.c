@@ -149,9 +149,12 @@ static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a
     leave_point(d);
 }
 
+/* What the factor reads at the next panel, before it is widened. */
 static dlc_expr *factors_ahead(const dot *d, dlc_expr right)
 {
     dlc_expr *ahead = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    while (dlc_node_of(d->pool, right)->op == DLC_EXPR_CAST)
+        right = dlc_arg(d->pool, right, 0);
     for (uint32_t v = 0; v < d->nvectors; v++) {
         at_column(d, v + d->nvectors);
         ahead[v] = dlc_nest_here(d->nest, right);
@@ -306,12 +309,11 @@ static int merge_loops(dot *d)
     dlc_expr *ahead = d->ahead ? dlc_arena_copy(d->nest->arena, d->ahead, d->nvectors * sizeof *d->ahead) : NULL;
     with[d->loops.data[n - 2]] = dlc_floordiv(d->pool, axis_of(d, merged), inner);
     with[d->loops.data[n - 1]] = dlc_mod(d->pool, axis_of(d, merged), inner);
-    if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors) ||
-        (ahead && !merged_factors(d, merged, with, ahead, d->nvectors)))
+    if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors))
         return 0;
     d->a = a;
     d->b = b;
-    d->ahead = ahead;
+    d->ahead = ahead && merged_factors(d, merged, with, ahead, d->nvectors) ? ahead : NULL;
     d->loops.data[n - 2] = merged;
     d->extents.data[n - 2] = dlc_mul(d->pool, d->extents.data[n - 2], inner);
     d->wholes.data[n - 2] = whole;
@@ -419,9 +421,8 @@ static dlc_val ordered_step(const dot *d, dlc_val rows, dlc_val columns, dlc_val
 static void fetch_ahead(const dot *d)
 {
     enum { LINE = 64 };
-    uint32_t bytes = d->width * (d->row->granule > 1 ? 4 : dlc_dtype_bytes(dlc_node_of(d->pool, d->right)->dtype));
     for (uint32_t v = 0; v < d->nvectors && d->ahead; v++)
-        if (v * bytes % LINE == 0)
+        if (v * d->width * dlc_dtype_bytes(dlc_node_of(d->pool, d->ahead[v])->dtype) % LINE == 0)
             dlc_nest_fetch(d->nest, d->ahead[v]);
 }
 

@@ -737,8 +737,10 @@ dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr)
 
 void dlc_nest_fetch(dlc_nest *nest, dlc_expr load)
 {
+    if (!nest->emit->fetch || dlc_node_of(nest->kernel->pool, load)->op != DLC_EXPR_LOAD)
+        return;
     load_plan plan = plan_load(nest, load);
-    if (!nest->emit->fetch || !is_memory(&plan) || plan.access.mode > DLC_ACCESS_VECTOR ||
+    if (!is_memory(&plan) || plan.access.mode > DLC_ACCESS_VECTOR ||
         dlc_expr_has_load(nest->kernel->pool, plan.offset)) /* an index behind the end is not there */
         return;
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;

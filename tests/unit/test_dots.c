@@ -40,10 +40,10 @@ enum { NROWS = sizeof rows / sizeof *rows };
 static const int sizes[][3] = {{16, 64, 64}, {37, 70, 67}, {5, 33, 3}, {70, 97, 200}};
 enum { NSIZES = sizeof sizes / sizeof *sizes };
 
-/* The sum in registers, and cut into pieces of 32. */
+/* The sum in registers; cut into pieces of 32, and asking for columns behind the last. */
 static const char *const trees[] = {
     "    for i:%d {\n      a = dot %s i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n",
-    "    for i:%d {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch\n      }\n"
+    "    for i:%d {\n      for k:32 {\n        a = dot %s i x j over [k] in scratch ahead 1 via L2\n      }\n"
     "      for i, lane j:4 {\n        y\n      }\n    }\n",
 };
 enum { NTREES = sizeof trees / sizeof *trees };

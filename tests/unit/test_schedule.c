@@ -142,6 +142,7 @@ static const struct {
     {MAP, "  lane i:4 {\n    for i, j {\n      y\n    }\n  }\n", "lies inside the lanes of its axis"},
     {MAP, "  for i, j {\n    y\n  }\n  for i {\n  }\n", "for i is empty"},
     {MAP, "  for i {\n    par j {\n      y\n    }\n  }\n", "par j: parallel loops stand outermost, around everything"},
+    {MAP, "  par i:4, i:2, for i, j {\n    y\n  }\n", "par i stands in par i: an axis is shared out among units once"},
     {MATMUL, "  unroll i {\n    for j, k {\n      a in scratch\n    }\n  }\n  for i, j {\n    y\n  }\n",
      "unroll i: only loops of up to 4096 known iterations are written out"},
     {"kernel @map(x: f32[80,90]) -> (y: f32[80,90]) {\n  axis i=80, j=90\n  y[i,j] = x[i, j] + 1.0\n}\n",
@@ -198,6 +199,25 @@ END_TEST
 #endif
 
 /* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
+/* What comes ahead changes no number, wherever it lies: in place, widened, in a copy, behind the last column, no load at all. */
+START_TEST(columns_come_ahead)
+{
+    static const char *const factors[][2] = {{"f32", "w[k, j]"}, {"f16", "f32(w[k, j])"}, {"f32", "exp(w[k, j])"}};
+    for (int i = 0; i < 3; i++) {
+        char kernel[512];
+        snprintf(kernel, sizeof kernel, "kernel @k(x: f32[m,40], w: %s[40,n]) -> (y: f32[m,n]) {\n  axis i=m, j=n, k=40\n"
+                 "  a[i,j] = sum(k) x[i, k] * %s -> y[i, j]\n}\n", factors[i][0], factors[i][1]);
+        expect_right(kernel, "x86-64-v3", 0, "  par j:16, i:4 {\n    a = dot fma i x j over [k] ahead 1 via L2\n  }\n");
+        expect_right(kernel, "x86-64-v3", 0, "  par j:16, i:4 {\n    a = dot fma i x j over [k:8] ahead 1 via L2\n  }\n");
+        expect_right(kernel, "x86-64-v3", 0, "  par i, j:16 {\n    a = dot fma 1 x j over [k] ahead 1 via L2\n  }\n");
+    }
+    expect_refused("kernel @k(x: f32[64,32], w: f32[32,64]) -> (y: f32[64,64]) {\n  axis i=64, j=64, k=32\n"
+                   "  a[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", "sm_80", 256,
+                   "  par i:64, j:64 {\n    thread i:4, j:4 {\n      a = dot fma i x j over [k] ahead 1 via L2\n    }\n  }\n",
+                   "threads of a block copy ahead what it multiplies");
+}
+END_TEST
+
 START_TEST(a_scatter_waits_for_the_lanes)
 {
     expect_right(SCATTER, "sm_75", 0, "  lane i:64, for j {\n    c in reg\n  }\n  for k, l {\n    s\n  }\n");
@@ -242,6 +262,7 @@ int main(void)
 #ifdef __x86_64__
     tcase_add_test(tests, rows_in_wide_registers);
 #endif
+    tcase_add_test(tests, columns_come_ahead);
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
