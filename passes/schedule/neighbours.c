@@ -127,6 +127,8 @@ static void add_block(stepper *t, uint32_t n, uint32_t at, int64_t times)
     for (uint32_t i = t->step.nodes.n - 1; i > at; i--)
         *node_at(t, i) = *node_at(t, i - 1);
     *node_at(t, at) = block;
+    if (block.kind == DLC_LOOP_PAR) /* the block is shared out; its tiles are one unit's */
+        node_at(t, n + 1)->kind = DLC_LOOP_FOR;
     for (uint32_t i = 0; i < t->step.nodes.n; i++)
         node_at(t, i)->end += i >= at || node_at(t, i)->end > at;
     end(t);

@@ -251,7 +251,7 @@ START_TEST(neighbours_vary_tiles_and_loops)
                                       "  axis i=64, j=80, k=96\n  a[i,j] = sum(k) x[i, k] * w[k, j]\n"
                                       "  y[i,j] = max(0.0, a) -> y[i, j]\n}\n";
     static const char *const parts[] = {"par j:16, i:5 {", "columns = a.w [j/8, k, j%8]", "columns = a.w [j/24, k, j%24]",
-                                        "par i:12, j:16, i:6 {", "par i:6, j:16 {"};
+                                        "par i:12, j:16, for i:6 {", "par i:6, j:16 {"};
     dlc_arena *arena = dlc_arena_create(0);
     dlc_candidates near;
     dlc_kernel *kernel;
