@@ -18,6 +18,7 @@ enum {
     MOST_TURNED_LOADS = 8, /* and accesses */
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
+    LARGE_WINDOW = 1024, /* points of one of which the inner axes are */
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2        /* vectors a step then */
@@ -540,26 +541,29 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 
 /* --- the tree --- */
 
-/* Windows become straight code with constant offsets. */
-static int is_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
+/* Windows become straight code with constant offsets: all of a small one, on a CPU the inner axes of a larger one. The first of the
+ * reduced axes that is written out; none: their number. */
+static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
 {
-    int64_t total = 1, extent;
-    for (uint32_t i = 0; i < reduce->n; i++) {
+    int64_t points = 1, extent;
+    uint32_t first = reduce->n;
+    for (uint32_t i = reduce->n; i-- > 0;) {
         if (!dlc_const_extent(c->kernel, reduce->data[i], &extent) || extent > UNROLL)
-            return 0;
-        total *= extent;
+            return reduce->n;
+        points *= extent;
+        if (points <= UNROLL)
+            first = i;
     }
-    return total <= UNROLL;
+    return first == 0 || (c->target->kind == DLC_TARGET_CPU && points <= LARGE_WINDOW) ? first : reduce->n;
 }
 
 uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane)
 {
     const dlc_ids *reduce = &c->kernel->stages.data[s].reduce;
-    dlc_loop_kind kind = !dlc_ids_find(reduce, lane, NULL) && is_unrolled(c, reduce) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
-    uint32_t n = 0;
+    uint32_t first = dlc_ids_find(reduce, lane, NULL) ? reduce->n : first_unrolled(c, reduce), n = 0;
     for (uint32_t i = 0; i < reduce->n; i++)
         if (reduce->data[i] != lane) {
-            dlc_schedule_open(c->schedule, kind, reduce->data[i], 1);
+            dlc_schedule_open(c->schedule, i >= first ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, reduce->data[i], 1);
             n++;
         }
     return n;
