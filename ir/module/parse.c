@@ -336,16 +336,23 @@ static void parse_line(parser *p)
 
 /* --- kernels --- */
 
+/* What is wrong with a kernel is the text's fault here, not the compiler's. */
+static void verify_kernel(parser *p, const dlc_kernel *kernel)
+{
+    dlc_diag diag;
+    dlc_diag_init(&diag, p->module->arena);
+    if (dlc_kernel_verify(kernel, &diag) != DLC_OK)
+        dlc_lexer_fail(&p->text.lex, "%s: %s", diag.messages[0].place, diag.messages[0].text);
+}
+
 static void parse_kernels(parser *p)
 {
     dlc_lexer *lex = &p->text.lex;
     for (; is_ok(p) && dlc_lexer_is(lex, "kernel"); dlc_lexer_skip_lines(lex)) {
         dlc_module_kernel entry = {.kernel = dlc_kernel_parse_inside(lex)};
         dlc_lexer_skip_lines(lex);
-        if (is_ok(p) && dlc_kernel_verify(entry.kernel, lex->diag) != DLC_OK) {
-            lex->status = lex->diag->status;
-            return;
-        }
+        if (is_ok(p))
+            verify_kernel(p, entry.kernel);
         if (is_ok(p) && dlc_lexer_is(lex, "schedule"))
             entry.schedule = dlc_schedule_parse_inside(lex, entry.kernel, p->module->target, p->module->arena);
         if (!is_ok(p))

@@ -33,6 +33,9 @@ sed 's/for x86-64-v2/for z80/' m.dlc >wrong.dlc
 expect 1 "wrong.dlc:1:20: there is no target 'z80'" "$DLC" opt wrong.dlc
 sed 's/^steps {/ steps {/; s/launch 0 (/launch 0 (%nothing, /' m.dlc >wrong.dlc
 expect 1 'value %nothing is not declared' "$DLC" opt wrong.dlc
+# a kernel that is wrong is the text's fault, and reading ends there
+printf 'module @m for x86-64-v3 after lower {\n}\n\nkernel @k(x: f32[4]) -> (y: f32[4]) {\n  axis i0=4\n  n[i0] = neg(x[i0])\n}\n\nsteps {\n}\n' >wrong.dlc
+expect 1 "wrong.dlc:9:1: kernel 'k': no stage stores the output 'y'" timeout 20 "$DLC" opt wrong.dlc
 # kernels that no step launches
 kernel() { printf 'kernel @%s(x: f32[4]) -> (y: f32[4]) {\n  axis i0=4\n  y[i0] = neg(x[i0]) -> y[i0]\n}\n' "$1"; }
 {
