@@ -356,6 +356,6 @@ uint64_t dlc_lexer_hash(dlc_lexer *lexer)
 
 void dlc_lexer_skip_lines(dlc_lexer *lexer)
 {
-    while (lexer->status == DLC_OK && lexer->token.kind == DLC_TOKEN_LINE) /* who fails by other means leaves the token */
+    while (lexer->status == DLC_OK && lexer->token.kind == DLC_TOKEN_LINE)
         dlc_lexer_advance(lexer);
 }

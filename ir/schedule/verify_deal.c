@@ -151,7 +151,8 @@ dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
         else if (comes_ahead(&v, n, 0) && !schedule->threads)
             return dlc_verifier_fail(&v, "%s: only what threads of a block copy is loaded ahead", stage_of(&v, n)->name);
         else if (comes_ahead(&v, n, 1) && schedule->threads)
-            return dlc_verifier_fail(&v, "%s: threads of a block copy ahead what it multiplies; a tile fetches nothing", stage_of(&v, n)->name);
+            return dlc_verifier_fail(&v, "%s: threads of a block copy ahead what it multiplies; a tile fetches nothing",
+                                     stage_of(&v, n)->name);
         else if (!schedule->threads)
             continue;
         else if (is_kind(&v, n, DLC_LOOP_LANE) && is_kind(&v, dealt_around(&v, n), DLC_LOOP_THREAD))

@@ -43,8 +43,8 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
 /* What a kernel costs under its schedule, from the expressions alone; symbols count as the sizes choices assume. */
 typedef struct {
     double bytes;         /* moved: buffers' elements that are touched, once */
+    double moving_us;     /* what that takes, from and to where they are likely to lie */
     double flops;
-    double moving_us;     /* them, from and to where they are likely to lie */
     double cycles;        /* of one core, without waiting for memory */
     double time_us;       /* computing and moving, as far as they overlap, plus the step's overhead */
     double units;         /* of parallel work */

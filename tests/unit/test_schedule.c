@@ -198,7 +198,6 @@ START_TEST(rows_in_wide_registers)
 END_TEST
 #endif
 
-/* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
 /* What comes ahead changes no number, wherever it lies: in place, widened, in a copy, behind the last column, no load at all. */
 START_TEST(columns_come_ahead)
 {
@@ -218,6 +217,7 @@ START_TEST(columns_come_ahead)
 }
 END_TEST
 
+/* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
 START_TEST(a_scatter_waits_for_the_lanes)
 {
     expect_right(SCATTER, "sm_75", 0, "  lane i:64, for j {\n    c in reg\n  }\n  for k, l {\n    s\n  }\n");
