@@ -234,6 +234,11 @@ static int is_long(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
     return terms < 0 || terms > MOST_TERMS;
 }
 
+int dlc_leaf_is_long(const dlc_nest *nest, uint32_t leaf)
+{
+    return is_long(nest, leaf, nest->schedule->homes[nest->schedule->nodes.data[leaf].stage].fold);
+}
+
 /* A leaf whose long sum goes on over the loop's iterations. */
 static int is_cut_by(const dlc_nest *nest, uint32_t n, uint32_t loop)
 {

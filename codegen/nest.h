@@ -316,6 +316,15 @@ void dlc_leaf_end_part(dlc_nest *nest, uint32_t node);
 void dlc_leaf_read_together(dlc_nest *nest, uint32_t node, uint32_t nvectors, dlc_val mask);
 /* Stores a stage's values where its readers and its buffer are; index: per axis, or NULL: the present point. */
 void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32_t width);
+/* A sum of floats of so many terms that it is made of parts, by the leaf. */
+int dlc_leaf_is_long(const dlc_nest *nest, uint32_t leaf);
+/* codegen/jam.c: a loop written out over `count` points around folds that run side by side: behind the last of them (the node behind the
+ * loop: there are none), and the walk, from the point lo on. */
+uint32_t dlc_jam_end(const dlc_nest *nest, uint32_t loop, int64_t count);
+void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uint32_t rest);
+/* A loop by tiles that are written out inside, of a known number of points that is no multiple of them: whole tiles, then what is left
+ * over. False: it is none. */
+int dlc_jam_cut(dlc_nest *nest, uint32_t loop, const dlc_span *span);
 /* codegen/dot.c: a register tile, and what runs over its elements. */
 void dlc_dot_emit(dlc_nest *nest, uint32_t node);
 void dlc_dot_elements(dlc_nest *nest, uint32_t node);

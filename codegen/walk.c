@@ -268,6 +268,8 @@ static void walk_plain(dlc_nest *nest, uint32_t n)
     int64_t turns = is_par(nest, n) ? 0 : dlc_leaf_part(nest, n);
     dlc_tile before = nest->tiles[node->axis];
     uint32_t axis = node->axis;
+    if (!turns && dlc_jam_cut(nest, n, &s))
+        return;
     if (turns)
         part = begin_part(nest, n, &s, turns * node->tile);
     if (node->tile > 1) {
@@ -596,6 +598,12 @@ static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
     }
 }
 
+static void jam_points(dlc_nest *nest, uint32_t n, const dlc_span *s)
+{
+    dlc_jam_walk(nest, n, s->lo, s->length, dlc_jam_end(nest, n, s->length));
+    forget_values(nest, n);
+}
+
 static void walk_unrolled(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
@@ -607,6 +615,8 @@ static void walk_unrolled(dlc_nest *nest, uint32_t n)
     nest->tiles[node->axis] = (dlc_tile){0};
     if (s.length < 0 && size == nest->width && dlc_turn_fits(nest, n))
         walk_square(nest, n, &s);
+    else if (s.length >= 0 && dlc_jam_end(nest, n, s.length) > n + 1)
+        jam_points(nest, n, &s);
     else
         walk_points(nest, n, s.lo, size, s.length < 0 ? s.hi : 0);
     nest->tiles[node->axis] = before;

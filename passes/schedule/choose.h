@@ -80,7 +80,9 @@ typedef struct {
     uint32_t lane;   /* root axis that vectors run along, or DLC_NO_AXIS */
     uint32_t *lanes; /* by stage, without a root lane: own or reduced axis along the vectors, or DLC_NO_AXIS: scalar */
     uint32_t width;
-    uint32_t across; /* a root axis in tiles of the width, unrolled inside the lanes; or DLC_NO_AXIS */
+    uint32_t across; /* a root axis in tiles, unrolled inside the lanes: of the width, to be turned, or of neighbours whose folds run
+                        side by side; or DLC_NO_AXIS */
+    int64_t tile;    /* of `across` */
     double cycles;
 } dlc_lanes_choice;
 void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);

@@ -21,7 +21,9 @@ enum {
     LARGE_WINDOW = 1024, /* points of one of which the inner axes are */
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
-    CHAINS = 2        /* vectors a step then */
+    CHAINS = 2,       /* vectors a step then */
+    MOST_BESIDE = 8,  /* neighbours side by side: their sums hide each other's latency, and weights are read an eighth as often */
+    MOST_WRITTEN = 512 /* operations of them all that are written out */
 };
 
 typedef struct {
@@ -409,23 +411,6 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
     }
 }
 
-static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
-{
-    dlc_ids outer = {0};
-    for (uint32_t r = 0; r < c->roots.n; r++)
-        if (c->roots.data[r] != choice->lane)
-            dlc_vec_push(c->arena, &outer, c->roots.data[r]);
-    dlc_choose_sort(c, &outer);
-    for (uint32_t i = 0; i < outer.n; i++) {
-        int64_t tile = outer.data[i] == choice->across ? choice->width : 1;
-        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));
-    }
-    for (uint32_t i = 0; i < c->serial.n; i++)
-        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){c->serial.data[i], 1, 1}));
-    if (choice->lane != DLC_NO_AXIS)
-        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){choice->lane, choice->width, 0}));
-}
-
 /* One point at a time takes all lanes that a unit occupies: lanes along any axis do more of it, gathered accesses or not. */
 static int wastes_lanes(const dlc_chooser *c, const uint32_t *lanes)
 {
@@ -466,9 +451,133 @@ static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
             choice->cycles = cycles;
             choice->lane = lane;
             choice->across = c->across;
+            choice->tile = choice->width;
         }
     }
     c->across = DLC_NO_AXIS;
+}
+
+/* --- neighbours side by side --- */
+
+/* Windows of neighbours along an axis: those of `beside` points read (beside - 1) * step + taps elements of a row, not beside * taps. */
+typedef struct {
+    int64_t step, taps; /* taps of the innermost reduced axis, which is written out */
+    int64_t vectors;    /* of an element of the widest accumulator, by lanes */
+    int64_t sums;       /* such accumulators of a point */
+    int64_t written;    /* operations of a point that are written out */
+} windows;
+
+/* The load's window moves by *step along the axis and lies along the reduced one: neighbours read alike. */
+static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_t reduced, int64_t *step)
+{
+    const dlc_kernel *kernel = c->kernel;
+    dlc_expr coefficient, rest;
+    int64_t tap;
+    for (uint32_t d = 0; d < dlc_load_rank(kernel->pool, load); d++) {
+        dlc_expr index = dlc_arg(kernel->pool, load, d);
+        if (dlc_expr_uses_axis(kernel->pool, index, axis) && dlc_expr_linear(kernel->pool, index, axis, &coefficient, &rest) &&
+            dlc_expr_is_int(kernel->pool, coefficient, step) && dlc_expr_linear(kernel->pool, rest, reduced, &coefficient, &rest) &&
+            dlc_expr_is_int(kernel->pool, coefficient, &tap) && tap > 0 && *step > 0 && *step % tap == 0 &&
+            *step < tap * c->extent[reduced]) {
+            *step /= tap;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
+
+/* A fold over windows that neighbours along the axis share: it adds to what a point takes. */
+static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t width, windows *w)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    uint32_t last = stage->reduce.n - 1, first = first_unrolled(c, &stage->reduce);
+    int64_t step = 0, taps = 1, size = (int64_t)width * dlc_dtype_bytes(stage->dtype[0]);
+    int shared = 0;
+    if (first > last)
+        return 0;
+    for (uint32_t i = 0; i < c->accesses[s].n; i++)
+        shared |= c->accesses[s].data[i].load && is_shared(c, c->accesses[s].data[i].load, axis, stage->reduce.data[last], &step);
+    if (!shared)
+        return 0;
+    for (uint32_t i = first; i <= last; i++)
+        taps *= c->extent[stage->reduce.data[i]];
+    int64_t vectors = (size + c->target->vector_bytes - 1) / c->target->vector_bytes;
+    w->step = step;
+    w->taps = c->extent[stage->reduce.data[last]] > w->taps ? c->extent[stage->reduce.data[last]] : w->taps;
+    w->vectors = vectors > w->vectors ? vectors : w->vectors;
+    w->sums += dlc_reduces[stage->combine].naccs;
+    w->written += taps;
+    return 1;
+}
+
+/* Folds over such windows, and maps of them: all there is in the kernel. */
+static int find_windows(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t axis, windows *w)
+{
+    *w = (windows){0};
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        double points = dlc_choose_points(c, &stage->axes);
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            if (!dlc_ids_find(&c->roots, stage->axes.data[i], NULL))
+                return 0;
+        if (stage->update != DLC_UPDATE_NONE || (c->is_read[s] && c->place[s] != DLC_PLACE_REG))
+            return 0;
+        if (stage->reduce.n && !add_window(c, s, axis, choice->width, w))
+            return 0;
+        w->written += stage->reduce.n ? 0 : (int64_t)(c->work[s] / (points > 0 ? points : 1));
+    }
+    return w->sums > 0;
+}
+
+/* Vectors that tiles of `tile` points read of a row of taps and weights, what is left over included. */
+static int64_t reads_of_tiles(const windows *w, int64_t extent, int64_t tile)
+{
+    int64_t rest = extent % tile;
+    return extent / tile * ((tile - 1) * w->step + 2 * w->taps) + (rest ? (rest - 1) * w->step + 2 * w->taps + 1 : 0);
+}
+
+/* Neighbours along the axis that are computed side by side (codegen/jam.c): as many as leave registers for the taps of one window; of its
+ * weights some come from L1 then (7x7 on 16 registers: 7 side by side take 0.75 of the time of 4). 1: none. */
+static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis)
+{
+    int64_t extent = c->extent[axis], registers = c->target->vector_registers / w->vectors - w->taps - 1, best = 1;
+    for (int64_t tile = 2; tile <= MOST_BESIDE && tile <= extent; tile++)
+        if (tile * w->sums <= registers && tile * w->written <= MOST_WRITTEN &&
+            reads_of_tiles(w, extent, tile) <= reads_of_tiles(w, extent, best))
+            best = tile;
+    return best;
+}
+
+/* Those along the innermost of the loops around everything, but the lanes'. */
+static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t axis)
+{
+    windows w;
+    if (c->target->kind != DLC_TARGET_CPU || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n ||
+        !dlc_choose_is_known(c, axis) || !find_windows(c, choice, axis, &w))
+        return;
+    choice->tile = tile_beside(c, &w, axis);
+    choice->across = choice->tile > 1 ? axis : DLC_NO_AXIS;
+}
+
+static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    dlc_ids outer = {0};
+    for (uint32_t r = 0; r < c->roots.n; r++)
+        if (c->roots.data[r] != choice->lane)
+            dlc_vec_push(c->arena, &outer, c->roots.data[r]);
+    dlc_choose_sort(c, &outer);
+    if (outer.n)
+        try_beside(c, choice, outer.data[outer.n - 1]);
+    for (uint32_t i = 0; i < outer.n; i++) {
+        int64_t tile = outer.data[i] == choice->across ? choice->tile : 1;
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));
+    }
+    for (uint32_t i = 0; i < c->serial.n; i++)
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){c->serial.data[i], 1, 1}));
+    if (choice->lane != DLC_NO_AXIS)
+        dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){choice->lane, choice->width, 0}));
 }
 
 enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
@@ -576,21 +685,41 @@ uint32_t dlc_choose_open_across(dlc_chooser *c, uint32_t across)
     return across != DLC_NO_AXIS;
 }
 
-void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+/* Of the stage's own loops the innermost but the lanes' goes by tiles of neighbours side by side: its axis, or DLC_NO_AXIS. */
+static uint32_t beside_in(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s, uint32_t lane, int64_t *tile)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[s];
+    uint32_t axis = DLC_NO_AXIS;
+    windows w = {0};
+    for (uint32_t i = 0; i < stage->axes.n; i++)
+        if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane)
+            axis = stage->axes.data[i];
+    if (c->target->kind != DLC_TARGET_CPU || axis == DLC_NO_AXIS || !dlc_choose_is_known(c, axis) || !stage->reduce.n ||
+        (choice->lane == DLC_NO_AXIS && lane == DLC_NO_AXIS) || dlc_ids_find(&stage->reduce, lane, NULL) ||
+        is_serial(c, s, axis) || !add_window(c, s, axis, choice->width, &w))
+        return DLC_NO_AXIS;
+    *tile = tile_beside(c, &w, axis);
+    return *tile > 1 ? axis : DLC_NO_AXIS;
+}
+
+static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s, int is_alone)
 {
     dlc_schedule *schedule = c->schedule;
     const dlc_stage *stage = &c->kernel->stages.data[s];
     uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : DLC_NO_AXIS, n = 0;
     int folds_lanes = dlc_ids_find(&stage->reduce, lane, NULL);
+    int64_t tile = 1;
+    uint32_t beside = is_alone ? beside_in(c, choice, s, lane, &tile) : DLC_NO_AXIS;
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, stage->axes.data[i], 1);
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, stage->axes.data[i], stage->axes.data[i] == beside ? tile : 1);
             n++;
         }
     if (lane != DLC_NO_AXIS && !folds_lanes) {
         dlc_schedule_open_lane(schedule, lane, choice->width, vectors_of(c, s, lane, choice->width));
         n++;
     }
+    n += dlc_choose_open_across(c, beside);
     n += dlc_choose_open_reduced(c, s, lane);
     if (folds_lanes) {
         int64_t extent, step = (int64_t)choice->width * PARTIALS;
@@ -600,6 +729,11 @@ void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint
     }
     dlc_schedule_leaf(schedule, s, c->place[s]);
     dlc_schedule_close(schedule, n);
+}
+
+void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+{
+    build_stage(c, choice, s, 0);
 }
 
 void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
@@ -625,7 +759,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     }
     n += dlc_choose_open_across(c, choice->across);
     for (uint32_t s = 0; s < c->nstages; s++)
-        dlc_choose_lanes_stage(c, choice, s);
+        build_stage(c, choice, s, choice->across == DLC_NO_AXIS);
     dlc_schedule_close(schedule, n);
 }
 

@@ -29,9 +29,12 @@ static const struct {
     /* too small, or with nothing along n: lanes */
     {"in x 4,8; const w 8,8; m = matmul x w; out m", "x86-64-v4", "lane j:16, unroll k {\n    matmul\n"},
     {"in x 1,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v4", "lane oc"},
-    /* a window is straight code, of a large one its inner axis */
-    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v4", "unroll kh, kw {"},
-    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v4", "for kh, unroll kw {"},
+    /* a window is straight code, of a large one its inner axis; neighbours are computed side by side, as many as leave registers
+       for a row of taps */
+    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v4", "for ow:8, lane oc:16, unroll ow, kh, kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v4", "ow:7, lane oc:16, unroll ow, for kh, unroll kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v3", "for ow:8, lane oc:8, unroll ow, kh, kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v3", "ow:7, lane oc:8, unroll ow, for kh, unroll kw {"},
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},

@@ -13,7 +13,7 @@
 #include "dlc/dlc.h"
 #include "tests/unit/suite.h"
 
-enum { MAX_TENSORS = 4, PAGE_BYTES = 65536 };
+enum { MAX_TENSORS = 6, PAGE_BYTES = 65536 };
 
 static const char *const targets[] = {
 #ifdef __x86_64__
@@ -53,6 +53,32 @@ static const struct {
      "}\n",
      50,
      {1, 2, 5, 11, 13, 29, 56}},
+    /* windows of neighbours side by side, and fewer where the row ends: in units, and in a loop */
+    {"graph @beside(%x: f32[1,32,13,19], %v: f32[32,32,1,1], %w: f32[32,1,3,3]) -> %e {\n"
+     "  %c: f32[1,32,13,19] = conv %x, %v\n"
+     "  %d: f32[1,32,13,19] = conv %c, %w {group=32, pads=[1,1,1,1]}\n"
+     "  %r: f32[1,32,13,19] = relu %d\n"
+     "  %e: f32[1,32,13,19] = conv %r, %v\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @beside(%x: f32[1,32,33,21], %v: f32[32,32,1,1], %w: f32[32,1,3,3]) -> %e {\n"
+     "  %c: f32[1,32,33,21] = conv %x, %v\n"
+     "  %d: f32[1,32,33,21] = conv %c, %w {group=32, pads=[1,1,1,1]}\n"
+     "  %r: f32[1,32,33,21] = relu %d\n"
+     "  %e: f32[1,32,33,21] = conv %r, %v\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @windows(%x: f32[1,40,20,21], %v: f32[40,40,1,1], %w: f32[40,1,5,5], %u: f32[40,1,3,3]) -> %z {\n"
+     "  %c: f32[1,40,20,21] = conv %x, %v\n"
+     "  %d: f32[1,40,20,21] = conv %c, %w {group=40, pads=[2,2,2,2]}\n"
+     "  %s: f32[1,40,10,11] = conv %d, %u {group=40, pads=[1,1,1,1], strides=[2,2]}\n"
+     "  %p: f32[1,40,8,9] = avg_pool %s {kernel=[3,3], strides=[1,1]}\n"
+     "  %z: f32[1,40,8,9] = conv %p, %v\n"
+     "}\n",
+     0,
+     {1}},
     /* lanes and the guard of a load from scratch part ways */
     {"graph @shifted(%x: f32[2,21,67]) -> %y {\n"
      "  %e: f32[2,21,67] = exp %x\n"
