@@ -232,11 +232,195 @@ int dlc_jam_cut(dlc_nest *nest, uint32_t n, const dlc_span *s)
     return 1;
 }
 
+/* --- guards --- */
+/*
+ * Of a window most points lie inside of what it reads: there no element is asked for. Where each guard of the folds holds on intervals of
+ * the axes around, the loop is there twice, in a branch for these intervals and in another for what is left.
+ */
+typedef struct {
+    uint32_t axis, fresh; /* around the loop; what it is called in the branch: its values there alone */
+    int64_t lo, hi;       /* of the branch */
+} inside;
+
+enum { MOST_INSIDE = 4, MOST_TRIED = 16, MOST_TWICE = 128 };
+
+typedef struct {
+    inside of[MOST_INSIDE];
+    uint32_t n;
+} insides;
+
+static int is_true(dlc_nest *nest, dlc_expr condition)
+{
+    int64_t value;
+    return dlc_expr_is_int(nest->kernel->pool, dlc_expr_simplify(nest->kernel->pool, condition, &nest->ranges), &value) && value;
+}
+
+/* Narrows the axis' interval from one side until the condition holds on it. */
+static int narrow_side(dlc_nest *nest, uint32_t axis, dlc_expr condition, int is_upper)
+{
+    dlc_interval *own = &nest->axis_ranges.data[axis], before = *own;
+    int64_t step = nest->axis_multiples.data[axis];
+    for (int i = 0; i < MOST_TRIED && own->lo <= own->hi; i++) {
+        if (is_true(nest, condition))
+            return 1;
+        *(is_upper ? &own->hi : &own->lo) += is_upper ? -step : step;
+    }
+    nest->axis_ranges.data[axis] = before;
+    return 0;
+}
+
+/* The axis, not of the kernel's reduced ones or the lanes, that a comparison depends on; DLC_NO_AXIS: none or several. */
+static uint32_t axis_around(const dlc_nest *nest, const dlc_stage *stage, dlc_expr comparison)
+{
+    uint32_t found = DLC_NO_AXIS;
+    for (uint32_t a = 0; a < nest->axes.n; a++) {
+        if (!dlc_expr_uses_axis(nest->kernel->pool, comparison, a) || dlc_ids_find(&stage->reduce, a, NULL))
+            continue;
+        if (a == nest->lane || a == nest->lane_base || found != DLC_NO_AXIS)
+            return DLC_NO_AXIS;
+        found = a;
+    }
+    return found;
+}
+
+static void narrow(dlc_nest *nest, const dlc_stage *stage, dlc_expr comparison, insides *in)
+{
+    uint32_t axis = axis_around(nest, stage, comparison), i = 0;
+    while (i < in->n && in->of[i].axis != axis)
+        i++;
+    if (axis == DLC_NO_AXIS || i == MOST_INSIDE || is_true(nest, comparison))
+        return;
+    if (!narrow_side(nest, axis, comparison, 0) && !narrow_side(nest, axis, comparison, 1))
+        return;
+    in->of[i].axis = axis;
+    in->n += i == in->n;
+}
+
+static void narrow_all(dlc_nest *nest, const dlc_stage *stage, dlc_expr guard, insides *in)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    dlc_ids todo = {0};
+    dlc_vec_push(nest->arena, &todo, guard);
+    while (todo.n) {
+        dlc_expr expr = todo.data[--todo.n];
+        if (dlc_node_of(pool, expr)->op != DLC_EXPR_AND) {
+            narrow(nest, stage, expr, in);
+            continue;
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, i));
+    }
+}
+
+/* The intervals on which guards of the jammed folds hold; the axes' ranges are as before. */
+static insides find_insides(dlc_nest *nest, const jam *j, uint32_t rest)
+{
+    insides in = {0};
+    dlc_interval *before = dlc_new_array(nest->arena, dlc_interval, nest->axis_ranges.n);
+    memcpy(before, nest->axis_ranges.data, nest->axis_ranges.n * sizeof *before);
+    for (uint32_t n = j->loop + 1; n < rest; n++) {
+        if (node_of(nest, n)->kind != DLC_LOOP_LEAF)
+            continue;
+        const dlc_stage *stage = stage_of(nest, n);
+        const uint8_t *marks = dlc_stage_marks(nest->kernel, stage, nest->arena);
+        uint32_t nnodes = nest->kernel->pool->nodes.n; /* what is simplified makes more */
+        for (dlc_expr id = 1; id < nnodes && id <= stage->value[0]; id++)
+            for (int64_t p = 0; marks[id] && dlc_node_of(nest->kernel->pool, id)->op == DLC_EXPR_LOAD && p < j->count; p++) {
+                dlc_expr guard = dlc_load_guard(nest->kernel->pool, id);
+                if (!guard)
+                    break;
+                dlc_nest_replace(nest, j->axis, j->points[p]);
+                narrow_all(nest, stage, dlc_nest_here(nest, guard), &in);
+                dlc_nest_replace(nest, j->axis, 0);
+            }
+    }
+    for (uint32_t i = 0; i < in.n; i++) {
+        in.of[i].lo = nest->axis_ranges.data[in.of[i].axis].lo;
+        in.of[i].hi = nest->axis_ranges.data[in.of[i].axis].hi;
+        if (in.of[i].lo > in.of[i].hi)
+            in.n = 0;
+    }
+    memcpy(nest->axis_ranges.data, before, nest->axis_ranges.n * sizeof *before);
+    return in;
+}
+
+/* The run's point lies in the intervals. */
+static dlc_val is_inside(dlc_nest *nest, const insides *in)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr all = dlc_expr_bool(pool, 1);
+    for (uint32_t i = 0; i < in->n; i++) {
+        dlc_expr axis = dlc_expr_axis(pool, in->of[i].axis);
+        all = dlc_and(pool, all, dlc_le(pool, dlc_expr_i64(pool, in->of[i].lo), axis));
+        all = dlc_and(pool, all, dlc_le(pool, axis, dlc_expr_i64(pool, in->of[i].hi)));
+    }
+    return dlc_nest_uniform(nest, dlc_expr_simplify(pool, all, &nest->ranges));
+}
+
+/* In the branch the axes are others, of these values alone: what depends on them is read there alone. */
+static void rename_axes(dlc_nest *nest, insides *in, jam *j)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t naxes = nest->axes.n;
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, naxes);
+    for (uint32_t i = 0; i < in->n; i++) {
+        inside *own = &in->of[i];
+        own->fresh = dlc_nest_stepped_axis(nest, nest->axis_extents.data[own->axis], nest->axis_multiples.data[own->axis]);
+        nest->axis_ranges.data[own->fresh] = (dlc_interval){own->lo, own->hi};
+        dlc_nest_bind(nest, own->fresh, dlc_nest_uniform(nest, dlc_expr_axis(pool, own->axis)), 1);
+        with[own->axis] = dlc_expr_axis(pool, own->fresh);
+        if (own->axis < nest->kernel->axes.n)
+            dlc_nest_replace(nest, own->axis, with[own->axis]);
+    }
+    for (int64_t p = 0; p < j->count; p++)
+        j->points[p] = dlc_expr_simplify(pool, dlc_expr_substitute(pool, j->points[p], with, naxes), &nest->ranges);
+}
+
 /* --- the loop --- */
+
+static void walk_points(dlc_nest *nest, const jam *j, uint32_t rest)
+{
+    for (uint32_t n = j->loop + 1; n < rest; n = node_of(nest, n)->end) {
+        for (int64_t p = 0; p < j->count; p++) {
+            enter_point(nest, j, p);
+            dlc_leaf_begin_folds(nest, n);
+            leave_point(nest, j, p);
+        }
+        nest->open[nest->nopen].node = j->loop;
+        nest->open[nest->nopen++].level = nest->level;
+        walk_fold(nest, j, n);
+        nest->nopen--;
+    }
+    walk_rest(nest, j, rest);
+}
+
+/* Few terms are written out: of more (5x5) the guards are a small part, and what is there twice wants more registers and space. */
+static int is_short(const dlc_nest *nest, const jam *j, uint32_t rest)
+{
+    int64_t terms = 0;
+    for (uint32_t n = j->loop + 1; n < rest; n = node_of(nest, n)->end) {
+        int64_t own = j->count;
+        for (uint32_t i = n; node_of(nest, i)->kind != DLC_LOOP_LEAF; i++)
+            own *= node_of(nest, i)->kind == DLC_LOOP_UNROLL ? dlc_schedule_most_points(nest->schedule, i) : 1;
+        terms += own;
+    }
+    return terms <= MOST_TWICE;
+}
+
+static void walk_inside(dlc_nest *nest, const jam *j, insides *in, uint32_t rest)
+{
+    jam own = *j;
+    rename_axes(nest, in, &own);
+    walk_points(nest, &own, rest);
+    for (uint32_t i = 0; i < in->n; i++)
+        if (in->of[i].axis < nest->kernel->axes.n)
+            dlc_nest_replace(nest, in->of[i].axis, 0);
+}
 
 void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uint32_t rest)
 {
     jam j = {.loop = loop, .axis = node_of(nest, loop)->axis, .count = count};
+    dlc_emitter *emit = nest->emit;
     for (uint32_t n = loop + 1; n < node_of(nest, loop)->end; n++)
         j.nstages += node_of(nest, n)->kind == DLC_LOOP_LEAF;
     j.states = dlc_arena_array(nest->arena, (size_t)count * j.nstages, sizeof *j.states, sizeof(void *));
@@ -244,16 +428,20 @@ void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uin
         j.points[p] = dlc_nest_here(nest, dlc_addi(nest->kernel->pool, lo, p));
         take_states(nest, &j, p, 1);
     }
-    for (uint32_t n = loop + 1; n < rest; n = node_of(nest, n)->end) {
-        for (int64_t p = 0; p < count; p++) {
-            enter_point(nest, &j, p);
-            dlc_leaf_begin_folds(nest, n);
-            leave_point(nest, &j, p);
-        }
-        nest->open[nest->nopen].node = loop;
-        nest->open[nest->nopen++].level = nest->level;
-        walk_fold(nest, &j, n);
-        nest->nopen--;
+    insides in = is_short(nest, &j, rest) ? find_insides(nest, &j, rest) : (insides){0};
+    if (!in.n) {
+        walk_points(nest, &j, rest);
+        return;
     }
-    walk_rest(nest, &j, rest);
+    dlc_val yes = is_inside(nest, &in), no = emit->arith(emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &yes);
+    for (int i = 0; i < 2; i++) {
+        emit->if_begin(emit, i ? no : yes);
+        dlc_nest_enter(nest);
+        if (i)
+            walk_points(nest, &j, rest);
+        else
+            walk_inside(nest, &j, &in, rest);
+        dlc_nest_leave(nest);
+        emit->if_end(emit);
+    }
 }

@@ -127,6 +127,33 @@ static uint32_t naccs_of(const dlc_nest *nest, uint32_t s)
     return dlc_reduces[stage_of(nest, s)->combine].naccs;
 }
 
+/*
+ * acc + a * b of bytes that are widened lane by lane: a row of dot.def that adds up granules of bytes adds each lane's lowest ones, the
+ * others of the factor without sign being zeros. NULL: there is no such row, or value.
+ */
+static dlc_val add_bytes(dlc_nest *nest, const dlc_stage *stage, dlc_expr value, const dlc_var acc)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_expr_node *node = dlc_node_of(pool, value);
+    dlc_dot_operands operands;
+    if (stage->combine != DLC_REDUCE_SUM || node->op != DLC_EXPR_MUL || stage->dtype[0] != DLC_I32 || nest->width == 1 ||
+        !nest->emit->dot_step)
+        return NULL;
+    dlc_expr a = dlc_arg(pool, value, 0), b = dlc_arg(pool, value, 1);
+    if (dlc_node_of(pool, a)->op != DLC_EXPR_CAST || dlc_node_of(pool, b)->op != DLC_EXPR_CAST)
+        return NULL;
+    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++) {
+        const dlc_dot_info *info = &dlc_dots[row];
+        if (info->granule == 1 || info->family != DLC_FAMILY_LANES || info->order != DLC_ORDER_EXACT || info->a != DLC_U8 ||
+            !dlc_dot_fact(nest->emit->target, row) || !dlc_dot_takes(row, pool, a, b, DLC_I32, &operands) || operands.is_flipped)
+            continue;
+        dlc_val left = dlc_nest_value_at(nest, operands.is_swapped ? b : a);
+        dlc_val right = dlc_nest_value_at(nest, operands.is_swapped ? a : b);
+        return nest->emit->dot_step(nest->emit, row, nest->width, left, right, nest->emit->var_get(nest->emit, acc));
+    }
+    return NULL;
+}
+
 /* acc (op)= value at the current point, all lanes of the present width; lanes off give the identity. */
 static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc_expr *values)
 {
@@ -145,6 +172,11 @@ static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc
         nest->emit->var_set(nest->emit, acc[0],
                             nest->emit->arith(nest->emit, DLC_EXPR_MULADD, stage->dtype[0], stage->dtype[0], width,
                                               (dlc_val[]){value[0], value[1], old[0]}));
+        return;
+    }
+    dlc_val sum = nest->mask && folds_lanes ? NULL : add_bytes(nest, stage, values[0], acc[0]);
+    if (sum) {
+        nest->emit->var_set(nest->emit, acc[0], sum);
         return;
     }
     for (uint32_t i = 0; i < naccs_of(nest, s); i++) {

@@ -257,6 +257,28 @@ START_TEST(rows_give_the_same_numbers_everywhere)
 END_TEST
 
 /* Weights that are constant are packed when the row is chosen: what of K is no granule, too. */
+/* Without a tile: each lane adds its own bytes, by the instruction where a factor has no sign. */
+START_TEST(bytes_are_multiplied_lane_by_lane)
+{
+    static const char *const types[] = {"u8", "i8"};
+    const int size[] = {7, 70, 67};
+    const char *x = types[_i % 2], *w = types[_i / 2 % 2], *target = targets[_i / 4];
+    dlcrt_tensor inputs[] = {tensor_of(x, size[0], size[2], 5), tensor_of(w, size[2], size[1], 6)}, y = {0};
+    dlc_str text = {0};
+    char message[1024];
+    head(&text, target, x, w, size);
+    dlc_str_printf(&text, "schedule %s {\n  par i, lane j:%d {\n    for k {\n      a in reg\n    }\n    y\n  }\n}\n\nsteps {\n"
+                          "  launch 0 (%%x, %%w) -> (%%y)\n}\n", target, (int)dlc_target_find(target)->vector_bytes / 4);
+    dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+    ck_assert_msg(model != NULL, "%s: %s", target, message);
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    y.dtype = DLC_I32;
+    if (run_once(inputs, 2, &y, target))
+        compare(&inputs[0], &inputs[1], &y, target);
+}
+END_TEST
+
 START_TEST(constants_are_packed_for_the_row)
 {
     enum { M = 37, N = 70, K = 67 };
@@ -476,6 +498,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
+    tcase_add_loop_test(tests, bytes_are_multiplied_lane_by_lane, 0, 4 * NTARGETS);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
     tcase_add_test(tests, tiles_stay_in_their_registers);
