@@ -95,3 +95,31 @@ dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *strid
         return 0;
     return simplified(nest, with_axis(nest, rest, nest->blocks.block, dlc_floordiv(pool, base, width)));
 }
+
+dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr shared = dlc_expr_bool(pool, 1), own = shared;
+    dlc_ids todo = {0};
+    uint32_t nshared = 0, nown = 0;
+    if (nest->lane == DLC_NO_AXIS || nest->width == 1)
+        return 0;
+    dlc_vec_push(nest->arena, &todo, *guard);
+    while (todo.n) {
+        dlc_expr expr = todo.data[--todo.n];
+        if (dlc_node_of(pool, expr)->op == DLC_EXPR_AND) {
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 1));
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 0));
+        } else if (dlc_expr_uses_axis(pool, expr, nest->lane) || dlc_expr_has_load(pool, expr)) {
+            own = dlc_and(pool, own, expr);
+            nown++;
+        } else {
+            shared = dlc_and(pool, shared, expr);
+            nshared++;
+        }
+    }
+    if (!nshared || !nown)
+        return 0;
+    *guard = own;
+    return shared;
+}

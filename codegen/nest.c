@@ -200,6 +200,7 @@ typedef struct {
     dlc_expr pick;     /* per lane: the number in that row */
     dlc_expr bytes;    /* of scratch */
     dlc_expr guard, otherwise;
+    dlc_expr inside;   /* what all lanes share of the guard, or 0 */
     dlc_expr in_range; /* of a checked load */
     const dlc_memo *value; /* of a stage: no memory is read */
     uint32_t pseudo;   /* a value, no memory; UINT32_MAX otherwise */
@@ -385,6 +386,21 @@ static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_source sourc
     plan->access.granule = dlc_dtype_bytes(DLC_I32) / dlc_dtype_bytes(plan->access.dtype);
 }
 
+static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
+{
+    *fill = (dlc_scalar){0};
+    if (!otherwise)
+        return 1;
+    const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, otherwise);
+    if (node->op != DLC_EXPR_CONST)
+        return 0;
+    if (dlc_is_float(node->dtype))
+        fill->f = node->imm.f;
+    else
+        fill->i = node->imm.i;
+    return 1;
+}
+
 static load_plan plan_load(dlc_nest *nest, dlc_expr load)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -423,6 +439,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         return plan;
     }
     plan_row(nest, &plan, buffer, index);
+    if (plan.access.mode == DLC_ACCESS_VECTOR && plan.guard && fill_of(nest, plan.otherwise, &plan.access.fill))
+        plan.inside = dlc_nest_split_guard(nest, &plan.guard);
     return plan;
 }
 
@@ -489,6 +507,8 @@ static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
         operands[n++] = plan->bytes;
     if (plan->guard)
         operands[n++] = plan->guard;
+    if (plan->inside)
+        operands[n++] = plan->inside;
     if (plan->otherwise)
         operands[n++] = plan->otherwise;
     if (plan->in_range)
@@ -521,21 +541,6 @@ static dlc_val check_range(dlc_nest *nest, const load_plan *plan, dlc_val guard,
     return both(nest, guard, in_range, width);
 }
 
-static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
-{
-    *fill = (dlc_scalar){0};
-    if (!otherwise)
-        return 1;
-    const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, otherwise);
-    if (node->op != DLC_EXPR_CONST)
-        return 0;
-    if (dlc_is_float(node->dtype))
-        fill->f = node->imm.f;
-    else
-        fill->i = node->imm.i;
-    return 1;
-}
-
 static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
 {
     dlc_access *access = &plan->access;
@@ -552,8 +557,8 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     if (plan->in_range)
         guard = check_range(nest, plan, guard, guard_width);
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
-    if (guard && guard_width == 1)
-        access->inside = guard;
+    if (plan->inside || (guard && guard_width == 1))
+        access->inside = plan->inside ? at_width(nest, plan->inside, 1) : guard;
     if (access->mode == DLC_ACCESS_VECTOR || access->mode == DLC_ACCESS_GATHER) {
         /* a cell of scratch has all lanes, those that are off too */
         access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);

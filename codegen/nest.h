@@ -240,6 +240,9 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
  * layout in blocks, or 0. */
 int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest);
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
+/* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
+ * and nothing is touched where no memory may be. */
+dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard);
 
 /* Fetches what the load reads, of memory of which nothing but axes says where: else nothing is done. */
 void dlc_nest_fetch(dlc_nest *nest, dlc_expr load);

@@ -457,6 +457,30 @@ static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
     c->across = DLC_NO_AXIS;
 }
 
+enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
+
+/* The widest type that the kernel computes with, besides indices. */
+static uint32_t computed_bytes(const dlc_chooser *c)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    dlc_mark mark = dlc_arena_mark(c->arena);
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    uint32_t bytes = 1;
+    for (uint32_t s = 0; s < c->nstages; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            marks[c->kernel->stages.data[s].value[i]] = 1;
+    for (dlc_expr id = pool->nodes.n - 1; id > 0; id--) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id])
+            continue;
+        bytes = dlc_dtype_bytes(node->dtype) > bytes ? dlc_dtype_bytes(node->dtype) : bytes;
+        for (uint32_t i = 0; i < node->nargs && node->op != DLC_EXPR_LOAD; i++)
+            marks[dlc_arg(pool, id, i)] = 1;
+    }
+    dlc_arena_release(c->arena, mark);
+    return bytes < USUAL_BYTES ? bytes : USUAL_BYTES;
+}
+
 /* --- neighbours side by side --- */
 
 /* Windows of neighbours along an axis: those of `beside` points read (beside - 1) * step + taps elements of a row, not beside * taps. */
@@ -550,14 +574,26 @@ static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis
     return best;
 }
 
+/* A map of fewer elements in a row than a vector has: loops and guards would take longer than what it computes. */
+static int is_short_map(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    return c->nstages == 1 && stage->combine == DLC_REDUCE_NONE && stage->update == DLC_UPDATE_NONE && is_small(c) &&
+           choice->width * computed_bytes(c) < c->target->vector_bytes;
+}
+
 /* Those along the innermost of the loops around everything, but the lanes'. */
 static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t axis)
 {
     windows w;
     if (c->target->kind != DLC_TARGET_CPU || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n ||
-        !dlc_choose_is_known(c, axis) || !find_windows(c, choice, axis, &w))
+        !dlc_choose_is_known(c, axis))
         return;
-    choice->tile = tile_beside(c, &w, axis);
+    choice->tile = 1;
+    if (find_windows(c, choice, axis, &w))
+        choice->tile = tile_beside(c, &w, axis);
+    else if (c->extent[choice->lane] == choice->width && c->extent[axis] >= MOST_BESIDE && is_short_map(c, choice))
+        choice->tile = MOST_BESIDE;
     choice->across = choice->tile > 1 ? axis : DLC_NO_AXIS;
 }
 
@@ -580,30 +616,6 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){choice->lane, choice->width, 0}));
 }
 
-enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
-
-/* The widest type that the kernel computes with, besides indices. */
-static uint32_t computed_bytes(const dlc_chooser *c)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    dlc_mark mark = dlc_arena_mark(c->arena);
-    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
-    uint32_t bytes = 1;
-    for (uint32_t s = 0; s < c->nstages; s++)
-        for (uint32_t i = 0; i < 2; i++)
-            marks[c->kernel->stages.data[s].value[i]] = 1;
-    for (dlc_expr id = pool->nodes.n - 1; id > 0; id--) {
-        const dlc_expr_node *node = dlc_node_of(pool, id);
-        if (!marks[id])
-            continue;
-        bytes = dlc_dtype_bytes(node->dtype) > bytes ? dlc_dtype_bytes(node->dtype) : bytes;
-        for (uint32_t i = 0; i < node->nargs && node->op != DLC_EXPR_LOAD; i++)
-            marks[dlc_arg(pool, id, i)] = 1;
-    }
-    dlc_arena_release(c->arena, mark);
-    return bytes < USUAL_BYTES ? bytes : USUAL_BYTES;
-}
-
 /* Many lanes of few bytes: nothing is an index or a condition for each of them, which would be of 8 bytes, and few are empty. */
 static int suits_narrow(const dlc_chooser *c, const dlc_lanes_choice *choice)
 {
@@ -622,6 +634,15 @@ static int suits_narrow(const dlc_chooser *c, const dlc_lanes_choice *choice)
     return 1;
 }
 
+/* A vector as long as its axis, where that is a power of two: stores under a mask take longer, and of neighbours they meet. */
+static void fit_width(const dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    int64_t extent = choice->lane == DLC_NO_AXIS ? 0 : c->extent[choice->lane];
+    if (c->target->kind == DLC_TARGET_CPU && c->nstages == 1 && extent >= LEAST_TURNED && extent < choice->width &&
+        !(extent & (extent - 1)) && dlc_choose_is_known(c, choice->lane))
+        choice->width = (uint32_t)extent;
+}
+
 static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t bytes)
 {
     double root_cycles = 0;
@@ -637,6 +658,8 @@ static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t byte
         choice->cycles = root_cycles;
     }
     try_across(c, choice);
+    if (choice->across == DLC_NO_AXIS)
+        fit_width(c, choice);
     find_loops(c, choice);
 }
 

@@ -27,7 +27,7 @@ static const struct {
     /* rows known at run time only */
     {"in x n,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "par j:32, i:12 {\n    matmul = dot fma"},
     /* too small, or with nothing along n: lanes */
-    {"in x 4,8; const w 8,8; m = matmul x w; out m", "x86-64-v4", "lane j:16, unroll k {\n    matmul\n"},
+    {"in x 4,8; const w 8,8; m = matmul x w; out m", "x86-64-v4", "lane j:8, unroll k {\n    matmul\n"},
     {"in x 1,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v4", "lane oc"},
     /* a window is straight code, of a large one its inner axis; neighbours are computed side by side, as many as leave registers
        for a row of taps */
@@ -65,6 +65,8 @@ static const struct {
     {"in x 512,384; s = slice x starts=511,0 steps=-1,1 dims=512,384; a = add x s; t = transpose a perm=1,0; out t", "sm_80",
      "par i1, i0:32, lane i0:32 {\n    transpose\n"},
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "x86-64-v4", "par i0:16, lane i1:16, unroll i0 {\n    transpose\n"},
+    /* rows shorter than a vector: no mask, and several of them in straight code */
+    {"in x:u8 20,30,3; p = pad x pads=1,1,0,1,1,1 mode=constant; out p", "x86-64-v4", "i1:8, lane i2:4, unroll i1 {\n    pad\n"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "for i0_1, i1_1 {\n    "},
 };

@@ -79,6 +79,12 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* rows shorter than a vector, from where there is nothing before and behind */
+    {"graph @framed(%x: f32[20,29,3]) -> %y {\n"
+     "  %y: f32[26,35,4] = pad %x {pads=[3,3,0,3,3,1], mode=\"constant\"}\n"
+     "}\n",
+     0,
+     {1}},
     /* lanes and the guard of a load from scratch part ways */
     {"graph @shifted(%x: f32[2,21,67]) -> %y {\n"
      "  %e: f32[2,21,67] = exp %x\n"
