@@ -745,7 +745,7 @@ void dlc_nest_fetch(dlc_nest *nest, dlc_expr load)
     if (!nest->emit->fetch || dlc_node_of(nest->kernel->pool, load)->op != DLC_EXPR_LOAD)
         return;
     load_plan plan = plan_load(nest, load);
-    if (!is_memory(&plan) || plan.access.mode > DLC_ACCESS_VECTOR ||
+    if (!is_memory(&plan) || plan.access.mode > DLC_ACCESS_VECTOR || (plan.access.mode == DLC_ACCESS_UNIFORM && nest->width > 1) ||
         dlc_expr_has_load(nest->kernel->pool, plan.offset)) /* an index behind the end is not there */
         return;
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
@@ -796,13 +796,15 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
     nest->emit->if_end(nest->emit);
 }
 
-void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val value, uint32_t width, dlc_update update)
+void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width)
 {
     dlc_pool *pool = nest->kernel->pool;
-    const dlc_buffer *buffer = &nest->kernel->buffers.data[b];
+    const dlc_stage *stage = &nest->kernel->stages.data[s];
+    const dlc_buffer *buffer = &nest->kernel->buffers.data[stage->buffer];
     load_plan plan = {.pseudo = UINT32_MAX};
     plan.access.mem = DLC_MEM_BUFFER;
-    plan.access.buffer = b;
+    plan.access.buffer = stage->buffer;
+    plan.access.nontemporal = nest->schedule->nodes.data[nest->schedule->homes[s].leaf].nontemporal;
     plan.access.dtype = buffer->type.dtype;
     plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
                                                               buffer->type.dims, index)));
@@ -813,8 +815,8 @@ void dlc_nest_store(dlc_nest *nest, uint32_t b, const dlc_expr *index, dlc_val v
         value = nest->emit->splat(nest->emit, buffer->type.dtype, value, plan.access.width);
     else if (plan.access.width < width) /* all lanes agree on one place: any of them will do */
         value = nest->emit->lane(nest->emit, buffer->type.dtype, value, width, 0);
-    if (update != DLC_UPDATE_NONE)
-        store_update(nest, &plan, index, value, update);
+    if (stage->update != DLC_UPDATE_NONE)
+        store_update(nest, &plan, index, value, stage->update);
     else
         nest->emit->store(nest->emit, &plan.access, value);
 }

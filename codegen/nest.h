@@ -28,6 +28,7 @@ typedef struct {
     uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane; LOOKUP: the same, of a
                           table of DLC_LOOKUP elements of a byte, where the target has VBMI */
     uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
+    uint8_t nontemporal; /* stores: what is written need not stay in caches */
     uint32_t multiple; /* VECTOR: offset + disp is a multiple of so many elements */
     uint32_t granule;  /* elements that are one value, the bits of an i32; 0: each is one */
     uint32_t buffer;   /* BUFFER */
@@ -258,9 +259,8 @@ dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
 
-/* Stores a value at an index of a buffer, or at a point of a stage in scratch, in the current lane context. */
-void dlc_nest_store(dlc_nest *nest, uint32_t buffer, const dlc_expr *index, dlc_val value, uint32_t width,
-                    dlc_update update);
+/* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
+void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 /* A stage's value at a point, in memory: what dlc_nest_store_scratch wrote. */
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t stage, const dlc_expr *index);

@@ -208,12 +208,6 @@ static double read_speed(const width_row *row, const unsigned char *bytes, size_
     return (double)size_bytes * speed(row->read, bytes, size_bytes);
 }
 
-static size_t l3_bytes(void)
-{
-    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return size > 0 ? (size_t)size : 0;
-}
-
 static size_t at_most(size_t size_bytes, size_t limit)
 {
     return size_bytes < limit ? size_bytes : limit;
@@ -222,7 +216,7 @@ static size_t at_most(size_t size_bytes, size_t limit)
 static void measure_reads(const dlc_target *native, const width_row *row, dlc_machine *machine)
 {
     enum { MIB = 1 << 20 };
-    size_t l3 = l3_bytes(), far = at_most(4 * (l3 > 16 * MIB ? l3 : 16 * MIB), 256 * MIB);
+    size_t l3 = dlc_host_l3_bytes(), far = at_most(4 * (l3 > 16 * MIB ? l3 : 16 * MIB), 256 * MIB);
     unsigned char *bytes = aligned_alloc(4096, far);
     if (!bytes)
         return;

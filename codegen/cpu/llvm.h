@@ -35,6 +35,7 @@ typedef struct {
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
     uint8_t has_tiles, has_other_shape; /* other: at present */
+    uint8_t has_nontemporal; /* stores, which no other store or load of the thread waits for */
     uint8_t has_f16c; /* converts f16 in hardware */
 } dlc_cpu;
 

@@ -464,19 +464,6 @@ static void masked_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef va
                     mask_of_lanes(cpu, mask, first, n), n);
 }
 
-static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
-{
-    dlc_cpu *cpu = cpu_of(e);
-    LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
-    LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
-    if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
-        masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
-        return;
-    }
-    LLVMValueRef instruction = LLVMBuildStore(cpu->builder, value, pointer);
-    LLVMSetAlignment(instruction, alignment(access));
-}
-
 /* --- variables --- */
 
 enum { VAR_ALIGN = 64 }; /* of those aside */
@@ -581,6 +568,47 @@ static void if_end(dlc_emitter *e)
     dlc_cpu *cpu = cpu_of(e);
     LLVMBuildBr(cpu->builder, cpu->open[cpu->level].exit);
     close_level(cpu);
+}
+
+/* --- stores past the caches --- */
+
+static void set_nontemporal(const dlc_cpu *cpu, LLVMValueRef store)
+{
+    LLVMMetadataRef one = LLVMValueAsMetadata(i32_const(cpu, 1));
+    LLVMSetMetadata(store, LLVMGetMDKindIDInContext(cpu->context, "nontemporal", 11),
+                    LLVMMetadataAsValue(cpu->context, LLVMMDNodeInContext2(cpu->context, &one, 1)));
+}
+
+/* The instructions want aligned addresses, and callers' buffers and rows of odd sizes need not have them: then it is stored as usual. */
+static void store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer)
+{
+    uint32_t bytes = access->width * dlc_dtype_bytes(access->dtype), align = bytes > 64 ? 64 : bytes;
+    LLVMValueRef low = LLVMBuildAnd(cpu->builder, LLVMBuildPtrToInt(cpu->builder, pointer, i64_type(cpu), ""), i64_const(cpu, align - 1), "");
+    LLVMValueRef is_aligned = LLVMBuildICmp(cpu->builder, LLVMIntEQ, low, i64_const(cpu, 0), "");
+    if_begin(&cpu->base, dlc_wrap(is_aligned));
+    LLVMValueRef store = LLVMBuildStore(cpu->builder, value, pointer);
+    LLVMSetAlignment(store, align);
+    set_nontemporal(cpu, store);
+    if_end(&cpu->base);
+    if_begin(&cpu->base, dlc_wrap(LLVMBuildNot(cpu->builder, is_aligned, "")));
+    LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
+    if_end(&cpu->base);
+    cpu->has_nontemporal = 1;
+}
+
+static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
+{
+    dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
+    LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
+    if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
+        masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
+        return;
+    }
+    if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR)
+        store_nontemporal(cpu, access, value, pointer);
+    else
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
 }
 
 static void position(dlc_emitter *e, uint32_t level)
@@ -692,6 +720,8 @@ static void add_features(dlc_cpu *cpu)
 void dlc_cpu_end(dlc_cpu *cpu)
 {
     dlc_cpu_tiles_end(cpu);
+    if (cpu->has_nontemporal && strncmp(cpu->base.target->triple, "x86_64", 6) == 0) /* whom the thread then tells must find it */
+        dlc_cpu_intrinsic(cpu, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
     if (cpu->facts)
         add_features(cpu);
     LLVMBuildRetVoid(cpu->builder);

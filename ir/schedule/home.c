@@ -25,6 +25,18 @@ uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n)
     return DLC_ROOT_NODE;
 }
 
+uint32_t dlc_schedule_ahead_loop(const dlc_schedule *schedule, uint32_t leaf)
+{
+    int has_lanes = 0;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
+        uint8_t kind = schedule->nodes.data[n].kind;
+        has_lanes |= kind == DLC_LOOP_LANE;
+        if (has_lanes && (kind == DLC_LOOP_FOR || kind == DLC_LOOP_PAR))
+            return n;
+    }
+    return DLC_ROOT_NODE;
+}
+
 int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around)
 {
     return around == DLC_ROOT_NODE || (n != DLC_ROOT_NODE && n >= around && n < schedule->nodes.data[around].end);

@@ -352,10 +352,14 @@ static void parse_leaf(parser *p)
     if (is_ok(p) && dlc_lexer_take(p->lex, "in"))
         parse_place(p);
     if (is_ok(p) && dlc_lexer_take(p->lex, "ahead")) {
-        p->schedule->nodes.data[p->schedule->nodes.n - 1].ahead = (uint8_t)parse_count(p, 1);
+        dlc_schedule_node *leaf = &p->schedule->nodes.data[p->schedule->nodes.n - 1];
+        int is_copy = leaf->row == DLC_DOT_NONE && p->schedule->threads;
+        leaf->ahead = (uint8_t)parse_count(p, is_copy || leaf->row != DLC_DOT_NONE ? 1 : DLC_MOST_AHEAD);
         dlc_lexer_expect(p->lex, "via");
-        dlc_lexer_expect(p->lex, p->schedule->nodes.data[p->schedule->nodes.n - 1].row == DLC_DOT_NONE ? "reg" : "L2");
+        dlc_lexer_expect(p->lex, is_copy ? "reg" : "L2");
     }
+    if (is_ok(p) && dlc_lexer_take(p->lex, "nontemporal"))
+        p->schedule->nodes.data[p->schedule->nodes.n - 1].nontemporal = 1;
 }
 
 static void parse_nodes(parser *p)

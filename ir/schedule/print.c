@@ -118,7 +118,10 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
     if (leaf->place != DLC_PLACE_BUFFER)
         dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);
     if (leaf->ahead)
-        dlc_str_printf(p->out, " ahead %u via %s", leaf->ahead, leaf->row == DLC_DOT_NONE ? "reg" : "L2");
+        dlc_str_printf(p->out, " ahead %u via %s", leaf->ahead,
+                       leaf->row == DLC_DOT_NONE && p->schedule->threads ? "reg" : "L2");
+    if (leaf->nontemporal)
+        dlc_str_add(p->out, " nontemporal");
     dlc_str_add(p->out, "\n");
 }
 

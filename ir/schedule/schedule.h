@@ -12,6 +12,14 @@
  *       }
  *     }
  *
+ *     schedule x86-64-v4 grain 4 {
+ *       par i {
+ *         lane k:16 { exp in scratch ahead 2 via L2 }  x of the row after the next is fetched meanwhile
+ *         lane k:16 x 4 { total in reg }
+ *         lane k:16 { y nontemporal }                  stores that take no place in caches
+ *       }
+ *     }
+ *
  *     schedule sm_80 grain 1 threads 256 {             a unit is a block of 256 threads: scratch is its shared memory
  *       copy xs = a.x [k, i+4]                         rows 4 elements longer than the tile: other banks
  *       par i:64, j:64 {
@@ -71,7 +79,9 @@ typedef struct {
     uint8_t place;     /* LEAF: dlc_place: where readers find the value */
     uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
     uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1.
-                          A dot: tiles of the columns that their factor comes to L2 before it is multiplied: 0 or 1 */
+                          A dot: tiles of the columns that their factor comes to L2 before it is multiplied: 0 or 1.
+                          Else: iterations of the loop around its lanes that what it reads of buffers comes to L2 early */
+    uint8_t nontemporal; /* LEAF: what it stores goes to memory and leaves the caches to others */
     uint32_t end;
     uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
     uint32_t stage;    /* LEAF; AS: the stage whose tile's elements it runs over */
@@ -83,7 +93,7 @@ typedef struct {
     int64_t part;      /* 0: one sum, term by term */
 } dlc_schedule_node;
 
-enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu };
+enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu, DLC_MOST_AHEAD = 64 };
 
 /* A part of a copy's layout, outer to inner: axes that are one number, the quotient or (inner) remainder of it by block. */
 typedef struct {
@@ -176,6 +186,8 @@ const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t stage, dl
 DLC_NODISCARD dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag);
 /* The loop around node n, or DLC_ROOT_NODE. */
 uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n);
+/* The loop around the lanes of a leaf, over whose iterations it can read ahead; DLC_ROOT_NODE: none. */
+uint32_t dlc_schedule_ahead_loop(const dlc_schedule *schedule, uint32_t leaf);
 /* True when node n is `around` or lies inside it; everything lies inside DLC_ROOT_NODE. */
 int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around);
 /* The innermost loop over the axis among `from` and the loops around it, or DLC_ROOT_NODE. */

@@ -19,11 +19,12 @@ enum {
 };
 
 static const dlc_machine machines[] = {
-#define DLC_TARGET_MACHINE(target, cycles, l1, l2, l3, memory, nthreads, nworkers, nblock, lanes, us) \
+#define DLC_TARGET_MACHINE(target, cycles, l1, l2, l3, size, memory, nthreads, nworkers, nblock, lanes, us) \
     [ROW_##target] = {.cycles_per_us = cycles,                                                     \
                       .l1_bytes_per_us = l1,                                                       \
                       .near_bytes_per_us = l2,                                                     \
                       .l3_bytes_per_us = l3,                                                       \
+                      .l3_bytes = size,                                                            \
                       .far_bytes_per_us = memory,                                                  \
                       .threads = nthreads,                                                         \
                       .workers = nworkers,                                                         \
@@ -144,12 +145,24 @@ static uint32_t host_facts(const dlc_target *base, uint64_t cpu)
 }
 
 static dlc_target native;
+static dlc_machine native_machine;
 static const dlc_target *native_target;
 
 static uint32_t cache_bytes(int name, uint32_t otherwise)
 {
     long size = sysconf(name);
     return size > 0 && size <= UINT32_MAX ? (uint32_t)size : otherwise;
+}
+
+/* sysconf knows the sum over a package's, of which a processor reaches one. */
+uint32_t dlc_host_l3_bytes(void)
+{
+    uint32_t kib = 0;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    int is_read = f && fscanf(f, "%uK", &kib) == 1;
+    if (f)
+        fclose(f);
+    return is_read && kib < UINT32_MAX / KIB ? kib * KIB : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
 }
 
 static void find_native(void)
@@ -165,6 +178,9 @@ static void find_native(void)
     native.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, base->l1_bytes);
     native.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, base->l2_bytes);
     native.scratch_bytes = native.l2_bytes / 2;
+    native_machine = *base->machine;
+    native_machine.l3_bytes = dlc_host_l3_bytes();
+    native.machine = &native_machine;
     native_target = &native;
 }
 

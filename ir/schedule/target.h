@@ -51,6 +51,8 @@ typedef struct {
 const dlc_target *dlc_target_find(const char *name);
 /* What code that uses these facts needs of a processor beyond its target's row: bits of dlc/cpu.def, for the plan. */
 uint64_t dlc_target_features(uint32_t facts);
+/* Bytes of the L3 that the host's first processor reaches; 0: none is known. */
+uint32_t dlc_host_l3_bytes(void);
 /* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */
 const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine);
 /* `base` beside others in one file, whose widest vectors have so many bytes: constants are packed in panels of one such vector, so

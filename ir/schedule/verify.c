@@ -10,7 +10,7 @@
 #include "ir/schedule/text.h"
 #include "ir/schedule/verifier.h"
 
-enum { MOST_LANES = 256, MOST_PARTIALS = 8, MOST_UNROLLED = 4096, MOST_ROWS = 64, MOST_VECTORS = 32 };
+enum { MOST_LANES = 256, MOST_PARTIALS = 8, MOST_UNROLLED = 4096, MOST_WRITTEN_OUT = 1 << 16, MOST_ROWS = 64, MOST_VECTORS = 32 };
 
 dlc_status dlc_verifier_fail(const dlc_verifier *v, const char *format, ...)
 {
@@ -438,6 +438,33 @@ static dlc_status verify_element(const dlc_verifier *v, uint32_t n, uint32_t as)
     return DLC_OK;
 }
 
+/* Vectors, of registers, that the leaf is computed by at once. */
+static int64_t vectors_at(const dlc_verifier *v, uint32_t n)
+{
+    uint32_t lane = around(v, n, DLC_LOOP_LANE);
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, n)->stage);
+    if (lane == DLC_ROOT_NODE || v->schedule->target->kind == DLC_TARGET_CUDA)
+        return 1;
+    int64_t bytes = dlc_verifier_node(v, lane)->tile * dlc_dtype_bytes(stage->dtype[0]), whole = v->schedule->target->vector_bytes;
+    return bytes > whole ? bytes / whole : 1;
+}
+
+/* What is written out too often takes a compiler minutes, and memory without end. */
+static dlc_status verify_written_out(const dlc_verifier *v, uint32_t n)
+{
+    const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, n)->stage);
+    int64_t copies = copies_of(v, parent(v, n)) * vectors_at(v, n), nodes = 0;
+    if (copies <= MOST_WRITTEN_OUT / MOST_UNROLLED)
+        return DLC_OK;
+    const uint8_t *marks = dlc_stage_marks(v->kernel, stage, v->schedule->arena);
+    for (dlc_expr e = 1; e < v->kernel->pool->nodes.n; e++)
+        nodes += marks[e];
+    if (copies * nodes > MOST_WRITTEN_OUT)
+        return dlc_verifier_fail(v, "%s: its loops write out %" PRId64 " operations; %d are the most", stage->name, copies * nodes,
+                                 MOST_WRITTEN_OUT);
+    return DLC_OK;
+}
+
 static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
@@ -447,10 +474,17 @@ static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
     const dlc_stage *stage = stage_at(v, leaf->stage);
     DLC_TRY(verify_par_of(v, n));
     DLC_TRY(verify_scatter(v, n));
+    DLC_TRY(verify_written_out(v, n));
     if (leaf->place == DLC_PLACE_BUFFER && stage->buffer == DLC_NO_BUFFER)
         return dlc_verifier_fail(v, "%s is not stored and has no place", stage->name);
+    if (leaf->nontemporal && (stage->buffer == DLC_NO_BUFFER || stage->update != DLC_UPDATE_NONE))
+        return dlc_verifier_fail(v, "%s is not stored once and for all: it cannot be nontemporal", stage->name);
+    if (leaf->nontemporal && v->schedule->target->kind == DLC_TARGET_CUDA)
+        return dlc_verifier_fail(v, "%s: %s has no nontemporal stores", stage->name, v->schedule->target->name);
     if (leaf->row != DLC_DOT_NONE)
         return verify_dot(v, n);
+    if (leaf->ahead && !v->schedule->threads && dlc_schedule_ahead_loop(v->schedule, n) == DLC_ROOT_NODE)
+        return dlc_verifier_fail(v, "%s: there is no loop around lanes of it over which it could read ahead", stage->name);
     if (as != DLC_ROOT_NODE)
         return verify_element(v, n, as);
     for (uint32_t i = 0; i < stage->axes.n; i++)

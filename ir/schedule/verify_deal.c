@@ -148,7 +148,7 @@ dlc_status dlc_deals_verify_tree(dlc_schedule *schedule, dlc_diag *diag)
     for (uint32_t n = 0; n < schedule->nodes.n; n++) {
         if (is_dealt(&v, n))
             DLC_TRY(verify_dealt_loop(&v, n));
-        else if (comes_ahead(&v, n, 0) && !schedule->threads)
+        else if (comes_ahead(&v, n, 0) && !schedule->threads && schedule->target->kind == DLC_TARGET_CUDA)
             return dlc_verifier_fail(&v, "%s: only what threads of a block copy is loaded ahead", stage_of(&v, n)->name);
         else if (comes_ahead(&v, n, 1) && schedule->threads)
             return dlc_verifier_fail(&v, "%s: threads of a block copy ahead what it multiplies; a tile fetches nothing",

@@ -438,6 +438,8 @@ static dlc_schedule *try_form(const dlc_chooser *facts, uint32_t form, const cha
     c.place = dlc_arena_copy(c.arena, facts->place, c.kernel->stages.n + 1);
     if (!forms[form].choose(&c))
         return NULL;
+    if (!forms[form].is_cuda)
+        dlc_choose_far(c.schedule, c.arena);
     if (dlc_schedule_resolve(c.schedule, &diag) != DLC_OK) {
         *detail = diag.nmessages ? diag.messages[0].text : "its schedule is refused";
         return NULL;

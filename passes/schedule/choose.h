@@ -117,6 +117,10 @@ void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_
 void dlc_choose_parts(dlc_chooser *chooser);
 /* It brings the constant that its columns read nearer, a panel ahead, where that is too large to be near already. */
 void dlc_choose_ahead(dlc_chooser *chooser);
+/* Maps and rows larger than the caches read ahead and store past them. */
+void dlc_choose_far(dlc_schedule *schedule, dlc_arena *arena);
+/* Bytes that the kernel moves between caches and memory, each that it touches once. */
+double dlc_choose_moved(const dlc_chooser *chooser);
 /* What units of one size cost where it is not known which threads a run has: one, two and more count by what they have, one most. */
 double dlc_choose_over_threads(double unit_cycles, double units);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */

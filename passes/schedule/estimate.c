@@ -77,6 +77,12 @@ static moved moved_of(const dlc_chooser *c)
     return sum;
 }
 
+double dlc_choose_moved(const dlc_chooser *c)
+{
+    moved sum = moved_of(c);
+    return sum.weights + sum.others;
+}
+
 /* --- the tree --- */
 
 typedef struct {
@@ -115,7 +121,7 @@ static double repeats(const estimator *e, uint32_t leaf)
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
     double points = 1, own = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
-    if (node_at(e, leaf)->ahead) /* a tile's loss has it */
+    if (node_at(e, leaf)->ahead && (e->schedule->threads || node_at(e, leaf)->row != DLC_DOT_NONE)) /* a tile's loss has it */
         return 1;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
         if (node_at(e, n)->kind != DLC_LOOP_AS)

@@ -238,6 +238,18 @@ static inline int has_same_axes(const schedule_plan *p, uint32_t s, uint32_t t)
     return 1;
 }
 
+/* Hints of the leaf just added: where they mean something, and now and then where they do not. */
+static inline void draw_hints(schedule_plan *p, uint32_t s)
+{
+    uint32_t n = p->schedule->nodes.n - 1;
+    if (p->schedule->target->kind == DLC_TARGET_CUDA)
+        return;
+    if (!draw(3) && dlc_schedule_ahead_loop(p->schedule, n) != DLC_ROOT_NODE)
+        p->schedule->nodes.data[n].ahead = (uint8_t)(1 + draw(8));
+    if (!draw(3) && ((plan_stage(p, s)->buffer != DLC_NO_BUFFER && plan_stage(p, s)->update == DLC_UPDATE_NONE) || breaks_rule()))
+        p->schedule->nodes.data[n].nontemporal = 1;
+}
+
 static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *axes, const uint32_t *rest, uint32_t n, int is_cut)
 {
     const dlc_stage *stage = plan_stage(p, s);
@@ -261,8 +273,10 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
         return;
     }
     dlc_schedule_open_as(p->schedule, s);
-    for (uint32_t i = 0; i < follow; i++)
+    for (uint32_t i = 0; i < follow; i++) {
         dlc_schedule_leaf(p->schedule, rest[i], i + 1 < n || plan_stage(p, rest[i])->buffer == DLC_NO_BUFFER ? draw_place(p, rest[i]) : DLC_PLACE_BUFFER);
+        draw_hints(p, rest[i]);
+    }
     dlc_schedule_close(p->schedule, 1);
     draw_nodes(p, rest + follow, n - follow);
 }
@@ -346,6 +360,7 @@ static inline void draw_nodes(schedule_plan *p, const uint32_t *list, uint32_t n
         return;
     }
     dlc_schedule_leaf(p->schedule, list[0], draw_place(p, list[0]));
+    draw_hints(p, list[0]);
 }
 
 /* --- blocks of threads --- */

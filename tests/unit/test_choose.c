@@ -38,6 +38,12 @@ static const struct {
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
+    /* what moves more than an L3 holds, through memory from end to end, reads ahead and stores past it; what is smaller, or jumps, does not */
+    {"in x 8192,1024; e = exp x; m = reduce_sum e axes=1 keepdims=1; d = div e m; out d", "x86-64-v4", "exp in scratch ahead 3 via L2\n"},
+    {"in x 8192,1024; e = exp x; m = reduce_sum e axes=1 keepdims=1; d = div e m; out d", "x86-64-v4", "div nontemporal\n"},
+    {"in x 2048,1024; e = exp x; m = reduce_sum e axes=1 keepdims=1; d = div e m; out d", "x86-64-v4", "div\n"},
+    {"in x 4096,8192; r = relu x; out r", "x86-64-v3", "relu nontemporal\n"},
+    {"in x 8,512,64,64; t = transpose x perm=0,2,1,3; out t", "x86-64-v4", "transpose\n"},
     /* a constant that is converted is packed in its own type */
     {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */

@@ -217,6 +217,30 @@ START_TEST(columns_come_ahead)
 }
 END_TEST
 
+/* Where what a map or a row reads is asked for early, and its results go past the caches, numbers stay what they are: at the end, where
+ * rows begin anywhere, between guards, in parts. */
+START_TEST(streams_go_past_the_caches)
+{
+    expect_right("kernel @k(x: f32[m,n]) -> (y: f32[m,n]) {\n  axis i=m, j=n, k=n\n  a[i] = max(k) x[i, k]\n"
+                 "  b[i,j] = exp(x[i, j] - a) -> y[i, j]\n}\n", "x86-64-v3", 0,
+                 "  par i {\n    lane k:8 x 4 {\n      a in reg ahead 2 via L2\n    }\n    lane j:8 {\n      b ahead 3 via L2 nontemporal\n    }\n  }\n");
+    expect_right("kernel @k(x: f16[37,64], w: f32[64]) -> (y: f32[37,64], z: i8[37,64]) {\n  axis i=37, j=64\n"
+                 "  a[i,j] = f32(x[i, j]) * w[j] -> y[i, j]\n  b[i,j] = i8(a) -> z[i, j]\n}\n", "x86-64-v4", 0,
+                 "  par i:4, for i, lane j:32 {\n    a in reg ahead 64 via L2 nontemporal\n    b nontemporal\n  }\n");
+    expect_right("kernel @k(x: f32[n]) -> (y: f32[n]) {\n  axis i=n\n  a[i] = x[i - 3 if 3 <= i and i < n + 3 else 1.0] -> y[i]\n}\n", "x86-64-v2", 0,
+                 "  par i:64, lane i:4 {\n    a ahead 1 via L2 nontemporal\n  }\n");
+    expect_right("kernel @k(x: f32[5,9], z: f32[9,n]) -> (y: f32[5,n]) {\n  axis i=5, j=n, k=9\n"
+                 "  a[i,j] = sum(k) x[i, k] * z[k, j] -> y[i, j]\n}\n", "x86-64-v3", 0,
+                 "  par i:2, j:16 {\n    a = dot fma i x j over [k] nontemporal\n  }\n");
+    expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0 -> y[i]\n}\n", "sm_80", 0,
+                   "  par i:32, lane i:32 {\n    a nontemporal\n  }\n", "sm_80 has no nontemporal stores");
+    expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0 -> y[i]\n}\n", "x86-64-v3", 0,
+                   "  par i {\n    a ahead 1 via L2\n  }\n", "no loop around lanes of it over which it could read ahead");
+    expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0\n  b[i] = a * a -> y[i]\n}\n", "x86-64-v3", 0,
+                   "  par i:16, lane i:8 {\n    a in reg nontemporal\n    b\n  }\n", "a is not stored once and for all");
+}
+END_TEST
+
 /* What lanes have stored, if they kept it in registers too, is there for all of them before a scatter changes it. */
 START_TEST(a_scatter_waits_for_the_lanes)
 {
@@ -263,6 +287,7 @@ int main(void)
     tcase_add_test(tests, rows_in_wide_registers);
 #endif
     tcase_add_test(tests, columns_come_ahead);
+    tcase_add_test(tests, streams_go_past_the_caches);
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
