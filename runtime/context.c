@@ -122,7 +122,7 @@ static dlc_status grow_scratch(dlcrt_context *context, size_t scratch_bytes)
         return DLC_OK;
     if (__builtin_mul_overflow(stride, dlcrt_pool_threads(context->pool), &total))
         return dlcrt_no_memory(stride);
-    DLC_TRY(dlcrt_memory_grow(&context->scratch, total, 0));
+    DLC_TRY(dlcrt_context_grow(context, &context->scratch, total, 0));
     context->scratch_stride = stride;
     return DLC_OK;
 }
@@ -251,7 +251,7 @@ dlc_status dlcrt_output_place(dlcrt_context *context, uint32_t i)
                           dlcrt_string(context->plan, output->name), need, tensor->size_bytes);
     if (is_own) {
         if (!tensor->on_device)
-            DLC_TRY(dlcrt_memory_grow(&context->own[i], need ? need : 1, 0));
+            DLC_TRY(dlcrt_context_grow(context, &context->own[i], need ? need : 1, 0));
         tensor->data = tensor->on_device ? own : context->own[i].bytes;
         tensor->size_bytes = need;
     }
@@ -314,8 +314,7 @@ dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase)
                     &arena_bytes));
     DLC_TRY(size_of(context, row->host_bytes, "the memory", dlcrt_string(plan, plan->model),
                     &host_bytes));
-    DLC_TRY(dlcrt_memory_grow(&context->host, (size_t)host_bytes,
-                              phase ? context->host.size_bytes : 0));
+    DLC_TRY(dlcrt_context_grow(context, &context->host, (size_t)host_bytes, phase ? context->host.size_bytes : 0));
     DLC_TRY(context->device->place(context, phase, (size_t)arena_bytes));
     context->nentered++;
     if (!phase)
@@ -520,6 +519,7 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
     if (options && options->profile)
         DLC_TRY(make_profile(context));
     context->poison = options && options->poison;
+    context->max_mebibytes = options ? options->max_mebibytes : 0;
     DLC_TRY(context->device->open(context, options));
     if (has_input_symbols(context->plan))
         return DLC_OK;

@@ -91,7 +91,7 @@ static void leave(dlcrt_context *context)
 
 static dlc_status place(dlcrt_context *context, uint32_t phase, size_t arena_bytes)
 {
-    return dlcrt_memory_grow(&context->arena, arena_bytes, phase ? context->arena.size_bytes : 0);
+    return dlcrt_context_grow(context, &context->arena, arena_bytes, phase ? context->arena.size_bytes : 0);
 }
 
 static void *address(const dlcrt_context *context, const dlc_plan_ref *ref)

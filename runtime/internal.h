@@ -249,6 +249,8 @@ struct dlcrt_context {
     dlcrt_memory *numbers; /* by input: of its strings */
     int has_strings;       /* an input, output or operand is of strings */
     int poison;
+    size_t held_bytes;      /* by dlcrt_context_grow */
+    uint32_t max_mebibytes; /* of them; 0: no limit */
     int64_t fault;
     atomic_int is_cancelled;
     int64_t limit_ns, end_ns; /* 0: no limit; when this run has taken it */
@@ -256,6 +258,8 @@ struct dlcrt_context {
 /* Keeps the first `keep_bytes`. */
 dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes);
 void dlcrt_memory_free(dlcrt_memory *memory);
+/* The same for memory of a context, which may have a limit. */
+dlc_status dlcrt_context_grow(dlcrt_context *context, dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes);
 dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const *inputs);
 /* Enters phase `phase`: sizes, conditions, memory and the pointers of its steps. */
 dlc_status dlcrt_phase_enter(dlcrt_context *context, uint32_t phase);

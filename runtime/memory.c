@@ -36,6 +36,17 @@ dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t kee
     return DLC_OK;
 }
 
+dlc_status dlcrt_context_grow(dlcrt_context *context, dlcrt_memory *memory, size_t size_bytes, size_t keep_bytes)
+{
+    size_t before = memory->size_bytes, most = (size_t)context->max_mebibytes << 20, others = context->held_bytes - before;
+    if (most && size_bytes > before && (others > most || size_bytes > most - others))
+        return dlcrt_fail(DLC_LIMIT, "the run needs %zu bytes beside %zu it has; the limit is %u MiB", size_bytes, others,
+                          context->max_mebibytes);
+    DLC_TRY(dlcrt_memory_grow(memory, size_bytes, keep_bytes));
+    context->held_bytes = others + memory->size_bytes;
+    return DLC_OK;
+}
+
 void dlcrt_memory_free(dlcrt_memory *memory)
 {
     if (memory->bytes)

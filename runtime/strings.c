@@ -202,7 +202,7 @@ static dlc_status take_input(dlcrt_context *context, uint32_t i, const char *nam
         n *= (size_t)context->inputs[i]->dims[d];
     if (n > size_bytes / sizeof(int64_t))
         return dlcrt_fail(DLC_INVALID, "input '%s' is larger than its buffer", name);
-    DLC_TRY(dlcrt_memory_grow(&context->numbers[i], size_bytes ? size_bytes : 1, 0));
+    DLC_TRY(dlcrt_context_grow(context, &context->numbers[i], size_bytes ? size_bytes : 1, 0));
     for (size_t k = 0; k < n; k++) {
         const char *text;
         int64_t number;

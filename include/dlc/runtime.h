@@ -207,7 +207,8 @@ typedef struct {
                         the caller must be ready when a run is called */
     uint32_t is_current;  /* CUDA, 1: in every thread that uses the context the device's primary
                              context is current already, so runs need not see to it */
-    uint32_t reserved[3]; /* 0 */
+    uint32_t max_mebibytes; /* a run that needs more memory of the host ends with DLC_LIMIT; 0: no limit */
+    uint32_t reserved[2]; /* 0 */
 } dlcrt_context_options;
 
 /* options may be NULL. Fewer threads than asked for are used when the system refuses to create

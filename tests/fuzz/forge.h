@@ -125,7 +125,7 @@ static inline void forge_run(const forge_base *base, dlcrt_executable *executabl
     dlcrt_tensor outputs[FORGE_MOST_OUTPUTS] = {0};
     uint32_t noutputs = dlcrt_executable_noutputs(executable);
     (void)dlcrt_executable_print(executable, text, sizeof text);
-    if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context) != DLC_OK)
+    if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1, .max_mebibytes = 256}, &context) != DLC_OK)
         return;
     dlcrt_context_limit(context, 0.05);
     if (dlcrt_context_prepare(context, base->inputs, base->ninputs) == DLC_OK)

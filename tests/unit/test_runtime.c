@@ -542,6 +542,24 @@ START_TEST(runs_can_be_cancelled_and_limited)
 END_TEST
 
 /* --- memory --- */
+START_TEST(memory_has_a_limit)
+{
+    made_model m = chain_model();
+    open_compiled(&m, 1);
+    enum { ROWS = 1 << 18 };
+    float *x = calloc(ROWS, 4 * sizeof *x);
+    dlcrt_tensor small = matrix(x, 100, 4), large = matrix(x, ROWS, 4), out[3] = {{0}};
+    dlcrt_context_destroy(context);
+    OK(dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1, .max_mebibytes = 2}, &context));
+    OK(dlcrt_context_run(context, &small, 1, out, 3));
+    ck_assert_int_eq(dlcrt_context_run(context, &large, 1, memset(out, 0, sizeof out), 3), DLC_LIMIT); /* 4 MiB an output */
+    ck_assert_msg(strstr(dlcrt_last_error(), "the limit is 2 MiB") != NULL, "%s", dlcrt_last_error());
+    ck_assert_uint_le(dlcrt_context_bytes(context), 2 << 20);
+    OK(dlcrt_context_run(context, &small, 1, memset(out, 0, sizeof out), 3));
+    free(x);
+}
+END_TEST
+
 START_TEST(a_steady_run_allocates_nothing)
 {
     made_model m = chain_model();
@@ -848,6 +866,7 @@ int main(void)
     tcase_add_test(tests, the_environment_says_how_many_threads);
     tcase_add_test(tests, contexts_run_in_parallel);
     tcase_add_test(tests, runs_can_be_cancelled_and_limited);
+    tcase_add_test(tests, memory_has_a_limit);
     tcase_add_test(tests, a_steady_run_allocates_nothing);
     tcase_add_test(tests, loading_and_unloading_leaves_nothing);
     tcase_add_test(tests, memory_that_runs_out_is_a_message);
