@@ -198,6 +198,7 @@ typedef struct {
     dlc_access access;
     dlc_expr offset;   /* uniform modes: at lane 0; gather: per lane, or of a row */
     dlc_expr pick;     /* per lane: the number in that row */
+    dlc_expr first;    /* gather: the offset at lane 0 where lanes lie access.stride apart */
     dlc_expr bytes;    /* of scratch */
     dlc_expr guard, otherwise;
     dlc_expr inside;   /* what all lanes share of the guard, or 0 */
@@ -249,10 +250,27 @@ static void find_multiple(dlc_nest *nest, load_plan *plan)
     plan->access.multiple = multiple == 0 || multiple > MOST ? MOST : (uint32_t)multiple;
 }
 
+/* Lanes that lie a few elements apart: whole vectors have them all. */
+static void find_stride(dlc_nest *nest, load_plan *plan, dlc_expr offset)
+{
+    enum { MOST = 4 };
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr rest;
+    int64_t stride;
+    if (!nest->emit->reads_strides || plan->access.granule || !dlc_nest_is_strided(nest, offset, nest->lane, &stride, &rest) || stride < 2 ||
+        stride > MOST)
+        return;
+    rest = dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride));
+    plan->access.stride = (uint32_t)stride;
+    plan->first = simplified(nest, dlc_addi(pool, rest, -plan->access.disp));
+}
+
 static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
     decide_mode(nest, plan, offset);
     split_constant(nest, plan);
+    if (plan->access.mode == DLC_ACCESS_GATHER)
+        find_stride(nest, plan, offset);
     if (plan->access.mode == DLC_ACCESS_VECTOR)
         find_multiple(nest, plan);
 }
@@ -372,6 +390,8 @@ static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, 
     if (dlc_expr_uses_axis(pool, row, nest->lane))
         return;
     plan->access.row = (uint32_t)length;
+    plan->access.stride = 0;
+    plan->first = 0;
     plan->access.disp = 0;
     plan->offset = row;
     plan->pick = simplified(nest, at[rank - 1]);
@@ -435,6 +455,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     dlc_expr byte = plan.access.mode == DLC_ACCESS_GATHER ? dlc_looked_up(nest->emit->target, nest->kernel, load) : 0;
     if (byte) {
         plan.access.mode = DLC_ACCESS_LOOKUP;
+        plan.access.stride = 0;
+        plan.first = 0;
         plan.offset = byte;
         return plan;
     }
@@ -503,6 +525,8 @@ static uint32_t plan_operands(const load_plan *plan, dlc_expr *operands)
         operands[n++] = plan->offset;
     if (plan->pick)
         operands[n++] = plan->pick;
+    if (plan->first)
+        operands[n++] = plan->first;
     if (plan->bytes)
         operands[n++] = plan->bytes;
     if (plan->guard)
@@ -552,6 +576,7 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     access->width = *width = access->mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
     access->offset = at_width(nest, plan->offset, access->mode >= DLC_ACCESS_GATHER && !plan->pick ? nest->width : 1);
     access->pick = plan->pick ? at_width(nest, plan->pick, nest->width) : NULL;
+    access->first = plan->first ? at_width(nest, plan->first, 1) : NULL;
     access->bytes = plan->bytes ? at_width(nest, plan->bytes, 1) : NULL;
     dlc_val guard = plan->guard ? at_width(nest, plan->guard, guard_width) : NULL;
     if (plan->in_range)

@@ -36,6 +36,8 @@ typedef struct {
     dlc_dtype dtype;
     uint32_t width;
     dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0); LOOKUP: u8 per lane */
+    uint32_t stride;   /* GATHER: lanes lie so many elements apart, from `first` (uniform) on; 0: anywhere */
+    dlc_val first;
     uint32_t row;      /* GATHER: `offset` is uniform, and so many elements from there on are there; lanes take those of number `pick` */
     dlc_val pick;
     int64_t disp;      /* further elements, constant */
@@ -73,6 +75,7 @@ typedef struct {
  */
 struct dlc_emitter {
     const dlc_target *target;
+    uint8_t reads_strides; /* loads of lanes at equal, small distances want to know them */
     dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
     dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);

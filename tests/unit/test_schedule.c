@@ -217,6 +217,27 @@ START_TEST(columns_come_ahead)
 }
 END_TEST
 
+/* Lanes that read every second, third or fourth element, from anywhere, at the end of what there is, behind guards, some of them off. */
+START_TEST(lanes_stride)
+{
+    static const char *const types[] = {"f32", "f64", "f16", "u8", "i64", "bool"}, *const targets[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    for (int stride = 2; stride <= 5; stride++)
+        for (int t = 0; t < 6; t++)
+            for (int target = 0; target < 3; target++) {
+                char kernel[512];
+                snprintf(kernel, sizeof kernel, "kernel @k(x: %s[3,%d]) -> (y: %s[3,37,2]) {\n  axis i=3, j=37, k=2\n"
+                         "  a[i,j,k] = x[i, j*%d + k] -> y[i, j, k]\n}\n", types[t], 36 * stride + 2, types[t], stride);
+                expect_right(kernel, targets[target], 0, "  par i, k, lane j:8 {\n    a\n  }\n");
+                expect_right(kernel, targets[target], 0, "  par i, lane j:16, unroll k {\n    a\n  }\n");
+                expect_right(kernel, targets[target], 0, "  par i, lane j:32, for k {\n    a\n  }\n");
+                snprintf(kernel, sizeof kernel, "kernel @k(x: %s[n]) -> (y: %s[n]) {\n  axis i=n\n"
+                         "  a[i] = x[i*%d - 3 if 3 <= i*%d and i*%d < n + 3 else %s] -> y[i]\n}\n", types[t], types[t], stride, stride, stride,
+                         t == 5 ? "1" : t < 3 ? "2.0" : "2");
+                expect_right(kernel, targets[target], 0, "  par i:16, lane i:8 {\n    a\n  }\n");
+            }
+}
+END_TEST
+
 /* Where what a map or a row reads is asked for early, and its results go past the caches, numbers stay what they are: at the end, where
  * rows begin anywhere, between guards, in parts. */
 START_TEST(streams_go_past_the_caches)
@@ -288,6 +309,7 @@ int main(void)
 #endif
     tcase_add_test(tests, columns_come_ahead);
     tcase_add_test(tests, streams_go_past_the_caches);
+    tcase_add_test(tests, lanes_stride);
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
