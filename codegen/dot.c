@@ -134,33 +134,35 @@ static dot dot_at(dlc_nest *nest, uint32_t node)
 
 /* --- factors --- */
 
+/* The factor at the columns' vectors from number `first` on. */
+static dlc_expr *factors_at_columns(const dot *d, dlc_expr factor, uint32_t first)
+{
+    dlc_expr *factors = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        at_column(d, first + v);
+        factors[v] = dlc_nest_here(d->nest, factor);
+    }
+    leave_point(d);
+    return factors;
+}
+
 static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a, dlc_expr **b)
 {
     *a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);
-    *b = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
     for (uint32_t r = 0; r < d->nrows; r++) {
         at_row(d, r);
         (*a)[r] = dlc_nest_here(d->nest, left);
     }
-    for (uint32_t v = 0; v < d->nvectors; v++) {
-        at_column(d, v);
-        (*b)[v] = dlc_nest_here(d->nest, right);
-    }
     leave_point(d);
+    *b = factors_at_columns(d, right, 0);
 }
 
 /* What the factor reads at the next panel, before it is widened. */
 static dlc_expr *factors_ahead(const dot *d, dlc_expr right)
 {
-    dlc_expr *ahead = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
     while (dlc_node_of(d->pool, right)->op == DLC_EXPR_CAST)
         right = dlc_arg(d->pool, right, 0);
-    for (uint32_t v = 0; v < d->nvectors; v++) {
-        at_column(d, v + d->nvectors);
-        ahead[v] = dlc_nest_here(d->nest, right);
-    }
-    leave_point(d);
-    return ahead;
+    return factors_at_columns(d, right, d->nvectors);
 }
 
 static int is_filled(const dot *d, dlc_expr factor)
@@ -420,9 +422,8 @@ static dlc_val ordered_step(const dot *d, dlc_val rows, dlc_val columns, dlc_val
 /* What the next panel has here, a line of the cache at a time. */
 static void fetch_ahead(const dot *d)
 {
-    enum { LINE = 64 };
     for (uint32_t v = 0; v < d->nvectors && d->ahead; v++)
-        if (v * d->width * dlc_dtype_bytes(dlc_node_of(d->pool, d->ahead[v])->dtype) % LINE == 0)
+        if (v * d->width * dlc_dtype_bytes(dlc_node_of(d->pool, d->ahead[v])->dtype) % DLC_LINE_BYTES == 0)
             dlc_nest_fetch(d->nest, d->ahead[v]);
 }
 

@@ -6,6 +6,8 @@
 
 typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 
+enum { DLC_LINE_BYTES = 64 }; /* of the caches of all CPUs here */
+
 /* Sets of facts.def's rows: target->facts & DLC_HAS_VNNI. */
 typedef enum {
 #define DLC_TARGET_FACT(id, text, arch, features) DLC_IS_##id,

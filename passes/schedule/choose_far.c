@@ -7,8 +7,7 @@
 
 enum {
     AHEAD_BYTES = 12 << 10, /* so early: what memory brings while it is waited for, three times over */
-    PIECE_BYTES = 2048,     /* long: half a page, or more */
-    LINE = 64
+    PIECE_BYTES = 2048      /* long: half a page, or more */
 };
 
 static double bytes_of(const dlc_chooser *c, uint32_t b)
@@ -108,7 +107,7 @@ static int read_ahead(const dlc_chooser *c, dlc_schedule *schedule)
 /* Vectors of whole lines, each at the beginning of one where the buffer begins so. */
 static int fills_lines(const dlc_chooser *c, const dlc_stage *stage, const dlc_access_fact *store, uint32_t lane)
 {
-    int64_t line = LINE / dlc_dtype_bytes(c->kernel->buffers.data[stage->buffer].type.dtype);
+    int64_t line = DLC_LINE_BYTES / dlc_dtype_bytes(c->kernel->buffers.data[stage->buffer].type.dtype);
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (stage->axes.data[i] != lane && dlc_choose_stride(c, store->offset, stage->axes.data[i]) % line != 0)
             return 0;
