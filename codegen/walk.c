@@ -828,12 +828,14 @@ static void walk(dlc_nest *nest, uint32_t n)
 {
     uint32_t before = nest->node;
     nest->node = n;
-    if (node_of(nest, n)->kind == DLC_LOOP_LEAF)
+    if (node_of(nest, n)->kind == DLC_LOOP_LEAF) {
         dlc_leaf_emit(nest, n);
-    else if (node_of(nest, n)->kind == DLC_LOOP_AS)
+    } else if (node_of(nest, n)->kind == DLC_LOOP_AS) {
         dlc_dot_elements(nest, n);
-    else
+        forget_values(nest, n);
+    } else {
         walk_loop(nest, n);
+    }
     nest->node = before;
 }
 

@@ -427,7 +427,7 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
     LLVMValueRef pointer = dlc_cpu_address(cpu, &first);
     for (uint32_t part = 0; part <= last; part++) {
         LLVMValueRef at = offset_by(cpu, one, pointer, i64_const(cpu, part * n - (part == last ? back : 0)));
-        LLVMValueRef value = mask ? load_piece(cpu, &first, at, mask_of_part(cpu, access, mask, part), n) : LLVMBuildLoad2(cpu->builder, type, at, "");
+        LLVMValueRef value = mask ? masked_load(cpu, &first, at, mask_of_part(cpu, access, mask, part)) : LLVMBuildLoad2(cpu->builder, type, at, "");
         if (!mask)
             LLVMSetAlignment(value, dlc_dtype_bytes(access->dtype));
         all = all ? joined(cpu, all, value) : value;

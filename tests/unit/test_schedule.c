@@ -217,6 +217,19 @@ START_TEST(columns_come_ahead)
 }
 END_TEST
 
+/* What was computed of a tile's last element is not the value at the points of loops behind it. */
+START_TEST(elements_end_with_their_tile)
+{
+    static const char kernel[] = "kernel @k(x0: f64[33], x1: f64[33,40], x2: f64[40], x3: f64[40,33]) -> (y0: f64[40], y2: f64[40,33]) {\n"
+                                 "  axis a0=40, a1=33\n  s0[a0] = sum(a1) x0[a1] * x1[a1, a0] -> y0[a0]\n  s1[a0] = x2[a0] + s0\n"
+                                 "  s2[a0,a1] = x3[a0, a1] + s1 -> y2[a0, a1]\n}\n";
+    expect_right(kernel, "x86-64-v3", 0, "  for a0:8 {\n    s0 = dot fma 1 x a0 over [a1] in reg\n    as s0 {\n      s1 in scratch\n    }\n"
+                 "    lane a1:16, for a0 {\n      s2\n    }\n  }\n");
+    expect_right(kernel, "x86-64-v3", 0, "  for a0:4 {\n    s0 = dot fma 1 x a0 over [a1] in reg\n    as s0 {\n      s1 in scratch\n    }\n"
+                 "    for a0, unroll a1 {\n      s2\n    }\n  }\n");
+}
+END_TEST
+
 /* Lanes that read every second, third or fourth element, from anywhere, at the end of what there is, behind guards, some of them off. */
 START_TEST(lanes_stride)
 {
@@ -233,7 +246,11 @@ START_TEST(lanes_stride)
                 snprintf(kernel, sizeof kernel, "kernel @k(x: %s[n]) -> (y: %s[n]) {\n  axis i=n\n"
                          "  a[i] = x[i*%d - 3 if 3 <= i*%d and i*%d < n + 3 else %s] -> y[i]\n}\n", types[t], types[t], stride, stride, stride,
                          t == 5 ? "1" : t < 3 ? "2.0" : "2");
-                expect_right(kernel, targets[target], 0, "  par i:16, lane i:8 {\n    a\n  }\n");
+                for (int lanes = 8; lanes <= 32; lanes *= 2) {
+                    char tree[64];
+                    snprintf(tree, sizeof tree, "  par i:%d, lane i:%d {\n    a\n  }\n", 2 * lanes, lanes);
+                    expect_right(kernel, targets[target], 0, tree);
+                }
             }
 }
 END_TEST
@@ -310,6 +327,7 @@ int main(void)
     tcase_add_test(tests, columns_come_ahead);
     tcase_add_test(tests, streams_go_past_the_caches);
     tcase_add_test(tests, lanes_stride);
+    tcase_add_test(tests, elements_end_with_their_tile);
     tcase_add_test(tests, a_scatter_waits_for_the_lanes);
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
