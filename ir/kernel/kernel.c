@@ -69,6 +69,16 @@ dlc_type dlc_source_type(const dlc_kernel *kernel, dlc_source source, int second
     return type;
 }
 
+int64_t *dlc_kernel_symbol_values(const dlc_kernel *kernel, int64_t wanted, dlc_arena *arena)
+{
+    int64_t *values = dlc_new_array(arena, int64_t, kernel->symbols.n + 1);
+    for (uint32_t s = 0; s < kernel->symbols.n; s++) {
+        const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
+        values[s] = wanted < symbol->lo ? symbol->lo : wanted > symbol->hi ? symbol->hi : wanted;
+    }
+    return values;
+}
+
 dlc_ranges dlc_kernel_ranges(dlc_kernel *kernel)
 {
     dlc_interval *symbols = dlc_new_array(kernel->arena, dlc_interval, kernel->symbols.n);

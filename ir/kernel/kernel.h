@@ -83,6 +83,8 @@ uint32_t dlc_kernel_axis(dlc_kernel *kernel, const char *name, dlc_expr extent);
 uint32_t dlc_kernel_buffer(dlc_kernel *kernel, const char *name, const dlc_type *type, const dlc_layout *layout,
                            dlc_role role);
 uint32_t dlc_kernel_symbol_add(dlc_kernel *kernel, const char *name, int64_t lo, int64_t hi, dlc_expr outer);
+/* Values for the symbols: `wanted` where their ranges allow it, else what is next to it. */
+int64_t *dlc_kernel_symbol_values(const dlc_kernel *kernel, int64_t wanted, dlc_arena *arena);
 /* A zeroed stage with DLC_NO_BUFFER, appended; the pointer holds until the next append. */
 dlc_stage *dlc_kernel_stage(dlc_kernel *kernel, const char *name);
 dlc_type dlc_source_type(const dlc_kernel *kernel, dlc_source source, int second); /* dims of a stage: its axes' extents */

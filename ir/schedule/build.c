@@ -84,11 +84,14 @@ static void replace_axes(const flattening *f, dlc_ids *own)
     own->n = n;
 }
 
+/* Of the names that texts use: there an axis may be told apart from a symbol of its name, and the text is to give the same. */
 static const char *joined_name(const dlc_schedule *schedule, const dlc_ids *axes)
 {
-    const char *name = schedule->kernel->axes.data[axes->data[0]].name;
+    dlc_kernel_names names;
+    dlc_kernel_names_make(schedule->kernel, 1, schedule->arena, &names);
+    const char *name = names.axes[axes->data[0]];
     for (uint32_t i = 1; i < axes->n; i++)
-        name = dlc_arena_printf(schedule->arena, "%s_%s", name, schedule->kernel->axes.data[axes->data[i]].name);
+        name = dlc_arena_printf(schedule->arena, "%s_%s", name, names.axes[axes->data[i]]);
     return name;
 }
 

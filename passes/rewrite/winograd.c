@@ -10,7 +10,8 @@
  * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
  *
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
- * that stick out read zeros there; results outside are not computed.
+ * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
+ * would be divided by it: rows of tiles and tiles of a row are axes of their own then.
  */
 #include "ir/kernel/algebra.h"
 #include "passes/fuse/fuse.h"
@@ -36,7 +37,9 @@ typedef struct {
     dlc_expr x, w;      /* the loads, of floats of 32 bits or less; expressions of the kernel given too */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     uint32_t ic, oc;
-    int64_t size[2];    /* of the results */
+    dlc_expr size[2];   /* of the results */
+    int64_t nominal[2]; /* the same, as far as estimates go */
+    int has_rows;       /* of tiles: an axis of their own */
     int64_t inputs, outputs;
     double images;      /* the least there are */
     uint32_t form;
@@ -48,9 +51,9 @@ static int64_t points_of(const site *at)
     return forms[at->form].m + TAPS - 1;
 }
 
-static int64_t tiles_of(const site *at, uint32_t d)
+static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
 {
-    return (at->size[d] + forms[at->form].m - 1) / forms[at->form].m;
+    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], forms[at->form].m - 1), dlc_expr_i64(pool, forms[at->form].m));
 }
 
 /* --- finding it --- */
@@ -84,6 +87,16 @@ static int is_shifted(const site *at, uint32_t d)
     return dlc_expr_substitute(pool, at->x, with, at->kernel->axes.n) == at->x;
 }
 
+static void find_size(site *at, uint32_t d)
+{
+    enum { NOMINAL_IMAGE = 256 }; /* points a side: sizes of deep layers are parts of it */
+    const int64_t *symbols = dlc_kernel_symbol_values(at->kernel, NOMINAL_IMAGE, at->in->scratch);
+    int64_t size;
+    at->size[d] = at->kernel->axes.data[at->image[d]].extent;
+    at->nominal[d] = dlc_expr_eval(at->kernel->pool, at->size[d], symbols);
+    at->has_rows |= !dlc_expr_is_int(at->kernel->pool, at->size[d], &size);
+}
+
 static int find_windows(site *at, const dlc_stage *stage)
 {
     const dlc_pool *pool = at->kernel->pool;
@@ -101,10 +114,11 @@ static int find_windows(site *at, const dlc_stage *stage)
         at->image[n] = kept;
         at->tap[n++] = reduced;
     }
-    for (uint32_t d = 0; d < n; d++)
-        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS || !is_shifted(at, d) ||
-            !dlc_const_extent(at->kernel, at->image[d], &at->size[d]))
+    for (uint32_t d = 0; d < n; d++) {
+        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS || !is_shifted(at, d))
             return 0;
+        find_size(at, d);
+    }
     return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
            at->tap[0] != at->tap[1];
 }
@@ -403,7 +417,8 @@ typedef struct {
     const site *at;
     dlc_kernel *kernel;
     dlc_pool *pool;
-    uint32_t tile, point[2], column, result; /* axes: t, p, q, h, r */
+    dlc_ids tiles;      /* axes: t, or of rows of tiles and t */
+    uint32_t point[2], column, result; /* p, q, h, r */
     uint32_t filter;    /* buffer */
     dlc_ids images;     /* kept axes that are neither the image's nor oc */
 } tiling;
@@ -432,6 +447,9 @@ static void insert_stages(dlc_kernel *kernel)
         kernel->stages.data[s + NEW_STAGES] = kernel->stages.data[s];
 }
 
+/* TILES stands for the tile's number, which may take several axes. */
+enum { TILES = DLC_NO_AXIS };
+
 static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
 {
     dlc_stage *stage = &t->kernel->stages.data[s];
@@ -439,21 +457,10 @@ static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const
     for (uint32_t i = 0; i < t->images.n; i++)
         dlc_vec_push(t->kernel->arena, &stage->axes, t->images.data[i]);
     for (uint32_t i = 0; i < n; i++)
-        dlc_vec_push(t->kernel->arena, &stage->axes, axes[i]);
+        for (uint32_t j = 0; j < (axes[i] == TILES ? t->tiles.n : 1); j++)
+            dlc_vec_push(t->kernel->arena, &stage->axes, axes[i] == TILES ? t->tiles.data[j] : axes[i]);
     stage->dtype[0] = DLC_F32;
     return stage;
-}
-
-/* A load of a new stage: images at themselves, then these indices. */
-static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *index, uint32_t n)
-{
-    dlc_expr all[DLC_MAX_RANK];
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < t->images.n; i++)
-        all[rank++] = dlc_expr_axis(t->pool, t->images.data[i]);
-    for (uint32_t i = 0; i < n; i++)
-        all[rank++] = index[i];
-    return dlc_expr_load(t->pool, DLC_F32, DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
 }
 
 static dlc_expr axis_of(const tiling *t, uint32_t axis)
@@ -461,15 +468,46 @@ static dlc_expr axis_of(const tiling *t, uint32_t axis)
     return dlc_expr_axis(t->pool, axis);
 }
 
+/* A load of a new stage: images at themselves, then these indices; 0 is where the tile's number stands, given by `tile` (NULL: it
+ * is at itself, too). */
+static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *tile, const dlc_expr *index, uint32_t n)
+{
+    dlc_expr all[DLC_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < t->images.n; i++)
+        all[rank++] = axis_of(t, t->images.data[i]);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < (index[i] ? 1 : t->tiles.n); j++)
+            all[rank++] = index[i] ? index[i] : tile ? tile[j] : axis_of(t, t->tiles.data[j]);
+    return dlc_expr_load(t->pool, DLC_F32, DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
+}
+
+/* The tile's place among rows and columns of tiles. */
+static void place_of(const tiling *t, dlc_expr *place)
+{
+    dlc_expr columns = tiles_of(t->at, t->pool, 1), first = axis_of(t, t->tiles.data[0]);
+    place[0] = t->at->has_rows ? first : dlc_floordiv(t->pool, first, columns);
+    place[1] = t->at->has_rows ? axis_of(t, t->tiles.data[1]) : dlc_mod(t->pool, first, columns);
+}
+
+/* The number of the tile at that place. */
+static void number_of(const tiling *t, const dlc_expr *place, dlc_expr *number)
+{
+    dlc_expr columns = tiles_of(t->at, t->pool, 1);
+    number[0] = t->at->has_rows ? place[0] : dlc_add(t->pool, dlc_mul(t->pool, place[0], columns), place[1]);
+    number[1] = place[1];
+}
+
 /* The load of x at row g and column h of the tile; zero where the tile sticks out. */
 static dlc_expr input_at(const tiling *t, int64_t g)
 {
     const site *at = t->at;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
-    dlc_expr columns = dlc_expr_i64(t->pool, tiles_of(at, 1));
-    int64_t m = forms[at->form].m;
-    with[at->image[0]] = dlc_muli(t->pool, dlc_floordiv(t->pool, axis_of(t, t->tile), columns), m);
-    with[at->image[1]] = dlc_muli(t->pool, dlc_mod(t->pool, axis_of(t, t->tile), columns), m);
+    dlc_expr place[2];
+    int64_t m = forms[at->form].m, size;
+    place_of(t, place);
+    for (uint32_t d = 0; d < 2; d++)
+        with[at->image[d]] = dlc_muli(t->pool, place[d], m);
     with[at->tap[0]] = dlc_expr_i64(t->pool, g);
     with[at->tap[1]] = axis_of(t, t->column);
     const dlc_expr_node node = *dlc_node_of(t->pool, at->x);
@@ -480,7 +518,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
         dlc_expr plain = dlc_arg(t->pool, at->x, i);
         index[i] = dlc_expr_substitute(t->pool, plain, with, t->kernel->axes.n);
         for (uint32_t d = 0; d < 2; d++)
-            if (at->size[d] % m && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
+            if ((!dlc_expr_is_int(t->pool, at->size[d], &size) || size % m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
     return dlc_expr_cast(t->pool, DLC_F32, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
@@ -494,11 +532,11 @@ static void make_input(const tiling *t)
     for (int64_t g = 0; g < n; g++)
         d[g] = input_at(t, g);
     transform_input(t->pool, form, d, points);
-    uint32_t rows[] = {t->tile, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], t->tile, ic};
+    uint32_t rows[] = {TILES, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], TILES, ic};
     new_stage(t, INPUT_ROWS, "input_rows", rows, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
     for (int64_t h = 0; h < n; h++) {
-        dlc_expr index[] = {axis_of(t, t->tile), axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
-        d[h] = load_of(t, INPUT_ROWS, index, 4);
+        dlc_expr index[] = {0, axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
+        d[h] = load_of(t, INPUT_ROWS, NULL, index, 4);
     }
     transform_input(t->pool, form, d, points);
     new_stage(t, INPUT, "input", all, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[1]), points, n);
@@ -506,13 +544,13 @@ static void make_input(const tiling *t)
 
 static void make_product(const tiling *t)
 {
-    uint32_t axes[] = {t->point[0], t->point[1], t->tile, t->at->oc};
-    dlc_expr v[] = {axis_of(t, t->point[0]), axis_of(t, t->point[1]), axis_of(t, t->tile), axis_of(t, t->at->ic)};
+    uint32_t axes[] = {t->point[0], t->point[1], TILES, t->at->oc};
+    dlc_expr v[] = {axis_of(t, t->point[0]), axis_of(t, t->point[1]), 0, axis_of(t, t->at->ic)};
     dlc_expr u[] = {v[0], v[1], v[3], axis_of(t, t->at->oc)};
     dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
     stage->combine = DLC_REDUCE_SUM;
     dlc_vec_push(t->kernel->arena, &stage->reduce, t->at->ic);
-    stage->value[0] = dlc_mul(t->pool, load_of(t, INPUT, v, 4), dlc_expr_load(t->pool, DLC_F32, t->filter, u, 4, 0, 0, 0));
+    stage->value[0] = dlc_mul(t->pool, load_of(t, INPUT, NULL, v, 4), dlc_expr_load(t->pool, DLC_F32, t->filter, u, 4, 0, 0, 0));
 }
 
 /* The convolution's stage: its elements from the rows of their tiles. */
@@ -522,21 +560,21 @@ static void make_results(const tiling *t)
     int64_t n = points_of(t->at), m = forms[form].m;
     dlc_expr z[MOST_POINTS], results[MOST_POINTS];
     for (int64_t p = 0; p < n; p++) {
-        dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), axis_of(t, t->tile), axis_of(t, oc)};
-        z[p] = load_of(t, PRODUCT, index, 4);
+        dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), 0, axis_of(t, oc)};
+        z[p] = load_of(t, PRODUCT, NULL, index, 4);
     }
     transform_output(t->pool, form, z, results);
-    uint32_t axes[] = {t->tile, t->result, t->point[1], oc};
+    uint32_t axes[] = {TILES, t->result, t->point[1], oc};
     new_stage(t, OUTPUT_ROWS, "output_rows", axes, 4)->value[0] = chosen(t->pool, axis_of(t, t->result), results, m);
-    dlc_expr by = dlc_expr_i64(t->pool, m), tile[2], within[2];
+    dlc_expr by = dlc_expr_i64(t->pool, m), place[2], number[2], within[2];
     for (uint32_t d = 0; d < 2; d++) {
-        tile[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
+        place[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
         within[d] = dlc_mod(t->pool, axis_of(t, t->at->image[d]), by);
     }
-    dlc_expr number = dlc_add(t->pool, dlc_muli(t->pool, tile[0], tiles_of(t->at, 1)), tile[1]);
+    number_of(t, place, number);
     for (int64_t q = 0; q < n; q++) {
-        dlc_expr index[] = {number, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
-        z[q] = load_of(t, OUTPUT_ROWS, index, 4);
+        dlc_expr index[] = {0, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
+        z[q] = load_of(t, OUTPUT_ROWS, number, index, 4);
     }
     transform_output(t->pool, form, z, results);
     dlc_stage *stage = &t->kernel->stages.data[NEW_STAGES];
@@ -556,7 +594,10 @@ static void make_tiles(const site *at, dlc_rewritten *out)
     tiling t = {.at = at, .kernel = kernel, .pool = kernel->pool};
     int64_t n = points_of(at);
     t.filter = dlc_rewrite_insert(kernel, filter_buffer(at, t.pool, DLC_ROLE_CONST));
-    t.tile = points_axis(&t, "t", tiles_of(at, 0) * tiles_of(at, 1));
+    dlc_expr rows = tiles_of(at, t.pool, 0), columns = tiles_of(at, t.pool, 1);
+    if (at->has_rows)
+        dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "tr", rows));
+    dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "t", at->has_rows ? columns : dlc_mul(t.pool, rows, columns)));
     t.point[0] = points_axis(&t, "p", n);
     t.point[1] = points_axis(&t, "q", n);
     t.column = points_axis(&t, "h", n);
@@ -588,7 +629,7 @@ static double time_of(const site *at, int64_t m)
     enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
     const dlc_target *target = at->in->target;
     double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
-    double tiles = at->images * (double)(((at->size[0] + m - 1) / m) * ((at->size[1] + m - 1) / m));
+    double tiles = at->images * (double)(((at->nominal[0] + m - 1) / m) * ((at->nominal[1] + m - 1) / m));
     double per_cycle = (target->facts & DLC_HAS_FMA ? 2 : 1) * width;
     double channels = (double)at->inputs * (double)at->outputs;
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;

@@ -20,13 +20,8 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
 static void assume_extents(dlc_chooser *c)
 {
     const dlc_kernel *kernel = c->kernel;
-    int64_t *least = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
-    c->symbols = dlc_new_array(c->arena, int64_t, kernel->symbols.n + 1);
-    for (uint32_t s = 0; s < kernel->symbols.n; s++) {
-        const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
-        c->symbols[s] = clamp(DLC_NOMINAL_SYMBOL, symbol->lo, symbol->hi);
-        least[s] = clamp(1, symbol->lo, symbol->hi);
-    }
+    const int64_t *least = dlc_kernel_symbol_values(kernel, 1, c->arena);
+    c->symbols = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
     c->least = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {

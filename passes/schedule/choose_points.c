@@ -15,6 +15,9 @@
  * or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What lies between is
  * scratch, so R and C are chosen by what they cost: tiles made again for each C, the constant read again for each R, and threads
  * that wait.
+ *
+ * Where rows of tiles are an axis of their own, since only the run knows how many tiles a row has, units are of across:m*W results too,
+ * and each loop over tiles stands in one over their rows.
  */
 #include "passes/schedule/choose.h"
 
@@ -24,13 +27,14 @@ typedef struct {
     dlc_chooser *c;
     uint32_t product, results; /* stages: of the contraction; the first that reads tiles by quotients */
     uint32_t tile, columns, reduced;
+    uint32_t tile_rows;        /* their axis; DLC_NO_AXIS: rows are in the tile's number */
     dlc_ids points;            /* of the product: its axes that both factors have */
     dlc_expr right;            /* the constant */
     uint32_t rows, across;     /* axes of the results */
     int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
     int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
     int64_t packed;            /* columns that the constant is packed by */
-    int64_t block, panel;      /* rows of tiles and columns of a unit */
+    int64_t block, span, panel; /* rows of tiles, tiles of a row and columns of a unit */
 } points;
 
 static const dlc_stage *stage_at(const points *p, uint32_t s)
@@ -45,6 +49,16 @@ static int has(const dlc_ids *ids, uint32_t id)
 
 /* --- finding it --- */
 
+/* The axes that a unit goes through. */
+static dlc_ids within_roots(const points *p, const dlc_ids *axes)
+{
+    dlc_ids within = {0};
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!has(&p->c->roots, axes->data[i]))
+            dlc_vec_push(p->c->arena, &within, axes->data[i]);
+    return within;
+}
+
 static int find_product(points *p)
 {
     dlc_contraction form;
@@ -54,8 +68,7 @@ static int find_product(points *p)
         if (stage_at(p, s)->reduce.n && ++nfound)
             p->product = s;
     if (nfound != 1 || stage_at(p, p->product)->dtype[0] != DLC_F32 ||
-        !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.m.n != 1 ||
-        form.n.n != 1 || form.k.n != 1)
+        !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.k.n != 1)
         return 0;
     const dlc_expr_node *a = dlc_node_of(pool, form.a), *b = dlc_node_of(pool, form.b);
     int is_swapped = a->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(a->imm.id);
@@ -63,13 +76,15 @@ static int find_product(points *p)
     if (tiles->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(tiles->imm.id) || constant->op != DLC_EXPR_LOAD ||
         DLC_SOURCE_IS_STAGE(constant->imm.id) || p->c->kernel->buffers.data[constant->imm.id].role != DLC_ROLE_CONST)
         return 0;
+    dlc_ids numbers = within_roots(p, is_swapped ? &form.n : &form.m), columns = within_roots(p, is_swapped ? &form.m : &form.n);
+    if (columns.n != 1 || numbers.n < 1 || numbers.n > 2)
+        return 0;
     p->right = is_swapped ? form.a : form.b;
-    p->tile = is_swapped ? form.n.data[0] : form.m.data[0];
-    p->columns = is_swapped ? form.m.data[0] : form.n.data[0];
+    p->tile = numbers.data[numbers.n - 1];
+    p->tile_rows = numbers.n > 1 ? numbers.data[0] : DLC_NO_AXIS;
+    p->columns = columns.data[0];
     p->reduced = form.k.data[0];
-    for (uint32_t i = 0; i < form.batch.n; i++)
-        if (!has(&p->c->roots, form.batch.data[i]))
-            dlc_vec_push(p->c->arena, &p->points, form.batch.data[i]);
+    p->points = within_roots(p, &form.batch);
     for (uint32_t i = 0; i < p->points.n; i++)
         if (p->c->extent[p->points.data[i]] > MOST_POINTS)
             return 0;
@@ -117,8 +132,8 @@ static int64_t value_along(const points *p, dlc_expr expr, uint32_t axis, int64_
     return dlc_expr_is_int(pool, dlc_expr_substitute(pool, expr, with, p->c->kernel->axes.n), &value) ? value : -1;
 }
 
-/* The results ask for one remainder of an axis; of the other axes of the tile's number it is the inner one. */
-static int find_image(points *p, dlc_expr number)
+/* The results ask for one remainder of an axis; of the other axes of the tile's number it is the inner one. `row`: of tiles, or 0. */
+static int find_image(points *p, dlc_expr number, dlc_expr row)
 {
     const dlc_pool *pool = p->c->kernel->pool;
     const dlc_ids *axes = &stage_at(p, p->results)->axes;
@@ -127,7 +142,7 @@ static int find_image(points *p, dlc_expr number)
     if (p->across == DLC_NO_AXIS || !has(axes, p->across))
         return 0;
     for (uint32_t i = 0; i < axes->n; i++)
-        if (axes->data[i] != p->across && dlc_expr_uses_axis(pool, number, axes->data[i])) {
+        if (axes->data[i] != p->across && dlc_expr_uses_axis(pool, row ? row : number, axes->data[i])) {
             if (p->rows != DLC_NO_AXIS)
                 return 0;
             p->rows = axes->data[i];
@@ -138,20 +153,23 @@ static int find_image(points *p, dlc_expr number)
         return 0;
     p->ntiles[0] = (p->c->extent[p->rows] + p->m - 1) / p->m;
     p->ntiles[1] = (p->c->extent[p->across] + p->m - 1) / p->m;
+    if (row)
+        return value_along(p, row, p->rows, p->m - 1) == 0 && value_along(p, row, p->rows, p->m) == 1 &&
+               p->c->extent[p->tile_rows] == p->ntiles[0] && p->c->extent[p->tile] == p->ntiles[1];
     return dlc_choose_is_known(p->c, p->rows) && dlc_choose_is_known(p->c, p->across) &&
            value_along(p, number, p->rows, p->m) == p->ntiles[1] &&
            p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
 }
 
-/* The tile's number as the stage reads it, or 0. */
-static dlc_expr tile_number(const points *p, uint32_t s)
+/* The axis of tiles as the stage reads it, or 0. */
+static dlc_expr tile_number(const points *p, uint32_t s, uint32_t axis)
 {
     const dlc_pool *pool = p->c->kernel->pool;
     uint32_t position;
     for (uint32_t i = 0; i < p->c->accesses[s].n; i++) {
         const dlc_access_fact *access = &p->c->accesses[s].data[i];
         if (access->load && DLC_SOURCE_IS_STAGE(access->source) &&
-            dlc_ids_find(&stage_at(p, DLC_SOURCE_INDEX(access->source))->axes, p->tile, &position))
+            dlc_ids_find(&stage_at(p, DLC_SOURCE_INDEX(access->source))->axes, axis, &position))
             return dlc_arg(pool, access->load, position);
     }
     return 0;
@@ -178,25 +196,26 @@ static int find_stages(points *p)
         p->results++;
     if (p->results == n || !p->product || p->results == p->product + 1)
         return 0;
-    dlc_expr number = tile_number(p, p->results);
+    int has_rows = p->tile_rows != DLC_NO_AXIS;
+    dlc_expr number = tile_number(p, p->results, p->tile), row = has_rows ? tile_number(p, p->results, p->tile_rows) : 0;
     for (uint32_t s = p->results; s < n; s++)
         if (!is_result(p, s))
             return 0;
-    return number && has(&stage_at(p, p->results)->axes, p->columns) && find_image(p, number);
+    return number && (row || !has_rows) && has(&stage_at(p, p->results)->axes, p->columns) && find_image(p, number, row);
 }
 
 /* --- the unit --- */
 
 /* Cycles of all units. The constant is read once for each unit, from memory unless all of it stays in L2; what
  * of the tiles does not stay there is written and read for each panel of columns. */
-static double cycles_of(const points *p, int64_t block, int64_t panel)
+static double cycles_of(const points *p, int64_t block, int64_t span, int64_t panel)
 {
     enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
     double l2 = p->c->target->l2_bytes;
     double columns = (double)p->c->extent[p->columns], reduced = (double)p->c->extent[p->reduced];
     double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
-    double blocks = (double)((p->ntiles[0] + block - 1) / block), panels = columns / (double)panel;
-    double tiles = (double)(block * p->ntiles[1]), width = (double)p->width;
+    double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
+    double tiles = (double)(block * span), width = (double)p->width;
     double products = npoints * tiles * reduced * (double)panel / width / 2;
     double made = tiles * npoints * reduced / width * INPUT_CYCLES;
     double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
@@ -208,19 +227,29 @@ static double cycles_of(const points *p, int64_t block, int64_t panel)
     return dlc_choose_over_threads(unit, images * blocks * (panels < 1 ? 1 : panels));
 }
 
-static void choose_unit(points *p)
+static void choose_unit(points *p, int64_t span)
 {
     double least = 0;
     int64_t columns = p->c->extent[p->columns], limit = (columns + p->n - 1) / p->n * p->n;
     for (int64_t panel = p->n; panel <= limit; panel += p->n)
         for (int64_t block = 1; block <= p->ntiles[0] && (limit % panel == 0); block++) {
-            double cycles = cycles_of(p, block, panel);
+            double cycles = cycles_of(p, block, span, panel);
             if (least > 0 && cycles >= least)
                 continue;
             least = cycles;
             p->block = block;
             p->panel = panel;
         }
+    p->span = span;
+}
+
+/* What only the run knows is taken to be large: where it is small, little is lost. */
+static void choose_unit_unknown(points *p)
+{
+    for (uint32_t d = 0; d < 2; d++)
+        if (p->ntiles[d] < DLC_NOMINAL_SYMBOL / p->m)
+            p->ntiles[d] = DLC_NOMINAL_SYMBOL / p->m;
+    choose_unit(p, p->height);
 }
 
 static int find_tile(points *p)
@@ -233,7 +262,8 @@ static int find_tile(points *p)
     p->height = (registers - nv - 1) / nv;
     if (p->height > MOST_HEIGHT)
         p->height = MOST_HEIGHT;
-    return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 && p->c->extent[p->tile] > 1;
+    return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 &&
+           (p->c->extent[p->tile] > 1 || !dlc_choose_is_known(p->c, p->tile));
 }
 
 /* --- the tree --- */
@@ -243,7 +273,17 @@ static void open_for(const points *p, uint32_t axis, int64_t tile)
     dlc_schedule_open(p->c->schedule, DLC_LOOP_FOR, axis, tile);
 }
 
-/* A transform inside a loop over tiles: other axes, the axis asked for written out; lanes outside of all, or of that one alone. */
+/* Loops over tiles, `step` of a row at a time; how many. */
+static uint32_t open_tiles(const points *p, int64_t step)
+{
+    int has_rows = p->tile_rows != DLC_NO_AXIS;
+    if (has_rows)
+        open_for(p, p->tile_rows, 1);
+    open_for(p, p->tile, step);
+    return has_rows ? 2 : 1;
+}
+
+/* A transform inside loops over tiles: other axes, the axis asked for written out; lanes outside of all, or of that one alone. */
 static void build_transform(const points *p, uint32_t s, uint32_t lane)
 {
     dlc_schedule *schedule = p->c->schedule;
@@ -251,7 +291,7 @@ static void build_transform(const points *p, uint32_t s, uint32_t lane)
     uint32_t asked = asked_axis(p, s), n = 0;
     for (uint32_t i = 0; i < axes->n; i++) {
         uint32_t axis = axes->data[i];
-        if (axis == p->tile || axis == lane || axis == asked || has(&p->c->roots, axis))
+        if (axis == p->tile || axis == p->tile_rows || axis == lane || axis == asked || has(&p->c->roots, axis))
             continue;
         open_for(p, axis, 1);
         n++;
@@ -269,37 +309,35 @@ static void build_product(const points *p)
     dlc_vec_push(p->c->arena, &over, p->reduced);
     for (uint32_t i = 0; i < p->points.n; i++)
         open_for(p, p->points.data[i], 1);
-    int is_tiled = p->c->extent[p->tile] > 1;
-    open_for(p, p->tile, p->height);
-    dlc_schedule_dot(schedule, p->product, DLC_DOT_FMA, is_tiled ? p->tile : DLC_NO_AXIS, p->columns, &over, DLC_PLACE_SCRATCH);
+    uint32_t n = open_tiles(p, p->height);
+    dlc_schedule_dot(schedule, p->product, DLC_DOT_FMA, p->tile, p->columns, &over, DLC_PLACE_SCRATCH);
     dlc_choose_parts(p->c);
     dlc_choose_ahead(p->c);
-    dlc_schedule_close(schedule, p->points.n + 1);
+    dlc_schedule_close(schedule, p->points.n + n);
 }
 
 /* Rows of tiles are a unit each, so there is no loop over them within it. */
 static int has_one_row(const points *p)
 {
-    return p->block == 1 && p->ntiles[0] > 1;
+    return p->block == 1 && (p->ntiles[0] > 1 || p->tile_rows != DLC_NO_AXIS);
 }
 
 /* Of one tile. */
 static void build_results(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
-    uint32_t n = p->c->kernel->stages.n;
     if (!has_one_row(p))
         open_for(p, p->rows, p->m);
     open_for(p, p->across, p->m);
     for (uint32_t s = p->product + 1; s < p->results; s++) {
-        open_for(p, p->tile, 1);
+        uint32_t n = open_tiles(p, 1);
         build_transform(p, s, p->columns);
-        dlc_schedule_close(schedule, 1);
+        dlc_schedule_close(schedule, n);
     }
     open_for(p, p->rows, 1);
     dlc_schedule_open_lane(schedule, p->columns, p->width, 1);
     dlc_schedule_open(schedule, DLC_LOOP_UNROLL, p->across, 1);
-    for (uint32_t s = p->results; s < n; s++) {
+    for (uint32_t s = p->results; s < p->c->kernel->stages.n; s++) {
         int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
         dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     }
@@ -324,19 +362,22 @@ static int build(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
     uint32_t n = p->c->roots.n;
+    int has_rows = p->tile_rows != DLC_NO_AXIS;
     int64_t columns = p->c->extent[p->columns];
     if (!pack_constant(p))
         return 0;
     for (uint32_t i = 0; i < p->c->roots.n; i++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, p->c->roots.data[i], 1);
-    if (p->block < p->ntiles[0] && ++n)
+    if ((p->block < p->ntiles[0] || has_rows) && ++n)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, p->rows, p->block * p->m);
+    if (has_rows && ++n)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->across, p->span * p->m);
     if (p->panel < columns && ++n)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, p->columns, p->panel);
-    open_for(p, p->tile, 1);
+    uint32_t ntiles = open_tiles(p, 1);
     for (uint32_t s = 0; s < p->product; s++)
         build_transform(p, s, p->reduced);
-    dlc_schedule_close(schedule, 1);
+    dlc_schedule_close(schedule, ntiles);
     if ((p->panel > p->n || p->panel >= columns) && ++n)
         open_for(p, p->columns, p->n);
     build_product(p);
@@ -350,6 +391,9 @@ int dlc_choose_at_points(dlc_chooser *c)
     points p = {.c = c};
     if (c->kernel->stages.n < 4 || c->serial.n || !find_product(&p) || !find_stages(&p) || !find_tile(&p))
         return 0;
-    choose_unit(&p);
+    if (p.tile_rows == DLC_NO_AXIS)
+        choose_unit(&p, p.ntiles[1]);
+    else
+        choose_unit_unknown(&p);
     return build(&p);
 }

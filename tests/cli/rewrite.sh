@@ -47,6 +47,25 @@ for m in 2 4; do
         expect 0 "" "$DLC" run conv.dlc --input x=random:7 --expect z.npz --rewrite winograd=$m --target $target --threads 2
     done
 done
+# Images of sizes that only the run knows: smaller than a tile, of whole units and of more than that.
+sized() { sed "s/,19,14\]/,$1,$2]/g; s/,17,12\]/,$3,$4]/g" conv.dlc; }
+sized h w "h - 2" "w - 2" >sizes.dlc
+images="3x3 4x61 37x30"
+for size in $images; do
+    h=${size%x*} w=${size#*x}
+    sized "$h" "$w" $((h - 2)) $((w - 2)) >one.dlc
+    "$DLC" run one.dlc --interpret --input x=random:7 --outputs "$size.npz" -q || fail "no expected output"
+done
+for m in 2 4; do
+    expect 0 "w.winograd$m;products = dot" "$DLC" opt sizes.dlc --passes layout,fuse,lower,rewrite,choose --rewrite winograd=$m
+    for target in native x86-64-v3 x86-64-v2; do
+        [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+        expect 0 "" "$DLC" compile sizes.dlc -o sizes.so --rewrite winograd=$m --target $target
+        for size in $images; do
+            expect 0 "" "$DLC" run sizes.so --shape "x=2x8x$size" --input x=random:7 --expect "$size.npz" --threads 2
+        done
+    done
+done
 # What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.
 cat >bytes.dlc <<TEXT
 graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r {

@@ -75,6 +75,10 @@ static const char *const convolutions[] = {
     "in x 1,8,2,3; const v 16,8,1,1; const w 8,16,3,3; p = conv x v nhwc; c = conv p w pads=1,1,1,1 nhwc; y = abs c; out y",
     "in x:f16 1,16,9,7; const w:f16 32,16,3,3; c = conv x w pads=1,1,1,1 nhwc; y = relu c; out y",
     "in x:bf16 2,16,8,12; const w:bf16 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
+    "in x 1,16,h,9; const w 16,16,3,3; c = conv x w pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 1,16,9,w; const v 32,16,3,3; c = conv x v pads=1,0,0,1 nhwc; y = relu c; out y",
+    "in x n,8,h,w; const v 16,8,1,1; const u 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p u pads=1,1,1,1 nhwc; "
+    "s = add c b; y = relu s; out y s",
 };
 enum { NCONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
@@ -112,7 +116,6 @@ static const char *const others[] = {
     "in x 1,16,9,9; const w 16,16,5,5; c = conv x w nhwc; y = abs c; out y",
     "in x 1,16,9,9; in w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
     "in x 1,16,9; const w 16,16,3; c = conv x w; y = abs c; out y",
-    "in x 1,16,h,9; const w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
 };
 
 START_TEST(others_stay)
