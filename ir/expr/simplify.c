@@ -152,9 +152,19 @@ static int is_nonnegative(context *ctx, dlc_pool *pool, dlc_expr expr)
     return bound && range_of(ctx, pool, bound).lo >= 0;
 }
 
+/* The axis is one of this extent, whatever that is made of. */
+static int has_extent(const context *ctx, const dlc_pool *pool, dlc_expr axis, dlc_expr extent)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, axis);
+    return node->op == DLC_EXPR_AXIS && ctx->ranges->extents && node->imm.id < ctx->ranges->naxes &&
+           ctx->ranges->extents[node->imm.id] == extent;
+}
+
 /* 0 <= expr < size */
 static int is_inside(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_expr size)
 {
+    if (has_extent(ctx, pool, expr, size))
+        return 1;
     return is_nonnegative(ctx, pool, expr) &&
            is_nonnegative(ctx, pool, dlc_addi(pool, dlc_sub(pool, size, expr), -1));
 }
@@ -258,6 +268,8 @@ static dlc_expr decide(context *ctx, dlc_pool *pool, dlc_expr comparison)
     dlc_interval range = range_of(ctx, pool, comparison);
     if (range.lo == range.hi)
         return dlc_expr_bool(pool, (int)range.lo);
+    if (dlc_op_of(pool, comparison) == DLC_EXPR_LT && has_extent(ctx, pool, dlc_arg(pool, comparison, 0), dlc_arg(pool, comparison, 1)))
+        return dlc_expr_bool(pool, 1);
     dlc_expr slack = dlc_compare_slack(pool, comparison);
     if (!slack)
         return comparison;

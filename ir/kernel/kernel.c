@@ -103,15 +103,50 @@ static uint32_t naccs(const dlc_stage *stage)
     return dlc_reduces[stage->combine].naccs;
 }
 
+typedef struct {
+    const dlc_kernel *kernel;
+    const dlc_ranges *ranges;
+} checking;
+
+/* What cannot be outside needs no check; what depends on data keeps it, whatever is made of it. */
+static dlc_expr drop_check(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const checking *c = ctx;
+    if (node->op != DLC_EXPR_LOAD || !(node->flags & DLC_LOAD_CHECKED))
+        return 0;
+    dlc_type type = dlc_source_type(c->kernel, node->imm.id, 0);
+    for (uint32_t d = 0; d < type.rank; d++) {
+        int64_t is_in = 0;
+        dlc_expr in = dlc_expr_simplify(to, dlc_in_range(to, args[d], type.dims[d]), c->ranges);
+        if (dlc_expr_has_load(to, args[d]) || !dlc_expr_is_int(to, in, &is_in) || !is_in)
+            return 0;
+    }
+    return dlc_expr_load(to, (dlc_dtype)node->dtype, node->imm.id, args, type.rank, args[type.rank], args[type.rank + 1],
+                         node->flags & (uint8_t)~DLC_LOAD_CHECKED);
+}
+
+static int has_checks(const dlc_pool *pool)
+{
+    for (dlc_expr id = 1; id < pool->nodes.n; id++)
+        if (dlc_node_of(pool, id)->op == DLC_EXPR_LOAD && dlc_node_of(pool, id)->flags & DLC_LOAD_CHECKED)
+            return 1;
+    return 0;
+}
+
 void dlc_kernel_simplify(dlc_kernel *kernel)
 {
     dlc_ranges ranges = dlc_kernel_ranges(kernel);
     dlc_arena *scratch = dlc_arena_create(0);
+    checking c = {kernel, &ranges};
+    int is_checked = has_checks(kernel->pool);
     ranges.known = dlc_known_create(scratch);
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         dlc_stage *stage = &kernel->stages.data[s];
-        for (uint32_t a = 0; a < naccs(stage); a++)
+        for (uint32_t a = 0; a < naccs(stage); a++) {
             stage->value[a] = dlc_expr_simplify(kernel->pool, stage->value[a], &ranges);
+            if (is_checked)
+                stage->value[a] = dlc_expr_rewrite(kernel->pool, kernel->pool, stage->value[a], drop_check, &c);
+        }
         for (uint32_t d = 0; d < stage->store.n; d++)
             stage->store.data[d] = dlc_expr_simplify(kernel->pool, stage->store.data[d], &ranges);
     }

@@ -90,7 +90,7 @@ dlc_stage *dlc_kernel_stage(dlc_kernel *kernel, const char *name);
 dlc_type dlc_source_type(const dlc_kernel *kernel, dlc_source source, int second); /* dims of a stage: its axes' extents */
 /* Ranges for dlc_expr_simplify/_range: axes [0, max extent - 1], symbols [lo, hi]; arrays from kernel->arena. */
 dlc_ranges dlc_kernel_ranges(dlc_kernel *kernel);
-/* Simplifies every value, guard and store index with the kernel's ranges; expressions only. */
+/* Simplifies every value, guard and store index with the kernel's ranges; expressions only. Checks of what is always inside go. */
 void dlc_kernel_simplify(dlc_kernel *kernel);
 /* Removes unused stages, buffers (never OUT), axes and symbols, and rebuilds the pool without garbage; ids change. */
 void dlc_kernel_compact(dlc_kernel *kernel);

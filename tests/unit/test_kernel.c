@@ -327,6 +327,20 @@ START_TEST(simplify_uses_extents)
 }
 END_TEST
 
+/* Of what is inside wherever it is computed no check is left; of what may be outside it stays. */
+START_TEST(simplify_drops_checks)
+{
+    dlc_kernel *kernel = parse("kernel @s<n, s>(x: f32[n,s,3], z: f32[s], u: i64[3]) -> (y: f32[3,n,s]) {\n"
+                               "  axis c=3, i=n, t=s\n"
+                               "  y[c,i,t] = x?[i, t, c] * z?[i] * x?[i, t, u[c] % 3] }");
+    dlc_kernel_simplify(kernel);
+    dlc_kernel_compact(kernel);
+    const char *text = print(kernel, 1);
+    ck_assert_msg(strstr(text, "x[i, t, c]") && strstr(text, "z?[i]") && strstr(text, "x?[i, t, u[c] % 3]"), "%s", text);
+    ck_assert_int_eq(dlc_kernel_verify(kernel, &diag), DLC_OK);
+}
+END_TEST
+
 /* --- contractions --- */
 
 static const struct {
@@ -437,6 +451,7 @@ int main(void)
     tcase_add_test(tests, compaction_drops_what_is_unused);
     tcase_add_test(tests, identity_is_up_to_names);
     tcase_add_test(tests, simplify_uses_extents);
+    tcase_add_test(tests, simplify_drops_checks);
     tcase_add_loop_test(tests, contractions_are_recognised, 0,
                         sizeof contractions / sizeof *contractions);
     suite_add_tcase(suite, tests);

@@ -103,12 +103,13 @@ END_TEST
 /* Axes i < n, t < s, k < 384 with symbols n, s: what a dynamic reshape leaves. */
 START_TEST(symbolic_extents)
 {
-    dlc_interval axes[] = {{0, 1023}, {0, 511}, {0, 383}, {0, INT64_MAX}};
+    dlc_interval axes[] = {{0, 1023}, {0, 511}, {0, 383}, {0, INT64_MAX}, {0, INT64_MAX}};
     dlc_interval symbols[] = {{0, 1024}, {0, 512}, {1, 1000}};
-    dlc_expr n = sy(0), s = sy(1), i = ax(0), t = ax(1), k = ax(2), m = ax(3);
-    dlc_expr extents[] = {n, s, num(384), dlc_mul(p, dlc_muli(p, n, 12), s)};
+    dlc_expr n = sy(0), s = sy(1), i = ax(0), t = ax(1), k = ax(2), m = ax(3), o = ax(4);
+    dlc_expr most = dlc_expr2(p, DLC_EXPR_MAX, dlc_sub(p, n, s), num(0));
+    dlc_expr extents[] = {n, s, num(384), dlc_mul(p, dlc_muli(p, n, 12), s), most};
     dlc_ranges r = {
-        .axes = axes, .symbols = symbols, .naxes = 4, .nsymbols = 3, .extents = extents};
+        .axes = axes, .symbols = symbols, .naxes = 5, .nsymbols = 3, .extents = extents};
     dlc_expr row = dlc_add(p, dlc_mul(p, i, s), t), flat = dlc_add(p, dlc_muli(p, row, 384), k);
     dlc_expr plane = dlc_muli(p, s, 384);
     const struct {
@@ -128,6 +129,9 @@ START_TEST(symbolic_extents)
         {dlc_in_range(p, flat, dlc_muli(p, dlc_mul(p, n, s), 384)), yes(1)},
         {dlc_lt(p, dlc_floordiv(p, m, dlc_muli(p, s, 12)), n), yes(1)},
         {dlc_floordiv(p, m, extents[3]), num(0)},
+        {dlc_floordiv(p, o, most), num(0)},
+        {dlc_mod(p, o, most), o},
+        {dlc_lt(p, o, most), yes(1)},
         {dlc_lt(p, dlc_addi(p, t, 1), s), dlc_lt(p, dlc_addi(p, t, 1), s)},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
