@@ -43,7 +43,9 @@ def classifiers():
         "forest": s.ensemble.RandomForestClassifier(n_estimators=100, random_state=0),
         "forest-1000": s.ensemble.RandomForestClassifier(n_estimators=1000, max_depth=8, random_state=0),
         "extra-trees": s.ensemble.ExtraTreesClassifier(n_estimators=50, random_state=0),
+        "extra-trees-1000": s.ensemble.ExtraTreesClassifier(n_estimators=1000, random_state=0),
         "gradient-boosting": s.ensemble.GradientBoostingClassifier(random_state=0),
+        "gradient-boosting-1000": s.ensemble.GradientBoostingClassifier(n_estimators=333, random_state=0),  # trees of each class
         "hist-gradient-boosting": s.ensemble.HistGradientBoostingClassifier(max_iter=30, random_state=0),
         "adaboost": s.ensemble.AdaBoostClassifier(random_state=0),
         "bagging": s.ensemble.BaggingClassifier(random_state=0),
@@ -140,6 +142,7 @@ def collect_lightgbm(out, wanted):
     x, y = data()
     for name, model in (
         ("lightgbm-classifier", lightgbm.LGBMClassifier(n_estimators=60, verbose=-1)),
+        ("lightgbm-1000", lightgbm.LGBMClassifier(n_estimators=333, verbose=-1)),
         ("lightgbm-regressor", lightgbm.LGBMRegressor(n_estimators=200, verbose=-1)),
         ("lightgbm-binary", lightgbm.LGBMClassifier(n_estimators=60, verbose=-1)),
     ):

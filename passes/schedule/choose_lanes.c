@@ -380,18 +380,27 @@ static uint32_t vectors_of_all(const dlc_chooser *c, const dlc_lanes_choice *cho
     return choice->across == DLC_NO_AXIS ? vectors_of(c, 0, choice->lane, choice->width) : 1;
 }
 
-/* The lane loop takes part in the parallel work: pieces of it, whole vectors, each worth a unit. */
-static int64_t lane_tile(const dlc_chooser *c, const dlc_lanes_choice *choice, double cycles_per_lane_point)
+/* An inner loop takes part in the parallel work: pieces of it, whole vectors of `width`, each worth a unit. */
+static int64_t piece_of(const dlc_chooser *c, uint32_t axis, int64_t width, double cycles_per_point)
 {
-    int64_t width = choice->width, tile = c->extent[choice->lane] / DLC_MIN_UNITS;
-    int64_t worth = (int64_t)(DLC_UNIT_CYCLES / (cycles_per_lane_point > 1e-3 ? cycles_per_lane_point : 1e-3));
+    int64_t tile = c->extent[axis] / DLC_MIN_UNITS;
+    int64_t worth = (int64_t)(DLC_UNIT_CYCLES / (cycles_per_point > 1e-3 ? cycles_per_point : 1e-3));
     if (tile > 4 * worth)
         tile = 4 * worth;
     if (tile < worth)
         tile = worth;
     tile = (tile + width - 1) / width * width;
-    int64_t all = (c->extent[choice->lane] + width - 1) / width * width;
+    int64_t all = (c->extent[axis] + width - 1) / width * width;
     return tile < width ? width : tile > all ? all : tile;
+}
+
+/* What is inside all loops has no lanes and no loops of its own. */
+static int is_one_point(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    for (uint32_t s = 0; s < c->nstages; s++)
+        if (choice->lanes[s] != DLC_NO_AXIS || c->kernel->stages.data[s].axes.n > c->roots.n || c->kernel->stages.data[s].reduce.n)
+            return 0;
+    return choice->lane == DLC_NO_AXIS;
 }
 
 static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
@@ -407,10 +416,14 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
     if (choice->npar == outer && outer + 1 == choice->loops.n && !c->serial.n && sure < DLC_MIN_UNITS / 2 &&
         unit_cycles > DLC_SPLIT_CYCLES) {
         double extent = (double)c->extent[choice->lane];
-        int64_t tile = has_own_temporaries(c) ? (int64_t)choice->width : lane_tile(c, choice, unit_cycles / extent);
+        int64_t tile = has_own_temporaries(c) ? (int64_t)choice->width : piece_of(c, choice->lane, choice->width, unit_cycles / extent);
         int64_t step = (int64_t)choice->width * vectors_of_all(c, choice);
         choice->loops.data[outer].tile = tile > choice->width ? (tile + step - 1) / step * step : tile;
         choice->npar++;
+    }
+    if (choice->npar && choice->npar == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
+        dlc_root_choice *last = &choice->loops.data[choice->npar - 1];
+        last->tile = piece_of(c, last->axis, 1, unit_cycles);
     }
 }
 
@@ -780,6 +793,9 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
         }
         if (is_lane) {
             dlc_schedule_open_lane(schedule, loop->axis, choice->width, vectors_of_all(c, choice));
+            n++;
+        } else if (loop->tile > 1 && is_one_point(c, choice)) {
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, loop->axis, 1);
             n++;
         }
     }
