@@ -619,6 +619,8 @@ static void if_end(dlc_emitter *e)
 
 /* --- stores past the caches --- */
 
+enum { LEAST_NONTEMPORAL = 16 }; /* bytes that one instruction stores */
+
 static void set_nontemporal(const dlc_cpu *cpu, LLVMValueRef store)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(i32_const(cpu, 1));
@@ -626,20 +628,45 @@ static void set_nontemporal(const dlc_cpu *cpu, LLVMValueRef store)
                     LLVMMetadataAsValue(cpu->context, LLVMMDNodeInContext2(cpu->context, &one, 1)));
 }
 
-/* The instructions want aligned addresses, and callers' buffers and rows of odd sizes need not have them: then it is stored as usual. */
+static LLVMValueRef is_multiple(const dlc_cpu *cpu, LLVMValueRef pointer, uint32_t bytes)
+{
+    LLVMValueRef address = LLVMBuildPtrToInt(cpu->builder, pointer, i64_type(cpu), "");
+    LLVMValueRef low = LLVMBuildAnd(cpu->builder, address, i64_const(cpu, bytes - 1), "");
+    return LLVMBuildICmp(cpu->builder, LLVMIntEQ, low, i64_const(cpu, 0), "");
+}
+
+/* The vector by pieces of `bytes`, to a multiple of so many. */
+static void store_pieces(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t bytes)
+{
+    uint32_t n = bytes / dlc_dtype_bytes(access->dtype);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    for (uint32_t first = 0; first < access->width; first += n) {
+        LLVMValueRef piece = n < access->width ? lanes_of(cpu, value, first, n) : value;
+        LLVMValueRef stored = LLVMBuildStore(cpu->builder, piece, offset_by(cpu, type, pointer, i64_const(cpu, first)));
+        LLVMSetAlignment(stored, bytes);
+        set_nontemporal(cpu, stored);
+    }
+}
+
+/* The instructions want aligned addresses. Callers' buffers often begin at multiples of 16 bytes: lines are filled by four of those
+ * then. Others, and rows of odd sizes, are stored as usual. */
 static void store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer)
 {
-    uint32_t bytes = access->width * dlc_dtype_bytes(access->dtype), align = bytes > 64 ? 64 : bytes;
-    LLVMValueRef low = LLVMBuildAnd(cpu->builder, LLVMBuildPtrToInt(cpu->builder, pointer, i64_type(cpu), ""), i64_const(cpu, align - 1), "");
-    LLVMValueRef is_aligned = LLVMBuildICmp(cpu->builder, LLVMIntEQ, low, i64_const(cpu, 0), "");
-    if_begin(&cpu->base, dlc_wrap(is_aligned));
-    LLVMValueRef store = LLVMBuildStore(cpu->builder, value, pointer);
-    LLVMSetAlignment(store, align);
-    set_nontemporal(cpu, store);
-    if_end(&cpu->base);
-    if_begin(&cpu->base, dlc_wrap(LLVMBuildNot(cpu->builder, is_aligned, "")));
+    uint32_t bytes = access->width * dlc_dtype_bytes(access->dtype), whole = bytes > DLC_LINE_BYTES ? DLC_LINE_BYTES : bytes;
+    dlc_emitter *e = &cpu->base;
+    LLVMValueRef is_whole = is_multiple(cpu, pointer, whole);
+    if_begin(e, dlc_wrap(is_whole));
+    store_pieces(cpu, access, value, pointer, whole);
+    if_end(e);
+    if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_whole, "")));
+    LLVMValueRef is_least = is_multiple(cpu, pointer, LEAST_NONTEMPORAL);
+    if_begin(e, dlc_wrap(is_least));
+    store_pieces(cpu, access, value, pointer, LEAST_NONTEMPORAL);
+    if_end(e);
+    if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_least, "")));
     LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
-    if_end(&cpu->base);
+    if_end(e);
+    if_end(e);
     cpu->has_nontemporal = 1;
 }
 
@@ -652,7 +679,7 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
         masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;
     }
-    if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR)
+    if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR && access->width * dlc_dtype_bytes(access->dtype) >= LEAST_NONTEMPORAL)
         store_nontemporal(cpu, access, value, pointer);
     else
         LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));

@@ -265,6 +265,11 @@ START_TEST(streams_go_past_the_caches)
     expect_right("kernel @k(x: f16[37,64], w: f32[64]) -> (y: f32[37,64], z: i8[37,64]) {\n  axis i=37, j=64\n"
                  "  a[i,j] = f32(x[i, j]) * w[j] -> y[i, j]\n  b[i,j] = i8(a) -> z[i, j]\n}\n", "x86-64-v4", 0,
                  "  par i:4, for i, lane j:32 {\n    a in reg ahead 64 via L2 nontemporal\n    b nontemporal\n  }\n");
+    expect_right("kernel @k(x: f32[37,84]) -> (y: f32[37,84]) {\n  axis i=37, j=84\n  a[i,j] = x[i, j] * 3.0 -> y[i, j]\n}\n", "x86-64-v4", 0,
+                 "  par i, lane j:16 {\n    a nontemporal\n  }\n");
+    expect_right("kernel @k(x: f64[37,10], z: u8[37,48]) -> (y: f64[37,10], w: u8[37,48]) {\n  axis i=37, j=10, k=48\n  a[i,j] = x[i, j] * 3.0 -> y[i, j]\n"
+                 "  b[i,k] = z[i, k] + u8(7) -> w[i, k]\n}\n", "x86-64-v3", 0,
+                 "  par i {\n    lane j:8 {\n      a nontemporal\n    }\n    lane k:8 {\n      b nontemporal\n    }\n  }\n");
     expect_right("kernel @k(x: f32[n]) -> (y: f32[n]) {\n  axis i=n\n  a[i] = x[i - 3 if 3 <= i and i < n + 3 else 1.0] -> y[i]\n}\n", "x86-64-v2", 0,
                  "  par i:64, lane i:4 {\n    a ahead 1 via L2 nontemporal\n  }\n");
     expect_right("kernel @k(x: f32[5,9], z: f32[9,n]) -> (y: f32[5,n]) {\n  axis i=5, j=n, k=9\n"
