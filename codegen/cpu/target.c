@@ -621,6 +621,11 @@ static void if_end(dlc_emitter *e)
 
 enum { LEAST_NONTEMPORAL = 16 }; /* bytes that one instruction stores */
 
+static int is_x86(const dlc_cpu *cpu)
+{
+    return strncmp(cpu->base.target->triple, "x86_64", 6) == 0;
+}
+
 static void set_nontemporal(const dlc_cpu *cpu, LLVMValueRef store)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(i32_const(cpu, 1));
@@ -679,7 +684,7 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
         masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;
     }
-    if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR && access->width * dlc_dtype_bytes(access->dtype) >= LEAST_NONTEMPORAL)
+    if (access->nontemporal && is_x86(cpu) && access->mode == DLC_ACCESS_VECTOR && access->width * dlc_dtype_bytes(access->dtype) >= LEAST_NONTEMPORAL)
         store_nontemporal(cpu, access, value, pointer);
     else
         LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
@@ -794,7 +799,7 @@ static void add_features(dlc_cpu *cpu)
 void dlc_cpu_end(dlc_cpu *cpu)
 {
     dlc_cpu_tiles_end(cpu);
-    if (cpu->has_nontemporal && strncmp(cpu->base.target->triple, "x86_64", 6) == 0) /* whom the thread then tells must find it */
+    if (cpu->has_nontemporal) /* whom the thread then tells must find it */
         dlc_cpu_intrinsic(cpu, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
     if (cpu->facts)
         add_features(cpu);
