@@ -96,6 +96,17 @@ dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *strid
     return simplified(nest, with_axis(nest, rest, nest->blocks.block, dlc_floordiv(pool, base, width)));
 }
 
+dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *stride)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr rest;
+    int64_t apart;
+    if (!nest->emit->reads_strides || !dlc_nest_is_strided(nest, offset, nest->lane, &apart, &rest) || apart < 2 || apart > DLC_MOST_STRIDE)
+        return 0;
+    *stride = (uint32_t)apart;
+    return simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), apart)));
+}
+
 dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)
 {
     dlc_pool *pool = nest->kernel->pool;

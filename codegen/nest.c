@@ -250,27 +250,12 @@ static void find_multiple(dlc_nest *nest, load_plan *plan)
     plan->access.multiple = multiple == 0 || multiple > MOST ? MOST : (uint32_t)multiple;
 }
 
-/* Lanes that lie a few elements apart: whole vectors have them all. */
-static void find_stride(dlc_nest *nest, load_plan *plan, dlc_expr offset)
-{
-    enum { MOST = 4 };
-    dlc_pool *pool = nest->kernel->pool;
-    dlc_expr rest;
-    int64_t stride;
-    if (!nest->emit->reads_strides || plan->access.granule || !dlc_nest_is_strided(nest, offset, nest->lane, &stride, &rest) || stride < 2 ||
-        stride > MOST)
-        return;
-    rest = dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), stride));
-    plan->access.stride = (uint32_t)stride;
-    plan->first = simplified(nest, dlc_addi(pool, rest, -plan->access.disp));
-}
-
 static void plan_mode(dlc_nest *nest, load_plan *plan, dlc_expr offset)
 {
     decide_mode(nest, plan, offset);
     split_constant(nest, plan);
-    if (plan->access.mode == DLC_ACCESS_GATHER)
-        find_stride(nest, plan, offset);
+    if (plan->access.mode == DLC_ACCESS_GATHER && !plan->access.granule)
+        plan->first = dlc_nest_first_of_stride(nest, dlc_addi(nest->kernel->pool, offset, -plan->access.disp), &plan->access.stride);
     if (plan->access.mode == DLC_ACCESS_VECTOR)
         find_multiple(nest, plan);
 }
@@ -390,8 +375,6 @@ static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, 
     if (dlc_expr_uses_axis(pool, row, nest->lane))
         return;
     plan->access.row = (uint32_t)length;
-    plan->access.stride = 0;
-    plan->first = 0;
     plan->access.disp = 0;
     plan->offset = row;
     plan->pick = simplified(nest, at[rank - 1]);
@@ -455,8 +438,6 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     dlc_expr byte = plan.access.mode == DLC_ACCESS_GATHER ? dlc_looked_up(nest->emit->target, nest->kernel, load) : 0;
     if (byte) {
         plan.access.mode = DLC_ACCESS_LOOKUP;
-        plan.access.stride = 0;
-        plan.first = 0;
         plan.offset = byte;
         return plan;
     }

@@ -243,6 +243,8 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis);
 /* codegen/axes.c: the offset as *stride * axis + *rest, the stride a constant; and the offset at lane 0 where that is so of the lanes of a
  * layout in blocks, or 0. */
 int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, int64_t *stride, dlc_expr *rest);
+/* The offset at lane 0 where lanes lie *stride elements apart, a few, and the target has them by whole vectors; else 0. */
+dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *stride);
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
  * and nothing is touched where no memory may be. */

@@ -442,7 +442,7 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
 static int is_strided(const dlc_access *access, LLVMValueRef mask)
 {
     int is_small = dlc_dtype_bytes(access->dtype) < 4; /* masked loads of those are branches, element by element */
-    return access->mode == DLC_ACCESS_GATHER && access->stride && !access->inside && !(mask && is_small) && access->stride * access->width <= 128 &&
+    return access->mode == DLC_ACCESS_GATHER && access->stride && !access->row && !access->inside && !(mask && is_small) && access->stride * access->width <= 128 &&
            access->width <= 64;
 }
 

@@ -6,7 +6,10 @@
 
 typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 
-enum { DLC_LINE_BYTES = 64 }; /* of the caches of all CPUs here */
+enum {
+    DLC_LINE_BYTES = 64, /* of the caches of all CPUs here */
+    DLC_MOST_STRIDE = 4  /* elements from lane to lane that CPUs read by whole vectors */
+};
 
 /* Sets of facts.def's rows: target->facts & DLC_HAS_VNNI. */
 typedef enum {

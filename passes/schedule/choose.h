@@ -119,6 +119,8 @@ void dlc_choose_parts(dlc_chooser *chooser);
 void dlc_choose_ahead(dlc_chooser *chooser);
 /* Maps and rows larger than the caches read ahead and store past them. */
 void dlc_choose_far(dlc_schedule *schedule, dlc_arena *arena);
+/* Of a buffer. */
+double dlc_choose_elems(const dlc_chooser *chooser, uint32_t buffer);
 /* Bytes that the kernel moves between caches and memory, each that it touches once. */
 double dlc_choose_moved(const dlc_chooser *chooser);
 /* What units of one size cost where it is not known which threads a run has: one, two and more count by what they have, one most. */

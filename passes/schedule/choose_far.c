@@ -10,18 +10,10 @@ enum {
     PIECE_BYTES = 2048      /* long: half a page, or more */
 };
 
-static double bytes_of(const dlc_chooser *c, uint32_t b)
-{
-    const dlc_buffer *buffer = &c->kernel->buffers.data[b];
-    double bytes = dlc_dtype_bytes(buffer->type.dtype);
-    for (uint8_t d = 0; d < buffer->type.rank; d++)
-        bytes *= (double)dlc_expr_eval(c->kernel->pool, buffer->type.dims[d], c->symbols);
-    return bytes;
-}
-
 static int is_far(const dlc_chooser *c, dlc_source source)
 {
-    return !DLC_SOURCE_IS_STAGE(source) && bytes_of(c, source) > c->target->l2_bytes;
+    return !DLC_SOURCE_IS_STAGE(source) &&
+           dlc_choose_elems(c, source) * dlc_dtype_bytes(c->kernel->buffers.data[source].type.dtype) > c->target->l2_bytes;
 }
 
 /* Register tiles wait for multiplications, and what is unrolled reads windows or squares. */

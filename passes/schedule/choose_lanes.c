@@ -16,7 +16,6 @@ enum {
     LEAST_TURNED = 4, /* lanes of a square */
     MOST_TURNED_WORK = 32, /* operations at a point of one */
     MOST_TURNED_LOADS = 8, /* and accesses */
-    MOST_STRIDE = 4, /* elements from lane to lane that code generation reads by whole vectors */
     FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
     LARGE_WINDOW = 1024, /* points of one of which the inner axes are */
@@ -201,7 +200,7 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return TURNED_CYCLES;
     if (access->load && dlc_looked_up(c->target, c->kernel, access->load))
         return LOOKUP_CYCLES / width;
-    if (access->load && stride >= 2 && stride <= MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)
+    if (access->load && stride >= 2 && stride <= DLC_MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)
         return 1.5 * (double)stride / width; /* whole vectors, and a permutation of each */
     return 2.4; /* gathered: an access an element, and the inserting */
 }

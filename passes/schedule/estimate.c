@@ -21,8 +21,9 @@ enum {
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
 
-static double elems_of(const dlc_chooser *c, const dlc_buffer *buffer)
+double dlc_choose_elems(const dlc_chooser *c, uint32_t b)
 {
+    const dlc_buffer *buffer = &c->kernel->buffers.data[b];
     double elems = 1;
     for (uint8_t d = 0; d < buffer->type.rank; d++)
         elems *= (double)dlc_expr_eval(c->kernel->pool, buffer->type.dims[d], c->symbols);
@@ -68,7 +69,7 @@ static moved moved_of(const dlc_chooser *c)
     }
     for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &c->kernel->buffers.data[b];
-        double elems = elems_of(c, buffer), size = dlc_dtype_bytes(buffer->type.dtype);
+        double elems = dlc_choose_elems(c, b), size = dlc_dtype_bytes(buffer->type.dtype);
         double bytes = (elems < touched[b] ? elems : touched[b]) * size;
         sum.weights += buffer->role == DLC_ROLE_CONST ? bytes : 0;
         sum.others += buffer->role == DLC_ROLE_CONST ? 0 : bytes;

@@ -17,6 +17,7 @@
 #include "dlc/dlc.h"
 #include "ir/expr/expr.h"
 #include "tests/differ/draws.h"
+#include "tests/differ/place.h"
 
 enum { MOST_TENSORS = 256, MOST_SIZES = 8, FEW_NOISY = 3, MANY_NOISY = 24 };
 
@@ -131,11 +132,6 @@ static void free_tensors(dlcrt_tensor *tensors, uint32_t n)
 }
 
 /* --- the oracle --- */
-
-static double last_place(dlc_dtype dtype)
-{
-    return dtype == DLC_F16 ? 0x1p-11 : dtype == DLC_BF16 ? 0x1p-8 : dtype == DLC_F64 ? 0x1p-53 : 0x1p-24;
-}
 
 /* What is right to the last bit, or only moves elements. */
 static const char *const exact[] = {

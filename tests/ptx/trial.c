@@ -11,6 +11,7 @@
 #include "ir/interp/interp.h"
 #include "ir/kernel/algebra.h"
 #include "tests/differ/draws.h"
+#include "tests/differ/place.h"
 #include "tests/ptx/emulated.h"
 #include "vgpu/machine.h"
 
@@ -146,12 +147,11 @@ static double largest(dlc_dtype dtype, const char *data, size_t n)
 static double *copy_moved(const trial *t, uint32_t buffer, draws *noise, dlc_arena *arena)
 {
     dlc_dtype dtype = t->kernel->buffers.data[buffer].type.dtype;
-    double place = dtype == DLC_F16 ? 0x1p-11 : dtype == DLC_BF16 ? 0x1p-8 : dtype == DLC_F64 ? 0x1p-53 : 0x1p-24;
     size_t size = dlc_dtype_bytes(dtype), n = trial_buffer_bytes(t, buffer) / size;
     double *copy = dlc_new_array(arena, double, n + 1);
     for (size_t i = 0; i < n; i++)
         copy[i] = dlc_scalar_read(dtype, (const char *)t->buffers[buffer] + i * size).f *
-                  (1 + place * ((double)(draws_bits(noise) >> 11) * 0x1p-52 - 1));
+                  (1 + last_place(dtype) * ((double)(draws_bits(noise) >> 11) * 0x1p-52 - 1));
     return copy;
 }
 
