@@ -50,10 +50,30 @@ int dlc_reason_is_cost(dlc_reason reason)
 
 typedef dlc_fusion_verdict verdict;
 
+/* Greatest last levels of joined groups by their first, as a Fenwick tree: element i ends a run of i & -i levels. */
+static void note_span(dlc_fusion *f, const dlc_fusion_group *group)
+{
+    for (uint32_t i = group->first_level + 1; i <= f->nlevels; i += i & -i)
+        if (f->ends[i] < group->last_level)
+            f->ends[i] = group->last_level;
+}
+
 /*
- * A path from one of these groups through a third one back into the union, which is what the latest search has seen. Levels rise
- * along every edge, so only groups that start below the union's end count.
+ * Where paths to groups that end at this level may begin, at most. Levels rise along every edge, but a path may enter a group at a
+ * high level and leave it at a low one: what leads to groups that begin below the bound counts as far as they reach.
  */
+static uint32_t bound_of(const dlc_fusion *f, uint32_t bound)
+{
+    for (uint32_t last = bound;; bound = last) {
+        for (uint32_t i = bound; i; i -= i & -i)
+            if (last < f->ends[i])
+                last = f->ends[i];
+        if (last == bound)
+            return bound;
+    }
+}
+
+/* A path from one of these groups through a third one back into the union, which is what the latest search has seen. */
 static int has_detour(dlc_fusion *f, dlc_ids todo, uint32_t bound)
 {
     uint32_t inside = f->search++;
@@ -81,7 +101,7 @@ static int has_pair_detour(dlc_fusion *f, uint32_t p, uint32_t c)
     f->search++;
     f->seen[p] = f->seen[c] = f->search;
     dlc_vec_push(f->trial, &todo, p);
-    return has_detour(f, todo, f->groups[c].last_level);
+    return has_detour(f, todo, bound_of(f, f->groups[c].last_level));
 }
 
 /* Whether an edge leads from P to C; and whether one of them is a size. */
@@ -390,6 +410,7 @@ static void join(dlc_fusion *f, uint32_t p, uint32_t c, const verdict *v)
         merged.last_level = f->groups[c].last_level;
     f->groups[p].nodes.n = f->groups[c].nodes.n = 0;
     f->groups[to] = merged;
+    note_span(f, &merged);
     f->tried_p = f->tried_c = DLC_FUSION_NONE;
     for (uint32_t i = 0; i < nodes.n; i++)
         f->group[nodes.data[i]] = to;
@@ -518,7 +539,7 @@ static int is_legal_set(dlc_fusion *f, const dlc_ids *groups, uint32_t nnodes, d
             return 0;
     }
     dlc_ids todo = {dlc_arena_copy(f->trial, groups->data, groups->n * sizeof *groups->data), groups->n, groups->n};
-    if (!is_connected(f, groups) || has_detour(f, todo, bound))
+    if (!is_connected(f, groups) || has_detour(f, todo, bound_of(f, bound)))
         return 0;
     return is_flat_set(f, groups) || lower_set(f, &nodes, estimate, &detail) == DLC_REASON_NONE;
 }

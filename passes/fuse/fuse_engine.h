@@ -51,6 +51,7 @@ struct dlc_fusion {
     dlc_fusion_form *forms;   /* by handle */
     uint32_t nnodes;
     uint32_t *level;          /* by handle */
+    uint32_t *ends, nlevels;  /* of groups, by their first level: a tree of the greatest last levels (fuse.c) */
     uint32_t *group;          /* by handle */
     dlc_fusion_group *groups; /* by the handle of the first node */
     dlc_fusion_edge *edges;   /* by consumer: first_edge[to] … first_edge[to + 1] */

@@ -216,6 +216,9 @@ static void find_levels(dlc_fusion *f)
         for (uint32_t e = f->first_edge[to]; e < f->first_edge[to + 1]; e++)
             if (f->level[f->edges[e].from] >= f->level[to])
                 f->level[to] = f->level[f->edges[e].from] + 1;
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        f->nlevels = f->level[i] < f->nlevels ? f->nlevels : f->level[i] + 1;
+    f->ends = dlc_new_array(f->arena, uint32_t, f->nlevels + 1);
 }
 
 static void make_groups(dlc_fusion *f)
