@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { MOST_UNPACKING = 4 }; /* nodes from codes to numbers */
+
 static int is_int(const dlc_graph *graph, dlc_expr expr, int64_t *value)
 {
     return dlc_expr_is_int(graph->pool, expr, value);
@@ -284,6 +286,46 @@ dlc_value *dlc_rule_gather_of_constant(dlc_pass_ctx *ctx, dlc_node *node)
     const dlc_type *type = &node->outputs[0]->type;
     return cut && !indices->type.rank ? dlc_build_reshape(graph, node, cut, type->dims, type->rank)
                                       : cut;
+}
+
+/* The constant of fewer bits that casts, differences and products of its shape made this of; NULL: none. */
+static const dlc_value *codes_of(const dlc_value *wide)
+{
+    const dlc_value *at = wide;
+    for (int n = 0; n < MOST_UNPACKING; n++) {
+        const dlc_node *map = at->def;
+        if (!map || (map->op != DLC_OP_CAST && map->op != DLC_OP_SUB && map->op != DLC_OP_ADD && map->op != DLC_OP_MUL))
+            return NULL;
+        const dlc_value *table = map->inputs[0];
+        if (table->type.rank != wide->type.rank ||
+            memcmp(table->type.dims, wide->type.dims, wide->type.rank * sizeof *wide->type.dims) != 0)
+            return NULL;
+        if (dlc_is_constant(table))
+            return dlc_dtypes[table->type.dtype].bits < dlc_dtypes[wide->type.dtype].bits ? table : NULL;
+        at = table;
+    }
+    return NULL;
+}
+
+/* gather(f(codes, s), i) = f(gather(codes, i), s): only what is looked up is widened. s: behind the axis, or of its length */
+dlc_value *dlc_rule_gather_of_codes(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *x = node->inputs[0], *indices = node->inputs[1], *inputs[2];
+    uint32_t axis = (uint32_t)dlc_node_int(node, DLC_ATTR_AXIS, 0), ninputs = x->def ? x->def->ninputs : 0;
+    if (!codes_of(x) || ninputs > 2)
+        return NULL;
+    dlc_value *scale = ninputs == 2 ? x->def->inputs[1] : NULL;
+    int is_behind = !scale || scale->type.rank + axis < x->type.rank;
+    if (scale && (!dlc_is_constant(scale) ||
+                  (!is_behind && (scale->type.rank != x->type.rank || scale->type.dims[axis] != x->type.dims[axis]))))
+        return NULL;
+    for (uint32_t i = 0; i < ninputs; i++)
+        inputs[i] = i && is_behind ? scale
+                                   : dlc_build(ctx->graph, node, DLC_OP_GATHER, (dlc_value *[]){x->def->inputs[i], indices}, 2, node->attrs,
+                                               node->nattrs);
+    if (!inputs[0] || (scale && !inputs[1]))
+        return NULL;
+    return dlc_build(ctx->graph, node, x->def->op, inputs, ninputs, x->def->attrs, x->def->nattrs);
 }
 
 /* --- concat --- */
