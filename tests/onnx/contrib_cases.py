@@ -39,6 +39,15 @@ def skip_normalization():
 
 
 @case
+def normalization_before_its_opset():
+    """ONNX Runtime's optimiser writes it into models of older opsets."""
+    x, g, b = normal(2, 3, 8), normal(8), normal(1, 8)[0] + 1
+    norm = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
+    return run([node("LayerNormalization", ["x", "g", "b"], ["y"], axis=-1, epsilon=1e-5)], {"x": x}, ["y"], [norm * g + b],
+               weights={"g": g, "b": b}, opset=11, shapes={"x": ["n", "m", 8]})
+
+
+@case
 def weights_of_four_bits():
     g = rng()
     x, codes, zeros = normal(3, 40), g.integers(0, 16, (10, 48)), g.integers(0, 16, (10, 4))
