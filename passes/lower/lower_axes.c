@@ -10,28 +10,52 @@
 
 /* --- axes of extent 1 --- */
 
-static int is_unit(const dlc_kernel *kernel, uint32_t axis)
+typedef struct {
+    const dlc_kernel *kernel;
+    uint8_t *is_unit; /* by axis */
+} units;
+
+/* The index of a checked load is reported where it is not 0: the axis it stands for stays. */
+static void keep_checked(const units *u, dlc_expr load)
 {
+    const dlc_pool *pool = u->kernel->pool;
+    const dlc_expr_node *node = dlc_node_of(pool, load);
+    if (node->op != DLC_EXPR_LOAD || !(node->flags & DLC_LOAD_CHECKED) || !DLC_SOURCE_IS_STAGE(node->imm.id))
+        return;
+    const dlc_stage *source = &u->kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)];
+    for (uint32_t d = 0; d < source->axes.n; d++)
+        if (dlc_expr_has_load(pool, dlc_arg(pool, load, d)))
+            u->is_unit[source->axes.data[d]] = 0;
+}
+
+static units find_units(const dlc_kernel *kernel)
+{
+    units u = {kernel, dlc_new_array(kernel->arena, uint8_t, kernel->axes.n + 1)};
+    const uint8_t *marks = dlc_kernel_marks(kernel, kernel->arena);
     int64_t extent;
-    return dlc_const_extent(kernel, axis, &extent) && extent == 1;
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        u.is_unit[a] = dlc_const_extent(kernel, a, &extent) && extent == 1;
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++)
+        if (marks[id])
+            keep_checked(&u, id);
+    return u;
 }
 
 static uint32_t drop_unit_index(void *user, dlc_source source, const dlc_expr *index, uint32_t rank, dlc_expr *result)
 {
-    const dlc_kernel *kernel = user;
+    const units *u = user;
     uint32_t n = 0;
     for (uint32_t d = 0; d < rank; d++)
-        if (!DLC_SOURCE_IS_STAGE(source) ||
-            !is_unit(kernel, kernel->stages.data[DLC_SOURCE_INDEX(source)].axes.data[d]))
+        if (!DLC_SOURCE_IS_STAGE(source) || !u->is_unit[u->kernel->stages.data[DLC_SOURCE_INDEX(source)].axes.data[d]])
             result[n++] = index[d];
     return n;
 }
 
-static void drop_units_of(const dlc_kernel *kernel, dlc_ids *axes)
+static void drop_units_of(const units *u, dlc_ids *axes)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < axes->n; i++)
-        if (!is_unit(kernel, axes->data[i]))
+        if (!u->is_unit[axes->data[i]])
             axes->data[n++] = axes->data[i];
     axes->n = n;
 }
@@ -40,18 +64,19 @@ static void drop_units_of(const dlc_kernel *kernel, dlc_ids *axes)
 static void drop_units(dlc_kernel *kernel)
 {
     dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
+    units u = find_units(kernel);
     int has_units = 0;
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
-        with[a] = is_unit(kernel, a) ? dlc_expr_i64(kernel->pool, 0) : 0;
+        with[a] = u.is_unit[a] ? dlc_expr_i64(kernel->pool, 0) : 0;
         has_units |= with[a] != 0;
     }
     if (has_units)
-        dlc_kernel_reindex(kernel, &(dlc_reindex){with, drop_unit_index, kernel});
+        dlc_kernel_reindex(kernel, &(dlc_reindex){with, drop_unit_index, &u});
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         dlc_stage *stage = &kernel->stages.data[s];
         uint32_t first = stage->reduce.n ? stage->reduce.data[0] : 0;
-        drop_units_of(kernel, &stage->axes);
-        drop_units_of(kernel, &stage->reduce);
+        drop_units_of(&u, &stage->axes);
+        drop_units_of(&u, &stage->reduce);
         if (stage->reduce.n || stage->combine == DLC_REDUCE_NONE)
             continue;
         if (dlc_reduces[stage->combine].naccs == 1)
