@@ -131,6 +131,10 @@ static dlc_status check_files(dlc_cli *cli, const dlc_texts *kinds)
 {
     for (uint32_t i = 0; i < kinds->n && !is_stdout(cli); i++)
         DLC_TRY(dlc_cli_can_write(cli, output_of(cli, kinds, i)));
+    if (cli->args.trials && !cli->args.tune)
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--trials FILE is about what --tune measures, which is not asked for");
+    if (cli->args.trials)
+        DLC_TRY(dlc_cli_can_write(cli, cli->args.trials));
     return cli->args.schedule_out ? dlc_cli_can_write(cli, cli->args.schedule_out) : DLC_OK;
 }
 

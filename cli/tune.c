@@ -87,9 +87,14 @@ static void measure_in_child(dlc_cli *cli, int fd, double seconds, uint32_t nste
 
 /* --- around it --- */
 
+typedef struct {
+    dlc_cli *cli;
+    dlc_str trials; /* for the file of --trials */
+} session;
+
 static dlc_status measure(void *user, int fd, double seconds, double *step_us, uint32_t nsteps)
 {
-    dlc_cli *cli = user;
+    dlc_cli *cli = ((session *)user)->cli;
     int ends[2], state = 0;
     if (nsteps > MOST_STEPS || pipe2(ends, 0) != 0)
         return DLC_LIMIT;
@@ -107,7 +112,24 @@ static dlc_status measure(void *user, int fd, double seconds, double *step_us, u
 
 static void progress(void *user, const char *text)
 {
-    dlc_progress(user, "%s", text);
+    dlc_progress(((session *)user)->cli, "%s", text);
+}
+
+/* A line of JSON. */
+static void trial(void *user, const dlc_trial *trial)
+{
+    session *s = user;
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "kernel", trial->kernel);
+    cJSON_AddStringToObject(row, "schedule", trial->schedule);
+    cJSON_AddNumberToObject(row, "estimate_us", trial->estimate_us);
+    cJSON_AddNumberToObject(row, "measured_us", trial->measured_us);
+    cJSON_AddNumberToObject(row, "own_us", trial->own_us);
+    char *line = cJSON_PrintUnformatted(row);
+    dlc_str_add(&s->trials, line ? line : "");
+    dlc_str_add(&s->trials, "\n");
+    cJSON_free(line);
+    cJSON_Delete(row);
 }
 
 static void report(dlc_cli *cli, const dlc_tuned *found, double seconds)
@@ -129,8 +151,9 @@ static void report(dlc_cli *cli, const dlc_tuned *found, double seconds)
 
 dlc_status dlc_cli_tune(dlc_cli *cli, const dlc_options *options, const dlc_library *library)
 {
+    session s = {.cli = cli};
     dlc_tuning tuning = {.size_bytes = sizeof tuning, .seconds = cli->args.budget, .measure = measure, .progress = progress,
-                         .user = cli};
+                         .user = &s, .trial = cli->args.trials ? trial : NULL};
     dlc_tuned found;
     dlc_model *model;
     double begin = dlc_seconds();
@@ -139,6 +162,9 @@ dlc_status dlc_cli_tune(dlc_cli *cli, const dlc_options *options, const dlc_libr
     dlc_progress(cli, NULL);
     if (status == DLC_OK)
         report(cli, &found, dlc_seconds() - begin);
+    if (status == DLC_OK && cli->args.trials)
+        status = dlc_write_text(cli, cli->args.trials, dlc_str_text(&s.trials));
+    dlc_str_deinit(&s.trials);
     dlc_cli_close(cli, model);
     return status;
 }

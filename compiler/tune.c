@@ -56,13 +56,14 @@ static void add_type(const tuner *t, const dlc_buffer *buffer, dlc_str *out)
     dlc_str_add(out, "]");
 }
 
+/* What launches write is nobody's, so it lies in the same memory for all of them and is near, as it is in a model. */
 static void add_values(const tuner *t, uint32_t n, dlc_str *out)
 {
     for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &t->kernel->buffers.data[b];
         int is_out = buffer->role == DLC_ROLE_OUT;
         for (uint32_t i = 0; i < (is_out ? n : 1); i++) {
-            const char *role = is_out ? "output" : buffer->role == DLC_ROLE_CONST ? "const" : "input";
+            const char *role = is_out ? "temp" : buffer->role == DLC_ROLE_CONST ? "const" : "input";
             dlc_str_printf(out, "  %s %%b%u_%u: ", role, b, i);
             add_type(t, buffer, out);
             dlc_str_add(out, buffer->role == DLC_ROLE_CONST ? " = hash(0000000000000001)\n" : "\n");
@@ -156,6 +157,17 @@ static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candida
     return n;
 }
 
+static void tell_trial(const tuner *t, const dlc_candidate *candidate, double us, double own_us)
+{
+    dlc_str kernel = {0};
+    if (!t->tuning->trial)
+        return;
+    dlc_kernel_print(t->kernel, 1, &kernel);
+    dlc_trial told = {dlc_str_text(&kernel), candidate->text, candidate->estimate.time_us, us, own_us};
+    t->tuning->trial(t->tuning->user, &told);
+    dlc_str_deinit(&kernel);
+}
+
 static void note_trial(tuner *t, const dlc_candidate *candidate, double relative)
 {
     for (uint32_t i = 0; i < t->trials.n; i++) {
@@ -181,6 +193,7 @@ static int try_batch(tuner *t, const dlc_candidate *own, dlc_candidates *from, d
     if (!t->trials.n)
         t->base_us = us[0];
     for (uint32_t i = first; i < n; i++) {
+        tell_trial(t, &batch[i], us[i], us[0]);
         note_trial(t, &batch[i], us[i] / us[0]);
         if (i && us[i] / us[0] < *relative) {
             *relative = us[i] / us[0];

@@ -219,7 +219,13 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_write_fd(dlc_model *model, const char
  * Tries schedules of the model's kernels on this machine and keeps the fastest in a file, which later compilations read. Those
  * whose sizes only a run knows are left out. `measure` runs an executable, preferably in a process of its own, and fills in how
  * long each of its steps takes; it fails when that process does. The file is whole at any time, and grows as results come.
+ * `trial` is told each schedule that was measured, with what was estimated before: for whoever tests estimates.
  */
+typedef struct {
+    const char *kernel, *schedule; /* texts, until the call returns */
+    double estimate_us, measured_us;
+    double own_us; /* measured in the same run: of the schedule that the kernel came with */
+} dlc_trial;
 typedef struct {
     size_t size_bytes; /* sizeof(dlc_tuning) */
     const char *file;  /* NULL: the one that the model's options read */
@@ -227,6 +233,7 @@ typedef struct {
     dlc_status (*measure)(void *user, int executable_fd, double seconds, double *step_us, uint32_t nsteps);
     void (*progress)(void *user, const char *text); /* may be NULL */
     void *user;
+    void (*trial)(void *user, const dlc_trial *trial); /* may be NULL */
 } dlc_tuning;
 typedef struct {
     const char *file; /* of the model, until it is closed */

@@ -59,7 +59,16 @@ graph @product(%x: f32[96,200], %z: f32[96,150]) -> %y {
 }
 END
 "$DLC" run product.dlc --interpret --input x=random:1 --input z=random:2 --outputs expected.npz >/dev/null 2>err || fail "the interpreter fails"
-expect 0 "1 of 1 kernels measured;schedules" "$DLC" compile product.dlc --tune --budget 2s -o tuned.so
+expect 2 "--trials FILE is about what --tune measures" "$DLC" compile product.dlc --trials trials.json -o tuned.so
+expect 0 "1 of 1 kernels measured;schedules" "$DLC" compile product.dlc --tune --budget 2s --trials trials.json -o tuned.so
+# a line for each schedule, of which a later compilation takes the kernel and the schedule
+python3 - trials.json >trial.txt <<'END' || fail "trials.json: not what --trials promises"
+import json, sys
+trials = [json.loads(line) for line in open(sys.argv[1])]
+assert len(trials) > 1 and all(t["measured_us"] > 0 and t["own_us"] > 0 and t["estimate_us"] > 0 for t in trials)
+print(trials[-1]["kernel"] + trials[-1]["schedule"])
+END
+expect 0 "trial.txt: 1 of 1 kernels" "$DLC" compile product.dlc --schedule trial.txt --tuned none -o trial.so
 expect 0 "" "$DLC" run tuned.so --input x=random:1 --input z=random:2 --expect expected.npz
 if ls cache/tuned-* >/dev/null 2>&1; then
     mkdir again # a file's name is in it
