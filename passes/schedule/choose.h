@@ -125,6 +125,8 @@ double dlc_choose_elems(const dlc_chooser *chooser, uint32_t buffer);
 double dlc_choose_moved(const dlc_chooser *chooser);
 /* What units of one size cost where it is not known which threads a run has: one, two and more count by what they have, one most. */
 double dlc_choose_over_threads(double unit_cycles, double units);
+/* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */
+double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
 double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
 

@@ -22,8 +22,9 @@ enum {
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2,       /* vectors a step then */
-    MOST_BESIDE = 8,  /* neighbours side by side: their sums hide each other's latency, and weights are read an eighth as often */
-    MOST_WRITTEN = 512 /* operations of them all that are written out */
+    MOST_BESIDE = 16, /* neighbours side by side: their sums hide each other's latency, and weights are read once for all of them */
+    SHORT_BESIDE = 8, /* the same of a map of short rows */
+    MOST_WRITTEN = 1024 /* operations of them all that are written out */
 };
 
 typedef struct {
@@ -607,9 +608,20 @@ static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t 
     choice->tile = 1;
     if (find_windows(c, choice, axis, &w))
         choice->tile = tile_beside(c, &w, axis);
-    else if (c->extent[choice->lane] == choice->width && c->extent[axis] >= MOST_BESIDE && is_short_map(c, choice))
-        choice->tile = MOST_BESIDE;
+    else if (c->extent[choice->lane] == choice->width && c->extent[axis] >= SHORT_BESIDE && is_short_map(c, choice))
+        choice->tile = SHORT_BESIDE;
     choice->across = choice->tile > 1 ? axis : DLC_NO_AXIS;
+}
+
+/* Windows overlap from row to row: the next row of a tile finds in L1 what the one before has read of it, that of a whole row does not. */
+static void put_tile_around(const dlc_chooser *c, const dlc_lanes_choice *choice, dlc_ids *outer)
+{
+    uint32_t last = outer->n - 1, axis = outer->data[last];
+    windows w;
+    if (last && axis == choice->across && find_windows(c, choice, axis, &w)) {
+        outer->data[last] = outer->data[last - 1];
+        outer->data[last - 1] = axis;
+    }
 }
 
 static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
@@ -621,6 +633,8 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
     dlc_choose_sort(c, &outer);
     if (outer.n)
         try_beside(c, choice, outer.data[outer.n - 1]);
+    if (outer.n)
+        put_tile_around(c, choice, &outer);
     for (uint32_t i = 0; i < outer.n; i++) {
         int64_t tile = outer.data[i] == choice->across ? choice->tile : 1;
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));

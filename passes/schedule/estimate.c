@@ -7,13 +7,16 @@
 #include <math.h>
 
 enum {
-    DOT_LOSS_PERCENT = 10, /* a register tile's distance from peak */
+    DOT_LOSS_PERCENT = 10, /* distance from peak of tiles that blocks of threads or tile registers share */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
     THREAD_LANES = 32,     /* of a warp */
-    UNHIDDEN = 5,          /* of the cycles that data arrive in, one in so many is waited for */
+    FOLD_LATENCY = 4,      /* cycles from one step of a sum to the next */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
+#define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
+#define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
+#define HIDING 4.0         /* of what takes as long as multiplying, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
@@ -122,7 +125,7 @@ static double repeats(const estimator *e, uint32_t leaf)
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
     double points = 1, own = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
-    if (node_at(e, leaf)->ahead && (e->schedule->threads || node_at(e, leaf)->row != DLC_DOT_NONE)) /* a tile's loss has it */
+    if (node_at(e, leaf)->ahead && e->schedule->threads) /* a tile's loss has it */
         return 1;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
         if (node_at(e, n)->kind != DLC_LOOP_AS)
@@ -169,15 +172,16 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
 {
     uint32_t s = node_at(e, leaf)->stage;
     const dlc_stage *stage = &e->c.kernel->stages.data[s];
+    const dlc_dot_info *row = &dlc_dots[node_at(e, leaf)->row];
     double width = (double)e->schedule->target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]);
-    double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
-    double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width;
-    double further = e->c.work[s] - 2 * products; /* what computing the factors takes beyond the product */
-    if (dlc_dots[node_at(e, leaf)->row].granule > 1) {
-        further = 0; /* factors are loads, and their casts the row's */
-        per_cycle *= dlc_dots[node_at(e, leaf)->row].granule;
+    double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce), cycles;
+    double further = row->granule > 1 ? 0 : e->c.work[s] - 2 * products; /* to compute factors; those of granules are loads and the row's casts */
+    if (!e->schedule->threads && row->family == DLC_FAMILY_LANES) {
+        cycles = dlc_estimate_tiles(&e->c, e->schedule, leaf);
+    } else {
+        double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * row->granule;
+        cycles = products / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
     }
-    double cycles = products / per_cycle * (100 + DOT_LOSS_PERCENT) / 100;
     return further > 0 ? cycles + further / width : cycles;
 }
 
@@ -274,8 +278,8 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
     if (inside <= e->schedule->target->l1_bytes / 2)
         return 0;
     double waiting = (passes - 1) * all / (is_far ? far_rate(e->schedule->target->machine) : INNER_BYTES);
-    double computing = dot_cycles(e, leaf) / 2; /* prefetching hides most of it while there is enough to multiply */
-    return waiting / UNHIDDEN + (waiting > computing ? waiting - computing : 0);
+    double computing = dot_cycles(e, leaf);
+    return pow(pow(waiting, HIDING) + pow(computing, HIDING), 1 / HIDING) - computing;
 }
 
 /* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
@@ -297,6 +301,69 @@ static uint32_t axis_across(const estimator *e, uint32_t leaf, uint32_t lanes)
     return is_square ? node_at(e, inner)->axis : DLC_NO_AXIS;
 }
 
+/* Lanes of one vector of the stage's values, and no more. */
+static uint32_t least_width(const estimator *e, uint32_t s, uint32_t width)
+{
+    uint32_t whole = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
+    return whole && width > whole ? whole : width;
+}
+
+/* The unrolled loop over neighbours whose windows share elements, around loops over those; or DLC_ROOT_NODE. */
+static uint32_t beside_of(const estimator *e, uint32_t leaf)
+{
+    const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
+    uint32_t n = dlc_schedule_parent(e->schedule, leaf);
+    if (n == DLC_ROOT_NODE || node_at(e, n)->kind != DLC_LOOP_UNROLL)
+        return DLC_ROOT_NODE;
+    for (uint32_t nreduced = 0; n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n), nreduced++)
+        if (!dlc_ids_find(&stage->reduce, node_at(e, n)->axis, NULL))
+            return nreduced && node_at(e, n)->kind == DLC_LOOP_UNROLL && node_at(e, n)->tile == 1 ? n : DLC_ROOT_NODE;
+    return n;
+}
+
+/* Folds over windows that neighbours share, side by side (codegen/jam.c): a row of a tile's windows and its weights are loaded once. */
+static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width)
+{
+    const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
+    uint32_t beside = lanes == DLC_ROOT_NODE ? lanes : beside_of(e, leaf), taps = dlc_schedule_parent(e->schedule, leaf);
+    if (beside == DLC_ROOT_NODE)
+        return 0;
+    double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce) / width;
+    double n = (double)dlc_schedule_most_points(e->schedule, beside), k = (double)e->c.extent[node_at(e, taps)->axis], loads = 0;
+    double vectors = (double)node_at(e, lanes)->tile / width, registers = e->schedule->target->vector_registers;
+    double wanted = (n + k) * vectors + 1;
+    if (wanted > registers) /* sums that do not fit are loaded and stored at each step */
+        loads += 2 * (wanted - registers) / (n * vectors);
+    for (uint32_t i = 0; i < e->c.accesses[node_at(e, leaf)->stage].n; i++) {
+        const dlc_access_fact *access = &e->c.accesses[node_at(e, leaf)->stage].data[i];
+        int64_t along = dlc_choose_stride(&e->c, access->offset, node_at(e, beside)->axis);
+        int64_t tap = dlc_choose_stride(&e->c, access->offset, node_at(e, taps)->axis);
+        int is_shared = along != DLC_ODD_STRIDE && tap != DLC_ODD_STRIDE && tap > 0 && along % tap == 0 && along / tap < k;
+        double step = is_shared ? (double)(along / tap) : k;
+        loads += !access->load ? 0 : along == 0 ? 1 / n : ((n - 1) * step + k) / (n * k);
+    }
+    return points * (loads > 1 ? loads : 1) / 2;
+}
+
+/* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
+static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width, double cycles)
+{
+    const dlc_schedule_node *loop = node_at(e, lanes);
+    const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
+    double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
+    double vectors = points / width, beside = (double)loop->tile / width * loop->count, added = 0;
+    int is_fold = dlc_ids_find(&stage->reduce, loop->axis, NULL);
+    if (is_fold && vectors * FOLD_LATENCY / beside > cycles)
+        added = vectors * FOLD_LATENCY / beside - cycles;
+    if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
+        added += cycles * FOR_NOTHING;
+    if (leaf == lanes + 1)
+        added += vectors / beside * LOOP_CYCLES;
+    else if (node_at(e, dlc_schedule_parent(e->schedule, leaf))->kind == DLC_LOOP_FOR)
+        added += vectors * LOOP_CYCLES / 2;
+    return added;
+}
+
 static double leaf_cycles(estimator *e, uint32_t leaf)
 {
     const dlc_schedule_node *node = node_at(e, leaf);
@@ -310,15 +377,23 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         e->c.across = axis_across(e, leaf, loop);
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
+        if (!e->schedule->threads) /* what is wider than a vector is several */
+            width = least_width(e, node->stage, width);
         e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */
     } else if (as != DLC_ROOT_NODE) {
         lane = node_at(e, e->schedule->homes[node_at(e, as)->stage].leaf)->columns;
         width = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[node->stage].dtype[0]);
         width = width < 1 ? 1 : width;
     }
-    if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE)
-        return copy_cycles(e, node->stage, lane, width);
-    return dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
+    if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE) {
+        double copying = copy_cycles(e, node->stage, lane, width);
+        return e->schedule->threads ? copying : copying + loop_cycles(e, leaf, loop, width, copying);
+    }
+    double shared = e->schedule->threads ? 0 : window_cycles(e, leaf, loop, width);
+    if (shared > 0)
+        return shared;
+    double cycles = dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
+    return loop == DLC_ROOT_NODE || e->schedule->threads ? cycles : cycles + loop_cycles(e, leaf, loop, width, cycles);
 }
 
 static double cycles_of(estimator *e, dlc_estimate *result)

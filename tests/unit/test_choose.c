@@ -31,10 +31,10 @@ static const struct {
     {"in x 1,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v4", "lane oc"},
     /* a window is straight code, of a large one its inner axis; neighbours are computed side by side, as many as leave registers
        for a row of taps */
-    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v4", "for ow:8, lane oc:16, unroll ow, kh, kw {"},
-    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v4", "ow:7, lane oc:16, unroll ow, for kh, unroll kw {"},
-    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v3", "for ow:8, lane oc:8, unroll ow, kh, kw {"},
-    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v3", "ow:7, lane oc:8, unroll ow, for kh, unroll kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v4", "par ow:16, oh, lane oc:16, unroll ow, kh, kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v4", "par ow:14, oh, lane oc:16, unroll ow, for kh, unroll kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v3", "par ow:8, oh, lane oc:8, unroll ow, kh, kw {"},
+    {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v3", "par ow:7, oh, lane oc:8, unroll ow, for kh, unroll kw {"},
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
@@ -47,7 +47,7 @@ static const struct {
     /* a constant that is converted is packed in its own type */
     {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */
-    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 13 {\n  par j:16, i:6 {\n    matmul = dot fma"},
+    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 14 {\n  par j:16, i:6 {\n    matmul = dot fma"},
     {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k:8, lane j:8, unroll k {\n      columns in scratch\n"},
     /* loads that cross the store go through tiles on CUDA, not where a side is short, and by squares on a CPU */
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "sm_80", "threads 256 {\n  copy tile0 = transpose.x [i1, i0+1]\n  par i0:32, i1:32 {\n    thread i1, i0 {\n      tile0 in scratch\n"},

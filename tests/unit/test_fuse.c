@@ -28,7 +28,7 @@ static const struct {
     {"in x 32,64; in w 64,64; m = matmul x w; a = relu m; out a", "m", "a", "none", DLC_REASON_NOT_CHOSEN},
     /* two products over the same rows are one kernel; not where one's rows are summed by the other */
     {"in x 32,64; in w 64,64; in v 64,64; m = matmul x w; p = matmul m v; out p", "m", "p", "greedy", DLC_REASON_NONE},
-    {"in x 512,64; in w 64,1024; in v 512,64; m = matmul x w; r = relu m; t = transpose r perm=1,0; p = matmul t v; out p",
+    {"in x 256,64; in w 64,1024; in v 256,64; m = matmul x w; r = relu m; t = transpose r perm=1,0; p = matmul t v; out p",
      "r", "t", "greedy", DLC_REASON_SMALL_SAVING},
     /* a convolution at windows takes tiles of its own; where both images do not fit scratch, that is the reason */
     {"in x 1,64,28,28 nhwc; const w 64,64,1,1; const v 64,64,3,3; c = conv x w nhwc; r = relu c nhwc;"
@@ -38,9 +38,11 @@ static const struct {
      " d = conv r v pads=1,1,1,1 nhwc; out d",
      "r", "d", "greedy", DLC_REASON_LOST_DOT},
     /* weights that caches do not hold, again for each block of rows; where rows are many, that costs less than it saves */
-    {"in x 128,384; const w 384,1536; const v 1536,384; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p", "greedy",
+    {"in x n,384; const w 384,1536; const v 1536,384; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p", "greedy",
      DLC_REASON_LOST_REUSE},
-    {"in x 4096,128; const w 128,512; const v 512,128; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p",
+    {"in x 128,384; const w 384,1536; const v 1536,384; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p", "greedy",
+     DLC_REASON_SMALL_SAVING},
+    {"in x 4096,64; const w 64,256; const v 256,64; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p",
      "greedy", DLC_REASON_NONE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; out t", "a", "t", "greedy", DLC_REASON_OPAQUE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",

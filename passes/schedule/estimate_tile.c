@@ -1,0 +1,154 @@
+/*
+ * What a contraction takes on register tiles. At a step along K a tile of r rows and c vectors of columns does r * c fused
+ * multiplications, loads c vectors and r elements and, where the next panel is fetched, asks for c lines: whichever ports have most to do
+ * decide, or the latency of a sum that nobody else's steps fill. Sizes that tiles do not divide leave lower and narrower ones
+ * (codegen/walk.c: heights are near equal).
+ */
+#include "passes/schedule/choose.h"
+
+#include <math.h>
+
+enum {
+    FMA_A_CYCLE = 2,
+    LOADS_A_CYCLE = 2,
+    FMA_LATENCY = 4,
+    PAGE_BYTES = 4096, /* of a way of L1 */
+    L1_WAYS = 12,
+    TILE_CYCLES = 8,   /* addresses and zeros */
+    PART_CYCLES = 12,  /* a part begins and ends */
+    LATENCY_HIDDEN = 64 /* cycles of a chain of sums in which the tile behind is begun */
+};
+#define UNEVEN 1.04     /* what keeps ports from being filled whole */
+#define MISSED_LOAD 1.5 /* loads' time of an element that neighbours have pushed out of L1 */
+#define PART_SUM 1.0    /* a vector's total: loaded, added to, stored */
+#define SPILLED 2       /* stored and loaded again at each step */
+
+typedef struct {
+    double size, count;
+} piece;
+typedef struct {
+    piece data[16];
+    uint32_t n;
+} pieces;
+
+static void add(pieces *list, double size, double count)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (list->data[i].size == size) {
+            list->data[i].count += count;
+            return;
+        }
+    if (count > 0 && size > 0 && list->n < sizeof list->data / sizeof *list->data)
+        list->data[list->n++] = (piece){size, count};
+}
+
+/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal, or whole but for the last. */
+static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, int is_even)
+{
+    pieces from = {0}, to = {0};
+    if (n == DLC_ROOT_NODE) {
+        add(&to, axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis], 1);
+        return to;
+    }
+    uint32_t outer = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), axis);
+    double tile = (double)schedule->nodes.data[n].tile;
+    from = pieces_of(c, schedule, outer, axis, 0);
+    for (uint32_t i = 0; i < from.n; i++) {
+        double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
+        double height = is_even ? ceil(size / times) : tile, whole = is_even ? size - times * (height - 1) : floor(size / tile);
+        add(&to, height, count * whole);
+        if (is_even)
+            add(&to, height - 1, count * (times - whole));
+        else
+            add(&to, size - whole * tile, count);
+    }
+    return to;
+}
+
+/* More rows than L1 has ways, each beginning where the one before does in it. */
+static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
+{
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
+    const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
+    if (height <= L1_WAYS || !axes->n)
+        return 0;
+    dlc_expr_reach(c->kernel->pool, rows, marks);
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        if (access->load && marks[access->load] && !DLC_SOURCE_IS_STAGE(access->source) &&
+            dlc_choose_stride(c, access->offset, axes->data[axes->n - 1]) *
+                    dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % PAGE_BYTES == 0)
+            return 1;
+    }
+    return 0;
+}
+
+typedef struct {
+    double width, registers, fma; /* fma: operations a product takes */
+    int is_ahead, in_conflict;
+} tile_facts;
+
+static double step_cycles(const tile_facts *t, double rows, double columns)
+{
+    double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1;
+    double multiplying = rows * vectors * t->fma / FMA_A_CYCLE;
+    double misses = t->in_conflict ? rows * MISSED_LOAD : rows;
+    double loading = (misses + vectors * (1 + t->is_ahead)) / LOADS_A_CYCLE;
+    double cycles = multiplying > loading ? multiplying : loading;
+    if (wanted > t->registers)
+        cycles += (wanted - t->registers) * SPILLED / LOADS_A_CYCLE;
+    return cycles * UNEVEN;
+}
+
+/* Without what follows the sums. */
+static double tile_cycles(const tile_facts *t, double rows, double columns, double steps)
+{
+    double busy = steps * step_cycles(t, rows, columns) + TILE_CYCLES, chain = steps * FMA_LATENCY - LATENCY_HIDDEN;
+    return busy > chain ? busy : chain;
+}
+
+/* Points of K that a leaf sums, and those of a part. */
+static double terms_of(const dlc_chooser *c, const dlc_schedule_node *node, double *part)
+{
+    double terms = 1, behind = 1;
+    int is_behind = 0;
+    for (uint32_t i = 0; i < node->over.n; i++) {
+        double extent = (double)c->extent[node->over.data[i]];
+        terms *= extent;
+        if (is_behind)
+            behind *= extent;
+        is_behind |= node->over.data[i] == node->cut;
+    }
+    *part = node->part ? (double)node->part * behind : 0;
+    return terms;
+}
+
+double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[leaf];
+    const dlc_stage *stage = &c->kernel->stages.data[node->stage];
+    const dlc_target *target = schedule->target;
+    dlc_contraction form;
+    pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, 1);
+    pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, 0);
+    tile_facts t = {.width = (double)target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]),
+                    .registers = target->vector_registers ? target->vector_registers : 16,
+                    .fma = target->facts & DLC_HAS_FMA ? 1 : 2,
+                    .is_ahead = node->ahead};
+    double part, terms = terms_of(c, node, &part), steps = terms / dlc_dots[node->row].granule, cycles = 0, products = 0;
+    int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
+    dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
+    for (uint32_t r = 0; r < rows.n; r++) {
+        t.in_conflict = factor && conflicts(c, node->stage, &form, factor, rows.data[r].size);
+        for (uint32_t i = 0; i < columns.n; i++) {
+            double height = rows.data[r].size, wide = columns.data[i].size, count = rows.data[r].count * columns.data[i].count;
+            double sums = height * ceil(wide / t.width), tile = tile_cycles(&t, height, wide, steps);
+            if (part > 0 && part < terms)
+                tile += ceil(terms / part) * (sums * PART_SUM + PART_CYCLES);
+            cycles += count * tile;
+            products += count * height * wide * terms;
+        }
+    }
+    double all = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    return products > 0 ? cycles / products * all : 0;
+}
