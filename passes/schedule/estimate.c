@@ -175,7 +175,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     const dlc_dot_info *row = &dlc_dots[node_at(e, leaf)->row];
     double width = (double)e->schedule->target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]);
     double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce), cycles;
-    double further = row->granule > 1 ? 0 : e->c.work[s] - 2 * products; /* computing factors; those of granules are loads, and cast by the row */
+    double further = row->granule > 1 ? 0 : e->c.work[s] - 2 * products; /* to compute factors; granules are loads */
     if (!e->schedule->threads && row->family == DLC_FAMILY_LANES) {
         cycles = dlc_estimate_tiles(&e->c, e->schedule, leaf);
     } else {
