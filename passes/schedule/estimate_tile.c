@@ -68,10 +68,10 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
 /* More rows than L1 has ways, each beginning where the one before does in it. */
 static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
 {
-    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
     if (height <= L1_WAYS || !axes->n)
         return 0;
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     dlc_expr_reach(c->kernel->pool, rows, marks);
     for (uint32_t i = 0; i < c->accesses[s].n; i++) {
         const dlc_access_fact *access = &c->accesses[s].data[i];
