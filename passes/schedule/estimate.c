@@ -99,6 +99,12 @@ static const dlc_schedule_node *node_at(const estimator *e, uint32_t n)
     return &e->schedule->nodes.data[n];
 }
 
+/* Lanes are those of a CPU's vectors, not a warp's. */
+static int has_vectors(const estimator *e)
+{
+    return e->schedule->target->kind == DLC_TARGET_CPU;
+}
+
 /* How often what a loop holds runs through its axis: the region where it is not open yet. */
 static double points_of_loop(const estimator *e, uint32_t n)
 {
@@ -176,7 +182,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     double width = (double)e->schedule->target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]);
     double products = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce), cycles;
     double further = row->granule > 1 ? 0 : e->c.work[s] - 2 * products; /* to compute factors; granules are loads */
-    if (!e->schedule->threads && row->family == DLC_FAMILY_LANES) {
+    if (has_vectors(e) && row->family == DLC_FAMILY_LANES) {
         cycles = dlc_estimate_tiles(&e->c, e->schedule, leaf);
     } else {
         double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * row->granule;
@@ -329,7 +335,8 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
     if (beside == DLC_ROOT_NODE)
         return 0;
     double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce) / width;
-    double n = (double)dlc_schedule_most_points(e->schedule, beside), k = (double)e->c.extent[node_at(e, taps)->axis], loads = 0;
+    double further = e->c.work[node_at(e, leaf)->stage] / width - 2 * points; /* to compute what is folded, of neighbours once */
+    double n = (double)dlc_schedule_most_points(e->schedule, beside), k = (double)e->c.extent[node_at(e, taps)->axis], loads = 0, most = 0;
     double vectors = (double)node_at(e, lanes)->tile / width, registers = e->schedule->target->vector_registers;
     double wanted = (n + k) * vectors + 1;
     if (wanted > registers) /* sums that do not fit are loaded and stored at each step */
@@ -340,9 +347,11 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
         int64_t tap = dlc_choose_stride(&e->c, access->offset, node_at(e, taps)->axis);
         int is_shared = along != DLC_ODD_STRIDE && tap != DLC_ODD_STRIDE && tap > 0 && along % tap == 0 && along / tap < k;
         double step = is_shared ? (double)(along / tap) : k;
-        loads += !access->load ? 0 : along == 0 ? 1 / n : ((n - 1) * step + k) / (n * k);
+        double share = !access->load ? 0 : along == 0 ? 1 / n : ((n - 1) * step + k) / (n * k);
+        loads += share;
+        most = share > most ? share : most;
     }
-    return points * (loads > 1 ? loads : 1) / 2;
+    return (points * (loads > 1 ? loads : 1) + (further > 0 ? further * most : 0)) / 2;
 }
 
 /* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
@@ -377,7 +386,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         e->c.across = axis_across(e, leaf, loop);
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
-        if (!e->schedule->threads) /* what is wider than a vector is several */
+        if (has_vectors(e)) /* what is wider than a vector is several */
             width = least_width(e, node->stage, width);
         e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */
     } else if (as != DLC_ROOT_NODE) {
@@ -387,13 +396,13 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
     }
     if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE) {
         double copying = copy_cycles(e, node->stage, lane, width);
-        return e->schedule->threads ? copying : copying + loop_cycles(e, leaf, loop, width, copying);
+        return has_vectors(e) ? copying + loop_cycles(e, leaf, loop, width, copying) : copying;
     }
-    double shared = e->schedule->threads ? 0 : window_cycles(e, leaf, loop, width);
+    double shared = has_vectors(e) ? window_cycles(e, leaf, loop, width) : 0;
     if (shared > 0)
         return shared;
     double cycles = dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
-    return loop == DLC_ROOT_NODE || e->schedule->threads ? cycles : cycles + loop_cycles(e, leaf, loop, width, cycles);
+    return loop != DLC_ROOT_NODE && has_vectors(e) ? cycles + loop_cycles(e, leaf, loop, width, cycles) : cycles;
 }
 
 static double cycles_of(estimator *e, dlc_estimate *result)
