@@ -368,5 +368,7 @@ static dlc_status tune_guarded(dlc_model *model, const dlc_tuning *tuning, dlc_t
 
 dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result)
 {
-    return dlc_model_tell(model, tune_guarded(model, tuning, result));
+    dlc_tuning known = {0}; /* a caller of another version has fewer fields, or more */
+    memcpy(&known, tuning, tuning->size_bytes && tuning->size_bytes < sizeof known ? tuning->size_bytes : sizeof known);
+    return dlc_model_tell(model, tune_guarded(model, &known, result));
 }
