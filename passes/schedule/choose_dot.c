@@ -11,8 +11,7 @@
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
     FEW_ROWS = 4,       /* rows below which copying B cannot pay */
-    LEAST_ROWS = 32,    /* rows for which copying B into granules pays: its elements are stored one by one */
-    L1_WAYS = 12
+    LEAST_ROWS = 32     /* rows for which copying B into granules pays: its elements are stored one by one */
 };
 
 typedef struct {
@@ -337,7 +336,7 @@ static int has_conflicting_rows(const dot *d)
     int64_t bytes = operand_bytes(d);
     if (!access || !d->form.m.n)
         return 0;
-    return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % 4096 == 0;
+    return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % DLC_WAY_BYTES == 0;
 }
 
 /* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows. */
@@ -345,8 +344,8 @@ static int64_t height_of(const dot *d, int64_t nv)
 {
     int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
     int is_known = dlc_choose_least(d->c, &d->form.m) == d->rows;
-    if (most > L1_WAYS && has_conflicting_rows(d))
-        most = L1_WAYS;
+    if (most > DLC_L1_WAYS && has_conflicting_rows(d))
+        most = DLC_L1_WAYS;
     most = most > 14 ? 14 : most;
     if (!is_known)
         return most > 12 ? 12 : most;

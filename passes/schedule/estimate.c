@@ -11,7 +11,6 @@ enum {
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
     THREAD_LANES = 32,     /* of a warp */
-    FOLD_LATENCY = 4,      /* cycles from one step of a sum to the next */
     RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
@@ -362,8 +361,8 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
     double vectors = points / width, beside = (double)loop->tile / width * loop->count, added = 0;
     int is_fold = dlc_ids_find(&stage->reduce, loop->axis, NULL);
-    if (is_fold && vectors * FOLD_LATENCY / beside > cycles)
-        added = vectors * FOLD_LATENCY / beside - cycles;
+    if (is_fold && vectors * DLC_SUM_LATENCY / beside > cycles)
+        added = vectors * DLC_SUM_LATENCY / beside - cycles;
     if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
         added += cycles * FOR_NOTHING;
     if (leaf == lanes + 1)

@@ -11,9 +11,6 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
-    FMA_LATENCY = 4,
-    PAGE_BYTES = 4096, /* of a way of L1 */
-    L1_WAYS = 12,
     TILE_CYCLES = 8,   /* addresses and zeros */
     PART_CYCLES = 12,  /* a part begins and ends */
     LATENCY_HIDDEN = 64 /* cycles of a chain of sums in which the tile behind is begun */
@@ -69,7 +66,7 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
 static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
 {
     const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
-    if (height <= L1_WAYS || !axes->n)
+    if (height <= DLC_L1_WAYS || !axes->n)
         return 0;
     uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     dlc_expr_reach(c->kernel->pool, rows, marks);
@@ -77,7 +74,7 @@ static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *fo
         const dlc_access_fact *access = &c->accesses[s].data[i];
         if (access->load && marks[access->load] && !DLC_SOURCE_IS_STAGE(access->source) &&
             dlc_choose_stride(c, access->offset, axes->data[axes->n - 1]) *
-                    dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % PAGE_BYTES == 0)
+                    dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % DLC_WAY_BYTES == 0)
             return 1;
     }
     return 0;
@@ -103,7 +100,7 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
 /* Without what follows the sums. */
 static double tile_cycles(const tile_facts *t, double rows, double columns, double steps)
 {
-    double busy = steps * step_cycles(t, rows, columns) + TILE_CYCLES, chain = steps * FMA_LATENCY - LATENCY_HIDDEN;
+    double busy = steps * step_cycles(t, rows, columns) + TILE_CYCLES, chain = steps * DLC_SUM_LATENCY - LATENCY_HIDDEN;
     return busy > chain ? busy : chain;
 }
 
