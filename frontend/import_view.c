@@ -366,27 +366,15 @@ static dlc_expr broadcast_dim(dlc_import *im, dlc_expr x, dlc_expr e)
     return e; /* the core operator asks for equality */
 }
 
-/* A size that is data, against one that only the run knows: either may be 1, or they are equal. */
+/* Sizes of which only the run knows whether they are 1: both may be. Computed ones are taken for equal. */
 static int may_be_either(const dlc_import *im, dlc_expr x, dlc_expr e)
 {
     int64_t size;
     const dlc_expr_node *node = dlc_node_of(im->pool, e);
-    return x != e && !dlc_expr_is_int(im->pool, x, &size) && node->op == DLC_EXPR_SYM &&
-           im->graph->symbols.data[node->imm.id].bind == DLC_BIND_DATA;
-}
-
-/* Along an axis: element i, or the only one, of as many as the greater size says; *wanted: that. */
-static dlc_value *repeated_or_not(dlc_import *im, dlc_value *x, uint32_t axis, dlc_expr *wanted)
-{
-    dlc_pool *pool = im->pool;
-    dlc_expr size = x->type.dims[axis], one = im_i64(im, 1);
-    dlc_expr fits = dlc_expr2(pool, DLC_EXPR_OR, dlc_eq(pool, *wanted, size),
-                              dlc_expr2(pool, DLC_EXPR_OR, dlc_eq(pool, *wanted, one), dlc_eq(pool, size, one)));
-    dlc_graph_require(im->graph, fits, "node '%s': a size of its shape is neither 1 nor the input's, which is not 1 either",
-                      im->origin->name);
-    *wanted = im_size(im, dlc_select(pool, dlc_eq(pool, *wanted, one), size, *wanted));
-    dlc_value *last = f_dim(im, DLC_I64, dlc_addi(pool, size, -1));
-    return f_gather(im, x, f_min(im, f_iota(im, DLC_I64, *wanted), last), axis);
+    if (x == e || dlc_expr_is_int(im->pool, x, &size))
+        return 0;
+    int is_data = node->op == DLC_EXPR_SYM && im->graph->symbols.data[node->imm.id].bind == DLC_BIND_DATA;
+    return is_data || (dlc_dim_may_broadcast(im->graph, x) && dlc_dim_may_broadcast(im->graph, e));
 }
 
 /* Dimensions that are 1 or nothing, as what a slice of one element leaves, become 1. */
@@ -420,12 +408,8 @@ void import_expand(dlc_import *im)
         dlc_expr from =
             i + im_rank(x) >= rank ? x->type.dims[i + im_rank(x) - rank] : im_i64(im, 1);
         dims[i] = i + n >= rank ? elements[i + n - rank] : im_i64(im, 1);
-        if (may_be_either(im, from, dims[i]))
-            x = repeated_or_not(im, x, i + im_rank(x) - rank, &dims[i]);
-        else
-            dims[i] = broadcast_dim(im, from, dims[i]);
-        if (!x)
-            return;
+        dims[i] = may_be_either(im, from, dims[i]) ? dlc_select(im->pool, dlc_eq(im->pool, dims[i], im_i64(im, 1)), from, dims[i])
+                                                   : broadcast_dim(im, from, dims[i]);
     }
     im->out[0] = f_expand(im, x, dims, rank);
 }

@@ -294,14 +294,24 @@ int im_same_dim(dlc_import *im, dlc_expr a, dlc_expr b, const char *what)
     return is_same;
 }
 
+/* x may turn out to be 1 where other inputs are not: a condition says that it does not. */
+static int keeps_dim(dlc_import *im, dlc_expr wide, dlc_expr own)
+{
+    const char *text = dlc_arena_printf(im->arena, "%s: node '%s': another input would make its first one larger; it may only be "
+                                        "broadcast to it", im->graph->file, im->origin->name);
+    dlc_expr same;
+    if (dlc_graph_same(im->graph, wide) == dlc_graph_same(im->graph, own))
+        return 1;
+    return dlc_dim_may_broadcast(im->graph, own) && dlc_graph_equal(im->graph, wide, own, text, &same);
+}
+
 int im_keeps_shape(dlc_import *im, const dlc_value *result, const dlc_value *x)
 {
     if (!result)
         return 1;
     int is_same = im_rank(result) == im_rank(x);
     for (uint32_t i = 0; is_same && i < im_rank(x); i++)
-        is_same = dlc_graph_same(im->graph, result->type.dims[i]) ==
-                  dlc_graph_same(im->graph, x->type.dims[i]);
+        is_same = keeps_dim(im, result->type.dims[i], x->type.dims[i]);
     if (is_same)
         return 1;
     dlc_str wide = {0}, own = {0};

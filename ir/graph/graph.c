@@ -382,3 +382,33 @@ int dlc_dim_broadcasts(const dlc_graph *graph, dlc_expr dim)
     dlc_ranges ranges = dlc_graph_ranges(graph);
     return dlc_expr_range(graph->pool, dim, &ranges).hi <= 1;
 }
+
+/* select(x == 1, other, x), as broadcasting makes it: its two parts. */
+static int is_broadcast_of(dlc_pool *pool, dlc_expr dim, dlc_expr *x, dlc_expr *other)
+{
+    if (dlc_node_of(pool, dim)->op != DLC_EXPR_SELECT)
+        return 0;
+    *other = dlc_arg(pool, dim, 1);
+    *x = dlc_arg(pool, dim, 2);
+    return dlc_arg(pool, dim, 0) == dlc_eq(pool, *x, dlc_expr_i64(pool, 1));
+}
+
+int dlc_dim_has_part(const dlc_graph *graph, dlc_expr dim, dlc_expr part)
+{
+    dlc_expr x, other;
+    return dim == part || (is_broadcast_of(graph->pool, dim, &x, &other) &&
+                           (dlc_dim_has_part(graph, x, part) || dlc_dim_has_part(graph, other, part)));
+}
+
+int dlc_dim_may_broadcast(const dlc_graph *graph, dlc_expr dim)
+{
+    const dlc_expr_node *node = dlc_node_of(graph->pool, dim);
+    dlc_expr x, other;
+    int64_t known;
+    if (node->op == DLC_EXPR_SYM) {
+        const dlc_symbol *symbol = &graph->symbols.data[node->imm.id];
+        return symbol->bind == DLC_BIND_INPUT_DIM && symbol->lo <= 1 && symbol->hi > 1;
+    }
+    return is_broadcast_of(graph->pool, dim, &x, &other) && dlc_dim_may_broadcast(graph, x) &&
+           (dlc_expr_is_int(graph->pool, other, &known) || dlc_dim_may_broadcast(graph, other));
+}

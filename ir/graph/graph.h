@@ -201,6 +201,10 @@ dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim);
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph); /* of its symbols */
 /* The dimension is 1, or only the run knows whether it is 1 or 0: index 0 is its only one. */
 int dlc_dim_broadcasts(const dlc_graph *graph, dlc_expr dim);
+/* Only the run knows whether it is 1 or more: a dimension of an input, or what such ones are broadcast to. */
+int dlc_dim_may_broadcast(const dlc_graph *graph, dlc_expr dim);
+/* `dim` is `part`, or what it is broadcast to: `dim`, wherever `part` is not 1. */
+int dlc_dim_has_part(const dlc_graph *graph, dlc_expr dim, dlc_expr part);
 
 /*
  * Failure at a node: "file: node 'layer2/conv1' (Conv, opset 13): text", then one line per input with name and type.

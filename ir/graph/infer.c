@@ -153,14 +153,47 @@ dlc_status dlc_infer_equal(dlc_graph *graph, const dlc_node *node, dlc_expr a, d
     return DLC_REFUSE("%s: %s and %s differ", what, left, right);
 }
 
-/* Of a dimension that is 0 or 1, only the run knows which, and a larger one: 1 goes with any, 0 with 0. */
-static dlc_expr broadcast_to(dlc_graph *graph, const dlc_node *node, dlc_expr small, dlc_expr dim)
+dlc_expr dlc_infer_broadcast_to(dlc_graph *graph, const dlc_node *node, dlc_expr small, dlc_expr dim)
 {
     dlc_pool *pool = graph->pool;
     dlc_expr fits = dlc_expr2(pool, DLC_EXPR_OR, dlc_eq(pool, small, dlc_expr_i64(pool, 1)), dlc_eq(pool, small, dim));
     dlc_graph_require(graph, fits, "node '%.200s': broadcast dimensions: %s must be 1 or %s", dlc_infer_name(node),
                       dlc_dim_text(graph, small), dlc_dim_text(graph, dim));
     return dim;
+}
+
+/* Either is 1, or they are equal, says the run: the other one where the left is 1. */
+static dlc_expr broadcast_both(dlc_graph *graph, const dlc_node *node, dlc_expr left, dlc_expr right)
+{
+    dlc_pool *pool = graph->pool;
+    dlc_expr one = dlc_expr_i64(pool, 1), left_is_one = dlc_eq(pool, left, one);
+    dlc_expr is_one = dlc_expr2(pool, DLC_EXPR_OR, left_is_one, dlc_eq(pool, right, one));
+    dlc_graph_require(graph, dlc_expr2(pool, DLC_EXPR_OR, is_one, dlc_eq(pool, left, right)),
+                      "node '%.200s': broadcast dimensions: %s and %s must be equal, or one of them 1", dlc_infer_name(node),
+                      dlc_dim_text(graph, left), dlc_dim_text(graph, right));
+    return dlc_select(pool, left_is_one, right, left);
+}
+
+/* What dimensions that are not 1 for certain are broadcast to. Those that are computed from others are taken for equal. */
+static dlc_status broadcast_dim(dlc_graph *graph, const dlc_node *node, dlc_expr left, dlc_expr right, dlc_expr *result)
+{
+    int left_is_one = dlc_dim_broadcasts(graph, left), right_is_one = dlc_dim_broadcasts(graph, right);
+    int left_may = dlc_dim_may_broadcast(graph, left), right_may = dlc_dim_may_broadcast(graph, right);
+    int64_t known;
+    if (left == right)
+        *result = left;
+    else if (left_is_one != right_is_one)
+        *result = left_is_one ? dlc_infer_broadcast_to(graph, node, left, right)
+                              : dlc_infer_broadcast_to(graph, node, right, left);
+    else if ((left_may && dlc_expr_is_int(graph->pool, right, &known)) || dlc_dim_has_part(graph, right, left))
+        *result = dlc_infer_broadcast_to(graph, node, left, right);
+    else if ((right_may && dlc_expr_is_int(graph->pool, left, &known)) || dlc_dim_has_part(graph, left, right))
+        *result = dlc_infer_broadcast_to(graph, node, right, left);
+    else if (left_may && right_may)
+        *result = broadcast_both(graph, node, left, right);
+    else
+        return dlc_infer_equal(graph, node, left, right, "broadcast dimensions", result);
+    return DLC_OK;
 }
 
 dlc_status dlc_infer_broadcast_dims(dlc_graph *graph, const dlc_node *node, const dlc_type *a,
@@ -173,12 +206,8 @@ dlc_status dlc_infer_broadcast_dims(dlc_graph *graph, const dlc_node *node, cons
         dlc_expr right = d + b->rank >= shape.rank ? b->dims[d + b->rank - shape.rank] : one;
         if (left == one || right == one)
             shape.dims[d] = left == one ? right : left;
-        else if (dlc_dim_broadcasts(graph, left) != dlc_dim_broadcasts(graph, right))
-            shape.dims[d] = dlc_dim_broadcasts(graph, left) ? broadcast_to(graph, node, left, right)
-                                                            : broadcast_to(graph, node, right, left);
         else
-            DLC_TRY(
-                dlc_infer_equal(graph, node, left, right, "broadcast dimensions", &shape.dims[d]));
+            DLC_TRY(broadcast_dim(graph, node, left, right, &shape.dims[d]));
     }
     *result = shape;
     return DLC_OK;

@@ -62,6 +62,8 @@ DLC_NODISCARD dlc_status dlc_infer_dims(dlc_graph *graph, const dlc_node *node, 
  * go on with. */
 DLC_NODISCARD dlc_status dlc_infer_equal(dlc_graph *graph, const dlc_node *node, dlc_expr a,
                                          dlc_expr b, const char *what, dlc_expr *result);
+/* `small` is 1 or `dim`, a condition of the run; the result, `dim`. */
+dlc_expr dlc_infer_broadcast_to(dlc_graph *graph, const dlc_node *node, dlc_expr small, dlc_expr dim);
 /* The result of broadcasting shapes a and b (numpy's rule), dims only. */
 DLC_NODISCARD dlc_status dlc_infer_broadcast_dims(dlc_graph *graph, const dlc_node *node,
                                                   const dlc_type *a, const dlc_type *b,

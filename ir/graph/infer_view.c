@@ -41,7 +41,12 @@ dlc_status dlc_infer_expand(dlc_graph *graph, dlc_node *node, dlc_type *result)
         return DLC_REFUSE("the shape has %d dimensions; the input has %d", result->rank, in->rank);
     for (uint8_t d = 0; d < in->rank; d++) {
         dlc_expr wanted = result->dims[d + result->rank - in->rank], same;
-        if (in->dims[d] != one)
+        int64_t known;
+        if (dlc_dim_has_part(graph, wanted, in->dims[d]) ||
+            (dlc_dim_may_broadcast(graph, in->dims[d]) &&
+             (dlc_expr_is_int(graph->pool, wanted, &known) || dlc_dim_may_broadcast(graph, wanted))))
+            dlc_infer_broadcast_to(graph, node, in->dims[d], wanted);
+        else if (in->dims[d] != one)
             DLC_TRY(dlc_infer_equal(graph, node, in->dims[d], wanted,
                                     "dimensions of the input and of the shape", &same));
     }

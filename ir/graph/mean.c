@@ -136,14 +136,38 @@ dlc_expr dlc_mean_load_checked(dlc_mean *mean, uint32_t input, const dlc_expr *i
     return load(mean, input, index, 0, 0, DLC_LOAD_CHECKED);
 }
 
-dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index,
-                                 uint32_t rank)
+int dlc_mean_may_broadcast(const dlc_mean *mean, dlc_expr in, dlc_expr out)
 {
-    const dlc_type *type = dlc_mean_in(mean, input);
-    dlc_expr at[DLC_MAX_RANK], zero = dlc_expr_i64(mean->kernel->pool, 0);
+    return !dlc_dim_broadcasts(mean->graph, in) && dlc_graph_same(mean->graph, in) != dlc_graph_same(mean->graph, out) &&
+           (dlc_dim_may_broadcast(mean->graph, in) || dlc_dim_has_part(mean->graph, out, in));
+}
+
+dlc_expr dlc_mean_broadcast_index(dlc_mean *mean, dlc_expr in, dlc_expr out, dlc_expr index)
+{
+    dlc_expr zero = dlc_expr_i64(mean->kernel->pool, 0), one = dlc_expr_i64(mean->kernel->pool, 1);
+    if (dlc_dim_broadcasts(mean->graph, in))
+        return zero;
+    if (!dlc_mean_may_broadcast(mean, in, out))
+        return index;
+    return dlc_select(mean->kernel->pool, dlc_eq(mean->kernel->pool, dlc_mean_dim(mean, in), one), zero, index);
+}
+
+/* Where only the run knows whether the last dimension is 1, both rows are written: each is one that vectors are read from. */
+dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index, uint32_t rank)
+{
+    const dlc_type *type = dlc_mean_in(mean, input), *result = dlc_mean_result(mean);
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_expr at[DLC_MAX_RANK], zero = dlc_expr_i64(pool, 0);
+    uint32_t last = type->rank - 1u, shift = rank - type->rank;
     for (uint8_t d = 0; d < type->rank; d++)
-        at[d] = dlc_dim_broadcasts(mean->graph, type->dims[d]) ? zero : index[d + rank - type->rank];
-    return dlc_mean_load(mean, input, at);
+        at[d] = dlc_mean_broadcast_index(mean, type->dims[d], result->dims[d + shift], index[d + shift]);
+    if (!type->rank || !dlc_mean_may_broadcast(mean, type->dims[last], result->dims[last + shift]))
+        return dlc_mean_load(mean, input, at);
+    dlc_expr is_one = dlc_eq(pool, dlc_mean_dim(mean, type->dims[last]), dlc_expr_i64(pool, 1));
+    at[last] = index[last + shift];
+    dlc_expr row = dlc_mean_load_if(mean, input, at, dlc_expr1(pool, DLC_EXPR_NOT, is_one), 0);
+    at[last] = zero;
+    return dlc_select(pool, is_one, dlc_mean_load(mean, input, at), row);
 }
 
 dlc_expr dlc_mean_stage(dlc_mean *mean, uint32_t stage, const dlc_expr *index)

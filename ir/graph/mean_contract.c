@@ -13,11 +13,11 @@ static int is_one(const dlc_mean *mean, dlc_expr dim)
  * axes of their own. */
 static dlc_expr load_matrix(dlc_mean *mean, uint32_t input, const dlc_expr *index, uint8_t rank)
 {
-    const dlc_type *type = dlc_mean_in(mean, input);
+    const dlc_type *type = dlc_mean_in(mean, input), *y = dlc_mean_result(mean);
     dlc_expr at[DLC_MAX_RANK];
     for (uint8_t d = 0; d < type->rank; d++) {
-        int broadcasts = d + 2 < type->rank && is_one(mean, type->dims[d]);
-        at[d] = broadcasts ? dlc_expr_i64(mean->kernel->pool, 0) : index[d + rank - type->rank];
+        uint32_t to = d + rank - type->rank;
+        at[d] = d + 2 < type->rank ? dlc_mean_broadcast_index(mean, type->dims[d], y->dims[to], index[to]) : index[to];
     }
     return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(dlc_mean_result(mean)->dtype),
                          dlc_mean_load(mean, input, at));

@@ -93,7 +93,10 @@ void dlc_mean_axes(dlc_mean *mean, const dlc_type *type, dlc_ids *axes, dlc_expr
 /* Load of input i at index (one per dimension). */
 dlc_expr dlc_mean_load(dlc_mean *mean, uint32_t input, const dlc_expr *index);
 dlc_expr dlc_mean_load_if(dlc_mean *mean, uint32_t input, const dlc_expr *index, dlc_expr guard, dlc_expr otherwise);
-/* Load of input i broadcast to a result of `rank` indices: trailing dimensions align, extent-1 dimensions read index 0. */
+/* Along a dimension `out` of the result, `in` of an input: 0 where `in` is 1 (which only the run may know), else the index. */
+dlc_expr dlc_mean_broadcast_index(dlc_mean *mean, dlc_expr in, dlc_expr out, dlc_expr index);
+int dlc_mean_may_broadcast(const dlc_mean *mean, dlc_expr in, dlc_expr out); /* only the run knows */
+/* Load of input i broadcast to the result, which has `rank` indices: trailing dimensions align, extent-1 dimensions read index 0. */
 dlc_expr dlc_mean_load_broadcast(dlc_mean *mean, uint32_t input, const dlc_expr *index, uint32_t rank);
 /* Load of a stage made before, at index (one per axis). */
 dlc_expr dlc_mean_stage(dlc_mean *mean, uint32_t stage, const dlc_expr *index);

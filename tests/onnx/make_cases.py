@@ -33,6 +33,55 @@ def index_through_floats():
     return run(nodes, {"x": normal(20)}, ["y"], weights=weights, shapes={"x": ["n"]})
 
 
+# --- dimensions of inputs that turn out to be 1 ---
+
+def either(x, y, nodes=(node("Add", ["x", "y"], ["s"]), node("Mul", ["s", "x"], ["z"])), weights=None):
+    """Every dimension is known at run time only, each by a name of its own."""
+    shapes = {name: [f"{name}{d}" for d in range(value.ndim)] for name, value in (("x", x), ("y", y))}
+    return run(list(nodes), {"x": x, "y": y}, ["z"], weights=weights, shapes=shapes, atol=1e-5)
+
+
+@case
+def broadcast_rows_at_run_time():
+    return either(normal(1, 37), normal(5, 37))
+
+
+@case
+def broadcast_lanes_at_run_time():
+    return either(normal(5, 37), normal(5, 1))
+
+
+@case
+def broadcast_both_ways_at_run_time():
+    return either(normal(1, 37), normal(5, 1))
+
+
+@case
+def broadcast_nothing_at_run_time():
+    return either(normal(5, 37), normal(5, 37))
+
+
+@case
+def broadcast_to_nothing_at_run_time():
+    return either(normal(1, 37), normal(0, 37))
+
+
+@case
+def broadcast_batches_at_run_time():
+    return either(normal(3, 1, 9, 16), normal(1, 4, 16, 33), [node("MatMul", ["x", "y"], ["p"]), node("Relu", ["p"], ["z"])])
+
+
+@case
+def broadcast_to_weights_at_run_time():
+    nodes = [node("Sub", ["x", "mean"], ["c"]), node("Softmax", ["c"], ["p"]), node("Where", ["m", "p", "y"], ["z"])]
+    return either(normal(2, 1, 20), normal(2, 3, 20), nodes, {"mean": normal(1, 3, 1), "m": rng().random((3, 20)) < .5})
+
+
+@case
+def expand_to_another_at_run_time():
+    return either(normal(4, 1), normal(1, 21), [node("Shape", ["y"], ["n"]), node("Expand", ["x", "n"], ["e"]), node("Neg", ["e"], ["z"])])
+
+
 @case
 def top_k_of_transpose():
     nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), node("TopK", ["t", "k"], ["y", "i"])]

@@ -60,10 +60,14 @@ static const char *const texts[] = {
     "  %s: i8[1,1,8] = cast %r {dtype=i8, saturate=1}\n"
     "  %t: f32[1,1,2], %i: i64[1,1,2] = topk %x {axis=2, dims=[2], largest=0}\n"
     "}\n",
-    "graph @conditions(%a: f32[n], %b: f32[m], %lo: f32[]) -> %d {\n"
-    "  require n == m \"node 'add': broadcast dimensions: n and m must be equal\"\n"
-    "  %c: f32[n] = add %a, %b\n"
-    "  %d: f32[n] = clip %c, _, %lo\n"
+    "graph @conditions(%a: f32[2,n], %b: f32[m,2], %lo: f32[]) -> %d {\n"
+    "  require n == m \"node 'matmul': columns of input 0 and rows of input 1: n and m must be equal\"\n"
+    "  %c: f32[2,2] = matmul %a, %b\n"
+    "  %d: f32[2,2] = clip %c, _, %lo\n"
+    "}\n",
+    "graph @either(%a: f32[n], %b: f32[m]) -> %c {\n"
+    "  require n == 1 or n == m or m == 1 \"node 'add': broadcast dimensions: n and m must be equal, or one of them 1\"\n"
+    "  %c: f32[select(n == 1, m, n)] = add %a, %b\n"
     "}\n",
     "symbol x.0 = dim(%x, 0) in 0..7\n"
     "symbol \"if\" = dim(%x, 1) in 0..2147483647\n"

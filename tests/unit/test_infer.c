@@ -26,9 +26,10 @@ static const infer_case cases[] = {
     {"%a: f32[2,1,4], %b: f32[3,1]", "mul %a, %b", "f32[2,3,4]", NULL},
     {"%a: f32[], %b: f32[n]", "sub %a, %b", "f32[n]", NULL},
     {"%a: f32[n,4], %b: f32[n,1]", "sub %a, %b", "f32[n,4]", NULL},
-    {"%a: f32[n,4], %b: f32[m,4]", "sub %a, %b", "f32[n,4]", NULL},
+    {"%a: f32[n,4], %b: f32[m,4]", "sub %a, %b", "f32[select(n == 1, m, n),4]", NULL},
     {"%a: f32[n], %b: f32[3]", "sub %a, %b", "f32[3]", NULL},
     {"%a: f32[2,3], %b: f32[2,4]", "add %a, %b", NULL, "broadcast dimensions: 3 and 4 differ"},
+    {"%a: f32[n,2,3], %b: f32[m,3,4]", "matmul %a, %b", "f32[select(n == 1, m, n),2,4]", NULL},
     {"%a: f32[2], %b: f64[2]", "add %a, %b", NULL, "inputs 0 and 1 are f32 and f64"},
     {"%a: f32[2], %b: f64[2]", "pow %a, %b", "f32[2]", NULL},
     {"%a: f32[n], %b: f32[n + 1]", "add %a, %b", NULL, "n and n + 1 differ"},
@@ -106,6 +107,7 @@ static const infer_case cases[] = {
     {"%x: f32[2,3,4]", "transpose %x {perm=[2, 0, 0]}", NULL, "names dimension 0 twice"},
     {"%x: f32[3,1]", "expand %x {dims=[2, 3, 5]}", "f32[2,3,5]", NULL},
     {"%x: f32[3,2]", "expand %x {dims=[3, 5]}", NULL, "2 and 5 differ"},
+    {"%x: f32[n], %z: f32[m]", "expand %x {dims=[m]}", "f32[m]", NULL},
     {"%x: f32[1]", "expand %x {dims=[2097152, 2097152]}", NULL, "up to 2^40 elements"},
     {"%x: f32[1]", "expand %x {dims=[-2]}", NULL, "dims[0] = -2 is outside"},
     {"%x: f32[9,5]", "slice %x {starts=[8, 1], steps=[-2, 1], dims=[4, 3]}", "f32[4,3]", NULL},
@@ -201,9 +203,9 @@ END_TEST
 /* What symbols decide becomes a condition of the run, and both dimensions one expression. */
 START_TEST(symbols_make_conditions)
 {
-    static const char text[] = "graph @t(%a: f32[n,4], %b: f32[m,4]) -> %z {\n"
-                               "  %y: f32[n,4] = add %a, %b\n"
-                               "  %z: f32[n,4] = add %y, %b\n"
+    static const char text[] = "graph @t(%a: f32[4,n], %b: f32[m,4]) -> %z {\n"
+                               "  %y: f32[4,4] = matmul %a, %b\n"
+                               "  %z: f32[4,4] = matmul %y, %y\n"
                                "}\n";
     dlc_arena *arena = dlc_arena_create(0);
     dlc_diag diag;
