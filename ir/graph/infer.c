@@ -156,7 +156,9 @@ dlc_status dlc_infer_equal(dlc_graph *graph, const dlc_node *node, dlc_expr a, d
 dlc_expr dlc_infer_broadcast_to(dlc_graph *graph, const dlc_node *node, dlc_expr small, dlc_expr dim)
 {
     dlc_pool *pool = graph->pool;
-    dlc_expr fits = dlc_expr2(pool, DLC_EXPR_OR, dlc_eq(pool, small, dlc_expr_i64(pool, 1)), dlc_eq(pool, small, dim));
+    dlc_expr is_one = dlc_eq(pool, small, dlc_expr_i64(pool, 1)), fits = dlc_expr2(pool, DLC_EXPR_OR, is_one, dlc_eq(pool, small, dim));
+    if (dlc_node_of(pool, dim)->op == DLC_EXPR_SELECT && dim == dlc_select(pool, is_one, dlc_arg(pool, dim, 1), small))
+        return dim; /* it says so by itself */
     dlc_graph_require(graph, fits, "node '%.200s': broadcast dimensions: %s must be 1 or %s", dlc_infer_name(node),
                       dlc_dim_text(graph, small), dlc_dim_text(graph, dim));
     return dim;
