@@ -295,17 +295,30 @@ uint32_t dlc_value_nuses(const dlc_value *value)
 
 /* --- conditions and equal dimensions --- */
 
-void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
+/* The condition that holds where the graph's region runs. */
+static dlc_expr in_region(const dlc_graph *graph, dlc_expr holds)
+{
+    return !graph->region ? holds
+                          : dlc_expr2(graph->pool, DLC_EXPR_OR, holds,
+                                      dlc_expr1(graph->pool, DLC_EXPR_NOT, dlc_region_path(graph, graph->region)));
+}
+
+static int is_required(const dlc_graph *graph, dlc_expr holds)
 {
     int64_t known;
-    if (graph->region)
-        holds = dlc_expr2(graph->pool, DLC_EXPR_OR, holds,
-                          dlc_expr1(graph->pool, DLC_EXPR_NOT, dlc_region_path(graph, graph->region)));
     if (dlc_expr_is_int(graph->pool, holds, &known) && known)
-        return;
+        return 1;
     for (uint32_t i = 0; i < graph->conditions.n; i++)
         if (graph->conditions.data[i].holds == holds)
-            return;
+            return 1;
+    return 0;
+}
+
+void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...)
+{
+    holds = in_region(graph, holds);
+    if (is_required(graph, holds))
+        return;
     va_list args;
     va_start(args, format);
     dlc_condition condition = {holds, dlc_arena_vprintf(graph->arena, format, args)};
@@ -319,7 +332,7 @@ static dlc_expr representative(const dlc_graph *graph, dlc_expr dim)
         if (graph->equalities.data[i].from == dim &&
             dlc_region_is_in(graph->region, graph->equalities.data[i].region)) {
             dim = graph->equalities.data[i].to;
-            i = UINT32_MAX; /* each step goes to a constant or an older expression, so this ends */
+            i = UINT32_MAX; /* each step goes one way in one order, so this ends */
         }
     return dim;
 }
@@ -344,8 +357,41 @@ dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim)
     return dlc_expr_rewrite(graph->pool, graph->pool, dim, same_node, graph);
 }
 
+/* Its last symbol, counted from 1, and how much it is made of. */
+static uint64_t newness(const dlc_graph *graph, dlc_expr dim)
+{
+    dlc_mark mark = dlc_arena_mark(graph->arena);
+    uint8_t *marks = dlc_new_array(graph->arena, uint8_t, dim + 1);
+    uint64_t last = 0, parts = 0;
+    dlc_expr_reach(graph->pool, dim, marks);
+    for (dlc_expr e = 1; e <= dim; e++) {
+        const dlc_expr_node *node = dlc_node_of(graph->pool, e);
+        parts += marks[e];
+        if (marks[e] && node->op == DLC_EXPR_SYM && node->imm.id >= last)
+            last = node->imm.id + 1u;
+    }
+    dlc_arena_release(graph->arena, mark);
+    return last << 32 | parts;
+}
+
+/*
+ * The one that stays of two different dimensions that a condition makes equal: a constant, what older symbols make up, the one of
+ * fewer parts, what is first in the structural order. So it has nothing of the other in it, and is the same where the graph is read
+ * from text.
+ */
+static dlc_expr equate(dlc_graph *graph, dlc_expr a, dlc_expr b)
+{
+    uint64_t of_a = newness(graph, a), of_b = newness(graph, b);
+    int a_stays = of_a != of_b ? of_a < of_b : dlc_expr_order(graph->pool, a, b) < 0;
+    dlc_equality equality =
+        a_stays ? (dlc_equality){b, a, graph->region} : (dlc_equality){a, b, graph->region};
+    dlc_vec_push(graph->arena, &graph->equalities, equality);
+    return equality.to;
+}
+
 int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, dlc_expr *result)
 {
+    int is_known = is_required(graph, in_region(graph, dlc_eq(graph->pool, a, b)));
     a = dlc_graph_same(graph, a);
     b = dlc_graph_same(graph, b);
     *result = a;
@@ -355,15 +401,36 @@ int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, 
     dlc_interval difference = dlc_expr_range(graph->pool, dlc_sub(graph->pool, a, b), &ranges);
     if (difference.lo > 0 || difference.hi < 0)
         return 0;
-    int64_t value;
-    int a_stays = dlc_expr_is_int(graph->pool, a, &value) ||
-                  (a < b && !dlc_expr_is_int(graph->pool, b, &value));
-    dlc_equality equality =
-        a_stays ? (dlc_equality){b, a, graph->region} : (dlc_equality){a, b, graph->region};
-    dlc_graph_require(graph, dlc_eq(graph->pool, a, b), "%s", what);
-    dlc_vec_push(graph->arena, &graph->equalities, equality);
-    *result = equality.to;
+    if (!is_known)
+        dlc_graph_require(graph, dlc_eq(graph->pool, a, b), "%s", what);
+    *result = equate(graph, a, b);
     return 1;
+}
+
+/* What is compared in `holds`, or in a part of it that must hold unless `otherwise` does; 0: nothing is. */
+static dlc_expr equality_in(dlc_pool *pool, dlc_expr holds, dlc_expr part, dlc_expr otherwise)
+{
+    const dlc_expr_node node = *dlc_node_of(pool, part);
+    if (node.op == DLC_EXPR_EQ && dlc_node_of(pool, dlc_arg(pool, part, 0))->dtype == DLC_I64)
+        return dlc_expr2(pool, DLC_EXPR_OR, part, otherwise) == holds ? part : 0;
+    dlc_expr found = 0;
+    for (uint32_t i = 0; node.op == DLC_EXPR_OR && i < node.nargs && !found; i++)
+        found = equality_in(pool, holds, dlc_arg(pool, part, i), otherwise);
+    return found;
+}
+
+void dlc_graph_learn(dlc_graph *graph)
+{
+    dlc_pool *pool = graph->pool;
+    dlc_expr otherwise = dlc_expr1(pool, DLC_EXPR_NOT, dlc_region_path(graph, graph->region));
+    for (uint32_t i = 0; i < graph->conditions.n; i++) {
+        dlc_expr holds = graph->conditions.data[i].holds, equality = equality_in(pool, holds, holds, otherwise);
+        if (!equality)
+            continue;
+        dlc_expr a = dlc_graph_same(graph, dlc_arg(pool, equality, 0)), b = dlc_graph_same(graph, dlc_arg(pool, equality, 1));
+        if (a != b)
+            equate(graph, a, b);
+    }
 }
 
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph)

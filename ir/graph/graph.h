@@ -101,7 +101,7 @@ typedef struct {
     dlc_value *value;
 } dlc_output_value;
 
-/* Two dimensions that a condition makes equal: meanings write `to` (a constant, or the older expression) for both. */
+/* Two dimensions that a condition makes equal: meanings write `to` (a constant, or what is older) for both. */
 typedef struct {
     dlc_expr from, to;
     dlc_node *region; /* where that holds; NULL: everywhere */
@@ -196,6 +196,8 @@ void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...
  * they cannot be. *result: the one to go on with. `what` is the condition's text, naming the node and both dimensions.
  */
 int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, dlc_expr *result);
+/* Makes equal what the conditions that stand in a graph read from text compare, in the region at its end or, without one, everywhere. */
+void dlc_graph_learn(dlc_graph *graph);
 /* `dim` with every part replaced by what conditions say it equals: equal dimensions become equal ids. */
 dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim);
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph); /* of its symbols */

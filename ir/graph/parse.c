@@ -1,8 +1,8 @@
 /*
  * A graph from text (grammar in docs/ir.md). A line is a node: it is built by dlc_graph_node, so
  * everything is checked as for imported models, and the type written for a result must be the one
- * inferred. Constants given as `hash(H)` get numbers made from H: the same ones each time, and they
- * print as `hash(H)` again.
+ * inferred, or one that conditions make equal to it. Constants given as `hash(H)` get numbers made
+ * from H: the same ones each time, and they print as `hash(H)` again.
  */
 #include "base/table.h"
 #include "base/text.h"
@@ -458,8 +458,19 @@ static dlc_status parse_op(parser *p, dlc_node_spec *spec)
     return parse_attrs(p, spec);
 }
 
+/* Of dimensions that conditions make equal, the line says which one is written. */
+static void take_equals(parser *p, dlc_type *type, const dlc_type *stated)
+{
+    if (type->rank == stated->rank)
+        for (uint8_t d = 0; d < type->rank; d++)
+            if (type->dims[d] != stated->dims[d] &&
+                dlc_graph_same(p->graph, type->dims[d]) == dlc_graph_same(p->graph, stated->dims[d]))
+                type->dims[d] = stated->dims[d];
+}
+
 static dlc_status check_result(parser *p, dlc_value *value, const result *r)
 {
+    take_equals(p, &value->type, &r->type);
     dlc_str found = {0}, stated = {0};
     dlc_type_print(p->graph, &value->type, &found);
     dlc_type_print(p->graph, &r->type, &stated);
@@ -516,6 +527,8 @@ static dlc_status parse_node(parser *p)
         return p->graph->diag->status;
     for (uint32_t o = 0; o < spec.noutputs; o++)
         DLC_TRY(name_result(p, node->outputs[o], &results[o]));
+    if (p->graph->region == node)
+        dlc_graph_learn(p->graph);
     return DLC_OK;
 }
 
@@ -727,6 +740,7 @@ static dlc_status parse_graph(parser *p)
     DLC_TRY(expect(p, "{"));
     while (take_word(p, "require"))
         DLC_TRY(parse_condition(p));
+    dlc_graph_learn(p->graph);
     while (!take(p, "}"))
         DLC_TRY(parse_node(p));
     if (p->graph->region)

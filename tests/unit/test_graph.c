@@ -74,6 +74,30 @@ static const char *const texts[] = {
     "graph @quoted(%x: f32[x.0,\"if\"]) -> %y {\n"
     "  %y: i64[2] = symbols {dims=[x.0 * \"if\", select(x.0 == 1, 2, i64(1 <= \"if\"))]}\n"
     "}\n",
+    /* which of two equal dimensions a line writes is its own affair, and what equals them needs no further condition */
+    "symbol n = dim(%x, 1) in 0..2147483647\n"
+    "symbol c = opaque(%z, 0) in 0..2147483647\n"
+    "graph @equals(%x: i64[1,n]) -> %s {\n"
+    "  require n * 2 == c \"node 'sum': broadcast dimensions: c and n * 2 must be equal\"\n"
+    "  %t: i64[1,n * 2] = concat %x, %x {axis=1}\n"
+    "  %z: i64[2,c] = nonzero %x {symbol=1}\n"
+    "  %s: i64[2,n * 2] = add %z, %t\n"
+    "}\n",
+    "symbol n = dim(%x, 0) in 0..2147483647\n"
+    "symbol m = dim(%x, 1) in 0..2147483647\n"
+    "symbol k = dim(%x, 2) in 0..2147483647\n"
+    "symbol b = data(%c, 0) in 0..1\n"
+    "graph @equal_in_a_branch(%x: f32[n,m,k], %c: bool[]) -> %y {\n"
+    "  require b < 1 or m == 1 \"node 'squeeze': dimension 1 is m, and must be 1\"\n"
+    "  require b < 1 or 1 <= n \"node 'squeeze': n is 0\"\n"
+    "  %q: f32[] = const [0]\n"
+    "  %i: bool[] = if {holds=[1 <= b]}\n"
+    "    %r: f32[n,k] = reshape %x {dims=[n, k]}\n"
+    "    %p: f32[] = reduce_max %r {axes=[0, 1], keepdims=0}\n"
+    "  %e: bool[] = else %i\n"
+    "  %o: bool[] = done %e\n"
+    "  %y: f32[] = either %o, %p, %q\n"
+    "}\n",
     "graph @sizes(%x: f32[h,w]) -> %y {\n"
     "  %y: i64[4] = symbols {dims=[(h + 1) // 2, h * w, max(h - 3, 0), (h + w) % 7]}\n"
     "}\n",
