@@ -379,13 +379,20 @@ static int is_shared(const regions *r, uint32_t s, uint32_t axis, uint32_t from)
     return n > 1;
 }
 
-/* Columns of a register tile go by panels that begin at multiples of the tile. */
-static region whole_panels(regions *r, uint32_t s, uint32_t axis, region of)
+static int has_columns(const regions *r, uint32_t n, uint32_t axis)
 {
-    uint32_t leaf = r->schedule->homes[s].leaf;
-    const dlc_schedule_node *node = &r->schedule->nodes.data[leaf];
+    const dlc_schedule_node *leaf = &r->schedule->nodes.data[n];
+    return leaf->kind == DLC_LOOP_LEAF && leaf->row != DLC_DOT_NONE && leaf->columns == axis;
+}
+
+/* Columns of a register tile go by panels that begin at multiples of the tile, and so does what is computed of them in their loop. */
+static region whole_panels(regions *r, uint32_t s, uint32_t axis, uint32_t from, region of)
+{
+    uint32_t leaf = r->schedule->homes[s].leaf, loop = own_loop(r, s, axis, from);
     int64_t first;
-    if (node->row == DLC_DOT_NONE || node->columns != axis)
+    for (uint32_t n = loop; loop != DLC_ROOT_NODE && n < r->schedule->nodes.data[loop].end && !has_columns(r, leaf, axis); n++)
+        leaf = has_columns(r, n, axis) ? n : leaf;
+    if (!has_columns(r, leaf, axis))
         return of;
     int64_t tile = r->schedule->nodes.data[dlc_schedule_columns(r->schedule, leaf)].tile;
     if (dlc_expr_multiple(r->pool, of.first, &r->ranges) % tile == 0)
@@ -413,7 +420,7 @@ static region region_of(regions *r, uint32_t s, uint32_t position, uint32_t from
     known_region found = {s, position, from, whole_axis(r, axis)}; /* for recurrences through other stages */
     uint32_t at = r->known.n;
     dlc_vec_push(r->arena, &r->known, found);
-    found.region = whole_panels(r, s, axis, readers_hull(r, s, position, from)); /* which may move the list */
+    found.region = whole_panels(r, s, axis, from, readers_hull(r, s, position, from)); /* which may move the list */
     r->known.data[at].region = found.region;
     return found.region;
 }
