@@ -815,6 +815,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val v
     plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
                                                               buffer->type.dims, index)));
     plan.access.offset = store_offset(nest, &plan);
+    plan.access.first = plan.first ? dlc_nest_uniform(nest, plan.first) : NULL;
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
     plan.access.mask = plan.access.mode == DLC_ACCESS_UNIFORM ? NULL : nest->mask;
     if (plan.access.width > width)

@@ -675,11 +675,44 @@ static void store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueR
     cpu->has_nontemporal = 1;
 }
 
+/* Narrow lanes a few elements apart are a part of one vector, where masks have a bit for each byte: scattered, they go one by one. */
+static int is_part_of_vector(const dlc_cpu *cpu, const dlc_access *access)
+{
+    enum { ALL_MASKS = 64 };
+    uint32_t bytes = dlc_dtype_bytes(access->dtype);
+    return access->mode == DLC_ACCESS_GATHER && access->first && !access->mask && bytes < 4 && is_x86(cpu) &&
+           cpu->base.target->vector_bytes == ALL_MASKS && access->stride * access->width * bytes <= ALL_MASKS;
+}
+
+static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value)
+{
+    uint32_t n = cpu->base.target->vector_bytes / dlc_dtype_bytes(access->dtype);
+    LLVMTypeRef i1 = LLVMInt1TypeInContext(cpu->context);
+    LLVMValueRef from[64], on[64];
+    dlc_access vector = *access;
+    for (uint32_t i = 0; i < n; i++) {
+        int is_lane = i % access->stride == 0 && i / access->stride < access->width;
+        from[i] = i32_const(cpu, is_lane ? i / access->stride : 0);
+        on[i] = LLVMConstInt(i1, (unsigned)is_lane, 0);
+    }
+    vector.mode = DLC_ACCESS_VECTOR;
+    vector.offset = access->first;
+    value = LLVMBuildShuffleVector(cpu->builder, value, LLVMGetPoison(LLVMTypeOf(value)), LLVMConstVector(from, n), "");
+    LLVMValueRef pointer = dlc_cpu_address(cpu, &vector);
+    LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
+    LLVMValueRef args[] = {value, pointer, i32_const(cpu, dlc_dtype_bytes(access->dtype)), LLVMConstVector(on, n)};
+    dlc_cpu_intrinsic(cpu, "llvm.masked.store", types, 2, args, 4);
+}
+
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
     LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
     LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
+    if (is_part_of_vector(cpu, access)) {
+        strided_store(cpu, access, value);
+        return;
+    }
     if (access->mode == DLC_ACCESS_GATHER || (mask && access->mode == DLC_ACCESS_VECTOR)) {
         masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;

@@ -33,6 +33,31 @@ def index_through_floats():
     return run(nodes, {"x": normal(20)}, ["y"], weights=weights, shapes={"x": ["n"]})
 
 
+def narrow_lanes(channels, height, width):
+    """Codes of an image, a pixel's side by side: lanes of a byte, as many elements apart as there are channels."""
+    nodes = [node("QuantizeLinear", ["x", "scale", "zero"], ["q"]), node("Transpose", ["q"], ["y"], perm=[0, 2, 3, 1]),
+             node("Cast", ["x"], ["h"], to=T.FLOAT16), node("Transpose", ["h"], ["z"], perm=[0, 2, 3, 1])]
+    x = normal(1, channels, height, width)
+    q = np.clip(np.rint(x / np.float32(.03125)) + 128, 0, 255).astype(np.uint8)
+    expected = [q.transpose(0, 2, 3, 1), x.astype(np.float16).transpose(0, 2, 3, 1)]
+    return run(nodes, {"x": x}, ["y", "z"], expected, weights={"scale": np.float32(.03125), "zero": np.uint8(128)})
+
+
+@case
+def codes_of_pairs():
+    return narrow_lanes(2, 17, 16)
+
+
+@case
+def codes_of_three():
+    return narrow_lanes(3, 24, 32)
+
+
+@case
+def codes_of_four():
+    return narrow_lanes(4, 9, 37)
+
+
 # --- dimensions of inputs that turn out to be 1 ---
 
 def either(x, y, nodes=(node("Add", ["x", "y"], ["s"]), node("Mul", ["s", "x"], ["z"])), weights=None):
