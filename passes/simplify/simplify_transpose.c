@@ -107,7 +107,9 @@ dlc_value *dlc_rule_transpose_below_map(dlc_pass_ctx *ctx, dlc_node *node)
             return NULL;
     }
     dlc_value *result = dlc_build_map_like(ctx, node, inputs);
-    return result ? dlc_build_transpose(ctx->graph, node, result, moved.perm) : NULL;
+    result = result ? dlc_build_transpose(ctx->graph, node, result, moved.perm) : NULL;
+    /* What reads nothing of an input (a pad of no elements) is pointwise too, and its shape need not be the input's. */
+    return result && dlc_same_type(&result->type, &node->outputs[0]->type) ? result : NULL;
 }
 
 /* The input dimensions a reduction over the transposed `axes` folds, ascending. */
