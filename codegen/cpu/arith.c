@@ -413,6 +413,25 @@ static LLVMValueRef rounded_operand(LLVMValueRef value, uint32_t w, double *shif
     return LLVMGetIntrinsicID(LLVMGetCalledValue(value)) == rounds ? LLVMGetOperand(value, 0) : NULL;
 }
 
+/*
+ * rint(x) + shift as unsigned bytes by AVX-512: what is too large for an integer becomes 2^31, which saturates as any large number does,
+ * so that one limit is enough. Above 2^31 - shift the sum wraps to no less than 2^31 either.
+ */
+static LLVMValueRef rounded_to_byte(dlc_cpu *cpu, uint32_t w, LLVMValueRef x, double shift)
+{
+    enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
+    LLVMTypeRef f32 = float_type(cpu, 1), i32 = int_type(cpu, 32, w);
+    LLVMValueRef low = splat_const(LLVMConstReal(f32, -shift), w), is_more = LLVMBuildFCmp(B(cpu), LLVMRealOGT, x, low, "");
+    x = select_(cpu, is_more, x, low);
+    LLVMValueRef args[] = {x, LLVMConstNull(i32), LLVMConstAllOnes(int_type(cpu, w, 1)), int_const(cpu, 32, EMBEDDED, 1)};
+    LLVMValueRef whole = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.mask.cvtps2dq.512", NULL, 0, args, 4);
+    if (shift != 0)
+        whole = LLVMBuildAdd(B(cpu), whole, int_const(cpu, 32, (int64_t)shift, w), "");
+    LLVMValueRef limits[] = {whole, int_const(cpu, 32, UINT8_MAX, w)};
+    whole = dlc_cpu_intrinsic(cpu, "llvm.umin", &i32, 1, limits, 2);
+    return LLVMBuildTrunc(B(cpu), whole, int_type(cpu, 8, w), "");
+}
+
 /* rint(x) + shift as bytes or shorts: limited first, so that adding a number above which floats are whole rounds x, half to even,
  * and leaves what it is in the register's low bits. */
 static LLVMValueRef rounded_to_int(dlc_cpu *cpu, dlc_dtype to, uint32_t w, LLVMValueRef x, double shift)
@@ -437,9 +456,12 @@ static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uin
 {
     LLVMTypeRef types[] = {dlc_cpu_type(cpu, to, w), dlc_cpu_type(cpu, from, w)};
     double shift;
+    int is_zmm = w == 16 && cpu->base.target->vector_bytes == 64; /* AVX-512's width: no other target of dlc has it */
     LLVMValueRef x = w > 1 && from == DLC_F32 && bits_of(to) <= 16 ? rounded_operand(value, w, &shift) : NULL;
     if (w > 1)
-        return x ? rounded_to_int(cpu, to, w, x, shift) : vector_to_int(cpu, from, to, w, value);
+        return x && is_zmm && to == DLC_U8 && shift >= 0 ? rounded_to_byte(cpu, w, x, shift)
+               : x                                       ? rounded_to_int(cpu, to, w, x, shift)
+                                                         : vector_to_int(cpu, from, to, w, value);
     return dlc_cpu_intrinsic(cpu, dlc_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &value, 1);
 }
 

@@ -60,6 +60,19 @@ def codes_of_four():
 
 # --- dimensions of inputs that turn out to be 1 ---
 
+@case
+def codes_of_all_magnitudes():
+    """Floats of every exponent, halves between codes and what no integer holds, around three zero points: they saturate."""
+    patterns = np.arange(0, 2**32, 2**16 + 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    edges = np.array([2.0**31, 2.0**31 - 128, -(2.0**31), np.inf, -np.inf, -0.0], np.float32)
+    x = np.concatenate([patterns[~np.isnan(patterns)], np.arange(-600, 600, .5, dtype=np.float32), edges])
+    zeros = {"none": np.uint8(0), "middle": np.uint8(128), "most": np.uint8(255), "signed": np.int8(-3)}
+    nodes = [node("QuantizeLinear", ["x", "one", name], ["to_" + name]) for name in zeros]
+    expected = [np.clip(np.rint(x.astype(np.float64)) + zero, np.iinfo(zero.dtype).min, np.iinfo(zero.dtype).max).astype(zero.dtype)
+                for zero in zeros.values()]
+    return run(nodes, {"x": x}, ["to_" + name for name in zeros], expected, weights={"one": np.float32(1), **zeros})
+
+
 def either(x, y, nodes=(node("Add", ["x", "y"], ["s"]), node("Mul", ["s", "x"], ["z"])), weights=None):
     """Every dimension is known at run time only, each by a name of its own."""
     shapes = {name: [f"{name}{d}" for d in range(value.ndim)] for name, value in (("x", x), ("y", y))}
