@@ -275,8 +275,8 @@ static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buf
     return mul(b, cell, dlc_size_const(&b->size, dlc_dtype_bytes(buffer->type.dtype)));
 }
 
-/* Scalar operations of a stage's value at one point; indices and guards of loads are not counted.
- */
+/* Scalar operations of a stage's value at one point. Indices and guards of loads are not counted, nor what widens the loaded element: a
+ * product of bytes summed as integers is two operations, as the machine's roofs count it. */
 static int64_t point_flops(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
 {
     const dlc_pool *pool = kernel->pool;
@@ -290,7 +290,8 @@ static int64_t point_flops(const dlc_kernel *kernel, const dlc_stage *stage, dlc
         const dlc_expr_node *node = dlc_node_of(pool, id);
         if (!marks[id] || node->op == DLC_EXPR_LOAD)
             continue;
-        flops += dlc_exprs[node->op].cost;
+        int widens = node->op == DLC_EXPR_CAST && dlc_node_of(pool, dlc_arg(pool, id, 0))->op == DLC_EXPR_LOAD;
+        flops += widens ? 0 : dlc_exprs[node->op].cost;
         for (uint32_t i = 0; i < node->nargs; i++)
             marks[dlc_arg(pool, id, i)] = 1;
     }
