@@ -23,9 +23,11 @@ static void keep_checked(const units *u, dlc_expr load)
     if (node->op != DLC_EXPR_LOAD || !(node->flags & DLC_LOAD_CHECKED) || !DLC_SOURCE_IS_STAGE(node->imm.id))
         return;
     const dlc_stage *source = &u->kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)];
-    for (uint32_t d = 0; d < source->axes.n; d++)
-        if (dlc_expr_has_load(pool, dlc_arg(pool, load, d)))
+    for (uint32_t d = 0; d < source->axes.n; d++) {
+        int64_t number = 0;
+        if (dlc_expr_has_load(pool, dlc_arg(pool, load, d)) || (dlc_expr_is_int(pool, dlc_arg(pool, load, d), &number) && number))
             u->is_unit[source->axes.data[d]] = 0;
+    }
 }
 
 static units find_units(const dlc_kernel *kernel)
