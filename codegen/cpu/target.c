@@ -269,15 +269,24 @@ static LLVMValueRef lanes_of(const dlc_cpu *cpu, LLVMValueRef v, uint32_t first,
     return LLVMBuildShuffleVector(cpu->builder, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, n), "");
 }
 
-static LLVMValueRef mask_of_lanes(const dlc_cpu *cpu, LLVMValueRef mask, uint32_t first, uint32_t n)
+/* These lanes of the mask; its width stands for one that is off. */
+static LLVMValueRef picked_mask(const dlc_cpu *cpu, LLVMValueRef mask, LLVMValueRef *index, uint32_t n)
 {
     if (LLVMIsConstant(mask) || !LLVMIsABinaryOperator(mask) || LLVMGetInstructionOpcode(mask) != LLVMAnd)
-        return lanes_of(cpu, mask, first, n);
-    LLVMValueRef a = mask_of_lanes(cpu, LLVMGetOperand(mask, 0), first, n), b = mask_of_lanes(cpu, LLVMGetOperand(mask, 1), first, n);
+        return LLVMBuildShuffleVector(cpu->builder, mask, LLVMConstNull(LLVMTypeOf(mask)), LLVMConstVector(index, n), "");
+    LLVMValueRef a = picked_mask(cpu, LLVMGetOperand(mask, 0), index, n), b = picked_mask(cpu, LLVMGetOperand(mask, 1), index, n);
     LLVMValueRef all = all_lanes(cpu, n);
     if (LLVMIsNull(a) || b == all)
         return a;
     return LLVMIsNull(b) || a == all ? b : LLVMBuildAnd(cpu->builder, a, b, "");
+}
+
+static LLVMValueRef mask_of_lanes(const dlc_cpu *cpu, LLVMValueRef mask, uint32_t first, uint32_t n)
+{
+    LLVMValueRef index[64];
+    for (uint32_t i = 0; i < n; i++)
+        index[i] = i32_const(cpu, first + i);
+    return picked_mask(cpu, mask, index, n);
 }
 
 /* Elements of a piece of the access. */
@@ -412,7 +421,7 @@ static LLVMValueRef mask_of_part(const dlc_cpu *cpu, const dlc_access *access, L
         uint32_t at = part * access->width + i;
         index[i] = i32_const(cpu, at % access->stride ? access->width : at / access->stride);
     }
-    return LLVMBuildShuffleVector(cpu->builder, mask, LLVMConstNull(LLVMTypeOf(mask)), LLVMConstVector(index, access->width), "");
+    return picked_mask(cpu, mask, index, access->width);
 }
 
 /* The last part of unmasked ones ends where the last lane's element does. */
