@@ -778,10 +778,12 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         enter_lanes(d, d->columns->masks[v]);
         at_column(d, v);
+        dlc_turn_rows_begin(d->nest, d->is_tile ? 1 : d->nrows);
         for (uint32_t r = 0; r < (d->is_tile ? 1 : d->nrows); r++) {
             at_row(d, r);
             body(d, node, r, v);
         }
+        dlc_turn_rows_end(d->nest);
         leave_point(d);
         leave_lanes(d->nest);
     }

@@ -460,7 +460,8 @@ void dlc_leaf_keep(dlc_nest *nest, uint32_t s, const dlc_val *result, uint32_t w
     if (stage->buffer != DLC_NO_BUFFER) {
         for (uint32_t i = 0; i < stage->store.n; i++)
             index[i] = dlc_nest_here(nest, stage->store.data[i]);
-        dlc_nest_store(nest, s, index, result[stage->second], width);
+        if (!dlc_turn_waits(nest, s, index, result[stage->second], width))
+            dlc_nest_store(nest, s, index, result[stage->second], width);
     }
     if (nest->schedule->homes[s].place == DLC_PLACE_SCRATCH) {
         for (uint32_t i = 0; i < stage->axes.n; i++)

@@ -486,10 +486,12 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
 {
     const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
-    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_dtype_bytes(node->dtype) != 4 || dlc_load_guard(nest->kernel->pool, load) ||
-        dlc_nest_stride(nest, load, axis) != 1)
+    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_dtype_bytes(node->dtype) != 4 || dlc_nest_stride(nest, load, axis) != 1)
         return 0;
-    load_plan plan = plan_load(nest, dlc_nest_here(nest, load));
+    dlc_expr here = dlc_nest_here(nest, load);
+    if (dlc_node_of(nest->kernel->pool, here)->op != DLC_EXPR_LOAD)
+        return 0; /* its guard is known to be false */
+    load_plan plan = plan_load(nest, here);
     return is_memory(&plan) && plan.access.mode == DLC_ACCESS_GATHER && !(nest->mask && plan.access.mem == DLC_MEM_SCRATCH);
 }
 

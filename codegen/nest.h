@@ -16,6 +16,7 @@ typedef struct dlc_val_opaque *dlc_val; /* a target's value; NULL: none */
 typedef struct dlc_var_opaque *dlc_var; /* a target's mutable variable */
 
 typedef struct dlc_nest dlc_nest;
+typedef struct dlc_turned_rows dlc_turned_rows;
 typedef struct dlc_emitter dlc_emitter;
 
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
@@ -210,6 +211,7 @@ struct dlc_nest {
     uint32_t nopen;
     uint32_t partial;       /* which of a step's vectors is being computed */
     uint32_t worker[2];     /* where there are thread loops: pseudo-axes: the thread in its block, the warp */
+    dlc_turned_rows *rows;  /* stores of the rows of a register tile's vector that wait, or NULL: none does */
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
@@ -362,15 +364,21 @@ void dlc_tile_rows_end(dlc_nest *nest, uint32_t leaf);
 dlc_val dlc_tile_get(dlc_nest *nest, uint32_t leaf, uint32_t v);
 void dlc_tile_set(dlc_nest *nest, uint32_t leaf, uint32_t v, dlc_val value);
 /* codegen/turn.c: loads of an unrolled loop over as many points, from lo on, as there are lanes, that are read at once and turned: how many
- * (of at most DLC_MOST_TURNED); and, in the loop, that their values at this point are known. */
+ * (of at most DLC_MOST_TURNED); and, in the loop, that their values at this point are known. Nothing is read from the point hi on; 0: there
+ * are as many. */
 enum { DLC_MOST_TURNED = 4 };
 typedef struct {
     dlc_expr load;
     dlc_val *columns;
 } dlc_turned;
 int dlc_turn_fits(dlc_nest *nest, uint32_t loop); /* there are such loads, in the present lanes */
-uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_turned *turned);
+uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_expr hi, dlc_turned *turned);
 void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_t point);
+/* What is done for each row of a register tile's vector stands between these; what its rows store may wait for all of them, in the order of
+ * the rows, and is stored at the end. waits: true where it does. */
+void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);
+int dlc_turn_waits(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
+void dlc_turn_rows_end(dlc_nest *nest);
 /* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
 dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
 

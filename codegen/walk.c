@@ -555,7 +555,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     uint32_t axis = node_of(nest, n)->axis;
     int many = count_leaves(nest, n) > 1; /* what one computes is not what the same expression gave in the iteration before */
     dlc_turned turned[DLC_MOST_TURNED];
-    uint32_t nturned = !hi && count == nest->width ? dlc_turn_begin(nest, n, lo, turned) : 0;
+    uint32_t nturned = count == nest->width ? dlc_turn_begin(nest, n, lo, hi, turned) : 0;
     for (int64_t i = 0; i < count; i++) {
         dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, lo, i));
         if (many || hi) {
@@ -576,7 +576,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     }
 }
 
-/* As many points as lanes; or, where the axis ends, a loop over those that are left. */
+/* As many points as lanes; or, where the axis ends, those that are left, each of which asks. */
 static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -585,14 +585,7 @@ static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
         dlc_expr condition = is_part ? dlc_lt(pool, s->hi, whole) : dlc_le(pool, whole, s->hi);
         nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
         dlc_nest_enter(nest);
-        if (is_part) {
-            dlc_nest_loop(nest, node_of(nest, n)->axis, dlc_nest_uniform(nest, s->lo), dlc_nest_uniform(nest, s->hi), 1);
-            dlc_walk_children(nest, n);
-            dlc_nest_loop_end(nest);
-            forget_values(nest, n);
-        } else {
-            walk_points(nest, n, known_here(nest, n, s->lo), nest->width, 0);
-        }
+        walk_points(nest, n, known_here(nest, n, s->lo), nest->width, is_part ? s->hi : 0);
         dlc_nest_leave(nest);
         nest->emit->if_end(nest->emit);
     }

@@ -12,9 +12,12 @@
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
  * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
  * would be divided by it: rows of tiles and tiles of a row are axes of their own then.
+ *
+ * Vectors run along channels. Where what follows does not store along them, results lie channels last first, and a kernel of its own
+ * turns them: one tile's are too few neighbours to be turned while they are made.
  */
 #include "ir/kernel/algebra.h"
-#include "passes/fuse/fuse.h"
+#include "passes/lower/lower.h"
 #include "passes/rewrite/rewrite.h"
 
 enum { TAPS = 3, MOST_PAIRS = 2, MOST_POINTS = 2 * MOST_PAIRS + 2 };
@@ -40,6 +43,7 @@ typedef struct {
     dlc_expr size[2];   /* of the results */
     int64_t nominal[2]; /* the same, as far as estimates go */
     int has_rows;       /* of tiles: an axis of their own */
+    int is_turned;      /* by a kernel behind */
     int64_t inputs, outputs;
     double images;      /* the least there are */
     uint32_t form;
@@ -174,6 +178,25 @@ static int is_channels_last(const site *at)
     return dlc_expr_linear(pool, offset, at->ic, &coefficient, &rest) && dlc_expr_is_int(pool, coefficient, &step) && step == 1;
 }
 
+/* Neighbouring channels do not lie together in something that the kernel stores. */
+static int stores_across(const site *at)
+{
+    dlc_kernel *kernel = at->kernel;
+    dlc_expr coefficient, rest;
+    int64_t step;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->buffer == DLC_NO_BUFFER)
+            continue;
+        const dlc_buffer *y = &kernel->buffers.data[stage->buffer];
+        dlc_expr offset = dlc_layout_offset(kernel->pool, &y->layout, y->type.rank, y->type.dims, stage->store.data);
+        if (!dlc_expr_linear(kernel->pool, offset, at->oc, &coefficient, &rest) || !dlc_expr_is_int(kernel->pool, coefficient, &step) ||
+            step != 1)
+            return 1;
+    }
+    return 0;
+}
+
 /* What follows are maps of its elements. */
 static int are_maps(const dlc_kernel *kernel)
 {
@@ -207,8 +230,11 @@ static int find_site(site *at)
         at->w = at->x;
         at->x = x;
     }
-    return buffer_of(at, at->w)->role == DLC_ROLE_CONST && buffer_of(at, at->x)->role == DLC_ROLE_IN &&
-           !dlc_load_guard(pool, at->w) && find_windows(at, stage) && find_filter(at, stage) && is_channels_last(at);
+    if (buffer_of(at, at->w)->role != DLC_ROLE_CONST || buffer_of(at, at->x)->role != DLC_ROLE_IN || dlc_load_guard(pool, at->w) ||
+        !find_windows(at, stage) || !find_filter(at, stage) || !is_channels_last(at))
+        return 0;
+    at->is_turned = stores_across(at);
+    return 1;
 }
 
 /* --- transforms --- */
@@ -588,6 +614,74 @@ static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
     return dlc_kernel_axis(t->kernel, name, dlc_expr_i64(t->pool, n));
 }
 
+/* Axes that are neither the image's nor channels. */
+static dlc_ids images_of(const site *at)
+{
+    const dlc_ids *axes = &at->kernel->stages.data[0].axes;
+    dlc_ids images = {0};
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (axes->data[i] != at->image[0] && axes->data[i] != at->image[1] && axes->data[i] != at->oc)
+            dlc_vec_push(at->arena, &images, axes->data[i]);
+    return images;
+}
+
+/* --- results that are turned --- */
+
+static const char *results_name(const site *at)
+{
+    return dlc_arena_printf(at->arena, "%s.channels_last", at->kernel->stages.data[0].name);
+}
+
+/* f32[images, rows, columns, oc], and the axes by which it is read and written. */
+static dlc_buffer results_buffer(const site *at, dlc_kernel *kernel, dlc_role role, dlc_ids *axes)
+{
+    dlc_buffer buffer = {.name = results_name(at), .role = (uint8_t)role, .type = {.dtype = DLC_F32}};
+    *axes = images_of(at);
+    for (uint32_t d = 0; d < 2; d++)
+        dlc_vec_push(at->arena, axes, at->image[d]);
+    dlc_vec_push(at->arena, axes, at->oc);
+    for (uint32_t i = 0; i < axes->n; i++)
+        buffer.type.dims[buffer.type.rank++] = kernel->axes.data[axes->data[i]].extent;
+    return buffer;
+}
+
+/* The kernel stores the convolution's results, and nothing else. */
+static void store_results(const site *at, dlc_kernel *kernel)
+{
+    dlc_ids axes;
+    uint32_t made = dlc_rewrite_insert(kernel, results_buffer(at, kernel, DLC_ROLE_OUT, &axes));
+    for (uint32_t b = made + 1; b < kernel->buffers.n; b++)
+        kernel->buffers.data[b].role = DLC_ROLE_IN; /* of no stage that is left */
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        kernel->stages.data[s].buffer = DLC_NO_BUFFER;
+    dlc_stage *stage = &kernel->stages.data[NEW_STAGES];
+    stage->buffer = made;
+    stage->store = (dlc_ids){0};
+    for (uint32_t i = 0; i < axes.n; i++)
+        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(kernel->pool, axes.data[i]));
+}
+
+/* What the kernel does with the convolution's results. */
+static void make_maps(const site *at, dlc_rewritten *out)
+{
+    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->arena);
+    dlc_ids axes;
+    dlc_expr index[DLC_MAX_RANK];
+    uint32_t first = dlc_rewrite_insert(kernel, filter_buffer(at, kernel->pool, DLC_ROLE_CONST)); /* which is not read */
+    uint32_t made = dlc_rewrite_insert(kernel, results_buffer(at, kernel, DLC_ROLE_IN, &axes));
+    dlc_stage *stage = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < axes.n; i++)
+        index[i] = dlc_expr_axis(kernel->pool, axes.data[i]);
+    stage->value[0] = dlc_expr_load(kernel->pool, DLC_F32, made, index, axes.n, 0, 0, 0);
+    stage->combine = DLC_REDUCE_NONE;
+    stage->reduce = (dlc_ids){0};
+    dlc_lower_inline(kernel);
+    dlc_lower_merge(kernel);
+    dlc_rewrite_add_part(kernel, first, 2, out);
+}
+
+/* --- all parts --- */
+
 static void make_tiles(const site *at, dlc_rewritten *out)
 {
     dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->arena);
@@ -602,23 +696,28 @@ static void make_tiles(const site *at, dlc_rewritten *out)
     t.point[1] = points_axis(&t, "q", n);
     t.column = points_axis(&t, "h", n);
     t.result = points_axis(&t, "r", forms[at->form].m);
-    const dlc_ids *axes = &kernel->stages.data[0].axes;
-    for (uint32_t i = 0; i < axes->n; i++)
-        if (axes->data[i] != at->image[0] && axes->data[i] != at->image[1] && axes->data[i] != at->oc)
-            dlc_vec_push(kernel->arena, &t.images, axes->data[i]);
+    t.images = images_of(at);
     insert_stages(kernel);
     make_input(&t);
     make_product(&t);
     make_results(&t);
-    dlc_rewrite_add_part(kernel, t.filter, 1, out);
+    if (at->is_turned)
+        store_results(at, kernel);
+    dlc_rewrite_add_part(kernel, t.filter, at->is_turned ? 2 : 1, out);
 }
+
+enum { FILTER_PART, TILES_PART };
 
 static void make(const site *at, dlc_rewritten *out)
 {
     *out = (dlc_rewritten){0};
     dlc_vec_push(at->arena, &out->made, filter_name(at));
     make_filter(at, out);
+    if (at->is_turned)
+        dlc_vec_push(at->arena, &out->made, results_name(at));
     make_tiles(at, out);
+    if (at->is_turned)
+        make_maps(at, out);
 }
 
 /* --- whether it pays --- */
@@ -644,7 +743,7 @@ static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
 {
     dlc_schedule *schedule = NULL;
     const char *detail;
-    (void)dlc_choose(out->parts.data[out->parts.n - 1].kernel, in->target, in->scratch, &schedule, &detail);
+    (void)dlc_choose(out->parts.data[TILES_PART].kernel, in->target, in->scratch, &schedule, &detail);
     for (uint32_t i = 0; schedule && i < schedule->nodes.n; i++)
         if (schedule->nodes.data[i].kind == DLC_LOOP_LEAF && schedule->nodes.data[i].row != DLC_DOT_NONE)
             return 1;

@@ -32,11 +32,14 @@ typedef struct {
     uint32_t *together;  /* per stage: the axis along which its scratch lies together; DLC_NO_AXIS, or NULL: its last one */
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
     uint32_t across;  /* the axis unrolled in them, as many points as lanes: see dlc_choose_crosses; or DLC_NO_AXIS */
+    uint32_t rows;    /* of a register tile whose elements are asked for; or DLC_NO_AXIS */
 } dlc_chooser;
 
 /* Lanes along one axis stride where the load's neighbours in memory lie along another: a square of both is read by rows and turned in
  * registers (codegen/turn.c). */
 int dlc_choose_crosses(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width);
+/* The rows of a register tile are turned, in registers, where they store this way: neighbours in memory are neighbouring rows. */
+int dlc_choose_is_turned(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t rows, uint32_t width);
 /* The first such axis of these for this load of the stage, or for any of them (0); DLC_NO_AXIS: there is none. */
 uint32_t dlc_choose_across(const dlc_chooser *chooser, uint32_t stage, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width);
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);

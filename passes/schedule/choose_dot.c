@@ -122,6 +122,7 @@ static int is_in_place(const dot *d)
 
 enum {
     SCATTER_CYCLES = 18, /* storing a vector whose elements are apart */
+    TURNED_CYCLES = 5,   /* the same as one of a tile's rows, which are turned */
     COPY_CYCLES = 2      /* copying an element that is not next to the one before */
 };
 
@@ -146,9 +147,13 @@ static double role_cycles(const dot *d)
     uint32_t inner = d->form.n.data[d->form.n.n - 1];
     double cycles = 0, batches = dlc_choose_points(c, &d->form.batch);
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++)
-            if (!c->accesses[s].data[i].load && dlc_choose_stride(c, c->accesses[s].data[i].offset, inner) != 1)
-                cycles += SCATTER_CYCLES * batches * d->rows * d->columns / d->width;
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            if (access->load || dlc_choose_stride(c, access->offset, inner) == 1)
+                continue;
+            int is_turned = d->form.m.n && dlc_choose_is_turned(c, access, d->form.m.data[d->form.m.n - 1], d->width);
+            cycles += (is_turned ? TURNED_CYCLES : SCATTER_CYCLES) * batches * d->rows * d->columns / d->width;
+        }
     if (!constant_of(d, d->form.b) && !is_in_place(d))
         cycles += COPY_CYCLES * batches * d->columns * d->depth;
     if (!is_direct(d, d->form.a, &d->form.m))

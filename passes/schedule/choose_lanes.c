@@ -10,6 +10,8 @@
 
 #define LOOKUP_CYCLES 6.0 /* of a vector: four loads of the table, two permutations, a choice */
 #define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
+#define TURNED_ROW 0.7    /* of an element of a register tile's rows, fewer than lanes */
+#define MISSED_ROW 2.4    /* the same where lanes lie a way of L1 apart: none of their lines is there any more when the next tile goes on in it */
 #define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
 
 enum {
@@ -140,12 +142,18 @@ static int can_turn(const dlc_target *target, uint32_t width)
     return target->kind == DLC_TARGET_CPU && !target->plugin && width >= LEAST_TURNED && width * 4 == target->vector_bytes;
 }
 
+int dlc_choose_is_turned(const dlc_chooser *c, const dlc_access_fact *access, uint32_t rows, uint32_t width)
+{
+    return can_turn(c->target, width) && dlc_dtype_bytes(c->kernel->buffers.data[access->source].type.dtype) == 4 &&
+           dlc_choose_stride(c, access->offset, rows) == 1;
+}
+
 int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width)
 {
     const dlc_pool *pool = c->kernel->pool;
     return access->load && !DLC_SOURCE_IS_STAGE(access->source) && can_turn(c->target, width) &&
            dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
-           !dlc_load_guard(pool, access->load) && dlc_choose_stride(c, access->offset, across) == 1 &&
+           dlc_choose_stride(c, access->offset, across) == 1 &&
            dlc_choose_stride(c, access->offset, lane) != 0 && dlc_choose_stride(c, access->offset, lane) != 1;
 }
 
@@ -199,6 +207,8 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return 1.0 / width;
     if (c->across != DLC_NO_AXIS && dlc_choose_crosses(c, access, lane, c->across, width))
         return TURNED_CYCLES;
+    if (!access->load && !DLC_SOURCE_IS_STAGE(access->source) && c->rows != DLC_NO_AXIS && dlc_choose_is_turned(c, access, c->rows, width))
+        return dlc_choose_stride(c, access->offset, lane) * 4 % DLC_WAY_BYTES ? TURNED_ROW : MISSED_ROW;
     if (access->load && dlc_looked_up(c->target, c->kernel, access->load))
         return LOOKUP_CYCLES / width;
     if (access->load && stride >= 2 && stride <= DLC_MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)

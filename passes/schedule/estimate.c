@@ -380,7 +380,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return dot_cycles(e, leaf);
     if (as == DLC_ROOT_NODE && dlc_schedule_thread_of(e->schedule, leaf) != DLC_ROOT_NODE)
         return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
-    e->c.lane = e->c.across = DLC_NO_AXIS;
+    e->c.lane = e->c.across = e->c.rows = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
         e->c.across = axis_across(e, leaf, loop);
         lane = node_at(e, loop)->axis;
@@ -389,7 +389,9 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
             width = least_width(e, node->stage, width);
         e->c.lane = node_at(e, loop)->end > loop + 2 ? lane : DLC_NO_AXIS; /* what several share lies by lanes */
     } else if (as != DLC_ROOT_NODE) {
-        lane = node_at(e, e->schedule->homes[node_at(e, as)->stage].leaf)->columns;
+        const dlc_schedule_node *tile = node_at(e, e->schedule->homes[node_at(e, as)->stage].leaf);
+        lane = tile->columns;
+        e->c.rows = tile->rows;
         width = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[node->stage].dtype[0]);
         width = width < 1 ? 1 : width;
     }
@@ -458,7 +460,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     *result = (dlc_estimate){0};
     dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
     e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
-    e.c.lane = e.c.across = DLC_NO_AXIS;
+    e.c.lane = e.c.across = e.c.rows = DLC_NO_AXIS;
     e.c.together = dlc_new_array(scratch, uint32_t, kernel->stages.n + 1);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         e.c.together[s] = DLC_NO_AXIS;

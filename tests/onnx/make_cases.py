@@ -138,6 +138,39 @@ def conv_of_top_k():
     return run(nodes, {"x": normal(1, 4, 6, 6)}, ["y"], weights={"k": np.array([4]), "w": normal(4, 4, 3, 3)}, atol=1e-5)
 
 
+def channels_first(images, channels, height, width, taps, pad, symbols):
+    """A convolution whose results stay channels first: rows of a tile are turned as they are stored, of one image or of two."""
+    nodes = [node("Conv", ["x", "w", "b"], ["c"], pads=[pad] * 4), node("Relu", ["c"], ["y"])]
+    weights = {"w": normal(40, channels, taps, taps), "b": normal(40)}
+    return run(nodes, {"x": normal(images, channels, height, width)}, ["y"], weights=weights, shapes={"x": symbols}, atol=1e-4)
+
+
+@case
+def rows_of_several_images():
+    return channels_first(3, 32, 5, 7, 1, 0, ["n", 32, "h", "w"])
+
+
+@case
+def rows_of_one_image():
+    return channels_first(1, 32, 9, 19, 3, 1, ["n", 32, "h", "w"])
+
+
+@case
+def rows_of_known_images():
+    return channels_first(2, 32, 16, 16, 3, 0, [2, 32, 16, 16])
+
+
+@case
+def rows_of_small_images():
+    return channels_first(5, 32, 1, 3, 1, 0, ["n", 32, "h", "w"])
+
+
+@case
+def products_transposed():
+    nodes = [node("MatMul", ["x", "z"], ["m"]), node("Transpose", ["m"], ["y"], perm=[0, 2, 1])]
+    return run(nodes, {"x": normal(3, 50, 24), "z": normal(3, 24, 37)}, ["y"], atol=1e-4)
+
+
 @case
 def nonzero_of_conv():
     nodes = [node("Conv", ["x", "w"], ["c"]), node("Greater", ["c", "z"], ["g"]), node("NonZero", ["g"], ["y"])]
