@@ -144,6 +144,10 @@ static const char *const exact[] = {
 static const char *const sums[] = {"reduce_sum", "reduce_mean", "matmul", "conv", "conv_transpose", "einsum", "cumsum",
                                    "avg_pool", "resize", "grid_sample", "scatter_elements", NULL};
 
+/* Whose tail towards 0 is a difference of numbers near 1: the last place of those decides whether it is 0. */
+static const char *const tails[] = {"gelu", NULL};
+enum { TAIL_PLACES = 64 };
+
 /* What squares numbers on its way: where the square has no normal number of the type, the root of it may be 0. */
 static const char *const squares[] = {"lp_pool", NULL};
 
@@ -170,7 +174,8 @@ static void move(void *user, const dlc_watched *seen)
         if (isfinite(seen->wide[i]) && fabs(seen->wide[i]) > most)
             most = fabs(seen->wide[i]);
     for (size_t i = 0; i < seen->nelems; i++) {
-        double scale = adds_up ? most : fabs(seen->wide[i]), u = (double)(draws_bits(&b->noise) >> 11) * 0x1p-52 - 1;
+        int is_tail = is_one_of(tails, seen->does) && fabs(seen->wide[i]) < TAIL_PLACES * last_place(seen->dtype) * most;
+        double scale = adds_up || is_tail ? most : fabs(seen->wide[i]), u = (double)(draws_bits(&b->noise) >> 11) * 0x1p-52 - 1;
         if (!is_one_of(exact, seen->does))
             seen->wide[i] += u * place * scale;
         if (is_one_of(squares, seen->does) && seen->wide[i] * seen->wide[i] < least_normal(seen->dtype) && u < 0)
