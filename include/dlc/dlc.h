@@ -82,6 +82,8 @@ typedef struct {
                                                            of several targets what they said in common once. It runs in the
                                                            thread of the call; the note's texts are good until it returns, and
                                                            of this model it may call dlc_model_message alone */
+    const char *precision; /* "bf16": convolutions and products of f32 by weights multiply bf16 and add up in f32 (docs/numerics.md);
+                              NULL: "f32" */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

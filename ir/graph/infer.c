@@ -49,8 +49,9 @@ dlc_status dlc_infer_product(dlc_graph *graph, const dlc_node *node, dlc_dtype *
     *result = dtype > DLC_NONE && dtype < DLC_DTYPE_COUNT ? (dlc_dtype)dtype : DLC_NONE;
     for (uint32_t i = 0; i < 2; i++) {
         dlc_dtype own = dlc_infer_in(node, i)->dtype;
-        if (!dlc_is_int(*result) || !dlc_is_int(own) || dlc_dtypes[own].bits > dlc_dtypes[*result].bits)
-            return DLC_REFUSE("input %" PRIu32 " is %s and dtype is %s; integers that are no wider than dtype are wanted", i,
+        int is_alike = dlc_is_int(*result) ? dlc_is_int(own) : dlc_is_float(*result) && dlc_is_float(own);
+        if (!is_alike || dlc_dtypes[own].bits > dlc_dtypes[*result].bits)
+            return DLC_REFUSE("input %" PRIu32 " is %s and dtype is %s; integers, or floats, that are no wider than dtype are wanted", i,
                               dlc_dtypes[own].text, dlc_dtypes[*result].text);
     }
     return DLC_OK;

@@ -722,6 +722,13 @@ static void make(const site *at, dlc_rewritten *out)
 
 /* --- whether it pays --- */
 
+/* As it is, its factors are bf16, of which the target multiplies two at a time. */
+static int multiplies_pairs(const site *at)
+{
+    return buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
+           dlc_dot_fact(at->in->target, DLC_DOT_VDPBF16PS);
+}
+
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
 static double time_of(const site *at, int64_t m)
 {
@@ -729,7 +736,7 @@ static double time_of(const site *at, int64_t m)
     const dlc_target *target = at->in->target;
     double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * (double)(((at->nominal[0] + m - 1) / m) * ((at->nominal[1] + m - 1) / m));
-    double per_cycle = (target->facts & DLC_HAS_FMA ? 2 : 1) * width;
+    double per_cycle = (target->facts & DLC_HAS_FMA ? 2 : 1) * width * (m == 1 && multiplies_pairs(at) ? 2 : 1);
     double channels = (double)at->inputs * (double)at->outputs;
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)

@@ -208,12 +208,13 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-/* A row that takes the operands' own types: an exact one, whose instruction the target has. */
+/* A row that takes the operands' own types, and whose instruction the target has: an exact one, or one of pairs of bf16. */
 static int find_row(dot *d)
 {
     dlc_dot_operands operands;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].granule > 1 && dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == DLC_FAMILY_LANES &&
+        if (dlc_dots[row].granule > 1 && (dlc_dots[row].order == DLC_ORDER_EXACT || dlc_dots[row].order == DLC_ORDER_PAIRS) &&
+            dlc_dots[row].family == DLC_FAMILY_LANES &&
             dlc_dot_fact(d->c->target, (dlc_dot)row) &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
             dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
@@ -344,6 +345,8 @@ static int has_conflicting_rows(const dot *d)
     return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % DLC_WAY_BYTES == 0;
 }
 
+enum { MOST_PAIRED = 12 }; /* rows of pairs: of higher tiles LLVM 19 moves every sum at each step (14: a third of the speed) */
+
 /* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows. */
 static int64_t height_of(const dot *d, int64_t nv)
 {
@@ -352,6 +355,8 @@ static int64_t height_of(const dot *d, int64_t nv)
     if (most > DLC_L1_WAYS && has_conflicting_rows(d))
         most = DLC_L1_WAYS;
     most = most > 14 ? 14 : most;
+    if (dlc_dots[d->row].order == DLC_ORDER_PAIRS && most > MOST_PAIRED)
+        most = MOST_PAIRED;
     if (!is_known)
         return most > 12 ? 12 : most;
     int64_t tiles = (rows + most - 1) / most;

@@ -1,0 +1,53 @@
+# --precision bf16: what convolutions and products of weights read is cut to bf16, and added up in f32; nothing else changes.
+. "$1/cli/lib.sh"
+
+plain() {
+    cat <<TEXT
+graph @g(%x: f32[2,24,9,11], %z: f32[37,24]) -> %y, %v, %d, %a {
+  %w: f32[40,24,3,3] = const hash(00000000000000a1)
+  %u: f32[24,50] = const hash(00000000000000a2)
+  %g: f32[24,1,3,3] = const hash(00000000000000a3)
+  %s: f32[37,24] = tanh %z
+  %y: f32[2,40,9,11] = conv %x, %w {pads=[1, 1, 1, 1]}
+  %v: f32[37,50] = matmul %s, %u
+  %d: f32[2,24,7,9] = conv %x, %g {group=24}
+  %t: f32[24,37] = transpose %z {perm=[1, 0]}
+  %a: f32[37,37] = matmul %z, %t
+}
+TEXT
+}
+# The same with its cuts written out.
+cut() {
+    plain | sed 's/%y: \(.*\)conv %x, %w {/%xb: bf16[2,24,9,11] = cast %x {dtype=bf16}\n  %wb: bf16[40,24,3,3] = cast %w {dtype=bf16}\n  %y: \1conv %xb, %wb {dtype=f32, /
+                 s/%v: \(.*\)matmul %s, %u/%sb: bf16[37,24] = cast %s {dtype=bf16}\n  %ub: bf16[24,50] = cast %u {dtype=bf16}\n  %v: \1matmul %sb, %ub {dtype=f32}/'
+}
+plain >plain.dlc
+cut >cut.dlc
+"$DLC" run cut.dlc --interpret --input x=random:7 --input z=random:8 --outputs y.npz -q || fail "no expected output"
+"$DLC" opt plain.dlc --passes precision --precision bf16 >out 2>err || fail "the pass does not run"
+[ "$(grep -c 'dtype=f32' out)" = 2 ] || fail "not the two products of weights: $(cat out)"
+for target in native x86-64-v4+bf16 x86-64-v4 x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --precision bf16 --target $target >out 2>err
+    case $? in
+    0) ;;
+    6) [ $target = native ] && fail "native does not run: $(cat err)" ;; # the machine has not what it needs
+    *) fail "$target: $(cat out err)" ;;
+    esac
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    expect 0 "" "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --precision bf16 --target sm_80 --emulate-gpu
+fi
+# The instruction is used where the target has it, in f32 nowhere.
+if [ "$(uname -m)" = x86_64 ]; then
+    "$DLC" compile plain.dlc --precision bf16 --target x86-64-v4+bf16 --emit asm -o bf16.s -q || fail "no assembly"
+    "$DLC" compile plain.dlc --precision f32 --target x86-64-v4+bf16 --emit asm -o f32.s -q || fail "no assembly"
+    grep -q vdpbf16ps bf16.s || fail "no products of bf16"
+    ! grep -q vdpbf16ps f32.s || fail "products of bf16 nobody asked for"
+fi
+"$DLC" run plain.dlc --interpret --input x=random:7 --input z=random:8 --outputs f32.npz -q || fail "no expected output"
+expect 0 "" "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect f32.npz --precision f32
+expect 2 "precision 'f8' is none of f32 and bf16" "$DLC" compile plain.dlc -o m.so --precision f8
+"$DLC" compile plain.dlc -o m.so -q || fail "does not compile"
+expect 2 "precision" "$DLC" run m.so --precision bf16
+finish
