@@ -134,24 +134,15 @@ static uint32_t naccs_of(const dlc_nest *nest, uint32_t s)
 static dlc_val add_bytes(dlc_nest *nest, const dlc_stage *stage, dlc_expr value, const dlc_var acc)
 {
     dlc_pool *pool = nest->kernel->pool;
-    const dlc_expr_node *node = dlc_node_of(pool, value);
     dlc_dot_operands operands;
-    if (stage->combine != DLC_REDUCE_SUM || node->op != DLC_EXPR_MUL || stage->dtype[0] != DLC_I32 || nest->width == 1 ||
-        !nest->emit->dot_step)
+    dlc_dot row = DLC_DOT_NONE;
+    if (nest->width > 1 && nest->emit->dot_step)
+        row = dlc_dot_of_bytes(nest->emit->target, pool, stage, value, &operands);
+    if (row == DLC_DOT_NONE)
         return NULL;
-    dlc_expr a = dlc_arg(pool, value, 0), b = dlc_arg(pool, value, 1);
-    if (dlc_node_of(pool, a)->op != DLC_EXPR_CAST || dlc_node_of(pool, b)->op != DLC_EXPR_CAST)
-        return NULL;
-    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++) {
-        const dlc_dot_info *info = &dlc_dots[row];
-        if (info->granule == 1 || info->family != DLC_FAMILY_LANES || info->order != DLC_ORDER_EXACT || info->a != DLC_U8 ||
-            !dlc_dot_fact(nest->emit->target, row) || !dlc_dot_takes(row, pool, a, b, DLC_I32, &operands) || operands.is_flipped)
-            continue;
-        dlc_val left = dlc_nest_value_at(nest, operands.is_swapped ? b : a);
-        dlc_val right = dlc_nest_value_at(nest, operands.is_swapped ? a : b);
-        return nest->emit->dot_step(nest->emit, row, nest->width, left, right, nest->emit->var_get(nest->emit, acc));
-    }
-    return NULL;
+    dlc_val left = dlc_nest_value_at(nest, dlc_arg(pool, value, operands.is_swapped ? 1 : 0));
+    dlc_val right = dlc_nest_value_at(nest, dlc_arg(pool, value, operands.is_swapped ? 0 : 1));
+    return nest->emit->dot_step(nest->emit, row, nest->width, left, right, nest->emit->var_get(nest->emit, acc));
 }
 
 /* acc (op)= value at the current point, all lanes of the present width; lanes off give the identity. */

@@ -577,16 +577,12 @@ static uint64_t required_features(const dlc_target *target)
     return bits;
 }
 
-/* What rows of dot.def in the schedules need beyond that. */
-static uint64_t row_features(const dlc_module *module)
+/* What code of the schedules needs beyond that. */
+static uint64_t schedule_features(const dlc_module *module, dlc_arena *scratch)
 {
     uint32_t facts = 0;
-    for (uint32_t k = 0; k < module->kernels.n; k++) {
-        const dlc_schedule *schedule = module->kernels.data[k].schedule;
-        for (uint32_t n = 0; n < schedule->nodes.n; n++)
-            if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
-                facts |= dlc_dot_fact(module->target, (dlc_dot)schedule->nodes.data[n].row);
-    }
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        facts |= dlc_schedule_facts(module->kernels.data[k].schedule, scratch);
     return dlc_target_features(facts);
 }
 
@@ -605,7 +601,7 @@ static dlc_status describe_target(builder *b, dlc_plan *plan)
     plan->arch = is_arm ? DLC_ARCH_AARCH64 : DLC_ARCH_X86_64;
     if (is_x86 && strncmp(target->cpu, "x86-64", 6) != 0)
         return defect(b, target->name, "the features of this CPU's name are not in cpu.def");
-    plan->cpu_features = required_features(target) | row_features(b->module);
+    plan->cpu_features = required_features(target) | schedule_features(b->module, b->arena);
     return DLC_OK;
 }
 

@@ -82,6 +82,23 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
     return 0;
 }
 
+dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, value);
+    if (stage->combine != DLC_REDUCE_SUM || node->op != DLC_EXPR_MUL || stage->dtype[0] != DLC_I32)
+        return DLC_DOT_NONE;
+    dlc_expr a = dlc_arg(pool, value, 0), b = dlc_arg(pool, value, 1);
+    if (dlc_node_of(pool, a)->op != DLC_EXPR_CAST || dlc_node_of(pool, b)->op != DLC_EXPR_CAST)
+        return DLC_DOT_NONE;
+    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++) {
+        const dlc_dot_info *info = &dlc_dots[row];
+        if (info->granule > 1 && info->family == DLC_FAMILY_LANES && info->order == DLC_ORDER_EXACT && info->a == DLC_U8 &&
+            dlc_dot_fact(target, row) && dlc_dot_takes(row, pool, a, b, DLC_I32, operands) && !operands->is_flipped)
+            return row;
+    }
+    return DLC_DOT_NONE;
+}
+
 /* --- layout --- */
 
 typedef struct {
@@ -207,6 +224,33 @@ dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_e
     dlc_expr index = dlc_arg(pool, load, 0), byte = dlc_node_of(pool, index)->op == DLC_EXPR_CAST ? dlc_arg(pool, index, 0) : 0;
     int is_table = dlc_expr_is_int(pool, kernel->buffers.data[node->imm.id].type.dims[0], &elements) && elements == DLC_LOOKUP;
     return is_table && byte && dlc_node_of(pool, byte)->dtype == DLC_U8 ? byte : 0;
+}
+
+/* --- what code of a schedule needs --- */
+
+static int looks_up(const dlc_schedule *schedule, dlc_arena *scratch)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    const uint8_t *marks = dlc_kernel_marks(kernel, scratch);
+    for (dlc_expr id = 0; id < kernel->pool->nodes.n; id++)
+        if (marks[id] && dlc_node_of(kernel->pool, id)->op == DLC_EXPR_LOAD && dlc_looked_up(schedule->target, kernel, id))
+            return 1;
+    return 0;
+}
+
+uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
+{
+    const dlc_target *target = schedule->target;
+    uint32_t facts = looks_up(schedule, scratch) ? DLC_HAS_VBMI : 0;
+    dlc_dot_operands operands;
+    for (uint32_t n = 0; n < schedule->nodes.n; n++)
+        if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
+            facts |= dlc_dot_fact(target, (dlc_dot)schedule->nodes.data[n].row);
+    for (uint32_t s = 0; s < schedule->kernel->stages.n; s++) {
+        const dlc_stage *stage = &schedule->kernel->stages.data[s];
+        facts |= dlc_dot_fact(target, dlc_dot_of_bytes(target, schedule->kernel->pool, stage, stage->value[0], &operands));
+    }
+    return facts;
 }
 
 /* A lane picks from two registers of its own width: vpermps, and vpermi2ps or a choice between two. SSE has no such instruction. */

@@ -240,6 +240,9 @@ typedef struct {
     uint8_t is_swapped;     /* the columns' factor is the row's a */
     uint8_t is_flipped;     /* the rows' factor has the other signedness */
 } dlc_dot_operands;
+/* The row that adds up products of bytes lane by lane, where the stage is a sum, the value such a product, and the target has one; or
+ * DLC_DOT_NONE. */
+dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands);
 /* The factor in the row's own type; 0: it is not one that the row takes. */
 dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 /* False: the row takes no factors of these types. */
@@ -255,6 +258,9 @@ enum { DLC_LOOKUP = 256 }; /* elements of a table that bytes are looked up in */
 dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_expr load);
 /* How long a row of elements of 32 bits may be for `width` lanes to pick theirs from registers that hold all of it; 0: they cannot. */
 uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
+/* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes and of tables. What the target has
+ * besides is not asked of the machine that runs it. */
+uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);
 
 /* --- text --- */
 

@@ -320,6 +320,43 @@ START_TEST(wrong_ones_are_refused_in_a_sentence)
 }
 END_TEST
 
+/* --- what code of a schedule needs of the machine that runs it --- */
+
+#define BYTES(x, w) \
+    "kernel @bytes(x: " x "[7,67], w: " w "[67,70]) -> (y: i32[7,70]) {\n  axis i=7, j=70, k=67\n" \
+    "  a[i,j] = sum(k) i32(x[i, k]) * i32(w[k, j])\n  y[i,j] = a + 1\n}\n"
+#define TABLE(size) \
+    "kernel @table(x: u8[64], t: u8[" size "]) -> (y: u8[64]) {\n  axis i=64\n  y[i] = t[i64(x[i])]\n}\n"
+#define BYTE_LANES(n) "  par i, lane j:" n " {\n    for k {\n      a in reg\n    }\n    y\n  }\n"
+
+static const struct {
+    const char *kernel, *target, *tree;
+    uint32_t facts;
+} needs[] = {
+    {BYTES("u8", "i8"), "x86-64-v3+avx_vnni", BYTE_LANES("8"), DLC_HAS_AVX_VNNI},
+    {BYTES("i8", "u8"), "x86-64-v4+vnni", BYTE_LANES("16"), DLC_HAS_VNNI},
+    {BYTES("i8", "i8"), "x86-64-v4+vnni", BYTE_LANES("16"), 0},
+    {BYTES("u8", "i8"), "x86-64-v4", BYTE_LANES("16"), 0},
+    {TABLE("256"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", DLC_HAS_VBMI},
+    {TABLE("300"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", 0},
+    {MAP, "x86-64-v4+vbmi+vnni+bf16", "  for i, lane j:16 {\n    y\n  }\n", 0},
+};
+
+START_TEST(code_needs_what_it_uses)
+{
+    dlc_diag diag;
+    dlc_schedule *schedule = NULL;
+    char text[1024];
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag_init(&diag, arena);
+    snprintf(text, sizeof text, "schedule %s {\n%s}\n", needs[_i].target, needs[_i].tree);
+    dlc_status status = dlc_schedule_parse(text, kernel_of(needs[_i].kernel, arena), NULL, arena, &diag, &schedule);
+    ck_assert_msg(status == DLC_OK, "%s", diag.nmessages ? diag.messages[0].text : "");
+    ck_assert_uint_eq(dlc_schedule_facts(schedule, arena), needs[_i].facts);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule");
@@ -337,6 +374,7 @@ int main(void)
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_loop_test(tests, code_needs_what_it_uses, 0, sizeof needs / sizeof *needs);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
