@@ -18,6 +18,17 @@ uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row)
     return target->facts & (target->vector_bytes > NARROW_BYTES ? dlc_dots[row].fact : dlc_dots[row].narrow);
 }
 
+int dlc_dot_pays(const dlc_target *target, dlc_dot row)
+{
+    enum { WORTH_PERCENT = 120 }; /* of the rate of floats: cuts cost something */
+    uint32_t fact = dlc_dot_fact(target, row);
+    double rate = 0, floats = target->machine->ops_per_us[DLC_IS_FMA];
+    for (uint32_t i = 0; i < DLC_NFACTS; i++)
+        if (fact >> i & 1)
+            rate = target->machine->ops_per_us[i];
+    return fact && (rate == 0 || floats == 0 || rate * 100 >= floats * WORTH_PERCENT);
+}
+
 /* --- types --- */
 
 /* The factor without a cast to the accumulator's type. */

@@ -726,7 +726,7 @@ static void make(const site *at, dlc_rewritten *out)
 static int multiplies_pairs(const site *at)
 {
     return buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
-           dlc_dot_fact(at->in->target, DLC_DOT_VDPBF16PS);
+           dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
 }
 
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */

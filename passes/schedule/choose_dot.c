@@ -208,14 +208,14 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-/* A row that takes the operands' own types, and whose instruction the target has: an exact one, or one of pairs of bf16. */
+/* A row that takes the operands' own types, and whose instruction pays: an exact one, or one of pairs of bf16. */
 static int find_row(dot *d)
 {
     dlc_dot_operands operands;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
         if (dlc_dots[row].granule > 1 && (dlc_dots[row].order == DLC_ORDER_EXACT || dlc_dots[row].order == DLC_ORDER_PAIRS) &&
             dlc_dots[row].family == DLC_FAMILY_LANES &&
-            dlc_dot_fact(d->c->target, (dlc_dot)row) &&
+            dlc_dot_pays(d->c->target, (dlc_dot)row) &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
             dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
             is_worth_packing(d, operands.columns)) {

@@ -54,7 +54,7 @@ class Options:
     """dlc_options, with what they borrow kept alive."""
 
     def __init__(self, target: str | None, fusion: str | None, passes: str | None, shapes: Mapping[str, Sequence[int | None]] | None,
-                 values: Mapping[str, object] | None, jobs: int, emulate_gpu: bool,
+                 values: Mapping[str, object] | None, precision: str | None, jobs: int, emulate_gpu: bool,
                  progress: Callable[[str, float], None] | None) -> None:
         for word, rows in (("shapes", shapes), ("values", values)):
             if rows is not None and not isinstance(rows, Mapping):
@@ -64,7 +64,7 @@ class Options:
         self._kept: list[Any] = []
         self.struct = ffi.new("dlc_options *")
         self.struct.size_bytes = ffi.sizeof("dlc_options")
-        for field, value in (("target", target), ("fusion", fusion), ("passes", passes)):
+        for field, value in (("target", target), ("fusion", fusion), ("passes", passes), ("precision", precision)):
             if value is not None:
                 setattr(self.struct, field, self._text(value))
         self.struct.jobs = jobs
@@ -216,23 +216,24 @@ def messages_of(model: Any) -> list[tuple[int, str]]:
 
 def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target: str | None = None,
             fusion: str | Strategy | None = None, passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
-            values: Mapping[str, object] | None = None, kind: str = "so", name: str | None = None, jobs: int = 0,
-            emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None) -> Executable:
+            values: Mapping[str, object] | None = None, precision: str | None = None, kind: str = "so", name: str | None = None,
+            jobs: int = 0, emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None) -> Executable:
     """Compiles a model: a path, bytes or a ModelProto.
 
     The result is an executable in memory, for InferenceSession(result), result.save(path) or result.tobytes(). With `output` it is
     written there, too. target, fusion and passes are named as on the command line (see targets() and strategies()); shapes fixes
-    inputs' shapes, None keeping a dimension; values fixes inputs' values; kind is another kind of output (o, a, h, ll, asm, …);
+    inputs' shapes, None keeping a dimension; values fixes inputs' values; precision="bf16" lets convolutions and products by weights
+    multiply bf16, with errors of up to 2^-8 of the terms; kind is another kind of output (o, a, h, ll, asm, …);
     progress(pass, seconds) is called after every pass. fusion may be a function: it is given the graph's edges (dlc.Edge) and
     returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
     """
     source, plan = Source(model), None
     _check_output(output, source)
     if callable(fusion):
-        plan = _Plan(source, fusion, dict(target=target, passes=passes, shapes=shapes, values=values, jobs=jobs, emulate_gpu=emulate_gpu,
-                                          progress=None))
+        plan = _Plan(source, fusion, dict(target=target, passes=passes, shapes=shapes, values=values, precision=precision, jobs=jobs,
+                                          emulate_gpu=emulate_gpu, progress=None))
         fusion = plan.path
-    options = Options(target, fusion, passes, shapes, values, jobs, emulate_gpu, progress)
+    options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress)
     opened = _Model(source, options)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
     result = Executable(fd)

@@ -40,6 +40,15 @@ class Performance(unittest.TestCase):
         figures = json.loads(known.read_text())["digits"]["2"][0]
         self.assertEqual(set(figures), {"dlc", "peer", "dlc again"})
 
+    def test_precision(self):
+        done = self.measure("--engines", "", "--precision", "bf16", "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("# Performance in bf16", done.stdout)
+        self.assertIn("--precision bf16", done.stdout)
+        refused = self.measure("--precision", "bf16")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("onnxruntime has no bf16", refused.stderr)
+
     def test_peer_that_is_not_there(self):
         done = self.measure("--engines", "nobody")
         self.assertNotEqual(done.returncode, 0)

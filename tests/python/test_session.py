@@ -513,6 +513,7 @@ class Models(unittest.TestCase):
                 (lambda: dlc.compile(unknown), NotImplementedError, "Foo"),
                 (lambda: dlc.compile(DIGITS, target="pdp11"), dlc.UsageError, "pdp11"),
                 (lambda: dlc.compile(DIGITS, fusion="gredy"), dlc.UsageError, "gredy"),
+                (lambda: dlc.compile(DIGITS, precision="f8"), dlc.UsageError, "precision 'f8' is none of f32 and bf16"),
                 (lambda: dlc.compile(DIGITS, kind="exe"), dlc.UsageError, "exe"),
                 (lambda: dlc.compile(DIGITS, shapes={"nope": (1,)}), dlc.UsageError, "nope"),
                 (lambda: dlc.compile(DIGITS, "/nonexistent/folder/x.so"), dlc.FileError, "^/nonexistent/folder/x.so: there is no such folder"),
