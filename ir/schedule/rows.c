@@ -237,6 +237,15 @@ dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_e
     return is_table && byte && dlc_node_of(pool, byte)->dtype == DLC_U8 ? byte : 0;
 }
 
+/* A lane picks from two registers of its own width: vpermps, and vpermi2ps or a choice between two. SSE has no such instruction. */
+uint32_t dlc_longest_row(const dlc_target *target, uint32_t width)
+{
+    enum { LEAST_BYTES = 32 };
+    int is_avx = target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES &&
+                 !strncmp(target->triple, "x86_64", 6);
+    return is_avx && width * 4 == target->vector_bytes ? 2 * width : 0;
+}
+
 /* --- what code of a schedule needs --- */
 
 static int looks_up(const dlc_schedule *schedule, dlc_arena *scratch)
@@ -262,13 +271,4 @@ uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
         facts |= dlc_dot_fact(target, dlc_dot_of_bytes(target, schedule->kernel->pool, stage, stage->value[0], &operands));
     }
     return facts;
-}
-
-/* A lane picks from two registers of its own width: vpermps, and vpermi2ps or a choice between two. SSE has no such instruction. */
-uint32_t dlc_longest_row(const dlc_target *target, uint32_t width)
-{
-    enum { LEAST_BYTES = 32 };
-    int is_avx = target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES &&
-                 !strncmp(target->triple, "x86_64", 6);
-    return is_avx && width * 4 == target->vector_bytes ? 2 * width : 0;
 }

@@ -260,6 +260,9 @@ enum { DLC_LOOKUP = 256 }; /* elements of a table that bytes are looked up in */
 dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_expr load);
 /* How long a row of elements of 32 bits may be for `width` lanes to pick theirs from registers that hold all of it; 0: they cannot. */
 uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
+
+/* --- what code of a schedule needs --- */
+
 /* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes and of tables. What the target has
  * besides is not asked of the machine that runs it. */
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);

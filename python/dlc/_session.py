@@ -435,8 +435,8 @@ class IOBinding:
 class InferenceSession:
     """Runs a model: an ONNX file, bytes or ModelProto (compiled first), or an executable of `dlc compile`.
 
-    target, fusion, passes, shapes, values and precision are those of dlc.compile. A model that is a file is looked up in a cache first (see
-    dlc_cache_folder in dlc.h): `cache` is its folder, False for none, None for DLC_CACHE_DIR or the user's. threads: of a run;
+    target, fusion, passes, shapes, values and precision are those of dlc.compile. A model that is a file is looked up in a cache
+    first (see dlc_cache_folder in dlc.h): `cache` is its folder, False for none, None for DLC_CACHE_DIR or the user's. threads: of a run;
     0: DLC_NUM_THREADS, else all cores. device: "cpu", "cuda", "cuda:1"; None takes the best there is. Any number of threads may run one session.
     """
 

@@ -501,6 +501,16 @@ class Models(unittest.TestCase):
             session = dlc.InferenceSession(DIGITS, fusion=fusion)
             np.testing.assert_allclose(session.run(None, {"image": DATA["image"]})[0], DATA["logits"], rtol=1e-3, atol=1e-4)
 
+    def test_precision(self):
+        plain, narrow = (dlc.compile(DIGITS, precision=precision) for precision in (None, "bf16"))
+        self.assertLess(len(narrow.tobytes()), len(plain.tobytes()))
+        for model in (narrow, DIGITS):
+            given = {"precision": "bf16"} if model is DIGITS else {}
+            logits = dlc.InferenceSession(model, cache=False, **given).run(None, {"image": DATA["image"]})[0]
+            error = np.abs(logits - DATA["logits"]).max() / np.abs(DATA["logits"]).max()
+            self.assertLess(error, 2 ** -5)
+            self.assertGreater(error, 2 ** -14)  # of bf16, not of f32
+
     def test_failures_are_exceptions(self):
         unknown = model_of([helper.make_node("Foo", ["x"], ["y"], "my_foo", domain="mine")], [("x", TensorProto.FLOAT, (1,))],
                            [("y", TensorProto.FLOAT, (1,))])

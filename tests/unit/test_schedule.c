@@ -357,6 +357,23 @@ START_TEST(code_needs_what_it_uses)
 }
 END_TEST
 
+/* An instruction that was measured as no faster than floats' is not taken; what was not measured is. */
+START_TEST(rows_pay_as_measured)
+{
+    dlc_target target = *dlc_target_find("x86-64-v4+bf16");
+    dlc_machine machine = *target.machine;
+    target.machine = &machine;
+    ck_assert(dlc_dot_pays(&target, DLC_DOT_VDPBF16PS));
+    machine.ops_per_us[DLC_IS_FMA] = 100;
+    ck_assert(dlc_dot_pays(&target, DLC_DOT_VDPBF16PS));
+    machine.ops_per_us[DLC_IS_BF16] = 200;
+    ck_assert(dlc_dot_pays(&target, DLC_DOT_VDPBF16PS));
+    machine.ops_per_us[DLC_IS_BF16] = 50;
+    ck_assert(!dlc_dot_pays(&target, DLC_DOT_VDPBF16PS));
+    ck_assert(!dlc_dot_pays(dlc_target_find("x86-64-v4"), DLC_DOT_VDPBF16PS));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule");
@@ -374,6 +391,7 @@ int main(void)
     tcase_add_test(tests, lanes_have_read_before_the_next_iteration);
     tcase_add_loop_test(tests, right_ones_read_back_and_run, 0, sizeof right / sizeof *right);
     tcase_add_loop_test(tests, wrong_ones_are_refused_in_a_sentence, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(tests, rows_pay_as_measured);
     tcase_add_loop_test(tests, code_needs_what_it_uses, 0, sizeof needs / sizeof *needs);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
