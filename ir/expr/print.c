@@ -285,7 +285,7 @@ void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out)
                  .out = out,
                  .name = symbol_name,
                  .is_dotted = 1,
-                 .most = out->n + MOST,
+                 .most = out->n + (sizes->most ? sizes->most : MOST),
                  .ctx = sizes};
     dlc_expr_add(&p, size);
     dlc_arena_destroy(p.scratch);

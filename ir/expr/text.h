@@ -57,6 +57,7 @@ typedef struct {
     const char *(*name)(const void *ctx, uint32_t symbol);
     const void *ctx;
     uint32_t nsymbols;
+    size_t most; /* characters, behind which a size is cut off; 0: 65,536 */
 } dlc_sizes_text;
 void dlc_sizes_print(const dlc_sizes_text *sizes, dlc_expr size, dlc_str *out); /* n * 2 + 1 */
 void dlc_sizes_type_print(const dlc_sizes_text *sizes, const dlc_type *type, dlc_str *out); /* f32[n,64] */

@@ -467,15 +467,25 @@ int dlc_dim_has_part(const dlc_graph *graph, dlc_expr dim, dlc_expr part)
                            (dlc_dim_has_part(graph, x, part) || dlc_dim_has_part(graph, other, part)));
 }
 
-int dlc_dim_may_broadcast(const dlc_graph *graph, dlc_expr dim)
+/* *left: parts that may still be looked at. */
+static int may_broadcast(const dlc_graph *graph, dlc_expr dim, uint32_t *left)
 {
     const dlc_expr_node *node = dlc_node_of(graph->pool, dim);
     dlc_expr x, other;
     int64_t known;
+    if (*left == 0)
+        return 0;
+    (*left)--;
     if (node->op == DLC_EXPR_SYM) {
         const dlc_symbol *symbol = &graph->symbols.data[node->imm.id];
         return symbol->bind == DLC_BIND_INPUT_DIM && symbol->lo <= 1 && symbol->hi > 1;
     }
-    return is_broadcast_of(graph->pool, dim, &x, &other) && dlc_dim_may_broadcast(graph, x) &&
-           (dlc_expr_is_int(graph->pool, other, &known) || dlc_dim_may_broadcast(graph, other));
+    return is_broadcast_of(graph->pool, dim, &x, &other) && may_broadcast(graph, x, left) &&
+           (dlc_expr_is_int(graph->pool, other, &known) || may_broadcast(graph, other, left));
+}
+
+int dlc_dim_may_broadcast(const dlc_graph *graph, dlc_expr dim)
+{
+    uint32_t left = DLC_MOST_BROADCASTS;
+    return may_broadcast(graph, dim, &left);
 }

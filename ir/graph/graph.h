@@ -203,7 +203,9 @@ dlc_expr dlc_graph_same(dlc_graph *graph, dlc_expr dim);
 dlc_ranges dlc_graph_ranges(const dlc_graph *graph); /* of its symbols */
 /* The dimension is 1, or only the run knows whether it is 1 or 0: index 0 is its only one. */
 int dlc_dim_broadcasts(const dlc_graph *graph, dlc_expr dim);
-/* Only the run knows whether it is 1 or more: a dimension of an input, or what such ones are broadcast to. */
+/* Only the run knows whether it is 1 or more: a dimension of an input, or what such ones are broadcast to, up to 32 of them: what is made
+ * of more is taken for equal to what it meets, as each further one would make all expressions longer. */
+enum { DLC_MOST_BROADCASTS = 63 }; /* 32 dimensions, and what each two of them make */
 int dlc_dim_may_broadcast(const dlc_graph *graph, dlc_expr dim);
 /* `dim` is `part`, or what it is broadcast to: `dim`, wherever `part` is not 1. */
 int dlc_dim_has_part(const dlc_graph *graph, dlc_expr dim, dlc_expr part);
@@ -218,6 +220,7 @@ dlc_status dlc_fail_origin(dlc_graph *graph, const dlc_origin *origin, dlc_statu
     __attribute__((format(printf, 4, 5)));
 void dlc_type_print(const dlc_graph *graph, const dlc_type *type, dlc_str *out); /* f32[batch,64,56,56] */
 void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out);          /* batch * 2 + 1 */
+void dlc_dim_print_brief(const dlc_graph *graph, dlc_expr dim, dlc_str *out);    /* cut off where it is very long, for messages */
 
 /* Text form, both ways (docs/ir.md). Constants above 32 elements print as `const fill(V)` or `const hash(H)`. */
 void dlc_graph_print(const dlc_graph *graph, dlc_str *out);

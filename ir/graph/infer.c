@@ -8,7 +8,7 @@
 const char *dlc_dim_text(const dlc_graph *graph, dlc_expr dim)
 {
     dlc_str text = {0};
-    dlc_dim_print(graph, dim, &text);
+    dlc_dim_print_brief(graph, dim, &text);
     const char *copy = dlc_arena_strdup(graph->arena, dlc_str_text(&text));
     dlc_str_deinit(&text);
     return copy;

@@ -40,12 +40,20 @@ static const char *symbol_name(const void *graph, uint32_t symbol)
 
 static dlc_sizes_text sizes_of(const dlc_graph *graph)
 {
-    return (dlc_sizes_text){graph->pool, symbol_name, graph, graph->symbols.n};
+    return (dlc_sizes_text){.pool = graph->pool, .name = symbol_name, .ctx = graph, .nsymbols = graph->symbols.n};
 }
 
 void dlc_dim_print(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
 {
     dlc_sizes_text sizes = sizes_of(graph);
+    dlc_sizes_print(&sizes, dim, out);
+}
+
+void dlc_dim_print_brief(const dlc_graph *graph, dlc_expr dim, dlc_str *out)
+{
+    enum { BRIEF = 1024 };
+    dlc_sizes_text sizes = sizes_of(graph);
+    sizes.most = BRIEF;
     dlc_sizes_print(&sizes, dim, out);
 }
 

@@ -117,13 +117,13 @@ static const char *symbol_name(const void *module, uint32_t symbol)
 
 void dlc_module_size_print(const dlc_module *module, dlc_expr size, dlc_str *out)
 {
-    dlc_sizes_text sizes = {module->pool, symbol_name, module, module->symbols.n};
+    dlc_sizes_text sizes = {.pool = module->pool, .name = symbol_name, .ctx = module, .nsymbols = module->symbols.n};
     dlc_sizes_print(&sizes, size, out);
 }
 
 void dlc_module_type_print(const dlc_module *module, const dlc_type *type, dlc_str *out)
 {
-    dlc_sizes_text sizes = {module->pool, symbol_name, module, module->symbols.n};
+    dlc_sizes_text sizes = {.pool = module->pool, .name = symbol_name, .ctx = module, .nsymbols = module->symbols.n};
     dlc_sizes_type_print(&sizes, type, out);
 }
 

@@ -309,6 +309,38 @@ START_TEST(messages_name_the_node)
 }
 END_TEST
 
+/* A sum of many inputs, each with a dimension of its own: the first 32 may be 1, what those make and each further one are equal; and no
+ * condition's text grows with them. */
+START_TEST(so_many_dimensions_broadcast)
+{
+    enum { N = 100, MOST_TEXT = 4096 };
+    static const dlc_origin origin = {"sum", "Sum", "", 13};
+    dlc_graph *graph = dlc_graph_create(arena, &diag, "sum.onnx");
+    dlc_value *sum = NULL;
+    uint32_t nboth = 0, nequal = 0;
+    for (int i = 0; i < N; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", i);
+        uint32_t symbol = dlc_graph_symbol(graph, name, DLC_BIND_INPUT_DIM, NULL, 0);
+        dlc_type type = {DLC_F32, 1, {dlc_expr_sym(graph->pool, symbol)}};
+        dlc_value *x = dlc_graph_input(graph, name, &type), *inputs[] = {sum, x};
+        graph->symbols.data[symbol].value = x;
+        dlc_node_spec spec = {.op = DLC_OP_ADD, .origin = &origin, .inputs = inputs, .ninputs = 2};
+        dlc_node *node = sum ? dlc_graph_node(graph, &spec) : NULL;
+        ck_assert(!sum || node);
+        sum = node ? node->outputs[0] : x;
+    }
+    ck_assert_uint_eq(graph->conditions.n, N - 1);
+    for (uint32_t c = 0; c < graph->conditions.n; c++) {
+        nboth += strstr(graph->conditions.data[c].text, "or one of them 1") != NULL;
+        nequal += strstr(graph->conditions.data[c].text, "must be equal") != NULL;
+        ck_assert_uint_lt(strlen(graph->conditions.data[c].text), MOST_TEXT);
+    }
+    ck_assert_uint_eq(nboth, 32);
+    ck_assert_uint_eq(nequal, N - 1); /* the other sentence says so, too */
+}
+END_TEST
+
 /* Shape arithmetic: nodes, the value asked for, its elements as text ("" : unknown). */
 /* clang-format off */
 static const struct { const char *nodes, *value, *content; } contents[] = {
@@ -413,6 +445,7 @@ int main(void)
     tcase_add_test(tcase, names_of_further_results_are_taken);
     tcase_add_test(tcase, verifier_finds_a_wrong_type);
     tcase_add_test(tcase, messages_name_the_node);
+    tcase_add_test(tcase, so_many_dimensions_broadcast);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
