@@ -1,13 +1,14 @@
 /* Granules of rows of dot.def where there is no instruction for them: a value is the bits of one, taken apart by shifts. */
 #include "codegen/nest.h"
 
-dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load)
+dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule)
 {
+    uint32_t bytes = granule * dlc_dtype_bytes(dlc_node_of(pool, load)->dtype);
     dlc_expr index[DLC_MAX_INDEX];
     uint32_t rank = dlc_load_rank(pool, load);
     for (uint32_t i = 0; i < rank; i++)
         index[i] = dlc_arg(pool, load, i);
-    return dlc_expr_load(pool, DLC_I32, dlc_node_of(pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
+    return dlc_expr_load(pool, bytes == 2 ? DLC_I16 : DLC_I32, dlc_node_of(pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
 }
 
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits)
@@ -32,6 +33,22 @@ dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc
                       dlc_granule_word(nest, width, WORD - bits));
     high = arith2(nest, width, DLC_EXPR_AND, DLC_I32, high, dlc_granule_word(nest, width, 0xffff0000u));
     return nest->emit->arith(nest->emit, DLC_EXPR_BITCAST, DLC_I32, DLC_F32, width, &high);
+}
+
+dlc_val dlc_granule_widen(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val bytes)
+{
+    enum { BYTE = 8, HALF = 16 };
+    if (nest->emit->widen)
+        return nest->emit->widen(nest->emit, dtype, width, bytes);
+    dlc_val word = nest->emit->arith(nest->emit, DLC_EXPR_CAST, DLC_I16, DLC_I32, width, &bytes);
+    dlc_dtype shifted = dlc_is_unsigned(dtype) ? DLC_U32 : DLC_I32;
+    dlc_val low = arith2(nest, width, DLC_EXPR_SHL, DLC_I32, word, dlc_granule_word(nest, width, HALF + BYTE));
+    low = arith2(nest, width, DLC_EXPR_SHR, shifted, low, dlc_granule_word(nest, width, HALF + BYTE));
+    low = arith2(nest, width, DLC_EXPR_AND, DLC_I32, low, dlc_granule_word(nest, width, 0xffff));
+    dlc_val high = arith2(nest, width, DLC_EXPR_SHL, DLC_I32, word, dlc_granule_word(nest, width, HALF));
+    high = arith2(nest, width, DLC_EXPR_SHR, shifted, high, dlc_granule_word(nest, width, BYTE));
+    high = arith2(nest, width, DLC_EXPR_AND, DLC_I32, high, dlc_granule_word(nest, width, 0xffff0000u));
+    return arith2(nest, width, DLC_EXPR_OR, DLC_I32, low, high);
 }
 
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc)

@@ -381,12 +381,12 @@ static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, 
 }
 
 /* The elements are of the source's type. */
-static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_source source)
+static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_dtype value, dlc_source source)
 {
     uint32_t s = DLC_SOURCE_INDEX(source);
     plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0]
                                                      : nest->kernel->buffers.data[s].type.dtype;
-    plan->access.granule = dlc_dtype_bytes(DLC_I32) / dlc_dtype_bytes(plan->access.dtype);
+    plan->access.granule = dlc_dtype_bytes(value) / dlc_dtype_bytes(plan->access.dtype);
 }
 
 static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
@@ -416,7 +416,7 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         index[d] = dlc_arg(pool, load, d);
     uint32_t s = DLC_SOURCE_INDEX(node.imm.id);
     if (node.flags & DLC_LOAD_GRANULE)
-        plan_granule(nest, &plan, node.imm.id);
+        plan_granule(nest, &plan, (dlc_dtype)node.dtype, node.imm.id);
     if (DLC_SOURCE_IS_STAGE(node.imm.id)) {
         if (s >= DLC_FIRST_PSEUDO)
             plan.pseudo = s - DLC_FIRST_PSEUDO;

@@ -351,10 +351,10 @@ static void multiply_row(const tiles *t, dlc_expr from, dlc_expr to, const parti
     uint32_t g = dlc_nest_axis(nest, t->granules);
     dlc_nest_loop(nest, g, uniform(t, from), uniform(t, to), 1);
     enter_lanes(t);
-    dlc_val a = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->a, t->leaf->rows, nest->with[t->leaf->rows], axis_of(t, g))));
+    dlc_val a = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->a, t->leaf->rows, nest->with[t->leaf->rows], axis_of(t, g)), t->row->granule));
     for (uint32_t v = 0; v < t->columns->n; v++) {
         nest->mask = t->columns->masks[v];
-        dlc_val b = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->b, t->leaf->columns, column_lanes(t, v), axis_of(t, g))));
+        dlc_val b = dlc_nest_value_at(nest, dlc_granule_load(t->pool, load_at(t, t->b, t->leaf->columns, column_lanes(t, v), axis_of(t, g)), t->row->granule));
         for (uint32_t i = 0; i < t->row->granule; i++) {
             dlc_var sum = p->sums[v][is_apart ? i : 0];
             nest->emit->var_set(nest->emit, sum, dlc_granule_multiply(nest, (dlc_dot)t->leaf->row, t->width, a, b, i,

@@ -139,6 +139,13 @@ static const width_row widths[] = {
                            "v"(j), "v"(k), "v"(l));                                                \
     }
 #define DOT_BF16(acc, x, y) _mm512_dpbf16_ps(acc, (__m512bh)(x), (__m512bh)(y))
+/* An instruction more adds up; sums are factors as well, or the product would leave the loop. */
+#define DOT_WORDS_16(acc, x, y) _mm_add_epi32(acc, _mm_madd_epi16(acc, x))
+#define DOT_WORDS_32(acc, x, y) _mm256_add_epi32(acc, _mm256_madd_epi16(acc, x))
+#define DOT_WORDS_64(acc, x, y) _mm512_add_epi32(acc, _mm512_madd_epi16(acc, x))
+CHAIN(chain_words_16, "sse2", __m128i, _mm_setzero_si128, DOT_WORDS_16)
+CHAIN(chain_words_32, "avx2", __m256i, _mm256_setzero_si256, DOT_WORDS_32)
+CHAIN(chain_words_64, "avx512bw", __m512i, _mm512_setzero_si512, DOT_WORDS_64)
 CHAIN(chain_vnni, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512, _mm512_dpbusd_epi32)
 CHAIN(chain_avx_vnni, "avx2,avxvnni", __m256i, _mm256_setzero_si256, _mm256_dpbusd_avx_epi32)
 CHAIN(chain_bf16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps, DOT_BF16)
@@ -180,22 +187,27 @@ typedef struct {
     uint32_t fact;
     double ops; /* of a step */
     loop_fn loop;
+    uint32_t width; /* bytes of the target's vectors; 0: any */
 } chain_row;
 static const chain_row chains[] = {
 #if defined(__x86_64__)
-    {DLC_IS_VNNI, NACCS * 128.0, chain_vnni},
-    {DLC_IS_AVX_VNNI, NACCS * 64.0, chain_avx_vnni},
-    {DLC_IS_BF16, NACCS * 64.0, chain_bf16},
-    {DLC_IS_AMX_INT8, 4 * 32768.0, chain_amx_int8},
-    {DLC_IS_AMX_BF16, 4 * 16384.0, chain_amx_bf16},
+    {DLC_IS_PMADDWD, NACCS * 16.0, chain_words_16, 16},
+    {DLC_IS_PMADDWD, NACCS * 32.0, chain_words_32, 32},
+    {DLC_IS_PMADDWD, NACCS * 64.0, chain_words_64, 64},
+    {DLC_IS_VNNI, NACCS * 128.0, chain_vnni, 0},
+    {DLC_IS_AVX_VNNI, NACCS * 64.0, chain_avx_vnni, 0},
+    {DLC_IS_BF16, NACCS * 64.0, chain_bf16, 0},
+    {DLC_IS_AMX_INT8, 4 * 32768.0, chain_amx_int8, 0},
+    {DLC_IS_AMX_BF16, 4 * 16384.0, chain_amx_bf16, 0},
 #endif
-    {0, 0, NULL}};
+    {0, 0, NULL, 0}};
 
 static void measure_chains(const dlc_target *native, dlc_machine *machine)
 {
     for (const chain_row *row = chains; row->loop; row++) {
         uint64_t needs = dlc_target_features(UINT32_C(1) << row->fact);
-        if (native->facts >> row->fact & 1 && (dlcrt_cpu_features(needs) & needs) == needs)
+        int is_width = !row->width || row->width == native->vector_bytes;
+        if (is_width && native->facts >> row->fact & 1 && (dlcrt_cpu_features(needs) & needs) == needs)
             machine->ops_per_us[row->fact] = row->ops * speed(row->loop, NULL, 0);
     }
 }

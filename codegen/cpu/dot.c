@@ -1,4 +1,4 @@
-/* Rows of dot.def as instructions: LLVM's intrinsics by row and width. */
+/* Rows of dot.def as instructions: LLVM's intrinsics by row and width. Of those that take two, the second one adds. */
 #include "codegen/cpu/llvm.h"
 
 #include <string.h>
@@ -12,6 +12,9 @@ static const struct {
     {DLC_DOT_VPDPBUSD, 512, "llvm.x86.avx512.vpdpbusd.512", 0},
     {DLC_DOT_VPDPBUSD, 256, "llvm.x86.avx512.vpdpbusd.256", 0},
     {DLC_DOT_VPDPBUSD, 128, "llvm.x86.avx512.vpdpbusd.128", 0},
+    {DLC_DOT_PMADDWD, 512, "llvm.x86.avx512.pmaddw.d.512", 0},
+    {DLC_DOT_PMADDWD, 256, "llvm.x86.avx2.pmadd.wd", 0},
+    {DLC_DOT_PMADDWD, 128, "llvm.x86.sse2.pmadd.wd", 0},
     {DLC_DOT_VDPBF16PS, 512, "llvm.x86.avx512bf16.dpbf16ps.512", 0},
     {DLC_DOT_SDOT, 128, "llvm.aarch64.neon.sdot", 1},
     {DLC_DOT_UDOT, 128, "llvm.aarch64.neon.udot", 1},
@@ -27,14 +30,26 @@ dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a,
         i++;
     if (!fact || i == NINSTRUCTIONS)
         return NULL;
-    LLVMValueRef args[MOST_ARGS] = {dlc_llvm(acc), dlc_llvm(a), dlc_llvm(b)};
-    LLVMTypeRef overloads[] = {LLVMTypeOf(args[0]), LLVMVectorType(LLVMInt8TypeInContext(cpu->context), width * 4)};
+    int adds = dlc_dots[row].takes == 1;
+    LLVMValueRef all[MOST_ARGS] = {dlc_llvm(acc), dlc_llvm(a), dlc_llvm(b)}, *args = adds ? all : all + 1;
+    LLVMTypeRef overloads[] = {LLVMTypeOf(all[0]), LLVMVectorType(LLVMInt8TypeInContext(cpu->context), width * 4)};
     uint32_t noverloads = instructions[i].is_overloaded ? 2 : 0;
     unsigned id = LLVMLookupIntrinsicID(instructions[i].name, strlen(instructions[i].name));
     LLVMTypeRef params[MOST_ARGS];
     LLVMGetParamTypes(LLVMIntrinsicGetType(cpu->context, id, overloads, noverloads), params);
-    for (uint32_t p = 1; p < MOST_ARGS; p++)
+    uint32_t first = adds ? 1 : 0, nargs = first + 2;
+    for (uint32_t p = first; p < nargs; p++)
         args[p] = LLVMBuildBitCast(cpu->builder, args[p], params[p], "");
     cpu->facts |= fact;
-    return dlc_wrap(dlc_cpu_intrinsic(cpu, instructions[i].name, overloads, noverloads, args, MOST_ARGS));
+    LLVMValueRef result = dlc_cpu_intrinsic(cpu, instructions[i].name, overloads, noverloads, args, nargs);
+    return dlc_wrap(adds ? result : LLVMBuildAdd(cpu->builder, all[0], result, ""));
+}
+
+dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes)
+{
+    const dlc_cpu *cpu = (dlc_cpu *)e;
+    LLVMValueRef apart = LLVMBuildBitCast(cpu->builder, dlc_llvm(bytes), dlc_cpu_type(cpu, DLC_I8, 2 * width), "");
+    LLVMTypeRef type = dlc_cpu_type(cpu, DLC_I16, 2 * width);
+    LLVMValueRef wide = dlc_is_unsigned(dtype) ? LLVMBuildZExt(cpu->builder, apart, type, "") : LLVMBuildSExt(cpu->builder, apart, type, "");
+    return dlc_wrap(LLVMBuildBitCast(cpu->builder, wide, dlc_cpu_type(cpu, DLC_I32, width), ""));
 }

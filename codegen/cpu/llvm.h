@@ -66,6 +66,7 @@ LLVMValueRef dlc_cpu_copied_to_lanes(LLVMValueRef v);
 
 /* codegen/cpu/dot.c */
 dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
+dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes);
 
 /* codegen/cpu/tile.c; end: the function's registers are given their shape where it begins, and released. */
 extern const dlc_tile_emitter dlc_cpu_tiles;

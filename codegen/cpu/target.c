@@ -254,7 +254,7 @@ static LLVMValueRef i32_const(const dlc_cpu *cpu, uint32_t value)
 /* The type of what is loaded. */
 static dlc_dtype loaded(const dlc_access *access)
 {
-    return access->granule ? DLC_I32 : access->dtype;
+    return !access->granule ? access->dtype : access->granule * dlc_dtype_bytes(access->dtype) == 2 ? DLC_I16 : DLC_I32;
 }
 
 /* --- masks ---
@@ -778,7 +778,7 @@ static const dlc_emitter table = {
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .reads_strides = 1,     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
-    .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
+    .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step, .widen = dlc_cpu_widen,
     .tiles = &dlc_cpu_tiles,
 };
 

@@ -166,6 +166,12 @@ static dlc_expr replaced(dlc_pool *pool, dlc_expr root, dlc_expr value, dlc_expr
     return dlc_expr_rewrite(pool, pool, root, exchange_visit, &(exchange){pool, value, with});
 }
 
+static dlc_expr of_product(dlc_pool *pool, const dlc_contraction *form, dlc_expr copied, dlc_expr other)
+{
+    dlc_expr product = dlc_mul(pool, copied, other);
+    return form->scale ? dlc_mul(pool, form->scale, product) : product;
+}
+
 /* The stage's value, reading the copy. A factor of several terms need not stand together in the product: then it is written anew. */
 static dlc_expr with_copy(const dlc_schedule *schedule, const dlc_stage *stage, dlc_expr value, dlc_expr load)
 {
@@ -174,10 +180,11 @@ static dlc_expr with_copy(const dlc_schedule *schedule, const dlc_stage *stage, 
     dlc_contraction form;
     if (result != stage->value[0] || !dlc_contraction_of(schedule->kernel, stage, schedule->arena, &form))
         return result;
-    if (value != form.a && value != form.b)
-        return result;
-    result = dlc_mul(pool, load, value == form.a ? form.b : form.a);
-    return form.scale ? dlc_mul(pool, form.scale, result) : result;
+    if (dlc_schedule_widened(pool, form.a) == value)
+        return of_product(pool, &form, dlc_expr_cast(pool, stage->dtype[0], load), form.b);
+    if (dlc_schedule_widened(pool, form.b) == value)
+        return of_product(pool, &form, dlc_expr_cast(pool, stage->dtype[0], load), form.a);
+    return value == form.a ? of_product(pool, &form, load, form.b) : value == form.b ? of_product(pool, &form, load, form.a) : result;
 }
 
 uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t s, const char *operand, dlc_expr value,
@@ -388,22 +395,32 @@ static dlc_expr only_load(const dlc_schedule *schedule, uint32_t s, dlc_source s
     return found;
 }
 
+dlc_expr dlc_schedule_widened(dlc_pool *pool, dlc_expr factor)
+{
+    dlc_expr byte = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor;
+    dlc_dtype dtype = dlc_node_of(pool, byte)->dtype;
+    return dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8 ? dlc_expr_cast(pool, DLC_I16, byte) : 0;
+}
+
 dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t s, const char *operand)
 {
-    static const char *const names[] = {"left", "right", "uncast_left", "uncast_right"};
-    const dlc_pool *pool = schedule->kernel->pool;
+    static const char *const names[] = {"left", "right", "uncast_left", "uncast_right", "wide_left", "wide_right"};
+    enum { NNAMES = sizeof names / sizeof *names };
+    dlc_pool *pool = schedule->kernel->pool;
     dlc_contraction form;
     int found, which = 0;
     dlc_source source = source_named(schedule->kernel, operand, &found);
     if (found)
         return only_load(schedule, s, source);
-    while (which < 4 && strcmp(operand, names[which]) != 0)
+    while (which < NNAMES && strcmp(operand, names[which]) != 0)
         which++;
-    if (which == 4 || !dlc_contraction_of(schedule->kernel, &schedule->kernel->stages.data[s], schedule->arena, &form))
+    if (which == NNAMES || !dlc_contraction_of(schedule->kernel, &schedule->kernel->stages.data[s], schedule->arena, &form))
         return 0;
     dlc_expr factor = which % 2 ? form.b : form.a;
     if (which < 2)
         return factor;
+    if (which >= 4)
+        return dlc_schedule_widened(pool, factor);
     return dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : 0;
 }
 
@@ -420,6 +437,8 @@ const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t s, dlc_ex
     return dlc_schedule_operand(schedule, s, "left") == value           ? "left"
            : dlc_schedule_operand(schedule, s, "uncast_left") == value  ? "uncast_left"
            : dlc_schedule_operand(schedule, s, "uncast_right") == value ? "uncast_right"
+           : dlc_schedule_operand(schedule, s, "wide_left") == value    ? "wide_left"
+           : dlc_schedule_operand(schedule, s, "wide_right") == value   ? "wide_right"
                                                                         : "right";
 }
 

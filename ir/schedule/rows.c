@@ -6,8 +6,8 @@
 
 const dlc_dot_info dlc_dots[DLC_DOT_COUNT] = {
     [DLC_DOT_NONE] = {.text = ""},
-#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order, family) \
-    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, DLC_ORDER_##order, DLC_FAMILY_##family, fact, narrow},
+#define DLC_DOT(id, text, a, b, acc, granule, takes, fact, narrow, order, family) \
+    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, takes, DLC_ORDER_##order, DLC_FAMILY_##family, fact, narrow},
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
 };
@@ -65,6 +65,12 @@ static int is_other_sign(dlc_dtype dtype, dlc_dtype wanted)
     return (dtype == DLC_U8 && wanted == DLC_I8) || (dtype == DLC_I8 && wanted == DLC_U8);
 }
 
+/* A factor of the type the row multiplies, or of bytes that it widens. */
+static int is_factor(dlc_dtype dtype, dlc_dtype wanted)
+{
+    return dtype == wanted || (wanted == DLC_I16 && dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8);
+}
+
 static int is_own_type(dlc_dtype dtype)
 {
     return dtype == DLC_F32 || dtype == DLC_F64 || (dlc_is_int(dtype) && dlc_dtype_bytes(dtype) >= 4);
@@ -87,7 +93,7 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
         dlc_dtype first = i % 2 ? info->b : info->a, second = i % 2 ? info->a : info->b;
         result->is_swapped = i % 2;
         result->is_flipped = i / 2;
-        if (b == second && (result->is_flipped ? is_other_sign(a, first) : a == first))
+        if (is_factor(b, second) && (result->is_flipped ? is_other_sign(a, first) : is_factor(a, first)))
             return 1;
     }
     return 0;

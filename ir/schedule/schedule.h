@@ -56,7 +56,7 @@ typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
     DLC_DOT_NONE,
-#define DLC_DOT(id, text, a, b, acc, granule, fact, narrow, order, family) DLC_DOT_##id,
+#define DLC_DOT(id, text, a, b, acc, granule, takes, fact, narrow, order, family) DLC_DOT_##id,
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
     DLC_DOT_COUNT
@@ -68,7 +68,7 @@ enum { DLC_TILES = 8, DLC_TILE_ROWS = 16, DLC_TILE_BYTES = 64, DLC_TILE_COLUMNS 
 typedef struct {
     const char *text;
     uint8_t a, b, acc; /* dlc_dtype */
-    uint8_t granule, order, family;
+    uint8_t granule, takes, order, family;
     uint32_t fact, narrow;
 } dlc_dot_info;
 extern const dlc_dot_info dlc_dots[DLC_DOT_COUNT];
@@ -176,6 +176,8 @@ void dlc_schedule_close(dlc_schedule *schedule, uint32_t n); /* the n innermost 
 dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t stage, const char *operand);
 /* How that operand is written. */
 const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t stage, dlc_expr value);
+/* A factor that is made of a byte, as an i16: operands wide_left and wide_right. 0: it is made of another type. */
+dlc_expr dlc_schedule_widened(dlc_pool *pool, dlc_expr factor);
 
 /* --- what follows from the tree (ir/schedule/home.c) --- */
 
@@ -238,7 +240,7 @@ uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row);
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
 typedef struct {
-    dlc_expr rows, columns; /* the factors in the row's own types, without casts */
+    dlc_expr rows, columns; /* the factors in the row's own types, or narrower ones, without casts */
     uint8_t is_swapped;     /* the columns' factor is the row's a */
     uint8_t is_flipped;     /* the rows' factor has the other signedness */
 } dlc_dot_operands;

@@ -42,6 +42,7 @@ const dlc_target_fact_info dlc_target_facts[DLC_NFACTS] = {
 };
 
 #define FMA DLC_HAS_FMA
+#define PMADDWD DLC_HAS_PMADDWD
 #define SM(n) (2 * DLC_HAS_SM_##n - DLC_HAS_SM_75)
 static const dlc_target targets[] = {
 #define DLC_TARGET(id, text, kind, triple, cpu, vec, regs, facts, l1, l2)                          \

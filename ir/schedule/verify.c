@@ -310,12 +310,12 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
     return verify_granule_load(v, n, operands.columns);
 }
 
-/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows; in tile registers all that a step loads. Changed signs need as many sums of
+/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows, a product that is yet to be added; in tile registers all that a step loads. Changed signs need as many sums of
  * columns as there are vectors, ones and the sign. */
 static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
 {
     dlc_dot_operands operands;
-    int64_t registers = rows == 1 ? vectors + 2 : rows * vectors + vectors + 1;
+    int64_t registers = (rows == 1 ? vectors + 2 : rows * vectors + vectors + 1) + dlc_dots[dlc_verifier_node(v, n)->row].takes - 1;
     if (dlc_schedule_is_tile(v->schedule, n)) {
         int64_t high = rows / DLC_TILE_ROWS, wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
         return high * wide + high + wide;

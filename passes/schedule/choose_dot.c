@@ -27,6 +27,7 @@ typedef struct {
     dlc_dot row;
     int64_t granule;      /* of it: points of the innermost reduced axis a step */
     uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
+    uint8_t is_widened;   /* A is bytes, which are copied as what the row multiplies */
     int64_t m, n;         /* the tile */
     int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;
@@ -197,6 +198,7 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
     d->row = row;
     d->granule = dlc_dots[row].granule;
     d->is_flipped = operands->is_flipped;
+    d->is_widened = dlc_dots[row].a == DLC_I16 && dlc_node_of(d->c->kernel->pool, operands->rows)->dtype != DLC_I16;
     d->form.a = operands->rows;
     d->form.b = operands->columns;
 }
@@ -314,7 +316,7 @@ static int pack_b(dot *d)
 static int64_t rows_that_fit(const dot *d, int64_t nv)
 {
     int64_t registers = d->c->target->vector_registers ? d->c->target->vector_registers : 16;
-    return (registers - nv - 1 - (d->is_flipped ? nv + 2 : 0)) / nv;
+    return (registers - nv - dlc_dots[d->row].takes - (d->is_flipped ? nv + 2 : 0)) / nv;
 }
 
 static int64_t vectors_of(const dot *d)
@@ -535,9 +537,10 @@ static uint32_t add_copy_a(const dot *d)
 {
     dlc_ids axes = {0};
     part_list list = {.n = 0};
-    factor_axes(d, &d->form.m, d->form.a, &axes);
-    add_axes(d, &list, d->form.a, axes.data, axes.n);
-    return add_copy(d, d->a_name, d->form.a, &axes, &list);
+    dlc_expr factor = d->is_widened ? dlc_schedule_widened(d->c->kernel->pool, d->form.a) : d->form.a;
+    factor_axes(d, &d->form.m, factor, &axes);
+    add_axes(d, &list, factor, axes.data, axes.n);
+    return add_copy(d, d->a_name, factor, &axes, &list);
 }
 
 static uint32_t add_copy_b(const dot *d)
@@ -683,7 +686,7 @@ int dlc_choose_dot(dlc_chooser *c)
     int64_t nv = vectors_of(&d);
     if (constant_of(&d, d.form.b))
         d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
-    d.copy_a = !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
+    d.copy_a = d.is_widened || !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {

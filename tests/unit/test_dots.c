@@ -33,6 +33,7 @@ static const struct {
     {"usdot", "u8", "i8"},    {"usdot", "i8", "u8"},    {"usdot", "i8", "i8"},    {"vdpbf16ps", "bf16", "bf16"},
     {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},      {"tdpbssd", "i8", "i8"},  {"tdpbsud", "i8", "u8"},
     {"tdpbusd", "u8", "i8"},  {"tdpbuud", "u8", "u8"},      {"tdpbf16ps", "bf16", "bf16"},
+    {"pmaddwd", "u8", "i8"},  {"pmaddwd", "i8", "u8"},      {"pmaddwd", "i8", "i8"},  {"pmaddwd", "u8", "u8"},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
@@ -89,14 +90,16 @@ static void module_text(dlc_str *text, const char *target, int row, const int *s
 {
     int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = !strncmp(rows[row].row, "tdp", 3);
     int columns = is_tile ? 32 : 2 * lanes;
-    int granule = !strcmp(rows[row].row, "fma") ? 1 : !strcmp(rows[row].x, "bf16") ? 2 : 4;
+    int is_words = !strcmp(rows[row].row, "pmaddwd"), is_wide = is_words && row % 2;
+    int granule = !strcmp(rows[row].row, "fma") ? 1 : is_words || !strcmp(rows[row].x, "bf16") ? 2 : 4;
     head(text, target, rows[row].x, rows[row].w, size);
     if (granule == 1)
         dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k, j%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
                              "      wp in scratch\n    }\n", target, columns, columns, columns, lanes);
     else
-        dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
-                             "      wp in scratch\n    }\n", target, columns, granule, columns, granule, columns, lanes);
+        dlc_str_printf(text, "schedule %s {\n  copy wp = a.%s [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
+                             "      wp in scratch\n    }\n", target, is_wide ? "wide_right" : "w", columns, granule, columns, granule,
+                       columns, lanes);
     dlc_str_printf(text, trees[tree], is_tile ? 32 : 4, rows[row].row);
     dlc_str_add(text, "  }\n}\n\nsteps {\n  launch 0 (%x, %w) -> (%y)\n}\n");
 }

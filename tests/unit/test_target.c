@@ -81,11 +81,11 @@ static const struct {
     const char *name;
     uint32_t facts;
 } rows[] = {
-    {"x86-64-v2", 0},
-    {"x86-64-v4", DLC_HAS_FMA},
-    {"x86-64-v4+vnni", DLC_HAS_FMA | DLC_HAS_VNNI},
-    {"x86-64-v4+bf16+amx_int8", DLC_HAS_FMA | DLC_HAS_BF16 | DLC_HAS_AMX_INT8},
-    {"x86-64-v3+avx_vnni", DLC_HAS_FMA | DLC_HAS_AVX_VNNI},
+    {"x86-64-v2", DLC_HAS_PMADDWD},
+    {"x86-64-v4", DLC_HAS_FMA | DLC_HAS_PMADDWD},
+    {"x86-64-v4+vnni", DLC_HAS_FMA | DLC_HAS_PMADDWD | DLC_HAS_VNNI},
+    {"x86-64-v4+bf16+amx_int8", DLC_HAS_FMA | DLC_HAS_PMADDWD | DLC_HAS_BF16 | DLC_HAS_AMX_INT8},
+    {"x86-64-v3+avx_vnni", DLC_HAS_FMA | DLC_HAS_PMADDWD | DLC_HAS_AVX_VNNI},
     {"aarch64+dotprod+i8mm", DLC_HAS_FMA | DLC_HAS_DOTPROD | DLC_HAS_I8MM},
     {"sm_75", DLC_HAS_FMA | DLC_HAS_SM_75},
     {"sm_89", DLC_HAS_FMA | DLC_HAS_SM_75 | DLC_HAS_SM_80 | DLC_HAS_SM_89},
