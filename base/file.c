@@ -241,6 +241,12 @@ dlc_status dlc_output_whole(const char *path, const void *bytes, size_t size_byt
     return status;
 }
 
+int dlc_is_one_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && S_ISREG(one.st_mode) && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 void dlc_make_folders(const char *path)
 {
     char *copy = checked(strdup(path));

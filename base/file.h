@@ -36,6 +36,8 @@ void dlc_output_abandon(dlc_output *output);
 /* Whether a file can be made there; none is. */
 DLC_NODISCARD dlc_status dlc_output_try(const char *path, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_whole(const char *path, const void *bytes, size_t size_bytes, dlc_diag *diag);
+/* Whether both paths lead to one regular file, by whatever links and spellings. */
+int dlc_is_one_file(const char *a, const char *b);
 /* The folders that `path` stands in, as far as they can be made: who opens it says what is missing. */
 void dlc_make_folders(const char *path);
 

@@ -2,6 +2,7 @@
 #ifndef DLC_CLI_CLI_H
 #define DLC_CLI_CLI_H
 
+#include "base/vec.h"
 #include "cli/args.h"
 #include "cli/library.h"
 #include "dlc/runtime.h"
@@ -17,6 +18,7 @@ typedef struct {
     const char *piped; /* the operand that stands for standard input, read into memory; or NULL */
     int piped_fd;
     int has_stdout; /* 0: it was closed when the program began */
+    dlc_vec(const char *) written; /* paths that dlc_cli_may_write was asked about */
 } dlc_cli;
 
 #define DLC_COMMAND(name, operands, least, most, help)                                             \
@@ -46,6 +48,7 @@ double dlc_seconds(void); /* monotonic */
  */
 /* A file that holds the whole text, or what it held before. */
 DLC_NODISCARD dlc_status dlc_write_text(dlc_cli *cli, const char *path, const char *text);
+DLC_NODISCARD dlc_status dlc_write_bytes(dlc_cli *cli, const char *path, const void *bytes, size_t size_bytes);
 DLC_NODISCARD dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key,
                                        const char *format);
 
@@ -61,10 +64,18 @@ void dlc_cli_close(dlc_cli *cli, dlc_model *model); /* moves the model's message
 /* An operand "-" becomes the path of a file in memory that holds standard input. */
 DLC_NODISCARD dlc_status dlc_cli_pipe(dlc_cli *cli);
 int dlc_is_executable_file(const char *path);
-/* Refuses a file that the command line names for reading. */
+/*
+ * Refuses a file that the command line names for reading. Whatever a command writes is asked about before it opens a model: dlc_cli_open
+ * then refuses files of that model. (cli/overwrite.c)
+ */
 DLC_NODISCARD dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path);
 /* And one that cannot be written, before anything takes time. */
 DLC_NODISCARD dlc_status dlc_cli_can_write(dlc_cli *cli, const char *path);
+/* The file of the i-th output in --output-dir, and whether as many may be written there; without that option they may. */
+const char *dlc_cli_output(dlc_cli *cli, uint32_t i);
+DLC_NODISCARD dlc_status dlc_cli_may_write_outputs(dlc_cli *cli, uint32_t noutputs);
+/* What dlc_cli_open asks: whether the model at `path`, where the line names it, was read from a file that the command writes. */
+DLC_NODISCARD dlc_status dlc_cli_check_model(dlc_cli *cli, const dlc_library *library, const char *path, dlc_model *model);
 typedef struct {
     uint64_t artifact_bytes;
     double load_ms;

@@ -187,21 +187,20 @@ static const char *output_path(dlc_cli *cli)
     return cli->args.output ? cli->args.output : dlc_arena_printf(cli->arena, "%.*s.wrong.dlc", (int)(ending ? ending : n), name);
 }
 
-static const char *beside(dlc_cli *cli, const char *path, const char *ending)
+static const char *inputs_path(dlc_cli *cli)
 {
+    const char *path = output_path(cli);
     size_t n = strlen(path);
-    return dlc_arena_printf(cli->arena, "%.*s%s", (int)(n > 4 && !strcmp(path + n - 4, ".dlc") ? n - 4 : n), path, ending);
+    return dlc_arena_printf(cli->arena, "%.*s.npz", (int)(n > 4 && !strcmp(path + n - 4, ".dlc") ? n - 4 : n), path);
 }
 
 static dlc_status write_small(comparison *c, uint32_t first, uint32_t end)
 {
-    const char *path = output_path(c->cli), *given = beside(c->cli, path, ".npz"), *text;
+    const char *path = output_path(c->cli), *given = inputs_path(c->cli), *text;
     dlc_tensors inputs;
     DLC_TRY(c->library->model_part(c->model, first, end, 0));
     DLC_TRY(probe_inputs(c, c->model, &inputs));
     DLC_TRY(c->library->model_text(c->model, DLC_TEXT_IMPORTED, "whole", &text));
-    DLC_TRY(dlc_cli_may_write(c->cli, path));
-    DLC_TRY(dlc_cli_may_write(c->cli, given));
     DLC_TRY(dlc_write_text(c->cli, path, text));
     DLC_TRY(dlc_npz_write(given, &inputs, &c->cli->diag));
     cJSON_AddStringToObject(c->cli->json, "model", path);
@@ -336,8 +335,12 @@ static dlc_status bisect_passes(comparison *c)
 static dlc_status check_bisect(dlc_cli *cli)
 {
     const char *what = cli->args.bisect;
-    if (!what || !strcmp(what, "nodes") || !strcmp(what, "passes"))
+    if (!what || !strcmp(what, "passes"))
         return DLC_OK;
+    if (!strcmp(what, "nodes")) {
+        DLC_TRY(dlc_cli_may_write(cli, output_path(cli)));
+        return dlc_cli_may_write(cli, inputs_path(cli));
+    }
     return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--bisect is '%s', where nodes or passes is wanted", what);
 }
 

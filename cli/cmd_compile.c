@@ -135,6 +135,8 @@ static dlc_status check_files(dlc_cli *cli, const dlc_texts *kinds)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--trials FILE is about what --tune measures, which is not asked for");
     if (cli->args.trials)
         DLC_TRY(dlc_cli_can_write(cli, cli->args.trials));
+    if (cli->args.tune && cli->args.tuned && strcmp(cli->args.tuned, "none") != 0)
+        DLC_TRY(dlc_cli_may_write(cli, cli->args.tuned)); /* its folder is made when it is written */
     return cli->args.schedule_out ? dlc_cli_can_write(cli, cli->args.schedule_out) : DLC_OK;
 }
 

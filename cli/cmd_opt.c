@@ -1,14 +1,12 @@
 /* dlc opt and explain: text about a model, made by the library and passed on. */
 #include "cli/cli.h"
 
-#include "base/file.h"
-
 #include <stdio.h>
 #include <string.h>
 
 dlc_status dlc_write_text(dlc_cli *cli, const char *path, const char *text)
 {
-    return dlc_output_whole(path, text, strlen(text), &cli->diag);
+    return dlc_write_bytes(cli, path, text, strlen(text));
 }
 
 /* With --json the text is the result: as it is if it is JSON itself, else under `key`. */
@@ -34,7 +32,7 @@ dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key, cons
     dlc_model *model;
     const char *text;
     DLC_TRY(dlc_cli_options(cli, &options));
-    if (cli->args.output && strcmp(cli->args.output, "-") != 0)
+    if (cli->args.output)
         DLC_TRY(dlc_cli_may_write(cli, cli->args.output));
     DLC_TRY(dlc_library_load(&library, &cli->diag));
     DLC_TRY(dlc_cli_open(cli, cli->args.operands.data[0], &options, &model));

@@ -6,8 +6,6 @@
 #include "cli/inputs.h"
 #include "cli/page.h"
 
-#include "base/file.h"
-
 #include <string.h>
 
 static const char *text_of(const cJSON *row, const char *key)
@@ -166,7 +164,7 @@ static dlc_status write_page(dlc_cli *cli, const dlc_page *page)
     const char *path = output_of(cli);
     dlc_str text = {0};
     dlc_page_print(page, &text);
-    dlc_status status = dlc_output_whole(path, text.data, text.n, &cli->diag);
+    dlc_status status = dlc_write_bytes(cli, path, text.data, text.n);
     dlc_str_deinit(&text);
     cli->json = cli->json ? cli->json : cJSON_CreateObject();
     cJSON_AddStringToObject(cli->json, "file", path);

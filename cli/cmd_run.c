@@ -81,8 +81,7 @@ static dlc_status write_folder(dlc_cli *cli, const char *folder, const dlc_tenso
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return dlc_diag_fail(&cli->diag, DLC_IO, folder, "cannot be made: %s", strerror(errno));
     for (uint32_t i = 0; i < outputs->n; i++)
-        DLC_TRY(dlc_pb_write(dlc_arena_printf(cli->arena, "%s/output_%u.pb", folder, i),
-                             &outputs->data[i], &cli->diag));
+        DLC_TRY(dlc_pb_write(dlc_cli_output(cli, i), &outputs->data[i], &cli->diag));
     return DLC_OK;
 }
 
@@ -199,6 +198,7 @@ static dlc_status run_context(dlc_cli *cli, dlcrt_executable *executable, dlcrt_
 {
     dlc_signature signature = dlc_signature_of_executable(executable, cli->arena);
     dlc_tensors inputs, outputs = empty_outputs(cli, &signature);
+    DLC_TRY(dlc_cli_may_write_outputs(cli, signature.noutputs));
     DLC_TRY(dlc_gather_inputs(cli, &signature, options, &inputs));
     double begin = dlc_seconds();
     dlc_status status = dlcrt_context_run(context, inputs.data, inputs.n, outputs.data, outputs.n);

@@ -181,6 +181,8 @@ dlc_status dlc_cli_open(dlc_cli *cli, const char *path, const dlc_options *optio
     dlc_status status = path == cli->piped ? open_piped(cli, library, options, model)
                                            : library->model_open(path, options, model);
     if (status == DLC_OK)
+        status = dlc_cli_check_model(cli, library, path, *model);
+    if (status == DLC_OK)
         return DLC_OK;
     if (!*model)
         return dlc_diag_fail(&cli->diag, status, path, "the system has no memory left");

@@ -1,8 +1,6 @@
 /* A profile as a table, as JSON and as trace events. */
 #include "cli/profile.h"
 
-#include "base/file.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +192,7 @@ dlc_status dlc_profile_write(dlc_cli *cli, const char *path, const dlc_profile *
     for (uint32_t i = 0; i < n; i++)
         add_profile(events, &list[i], i + 1);
     char *text = cJSON_PrintUnformatted(trace);
-    dlc_status status = dlc_output_whole(path, text, strlen(text), &cli->diag);
+    dlc_status status = dlc_write_text(cli, path, text);
     cJSON_free(text);
     cJSON_Delete(trace);
     return status;

@@ -822,20 +822,9 @@ static dlc_status check_alone(dlc_model *model)
                          alone->name);
 }
 
-/* A slip must not cost the user the model. */
-static dlc_status check_apart(dlc_model *model, const char *path)
-{
-    struct stat from, to;
-    if (!path || !model->path || stat(model->path, &from) != 0 || stat(path, &to) != 0 ||
-        !S_ISREG(to.st_mode) || from.st_dev != to.st_dev || from.st_ino != to.st_ino)
-        return DLC_OK;
-    return dlc_diag_fail(&model->diag, DLC_USAGE, path,
-                         "is the model itself; another file is wanted to write to");
-}
-
 static dlc_status write_guarded(dlc_model *model, struct write_args *args)
 {
-    DLC_TRY(check_apart(model, args->path));
+    DLC_TRY(dlc_model_check_apart(model, args->path));
     DLC_TRY(check_alone(model));
     for (uint32_t i = 0; i < model->nothers; i++) {
         dlc_status status = dlc_model_guard(model->others[i], run_passes, NULL);
@@ -846,6 +835,11 @@ static dlc_status write_guarded(dlc_model *model, struct write_args *args)
     for (uint32_t i = 0; i < model->nothers; i++)
         take_notes(model, model->others[i]);
     return DLC_OK;
+}
+
+dlc_status dlc_model_may_write(dlc_model *model, const char *path)
+{
+    return model && path ? dlc_model_tell(model, dlc_model_check_apart(model, path)) : DLC_USAGE;
 }
 
 static dlc_status write_and_tell(dlc_model *model, struct write_args *args)

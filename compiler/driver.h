@@ -52,6 +52,8 @@ DLC_NODISCARD dlc_status dlc_model_guard(dlc_model *model, dlc_model_body body, 
 
 /* Calls options.log with messages that it does not have; the status, for what returns one. */
 DLC_NODISCARD dlc_status dlc_model_tell(dlc_model *model, dlc_status status);
+/* dlc_model_may_write, told by the caller (compiler/apart.c); NULL: in memory. */
+DLC_NODISCARD dlc_status dlc_model_check_apart(dlc_model *model, const char *path);
 /* Refuses weights that have no place where the path's file is to be written (compiler/room.c); NULL: in memory. */
 DLC_NODISCARD dlc_status dlc_model_check_room(dlc_model *model, const char *path);
 

@@ -28,14 +28,14 @@ static dlc_status do_open(dlc_model *model, void *args)
 static dlc_status do_probe(dlc_model *model, void *args)
 {
     const call *c = args;
-    (void)model;
+    DLC_TRY(dlc_model_check_apart(model, c->path));
     return dlc_onnx_quantizer_probe(c->quantizer->onnx, c->path);
 }
 
 static dlc_status do_write(dlc_model *model, void *args)
 {
     const call *c = args;
-    (void)model;
+    DLC_TRY(dlc_model_check_apart(model, c->path));
     return dlc_onnx_quantizer_write(c->quantizer->onnx, c->lo, c->hi, c->path);
 }
 
@@ -60,6 +60,7 @@ dlc_status dlc_quantizer_open(const char *path, int per_channel, const char *exc
     holder->arena = dlc_arena_create(0);
     holder->notes = dlc_arena_create(0);
     dlc_diag_init(&holder->diag, holder->notes);
+    holder->path = path ? dlc_arena_strdup(holder->notes, path) : NULL;
     q->holder = holder;
     return guard(do_open, &(call){.quantizer = q, .path = path, .per_channel = per_channel, .exclude = exclude});
 }

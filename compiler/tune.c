@@ -362,6 +362,7 @@ static dlc_status tune_guarded(dlc_model *model, const dlc_tuning *tuning, dlc_t
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "schedules are tuned for one target, which this processor runs");
     if (!*result->file)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no file for the results: name one (--tuned FILE)");
+    DLC_TRY(dlc_model_check_apart(model, result->file));
     DLC_TRY(dlc_tuned_check(result->file, model->notes, &model->diag));
     return dlc_model_guard(model, tune, &t);
 }

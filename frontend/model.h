@@ -51,6 +51,9 @@ DLC_NODISCARD dlc_status dlc_external_bytes(dlc_onnx *model, const char *locatio
                                             uint64_t size, const char *place, const uint8_t **bytes,
                                             size_t *size_bytes);
 void dlc_external_close(dlc_onnx *model);
+/* A tensor of the model, read or not, whose external data is the file at `path`, and how the model spells that; path NULL: the first
+ * that has external data. NULL: there is none. (external_find.c) */
+const Onnx__TensorProto *dlc_external_find(const Onnx__ModelProto *model, const char *folder, const char *path, const char **location);
 
 /* A tensor's dtype, dimensions and elements (tensor.c): a view of the file where its bytes are what
  * dlc wants, else in the arena. */

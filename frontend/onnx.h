@@ -42,6 +42,9 @@ void dlc_onnx_close(dlc_onnx *model);
 /* Path of the i-th file beside the model that holds data of it, and its bytes; NULL: no such one. */
 const char *dlc_onnx_external(const dlc_onnx *model, uint32_t i, const void **bytes,
                               size_t *size_bytes);
+/* The name of a tensor, read or not, whose data is in the file at `path`, by whatever links, and how the model spells that file; NULL:
+ * there is none. */
+const char *dlc_onnx_holder(const dlc_onnx *model, const char *path, const char **location);
 
 /* A TensorProto file (*.pb of the ONNX test suites). Data row-major in the arena. */
 typedef struct {

@@ -8,11 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/vec.h"
-#include "frontend/wire.h"
-
-#include "onnx.pb-c.h"
+#include "frontend/model.h"
 
 enum { CODES = 255, MOST_CODE = 127, LEAST_OPSET = 13 };
 static const uint64_t most_elements = (uint64_t)1 << 40;
@@ -170,11 +167,12 @@ static dlc_status check_model(const dlc_onnx_quantizer *q)
     for (size_t i = 0; i < q->model->n_opset_import; i++)
         if (!q->model->opset_import[i]->domain || !*q->model->opset_import[i]->domain)
             opset = q->model->opset_import[i]->version;
-    for (size_t i = 0; i < q->model->graph->n_initializer; i++)
-        if (q->model->graph->initializer[i]->n_external_data)
-            return dlc_diag_fail(q->diag, DLC_UNSUPPORTED, q->path,
-                                 "'%s' lies in a file beside the model; models that hold their weights can be quantised",
-                                 q->model->graph->initializer[i]->name);
+    const char *location;
+    const Onnx__TensorProto *outside = dlc_external_find(q->model, NULL, NULL, &location);
+    if (outside)
+        return dlc_diag_fail(q->diag, DLC_UNSUPPORTED, q->path,
+                             "'%.200s' lies in a file beside the model, '%.200s'; models that hold their weights can be quantised",
+                             outside->name ? outside->name : "", location);
     if (opset < LEAST_OPSET)
         return dlc_diag_fail(q->diag, DLC_UNSUPPORTED, q->path,
                              "is of opset %lld; quantisation along channels is of opset %d on: export or convert it anew",

@@ -205,6 +205,13 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_text(dlc_model *model, dlc_text_kind 
                                                 const char *format, const char **text);
 
 /*
+ * DLC_USAGE when `path` leads, by whatever links and spellings, to a file that the model was read from: its own, or one in which data
+ * of its tensors lies (ONNX's external data), read or not. The message says which. It is asked whenever the model writes a file; ask
+ * it of all else that is to be written, before that takes time.
+ */
+DLC_API DLC_NODISCARD dlc_status dlc_model_may_write(dlc_model *model, const char *path);
+
+/*
  * Writes an executable or what led to it: kind "so", "o", "a", "h", "ll", "asm" (of CUDA: PTX) or
  * "cu". The file is whole or absent, and an older one survives a failure. name: C identifier in
  * symbols and the header; NULL: made from the path.

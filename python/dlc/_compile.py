@@ -147,9 +147,9 @@ Strategy = Callable[[list[Edge]], Iterable[Edge]]
 class _Plan:
     """What a strategy in Python makes of a model: a file for `fusion`, there as long as the object is."""
 
-    def __init__(self, source: Source, strategy: Strategy, given: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, strategy: Strategy, output: str | os.PathLike[str] | None, given: Mapping[str, Any]) -> None:
         found = ffi.new("const char **")
-        opened = _Model(source, Options(fusion="none", **given))
+        opened = _Model(source, Options(fusion="none", **given), output)
         opened.check(compiler().dlc_model_text(opened.pointer[0], compiler().DLC_TEXT_EXPLAIN, b"json", found))
         rows = json.loads(text(found[0]))["edges"]
         opened.close()
@@ -178,7 +178,7 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 class _Model:
     """dlc_model: opened, asked, closed."""
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, output: str | os.PathLike[str] | None) -> None:
         self._options, self._bytes = options, source.bytes
         self.pointer = ffi.new("dlc_model **")
         if source.bytes is None:
@@ -188,6 +188,8 @@ class _Model:
             self._buffer = ffi.from_buffer(source.bytes)
             status = compiler().dlc_model_open_bytes(self._buffer, len(source.bytes), b"model", options.struct, self.pointer)
         self.check(status)
+        if output is not None:  # none of the model's own files
+            self.check(compiler().dlc_model_may_write(self.pointer[0], os.fsencode(output)))
 
     def messages(self) -> list[tuple[int, str]]:
         return messages_of(self.pointer[0])
@@ -228,13 +230,13 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
     """
     source, plan = Source(model), None
-    _check_output(output, source)
+    _check_output(output)
     if callable(fusion):
-        plan = _Plan(source, fusion, dict(target=target, passes=passes, shapes=shapes, values=values, precision=precision, jobs=jobs,
-                                          emulate_gpu=emulate_gpu, progress=None))
+        plan = _Plan(source, fusion, output, dict(target=target, passes=passes, shapes=shapes, values=values, precision=precision,
+                                                  jobs=jobs, emulate_gpu=emulate_gpu, progress=None))
         fusion = plan.path
     options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress)
-    opened = _Model(source, options)
+    opened = _Model(source, options, output)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
     result = Executable(fd)
     symbol = name if name is not None else _identifier(output)
@@ -248,13 +250,11 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     return result
 
 
-def _check_output(output: str | os.PathLike[str] | None, source: Source) -> None:
+def _check_output(output: str | os.PathLike[str] | None) -> None:
     """What cannot be written is refused before anything is compiled."""
     if output is None:
         return
     path = os.fspath(output)
-    if source.path is not None and os.path.exists(path) and os.path.exists(source.path) and os.path.samefile(path, source.path):
-        raise UsageError(f"{path}: is what is compiled; another file is wanted to write to")
     if os.path.isdir(path):
         raise FileError(f"{path}: is a folder")
     if not os.path.isdir(os.path.dirname(path) or "."):

@@ -38,7 +38,48 @@ expect 2 "is what this command reads" "$DLC" run wanted.so --inputs in.npz --out
 expect 2 "is what this command reads" "$DLC" run wanted.so --input image=in.npz --outputs in.npz
 expect 2 "is what this command reads" "$DLC" run wanted.so --expect in.npz --outputs in.npz
 expect 2 "is what this command reads" "$DLC" run wanted.so --outputs wanted.so
+expect 2 "made/output_0.pb: is what this command reads" sh -c '"$DLC" run wanted.so --output-dir made && "$DLC" run wanted.so --expect made/output_0.pb --output-dir made'
 cmp -s model.onnx "$digits" && cmp -s wanted.so kept.so && cmp -s in.npz wanted.npz || fail "something was written over"
+
+# output onto the weights beside a model, by every command and option that writes a file
+mkdir beside beside/sub
+cp "$models/external_missing.onnx" beside/m.onnx
+cp beside/m.onnx beside/output_0.pb
+head -c 48 /dev/zero >beside/weights.bin
+cp beside/weights.bin kept.bin
+ln -s ../weights.bin beside/sub/link
+ln beside/weights.bin beside/weights.so
+while read -r words; do
+    # shellcheck disable=SC2086
+    expect 2 "is the external data 'weights.bin' of the model 'm.onnx' (tensor 'w'); another file is wanted" sh -c 'cd beside && exec "$DLC" "$@"' sh $words
+    cmp -s beside/weights.bin kept.bin || fail "dlc $words writes over the weights"
+done <<END
+compile m.onnx -o weights.bin
+compile m.onnx -o sub/link --emit ll
+compile m.onnx -o $PWD/beside/sub/../weights.bin --target x86-64-v2,x86-64-v3
+compile m.onnx -o weights.txt --emit h,so
+compile m.onnx -o m.so --schedule-out weights.bin
+compile m.onnx -o m.so --tune --tuned weights.bin
+compile m.onnx -o m.so --tune --tuned t.txt --trials weights.bin
+opt m.onnx -o weights.bin
+opt m.onnx --passes dce -o weights.bin
+run m.onnx --outputs weights.bin
+run m.onnx --outputs weights.bin --interpret
+run m.onnx --profile weights.bin
+bench m.onnx --profile weights.bin
+report m.onnx -o weights.bin
+compare m.onnx --bisect nodes -o weights.bin
+END
+expect 3 "'w' lies in a file beside the model, 'weights.bin'" "$DLC" quantize beside/m.onnx --data in.npz -o beside/weights.bin
+expect 2 "is what this command reads" "$DLC" run beside/output_0.pb --output-dir beside
+[ "$(ls beside)" = "m.onnx
+output_0.pb
+sub
+weights.bin
+weights.so" ] && cmp -s beside/m.onnx beside/output_0.pb || fail "a refusal left files"
+expect 0 "" "$DLC" compile beside/m.onnx -o beside/m.so
+mv beside/weights.bin beside/gone
+expect 5 "external data 'weights.bin': No such file" "$DLC" compile beside/m.onnx -o beside/weights.bin
 
 # what DLC_CPU may say
 expect 2 "DLC_CPU has 'zzz'" env DLC_CPU=x86-64-v3,zzz "$DLC" run wanted.so

@@ -543,6 +543,23 @@ class Models(unittest.TestCase):
             with self.assertRaisesRegex(error, words):
                 call()
 
+    def test_a_model_is_written_over_by_nothing(self):
+        model = onnx.ModelProto.FromString((ROOT / "tests/cli/models/external_missing.onnx").read_bytes())
+        with tempfile.TemporaryDirectory() as folder:
+            path, data, link = (pathlib.Path(folder) / name for name in ("m.onnx", "weights.bin", "link"))
+            path.write_bytes(model.SerializeToString())
+            data.write_bytes(bytes(48))
+            link.symlink_to(data)
+            asked = []
+            for output, words in ((data, "weights.bin' of the model '.*m.onnx' .tensor 'w'"), (link, "link: is the external data 'weights.bin'"),
+                                  (path, "is the model itself")):
+                for fusion in (None, lambda edges: asked.append(edges) or edges):
+                    with self.assertRaisesRegex(dlc.UsageError, words + ".*; another file is wanted"):
+                        dlc.compile(path, output, fusion=fusion)
+            self.assertEqual(asked, [])
+            self.assertEqual((data.read_bytes(), path.read_bytes()), (bytes(48), model.SerializeToString()))
+            dlc.compile(path, pathlib.Path(folder) / "m.so")
+
     def test_cache(self):
         with tempfile.TemporaryDirectory() as folder:
             feed = {"image": DATA["image"][:1]}

@@ -148,6 +148,48 @@ START_TEST(limits_are_heard_once)
 }
 END_TEST
 
+static void *read_file(const char *path, size_t *n)
+{
+    FILE *stream = fopen(path, "rb");
+    ck_assert_ptr_nonnull(stream);
+    void *bytes = malloc(1 << 20);
+    *n = fread(bytes, 1, 1 << 20, stream);
+    fclose(stream);
+    return bytes;
+}
+
+/* What is asked before something is written, and by whoever writes. */
+START_TEST(a_model_is_written_over_by_nothing)
+{
+    heard all = {.n = 0};
+    dlc_options options = {.log = hear, .user = &all};
+    dlc_model *model;
+    dlc_quantizer *quantizer;
+    dlc_tuned tuned;
+    size_t n;
+    ck_assert_int_eq(dlc_model_open(good, &options, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_may_write(model, "tests/../tests/cli/models/good.onnx"), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&all, "is the model itself ('tests/cli/models/good.onnx'); another file is wanted"), 1);
+    ck_assert_int_eq(dlc_model_tune(model, &(dlc_tuning){.size_bytes = sizeof(dlc_tuning), .file = good}, &tuned), DLC_USAGE);
+    ck_assert_uint_eq(times_heard(&all, "is the model itself; "), 1);
+    ck_assert_int_eq(dlc_model_may_write(model, "tests/cli/models/unknown_op.onnx"), DLC_OK);
+    ck_assert_int_eq(dlc_model_may_write(model, "nowhere"), DLC_OK);
+    ck_assert_int_eq(dlc_model_may_write(model, NULL), DLC_USAGE);
+    ck_assert_int_eq(dlc_model_may_write(NULL, "nowhere"), DLC_USAGE);
+    dlc_model_close(model);
+    ck_assert_int_eq(dlc_quantizer_open(good, 1, NULL, &quantizer), DLC_OK);
+    ck_assert_int_eq(dlc_quantizer_probe(quantizer, good), DLC_USAGE);
+    ck_assert_int_eq(dlc_quantizer_write(quantizer, (const double[]){0}, (const double[]){1}, good), DLC_USAGE);
+    ck_assert_ptr_nonnull(strstr(dlc_quantizer_message(quantizer), "good.onnx: is the model itself; "));
+    dlc_quantizer_close(quantizer);
+    void *bytes = read_file(good, &n);
+    ck_assert_int_eq(dlc_model_open_bytes(bytes, n, good, NULL, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_may_write(model, good), DLC_OK); /* it came from memory */
+    dlc_model_close(model);
+    free(bytes);
+}
+END_TEST
+
 /* A callback that asks the model for more hears nothing twice. */
 typedef struct {
     heard all;
@@ -296,16 +338,6 @@ static float first_output(const char *so, int fd)
     dlcrt_context_destroy(context);
     dlcrt_executable_close(executable);
     return result;
-}
-
-static void *read_file(const char *path, size_t *n)
-{
-    FILE *stream = fopen(path, "rb");
-    ck_assert_ptr_nonnull(stream);
-    void *bytes = malloc(1 << 20);
-    *n = fread(bytes, 1, 1 << 20, stream);
-    fclose(stream);
-    return bytes;
 }
 
 /* From memory to memory: no file is read or written, and the bytes are those of the file. */
@@ -498,6 +530,7 @@ int main(void)
     tcase_add_loop_test(tcase, refuses, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(tcase, messages_are_heard_at_once);
     tcase_add_test(tcase, limits_are_heard_once);
+    tcase_add_test(tcase, a_model_is_written_over_by_nothing);
     tcase_add_test(tcase, a_callback_hears_no_message_twice);
     tcase_add_test(tcase, the_cache_is_heard);
     tcase_add_test(tcase, texts);

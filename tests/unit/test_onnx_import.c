@@ -654,9 +654,9 @@ static const struct {
     {"fifo", NULL, NULL, DLC_IO, "is no regular file"},
 };
 
-static pb external_model(const char *location, const char *offset, const char *length)
+static pb external_tensor(const char *location, const char *offset, const char *length)
 {
-    pb graph = {0}, tensor = {0};
+    pb tensor = {0};
     pb_int(&tensor, 1, 4);
     pb_int(&tensor, 2, FLOAT);
     pb_text(&tensor, 8, "w");
@@ -666,8 +666,14 @@ static pb external_model(const char *location, const char *offset, const char *l
     if (length)
         add_entry(&tensor, "length", length);
     pb_int(&tensor, 14, 1);
+    return tensor;
+}
+
+static pb external_model(const char *location, const char *offset, const char *length)
+{
+    pb graph = {0};
     add_part(&graph, NODE, node_of("Add", "x w", "y"));
-    add_part(&graph, INITIALIZER, tensor);
+    add_part(&graph, INITIALIZER, external_tensor(location, offset, length));
     add_part(&graph, INPUT, value_info("x", FLOAT, "4"));
     add_part(&graph, OUTPUT, value_info("y", FLOAT, "4"));
     return model_of(&graph, 17);
@@ -726,6 +732,98 @@ import i = {.arena = dlc_arena_create(0), .bytes = bytes };
 }
 END_TEST
 
+/* Models whose tensor lies beside them in "w.bin", whether it is read or not. */
+static pb holds_initializer(void)
+{
+    return external_model("./w.bin", "4", "16");
+}
+
+/* With a part of the graph that nobody reads. */
+static pb relu_and(uint32_t field, pb part)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of("Relu", "x", "y"));
+    add_part(&graph, field, part);
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    return model_of(&graph, 17);
+}
+
+static pb holds_unread(void)
+{
+    return relu_and(INITIALIZER, external_tensor("w.bin", NULL, "16"));
+}
+
+static pb holds_sparse(void)
+{
+    pb sparse = {0};
+    add_part(&sparse, 1, external_tensor("w.bin", NULL, "16"));
+    return relu_and(15, sparse);
+}
+
+static pb constant_of(void)
+{
+    pb node = node_of("Constant", "", "c"), attribute = {0};
+    pb_text(&attribute, 1, "value");
+    add_part(&attribute, 5, external_tensor("w.bin", NULL, "16"));
+    pb_int(&attribute, 20, 4);
+    pb_message(&node, 5, &attribute);
+    return node;
+}
+
+static pb holds_in_function(void)
+{
+    pb body[] = {node_of("Relu", "a", "b")}, unread[] = {constant_of()};
+    pb functions[] = {function_of("called", "a", "b", body, 1), function_of("other", "", "c", unread, 1)};
+    return calling_model("called", functions, 2);
+}
+
+static pb holds_in_branch(void)
+{
+    static const uint8_t yes = 1;
+    pb graph = {0}, node = node_of("If", "c", "y"), taken = branch_of("Relu"), other = branch_of("Neg");
+    add_part(&other, INITIALIZER, external_tensor("w.bin", NULL, "16"));
+    add_graph(&node, "then_branch", &taken);
+    add_graph(&node, "else_branch", &other);
+    add_part(&graph, NODE, node);
+    add_part(&graph, INITIALIZER, tensor_of("c", BOOL, NULL, 0, &yes, 1));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("y", FLOAT, "2"));
+    return model_of(&graph, 17);
+}
+
+static pb (*const holders[])(void) = {holds_initializer, holds_unread, holds_sparse, holds_in_function, holds_in_branch};
+
+static const struct {
+    const char *path;
+    int is_held;
+} held[] = {
+    {"w.bin", 1},     {"link.bin", 1}, {"sub/../w.bin", 1}, {"sub/w.bin", 0}, {"outside/w.bin", 0},
+    {"m.onnx", 0}, {"missing", 0},  {"fifo", 0},         {"sub", 0},
+};
+
+START_TEST(a_file_is_known_by_its_tensor)
+{
+    char folder[] = "/tmp/dlc_external_XXXXXX", path[300];
+    make_folder(folder);
+    pb bytes = holders[_i]();
+    put_file(folder, "m.onnx", bytes.data, bytes.n);
+    snprintf(path, sizeof path, "%s/m.onnx", folder);
+    import i = {.arena = dlc_arena_create(0), .bytes = bytes };
+    dlc_diag_init(&i.diag, i.arena);
+    (void)!dlc_onnx_open(path, NULL, i.arena, &i.diag, &i.model, &i.graph);
+    for (size_t k = 0; k < sizeof held / sizeof *held; k++) {
+        const char *location = "", *tensor;
+        snprintf(path, sizeof path, "%s/%s", folder, held[k].path);
+        tensor = dlc_onnx_holder(i.model, path, &location);
+        ck_assert_msg((tensor != NULL) == held[k].is_held, "%s", held[k].path);
+        ck_assert(!tensor || (!strcmp(tensor, "w") && strstr(location, "w.bin")));
+    }
+    remove_folder(folder);
+    done(&i);
+}
+END_TEST
+
 /* --- the table --- */
 
 static void check_order(const char *domain, int first, int last)
@@ -779,6 +877,7 @@ int main(void)
     tcase_add_test(tcase, loops_are_unrolled_or_regions);
     tcase_add_test(tcase, branches_are_taken_or_regions);
     tcase_add_loop_test(tcase, external_data, 0, sizeof externals / sizeof *externals);
+    tcase_add_loop_test(tcase, a_file_is_known_by_its_tensor, 0, sizeof holders / sizeof *holders);
     tcase_add_test(tcase, rows_are_in_order);
     Suite *suite = suite_create("onnx_import");
     suite_add_tcase(suite, tcase);
