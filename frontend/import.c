@@ -322,9 +322,20 @@ static int is_within_limit(dlc_import *im)
     return 0;
 }
 
+/* A body that is wrong is so in each of its iterations: more messages than anybody reads, and those before have their say. */
+static int is_hopeless(const dlc_import *im)
+{
+    enum { MOST_MESSAGES = 10000 };
+    dlc_diag *diag = im->graph->diag;
+    if (diag->status == DLC_OK || diag->nmessages < MOST_MESSAGES)
+        return 0;
+    dlc_diag_fail(diag, diag->status, im->graph->file, "more than %d nodes are wrong; those behind them were not read", MOST_MESSAGES);
+    return 1;
+}
+
 static void import_bodies(dlc_import *im)
 {
-    while (im->bodies.n) {
+    while (im->bodies.n && !is_hopeless(im)) {
         dlc_body *body = top(im);
         if (body->next == body->nnodes) {
             finish_body(im);
@@ -351,7 +362,7 @@ static dlc_status import_model(dlc_import *im)
                             .opsets = &im->opsets,
                             .prefix = ""});
     import_bodies(im);
-    if (im->graph->diag->status != DLC_LIMIT)
+    if (!im->bodies.n && im->graph->diag->status != DLC_LIMIT)
         im_write_outputs(im, scope);
     return im->graph->diag->status;
 }

@@ -326,15 +326,38 @@ void dlc_graph_require(dlc_graph *graph, dlc_expr holds, const char *format, ...
     dlc_vec_push(graph->arena, &graph->conditions, condition);
 }
 
+/* The first equality of the dimension, or the next: those that were taken back, and what stands in their place, do not count. */
+static const dlc_equality *equality_of(const dlc_graph *graph, dlc_expr dim, const dlc_equality *before)
+{
+    uint32_t i = before ? before->next : dim < graph->first_equalities.n ? graph->first_equalities.data[dim] : UINT32_MAX;
+    return i < graph->equalities.n && graph->equalities.data[i].from == dim ? &graph->equalities.data[i] : NULL;
+}
+
+/* Each step goes one way in one order, so this ends. */
 static dlc_expr representative(const dlc_graph *graph, dlc_expr dim)
 {
-    for (uint32_t i = 0; i < graph->equalities.n; i++)
-        if (graph->equalities.data[i].from == dim &&
-            dlc_region_is_in(graph->region, graph->equalities.data[i].region)) {
-            dim = graph->equalities.data[i].to;
-            i = UINT32_MAX; /* each step goes one way in one order, so this ends */
+    const dlc_equality *equality = equality_of(graph, dim, NULL);
+    while (equality) {
+        if (dlc_region_is_in(graph->region, equality->region)) {
+            dim = equality->to;
+            equality = equality_of(graph, dim, NULL);
+        } else {
+            equality = equality_of(graph, dim, equality);
         }
+    }
     return dim;
+}
+
+static void add_equality(dlc_graph *graph, dlc_expr from, dlc_expr to)
+{
+    const dlc_equality *last = NULL, *equality = NULL;
+    while ((equality = equality_of(graph, from, last)))
+        last = equality;
+    while (graph->first_equalities.n <= from)
+        dlc_vec_push(graph->arena, &graph->first_equalities, UINT32_MAX);
+    *(last ? &graph->equalities.data[last - graph->equalities.data].next : &graph->first_equalities.data[from]) = graph->equalities.n;
+    dlc_equality added = {from, to, graph->region, UINT32_MAX};
+    dlc_vec_push(graph->arena, &graph->equalities, added);
 }
 
 static dlc_expr same_node(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
@@ -383,10 +406,8 @@ static dlc_expr equate(dlc_graph *graph, dlc_expr a, dlc_expr b)
 {
     uint64_t of_a = newness(graph, a), of_b = newness(graph, b);
     int a_stays = of_a != of_b ? of_a < of_b : dlc_expr_order(graph->pool, a, b) < 0;
-    dlc_equality equality =
-        a_stays ? (dlc_equality){b, a, graph->region} : (dlc_equality){a, b, graph->region};
-    dlc_vec_push(graph->arena, &graph->equalities, equality);
-    return equality.to;
+    add_equality(graph, a_stays ? b : a, a_stays ? a : b);
+    return a_stays ? a : b;
 }
 
 int dlc_graph_equal(dlc_graph *graph, dlc_expr a, dlc_expr b, const char *what, dlc_expr *result)

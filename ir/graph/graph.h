@@ -105,6 +105,7 @@ typedef struct {
 typedef struct {
     dlc_expr from, to;
     dlc_node *region; /* where that holds; NULL: everywhere */
+    uint32_t next;    /* equality of the same `from`; one that is of another, or is not there, ends them */
 } dlc_equality;
 
 typedef struct dlc_names dlc_names; /* names of values in use */
@@ -122,6 +123,7 @@ struct dlc_graph {
     dlc_vec(dlc_symbol) symbols;
     dlc_vec(dlc_condition) conditions;
     dlc_vec(dlc_equality) equalities;
+    dlc_ids first_equalities; /* of a dimension, by its id; as far as they go, and as `next` may be */
     dlc_names *names;
     dlc_node *first, *last;
     dlc_node *last_constant; /* constants come first, in the order they were made; NULL: none yet */
