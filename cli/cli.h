@@ -69,6 +69,8 @@ int dlc_is_executable_file(const char *path);
  * then refuses files of that model. (cli/overwrite.c)
  */
 DLC_NODISCARD dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path);
+/* -o is `-`, which compile and opt take for standard output; whatever else is written has a file. */
+int dlc_cli_is_stdout(const dlc_cli *cli);
 /* And one that cannot be written, before anything takes time. */
 DLC_NODISCARD dlc_status dlc_cli_can_write(dlc_cli *cli, const char *path);
 /* The file of the i-th output in --output-dir, and whether as many may be written there; without that option they may. */

@@ -107,19 +107,14 @@ static dlc_status write_stdout(dlc_cli *cli, dlc_model *model, const char *kind,
     return status;
 }
 
-static int is_stdout(const dlc_cli *cli)
-{
-    return cli->args.output && !strcmp(cli->args.output, "-");
-}
-
 static dlc_status check_stdout(dlc_cli *cli, const dlc_texts *kinds)
 {
-    if (is_stdout(cli) && (kinds->n != 1 || cli->args.json))
+    if (dlc_cli_is_stdout(cli) && (kinds->n != 1 || cli->args.json))
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
                              cli->args.json ? "standard output (-o -) takes the file or --json's "
                                               "object, not both"
                                             : "standard output (-o -) takes one kind of --emit");
-    if (is_stdout(cli) && !cli->has_stdout)
+    if (dlc_cli_is_stdout(cli) && !cli->has_stdout)
         return dlc_diag_fail(&cli->diag, DLC_IO, NULL, "standard output (-o -) is closed");
     if (cli->piped && !cli->args.output)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
@@ -129,7 +124,7 @@ static dlc_status check_stdout(dlc_cli *cli, const dlc_texts *kinds)
 
 static dlc_status check_files(dlc_cli *cli, const dlc_texts *kinds)
 {
-    for (uint32_t i = 0; i < kinds->n && !is_stdout(cli); i++)
+    for (uint32_t i = 0; i < kinds->n && !dlc_cli_is_stdout(cli); i++)
         DLC_TRY(dlc_cli_can_write(cli, output_of(cli, kinds, i)));
     if (cli->args.trials && !cli->args.tune)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL, "--trials FILE is about what --tune measures, which is not asked for");
@@ -143,7 +138,7 @@ static dlc_status check_files(dlc_cli *cli, const dlc_texts *kinds)
 static dlc_status write_all(dlc_cli *cli, dlc_model *model, const dlc_texts *kinds,
                             const dlc_library *library)
 {
-    if (is_stdout(cli))
+    if (dlc_cli_is_stdout(cli))
         return write_stdout(cli, model, kinds->data[0], library);
     cJSON *files = cJSON_AddArrayToObject(cli->json, "files");
     for (uint32_t i = 0; i < kinds->n; i++) {

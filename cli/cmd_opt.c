@@ -32,6 +32,8 @@ dlc_status dlc_show_text(dlc_cli *cli, dlc_text_kind kind, const char *key, cons
     dlc_model *model;
     const char *text;
     DLC_TRY(dlc_cli_options(cli, &options));
+    if (dlc_cli_is_stdout(cli))
+        cli->args.output = NULL;
     if (cli->args.output)
         DLC_TRY(dlc_cli_may_write(cli, cli->args.output));
     DLC_TRY(dlc_library_load(&library, &cli->diag));

@@ -23,11 +23,19 @@ static dlc_status check_list(dlc_cli *cli, const char *path, const char *list)
     return DLC_OK;
 }
 
+int dlc_cli_is_stdout(const dlc_cli *cli)
+{
+    return cli->args.output && !strcmp(cli->args.output, "-");
+}
+
 dlc_status dlc_cli_may_write(dlc_cli *cli, const char *path)
 {
     const dlc_args *args = &cli->args;
     const char *const lists[] = {args->inputs,  args->expect, args->schedule, args->data,
                                  args->machine, args->fusion, args->target};
+    if (!strcmp(path, "-"))
+        return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
+                             "'-' is standard output, which takes what compile and opt make alone; a file of that name is './-'");
     for (uint32_t i = 0; i < args->operands.n; i++)
         DLC_TRY(check(cli, path, args->operands.data[i]));
     for (uint32_t i = 0; i < sizeof lists / sizeof *lists; i++)

@@ -17,6 +17,11 @@ done
 "$DLC" inspect - <"$digits" >out 2>err && grep -q ' conv$' out || fail "inspect -"
 expect 1 "standard input: " "$DLC" compile - -o x.so </dev/null
 expect 2 "say -o FILE or -o -" sh -c '"$1" compile - <"$2"' sh "$DLC" "$digits"
+"$DLC" opt "$digits" -o - >piped.dlc && "$DLC" opt "$digits" | cmp -s piped.dlc - || fail "opt -o - is not what opt prints"
+expect 2 "'-' is standard output" "$DLC" report "$digits" -o -
+expect 2 "'-' is standard output" "$DLC" quantize "$digits" --data "$data" -o -
+expect 2 "'-' is standard output" "$DLC" compile "$digits" -o piped.so --schedule-out -
+[ ! -e - ] || fail "a file '-' was written"
 expect 2 "takes one kind of --emit" "$DLC" compile "$digits" -o - --emit a,h
 expect 2 "not both" "$DLC" compile "$digits" -o - --json
 expect 5 "standard output cannot be written" sh -c '"$1" compile "$2" -o - >/dev/full' sh "$DLC" "$digits"
