@@ -14,6 +14,10 @@ enum {
     DLC_MOST_STRIDE = 4  /* elements from lane to lane that CPUs read by whole vectors */
 };
 
+/* A product whose sum is an instruction of its own, in time of one that adds as well: there are ports that only add, but other work has
+ * them, too (6 rows of 2 vectors of pmaddwd take 7.7 cycles on Zen 3). */
+#define DLC_ADDED_APART 1.25
+
 /* Sets of facts.def's rows: target->facts & DLC_HAS_VNNI. */
 typedef enum {
 #define DLC_TARGET_FACT(id, text, arch, features) DLC_IS_##id,

@@ -6,6 +6,9 @@
  *     mm[p,q,t,oc]   = sum(ic) v * u[p,q,ic,oc]                            u = G w G', a constant, computed in f64
  *     z[t,r,q,oc]    = sum(p) A[p,r] * mm                                  y[oh,ow,oc]  = sum(q) A[q,s] * z
  *
+ * Of bytes, where they are multiplied as 16 bits by pairs, form 2 is exact: its B and A are of 0 and ±1, and G is taken twice, so u is four
+ * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
+ *
  * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
  * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
  *
@@ -37,7 +40,8 @@ enum { NFORMS = sizeof forms / sizeof *forms };
 typedef struct {
     const dlc_rewriting *in;
     dlc_kernel *kernel; /* a copy, whose pool grows */
-    dlc_expr x, w;      /* the loads, of floats of 32 bits or less; expressions of the kernel given too */
+    dlc_expr x, w;      /* the loads, of floats of 32 bits or less, or of bytes; expressions of the kernel given too */
+    dlc_dtype point, sum; /* of the points of x and w; of their products */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     uint32_t ic, oc;
     dlc_expr size[2];   /* of the results */
@@ -153,11 +157,48 @@ static int is_plain(const dlc_pool *pool, dlc_expr expr)
            (!other || dlc_node_of(pool, other)->op == DLC_EXPR_CONST);
 }
 
-/* The load of a factor: of f32, or of narrower floats and then made f32. */
-static dlc_expr load_in(const dlc_pool *pool, dlc_expr factor)
+static int is_exact(const site *at)
 {
-    const dlc_expr_node *node = dlc_node_of(pool, factor);
-    return node->op == DLC_EXPR_CAST && dlc_is_float(dlc_node_of(pool, dlc_arg(pool, factor, 0))->dtype) ? dlc_arg(pool, factor, 0) : factor;
+    return at->sum == DLC_I32;
+}
+
+static int is_byte(dlc_dtype dtype)
+{
+    return dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8;
+}
+
+/* The load of a factor: of f32, or of narrower floats and then made f32; of bytes that are made i32. */
+static dlc_expr load_in(const site *at, dlc_expr factor)
+{
+    const dlc_pool *pool = at->kernel->pool;
+    if (dlc_node_of(pool, factor)->op != DLC_EXPR_CAST)
+        return factor;
+    dlc_dtype from = (dlc_dtype)dlc_node_of(pool, dlc_arg(pool, factor, 0))->dtype;
+    return is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
+}
+
+/* Bytes go by pairs of 16 bits, for want of an instruction of their own, which would be faster than fewer of these. */
+static int multiplies_words(const dlc_target *target)
+{
+    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
+        if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family != DLC_FAMILY_WARP && row != DLC_DOT_PMADDWD &&
+            dlc_dot_pays(target, row))
+            return 0;
+    return dlc_dot_pays(target, DLC_DOT_PMADDWD);
+}
+
+/* Types of the points and sums. Four times the result, of 9 products for each input, fits an i32. */
+static int find_types(site *at, dlc_dtype sum)
+{
+    at->sum = sum;
+    at->point = sum == DLC_I32 ? DLC_I16 : DLC_F32;
+    return sum == DLC_F32 || (sum == DLC_I32 && multiplies_words(at->in->target));
+}
+
+static int fits(const site *at)
+{
+    enum { MOST_INPUTS = INT32_MAX / (4 * TAPS * TAPS * 255 * 255) };
+    return !is_exact(at) || (at->inputs <= MOST_INPUTS && at->inputs % 2 == 0);
 }
 
 static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
@@ -217,13 +258,14 @@ static int find_site(site *at)
     const dlc_stage *stage = &at->kernel->stages.data[0];
     const dlc_pool *pool = at->kernel->pool;
     if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n != 3 || stage->update != DLC_UPDATE_NONE ||
-        stage->dtype[0] != DLC_F32 || stage->axes.n + 2 > DLC_MAX_RANK ||
+        stage->axes.n + 2 > DLC_MAX_RANK || !find_types(at, stage->dtype[0]) ||
         dlc_node_of(pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
         return 0;
-    at->x = load_in(pool, dlc_arg(pool, stage->value[0], 0));
-    at->w = load_in(pool, dlc_arg(pool, stage->value[0], 1));
+    at->x = load_in(at, dlc_arg(pool, stage->value[0], 0));
+    at->w = load_in(at, dlc_arg(pool, stage->value[0], 1));
     at->ic = at->oc = DLC_NO_AXIS;
-    if (!is_plain(pool, at->x) || !is_plain(pool, at->w))
+    if (!is_plain(pool, at->x) || !is_plain(pool, at->w) ||
+        (is_exact(at) && (!is_byte(dlc_node_of(pool, at->x)->dtype) || !is_byte(dlc_node_of(pool, at->w)->dtype))))
         return 0;
     if (buffer_of(at, at->x)->role == DLC_ROLE_CONST) {
         dlc_expr x = at->w;
@@ -231,7 +273,7 @@ static int find_site(site *at)
         at->x = x;
     }
     if (buffer_of(at, at->w)->role != DLC_ROLE_CONST || buffer_of(at, at->x)->role != DLC_ROLE_IN || dlc_load_guard(pool, at->w) ||
-        !find_windows(at, stage) || !find_filter(at, stage) || !is_channels_last(at))
+        !find_windows(at, stage) || !find_filter(at, stage) || !is_channels_last(at) || !fits(at))
         return 0;
     at->is_turned = stores_across(at);
     return 1;
@@ -307,8 +349,8 @@ static void transform_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, d
     }
 }
 
-/* Points of a row of the filter: G. */
-static void filter_points(uint32_t form, double (*g)[TAPS])
+/* Points of a row of the filter: G, or `times` of it. */
+static void filter_points(uint32_t form, double times, double (*g)[TAPS])
 {
     uint32_t npairs = forms[form].npairs;
     double all = 1;
@@ -318,14 +360,14 @@ static void filter_points(uint32_t form, double (*g)[TAPS])
         for (uint32_t k = 0; k < npairs; k++)
             others *= k == j ? 1 : f * f - forms[form].pair[k] * forms[form].pair[k];
         for (uint32_t i = 0; i < 2; i++, f = -f) {
-            g[1 + 2 * j + i][0] = 1 / others;
-            g[1 + 2 * j + i][1] = f / others;
-            g[1 + 2 * j + i][2] = f * f / others;
+            g[1 + 2 * j + i][0] = times / others;
+            g[1 + 2 * j + i][1] = times * f / others;
+            g[1 + 2 * j + i][2] = times * f * f / others;
         }
     }
-    g[0][0] = 1 / all;
+    g[0][0] = times / all;
     g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
-    g[2 * npairs + 1][2] = 1;
+    g[2 * npairs + 1][2] = times;
 }
 
 /* rows[index] */
@@ -389,8 +431,8 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
                             dlc_expr_axis(pool, axes[2])};
         dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
         dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
-        stage->dtype[0] = DLC_F32;
-        stage->value[0] = dlc_expr_cast(pool, DLC_F32, weighted(pool, g[q], taps));
+        stage->dtype[0] = at->point;
+        stage->value[0] = dlc_expr_cast(pool, at->point, weighted(pool, g[q], taps));
         stage->buffer = 1;
         for (uint32_t i = 0; i < 4; i++)
             dlc_vec_push(kernel->arena, &stage->store, store[i]);
@@ -402,10 +444,10 @@ static const char *filter_name(const site *at)
     return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)forms[at->form].m);
 }
 
-/* f32[n, n, ic, oc] */
+/* f32[n, n, ic, oc], or i16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
-    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = DLC_F32, .rank = 4}};
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = at->point, .rank = 4}};
     buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
     buffer.type.dims[2] = dlc_expr_i64(pool, at->inputs);
     buffer.type.dims[3] = dlc_expr_i64(pool, at->outputs);
@@ -426,7 +468,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
     uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
                        dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
                        dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
-    filter_points(at->form, g);
+    filter_points(at->form, is_exact(at) ? 2 : 1, g);
     add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
     add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -476,6 +518,11 @@ static void insert_stages(dlc_kernel *kernel)
 /* TILES stands for the tile's number, which may take several axes. */
 enum { TILES = DLC_NO_AXIS };
 
+static dlc_dtype dtype_of(const tiling *t, uint32_t s)
+{
+    return s < PRODUCT ? t->at->point : t->at->sum;
+}
+
 static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
 {
     dlc_stage *stage = &t->kernel->stages.data[s];
@@ -485,7 +532,7 @@ static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < (axes[i] == TILES ? t->tiles.n : 1); j++)
             dlc_vec_push(t->kernel->arena, &stage->axes, axes[i] == TILES ? t->tiles.data[j] : axes[i]);
-    stage->dtype[0] = DLC_F32;
+    stage->dtype[0] = dtype_of(t, s);
     return stage;
 }
 
@@ -505,7 +552,7 @@ static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *tile, const
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < (index[i] ? 1 : t->tiles.n); j++)
             all[rank++] = index[i] ? index[i] : tile ? tile[j] : axis_of(t, t->tiles.data[j]);
-    return dlc_expr_load(t->pool, DLC_F32, DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
+    return dlc_expr_load(t->pool, dtype_of(t, s), DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
 }
 
 /* The tile's place among rows and columns of tiles. */
@@ -547,7 +594,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
             if ((!dlc_expr_is_int(t->pool, at->size[d], &size) || size % m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
-    return dlc_expr_cast(t->pool, DLC_F32, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
+    return dlc_expr_cast(t->pool, at->point, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
 }
 
 static void make_input(const tiling *t)
@@ -576,7 +623,9 @@ static void make_product(const tiling *t)
     dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
     stage->combine = DLC_REDUCE_SUM;
     dlc_vec_push(t->kernel->arena, &stage->reduce, t->at->ic);
-    stage->value[0] = dlc_mul(t->pool, load_of(t, INPUT, NULL, v, 4), dlc_expr_load(t->pool, DLC_F32, t->filter, u, 4, 0, 0, 0));
+    dlc_expr filter = dlc_expr_load(t->pool, t->at->point, t->filter, u, 4, 0, 0, 0);
+    stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, 4)),
+                              dlc_expr_cast(t->pool, t->at->sum, filter));
 }
 
 /* The convolution's stage: its elements from the rows of their tiles. */
@@ -607,6 +656,8 @@ static void make_results(const tiling *t)
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
     stage->value[0] = chosen(t->pool, within[1], results, m);
+    if (is_exact(t->at)) /* of four times the filter */
+        stage->value[0] = dlc_expr2(t->pool, DLC_EXPR_SHR, stage->value[0], dlc_expr_const_i(t->pool, DLC_I32, 2));
 }
 
 static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
@@ -632,10 +683,10 @@ static const char *results_name(const site *at)
     return dlc_arena_printf(at->arena, "%s.channels_last", at->kernel->stages.data[0].name);
 }
 
-/* f32[images, rows, columns, oc], and the axes by which it is read and written. */
+/* [images, rows, columns, oc], and the axes by which it is read and written. */
 static dlc_buffer results_buffer(const site *at, dlc_kernel *kernel, dlc_role role, dlc_ids *axes)
 {
-    dlc_buffer buffer = {.name = results_name(at), .role = (uint8_t)role, .type = {.dtype = DLC_F32}};
+    dlc_buffer buffer = {.name = results_name(at), .role = (uint8_t)role, .type = {.dtype = at->sum}};
     *axes = images_of(at);
     for (uint32_t d = 0; d < 2; d++)
         dlc_vec_push(at->arena, axes, at->image[d]);
@@ -672,7 +723,7 @@ static void make_maps(const site *at, dlc_rewritten *out)
     dlc_stage *stage = &kernel->stages.data[0];
     for (uint32_t i = 0; i < axes.n; i++)
         index[i] = dlc_expr_axis(kernel->pool, axes.data[i]);
-    stage->value[0] = dlc_expr_load(kernel->pool, DLC_F32, made, index, axes.n, 0, 0, 0);
+    stage->value[0] = dlc_expr_load(kernel->pool, at->sum, made, index, axes.n, 0, 0, 0);
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
     dlc_lower_inline(kernel);
@@ -722,11 +773,18 @@ static void make(const site *at, dlc_rewritten *out)
 
 /* --- whether it pays --- */
 
-/* As it is, its factors are bf16, of which the target multiplies two at a time. */
-static int multiplies_pairs(const site *at)
+/* Of whole numbers only the form whose coefficients are such. */
+static int has_form(const site *at, uint32_t form)
 {
-    return buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
-           dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
+    return !is_exact(at) || forms[form].m == 2;
+}
+
+/* Products of a lane at a step: as it is, its factors may be bf16, of which the target multiplies two at a time. */
+static double products_at_once(const site *at, int64_t m)
+{
+    int is_pairs = buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
+                   dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
+    return is_exact(at) ? 2 / DLC_ADDED_APART : m == 1 && is_pairs ? 2 : 1;
 }
 
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
@@ -736,12 +794,12 @@ static double time_of(const site *at, int64_t m)
     const dlc_target *target = at->in->target;
     double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * (double)(((at->nominal[0] + m - 1) / m) * ((at->nominal[1] + m - 1) / m));
-    double per_cycle = (target->facts & DLC_HAS_FMA ? 2 : 1) * width * (m == 1 && multiplies_pairs(at) ? 2 : 1);
+    double per_cycle = (target->facts & DLC_HAS_FMA || is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
     double channels = (double)at->inputs * (double)at->outputs;
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
-        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs + OUTPUT_CYCLES * (double)at->outputs) / width;
-    uint32_t weight_bytes = m > 1 ? sizeof(float) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
+        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs / (is_exact(at) ? 2 : 1) + OUTPUT_CYCLES * (double)at->outputs) / width;
+    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(at->point) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }
 
@@ -770,7 +828,7 @@ static uint32_t choose_form(site *at)
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
         double time = time_of(at, forms[f].m);
-        if (forms[f].m > in->winograd || time >= least)
+        if (forms[f].m > in->winograd || time >= least || !has_form(at, f))
             continue;
         least = time;
         best = f;
@@ -801,7 +859,7 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
     if (!in->wanted)
         at.form = choose_form(&at);
     for (uint32_t f = 0; in->wanted && f < NFORMS; f++)
-        if (forms[f].m == in->wanted)
+        if (forms[f].m == in->wanted && has_form(&at, f))
             at.form = f;
     if (at.form == NFORMS)
         return 0;

@@ -30,6 +30,7 @@ typedef struct {
     uint32_t tile_rows;        /* their axis; DLC_NO_AXIS: rows are in the tile's number */
     dlc_ids points;            /* of the product: its axes that both factors have */
     dlc_expr right;            /* the constant */
+    dlc_dot row;
     uint32_t rows, across;     /* axes of the results */
     int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
     int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
@@ -59,6 +60,23 @@ static dlc_ids within_roots(const points *p, const dlc_ids *axes)
     return within;
 }
 
+/* The load that the factor is, or that it widens; else the factor. */
+static dlc_expr load_in(const points *p, dlc_expr factor)
+{
+    const dlc_pool *pool = p->c->kernel->pool;
+    int is_wide = p->row != DLC_DOT_FMA && dlc_node_of(pool, factor)->op == DLC_EXPR_CAST;
+    return is_wide ? dlc_arg(pool, factor, 0) : factor;
+}
+
+static int find_row(points *p, const dlc_contraction *form)
+{
+    dlc_dtype sum = (dlc_dtype)stage_at(p, p->product)->dtype[0];
+    dlc_dot_operands operands;
+    p->row = sum == DLC_F32 ? DLC_DOT_FMA : DLC_DOT_PMADDWD;
+    return sum == DLC_F32 || (dlc_dot_fact(p->c->target, p->row) && p->c->extent[form->k.data[0]] % dlc_dots[p->row].granule == 0 &&
+                              dlc_dot_takes(p->row, p->c->kernel->pool, form->a, form->b, sum, &operands));
+}
+
 static int find_product(points *p)
 {
     dlc_contraction form;
@@ -67,9 +85,11 @@ static int find_product(points *p)
     for (uint32_t s = 0; s < p->c->kernel->stages.n; s++)
         if (stage_at(p, s)->reduce.n && ++nfound)
             p->product = s;
-    if (nfound != 1 || stage_at(p, p->product)->dtype[0] != DLC_F32 ||
-        !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.k.n != 1)
+    if (nfound != 1 || !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.k.n != 1 ||
+        !find_row(p, &form))
         return 0;
+    form.a = load_in(p, form.a);
+    form.b = load_in(p, form.b);
     const dlc_expr_node *a = dlc_node_of(pool, form.a), *b = dlc_node_of(pool, form.b);
     int is_swapped = a->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(a->imm.id);
     const dlc_expr_node *tiles = is_swapped ? b : a, *constant = is_swapped ? a : b;
@@ -213,15 +233,17 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
     enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
     double l2 = p->c->target->l2_bytes;
     double columns = (double)p->c->extent[p->columns], reduced = (double)p->c->extent[p->reduced];
+    double bytes = dlc_dtype_bytes(dlc_dots[p->row].a), of_sums = sizeof(float);
     double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
     double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
     double tiles = (double)(block * span), width = (double)p->width;
-    double products = npoints * tiles * reduced * (double)panel / width / 2;
-    double made = tiles * npoints * reduced / width * INPUT_CYCLES;
+    double at_once = p->row == DLC_DOT_FMA ? 2 : 2 * dlc_dots[p->row].granule / DLC_ADDED_APART;
+    double products = npoints * tiles * reduced * (double)panel / width / at_once;
+    double made = tiles * npoints * reduced / width * INPUT_CYCLES * bytes / of_sums;
     double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
-    double constant = npoints * reduced * sizeof(float);
+    double constant = npoints * reduced * bytes;
     double reading = constant * (double)panel / (constant * columns <= l2 ? NEAR_BYTES : MEMORY_BYTES);
-    double left = npoints * tiles * (reduced + (double)p->n) * sizeof(float) - l2 * 3 / 4;
+    double left = npoints * tiles * (reduced * bytes + (double)p->n * of_sums) - l2 * 3 / 4;
     double spilling = left > 0 ? left * ((double)panel / (double)p->n + 1) / FAR_BYTES : 0;
     double unit = products + made + results + reading + spilling;
     return dlc_choose_over_threads(unit, images * blocks * (panels < 1 ? 1 : panels));
@@ -259,7 +281,7 @@ static int find_tile(points *p)
     nv = p->width == 4 && registers >= 32 ? 4 : 2;
     p->packed = dlc_choose_panel(p->c, sizeof(float), &nv);
     p->n = nv * p->width;
-    p->height = (registers - nv - 1) / nv;
+    p->height = (registers - nv - dlc_dots[p->row].takes) / nv;
     if (p->height > MOST_HEIGHT)
         p->height = MOST_HEIGHT;
     return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 &&
@@ -296,7 +318,8 @@ static void build_transform(const points *p, uint32_t s, uint32_t lane)
         open_for(p, axis, 1);
         n++;
     }
-    dlc_schedule_open_lane(schedule, lane, p->width, 1);
+    uint32_t width = dlc_choose_width(p->c, dlc_dtype_bytes((dlc_dtype)stage_at(p, s)->dtype[0]));
+    dlc_schedule_open_lane(schedule, lane, width, 1);
     dlc_schedule_open(schedule, DLC_LOOP_UNROLL, asked, 1);
     dlc_schedule_leaf(schedule, s, DLC_PLACE_SCRATCH);
     dlc_schedule_close(schedule, n + 2);
@@ -310,7 +333,7 @@ static void build_product(const points *p)
     for (uint32_t i = 0; i < p->points.n; i++)
         open_for(p, p->points.data[i], 1);
     uint32_t n = open_tiles(p, p->height);
-    dlc_schedule_dot(schedule, p->product, DLC_DOT_FMA, p->tile, p->columns, &over, DLC_PLACE_SCRATCH);
+    dlc_schedule_dot(schedule, p->product, p->row, p->tile, p->columns, &over, DLC_PLACE_SCRATCH);
     dlc_choose_parts(p->c);
     dlc_choose_ahead(p->c);
     dlc_schedule_close(schedule, p->points.n + n);
@@ -344,15 +367,18 @@ static void build_results(const points *p)
     dlc_schedule_close(schedule, has_one_row(p) ? 4 : 5);
 }
 
+/* By points, panels of columns, the reduced axis, columns of the panel, then the granule, if there is one. */
 static int pack_constant(const points *p)
 {
     dlc_copy_part parts[DLC_MAX_PARTS];
-    uint32_t n = 0, nblocks = p->points.n;
-    if (p->points.n + 3 > DLC_MAX_PARTS)
+    int32_t granule = dlc_dots[p->row].granule, panel = (int32_t)p->packed;
+    const dlc_copy_part inner[] = {{.block = panel}, {.block = granule}, {.block = panel, .inner = 1}, {.block = granule, .inner = 1}};
+    uint32_t n = 0, nblocks = p->points.n, ninner = granule > 1 ? 4 : 3;
+    if (nblocks + ninner > DLC_MAX_PARTS)
         return 0;
-    for (; n < nblocks + 3; n++) {
-        uint32_t axis = n < nblocks ? p->points.data[n] : n == nblocks + 1 ? p->reduced : p->columns;
-        parts[n] = (dlc_copy_part){.block = n < nblocks || n == nblocks + 1 ? 1 : (int32_t)p->packed, .inner = n == nblocks + 2};
+    for (; n < nblocks + ninner; n++) {
+        uint32_t axis = n < nblocks ? p->points.data[n] : (n - nblocks) % 2 ? p->reduced : p->columns;
+        parts[n] = n < nblocks ? (dlc_copy_part){.block = 1} : inner[n - nblocks];
         dlc_vec_push(p->c->arena, &parts[n].axes, axis);
     }
     return dlc_schedule_pack(p->c->schedule, "columns", p->product, p->right, parts, n);

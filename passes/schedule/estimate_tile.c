@@ -15,7 +15,6 @@ enum {
     PART_CYCLES = 12,  /* a part begins and ends */
     LATENCY_HIDDEN = 64 /* cycles of a chain of sums in which the tile behind is begun */
 };
-#define ADDED_APART 1.25
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
 #define UNEVEN 1.04     /* what keeps ports from being filled whole */
 #define MISSED_LOAD 1.5 /* loads' time of an element that neighbours have pushed out of L1 */
@@ -123,11 +122,10 @@ static double terms_of(const dlc_chooser *c, const dlc_schedule_node *node, doub
     return terms;
 }
 
-/* What is added by an instruction of its own has ports that do not multiply, but not for itself: 6 rows of 2 vectors take 7.7 cycles on Zen 3. */
 static double product_time(const dlc_target *target, dlc_dot row, dlc_dtype acc)
 {
     if (dlc_dots[row].takes > 1)
-        return ADDED_APART;
+        return DLC_ADDED_APART;
     if (dlc_dots[row].granule == 1 && dlc_is_int(acc))
         return OF_INTEGERS;
     return target->facts & DLC_HAS_FMA || dlc_dots[row].granule > 1 ? 1 : 2;

@@ -47,6 +47,33 @@ for m in 2 4; do
         expect 0 "" "$DLC" run conv.dlc --input x=random:7 --expect z.npz --rewrite winograd=$m --target $target --threads 2
     done
 done
+# Bytes over their whole range, of either signedness: exact, by form 2 alone, and where there is no instruction for bytes.
+cat >tiles8.dlc <<TEXT
+graph @bytes(%x: u8[2,8,19,14], %z: i8[1,64,9,11]) -> %y, %q, %e {
+  %k: u8[] = const [19]
+  %l: i8[] = const [-17]
+  %v: i8[40,8,3,3] = const hash(00000000000000a4)
+  %w: i8[48,64,3,3] = const fill(-128)
+  %u: u8[48,64,3,3] = const fill(255)
+  %a: u8[2,8,19,14] = mul %x, %k
+  %b: i8[1,64,9,11] = mul %z, %l
+  %y: i32[2,40,19,14] = conv %a, %v {pads=[1, 1, 1, 1], dtype=i32}
+  %c: i32[1,48,9,11] = conv %b, %u {pads=[1, 1, 1, 1], dtype=i32}
+  %q: i32[1,48,9,11] = neg %c
+  %e: i32[1,48,7,9] = conv %b, %w {dtype=i32}
+}
+TEXT
+"$DLC" run tiles8.dlc --interpret --input x=random:7 --input z=random:8 --outputs z8.npz -q || fail "no expected output"
+for target in x86-64-v2 x86-64-v3; do
+    [ "$(uname -m)" = x86_64 ] || continue
+    expect 0 "w.winograd2;u.winograd2;products = dot pmaddwd" "$DLC" opt tiles8.dlc --passes layout,fuse,lower,rewrite,choose \
+        --rewrite winograd=2 --target $target
+    expect 0 "" "$DLC" run tiles8.dlc --input x=random:7 --input z=random:8 --expect z8.npz --rtol 0 --atol 0 --rewrite winograd=2 \
+        --target $target --threads 2
+done
+"$DLC" opt tiles8.dlc --passes layout,fuse,lower,rewrite --rewrite winograd=4 --target x86-64-v3 | grep -q winograd && fail "bytes by form 4"
+"$DLC" opt tiles8.dlc --passes layout,fuse,lower,rewrite --rewrite winograd=2 --target x86-64-v4+vnni | grep -q winograd && fail "bytes by tiles for VNNI"
+
 # Images of sizes that only the run knows: smaller than a tile, of whole units and of more than that.
 sized() { sed "s/,19,14\]/,$1,$2]/g; s/,17,12\]/,$3,$4]/g" conv.dlc; }
 sized h w "h - 2" "w - 2" >sizes.dlc
