@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._bindings import ffi
-from ._errors import FileError, UsageError, error_of
+from ._errors import Error, FileError, UsageError, error_of
 from ._library import cache, check, compiler, runtime, text
 
 log = logging.getLogger("dlc")
@@ -19,8 +19,9 @@ log = logging.getLogger("dlc")
 class Executable:
     """A compiled model in memory: a file without a name, closed with the object."""
 
-    def __init__(self, fd: int, notes: Sequence[str] = ()) -> None:
+    def __init__(self, fd: int, notes: Sequence[str] = (), model: str | None = None) -> None:
         self._fd = fd
+        self._model = model  # the path it was compiled from
         self.notes = tuple(notes)
 
     def __del__(self) -> None:
@@ -36,7 +37,12 @@ class Executable:
         return os.pread(self._fd, os.fstat(self._fd).st_size, 0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it whole or not at all."""
+        """Writes it whole or not at all, and onto none of the files of the model it is made of."""
+        if self._model is not None and os.path.exists(path):
+            _check_apart(self._model, path)
+        self._write(path)
+
+    def _write(self, path: str | os.PathLike[str]) -> None:
         temporary = f"{os.fspath(path)}.tmp.{os.getpid()}"
         try:
             with open(temporary, "xb") as file:
@@ -238,7 +244,7 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress)
     opened = _Model(source, options, output)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
-    result = Executable(fd)
+    result = Executable(fd, model=source.path)
     symbol = name if name is not None else _identifier(output)
     opened.check(compiler().dlc_model_write_fd(opened.pointer[0], kind.encode(), fd, symbol.encode()))
     result.notes = tuple(said for _, said in opened.messages())
@@ -246,7 +252,7 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     for note in result.notes:
         log.info("%s", note)
     if output is not None:
-        result.save(output)
+        result._write(output)
     return result
 
 
@@ -259,6 +265,16 @@ def _check_output(output: str | os.PathLike[str] | None) -> None:
         raise FileError(f"{path}: is a folder")
     if not os.path.isdir(os.path.dirname(path) or "."):
         raise FileError(f"{path}: there is no such folder")
+
+
+def _check_apart(model: str, output: str | os.PathLike[str]) -> None:
+    """Refuses to write onto a file of the model at this path, if there still is one."""
+    try:
+        opened = _Model(Source(model), Options(None, None, None, None, None, None, 0, False, None), None)
+    except Error:
+        return
+    opened.check(compiler().dlc_model_may_write(opened.pointer[0], os.fsencode(output)))
+    opened.close()
 
 
 def _identifier(output: str | os.PathLike[str] | None) -> str:
