@@ -6,16 +6,50 @@
  */
 #include "ir/expr/expand.h"
 
+#include <math.h>
+
 static const dlc_expander expanders[DLC_EXPR_COUNT] = {
 #define DLC_EXPANDER(id, name) [DLC_EXPR_##id] = dlc_expand_##name,
     DLC_EXPANDERS(DLC_EXPANDER)
 #undef DLC_EXPANDER
 };
 
+/* Powers that were expanded last: what they are of, by the place of the node's argument and expanded. */
+typedef struct {
+    uint32_t args[8];
+    dlc_expr of[8];
+    uint32_t n;
+} powers;
+
+static void remember(powers *seen, const dlc_expr_node *node, dlc_expr of)
+{
+    uint32_t at = seen->n++ % (sizeof seen->of / sizeof *seen->of);
+    seen->args[at] = node->args;
+    seen->of[at] = of;
+}
+
+/* exp(x) + c, as sigmoids have it, to the bits of both expanded; 0: something else. */
+static dlc_expr power_and_number(const powers *seen, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+{
+    const double least = 0x1p-60;
+    for (uint32_t i = 0; i < 2 && (node->dtype == DLC_F32 || node->dtype == DLC_F64); i++) {
+        const dlc_expr_node *power = dlc_node_of(pool, pool->args.data[node->args + i]), *number = dlc_node_of(pool, args[1 - i]);
+        if (power->op != DLC_EXPR_EXP || number->op != DLC_EXPR_CONST || !(fabs(number->imm.f) >= least))
+            continue;
+        dlc_expand e = dlc_expand_as(pool, (dlc_dtype)node->dtype);
+        for (uint32_t k = 0; k < seen->n && k < sizeof seen->of / sizeof *seen->of; k++)
+            if (seen->args[k] == power->args)
+                return dlc_x_add(&e, dlc_expand_exp_beside(&e, seen->of[k]), args[1 - i]);
+    }
+    return 0;
+}
+
 static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node,
                             const dlc_expr *args)
 {
-    (void)ctx;
+    powers *seen = ctx;
+    if (node->op == DLC_EXPR_ADD)
+        return power_and_number(seen, pool, node, args);
     dlc_expander expander = expanders[node->op];
     dlc_dtype dtype = (dlc_dtype)node->dtype;
     uint8_t nargs = node->nargs;
@@ -26,10 +60,13 @@ static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node
     dlc_expr operands[2] = {0};
     for (uint8_t i = 0; i < nargs; i++)
         operands[i] = dlc_expr_cast(pool, type, args[i]);
+    if (node->op == DLC_EXPR_EXP)
+        remember(seen, node, operands[0]);
     return dlc_expr_cast(pool, dtype, expander(&e, operands));
 }
 
 dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root)
 {
-    return dlc_expr_rewrite(pool, pool, root, expand_node, NULL);
+    powers seen = {.n = 0};
+    return dlc_expr_rewrite(pool, pool, root, expand_node, &seen);
 }

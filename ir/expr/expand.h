@@ -115,6 +115,8 @@ dlc_expr dlc_x_with_sign(const dlc_expand *e, dlc_expr magnitude, dlc_expr x);
 /* --- shared steps --- */
 /* 2^scale * exp(x), scale in {0, -1}, without overflow before the result does. */
 dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale);
+/* exp(x) for a sum with a number of at least 2^-60: what is smaller than 2^-124 (f64: 2^-1009) may be that, and needs no steps of its own. */
+dlc_expr dlc_expand_exp_beside(const dlc_expand *e, dlc_expr x);
 /* log(x) for x > 0 normal or not, inf and NaN included; 0 and negative x give what log gives. */
 dlc_expr dlc_expand_log_of(const dlc_expand *e, dlc_expr x);
 

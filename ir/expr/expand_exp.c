@@ -36,23 +36,36 @@ static dlc_expr power_of_two(const dlc_expand *e, dlc_expr shifted)
  * infinite power. Results that may be subnormal get 2^lift more and are multiplied back, so that
  * they are rounded once.
  */
-dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale)
+static dlc_expr scaled(const dlc_expand *e, dlc_expr x, dlc_expr bias)
 {
-    double margin = scale * 0.69;
-    x = dlc_x_clamp(e, e->single ? -104 : -746, (e->single ? 89.0 : 709.8) - margin, x);
-    int lift = e->single ? 64 : 512;
-    double bias = e->magic + (e->single ? 126 : 1022) + scale;
-    dlc_expr is_small = dlc_x_lt(e, x, dlc_x_pick(e, -86, -700));
-    reduction by =
-        reduce(e, x, dlc_x_select(e, is_small, dlc_x_num(e, bias + lift), dlc_x_num(e, bias)));
+    reduction by = reduce(e, x, bias);
     /* 2 + r (2 + r 2 P(r)): doubling the coefficients is exact */
     double table[16] = {2, 2};
     uint32_t n = e->single ? sizeof exp_f32 / sizeof *exp_f32 : sizeof exp_f64 / sizeof *exp_f64;
     for (uint32_t i = 0; i < n; i++)
         table[i + 2] = 2 * (e->single ? exp_f32[i] : exp_f64[i]);
-    dlc_expr result =
-        dlc_x_mul(e, dlc_expand_poly(e, table, n + 2, by.r), power_of_two(e, by.shifted));
+    return dlc_x_mul(e, dlc_expand_poly(e, table, n + 2, by.r), power_of_two(e, by.shifted));
+}
+
+static double bias_of(const dlc_expand *e, int scale)
+{
+    return e->magic + (e->single ? 126 : 1022) + scale;
+}
+
+dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale)
+{
+    double margin = scale * 0.69, bias = bias_of(e, scale);
+    x = dlc_x_clamp(e, e->single ? -104 : -746, (e->single ? 89.0 : 709.8) - margin, x);
+    int lift = e->single ? 64 : 512;
+    dlc_expr is_small = dlc_x_lt(e, x, dlc_x_pick(e, -86, -700));
+    dlc_expr result = scaled(e, x, dlc_x_select(e, is_small, dlc_x_num(e, bias + lift), dlc_x_num(e, bias)));
     return dlc_x_select(e, is_small, dlc_x_mul(e, result, dlc_x_num(e, ldexp(1, -lift))), result);
+}
+
+dlc_expr dlc_expand_exp_beside(const dlc_expand *e, dlc_expr x)
+{
+    x = dlc_x_clamp(e, e->single ? -86 : -700, e->single ? 89.0 : 709.8, x);
+    return scaled(e, x, dlc_x_num(e, bias_of(e, 0)));
 }
 
 dlc_expr dlc_expand_exp(const dlc_expand *e, const dlc_expr *args)

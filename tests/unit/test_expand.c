@@ -52,9 +52,8 @@ static dlc_expr split_muladd(void *ctx, dlc_pool *pool, const dlc_expr_node *nod
     return dlc_add(pool, dlc_mul(pool, args[0], args[1]), args[2]);
 }
 
-/* y[i] = op(a[i], b[i]); b NULL for one operand. */
-static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b,
-                     void *y)
+/* y[i] = op(a[i], b[i]) + plus, all of it expanded at once; b NULL for one operand, plus 0 for none. */
+static void evaluate_sum(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b, double plus, void *y)
 {
     dlc_arena *arena = dlc_arena_create(0);
     dlc_diag diag;
@@ -74,7 +73,8 @@ static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, v
     }
     buffers[nbuffers] = y;
     uint32_t out = dlc_kernel_buffer(kernel, "y", &type, &layout, DLC_ROLE_OUT);
-    dlc_expr value = dlc_expr_expand(pool, dlc_expr_make(pool, op, dtype, args, nargs));
+    dlc_expr value = dlc_expr_make(pool, op, dtype, args, nargs);
+    value = dlc_expr_expand(pool, plus != 0 ? dlc_add(pool, value, dlc_expr_const(pool, dtype, plus)) : value);
     if (!is_fused)
         value = dlc_expr_rewrite(pool, pool, value, split_muladd, NULL);
     dlc_stage *stage = dlc_kernel_stage(kernel, "y");
@@ -86,6 +86,11 @@ static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, v
     ck_assert_int_eq(
         dlc_interp_run(kernel, DLC_STRICT, &(dlc_interp_args){.buffers = buffers}, &diag), DLC_OK);
     dlc_arena_destroy(arena);
+}
+
+static void evaluate(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b, void *y)
+{
+    evaluate_sum(op, dtype, is_fused, n, a, b, 0, y);
 }
 
 /* |got - want| in units of the last place of want, as a number of the type. */
@@ -305,6 +310,29 @@ START_TEST(far_f64)
 }
 END_TEST
 
+/* exp(x) + c as one expansion has the bits of exp(x)'s and an addition: over all bit patterns, and where powers are small. */
+START_TEST(powers_beside_numbers)
+{
+    static const double numbers[] = {1, -1, 0x1p-60, 0x1p-61};
+    static float a32[NSAMPLES], power32[NSAMPLES], sum32[NSAMPLES];
+    static double a64[NSAMPLES], power64[NSAMPLES], sum64[NSAMPLES];
+    double plus = numbers[_i / 2];
+    sample(DLC_F32, -110, 90, 0, a32);
+    sample(DLC_F64, -760, 710, 0, a64);
+    evaluate(DLC_EXPR_EXP, DLC_F32, _i % 2, NSAMPLES, a32, NULL, power32);
+    evaluate_sum(DLC_EXPR_EXP, DLC_F32, _i % 2, NSAMPLES, a32, NULL, plus, sum32);
+    evaluate(DLC_EXPR_EXP, DLC_F64, _i % 2, NSAMPLES, a64, NULL, power64);
+    evaluate_sum(DLC_EXPR_EXP, DLC_F64, _i % 2, NSAMPLES, a64, NULL, plus, sum64);
+    for (int i = 0; i < NSAMPLES; i++) {
+        float want = power32[i] + (float)plus;
+        ck_assert_msg(want == sum32[i] || (isnan(want) && isnan(sum32[i])), "exp(%a) + %a = %a, not %a", (double)a32[i], plus,
+                      (double)sum32[i], (double)want);
+        ck_assert_msg(power64[i] + plus == sum64[i] || (isnan(power64[i]) && isnan(sum64[i])), "exp(%a) + %a = %a, not %a", a64[i], plus,
+                      sum64[i], power64[i] + plus);
+    }
+}
+END_TEST
+
 /* f16 and bf16: computed in f32, rounded once more. */
 START_TEST(half_types)
 {
@@ -345,6 +373,7 @@ int main(void)
     tcase_add_loop_test(edges, specials, 0, NROWS);
     tcase_add_test(edges, far_f64);
     tcase_add_test(edges, half_types);
+    tcase_add_loop_test(edges, powers_beside_numbers, 0, 8);
     tcase_add_test(edges, sin_hard_case);
     suite_add_tcase(suite, errors);
     suite_add_tcase(suite, edges);
