@@ -432,7 +432,7 @@ static dlc_val granule_at(const dot *d, dlc_expr load, dlc_expr operand)
 {
     dlc_dtype dtype = dlc_node_of(d->pool, operand)->dtype;
     dlc_val value = dlc_nest_value_at(d->nest, load);
-    return d->row->a == DLC_I16 && dtype != DLC_I16 ? dlc_granule_widen(d->nest, d->width, dtype, value) : value;
+    return dlc_dot_widens((dlc_dot)d->leaf->row, dtype) ? d->nest->emit->widen(d->nest->emit, dtype, d->width, value) : value;
 }
 
 static void multiply_granules(const dot *d)

@@ -35,22 +35,6 @@ dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc
     return nest->emit->arith(nest->emit, DLC_EXPR_BITCAST, DLC_I32, DLC_F32, width, &high);
 }
 
-dlc_val dlc_granule_widen(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val bytes)
-{
-    enum { BYTE = 8, HALF = 16 };
-    if (nest->emit->widen)
-        return nest->emit->widen(nest->emit, dtype, width, bytes);
-    dlc_val word = nest->emit->arith(nest->emit, DLC_EXPR_CAST, DLC_I16, DLC_I32, width, &bytes);
-    dlc_dtype shifted = dlc_is_unsigned(dtype) ? DLC_U32 : DLC_I32;
-    dlc_val low = arith2(nest, width, DLC_EXPR_SHL, DLC_I32, word, dlc_granule_word(nest, width, HALF + BYTE));
-    low = arith2(nest, width, DLC_EXPR_SHR, shifted, low, dlc_granule_word(nest, width, HALF + BYTE));
-    low = arith2(nest, width, DLC_EXPR_AND, DLC_I32, low, dlc_granule_word(nest, width, 0xffff));
-    dlc_val high = arith2(nest, width, DLC_EXPR_SHL, DLC_I32, word, dlc_granule_word(nest, width, HALF));
-    high = arith2(nest, width, DLC_EXPR_SHR, shifted, high, dlc_granule_word(nest, width, BYTE));
-    high = arith2(nest, width, DLC_EXPR_AND, DLC_I32, high, dlc_granule_word(nest, width, 0xffff0000u));
-    return arith2(nest, width, DLC_EXPR_OR, DLC_I32, low, high);
-}
-
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc)
 {
     dlc_dtype type = (dlc_dtype)dlc_dots[row].acc;

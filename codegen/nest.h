@@ -108,7 +108,7 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
-    /* dlc_granule_widen; the function may be absent. */
+    /* Two bytes of dtype, the bits of an i16, as two elements of 16 bits, those of an i32: for rows that take such granules. */
     dlc_val (*widen)(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes);
     const dlc_tile_emitter *tiles;
     /* Four matrices of 8 x 8 elements of 16 bits, whose rows lie where the lanes of a warp say, spread over its lanes; and sums of a
@@ -350,8 +350,6 @@ void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr 
  * type, the first having the lowest bits; acc and the product of elements `at`. */
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits);
 dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule); /* by its first point; two bytes are an i16 */
-/* Two bytes of dtype, the bits of an i16, as two elements of 16 bits, those of an i32. */
-dlc_val dlc_granule_widen(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val bytes);
 dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc);
 /* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types; left, right: the factors in

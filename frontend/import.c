@@ -329,7 +329,7 @@ static int is_hopeless(const dlc_import *im)
     dlc_diag *diag = im->graph->diag;
     if (diag->status == DLC_OK || diag->nmessages < MOST_MESSAGES)
         return 0;
-    dlc_diag_fail(diag, diag->status, im->graph->file, "more than %d nodes are wrong; those behind them were not read", MOST_MESSAGES);
+    dlc_diag_fail(diag, diag->status, im->graph->file, "has more than %d problems and notes; the nodes behind them were not read", MOST_MESSAGES);
     return 1;
 }
 

@@ -14,11 +14,14 @@ static const dlc_expander expanders[DLC_EXPR_COUNT] = {
 #undef DLC_EXPANDER
 };
 
-/* Powers that were expanded last: what they are of, by the place of the node's argument and expanded. */
+/* The powers that were met last: where the node's argument stands in the pool, and what it was expanded to. */
 typedef struct {
     uint32_t args[8];
     dlc_expr of[8];
     uint32_t n;
+    dlc_expr root;
+    dlc_arena *scratch; /* NULL: nothing has been asked yet */
+    uint8_t *marks;     /* what the root is made of */
 } powers;
 
 static void remember(powers *seen, const dlc_expr_node *node, dlc_expr of)
@@ -28,17 +31,33 @@ static void remember(powers *seen, const dlc_expr_node *node, dlc_expr of)
     seen->of[at] = of;
 }
 
+/* What reads the power needs the whole of it. */
+static int is_read_twice(powers *seen, const dlc_pool *pool, dlc_expr power)
+{
+    uint32_t readers = 0;
+    if (!seen->scratch) {
+        seen->scratch = dlc_arena_create(0);
+        seen->marks = dlc_new_array(seen->scratch, uint8_t, (size_t)seen->root + 1);
+        dlc_expr_reach(pool, seen->root, seen->marks);
+    }
+    for (dlc_expr id = power + 1; id <= seen->root; id++)
+        for (uint32_t i = 0; seen->marks[id] && i < dlc_node_of(pool, id)->nargs; i++)
+            readers += dlc_arg(pool, id, i) == power;
+    return readers > 1;
+}
+
 /* exp(x) + c, as sigmoids have it, to the bits of both expanded; 0: something else. */
-static dlc_expr power_and_number(const powers *seen, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
+static dlc_expr power_and_number(powers *seen, dlc_pool *pool, const dlc_expr_node *node, const dlc_expr *args)
 {
     const double least = 0x1p-60;
     for (uint32_t i = 0; i < 2 && (node->dtype == DLC_F32 || node->dtype == DLC_F64); i++) {
-        const dlc_expr_node *power = dlc_node_of(pool, pool->args.data[node->args + i]), *number = dlc_node_of(pool, args[1 - i]);
-        if (power->op != DLC_EXPR_EXP || number->op != DLC_EXPR_CONST || !(fabs(number->imm.f) >= least))
+        dlc_expr id = pool->args.data[node->args + i];
+        const dlc_expr_node power = *dlc_node_of(pool, id), *number = dlc_node_of(pool, args[1 - i]);
+        if (power.op != DLC_EXPR_EXP || number->op != DLC_EXPR_CONST || !(fabs(number->imm.f) >= least) || is_read_twice(seen, pool, id))
             continue;
         dlc_expand e = dlc_expand_as(pool, (dlc_dtype)node->dtype);
         for (uint32_t k = 0; k < seen->n && k < sizeof seen->of / sizeof *seen->of; k++)
-            if (seen->args[k] == power->args)
+            if (seen->args[k] == power.args)
                 return dlc_x_add(&e, dlc_expand_exp_beside(&e, seen->of[k]), args[1 - i]);
     }
     return 0;
@@ -67,6 +86,9 @@ static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node
 
 dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root)
 {
-    powers seen = {.n = 0};
-    return dlc_expr_rewrite(pool, pool, root, expand_node, &seen);
+    powers seen = {.root = root};
+    dlc_expr result = dlc_expr_rewrite(pool, pool, root, expand_node, &seen);
+    if (seen.scratch)
+        dlc_arena_destroy(seen.scratch);
+    return result;
 }

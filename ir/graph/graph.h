@@ -123,7 +123,7 @@ struct dlc_graph {
     dlc_vec(dlc_symbol) symbols;
     dlc_vec(dlc_condition) conditions;
     dlc_vec(dlc_equality) equalities;
-    dlc_ids first_equalities; /* of a dimension, by its id; as far as they go, and as `next` may be */
+    dlc_ids first_equalities; /* by the dimension's id: numbers of equalities, checked as `next` is; dimensions behind them have none */
     dlc_names *names;
     dlc_node *first, *last;
     dlc_node *last_constant; /* constants come first, in the order they were made; NULL: none yet */

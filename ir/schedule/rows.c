@@ -65,10 +65,9 @@ static int is_other_sign(dlc_dtype dtype, dlc_dtype wanted)
     return (dtype == DLC_U8 && wanted == DLC_I8) || (dtype == DLC_I8 && wanted == DLC_U8);
 }
 
-/* A factor of the type the row multiplies, or of bytes that it widens. */
-static int is_factor(dlc_dtype dtype, dlc_dtype wanted)
+int dlc_dot_widens(dlc_dot row, dlc_dtype dtype)
 {
-    return dtype == wanted || (wanted == DLC_I16 && dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8);
+    return dlc_dots[row].a == DLC_I16 && dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8;
 }
 
 static int is_own_type(dlc_dtype dtype)
@@ -93,7 +92,8 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
         dlc_dtype first = i % 2 ? info->b : info->a, second = i % 2 ? info->a : info->b;
         result->is_swapped = i % 2;
         result->is_flipped = i / 2;
-        if (is_factor(b, second) && (result->is_flipped ? is_other_sign(a, first) : is_factor(a, first)))
+        int is_a = a == first || dlc_dot_widens(row, a), is_b = b == second || dlc_dot_widens(row, b);
+        if (is_b && (result->is_flipped ? is_other_sign(a, first) : is_a))
             return 1;
     }
     return 0;

@@ -249,6 +249,8 @@ typedef struct {
 dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands);
 /* The factor in the row's own type; 0: it is not one that the row takes. */
 dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
+/* The row takes bytes of the type, as 16 bits. */
+int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
 /* A load, of the leaf's rows or columns: a granule along the innermost axis the leaf runs over is together, and granules of

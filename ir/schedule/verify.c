@@ -293,8 +293,8 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
         return dlc_verifier_fail(v, "%s: %s multiplies factors that are cut to tf32: f32.bits(and(u32.bits(x), 4294959104))", stage->name,
                                  row->text);
     if (!is_taken)
-        return dlc_verifier_fail(v, "%s: %s multiplies %s by %s into %s; rows are %s, columns %s, the sum %s", stage->name, row->text,
-                    dlc_dtypes[row->a].text, dlc_dtypes[row->b].text, dlc_dtypes[row->acc].text,
+        return dlc_verifier_fail(v, "%s: %s multiplies %s%s by %s into %s; rows are %s, columns %s, the sum %s", stage->name, row->text,
+                    dlc_dot_widens((dlc_dot)leaf->row, DLC_U8) ? "bytes and " : "", dlc_dtypes[row->a].text, dlc_dtypes[row->b].text, dlc_dtypes[row->acc].text,
                     dlc_dtypes[dlc_node_of(v->kernel->pool, operands.rows)->dtype].text,
                     dlc_dtypes[dlc_node_of(v->kernel->pool, operands.columns)->dtype].text, dlc_dtypes[stage->dtype[0]].text);
     if (row->granule == 1)
@@ -310,8 +310,10 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
     return verify_granule_load(v, n, operands.columns);
 }
 
-/* Values that a register tile keeps: accumulators, the vectors of a step, one of the rows, a product that is yet to be added; in tile registers all that a step loads. Changed signs need as many sums of
- * columns as there are vectors, ones and the sign. */
+/*
+ * Values that a register tile keeps: accumulators, the vectors of a step, one of the rows, a product that is yet to be added; in tile
+ * registers all that a step loads. Changed signs need as many sums of columns as there are vectors, ones and the sign.
+ */
 static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *form, int64_t rows, int64_t vectors)
 {
     dlc_dot_operands operands;

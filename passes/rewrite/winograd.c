@@ -177,14 +177,14 @@ static dlc_expr load_in(const site *at, dlc_expr factor)
     return is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
 }
 
-/* Bytes go by pairs of 16 bits, for want of an instruction of their own, which would be faster than fewer of these. */
+/* Bytes go by pairs of 16 bits for want of an instruction of their own, of which more would take less time than fewer of these. */
 static int multiplies_words(const dlc_target *target)
 {
     for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
         if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family != DLC_FAMILY_WARP && row != DLC_DOT_PMADDWD &&
-            dlc_dot_pays(target, row))
+            dlc_dot_fact(target, row))
             return 0;
-    return dlc_dot_pays(target, DLC_DOT_PMADDWD);
+    return dlc_dot_fact(target, DLC_DOT_PMADDWD) != 0;
 }
 
 /* Types of the points and sums. Four times the result, of 9 products for each input, fits an i32. */
@@ -784,7 +784,7 @@ static double products_at_once(const site *at, int64_t m)
 {
     int is_pairs = buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
                    dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
-    return is_exact(at) ? 2 / DLC_ADDED_APART : m == 1 && is_pairs ? 2 : 1;
+    return is_exact(at) ? dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART : m == 1 && is_pairs ? 2 : 1;
 }
 
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
@@ -798,7 +798,7 @@ static double time_of(const site *at, int64_t m)
     double channels = (double)at->inputs * (double)at->outputs;
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
-        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs / (is_exact(at) ? 2 : 1) + OUTPUT_CYCLES * (double)at->outputs) / width;
+        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(at->point) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs) / width;
     uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(at->point) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }

@@ -198,7 +198,7 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
     d->row = row;
     d->granule = dlc_dots[row].granule;
     d->is_flipped = operands->is_flipped;
-    d->is_widened = dlc_dots[row].a == DLC_I16 && dlc_node_of(d->c->kernel->pool, operands->rows)->dtype != DLC_I16;
+    d->is_widened = dlc_dot_widens(row, (dlc_dtype)dlc_node_of(d->c->kernel->pool, operands->rows)->dtype);
     d->form.a = operands->rows;
     d->form.b = operands->columns;
 }
@@ -210,14 +210,21 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-/* A row that takes the operands' own types, and whose instruction pays: an exact one, or one of pairs of bf16. */
+/* What was measured decides about pairs of bf16, which may be multiplied as floats; bytes have no faster way than their row. */
+static int is_worth_row(const dot *d, dlc_dot row)
+{
+    const dlc_dot_info *info = &dlc_dots[row];
+    return info->granule > 1 && info->family == DLC_FAMILY_LANES &&
+           ((info->order == DLC_ORDER_EXACT && dlc_dot_fact(d->c->target, row)) ||
+            (info->order == DLC_ORDER_PAIRS && dlc_dot_pays(d->c->target, row)));
+}
+
+/* A row that takes the operands' own types, and whose instruction there is. */
 static int find_row(dot *d)
 {
     dlc_dot_operands operands;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].granule > 1 && (dlc_dots[row].order == DLC_ORDER_EXACT || dlc_dots[row].order == DLC_ORDER_PAIRS) &&
-            dlc_dots[row].family == DLC_FAMILY_LANES &&
-            dlc_dot_pays(d->c->target, (dlc_dot)row) &&
+        if (is_worth_row(d, (dlc_dot)row) &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
             dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
             is_worth_packing(d, operands.columns)) {

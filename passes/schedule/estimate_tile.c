@@ -126,7 +126,7 @@ static double product_time(const dlc_target *target, dlc_dot row, dlc_dtype acc)
 {
     if (dlc_dots[row].takes > 1)
         return DLC_ADDED_APART;
-    if (dlc_dots[row].granule == 1 && dlc_is_int(acc))
+    if (dlc_dots[row].granule == 1 && dlc_is_int(acc) && target->facts & DLC_HAS_PMADDWD) /* x86-64 */
         return OF_INTEGERS;
     return target->facts & DLC_HAS_FMA || dlc_dots[row].granule > 1 ? 1 : 2;
 }

@@ -349,12 +349,12 @@ static int is_separable(const product *p)
            is_uniform(graph, p->w.scale, rank_w, rank_w - 2);
 }
 
-/* The target has an instruction of the family that takes so many terms at most at once, and it pays: without one, floats are faster. */
+/* The target has an instruction of the family that takes so many terms at most at once: without one, floats are faster. */
 static int multiplies_bytes(const dlc_target *target, dlc_dot_family family, int64_t terms)
 {
     int result = !target;
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
-        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_pays(target, (dlc_dot)row) &&
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row) &&
                   dlc_dots[row].granule <= terms;
     return result;
 }

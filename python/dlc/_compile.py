@@ -19,9 +19,9 @@ log = logging.getLogger("dlc")
 class Executable:
     """A compiled model in memory: a file without a name, closed with the object."""
 
-    def __init__(self, fd: int, notes: Sequence[str] = (), model: str | None = None) -> None:
+    def __init__(self, fd: int, notes: Sequence[str] = (), check_apart: Callable[[str | os.PathLike[str]], None] | None = None) -> None:
         self._fd = fd
-        self._model = model  # the path it was compiled from
+        self._check_apart = check_apart  # refuses a path that is one of the model's files
         self.notes = tuple(notes)
 
     def __del__(self) -> None:
@@ -38,8 +38,8 @@ class Executable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it whole or not at all, and onto none of the files of the model it is made of."""
-        if self._model is not None and os.path.exists(path):
-            _check_apart(self._model, path)
+        if self._check_apart is not None and os.path.exists(path):
+            self._check_apart(path)
         self._write(path)
 
     def _write(self, path: str | os.PathLike[str]) -> None:
@@ -244,7 +244,7 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress)
     opened = _Model(source, options, output)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
-    result = Executable(fd, model=source.path)
+    result = Executable(fd, check_apart=_apart_from(source, shapes, values))
     symbol = name if name is not None else _identifier(output)
     opened.check(compiler().dlc_model_write_fd(opened.pointer[0], kind.encode(), fd, symbol.encode()))
     result.notes = tuple(said for _, said in opened.messages())
@@ -267,14 +267,19 @@ def _check_output(output: str | os.PathLike[str] | None) -> None:
         raise FileError(f"{path}: there is no such folder")
 
 
-def _check_apart(model: str, output: str | os.PathLike[str]) -> None:
-    """Refuses to write onto a file of the model at this path, if there still is one."""
-    try:
-        opened = _Model(Source(model), Options(None, None, None, None, None, None, 0, False, None), None)
-    except Error:
-        return
-    opened.check(compiler().dlc_model_may_write(opened.pointer[0], os.fsencode(output)))
-    opened.close()
+def _apart_from(source: Source, shapes: Any, values: Any) -> Callable[[str | os.PathLike[str]], None] | None:
+    """Refuses to write onto a file of the model, for as long as there is one; the model is opened again, as it was the first time."""
+    if source.path is None:
+        return None
+    again = Source(os.path.abspath(source.path))
+
+    def check(output: str | os.PathLike[str]) -> None:
+        if not os.path.exists(again.path or ""):
+            return
+        options = Options(None, None, None, shapes, values, None, 0, False, None)
+        _Model(again, options, os.path.abspath(output)).close()
+
+    return check
 
 
 def _identifier(output: str | os.PathLike[str] | None) -> str:

@@ -58,7 +58,7 @@ def main():
     def scan(depth):
         inner = node("Scan", [f"s{depth}"], [f"t{depth}"], num_scan_inputs=1, body=scan(depth + 1)) if depth < 6 else node("Neg", ["s6"], ["t6"])
         return helper.make_graph([inner], "body", [info(f"s{depth}", FLOAT, None)], [info(f"t{depth}", FLOAT, None)])
-    save("scans", "a scalar, which has none (10000 times);more than 10000 nodes are wrong",
+    save("scans", "a scalar, which has none (10000 times);more than 10000 problems",
          [node("Scan", ["x"], ["y"], num_scan_inputs=1, body=scan(1))], [info("x", FLOAT, [11] * 5)], [info("y", FLOAT, None)])
 
     save("gather", "my_gather;7;3", [node("Gather", ["x", "i"], ["y"], "my_gather", axis=1)], [x], [y], [array("i", [0, 7], np.int64)])

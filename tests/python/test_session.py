@@ -556,10 +556,16 @@ class Models(unittest.TestCase):
                 for fusion in (None, lambda edges: asked.append(edges) or edges):
                     with self.assertRaisesRegex(dlc.UsageError, words + ".*; another file is wanted"):
                         dlc.compile(path, output, fusion=fusion)
-            executable = dlc.compile(path)
-            for output in (data, link, path):
-                with self.assertRaisesRegex(dlc.UsageError, "another file is wanted"):
-                    executable.save(output)
+            before = os.getcwd()
+            os.chdir(folder)
+            try:
+                executable = dlc.compile("m.onnx")
+                os.chdir(before)
+                for output in (data, link, path):
+                    with self.assertRaisesRegex(dlc.UsageError, "another file is wanted"):
+                        executable.save(output)
+            finally:
+                os.chdir(before)
             self.assertEqual(asked, [])
             self.assertEqual((data.read_bytes(), path.read_bytes()), (bytes(48), model.SerializeToString()))
             dlc.compile(path, pathlib.Path(folder) / "m.so")
