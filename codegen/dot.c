@@ -427,28 +427,20 @@ static void fetch_ahead(const dot *d)
             dlc_nest_fetch(d->nest, d->ahead[v]);
 }
 
-/* The granule's word, of elements of the row's own type. */
-static dlc_val granule_at(const dot *d, dlc_expr load, dlc_expr operand)
-{
-    dlc_dtype dtype = dlc_node_of(d->pool, operand)->dtype;
-    dlc_val value = dlc_nest_value_at(d->nest, load);
-    return dlc_dot_widens((dlc_dot)d->leaf->row, dtype) ? d->nest->emit->widen(d->nest->emit, dtype, d->width, value) : value;
-}
-
 static void multiply_granules(const dot *d)
 {
     dlc_nest *nest = d->nest;
     dlc_val b[DLC_MAX_VECTORS];
     for (uint32_t v = 0; v < d->nvectors; v++) {
         nest->mask = d->columns->masks[v];
-        b[v] = granule_at(d, d->b[v], d->operands.columns);
+        b[v] = dlc_granule_value(nest, (dlc_dot)d->leaf->row, d->b[v], d->operands.columns);
         if (d->sums)
             nest->emit->var_set(nest->emit, d->sums[v],
                                 ordered_step(d, word(d, 0x01010101), b[v], nest->emit->var_get(nest->emit, d->sums[v])));
     }
     nest->mask = NULL;
     for (uint32_t r = 0; r < d->nrows; r++) {
-        dlc_val a = granule_at(d, d->a[r], d->operands.rows);
+        dlc_val a = dlc_granule_value(nest, (dlc_dot)d->leaf->row, d->a[r], d->operands.rows);
         if (d->operands.is_flipped)
             a = arith2(d, DLC_EXPR_XOR, DLC_I32, a, word(d, 0x80808080u));
         for (uint32_t v = 0; v < d->nvectors; v++) {

@@ -11,6 +11,13 @@ dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule)
     return dlc_expr_load(pool, bytes == 2 ? DLC_I16 : DLC_I32, dlc_node_of(pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
 }
 
+dlc_val dlc_granule_value(dlc_nest *nest, dlc_dot row, dlc_expr load, dlc_expr operand)
+{
+    dlc_dtype dtype = dlc_node_of(nest->kernel->pool, operand)->dtype;
+    dlc_val value = dlc_nest_value_at(nest, load);
+    return dlc_dot_widens(row, dtype) ? nest->emit->widen(nest->emit, dtype, nest->width, value) : value;
+}
+
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits)
 {
     return nest->emit->konst(nest->emit, DLC_I32, (dlc_scalar){.i = (int32_t)bits}, width);

@@ -350,6 +350,8 @@ void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr 
  * type, the first having the lowest bits; acc and the product of elements `at`. */
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits);
 dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule); /* by its first point; two bytes are an i16 */
+/* The granule that the load is, of the row's own type; operand: what the load was made of, in its type. */
+dlc_val dlc_granule_value(dlc_nest *nest, dlc_dot row, dlc_expr load, dlc_expr operand);
 dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc);
 /* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types; left, right: the factors in
