@@ -98,19 +98,6 @@ static void leave_lanes(dlc_nest *nest)
     nest->mask = NULL;
 }
 
-dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width)
-{
-    dlc_pool *pool = nest->kernel->pool;
-    uint32_t lanes = dlc_nest_axis(nest, dlc_expr_i64(pool, width)), zero = dlc_nest_axis(nest, dlc_expr_i64(pool, 1));
-    dlc_nest_bind(nest, zero, dlc_nest_i64(nest, 0), 1);
-    nest->lane = lanes;
-    nest->lane_base = zero;
-    nest->width = width;
-    dlc_val mask = dlc_nest_value_at(nest, dlc_lt(pool, dlc_add(pool, first, dlc_expr_axis(pool, lanes)), end));
-    leave_lanes(nest);
-    return mask;
-}
-
 static dot dot_at(dlc_nest *nest, uint32_t node)
 {
     const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];

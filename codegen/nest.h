@@ -81,6 +81,7 @@ struct dlc_emitter {
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
     dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
     dlc_val (*iota)(dlc_emitter *e, uint32_t width);              /* i64 0, 1, … */
+    dlc_val (*below)(dlc_emitter *e, dlc_val count, uint32_t width); /* bool: lanes below `count`, an i64 of any value. The function may be absent. */
     /* lane l gets lane (l + by) mod width */
     dlc_val (*rotate)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by);
     /* one lane of a vector as a uniform value */
@@ -267,6 +268,8 @@ dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);
 dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
+/* A mask of the lanes below `count`. */
+dlc_val dlc_nest_below(dlc_nest *nest, dlc_val count, uint32_t width);
 
 /* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
 void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
@@ -383,9 +386,6 @@ void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_
 void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);
 int dlc_turn_waits(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_turn_rows_end(dlc_nest *nest);
-/* The lanes of column vector v of the tile that is open: masked where columns do not exist. */
-dlc_val dlc_dot_column_mask(dlc_nest *nest, dlc_expr first, dlc_expr end, uint32_t width);
-
 /* Lane loop over [lo, hi) of `axis`: body is called once in a loop over full vectors and once masked for the rest. */
 typedef void (*dlc_lane_body)(dlc_nest *nest, void *ctx);
 void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body, void *ctx);

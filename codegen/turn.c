@@ -192,10 +192,8 @@ static void store_turned(dlc_nest *nest, const crossing *c, uint32_t from)
     dlc_access access = {.mem = DLC_MEM_BUFFER, .mode = DLC_ACCESS_VECTOR, .width = nest->width};
     access.buffer = nest->kernel->stages.data[c->stage].buffer;
     access.dtype = nest->kernel->buffers.data[access.buffer].type.dtype;
-    if (n < nest->width) {
-        dlc_val end = emit->konst(emit, DLC_I64, (dlc_scalar){.i = n}, nest->width);
-        access.mask = emit->arith(emit, DLC_EXPR_LT, DLC_I64, DLC_BOOL, nest->width, (dlc_val[]){emit->iota(emit, nest->width), end});
-    }
+    if (n < nest->width)
+        access.mask = dlc_nest_below(nest, dlc_nest_i64(nest, n), nest->width);
     for (uint32_t l = 0; l < nest->width; l++) {
         dlc_expr at = dlc_add(pool, dlc_addi(pool, c->first[0], from), dlc_muli(pool, c->apart, l));
         access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(pool, at, &nest->ranges));
