@@ -8,8 +8,7 @@ typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 
 enum {
     DLC_LINE_BYTES = 64, /* of the caches of all CPUs here */
-    DLC_L1_WAYS = 12,    /* of their L1: so many lines that lie DLC_WAY_BYTES apart stay in it */
-    DLC_WAY_BYTES = 4096,
+    DLC_WAY_BYTES = 4096, /* of a way of their L1: as many lines that lie so far apart stay in it as it has ways */
     DLC_SUM_LATENCY = 4, /* cycles from one step of a sum to the next */
     DLC_MOST_STRIDE = 4  /* elements from lane to lane that CPUs read by whole vectors */
 };

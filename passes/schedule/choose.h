@@ -128,6 +128,8 @@ double dlc_choose_elems(const dlc_chooser *chooser, uint32_t buffer);
 double dlc_choose_moved(const dlc_chooser *chooser);
 /* What units of one size cost where it is not known which threads a run has: one, two and more count by what they have, one most. */
 double dlc_choose_over_threads(double unit_cycles, double units);
+/* What takes place at the same time, each at its best: the nearer the shorter comes to the longer, the more often that waits for it. */
+double dlc_estimate_beside(double a, double b);
 /* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */
 double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */

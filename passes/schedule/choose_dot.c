@@ -361,8 +361,9 @@ static int64_t height_of(const dot *d, int64_t nv)
 {
     int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
     int is_known = dlc_choose_least(d->c, &d->form.m) == d->rows;
-    if (most > DLC_L1_WAYS && has_conflicting_rows(d))
-        most = DLC_L1_WAYS;
+    int64_t ways = d->c->target->l1_bytes / DLC_WAY_BYTES;
+    if (most > ways && has_conflicting_rows(d))
+        most = ways;
     most = most > 14 ? 14 : most;
     if (dlc_dots[d->row].order == DLC_ORDER_PAIRS && most > MOST_PAIRED)
         most = MOST_PAIRED;

@@ -15,13 +15,19 @@ enum {
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
 #define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
-#define HIDING 4.0         /* of what takes as long as multiplying, a fifth is waited for; of half of it, a sixtieth */
+#define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through */
+#define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
+
+double dlc_estimate_beside(double a, double b)
+{
+    return pow(pow(a, HIDING) + pow(b, HIDING), 1 / HIDING);
+}
 
 double dlc_choose_elems(const dlc_chooser *c, uint32_t b)
 {
@@ -284,7 +290,7 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
         return 0;
     double waiting = (passes - 1) * all / (is_far ? far_rate(e->schedule->target->machine) : INNER_BYTES);
     double computing = dot_cycles(e, leaf);
-    return pow(pow(waiting, HIDING) + pow(computing, HIDING), 1 / HIDING) - computing;
+    return dlc_estimate_beside(waiting, computing) - computing;
 }
 
 /* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
@@ -350,7 +356,20 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
         loads += share;
         most = share > most ? share : most;
     }
-    return (points * (loads > 1 ? loads : 1) + (further > 0 ? further * most : 0)) / 2;
+    return (points * dlc_estimate_beside(loads, 1) + (further > 0 ? further * most : 0)) / 2;
+}
+
+/* Loads that a condition over the axis guards: a loop of one vector a step is cut where such a condition changes (codegen/walk.c), with
+ * several of them each asks. */
+static double guarded_loads(const estimator *e, uint32_t s, uint32_t axis)
+{
+    const dlc_pool *pool = e->c.kernel->pool;
+    double n = 0;
+    for (uint32_t i = 0; i < e->c.accesses[s].n; i++) {
+        dlc_expr load = e->c.accesses[s].data[i].load, guard = load ? dlc_load_guard(pool, load) : 0;
+        n += guard && dlc_expr_uses_axis(pool, guard, axis);
+    }
+    return n;
 }
 
 /* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
@@ -364,7 +383,7 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     if (is_fold && vectors * DLC_SUM_LATENCY / beside > cycles)
         added = vectors * DLC_SUM_LATENCY / beside - cycles;
     if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
-        added += cycles * FOR_NOTHING;
+        added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * GUARD_CYCLES;
     if (leaf == lanes + 1)
         added += vectors / beside * LOOP_CYCLES;
     else if (node_at(e, dlc_schedule_parent(e->schedule, leaf))->kind == DLC_LOOP_FOR)
@@ -478,6 +497,13 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
     const dlc_machine *machine = schedule->target->machine;
     result->time_us = time_of(result, schedule->target, workers_of(result, machine, schedule->threads != 0)) + machine->step_us;
+}
+
+double dlc_estimate_time_us(const dlc_estimate *estimate, const dlc_schedule *schedule, double threads)
+{
+    double chunks = ceil(estimate->units / (double)(schedule->grain > 1 ? schedule->grain : 1));
+    double workers = chunks < 1 ? 1 : chunks < threads ? chunks : threads;
+    return time_of(estimate, schedule->target, workers) + schedule->target->machine->step_us;
 }
 
 void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)
