@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "passes/schedule/candidates.h"
+#include "runtime/internal.h"
 
 enum { MOST_BATCH = 16, DEFAULT_SECONDS = 60 };
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
@@ -34,6 +35,7 @@ typedef struct {
     const dlc_kernel *kernel;
     dlc_vec(trial) trials;
     double base_us, deadline;
+    uint32_t nthreads; /* of what is measured */
     double pairs, agreeing; /* of trials of one kernel that measuring tells apart: ranked alike by estimates, less those that are not */
 } tuner;
 
@@ -210,6 +212,13 @@ static void add_all(dlc_candidates *to, const dlc_candidates *from, dlc_arena *a
         dlc_vec_push(arena, to, from->data[i]);
 }
 
+/* Estimates are of the threads that measuring has. */
+static void count_threads(const tuner *t, dlc_candidates *list)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        list->data[i].estimate.time_us = dlc_estimate_time_us(&list->data[i].estimate, list->data[i].schedule, t->nthreads);
+}
+
 /* Once more beside the kernel's own, alone: the fastest of many is so by luck, too. */
 static double confirmed(tuner *t, const dlc_candidate *own, const dlc_candidate *best)
 {
@@ -227,6 +236,7 @@ static int search(tuner *t, const dlc_candidate *own, dlc_candidate *best, doubl
     do {
         dlc_choose_neighbours(t->kernel, best->schedule, t->arena, &near);
         add_all(&next, &near, t->arena);
+        count_threads(t, &next);
         if (!try_batch(t, own, &next, best, relative))
             break;
         next.n = 0;
@@ -280,6 +290,7 @@ static dlc_status tune_kernel(tuner *t, uint32_t k, uint32_t nlaunches, double s
     t->base_us = 0;
     t->deadline = now_s() + seconds;
     dlc_candidate_judge(&own, t->arena);
+    own.estimate.time_us = dlc_estimate_time_us(&own.estimate, own.schedule, t->nthreads);
     int is_better = search(t, &own, &best, &relative);
     relative = is_better ? relative : 1;
     dlc_status status = is_better ? keep(t, k, &best, relative) : DLC_OK;
@@ -362,6 +373,8 @@ static dlc_status tune_guarded(dlc_model *model, const dlc_tuning *tuning, dlc_t
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "schedules are tuned for one target, which this processor runs");
     if (!*result->file)
         return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "there is no file for the results: name one (--tuned FILE)");
+    if (dlcrt_wanted_threads(NULL, &t.nthreads) != DLC_OK)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, NULL, "%s", dlcrt_last_error());
     DLC_TRY(dlc_model_check_apart(model, result->file));
     DLC_TRY(dlc_tuned_check(result->file, model->notes, &model->diag));
     return dlc_model_guard(model, tune, &t);

@@ -429,7 +429,7 @@ dlc_status dlcrt_context_size(dlcrt_context *context, const dlcrt_tensor *const 
 }
 
 /* --- life --- */
-static dlc_status wanted_threads(const dlcrt_context_options *options, uint32_t *nthreads)
+dlc_status dlcrt_wanted_threads(const dlcrt_context_options *options, uint32_t *nthreads)
 {
     unsigned long wanted = options ? options->threads : 0;
     const char *text = wanted ? NULL : getenv("DLC_NUM_THREADS");
@@ -512,7 +512,7 @@ static dlc_status set_up(dlcrt_context *context, const dlcrt_context_options *op
         context->step_phase[i] =
             phase_of_step(context->plan, (const dlc_plan_step *)dlcrt_rows(context->plan, context->plan->steps) + i);
     if (context->device->is_host)
-        DLC_TRY(wanted_threads(options, &nthreads));
+        DLC_TRY(dlcrt_wanted_threads(options, &nthreads));
     context->pool = dlcrt_pool_create(nthreads);
     if (!context->pool)
         return DLC_LIMIT;

@@ -45,6 +45,8 @@ dlc_arch dlcrt_cpu_arch(void);
 const char *dlcrt_arch_name(unsigned arch);
 const char *dlcrt_cpu_feature_name(unsigned bit);
 uint32_t dlcrt_cpu_count(void); /* cores this process may use: affinity and cgroup quota */
+/* Threads of a context with these options, which may be NULL. DLC_USAGE: DLC_NUM_THREADS is no number. */
+dlc_status dlcrt_wanted_threads(const dlcrt_context_options *options, uint32_t *nthreads);
 /* Default floating-point environment for kernels and sizes; the caller's comes back. */
 uint32_t dlcrt_float_enter(void);
 void dlcrt_float_leave(uint32_t state);
