@@ -215,11 +215,14 @@ char *dlc_arena_strdup(dlc_arena *arena, const char *text)
 
 char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
 {
+    char some[256]; /* most texts are printed once */
     va_list again;
     va_copy(again, args);
-    int n = dlc_text_vprint(NULL, 0, format, args);
+    int n = dlc_text_vprint(some, sizeof some, format, args);
     char *text = dlc_arena_alloc(arena, (size_t)(n < 0 ? 0 : n) + 1, 1);
-    if (n > 0)
+    if (n > 0 && (size_t)n < sizeof some)
+        memcpy(text, some, (size_t)n + 1);
+    else if (n > 0)
         dlc_text_vprint(text, (size_t)n + 1, format, again);
     va_end(again);
     return text;

@@ -42,6 +42,7 @@ class Check:
         self.dlc, self.out, self.work = args.dlc.resolve(), args.out.resolve(), args.out.resolve().with_name(args.out.name + ".work")
         self.targets, self.jobs = args.targets.split(","), args.jobs
         self.report, self.problems, self.is_quick = [], [], getattr(args, "quick", False)
+        self.node_tests = args.node_tests or self.work / "node"
 
     def run(self, *command):
         return subprocess.run([str(self.dlc), *map(str, command)], capture_output=True, text=True)
@@ -334,7 +335,7 @@ def carry_node(check, source, to, target):
 
 def node_sources(check, count):
     """Every so manieth test that passes on the CPU."""
-    folder = check.work / "node"
+    folder = check.node_tests
     subprocess.run([sys.executable, "-W", "ignore", ROOT / "tests/onnx/make_node_tests.py", folder], check=True,
                    stdout=subprocess.DEVNULL)
     listed = {line.split()[0] for line in (ROOT / "tests/onnx/expected-node.txt").read_text().splitlines() if line and line[0] != "#"}
@@ -510,6 +511,7 @@ def main():
     args.add_argument("out", type=pathlib.Path)
     args.add_argument("--targets", default="sm_75,sm_80,sm_90", help="what is compiled, reported and carried, the oldest first")
     args.add_argument("--nodes", type=int, default=200, help="about so many node tests are carried; 0: all")
+    args.add_argument("--node-tests", type=pathlib.Path, help="where node tests are made, or found; default: OUT.work/node")
     args.add_argument("--jobs", type=int, default=os.cpu_count())
     args.add_argument("--quick", action="store_true", help="a few models and kernels, to see that all works")
     args = args.parse_args()

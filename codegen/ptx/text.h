@@ -56,6 +56,9 @@ void dlc_cuda_pack(dlc_cuda *cuda);
 DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag, dlc_cuda_kernel *result);
 /* The prelude all kernels start with, and what comes before it when they are compiled as C. */
 extern const char dlc_cuda_prelude[], dlc_cuda_emulation[];
+/* fibers.c as an object: what launches emulated kernels. */
+extern const unsigned char dlc_cuda_fibers[];
+extern const unsigned long dlc_cuda_fibers_bytes;
 /* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. */
 void dlc_cuda_emulation_begin(dlc_str *out);
 DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_schedule *schedule, uint32_t number,

@@ -28,9 +28,11 @@ static const char *unique_name(dlc_graph *graph, const char *text)
     dlc_table *names = &graph->names->table;
     void **next = dlc_table_find(names, text);
     const char *name = text;
-    for (uintptr_t suffix = next && *next ? (uintptr_t)*next : 2; next && dlc_table_find(names, name); suffix++) {
+    for (uintptr_t suffix = next && *next ? (uintptr_t)*next : 2; next; suffix++) {
         name = dlc_arena_printf(graph->arena, "%s_%" PRIuPTR, text, suffix);
         *next = (void *)(suffix + 1);
+        if (!dlc_table_find(names, name))
+            break;
     }
     int is_new;
     name = next ? name : dlc_arena_strdup(graph->arena, text);

@@ -3,11 +3,10 @@
 #ifndef DLC_TESTS_DEVICE_STUB_H
 #define DLC_TESTS_DEVICE_STUB_H
 
-#include <check.h>
-
 #include "dlc/runtime.h"
 #include "package/plan.h"
 #include "tests/unit/made_model.h"
+#include "tests/unit/suite.h"
 #include "vgpu/control.h"
 
 enum { MAX_PLANS = 4, N = 8 };

@@ -32,7 +32,7 @@ SMALL = "softmax_1536x128"
 
 def carry(dlc, out, target="native", kernels=KERNELS, nnodes=5, runs=20, experiments=()):
     """A folder as gpu_static.py makes it, of digits, some kernels and a few node tests; "sm_75" may be this processor."""
-    args = argparse.Namespace(dlc=dlc, out=out, targets=target, jobs=2)
+    args = argparse.Namespace(dlc=dlc, out=out, targets=target, jobs=2, node_tests=out.parent.parent / "node")
     check = gpu_static.Check(args)
     for folder in (check.out, check.work):
         shutil.rmtree(folder, ignore_errors=True)

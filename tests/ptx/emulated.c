@@ -1,7 +1,8 @@
 /*
- * Emulated kernels in a process of their own: the generated C and emulated_main.c are compiled by
- * `cc`, with a sanitizer where the way asks for one; data goes through files. A sanitizer's report,
- * divergence of threads or a crash ends that process, and its first words are the answer.
+ * Emulated kernels in a process of their own: the generated C is compiled by `cc`, with a sanitizer
+ * where the way asks for one, and linked to fibers.c and emulated_main.c; data goes through files. A
+ * sanitizer's report, divergence of threads or a crash ends that process, and its first words are
+ * the answer.
  */
 #include "tests/ptx/emulated.h"
 
@@ -15,11 +16,14 @@
 
 enum { POISON = 0xcb, LOG_BYTES = 1500 };
 
-static const char *const flags[NWAYS] = {
-    [WAY_PLAIN] = "-O1",
-    [WAY_SEED] = "-O1 -DDLC_SEED=7",
-    [WAY_ASAN] = "-O1 -g1 -DDLC_SEED=3 -fsanitize=address,undefined -fno-sanitize-recover=all",
-    [WAY_TSAN] = "-O1 -g1 -fsanitize=thread",
+/* Of what is the same in all trials there are objects, which the build made with these flags. */
+static const struct {
+    const char *name, *flags;
+} builds[NWAYS] = {
+    [WAY_PLAIN] = {"plain", TRIAL_PLAIN},
+    [WAY_SEED] = {"seed", TRIAL_SEED},
+    [WAY_ASAN] = {"asan", TRIAL_ASAN},
+    [WAY_TSAN] = {"tsan", TRIAL_TSAN},
 };
 
 typedef struct {
@@ -61,15 +65,17 @@ static const char *log_text(const job *j, const char *what)
     return dlc_arena_printf(j->arena, "%s:\n%s", what, text);
 }
 
-/* The halves are built by one call of the compiler. */
+static const char *object_of(const job *j, const char *name)
+{
+    return dlc_arena_printf(j->arena, "'" TRIAL_OBJECTS "/%s_%s.o'", builds[j->way].name, name);
+}
+
 static const char *build(const job *j)
 {
     const char *command = dlc_arena_printf(
-        j->arena,
-        "cc -std=gnu17 -w %s -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing "
-        "-march=native -o '%s' "
-        "'%s' '%s' > '%s' 2>&1",
-        flags[j->way], path_of(j, "trial"), path_of(j, "kernels.c"), TRIAL_MAIN, path_of(j, "log"));
+        j->arena, "cc " TRIAL_FLAGS " %s -march=native -o '%s' '%s' %s %s > '%s' 2>&1",
+        builds[j->way].flags, path_of(j, "trial"), path_of(j, "kernels.c"),
+        object_of(j, "emulated_main"), j->n ? object_of(j, "fibers") : "", path_of(j, "log"));
     return system(command) ? log_text(j, "cc") : NULL;
 }
 

@@ -5,11 +5,11 @@
 #ifndef DLC_TESTS_MADE_MODEL_H
 #define DLC_TESTS_MADE_MODEL_H
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/fuse/fuse.h"
+#include "tests/unit/suite.h"
 
 typedef struct {
     dlc_arena *arena;

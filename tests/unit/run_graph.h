@@ -5,8 +5,8 @@
 #include "ir/graph/op.h"
 #include "ir/interp/interp.h"
 #include "tests/unit/random.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 
 /* --- interpreting a whole graph, node by node --- */

@@ -5,9 +5,8 @@
 #ifndef DLC_TESTS_SCHEDULE_CASES_H
 #define DLC_TESTS_SCHEDULE_CASES_H
 
-#include <check.h>
-
 #include "tests/unit/run_schedule.h"
+#include "tests/unit/suite.h"
 
 static inline dlc_kernel *kernel_of(const char *text, dlc_arena *arena)
 {

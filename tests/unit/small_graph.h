@@ -8,7 +8,6 @@
 #ifndef DLC_TESTS_SMALL_GRAPH_H
 #define DLC_TESTS_SMALL_GRAPH_H
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "ir/interp/interp.h"
 #include "passes/fuse/fuse.h"
+#include "tests/unit/suite.h"
 
 typedef struct {
     dlc_arena *arena;

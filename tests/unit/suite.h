@@ -1,9 +1,18 @@
-/* The end of every unit test: runs the suite, prints what failed, and gives main's result. */
+/* What every unit test begins and ends with: Check, and a main that runs the suite and prints what failed. */
 #ifndef DLC_TESTS_SUITE_H
 #define DLC_TESTS_SUITE_H
 
 #include <check.h>
 #include <stdio.h>
+
+/* Check writes to a file at every assertion that holds, to name the last one where a test crashes: in loops that was most of what
+ * tests did. Each is told the first few times; in a long loop the last that was told is near enough. */
+#define _mark_point(file, line)                  \
+    __extension__({                              \
+        static _Thread_local int ntold;          \
+        if (ntold < 8 && ++ntold)                \
+            (_mark_point)(file, line);           \
+    })
 
 static inline int suite_run(Suite *suite)
 {

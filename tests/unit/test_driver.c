@@ -417,6 +417,7 @@ START_TEST(a_second_start_compiles_nothing)
     char first[256], second[256], damaged[320];
     snprintf(cache, sizeof cache, "/tmp/dlc_cache_%d/deep", getpid());
     snprintf(copy, sizeof copy, "/tmp/dlc_cached_%d.onnx", getpid());
+    setenv("DLC_CACHE_DIR", cache, 1); /* what was measured of this machine before is another matter */
     copy_model();
     ck_assert(find_in_cache(NULL, first));
     ck_assert(!find_in_cache(NULL, second));
@@ -449,7 +450,6 @@ START_TEST(a_second_start_compiles_nothing)
     ck_assert_int_eq(system(damaged), 0);
     ck_assert(!find_in_cache(NULL, second));
     snprintf(damaged, sizeof damaged, "%s/machine", cache);
-    setenv("DLC_CACHE_DIR", cache, 1);
     ck_assert(!find_in_cache(NULL, second));
     FILE *machine = fopen(damaged, "w");
     ck_assert_ptr_nonnull(machine);
@@ -462,7 +462,6 @@ START_TEST(a_second_start_compiles_nothing)
     unlink(damaged);
     ck_assert(!find_in_cache(NULL, second));
     ck_assert_str_eq(first, second);
-    unsetenv("DLC_CACHE_DIR");
     /* what someone deleted is made again */
     unlink(first);
     ck_assert(find_in_cache(NULL, second));

@@ -7,12 +7,12 @@
 #include "ir/interp/interp.h"
 #include "ir/graph/op.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/small_arena.h"
+#include "tests/unit/suite.h"
 
 static uint8_t is_covered[DLC_OP_COUNT];
 
