@@ -9,9 +9,6 @@
  * Of bytes, where they are multiplied as 16 bits by pairs, form 2 is exact: its B and A are of 0 and ±1, and G is taken twice, so u is four
  * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
  *
- * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
- * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
- *
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
  * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
  * would be divided by it: rows of tiles and tiles of a row are axes of their own then.
@@ -22,19 +19,9 @@
 #include "ir/kernel/algebra.h"
 #include "passes/lower/lower.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/rewrite/winograd_form.h"
 
-enum { TAPS = 3, MOST_PAIRS = 2, MOST_POINTS = 2 * MOST_PAIRS + 2 };
-
-/* By number of results in a row. */
-static const struct {
-    int64_t m;
-    uint32_t npairs;
-    double pair[MOST_PAIRS];
-} forms[] = {
-    {2, 1, {1}},
-    {4, 2, {0.625, 1.5}},
-};
-enum { NFORMS = sizeof forms / sizeof *forms };
+enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
 
 /* The convolution. */
 typedef struct {
@@ -54,14 +41,20 @@ typedef struct {
     dlc_arena *arena;   /* of what is made */
 } site;
 
+/* In each direction of a tile. */
+static int64_t results_of(const site *at)
+{
+    return dlc_winograd_forms[at->form].m;
+}
+
 static int64_t points_of(const site *at)
 {
-    return forms[at->form].m + TAPS - 1;
+    return results_of(at) + TAPS - 1;
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
 {
-    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], forms[at->form].m - 1), dlc_expr_i64(pool, forms[at->form].m));
+    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], results_of(at) - 1), dlc_expr_i64(pool, results_of(at)));
 }
 
 /* --- finding it --- */
@@ -279,97 +272,6 @@ static int find_site(site *at)
     return 1;
 }
 
-/* --- transforms --- */
-
-/* y + k * x */
-static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
-{
-    dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, x)->dtype;
-    if (k == 1)
-        return y ? dlc_add(pool, y, x) : x;
-    if (k == -1 && y)
-        return dlc_sub(pool, y, x);
-    dlc_expr by = dlc_expr_const(pool, dtype, k);
-    return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
-}
-
-/* Coefficients of the product of X - f² over the form's pairs but `without`; returns how many. */
-static uint32_t polynomial(uint32_t form, uint32_t without, double *of)
-{
-    uint32_t n = 1;
-    of[0] = 1;
-    for (uint32_t j = 0; j < forms[form].npairs; j++) {
-        double root = forms[form].pair[j] * forms[form].pair[j];
-        if (j == without)
-            continue;
-        of[n] = 0;
-        for (uint32_t i = n++; i > 0; i--)
-            of[i] = of[i - 1] - root * of[i];
-        of[0] *= -root;
-    }
-    return n;
-}
-
-/* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
-static dlc_expr every_second(dlc_pool *pool, const double *of, uint32_t n, const dlc_expr *d, uint32_t first)
-{
-    dlc_expr sum = d[first + 2 * (n - 1)];
-    for (uint32_t i = n - 1; i-- > 0;)
-        sum = plus(pool, sum, of[i], d[first + 2 * i]);
-    return sum;
-}
-
-/* Points of a row of the input. */
-static void transform_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_expr *points)
-{
-    double of[MOST_PAIRS + 1];
-    uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = forms[form].npairs;
-    points[0] = every_second(pool, of, n, d, 0);
-    points[2 * npairs + 1] = every_second(pool, of, n, d, 1);
-    for (uint32_t j = 0; j < npairs; j++) {
-        n = polynomial(form, j, of);
-        dlc_expr even = every_second(pool, of, n, d, 2), odd = every_second(pool, of, n, d, 1);
-        points[1 + 2 * j] = plus(pool, even, forms[form].pair[j], odd);
-        points[2 + 2 * j] = plus(pool, even, -forms[form].pair[j], odd);
-    }
-}
-
-/* Results of a row of points. */
-static void transform_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
-{
-    uint32_t npairs = forms[form].npairs;
-    double power[MOST_PAIRS];
-    for (int64_t i = 0; i < forms[form].m; i++) {
-        dlc_expr sum = i == 0 ? z[0] : i == forms[form].m - 1 ? z[2 * npairs + 1] : 0;
-        for (uint32_t j = 0; j < npairs; j++) {
-            power[j] = i ? power[j] * forms[form].pair[j] : 1;
-            sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
-        }
-        results[i] = sum;
-    }
-}
-
-/* Points of a row of the filter: G, or `times` of it. */
-static void filter_points(uint32_t form, double times, double (*g)[TAPS])
-{
-    uint32_t npairs = forms[form].npairs;
-    double all = 1;
-    for (uint32_t j = 0; j < npairs; j++) {
-        double f = forms[form].pair[j], others = 2 * f * f;
-        all *= -f * f;
-        for (uint32_t k = 0; k < npairs; k++)
-            others *= k == j ? 1 : f * f - forms[form].pair[k] * forms[form].pair[k];
-        for (uint32_t i = 0; i < 2; i++, f = -f) {
-            g[1 + 2 * j + i][0] = times / others;
-            g[1 + 2 * j + i][1] = times * f / others;
-            g[1 + 2 * j + i][2] = times * f * f / others;
-        }
-    }
-    g[0][0] = times / all;
-    g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
-    g[2 * npairs + 1][2] = times;
-}
-
 /* rows[index] */
 static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int64_t n)
 {
@@ -380,15 +282,6 @@ static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int
 }
 
 /* --- the filter's kernel --- */
-
-static dlc_expr weighted(dlc_pool *pool, const double *by, const dlc_expr *of)
-{
-    dlc_expr sum = 0;
-    for (uint32_t i = 0; i < TAPS; i++)
-        if (by[i] != 0)
-            sum = plus(pool, sum, by[i], of[i]);
-    return sum;
-}
 
 /* g<p>[kw,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
 static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
@@ -411,7 +304,7 @@ static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *
         for (uint32_t i = 0; i < 3; i++)
             dlc_vec_push(kernel->arena, &stage->axes, axes[i]);
         stage->dtype[0] = DLC_F64;
-        stage->value[0] = weighted(pool, g[p], taps);
+        stage->value[0] = dlc_winograd_weigh(pool, g[p], taps);
     }
 }
 
@@ -432,7 +325,7 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
         dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
         dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
         stage->dtype[0] = at->point;
-        stage->value[0] = dlc_expr_cast(pool, at->point, weighted(pool, g[q], taps));
+        stage->value[0] = dlc_expr_cast(pool, at->point, dlc_winograd_weigh(pool, g[q], taps));
         stage->buffer = 1;
         for (uint32_t i = 0; i < 4; i++)
             dlc_vec_push(kernel->arena, &stage->store, store[i]);
@@ -441,7 +334,7 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
 
 static const char *filter_name(const site *at)
 {
-    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)forms[at->form].m);
+    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)results_of(at));
 }
 
 /* f32[n, n, ic, oc], or i16 */
@@ -468,7 +361,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
     uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
                        dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
                        dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
-    filter_points(at->form, is_exact(at) ? 2 : 1, g);
+    dlc_winograd_filter(at->form, is_exact(at) ? 2 : 1, g);
     add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
     add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -577,7 +470,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
     const site *at = t->at;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
     dlc_expr place[2];
-    int64_t m = forms[at->form].m, size;
+    int64_t m = results_of(at), size;
     place_of(t, place);
     for (uint32_t d = 0; d < 2; d++)
         with[at->image[d]] = dlc_muli(t->pool, place[d], m);
@@ -604,14 +497,14 @@ static void make_input(const tiling *t)
     dlc_expr d[MOST_POINTS], points[MOST_POINTS];
     for (int64_t g = 0; g < n; g++)
         d[g] = input_at(t, g);
-    transform_input(t->pool, form, d, points);
+    dlc_winograd_input(t->pool, form, d, points);
     uint32_t rows[] = {TILES, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], TILES, ic};
     new_stage(t, INPUT_ROWS, "input_rows", rows, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
     for (int64_t h = 0; h < n; h++) {
         dlc_expr index[] = {0, axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
         d[h] = load_of(t, INPUT_ROWS, NULL, index, 4);
     }
-    transform_input(t->pool, form, d, points);
+    dlc_winograd_input(t->pool, form, d, points);
     new_stage(t, INPUT, "input", all, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[1]), points, n);
 }
 
@@ -632,13 +525,13 @@ static void make_product(const tiling *t)
 static void make_results(const tiling *t)
 {
     uint32_t form = t->at->form, oc = t->at->oc;
-    int64_t n = points_of(t->at), m = forms[form].m;
+    int64_t n = points_of(t->at), m = results_of(t->at);
     dlc_expr z[MOST_POINTS], results[MOST_POINTS];
     for (int64_t p = 0; p < n; p++) {
         dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), 0, axis_of(t, oc)};
         z[p] = load_of(t, PRODUCT, NULL, index, 4);
     }
-    transform_output(t->pool, form, z, results);
+    dlc_winograd_output(t->pool, form, z, results);
     uint32_t axes[] = {TILES, t->result, t->point[1], oc};
     new_stage(t, OUTPUT_ROWS, "output_rows", axes, 4)->value[0] = chosen(t->pool, axis_of(t, t->result), results, m);
     dlc_expr by = dlc_expr_i64(t->pool, m), place[2], number[2], within[2];
@@ -651,7 +544,7 @@ static void make_results(const tiling *t)
         dlc_expr index[] = {0, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
         z[q] = load_of(t, OUTPUT_ROWS, number, index, 4);
     }
-    transform_output(t->pool, form, z, results);
+    dlc_winograd_output(t->pool, form, z, results);
     dlc_stage *stage = &t->kernel->stages.data[NEW_STAGES];
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
@@ -746,7 +639,7 @@ static void make_tiles(const site *at, dlc_rewritten *out)
     t.point[0] = points_axis(&t, "p", n);
     t.point[1] = points_axis(&t, "q", n);
     t.column = points_axis(&t, "h", n);
-    t.result = points_axis(&t, "r", forms[at->form].m);
+    t.result = points_axis(&t, "r", results_of(at));
     t.images = images_of(at);
     insert_stages(kernel);
     make_input(&t);
@@ -776,7 +669,7 @@ static void make(const site *at, dlc_rewritten *out)
 /* Of whole numbers only the form whose coefficients are such. */
 static int has_form(const site *at, uint32_t form)
 {
-    return !is_exact(at) || forms[form].m == 2;
+    return !is_exact(at) || dlc_winograd_forms[form].m == 2;
 }
 
 /* Products of a lane at a step: as it is, its factors may be bf16, of which the target multiplies two at a time. */
@@ -827,8 +720,8 @@ static uint32_t choose_form(site *at)
     uint32_t best = NFORMS;
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
-        double time = time_of(at, forms[f].m);
-        if (forms[f].m > in->winograd || time >= least || !has_form(at, f))
+        double time = time_of(at, dlc_winograd_forms[f].m);
+        if (dlc_winograd_forms[f].m > in->winograd || time >= least || !has_form(at, f))
             continue;
         least = time;
         best = f;
@@ -859,7 +752,7 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
     if (!in->wanted)
         at.form = choose_form(&at);
     for (uint32_t f = 0; in->wanted && f < NFORMS; f++)
-        if (forms[f].m == in->wanted && has_form(&at, f))
+        if (dlc_winograd_forms[f].m == in->wanted && has_form(&at, f))
             at.form = f;
     if (at.form == NFORMS)
         return 0;
