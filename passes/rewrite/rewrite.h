@@ -48,6 +48,11 @@ uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer);
  * behind them were as many less in the old kernel. */
 void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out);
 
+/* Every stage's kept `axis` becomes step * axis + another axis, of `step` points, which is returned (phases.c). Where step does not divide
+ * its extent, points behind the last are computed and stored, too. DLC_NO_AXIS: a stage is read at another point of the axis than
+ * the reader's own, and the kernel is spoilt. */
+uint32_t dlc_rewrite_phases(dlc_kernel *kernel, uint32_t axis, int64_t step);
+
 /* What the kernel takes under the schedule chosen for it, in microseconds, and which share of the machine it occupies, at most 1;
  * negative: it has no schedule. The kernel stays as it is. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);

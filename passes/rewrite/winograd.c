@@ -9,12 +9,13 @@
  * Of bytes, where they are multiplied as 16 bits by pairs, form 2 is exact: its B and A are of 0 and ±1, and G is taken twice, so u is four
  * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
  *
- * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
- * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
- *
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
  * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
  * would be divided by it: rows of tiles and tiles of a row are axes of their own then.
+ *
+ * Where taps are d points apart, results that are d apart are those of a convolution of neighbours: a phase of the image. Rows' phases are
+ * images; columns' phases have their tiles side by side in each row, so that a unit has tiles enough. Phases are of one size: where d does
+ * not divide the image, what sticks out goes into a value that has room for it.
  *
  * Vectors run along channels. Where what follows does not store along them, results lie channels last first, and a kernel of its own
  * turns them: one tile's are too few neighbours to be turned while they are made.
@@ -22,19 +23,9 @@
 #include "ir/kernel/algebra.h"
 #include "passes/lower/lower.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/rewrite/winograd_form.h"
 
-enum { TAPS = 3, MOST_PAIRS = 2, MOST_POINTS = 2 * MOST_PAIRS + 2 };
-
-/* By number of results in a row. */
-static const struct {
-    int64_t m;
-    uint32_t npairs;
-    double pair[MOST_PAIRS];
-} forms[] = {
-    {2, 1, {1}},
-    {4, 2, {0.625, 1.5}},
-};
-enum { NFORMS = sizeof forms / sizeof *forms };
+enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
 
 /* The convolution. */
 typedef struct {
@@ -43,9 +34,11 @@ typedef struct {
     dlc_expr x, w;      /* the loads, of floats of 32 bits or less, or of bytes; expressions of the kernel given too */
     dlc_dtype point, sum; /* of the points of x and w; of their products */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
+    int64_t step[2];    /* between taps */
+    uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
     uint32_t ic, oc;
-    dlc_expr size[2];   /* of the results */
-    int64_t nominal[2]; /* the same, as far as estimates go */
+    dlc_expr size[2];   /* of the results, of one phase */
+    int64_t nominal[2]; /* of all of them, as far as estimates go */
     int has_rows;       /* of tiles: an axis of their own */
     int is_turned;      /* by a kernel behind */
     int64_t inputs, outputs;
@@ -54,33 +47,77 @@ typedef struct {
     dlc_arena *arena;   /* of what is made */
 } site;
 
+/* In each direction of a tile. */
+static int64_t results_of(const site *at)
+{
+    return dlc_winograd_forms[at->form].m;
+}
+
 static int64_t points_of(const site *at)
 {
-    return forms[at->form].m + TAPS - 1;
+    return results_of(at) + TAPS - 1;
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
 {
-    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], forms[at->form].m - 1), dlc_expr_i64(pool, forms[at->form].m));
+    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], results_of(at) - 1), dlc_expr_i64(pool, results_of(at)));
+}
+
+/* Results of all phases. */
+static dlc_expr whole_size(const site *at, uint32_t d)
+{
+    return at->in->kernel->axes.data[at->image[d]].extent;
+}
+
+/* As many as all phases have together, which are of one size: what step does not divide sticks out. */
+static dlc_expr padded_size(const site *at, dlc_pool *pool, uint32_t d)
+{
+    dlc_expr step = dlc_expr_i64(pool, at->step[d]), whole = whole_size(at, d);
+    return at->step[d] == 1 ? whole : dlc_mul(pool, dlc_floordiv(pool, dlc_addi(pool, whole, at->step[d] - 1), step), step);
+}
+
+/* All phases have whole tiles of `results` each. */
+static int is_filled(const site *at, uint32_t d, int64_t results)
+{
+    int64_t size;
+    return dlc_expr_is_int(at->kernel->pool, whole_size(at, d), &size) && size % (at->step[d] * results) == 0;
+}
+
+static int has_phases(const site *at, uint32_t d)
+{
+    return at->step[d] > 1;
+}
+
+/* A copy of the kernel given, with axes for phases, the same in each copy; NULL: what follows the convolution does not go by them. */
+static dlc_kernel *copy_kernel(const site *at, dlc_arena *arena, uint32_t *phase)
+{
+    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, arena);
+    for (uint32_t d = 0; d < 2; d++)
+        if (has_phases(at, d) && (phase[d] = dlc_rewrite_phases(kernel, at->image[d], at->step[d])) == DLC_NO_AXIS)
+            return NULL;
+    return kernel;
 }
 
 /* --- finding it --- */
 
-/* The index is axis `kept` + axis `reduced` + a number. */
-static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced)
+/* The index is axis `kept` + step * axis `reduced` + a number. */
+static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced, int64_t *step)
 {
+    enum { MOST_STEP = 1 << 20 }; /* more is nobody's, and products of it might not fit */
     dlc_pool *pool = at->kernel->pool;
     dlc_expr rest = index, coefficient;
-    int64_t step, number;
+    int64_t by, number;
     *kept = *reduced = DLC_NO_AXIS;
     for (uint32_t a = 0; a < at->kernel->axes.n; a++) {
         if (!dlc_expr_uses_axis(pool, rest, a))
             continue;
         uint32_t *role = dlc_ids_find(&stage->reduce, a, NULL) ? reduced : kept;
         if (*role != DLC_NO_AXIS || !dlc_expr_linear(pool, rest, a, &coefficient, &rest) ||
-            !dlc_expr_is_int(pool, coefficient, &step) || step != 1)
+            !dlc_expr_is_int(pool, coefficient, &by) || (role == kept ? by != 1 : by < 1 || by > MOST_STEP))
             return 0;
         *role = a;
+        if (role == reduced)
+            *step = by;
     }
     return *kept != DLC_NO_AXIS && *reduced != DLC_NO_AXIS && dlc_expr_is_int(pool, rest, &number);
 }
@@ -101,7 +138,7 @@ static void find_size(site *at, uint32_t d)
     const int64_t *symbols = dlc_kernel_symbol_values(at->kernel, NOMINAL_IMAGE, at->in->scratch);
     int64_t size;
     at->size[d] = at->kernel->axes.data[at->image[d]].extent;
-    at->nominal[d] = dlc_expr_eval(at->kernel->pool, at->size[d], symbols);
+    at->nominal[d] = dlc_expr_eval(at->kernel->pool, whole_size(at, d), symbols);
     at->has_rows |= !dlc_expr_is_int(at->kernel->pool, at->size[d], &size);
 }
 
@@ -109,24 +146,23 @@ static int find_windows(site *at, const dlc_stage *stage)
 {
     const dlc_pool *pool = at->kernel->pool;
     uint32_t n = 0, kept, reduced;
-    int64_t taps;
+    int64_t taps, step = 0;
     for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++) {
         dlc_expr index = dlc_arg(pool, at->x, i);
         uint32_t axis = dlc_bare_axis(pool, index);
         if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL))
             at->ic = axis;
-        if (!find_window(at, index, stage, &kept, &reduced))
+        if (!find_window(at, index, stage, &kept, &reduced, &step))
             continue;
         if (n == 2)
             return 0;
         at->image[n] = kept;
+        at->step[n] = step;
         at->tap[n++] = reduced;
     }
-    for (uint32_t d = 0; d < n; d++) {
-        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS || !is_shifted(at, d))
+    for (uint32_t d = 0; d < n; d++)
+        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS)
             return 0;
-        find_size(at, d);
-    }
     return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
            at->tap[0] != at->tap[1];
 }
@@ -253,17 +289,12 @@ static int are_maps(const dlc_kernel *kernel)
     return 1;
 }
 
-static int find_site(site *at)
+/* The loads that are multiplied. */
+static int find_factors(site *at, const dlc_stage *stage)
 {
-    const dlc_stage *stage = &at->kernel->stages.data[0];
     const dlc_pool *pool = at->kernel->pool;
-    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n != 3 || stage->update != DLC_UPDATE_NONE ||
-        stage->axes.n + 2 > DLC_MAX_RANK || !find_types(at, stage->dtype[0]) ||
-        dlc_node_of(pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
-        return 0;
     at->x = load_in(at, dlc_arg(pool, stage->value[0], 0));
     at->w = load_in(at, dlc_arg(pool, stage->value[0], 1));
-    at->ic = at->oc = DLC_NO_AXIS;
     if (!is_plain(pool, at->x) || !is_plain(pool, at->w) ||
         (is_exact(at) && (!is_byte(dlc_node_of(pool, at->x)->dtype) || !is_byte(dlc_node_of(pool, at->w)->dtype))))
         return 0;
@@ -272,102 +303,42 @@ static int find_site(site *at)
         at->w = at->x;
         at->x = x;
     }
-    if (buffer_of(at, at->w)->role != DLC_ROLE_CONST || buffer_of(at, at->x)->role != DLC_ROLE_IN || dlc_load_guard(pool, at->w) ||
-        !find_windows(at, stage) || !find_filter(at, stage) || !is_channels_last(at) || !fits(at))
+    return buffer_of(at, at->w)->role == DLC_ROLE_CONST && buffer_of(at, at->x)->role == DLC_ROLE_IN && !dlc_load_guard(pool, at->w);
+}
+
+/* From here on the kernel has axes for phases. */
+static int split_phases(site *at)
+{
+    if (!has_phases(at, 0) && !has_phases(at, 1))
+        return 1;
+    dlc_kernel *kernel = copy_kernel(at, at->in->scratch, at->phase);
+    if (!kernel || kernel->stages.data[0].axes.n + 2 > DLC_MAX_RANK)
+        return 0;
+    at->kernel = kernel;
+    return find_factors(at, &kernel->stages.data[0]);
+}
+
+static int find_site(site *at)
+{
+    const dlc_stage *stage = &at->kernel->stages.data[0];
+    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n != 3 || stage->update != DLC_UPDATE_NONE ||
+        stage->axes.n + 2 > DLC_MAX_RANK || !find_types(at, stage->dtype[0]) ||
+        dlc_node_of(at->kernel->pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
+        return 0;
+    at->ic = at->oc = DLC_NO_AXIS;
+    if (!find_factors(at, stage) || !find_windows(at, stage) || !split_phases(at))
+        return 0;
+    for (uint32_t d = 0; d < 2; d++) {
+        if (!is_shifted(at, d))
+            return 0;
+        find_size(at, d);
+    }
+    if (!find_filter(at, &at->kernel->stages.data[0]) || !is_channels_last(at) || !fits(at))
         return 0;
     at->is_turned = stores_across(at);
+    for (uint32_t d = 0; d < 2; d++)
+        at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
     return 1;
-}
-
-/* --- transforms --- */
-
-/* y + k * x */
-static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
-{
-    dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, x)->dtype;
-    if (k == 1)
-        return y ? dlc_add(pool, y, x) : x;
-    if (k == -1 && y)
-        return dlc_sub(pool, y, x);
-    dlc_expr by = dlc_expr_const(pool, dtype, k);
-    return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
-}
-
-/* Coefficients of the product of X - f² over the form's pairs but `without`; returns how many. */
-static uint32_t polynomial(uint32_t form, uint32_t without, double *of)
-{
-    uint32_t n = 1;
-    of[0] = 1;
-    for (uint32_t j = 0; j < forms[form].npairs; j++) {
-        double root = forms[form].pair[j] * forms[form].pair[j];
-        if (j == without)
-            continue;
-        of[n] = 0;
-        for (uint32_t i = n++; i > 0; i--)
-            of[i] = of[i - 1] - root * of[i];
-        of[0] *= -root;
-    }
-    return n;
-}
-
-/* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
-static dlc_expr every_second(dlc_pool *pool, const double *of, uint32_t n, const dlc_expr *d, uint32_t first)
-{
-    dlc_expr sum = d[first + 2 * (n - 1)];
-    for (uint32_t i = n - 1; i-- > 0;)
-        sum = plus(pool, sum, of[i], d[first + 2 * i]);
-    return sum;
-}
-
-/* Points of a row of the input. */
-static void transform_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_expr *points)
-{
-    double of[MOST_PAIRS + 1];
-    uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = forms[form].npairs;
-    points[0] = every_second(pool, of, n, d, 0);
-    points[2 * npairs + 1] = every_second(pool, of, n, d, 1);
-    for (uint32_t j = 0; j < npairs; j++) {
-        n = polynomial(form, j, of);
-        dlc_expr even = every_second(pool, of, n, d, 2), odd = every_second(pool, of, n, d, 1);
-        points[1 + 2 * j] = plus(pool, even, forms[form].pair[j], odd);
-        points[2 + 2 * j] = plus(pool, even, -forms[form].pair[j], odd);
-    }
-}
-
-/* Results of a row of points. */
-static void transform_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
-{
-    uint32_t npairs = forms[form].npairs;
-    double power[MOST_PAIRS];
-    for (int64_t i = 0; i < forms[form].m; i++) {
-        dlc_expr sum = i == 0 ? z[0] : i == forms[form].m - 1 ? z[2 * npairs + 1] : 0;
-        for (uint32_t j = 0; j < npairs; j++) {
-            power[j] = i ? power[j] * forms[form].pair[j] : 1;
-            sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
-        }
-        results[i] = sum;
-    }
-}
-
-/* Points of a row of the filter: G, or `times` of it. */
-static void filter_points(uint32_t form, double times, double (*g)[TAPS])
-{
-    uint32_t npairs = forms[form].npairs;
-    double all = 1;
-    for (uint32_t j = 0; j < npairs; j++) {
-        double f = forms[form].pair[j], others = 2 * f * f;
-        all *= -f * f;
-        for (uint32_t k = 0; k < npairs; k++)
-            others *= k == j ? 1 : f * f - forms[form].pair[k] * forms[form].pair[k];
-        for (uint32_t i = 0; i < 2; i++, f = -f) {
-            g[1 + 2 * j + i][0] = times / others;
-            g[1 + 2 * j + i][1] = times * f / others;
-            g[1 + 2 * j + i][2] = times * f * f / others;
-        }
-    }
-    g[0][0] = times / all;
-    g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
-    g[2 * npairs + 1][2] = times;
 }
 
 /* rows[index] */
@@ -380,15 +351,6 @@ static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int
 }
 
 /* --- the filter's kernel --- */
-
-static dlc_expr weighted(dlc_pool *pool, const double *by, const dlc_expr *of)
-{
-    dlc_expr sum = 0;
-    for (uint32_t i = 0; i < TAPS; i++)
-        if (by[i] != 0)
-            sum = plus(pool, sum, by[i], of[i]);
-    return sum;
-}
 
 /* g<p>[kw,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
 static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
@@ -411,7 +373,7 @@ static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *
         for (uint32_t i = 0; i < 3; i++)
             dlc_vec_push(kernel->arena, &stage->axes, axes[i]);
         stage->dtype[0] = DLC_F64;
-        stage->value[0] = weighted(pool, g[p], taps);
+        stage->value[0] = dlc_winograd_weigh(pool, g[p], taps);
     }
 }
 
@@ -432,7 +394,7 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
         dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
         dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
         stage->dtype[0] = at->point;
-        stage->value[0] = dlc_expr_cast(pool, at->point, weighted(pool, g[q], taps));
+        stage->value[0] = dlc_expr_cast(pool, at->point, dlc_winograd_weigh(pool, g[q], taps));
         stage->buffer = 1;
         for (uint32_t i = 0; i < 4; i++)
             dlc_vec_push(kernel->arena, &stage->store, store[i]);
@@ -441,7 +403,7 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
 
 static const char *filter_name(const site *at)
 {
-    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)forms[at->form].m);
+    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)results_of(at));
 }
 
 /* f32[n, n, ic, oc], or i16 */
@@ -468,7 +430,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
     uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
                        dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
                        dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
-    filter_points(at->form, is_exact(at) ? 2 : 1, g);
+    dlc_winograd_filter(at->form, is_exact(at) ? 2 : 1, g);
     add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
     add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -555,20 +517,38 @@ static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *tile, const
     return dlc_expr_load(t->pool, dtype_of(t, s), DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
 }
 
-/* The tile's place among rows and columns of tiles. */
-static void place_of(const tiling *t, dlc_expr *place)
+/* Where a tile is: among rows of tiles, then among those of a row; its columns' phase, if it is not an axis. */
+typedef struct {
+    dlc_expr row, column, phase;
+} place;
+
+/* Phases of the columns that are part of a tile's number. */
+static int64_t phases_of(const site *at)
 {
-    dlc_expr columns = tiles_of(t->at, t->pool, 1), first = axis_of(t, t->tiles.data[0]);
-    place[0] = t->at->has_rows ? first : dlc_floordiv(t->pool, first, columns);
-    place[1] = t->at->has_rows ? axis_of(t, t->tiles.data[1]) : dlc_mod(t->pool, first, columns);
+    return at->has_rows ? 1 : at->step[1];
+}
+
+/* Tiles of a row are those of its first phase, then those of the next. */
+static place place_of(const tiling *t)
+{
+    dlc_expr columns = tiles_of(t->at, t->pool, 1), phases = dlc_expr_i64(t->pool, phases_of(t->at));
+    dlc_expr first = axis_of(t, t->tiles.data[0]);
+    if (t->at->has_rows)
+        return (place){first, axis_of(t, t->tiles.data[1]), 0};
+    place at = {dlc_floordiv(t->pool, first, dlc_mul(t->pool, columns, phases)), dlc_mod(t->pool, first, columns), 0};
+    if (phases_of(t->at) > 1)
+        at.phase = dlc_mod(t->pool, dlc_floordiv(t->pool, first, columns), phases);
+    return at;
 }
 
 /* The number of the tile at that place. */
-static void number_of(const tiling *t, const dlc_expr *place, dlc_expr *number)
+static void number_of(const tiling *t, const place *at, dlc_expr *number)
 {
-    dlc_expr columns = tiles_of(t->at, t->pool, 1);
-    number[0] = t->at->has_rows ? place[0] : dlc_add(t->pool, dlc_mul(t->pool, place[0], columns), place[1]);
-    number[1] = place[1];
+    dlc_expr columns = tiles_of(t->at, t->pool, 1), row = at->row;
+    if (at->phase)
+        row = dlc_add(t->pool, dlc_muli(t->pool, row, phases_of(t->at)), at->phase);
+    number[0] = t->at->has_rows ? row : dlc_add(t->pool, dlc_mul(t->pool, row, columns), at->column);
+    number[1] = at->column;
 }
 
 /* The load of x at row g and column h of the tile; zero where the tile sticks out. */
@@ -576,11 +556,12 @@ static dlc_expr input_at(const tiling *t, int64_t g)
 {
     const site *at = t->at;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
-    dlc_expr place[2];
-    int64_t m = forms[at->form].m, size;
-    place_of(t, place);
-    for (uint32_t d = 0; d < 2; d++)
-        with[at->image[d]] = dlc_muli(t->pool, place[d], m);
+    int64_t m = results_of(at);
+    place of = place_of(t);
+    with[at->image[0]] = dlc_muli(t->pool, of.row, m);
+    with[at->image[1]] = dlc_muli(t->pool, of.column, m);
+    if (of.phase)
+        with[at->phase[1]] = of.phase;
     with[at->tap[0]] = dlc_expr_i64(t->pool, g);
     with[at->tap[1]] = axis_of(t, t->column);
     const dlc_expr_node node = *dlc_node_of(t->pool, at->x);
@@ -591,7 +572,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
         dlc_expr plain = dlc_arg(t->pool, at->x, i);
         index[i] = dlc_expr_substitute(t->pool, plain, with, t->kernel->axes.n);
         for (uint32_t d = 0; d < 2; d++)
-            if ((!dlc_expr_is_int(t->pool, at->size[d], &size) || size % m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
+            if (!is_filled(at, d, m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
     return dlc_expr_cast(t->pool, at->point, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
@@ -604,14 +585,14 @@ static void make_input(const tiling *t)
     dlc_expr d[MOST_POINTS], points[MOST_POINTS];
     for (int64_t g = 0; g < n; g++)
         d[g] = input_at(t, g);
-    transform_input(t->pool, form, d, points);
+    dlc_winograd_input(t->pool, form, d, points);
     uint32_t rows[] = {TILES, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], TILES, ic};
     new_stage(t, INPUT_ROWS, "input_rows", rows, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
     for (int64_t h = 0; h < n; h++) {
         dlc_expr index[] = {0, axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
         d[h] = load_of(t, INPUT_ROWS, NULL, index, 4);
     }
-    transform_input(t->pool, form, d, points);
+    dlc_winograd_input(t->pool, form, d, points);
     new_stage(t, INPUT, "input", all, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[1]), points, n);
 }
 
@@ -632,26 +613,29 @@ static void make_product(const tiling *t)
 static void make_results(const tiling *t)
 {
     uint32_t form = t->at->form, oc = t->at->oc;
-    int64_t n = points_of(t->at), m = forms[form].m;
+    int64_t n = points_of(t->at), m = results_of(t->at);
     dlc_expr z[MOST_POINTS], results[MOST_POINTS];
     for (int64_t p = 0; p < n; p++) {
         dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), 0, axis_of(t, oc)};
         z[p] = load_of(t, PRODUCT, NULL, index, 4);
     }
-    transform_output(t->pool, form, z, results);
+    dlc_winograd_output(t->pool, form, z, results);
     uint32_t axes[] = {TILES, t->result, t->point[1], oc};
     new_stage(t, OUTPUT_ROWS, "output_rows", axes, 4)->value[0] = chosen(t->pool, axis_of(t, t->result), results, m);
-    dlc_expr by = dlc_expr_i64(t->pool, m), place[2], number[2], within[2];
+    dlc_expr by = dlc_expr_i64(t->pool, m), tile[2], number[2], within[2];
     for (uint32_t d = 0; d < 2; d++) {
-        place[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
+        tile[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
         within[d] = dlc_mod(t->pool, axis_of(t, t->at->image[d]), by);
     }
-    number_of(t, place, number);
+    place of = {tile[0], tile[1], 0};
+    if (phases_of(t->at) > 1)
+        of.phase = axis_of(t, t->at->phase[1]);
+    number_of(t, &of, number);
     for (int64_t q = 0; q < n; q++) {
         dlc_expr index[] = {0, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
         z[q] = load_of(t, OUTPUT_ROWS, number, index, 4);
     }
-    transform_output(t->pool, form, z, results);
+    dlc_winograd_output(t->pool, form, z, results);
     dlc_stage *stage = &t->kernel->stages.data[NEW_STAGES];
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
@@ -668,7 +652,7 @@ static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
 /* Axes that are neither the image's nor channels. */
 static dlc_ids images_of(const site *at)
 {
-    const dlc_ids *axes = &at->kernel->stages.data[0].axes;
+    const dlc_ids *axes = &at->in->kernel->stages.data[0].axes;
     dlc_ids images = {0};
     for (uint32_t i = 0; i < axes->n; i++)
         if (axes->data[i] != at->image[0] && axes->data[i] != at->image[1] && axes->data[i] != at->oc)
@@ -691,8 +675,11 @@ static dlc_buffer results_buffer(const site *at, dlc_kernel *kernel, dlc_role ro
     for (uint32_t d = 0; d < 2; d++)
         dlc_vec_push(at->arena, axes, at->image[d]);
     dlc_vec_push(at->arena, axes, at->oc);
-    for (uint32_t i = 0; i < axes->n; i++)
-        buffer.type.dims[buffer.type.rank++] = kernel->axes.data[axes->data[i]].extent;
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t axis = axes->data[i], d = axis == at->image[1];
+        dlc_expr size = axis == at->image[d] ? padded_size(at, kernel->pool, d) : kernel->axes.data[axis].extent;
+        buffer.type.dims[buffer.type.rank++] = size;
+    }
     return buffer;
 }
 
@@ -708,8 +695,13 @@ static void store_results(const site *at, dlc_kernel *kernel)
     dlc_stage *stage = &kernel->stages.data[NEW_STAGES];
     stage->buffer = made;
     stage->store = (dlc_ids){0};
-    for (uint32_t i = 0; i < axes.n; i++)
-        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(kernel->pool, axes.data[i]));
+    for (uint32_t i = 0; i < axes.n; i++) {
+        uint32_t d = axes.data[i] == at->image[1];
+        dlc_expr point = dlc_expr_axis(kernel->pool, axes.data[i]);
+        if (axes.data[i] == at->image[d] && has_phases(at, d))
+            point = dlc_add(kernel->pool, dlc_muli(kernel->pool, point, at->step[d]), dlc_expr_axis(kernel->pool, at->phase[d]));
+        dlc_vec_push(kernel->arena, &stage->store, point);
+    }
 }
 
 /* What the kernel does with the convolution's results. */
@@ -735,19 +727,25 @@ static void make_maps(const site *at, dlc_rewritten *out)
 
 static void make_tiles(const site *at, dlc_rewritten *out)
 {
-    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->arena);
+    uint32_t phase[2]; /* as in *at */
+    dlc_kernel *kernel = copy_kernel(at, at->arena, phase);
     tiling t = {.at = at, .kernel = kernel, .pool = kernel->pool};
     int64_t n = points_of(at);
     t.filter = dlc_rewrite_insert(kernel, filter_buffer(at, t.pool, DLC_ROLE_CONST));
     dlc_expr rows = tiles_of(at, t.pool, 0), columns = tiles_of(at, t.pool, 1);
     if (at->has_rows)
         dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "tr", rows));
-    dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "t", at->has_rows ? columns : dlc_mul(t.pool, rows, columns)));
+    else
+        columns = dlc_mul(t.pool, dlc_muli(t.pool, rows, phases_of(at)), columns);
+    dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "t", columns));
     t.point[0] = points_axis(&t, "p", n);
     t.point[1] = points_axis(&t, "q", n);
     t.column = points_axis(&t, "h", n);
-    t.result = points_axis(&t, "r", forms[at->form].m);
+    t.result = points_axis(&t, "r", results_of(at));
     t.images = images_of(at);
+    for (uint32_t d = 0; d < 2; d++)
+        if (has_phases(at, d) && (d == 0 || at->has_rows))
+            dlc_vec_push(at->arena, &t.images, at->phase[d]);
     insert_stages(kernel);
     make_input(&t);
     make_product(&t);
@@ -776,7 +774,7 @@ static void make(const site *at, dlc_rewritten *out)
 /* Of whole numbers only the form whose coefficients are such. */
 static int has_form(const site *at, uint32_t form)
 {
-    return !is_exact(at) || forms[form].m == 2;
+    return !is_exact(at) || dlc_winograd_forms[form].m == 2;
 }
 
 /* Products of a lane at a step: as it is, its factors may be bf16, of which the target multiplies two at a time. */
@@ -787,13 +785,19 @@ static double products_at_once(const site *at, int64_t m)
     return is_exact(at) ? dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART : m == 1 && is_pairs ? 2 : 1;
 }
 
+static double tiles_along(const site *at, uint32_t d, int64_t m)
+{
+    int64_t phases = m == 1 ? 1 : at->step[d], size = (at->nominal[d] + phases - 1) / phases;
+    return (double)(phases * ((size + m - 1) / m));
+}
+
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
 static double time_of(const site *at, int64_t m)
 {
     enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
     const dlc_target *target = at->in->target;
     double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
-    double tiles = at->images * (double)(((at->nominal[0] + m - 1) / m) * ((at->nominal[1] + m - 1) / m));
+    double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
     double channels = (double)at->inputs * (double)at->outputs;
     double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
@@ -827,8 +831,8 @@ static uint32_t choose_form(site *at)
     uint32_t best = NFORMS;
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
-        double time = time_of(at, forms[f].m);
-        if (forms[f].m > in->winograd || time >= least || !has_form(at, f))
+        double time = time_of(at, dlc_winograd_forms[f].m);
+        if (dlc_winograd_forms[f].m > in->winograd || time >= least || !has_form(at, f))
             continue;
         least = time;
         best = f;
@@ -850,16 +854,16 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
     at.kernel = dlc_kernel_clone(in->kernel, in->scratch);
     if (!find_site(&at))
         return 0;
-    for (uint32_t i = 0; i < at.kernel->stages.data[0].axes.n; i++) {
-        uint32_t axis = at.kernel->stages.data[0].axes.data[i];
+    dlc_ids images = images_of(&at);
+    for (uint32_t i = 0; i < images.n; i++) {
         int64_t extent;
-        if (axis != at.image[0] && axis != at.image[1] && axis != at.oc && dlc_const_extent(at.kernel, axis, &extent))
+        if (dlc_const_extent(at.kernel, images.data[i], &extent))
             at.images *= (double)extent;
     }
     if (!in->wanted)
         at.form = choose_form(&at);
     for (uint32_t f = 0; in->wanted && f < NFORMS; f++)
-        if (forms[f].m == in->wanted && has_form(&at, f))
+        if (dlc_winograd_forms[f].m == in->wanted && has_form(&at, f))
             at.form = f;
     if (at.form == NFORMS)
         return 0;

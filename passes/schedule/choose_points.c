@@ -7,14 +7,15 @@
  *       for t:1 { each map before: loops over the points but one direction of them, lanes of the reduced axis, that direction written out }
  *       for columns:N {
  *         for p, q, t:M { product = dot t x columns over [reduced] in scratch }
- *         for rows:m, across:m {
+ *         for phases, rows:m, across:m {
  *           for t:1 { each map behind it, likewise, by lanes of columns }
  *           for rows:1 { lanes of columns { across written out { what is stored } } } } } }
  *
- * Of the loops over rows and columns those are left out that have one turn: rows:m within a unit of one row of tiles, a par of all rows
- * or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What lies between is
- * scratch, so R and C are chosen by what they cost: tiles made again for each C, the constant read again for each R, and threads
- * that wait.
+ * Phases, where there are any, are an axis of the results, each of whose points has tiles of its own in every row: a dilated
+ * convolution's. Of the loops over rows and columns those are left out that have one turn: rows:m within a unit of one row of tiles, a
+ * par of all rows or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What
+ * lies between is scratch, so R and C are chosen by what they cost: tiles made again for each C, the constant read again for each R,
+ * and threads that wait.
  *
  * Where rows of tiles are an axis of their own, since only the run knows how many tiles a row has, units are of across:m*W results too,
  * and each loop over tiles stands in one over their rows.
@@ -32,6 +33,7 @@ typedef struct {
     dlc_expr right;            /* the constant */
     dlc_dot row;
     uint32_t rows, across;     /* axes of the results */
+    uint32_t phases;           /* an axis of theirs, each of whose points has a run of tiles in every row; DLC_NO_AXIS: there is none */
     int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
     int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
     int64_t packed;            /* columns that the constant is packed by */
@@ -152,33 +154,54 @@ static int64_t value_along(const points *p, dlc_expr expr, uint32_t axis, int64_
     return dlc_expr_is_int(pool, dlc_expr_substitute(pool, expr, with, p->c->kernel->axes.n), &value) ? value : -1;
 }
 
-/* The results ask for one remainder of an axis; of the other axes of the tile's number it is the inner one. `row`: of tiles, or 0. */
+/* Axes of the results besides columns and the one across: of one, m points are of a tile; of the other, if there is one, each point has
+ * tiles of its own. */
+static int find_rows(points *p, dlc_expr number)
+{
+    dlc_ids axes = within_roots(p, &stage_at(p, p->results)->axes);
+    p->rows = p->phases = DLC_NO_AXIS;
+    for (uint32_t i = 0; i < axes.n; i++) {
+        if (axes.data[i] == p->across || axes.data[i] == p->columns)
+            continue;
+        uint32_t *role = value_along(p, number, axes.data[i], 1) > 0 ? &p->phases : &p->rows;
+        if (*role != DLC_NO_AXIS)
+            return 0;
+        *role = axes.data[i];
+    }
+    return p->rows != DLC_NO_AXIS;
+}
+
+/* Tiles are of m points of the axis, and `step` apart. */
+static int is_by_tiles(const points *p, dlc_expr number, uint32_t axis, int64_t step)
+{
+    if (dlc_choose_is_known(p->c, axis) && p->c->extent[axis] <= p->m)
+        return !dlc_expr_uses_axis(p->c->kernel->pool, number, axis);
+    return value_along(p, number, axis, p->m - 1) == 0 && value_along(p, number, axis, p->m) == step;
+}
+
+/* The results ask for one remainder of an axis, which is the inner one of the tile's number; of the transform before, each asks for
+ * one of a tile's rows. `row`: of tiles, or 0. */
 static int find_image(points *p, dlc_expr number, dlc_expr row)
 {
-    const dlc_pool *pool = p->c->kernel->pool;
-    const dlc_ids *axes = &stage_at(p, p->results)->axes;
+    uint32_t result = asked_axis(p, p->results - 1);
     p->across = asked_axis(p, p->results);
-    p->rows = DLC_NO_AXIS;
-    if (p->across == DLC_NO_AXIS || !has(axes, p->across))
+    if (p->across == DLC_NO_AXIS || !has(&stage_at(p, p->results)->axes, p->across) || !dlc_choose_is_known(p->c, result) ||
+        p->c->extent[result] > MOST_POINTS || !find_rows(p, row ? row : number))
         return 0;
-    for (uint32_t i = 0; i < axes->n; i++)
-        if (axes->data[i] != p->across && dlc_expr_uses_axis(pool, row ? row : number, axes->data[i])) {
-            if (p->rows != DLC_NO_AXIS)
-                return 0;
-            p->rows = axes->data[i];
-        }
-    for (p->m = 1; p->m <= MOST_POINTS && value_along(p, number, p->across, p->m) == 0;)
-        p->m++;
-    if (p->rows == DLC_NO_AXIS || p->m > MOST_POINTS || value_along(p, number, p->across, p->m) != 1)
-        return 0;
+    p->m = p->c->extent[result];
     p->ntiles[0] = (p->c->extent[p->rows] + p->m - 1) / p->m;
     p->ntiles[1] = (p->c->extent[p->across] + p->m - 1) / p->m;
+    if (!is_by_tiles(p, number, p->across, 1))
+        return 0;
+    if (p->phases != DLC_NO_AXIS) {
+        if (row || value_along(p, number, p->phases, 1) != p->ntiles[1])
+            return 0;
+        p->ntiles[1] *= p->c->extent[p->phases];
+    }
     if (row)
-        return value_along(p, row, p->rows, p->m - 1) == 0 && value_along(p, row, p->rows, p->m) == 1 &&
-               p->c->extent[p->tile_rows] == p->ntiles[0] && p->c->extent[p->tile] == p->ntiles[1];
+        return is_by_tiles(p, row, p->rows, 1) && p->c->extent[p->tile_rows] == p->ntiles[0] && p->c->extent[p->tile] == p->ntiles[1];
     return dlc_choose_is_known(p->c, p->rows) && dlc_choose_is_known(p->c, p->across) &&
-           value_along(p, number, p->rows, p->m) == p->ntiles[1] &&
-           p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
+           is_by_tiles(p, number, p->rows, p->ntiles[1]) && p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
 }
 
 /* The axis of tiles as the stage reads it, or 0. */
@@ -349,7 +372,10 @@ static int has_one_row(const points *p)
 static void build_results(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
-    if (!has_one_row(p))
+    uint32_t nloops = 4;
+    if (p->phases != DLC_NO_AXIS && ++nloops)
+        open_for(p, p->phases, 1);
+    if (!has_one_row(p) && ++nloops)
         open_for(p, p->rows, p->m);
     open_for(p, p->across, p->m);
     for (uint32_t s = p->product + 1; s < p->results; s++) {
@@ -364,7 +390,7 @@ static void build_results(const points *p)
         int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
         dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     }
-    dlc_schedule_close(schedule, has_one_row(p) ? 4 : 5);
+    dlc_schedule_close(schedule, nloops);
 }
 
 /* By points, panels of columns, the reduced axis, columns of the panel, then the granule, if there is one. */

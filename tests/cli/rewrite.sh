@@ -95,6 +95,52 @@ for m in 2 4; do
         done
     done
 done
+
+# Dilated ones by phases: of known sizes and of those that only the run knows; bytes as exactly.
+dilated() { # HEIGHT WIDTH
+    cat <<TEXT
+graph @dilated(%x: f32[2,8,$1,$2]) -> %y {
+  %v: f32[48,8,1,1] = const hash(00000000000000a3)
+  %w: f32[40,48,3,3] = const hash(00000000000000a4)
+  %u: f32[16,40,3,3] = const hash(00000000000000a5)
+  %e: f32[2,48,$1,$2] = conv %x, %v
+  %c: f32[2,40,$1,$2] = conv %e, %w {pads=[2, 2, 2, 2], dilations=[2, 2]}
+  %r: f32[2,40,$1,$2] = relu %c
+  %d: f32[2,16,$1,$2] = conv %r, %u {pads=[1, 5, 1, 5], dilations=[1, 5]}
+  %k: f32[] = const [0.001]
+  %y: f32[2,16,$1,$2] = mul %d, %k
+}
+TEXT
+}
+dilated h w >sizes.dlc
+images="16x10 19x14 3x21"
+for size in $images; do
+    dilated "${size%x*}" "${size#*x}" >"$size.dlc"
+    "$DLC" run "$size.dlc" --interpret --input x=random:7 --outputs "$size.npz" -q || fail "no expected output"
+done
+for m in 2 4; do
+    expect 0 "w.winograd$m;u.winograd$m;products = dot;oh_phase" "$DLC" opt sizes.dlc --passes layout,fuse,lower,rewrite,choose \
+        --rewrite winograd=$m
+    for target in native x86-64-v3 x86-64-v2; do
+        [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+        expect 0 "" "$DLC" compile sizes.dlc -o sizes.so --rewrite winograd=$m --target $target
+        for size in $images; do
+            expect 0 "" "$DLC" run "$size.dlc" --input x=random:7 --expect "$size.npz" --rewrite winograd=$m --target $target --threads 2
+            expect 0 "" "$DLC" run sizes.so --shape "x=2x8x$size" --input x=random:7 --expect "$size.npz" --threads 2
+        done
+    done
+done
+sed 's/{pads=\[1, 1, 1, 1\], /{pads=[3, 2, 3, 2], dilations=[3, 2], /; s/conv %b, %w {/&pads=[1, 1, 1, 1], dilations=[2, 2], /' tiles8.dlc >dilated8.dlc
+grep -q 'dilations=\[2, 2\]' dilated8.dlc || fail "no dilated bytes"
+"$DLC" run dilated8.dlc --interpret --input x=random:7 --input z=random:8 --outputs z8.npz -q || fail "no expected output"
+for target in x86-64-v2 x86-64-v3; do
+    [ "$(uname -m)" = x86_64 ] || continue
+    expect 0 "w.winograd2;u.winograd2;products = dot pmaddwd;oh_phase" "$DLC" opt dilated8.dlc --passes layout,fuse,lower,rewrite,choose \
+        --rewrite winograd=2 --target $target
+    expect 0 "" "$DLC" run dilated8.dlc --input x=random:7 --input z=random:8 --expect z8.npz --rtol 0 --atol 0 --rewrite winograd=2 \
+        --target $target --threads 2
+done
+
 # What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.
 cat >bytes.dlc <<TEXT
 graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r {

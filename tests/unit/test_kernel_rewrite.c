@@ -1,5 +1,6 @@
 /* Rewrites of kernels: what comes out computes the same, is well formed, and can be scheduled for every kind of target. */
 #include "ir/schedule/schedule.h"
+#include "passes/rewrite/rewrite.h"
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
@@ -79,6 +80,16 @@ static const char *const convolutions[] = {
     "in x 1,16,9,w; const v 32,16,3,3; c = conv x v pads=1,0,0,1 nhwc; y = relu c; out y",
     "in x n,8,h,w; const v 16,8,1,1; const u 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p u pads=1,1,1,1 nhwc; "
     "s = add c b; y = relu s; out y s",
+    /* dilated: phases that fill the image, with what follows in the same kernel, and such that stick out of it; of one direction; of
+       a point or two; of whatever size the run brings */
+    "in x 2,16,16,12; in z 2,24,16,12; const w 24,16,3,3; c = conv x w pads=2,3,2,3 dilations=2,3 nhwc; s = add c z; y = relu s; out y s",
+    "in x 1,8,13,17; const v 16,8,1,1; const w 32,16,3,3; p = conv x v nhwc; c = conv p w dilations=3,2 nhwc; y = relu c; out y",
+    "in x 1,16,9,12; const w 16,16,3,3; c = conv x w pads=1,4,1,4 dilations=1,4 nhwc; y = abs c; out y",
+    "in x 1,16,12,9; const w 16,16,3,3; c = conv x w pads=6,0,5,1 dilations=4,1 nhwc; y = relu c; out y",
+    "in x 1,16,7,8; const w 16,16,3,3; c = conv x w pads=5,6,5,6 dilations=5,6 nhwc; y = relu c; out y",
+    "in x:f16 1,16,8,8; const w:f16 16,16,3,3; c = conv x w pads=2,2,2,2 dilations=2,2 nhwc; y = relu c; out y",
+    "in x n,16,h,w; const u 32,16,3,3; c = conv x u pads=3,2,3,2 dilations=3,2 nhwc; y = relu c; out y",
+    "in x 1,16,10,w; const u 16,16,3,3; c = conv x u pads=2,1,2,1 dilations=2,1 nhwc; y = relu c; out y",
 };
 enum { NCONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
@@ -108,10 +119,10 @@ START_TEST(tiles_give_the_convolution)
 }
 END_TEST
 
-/* Not of that form: strides, dilations, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
+/* Not of that form: strides, of dilated ones too, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
 static const char *const others[] = {
     "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 nhwc; y = abs c; out y",
-    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w dilations=2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 dilations=2,2 nhwc; y = abs c; out y",
     "in x 1,16,9,9; const w 16,8,3,3; c = conv x w group=2 nhwc; y = abs c; out y",
     "in x 1,16,9,9; const w 16,16,5,5; c = conv x w nhwc; y = abs c; out y",
     "in x 1,16,9,9; in w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
@@ -139,6 +150,35 @@ START_TEST(equal_layers_stay_equal)
 }
 END_TEST
 
+/* An axis by phases; what reads a stage at another point of it than its own does not go by them. */
+static const struct {
+    const char *kernel, *result;
+} phased[] = {
+    {"kernel @k(x: f32[9,4]) -> (y: f32[7,4]) {\n  axis oh=7, c=4, kh=3\n  s[oh,c] = sum(kh) x[oh + kh, c]\n  y[oh,c] = exp(s)\n}\n",
+     "kernel @k(x: f32[9,4]) -> (y: f32[7,4]) {\n  axis oh=4, c=4, kh=3, oh_phase=2\n  s[oh_phase,oh,c] = sum(kh) x[oh * 2 + kh + oh_phase, c]\n"
+     "  y[oh_phase,oh,c] = exp(s) -> y[oh * 2 + oh_phase, c]\n}\n"},
+    {"kernel @k(x: f32[7]) -> (y: f32[7]) {\n  axis oh=7\n  s[oh] = exp(x[oh])\n  y[oh] = s + s[6 - oh]\n}\n", NULL},
+};
+
+START_TEST(axes_go_by_phases)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_kernel *kernel;
+    dlc_str text = {0};
+    dlc_diag_init(&diag, arena);
+    if (dlc_kernel_parse(phased[_i].kernel, arena, &diag, &kernel) != DLC_OK)
+        ck_abort_msg("%s", diag.messages[0].text);
+    uint32_t phase = dlc_rewrite_phases(kernel, 0, 2);
+    ck_assert_int_eq(phase == DLC_NO_AXIS, !phased[_i].result);
+    dlc_kernel_print(kernel, 1, &text);
+    if (phased[_i].result)
+        ck_assert_str_eq(dlc_str_text(&text), phased[_i].result);
+    dlc_str_deinit(&text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 static const struct {
     const char *graph, *target;
     uint32_t nsteps;
@@ -148,6 +188,8 @@ static const struct {
     {"in x 1,2048; in w 2048,1000; y = matmul x w; out y", "sm_80", 2},
     {"in x 1,2048; const w 2048,1000; y = matmul x w; out y", "sm_80", 1}, /* a warp to a column, which is laid out for it */
     {"in x 1024,512; in w 512,1024; y = matmul x w; out y", "sm_80", 1}, /* blocks enough */
+    {"in x 1,64,64,64; const w 64,64,3,3; c = conv x w pads=4,4,4,4 dilations=4,4 nhwc; y = relu c; out y", "x86-64-v3", 3}, /* padded, by tiles, turned */
+    {"in x 1,64,64,64; const w 64,64,3,3; c = conv x w pads=24,24,24,24 dilations=24,24 nhwc; y = relu c; out y", "x86-64-v3", 2}, /* 3 points a phase */
     {"in x 16,40; in w 40,16; y = matmul x w; out y", "sm_80", 1},       /* a second kernel costs more */
 };
 
@@ -170,6 +212,7 @@ int main(void)
     tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_test(tcase, equal_layers_stay_equal);
+    tcase_add_loop_test(tcase, axes_go_by_phases, 0, sizeof phased / sizeof *phased);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -1,0 +1,111 @@
+/*
+ * Transforms of Winograd's tiles, one direction of them.
+ *
+ * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
+ * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
+ */
+#include "passes/rewrite/winograd_form.h"
+
+#include "ir/expr/build.h"
+
+enum { MOST_PAIRS = DLC_WINOGRAD_PAIRS };
+
+const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS] = {
+    {2, 1, {1}},
+    {4, 2, {0.625, 1.5}},
+};
+
+/* y + k * x */
+static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
+{
+    dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, x)->dtype;
+    if (k == 1)
+        return y ? dlc_add(pool, y, x) : x;
+    if (k == -1 && y)
+        return dlc_sub(pool, y, x);
+    dlc_expr by = dlc_expr_const(pool, dtype, k);
+    return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
+}
+
+/* Coefficients of the product of X - f² over the form's pairs but `without`; returns how many. */
+static uint32_t polynomial(uint32_t form, uint32_t without, double *of)
+{
+    uint32_t n = 1;
+    of[0] = 1;
+    for (uint32_t j = 0; j < dlc_winograd_forms[form].npairs; j++) {
+        double root = dlc_winograd_forms[form].pair[j] * dlc_winograd_forms[form].pair[j];
+        if (j == without)
+            continue;
+        of[n] = 0;
+        for (uint32_t i = n++; i > 0; i--)
+            of[i] = of[i - 1] - root * of[i];
+        of[0] *= -root;
+    }
+    return n;
+}
+
+/* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
+static dlc_expr every_second(dlc_pool *pool, const double *of, uint32_t n, const dlc_expr *d, uint32_t first)
+{
+    dlc_expr sum = d[first + 2 * (n - 1)];
+    for (uint32_t i = n - 1; i-- > 0;)
+        sum = plus(pool, sum, of[i], d[first + 2 * i]);
+    return sum;
+}
+
+void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_expr *points)
+{
+    double of[MOST_PAIRS + 1];
+    uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = dlc_winograd_forms[form].npairs;
+    points[0] = every_second(pool, of, n, d, 0);
+    points[2 * npairs + 1] = every_second(pool, of, n, d, 1);
+    for (uint32_t j = 0; j < npairs; j++) {
+        n = polynomial(form, j, of);
+        dlc_expr even = every_second(pool, of, n, d, 2), odd = every_second(pool, of, n, d, 1);
+        points[1 + 2 * j] = plus(pool, even, dlc_winograd_forms[form].pair[j], odd);
+        points[2 + 2 * j] = plus(pool, even, -dlc_winograd_forms[form].pair[j], odd);
+    }
+}
+
+void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
+{
+    uint32_t npairs = dlc_winograd_forms[form].npairs;
+    double power[MOST_PAIRS];
+    for (int64_t i = 0; i < dlc_winograd_forms[form].m; i++) {
+        dlc_expr sum = i == 0 ? z[0] : i == dlc_winograd_forms[form].m - 1 ? z[2 * npairs + 1] : 0;
+        for (uint32_t j = 0; j < npairs; j++) {
+            power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : 1;
+            sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
+        }
+        results[i] = sum;
+    }
+}
+
+void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_TAPS])
+{
+    uint32_t npairs = dlc_winograd_forms[form].npairs;
+    double all = 1;
+    for (uint32_t j = 0; j < npairs; j++) {
+        double f = dlc_winograd_forms[form].pair[j], others = 2 * f * f;
+        all *= -f * f;
+        for (uint32_t k = 0; k < npairs; k++)
+            others *= k == j ? 1 : f * f - dlc_winograd_forms[form].pair[k] * dlc_winograd_forms[form].pair[k];
+        for (uint32_t i = 0; i < 2; i++, f = -f) {
+            g[1 + 2 * j + i][0] = times / others;
+            g[1 + 2 * j + i][1] = times * f / others;
+            g[1 + 2 * j + i][2] = times * f * f / others;
+        }
+    }
+    g[0][0] = times / all;
+    g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
+    g[2 * npairs + 1][2] = times;
+}
+
+dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of)
+{
+    dlc_expr sum = 0;
+    for (uint32_t i = 0; i < DLC_WINOGRAD_TAPS; i++)
+        if (by[i] != 0)
+            sum = plus(pool, sum, by[i], of[i]);
+    return sum;
+}
