@@ -89,7 +89,7 @@ class Triton(unittest.TestCase):
         # a folder called NAME.dlc needs no configuration at all; the others say what cannot be known
         for name, source, config in (("digits.dlc", str(ROOT / "models/digits.onnx"), None),
                                      ("tokens", tokens(), 'backend: "dlc"\nparameters { key: "threads" value { string_value: "1" } }'),
-                                     ("ragged", tokens(), RAGGED), ("whole", whole(), 'backend: "dlc"'), ("deep", deep(), 'backend: "dlc"\ndynamic_batching { max_queue_delay_microseconds: 5000 }')):
+                                     ("ragged", tokens(), RAGGED), ("whole", whole(), 'backend: "dlc"'), ("deep", deep(), 'backend: "dlc"\ndynamic_batching { max_queue_delay_microseconds: 50000 }')):
             (repository / name / "1").mkdir(parents=True)
             file = repository / name / "1/model.dlc"
             dlc.compile(source, file)
