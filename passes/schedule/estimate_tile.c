@@ -25,8 +25,9 @@ typedef struct {
     double size, count;
 } piece;
 typedef struct {
-    piece data[16];
+    piece data[64];
     uint32_t n;
+    double covered; /* points of the axis, each once */
 } pieces;
 
 static void add(pieces *list, double size, double count)
@@ -40,20 +41,37 @@ static void add(pieces *list, double size, double count)
         list->data[list->n++] = (piece){size, count};
 }
 
+/* Tiles of columns begin at multiples of their width. Of a block that is none, what two blocks share of one is computed by both. */
+static double tiles_touched(double block, double tile)
+{
+    double divisor = tile, rest = fmod(block, tile);
+    while (rest > 0) {
+        double next = fmod(divisor, rest);
+        divisor = rest, rest = next;
+    }
+    return (block + tile - divisor) / tile;
+}
+
 /* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal, or whole but for the last. */
 static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, int is_even)
 {
     pieces from = {0}, to = {0};
     if (n == DLC_ROOT_NODE) {
-        add(&to, axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis], 1);
+        to.covered = axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis];
+        add(&to, to.covered, 1);
         return to;
     }
     uint32_t outer = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), axis);
     double tile = (double)schedule->nodes.data[n].tile;
     from = pieces_of(c, schedule, outer, axis, 0);
+    to.covered = from.covered;
     for (uint32_t i = 0; i < from.n; i++) {
         double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
         double height = is_even ? ceil(size / times) : tile, whole = is_even ? size - times * (height - 1) : floor(size / tile);
+        if (!is_even && outer != DLC_ROOT_NODE && size > tile && fmod(size, tile) > 0) {
+            add(&to, tile, count * tiles_touched(size, tile));
+            continue;
+        }
         add(&to, height, count * whole);
         if (is_even)
             add(&to, height - 1, count * (times - whole));
@@ -144,7 +162,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
                     .apart = dlc_dots[node->row].takes - 1,
                     .fma = product_time(target, (dlc_dot)node->row, stage->dtype[0]),
                     .is_ahead = node->ahead};
-    double part, terms = terms_of(c, node, &part), steps = terms / dlc_dots[node->row].granule, cycles = 0, products = 0;
+    double part, terms = terms_of(c, node, &part), steps = terms / dlc_dots[node->row].granule, cycles = 0;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
     for (uint32_t r = 0; r < rows.n; r++) {
@@ -155,9 +173,9 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
             if (part > 0 && part < terms)
                 tile += ceil(terms / part) * (sums * PART_SUM + PART_CYCLES);
             cycles += count * tile;
-            products += count * height * wide * terms;
         }
     }
     double all = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
+    double products = rows.covered * columns.covered * terms;
     return products > 0 ? cycles / products * all : 0;
 }

@@ -238,7 +238,9 @@ END_TEST
 /* Estimates rank schedules as measuring did (Zen 3): the first of each two is faster. */
 #define MATRIX(k) "kernel @f(x: f32[96," #k "], w: f32[" #k ",96]@const) -> (y: f32[96,96]) {\n  axis i=96, j=96, k=" #k "\n" \
                   "  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
-#define TILE(loops) "schedule x86-64-v3 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " loops " {\n    y = dot fma i x j over [k]\n  }\n}\n"
+#define TILES(width, loops) "schedule x86-64-v3 {\n  copy columns = y.w [j/" #width ", k, j%" #width "]\n  const { columns }\n  " loops " {\n" \
+                            "    y = dot fma i x j over [k]\n  }\n}\n"
+#define TILE(loops) TILES(16, loops)
 #define PAIR "kernel @f(x: f32[64,32], y: f32[64,32]) -> (z: f32[64,64]) {\n  axis i=64, j=64\n" \
              "  z[i,j] = select(j < 32, x[i, j if j < 32], y[i, j - 32 if 32 <= j])\n}\n"
 #define ROWS(lanes) "schedule x86-64-v3 {\n  par i, lane j:" lanes " {\n    z\n  }\n}\n"
@@ -249,6 +251,7 @@ static const struct {
     {MATRIX(1000), TILE("par i:6, j:16"), TILE("par i:4, j:16"), 1},
     {MATRIX(1000), TILE("par i:4, j:16"), TILE("par i:3, j:16"), 1},
     {MATRIX(1000), TILE("par i:6, j:16"), TILE("for i:6, j:16"), 2}, /* one unit of work has one thread */
+    {MATRIX(1000), TILES(24, "par j:48, i:4, for j:24"), TILES(24, "par j:32, i:4, for j:24"), 1}, /* blocks share tiles */
     {PAIR, ROWS("8"), ROWS("8 x 4"), 1}, /* which asks at each vector where it is read */
 };
 
