@@ -18,6 +18,7 @@ enum {
 #define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
+#define UNEVEN_PANEL_CYCLES 9.0 /* the same where each has an address or a border test of its own (Zen 3) */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
@@ -168,13 +169,34 @@ static int is_together(const estimator *e, uint32_t s, uint32_t lane)
     return 1;
 }
 
+/* Neighbours along the lane lie at uneven distances, or it takes divisions to tell which of them are inside a border. */
+static int is_uneven(const estimator *e, const dlc_access_fact *access, uint32_t lane)
+{
+    const dlc_pool *pool = e->c.kernel->pool;
+    if (!access->load)
+        return 0;
+    int is_odd = dlc_choose_stride(&e->c, access->offset, lane) == DLC_ODD_STRIDE;
+    for (uint32_t i = 0; dlc_load_guard(pool, access->load) && i < dlc_load_rank(pool, access->load); i++)
+        is_odd |= dlc_choose_stride(&e->c, dlc_arg(pool, access->load, i), lane) == DLC_ODD_STRIDE;
+    return is_odd;
+}
+
+/* Of a panel, an element. */
+static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane)
+{
+    for (uint32_t i = 0; i < e->c.accesses[s].n; i++)
+        if (is_uneven(e, &e->c.accesses[s].data[i], lane))
+            return UNEVEN_PANEL_CYCLES;
+    return e->c.across == DLC_NO_AXIS ? PANEL_CYCLES : TURNED_PANEL_CYCLES;
+}
+
 /* A copy goes by runs along its lanes, each with an address and a border test to start with. */
 static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[s];
     double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
     if (e->schedule->homes[s].layout.nparts)
-        return points * (e->c.across == DLC_NO_AXIS ? PANEL_CYCLES : TURNED_PANEL_CYCLES) + e->c.work[s] / width;
+        return points * panel_cycles(e, s, lane) + e->c.work[s] / width;
     double vectors = (double)(((int64_t)run + width - 1) / width);
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + e->c.work[s] / width;
 }
@@ -453,10 +475,9 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
-static double workers_of(const dlc_estimate *e, const dlc_machine *machine, int is_block)
+static double workers_of(double wanted, double most)
 {
-    double wanted = e->units * (is_block ? machine->block_workers : 1);
-    return wanted < 1 ? 1 : wanted > machine->workers ? machine->workers : wanted;
+    return wanted < 1 ? 1 : wanted > most ? most : wanted;
 }
 
 /* The axis along which the scratch of the stage lies together. */
@@ -496,14 +517,14 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
     const dlc_machine *machine = schedule->target->machine;
-    result->time_us = time_of(result, schedule->target, workers_of(result, machine, schedule->threads != 0)) + machine->step_us;
+    double workers = workers_of(result->units * (schedule->threads ? machine->block_workers : 1), machine->workers);
+    result->time_us = time_of(result, schedule->target, workers) + machine->step_us;
 }
 
 double dlc_estimate_time_us(const dlc_estimate *estimate, const dlc_schedule *schedule, double threads)
 {
-    double chunks = ceil(estimate->units / (double)(schedule->grain > 1 ? schedule->grain : 1));
-    double workers = chunks < 1 ? 1 : chunks < threads ? chunks : threads;
-    return time_of(estimate, schedule->target, workers) + schedule->target->machine->step_us;
+    double shares = ceil(estimate->units / (double)(schedule->grain > 1 ? schedule->grain : 1));
+    return time_of(estimate, schedule->target, workers_of(shares, threads)) + schedule->target->machine->step_us;
 }
 
 void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)

@@ -190,6 +190,7 @@ static const struct {
     {"in x 1024,512; in w 512,1024; y = matmul x w; out y", "sm_80", 1}, /* blocks enough */
     {"in x 1,64,64,64; const w 64,64,3,3; c = conv x w pads=4,4,4,4 dilations=4,4 nhwc; y = relu c; out y", "x86-64-v3", 3}, /* padded, by tiles, turned */
     {"in x 1,64,64,64; const w 64,64,3,3; c = conv x w pads=24,24,24,24 dilations=24,24 nhwc; y = relu c; out y", "x86-64-v3", 2}, /* 3 points a phase */
+    {"in x 1,256,33,33; const w 256,256,3,3; c = conv x w pads=24,24,24,24 dilations=24,24; y = relu c; out y", "x86-64-v3", 2}, /* columns whose borders take divisions */
     {"in x 16,40; in w 40,16; y = matmul x w; out y", "sm_80", 1},       /* a second kernel costs more */
 };
 
