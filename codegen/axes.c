@@ -134,3 +134,12 @@ dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)
     *guard = own;
     return shared;
 }
+
+/* Compared as 32 bits: processors without registers for masks compare anew at each use, in a loop too, and 64 bits would take two vectors. */
+dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width)
+{
+    dlc_emitter *emit = nest->emit;
+    dlc_val lanes = emit->iota(emit, width), end = emit->arith(emit, DLC_EXPR_CAST, DLC_I64, DLC_I32, 1, &count);
+    dlc_val operands[] = {emit->arith(emit, DLC_EXPR_CAST, DLC_I64, DLC_I32, width, &lanes), emit->splat(emit, DLC_I32, end, width)};
+    return emit->arith(emit, DLC_EXPR_LT, DLC_I32, DLC_BOOL, width, operands);
+}

@@ -599,7 +599,7 @@ static void lanes_rest(dlc_nest *nest, uint32_t axis, uint32_t base, dlc_val fro
     dlc_nest_enter(nest);
     dlc_nest_bind(nest, base, from, 1);
     dlc_val left = arith2(nest, DLC_EXPR_SUB, DLC_I64, 1, hi, from);
-    lane_context before = enter_lanes(nest, axis, base, width, dlc_nest_below(nest, left, width));
+    lane_context before = enter_lanes(nest, axis, base, width, dlc_lanes_below(nest, left, width));
     body(nest, ctx);
     leave_lanes(nest, &before);
     dlc_nest_leave(nest);

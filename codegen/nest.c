@@ -155,15 +155,6 @@ dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value)
     return nest->emit->konst(nest->emit, DLC_I64, (dlc_scalar){.i = value}, 1);
 }
 
-dlc_val dlc_nest_below(dlc_nest *nest, dlc_val count, uint32_t width)
-{
-    dlc_emitter *emit = nest->emit;
-    if (emit->below)
-        return emit->below(emit, count, width);
-    dlc_val operands[] = {emit->iota(emit, width), emit->splat(emit, DLC_I64, count, width)};
-    return emit->arith(emit, DLC_EXPR_LT, DLC_I64, DLC_BOOL, width, operands);
-}
-
 static dlc_val add_i64(dlc_nest *nest, dlc_val a, dlc_val b, uint32_t width)
 {
     return a ? nest->emit->arith(nest->emit, DLC_EXPR_ADD, DLC_I64, DLC_I64, width, (dlc_val[]){a, b}) : b;

@@ -81,7 +81,6 @@ struct dlc_emitter {
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
     dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
     dlc_val (*iota)(dlc_emitter *e, uint32_t width);              /* i64 0, 1, … */
-    dlc_val (*below)(dlc_emitter *e, dlc_val count, uint32_t width); /* bool: lanes below `count`, an i64 of any value. The function may be absent. */
     /* lane l gets lane (l + by) mod width */
     dlc_val (*rotate)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by);
     /* one lane of a vector as a uniform value */
@@ -251,6 +250,8 @@ int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, in
 /* The offset at lane 0 where lanes lie *stride elements apart, a few, and the target has them by whole vectors; else 0. */
 dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *stride);
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
+/* A mask of the lanes below `count`, an i64 whose value fits 32 bits. */
+dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
  * and nothing is touched where no memory may be. */
 dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard);
@@ -268,8 +269,6 @@ dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width);
 dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
-/* A mask of the lanes below `count`. */
-dlc_val dlc_nest_below(dlc_nest *nest, dlc_val count, uint32_t width);
 
 /* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
 void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);

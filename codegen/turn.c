@@ -193,7 +193,7 @@ static void store_turned(dlc_nest *nest, const crossing *c, uint32_t from)
     access.buffer = nest->kernel->stages.data[c->stage].buffer;
     access.dtype = nest->kernel->buffers.data[access.buffer].type.dtype;
     if (n < nest->width)
-        access.mask = dlc_nest_below(nest, dlc_nest_i64(nest, n), nest->width);
+        access.mask = dlc_lanes_below(nest, dlc_nest_i64(nest, n), nest->width);
     for (uint32_t l = 0; l < nest->width; l++) {
         dlc_expr at = dlc_add(pool, dlc_addi(pool, c->first[0], from), dlc_muli(pool, c->apart, l));
         access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(pool, at, &nest->ranges));

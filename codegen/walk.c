@@ -452,8 +452,10 @@ static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end,
     columns->first = first;
     columns->count = left > 0 ? left : is_ragged ? 0 : node->tile;
     columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
-    for (uint32_t v = left > 0 ? (uint32_t)(left / lanes) : 0; v < columns->n && is_ragged; v++) /* those before are whole */
-        columns->masks[v] = dlc_nest_below(nest, dlc_nest_uniform(nest, simplified(nest, dlc_sub(pool, end, dlc_addi(pool, first, (int64_t)v * lanes)))), lanes);
+    for (uint32_t v = left > 0 ? (uint32_t)(left / lanes) : 0; v < columns->n && is_ragged; v++) { /* those before are whole */
+        dlc_expr rest = simplified(nest, dlc_sub(pool, end, dlc_addi(pool, first, (int64_t)v * lanes)));
+        columns->masks[v] = dlc_lanes_below(nest, dlc_nest_uniform(nest, rest), lanes);
+    }
     nest->registers[node->axis] = columns;
     nest->firsts[n] = first;
     nest->tiles[node->axis] = (dlc_tile){first, is_ragged ? end : dlc_addi(pool, first, node->tile)};
@@ -697,7 +699,7 @@ static int walk_rest_together(dlc_nest *nest, uint32_t n, const dlc_span *s)
     uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, 1);
     dlc_nest_bind(nest, base, dlc_nest_uniform(nest, s->lo), 1);
     dlc_val last = dlc_nest_i64(nest, length - (nvectors - 1) * node->tile);
-    walk_vectors(nest, n, base, nvectors, length % node->tile ? dlc_nest_below(nest, last, width) : NULL);
+    walk_vectors(nest, n, base, nvectors, length % node->tile ? dlc_lanes_below(nest, last, width) : NULL);
     dlc_nest_leave(nest);
     emit->if_end(emit);
     return 1;

@@ -75,23 +75,6 @@ static dlc_val iota(dlc_emitter *e, uint32_t width)
     return dlc_wrap(width > 1 ? LLVMConstVector(lanes, width) : lanes[0]);
 }
 
-/* Compared as 32 bits, which lanes seldom exceed: of a loop's mask LLVM keeps what it compares, and processors without registers for
- * masks compare again at each use. */
-static dlc_val below(dlc_emitter *e, dlc_val count, uint32_t width)
-{
-    dlc_cpu *cpu = cpu_of(e);
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(cpu->context);
-    LLVMValueRef lanes[256], n = dlc_llvm(count), most = i64_const(cpu, width);
-    n = LLVMBuildSelect(cpu->builder, LLVMBuildICmp(cpu->builder, LLVMIntSLT, n, most, ""), n, most, "");
-    n = LLVMBuildTrunc(cpu->builder, n, i32, "");
-    if (width == 1)
-        return dlc_wrap(LLVMBuildICmp(cpu->builder, LLVMIntSGT, n, LLVMConstInt(i32, 0, 0), ""));
-    for (uint32_t i = 0; i < width; i++)
-        lanes[i] = LLVMConstInt(i32, i, 0);
-    dlc_val all = e->splat(e, DLC_I32, dlc_wrap(n), width);
-    return dlc_wrap(LLVMBuildICmp(cpu->builder, LLVMIntSLT, LLVMConstVector(lanes, width), dlc_llvm(all), ""));
-}
-
 static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width, uint32_t by)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -791,7 +774,7 @@ static void sync(dlc_emitter *e, int is_block)
 }
 
 static const dlc_emitter table = {
-    .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,           .below = below,
+    .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .reads_strides = 1,     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
