@@ -227,8 +227,9 @@ DLC_API DLC_NODISCARD dlc_status dlc_model_write_fd(dlc_model *model, const char
 /*
  * Tries schedules of the model's kernels on this machine and keeps the fastest in a file, which later compilations read. Those
  * whose sizes only a run knows are left out. `measure` runs an executable, preferably in a process of its own and with the threads
- * that a context has by itself, and fills in how long each of its steps takes; it fails when that process does. The file is whole at any time, and grows as results come.
- * `trial` is told each schedule that was measured, with what was estimated before: for whoever tests estimates.
+ * that a context has by itself, and fills in how long each of its steps takes; it fails when that process does. The file is whole at
+ * any time, and grows as results come. `trial` is told each schedule that was measured, with what was estimated before, for as many
+ * threads: for whoever tests estimates.
  */
 typedef struct {
     const char *kernel, *schedule; /* texts, until the call returns */

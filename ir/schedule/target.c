@@ -102,6 +102,11 @@ static uint64_t feature_bits(const char *features)
     return bits;
 }
 
+uint32_t dlc_target_l1_ways(const dlc_target *target)
+{
+    return target->l1_bytes / DLC_WAY_BYTES;
+}
+
 uint64_t dlc_target_features(uint32_t facts)
 {
     uint64_t bits = 0;

@@ -8,7 +8,7 @@ typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 
 enum {
     DLC_LINE_BYTES = 64, /* of the caches of all CPUs here */
-    DLC_WAY_BYTES = 4096, /* of a way of their L1: as many lines that lie so far apart stay in it as it has ways */
+    DLC_WAY_BYTES = 4096, /* of a way of x86-64's L1, and taken for that of others */
     DLC_SUM_LATENCY = 4, /* cycles from one step of a sum to the next */
     DLC_MOST_STRIDE = 4  /* elements from lane to lane that CPUs read by whole vectors */
 };
@@ -62,6 +62,8 @@ typedef struct {
 const dlc_target *dlc_target_find(const char *name);
 /* What code that uses these facts needs of a processor beyond its target's row: bits of dlc/cpu.def, for the plan. */
 uint64_t dlc_target_features(uint32_t facts);
+/* Ways of L1: so many lines that lie DLC_WAY_BYTES apart stay in it. */
+uint32_t dlc_target_l1_ways(const dlc_target *target);
 /* Bytes of the L3 that the host's first processor reaches; 0: none is known. */
 uint32_t dlc_host_l3_bytes(void);
 /* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */

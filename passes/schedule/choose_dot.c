@@ -361,7 +361,7 @@ static int64_t height_of(const dot *d, int64_t nv)
 {
     int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
     int is_known = dlc_choose_least(d->c, &d->form.m) == d->rows;
-    int64_t ways = d->c->target->l1_bytes / DLC_WAY_BYTES;
+    int64_t ways = dlc_target_l1_ways(d->c->target);
     if (most > ways && has_conflicting_rows(d))
         most = ways;
     most = most > 14 ? 14 : most;

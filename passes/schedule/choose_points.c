@@ -372,10 +372,10 @@ static int has_one_row(const points *p)
 static void build_results(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
-    uint32_t nloops = 4;
-    if (p->phases != DLC_NO_AXIS && ++nloops)
+    int has_phases = p->phases != DLC_NO_AXIS, has_rows = !has_one_row(p);
+    if (has_phases)
         open_for(p, p->phases, 1);
-    if (!has_one_row(p) && ++nloops)
+    if (has_rows)
         open_for(p, p->rows, p->m);
     open_for(p, p->across, p->m);
     for (uint32_t s = p->product + 1; s < p->results; s++) {
@@ -390,7 +390,7 @@ static void build_results(const points *p)
         int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
         dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     }
-    dlc_schedule_close(schedule, nloops);
+    dlc_schedule_close(schedule, 4u + (uint32_t)has_phases + (uint32_t)has_rows);
 }
 
 /* By points, panels of columns, the reduced axis, columns of the panel, then the granule, if there is one. */

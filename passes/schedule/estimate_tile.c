@@ -85,7 +85,7 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
 static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
 {
     const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
-    if (height <= c->target->l1_bytes / DLC_WAY_BYTES || !axes->n)
+    if (height <= dlc_target_l1_ways(c->target) || !axes->n)
         return 0;
     uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     dlc_expr_reach(c->kernel->pool, rows, marks);
