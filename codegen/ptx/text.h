@@ -57,8 +57,8 @@ DLC_NODISCARD dlc_status dlc_cuda_source(const dlc_schedule *schedule, const cha
 /* The prelude all kernels start with, and what comes before it when they are compiled as C. */
 extern const char dlc_cuda_prelude[], dlc_cuda_emulation[];
 /* fibers.c as an object: what launches emulated kernels. */
-extern const unsigned char dlc_cuda_fibers[];
-extern const unsigned long dlc_cuda_fibers_bytes;
+extern const uint8_t dlc_cuda_fibers[];
+extern const size_t dlc_cuda_fibers_bytes;
 /* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. */
 void dlc_cuda_emulation_begin(dlc_str *out);
 DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_schedule *schedule, uint32_t number,
