@@ -138,7 +138,8 @@ double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint3
 enum {
     DLC_UNIT_CYCLES = 2000,  /* a unit of work is worth at least this, about half a microsecond */
     DLC_SPLIT_CYCLES = 5000, /* a loop along the lanes is cut into units from this on */
-    DLC_MIN_UNITS = 16       /* units wanted, so that 8 threads balance */
+    DLC_MIN_UNITS = 16,      /* units wanted, so that 8 threads balance */
+    DLC_UNEVEN_CYCLES = 9    /* copying an element that has an address or a border test of its own (Zen 3) */
 };
 
 #endif

@@ -141,6 +141,19 @@ static dlc_expr constant_of(const dot *d, dlc_expr factor)
     return is_constant_load(d, load) ? load : 0;
 }
 
+/* Copying an element of B: where columns are of several axes, as an image's, each asks whether it is inside a border. */
+static double copy_cycles(const dot *d)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    int is_guarded = 0;
+    for (uint32_t i = 0; i < d->c->accesses[d->s].n; i++) {
+        dlc_expr load = d->c->accesses[d->s].data[i].load, guard = load ? dlc_load_guard(pool, load) : 0;
+        for (uint32_t a = 0; guard && a < d->form.n.n; a++)
+            is_guarded |= dlc_expr_uses_axis(pool, guard, d->form.n.data[a]);
+    }
+    return is_guarded && d->form.n.n > 1 ? DLC_UNEVEN_CYCLES : COPY_CYCLES;
+}
+
 /* Cycles spent besides multiplying: on stores that are not contiguous along n's innermost axis, and on copies. */
 static double role_cycles(const dot *d)
 {
@@ -156,7 +169,7 @@ static double role_cycles(const dot *d)
             cycles += (is_turned ? TURNED_CYCLES : SCATTER_CYCLES) * batches * d->rows * d->columns / d->width;
         }
     if (!constant_of(d, d->form.b) && !is_in_place(d))
-        cycles += COPY_CYCLES * batches * d->columns * d->depth;
+        cycles += copy_cycles(d) * batches * d->columns * d->depth;
     if (!is_direct(d, d->form.a, &d->form.m))
         cycles += COPY_CYCLES * batches * d->rows * d->depth;
     return cycles;

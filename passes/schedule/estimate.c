@@ -18,7 +18,6 @@ enum {
 #define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
-#define UNEVEN_PANEL_CYCLES 9.0 /* the same where each has an address or a border test of its own (Zen 3) */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
@@ -186,7 +185,7 @@ static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane)
 {
     for (uint32_t i = 0; i < e->c.accesses[s].n; i++)
         if (is_uneven(e, &e->c.accesses[s].data[i], lane))
-            return UNEVEN_PANEL_CYCLES;
+            return DLC_UNEVEN_CYCLES;
     return e->c.across == DLC_NO_AXIS ? PANEL_CYCLES : TURNED_PANEL_CYCLES;
 }
 
