@@ -242,17 +242,20 @@ static dlc_val clamp_int(dlc_cuda *cuda, dlc_dtype from, dlc_dtype to, const cha
 
 static dlc_val cast(dlc_cuda *cuda, dlc_expr_op op, dlc_dtype from, dlc_dtype to, const char *value)
 {
+    const char *type = dlc_cuda_type(cuda, to);
     if (from == to)
         return (dlc_val)value;
     if (to == DLC_BOOL)
         return dlc_cuda_value(cuda, to, "%s != 0", value);
     if (is_half(to))
         return to_half(cuda, from, to, value);
+    if (dlc_is_int(from) && !strcmp(dlc_cuda_type(cuda, from), type)) /* i64 that fits int */
+        return (dlc_val)value;
     if (dlc_is_float(from) && dlc_is_int(to))
         return dlc_cuda_value(cuda, to, "dlc_%s_of_%s(%s)", dlc_dtypes[to].text, from == DLC_F64 ? "f64" : "f32", value);
     if (op == DLC_EXPR_CAST_SAT && dlc_is_int(from) && dlc_is_int(to))
         return clamp_int(cuda, from, to, value);
-    return dlc_cuda_value(cuda, to, "(%s)%s", dlc_cuda_type(cuda, to), value);
+    return dlc_cuda_value(cuda, to, "(%s)%s", type, value);
 }
 
 static dlc_val bitcast(dlc_cuda *cuda, dlc_dtype from, dlc_dtype to, const char *value)
