@@ -6,7 +6,8 @@
  *     for k: b = vectors of B;  for each row: acc += splat(A[row][k]) * b
  *     store, or let `as` run over the elements
  *
- * Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops. Where the leaf's sum is one of
+ * Of a padded image, points of the outer reduced axes at which every row is padding are left out (`skip`): a test stands inside their
+ * loops. Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops. Where the leaf's sum is one of
  * partial sums, each begins at zero and is added to the total when it is complete: errors grow with the terms of a part and the
  * number of parts, not with all terms. Totals are variables that the inner loops do not touch, so they leave the registers.
  *
@@ -288,7 +289,7 @@ static int merge_loops(dot *d)
     uint32_t n = d->loops.n;
     dlc_expr inner = n ? d->extents.data[n - 1] : 0;
     dlc_expr zero = dlc_expr_i64(d->pool, 0);
-    if (n < d->nouter + 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero || inner != d->wholes.data[n - 1])
+    if (n < d->nouter + 2 || n < d->leaf->nskipped + 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero || inner != d->wholes.data[n - 1])
         return 0;
     dlc_expr whole = dlc_mul(d->pool, d->wholes.data[n - 2], inner);
     uint32_t merged = dlc_nest_axis(d->nest, whole);
@@ -574,6 +575,28 @@ static void end_part(const dot *d)
     }
 }
 
+/* --- padding --- */
+
+/* Opens what is done at points of the axes so far at which some row is no padding. */
+static void begin_inside(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    dlc_expr inside = dlc_dot_inside(nest->kernel, nest->schedule, d->leaf), any = dlc_expr_bool(d->pool, 0);
+    for (uint32_t r = 0; r < d->nrows; r++) {
+        at_row(d, r);
+        any = dlc_expr2(d->pool, DLC_EXPR_OR, any, simplified(d, dlc_nest_here(nest, inside)));
+    }
+    leave_point(d);
+    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(d, any)));
+    dlc_nest_enter(nest);
+}
+
+static void end_inside(const dot *d)
+{
+    dlc_nest_leave(d->nest);
+    d->nest->emit->if_end(d->nest->emit);
+}
+
 static void multiply_rest(const dot *d)
 {
     dlc_nest *nest = d->nest;
@@ -654,6 +677,8 @@ static void accumulate(dot *d, uint32_t node)
     declare_totals(d);
     for (uint32_t i = 0; i < d->loops.n; i++) {
         open_loop(d, i);
+        if (i + 1 == d->leaf->nskipped)
+            begin_inside(d);
         if (i + 1 == d->nouter)
             start_part(d);
     }
@@ -667,6 +692,8 @@ static void accumulate(dot *d, uint32_t node)
     for (uint32_t i = 0; i < d->loops.n; i++) {
         if (i == d->loops.n - d->nouter && d->nouter)
             end_part(d);
+        if (i == d->loops.n - d->leaf->nskipped && d->leaf->nskipped)
+            end_inside(d);
         dlc_nest_loop_end(nest);
         if (i == 0 && d->rest)
             multiply_rest(d);

@@ -342,30 +342,47 @@ int dlc_expr_has_load(const dlc_pool *pool, dlc_expr root)
     return pool->facts.data[root].has_load;
 }
 
+dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, dlc_expr expr, dlc_arena *arena)
+{
+    dlc_evaluator e = {.pool = pool};
+    uint8_t *marks = dlc_new_array(arena, uint8_t, (size_t)expr + 1);
+    dlc_expr_reach(pool, expr, marks);
+    for (dlc_expr id = 1; id <= expr; id++)
+        if (marks[id])
+            dlc_vec_push(arena, &e.nodes, id);
+    e.values = dlc_new_array(arena, dlc_scalar, (size_t)expr + 1);
+    return e;
+}
+
+int64_t dlc_evaluate(const dlc_evaluator *e, const int64_t *symbols, const int64_t *axes)
+{
+    dlc_scalar *value = NULL;
+    for (uint32_t n = 0; n < e->nodes.n; n++) {
+        dlc_expr id = e->nodes.data[n];
+        const dlc_expr_node *node = dlc_node_of(e->pool, id);
+        assert(node->op != DLC_EXPR_LOAD && (node->op != DLC_EXPR_AXIS || axes));
+        dlc_scalar args[3] = {{0}};
+        for (uint32_t i = 0; i < node->nargs; i++)
+            args[i] = e->values[dlc_arg(e->pool, id, i)];
+        value = &e->values[id];
+        if (node->op == DLC_EXPR_CONST)
+            *value = dlc_const_scalar(e->pool, id);
+        else if (node->op == DLC_EXPR_SYM)
+            value->i = symbols[node->imm.id];
+        else if (node->op == DLC_EXPR_AXIS)
+            value->i = axes[node->imm.id];
+        else /* a select's operands are of its own type, not the condition's */
+            *value = dlc_scalar_apply((dlc_expr_op)node->op, dlc_dtype_of(e->pool, dlc_arg(e->pool, id, node->nargs > 2)),
+                                      (dlc_dtype)node->dtype, args);
+    }
+    return value ? value->i : 0;
+}
+
 int64_t dlc_expr_eval(const dlc_pool *pool, dlc_expr expr, const int64_t *symbols)
 {
     dlc_mark mark = dlc_arena_mark(pool->arena);
-    uint8_t *marks = dlc_new_array(pool->arena, uint8_t, (size_t)expr + 1);
-    dlc_scalar *values = dlc_new_array(pool->arena, dlc_scalar, (size_t)expr + 1);
-    dlc_expr_reach(pool, expr, marks);
-    for (dlc_expr id = 1; id <= expr; id++) {
-        const dlc_expr_node *node = dlc_node_of(pool, id);
-        if (!marks[id])
-            continue;
-        assert(node->op != DLC_EXPR_LOAD && node->op != DLC_EXPR_AXIS);
-        dlc_scalar args[3] = {{0}};
-        for (uint32_t i = 0; i < node->nargs; i++)
-            args[i] = values[dlc_arg(pool, id, i)];
-        if (node->op == DLC_EXPR_CONST)
-            values[id] = dlc_const_scalar(pool, id);
-        else if (node->op == DLC_EXPR_SYM)
-            values[id].i = symbols[node->imm.id];
-        else /* a select's operands are of its own type, not the condition's */
-            values[id] = dlc_scalar_apply((dlc_expr_op)node->op,
-                                          dlc_dtype_of(pool, dlc_arg(pool, id, node->nargs > 2)),
-                                          (dlc_dtype)node->dtype, args);
-    }
-    int64_t value = values[expr].i;
+    dlc_evaluator e = dlc_evaluator_of(pool, expr, pool->arena);
+    int64_t value = dlc_evaluate(&e, symbols, NULL);
     dlc_arena_release(pool->arena, mark);
     return value;
 }

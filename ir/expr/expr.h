@@ -243,4 +243,13 @@ dlc_scalar dlc_scalar_read(dlc_dtype dtype, const void *element);             /*
 void dlc_scalar_write(dlc_dtype dtype, void *element, dlc_scalar value);
 double dlc_round_to(dlc_dtype dtype, double value); /* to f16, bf16, f32, f64: one rounding, half to even */
 
+/* An i64 or bool expression without loads, for its value at many points: axes[i] by axis id (NULL: it has none), else as dlc_expr_eval. */
+typedef struct {
+    const dlc_pool *pool;
+    dlc_ids nodes;      /* what it is made of, operands first */
+    dlc_scalar *values; /* by expression */
+} dlc_evaluator;
+dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, dlc_expr expr, dlc_arena *arena);
+int64_t dlc_evaluate(const dlc_evaluator *evaluator, const int64_t *symbols, const int64_t *axes);
+
 #endif

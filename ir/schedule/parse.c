@@ -306,10 +306,24 @@ static void parse_over(parser *p, dlc_ids *over, uint32_t *cut, int64_t *part)
     dlc_lexer_expect(p->lex, "]");
 }
 
+/* The first of those axes again. */
+static uint32_t parse_skipped(parser *p, const dlc_ids *over)
+{
+    uint32_t n = 0;
+    dlc_lexer_expect(p->lex, "[");
+    do {
+        uint32_t axis = parse_axis(p);
+        if (is_ok(p) && (n >= over->n || over->data[n++] != axis))
+            dlc_lexer_fail(p->lex, "what is skipped are the first axes of those behind 'over', in their order");
+    } while (is_ok(p) && dlc_lexer_take(p->lex, ","));
+    dlc_lexer_expect(p->lex, "]");
+    return n;
+}
+
 static void parse_dot(parser *p, uint32_t stage)
 {
     dlc_dot row = parse_row(p);
-    uint32_t rows = DLC_NO_AXIS, columns, cut = DLC_NO_AXIS;
+    uint32_t rows = DLC_NO_AXIS, columns, cut = DLC_NO_AXIS, nskipped = 0;
     int64_t part = 0;
     dlc_ids over = {0};
     if (p->lex->token.kind == DLC_TOKEN_INT)
@@ -320,9 +334,12 @@ static void parse_dot(parser *p, uint32_t stage)
     columns = parse_axis(p);
     if (dlc_lexer_take(p->lex, "over"))
         parse_over(p, &over, &cut, &part);
+    if (is_ok(p) && dlc_lexer_take(p->lex, "skip"))
+        nskipped = parse_skipped(p, &over);
     if (!is_ok(p))
         return;
     dlc_schedule_dot(p->schedule, stage, row, rows, columns, &over, DLC_PLACE_BUFFER);
+    p->schedule->nodes.data[p->schedule->nodes.n - 1].nskipped = nskipped;
     dlc_schedule_dot_cut(p->schedule, cut, part);
 }
 

@@ -99,6 +99,11 @@ static void print_over(printer *p, const dlc_schedule_node *leaf)
             dlc_str_printf(p->out, ":%" PRId64, leaf->part);
     }
     dlc_str_add(p->out, leaf->over.n ? "]" : "");
+    for (uint32_t i = 0; i < leaf->nskipped; i++) {
+        dlc_str_add(p->out, i ? ", " : " skip [");
+        print_name(p, p->names.axes[leaf->over.data[i]]);
+    }
+    dlc_str_add(p->out, leaf->nskipped ? "]" : "");
 }
 
 static void print_leaf(printer *p, const dlc_schedule_node *leaf)

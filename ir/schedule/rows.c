@@ -116,6 +116,79 @@ dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const d
     return DLC_DOT_NONE;
 }
 
+/* --- padding --- */
+
+static int is_zero(const dlc_pool *pool, dlc_expr expr)
+{
+    return dlc_node_of(pool, expr)->op == DLC_EXPR_CONST && dlc_node_of(pool, expr)->imm.i == 0;
+}
+
+/* The load that the stage copies and that gives 0 where its guard is false, or 0. */
+static dlc_expr padded_load(const dlc_kernel *kernel, uint32_t stage)
+{
+    dlc_expr value = kernel->stages.data[stage].value[0];
+    while (dlc_node_of(kernel->pool, value)->op == DLC_EXPR_CAST)
+        value = dlc_arg(kernel->pool, value, 0);
+    int is_padded = dlc_node_of(kernel->pool, value)->op == DLC_EXPR_LOAD && dlc_load_guard(kernel->pool, value) &&
+                    (!dlc_load_else(kernel->pool, value) || is_zero(kernel->pool, dlc_load_else(kernel->pool, value)));
+    return is_padded ? value : 0;
+}
+
+/* The copy that the rows' factor reads, or 0. */
+static dlc_expr copied_rows(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf)
+{
+    const dlc_stage *stage = &kernel->stages.data[leaf->stage];
+    dlc_contraction form;
+    dlc_dot_operands operands;
+    if (!dlc_contraction_of(kernel, stage, schedule->arena, &form))
+        return 0;
+    int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
+    dlc_expr rows = is_swapped ? form.b : form.a, columns = is_swapped ? form.a : form.b;
+    if (!dlc_dot_takes((dlc_dot)leaf->row, kernel->pool, rows, columns, stage->dtype[0], &operands))
+        return 0;
+    const dlc_expr_node *node = dlc_node_of(kernel->pool, operands.rows);
+    int is_copy = node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) && DLC_SOURCE_INDEX(node->imm.id) >= schedule->nstages;
+    return is_copy ? operands.rows : 0;
+}
+
+static int is_skipped(const dlc_kernel *kernel, const dlc_schedule_node *leaf, dlc_expr condition)
+{
+    const dlc_ids *reduce = &kernel->stages.data[leaf->stage].reduce;
+    for (uint32_t i = 0; i < reduce->n; i++) {
+        uint32_t at = UINT32_MAX;
+        dlc_ids_find(&leaf->over, reduce->data[i], &at);
+        if (at >= leaf->nskipped && dlc_expr_uses_axis(kernel->pool, condition, reduce->data[i]))
+            return 0;
+    }
+    return !dlc_expr_has_load(kernel->pool, condition);
+}
+
+dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf)
+{
+    dlc_pool *pool = kernel->pool;
+    dlc_expr rows = leaf->nskipped ? copied_rows(kernel, schedule, leaf) : 0, inside = 0;
+    uint32_t copy = rows ? DLC_SOURCE_INDEX(dlc_node_of(pool, rows)->imm.id) : 0;
+    dlc_expr load = rows ? padded_load(kernel, copy) : 0;
+    if (!load)
+        return 0;
+    const dlc_ids *axes = &kernel->stages.data[copy].axes;
+    dlc_expr *at = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
+    for (uint32_t i = 0; i < axes->n; i++)
+        at[axes->data[i]] = dlc_arg(pool, rows, i);
+    dlc_ids todo = {0};
+    dlc_vec_push(schedule->arena, &todo, dlc_expr_substitute(pool, dlc_load_guard(pool, load), at, kernel->axes.n));
+    while (todo.n) {
+        dlc_expr condition = todo.data[--todo.n];
+        if (dlc_node_of(pool, condition)->op == DLC_EXPR_AND) {
+            dlc_vec_push(schedule->arena, &todo, dlc_arg(pool, condition, 1));
+            dlc_vec_push(schedule->arena, &todo, dlc_arg(pool, condition, 0));
+        } else if (is_skipped(kernel, leaf, condition)) {
+            inside = dlc_and(pool, inside, condition);
+        }
+    }
+    return inside;
+}
+
 /* --- layout --- */
 
 typedef struct {

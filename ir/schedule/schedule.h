@@ -91,6 +91,7 @@ typedef struct {
     dlc_ids over;      /* dot: reduced axes it runs over itself, outer to inner */
     uint32_t cut;      /* dot: the one of them whose tiles of `part` points, with all axes behind, are summed apart */
     int64_t part;      /* 0: one sum, term by term */
+    uint32_t nskipped; /* dot: so many of `over`, from the outermost, go by points at which some row of the tile is no padding */
 } dlc_schedule_node;
 
 enum { DLC_ROOT_NODE = 0xffffffffu, DLC_NO_STAGE = 0xffffffffu, DLC_MOST_AHEAD = 64 };
@@ -253,6 +254,9 @@ dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
+/* What is true wherever the rows' factor, which is a copy of what is padded with zeros, is no padding: of axes of the leaf's stage, and of
+ * reduced ones those which nskipped counts. 0: the factor is no such copy, or the leaf skips nothing. */
+dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf);
 /* A load, of the leaf's rows or columns: a granule along the innermost axis the leaf runs over is together, and granules of
  * neighbouring columns follow each other. Homes are known. */
 int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns);

@@ -364,6 +364,22 @@ static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contrac
     return DLC_OK;
 }
 
+static dlc_status verify_skipped(const dlc_verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
+    const char *name = stage_at(v, leaf->stage)->name;
+    if (v->schedule->threads || dlc_dots[leaf->row].family != DLC_FAMILY_LANES)
+        return dlc_verifier_fail(v, "%s: a tile of %s skips nothing", name, v->schedule->threads ? "a thread" : dlc_dots[leaf->row].text);
+    if (leaf->nskipped == leaf->over.n)
+        return dlc_verifier_fail(v, "%s skips all that it is over; the innermost axis has to stay", name);
+    for (uint32_t i = 0; i < leaf->nskipped && leaf->part > 1; i++)
+        if (leaf->over.data[i] == leaf->cut)
+            return dlc_verifier_fail(v, "%s: partial sums have several points of %s, which cannot be skipped", name, axis_name(v, leaf->cut));
+    if (!dlc_dot_inside(v->kernel, v->schedule, leaf))
+        return dlc_verifier_fail(v, "%s: its rows are no copy of what is padded with zeros there; nothing can be skipped", name);
+    return DLC_OK;
+}
+
 static dlc_status verify_dot_axes(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
@@ -374,6 +390,8 @@ static dlc_status verify_dot_axes(const dlc_verifier *v, uint32_t n)
     if (leaf->part && (dlc_dots[leaf->row].granule > 1 || v->schedule->threads))
         return dlc_verifier_fail(v, "%s: %s has no partial sums over %s", stage->name,
                                  v->schedule->threads ? "a thread's tile" : dlc_dots[leaf->row].text, axis_name(v, leaf->cut));
+    if (leaf->nskipped)
+        DLC_TRY(verify_skipped(v, n));
     for (uint32_t i = 0; i < leaf->over.n; i++)
         if (!dlc_ids_find(&stage->reduce, leaf->over.data[i], NULL))
             return dlc_verifier_fail(v, "%s is not reduced over %s", stage->name, axis_name(v, leaf->over.data[i]));

@@ -176,6 +176,8 @@ static dlc_status license(dlc_pass_ctx *ctx)
 
 /* --- convolutions read channels last --- */
 
+enum { FEW_CHANNELS = 8 };
+
 static int is_channels_last(const dlc_value *value)
 {
     dlc_layout wanted = dlc_layout_channels_last(value->type.rank);
@@ -199,7 +201,6 @@ static int has_padding(const dlc_graph *graph, const dlc_node *conv)
  */
 static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
 {
-    enum { FEW_CHANNELS = 8 };
     int64_t channels, extent, window = 1;
     if (conv->op != DLC_OP_CONV)
         return 0;
@@ -215,20 +216,42 @@ static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
     return (channels > 1 && !is_channels_last(x)) || (channels < FEW_CHANNELS && has_padding(graph, conv));
 }
 
-static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *zeros)
+/* With its border the image has at least twice its elements, as where dilations are large. Most of that is never read then: register tiles
+ * leave out the points of a window at which they would meet only padding (ir/schedule/schedule.h). */
+static int is_mostly_border(const dlc_graph *graph, const dlc_value *x, const dlc_expr *pads)
+{
+    double inside = 1, all = 1;
+    uint32_t spatial = x->type.rank - 2u;
+    int64_t channels;
+    if (!pads || !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) || channels < FEW_CHANNELS)
+        return 0;
+    for (uint32_t i = 0; i < spatial; i++) {
+        int64_t extent, before, after;
+        if (!dlc_expr_is_int(graph->pool, x->type.dims[2 + i], &extent) || !dlc_expr_is_int(graph->pool, pads[i], &before) ||
+            !dlc_expr_is_int(graph->pool, pads[spatial + i], &after))
+            return 0;
+        inside *= (double)extent;
+        all *= (double)(extent + before + after);
+    }
+    return all >= 2 * inside;
+}
+
+/* The padding of the copy, and what that leaves to the convolution: one of them has none. */
+static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *left)
 {
     uint32_t rank = conv->inputs[0]->type.rank, spatial = rank - 2, n = 0;
     dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
-    dlc_expr *none = dlc_new_array(graph->arena, dlc_expr, 2 * spatial);
+    dlc_expr *rest = dlc_new_array(graph->arena, dlc_expr, 2 * spatial), zero = dlc_expr_i64(graph->pool, 0);
     const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
+    int is_left = is_mostly_border(graph, conv->inputs[0], own);
     for (uint32_t i = 0; i < 2 * rank; i++)
-        pads[i] = dlc_expr_i64(graph->pool, 0);
-    for (uint32_t i = 0; i < spatial; i++) {
-        pads[2 + i] = own ? own[i] : pads[0];
-        pads[rank + 2 + i] = own ? own[spatial + i] : pads[0];
-        none[i] = none[spatial + i] = pads[0];
+        pads[i] = zero;
+    for (uint32_t i = 0; i < 2 * spatial; i++) {
+        rest[i] = own && is_left ? own[i] : zero;
+        if (own && !is_left)
+            pads[i < spatial ? 2 + i : rank + 2 + i - spatial] = own[i];
     }
-    *zeros = dlc_attr_dims(DLC_ATTR_PADS, none, 2 * spatial);
+    *left = dlc_attr_dims(DLC_ATTR_PADS, rest, 2 * spatial);
     return dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * rank);
 }
 
@@ -242,7 +265,7 @@ static void set_attr(dlc_node *node, dlc_attr attr)
 static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
 {
     dlc_graph *graph = ctx->graph;
-    dlc_attr zeros, attrs[] = {padding_of(graph, conv, &zeros), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    dlc_attr left, attrs[] = {padding_of(graph, conv, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
                           .nattrs = 2, .before = conv};
     spec.name = dlc_arena_printf(graph->arena, "%s.padded", conv->outputs[0]->name);
@@ -252,7 +275,7 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank);
     dlc_value_lay(graph, pad->outputs[0], &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
-    set_attr(conv, zeros);
+    set_attr(conv, left);
     note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
 }

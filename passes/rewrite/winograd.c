@@ -791,6 +791,15 @@ static double tiles_along(const site *at, uint32_t d, int64_t m)
     return (double)(phases * ((size + m - 1) / m));
 }
 
+/* Taps along the dimension that a result has on average, without those that are padding for all of a register tile, which are left out
+ * (passes/schedule/choose_padding.c): the first and the last, where the image is as large as the results. */
+static double taps_read(const site *at, uint32_t d)
+{
+    enum { SHARED = 2 }; /* results at the border's edge that share a tile with one that reads the tap */
+    double size = (double)at->nominal[d], outside = (double)(at->step[d] < at->nominal[d] ? at->step[d] : at->nominal[d]) - SHARED;
+    return dlc_load_guard(at->kernel->pool, at->x) && outside > 0 ? TAPS - 2 * outside / size : TAPS;
+}
+
 /* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
 static double time_of(const site *at, int64_t m)
 {
@@ -800,7 +809,8 @@ static double time_of(const site *at, int64_t m)
     double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
     double channels = (double)at->inputs * (double)at->outputs;
-    double cycles = tiles * n * n * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
+    double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
+    double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
         cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(at->point) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs) / width;
     uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(at->point) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);

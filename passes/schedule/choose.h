@@ -118,6 +118,10 @@ int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_expr factor, dlc_ids *order);
 /* The register tile just added to the schedule sums its floats by parts where it has many terms. */
 void dlc_choose_parts(dlc_chooser *chooser);
+/* It leaves out points at which all its rows are padding, where those are many. */
+void dlc_choose_skipped(dlc_chooser *chooser);
+/* The share of points of the axes skipped that the dot's tiles do not leave out: by samples where there are many tiles. */
+double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* It brings the constant that its columns read nearer, a panel ahead, where that is too large to be near already. */
 void dlc_choose_ahead(dlc_chooser *chooser);
 /* Maps and rows larger than the caches read ahead and store past them. */

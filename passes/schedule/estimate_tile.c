@@ -162,7 +162,8 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
                     .apart = dlc_dots[node->row].takes - 1,
                     .fma = product_time(target, (dlc_dot)node->row, stage->dtype[0]),
                     .is_ahead = node->ahead};
-    double part, terms = terms_of(c, node, &part), steps = terms / dlc_dots[node->row].granule, cycles = 0;
+    double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
+    double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
     for (uint32_t r = 0; r < rows.n; r++) {
@@ -171,7 +172,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
             double height = rows.data[r].size, wide = columns.data[i].size, count = rows.data[r].count * columns.data[i].count;
             double sums = height * ceil(wide / t.width), tile = tile_cycles(&t, height, wide, steps);
             if (part > 0 && part < terms)
-                tile += ceil(terms / part) * (sums * PART_SUM + PART_CYCLES);
+                tile += ceil(terms * read / part) * (sums * PART_SUM + PART_CYCLES);
             cycles += count * tile;
         }
     }

@@ -93,6 +93,19 @@ static void vary_dot(stepper *t, uint32_t leaf)
     }
 }
 
+/* Points at which all rows are padding are left out, or not. */
+static void vary_skipped(stepper *t, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &t->from->nodes.data[leaf];
+    for (uint32_t n = 0; n < node->over.n; n++) {
+        if (n == node->nskipped)
+            continue;
+        begin(t);
+        node_at(t, leaf)->nskipped = n;
+        end(t);
+    }
+}
+
 static void vary_tile(stepper *t, uint32_t n)
 {
     int64_t tile = t->from->nodes.data[n].tile;
@@ -196,6 +209,6 @@ void dlc_choose_neighbours(const dlc_kernel *kernel, const dlc_schedule *from, d
         else if (is_loop(node))
             vary_loop(&t, n);
         else if (node->kind == DLC_LOOP_LEAF && node->row != DLC_DOT_NONE)
-            vary_dot(&t, n);
+            vary_dot(&t, n), vary_skipped(&t, n);
     }
 }

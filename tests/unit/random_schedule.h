@@ -250,6 +250,16 @@ static inline void draw_hints(schedule_plan *p, uint32_t s)
         p->schedule->nodes.data[n].nontemporal = 1;
 }
 
+/* Now and then padding is left out, where rows are padded. */
+static inline void draw_skipped(schedule_plan *p, dlc_schedule_node *leaf)
+{
+    if (!leaf->over.n || draw(2))
+        return;
+    leaf->nskipped = (uint32_t)draw(leaf->over.n);
+    if (!dlc_dot_inside(p->kernel, p->schedule, leaf) && !breaks_rule())
+        leaf->nskipped = 0;
+}
+
 static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *axes, const uint32_t *rest, uint32_t n, int is_cut)
 {
     const dlc_stage *stage = plan_stage(p, s);
@@ -267,6 +277,7 @@ static inline void draw_dot_leaf(schedule_plan *p, uint32_t s, const tile_axes *
                                                                                : DLC_PLACE_SCRATCH);
     if (over.n && !draw(3))
         dlc_schedule_dot_cut(p->schedule, over.data[draw(over.n)], 1 + draw(12));
+    draw_skipped(p, &p->schedule->nodes.data[p->schedule->nodes.n - 1]);
     p->schedule->nodes.data[p->schedule->nodes.n - 1].ahead = (uint8_t)(p->schedule->target->kind != DLC_TARGET_CUDA && !draw(3));
     if (!is_reg) {
         draw_nodes(p, rest, n);

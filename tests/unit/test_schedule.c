@@ -48,6 +48,13 @@
     "  d[i,j] = t[i64(mod(t[i64(mod(t[j], u32(64)))], u32(64)))]\n" \
     "  y[i,j] = x[i, i64(mod(d, u32(" #row ")))] + f32(f[i64(mod(d + u32(1), u32(" #row ")))])\n}\n"
 
+#define DILATED(padding) \
+    "kernel @conv(x: f32[9,7,24], w: f32[3,3,24,32]) -> (y: f32[9,7,32]) {\n  axis oh=9, ow=7, oc=32, kh=3, kw=3, ic=24\n" \
+    "  a[oh,ow,oc] = sum(kh,kw,ic) x[oh + kh * 5 - 5, ow + kw * 4 - 4, ic " padding "] * w[kh, kw, ic, oc] -> y[oh, ow, oc]\n}\n"
+#define DILATED_TREE(dot) \
+    "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par (oh, ow):5 {\n    for oh_ow, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n" \
+    "    for oc:16 {\n      a = dot fma oh_ow x oc over " dot "\n    }\n  }\n"
+
 static const struct {
     const char *kernel, *tree;
 } right[] = {
@@ -88,6 +95,14 @@ static const struct {
      "  y[oh,ow,oc] = max(0.0, b[oc] + a)\n}\n",
      "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par (oh, ow):12 {\n    for oh_ow, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n"
      "    for oc:16, oh_ow:6 {\n      a = dot fma oh_ow x oc over [kh, kw, ic] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {DILATED("else 0"), /* taps that are all padding are left out */
+     DILATED_TREE("[kh, kw, ic:10] skip [kh, kw]")},
+    {DILATED("else 0"), /* row by row, of taps whole rows; parts are of rows of taps */
+     "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par oh, ow:3 {\n    for ow, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oc:16 {\n      a = dot fma ow x oc over [kh:1, kw, ic] skip [kh]\n    }\n  }\n"},
+    {DILATED("else 0"), /* a tap by itself, before the rest */
+     "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par oh, ow {\n    for kh, kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oc:16 {\n      a = dot fma 1 x oc over [kw, kh, ic] skip [kw]\n    }\n  }\n"},
     {"kernel @gemv(x: f32[200], w: f32[200,90], b: f32[90]) -> (y: f32[90]) {\n  axis j=90, k=200\n"
      "  a[j] = sum(k) x[k] * w[k, j]\n  y[j] = b[j] + a\n}\n",
      "  par j:32 {\n    a = dot fma 1 x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
@@ -124,6 +139,15 @@ static const struct {
 static const struct {
     const char *kernel, *tree, *sentence;
 } wrong[] = {
+    {DILATED("else 0"), DILATED_TREE("[kh, kw, ic] skip [kw]"), "what is skipped are the first axes of those behind 'over', in their order"},
+    {DILATED("else 0"), DILATED_TREE("[kh, kw, ic] skip [kh, kw, ic]"), "a skips all that it is over; the innermost axis has to stay"},
+    {DILATED("else 0"), DILATED_TREE("[kh, kw:2, ic] skip [kh, kw]"), "a: partial sums have several points of kw, which cannot be skipped"},
+    {DILATED("else 1.0"), DILATED_TREE("[kh, kw, ic] skip [kh, kw]"),
+     "a: its rows are no copy of what is padded with zeros there; nothing can be skipped"},
+    {DILATED("else 0"), DILATED_TREE("[ic, kh, kw] skip [ic]"),
+     "a: its rows are no copy of what is padded with zeros there; nothing can be skipped"},
+    {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] skip [k] in reg\n    as a {\n      y\n    }\n  }\n",
+     "a skips all that it is over"},
     {MAP, "  for i, lane j:12 {\n    y\n  }\n", "lane j: 12 lanes are no power of two up to 256"},
     {MAP, "  lane i:4, lane j:4 {\n    y\n  }\n", "lane j lies inside lane i: lanes have no lanes"},
     {MAP, "  for i, lane j:4 x 16 {\n    y\n  }\n", "lane j: 16 vectors a step; 1 to 8 are possible"},
