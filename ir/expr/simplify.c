@@ -222,6 +222,41 @@ static int is_quotient(const dlc_pool *pool, dlc_expr expr)
 
 static dlc_expr simplify_quotients(context *ctx, dlc_pool *pool, dlc_expr expr, int depth);
 
+/* x = k * *whole + *rest, where what terms are known to be multiples of makes them multiples of k: as tiles' beginnings. */
+static int take_multiples(const context *ctx, dlc_pool *pool, dlc_expr x, int64_t k, dlc_expr *whole, dlc_expr *rest)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, x, 1);
+    int found = 0;
+    *whole = dlc_expr_i64(pool, 0);
+    *rest = x;
+    for (uint32_t i = 0; i < n && n > 1; i++) {
+        dlc_term term = pool->work.data[first + i];
+        int64_t by = k / (int64_t)dlc_gcd(dlc_magnitude(term.coef), (uint64_t)k); /* of the term's atoms, to be taken */
+        if (!term.mono || by == 1 || dlc_expr_multiple(pool, term.mono, ctx->ranges) % by)
+            continue;
+        dlc_expr part = dlc_floordiv(pool, term.mono, dlc_expr_i64(pool, by));
+        *whole = dlc_add(pool, *whole, dlc_muli(pool, part, term.coef / (k / by)));
+        *rest = dlc_sub(pool, *rest, dlc_muli(pool, term.mono, term.coef));
+        found = 1;
+    }
+    pool->work.n = first;
+    return found;
+}
+
+/* Without such terms, where the quotient of what is left is no quotient any more; or the node as it is. */
+static dlc_expr without_multiples(context *ctx, dlc_pool *pool, dlc_expr node, int depth)
+{
+    dlc_expr_op op = dlc_op_of(pool, node);
+    dlc_expr x = dlc_arg(pool, node, 0), whole, rest;
+    int64_t k;
+    if (!dlc_expr_is_int(pool, dlc_arg(pool, node, 1), &k) || k < 2 || !take_multiples(ctx, pool, x, k, &whole, &rest))
+        return node;
+    dlc_expr left = dlc_expr2(pool, op, rest, dlc_arg(pool, node, 1)), simple = simplify_quotients(ctx, pool, left, depth + 1);
+    if (simple == left && is_quotient(pool, left))
+        return node;
+    return op == DLC_EXPR_FLOORDIV ? dlc_add(pool, whole, simple) : simple;
+}
+
 static dlc_expr simplify_quotient(context *ctx, dlc_pool *pool, dlc_expr node, int depth)
 {
     dlc_expr_op op = dlc_op_of(pool, node);
@@ -229,8 +264,10 @@ static dlc_expr simplify_quotient(context *ctx, dlc_pool *pool, dlc_expr node, i
     dlc_expr x = dlc_arg(pool, node, 0), k = dlc_arg(pool, node, 1), g, a, r, j;
     if (is_inside(ctx, pool, x, k))
         return is_floor ? dlc_expr_i64(pool, 0) : x;
-    if (depth == MAX_DEPTH || !split_quotient(ctx, pool, x, k, &g, &a, &r, &j))
+    if (depth == MAX_DEPTH)
         return node;
+    if (!split_quotient(ctx, pool, x, k, &g, &a, &r, &j))
+        return without_multiples(ctx, pool, node, depth);
     dlc_expr inner = simplify_quotients(ctx, pool, dlc_expr2(pool, op, a, j), depth + 1);
     return is_floor ? inner : dlc_add(pool, dlc_mul(pool, g, inner), r);
 }

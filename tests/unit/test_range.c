@@ -100,6 +100,30 @@ START_TEST(constant_extents)
 }
 END_TEST
 
+/* Tiles begin at multiples: b at one of 32 in a block, l < 8 behind one of 8, c; what is not told by that stays one quotient. */
+START_TEST(known_multiples)
+{
+    dlc_interval axes[] = {{0, 1023}, {0, 1016}, {0, 7}};
+    const int64_t of[] = {32, 8, 1};
+    dlc_ranges r = {.axes = axes, .naxes = 3, .multiples = of};
+    dlc_expr b = ax(0), c = ax(1), l = ax(2);
+    dlc_expr inside = dlc_sub(p, dlc_add(p, dlc_muli(p, c, 2), l), b), apart = dlc_sub(p, dlc_add(p, c, l), b);
+    const struct {
+        dlc_expr from, to;
+    } cases[] = {
+        {dlc_floordiv(p, inside, num(16)), dlc_sub(p, dlc_floordiv(p, c, num(8)), dlc_floordiv(p, b, num(16)))},
+        {dlc_mod(p, inside, num(16)), l},
+        {dlc_floordiv(p, dlc_sub(p, l, b), num(32)), dlc_sub(p, num(0), dlc_floordiv(p, b, num(32)))},
+        {dlc_mod(p, dlc_sub(p, l, b), num(32)), l},
+        {dlc_floordiv(p, apart, num(16)), dlc_floordiv(p, apart, num(16))},
+        {dlc_mod(p, dlc_sub(p, l, b), num(48)), dlc_mod(p, dlc_sub(p, l, b), num(48))},
+        {dlc_floordiv(p, b, num(16)), dlc_floordiv(p, b, num(16))},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
+        ck_assert_msg(dlc_expr_simplify(p, cases[n].from, &r) == cases[n].to, "case %zu", n);
+}
+END_TEST
+
 /* Axes i < n, t < s, k < 384 with symbols n, s: what a dynamic reshape leaves. */
 START_TEST(symbolic_extents)
 {
@@ -196,7 +220,7 @@ static void check_random(uint64_t seed)
     random_state = seed;
     dlc_mark mark = dlc_arena_mark(arena);
     p = dlc_pool_create(arena);
-    int64_t symbols[NSYMBOLS], values[NAXES];
+    int64_t symbols[NSYMBOLS], values[NAXES], multiples[NAXES];
     dlc_interval symbol_ranges[NSYMBOLS], axis_ranges[NAXES];
     dlc_expr extents[NAXES], with[NAXES];
     for (uint32_t i = 0; i < NSYMBOLS; i++) {
@@ -208,10 +232,11 @@ static void check_random(uint64_t seed)
                               &(dlc_ranges){.symbols = symbol_ranges, .nsymbols = NSYMBOLS})
                        .hi -
                    1};
-        values[i] = draw((uint32_t)symbols[i]);
+        multiples[i] = 1 + draw(3);
+        values[i] = draw((uint32_t)symbols[i]) / multiples[i] * multiples[i];
         with[i] = num(values[i]);
     }
-    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents, NULL, NULL}, keeping = ranges;
+    dlc_ranges ranges = {axis_ranges, symbol_ranges, NAXES, NSYMBOLS, extents, multiples, NULL}, keeping = ranges;
     keeping.known = dlc_known_create(arena);
     valued made[24];
     dlc_expr all = 0;
@@ -267,6 +292,7 @@ int main(void)
     tcase_add_test(tests, intervals);
     tcase_add_test(tests, bounds_do_not_wrap);
     tcase_add_test(tests, constant_extents);
+    tcase_add_test(tests, known_multiples);
     tcase_add_test(tests, symbolic_extents);
     tcase_add_loop_test(tests, random_expressions_keep_their_values, 0, 4);
     suite_add_tcase(suite, tests);
