@@ -386,6 +386,22 @@ static int64_t height_of(const dot *d, int64_t nv)
     return (rows + tiles - 1) / tiles;
 }
 
+/* B's rows in place are too many lines of L1 for the sets of it that they fall into, and rows of A enough read a copy of them. */
+static int is_crowded(const dot *d)
+{
+    enum { MANY_TILES = 16, PERCENT = 75 }; /* the rest of L1 is A's */
+    const dlc_access_fact *access = plain_load(d, d->form.b);
+    if (!access || d->order.n != 1 || dlc_choose_least(d->c, &d->form.m) < (double)(MANY_TILES * d->m))
+        return 0;
+    int64_t stride = dlc_choose_stride(d->c, access->offset, d->order.data[0]) * dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype);
+    int64_t spread = DLC_WAY_BYTES, lines = d->c->extent[d->order.data[0]];
+    while (stride % spread) /* rows begin at multiples of it */
+        spread /= 2;
+    if (spread < DLC_LINE_BYTES)
+        lines *= 2, spread = DLC_LINE_BYTES;
+    return lines * 100 > DLC_WAY_BYTES / spread * dlc_target_l1_ways(d->c->target) * PERCENT;
+}
+
 /* --- loops --- */
 
 static int64_t round_to(double value, int64_t multiple)
@@ -714,7 +730,7 @@ int dlc_choose_dot(dlc_chooser *c)
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     if (!pack_b(&d)) {
         d.panel = d.n;
-        d.copy_b = d.granule > 1 || !is_in_place(&d);
+        d.copy_b = d.granule > 1 || !is_in_place(&d) || is_crowded(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }
