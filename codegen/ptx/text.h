@@ -59,9 +59,11 @@ extern const char dlc_cuda_prelude[], dlc_cuda_emulation[];
 /* fibers.c as an object: what launches emulated kernels. */
 extern const uint8_t dlc_cuda_fibers[];
 extern const size_t dlc_cuda_fibers_bytes;
-/* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. */
+/* C for emulation: a begin, then kernels, each with its function dlc_k<number> of the CPU's kernel ABI. An end leaves out those rows of
+ * the prelude's tables that no kernel names: to read all of them takes a C compiler as long as several small kernels. */
 void dlc_cuda_emulation_begin(dlc_str *out);
 DLC_NODISCARD dlc_status dlc_cuda_emulation_add(const dlc_schedule *schedule, uint32_t number,
                                                 dlc_arena *arena, dlc_diag *diag, dlc_str *out);
+void dlc_cuda_emulation_end(dlc_str *out);
 
 #endif

@@ -30,6 +30,8 @@ has apt-get 'echo "E: no space left"; exit 100'
 expect 100 "E: no space left" setup --run
 
 has dpkg-query 'printf installed'
+expect 0 "" setup --packages
+[ ! -e .venv ] || fail "setup --packages makes an environment"
 has python3 'mkdir -p $3/bin; printf "#!/bin/sh\necho \"\$@\" >>pips\n" >$3/bin/python; chmod +x $3/bin/python'
 has chmod 'exec /bin/chmod "$@"'
 expect 0 "setup: making .venv" setup

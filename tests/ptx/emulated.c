@@ -213,6 +213,8 @@ static const char *source_of(const job *j, const trial_mutation *mutation, const
         if (dlc_cuda_emulation_add(j->trials[i].schedule, i, j->arena, &diag,
                                    &out) != DLC_OK)
             *problem = diag.nmessages ? diag.messages[0].text : "no text";
+    if (j->n)
+        dlc_cuda_emulation_end(&out);
     dlc_str_add(
         &out,
         "\nvoid (*const trial_kernels[])(const dlc_kernel_args *args, long begin, long end) = {");

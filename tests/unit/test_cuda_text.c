@@ -81,6 +81,7 @@ static dlc_str text_of(small_graph *s, const dlc_module *module)
             DLC_OK)
             small_fail(s, "CUDA C");
     }
+    dlc_cuda_emulation_end(&text);
     dlc_str_add(&text, "void (*const kernels[])(const dlc_kernel_args *, long, long) = {");
     for (uint32_t k = 0; k < module->kernels.n; k++)
         dlc_str_printf(&text, "dlc_k%u, ", k);
