@@ -497,6 +497,36 @@ static void fetch(dlc_emitter *e, const dlc_access *access)
     dlc_cpu_intrinsic(cpu, "llvm.prefetch", &type, 1, args, 4);
 }
 
+enum { MASKED_BYTES = 64 }; /* vectors of targets with registers for masks: AVX-512 */
+
+/* How many lanes a mask has that is known to be the first ones; 0: it is another, or not known. */
+static uint32_t first_lanes(LLVMValueRef mask, uint32_t width)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < width; i++) {
+        LLVMValueRef lane = LLVMIsConstant(mask) ? LLVMGetAggregateElement(mask, i) : NULL;
+        if (!lane || !LLVMIsAConstantInt(lane))
+            return 0;
+        if (LLVMConstIntGetZExtValue(lane) && n++ < i)
+            return 0;
+    }
+    return n;
+}
+
+/* By 4, 2 and 1: without registers for masks a masked store takes as long as a dozen of these (Zen 3). */
+static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t n)
+{
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    uint32_t count = LLVMGetVectorSize(LLVMTypeOf(value));
+    for (uint32_t first = 0; first < n; first += count) {
+        while (count > n - first)
+            count /= 2;
+        LLVMValueRef part = count > 1 ? lanes_of(cpu, value, first, count) : LLVMBuildExtractElement(cpu->builder, value, i32_const(cpu, first), "");
+        LLVMValueRef at = LLVMBuildStore(cpu->builder, part, offset_by(cpu, type, pointer, i64_const(cpu, first)));
+        LLVMSetAlignment(at, dlc_dtype_bytes(access->dtype));
+    }
+}
+
 static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
 {
     LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
@@ -504,6 +534,11 @@ static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef val
     LLVMValueRef args[] = {value, pointer, i32_const(cpu, align), mask};
     if (LLVMIsNull(mask))
         return;
+    uint32_t nfirst = access->mode == DLC_ACCESS_VECTOR && cpu->base.target->vector_bytes < MASKED_BYTES ? first_lanes(mask, n) : 0;
+    if (nfirst) {
+        store_first_lanes(cpu, access, value, pointer, nfirst);
+        return;
+    }
     dlc_cpu_intrinsic(cpu, access->mode == DLC_ACCESS_GATHER ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
 }
 
