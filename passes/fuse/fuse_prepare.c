@@ -213,7 +213,9 @@ static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
             window = 2;
     if (window == 1)
         return 0;
-    return (channels > 1 && !is_channels_last(x)) || (channels < FEW_CHANNELS && has_padding(graph, conv));
+    if (channels < FEW_CHANNELS)
+        return has_padding(graph, conv);
+    return !is_channels_last(x);
 }
 
 /* With its border the image has at least twice its elements, as where dilations are large. Most of that is never read then: register tiles
@@ -273,7 +275,9 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     if (!pad)
         return graph->diag->status;
     const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank);
-    dlc_value_lay(graph, pad->outputs[0], &channels_last);
+    int64_t channels = 0;
+    if (!dlc_expr_is_int(graph->pool, conv->inputs[0]->type.dims[1], &channels) || channels >= FEW_CHANNELS)
+        dlc_value_lay(graph, pad->outputs[0], &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
     set_attr(conv, left);
     note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);

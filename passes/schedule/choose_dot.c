@@ -386,20 +386,41 @@ static int64_t height_of(const dot *d, int64_t nv)
     return (rows + tiles - 1) / tiles;
 }
 
-/* B's rows in place are too many lines of L1 for the sets of it that they fall into, and rows of A enough read a copy of them. */
-static int is_crowded(const dot *d)
+/* What a tile reads of the factor in place, `span` elements from a multiple of `tile` on at each point of K, is more lines of L1 than these
+ * percent of the sets that they fall into hold: the next tile that reads the same finds nothing of it. */
+static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile, int64_t percent)
 {
-    enum { MANY_TILES = 16, PERCENT = 75 }; /* the rest of L1 is A's */
-    const dlc_access_fact *access = plain_load(d, d->form.b);
-    if (!access || d->order.n != 1 || dlc_choose_least(d->c, &d->form.m) < (double)(MANY_TILES * d->m))
+    const dlc_access_fact *access = plain_load(d, factor);
+    if (!access || d->order.n != 1)
         return 0;
-    int64_t stride = dlc_choose_stride(d->c, access->offset, d->order.data[0]) * dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype);
-    int64_t spread = DLC_WAY_BYTES, lines = d->c->extent[d->order.data[0]];
-    while (stride % spread) /* rows begin at multiples of it */
+    int64_t bytes = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype), stride = dlc_choose_stride(d->c, access->offset, d->order.data[0]) * bytes;
+    int64_t spread = DLC_WAY_BYTES, lines = (span * bytes + DLC_LINE_BYTES - 1) / DLC_LINE_BYTES;
+    while (stride % spread) /* points lie multiples of it apart */
         spread /= 2;
-    if (spread < DLC_LINE_BYTES)
-        lines *= 2, spread = DLC_LINE_BYTES;
-    return lines * 100 > DLC_WAY_BYTES / spread * dlc_target_l1_ways(d->c->target) * PERCENT;
+    if (spread < DLC_LINE_BYTES || tile * bytes % DLC_LINE_BYTES)
+        lines++; /* it begins within one */
+    if (stride < lines * DLC_LINE_BYTES) /* points share lines */
+        return 0;
+    int64_t sets = spread < DLC_LINE_BYTES ? DLC_WAY_BYTES : DLC_WAY_BYTES / spread * lines, most = DLC_WAY_BYTES / DLC_LINE_BYTES;
+    return lines * d->c->extent[d->order.data[0]] * 100 > (sets < most ? sets : most) * dlc_target_l1_ways(d->c->target) * percent;
+}
+
+/* B in place, which rows of A enough read again for a copy to pay. */
+static int wants_columns(const dot *d)
+{
+    enum { MANY_TILES = 16, PERCENT = 75 }; /* a tile of A's rows is little beside a panel */
+    return dlc_choose_least(d->c, &d->form.m) >= (double)(MANY_TILES * d->m) && is_crowded(d, d->form.b, d->n, d->n, PERCENT);
+}
+
+/* A in place, its elements all over memory, which columns enough read again. */
+static int wants_rows(const dot *d)
+{
+    enum { MANY_TILES = 8, PERCENT = 40 }; /* each time a panel of B comes by */
+    const dlc_access_fact *access = plain_load(d, d->form.a);
+    int64_t stride = access && d->form.m.n ? dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) : 0;
+    return stride > 0 && stride != DLC_ODD_STRIDE && dlc_choose_least(d->c, &d->form.n) >= (double)(MANY_TILES * d->n) &&
+           dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) > stride &&
+           is_crowded(d, d->form.a, (d->m - 1) * stride + 1, d->m * stride, PERCENT);
 }
 
 /* --- loops --- */
@@ -728,9 +749,10 @@ int dlc_choose_dot(dlc_chooser *c)
     d.copy_a = d.is_widened || !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
+    d.copy_a |= wants_rows(&d);
     if (!pack_b(&d)) {
         d.panel = d.n;
-        d.copy_b = d.granule > 1 || !is_in_place(&d) || is_crowded(&d);
+        d.copy_b = d.granule > 1 || !is_in_place(&d) || wants_columns(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }
