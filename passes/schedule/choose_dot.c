@@ -415,12 +415,13 @@ static int wants_columns(const dot *d)
 /* A in place, its elements all over memory, which columns enough read again. */
 static int wants_rows(const dot *d)
 {
-    enum { MANY_TILES = 8, PERCENT = 40 }; /* each time a panel of B comes by */
+    enum { MANY_TILES = 8, PERCENT = 40, PERCENT_SHARED = 60 }; /* beside panels of B, which come by; where two tiles or more share a line */
     const dlc_access_fact *access = plain_load(d, d->form.a);
     int64_t stride = access && d->form.m.n ? dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) : 0;
     return stride > 0 && stride != DLC_ODD_STRIDE && dlc_choose_least(d->c, &d->form.n) >= (double)(MANY_TILES * d->n) &&
            dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) > stride &&
-           is_crowded(d, d->form.a, (d->m - 1) * stride + 1, d->m * stride, PERCENT);
+           is_crowded(d, d->form.a, (d->m - 1) * stride + 1, d->m * stride,
+                      d->m * stride * operand_bytes(d) * 2 <= DLC_LINE_BYTES ? PERCENT_SHARED : PERCENT);
 }
 
 /* --- loops --- */
