@@ -453,7 +453,8 @@ static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end,
     columns->count = left > 0 ? left : is_ragged ? 0 : node->tile;
     columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
     for (uint32_t v = left > 0 ? (uint32_t)(left / lanes) : 0; v < columns->n && is_ragged; v++) { /* those before are whole */
-        dlc_expr rest = simplified(nest, dlc_sub(pool, end, dlc_addi(pool, first, (int64_t)v * lanes)));
+        int64_t before = (int64_t)v * lanes;
+        dlc_expr rest = left > 0 ? i64(nest, left - before) : simplified(nest, dlc_sub(pool, end, dlc_addi(pool, first, before)));
         columns->masks[v] = dlc_lanes_below(nest, dlc_nest_uniform(nest, rest), lanes);
     }
     nest->registers[node->axis] = columns;
