@@ -350,6 +350,8 @@ static int64_t vectors_of(const dot *d)
             nv = wide; /* few rows: more columns at a time */
     if (rows == 1)
         nv = 4;
+    if (columns == 3 && nv == 2) /* none is left over, which would be a tile of sums too few to hide each other's latency */
+        nv = 3;
     return nv < columns ? nv : columns;
 }
 
