@@ -195,9 +195,16 @@ static int has_padding(const dlc_graph *graph, const dlc_node *conv)
     return 0;
 }
 
+static int has_few_channels(const dlc_graph *graph, const dlc_value *x)
+{
+    int64_t channels;
+    return dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) && channels < FEW_CHANNELS;
+}
+
 /*
- * A window over rows of channels is read in runs; over planes, or with a border to be tested inside a run of a few channels,
- * it is read element by element, K times each. Then one copy into a padded channels-last tensor is cheaper.
+ * A window over rows of channels is read in runs; over planes it is read element by element, K times each: one copy into a padded
+ * channels-last tensor is cheaper. A few channels are no run, and are read where they lie; but a border that is tested at each of them
+ * costs more than a padded copy, which is of rows.
  */
 static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
 {
@@ -213,9 +220,7 @@ static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
             window = 2;
     if (window == 1)
         return 0;
-    if (channels < FEW_CHANNELS)
-        return has_padding(graph, conv);
-    return !is_channels_last(x);
+    return has_few_channels(graph, x) ? has_padding(graph, conv) : !is_channels_last(x);
 }
 
 /* With its border the image has at least twice its elements, as where dilations are large. Most of that is never read then: register tiles
@@ -224,8 +229,7 @@ static int is_mostly_border(const dlc_graph *graph, const dlc_value *x, const dl
 {
     double inside = 1, all = 1;
     uint32_t spatial = x->type.rank - 2u;
-    int64_t channels;
-    if (!pads || !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) || channels < FEW_CHANNELS)
+    if (!pads || has_few_channels(graph, x))
         return 0;
     for (uint32_t i = 0; i < spatial; i++) {
         int64_t extent, before, after;
@@ -275,12 +279,11 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     if (!pad)
         return graph->diag->status;
     const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank);
-    int64_t channels = 0;
-    if (!dlc_expr_is_int(graph->pool, conv->inputs[0]->type.dims[1], &channels) || channels >= FEW_CHANNELS)
-        dlc_value_lay(graph, pad->outputs[0], &channels_last);
+    int is_few = has_few_channels(graph, conv->inputs[0]);
+    dlc_value_lay(graph, pad->outputs[0], is_few ? conv->inputs[0]->layout : &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
     set_attr(conv, left);
-    note_rule(ctx, "conv_reads_channels_last", conv->outputs[0]);
+    note_rule(ctx, is_few ? "conv_reads_padded" : "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
 }
 
