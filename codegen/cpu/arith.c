@@ -456,7 +456,7 @@ static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uin
 {
     LLVMTypeRef types[] = {dlc_cpu_type(cpu, to, w), dlc_cpu_type(cpu, from, w)};
     double shift;
-    int is_zmm = w == 16 && cpu->base.target->vector_bytes == 64; /* AVX-512's width: no other target of dlc has it */
+    int is_zmm = w == 16 && dlc_cpu_is_avx512(cpu);
     LLVMValueRef x = w > 1 && from == DLC_F32 && bits_of(to) <= 16 ? rounded_operand(value, w, &shift) : NULL;
     if (w > 1)
         return x && is_zmm && to == DLC_U8 && shift >= 0 ? rounded_to_byte(cpu, w, x, shift)

@@ -43,6 +43,8 @@ typedef struct {
 void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, const dlc_target *target,
                    const dlc_kernel *kernel, const char *name, dlc_arena *arena);
 void dlc_cpu_end(dlc_cpu *cpu);
+/* AVX-512, with registers for masks: no other target's vectors have its width. */
+int dlc_cpu_is_avx512(const dlc_cpu *cpu);
 LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end); /* the parameters begin (0) and end (1) */
 
 /* Types: in registers (bool is i1, f16 and bf16 are float) and in memory (bool is i8, f16 and bf16 are i16). */

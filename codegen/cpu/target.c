@@ -497,7 +497,11 @@ static void fetch(dlc_emitter *e, const dlc_access *access)
     dlc_cpu_intrinsic(cpu, "llvm.prefetch", &type, 1, args, 4);
 }
 
-enum { MASKED_BYTES = 64 }; /* vectors of targets with registers for masks: AVX-512 */
+int dlc_cpu_is_avx512(const dlc_cpu *cpu)
+{
+    enum { ZMM_BYTES = 64 };
+    return cpu->base.target->vector_bytes == ZMM_BYTES;
+}
 
 /* How many lanes a mask has that is known to be the first ones; 0: it is another, or not known. */
 static uint32_t first_lanes(LLVMValueRef mask, uint32_t width)
@@ -513,7 +517,7 @@ static uint32_t first_lanes(LLVMValueRef mask, uint32_t width)
     return n;
 }
 
-/* By 4, 2 and 1: without registers for masks a masked store takes as long as a dozen of these (Zen 3). */
+/* Of 7 by 4, 2 and 1: without registers for masks a masked store takes as long as a dozen of these (Zen 3). */
 static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t n)
 {
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
@@ -534,7 +538,7 @@ static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef val
     LLVMValueRef args[] = {value, pointer, i32_const(cpu, align), mask};
     if (LLVMIsNull(mask))
         return;
-    uint32_t nfirst = access->mode == DLC_ACCESS_VECTOR && cpu->base.target->vector_bytes < MASKED_BYTES ? first_lanes(mask, n) : 0;
+    uint32_t nfirst = access->mode == DLC_ACCESS_VECTOR && !dlc_cpu_is_avx512(cpu) ? first_lanes(mask, n) : 0;
     if (nfirst) {
         store_first_lanes(cpu, access, value, pointer, nfirst);
         return;
