@@ -111,17 +111,14 @@ dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr shared = dlc_expr_bool(pool, 1), own = shared;
-    dlc_ids todo = {0};
+    dlc_ids conjuncts = {0};
     uint32_t nshared = 0, nown = 0;
     if (nest->lane == DLC_NO_AXIS || nest->width == 1)
         return 0;
-    dlc_vec_push(nest->arena, &todo, *guard);
-    while (todo.n) {
-        dlc_expr expr = todo.data[--todo.n];
-        if (dlc_node_of(pool, expr)->op == DLC_EXPR_AND) {
-            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 1));
-            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 0));
-        } else if (dlc_expr_uses_axis(pool, expr, nest->lane) || dlc_expr_has_load(pool, expr)) {
+    dlc_expr_conjuncts(pool, *guard, nest->arena, &conjuncts);
+    for (uint32_t i = 0; i < conjuncts.n; i++) {
+        dlc_expr expr = conjuncts.data[i];
+        if (dlc_expr_uses_axis(pool, expr, nest->lane) || dlc_expr_has_load(pool, expr)) {
             own = dlc_and(pool, own, expr);
             nown++;
         } else {

@@ -175,18 +175,23 @@ static const dlc_register_axis *clamped_rows(const dot *d)
     return rows;
 }
 
+static int find_operands(dot *d)
+{
+    dlc_dot_factors factors;
+    if (!dlc_dot_factors_of(d->nest->kernel, d->leaf, d->nest->arena, &factors))
+        return 0;
+    d->scale = factors.scale;
+    d->left = factors.rows;
+    d->right = factors.columns;
+    d->operands = factors.operands;
+    return 1;
+}
+
 static void find_factors(dot *d)
 {
-    dlc_contraction form = {0};
-    uint32_t at;
-    int found = dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form);
+    int found = find_operands(d);
     assert(found); /* verified */
     (void)found;
-    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, &at);
-    d->left = is_swapped ? form.b : form.a;
-    d->right = is_swapped ? form.a : form.b;
-    d->scale = form.scale;
-    dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, d->left, d->right, d->dtype, &d->operands);
     const dlc_register_axis *rows = d->rows;
     if (d->is_dealt && rows && rows->end && !is_filled(d, d->left))
         d->rows = clamped_rows(d);
@@ -289,7 +294,8 @@ static int merge_loops(dot *d)
     uint32_t n = d->loops.n;
     dlc_expr inner = n ? d->extents.data[n - 1] : 0;
     dlc_expr zero = dlc_expr_i64(d->pool, 0);
-    if (n < d->nouter + 2 || n < d->leaf->nskipped + 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero || inner != d->wholes.data[n - 1])
+    if (n < d->nouter + 2 || n < d->leaf->nskipped + 2 || d->lows.data[n - 1] != zero || d->lows.data[n - 2] != zero ||
+        inner != d->wholes.data[n - 1])
         return 0;
     dlc_expr whole = dlc_mul(d->pool, d->wholes.data[n - 2], inner);
     uint32_t merged = dlc_nest_axis(d->nest, whole);
@@ -575,6 +581,17 @@ static void end_part(const dot *d)
     }
 }
 
+static void multiply_rest(const dot *d)
+{
+    dlc_nest *nest = d->nest;
+    uint32_t axis = d->leaf->over.data[d->leaf->over.n - 1];
+    dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, d->rest), dlc_nest_uniform(nest, d->end), 1);
+    enter_lanes(d, NULL);
+    multiply(d, d->points_a, d->points_b);
+    leave_lanes(nest);
+    dlc_nest_loop_end(nest);
+}
+
 /* --- padding --- */
 
 /* Opens what is done at points of the axes so far at which some row is no padding. */
@@ -595,30 +612,6 @@ static void end_inside(const dot *d)
 {
     dlc_nest_leave(d->nest);
     d->nest->emit->if_end(d->nest->emit);
-}
-
-static void multiply_rest(const dot *d)
-{
-    dlc_nest *nest = d->nest;
-    uint32_t axis = d->leaf->over.data[d->leaf->over.n - 1];
-    dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, d->rest), dlc_nest_uniform(nest, d->end), 1);
-    enter_lanes(d, NULL);
-    multiply(d, d->points_a, d->points_b);
-    leave_lanes(nest);
-    dlc_nest_loop_end(nest);
-}
-
-/* The factors as the row takes them, for whoever multiplies by more than vectors. */
-static int find_operands(dot *d)
-{
-    dlc_contraction form = {0};
-    if (!dlc_contraction_of(d->nest->kernel, d->stage, d->nest->arena, &form))
-        return 0;
-    int is_swapped = dlc_ids_find(&form.m, d->leaf->columns, NULL);
-    d->scale = form.scale;
-    d->left = is_swapped ? form.b : form.a;
-    d->right = is_swapped ? form.a : form.b;
-    return dlc_dot_takes((dlc_dot)d->leaf->row, d->pool, d->left, d->right, d->dtype, &d->operands);
 }
 
 static void accumulate_matrices(dot *d, uint32_t node)
@@ -877,9 +870,7 @@ void dlc_dot_begin(dlc_nest *nest, uint32_t node)
 static void end_tile(dlc_nest *nest, uint32_t node)
 {
     dot d = dot_at(nest, node);
-    dlc_contraction form = {0};
-    if (dlc_contraction_of(nest->kernel, d.stage, nest->arena, &form))
-        d.scale = form.scale;
+    find_operands(&d);
     dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
     keep(&d, node);
 }
@@ -902,9 +893,7 @@ void dlc_dot_elements(dlc_nest *nest, uint32_t node)
 {
     const dlc_schedule_node *as = &nest->schedule->nodes.data[node];
     dot d = dot_at(nest, nest->schedule->homes[as->stage].leaf);
-    dlc_contraction form = {0};
-    if (dlc_contraction_of(nest->kernel, d.stage, nest->arena, &form))
-        d.scale = form.scale;
+    find_operands(&d);
     if (d.is_dealt)
         dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
     over_elements(&d, node, walk_element);

@@ -342,6 +342,21 @@ int dlc_expr_has_load(const dlc_pool *pool, dlc_expr root)
     return pool->facts.data[root].has_load;
 }
 
+void dlc_expr_conjuncts(const dlc_pool *pool, dlc_expr condition, dlc_arena *arena, dlc_ids *result)
+{
+    dlc_ids todo = {0};
+    dlc_vec_push(arena, &todo, condition);
+    while (todo.n) {
+        dlc_expr expr = todo.data[--todo.n];
+        if (dlc_node_of(pool, expr)->op != DLC_EXPR_AND) {
+            dlc_vec_push(arena, result, expr);
+            continue;
+        }
+        dlc_vec_push(arena, &todo, dlc_arg(pool, expr, 1));
+        dlc_vec_push(arena, &todo, dlc_arg(pool, expr, 0));
+    }
+}
+
 dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, dlc_expr expr, dlc_arena *arena)
 {
     dlc_evaluator e = {.pool = pool};

@@ -170,6 +170,8 @@ void dlc_expr_reach(const dlc_pool *pool, dlc_expr root, uint8_t *marks);
 void dlc_expr_axes(const dlc_pool *pool, dlc_expr root, uint64_t *axes);
 int dlc_expr_uses_axis(const dlc_pool *pool, dlc_expr root, uint32_t axis);
 int dlc_expr_has_load(const dlc_pool *pool, dlc_expr root);
+/* What a condition is the conjunction of, in order. */
+void dlc_expr_conjuncts(const dlc_pool *pool, dlc_expr condition, dlc_arena *arena, dlc_ids *result);
 
 /*
  * Rebuilds root in `to` (which may be `from`). For each node, operands first, `visit` may return a replacement built in `to`

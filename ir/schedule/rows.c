@@ -116,6 +116,17 @@ dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const d
     return DLC_DOT_NONE;
 }
 
+int dlc_dot_factors_of(dlc_kernel *kernel, const dlc_schedule_node *leaf, dlc_arena *arena, dlc_dot_factors *result)
+{
+    const dlc_stage *stage = &kernel->stages.data[leaf->stage];
+    dlc_contraction form;
+    if (!dlc_contraction_of(kernel, stage, arena, &form))
+        return 0;
+    int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
+    *result = (dlc_dot_factors){.rows = is_swapped ? form.b : form.a, .columns = is_swapped ? form.a : form.b, .scale = form.scale};
+    return dlc_dot_takes((dlc_dot)leaf->row, kernel->pool, result->rows, result->columns, stage->dtype[0], &result->operands);
+}
+
 /* --- padding --- */
 
 static int is_zero(const dlc_pool *pool, dlc_expr expr)
@@ -137,18 +148,12 @@ static dlc_expr padded_load(const dlc_kernel *kernel, uint32_t stage)
 /* The copy that the rows' factor reads, or 0. */
 static dlc_expr copied_rows(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf)
 {
-    const dlc_stage *stage = &kernel->stages.data[leaf->stage];
-    dlc_contraction form;
-    dlc_dot_operands operands;
-    if (!dlc_contraction_of(kernel, stage, schedule->arena, &form))
+    dlc_dot_factors factors;
+    if (!dlc_dot_factors_of(kernel, leaf, schedule->arena, &factors))
         return 0;
-    int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
-    dlc_expr rows = is_swapped ? form.b : form.a, columns = is_swapped ? form.a : form.b;
-    if (!dlc_dot_takes((dlc_dot)leaf->row, kernel->pool, rows, columns, stage->dtype[0], &operands))
-        return 0;
-    const dlc_expr_node *node = dlc_node_of(kernel->pool, operands.rows);
+    const dlc_expr_node *node = dlc_node_of(kernel->pool, factors.operands.rows);
     int is_copy = node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) && DLC_SOURCE_INDEX(node->imm.id) >= schedule->nstages;
-    return is_copy ? operands.rows : 0;
+    return is_copy ? factors.operands.rows : 0;
 }
 
 static int is_skipped(const dlc_kernel *kernel, const dlc_schedule_node *leaf, dlc_expr condition)
@@ -175,17 +180,11 @@ dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const 
     dlc_expr *at = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
     for (uint32_t i = 0; i < axes->n; i++)
         at[axes->data[i]] = dlc_arg(pool, rows, i);
-    dlc_ids todo = {0};
-    dlc_vec_push(schedule->arena, &todo, dlc_expr_substitute(pool, dlc_load_guard(pool, load), at, kernel->axes.n));
-    while (todo.n) {
-        dlc_expr condition = todo.data[--todo.n];
-        if (dlc_node_of(pool, condition)->op == DLC_EXPR_AND) {
-            dlc_vec_push(schedule->arena, &todo, dlc_arg(pool, condition, 1));
-            dlc_vec_push(schedule->arena, &todo, dlc_arg(pool, condition, 0));
-        } else if (is_skipped(kernel, leaf, condition)) {
-            inside = dlc_and(pool, inside, condition);
-        }
-    }
+    dlc_ids conditions = {0};
+    dlc_expr_conjuncts(pool, dlc_expr_substitute(pool, dlc_load_guard(pool, load), at, kernel->axes.n), schedule->arena, &conditions);
+    for (uint32_t i = 0; i < conditions.n; i++)
+        if (is_skipped(kernel, leaf, conditions.data[i]))
+            inside = dlc_and(pool, inside, conditions.data[i]);
     return inside;
 }
 

@@ -254,6 +254,13 @@ dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
+/* The contraction of a dot leaf: the factors of its rows and columns, as they stand and as the leaf's row takes them, and what is free of
+ * both, or 0. False: it is none, or the row does not take it. */
+typedef struct {
+    dlc_expr rows, columns, scale;
+    dlc_dot_operands operands;
+} dlc_dot_factors;
+int dlc_dot_factors_of(dlc_kernel *kernel, const dlc_schedule_node *leaf, dlc_arena *arena, dlc_dot_factors *result);
 /* What is true wherever the rows' factor, which is a copy of what is padded with zeros, is no padding: of axes of the leaf's stage, and of
  * reduced ones those which nskipped counts. 0: the factor is no such copy, or the leaf skips nothing. */
 dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf);

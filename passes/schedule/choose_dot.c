@@ -395,7 +395,8 @@ static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile,
     const dlc_access_fact *access = plain_load(d, factor);
     if (!access || d->order.n != 1)
         return 0;
-    int64_t bytes = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype), stride = dlc_choose_stride(d->c, access->offset, d->order.data[0]) * bytes;
+    int64_t bytes = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype);
+    int64_t stride = dlc_choose_stride(d->c, access->offset, d->order.data[0]) * bytes;
     int64_t spread = DLC_WAY_BYTES, lines = (span * bytes + DLC_LINE_BYTES - 1) / DLC_LINE_BYTES;
     while (stride % spread) /* points lie multiples of it apart */
         spread /= 2;

@@ -208,7 +208,9 @@ void dlc_choose_neighbours(const dlc_kernel *kernel, const dlc_schedule *from, d
             vary_lane(&t, n);
         else if (is_loop(node))
             vary_loop(&t, n);
-        else if (node->kind == DLC_LOOP_LEAF && node->row != DLC_DOT_NONE)
-            vary_dot(&t, n), vary_skipped(&t, n);
+        if (node->kind != DLC_LOOP_LEAF || node->row == DLC_DOT_NONE)
+            continue;
+        vary_dot(&t, n);
+        vary_skipped(&t, n);
     }
 }
