@@ -21,51 +21,57 @@ typedef struct {
 
 enum { DLC_NO_SLACK = 0xffffffff };
 
+/* Pages of what is known: one expression asks about few of a pool's, which lie close together. */
+enum { PAGE = 32 };
+
 struct dlc_known {
     const dlc_ranges *ranges;
     dlc_arena *scratch;
-    known *known; /* by id */
-    uint32_t nknown;
+    known **pages; /* by id / PAGE; NULL: nothing is known of these */
+    uint32_t npages;
     dlc_ids pending;
 };
 
 typedef dlc_known context;
 
-static void reserve_known(context *ctx, const dlc_pool *pool)
+static known *known_of(context *ctx, dlc_expr expr)
 {
-    if (ctx->nknown >= pool->nodes.n)
-        return;
-    uint32_t n = pool->nodes.n + pool->nodes.n / 2;
-    known *grown = dlc_new_array(ctx->scratch, known, n);
-    if (ctx->nknown)
-        memcpy(grown, ctx->known, ctx->nknown * sizeof *grown);
-    ctx->known = grown;
-    ctx->nknown = n;
+    uint32_t page = expr / PAGE;
+    if (page >= ctx->npages) {
+        uint32_t n = page + page / 2 + 1;
+        known **grown = dlc_new_array(ctx->scratch, known *, n);
+        if (ctx->npages)
+            memcpy(grown, ctx->pages, ctx->npages * sizeof *grown);
+        ctx->pages = grown;
+        ctx->npages = n;
+    }
+    if (!ctx->pages[page])
+        ctx->pages[page] = dlc_new_array(ctx->scratch, known, PAGE);
+    return &ctx->pages[page][expr % PAGE];
 }
 
 static dlc_interval range_of(context *ctx, const dlc_pool *pool, dlc_expr expr)
 {
-    reserve_known(ctx, pool);
     ctx->pending.n = 0;
     dlc_vec_push(ctx->scratch, &ctx->pending, expr);
     while (ctx->pending.n) {
         dlc_expr id = ctx->pending.data[ctx->pending.n - 1];
-        uint32_t n = ctx->pending.n,
-                 nargs = ctx->known[id].is_known ? 0 : dlc_node_of(pool, id)->nargs;
+        known *of = known_of(ctx, id);
+        uint32_t n = ctx->pending.n, nargs = of->is_known ? 0 : dlc_node_of(pool, id)->nargs;
         dlc_interval args[3] = {{0, 0}};
         for (uint32_t i = 0; i < nargs && dlc_op_of(pool, id) != DLC_EXPR_LOAD; i++) {
             dlc_expr arg = dlc_arg(pool, id, i);
-            args[i] = ctx->known[arg].range;
-            if (!ctx->known[arg].is_known)
+            args[i] = known_of(ctx, arg)->range;
+            if (!known_of(ctx, arg)->is_known)
                 dlc_vec_push(ctx->scratch, &ctx->pending, arg);
         }
         if (ctx->pending.n > n)
             continue;
-        if (!ctx->known[id].is_known)
-            ctx->known[id].range = dlc_node_range(pool, id, args, ctx->ranges), ctx->known[id].is_known = 1;
+        if (!of->is_known)
+            of->range = dlc_node_range(pool, id, args, ctx->ranges), of->is_known = 1;
         ctx->pending.n--;
     }
-    return ctx->known[expr].range;
+    return known_of(ctx, expr)->range;
 }
 
 /* --- bounds over symbols --- */
@@ -347,11 +353,12 @@ typedef struct {
 
 static dlc_expr slack_of(context *ctx, dlc_pool *pool, dlc_expr comparison)
 {
-    if (!ctx->known[comparison].slack) {
+    known *of = known_of(ctx, comparison);
+    if (!of->slack) {
         dlc_expr slack = dlc_compare_slack(pool, comparison);
-        ctx->known[comparison].slack = slack ? slack : DLC_NO_SLACK;
+        of->slack = slack ? slack : DLC_NO_SLACK;
     }
-    return ctx->known[comparison].slack == DLC_NO_SLACK ? 0 : ctx->known[comparison].slack;
+    return of->slack == DLC_NO_SLACK ? 0 : of->slack;
 }
 
 /* Conjuncts stand in one order in every conjunction, so those of `settled` are met one after the other. */
@@ -370,7 +377,6 @@ static dlc_expr conjunction(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_exp
     for (dlc_expr at = expr; dlc_op_of(pool, at) == DLC_EXPR_AND; at = dlc_arg(pool, at, 0))
         n++;
     conjunct *parts = dlc_new_array(ctx->scratch, conjunct, n);
-    reserve_known(ctx, pool);
     n = 0;
     for (; dlc_op_of(pool, expr) == DLC_EXPR_AND; expr = dlc_arg(pool, expr, 0))
         push_conjunct(ctx, pool, dlc_arg(pool, expr, 1), &settled, &parts[n++]);
@@ -502,30 +508,36 @@ static dlc_expr simplify_node(context *ctx, dlc_pool *pool, dlc_expr expr, dlc_e
 }
 
 /* One whose operands stay is as it was built. */
-static dlc_expr simplify_operands(const context *ctx, dlc_pool *pool, dlc_expr expr)
+static dlc_expr simplify_operands(context *ctx, dlc_pool *pool, dlc_expr expr)
 {
     const dlc_expr_node node = *dlc_node_of(pool, expr);
     dlc_expr args[UINT8_MAX];
     int is_same = 1;
     for (uint32_t i = 0; i < node.nargs; i++) {
         dlc_expr arg = dlc_arg(pool, expr, i);
-        args[i] = arg ? ctx->known[arg].simple : 0;
+        args[i] = arg ? known_of(ctx, arg)->simple : 0;
         is_same &= args[i] == arg;
     }
     return is_same ? expr : dlc_pool_rebuild(pool, &node, args);
+}
+
+static int is_wanted(const context *ctx, dlc_expr expr)
+{
+    const known *page = ctx->pages[expr / PAGE];
+    return page && page[expr % PAGE].is_wanted;
 }
 
 /* Marks what root is made of and was not asked for before; returns the lowest id of it. */
 static dlc_expr want(context *ctx, const dlc_pool *pool, dlc_expr root)
 {
     dlc_expr lowest = root;
-    ctx->known[root].is_wanted = 1;
+    known_of(ctx, root)->is_wanted = 1;
     for (dlc_expr id = root; id >= lowest; id--)
-        for (uint32_t i = 0; ctx->known[id].is_wanted && i < dlc_node_of(pool, id)->nargs; i++) {
+        for (uint32_t i = 0; is_wanted(ctx, id) && i < dlc_node_of(pool, id)->nargs; i++) {
             dlc_expr arg = dlc_arg(pool, id, i);
-            if (!arg || ctx->known[arg].simple)
+            if (!arg || known_of(ctx, arg)->simple)
                 continue;
-            ctx->known[arg].is_wanted = 1;
+            known_of(ctx, arg)->is_wanted = 1;
             lowest = arg < lowest ? arg : lowest;
         }
     return lowest;
@@ -533,16 +545,15 @@ static dlc_expr want(context *ctx, const dlc_pool *pool, dlc_expr root)
 
 static dlc_expr simplify(context *ctx, dlc_pool *pool, dlc_expr root)
 {
-    reserve_known(ctx, pool);
-    for (dlc_expr id = ctx->known[root].simple ? root + 1 : want(ctx, pool, root); id <= root; id++) {
-        if (!ctx->known[id].is_wanted)
+    for (dlc_expr id = known_of(ctx, root)->simple ? root + 1 : want(ctx, pool, root); id <= root; id++) {
+        if (!is_wanted(ctx, id))
             continue;
-        dlc_expr first = dlc_node_of(pool, id)->nargs ? ctx->known[dlc_arg(pool, id, 0)].simple : 0;
-        dlc_expr simple = simplify_node(ctx, pool, simplify_operands(ctx, pool, id), dlc_op_of(pool, id), first);
-        ctx->known[id].simple = simple; /* behind the call: what is known moves as it grows */
-        ctx->known[id].is_wanted = 0;
+        known *of = known_of(ctx, id);
+        dlc_expr first = dlc_node_of(pool, id)->nargs ? known_of(ctx, dlc_arg(pool, id, 0))->simple : 0;
+        of->simple = simplify_node(ctx, pool, simplify_operands(ctx, pool, id), dlc_op_of(pool, id), first);
+        of->is_wanted = 0;
     }
-    return ctx->known[root].simple;
+    return known_of(ctx, root)->simple;
 }
 
 dlc_known *dlc_known_create(dlc_arena *arena)
