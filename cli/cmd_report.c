@@ -33,6 +33,7 @@ static void take_steps(const cJSON *json, dlc_page *page)
         dlc_page_step step = {.name = text_of(row, "name"),
                               .does = text_of(row, "does"),
                               .result = text_of(row, "result"),
+                              .peak = "",
                               .code = at ? (int64_t)number_of(row, "code") : -1,
                               .flops = number_of(kernel, "flops"),
                               .bytes = number_of(kernel, "bytes"),
@@ -102,6 +103,7 @@ static void take_run(const dlc_profile *run, dlc_page *page)
         step->us = timed->us;
         step->flops = timed->flops;
         step->bytes = timed->bytes;
+        step->peak = dlc_arena_strdup(page->arena, timed->peak); /* the executable is closed before the page is written */
     }
     page->runs = run->nruns;
     page->threads = run->nthreads;

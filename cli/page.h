@@ -15,6 +15,7 @@ enum { DLC_PAGE_NCOLOURS = 9, DLC_PAGE_WIDTH = 1360, DLC_PAGE_TAGS = 8 };
 
 typedef struct {
     const char *name, *does, *result;
+    const char *peak;     /* of its arithmetic, as a profile names it; "": not known */
     int64_t code;         /* equal ones run the same; -1: a step in C */
     double flops, bytes;  /* estimates of the compiler */
     double begin_us, us;  /* of the run; without one, estimates */

@@ -123,7 +123,7 @@ void dlc_page_reckon(dlc_page *page)
     for (uint32_t i = 0; i < page->steps.n; i++) {
         dlc_page_step *step = &page->steps.data[i];
         if (step->code >= 0)
-            step->bound = dlc_roofs_bound(&page->roofs, step->us, step->flops, step->bytes);
+            step->bound = dlc_roofs_bound(&page->roofs, step->peak, step->us, step->flops, step->bytes);
         page->total_us += step->us;
     }
     tag_links(page);

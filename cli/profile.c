@@ -35,6 +35,7 @@ static dlc_profile read_run(dlc_arena *arena, const dlcrt_executable *executable
         double end_us = (double)times.end_ns / 1e3;
         profile.steps[i] = (dlc_timed_step){.name = step.name,
                                             .kernel = step.kernel,
+                                            .peak = step.peak,
                                             .units = times.units,
                                             .begin_us = (double)times.begin_ns / 1e3,
                                             .us = (double)(times.end_ns - times.begin_ns) / 1e3,
@@ -191,11 +192,19 @@ static const dlc_roof *roof_above(const dlc_roof_list *roofs, double rate)
     return best;
 }
 
-dlc_bound dlc_roofs_bound(const dlc_roofs *roofs, double us, double flops, double bytes)
+static const dlc_roof *roof_called(const dlc_roof_list *roofs, const char *name)
+{
+    for (uint32_t i = 0; i < roofs->n; i++)
+        if (!strcmp(roofs->data[i].name, name))
+            return &roofs->data[i];
+    return NULL;
+}
+
+dlc_bound dlc_roofs_bound(const dlc_roofs *roofs, const char *peak_name, double us, double flops, double bytes)
 {
     if (us <= 0 || !roofs->peaks.n || !roofs->levels.n || flops + bytes <= 0)
         return (dlc_bound){0};
-    const dlc_roof *peak = roof_above(&roofs->peaks, flops / us);
+    const dlc_roof *named = roof_called(&roofs->peaks, peak_name), *peak = named ? named : roof_above(&roofs->peaks, flops / us);
     const dlc_roof *level = roof_above(&roofs->levels, bytes / us);
     double computing = flops / peak->per_us, moving = bytes / level->per_us;
     return computing >= moving ? (dlc_bound){peak->name, computing / us} : (dlc_bound){level->name, moving / us};

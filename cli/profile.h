@@ -31,17 +31,18 @@ typedef struct {
  * cannot be done a note says so, and there are no roofs. */
 void dlc_roofs_measure(dlc_cli *cli, uint32_t nthreads, dlc_roofs *roofs);
 /*
- * A step is bound by the larger of its arithmetic over a peak and its bytes over a level of memory. Which peak and which level it
- * has is not recorded, so the lowest are taken that it does not exceed: a step that runs faster than memory gives read a cache.
+ * A step is bound by the larger of its arithmetic over its peak and its bytes over a level of memory. Which level that is is not
+ * recorded, so the lowest is taken that it does not exceed: a step that runs faster than memory gives read a cache; of the peaks
+ * likewise where the step names none (""). Winograd leaves products out, so its share of a peak may be above 1.
  */
-dlc_bound dlc_roofs_bound(const dlc_roofs *roofs, double us, double flops, double bytes);
+dlc_bound dlc_roofs_bound(const dlc_roofs *roofs, const char *peak, double us, double flops, double bytes);
 
 typedef struct {
     double busy_us, end_us;
 } dlc_lane;
 
 typedef struct {
-    const char *name, *kernel;
+    const char *name, *kernel, *peak;
     int64_t units, runs;               /* runs: more than 1 in a loop, of which the rest are sums */
     double begin_us, us, flops, bytes; /* flops and bytes: estimates of the compiler */
     dlc_lane *lanes;                   /* by thread; all 0 of a step on a device */

@@ -36,7 +36,7 @@ static int slower(const void *a, const void *b)
 
 static void show_step(dlc_cli *cli, const dlc_profile *profile, const dlc_timed_step *step, const dlc_roofs *roofs)
 {
-    dlc_bound bound = dlc_roofs_bound(roofs, step->us, step->flops, step->bytes);
+    dlc_bound bound = dlc_roofs_bound(roofs, step->peak, step->us, step->flops, step->bytes);
     double busy = busy_share(profile, step);
     dlc_say(cli, "%10.1f %5.1f%% %8.1f %8.1f ", step->us, 100 * step->us / profile->total_us, per_ns(step->flops, step->us),
             per_ns(step->bytes, step->us));
@@ -99,7 +99,7 @@ cJSON *dlc_profile_json(const dlc_profile *profile, const dlc_roofs *roofs)
     cJSON *list = cJSON_CreateArray();
     for (uint32_t i = 0; i < profile->nsteps; i++) {
         const dlc_timed_step *step = &profile->steps[i];
-        dlc_bound bound = dlc_roofs_bound(roofs, step->us, step->flops, step->bytes);
+        dlc_bound bound = dlc_roofs_bound(roofs, step->peak, step->us, step->flops, step->bytes);
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "name", step->name);
         cJSON_AddNumberToObject(row, "begin_us", step->begin_us);

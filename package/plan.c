@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "ir/kernel/algebra.h"
 #include "package/size.h"
 
 #define DLC_PRODUCER "dlc 0.1.0"
@@ -275,44 +276,57 @@ static uint32_t buffer_bytes(builder *b, const dlc_kernel *kernel, const dlc_buf
     return mul(b, cell, dlc_size_const(&b->size, dlc_dtype_bytes(buffer->type.dtype)));
 }
 
-/* Scalar operations of a stage's value at one point. Indices and guards of loads are not counted, nor what widens the loaded element: a
- * product of bytes summed as integers is two operations, as the machine's roofs count it. */
-static int64_t point_flops(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
+static uint32_t points_of(builder *b, const dlc_kernel *kernel, const uint64_t *axes, const uint32_t *symbols)
 {
+    uint32_t points = dlc_size_const(&b->size, 1);
+    for (uint32_t a = 0; a < kernel->axes.n; a++)
+        if (axes[a / 64] >> a % 64 & 1)
+            points = mul(b, points, dlc_size_expr(&b->size, kernel->pool, kernel->axes.data[a].extent, symbols));
+    return points;
+}
+
+/*
+ * Operations of a stage that are the same work: each is computed once for every point of the axes it depends on. A product of bytes
+ * summed as integers is two operations, as the machine's roofs count it: what widens a loaded element is none, nor are indices and
+ * guards of loads, nor the scale of a product, which is multiplied by behind the sum.
+ */
+static uint32_t stage_flops(builder *b, dlc_kernel *kernel, const dlc_stage *stage, const uint32_t *symbols)
+{
+    dlc_contraction form;
+    int has_scale = stage->reduce.n && dlc_contraction_of(kernel, stage, b->arena, &form) && form.scale;
     const dlc_pool *pool = kernel->pool;
-    uint8_t *marks = dlc_new_array(arena, uint8_t, pool->nodes.n);
-    int64_t flops = 0;
+    uint32_t total = dlc_size_const(&b->size, 0), words;
+    uint8_t *marks = dlc_new_array(b->arena, uint8_t, pool->nodes.n);
+    const uint64_t *axes = dlc_kernel_axes_of(kernel, dlc_stage_marks(kernel, stage, b->arena), b->arena, &words);
+    uint64_t *all = dlc_new_array(b->arena, uint64_t, words);
+    int64_t nsums = 0;
     for (uint32_t i = 0; i < dlc_reduces[stage->combine].naccs; i++) {
         marks[stage->value[i]] = 1;
-        flops += stage->combine != DLC_REDUCE_NONE;
+        nsums += stage->combine != DLC_REDUCE_NONE && !has_scale;
     }
     for (dlc_expr id = pool->nodes.n; id-- > 1;) {
         const dlc_expr_node *node = dlc_node_of(pool, id);
         if (!marks[id] || node->op == DLC_EXPR_LOAD)
             continue;
         int widens = node->op == DLC_EXPR_CAST && dlc_node_of(pool, dlc_arg(pool, id, 0))->op == DLC_EXPR_LOAD;
-        flops += widens ? 0 : dlc_exprs[node->op].cost;
+        int64_t cost = widens ? 0 : dlc_exprs[node->op].cost;
+        if (cost)
+            total = add(b, total, mul(b, dlc_size_const(&b->size, cost), points_of(b, kernel, axes + (size_t)id * words, symbols)));
         for (uint32_t i = 0; i < node->nargs; i++)
             marks[dlc_arg(pool, id, i)] = 1;
     }
-    return flops;
+    for (uint32_t k = 0; k < stage->axes.n + stage->reduce.n; k++) {
+        uint32_t axis = k < stage->axes.n ? stage->axes.data[k] : stage->reduce.data[k - stage->axes.n];
+        all[axis / 64] |= UINT64_C(1) << axis % 64;
+    }
+    return nsums ? add(b, total, mul(b, dlc_size_const(&b->size, nsums), points_of(b, kernel, all, symbols))) : total;
 }
 
-static uint32_t kernel_flops(builder *b, const dlc_kernel *kernel, const uint32_t *symbols)
+static uint32_t kernel_flops(builder *b, dlc_kernel *kernel, const uint32_t *symbols)
 {
     uint32_t total = dlc_size_const(&b->size, 0);
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        const dlc_stage *stage = &kernel->stages.data[i];
-        uint32_t flops = dlc_size_const(&b->size, point_flops(kernel, stage, b->arena));
-        for (uint32_t k = 0; k < stage->axes.n + stage->reduce.n; k++) {
-            uint32_t axis =
-                k < stage->axes.n ? stage->axes.data[k] : stage->reduce.data[k - stage->axes.n];
-            flops =
-                mul(b, flops,
-                    dlc_size_expr(&b->size, kernel->pool, kernel->axes.data[axis].extent, symbols));
-        }
-        total = add(b, total, flops);
-    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        total = add(b, total, stage_flops(b, kernel, &kernel->stages.data[i], symbols));
     return total;
 }
 
@@ -693,7 +707,9 @@ static dlc_status lay_out(builder *b, dlc_plan *plan, dlc_str *out)
 static void add_kernel(builder *b, uint32_t i)
 {
     const dlc_plan_cuda *cuda = b->cuda;
-    dlc_plan_kernel row = {.name = add_string(b, b->module->kernels.data[i].kernel->name),
+    const dlc_module_kernel *entry = &b->module->kernels.data[i];
+    dlc_plan_kernel row = {.name = add_string(b, entry->kernel->name),
+                           .peak = add_string(b, dlc_schedule_peak(entry->schedule, b->arena)),
                            .binaries = {b->binaries.n, cuda->nbinaries}};
     if (device_of(b) == DLC_DEVICE_CUDA) {
         row.function = add_string(b, cuda->functions[i]);

@@ -373,7 +373,7 @@ static dlc_status check_steps(check *c)
     if (c->nopen)
         return dlcrt_damaged(c->name, "step %u begins what does not end", c->open[c->nopen - 1]);
     for (uint32_t i = 0; i < c->plan->kernels.count; i++)
-        if (!is_string(c, kernel[i].name) || !is_string(c, kernel[i].function))
+        if (!is_string(c, kernel[i].name) || !is_string(c, kernel[i].peak) || !is_string(c, kernel[i].function))
             return dlcrt_damaged(c->name, "kernel %u is out of bounds", i);
     if (c->last + 1 != c->plan->phases.count)
         return dlcrt_damaged(c->name, "phase %u is never entered", c->last + 1);

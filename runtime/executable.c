@@ -295,6 +295,7 @@ int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i, dlcrt_
     const dlc_plan_kernel *kernels = dlcrt_rows(plan, plan->kernels);
     info->name = dlcrt_string(plan, step->name);
     info->is_kernel = step->kind == DLC_DO_LAUNCH;
+    info->peak = info->is_kernel ? dlcrt_string(plan, kernels[step->what].peak) : "";
     info->kernel = step->kind == DLC_DO_LAUNCH   ? dlcrt_string(plan, kernels[step->what].name)
                    : step->kind == DLC_DO_OPAQUE ? dlcrt_opaques[step->what].text
                    : step->kind == DLC_DO_BIND   ? "bind"

@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 9
+#define DLC_ABI_VERSION 10
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -178,10 +178,12 @@ typedef struct {
     uint32_t registers, frame_bytes, shared_bytes, blocks;
 } dlc_plan_binary;
 
-/* In plans of CPUs all but the name is 0. CUDA: dynamic shared memory of a block: fixed_bytes + scratches
+/* In plans of CPUs what follows `peak` is 0. CUDA: dynamic shared memory of a block: fixed_bytes + scratches
  * times the step's scratch_bytes. */
 typedef struct {
     uint32_t name; /* string */
+    uint32_t peak; /* string: the rate of a processor that its arithmetic is held against, as `dlc targets --probe` names them; or "" */
+    uint32_t zero;
     uint32_t threads, units_per_block, fixed_bytes, scratches;
     uint32_t function;      /* string: its name in the binaries; equal kernels have one */
     dlc_plan_rows binaries; /* rows of `binaries` */

@@ -171,6 +171,8 @@ DLCRT_API int dlcrt_executable_metadata(const dlcrt_executable *executable, uint
 typedef struct {
     const char *name;   /* origin nodes joined by '+' */
     const char *kernel; /* or "topk", "bind", "copy" … */
+    const char *peak;   /* which of a processor's rates bounds a kernel's arithmetic (fma, vnni, …: `dlc
+                           targets --probe`); "": none does */
     int is_kernel;
 } dlcrt_step_info;
 DLCRT_API int dlcrt_executable_step(const dlcrt_executable *executable, uint32_t i,

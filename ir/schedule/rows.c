@@ -350,3 +350,11 @@ uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
     }
     return facts;
 }
+
+const char *dlc_schedule_peak(const dlc_schedule *schedule, dlc_arena *scratch)
+{
+    uint32_t facts = dlc_schedule_facts(schedule, scratch) & ~(uint32_t)DLC_HAS_VBMI; /* a table, no arithmetic */
+    if (schedule->target->kind != DLC_TARGET_CPU)
+        return "";
+    return dlc_target_facts[facts ? __builtin_ctz(facts) : DLC_IS_FMA].text;
+}

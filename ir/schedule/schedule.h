@@ -281,6 +281,9 @@ uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
 /* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes and of tables. What the target has
  * besides is not asked of the machine that runs it. */
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);
+/* The fact whose rate (dlc_machine's ops_per_us) bounds the schedule's arithmetic, by its name: that of its rows, or "fma"; "" on a
+ * device, whose rates are not a processor's. */
+const char *dlc_schedule_peak(const dlc_schedule *schedule, dlc_arena *scratch);
 
 /* --- text --- */
 
