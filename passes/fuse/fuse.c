@@ -252,7 +252,7 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     sum.time_us += b->time_us;
     sum.again_blindly += b->again_blindly;
     sum.again_cycles += b->again_cycles;
-    sum.is_mixed |= b->is_mixed;
+    sum.nmixed += b->nmixed;
     sum.ndots += b->ndots;
     sum.units = a->units < b->units ? a->units : b->units;
     return sum;
@@ -271,12 +271,12 @@ static dlc_reason weigh(dlc_fusion *f, verdict *v)
         v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, a->units);
         return DLC_REASON_LOST_PARALLELISM;
     }
-    if (b->is_mixed && b->again_blindly > a->again_blindly) {
+    if (b->nmixed && b->again_blindly > a->again_blindly) {
         v->detail = dlc_arena_printf(f->arena, "for as many rows as there will be, %.1f us of them if these are many",
                                      (b->again_blindly - a->again_blindly) / f->target->machine->cycles_per_us);
         return DLC_REASON_LOST_REUSE;
     }
-    if (b->is_mixed && !a->is_mixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * MIXED_WORTH) {
+    if (b->nmixed > a->nmixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * MIXED_WORTH) {
         v->detail = dlc_arena_printf(f->arena, "%.1f instead of %.1f us", b->time_us, a->time_us);
         return DLC_REASON_SMALL_SAVING;
     }

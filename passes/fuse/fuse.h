@@ -52,7 +52,7 @@ typedef struct {
     double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */
     double again_blindly; /* of them: from beyond L2, for a number of rows that is not known: few rows would not hide it */
     uint32_t ndots;       /* contractions that run as register tiles */
-    uint8_t is_mixed;     /* with loops of other stages beside them */
+    uint32_t nmixed;      /* of them: with loops of other stages beside theirs */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
 /* Its time where a run has so many threads; an estimate has those of the machine's `workers`. */

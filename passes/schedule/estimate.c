@@ -460,7 +460,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
             result->ndots += (uint32_t)is_dot;
             nothers += !is_dot && around(e, n, DLC_LOOP_AS) == DLC_ROOT_NODE && node_at(e, n)->stage < e->schedule->nstages;
         }
-    result->is_mixed = result->ndots + (result->ndots ? nothers : 0) > 1;
+    result->nmixed = result->ndots + nothers > 1 ? result->ndots : 0;
     return cycles;
 }
 

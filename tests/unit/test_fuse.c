@@ -44,6 +44,9 @@ static const struct {
      DLC_REASON_SMALL_SAVING},
     {"in x 4096,64; const w 64,256; const v 256,64; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p",
      "greedy", DLC_REASON_NONE},
+    /* a kernel of two products takes a third only where that pays by itself */
+    {"in x 4096,64; const w 64,256; const v 256,64; const u 64,512; m = matmul x w; r = relu m; p = matmul r v; q = matmul p u; out q",
+     "p", "q", "greedy", DLC_REASON_SMALL_SAVING},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; out t", "a", "t", "greedy", DLC_REASON_OPAQUE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",
      DLC_REASON_CYCLE},
