@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MIXED_WORTH 0.97 /* of the time before: what contractions that share their loops must save, for estimates to tell */
+#define MIXED_WORTH 0.95 /* of the time before: what contractions that share their loops must save, for estimates to tell */
 
 enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */

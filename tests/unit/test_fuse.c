@@ -42,10 +42,10 @@ static const struct {
      DLC_REASON_LOST_REUSE},
     {"in x 128,384; const w 384,1536; const v 1536,384; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p", "greedy",
      DLC_REASON_SMALL_SAVING},
-    {"in x 4096,64; const w 64,256; const v 256,64; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p",
+    {"in x 4096,32; const w 32,256; const v 256,32; m = matmul x w; r = relu m; p = matmul r v; out p", "r", "p",
      "greedy", DLC_REASON_NONE},
     /* a kernel of two products takes a third only where that pays by itself */
-    {"in x 4096,64; const w 64,256; const v 256,64; const u 64,512; m = matmul x w; r = relu m; p = matmul r v; q = matmul p u; out q",
+    {"in x 4096,32; const w 32,256; const v 256,32; const u 32,512; m = matmul x w; r = relu m; p = matmul r v; q = matmul p u; out q",
      "p", "q", "greedy", DLC_REASON_SMALL_SAVING},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; out t", "a", "t", "greedy", DLC_REASON_OPAQUE},
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",
