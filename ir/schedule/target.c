@@ -171,6 +171,25 @@ uint32_t dlc_host_l3_bytes(void)
     return is_read && kib < UINT32_MAX / KIB ? kib * KIB : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
 }
 
+/* What is known of the host's kind beyond its row. */
+static void take_host(const char *base, dlc_machine *machine)
+{
+#if defined(__x86_64__)
+#define DLC_HOST(family, row, cycles, l1, l2, l3, memory)                                          \
+    if (__builtin_cpu_is(family) && !strcmp(base, row)) {                                          \
+        machine->cycles_per_us = cycles;                                                           \
+        machine->l1_bytes_per_us = l1;                                                             \
+        machine->near_bytes_per_us = l2;                                                           \
+        machine->l3_bytes_per_us = l3;                                                             \
+        machine->far_bytes_per_us = memory;                                                        \
+    }
+#include "ir/schedule/hosts.def"
+#undef DLC_HOST
+#else
+    (void)base, (void)machine;
+#endif
+}
+
 static void find_native(void)
 {
     uint64_t cpu = dlc_cpu_detect();
@@ -185,6 +204,7 @@ static void find_native(void)
     native.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, base->l2_bytes);
     native.scratch_bytes = native.l2_bytes / 2;
     native_machine = *base->machine;
+    take_host(base->name, &native_machine);
     native_machine.l3_bytes = dlc_host_l3_bytes();
     native.machine = &native_machine;
     native_target = &native;

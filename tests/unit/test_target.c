@@ -49,6 +49,27 @@ START_TEST(native_is_a_row_with_its_own_caches_and_facts)
 }
 END_TEST
 
+/* Figures of known processors: each row is a target's, and native has one of these or what its own row says. */
+START_TEST(known_hosts_are_of_a_row)
+{
+    const dlc_target *native = dlc_target_find("native");
+    int is_known = 0;
+#define DLC_HOST(family, row, cycles, l1, l2, l3, memory)                                          \
+    ck_assert_ptr_nonnull(dlc_target_find(row));                                                   \
+    ck_assert((cycles) > 0 && (l1) >= (l2) && (l2) >= (l3) && (l3) >= (memory) && (memory) > 0);   \
+    is_known |= !strcmp(row, native->cpu) && native->machine->cycles_per_us == (cycles) &&         \
+                native->machine->l3_bytes_per_us == (l3);
+#include "ir/schedule/hosts.def"
+#undef DLC_HOST
+    for (const char *const *name = dlc_target_names(); *name; name++) {
+        const dlc_target *target = dlc_target_find(*name);
+        is_known |= target != native && !strcmp(target->cpu, native->cpu) &&
+                    native->machine->cycles_per_us == target->machine->cycles_per_us;
+    }
+    ck_assert(is_known);
+}
+END_TEST
+
 START_TEST(a_machine_makes_a_target_of_its_own)
 {
     const dlc_target *base = dlc_target_find("x86-64-v4+vnni");
@@ -127,6 +148,7 @@ int main(void)
     TCase *tests = tcase_create("target");
     tcase_add_test(tests, every_row_is_found);
     tcase_add_test(tests, native_is_a_row_with_its_own_caches_and_facts);
+    tcase_add_test(tests, known_hosts_are_of_a_row);
     tcase_add_test(tests, a_machine_makes_a_target_of_its_own);
     tcase_add_test(tests, beside_others_a_target_packs_as_they_do);
     tcase_add_loop_test(tests, facts_are_those_of_the_row_and_of_the_name, 0,
