@@ -290,15 +290,15 @@ static uint32_t points_of(builder *b, const dlc_kernel *kernel, const uint64_t *
  * summed as integers is two operations, as the machine's roofs count it: what widens a loaded element is none, nor are indices and
  * guards of loads, nor the scale of a product, which is multiplied by behind the sum.
  */
-static uint32_t stage_flops(builder *b, dlc_kernel *kernel, const dlc_stage *stage, const uint32_t *symbols)
+static uint32_t stage_flops(builder *b, dlc_kernel *kernel, const dlc_stage *stage, const uint32_t *symbols, dlc_arena *scratch)
 {
     dlc_contraction form;
-    int has_scale = stage->reduce.n && dlc_contraction_of(kernel, stage, b->arena, &form) && form.scale;
+    int has_scale = stage->reduce.n && dlc_contraction_of(kernel, stage, scratch, &form) && form.scale;
     const dlc_pool *pool = kernel->pool;
     uint32_t total = dlc_size_const(&b->size, 0), words;
-    uint8_t *marks = dlc_new_array(b->arena, uint8_t, pool->nodes.n);
-    const uint64_t *axes = dlc_kernel_axes_of(kernel, dlc_stage_marks(kernel, stage, b->arena), b->arena, &words);
-    uint64_t *all = dlc_new_array(b->arena, uint64_t, words);
+    uint8_t *marks = dlc_new_array(scratch, uint8_t, pool->nodes.n);
+    const uint64_t *axes = dlc_kernel_axes_of(kernel, dlc_stage_marks(kernel, stage, scratch), scratch, &words);
+    uint64_t *all = dlc_new_array(scratch, uint64_t, words);
     int64_t nsums = 0;
     for (uint32_t i = 0; i < dlc_reduces[stage->combine].naccs; i++) {
         marks[stage->value[i]] = 1;
@@ -325,8 +325,10 @@ static uint32_t stage_flops(builder *b, dlc_kernel *kernel, const dlc_stage *sta
 static uint32_t kernel_flops(builder *b, dlc_kernel *kernel, const uint32_t *symbols)
 {
     uint32_t total = dlc_size_const(&b->size, 0);
+    dlc_arena *scratch = dlc_arena_create(0);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        total = add(b, total, stage_flops(b, kernel, &kernel->stages.data[i], symbols));
+        total = add(b, total, stage_flops(b, kernel, &kernel->stages.data[i], symbols, scratch));
+    dlc_arena_destroy(scratch);
     return total;
 }
 
