@@ -51,7 +51,7 @@ graph @f(%a: f32[64,64]) -> %m {
 }
 TEXT
 echo '{"groups": [["%r", "%m"]]}' >together.json
-expect 0 '"flops":528384' "$DLC" inspect gated.dlc --fusion together.json --json
+expect 0 '"nodes":["r","m"];"flops":528384' "$DLC" inspect gated.dlc --fusion together.json --json
 expect 0 ' % fma' "$DLC" bench gated.dlc --fusion together.json --seconds 0.1 --threads 1 --profile trace.json
 
 # the picture: resnet50 on three screens, with few boxes, without a word on the console and without a request
