@@ -28,21 +28,26 @@ class Tensor(ctypes.Structure):
 
 class OpenOptions(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("image", ctypes.c_void_p), ("fd", ctypes.c_int), ("device", ctypes.c_char_p),
-                ("reserved", ctypes.c_uint32 * 4)]
+                ("plan", ctypes.c_uint32), ("reserved", ctypes.c_uint32 * 3)]
 
 
 class ContextOptions(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_uint32), ("profile", ctypes.c_uint32), ("poison", ctypes.c_uint32), ("is_async", ctypes.c_uint32),
-                ("stream", ctypes.c_void_p), ("is_current", ctypes.c_uint32), ("reserved", ctypes.c_uint32 * 3)]
+    _fields_ = [("threads", ctypes.c_uint32), ("profile", ctypes.c_uint32), ("poison", ctypes.c_uint32), ("async", ctypes.c_uint32),
+                ("stream", ctypes.c_void_p), ("is_current", ctypes.c_uint32), ("max_mebibytes", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32 * 2)]
 
 
 class StepInfo(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("kernel", ctypes.c_char_p), ("is_kernel", ctypes.c_int)]
+    _fields_ = [("name", ctypes.c_char_p), ("kernel", ctypes.c_char_p), ("peak", ctypes.c_char_p), ("is_kernel", ctypes.c_int)]
 
 
 class StepProfile(ctypes.Structure):
     _fields_ = [("begin_ns", ctypes.c_int64), ("end_ns", ctypes.c_int64), ("units", ctypes.c_int64), ("flops", ctypes.c_double),
                 ("bytes", ctypes.c_double), ("runs", ctypes.c_int64)]
+
+
+STRUCTS = {"dlcrt_tensor": Tensor, "dlcrt_executable_options": OpenOptions, "dlcrt_context_options": ContextOptions,
+           "dlcrt_step_info": StepInfo, "dlcrt_step_profile": StepProfile}
 
 
 class Runtime:
@@ -74,7 +79,7 @@ class Model:
         self.rt, self.executable, self.context = runtime, ctypes.c_void_p(), ctypes.c_void_p()
         options = OpenOptions(path=str(path).encode(), fd=-1)  # on DLC_DEVICE
         runtime.check(runtime.lib.dlcrt_executable_open_with(ctypes.byref(options), ctypes.byref(self.executable)))
-        options = ContextOptions(poison=poison, is_async=stream is not None, stream=stream, profile=profile)
+        options = ContextOptions(poison=poison, stream=stream, profile=profile, **{"async": stream is not None})
         runtime.check(runtime.lib.dlcrt_context_create(self.executable, ctypes.byref(options), ctypes.byref(self.context)))
 
     def tensor(self, array, name=None):

@@ -5,6 +5,7 @@ which crashes, breaks the GPU or hangs costs itself alone, and what the exit sta
 executables for sm_75, few runs and little work, where NVRTC is there.
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ import gpu_experiments  # noqa: E402
 import gpu_micro  # noqa: E402
 import gpu_run  # noqa: E402
 import gpu_static  # noqa: E402
+import gpu_steps  # noqa: E402
 import gpu_wgmma  # noqa: E402
 
 KERNELS = ("softmax_1536x128", "matmul_odd_509x1021x127")
@@ -82,6 +84,19 @@ def check_documented():
     table = (ROOT / "docs/gpu.md").read_text().partition("| step | seconds |")[2].partition("\n\n")[0]
     rows = [(step, int(whole)) for step, whole in re.findall(r"(?m)^\| (\w+) \| (\d+) \|", table)]
     assert rows == [(step, whole) for step, (whole, _) in gpu_run.LIMITS_S.items()], rows
+
+
+def check_structs(work):
+    """ctypes' structs lie as the C compiler lays out those of the header."""
+    source, program = work / "structs.c", work / "structs"
+    fields = [(c, name) for c, struct in gpu_steps.STRUCTS.items() for name, _ in struct._fields_]
+    source.write_text("#include <dlc/runtime.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n"
+                      + "".join(f'printf("%zu\\n", sizeof({c}));\n' for c in gpu_steps.STRUCTS)
+                      + "".join(f'printf("%zu\\n", offsetof({c}, {name}));\n' for c, name in fields) + "}\n")
+    subprocess.run(["cc", "-I", ROOT / "include", "-o", program, source], check=True)
+    said = [int(line) for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()]
+    known = [ctypes.sizeof(s) for s in gpu_steps.STRUCTS.values()] + [getattr(gpu_steps.STRUCTS[c], name).offset for c, name in fields]
+    assert said == known, list(zip([*gpu_steps.STRUCTS, *fields], said, known))
 
 
 def check_all(folder):
@@ -187,6 +202,7 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     folder = work / "gpu"
     check_documented()
+    check_structs(work)
     carry(dlc, folder)
     check_all(folder)
     check_trouble(folder)
