@@ -44,11 +44,19 @@ static dlc_status fail(parser *p, const char *what)
 
 /* --- statements --- */
 
+/* dlc's own comment (codegen/ptx/object.c) is what the pragma of the same name is to newer drivers. */
+static void skip_comment(parser *p)
+{
+    if (sscanf(p->at, "// used_bytes_mask %u", &p->unused) == 1)
+        p->unused = ~p->unused;
+    p->at += strcspn(p->at, "\n");
+}
+
 static void skip_blanks(parser *p)
 {
     for (;;) {
         if (p->at[0] == '/' && p->at[1] == '/')
-            p->at += strcspn(p->at, "\n");
+            skip_comment(p);
         else if (!isspace((unsigned char)*p->at) || !*p->at)
             return;
         else
@@ -282,6 +290,8 @@ static dlc_status directive(parser *p)
     if (p->function && sscanf(text, ".maxntid %u", &p->function->max_threads) == 1)
         return DLC_OK;
     if (sscanf(text, ".pragma \"used_bytes_mask %u", &p->unused) == 1) {
+        if (p->module->version < 83)
+            return fail(p, "a pragma that PTX has from version 8.3 on");
         p->unused = ~p->unused;
         return DLC_OK;
     }

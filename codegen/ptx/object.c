@@ -182,6 +182,18 @@ static const struct {
 #undef DLC_PTX
 };
 
+/* A pragma of PTX 8.3 (bytes of a vector that nobody uses; `ptxas` may then load fewer) becomes a comment of the same length. */
+static void hide_pragmas(char *text)
+{
+    static const char pragma[] = ".pragma \"used_bytes_mask ", comment[] = "// used_bytes_mask ";
+    for (char *at = strstr(text, pragma); at; at = strstr(at, pragma)) {
+        size_t digits = strspn(at + sizeof pragma - 1, "0123456789"), whole = strcspn(at, "\n");
+        memmove(at + sizeof comment - 1, at + sizeof pragma - 1, digits);
+        memcpy(at, comment, sizeof comment - 1);
+        memset(at + sizeof comment - 1 + digits, ' ', whole - (sizeof comment - 1 + digits));
+    }
+}
+
 uint32_t dlc_ptx_settle(char *text, int arch, uint32_t cuda)
 {
     enum { OLDEST = 80, NEWEST_GPU = 90 }; /* of the language that is asked for */
@@ -193,6 +205,7 @@ uint32_t dlc_ptx_settle(char *text, int arch, uint32_t cuda)
         version[10] = '0' + OLDEST / 10;
         version[12] = '0' + OLDEST % 10;
         ptx = OLDEST;
+        hide_pragmas(text);
     }
     for (size_t i = 0; i < sizeof languages / sizeof *languages; i++)
         if (languages[i].ptx >= ptx)

@@ -83,6 +83,21 @@ START_TEST(each_kernel_has_a_cubin_per_architecture_and_ptx_of_the_first)
 }
 END_TEST
 
+/* What the older language lacks is hidden where the version is lowered, and stays where it is not. */
+START_TEST(ptx_says_what_it_uses)
+{
+    const char *newer = "\n.version 8.8\n.target sm_80\n\t.pragma \"used_bytes_mask 4095\";\n\tld;\n\t.pragma \"nounroll\";\n";
+    const char *older = "\n.version 8.0\n.target sm_80\n\t// used_bytes_mask 4095        \n\tld;\n\t.pragma \"nounroll\";\n";
+    char text[128];
+    snprintf(text, sizeof text, "%s", newer);
+    ck_assert_uint_eq(dlc_ptx_settle(text, 80, 12090), 12000);
+    ck_assert_str_eq(text, older);
+    snprintf(text, sizeof text, "%s", newer);
+    ck_assert_uint_eq(dlc_ptx_settle(text, 100, 12090), 12090);
+    ck_assert_str_eq(text, newer);
+}
+END_TEST
+
 START_TEST(equal_kernels_are_compiled_once)
 {
     static const int arch = 80;
@@ -247,6 +262,7 @@ int main(void)
     TCase *tests = tcase_create("cuda_object");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, each_kernel_has_a_cubin_per_architecture_and_ptx_of_the_first);
+    tcase_add_test(tests, ptx_says_what_it_uses);
     tcase_add_test(tests, equal_kernels_are_compiled_once);
     tcase_add_loop_test(tests, what_nvrtc_does_not_know_is_refused, 0, 2);
     tcase_add_test(tests, damaged_cubins_have_no_report);

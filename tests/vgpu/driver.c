@@ -263,6 +263,8 @@ static const struct {
     {"a cubin of CUDA 12 for new GPUs", CUBIN("\x41", "\x50", "release 12.9    "), 12080, 100, 209, "executes PTX alone"},
     {"no PTX", "hello\n", 13000, 80, 218, "PTX line 1"},
     {"an instruction that is none", VERSION("8.0", "sm_80", "tcgen05.fence;"), 13000, 90, 218, "unknown instruction tcgen05"},
+    {"a pragma of 8.3", VERSION("8.3", "sm_80", ".pragma \"used_bytes_mask 15\"; ret;"), 13000, 80, 0, ""},
+    {"a pragma of 8.3 in 8.0", VERSION("8.0", "sm_80", ".pragma \"used_bytes_mask 15\"; ret;"), 13000, 80, 218, "from version 8.3 on"},
     {"sm_90a on sm_90", VERSION("8.0", "sm_90a", "wgmma.fence.sync.aligned; ret;"), 13000, 90, 0, ""},
     {"sm_90a on sm_100", VERSION("8.0", "sm_90a", "ret;"), 13000, 100, 209, "PTX for sm_90a; this is sm_100"},
     {"wgmma for sm_90", VERSION("8.0", "sm_90", "wgmma.fence.sync.aligned;"), 13000, 90, 218, "which needs sm_90a"},
