@@ -25,7 +25,7 @@ static int same_parts(const dlc_layout *a, const dlc_layout *b)
         return 0;
     for (uint8_t p = 0; p < a->nparts; p++)
         if (a->part[p].dim != b->part[p].dim || a->part[p].inner != b->part[p].inner ||
-            a->part[p].block != b->part[p].block)
+            a->part[p].block != b->part[p].block || a->part[p].pad != b->part[p].pad)
             return 0;
     return 1;
 }
@@ -89,7 +89,7 @@ dlc_expr dlc_layout_offset(dlc_pool *pool, const dlc_layout *layout, uint8_t ran
     dlc_expr offset = dlc_expr_i64(pool, 0), stride = dlc_expr_i64(pool, 1);
     for (uint8_t p = parts->nparts; p-- > 0;) {
         offset = dlc_add(pool, offset, dlc_mul(pool, part_index(pool, parts, p, index), stride));
-        stride = dlc_mul(pool, stride, part_extent(pool, parts, p, dims));
+        stride = dlc_mul(pool, stride, dlc_addi(pool, part_extent(pool, parts, p, dims), parts->part[p].pad));
     }
     return offset;
 }
@@ -101,7 +101,7 @@ dlc_expr dlc_layout_elems(dlc_pool *pool, const dlc_layout *layout, uint8_t rank
         return dlc_dims_product(pool, dims, rank);
     dlc_expr elems = dlc_expr_i64(pool, 1);
     for (uint8_t p = 0; p < layout->nparts; p++)
-        elems = dlc_mul(pool, elems, part_extent(pool, layout, p, dims));
+        elems = dlc_mul(pool, elems, dlc_addi(pool, part_extent(pool, layout, p, dims), layout->part[p].pad));
     return elems;
 }
 

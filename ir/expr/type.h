@@ -41,6 +41,7 @@ typedef struct {
         uint8_t dim;
         uint8_t inner;  /* 1: index mod block, extent block; 0: index floordiv block (block 1: the index itself) */
         int32_t block;  /* >= 1 */
+        int32_t pad;    /* elements behind each row of the part, where nothing lies: of copies in shared memory alone */
     } part[DLC_MAX_PARTS];
 } dlc_layout;
 

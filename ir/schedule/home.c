@@ -617,7 +617,7 @@ static dlc_expr find_strides(dlc_schedule *schedule, uint32_t s, dlc_home *home)
 }
 
 /* The blocked layout that a copy was given, by positions of the stage's axes. Without blocks the order of the axes says all. */
-static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, dlc_home *home, dlc_diag *diag)
+static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, int is_dealt, dlc_home *home, dlc_diag *diag)
 {
     const dlc_schedule_copy *copy = copy_of(schedule, s);
     const dlc_stage *stage = &schedule->kernel->stages.data[s];
@@ -633,6 +633,7 @@ static dlc_status find_layout(dlc_schedule *schedule, uint32_t s, dlc_home *home
                                  "schedule: the layout of %s does not name axes as they are flattened", stage->name);
         home->layout.part[home->layout.nparts].dim = (uint8_t)position;
         home->layout.part[home->layout.nparts].block = part->block;
+        home->layout.part[home->layout.nparts].pad = is_dealt ? part->pad : 0;
         home->layout.part[home->layout.nparts++].inner = part->inner;
     }
     return DLC_OK;
@@ -655,8 +656,8 @@ static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
     }
     if (home->place != DLC_PLACE_SCRATCH)
         return DLC_OK;
-    DLC_TRY(find_layout(schedule, s, home, diag));
     int is_dealt = s >= schedule->nstages && dlc_schedule_thread_of(schedule, home->leaf) != DLC_ROOT_NODE;
+    DLC_TRY(find_layout(schedule, s, is_dealt, home, diag));
     dlc_expr elems = is_dealt ? find_dealt_strides(schedule, s, home) : find_strides(schedule, s, home);
     if (home->layout.nparts)
         elems = dlc_layout_elems(r->pool, &home->layout, (uint8_t)stage->axes.n, home->size);

@@ -14,15 +14,19 @@
  */
 #include "passes/schedule/choose.h"
 
+#include <math.h>
+
 enum {
     LEAST_WORK = 8192,    /* multiply-adds below which a warp's lanes do as well */
     LEAST_SIDE = 8,       /* rows or columns below which half of the smallest tile is wasted */
-    MULTIPROCESSORS = 64, /* of a card of medium size: tiles are made small enough to occupy them */
     SLICE_CYCLES = 2,     /* of a step along K besides multiplying: addresses, waiting for the others */
+    MOST_SIDE = 8,        /* of a thread's tile */
     SIDE = 16,            /* threads of a block, squared */
-    SLICE = 16,           /* steps along K */
+    SLICE = 16,           /* steps along K, */
+    LEAST_SLICE = 8,      /* or of the largest tiles, whose registers leave no room for more */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
+    BANKS = 32,           /* of shared memory, of 4 bytes each */
     BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over; of others neighbours lie along K */
     MATRIX_SLICE = 64,    /* bytes of a row along K that matrices take between two waits */
     MATRIX_PAD = 16,      /* bytes: rows of a slice begin at accesses of as many, and in other banks */
@@ -88,30 +92,38 @@ static double tiles(double size, int64_t tile)
     return (double)(((int64_t)size + tile - 1) / tile);
 }
 
-/* Rounds of blocks, times a step of a thread: its products, and what it reads of the slices for them. */
+double dlc_choose_thread_cycles(double rows, double columns)
+{
+    return rows * columns + (rows + columns) / 2 + SLICE_CYCLES;
+}
+
+double dlc_choose_rounds(const dlc_target *target, double blocks)
+{
+    return ceil(blocks * target->machine->block_workers / target->machine->workers);
+}
+
+/* Rounds of blocks, times a step of a thread. */
 static double tile_cycles(const dot *d, int64_t m, int64_t n)
 {
     double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
-    double a = (double)(m / SIDE), b = (double)(n / SIDE);
-    return tiles(blocks, MULTIPROCESSORS) * (a * b + (a + b) / 2 + SLICE_CYCLES);
+    return dlc_choose_rounds(d->c->target, blocks) * dlc_choose_thread_cycles((double)(m / SIDE), (double)(n / SIDE));
 }
 
 static void choose_tile(dot *d)
 {
-    static const int64_t sides[] = {SIDE, 2 * SIDE, 4 * SIDE};
     double least = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        for (uint32_t j = 0; j < 3; j++) {
-            double cycles = tile_cycles(d, sides[i], sides[j]);
-            if (i + j && cycles > least)
+    for (int64_t m = SIDE; m <= MOST_SIDE * SIDE; m *= 2)
+        for (int64_t n = SIDE; n <= MOST_SIDE * SIDE; n *= 2) {
+            double cycles = tile_cycles(d, m, n);
+            if (least > 0 && cycles > least)
                 continue;
             least = cycles;
-            d->m = sides[i];
-            d->n = sides[j];
+            d->m = m;
+            d->n = n;
         }
     d->own_m = d->m / SIDE;
     d->own_n = d->n / SIDE;
-    d->slice = SLICE;
+    d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : SLICE;
     d->row = DLC_DOT_FMA;
 }
 
@@ -171,9 +183,8 @@ static void judge_slice(const dot *d, dlc_expr factor, const dlc_ids *own, slice
                    dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype) <= 4;
 }
 
-static void add_part(const dot *d, dlc_schedule_copy *copy, const uint32_t *axes, uint32_t n, int32_t pad)
+static void add_part(const dot *d, dlc_schedule_copy *copy, const uint32_t *axes, uint32_t n, dlc_copy_part part)
 {
-    dlc_copy_part part = {.block = 1, .pad = pad};
     for (uint32_t i = 0; i < n; i++)
         dlc_vec_push(d->c->arena, &part.axes, axes[i]);
     if (n)
@@ -200,12 +211,18 @@ static void add_slice(const dot *d, const char *name, dlc_expr factor, const dlc
     dlc_schedule_copy *copy = &schedule->copies.data[schedule->copies.n - 1];
     for (uint32_t i = 0; i < d->form.batch.n; i++)
         if (dlc_expr_uses_axis(d->c->kernel->pool, factor, d->form.batch.data[i])) /* else each batch has the same elements */
-            add_part(d, copy, &d->form.batch.data[i], 1, 0);
+            add_part(d, copy, &d->form.batch.data[i], 1, (dlc_copy_part){.block = 1});
     int32_t bytes = factor_bytes(d);
+    int is_wide = own == &d->form.n && !is_matrix(d) && d->own_n > PACK && bytes == 4;
     int is_deep = is_matrix(d) && (s->along_k || bytes != BYTES_EITHER_WAY); /* else rows are the axis that memory has */
     const dlc_ids *outer = is_deep ? own : &d->order, *inner = is_deep ? &d->order : own;
-    add_part(d, copy, outer->data, outer->n, 0);
-    add_part(d, copy, inner->data, inner->n, is_matrix(d) ? MATRIX_PAD / bytes : PAD);
+    add_part(d, copy, outer->data, outer->n, (dlc_copy_part){.block = 1});
+    if (is_wide) { /* else a warp's threads read every second access of a row: two from each bank */
+        add_part(d, copy, inner->data, inner->n, (dlc_copy_part){.block = BANKS});
+        add_part(d, copy, inner->data, inner->n, (dlc_copy_part){.block = BANKS, .inner = 1, .pad = PAD});
+    } else {
+        add_part(d, copy, inner->data, inner->n, (dlc_copy_part){.block = 1, .pad = is_matrix(d) ? MATRIX_PAD / bytes : PAD});
+    }
 }
 
 /* --- matrices --- */
@@ -262,7 +279,7 @@ static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, i
     double a = (double)(own_m / DLC_MATRIX), b = (double)(own_n / DLC_MATRIX);
     double copying = copy_cycles(d, d->form.a, &d->form.m, m) + copy_cycles(d, d->form.b, &d->form.n, n);
     double cycles = (2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / PRODUCT_BYTES;
-    return tiles(blocks, MULTIPROCESSORS) * (cycles + copying);
+    return dlc_choose_rounds(d->c->target, blocks) * (cycles + copying);
 }
 
 /* False: threads are faster with single elements. */
@@ -277,7 +294,7 @@ static int choose_matrix_tile(dot *d)
     choose_tile(d);
     d->row = row;
     double least = DLC_MATRIX * tile_cycles(d, d->m, d->n) +
-                   tiles(tiles(d->rows, d->m) * tiles(d->columns, d->n) * d->batches, MULTIPROCESSORS) *
+                   dlc_choose_rounds(d->c->target, tiles(d->rows, d->m) * tiles(d->columns, d->n) * d->batches) *
                        (copy_cycles(d, d->form.a, &d->form.m, d->m) + copy_cycles(d, d->form.b, &d->form.n, d->n));
     for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         double cycles = matrix_cycles(d, shapes[i].m, shapes[i].n, shapes[i].own_m, shapes[i].own_n);

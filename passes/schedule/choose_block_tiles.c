@@ -20,8 +20,6 @@ enum {
     MOST_ROWS = 64,     /* of a block's tile */
     MOST_COLUMNS = 256,
     MOST_SIDE = 8,      /* of a thread's tile */
-    STEP_CYCLES = 2,    /* of a thread's step along K besides multiplying */
-    MULTIPROCESSORS = 64,
     MOST_IN_TURN_PERCENT = 125 /* slices that a block goes through, of those that a kernel of each product would */
 };
 
@@ -59,8 +57,7 @@ static int64_t tiles_of(int64_t size, int64_t tile)
 /* A tile's time: what a thread multiplies and what it reads for that, as often as tiles follow each other. */
 static double cycles_of(int64_t extent, const shape *tile)
 {
-    double a = (double)tile->rows, b = (double)tile->columns;
-    return (double)tiles_of(extent, tile->n) * (a * b + (a + b) / 2 + STEP_CYCLES);
+    return (double)tiles_of(extent, tile->n) * dlc_choose_thread_cycles((double)tile->rows, (double)tile->columns);
 }
 
 /* Tiles of n columns by `rows`: the best share of a thread. */
@@ -131,10 +128,11 @@ static double bytes_of(const dlc_tiles *t, int64_t rows)
 /* As many rows as fit, but blocks for all multiprocessors. */
 static int choose_rows(dlc_tiles *t)
 {
+    const dlc_machine *machine = t->c->target->machine;
     double rows = dlc_choose_points(t->c, &t->rows), points = dlc_choose_points(t->c, &t->points);
     t->t = 0;
     for (int64_t m = SIDE; m <= MOST_ROWS && bytes_of(t, m) <= t->c->target->scratch_bytes; m *= 2) {
-        if (m > SIDE && points * rows / (double)m < MULTIPROCESSORS)
+        if (m > SIDE && points * rows / (double)m * machine->block_workers < machine->workers)
             break;
         t->t = m;
     }
