@@ -77,10 +77,11 @@ static dlc_expr with_axis(dlc_nest *nest, dlc_expr expr, uint32_t axis, dlc_expr
     return dlc_expr_substitute(nest->kernel->pool, expr, with, nest->axes.n);
 }
 
-dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride)
+/* The expression by block of lanes and lane in it, axes of their own, where lanes begin at multiples of their number; else 0. */
+static dlc_expr in_blocks(dlc_nest *nest, dlc_expr expr)
 {
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr base = dlc_expr_axis(pool, nest->lane_base), width = dlc_expr_i64(pool, nest->width), rest;
+    dlc_expr base = dlc_expr_axis(pool, nest->lane_base), width = dlc_expr_i64(pool, nest->width);
     if (dlc_expr_multiple(pool, base, &nest->ranges) % nest->width)
         return 0;
     if (nest->blocks.base != nest->lane_base) {
@@ -90,10 +91,28 @@ dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *strid
         nest->blocks.block = dlc_nest_axis(nest, dlc_floordiv(pool, last, width));
     }
     dlc_expr lane = dlc_expr_axis(pool, nest->blocks.lane), block = dlc_expr_axis(pool, nest->blocks.block);
-    offset = simplified(nest, with_axis(nest, offset, nest->lane, dlc_add(pool, dlc_muli(pool, block, nest->width), lane)));
-    if (!dlc_nest_is_strided(nest, offset, nest->blocks.lane, stride, &rest))
-        return 0;
-    return simplified(nest, with_axis(nest, rest, nest->blocks.block, dlc_floordiv(pool, base, width)));
+    return simplified(nest, with_axis(nest, expr, nest->lane, dlc_add(pool, dlc_muli(pool, block, nest->width), lane)));
+}
+
+/* What is left of it in the block that is computed, where nothing of the lane is. */
+static dlc_expr in_this_block(dlc_nest *nest, dlc_expr expr)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr base = dlc_expr_axis(pool, nest->lane_base), width = dlc_expr_i64(pool, nest->width);
+    return simplified(nest, with_axis(nest, expr, nest->blocks.block, dlc_floordiv(pool, base, width)));
+}
+
+dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride)
+{
+    dlc_expr rest, by_blocks = in_blocks(nest, offset);
+    return by_blocks && dlc_nest_is_strided(nest, by_blocks, nest->blocks.lane, stride, &rest) ? in_this_block(nest, rest) : 0;
+}
+
+/* Of a condition that is the same for all lanes, though each has its own point, that of any; else 0: neighbours that lie within one row. */
+static dlc_expr shared_by_block(dlc_nest *nest, dlc_expr condition)
+{
+    dlc_expr by_blocks = in_blocks(nest, condition);
+    return by_blocks && !dlc_expr_uses_axis(nest->kernel->pool, by_blocks, nest->blocks.lane) ? in_this_block(nest, by_blocks) : 0;
 }
 
 dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *stride)
@@ -117,19 +136,22 @@ dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)
         return 0;
     dlc_expr_conjuncts(pool, *guard, nest->arena, &conjuncts);
     for (uint32_t i = 0; i < conjuncts.n; i++) {
-        dlc_expr expr = conjuncts.data[i];
-        if (dlc_expr_uses_axis(pool, expr, nest->lane) || dlc_expr_has_load(pool, expr)) {
+        dlc_expr expr = conjuncts.data[i], same = expr;
+        if (dlc_expr_has_load(pool, expr))
+            same = 0;
+        else if (dlc_expr_uses_axis(pool, expr, nest->lane))
+            same = shared_by_block(nest, expr);
+        if (same)
+            shared = dlc_and(pool, shared, same);
+        else
             own = dlc_and(pool, own, expr);
-            nown++;
-        } else {
-            shared = dlc_and(pool, shared, expr);
-            nshared++;
-        }
+        nshared += same != 0;
+        nown += same == 0;
     }
-    if (!nshared || !nown)
+    if (!nshared)
         return 0;
-    *guard = own;
-    return shared;
+    *guard = nown ? own : shared;
+    return nown ? shared : 0;
 }
 
 /* Compared as 32 bits: processors without registers for masks compare anew at each use, in a loop too, and 64 bits would take two vectors. */

@@ -46,6 +46,7 @@ typedef struct {
     double moving_us;     /* what that takes, from and to where they are likely to lie */
     double flops;
     double cycles;        /* of one core, without waiting for memory */
+    double waiting_us;    /* for slices that a GPU's blocks load, one after the other */
     double time_us;       /* computing and moving, as far as they overlap, plus the step's overhead */
     double units;         /* of parallel work */
     double scratch_bytes;

@@ -1,6 +1,6 @@
 /*
  * Split: a[…] = sum(k) v becomes ap[ks,…] = sum(kk) v(k := ks * len + kk) and, in a kernel of its own, a[…] = sum(ks) ap. A
- * contraction of few rows and columns and many terms then has n times as many independent tiles, which a device with many
+ * contraction of few rows and columns and many terms, or a sum of few results, then has n times as many independent tiles, which a device with many
  * processors wants. ks stands first: it is one more batch of the contraction, whose columns stay as they are; the parts lie in
  * the order of the kernel's own result.
  *
@@ -49,20 +49,28 @@ static int find_axis(site *at, const dlc_stage *stage)
     return at->extent > 1;
 }
 
-/* The kernel's one contraction, of buffers alone. */
-static int find_site(site *at)
+/* Stages that are sums, or contractions alone; the last of them is noted. */
+static uint32_t count_sums(site *at, dlc_kernel *kernel, int of_products)
 {
-    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->in->scratch); /* the recogniser adds to its pool */
     uint32_t nfound = 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
         dlc_contraction form;
-        if (!dlc_contraction_of(kernel, stage, at->in->scratch, &form))
+        if (of_products ? !dlc_contraction_of(kernel, stage, at->in->scratch, &form)
+                        : stage->combine != DLC_REDUCE_SUM || !stage->reduce.n)
             continue;
         at->stage = s;
         nfound++;
     }
-    if (nfound != 1)
+    return nfound;
+}
+
+/* The kernel's one contraction, else its one sum, of buffers alone. */
+static int find_site(site *at)
+{
+    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->in->scratch); /* the recogniser adds to its pool */
+    uint32_t nproducts = count_sums(at, kernel, 1);
+    if (nproducts > 1 || (nproducts == 0 && count_sums(at, kernel, 0) != 1))
         return 0;
     const dlc_stage *stage = &kernel->stages.data[at->stage];
     return stage->axes.n < DLC_MAX_RANK && !stage->update && !loads_stages(kernel, stage, at->in->scratch) &&

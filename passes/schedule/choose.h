@@ -112,10 +112,17 @@ int dlc_choose_block_tiles(dlc_chooser *chooser);
 int dlc_choose_block(dlc_chooser *chooser);
 /* True when it is a map whose loads and store are contiguous along different axes: the schedule is filled in anew. */
 int dlc_choose_transpose(dlc_chooser *chooser);
-/* A step along K of a thread's register tile on CUDA: its products, and what it reads of the slices for them. */
+/* passes/schedule/estimate_block.c, of blocks of CUDA threads. */
+/* A step along K of a thread's register tile: its products, and what it reads of the slices for them. */
 double dlc_choose_thread_cycles(double rows, double columns);
 /* How often a GPU's multiprocessors are filled by so many blocks. */
 double dlc_choose_rounds(const dlc_target *target, double blocks);
+/* The time of a contraction's threads over that of their multiplications. */
+double dlc_estimate_thread_loss(const dlc_schedule *schedule, uint32_t leaf);
+/* The share of multiprocessors that so many blocks keep busy, the last round included; 1 where they are fewer. */
+double dlc_estimate_filled(const dlc_target *target, double blocks);
+/* Microseconds in which slices of contractions are waited for, one after the other. */
+double dlc_estimate_waiting(const dlc_chooser *chooser, const dlc_schedule *schedule, double blocks);
 /* True when the kernel is one contraction, its first stage, and all that follows is done on its tile. */
 int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 /* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */

@@ -14,15 +14,13 @@
  */
 #include "passes/schedule/choose.h"
 
-#include <math.h>
-
 enum {
     LEAST_WORK = 8192,    /* multiply-adds below which a warp's lanes do as well */
     LEAST_SIDE = 8,       /* rows or columns below which half of the smallest tile is wasted */
-    SLICE_CYCLES = 2,     /* of a step along K besides multiplying: addresses, waiting for the others */
+    WARP_SLICE_CYCLES = 2, /* of a step along K of a warp's, besides multiplying: addresses, waiting for the others */
     MOST_SIDE = 8,        /* of a thread's tile */
     SIDE = 16,            /* threads of a block, squared */
-    SLICE = 16,           /* steps along K, */
+    SLICE = 32,           /* steps along K: memory is waited for between two slices; */
     LEAST_SLICE = 8,      /* or of the largest tiles, whose registers leave no room for more */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
@@ -90,16 +88,6 @@ static void choose_roles(dot *d)
 static double tiles(double size, int64_t tile)
 {
     return (double)(((int64_t)size + tile - 1) / tile);
-}
-
-double dlc_choose_thread_cycles(double rows, double columns)
-{
-    return rows * columns + (rows + columns) / 2 + SLICE_CYCLES;
-}
-
-double dlc_choose_rounds(const dlc_target *target, double blocks)
-{
-    return ceil(blocks * target->machine->block_workers / target->machine->workers);
 }
 
 /* Rounds of blocks, times a step of a thread. */
@@ -178,7 +166,7 @@ static void judge_slice(const dot *d, dlc_expr factor, const dlc_ids *own, slice
         return;
     s->along_k = dlc_choose_stride(d->c, access->offset, last) == 1;
     uint32_t lane = s->along_k ? last : own->data[own->n - 1];
-    s->is_packed = (s->along_k ? d->order.n : own->n) == 1 && dlc_choose_is_known(d->c, lane) && d->c->extent[lane] % PACK == 0 &&
+    s->is_packed = (s->along_k || own->n == 1) && dlc_choose_is_known(d->c, lane) && d->c->extent[lane] % PACK == 0 &&
                    dlc_choose_stride(d->c, access->offset, lane) == 1 && is_packed_along(d, factor, lane) &&
                    dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype) <= 4;
 }
@@ -278,7 +266,7 @@ static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, i
     double blocks = tiles(d->rows, m) * tiles(d->columns, n) * d->batches;
     double a = (double)(own_m / DLC_MATRIX), b = (double)(own_n / DLC_MATRIX);
     double copying = copy_cycles(d, d->form.a, &d->form.m, m) + copy_cycles(d, d->form.b, &d->form.n, n);
-    double cycles = (2 * a * b + a + b + SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / PRODUCT_BYTES;
+    double cycles = (2 * a * b + a + b + WARP_SLICE_CYCLES) * PRODUCT_CYCLES * factor_bytes(d) / PRODUCT_BYTES;
     return dlc_choose_rounds(d->c->target, blocks) * (cycles + copying);
 }
 
@@ -372,16 +360,66 @@ static void build(dot *d)
     dlc_schedule_close(schedule, d->form.batch.n + 2);
 }
 
+/* --- constants --- */
+
+static void add_axes(const dot *d, const dlc_ids *axes, dlc_copy_part *parts, uint32_t *n)
+{
+    for (uint32_t i = 0; i < axes->n && *n < DLC_MAX_PARTS; i++) {
+        dlc_copy_part *part = &parts[(*n)++];
+        *part = (dlc_copy_part){.block = 1};
+        dlc_vec_push(d->c->arena, &part->axes, axes->data[i]);
+    }
+}
+
+/* A constant whose neighbours are none of a thread's is turned at compile time: along its own axes for each step of K. */
+static int lay_out(const dot *d, dlc_expr factor, const dlc_ids *own, const char *name)
+{
+    const dlc_chooser *c = d->c;
+    dlc_copy_part parts[DLC_MAX_PARTS];
+    uint32_t n = 0;
+    slice s = {0};
+    judge_slice(d, factor, own, &s);
+    if (s.is_packed || c->extent[own->data[own->n - 1]] % PACK)
+        return 0;
+    add_axes(d, &d->form.batch, parts, &n);
+    add_axes(d, &d->order, parts, &n);
+    add_axes(d, own, parts, &n);
+    return n == d->form.batch.n + d->order.n + own->n && dlc_schedule_pack(c->schedule, name, 0, factor, parts, n);
+}
+
+/* The contraction, and which of its factors gives rows. */
+static int find(dot *d)
+{
+    if (!dlc_choose_contraction(d->c, &d->form) || !d->form.m.n || !d->form.n.n)
+        return 0;
+    choose_roles(d);
+    if (d->rows < LEAST_SIDE || d->columns < LEAST_SIDE || d->rows * d->columns * d->depth < LEAST_WORK ||
+        !uses_all(d, d->form.a, &d->form.k) || !uses_all(d, d->form.b, &d->form.k))
+        return 0;
+    d->order = (dlc_ids){0};
+    dlc_choose_order_reduction(d->c, 0, d->form.a, &d->order);
+    return 1;
+}
+
+static int lay_out_constants(const dot *d)
+{
+    int is_any = lay_out(d, d->form.a, &d->form.m, "rows_by_k");
+    return lay_out(d, d->form.b, &d->form.n, "columns_by_k") || is_any;
+}
+
 int dlc_choose_block(dlc_chooser *c)
 {
     dot d = {.c = c};
-    if (!dlc_choose_contraction(c, &d.form) || !d.form.m.n || !d.form.n.n)
+    if (!find(&d))
         return 0;
-    choose_roles(&d);
-    if (d.rows < LEAST_SIDE || d.columns < LEAST_SIDE || d.rows * d.columns * d.depth < LEAST_WORK ||
-        !uses_all(&d, d.form.a, &d.form.k) || !uses_all(&d, d.form.b, &d.form.k))
-        return 0;
-    dlc_choose_order_reduction(c, 0, d.form.a, &d.order);
+    if (lay_out_constants(&d)) { /* its accesses are others now */
+        dlc_chooser facts;
+        dlc_choose_facts(&facts, c->kernel, c->target, c->arena);
+        c->accesses = facts.accesses;
+        c->work = facts.work;
+        if (!find(&d))
+            return 0;
+    }
     dot single = d;
     if (!find_matrices(&d) || !choose_matrix_tile(&d)) {
         d = single;

@@ -8,7 +8,6 @@
 
 enum {
     DOT_LOSS_PERCENT = 10, /* distance from peak of matrices, of warps or in tile registers */
-    FEW_ROUNDS = 4,        /* of blocks: the last one takes as long as the others, and that shows */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
     THREAD_LANES = 32,     /* of a warp */
@@ -23,7 +22,6 @@ enum {
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
-#define THREAD_TILE_LOSS 1.7 /* of a thread's products: what they take over what multiplying alone would (H200: 1.7 to 2.1) */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
 
 double dlc_estimate_beside(double a, double b)
@@ -202,16 +200,6 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + e->c.work[s] / width;
 }
 
-/* Threads' register tiles are slower than their multiplications by what they read of the slices: so many cycles for one. */
-static double thread_tile_loss(const estimator *e, uint32_t leaf)
-{
-    uint32_t rows = dlc_schedule_rows(e->schedule, leaf), columns = dlc_schedule_columns(e->schedule, leaf);
-    if (rows == DLC_ROOT_NODE || columns == DLC_ROOT_NODE)
-        return THREAD_TILE_LOSS;
-    double m = (double)node_at(e, rows)->tile, n = (double)node_at(e, columns)->tile;
-    return THREAD_TILE_LOSS * dlc_choose_thread_cycles(m, n) / (m * n);
-}
-
 static double dot_cycles(const estimator *e, uint32_t leaf)
 {
     uint32_t s = node_at(e, leaf)->stage;
@@ -225,7 +213,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     } else {
         double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * row->granule;
         int is_of_threads = e->schedule->threads && row->family == DLC_FAMILY_LANES;
-        double loss = is_of_threads ? thread_tile_loss(e, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
+        double loss = is_of_threads ? dlc_estimate_thread_loss(e->schedule, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
         cycles = products / per_cycle * loss;
     }
     return further > 0 ? cycles + further / width : cycles;
@@ -482,7 +470,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
 static double time_of(const dlc_estimate *e, const dlc_target *target, double workers)
 {
     const dlc_machine *machine = target->machine;
-    double computing = e->cycles / workers / machine->cycles_per_us;
+    double computing = hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us);
     double longer = computing > e->moving_us ? computing : e->moving_us, shorter = computing + e->moving_us - longer;
     return longer + shorter * UNHIDDEN_MOVES;
 }
@@ -530,10 +518,11 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     result->units = (double)dlc_expr_eval(kernel->pool, dlc_schedule_units(kernel, schedule), e.c.symbols);
     result->scratch_bytes = (double)dlc_expr_eval(kernel->pool, dlc_schedule_scratch(schedule), e.c.symbols);
     const dlc_machine *machine = schedule->target->machine;
-    double wanted = result->units * (schedule->threads ? machine->block_workers : 1);
-    double workers = workers_of(wanted, machine->workers), rounds = wanted / machine->workers;
-    if (schedule->threads && rounds > 1 && rounds < FEW_ROUNDS)
-        workers *= rounds / ceil(rounds);
+    double workers = workers_of(result->units * (schedule->threads ? machine->block_workers : 1), machine->workers);
+    if (schedule->threads) {
+        workers *= dlc_estimate_filled(schedule->target, result->units);
+        result->waiting_us = dlc_estimate_waiting(&e.c, schedule, result->units);
+    }
     result->time_us = time_of(result, schedule->target, workers) + machine->step_us;
 }
 

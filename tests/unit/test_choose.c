@@ -56,10 +56,10 @@ static const struct {
     {"in x 40,33; in y 33,40; t = transpose x perm=1,0; a = add t y; out a", "sm_80", "thread i0, i1 {\n      add\n"},
     /* contractions go by slices of both factors in shared memory, in packs where neighbours lie together */
     {"in x 128,384; const w 384,384; m = matmul x w; out m", "sm_80",
-     "for k:16 {\n    thread i, k:4, lane k:4 {\n      rows in scratch ahead 1 via reg\n    }\n"
+     "for k:32 {\n    thread i, k:4, lane k:4 {\n      rows in scratch ahead 1 via reg\n    }\n"
      "    thread k, j:4, lane j:4 {\n      columns in scratch ahead 1 via reg\n"},
     {"in x 33,20; in y 20,41; m = matmul x y; r = relu m; out r", "sm_80", "as matmul {\n        relu\n"},
-    {"in x 1,8,12,12 nhwc; const w 24,8,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", "sm_80", "for (kh, kw, ic):16 {"},
+    {"in x 1,8,12,12 nhwc; const w 24,8,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", "sm_80", "for (kh, kw, ic):32 {"},
     /* … and what stands between products stays there */
     {"in q 12,128,32; in k 12,32,128; in v 12,128,32; s = matmul q k; m = reduce_max s axes=2 keepdims=1; d = sub s m; e = exp d; "
      "l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o", "sm_80", "    warp i {\n      lane j:32 x 4 {\n        reduce_max in reg\n"},
