@@ -67,9 +67,12 @@ template <int step> __device__ void load_wide(float *out, unsigned steps)
     tile[threadIdx.x] = tile[threadIdx.x + 256] = make_float4(threadIdx.x, 1, 2, 3);
     __syncthreads();
     float4 a = make_float4(0, 0, 0, 0);
+    unsigned first = (unsigned)__cvta_generic_to_shared(tile);
     for (unsigned i = 0; i < steps; i++) {
-        const volatile float4 *at = &tile[(step * threadIdx.x + i) & 511];
-        a.x += at->x, a.y += at->y, a.z += at->z, a.w += at->w;
+        float x, y, z, w; /* a volatile float4 would be four loads */
+        asm volatile("ld.volatile.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(first + 16 * ((step * threadIdx.x + i) & 511)));
+        a.x += x, a.y += y, a.z += z, a.w += w;
     }
     out[blockIdx.x * blockDim.x + threadIdx.x] = a.x + a.y + a.z + a.w;
 }

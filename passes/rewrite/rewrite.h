@@ -53,7 +53,7 @@ void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc
  * the reader's own, and the kernel is spoilt. */
 uint32_t dlc_rewrite_phases(dlc_kernel *kernel, uint32_t axis, int64_t step);
 
-/* What the kernel takes under the schedule chosen for it, in microseconds, and which share of the machine it occupies, at most 1;
+/* What the kernel takes under the schedule chosen for it, in microseconds, and how often its units occupy the machine;
  * negative: it has no schedule. The kernel stays as it is. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);
 

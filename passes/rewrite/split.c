@@ -13,7 +13,8 @@
 enum {
     LEAST_PART = 32,      /* terms of a part: below, starting it costs as much */
     MOST_PARTS = 32,
-    WORTH_PERCENT = 90    /* of the time before: estimates are not finer */
+    WORTH_PERCENT = 90,   /* of the time before: estimates are not finer */
+    FULL = 3              /* rounds of a GPU's multiprocessors, from which on the last one is not seen */
 };
 
 /* What is split. */
@@ -200,12 +201,12 @@ static int64_t choose_parts(const site *at)
     site tried = *at;
     trial.arena = in->scratch;
     tried.in = &trial;
-    double share = 1, before = -1;
+    double share = FULL, before = -1;
     int64_t best = 0;
     if (in->target->kind == DLC_TARGET_CUDA && at->extent >= 2 * LEAST_PART)
         before = dlc_rewrite_time(in, in->kernel, &share);
     double least = before * WORTH_PERCENT / 100;
-    if (before < 0 || share >= 1)
+    if (before < 0 || share >= FULL)
         return 0;
     for (int64_t n = 2; n <= MOST_PARTS && at->extent / n >= LEAST_PART; n++) {
         dlc_rewritten out;

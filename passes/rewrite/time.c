@@ -1,4 +1,6 @@
 /* How long a kernel will take, as far as rewrites need to know. */
+#include <math.h>
+
 #include "ir/kernel/algebra.h"
 #include "passes/fuse/fuse.h"
 #include "passes/rewrite/rewrite.h"
@@ -16,8 +18,8 @@ double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, doubl
     if (schedule)
         dlc_estimate_kernel(schedule, in->scratch, &estimate);
     double workers = estimate.units * (estimate.ndots ? machine->block_workers : 1);
-    *share = workers < machine->workers ? workers / machine->workers : 1;
-    double moving = *share > 0 ? estimate.bytes / (machine->far_bytes_per_us * *share) + machine->step_us : 0;
+    *share = workers / machine->workers;
+    double moving = *share > 0 ? estimate.bytes / (machine->far_bytes_per_us * fmin(*share, 1)) + machine->step_us : 0;
     dlc_arena_release(in->scratch, mark);
     return schedule && moving > estimate.time_us ? moving : estimate.time_us;
 }

@@ -26,7 +26,6 @@ enum {
     PACK = 4,
     BANKS = 32,           /* of shared memory, of 4 bytes each */
     BYTES_EITHER_WAY = 2, /* of elements whose matrices are loaded as they lie, or turned over; of others neighbours lie along K */
-    MATRIX_SLICE = 64,    /* bytes of a row along K that matrices take between two waits */
     MATRIX_PAD = 16,      /* bytes: rows of a slice begin at accesses of as many, and in other banks */
     PRODUCT_CYCLES = 8,   /* of two matrices whose elements have PRODUCT_BYTES */
     PRODUCT_BYTES = 2,
@@ -42,6 +41,7 @@ typedef struct {
     int64_t m, n;         /* tile of the block */
     int64_t own_m, own_n; /* a thread's of it, or a warp's */
     int64_t slice;        /* steps along K */
+    uint8_t is_ahead;     /* the next is loaded while one is multiplied */
     dlc_dot row;
     uint32_t rows_axis, columns_axis, k_axis;
 } dot;
@@ -112,6 +112,7 @@ static void choose_tile(dot *d)
     d->own_m = d->m / SIDE;
     d->own_n = d->n / SIDE;
     d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : SLICE;
+    d->is_ahead = 1;
     d->row = DLC_DOT_FMA;
 }
 
@@ -270,15 +271,18 @@ static double matrix_cycles(const dot *d, int64_t m, int64_t n, int64_t own_m, i
     return dlc_choose_rounds(d->c->target, blocks) * (cycles + copying);
 }
 
-/* False: threads are faster with single elements. */
+/* False: threads are faster with single elements. What a large tile would load ahead takes registers from a second block, which hides
+ * more (H200, 4096 x 4096 x 4096 of f16: 1144 us ahead, 700 not, 639 with the largest). */
 static int choose_matrix_tile(dot *d)
 {
     static const struct {
         uint8_t m, n, own_m, own_n;
-    } shapes[] = {{32, 32, 16, 16}, {64, 32, 16, 16}, {32, 64, 16, 16}, {64, 64, 16, 32},
-                  {128, 64, 32, 32}, {64, 128, 32, 32}};
+        uint8_t slice_bytes; /* of a row along K that matrices take between two waits */
+        uint8_t is_ahead;
+    } shapes[] = {{32, 32, 16, 16, 128, 1}, {64, 32, 16, 16, 128, 1}, {32, 64, 16, 16, 128, 1}, {64, 64, 16, 32, 128, 1},
+                  {128, 64, 32, 32, 128, 0}, {64, 128, 32, 32, 128, 0}, {128, 128, 64, 32, 64, 0}};
     const dlc_dot row = d->row;
-    const int64_t deep = MATRIX_SLICE / factor_bytes(d);
+    int is_better = 0;
     choose_tile(d);
     d->row = row;
     double least = DLC_MATRIX * tile_cycles(d, d->m, d->n) +
@@ -289,11 +293,13 @@ static int choose_matrix_tile(dot *d)
         if (cycles >= least)
             continue;
         least = cycles;
-        d->slice = deep;
+        is_better = 1;
+        d->slice = shapes[i].slice_bytes / factor_bytes(d);
+        d->is_ahead = shapes[i].is_ahead;
         d->m = shapes[i].m, d->n = shapes[i].n;
         d->own_m = shapes[i].own_m, d->own_n = shapes[i].own_n;
     }
-    return d->slice == deep;
+    return is_better;
 }
 
 /* --- the tree --- */
@@ -307,7 +313,7 @@ static void build_slice(const dot *d, const slice *s, uint32_t own_axis)
     if (s->is_packed)
         dlc_schedule_open_lane(schedule, inner, PACK, 1);
     dlc_schedule_leaf(schedule, s->copy, DLC_PLACE_SCRATCH);
-    schedule->nodes.data[schedule->nodes.n - 1].ahead = 1;
+    schedule->nodes.data[schedule->nodes.n - 1].ahead = d->is_ahead;
     dlc_schedule_close(schedule, 2u + s->is_packed);
 }
 
