@@ -60,6 +60,8 @@ static const struct {
      "    thread k, j:4, lane j:4 {\n      columns in scratch ahead 1 via reg\n"},
     {"in x 33,20; in y 20,41; m = matmul x y; r = relu m; out r", "sm_80", "as matmul {\n        relu\n"},
     {"in x 1,8,12,12 nhwc; const w 24,8,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", "sm_80", "for (kh, kw, ic):32 {"},
+    {"in x 1,8,12,12 nhwc; const w 24,8,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", "sm_80", "const { columns_by_k }"},
+    {"in x 2048,512; in y 512,2048; m = matmul x y; out m", "sm_90", "copy columns = matmul.y [k, j/32, j%32+4]\n  par i:128, j:128, for k:8 {"},
     /* … and what stands between products stays there */
     {"in q 12,128,32; in k 12,32,128; in v 12,128,32; s = matmul q k; m = reduce_max s axes=2 keepdims=1; d = sub s m; e = exp d; "
      "l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o", "sm_80", "    warp i {\n      lane j:32 x 4 {\n        reduce_max in reg\n"},

@@ -165,6 +165,9 @@ static const struct {
      "dlc_get_f32x2"},
     {"in x 1024,260; s = slice x starts=0,1 steps=1,1 dims=1024,256; r = relu s; out r", NULL},
     {"in x 64,96; r = relu x; out r", NULL}, /* too few threads would be left */
+    /* four channels of a padded image lie within one row: they are there, or none of them is */
+    {"in x 1,16,9,9 nhwc; const w 24,16,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", " ? dlc_get_f32x4(&((const float *)b0)"},
+    {"in x 1,16,9,9 nhwc; const w 24,16,3,3; c = conv x w pads=1,1,1,1 nhwc; out c", "= dlc_get_f32x4(&((const float *)b1)"}, /* laid out along K */
 };
 
 START_TEST(neighbours_move_together)

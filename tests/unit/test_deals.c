@@ -47,6 +47,9 @@ static const struct {
      "        a = dot fma j x i over [k] in reg\n      }\n    }\n    thread j, i:2 {\n      as a {\n        y\n      }\n    }\n  }\n"},
     {MATMUL, 64, "  copy ws = a.w [k, j+4]\n  par i:16, j:16 {\n    thread k, j:4, lane j:4 {\n      ws in scratch\n    }\n"
      "    thread i:2, j:2 {\n      a = dot fma i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {MATMUL, 64, "  copy xs = a.x [k, i+4]\n  copy ws = a.w [k, j/8, j%8+4]\n  par i:16, j:32 {\n    for k:16 {\n" SLICES_AHEAD /* pads in rows */
+     "      thread i:2, j:4 {\n        a = dot fma i x j over [k] in reg\n      }\n    }\n    thread i:2, j:4 {\n      as a {\n        y\n"
+     "      }\n    }\n  }\n"},
     {ROWS, 64, COPIES "  par i:16, j:16 {\n    for k:16 {\n" /* whole deals of packs along k */
      "      thread i, k:4, lane k:4 {\n        xs in scratch ahead 1 via reg\n      }\n"
      "      thread j, k:4, lane k:4 {\n        ws in scratch ahead 1 via reg\n      }\n      thread i, j:4 {\n"
