@@ -20,7 +20,7 @@ enum {
     WARP_SLICE_CYCLES = 2, /* of a step along K of a warp's, besides multiplying: addresses, waiting for the others */
     MOST_SIDE = 8,        /* of a thread's tile */
     SIDE = 16,            /* threads of a block, squared */
-    SLICE = 32,           /* steps along K: memory is waited for between two slices; */
+    SLICE = 32,           /* steps along K: memory is waited for between two slices; half where elements have addresses of their own, */
     LEAST_SLICE = 8,      /* or of the largest tiles, whose registers leave no room for more */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
@@ -97,6 +97,8 @@ static double tile_cycles(const dot *d, int64_t m, int64_t n)
     return dlc_choose_rounds(d->c->target, blocks) * dlc_choose_thread_cycles((double)(m / SIDE), (double)(n / SIDE));
 }
 
+static void judge_slice(const dot *d, dlc_expr factor, const dlc_ids *own, slice *s);
+
 static void choose_tile(dot *d)
 {
     double least = 0;
@@ -111,7 +113,10 @@ static void choose_tile(dot *d)
         }
     d->own_m = d->m / SIDE;
     d->own_n = d->n / SIDE;
-    d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : SLICE;
+    slice a = {0}, b = {0};
+    judge_slice(d, d->form.a, &d->form.m, &a);
+    judge_slice(d, d->form.b, &d->form.n, &b);
+    d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : a.is_packed && b.is_packed ? SLICE : SLICE / 2;
     d->is_ahead = 1;
     d->row = DLC_DOT_FMA;
 }
