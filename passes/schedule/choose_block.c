@@ -20,7 +20,8 @@ enum {
     WARP_SLICE_CYCLES = 2, /* of a step along K of a warp's, besides multiplying: addresses, waiting for the others */
     MOST_SIDE = 8,        /* of a thread's tile */
     SIDE = 16,            /* threads of a block, squared */
-    SLICE = 32,           /* steps along K: memory is waited for between two slices; half where elements have addresses of their own, */
+    SLICE = 32,           /* steps along K: memory is waited for between two slices; half where a thread copies more than */
+    MOST_SINGLE = 8,      /* elements one by one, with an address and a guard each; */
     LEAST_SLICE = 8,      /* or of the largest tiles, whose registers leave no room for more */
     PAD = 4,              /* elements: rows of a slice begin in other banks, and stay aligned for accesses of 4 */
     PACK = 4,
@@ -116,7 +117,8 @@ static void choose_tile(dot *d)
     slice a = {0}, b = {0};
     judge_slice(d, d->form.a, &d->form.m, &a);
     judge_slice(d, d->form.b, &d->form.n, &b);
-    d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : a.is_packed && b.is_packed ? SLICE : SLICE / 2;
+    int64_t single = ((a.is_packed ? 0 : d->m) + (b.is_packed ? 0 : d->n)) * SLICE / (SIDE * SIDE);
+    d->slice = d->own_m * d->own_n == MOST_SIDE * MOST_SIDE ? LEAST_SLICE : single > MOST_SINGLE ? SLICE / 2 : SLICE;
     d->is_ahead = 1;
     d->row = DLC_DOT_FMA;
 }
@@ -418,6 +420,14 @@ static int lay_out_constants(const dot *d)
     return lay_out(d, d->form.b, &d->form.n, "columns_by_k") || is_any;
 }
 
+/* No deeper than the whole of K: the rest of a slice is multiplied like the others. */
+static void trim_slice(dot *d)
+{
+    int64_t least = is_matrix(d) ? dlc_dots[d->row].granule : LEAST_SLICE;
+    while (d->slice / 2 >= least && (double)(d->slice / 2) >= d->depth)
+        d->slice /= 2;
+}
+
 int dlc_choose_block(dlc_chooser *c)
 {
     dot d = {.c = c};
@@ -436,6 +446,7 @@ int dlc_choose_block(dlc_chooser *c)
         d = single;
         choose_tile(&d);
     }
+    trim_slice(&d);
     build(&d);
     return 1;
 }

@@ -31,9 +31,9 @@ fi
 expect 0 "target sm_75" "$DLC" inspect gpu.so
 expect 0 "registers, 0 bytes of stack;PTX of sm_75" "$DLC" inspect gpu.so
 expect 6 "gpu.so: holds plans for sm_75; none of them runs here" "$DLC" run gpu.so --device cpu
-expect 0 "all.so" "$DLC" compile "$model" --target sm_75,sm_90,x86-64-v2 -o all.so
-expect 0 "target sm_75,sm_90,;target x86-64-v2,;PTX of sm_75" "$DLC" inspect all.so
-expect 0 "all2.so" "$DLC" compile "$model" --target sm_75,sm_90,x86-64-v2 --name all -o all2.so
+expect 0 "all.so" "$DLC" compile "$model" --target sm_75,sm_89,x86-64-v2 -o all.so
+expect 0 "target sm_75,sm_89,;target x86-64-v2,;PTX of sm_75" "$DLC" inspect all.so
+expect 0 "all2.so" "$DLC" compile "$model" --target sm_75,sm_89,x86-64-v2 --name all -o all2.so
 cmp all.so all2.so || fail "two compilations gave different bytes"
 [ "$(uname -m)" != x86_64 ] || expect 0 "logits" "$DLC" run all.so --device cpu
 finish

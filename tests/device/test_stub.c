@@ -504,8 +504,13 @@ static void plan_emulated(dlc_model *model, dlc_arena *arena)
     entries[0] =
         (dlc_plan_entry){.checksum = dlc_checksum(plan.bytes, plan.size_bytes), .plan = plan.bytes};
     unsigned char *bytes = dlc_arena_alloc(arena, constants.size_bytes, 64);
-    for (uint32_t i = 0; i < constants.pieces.n; i++)
-        memcpy(bytes + constants.offsets.data[i], constants.pieces.data[i].bytes, constants.pieces.data[i].size_bytes);
+    for (uint32_t i = 0; i < constants.pieces.n; i++) {
+        const dlc_blob *piece = &constants.pieces.data[i];
+        if (piece->packing)
+            dlc_packing_put(piece->packing, 0, piece->size_bytes, bytes + constants.offsets.data[i]);
+        else
+            memcpy(bytes + constants.offsets.data[i], piece->bytes, piece->size_bytes);
+    }
     image = (dlc_executable){.magic = DLC_EXECUTABLE_MAGIC,
                              .abi_version = DLC_ABI_VERSION,
                              .nplans = 1,
