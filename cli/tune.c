@@ -5,6 +5,7 @@
 #include "cli/tune.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 64, LEAST_RUNS = 12, MOST_RUNS = 400, SECONDS = 60 };
+enum { MOST_STEPS = 64, LEAST_RUNS = 12, MOST_RUNS = 400, TURNS = 3, SECONDS = 60 };
 
 /* --- in the child --- */
 
@@ -44,21 +45,88 @@ static int open_subject(dlc_cli *cli, int fd, subject *s)
     return 1;
 }
 
-/* Of each step the least time: what else the machine does only adds, for seconds on end, and of few runs nothing else repeats. */
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof *values, by_size);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Times of steps in runs, us[run * nsteps + step]. */
+typedef struct {
+    double *us;
+    uint32_t nruns, nsteps;
+    double slowness[MOST_RUNS]; /* of a run */
+} samples;
+
+static void find_slowness(samples *s, const double *step_us)
+{
+    double ratios[MOST_STEPS];
+    for (uint32_t run = 0; run < s->nruns; run++) {
+        for (uint32_t i = 0; i < s->nsteps; i++)
+            ratios[i] = s->us[run * s->nsteps + i] / step_us[i];
+        s->slowness[run] = median(ratios, s->nsteps);
+    }
+}
+
+/* Of runs that are no slower than that. */
+static void find_times(const samples *s, double slowest, double *step_us)
+{
+    double times[MOST_RUNS];
+    for (uint32_t i = 0; i < s->nsteps; i++) {
+        uint32_t n = 0;
+        for (uint32_t run = 0; run < s->nruns; run++)
+            if (s->slowness[run] <= slowest)
+                times[n++] = s->us[run * s->nsteps + i] / s->slowness[run];
+        step_us[i] = median(times, n);
+    }
+}
+
+/*
+ * What else the machine does slows the steps of a run alike, for a run or for seconds on end. So a time is the product of a step's own
+ * and a run's slowness, each found as medians of what the other leaves (median polish: Tukey, Exploratory Data Analysis, 1977, chapter
+ * 11); the quieter half of the runs counts. Taken alone, a step's least time says how quiet the quietest of its runs was.
+ */
+static void polish(samples *s, double *step_us)
+{
+    double sorted[MOST_RUNS];
+    for (uint32_t run = 0; run < s->nruns; run++)
+        s->slowness[run] = 1;
+    for (int turn = 0; turn < TURNS; turn++) {
+        find_times(s, HUGE_VAL, step_us);
+        find_slowness(s, step_us);
+    }
+    memcpy(sorted, s->slowness, s->nruns * sizeof *sorted);
+    double slowest = median(sorted, s->nruns), quiet = sorted[0];
+    find_times(s, slowest, step_us);
+    for (uint32_t i = 0; i < s->nsteps; i++)
+        step_us[i] *= quiet;
+}
+
 static int run_all(subject *s, double seconds, double *step_us, uint32_t nsteps)
 {
+    samples found = {.us = malloc(sizeof(double) * MOST_RUNS * nsteps), .nsteps = nsteps};
     double end = dlc_seconds() + seconds;
-    for (uint32_t run = 0; run < MOST_RUNS && (run < LEAST_RUNS || dlc_seconds() < end); run++) {
+    for (uint32_t run = 0; found.us && run <= MOST_RUNS && (run <= LEAST_RUNS || dlc_seconds() < end); run++) {
         if (dlcrt_context_run(s->context, s->inputs, s->ninputs, s->outputs, s->noutputs) != DLC_OK)
             return 0;
         for (uint32_t i = 0; run && i < nsteps; i++) { /* the first one warms up */
             dlcrt_step_profile profile;
             if (!dlcrt_context_profile(s->context, i, &profile))
                 return 0;
-            double us = 1e-3 * (double)(profile.end_ns - profile.begin_ns);
-            step_us[i] = run == 1 || us < step_us[i] ? us : step_us[i];
+            found.us[found.nruns * nsteps + i] = 1e-3 * (double)(profile.end_ns - profile.begin_ns);
         }
+        found.nruns += run > 0;
     }
+    if (!found.us)
+        return 0;
+    polish(&found, step_us);
+    free(found.us);
     return 1;
 }
 

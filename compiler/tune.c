@@ -1,8 +1,8 @@
 /*
  * Schedules found by measuring. A kernel's search starts from the schedule it has and what other forms make of it; the fastest
  * becomes where the next steps start from (passes/schedule/neighbours.c), until none is faster or the kernel's share of the time
- * is used up. A batch of schedules is one executable, a module in text form with a launch for each, on made-up data; the first of
- * every batch is the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
+ * is used up. A batch of schedules is one executable, a module in text form with a launch for each, on made-up data; the first and
+ * the last of every batch are the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
  */
 #include "compiler/driver.h"
 #include "compiler/tuned.h"
@@ -105,7 +105,7 @@ static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, 
 }
 
 /* What each schedule of the batch takes; false: it could not be compiled, or its process ended. */
-static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, double *us)
+static int measure_once(const tuner *t, const dlc_candidate *batch, uint32_t n, double *us)
 {
     dlc_options options = {.size_bytes = sizeof options, .target = t->model->options.target, .machine = t->model->options.machine,
                            .jobs = t->model->options.jobs, .is_temporary = 1, .tuned = ""};
@@ -126,6 +126,20 @@ static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, doubl
     return is_well;
 }
 
+/* The same of a batch that ends as it begins, in *own_us what that takes: once more where the two differ, since the machine changed its
+ * pace meanwhile. */
+static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, double *us, double *own_us)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        if (!measure_once(t, batch, n, us))
+            return 0;
+        if (us[0] >= LEAST_GAIN * us[n - 1] && us[n - 1] >= LEAST_GAIN * us[0])
+            break;
+    }
+    *own_us = (us[0] + us[n - 1]) / 2;
+    return 1;
+}
+
 /* --- the search --- */
 
 static int is_tried(const tuner *t, const char *text)
@@ -142,20 +156,21 @@ static int by_estimate(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The candidates that are new, best first; the batch begins with the kernel's own. */
+/* The candidates that are new, best first; the batch begins and ends with the kernel's own. */
 static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *batch)
 {
     uint32_t n = 0;
     batch[n++] = *own;
     if (from->n)
         qsort(from->data, from->n, sizeof *from->data, by_estimate);
-    for (uint32_t i = 0; i < from->n && n < MOST_BATCH; i++) {
+    for (uint32_t i = 0; i < from->n && n + 1 < MOST_BATCH; i++) {
         int is_new = !is_tried(t, from->data[i].text);
         for (uint32_t j = 0; j < n; j++)
             is_new = is_new && strcmp(batch[j].text, from->data[i].text) != 0;
         if (is_new)
             batch[n++] = from->data[i];
     }
+    batch[n++] = *own;
     return n;
 }
 
@@ -187,18 +202,19 @@ static void note_trial(tuner *t, const dlc_candidate *candidate, double relative
 static int try_batch(tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *best, double *relative)
 {
     dlc_candidate batch[MOST_BATCH];
-    double us[MOST_BATCH] = {0};
+    double us[MOST_BATCH] = {0}, own_us;
     uint32_t n = fill_batch(t, own, from, batch), first = t->trials.n ? 1 : 0;
     int is_better = 0;
-    if (n < 2 || !measure(t, batch, n, us))
+    if (n < 3 || !measure(t, batch, n, us, &own_us))
         return 0;
     if (!t->trials.n)
-        t->base_us = us[0];
-    for (uint32_t i = first; i < n; i++) {
-        tell_trial(t, &batch[i], us[i], us[0]);
-        note_trial(t, &batch[i], us[i] / us[0]);
-        if (i && us[i] / us[0] < *relative) {
-            *relative = us[i] / us[0];
+        t->base_us = own_us;
+    for (uint32_t i = first; i + 1 < n; i++) {
+        double found = i ? us[i] : own_us;
+        tell_trial(t, &batch[i], found, own_us);
+        note_trial(t, &batch[i], found / own_us);
+        if (i && found / own_us < *relative) {
+            *relative = found / own_us;
             *best = batch[i];
             is_better = 1;
         }
@@ -222,9 +238,9 @@ static void count_threads(const tuner *t, dlc_candidates *list)
 /* Once more beside the kernel's own, alone: the fastest of many is so by luck, too. */
 static double confirmed(tuner *t, const dlc_candidate *own, const dlc_candidate *best)
 {
-    dlc_candidate pair[] = {*own, *best};
-    double us[2];
-    return measure(t, pair, 2, us) ? us[1] / us[0] : 1;
+    dlc_candidate batch[] = {*own, *best, *own};
+    double us[3], own_us;
+    return measure(t, batch, 3, us, &own_us) ? us[1] / own_us : 1;
 }
 
 static int search(tuner *t, const dlc_candidate *own, dlc_candidate *best, double *relative)
