@@ -26,6 +26,9 @@ static const dlc_machine machines[] = {
                       .l3_bytes_per_us = l3,                                                       \
                       .l3_bytes = size,                                                            \
                       .far_bytes_per_us = memory,                                                  \
+                      .sum_latency = 4,                                                            \
+                      .element_loads = 2,                                                          \
+                      .tile_cycles = 8,                                                            \
                       .threads = nthreads,                                                         \
                       .workers = nworkers,                                                         \
                       .block_workers = nblock,                                                     \
@@ -175,13 +178,19 @@ uint32_t dlc_host_l3_bytes(void)
 static void take_host(const char *base, dlc_machine *machine)
 {
 #if defined(__x86_64__)
-#define DLC_HOST(family, row, cycles, l1, l2, l3, memory)                                          \
+#define DLC_HOST(family, row, cycles, l1, l2, l3, memory, latency, loads, apart, tile, burst, rows)\
     if (__builtin_cpu_is(family) && !strcmp(base, row)) {                                          \
         machine->cycles_per_us = cycles;                                                           \
         machine->l1_bytes_per_us = l1;                                                             \
         machine->near_bytes_per_us = l2;                                                           \
         machine->l3_bytes_per_us = l3;                                                             \
         machine->far_bytes_per_us = memory;                                                        \
+        machine->sum_latency = latency;                                                            \
+        machine->element_loads = loads;                                                            \
+        machine->apart_cycles = apart;                                                             \
+        machine->tile_cycles = tile;                                                               \
+        machine->burst_cycles = burst;                                                             \
+        machine->row_cycles = rows;                                                                \
     }
 #include "ir/schedule/hosts.def"
 #undef DLC_HOST

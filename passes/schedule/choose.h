@@ -147,6 +147,11 @@ double dlc_choose_over_threads(double unit_cycles, double units);
 double dlc_estimate_beside(double a, double b);
 /* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */
 double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
+enum { DLC_MOST_VECTORS = 4 }; /* of a row of a register tile */
+/* Vectors of a register tile's rows for a product of size[0] rows, size[1] columns and size[2] points of one reduced axis: the rule's, or
+ * others on which it takes so much less that estimates can tell. heights: rows of a tile of so many vectors; 0: none fits. */
+int64_t dlc_choose_vectors(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3],
+                           const int64_t heights[DLC_MOST_VECTORS + 1], int64_t rule);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */
 double dlc_choose_stage_cycles(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width);
 

@@ -388,6 +388,18 @@ static int64_t height_of(const dot *d, int64_t nv)
     return (rows + tiles - 1) / tiles;
 }
 
+/* The rule's vectors, or others on which estimates say that the product takes less. */
+static int64_t better_vectors(const dot *d, int64_t rule)
+{
+    const double size[] = {d->rows, d->columns, d->depth};
+    int64_t heights[DLC_MOST_VECTORS + 1] = {0};
+    if (d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) || !dlc_choose_are_known(d->c, &d->form.n))
+        return rule;
+    for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
+        heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v) : 0;
+    return dlc_choose_vectors(d->c->target, d->row, d->stage->dtype[0], size, heights, rule);
+}
+
 /* What a tile reads of the factor in place, `span` elements from a multiple of `tile` on at each point of K, is more lines of L1 than these
  * percent of the sets that they fall into hold: the next tile that reads the same finds nothing of it. */
 static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile, int64_t percent)
@@ -747,7 +759,7 @@ int dlc_choose_dot(dlc_chooser *c)
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
     if (d.width < 2 || !choose_row(&d))
         return 0;
-    int64_t nv = vectors_of(&d);
+    int64_t nv = better_vectors(&d, vectors_of(&d));
     if (constant_of(&d, d.form.b))
         d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
     d.copy_a = d.is_widened || !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);

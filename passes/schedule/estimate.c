@@ -15,7 +15,8 @@ enum {
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
 #define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
-#define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through */
+#define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through: */
+#define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
@@ -395,6 +396,18 @@ static double guarded_loads(const estimator *e, uint32_t s, uint32_t axis)
     return n;
 }
 
+/* Points of the leaf that an iteration of its lanes has, all of them written out; 0: there are loops between. */
+static double points_written(const estimator *e, uint32_t leaf, uint32_t lanes)
+{
+    double points = 1;
+    for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != lanes; n = dlc_schedule_parent(e->schedule, n)) {
+        if (node_at(e, n)->kind != DLC_LOOP_UNROLL)
+            return 0;
+        points *= (double)dlc_schedule_most_points(e->schedule, n);
+    }
+    return points;
+}
+
 /* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
 static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width, double cycles)
 {
@@ -403,12 +416,15 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
     double vectors = points / width, beside = (double)loop->tile / width * loop->count, added = 0;
     int is_fold = dlc_ids_find(&stage->reduce, loop->axis, NULL);
-    if (is_fold && vectors * DLC_SUM_LATENCY / beside > cycles)
-        added = vectors * DLC_SUM_LATENCY / beside - cycles;
+    double waiting = vectors * e->schedule->target->machine->sum_latency / beside;
+    if (is_fold && waiting > cycles)
+        added = waiting - cycles;
+    double guard = e->schedule->target->vector_bytes == 64 ? MASKED_CYCLES : GUARD_CYCLES;
     if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
-        added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * GUARD_CYCLES;
-    if (leaf == lanes + 1)
-        added += vectors / beside * LOOP_CYCLES;
+        added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * guard;
+    double written = points_written(e, leaf, lanes);
+    if (written > 0)
+        added += vectors / beside / written * LOOP_CYCLES;
     else if (node_at(e, dlc_schedule_parent(e->schedule, leaf))->kind == DLC_LOOP_FOR)
         added += vectors * LOOP_CYCLES / 2;
     return added;

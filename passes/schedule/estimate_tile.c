@@ -12,12 +12,13 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
-    TILE_CYCLES = 8,   /* addresses and zeros */
-    PART_CYCLES = 12,  /* a part begins and ends */
+    BURST = 16,         /* sums that are stored without waiting */
     LATENCY_HIDDEN = 64 /* cycles of a chain of sums in which the tile behind is begun */
 };
+#define CHAIN_HIDING 8.0 /* a chain as long as the multiplications makes them a tenth longer: nothing else waits for it */
+#define TOLD_APART 0.97 /* of the time that a product takes on the rule's tiles: others that take no less are no better */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
-#define MISSED_LOAD 1.5 /* loads' time of an element that neighbours have pushed out of L1 */
+#define PUSHED_OUT 0.06  /* of a sum's latency at each step, by the square of the rows that L1 has no way for: they push each other out */
 #define PART_SUM 1.0    /* a vector's total: loaded, added to, stored */
 #define SPILLED 2       /* stored and loaded again at each step */
 
@@ -52,7 +53,18 @@ static double tiles_touched(double block, double tile)
     return (block + tile - divisor) / tile;
 }
 
-/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal, or whole but for the last. */
+/* Rows that the last tile of a block is made for, whose length differs from block to block (codegen/walk.c): the next of a few. */
+static double height_of_rest(double rest, double tile)
+{
+    double heights[] = {1, floor((tile + 2) / 3), floor((2 * tile + 2) / 3)};
+    for (int i = 0; i < 3; i++)
+        if (rest <= heights[i])
+            return heights[i];
+    return tile;
+}
+
+/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal where all that it cuts are alike, else
+ * whole but for the last. */
 static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, int is_even)
 {
     pieces from = {0}, to = {0};
@@ -65,24 +77,38 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
     double tile = (double)schedule->nodes.data[n].tile;
     from = pieces_of(c, schedule, outer, axis, 0);
     to.covered = from.covered;
+    int is_balanced = is_even && from.n == 1;
     for (uint32_t i = 0; i < from.n; i++) {
         double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
-        double height = is_even ? ceil(size / times) : tile, whole = is_even ? size - times * (height - 1) : floor(size / tile);
+        double height = is_balanced ? ceil(size / times) : tile;
+        double whole = is_balanced ? size - times * (height - 1) : floor(size / tile), rest = size - whole * tile;
         if (!is_even && outer != DLC_ROOT_NODE && size > tile && fmod(size, tile) > 0) {
             add(&to, tile, count * tiles_touched(size, tile));
             continue;
         }
         add(&to, height, count * whole);
-        if (is_even)
+        if (is_balanced)
             add(&to, height - 1, count * (times - whole));
-        else
-            add(&to, size - whole * tile, count);
+        else if (rest > 0)
+            add(&to, is_even ? height_of_rest(rest, tile) : rest, count);
     }
     return to;
 }
 
-/* More rows than L1 has ways, each beginning where the one before does in it. */
-static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
+/* From the axis's first point to its second, where points lie at no fixed distance. */
+static int64_t first_distance(const dlc_chooser *c, dlc_expr offset, uint32_t axis)
+{
+    dlc_pool *pool = c->kernel->pool;
+    dlc_expr *with = dlc_new_array(c->arena, dlc_expr, c->kernel->axes.n);
+    for (uint32_t a = 0; a < c->kernel->axes.n; a++)
+        with[a] = dlc_expr_i64(pool, 0);
+    int64_t first = dlc_expr_eval(pool, dlc_expr_substitute(pool, offset, with, c->kernel->axes.n), c->symbols);
+    with[axis] = dlc_expr_i64(pool, 1);
+    return dlc_expr_eval(pool, dlc_expr_substitute(pool, offset, with, c->kernel->axes.n), c->symbols) - first;
+}
+
+/* Rows that begin where the one before does in L1, beyond its ways. */
+static double crowded_rows(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
 {
     const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
     if (height <= dlc_target_l1_ways(c->target) || !axes->n)
@@ -91,37 +117,61 @@ static int conflicts(const dlc_chooser *c, uint32_t s, const dlc_contraction *fo
     dlc_expr_reach(c->kernel->pool, rows, marks);
     for (uint32_t i = 0; i < c->accesses[s].n; i++) {
         const dlc_access_fact *access = &c->accesses[s].data[i];
-        if (access->load && marks[access->load] && !DLC_SOURCE_IS_STAGE(access->source) &&
-            dlc_choose_stride(c, access->offset, axes->data[axes->n - 1]) *
-                    dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % DLC_WAY_BYTES == 0)
+        if (!access->load || !marks[access->load] || DLC_SOURCE_IS_STAGE(access->source))
+            continue;
+        int64_t stride = dlc_choose_stride(c, access->offset, axes->data[axes->n - 1]);
+        if (stride == DLC_ODD_STRIDE && !dlc_expr_has_load(c->kernel->pool, access->offset))
+            stride = first_distance(c, access->offset, axes->data[axes->n - 1]);
+        if (stride * dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % DLC_WAY_BYTES == 0)
+            return height - dlc_target_l1_ways(c->target);
+    }
+    return 0;
+}
+
+/* Rows' elements lie at no fixed distance: each row begins where divisions say. */
+static int begins_anywhere(const dlc_chooser *c, uint32_t s, dlc_expr rows, uint32_t axis)
+{
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
+    dlc_expr_reach(c->kernel->pool, rows, marks);
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        if (access->load && marks[access->load] && dlc_choose_stride(c, access->offset, axis) == DLC_ODD_STRIDE)
             return 1;
     }
     return 0;
 }
 
 typedef struct {
+    const dlc_machine *machine;
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
-    int is_ahead, in_conflict;
+    double crowded;               /* rows */
+    int is_ahead, begins_anywhere;
 } tile_facts;
 
 static double step_cycles(const tile_facts *t, double rows, double columns)
 {
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
     double multiplying = rows * vectors * t->fma / FMA_A_CYCLE;
-    double misses = t->in_conflict ? rows * MISSED_LOAD : rows;
-    double loading = (misses + vectors * (1 + t->is_ahead)) / LOADS_A_CYCLE;
-    double cycles = dlc_estimate_beside(multiplying, loading);
+    double loading = (rows + vectors * t->is_ahead) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
+    double cycles = dlc_estimate_beside(multiplying, loading) + (vectors > 1 ? t->machine->apart_cycles : 0);
+    cycles += t->crowded * t->crowded * t->machine->sum_latency * PUSHED_OUT;
     if (wanted > t->registers)
         cycles += (wanted - t->registers) * SPILLED / LOADS_A_CYCLE;
     return cycles;
 }
 
-/* Without what follows the sums. */
 static double tile_cycles(const tile_facts *t, double rows, double columns, double steps)
 {
-    double busy = steps * step_cycles(t, rows, columns), chain = steps * DLC_SUM_LATENCY - LATENCY_HIDDEN;
-    return dlc_estimate_beside(busy, chain > 0 ? chain : 0) + TILE_CYCLES;
+    double busy = steps * step_cycles(t, rows, columns), chain = steps * t->machine->sum_latency - LATENCY_HIDDEN;
+    double sums = rows * ceil(columns / t->width), cycles = t->machine->tile_cycles;
+    if (chain > 0)
+        busy = pow(pow(busy, CHAIN_HIDING) + pow(chain, CHAIN_HIDING), 1 / CHAIN_HIDING);
+    if (sums > BURST)
+        cycles += (sums - BURST) * t->machine->burst_cycles;
+    if (t->begins_anywhere)
+        cycles += rows * t->machine->row_cycles;
+    return busy + cycles;
 }
 
 /* Points of K that a leaf sums, and those of a part. */
@@ -149,6 +199,44 @@ static double product_time(const dlc_target *target, dlc_dot row, dlc_dtype acc)
     return target->facts & DLC_HAS_FMA || dlc_dots[row].granule > 1 ? 1 : 2;
 }
 
+static tile_facts facts_of(const dlc_target *target, dlc_dot row, dlc_dtype acc)
+{
+    return (tile_facts){.machine = target->machine,
+                        .width = (double)target->vector_bytes / dlc_dtype_bytes(acc),
+                        .registers = target->vector_registers ? target->vector_registers : 16,
+                        .apart = dlc_dots[row].takes - 1,
+                        .fma = product_time(target, row, acc)};
+}
+
+/* Cycles of a product on tiles of `height` rows, near equal, and so many vectors. */
+static double product_cycles(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+{
+    tile_facts t = facts_of(target, row, acc);
+    double tiles = ceil(size[0] / (double)height), high = ceil(size[0] / tiles), whole = size[0] - tiles * (high - 1);
+    double wide = (double)vectors * t.width, rest = fmod(size[1], wide), steps = size[2] / dlc_dots[row].granule, cycles = 0;
+    for (int is_rest = 0; is_rest < 2; is_rest++) {
+        double count = is_rest ? rest > 0 : floor(size[1] / wide), columns = is_rest ? rest : wide;
+        if (count > 0)
+            cycles += count * (whole * tile_cycles(&t, high, columns, steps) + (tiles - whole) * tile_cycles(&t, high - 1, columns, steps));
+    }
+    return cycles;
+}
+
+int64_t dlc_choose_vectors(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3],
+                           const int64_t heights[DLC_MOST_VECTORS + 1], int64_t rule)
+{
+    int64_t columns = (int64_t)ceil(size[1] / ((double)target->vector_bytes / dlc_dtype_bytes(acc))), best = rule;
+    if (rule > DLC_MOST_VECTORS || heights[rule] < 1)
+        return rule;
+    double least = product_cycles(target, row, acc, size, heights[rule], rule) * TOLD_APART;
+    for (int64_t v = 1; v <= DLC_MOST_VECTORS && v <= columns; v++) {
+        double cycles = heights[v] > 0 ? product_cycles(target, row, acc, size, heights[v], v) : least;
+        if (cycles < least)
+            least = cycles, best = v;
+    }
+    return best;
+}
+
 double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
 {
     const dlc_schedule_node *node = &schedule->nodes.data[leaf];
@@ -157,22 +245,20 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     dlc_contraction form;
     pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, 1);
     pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, 0);
-    tile_facts t = {.width = (double)target->vector_bytes / dlc_dtype_bytes(stage->dtype[0]),
-                    .registers = target->vector_registers ? target->vector_registers : 16,
-                    .apart = dlc_dots[node->row].takes - 1,
-                    .fma = product_time(target, (dlc_dot)node->row, stage->dtype[0]),
-                    .is_ahead = node->ahead};
+    tile_facts t = facts_of(target, (dlc_dot)node->row, stage->dtype[0]);
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
+    t.is_ahead = node->ahead;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
+    t.begins_anywhere = factor && node->rows != DLC_NO_AXIS && begins_anywhere(c, node->stage, factor, node->rows);
     for (uint32_t r = 0; r < rows.n; r++) {
-        t.in_conflict = factor && conflicts(c, node->stage, &form, factor, rows.data[r].size);
+        t.crowded = factor ? crowded_rows(c, node->stage, &form, factor, rows.data[r].size) : 0;
         for (uint32_t i = 0; i < columns.n; i++) {
             double height = rows.data[r].size, wide = columns.data[i].size, count = rows.data[r].count * columns.data[i].count;
             double sums = height * ceil(wide / t.width), tile = tile_cycles(&t, height, wide, steps);
             if (part > 0 && part < terms)
-                tile += ceil(terms * read / part) * (sums * PART_SUM + PART_CYCLES);
+                tile += ceil(terms * read / part) * sums * PART_SUM;
             cycles += count * tile;
         }
     }
