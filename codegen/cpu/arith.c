@@ -135,9 +135,25 @@ static LLVMTypeRef half_type(const dlc_cpu *cpu, uint32_t width)
     return width > 1 ? LLVMVectorType(type, width) : type;
 }
 
+static LLVMValueRef operand_of(LLVMValueRef value, LLVMOpcode op)
+{
+    return LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == op ? LLVMGetOperand(value, 0) : NULL;
+}
+
+/* The 16 bits of bf16 that half_float made the float of, or NULL: LLVM does not see that rounding changes nothing in them. */
+static LLVMValueRef bits_before(const dlc_cpu *cpu, uint32_t w, LLVMValueRef value)
+{
+    LLVMValueRef bits = operand_of(value, LLVMBitCast);
+    bits = bits ? operand_of(bits, LLVMShl) : NULL;
+    bits = bits ? operand_of(bits, LLVMZExt) : NULL;
+    return bits && LLVMTypeOf(bits) == int_type(cpu, 16, w) ? bits : NULL;
+}
+
 /* A float register holding an f16 or bf16 value, as its 16 bits. `value` may still be unrounded. */
 static LLVMValueRef half_bits(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value)
 {
+    if (dtype == DLC_BF16 && bits_before(cpu, w, value))
+        return bits_before(cpu, w, value);
     LLVMTypeRef i16 = int_type(cpu, 16, w), i32 = int_type(cpu, 32, w);
     if (dtype == DLC_F16 && cpu->has_f16c)
         return LLVMBuildBitCast(B(cpu), LLVMBuildFPTrunc(B(cpu), value, half_type(cpu, w), ""), i16, "");
