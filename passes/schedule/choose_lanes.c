@@ -14,6 +14,9 @@
 #define MISSED_ROW 2.4    /* the same where lanes lie a way of L1 apart: none of their lines is there any more when the next tile goes on in it */
 #define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
 
+#define NOT_HIDDEN 0.1    /* of loads beside multiplications */
+#define TOLD_APART 0.95   /* of the time of what is chosen: less is another choice */
+
 enum {
     LEAST_TURNED = 4, /* lanes of a square */
     MOST_TURNED_WORK = 32, /* operations at a point of one */
@@ -512,6 +515,8 @@ static uint32_t computed_bytes(const dlc_chooser *c)
 /* Windows of neighbours along an axis: those of `beside` points read (beside - 1) * step + taps elements of a row, not beside * taps. */
 typedef struct {
     int64_t step, taps; /* taps of the innermost reduced axis, which is written out */
+    int64_t rows;       /* of a window: points of the other reduced axes */
+    int64_t column_bytes, bytes; /* of a column of the image, all its lanes; of a vector of it */
     int64_t vectors;    /* of an element of the widest accumulator, by lanes */
     int64_t sums;       /* such accumulators of a point */
     int64_t written;    /* operations of a point that are written out */
@@ -539,22 +544,28 @@ static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_
 static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
 
 /* A fold over windows that neighbours along the axis share: it adds to what a point takes. */
-static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t width, windows *w)
+static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, windows *w)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
     uint32_t last = stage->reduce.n - 1, first = first_unrolled(c, &stage->reduce);
     int64_t step = 0, taps = 1, size = (int64_t)width * dlc_dtype_bytes(stage->dtype[0]);
-    int shared = 0;
+    dlc_expr shared = 0;
     if (first > last)
         return 0;
     for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        shared |= c->accesses[s].data[i].load && is_shared(c, c->accesses[s].data[i].load, axis, stage->reduce.data[last], &step);
+        if (c->accesses[s].data[i].load && is_shared(c, c->accesses[s].data[i].load, axis, stage->reduce.data[last], &step))
+            shared = c->accesses[s].data[i].load;
     if (!shared)
         return 0;
     for (uint32_t i = first; i <= last; i++)
         taps *= c->extent[stage->reduce.data[i]];
     int64_t vectors = (size + c->target->vector_bytes - 1) / c->target->vector_bytes;
     w->step = step;
+    w->rows = 1;
+    for (uint32_t i = 0; i < last; i++)
+        w->rows *= c->extent[stage->reduce.data[i]];
+    w->bytes = (int64_t)width * dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, shared)->dtype);
+    w->column_bytes = lane == DLC_NO_AXIS ? w->bytes : w->bytes / width * c->extent[lane];
     w->taps = c->extent[stage->reduce.data[last]] > w->taps ? c->extent[stage->reduce.data[last]] : w->taps;
     w->vectors = vectors > w->vectors ? vectors : w->vectors;
     w->sums += dlc_reduces[stage->combine].naccs;
@@ -574,7 +585,7 @@ static int find_windows(const dlc_chooser *c, const dlc_lanes_choice *choice, ui
                 return 0;
         if (stage->update != DLC_UPDATE_NONE || (c->is_read[s] && c->place[s] != DLC_PLACE_REG))
             return 0;
-        if (stage->reduce.n && !add_window(c, s, axis, choice->width, w))
+        if (stage->reduce.n && !add_window(c, s, axis, choice->lane, choice->width, w))
             return 0;
         w->written += stage->reduce.n ? 0 : (int64_t)(c->work[s] / (points > 0 ? points : 1));
     }
@@ -588,14 +599,32 @@ static int64_t reads_of_tiles(const windows *w, int64_t extent, int64_t tile)
     return extent / tile * ((tile - 1) * w->step + 2 * w->taps) + (rest ? (rest - 1) * w->step + 2 * w->taps + 1 : 0);
 }
 
+/* Cycles of a point: it multiplies, reads L1, and waits for the rows that L1 has not: all of a window's, or where those of a tile stay
+ * there for the next row of results, a step of them. */
+static double cycles_beside(const dlc_chooser *c, const windows *w, int64_t extent, int64_t tile)
+{
+    const dlc_machine *machine = c->target->machine;
+    double rows = (double)w->rows, columns = (double)((tile - 1) * w->step + w->taps), vectors = (double)w->vectors;
+    double multiplying = rows * (double)w->taps * vectors / 2;
+    double reading = rows * (double)reads_of_tiles(w, extent, tile) / (double)extent * vectors / 2;
+    double stay = rows * columns * (double)w->column_bytes <= c->target->l1_bytes * 3 / 4 && w->step < w->rows ? (double)w->step : rows;
+    double waiting = stay * columns / (double)tile * (double)w->bytes * machine->cycles_per_us / machine->near_bytes_per_us;
+    return dlc_estimate_beside(dlc_estimate_beside(multiplying, reading), waiting) + reading * NOT_HIDDEN;
+}
+
 /* Neighbours along the axis that are computed side by side (codegen/jam.c): as many as leave registers for the taps of one window; of its
- * weights some come from L1 then (7x7 on 16 registers: 7 side by side take 0.75 of the time of 4). 1: none. */
+ * weights some come from L1 then (7x7 on 16 registers: 7 side by side take 0.75 of the time of 4). Fewer, where their rows stay in L1 and
+ * that of more would not. 1: none. */
 static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis)
 {
-    int64_t extent = c->extent[axis], registers = c->target->vector_registers / w->vectors - w->taps - 1, best = 1;
+    int64_t extent = c->extent[axis], registers = c->target->vector_registers / w->vectors - w->taps - 1, most = 1;
     for (int64_t tile = 2; tile <= MOST_BESIDE && tile <= extent; tile++)
         if (tile * w->sums <= registers && tile * w->written <= MOST_WRITTEN &&
-            reads_of_tiles(w, extent, tile) <= reads_of_tiles(w, extent, best))
+            reads_of_tiles(w, extent, tile) <= reads_of_tiles(w, extent, most))
+            most = tile;
+    int64_t best = most;
+    for (int64_t tile = most; tile > 1; tile--)
+        if (cycles_beside(c, w, extent, tile) < TOLD_APART * cycles_beside(c, w, extent, best))
             best = tile;
     return best;
 }
@@ -758,7 +787,7 @@ static uint32_t beside_in(const dlc_chooser *c, const dlc_lanes_choice *choice, 
             axis = stage->axes.data[i];
     if (c->target->kind != DLC_TARGET_CPU || axis == DLC_NO_AXIS || !dlc_choose_is_known(c, axis) || !stage->reduce.n ||
         (choice->lane == DLC_NO_AXIS && lane == DLC_NO_AXIS) || dlc_ids_find(&stage->reduce, lane, NULL) ||
-        is_serial(c, s, axis) || !add_window(c, s, axis, choice->width, &w))
+        is_serial(c, s, axis) || !add_window(c, s, axis, lane, choice->width, &w))
         return DLC_NO_AXIS;
     *tile = tile_beside(c, &w, axis);
     return *tile > 1 ? axis : DLC_NO_AXIS;

@@ -63,8 +63,8 @@ static double height_of_rest(double rest, double tile)
     return tile;
 }
 
-/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal where all that it cuts are alike, else
- * whole but for the last. */
+/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal where all that it cuts are alike, or
+ * blocks of whole tiles but for the last, which is taken for one of near-equal tiles, too; else they are whole but for the last. */
 static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, int is_even)
 {
     pieces from = {0}, to = {0};
@@ -77,7 +77,8 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
     double tile = (double)schedule->nodes.data[n].tile;
     from = pieces_of(c, schedule, outer, axis, 0);
     to.covered = from.covered;
-    int is_balanced = is_even && from.n == 1;
+    double block = outer == DLC_ROOT_NODE ? tile : (double)schedule->nodes.data[outer].tile;
+    int is_balanced = is_even && (from.n == 1 || fmod(block, tile) == 0);
     for (uint32_t i = 0; i < from.n; i++) {
         double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
         double height = is_balanced ? ceil(size / times) : tile;
