@@ -1,5 +1,6 @@
 /* Choice of schedules: what each target gets, that enough units of work are left, and what is refused. */
 #include "passes/schedule/candidates.h"
+#include "passes/schedule/choose.h"
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
@@ -35,6 +36,9 @@ static const struct {
     {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v4", "par ow:14, oh, lane oc:16, unroll ow, for kh, unroll kw {"},
     {"in x 1,32,20,20 nhwc; const w 32,1,5,5; c = conv x w group=32 nhwc; out c", "x86-64-v3", "par ow:8, oh, lane oc:8, unroll ow, kh, kw {"},
     {"in x 1,32,20,20 nhwc; const w 32,1,7,7; c = conv x w group=32 nhwc; out c", "x86-64-v3", "par ow:7, oh, lane oc:8, unroll ow, for kh, unroll kw {"},
+    /* or as many whose rows stay in L1 for the next row of results */
+    {"in x 1,144,58,58 nhwc; const w 144,1,3,3; c = conv x w group=144 nhwc; out c", "x86-64-v4", "par ow:12, oh, lane oc:16, unroll ow, kh, kw {"},
+    {"in x 1,64,58,58 nhwc; const w 64,1,3,3; c = conv x w group=64 nhwc; out c", "x86-64-v4", "par ow:14, oh, lane oc:16, unroll ow, kh, kw {"},
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
@@ -282,6 +286,25 @@ START_TEST(estimates_rank_schedules)
 END_TEST
 
 /* Rows whose number is not known go by few: an input of 128 is work for four threads. */
+/* Where vectors take two steps and a burst of stores waits, short products go by tiles of one vector. */
+START_TEST(vectors_follow_the_machine)
+{
+    const dlc_target *target = dlc_target_find("x86-64-v4");
+    const int64_t heights[DLC_MOST_VECTORS + 1] = {0, 14, 14, 9, 6};
+    const double size[] = {3136, 128, 24}, deep[] = {3136, 128, 1024};
+    dlc_machine machine = *target->machine;
+    dlc_target other = *target;
+    machine.sum_latency = 2;
+    machine.element_loads = 20;
+    machine.tile_cycles = 0;
+    machine.burst_cycles = 3;
+    other.machine = &machine;
+    ck_assert_int_eq(dlc_choose_vectors(target, DLC_DOT_FMA, DLC_F32, size, heights, 2), 2);
+    ck_assert_int_eq(dlc_choose_vectors(&other, DLC_DOT_FMA, DLC_F32, size, heights, 2), 1);
+    ck_assert_int_eq(dlc_choose_vectors(&other, DLC_DOT_FMA, DLC_F32, deep, heights, 2), 2);
+}
+END_TEST
+
 START_TEST(unknown_rows_go_by_few)
 {
     static const char kernel_text[] = "kernel @f<n, m>(x: f32[n,m,384], w: f32[384,384]@const) -> (y: f32[n,m,384]) {\n"
@@ -372,6 +395,7 @@ int main(void)
     tcase_add_test(tcase, only_cuda_transposes);
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
+    tcase_add_test(tcase, vectors_follow_the_machine);
     tcase_add_test(tcase, unknown_rows_go_by_few);
     tcase_add_loop_test(tcase, threads_are_worth_their_start, 0, sizeof dealt / sizeof *dealt);
     tcase_add_test(tcase, constants_are_packed);
