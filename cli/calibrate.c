@@ -65,29 +65,13 @@ static void add_kernels(dlc_cli *cli, const cJSON *kernels, trial_list *trials)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of the numbers, which are put in order; 0: there are none. */
-static double median(number_list *numbers)
-{
-    uint32_t n = numbers->n;
-    if (!n)
-        return 0;
-    qsort(numbers->data, n, sizeof *numbers->data, by_value);
-    return n % 2 ? numbers->data[n / 2] : (numbers->data[n / 2 - 1] + numbers->data[n / 2]) / 2;
-}
-
 static double median_ratio(dlc_cli *cli, const trial_list *trials, const char *bound)
 {
     number_list ratios = {0};
     for (uint32_t i = 0; i < trials->n; i++)
         if (!strcmp(trials->data[i].bound, bound))
             dlc_vec_push(cli->arena, &ratios, trials->data[i].ratio);
-    return median(&ratios);
+    return dlc_median(ratios.data, ratios.n);
 }
 
 static int is_first(const trial_list *trials, uint32_t i)
@@ -115,8 +99,8 @@ static void say_scales(dlc_cli *cli, const trial_list *trials)
         dlc_vec_push(cli->arena, &behind, fabs(trials->data[i].ratio - scale));
     }
     say_number(cli, "kernels_measured", trials->n);
-    say_number(cli, "prediction_error", exp(median(&before)) - 1);
-    say_number(cli, "prediction_error_scaled", exp(median(&behind)) - 1);
+    say_number(cli, "prediction_error", exp(dlc_median(before.data, before.n)) - 1);
+    say_number(cli, "prediction_error_scaled", exp(dlc_median(behind.data, behind.n)) - 1);
 }
 
 static void say_experiments(dlc_cli *cli, const cJSON *rows)

@@ -41,6 +41,7 @@ dlc_status dlc_runtime_failed(dlc_cli *cli, dlc_status status, const char *place
 void dlc_report_messages(const dlc_cli *cli);
 cJSON *dlc_messages_json(const dlc_diag *diag);
 double dlc_seconds(void); /* monotonic */
+double dlc_median(double *values, uint32_t n); /* puts them in order; 0: there are none */
 
 /*
  * Makes a text about the model on the command line and prints it (opt: to --output). With --json it

@@ -164,18 +164,6 @@ static dlc_status turn(dlc_cli *cli, candidate *c, int keep)
     return DLC_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(ms_list list)
-{
-    qsort(list.data, list.n, sizeof *list.data, by_value);
-    return list.n % 2 ? list.data[list.n / 2] : (list.data[list.n / 2 - 1] + list.data[list.n / 2]) / 2;
-}
-
 static dlc_status measure(dlc_cli *cli, candidate *list, uint32_t n, double seconds)
 {
     double begin = dlc_seconds();
@@ -189,7 +177,7 @@ static dlc_status measure(dlc_cli *cli, candidate *list, uint32_t n, double seco
 
 static void keep_times(dlc_cli *cli, candidate *c)
 {
-    dlc_vec_push(cli->arena, &c->medians, median_of(c->now));
+    dlc_vec_push(cli->arena, &c->medians, dlc_median(c->now.data, c->now.n));
     for (uint32_t i = 0; i < c->now.n; i++)
         dlc_vec_push(cli->arena, &c->times, c->now.data[i]);
 }
@@ -234,7 +222,7 @@ static double spread_of(const candidate *c)
 
 static void result_json(const dlc_cli *cli, candidate *c, cJSON *json)
 {
-    double median = median_of(c->times);
+    double median = dlc_median(c->times.data, c->times.n);
     if (c->name)
         cJSON_AddStringToObject(json, "fusion", c->name);
     cJSON_AddNumberToObject(json, "median_ms", median);
@@ -255,7 +243,7 @@ static void result_json(const dlc_cli *cli, candidate *c, cJSON *json)
 
 static void report_row(dlc_cli *cli, candidate *c, const char *name)
 {
-    double median = median_of(c->times);
+    double median = dlc_median(c->times.data, c->times.n);
     dlc_say(cli, "%-14s %10.4f %10.4f %10.4f %7.1f%% %9.3f %9.3f %7u", name, median, c->times.data[0],
             c->times.data[(uint32_t)(0.9 * (c->times.n - 1))], 100 * spread_of(c), c->load.load_ms, c->first_ms, c->nkernels);
     if (cli->args.expect)

@@ -43,6 +43,20 @@ double dlc_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double dlc_median(double *values, uint32_t n)
+{
+    if (!n)
+        return 0;
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 /* The code of the UTF-8 sequence at `at`, its length in *n; bytes that are none: U+FFFD, one at a time. */
 static uint32_t code_at(const unsigned char *at, size_t *n)
 {

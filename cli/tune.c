@@ -45,18 +45,6 @@ static int open_subject(dlc_cli *cli, int fd, subject *s)
     return 1;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, uint32_t n)
-{
-    qsort(values, n, sizeof *values, by_size);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* Times of steps in runs, us[run * nsteps + step]. */
 typedef struct {
     double *us;
@@ -70,7 +58,7 @@ static void find_slowness(samples *s, const double *step_us)
     for (uint32_t run = 0; run < s->nruns; run++) {
         for (uint32_t i = 0; i < s->nsteps; i++)
             ratios[i] = s->us[run * s->nsteps + i] / step_us[i];
-        s->slowness[run] = median(ratios, s->nsteps);
+        s->slowness[run] = dlc_median(ratios, s->nsteps);
     }
 }
 
@@ -83,7 +71,7 @@ static void find_times(const samples *s, double slowest, double *step_us)
         for (uint32_t run = 0; run < s->nruns; run++)
             if (s->slowness[run] <= slowest)
                 times[n++] = s->us[run * s->nsteps + i] / s->slowness[run];
-        step_us[i] = median(times, n);
+        step_us[i] = dlc_median(times, n);
     }
 }
 
@@ -102,7 +90,7 @@ static void polish(samples *s, double *step_us)
         find_slowness(s, step_us);
     }
     memcpy(sorted, s->slowness, s->nruns * sizeof *sorted);
-    double slowest = median(sorted, s->nruns), quiet = sorted[0];
+    double slowest = dlc_median(sorted, s->nruns), quiet = sorted[0];
     find_times(s, slowest, step_us);
     for (uint32_t i = 0; i < s->nsteps; i++)
         step_us[i] *= quiet;
