@@ -152,8 +152,9 @@ static LLVMValueRef bits_before(const dlc_cpu *cpu, uint32_t w, LLVMValueRef val
 /* A float register holding an f16 or bf16 value, as its 16 bits. `value` may still be unrounded. */
 static LLVMValueRef half_bits(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value)
 {
-    if (dtype == DLC_BF16 && bits_before(cpu, w, value))
-        return bits_before(cpu, w, value);
+    LLVMValueRef before = dtype == DLC_BF16 ? bits_before(cpu, w, value) : NULL;
+    if (before)
+        return before;
     LLVMTypeRef i16 = int_type(cpu, 16, w), i32 = int_type(cpu, 32, w);
     if (dtype == DLC_F16 && cpu->has_f16c)
         return LLVMBuildBitCast(B(cpu), LLVMBuildFPTrunc(B(cpu), value, half_type(cpu, w), ""), i16, "");

@@ -145,6 +145,8 @@ double dlc_choose_moved(const dlc_chooser *chooser);
 double dlc_choose_over_threads(double unit_cycles, double units);
 /* What takes place at the same time, each at its best: the nearer the shorter comes to the longer, the more often that waits for it. */
 double dlc_estimate_beside(double a, double b);
+/* The same by another exponent: the larger, the less of the shorter is waited for. */
+double dlc_estimate_hiding(double a, double b, double exponent);
 /* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */
 double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 enum { DLC_MOST_VECTORS = 4 }; /* of a row of a register tile */

@@ -393,7 +393,8 @@ static int64_t better_vectors(const dot *d, int64_t rule)
 {
     const double size[] = {d->rows, d->columns, d->depth};
     int64_t heights[DLC_MOST_VECTORS + 1] = {0};
-    if (d->row != DLC_DOT_FMA || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) || !dlc_choose_are_known(d->c, &d->form.n))
+    if (d->row != DLC_DOT_FMA || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
+        !dlc_choose_are_known(d->c, &d->form.n))
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
         heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v) : 0;

@@ -15,7 +15,7 @@
 #define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
 
 #define NOT_HIDDEN 0.1    /* of loads beside multiplications */
-#define TOLD_APART 0.95   /* of the time of what is chosen: less is another choice */
+#define FEWER_WORTH 0.9   /* of the time of more neighbours side by side */
 
 enum {
     LEAST_TURNED = 4, /* lanes of a square */
@@ -624,7 +624,7 @@ static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis
             most = tile;
     int64_t best = most;
     for (int64_t tile = most; tile > 1; tile--)
-        if (cycles_beside(c, w, extent, tile) < TOLD_APART * cycles_beside(c, w, extent, best))
+        if (cycles_beside(c, w, extent, tile) < FEWER_WORTH * cycles_beside(c, w, extent, best))
             best = tile;
     return best;
 }

@@ -25,9 +25,14 @@ enum {
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
 
+double dlc_estimate_hiding(double a, double b, double exponent)
+{
+    return pow(pow(a, exponent) + pow(b, exponent), 1 / exponent);
+}
+
 double dlc_estimate_beside(double a, double b)
 {
-    return pow(pow(a, HIDING) + pow(b, HIDING), 1 / HIDING);
+    return dlc_estimate_hiding(a, b, HIDING);
 }
 
 double dlc_choose_elems(const dlc_chooser *c, uint32_t b)

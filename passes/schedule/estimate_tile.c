@@ -155,7 +155,7 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
     double multiplying = rows * vectors * t->fma / FMA_A_CYCLE;
     double loading = (rows + vectors * t->is_ahead) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
-    double cycles = dlc_estimate_beside(multiplying, loading) + (vectors > 1 ? t->machine->apart_cycles : 0);
+    double cycles = dlc_estimate_beside(multiplying, loading) + (vectors > 1 ? t->machine->spread_cycles : 0);
     cycles += t->crowded * t->crowded * t->machine->sum_latency * PUSHED_OUT;
     if (wanted > t->registers)
         cycles += (wanted - t->registers) * SPILLED / LOADS_A_CYCLE;
@@ -166,8 +166,7 @@ static double tile_cycles(const tile_facts *t, double rows, double columns, doub
 {
     double busy = steps * step_cycles(t, rows, columns), chain = steps * t->machine->sum_latency - LATENCY_HIDDEN;
     double sums = rows * ceil(columns / t->width), cycles = t->machine->tile_cycles;
-    if (chain > 0)
-        busy = pow(pow(busy, CHAIN_HIDING) + pow(chain, CHAIN_HIDING), 1 / CHAIN_HIDING);
+    busy = dlc_estimate_hiding(busy, chain > 0 ? chain : 0, CHAIN_HIDING);
     if (sums > BURST)
         cycles += (sums - BURST) * t->machine->burst_cycles;
     if (t->begins_anywhere)

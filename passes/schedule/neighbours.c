@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "passes/schedule/candidates.h"
+#include "passes/schedule/choose.h"
 
-enum { MOST_HEIGHT = 14, MOST_VECTORS = 4, MOST_PARTIALS = 8, MOST_UNROLLED = 32 };
+enum { MOST_HEIGHT = 14, MOST_PARTIALS = 8, MOST_UNROLLED = 32 };
 
 typedef struct {
     const dlc_kernel *kernel;
@@ -80,7 +81,7 @@ static void vary_dot(stepper *t, uint32_t leaf)
     int64_t registers = t->from->target->vector_registers ? t->from->target->vector_registers : 16;
     if (columns == DLC_ROOT_NODE || width < 1)
         return;
-    for (int64_t vectors = 1; vectors <= MOST_VECTORS; vectors++) {
+    for (int64_t vectors = 1; vectors <= DLC_MOST_VECTORS; vectors++) {
         int64_t most = rows == DLC_ROOT_NODE ? 1 : (registers - vectors - 1) / vectors;
         most = most > MOST_HEIGHT ? MOST_HEIGHT : most;
         for (int64_t height = most; height > 0 && height > most - 3; height--) {
