@@ -804,6 +804,13 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
     nest->emit->if_end(nest->emit);
 }
 
+/* As its leaf says, where no stage waits for it: such stores may come late. */
+static uint8_t is_stored_past_caches(const dlc_nest *nest, uint32_t s)
+{
+    const dlc_home *home = &nest->schedule->homes[s];
+    return nest->schedule->nodes.data[home->leaf].nontemporal && !(home->is_read && home->place == DLC_PLACE_BUFFER);
+}
+
 void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width)
 {
     dlc_pool *pool = nest->kernel->pool;
@@ -812,7 +819,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val v
     load_plan plan = {.pseudo = UINT32_MAX};
     plan.access.mem = DLC_MEM_BUFFER;
     plan.access.buffer = stage->buffer;
-    plan.access.nontemporal = nest->schedule->nodes.data[nest->schedule->homes[s].leaf].nontemporal;
+    plan.access.nontemporal = is_stored_past_caches(nest, s);
     plan.access.dtype = buffer->type.dtype;
     plan_mode(nest, &plan, simplified(nest, dlc_layout_offset(pool, &buffer->layout, buffer->type.rank,
                                                               buffer->type.dims, index)));

@@ -19,6 +19,14 @@ typedef struct {
     int64_t step;
 } dlc_open;
 
+/* Nontemporal stores to a buffer (nontemporal.c). */
+typedef struct {
+    uint32_t bytes;          /* of a vector; 0: there are none */
+    LLVMValueRef next, rest; /* variables; next: the offset behind the last vector */
+    LLVMValueRef base, low;  /* low: bytes that base is beyond a multiple of a vector's */
+    LLVMValueRef turn, is_rest;
+} dlc_line_run;
+
 typedef struct {
     dlc_emitter base; /* first: a dlc_emitter * is a dlc_cpu * */
     dlc_arena *arena;
@@ -28,6 +36,8 @@ typedef struct {
     LLVMValueRef function;
     LLVMBasicBlockRef entry, block; /* block: where the innermost level's code goes on */
     LLVMValueRef *buffers;
+    dlc_line_run *runs; /* by buffer */
+    uint32_t nbuffers;
     LLVMValueRef symbols, scratch, fault, no_fault;
     uint32_t level;
     dlc_open open[DLC_MAX_LEVELS];
@@ -35,7 +45,6 @@ typedef struct {
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
     uint8_t has_tiles, has_other_shape; /* other: at present */
-    uint8_t has_nontemporal; /* stores, which no other store or load of the thread waits for */
     uint8_t has_f16c; /* converts f16 in hardware */
 } dlc_cpu;
 
@@ -43,6 +52,7 @@ typedef struct {
 void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, const dlc_target *target,
                    const dlc_kernel *kernel, const char *name, dlc_arena *arena);
 void dlc_cpu_end(dlc_cpu *cpu);
+int dlc_cpu_is_x86(const dlc_cpu *cpu);
 /* AVX-512, with registers for masks: no other target's vectors have its width. */
 int dlc_cpu_is_avx512(const dlc_cpu *cpu);
 LLVMValueRef dlc_cpu_unit(dlc_cpu *cpu, int end); /* the parameters begin (0) and end (1) */
@@ -73,6 +83,11 @@ dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val b
 /* codegen/cpu/tile.c; end: the function's registers are given their shape where it begins, and released. */
 extern const dlc_tile_emitter dlc_cpu_tiles;
 void dlc_cpu_tiles_end(dlc_cpu *cpu);
+
+/* codegen/cpu/nontemporal.c: a vector of elements next to each other goes to memory past the caches; align: bytes that its address is a
+ * multiple of. end: what is left of them is stored. x86-64. */
+void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t align);
+void dlc_cpu_nontemporal_end(dlc_cpu *cpu);
 
 static inline LLVMValueRef dlc_llvm(dlc_val value)
 {

@@ -497,6 +497,11 @@ static void fetch(dlc_emitter *e, const dlc_access *access)
     dlc_cpu_intrinsic(cpu, "llvm.prefetch", &type, 1, args, 4);
 }
 
+int dlc_cpu_is_x86(const dlc_cpu *cpu)
+{
+    return strncmp(cpu->base.target->triple, "x86_64", 6) == 0;
+}
+
 int dlc_cpu_is_avx512(const dlc_cpu *cpu)
 {
     enum { ZMM_BYTES = 64 };
@@ -665,70 +670,12 @@ static void if_end(dlc_emitter *e)
     close_level(cpu);
 }
 
-/* --- stores past the caches --- */
-
-enum { LEAST_NONTEMPORAL = 16 }; /* bytes that one instruction stores */
-
-static int is_x86(const dlc_cpu *cpu)
-{
-    return strncmp(cpu->base.target->triple, "x86_64", 6) == 0;
-}
-
-static void set_nontemporal(const dlc_cpu *cpu, LLVMValueRef store)
-{
-    LLVMMetadataRef one = LLVMValueAsMetadata(i32_const(cpu, 1));
-    LLVMSetMetadata(store, LLVMGetMDKindIDInContext(cpu->context, "nontemporal", 11),
-                    LLVMMetadataAsValue(cpu->context, LLVMMDNodeInContext2(cpu->context, &one, 1)));
-}
-
-static LLVMValueRef is_multiple(const dlc_cpu *cpu, LLVMValueRef pointer, uint32_t bytes)
-{
-    LLVMValueRef address = LLVMBuildPtrToInt(cpu->builder, pointer, i64_type(cpu), "");
-    LLVMValueRef low = LLVMBuildAnd(cpu->builder, address, i64_const(cpu, bytes - 1), "");
-    return LLVMBuildICmp(cpu->builder, LLVMIntEQ, low, i64_const(cpu, 0), "");
-}
-
-/* The vector by pieces of `bytes`, to a multiple of so many. */
-static void store_pieces(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t bytes)
-{
-    uint32_t n = bytes / dlc_dtype_bytes(access->dtype);
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
-    for (uint32_t first = 0; first < access->width; first += n) {
-        LLVMValueRef piece = n < access->width ? lanes_of(cpu, value, first, n) : value;
-        LLVMValueRef stored = LLVMBuildStore(cpu->builder, piece, offset_by(cpu, type, pointer, i64_const(cpu, first)));
-        LLVMSetAlignment(stored, bytes);
-        set_nontemporal(cpu, stored);
-    }
-}
-
-/* The instructions want aligned addresses. Callers' buffers often begin at multiples of 16 bytes: lines are filled by four of those
- * then. Others, and rows of odd sizes, are stored as usual. */
-static void store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer)
-{
-    uint32_t bytes = access->width * dlc_dtype_bytes(access->dtype), whole = bytes > DLC_LINE_BYTES ? DLC_LINE_BYTES : bytes;
-    dlc_emitter *e = &cpu->base;
-    LLVMValueRef is_whole = is_multiple(cpu, pointer, whole);
-    if_begin(e, dlc_wrap(is_whole));
-    store_pieces(cpu, access, value, pointer, whole);
-    if_end(e);
-    if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_whole, "")));
-    LLVMValueRef is_least = is_multiple(cpu, pointer, LEAST_NONTEMPORAL);
-    if_begin(e, dlc_wrap(is_least));
-    store_pieces(cpu, access, value, pointer, LEAST_NONTEMPORAL);
-    if_end(e);
-    if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_least, "")));
-    LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
-    if_end(e);
-    if_end(e);
-    cpu->has_nontemporal = 1;
-}
-
 /* Narrow lanes a few elements apart are a part of one vector, where masks have a bit for each byte: scattered, they go one by one. */
 static int is_part_of_vector(const dlc_cpu *cpu, const dlc_access *access)
 {
     enum { ALL_MASKS = 64 };
     uint32_t bytes = dlc_dtype_bytes(access->dtype);
-    return access->mode == DLC_ACCESS_GATHER && access->first && !access->mask && bytes < 4 && is_x86(cpu) &&
+    return access->mode == DLC_ACCESS_GATHER && access->first && !access->mask && bytes < 4 && dlc_cpu_is_x86(cpu) &&
            cpu->base.target->vector_bytes == ALL_MASKS && access->stride * access->width * bytes <= ALL_MASKS;
 }
 
@@ -765,8 +712,8 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
         masked_store(cpu, access, value, pointer, mask ? mask : all_lanes(cpu, access->width));
         return;
     }
-    if (access->nontemporal && is_x86(cpu) && access->mode == DLC_ACCESS_VECTOR && access->width * dlc_dtype_bytes(access->dtype) >= LEAST_NONTEMPORAL)
-        store_nontemporal(cpu, access, value, pointer);
+    if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR && dlc_cpu_is_x86(cpu))
+        dlc_cpu_store_nontemporal(cpu, access, value, pointer, alignment(access));
     else
         LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
 }
@@ -854,6 +801,8 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->fault = argument_field(cpu, args, 3);
     cpu->no_fault = LLVMBuildAlloca(cpu->builder, i64_type(cpu), "");
     cpu->buffers = dlc_new_array(arena, LLVMValueRef, kernel->buffers.n + 1);
+    cpu->runs = dlc_new_array(arena, dlc_line_run, kernel->buffers.n + 1);
+    cpu->nbuffers = kernel->buffers.n;
     for (uint32_t b = 0; b < kernel->buffers.n; b++)
         cpu->buffers[b] = argument_field(cpu, buffers, b);
     LLVMBuildBr(cpu->builder, start);
@@ -880,8 +829,7 @@ static void add_features(dlc_cpu *cpu)
 void dlc_cpu_end(dlc_cpu *cpu)
 {
     dlc_cpu_tiles_end(cpu);
-    if (cpu->has_nontemporal) /* whom the thread then tells must find it */
-        dlc_cpu_intrinsic(cpu, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
+    dlc_cpu_nontemporal_end(cpu);
     if (cpu->facts)
         add_features(cpu);
     LLVMBuildRetVoid(cpu->builder);

@@ -141,6 +141,25 @@ static inline dlcrt_tensor scheduled_tensor(const scheduled *s, uint32_t b, void
 
 /* --- running --- */
 
+enum { POISONED = 0xcb, ROOM = 64, OUTPUT_ALIGN = 16, NALIGNED = 4 };
+
+/* Memory of an output of so many bytes, poisoned all around, as callers' may lie: `o` by `o` at another multiple of 16. */
+static inline unsigned char *scheduled_room(size_t bytes, uint32_t o, dlc_arena *arena)
+{
+    unsigned char *room = dlc_arena_alloc(arena, bytes + 3 * ROOM, ROOM);
+    memset(room, POISONED, bytes + 3 * ROOM);
+    return room + ROOM + (size_t)OUTPUT_ALIGN * (o % NALIGNED);
+}
+
+static inline int scheduled_is_inside(const dlcrt_tensor *output)
+{
+    const unsigned char *data = output->data, *behind = data + output->size_bytes;
+    for (uint32_t i = 0; i < ROOM; i++)
+        if (data[-1 - (int)i] != POISONED || behind[i] != POISONED)
+            return 0;
+    return 1;
+}
+
 static inline const char *scheduled_compare(const scheduled *all, uint32_t n, const dlcrt_tensor *outputs, dlc_arena *arena)
 {
     uint32_t o = 0;
@@ -148,6 +167,8 @@ static inline const char *scheduled_compare(const scheduled *all, uint32_t n, co
         for (uint32_t b = 0; b < all[k].kernel->buffers.n; b++) {
             if (all[k].kernel->buffers.data[b].role != DLC_ROLE_OUT)
                 continue;
+            if (!scheduled_is_inside(&outputs[o]))
+                return dlc_arena_printf(arena, "kernel %u writes beside %s", k, all[k].kernel->buffers.data[b].name);
             const char *problem = trial_compare(&all[k].trial, b, outputs[o++].data, NULL, arena);
             if (problem)
                 return dlc_arena_printf(arena, "kernel %u: %s", k, problem);
@@ -158,7 +179,6 @@ static inline const char *scheduled_compare(const scheduled *all, uint32_t n, co
 static inline const char *scheduled_run_at(dlcrt_executable *executable, scheduled *all, uint32_t n, int is_unfused,
                                            const int64_t *sizes, dlc_arena *arena)
 {
-    enum { POISONED = 0xcb };
     dlcrt_context *context;
     uint32_t most = 1, nin = 0, nout = 0;
     const char *problem = scheduled_expect(all, n, is_unfused, sizes, arena);
@@ -175,8 +195,7 @@ static inline const char *scheduled_run_at(dlcrt_executable *executable, schedul
                 in[nin++] = scheduled_tensor(&all[k], b, all[k].trial.buffers[b]);
                 continue;
             }
-            out[nout] = scheduled_tensor(&all[k], b, dlc_arena_alloc(arena, trial_buffer_bytes(&all[k].trial, b) + 64, 64));
-            memset(out[nout].data, POISONED, out[nout].size_bytes);
+            out[nout] = scheduled_tensor(&all[k], b, scheduled_room(trial_buffer_bytes(&all[k].trial, b), nout, arena));
             nout++;
         }
     if (problem)

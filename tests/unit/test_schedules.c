@@ -166,6 +166,43 @@ START_TEST(random_schedules_are_refused_or_right)
 }
 END_TEST
 
+/* As text: outputs lie at each multiple of 16 bytes, one behind the other (scheduled_room). */
+static void runs_under(const char *kernel_text, const char *body, const char *target)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    scheduled all[NALIGNED] = {0};
+    const char *text = dlc_arena_printf(arena, "schedule %s grain 1 {\n%s}\n", target, body);
+    for (uint32_t k = 0; k < NALIGNED; k++) {
+        dlc_kernel *kernel = NULL;
+        dlc_schedule *schedule = NULL;
+        ck_assert_msg(dlc_kernel_parse(kernel_text, arena, &diag, &kernel) == DLC_OK, "%s", diag.messages[0].text);
+        ck_assert_msg(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule) == DLC_OK, "%s", diag.messages[0].text);
+        all[k] = (scheduled){.kernel = kernel, .schedule = schedule};
+    }
+    const char *problem = schedules_run(all, NALIGNED, target, arena);
+    ck_assert_msg(!problem, "%s: %s", target, problem);
+    dlc_arena_destroy(arena);
+}
+
+START_TEST(nontemporal_stores_begin_anywhere)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        const char *rows = "kernel @k(x: f32[9,64]) -> (y: f32[9,64]) {\n  axis i=9, j=64\n  a[i,j] = x[i, j] * 2.0 -> y[i, j]\n}\n";
+        runs_under(rows, "  par i {\n    lane j:16 {\n      a nontemporal\n    }\n  }\n", targets[t]);
+        const char *odd = "kernel @k(x: f32[9,61]) -> (y: f32[9,61]) {\n  axis i=9, j=61\n  a[i,j] = x[i, j] * 2.0 -> y[i, j]\n}\n";
+        runs_under(odd, "  par i {\n    lane j:16 {\n      a nontemporal\n    }\n  }\n", targets[t]);
+        const char *halves = "kernel @k(x: f32[600]) -> (y: f16[600]) {\n  axis i=600\n  a[i] = f16(x[i]) -> y[i]\n}\n";
+        runs_under(halves, "  lane i:16 {\n    a nontemporal\n  }\n", targets[t]);
+        const char *again = "kernel @k(x: f32[40]) -> (y: f32[40], s: f32[]) {\n  axis i=40\n  a[i] = exp(x[i]) -> y[i]\n"
+                            "  b[] = sum(i) a -> s[]\n}\n";
+        runs_under(again, "  lane i:16 {\n    a nontemporal\n  }\n  lane i:16 {\n    b\n  }\n", targets[t]);
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc > 2)
@@ -176,6 +213,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("schedules");
     tcase_set_timeout(tests, argc > 2 ? 3600 : 240);
     tcase_add_test(tests, random_schedules_are_refused_or_right);
+    tcase_add_test(tests, nontemporal_stores_begin_anywhere);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
