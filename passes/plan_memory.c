@@ -8,6 +8,11 @@
  *   lifetimes, as large as the largest of them. Phases follow the order in which steps bind the
  *   symbols that sizes need, so an offset never depends on something not known when its buffer is
  *   written
+ *
+ * Large values of static sizes begin in the middle of a page. A load waits for a store before it whose address has the same low 12
+ * bits, whatever the others ("4K aliasing": Intel's optimization manual, on AVX; AMD's processors do it too). A map whose result lies up to
+ * eight lines behind what it reads, not counting whole pages, takes two to three times as long. So distances between large values are
+ * whole pages, and half of one more to those of callers, which begin where pages do or a little behind.
  */
 #include "passes/plan_memory.h"
 #include "passes/pass.h"
@@ -15,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PAGE_BYTES = 4096, LARGE_BYTES = 4 * PAGE_BYTES };
 enum { MOST_STATIC = 8192 }; /* the greedy placement is quadratic; beyond this static sizes use slots too */
 
 /* --- static sizes --- */
@@ -37,9 +43,15 @@ static int meet(const dlc_lifetime *a, const dlc_lifetime *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-static int64_t round_up(int64_t bytes)
+static int64_t round_up(int64_t bytes, int64_t to)
 {
-    return (bytes + DLC_PLACE_ALIGN - 1) / DLC_PLACE_ALIGN * DLC_PLACE_ALIGN;
+    return (bytes + to - 1) / to * to;
+}
+
+/* The first place from `offset` on, a multiple of DLC_PLACE_ALIGN. */
+static int64_t begin_from(int64_t offset, int64_t bytes)
+{
+    return bytes < LARGE_BYTES ? offset : round_up(offset + PAGE_BYTES / 2, PAGE_BYTES) - PAGE_BYTES / 2;
 }
 
 /* The tightest gap between the placed blocks, in order of offset, that are alive at the same time.
@@ -50,15 +62,15 @@ static int64_t best_gap(const block *item, block *const *placed, uint32_t nplace
     for (uint32_t i = 0; i < nplaced; i++) {
         if (!meet(item->lifetime, placed[i]->lifetime))
             continue;
-        int64_t gap = placed[i]->offset - end;
-        if (gap >= item->size && gap < best_size) {
-            best = end;
+        int64_t gap = placed[i]->offset - end, begin = begin_from(end, item->size);
+        if (begin + item->size <= placed[i]->offset && gap < best_size) {
+            best = begin;
             best_size = gap;
         }
         if (placed[i]->offset + placed[i]->size > end)
             end = placed[i]->offset + placed[i]->size;
     }
-    return best >= 0 ? best : end;
+    return best >= 0 ? best : begin_from(end, item->size);
 }
 
 static void insert_by_offset(block **placed, uint32_t nplaced, block *item)
@@ -207,7 +219,7 @@ dlc_expr dlc_arena_plan(dlc_pool *pool, const dlc_ranges *ranges, const int64_t 
     int64_t bytes;
     for (uint32_t i = 0; i < n; i++)
         if (is_greedy && dlc_expr_is_int(pool, lifetimes[i].size, &bytes))
-            blocks[nblocks++] = (block){.lifetime = &lifetimes[i], .size = round_up(bytes)};
+            blocks[nblocks++] = (block){.lifetime = &lifetimes[i], .size = round_up(bytes, DLC_PLACE_ALIGN)};
     dlc_expr end = dlc_expr_i64(pool, place_static(pool, blocks, nblocks, scratch));
     for (uint32_t phase = 0, last = last_phase(lifetimes, n); phase <= last; phase++) {
         uint32_t nitems = 0;
