@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ _ndarray = np.ndarray
 _VIEWED = frozenset(dtype for dtype, viewed in zip(NUMPY, IS_VIEWED) if viewed)
 _UNSIGNED = {1: np.uint8, 2: np.uint16}
 _SHORT_NS = 20000  # waking a thread takes about as long
+_PAGE_BYTES, _LARGE_BYTES = 4096, 1 << 16
 
 
 class NodeArg(NamedTuple):
@@ -76,6 +78,16 @@ def _describe(call: Any, handle: Any, count: int) -> list[NodeArg]:
 def _buffer(array: Any) -> Any:
     """numpy knows no buffers of the types that ml_dtypes adds."""
     return _from_buffer(array.view(_UNSIGNED[array.dtype.itemsize]) if array.dtype in _VIEWED else array)
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """As np.empty, but what is large begins in the middle of a page (passes/plan_memory.c says why); numpy's own begins 16 bytes behind one."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _LARGE_BYTES or dtype.kind == "O":
+        return np.empty(shape, dtype)
+    room = np.empty(size + _PAGE_BYTES, np.uint8)
+    begin = (_PAGE_BYTES // 2 - room.ctypes.data) % _PAGE_BYTES
+    return room[begin : begin + size].view(dtype).reshape(shape)
 
 
 @functools.cache
@@ -218,7 +230,7 @@ class _Slot:
         if shape is None:
             tensor.data, tensor.size_bytes = ffi.NULL, 0
             return None
-        array = np.empty(shape, self.dtypes[i])
+        array = _empty(shape, self.dtypes[i])
         kept.append(_buffer(array) if self.viewed[i] else _from_buffer(array))
         tensor.data, tensor.size_bytes = kept[-1], array.nbytes
         return array
@@ -281,7 +293,7 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        return OrtValue.ortvalue_from_numpy(np.empty(tuple(shape), NUMPY[number_of(element_type)]), device_type)
+        return OrtValue.ortvalue_from_numpy(_empty(tuple(shape), NUMPY[number_of(element_type)]), device_type)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(array: Any, onnx_element_type: int) -> OrtValue:

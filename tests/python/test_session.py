@@ -125,6 +125,16 @@ class Sessions(unittest.TestCase):
         self.session.run(None, {"image": DATA["image"][1:2]})
         self.assertTrue((first == copy).all())
 
+    def test_large_results_begin_in_the_middle_of_a_page(self):
+        relu = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, ["n"])])
+        session = dlc.InferenceSession(relu.SerializeToString(), cache=False)
+        x = np.arange(-50000, 50000, dtype=np.float32)
+        result, = session.run(None, {"x": x})
+        np.testing.assert_array_equal(result, np.maximum(x, 0))
+        made = dlc.OrtValue.ortvalue_from_shape_and_type(x.shape, np.float32)
+        for array in (result, made.numpy()):
+            self.assertEqual((pointer(array) % 4096, array.dtype, array.shape), (2048, x.dtype, x.shape))
+
     def test_bound_runs(self):
         binding = self.session.io_binding()
         image, out = DATA["image"][:4], np.zeros((4, 10), np.float32)
