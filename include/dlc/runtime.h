@@ -49,7 +49,8 @@ DLCRT_API const char *dlcrt_last_error(void);
 DLCRT_API const char *dlcrt_version(void);
 
 /*
- * A tensor of the caller: row-major in the model's (ONNX's) order of dimensions, any alignment.
+ * A tensor of the caller: row-major in the model's (ONNX's) order of dimensions, any alignment. Outputs that begin up to 512 bytes behind
+ * an input, not counting whole pages, may be stored at a third of the speed (docs/speed.md, "Making it faster").
  *
  * Elements of strings (DLC_STR) are pointers to texts that end with a zero, UTF-8: an input's are the caller's, an output's
  * point to memory of the context until its next run, whose inputs they must not be.
