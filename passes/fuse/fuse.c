@@ -17,7 +17,8 @@ enum {
     MOST_PRODUCTS = 6,  /* contractions of a kernel, of known models up to 3: 8 of symbolic sizes take LLVM 1 s, 16 take 6 s */
     MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
     MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
-    PARALLEL_WORTH = 70000 /* cycles (20 us) from which losing parallel units matters */
+    FEW_UNITS = 4,       /* fewer leave threads without work */
+    PARALLEL_WORTH = 10 /* us of one thread from which losing parallel units matters: more than another step and its threads' start take */
 };
 
 /* --- reasons --- */
@@ -258,17 +259,32 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     return sum;
 }
 
-static dlc_reason weigh(dlc_fusion *f, verdict *v)
+/* Microseconds of one thread that parts take whose units would be halved, or fewer; *units: of one of them. */
+static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts, double after, double *units)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (parts[i]->units < 2 * after)
+            continue;
+        double computing = parts[i]->cycles / f->target->machine->cycles_per_us;
+        sum += computing > parts[i]->moving_us ? computing : parts[i]->moving_us;
+        *units = parts[i]->units;
+    }
+    return sum;
+}
+
+static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)
 {
     const dlc_estimate *a = &v->before, *b = &v->after;
+    double units;
     if (b->ndots < a->ndots) {
         v->detail = dlc_arena_printf(f->arena, "%u of %u contractions", a->ndots - b->ndots, a->ndots);
         return DLC_REASON_LOST_DOT;
     }
     if (b->bytes >= a->bytes)
         return DLC_REASON_NO_SAVING;
-    if (b->cycles > PARALLEL_WORTH && b->units < 4 && a->units >= 2 * b->units) {
-        v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, a->units);
+    if (b->units < FEW_UNITS && parallel_us(f, parts, b->units, &units) > PARALLEL_WORTH) {
+        v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, units);
         return DLC_REASON_LOST_PARALLELISM;
     }
     if (b->nmixed && b->again_blindly > a->again_blindly) {
@@ -352,8 +368,9 @@ static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, ver
     v->is_legal = v->reason == DLC_REASON_NONE;
     uint32_t work = f->work;
     if (v->is_legal && weigh_too) {
-        v->before = sum_of(estimate_of(f, p), estimate_of(f, c));
-        v->reason = weigh(f, v);
+        const dlc_estimate *parts[] = {estimate_of(f, p), estimate_of(f, c)};
+        v->before = sum_of(parts[0], parts[1]);
+        v->reason = weigh(f, parts, v);
     }
     f->groups[p].tried_work += work;
     f->groups[c].tried_work += work;

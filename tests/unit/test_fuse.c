@@ -51,8 +51,15 @@ static const struct {
     {"in x 4,64; a = tanh x; t = topk a axis=1 largest=1 sorted=1 dims=64; y = add a t; out y", "a", "y", "greedy",
      DLC_REASON_CYCLE},
     {"in x 20,8; in i:i64 3; r = tanh x; g = gather r i axis=0; out g", "r", "g", "greedy", DLC_REASON_ROOT},
+    {"in x 8,200000; m = reduce_max x axes=1 keepdims=1; e = exp x; s = mul e m; q = reduce_sum s axes=1 keepdims=1;"
+     "z = div e q; out z", "q", "z", "greedy", DLC_REASON_SCRATCH},
+    /* a map of many units behind one number, which is one unit */
     {"in x 500,800; m = reduce_max x axes=0,1 keepdims=1; e = exp x; s = mul e m; q = reduce_sum s axes=0,1 keepdims=1;"
-     "z = div e q; out z", "q", "z", "greedy", DLC_REASON_ROOT},
+     "z = div e q; out z", "q", "z", "greedy", DLC_REASON_LOST_PARALLELISM},
+    {"in x 1,96; const w 96,4; const v 4,96; in y 3136,96; a = matmul x w; r = relu a; b = matmul r v; s = sigmoid b; z = mul y s; out z", "s",
+     "z", "greedy", DLC_REASON_LOST_PARALLELISM},
+    {"in x 1,96; const w 96,4; const v 4,96; in y 64,96; a = matmul x w; r = relu a; b = matmul r v; s = sigmoid b; z = mul y s; out z", "s",
+     "z", "greedy", DLC_REASON_NONE},
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=none; y = relu s; out y", "s", "y",
      "greedy", DLC_REASON_SCATTER},
 };
