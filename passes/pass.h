@@ -72,6 +72,8 @@ typedef struct dlc_pass_ctx {
     dlc_vec(dlc_rule_hit) rules;
 } dlc_pass_ctx;
 
+/* Contractions of weights are asked for in bf16. */
+int dlc_is_bf16_asked(const dlc_pass_ctx *ctx);
 /* Whether kernels run in other memory than steps in C do. */
 static inline int dlc_pass_has_device_memory(const dlc_pass_ctx *ctx)
 {

@@ -67,12 +67,17 @@ static dlc_status narrow(dlc_pass_ctx *ctx, dlc_node *node)
     return DLC_OK;
 }
 
+int dlc_is_bf16_asked(const dlc_pass_ctx *ctx)
+{
+    return ctx->precision && !strcmp(ctx->precision, "bf16");
+}
+
 dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
 {
     const char *wanted = ctx->precision ? ctx->precision : "f32";
     if (!strcmp(wanted, "f32"))
         return DLC_OK;
-    if (strcmp(wanted, "bf16") != 0)
+    if (!dlc_is_bf16_asked(ctx))
         return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "precision '%s' is none of f32 and bf16", wanted);
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;

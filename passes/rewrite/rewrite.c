@@ -76,7 +76,7 @@ static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
 
 static int find_rewrite(dlc_pass_ctx *ctx, const request *r, const dlc_kernel *kernel, dlc_rewritten *out)
 {
-    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, ctx->module->arena, ctx->scratch};
+    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
         *out = (dlc_rewritten){0};
         if ((!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))

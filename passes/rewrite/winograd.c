@@ -9,6 +9,8 @@
  * Of bytes, where they are multiplied as 16 bits by pairs, form 2 is exact: its B and A are of 0 and ±1, and G is taken twice, so u is four
  * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
  *
+ * Of bf16, where the user asks for that precision and the target multiplies it by pairs, form 2 cuts v and u to bf16; transforms are f32.
+ *
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
  * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
  * would be divided by it: rows of tiles and tiles of a row are axes of their own then.
@@ -25,14 +27,15 @@
 #include "passes/rewrite/rewrite.h"
 #include "passes/rewrite/winograd_form.h"
 
-enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
+enum { PAIRS_RESULTS = 2, TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
 
 /* The convolution. */
 typedef struct {
     const dlc_rewriting *in;
     dlc_kernel *kernel; /* a copy, whose pool grows */
     dlc_expr x, w;      /* the loads, of floats of 32 bits or less, or of bytes; expressions of the kernel given too */
-    dlc_dtype point, sum; /* of the points of x and w; of their products */
+    dlc_dtype sum;        /* of products of the points */
+    int is_pairs;         /* points are bf16, too, which the target multiplies by pairs, in the form whose transforms lose little */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     int64_t step[2];    /* between taps */
     uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
@@ -56,6 +59,23 @@ static int64_t results_of(const site *at)
 static int64_t points_of(const site *at)
 {
     return results_of(at) + TAPS - 1;
+}
+
+static int is_exact(const site *at)
+{
+    return at->sum == DLC_I32;
+}
+
+/* Of transforms while they are computed. */
+static dlc_dtype row_type(const site *at)
+{
+    return is_exact(at) ? DLC_I16 : DLC_F32;
+}
+
+/* Of the points that are multiplied, in the form with m results in a row. */
+static dlc_dtype point_type(const site *at, int64_t m)
+{
+    return at->is_pairs && m == PAIRS_RESULTS ? DLC_BF16 : row_type(at);
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
@@ -193,11 +213,6 @@ static int is_plain(const dlc_pool *pool, dlc_expr expr)
            (!other || dlc_node_of(pool, other)->op == DLC_EXPR_CONST);
 }
 
-static int is_exact(const site *at)
-{
-    return at->sum == DLC_I32;
-}
-
 static int is_byte(dlc_dtype dtype)
 {
     return dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8;
@@ -227,7 +242,6 @@ static int multiplies_words(const dlc_target *target)
 static int find_types(site *at, dlc_dtype sum)
 {
     at->sum = sum;
-    at->point = sum == DLC_I32 ? DLC_I16 : DLC_F32;
     return sum == DLC_F32 || (sum == DLC_I32 && multiplies_words(at->in->target));
 }
 
@@ -240,6 +254,13 @@ static int fits(const site *at)
 static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
 {
     return &at->kernel->buffers.data[dlc_node_of(at->kernel->pool, load)->imm.id];
+}
+
+/* Factors are bf16, of which the target multiplies two at a time, and so may what is made of them be. */
+static int multiplies_pairs(const site *at)
+{
+    return at->in->cuts_bf16 && !is_exact(at) && buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
+           at->inputs % 2 == 0 && dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
 }
 
 /* Neighbouring channels lie together. */
@@ -335,6 +356,7 @@ static int find_site(site *at)
     }
     if (!find_filter(at, &at->kernel->stages.data[0]) || !is_channels_last(at) || !fits(at))
         return 0;
+    at->is_pairs = multiplies_pairs(at);
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++)
         at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
@@ -393,8 +415,8 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
                             dlc_expr_axis(pool, axes[2])};
         dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
         dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
-        stage->dtype[0] = at->point;
-        stage->value[0] = dlc_expr_cast(pool, at->point, dlc_winograd_weigh(pool, g[q], taps));
+        stage->dtype[0] = point_type(at, results_of(at));
+        stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, g[q], taps));
         stage->buffer = 1;
         for (uint32_t i = 0; i < 4; i++)
             dlc_vec_push(kernel->arena, &stage->store, store[i]);
@@ -406,10 +428,10 @@ static const char *filter_name(const site *at)
     return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)results_of(at));
 }
 
-/* f32[n, n, ic, oc], or i16 */
+/* f32[n, n, ic, oc], or i16 or bf16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
-    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = at->point, .rank = 4}};
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = point_type(at, results_of(at)), .rank = 4}};
     buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
     buffer.type.dims[2] = dlc_expr_i64(pool, at->inputs);
     buffer.type.dims[3] = dlc_expr_i64(pool, at->outputs);
@@ -482,7 +504,7 @@ enum { TILES = DLC_NO_AXIS };
 
 static dlc_dtype dtype_of(const tiling *t, uint32_t s)
 {
-    return s < PRODUCT ? t->at->point : t->at->sum;
+    return s == INPUT ? point_type(t->at, results_of(t->at)) : s < PRODUCT ? row_type(t->at) : t->at->sum;
 }
 
 static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
@@ -575,7 +597,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
             if (!is_filled(at, d, m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
-    return dlc_expr_cast(t->pool, at->point, dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
+    return dlc_expr_cast(t->pool, row_type(at), dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
 }
 
 static void make_input(const tiling *t)
@@ -593,7 +615,8 @@ static void make_input(const tiling *t)
         d[h] = load_of(t, INPUT_ROWS, NULL, index, 4);
     }
     dlc_winograd_input(t->pool, form, d, points);
-    new_stage(t, INPUT, "input", all, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[1]), points, n);
+    dlc_expr chosen_point = chosen(t->pool, axis_of(t, t->point[1]), points, n);
+    new_stage(t, INPUT, "input", all, 4)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), chosen_point);
 }
 
 static void make_product(const tiling *t)
@@ -604,7 +627,7 @@ static void make_product(const tiling *t)
     dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
     stage->combine = DLC_REDUCE_SUM;
     dlc_vec_push(t->kernel->arena, &stage->reduce, t->at->ic);
-    dlc_expr filter = dlc_expr_load(t->pool, t->at->point, t->filter, u, 4, 0, 0, 0);
+    dlc_expr filter = dlc_expr_load(t->pool, dtype_of(t, INPUT), t->filter, u, 4, 0, 0, 0);
     stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, 4)),
                               dlc_expr_cast(t->pool, t->at->sum, filter));
 }
@@ -777,12 +800,10 @@ static int has_form(const site *at, uint32_t form)
     return !is_exact(at) || dlc_winograd_forms[form].m == 2;
 }
 
-/* Products of a lane at a step: as it is, its factors may be bf16, of which the target multiplies two at a time. */
+/* Products of a lane at a step. */
 static double products_at_once(const site *at, int64_t m)
 {
-    int is_pairs = buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
-                   dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
-    return is_exact(at) ? dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART : m == 1 && is_pairs ? 2 : 1;
+    return is_exact(at) ? dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART : at->is_pairs && (m == 1 || m == PAIRS_RESULTS) ? 2 : 1;
 }
 
 static double tiles_along(const site *at, uint32_t d, int64_t m)
@@ -812,8 +833,8 @@ static double time_of(const site *at, int64_t m)
     double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
     double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
-        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(at->point) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs) / width;
-    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(at->point) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
+        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(point_type(at, m)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs) / width;
+    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(point_type(at, m)) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }
 

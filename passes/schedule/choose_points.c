@@ -70,13 +70,29 @@ static dlc_expr load_in(const points *p, dlc_expr factor)
     return is_wide ? dlc_arg(pool, factor, 0) : factor;
 }
 
+static int takes(const points *p, const dlc_contraction *form, dlc_dot row)
+{
+    dlc_dot_operands operands;
+    return p->c->extent[form->k.data[0]] % dlc_dots[row].granule == 0 &&
+           dlc_dot_takes(row, p->c->kernel->pool, form->a, form->b, (dlc_dtype)stage_at(p, p->product)->dtype[0], &operands);
+}
+
 static int find_row(points *p, const dlc_contraction *form)
 {
-    dlc_dtype sum = (dlc_dtype)stage_at(p, p->product)->dtype[0];
-    dlc_dot_operands operands;
-    p->row = sum == DLC_F32 ? DLC_DOT_FMA : DLC_DOT_PMADDWD;
-    return sum == DLC_F32 || (dlc_dot_fact(p->c->target, p->row) && p->c->extent[form->k.data[0]] % dlc_dots[p->row].granule == 0 &&
-                              dlc_dot_takes(p->row, p->c->kernel->pool, form->a, form->b, sum, &operands));
+    const dlc_target *target = p->c->target;
+    if (stage_at(p, p->product)->dtype[0] != DLC_F32) {
+        p->row = DLC_DOT_PMADDWD;
+        return dlc_dot_fact(target, p->row) && takes(p, form, p->row);
+    }
+    p->row = dlc_dot_pays(target, DLC_DOT_VDPBF16PS) && takes(p, form, DLC_DOT_VDPBF16PS) ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA;
+    return 1;
+}
+
+/* Of a vector in a cycle. */
+static double products_at_once(const points *p)
+{
+    double fmas = 2 * dlc_dots[p->row].granule;
+    return p->row == DLC_DOT_PMADDWD ? fmas / DLC_ADDED_APART : fmas;
 }
 
 static int find_product(points *p)
@@ -260,8 +276,7 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
     double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
     double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
     double tiles = (double)(block * span), width = (double)p->width;
-    double at_once = p->row == DLC_DOT_FMA ? 2 : 2 * dlc_dots[p->row].granule / DLC_ADDED_APART;
-    double products = npoints * tiles * reduced * (double)panel / width / at_once;
+    double products = npoints * tiles * reduced * (double)panel / width / products_at_once(p);
     double made = tiles * npoints * reduced / width * INPUT_CYCLES * bytes / of_sums;
     double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
     double constant = npoints * reduced * bytes;

@@ -5,6 +5,7 @@
  * - "# target: sm_80": what for, if not x86-64-v3
  * - "# fusion: none": the strategy, if not greedy
  * - "# rewrite: split=4": what the pass rewrite does, if not what estimates say
+ * - "# precision: bf16": what contractions of weights multiply, if not what they are of
  * - one sentence that says what must hold, then the graph
  * - "# expect:" and behind it the whole text after the last pass; or, on this line, one of
  * - "# expect: no change": the text is the input's, and no pass says it changed anything
@@ -31,6 +32,7 @@ typedef struct {
     const char *passes;   /* of "# run:" */
     const char *fusion;   /* of "# fusion:", or greedy */
     const char *rewrite;  /* of "# rewrite:", or NULL */
+    const char *precision; /* of "# precision:", or NULL */
     const char *target;   /* of "# target:", or x86-64-v3 */
     const char *input;    /* everything before "# expect" */
     const char *summary;  /* rest of the "# expect:" line, blanks trimmed */
@@ -107,6 +109,7 @@ static int read_golden(dlc_arena *arena, const char *path, golden *result)
     if (!result->fusion)
         result->fusion = "greedy";
     result->rewrite = marked_line(arena, text, "# rewrite:", &start, &after);
+    result->precision = marked_line(arena, text, "# precision:", &start, &after);
     result->target = marked_line(arena, text, "# target:", &start, &after);
     if (!result->target)
         result->target = "x86-64-v3";
@@ -145,7 +148,8 @@ static int open_session(session *s, const golden *g)
                             .target = dlc_target_find(g->target),
                             .diag = &s->diag,
                             .fusion = g->fusion,
-                            .rewrite = g->rewrite};
+                            .rewrite = g->rewrite,
+                            .precision = g->precision};
     if (strstr(g->input, "\nmodule ")) {
         dlc_module *module;
         const char *rest;
