@@ -699,9 +699,44 @@ static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
     dlc_cpu_intrinsic(cpu, "llvm.masked.store", types, 2, args, 4);
 }
 
+enum { ROUNDED_LANES = 16 }; /* by one instruction, to bf16 */
+
+static int is_rounded_at_once(const dlc_cpu *cpu, const dlc_access *access)
+{
+    return access->dtype == DLC_BF16 && access->mode == DLC_ACCESS_VECTOR && access->width % ROUNDED_LANES == 0 && !access->mask &&
+           !access->nontemporal && cpu->base.target->facts & DLC_HAS_BF16;
+}
+
+/* The instruction takes subnormals for zero: where there are any, they are stored once more. */
+static void store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef floats)
+{
+    enum { SUBNORMAL = 1 << 5 };
+    dlc_emitter *e = &cpu->base;
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, DLC_BF16, 1);
+    LLVMValueRef pointer = dlc_cpu_address(cpu, access);
+    cpu->facts |= DLC_HAS_BF16;
+    for (uint32_t first = 0; first < access->width; first += ROUNDED_LANES) {
+        LLVMValueRef part = access->width > ROUNDED_LANES ? lanes_of(cpu, floats, first, ROUNDED_LANES) : floats;
+        LLVMValueRef at = offset_by(cpu, type, pointer, i64_const(cpu, first)), classes[] = {part, i32_const(cpu, SUBNORMAL)};
+        LLVMValueRef bits = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &part, 1);
+        uint32_t align = access->width == ROUNDED_LANES ? alignment(access) : dlc_dtype_bytes(DLC_BF16);
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, bits, at), align);
+        LLVMValueRef lanes = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, classes, 2);
+        lanes = LLVMBuildBitCast(cpu->builder, lanes, LLVMIntTypeInContext(cpu->context, ROUNDED_LANES), "");
+        e->if_begin(e, dlc_wrap(LLVMBuildICmp(cpu->builder, LLVMIntNE, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "")));
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, dlc_cpu_to_memory(cpu, DLC_BF16, ROUNDED_LANES, part), at), align);
+        e->if_end(e);
+    }
+}
+
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
+    LLVMValueRef floats = is_rounded_at_once(cpu, access) ? dlc_cpu_before_rounding(cpu, access->width, dlc_llvm(stored)) : NULL;
+    if (floats) {
+        store_rounded(cpu, access, floats);
+        return;
+    }
     LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
     LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
     if (is_part_of_vector(cpu, access)) {

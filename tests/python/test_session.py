@@ -434,6 +434,24 @@ class Models(unittest.TestCase):
             with self.assertRaisesRegex(dlc.InvalidError, "f32"):
                 session.run(None, {"x": x.astype(np.float32)})
 
+    def test_bf16_is_rounded_exactly(self):
+        import ml_dtypes
+        twice = model_of([helper.make_node("Add", ["x", "x"], ["t"]), helper.make_node("Cast", ["t"], ["y"], to=TensorProto.BFLOAT16)],
+                         [("x", TensorProto.FLOAT, [4096])], [("y", TensorProto.BFLOAT16, [4096])])
+        session = dlc.InferenceSession(twice, cache=False)
+        bits = np.random.default_rng(7).integers(0, 1 << 32, (4, 4096), dtype=np.uint64).astype(np.uint32)
+        bits[1] &= 0x807fffff  # subnormals
+        bits[2] = bits[2] & 0xffff0000 | 0x8000  # halves
+        bits[3] &= 0x7fffffff
+        bits[3, ::9] &= 0x003fffff  # a subnormal here and there
+        for x in bits.view(np.float32):
+            y, = session.run(None, {"x": x})
+            with np.errstate(all="ignore"):
+                expected = (x + x).astype(ml_dtypes.bfloat16)
+            number = ~np.isnan(x)
+            np.testing.assert_array_equal(y.view(np.uint16)[number], expected.view(np.uint16)[number])
+            self.assertTrue(np.isnan(y[~number].astype(np.float32)).all())
+
     def test_memory_is_seen_as_a_type_of_onnx(self):
         import ml_dtypes
         of = dlc.OrtValue.ortvalue_from_numpy_with_onnx_type
