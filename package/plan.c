@@ -711,7 +711,7 @@ static void add_kernel(builder *b, uint32_t i)
     const dlc_plan_cuda *cuda = b->cuda;
     const dlc_module_kernel *entry = &b->module->kernels.data[i];
     dlc_plan_kernel row = {.name = add_string(b, entry->kernel->name),
-                           .peak = add_string(b, dlc_schedule_peak(entry->schedule, b->arena)),
+                           .peak = add_string(b, dlc_schedule_peak(entry->schedule)),
                            .binaries = {b->binaries.n, cuda->nbinaries}};
     if (device_of(b) == DLC_DEVICE_CUDA) {
         row.function = add_string(b, cuda->functions[i]);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_BYTES = 4096, LARGE_BYTES = 4 * PAGE_BYTES };
+enum { PAGE_BYTES = 4096, LARGE_BYTES = 16 * PAGE_BYTES };
 enum { MOST_STATIC = 8192 }; /* the greedy placement is quadratic; beyond this static sizes use slots too */
 
 /* --- static sizes --- */

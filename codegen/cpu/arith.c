@@ -168,13 +168,13 @@ static LLVMValueRef half_bits(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMVal
     LLVMValueRef quiet = LLVMBuildOr(B(cpu), upper, int_const(cpu, 32, 0x40, w), "");
     LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, value, value, "");
     cpu->rounded_from = value;
-    return cpu->rounded = LLVMBuildTrunc(B(cpu), select_(cpu, is_nan, quiet, rounded), i16, "");
+    return cpu->rounded_bits = LLVMBuildTrunc(B(cpu), select_(cpu, is_nan, quiet, rounded), i16, "");
 }
 
 LLVMValueRef dlc_cpu_before_rounding(const dlc_cpu *cpu, uint32_t w, LLVMValueRef value)
 {
     LLVMValueRef before = bits_before(cpu, w, value);
-    return !before ? value : before == cpu->rounded ? cpu->rounded_from : NULL;
+    return !before ? value : before == cpu->rounded_bits ? cpu->rounded_from : NULL;
 }
 
 static LLVMValueRef half_float(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef bits)

@@ -42,7 +42,7 @@ typedef struct {
     uint32_t level;
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;
-    LLVMValueRef rounded, rounded_from; /* bits of bf16 that were made last, and of what */
+    LLVMValueRef rounded_bits, rounded_from; /* bits of bf16 that were made last, and of what */
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
     uint8_t has_tiles, has_other_shape; /* other: at present */

@@ -6,9 +6,10 @@
  *     memory      |. . . .|a a a b|b b b c|c c c .|      turn: lane i of a vector comes from lane i - words
  *     vectors            b-----b c-----c                 rest: the vector before, turned; its first `words` lanes are not stored yet
  *
- * That goes on for as long as vectors follow each other; where one does not, the rest before it and its own beginning are stored under masks, as
- * usual stores. Vectors whose addresses differ from the buffer's by no multiple of their size are stored as usual, and so is all of a buffer
- * that is off by part of a word of 32 bits.
+ * That goes on for as long as vectors follow each other; where one does not, the rest before it and its own beginning are stored under
+ * masks, as usual stores, and so is the last rest where the function ends: until then nobody may read or change what is stored so.
+ * Vectors whose addresses differ from the buffer's by no multiple of their size are stored as usual, and so is all of a buffer that is
+ * off by part of a word of 32 bits.
  */
 #include "codegen/cpu/llvm.h"
 
@@ -181,7 +182,9 @@ void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValue
     LLVMValueRef offset = LLVMBuildSub(cpu->builder, address_of(cpu, pointer), address_of(cpu, run->base), "");
     LLVMValueRef is_line = is_zero(cpu, beyond(cpu, offset, bytes));
     LLVMValueRef is_aligned = LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, run->low), "");
-    LLVMValueRef is_turned = bytes > LEAST_BYTES ? LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, beyond(cpu, run->low, WORD_BYTES)), "") : is_aligned;
+    LLVMValueRef is_turned = is_aligned;
+    if (bytes > LEAST_BYTES)
+        is_turned = LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, beyond(cpu, run->low, WORD_BYTES)), "");
     e->if_begin(e, dlc_wrap(is_aligned));
     for (uint32_t at = 0; at < all; at += bytes)
         store_whole(cpu, part_of(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),

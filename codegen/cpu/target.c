@@ -704,7 +704,7 @@ enum { ROUNDED_LANES = 16 }; /* by one instruction, to bf16 */
 static int is_rounded_at_once(const dlc_cpu *cpu, const dlc_access *access)
 {
     return access->dtype == DLC_BF16 && access->mode == DLC_ACCESS_VECTOR && access->width % ROUNDED_LANES == 0 && !access->mask &&
-           !access->nontemporal && cpu->base.target->facts & DLC_HAS_BF16;
+           !access->nontemporal && dlc_rounds_bf16(cpu->base.target);
 }
 
 /* The instruction takes subnormals for zero: where there are any, they are stored once more. */

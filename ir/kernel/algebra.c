@@ -11,6 +11,14 @@ dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i)
     return i - nvalues < stage->store.n ? &stage->store.data[i - nvalues] : NULL;
 }
 
+int dlc_is_updated(const dlc_kernel *kernel, uint32_t buffer)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (kernel->stages.data[s].buffer == buffer && kernel->stages.data[s].update != DLC_UPDATE_NONE)
+            return 1;
+    return 0;
+}
+
 uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
 {
     uint8_t *marks = dlc_new_array(arena, uint8_t, kernel->pool->nodes.n);

@@ -8,6 +8,8 @@
 dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i);
 /* marks[id] = 1 for every expression some stage computes; pool->nodes.n bytes. */
 uint8_t *dlc_kernel_marks(const dlc_kernel *kernel, dlc_arena *arena);
+/* Some stage changes what others have stored in the buffer. */
+int dlc_is_updated(const dlc_kernel *kernel, uint32_t buffer);
 uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena);
 
 /* Bit sets of the axes each marked expression depends on: `words` words per id. */

@@ -336,10 +336,27 @@ static int looks_up(const dlc_schedule *schedule, dlc_arena *scratch)
     return 0;
 }
 
-uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
+int dlc_rounds_bf16(const dlc_target *target)
+{
+    enum { LEAST_BYTES = 64 };
+    return target->facts & DLC_HAS_BF16 && target->vector_bytes >= LEAST_BYTES;
+}
+
+static int makes_bf16(const dlc_kernel *kernel)
+{
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->dtype[0] == DLC_BF16 || (stage->buffer != DLC_NO_BUFFER && kernel->buffers.data[stage->buffer].type.dtype == DLC_BF16))
+            return 1;
+    }
+    return 0;
+}
+
+/* Of rows, and of products of bytes. */
+static uint32_t facts_of_products(const dlc_schedule *schedule)
 {
     const dlc_target *target = schedule->target;
-    uint32_t facts = looks_up(schedule, scratch) ? DLC_HAS_VBMI : 0;
+    uint32_t facts = 0;
     dlc_dot_operands operands;
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
@@ -351,9 +368,15 @@ uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
     return facts;
 }
 
-const char *dlc_schedule_peak(const dlc_schedule *schedule, dlc_arena *scratch)
+uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
 {
-    uint32_t facts = dlc_schedule_facts(schedule, scratch) & ~(uint32_t)DLC_HAS_VBMI; /* a table, no arithmetic */
+    int rounds = dlc_rounds_bf16(schedule->target) && makes_bf16(schedule->kernel);
+    return facts_of_products(schedule) | (rounds ? DLC_HAS_BF16 : 0) | (looks_up(schedule, scratch) ? DLC_HAS_VBMI : 0);
+}
+
+const char *dlc_schedule_peak(const dlc_schedule *schedule)
+{
+    uint32_t facts = facts_of_products(schedule);
     if (schedule->target->kind != DLC_TARGET_CPU)
         return "";
     return dlc_target_facts[facts ? __builtin_ctz(facts) : DLC_IS_FMA].text;

@@ -278,12 +278,14 @@ uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
 
 /* --- what code of a schedule needs --- */
 
-/* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes and of tables. What the target has
+/* Vectors of 16 floats are rounded to bf16 by an instruction of DLC_HAS_BF16. */
+int dlc_rounds_bf16(const dlc_target *target);
+/* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes, of tables and of rounding. What the target has
  * besides is not asked of the machine that runs it. */
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);
 /* The fact whose rate (dlc_machine's ops_per_us) bounds the schedule's arithmetic, by its name: that of its rows, or "fma"; "" on a
  * device, whose rates are not a processor's. */
-const char *dlc_schedule_peak(const dlc_schedule *schedule, dlc_arena *scratch);
+const char *dlc_schedule_peak(const dlc_schedule *schedule);
 
 /* --- text --- */
 

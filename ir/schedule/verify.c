@@ -497,7 +497,7 @@ static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
     DLC_TRY(verify_written_out(v, n));
     if (leaf->place == DLC_PLACE_BUFFER && stage->buffer == DLC_NO_BUFFER)
         return dlc_verifier_fail(v, "%s is not stored and has no place", stage->name);
-    if (leaf->nontemporal && (stage->buffer == DLC_NO_BUFFER || stage->update != DLC_UPDATE_NONE))
+    if (leaf->nontemporal && (stage->buffer == DLC_NO_BUFFER || dlc_is_updated(v->kernel, stage->buffer)))
         return dlc_verifier_fail(v, "%s is not stored once and for all: it cannot be nontemporal", stage->name);
     if (leaf->nontemporal && v->schedule->target->kind == DLC_TARGET_CUDA)
         return dlc_verifier_fail(v, "%s: %s has no nontemporal stores", stage->name, v->schedule->target->name);

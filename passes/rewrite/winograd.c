@@ -27,7 +27,7 @@
 #include "passes/rewrite/rewrite.h"
 #include "passes/rewrite/winograd_form.h"
 
-enum { PAIRS_RESULTS = 2, TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
+enum { CUT_RESULTS = 2, TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
 
 /* The convolution. */
 typedef struct {
@@ -35,7 +35,8 @@ typedef struct {
     dlc_kernel *kernel; /* a copy, whose pool grows */
     dlc_expr x, w;      /* the loads, of floats of 32 bits or less, or of bytes; expressions of the kernel given too */
     dlc_dtype sum;        /* of products of the points */
-    int is_pairs;         /* points are bf16, too, which the target multiplies by pairs, in the form whose transforms lose little */
+    int is_pairs;         /* factors are bf16, which the target multiplies by pairs */
+    int cuts_points;      /* and so may points be, in the form whose transforms lose little */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     int64_t step[2];    /* between taps */
     uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
@@ -75,7 +76,7 @@ static dlc_dtype row_type(const site *at)
 /* Of the points that are multiplied, in the form with m results in a row. */
 static dlc_dtype point_type(const site *at, int64_t m)
 {
-    return at->is_pairs && m == PAIRS_RESULTS ? DLC_BF16 : row_type(at);
+    return at->cuts_points && m == CUT_RESULTS ? DLC_BF16 : row_type(at);
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
@@ -256,11 +257,10 @@ static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
     return &at->kernel->buffers.data[dlc_node_of(at->kernel->pool, load)->imm.id];
 }
 
-/* Factors are bf16, of which the target multiplies two at a time, and so may what is made of them be. */
 static int multiplies_pairs(const site *at)
 {
-    return at->in->cuts_bf16 && !is_exact(at) && buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
-           at->inputs % 2 == 0 && dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
+    return buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
+           dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
 }
 
 /* Neighbouring channels lie together. */
@@ -357,6 +357,7 @@ static int find_site(site *at)
     if (!find_filter(at, &at->kernel->stages.data[0]) || !is_channels_last(at) || !fits(at))
         return 0;
     at->is_pairs = multiplies_pairs(at);
+    at->cuts_points = at->is_pairs && at->in->cuts_bf16 && at->inputs % 2 == 0;
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++)
         at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
@@ -800,10 +801,12 @@ static int has_form(const site *at, uint32_t form)
     return !is_exact(at) || dlc_winograd_forms[form].m == 2;
 }
 
-/* Products of a lane at a step. */
+/* Products of a lane at a step; m: results in a row, 1: as it is. */
 static double products_at_once(const site *at, int64_t m)
 {
-    return is_exact(at) ? dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART : at->is_pairs && (m == 1 || m == PAIRS_RESULTS) ? 2 : 1;
+    if (is_exact(at))
+        return dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART;
+    return (m == 1 ? at->is_pairs : point_type(at, m) == DLC_BF16) ? dlc_dots[DLC_DOT_VDPBF16PS].granule : 1;
 }
 
 static double tiles_along(const site *at, uint32_t d, int64_t m)
@@ -833,7 +836,8 @@ static double time_of(const site *at, int64_t m)
     double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
     double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
-        cycles += tiles * n * n * (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(point_type(at, m)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs) / width;
+        cycles += tiles * n * n / width *
+                  (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
     uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(point_type(at, m)) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }

@@ -113,7 +113,7 @@ static int stores_far(const dlc_chooser *c, const dlc_schedule *schedule, uint32
     const dlc_access_facts *accesses = &c->accesses[node->stage];
     uint32_t lane = lane_of(schedule, leaf);
     int is_read_back = node->place == DLC_PLACE_BUFFER && c->is_read[node->stage];
-    if (stage->buffer == DLC_NO_BUFFER || stage->update != DLC_UPDATE_NONE || is_read_back || lane == DLC_NO_AXIS || !is_far(c, stage->buffer))
+    if (stage->buffer == DLC_NO_BUFFER || dlc_is_updated(c->kernel, stage->buffer) || is_read_back || lane == DLC_NO_AXIS || !is_far(c, stage->buffer))
         return 0;
     for (uint32_t i = 0; i < accesses->n; i++)
         if (!accesses->data[i].load && fills_lines(c, stage, &accesses->data[i], lane))

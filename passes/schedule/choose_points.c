@@ -277,7 +277,7 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
     double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
     double tiles = (double)(block * span), width = (double)p->width;
     double products = npoints * tiles * reduced * (double)panel / width / products_at_once(p);
-    double made = tiles * npoints * reduced / width * INPUT_CYCLES * bytes / of_sums;
+    double made = tiles * npoints * reduced / width * INPUT_CYCLES * dlc_dtype_bytes((dlc_dtype)stage_at(p, 0)->dtype[0]) / of_sums;
     double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
     double constant = npoints * reduced * bytes;
     double reading = constant * (double)panel / (constant * columns <= l2 ? NEAR_BYTES : MEMORY_BYTES);
@@ -357,6 +357,8 @@ static void build_transform(const points *p, uint32_t s, uint32_t lane)
         n++;
     }
     uint32_t width = dlc_choose_width(p->c, dlc_dtype_bytes((dlc_dtype)stage_at(p, s)->dtype[0]));
+    if (dlc_is_float(stage_at(p, s)->dtype[0]) && p->c->extent[lane] % width) /* narrow floats are wide ones until they are stored */
+        width = dlc_choose_width(p->c, sizeof(float));
     dlc_schedule_open_lane(schedule, lane, width, 1);
     dlc_schedule_open(schedule, DLC_LOOP_UNROLL, asked, 1);
     dlc_schedule_leaf(schedule, s, DLC_PLACE_SCRATCH);

@@ -47,6 +47,10 @@ if [ "$(uname -m)" = x86_64 ]; then
         grep -q "winograd2: $precision\[4,4,24,40\]" out || fail "points of $precision are of another type: $(grep winograd2 out)"
     done
 fi
+if [ "$(uname -m)" = x86_64 ]; then
+    "$DLC" opt cut.dlc --passes const_fold,layout,fuse,lower,rewrite --rewrite winograd=2 --target x86-64-v4+bf16 >out 2>err || fail "the rewrite does not run"
+    grep -q "winograd2: f32\\[4,4,24,40\\]" out || fail "points of a model's own bf16 are cut: $(grep winograd2 out)"
+fi
 "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --atol 0.1 --precision bf16 --rewrite winograd=2 >out 2>err ||
     fail "Winograd in bf16: $(cat out err)"
 # The instruction is used where the target has it, in f32 nowhere.

@@ -246,7 +246,7 @@ static inline void draw_hints(schedule_plan *p, uint32_t s)
         return;
     if (!draw(3) && dlc_schedule_ahead_loop(p->schedule, n) != DLC_ROOT_NODE)
         p->schedule->nodes.data[n].ahead = (uint8_t)(1 + draw(8));
-    if (!draw(3) && ((plan_stage(p, s)->buffer != DLC_NO_BUFFER && plan_stage(p, s)->update == DLC_UPDATE_NONE) || breaks_rule()))
+    if (!draw(3) && ((plan_stage(p, s)->buffer != DLC_NO_BUFFER && !dlc_is_updated(p->schedule->kernel, plan_stage(p, s)->buffer)) || breaks_rule()))
         p->schedule->nodes.data[n].nontemporal = 1;
 }
 

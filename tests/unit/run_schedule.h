@@ -141,14 +141,16 @@ static inline dlcrt_tensor scheduled_tensor(const scheduled *s, uint32_t b, void
 
 /* --- running --- */
 
-enum { POISONED = 0xcb, ROOM = 64, OUTPUT_ALIGN = 16, NALIGNED = 4 };
+enum { POISONED = 0xcb, ROOM = 64, WORD = 4, NALIGNED = ROOM / WORD };
 
-/* Memory of an output of so many bytes, poisoned all around, as callers' may lie: `o` by `o` at another multiple of 16. */
-static inline unsigned char *scheduled_room(size_t bytes, uint32_t o, dlc_arena *arena)
+/* Memory of an output, poisoned all around, as callers' may lie: kernel by kernel at another multiple of 4, narrow elements now and then of 2. */
+static inline unsigned char *scheduled_room(const scheduled *s, uint32_t b, uint32_t k, dlc_arena *arena)
 {
-    unsigned char *room = dlc_arena_alloc(arena, bytes + 3 * ROOM, ROOM);
-    memset(room, POISONED, bytes + 3 * ROOM);
-    return room + ROOM + (size_t)OUTPUT_ALIGN * (o % NALIGNED);
+    size_t bytes = trial_buffer_bytes(&s->trial, b) + 3 * ROOM;
+    int is_narrow = dlc_dtype_bytes(s->kernel->buffers.data[b].type.dtype) == WORD / 2;
+    unsigned char *room = dlc_arena_alloc(arena, bytes, ROOM);
+    memset(room, POISONED, bytes);
+    return room + ROOM + (size_t)WORD * (k % NALIGNED) + (is_narrow && k % 3 == 2 ? WORD / 2 : 0);
 }
 
 static inline int scheduled_is_inside(const dlcrt_tensor *output)
@@ -195,12 +197,12 @@ static inline const char *scheduled_run_at(dlcrt_executable *executable, schedul
                 in[nin++] = scheduled_tensor(&all[k], b, all[k].trial.buffers[b]);
                 continue;
             }
-            out[nout] = scheduled_tensor(&all[k], b, scheduled_room(trial_buffer_bytes(&all[k].trial, b), nout, arena));
+            out[nout] = scheduled_tensor(&all[k], b, scheduled_room(&all[k], b, k, arena));
             nout++;
         }
     if (problem)
         return problem;
-    if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 1}, &context) != DLC_OK)
+    if (dlcrt_context_create(executable, &(dlcrt_context_options){.threads = 2}, &context) != DLC_OK)
         return dlcrt_last_error();
     if (dlcrt_context_run(context, in, nin, out, nout) != DLC_OK)
         problem = dlc_arena_printf(arena, "the run failed: %s", dlcrt_last_error());

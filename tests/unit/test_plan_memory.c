@@ -105,12 +105,12 @@ END_TEST
 
 START_TEST(large_values_begin_in_the_middle_of_a_page)
 {
-    enum { LARGE = 5 * 4096 + 64, SMALL = 4096 };
+    enum { LARGE = 17 * 4096 + 64, SMALL = 4096 };
     dlc_lifetime lifetimes[] = {{0, 1, 0, num(LARGE), 0}, {1, 2, 0, num(LARGE), 0}, {2, 3, 0, num(LARGE), 0}, {0, 3, 0, num(SMALL), 0}};
     dlc_expr bytes = dlc_arena_plan(p, &ranges, typical, lifetimes, 4, arena);
     for (uint32_t i = 0; i < 3; i++)
-        ck_assert_int_eq(dlc_expr_value(p, lifetimes[i].offset), i % 2 ? 2048 + 6 * 4096 : 2048);
-    ck_assert_int_eq(dlc_expr_value(p, bytes), 2048 + 6 * 4096 + LARGE + SMALL);
+        ck_assert_int_eq(dlc_expr_value(p, lifetimes[i].offset), i % 2 ? 2048 + 18 * 4096 : 2048);
+    ck_assert_int_eq(dlc_expr_value(p, bytes), 2048 + 18 * 4096 + LARGE + SMALL);
 }
 END_TEST
 

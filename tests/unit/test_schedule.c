@@ -17,6 +17,7 @@
 #define SOFTMAX(size, at, axes, kept) \
     "kernel @softmax(x: f32[" size "]) -> (y: f32[" size "]) {\n  axis i=m, j=50\n" \
     "  h[i] = max(j) x[" at "]\n  e[" axes "] = exp(x[" at "] - h)\n  l[i] = sum(j) e\n  y[" axes "] = e / l\n}\n"
+#define ROUNDS "kernel @rounds(x: f32[12,20]) -> (y: bf16[12,20]) {\n  axis i=12, j=20\n  y[i,j] = bf16(x[i, j]) -> y[i, j]\n}\n"
 #define MAP "kernel @map(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n  y[i,j] = x[i, j] + 1.0\n}\n"
 #define CHAIN \
     "kernel @chain(x: f32[12,20]) -> (y: f32[12,20]) {\n  axis i=12, j=20\n" \
@@ -159,6 +160,7 @@ static const struct {
     {SUM, "  lane j:4 {\n    for i {\n      y\n    }\n  }\n", "for i is opened inside lane j that reduces it"},
     {MATMUL, "  par i:6 {\n    lane k:8 {\n      for j:16 {\n        a = dot fma i x j in reg\n      }\n    }\n    for i, j {\n      y\n    }\n  }\n",
      "lane k: a is a register tile, which has lanes of its own"},
+    {SCATTER, "  for i, lane j:8 {\n    c nontemporal\n  }\n  for k, l {\n    s\n  }\n", "c is not stored once and for all"},
     {SCATTER, "  for i, j {\n    c\n  }\n  for k, lane l:8 {\n    s\n  }\n", "lane l: s stores at data indices, one element at a time"},
     {SCATTER, "  for i, j {\n    c\n  }\n  for l, k {\n    s\n  }\n", "s stores at data indices: its loops run in the order of its axes, once"},
     {SCATTER, "  for k, l {\n    s\n  }\n  for i, j {\n    c\n  }\n", "s changes what c has not stored yet"},
@@ -364,6 +366,9 @@ static const struct {
     {TABLE("256"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", DLC_HAS_VBMI},
     {TABLE("300"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", 0},
     {MAP, "x86-64-v4+vbmi+vnni+bf16", "  for i, lane j:16 {\n    y\n  }\n", 0},
+    {ROUNDS, "x86-64-v4+vbmi+vnni+bf16", "  for i, lane j:16 {\n    y\n  }\n", DLC_HAS_BF16},
+    {ROUNDS, "x86-64-v3+bf16", "  for i, lane j:8 {\n    y\n  }\n", 0},
+    {ROUNDS, "x86-64-v4", "  for i, lane j:16 {\n    y\n  }\n", 0},
 };
 
 START_TEST(code_needs_what_it_uses)

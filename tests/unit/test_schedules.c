@@ -166,7 +166,7 @@ START_TEST(random_schedules_are_refused_or_right)
 }
 END_TEST
 
-/* As text: outputs lie at each multiple of 16 bytes, one behind the other (scheduled_room). */
+/* As text: outputs lie at each multiple of 4 bytes, kernel by kernel (scheduled_room). */
 static void runs_under(const char *kernel_text, const char *body, const char *target)
 {
     dlc_arena *arena = dlc_arena_create(0);
