@@ -285,7 +285,7 @@ static int loses_parallel(const dlc_fusion *f, const dlc_estimate *const *parts,
 static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)
 {
     const dlc_estimate *a = &v->before, *b = &v->after;
-    double units;
+    double units = 0;
     if (b->ndots < a->ndots) {
         v->detail = dlc_arena_printf(f->arena, "%u of %u contractions", a->ndots - b->ndots, a->ndots);
         return DLC_REASON_LOST_DOT;
