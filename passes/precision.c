@@ -6,15 +6,21 @@
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise, where x or w is a constant
  *
  * Values that others read too keep f32 for those. A product of two activations (attention), a convolution of groups and one of few channels
- * stay as they are: what they would save is less than the cuts cost.
+ * stay as they are: what they would save is less than the cuts cost. But where pairs pay, an image of few channels has its pixels' channels
+ * side by side, as a wider one of one channel, whose windows' rows are long enough:
+ *
+ *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
+ *
+ * Where a row of f' is odd it has a zero behind, so an infinity or NaN right of a window reaches its result.
  */
+#include "ir/schedule/schedule.h"
 #include "passes/pass.h"
 #include "passes/simplify/const_fold.h"
 #include "passes/simplify/simplify.h"
 
 #include <string.h>
 
-enum { LEAST_TERMS = 16 /* along the innermost dimension of a sum */ };
+enum { LEAST_TERMS = 16 /* along the innermost dimension of a sum */, LEAST_COLUMNS = 5 /* of a window: rows of three are as well off in f32 */ };
 
 /* The dimension along which factors lie together. */
 static dlc_expr innermost(const dlc_node *node, uint32_t input)
@@ -45,6 +51,19 @@ static dlc_value *cut(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
     return narrow && dlc_is_constant(value) ? dlc_fold_weights(ctx, narrow->def) : narrow;
 }
 
+static dlc_status replace(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *result)
+{
+    if (!result)
+        return ctx->graph->diag->status;
+    dlc_value *old = node->outputs[0];
+    const char *name = old->name;
+    old->name = result->name;
+    result->name = name;
+    dlc_value_replace(ctx->graph, old, result);
+    ctx->changes++;
+    return DLC_OK;
+}
+
 static dlc_status narrow(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_value *inputs[2];
@@ -55,16 +74,89 @@ static dlc_status narrow(dlc_pass_ctx *ctx, dlc_node *node)
     for (uint32_t a = 0; a < node->nattrs; a++)
         attrs[a] = node->attrs[a];
     attrs[node->nattrs] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
-    dlc_value *result = dlc_build(ctx->graph, node, node->op, inputs, 2, attrs, node->nattrs + 1u);
-    if (!result)
-        return ctx->graph->diag->status;
-    dlc_value *old = node->outputs[0];
-    const char *name = old->name;
-    old->name = result->name;
-    result->name = name;
-    dlc_value_replace(ctx->graph, old, result);
-    ctx->changes++;
-    return DLC_OK;
+    return replace(ctx, node, dlc_build(ctx->graph, node, node->op, inputs, 2, attrs, node->nattrs + 1u));
+}
+
+/* --- images of few channels --- */
+
+enum { IMAGE_RANK = 4, WINDOW_RANK = 2 };
+
+/* -1: it is no number, or less than zero. */
+static int64_t number_of(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t at, int64_t otherwise)
+{
+    uint32_t n = 0;
+    int64_t value;
+    const dlc_expr *dims = dlc_node_attr(node, id) ? dlc_node_dims(node, id, &n) : NULL;
+    if (!dims || at >= n)
+        return otherwise;
+    return dlc_expr_is_int(graph->pool, dims[at], &value) && value >= 0 ? value : -1;
+}
+
+static int has_numbers(const dlc_graph *graph, const dlc_node *node)
+{
+    for (uint32_t i = 0; i < 2 * WINDOW_RANK; i++)
+        if (number_of(graph, node, DLC_ATTR_PADS, i, 0) < 0 || number_of(graph, node, DLC_ATTR_STRIDES, i / 2, 1) < 1)
+            return 0;
+    return number_of(graph, node, DLC_ATTR_DILATIONS, 0, 1) >= 1 && number_of(graph, node, DLC_ATTR_DILATIONS, 1, 1) == 1;
+}
+
+/* Channels, and columns of the window; 0: it is no such convolution, or as well off as it is. */
+static int64_t few_channels(const dlc_pass_ctx *ctx, const dlc_node *node, int64_t *columns)
+{
+    if (node->op != DLC_OP_CONV)
+        return 0;
+    const dlc_type *x = &node->inputs[0]->type, *w = &node->inputs[1]->type;
+    int64_t channels;
+    if (dlc_node_attr(node, DLC_ATTR_DTYPE) || dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1 ||
+        x->dtype != DLC_F32 || w->dtype != DLC_F32 || x->rank != IMAGE_RANK || dlc_is_constant(node->inputs[0]) ||
+        !dlc_is_constant(node->inputs[1]) || !has_numbers(ctx->graph, node) ||
+        !dlc_expr_is_int(ctx->graph->pool, w->dims[1], &channels) || !dlc_expr_is_int(ctx->graph->pool, w->dims[3], columns))
+        return 0;
+    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS);
+    return is_worth ? channels : 0;
+}
+
+/* Dimensions 2 and 3 with the channels behind: [n, 1, h, w * c]. */
+static dlc_value *in_rows(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
+{
+    static const int64_t channels_last[] = {0, 2, 3, 1};
+    const dlc_type *type = &value->type;
+    dlc_pool *pool = ctx->graph->pool;
+    dlc_expr dims[] = {type->dims[0], dlc_expr_i64(pool, 1), type->dims[2], dlc_mul(pool, type->dims[3], type->dims[1])};
+    dlc_value *last = dlc_build_transpose(ctx->graph, at, value, channels_last);
+    if (last && dlc_is_constant(value))
+        last = dlc_fold_weights(ctx, last->def);
+    last = last ? dlc_build_reshape(ctx->graph, at, last, dims, IMAGE_RANK) : NULL;
+    return last && dlc_is_constant(value) ? dlc_fold_weights(ctx, last->def) : last;
+}
+
+/* A zero behind each row of the window. */
+static dlc_value *with_zero(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *filter)
+{
+    const int64_t pads[2 * IMAGE_RANK] = {[2 * IMAGE_RANK - 1] = 1};
+    dlc_attr attrs[] = {dlc_attr_ints(ctx->graph, DLC_ATTR_PADS, pads, 2 * IMAGE_RANK), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    dlc_value *padded = dlc_build(ctx->graph, at, DLC_OP_PAD, &filter, 1, attrs, 2);
+    return padded ? dlc_fold_weights(ctx, padded->def) : NULL;
+}
+
+static dlc_status lay_in_rows(dlc_pass_ctx *ctx, dlc_node *node, int64_t channels, int64_t columns)
+{
+    dlc_graph *graph = ctx->graph;
+    int64_t odd = channels * columns % 2, pads[2 * WINDOW_RANK], strides[WINDOW_RANK], dilations[] = {number_of(graph, node, DLC_ATTR_DILATIONS, 0, 1), 1};
+    for (uint32_t i = 0; i < 2 * WINDOW_RANK; i++)
+        pads[i] = number_of(graph, node, DLC_ATTR_PADS, i, 0) * (i % 2 ? channels : 1);
+    pads[3] += odd;
+    for (uint32_t i = 0; i < WINDOW_RANK; i++)
+        strides[i] = number_of(graph, node, DLC_ATTR_STRIDES, i, 1) * (i % 2 ? channels : 1);
+    dlc_value *inputs[] = {in_rows(ctx, node, node->inputs[0]), in_rows(ctx, node, node->inputs[1])};
+    if (odd && inputs[1])
+        inputs[1] = with_zero(ctx, node, inputs[1]);
+    for (uint32_t i = 0; i < 2; i++)
+        if (!inputs[i] || !(inputs[i] = cut(ctx, node, inputs[i])))
+            return graph->diag->status;
+    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_PADS, pads, 2 * WINDOW_RANK), dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, WINDOW_RANK),
+                        dlc_attr_ints(graph, DLC_ATTR_DILATIONS, dilations, WINDOW_RANK), dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32)};
+    return replace(ctx, node, dlc_build(graph, node, DLC_OP_CONV, inputs, 2, attrs, sizeof attrs / sizeof *attrs));
 }
 
 int dlc_is_bf16_asked(const dlc_pass_ctx *ctx)
@@ -81,7 +173,10 @@ dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
         return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "precision '%s' is none of f32 and bf16", wanted);
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;
-        if (is_suitable(ctx->graph, node))
+        int64_t columns, channels = few_channels(ctx, node, &columns);
+        if (channels)
+            DLC_TRY(lay_in_rows(ctx, node, channels, columns));
+        else if (is_suitable(ctx->graph, node))
             DLC_TRY(narrow(ctx, node));
     }
     return DLC_OK;

@@ -38,6 +38,31 @@ done
 if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
     expect 0 "" "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --precision bf16 --target sm_80 --emulate-gpu
 fi
+# Images of few channels have these side by side where pairs pay: odd rows of a window, even ones, and sizes that only the run knows.
+few() { # channels, window, shapes of x and y, attributes, and "cut": with its cuts written out
+    cat <<TEXT
+graph @few(%x: f32[$3]) -> %y {
+  %w: f32[24,$1,$2,$2] = const hash(00000000000000b1)
+  %e: f32[$3] = relu %x$(test -z "$6" || printf '\n  %%d: bf16[%s] = cast %%e {dtype=bf16}\n  %%v: bf16[24,%s,%s,%s] = cast %%w {dtype=bf16}' "$3" "$1" "$2" "$2")
+  %y: f32[$4] = conv $(test -z "$6" && echo %e, %w || echo %d, %v) {$5$(test -z "$6" || echo , dtype=f32)}
+}
+TEXT
+}
+try_few() {
+    few "$@" "" >few.dlc
+    few "$@" cut >few_cut.dlc
+    "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target native >out 2>err || fail "the pass does not run"
+    grep -q "dtype=bf16" out || cp few.dlc few_cut.dlc # as they are, where pairs do not pay
+    "$DLC" run few_cut.dlc --interpret --input x=random:7 --outputs f.npz -q || fail "no expected output: $*"
+    "$DLC" run few.dlc --input x=random:7 --expect f.npz --precision bf16 >out 2>err || fail "few channels: $* $(cat out err)"
+}
+try_few 3 7 2,3,19,31 2,24,9,11 "pads=[3, 2, 1, 4], strides=[2, 3]"
+try_few 2 5 1,2,8,12 1,24,6,8 "pads=[0, 0, 2, 0]"
+if [ "$(uname -m)" = x86_64 ]; then
+    few 3 7 n,3,h,v "n,24,h,v" "pads=[3, 3, 3, 3]" "" >few.dlc
+    expect 0 "f32[24,1,7,22]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
+    expect 0 "pads=[3, 9, 3, 10]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
+fi
 # Winograd's points are cut to bf16 where the user asks for that precision, and where products by pairs pay; nowhere else.
 "$DLC" run cut.dlc --input x=random:7 --input z=random:8 --expect y.npz --rewrite winograd=2 >out 2>err || fail "points of a model's own bf16: $(cat out err)"
 if [ "$(uname -m)" = x86_64 ]; then
