@@ -44,11 +44,16 @@ static int is_suitable(const dlc_graph *graph, const dlc_node *node)
            (!dlc_expr_is_int(graph->pool, innermost(node, 1), &terms) || terms >= LEAST_TERMS);
 }
 
+/* What was made of the value; of weights as a constant. NULL: it was not made. */
+static dlc_value *made_of(dlc_pass_ctx *ctx, const dlc_value *value, dlc_value *made)
+{
+    return made && dlc_is_constant(value) ? dlc_fold_weights(ctx, made->def) : made;
+}
+
 static dlc_value *cut(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
 {
     dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, DLC_BF16);
-    dlc_value *narrow = dlc_build(ctx->graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
-    return narrow && dlc_is_constant(value) ? dlc_fold_weights(ctx, narrow->def) : narrow;
+    return made_of(ctx, value, dlc_build(ctx->graph, at, DLC_OP_CAST, &value, 1, &attr, 1));
 }
 
 static dlc_status replace(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *result)
@@ -81,23 +86,12 @@ static dlc_status narrow(dlc_pass_ctx *ctx, dlc_node *node)
 
 enum { IMAGE_RANK = 4, WINDOW_RANK = 2 };
 
-/* -1: it is no number, or less than zero. */
-static int64_t number_of(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t at, int64_t otherwise)
-{
-    uint32_t n = 0;
-    int64_t value;
-    const dlc_expr *dims = dlc_node_attr(node, id) ? dlc_node_dims(node, id, &n) : NULL;
-    if (!dims || at >= n)
-        return otherwise;
-    return dlc_expr_is_int(graph->pool, dims[at], &value) && value >= 0 ? value : -1;
-}
-
 static int has_numbers(const dlc_graph *graph, const dlc_node *node)
 {
     for (uint32_t i = 0; i < 2 * WINDOW_RANK; i++)
-        if (number_of(graph, node, DLC_ATTR_PADS, i, 0) < 0 || number_of(graph, node, DLC_ATTR_STRIDES, i / 2, 1) < 1)
+        if (dlc_node_number(graph, node, DLC_ATTR_PADS, i, 0) < 0 || dlc_node_number(graph, node, DLC_ATTR_STRIDES, i / 2, 1) < 1)
             return 0;
-    return number_of(graph, node, DLC_ATTR_DILATIONS, 0, 1) >= 1 && number_of(graph, node, DLC_ATTR_DILATIONS, 1, 1) == 1;
+    return dlc_node_number(graph, node, DLC_ATTR_DILATIONS, 0, 1) >= 1 && dlc_node_number(graph, node, DLC_ATTR_DILATIONS, 1, 1) == 1;
 }
 
 /* Channels, and columns of the window; 0: it is no such convolution, or as well off as it is. */
@@ -123,11 +117,8 @@ static dlc_value *in_rows(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
     const dlc_type *type = &value->type;
     dlc_pool *pool = ctx->graph->pool;
     dlc_expr dims[] = {type->dims[0], dlc_expr_i64(pool, 1), type->dims[2], dlc_mul(pool, type->dims[3], type->dims[1])};
-    dlc_value *last = dlc_build_transpose(ctx->graph, at, value, channels_last);
-    if (last && dlc_is_constant(value))
-        last = dlc_fold_weights(ctx, last->def);
-    last = last ? dlc_build_reshape(ctx->graph, at, last, dims, IMAGE_RANK) : NULL;
-    return last && dlc_is_constant(value) ? dlc_fold_weights(ctx, last->def) : last;
+    dlc_value *last = made_of(ctx, value, dlc_build_transpose(ctx->graph, at, value, channels_last));
+    return last ? made_of(ctx, last, dlc_build_reshape(ctx->graph, at, last, dims, IMAGE_RANK)) : NULL;
 }
 
 /* A zero behind each row of the window. */
@@ -135,26 +126,27 @@ static dlc_value *with_zero(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *filter)
 {
     const int64_t pads[2 * IMAGE_RANK] = {[2 * IMAGE_RANK - 1] = 1};
     dlc_attr attrs[] = {dlc_attr_ints(ctx->graph, DLC_ATTR_PADS, pads, 2 * IMAGE_RANK), dlc_attr_text(DLC_ATTR_MODE, "constant")};
-    dlc_value *padded = dlc_build(ctx->graph, at, DLC_OP_PAD, &filter, 1, attrs, 2);
-    return padded ? dlc_fold_weights(ctx, padded->def) : NULL;
+    return made_of(ctx, filter, dlc_build(ctx->graph, at, DLC_OP_PAD, &filter, 1, attrs, 2));
 }
 
 static dlc_status lay_in_rows(dlc_pass_ctx *ctx, dlc_node *node, int64_t channels, int64_t columns)
 {
     dlc_graph *graph = ctx->graph;
-    int64_t odd = channels * columns % 2, pads[2 * WINDOW_RANK], strides[WINDOW_RANK], dilations[] = {number_of(graph, node, DLC_ATTR_DILATIONS, 0, 1), 1};
+    int64_t odd = channels * columns % 2, pads[2 * WINDOW_RANK], strides[WINDOW_RANK];
+    int64_t dilations[] = {dlc_node_number(graph, node, DLC_ATTR_DILATIONS, 0, 1), 1};
     for (uint32_t i = 0; i < 2 * WINDOW_RANK; i++)
-        pads[i] = number_of(graph, node, DLC_ATTR_PADS, i, 0) * (i % 2 ? channels : 1);
+        pads[i] = dlc_node_number(graph, node, DLC_ATTR_PADS, i, 0) * (i % 2 ? channels : 1);
     pads[3] += odd;
     for (uint32_t i = 0; i < WINDOW_RANK; i++)
-        strides[i] = number_of(graph, node, DLC_ATTR_STRIDES, i, 1) * (i % 2 ? channels : 1);
+        strides[i] = dlc_node_number(graph, node, DLC_ATTR_STRIDES, i, 1) * (i % 2 ? channels : 1);
     dlc_value *inputs[] = {in_rows(ctx, node, node->inputs[0]), in_rows(ctx, node, node->inputs[1])};
     if (odd && inputs[1])
         inputs[1] = with_zero(ctx, node, inputs[1]);
     for (uint32_t i = 0; i < 2; i++)
         if (!inputs[i] || !(inputs[i] = cut(ctx, node, inputs[i])))
             return graph->diag->status;
-    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_PADS, pads, 2 * WINDOW_RANK), dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, WINDOW_RANK),
+    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_PADS, pads, 2 * WINDOW_RANK),
+                        dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, WINDOW_RANK),
                         dlc_attr_ints(graph, DLC_ATTR_DILATIONS, dilations, WINDOW_RANK), dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32)};
     return replace(ctx, node, dlc_build(graph, node, DLC_OP_CONV, inputs, 2, attrs, sizeof attrs / sizeof *attrs));
 }

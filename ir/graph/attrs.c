@@ -45,6 +45,16 @@ const dlc_expr *dlc_node_dims(const dlc_node *node, dlc_attr_id id, uint32_t *n)
     return attr ? attr->as.dims : NULL;
 }
 
+int64_t dlc_node_number(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t i, int64_t otherwise)
+{
+    uint32_t n;
+    const dlc_expr *dims = dlc_node_dims(node, id, &n);
+    int64_t number = otherwise;
+    if (dims && i < n && !dlc_expr_is_int(graph->pool, dims[i], &number))
+        return -1;
+    return number;
+}
+
 dlc_attr dlc_attr_int(dlc_attr_id id, int64_t value)
 {
     return (dlc_attr){.id = (uint8_t)id, .as.i = value};

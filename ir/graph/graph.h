@@ -182,6 +182,8 @@ int64_t dlc_node_int(const dlc_node *node, dlc_attr_id id, int64_t otherwise);
 double dlc_node_float(const dlc_node *node, dlc_attr_id id, double otherwise);
 const char *dlc_node_text(const dlc_node *node, dlc_attr_id id, const char *otherwise);
 const dlc_expr *dlc_node_dims(const dlc_node *node, dlc_attr_id id, uint32_t *n);
+/* Number i of those; -1: it is not known. */
+int64_t dlc_node_number(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t i, int64_t otherwise);
 dlc_attr dlc_attr_int(dlc_attr_id id, int64_t value);
 dlc_attr dlc_attr_float(dlc_attr_id id, double value);
 dlc_attr dlc_attr_text(dlc_attr_id id, const char *text);

@@ -336,6 +336,11 @@ static int looks_up(const dlc_schedule *schedule, dlc_arena *scratch)
     return 0;
 }
 
+double dlc_dot_products(dlc_dot row)
+{
+    return dlc_dots[row].granule / (dlc_dots[row].takes > 1 ? DLC_ADDED_APART : 1);
+}
+
 int dlc_rounds_bf16(const dlc_target *target)
 {
     enum { LEAST_BYTES = 64 };

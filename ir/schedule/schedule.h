@@ -240,6 +240,8 @@ enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs writ
 uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row);
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
+/* Products of a lane in the time of one multiply-add. */
+double dlc_dot_products(dlc_dot row);
 typedef struct {
     dlc_expr rows, columns; /* the factors in the row's own types, or narrower ones, without casts */
     uint8_t is_swapped;     /* the columns' factor is the row's a */

@@ -18,8 +18,7 @@ enum {
     MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
     MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
     FEW_UNITS = 4,       /* fewer leave threads without work */
-    PARALLEL_WORTH = 10, /* us of one thread from which losing parallel units matters: more than another step and its threads' start take */
-    DEVICE_WORTH = 70000 /* cycles of a device, whose estimates divide by units what they can */
+    PARALLEL_WORTH = 10 /* us of one thread from which losing parallel units matters: more than another step and its threads' start take */
 };
 
 /* --- reasons --- */
@@ -260,7 +259,7 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     return sum;
 }
 
-/* Microseconds of one thread that parts take whose units would be halved, or fewer; *units: of one of them. */
+/* Microseconds that parts take by themselves, on one thread of a processor, whose units would be halved, or fewer; *units: of one of them. */
 static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts, double after, double *units)
 {
     double sum = 0;
@@ -274,14 +273,6 @@ static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts,
     return sum;
 }
 
-static int loses_parallel(const dlc_fusion *f, const dlc_estimate *const *parts, const verdict *v, double *units)
-{
-    if (f->target->kind == DLC_TARGET_CPU)
-        return parallel_us(f, parts, v->after.units, units) > PARALLEL_WORTH;
-    *units = v->before.units;
-    return v->after.cycles > DEVICE_WORTH && *units >= 2 * v->after.units;
-}
-
 static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)
 {
     const dlc_estimate *a = &v->before, *b = &v->after;
@@ -292,7 +283,7 @@ static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict
     }
     if (b->bytes >= a->bytes)
         return DLC_REASON_NO_SAVING;
-    if (b->units < FEW_UNITS && loses_parallel(f, parts, v, &units)) {
+    if (b->units < FEW_UNITS && parallel_us(f, parts, b->units, &units) > PARALLEL_WORTH) {
         v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, units);
         return DLC_REASON_LOST_PARALLELISM;
     }

@@ -88,13 +88,6 @@ static int find_row(points *p, const dlc_contraction *form)
     return 1;
 }
 
-/* Of a vector in a cycle. */
-static double products_at_once(const points *p)
-{
-    double fmas = 2 * dlc_dots[p->row].granule;
-    return p->row == DLC_DOT_PMADDWD ? fmas / DLC_ADDED_APART : fmas;
-}
-
 static int find_product(points *p)
 {
     dlc_contraction form;
@@ -276,7 +269,7 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
     double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
     double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
     double tiles = (double)(block * span), width = (double)p->width;
-    double products = npoints * tiles * reduced * (double)panel / width / products_at_once(p);
+    double products = npoints * tiles * reduced * (double)panel / width / (2 * dlc_dot_products(p->row));
     double made = tiles * npoints * reduced / width * INPUT_CYCLES * dlc_dtype_bytes((dlc_dtype)stage_at(p, 0)->dtype[0]) / of_sums;
     double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
     double constant = npoints * reduced * bytes;

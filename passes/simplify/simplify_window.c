@@ -11,16 +11,6 @@ typedef struct {
     int64_t taps, first, last, before, after, stride, dilation;
 } window;
 
-static int64_t number_of(const dlc_graph *graph, const dlc_node *node, dlc_attr_id id, uint32_t i, int64_t otherwise)
-{
-    uint32_t n;
-    const dlc_expr *dims = dlc_node_dims(node, id, &n);
-    int64_t number = otherwise;
-    if (dims && i < n && !dlc_expr_is_int(graph->pool, dims[i], &number))
-        return -1;
-    return number;
-}
-
 /* All taps from the first to the last that meets the image; none is cut where padding would have to be negative. */
 static void find_taps(window *w, int64_t image, int64_t places)
 {
@@ -38,9 +28,9 @@ static window window_of(const dlc_graph *graph, const dlc_node *node, uint32_t d
     const dlc_type *image = &node->inputs[0]->type, *result = &node->outputs[0]->type;
     uint32_t rank = image->rank - 2u;
     int64_t size, places;
-    window w = {.before = number_of(graph, node, DLC_ATTR_PADS, d, 0), .after = number_of(graph, node, DLC_ATTR_PADS, rank + d, 0),
-                .stride = number_of(graph, node, DLC_ATTR_STRIDES, d, 1),
-                .dilation = number_of(graph, node, DLC_ATTR_DILATIONS, d, 1)};
+    window w = {.before = dlc_node_number(graph, node, DLC_ATTR_PADS, d, 0), .after = dlc_node_number(graph, node, DLC_ATTR_PADS, rank + d, 0),
+                .stride = dlc_node_number(graph, node, DLC_ATTR_STRIDES, d, 1),
+                .dilation = dlc_node_number(graph, node, DLC_ATTR_DILATIONS, d, 1)};
     w.taps = dlc_expr_value(graph->pool, node->inputs[1]->type.dims[d + 2]);
     w.last = w.taps - 1;
     if (dlc_expr_is_int(graph->pool, image->dims[d + 2], &size) && dlc_expr_is_int(graph->pool, result->dims[d + 2], &places) &&
