@@ -69,6 +69,9 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access);
 LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,
                                LLVMValueRef *args, uint32_t nargs);
 
+/* Lane i is lane from[i] (i32) of 8 or 16 floats: AVX2, AVX-512. */
+LLVMValueRef dlc_cpu_permuted(dlc_cpu *cpu, uint32_t width, LLVMValueRef floats, LLVMValueRef from);
+
 /* A machine for the target (caller disposes), or NULL and LLVM's text in *error. */
 LLVMTargetMachineRef dlc_cpu_machine(const dlc_target *target, char **error);
 
@@ -99,6 +102,29 @@ static inline LLVMValueRef dlc_llvm(dlc_val value)
 static inline dlc_val dlc_wrap(LLVMValueRef value)
 {
     return (dlc_val)value;
+}
+
+static inline LLVMTypeRef dlc_cpu_i64_type(const dlc_cpu *cpu)
+{
+    return LLVMInt64TypeInContext(cpu->context);
+}
+
+static inline LLVMValueRef dlc_cpu_i64(const dlc_cpu *cpu, int64_t value)
+{
+    return LLVMConstInt(dlc_cpu_i64_type(cpu), (uint64_t)value, 1);
+}
+
+static inline LLVMValueRef dlc_cpu_i32(const dlc_cpu *cpu, uint32_t value)
+{
+    return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
+}
+
+static inline LLVMValueRef dlc_cpu_lanes(const dlc_cpu *cpu, LLVMValueRef v, uint32_t first, uint32_t n)
+{
+    LLVMValueRef index[64];
+    for (uint32_t i = 0; i < n; i++)
+        index[i] = dlc_cpu_i32(cpu, first + i);
+    return LLVMBuildShuffleVector(cpu->builder, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, n), "");
 }
 
 #endif

@@ -15,47 +15,32 @@
 
 enum { LEAST_BYTES = 16, WORD_SHIFT = 2, WORD_BYTES = 1 << WORD_SHIFT, MOST_WORDS = 16 };
 
-static LLVMTypeRef i64_type(const dlc_cpu *cpu)
-{
-    return LLVMInt64TypeInContext(cpu->context);
-}
-
 static LLVMTypeRef words_type(const dlc_cpu *cpu, uint32_t bytes)
 {
     return LLVMVectorType(LLVMInt32TypeInContext(cpu->context), bytes / WORD_BYTES);
 }
 
-static LLVMValueRef i64_const(const dlc_cpu *cpu, int64_t value)
-{
-    return LLVMConstInt(i64_type(cpu), (uint64_t)value, 1);
-}
-
-static LLVMValueRef i32_const(const dlc_cpu *cpu, uint32_t value)
-{
-    return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
-}
-
 static LLVMValueRef address_of(dlc_cpu *cpu, LLVMValueRef pointer)
 {
-    return LLVMBuildPtrToInt(cpu->builder, pointer, i64_type(cpu), "");
+    return LLVMBuildPtrToInt(cpu->builder, pointer, dlc_cpu_i64_type(cpu), "");
 }
 
 /* What a number is beyond a multiple of `bytes`. */
 static LLVMValueRef beyond(dlc_cpu *cpu, LLVMValueRef number, uint32_t bytes)
 {
-    return LLVMBuildAnd(cpu->builder, number, i64_const(cpu, bytes - 1), "");
+    return LLVMBuildAnd(cpu->builder, number, dlc_cpu_i64(cpu, bytes - 1), "");
 }
 
 static LLVMValueRef is_zero(dlc_cpu *cpu, LLVMValueRef number)
 {
-    return LLVMBuildICmp(cpu->builder, LLVMIntEQ, number, i64_const(cpu, 0), "");
+    return LLVMBuildICmp(cpu->builder, LLVMIntEQ, number, dlc_cpu_i64(cpu, 0), "");
 }
 
 static LLVMValueRef lane_numbers(const dlc_cpu *cpu, uint32_t n)
 {
     LLVMValueRef lanes[MOST_WORDS];
     for (uint32_t i = 0; i < n; i++)
-        lanes[i] = i32_const(cpu, i);
+        lanes[i] = dlc_cpu_i32(cpu, i);
     return LLVMConstVector(lanes, n);
 }
 
@@ -67,7 +52,7 @@ static LLVMValueRef copied(dlc_cpu *cpu, LLVMValueRef word, uint32_t n)
 /* What `next` is where there was no vector: no offset of one, and a line's all the same. */
 static LLVMValueRef none_of(const dlc_cpu *cpu, uint32_t bytes)
 {
-    return i64_const(cpu, -(int64_t)bytes);
+    return dlc_cpu_i64(cpu, -(int64_t)bytes);
 }
 
 /* The buffer's, made where the function begins; vectors are of as many bytes. */
@@ -79,16 +64,16 @@ static dlc_line_run *run_of(dlc_cpu *cpu, uint32_t buffer, uint32_t bytes)
     uint32_t n = bytes / WORD_BYTES;
     run->bytes = bytes;
     LLVMPositionBuilderBefore(cpu->builder, LLVMGetBasicBlockTerminator(cpu->entry));
-    run->next = LLVMBuildAlloca(cpu->builder, i64_type(cpu), "");
+    run->next = LLVMBuildAlloca(cpu->builder, dlc_cpu_i64_type(cpu), "");
     run->rest = LLVMBuildAlloca(cpu->builder, words_type(cpu, bytes), "");
     LLVMBuildStore(cpu->builder, none_of(cpu, bytes), run->next);
     LLVMBuildStore(cpu->builder, LLVMConstNull(words_type(cpu, bytes)), run->rest);
     run->base = cpu->buffers[buffer];
     run->low = beyond(cpu, address_of(cpu, run->base), bytes);
-    LLVMValueRef count = LLVMBuildLShr(cpu->builder, run->low, i64_const(cpu, WORD_SHIFT), "");
+    LLVMValueRef count = LLVMBuildLShr(cpu->builder, run->low, dlc_cpu_i64(cpu, WORD_SHIFT), "");
     LLVMValueRef words = copied(cpu, LLVMBuildTrunc(cpu->builder, count, LLVMInt32TypeInContext(cpu->context), ""), n);
     LLVMValueRef turn = LLVMBuildSub(cpu->builder, lane_numbers(cpu, n), words, "");
-    run->turn = LLVMBuildAnd(cpu->builder, turn, copied(cpu, i32_const(cpu, n - 1), n), "");
+    run->turn = LLVMBuildAnd(cpu->builder, turn, copied(cpu, dlc_cpu_i32(cpu, n - 1), n), "");
     run->is_rest = LLVMBuildICmp(cpu->builder, LLVMIntULT, lane_numbers(cpu, n), words, "");
     LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
     return run;
@@ -96,7 +81,7 @@ static dlc_line_run *run_of(dlc_cpu *cpu, uint32_t buffer, uint32_t bytes)
 
 static void store_whole(dlc_cpu *cpu, LLVMValueRef words, LLVMValueRef pointer, uint32_t bytes)
 {
-    LLVMMetadataRef one = LLVMValueAsMetadata(i32_const(cpu, 1));
+    LLVMMetadataRef one = LLVMValueAsMetadata(dlc_cpu_i32(cpu, 1));
     LLVMValueRef stored = LLVMBuildStore(cpu->builder, words, pointer);
     LLVMSetAlignment(stored, bytes);
     LLVMSetMetadata(stored, LLVMGetMDKindIDInContext(cpu->context, "nontemporal", 11),
@@ -116,7 +101,7 @@ static LLVMValueRef line_of(dlc_cpu *cpu, const dlc_line_run *run, LLVMValueRef 
 
 static void store_lanes(dlc_cpu *cpu, const dlc_line_run *run, LLVMValueRef words, LLVMValueRef offset, LLVMValueRef lanes)
 {
-    LLVMValueRef line = line_of(cpu, run, offset), args[] = {words, line, i32_const(cpu, run->bytes), lanes};
+    LLVMValueRef line = line_of(cpu, run, offset), args[] = {words, line, dlc_cpu_i32(cpu, run->bytes), lanes};
     LLVMTypeRef types[] = {words_type(cpu, run->bytes), LLVMTypeOf(line)};
     dlc_cpu_intrinsic(cpu, "llvm.masked.store", types, 2, args, 4);
 }
@@ -128,7 +113,7 @@ static LLVMValueRef rest_of(dlc_cpu *cpu, const dlc_line_run *run)
 
 static LLVMValueRef next_of(dlc_cpu *cpu, const dlc_line_run *run)
 {
-    return LLVMBuildLoad2(cpu->builder, i64_type(cpu), run->next, "");
+    return LLVMBuildLoad2(cpu->builder, dlc_cpu_i64_type(cpu), run->next, "");
 }
 
 /* What is left of the vectors before, if there are any. */
@@ -142,10 +127,9 @@ static void store_rest(dlc_cpu *cpu, const dlc_line_run *run)
 static void store_turned(dlc_cpu *cpu, const dlc_line_run *run, LLVMValueRef words, LLVMValueRef offset)
 {
     dlc_emitter *e = &cpu->base;
-    int is_wide = run->bytes == MOST_WORDS * WORD_BYTES;
-    LLVMTypeRef one = LLVMFloatTypeInContext(cpu->context), floats = LLVMVectorType(one, run->bytes / WORD_BYTES);
-    LLVMValueRef from[] = {LLVMBuildBitCast(cpu->builder, words, floats, ""), run->turn};
-    LLVMValueRef turned = dlc_cpu_intrinsic(cpu, is_wide ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps", NULL, 0, from, 2);
+    uint32_t n = run->bytes / WORD_BYTES;
+    LLVMTypeRef floats = LLVMVectorType(LLVMFloatTypeInContext(cpu->context), n);
+    LLVMValueRef turned = dlc_cpu_permuted(cpu, n, LLVMBuildBitCast(cpu->builder, words, floats, ""), run->turn);
     turned = LLVMBuildBitCast(cpu->builder, turned, words_type(cpu, run->bytes), "");
     LLVMValueRef follows = LLVMBuildICmp(cpu->builder, LLVMIntEQ, next_of(cpu, run), offset, "");
     e->if_begin(e, dlc_wrap(follows));
@@ -157,16 +141,7 @@ static void store_turned(dlc_cpu *cpu, const dlc_line_run *run, LLVMValueRef wor
     store_lanes(cpu, run, turned, offset, LLVMBuildNot(cpu->builder, run->is_rest, ""));
     e->if_end(e);
     LLVMBuildStore(cpu->builder, turned, run->rest);
-    LLVMBuildStore(cpu->builder, LLVMBuildAdd(cpu->builder, offset, i64_const(cpu, run->bytes), ""), run->next);
-}
-
-/* Words [first, first + n) of a vector. */
-static LLVMValueRef part_of(const dlc_cpu *cpu, LLVMValueRef words, uint32_t first, uint32_t n)
-{
-    LLVMValueRef lanes[MOST_WORDS];
-    for (uint32_t i = 0; i < n; i++)
-        lanes[i] = i32_const(cpu, first + i);
-    return LLVMBuildShuffleVector(cpu->builder, words, LLVMGetPoison(LLVMTypeOf(words)), LLVMConstVector(lanes, n), "");
+    LLVMBuildStore(cpu->builder, LLVMBuildAdd(cpu->builder, offset, dlc_cpu_i64(cpu, run->bytes), ""), run->next);
 }
 
 void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t align)
@@ -187,15 +162,15 @@ void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValue
         is_turned = LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, beyond(cpu, run->low, WORD_BYTES)), "");
     e->if_begin(e, dlc_wrap(is_aligned));
     for (uint32_t at = 0; at < all; at += bytes)
-        store_whole(cpu, part_of(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),
-                    at_byte(cpu, pointer, i64_const(cpu, at)), bytes);
+        store_whole(cpu, dlc_cpu_lanes(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),
+                    at_byte(cpu, pointer, dlc_cpu_i64(cpu, at)), bytes);
     e->if_end(e);
     e->if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_aligned, "")));
     if (bytes > LEAST_BYTES) {
         e->if_begin(e, dlc_wrap(is_turned));
         for (uint32_t at = 0; at < all; at += bytes)
-            store_turned(cpu, run, part_of(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),
-                         LLVMBuildAdd(cpu->builder, offset, i64_const(cpu, at), ""));
+            store_turned(cpu, run, dlc_cpu_lanes(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),
+                         LLVMBuildAdd(cpu->builder, offset, dlc_cpu_i64(cpu, at), ""));
         e->if_end(e);
     }
     e->if_begin(e, dlc_wrap(LLVMBuildNot(cpu->builder, is_turned, "")));

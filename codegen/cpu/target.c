@@ -50,16 +50,6 @@ LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef
     return LLVMBuildCall2(cpu->builder, type, function, args, nargs, "");
 }
 
-static LLVMTypeRef i64_type(const dlc_cpu *cpu)
-{
-    return LLVMInt64TypeInContext(cpu->context);
-}
-
-static LLVMValueRef i64_const(const dlc_cpu *cpu, int64_t value)
-{
-    return LLVMConstInt(i64_type(cpu), (uint64_t)value, 1);
-}
-
 static LLVMTypeRef pointer_type(const dlc_cpu *cpu)
 {
     return LLVMPointerTypeInContext(cpu->context, 0);
@@ -71,7 +61,7 @@ static dlc_val iota(dlc_emitter *e, uint32_t width)
 {
     LLVMValueRef lanes[256];
     for (uint32_t i = 0; i < width; i++)
-        lanes[i] = i64_const(cpu_of(e), i);
+        lanes[i] = dlc_cpu_i64(cpu_of(e), i);
     return dlc_wrap(width > 1 ? LLVMConstVector(lanes, width) : lanes[0]);
 }
 
@@ -143,15 +133,15 @@ static dlc_val lane(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t wid
     (void)dtype;
     if (LLVMGetTypeKind(LLVMTypeOf(dlc_llvm(value))) != LLVMVectorTypeKind)
         return value;
-    return dlc_wrap(LLVMBuildExtractElement(cpu->builder, dlc_llvm(value), i64_const(cpu, index), ""));
+    return dlc_wrap(LLVMBuildExtractElement(cpu->builder, dlc_llvm(value), dlc_cpu_i64(cpu, index), ""));
 }
 
 static dlc_val symbol(dlc_emitter *e, uint32_t id)
 {
     dlc_cpu *cpu = cpu_of(e);
-    LLVMValueRef index = i64_const(cpu, id);
-    LLVMValueRef at = LLVMBuildGEP2(cpu->builder, i64_type(cpu), cpu->symbols, &index, 1, "");
-    return dlc_wrap(LLVMBuildLoad2(cpu->builder, i64_type(cpu), at, ""));
+    LLVMValueRef index = dlc_cpu_i64(cpu, id);
+    LLVMValueRef at = LLVMBuildGEP2(cpu->builder, dlc_cpu_i64_type(cpu), cpu->symbols, &index, 1, "");
+    return dlc_wrap(LLVMBuildLoad2(cpu->builder, dlc_cpu_i64_type(cpu), at, ""));
 }
 
 /* --- memory --- */
@@ -224,7 +214,7 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
     if (access->offset && (access->mode < DLC_ACCESS_GATHER || access->row))
         pointer = offset_by(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->disp)
-        pointer = offset_by(cpu, type, pointer, i64_const(cpu, access->disp));
+        pointer = offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, access->disp));
     if (access->offset && access->mode == DLC_ACCESS_GATHER && !access->row)
         pointer = gathered_from(cpu, type, pointer, dlc_llvm(access->offset));
     if (access->inside && access->mode != DLC_ACCESS_GATHER)
@@ -246,11 +236,6 @@ static LLVMValueRef all_lanes(const dlc_cpu *cpu, uint32_t width)
     return LLVMConstAllOnes(dlc_cpu_type(cpu, DLC_BOOL, width));
 }
 
-static LLVMValueRef i32_const(const dlc_cpu *cpu, uint32_t value)
-{
-    return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
-}
-
 /* The type of what is loaded. */
 static dlc_dtype loaded(const dlc_access *access)
 {
@@ -260,14 +245,6 @@ static dlc_dtype loaded(const dlc_access *access)
 /* --- masks ---
  * LLVM 19 cuts accesses wider than a register, and takes a half whose mask it knows to be false for one whose mask is true. So
  * they are cut here, by the masks' own structure: what is known of a half is a constant then. */
-
-static LLVMValueRef lanes_of(const dlc_cpu *cpu, LLVMValueRef v, uint32_t first, uint32_t n)
-{
-    LLVMValueRef index[64];
-    for (uint32_t i = 0; i < n; i++)
-        index[i] = i32_const(cpu, first + i);
-    return LLVMBuildShuffleVector(cpu->builder, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, n), "");
-}
 
 /* These lanes of the mask; its width stands for one that is off. */
 static LLVMValueRef picked_mask(const dlc_cpu *cpu, LLVMValueRef mask, LLVMValueRef *index, uint32_t n)
@@ -285,7 +262,7 @@ static LLVMValueRef mask_of_lanes(const dlc_cpu *cpu, LLVMValueRef mask, uint32_
 {
     LLVMValueRef index[64];
     for (uint32_t i = 0; i < n; i++)
-        index[i] = i32_const(cpu, first + i);
+        index[i] = dlc_cpu_i32(cpu, first + i);
     return picked_mask(cpu, mask, index, n);
 }
 
@@ -303,7 +280,7 @@ static LLVMValueRef load_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValue
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), n);
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
     uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
-    LLVMValueRef args[] = {pointer, i32_const(cpu, align), mask, LLVMConstNull(type)};
+    LLVMValueRef args[] = {pointer, dlc_cpu_i32(cpu, align), mask, LLVMConstNull(type)};
     if (LLVMIsNull(mask))
         return LLVMConstNull(type);
     if (mask == all_lanes(cpu, n) && access->mode != DLC_ACCESS_GATHER) {
@@ -319,11 +296,11 @@ static LLVMValueRef joined(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
     LLVMValueRef index[128];
     uint32_t na = LLVMGetVectorSize(LLVMTypeOf(a)), nb = LLVMGetVectorSize(LLVMTypeOf(b));
     for (uint32_t i = 0; i < na + nb; i++)
-        index[i] = i32_const(cpu, i);
+        index[i] = dlc_cpu_i32(cpu, i);
     if (na > nb) { /* both sides of a shuffle have one type */
         LLVMValueRef wide[128];
         for (uint32_t i = 0; i < na; i++)
-            wide[i] = i32_const(cpu, i < nb ? i : nb);
+            wide[i] = dlc_cpu_i32(cpu, i < nb ? i : nb);
         b = LLVMBuildShuffleVector(cpu->builder, b, LLVMConstNull(LLVMTypeOf(b)), LLVMConstVector(wide, na), "");
     }
     return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(index, na + nb), "");
@@ -336,7 +313,7 @@ static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValu
     if (n == access->width)
         return load_piece(cpu, access, pointer, mask, n);
     for (uint32_t first = 0; first < access->width; first += n) {
-        LLVMValueRef at = offset_by(cpu, dlc_cpu_memory_type(cpu, loaded(access), 1), pointer, i64_const(cpu, first));
+        LLVMValueRef at = offset_by(cpu, dlc_cpu_memory_type(cpu, loaded(access), 1), pointer, dlc_cpu_i64(cpu, first));
         LLVMValueRef piece = load_piece(cpu, access, at, mask_of_lanes(cpu, mask, first, n), n);
         all = all ? joined(cpu, all, piece) : piece;
     }
@@ -353,13 +330,13 @@ static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef byt
     if (width < LANES) {
         LLVMValueRef lanes[LANES];
         for (uint32_t i = 0; i < LANES; i++)
-            lanes[i] = i32_const(cpu, i < width ? i : width);
+            lanes[i] = dlc_cpu_i32(cpu, i < width ? i : width);
         index = LLVMBuildShuffleVector(cpu->builder, bytes, LLVMConstNull(LLVMTypeOf(bytes)), LLVMConstVector(lanes, LANES), "");
     }
     for (uint32_t h = 0; h < 2; h++) {
         LLVMValueRef parts[2];
         for (uint32_t i = 0; i < 2; i++) {
-            parts[i] = LLVMBuildLoad2(cpu->builder, vector, offset_by(cpu, byte, table, i64_const(cpu, h * HALF + i * LANES)), "");
+            parts[i] = LLVMBuildLoad2(cpu->builder, vector, offset_by(cpu, byte, table, dlc_cpu_i64(cpu, h * HALF + i * LANES)), "");
             LLVMSetAlignment(parts[i], 1);
         }
         halves[h] = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.vpermi2var.qi.512", NULL, 0,
@@ -368,7 +345,7 @@ static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef byt
     LLVMValueRef is_high = LLVMBuildICmp(cpu->builder, LLVMIntSLT, index, LLVMConstNull(vector), "");
     LLVMValueRef value = LLVMBuildSelect(cpu->builder, is_high, halves[1], halves[0], "");
     cpu->facts |= DLC_HAS_VBMI;
-    return width < LANES ? lanes_of(cpu, value, 0, width) : value;
+    return width < LANES ? dlc_cpu_lanes(cpu, value, 0, width) : value;
 }
 
 /* --- rows in registers --- */
@@ -377,12 +354,18 @@ static LLVMValueRef looked_up(dlc_cpu *cpu, LLVMValueRef table, LLVMValueRef byt
 static LLVMValueRef part_of_row(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, uint32_t first)
 {
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, DLC_F32, access->width), i1 = LLVMInt1TypeInContext(cpu->context);
-    LLVMValueRef lanes[64], at = offset_by(cpu, dlc_cpu_memory_type(cpu, DLC_F32, 1), pointer, i64_const(cpu, first));
+    LLVMValueRef lanes[64], at = offset_by(cpu, dlc_cpu_memory_type(cpu, DLC_F32, 1), pointer, dlc_cpu_i64(cpu, first));
     for (uint32_t i = 0; i < access->width; i++)
         lanes[i] = LLVMConstInt(i1, first + i < access->row, 0);
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
-    LLVMValueRef args[] = {at, i32_const(cpu, 4), LLVMConstVector(lanes, access->width), LLVMConstNull(type)};
+    LLVMValueRef args[] = {at, dlc_cpu_i32(cpu, 4), LLVMConstVector(lanes, access->width), LLVMConstNull(type)};
     return dlc_cpu_intrinsic(cpu, "llvm.masked.load", types, 2, args, 4);
+}
+
+LLVMValueRef dlc_cpu_permuted(dlc_cpu *cpu, uint32_t width, LLVMValueRef floats, LLVMValueRef from)
+{
+    LLVMValueRef args[] = {floats, from};
+    return dlc_cpu_intrinsic(cpu, width == 16 ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps", NULL, 0, args, 2);
 }
 
 static LLVMValueRef picked(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer)
@@ -390,17 +373,15 @@ static LLVMValueRef picked(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef 
     LLVMTypeRef numbers = LLVMVectorType(LLVMInt32TypeInContext(cpu->context), access->width);
     LLVMValueRef pick = LLVMBuildTrunc(cpu->builder, dlc_llvm(access->pick), numbers, ""), low = part_of_row(cpu, access, pointer, 0);
     int is_wide = access->width == 16, is_long = access->row > access->width;
-    const char *name = is_wide ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps";
-    LLVMValueRef from_low[] = {low, pick};
     if (!is_long)
-        return dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2);
-    LLVMValueRef high = part_of_row(cpu, access, pointer, access->width), both[] = {low, pick, high}, from_high[] = {high, pick};
+        return dlc_cpu_permuted(cpu, access->width, low, pick);
+    LLVMValueRef high = part_of_row(cpu, access, pointer, access->width), both[] = {low, pick, high};
     if (is_wide)
         return dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, both, 3);
     LLVMValueRef end = dlc_llvm(dlc_cpu_konst(&cpu->base, DLC_I32, (dlc_scalar){.i = access->width}, access->width));
     LLVMValueRef is_low = LLVMBuildICmp(cpu->builder, LLVMIntULT, pick, end, "");
-    return LLVMBuildSelect(cpu->builder, is_low, dlc_cpu_intrinsic(cpu, name, NULL, 0, from_low, 2),
-                           dlc_cpu_intrinsic(cpu, name, NULL, 0, from_high, 2), "");
+    return LLVMBuildSelect(cpu->builder, is_low, dlc_cpu_permuted(cpu, access->width, low, pick),
+                           dlc_cpu_permuted(cpu, access->width, high, pick), "");
 }
 
 /* Lanes that the mask has off are 0, as gathered ones; no memory is touched for any lane. */
@@ -419,7 +400,7 @@ static LLVMValueRef mask_of_part(const dlc_cpu *cpu, const dlc_access *access, L
     LLVMValueRef index[64];
     for (uint32_t i = 0; i < access->width; i++) {
         uint32_t at = part * access->width + i;
-        index[i] = i32_const(cpu, at % access->stride ? access->width : at / access->stride);
+        index[i] = dlc_cpu_i32(cpu, at % access->stride ? access->width : at / access->stride);
     }
     return picked_mask(cpu, mask, index, access->width);
 }
@@ -435,7 +416,7 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
     first.offset = access->first;
     LLVMValueRef pointer = dlc_cpu_address(cpu, &first);
     for (uint32_t part = 0; part <= last; part++) {
-        LLVMValueRef at = offset_by(cpu, one, pointer, i64_const(cpu, part * n - (part == last ? back : 0)));
+        LLVMValueRef at = offset_by(cpu, one, pointer, dlc_cpu_i64(cpu, part * n - (part == last ? back : 0)));
         LLVMValueRef value = mask ? masked_load(cpu, &first, at, mask_of_part(cpu, access, mask, part)) : LLVMBuildLoad2(cpu->builder, type, at, "");
         if (!mask)
             LLVMSetAlignment(value, dlc_dtype_bytes(access->dtype));
@@ -443,7 +424,7 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = i * access->stride;
-        index[i] = i32_const(cpu, at >= last * n ? at + back : at);
+        index[i] = dlc_cpu_i32(cpu, at >= last * n ? at + back : at);
     }
     return LLVMBuildShuffleVector(cpu->builder, all, LLVMGetPoison(LLVMTypeOf(all)), LLVMConstVector(index, n), "");
 }
@@ -493,7 +474,7 @@ static void fetch(dlc_emitter *e, const dlc_access *access)
     dlc_cpu *cpu = cpu_of(e);
     LLVMValueRef pointer = dlc_cpu_address(cpu, access);
     LLVMTypeRef type = LLVMTypeOf(pointer);
-    LLVMValueRef args[] = {pointer, i32_const(cpu, READ), i32_const(cpu, TO_L2), i32_const(cpu, DATA)};
+    LLVMValueRef args[] = {pointer, dlc_cpu_i32(cpu, READ), dlc_cpu_i32(cpu, TO_L2), dlc_cpu_i32(cpu, DATA)};
     dlc_cpu_intrinsic(cpu, "llvm.prefetch", &type, 1, args, 4);
 }
 
@@ -530,8 +511,8 @@ static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueR
     for (uint32_t first = 0; first < n; first += count) {
         while (count > n - first)
             count /= 2;
-        LLVMValueRef part = count > 1 ? lanes_of(cpu, value, first, count) : LLVMBuildExtractElement(cpu->builder, value, i32_const(cpu, first), "");
-        LLVMValueRef at = LLVMBuildStore(cpu->builder, part, offset_by(cpu, type, pointer, i64_const(cpu, first)));
+        LLVMValueRef part = count > 1 ? dlc_cpu_lanes(cpu, value, first, count) : LLVMBuildExtractElement(cpu->builder, value, dlc_cpu_i32(cpu, first), "");
+        LLVMValueRef at = LLVMBuildStore(cpu->builder, part, offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, first)));
         LLVMSetAlignment(at, dlc_dtype_bytes(access->dtype));
     }
 }
@@ -540,7 +521,7 @@ static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef val
 {
     LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
     uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
-    LLVMValueRef args[] = {value, pointer, i32_const(cpu, align), mask};
+    LLVMValueRef args[] = {value, pointer, dlc_cpu_i32(cpu, align), mask};
     if (LLVMIsNull(mask))
         return;
     uint32_t nfirst = access->mode == DLC_ACCESS_VECTOR && !dlc_cpu_is_avx512(cpu) ? first_lanes(mask, n) : 0;
@@ -560,7 +541,7 @@ static void masked_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef va
         return;
     }
     for (uint32_t first = 0; first < access->width; first += n)
-        store_piece(cpu, access, lanes_of(cpu, value, first, n), offset_by(cpu, type, pointer, i64_const(cpu, first)),
+        store_piece(cpu, access, dlc_cpu_lanes(cpu, value, first, n), offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, first)),
                     mask_of_lanes(cpu, mask, first, n), n);
 }
 
@@ -631,7 +612,7 @@ static dlc_val loop_begin(dlc_emitter *e, dlc_val lo, dlc_val hi, int64_t step)
     LLVMBasicBlockRef before = LLVMGetInsertBlock(cpu->builder);
     LLVMValueRef first = dlc_llvm(lo);
     dlc_open *open = open_level(cpu, LLVMBuildICmp(cpu->builder, LLVMIntSLT, first, dlc_llvm(hi), ""));
-    open->index = LLVMBuildPhi(cpu->builder, i64_type(cpu), "");
+    open->index = LLVMBuildPhi(cpu->builder, dlc_cpu_i64_type(cpu), "");
     open->hi = dlc_llvm(hi);
     open->step = step;
     LLVMAddIncoming(open->index, &first, &before, 1);
@@ -650,7 +631,7 @@ static void loop_end(dlc_emitter *e)
 {
     dlc_cpu *cpu = cpu_of(e);
     const dlc_open *open = &cpu->open[cpu->level];
-    LLVMValueRef next = LLVMBuildNSWAdd(cpu->builder, open->index, i64_const(cpu, open->step), "");
+    LLVMValueRef next = LLVMBuildNSWAdd(cpu->builder, open->index, dlc_cpu_i64(cpu, open->step), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(cpu->builder);
     LLVMValueRef again = LLVMBuildICmp(cpu->builder, LLVMIntSLT, next, open->hi, "");
     LLVMBuildCondBr(cpu->builder, again, open->body, open->exit);
@@ -687,7 +668,7 @@ static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
     dlc_access vector = *access;
     for (uint32_t i = 0; i < n; i++) {
         int is_lane = i % access->stride == 0 && i / access->stride < access->width;
-        from[i] = i32_const(cpu, is_lane ? i / access->stride : 0);
+        from[i] = dlc_cpu_i32(cpu, is_lane ? i / access->stride : 0);
         on[i] = LLVMConstInt(i1, (unsigned)is_lane, 0);
     }
     vector.mode = DLC_ACCESS_VECTOR;
@@ -695,7 +676,7 @@ static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
     value = LLVMBuildShuffleVector(cpu->builder, value, LLVMGetPoison(LLVMTypeOf(value)), LLVMConstVector(from, n), "");
     LLVMValueRef pointer = dlc_cpu_address(cpu, &vector);
     LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
-    LLVMValueRef args[] = {value, pointer, i32_const(cpu, dlc_dtype_bytes(access->dtype)), LLVMConstVector(on, n)};
+    LLVMValueRef args[] = {value, pointer, dlc_cpu_i32(cpu, dlc_dtype_bytes(access->dtype)), LLVMConstVector(on, n)};
     dlc_cpu_intrinsic(cpu, "llvm.masked.store", types, 2, args, 4);
 }
 
@@ -716,8 +697,8 @@ static void store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef f
     LLVMValueRef pointer = dlc_cpu_address(cpu, access);
     cpu->facts |= DLC_HAS_BF16;
     for (uint32_t first = 0; first < access->width; first += ROUNDED_LANES) {
-        LLVMValueRef part = access->width > ROUNDED_LANES ? lanes_of(cpu, floats, first, ROUNDED_LANES) : floats;
-        LLVMValueRef at = offset_by(cpu, type, pointer, i64_const(cpu, first)), classes[] = {part, i32_const(cpu, SUBNORMAL)};
+        LLVMValueRef part = access->width > ROUNDED_LANES ? dlc_cpu_lanes(cpu, floats, first, ROUNDED_LANES) : floats;
+        LLVMValueRef at = offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, first)), classes[] = {part, dlc_cpu_i32(cpu, SUBNORMAL)};
         LLVMValueRef bits = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &part, 1);
         uint32_t align = access->width == ROUNDED_LANES ? alignment(access) : dlc_dtype_bytes(DLC_BF16);
         LLVMSetAlignment(LLVMBuildStore(cpu->builder, bits, at), align);
@@ -771,14 +752,14 @@ static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
         any = dlc_cpu_intrinsic(cpu, "llvm.vector.reduce.or", &type, 1, &any, 1);
     }
     LLVMValueRef where = LLVMBuildSelect(cpu->builder, any, cpu->fault, cpu->no_fault, "");
-    LLVMBuildStore(cpu->builder, i64_const(cpu, 1), where);
+    LLVMBuildStore(cpu->builder, dlc_cpu_i64(cpu, 1), where);
 }
 
 /* --- the function --- */
 
 static LLVMValueRef argument_field(dlc_cpu *cpu, LLVMValueRef args, uint32_t field)
 {
-    LLVMValueRef at = offset_by(cpu, pointer_type(cpu), args, i64_const(cpu, field));
+    LLVMValueRef at = offset_by(cpu, pointer_type(cpu), args, dlc_cpu_i64(cpu, field));
     return LLVMBuildLoad2(cpu->builder, pointer_type(cpu), at, "");
 }
 
@@ -821,7 +802,7 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->module = module;
     cpu->builder = LLVMCreateBuilderInContext(context);
     cpu->has_f16c = target->vector_bytes > 16 || strncmp(target->triple, "x86_64", 6) != 0;
-    LLVMTypeRef params[] = {pointer_type(cpu), i64_type(cpu), i64_type(cpu)};
+    LLVMTypeRef params[] = {pointer_type(cpu), dlc_cpu_i64_type(cpu), dlc_cpu_i64_type(cpu)};
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), params, 3, 0);
     cpu->function = LLVMAddFunction(module, name, type);
     LLVMSetVisibility(cpu->function, LLVMHiddenVisibility);
@@ -834,7 +815,7 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->symbols = argument_field(cpu, args, 1);
     cpu->scratch = argument_field(cpu, args, 2);
     cpu->fault = argument_field(cpu, args, 3);
-    cpu->no_fault = LLVMBuildAlloca(cpu->builder, i64_type(cpu), "");
+    cpu->no_fault = LLVMBuildAlloca(cpu->builder, dlc_cpu_i64_type(cpu), "");
     cpu->buffers = dlc_new_array(arena, LLVMValueRef, kernel->buffers.n + 1);
     cpu->runs = dlc_new_array(arena, dlc_line_run, kernel->buffers.n + 1);
     cpu->nbuffers = kernel->buffers.n;

@@ -25,63 +25,20 @@
 #include "ir/kernel/algebra.h"
 #include "passes/lower/lower.h"
 #include "passes/rewrite/rewrite.h"
-#include "passes/rewrite/winograd_form.h"
+#include "passes/rewrite/winograd.h"
 
-enum { CUT_RESULTS = 2, TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
+enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
 
-/* The convolution. */
-typedef struct {
-    const dlc_rewriting *in;
-    dlc_kernel *kernel; /* a copy, whose pool grows */
-    dlc_expr x, w;      /* the loads, of floats of 32 bits or less, or of bytes; expressions of the kernel given too */
-    dlc_dtype sum;        /* of products of the points */
-    int is_pairs;         /* factors are bf16, which the target multiplies by pairs */
-    int cuts_points;      /* and so may points be, in the form whose transforms lose little */
-    uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
-    int64_t step[2];    /* between taps */
-    uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
-    uint32_t ic, oc;
-    dlc_expr size[2];   /* of the results, of one phase */
-    int64_t nominal[2]; /* of all of them, as far as estimates go */
-    int has_rows;       /* of tiles: an axis of their own */
-    int is_turned;      /* by a kernel behind */
-    int64_t inputs, outputs;
-    double images;      /* the least there are */
-    uint32_t form;
-    dlc_arena *arena;   /* of what is made */
-} site;
-
-/* In each direction of a tile. */
-static int64_t results_of(const site *at)
-{
-    return dlc_winograd_forms[at->form].m;
-}
+typedef dlc_winograd_site site;
 
 static int64_t points_of(const site *at)
 {
-    return results_of(at) + TAPS - 1;
-}
-
-static int is_exact(const site *at)
-{
-    return at->sum == DLC_I32;
-}
-
-/* Of transforms while they are computed. */
-static dlc_dtype row_type(const site *at)
-{
-    return is_exact(at) ? DLC_I16 : DLC_F32;
-}
-
-/* Of the points that are multiplied, in the form with m results in a row. */
-static dlc_dtype point_type(const site *at, int64_t m)
-{
-    return at->cuts_points && m == CUT_RESULTS ? DLC_BF16 : row_type(at);
+    return dlc_winograd_results(at) + TAPS - 1;
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
 {
-    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], results_of(at) - 1), dlc_expr_i64(pool, results_of(at)));
+    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], dlc_winograd_results(at) - 1), dlc_expr_i64(pool, dlc_winograd_results(at)));
 }
 
 /* Results of all phases. */
@@ -226,7 +183,7 @@ static dlc_expr load_in(const site *at, dlc_expr factor)
     if (dlc_node_of(pool, factor)->op != DLC_EXPR_CAST)
         return factor;
     dlc_dtype from = (dlc_dtype)dlc_node_of(pool, dlc_arg(pool, factor, 0))->dtype;
-    return is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
+    return dlc_winograd_is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
 }
 
 /* Bytes go by pairs of 16 bits for want of an instruction of their own, of which more would take less time than fewer of these. */
@@ -249,25 +206,14 @@ static int find_types(site *at, dlc_dtype sum)
 static int fits(const site *at)
 {
     enum { MOST_INPUTS = INT32_MAX / (4 * TAPS * TAPS * 255 * 255) };
-    return !is_exact(at) || (at->inputs <= MOST_INPUTS && at->inputs % 2 == 0);
-}
-
-static const dlc_buffer *buffer_of(const site *at, dlc_expr load)
-{
-    return &at->kernel->buffers.data[dlc_node_of(at->kernel->pool, load)->imm.id];
-}
-
-static int multiplies_pairs(const site *at)
-{
-    return buffer_of(at, at->x)->type.dtype == DLC_BF16 && buffer_of(at, at->w)->type.dtype == DLC_BF16 &&
-           dlc_dot_pays(at->in->target, DLC_DOT_VDPBF16PS);
+    return !dlc_winograd_is_exact(at) || (at->inputs <= MOST_INPUTS && at->inputs % 2 == 0);
 }
 
 /* Neighbouring channels lie together. */
 static int is_channels_last(const site *at)
 {
     dlc_pool *pool = at->kernel->pool;
-    const dlc_buffer *x = buffer_of(at, at->x);
+    const dlc_buffer *x = dlc_winograd_buffer(at, at->x);
     dlc_expr index[DLC_MAX_RANK], coefficient, rest;
     int64_t step;
     for (uint32_t d = 0; d < x->type.rank; d++)
@@ -317,14 +263,14 @@ static int find_factors(site *at, const dlc_stage *stage)
     at->x = load_in(at, dlc_arg(pool, stage->value[0], 0));
     at->w = load_in(at, dlc_arg(pool, stage->value[0], 1));
     if (!is_plain(pool, at->x) || !is_plain(pool, at->w) ||
-        (is_exact(at) && (!is_byte(dlc_node_of(pool, at->x)->dtype) || !is_byte(dlc_node_of(pool, at->w)->dtype))))
+        (dlc_winograd_is_exact(at) && (!is_byte(dlc_node_of(pool, at->x)->dtype) || !is_byte(dlc_node_of(pool, at->w)->dtype))))
         return 0;
-    if (buffer_of(at, at->x)->role == DLC_ROLE_CONST) {
+    if (dlc_winograd_buffer(at, at->x)->role == DLC_ROLE_CONST) {
         dlc_expr x = at->w;
         at->w = at->x;
         at->x = x;
     }
-    return buffer_of(at, at->w)->role == DLC_ROLE_CONST && buffer_of(at, at->x)->role == DLC_ROLE_IN && !dlc_load_guard(pool, at->w);
+    return dlc_winograd_buffer(at, at->w)->role == DLC_ROLE_CONST && dlc_winograd_buffer(at, at->x)->role == DLC_ROLE_IN && !dlc_load_guard(pool, at->w);
 }
 
 /* From here on the kernel has axes for phases. */
@@ -356,8 +302,6 @@ static int find_site(site *at)
     }
     if (!find_filter(at, &at->kernel->stages.data[0]) || !is_channels_last(at) || !fits(at))
         return 0;
-    at->is_pairs = multiplies_pairs(at);
-    at->cuts_points = at->is_pairs && at->in->cuts_bf16 && at->inputs % 2 == 0;
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++)
         at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
@@ -416,7 +360,7 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
                             dlc_expr_axis(pool, axes[2])};
         dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
         dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
-        stage->dtype[0] = point_type(at, results_of(at));
+        stage->dtype[0] = dlc_winograd_point_type(at, dlc_winograd_results(at));
         stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, g[q], taps));
         stage->buffer = 1;
         for (uint32_t i = 0; i < 4; i++)
@@ -426,13 +370,13 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t
 
 static const char *filter_name(const site *at)
 {
-    return dlc_arena_printf(at->arena, "%s.winograd%d", buffer_of(at, at->w)->name, (int)results_of(at));
+    return dlc_arena_printf(at->arena, "%s.winograd%d", dlc_winograd_buffer(at, at->w)->name, (int)dlc_winograd_results(at));
 }
 
 /* f32[n, n, ic, oc], or i16 or bf16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
-    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = point_type(at, results_of(at)), .rank = 4}};
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = dlc_winograd_point_type(at, dlc_winograd_results(at)), .rank = 4}};
     buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
     buffer.type.dims[2] = dlc_expr_i64(pool, at->inputs);
     buffer.type.dims[3] = dlc_expr_i64(pool, at->outputs);
@@ -443,7 +387,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
 {
     dlc_kernel *kernel = dlc_kernel_create(at->arena, at->kernel->name);
     dlc_rewrite_part part = {.kernel = kernel};
-    const dlc_buffer *w = buffer_of(at, at->w);
+    const dlc_buffer *w = dlc_winograd_buffer(at, at->w);
     double g[MOST_POINTS][TAPS];
     dlc_buffer copy = *w, u = filter_buffer(at, kernel->pool, DLC_ROLE_OUT);
     for (uint32_t d = 0; d < w->type.rank; d++)
@@ -453,7 +397,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
     uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
                        dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
                        dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
-    dlc_winograd_filter(at->form, is_exact(at) ? 2 : 1, g);
+    dlc_winograd_filter(at->form, dlc_winograd_is_exact(at) ? 2 : 1, g);
     add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
     add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -505,7 +449,7 @@ enum { TILES = DLC_NO_AXIS };
 
 static dlc_dtype dtype_of(const tiling *t, uint32_t s)
 {
-    return s == INPUT ? point_type(t->at, results_of(t->at)) : s < PRODUCT ? row_type(t->at) : t->at->sum;
+    return s == INPUT ? dlc_winograd_point_type(t->at, dlc_winograd_results(t->at)) : s < PRODUCT ? dlc_winograd_row_type(t->at) : t->at->sum;
 }
 
 static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
@@ -579,7 +523,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
 {
     const site *at = t->at;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
-    int64_t m = results_of(at);
+    int64_t m = dlc_winograd_results(at);
     place of = place_of(t);
     with[at->image[0]] = dlc_muli(t->pool, of.row, m);
     with[at->image[1]] = dlc_muli(t->pool, of.column, m);
@@ -598,7 +542,7 @@ static dlc_expr input_at(const tiling *t, int64_t g)
             if (!is_filled(at, d, m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
-    return dlc_expr_cast(t->pool, row_type(at), dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
+    return dlc_expr_cast(t->pool, dlc_winograd_row_type(at), dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
 }
 
 static void make_input(const tiling *t)
@@ -637,7 +581,7 @@ static void make_product(const tiling *t)
 static void make_results(const tiling *t)
 {
     uint32_t form = t->at->form, oc = t->at->oc;
-    int64_t n = points_of(t->at), m = results_of(t->at);
+    int64_t n = points_of(t->at), m = dlc_winograd_results(t->at);
     dlc_expr z[MOST_POINTS], results[MOST_POINTS];
     for (int64_t p = 0; p < n; p++) {
         dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), 0, axis_of(t, oc)};
@@ -664,7 +608,7 @@ static void make_results(const tiling *t)
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
     stage->value[0] = chosen(t->pool, within[1], results, m);
-    if (is_exact(t->at)) /* of four times the filter */
+    if (dlc_winograd_is_exact(t->at)) /* of four times the filter */
         stage->value[0] = dlc_expr2(t->pool, DLC_EXPR_SHR, stage->value[0], dlc_expr_const_i(t->pool, DLC_I32, 2));
 }
 
@@ -765,7 +709,7 @@ static void make_tiles(const site *at, dlc_rewritten *out)
     t.point[0] = points_axis(&t, "p", n);
     t.point[1] = points_axis(&t, "q", n);
     t.column = points_axis(&t, "h", n);
-    t.result = points_axis(&t, "r", results_of(at));
+    t.result = points_axis(&t, "r", dlc_winograd_results(at));
     t.images = images_of(at);
     for (uint32_t d = 0; d < 2; d++)
         if (has_phases(at, d) && (d == 0 || at->has_rows))
@@ -798,48 +742,7 @@ static void make(const site *at, dlc_rewritten *out)
 /* Of whole numbers only the form whose coefficients are such. */
 static int has_form(const site *at, uint32_t form)
 {
-    return !is_exact(at) || dlc_winograd_forms[form].m == 2;
-}
-
-/* Products of a lane at a step; m: results in a row, 1: as it is. */
-static double products_at_once(const site *at, int64_t m)
-{
-    if (is_exact(at))
-        return dlc_dots[DLC_DOT_PMADDWD].granule / DLC_ADDED_APART;
-    return (m == 1 ? at->is_pairs : point_type(at, m) == DLC_BF16) ? dlc_dots[DLC_DOT_VDPBF16PS].granule : 1;
-}
-
-static double tiles_along(const site *at, uint32_t d, int64_t m)
-{
-    int64_t phases = m == 1 ? 1 : at->step[d], size = (at->nominal[d] + phases - 1) / phases;
-    return (double)(phases * ((size + m - 1) / m));
-}
-
-/* Taps along the dimension that a result has on average, without those that are padding for all of a register tile, which are left out
- * (passes/schedule/choose_padding.c): the first and the last, where the image is as large as the results. */
-static double taps_read(const site *at, uint32_t d)
-{
-    enum { SHARED = 2 }; /* results at the border's edge that share a tile with one that reads the tap */
-    double size = (double)at->nominal[d], outside = (double)(at->step[d] < at->nominal[d] ? at->step[d] : at->nominal[d]) - SHARED;
-    return dlc_load_guard(at->kernel->pool, at->x) && outside > 0 ? TAPS - 2 * outside / size : TAPS;
-}
-
-/* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
-static double time_of(const site *at, int64_t m)
-{
-    enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
-    const dlc_target *target = at->in->target;
-    double n = (double)(m == 1 ? TAPS : m + TAPS - 1), width = target->vector_bytes / sizeof(float);
-    double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
-    double per_cycle = (target->facts & DLC_HAS_FMA || is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
-    double channels = (double)at->inputs * (double)at->outputs;
-    double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
-    double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
-    if (m > 1)
-        cycles += tiles * n * n / width *
-                  (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
-    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(point_type(at, m)) : dlc_dtype_bytes(buffer_of(at, at->w)->type.dtype);
-    return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
+    return !dlc_winograd_is_exact(at) || dlc_winograd_forms[form].m == 2;
 }
 
 /* Its products run as register tiles. */
@@ -862,11 +765,11 @@ static uint32_t choose_form(site *at)
     const dlc_rewriting *in = at->in;
     if (in->target->l2_bytes < LEAST_L2)
         return NFORMS;
-    double least = time_of(at, 1) * WORTH_PERCENT / 100;
+    double least = dlc_winograd_time(at, 1) * WORTH_PERCENT / 100;
     uint32_t best = NFORMS;
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
-        double time = time_of(at, dlc_winograd_forms[f].m);
+        double time = dlc_winograd_time(at, dlc_winograd_forms[f].m);
         if (dlc_winograd_forms[f].m > in->winograd || time >= least || !has_form(at, f))
             continue;
         least = time;

@@ -1,0 +1,45 @@
+/* What a 3x3 convolution takes as it is, and by tiles of Winograd's. */
+#include "passes/rewrite/winograd.h"
+
+#include "ir/kernel/algebra.h"
+
+typedef dlc_winograd_site site;
+
+/* Products of a lane at a step; m: results in a row, 1: as it is. */
+static double products_at_once(const site *at, int64_t m)
+{
+    int is_pairs = m == 1 ? dlc_winograd_has_pairs(at) : dlc_winograd_point_type(at, m) == DLC_BF16;
+    return dlc_dot_products(dlc_winograd_is_exact(at) ? DLC_DOT_PMADDWD : is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
+}
+
+static double tiles_along(const site *at, uint32_t d, int64_t m)
+{
+    int64_t phases = m == 1 ? 1 : at->step[d], size = (at->nominal[d] + phases - 1) / phases;
+    return (double)(phases * ((size + m - 1) / m));
+}
+
+/* Taps along the dimension that a result has on average, without those that are padding for all of a register tile, which are left out
+ * (passes/schedule/choose_padding.c): the first and the last, where the image is as large as the results. */
+static double taps_read(const site *at, uint32_t d)
+{
+    enum { SHARED = 2 }; /* results at the border's edge that share a tile with one that reads the tap */
+    double size = (double)at->nominal[d], outside = (double)(at->step[d] < at->nominal[d] ? at->step[d] : at->nominal[d]) - SHARED;
+    return dlc_load_guard(at->kernel->pool, at->x) && outside > 0 ? DLC_WINOGRAD_TAPS - 2 * outside / size : DLC_WINOGRAD_TAPS;
+}
+
+double dlc_winograd_time(const site *at, int64_t m)
+{
+    enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
+    const dlc_target *target = at->in->target;
+    double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : m + DLC_WINOGRAD_TAPS - 1), width = target->vector_bytes / sizeof(float);
+    double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
+    double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
+    double channels = (double)at->inputs * (double)at->outputs;
+    double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
+    double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
+    if (m > 1)
+        cycles += tiles * n * n / width *
+                  (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
+    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(dlc_winograd_point_type(at, m)) : dlc_dtype_bytes(dlc_winograd_buffer(at, at->w)->type.dtype);
+    return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
+}
