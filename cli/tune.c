@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 64, LEAST_RUNS = 12, MOST_RUNS = 400, TURNS = 3, SECONDS = 60 };
+enum { MOST_STEPS = 64, LEAST_RUNS = 6, MOST_RUNS = 400, TURNS = 3, SECONDS = 60 };
 
 /* --- in the child --- */
 
@@ -169,6 +169,7 @@ static void trial(void *user, const dlc_trial *trial)
     cJSON_AddNumberToObject(row, "estimate_us", trial->estimate_us);
     cJSON_AddNumberToObject(row, "measured_us", trial->measured_us);
     cJSON_AddNumberToObject(row, "own_us", trial->own_us);
+    cJSON_AddNumberToObject(row, "spread", trial->spread);
     char *line = cJSON_PrintUnformatted(row);
     dlc_str_add(&s->trials, line ? line : "");
     dlc_str_add(&s->trials, "\n");

@@ -230,10 +230,12 @@ static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const dlc_span
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_tile tile = {first, dlc_addi(pool, first, node->tile)};
-    if (s->length < 0 || s->length % node->tile)
+    if (s->length >= 0 && s->length < node->tile) /* its one iteration: what is inside knows how much that is */
+        tile = (dlc_tile){s->lo, s->hi};
+    else if (s->length < 0 || s->length % node->tile)
         tile.last = dlc_min(pool, tile.last, s->hi);
     nest->tiles[node->axis] = tile;
-    nest->firsts[n] = first;
+    nest->firsts[n] = tile.first;
 }
 
 /* Long sums are cut: a loop over parts of `step` points of [lo, hi), until end_part. */

@@ -7,6 +7,7 @@
 #include "compiler/driver.h"
 #include "compiler/tuned.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +18,17 @@
 #include "passes/schedule/candidates.h"
 #include "runtime/internal.h"
 
-enum { MOST_BATCH = 16, DEFAULT_SECONDS = 60 };
+enum { MOST_BATCH = 16, LEAST_BATCH = 4, BATCH_BYTES = 256 << 20 /* of weights, packed for each */, DEFAULT_SECONDS = 60, TURNS = 2, MOST_TURNS = 3 };
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
+#define REPEATED 0.9      /* of the schedules: as near together as the two turns of so many lie, two schedules are not told apart */
 #define LEAST_SHARE 0.002 /* of all launches' estimated time, below which a kernel is not worth it */
 
 /* A schedule that was measured. */
 typedef struct {
     const char *text;
-    double estimate_us, relative; /* relative: to the schedule the kernel came with */
+    uint32_t kernel;
+    double estimate_us;
+    double relative, spread; /* to the schedule the kernel came with; how far its two turns are apart: a logarithm */
 } trial;
 
 typedef struct {
@@ -33,11 +37,17 @@ typedef struct {
     dlc_tuned *result;
     dlc_arena *arena; /* of one kernel */
     const dlc_kernel *kernel;
-    dlc_vec(trial) trials;
+    dlc_vec(trial) trials; /* of all kernels, each kernel's together */
+    uint32_t k, first;     /* the kernel, and where its trials begin */
     double base_us, deadline;
     uint32_t nthreads; /* of what is measured */
-    double pairs, agreeing; /* of trials of one kernel that measuring tells apart: ranked alike by estimates, less those that are not */
 } tuner;
+
+/* What measuring found about the schedules of a batch. */
+typedef struct {
+    double relative[MOST_BATCH], spread[MOST_BATCH];
+    double own_us;
+} measured;
 
 static double now_s(void)
 {
@@ -58,17 +68,20 @@ static void add_type(const tuner *t, const dlc_buffer *buffer, dlc_str *out)
     dlc_str_add(out, "]");
 }
 
-/* What launches write is nobody's, so it lies in the same memory for all of them and is near, as it is in a model. */
+/* What launches write is nobody's, so it lies in the same memory for all of them and is near, as it is in a model. Weights are each launch's
+ * own: those that lie alike for several would be one constant, and be near for all but the first. */
 static void add_values(const tuner *t, uint32_t n, dlc_str *out)
 {
     for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &t->kernel->buffers.data[b];
-        int is_out = buffer->role == DLC_ROLE_OUT;
-        for (uint32_t i = 0; i < (is_out ? n : 1); i++) {
-            const char *role = is_out ? "temp" : buffer->role == DLC_ROLE_CONST ? "const" : "input";
+        int is_out = buffer->role == DLC_ROLE_OUT, is_const = buffer->role == DLC_ROLE_CONST;
+        for (uint32_t i = 0; i < (is_out || is_const ? n : 1); i++) {
+            const char *role = is_out ? "temp" : is_const ? "const" : "input";
             dlc_str_printf(out, "  %s %%b%u_%u: ", role, b, i);
             add_type(t, buffer, out);
-            dlc_str_add(out, buffer->role == DLC_ROLE_CONST ? " = hash(0000000000000001)\n" : "\n");
+            if (is_const)
+                dlc_str_printf(out, " = hash(%016x)", i + 1);
+            dlc_str_add(out, "\n");
         }
     }
 }
@@ -79,9 +92,10 @@ static void add_launch(const tuner *t, uint32_t i, dlc_str *out)
     for (int is_out = 0; is_out < 2; is_out++) {
         const char *before = is_out ? " -> (" : " (";
         for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
-            if ((t->kernel->buffers.data[b].role == DLC_ROLE_OUT) != is_out)
+            dlc_role role = t->kernel->buffers.data[b].role;
+            if ((role == DLC_ROLE_OUT) != is_out)
                 continue;
-            dlc_str_printf(out, "%s%%b%u_%u", before, b, is_out ? i : 0);
+            dlc_str_printf(out, "%s%%b%u_%u", before, b, is_out || role == DLC_ROLE_CONST ? i : 0);
             before = ", ";
         }
         dlc_str_add(out, *before == ',' ? ")" : is_out ? " -> ()" : " ()");
@@ -104,8 +118,8 @@ static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, 
     dlc_str_add(out, "}\n");
 }
 
-/* What each schedule of the batch takes; false: it could not be compiled, or its process ended. */
-static int measure_once(const tuner *t, const dlc_candidate *batch, uint32_t n, double *us)
+/* The batch as an executable; -1: it could not be compiled. */
+static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n)
 {
     dlc_options options = {.size_bytes = sizeof options, .target = t->model->options.target, .machine = t->model->options.machine,
                            .jobs = t->model->options.jobs, .is_temporary = 1, .tuned = ""};
@@ -116,35 +130,61 @@ static int measure_once(const tuner *t, const dlc_candidate *batch, uint32_t n, 
     int is_well = fd >= 0 && dlc_model_open_bytes(text.data, text.n, "batch", &options, &module) == DLC_OK;
     is_well = is_well && dlc_model_write_fd(module, "so", fd, "batch") == DLC_OK;
     dlc_model_close(module);
-    double share = (t->deadline - now_s()) / 4;
-    is_well = is_well && t->tuning->measure(t->tuning->user, fd, share < 0.05 ? 0.05 : share > 0.5 ? 0.5 : share, us, n) == DLC_OK;
+    dlc_str_deinit(&text);
+    if (!is_well && fd >= 0)
+        close(fd);
+    return is_well ? fd : -1;
+}
+
+/* What each schedule takes in a process of its own; false: it ended otherwise. */
+static int measure_once(const tuner *t, int fd, uint32_t n, double *us)
+{
+    double share = (t->deadline - now_s()) / 8;
+    int is_well = t->tuning->measure(t->tuning->user, fd, share < 0.03 ? 0.03 : share > 0.25 ? 0.25 : share, us, n) == DLC_OK;
     for (uint32_t i = 0; i < n; i++)
         is_well = is_well && us[i] > 0;
-    dlc_str_deinit(&text);
-    if (fd >= 0)
-        close(fd);
     return is_well;
 }
 
-/* The same of a batch that ends as it begins, in *own_us what that takes: once more where the two differ, since the machine changed its
- * pace meanwhile. */
-static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, double *us, double *own_us)
+/* Two turns: a process has its pages where it has them, and what they do to caches is as much as schedules differ by. A batch ends as it
+ * begins; where that differs, the machine changed its pace meanwhile, and the turn counts if there is none better. */
+static int measure_turns(const tuner *t, int fd, uint32_t n, measured *found)
 {
-    for (int turn = 0; turn < 2; turn++) {
-        if (!measure_once(t, batch, n, us))
+    double us[MOST_TURNS][MOST_BATCH] = {{0}}, own[MOST_TURNS], unevenness[MOST_TURNS];
+    uint32_t worst = 0, nturns = 0, neven = 0;
+    while (nturns < MOST_TURNS && neven < TURNS) {
+        double *turn = us[nturns];
+        if (!measure_once(t, fd, n, turn))
             return 0;
-        if (us[0] >= LEAST_GAIN * us[n - 1] && us[n - 1] >= LEAST_GAIN * us[0])
-            break;
+        own[nturns] = (turn[0] + turn[n - 1]) / 2;
+        unevenness[nturns] = fabs(log(turn[0] / turn[n - 1]));
+        neven += unevenness[nturns] <= -log(LEAST_GAIN);
+        worst = unevenness[nturns] > unevenness[worst] ? nturns : worst;
+        nturns++;
     }
-    *own_us = (us[0] + us[n - 1]) / 2;
+    uint32_t a = worst == 0 && nturns > TURNS ? 1 : 0, b = a + 1 == worst && nturns > TURNS ? a + 2 : a + 1;
+    for (uint32_t i = 0; i < n; i++) {
+        double one = us[a][i] / own[a], other = us[b][i] / own[b];
+        found->relative[i] = sqrt(one * other);
+        found->spread[i] = fabs(log(one / other));
+    }
+    found->own_us = sqrt(own[a] * own[b]);
     return 1;
+}
+
+static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
+{
+    int fd = build_batch(t, batch, n), is_well = fd >= 0 && measure_turns(t, fd, n, found);
+    if (fd >= 0)
+        close(fd);
+    return is_well;
 }
 
 /* --- the search --- */
 
 static int is_tried(const tuner *t, const char *text)
 {
-    for (uint32_t i = 0; i < t->trials.n; i++)
+    for (uint32_t i = t->first; i < t->trials.n; i++)
         if (!strcmp(t->trials.data[i].text, text))
             return 1;
     return 0;
@@ -156,14 +196,28 @@ static int by_estimate(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static uint32_t most_in_batch(const tuner *t)
+{
+    double bytes = 1;
+    int64_t extent;
+    for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
+        const dlc_buffer *buffer = &t->kernel->buffers.data[b];
+        double own = buffer->role == DLC_ROLE_CONST ? dlc_dtype_bytes(buffer->type.dtype) : 0;
+        for (uint8_t d = 0; d < buffer->type.rank; d++)
+            own *= dlc_expr_is_int(t->kernel->pool, buffer->type.dims[d], &extent) ? (double)extent : 1;
+        bytes += own;
+    }
+    return bytes * MOST_BATCH <= BATCH_BYTES ? MOST_BATCH : bytes * LEAST_BATCH >= BATCH_BYTES ? LEAST_BATCH : (uint32_t)(BATCH_BYTES / bytes);
+}
+
 /* The candidates that are new, best first; the batch begins and ends with the kernel's own. */
 static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *batch)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, most = most_in_batch(t);
     batch[n++] = *own;
     if (from->n)
         qsort(from->data, from->n, sizeof *from->data, by_estimate);
-    for (uint32_t i = 0; i < from->n && n + 1 < MOST_BATCH; i++) {
+    for (uint32_t i = 0; i < from->n && n + 1 < most; i++) {
         int is_new = !is_tried(t, from->data[i].text);
         for (uint32_t j = 0; j < n; j++)
             is_new = is_new && strcmp(batch[j].text, from->data[i].text) != 0;
@@ -174,47 +228,37 @@ static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candida
     return n;
 }
 
-static void tell_trial(const tuner *t, const dlc_candidate *candidate, double us, double own_us)
+static void note_trial(tuner *t, const dlc_candidate *candidate, double relative, double spread, double own_us)
 {
     dlc_str kernel = {0};
+    trial row = {candidate->text, t->k, candidate->estimate.time_us, relative, spread};
+    dlc_vec_push(t->model->notes, &t->trials, row);
+    t->result->ncandidates++;
     if (!t->tuning->trial)
         return;
     dlc_kernel_print(t->kernel, 1, &kernel);
-    dlc_trial told = {dlc_str_text(&kernel), candidate->text, candidate->estimate.time_us, us, own_us};
+    dlc_trial told = {dlc_str_text(&kernel), candidate->text, candidate->estimate.time_us, relative * own_us, own_us, spread};
     t->tuning->trial(t->tuning->user, &told);
     dlc_str_deinit(&kernel);
-}
-
-static void note_trial(tuner *t, const dlc_candidate *candidate, double relative)
-{
-    for (uint32_t i = 0; i < t->trials.n; i++) {
-        double other = t->trials.data[i].relative, apart = (t->trials.data[i].estimate_us - candidate->estimate.time_us) * (other - relative);
-        int is_told = other < LEAST_GAIN * relative || relative < LEAST_GAIN * other; /* else measuring does not tell */
-        t->pairs += is_told;
-        t->agreeing += !is_told || apart == 0 ? 0 : apart > 0 ? 1 : -1;
-    }
-    trial row = {candidate->text, candidate->estimate.time_us, relative};
-    dlc_vec_push(t->arena, &t->trials, row);
-    t->result->ncandidates++;
 }
 
 /* Measures the new ones; *best becomes the fastest. False: there was none that is faster. */
 static int try_batch(tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *best, double *relative)
 {
     dlc_candidate batch[MOST_BATCH];
-    double us[MOST_BATCH] = {0}, own_us;
-    uint32_t n = fill_batch(t, own, from, batch), first = t->trials.n ? 1 : 0;
-    int is_better = 0;
-    if (n < 3 || !measure(t, batch, n, us, &own_us))
+    measured found;
+    uint32_t n = fill_batch(t, own, from, batch);
+    int is_first = t->trials.n == t->first, is_better = 0;
+    if (n < 3 || !measure(t, batch, n, &found))
         return 0;
-    if (!t->trials.n)
-        t->base_us = own_us;
-    for (uint32_t i = first; i + 1 < n; i++) {
-        double found = i ? us[i] : own_us;
-        tell_trial(t, &batch[i], found, own_us);
-        note_trial(t, &batch[i], found / own_us);
-        if (i && found / own_us < *relative) {
-            *relative = found / own_us;
+    if (is_first) {
+        t->base_us = found.own_us;
+        note_trial(t, own, 1, 0, found.own_us);
+    }
+    for (uint32_t i = 1; i + 1 < n; i++) {
+        note_trial(t, &batch[i], found.relative[i], found.spread[i], found.own_us);
+        if (found.relative[i] < *relative) {
+            *relative = found.relative[i];
             *best = batch[i];
             is_better = 1;
         }
@@ -239,8 +283,8 @@ static void count_threads(const tuner *t, dlc_candidates *list)
 static double confirmed(tuner *t, const dlc_candidate *own, const dlc_candidate *best)
 {
     dlc_candidate batch[] = {*own, *best, *own};
-    double us[3], own_us;
-    return measure(t, batch, 3, us, &own_us) ? us[1] / own_us : 1;
+    measured found;
+    return measure(t, batch, 3, &found) ? found.relative[1] : 1;
 }
 
 static int search(tuner *t, const dlc_candidate *own, dlc_candidate *best, double *relative)
@@ -291,7 +335,7 @@ static void say(const tuner *t, uint32_t k, double relative)
     if (t->tuning->progress)
         t->tuning->progress(t->tuning->user,
                             dlc_arena_printf(t->arena, "kernel %u of %u: %u schedules, %.1f us -> %.1f us", k + 1,
-                                             t->model->ctx.module->kernels.n, t->trials.n, t->base_us, t->base_us * relative));
+                                             t->model->ctx.module->kernels.n, t->trials.n - t->first, t->base_us, t->base_us * relative));
 }
 
 /* Kernel k, which is launched so often, for `seconds`. */
@@ -302,7 +346,8 @@ static dlc_status tune_kernel(tuner *t, uint32_t k, uint32_t nlaunches, double s
     double relative = 1;
     t->arena = dlc_arena_create(0);
     t->kernel = kernel->kernel;
-    memset(&t->trials, 0, sizeof t->trials);
+    t->k = k;
+    t->first = t->trials.n;
     t->base_us = 0;
     t->deadline = now_s() + seconds;
     dlc_candidate_judge(&own, t->arena);
@@ -354,6 +399,40 @@ static uint32_t list_work(tuner *t, work *list, double *total)
     return n;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How far apart two schedules must be, as a logarithm, to be told apart. */
+static double least_distance(const tuner *t)
+{
+    double least = -log(LEAST_GAIN), *spreads = dlc_new_array(t->model->notes, double, t->trials.n + 1);
+    for (uint32_t i = 0; i < t->trials.n; i++)
+        spreads[i] = t->trials.data[i].spread;
+    qsort(spreads, t->trials.n, sizeof *spreads, by_size);
+    double repeated = t->trials.n ? spreads[(uint32_t)(REPEATED * (t->trials.n - 1))] : 0;
+    return repeated > least ? repeated : least;
+}
+
+/* Kendall's tau of estimates and measured times over pairs of one kernel's schedules that measuring tells apart: those ranked alike, less
+ * those that are not, of all. */
+static double rank_correlation(const tuner *t)
+{
+    double least = least_distance(t), npairs = 0, nagreeing = 0;
+    for (uint32_t i = 0; i < t->trials.n; i++)
+        for (uint32_t j = i; j-- > 0 && t->trials.data[j].kernel == t->trials.data[i].kernel;) {
+            const trial *a = &t->trials.data[i], *b = &t->trials.data[j];
+            double apart = (a->estimate_us - b->estimate_us) * (a->relative - b->relative);
+            if (fabs(log(a->relative / b->relative)) <= least)
+                continue;
+            npairs++;
+            nagreeing += apart > 0 ? 1 : apart < 0 ? -1 : 0;
+        }
+    return npairs > 0 ? nagreeing / npairs : 0;
+}
+
 static dlc_status tune_all(tuner *t)
 {
     const dlc_module *module = t->model->ctx.module;
@@ -366,7 +445,7 @@ static dlc_status tune_all(tuner *t)
         DLC_TRY(tune_kernel(t, list[i].kernel, list[i].nlaunches, (end - now_s()) * list[i].weight / left));
         left -= list[i].weight;
     }
-    t->result->kendall = t->pairs > 0 ? t->agreeing / t->pairs : 0;
+    t->result->kendall = rank_correlation(t);
     return DLC_OK;
 }
 

@@ -348,6 +348,16 @@ static uint32_t least_width(const estimator *e, uint32_t s, uint32_t width)
     return whole && width > whole ? whole : width;
 }
 
+/* Lanes whose work takes as long as the vector's: where a vector takes several steps, a part of it takes as few as it has. */
+static uint32_t paid_width(const estimator *e, uint32_t s, uint32_t width)
+{
+    uint32_t whole = e->schedule->target->vector_bytes, step = (uint32_t)e->schedule->target->machine->step_bytes;
+    uint32_t bytes = width * (uint32_t)dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
+    if (!step || step >= whole || bytes >= whole)
+        return width;
+    return width * whole / (bytes > step ? bytes : step);
+}
+
 /* The unrolled loop over neighbours whose windows share elements, around loops over those; or DLC_ROOT_NODE. */
 static uint32_t beside_of(const estimator *e, uint32_t leaf)
 {
@@ -425,6 +435,10 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     if (is_fold && waiting > cycles)
         added = waiting - cycles;
     double guard = e->schedule->target->vector_bytes == 64 ? MASKED_CYCLES : GUARD_CYCLES;
+    if (is_fold && loop->count > 1 && e->schedule->target->vector_bytes) { /* what is left goes vector by vector, into one sum */
+        double step = (double)(loop->tile * loop->count), extent = (double)e->c.extent[loop->axis];
+        added += points / extent * ceil(fmod(extent, step) / (double)loop->tile) * e->schedule->target->machine->sum_latency;
+    }
     if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
         added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * guard;
     double written = points_written(e, leaf, lanes);
@@ -465,7 +479,8 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
     double shared = has_vectors(e) ? window_cycles(e, leaf, loop, width) : 0;
     if (shared > 0)
         return shared;
-    double cycles = dlc_choose_stage_cycles(&e->c, node->stage, lane, width);
+    uint32_t paid = loop != DLC_ROOT_NODE && has_vectors(e) ? paid_width(e, node->stage, width) : width;
+    double cycles = dlc_choose_stage_cycles(&e->c, node->stage, lane, paid);
     return loop != DLC_ROOT_NODE && has_vectors(e) ? cycles + loop_cycles(e, leaf, loop, width, cycles) : cycles;
 }
 

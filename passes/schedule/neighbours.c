@@ -41,6 +41,18 @@ static void begin(stepper *t)
     }
 }
 
+/* A block that holds all of what it would cut: the same loops without it are the same work. */
+static int has_vain_block(const dlc_schedule *schedule)
+{
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        const dlc_schedule_node *block = &schedule->nodes.data[n];
+        for (uint32_t i = n + 1; is_loop(block) && i < block->end; i++)
+            if (is_loop(&schedule->nodes.data[i]) && schedule->nodes.data[i].axis == block->axis && dlc_schedule_trips(schedule, n) == 1)
+                return 1;
+    }
+    return 0;
+}
+
 static void end(stepper *t)
 {
     dlc_candidate candidate = {0};
@@ -50,7 +62,7 @@ static void end(stepper *t)
     dlc_schedule_print(&t->step, &text);
     if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK) {
         dlc_estimate_grain(candidate.schedule, t->arena);
-        if (dlc_candidate_judge(&candidate, t->arena))
+        if (!has_vain_block(candidate.schedule) && dlc_candidate_judge(&candidate, t->arena))
             dlc_vec_push(t->arena, t->result, candidate);
     }
     dlc_str_deinit(&text);
@@ -187,8 +199,6 @@ static void vary_loop(stepper *t, uint32_t n)
                    extent <= MOST_UNROLLED && node->tile == 1;
     if (n + 1 < node->end && inner->end == node->end && is_loop(inner) && inner->kind != DLC_LOOP_LANE && inner->axis != node->axis)
         exchange(t, n);
-    if (node->kind == DLC_LOOP_PAR)
-        change_kind(t, n, DLC_LOOP_FOR);
     if (node->kind == DLC_LOOP_FOR)
         change_kind(t, n, DLC_LOOP_PAR);
     if (node->kind == DLC_LOOP_UNROLL || (node->kind == DLC_LOOP_FOR && is_short))
