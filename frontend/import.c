@@ -352,6 +352,7 @@ static dlc_status import_model(dlc_import *im)
 {
     if (im_read_header(im) != DLC_OK || im_count_nodes(im) != DLC_OK)
         return im->graph->diag->status;
+    im_sort(im);
     dlc_scope *scope = im_scope(im, NULL);
     im_read_initializers(im, im->proto->graph, scope);
     im_read_inputs(im, scope);

@@ -25,6 +25,7 @@ dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
 
 /* functions.c */
 DLC_NODISCARD dlc_status im_count_nodes(dlc_import *im); /* after inlining, before it */
+void im_sort(dlc_import *im); /* nodes of all graphs and functions, each behind those that it reads (order.c) */
 Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name,
                                  const char *overload);
 /* Pushes its body. False: there is none, which was reported. */

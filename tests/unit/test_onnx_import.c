@@ -527,6 +527,45 @@ START_TEST(absent_inputs_are_no_results)
 }
 END_TEST
 
+static pb branch_of(const char *op)
+{
+    pb graph = {0};
+    add_part(&graph, NODE, node_of(op, "x", "r"));
+    pb_text(&graph, 2, "branch");
+    add_part(&graph, OUTPUT, value_info("r", FLOAT, "2"));
+    return graph;
+}
+
+/* Tools append nodes behind those that read them; others put up with it. A circle has no order. */
+START_TEST(nodes_come_in_any_order)
+{
+    pb graph = {0}, branch = {0}, node = node_of("If", "c", "y");
+    add_part(&branch, NODE, node_of("Add", "late s", "r"));
+    add_part(&branch, NODE, node_of("Relu", "x", "s"));
+    add_part(&branch, OUTPUT, value_info("r", FLOAT, "2"));
+    pb other = branch_of("Neg");
+    add_graph(&node, "then_branch", &branch);
+    add_graph(&node, "else_branch", &other);
+    add_part(&graph, NODE, node_of("Exp", "y", "z"));
+    add_part(&graph, NODE, node);
+    add_part(&graph, NODE, node_of("Abs", "x", "late"));
+    add_part(&graph, INPUT, value_info("c", BOOL, ""));
+    add_part(&graph, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&graph, OUTPUT, value_info("z", FLOAT, "2"));
+    import i = read_graph(&graph, 17);
+    ck_assert_int_eq(i.status, DLC_OK);
+    ck_assert_int_eq(i.graph->last->op, DLC_OP_EXP);
+    done(&i);
+    pb circle = {0};
+    add_part(&circle, NODE, node_of("Add", "x b", "a"));
+    add_part(&circle, NODE, node_of("Exp", "a", "b"));
+    add_part(&circle, INPUT, value_info("x", FLOAT, "2"));
+    add_part(&circle, OUTPUT, value_info("b", FLOAT, "2"));
+    i = read_graph(&circle, 17);
+    expect_refusal(&i, DLC_INVALID, "'a' is defined by no earlier node");
+}
+END_TEST
+
 /* A Loop that runs Relu over its states; states: names of its inputs behind trip count and
  * condition. */
 static import read_loop(int64_t trips, const char *inputs, int with_unknown)
@@ -570,15 +609,6 @@ START_TEST(loops_are_unrolled_or_regions)
     expect_refusal(&i, DLC_UNSUPPORTED, "attribute 'foo' is unknown");
 }
 END_TEST
-
-static pb branch_of(const char *op)
-{
-    pb graph = {0};
-    add_part(&graph, NODE, node_of(op, "x", "r"));
-    pb_text(&graph, 2, "branch");
-    add_part(&graph, OUTPUT, value_info("r", FLOAT, "2"));
-    return graph;
-}
 
 static import read_if(int is_constant)
 {
@@ -858,6 +888,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, one_node, 0, sizeof nodes / sizeof *nodes);
     tcase_add_test(tcase, every_problem_is_reported);
+    tcase_add_test(tcase, nodes_come_in_any_order);
     tcase_add_test(tcase, declared_types_must_hold);
     tcase_add_test(tcase, declared_shapes_are_hints);
     tcase_add_test(tcase, unknown_dimensions_are_symbols);
