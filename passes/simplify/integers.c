@@ -4,8 +4,9 @@
  *     sum (x - zx) sx * (w - zw) sw  =  f32(sum x (w - zw) - zx * sum (w - zw)) * (sx * sw)
  *
  * where the scales do not vary along the sum. What is summed is exact in i32 (a sum that could leave it is not rewritten), so the
- * result is rounded three times instead of once per term: docs/numerics.md. Sums over constant weights are folded. Outside of its
- * input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
+ * result is rounded three times instead of once per term: docs/numerics.md. Sums over constant weights are folded. Where w - zw is no
+ * byte, as that of u8 weights is whose zero point is not their middle, a matrix product keeps w and takes zw * sum (x - zx) off. Outside
+ * of its input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
  *
  * Where the target has no instruction for it, sums of floats stay. These rules run before constants are folded, while weights are
  * codes: they stay so in the executable.
@@ -164,7 +165,7 @@ static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_
     return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
 }
 
-/* Constant codes of bytes without a zero point. */
+/* Constant codes of bytes without a zero point, or with a constant one that does not vary along the sum of a matrix product. */
 static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
 {
     dlc_value *zero = w->zero ? as_constant(ctx, at, w->zero) : NULL;
@@ -175,10 +176,15 @@ static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
         dlc_value *wide = cast_to(ctx->graph, at, w->codes, DLC_I32);
         dlc_value *moved = wide ? dlc_build2(ctx->graph, at, DLC_OP_SUB, wide, zero) : NULL;
         moved = moved ? as_constant(ctx, at, moved) : NULL;
-        w->codes = moved ? narrowed(ctx->graph, moved) : NULL;
+        dlc_value *bytes = moved ? narrowed(ctx->graph, moved) : NULL;
+        uint32_t rank = w->codes->type.rank;
+        w->zero = bytes ? NULL : zero;
+        if (bytes)
+            w->codes = bytes;
+        return bytes || (at->op == DLC_OP_MATMUL && moved && is_uniform(ctx->graph, zero, rank, rank - 2));
     }
     w->zero = NULL;
-    return w->codes != NULL;
+    return 1;
 }
 
 /* --- the sum --- */
@@ -308,16 +314,31 @@ static dlc_value *padded_sum(const product *p, dlc_value *zero)
     return sum_of_codes(p, padded(p, p->x.codes, zero, has_pads ? pads : NULL, channels), w, 1);
 }
 
-/* sum x w - zx * sum w */
+/* sum - a * b; NULL: one of them is. */
+static dlc_value *less_product(const product *p, dlc_value *sum, dlc_value *a, dlc_value *b)
+{
+    dlc_value *times = sum && a && b ? dlc_build2(p->graph, p->node, DLC_OP_MUL, a, b) : NULL;
+    return times ? dlc_build2(p->graph, p->node, DLC_OP_SUB, sum, times) : NULL;
+}
+
+/* sum(k) (x - zx), of a matrix product; zero: zx, or NULL. */
+static dlc_value *sums_of_rows(const product *p, dlc_value *zero)
+{
+    int64_t last = (int64_t)p->x.codes->type.rank - 1;
+    dlc_attr attrs[] = {dlc_attr_ints(p->graph, DLC_ATTR_AXES, &last, 1), dlc_attr_int(DLC_ATTR_KEEPDIMS, 1)};
+    dlc_value *wide = cast_to(p->graph, p->node, p->x.codes, DLC_I32);
+    dlc_value *sums = wide ? dlc_build(p->graph, p->node, DLC_OP_REDUCE_SUM, &wide, 1, attrs, 2) : NULL;
+    return zero ? less_product(p, sums, zero, dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p))) : sums;
+}
+
+/* sum x w - zx * sum w - zw * sum (x - zx) */
 static dlc_value *integer_sum(const product *p)
 {
     dlc_value *zero = p->x.zero && !dlc_is_filled_with(p->x.zero, 0) ? p->x.zero : NULL;
-    dlc_value *sum = padded_sum(p, zero), *sums = sum && zero ? sums_of_weights(p) : NULL;
-    if (!sum || !zero)
-        return sum;
-    zero = p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, zero) : zero;
-    dlc_value *moved = sums && zero ? dlc_build2(p->graph, p->node, DLC_OP_MUL, sums, zero) : NULL;
-    return moved ? dlc_build2(p->graph, p->node, DLC_OP_SUB, sum, moved) : NULL;
+    dlc_value *sum = padded_sum(p, zero);
+    if (sum && zero)
+        sum = less_product(p, sum, sums_of_weights(p), p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, zero) : zero);
+    return sum && p->w.zero ? less_product(p, sum, p->w.zero, sums_of_rows(p, zero)) : sum;
 }
 
 /* --- the whole --- */
@@ -382,7 +403,7 @@ static int read_product(product *p)
     return (is_faster || node->outputs[0]->type.dtype == DLC_I32) &&
            !dlc_node_attr(node, DLC_ATTR_DTYPE) && read_operand(p->graph, node, node->inputs[0], is_float, &p->x) &&
            read_operand(p->graph, node, node->inputs[1], is_float, &p->w) && is_separable(p) && (!is_float || is_exact(p)) &&
-           !dlc_is_constant(p->x.codes) && read_weights(p->ctx, node, &p->w);
+           !dlc_is_constant(p->x.codes) && read_weights(p->ctx, node, &p->w) && (!p->w.zero || count_terms(p) > 0);
 }
 
 static dlc_value *integer_product(dlc_pass_ctx *ctx, dlc_node *node, uint32_t kept)
