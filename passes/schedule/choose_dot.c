@@ -697,8 +697,6 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    if (!d->copy_b) /* products with padding are 0 where no factor is infinite, as is taken for granted of constants */
-        dlc_choose_skipped(d->c);
     dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
@@ -749,6 +747,8 @@ static void build(dot *d, loop_order order)
         build_copy_a(d, copy_a);
     build_tile(d);
     dlc_schedule_close(schedule, n);
+    if (!d->copy_b) /* products with padding are 0 where no factor is infinite, as is taken for granted of constants */
+        dlc_choose_skipped(d->c);
 }
 
 int dlc_choose_dot(dlc_chooser *c)

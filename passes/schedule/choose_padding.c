@@ -4,6 +4,9 @@
  */
 #include "passes/schedule/choose.h"
 
+#define WORTH_TESTS 0.95 /* of the time that all points take: each is asked for */
+#define WORTH_LOWER 0.97 /* of the time that higher tiles take: others that take no less are no better */
+
 typedef struct {
     const dlc_chooser *c;
     const dlc_kernel *kernel;
@@ -91,21 +94,58 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
     return (double)nread / (double)(n * points);
 }
 
-void dlc_choose_skipped(dlc_chooser *c)
+/* Lower tiles take no longer: those that end where an image's row does have more points at which all of their rows are padding. Returns what
+ * the best of them take. */
+static double fit_height(const dlc_chooser *c, dlc_schedule *schedule, uint32_t leaf)
 {
-    enum { WORTH_PERCENT = 80 }; /* of the points: at 88 (7 taps on 17 points) the tests cost as much as they save */
-    dlc_schedule *schedule = c->schedule;
-    uint32_t n = schedule->nodes.n - 1;
+    uint32_t rows = dlc_schedule_rows(schedule, leaf);
+    double least = dlc_estimate_tiles(c, schedule, leaf);
+    if (rows == DLC_ROOT_NODE ||
+        dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, rows), schedule->nodes.data[rows].axis) != DLC_ROOT_NODE)
+        return least;
+    int64_t *tile = &schedule->nodes.data[rows].tile, rule = *tile, best = rule;
+    for (*tile = rule - 1; *tile * 3 >= rule * 2; --*tile) {
+        double cycles = dlc_estimate_tiles(c, schedule, leaf);
+        if (cycles < least * WORTH_LOWER)
+            least = cycles, best = *tile;
+    }
+    *tile = best;
+    return least;
+}
+
+static void choose_skipped(dlc_chooser *from, uint32_t n)
+{
+    dlc_schedule *schedule = from->schedule;
+    dlc_chooser facts = {0}, *c = &facts; /* of the schedule's kernel, whose rows' axes are one */
     dlc_schedule_node *leaf = &schedule->nodes.data[n];
     if (schedule->threads || dlc_dots[leaf->row].family != DLC_FAMILY_LANES || !leaf->over.n)
         return;
-    leaf->nskipped = leaf->over.n - 1;
-    for (uint32_t i = 0; i < leaf->nskipped; i++)
+    dlc_choose_facts(c, dlc_kernel_clone(schedule->kernel, from->arena), from->target, from->arena);
+    uint32_t nskipped = leaf->over.n - 1;
+    for (uint32_t i = 0; i < nskipped; i++)
         if (leaf->part > 1 && leaf->over.data[i] == leaf->cut)
-            leaf->nskipped = i;
+            nskipped = i;
+    leaf->nskipped = nskipped;
     dlc_expr inside = dlc_dot_inside(c->kernel, schedule, leaf);
-    while (inside && leaf->nskipped && !dlc_expr_uses_axis(c->kernel->pool, inside, leaf->over.data[leaf->nskipped - 1]))
-        leaf->nskipped--;
-    if (!inside || dlc_choose_read(c, schedule, n) * 100 > WORTH_PERCENT)
-        leaf->nskipped = 0;
+    while (inside && nskipped && !dlc_expr_uses_axis(c->kernel->pool, inside, leaf->over.data[nskipped - 1]))
+        nskipped--;
+    leaf->nskipped = 0;
+    if (!inside || !nskipped)
+        return;
+    uint32_t rows = dlc_schedule_rows(schedule, n);
+    int64_t rule = rows == DLC_ROOT_NODE ? 1 : schedule->nodes.data[rows].tile;
+    double all = dlc_estimate_tiles(c, schedule, n);
+    leaf->nskipped = nskipped;
+    if (fit_height(c, schedule, n) <= all * WORTH_TESTS)
+        return;
+    leaf->nskipped = 0;
+    if (rows != DLC_ROOT_NODE)
+        schedule->nodes.data[rows].tile = rule;
+}
+
+void dlc_choose_skipped(dlc_chooser *c)
+{
+    for (uint32_t n = 0; n < c->schedule->nodes.n; n++)
+        if (c->schedule->nodes.data[n].row != DLC_DOT_NONE)
+            choose_skipped(c, n);
 }
