@@ -20,7 +20,7 @@
 #include <arm_neon.h>
 #endif
 
-enum { NACCS = 12, NRUNS = 7 };
+enum { NACCS = 12, NRUNS = 7, AHEAD_BYTES = 2048 };
 static const double run_us = 8000;
 
 static double now_us(void)
@@ -57,6 +57,26 @@ static double speed(loop_fn loop, const void *bytes, size_t size_bytes)
 /* --- multiply-adds and reads, by width of vector --- */
 static volatile unsigned char sink;
 
+/* One of several sums of vectors, so that none waits for the one before; `first`: before each eight of them. */
+#define READ(width, first)                                                                         \
+    typedef uint64_t vector __attribute__((vector_size(width)));                                   \
+    vector acc[8] = {{0}};                                                                         \
+    for (long i = 0; i < n; i++) {                                                                 \
+        const volatile vector *at = bytes;                                                         \
+        for (size_t left = size_bytes / (8 * width); left--; at += 8) {                            \
+            first;                                                                                 \
+            for (int k = 0; k < 8; k++)                                                            \
+                acc[k] ^= at[k];                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    for (int k = 1; k < 8; k++)                                                                    \
+        acc[0] ^= acc[k];                                                                          \
+    sink = (unsigned char)acc[0][0];
+/* What code for memory does: it asks for lines that it will read soon. */
+#define FETCH(at)                                                                                  \
+    for (size_t b = 0; b < 8 * sizeof *(at); b += 64)                                              \
+        __builtin_prefetch((const char *)(at) + AHEAD_BYTES + b, 0, 2)
+
 #define LOOPS(width, attribute)                                                                    \
     attribute static void multiply_##width(long n, const void *bytes, size_t size_bytes)           \
     {                                                                                              \
@@ -76,17 +96,11 @@ static volatile unsigned char sink;
     }                                                                                              \
     attribute static void read_##width(long n, const void *bytes, size_t size_bytes)               \
     {                                                                                              \
-        typedef uint64_t vector __attribute__((vector_size(width)));                               \
-        vector acc[8] = {{0}};                                                                     \
-        for (long i = 0; i < n; i++) {                                                             \
-            const volatile vector *at = bytes;                                                     \
-            for (size_t left = size_bytes / (8 * width); left--; at += 8)                          \
-                for (int k = 0; k < 8; k++)                                                        \
-                    acc[k] ^= at[k];                                                               \
-        }                                                                                          \
-        for (int k = 1; k < 8; k++)                                                                \
-            acc[0] ^= acc[k];                                                                      \
-        sink = (unsigned char)acc[0][0];                                                           \
+        READ(width, )                                                                              \
+    }                                                                                              \
+    attribute static void fetch_##width(long n, const void *bytes, size_t size_bytes)              \
+    {                                                                                              \
+        READ(width, FETCH(at))                                                                     \
     }
 
 LOOPS(16, )
@@ -97,13 +111,13 @@ LOOPS(64, __attribute__((target("avx512f"))))
 
 typedef struct {
     uint32_t width;
-    loop_fn multiply, read;
+    loop_fn multiply, read, fetch;
 } width_row;
 static const width_row widths[] = {
-    {16, multiply_16, read_16},
+    {16, multiply_16, read_16, fetch_16},
 #if defined(__x86_64__)
-    {32, multiply_32, read_32},
-    {64, multiply_64, read_64},
+    {32, multiply_32, read_32, fetch_32},
+    {64, multiply_64, read_64, fetch_64},
 #endif
 };
 
@@ -213,11 +227,11 @@ static void measure_chains(const dlc_target *native, dlc_machine *machine)
 }
 
 /* --- reads --- */
-static double read_speed(const width_row *row, const unsigned char *bytes, size_t size_bytes)
+static double read_speed(const width_row *row, loop_fn read, const unsigned char *bytes, size_t size_bytes)
 {
     size_t step = 8 * (size_t)row->width;
     size_bytes = size_bytes / step * step;
-    return (double)size_bytes * speed(row->read, bytes, size_bytes);
+    return (double)size_bytes * speed(read, bytes, size_bytes);
 }
 
 static size_t at_most(size_t size_bytes, size_t limit)
@@ -229,18 +243,18 @@ static void measure_reads(const dlc_target *native, const width_row *row, dlc_ma
 {
     enum { MIB = 1 << 20 };
     size_t l3 = dlc_host_l3_bytes(), far = at_most(4 * (l3 > 16 * MIB ? l3 : 16 * MIB), 256 * MIB);
-    unsigned char *bytes = aligned_alloc(4096, far);
+    unsigned char *bytes = aligned_alloc(4096, far); /* what is asked for behind its end is nobody's, and nothing happens */
     if (!bytes)
         return;
     memset(bytes, 1, far);
-    machine->l1_bytes_per_us = read_speed(row, bytes, native->l1_bytes / 2);
-    machine->near_bytes_per_us = read_speed(row, bytes, native->l2_bytes / 2);
+    machine->l1_bytes_per_us = read_speed(row, row->read, bytes, native->l1_bytes / 2);
+    machine->near_bytes_per_us = read_speed(row, row->read, bytes, native->l2_bytes / 2);
     if (l3 > 2 * (size_t)native->l2_bytes) { /* what others leave of it */
         machine->l3_bytes_per_us =
-            read_speed(row, bytes, at_most(2 * (size_t)native->l2_bytes, l3 / 2));
+            read_speed(row, row->read, bytes, at_most(2 * (size_t)native->l2_bytes, l3 / 2));
         machine->l3_bytes = (double)l3;
     }
-    machine->far_bytes_per_us = read_speed(row, bytes, far);
+    machine->far_bytes_per_us = read_speed(row, row->fetch, bytes, far);
     free(bytes);
 }
 

@@ -18,7 +18,7 @@ enum {
     MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
     MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
     FEW_UNITS = 4,       /* fewer leave threads without work */
-    PARALLEL_WORTH = 10 /* us of one thread from which losing parallel units matters: more than another step and its threads' start take */
+    PARALLEL_WORTH = 6 /* us of one thread from which losing parallel units matters: more than another step and its threads' start take */
 };
 
 /* --- reasons --- */

@@ -20,10 +20,12 @@ enum {
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
+#define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
+#define LANE_OPS 2.0       /* in a cycle, where nobody counted them */
 
 double dlc_estimate_hiding(double a, double b, double exponent)
 {
@@ -48,6 +50,7 @@ double dlc_choose_elems(const dlc_chooser *c, uint32_t b)
 typedef struct {
     double weights, others;
     double whole; /* the others' buffers: what is read of one lies among what is not */
+    double past;  /* of the others, stored past the caches */
 } moved;
 
 static double rate_of_others(const dlc_target *target, const moved *m)
@@ -66,7 +69,7 @@ static double moving_us(const dlc_target *target, const moved *m)
     if (target->kind == DLC_TARGET_CUDA)
         return (m->weights + m->others) /
                (m->weights + m->others > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
-    return m->others / rate_of_others(target, m) + m->weights / machine->far_bytes_per_us;
+    return (m->others - m->past * (1 - PAST_CACHES)) / rate_of_others(target, m) + m->weights / machine->far_bytes_per_us;
 }
 
 /* A table that is gathered from is touched where it is read only. */
@@ -114,6 +117,13 @@ static const dlc_schedule_node *node_at(const estimator *e, uint32_t n)
 static int has_vectors(const estimator *e)
 {
     return e->schedule->target->kind == DLC_TARGET_CPU;
+}
+
+/* What operations of vectors take of the time that multiply-adds would. */
+static double lane_share(const estimator *e)
+{
+    double ops = e->schedule->target->machine->lane_ops;
+    return has_vectors(e) && ops > 0 ? LANE_OPS / ops : 1;
 }
 
 /* How often what a loop holds runs through its axis: the region where it is not open yet. */
@@ -200,10 +210,11 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[s];
     double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
+    double computing = e->c.work[s] / width * lane_share(e);
     if (e->schedule->homes[s].layout.nparts)
-        return points * panel_cycles(e, s, lane) + e->c.work[s] / width;
+        return points * panel_cycles(e, s, lane) + computing;
     double vectors = (double)(((int64_t)run + width - 1) / width);
-    return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + e->c.work[s] / width;
+    return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + computing;
 }
 
 static double dot_cycles(const estimator *e, uint32_t leaf)
@@ -222,7 +233,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
         double loss = is_of_threads ? dlc_estimate_thread_loss(e->schedule, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
         cycles = products / per_cycle * loss;
     }
-    return further > 0 ? cycles + further / width : cycles;
+    return further > 0 ? cycles + further / width * lane_share(e) : cycles;
 }
 
 /* The points of the axis that an iteration of loop n goes through. */
@@ -395,7 +406,7 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
         loads += share;
         most = share > most ? share : most;
     }
-    return (points * dlc_estimate_beside(loads, 1) + (further > 0 ? further * most : 0)) / 2;
+    return (points * dlc_estimate_beside(loads, 1) + (further > 0 ? further * most * lane_share(e) : 0)) / 2;
 }
 
 /* Loads that a condition over the axis guards: a loop of one vector a step is cut where such a condition changes (codegen/walk.c), with
@@ -481,6 +492,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return shared;
     uint32_t paid = loop != DLC_ROOT_NODE && has_vectors(e) ? paid_width(e, node->stage, width) : width;
     double cycles = dlc_choose_stage_cycles(&e->c, node->stage, lane, paid);
+    cycles *= width > 1 ? lane_share(e) : 1;
     return loop != DLC_ROOT_NODE && has_vectors(e) ? cycles + loop_cycles(e, leaf, loop, width, cycles) : cycles;
 }
 
@@ -517,6 +529,18 @@ static double workers_of(double wanted, double most)
     return wanted < 1 ? 1 : wanted > most ? most : wanted;
 }
 
+static double stored_past_caches(const estimator *e)
+{
+    double bytes = 0;
+    for (uint32_t n = 0; n < e->schedule->nodes.n; n++) {
+        if (!node_at(e, n)->nontemporal)
+            continue;
+        uint32_t buffer = e->c.kernel->stages.data[node_at(e, n)->stage].buffer;
+        bytes += dlc_choose_elems(&e->c, buffer) * dlc_dtype_bytes(e->c.kernel->buffers.data[buffer].type.dtype);
+    }
+    return bytes;
+}
+
 /* The axis along which the scratch of the stage lies together. */
 static uint32_t axis_together(const dlc_schedule *schedule, uint32_t s)
 {
@@ -546,6 +570,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
         e.c.together[s] = axis_together(schedule, s);
     }
     moved moves = moved_of(&e.c);
+    moves.past = stored_past_caches(&e);
     result->bytes = moves.weights + moves.others;
     result->moving_us = moving_us(schedule->target, &moves);
     for (uint32_t s = 0; s < kernel->stages.n; s++)

@@ -12,7 +12,6 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
-    HEIGHT_CYCLES = 3,  /* a tile that asks how many rows it has */
     BURST = 16,         /* sums that are stored without waiting */
     LATENCY_HIDDEN = 8 /* cycles of a chain of sums in which the tile behind is begun */
 };
@@ -30,7 +29,6 @@ typedef struct {
     piece data[64];
     uint32_t n;
     double covered; /* points of the axis, each once */
-    int is_uneven;  /* blocks around them have different sizes: how many rows a tile has, it finds out as it runs */
 } pieces;
 
 static void add(pieces *list, double size, double count)
@@ -81,7 +79,6 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
     to.covered = from.covered;
     double block = outer == DLC_ROOT_NODE ? tile : (double)schedule->nodes.data[outer].tile;
     int is_balanced = is_even && (from.n == 1 || fmod(block, tile) == 0);
-    to.is_uneven = from.n > 1;
     for (uint32_t i = 0; i < from.n; i++) {
         double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
         double height = is_balanced ? ceil(size / times) : tile;
@@ -150,7 +147,7 @@ typedef struct {
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
     double crowded;               /* rows */
-    int is_ahead, begins_anywhere, is_uneven;
+    int is_ahead, begins_anywhere;
 } tile_facts;
 
 static double step_cycles(const tile_facts *t, double rows, double columns)
@@ -174,8 +171,6 @@ static double tile_cycles(const tile_facts *t, double rows, double columns, doub
         cycles += (sums - BURST) * t->machine->burst_cycles;
     if (t->begins_anywhere)
         cycles += rows * t->machine->row_cycles;
-    if (t->is_uneven)
-        cycles += HEIGHT_CYCLES;
     return busy + cycles;
 }
 
@@ -254,7 +249,6 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
     t.is_ahead = node->ahead;
-    t.is_uneven = rows.is_uneven;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
     t.begins_anywhere = factor && node->rows != DLC_NO_AXIS && begins_anywhere(c, node->stage, factor, node->rows);
