@@ -801,9 +801,13 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
     int folds_lanes = dlc_ids_find(&stage->reduce, lane, NULL);
     int64_t tile = 1;
     uint32_t beside = is_alone ? beside_in(c, choice, s, lane, &tile) : DLC_NO_AXIS;
+    if (beside != DLC_NO_AXIS) { /* by strips: rows of one that windows share are still in L1 for the next row of results */
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, beside, tile);
+        n++;
+    }
     for (uint32_t i = 0; i < stage->axes.n; i++)
-        if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, stage->axes.data[i], stage->axes.data[i] == beside ? tile : 1);
+        if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane && stage->axes.data[i] != beside) {
+            dlc_schedule_open(schedule, DLC_LOOP_FOR, stage->axes.data[i], 1);
             n++;
         }
     if (lane != DLC_NO_AXIS && !folds_lanes) {

@@ -53,6 +53,21 @@ static int has_vain_block(const dlc_schedule *schedule)
     return 0;
 }
 
+/* What is fetched ahead or stored past the caches goes vector by vector. */
+static int is_too_wide(const dlc_schedule *schedule)
+{
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        const dlc_schedule_node *lane = &schedule->nodes.data[n];
+        for (uint32_t i = n + 1; lane->kind == DLC_LOOP_LANE && i < lane->end; i++) {
+            const dlc_schedule_node *leaf = &schedule->nodes.data[i];
+            if (leaf->kind == DLC_LOOP_LEAF && (leaf->ahead || leaf->nontemporal) &&
+                lane->tile * (int64_t)dlc_dtype_bytes(schedule->kernel->stages.data[leaf->stage].dtype[0]) > schedule->target->vector_bytes)
+                return 1;
+        }
+    }
+    return 0;
+}
+
 static void end(stepper *t)
 {
     dlc_candidate candidate = {0};
@@ -62,7 +77,7 @@ static void end(stepper *t)
     dlc_schedule_print(&t->step, &text);
     if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK) {
         dlc_estimate_grain(candidate.schedule, t->arena);
-        if (!has_vain_block(candidate.schedule) && dlc_candidate_judge(&candidate, t->arena))
+        if (!has_vain_block(candidate.schedule) && !is_too_wide(candidate.schedule) && dlc_candidate_judge(&candidate, t->arena))
             dlc_vec_push(t->arena, t->result, candidate);
     }
     dlc_str_deinit(&text);
