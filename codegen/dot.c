@@ -598,7 +598,7 @@ static void multiply_rest(const dot *d)
 static void begin_inside(const dot *d)
 {
     dlc_nest *nest = d->nest;
-    dlc_expr inside = dlc_dot_inside(nest->kernel, nest->schedule, d->leaf), any = dlc_expr_bool(d->pool, 0);
+    dlc_expr inside = dlc_dot_inside(nest->kernel, nest->schedule, d->leaf, nest->arena), any = dlc_expr_bool(d->pool, 0);
     for (uint32_t r = 0; r < d->nrows; r++) {
         at_row(d, r);
         any = dlc_expr2(d->pool, DLC_EXPR_OR, any, simplified(d, dlc_nest_here(nest, inside)));

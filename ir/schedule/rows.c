@@ -146,10 +146,10 @@ static dlc_expr padded_load(const dlc_kernel *kernel, uint32_t stage)
 }
 
 /* The copy that the rows' factor reads, or 0. */
-static dlc_expr copied_rows(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf)
+static dlc_expr copied_rows(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf, dlc_arena *arena)
 {
     dlc_dot_factors factors;
-    if (!dlc_dot_factors_of(kernel, leaf, schedule->arena, &factors))
+    if (!dlc_dot_factors_of(kernel, leaf, arena, &factors))
         return 0;
     const dlc_expr_node *node = dlc_node_of(kernel->pool, factors.operands.rows);
     int is_copy = node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) && DLC_SOURCE_INDEX(node->imm.id) >= schedule->nstages;
@@ -168,20 +168,20 @@ static int is_skipped(const dlc_kernel *kernel, const dlc_schedule_node *leaf, d
     return !dlc_expr_has_load(kernel->pool, condition);
 }
 
-dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf)
+dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf, dlc_arena *arena)
 {
     dlc_pool *pool = kernel->pool;
-    dlc_expr rows = leaf->nskipped ? copied_rows(kernel, schedule, leaf) : 0, inside = 0;
+    dlc_expr rows = leaf->nskipped ? copied_rows(kernel, schedule, leaf, arena) : 0, inside = 0;
     uint32_t copy = rows ? DLC_SOURCE_INDEX(dlc_node_of(pool, rows)->imm.id) : 0;
     dlc_expr load = rows ? padded_load(kernel, copy) : 0;
     if (!load)
         return 0;
     const dlc_ids *axes = &kernel->stages.data[copy].axes;
-    dlc_expr *at = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
+    dlc_expr *at = dlc_new_array(arena, dlc_expr, kernel->axes.n);
     for (uint32_t i = 0; i < axes->n; i++)
         at[axes->data[i]] = dlc_arg(pool, rows, i);
     dlc_ids conditions = {0};
-    dlc_expr_conjuncts(pool, dlc_expr_substitute(pool, dlc_load_guard(pool, load), at, kernel->axes.n), schedule->arena, &conditions);
+    dlc_expr_conjuncts(pool, dlc_expr_substitute(pool, dlc_load_guard(pool, load), at, kernel->axes.n), arena, &conditions);
     for (uint32_t i = 0; i < conditions.n; i++)
         if (is_skipped(kernel, leaf, conditions.data[i]))
             inside = dlc_and(pool, inside, conditions.data[i]);

@@ -264,8 +264,9 @@ typedef struct {
 } dlc_dot_factors;
 int dlc_dot_factors_of(dlc_kernel *kernel, const dlc_schedule_node *leaf, dlc_arena *arena, dlc_dot_factors *result);
 /* What is true wherever the rows' factor, which is a copy of what is padded with zeros, is no padding: of axes of the leaf's stage, and of
- * reduced ones those which nskipped counts. 0: the factor is no such copy, or the leaf skips nothing. */
-dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf);
+ * reduced ones those which nskipped counts. 0: the factor is no such copy, or the leaf skips nothing. arena: of the caller, since threads
+ * that compile kernels of one module share the schedules'. */
+dlc_expr dlc_dot_inside(dlc_kernel *kernel, const dlc_schedule *schedule, const dlc_schedule_node *leaf, dlc_arena *arena);
 /* A load, of the leaf's rows or columns: a granule along the innermost axis the leaf runs over is together, and granules of
  * neighbouring columns follow each other. Homes are known. */
 int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, int is_columns);

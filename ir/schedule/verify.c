@@ -375,7 +375,7 @@ static dlc_status verify_skipped(const dlc_verifier *v, uint32_t n)
     for (uint32_t i = 0; i < leaf->nskipped && leaf->part > 1; i++)
         if (leaf->over.data[i] == leaf->cut)
             return dlc_verifier_fail(v, "%s: partial sums have several points of %s, which cannot be skipped", name, axis_name(v, leaf->cut));
-    if (!dlc_dot_inside(v->kernel, v->schedule, leaf))
+    if (!dlc_dot_inside(v->kernel, v->schedule, leaf, v->schedule->arena))
         return dlc_verifier_fail(v, "%s: its rows are no copy of what is padded with zeros there; nothing can be skipped", name);
     return DLC_OK;
 }

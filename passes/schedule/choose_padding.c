@@ -68,7 +68,7 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
     enum { SAMPLES = 128, QUESTIONS = 1 << 14, /* tiles asked of many, and all questions but for one tile's */
            SPREAD = 7919 }; /* a prime: samples meet all places of a tile in an image's row */
     tiles t = {.c = c, .kernel = c->kernel, .leaf = &schedule->nodes.data[leaf], .height = 1};
-    dlc_expr inside = dlc_dot_inside(c->kernel, schedule, t.leaf);
+    dlc_expr inside = dlc_dot_inside(c->kernel, schedule, t.leaf, c->arena);
     uint32_t rows = dlc_schedule_rows(schedule, leaf);
     if (!inside)
         return 1;
@@ -126,7 +126,7 @@ static void choose_skipped(dlc_chooser *from, uint32_t n)
         if (leaf->part > 1 && leaf->over.data[i] == leaf->cut)
             nskipped = i;
     leaf->nskipped = nskipped;
-    dlc_expr inside = dlc_dot_inside(c->kernel, schedule, leaf);
+    dlc_expr inside = dlc_dot_inside(c->kernel, schedule, leaf, c->arena);
     while (inside && nskipped && !dlc_expr_uses_axis(c->kernel->pool, inside, leaf->over.data[nskipped - 1]))
         nskipped--;
     leaf->nskipped = 0;

@@ -256,7 +256,7 @@ static inline void draw_skipped(schedule_plan *p, dlc_schedule_node *leaf)
     if (!leaf->over.n || draw(2))
         return;
     leaf->nskipped = (uint32_t)draw(leaf->over.n);
-    if (!dlc_dot_inside(p->kernel, p->schedule, leaf) && !breaks_rule())
+    if (!dlc_dot_inside(p->kernel, p->schedule, leaf, p->schedule->arena) && !breaks_rule())
         leaf->nskipped = 0;
 }
 

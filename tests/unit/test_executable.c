@@ -120,6 +120,53 @@ START_TEST(the_same_model_gives_the_same_bytes)
 }
 END_TEST
 
+enum { NCONVOLUTIONS = 8 };
+
+/* Convolutions whose taps lie nearly as far apart as the image is wide: tiles leave padding out (dlc_dot_inside). No two kernels are alike. */
+static made_model dilated_model(void)
+{
+    static const float weights[(16 + NCONVOLUTIONS) * (16 + NCONVOLUTIONS) * 9] = {1};
+    made_model m = made_begin("dilated");
+    dlc_pool *pool = m.graph->pool;
+    dlc_value *at = made_input(&m, "x", DLC_F32, 4, (int64_t[]){1, 16, 9, 9});
+    dlc_expr three = dlc_expr_i64(pool, 3), *apart = dlc_new_array(m.arena, dlc_expr, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        apart[i] = dlc_expr_i64(pool, 8);
+    dlc_attr attrs[] = {dlc_attr_dims(DLC_ATTR_PADS, apart, 4), dlc_attr_dims(DLC_ATTR_DILATIONS, apart, 2)};
+    for (uint32_t i = 0; i < NCONVOLUTIONS; i++) {
+        dlc_type type = {.dtype = DLC_F32, .rank = 4, .dims = {dlc_expr_i64(pool, 17 + i), dlc_expr_i64(pool, 16 + i), three, three}};
+        size_t size_bytes = (size_t)(17 + i) * (16 + i) * 9 * sizeof *weights;
+        dlc_value *inputs[] = {at, dlc_graph_constant(m.graph, "w", &type, weights, size_bytes)};
+        at = made_node(&m, DLC_OP_CONV, "y", 2, inputs, 1, 2, attrs)->outputs[0];
+    }
+    dlc_graph_output(m.graph, "y", at);
+    return m;
+}
+
+/* Threads compile the kernels of a module, which share arenas: what one needs meanwhile is its own. */
+START_TEST(threads_do_not_meet)
+{
+    size_t n[2];
+    unsigned char *bytes[2];
+    for (int i = 0; i < 2; i++) {
+        made_model m = dilated_model();
+        const char *path = in_folder("dilated");
+        ck_assert_msg(write_as(&m, DLC_ARTIFACT_SO, path, i ? 4 : 1) == DLC_OK, "%s", message(&m));
+        uint32_t nskipping = 0;
+        for (uint32_t k = 0; k < m.ctx.module->kernels.n; k++)
+            for (uint32_t at = 0; at < m.ctx.module->kernels.data[k].schedule->nodes.n; at++)
+                nskipping += m.ctx.module->kernels.data[k].schedule->nodes.data[at].nskipped > 0;
+        ck_assert_uint_ge(nskipping, 2);
+        bytes[i] = read_all(path, &n[i]);
+        made_end(&m);
+    }
+    ck_assert_uint_eq(n[0], n[1]);
+    ck_assert_mem_eq(bytes[0], bytes[1], n[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+END_TEST
+
 /* Symbols of the dynamic table that are (not) defined. */
 static uint32_t dynamic_symbols(const unsigned char *bytes, int defined, const char *names[8])
 {
@@ -590,6 +637,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, the_same_model_gives_the_same_bytes, 0,
                         sizeof artifacts / sizeof artifacts[0]);
+    tcase_add_test(tests, threads_do_not_meet);
     tcase_add_test(tests, a_shared_object_exports_itself_and_needs_nothing);
     tcase_add_loop_test(tests, what_is_linked_is_known_and_the_rest_refused, 0,
                         sizeof links / sizeof *links);
