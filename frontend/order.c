@@ -1,9 +1,14 @@
 /*
  * Nodes in an order in which each stands behind those it reads. The standard asks for one, but tools append nodes where they like (ONNX
  * Runtime's converter to f16 its casts of inputs), and other runtimes put up with that. A list that has such an order stays as it is;
- * else nodes keep theirs but for those that have to come first. What reads itself in a circle comes as it stood, and is refused when read.
+ * else nodes keep theirs but for those that have to come first. A list in which nodes read each other in a circle stays as it is, and is
+ * refused when it is read.
  */
 #include "frontend/import_steps.h"
+
+#include <string.h>
+
+#define PLACED UINT32_MAX
 
 typedef dlc_vec(uint32_t) numbers;
 
@@ -121,12 +126,17 @@ static void sort_list(dlc_import *im, Onnx__NodeProto **nodes, size_t n)
             uint32_t at = open.data[open.n - 1];
             if (next[at] > o.reads[at].n) {
                 nodes[nplaced++] = before[at];
+                next[at] = PLACED;
                 open.n--;
                 continue;
             }
             uint32_t read = o.reads[at].data[next[at]++ - 1];
-            if (next[read])
-                continue; /* placed, or it reads itself in a circle */
+            if (next[read] == PLACED)
+                continue;
+            if (next[read]) { /* what reads it is read by it */
+                memcpy(nodes, before, n * sizeof *nodes);
+                return;
+            }
             next[read] = 1;
             dlc_vec_push(im->arena, &open, read);
         }

@@ -562,7 +562,7 @@ START_TEST(nodes_come_in_any_order)
     add_part(&circle, INPUT, value_info("x", FLOAT, "2"));
     add_part(&circle, OUTPUT, value_info("b", FLOAT, "2"));
     i = read_graph(&circle, 17);
-    expect_refusal(&i, DLC_INVALID, "'a' is defined by no earlier node");
+    expect_refusal(&i, DLC_INVALID, "'b' is defined by no earlier node");
 }
 END_TEST
 
