@@ -89,39 +89,33 @@ Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char 
     return index ? im->proto->functions[index - 1] : NULL;
 }
 
-typedef struct {
-    Onnx__NodeProto **nodes;
-    size_t n;
-} node_list;
-typedef dlc_vec(node_list) node_lists;
-
-static void push_subgraphs(dlc_import *im, const Onnx__NodeProto *node, node_lists *lists)
+void im_push_graphs(dlc_import *im, const Onnx__NodeProto *node, im_graphs *graphs)
 {
     for (size_t a = 0; a < node->n_attribute; a++) {
         const Onnx__AttributeProto *attribute = node->attribute[a];
         if (attribute->g)
-            dlc_vec_push(im->arena, lists, ((node_list){attribute->g->node, attribute->g->n_node}));
+            dlc_vec_push(im->arena, graphs, attribute->g);
         for (size_t g = 0; g < attribute->n_graphs; g++)
-            dlc_vec_push(im->arena, lists,
-                         ((node_list){attribute->graphs[g]->node, attribute->graphs[g]->n_node}));
+            dlc_vec_push(im->arena, graphs, attribute->graphs[g]);
     }
 }
 
 /* Its own nodes, those of all its subgraphs, and its calls. */
 static void look_inside(dlc_import *im, function *f, Onnx__NodeProto **nodes, size_t n)
 {
-    node_lists lists = {0};
-    dlc_vec_push(im->arena, &lists, ((node_list){nodes, n}));
-    while (lists.n) {
-        node_list list = lists.data[--lists.n];
-        f->nnodes = saturating_add(f->nnodes, list.n);
-        for (size_t i = 0; i < list.n; i++) {
-            const Onnx__NodeProto *node = list.nodes[i];
-            uint32_t callee = function_index(im, node->domain, node->op_type, node->overload);
+    im_graphs left = {0};
+    for (;;) {
+        f->nnodes = saturating_add(f->nnodes, n);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t callee = function_index(im, nodes[i]->domain, nodes[i]->op_type, nodes[i]->overload);
             if (callee)
                 dlc_vec_push(im->arena, &f->calls, callee - 1);
-            push_subgraphs(im, node, &lists);
+            im_push_graphs(im, nodes[i], &left);
         }
+        if (!left.n)
+            return;
+        const Onnx__GraphProto *graph = left.data[--left.n];
+        nodes = graph->node, n = graph->n_node;
     }
 }
 

@@ -25,6 +25,9 @@ dlc_value *im_constant(dlc_import *im, const char *name, const dlc_dense *dense)
 
 /* functions.c */
 DLC_NODISCARD dlc_status im_count_nodes(dlc_import *im); /* after inlining, before it */
+/* Graphs inside of nodes: branches, bodies of loops. */
+typedef dlc_vec(const Onnx__GraphProto *) im_graphs;
+void im_push_graphs(dlc_import *im, const Onnx__NodeProto *node, im_graphs *graphs); /* the node's, not those inside of them */
 void im_sort(dlc_import *im); /* nodes of all graphs and functions, each behind those that it reads (order.c) */
 Onnx__FunctionProto *im_function(dlc_import *im, const char *domain, const char *name,
                                  const char *overload);

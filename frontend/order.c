@@ -37,18 +37,6 @@ static void add_read(order *o, uint32_t node, const char *name)
         dlc_vec_push(o->im->arena, &o->reads[node], at);
 }
 
-typedef dlc_vec(const Onnx__GraphProto *) graphs;
-
-static void push_graphs(dlc_import *im, const Onnx__NodeProto *node, graphs *all)
-{
-    for (size_t a = 0; a < node->n_attribute; a++) {
-        if (node->attribute[a]->g)
-            dlc_vec_push(im->arena, all, node->attribute[a]->g);
-        for (size_t g = 0; g < node->attribute[a]->n_graphs; g++)
-            dlc_vec_push(im->arena, all, node->attribute[a]->graphs[g]);
-    }
-}
-
 static void add_name(const order *o, dlc_table *names, const char *name)
 {
     int is_new;
@@ -70,13 +58,13 @@ static void add_names(const order *o, dlc_table *names, const Onnx__GraphProto *
 /* What the node's graphs read that they do not make themselves: of those around. */
 static void add_captures(order *o, uint32_t node)
 {
-    graphs all = {0};
+    im_graphs all = {0};
     dlc_table own = {0};
-    push_graphs(o->im, o->nodes[node], &all);
+    im_push_graphs(o->im, o->nodes[node], &all);
     for (uint32_t g = 0; g < all.n; g++) {
         add_names(o, &own, all.data[g]);
         for (size_t i = 0; i < all.data[g]->n_node; i++)
-            push_graphs(o->im, all.data[g]->node[i], &all);
+            im_push_graphs(o->im, all.data[g]->node[i], &all);
     }
     for (uint32_t g = 0; g < all.n; g++) {
         const Onnx__GraphProto *graph = all.data[g];
@@ -143,28 +131,23 @@ static void sort_list(dlc_import *im, Onnx__NodeProto **nodes, size_t n)
     }
 }
 
-/* Lists that are yet to be sorted, those of graphs inside of others among them. */
-typedef struct {
-    Onnx__NodeProto **nodes;
-    size_t n;
-} list;
-typedef dlc_vec(list) lists;
+static void sort_all(dlc_import *im, Onnx__NodeProto **nodes, size_t n)
+{
+    im_graphs left = {0};
+    for (;;) {
+        sort_list(im, nodes, n);
+        for (size_t i = 0; i < n; i++)
+            im_push_graphs(im, nodes[i], &left);
+        if (!left.n)
+            return;
+        const Onnx__GraphProto *graph = left.data[--left.n];
+        nodes = graph->node, n = graph->n_node;
+    }
+}
 
 void im_sort(dlc_import *im)
 {
-    lists left = {0};
-    const Onnx__GraphProto *graph = im->proto->graph;
-    dlc_vec_push(im->arena, &left, ((list){graph->node, graph->n_node}));
+    sort_all(im, im->proto->graph->node, im->proto->graph->n_node);
     for (size_t i = 0; i < im->proto->n_functions; i++)
-        dlc_vec_push(im->arena, &left, ((list){im->proto->functions[i]->node, im->proto->functions[i]->n_node}));
-    while (left.n) {
-        list next = left.data[--left.n];
-        for (size_t i = 0; i < next.n; i++) {
-            graphs inside = {0};
-            push_graphs(im, next.nodes[i], &inside);
-            for (uint32_t g = 0; g < inside.n; g++)
-                dlc_vec_push(im->arena, &left, ((list){inside.data[g]->node, inside.data[g]->n_node}));
-        }
-        sort_list(im, next.nodes, next.n);
-    }
+        sort_all(im, im->proto->functions[i]->node, im->proto->functions[i]->n_node);
 }
