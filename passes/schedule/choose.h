@@ -129,7 +129,7 @@ int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_expr factor, dlc_ids *order);
 /* The register tile just added to the schedule sums its floats by parts where it has many terms. */
 void dlc_choose_parts(dlc_chooser *chooser);
-/* It leaves out points at which all its rows are padding, where those are many. */
+/* Register tiles of the schedule, which is built, leave out points at which all their rows are padding, where estimates say that it pays. */
 void dlc_choose_skipped(dlc_chooser *chooser);
 /* The share of points of the axes skipped that the dot's tiles do not leave out: by samples where there are many tiles. */
 double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
@@ -163,5 +163,6 @@ enum {
     DLC_MIN_UNITS = 16,      /* units wanted, so that 8 threads balance */
     DLC_UNEVEN_CYCLES = 9    /* copying an element that has an address or a border test of its own (Zen 3) */
 };
+#define DLC_LANE_OPS 2.0 /* of vectors, in a cycle, where the machine does not say (machine.def, lane_ops) */
 
 #endif

@@ -233,7 +233,7 @@ double dlc_choose_stage_cycles(const dlc_chooser *c, uint32_t s, uint32_t lane, 
         cycles += points * access_cycles(c, &c->accesses[s].data[i], lane, width);
     if (lane != DLC_NO_AXIS)
         cycles *= rounded(c->extent[lane], width) / (double)c->extent[lane];
-    cycles /= 2; /* two operations a cycle */
+    cycles /= DLC_LANE_OPS;
     if (lane != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, lane, NULL))
         cycles += FOLD_CYCLES * dlc_choose_points(c, &stage->axes);
     return cycles;

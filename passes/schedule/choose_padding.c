@@ -94,8 +94,8 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
     return (double)nread / (double)(n * points);
 }
 
-/* Lower tiles take no longer: those that end where an image's row does have more points at which all of their rows are padding. Returns what
- * the best of them take. */
+/* A lower tile where that takes less time: tiles that end where an image's row does have more points at which all of their rows are
+ * padding. Returns the time. */
 static double fit_height(const dlc_chooser *c, dlc_schedule *schedule, uint32_t leaf)
 {
     uint32_t rows = dlc_schedule_rows(schedule, leaf);
@@ -120,18 +120,18 @@ static void choose_skipped(dlc_chooser *from, uint32_t n)
     dlc_schedule_node *leaf = &schedule->nodes.data[n];
     if (schedule->threads || dlc_dots[leaf->row].family != DLC_FAMILY_LANES || !leaf->over.n)
         return;
-    dlc_choose_facts(c, dlc_kernel_clone(schedule->kernel, from->arena), from->target, from->arena);
     uint32_t nskipped = leaf->over.n - 1;
     for (uint32_t i = 0; i < nskipped; i++)
         if (leaf->part > 1 && leaf->over.data[i] == leaf->cut)
             nskipped = i;
     leaf->nskipped = nskipped;
-    dlc_expr inside = dlc_dot_inside(c->kernel, schedule, leaf, c->arena);
-    while (inside && nskipped && !dlc_expr_uses_axis(c->kernel->pool, inside, leaf->over.data[nskipped - 1]))
+    dlc_expr inside = dlc_dot_inside(schedule->kernel, schedule, leaf, from->arena);
+    while (inside && nskipped && !dlc_expr_uses_axis(schedule->kernel->pool, inside, leaf->over.data[nskipped - 1]))
         nskipped--;
     leaf->nskipped = 0;
     if (!inside || !nskipped)
         return;
+    dlc_choose_facts(c, dlc_kernel_clone(schedule->kernel, from->arena), from->target, from->arena);
     uint32_t rows = dlc_schedule_rows(schedule, n);
     int64_t rule = rows == DLC_ROOT_NODE ? 1 : schedule->nodes.data[rows].tile;
     double all = dlc_estimate_tiles(c, schedule, n);

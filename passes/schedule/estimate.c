@@ -25,7 +25,6 @@ enum {
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
-#define LANE_OPS 2.0       /* in a cycle, where nobody counted them */
 
 double dlc_estimate_hiding(double a, double b, double exponent)
 {
@@ -123,7 +122,7 @@ static int has_vectors(const estimator *e)
 static double lane_share(const estimator *e)
 {
     double ops = e->schedule->target->machine->lane_ops;
-    return has_vectors(e) && ops > 0 ? LANE_OPS / ops : 1;
+    return has_vectors(e) && ops > 0 ? DLC_LANE_OPS / ops : 1;
 }
 
 /* How often what a loop holds runs through its axis: the region where it is not open yet. */
@@ -446,7 +445,7 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     if (is_fold && waiting > cycles)
         added = waiting - cycles;
     double guard = e->schedule->target->vector_bytes == 64 ? MASKED_CYCLES : GUARD_CYCLES;
-    if (is_fold && loop->count > 1 && e->schedule->target->vector_bytes) { /* what is left goes vector by vector, into one sum */
+    if (is_fold && loop->count > 1) { /* what is left goes vector by vector, into one sum */
         double step = (double)(loop->tile * loop->count), extent = (double)e->c.extent[loop->axis];
         added += points / extent * ceil(fmod(extent, step) / (double)loop->tile) * e->schedule->target->machine->sum_latency;
     }
