@@ -18,7 +18,14 @@
 #include "passes/schedule/candidates.h"
 #include "runtime/internal.h"
 
-enum { MOST_BATCH = 16, LEAST_BATCH = 4, BATCH_BYTES = 256 << 20 /* of weights, packed for each */, DEFAULT_SECONDS = 60, TURNS = 2, MOST_TURNS = 3 };
+enum {
+    MOST_BATCH = 16,
+    LEAST_BATCH = 4,
+    BATCH_BYTES = 256 << 20, /* of weights, packed for each schedule */
+    TURNS = 2,
+    MOST_TURNS = 3,
+    DEFAULT_SECONDS = 60
+};
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
 #define REPEATED 0.9      /* of the schedules: as near together as the two turns of so many lie, two schedules are not told apart */
 #define LEAST_SHARE 0.002 /* of all launches' estimated time, below which a kernel is not worth it */
