@@ -70,6 +70,28 @@ int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, in
            dlc_expr_is_int(nest->kernel->pool, coefficient, stride);
 }
 
+/* The terms of an i64 sum, ADD nodes flattened; constants apart in *constant. */
+void dlc_nest_terms(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    dlc_ids todo = {0};
+    *constant = 0;
+    dlc_vec_push(nest->arena, &todo, sum);
+    while (todo.n) {
+        dlc_expr expr = todo.data[--todo.n];
+        const dlc_expr_node *node = dlc_node_of(pool, expr);
+        int64_t value;
+        if (node->op == DLC_EXPR_ADD) {
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 1));
+            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 0));
+        } else if (dlc_expr_is_int(pool, expr, &value)) {
+            *constant = (int64_t)((uint64_t)*constant + (uint64_t)value);
+        } else {
+            dlc_vec_push(nest->arena, terms, expr);
+        }
+    }
+}
+
 static dlc_expr with_axis(dlc_nest *nest, dlc_expr expr, uint32_t axis, dlc_expr instead)
 {
     dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
@@ -120,10 +142,72 @@ dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *str
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr rest;
     int64_t apart;
-    if (!nest->emit->reads_strides || !dlc_nest_is_strided(nest, offset, nest->lane, &apart, &rest) || apart < 2 || apart > DLC_MOST_STRIDE)
+    if (!nest->emit->shuffles || !dlc_nest_is_strided(nest, offset, nest->lane, &apart, &rest) || apart < 2 || apart > DLC_MOST_STRIDE)
         return 0;
     *stride = (uint32_t)apart;
     return simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), apart)));
+}
+
+/* What lane `lane` of a block adds to the offset: the sum of terms in which nothing but the lane is. */
+static int is_number(dlc_nest *nest, const dlc_ids *terms, uint32_t lane, int64_t *number)
+{
+    dlc_expr sum = dlc_expr_i64(nest->kernel->pool, 0);
+    for (uint32_t i = 0; i < terms->n; i++)
+        sum = dlc_add(nest->kernel->pool, sum,
+                      with_axis(nest, terms->data[i], nest->blocks.lane, dlc_expr_i64(nest->kernel->pool, lane)));
+    return dlc_expr_is_int(nest->kernel->pool, simplified(nest, sum), number);
+}
+
+static int find_numbers(dlc_nest *nest, const dlc_ids *terms, uint8_t *numbers, int64_t *least, int64_t *span)
+{
+    int64_t *all = dlc_new_array(nest->arena, int64_t, nest->width), most = 0;
+    *least = 0;
+    for (uint32_t l = 0; l < nest->width; l++) {
+        if (!is_number(nest, terms, l, &all[l]))
+            return 0;
+        *least = l && *least < all[l] ? *least : all[l];
+        most = l && most > all[l] ? most : all[l];
+    }
+    *span = most - *least + 1;
+    for (uint32_t l = 0; l < nest->width; l++)
+        numbers[l] = (uint8_t)(all[l] - *least);
+    return *span <= nest->width;
+}
+
+/* A load of whole aligned vectors serves several of such reads, and needs no mask. */
+static void widen_spread(dlc_nest *nest, dlc_spread *spread, uint8_t *numbers)
+{
+    int64_t width = nest->width, before = ((spread->disp % width) + width) % width;
+    if (dlc_expr_multiple(nest->kernel->pool, spread->first, &nest->ranges) % width || before + spread->row > width)
+        return;
+    spread->disp -= before;
+    spread->row = nest->width;
+    for (uint32_t l = 0; l < nest->width; l++)
+        numbers[l] = (uint8_t)(numbers[l] + before);
+}
+
+int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int is_whole, dlc_spread *spread)
+{
+    enum { MOST = 64 };
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr by_blocks = nest->emit->shuffles && nest->width <= MOST ? in_blocks(nest, offset) : 0, shared = dlc_expr_i64(pool, 0);
+    uint8_t *numbers = dlc_new_array(nest->arena, uint8_t, nest->width);
+    dlc_ids terms = {0}, own = {0};
+    int64_t constant, least, span;
+    if (!by_blocks || dlc_expr_has_load(pool, by_blocks))
+        return 0;
+    dlc_nest_terms(nest, by_blocks, &terms, &constant);
+    for (uint32_t i = 0; i < terms.n; i++)
+        if (dlc_expr_uses_axis(pool, terms.data[i], nest->blocks.lane))
+            dlc_vec_push(nest->arena, &own, terms.data[i]);
+        else
+            shared = dlc_add(pool, shared, terms.data[i]);
+    if (!find_numbers(nest, &own, numbers, &least, &span))
+        return 0;
+    *spread = (dlc_spread){in_this_block(nest, shared), constant + least, (uint32_t)span, numbers};
+    if (is_whole)
+        widen_spread(nest, spread, numbers);
+    return 1;
 }
 
 dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard)

@@ -123,28 +123,6 @@ static dlc_val widened(dlc_nest *nest, dlc_memo *memo, dlc_dtype dtype)
 
 /* --- sums --- */
 
-/* The terms of an i64 sum, ADD nodes flattened; constants apart in *constant. */
-static void flatten_sum(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant)
-{
-    const dlc_pool *pool = nest->kernel->pool;
-    dlc_ids todo = {0};
-    *constant = 0;
-    dlc_vec_push(nest->arena, &todo, sum);
-    while (todo.n) {
-        dlc_expr expr = todo.data[--todo.n];
-        const dlc_expr_node *node = dlc_node_of(pool, expr);
-        int64_t value;
-        if (node->op == DLC_EXPR_ADD) {
-            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 1));
-            dlc_vec_push(nest->arena, &todo, dlc_arg(pool, expr, 0));
-        } else if (dlc_expr_is_int(pool, expr, &value)) {
-            *constant = (int64_t)((uint64_t)*constant + (uint64_t)value);
-        } else {
-            dlc_vec_push(nest->arena, terms, expr);
-        }
-    }
-}
-
 static int is_sum(const dlc_expr_node *node)
 {
     return node->op == DLC_EXPR_ADD && node->dtype == DLC_I64;
@@ -164,7 +142,7 @@ static void emit_sum(dlc_nest *nest, dlc_expr expr)
 {
     dlc_ids terms = {0};
     int64_t constant;
-    flatten_sum(nest, expr, &terms, &constant);
+    dlc_nest_terms(nest, expr, &terms, &constant);
     dlc_memo sum = {0};
     for (uint32_t level = 0; level <= nest->level; level++) {
         for (uint32_t vector = 0; vector < 2; vector++) { /* uniform terms first: fewer vector additions */
@@ -216,7 +194,7 @@ static dlc_expr simplified(dlc_nest *nest, dlc_expr expr)
 static void split_constant(dlc_nest *nest, load_plan *plan)
 {
     dlc_ids terms = {0};
-    flatten_sum(nest, plan->offset, &terms, &plan->access.disp);
+    dlc_nest_terms(nest, plan->offset, &terms, &plan->access.disp);
     plan->offset = dlc_addi(nest->kernel->pool, plan->offset, -plan->access.disp);
 }
 
@@ -380,15 +358,6 @@ static void plan_row(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer, 
     plan->pick = simplified(nest, at[rank - 1]);
 }
 
-/* The elements are of the source's type. */
-static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_dtype value, dlc_source source)
-{
-    uint32_t s = DLC_SOURCE_INDEX(source);
-    plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0]
-                                                     : nest->kernel->buffers.data[s].type.dtype;
-    plan->access.granule = dlc_dtype_bytes(value) / dlc_dtype_bytes(plan->access.dtype);
-}
-
 static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
 {
     *fill = (dlc_scalar){0};
@@ -402,6 +371,38 @@ static int fill_of(const dlc_nest *nest, dlc_expr otherwise, dlc_scalar *fill)
     else
         fill->i = node->imm.i;
     return 1;
+}
+
+/* Lanes that share elements load them once, where all of those are there. */
+static void plan_spread(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffer)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr guard = plan->guard, size = dlc_expr_i64(pool, 1), own = guard ? dlc_nest_split_guard(nest, &guard) : 0;
+    dlc_spread spread;
+    for (uint32_t d = 0; d < buffer->type.rank; d++)
+        size = dlc_mul(pool, size, buffer->type.dims[d]);
+    int is_whole = !buffer->layout.nparts && dlc_expr_multiple(pool, size, &nest->ranges) % nest->width == 0;
+    int is_guarded = guard && (own || dlc_expr_uses_axis(pool, guard, nest->lane) || dlc_expr_has_load(pool, guard) ||
+                               !fill_of(nest, plan->otherwise, &plan->access.fill));
+    if (plan->access.row || plan->access.granule || plan->access.stride || plan->in_range || is_guarded ||
+        !dlc_nest_is_spread(nest, dlc_addi(pool, plan->offset, plan->access.disp), is_whole, &spread) ||
+        (nest->mask && spread.row < nest->width))
+        return;
+    plan->guard = guard;
+    plan->offset = spread.first;
+    plan->access.mode = DLC_ACCESS_SPREAD;
+    plan->access.disp = spread.disp;
+    plan->access.row = spread.row;
+    plan->access.numbers = spread.numbers;
+}
+
+/* The elements are of the source's type. */
+static void plan_granule(const dlc_nest *nest, load_plan *plan, dlc_dtype value, dlc_source source)
+{
+    uint32_t s = DLC_SOURCE_INDEX(source);
+    plan->access.dtype = DLC_SOURCE_IS_STAGE(source) ? nest->kernel->stages.data[s].dtype[0]
+                                                     : nest->kernel->buffers.data[s].type.dtype;
+    plan->access.granule = dlc_dtype_bytes(value) / dlc_dtype_bytes(plan->access.dtype);
 }
 
 static load_plan plan_load(dlc_nest *nest, dlc_expr load)
@@ -442,6 +443,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         return plan;
     }
     plan_row(nest, &plan, buffer, index);
+    if (plan.access.mode == DLC_ACCESS_GATHER)
+        plan_spread(nest, &plan, buffer);
     if (plan.access.mode == DLC_ACCESS_VECTOR && plan.guard && fill_of(nest, plan.otherwise, &plan.access.fill))
         plan.inside = dlc_nest_split_guard(nest, &plan.guard);
     return plan;
@@ -567,7 +570,7 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
     if (plan->inside || (guard && guard_width == 1))
         access->inside = plan->inside ? at_width(nest, plan->inside, 1) : guard;
-    if (access->mode == DLC_ACCESS_VECTOR || access->mode == DLC_ACCESS_GATHER) {
+    if (access->mode >= DLC_ACCESS_VECTOR && access->mode <= DLC_ACCESS_GATHER) {
         /* a cell of scratch has all lanes, those that are off too */
         access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);
         if (guard_width > 1 && plan->otherwise)
@@ -704,7 +707,7 @@ static void visit(dlc_nest *nest, dlc_expr expr)
     } else if (is_sum(&node)) {
         dlc_ids terms = {0};
         int64_t constant;
-        flatten_sum(nest, expr, &terms, &constant);
+        dlc_nest_terms(nest, expr, &terms, &constant);
         if (!push_unknown(nest, terms.data, terms.n))
             emit_sum(nest, expr);
     } else if (node.nargs == 0) {

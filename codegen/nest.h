@@ -22,12 +22,12 @@ typedef struct dlc_emitter dlc_emitter;
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
 typedef enum { DLC_MEM_BUFFER, DLC_MEM_SCRATCH, DLC_MEM_FILL } dlc_mem;
 
-typedef enum { DLC_ACCESS_UNIFORM, DLC_ACCESS_VECTOR, DLC_ACCESS_GATHER, DLC_ACCESS_LOOKUP } dlc_access_mode;
+typedef enum { DLC_ACCESS_UNIFORM, DLC_ACCESS_VECTOR, DLC_ACCESS_SPREAD, DLC_ACCESS_GATHER, DLC_ACCESS_LOOKUP } dlc_access_mode;
 
 typedef struct {
     uint8_t mem;       /* dlc_mem: BUFFER or SCRATCH */
-    uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; GATHER: one offset per lane; LOOKUP: the same, of a
-                          table of DLC_LOOKUP elements of a byte, where the target has VBMI */
+    uint8_t mode;      /* UNIFORM: one element; VECTOR: `width` contiguous ones; SPREAD: lanes share a few contiguous ones; GATHER: one
+                          offset per lane; LOOKUP: the same, of a table of DLC_LOOKUP elements of a byte, where the target has VBMI */
     uint8_t aligned;   /* VECTOR: the address is a multiple of the vector's size */
     uint8_t nontemporal; /* stores: what is written need not stay in caches */
     uint32_t multiple; /* VECTOR: offset + disp is a multiple of so many elements */
@@ -41,6 +41,7 @@ typedef struct {
     dlc_val first;
     uint32_t row;      /* GATHER: `offset` is uniform, and so many elements from there on are there; lanes take those of number `pick` */
     dlc_val pick;
+    const uint8_t *numbers; /* SPREAD: of `row` elements, at most `width`, which each lane takes */
     int64_t disp;      /* further elements, constant */
     dlc_val inside;    /* uniform bool: false reads a fill of `fill` instead; NULL: always true */
     dlc_scalar fill;
@@ -76,7 +77,7 @@ typedef struct {
  */
 struct dlc_emitter {
     const dlc_target *target;
-    uint8_t reads_strides; /* loads of lanes at equal, small distances want to know them */
+    uint8_t shuffles; /* loads of lanes at equal, small distances, or of few elements for many lanes, want to know which */
     dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
     dlc_val (*splat)(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width);
@@ -250,6 +251,19 @@ int dlc_nest_is_strided(const dlc_nest *nest, dlc_expr offset, uint32_t axis, in
 /* The offset at lane 0 where lanes lie *stride elements apart, a few, and the target has them by whole vectors; else 0. */
 dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *stride);
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
+/*
+ * Lanes whose elements lie within a vector's length, at the same places in every block of lanes, as those of grouped channels do: lane l
+ * reads element numbers[l] of `row` ones that begin at first + disp. is_whole: memory ends with a whole vector. False: they do not, or
+ * the target does not ask.
+ */
+typedef struct {
+    dlc_expr first;
+    int64_t disp;
+    uint32_t row;
+    const uint8_t *numbers;
+} dlc_spread;
+int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int is_whole, dlc_spread *spread);
+void dlc_nest_terms(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant); /* of a sum of i64 */
 /* A mask of the lanes below `count`, an i64 whose value fits 32 bits. */
 dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,

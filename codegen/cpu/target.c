@@ -436,6 +436,20 @@ static int is_strided(const dlc_access *access, LLVMValueRef mask)
            access->width <= 64;
 }
 
+/* --- few elements for many lanes --- */
+
+static LLVMValueRef spread_load(dlc_cpu *cpu, const dlc_access *access, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask)
+{
+    LLVMValueRef lanes[64];
+    for (uint32_t l = 0; l < access->width; l++)
+        lanes[l] = LLVMConstInt(LLVMInt1TypeInContext(cpu->context), l < access->row, 0);
+    LLVMValueRef value = masked_load(cpu, access, pointer, LLVMConstVector(lanes, access->width));
+    for (uint32_t l = 0; l < access->width; l++)
+        lanes[l] = dlc_cpu_i32(cpu, access->numbers[l]);
+    value = LLVMBuildShuffleVector(cpu->builder, value, LLVMGetPoison(type), LLVMConstVector(lanes, access->width), "");
+    return mask ? LLVMBuildSelect(cpu->builder, mask, value, LLVMConstNull(type), "") : value;
+}
+
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -452,7 +466,9 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
     LLVMValueRef pointer = dlc_cpu_address(cpu, access);
     if (access->mode == DLC_ACCESS_GATHER && !mask && !access->row && !is_strided(access, NULL))
         mask = all_lanes(cpu, access->width);
-    if (is_strided(access, dlc_llvm(access->mask))) {
+    if (access->mode == DLC_ACCESS_SPREAD) {
+        value = spread_load(cpu, access, type, pointer, mask);
+    } else if (is_strided(access, dlc_llvm(access->mask))) {
         value = strided_load(cpu, access, type, mask);
     } else if (access->row) {
         value = picked_load(cpu, access, type, pointer, mask);
@@ -779,7 +795,7 @@ static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
-    .reads_strides = 1,     .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
+    .shuffles = 1,          .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step, .widen = dlc_cpu_widen,
     .tiles = &dlc_cpu_tiles,
 };

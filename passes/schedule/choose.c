@@ -391,7 +391,7 @@ static int choose_cuda(dlc_chooser *c)
 
 static int choose_lanes(dlc_chooser *c)
 {
-    dlc_choose_lanes(c);
+    (void)dlc_choose_lanes(c);
     return 1;
 }
 
@@ -404,6 +404,7 @@ static const struct {
     {1, 1, dlc_choose_transpose},
     {1, 1, dlc_choose_block_tiles},
     {1, 0, choose_cuda},
+    {0, 0, dlc_choose_groups},
     {0, 0, dlc_choose_dot},
     {0, 0, dlc_choose_at_points},
     {0, 1, dlc_choose_halo},
@@ -412,9 +413,9 @@ static const struct {
 };
 enum { NFORMS = sizeof forms / sizeof *forms };
 
-static void start(dlc_chooser *c, const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
+void dlc_choose_start(dlc_chooser *c, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
 {
-    dlc_choose_facts(c, dlc_kernel_clone(kernel, arena), target, arena);
+    dlc_choose_facts(c, kernel, target, arena);
     c->place = dlc_new_array(arena, uint8_t, kernel->stages.n + 1);
     find_roots(c);
     place_stages(c);
@@ -451,7 +452,7 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
     detail = detail ? detail : &unused;
     *detail = NULL;
     *result = NULL;
-    start(&c, kernel, target, arena);
+    dlc_choose_start(&c, dlc_kernel_clone(kernel, arena), target, arena);
     dlc_reason reason = check_places(&c, detail);
     if (reason != DLC_REASON_NONE) /* no right code for it */
         return reason;
@@ -469,7 +470,7 @@ void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
     dlc_chooser c;
     const char *unused;
     *result = (dlc_schedules){0};
-    start(&c, kernel, target, arena);
+    dlc_choose_start(&c, dlc_kernel_clone(kernel, arena), target, arena);
     if (check_places(&c, &unused) != DLC_REASON_NONE)
         return;
     for (uint32_t f = 0; f < NFORMS; f++) {

@@ -54,6 +54,8 @@ uint32_t dlc_choose_width(const dlc_chooser *chooser, uint32_t least_bytes);
  * part or several, by fewer vectors if need be. */
 int64_t dlc_choose_panel(const dlc_chooser *chooser, uint32_t elem_bytes, int64_t *nv);
 
+/* Facts, roots and places: all that choices of trees rest on. */
+void dlc_choose_start(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 /* Facts only: extents, accesses, work; no schedule. */
 void dlc_choose_facts(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 /* The kernel's schedules, by each form that can run it: first the one that dlc_choose takes. The kernel does not change. */
@@ -61,7 +63,10 @@ typedef dlc_vec(dlc_schedule *) dlc_schedules;
 void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedules *result);
 /* True when the kernel runs as a register tile; the schedule is filled in. */
 int dlc_choose_dot(dlc_chooser *chooser);
-void dlc_choose_lanes(dlc_chooser *chooser);
+/* Returns the root axis along the lanes, or DLC_NO_AXIS. */
+uint32_t dlc_choose_lanes(dlc_chooser *chooser);
+/* True when groups of few channels go along the lanes together: the tree is built (choose_groups.c). */
+int dlc_choose_groups(dlc_chooser *chooser);
 /* True when stages follow one another by rows, some at windows, some products: the tree is built (choose_halo.c). */
 int dlc_choose_halo(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
@@ -98,6 +103,8 @@ uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t 
 uint32_t dlc_choose_open_across(dlc_chooser *chooser, uint32_t across);
 /* Constants that the stage reads along the lanes lie that way. */
 void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
+/* A constant's load by a stage: it lies with this dimension innermost, where there is such a layout. */
+void dlc_choose_lay_out_constant(dlc_chooser *chooser, uint32_t stage, dlc_expr load, uint32_t dim);
 /* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */
 double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
 /* The same for CUDA: lanes of a warp. */

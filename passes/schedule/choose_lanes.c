@@ -190,6 +190,30 @@ static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t 
            length <= dlc_longest_row(c->target, width);
 }
 
+/* Lanes share a vector's elements, in every vector the same way (dlc_nest_is_spread). */
+static int is_spread(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
+{
+    dlc_pool *pool = c->kernel->pool;
+    dlc_ranges ranges = dlc_kernel_ranges(c->kernel);
+    dlc_expr *with = dlc_new_array(c->arena, dlc_expr, c->kernel->axes.n);
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || c->target->kind != DLC_TARGET_CPU || c->extent[lane] < (int64_t)width ||
+        !dlc_choose_is_known(c, lane) || dlc_expr_has_load(pool, access->offset) || dlc_choose_stride(c, access->offset, lane) != DLC_ODD_STRIDE)
+        return 0;
+    dlc_expr first = 0;
+    for (uint32_t l = 0; l < width; l++) {
+        int64_t at;
+        with[lane] = dlc_addi(pool, dlc_muli(pool, dlc_expr_axis(pool, lane), width), l); /* of any vector */
+        dlc_expr offset = dlc_expr_simplify(pool, dlc_expr_substitute(pool, access->offset, with, c->kernel->axes.n), &ranges);
+        first = l ? first : offset;
+        if (!dlc_expr_is_int(pool, dlc_expr_simplify(pool, dlc_sub(pool, offset, first), &ranges), &at))
+            return 0;
+        least = at < least ? at : least;
+        most = at > most ? at : most;
+    }
+    return most - least < (int64_t)width;
+}
+
 /* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
 static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {
@@ -216,6 +240,8 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return LOOKUP_CYCLES / width;
     if (access->load && stride >= 2 && stride <= DLC_MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)
         return 1.5 * (double)stride / width; /* whole vectors, and a permutation of each */
+    if (is_spread(c, access, lane, width))
+        return 1.5 / width; /* a vector, and a permutation of it */
     return 2.4; /* gathered: an access an element, and the inserting */
 }
 
@@ -313,22 +339,22 @@ static uint32_t best_root_lane(const dlc_chooser *c, uint32_t width, double *bes
 }
 
 /* Constants read along the lanes lie that way: the filters of a depthwise convolution. */
-static void lay_out_constant(dlc_chooser *c, uint32_t s, const dlc_access_fact *access, uint32_t lane)
+void dlc_choose_lay_out_constant(dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t dim)
 {
-    const dlc_kernel *kernel = c->kernel;
-    const dlc_buffer *buffer = &kernel->buffers.data[access->source];
+    const dlc_buffer *buffer = &c->kernel->buffers.data[dlc_node_of(c->kernel->pool, load)->imm.id];
     layout_parts parts;
-    uint32_t dim;
-    if (can_lay_out(c, access->source, lane, &dim) && dim + 1u < buffer->type.rank && lanes_layout(c, access->load, dim, &parts))
-        dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, access->load, parts.part,
-                          parts.n);
+    if (dim + 1u < buffer->type.rank && lanes_layout(c, load, dim, &parts))
+        dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, load, parts.part, parts.n);
 }
 
 void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
 {
-    for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        if (c->accesses[s].data[i].load)
-            lay_out_constant(c, s, &c->accesses[s].data[i], lane);
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        uint32_t dim;
+        if (access->load && can_lay_out(c, access->source, lane, &dim))
+            dlc_choose_lay_out_constant(c, s, access->load, dim);
+    }
 }
 
 /* --- loops --- */
@@ -861,10 +887,11 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     dlc_schedule_close(schedule, n);
 }
 
-void dlc_choose_lanes(dlc_chooser *c)
+uint32_t dlc_choose_lanes(dlc_chooser *c)
 {
     dlc_lanes_choice choice;
     dlc_choose_lanes_facts(c, &choice);
     flatten_units(c, &choice);
     dlc_choose_lanes_build(c, &choice);
+    return choice.lane;
 }

@@ -39,6 +39,10 @@ static const struct {
     /* or as many whose rows stay in L1 for the next row of results */
     {"in x 1,96,113,113 nhwc; const w 96,1,3,3; c = conv x w group=96 strides=2,2 nhwc; out c", "x86-64-v4", "par ow:10, oh, lane oc:16, unroll ow, kh, kw {"},
     {"in x 1,64,58,58 nhwc; const w 64,1,3,3; c = conv x w group=64 nhwc; out c", "x86-64-v4", "par ow:14, oh, lane oc:16, unroll ow, kh, kw {"},
+    /* groups of few channels go along the lanes together, those that fill a vector do not */
+    {"in x 1,64,20,20 nhwc; const w 64,4,3,3; c = conv x w group=16 nhwc; out c", "x86-64-v4", "lane (g, oc):16, unroll ow {\n    for kh, unroll ic, kw {"},
+    {"in x 1,64,20,20 nhwc; const w 64,8,3,3; c = conv x w group=8 nhwc; out c", "x86-64-v3", "par g, oc:8, (oh, ow):14 {"},
+    {"in x 1,32,20,20 nhwc; const w 64,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v3", "lane (g, oc):8"},
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},

@@ -79,6 +79,39 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* groups of few channels along the lanes: whole vectors of an image, parts of one, and lanes that are left over */
+    {"graph @groups(%x: f32[1,9,11,64], %w: f32[64,4,3,3], %b: f32[64,1,1]) -> %y {\n"
+     "  %t: f32[1,64,9,11] = transpose %x {perm=[0,3,1,2]}\n"
+     "  %d: f32[1,64,9,11] = conv %t, %w {group=16, pads=[1,1,1,1]}\n"
+     "  %c: f32[1,64,9,11] = add %d, %b\n"
+     "  %r: f32[1,64,9,11] = relu %c\n"
+     "  %y: f32[1,9,11,64] = transpose %r {perm=[0,2,3,1]}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @groups(%x: f32[2,7,9,20], %w: f32[40,2,3,1]) -> %y {\n"
+     "  %t: f32[2,20,7,9] = transpose %x {perm=[0,3,1,2]}\n"
+     "  %c: f32[2,40,5,5] = conv %t, %w {group=10, strides=[1,2]}\n"
+     "  %y: f32[2,5,5,40] = transpose %c {perm=[0,2,3,1]}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @multiplied(%x: f32[1,m,11,12], %w: f32[24,1,3,3]) -> %y {\n"
+     "  %t: f32[1,12,m,11] = transpose %x {perm=[0,3,1,2]}\n"
+     "  %c: f32[1,24,m,11] = conv %t, %w {group=12, pads=[1,1,1,1]}\n"
+     "  %y: f32[1,m,11,24] = transpose %c {perm=[0,2,3,1]}\n"
+     "}\n",
+     0,
+     {1, 2, 9}},
+    /* what two lanes share without a sum */
+    {"graph @doubled(%x: f32[7,21], %z: f32[7,42]) -> %y {\n"
+     "  %a: f32[7,21,1] = reshape %x {dims=[7,21,1]}\n"
+     "  %b: f32[7,21,2] = expand %a {dims=[7,21,2]}\n"
+     "  %c: f32[7,42] = reshape %b {dims=[7,42]}\n"
+     "  %y: f32[7,42] = add %c, %z\n"
+     "}\n",
+     0,
+     {1}},
     /* rows shorter than a vector, from where there is nothing before and behind */
     {"graph @framed(%x: f32[20,29,3]) -> %y {\n"
      "  %y: f32[26,35,4] = pad %x {pads=[3,3,0,3,3,1], mode=\"constant\"}\n"
