@@ -693,11 +693,11 @@ int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_
     return is_same && is_read && stage->combine == DLC_REDUCE_NONE;
 }
 
-/* A map of a block that is the last to read another stage may overwrite it, element by element. */
+/* A map that is the last to read another stage may overwrite it, element by element. */
 static uint32_t taken_by(const regions *r, uint32_t s)
 {
     const dlc_home *homes = r->schedule->homes, *home = &homes[s];
-    if (!r->schedule->threads || home->place != DLC_PLACE_SCRATCH || s >= r->schedule->nstages || home->layout.nparts)
+    if (home->place != DLC_PLACE_SCRATCH || s >= r->schedule->nstages || home->layout.nparts)
         return DLC_NO_STAGE;
     for (uint32_t from = 0; from < s; from++) {
         int is_free = homes[from].place == DLC_PLACE_SCRATCH && homes[from].at == home->at && !homes[from].layout.nparts &&

@@ -273,6 +273,13 @@ static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts,
     return sum;
 }
 
+/* What the parts hand over is larger than what of a cache stays theirs: it is written to memory and read from there, and takes room. */
+static int goes_through_memory(const dlc_fusion *f, const dlc_estimate *before, const dlc_estimate *after)
+{
+    double handed = (before->bytes - after->bytes) / 2, near = f->target->l2_bytes, far = f->target->machine->l3_bytes / 2;
+    return handed > (far > near ? far : near);
+}
+
 static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)
 {
     const dlc_estimate *a = &v->before, *b = &v->after;
@@ -292,7 +299,8 @@ static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict
                                      (b->again_blindly - a->again_blindly) / f->target->machine->cycles_per_us);
         return DLC_REASON_LOST_REUSE;
     }
-    if (b->nmixed > a->nmixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * MIXED_WORTH) {
+    if (b->nmixed > a->nmixed && b->time_us <= a->time_us * 1.02 && b->time_us > a->time_us * MIXED_WORTH &&
+        !goes_through_memory(f, a, b)) {
         v->detail = dlc_arena_printf(f->arena, "%.1f instead of %.1f us", b->time_us, a->time_us);
         return DLC_REASON_SMALL_SAVING;
     }

@@ -1,6 +1,8 @@
 /*
  * Strategy `greedy`: in topological order, each node joins every producer's group that no cost speaks against; the later
- * producer first, so that what joins two branches becomes the epilogue of the one computed last. Unpackings come before all.
+ * producer first, so that what joins two branches becomes the epilogue of the one computed last. Unpackings come before all. Nodes
+ * that a contraction has taken in ask their own producers once more: scores of attention and their softmax are worth one kernel with what
+ * the softmax weighs, not before.
  */
 #include "passes/fuse/fuse_engine.h"
 
@@ -16,6 +18,36 @@ static uint32_t next_producer(const dlc_fusion_api *api, dlc_fusion *fusion, uin
     return best;
 }
 
+static int has_contraction(const dlc_fusion *f, uint32_t group)
+{
+    const dlc_ids *nodes = &f->groups[group].nodes;
+    for (uint32_t i = 0; i < nodes->n; i++)
+        if (f->forms[nodes->data[i]].is_contraction)
+            return 1;
+    return 0;
+}
+
+/* Does the producer's group join the node's? */
+static int joins(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t producer, uint32_t node)
+{
+    dlc_fusion_trial trial;
+    if (api->group_of(fusion, producer) == api->group_of(fusion, node))
+        return 0;
+    api->try_merge(fusion, producer, node, &trial);
+    return trial.pays && api->merge(fusion, producer, node);
+}
+
+/* The contractions that these nodes read. */
+static void ask_again(const dlc_fusion_api *api, dlc_fusion *fusion, const dlc_ids *nodes)
+{
+    for (uint32_t i = 0; i < nodes->n; i++)
+        for (uint32_t p = 0; p < api->producer_count(fusion, nodes->data[i]); p++) {
+            uint32_t producer = api->producer(fusion, nodes->data[i], p);
+            if (producer != DLC_FUSION_NONE && has_contraction(fusion, api->group_of(fusion, producer)))
+                (void)joins(api, fusion, producer, nodes->data[i]);
+        }
+}
+
 int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
 {
     uint32_t nnodes = api->node_count(fusion);
@@ -23,12 +55,11 @@ int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
     for (uint32_t node = 0; node < nnodes; node++) {
         uint32_t producer = next_producer(api, fusion, node, node);
         for (; producer != DLC_FUSION_NONE; producer = next_producer(api, fusion, node, producer)) {
-            dlc_fusion_trial trial;
-            if (api->group_of(fusion, producer) == api->group_of(fusion, node))
-                continue;
-            api->try_merge(fusion, producer, node, &trial);
-            if (trial.pays)
-                api->merge(fusion, producer, node);
+            uint32_t group = api->group_of(fusion, producer);
+            int is_taken_in = !has_contraction(fusion, group) && has_contraction(fusion, api->group_of(fusion, node));
+            dlc_ids nodes = fusion->groups[group].nodes;
+            if (joins(api, fusion, producer, node) && is_taken_in)
+                ask_again(api, fusion, &nodes);
         }
     }
     return 0;

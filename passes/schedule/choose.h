@@ -69,6 +69,8 @@ uint32_t dlc_choose_lanes(dlc_chooser *chooser);
 int dlc_choose_groups(dlc_chooser *chooser);
 /* True when stages follow one another by rows, some at windows, some products: the tree is built (choose_halo.c). */
 int dlc_choose_halo(dlc_chooser *chooser);
+/* True when rows' scores become the factor of a second product: the tree is built (choose_attention.c). */
+int dlc_choose_attention(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
 int dlc_choose_tiles(dlc_chooser *chooser);
 /* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */

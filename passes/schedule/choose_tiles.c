@@ -127,7 +127,7 @@ static void open_all(const tiles *t, const dlc_ids *axes, dlc_loop_kind kind)
         dlc_schedule_open(t->c->schedule, kind, axes->data[i], 1);
 }
 
-static void build_product(const tiles *t, uint32_t s, const uint32_t *left, uint32_t right)
+void dlc_tiles_build_product(const tiles *t, uint32_t s, const uint32_t *left, uint32_t right)
 {
     dlc_schedule *schedule = t->c->schedule;
     const product *p = &t->products[s];
@@ -168,7 +168,7 @@ static void build_items(tiles *t, const uint32_t *left, const uint32_t *right)
     dlc_schedule *schedule = t->c->schedule;
     for (uint32_t s = 0; s < schedule->nstages;) {
         if (t->products[s].is_dot) {
-            build_product(t, s, left, right[s]);
+            dlc_tiles_build_product(t, s, left, right[s]);
             s = t->products[s].as_end;
             continue;
         }

@@ -59,6 +59,8 @@ void dlc_products_build_copy(const dlc_tiles *tiles, uint32_t copy, uint32_t lan
 /* Products by rows that are roots: which stages are products, what runs over their tiles, places, and lanes of all others. False: no
  * stage is a product. */
 int dlc_tiles_find(dlc_tiles *tiles);
+/* A product by rows inside the loops around the block, which are open, with what copies there are of its factors. */
+void dlc_tiles_build_product(const dlc_tiles *tiles, uint32_t stage, const uint32_t *left, uint32_t right);
 /* Bytes of scratch that a row takes. */
 double dlc_tiles_row_bytes(const dlc_tiles *tiles);
 /* The rows become one axis; loops over it and the points are around the lanes. */

@@ -73,6 +73,10 @@ static const struct {
     /* … and what stands between products stays there */
     {"in q 12,128,32; in k 12,32,128; in v 12,128,32; s = matmul q k; m = reduce_max s axes=2 keepdims=1; d = sub s m; e = exp d; "
      "l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o", "sm_80", "    warp i {\n      lane j:32 x 4 {\n        reduce_max in reg\n"},
+    /* … on a CPU with keys as the rows of its tile: scores of a few queries are all that there is */
+    {"in q 4,1500,64; in k 4,1500,64; in v 4,1500,64; t = transpose k perm=0,2,1; s = matmul q t; m = reduce_max s axes=2 keepdims=1; d = sub s m; "
+     "e = exp d; l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o", "x86-64-v4",
+     "    lane i:16 {\n      for j {\n        reduce_max in reg\n      }\n      for j {\n        exp in scratch\n        reduce_sum in scratch\n      }\n    }\n"},
     {"in x:f16 2,32,4,48; t = transpose x perm=0,2,1,3; out t", "sm_80", "lane i3:32 {\n    transpose\n"},
     /* … and never is a warp at work on one point */
     {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "lane i1:32 {"},

@@ -103,6 +103,21 @@ static const struct {
      "}\n",
      0,
      {1, 2, 9}},
+    /* attention with scores upright: a last block that is not full, what is added to scores by key, and a row's own factor */
+    {"graph @attention(%q: f32[2,310,24], %k: f32[2,700,24], %v: f32[2,700,20], %a: f32[1,1,700], %b: f32[2,1,1]) -> %o {\n"
+     "  %t: f32[2,24,700] = transpose %k {perm=[0,2,1]}\n"
+     "  %s: f32[2,310,700] = matmul %q, %t\n"
+     "  %c: f32[2,310,700] = mul %s, %b\n"
+     "  %d: f32[2,310,700] = add %c, %a\n"
+     "  %x: f32[2,310,1] = reduce_max %d {axes=[2], keepdims=1}\n"
+     "  %z: f32[2,310,700] = sub %d, %x\n"
+     "  %e: f32[2,310,700] = exp %z\n"
+     "  %l: f32[2,310,1] = reduce_sum %e {axes=[2], keepdims=1}\n"
+     "  %p: f32[2,310,700] = div %e, %l\n"
+     "  %o: f32[2,310,20] = matmul %p, %v\n"
+     "}\n",
+     0,
+     {1}},
     /* what two lanes share without a sum */
     {"graph @doubled(%x: f32[7,21], %z: f32[7,42]) -> %y {\n"
      "  %a: f32[7,21,1] = reshape %x {dims=[7,21,1]}\n"
