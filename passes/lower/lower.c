@@ -192,6 +192,7 @@ static dlc_status lower_group(dlc_graph *graph, dlc_node *const *nodes, uint32_t
         return DLC_OK;
     dlc_kernel_simplify(c.kernel);
     dlc_lower_axes(c.kernel);
+    dlc_lower_phases(c.kernel);
     compact(&c);
     dlc_lower_merge(c.kernel);
     dlc_lower_guards(c.kernel);

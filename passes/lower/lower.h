@@ -7,6 +7,7 @@
 
 void dlc_lower_inline(dlc_kernel *kernel);  /* lower_inline.c: maps become part of their readers */
 void dlc_lower_axes(dlc_kernel *kernel);    /* lower_axes.c: unit axes, one axis for what is one, splits */
+void dlc_lower_phases(dlc_kernel *kernel);  /* lower_phases.c: taps of transposed convolutions by the points that they are of use to */
 void dlc_lower_merge(dlc_kernel *kernel);   /* lower_merge.c: buffers in physical order, contiguous axes become one */
 void dlc_lower_unify(dlc_kernel *kernel);   /* lower_axes.c: axes of stages that read each other become one */
 void dlc_lower_guards(dlc_kernel *kernel);  /* lower_axes.c: guards on values that are there anyway become selects */

@@ -66,6 +66,37 @@ int dlc_choose_contraction(const dlc_chooser *c, dlc_contraction *form)
     return dlc_contraction_of(c->kernel, stage, c->arena, form);
 }
 
+/* --- phases --- */
+
+/* Some remainder in the value is of the axis and of one of the others. */
+static int is_phase(const dlc_chooser *c, dlc_expr value, uint32_t axis, const dlc_ids *others)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    dlc_expr_reach(pool, value, marks);
+    for (dlc_expr id = 1; id <= value; id++)
+        if (marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_MOD && dlc_expr_uses_axis(pool, id, axis))
+            for (uint32_t i = 0; i < others->n; i++)
+                if (dlc_expr_uses_axis(pool, id, others->data[i]))
+                    return 1;
+    return 0;
+}
+
+/*
+ * Of a transposed convolution whose window is no multiple of the stride a tap is of use to some points of the image alone, and they all
+ * have the same expression (lower_phases.c has the others). Tiles of points of one phase each leave all other taps out (choose_padding.c).
+ */
+static void part_phases(const dlc_chooser *c, dlc_contraction *form)
+{
+    dlc_ids rows = {0};
+    for (uint32_t i = 0; i < form->m.n; i++)
+        if (dlc_choose_is_known(c, form->m.data[i]) && is_phase(c, form->a, form->m.data[i], &form->k))
+            dlc_vec_push(c->arena, &form->batch, form->m.data[i]);
+        else
+            dlc_vec_push(c->arena, &rows, form->m.data[i]);
+    form->m = rows;
+}
+
 /* --- factors --- */
 
 static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_expr load)
@@ -510,6 +541,13 @@ static loop_order choose_order(dot *d)
 
 /* --- order of the reduction --- */
 
+/* Of an access along an axis, whichever way it goes. */
+static int64_t step_of(const dlc_chooser *c, const dlc_access_fact *access, uint32_t axis)
+{
+    int64_t stride = access ? dlc_choose_stride(c, access->offset, axis) : 0;
+    return stride < 0 ? -stride : stride;
+}
+
 void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr factor, dlc_ids *order)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
@@ -522,9 +560,9 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
     *order = (dlc_ids){0};
     for (uint32_t i = 0; i < stage->reduce.n; i++) {
         uint32_t axis = stage->reduce.data[i], at = i;
-        int64_t step = lead ? dlc_choose_stride(c, lead->offset, axis) : 0;
+        int64_t step = step_of(c, lead, axis);
         dlc_vec_push(c->arena, order, axis);
-        for (; lead && at > 0 && dlc_choose_stride(c, lead->offset, order->data[at - 1]) < step; at--)
+        for (; lead && at > 0 && step_of(c, lead, order->data[at - 1]) < step; at--)
             order->data[at] = order->data[at - 1];
         order->data[at] = axis;
     }
@@ -537,10 +575,23 @@ enum {
     PART_MOST_TERMS = 192  /* of axes that need not be cut then */
 };
 
+/* The axis is one of taps that are of use to some points alone: the copy of the stage's factor, if there is one, says so. */
+static int is_tap_of_phase(const dlc_chooser *c, uint32_t s, uint32_t axis)
+{
+    const dlc_kernel *kernel = c->kernel;
+    int found = is_phase(c, kernel->stages.data[s].value[0], axis, &kernel->stages.data[s].axes);
+    for (uint32_t i = 0; i < c->schedule->copies.n && !found; i++) {
+        const dlc_schedule_copy *copy = &c->schedule->copies.data[i];
+        found = copy->stage == s && copy->copy != DLC_NO_STAGE &&
+                is_phase(c, kernel->stages.data[copy->copy].value[0], axis, &kernel->stages.data[s].axes);
+    }
+    return found;
+}
+
 /*
  * The error of a sum grows with the terms that are added to one another in a row. As many of the innermost axes as a part holds
- * are summed apart, and of the next one a tile, tiles being near equal. What a part is follows from the axes' sizes alone, so it
- * is the same in every tree, whatever else is fused.
+ * are summed apart, and of the next one a tile, tiles being near equal; of taps that are not all of use to a point, each. What a part is
+ * follows from the stage alone, so it is the same in every tree, whatever else is fused.
  */
 void dlc_choose_parts(dlc_chooser *c)
 {
@@ -554,7 +605,7 @@ void dlc_choose_parts(dlc_chooser *c)
     if (!i)
         return;
     uint32_t axis = leaf->over.data[i - 1];
-    int64_t most = terms < PART_TERMS ? PART_TERMS / terms : 1, parts = (c->extent[axis] + most - 1) / most;
+    int64_t most = terms < PART_TERMS && !is_tap_of_phase(c, leaf->stage, axis) ? PART_TERMS / terms : 1, parts = (c->extent[axis] + most - 1) / most;
     dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
 }
 
@@ -756,6 +807,7 @@ int dlc_choose_dot(dlc_chooser *c)
     dot d = {.c = c, .a_name = "rows", .b_name = "columns"};
     if (!dlc_choose_contraction(c, &d.form))
         return 0;
+    part_phases(c, &d.form);
     d.stage = &c->kernel->stages.data[0];
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
     if (d.width < 2 || !choose_row(&d))

@@ -103,6 +103,21 @@ static const struct {
      "}\n",
      0,
      {1, 2, 9}},
+    /* transposed windows by phases: of points shifted and not, of windows that the stride divides and does not, of one tap, by channels */
+    {"graph @phases(%x: f32[1,24,7,9], %w: f32[24,40,4,4], %v: f32[40,20,3,6], %u: f32[20,1,2,2]) -> %y {\n"
+     "  %a: f32[1,40,14,18] = conv_transpose %x, %w {pads=[1,1,1,1], strides=[2,2]}\n"
+     "  %b: f32[1,20,28,54] = conv_transpose %a, %v {pads=[1,2,0,1], strides=[2,3]}\n"
+     "  %r: f32[1,20,28,54] = relu %b\n"
+     "  %y: f32[1,20,56,108] = conv_transpose %r, %u {group=20, strides=[2,2]}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @phases(%x: f32[2,8,m], %w: f32[8,6,8]) -> %y {\n"
+     "  %t: f32[2,6,4*m] = conv_transpose %x, %w {pads=[2,2], strides=[4]}\n"
+     "  %y: f32[2,6,4*m] = tanh %t\n"
+     "}\n",
+     0,
+     {1, 2, 17}},
     /* attention with scores upright: a last block that is not full, what is added to scores by key, and a row's own factor */
     {"graph @attention(%q: f32[2,310,24], %k: f32[2,700,24], %v: f32[2,700,20], %a: f32[1,1,700], %b: f32[2,1,1]) -> %o {\n"
      "  %t: f32[2,24,700] = transpose %k {perm=[0,2,1]}\n"
