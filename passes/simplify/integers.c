@@ -5,8 +5,8 @@
  *
  * where the scales do not vary along the sum. What is summed is exact in i32 (a sum that could leave it is not rewritten), so the
  * result is rounded three times instead of once per term: docs/numerics.md. Sums over constant weights are folded. Where w - zw is no
- * byte, as that of u8 weights is whose zero point is not their middle, a matrix product keeps w and takes zw * sum (x - zx) off. Outside
- * of its input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
+ * byte, as that of u8 weights is whose zero point is not their middle, w is kept and zw * sum (x - zx) taken off, which a convolution by
+ * ones adds up for windows. Outside of its input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
  *
  * Where the target has no instruction for it, sums of floats stay. These rules run before constants are folded, while weights are
  * codes: they stay so in the executable.
@@ -165,7 +165,7 @@ static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_
     return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
 }
 
-/* Constant codes of bytes without a zero point, or with a constant one that does not vary along the sum of a matrix product. */
+/* Constant codes of bytes without a zero point, or with a constant one that does not vary along the sum. */
 static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
 {
     dlc_value *zero = w->zero ? as_constant(ctx, at, w->zero) : NULL;
@@ -181,7 +181,7 @@ static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
         w->zero = bytes ? NULL : zero;
         if (bytes)
             w->codes = bytes;
-        return bytes || (at->op == DLC_OP_MATMUL && moved && is_uniform(ctx->graph, zero, rank, rank - 2));
+        return bytes || (moved && (at->op == DLC_OP_CONV ? is_uniform_but(ctx->graph, zero, rank, 0) : is_uniform(ctx->graph, zero, rank, rank - 2)));
     }
     w->zero = NULL;
     return 1;
@@ -331,14 +331,52 @@ static dlc_value *sums_of_rows(const product *p, dlc_value *zero)
     return zero ? less_product(p, sums, zero, dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p))) : sums;
 }
 
+/* What weights have one of, or one for each channel, as the result of a convolution meets it. */
+static dlc_value *by_channels(const product *p, dlc_value *value)
+{
+    dlc_expr dims[DLC_MAX_RANK];
+    uint32_t rank = p->w.codes->type.rank;
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        dims[d] = d || is_uniform(p->graph, value, rank, 0) ? dlc_expr_i64(p->graph->pool, 1) : p->w.codes->type.dims[0];
+    return dlc_build_reshape(p->graph, p->node, value, dims, rank - 1);
+}
+
+/* Weights of 1 for one channel, which all others share, or with groups for each. */
+static dlc_value *ones(const product *p)
+{
+    dlc_type type = p->w.codes->type;
+    int64_t n = count_terms(p), channels;
+    type.dtype = DLC_I8;
+    if (dlc_node_int(p->node, DLC_ATTR_GROUP, 1) == 1)
+        type.dims[0] = dlc_expr_i64(p->graph->pool, 1);
+    if (!dlc_expr_is_int(p->graph->pool, type.dims[0], &channels))
+        return NULL;
+    uint8_t *bytes = dlc_arena_alloc(p->graph->arena, (size_t)(n * channels) + 1, 64);
+    memset(bytes, 1, (size_t)(n * channels));
+    return dlc_graph_constant(p->graph, p->w.codes->name, &type, bytes, (size_t)(n * channels));
+}
+
+/* sum(k) (x - zx), of a convolution. */
+static dlc_value *sums_of_windows(const product *p, dlc_value *zero)
+{
+    product same = *p;
+    same.w.codes = ones(p);
+    dlc_value *sums = same.w.codes ? padded_sum(&same, zero) : NULL;
+    dlc_value *terms = zero ? dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p)) : NULL;
+    return zero ? less_product(p, sums, as_scalar(p->graph, p->node, zero), terms) : sums;
+}
+
 /* sum x w - zx * sum w - zw * sum (x - zx) */
 static dlc_value *integer_sum(const product *p)
 {
+    int is_conv = p->node->op == DLC_OP_CONV;
     dlc_value *zero = p->x.zero && !dlc_is_filled_with(p->x.zero, 0) ? p->x.zero : NULL;
     dlc_value *sum = padded_sum(p, zero);
     if (sum && zero)
-        sum = less_product(p, sum, sums_of_weights(p), p->node->op == DLC_OP_CONV ? as_scalar(p->graph, p->node, zero) : zero);
-    return sum && p->w.zero ? less_product(p, sum, p->w.zero, sums_of_rows(p, zero)) : sum;
+        sum = less_product(p, sum, sums_of_weights(p), is_conv ? as_scalar(p->graph, p->node, zero) : zero);
+    if (!sum || !p->w.zero)
+        return sum;
+    return is_conv ? less_product(p, sum, by_channels(p, p->w.zero), sums_of_windows(p, zero)) : less_product(p, sum, p->w.zero, sums_of_rows(p, zero));
 }
 
 /* --- the whole --- */
@@ -348,12 +386,8 @@ static dlc_value *result_scale(const product *p)
 {
     dlc_value *x = p->x.scale, *w = p->w.scale;
     if (p->node->op == DLC_OP_CONV) {
-        dlc_expr dims[DLC_MAX_RANK];
-        uint32_t rank = p->w.codes->type.rank;
         x = x ? as_scalar(p->graph, p->node, x) : NULL;
-        for (uint32_t d = 0; d + 1 < rank; d++)
-            dims[d] = d || is_uniform(p->graph, w, rank, 0) ? dlc_expr_i64(p->graph->pool, 1) : p->w.codes->type.dims[0];
-        w = w ? dlc_build_reshape(p->graph, p->node, w, dims, rank - 1) : NULL;
+        w = w ? by_channels(p, w) : NULL;
     }
     return x && w ? dlc_build2(p->graph, p->node, DLC_OP_MUL, x, w) : x ? x : w;
 }
