@@ -182,11 +182,12 @@ static void widen_spread(dlc_nest *nest, dlc_spread *spread, uint8_t *numbers)
         return;
     spread->disp -= before;
     spread->row = nest->width;
+    spread->is_whole = 1;
     for (uint32_t l = 0; l < nest->width; l++)
         numbers[l] = (uint8_t)(numbers[l] + before);
 }
 
-int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int is_whole, dlc_spread *spread)
+int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int has_vectors, dlc_spread *spread)
 {
     enum { MOST = 64 };
     dlc_pool *pool = nest->kernel->pool;
@@ -204,8 +205,8 @@ int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int is_whole, dlc_spread
             shared = dlc_add(pool, shared, terms.data[i]);
     if (!find_numbers(nest, &own, numbers, &least, &span))
         return 0;
-    *spread = (dlc_spread){in_this_block(nest, shared), constant + least, (uint32_t)span, numbers};
-    if (is_whole)
+    *spread = (dlc_spread){in_this_block(nest, shared), constant + least, (uint32_t)span, numbers, 0};
+    if (has_vectors)
         widen_spread(nest, spread, numbers);
     return 1;
 }

@@ -381,12 +381,12 @@ static void plan_spread(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffe
     dlc_spread spread;
     for (uint32_t d = 0; d < buffer->type.rank; d++)
         size = dlc_mul(pool, size, buffer->type.dims[d]);
-    int is_whole = !buffer->layout.nparts && dlc_expr_multiple(pool, size, &nest->ranges) % nest->width == 0;
-    int is_guarded = guard && (own || dlc_expr_uses_axis(pool, guard, nest->lane) || dlc_expr_has_load(pool, guard) ||
+    int has_vectors = !buffer->layout.nparts && dlc_expr_multiple(pool, size, &nest->ranges) % nest->width == 0;
+    int is_guarded_by_lanes = guard && (own || dlc_expr_uses_axis(pool, guard, nest->lane) || dlc_expr_has_load(pool, guard) ||
                                !fill_of(nest, plan->otherwise, &plan->access.fill));
-    if (plan->access.row || plan->access.granule || plan->access.stride || plan->in_range || is_guarded ||
-        !dlc_nest_is_spread(nest, dlc_addi(pool, plan->offset, plan->access.disp), is_whole, &spread) ||
-        (nest->mask && spread.row < nest->width))
+    if (plan->access.row || plan->access.granule || plan->access.stride || plan->in_range || is_guarded_by_lanes ||
+        !dlc_nest_is_spread(nest, dlc_addi(pool, plan->offset, plan->access.disp), has_vectors, &spread) ||
+        (nest->mask && !spread.is_whole))
         return;
     plan->guard = guard;
     plan->offset = spread.first;
@@ -570,7 +570,7 @@ static dlc_val emit_access(dlc_nest *nest, load_plan *plan, uint32_t *width)
     int has_fill = fill_of(nest, plan->otherwise, &access->fill);
     if (plan->inside || (guard && guard_width == 1))
         access->inside = plan->inside ? at_width(nest, plan->inside, 1) : guard;
-    if (access->mode >= DLC_ACCESS_VECTOR && access->mode <= DLC_ACCESS_GATHER) {
+    if (access->mode != DLC_ACCESS_UNIFORM && access->mode != DLC_ACCESS_LOOKUP) {
         /* a cell of scratch has all lanes, those that are off too */
         access->mask = both(nest, guard_width > 1 ? guard : NULL, access->aligned ? NULL : nest->mask, nest->width);
         if (guard_width > 1 && plan->otherwise)

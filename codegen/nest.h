@@ -39,9 +39,9 @@ typedef struct {
     dlc_val offset;    /* elements; i64, uniform, or per lane for GATHER; may be NULL (0); LOOKUP: u8 per lane */
     uint32_t stride;   /* GATHER: lanes lie so many elements apart, from `first` (uniform) on; 0: anywhere */
     dlc_val first;
-    uint32_t row;      /* GATHER: `offset` is uniform, and so many elements from there on are there; lanes take those of number `pick` */
-    dlc_val pick;
-    const uint8_t *numbers; /* SPREAD: of `row` elements, at most `width`, which each lane takes */
+    uint32_t row;      /* GATHER, SPREAD: `offset` is uniform, and so many elements from there on are there */
+    dlc_val pick;      /* GATHER: which of the row each lane takes */
+    const uint8_t *numbers; /* SPREAD: the same; the row has at most `width` */
     int64_t disp;      /* further elements, constant */
     dlc_val inside;    /* uniform bool: false reads a fill of `fill` instead; NULL: always true */
     dlc_scalar fill;
@@ -253,16 +253,17 @@ dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *str
 dlc_expr dlc_nest_first_in_block(dlc_nest *nest, dlc_expr offset, int64_t *stride);
 /*
  * Lanes whose elements lie within a vector's length, at the same places in every block of lanes, as those of grouped channels do: lane l
- * reads element numbers[l] of `row` ones that begin at first + disp. is_whole: memory ends with a whole vector. False: they do not, or
- * the target does not ask.
+ * reads element numbers[l] of `row` ones that begin at first + disp. has_vectors: the buffer is a number of whole vectors. False: they do
+ * not, or the target does not ask.
  */
 typedef struct {
     dlc_expr first;
     int64_t disp;
     uint32_t row;
     const uint8_t *numbers;
+    int is_whole; /* the row is one of the buffer's vectors: it is there, whichever lanes are off */
 } dlc_spread;
-int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int is_whole, dlc_spread *spread);
+int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int has_vectors, dlc_spread *spread);
 void dlc_nest_terms(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant); /* of a sum of i64 */
 /* A mask of the lanes below `count`, an i64 whose value fits 32 bits. */
 dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width);

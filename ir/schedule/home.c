@@ -693,11 +693,23 @@ int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_
     return is_same && is_read && stage->combine == DLC_REDUCE_NONE;
 }
 
+/* Each element of the stage's region is computed once. */
+static int is_computed_once(const regions *r, uint32_t s)
+{
+    const dlc_schedule *schedule = r->schedule;
+    const dlc_home *home = &schedule->homes[s];
+    for (uint32_t n = dlc_schedule_parent(schedule, home->leaf); n != home->at && n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
+        if (schedule->nodes.data[n].axis != DLC_NO_AXIS && !dlc_ids_find(&r->kernel->stages.data[s].axes, schedule->nodes.data[n].axis, NULL))
+            return 0;
+    return 1;
+}
+
 /* A map that is the last to read another stage may overwrite it, element by element. */
 static uint32_t taken_by(const regions *r, uint32_t s)
 {
     const dlc_home *homes = r->schedule->homes, *home = &homes[s];
-    if (home->place != DLC_PLACE_SCRATCH || s >= r->schedule->nstages || home->layout.nparts)
+    if (home->place != DLC_PLACE_SCRATCH || s >= r->schedule->nstages || home->layout.nparts ||
+        !is_computed_once(r, s))
         return DLC_NO_STAGE;
     for (uint32_t from = 0; from < s; from++) {
         int is_free = homes[from].place == DLC_PLACE_SCRATCH && homes[from].at == home->at && !homes[from].layout.nparts &&

@@ -37,7 +37,7 @@ static int joins(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t produce
     return trial.pays && api->merge(fusion, producer, node);
 }
 
-/* The contractions that these nodes read. */
+/* The groups with contractions that these nodes read. */
 static void ask_again(const dlc_fusion_api *api, dlc_fusion *fusion, const dlc_ids *nodes)
 {
     for (uint32_t i = 0; i < nodes->n; i++)
@@ -57,7 +57,9 @@ int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
         for (; producer != DLC_FUSION_NONE; producer = next_producer(api, fusion, node, producer)) {
             uint32_t group = api->group_of(fusion, producer);
             int is_taken_in = !has_contraction(fusion, group) && has_contraction(fusion, api->group_of(fusion, node));
-            dlc_ids nodes = fusion->groups[group].nodes;
+            dlc_ids nodes = {0}; /* the group's list changes by the merge */
+            for (uint32_t i = 0; is_taken_in && i < fusion->groups[group].nodes.n; i++)
+                dlc_vec_push(fusion->arena, &nodes, fusion->groups[group].nodes.data[i]);
             if (joins(api, fusion, producer, node) && is_taken_in)
                 ask_again(api, fusion, &nodes);
         }

@@ -351,12 +351,19 @@ static void apply_split(dlc_kernel *kernel, const axis_split *split)
     }
 }
 
-/* Rank of every stage stays within what one access can index. */
+/* Rank of every stage stays within what one access can index, and of one that is read within that of a value. */
 static int has_room(const dlc_kernel *kernel)
 {
+    const uint8_t *marks = dlc_kernel_marks(kernel, kernel->arena);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         if (kernel->stages.data[s].axes.n + 1 > DLC_MAX_INDEX - 8)
             return 0;
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+        if (marks[id] && node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id) &&
+            kernel->stages.data[DLC_SOURCE_INDEX(node->imm.id)].axes.n + 1 > DLC_MAX_RANK)
+            return 0;
+    }
     return 1;
 }
 

@@ -31,8 +31,8 @@ static int vanishes_with(const dlc_pool *pool, dlc_expr value, dlc_expr load)
     return node->op == DLC_EXPR_CAST && vanishes_with(pool, dlc_arg(pool, value, 0), load);
 }
 
-/* The condition says that the stride divides a tap's distance. */
-static int is_divided(phases *p, dlc_expr condition)
+/* The condition says that the stride divides a tap's distance: which, of which tap and point. */
+static int find_division(phases *p, dlc_expr condition)
 {
     dlc_pool *pool = p->kernel->pool;
     const dlc_stage *stage = &p->kernel->stages.data[p->stage];
@@ -58,11 +58,16 @@ static int is_divided(phases *p, dlc_expr condition)
     return 0;
 }
 
-/* Stages of the kernel are read at their own points alone. */
+/* No stage minds the order of points, and stages are read at their own alone. */
 static int is_own(const phases *p)
 {
     const dlc_kernel *kernel = p->kernel;
     const uint8_t *marks = dlc_kernel_marks(kernel, kernel->arena);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->update != DLC_UPDATE_NONE || (dlc_reduces[stage->combine].naccs > 1 && dlc_ids_find(&stage->reduce, p->point, NULL)))
+            return 0;
+    }
     for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
         uint32_t at;
@@ -86,7 +91,7 @@ static int find_in(phases *p, dlc_expr value)
             continue;
         dlc_expr_conjuncts(pool, dlc_load_guard(pool, id), p->kernel->arena, &conjuncts);
         for (uint32_t i = 0; i < conjuncts.n; i++)
-            if (is_divided(p, conjuncts.data[i]) && is_own(p))
+            if (find_division(p, conjuncts.data[i]) && is_own(p))
                 return 1;
     }
     return 0;
@@ -158,8 +163,10 @@ static void replace_points(phases *p)
     dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
     with[p->point] = point_of(p);
     dlc_kernel_reindex(kernel, &(dlc_reindex){with, own_phase, p});
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
         replace_axis(kernel->arena, &kernel->stages.data[s].axes, p->point, p->phase);
+        replace_axis(kernel->arena, &kernel->stages.data[s].reduce, p->point, p->phase);
+    }
 }
 
 static void replace_taps(phases *p)

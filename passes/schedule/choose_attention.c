@@ -122,7 +122,7 @@ static void turn_scores(attention *a)
 }
 
 /* As few queries as there are panels' columns, or one vector of them where more keys' scores do not fit. The first map of scores takes
- * their memory. */
+ * their memory; what does not fit after all is refused by who asked. */
 static void choose_block(attention *a)
 {
     product *p = &a->t.products[a->scores];

@@ -605,7 +605,8 @@ void dlc_choose_parts(dlc_chooser *c)
     if (!i)
         return;
     uint32_t axis = leaf->over.data[i - 1];
-    int64_t most = terms < PART_TERMS && !is_tap_of_phase(c, leaf->stage, axis) ? PART_TERMS / terms : 1, parts = (c->extent[axis] + most - 1) / most;
+    int64_t most = terms < PART_TERMS && !is_tap_of_phase(c, leaf->stage, axis) ? PART_TERMS / terms : 1;
+    int64_t parts = (c->extent[axis] + most - 1) / most;
     dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
 }
 

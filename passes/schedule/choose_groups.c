@@ -77,7 +77,8 @@ static void order_reduction(dlc_chooser *c, uint32_t lane)
 {
     for (uint32_t s = 0; s < c->nstages; s++) {
         dlc_ids *reduce = &c->kernel->stages.data[s].reduce, order = {0};
-        for (uint32_t along = 0; along < 2 && reduce->n; along++)
+        int is_sum = c->kernel->stages.data[s].combine == DLC_REDUCE_SUM && reduce->n;
+        for (uint32_t along = 0; along < 2 && is_sum; along++)
             for (uint32_t i = 0; i + 1 < reduce->n; i++)
                 if (is_along(c, s, reduce->data[i], lane) == (int)along)
                     dlc_vec_push(c->arena, &order, reduce->data[i]);
@@ -102,6 +103,7 @@ static void lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t channel)
     }
 }
 
+/* Where lanes along another axis take less time, the schedule begun here is dropped by who asked. */
 int dlc_choose_groups(dlc_chooser *c)
 {
     dlc_ids pair = find_groups(c);

@@ -6,7 +6,8 @@
  * where the scales do not vary along the sum. What is summed is exact in i32 (a sum that could leave it is not rewritten), so the
  * result is rounded three times instead of once per term: docs/numerics.md. Sums over constant weights are folded. Where w - zw is no
  * byte, as that of u8 weights is whose zero point is not their middle, w is kept and zw * sum (x - zx) taken off, which a convolution by
- * ones adds up for windows. Outside of its input a convolution reads zx instead of 0. Sums that the model itself makes of integers are taken alike, to the same bits.
+ * ones adds up for windows. Outside of its input a convolution reads zx instead of 0. Sums that the model itself makes of integers are
+ * taken alike, to the same bits.
  *
  * Where the target has no instruction for it, sums of floats stay. These rules run before constants are folded, while weights are
  * codes: they stay so in the executable.
@@ -181,7 +182,8 @@ static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
         w->zero = bytes ? NULL : zero;
         if (bytes)
             w->codes = bytes;
-        return bytes || (moved && (at->op == DLC_OP_CONV ? is_uniform_but(ctx->graph, zero, rank, 0) : is_uniform(ctx->graph, zero, rank, rank - 2)));
+        int is_uniform_in_sum = at->op == DLC_OP_CONV ? is_uniform_but(ctx->graph, zero, rank, 0) : is_uniform(ctx->graph, zero, rank, rank - 2);
+        return bytes || (moved && is_uniform_in_sum);
     }
     w->zero = NULL;
     return 1;
@@ -362,8 +364,9 @@ static dlc_value *sums_of_windows(const product *p, dlc_value *zero)
     product same = *p;
     same.w.codes = ones(p);
     dlc_value *sums = same.w.codes ? padded_sum(&same, zero) : NULL;
-    dlc_value *terms = zero ? dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p)) : NULL;
-    return zero ? less_product(p, sums, as_scalar(p->graph, p->node, zero), terms) : sums;
+    if (!sums || !zero)
+        return sums;
+    return less_product(p, sums, as_scalar(p->graph, p->node, zero), dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p)));
 }
 
 /* sum x w - zx * sum w - zw * sum (x - zx) */
@@ -376,7 +379,9 @@ static dlc_value *integer_sum(const product *p)
         sum = less_product(p, sum, sums_of_weights(p), is_conv ? as_scalar(p->graph, p->node, zero) : zero);
     if (!sum || !p->w.zero)
         return sum;
-    return is_conv ? less_product(p, sum, by_channels(p, p->w.zero), sums_of_windows(p, zero)) : less_product(p, sum, p->w.zero, sums_of_rows(p, zero));
+    if (is_conv)
+        return less_product(p, sum, by_channels(p, p->w.zero), sums_of_windows(p, zero));
+    return less_product(p, sum, p->w.zero, sums_of_rows(p, zero));
 }
 
 /* --- the whole --- */

@@ -118,6 +118,20 @@ static const struct {
      "}\n",
      0,
      {1, 2, 17}},
+    {"graph @normalised(%x: f32[2,24,7,9], %w: f32[24,20,4,2]) -> %y {\n"
+     "  %a: f32[2,20,14,18] = conv_transpose %x, %w {pads=[1,0,1,0], strides=[2,2]}\n"
+     "  %m: f32[2,20,1,1] = reduce_sum %a {axes=[2,3], keepdims=1}\n"
+     "  %y: f32[2,20,14,18] = sub %a, %m\n"
+     "}\n",
+     0,
+     {1}},
+    /* lanes against the order of memory, the last ones off: nothing before the first element is read */
+    {"graph @backwards(%x: f32[1003], %z: f32[1003]) -> %y {\n"
+     "  %r: f32[1003] = slice %x {starts=[1002], steps=[-1], dims=[1003]}\n"
+     "  %y: f32[1003] = add %r, %z\n"
+     "}\n",
+     0,
+     {1}},
     /* attention with scores upright: a last block that is not full, what is added to scores by key, and a row's own factor */
     {"graph @attention(%q: f32[2,310,24], %k: f32[2,700,24], %v: f32[2,700,20], %a: f32[1,1,700], %b: f32[2,1,1]) -> %o {\n"
      "  %t: f32[2,24,700] = transpose %k {perm=[0,2,1]}\n"
