@@ -148,8 +148,8 @@ dlc_expr dlc_nest_first_of_stride(dlc_nest *nest, dlc_expr offset, uint32_t *str
     return simplified(nest, dlc_add(pool, rest, dlc_muli(pool, dlc_expr_axis(pool, nest->lane_base), apart)));
 }
 
-/* What lane `lane` of a block adds to the offset: the sum of terms in which nothing but the lane is. */
-static int is_number(dlc_nest *nest, const dlc_ids *terms, uint32_t lane, int64_t *number)
+/* What lane `lane` of a block adds to the offset: the sum of terms in which the lane is. False: something else is in them, too. */
+static int find_number(dlc_nest *nest, const dlc_ids *terms, uint32_t lane, int64_t *number)
 {
     dlc_expr sum = dlc_expr_i64(nest->kernel->pool, 0);
     for (uint32_t i = 0; i < terms->n; i++)
@@ -163,7 +163,7 @@ static int find_numbers(dlc_nest *nest, const dlc_ids *terms, uint8_t *numbers, 
     int64_t *all = dlc_new_array(nest->arena, int64_t, nest->width), most = 0;
     *least = 0;
     for (uint32_t l = 0; l < nest->width; l++) {
-        if (!is_number(nest, terms, l, &all[l]))
+        if (!find_number(nest, terms, l, &all[l]))
             return 0;
         *least = l && *least < all[l] ? *least : all[l];
         most = l && most > all[l] ? most : all[l];
@@ -246,4 +246,25 @@ dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width)
     dlc_val lanes = emit->iota(emit, width), end = emit->arith(emit, DLC_EXPR_CAST, DLC_I64, DLC_I32, 1, &count);
     dlc_val operands[] = {emit->arith(emit, DLC_EXPR_CAST, DLC_I64, DLC_I32, width, &lanes), emit->splat(emit, DLC_I32, end, width)};
     return emit->arith(emit, DLC_EXPR_LT, DLC_I32, DLC_BOOL, width, operands);
+}
+
+/* --- what axes are replaced by --- */
+
+void dlc_nest_replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
+{
+    if (axis == DLC_NO_AXIS)
+        return;
+    nest->nwith += (with != 0) - (nest->with[axis] != 0);
+    nest->with[axis] = with;
+}
+
+dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    return dlc_expr_simplify(pool, dlc_expr_substitute(pool, expr, with, nest->kernel->axes.n), &nest->ranges);
+}
+
+dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)
+{
+    return nest->nwith ? dlc_nest_substitute(nest, expr, nest->with) : expr;
 }

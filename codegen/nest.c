@@ -877,27 +877,8 @@ void dlc_nest_tile(dlc_nest *nest, dlc_expr load, uint32_t tile, int64_t row_byt
     nest->emit->tiles->load(nest->emit, tile, &plan.access, row_bytes);
 }
 
-void dlc_nest_replace(dlc_nest *nest, uint32_t axis, dlc_expr with)
-{
-    if (axis == DLC_NO_AXIS)
-        return;
-    nest->nwith += (with != 0) - (nest->with[axis] != 0);
-    nest->with[axis] = with;
-}
-
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t s, const dlc_expr *index)
 {
     const dlc_stage *stage = &nest->kernel->stages.data[s];
     return dlc_expr_load(nest->kernel->pool, stage->dtype[0], DLC_STAGE_SOURCE(s), index, stage->axes.n, 0, 0, 0);
-}
-
-dlc_expr dlc_nest_substitute(dlc_nest *nest, dlc_expr expr, const dlc_expr *with)
-{
-    dlc_pool *pool = nest->kernel->pool;
-    return dlc_expr_simplify(pool, dlc_expr_substitute(pool, expr, with, nest->kernel->axes.n), &nest->ranges);
-}
-
-dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)
-{
-    return nest->nwith ? dlc_nest_substitute(nest, expr, nest->with) : expr;
 }
