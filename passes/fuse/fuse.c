@@ -273,11 +273,10 @@ static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts,
     return sum;
 }
 
-/* What the parts hand over is larger than what of a cache stays theirs: it is written to memory and read from there, and takes room. */
+/* What the parts hand over is larger than what stays near: it is written to memory and read from there, and takes room. */
 static int goes_through_memory(const dlc_fusion *f, const dlc_estimate *before, const dlc_estimate *after)
 {
-    double handed = (before->bytes - after->bytes) / 2, near = f->target->l2_bytes, far = f->target->machine->l3_bytes / 2;
-    return handed > (far > near ? far : near);
+    return (before->bytes - after->bytes) / 2 > dlc_estimate_kept_bytes(f->target);
 }
 
 static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)

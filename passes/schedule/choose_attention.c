@@ -32,11 +32,6 @@ static const dlc_stage *stage_at(const attention *a, uint32_t s)
     return dlc_tiles_stage(&a->t, s);
 }
 
-static int has(const dlc_ids *ids, uint32_t id)
-{
-    return dlc_ids_find(ids, id, NULL);
-}
-
 /* --- what is one --- */
 
 /* A product is the first stage, another is the last but for what runs over its tile, and there is no third. */
@@ -87,10 +82,10 @@ static int is_of_rows(const attention *a, uint32_t s)
     for (uint32_t i = 0; i < stage->axes.n; i++) {
         uint32_t axis = stage->axes.data[i];
         nkeys += axis == a->key;
-        if (axis != a->key && !has(&a->t.c->roots, axis))
+        if (axis != a->key && !dlc_ids_find(&a->t.c->roots, axis, NULL))
             return 0;
     }
-    return nkeys <= 1 && (!stage->reduce.n || stage->reduce.data[0] == a->key) && has(&stage->axes, a->query) &&
+    return nkeys <= 1 && (!stage->reduce.n || stage->reduce.data[0] == a->key) && dlc_ids_find(&stage->axes, a->query, NULL) &&
            stage->update == DLC_UPDATE_NONE && dlc_reduces[stage->combine].naccs <= 1;
 }
 
@@ -104,7 +99,7 @@ static int is_attention(attention *a)
     for (uint32_t s = a->scores + 1; s < a->values; s++)
         if (!is_of_rows(a, s) || !reads_by_lanes(a, s))
             return 0;
-    return has(&stage_at(a, a->values)->reduce, a->key) && c->extent[a->query] >= (int64_t)dlc_tiles_width(&a->t, a->scores);
+    return dlc_ids_find(&stage_at(a, a->values)->reduce, a->key, NULL) && c->extent[a->query] >= (int64_t)dlc_tiles_width(&a->t, a->scores);
 }
 
 /* The keys' factor gives rows, the queries' one columns. */
@@ -157,7 +152,7 @@ static void build_scores(const attention *a, uint32_t queries)
 
 static int is_by_keys(const attention *a, uint32_t s)
 {
-    return has(&stage_at(a, s)->axes, a->key) || stage_at(a, s)->reduce.n;
+    return dlc_ids_find(&stage_at(a, s)->axes, a->key, NULL) || stage_at(a, s)->reduce.n;
 }
 
 /* Some stage of [first, s) is a sum that s reads: it is there behind the loop over its keys. */

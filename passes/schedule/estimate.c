@@ -52,6 +52,12 @@ typedef struct {
     double past;  /* of the others, stored past the caches */
 } moved;
 
+double dlc_estimate_kept_bytes(const dlc_target *target)
+{
+    double l3 = target->machine->l3_bytes * OWN_L3;
+    return l3 > target->l2_bytes ? l3 : target->l2_bytes;
+}
+
 static double rate_of_others(const dlc_target *target, const moved *m)
 {
     const dlc_machine *machine = target->machine;
