@@ -132,7 +132,7 @@ static const struct {
      "}\n",
      0,
      {1}},
-    /* attention with scores upright: a last block that is not full, what is added to scores by key, and a row's own factor */
+    /* attention of a few queries at a time: a last block that is not full, what is added to scores by key, and a row's own factor */
     {"graph @attention(%q: f32[2,310,24], %k: f32[2,700,24], %v: f32[2,700,20], %a: f32[1,1,700], %b: f32[2,1,1]) -> %o {\n"
      "  %t: f32[2,24,700] = transpose %k {perm=[0,2,1]}\n"
      "  %s: f32[2,310,700] = matmul %q, %t\n"

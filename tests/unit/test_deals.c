@@ -226,6 +226,31 @@ START_TEST(a_last_reader_overwrites)
 }
 END_TEST
 
+/* On a CPU too, but not where a loop around computes it again: it would be made of itself. */
+START_TEST(a_map_made_once_overwrites)
+{
+    enum { ROW = 256 }; /* 50 floats, in lines of 64 bytes */
+    static const char *const kernel_text = "kernel @weighed(x: f32[m,50], v: f32[50,3]) -> (y: f32[m,3]) {\n  axis i=m, j=50, k=3\n"
+                                           "  t[i,j] = x[i, j] * 2.0\n  h[i] = max(j) t\n  e[i,j] = exp(t - h)\n"
+                                           "  y[i,k] = sum(j) e * v[j, k]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    for (int again = 0; again < 2; again++) {
+        dlc_diag diag;
+        dlc_schedule *schedule = NULL;
+        int64_t bytes;
+        dlc_diag_init(&diag, arena);
+        const char *text = dlc_arena_printf(arena,
+                                            "schedule x86-64-v4 grain 1 {\n  par i {\n    for j { t in scratch }\n    for j { h in reg }\n"
+                                            "    for %sj { e in scratch }\n    for k, j { y }\n  }\n}\n",
+                                            again ? "k, " : "");
+        ck_assert_int_eq(dlc_schedule_parse(text, kernel_of(kernel_text, arena), NULL, arena, &diag, &schedule), DLC_OK);
+        ck_assert(dlc_expr_is_int(schedule->kernel->pool, dlc_schedule_scratch(schedule), &bytes));
+        ck_assert_int_eq(bytes, again ? 2 * ROW : ROW);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("deals");
@@ -236,6 +261,7 @@ int main(void)
     tcase_add_loop_test(tests, matrices_read_back_and_run, 0, sizeof matrices / sizeof *matrices);
     tcase_add_loop_test(tests, no_matrices_are_refused, 0, sizeof no_matrices / sizeof *no_matrices);
     tcase_add_test(tests, a_last_reader_overwrites);
+    tcase_add_test(tests, a_map_made_once_overwrites);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
