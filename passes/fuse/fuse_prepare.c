@@ -204,12 +204,12 @@ static int has_few_channels(const dlc_graph *graph, const dlc_value *x)
 /*
  * A window over rows of channels is read in runs; over planes it is read element by element, K times each: one copy into a padded
  * channels-last tensor is cheaper. A few channels are no run, and are read where they lie; but a border that is tested at each of them
- * costs more than a padded copy, which is of rows.
+ * costs more than a padded copy, which is of rows. Padding of a transposed convolution is none of its image.
  */
 static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
 {
     int64_t channels, extent, window = 1;
-    if (conv->op != DLC_OP_CONV)
+    if (conv->op != DLC_OP_CONV && conv->op != DLC_OP_CONV_TRANSPOSE)
         return 0;
     const dlc_value *x = conv->inputs[0];
     if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
@@ -220,7 +220,9 @@ static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
             window = 2;
     if (window == 1)
         return 0;
-    return has_few_channels(graph, x) ? has_padding(graph, conv) : !is_channels_last(x);
+    if (has_few_channels(graph, x))
+        return conv->op == DLC_OP_CONV && has_padding(graph, conv);
+    return !is_channels_last(x);
 }
 
 /* With its border the image has at least twice its elements, as where dilations are large. Most of that is never read then: register tiles
@@ -249,7 +251,7 @@ static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *lef
     dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
     dlc_expr *rest = dlc_new_array(graph->arena, dlc_expr, 2 * spatial), zero = dlc_expr_i64(graph->pool, 0);
     const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
-    int is_left = is_mostly_border(graph, conv->inputs[0], own);
+    int is_left = conv->op == DLC_OP_CONV_TRANSPOSE || is_mostly_border(graph, conv->inputs[0], own);
     for (uint32_t i = 0; i < 2 * rank; i++)
         pads[i] = zero;
     for (uint32_t i = 0; i < 2 * spatial; i++) {
