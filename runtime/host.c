@@ -127,6 +127,8 @@ static dlc_status run(dlcrt_context *context, dlc_status (*walk)(dlcrt_context *
     return status;
 }
 
+/* Every other iteration of a loop does its kernels from their ends: of weights that are a little more than a cache the part that was read
+ * last is still there, and from the beginning on each part would be pushed out just before it is read again. */
 static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
 {
     dlcrt_job job = {
@@ -138,6 +140,7 @@ static dlc_status launch(dlcrt_context *context, const dlc_plan_step *step)
         .fault = &context->fault,
         .times = dlcrt_thread_times(context, step),
         .start_ns = context->start_ns,
+        .is_backward = context->nturns & 1,
     };
     context->fault = 0;
     dlcrt_pool_run(context->pool, &job, context->cells[step->units], step->grain);

@@ -181,6 +181,7 @@ typedef struct {
     int64_t *fault;
     dlcrt_thread_profile *times; /* by thread; NULL: not wanted */
     int64_t start_ns;            /* of the run */
+    uint32_t is_backward;        /* chunks are taken from the last to the first; a chunk's units still go forward */
 } dlcrt_job;
 /* Up to nthreads threads, the caller counted; NULL after a failure. */
 dlcrt_pool *dlcrt_pool_create(uint32_t nthreads);
@@ -244,6 +245,7 @@ struct dlcrt_context {
     uint32_t reached;            /* the phase that was computed last; later ones are of an earlier run, or lowest */
     uint32_t sized;              /* 1 + the last phase whose sizes hold; 0: none */
     uint32_t is_parallel;        /* some step has work for two threads */
+    uint32_t nturns;             /* CPU: how often a loop of this run has begun anew */
     dlcrt_step_profile *profile; /* by step; NULL: not wanted */
     dlcrt_thread_profile *thread_times; /* by step, then thread of the pool; NULL with profile */
     int64_t start_ns;                   /* of a profiled run */

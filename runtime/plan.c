@@ -354,6 +354,7 @@ static dlc_status run_mark(dlcrt_context *context, const dlc_plan_step *step, ui
         return DLC_OK;
     default:
         *next = step->what == i ? i + 1 : step->what;
+        context->nturns += *next < i;
         return DLC_OK;
     }
 }
@@ -411,6 +412,7 @@ static dlc_status walk(dlcrt_context *context)
 {
     const dlc_plan_step *steps = dlcrt_rows(context->plan, context->plan->steps), *step;
     uint32_t nsteps = context->plan->steps.count;
+    context->nturns = 0;
     if (context->profile)
         begin_profile(context);
     for (uint32_t i = 0, next; i < nsteps; i = next) {

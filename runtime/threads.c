@@ -29,7 +29,7 @@
 /* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between
  * two steps is worth some spinning; with more threads than processors it only takes time from those
  * who work. */
-enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4 };
+enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4, ALONE_CHUNKS = 8 /* of a job that one thread does backwards */ };
 
 typedef struct {
     _Alignas(64) _Atomic uint64_t word; /* chunks << 32 | next chunk to take */
@@ -152,6 +152,8 @@ static void work(dlcrt_pool *pool, uint32_t thread)
         part *p = &pool->parts[(thread + i) % pool->nthreads];
         for (int64_t word; (word = take(p)) >= 0;) {
             int64_t nchunks = word >> 32, chunk = word & 0xffffffff;
+            if (pool->job.is_backward)
+                chunk = nchunks - 1 - chunk;
             run_chunk(&pool->job, thread, share(p->begin, p->end, chunk, nchunks),
                       share(p->begin, p->end, chunk + 1, nchunks));
             finish_chunk(pool);
@@ -213,13 +215,24 @@ void dlcrt_pool_leave(void)
     atomic_fetch_sub_explicit(&nrunning, 1, memory_order_relaxed);
 }
 
+/* Chunks of so many units: each is worth a thread, or it is the only one. */
+static int64_t chunks_of(int64_t units, int64_t grain, int64_t most)
+{
+    int64_t n = units / grain < most ? units / grain : most;
+    return n < 1 ? 1 : n;
+}
+
+static void run_alone(const dlcrt_job *job, int64_t units, int64_t grain)
+{
+    int64_t n = job->is_backward ? chunks_of(units, grain, ALONE_CHUNKS) : 1;
+    for (int64_t i = n; i-- > 0;)
+        run_chunk(job, 0, share(0, units, i, n), share(0, units, i + 1, n));
+}
+
 static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts,
                  int64_t grain)
 {
-    int64_t per_part = units / nparts;
-    int64_t nchunks = per_part / grain < CHUNKS ? per_part / grain : CHUNKS;
-    if (nchunks < 1)
-        nchunks = 1;
+    int64_t nchunks = chunks_of(units / nparts, grain, CHUNKS);
     pool->job = *job;
     atomic_store_explicit(&pool->left, (uint32_t)(nparts * nchunks), memory_order_relaxed);
     for (int64_t i = 0; i < nparts; i++) {
@@ -236,7 +249,7 @@ void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64
     int64_t nparts = units / grain < nthreads ? units / grain : nthreads;
     if (nparts < 2) {
         if (units > 0)
-            run_chunk(job, 0, 0, units);
+            run_alone(job, units, grain);
         return;
     }
     post(pool, job, units, nparts, grain);

@@ -31,16 +31,51 @@ static dlcrt_job job_of(void *const *buffers)
         .kernel = count_units, .buffers = buffers, .scratch = scratch, .scratch_stride = 128};
 }
 
-static void run_and_check(dlcrt_pool *pool, int64_t units, int64_t grain)
+static void run_job(dlcrt_pool *pool, uint32_t is_backward, int64_t units, int64_t grain)
 {
     void *buffers[] = {done};
     dlcrt_job job = job_of(buffers);
+    job.is_backward = is_backward;
     for (int64_t i = 0; i < units; i++)
         done[i] = 0;
     dlcrt_pool_run(pool, &job, units, grain);
     for (int64_t i = 0; i < units; i++)
         ck_assert_msg(done[i] == 1, "unit %d of %d ran %d times", (int)i, (int)units, done[i]);
 }
+
+static void run_and_check(dlcrt_pool *pool, int64_t units, int64_t grain)
+{
+    run_job(pool, 0, units, grain);
+}
+
+/* Notes where each call begins. */
+static void note_begin(const dlc_kernel_args *args, int64_t begin, int64_t end)
+{
+    int64_t *begins = args->buffers[0];
+    (void)end;
+    begins[++begins[0]] = begin;
+}
+
+/* What a loop's iteration read last comes first in the next one. */
+START_TEST(backward_jobs_begin_at_the_end)
+{
+    int64_t begins[64] = {0};
+    void *buffers[] = {begins};
+    dlcrt_job job = job_of(buffers);
+    dlcrt_pool *pool = dlcrt_pool_create(1);
+    job.kernel = note_begin;
+    dlcrt_pool_run(pool, &job, 100, 1);
+    ck_assert_int_eq(begins[0], 1);
+    ck_assert_int_eq(begins[1], 0);
+    job.is_backward = 1;
+    dlcrt_pool_run(pool, &job, 100, 1);
+    ck_assert_int_gt(begins[0], 2);
+    for (int64_t i = 3; i <= begins[0]; i++)
+        ck_assert_int_lt(begins[i], begins[i - 1]);
+    ck_assert_int_eq(begins[begins[0]], 0);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
 
 static const uint32_t counts[] = {1, 2, 3, 4, 7, 16, 64};
 
@@ -54,7 +89,8 @@ START_TEST(every_unit_runs_once)
     for (int round = 0; round < (counts[_i] < 8 ? 5 : 1); round++)
         for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
             for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++)
-                run_and_check(pool, units[u], grains[g]);
+                for (uint32_t is_backward = 0; is_backward < 2; is_backward++)
+                    run_job(pool, is_backward, units[u], grains[g]);
     dlcrt_pool_destroy(pool);
 }
 END_TEST
@@ -199,6 +235,7 @@ int main(void)
     Suite *suite = suite_create("threads");
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, backward_jobs_begin_at_the_end);
     tcase_add_loop_test(tests, every_unit_runs_once, 0, sizeof counts / sizeof counts[0]);
     tcase_add_loop_test(tests, many_small_jobs_follow_each_other, 0,
                         sizeof counts / sizeof counts[0]);
