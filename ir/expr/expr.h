@@ -161,6 +161,8 @@ dlc_expr dlc_in_range(dlc_pool *pool, dlc_expr index, dlc_expr extent);
 int dlc_expr_is_int(const dlc_pool *pool, dlc_expr expr, int64_t *value);
 /* True and *value set when expr is a float constant. */
 int dlc_expr_is_float(const dlc_pool *pool, dlc_expr expr, double *value);
+/* A float that is one of 256 whole numbers, *least the first: what is left of a byte between two floats. */
+int dlc_expr_is_limited(const dlc_pool *pool, dlc_expr expr, double *least);
 /* Constant value of an i64 expression that must be one (asserted). */
 int64_t dlc_expr_value(const dlc_pool *pool, dlc_expr expr);
 

@@ -323,6 +323,29 @@ static dlc_expr limited_float(dlc_pool *pool, dlc_expr e)
     return dlc_expr2(pool, DLC_EXPR_ADD, x, dlc_expr_const(pool, DLC_F32, shift - taken));
 }
 
+/* What e is limited to: select(bound < x, x, bound), or with x below. */
+static dlc_expr bounded(const dlc_pool *pool, dlc_expr e, int is_below, double *bound)
+{
+    if (dlc_op_of(pool, e) != DLC_EXPR_SELECT || dlc_op_of(pool, dlc_arg(pool, e, 0)) != DLC_EXPR_LT)
+        return 0;
+    dlc_expr condition = dlc_arg(pool, e, 0), x = dlc_arg(pool, e, 1), limit = dlc_arg(pool, e, 2);
+    int is_it = dlc_arg(pool, condition, 0) == (is_below ? x : limit) && dlc_arg(pool, condition, 1) == (is_below ? limit : x);
+    return is_it && dlc_expr_is_float(pool, limit, bound) ? x : 0;
+}
+
+int dlc_expr_is_limited(const dlc_pool *pool, dlc_expr e, double *least)
+{
+    double low, high, shift;
+    if (dlc_dtype_of(pool, e) != DLC_F32 || dlc_op_of(pool, e) != DLC_EXPR_ADD || !dlc_expr_is_float(pool, dlc_arg(pool, e, 1), &shift))
+        return 0;
+    dlc_expr x = bounded(pool, dlc_arg(pool, e, 0), 1, &high);
+    x = x ? bounded(pool, x, 0, &low) : 0;
+    if (x && dlc_op_of(pool, x) == DLC_EXPR_SELECT)
+        x = dlc_arg(pool, x, 1);
+    *least = x ? low + shift : 0;
+    return x && dlc_op_of(pool, x) == DLC_EXPR_RINT && low == rint(low) && shift == rint(shift) && high - low == UINT8_MAX;
+}
+
 static dlc_expr conversion(dlc_pool *pool, dlc_expr_op op, dlc_dtype to, dlc_expr a)
 {
     dlc_dtype from = dlc_dtype_of(pool, a);

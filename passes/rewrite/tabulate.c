@@ -2,7 +2,8 @@
  * Tabulate: what depends on one byte and on nothing else has 256 values. y = u8(gelu((x - zero) * scale) / …) of a quantised model
  * becomes table[x], and the table, a kernel that reads nothing, is computed at compile time. The interpreter, which runs that kernel,
  * and all targets compute elementary functions by the same expansions: where a target has fused multiply-add, no bit changes. The
- * index is the byte's bits, so that it lies in the table whatever the data are, and needs no check.
+ * index is the byte's bits, so that it lies in the table whatever the data are, and needs no check. Where the byte was made of a float and
+ * becomes one again, it is no byte any more but a float that is one of 256 whole numbers (ir/expr/fold.c); that is as good.
  */
 #include "ir/kernel/algebra.h"
 #include "passes/rewrite/rewrite.h"
@@ -36,9 +37,17 @@ static int is_byte(dlc_dtype dtype)
     return dtype == DLC_U8 || dtype == DLC_I8;
 }
 
+/* A byte, or a float that is as few whole numbers: of them the table has the first at 0. */
+static int is_few(const dlc_pool *pool, dlc_expr expr, double *first)
+{
+    *first = 0;
+    return is_byte((dlc_dtype)dlc_node_of(pool, expr)->dtype) || dlc_expr_is_limited(pool, expr, first);
+}
+
 /* By expression: the byte that it depends on and nothing else (0: it is a constant), and the operations from there, as a tree. */
 static void find_bytes(const dlc_pool *pool, dlc_expr *bytes, uint32_t *work)
 {
+    double first;
     for (dlc_expr id = 1; id < pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(pool, id);
         dlc_expr byte = node->op == DLC_EXPR_LOAD || node->op == DLC_EXPR_AXIS || node->op == DLC_EXPR_SYM ? MANY : 0;
@@ -49,7 +58,7 @@ static void find_bytes(const dlc_pool *pool, dlc_expr *bytes, uint32_t *work)
             sum += arg == of ? 0 : work[arg];
             sum = sum < MOST_WORK ? sum : MOST_WORK;
         }
-        bytes[id] = byte == MANY && is_byte((dlc_dtype)node->dtype) ? id : byte;
+        bytes[id] = byte == MANY && is_few(pool, id, &first) ? id : byte;
         work[id] = byte ? sum : 0;
     }
 }
@@ -110,9 +119,23 @@ static dlc_expr byte_of_axis(void *ctx, dlc_pool *to, const dlc_expr_node *node,
 {
     const counting *c = ctx;
     (void)args;
+    double first;
     if (!is_node(c->at, c->table->of, node))
         return 0;
-    return dlc_expr_cast(to, (dlc_dtype)node->dtype, dlc_expr_axis(to, c->axis));
+    dlc_expr value = dlc_expr_cast(to, (dlc_dtype)node->dtype, dlc_expr_axis(to, c->axis));
+    (void)is_few(c->at->kernel->pool, c->table->of, &first);
+    return first < 0 || first > 0 ? dlc_expr2(to, DLC_EXPR_ADD, value, dlc_expr_const(to, (dlc_dtype)node->dtype, first)) : value;
+}
+
+/* Where the value of the byte, or of what stands for one, lies in the table. */
+static dlc_expr index_of(const site *at, const table *t, dlc_pool *to)
+{
+    double first;
+    dlc_expr value = t->of_now;
+    (void)is_few(at->kernel->pool, t->of, &first);
+    if (first < 0 || first > 0)
+        value = dlc_expr2(to, DLC_EXPR_SUB, value, dlc_expr_const(to, DLC_F32, first));
+    return dlc_expr_cast(to, DLC_I64, dlc_expr_cast(to, DLC_U8, value));
 }
 
 /* table[c] = what(of := c) */
@@ -142,7 +165,7 @@ static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, co
     dlc_expr remade = 0;
     for (uint32_t t = 0; t < at->ntables; t++)
         if (is_node(at, at->tables[t].what, node)) {
-            dlc_expr bits = dlc_expr_cast(to, DLC_I64, dlc_expr_cast(to, DLC_U8, at->tables[t].of_now));
+            dlc_expr bits = index_of(at, &at->tables[t], to);
             return dlc_expr_load(to, (dlc_dtype)node->dtype, at->first + t, &bits, 1, 0, 0, 0);
         }
     for (uint32_t t = 0; t < at->ntables; t++) {

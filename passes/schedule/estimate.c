@@ -486,6 +486,8 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         lane = tile->columns;
         e->c.rows = tile->rows;
         width = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[node->stage].dtype[0]);
+        uint32_t lanes = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[tile->stage].dtype[0]);
+        width = width > lanes && has_vectors(e) ? lanes : width; /* bytes are made of a vector of sums */
         width = width < 1 ? 1 : width;
     }
     if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE) {

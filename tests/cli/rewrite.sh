@@ -137,9 +137,10 @@ sed 's/{pads=\[1, 1, 1, 1\], /{pads=[3, 2, 3, 2], dilations=[3, 2], /; s/conv %b
 grep -q 'dilations=\[2, 2\]' dilated8.dlc || fail "no dilated bytes"
 exact dilated8.dlc ";oh_phase"
 
-# What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.
+# What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill. So
+# does what depends on a float that is a byte between: of logarithms, NaN and infinity among them.
 cat >bytes.dlc <<TEXT
-graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r {
+graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r, %w, %y {
   %s: f32[] = const [0.05]
   %k: f32[] = const [101.37]
   %a: f32[n,67] = cast %x {dtype=f32}
@@ -156,6 +157,23 @@ graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r {
   %j: f32[n,67] = sigmoid %i
   %l: f32[n,67] = mul %j, %k
   %r: u8[n,67] = cast %l {dtype=u8}
+  %five: f32[] = const [5]
+  %m: f32[n,67] = sub %b, %five
+  %o: f32[n,67] = log %m
+  %t: f32[n,67] = mul %o, %k
+  %u: f32[n,67] = round %t
+  %u8: u8[n,67] = cast %u {dtype=u8}
+  %uf: f32[n,67] = cast %u8 {dtype=f32}
+  %us: f32[n,67] = mul %uf, %s
+  %ut: f32[n,67] = erf %us
+  %uk: f32[n,67] = mul %ut, %k
+  %w: u8[n,67] = cast %uk {dtype=u8}
+  %i8: i8[n,67] = cast %u {dtype=i8}
+  %if: f32[n,67] = cast %i8 {dtype=f32}
+  %is: f32[n,67] = mul %if, %s
+  %it: f32[n,67] = tanh %is
+  %ik: f32[n,67] = mul %it, %k
+  %y: i8[n,67] = cast %ik {dtype=i8}
 }
 TEXT
 bytes() { # FILE TYPE: a row is 67 bytes, each one more than the last
