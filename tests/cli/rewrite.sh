@@ -168,7 +168,9 @@ graph @bytes(%x: u8[n,67], %z: i8[n,67]) -> %p, %q, %r, %w, %y {
   %ut: f32[n,67] = erf %us
   %uk: f32[n,67] = mul %ut, %k
   %w: u8[n,67] = cast %uk {dtype=u8}
-  %i8: i8[n,67] = cast %u {dtype=i8}
+  %v: f32[n,67] = mul %o, %five
+  %vr: f32[n,67] = round %v
+  %i8: i8[n,67] = cast %vr {dtype=i8}
   %if: f32[n,67] = cast %i8 {dtype=f32}
   %is: f32[n,67] = mul %if, %s
   %it: f32[n,67] = tanh %is
@@ -192,6 +194,7 @@ for target in $targets; do
     cmp bytes-$target-none.npz bytes-$target-tabulate=2.npz || fail "$target: tables change numbers"
 done
 expect 0 'group.table1' "$DLC" opt bytes.dlc --passes layout,fuse,lower,rewrite --rewrite tabulate=2
+expect 0 'table1"[i64(u8(select(' "$DLC" opt bytes.dlc --passes layout,fuse,lower,rewrite --rewrite tabulate=2
 expect 0 'group.table0' "$DLC" opt bytes.dlc --passes layout,fuse,lower,rewrite
 if [ "$(uname -m)" = x86_64 ]; then # lanes of bytes are looked up at once
     expect 0 'vpermt2b' "$DLC" compile bytes.dlc --emit asm -o - --target x86-64-v4+vbmi
