@@ -1,5 +1,5 @@
 /*
- * What is selected by comparing all with all: NonMaxSuppression and Unique. Sorting is TopK's, which
+ * What is selected by comparing all with all: NonMaxSuppression and Unique. Unique's sorting is TopK's, which
  * leaves equal elements in their order, and NonZero counts what is left; the rest is gathers.
  */
 #include "frontend/import.h"
@@ -33,19 +33,24 @@ static dlc_value *limit(dlc_import *im, uint32_t input, dlc_dtype dtype, double 
 
 void import_non_max_suppression(dlc_import *im)
 {
-    dlc_value *boxes = im_in(im, 0), *scores = im_in(im, 1), *best, *order;
+    dlc_value *boxes = im_in(im, 0), *scores = im_in(im, 1);
     int64_t is_center = im_int(im, "center_point_box", 0);
     if (im_rank(boxes) != 3 || im_rank(scores) != 3) {
         im_fail(im, DLC_INVALID, "boxes b,n,4 and scores b,c,n are wanted");
         return;
     }
-    if (!sorted(im, f_cast(im, scores, DLC_F32), 2, 1, &best, &order) ||
-        !im_same_dim(im, boxes->type.dims[1], scores->type.dims[2], "boxes and their scores"))
+    if (!im_same_dim(im, boxes->type.dims[1], scores->type.dims[2], "boxes and their scores"))
+        return;
+    dlc_value *all = f_dim(im, DLC_I64, scores->type.dims[2]);
+    dlc_value *limited = f_max(im, f_min(im, limit(im, 2, DLC_I64, 0), all), f_scalar(im, DLC_I64, 0));
+    uint32_t n;
+    const dlc_expr *most = limited ? im_elements(im, limited, 0, INT32_MAX, &n) : NULL;
+    if (!most)
         return;
     dlc_value *kept = f_node(im, DLC_OP_SUPPRESS,
-                             F_IN(f_cast(im, boxes, DLC_F32), order, best, limit(im, 2, DLC_I64, 0),
-                                  limit(im, 3, DLC_F32, 0), limit(im, 4, DLC_F32, -INFINITY)),
-                             F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0)));
+                             F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
+                                  limit(im, 4, DLC_F32, -INFINITY)),
+                             F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0), dlc_attr_dims(DLC_ATTR_DIMS, most, 1)));
     dlc_value *is_kept = f_binary(im, DLC_OP_LE, f_like(im, kept, 0), kept);
     static const uint8_t turned[2] = {1, 0};
     dlc_value *at = is_kept ? f_transpose(im, im_nonzero(im, is_kept), turned) : NULL;
