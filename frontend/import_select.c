@@ -51,16 +51,22 @@ void import_non_max_suppression(dlc_import *im)
                              F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
                                   limit(im, 4, DLC_F32, -INFINITY)),
                              F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0), dlc_attr_dims(DLC_ATTR_DIMS, most, 1)));
-    dlc_value *is_kept = f_binary(im, DLC_OP_LE, f_like(im, kept, 0), kept);
-    static const uint8_t turned[2] = {1, 0};
-    dlc_value *at = is_kept ? f_transpose(im, im_nonzero(im, is_kept), turned) : NULL;
+    if (!kept)
+        return;
+    /* Where they stand among all places says their batch and class. */
+    dlc_expr nplaces = im_product(im, kept->type.dims, 3);
+    kept = f_reshape(im, kept, &nplaces, 1);
+    dlc_value *at = kept ? im_nonzero(im, f_binary(im, DLC_OP_LE, f_like(im, kept, 0), kept)) : NULL;
+    at = at ? f_drop_axis(im, at, 0) : NULL;
     if (!at)
         return;
-    dlc_value *number = f_node(im, DLC_OP_GATHER_ND, F_IN(kept, at),
-                               F_ATTRS(dlc_attr_int(DLC_ATTR_BATCH_DIMS, 0)));
-    dlc_value *row = f_slice(im, at, 1, im_i64(im, 0), im_i64(im, 2));
-    number = f_insert_axis(im, number, 1);
-    im->out[0] = row && number ? f_concat(im, (dlc_value *const[]){row, number}, 2, 1) : NULL;
+    dlc_value *class_places = f_dim(im, DLC_I64, *most), *nclasses = f_dim(im, DLC_I64, scores->type.dims[1]);
+    dlc_value *contest = f_binary(im, DLC_OP_DIV, at, class_places);
+    dlc_value *columns[3] = {f_binary(im, DLC_OP_DIV, contest, nclasses), f_binary(im, DLC_OP_MOD, contest, nclasses), f_gather(im, kept, at, 0)};
+    for (uint32_t i = 0; i < 3; i++)
+        if (!(columns[i] = f_insert_axis(im, columns[i], 1)))
+            return;
+    im->out[0] = f_concat(im, columns, 3, 1);
 }
 
 /* --- Unique: runs of equal slices in sorted order --- */

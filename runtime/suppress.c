@@ -44,8 +44,8 @@ typedef struct {
     int is_center;
 } contest;
 
-/* The next candidates, as they are compared: corners and areas side by side, 8 at once. */
-enum { FIRST_CANDIDATES = 64, CANDIDATES = 512, AT_ONCE = 8 };
+/* The next candidates, as they are compared: corners and areas side by side, 4 at once. */
+enum { CANDIDATES = 64, AT_ONCE = 4 };
 typedef struct {
     float low[2][CANDIDATES], high[2][CANDIDATES], area[CANDIDATES];
     int32_t is_left[CANDIDATES];
@@ -61,13 +61,11 @@ static void set_candidate(candidates *all, int64_t i, const box *b)
     all->area[i] = area_of(b);
 }
 
-/* A score that is NaN comes first and is above nothing: with it the class ends. */
-static void take_candidates(const contest *c, const dlcrt_selection *best, candidates *all)
+static void take_candidates(const contest *c, const uint64_t *numbers, int64_t n, candidates *all)
 {
-    int is_over = best->n && dlcrt_number_key(best->numbers[0]) == INT32_MAX;
-    all->n = is_over ? 0 : best->n;
+    all->n = n < CANDIDATES ? n : CANDIDATES;
     for (int64_t i = 0; i < all->n; i++) {
-        all->number[i] = dlcrt_number_element(best->numbers[i]);
+        all->number[i] = dlcrt_number_element(numbers[i]);
         box own;
         read_box(c->boxes, all->number[i], c->is_center, &own);
         set_candidate(all, i, &own);
@@ -128,32 +126,46 @@ static void set_kept(const contest *c, int64_t i, int64_t number)
     memcpy(c->kept + i * (int64_t)sizeof number, &number, sizeof number);
 }
 
-/* The best candidates, then the next best, more each time: first all boxes kept so far strike out of them, then each that is left is kept
- * and strikes. */
+/* First all boxes kept so far strike out of the candidates, then each that is left is kept and strikes. Returns how many are kept. */
+static int64_t keep_some(const contest *c, candidates *all, int64_t nkept)
+{
+    for (int64_t k = 0; k < nkept; k++) {
+        box kept;
+        read_box(c->boxes, kept_at(c, k), c->is_center, &kept);
+        strike(all, 0, &kept, c->threshold);
+    }
+    for (int64_t i = 0; i < all->n && nkept < c->most; i++) {
+        if (!all->is_left[i])
+            continue;
+        set_kept(c, nkept++, all->number[i]);
+        box own = {{all->low[0][i], all->low[1][i]}, {all->high[0][i], all->high[1][i]}};
+        strike(all, i + 1, &own, c->threshold);
+    }
+    return nkept;
+}
+
+/* The best are selected, then the next best, more each time. */
 static void suppress(const contest *c)
 {
     candidates all;
     dlcrt_selection best;
-    int64_t nkept = 0, is_over = 0;
+    int64_t nkept = 0;
+    int is_over = 0;
     best.most = UINT64_MAX;
-    for (best.wanted = FIRST_CANDIDATES; nkept < c->most && !is_over; best.wanted = CANDIDATES) {
+    best.wanted = CANDIDATES;
+    while (nkept < c->most && !is_over) {
         best.above_key = c->least_key;
         dlcrt_select(&best, &c->scores, c->nboxes);
-        take_candidates(c, &best, &all);
-        is_over = all.n < best.wanted;
-        best.most = is_over ? 0 : best.numbers[best.n - 1] - 1;
-        for (int64_t k = 0; k < nkept; k++) {
-            box kept;
-            read_box(c->boxes, kept_at(c, k), c->is_center, &kept);
-            strike(&all, 0, &kept, c->threshold);
+        is_over = best.n < best.wanted;
+        if (best.n && dlcrt_number_key(best.numbers[0]) == INT32_MAX) /* NaN comes first and is above nothing: with it the class ends */
+            break;
+        for (int64_t at = 0; at < best.n && nkept < c->most; at += CANDIDATES) {
+            take_candidates(c, best.numbers + at, best.n - at, &all);
+            nkept = keep_some(c, &all, nkept);
         }
-        for (int64_t i = 0; i < all.n && nkept < c->most; i++) {
-            if (!all.is_left[i])
-                continue;
-            set_kept(c, nkept++, all.number[i]);
-            box own = {{all.low[0][i], all.low[1][i]}, {all.high[0][i], all.high[1][i]}};
-            strike(&all, i + 1, &own, c->threshold);
-        }
+        if (!is_over)
+            best.most = best.numbers[best.n - 1] - 1;
+        best.wanted = best.wanted < DLCRT_MOST_WANTED / 2 ? 2 * best.wanted : DLCRT_MOST_WANTED;
     }
     for (int64_t i = nkept; i < c->most; i++)
         set_kept(c, i, -1);
