@@ -783,14 +783,15 @@ static dlc_expr_op update_op(dlc_update update)
     return ops[update];
 }
 
-/* A scatter: in index order, one element at a time; an index out of range is a fault and stores nothing. */
+/* A scatter: in index order, one element at a time or lanes of a row, whose last index is the axis along them, all of it (dlc_scatters_rows); an
+ * index out of range is a fault and stores nothing. */
 static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index, dlc_val value, dlc_update update)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_type *type = &nest->kernel->buffers.data[plan->access.buffer].type;
     dlc_expr in_range = dlc_expr_bool(pool, 1);
-    assert(nest->width == 1);
-    for (uint32_t d = 0; d < type->rank; d++)
+    assert(nest->width == 1 || plan->access.mode == DLC_ACCESS_VECTOR);
+    for (uint32_t d = 0; d + (nest->width > 1) < type->rank; d++)
         in_range = dlc_and(pool, in_range, dlc_in_range(pool, index[d], type->dims[d]));
     dlc_val inside = dlc_nest_uniform(nest, simplified(nest, in_range));
     dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
@@ -800,7 +801,7 @@ static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index,
     if (update != DLC_UPDATE_SET) {
         dlc_val old = nest->emit->load(nest->emit, &plan->access);
         nest->emit->sync(nest->emit, 0); /* all lanes have read it before one changes it */
-        value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, 1, (dlc_val[]){old, value});
+        value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, plan->access.width, (dlc_val[]){old, value});
     }
     nest->emit->store(nest->emit, &plan->access, value);
     dlc_nest_leave(nest);

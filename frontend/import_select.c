@@ -1,5 +1,5 @@
 /*
- * What is selected by comparing all with all: NonMaxSuppression and Unique. Sorting is TopK's, which
+ * What is selected by comparing all with all: NonMaxSuppression and Unique. Unique's sorting is TopK's, which
  * leaves equal elements in their order, and NonZero counts what is left; the rest is gathers.
  */
 #include "frontend/import.h"
@@ -33,29 +33,40 @@ static dlc_value *limit(dlc_import *im, uint32_t input, dlc_dtype dtype, double 
 
 void import_non_max_suppression(dlc_import *im)
 {
-    dlc_value *boxes = im_in(im, 0), *scores = im_in(im, 1), *best, *order;
+    dlc_value *boxes = im_in(im, 0), *scores = im_in(im, 1);
     int64_t is_center = im_int(im, "center_point_box", 0);
     if (im_rank(boxes) != 3 || im_rank(scores) != 3) {
         im_fail(im, DLC_INVALID, "boxes b,n,4 and scores b,c,n are wanted");
         return;
     }
-    if (!sorted(im, f_cast(im, scores, DLC_F32), 2, 1, &best, &order) ||
-        !im_same_dim(im, boxes->type.dims[1], scores->type.dims[2], "boxes and their scores"))
+    if (!im_same_dim(im, boxes->type.dims[1], scores->type.dims[2], "boxes and their scores"))
+        return;
+    dlc_value *all = f_dim(im, DLC_I64, scores->type.dims[2]);
+    dlc_value *limited = f_max(im, f_min(im, limit(im, 2, DLC_I64, 0), all), f_scalar(im, DLC_I64, 0));
+    uint32_t n;
+    const dlc_expr *most = limited ? im_elements(im, limited, 0, INT32_MAX, &n) : NULL;
+    if (!most)
         return;
     dlc_value *kept = f_node(im, DLC_OP_SUPPRESS,
-                             F_IN(f_cast(im, boxes, DLC_F32), order, best, limit(im, 2, DLC_I64, 0),
-                                  limit(im, 3, DLC_F32, 0), limit(im, 4, DLC_F32, -INFINITY)),
-                             F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0)));
-    dlc_value *is_kept = f_binary(im, DLC_OP_LE, f_like(im, kept, 0), kept);
-    static const uint8_t turned[2] = {1, 0};
-    dlc_value *at = is_kept ? f_transpose(im, im_nonzero(im, is_kept), turned) : NULL;
+                             F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
+                                  limit(im, 4, DLC_F32, -INFINITY)),
+                             F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0), dlc_attr_dims(DLC_ATTR_DIMS, most, 1)));
+    if (!kept)
+        return;
+    /* Where they stand among all places says their batch and class. */
+    dlc_expr nplaces = im_product(im, kept->type.dims, 3);
+    kept = f_reshape(im, kept, &nplaces, 1);
+    dlc_value *at = kept ? im_nonzero(im, f_binary(im, DLC_OP_LE, f_like(im, kept, 0), kept)) : NULL;
+    at = at ? f_drop_axis(im, at, 0) : NULL;
     if (!at)
         return;
-    dlc_value *number = f_node(im, DLC_OP_GATHER_ND, F_IN(kept, at),
-                               F_ATTRS(dlc_attr_int(DLC_ATTR_BATCH_DIMS, 0)));
-    dlc_value *row = f_slice(im, at, 1, im_i64(im, 0), im_i64(im, 2));
-    number = f_insert_axis(im, number, 1);
-    im->out[0] = row && number ? f_concat(im, (dlc_value *const[]){row, number}, 2, 1) : NULL;
+    dlc_value *class_places = f_dim(im, DLC_I64, *most), *nclasses = f_dim(im, DLC_I64, scores->type.dims[1]);
+    dlc_value *contest = f_binary(im, DLC_OP_DIV, at, class_places);
+    dlc_value *columns[3] = {f_binary(im, DLC_OP_DIV, contest, nclasses), f_binary(im, DLC_OP_MOD, contest, nclasses), f_gather(im, kept, at, 0)};
+    for (uint32_t i = 0; i < 3; i++)
+        if (!(columns[i] = f_insert_axis(im, columns[i], 1)))
+            return;
+    im->out[0] = f_concat(im, columns, 3, 1);
 }
 
 /* --- Unique: runs of equal slices in sorted order --- */

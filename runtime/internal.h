@@ -192,6 +192,8 @@ void dlcrt_pool_enter(dlcrt_pool *pool, int is_parallel);
 void dlcrt_pool_leave(void);
 /* Units [0, units) of the job over the threads; returns when all are done. */
 void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain);
+/* The same of what is no kernel; `work` is its only buffer, and a unit reads `unit_elems` elements. Pool NULL: this thread alone. */
+void dlcrt_pool_run_units(dlcrt_pool *pool, dlc_kernel_fn run, void *work, int64_t units, int64_t unit_elems);
 
 /* --- opaque.c --- */
 typedef struct {
@@ -205,6 +207,7 @@ typedef struct {
     const int64_t *attrs;
     const char *name; /* of the step, for messages */
     dlcrt_strings *strings;
+    dlcrt_pool *pool; /* NULL: this thread alone */
 } dlcrt_opaque_args;
 typedef struct {
     const char *text;

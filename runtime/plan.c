@@ -258,6 +258,7 @@ static dlc_status run_opaque(dlcrt_context *context, const dlc_plan_step *step)
             (const int64_t *)dlcrt_rows(context->plan, context->plan->attrs) + step->attrs.first,
         .name = dlcrt_string(context->plan, step->name),
         .strings = &context->strings,
+        .pool = context->pool,
     };
     void *const *buffers = step_buffers(context, step);
     for (uint32_t i = 0; i < info->ninputs; i++) {

@@ -70,7 +70,7 @@ static int64_t divide(dlc_size_op op, dlc_dtype dtype, int64_t a, int64_t b)
 
 static int64_t shift(dlc_size_op op, dlc_dtype dtype, int64_t a, int64_t by)
 {
-    int64_t width = dlc_dtypes[dtype].bits;
+    int64_t width = dlc_dtype_kinds[dtype].bits;
     int is_past = by < 0 || by >= width;
     if (op == DLC_SIZE_SHL)
         return is_past ? 0 : (int64_t)((uint64_t)a << by);
@@ -228,7 +228,7 @@ static cell floating(const dlc_size_inst *inst, double a, double b)
 
 static void limits(dlc_dtype dtype, int64_t *lo, int64_t *hi)
 {
-    uint32_t bits = dlc_dtypes[dtype].bits;
+    uint32_t bits = dlc_dtype_kinds[dtype].bits;
     *lo = INT64_MIN;
     *hi = INT64_MAX;
     if (dtype == DLC_BOOL || bits >= 64)

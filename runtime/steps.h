@@ -1,9 +1,13 @@
-/* Steps in plain C that are not in opaque.c: of strings. See dlc/opaque.def for what a row's functions do. */
+/* Steps in plain C that are not in opaque.c. See dlc/opaque.def for what a row's functions do. */
 #ifndef DLCRT_STEPS_H
 #define DLCRT_STEPS_H
 
 #include "runtime/internal.h"
 
+/* --- topk.c --- */
+dlc_status dlcrt_run_topk(const dlcrt_opaque_args *args);
+/* --- suppress.c --- */
+dlc_status dlcrt_run_suppress(const dlcrt_opaque_args *args);
 /* --- text_steps.c --- */
 dlc_status dlcrt_run_text_join(const dlcrt_opaque_args *args);
 dlc_status dlcrt_count_text_split(const dlcrt_opaque_args *args, int64_t *symbol);
@@ -23,6 +27,11 @@ static inline int64_t dlcrt_operand_elems(const dlcrt_operand *operand)
     for (uint32_t d = 0; d < operand->rank; d++)
         n *= operand->dims[d];
     return n;
+}
+/* It has elements, and they lie nowhere. */
+static inline int dlcrt_is_missing(const dlcrt_operand *operand)
+{
+    return !operand->data && dlcrt_operand_elems(operand) > 0;
 }
 /* Element i of strings; a number that is none is refused by the step's name. text_steps.c */
 DLC_NODISCARD dlc_status dlcrt_string_of(const dlcrt_opaque_args *args, uint32_t operand, int64_t i, const char **text);

@@ -137,7 +137,7 @@ static int64_t int_of(dlc_dtype dtype, const void *data, int64_t i)
     uint32_t n = dlc_dtype_bytes(dtype);
     uint64_t bits = 0;
     memcpy(&bits, (const char *)data + i * (int64_t)n, n);
-    if (dlc_dtypes[dtype].class_ == DLC_CLASS_INT)
+    if (dlc_dtype_kinds[dtype].class_ == DLC_CLASS_INT)
         return (int64_t)(bits << (64 - 8 * n)) >> (64 - 8 * n);
     return (int64_t)bits;
 }

@@ -266,6 +266,18 @@ void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64
     }
 }
 
+void dlcrt_pool_run_units(dlcrt_pool *pool, dlc_kernel_fn run, void *work, int64_t units, int64_t unit_elems)
+{
+    enum { ELEMS_PER_THREAD = 32768 }; /* some 20 us */
+    void *buffers[1] = {work};
+    int64_t fault = 0, grain = unit_elems < ELEMS_PER_THREAD ? ELEMS_PER_THREAD / (unit_elems > 0 ? unit_elems : 1) : 1;
+    const dlcrt_job job = {.kernel = run, .buffers = buffers, .fault = &fault};
+    if (pool)
+        dlcrt_pool_run(pool, &job, units, grain);
+    else
+        run_chunk(&job, 0, 0, units);
+}
+
 uint32_t dlcrt_pool_threads(const dlcrt_pool *pool)
 {
     return pool->nthreads;

@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 10
+#define DLC_ABI_VERSION 11
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;

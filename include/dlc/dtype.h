@@ -31,50 +31,61 @@ static const dlc_dtype_info dlc_dtypes[DLC_DTYPE_COUNT] = {
 #undef DLC_DTYPE
 };
 
+/* The same of what is asked for most: without names, so most users need no copy of those. */
+typedef struct {
+    uint8_t bits, class_;
+} dlc_dtype_kind;
+
+static const dlc_dtype_kind dlc_dtype_kinds[DLC_DTYPE_COUNT] = {
+#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype) {bits, DLC_CLASS_##class_},
+#include "dlc/dtype.def"
+#undef DLC_DTYPE
+};
+
 static inline uint32_t dlc_dtype_bytes(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].bits / 8;
+    return dlc_dtype_kinds[dtype].bits / 8;
 }
 
 static inline int dlc_is_float(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_FLOAT;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_FLOAT;
 }
 
 /* true for signed and unsigned integers, not for bool */
 static inline int dlc_is_int(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_INT || dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_INT || dlc_dtype_kinds[dtype].class_ == DLC_CLASS_UINT;
 }
 
 static inline int dlc_is_unsigned(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_UINT;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_UINT;
 }
 
 /* A narrow type: codes of a byte each, which only a cast computes with. */
 static inline int dlc_is_code(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_CODE;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_CODE;
 }
 
 /* Strings: they are moved, and compared as the numbers they are. */
 static inline int dlc_is_text(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_TEXT;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_TEXT;
 }
 
 /* The least and the largest value of an integer type or bool; the latter as a bit pattern, for u64. */
 static inline int64_t dlc_dtype_lowest(dlc_dtype dtype)
 {
-    return dlc_dtypes[dtype].class_ == DLC_CLASS_INT ? (int64_t)(UINT64_MAX << (dlc_dtypes[dtype].bits - 1)) : 0;
+    return dlc_dtype_kinds[dtype].class_ == DLC_CLASS_INT ? (int64_t)(UINT64_MAX << (dlc_dtype_kinds[dtype].bits - 1)) : 0;
 }
 
 static inline uint64_t dlc_dtype_highest(dlc_dtype dtype)
 {
     if (dtype == DLC_BOOL)
         return 1;
-    return UINT64_MAX >> (64 - dlc_dtypes[dtype].bits + (dlc_dtypes[dtype].class_ == DLC_CLASS_INT));
+    return UINT64_MAX >> (64 - dlc_dtype_kinds[dtype].bits + (dlc_dtype_kinds[dtype].class_ == DLC_CLASS_INT));
 }
 
 #endif

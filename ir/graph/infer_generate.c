@@ -99,35 +99,22 @@ dlc_status dlc_infer_nonzero(dlc_graph *graph, dlc_node *node, dlc_type *result)
     return DLC_OK;
 }
 
-/* The scalars: i64, f32, f32. */
-static dlc_status check_limits(dlc_graph *graph, const dlc_node *node)
-{
-    for (uint32_t i = 3; i < 6; i++) {
-        dlc_dtype wanted = i == 3 ? DLC_I64 : DLC_F32;
-        DLC_TRY(dlc_infer_scalar(graph, node, i));
-        if (dlc_infer_in(node, i)->dtype != wanted)
-            return DLC_REFUSE("input %" PRIu32 " is %s; %s is wanted", i,
-                              dlc_dtypes[dlc_infer_in(node, i)->dtype].text,
-                              dlc_dtypes[wanted].text);
-    }
-    return DLC_OK;
-}
-
 dlc_status dlc_infer_suppress(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
-    const dlc_type *boxes = dlc_infer_in(node, 0), *order = dlc_infer_in(node, 1),
-                   *scores = dlc_infer_in(node, 2);
+    const dlc_type *boxes = dlc_infer_in(node, 0), *scores = dlc_infer_in(node, 1);
     dlc_expr same;
-    if (boxes->dtype != DLC_F32 || order->dtype != DLC_I64 || scores->dtype != DLC_F32 ||
-        boxes->rank != 3 || order->rank != 3 || scores->rank != 3)
-        return DLC_REFUSE("f32 boxes b,n,4, i64 order and f32 scores b,c,k are wanted");
-    DLC_TRY(check_limits(graph, node));
-    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[2], dlc_expr_i64(graph->pool, 4),
-                            "numbers of a box", &same));
-    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[0], order->dims[0], "batches", &same));
-    for (uint8_t d = 0; d < 3; d++)
-        DLC_TRY(dlc_infer_equal(graph, node, order->dims[d], scores->dims[d],
-                                "dimensions of order and scores", &same));
-    *result = *order;
+    uint32_t n;
+    if (boxes->dtype != DLC_F32 || scores->dtype != DLC_F32 || boxes->rank != 3 || scores->rank != 3)
+        return DLC_REFUSE("f32 boxes b,n,4 and f32 scores b,c,n are wanted");
+    for (uint32_t i = 2; i < 4; i++) {
+        DLC_TRY(dlc_infer_scalar(graph, node, i));
+        if (dlc_infer_in(node, i)->dtype != DLC_F32)
+            return DLC_REFUSE("input %" PRIu32 " is %s; f32 is wanted", i, dlc_dtypes[dlc_infer_in(node, i)->dtype].text);
+    }
+    DLC_TRY(dlc_infer_list(graph, node, DLC_ATTR_DIMS, 1, 0, DLC_MAX_ELEMS));
+    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[2], dlc_expr_i64(graph->pool, 4), "numbers of a box", &same));
+    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[0], scores->dims[0], "batches", &same));
+    DLC_TRY(dlc_infer_equal(graph, node, boxes->dims[1], scores->dims[2], "boxes and their scores", &same));
+    *result = (dlc_type){.dtype = DLC_I64, .rank = 3, .dims = {scores->dims[0], scores->dims[1], dlc_node_dims(node, DLC_ATTR_DIMS, &n)[0]}};
     return DLC_OK;
 }

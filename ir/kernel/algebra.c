@@ -19,6 +19,21 @@ int dlc_is_updated(const dlc_kernel *kernel, uint32_t buffer)
     return 0;
 }
 
+int dlc_scatters_rows(const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis)
+{
+    if (stage->update == DLC_UPDATE_NONE || stage->reduce.n || !stage->axes.n || stage->axes.data[stage->axes.n - 1] != axis)
+        return 0;
+    const dlc_buffer *buffer = &kernel->buffers.data[stage->buffer];
+    uint32_t last = buffer->type.rank - 1u;
+    if (!buffer->type.rank || buffer->layout.nparts || dlc_bare_axis(kernel->pool, stage->store.data[last]) != axis ||
+        kernel->axes.data[axis].extent != buffer->type.dims[last])
+        return 0;
+    for (uint32_t d = 0; d < last; d++)
+        if (dlc_expr_uses_axis(kernel->pool, stage->store.data[d], axis))
+            return 0;
+    return 1;
+}
+
 uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena)
 {
     uint8_t *marks = dlc_new_array(arena, uint8_t, kernel->pool->nodes.n);

@@ -10,6 +10,8 @@ dlc_expr *dlc_stage_root(dlc_stage *stage, uint32_t i);
 uint8_t *dlc_kernel_marks(const dlc_kernel *kernel, dlc_arena *arena);
 /* Some stage changes what others have stored in the buffer. */
 int dlc_is_updated(const dlc_kernel *kernel, uint32_t buffer);
+/* A scatter of whole rows along this axis, its last: neighbours go to neighbours, wherever data says that the row lies. */
+int dlc_scatters_rows(const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis);
 uint8_t *dlc_stage_marks(const dlc_kernel *kernel, const dlc_stage *stage, dlc_arena *arena);
 
 /* Bit sets of the axes each marked expression depends on: `words` words per id. */

@@ -89,7 +89,7 @@ static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
             return dlc_verifier_fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
         if (inner->row != DLC_DOT_NONE)
             return dlc_verifier_fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
-        if (stage->update != DLC_UPDATE_NONE)
+        if (stage->update != DLC_UPDATE_NONE && (v->schedule->target->kind == DLC_TARGET_CUDA || !dlc_scatters_rows(v->kernel, stage, node->axis)))
             return dlc_verifier_fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
     }
     return DLC_OK;
@@ -233,7 +233,8 @@ static dlc_status verify_scatter(const dlc_verifier *v, uint32_t leaf)
     for (uint32_t n = parent(v, leaf); n != DLC_ROOT_NODE && stage->update != DLC_UPDATE_NONE; n = parent(v, n)) {
         if (dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL))
             continue;
-        if (!next || stage->axes.data[next - 1] != dlc_verifier_node(v, n)->axis || dlc_verifier_node(v, n)->tile != 1)
+        if (!next || stage->axes.data[next - 1] != dlc_verifier_node(v, n)->axis ||
+            (dlc_verifier_node(v, n)->tile != 1 && dlc_verifier_node(v, n)->kind != DLC_LOOP_LANE))
             return dlc_verifier_fail(v, "%s stores at data indices: its loops run in the order of its axes, once", stage->name);
         next--;
     }

@@ -283,6 +283,60 @@ static int has_update(const dlc_kernel *kernel)
     return 0;
 }
 
+int dlc_choose_may_be_lanes(const dlc_chooser *c, const dlc_stage *stage, uint32_t axis)
+{
+    return stage->update == DLC_UPDATE_NONE || (c->target->kind == DLC_TARGET_CPU && dlc_scatters_rows(c->kernel, stage, axis));
+}
+
+/* Neighbours along the axis are stored side by side, and what the stage reads for them lies so or is the same. */
+static int is_along_rows(const dlc_chooser *c, uint32_t s, uint32_t axis)
+{
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        int64_t stride = dlc_choose_stride(c, access->offset, axis);
+        if (stride != 1 && (stride || !access->load))
+            return 0;
+    }
+    return 1;
+}
+
+/* A recurrence alone that goes from row to row: with the rows' loop around the lanes memory is passed in its order; inside, each vector of
+ * columns passes all pages. */
+static void find_scan(dlc_chooser *c)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    int is_by_rows = 0;
+    if (c->target->kind != DLC_TARGET_CPU || c->nstages != 1 || stage->buffer == DLC_NO_BUFFER || stage->reduce.n || stage->axes.n != c->roots.n + 1)
+        return;
+    for (uint32_t r = 0; r < c->roots.n; r++)
+        is_by_rows |= is_along_rows(c, 0, c->roots.data[r]);
+    for (uint32_t i = 0; is_by_rows && i < stage->axes.n; i++) {
+        axis_use use = use_of(c, stage->axes.data[i]);
+        if (!use.is_independent && use.is_past)
+            dlc_vec_push(c->arena, &c->serial, stage->axes.data[i]);
+    }
+}
+
+/* Parts of rows are units: of a page each, or more. */
+void dlc_choose_split_scan(const dlc_chooser *c, dlc_lanes_choice *choice, double units, double unit_cycles)
+{
+    enum { PAGE_BYTES = 4096 };
+    uint32_t at = choice->loops.n - 1 - c->serial.n;
+    if (c->nstages != 1 || c->serial.n != 1 || choice->lane == DLC_NO_AXIS || choice->npar != at || units >= DLC_MIN_UNITS / 2 ||
+        unit_cycles <= DLC_SPLIT_CYCLES)
+        return;
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    int64_t page = PAGE_BYTES / dlc_dtype_bytes(c->kernel->buffers.data[stage->buffer].type.dtype), width = choice->width;
+    int64_t tile = c->extent[choice->lane] / DLC_MIN_UNITS;
+    tile = ((tile > page ? tile : page) + width - 1) / width * width;
+    if (tile >= c->extent[choice->lane])
+        return;
+    dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){0}));
+    memmove(choice->loops.data + at + 1, choice->loops.data + at, (choice->loops.n - at - 1) * sizeof *choice->loops.data);
+    choice->loops.data[at] = (dlc_root_choice){choice->lane, tile, 0};
+    choice->npar++;
+}
+
 static void find_roots(dlc_chooser *c)
 {
     if (has_update(c->kernel)) /* runs in index order, after the copy it updates */
@@ -296,6 +350,7 @@ static void find_roots(dlc_chooser *c)
         else if (use.is_past && use.waits)
             dlc_vec_push(c->arena, &c->serial, a);
     }
+    find_scan(c);
 }
 
 /* --- places --- */

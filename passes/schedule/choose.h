@@ -27,7 +27,7 @@ typedef struct {
     double *work;     /* per stage: flops of all its points, each expression once per point of the axes it depends on */
     uint8_t *is_read; /* per stage: some stage loads it */
     dlc_ids roots;    /* axes of independent iterations */
-    dlc_ids serial;   /* axes of recurrences that several stages share: root loops in order */
+    dlc_ids serial;   /* axes of recurrences that several stages share, or that go from row to row: root loops in order */
     uint8_t *place;   /* per stage: dlc_place */
     uint32_t *together;  /* per stage: the axis along which its scratch lies together; DLC_NO_AXIS, or NULL: its last one */
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
@@ -75,6 +75,8 @@ int dlc_choose_attention(dlc_chooser *chooser);
 int dlc_choose_tiles(dlc_chooser *chooser);
 /* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */
 int dlc_choose_at_points(dlc_chooser *chooser);
+/* Of a scatter only rows go by lanes, and on CPUs: else it stores one element after the other. */
+int dlc_choose_may_be_lanes(const dlc_chooser *chooser, const dlc_stage *stage, uint32_t axis);
 /* The axes' sizes are constants. */
 int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
 int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);
@@ -95,6 +97,8 @@ typedef struct {
     int64_t tile;    /* of `across` */
     double cycles;
 } dlc_lanes_choice;
+/* Of a recurrence that goes from row to row, which is done in so many units. */
+void dlc_choose_split_scan(const dlc_chooser *chooser, dlc_lanes_choice *choice, double units, double unit_cycles);
 void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
 void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice);
 /* One stage inside the choice's loops, which are open. */

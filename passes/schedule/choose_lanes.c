@@ -271,11 +271,9 @@ static uint32_t best_own_lane(const dlc_chooser *c, uint32_t s, uint32_t width, 
     const dlc_stage *stage = &c->kernel->stages.data[s];
     uint32_t best = DLC_NO_AXIS;
     *cycles = dlc_choose_stage_cycles(c, s, DLC_NO_AXIS, 1);
-    if (stage->update != DLC_UPDATE_NONE)
-        return best;
     for (uint32_t i = 0; i < stage->axes.n + stage->reduce.n; i++) {
         uint32_t axis = i < stage->axes.n ? stage->axes.data[i] : stage->reduce.data[i - stage->axes.n];
-        if (dlc_ids_find(&c->roots, axis, NULL) || dlc_ids_find(&c->serial, axis, NULL))
+        if (dlc_ids_find(&c->roots, axis, NULL) || dlc_ids_find(&c->serial, axis, NULL) || !dlc_choose_may_be_lanes(c, stage, axis))
             continue;
         double own = dlc_choose_stage_cycles(c, s, axis, width);
         if (own < *cycles) {
@@ -460,6 +458,7 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
         choice->loops.data[outer].tile = tile > choice->width ? (tile + step - 1) / step * step : tile;
         choice->npar++;
     }
+    dlc_choose_split_scan(c, choice, sure, unit_cycles);
     if (choice->npar && choice->npar == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
         dlc_root_choice *last = &choice->loops.data[choice->npar - 1];
         last->tile = piece_of(c, last->axis, 1, unit_cycles);
@@ -868,7 +867,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     }
     for (uint32_t l = 0; l < choice->loops.n; l++) {
         const dlc_root_choice *loop = &choice->loops.data[l];
-        int is_lane = loop->axis == choice->lane;
+        int is_lane = loop->axis == choice->lane && l + 1 == choice->loops.n;
         if (l < choice->npar || !is_lane) {
             dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : DLC_LOOP_FOR, loop->axis, loop->tile);
             n++;

@@ -89,6 +89,14 @@ static const struct {
     {"in x:u8 20,30,3; p = pad x pads=1,1,0,1,1,1 mode=constant; out p", "x86-64-v4", "i1:8, lane i2:4, unroll i1 {\n    pad\n"},
     /* a serial reduction, an index from data: one element at a time */
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=add; out s", "x86-64-v4", "for i0_1, i1_1 {\n    "},
+    /* … and whole rows at indices from data by lanes on CPUs */
+    {"in x 8,16; in i:i64 4,1; in u 4,16; s = scatter_nd x i u reduction=add; out s", "x86-64-v4", "for i0_1, lane i1_1:16 {\n    "},
+    {"in x 8,16; in i:i64 4,1; in u 4,16; s = scatter_nd x i u reduction=add; out s", "sm_80", "for i0_1, i1_1 {\n    "},
+    /* recurrences from row to row: memory in its order, by parts of a page or more; along rows there are none */
+    {"in x 512,4096; s = cumsum x axis=0 exclusive=0 reverse=0; out s", "x86-64-v4", "par i1:1024, for i0, lane i1:16 {\n    run\n"},
+    {"in x 64,100,300; s = cumsum x axis=1 exclusive=0 reverse=0; out s", "x86-64-v3", "par i0, for i1, lane i2:8 {\n    run\n"},
+    {"in x 20,10; s = cumsum x axis=0 exclusive=0 reverse=0; out s", "x86-64-v4", "for i0, lane i1:16 {\n    run\n"},
+    {"in x 512,4096; s = cumsum x axis=1 exclusive=0 reverse=0; out s", "x86-64-v4", "for i1 {\n"},
 };
 
 static char *schedule_text(const small_graph *s, const dlc_module *module)

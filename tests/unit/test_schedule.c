@@ -135,6 +135,7 @@ static const struct {
     {"kernel @behind(x: f32[4]) -> (y: f32[4,9]) {\n  axis i=4, j=9\n  t[i] = x[i] * 2.0\n  y[i,j] = t + 1.0\n}\n",
      "  unroll i {\n    t in scratch\n  }\n  for i, j {\n    y\n  }\n"}, /* written out, read behind */
     {SCATTER, "  for i, lane j:8 {\n    c\n  }\n  for k, l {\n    s\n  }\n"},
+    {SCATTER, "  for i, lane j:8 {\n    c\n  }\n  for k, lane l:8 {\n    s\n  }\n"}, /* rows */
 };
 
 static const struct {
@@ -161,7 +162,7 @@ static const struct {
     {MATMUL, "  par i:6 {\n    lane k:8 {\n      for j:16 {\n        a = dot fma i x j in reg\n      }\n    }\n    for i, j {\n      y\n    }\n  }\n",
      "lane k: a is a register tile, which has lanes of its own"},
     {SCATTER, "  for i, lane j:8 {\n    c nontemporal\n  }\n  for k, l {\n    s\n  }\n", "c is not stored once and for all"},
-    {SCATTER, "  for i, j {\n    c\n  }\n  for k, lane l:8 {\n    s\n  }\n", "lane l: s stores at data indices, one element at a time"},
+    {SCATTER, "  for i, j {\n    c\n  }\n  lane k:8, for l {\n    s\n  }\n", "lane k: s stores at data indices, one element at a time"},
     {SCATTER, "  for i, j {\n    c\n  }\n  for l, k {\n    s\n  }\n", "s stores at data indices: its loops run in the order of its axes, once"},
     {SCATTER, "  for k, l {\n    s\n  }\n  for i, j {\n    c\n  }\n", "s changes what c has not stored yet"},
     {MAP, "  for i:4, i:4, i, j {\n    y\n  }\n", "for i:4 is no part of for i:4"},

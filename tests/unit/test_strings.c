@@ -81,7 +81,7 @@ START_TEST(strings_are_joined)
 {
     int64_t x[2] = {number("ab"), 0}, y[2] = {number("é"), number("z")}, z[2];
     dlcrt_operand operands[3] = {list_of(DLC_STR, x, 2), list_of(DLC_STR, y, 2), list_of(DLC_STR, z, 2)};
-    dlcrt_opaque_args args = {operands, NULL, "join", &strings};
+    dlcrt_opaque_args args = {operands, NULL, "join", &strings, NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_JOIN].run(&args), DLC_OK);
     ck_assert_str_eq(text_of(z[0]), "abé");
     ck_assert_int_eq(z[1], y[1]);
@@ -116,7 +116,7 @@ START_TEST(strings_are_split_as_python_does)
     int64_t x[1] = {number(splits[_i].text)}, delimiter = number(splits[_i].delimiter), parts[8], count = -1, width;
     dlcrt_operand operands[4] = {list_of(DLC_STR, x, 1), list_of(DLC_STR, &delimiter, 1), list_of(DLC_STR, parts, 0),
                                  list_of(DLC_I64, &count, 1)};
-    dlcrt_opaque_args args = {operands, &splits[_i].most, "split", &strings};
+    dlcrt_opaque_args args = {operands, &splits[_i].most, "split", &strings, NULL};
     char found[64] = "";
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_SPLIT].count(&args, &width), DLC_OK);
     operands[2] = (dlcrt_operand){.data = parts, .dtype = DLC_STR, .rank = 2, .dims = {1, width + 1}};
@@ -153,7 +153,7 @@ START_TEST(stop_words_go_and_letters_change)
     for (; nstop < 2 && normals[_i].stop[nstop]; nstop++)
         stop[nstop] = number(normals[_i].stop[nstop]);
     dlcrt_operand operands[3] = {list_of(DLC_STR, words, n), list_of(DLC_STR, stop, nstop), list_of(DLC_STR, kept, 0)};
-    dlcrt_opaque_args args = {operands, normals[_i].attrs, "normal", &strings};
+    dlcrt_opaque_args args = {operands, normals[_i].attrs, "normal", &strings, NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_NORMALIZE].count(&args, &count), DLC_OK);
     operands[2].dims[0] = count;
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_NORMALIZE].run(&args), DLC_OK);
@@ -212,7 +212,7 @@ static int matches(const int64_t *program, uint32_t nrows, const char *text, siz
     dlcrt_operand operands[3] = {list_of(DLC_STR, &x, 1),
                                  {.data = (void *)(uintptr_t)program, .dtype = DLC_I64, .rank = 2, .dims = {nrows, 3}},
                                  list_of(DLC_BOOL, &result, 1)};
-    dlcrt_opaque_args args = {operands, NULL, "match", &strings};
+    dlcrt_opaque_args args = {operands, NULL, "match", &strings, NULL};
     ck_assert_msg(dlcrt_opaques[DLC_OPAQUE_TEXT_MATCH].run(&args) == DLC_OK, "%s", dlcrt_last_error());
     return result;
 }
@@ -282,7 +282,7 @@ START_TEST(forged_programs_lead_nowhere)
             program[at] = values[v % NVALUES];
             program[(at + 1) % 6] = values[v / NVALUES];
             dlcrt_operand operands[3] = {list_of(DLC_STR, &x, 1), list_of(DLC_I64, program, 6), list_of(DLC_BOOL, &result, 1)};
-            dlcrt_opaque_args args = {operands, NULL, "match", &strings};
+            dlcrt_opaque_args args = {operands, NULL, "match", &strings, NULL};
             (void)!dlcrt_opaques[DLC_OPAQUE_TEXT_MATCH].run(&args);
         }
 }
@@ -323,7 +323,7 @@ START_TEST(floats_are_written_with_the_fewest_digits)
     int64_t result;
     dlcrt_operand operands[2] = {list_of(written[_i].dtype, written[_i].dtype == DLC_F32 ? (void *)&single : &wide, 1),
                                  list_of(DLC_STR, &result, 1)};
-    dlcrt_opaque_args args = {operands, NULL, "write", &strings};
+    dlcrt_opaque_args args = {operands, NULL, "write", &strings, NULL};
     ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_WRITE].run(&args), DLC_OK);
     ck_assert_str_eq(text_of(result), written[_i].text);
 }
@@ -340,7 +340,7 @@ START_TEST(halves_read_back)
         uint16_t bits = halves[i].bits;
         int64_t result;
         dlcrt_operand operands[2] = {list_of(DLC_F16, &bits, 1), list_of(DLC_STR, &result, 1)};
-        dlcrt_opaque_args args = {operands, NULL, "write", &strings};
+        dlcrt_opaque_args args = {operands, NULL, "write", &strings, NULL};
         ck_assert_int_eq(dlcrt_opaques[DLC_OPAQUE_TEXT_WRITE].run(&args), DLC_OK);
         ck_assert_str_eq(text_of(result), halves[i].text);
     }
@@ -385,7 +385,7 @@ START_TEST(numbers_are_read)
     int64_t x = number(numerals[_i].text), bits = 0;
     dlc_dtype dtype = numerals[_i].dtype;
     dlcrt_operand operands[2] = {list_of(DLC_STR, &x, 1), list_of(dtype, &bits, 1)};
-    dlcrt_opaque_args args = {operands, NULL, "read", &strings};
+    dlcrt_opaque_args args = {operands, NULL, "read", &strings, NULL};
     dlc_status status = dlcrt_opaques[DLC_OPAQUE_TEXT_READ].run(&args);
     ck_assert_int_eq(status, numerals[_i].is_refused ? DLC_INVALID : DLC_OK);
     if (status)
