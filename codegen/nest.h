@@ -223,8 +223,9 @@ struct dlc_nest {
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
 enum { DLC_FIRST_PSEUDO = 0x100000 };
 
-/* A copy whose pool may grow, elementary functions expanded: what a nest is made for; several threads may copy one kernel. */
-dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena);
+/* A copy whose pool may grow, elementary functions expanded for the target (NULL: for any): what a nest is made for; several threads may
+ * copy one kernel. */
+dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */
