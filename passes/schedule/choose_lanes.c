@@ -19,6 +19,7 @@ enum {
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2,       /* vectors a step then */
+    MOST_DOWN = 8,    /* vectors down rows: lines of a row that follow each other */
     MOST_BESIDE = 16, /* neighbours side by side: their sums hide each other's latency, and weights are read once for all of them */
     SHORT_BESIDE = 8, /* the same of a map of short rows */
     MOST_WRITTEN = 1024 /* operations of them all that are written out */
@@ -115,6 +116,8 @@ static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
     return 0;
 }
 
+static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
+
 /* The most loads in a row each of which says where the next one reads. */
 static uint32_t longest_chain(const dlc_chooser *c, uint32_t s)
 {
@@ -145,9 +148,56 @@ static uint32_t vectors_of(const dlc_chooser *c, uint32_t s, uint32_t lane, uint
                : 1;
 }
 
+/* Folds down rows, and maps of what they give: all there is in the lanes, and all of it in registers. */
+static int goes_down(const dlc_chooser *c)
+{
+    int nlong = 0;
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            if (!dlc_ids_find(&c->roots, stage->axes.data[i], NULL))
+                return 0;
+        if (stage->update != DLC_UPDATE_NONE || c->place[s] == DLC_PLACE_SCRATCH || dlc_reduces[stage->combine].naccs > 1)
+            return 0;
+        for (uint32_t i = 0; stage->reduce.n && i < c->accesses[s].n; i++)
+            if (c->accesses[s].data[i].load && DLC_SOURCE_IS_STAGE(c->accesses[s].data[i].source))
+                return 0;
+        nlong += stage->reduce.n && first_unrolled(c, &stage->reduce) > 0;
+    }
+    return nlong > 0;
+}
+
+/*
+ * Vectors that go down rows side by side: by one at a time each line of a row is met in a pass of its own, rows far apart in memory. As many
+ * as leave registers, and units for all workers; what is left over goes one at a time.
+ */
+static uint32_t vectors_down(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    int64_t extent;
+    if (c->target->kind != DLC_TARGET_CPU || c->target->plugin || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n ||
+        !dlc_const_extent(c->kernel, choice->lane, &extent) || !goes_down(c))
+        return 1;
+    int64_t vectors = extent / choice->width, best = 1, passes = vectors, registers = 1;
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        int64_t bytes = (int64_t)choice->width * dlc_dtype_bytes(c->kernel->stages.data[s].dtype[0]);
+        int64_t own = (bytes + c->target->vector_bytes - 1) / c->target->vector_bytes;
+        registers = own > registers ? own : registers;
+    }
+    double others = dlc_choose_least(c, &c->roots) / (double)extent, workers = c->target->machine->workers;
+    for (int64_t n = 2; n <= MOST_DOWN && n * registers * 2 <= c->target->vector_registers; n *= 2)
+        if (vectors / n + vectors % n < passes && others * (double)(vectors / n) >= workers) {
+            best = n;
+            passes = vectors / n + vectors % n;
+        }
+    return (uint32_t)best;
+}
+
 /* The same of a lane loop around all stages, which are all there is in it. */
 static uint32_t vectors_of_all(const dlc_chooser *c, const dlc_lanes_choice *choice)
 {
+    uint32_t down = vectors_down(c, choice);
+    if (down > 1)
+        return down;
     for (uint32_t s = 0; s < c->nstages; s++) {
         const dlc_stage *stage = &c->kernel->stages.data[s];
         for (uint32_t i = 0; i < stage->axes.n; i++)
@@ -311,8 +361,6 @@ static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_
     }
     return 0;
 }
-
-static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
 
 /* A fold over windows that neighbours along the axis share: it adds to what a point takes. */
 static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, windows *w)

@@ -53,6 +53,19 @@ static const struct {
      "}\n",
      50,
      {1, 2, 5, 11, 13, 29, 56}},
+    /* down the rows by several vectors side by side, a few left over and a part of one; a long sum by parts */
+    {"graph @down(%x: f32[9,700,300], %g: f32[9,300]) -> (%y, %l) {\n"
+     "  %s: f32[9,300] = reduce_sum %x {axes=[1], keepdims=0}\n"
+     "  %y: f32[9,300] = mul %s, %g\n"
+     "  %l: f32[9,300] = reduce_max %x {axes=[1], keepdims=0}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @down(%x: i64[9,40,3,300]) -> %y {\n"
+     "  %y: i64[9,300] = reduce_sum %x {axes=[1,2], keepdims=0}\n"
+     "}\n",
+     50,
+     {1}},
     /* windows of neighbours side by side, and fewer where the row ends: in units, and in a loop */
     {"graph @beside(%x: f32[1,32,13,19], %v: f32[32,32,1,1], %w: f32[32,1,3,3]) -> %e {\n"
      "  %c: f32[1,32,13,19] = conv %x, %v\n"
