@@ -490,7 +490,7 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
 {
     const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
-    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_dtype_bytes(node->dtype) != 4 || dlc_nest_stride(nest, load, axis) != 1)
+    if (node->op != DLC_EXPR_LOAD || node->flags || !dlc_is_turnable((dlc_dtype)node->dtype) || dlc_nest_stride(nest, load, axis) != 1)
         return 0;
     dlc_expr here = dlc_nest_here(nest, load);
     if (dlc_node_of(nest->kernel->pool, here)->op != DLC_EXPR_LOAD)

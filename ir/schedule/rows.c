@@ -347,6 +347,12 @@ int dlc_rounds_bf16(const dlc_target *target)
     return target->facts & DLC_HAS_BF16 && target->vector_bytes >= LEAST_BYTES;
 }
 
+int dlc_is_turnable(dlc_dtype dtype)
+{
+    enum { LANE_BYTES = 4 };
+    return dtype != DLC_BOOL && dlc_dtype_bytes(dtype) <= LANE_BYTES;
+}
+
 int dlc_scales(const dlc_target *target)
 {
     enum { LEAST_BYTES = 64 };

@@ -137,7 +137,7 @@ int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint
 {
     const dlc_pool *pool = c->kernel->pool;
     return access->load && !DLC_SOURCE_IS_STAGE(access->source) && can_turn(c->target, width) &&
-           dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
+           dlc_is_turnable((dlc_dtype)dlc_node_of(pool, access->load)->dtype) && !dlc_node_of(pool, access->load)->flags &&
            dlc_choose_stride(c, access->offset, across) == 1 &&
            dlc_choose_stride(c, access->offset, lane) != 0 && dlc_choose_stride(c, access->offset, lane) != 1;
 }
