@@ -232,11 +232,27 @@ static int is_one_point(const dlc_chooser *c, const dlc_lanes_choice *choice)
     return choice->lane == DLC_NO_AXIS;
 }
 
+/* The map is written out for every point of a square, with lanes masked once more. */
+static int is_small(const dlc_chooser *c)
+{
+    return c->work[0] <= MOST_TURNED_WORK * dlc_choose_points(c, &c->kernel->stages.data[0].axes) && c->accesses[0].n <= MOST_TURNED_LOADS;
+}
+
+/* The map's innermost loop has so few points that it is written out: channels of an image, say. */
+static int ends_short(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    if (c->target->kind != DLC_TARGET_CPU || c->target->plugin || c->nstages != 1 || choice->loops.n < 2 || c->serial.n ||
+        choice->across != DLC_NO_AXIS || !is_one_point(c, choice) || !is_small(c))
+        return 0;
+    uint32_t axis = choice->loops.data[choice->loops.n - 1].axis;
+    return c->kernel->stages.data[0].update == DLC_UPDATE_NONE && dlc_choose_is_known(c, axis) && c->extent[axis] <= SHORT_BESIDE;
+}
+
 static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double units = 1, sure = 1, unit_cycles = choice->cycles;
-    uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n;
-    while (choice->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
+    uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n, written = (uint32_t)ends_short(c, choice);
+    while (choice->npar + written < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
         const dlc_root_choice *loop = &choice->loops.data[choice->npar++];
         units *= ceil((double)c->extent[loop->axis] / (double)loop->tile);
         sure *= ceil((double)c->least[loop->axis] / (double)loop->tile);
@@ -250,7 +266,7 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
         choice->loops.data[outer].tile = tile > choice->width ? (tile + step - 1) / step * step : tile;
         choice->npar++;
     }
-    if (choice->npar && choice->npar == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
+    if (choice->npar && choice->npar + written == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
         dlc_root_choice *last = &choice->loops.data[choice->npar - 1];
         last->tile = piece_of(c, last->axis, 1, unit_cycles);
     }
@@ -277,12 +293,6 @@ static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32
     if (lane != DLC_NO_AXIS)
         units *= rounded(c->extent[lane], width) / width / (double)c->extent[lane];
     return cycles / (units < 1 ? 1 : units > most ? most : units);
-}
-
-/* The map is written out for every point of a square, with lanes masked once more. */
-static int is_small(const dlc_chooser *c)
-{
-    return c->work[0] <= MOST_TURNED_WORK * dlc_choose_points(c, &c->kernel->stages.data[0].axes) && c->accesses[0].n <= MOST_TURNED_LOADS;
 }
 
 /* One map, some of whose loads lie along another axis than what it stores. */
@@ -711,8 +721,9 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     for (uint32_t l = 0; l < choice->loops.n; l++) {
         const dlc_root_choice *loop = &choice->loops.data[l];
         int is_lane = loop->axis == choice->lane;
+        int is_written = l + 1 == choice->loops.n && ends_short(c, choice);
         if (l < choice->npar || !is_lane) {
-            dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : DLC_LOOP_FOR, loop->axis, loop->tile);
+            dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : is_written ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, loop->axis, loop->tile);
             n++;
         }
         if (is_lane) {
