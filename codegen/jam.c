@@ -7,6 +7,8 @@
  *                                                   for each ow: a = acc; y
  *
  * The innermost of several loops of the fold is walked point by point. Each sum has its terms in the order that the text says.
+ *
+ * Vectors of lanes are such points, too: `lane i:16 x 8 { for r { sum } }` goes down the rows once for all eight, by whole lines.
  */
 #include "codegen/nest.h"
 
@@ -40,22 +42,24 @@ static int reads_inside(const dlc_nest *nest, uint32_t leaf, uint32_t loop, int 
     return 0;
 }
 
-/* The fold's own loops, each of which holds the next alone and the last one leaf: whole axes, point by point, two at least. */
+/* The fold's own loops, each of which holds the next alone and the last one leaf: whole axes, point by point. Of points that are written
+ * out two loops at least; of vectors one, and long sums. */
 static int is_jammed(const dlc_nest *nest, uint32_t fold, uint32_t loop)
 {
     uint32_t n = fold, end = node_of(nest, fold)->end, nloops = 0;
+    int is_lanes = node_of(nest, loop)->kind == DLC_LOOP_LANE;
     for (; n < end && node_of(nest, n)->kind != DLC_LOOP_LEAF; n++, nloops++) {
         const dlc_schedule_node *node = node_of(nest, n);
         if ((node->kind != DLC_LOOP_FOR && node->kind != DLC_LOOP_UNROLL) || node->tile != 1 || node->end != end)
             return 0;
     }
-    if (n + 1 != end || nloops < 2 || node_of(nest, n)->row != DLC_DOT_NONE)
+    if (n + 1 != end || nloops < (is_lanes ? 1 : 2) || node_of(nest, n)->row != DLC_DOT_NONE)
         return 0;
     const dlc_home *home = &nest->schedule->homes[node_of(nest, n)->stage];
     for (uint32_t i = fold; i < n; i++)
         if (!dlc_ids_find(&stage_of(nest, n)->reduce, node_of(nest, i)->axis, NULL))
             return 0;
-    return home->fold == fold && !dlc_leaf_is_long(nest, n) && !reads_inside(nest, n, loop, 0);
+    return home->fold == fold && (is_lanes || !dlc_leaf_is_long(nest, n)) && !reads_inside(nest, n, loop, 0);
 }
 
 /* What one point leaves in memory is nothing that another one reads. */
@@ -127,17 +131,43 @@ static void walk_inner(dlc_nest *nest, const jam *j, uint32_t n)
     }
 }
 
+/* What dlc_leaf_part says of the points, which are alike. */
+static int64_t turns_of_part(dlc_nest *nest, const jam *j, uint32_t n)
+{
+    enter_point(nest, j, 0);
+    int64_t turns = dlc_leaf_part(nest, n);
+    leave_point(nest, j, 0);
+    return turns;
+}
+
+static void end_part(dlc_nest *nest, const jam *j, uint32_t n)
+{
+    for (int64_t p = 0; p < j->count; p++) {
+        enter_point(nest, j, p);
+        dlc_leaf_end_part(nest, n);
+        leave_point(nest, j, p);
+    }
+}
+
 static void walk_fold(dlc_nest *nest, const jam *j, uint32_t n)
 {
     uint32_t axis = node_of(nest, n)->axis, before = nest->node;
-    dlc_span s = dlc_walk_span(nest, n);
+    dlc_span s = dlc_walk_span(nest, n), part = s;
+    int64_t turns = node_of(nest, n)->kind == DLC_LOOP_FOR ? turns_of_part(nest, j, n) : 0;
     dlc_tile tile = nest->tiles[axis];
     nest->node = n;
     nest->tiles[axis] = (dlc_tile){0};
     if (node_of(nest, n)->kind == DLC_LOOP_FOR) {
-        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, s.lo), dlc_nest_uniform(nest, s.hi), 1);
+        if (turns)
+            part = dlc_walk_begin_part(nest, n, &s, turns);
+        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, part.lo), dlc_nest_uniform(nest, part.hi), 1);
         walk_inner(nest, j, n);
         dlc_nest_loop_end(nest);
+        if (turns) {
+            dlc_walk_end_part_begin(nest, &part, s.hi);
+            end_part(nest, j, n);
+            dlc_walk_end_part_end(nest);
+        }
     } else {
         for (int64_t i = 0; i < s.length; i++) {
             dlc_nest_replace(nest, axis, dlc_nest_here(nest, dlc_addi(nest->kernel->pool, s.lo, i)));
@@ -444,4 +474,22 @@ void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uin
         dlc_nest_leave(nest);
         emit->if_end(emit);
     }
+}
+
+int dlc_jam_vectors(dlc_nest *nest, uint32_t loop, uint32_t nvectors)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t rest = dlc_jam_end(nest, loop, nvectors), axis = node_of(nest, loop)->axis;
+    jam j = {.loop = loop, .axis = axis, .count = nvectors};
+    if (rest == loop + 1)
+        return 0;
+    for (uint32_t n = loop + 1; n < node_of(nest, loop)->end; n++)
+        j.nstages += node_of(nest, n)->kind == DLC_LOOP_LEAF;
+    j.states = dlc_arena_array(nest->arena, (size_t)nvectors * j.nstages, sizeof *j.states, sizeof(void *));
+    for (uint32_t p = 0; p < nvectors; p++) {
+        j.points[p] = dlc_addi(pool, dlc_expr_axis(pool, axis), p * node_of(nest, loop)->tile);
+        take_states(nest, &j, p, 1);
+    }
+    walk_points(nest, &j, rest);
+    return 1;
 }

@@ -10,13 +10,14 @@
 #include <assert.h>
 #include <string.h>
 
-dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena)
+dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
 {
+    dlc_expr (*expand)(dlc_pool *, dlc_expr) = target && dlc_scales(target) ? dlc_expr_expand_scaling : dlc_expr_expand;
     dlc_kernel *copy = dlc_kernel_clone(kernel, arena);
     for (uint32_t s = 0; s < copy->stages.n; s++)
         for (uint32_t i = 0; i < 2; i++)
             if (copy->stages.data[s].value[i])
-                copy->stages.data[s].value[i] = dlc_expr_expand(copy->pool, copy->stages.data[s].value[i]);
+                copy->stages.data[s].value[i] = expand(copy->pool, copy->stages.data[s].value[i]);
     return copy;
 }
 
@@ -489,7 +490,7 @@ int64_t dlc_nest_stride(dlc_nest *nest, dlc_expr load, uint32_t axis)
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
 {
     const dlc_expr_node *node = dlc_node_of(nest->kernel->pool, load);
-    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_dtype_bytes(node->dtype) != 4 || dlc_nest_stride(nest, load, axis) != 1)
+    if (node->op != DLC_EXPR_LOAD || node->flags || !dlc_is_turnable((dlc_dtype)node->dtype) || dlc_nest_stride(nest, load, axis) != 1)
         return 0;
     dlc_expr here = dlc_nest_here(nest, load);
     if (dlc_node_of(nest->kernel->pool, here)->op != DLC_EXPR_LOAD)

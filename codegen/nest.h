@@ -223,8 +223,9 @@ struct dlc_nest {
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
 enum { DLC_FIRST_PSEUDO = 0x100000 };
 
-/* A copy whose pool may grow, elementary functions expanded: what a nest is made for; several threads may copy one kernel. */
-dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, dlc_arena *arena);
+/* A copy whose pool may grow, elementary functions expanded for the target (NULL: for any): what a nest is made for; several threads may
+ * copy one kernel. */
+dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */
@@ -318,6 +319,11 @@ typedef struct {
     int64_t length; /* or -1: not known */
 } dlc_span;
 dlc_span dlc_walk_span(dlc_nest *nest, uint32_t node);
+/* Long sums are cut: opens a loop over parts of `step` points of the span. Behind a part, between the other two, its sums go to their
+ * totals; the last part stays where it is. */
+dlc_span dlc_walk_begin_part(dlc_nest *nest, uint32_t node, const dlc_span *span, int64_t step);
+void dlc_walk_end_part_begin(dlc_nest *nest, const dlc_span *part, dlc_expr hi);
+void dlc_walk_end_part_end(dlc_nest *nest);
 /* The children [from, end) of a loop, at the present level. */
 void dlc_walk_body(dlc_nest *nest, uint32_t loop, uint32_t from, uint32_t end);
 void dlc_walk_sync(dlc_nest *nest);
@@ -351,6 +357,8 @@ int dlc_leaf_is_long(const dlc_nest *nest, uint32_t leaf);
  * loop: there are none), and the walk, from the point lo on. */
 uint32_t dlc_jam_end(const dlc_nest *nest, uint32_t loop, int64_t count);
 void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uint32_t rest);
+/* The same of several vectors of a lane loop that is open; false: nothing in it goes side by side. */
+int dlc_jam_vectors(dlc_nest *nest, uint32_t loop, uint32_t nvectors);
 /* A loop by tiles that are written out inside, of a known number of points that is no multiple of them: whole tiles, then what is left
  * over. False: it is none. */
 int dlc_jam_cut(dlc_nest *nest, uint32_t loop, const dlc_span *span);

@@ -238,8 +238,7 @@ static void open_tile(dlc_nest *nest, uint32_t n, dlc_expr first, const dlc_span
     nest->firsts[n] = tile.first;
 }
 
-/* Long sums are cut: a loop over parts of `step` points of [lo, hi), until end_part. */
-static dlc_span begin_part(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t step)
+dlc_span dlc_walk_begin_part(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t step)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
@@ -252,15 +251,24 @@ static dlc_span begin_part(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_
     return part;
 }
 
-/* The last part stays where it is: of a short sum, all. */
-static void end_part(dlc_nest *nest, uint32_t n, const dlc_span *part, dlc_expr hi)
+void dlc_walk_end_part_begin(dlc_nest *nest, const dlc_span *part, dlc_expr hi)
 {
     nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, dlc_lt(nest->kernel->pool, part->hi, hi)));
     dlc_nest_enter(nest);
-    dlc_leaf_end_part(nest, n);
+}
+
+void dlc_walk_end_part_end(dlc_nest *nest)
+{
     dlc_nest_leave(nest);
     nest->emit->if_end(nest->emit);
     dlc_nest_loop_end(nest);
+}
+
+static void end_part(dlc_nest *nest, uint32_t n, const dlc_span *part, dlc_expr hi)
+{
+    dlc_walk_end_part_begin(nest, part, hi);
+    dlc_leaf_end_part(nest, n);
+    dlc_walk_end_part_end(nest);
 }
 
 static void walk_plain(dlc_nest *nest, uint32_t n)
@@ -273,7 +281,7 @@ static void walk_plain(dlc_nest *nest, uint32_t n)
     if (!turns && dlc_jam_cut(nest, n, &s))
         return;
     if (turns)
-        part = begin_part(nest, n, &s, turns * node->tile);
+        part = dlc_walk_begin_part(nest, n, &s, turns * node->tile);
     if (node->tile > 1) {
         int64_t multiple = dlc_expr_multiple(nest->kernel->pool, s.lo, &nest->ranges) % node->tile ? 1 : node->tile;
         axis = dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node->axis].extent, multiple);
@@ -638,7 +646,9 @@ static void walk_vectors(dlc_nest *nest, uint32_t n, uint32_t base, uint32_t nve
     dlc_tile before = nest->tiles[node->axis];
     nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, base), axis_expr(nest, base)};
     dlc_leaf_read_together(nest, n, nvectors, mask);
-    for (uint32_t p = 0; p < nvectors; p++) {
+    nest->firsts[n] = axis_expr(nest, base);
+    int is_jammed = !mask && dlc_jam_vectors(nest, n, nvectors);
+    for (uint32_t p = 0; p < nvectors && !is_jammed; p++) {
         nest->partial = p;
         nest->mask = p + 1 == nvectors ? mask : NULL;
         nest->firsts[n] = dlc_addi(pool, axis_expr(nest, base), p * node->tile); /* scratch of an iteration holds one vector */
@@ -670,7 +680,7 @@ static dlc_expr walk_partials(dlc_nest *nest, uint32_t n, const dlc_span *s)
     int64_t turns = dlc_leaf_part(nest, n);
     dlc_span all = {s->lo, end, s->length < 0 ? -1 : s->length / step * step}, part = all;
     if (turns)
-        part = begin_part(nest, n, &all, turns * step);
+        part = dlc_walk_begin_part(nest, n, &all, turns * step);
     dlc_nest_loop(nest, base, dlc_nest_uniform(nest, part.lo), dlc_nest_uniform(nest, part.hi), step);
     walk_vectors(nest, n, base, node->count, NULL);
     dlc_nest_loop_end(nest);
@@ -773,7 +783,7 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
         return;
     int64_t part_turns = node->count > 1 ? 0 : dlc_leaf_part(nest, n);
     if (part_turns) {
-        dlc_span part = begin_part(nest, n, &s, part_turns * node->tile);
+        dlc_span part = dlc_walk_begin_part(nest, n, &s, part_turns * node->tile);
         dlc_lanes_loop(nest, node->axis, part.lo, part.hi, (uint32_t)node->tile, lane_body, &n);
         end_part(nest, n, &part, s.hi);
         return;

@@ -101,7 +101,7 @@ static void rebuild_stage(kernel_view *view, uint32_t s)
 
 static void rebuild(kernel_view *view, const dlc_kernel *kernel, dlc_arena *arena)
 {
-    const dlc_kernel *source = dlc_nest_private_kernel(kernel, arena);
+    const dlc_kernel *source = dlc_nest_private_kernel(kernel, NULL, arena);
     *view = (kernel_view){.source = source, .pool = dlc_pool_create(arena), .arena = arena};
     view->ranges = dlc_kernel_ranges((dlc_kernel *)source);
     view->ranges.extents = NULL; /* of the other pool */

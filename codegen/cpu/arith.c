@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static LLVMBuilderRef B(const dlc_cpu *cpu)
@@ -627,6 +628,56 @@ static LLVMValueRef fused(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_
     return rounded(cpu, dtype, w, mul_add(cpu, args[0], args[1], args[2]));
 }
 
+/* --- powers of two --- */
+
+/* n lanes from that one on; those behind the last are not looked at. */
+static LLVMValueRef lanes_from(const dlc_cpu *cpu, LLVMValueRef vector, uint32_t from, uint32_t n)
+{
+    LLVMValueRef lanes[256], poison = LLVMGetPoison(int_type(cpu, 32, 1));
+    uint32_t have = LLVMGetVectorSize(LLVMTypeOf(vector));
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = from + i < have ? int_const(cpu, 32, from + i, 1) : poison;
+    return LLVMBuildShuffleVector(B(cpu), vector, LLVMGetPoison(LLVMTypeOf(vector)), LLVMConstVector(lanes, n), "");
+}
+
+static LLVMValueRef scaled_vector(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b)
+{
+    enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in */
+    char name[64];
+    uint32_t bits = w * dlc_dtypes[dtype].bits;
+    uint32_t nmask = w < 8 ? 8 : w;
+    snprintf(name, sizeof name, "llvm.x86.avx512.mask.scalef.%s.%u", dtype == DLC_F32 ? "ps" : "pd", bits);
+    LLVMValueRef args[] = {a, b, a, LLVMConstAllOnes(int_type(cpu, nmask, 1)), int_const(cpu, 32, EMBEDDED, 1)};
+    return dlc_cpu_intrinsic(cpu, name, NULL, 0, args, bits == 512 ? 5 : 4);
+}
+
+/* a 2^b by AVX-512, register by register; of other widths by vectors of the next greater one. */
+static LLVMValueRef scaled(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef a, LLVMValueRef b)
+{
+    enum { LEAST_BITS = 128, MOST_BITS = 512 };
+    uint32_t most = MOST_BITS / dlc_dtypes[dtype].bits, whole = LEAST_BITS / dlc_dtypes[dtype].bits;
+    LLVMValueRef zero = int_const(cpu, 32, 0, 1), result = NULL;
+    if (w == 1) {
+        LLVMValueRef none = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), whole));
+        a = LLVMBuildInsertElement(B(cpu), none, a, zero, "");
+        b = LLVMBuildInsertElement(B(cpu), none, b, zero, "");
+        return LLVMBuildExtractElement(B(cpu), scaled_vector(cpu, dtype, whole, a, b), zero, "");
+    }
+    while (whole < w && whole < most)
+        whole *= 2;
+    if (whole == w)
+        return scaled_vector(cpu, dtype, w, a, b);
+    result = LLVMGetPoison(LLVMTypeOf(a));
+    for (uint32_t i = 0; i < w; i += whole) {
+        LLVMValueRef part = scaled_vector(cpu, dtype, whole, lanes_from(cpu, a, i, whole), lanes_from(cpu, b, i, whole));
+        LLVMValueRef lanes[256];
+        for (uint32_t l = 0; l < w; l++)
+            lanes[l] = int_const(cpu, 32, l >= i && l < i + whole ? w + l - i : l, 1);
+        result = LLVMBuildShuffleVector(B(cpu), result, lanes_from(cpu, part, 0, w), LLVMConstVector(lanes, w), "");
+    }
+    return result;
+}
+
 /* --- the table's function --- */
 
 static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, uint32_t w, LLVMValueRef *args)
@@ -655,6 +706,8 @@ static LLVMValueRef float_arith(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype dtype, u
         return unary(cpu, "llvm.trunc", type, args[0]);
     case DLC_EXPR_SQRT:
         return unary(cpu, "llvm.sqrt", type, args[0]);
+    case DLC_EXPR_SCALE:
+        return scaled(cpu, dtype, w, args[0], args[1]);
     default:
         assert(!"an elementary function that ir/expr/expand.c left in place");
         return NULL;

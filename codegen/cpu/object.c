@@ -53,7 +53,7 @@ static void build(const job *work, uint32_t index, LLVMContextRef context, LLVMM
 {
     const dlc_module_kernel *entry = &work->module->kernels.data[index];
     const char *name = dlc_arena_printf(arena, "dlc_k%u", work->options->first + index);
-    dlc_kernel *kernel = dlc_nest_private_kernel(entry->schedule->kernel, arena);
+    dlc_kernel *kernel = dlc_nest_private_kernel(entry->schedule->kernel, work->module->target, arena);
     dlc_cpu *cpu = dlc_new(arena, dlc_cpu);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_cpu_begin(cpu, context, llvm, work->module->target, kernel, name, arena);

@@ -332,7 +332,7 @@ static dlc_cuda_kernel launch_of(const dlc_schedule *schedule, uint32_t warps)
 dlc_status dlc_cuda_source(const dlc_schedule *schedule, const char *name, dlc_arena *arena, dlc_diag *diag,
                            dlc_cuda_kernel *result)
 {
-    dlc_kernel *kernel = dlc_nest_private_kernel(schedule->kernel, arena);
+    dlc_kernel *kernel = dlc_nest_private_kernel(schedule->kernel, NULL, arena);
     dlc_cuda *cuda = dlc_new(arena, dlc_cuda);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
     dlc_expr scratch = dlc_schedule_scratch(schedule);

@@ -22,6 +22,7 @@ typedef struct {
     dlc_expr root;
     dlc_arena *scratch; /* NULL: nothing has been asked yet */
     uint8_t *marks;     /* what the root is made of */
+    uint8_t scales;     /* the target has `scale` */
 } powers;
 
 static void remember(powers *seen, const dlc_expr_node *node, dlc_expr of)
@@ -74,8 +75,11 @@ static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node
     uint8_t nargs = node->nargs;
     if (!expander || !dlc_is_float(dtype)) /* rem and mod of integers are rows of their own right */
         return 0;
+    if (node->op == DLC_EXPR_SCALE && seen->scales && (dtype == DLC_F32 || dtype == DLC_F64))
+        return 0;
     dlc_dtype type = dtype == DLC_F64 ? DLC_F64 : DLC_F32;
     dlc_expand e = dlc_expand_as(pool, type);
+    e.scales = seen->scales;
     dlc_expr operands[2] = {0};
     for (uint8_t i = 0; i < nargs; i++)
         operands[i] = dlc_expr_cast(pool, type, args[i]);
@@ -84,11 +88,21 @@ static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node
     return dlc_expr_cast(pool, dtype, expander(&e, operands));
 }
 
-dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root)
+static dlc_expr expanded(dlc_pool *pool, dlc_expr root, int scales)
 {
-    powers seen = {.root = root};
+    powers seen = {.root = root, .scales = (uint8_t)scales};
     dlc_expr result = dlc_expr_rewrite(pool, pool, root, expand_node, &seen);
     if (seen.scratch)
         dlc_arena_destroy(seen.scratch);
     return result;
+}
+
+dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root)
+{
+    return expanded(pool, root, 0);
+}
+
+dlc_expr dlc_expr_expand_scaling(dlc_pool *pool, dlc_expr root)
+{
+    return expanded(pool, root, 1);
 }

@@ -15,6 +15,7 @@ typedef struct {
     dlc_dtype bits;   /* the integer type of its width */
     uint8_t single;   /* type is F32 */
     uint8_t fraction; /* bits of fraction: 23 or 52 */
+    uint8_t scales;   /* the target has `scale` */
     double magic;     /* 1.5 * 2^fraction: magic + x has rint(x) in its low bits */
 } dlc_expand;
 
@@ -125,7 +126,7 @@ dlc_expr dlc_expand_log_of(const dlc_expand *e, dlc_expr x);
     row(EXP, exp) row(LOG, log) row(LOG1P, log1p) row(TANH, tanh) row(ERF, erf) row(SIN, sin)      \
         row(COS, cos) row(TAN, tan) row(ASIN, asin) row(ACOS, acos) row(ATAN, atan)                \
             row(SINH, sinh) row(COSH, cosh) row(ASINH, asinh) row(ACOSH, acosh) row(ATANH, atanh)  \
-                row(POW, pow) row(REM, rem) row(MOD, mod)
+                row(POW, pow) row(REM, rem) row(MOD, mod) row(SCALE, scale)
 #define DLC_EXPANDER(id, name)                                                                     \
     dlc_expr dlc_expand_##name(const dlc_expand *e, const dlc_expr *args);
 DLC_EXPANDERS(DLC_EXPANDER)

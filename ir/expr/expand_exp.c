@@ -52,8 +52,33 @@ static double bias_of(const dlc_expand *e, int scale)
     return e->magic + (e->single ? 126 : 1022) + scale;
 }
 
+/*
+ * The same by `scale`, which rounds once and has no exponent too large for it: n has a limit only so that r is not too far below 0, and
+ * beyond it P(r) grows to infinity by itself. That limit is one of integers: the bits of positive floats are in order.
+ */
+static dlc_expr scaled_by_row(const dlc_expand *e, dlc_expr x, int scale)
+{
+    const double most = e->single ? 256 : 2048;
+    dlc_expr magic = dlc_x_num(e, e->magic), shifted, n, r;
+    double table[16] = {1, 1};
+    uint32_t ncoefficients = e->single ? sizeof exp_f32 / sizeof *exp_f32 : sizeof exp_f64 / sizeof *exp_f64;
+    x = dlc_expr2(e->pool, DLC_EXPR_MAX, dlc_x_pick(e, -104, -746), x);
+    shifted = dlc_x_bits(e, dlc_x_muladd(e, x, dlc_x_num(e, log2e), magic));
+    shifted = dlc_expr2(e->pool, DLC_EXPR_MIN, dlc_x_bits(e, dlc_x_num(e, e->magic + most)), shifted);
+    n = dlc_x_sub(e, dlc_x_float(e, shifted), magic);
+    r = dlc_x_muladd(e, n, dlc_x_pick(e, -ln2_high_f32, -ln2_high_f64), x);
+    r = dlc_x_muladd(e, n, dlc_x_pick(e, -ln2_low_f32, -ln2_low_f64), r);
+    for (uint32_t i = 0; i < ncoefficients; i++)
+        table[i + 2] = e->single ? exp_f32[i] : exp_f64[i];
+    for (uint32_t i = 0; i < ncoefficients + 2; i++)
+        table[i] = ldexp(table[i], scale);
+    return dlc_expr2(e->pool, DLC_EXPR_SCALE, dlc_expand_poly(e, table, ncoefficients + 2, r), n);
+}
+
 dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale)
 {
+    if (e->scales)
+        return scaled_by_row(e, x, scale);
     double margin = scale * 0.69, bias = bias_of(e, scale);
     x = dlc_x_clamp(e, e->single ? -104 : -746, (e->single ? 89.0 : 709.8) - margin, x);
     int lift = e->single ? 64 : 512;
@@ -123,4 +148,28 @@ dlc_expr dlc_expand_cosh(const dlc_expand *e, const dlc_expr *args)
     dlc_expr plus, minus;
     half_exps(e, dlc_x_abs(e, args[0]), &plus, &minus);
     return dlc_x_add(e, plus, minus);
+}
+
+/*
+ * a 2^floor(b) with a rounding for the result alone: what b has beyond the exponents of one factor goes first, by factors that leave a normal
+ * number normal, or so small that the result is 0 whatever is rounded.
+ */
+dlc_expr dlc_expand_scale(const dlc_expand *e, const dlc_expr *args)
+{
+    const double most = e->single ? 127 : 1023, least = 1 - most, down = least + e->fraction + 1;
+    dlc_expr a = args[0], b = dlc_x_clamp(e, 4 * least, 4 * most, dlc_expr1(e->pool, DLC_EXPR_FLOOR, args[1]));
+    for (int i = 0; i < 3; i++) {
+        dlc_expr is_high = dlc_x_lt(e, dlc_x_num(e, most), b), is_low = dlc_x_lt(e, b, dlc_x_num(e, least));
+        dlc_expr step = dlc_x_select(e, is_high, dlc_x_num(e, most), dlc_x_select(e, is_low, dlc_x_num(e, down), dlc_x_num(e, 0)));
+        dlc_expr factor = dlc_x_select(e, is_high, dlc_x_num(e, ldexp(1, (int)most)),
+                                       dlc_x_select(e, is_low, dlc_x_num(e, ldexp(1, (int)down)), dlc_x_num(e, 1)));
+        a = dlc_x_mul(e, a, factor);
+        b = dlc_x_sub(e, b, step);
+    }
+    b = dlc_x_clamp(e, least, most, b);
+    dlc_expr result = dlc_x_mul(e, a, power_of_two(e, dlc_x_add(e, b, dlc_x_num(e, e->magic + most))));
+    dlc_expr is_infinite = dlc_x_eq(e, dlc_x_abs(e, args[1]), dlc_x_num(e, INFINITY));
+    dlc_expr at_end = dlc_x_mul(e, args[0], dlc_expr2(e->pool, DLC_EXPR_MAX, dlc_x_num(e, 0), args[1]));
+    result = dlc_x_select(e, is_infinite, at_end, result);
+    return dlc_x_select(e, dlc_x_eq(e, args[1], args[1]), result, args[1]);
 }

@@ -232,6 +232,8 @@ int64_t dlc_expr_eval(const dlc_pool *pool, dlc_expr expr, const int64_t *symbol
  * f32 and rounded; f64 has expansions of its own. Stated errors: docs/numerics.md.
  */
 dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root);
+/* The same bits, for a target that has `scale`: powers of two cost it less. */
+dlc_expr dlc_expr_expand_scaling(dlc_pool *pool, dlc_expr root);
 
 /*
  * Scalar semantics of one operator on constants, strict: the folder, the interpreter and the tests call this, and the code

@@ -232,6 +232,14 @@ static double fused(dlc_dtype dtype, double a, double b, double c)
     return fmaf((float)a, (float)b, (float)c);
 }
 
+static double scaled(double a, double b)
+{
+    enum { FAR = 4096 }; /* takes the least number to infinity */
+    if (isnan(b) || isinf(b))
+        return isnan(b) ? b : a * fmax(b, 0);
+    return scalbn(a, b > FAR ? FAR : b < -FAR ? -FAR : (int)floor(b));
+}
+
 /* Rows whose operands and result are floats of one type; the caller rounds. Elementary functions
  * are libm's here: the wide interpreter's reference. Everything strict expands them first
  * (ir/expr/expand.c). */
@@ -272,6 +280,8 @@ static double float_apply(dlc_expr_op op, dlc_dtype dtype, const dlc_scalar *arg
         return trunc(a);
     case DLC_EXPR_SQRT:
         return sqrt(a);
+    case DLC_EXPR_SCALE:
+        return scaled(a, b);
     case DLC_EXPR_EXP:
         return exp(a);
     case DLC_EXPR_LOG:

@@ -347,6 +347,18 @@ int dlc_rounds_bf16(const dlc_target *target)
     return target->facts & DLC_HAS_BF16 && target->vector_bytes >= LEAST_BYTES;
 }
 
+int dlc_is_turnable(dlc_dtype dtype)
+{
+    enum { LANE_BYTES = 4 };
+    return dtype != DLC_BOOL && dlc_dtype_bytes(dtype) <= LANE_BYTES;
+}
+
+int dlc_scales(const dlc_target *target)
+{
+    enum { LEAST_BYTES = 64 };
+    return target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES && !strncmp(target->triple, "x86_64", 6);
+}
+
 static int makes_bf16(const dlc_kernel *kernel)
 {
     for (uint32_t s = 0; s < kernel->stages.n; s++) {

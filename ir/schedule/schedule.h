@@ -283,6 +283,10 @@ uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
 
 /* Vectors of 16 floats are rounded to bf16 by an instruction of DLC_HAS_BF16. */
 int dlc_rounds_bf16(const dlc_target *target);
+/* Elements of which squares are turned in registers: no wider than the lanes, and no masks. */
+int dlc_is_turnable(dlc_dtype dtype);
+/* It has the row `scale` of expr.def: vscalefps. */
+int dlc_scales(const dlc_target *target);
 /* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes, of tables and of rounding. What the target has
  * besides is not asked of the machine that runs it. */
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);

@@ -62,6 +62,17 @@ static uint32_t around(const dlc_verifier *v, uint32_t n, dlc_loop_kind kind)
 
 /* --- loops --- */
 
+/* A loop that is there for one fold, on a CPU: nothing in it outlives an iteration but the sum. */
+static int is_fold_loop(const dlc_verifier *v, uint32_t n, uint32_t lanes)
+{
+    const dlc_schedule_node *loop = dlc_verifier_node(v, n), *leaf = dlc_verifier_node(v, loop->end - 1);
+    const dlc_stage *stage = leaf->kind == DLC_LOOP_LEAF ? stage_at(v, leaf->stage) : NULL;
+    int is_last = n + 1 == loop->end - 1 || (dlc_verifier_node(v, n + 1)->end == loop->end && dlc_verifier_node(v, n + 1)->kind != DLC_LOOP_LEAF);
+    return v->schedule->target->kind == DLC_TARGET_CPU && (loop->kind == DLC_LOOP_FOR || loop->kind == DLC_LOOP_UNROLL) && loop->tile == 1 &&
+           stage && is_last && dlc_ids_find(&stage->reduce, loop->axis, NULL) &&
+           !dlc_ids_find(&stage->reduce, dlc_verifier_node(v, lanes)->axis, NULL);
+}
+
 static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
@@ -80,8 +91,8 @@ static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s: %u vectors a step; 1 to %d are possible", loop_text(v, n), node->count, MOST_PARTIALS);
     for (uint32_t i = n + 1; i < node->end; i++) {
         const dlc_schedule_node *inner = dlc_verifier_node(v, i);
-        if (node->count > 1 && inner->kind != DLC_LOOP_LEAF)
-            return dlc_verifier_fail(v, "%s: %u vectors a step hold stages alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
+        if (node->count > 1 && inner->kind != DLC_LOOP_LEAF && !is_fold_loop(v, i, n))
+            return dlc_verifier_fail(v, "%s: %u vectors a step hold stages and folds alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
         if (inner->kind != DLC_LOOP_LEAF)
             continue;
         const dlc_stage *stage = stage_at(v, inner->stage);

@@ -1,269 +1,29 @@
 /*
- * Lanes: which axis vectors run along, by counting cycles. Either a root axis serves every stage, or each stage of a row has
- * the axis that is best for it, a reduced one included. What counts is how the stage's loads and stores move along that axis:
- * neighbours in memory cost one access a vector, anything else one an element.
+ * Lanes: which axis vectors run along, by counting cycles (choose_cycles.c). Either a root axis serves every stage, or each stage of a
+ * row has the axis that is best for it, a reduced one included.
  */
 #include "passes/schedule/choose.h"
 
 #include <math.h>
-#include <string.h>
 
-#define LOOKUP_CYCLES 6.0 /* of a vector: four loads of the table, two permutations, a choice */
-#define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
-#define TURNED_ROW 0.7    /* of an element of a register tile's rows, fewer than lanes */
-#define MISSED_ROW 2.4    /* the same where lanes lie a way of L1 apart: none of their lines is there any more when the next tile goes on in it */
 #define SHORT_AXIS 2.0    /* an axis of unknown size by an axis of known size: what vectors along it cost more */
-
 #define NOT_HIDDEN 0.1    /* of loads beside multiplications */
 #define FEWER_WORTH 0.9   /* of the time of more neighbours side by side */
 
 enum {
-    LEAST_TURNED = 4, /* lanes of a square */
-    MOST_TURNED_WORK = 32, /* operations at a point of one */
+    LEAST_FITTED = 4, /* lanes of a vector as short as its axis */
+    MOST_TURNED_WORK = 32, /* operations at a point of a square */
     MOST_TURNED_LOADS = 8, /* and accesses */
-    FOLD_CYCLES = 12, /* folding a vector's lanes into one value */
     UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
     LARGE_WINDOW = 1024, /* points of one of which the inner axes are */
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2,       /* vectors a step then */
+    MOST_DOWN = 8,    /* vectors down rows: lines of a row that follow each other */
     MOST_BESIDE = 16, /* neighbours side by side: their sums hide each other's latency, and weights are read once for all of them */
     SHORT_BESIDE = 8, /* the same of a map of short rows */
     MOST_WRITTEN = 1024 /* operations of them all that are written out */
 };
-
-typedef struct {
-    dlc_copy_part part[DLC_MAX_RANK];
-    uint32_t n;
-} layout_parts;
-
-static int add_part(const dlc_chooser *c, layout_parts *parts, uint32_t axis)
-{
-    if (axis == DLC_NO_AXIS || parts->n == DLC_MAX_RANK)
-        return 0;
-    dlc_copy_part *part = &parts->part[parts->n++];
-    *part = (dlc_copy_part){.block = 1};
-    dlc_vec_push(c->arena, &part->axes, axis);
-    return 1;
-}
-
-/* The axis with the largest step in the index, and what is left of it. */
-static uint32_t leading_axis(const dlc_kernel *kernel, dlc_expr *index)
-{
-    uint32_t best = DLC_NO_AXIS;
-    dlc_expr coefficient, rest, left = *index;
-    int64_t most = 0, step;
-    for (uint32_t a = 0; a < kernel->axes.n; a++) {
-        if (!dlc_expr_uses_axis(kernel->pool, *index, a) || !dlc_expr_linear(kernel->pool, *index, a, &coefficient, &rest) ||
-            !dlc_expr_is_int(kernel->pool, coefficient, &step) || step <= most)
-            continue;
-        best = a;
-        most = step;
-        left = rest;
-    }
-    *index = left;
-    return best;
-}
-
-/* The axes of an index i*B + j, outer to inner; 0: it is something else. */
-static int add_digits(const dlc_chooser *c, dlc_expr index, layout_parts *parts)
-{
-    while (dlc_bare_axis(c->kernel->pool, index) == DLC_NO_AXIS)
-        if (!add_part(c, parts, leading_axis(c->kernel, &index)))
-            return 0;
-    return add_part(c, parts, dlc_bare_axis(c->kernel->pool, index));
-}
-
-/* The constant's dimensions with `dim` innermost; 0: there is no such layout. */
-static int lanes_layout(const dlc_chooser *c, dlc_expr load, uint32_t dim, layout_parts *parts)
-{
-    uint32_t rank = dlc_load_rank(c->kernel->pool, load);
-    *parts = (layout_parts){.n = 0};
-    for (uint32_t d = 0; d <= rank; d++)
-        if (d != dim && !add_digits(c, dlc_arg(c->kernel->pool, load, d == rank ? dim : d), parts))
-            return 0;
-    return 1;
-}
-
-/* A constant that is read once, in a dimension by this axis alone, may be laid out with it innermost. */
-static int can_lay_out(const dlc_chooser *c, dlc_source source, uint32_t axis, uint32_t *dim)
-{
-    const dlc_kernel *kernel = c->kernel;
-    layout_parts parts;
-    dlc_expr load = 0;
-    int64_t found = -1;
-    if (DLC_SOURCE_IS_STAGE(source) || kernel->buffers.data[source].role != DLC_ROLE_CONST)
-        return 0;
-    if (kernel->buffers.data[source].layout.nparts || kernel->buffers.data[source].type.rank < 2)
-        return 0;
-    for (uint32_t s = 0; s < c->nstages; s++)
-        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
-            const dlc_access_fact *access = &c->accesses[s].data[i];
-            if (access->source != source)
-                continue;
-            if (load && access->load != load)
-                return 0;
-            load = access->load;
-        }
-    for (uint32_t d = 0; load && d < dlc_load_rank(kernel->pool, load); d++)
-        if (dlc_bare_axis(kernel->pool, dlc_arg(kernel->pool, load, d)) == axis)
-            found = d;
-        else if (dlc_expr_uses_axis(kernel->pool, dlc_arg(kernel->pool, load, d), axis))
-            return 0;
-    *dim = (uint32_t)found;
-    return found >= 0 && lanes_layout(c, load, *dim, &parts);
-}
-
-int dlc_choose_lays_out(const dlc_chooser *c, const dlc_access_fact *access, uint32_t axis)
-{
-    uint32_t dim;
-    return access->load && !dlc_load_guard(c->kernel->pool, access->load) && can_lay_out(c, access->source, axis, &dim) &&
-           dim + 1u < dlc_load_rank(c->kernel->pool, access->load);
-}
-
-/* How a load at windows of a stage moves along the lane where its scratch lies together along an axis that is known: 0 not at
- * all, 1 from neighbour to neighbour, DLC_ODD_STRIDE otherwise; -1: another load, or not known. */
-static int64_t window_stride(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    uint32_t source = DLC_SOURCE_INDEX(access->source), at;
-    int is_window = 0;
-    if (!access->load || !DLC_SOURCE_IS_STAGE(access->source) || !c->together ||
-        !dlc_ids_find(&c->kernel->stages.data[source].axes, c->together[source], &at))
-        return -1;
-    for (uint32_t d = 0; d < dlc_load_rank(pool, access->load); d++)
-        is_window |= dlc_lower_overlaps(c->kernel, dlc_arg(pool, access->load, d));
-    for (uint32_t d = 0; is_window && d < dlc_load_rank(pool, access->load); d++)
-        if (d != at && dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), lane))
-            return DLC_ODD_STRIDE;
-    return is_window ? dlc_choose_stride(c, dlc_arg(pool, access->load, at), lane) : -1;
-}
-
-/* Vectors are registers of the processor, and it is this tree that emits their code. */
-static int can_turn(const dlc_target *target, uint32_t width)
-{
-    return target->kind == DLC_TARGET_CPU && !target->plugin && width >= LEAST_TURNED && width * 4 == target->vector_bytes;
-}
-
-int dlc_choose_is_turned(const dlc_chooser *c, const dlc_access_fact *access, uint32_t rows, uint32_t width)
-{
-    return can_turn(c->target, width) && dlc_dtype_bytes(c->kernel->buffers.data[access->source].type.dtype) == 4 &&
-           dlc_choose_stride(c, access->offset, rows) == 1;
-}
-
-int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    return access->load && !DLC_SOURCE_IS_STAGE(access->source) && can_turn(c->target, width) &&
-           dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) == 4 && !dlc_node_of(pool, access->load)->flags &&
-           dlc_choose_stride(c, access->offset, across) == 1 &&
-           dlc_choose_stride(c, access->offset, lane) != 0 && dlc_choose_stride(c, access->offset, lane) != 1;
-}
-
-uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width)
-{
-    for (uint32_t i = 0; i < axes->n; i++) {
-        if (axes->data[i] == lane || c->extent[axes->data[i]] < width)
-            continue;
-        for (uint32_t a = 0; a < c->accesses[s].n; a++)
-            if ((!load || c->accesses[s].data[a].load == load) &&
-                dlc_choose_crosses(c, &c->accesses[s].data[a], lane, axes->data[i], width))
-                return axes->data[i];
-    }
-    return DLC_NO_AXIS;
-}
-
-/* Lanes take what they want of a short row that a register or two hold (codegen/nest.c). */
-static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    int64_t length;
-    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || dlc_dtype_bytes(dlc_node_of(pool, access->load)->dtype) != 4 ||
-        dlc_node_of(pool, access->load)->flags || dlc_load_guard(pool, access->load))
-        return 0;
-    const dlc_buffer *buffer = &c->kernel->buffers.data[access->source];
-    uint32_t last = buffer->type.rank - 1u;
-    for (uint32_t d = 0; d < last; d++)
-        if (dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), lane))
-            return 0;
-    return !buffer->layout.nparts && dlc_expr_is_int(pool, buffer->type.dims[last], &length) &&
-           length <= dlc_longest_row(c->target, width);
-}
-
-/* Lanes share a vector's elements, in every vector the same way (dlc_nest_is_spread). */
-static int is_spread(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
-{
-    dlc_pool *pool = c->kernel->pool;
-    dlc_ranges ranges = dlc_kernel_ranges(c->kernel);
-    dlc_expr *with = dlc_new_array(c->arena, dlc_expr, c->kernel->axes.n);
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || c->target->kind != DLC_TARGET_CPU || c->extent[lane] < (int64_t)width ||
-        !dlc_choose_is_known(c, lane) || dlc_expr_has_load(pool, access->offset) || dlc_choose_stride(c, access->offset, lane) != DLC_ODD_STRIDE)
-        return 0;
-    dlc_expr first = 0;
-    for (uint32_t l = 0; l < width; l++) {
-        int64_t at;
-        with[lane] = dlc_addi(pool, dlc_muli(pool, dlc_expr_axis(pool, lane), width), l); /* of any vector */
-        dlc_expr offset = dlc_expr_simplify(pool, dlc_expr_substitute(pool, access->offset, with, c->kernel->axes.n), &ranges);
-        first = l ? first : offset;
-        if (!dlc_expr_is_int(pool, dlc_expr_simplify(pool, dlc_sub(pool, offset, first), &ranges), &at))
-            return 0;
-        least = at < least ? at : least;
-        most = at > most ? at : most;
-    }
-    return most - least < (int64_t)width;
-}
-
-/* Cycles of one point's memory access when vectors of `width` run along `lane` (none: one point at a time). */
-static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
-{
-    uint32_t dim;
-    if (DLC_SOURCE_IS_STAGE(access->source) && c->place[DLC_SOURCE_INDEX(access->source)] == DLC_PLACE_REG)
-        return 0;
-    if (lane == DLC_NO_AXIS)
-        return 1;
-    if (DLC_SOURCE_IS_STAGE(access->source) &&
-        (lane == c->lane || dlc_ids_find(&c->roots, lane, NULL)))
-        return 1.0 / width; /* scratch keeps a vector per point */
-    int64_t stride = window_stride(c, access, lane);
-    if (stride < 0)
-        stride = dlc_choose_stride(c, access->offset, lane);
-    if (stride == 0)
-        return 0.25 / width; /* the same for all lanes, often hoisted */
-    if (stride == 1 || can_lay_out(c, access->source, lane, &dim) || is_row(c, access, lane, width))
-        return 1.0 / width;
-    if (c->across != DLC_NO_AXIS && dlc_choose_crosses(c, access, lane, c->across, width))
-        return TURNED_CYCLES;
-    if (!access->load && !DLC_SOURCE_IS_STAGE(access->source) && c->rows != DLC_NO_AXIS && dlc_choose_is_turned(c, access, c->rows, width))
-        return dlc_choose_stride(c, access->offset, lane) * 4 % DLC_WAY_BYTES ? TURNED_ROW : MISSED_ROW;
-    if (access->load && dlc_looked_up(c->target, c->kernel, access->load))
-        return LOOKUP_CYCLES / width;
-    if (access->load && stride >= 2 && stride <= DLC_MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)
-        return 1.5 * (double)stride / width; /* whole vectors, and a permutation of each */
-    if (is_spread(c, access, lane, width))
-        return 1.5 / width; /* a vector, and a permutation of it */
-    return 2.4; /* gathered: an access an element, and the inserting */
-}
-
-static double rounded(int64_t extent, uint32_t width)
-{
-    return (double)((extent + width - 1) / width * width);
-}
-
-double dlc_choose_stage_cycles(const dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t width)
-{
-    const dlc_stage *stage = &c->kernel->stages.data[s];
-    double points = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
-    double cycles = lane == DLC_NO_AXIS ? c->work[s] : c->work[s] / width;
-    for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        cycles += points * access_cycles(c, &c->accesses[s].data[i], lane, width);
-    if (lane != DLC_NO_AXIS)
-        cycles *= rounded(c->extent[lane], width) / (double)c->extent[lane];
-    cycles /= DLC_LANE_OPS;
-    if (lane != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, lane, NULL))
-        cycles += FOLD_CYCLES * dlc_choose_points(c, &stage->axes);
-    return cycles;
-}
 
 /* The stage's best axis among its own and its reduced ones; none when nothing beats one point at a time. */
 static uint32_t best_own_lane(const dlc_chooser *c, uint32_t s, uint32_t width, double *cycles)
@@ -336,25 +96,6 @@ static uint32_t best_root_lane(const dlc_chooser *c, uint32_t width, double *bes
     return best;
 }
 
-/* Constants read along the lanes lie that way: the filters of a depthwise convolution. */
-void dlc_choose_lay_out_constant(dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t dim)
-{
-    const dlc_buffer *buffer = &c->kernel->buffers.data[dlc_node_of(c->kernel->pool, load)->imm.id];
-    layout_parts parts;
-    if (dim + 1u < buffer->type.rank && lanes_layout(c, load, dim, &parts))
-        dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, load, parts.part, parts.n);
-}
-
-void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
-{
-    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
-        const dlc_access_fact *access = &c->accesses[s].data[i];
-        uint32_t dim;
-        if (access->load && can_lay_out(c, access->source, lane, &dim))
-            dlc_choose_lay_out_constant(c, s, access->load, dim);
-    }
-}
-
 /* --- loops --- */
 
 static int has_own_temporaries(const dlc_chooser *c)
@@ -372,6 +113,8 @@ static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
             return 1;
     return 0;
 }
+
+static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
 
 /* The most loads in a row each of which says where the next one reads. */
 static uint32_t longest_chain(const dlc_chooser *c, uint32_t s)
@@ -403,9 +146,56 @@ static uint32_t vectors_of(const dlc_chooser *c, uint32_t s, uint32_t lane, uint
                : 1;
 }
 
+/* Folds down rows, and maps of what they give: all there is in the lanes, and all of it in registers. */
+static int goes_down(const dlc_chooser *c)
+{
+    int nlong = 0;
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        const dlc_stage *stage = &c->kernel->stages.data[s];
+        for (uint32_t i = 0; i < stage->axes.n; i++)
+            if (!dlc_ids_find(&c->roots, stage->axes.data[i], NULL))
+                return 0;
+        if (stage->update != DLC_UPDATE_NONE || c->place[s] == DLC_PLACE_SCRATCH || dlc_reduces[stage->combine].naccs > 1)
+            return 0;
+        for (uint32_t i = 0; stage->reduce.n && i < c->accesses[s].n; i++)
+            if (c->accesses[s].data[i].load && DLC_SOURCE_IS_STAGE(c->accesses[s].data[i].source))
+                return 0;
+        nlong += stage->reduce.n && first_unrolled(c, &stage->reduce) > 0;
+    }
+    return nlong > 0;
+}
+
+/*
+ * Vectors that go down rows side by side: by one at a time each line of a row is met in a pass of its own, rows far apart in memory. As many
+ * as leave registers, and units for all workers; what is left over goes one at a time.
+ */
+static uint32_t vectors_down(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    int64_t extent;
+    if (c->target->kind != DLC_TARGET_CPU || c->target->plugin || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n ||
+        !dlc_const_extent(c->kernel, choice->lane, &extent) || !goes_down(c))
+        return 1;
+    int64_t vectors = extent / choice->width, best = 1, passes = vectors, registers = 1;
+    for (uint32_t s = 0; s < c->nstages; s++) {
+        int64_t bytes = (int64_t)choice->width * dlc_dtype_bytes(c->kernel->stages.data[s].dtype[0]);
+        int64_t own = (bytes + c->target->vector_bytes - 1) / c->target->vector_bytes;
+        registers = own > registers ? own : registers;
+    }
+    double others = dlc_choose_least(c, &c->roots) / (double)extent, workers = c->target->machine->workers;
+    for (int64_t n = 2; n <= MOST_DOWN && n * registers * 2 <= c->target->vector_registers; n *= 2)
+        if (vectors / n + vectors % n < passes && others * (double)(vectors / n) >= workers) {
+            best = n;
+            passes = vectors / n + vectors % n;
+        }
+    return (uint32_t)best;
+}
+
 /* The same of a lane loop around all stages, which are all there is in it. */
 static uint32_t vectors_of_all(const dlc_chooser *c, const dlc_lanes_choice *choice)
 {
+    uint32_t down = vectors_down(c, choice);
+    if (down > 1)
+        return down;
     for (uint32_t s = 0; s < c->nstages; s++) {
         const dlc_stage *stage = &c->kernel->stages.data[s];
         for (uint32_t i = 0; i < stage->axes.n; i++)
@@ -440,11 +230,27 @@ static int is_one_point(const dlc_chooser *c, const dlc_lanes_choice *choice)
     return choice->lane == DLC_NO_AXIS;
 }
 
+/* The map is written out for every point of a square, with lanes masked once more. */
+static int is_small(const dlc_chooser *c)
+{
+    return c->work[0] <= MOST_TURNED_WORK * dlc_choose_points(c, &c->kernel->stages.data[0].axes) && c->accesses[0].n <= MOST_TURNED_LOADS;
+}
+
+/* The map's innermost loop has so few points that it is written out: channels of an image, say. */
+static int ends_short(const dlc_chooser *c, const dlc_lanes_choice *choice)
+{
+    if (c->target->kind != DLC_TARGET_CPU || c->target->plugin || c->nstages != 1 || choice->loops.n < 2 || c->serial.n ||
+        choice->across != DLC_NO_AXIS || !is_one_point(c, choice) || !is_small(c))
+        return 0;
+    uint32_t axis = choice->loops.data[choice->loops.n - 1].axis;
+    return c->kernel->stages.data[0].update == DLC_UPDATE_NONE && dlc_choose_is_known(c, axis) && c->extent[axis] <= SHORT_BESIDE;
+}
+
 static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double units = 1, sure = 1, unit_cycles = choice->cycles;
-    uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n;
-    while (choice->npar < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
+    uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n, written = (uint32_t)ends_short(c, choice);
+    while (choice->npar + written < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
         const dlc_root_choice *loop = &choice->loops.data[choice->npar++];
         units *= ceil((double)c->extent[loop->axis] / (double)loop->tile);
         sure *= ceil((double)c->least[loop->axis] / (double)loop->tile);
@@ -459,7 +265,7 @@ static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
         choice->npar++;
     }
     dlc_choose_split_scan(c, choice, sure, unit_cycles);
-    if (choice->npar && choice->npar == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
+    if (choice->npar && choice->npar + written == choice->loops.n && is_one_point(c, choice)) { /* which is all overhead */
         dlc_root_choice *last = &choice->loops.data[choice->npar - 1];
         last->tile = piece_of(c, last->axis, 1, unit_cycles);
     }
@@ -474,6 +280,11 @@ static int wastes_lanes(const dlc_chooser *c, const uint32_t *lanes)
     return c->target->machine->unit_lanes > 1;
 }
 
+static double rounded(int64_t extent, uint32_t width)
+{
+    return (double)((extent + width - 1) / width * width);
+}
+
 /* Cycles that pass: few warps leave most of a GPU idle. */
 static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32_t width)
 {
@@ -481,12 +292,6 @@ static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32
     if (lane != DLC_NO_AXIS)
         units *= rounded(c->extent[lane], width) / width / (double)c->extent[lane];
     return cycles / (units < 1 ? 1 : units > most ? most : units);
-}
-
-/* The map is written out for every point of a square, with lanes masked once more. */
-static int is_small(const dlc_chooser *c)
-{
-    return c->work[0] <= MOST_TURNED_WORK * dlc_choose_points(c, &c->kernel->stages.data[0].axes) && c->accesses[0].n <= MOST_TURNED_LOADS;
 }
 
 /* One map, some of whose loads lie along another axis than what it stores. */
@@ -565,8 +370,6 @@ static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_
     }
     return 0;
 }
-
-static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
 
 /* A fold over windows that neighbours along the axis share: it adds to what a point takes. */
 static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, windows *w)
@@ -731,7 +534,7 @@ static int suits_narrow(const dlc_chooser *c, const dlc_lanes_choice *choice)
 static void fit_width(const dlc_chooser *c, dlc_lanes_choice *choice)
 {
     int64_t extent = choice->lane == DLC_NO_AXIS ? 0 : c->extent[choice->lane];
-    if (c->target->kind == DLC_TARGET_CPU && c->nstages == 1 && extent >= LEAST_TURNED && extent < choice->width &&
+    if (c->target->kind == DLC_TARGET_CPU && c->nstages == 1 && extent >= LEAST_FITTED && extent < choice->width &&
         !(extent & (extent - 1)) && dlc_choose_is_known(c, choice->lane))
         choice->width = (uint32_t)extent;
 }
@@ -818,6 +621,57 @@ static uint32_t beside_in(const dlc_chooser *c, const dlc_lanes_choice *choice, 
     return *tile > 1 ? axis : DLC_NO_AXIS;
 }
 
+/* Vectors a step of a fold along the lane. */
+static uint32_t partials_of(const dlc_chooser *c, uint32_t lane, uint32_t width)
+{
+    int64_t extent;
+    return dlc_const_extent(c->kernel, lane, &extent) && extent < (int64_t)width * PARTIALS ? 1 : PARTIALS;
+}
+
+/*
+ * The next stage folds a row that this one computes and keeps: it takes each vector where it is computed, and the row is not read once
+ * more for it. On a CPU; what a condition along the row guards is computed by a loop of its own, which is cut where the condition changes.
+ */
+static int folds_at_once(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+{
+    const dlc_stage *map = &c->kernel->stages.data[s], *fold = map + 1;
+    uint32_t lane = choice->lanes[s];
+    if (c->target->kind != DLC_TARGET_CPU || choice->lane != DLC_NO_AXIS || s + 1 >= c->nstages || lane == DLC_NO_AXIS ||
+        choice->lanes[s + 1] != lane || c->place[s] != DLC_PLACE_SCRATCH || map->combine != DLC_REDUCE_NONE || map->update != DLC_UPDATE_NONE ||
+        fold->update != DLC_UPDATE_NONE || fold->reduce.n != 1 || fold->reduce.data[0] != lane)
+        return 0;
+    for (uint32_t i = 0; i < map->axes.n; i++)
+        if (map->axes.data[i] != lane && !is_root(choice, map->axes.data[i]))
+            return 0;
+    for (uint32_t i = 0; i < fold->axes.n; i++)
+        if (!is_root(choice, fold->axes.data[i]))
+            return 0;
+    int reads_it = 0;
+    for (uint32_t t = s; t < s + 2; t++)
+        for (uint32_t i = 0; i < c->accesses[t].n; i++) {
+            const dlc_access_fact *access = &c->accesses[t].data[i];
+            dlc_expr guard = access->load ? dlc_load_guard(c->kernel->pool, access->load) : 0;
+            if (guard && dlc_expr_uses_axis(c->kernel->pool, guard, lane))
+                return 0;
+            if (!access->load || access->source != DLC_STAGE_SOURCE(s))
+                continue;
+            reads_it = 1;
+            for (uint32_t d = 0; d < map->axes.n; d++) /* at the point itself */
+                if (dlc_bare_axis(c->kernel->pool, dlc_arg(c->kernel->pool, access->load, d)) != map->axes.data[d])
+                    return 0;
+        }
+    return reads_it;
+}
+
+static void build_both(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+{
+    uint32_t lane = choice->lanes[s];
+    dlc_schedule_open_lane(c->schedule, lane, choice->width, partials_of(c, lane, choice->width));
+    dlc_schedule_leaf(c->schedule, s, c->place[s]);
+    dlc_schedule_leaf(c->schedule, s + 1, c->place[s + 1]);
+    dlc_schedule_close(c->schedule, 1);
+}
+
 static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s, int is_alone)
 {
     dlc_schedule *schedule = c->schedule;
@@ -842,9 +696,7 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
     n += dlc_choose_open_across(c, beside);
     n += dlc_choose_open_reduced(c, s, lane);
     if (folds_lanes) {
-        int64_t extent, step = (int64_t)choice->width * PARTIALS;
-        int is_short = dlc_const_extent(c->kernel, lane, &extent) && extent < step;
-        dlc_schedule_open_lane(schedule, lane, choice->width, is_short ? 1 : PARTIALS);
+        dlc_schedule_open_lane(schedule, lane, choice->width, partials_of(c, lane, choice->width));
         n++;
     }
     dlc_schedule_leaf(schedule, s, c->place[s]);
@@ -868,8 +720,9 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     for (uint32_t l = 0; l < choice->loops.n; l++) {
         const dlc_root_choice *loop = &choice->loops.data[l];
         int is_lane = loop->axis == choice->lane && l + 1 == choice->loops.n;
+        int is_written = l + 1 == choice->loops.n && ends_short(c, choice);
         if (l < choice->npar || !is_lane) {
-            dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : DLC_LOOP_FOR, loop->axis, loop->tile);
+            dlc_schedule_open(schedule, l < choice->npar ? DLC_LOOP_PAR : is_written ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, loop->axis, loop->tile);
             n++;
         }
         if (is_lane) {
@@ -882,7 +735,12 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     }
     n += dlc_choose_open_across(c, choice->across);
     for (uint32_t s = 0; s < c->nstages; s++)
-        build_stage(c, choice, s, choice->across == DLC_NO_AXIS);
+        if (folds_at_once(c, choice, s)) {
+            build_both(c, choice, s);
+            s++;
+        } else {
+            build_stage(c, choice, s, choice->across == DLC_NO_AXIS);
+        }
     dlc_schedule_close(schedule, n);
 }
 

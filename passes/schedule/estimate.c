@@ -455,13 +455,14 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
         double step = (double)(loop->tile * loop->count), extent = (double)e->c.extent[loop->axis];
         added += points / extent * ceil(fmod(extent, step) / (double)loop->tile) * e->schedule->target->machine->sum_latency;
     }
-    if (!is_fold && loop->count > 1) /* nothing waits, and the rest is longer */
+    int goes_down = !is_fold && stage->reduce.n && loop->count > 1; /* sums of all vectors in one loop */
+    if (!is_fold && !goes_down && loop->count > 1) /* nothing waits, and the rest is longer */
         added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * guard;
     double written = points_written(e, leaf, lanes);
     if (written > 0)
         added += vectors / beside / written * LOOP_CYCLES;
     else if (node_at(e, dlc_schedule_parent(e->schedule, leaf))->kind == DLC_LOOP_FOR)
-        added += vectors * LOOP_CYCLES / 2;
+        added += vectors * LOOP_CYCLES / 2 / (goes_down ? loop->count : 1);
     return added;
 }
 

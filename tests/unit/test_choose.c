@@ -46,6 +46,12 @@ static const struct {
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
+    /* a few channels are written out, pixel by pixel */
+    {"in x 4,3,224,224; t = transpose x perm=0,2,3,1; out t", "x86-64-v4", "par i0, i1i2:2664, for i1i2, unroll i3 {\n    transpose\n"},
+    /* these go down the rows side by side, in tiles of as many vectors as leave few over, and registers */
+    {"in x 16,64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane i2:16 x 8, for r1 {\n    reduce_sum\n"},
+    {"in x 16,64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v3", "lane i2:8 x 8, for r1 {\n    reduce_sum\n"},
+    {"in x 16,64,80; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane i2:16 x 4, for r1 {\n    reduce_sum\n"},
     /* what moves more than an L3 holds, through memory from end to end, reads ahead and stores past it; what is smaller, or jumps, does not */
     {"in x 8192,1024; e = exp x; m = reduce_sum e axes=1 keepdims=1; d = div e m; out d", "x86-64-v4", "exp in scratch ahead 3 via L2\n"},
     {"in x 8192,1024; e = exp x; m = reduce_sum e axes=1 keepdims=1; d = div e m; out d", "x86-64-v4", "div nontemporal\n"},

@@ -53,6 +53,34 @@ static const struct {
      "}\n",
      50,
      {1, 2, 5, 11, 13, 29, 56}},
+    /* down the rows by several vectors side by side, a few left over and a part of one; a long sum by parts */
+    {"graph @down(%x: f32[9,700,300], %g: f32[9,300]) -> %y {\n"
+     "  %s: f32[9,300] = reduce_sum %x {axes=[1], keepdims=0}\n"
+     "  %l: f32[9,300] = reduce_max %x {axes=[1], keepdims=0}\n"
+     "  %m: f32[9,300] = mul %s, %g\n"
+     "  %y: f32[9,300] = add %m, %l\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @down(%x: i64[9,40,3,300]) -> %y {\n"
+     "  %y: i64[9,300] = reduce_sum %x {axes=[1,2], keepdims=0}\n"
+     "}\n",
+     50,
+     {1}},
+    /* squares of narrow elements, with lanes and points left over, and fewer lanes than a vector has */
+    {"graph @narrow(%x: u8[3,37,53]) -> %y {\n"
+     "  %t: u8[3,53,37] = transpose %x {perm=[0,2,1]}\n"
+     "  %y: f32[3,53,37] = cast %t {dtype=f32}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @narrow(%x: f32[2,12,70]) -> %y {\n"
+     "  %h: f16[2,12,70] = cast %x {dtype=f16}\n"
+     "  %t: f16[2,70,12] = transpose %h {perm=[0,2,1]}\n"
+     "  %y: f32[2,70,12] = cast %t {dtype=f32}\n"
+     "}\n",
+     0,
+     {1}},
     /* windows of neighbours side by side, and fewer where the row ends: in units, and in a loop */
     {"graph @beside(%x: f32[1,32,13,19], %v: f32[32,32,1,1], %w: f32[32,1,3,3]) -> %e {\n"
      "  %c: f32[1,32,13,19] = conv %x, %v\n"

@@ -215,6 +215,15 @@ static const struct {
     {DLC_EXPR_FLOOR, DLC_F32, -0.5, 0, 0, -1},
     {DLC_EXPR_SQRT, DLC_F32, 2, 0, 0, 0x1.6a09e6p0},
     {DLC_EXPR_SQRT, DLC_F32, -1, 0, 0, NAN},
+    {DLC_EXPR_SCALE, DLC_F32, 1.5, -149, 0, 0x1p-148}, /* half to even */
+    {DLC_EXPR_SCALE, DLC_F32, 0x1.000002p0, -127, 0, 0x1p-127},
+    {DLC_EXPR_SCALE, DLC_F32, 0x1p-149, 276, 0, 0x1p127},
+    {DLC_EXPR_SCALE, DLC_F32, 1, 128, 0, INFINITY},
+    {DLC_EXPR_SCALE, DLC_F32, -1, -1000, 0, -0.0},
+    {DLC_EXPR_SCALE, DLC_F32, 3, 1.75, 0, 6},
+    {DLC_EXPR_SCALE, DLC_F32, 0, INFINITY, 0, NAN},
+    {DLC_EXPR_SCALE, DLC_F32, 1, NAN, 0, NAN},
+    {DLC_EXPR_SCALE, DLC_F64, 0x1.8p0, -1074, 0, 0x1p-1073},
     {DLC_EXPR_NEG, DLC_F32, 0, 0, 0, -0.0},
     {DLC_EXPR_ABS, DLC_F32, -0.0, 0, 0, 0.0},
 };

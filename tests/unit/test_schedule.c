@@ -153,7 +153,7 @@ static const struct {
     {MAP, "  for i, lane j:12 {\n    y\n  }\n", "lane j: 12 lanes are no power of two up to 256"},
     {MAP, "  lane i:4, lane j:4 {\n    y\n  }\n", "lane j lies inside lane i: lanes have no lanes"},
     {MAP, "  for i, lane j:4 x 16 {\n    y\n  }\n", "lane j: 16 vectors a step; 1 to 8 are possible"},
-    {MAP, "  lane j:4 x 2 {\n    for i {\n      y\n    }\n  }\n", "lane j: 2 vectors a step hold stages alone, no for i"},
+    {MAP, "  lane j:4 x 2 {\n    for i {\n      y\n    }\n  }\n", "lane j: 2 vectors a step hold stages and folds alone, no for i"},
     {"kernel @beside(x: f32[5], w: f32[3,4,8], v: f32[3,4]) -> (y: f32[5], z: f32[8]) {\n  axis i=5, j=8, k=3, l=4\n  y[i] = x[i]\n"
      "  z[j] = sum(k,l) v[k, l] * w[k, l, j]\n}\n",
      "  for l, i {\n    for j:8 {\n      z = dot fma 1 x j over [k] in scratch\n    }\n  }\n  for i {\n    y\n  }\n",
