@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -136,6 +136,34 @@ done
 sed 's/{pads=\[1, 1, 1, 1\], /{pads=[3, 2, 3, 2], dilations=[3, 2], /; s/conv %b, %w {/&pads=[1, 1, 1, 1], dilations=[2, 2], /' tiles8.dlc >dilated8.dlc
 grep -q 'dilations=\[2, 2\]' dilated8.dlc || fail "no dilated bytes"
 exact dilated8.dlc ";oh_phase"
+
+# Windows by one axis after the other: types, borders, and rows that vectors do not fill.
+cat >pools.dlc <<TEXT
+graph @pools(%x: f32[2,20,13,h], %q: u8[1,24,13,17]) -> %a, %b, %c, %d {
+  %a: f32[2,20,13,h] = max_pool %x {kernel=[5, 5], pads=[2, 2, 2, 2]}
+  %b: f32[2,20,7,(h + 1) // 2] = avg_pool %x {kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]}
+  %c: u8[1,24,13,17] = max_pool %q {kernel=[13, 13], pads=[6, 6, 6, 6]}
+  %d: u8[1,24,7,13] = max_pool %q {kernel=[4, 3], strides=[2, 1], dilations=[1, 3], pads=[1, 1, 2, 1]}
+}
+TEXT
+for h in 3 17 40; do
+    sed "s/(h + 1) \/\/ 2/$(((h + 1) / 2))/g; s/,h\]/,$h]/g" pools.dlc >"pools$h.dlc"
+    "$DLC" run "pools$h.dlc" --interpret --input x=random:7 --input q=random:8 --outputs "pools$h.npz" -q || fail "no expected output"
+done
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    for rewrite in none windows=2 windows=4; do
+        expect 0 "" "$DLC" compile pools.dlc -o pools.so --rewrite $rewrite --target $target
+        for h in 3 17 40; do
+            expect 0 "" "$DLC" run pools.so --shape "x=2x20x13x$h" --input x=random:7 --input q=random:8 --expect "pools$h.npz" --threads 2
+            expect 0 "" "$DLC" run "pools$h.dlc" --input x=random:7 --input q=random:8 --expect "pools$h.npz" --rewrite $rewrite --target $target
+        done
+    done
+    expect 0 "" "$DLC" run pools40.dlc --input x=random:7 --input q=random:8 --expect pools40.npz --target $target
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    expect 0 "" "$DLC" run pools17.dlc --input x=random:7 --input q=random:8 --expect pools17.npz --rewrite windows=2 --target sm_80 --emulate-gpu
+fi
 
 # What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.
 cat >bytes.dlc <<TEXT
