@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N, pieces=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -163,6 +163,30 @@ for target in native x86-64-v3 x86-64-v2; do
 done
 if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
     expect 0 "" "$DLC" run pools17.dlc --input x=random:7 --input q=random:8 --expect pools17.npz --rewrite windows=2 --target sm_80 --emulate-gpu
+fi
+
+# Borders that reflect, repeat and wrap, by pieces: short and long ones, rows shorter than a vector, an image's every other point.
+cat >borders.dlc <<TEXT
+graph @borders(%x: f32[2,3,9,40], %q: u8[1,2,7,67], %z: f32[5,3]) -> %a, %b, %c, %d, %e, %f {
+  %a: f32[2,3,15,46] = pad %x {pads=[0, 0, 3, 3, 0, 0, 3, 3], mode="reflect"}
+  %b: f32[2,3,11,71] = pad %x {pads=[0, 0, 1, 30, 0, 0, 1, 1], mode="edge"}
+  %c: u8[1,2,7,110] = pad %q {pads=[0, 0, 0, 21, 0, 0, 0, 22], mode="wrap"}
+  %d: u8[1,2,9,140] = pad %q {pads=[0, 0, 2, 66, 0, 0, 0, 7], mode="reflect"}
+  %e: f32[5,9] = pad %z {pads=[0, 2, 0, 4], mode="edge"}
+  %f: f32[2,3,9,20] = resize %x {dims=[2, 3, 9, 20], mode="nearest"}
+}
+TEXT
+"$DLC" run borders.dlc --interpret --input x=random:7 --input q=random:8 --input z=random:9 --outputs borders.npz -q || fail "no expected output"
+borders() { expect 0 "" "$DLC" run borders.dlc --input x=random:7 --input q=random:8 --input z=random:9 --rtol 0 --atol 0 --expect borders.npz "$@"; }
+for target in native x86-64-v4 x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    [ $target != x86-64-v4 ] || grep -q avx512vl /proc/cpuinfo || continue
+    borders --target $target
+    borders --target $target --rewrite pieces=8 --threads 2
+    borders --target $target --rewrite none
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    borders --rewrite pieces=8 --target sm_80 --emulate-gpu
 fi
 
 # What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill.

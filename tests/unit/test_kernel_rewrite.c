@@ -222,6 +222,70 @@ START_TEST(windows_are_cut_where_it_pays)
 }
 END_TEST
 
+/* Indices by straight pieces: borders of every kind, rounded ones, a window behind them; several axes at once. */
+static const struct {
+    const char *graph;
+    int has_pieces;
+} bordered[] = {
+    {"in x 1,3,9,20; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", 1},
+    {"in x 1,3,9,20; y = pad x pads=0,0,2,7,0,0,1,30 mode=edge; z = exp y; out y z", 1},
+    {"in x:u8 5,20; y = pad x pads=0,12,0,19 mode=wrap; out y", 1},
+    {"in x 1,3,8,20; y = resize x dims=1,3,4,10 mode=nearest; out y", 1},
+    {"in x n,3,9,20; y = pad x pads=0,0,0,3,0,0,0,3 mode=reflect; out y", 1},
+    {"in x 1,3,9,w; y = pad x pads=0,0,0,3,0,0,0,3 mode=reflect; out y", 0},  /* of unknown size */
+    {"in x 1,3,9,20; y = resize x dims=1,3,9,29 mode=nearest; out y", 0},     /* too many */
+    {"in x 1,3,9,20; y = pad x pads=0,0,3,3,0,0,3,3; out y", 0},
+    {"in x 4; y = pad x pads=1,1 mode=reflect; out y", 0},                    /* too short */
+};
+
+static int has_choice(const dlc_module *module)
+{
+    int found = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        dlc_str text = {0};
+        dlc_kernel_print(module->kernels.data[k].kernel, 1, &text);
+        found |= strstr(dlc_str_text(&text), "select(i") != NULL || strstr(dlc_str_text(&text), "i3 * 2]") != NULL;
+        dlc_str_deinit(&text);
+    }
+    return found;
+}
+
+START_TEST(pieces_give_the_index)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    small_graph s = small_begin(bordered[_i / 4].graph);
+    ck_assert_msg(has_choice(lowered(&s, targets[_i % 4], "pieces=8")) == bordered[_i / 4].has_pieces, "%s", bordered[_i / 4].graph);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference == 0, "%s: off by %g", bordered[_i / 4].graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+/* Only where lanes then go along the axis. */
+static const struct {
+    const char *graph, *target;
+    int has_pieces;
+} bordering[] = {
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", "x86-64-v4", 1},
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=edge; out y", "x86-64-v3", 1},
+    {"in x 1,64,56,56; y = resize x dims=1,64,28,28 mode=nearest; out y", "x86-64-v4", 1},
+    {"in x 1,64,56,56; const w 64,64,1,1; c = conv x w nhwc; p = pad c pads=0,0,3,3,0,0,3,3 mode=reflect nhwc; y = conv p w; out y", "x86-64-v4", 0},
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", "sm_80", 0},
+};
+
+START_TEST(pieces_are_chosen_where_it_pays)
+{
+    small_graph s = small_begin(bordering[_i].graph);
+    ck_assert_msg(has_choice(lowered(&s, bordering[_i].target, NULL)) == bordering[_i].has_pieces, "%s for %s", bordering[_i].graph,
+                  bordering[_i].target);
+    small_end(&s);
+}
+END_TEST
+
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
@@ -300,6 +364,8 @@ int main(void)
     tcase_add_loop_test(tcase, windows_give_the_pool, 0, 4 * NPOOLS);
     tcase_add_loop_test(tcase, other_windows_stay, 0, sizeof uncut / sizeof *uncut);
     tcase_add_loop_test(tcase, windows_are_cut_where_it_pays, 0, sizeof worth / sizeof *worth);
+    tcase_add_loop_test(tcase, pieces_give_the_index, 0, 4 * (int)(sizeof bordered / sizeof *bordered));
+    tcase_add_loop_test(tcase, pieces_are_chosen_where_it_pays, 0, sizeof bordering / sizeof *bordering);
     tcase_add_test(tcase, equal_layers_stay_equal);
     tcase_add_loop_test(tcase, axes_go_by_phases, 0, sizeof phased / sizeof *phased);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
