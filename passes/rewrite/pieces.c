@@ -137,7 +137,7 @@ static int rewrite(const dlc_rewriting *in, uint32_t most, dlc_rewritten *out)
     return 1;
 }
 
-/* Lanes of a GPU compute an index each, whatever it is. */
+/* Lanes of a GPU compute an index each, whatever it is: its loops are not cut. */
 static int pays(const dlc_rewriting *in)
 {
     dlc_rewriting trial = *in;

@@ -59,5 +59,7 @@ uint32_t dlc_rewrite_phases(dlc_kernel *kernel, uint32_t axis, int64_t step);
 /* What the kernel takes under the schedule chosen for it, in microseconds, and how often its units occupy the machine;
  * negative: it has no schedule. The kernel stays as it is. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);
+/* The kernel's estimate alone, in microseconds; negative too where the target should not run it, as its scratch would leave the caches. */
+double dlc_rewrite_time_of_fitting(const dlc_rewriting *in, const dlc_kernel *kernel);
 
 #endif

@@ -11,12 +11,11 @@
  * Both are stages of one kernel: rows are scratch of a unit, as many as its windows cover.
  */
 #include "ir/kernel/algebra.h"
-#include "passes/fuse/fuse.h"
 #include "passes/rewrite/rewrite.h"
 
 enum {
     LEAST_TAPS = 2,    /* of the axis that is folded last */
-    WORTH_PERCENT = 75 /* of the time before: of strided windows estimates are rough (3x3 of stride 2 on Zen 4: 86 % of it, measured 130 %) */
+    WORTH_PERCENT = 75 /* of the time before: of strided windows estimates are rough (3x3, stride 2, Zen 4: 86 %, measured 130 %) */
 };
 
 /* A place to cut: the stage's index of a load is step * kept + dilation * reduced + what has neither. */
@@ -159,18 +158,6 @@ static void cut(dlc_kernel *kernel, const site *at, dlc_arena *scratch)
 
 /* --- whether it pays --- */
 
-/* Microseconds by the schedule that is chosen; negative: it has none, or its scratch would leave the caches. */
-static double time_of(const dlc_rewriting *in, const dlc_kernel *kernel)
-{
-    dlc_mark mark = dlc_arena_mark(in->scratch);
-    dlc_schedule *schedule;
-    dlc_estimate estimate = {.time_us = -1};
-    if (dlc_choose(kernel, in->target, in->scratch, &schedule, NULL) == DLC_REASON_NONE)
-        dlc_estimate_kernel(schedule, in->scratch, &estimate);
-    dlc_arena_release(in->scratch, mark);
-    return estimate.time_us;
-}
-
 static dlc_kernel *cut_copy(const dlc_rewriting *in, const dlc_kernel *kernel, const site *at)
 {
     dlc_kernel *copy = dlc_kernel_clone(kernel, in->arena);
@@ -189,7 +176,7 @@ static dlc_kernel *cut_one(const dlc_rewriting *in, const dlc_kernel *kernel, do
         if (taps < (in->wanted ? in->wanted : LEAST_TAPS))
             continue;
         dlc_kernel *tried = cut_copy(in, kernel, &found.data[i]);
-        double after = in->wanted ? 0 : time_of(in, tried);
+        double after = in->wanted ? 0 : dlc_rewrite_time_of_fitting(in, tried);
         if (after >= 0 && (in->wanted ? !best : after <= *time)) {
             *time = after;
             best = tried;
@@ -198,13 +185,13 @@ static dlc_kernel *cut_one(const dlc_rewriting *in, const dlc_kernel *kernel, do
     return best;
 }
 
-/* A GPU's threads fold windows of their own, from its caches: rows in shared memory would have to be waited for. */
+/* On GPUs, where nothing of it is measured, when it is asked for. */
 int dlc_rewrite_windows(const dlc_rewriting *in, dlc_rewritten *out)
 {
     dlc_kernel *best = NULL, *next;
     if ((!in->wanted && in->target->kind != DLC_TARGET_CPU) || !find_sites(in, in->kernel).n)
         return 0;
-    double before = in->wanted ? 0 : time_of(in, in->kernel), time = before * WORTH_PERCENT / 100;
+    double before = in->wanted ? 0 : dlc_rewrite_time_of_fitting(in, in->kernel), time = before * WORTH_PERCENT / 100;
     if (before < 0)
         return 0;
     while ((next = cut_one(in, best ? best : in->kernel, &time)))

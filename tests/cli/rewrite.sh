@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N, pieces=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N, taps=N, pieces=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -163,6 +163,32 @@ for target in native x86-64-v3 x86-64-v2; do
 done
 if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
     expect 0 "" "$DLC" run pools17.dlc --input x=random:7 --input q=random:8 --expect pools17.npz --rewrite windows=2 --target sm_80 --emulate-gpu
+fi
+
+# Resized images along one axis, then the other: larger and smaller, of every filter, and of bytes; channels first and between convolutions.
+cat >resized.dlc <<TEXT
+graph @resized(%x: f32[2,3,19,45], %q: u8[1,2,30,67]) -> %a, %b, %c, %d, %e {
+  %w: f32[24,3,1,1] = const hash(00000000000000a6)
+  %v: f32[4,24,1,1] = const hash(00000000000000a7)
+  %a: f32[2,3,38,90] = resize %x {dims=[2, 3, 38, 90], mode="linear"}
+  %b: f32[2,3,13,20] = resize %x {dims=[2, 3, 13, 20], mode="cubic", antialias=1}
+  %c: u8[1,2,61,64] = resize %q {dims=[1, 2, 61, 64], mode="linear"}
+  %d: f32[2,3,91,46] = resize %x {dims=[2, 3, 91, 46], mode="linear", coord="align_corners"}
+  %p: f32[2,24,19,45] = conv %x, %w
+  %r: f32[2,24,60,22] = resize %p {dims=[2, 24, 60, 22], mode="linear"}
+  %e: f32[2,4,60,22] = conv %r, %v
+}
+TEXT
+"$DLC" run resized.dlc --interpret --input x=random:7 --input q=random:8 --outputs resized.npz -q || fail "no expected output"
+resized() { expect 0 "" "$DLC" run resized.dlc --input x=random:7 --input q=random:8 --expect resized.npz "$@"; }
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    resized --target $target
+    resized --target $target --rewrite taps=2 --threads 2
+    resized --target $target --rewrite none
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    resized --rewrite taps=2 --target sm_80 --emulate-gpu
 fi
 
 # Borders that reflect, repeat and wrap, by pieces: short and long ones, rows shorter than a vector, an image's every other point.

@@ -286,6 +286,60 @@ START_TEST(pieces_are_chosen_where_it_pays)
 }
 END_TEST
 
+/* Sums along two axes, written out: of every kind of resizing, of types that are summed in wider ones, along three axes, with maps around;
+ * not those along one axis, nor other sums. */
+static const struct {
+    const char *graph;
+    uint32_t ncuts;
+} sampled[] = {
+    {"in x 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 1},
+    {"in x 2,3,9,20; e = abs x; y = resize e dims=2,3,13,9 mode=cubic; z = relu y; out y z", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,4,9 mode=linear antialias=1; out y", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,20,33 mode=linear coord=align_corners; out y", 1},
+    {"in x:f16 1,3,9,20; y = resize x dims=1,3,18,31 mode=linear; out y", 1},
+    {"in x:u8 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 1},
+    {"in x 1,2,5,6,7; y = resize x dims=1,2,10,12,14 mode=linear; out y", 1},
+    {"in x n,3,9,20; y = resize x dims=n,3,18,40 mode=linear; out y", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,9,40 mode=linear; out y", 0},
+    {"in x 1,3,9,20; y = resize x dims=1,3,18,40 mode=nearest; out y", 0},
+    {"in x 1,3,9,20; in z 1,3,9,20; p = mul x z; q = mul x x; y = add p q; out y", 0},
+};
+
+START_TEST(taps_give_the_sum)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    const char *graph = sampled[_i / 4].graph;
+    small_graph s = small_begin(graph);
+    uint32_t ncuts = count_cuts(lowered(&s, targets[_i % 4], "taps=2"));
+    ck_assert_msg(ncuts == sampled[_i / 4].ncuts, "%s: %u", graph, ncuts);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference <= (strstr(graph, "f16") ? 1e-3 : strstr(graph, "u8") ? 0 : 1e-6), "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+static const struct {
+    const char *graph, *target;
+    uint32_t ncuts;
+} sampling[] = {
+    {"in x 1,64,56,56; y = resize x dims=1,64,112,112 mode=linear; out y", "x86-64-v4", 1},
+    {"in x 1,3,480,640; y = resize x dims=1,3,224,224 mode=linear antialias=1; out y", "x86-64-v3", 1},
+    {"in x 1,64,56,56; const w 64,64,1,1; c = conv x w nhwc; p = resize c dims=1,64,112,112 mode=linear nhwc; y = conv p w; out y", "x86-64-v4", 0},
+    {"in x 1,64,56,56; y = resize x dims=1,64,112,112 mode=linear; out y", "sm_80", 0},
+};
+
+START_TEST(taps_are_cut_where_it_pays)
+{
+    small_graph s = small_begin(sampling[_i].graph);
+    ck_assert_msg(count_cuts(lowered(&s, sampling[_i].target, NULL)) == sampling[_i].ncuts, "%s for %s", sampling[_i].graph, sampling[_i].target);
+    small_end(&s);
+}
+END_TEST
+
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
@@ -366,6 +420,8 @@ int main(void)
     tcase_add_loop_test(tcase, windows_are_cut_where_it_pays, 0, sizeof worth / sizeof *worth);
     tcase_add_loop_test(tcase, pieces_give_the_index, 0, 4 * (int)(sizeof bordered / sizeof *bordered));
     tcase_add_loop_test(tcase, pieces_are_chosen_where_it_pays, 0, sizeof bordering / sizeof *bordering);
+    tcase_add_loop_test(tcase, taps_give_the_sum, 0, 4 * (int)(sizeof sampled / sizeof *sampled));
+    tcase_add_loop_test(tcase, taps_are_cut_where_it_pays, 0, sizeof sampling / sizeof *sampling);
     tcase_add_test(tcase, equal_layers_stay_equal);
     tcase_add_loop_test(tcase, axes_go_by_phases, 0, sizeof phased / sizeof *phased);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
