@@ -245,12 +245,32 @@ static dlc_expr find_sum(const dlc_kernel *kernel, const dlc_stage *stage, dlc_a
     return 0;
 }
 
+/* Something that is no float is made of the sum. */
+static int is_rounded(const dlc_kernel *kernel, const dlc_stage *stage, dlc_expr sum, dlc_arena *scratch)
+{
+    const uint8_t *marks = dlc_stage_marks(kernel, stage, scratch);
+    uint8_t *made = dlc_new_array(scratch, uint8_t, kernel->pool->nodes.n);
+    made[sum] = 1;
+    for (dlc_expr id = sum + 1; id < kernel->pool->nodes.n; id++) {
+        const dlc_expr_node *node = dlc_node_of(kernel->pool, id);
+        for (uint32_t i = 0; marks[id] && i < node->nargs; i++)
+            made[id] |= made[dlc_arg(kernel->pool, id, i)];
+        if (made[id] && !dlc_is_float((dlc_dtype)node->dtype))
+            return 1;
+    }
+    return 0;
+}
+
+/* What is rounded to a whole number next, as images of bytes are, may come out as the other neighbour: it stays. */
 static int has_sum(const dlc_rewriting *in, site *at)
 {
     const dlc_stage *stage = &in->kernel->stages.data[at->stage];
-    if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || stage->axes.n > DLC_MAX_RANK)
+    if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || stage->axes.n > DLC_MAX_RANK ||
+        !dlc_is_float(stage->dtype[0]))
         return 0;
     at->sum = find_sum(in->kernel, stage, in->scratch);
+    if (at->sum && is_rounded(in->kernel, stage, at->sum, in->scratch))
+        return 0;
     at->nterms = at->sum ? operands_of(in->kernel->pool, at->sum, DLC_EXPR_ADD, at->terms, MOST_TERMS) : 0;
     return at->nterms >= LEAST_TERMS;
 }

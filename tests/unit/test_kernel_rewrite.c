@@ -287,7 +287,7 @@ START_TEST(pieces_are_chosen_where_it_pays)
 END_TEST
 
 /* Sums along two axes, written out: of every kind of resizing, of types that are summed in wider ones, along three axes, with maps around;
- * not those along one axis, nor other sums. */
+ * not those along one axis, nor other sums, nor what is rounded to bytes. */
 static const struct {
     const char *graph;
     uint32_t ncuts;
@@ -297,7 +297,7 @@ static const struct {
     {"in x 1,3,9,20; y = resize x dims=1,3,4,9 mode=linear antialias=1; out y", 1},
     {"in x 1,3,9,20; y = resize x dims=1,3,20,33 mode=linear coord=align_corners; out y", 1},
     {"in x:f16 1,3,9,20; y = resize x dims=1,3,18,31 mode=linear; out y", 1},
-    {"in x:u8 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 1},
+    {"in x:u8 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 0},
     {"in x 1,2,5,6,7; y = resize x dims=1,2,10,12,14 mode=linear; out y", 1},
     {"in x n,3,9,20; y = resize x dims=n,3,18,40 mode=linear; out y", 1},
     {"in x 1,3,9,20; y = resize x dims=1,3,9,40 mode=linear; out y", 0},
