@@ -10,9 +10,6 @@
 #include "codegen/nest.h"
 
 #include <assert.h>
-#include <stdlib.h>
-
-enum { MOST_TURNS = 64 };
 
 static void walk(dlc_nest *nest, uint32_t n);
 
@@ -718,65 +715,19 @@ static int walk_rest_together(dlc_nest *nest, uint32_t n, const dlc_span *s)
     return 1;
 }
 
-/* The point from which on a comparison of the axis with a constant has another answer; 0: none. */
-static int64_t turn_of(const dlc_nest *nest, dlc_expr comparison, uint32_t axis)
+/* A map, which is all that the lanes have, goes by single points where a vector would be nearly empty. */
+static uint32_t width_of_piece(const dlc_nest *nest, uint32_t n, int64_t length)
 {
-    const dlc_pool *pool = nest->kernel->pool;
-    const dlc_expr_node *node = dlc_node_of(pool, comparison);
-    int64_t value;
-    if (node->op != DLC_EXPR_LT && node->op != DLC_EXPR_LE)
-        return 0;
-    for (uint32_t side = 0; side < 2; side++) { /* axis < value, value < axis */
-        const dlc_expr_node *other = dlc_node_of(pool, dlc_arg(pool, comparison, side));
-        if (other->op == DLC_EXPR_AXIS && other->imm.id == axis && dlc_expr_is_int(pool, dlc_arg(pool, comparison, !side), &value))
-            return value + (side != (node->op == DLC_EXPR_LE));
-    }
-    return 0;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
-}
-
-/*
- * Where the lanes' loop is cut so that each piece has one source of what is concatenated, not a choice of all of them for each
- * element. Pieces are a vector at least. What is summed along the lanes is not cut: its order is the schedule's.
- */
-static uint32_t find_turns(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t *turns)
-{
-    const dlc_schedule_node *node = node_of(nest, n);
-    const dlc_kernel *kernel = nest->kernel;
-    uint32_t found = 0, kept = 0;
-    int64_t lo, hi;
-    if (node->count > 1 || !dlc_expr_is_int(kernel->pool, s->lo, &lo) || !dlc_expr_is_int(kernel->pool, s->hi, &hi))
-        return 0;
-    for (uint32_t i = n + 1; i < node->end; i++) {
-        if (node_of(nest, i)->kind != DLC_LOOP_LEAF)
-            continue;
-        const dlc_stage *stage = &kernel->stages.data[node_of(nest, i)->stage];
-        if (dlc_ids_find(&stage->reduce, node->axis, NULL))
-            return 0;
-        const uint8_t *marks = dlc_stage_marks(kernel, stage, nest->arena);
-        for (dlc_expr id = 1; id < kernel->pool->nodes.n && found < MOST_TURNS; id++) {
-            int64_t turn = marks[id] ? turn_of(nest, id, node->axis) : 0;
-            if (turn > lo && turn < hi)
-                turns[found++] = turn;
-        }
-    }
-    qsort(turns, found, sizeof *turns, by_size);
-    for (uint32_t i = 0; i < found; i++)
-        if (turns[i] - (kept ? turns[kept - 1] : lo) >= node->tile && hi - turns[i] >= node->tile)
-            turns[kept++] = turns[i];
-    return kept;
+    int is_map = node_of(nest, n)->end == n + 2 && holds_maps_alone(nest, n) && nest->schedule->target->kind == DLC_TARGET_CPU;
+    return is_map && length * DLC_BORDER <= node_of(nest, n)->tile ? 1 : (uint32_t)node_of(nest, n)->tile;
 }
 
 static void walk_lanes(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_span s = dlc_walk_span(nest, n);
-    int64_t turns[MOST_TURNS];
-    uint32_t nturns = find_turns(nest, n, &s, turns);
+    int64_t turns[DLC_MOST_TURNS];
+    uint32_t nturns = dlc_cut_lanes(nest, n, &s, turns);
     if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
         s.lo = walk_partials(nest, n, &s);
     if (walk_rest_together(nest, n, &s))
@@ -796,10 +747,9 @@ static void walk_lanes(dlc_nest *nest, uint32_t n)
     for (uint32_t i = 0; i <= nturns; i++) {
         dlc_interval before = nest->axis_ranges.data[node->axis];
         dlc_expr from = i ? i64(nest, turns[i - 1]) : s.lo, to = i < nturns ? i64(nest, turns[i]) : s.hi;
-        dlc_expr_is_int(nest->kernel->pool, from, &nest->axis_ranges.data[node->axis].lo);
-        dlc_expr_is_int(nest->kernel->pool, to, &nest->axis_ranges.data[node->axis].hi);
-        nest->axis_ranges.data[node->axis].hi--;
-        dlc_lanes_loop(nest, node->axis, from, to, (uint32_t)node->tile, lane_body, &n);
+        dlc_interval *here = &nest->axis_ranges.data[node->axis];
+        *here = (dlc_interval){dlc_expr_value(nest->kernel->pool, from), dlc_expr_value(nest->kernel->pool, to) - 1};
+        dlc_lanes_loop(nest, node->axis, from, to, width_of_piece(nest, n, here->hi - here->lo + 1), lane_body, &n);
         nest->axis_ranges.data[node->axis] = before;
     }
     dlc_nest_replace(nest, node->axis, 0);

@@ -405,10 +405,10 @@ static LLVMValueRef mask_of_part(const dlc_cpu *cpu, const dlc_access *access, L
     return picked_mask(cpu, mask, index, access->width);
 }
 
-/* The last part of unmasked ones ends where the last lane's element does. */
+/* The last part of those that have all lanes, or none, ends where the last lane's element does. */
 static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTypeRef type, LLVMValueRef mask)
 {
-    uint32_t n = access->width, last = access->stride - 1, back = mask ? 0 : last;
+    uint32_t n = access->width, last = access->stride - 1, back = access->mask ? 0 : last;
     dlc_access first = *access;
     LLVMTypeRef one = dlc_cpu_memory_type(cpu, access->dtype, 1);
     LLVMValueRef index[64], all = NULL;
@@ -417,7 +417,8 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
     LLVMValueRef pointer = dlc_cpu_address(cpu, &first);
     for (uint32_t part = 0; part <= last; part++) {
         LLVMValueRef at = offset_by(cpu, one, pointer, dlc_cpu_i64(cpu, part * n - (part == last ? back : 0)));
-        LLVMValueRef value = mask ? masked_load(cpu, &first, at, mask_of_part(cpu, access, mask, part)) : LLVMBuildLoad2(cpu->builder, type, at, "");
+        LLVMValueRef of_part = access->mask ? mask_of_part(cpu, access, mask, part) : mask;
+        LLVMValueRef value = of_part ? masked_load(cpu, &first, at, of_part) : LLVMBuildLoad2(cpu->builder, type, at, "");
         if (!mask)
             LLVMSetAlignment(value, dlc_dtype_bytes(access->dtype));
         all = all ? joined(cpu, all, value) : value;
@@ -432,8 +433,8 @@ static LLVMValueRef strided_load(dlc_cpu *cpu, const dlc_access *access, LLVMTyp
 static int is_strided(const dlc_access *access, LLVMValueRef mask)
 {
     int is_small = dlc_dtype_bytes(access->dtype) < 4; /* masked loads of those are branches, element by element */
-    return access->mode == DLC_ACCESS_GATHER && access->stride && !access->row && !access->inside && !(mask && is_small) && access->stride * access->width <= 128 &&
-           access->width <= 64;
+    return access->mode == DLC_ACCESS_GATHER && access->stride && !access->row && !((mask || access->inside) && is_small) &&
+           access->stride * access->width <= 128 && access->width <= 64;
 }
 
 /* --- few elements for many lanes --- */

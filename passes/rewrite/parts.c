@@ -1,4 +1,4 @@
-/* What rewrites share: buffers put into kernels, and kernels that are parts of what replaces one. */
+/* What rewrites share: buffers and stages put into kernels, and kernels that are parts of what replaces one. */
 #include "ir/kernel/algebra.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -13,6 +13,30 @@ uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer)
         if (kernel->stages.data[s].buffer != DLC_NO_BUFFER && kernel->stages.data[s].buffer >= at)
             kernel->stages.data[s].buffer++;
     return at;
+}
+
+/* Stages from `*ctx` on have numbers that are higher by one. */
+static dlc_expr moved_stage(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
+{
+    uint32_t rank = node->nargs - 2u;
+    if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id) || DLC_SOURCE_INDEX(node->imm.id) < *(const uint32_t *)ctx)
+        return 0;
+    return dlc_expr_load(to, (dlc_dtype)node->dtype, DLC_STAGE_SOURCE(DLC_SOURCE_INDEX(node->imm.id) + 1), args, rank, args[rank],
+                         args[rank + 1], node->flags);
+}
+
+dlc_stage *dlc_rewrite_insert_stage(dlc_kernel *kernel, uint32_t at)
+{
+    dlc_expr *root;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, moved_stage, &at);
+    dlc_stage stage = {.buffer = DLC_NO_BUFFER};
+    dlc_vec_push(kernel->arena, &kernel->stages, stage);
+    for (uint32_t s = kernel->stages.n - 1; s > at; s--)
+        kernel->stages.data[s] = kernel->stages.data[s - 1];
+    kernel->stages.data[at] = stage;
+    return &kernel->stages.data[at];
 }
 
 void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out)

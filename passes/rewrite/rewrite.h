@@ -45,6 +45,8 @@ extern const uint32_t dlc_nrewrites;
 
 /* A buffer in front of the kernel's outputs, which stand last. Returns its number. */
 uint32_t dlc_rewrite_insert(dlc_kernel *kernel, dlc_buffer buffer);
+/* A zeroed stage in front of stage `at`, whose readers read what they read before. The pointer holds until the next one. */
+dlc_stage *dlc_rewrite_insert_stage(dlc_kernel *kernel, uint32_t at);
 /* What is left of the kernel becomes the next part. Its buffers from `made` on are the first `nmade` values between the parts; those
  * behind them were as many less in the old kernel. */
 void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out);
@@ -57,5 +59,7 @@ uint32_t dlc_rewrite_phases(dlc_kernel *kernel, uint32_t axis, int64_t step);
 /* What the kernel takes under the schedule chosen for it, in microseconds, and how often its units occupy the machine;
  * negative: it has no schedule. The kernel stays as it is. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);
+/* The kernel's estimate alone, in microseconds; negative too where the target should not run it, as its scratch would leave the caches. */
+double dlc_rewrite_time_of_fitting(const dlc_rewriting *in, const dlc_kernel *kernel);
 
 #endif

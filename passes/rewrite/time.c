@@ -23,3 +23,14 @@ double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, doubl
     dlc_arena_release(in->scratch, mark);
     return schedule && moving > estimate.time_us ? moving : estimate.time_us;
 }
+
+double dlc_rewrite_time_of_fitting(const dlc_rewriting *in, const dlc_kernel *kernel)
+{
+    dlc_mark mark = dlc_arena_mark(in->scratch);
+    dlc_schedule *schedule;
+    dlc_estimate estimate = {.time_us = -1};
+    if (dlc_choose(kernel, in->target, in->scratch, &schedule, NULL) == DLC_REASON_NONE)
+        dlc_estimate_kernel(schedule, in->scratch, &estimate);
+    dlc_arena_release(in->scratch, mark);
+    return estimate.time_us;
+}

@@ -224,6 +224,9 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return 1.5 * (double)stride / width; /* whole vectors, and a permutation of each */
     if (is_spread(c, access, lane, width))
         return 1.5 / width; /* a vector, and a permutation of it */
+    double by_pieces = access->load && stride == DLC_ODD_STRIDE ? dlc_choose_pieces(c, access, lane, width) : -1;
+    if (by_pieces >= 0)
+        return by_pieces;
     return 2.4; /* gathered: an access an element, and the inserting */
 }
 

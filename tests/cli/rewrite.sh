@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, tabulate=N, split=N, windows=N, taps=N, pieces=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -136,6 +136,84 @@ done
 sed 's/{pads=\[1, 1, 1, 1\], /{pads=[3, 2, 3, 2], dilations=[3, 2], /; s/conv %b, %w {/&pads=[1, 1, 1, 1], dilations=[2, 2], /' tiles8.dlc >dilated8.dlc
 grep -q 'dilations=\[2, 2\]' dilated8.dlc || fail "no dilated bytes"
 exact dilated8.dlc ";oh_phase"
+
+# Windows by one axis after the other: types, borders, and rows that vectors do not fill.
+cat >pools.dlc <<TEXT
+graph @pools(%x: f32[2,20,13,h], %q: u8[1,24,13,17]) -> %a, %b, %c, %d {
+  %a: f32[2,20,13,h] = max_pool %x {kernel=[5, 5], pads=[2, 2, 2, 2]}
+  %b: f32[2,20,7,(h + 1) // 2] = avg_pool %x {kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]}
+  %c: u8[1,24,13,17] = max_pool %q {kernel=[13, 13], pads=[6, 6, 6, 6]}
+  %d: u8[1,24,7,13] = max_pool %q {kernel=[4, 3], strides=[2, 1], dilations=[1, 3], pads=[1, 1, 2, 1]}
+}
+TEXT
+for h in 3 17 40; do
+    sed "s/(h + 1) \/\/ 2/$(((h + 1) / 2))/g; s/,h\]/,$h]/g" pools.dlc >"pools$h.dlc"
+    "$DLC" run "pools$h.dlc" --interpret --input x=random:7 --input q=random:8 --outputs "pools$h.npz" -q || fail "no expected output"
+done
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    for rewrite in none windows=2 windows=4; do
+        expect 0 "" "$DLC" compile pools.dlc -o pools.so --rewrite $rewrite --target $target
+        for h in 3 17 40; do
+            expect 0 "" "$DLC" run pools.so --shape "x=2x20x13x$h" --input x=random:7 --input q=random:8 --expect "pools$h.npz" --threads 2
+            expect 0 "" "$DLC" run "pools$h.dlc" --input x=random:7 --input q=random:8 --expect "pools$h.npz" --rewrite $rewrite --target $target
+        done
+    done
+    expect 0 "" "$DLC" run pools40.dlc --input x=random:7 --input q=random:8 --expect pools40.npz --target $target
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    expect 0 "" "$DLC" run pools17.dlc --input x=random:7 --input q=random:8 --expect pools17.npz --rewrite windows=2 --target sm_80 --emulate-gpu
+fi
+
+# Resized images along one axis, then the other: larger and smaller, of every filter, and of bytes; channels first and between convolutions.
+cat >resized.dlc <<TEXT
+graph @resized(%x: f32[2,3,19,45], %q: u8[1,2,30,67]) -> %a, %b, %c, %d, %e {
+  %w: f32[24,3,1,1] = const hash(00000000000000a6)
+  %v: f32[4,24,1,1] = const hash(00000000000000a7)
+  %a: f32[2,3,38,90] = resize %x {dims=[2, 3, 38, 90], mode="linear"}
+  %b: f32[2,3,13,20] = resize %x {dims=[2, 3, 13, 20], mode="cubic", antialias=1}
+  %c: u8[1,2,61,64] = resize %q {dims=[1, 2, 61, 64], mode="linear"}
+  %d: f32[2,3,91,46] = resize %x {dims=[2, 3, 91, 46], mode="linear", coord="align_corners"}
+  %p: f32[2,24,19,45] = conv %x, %w
+  %r: f32[2,24,60,22] = resize %p {dims=[2, 24, 60, 22], mode="linear"}
+  %e: f32[2,4,60,22] = conv %r, %v
+}
+TEXT
+"$DLC" run resized.dlc --interpret --input x=random:7 --input q=random:8 --outputs resized.npz -q || fail "no expected output"
+resized() { expect 0 "" "$DLC" run resized.dlc --input x=random:7 --input q=random:8 --expect resized.npz "$@"; }
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    resized --target $target
+    resized --target $target --rewrite taps=2 --threads 2
+    resized --target $target --rewrite none
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    resized --rewrite taps=2 --target sm_80 --emulate-gpu
+fi
+
+# Borders that reflect, repeat and wrap, by pieces: short and long ones, rows shorter than a vector, an image's every other point.
+cat >borders.dlc <<TEXT
+graph @borders(%x: f32[2,3,9,40], %q: u8[1,2,7,67], %z: f32[5,3]) -> %a, %b, %c, %d, %e, %f {
+  %a: f32[2,3,15,46] = pad %x {pads=[0, 0, 3, 3, 0, 0, 3, 3], mode="reflect"}
+  %b: f32[2,3,11,71] = pad %x {pads=[0, 0, 1, 30, 0, 0, 1, 1], mode="edge"}
+  %c: u8[1,2,7,110] = pad %q {pads=[0, 0, 0, 21, 0, 0, 0, 22], mode="wrap"}
+  %d: u8[1,2,9,140] = pad %q {pads=[0, 0, 2, 66, 0, 0, 0, 7], mode="reflect"}
+  %e: f32[5,9] = pad %z {pads=[0, 2, 0, 4], mode="edge"}
+  %f: f32[2,3,9,20] = resize %x {dims=[2, 3, 9, 20], mode="nearest"}
+}
+TEXT
+"$DLC" run borders.dlc --interpret --input x=random:7 --input q=random:8 --input z=random:9 --outputs borders.npz -q || fail "no expected output"
+borders() { expect 0 "" "$DLC" run borders.dlc --input x=random:7 --input q=random:8 --input z=random:9 --rtol 0 --atol 0 --expect borders.npz "$@"; }
+for target in native x86-64-v4 x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    [ $target != x86-64-v4 ] || grep -q avx512vl /proc/cpuinfo || continue
+    borders --target $target
+    borders --target $target --rewrite pieces=8 --threads 2
+    borders --target $target --rewrite none
+done
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    borders --rewrite pieces=8 --target sm_80 --emulate-gpu
+fi
 
 # What depends on a byte alone becomes a table: of both signs, in a chain, two of a kernel; every byte, vectors that rows do not fill. So
 # does what depends on a float that is a byte between: of logarithms, NaN and infinity among them.

@@ -137,6 +137,209 @@ START_TEST(others_stay)
 }
 END_TEST
 
+/* Windows by one axis after the other: of three, strided, dilated, with borders of every kind, of types that are summed in wider ones, of
+ * values computed on the way, with what follows, of whatever size the run brings. */
+static const char *const pools[] = {
+    "in x 1,20,9,11; y = max_pool x kernel=5,5 pads=2,2,2,2; out y",
+    "in x 2,20,9,11; const w 20,20,1,1; c = conv x w nhwc; p = max_pool c kernel=5,4 pads=2,1,1,3 nhwc; y = abs p; out y",
+    "in x:u8 1,5,12,10; y = max_pool x kernel=3,3 strides=2,2 pads=1,1,1,1; out y",
+    "in x 1,5,12,10; y = max_pool x kernel=3,2 dilations=1,3 pads=1,2,1,2; out y",
+    "in x 1,5,12,10; y = max_pool x kernel=3,3 strides=1,2 dilations=3,1 pads=3,0,3,0; z = exp y; out z",
+    "in x 1,3,6,7,8; y = max_pool x kernel=3,3,3 pads=1,1,1,1,1,1; out y",
+    "in x 1,20,9,11; e = exp x; y = avg_pool e kernel=3,3 pads=1,1,1,1; z = relu y; out y z",
+    "in x:f16 1,20,9,11; y = avg_pool x kernel=4,4 pads=2,2,1,1 count_pad=1; out y",
+    "in x 1,7,9,11; y = lp_pool x kernel=3,3 pads=1,1,1,1 p=3; out y",
+    "in x n,7,h,w; y = max_pool x kernel=3,3 pads=1,1,1,1; out y",
+    "in x n,7,h,w; y = avg_pool x kernel=3,3 strides=2,2 pads=1,1,1,1; z = exp y; out z",
+};
+enum { NPOOLS = sizeof pools / sizeof *pools };
+
+static uint32_t count_cuts(const dlc_module *module)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        for (uint32_t s = 0; s < module->kernels.data[k].kernel->stages.n; s++)
+            n += strstr(module->kernels.data[k].kernel->stages.data[s].name, "_in") != NULL;
+    return n;
+}
+
+START_TEST(windows_give_the_pool)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    const char *graph = pools[_i / 4];
+    small_graph s = small_begin(graph);
+    uint32_t ncuts = count_cuts(lowered(&s, targets[_i % 4], "windows=2"));
+    ck_assert_msg(ncuts == (strstr(graph, "3,3,3") ? 2 : 1), "%s: %u", graph, ncuts);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    for (uint32_t k = 0; k < s.ctx.module->kernels.n; k++)
+        if (dlc_schedule_resolve(s.ctx.module->kernels.data[k].schedule, s.diag) != DLC_OK)
+            small_fail(&s, "schedule");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    double allowed = strstr(graph, "max_pool") ? 0 : strstr(graph, "f16") ? 1e-3 : 1e-6;
+    ck_assert_msg(difference <= allowed, "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+/* Windows that share nothing, have one axis or weights, or whose greatest element's place is wanted. */
+static const char *const uncut[] = {
+    "in x 1,5,12,10; y = max_pool x kernel=2,2 strides=2,2; out y",
+    "in x 1,5,12; y = max_pool x kernel=3; out y",
+    "in x 1,5,12,10; const w 5,1,3,3; y = conv x w group=5; out y",
+    "in x 1,5,12,10; y = reduce_max x axes=2,3; out y",
+    "in x 1,5,4,5; y = max_pool x kernel=2,2 dilations=3,3; out y",
+};
+
+START_TEST(other_windows_stay)
+{
+    small_graph s = small_begin(uncut[_i]);
+    ck_assert_msg(!count_cuts(lowered(&s, "x86-64-v3", "windows=2")), "%s", uncut[_i]);
+    small_end(&s);
+}
+END_TEST
+
+/* Whether windows are cut, by estimates: large ones, those of small steps; not on GPUs. */
+static const struct {
+    const char *graph, *target;
+    uint32_t ncuts;
+} worth[] = {
+    {"in x 1,256,20,20; y = max_pool x kernel=5,5 pads=2,2,2,2; out y", "x86-64-v4", 1},
+    {"in x 1,256,20,20; y = max_pool x kernel=5,5 pads=2,2,2,2; out y", "x86-64-v3", 1},
+    {"in x 1,128,20,20; const w 128,128,1,1; c = conv x w nhwc; p = max_pool c kernel=13,13 pads=6,6,6,6 nhwc; y = conv p w; out y", "x86-64-v4", 1},
+    {"in x 1,64,112,112; y = max_pool x kernel=3,3 strides=2,2 pads=1,1,1,1; out y", "x86-64-v4", 0},
+    {"in x 1,64,112,112; y = max_pool x kernel=2,2 strides=2,2; out y", "x86-64-v4", 0},
+    {"in x 1,256,20,20; y = max_pool x kernel=5,5 pads=2,2,2,2; out y", "sm_80", 0},
+};
+
+START_TEST(windows_are_cut_where_it_pays)
+{
+    small_graph s = small_begin(worth[_i].graph);
+    ck_assert_msg(count_cuts(lowered(&s, worth[_i].target, NULL)) == worth[_i].ncuts, "%s for %s", worth[_i].graph, worth[_i].target);
+    small_end(&s);
+}
+END_TEST
+
+/* Indices by straight pieces: borders of every kind, rounded ones, a window behind them; several axes at once. */
+static const struct {
+    const char *graph;
+    int has_pieces;
+} bordered[] = {
+    {"in x 1,3,9,20; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", 1},
+    {"in x 1,3,9,20; y = pad x pads=0,0,2,7,0,0,1,30 mode=edge; z = exp y; out y z", 1},
+    {"in x:u8 5,20; y = pad x pads=0,12,0,19 mode=wrap; out y", 1},
+    {"in x 1,3,8,20; y = resize x dims=1,3,4,10 mode=nearest; out y", 1},
+    {"in x n,3,9,20; y = pad x pads=0,0,0,3,0,0,0,3 mode=reflect; out y", 1},
+    {"in x 1,3,9,w; y = pad x pads=0,0,0,3,0,0,0,3 mode=reflect; out y", 0},  /* of unknown size */
+    {"in x 1,3,9,20; y = resize x dims=1,3,9,29 mode=nearest; out y", 0},     /* too many */
+    {"in x 1,3,9,20; y = pad x pads=0,0,3,3,0,0,3,3; out y", 0},
+    {"in x 4; y = pad x pads=1,1 mode=reflect; out y", 0},                    /* too short */
+};
+
+static int has_choice(const dlc_module *module)
+{
+    int found = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        dlc_str text = {0};
+        dlc_kernel_print(module->kernels.data[k].kernel, 1, &text);
+        found |= strstr(dlc_str_text(&text), "select(i") != NULL || strstr(dlc_str_text(&text), "i3 * 2]") != NULL;
+        dlc_str_deinit(&text);
+    }
+    return found;
+}
+
+START_TEST(pieces_give_the_index)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    small_graph s = small_begin(bordered[_i / 4].graph);
+    ck_assert_msg(has_choice(lowered(&s, targets[_i % 4], "pieces=8")) == bordered[_i / 4].has_pieces, "%s", bordered[_i / 4].graph);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference == 0, "%s: off by %g", bordered[_i / 4].graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+/* Only where lanes then go along the axis. */
+static const struct {
+    const char *graph, *target;
+    int has_pieces;
+} bordering[] = {
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", "x86-64-v4", 1},
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=edge; out y", "x86-64-v3", 1},
+    {"in x 1,64,56,56; y = resize x dims=1,64,28,28 mode=nearest; out y", "x86-64-v4", 1},
+    {"in x 1,64,56,56; const w 64,64,1,1; c = conv x w nhwc; p = pad c pads=0,0,3,3,0,0,3,3 mode=reflect nhwc; y = conv p w; out y", "x86-64-v4", 0},
+    {"in x 1,64,56,56; y = pad x pads=0,0,3,3,0,0,3,3 mode=reflect; out y", "sm_80", 0},
+};
+
+START_TEST(pieces_are_chosen_where_it_pays)
+{
+    small_graph s = small_begin(bordering[_i].graph);
+    ck_assert_msg(has_choice(lowered(&s, bordering[_i].target, NULL)) == bordering[_i].has_pieces, "%s for %s", bordering[_i].graph,
+                  bordering[_i].target);
+    small_end(&s);
+}
+END_TEST
+
+/* Sums along two axes, written out: of every kind of resizing, of types that are summed in wider ones, along three axes, with maps around;
+ * not those along one axis, nor other sums, nor what is rounded to bytes. */
+static const struct {
+    const char *graph;
+    uint32_t ncuts;
+} sampled[] = {
+    {"in x 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 1},
+    {"in x 2,3,9,20; e = abs x; y = resize e dims=2,3,13,9 mode=cubic; z = relu y; out y z", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,4,9 mode=linear antialias=1; out y", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,20,33 mode=linear coord=align_corners; out y", 1},
+    {"in x:f16 1,3,9,20; y = resize x dims=1,3,18,31 mode=linear; out y", 1},
+    {"in x:u8 1,3,9,20; y = resize x dims=1,3,18,40 mode=linear; out y", 0},
+    {"in x 1,2,5,6,7; y = resize x dims=1,2,10,12,14 mode=linear; out y", 1},
+    {"in x n,3,9,20; y = resize x dims=n,3,18,40 mode=linear; out y", 1},
+    {"in x 1,3,9,20; y = resize x dims=1,3,9,40 mode=linear; out y", 0},
+    {"in x 1,3,9,20; y = resize x dims=1,3,18,40 mode=nearest; out y", 0},
+    {"in x 1,3,9,20; in z 1,3,9,20; p = mul x z; q = mul x x; y = add p q; out y", 0},
+};
+
+START_TEST(taps_give_the_sum)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    const char *graph = sampled[_i / 4].graph;
+    small_graph s = small_begin(graph);
+    uint32_t ncuts = count_cuts(lowered(&s, targets[_i % 4], "taps=2"));
+    ck_assert_msg(ncuts == sampled[_i / 4].ncuts, "%s: %u", graph, ncuts);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference <= (strstr(graph, "f16") ? 1e-3 : strstr(graph, "u8") ? 0 : 1e-6), "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+static const struct {
+    const char *graph, *target;
+    uint32_t ncuts;
+} sampling[] = {
+    {"in x 1,64,56,56; y = resize x dims=1,64,112,112 mode=linear; out y", "x86-64-v4", 1},
+    {"in x 1,3,480,640; y = resize x dims=1,3,224,224 mode=linear antialias=1; out y", "x86-64-v3", 1},
+    {"in x 1,64,56,56; const w 64,64,1,1; c = conv x w nhwc; p = resize c dims=1,64,112,112 mode=linear nhwc; y = conv p w; out y", "x86-64-v4", 0},
+    {"in x 1,64,56,56; y = resize x dims=1,64,112,112 mode=linear; out y", "sm_80", 0},
+};
+
+START_TEST(taps_are_cut_where_it_pays)
+{
+    small_graph s = small_begin(sampling[_i].graph);
+    ck_assert_msg(count_cuts(lowered(&s, sampling[_i].target, NULL)) == sampling[_i].ncuts, "%s for %s", sampling[_i].graph, sampling[_i].target);
+    small_end(&s);
+}
+END_TEST
+
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
@@ -212,6 +415,13 @@ int main(void)
     tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
     tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
+    tcase_add_loop_test(tcase, windows_give_the_pool, 0, 4 * NPOOLS);
+    tcase_add_loop_test(tcase, other_windows_stay, 0, sizeof uncut / sizeof *uncut);
+    tcase_add_loop_test(tcase, windows_are_cut_where_it_pays, 0, sizeof worth / sizeof *worth);
+    tcase_add_loop_test(tcase, pieces_give_the_index, 0, 4 * (int)(sizeof bordered / sizeof *bordered));
+    tcase_add_loop_test(tcase, pieces_are_chosen_where_it_pays, 0, sizeof bordering / sizeof *bordering);
+    tcase_add_loop_test(tcase, taps_give_the_sum, 0, 4 * (int)(sizeof sampled / sizeof *sampled));
+    tcase_add_loop_test(tcase, taps_are_cut_where_it_pays, 0, sizeof sampling / sizeof *sampling);
     tcase_add_test(tcase, equal_layers_stay_equal);
     tcase_add_loop_test(tcase, axes_go_by_phases, 0, sizeof phased / sizeof *phased);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
