@@ -243,7 +243,9 @@ static int ends_short(const dlc_chooser *c, const dlc_lanes_choice *choice)
         choice->across != DLC_NO_AXIS || !is_one_point(c, choice) || !is_small(c))
         return 0;
     uint32_t axis = choice->loops.data[choice->loops.n - 1].axis;
-    return c->kernel->stages.data[0].update == DLC_UPDATE_NONE && dlc_choose_is_known(c, axis) && c->extent[axis] <= SHORT_BESIDE;
+    int64_t extent; /* a number: bounds of one that the run makes may meet */
+    return c->kernel->stages.data[0].update == DLC_UPDATE_NONE && dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[axis].extent, &extent) &&
+           extent <= SHORT_BESIDE;
 }
 
 static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
