@@ -45,8 +45,14 @@ void import_non_max_suppression(dlc_import *im)
     dlc_value *limited = f_max(im, f_min(im, limit(im, 2, DLC_I64, 0), all), f_scalar(im, DLC_I64, 0));
     uint32_t n;
     const dlc_expr *most = limited ? im_elements(im, limited, 0, INT32_MAX, &n) : NULL;
+    int64_t none;
     if (!most)
         return;
+    if (dlc_expr_is_int(im->graph->pool, *most, &none) && !none) { /* what the operator says without its third input */
+        dlc_expr dims[2] = {*most, dlc_expr_i64(im->graph->pool, 3)};
+        im->out[0] = f_expand(im, f_scalar(im, DLC_I64, 0), dims, 2);
+        return;
+    }
     dlc_value *kept = f_node(im, DLC_OP_SUPPRESS,
                              F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
                                   limit(im, 4, DLC_F32, -INFINITY)),

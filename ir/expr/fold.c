@@ -333,6 +333,16 @@ static dlc_expr bounded(const dlc_pool *pool, dlc_expr e, int is_below, double *
     return is_it && dlc_expr_is_float(pool, limit, bound) ? x : 0;
 }
 
+/* x of select(x == x, x, a whole number between); 0: it is another choice. */
+static dlc_expr not_nan(const dlc_pool *pool, dlc_expr e, double low, double high)
+{
+    dlc_expr condition = dlc_arg(pool, e, 0), x = dlc_arg(pool, e, 1);
+    double otherwise;
+    int is_it = dlc_op_of(pool, condition) == DLC_EXPR_EQ && dlc_arg(pool, condition, 0) == x && dlc_arg(pool, condition, 1) == x &&
+                dlc_expr_is_float(pool, dlc_arg(pool, e, 2), &otherwise) && otherwise == rint(otherwise) && otherwise >= low && otherwise <= high;
+    return is_it ? x : 0;
+}
+
 int dlc_expr_is_limited(const dlc_pool *pool, dlc_expr e, double *least)
 {
     double low, high, shift;
@@ -341,7 +351,7 @@ int dlc_expr_is_limited(const dlc_pool *pool, dlc_expr e, double *least)
     dlc_expr x = bounded(pool, dlc_arg(pool, e, 0), 1, &high);
     x = x ? bounded(pool, x, 0, &low) : 0;
     if (x && dlc_op_of(pool, x) == DLC_EXPR_SELECT)
-        x = dlc_arg(pool, x, 1);
+        x = not_nan(pool, x, low, high);
     *least = x ? low + shift : 0;
     return x && dlc_op_of(pool, x) == DLC_EXPR_RINT && low == rint(low) && shift == rint(shift) && high - low == UINT8_MAX;
 }
