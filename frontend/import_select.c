@@ -48,17 +48,17 @@ void import_non_max_suppression(dlc_import *im)
     int64_t none;
     if (!most)
         return;
-    if (dlc_expr_is_int(im->graph->pool, *most, &none) && !none) { /* what the operator says without its third input */
-        dlc_expr dims[2] = {*most, dlc_expr_i64(im->graph->pool, 3)};
-        im->out[0] = f_expand(im, f_scalar(im, DLC_I64, 0), dims, 2);
-        return;
-    }
     dlc_value *kept = f_node(im, DLC_OP_SUPPRESS,
                              F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
                                   limit(im, 4, DLC_F32, -INFINITY)),
                              F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0), dlc_attr_dims(DLC_ATTR_DIMS, most, 1)));
     if (!kept)
         return;
+    if (dlc_expr_is_int(im->graph->pool, *most, &none) && !none) { /* what the operator says without its third input */
+        dlc_expr dims[2] = {*most, dlc_expr_i64(im->graph->pool, 3)};
+        im->out[0] = f_expand(im, f_scalar(im, DLC_I64, 0), dims, 2);
+        return;
+    }
     /* Where they stand among all places says their batch and class. */
     dlc_expr nplaces = im_product(im, kept->type.dims, 3);
     kept = f_reshape(im, kept, &nplaces, 1);
