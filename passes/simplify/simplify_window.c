@@ -25,21 +25,29 @@ static void find_taps(window *w, int64_t image, int64_t places)
         w->last--;
 }
 
+enum { MOST = 1 << 20 }; /* sizes beyond are nobody's, and products of them would not fit */
+
+/* All taps along dimension d of the image; false: a number is not known. */
+static int read_window(const dlc_graph *graph, const dlc_node *node, uint32_t d, window *w)
+{
+    uint32_t rank = node->inputs[0]->type.rank - 2u;
+    *w = (window){.before = dlc_node_number(graph, node, DLC_ATTR_PADS, d, 0), .after = dlc_node_number(graph, node, DLC_ATTR_PADS, rank + d, 0),
+                  .stride = dlc_node_number(graph, node, DLC_ATTR_STRIDES, d, 1),
+                  .dilation = dlc_node_number(graph, node, DLC_ATTR_DILATIONS, d, 1)};
+    w->taps = dlc_expr_value(graph->pool, node->inputs[1]->type.dims[d + 2]);
+    w->last = w->taps - 1;
+    return w->before >= 0 && w->after >= 0 && w->stride > 0 && w->dilation > 0 && w->taps > 0 && w->before < MOST && w->after < MOST &&
+           w->stride < MOST && w->dilation < MOST && w->taps < MOST;
+}
+
 /* What stays along dimension d of the image; all of it where sizes are not known. */
 static window window_of(const dlc_graph *graph, const dlc_node *node, uint32_t d)
 {
-    enum { MOST = 1 << 20 }; /* sizes beyond are nobody's, and products of them would not fit */
     const dlc_type *image = &node->inputs[0]->type, *result = &node->outputs[0]->type;
-    uint32_t rank = image->rank - 2u;
     int64_t size, places;
-    window w = {.before = dlc_node_number(graph, node, DLC_ATTR_PADS, d, 0), .after = dlc_node_number(graph, node, DLC_ATTR_PADS, rank + d, 0),
-                .stride = dlc_node_number(graph, node, DLC_ATTR_STRIDES, d, 1),
-                .dilation = dlc_node_number(graph, node, DLC_ATTR_DILATIONS, d, 1)};
-    w.taps = dlc_expr_value(graph->pool, node->inputs[1]->type.dims[d + 2]);
-    w.last = w.taps - 1;
-    if (dlc_expr_is_int(graph->pool, image->dims[d + 2], &size) && dlc_expr_is_int(graph->pool, result->dims[d + 2], &places) &&
-        size > 0 && places > 0 && w.before >= 0 && w.after >= 0 && w.stride > 0 && w.dilation > 0 && w.before < MOST &&
-        w.after < MOST && size < MOST && places < MOST && w.stride < MOST && w.dilation < MOST && w.taps < MOST)
+    window w;
+    if (read_window(graph, node, d, &w) && dlc_expr_is_int(graph->pool, image->dims[d + 2], &size) &&
+        dlc_expr_is_int(graph->pool, result->dims[d + 2], &places) && size > 0 && places > 0 && size < MOST && places < MOST)
         find_taps(&w, size, places);
     return w;
 }
@@ -106,19 +114,6 @@ dlc_value *dlc_rule_taps_in_sight(dlc_pass_ctx *ctx, dlc_node *node)
 
 /* --- transposed convolutions --- */
 
-/* What is known of the window along dimension d, all taps; false: something is not, or windows step apart. */
-static int read_transposed(const dlc_graph *graph, const dlc_node *node, uint32_t d, window *w)
-{
-    enum { MOST = 1 << 20 };
-    uint32_t rank = node->inputs[0]->type.rank - 2u;
-    *w = (window){.before = dlc_node_number(graph, node, DLC_ATTR_PADS, d, 0), .after = dlc_node_number(graph, node, DLC_ATTR_PADS, rank + d, 0),
-                  .stride = dlc_node_number(graph, node, DLC_ATTR_STRIDES, d, 1),
-                  .dilation = dlc_node_number(graph, node, DLC_ATTR_DILATIONS, d, 1)};
-    w->taps = dlc_expr_value(graph->pool, node->inputs[1]->type.dims[d + 2]);
-    w->last = w->taps - 1;
-    return w->before >= 0 && w->before < MOST && w->after >= 0 && w->after < MOST && w->dilation < MOST && w->taps > 0 && w->taps < MOST;
-}
-
 /* ic, oc of a group, taps to oc, ic of a group, taps: of groups one after another. */
 static dlc_value *turned_channels(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *weights, int64_t group)
 {
@@ -153,7 +148,7 @@ dlc_value *dlc_rule_conv_of_transposed(dlc_pass_ctx *ctx, dlc_node *node)
         return NULL;
     for (uint32_t d = 0; d < rank; d++) {
         window *w = &windows[d];
-        if (!read_transposed(graph, node, d, w) || w->stride != 1)
+        if (!read_window(graph, node, d, w) || w->stride != 1)
             return NULL;
         int64_t reach = w->dilation * (w->taps - 1), extra = dlc_node_number(graph, node, DLC_ATTR_OUTPUT_PADDING, d, 0);
         pads[d] = reach - w->before;
@@ -175,7 +170,7 @@ dlc_value *dlc_rule_conv_of_transposed(dlc_pass_ctx *ctx, dlc_node *node)
 static int find_taps_of_point(const dlc_graph *graph, const dlc_node *node, uint32_t d, window *w)
 {
     int64_t image, result;
-    if (!read_transposed(graph, node, d, w) || w->dilation != 1 || !dlc_expr_is_int(graph->pool, node->inputs[0]->type.dims[d + 2], &image) ||
+    if (!read_window(graph, node, d, w) || w->dilation != 1 || !dlc_expr_is_int(graph->pool, node->inputs[0]->type.dims[d + 2], &image) ||
         image != 1 || !dlc_expr_is_int(graph->pool, node->outputs[0]->type.dims[d + 2], &result) || result < 1)
         return 0;
     w->first = w->before;
