@@ -20,6 +20,7 @@ enum {
 typedef struct {
     dlc_expr what, of;  /* the value, and the byte it depends on */
     dlc_expr of_now;    /* the byte, in the kernel that is being made */
+    double first;       /* its value at 0 of the table */
 } table;
 
 typedef struct {
@@ -81,7 +82,9 @@ static void find_tables(site *at, uint32_t least_work)
         if (!wanted[id])
             continue;
         if (of && of != MANY && of != id && is_byte((dlc_dtype)node->dtype) && work[id] >= least_work && at->ntables < MOST_TABLES) {
-            at->tables[at->ntables++] = (table){.what = id, .of = of};
+            table *t = &at->tables[at->ntables++];
+            *t = (table){.what = id, .of = of};
+            (void)is_few(pool, of, &t->first);
             wanted[of] = 1;
             continue;
         }
@@ -119,22 +122,19 @@ static dlc_expr byte_of_axis(void *ctx, dlc_pool *to, const dlc_expr_node *node,
 {
     const counting *c = ctx;
     (void)args;
-    double first;
+    double first = c->table->first;
     if (!is_node(c->at, c->table->of, node))
         return 0;
     dlc_expr value = dlc_expr_cast(to, (dlc_dtype)node->dtype, dlc_expr_axis(to, c->axis));
-    (void)is_few(c->at->kernel->pool, c->table->of, &first);
     return first < 0 || first > 0 ? dlc_expr2(to, DLC_EXPR_ADD, value, dlc_expr_const(to, (dlc_dtype)node->dtype, first)) : value;
 }
 
 /* Where the value of the byte, or of what stands for one, lies in the table. */
-static dlc_expr index_of(const site *at, const table *t, dlc_pool *to)
+static dlc_expr index_of(const table *t, dlc_pool *to)
 {
-    double first;
     dlc_expr value = t->of_now;
-    (void)is_few(at->kernel->pool, t->of, &first);
-    if (first < 0 || first > 0)
-        value = dlc_expr2(to, DLC_EXPR_SUB, value, dlc_expr_const(to, DLC_F32, first));
+    if (t->first < 0 || t->first > 0)
+        value = dlc_expr2(to, DLC_EXPR_SUB, value, dlc_expr_const(to, DLC_F32, t->first));
     return dlc_expr_cast(to, DLC_I64, dlc_expr_cast(to, DLC_U8, value));
 }
 
@@ -165,7 +165,7 @@ static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, co
     dlc_expr remade = 0;
     for (uint32_t t = 0; t < at->ntables; t++)
         if (is_node(at, at->tables[t].what, node)) {
-            dlc_expr bits = index_of(at, &at->tables[t], to);
+            dlc_expr bits = index_of(&at->tables[t], to);
             return dlc_expr_load(to, (dlc_dtype)node->dtype, at->first + t, &bits, 1, 0, 0, 0);
         }
     for (uint32_t t = 0; t < at->ntables; t++) {
