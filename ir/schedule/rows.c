@@ -315,13 +315,17 @@ dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_e
     return is_table && byte && dlc_node_of(pool, byte)->dtype == DLC_U8 ? byte : 0;
 }
 
+/* Registers of x86-64 have so many bytes: AVX, AVX-512. */
+static int has_registers(const dlc_target *target, uint32_t bytes)
+{
+    return target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= bytes && !strncmp(target->triple, "x86_64", 6);
+}
+
 /* A lane picks from two registers of its own width: vpermps, and vpermi2ps or a choice between two. SSE has no such instruction. */
 uint32_t dlc_longest_row(const dlc_target *target, uint32_t width)
 {
-    enum { LEAST_BYTES = 32 };
-    int is_avx = target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES &&
-                 !strncmp(target->triple, "x86_64", 6);
-    return is_avx && width * 4 == target->vector_bytes ? 2 * width : 0;
+    enum { AVX = 32 };
+    return has_registers(target, AVX) && width * 4 == target->vector_bytes ? 2 * width : 0;
 }
 
 /* --- what code of a schedule needs --- */
@@ -347,6 +351,11 @@ int dlc_rounds_bf16(const dlc_target *target)
     return target->facts & DLC_HAS_BF16 && target->vector_bytes >= LEAST_BYTES;
 }
 
+int dlc_goes_by_lanes(const dlc_target *target, const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis)
+{
+    return stage->update == DLC_UPDATE_NONE || (target->kind == DLC_TARGET_CPU && dlc_scatters_rows(kernel, stage, axis));
+}
+
 int dlc_is_turnable(dlc_dtype dtype)
 {
     enum { LANE_BYTES = 4 };
@@ -355,8 +364,8 @@ int dlc_is_turnable(dlc_dtype dtype)
 
 int dlc_scales(const dlc_target *target)
 {
-    enum { LEAST_BYTES = 64 };
-    return target->kind == DLC_TARGET_CPU && !target->plugin && target->vector_bytes >= LEAST_BYTES && !strncmp(target->triple, "x86_64", 6);
+    enum { AVX_512 = 64 };
+    return has_registers(target, AVX_512);
 }
 
 static int makes_bf16(const dlc_kernel *kernel)

@@ -287,6 +287,8 @@ enum { DLC_BORDER = 4 };
 
 /* Vectors of 16 floats are rounded to bf16 by an instruction of DLC_HAS_BF16. */
 int dlc_rounds_bf16(const dlc_target *target);
+/* Whether the stage may go by lanes along the axis: of a scatter only rows do, and on CPUs; else it stores one element after the other. */
+int dlc_goes_by_lanes(const dlc_target *target, const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis);
 /* Elements of which squares are turned in registers: no wider than the lanes, and no masks. */
 int dlc_is_turnable(dlc_dtype dtype);
 /* It has the row `scale` of expr.def: vscalefps. */

@@ -100,7 +100,7 @@ static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
             return dlc_verifier_fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
         if (inner->row != DLC_DOT_NONE)
             return dlc_verifier_fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
-        if (stage->update != DLC_UPDATE_NONE && (v->schedule->target->kind == DLC_TARGET_CUDA || !dlc_scatters_rows(v->kernel, stage, node->axis)))
+        if (!dlc_goes_by_lanes(v->schedule->target, v->kernel, stage, node->axis))
             return dlc_verifier_fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
     }
     return DLC_OK;

@@ -283,11 +283,6 @@ static int has_update(const dlc_kernel *kernel)
     return 0;
 }
 
-int dlc_choose_may_be_lanes(const dlc_chooser *c, const dlc_stage *stage, uint32_t axis)
-{
-    return stage->update == DLC_UPDATE_NONE || (c->target->kind == DLC_TARGET_CPU && dlc_scatters_rows(c->kernel, stage, axis));
-}
-
 /* Neighbours along the axis are stored side by side, and what the stage reads for them lies so or is the same. */
 static int is_along_rows(const dlc_chooser *c, uint32_t s, uint32_t axis)
 {

@@ -75,8 +75,6 @@ int dlc_choose_attention(dlc_chooser *chooser);
 int dlc_choose_tiles(dlc_chooser *chooser);
 /* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */
 int dlc_choose_at_points(dlc_chooser *chooser);
-/* Of a scatter only rows go by lanes, and on CPUs: else it stores one element after the other. */
-int dlc_choose_may_be_lanes(const dlc_chooser *chooser, const dlc_stage *stage, uint32_t axis);
 /* The axes' sizes are constants. */
 int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
 int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);

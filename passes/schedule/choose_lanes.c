@@ -33,7 +33,7 @@ static uint32_t best_own_lane(const dlc_chooser *c, uint32_t s, uint32_t width, 
     *cycles = dlc_choose_stage_cycles(c, s, DLC_NO_AXIS, 1);
     for (uint32_t i = 0; i < stage->axes.n + stage->reduce.n; i++) {
         uint32_t axis = i < stage->axes.n ? stage->axes.data[i] : stage->reduce.data[i - stage->axes.n];
-        if (dlc_ids_find(&c->roots, axis, NULL) || dlc_ids_find(&c->serial, axis, NULL) || !dlc_choose_may_be_lanes(c, stage, axis))
+        if (dlc_ids_find(&c->roots, axis, NULL) || dlc_ids_find(&c->serial, axis, NULL) || !dlc_goes_by_lanes(c->target, c->kernel, stage, axis))
             continue;
         double own = dlc_choose_stage_cycles(c, s, axis, width);
         if (own < *cycles) {
