@@ -22,8 +22,7 @@ static void mark_block(const dlcrt_operand *x, int64_t first, int64_t n, uint8_t
         uint64_t eights[BLOCK];
     } data;
     size_t size_bytes = dlc_dtype_bytes(x->dtype);
-    int is_float = x->dtype == DLC_F16 || x->dtype == DLC_BF16 || x->dtype == DLC_F32 || x->dtype == DLC_F64;
-    uint64_t mask = is_float ? ~(UINT64_C(1) << (8 * size_bytes - 1)) : ~UINT64_C(0);
+    uint64_t mask = dlc_is_float(x->dtype) ? ~(UINT64_C(1) << (8 * size_bytes - 1)) : ~UINT64_C(0);
     if (n < BLOCK)
         memset(&data, 0, sizeof data);
     memcpy(&data, (const unsigned char *)x->data + first * (int64_t)size_bytes, (size_t)n * size_bytes);
