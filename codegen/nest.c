@@ -608,6 +608,20 @@ static uint32_t meeting_level(const dlc_nest *nest, uint32_t s)
     return 1; /* the loop over units */
 }
 
+/* Where a run may find no points along a dimension that no axis indexes: in front of a loop that then has no points there is nothing to load. */
+static int may_be_empty(const dlc_nest *nest, dlc_expr load)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_source source = dlc_node_of(pool, load)->imm.id;
+    if (DLC_SOURCE_IS_STAGE(source))
+        return 0;
+    const dlc_type *type = &nest->kernel->buffers.data[source].type;
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (!pool->facts.data[dlc_arg(pool, load, d)].axes && dlc_expr_range(pool, type->dims[d], &nest->ranges).lo < 1)
+            return 1;
+    return 0;
+}
+
 static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_expr *operands, uint32_t n)
 {
     if (!is_memory(plan)) {
@@ -620,7 +634,7 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
     dlc_source source = dlc_node_of(nest->kernel->pool, load)->imm.id;
     if (DLC_SOURCE_IS_STAGE(source) && level < meeting_level(nest, DLC_SOURCE_INDEX(source)))
         level = meeting_level(nest, DLC_SOURCE_INDEX(source));
-    if (plan->access.mode != DLC_ACCESS_UNIFORM && nest->mask)
+    if ((plan->access.mode != DLC_ACCESS_UNIFORM && nest->mask) || may_be_empty(nest, load))
         level = nest->level; /* the mask is a value of the present level */
     else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
              !plan->access.aligned)

@@ -362,6 +362,14 @@ def boxes_none_wanted():
 
 
 @case
+def nothing_of_one_place():
+    """An axis of no point or one has index 0, and where there is none nothing may be loaded."""
+    nodes = [node("NonZero", ["x"], ["i"]), node("Squeeze", ["i", "first"], ["q"]), node("Gather", ["d", "q"], ["g"]), node("Div", ["g", "e"], ["y"])]
+    inputs = {"x": np.zeros(1, np.float32), "d": np.arange(7), "e": np.array(3)}
+    return run(nodes, inputs, ["q", "y"], [np.zeros(0, np.int64)] * 2, weights={"first": np.array([0])})
+
+
+@case
 def unique_of_all_and_of_rows():
     x = rng().integers(0, 4, (9, 2, 2)).astype(np.float32)
     nodes = [node("Unique", ["x"], ["a", "ai", "ar", "ac"]), node("Unique", ["x"], ["r", "", "rr", "rc"], axis=0),
