@@ -29,7 +29,7 @@
 /* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between
  * two steps is worth some spinning; with more threads than processors it only takes time from those
  * who work. */
-enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4, ALONE_CHUNKS = 8 /* of a job that one thread does backwards */ };
+enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4, MOST_CHUNKS = 6, ALONE_CHUNKS = 8 /* of a job that one thread does backwards */ };
 
 typedef struct {
     _Alignas(64) _Atomic uint64_t word; /* chunks << 32 | next chunk to take */
@@ -142,6 +142,15 @@ static int64_t share(int64_t begin, int64_t end, int64_t i, int64_t n)
     return begin + whole * i + (i < rest ? i : rest);
 }
 
+/* Bound i of a part's n chunks, from where the first one is taken. Units may differ in their work, and then threads end apart by up to a
+ * chunk: beyond CHUNKS the last one is halved, so the last ones taken are small. */
+static int64_t bound_of_chunk(int64_t units, int64_t i, int64_t n)
+{
+    if (n <= CHUNKS || i < CHUNKS)
+        return share(0, units, i, n < CHUNKS ? n : CHUNKS);
+    return i == n ? units : units - units / (CHUNKS << (i - CHUNKS + 1));
+}
+
 /*
  * Takes chunks until none is left. A part's bounds and the job are read after a take only: before
  * it they may belong to a job that ends, or to one that is being written.
@@ -151,11 +160,12 @@ static void work(dlcrt_pool *pool, uint32_t thread)
     for (uint32_t i = 0; i < pool->nthreads; i++) {
         part *p = &pool->parts[(thread + i) % pool->nthreads];
         for (int64_t word; (word = take(p)) >= 0;) {
-            int64_t nchunks = word >> 32, chunk = word & 0xffffffff;
+            int64_t nchunks = word >> 32, chunk = word & 0xffffffff, units = p->end - p->begin;
+            int64_t from = bound_of_chunk(units, chunk, nchunks), to = bound_of_chunk(units, chunk + 1, nchunks);
             if (pool->job.is_backward)
-                chunk = nchunks - 1 - chunk;
-            run_chunk(&pool->job, thread, share(p->begin, p->end, chunk, nchunks),
-                      share(p->begin, p->end, chunk + 1, nchunks));
+                run_chunk(&pool->job, thread, p->end - to, p->end - from);
+            else
+                run_chunk(&pool->job, thread, p->begin + from, p->begin + to);
             finish_chunk(pool);
         }
     }
@@ -233,6 +243,8 @@ static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t 
                  int64_t grain)
 {
     int64_t nchunks = chunks_of(units / nparts, grain, CHUNKS);
+    while (nchunks >= CHUNKS && nchunks < MOST_CHUNKS && units / nparts / grain >= CHUNKS << (nchunks - CHUNKS + 1))
+        nchunks++;
     pool->job = *job;
     atomic_store_explicit(&pool->left, (uint32_t)(nparts * nchunks), memory_order_relaxed);
     for (int64_t i = 0; i < nparts; i++) {

@@ -6,6 +6,7 @@
  */
 #include "passes/schedule/choose.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -526,7 +527,7 @@ static loop_order order_direct(dot *d, double units)
         d->block = split_columns(d, units);
         return ROWS_COLUMNS;
     }
-    d->block = block;
+    d->block = round_to(ceil(d->columns / count_of(d->columns, block)), d->n); /* blocks as equal as panels allow: threads share them */
     return COLUMNS_ROWS;
 }
 

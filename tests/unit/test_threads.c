@@ -77,6 +77,32 @@ START_TEST(backward_jobs_begin_at_the_end)
 }
 END_TEST
 
+/* Notes a call's size at its first unit: calls that run at once write to places of their own. */
+static void note_size(const dlc_kernel_args *args, int64_t begin, int64_t end)
+{
+    int64_t *sizes = args->buffers[0];
+    sizes[begin] = end - begin;
+}
+
+/* Threads whose units differ in their work end apart by no more than a small chunk. */
+START_TEST(chunks_taken_last_are_small)
+{
+    static const int64_t expected[2][6][2] = {{{0, 8}, {8, 8}, {16, 8}, {24, 4}, {28, 2}, {30, 2}}, {{0, 2}, {2, 2}, {4, 4}, {8, 8}, {16, 8}, {24, 8}}};
+    dlcrt_pool *pool = dlcrt_pool_create(2);
+    for (uint32_t is_backward = 0; is_backward < 2; is_backward++) {
+        int64_t sizes[64] = {0};
+        void *buffers[] = {sizes};
+        dlcrt_job job = job_of(buffers);
+        job.kernel = note_size;
+        job.is_backward = is_backward;
+        dlcrt_pool_run(pool, &job, 64, 1);
+        for (int i = 0; i < 12; i++)
+            ck_assert_int_eq(sizes[i / 6 * 32 + expected[is_backward][i % 6][0]], expected[is_backward][i % 6][1]);
+    }
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
 static const uint32_t counts[] = {1, 2, 3, 4, 7, 16, 64};
 
 START_TEST(every_unit_runs_once)
@@ -236,6 +262,7 @@ int main(void)
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, backward_jobs_begin_at_the_end);
+    tcase_add_test(tests, chunks_taken_last_are_small);
     tcase_add_loop_test(tests, every_unit_runs_once, 0, sizeof counts / sizeof counts[0]);
     tcase_add_loop_test(tests, many_small_jobs_follow_each_other, 0,
                         sizeof counts / sizeof counts[0]);
