@@ -4,6 +4,7 @@
  */
 #include "frontend/import.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -48,9 +49,11 @@ void import_non_max_suppression(dlc_import *im)
     int64_t none;
     if (!most)
         return;
+    dlc_value *judged = f_cast(im, scores, DLC_F32);
+    if (!im_in(im, 4)) /* nothing limits scores, so that -inf, which is above no limit, may be kept, too */
+        judged = f_max(im, judged, f_scalar(im, DLC_F32, -(double)FLT_MAX));
     dlc_value *kept = f_node(im, DLC_OP_SUPPRESS,
-                             F_IN(f_cast(im, boxes, DLC_F32), f_cast(im, scores, DLC_F32), limit(im, 3, DLC_F32, 0),
-                                  limit(im, 4, DLC_F32, -INFINITY)),
+                             F_IN(f_cast(im, boxes, DLC_F32), judged, limit(im, 3, DLC_F32, 0), limit(im, 4, DLC_F32, -INFINITY)),
                              F_ATTRS(dlc_attr_int(DLC_ATTR_CENTER, is_center != 0), dlc_attr_dims(DLC_ATTR_DIMS, most, 1)));
     if (!kept)
         return;

@@ -362,6 +362,15 @@ def boxes_none_wanted():
 
 
 @case
+def boxes_that_nothing_limits():
+    corner = np.arange(6, dtype=np.float32).reshape(1, 6, 1) * 10 + np.zeros((1, 6, 2), np.float32)
+    inputs = {"boxes": np.concatenate([corner, corner + 5], 2), "scores": np.array([[[1, -np.inf, 2, -3e38, np.inf, -np.inf]]], np.float32),
+              "m": np.array([6])}
+    kept = np.array([[0, 0, i] for i in (4, 2, 0, 3, 1, 5)], np.int64)
+    return run([node("NonMaxSuppression", ["boxes", "scores", "m"], ["y"])], inputs, ["y"], [kept])
+
+
+@case
 def nothing_of_one_place():
     """An axis of no point or one has index 0, and where there is none nothing may be loaded."""
     nodes = [node("NonZero", ["x"], ["i"]), node("Squeeze", ["i", "first"], ["q"]), node("Gather", ["d", "q"], ["g"]), node("Div", ["g", "e"], ["y"])]
