@@ -454,6 +454,12 @@ void dlc_leaf_keep(dlc_nest *nest, uint32_t s, const dlc_val *result, uint32_t w
         if (!dlc_turn_waits(nest, s, index, result[stage->second], width))
             dlc_nest_store(nest, s, index, result[stage->second], width);
     }
+    if (nest->schedule->homes[s].place == DLC_PLACE_OUTPUT) {
+        uint32_t stored = nest->schedule->homes[s].stored;
+        for (uint32_t i = 0; i < stage_of(nest, stored)->store.n; i++)
+            index[i] = dlc_nest_here(nest, stage_of(nest, stored)->store.data[i]);
+        dlc_nest_store(nest, stored, index, result[0], width);
+    }
     if (nest->schedule->homes[s].place == DLC_PLACE_SCRATCH) {
         for (uint32_t i = 0; i < stage->axes.n; i++)
             index[i] = dlc_nest_here(nest, dlc_expr_axis(nest->kernel->pool, stage->axes.data[i]));

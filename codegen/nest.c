@@ -327,8 +327,8 @@ static void plan_stage_load(dlc_nest *nest, load_plan *plan, uint32_t s, const d
         plan->value = state->value;
     else if (!plan->guard && is_valid(nest, &state->value[0]) && is_here(nest, s, index))
         plan->value = state->value;
-    else if (nest->schedule->homes[s].place == DLC_PLACE_BUFFER)
-        plan_stored(nest, plan, s, index);
+    else if (nest->schedule->homes[s].place >= DLC_PLACE_OUTPUT)
+        plan_stored(nest, plan, nest->schedule->homes[s].stored, index); /* a stage of the same axes */
     else
         plan_scratch(nest, plan, s, index);
 }

@@ -53,21 +53,20 @@ static double bias_of(const dlc_expand *e, int scale)
 }
 
 /*
- * The same by `scale`, which rounds once and has no exponent too large for it: n has a limit only so that r is not too far below 0, and
- * beyond it P(r) grows to infinity by itself. That limit is one of integers: the bits of positive floats are in order.
+ * The same by `scale`, which rounds once and has no exponent too large or too small for it, infinities included: x needs no limits. Where it
+ * is so large that n is no longer exact, or that r is NaN, 2^n is 0 or infinite whatever P(r) is, if that is positive: of such an r the
+ * exponent's highest bit goes, which leaves less than 2 of it and is 0 in all others. NaN comes back through n.
  */
 static dlc_expr scaled_by_row(const dlc_expand *e, dlc_expr x, int scale)
 {
-    const double most = e->single ? 256 : 2048;
-    dlc_expr magic = dlc_x_num(e, e->magic), shifted, n, r;
+    const int64_t exponent = e->single ? (int64_t)1 << 30 : (int64_t)1 << 62;
+    dlc_expr magic = dlc_x_num(e, e->magic), n, r;
     double table[16] = {1, 1};
     uint32_t ncoefficients = e->single ? sizeof exp_f32 / sizeof *exp_f32 : sizeof exp_f64 / sizeof *exp_f64;
-    x = dlc_expr2(e->pool, DLC_EXPR_MAX, dlc_x_pick(e, -104, -746), x);
-    shifted = dlc_x_bits(e, dlc_x_muladd(e, x, dlc_x_num(e, log2e), magic));
-    shifted = dlc_expr2(e->pool, DLC_EXPR_MIN, dlc_x_bits(e, dlc_x_num(e, e->magic + most)), shifted);
-    n = dlc_x_sub(e, dlc_x_float(e, shifted), magic);
+    n = dlc_x_sub(e, dlc_x_muladd(e, x, dlc_x_num(e, log2e), magic), magic);
     r = dlc_x_muladd(e, n, dlc_x_pick(e, -ln2_high_f32, -ln2_high_f64), x);
     r = dlc_x_muladd(e, n, dlc_x_pick(e, -ln2_low_f32, -ln2_low_f64), r);
+    r = dlc_x_float(e, dlc_x_int2(e, DLC_EXPR_AND, dlc_x_bits(e, r), ~exponent));
     for (uint32_t i = 0; i < ncoefficients; i++)
         table[i + 2] = e->single ? exp_f32[i] : exp_f64[i];
     for (uint32_t i = 0; i < ncoefficients + 2; i++)

@@ -498,6 +498,7 @@ static void find_homes(dlc_schedule *schedule, const dlc_reads *reads)
         dlc_home *home = &schedule->homes[leaf->stage];
         home->leaf = n;
         home->place = leaf->place;
+        home->stored = home->place == DLC_PLACE_BUFFER ? leaf->stage : DLC_NO_STAGE;
         home->at = dlc_schedule_parent(schedule, n);
         home->fold = outermost_fold(schedule, n);
     }
@@ -654,13 +655,15 @@ static dlc_status find_memory(regions *r, uint32_t s, dlc_diag *diag)
         home->first[i] = of.first;
         home->size[i] = of.size;
     }
-    if (home->place != DLC_PLACE_SCRATCH)
+    if (home->place != DLC_PLACE_SCRATCH && home->place != DLC_PLACE_OUTPUT)
         return DLC_OK;
     int is_dealt = s >= schedule->nstages && dlc_schedule_thread_of(schedule, home->leaf) != DLC_ROOT_NODE;
     DLC_TRY(find_layout(schedule, s, is_dealt, home, diag));
     dlc_expr elems = is_dealt ? find_dealt_strides(schedule, s, home) : find_strides(schedule, s, home);
     if (home->layout.nparts)
         elems = dlc_layout_elems(r->pool, &home->layout, (uint8_t)stage->axes.n, home->size);
+    if (home->place == DLC_PLACE_OUTPUT)
+        return DLC_OK;
     home->bytes = round_up(r->pool, dlc_muli(r->pool, elems, dlc_dtype_bytes(stage->dtype[0])), 64);
     if (dlc_schedule_is_of_warp(schedule, s))
         home->bytes = dlc_muli(r->pool, home->bytes, schedule->threads / WARP);
@@ -727,6 +730,39 @@ static uint32_t taken_by(const regions *r, uint32_t s)
     return DLC_NO_STAGE;
 }
 
+/* Nothing but loops over the stage's axes around the leaf: each element is computed once a run. */
+static int is_at_own_axes(const dlc_schedule *schedule, uint32_t leaf)
+{
+    const dlc_schedule_node *nodes = schedule->nodes.data;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
+        if (!is_loop(&nodes[n]) || !dlc_ids_find(&schedule->kernel->stages.data[nodes[leaf].stage].axes, nodes[n].axis, NULL))
+            return 0;
+    return 1;
+}
+
+uint32_t dlc_schedule_output_for(const dlc_schedule *schedule, const dlc_reads *reads, uint32_t s)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    const dlc_stage *stage = &kernel->stages.data[s];
+    const dlc_home *homes = schedule->homes;
+    if (schedule->target->kind != DLC_TARGET_CPU || stage->combine != DLC_REDUCE_NONE || stage->buffer != DLC_NO_BUFFER ||
+        s >= schedule->nstages || !is_at_own_axes(schedule, homes[s].leaf))
+        return DLC_NO_STAGE;
+    for (uint32_t t = s + 1; t < kernel->stages.n; t++) {
+        const dlc_stage *map = &kernel->stages.data[t];
+        int is_free = map->buffer != DLC_NO_BUFFER && kernel->buffers.data[map->buffer].type.dtype == stage->dtype[0] &&
+                      !dlc_is_updated(kernel, map->buffer) && !schedule->nodes.data[homes[t].leaf].nontemporal &&
+                      is_at_own_axes(schedule, homes[t].leaf) && dlc_reads_may_take(kernel, reads, t, s);
+        for (uint32_t i = 0; is_free && i < reads->n; i++)
+            is_free = reads->data[i].source != s || homes[reads->data[i].reader].leaf <= homes[t].leaf;
+        for (uint32_t other = 0; is_free && other < kernel->stages.n; other++)
+            is_free = other == s || homes[other].place != DLC_PLACE_OUTPUT || homes[other].stored != t;
+        if (is_free)
+            return t;
+    }
+    return DLC_NO_STAGE;
+}
+
 static void place_in_scratch(const regions *r, uint32_t s)
 {
     dlc_schedule *schedule = r->schedule;
@@ -753,6 +789,8 @@ dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
     DLC_TRY(dlc_schedule_verify_reads(schedule, &reads, diag));
     regions r = regions_begin(schedule, &reads);
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        if (schedule->homes[s].place == DLC_PLACE_OUTPUT)
+            schedule->homes[s].stored = dlc_schedule_output_for(schedule, &reads, s);
         DLC_TRY(find_memory(&r, s, diag));
         place_in_scratch(&r, s);
     }

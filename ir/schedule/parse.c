@@ -346,13 +346,13 @@ static void parse_dot(parser *p, uint32_t stage)
 static void parse_place(parser *p)
 {
     const char *name = dlc_lexer_name(p->lex);
-    for (uint32_t i = 0; i <= DLC_PLACE_SCRATCH; i++)
+    for (uint32_t i = 0; i < DLC_PLACE_BUFFER; i++)
         if (strcmp(dlc_place_names[i], name) == 0) {
             p->schedule->nodes.data[p->schedule->nodes.n - 1].place = (uint8_t)i;
             return;
         }
     if (is_ok(p))
-        dlc_lexer_fail(p->lex, "'%s' is no place: reg or scratch", name);
+        dlc_lexer_fail(p->lex, "'%s' is no place: reg, scratch or output", name);
 }
 
 static void parse_leaf(parser *p)

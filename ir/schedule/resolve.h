@@ -16,6 +16,8 @@ int dlc_read_is_own(const dlc_kernel *kernel, const dlc_read *read, uint32_t pos
 int64_t dlc_read_distance(const dlc_kernel *kernel, const dlc_read *read, uint32_t position);
 /* Stage s is a map that reads each element of `from` at its own point, and no stage behind s reads it. */
 int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_t s, uint32_t from);
+/* The map that stores where the stage may lie until then, being the last to read it; DLC_NO_STAGE: there is none. Homes are known. */
+uint32_t dlc_schedule_output_for(const dlc_schedule *schedule, const dlc_reads *reads, uint32_t s);
 
 /* ir/schedule/verify.c, in this order: the tree by itself, before homes are known; order and places; memory. */
 DLC_NODISCARD dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag);

@@ -51,7 +51,8 @@ typedef enum dlc_loop_kind {
     DLC_LOOP_COUNT
 } dlc_loop_kind;
 
-typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_BUFFER } dlc_place;
+/* OUTPUT: of a stage that is not stored, in the place of what a map behind it stores; BUFFER: of one that is, where it is stored. */
+typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_OUTPUT, DLC_PLACE_BUFFER } dlc_place;
 
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
@@ -127,6 +128,7 @@ typedef struct {
     dlc_expr bytes;  /* SCRATCH: how many */
     dlc_expr offset; /* SCRATCH: where in the unit's scratch */
     uint32_t takes;  /* SCRATCH: the stage whose elements are overwritten by its own, or DLC_NO_STAGE: it has memory to itself */
+    uint32_t stored; /* OUTPUT: the stage in whose place in a buffer it lies; BUFFER: itself */
 } dlc_home;
 
 /* What a loop runs over that does not lie inside another over its axis: `first` as in dlc_home. */

@@ -737,6 +737,9 @@ dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *r
     int64_t bytes, most = (int64_t)MOST_MIB << 20;
     for (uint32_t s = 0; s < v.kernel->stages.n; s++) {
         const dlc_home *home = &schedule->homes[s];
+        if (home->place == DLC_PLACE_OUTPUT && home->stored == DLC_NO_STAGE)
+            return dlc_verifier_fail(&v, "%s in output: no map that is the last to read it, at its own points, stores the same type there",
+                                     stage_at(&v, s)->name);
         for (uint32_t n = parent(&v, home->leaf); n != home->at && n != DLC_ROOT_NODE; n = parent(&v, n))
             if (home->is_read && is_kind(&v, n, DLC_LOOP_PAR))
                 return dlc_verifier_fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));

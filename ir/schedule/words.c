@@ -9,7 +9,7 @@ const char *const dlc_loop_names[] = {
 #include "ir/schedule/loops.def"
 #undef DLC_LOOP
 };
-const char *const dlc_place_names[] = {"reg", "scratch", "buffer"};
+const char *const dlc_place_names[] = {"reg", "scratch", "output", "buffer"};
 
 int dlc_schedule_word_is_taken(const char *name)
 {

@@ -157,6 +157,56 @@ static void unite_shapes(classes *c)
     }
 }
 
+static int loads_stage(const dlc_kernel *kernel, const dlc_stage *reader, uint32_t s)
+{
+    const uint8_t *marks = dlc_stage_marks(kernel, reader, kernel->arena);
+    for (uint32_t id = 1; id < kernel->pool->nodes.n; id++)
+        if (marks[id] && dlc_node_of(kernel->pool, id)->op == DLC_EXPR_LOAD && dlc_node_of(kernel->pool, id)->imm.id == DLC_STAGE_SOURCE(s))
+            return 1;
+    return 0;
+}
+
+/* Some load of buffers that the stage has, its axes replaced, is one that `marks` has. */
+static int loads_the_same(const classes *c, const dlc_stage *stage, const dlc_expr *with, const uint8_t *marks, uint32_t nmarks)
+{
+    dlc_pool *pool = c->kernel->pool;
+    const uint8_t *own = dlc_stage_marks(c->kernel, stage, c->kernel->arena);
+    for (uint32_t id = 1, n = pool->nodes.n; id < n; id++) {
+        if (!own[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(dlc_node_of(pool, id)->imm.id))
+            continue;
+        uint32_t replaced = dlc_expr_substitute(pool, id, with, c->kernel->axes.n);
+        if (replaced < nmarks && marks[replaced])
+            return 1;
+    }
+    return 0;
+}
+
+/* Neighbours that fold what is read of the same elements, as a least and a greatest, go through them together. */
+static void unite_folds(classes *c, uint32_t s)
+{
+    dlc_kernel *kernel = c->kernel;
+    const dlc_stage *stage = &kernel->stages.data[s], *next = stage + 1;
+    dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
+    uint32_t nmarks = kernel->pool->nodes.n;
+    if (!stage->reduce.n || stage->reduce.n != next->reduce.n || stage->axes.n != next->axes.n)
+        return;
+    for (uint32_t i = 0; i < stage->axes.n; i++) {
+        if (find(c, stage->axes.data[i]) != find(c, next->axes.data[i]))
+            return;
+        with[next->axes.data[i]] = dlc_expr_axis(kernel->pool, stage->axes.data[i]);
+    }
+    for (uint32_t i = 0; i < stage->reduce.n; i++) {
+        if (kernel->axes.data[stage->reduce.data[i]].extent != kernel->axes.data[next->reduce.data[i]].extent)
+            return;
+        with[next->reduce.data[i]] = dlc_expr_axis(kernel->pool, stage->reduce.data[i]);
+    }
+    const uint8_t *marks = dlc_stage_marks(kernel, stage, kernel->arena);
+    if (loads_stage(kernel, next, s) || !loads_the_same(c, next, with, marks, nmarks))
+        return;
+    for (uint32_t i = 0; i < stage->reduce.n; i++)
+        unite(c, stage->reduce.data[i], next->reduce.data[i]);
+}
+
 static void replace_axes(classes *c, dlc_ids *axes)
 {
     for (uint32_t i = 0; i < axes->n; i++)
@@ -186,6 +236,8 @@ void dlc_lower_unify(dlc_kernel *kernel)
     for (uint32_t s = kernel->stages.n; s-- > 0;)
         unite_loads(&c, s);
     unite_shapes(&c);
+    for (uint32_t s = 0; s + 1 < kernel->stages.n; s++)
+        unite_folds(&c, s);
     dlc_expr *with = dlc_new_array(kernel->arena, dlc_expr, kernel->axes.n);
     for (uint32_t a = 0; a < kernel->axes.n; a++)
         with[a] = find(&c, a) != a ? dlc_expr_axis(kernel->pool, find(&c, a)) : 0;

@@ -1,8 +1,8 @@
 /*
  * Split: a[…] = sum(k) v becomes ap[ks,…] = sum(kk) v(k := ks * len + kk) and, in a kernel of its own, a[…] = sum(ks) ap. A
- * contraction of few rows and columns and many terms, or a sum of few results, then has n times as many independent tiles, which a device with many
- * processors wants. ks stands first: it is one more batch of the contraction, whose columns stay as they are; the parts lie in
- * the order of the kernel's own result.
+ * contraction of few rows and columns and many terms, or a sum of few results, then has n times as many independent tiles, which a
+ * device with many processors wants; the threads of a CPU read a matrix by whole rows so. ks stands first: it is one more batch of
+ * the contraction, whose columns stay as they are; the parts lie in the order of the kernel's own result.
  *
  * A sum of floats changes by the order of its terms alone, and that order is the same in every run. The cut needs n to divide
  * the axis, so that no part is longer than another and nothing is guarded.
@@ -222,12 +222,47 @@ static int64_t choose_parts(const site *at)
     return best;
 }
 
+/*
+ * On a CPU: one row by a matrix that lies as it came, all of which comes from L3 or memory, and whose rows are too short to be cut into
+ * pieces for the threads. Parts of K are whole rows one behind the other, which hardware fetches early.
+ */
+static int64_t parts_of_rows(const site *at)
+{
+    enum { MOST = 8, PIECES = 4, LONG_ROW = 16384 }; /* as choose_dot.c has it: so long a piece needs no parts */
+    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->in->scratch);
+    const dlc_stage *stage = &kernel->stages.data[at->stage];
+    const dlc_pool *pool = kernel->pool;
+    dlc_contraction form;
+    size_t bytes;
+    int64_t columns, n = MOST;
+    if (at->in->target->kind != DLC_TARGET_CPU || stage->reduce.n != 1 || !dlc_contraction_of(kernel, stage, at->in->scratch, &form) ||
+        form.batch.n || form.m.n + form.n.n != 1)
+        return 0;
+    uint32_t column = form.n.n ? form.n.data[0] : form.m.data[0];
+    const dlc_expr load = form.n.n ? form.b : form.a;
+    const dlc_expr_node *node = dlc_node_of(pool, load);
+    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags || dlc_load_guard(pool, load) ||
+        !dlc_const_extent(kernel, column, &columns) || dlc_load_rank(pool, load) < 2)
+        return 0;
+    const dlc_buffer *matrix = &kernel->buffers.data[node->imm.id];
+    uint32_t last = dlc_load_rank(pool, load) - 1;
+    if (matrix->role == DLC_ROLE_CONST || matrix->layout.nparts || !dlc_type_bytes(kernel->pool, &matrix->type, &bytes) ||
+        bytes <= 2 * (size_t)at->in->target->l2_bytes || dlc_bare_axis(pool, dlc_arg(pool, load, last)) != column ||
+        dlc_bare_axis(pool, dlc_arg(pool, load, last - 1)) != stage->reduce.data[0] ||
+        columns * dlc_dtype_bytes(matrix->type.dtype) >= PIECES * LONG_ROW)
+        return 0;
+    while (n > 1 && at->extent % n)
+        n--;
+    return n >= PIECES && at->extent / n >= LEAST_PART ? n : 0;
+}
+
 int dlc_rewrite_split(const dlc_rewriting *in, dlc_rewritten *out)
 {
     site at = {.in = in};
     if (!find_site(&at))
         return 0;
-    int64_t n = in->wanted ? in->wanted : choose_parts(&at);
+    int64_t n = in->wanted ? in->wanted : parts_of_rows(&at);
+    n = n ? n : choose_parts(&at);
     if (!n || at.extent % n || at.extent / n < 1)
         return 0;
     split(&at, n, out);

@@ -495,6 +495,13 @@ static dlc_schedule *try_form(const dlc_chooser *facts, uint32_t form, const cha
     return forms[form].must_fit && check_scratch(facts, c.schedule, &unused) != DLC_REASON_NONE ? NULL : c.schedule;
 }
 
+static int wait_in_outputs(dlc_schedule *schedule, dlc_arena *arena)
+{
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    return !dlc_choose_outputs(schedule, arena) || dlc_schedule_resolve(schedule, &diag) == DLC_OK;
+}
+
 dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedule **result,
                       const char **detail)
 {
@@ -513,7 +520,10 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
     if (!*result)
         return refuse(detail, DLC_REASON_ROOT, wrong);
     reason = check_size(&c, *result, detail);
-    return reason != DLC_REASON_NONE ? reason : check_scratch(&c, *result, detail);
+    reason = reason != DLC_REASON_NONE ? reason : check_scratch(&c, *result, detail);
+    if (reason == DLC_REASON_NONE && !wait_in_outputs(*result, arena))
+        return refuse(detail, DLC_REASON_ROOT, "its schedule is refused");
+    return reason;
 }
 
 void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena, dlc_schedules *result)
@@ -526,7 +536,7 @@ void dlc_choose_forms(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
         return;
     for (uint32_t f = 0; f < NFORMS; f++) {
         dlc_schedule *schedule = try_form(&c, f, &unused);
-        if (schedule)
+        if (schedule && wait_in_outputs(schedule, arena))
             dlc_vec_push(arena, result, schedule);
     }
 }

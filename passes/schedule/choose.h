@@ -148,6 +148,8 @@ double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule,
 void dlc_choose_ahead(dlc_chooser *chooser);
 /* Maps and rows larger than the caches read ahead and store past them. */
 void dlc_choose_far(dlc_schedule *schedule, dlc_arena *arena);
+/* What waits in scratch for a map that stores along the same lanes waits where it stores. Homes are known; true: they have to be found anew. */
+int dlc_choose_outputs(dlc_schedule *schedule, dlc_arena *arena);
 /* Of a buffer. */
 double dlc_choose_elems(const dlc_chooser *chooser, uint32_t buffer);
 /* Bytes that the kernel moves between caches and memory, each that it touches once. */

@@ -7,7 +7,6 @@
 #include "passes/schedule/choose.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
@@ -376,7 +375,9 @@ static int64_t rows_that_fit(const dot *d, int64_t nv)
 static int64_t vectors_of_row(const dot *d, int64_t columns)
 {
     enum { PACKED = 4, LINE = 4, LEAST_UNITS = 8 };
-    int64_t most = d->c->target->vector_registers / 2 / LINE * LINE, wide = columns / LEAST_UNITS / LINE * LINE;
+    int64_t most = d->c->target->vector_registers / 2 / LINE * LINE;
+    double pieces = LEAST_UNITS / dlc_choose_least(d->c, &d->form.batch); /* of one matrix */
+    int64_t wide = (int64_t)((double)columns / (pieces > 1 ? pieces : 1)) / LINE * LINE;
     if (constant_of(d, d->form.b) || !is_in_place(d) || wide <= PACKED)
         return PACKED;
     return wide < most ? wide : most;
@@ -551,35 +552,6 @@ static loop_order choose_order(dot *d)
     return ROWS_COLUMNS;
 }
 
-/* --- order of the reduction --- */
-
-/* Of an access along an axis, whichever way it goes. */
-static int64_t step_of(const dlc_chooser *c, const dlc_access_fact *access, uint32_t axis)
-{
-    int64_t stride = access ? dlc_choose_stride(c, access->offset, axis) : 0;
-    return stride < 0 ? -stride : stride;
-}
-
-void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr factor, dlc_ids *order)
-{
-    const dlc_stage *stage = &c->kernel->stages.data[s];
-    uint8_t *reach = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
-    const dlc_access_fact *lead = NULL;
-    dlc_expr_reach(c->kernel->pool, factor, reach);
-    for (uint32_t i = 0; i < c->accesses[s].n && !lead; i++)
-        if (c->accesses[s].data[i].load && reach[c->accesses[s].data[i].load])
-            lead = &c->accesses[s].data[i];
-    *order = (dlc_ids){0};
-    for (uint32_t i = 0; i < stage->reduce.n; i++) {
-        uint32_t axis = stage->reduce.data[i], at = i;
-        int64_t step = step_of(c, lead, axis);
-        dlc_vec_push(c->arena, order, axis);
-        for (; lead && at > 0 && step_of(c, lead, order->data[at - 1]) < step; at--)
-            order->data[at] = order->data[at - 1];
-        order->data[at] = axis;
-    }
-}
-
 /* --- partial sums --- */
 
 enum {
@@ -620,29 +592,6 @@ void dlc_choose_parts(dlc_chooser *c)
     int64_t most = terms < PART_TERMS && !is_tap_of_phase(c, leaf->stage, axis) ? PART_TERMS / terms : 1;
     int64_t parts = (c->extent[axis] + most - 1) / most;
     dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
-}
-
-/* --- weights from memory --- */
-
-/*
- * Weights are read once a run, so they come from L3 or memory, a panel of columns after the other, and the first rows that meet a panel
- * wait for it; what fetches in hardware begins anew with every page. A line for each of the next panel's costs the port of a load.
- */
-void dlc_choose_ahead(dlc_chooser *c)
-{
-    const dlc_kernel *kernel = c->kernel;
-    const dlc_schedule *schedule = c->schedule;
-    dlc_schedule_node *leaf = &schedule->nodes.data[schedule->nodes.n - 1];
-    size_t bytes;
-    if (dlc_dots[leaf->row].family != DLC_FAMILY_LANES || leaf->rows == DLC_NO_AXIS)
-        return;
-    for (uint32_t i = 0; i < schedule->copies.n; i++) {
-        const dlc_schedule_copy *copy = &schedule->copies.data[i];
-        for (uint32_t b = 0; b < kernel->buffers.n && copy->stage == leaf->stage && copy->copy == DLC_NO_STAGE; b++)
-            if (strcmp(kernel->buffers.data[b].name, copy->operand) == 0 &&
-                dlc_type_bytes(kernel->pool, &kernel->buffers.data[b].type, &bytes) && bytes > c->target->l1_bytes)
-                leaf->ahead = 1;
-    }
 }
 
 /* --- the tree --- */
@@ -752,6 +701,14 @@ static void build_copy_b(const dot *d, uint32_t copy)
     dlc_schedule_close(schedule, n + 1u + (uint32_t)has_panels);
 }
 
+/* The maps behind the product, one value at a time. */
+static void build_epilogue(const dot *d)
+{
+    for (uint32_t s = d->s + 1; s < d->c->schedule->nstages; s++)
+        dlc_schedule_leaf(d->c->schedule, s, d->c->kernel->stages.data[s].buffer == DLC_NO_BUFFER || d->c->is_read[s] ? DLC_PLACE_REG
+                                                                                                                 : DLC_PLACE_BUFFER);
+}
+
 static void build_tile(const dot *d)
 {
     dlc_schedule *schedule = d->c->schedule;
@@ -764,10 +721,7 @@ static void build_tile(const dot *d)
     dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
-    for (uint32_t s = d->s + 1; s < schedule->nstages; s++)
-        dlc_schedule_leaf(schedule, s, d->c->kernel->stages.data[s].buffer == DLC_NO_BUFFER || d->c->is_read[s]
-                                           ? DLC_PLACE_REG
-                                           : DLC_PLACE_BUFFER);
+    build_epilogue(d);
     dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels);
 }
 
@@ -815,6 +769,62 @@ static void build(dot *d, loop_order order)
         dlc_choose_skipped(d->c);
 }
 
+/* --- one row by a matrix in place --- */
+
+/*
+ * A matrix that lies as it came, and is larger than L2 by far, is read by a few of its rows at a time, along all of them or long pieces, as hardware
+ * fetches it early; sums wait in scratch for the next few. By narrow columns all along K each row is a page of its own (Zen 4, 36 MB: 17 GB/s
+ * so, 35 by eight rows). A part of the sum is those few points of K: no more terms follow one another than parts of other products have.
+ */
+static int64_t streams_of(const dot *d)
+{
+    enum { FEW = 8 };
+    int64_t n = FEW, terms = d->c->extent[d->order.data[0]];
+    while (n < PART_TERMS && n + terms / n > PART_MOST_TERMS)
+        n *= 2;
+    return n;
+}
+
+static int goes_along_rows(dot *d)
+{
+    enum { LEAST_UNITS = 4, LONG_PIECE = 16384 }; /* bytes */
+    const dlc_target *target = d->c->target;
+    double elem = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype), batches = dlc_choose_least(d->c, &d->form.batch);
+    int64_t n = target->vector_registers / 4 * d->width; /* sums of parts, and as many of all before */
+    if (d->form.m.n || d->copy_a || d->copy_b || d->order.n != 1 || constant_of(d, d->form.b) || n < d->width || d->columns <= 2 * n ||
+        !dlc_choose_is_known(d->c, d->order.data[0]) || !dlc_choose_are_known(d->c, &d->form.n) ||
+        batches * d->columns * d->depth * elem <= 2.0 * target->l2_bytes)
+        return 0;
+    d->block = round_to(batches < LEAST_UNITS ? d->columns * batches / LEAST_UNITS : d->columns, n);
+    if ((d->block < d->columns && d->block * elem < LONG_PIECE) || d->depth < 2 * streams_of(d))
+        return 0;
+    d->n = n;
+    return 1;
+}
+
+static void build_along_rows(dot *d)
+{
+    dlc_schedule *schedule = d->c->schedule;
+    uint32_t n = d->form.batch.n, k = d->order.data[0];
+    d->rows_axis = DLC_NO_AXIS;
+    d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
+    for (uint32_t i = 0; i < n; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
+    dlc_schedule_open(schedule, DLC_LOOP_PAR, d->columns_axis, d->block);
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, k, streams_of(d));
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
+    dlc_schedule_dot(schedule, d->s, d->row, DLC_NO_AXIS, d->columns_axis, &d->order, DLC_PLACE_SCRATCH);
+    if (dlc_is_float(d->stage->dtype[0]))
+        dlc_schedule_dot_cut(schedule, k, streams_of(d));
+    dlc_schedule_close(schedule, 2);
+    if (schedule->nstages > 1) {
+        dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
+        build_epilogue(d);
+        dlc_schedule_close(schedule, 1);
+    }
+    dlc_schedule_close(schedule, n + 1);
+}
+
 int dlc_choose_dot(dlc_chooser *c)
 {
     dot d = {.c = c, .a_name = "rows", .b_name = "columns"};
@@ -838,6 +848,9 @@ int dlc_choose_dot(dlc_chooser *c)
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }
-    build(&d, choose_order(&d));
+    if (goes_along_rows(&d))
+        build_along_rows(&d);
+    else
+        build(&d, choose_order(&d));
     return 1;
 }

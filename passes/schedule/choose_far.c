@@ -3,6 +3,7 @@
  * before another kernel reads it: it goes past them, and no line is read only to be overwritten. What one reads is asked for some rows
  * early: hardware that fetches by itself begins anew with every row, and rests while the row is computed with.
  */
+#include "ir/schedule/resolve.h"
 #include "passes/schedule/choose.h"
 
 enum {
@@ -132,4 +133,39 @@ void dlc_choose_far(dlc_schedule *schedule, dlc_arena *arena)
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
             schedule->nodes.data[n].nontemporal = (uint8_t)stores_far(&c, schedule, n);
+}
+
+/* --- rows that wait where they are stored --- */
+
+/*
+ * A softmax's exponentials wait for their sum. In scratch they take room beside the output's own lines, which come from L2 or beyond while
+ * nothing is computed; in the output these come while exponentials are. (What is stored past the caches must not be read back.)
+ */
+static int waits_along_lanes(const dlc_chooser *c, const dlc_schedule *schedule, const dlc_reads *reads, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[leaf];
+    uint32_t lane = lane_of(schedule, leaf), loop = dlc_schedule_parent(schedule, leaf), map;
+    if (node->kind != DLC_LOOP_LEAF || node->row != DLC_DOT_NONE || node->place != DLC_PLACE_SCRATCH || loop == DLC_ROOT_NODE ||
+        schedule->nodes.data[loop].kind != DLC_LOOP_LANE || dlc_schedule_parent(schedule, loop) != schedule->homes[node->stage].at)
+        return 0; /* no row: what lies apart in the output may share a set of L1 */
+    map = dlc_schedule_output_for(schedule, reads, node->stage);
+    for (uint32_t i = 0; map != DLC_NO_STAGE && i < c->accesses[map].n; i++)
+        if (!c->accesses[map].data[i].load)
+            return dlc_choose_stride(c, c->accesses[map].data[i].offset, lane) == 1;
+    return 0;
+}
+
+int dlc_choose_outputs(dlc_schedule *schedule, dlc_arena *arena)
+{
+    dlc_chooser c;
+    dlc_reads reads = {0};
+    int found = 0;
+    dlc_reads_find(schedule, arena, &reads);
+    dlc_choose_facts(&c, schedule->kernel, schedule->target, arena);
+    for (uint32_t n = 0; n < schedule->nodes.n && !found; n++) /* one: another may not stand there too */
+        if (waits_along_lanes(&c, schedule, &reads, n)) {
+            schedule->nodes.data[n].place = DLC_PLACE_OUTPUT;
+            found = 1;
+        }
+    return found;
 }

@@ -665,6 +665,26 @@ static int folds_at_once(const dlc_chooser *c, const dlc_lanes_choice *choice, u
     return reads_it;
 }
 
+/* Two folds of the same elements, which are read once for both. */
+static int folds_beside(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
+{
+    const dlc_stage *fold = &c->kernel->stages.data[s], *next = fold + 1;
+    uint32_t lane = choice->lanes[s];
+    if (c->target->kind != DLC_TARGET_CPU || choice->lane != DLC_NO_AXIS || s + 1 >= c->nstages || lane == DLC_NO_AXIS ||
+        choice->lanes[s + 1] != lane || fold->update != DLC_UPDATE_NONE || next->update != DLC_UPDATE_NONE || fold->reduce.n != 1 ||
+        next->reduce.n != 1 || fold->reduce.data[0] != lane || next->reduce.data[0] != lane)
+        return 0;
+    for (uint32_t t = s; t < s + 2; t++) {
+        for (uint32_t i = 0; i < c->kernel->stages.data[t].axes.n; i++)
+            if (!is_root(choice, c->kernel->stages.data[t].axes.data[i]))
+                return 0;
+        for (uint32_t i = 0; i < c->accesses[t].n; i++)
+            if (c->accesses[t].data[i].load && DLC_SOURCE_IS_STAGE(c->accesses[t].data[i].source))
+                return 0;
+    }
+    return 1;
+}
+
 static void build_both(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
 {
     uint32_t lane = choice->lanes[s];
@@ -737,7 +757,7 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
     }
     n += dlc_choose_open_across(c, choice->across);
     for (uint32_t s = 0; s < c->nstages; s++)
-        if (folds_at_once(c, choice, s)) {
+        if (folds_at_once(c, choice, s) || folds_beside(c, choice, s)) {
             build_both(c, choice, s);
             s++;
         } else {

@@ -555,7 +555,7 @@ static uint32_t axis_together(const dlc_schedule *schedule, uint32_t s)
     const dlc_pool *pool = schedule->kernel->pool;
     const dlc_home *home = &schedule->homes[s];
     int64_t stride, size;
-    for (uint32_t i = 0; home->place == DLC_PLACE_SCRATCH && i < schedule->kernel->stages.data[s].axes.n; i++)
+    for (uint32_t i = 0; home->stride && i < schedule->kernel->stages.data[s].axes.n; i++)
         if (dlc_expr_is_int(pool, home->stride[i], &stride) && stride == 1 &&
             !(dlc_expr_is_int(pool, home->size[i], &size) && size == 1))
             return schedule->kernel->stages.data[s].axes.data[i];

@@ -77,6 +77,12 @@ static const struct {
     {SOFTMAX("m,50", "i, j", "i,j", "i"), /* exp and its sum in one pass */
      "  par i {\n    lane j:8 x 4 {\n      h in reg\n    }\n    lane j:8 {\n      e in scratch\n      l in reg\n    }\n"
      "    lane j:8 {\n      y\n    }\n  }\n"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"), /* exponentials wait where what is made of them is stored */
+     "  par i {\n    lane j:8 x 4 {\n      h in reg\n    }\n    lane j:8 x 4 {\n      e in output\n      l in reg\n    }\n"
+     "    lane j:8 {\n      y\n    }\n  }\n"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"), /* the same point by point, of rows two by two */
+     "  par i:2 {\n    for i, j {\n      h in scratch\n    }\n    for i, j {\n      e in output\n    }\n    for i, j {\n      l in scratch\n    }\n"
+     "    for i, lane j:8 {\n      y\n    }\n  }\n"},
     {SOFTMAX("50,m", "j, i", "j,i", "i"), /* the axis in the middle: no lane is folded */
      "  par i:8, lane i:8 {\n    for j {\n      h in reg\n    }\n    for j {\n      e in scratch\n      l in reg\n    }\n"
      "    for j {\n      y\n    }\n  }\n"},
@@ -186,6 +192,16 @@ static const struct {
     {CHAIN, "  for i, j {\n    t in reg\n    y\n  }\n", "t in reg is read by y at another point of j"},
     {CHAIN, "  par i, j {\n    t in scratch\n    y\n  }\n", "par j: t is read at other points of it"},
     {CHAIN, "  for i, lane j:4 {\n    t in scratch\n    y\n  }\n", "lane j: t is read at earlier points of it"},
+    {CHAIN, "  for i {\n    for j {\n      t in output\n    }\n    for j {\n      y\n    }\n  }\n",
+     "t in output: no map that is the last to read it, at its own points, stores the same type there"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"),
+     "  par i {\n    lane j:8 {\n      h in reg\n    }\n    for j {\n      e in output\n    }\n    for j {\n      l in reg\n    }\n"
+     "    lane j:8 {\n      y nontemporal\n    }\n  }\n",
+     "e in output: no map that is the last to read it, at its own points, stores the same type there"},
+    {SOFTMAX("m,50", "i, j", "i,j", "i"),
+     "  par i {\n    for j {\n      h in output\n    }\n    for j {\n      e in scratch\n    }\n    for j {\n      l in reg\n    }\n"
+     "    lane j:8 {\n      y\n    }\n  }\n",
+     "h in output: no map that is the last to read it, at its own points, stores the same type there"},
     {MATMUL, "  for i, j, k {\n    a in reg\n    y\n  }\n", "y reads a inside for k that reduces it"},
     {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] in reg\n    for i, j {\n      y\n    }\n  }\n", "a in reg is read by y outside of 'as a'"},
     {MATMUL, "  par i:6, j:16, for k:8 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n",
