@@ -178,7 +178,8 @@ static dlc_status license(dlc_pass_ctx *ctx)
 
 enum {
     FEW_CHANNELS = 8,
-    LEAST_POINTS = 9 /* of a window, for which a copy by planes pays */
+    LEAST_POINTS = 9,   /* of a window, for which a copy by planes pays */
+    LEAST_BORDERED = 16 /* of one that meets a channel alone */
 };
 
 static int is_channels_last(const dlc_value *value)
@@ -232,7 +233,7 @@ static int64_t taps_along(const dlc_graph *graph, const dlc_node *conv, uint32_t
 }
 
 /* Windows of known size, large enough; of a transposed convolution such that phases are convolutions (ir/kernel/phases.h). */
-static int has_window(const dlc_graph *graph, const dlc_node *conv)
+static int has_window(const dlc_graph *graph, const dlc_node *conv, int64_t least)
 {
     int64_t points = 1;
     for (uint32_t d = 0; d + 2 < conv->inputs[0]->type.rank; d++) {
@@ -241,7 +242,7 @@ static int has_window(const dlc_graph *graph, const dlc_node *conv)
             return 0;
         points *= taps;
     }
-    return points >= LEAST_POINTS;
+    return points >= least;
 }
 
 /*
@@ -256,7 +257,7 @@ static int wants_planes(const dlc_pass_ctx *ctx, const dlc_node *conv)
     uint32_t last = y->rank - 3u, n;
     int64_t lanes = ctx->target->vector_bytes / dlc_dtype_bytes(y->dtype), extent = 0, channels;
     if (ctx->target->kind != DLC_TARGET_CPU || (y->dtype != DLC_F32 && y->dtype != DLC_F64) ||
-        !dlc_expr_is_int(graph->pool, y->dims[1], &channels) || channels * 2 > lanes || !has_window(graph, conv))
+        !dlc_expr_is_int(graph->pool, y->dims[1], &channels) || channels * 2 > lanes || !has_window(graph, conv, LEAST_POINTS))
         return 0;
     for (uint32_t d = 0; d <= last; d++)
         if (!dlc_expr_is_int(graph->pool, x->dims[2 + d], &extent))
@@ -265,6 +266,43 @@ static int wants_planes(const dlc_pass_ctx *ctx, const dlc_node *conv)
                                     is_mostly_border(graph, x, pads ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL)))
         return 0;
     return extent >= lanes;
+}
+
+/* The map that alone reads the value, which is no output of the model; NULL: there is none. */
+static dlc_node *only_map(const dlc_pass_ctx *ctx, const dlc_value *value)
+{
+    const dlc_use *use = value->uses;
+    return !value->noutputs && use && !use->next && dlc_form_of(ctx->graph, use->node, ctx->scratch).is_map ? use->node : NULL;
+}
+
+/* Maps alone lie between the value and an output of the model, which lies by planes. */
+static int ends_in_planes(const dlc_pass_ctx *ctx, const dlc_value *value)
+{
+    dlc_node *map;
+    while ((map = only_map(ctx, value)))
+        value = map->outputs[0];
+    return value->noutputs && !value->layout->nparts;
+}
+
+/* The same for what is between: of all of them nothing is read by channels. */
+static void lay_by_planes(const dlc_pass_ctx *ctx, dlc_value *value)
+{
+    const dlc_layout planes = {0};
+    dlc_node *map;
+    for (; (map = only_map(ctx, value)); value = map->outputs[0])
+        dlc_value_lay(ctx->graph, value, &planes);
+}
+
+/* A channel of its own for each result, from planes to planes: rows of a large window, whose border would be tested for every vector. */
+static int wants_border(const dlc_pass_ctx *ctx, const dlc_node *conv)
+{
+    const dlc_graph *graph = ctx->graph;
+    const dlc_value *x = conv->inputs[0];
+    int64_t channels;
+    return conv->op == DLC_OP_CONV && ctx->target->kind == DLC_TARGET_CPU && !x->layout->nparts && has_padding(graph, conv) &&
+           dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) && dlc_node_int(conv, DLC_ATTR_GROUP, 1) == channels &&
+           has_window(graph, conv, LEAST_BORDERED) && !is_mostly_border(graph, &x->type, dlc_node_dims(conv, DLC_ATTR_PADS, &(uint32_t){0})) &&
+           ends_in_planes(ctx, conv->outputs[0]);
 }
 
 /*
@@ -279,6 +317,8 @@ static int wants_copy(const dlc_pass_ctx *ctx, const dlc_node *conv)
     if (conv->op != DLC_OP_CONV && conv->op != DLC_OP_CONV_TRANSPOSE)
         return 0;
     const dlc_value *x = conv->inputs[0];
+    if (x->type.rank >= 3 && wants_border(ctx, conv))
+        return 1;
     if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
         !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels))
         return 0;
@@ -349,7 +389,7 @@ static void set_attr(dlc_graph *graph, dlc_node *node, dlc_attr attr)
 static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
 {
     dlc_graph *graph = ctx->graph;
-    int is_planes = wants_planes(ctx, conv);
+    int is_planes = wants_border(ctx, conv) || wants_planes(ctx, conv);
     dlc_attr left, attrs[] = {padding_of(graph, conv, is_planes, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
                           .nattrs = 2, .before = conv};
@@ -362,6 +402,8 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
     dlc_value_lay(graph, pad->outputs[0], is_planes ? &planes : is_few ? conv->inputs[0]->layout : &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
     set_attr(graph, conv, left);
+    if (is_planes && ends_in_planes(ctx, conv->outputs[0]))
+        lay_by_planes(ctx, conv->outputs[0]);
     note_rule(ctx, is_planes ? "conv_reads_planes" : is_few ? "conv_reads_padded" : "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
 }

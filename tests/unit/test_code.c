@@ -205,6 +205,22 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* the same of a channel of its own for each result, neighbours down the rows side by side: rows that tiles fill and that they do not */
+    {"graph @planes(%x: f32[2,5,33,37]) -> %y {\n"
+     "  %w: f32[5,1,5,7] = const hash(00000000000000a9)\n"
+     "  %b: f32[5,1,1] = const hash(00000000000000aa)\n"
+     "  %c: f32[2,5,33,36] = conv %x, %w {group=5, pads=[2,2,2,3]}\n"
+     "  %d: f32[2,5,33,36] = add %c, %b\n"
+     "  %y: f32[2,5,33,36] = relu %d\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,6,20,19]) -> %y {\n"
+     "  %w: f32[6,1,4,4] = const hash(00000000000000ab)\n"
+     "  %y: f32[1,6,9,16] = conv %x, %w {group=6, strides=[2,1]}\n"
+     "}\n",
+     0,
+     {1}},
     /* lanes against the order of memory, the last ones off: nothing before the first element is read */
     {"graph @backwards(%x: f32[1003], %z: f32[1003]) -> %y {\n"
      "  %r: f32[1003] = slice %x {starts=[1002], steps=[-1], dims=[1003]}\n"
