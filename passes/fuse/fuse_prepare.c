@@ -256,7 +256,7 @@ static int wants_planes(const dlc_pass_ctx *ctx, const dlc_node *conv)
     const dlc_attr *pads = dlc_node_attr(conv, DLC_ATTR_PADS);
     uint32_t last = y->rank - 3u, n;
     int64_t lanes = ctx->target->vector_bytes / dlc_dtype_bytes(y->dtype), extent = 0, channels;
-    if (ctx->target->kind != DLC_TARGET_CPU || (y->dtype != DLC_F32 && y->dtype != DLC_F64) ||
+    if (ctx->target->kind != DLC_TARGET_CPU || !conv->inputs[1]->data || (y->dtype != DLC_F32 && y->dtype != DLC_F64) ||
         !dlc_expr_is_int(graph->pool, y->dims[1], &channels) || channels * 2 > lanes || !has_window(graph, conv, LEAST_POINTS))
         return 0;
     for (uint32_t d = 0; d <= last; d++)

@@ -23,7 +23,6 @@ typedef struct {
 } taps;
 
 typedef struct {
-    const dlc_rewriting *in;
     dlc_arena *arena;
     dlc_rewritten *out;
     taps window[MOST_WINDOW]; /* of the phase at hand */
@@ -199,7 +198,8 @@ static uint32_t cut_weights(const making *m, dlc_kernel *kernel)
     if (!load || kernel->buffers.data[dlc_node_of(pool, load)->imm.id].layout.nparts)
         return DLC_NO_BUFFER;
     const dlc_buffer *w = &kernel->buffers.data[dlc_node_of(pool, load)->imm.id];
-    dlc_buffer made = {.name = dlc_arena_printf(m->arena, "%s.%u", w->name, m->out->made.n), .role = DLC_ROLE_CONST, .type = {.dtype = w->type.dtype}};
+    dlc_buffer made = {.name = dlc_arena_printf(m->arena, "%s.%u", w->name, m->out->made.n), .role = DLC_ROLE_CONST};
+    made.type.dtype = w->type.dtype;
     for (uint32_t d = 0; d < w->type.rank; d++) {
         const taps *t = taps_of(m, pool, load, d);
         if (t && t->axis == DLC_NO_AXIS)
@@ -284,7 +284,7 @@ static int has_phases(const dlc_rewriting *in)
 
 static void make(const dlc_rewriting *in, dlc_arena *arena, dlc_rewritten *out)
 {
-    making m = {.in = in, .arena = arena, .out = out, .nphases = 1};
+    making m = {.arena = arena, .out = out, .nphases = 1};
     *out = (dlc_rewritten){0};
     make_phases(&m, dlc_kernel_clone(in->kernel, arena));
 }
