@@ -245,6 +245,17 @@ static int has_window(const dlc_graph *graph, const dlc_node *conv, int64_t leas
     return points >= least;
 }
 
+/* Of a transposed convolution that goes by phases of one size (passes/lower/lower_phases.c). */
+static int has_equal_phases(const dlc_graph *graph, const dlc_node *conv)
+{
+    for (uint32_t d = 0; d + 2 < conv->inputs[0]->type.rank; d++) {
+        int64_t stride = dlc_node_number(graph, conv, DLC_ATTR_STRIDES, d, 1), result;
+        if (taps_along(graph, conv, d) % stride || !dlc_expr_is_int(graph->pool, conv->outputs[0]->type.dims[2 + d], &result) || result % stride)
+            return 0;
+    }
+    return 1;
+}
+
 /*
  * So few channels of a result leave most of a vector empty: neighbours in a row of the image fill it, whose planes are read for all of them
  * at once (passes/schedule/choose_dot.c). Of a transposed convolution neighbours of a phase.
@@ -265,6 +276,8 @@ static int wants_planes(const dlc_pass_ctx *ctx, const dlc_node *conv)
     if (conv->op == DLC_OP_CONV && (dlc_node_number(graph, conv, DLC_ATTR_STRIDES, last, 1) != 1 ||
                                     is_mostly_border(graph, x, pads ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL)))
         return 0;
+    if (conv->op == DLC_OP_CONV_TRANSPOSE && channels * 2 == lanes && !has_equal_phases(graph, conv))
+        return 0; /* before its phases are parted it is a register tile by channels, into which the copy would go */
     return extent >= lanes;
 }
 

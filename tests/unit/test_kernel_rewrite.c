@@ -400,6 +400,7 @@ static const struct {
     {"in x 1,128,32,32; const w 128,64,5,5; c = conv_transpose x w strides=2,2 pads=2,2,2,2 output_padding=1,1 nhwc; y = relu c; out y", "x86-64-v3", 4},
     {"in x 1,128,32,32; const w 128,64,4,4; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", "x86-64-v4", 0}, /* an axis of phases */
     {"in x 1,128,32,32; const w 128,64,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", "sm_80", 0},
+    {"in x 4,16,20,20; const w 16,8,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 output_padding=1,1; y = relu c; out y", "x86-64-v4", 4},
 };
 
 START_TEST(phases_are_parted_where_it_pays)
