@@ -176,7 +176,11 @@ static dlc_status license(dlc_pass_ctx *ctx)
 
 /* --- convolutions read channels last --- */
 
-enum { FEW_CHANNELS = 8 };
+enum {
+    FEW_CHANNELS = 8,
+    LEAST_POINTS = 9,   /* of a window, for which a copy by planes pays */
+    LEAST_BORDERED = 16 /* of one that meets a channel alone */
+};
 
 static int is_channels_last(const dlc_value *value)
 {
@@ -201,41 +205,17 @@ static int has_few_channels(const dlc_graph *graph, const dlc_value *x)
     return dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) && channels < FEW_CHANNELS;
 }
 
-/*
- * A window over rows of channels is read in runs; over planes it is read element by element, K times each: one copy into a padded
- * channels-last tensor is cheaper. A few channels are no run, and are read where they lie; but a border that is tested at each of them
- * costs more than a padded copy, which is of rows. Padding of a transposed convolution is none of its image.
- */
-static int wants_copy(const dlc_graph *graph, const dlc_node *conv)
-{
-    int64_t channels, extent, window = 1;
-    if (conv->op != DLC_OP_CONV && conv->op != DLC_OP_CONV_TRANSPOSE)
-        return 0;
-    const dlc_value *x = conv->inputs[0];
-    if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
-        !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels))
-        return 0;
-    for (uint8_t d = 2; d < conv->inputs[1]->type.rank; d++)
-        if (!dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[d], &extent) || extent > 1)
-            window = 2;
-    if (window == 1)
-        return 0;
-    if (has_few_channels(graph, x))
-        return conv->op == DLC_OP_CONV && has_padding(graph, conv);
-    return !is_channels_last(x);
-}
-
 /* With its border the image has at least twice its elements, as where dilations are large. Most of that is never read then: register tiles
  * leave out the points of a window at which they would meet only padding (ir/schedule/schedule.h). */
-static int is_mostly_border(const dlc_graph *graph, const dlc_value *x, const dlc_expr *pads)
+static int is_mostly_border(const dlc_graph *graph, const dlc_type *x, const dlc_expr *pads)
 {
     double inside = 1, all = 1;
-    uint32_t spatial = x->type.rank - 2u;
-    if (!pads || has_few_channels(graph, x))
+    uint32_t spatial = x->rank - 2u;
+    if (!pads)
         return 0;
     for (uint32_t i = 0; i < spatial; i++) {
         int64_t extent, before, after;
-        if (!dlc_expr_is_int(graph->pool, x->type.dims[2 + i], &extent) || !dlc_expr_is_int(graph->pool, pads[i], &before) ||
+        if (!dlc_expr_is_int(graph->pool, x->dims[2 + i], &extent) || !dlc_expr_is_int(graph->pool, pads[i], &before) ||
             !dlc_expr_is_int(graph->pool, pads[spatial + i], &after))
             return 0;
         inside *= (double)extent;
@@ -244,14 +224,154 @@ static int is_mostly_border(const dlc_graph *graph, const dlc_value *x, const dl
     return all >= 2 * inside;
 }
 
-/* The padding of the copy, and what that leaves to the convolution: one of them has none. */
-static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *left)
+/* Taps along a dimension of the image. */
+static int64_t taps_along(const dlc_graph *graph, const dlc_node *conv, uint32_t d)
+{
+    int64_t taps = 0;
+    (void)dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[2 + d], &taps);
+    return taps;
+}
+
+/* Windows of known size, large enough; of a transposed convolution such that phases are convolutions (ir/kernel/phases.h). */
+static int has_window(const dlc_graph *graph, const dlc_node *conv, int64_t least)
+{
+    int64_t points = 1;
+    for (uint32_t d = 0; d + 2 < conv->inputs[0]->type.rank; d++) {
+        int64_t taps = taps_along(graph, conv, d), stride = dlc_node_number(graph, conv, DLC_ATTR_STRIDES, d, 1);
+        if (conv->op == DLC_OP_CONV_TRANSPOSE && (taps < stride || dlc_node_number(graph, conv, DLC_ATTR_DILATIONS, d, 1) != 1))
+            return 0;
+        points *= taps;
+    }
+    return points >= least;
+}
+
+/* Of a transposed convolution that goes by phases of one size (passes/lower/lower_phases.c). */
+static int has_equal_phases(const dlc_graph *graph, const dlc_node *conv)
+{
+    for (uint32_t d = 0; d + 2 < conv->inputs[0]->type.rank; d++) {
+        int64_t stride = dlc_node_number(graph, conv, DLC_ATTR_STRIDES, d, 1), result;
+        if (taps_along(graph, conv, d) % stride || !dlc_expr_is_int(graph->pool, conv->outputs[0]->type.dims[2 + d], &result) || result % stride)
+            return 0;
+    }
+    return 1;
+}
+
+/*
+ * So few channels of a result leave most of a vector empty: neighbours in a row of the image fill it, whose planes are read for all of them
+ * at once (passes/schedule/choose_dot.c). Of a transposed convolution neighbours of a phase.
+ */
+static int wants_planes(const dlc_pass_ctx *ctx, const dlc_node *conv)
+{
+    const dlc_graph *graph = ctx->graph;
+    const dlc_type *x = &conv->inputs[0]->type, *y = &conv->outputs[0]->type;
+    const dlc_attr *pads = dlc_node_attr(conv, DLC_ATTR_PADS);
+    uint32_t last = y->rank - 3u, n;
+    int64_t lanes = ctx->target->vector_bytes / dlc_dtype_bytes(y->dtype), extent = 0, channels;
+    if (ctx->target->kind != DLC_TARGET_CPU || !conv->inputs[1]->data || (y->dtype != DLC_F32 && y->dtype != DLC_F64) ||
+        !dlc_expr_is_int(graph->pool, y->dims[1], &channels) || channels * 2 > lanes || !has_window(graph, conv, LEAST_POINTS))
+        return 0;
+    for (uint32_t d = 0; d <= last; d++)
+        if (!dlc_expr_is_int(graph->pool, x->dims[2 + d], &extent))
+            return 0;
+    if (conv->op == DLC_OP_CONV && (dlc_node_number(graph, conv, DLC_ATTR_STRIDES, last, 1) != 1 ||
+                                    is_mostly_border(graph, x, pads ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL)))
+        return 0;
+    if (conv->op == DLC_OP_CONV_TRANSPOSE && channels * 2 == lanes && !has_equal_phases(graph, conv))
+        return 0; /* before its phases are parted it is a register tile by channels, into which the copy would go */
+    return extent >= lanes;
+}
+
+/* The map that alone reads the value, which is no output of the model; NULL: there is none. */
+static dlc_node *only_map(const dlc_pass_ctx *ctx, const dlc_value *value)
+{
+    const dlc_use *use = value->uses;
+    return !value->noutputs && use && !use->next && dlc_form_of(ctx->graph, use->node, ctx->scratch).is_map ? use->node : NULL;
+}
+
+/* Maps alone lie between the value and an output of the model, which lies by planes. */
+static int ends_in_planes(const dlc_pass_ctx *ctx, const dlc_value *value)
+{
+    dlc_node *map;
+    while ((map = only_map(ctx, value)))
+        value = map->outputs[0];
+    return value->noutputs && !value->layout->nparts;
+}
+
+/* The same for what is between: of all of them nothing is read by channels. */
+static void lay_by_planes(const dlc_pass_ctx *ctx, dlc_value *value)
+{
+    const dlc_layout planes = {0};
+    dlc_node *map;
+    for (; (map = only_map(ctx, value)); value = map->outputs[0])
+        dlc_value_lay(ctx->graph, value, &planes);
+}
+
+/* A channel of its own for each result, from planes to planes: rows of a large window, whose border would be tested for every vector. */
+static int wants_border(const dlc_pass_ctx *ctx, const dlc_node *conv)
+{
+    const dlc_graph *graph = ctx->graph;
+    const dlc_value *x = conv->inputs[0];
+    int64_t channels;
+    return conv->op == DLC_OP_CONV && ctx->target->kind == DLC_TARGET_CPU && !x->layout->nparts && has_padding(graph, conv) &&
+           dlc_expr_is_int(graph->pool, x->type.dims[1], &channels) && dlc_node_int(conv, DLC_ATTR_GROUP, 1) == channels &&
+           has_window(graph, conv, LEAST_BORDERED) && !is_mostly_border(graph, &x->type, dlc_node_dims(conv, DLC_ATTR_PADS, &(uint32_t){0})) &&
+           ends_in_planes(ctx, conv->outputs[0]);
+}
+
+/*
+ * A window over rows of channels is read in runs; over planes it is read element by element, K times each: one copy into a padded
+ * channels-last tensor is cheaper. A few channels are no run, and are read where they lie; but a border that is tested at each of them
+ * costs more than a padded copy, which is of rows. Padding of a transposed convolution is none of its image.
+ */
+static int wants_copy(const dlc_pass_ctx *ctx, const dlc_node *conv)
+{
+    const dlc_graph *graph = ctx->graph;
+    int64_t channels, extent, window = 1;
+    if (conv->op != DLC_OP_CONV && conv->op != DLC_OP_CONV_TRANSPOSE)
+        return 0;
+    const dlc_value *x = conv->inputs[0];
+    if (x->type.rank >= 3 && wants_border(ctx, conv))
+        return 1;
+    if (dlc_node_int(conv, DLC_ATTR_GROUP, 1) != 1 || x->type.rank < 3 ||
+        !dlc_expr_is_int(graph->pool, x->type.dims[1], &channels))
+        return 0;
+    for (uint8_t d = 2; d < conv->inputs[1]->type.rank; d++)
+        if (!dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[d], &extent) || extent > 1)
+            window = 2;
+    if (window == 1)
+        return 0;
+    if (wants_planes(ctx, conv))
+        return conv->op == DLC_OP_CONV_TRANSPOSE || has_padding(graph, conv) || x->layout->nparts > 0;
+    if (has_few_channels(graph, x))
+        return conv->op == DLC_OP_CONV && has_padding(graph, conv);
+    return !is_channels_last(x);
+}
+
+/* As far as a transposed convolution's taps reach beyond the image along dimension d. The padding of its result grows by as much. */
+static void pad_transposed(dlc_graph *graph, const dlc_node *conv, uint32_t d, dlc_expr *before, dlc_expr *after, dlc_expr *rest)
+{
+    uint32_t spatial = conv->inputs[0]->type.rank - 2u;
+    int64_t image = dlc_expr_value(graph->pool, conv->inputs[0]->type.dims[2 + d]);
+    int64_t result = dlc_expr_value(graph->pool, conv->outputs[0]->type.dims[2 + d]);
+    int64_t stride = dlc_node_number(graph, conv, DLC_ATTR_STRIDES, d, 1), pad = dlc_node_number(graph, conv, DLC_ATTR_PADS, d, 0);
+    int64_t reach = taps_along(graph, conv, d) - 1, first = reach > pad ? (reach - pad + stride - 1) / stride : 0;
+    int64_t last = (result - 1 + pad) / stride - (image - 1);
+    last = last > 0 ? last : 0;
+    *before = dlc_expr_i64(graph->pool, first);
+    *after = dlc_expr_i64(graph->pool, last);
+    rest[d] = dlc_addi(graph->pool, rest[d], stride * first);
+    rest[spatial + d] = dlc_addi(graph->pool, rest[spatial + d], stride * last);
+}
+
+/* The padding of the copy, and what that leaves to the convolution: one of them has none, but for planes of a transposed one. */
+static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, int is_planes, dlc_attr *left)
 {
     uint32_t rank = conv->inputs[0]->type.rank, spatial = rank - 2, n = 0;
     dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
     dlc_expr *rest = dlc_new_array(graph->arena, dlc_expr, 2 * spatial), zero = dlc_expr_i64(graph->pool, 0);
     const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
-    int is_left = conv->op == DLC_OP_CONV_TRANSPOSE || is_mostly_border(graph, conv->inputs[0], own);
+    int is_sparse = !has_few_channels(graph, conv->inputs[0]) && is_mostly_border(graph, &conv->inputs[0]->type, own);
+    int is_left = conv->op == DLC_OP_CONV_TRANSPOSE || (is_sparse && !is_planes);
     for (uint32_t i = 0; i < 2 * rank; i++)
         pads[i] = zero;
     for (uint32_t i = 0; i < 2 * spatial; i++) {
@@ -259,40 +379,52 @@ static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, dlc_attr *lef
         if (own && !is_left)
             pads[i < spatial ? 2 + i : rank + 2 + i - spatial] = own[i];
     }
+    for (uint32_t d = 0; d < spatial && is_planes && is_left; d++)
+        pad_transposed(graph, conv, d, &pads[2 + d], &pads[rank + 2 + d], rest);
     *left = dlc_attr_dims(DLC_ATTR_PADS, rest, 2 * spatial);
     return dlc_attr_dims(DLC_ATTR_PADS, pads, 2 * rank);
 }
 
-static void set_attr(dlc_node *node, dlc_attr attr)
+static void set_attr(dlc_graph *graph, dlc_node *node, dlc_attr attr)
 {
     for (uint32_t a = 0; a < node->nattrs; a++)
-        if (node->attrs[a].id == attr.id)
+        if (node->attrs[a].id == attr.id) {
             node->attrs[a] = attr;
+            return;
+        }
+    dlc_attr *attrs = dlc_new_array(graph->arena, dlc_attr, node->nattrs + 1u);
+    for (uint32_t a = 0; a < node->nattrs; a++)
+        attrs[a] = node->attrs[a];
+    attrs[node->nattrs++] = attr;
+    node->attrs = attrs;
 }
 
 static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
 {
     dlc_graph *graph = ctx->graph;
-    dlc_attr left, attrs[] = {padding_of(graph, conv, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    int is_planes = wants_border(ctx, conv) || wants_planes(ctx, conv);
+    dlc_attr left, attrs[] = {padding_of(graph, conv, is_planes, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
                           .nattrs = 2, .before = conv};
     spec.name = dlc_arena_printf(graph->arena, "%s.padded", conv->outputs[0]->name);
     dlc_node *pad = dlc_graph_node(graph, &spec);
     if (!pad)
         return graph->diag->status;
-    const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank);
+    const dlc_layout channels_last = dlc_layout_channels_last(conv->inputs[0]->type.rank), planes = {0};
     int is_few = has_few_channels(graph, conv->inputs[0]);
-    dlc_value_lay(graph, pad->outputs[0], is_few ? conv->inputs[0]->layout : &channels_last);
+    dlc_value_lay(graph, pad->outputs[0], is_planes ? &planes : is_few ? conv->inputs[0]->layout : &channels_last);
     dlc_node_set_input(conv, 0, pad->outputs[0]);
-    set_attr(conv, left);
-    note_rule(ctx, is_few ? "conv_reads_padded" : "conv_reads_channels_last", conv->outputs[0]);
+    set_attr(graph, conv, left);
+    if (is_planes && ends_in_planes(ctx, conv->outputs[0]))
+        lay_by_planes(ctx, conv->outputs[0]);
+    note_rule(ctx, is_planes ? "conv_reads_planes" : is_few ? "conv_reads_padded" : "conv_reads_channels_last", conv->outputs[0]);
     return DLC_OK;
 }
 
 static dlc_status copy_for_convs(dlc_pass_ctx *ctx)
 {
     for (dlc_node *node = ctx->graph->first; node; node = node->next)
-        if (wants_copy(ctx->graph, node))
+        if (wants_copy(ctx, node))
             DLC_TRY(copy_for_conv(ctx, node));
     return DLC_OK;
 }

@@ -90,6 +90,7 @@ typedef struct {
     uint32_t lane;   /* root axis that vectors run along, or DLC_NO_AXIS */
     uint32_t *lanes; /* by stage, without a root lane: own or reduced axis along the vectors, or DLC_NO_AXIS: scalar */
     uint32_t width;
+    uint32_t inner;  /* the reduced axis that stands innermost, along which neighbours share what they read; DLC_NO_AXIS: the last one */
     uint32_t across; /* a root axis in tiles, unrolled inside the lanes: of the width, to be turned, or of neighbours whose folds run
                         side by side; or DLC_NO_AXIS */
     int64_t tile;    /* of `across` */
@@ -102,7 +103,7 @@ void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice
 /* One stage inside the choice's loops, which are open. */
 void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
 /* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out. */
-uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
+uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner);
 /* Opens the loop over the points of a square, inside its lanes, and says how many loops that is: none where there is no such axis. */
 uint32_t dlc_choose_open_across(dlc_chooser *chooser, uint32_t across);
 /* Constants that the stage reads along the lanes lie that way. */

@@ -142,10 +142,12 @@ static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
            is_affine_in(d, access, &d->form.batch);
 }
 
-/* B's rows of n elements are contiguous where they lie. */
+/* B's rows of n elements are contiguous where they lie, wherever the phase of a transposed window has them begin. */
 static int is_in_place(const dot *d)
 {
-    if (d->form.n.n != 1 || !is_direct(d, d->form.b, &d->form.n))
+    const dlc_access_fact *access = plain_load(d, d->form.b);
+    if (!access || d->form.n.n != 1 || !is_affine_in(d, access, &d->form.n) || !is_affine_in(d, access, &d->form.k) ||
+        (!is_affine_in(d, access, &d->form.batch) && dlc_expr_has_load(d->c->kernel->pool, access->offset)))
         return 0;
     return dlc_choose_stride(d->c, plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
 }
@@ -216,6 +218,38 @@ static void exchange(dot *d)
     d->columns = dlc_choose_points(d->c, &d->form.n);
 }
 
+/* Cycles of multiplying: a vector of columns at a time, which few rows do not hide the loads of; those of rows in place begin anywhere. */
+static double product_cycles(const dot *d)
+{
+    enum { ACROSS_LINES = 2 }; /* loading a vector that does */
+    double vectors = ceil(d->columns / d->width) * d->rows * dlc_choose_points(d->c, &d->form.batch) * d->depth;
+    double loads = (constant_of(d, d->form.b) ? 1 : ACROSS_LINES) / d->rows;
+    return vectors * (loads > 1 ? loads : 1);
+}
+
+/*
+ * A row of the image along the lanes, the others beside the batches: where an image lies by planes channels are no columns that are stored
+ * in one piece, and few of them fill no vector.
+ */
+static void take_image_rows(dot *d)
+{
+    dot before = *d;
+    dlc_ids images = {0};
+    double cycles = role_cycles(d) + product_cycles(d);
+    if (!constant_of(d, d->form.b) || d->form.m.n < 2 || !dlc_choose_are_known(d->c, &d->form.m))
+        return;
+    exchange(d);
+    for (uint32_t i = 0; i < d->form.batch.n + d->form.n.n - 1; i++)
+        dlc_vec_push(d->c->arena, &images, i < d->form.batch.n ? d->form.batch.data[i] : d->form.n.data[i - d->form.batch.n]);
+    d->form.n = (dlc_ids){0};
+    dlc_vec_push(d->c->arena, &d->form.n, before.form.m.data[before.form.m.n - 1]);
+    d->form.batch = images;
+    dlc_choose_sort(d->c, &d->form.batch);
+    d->columns = dlc_choose_points(d->c, &d->form.n);
+    if (!is_in_place(d) || role_cycles(d) + product_cycles(d) >= cycles)
+        *d = before;
+}
+
 static int choose_roles(dot *d)
 {
     dlc_choose_sort(d->c, &d->form.m);
@@ -231,6 +265,8 @@ static int choose_roles(dot *d)
         exchange(d);
         if (role_cycles(d) >= cycles)
             exchange(d);
+        if (d->row == DLC_DOT_FMA)
+            take_image_rows(d);
     }
     return d->form.n.n && d->columns * 2 >= d->width && d->rows * d->columns * d->depth >= LEAST_WORK;
 }

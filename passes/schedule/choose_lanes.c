@@ -115,6 +115,7 @@ static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
 }
 
 static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
+static dlc_ids reduced_of(const dlc_chooser *c, uint32_t s, uint32_t inner);
 
 /* The most loads in a row each of which says where the next one reads. */
 static uint32_t longest_chain(const dlc_chooser *c, uint32_t s)
@@ -352,6 +353,7 @@ typedef struct {
     int64_t vectors;    /* of an element of the widest accumulator, by lanes */
     int64_t sums;       /* such accumulators of a point */
     int64_t written;    /* operations of a point that are written out */
+    uint32_t inner;     /* see dlc_lanes_choice */
 } windows;
 
 /* The load's window moves by *step along the axis and lies along the reduced one: neighbours read alike. */
@@ -377,26 +379,27 @@ static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_
 static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, windows *w)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
-    uint32_t last = stage->reduce.n - 1, first = first_unrolled(c, &stage->reduce);
+    const dlc_ids reduce = reduced_of(c, s, w->inner);
+    uint32_t last = reduce.n - 1, first = first_unrolled(c, &reduce);
     int64_t step = 0, taps = 1, size = (int64_t)width * dlc_dtype_bytes(stage->dtype[0]);
     dlc_expr shared = 0;
     if (first > last)
         return 0;
     for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        if (c->accesses[s].data[i].load && is_shared(c, c->accesses[s].data[i].load, axis, stage->reduce.data[last], &step))
+        if (c->accesses[s].data[i].load && is_shared(c, c->accesses[s].data[i].load, axis, reduce.data[last], &step))
             shared = c->accesses[s].data[i].load;
     if (!shared)
         return 0;
     for (uint32_t i = first; i <= last; i++)
-        taps *= c->extent[stage->reduce.data[i]];
+        taps *= c->extent[reduce.data[i]];
     int64_t vectors = (size + c->target->vector_bytes - 1) / c->target->vector_bytes;
     w->step = step;
     w->rows = 1;
     for (uint32_t i = 0; i < last; i++)
-        w->rows *= c->extent[stage->reduce.data[i]];
+        w->rows *= c->extent[reduce.data[i]];
     w->bytes = (int64_t)width * dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, shared)->dtype);
     w->column_bytes = lane == DLC_NO_AXIS ? w->bytes : w->bytes / width * c->extent[lane];
-    w->taps = c->extent[stage->reduce.data[last]] > w->taps ? c->extent[stage->reduce.data[last]] : w->taps;
+    w->taps = c->extent[reduce.data[last]] > w->taps ? c->extent[reduce.data[last]] : w->taps;
     w->vectors = vectors > w->vectors ? vectors : w->vectors;
     w->sums += dlc_reduces[stage->combine].naccs;
     w->written += taps;
@@ -406,7 +409,7 @@ static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t 
 /* Folds over such windows, and maps of them: all there is in the kernel. */
 static int find_windows(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t axis, windows *w)
 {
-    *w = (windows){0};
+    *w = (windows){.inner = choice->inner};
     for (uint32_t s = 0; s < c->nstages; s++) {
         const dlc_stage *stage = &c->kernel->stages.data[s];
         double points = dlc_choose_points(c, &stage->axes);
@@ -467,6 +470,33 @@ static int is_short_map(const dlc_chooser *c, const dlc_lanes_choice *choice)
            choice->width * computed_bytes(c) < c->target->vector_bytes;
 }
 
+/* What the lanes of a fold read is the same at all of them, or in its buffer: no border is tested. */
+static int is_unbordered(const dlc_chooser *c, uint32_t lane)
+{
+    for (uint32_t s = 0; s < c->nstages; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            dlc_expr load = c->accesses[s].data[i].load, guard = load ? dlc_load_guard(c->kernel->pool, load) : 0;
+            if (guard && dlc_expr_uses_axis(c->kernel->pool, guard, lane))
+                return 0;
+        }
+    return 1;
+}
+
+/* Windows that neighbours along the axis share; where lanes go along rows and neighbours down them, by taps down the rows innermost. */
+static int find_shared(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t axis, windows *w)
+{
+    if (find_windows(c, choice, axis, w))
+        return 1;
+    for (uint32_t s = 0; s < c->nstages && is_unbordered(c, choice->lane); s++)
+        for (uint32_t i = 0; i + 1 < c->kernel->stages.data[s].reduce.n; i++) {
+            choice->inner = c->kernel->stages.data[s].reduce.data[i];
+            if (find_windows(c, choice, axis, w))
+                return 1;
+        }
+    choice->inner = DLC_NO_AXIS;
+    return 0;
+}
+
 /* Those along the innermost of the loops around everything, but the lanes'. */
 static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t axis)
 {
@@ -475,7 +505,7 @@ static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t 
         !dlc_choose_is_known(c, axis))
         return;
     choice->tile = 1;
-    if (find_windows(c, choice, axis, &w))
+    if (find_shared(c, choice, axis, &w))
         choice->tile = tile_beside(c, &w, axis);
     else if (c->extent[choice->lane] == choice->width && c->extent[axis] >= SHORT_BESIDE && is_short_map(c, choice))
         choice->tile = SHORT_BESIDE;
@@ -487,7 +517,7 @@ static void put_tile_around(const dlc_chooser *c, const dlc_lanes_choice *choice
 {
     uint32_t last = outer->n - 1, axis = outer->data[last];
     windows w;
-    if (last && axis == choice->across && find_windows(c, choice, axis, &w)) {
+    if (last && axis == choice->across && choice->inner == DLC_NO_AXIS && find_windows(c, choice, axis, &w)) {
         outer->data[last] = outer->data[last - 1];
         outer->data[last - 1] = axis;
     }
@@ -544,7 +574,7 @@ static void fit_width(const dlc_chooser *c, dlc_lanes_choice *choice)
 static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t bytes)
 {
     double root_cycles = 0;
-    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, bytes)};
+    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .inner = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, bytes)};
     choice->lanes = dlc_new_array(c->arena, uint32_t, c->nstages);
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
@@ -587,13 +617,26 @@ static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
     return first == 0 || (c->target->kind == DLC_TARGET_CPU && points <= LARGE_WINDOW) ? first : reduce->n;
 }
 
-uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane)
+/* The stage's reduced axes, `inner` behind the others. */
+static dlc_ids reduced_of(const dlc_chooser *c, uint32_t s, uint32_t inner)
 {
     const dlc_ids *reduce = &c->kernel->stages.data[s].reduce;
-    uint32_t first = dlc_ids_find(reduce, lane, NULL) ? reduce->n : first_unrolled(c, reduce), n = 0;
+    dlc_ids order = {0};
     for (uint32_t i = 0; i < reduce->n; i++)
-        if (reduce->data[i] != lane) {
-            dlc_schedule_open(c->schedule, i >= first ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, reduce->data[i], 1);
+        if (reduce->data[i] != inner)
+            dlc_vec_push(c->arena, &order, reduce->data[i]);
+    if (dlc_ids_find(reduce, inner, NULL))
+        dlc_vec_push(c->arena, &order, inner);
+    return order;
+}
+
+uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t inner)
+{
+    const dlc_ids reduce = reduced_of(c, s, inner);
+    uint32_t first = dlc_ids_find(&reduce, lane, NULL) ? reduce.n : first_unrolled(c, &reduce), n = 0;
+    for (uint32_t i = 0; i < reduce.n; i++)
+        if (reduce.data[i] != lane) {
+            dlc_schedule_open(c->schedule, i >= first ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, reduce.data[i], 1);
             n++;
         }
     return n;
@@ -611,7 +654,7 @@ static uint32_t beside_in(const dlc_chooser *c, const dlc_lanes_choice *choice, 
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
     uint32_t axis = DLC_NO_AXIS;
-    windows w = {0};
+    windows w = {.inner = DLC_NO_AXIS};
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (!is_root(choice, stage->axes.data[i]) && stage->axes.data[i] != lane)
             axis = stage->axes.data[i];
@@ -716,7 +759,7 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
         n++;
     }
     n += dlc_choose_open_across(c, beside);
-    n += dlc_choose_open_reduced(c, s, lane);
+    n += dlc_choose_open_reduced(c, s, lane, choice->inner);
     if (folds_lanes) {
         dlc_schedule_open_lane(schedule, lane, choice->width, partials_of(c, lane, choice->width));
         n++;

@@ -153,6 +153,74 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* rows of an image along the lanes, for channels that fill no vector: of planes, copied and not, in one dimension and in three, of
+       two images, by phases of one size and of two */
+    {"graph @planes(%x: f32[2,9,13,37]) -> %y {\n"
+     "  %w: f32[2,9,3,5] = const hash(00000000000000a1)\n"
+     "  %b: f32[2,1,1] = const [0.5, -1.5]\n"
+     "  %c: f32[2,2,13,35] = conv %x, %w {pads=[1,1,1,1]}\n"
+     "  %d: f32[2,2,13,35] = add %c, %b\n"
+     "  %y: f32[2,2,13,35] = tanh %d\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,3,20,41], %z: f32[1,8,18,39]) -> %y {\n"
+     "  %w: f32[8,3,3,3] = const hash(00000000000000a2)\n"
+     "  %c: f32[1,8,18,39] = conv %x, %w\n"
+     "  %y: f32[1,8,18,39] = add %c, %z\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,20,67]) -> %y {\n"
+     "  %w: f32[1,20,11] = const hash(00000000000000a3)\n"
+     "  %y: f32[1,1,57] = conv %x, %w\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,12,5,6,20]) -> %y {\n"
+     "  %w: f32[1,12,3,3,3] = const hash(00000000000000a4)\n"
+     "  %y: f32[1,1,5,6,20] = conv %x, %w {pads=[1,1,1,1,1,1]}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[2,24,7,19]) -> %y {\n"
+     "  %v: f32[24,24,1,1] = const hash(00000000000000a5)\n"
+     "  %w: f32[24,2,4,4] = const hash(00000000000000a6)\n"
+     "  %c: f32[2,24,7,19] = conv %x, %v\n"
+     "  %r: f32[2,24,7,19] = relu %c\n"
+     "  %a: f32[2,2,14,38] = conv_transpose %r, %w {pads=[1,1,1,1], strides=[2,2]}\n"
+     "  %y: f32[2,2,14,38] = tanh %a\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[2,24,7,19]) -> %y {\n"
+     "  %w: f32[24,1,3,3] = const hash(00000000000000a7)\n"
+     "  %y: f32[2,1,13,37] = conv_transpose %x, %w {pads=[1,1,1,1], strides=[2,2]}\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,24,7,19]) -> %y {\n"
+     "  %w: f32[24,2,4,5] = const hash(00000000000000a8)\n"
+     "  %y: f32[1,2,22,59] = conv_transpose %x, %w {strides=[3,3], output_padding=[1,2], pads=[1,1,0,1]}\n"
+     "}\n",
+     0,
+     {1}},
+    /* the same of a channel of its own for each result, neighbours down the rows side by side: rows that tiles fill and that they do not */
+    {"graph @planes(%x: f32[2,5,33,37]) -> %y {\n"
+     "  %w: f32[5,1,5,7] = const hash(00000000000000a9)\n"
+     "  %b: f32[5,1,1] = const hash(00000000000000aa)\n"
+     "  %c: f32[2,5,33,36] = conv %x, %w {group=5, pads=[2,2,2,3]}\n"
+     "  %d: f32[2,5,33,36] = add %c, %b\n"
+     "  %y: f32[2,5,33,36] = relu %d\n"
+     "}\n",
+     0,
+     {1}},
+    {"graph @planes(%x: f32[1,6,20,19]) -> %y {\n"
+     "  %w: f32[6,1,4,4] = const hash(00000000000000ab)\n"
+     "  %y: f32[1,6,9,16] = conv %x, %w {group=6, strides=[2,1]}\n"
+     "}\n",
+     0,
+     {1}},
     /* lanes against the order of memory, the last ones off: nothing before the first element is read */
     {"graph @backwards(%x: f32[1003], %z: f32[1003]) -> %y {\n"
      "  %r: f32[1003] = slice %x {starts=[1002], steps=[-1], dims=[1003]}\n"

@@ -340,6 +340,78 @@ START_TEST(taps_are_cut_where_it_pays)
 }
 END_TEST
 
+/* Transposed windows: a kernel for each phase of the points, of unequal sizes, of windows the stride does not divide, by groups, of one
+ * tap and of several, of weights that a run brings, of whatever size; with what follows. Not where a phase would have no taps, or where
+ * what follows goes by all points, nor by steps between taps. */
+static const struct {
+    const char *graph;
+    uint32_t nparts;
+} transposed[] = {
+    {"in x 1,16,5,6; const w 16,24,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", 4},
+    {"in x 2,8,5,6; const w 8,3,5,5; c = conv_transpose x w strides=2,2 pads=2,2,2,2 output_padding=1,1; y = abs c; out y c", 4},
+    {"in x 1,8,4,5; const w 8,5,4,2; y = conv_transpose x w strides=3,2 pads=1,0,0,1; out y", 6},
+    {"in x 2,8,7; const w 8,6,3; const b 6,1; c = conv_transpose x w strides=2; s = add c b; y = tanh s; out y", 2},
+    {"in x 1,12,5,5; const w 12,4,3,3; y = conv_transpose x w group=3 strides=2,2; out y", 4},
+    {"in x 1,20,5,5; const w 20,1,3,3; c = conv_transpose x w group=20 strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", 4},
+    {"in x 1,8,5,6; in w 8,16,3,3; y = conv_transpose x w strides=2,2 pads=1,1,1,1; out y", 4},
+    {"in x n,8,h,w; const v 8,16,3,3; c = conv_transpose x v strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", 4},
+    {"in x:f16 1,8,5,6; const w:f16 8,16,3,3; y = conv_transpose x w strides=2,1 pads=1,1,1,1; out y", 2},
+    {"in x 1,4,3,3,4; const w 4,5,3,3,3; y = conv_transpose x w strides=2,2,2 pads=1,1,1,1,1,1; out y", 8},
+    {"in x 1,8,1,5; const w 8,16,3,3; y = conv_transpose x w strides=2,2 pads=1,1,1,1; out y", 2},
+    {"in x 1,8,5,6; const w 8,16,2,3; y = conv_transpose x w strides=3,2; out y", 2},
+    {"in x 1,8,5; const w 8,16,3; y = conv_transpose x w strides=3 dilations=2; out y", 0},
+    {"in x 1,8,5; const w 8,16,3; c = conv_transpose x w strides=2; m = reduce_max c axes=2 keepdims=1; y = sub c m; out y", 0},
+};
+
+static uint32_t count_parts(const dlc_module *module)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        for (uint32_t b = 0; b < module->kernels.data[k].kernel->buffers.n; b++)
+            if (module->kernels.data[k].kernel->buffers.data[b].is_part) {
+                n++;
+                break;
+            }
+    return n;
+}
+
+START_TEST(phases_give_the_transposed)
+{
+    static const char *const targets[] = {"x86-64-v2", "x86-64-v4", "aarch64", "sm_80"};
+    const char *graph = transposed[_i / 4].graph;
+    small_graph s = small_begin(graph);
+    uint32_t nparts = count_parts(lowered(&s, targets[_i % 4], "transposed=2"));
+    ck_assert_msg(nparts == transposed[_i / 4].nparts, "%s: %u", graph, nparts);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, s.ctx.module));
+    ck_assert_msg(difference <= (strstr(graph, "f16") ? 1e-3 : 1e-6), "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
+static const struct {
+    const char *graph, *target;
+    uint32_t nparts;
+} spreading[] = {
+    {"in x 1,128,32,32; const w 128,64,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", "x86-64-v4", 4},
+    {"in x 1,128,32,32; const w 128,64,5,5; c = conv_transpose x w strides=2,2 pads=2,2,2,2 output_padding=1,1 nhwc; y = relu c; out y", "x86-64-v3", 4},
+    {"in x 1,128,32,32; const w 128,64,4,4; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", "x86-64-v4", 0}, /* an axis of phases */
+    {"in x 1,128,32,32; const w 128,64,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y", "sm_80", 0},
+    {"in x 4,16,20,20; const w 16,8,3,3; c = conv_transpose x w strides=2,2 pads=1,1,1,1 output_padding=1,1; y = relu c; out y", "x86-64-v4", 4},
+};
+
+START_TEST(phases_are_parted_where_it_pays)
+{
+    small_graph s = small_begin(spreading[_i].graph);
+    uint32_t nparts = count_parts(lowered(&s, spreading[_i].target, NULL));
+    ck_assert_msg(nparts == spreading[_i].nparts, "%s for %s: %u", spreading[_i].graph, spreading[_i].target, nparts);
+    small_end(&s);
+}
+END_TEST
+
 /* Equal layers share the new kernels as they shared the old one; each launch has parts of its own. */
 START_TEST(equal_layers_stay_equal)
 {
@@ -416,6 +488,8 @@ int main(void)
     tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_loop_test(tcase, windows_give_the_pool, 0, 4 * NPOOLS);
+    tcase_add_loop_test(tcase, phases_give_the_transposed, 0, 4 * sizeof transposed / sizeof *transposed);
+    tcase_add_loop_test(tcase, phases_are_parted_where_it_pays, 0, sizeof spreading / sizeof *spreading);
     tcase_add_loop_test(tcase, other_windows_stay, 0, sizeof uncut / sizeof *uncut);
     tcase_add_loop_test(tcase, windows_are_cut_where_it_pays, 0, sizeof worth / sizeof *worth);
     tcase_add_loop_test(tcase, pieces_give_the_index, 0, 4 * (int)(sizeof bordered / sizeof *bordered));
