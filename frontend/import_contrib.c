@@ -145,14 +145,23 @@ void import_skip_rms_normalization(dlc_import *im)
 
 /* --- weights of few bits --- */
 
-/* Bytes [..., n] as numbers [..., n * 8 / bits] in f32, low bits first. */
-static dlc_value *unpacked(dlc_import *im, dlc_value *packed, int64_t bits)
+/* Codes of a constant, a byte each: products read them as such in every run, and a file's weights are more than folding may make. */
+static dlc_value *unpacked_constant(dlc_import *im, const dlc_value *packed, int64_t bits, const dlc_type *type)
+{
+    size_t n = (size_t)(8 / bits), nbytes = packed->data->size_bytes;
+    const uint8_t *from = packed->data->bytes;
+    uint8_t *codes = dlc_arena_bulk(im->graph->arena, n * nbytes + 1);
+    for (size_t i = 0; i < nbytes; i++)
+        for (size_t part = 0; part < n; part++)
+            codes[n * i + part] = (uint8_t)(from[i] >> (part * (size_t)bits) & ((1 << bits) - 1));
+    dlc_arena_settle(im->graph->arena, codes);
+    return dlc_graph_constant(im->graph, packed->name, type, codes, n * nbytes);
+}
+
+static dlc_value *unpacked_value(dlc_import *im, dlc_value *packed, int64_t bits, const dlc_type *type)
 {
     dlc_value *parts[8];
-    if (!packed)
-        return NULL;
     uint32_t n = (uint32_t)(8 / bits), rank = im_rank(packed);
-    dlc_expr dims[DLC_MAX_RANK];
     dlc_value *bytes = f_insert_axis(im, packed, rank);
     for (uint32_t i = 0; i < n; i++) {
         dlc_value *low = f_binary(im, DLC_OP_SHR, bytes, f_like(im, bytes, (double)(i * bits)));
@@ -160,10 +169,18 @@ static dlc_value *unpacked(dlc_import *im, dlc_value *packed, int64_t bits)
         if (!parts[i])
             return NULL;
     }
-    for (uint32_t d = 0; d < rank; d++)
-        dims[d] = packed->type.dims[d];
-    dims[rank - 1] = dlc_muli(im->pool, dims[rank - 1], n);
-    return f_cast(im, f_reshape(im, f_concat(im, parts, n, rank), dims, rank), DLC_F32);
+    return f_reshape(im, f_concat(im, parts, n, rank), type->dims, rank);
+}
+
+/* Bytes, in rows of these dimensions [..., n], as numbers [..., n * 8 / bits] in f32, low bits first. */
+static dlc_value *unpacked(dlc_import *im, dlc_value *bytes, const dlc_expr *dims, uint32_t rank, int64_t bits)
+{
+    dlc_value *packed = f_reshape(im, bytes, dims, rank);
+    if (!packed)
+        return NULL;
+    dlc_type type = packed->type;
+    type.dims[rank - 1] = dlc_muli(im->pool, dims[rank - 1], 8 / bits);
+    return f_cast(im, bytes->data && bits < 8 ? unpacked_constant(im, bytes, bits, &type) : unpacked_value(im, packed, bits, &type), DLC_F32);
 }
 
 /* Zero points [columns, blocks, 1]: packed, as floats, or the middle of the range. */
@@ -177,7 +194,7 @@ static dlc_value *zeros_of(dlc_import *im, dlc_value *zeros, int64_t bits, dlc_e
         int64_t n = 8 / bits;
         dlc_expr packed = dlc_floordiv(im->pool, dlc_addi(im->pool, blocks, n - 1), im_i64(im, n));
         const dlc_expr rows[2] = {columns, packed};
-        zeros = unpacked(im, f_reshape(im, zeros, rows, 2), bits);
+        zeros = unpacked(im, zeros, rows, 2, bits);
         zeros = f_slice(im, zeros, 1, im_i64(im, 0), blocks);
     }
     return f_reshape(im, f_cast(im, zeros, DLC_F32), dims, 3);
@@ -206,7 +223,7 @@ void import_mat_mul_n_bits(dlc_import *im)
     const dlc_expr packed[3] = {columns, blocks, im_i64(im, block * bits / 8)},
                    wide[2] = {columns, im_i64(im, nblocks * block)},
                    per_block[3] = {columns, blocks, im_i64(im, 1)};
-    dlc_value *w = unpacked(im, f_reshape(im, codes, packed, 3), bits);
+    dlc_value *w = unpacked(im, codes, packed, 3, bits);
     w = f_sub(im, w, zeros_of(im, im_in(im, 3), bits, columns, blocks));
     w = f_mul(im, w, f_reshape(im, f_cast(im, scales, DLC_F32), per_block, 3));
     w = f_slice(im, f_reshape(im, w, wide, 2), 1, im_i64(im, 0), im_i64(im, k));

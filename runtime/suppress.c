@@ -1,7 +1,9 @@
 /*
  * Boxes that are kept, greedily, best score first: a box goes where a kept one overlaps it too much. Few are kept of many, so scores are never
- * sorted: some of the best are selected at a time.
+ * sorted: some of the best are selected at a time. Where many are kept, most are far from each other (those of other classes, that an offset
+ * moved apart, too): candidates lie in groups of neighbours, and a kept box is compared with a group's bounds first.
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/order.h"
@@ -44,37 +46,169 @@ typedef struct {
     int is_center;
 } contest;
 
-/* The next candidates, as they are compared: corners and areas side by side, 4 at once. */
-enum { CANDIDATES = 64, AT_ONCE = 4 };
+enum { CANDIDATES = DLCRT_MOST_WANTED, FEW = 256, GROUP = 16, AT_ONCE = 4, NGROUPS = CANDIDATES / GROUP };
+
+/* The next candidates, in places by where they lie, and the bounds of their groups: corners side by side, as they are compared. */
 typedef struct {
     float low[2][CANDIDATES], high[2][CANDIDATES], area[CANDIDATES];
+    float group_low[2][NGROUPS], group_high[2][NGROUPS];
     int32_t is_left[CANDIDATES];
-    int64_t number[CANDIDATES], n;
+    uint16_t place[CANDIDATES]; /* of the candidate by its rank */
+    int64_t n;
 } candidates;
 
-static void set_candidate(candidates *all, int64_t i, const box *b)
+static const box nowhere = {{HUGE_VALF, HUGE_VALF}, {-HUGE_VALF, -HUGE_VALF}};
+
+static void set_candidate(candidates *all, int64_t i, const box *b, int is_left)
 {
     for (int d = 0; d < 2; d++) {
         all->low[d][i] = b->low[d];
         all->high[d][i] = b->high[d];
     }
     all->area[i] = area_of(b);
+    all->is_left[i] = is_left;
+}
+
+static void set_group(candidates *all, int64_t g, const box *bounds)
+{
+    for (int d = 0; d < 2; d++) {
+        all->group_low[d][g] = bounds->low[d];
+        all->group_high[d][g] = bounds->high[d];
+    }
+}
+
+/* NaN is outside: it overlaps nothing. */
+static void widen(box *bounds, const box *b)
+{
+    for (int d = 0; d < 2; d++) {
+        bounds->low[d] = b->low[d] < bounds->low[d] ? b->low[d] : bounds->low[d];
+        bounds->high[d] = b->high[d] > bounds->high[d] ? b->high[d] : bounds->high[d];
+    }
+}
+
+static box candidate_at(const candidates *all, int64_t i)
+{
+    return (box){{all->low[0][i], all->low[1][i]}, {all->high[0][i], all->high[1][i]}};
+}
+
+/* --- places: by columns of a grid, and down each column --- */
+enum { COLUMNS = 16, MOST_CELLS = CANDIDATES };
+
+typedef struct {
+    float least[2], scale[2];
+    int cells[2]; /* along each dimension */
+} grid;
+
+static grid grid_of(const contest *c, const uint64_t *numbers, int64_t n)
+{
+    grid g;
+    box bounds = nowhere;
+    for (int64_t i = 0; i < n; i++) {
+        box own;
+        read_box(c->boxes, dlcrt_number_element(numbers[i]), c->is_center, &own);
+        widen(&bounds, &own);
+    }
+    for (int d = 0; d < 2; d++) {
+        g.cells[d] = d ? (int)(n / COLUMNS) : COLUMNS;
+        g.least[d] = bounds.low[d];
+        g.scale[d] = (float)g.cells[d] / (bounds.high[d] - bounds.low[d]);
+    }
+    return g;
+}
+
+/* Any cell will do, NaN and infinities included: it says how soon a box is found to be far. */
+static int cell_of(const grid *g, const box *b)
+{
+    int cell = 0;
+    for (int d = 0; d < 2; d++) {
+        float at = (b->low[d] - g->least[d]) * g->scale[d];
+        cell = cell * g->cells[d] + (at >= (float)g->cells[d] ? g->cells[d] - 1 : at > 0 ? (int)at : 0);
+    }
+    return cell;
+}
+
+static void sort_places(const contest *c, const uint64_t *numbers, candidates *all)
+{
+    grid g = grid_of(c, numbers, all->n);
+    uint16_t next[MOST_CELLS + 1], cells[CANDIDATES];
+    int ncells = g.cells[0] * g.cells[1];
+    memset(next, 0, sizeof *next * (size_t)(ncells + 1));
+    for (int64_t i = 0; i < all->n; i++) {
+        box own;
+        read_box(c->boxes, dlcrt_number_element(numbers[i]), c->is_center, &own);
+        cells[i] = (uint16_t)cell_of(&g, &own);
+        next[cells[i] + 1]++;
+    }
+    for (int cell = 0; cell < ncells; cell++)
+        next[cell + 1] = (uint16_t)(next[cell + 1] + next[cell]);
+    for (int64_t i = 0; i < all->n; i++)
+        all->place[i] = next[cells[i]]++;
+}
+
+/* Few are all compared, in their order. */
+static int is_sorted(int64_t n)
+{
+    return n > FEW;
+}
+
+static int64_t whole_groups(int64_t n)
+{
+    return (n + GROUP - 1) / GROUP * GROUP;
+}
+
+static void bound_groups(candidates *all)
+{
+    int64_t ngroups = whole_groups(all->n) / GROUP;
+    for (int64_t g = 0; g < ngroups; g++) {
+        box bounds = nowhere;
+        for (int64_t i = g * GROUP; i < (g + 1) * GROUP; i++) {
+            box own = candidate_at(all, i);
+            widen(&bounds, &own);
+        }
+        set_group(all, g, &bounds);
+    }
+    for (int64_t g = ngroups; g < whole_groups(ngroups); g++)
+        set_group(all, g, &nowhere);
 }
 
 static void take_candidates(const contest *c, const uint64_t *numbers, int64_t n, candidates *all)
 {
-    all->n = n < CANDIDATES ? n : CANDIDATES;
-    for (int64_t i = 0; i < all->n; i++) {
-        all->number[i] = dlcrt_number_element(numbers[i]);
+    all->n = n;
+    for (int64_t i = 0; i < n; i++)
+        all->place[i] = (uint16_t)i;
+    if (is_sorted(n))
+        sort_places(c, numbers, all);
+    for (int64_t i = 0; i < n; i++) {
         box own;
-        read_box(c->boxes, all->number[i], c->is_center, &own);
-        set_candidate(all, i, &own);
-        all->is_left[i] = 1;
+        read_box(c->boxes, dlcrt_number_element(numbers[i]), c->is_center, &own);
+        set_candidate(all, all->place[i], &own, 1);
     }
-    for (int64_t i = all->n; i % AT_ONCE; i++) {
-        set_candidate(all, i, &(box){{0, 0}, {0, 0}});
-        all->is_left[i] = 0;
-    }
+    for (int64_t i = n; i < whole_groups(n); i++)
+        set_candidate(all, i, &nowhere, 0);
+    if (is_sorted(n))
+        bound_groups(all);
+}
+
+/* --- strikes --- */
+
+/* Whether some of `n` boxes reach into one, their corners side by side from `low` and `high` on, `pitch` further along the second dimension:
+ * comparisons alone. */
+static inline int reach_some(const float *low, const float *high, int64_t pitch, int64_t n, const box *b)
+{
+    int found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= (low[i] < b->high[0]) & (high[i] > b->low[0]) & (low[pitch + i] < b->high[1]) & (high[pitch + i] > b->low[1]);
+    return found;
+}
+
+static inline int groups_reach(const candidates *all, int64_t first, int64_t n, const box *b)
+{
+    return reach_some(all->group_low[0] + first, all->group_high[0] + first, NGROUPS, n, b);
+}
+
+static inline int candidates_reach(const candidates *all, int64_t first, int64_t n, const box *b)
+{
+    return reach_some(all->low[0] + first, all->high[0] + first, CANDIDATES, n, b);
 }
 
 /* Sets share[2] to how far both reach together along each dimension. */
@@ -86,32 +220,47 @@ static inline void shared_extent(const candidates *all, int64_t i, const box *ke
     }
 }
 
-static int touches_some(const candidates *all, int64_t first, const box *kept)
+/* An area of 0 overlaps nothing. */
+static inline void strike_some(candidates *all, int64_t first, const box *kept, float area, float threshold)
 {
-    int found = 0;
     for (int64_t i = first; i < first + AT_ONCE; i++) {
         float share[2];
         shared_extent(all, i, kept, share);
-        found |= (share[0] > 0) & (share[1] > 0) & all->is_left[i];
+        float shared = share[0] * share[1], whole = all->area[i] + area - shared;
+        int is_out = (share[0] > 0) & (share[1] > 0) & (all->area[i] > 0) & (whole > 0) & (shared / whole > threshold);
+        all->is_left[i] &= !is_out;
     }
-    return found;
 }
 
-/* Those from `first` on that the box overlaps too much are out. An area of 0 overlaps nothing. */
+static inline void strike_range(candidates *all, int64_t first, int64_t end, const box *kept, float area, float threshold)
+{
+    for (int64_t i = first; i < end; i += AT_ONCE)
+        if (candidates_reach(all, i, AT_ONCE, kept))
+            strike_some(all, i, kept, area, threshold);
+}
+
+static void strike_groups(candidates *all, const box *kept, float area, float threshold)
+{
+    int64_t ngroups = whole_groups(all->n) / GROUP;
+    for (int64_t some = 0; some < ngroups; some += GROUP) {
+        if (!groups_reach(all, some, GROUP, kept))
+            continue;
+        for (int64_t g = some; g < some + GROUP; g++)
+            if (groups_reach(all, g, 1, kept))
+                strike_range(all, g * GROUP, (g + 1) * GROUP, kept, area, threshold);
+    }
+}
+
+/* Those of rank `first` and worse that the box overlaps too much are out. */
 static void strike(candidates *all, int64_t first, const box *kept, float threshold)
 {
     float area = area_of(kept);
-    for (int64_t g = first / AT_ONCE * AT_ONCE; area > 0 && g < all->n; g += AT_ONCE) {
-        if (!touches_some(all, g, kept))
-            continue;
-        for (int64_t i = g; i < g + AT_ONCE; i++) {
-            float share[2];
-            shared_extent(all, i, kept, share);
-            float shared = share[0] * share[1], whole = all->area[i] + area - shared;
-            int is_out = (share[0] > 0) & (share[1] > 0) & (all->area[i] > 0) & (whole > 0) & (shared / whole > threshold);
-            all->is_left[i] &= !is_out;
-        }
-    }
+    if (!(area > 0))
+        return;
+    if (is_sorted(all->n))
+        strike_groups(all, kept, area, threshold);
+    else
+        strike_range(all, first / AT_ONCE * AT_ONCE, all->n, kept, area, threshold);
 }
 
 static int64_t kept_at(const contest *c, int64_t i)
@@ -126,8 +275,8 @@ static void set_kept(const contest *c, int64_t i, int64_t number)
     memcpy(c->kept + i * (int64_t)sizeof number, &number, sizeof number);
 }
 
-/* First all boxes kept so far strike out of the candidates, then each that is left is kept and strikes. Returns how many are kept. */
-static int64_t keep_some(const contest *c, candidates *all, int64_t nkept)
+/* First all boxes kept so far strike, then each that is left is kept and strikes. Returns how many are kept. */
+static int64_t keep_some(const contest *c, const uint64_t *numbers, candidates *all, int64_t nkept)
 {
     for (int64_t k = 0; k < nkept; k++) {
         box kept;
@@ -135,13 +284,20 @@ static int64_t keep_some(const contest *c, candidates *all, int64_t nkept)
         strike(all, 0, &kept, c->threshold);
     }
     for (int64_t i = 0; i < all->n && nkept < c->most; i++) {
-        if (!all->is_left[i])
+        if (!all->is_left[all->place[i]])
             continue;
-        set_kept(c, nkept++, all->number[i]);
-        box own = {{all->low[0][i], all->low[1][i]}, {all->high[0][i], all->high[1][i]}};
+        set_kept(c, nkept++, dlcrt_number_element(numbers[i]));
+        box own = candidate_at(all, all->place[i]);
         strike(all, i + 1, &own, c->threshold);
     }
     return nkept;
+}
+
+/* Of n candidates, those to go on with when `wanted` more boxes are: all may be kept. */
+static int64_t enough(int64_t wanted, int64_t n)
+{
+    int64_t few = wanted > DLCRT_BLOCK ? wanted : DLCRT_BLOCK;
+    return few < n ? few : n;
 }
 
 /* The best are selected, then the next best, more each time. */
@@ -152,16 +308,16 @@ static void suppress(const contest *c)
     int64_t nkept = 0;
     int is_over = 0;
     best.most = UINT64_MAX;
-    best.wanted = CANDIDATES;
+    best.wanted = DLCRT_BLOCK;
     while (nkept < c->most && !is_over) {
         best.above_key = c->least_key;
         dlcrt_select(&best, &c->scores, c->nboxes);
         is_over = best.n < best.wanted;
         if (best.n && dlcrt_number_key(best.numbers[0]) == INT32_MAX) /* NaN comes first and is above nothing: with it the class ends */
             break;
-        for (int64_t at = 0; at < best.n && nkept < c->most; at += CANDIDATES) {
-            take_candidates(c, best.numbers + at, best.n - at, &all);
-            nkept = keep_some(c, &all, nkept);
+        for (int64_t at = 0; at < best.n && nkept < c->most; at += all.n) {
+            take_candidates(c, best.numbers + at, enough(c->most - nkept, best.n - at), &all);
+            nkept = keep_some(c, best.numbers + at, &all, nkept);
         }
         if (!is_over)
             best.most = best.numbers[best.n - 1] - 1;

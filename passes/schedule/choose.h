@@ -33,6 +33,7 @@ typedef struct {
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
     uint32_t across;  /* the axis unrolled in them, as many points as lanes: see dlc_choose_crosses; or DLC_NO_AXIS */
     uint32_t rows;    /* of a register tile whose elements are asked for; or DLC_NO_AXIS */
+    int64_t lanes_block; /* of lanes that constants lie by, see dlc_choose_lay_out_constant; 0: all of them */
 } dlc_chooser;
 
 /* Lanes along one axis stride where the load's neighbours in memory lie along another: a square of both is read by rows and turned in

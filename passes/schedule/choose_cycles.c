@@ -4,6 +4,8 @@
  */
 #include "passes/schedule/choose.h"
 
+#include <string.h>
+
 #define LOOKUP_CYCLES 6.0 /* of a vector: four loads of the table, two permutations, a choice */
 #define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
 #define TURNED_ROW 0.7    /* of an element of a register tile's rows, fewer than lanes */
@@ -250,13 +252,31 @@ double dlc_choose_stage_cycles(const dlc_chooser *c, uint32_t s, uint32_t lane, 
     return cycles;
 }
 
+/* The innermost dimension, the lanes', by blocks: what a step goes down lies together, so it is read as it comes from memory. */
+static void cut_lanes(const dlc_chooser *c, layout_parts *parts)
+{
+    dlc_copy_part *last = &parts->part[parts->n - 1];
+    int64_t extent, block = c->lanes_block;
+    if (block <= 1 || parts->n == DLC_MAX_RANK || !dlc_const_extent(c->kernel, last->axes.data[0], &extent) || extent == block ||
+        extent % block)
+        return;
+    dlc_copy_part outer = *last;
+    outer.block = (int32_t)block;
+    last->block = (int32_t)block;
+    last->inner = 1;
+    memmove(parts->part + 1, parts->part, parts->n++ * sizeof *parts->part);
+    parts->part[0] = outer;
+}
+
 /* Constants read along the lanes lie that way: the filters of a depthwise convolution. */
 void dlc_choose_lay_out_constant(dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t dim)
 {
     const dlc_buffer *buffer = &c->kernel->buffers.data[dlc_node_of(c->kernel->pool, load)->imm.id];
     layout_parts parts;
-    if (dim + 1u < buffer->type.rank && lanes_layout(c, load, dim, &parts))
-        dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, load, parts.part, parts.n);
+    if (dim + 1u >= buffer->type.rank || !lanes_layout(c, load, dim, &parts))
+        return;
+    cut_lanes(c, &parts);
+    dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, load, parts.part, parts.n);
 }
 
 void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)

@@ -776,12 +776,17 @@ void dlc_choose_lanes_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint
 void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
 {
     dlc_schedule *schedule = c->schedule;
-    uint32_t n = 0;
+    uint32_t n = 0, down = vectors_down(c, choice);
+    if (down > 1) /* a step's, or a unit's where it has fewer */
+        c->lanes_block = choice->npar == choice->loops.n && choice->loops.data[choice->npar - 1].tile < (int64_t)down * choice->width
+                             ? choice->loops.data[choice->npar - 1].tile
+                             : (int64_t)down * choice->width;
     for (uint32_t s = 0; s < c->nstages; s++) {
         uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
         if (lane != DLC_NO_AXIS)
             dlc_choose_lay_out_constants(c, s, lane);
     }
+    c->lanes_block = 0;
     for (uint32_t l = 0; l < choice->loops.n; l++) {
         const dlc_root_choice *loop = &choice->loops.data[l];
         int is_lane = loop->axis == choice->lane && l + 1 == choice->loops.n;

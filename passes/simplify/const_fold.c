@@ -95,13 +95,30 @@ static double points(const dlc_kernel *kernel, const dlc_ids *axes)
     return product;
 }
 
+static int is_plain_load(const dlc_pool *pool, dlc_expr value)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, value);
+    return node->op == DLC_EXPR_LOAD && !node->flags && !dlc_load_guard(pool, value);
+}
+
+/* A sum of products as they lie in memory: the interpreter multiplies and adds them in one step, a vector at a time. */
+static int is_plain_product(const dlc_kernel *kernel, const dlc_stage *stage)
+{
+    const dlc_expr_node *value = dlc_node_of(kernel->pool, stage->value[0]);
+    return stage->combine == DLC_REDUCE_SUM && value->op == DLC_EXPR_MUL &&
+           is_plain_load(kernel->pool, dlc_arg(kernel->pool, stage->value[0], 0)) &&
+           is_plain_load(kernel->pool, dlc_arg(kernel->pool, stage->value[0], 1));
+}
+
 /* Scalar evaluations, each stage taken to have its share of the expressions. */
 static double kernel_work(const dlc_kernel *kernel)
 {
     double work = 0, share = kernel->pool->nodes.n / (kernel->stages.n ? kernel->stages.n : 1) + 1;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        work += share * points(kernel, &kernel->stages.data[s].axes) *
-                points(kernel, &kernel->stages.data[s].reduce);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        work += (is_plain_product(kernel, stage) ? 1 : share) * points(kernel, &stage->axes) *
+                points(kernel, &stage->reduce);
+    }
     return work;
 }
 

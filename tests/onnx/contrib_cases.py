@@ -60,6 +60,32 @@ def weights_of_four_bits():
                atol=1e-4)
 
 
+def few_bits(bits, is_weight):
+    g = rng()
+    n, x, codes, scales = 8 // bits, normal(3, 32), g.integers(0, 1 << bits, (6, 32)), g.random((6, 2)).astype(np.float32)
+    w = ((codes.reshape(6, 2, 16) - (1 << bits - 1)) * scales[..., None]).reshape(6, 32).astype(np.float32)
+    packed = sum(codes[:, i::n] << bits * i for i in range(n)).astype(np.uint8).reshape(6, 2, 16 // n)
+    weights = {"s": scales.ravel(), **({"w": packed} if is_weight else {})}
+    nodes = [ms("MatMulNBits", ["x", "w", "s"], ["y"], K=32, N=6, bits=bits, block_size=16)]
+    return run(nodes, {"x": x, **({} if is_weight else {"w": packed})}, ["y"], [x @ w.T], weights=weights, domains=MS, atol=1e-4)
+
+
+@case
+def weights_of_two_bits():
+    return few_bits(2, True)
+
+
+@case
+def weights_of_four_bits_given():
+    """They are no constant of the model."""
+    return few_bits(4, False)
+
+
+@case
+def weights_of_two_bits_given():
+    return few_bits(2, False)
+
+
 @case
 def attention_with_masks():
     x, w, b = normal(2, 4, 8), normal(8, 24), normal(24)

@@ -366,12 +366,19 @@ START_TEST(boxes_are_suppressed_as_defined)
     static const int64_t lengths[] = {0, 1, 15, 16, 64, 65, 200, 1000, MOST_BOXES}, mosts[] = {0, 1, 7, 100, MOST_BOXES};
     static float boxes[2 * MOST_BOXES * 4], scores[2 * 3 * MOST_BOXES];
     static int64_t kept[2 * 3 * MOST_BOXES], expected[MOST_BOXES];
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 90; round++) {
         int64_t n = lengths[draw(9)], most = mosts[draw(5)], is_center = draw(2);
         float threshold = (float)draw(10) / 10, least = draw(3) ? (float)draw(100) / 100 : -INFINITY;
         uint32_t nlevels = draw(2) ? 10 : 1000000, spread = 1 + draw(4000);
         for (int64_t i = 0; i < 8 * n; i++)
             boxes[i] = (float)draw(i % 4 < 2 || !is_center ? spread : 100) / 10;
+        if (round % 3 == 1) /* those of classes, moved apart */
+            for (int64_t i = 0; i < 2 * n; i++)
+                for (int64_t d = 0, from = 400 * draw(20); d < (is_center ? 2 : 4); d++)
+                    boxes[4 * i + d] += (float)from;
+        for (int64_t i = 0; round % 3 == 2 && i < 8 * n; i++)
+            if (!draw(100))
+                boxes[i] = draw(2) ? (float)NAN : draw(2) ? (float)INFINITY : -(float)INFINITY;
         for (int64_t i = 0; i < 6 * n; i++)
             scores[i] = draw(500) ? (float)draw(nlevels) / (float)nlevels : draw(40) ? (float)INFINITY : draw(10) ? -(float)INFINITY : (float)NAN;
         most = most < n ? most : n;
