@@ -128,6 +128,7 @@ class _Slot:
         self.is_text = [row.dtype == NUMPY[STR] for row in session._inputs]
         self.text_inputs = [False] * self.ninputs  # of the arrays that were seen
         self.is_sized = False
+        self.bound: Any = None  # what lives as long as the tensors are bound to it
         self.on_device = [0] * self.ninputs
         self.is_short = False  # as the last run was
         self.arguments = (self.context, self.inputs, self.ninputs, self.outputs, self.noutputs)
@@ -203,6 +204,20 @@ class _Slot:
         if array.nbytes:
             ffi.memmove(_buffer(array), tensor.data, array.nbytes)
         return array
+
+    def bind(self, feed: Mapping[str, Any], wanted: Sequence[int], out: Sequence[Any]) -> bool:
+        """Sets the tensors for many calls; False where an output's shape is known to a run alone."""
+        kept = [self.set_input(i, tensor, feed[name], name) for name, tensor, i in self.rows]
+        if not self.is_sized:
+            self.size()
+        if any(self.shapes[i] is None for i in wanted):
+            return False
+        for tensor in self.out_rows:
+            tensor.data, tensor.size_bytes, tensor.on_device = ffi.NULL, 0, 0
+        for place, i in enumerate(wanted):
+            self.set_output(i, out[place], kept)
+        self.bound = kept
+        return True
 
     def run(self, feed: Mapping[str, Any], wanted: Sequence[int], out: Sequence[Any] | None) -> list[Any]:
         kept = [self.set_input(i, tensor, feed[name], name) for name, tensor, i in self.rows]
@@ -378,6 +393,7 @@ class IOBinding:
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
         self._results: list[Any] = []
+        self._ready: list[_Slot] = []  # one where all is bound to memory, and no run has it
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
         self._bind_input(name, array)
@@ -392,10 +408,12 @@ class IOBinding:
         names = [row.name for row in self._session._inputs]
         if name not in names:
             raise InvalidError(f"there is no input '{name}'; the model's inputs are {', '.join(names) or 'none'}")
+        self._release()
         self._inputs[name] = value
 
     def _bind_output(self, name: str, value: Any) -> None:
         self._session._number(name)
+        self._release()
         self._outputs[name] = value
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
@@ -417,9 +435,11 @@ class IOBinding:
         return _dlpack.View(pointer, number_of(element_type), tuple(shape), device_type == "cuda", None)
 
     def clear_binding_inputs(self) -> None:
+        self._release()
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
+        self._release()
         self._outputs.clear()
         self._results = []
 
@@ -439,9 +459,55 @@ class IOBinding:
         return list(self._results)
 
     def _run(self, run_options: RunOptions | None) -> None:
+        ready = self._ready
+        if ready and run_options is None:
+            try:
+                slot = ready.pop()
+            except IndexError:  # another thread has it
+                pass
+            else:
+                try:
+                    status = slot.call()
+                finally:
+                    ready.append(slot)
+                    if ready is not self._ready:  # bound anew meanwhile
+                        self._give_back(ready)
+                if status:
+                    check(status)
+                return
         names = list(self._outputs) or [output.name for output in self._session._outputs]
         given = [self._outputs.get(name) for name in names]
         self._results = self._session.run(names, self._inputs, run_options, out=given)
+        if not ready and ready is self._ready:
+            self._prepare(names, given)
+
+    def _prepare(self, names: Sequence[str], given: Sequence[Any]) -> None:
+        """What was bound, and run, stays as it is until something else is bound: the next run is a call."""
+        values = [*self._inputs.values(), *given]
+        if all(type(value) is _dlpack.View or (type(value) is _ndarray and value.flags.c_contiguous and value.dtype.kind in "biufc")
+               for value in values):
+            slots = self._session._slots
+            try:
+                slot = slots.pop()
+            except IndexError:
+                return
+            if slot.bind(self._inputs, [self._session._numbers[name] for name in names], given):
+                self._ready.append(slot)
+            else:
+                slots.append(slot)
+
+    def _release(self) -> None:
+        ready, self._ready = self._ready, []
+        self._give_back(ready)
+
+    def _give_back(self, ready: list[_Slot]) -> None:
+        while ready:
+            slot = ready.pop()
+            slot.bound = None
+            self._session._slots.append(slot)
+
+    def __del__(self) -> None:
+        self._release()
 
 
 class InferenceSession:

@@ -1,5 +1,6 @@
 """The Python package against the models in the tree."""
 
+import concurrent.futures
 import gc
 import os
 import pathlib
@@ -151,6 +152,43 @@ class Sessions(unittest.TestCase):
         binding.bind_ortvalue_output("logits", dlc.OrtValue.ortvalue_from_shape_and_type([4, 10], np.float32))
         self.session.run_with_iobinding(binding)
         np.testing.assert_allclose(binding.get_outputs()[0].numpy(), out)
+
+
+    def test_what_stays_bound(self):
+        """Runs of what is bound to memory are calls alone, until something else is bound."""
+        session, images = self.session, [np.ascontiguousarray(DATA["image"][i:i + 4]) for i in (0, 4)]
+        wanted = [session.run(None, {"image": image})[0] for image in images]
+        image, out = images[0].copy(), np.zeros((4, 10), np.float32)
+        for _ in range(20):  # a binding that ends gives its context back
+            binding = session.io_binding()
+            binding.bind_cpu_input("image", image)
+            binding.bind_ortvalue_output("logits", dlc.OrtValue.ortvalue_from_numpy(out))
+            for i in (0, 1, 0, 1):
+                image[...] = images[i]
+                session.run_with_iobinding(binding)
+                np.testing.assert_array_equal(out, wanted[i])
+        self.assertLess(len(session._made), 10)
+        np.testing.assert_array_equal(session.run(None, {"image": images[0]})[0], wanted[0])  # by another context
+        np.testing.assert_array_equal(out, wanted[1])
+        other = np.zeros((2, 10), np.float32)
+        binding.bind_cpu_input("image", images[0][:2])
+        self.assertRaises(dlc.InvalidError, session.run_with_iobinding, binding)  # four rows are bound, and there are two
+        binding.bind_ortvalue_output("logits", dlc.OrtValue.ortvalue_from_numpy(other))
+        for _ in range(2):
+            other[...] = 0
+            session.run_with_iobinding(binding)
+            np.testing.assert_allclose(other, wanted[0][:2], rtol=1e-5, atol=1e-5)
+        binding.clear_binding_outputs()
+        binding.bind_output("logits")
+        session.run_with_iobinding(binding)
+        first = binding.copy_outputs_to_cpu()[0]
+        session.run_with_iobinding(binding)
+        self.assertIsNot(binding.copy_outputs_to_cpu()[0], first)
+        binding.bind_cpu_input("image", image)
+        binding.bind_ortvalue_output("logits", dlc.OrtValue.ortvalue_from_numpy(out))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: session.run_with_iobinding(binding), range(100)))
+        np.testing.assert_array_equal(out, wanted[1])
 
     def test_wrong_calls_are_named(self):
         image = DATA["image"][:1]
