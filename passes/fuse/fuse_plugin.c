@@ -144,10 +144,13 @@ typedef struct {
 static int wait_for(pipe_end *from)
 {
     struct pollfd poll_on = {.fd = from->fd, .events = POLLIN};
-    double left = from->until - dlc_budget_clock();
-    int n = poll(&poll_on, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
+    int n;
+    do { /* a host's signals end no wait: reading would wait for as long as somebody holds the pipe */
+        double left = from->until - dlc_budget_clock();
+        n = poll(&poll_on, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
+    } while (n < 0 && errno == EINTR);
     from->is_late = n == 0;
-    return n > 0 || (n < 0 && errno == EINTR);
+    return n > 0;
 }
 
 static int take(pipe_end *from, void *bytes, size_t size_bytes)

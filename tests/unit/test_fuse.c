@@ -1,9 +1,12 @@
 /* The fusion engine: what is legal, what is said of the rest, strategies from outside, and how long large graphs take. */
 #include "tests/unit/small_graph.h"
 
+#include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "dlc/fusion.h"
 #include "tests/unit/suite.h"
 
@@ -123,6 +126,31 @@ START_TEST(wild_requests_are_answered)
     ck_assert_msg(fuse_with(&s, DLC_WILD_STRATEGY) == DLC_OK, "%s",
                   s.diag->nmessages ? s.diag->messages[s.diag->nmessages - 1].text : "");
     ck_assert_uint_eq(s.ctx.groups->ngroups, 4);
+    small_end(&s);
+}
+END_TEST
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+/* A signal that a host handles interrupts whatever waits: what a strategy leaves behind ends with its time. */
+START_TEST(signals_end_no_wait)
+{
+    small_graph s = small_begin(mlp);
+    dlc_budget budget = {.deadline = dlc_budget_clock() + 2.5}, *before = dlc_budget_use(&budget);
+    const struct itimerval once = {{0, 0}, {0, 300000}};
+    struct sigaction ignored = {.sa_handler = ignore}, usual;
+    sigaction(SIGALRM, &ignored, &usual);
+    setitimer(ITIMER_REAL, &once, NULL);
+    double start = dlc_budget_clock();
+    dlc_status status = fuse_with(&s, DLC_PARTING_STRATEGY);
+    sigaction(SIGALRM, &usual, NULL);
+    dlc_budget_use(before);
+    ck_assert_int_eq(status, DLC_USAGE);
+    ck_assert(strstr(s.diag->messages[s.diag->nmessages - 1].text, "takes longer than it may"));
+    ck_assert_double_le(dlc_budget_clock() - start, 30);
     small_end(&s);
 }
 END_TEST
@@ -269,6 +297,7 @@ int main(void)
     tcase_add_test(tcase, groups_are_in_order);
     tcase_add_test(tcase, plugin_is_loaded);
     tcase_add_test(tcase, wild_requests_are_answered);
+    tcase_add_test(tcase, signals_end_no_wait);
     tcase_add_loop_test(tcase, plans_are_followed, 0, sizeof plans / sizeof *plans);
     tcase_add_test(tcase, sets_are_judged_whole);
     tcase_add_loop_test(tcase, unknown_strategies_are_refused, 0, 3);
