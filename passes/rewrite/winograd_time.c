@@ -34,12 +34,12 @@ double dlc_winograd_time(const site *at, int64_t m)
     double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : m + DLC_WINOGRAD_TAPS - 1), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
-    double channels = (double)at->inputs * (double)at->outputs;
+    double inputs = (double)at->inputs * (double)at->nothers, channels = inputs * (double)at->outputs;
     double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
     double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
         cycles += tiles * n * n / width *
-                  (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
+                  (INPUT_CYCLES * inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
     uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(dlc_winograd_point_type(at, m)) : dlc_dtype_bytes(dlc_winograd_buffer(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }
