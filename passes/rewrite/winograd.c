@@ -19,6 +19,9 @@
  * images; columns' phases have their tiles side by side in each row, so that a unit has tiles enough. Phases are of one size: where d does
  * not divide the image, what sticks out goes into a value that has room for it.
  *
+ * Of windows along more directions, tiles lie along the last two that have three taps; other taps are summed as channels are, so each of
+ * their points has filters and tiles of its own.
+ *
  * Vectors run along channels. Where what follows does not store along them, results lie channels last first, and a kernel of its own
  * turns them: one tile's are too few neighbours to be turned while they are made.
  */
@@ -120,6 +123,19 @@ static void find_size(site *at, uint32_t d)
     at->has_rows |= !dlc_expr_is_int(at->kernel->pool, at->size[d], &size);
 }
 
+/* Neighbouring points of the axis lie together. */
+static int is_innermost(const site *at, uint32_t axis)
+{
+    dlc_pool *pool = at->kernel->pool;
+    const dlc_buffer *x = dlc_winograd_buffer(at, at->x);
+    dlc_expr index[DLC_MAX_RANK], coefficient, rest;
+    int64_t step;
+    for (uint32_t d = 0; d < x->type.rank; d++)
+        index[d] = dlc_arg(pool, at->x, d);
+    dlc_expr offset = dlc_layout_offset(pool, &x->layout, x->type.rank, x->type.dims, index);
+    return dlc_expr_linear(pool, offset, axis, &coefficient, &rest) && dlc_expr_is_int(pool, coefficient, &step) && step == 1;
+}
+
 static int find_windows(site *at, const dlc_stage *stage)
 {
     const dlc_pool *pool = at->kernel->pool;
@@ -128,21 +144,40 @@ static int find_windows(site *at, const dlc_stage *stage)
     for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++) {
         dlc_expr index = dlc_arg(pool, at->x, i);
         uint32_t axis = dlc_bare_axis(pool, index);
-        if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL))
+        if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL) && is_innermost(at, axis))
             at->ic = axis;
-        if (!find_window(at, index, stage, &kept, &reduced, &step))
+        if (!find_window(at, index, stage, &kept, &reduced, &step) || !dlc_const_extent(at->kernel, reduced, &taps) || taps != TAPS)
             continue;
-        if (n == 2)
-            return 0;
-        at->image[n] = kept;
-        at->step[n] = step;
-        at->tap[n++] = reduced;
+        uint32_t d = n < 2 ? n : 1;
+        if (n == 2) { /* the last two are taken */
+            at->image[0] = at->image[1];
+            at->step[0] = at->step[1];
+            at->tap[0] = at->tap[1];
+        }
+        at->image[d] = kept;
+        at->step[d] = step;
+        at->tap[d] = reduced;
+        n = d + 1;
     }
-    for (uint32_t d = 0; d < n; d++)
-        if (!dlc_const_extent(at->kernel, at->tap[d], &taps) || taps != TAPS)
-            return 0;
     return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
            at->tap[0] != at->tap[1];
+}
+
+/* The reduced axes that are neither channels nor taps of the tiles. */
+static int find_others(site *at, const dlc_stage *stage)
+{
+    int64_t extent;
+    at->nothers = 1;
+    for (uint32_t i = 0; i < stage->reduce.n; i++) {
+        uint32_t axis = stage->reduce.data[i];
+        if (axis == at->ic || axis == at->tap[0] || axis == at->tap[1])
+            continue;
+        if (!dlc_const_extent(at->kernel, axis, &extent))
+            return 0;
+        dlc_vec_push(at->in->scratch, &at->others, axis);
+        at->nothers *= extent;
+    }
+    return stage->axes.n + 2 + at->others.n <= DLC_MAX_RANK;
 }
 
 /* Indices of a convolution without groups: each of its own axis, none of the image's. */
@@ -159,7 +194,7 @@ static int find_filter(site *at, const dlc_stage *stage)
         at->oc = axis;
         nkept++;
     }
-    return rank == 4 && nkept == 1 && !dlc_expr_uses_axis(pool, at->x, at->oc) &&
+    return rank == 4 + at->others.n && nkept == 1 && !dlc_expr_uses_axis(pool, at->x, at->oc) &&
            dlc_const_extent(at->kernel, at->ic, &at->inputs) && dlc_const_extent(at->kernel, at->oc, &at->outputs);
 }
 
@@ -206,20 +241,7 @@ static int find_types(site *at, dlc_dtype sum)
 static int fits(const site *at)
 {
     enum { MOST_INPUTS = INT32_MAX / (4 * TAPS * TAPS * 255 * 255) };
-    return !dlc_winograd_is_exact(at) || (at->inputs <= MOST_INPUTS && at->inputs % 2 == 0);
-}
-
-/* Neighbouring channels lie together. */
-static int is_channels_last(const site *at)
-{
-    dlc_pool *pool = at->kernel->pool;
-    const dlc_buffer *x = dlc_winograd_buffer(at, at->x);
-    dlc_expr index[DLC_MAX_RANK], coefficient, rest;
-    int64_t step;
-    for (uint32_t d = 0; d < x->type.rank; d++)
-        index[d] = dlc_arg(pool, at->x, d);
-    dlc_expr offset = dlc_layout_offset(pool, &x->layout, x->type.rank, x->type.dims, index);
-    return dlc_expr_linear(pool, offset, at->ic, &coefficient, &rest) && dlc_expr_is_int(pool, coefficient, &step) && step == 1;
+    return !dlc_winograd_is_exact(at) || (at->inputs * at->nothers <= MOST_INPUTS && at->inputs % 2 == 0);
 }
 
 /* Neighbouring channels do not lie together in something that the kernel stores. */
@@ -279,7 +301,7 @@ static int split_phases(site *at)
     if (!has_phases(at, 0) && !has_phases(at, 1))
         return 1;
     dlc_kernel *kernel = copy_kernel(at, at->in->scratch, at->phase);
-    if (!kernel || kernel->stages.data[0].axes.n + 2 > DLC_MAX_RANK)
+    if (!kernel || kernel->stages.data[0].axes.n + 2 + at->others.n > DLC_MAX_RANK)
         return 0;
     at->kernel = kernel;
     return find_factors(at, &kernel->stages.data[0]);
@@ -288,19 +310,19 @@ static int split_phases(site *at)
 static int find_site(site *at)
 {
     const dlc_stage *stage = &at->kernel->stages.data[0];
-    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n != 3 || stage->update != DLC_UPDATE_NONE ||
-        stage->axes.n + 2 > DLC_MAX_RANK || !find_types(at, stage->dtype[0]) ||
+    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n < 3 || stage->update != DLC_UPDATE_NONE ||
+        !find_types(at, stage->dtype[0]) ||
         dlc_node_of(at->kernel->pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
         return 0;
     at->ic = at->oc = DLC_NO_AXIS;
-    if (!find_factors(at, stage) || !find_windows(at, stage) || !split_phases(at))
+    if (!find_factors(at, stage) || !find_windows(at, stage) || !find_others(at, stage) || !split_phases(at))
         return 0;
     for (uint32_t d = 0; d < 2; d++) {
         if (!is_shifted(at, d))
             return 0;
         find_size(at, d);
     }
-    if (!find_filter(at, &at->kernel->stages.data[0]) || !is_channels_last(at) || !fits(at))
+    if (!find_filter(at, &at->kernel->stages.data[0]) || !fits(at))
         return 0;
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++)
@@ -319,8 +341,34 @@ static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int
 
 /* --- the filter's kernel --- */
 
-/* g<p>[kw,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
-static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
+/* Axes of the filter's kernel: kw, then those that stay, the further ones, ic and oc. */
+static dlc_ids filter_axes(const site *at, dlc_kernel *kernel)
+{
+    dlc_ids axes = {0};
+    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)));
+    for (uint32_t i = 0; i < at->others.n; i++) {
+        const dlc_axis *axis = &at->kernel->axes.data[at->others.data[i]];
+        dlc_vec_push(kernel->arena, &axes,
+                     dlc_kernel_axis(kernel, axis->name, dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, axis->extent))));
+    }
+    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)));
+    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs)));
+    return axes;
+}
+
+/* The one that stands for the convolution's. */
+static uint32_t filter_axis(const site *at, const dlc_ids *axes, uint32_t axis)
+{
+    uint32_t position;
+    if (axis == at->tap[1])
+        return axes->data[0];
+    if (dlc_ids_find(&at->others, axis, &position))
+        return axes->data[1 + position];
+    return axes->data[axes->n - (axis == at->ic ? 2 : 1)];
+}
+
+/* g<p>[kw,…,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
+static void add_filter_rows(const site *at, dlc_kernel *kernel, const dlc_ids *axes, const double (*g)[TAPS])
 {
     const dlc_pool *from = at->kernel->pool;
     dlc_pool *pool = kernel->pool;
@@ -328,43 +376,43 @@ static void add_filter_rows(const site *at, dlc_kernel *kernel, const uint32_t *
     for (int64_t k = 0; k < TAPS; k++) {
         for (uint32_t i = 0; i < dlc_load_rank(from, at->w); i++) {
             uint32_t axis = dlc_bare_axis(from, dlc_arg(from, at->w, i));
-            index[i] = axis == at->tap[0]   ? dlc_expr_i64(pool, k)
-                       : axis == at->tap[1] ? dlc_expr_axis(pool, axes[0])
-                                            : dlc_expr_axis(pool, axes[axis == at->ic ? 1 : 2]);
+            index[i] = axis == at->tap[0] ? dlc_expr_i64(pool, k) : dlc_expr_axis(pool, filter_axis(at, axes, axis));
         }
         dlc_dtype dtype = (dlc_dtype)dlc_node_of(from, at->w)->dtype;
         taps[k] = dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, dtype, 0, index, dlc_load_rank(from, at->w), 0, 0, 0));
     }
     for (int64_t p = 0; p < points_of(at); p++) {
         dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "g%d", (int)p));
-        for (uint32_t i = 0; i < 3; i++)
-            dlc_vec_push(kernel->arena, &stage->axes, axes[i]);
+        for (uint32_t i = 0; i < axes->n; i++)
+            dlc_vec_push(kernel->arena, &stage->axes, axes->data[i]);
         stage->dtype[0] = DLC_F64;
         stage->value[0] = dlc_winograd_weigh(pool, g[p], taps);
     }
 }
 
-/* u[p,q,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
-static void add_filter_points(const site *at, dlc_kernel *kernel, const uint32_t *axes, const double (*g)[TAPS])
+/* u[p,q,…,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
+static void add_filter_points(const site *at, dlc_kernel *kernel, const dlc_ids *axes, const double (*g)[TAPS])
 {
     dlc_pool *pool = kernel->pool;
     for (int64_t pq = 0; pq < points_of(at) * points_of(at); pq++) {
         int64_t p = pq / points_of(at), q = pq % points_of(at);
-        dlc_expr taps[TAPS];
+        dlc_expr taps[TAPS], index[DLC_MAX_RANK];
+        for (uint32_t i = 1; i < axes->n; i++)
+            index[i] = dlc_expr_axis(pool, axes->data[i]);
         for (int64_t k = 0; k < TAPS; k++) {
-            dlc_expr index[] = {dlc_expr_i64(pool, k), dlc_expr_axis(pool, axes[1]), dlc_expr_axis(pool, axes[2])};
-            taps[k] = dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(p), index, 3, 0, 0, 0);
+            index[0] = dlc_expr_i64(pool, k);
+            taps[k] = dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(p), index, axes->n, 0, 0, 0);
         }
         dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "u%d%d", (int)p, (int)q));
-        dlc_expr store[] = {dlc_expr_i64(pool, p), dlc_expr_i64(pool, q), dlc_expr_axis(pool, axes[1]),
-                            dlc_expr_axis(pool, axes[2])};
-        dlc_vec_push(kernel->arena, &stage->axes, axes[1]);
-        dlc_vec_push(kernel->arena, &stage->axes, axes[2]);
         stage->dtype[0] = dlc_winograd_point_type(at, dlc_winograd_results(at));
         stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, g[q], taps));
         stage->buffer = 1;
-        for (uint32_t i = 0; i < 4; i++)
-            dlc_vec_push(kernel->arena, &stage->store, store[i]);
+        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_i64(pool, p));
+        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_i64(pool, q));
+        for (uint32_t i = 1; i < axes->n; i++) {
+            dlc_vec_push(kernel->arena, &stage->axes, axes->data[i]);
+            dlc_vec_push(kernel->arena, &stage->store, index[i]);
+        }
     }
 }
 
@@ -373,13 +421,16 @@ static const char *filter_name(const site *at)
     return dlc_arena_printf(at->arena, "%s.winograd%d", dlc_winograd_buffer(at, at->w)->name, (int)dlc_winograd_results(at));
 }
 
-/* f32[n, n, ic, oc], or i16 or bf16 */
+/* f32[n, n, …, ic, oc], or i16 or bf16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
-    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = dlc_winograd_point_type(at, dlc_winograd_results(at)), .rank = 4}};
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = dlc_winograd_point_type(at, dlc_winograd_results(at)), .rank = 2}};
     buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
-    buffer.type.dims[2] = dlc_expr_i64(pool, at->inputs);
-    buffer.type.dims[3] = dlc_expr_i64(pool, at->outputs);
+    for (uint32_t i = 0; i < at->others.n; i++)
+        buffer.type.dims[buffer.type.rank++] =
+            dlc_expr_i64(pool, dlc_expr_value(at->kernel->pool, at->kernel->axes.data[at->others.data[i]].extent));
+    buffer.type.dims[buffer.type.rank++] = dlc_expr_i64(pool, at->inputs);
+    buffer.type.dims[buffer.type.rank++] = dlc_expr_i64(pool, at->outputs);
     return buffer;
 }
 
@@ -394,12 +445,10 @@ static void make_filter(const site *at, dlc_rewritten *out)
         copy.type.dims[d] = dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, w->type.dims[d]));
     dlc_vec_push(kernel->arena, &kernel->buffers, copy);
     dlc_vec_push(kernel->arena, &kernel->buffers, u);
-    uint32_t axes[] = {dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)),
-                       dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)),
-                       dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs))};
+    dlc_ids axes = filter_axes(at, kernel);
     dlc_winograd_filter(at->form, dlc_winograd_is_exact(at) ? 2 : 1, g);
-    add_filter_rows(at, kernel, axes, (const double (*)[TAPS])g);
-    add_filter_points(at, kernel, axes, (const double (*)[TAPS])g);
+    add_filter_rows(at, kernel, &axes, (const double (*)[TAPS])g);
+    add_filter_points(at, kernel, &axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
     dlc_vec_push(kernel->arena, &part.buffers, DLC_REWRITE_MADE | 0);
     dlc_vec_push(kernel->arena, &out->parts, part);
@@ -450,6 +499,16 @@ enum { TILES = DLC_NO_AXIS };
 static dlc_dtype dtype_of(const tiling *t, uint32_t s)
 {
     return s == INPUT ? dlc_winograd_point_type(t->at, dlc_winograd_results(t->at)) : s < PRODUCT ? dlc_winograd_row_type(t->at) : t->at->sum;
+}
+
+/* All axes that the product sums. */
+static dlc_ids summed_axes(const site *at)
+{
+    dlc_ids axes = {0};
+    for (uint32_t i = 0; i < at->others.n; i++)
+        dlc_vec_push(at->arena, &axes, at->others.data[i]);
+    dlc_vec_push(at->arena, &axes, at->ic);
+    return axes;
 }
 
 static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
@@ -547,33 +606,42 @@ static dlc_expr input_at(const tiling *t, int64_t g)
 
 static void make_input(const tiling *t)
 {
-    uint32_t form = t->at->form, ic = t->at->ic;
+    uint32_t form = t->at->form;
     int64_t n = points_of(t->at);
-    dlc_expr d[MOST_POINTS], points[MOST_POINTS];
+    dlc_expr d[MOST_POINTS], points[MOST_POINTS], index[DLC_MAX_RANK] = {0, axis_of(t, t->point[0])};
+    dlc_ids summed = summed_axes(t->at);
     for (int64_t g = 0; g < n; g++)
         d[g] = input_at(t, g);
     dlc_winograd_input(t->pool, form, d, points);
-    uint32_t rows[] = {TILES, t->point[0], t->column, ic}, all[] = {t->point[0], t->point[1], TILES, ic};
-    new_stage(t, INPUT_ROWS, "input_rows", rows, 4)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
+    uint32_t rows[DLC_MAX_RANK] = {TILES, t->point[0], t->column}, all[DLC_MAX_RANK] = {t->point[0], t->point[1], TILES};
+    for (uint32_t i = 0; i < summed.n; i++) {
+        rows[3 + i] = all[3 + i] = summed.data[i];
+        index[3 + i] = axis_of(t, summed.data[i]);
+    }
+    new_stage(t, INPUT_ROWS, "input_rows", rows, 3 + summed.n)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
     for (int64_t h = 0; h < n; h++) {
-        dlc_expr index[] = {0, axis_of(t, t->point[0]), dlc_expr_i64(t->pool, h), axis_of(t, ic)};
-        d[h] = load_of(t, INPUT_ROWS, NULL, index, 4);
+        index[2] = dlc_expr_i64(t->pool, h);
+        d[h] = load_of(t, INPUT_ROWS, NULL, index, 3 + summed.n);
     }
     dlc_winograd_input(t->pool, form, d, points);
     dlc_expr chosen_point = chosen(t->pool, axis_of(t, t->point[1]), points, n);
-    new_stage(t, INPUT, "input", all, 4)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), chosen_point);
+    new_stage(t, INPUT, "input", all, 3 + summed.n)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), chosen_point);
 }
 
 static void make_product(const tiling *t)
 {
     uint32_t axes[] = {t->point[0], t->point[1], TILES, t->at->oc};
-    dlc_expr v[] = {axis_of(t, t->point[0]), axis_of(t, t->point[1]), 0, axis_of(t, t->at->ic)};
-    dlc_expr u[] = {v[0], v[1], v[3], axis_of(t, t->at->oc)};
+    dlc_expr v[DLC_MAX_RANK] = {axis_of(t, t->point[0]), axis_of(t, t->point[1])}, u[DLC_MAX_RANK] = {v[0], v[1]};
+    dlc_ids summed = summed_axes(t->at);
+    for (uint32_t i = 0; i < summed.n; i++)
+        u[2 + i] = v[3 + i] = axis_of(t, summed.data[i]);
+    u[2 + summed.n] = axis_of(t, t->at->oc);
     dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
     stage->combine = DLC_REDUCE_SUM;
-    dlc_vec_push(t->kernel->arena, &stage->reduce, t->at->ic);
-    dlc_expr filter = dlc_expr_load(t->pool, dtype_of(t, INPUT), t->filter, u, 4, 0, 0, 0);
-    stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, 4)),
+    for (uint32_t i = 0; i < summed.n; i++)
+        dlc_vec_push(t->kernel->arena, &stage->reduce, summed.data[i]);
+    dlc_expr filter = dlc_expr_load(t->pool, dtype_of(t, INPUT), t->filter, u, 3 + summed.n, 0, 0, 0);
+    stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, 3 + summed.n)),
                               dlc_expr_cast(t->pool, t->at->sum, filter));
 }
 

@@ -16,11 +16,13 @@ typedef struct {
     int64_t step[2];    /* between taps */
     uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
     uint32_t ic, oc;
+    dlc_ids others;     /* further reduced axes, as taps along a third direction */
     dlc_expr size[2];   /* of the results, of one phase */
     int64_t nominal[2]; /* of all of them, as far as estimates go */
     int has_rows;       /* of tiles: an axis of their own */
     int is_turned;      /* by a kernel behind */
-    int64_t inputs, outputs;
+    int64_t inputs, outputs; /* channels; inputs for each point of the further axes */
+    int64_t nothers;    /* points of them */
     double images;      /* the least there are */
     uint32_t form;
     dlc_arena *arena;   /* of what is made */

@@ -27,6 +27,39 @@ static double taps_read(const site *at, uint32_t d)
     return dlc_load_guard(at->kernel->pool, at->x) && outside > 0 ? DLC_WINOGRAD_TAPS - 2 * outside / size : DLC_WINOGRAD_TAPS;
 }
 
+/* The kept axis by which the load goes along the reduced one's direction, or DLC_NO_AXIS. */
+static uint32_t axis_along(const site *at, uint32_t other)
+{
+    const dlc_pool *pool = at->kernel->pool;
+    const dlc_ids *axes = &at->kernel->stages.data[0].axes;
+    for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++)
+        for (uint32_t j = 0; dlc_expr_uses_axis(pool, dlc_arg(pool, at->x, i), other) && j < axes->n; j++)
+            if (dlc_expr_uses_axis(pool, dlc_arg(pool, at->x, i), axes->data[j]))
+                return axes->data[j];
+    return DLC_NO_AXIS;
+}
+
+/* The share of a further axis' taps that are no padding, which are left out as it is, in the middle of the image. */
+static double share_read(const site *at, uint32_t other)
+{
+    enum { MOST_POINTS = 64 };
+    dlc_pool *pool = at->kernel->pool;
+    uint32_t along = axis_along(at, other), naxes = at->kernel->axes.n;
+    int64_t size, taps, is_read, nread = 0;
+    dlc_expr guard = dlc_load_guard(pool, at->x), *with = dlc_new_array(at->in->scratch, dlc_expr, naxes);
+    if (!guard || along == DLC_NO_AXIS || !dlc_const_extent(at->kernel, along, &size) || size > MOST_POINTS ||
+        !dlc_const_extent(at->kernel, other, &taps) || taps > MOST_POINTS)
+        return 1;
+    for (uint32_t a = 0; a < naxes; a++)
+        with[a] = dlc_floordiv(pool, at->kernel->axes.data[a].extent, dlc_expr_i64(pool, 2));
+    for (int64_t i = 0; i < size * taps; i++) {
+        with[along] = dlc_expr_i64(pool, i / taps);
+        with[other] = dlc_expr_i64(pool, i % taps);
+        nread += !dlc_expr_is_int(pool, dlc_expr_substitute(pool, guard, with, naxes), &is_read) || is_read;
+    }
+    return (double)nread / (double)(size * taps);
+}
+
 double dlc_winograd_time(const site *at, int64_t m)
 {
     enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
@@ -34,12 +67,14 @@ double dlc_winograd_time(const site *at, int64_t m)
     double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : m + DLC_WINOGRAD_TAPS - 1), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
-    double channels = (double)at->inputs * (double)at->outputs;
+    double inputs = (double)at->inputs * (double)at->nothers, channels = inputs * (double)at->outputs;
     double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
+    for (uint32_t i = 0; m == 1 && i < at->others.n; i++)
+        products *= share_read(at, at->others.data[i]);
     double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
     if (m > 1)
         cycles += tiles * n * n / width *
-                  (INPUT_CYCLES * (double)at->inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
+                  (INPUT_CYCLES * inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
     uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(dlc_winograd_point_type(at, m)) : dlc_dtype_bytes(dlc_winograd_buffer(at, at->w)->type.dtype);
     return cycles / target->machine->cycles_per_us + n * n * channels * weight_bytes / target->machine->far_bytes_per_us;
 }

@@ -27,7 +27,8 @@ enum { MOST_POINTS = 8, MOST_HEIGHT = 14 };
 typedef struct {
     dlc_chooser *c;
     uint32_t product, results; /* stages: of the contraction; the first that reads tiles by quotients */
-    uint32_t tile, columns, reduced;
+    uint32_t tile, columns, reduced; /* the innermost of `over` */
+    dlc_ids over;              /* what the product sums, in the order of the tiles' elements */
     uint32_t tile_rows;        /* their axis; DLC_NO_AXIS: rows are in the tile's number */
     dlc_ids points;            /* of the product: its axes that both factors have */
     dlc_expr right;            /* the constant */
@@ -73,7 +74,7 @@ static dlc_expr load_in(const points *p, dlc_expr factor)
 static int takes(const points *p, const dlc_contraction *form, dlc_dot row)
 {
     dlc_dot_operands operands;
-    return p->c->extent[form->k.data[0]] % dlc_dots[row].granule == 0 &&
+    return p->c->extent[p->reduced] % dlc_dots[row].granule == 0 &&
            dlc_dot_takes(row, p->c->kernel->pool, form->a, form->b, (dlc_dtype)stage_at(p, p->product)->dtype[0], &operands);
 }
 
@@ -88,6 +89,28 @@ static int find_row(points *p, const dlc_contraction *form)
     return 1;
 }
 
+/* The reduced axes, as the tiles that are made here have them. */
+static int find_reduced(points *p, const dlc_contraction *form)
+{
+    const dlc_pool *pool = p->c->kernel->pool;
+    dlc_expr factors[] = {form->a, form->b};
+    p->over = (dlc_ids){0};
+    for (uint32_t f = 0; f < 2; f++) {
+        dlc_expr load = dlc_node_of(pool, factors[f])->op == DLC_EXPR_CAST ? dlc_arg(pool, factors[f], 0) : factors[f];
+        if (dlc_node_of(pool, load)->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(dlc_node_of(pool, load)->imm.id))
+            continue;
+        for (uint32_t i = 0; i < dlc_load_rank(pool, load); i++) {
+            uint32_t axis = dlc_bare_axis(pool, dlc_arg(pool, load, i));
+            if (axis != DLC_NO_AXIS && has(&form->k, axis) && !has(&p->over, axis))
+                dlc_vec_push(p->c->arena, &p->over, axis);
+        }
+    }
+    if (!form->k.n || p->over.n != form->k.n)
+        return 0;
+    p->reduced = p->over.data[p->over.n - 1];
+    return 1;
+}
+
 static int find_product(points *p)
 {
     dlc_contraction form;
@@ -96,7 +119,7 @@ static int find_product(points *p)
     for (uint32_t s = 0; s < p->c->kernel->stages.n; s++)
         if (stage_at(p, s)->reduce.n && ++nfound)
             p->product = s;
-    if (nfound != 1 || !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || form.k.n != 1 ||
+    if (nfound != 1 || !dlc_contraction_of(p->c->kernel, stage_at(p, p->product), p->c->arena, &form) || form.scale || !find_reduced(p, &form) ||
         !find_row(p, &form))
         return 0;
     form.a = load_in(p, form.a);
@@ -114,7 +137,6 @@ static int find_product(points *p)
     p->tile = numbers.data[numbers.n - 1];
     p->tile_rows = numbers.n > 1 ? numbers.data[0] : DLC_NO_AXIS;
     p->columns = columns.data[0];
-    p->reduced = form.k.data[0];
     p->points = within_roots(p, &form.batch);
     for (uint32_t i = 0; i < p->points.n; i++)
         if (p->c->extent[p->points.data[i]] > MOST_POINTS)
@@ -264,7 +286,7 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
 {
     enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
     double l2 = p->c->target->l2_bytes;
-    double columns = (double)p->c->extent[p->columns], reduced = (double)p->c->extent[p->reduced];
+    double columns = (double)p->c->extent[p->columns], reduced = dlc_choose_points(p->c, &p->over);
     double bytes = dlc_dtype_bytes(dlc_dots[p->row].a), of_sums = sizeof(float);
     double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
     double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
@@ -361,12 +383,10 @@ static void build_transform(const points *p, uint32_t s, uint32_t lane)
 static void build_product(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
-    dlc_ids over = {0};
-    dlc_vec_push(p->c->arena, &over, p->reduced);
     for (uint32_t i = 0; i < p->points.n; i++)
         open_for(p, p->points.data[i], 1);
     uint32_t n = open_tiles(p, p->height);
-    dlc_schedule_dot(schedule, p->product, p->row, p->tile, p->columns, &over, DLC_PLACE_SCRATCH);
+    dlc_schedule_dot(schedule, p->product, p->row, p->tile, p->columns, &p->over, DLC_PLACE_SCRATCH);
     dlc_choose_parts(p->c);
     dlc_choose_ahead(p->c);
     dlc_schedule_close(schedule, p->points.n + n);
@@ -403,20 +423,29 @@ static void build_results(const points *p)
     dlc_schedule_close(schedule, 4u + (uint32_t)has_phases + (uint32_t)has_rows);
 }
 
-/* By points, panels of columns, the reduced axis, columns of the panel, then the granule, if there is one. */
+static void add_part(const points *p, dlc_copy_part *parts, uint32_t *n, uint32_t axis, int32_t block, uint8_t inner)
+{
+    dlc_copy_part *part = &parts[(*n)++];
+    *part = (dlc_copy_part){.block = block, .inner = inner};
+    dlc_vec_push(p->c->arena, &part->axes, axis);
+}
+
+/* By points, panels of columns, the reduced axes, columns of the panel, then the granule, if there is one. */
 static int pack_constant(const points *p)
 {
     dlc_copy_part parts[DLC_MAX_PARTS];
     int32_t granule = dlc_dots[p->row].granule, panel = (int32_t)p->packed;
-    const dlc_copy_part inner[] = {{.block = panel}, {.block = granule}, {.block = panel, .inner = 1}, {.block = granule, .inner = 1}};
-    uint32_t n = 0, nblocks = p->points.n, ninner = granule > 1 ? 4 : 3;
-    if (nblocks + ninner > DLC_MAX_PARTS)
+    uint32_t n = 0;
+    if (p->points.n + p->over.n + (granule > 1 ? 3 : 2) > DLC_MAX_PARTS)
         return 0;
-    for (; n < nblocks + ninner; n++) {
-        uint32_t axis = n < nblocks ? p->points.data[n] : (n - nblocks) % 2 ? p->reduced : p->columns;
-        parts[n] = n < nblocks ? (dlc_copy_part){.block = 1} : inner[n - nblocks];
-        dlc_vec_push(p->c->arena, &parts[n].axes, axis);
-    }
+    for (uint32_t i = 0; i < p->points.n; i++)
+        add_part(p, parts, &n, p->points.data[i], 1, 0);
+    add_part(p, parts, &n, p->columns, panel, 0);
+    for (uint32_t i = 0; i < p->over.n; i++)
+        add_part(p, parts, &n, p->over.data[i], p->over.data[i] == p->reduced ? granule : 1, 0);
+    add_part(p, parts, &n, p->columns, panel, 1);
+    if (granule > 1)
+        add_part(p, parts, &n, p->reduced, granule, 1);
     return dlc_schedule_pack(p->c->schedule, "columns", p->product, p->right, parts, n);
 }
 

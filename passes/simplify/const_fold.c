@@ -101,13 +101,25 @@ static int is_plain_load(const dlc_pool *pool, dlc_expr value)
     return node->op == DLC_EXPR_LOAD && !node->flags && !dlc_load_guard(pool, value);
 }
 
-/* A sum of products as they lie in memory: the interpreter multiplies and adds them in one step, a vector at a time. */
-static int is_plain_product(const dlc_kernel *kernel, const dlc_stage *stage)
+/* Steps of the interpreter for each term of a sum of products as they lie in memory, a vector at a time: one multiplies and adds, one
+ * more for each factor widens it. 0: it is no such sum. */
+static double steps_of_product(const dlc_kernel *kernel, const dlc_stage *stage)
 {
-    const dlc_expr_node *value = dlc_node_of(kernel->pool, stage->value[0]);
-    return stage->combine == DLC_REDUCE_SUM && value->op == DLC_EXPR_MUL &&
-           is_plain_load(kernel->pool, dlc_arg(kernel->pool, stage->value[0], 0)) &&
-           is_plain_load(kernel->pool, dlc_arg(kernel->pool, stage->value[0], 1));
+    const dlc_pool *pool = kernel->pool;
+    const dlc_expr_node *value = dlc_node_of(pool, stage->value[0]);
+    double steps = 1;
+    if (stage->combine != DLC_REDUCE_SUM || value->op != DLC_EXPR_MUL)
+        return 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        dlc_expr factor = dlc_arg(pool, stage->value[0], i);
+        if (dlc_node_of(pool, factor)->op == DLC_EXPR_CAST) {
+            factor = dlc_arg(pool, factor, 0);
+            steps++;
+        }
+        if (!is_plain_load(pool, factor))
+            return 0;
+    }
+    return steps;
 }
 
 /* Scalar evaluations, each stage taken to have its share of the expressions. */
@@ -116,8 +128,8 @@ static double kernel_work(const dlc_kernel *kernel)
     double work = 0, share = kernel->pool->nodes.n / (kernel->stages.n ? kernel->stages.n : 1) + 1;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
-        work += (is_plain_product(kernel, stage) ? 1 : share) * points(kernel, &stage->axes) *
-                points(kernel, &stage->reduce);
+        double steps = steps_of_product(kernel, stage);
+        work += (steps > 0 ? steps : share) * points(kernel, &stage->axes) * points(kernel, &stage->reduce);
     }
     return work;
 }

@@ -99,6 +99,55 @@ for m in 2 4; do
     done
 done
 
+# Windows along three directions: of stride 1 and 2 along the first, and two taps there; sizes known and not.
+deep() { # DEPTH HEIGHT WIDTH, then those of the second's results and of the third's depth
+    cat <<TEXT
+graph @deep(%x: f32[2,8,$1,$2,$3]) -> %y, %z {
+  %v: f32[48,8,1,1,1] = const hash(00000000000000a3)
+  %w: f32[40,48,3,3,3] = const hash(00000000000000a4)
+  %u: f32[16,40,2,3,3] = const hash(00000000000000a5)
+  %t: f32[16,48,3,3,3] = const hash(00000000000000a6)
+  %e: f32[2,48,$1,$2,$3] = conv %x, %v
+  %c: f32[2,40,$1,$2,$3] = conv %e, %w {pads=[1, 1, 1, 1, 1, 1]}
+  %r: f32[2,40,$1,$2,$3] = relu %c
+  %d: f32[2,16,$4,$5,$6] = conv %r, %u
+  %k: f32[] = const [0.001]
+  %y: f32[2,16,$4,$5,$6] = mul %d, %k
+  %s: f32[2,16,$7,$2,$3] = conv %e, %t {pads=[1, 1, 1, 1, 1, 1], strides=[2, 1, 1]}
+  %z: f32[2,16,$7,$2,$3] = mul %s, %k
+}
+TEXT
+}
+deep d h w "d - 1" "h - 2" "w - 2" "floordiv(d - 1, 2) + 1" >sizes.dlc
+images="5x9x14 2x4x21"
+for size in $images; do
+    d=${size%%x*} h=${size#*x}
+    w=${h#*x} h=${h%x*}
+    deep "$d" "$h" "$w" $((d - 1)) $((h - 2)) $((w - 2)) $(((d - 1) / 2 + 1)) >one.dlc
+    "$DLC" run one.dlc --interpret --input x=random:7 --outputs "$size.npz" -q || fail "no expected output"
+    expect 0 "w.winograd2;u.winograd2;t.winograd2;products = dot" "$DLC" opt one.dlc --passes layout,fuse,lower,rewrite,choose --rewrite winograd=2
+    for way in "2 native" "4 native" "2 x86-64-v2"; do
+        [ "${way#* }" = native ] || [ "$(uname -m)" = x86_64 ] || continue
+        expect 0 "" "$DLC" run one.dlc --input x=random:7 --expect "$size.npz" --rewrite "winograd=${way% *}" --target "${way#* }" --threads 2
+    done
+done
+expect 0 "w.winograd2;u.winograd2;t.winograd2;products = dot" "$DLC" opt sizes.dlc --passes layout,fuse,lower,rewrite,choose --rewrite winograd=2
+expect 0 "" "$DLC" compile sizes.dlc -o sizes.so --rewrite winograd=2
+for size in $images; do
+    expect 0 "" "$DLC" run sizes.so --shape "x=2x8x$size" --input x=random:7 --expect "$size.npz" --threads 2
+done
+cat >deep8.dlc <<TEXT
+graph @bytes(%x: u8[2,8,3,11,14], %z: i8[1,64,9,11]) -> %y, %e {
+  %k: u8[] = const [19]
+  %w: i8[40,8,3,3,3] = const hash(00000000000000a4)
+  %u: i8[48,64,3,3] = const fill(-128)
+  %a: u8[2,8,3,11,14] = mul %x, %k
+  %y: i32[2,40,3,11,14] = conv %a, %w {pads=[1, 1, 1, 1, 1, 1], dtype=i32}
+  %e: i32[1,48,7,9] = conv %z, %u {dtype=i32}
+}
+TEXT
+exact deep8.dlc ""
+
 # Dilated ones by phases: of known sizes and of those that only the run knows; bytes as exactly.
 dilated() { # HEIGHT WIDTH
     cat <<TEXT
