@@ -17,7 +17,8 @@ enum {
     MOST_TABLES = 16,     /* of a kernel */
     MOST_BYTES = 1 << 16, /* of them all: they share L2 with the rest */
     LEAST_LOOKUPS = 4,    /* of each value in a run; bytes in the file must be worth it */
-    MOST_PERCENT = 115    /* of the estimate before */
+    MOST_PERCENT = 115,   /* of the estimate before */
+    OPERATIONS = 2        /* a cycle */
 };
 #define NO_AXIS (UINT32_MAX - 1) /* a constant */
 #define MANY UINT32_MAX          /* of several axes, or of data */
@@ -28,6 +29,7 @@ typedef struct {
     int64_t size;
     dlc_dtype dtype;    /* of the table */
     dlc_interval range; /* of an index whose table is narrower */
+    uint32_t work;
 } table;
 
 typedef struct {
@@ -71,8 +73,8 @@ static fact *find_facts(const dlc_pool *pool, dlc_arena *arena)
     return facts;
 }
 
-/* How often a run computes the value, as far as sizes are known. */
-static double points(const dlc_kernel *kernel, dlc_expr what, dlc_arena *scratch)
+/* How often a run computes the value, as far as sizes are known; in_rows: no more than once a row where it is of another axis. */
+static double points(const dlc_kernel *kernel, dlc_expr what, int in_rows, dlc_arena *scratch)
 {
     const int64_t *symbols = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, scratch);
     double all = 0;
@@ -81,7 +83,8 @@ static double points(const dlc_kernel *kernel, dlc_expr what, dlc_arena *scratch
         double n = dlc_stage_marks(kernel, stage, scratch)[what];
         for (uint32_t i = 0; i < stage->axes.n + stage->reduce.n; i++) {
             uint32_t axis = i < stage->axes.n ? stage->axes.data[i] : stage->reduce.data[i - stage->axes.n];
-            n *= (double)dlc_expr_eval(kernel->pool, kernel->axes.data[axis].extent, symbols);
+            int is_row = i + 1 == stage->axes.n && !dlc_expr_uses_axis(kernel->pool, what, axis);
+            n *= in_rows && is_row ? 1 : (double)dlc_expr_eval(kernel->pool, kernel->axes.data[axis].extent, symbols);
         }
         all += n;
     }
@@ -106,12 +109,12 @@ static int has_table(const site *at, const dlc_ranges *ranges, dlc_expr id, tabl
 
 static int is_worth(const site *at, const dlc_ranges *ranges, const fact *f, dlc_expr id, uint32_t least_work, table *t)
 {
-    *t = (table){.what = id, .axis = f->axis};
+    *t = (table){.what = id, .axis = f->axis, .work = f->work};
     if (f->axis >= NO_AXIS || !f->has_floats || f->work < least_work || at->ntables == MOST_TABLES ||
         !dlc_const_extent(at->kernel, f->axis, &t->size) || t->size < 1 || t->size > MOST_BYTES || !has_table(at, ranges, id, t))
         return 0;
     return at->bytes + t->size * (int64_t)dlc_dtype_bytes(t->dtype) <= MOST_BYTES &&
-           points(at->kernel, id, at->in->scratch) >= LEAST_LOOKUPS * (double)t->size;
+           points(at->kernel, id, 0, at->in->scratch) >= LEAST_LOOKUPS * (double)t->size;
 }
 
 /* The outermost such values of those that the kernel computes. Where results are stored says itself that each is stored once. */
@@ -191,11 +194,23 @@ static void make_reader(site *at, dlc_rewritten *out)
     dlc_rewrite_add_part(kernel, at->first, at->ntables, out);
 }
 
-static int make_tables(const dlc_rewriting *in, uint32_t least_work, dlc_rewritten *out)
+/* What computing the indices takes, in microseconds, by vectors of f64: estimates of kernels leave it out. */
+static double index_time(const site *at)
+{
+    const dlc_target *target = at->in->target;
+    double operations = 0;
+    for (uint32_t i = 0; i < at->ntables; i++)
+        if (!dlc_is_float(at->tables[i].dtype))
+            operations += at->tables[i].work * points(at->kernel, at->tables[i].what, 1, at->in->scratch);
+    return operations / ((double)target->vector_bytes / (double)sizeof(double)) / OPERATIONS / target->machine->cycles_per_us;
+}
+
+static int make_tables(const dlc_rewriting *in, uint32_t least_work, dlc_rewritten *out, double *saved_us)
 {
     site at = {.in = in, .kernel = dlc_kernel_clone(in->kernel, in->arena)};
     find_tables(&at, least_work);
     *out = (dlc_rewritten){0};
+    *saved_us = at.ntables ? index_time(&at) : 0;
     for (uint32_t i = 0; i < at.ntables; i++)
         make_table(&at, i, out);
     if (at.ntables)
@@ -203,26 +218,27 @@ static int make_tables(const dlc_rewriting *in, uint32_t least_work, dlc_rewritt
     return at.ntables > 0;
 }
 
-/* A load for eight operations or more pays wherever it stands. Estimates know the load, but not what indices take, so they may say a
- * little more than before; what they say beyond that is another, worse schedule. On GPUs, where nothing of it is measured, tables are made
+/* A load for eight operations or more pays wherever it stands. Estimates are rough about it, so they may say a little more than before;
+ * what they say beyond that is another, worse schedule. On GPUs, where nothing of it is measured, tables are made
  * when they are asked for. */
 static int pays(const dlc_rewriting *in)
 {
     dlc_rewriting trial = *in;
     dlc_rewritten out;
-    double share;
+    double share, saved_us;
     trial.arena = in->scratch;
-    if (in->target->kind != DLC_TARGET_CPU || !make_tables(&trial, LEAST_WORK, &out))
+    if (in->target->kind != DLC_TARGET_CPU || !make_tables(&trial, LEAST_WORK, &out, &saved_us))
         return 0;
     const dlc_kernel *reader = out.parts.data[out.parts.n - 1].kernel;
     double before = dlc_rewrite_time(in, dlc_rewrite_expanded(in, in->kernel), &share),
            after = dlc_rewrite_time(in, dlc_rewrite_expanded(in, reader), &share);
-    return before >= 0 && after >= 0 && after <= before * MOST_PERCENT / 100;
+    return before >= 0 && after >= 0 && after <= (before + saved_us) * MOST_PERCENT / 100;
 }
 
 int dlc_rewrite_positions(const dlc_rewriting *in, dlc_rewritten *out)
 {
+    double saved_us;
     if (!in->wanted && !pays(in))
         return 0;
-    return make_tables(in, in->wanted ? (uint32_t)in->wanted : LEAST_WORK, out);
+    return make_tables(in, in->wanted ? (uint32_t)in->wanted : LEAST_WORK, out, &saved_us);
 }
