@@ -52,3 +52,28 @@ void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc
     part.symbols = left.symbols;
     dlc_vec_push(kernel->arena, &out->parts, part);
 }
+
+dlc_buffer dlc_rewrite_table(const dlc_kernel *kernel, dlc_pool *pool, dlc_dtype dtype, int64_t size, const char *kind, uint32_t number,
+                             dlc_role role)
+{
+    dlc_buffer buffer = {.name = dlc_arena_printf(pool->arena, "%s.%s%u", kernel->name, kind, number), .role = (uint8_t)role};
+    buffer.type.dtype = dtype;
+    buffer.type.rank = 1;
+    buffer.type.dims[0] = dlc_expr_i64(pool, size);
+    return buffer;
+}
+
+void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, dlc_buffer table, uint32_t number,
+                           dlc_rewritten *out)
+{
+    dlc_vec_push(kernel->arena, &kernel->buffers, table);
+    dlc_stage *stage = dlc_kernel_stage(kernel, "table");
+    stage->dtype[0] = table.type.dtype;
+    stage->value[0] = value;
+    stage->buffer = 0;
+    dlc_vec_push(kernel->arena, &stage->axes, 0);
+    dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(kernel->pool, 0));
+    dlc_vec_push(in->arena, &out->made, table.name);
+    dlc_rewrite_add_part(kernel, 0, 1, out);
+    out->parts.data[out->parts.n - 1].buffers.data[0] = DLC_REWRITE_MADE | number;
+}

@@ -13,7 +13,7 @@
 #include "passes/fuse/fuse.h"
 
 const dlc_rewrite_info dlc_rewrites[] = {
-#define DLC_REWRITE(id, name, function, help) {name, dlc_rewrite_##function, help},
+#define DLC_REWRITE(id, name, function, round, help) {name, dlc_rewrite_##function, round, help},
 #include "passes/rewrite/rewrites.def"
 #undef DLC_REWRITE
 };
@@ -74,12 +74,12 @@ static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
     return status;
 }
 
-static int find_rewrite(dlc_pass_ctx *ctx, const request *r, const dlc_kernel *kernel, dlc_rewritten *out)
+static int find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, const dlc_kernel *kernel, dlc_rewritten *out)
 {
     dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
         *out = (dlc_rewritten){0};
-        if ((!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))
+        if (dlc_rewrites[i].round == round && (!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))
             return 1;
     }
     *out = (dlc_rewritten){0};
@@ -203,16 +203,23 @@ static dlc_status replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritte
     return DLC_OK;
 }
 
+static dlc_status run_round(dlc_pass_ctx *ctx, const request *r, int round)
+{
+    uint32_t nkernels = ctx->module->kernels.n, before = ctx->changes;
+    dlc_rewritten *rewritten = dlc_new_array(ctx->scratch, dlc_rewritten, nkernels + 1);
+    for (uint32_t k = 0; k < nkernels; k++)
+        find_rewrite(ctx, r, round, ctx->module->kernels.data[k].kernel, &rewritten[k]);
+    DLC_TRY(replace_steps(ctx, rewritten, nkernels));
+    if (ctx->changes > before)
+        dlc_module_drop_kernels(ctx->module);
+    return DLC_OK;
+}
+
 dlc_status dlc_pass_rewrite(dlc_pass_ctx *ctx)
 {
     request r;
-    uint32_t nkernels = ctx->module->kernels.n;
-    dlc_rewritten *rewritten = dlc_new_array(ctx->scratch, dlc_rewritten, nkernels + 1);
     DLC_TRY(read_request(ctx, &r));
-    for (uint32_t k = 0; k < nkernels; k++)
-        find_rewrite(ctx, &r, ctx->module->kernels.data[k].kernel, &rewritten[k]);
-    DLC_TRY(replace_steps(ctx, rewritten, nkernels));
-    if (ctx->changes)
-        dlc_module_drop_kernels(ctx->module);
+    for (int round = 1; round <= DLC_REWRITE_ROUNDS; round++)
+        DLC_TRY(run_round(ctx, &r, round));
     return DLC_OK;
 }

@@ -31,13 +31,15 @@ typedef struct {
     dlc_arena *scratch;
 } dlc_rewriting;
 
-#define DLC_REWRITE(id, name, function, help) int dlc_rewrite_##function(const dlc_rewriting *in, dlc_rewritten *out);
+#define DLC_REWRITE(id, name, function, round, help) int dlc_rewrite_##function(const dlc_rewriting *in, dlc_rewritten *out);
 #include "passes/rewrite/rewrites.def"
 #undef DLC_REWRITE
 
+enum { DLC_REWRITE_ROUNDS = 2 };
 typedef struct {
     const char *name;
     int (*run)(const dlc_rewriting *in, dlc_rewritten *out); /* 0: it does not apply, or does not pay */
+    int round;
     const char *help;
 } dlc_rewrite_info;
 extern const dlc_rewrite_info dlc_rewrites[];
@@ -51,11 +53,20 @@ dlc_stage *dlc_rewrite_insert_stage(dlc_kernel *kernel, uint32_t at);
  * behind them were as many less in the old kernel. */
 void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out);
 
+/* A buffer of so many values, called after the kernel. */
+dlc_buffer dlc_rewrite_table(const dlc_kernel *kernel, dlc_pool *pool, dlc_dtype dtype, int64_t size, const char *kind, uint32_t number,
+                             dlc_role role);
+/* A part that makes the table, value `number` between the parts: `value` is of the kernel's one axis, and there is nothing in it yet. */
+void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, dlc_buffer table, uint32_t number,
+                           dlc_rewritten *out);
+
 /* Every stage's kept `axis` becomes step * axis + another axis, of `step` points, which is returned (phases.c). Where step does not divide
  * its extent, points behind the last are computed and stored, too. DLC_NO_AXIS: a stage is read at another point of the axis than
  * the reader's own, and the kernel is spoilt. */
 uint32_t dlc_rewrite_phases(dlc_kernel *kernel, uint32_t axis, int64_t step);
 
+/* A copy with elementary functions as what they are made of: rough counts of operations do for most ends, but not where they are saved. */
+const dlc_kernel *dlc_rewrite_expanded(const dlc_rewriting *in, const dlc_kernel *kernel);
 /* What the kernel takes under the schedule chosen for it, in microseconds, and how often its units occupy the machine;
  * negative: it has no schedule. The kernel stays as it is. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share);

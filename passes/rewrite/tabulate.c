@@ -102,15 +102,6 @@ static int is_node(const site *at, dlc_expr expr, const dlc_expr_node *node)
     return other->nargs && node->nargs && other->args == node->args;
 }
 
-static dlc_buffer table_buffer(const dlc_kernel *kernel, dlc_pool *pool, dlc_dtype dtype, uint32_t number, dlc_role role)
-{
-    dlc_buffer buffer = {.name = dlc_arena_printf(pool->arena, "%s.table%u", kernel->name, number), .role = (uint8_t)role};
-    buffer.type.dtype = dtype;
-    buffer.type.rank = 1;
-    buffer.type.dims[0] = dlc_expr_i64(pool, VALUES);
-    return buffer;
-}
-
 /* The byte whose bits the axis counts. */
 typedef struct {
     const site *at;
@@ -145,18 +136,9 @@ static void make_table(const site *at, uint32_t number, dlc_rewritten *out)
     dlc_dtype dtype = (dlc_dtype)dlc_node_of(at->kernel->pool, t->what)->dtype;
     dlc_kernel *kernel = dlc_kernel_create(at->in->arena, "table");
     counting c = {at, t, dlc_kernel_axis(kernel, "c", dlc_expr_i64(kernel->pool, VALUES))};
-    dlc_buffer buffer = table_buffer(at->kernel, kernel->pool, dtype, number, DLC_ROLE_OUT);
-    dlc_vec_push(kernel->arena, &kernel->buffers, buffer);
+    dlc_buffer buffer = dlc_rewrite_table(at->kernel, kernel->pool, dtype, VALUES, "table", number, DLC_ROLE_OUT);
     dlc_expr value = dlc_expr_rewrite(kernel->pool, at->kernel->pool, t->what, byte_of_axis, &c);
-    dlc_stage *stage = dlc_kernel_stage(kernel, "table");
-    stage->dtype[0] = dtype;
-    stage->value[0] = value;
-    stage->buffer = 0;
-    dlc_vec_push(kernel->arena, &stage->axes, c.axis);
-    dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(kernel->pool, c.axis));
-    dlc_vec_push(at->in->arena, &out->made, buffer.name);
-    dlc_rewrite_add_part(kernel, 0, 1, out);
-    out->parts.data[out->parts.n - 1].buffers.data[0] = DLC_REWRITE_MADE | number;
+    dlc_rewrite_add_table(at->in, kernel, value, buffer, number, out);
 }
 
 static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
@@ -188,7 +170,7 @@ static void make_reader(site *at, dlc_rewritten *out)
     dlc_expr *root;
     for (uint32_t t = 0; t < at->ntables; t++) {
         dlc_dtype dtype = (dlc_dtype)dlc_node_of(kernel->pool, at->tables[t].what)->dtype;
-        uint32_t b = dlc_rewrite_insert(kernel, table_buffer(kernel, kernel->pool, dtype, t, DLC_ROLE_CONST));
+        uint32_t b = dlc_rewrite_insert(kernel, dlc_rewrite_table(kernel, kernel->pool, dtype, VALUES, "table", t, DLC_ROLE_CONST));
         at->first = t ? at->first : b;
     }
     for (uint32_t s = 0; s < kernel->stages.n; s++)
@@ -211,17 +193,6 @@ static int tabulate(const dlc_rewriting *in, uint32_t least_work, dlc_rewritten 
 
 /* --- whether it pays --- */
 
-/* Rough counts of operations do for most ends; what a table saves are elementary functions alone, so they are counted as what they are. */
-static const dlc_kernel *expanded(const dlc_rewriting *in)
-{
-    dlc_kernel *kernel = dlc_kernel_clone(in->kernel, in->scratch);
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        for (uint32_t i = 0; i < 2; i++)
-            if (kernel->stages.data[s].value[i])
-                kernel->stages.data[s].value[i] = dlc_expr_expand(kernel->pool, kernel->stages.data[s].value[i]);
-    return kernel;
-}
-
 static int pays(const dlc_rewriting *in)
 {
     dlc_rewriting trial = *in;
@@ -230,7 +201,7 @@ static int pays(const dlc_rewriting *in)
     trial.arena = in->scratch;
     if (!tabulate(&trial, LEAST_WORK, &out))
         return 0;
-    double before = dlc_rewrite_time(in, expanded(in), &share),
+    double before = dlc_rewrite_time(in, dlc_rewrite_expanded(in, in->kernel), &share),
            after = dlc_rewrite_time(in, out.parts.data[out.parts.n - 1].kernel, &share);
     return before >= 0 && after >= 0 && after <= before * WORTH_PERCENT / 100;
 }

@@ -5,6 +5,16 @@
 #include "passes/fuse/fuse.h"
 #include "passes/rewrite/rewrite.h"
 
+const dlc_kernel *dlc_rewrite_expanded(const dlc_rewriting *in, const dlc_kernel *kernel)
+{
+    dlc_kernel *copy = dlc_kernel_clone(kernel, in->scratch);
+    for (uint32_t s = 0; s < copy->stages.n; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            if (copy->stages.data[s].value[i])
+                copy->stages.data[s].value[i] = dlc_expr_expand(copy->pool, copy->stages.data[s].value[i]);
+    return copy;
+}
+
 /* Few units get their share of the machine's arithmetic, and of its memory: one multiprocessor has only so many loads under way.
  * Estimates of kernels leave the second out, since it does not tell fused from unfused. */
 double dlc_rewrite_time(const dlc_rewriting *in, const dlc_kernel *kernel, double *share)

@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N, positions=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -328,6 +328,30 @@ if [ "$(uname -m)" = x86_64 ]; then # lanes of bytes are looked up at once
     if command -v cc >/dev/null; then
         expect 0 "" "$DLC" run bytes.dlc --input x=x.npy --input z=z.npy --expect bytes-native-none.npz --target sm_80 --emulate-gpu --rewrite tabulate=2
     fi
+fi
+
+# What depends on one axis, floats and indices, in rows and columns, of a batch that only the run knows: no bit changes.
+cat >along.dlc <<TEXT
+graph @along(%x: f32[n,3,13,19], %z: f64[2,9,11], %h: f16[5,23]) -> %a, %b, %c, %d, %e {
+  %a: f32[n,3,29,31] = resize %x {dims=[n, 3, 29, 31], mode="linear"}
+  %b: f32[n,3,7,8] = resize %x {dims=[n, 3, 7, 8], mode="cubic", coord="align_corners"}
+  %c: f64[2,20,5] = resize %z {dims=[2, 20, 5], mode="nearest", nearest="ceil"}
+  %d: f16[5,11] = resize %h {dims=[5, 11], mode="linear", antialias=1}
+  %e: f32[n,3,29,31] = tanh %a
+}
+TEXT
+along() { expect 0 "" "$DLC" run along.dlc --input x=random:7 --input z=random:8 --input h=random:9 "$@"; }
+along --interpret --outputs along.npz
+for target in $targets; do
+    for rewrite in none positions=2; do
+        along --rewrite $rewrite --target $target --outputs along-$target-$rewrite.npz
+    done
+    cmp along-$target-none.npz along-$target-positions=2.npz || fail "$target: tables along axes change numbers"
+    along --target $target --expect along.npz
+done
+expect 0 'group.along1": i32' "$DLC" opt along.dlc --passes layout,fuse,lower,rewrite
+if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
+    along --target sm_80 --emulate-gpu --rewrite positions=2 --expect along.npz
 fi
 
 expect 2 "winograd '3' is none of auto, off, 2 and 4" "$DLC" compile conv.dlc -o m.so --winograd 3
