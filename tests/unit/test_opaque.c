@@ -426,6 +426,7 @@ int main(void)
 {
     Suite *suite = suite_create("opaque");
     TCase *tests = tcase_create("opaque");
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, topk_sorts_and_breaks_ties_by_index, 0,
                         sizeof topks / sizeof topks[0]);
     tcase_add_test(tests, topk_refuses_more_than_there_is);
