@@ -9,6 +9,7 @@
  */
 #include "ir/kernel/algebra.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/schedule/choose.h"
 
 enum {
     LEAST_PART = 32,      /* terms of a part: below, starting it costs as much */
@@ -228,14 +229,14 @@ static int64_t choose_parts(const site *at)
  */
 static int64_t parts_of_rows(const site *at)
 {
-    enum { MOST = 8, PIECES = 4, LONG_ROW = 16384 }; /* as choose_dot.c has it: so long a piece needs no parts */
+    enum { MOST = 8 };
     dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, at->in->scratch);
     const dlc_stage *stage = &kernel->stages.data[at->stage];
     const dlc_pool *pool = kernel->pool;
     dlc_contraction form;
     size_t bytes;
     int64_t columns, n = MOST;
-    if (at->in->target->kind != DLC_TARGET_CPU || stage->reduce.n != 1 || !dlc_contraction_of(kernel, stage, at->in->scratch, &form) ||
+    if (stage->reduce.n != 1 || !dlc_contraction_of(kernel, stage, at->in->scratch, &form) ||
         form.batch.n || form.m.n + form.n.n != 1)
         return 0;
     uint32_t column = form.n.n ? form.n.data[0] : form.m.data[0];
@@ -247,13 +248,13 @@ static int64_t parts_of_rows(const site *at)
     const dlc_buffer *matrix = &kernel->buffers.data[node->imm.id];
     uint32_t last = dlc_load_rank(pool, load) - 1;
     if (matrix->role == DLC_ROLE_CONST || matrix->layout.nparts || !dlc_type_bytes(kernel->pool, &matrix->type, &bytes) ||
-        bytes <= 2 * (size_t)at->in->target->l2_bytes || dlc_bare_axis(pool, dlc_arg(pool, load, last)) != column ||
+        !dlc_goes_by_rows(at->in->target, (double)bytes) || dlc_bare_axis(pool, dlc_arg(pool, load, last)) != column ||
         dlc_bare_axis(pool, dlc_arg(pool, load, last - 1)) != stage->reduce.data[0] ||
-        columns * dlc_dtype_bytes(matrix->type.dtype) >= PIECES * LONG_ROW)
+        columns * dlc_dtype_bytes(matrix->type.dtype) >= DLC_ROW_PIECES * DLC_LONG_PIECE)
         return 0;
     while (n > 1 && at->extent % n)
         n--;
-    return n >= PIECES && at->extent / n >= LEAST_PART ? n : 0;
+    return n >= DLC_ROW_PIECES && at->extent / n >= LEAST_PART ? n : 0;
 }
 
 int dlc_rewrite_split(const dlc_rewriting *in, dlc_rewritten *out)

@@ -182,4 +182,18 @@ enum {
 };
 #define DLC_LANE_OPS 2.0 /* of vectors, in a cycle, where the machine does not say (machine.def, lane_ops) */
 
+/* Operations of vectors in a cycle, multiply-adds aside. */
+static inline double dlc_lane_ops(const dlc_target *target)
+{
+    return target->machine->lane_ops > 0 ? target->machine->lane_ops : DLC_LANE_OPS;
+}
+
+/* One row by a matrix that lies as it came and is larger than L2 by far goes along whole rows (choose_dot.c), which threads share by
+ * pieces that are long enough to be fetched early; where rows are too short for that, parts of K are (passes/rewrite/split.c). */
+enum { DLC_ROW_PIECES = 4, DLC_LONG_PIECE = 16384 /* bytes */ };
+static inline int dlc_goes_by_rows(const dlc_target *target, double matrix_bytes)
+{
+    return target->kind == DLC_TARGET_CPU && matrix_bytes > 2.0 * target->l2_bytes;
+}
+
 #endif

@@ -823,16 +823,15 @@ static int64_t streams_of(const dot *d)
 
 static int goes_along_rows(dot *d)
 {
-    enum { LEAST_UNITS = 4, LONG_PIECE = 16384 }; /* bytes */
     const dlc_target *target = d->c->target;
     double elem = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype), batches = dlc_choose_least(d->c, &d->form.batch);
     int64_t n = target->vector_registers / 4 * d->width; /* sums of parts, and as many of all before */
     if (d->form.m.n || d->copy_a || d->copy_b || d->order.n != 1 || constant_of(d, d->form.b) || n < d->width || d->columns <= 2 * n ||
         !dlc_choose_is_known(d->c, d->order.data[0]) || !dlc_choose_are_known(d->c, &d->form.n) ||
-        batches * d->columns * d->depth * elem <= 2.0 * target->l2_bytes)
+        !dlc_goes_by_rows(target, batches * d->columns * d->depth * elem))
         return 0;
-    d->block = round_to(batches < LEAST_UNITS ? d->columns * batches / LEAST_UNITS : d->columns, n);
-    if ((d->block < d->columns && d->block * elem < LONG_PIECE) || d->depth < 2 * streams_of(d))
+    d->block = round_to(batches < DLC_ROW_PIECES ? d->columns * batches / DLC_ROW_PIECES : d->columns, n);
+    if ((d->block < d->columns && d->block * elem < DLC_LONG_PIECE) || d->depth < 2 * streams_of(d))
         return 0;
     d->n = n;
     return 1;

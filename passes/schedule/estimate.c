@@ -127,8 +127,7 @@ static int has_vectors(const estimator *e)
 /* What operations of vectors take of the time that multiply-adds would. */
 static double lane_share(const estimator *e)
 {
-    double ops = e->schedule->target->machine->lane_ops;
-    return has_vectors(e) && ops > 0 ? DLC_LANE_OPS / ops : 1;
+    return has_vectors(e) ? DLC_LANE_OPS / dlc_lane_ops(e->schedule->target) : 1;
 }
 
 /* How often what a loop holds runs through its axis: the region where it is not open yet. */
