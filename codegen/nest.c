@@ -635,7 +635,7 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
     if (DLC_SOURCE_IS_STAGE(source) && level < meeting_level(nest, DLC_SOURCE_INDEX(source)))
         level = meeting_level(nest, DLC_SOURCE_INDEX(source));
     if ((plan->access.mode != DLC_ACCESS_UNIFORM && nest->mask) || may_be_empty(nest, load))
-        level = nest->level; /* the mask is a value of the present level */
+        level = nest->level; /* that of the mask; where there is something to load */
     else if (plan->access.mode == DLC_ACCESS_VECTOR && nest->axes.data[nest->lane_base].level > level &&
              !plan->access.aligned)
         level = nest->axes.data[nest->lane_base].level;

@@ -53,27 +53,33 @@ void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc
     dlc_vec_push(kernel->arena, &out->parts, part);
 }
 
-dlc_buffer dlc_rewrite_table(const dlc_kernel *kernel, dlc_pool *pool, dlc_dtype dtype, int64_t size, const char *kind, uint32_t number,
-                             dlc_role role)
+void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, const char *kind, dlc_rewritten *out)
 {
-    dlc_buffer buffer = {.name = dlc_arena_printf(pool->arena, "%s.%s%u", kernel->name, kind, number), .role = (uint8_t)role};
-    buffer.type.dtype = dtype;
-    buffer.type.rank = 1;
-    buffer.type.dims[0] = dlc_expr_i64(pool, size);
-    return buffer;
-}
-
-void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, dlc_buffer table, uint32_t number,
-                           dlc_rewritten *out)
-{
-    dlc_vec_push(kernel->arena, &kernel->buffers, table);
+    uint32_t number = out->made.n;
+    dlc_buffer table = {.name = dlc_arena_printf(kernel->arena, "%s.%s%u", in->kernel->name, kind, number), .role = DLC_ROLE_OUT};
     dlc_stage *stage = dlc_kernel_stage(kernel, "table");
-    stage->dtype[0] = table.type.dtype;
+    table.type = (dlc_type){.dtype = dlc_node_of(kernel->pool, value)->dtype, .rank = 1, .dims = {kernel->axes.data[0].extent}};
+    dlc_vec_push(kernel->arena, &kernel->buffers, table);
+    stage->dtype[0] = (dlc_dtype)table.type.dtype;
     stage->value[0] = value;
     stage->buffer = 0;
     dlc_vec_push(kernel->arena, &stage->axes, 0);
     dlc_vec_push(kernel->arena, &stage->store, dlc_expr_axis(kernel->pool, 0));
     dlc_vec_push(in->arena, &out->made, table.name);
     dlc_rewrite_add_part(kernel, 0, 1, out);
-    out->parts.data[out->parts.n - 1].buffers.data[0] = DLC_REWRITE_MADE | number;
+    out->parts.data[number].buffers.data[0] = DLC_REWRITE_MADE | number;
+}
+
+uint32_t dlc_rewrite_insert_tables(dlc_kernel *kernel, const dlc_rewritten *tables)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < tables->parts.n; i++) {
+        const dlc_kernel *maker = tables->parts.data[i].kernel;
+        dlc_buffer table = maker->buffers.data[0];
+        table.role = DLC_ROLE_CONST;
+        table.type.dims[0] = dlc_expr_i64(kernel->pool, dlc_expr_value(maker->pool, table.type.dims[0]));
+        uint32_t at = dlc_rewrite_insert(kernel, table);
+        first = i ? first : at;
+    }
+    return first;
 }

@@ -137,14 +137,13 @@ static int rewrite(const dlc_rewriting *in, uint32_t most, dlc_rewritten *out)
     return 1;
 }
 
-/* Lanes of a GPU compute an index each, whatever it is: its loops are not cut. */
 static int pays(const dlc_rewriting *in)
 {
     dlc_rewriting trial = *in;
     dlc_rewritten out;
     double share;
     trial.arena = in->scratch;
-    if (in->target->kind != DLC_TARGET_CPU || !rewrite(&trial, MOST_PIECES, &out))
+    if (!rewrite(&trial, MOST_PIECES, &out))
         return 0;
     double before = dlc_rewrite_time(in, in->kernel, &share), after = dlc_rewrite_time(in, out.parts.data[0].kernel, &share);
     return before >= 0 && after >= 0 && after <= before * WORTH_PERCENT / 100;

@@ -10,6 +10,7 @@
  */
 #include "ir/kernel/algebra.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/schedule/choose.h"
 
 enum {
     LEAST_WORK = 8,       /* operations that a value takes: a load, and the room that it takes in caches, cost some */
@@ -17,8 +18,7 @@ enum {
     MOST_TABLES = 16,     /* of a kernel */
     MOST_BYTES = 1 << 16, /* of them all: they share L2 with the rest */
     LEAST_LOOKUPS = 4,    /* of each value in a run; bytes in the file must be worth it */
-    MOST_PERCENT = 115,   /* of the estimate before */
-    OPERATIONS = 2        /* a cycle */
+    MOST_PERCENT = 115    /* of the estimate before */
 };
 #define NO_AXIS (UINT32_MAX - 1) /* a constant */
 #define MANY UINT32_MAX          /* of several axes, or of data */
@@ -145,9 +145,8 @@ static void find_tables(site *at, uint32_t least_work)
 /* --- the kernels --- */
 
 /* at[i] = what(axis := i) */
-static void make_table(const site *at, uint32_t number, dlc_rewritten *out)
+static void make_table(const site *at, const table *t, dlc_rewritten *out)
 {
-    const table *t = &at->tables[number];
     dlc_kernel *kernel = dlc_kernel_create(at->in->arena, "table");
     dlc_pool *pool = kernel->pool;
     uint32_t axis = dlc_kernel_axis(kernel, at->kernel->axes.data[t->axis].name, dlc_expr_i64(pool, t->size));
@@ -155,8 +154,7 @@ static void make_table(const site *at, uint32_t number, dlc_rewritten *out)
     with[t->axis] = dlc_expr_axis(pool, axis);
     dlc_expr value = dlc_expr_rewrite(pool, at->kernel->pool, t->what, NULL, NULL);
     value = dlc_expr_cast(pool, t->dtype, dlc_expr_substitute(pool, value, with, at->kernel->axes.n));
-    dlc_buffer buffer = dlc_rewrite_table(at->kernel, pool, t->dtype, t->size, "along", number, DLC_ROLE_OUT);
-    dlc_rewrite_add_table(at->in, kernel, value, buffer, number, out);
+    dlc_rewrite_add_table(at->in, kernel, value, "along", out);
 }
 
 static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
@@ -181,11 +179,7 @@ static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, co
 static void make_reader(site *at, dlc_rewritten *out)
 {
     dlc_kernel *kernel = at->kernel;
-    for (uint32_t i = 0; i < at->ntables; i++) {
-        const table *t = &at->tables[i];
-        uint32_t b = dlc_rewrite_insert(kernel, dlc_rewrite_table(kernel, kernel->pool, t->dtype, t->size, "along", i, DLC_ROLE_CONST));
-        at->first = i ? at->first : b;
-    }
+    at->first = dlc_rewrite_insert_tables(kernel, out);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < 2; i++)
             if (kernel->stages.data[s].value[i])
@@ -202,7 +196,7 @@ static double index_time(const site *at)
     for (uint32_t i = 0; i < at->ntables; i++)
         if (!dlc_is_float(at->tables[i].dtype))
             operations += at->tables[i].work * points(at->kernel, at->tables[i].what, 1, at->in->scratch);
-    return operations / ((double)target->vector_bytes / (double)sizeof(double)) / OPERATIONS / target->machine->cycles_per_us;
+    return operations / ((double)target->vector_bytes / (double)sizeof(double)) / dlc_lane_ops(target) / target->machine->cycles_per_us;
 }
 
 static int make_tables(const dlc_rewriting *in, uint32_t least_work, dlc_rewritten *out, double *saved_us)
@@ -212,22 +206,21 @@ static int make_tables(const dlc_rewriting *in, uint32_t least_work, dlc_rewritt
     *out = (dlc_rewritten){0};
     *saved_us = at.ntables ? index_time(&at) : 0;
     for (uint32_t i = 0; i < at.ntables; i++)
-        make_table(&at, i, out);
+        make_table(&at, &at.tables[i], out);
     if (at.ntables)
         make_reader(&at, out);
     return at.ntables > 0;
 }
 
 /* A load for eight operations or more pays wherever it stands. Estimates are rough about it, so they may say a little more than before;
- * what they say beyond that is another, worse schedule. On GPUs, where nothing of it is measured, tables are made
- * when they are asked for. */
+ * what they say beyond that is another, worse schedule. */
 static int pays(const dlc_rewriting *in)
 {
     dlc_rewriting trial = *in;
     dlc_rewritten out;
     double share, saved_us;
     trial.arena = in->scratch;
-    if (in->target->kind != DLC_TARGET_CPU || !make_tables(&trial, LEAST_WORK, &out, &saved_us))
+    if (!make_tables(&trial, LEAST_WORK, &out, &saved_us))
         return 0;
     const dlc_kernel *reader = out.parts.data[out.parts.n - 1].kernel;
     double before = dlc_rewrite_time(in, dlc_rewrite_expanded(in, in->kernel), &share),

@@ -13,7 +13,7 @@
 #include "passes/fuse/fuse.h"
 
 const dlc_rewrite_info dlc_rewrites[] = {
-#define DLC_REWRITE(id, name, function, round, help) {name, dlc_rewrite_##function, round, help},
+#define DLC_REWRITE(id, name, function, round, by_itself, help) {name, dlc_rewrite_##function, round, DLC_BY_ITSELF_##by_itself, help},
 #include "passes/rewrite/rewrites.def"
 #undef DLC_REWRITE
 };
@@ -74,12 +74,20 @@ static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
     return status;
 }
 
+/* The row is asked for, or is taken by itself for this target. */
+static int is_tried(const dlc_rewrite_info *row, const request *r, const dlc_target *target)
+{
+    if (r->only)
+        return !strcmp(r->only, row->name);
+    return row->by_itself == DLC_BY_ITSELF_ANY || target->kind == DLC_TARGET_CPU;
+}
+
 static int find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, const dlc_kernel *kernel, dlc_rewritten *out)
 {
     dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
         *out = (dlc_rewritten){0};
-        if (dlc_rewrites[i].round == round && (!r->only || !strcmp(r->only, dlc_rewrites[i].name)) && dlc_rewrites[i].run(&in, out))
+        if (dlc_rewrites[i].round == round && is_tried(&dlc_rewrites[i], r, ctx->target) && dlc_rewrites[i].run(&in, out))
             return 1;
     }
     *out = (dlc_rewritten){0};

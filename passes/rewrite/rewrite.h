@@ -31,15 +31,17 @@ typedef struct {
     dlc_arena *scratch;
 } dlc_rewriting;
 
-#define DLC_REWRITE(id, name, function, round, help) int dlc_rewrite_##function(const dlc_rewriting *in, dlc_rewritten *out);
+#define DLC_REWRITE(id, name, function, round, by_itself, help) int dlc_rewrite_##function(const dlc_rewriting *in, dlc_rewritten *out);
 #include "passes/rewrite/rewrites.def"
 #undef DLC_REWRITE
 
 enum { DLC_REWRITE_ROUNDS = 2 };
+typedef enum { DLC_BY_ITSELF_ANY, DLC_BY_ITSELF_CPU } dlc_by_itself;
 typedef struct {
     const char *name;
     int (*run)(const dlc_rewriting *in, dlc_rewritten *out); /* 0: it does not apply, or does not pay */
     int round;
+    dlc_by_itself by_itself;
     const char *help;
 } dlc_rewrite_info;
 extern const dlc_rewrite_info dlc_rewrites[];
@@ -53,12 +55,11 @@ dlc_stage *dlc_rewrite_insert_stage(dlc_kernel *kernel, uint32_t at);
  * behind them were as many less in the old kernel. */
 void dlc_rewrite_add_part(dlc_kernel *kernel, uint32_t made, uint32_t nmade, dlc_rewritten *out);
 
-/* A buffer of so many values, called after the kernel. */
-dlc_buffer dlc_rewrite_table(const dlc_kernel *kernel, dlc_pool *pool, dlc_dtype dtype, int64_t size, const char *kind, uint32_t number,
-                             dlc_role role);
-/* A part that makes the table, value `number` between the parts: `value` is of the kernel's one axis, and there is nothing in it yet. */
-void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, dlc_buffer table, uint32_t number,
-                           dlc_rewritten *out);
+/* A part that makes a table, the next value between the parts: of the kernel's one axis; nothing is in the kernel yet. It is called
+ * after the kernel that is rewritten. */
+void dlc_rewrite_add_table(const dlc_rewriting *in, dlc_kernel *kernel, dlc_expr value, const char *kind, dlc_rewritten *out);
+/* Inserts all tables made so far, side by side; returns the first's buffer. */
+uint32_t dlc_rewrite_insert_tables(dlc_kernel *kernel, const dlc_rewritten *tables);
 
 /* Every stage's kept `axis` becomes step * axis + another axis, of `step` points, which is returned (phases.c). Where step does not divide
  * its extent, points behind the last are computed and stored, too. DLC_NO_AXIS: a stage is read at another point of the axis than

@@ -130,15 +130,12 @@ static dlc_expr index_of(const table *t, dlc_pool *to)
 }
 
 /* table[c] = what(of := c) */
-static void make_table(const site *at, uint32_t number, dlc_rewritten *out)
+static void make_table(const site *at, const table *t, dlc_rewritten *out)
 {
-    const table *t = &at->tables[number];
-    dlc_dtype dtype = (dlc_dtype)dlc_node_of(at->kernel->pool, t->what)->dtype;
     dlc_kernel *kernel = dlc_kernel_create(at->in->arena, "table");
     counting c = {at, t, dlc_kernel_axis(kernel, "c", dlc_expr_i64(kernel->pool, VALUES))};
-    dlc_buffer buffer = dlc_rewrite_table(at->kernel, kernel->pool, dtype, VALUES, "table", number, DLC_ROLE_OUT);
     dlc_expr value = dlc_expr_rewrite(kernel->pool, at->kernel->pool, t->what, byte_of_axis, &c);
-    dlc_rewrite_add_table(at->in, kernel, value, buffer, number, out);
+    dlc_rewrite_add_table(at->in, kernel, value, "table", out);
 }
 
 static dlc_expr looked_up(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
@@ -168,11 +165,7 @@ static void make_reader(site *at, dlc_rewritten *out)
 {
     dlc_kernel *kernel = at->kernel;
     dlc_expr *root;
-    for (uint32_t t = 0; t < at->ntables; t++) {
-        dlc_dtype dtype = (dlc_dtype)dlc_node_of(kernel->pool, at->tables[t].what)->dtype;
-        uint32_t b = dlc_rewrite_insert(kernel, dlc_rewrite_table(kernel, kernel->pool, dtype, VALUES, "table", t, DLC_ROLE_CONST));
-        at->first = t ? at->first : b;
-    }
+    at->first = dlc_rewrite_insert_tables(kernel, out);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
             *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, looked_up, at);
@@ -185,7 +178,7 @@ static int tabulate(const dlc_rewriting *in, uint32_t least_work, dlc_rewritten 
     find_tables(&at, least_work);
     *out = (dlc_rewritten){0};
     for (uint32_t t = 0; t < at.ntables; t++)
-        make_table(&at, t, out);
+        make_table(&at, &at.tables[t], out);
     if (at.ntables)
         make_reader(&at, out);
     return at.ntables > 0;

@@ -301,12 +301,9 @@ static dlc_kernel *cut_stage(const dlc_rewriting *in, uint32_t s)
     return best.sum ? cut_copy(in, &best, in->arena) : NULL;
 }
 
-/* On GPUs, where nothing of it is measured, when it is asked for. */
 int dlc_rewrite_taps(const dlc_rewriting *in, dlc_rewritten *out)
 {
     dlc_kernel *best = NULL;
-    if (!in->wanted && in->target->kind != DLC_TARGET_CPU)
-        return 0;
     for (uint32_t s = 0; s < in->kernel->stages.n && !best; s++)
         best = cut_stage(in, s);
     if (best)

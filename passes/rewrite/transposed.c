@@ -289,10 +289,9 @@ static void make(const dlc_rewriting *in, dlc_arena *arena, dlc_rewritten *out)
     make_phases(&m, dlc_kernel_clone(in->kernel, arena));
 }
 
-/* On GPUs, where nothing of it is measured, when it is asked for. */
 int dlc_rewrite_transposed(const dlc_rewriting *in, dlc_rewritten *out)
 {
-    if ((!in->wanted && in->target->kind != DLC_TARGET_CPU) || !has_phases(in))
+    if (!has_phases(in))
         return 0;
     if (!in->wanted) {
         make(in, in->scratch, out);

@@ -185,11 +185,10 @@ static dlc_kernel *cut_one(const dlc_rewriting *in, const dlc_kernel *kernel, do
     return best;
 }
 
-/* On GPUs, where nothing of it is measured, when it is asked for. */
 int dlc_rewrite_windows(const dlc_rewriting *in, dlc_rewritten *out)
 {
     dlc_kernel *best = NULL, *next;
-    if ((!in->wanted && in->target->kind != DLC_TARGET_CPU) || !find_sites(in, in->kernel).n)
+    if (!find_sites(in, in->kernel).n)
         return 0;
     double before = in->wanted ? 0 : dlc_rewrite_time_of_fitting(in, in->kernel), time = before * WORTH_PERCENT / 100;
     if (before < 0)
