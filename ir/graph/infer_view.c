@@ -197,3 +197,20 @@ dlc_status dlc_infer_tile(dlc_graph *graph, dlc_node *node, dlc_type *result)
     }
     return DLC_OK;
 }
+
+dlc_status dlc_infer_unpack(dlc_graph *graph, dlc_node *node, dlc_type *result)
+{
+    const dlc_type *in = dlc_infer_in(node, 0);
+    int64_t bits = dlc_node_int(node, DLC_ATTR_BITS, 0);
+    if (in->dtype != DLC_U8)
+        return DLC_REFUSE("the input is %s; bytes (u8) are unpacked", dlc_dtypes[in->dtype].text);
+    if (bits != 1 && bits != 2 && bits != 4)
+        return DLC_REFUSE("bits is %" PRId64 "; 1, 2 and 4 are possible", bits);
+    if (!in->rank || in->rank == DLC_MAX_RANK)
+        return DLC_REFUSE("the input has %d dimensions; 1 to %d are possible", in->rank, DLC_MAX_RANK - 1);
+    *result = *in;
+    result->rank++;
+    result->dims[in->rank] = in->dims[in->rank - 1];
+    result->dims[in->rank - 1] = dlc_expr_i64(graph->pool, 8 / bits);
+    return DLC_OK;
+}

@@ -121,6 +121,23 @@ dlc_status dlc_mean_slice(dlc_mean *mean)
     return dlc_mean_finish(mean, &axes, dlc_mean_load(mean, 0, at));
 }
 
+/* The bits of a byte, a part for each index of the dimension before the last. */
+dlc_status dlc_mean_unpack(dlc_mean *mean)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    int64_t bits = dlc_node_int(mean->node, DLC_ATTR_BITS, 0);
+    uint8_t rank = dlc_mean_result(mean)->rank;
+    dlc_ids axes = {0};
+    dlc_expr at[DLC_MAX_RANK], operands[2];
+    dlc_mean_axes(mean, dlc_mean_result(mean), &axes, at);
+    operands[1] = dlc_expr_cast(pool, DLC_U8, dlc_muli(pool, at[rank - 2], bits));
+    at[rank - 2] = at[rank - 1];
+    operands[0] = dlc_mean_load(mean, 0, at);
+    operands[0] = dlc_expr_make(pool, DLC_EXPR_SHR, DLC_U8, operands, 2);
+    operands[1] = dlc_expr_const_i(pool, DLC_U8, (1 << bits) - 1);
+    return dlc_mean_finish(mean, &axes, dlc_expr_make(pool, DLC_EXPR_AND, DLC_U8, operands, 2));
+}
+
 /* A chain of selects between loads that are each guarded by their own part of the axis. */
 dlc_status dlc_mean_concat(dlc_mean *mean)
 {

@@ -5,6 +5,8 @@
  * what it is made from stays a node, is *lazily known*, and is computed only when something that
  * must be computed here, or a contraction's weight, wants its bytes.
  *
+ * Codes of few bits stay packed: what is computed of unpacked ones is several times as large.
+ *
  * Nothing that could fail at run time is hidden: a node that cannot be computed stays a node.
  * Budgets (per node, per model, and on work) hold off folding bombs; a node over budget stays a
  * node, silently.
@@ -569,7 +571,7 @@ static uint32_t visit(known_set *known, dlc_node *node)
         dlc_graph_erase(graph, node);
         return 1;
     }
-    if (!dlc_op_is_opaque(node->op) && node->op != DLC_OP_SYMBOLS && all_inputs_known(known, node) &&
+    if (!dlc_op_is_opaque(node->op) && node->op != DLC_OP_SYMBOLS && node->op != DLC_OP_UNPACK && all_inputs_known(known, node) &&
         fold_known(known, node))
         return 1;
     return has_lazy_input(known, node) && dlc_form_of(graph, node, known->ctx->scratch).is_contraction

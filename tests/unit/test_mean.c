@@ -254,6 +254,8 @@ static const struct { const char *nodes, *expected; } cases[] = {
      " %y: f32[2,2] = scatter_nd %x, %i, %u {reduction=\"max\"}", "1 2 10 10"},
     {"%x: f32[3,2] = const [1, 2, 3, 4, 5, 6]\n %l: i64[2] = const [2, 3]\n %y: f32[3,2] = reverse_sequence %x, %l {axes=[0, 1]}",
      "3 6 1 4 5 2"},
+    {"%x: u8[2,1] = const [177, 6]\n %y: u8[2,2,1] = unpack %x {bits=4}", "1 11 6 0"},
+    {"%x: u8[2] = const [228, 27]\n %y: u8[4,2] = unpack %x {bits=2}", "0 3 1 2 2 1 3 0"},
     {"%i: i64[3] = const [-1, 1, 9]\n %v: f32[2] = const [5, 6]\n %y: f32[3,2] = one_hot %i, %v {axis=1, dims=[2]}",
      "5 6 5 6 5 5"},
     /* generators */
