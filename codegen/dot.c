@@ -15,91 +15,13 @@
  * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied
  * point by point with the factors' casts, so nothing behind the end is read and no padding is counted on.
  */
-#include "codegen/nest.h"
+#include "codegen/dot.h"
 
 #include <assert.h>
 
-typedef struct {
-    dlc_nest *nest;
-    dlc_pool *pool;
-    const dlc_schedule_node *leaf;
-    const dlc_stage *stage;
-    dlc_stage_state *state;
-    dlc_dtype dtype;
-    uint32_t s, width, nrows, nvectors;
-    uint32_t apart;                /* columns from vector to vector */
-    uint8_t is_dealt;              /* a thread's */
-    uint8_t is_tile;               /* in tile registers: rows are a loop over their block */
-    dlc_expr row_before, column_before; /* what the loops around have replaced the tile's axes by */
-    dlc_expr left, right, scale;   /* the rows' factor, the columns'; free of both */
-    const dlc_register_axis *rows, *columns; /* rows NULL: one row */
-    dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
-    dlc_expr *ahead;               /* the columns' factor of the next panel, by vector; NULL: nothing is fetched */
-    dlc_ids loops, extents, lows, wholes; /* over the reduced axes: axis, end, begin, the axis's extent */
-    dlc_vec(int64_t) steps;
-    uint32_t nouter;               /* loops around a partial sum */
-    dlc_var *totals;               /* with partial sums: by row and vector */
-    const dlc_dot_info *row;
-    dlc_dot_operands operands;
-    dlc_expr *points_a, *points_b; /* granules: the factors point by point, for what is left over */
-    dlc_expr rest, end;            /* where that begins and ends, or 0: nothing is ever left */
-    dlc_var *sums;                 /* changed signs: sums of columns, by vector */
-} dot;
+typedef dlc_dot_tile dot;
 
-static dlc_expr axis_of(const dot *d, uint32_t axis)
-{
-    return dlc_expr_axis(d->pool, axis);
-}
-
-static dlc_expr simplified(const dot *d, dlc_expr expr)
-{
-    return dlc_expr_simplify(d->pool, expr, &d->nest->ranges);
-}
-
-/* --- points of the tile --- */
-
-/* Column of lane l of vector v of the open panel; of the next one from nvectors on. */
-static dlc_expr column(const dot *d, uint32_t v)
-{
-    if (d->width == 1)
-        return dlc_addi(d->pool, d->columns->first, v);
-    return dlc_add(d->pool, d->columns->first, dlc_addi(d->pool, axis_of(d, d->state->lanes), (int64_t)v * d->apart));
-}
-
-static void at_row(const dot *d, uint32_t r)
-{
-    if (d->rows && !d->is_tile)
-        dlc_nest_replace(d->nest, d->leaf->rows, d->rows->points[r]);
-}
-
-static void at_column(const dot *d, uint32_t v)
-{
-    dlc_nest_replace(d->nest, d->leaf->columns, column(d, v));
-}
-
-static void leave_point(const dot *d)
-{
-    if (d->rows && !d->is_tile)
-        dlc_nest_replace(d->nest, d->leaf->rows, d->row_before);
-    dlc_nest_replace(d->nest, d->leaf->columns, d->column_before);
-}
-
-static void enter_lanes(const dot *d, dlc_val mask)
-{
-    d->nest->lane = d->state->lanes;
-    d->nest->lane_base = d->state->zero;
-    d->nest->width = d->width;
-    d->nest->mask = mask;
-}
-
-static void leave_lanes(dlc_nest *nest)
-{
-    nest->lane = DLC_NO_AXIS;
-    nest->width = 1;
-    nest->mask = NULL;
-}
-
-static dot dot_at(dlc_nest *nest, uint32_t node)
+dot dlc_dot_at(dlc_nest *nest, uint32_t node)
 {
     const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
     dot d = {.nest = nest, .pool = nest->kernel->pool, .leaf = leaf, .s = leaf->stage};
@@ -127,10 +49,10 @@ static dlc_expr *factors_at_columns(const dot *d, dlc_expr factor, uint32_t firs
 {
     dlc_expr *factors = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
     for (uint32_t v = 0; v < d->nvectors; v++) {
-        at_column(d, first + v);
+        dlc_dot_at_column(d, first + v);
         factors[v] = dlc_nest_here(d->nest, factor);
     }
-    leave_point(d);
+    dlc_dot_leave_point(d);
     return factors;
 }
 
@@ -138,10 +60,10 @@ static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a
 {
     *a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);
     for (uint32_t r = 0; r < d->nrows; r++) {
-        at_row(d, r);
+        dlc_dot_at_row(d, r);
         (*a)[r] = dlc_nest_here(d->nest, left);
     }
-    leave_point(d);
+    dlc_dot_leave_point(d);
     *b = factors_at_columns(d, right, 0);
 }
 
@@ -169,13 +91,13 @@ static const dlc_register_axis *clamped_rows(const dot *d)
     for (uint32_t r = 0; r < rows->n; r++) {
         dlc_expr row = dlc_min(d->pool, rows->points[r], dlc_addi(d->pool, rows->end, -1));
         uint32_t clamped = dlc_nest_axis(nest, nest->kernel->axes.data[d->leaf->rows].extent);
-        dlc_nest_bind(nest, clamped, dlc_nest_uniform(nest, simplified(d, row)), 1);
-        rows->points[r] = axis_of(d, clamped);
+        dlc_nest_bind(nest, clamped, dlc_nest_uniform(nest, dlc_dot_simplified(d, row)), 1);
+        rows->points[r] = dlc_dot_axis(d, clamped);
     }
     return rows;
 }
 
-static int find_operands(dot *d)
+int dlc_dot_find_operands(dot *d)
 {
     dlc_dot_factors factors;
     if (!dlc_dot_factors_of(d->nest->kernel, d->leaf, d->nest->arena, &factors))
@@ -189,7 +111,7 @@ static int find_operands(dot *d)
 
 static void find_factors(dot *d)
 {
-    int found = find_operands(d);
+    int found = dlc_dot_find_operands(d);
     assert(found); /* verified */
     (void)found;
     const dlc_register_axis *rows = d->rows;
@@ -212,11 +134,11 @@ static void add_loop(dot *d, uint32_t axis, dlc_expr low, dlc_expr end, dlc_expr
 static void substitute_factors(dot *d, const dlc_expr *with, uint32_t naxes)
 {
     for (uint32_t r = 0; r < d->nrows; r++)
-        d->a[r] = simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
+        d->a[r] = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, d->a[r], with, naxes));
     for (uint32_t v = 0; v < d->nvectors; v++) {
-        d->b[v] = simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
+        d->b[v] = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, d->b[v], with, naxes));
         if (d->ahead)
-            d->ahead[v] = simplified(d, dlc_expr_substitute(d->pool, d->ahead[v], with, naxes));
+            d->ahead[v] = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, d->ahead[v], with, naxes));
     }
 }
 
@@ -225,7 +147,7 @@ static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end)
 {
     dlc_nest *nest = d->nest;
     dlc_expr whole = nest->kernel->axes.data[axis].extent, part = dlc_expr_i64(d->pool, d->leaf->part);
-    int is_stepped = dlc_expr_multiple(d->pool, simplified(d, low), &nest->ranges) % d->leaf->part == 0;
+    int is_stepped = dlc_expr_multiple(d->pool, dlc_dot_simplified(d, low), &nest->ranges) % d->leaf->part == 0;
     uint32_t first = d->leaf->part == 1 ? axis : dlc_nest_stepped_axis(nest, whole, is_stepped ? d->leaf->part : 1);
     add_loop(d, first, low, end, whole, d->leaf->part);
     d->nouter = d->loops.n;
@@ -233,10 +155,10 @@ static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end)
         return;
     dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n + 1);
     uint32_t within = dlc_nest_axis(nest, part);
-    int is_whole = dlc_expr_multiple(d->pool, simplified(d, dlc_sub(d->pool, end, low)), &nest->ranges) % d->leaf->part == 0;
-    dlc_expr rest = dlc_sub(d->pool, end, axis_of(d, first));
+    int is_whole = dlc_expr_multiple(d->pool, dlc_dot_simplified(d, dlc_sub(d->pool, end, low)), &nest->ranges) % d->leaf->part == 0;
+    dlc_expr rest = dlc_sub(d->pool, end, dlc_dot_axis(d, first));
     add_loop(d, within, dlc_expr_i64(d->pool, 0), is_whole ? part : dlc_min(d->pool, part, rest), part, 1);
-    with[axis] = dlc_add(d->pool, axis_of(d, first), axis_of(d, within));
+    with[axis] = dlc_add(d->pool, dlc_dot_axis(d, first), dlc_dot_axis(d, within));
     substitute_factors(d, with, nest->axes.n);
 }
 
@@ -269,9 +191,9 @@ static void find_dealt_loops(dot *d)
         if (tile->last && is_whole)
             size = dlc_expr_i64(d->pool, nest->schedule->nodes.data[loop].tile);
         else if (tile->last)
-            size = simplified(d, dlc_sub(d->pool, tile->last, tile->first));
+            size = dlc_dot_simplified(d, dlc_sub(d->pool, tile->last, tile->first));
         uint32_t step = dlc_nest_axis(nest, size);
-        with[axis] = dlc_add(d->pool, first, axis_of(d, step));
+        with[axis] = dlc_add(d->pool, first, dlc_dot_axis(d, step));
         add_loop(d, step, dlc_expr_i64(d->pool, 0), size, size, 1);
     }
     substitute_factors(d, with, naxes);
@@ -281,7 +203,7 @@ static void find_dealt_loops(dot *d)
 static int merged_factors(const dot *d, uint32_t merged, const dlc_expr *with, dlc_expr *factors, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        factors[i] = simplified(d, dlc_expr_substitute(d->pool, factors[i], with, d->nest->axes.n));
+        factors[i] = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, factors[i], with, d->nest->axes.n));
         if (!dlc_nest_is_linear(d->nest, factors[i], merged))
             return 0;
     }
@@ -303,8 +225,8 @@ static int merge_loops(dot *d)
     dlc_expr *a = dlc_arena_copy(d->nest->arena, d->a, d->nrows * sizeof *d->a);
     dlc_expr *b = dlc_arena_copy(d->nest->arena, d->b, d->nvectors * sizeof *d->b);
     dlc_expr *ahead = d->ahead ? dlc_arena_copy(d->nest->arena, d->ahead, d->nvectors * sizeof *d->ahead) : NULL;
-    with[d->loops.data[n - 2]] = dlc_floordiv(d->pool, axis_of(d, merged), inner);
-    with[d->loops.data[n - 1]] = dlc_mod(d->pool, axis_of(d, merged), inner);
+    with[d->loops.data[n - 2]] = dlc_floordiv(d->pool, dlc_dot_axis(d, merged), inner);
+    with[d->loops.data[n - 1]] = dlc_mod(d->pool, dlc_dot_axis(d, merged), inner);
     if (!merged_factors(d, merged, with, a, d->nrows) || !merged_factors(d, merged, with, b, d->nvectors))
         return 0;
     d->a = a;
@@ -317,24 +239,27 @@ static int merge_loops(dot *d)
     return 1;
 }
 
-static dlc_var *accumulator(const dot *d, uint32_t r, uint32_t v)
-{
-    return &d->state->tile[r * d->nvectors + v];
-}
-
 /* --- granules --- */
 
 static void to_granules(const dot *d, const dlc_expr *with, dlc_expr *loads, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        loads[i] = simplified(d, dlc_granule_load(d->pool, dlc_expr_substitute(d->pool, loads[i], with, d->nest->axes.n), d->row->granule));
+        loads[i] = dlc_dot_simplified(d, dlc_granule_load(d->pool, dlc_expr_substitute(d->pool, loads[i], with, d->nest->axes.n), d->row->granule));
+}
+
+/* Codes of few bits: those of a granule, once its bytes are loaded. */
+static void unpack_granules(const dot *d, const dlc_expr *with)
+{
+    dlc_expr shift = dlc_expr_substitute(d->pool, dlc_nest_here(d->nest, d->operands.shift), with, d->nest->axes.n);
+    for (uint32_t v = 0; v < d->nvectors; v++)
+        d->b[v] = dlc_dot_simplified(d, dlc_granule_codes(d->pool, d->b[v], shift, d->operands.mask));
 }
 
 /* Granules lie together, as the verifier found them to. */
 static int has_granules(const dot *d, const dlc_expr *with, uint32_t within)
 {
-    dlc_expr a = simplified(d, dlc_expr_substitute(d->pool, d->a[0], with, d->nest->axes.n));
-    dlc_expr b = simplified(d, dlc_expr_substitute(d->pool, d->b[0], with, d->nest->axes.n));
+    dlc_expr a = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, d->a[0], with, d->nest->axes.n));
+    dlc_expr b = dlc_dot_simplified(d, dlc_expr_substitute(d->pool, d->b[0], with, d->nest->axes.n));
     return dlc_nest_stride(d->nest, a, within) == 1 && dlc_nest_stride(d->nest, b, within) == 1 &&
            dlc_nest_stride(d->nest, b, d->state->lanes) == d->row->granule;
 }
@@ -345,7 +270,7 @@ static void find_granules(dot *d)
     dlc_nest *nest = d->nest;
     uint32_t last = d->loops.n - 1, axis = d->loops.data[last];
     int64_t granule = d->row->granule;
-    dlc_expr by = dlc_expr_i64(d->pool, granule), end = simplified(d, d->extents.data[last]);
+    dlc_expr by = dlc_expr_i64(d->pool, granule), end = dlc_dot_simplified(d, d->extents.data[last]);
     uint32_t number = dlc_nest_axis(nest, dlc_addi(d->pool, dlc_floordiv(d->pool, nest->kernel->axes.data[axis].extent, by), 1));
     uint32_t within = dlc_nest_axis(nest, by);
     dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
@@ -353,17 +278,19 @@ static void find_granules(dot *d)
     d->points_b = d->b;
     factors_of(d, d->operands.rows, d->operands.columns, &d->a, &d->b);
     d->ahead = d->leaf->ahead ? factors_ahead(d, d->operands.columns) : NULL;
-    with[axis] = dlc_add(d->pool, dlc_muli(d->pool, axis_of(d, number), granule), axis_of(d, within));
+    with[axis] = dlc_add(d->pool, dlc_muli(d->pool, dlc_dot_axis(d, number), granule), dlc_dot_axis(d, within));
     int found = has_granules(d, with, within);
     assert(found);
     (void)found;
-    with[axis] = dlc_muli(d->pool, axis_of(d, number), granule);
+    with[axis] = dlc_muli(d->pool, dlc_dot_axis(d, number), granule);
     to_granules(d, with, d->a, d->nrows);
     to_granules(d, with, d->b, d->nvectors);
+    if (d->operands.mask)
+        unpack_granules(d, with);
     if (d->ahead)
         to_granules(d, with, d->ahead, d->nvectors);
     if (dlc_expr_multiple(d->pool, end, &nest->ranges) % granule) {
-        d->rest = simplified(d, dlc_muli(d->pool, dlc_floordiv(d->pool, end, by), granule));
+        d->rest = dlc_dot_simplified(d, dlc_muli(d->pool, dlc_floordiv(d->pool, end, by), granule));
         d->end = end;
     }
     d->loops.data[last] = number;
@@ -438,7 +365,7 @@ static void multiply_granules(const dot *d)
         if (d->operands.is_flipped)
             a = arith2(d, DLC_EXPR_XOR, DLC_I32, a, word(d, 0x80808080u));
         for (uint32_t v = 0; v < d->nvectors; v++) {
-            dlc_var acc = *accumulator(d, r, v);
+            dlc_var acc = *dlc_dot_accumulator(d, r, v);
             nest->emit->var_set(nest->emit, acc, ordered_step(d, a, b[v], nest->emit->var_get(nest->emit, acc)));
         }
     }
@@ -452,7 +379,7 @@ static void put_sums_right(const dot *d)
     for (uint32_t v = 0; v < d->nvectors && d->sums; v++) {
         dlc_val by = arith2(d, DLC_EXPR_SHL, DLC_I32, emit->var_get(emit, d->sums[v]), word(d, LOG2_128));
         for (uint32_t r = 0; r < d->nrows; r++) {
-            dlc_var acc = *accumulator(d, r, v);
+            dlc_var acc = *dlc_dot_accumulator(d, r, v);
             emit->var_set(emit, acc,
                           arith2(d, was_signed ? DLC_EXPR_SUB : DLC_EXPR_ADD, DLC_I32, emit->var_get(emit, acc), by));
         }
@@ -465,7 +392,7 @@ static void put_sums_right(const dot *d)
 static void point_of(const dot *d, dlc_expr *index)
 {
     for (uint32_t i = 0; i < d->stage->axes.n; i++)
-        index[i] = dlc_nest_here(d->nest, axis_of(d, d->stage->axes.data[i]));
+        index[i] = dlc_nest_here(d->nest, dlc_dot_axis(d, d->stage->axes.data[i]));
 }
 
 /* The loops around the leaf that cut its sum are at their first iterations; 0: none cuts it. */
@@ -480,7 +407,7 @@ static dlc_expr is_first(const dot *d, uint32_t node)
         uint32_t axis = schedule->nodes.data[n].axis;
         if (!dlc_ids_find(&d->stage->reduce, axis, NULL))
             continue;
-        position = d->nest->tiles[axis].last ? d->nest->tiles[axis].first : axis_of(d, axis);
+        position = d->nest->tiles[axis].last ? d->nest->tiles[axis].first : dlc_dot_axis(d, axis);
         first = dlc_and(d->pool, first, dlc_eq(d->pool, position, dlc_expr_i64(d->pool, 0)));
     }
     return first;
@@ -494,15 +421,15 @@ static dlc_val start_of(const dot *d, uint32_t r, uint32_t v, dlc_val first)
     dlc_expr index[DLC_MAX_RANK];
     if (!first)
         return zero;
-    enter_lanes(d, d->columns->masks[v]);
-    at_row(d, r);
-    at_column(d, v);
+    dlc_dot_enter_lanes(d, d->columns->masks[v]);
+    dlc_dot_at_row(d, r);
+    dlc_dot_at_column(d, v);
     point_of(d, index);
     dlc_val before = dlc_nest_value_at(nest, dlc_nest_reload(nest, d->s, index));
-    leave_point(d);
+    dlc_dot_leave_point(d);
     dlc_val condition = nest->emit->splat(nest->emit, DLC_BOOL, first, d->width);
     before = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, d->dtype, d->dtype, d->width, (dlc_val[]){condition, zero, before});
-    leave_lanes(nest);
+    dlc_dot_leave_lanes(nest);
     return before;
 }
 
@@ -510,11 +437,11 @@ static void start(const dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
     dlc_expr condition = d->is_dealt ? 0 : is_first(d, node);
-    dlc_val first = condition ? dlc_nest_uniform(nest, simplified(d, condition)) : NULL;
+    dlc_val first = condition ? dlc_nest_uniform(nest, dlc_dot_simplified(d, condition)) : NULL;
     for (uint32_t r = 0; r < d->nrows; r++)
         for (uint32_t v = 0; v < d->nvectors; v++) {
-            *accumulator(d, r, v) = nest->emit->var_new(nest->emit, d->dtype, d->width);
-            nest->emit->var_set(nest->emit, *accumulator(d, r, v), start_of(d, r, v, first));
+            *dlc_dot_accumulator(d, r, v) = nest->emit->var_new(nest->emit, d->dtype, d->width);
+            nest->emit->var_set(nest->emit, *dlc_dot_accumulator(d, r, v), start_of(d, r, v, first));
         }
 }
 
@@ -536,17 +463,46 @@ static void multiply(const dot *d, const dlc_expr *rows, const dlc_expr *columns
     for (uint32_t r = 0; r < d->nrows; r++) {
         dlc_val a = dlc_nest_value_at(nest, rows[r]);
         for (uint32_t v = 0; v < d->nvectors; v++) {
-            dlc_val args[] = {a, b[v], nest->emit->var_get(nest->emit, *accumulator(d, r, v))};
-            nest->emit->var_set(nest->emit, *accumulator(d, r, v),
+            dlc_val args[] = {a, b[v], nest->emit->var_get(nest->emit, *dlc_dot_accumulator(d, r, v))};
+            nest->emit->var_set(nest->emit, *dlc_dot_accumulator(d, r, v),
                                 nest->emit->arith(nest->emit, DLC_EXPR_MULADD, d->dtype, d->dtype, d->width, args));
         }
     }
 }
 
+/* How many points of the innermost axis are written out: those of a short one along which the columns' factor is computed in a way of
+ * its own, such as the part of a byte that codes are. 1: it has a loop. */
+static int64_t written_out(const dot *d)
+{
+    enum { MOST = 8 };
+    uint32_t last = d->loops.n - 1;
+    int64_t n;
+    dlc_expr factor = d->b[0];
+    while (dlc_node_of(d->pool, factor)->op == DLC_EXPR_CAST)
+        factor = dlc_arg(d->pool, factor, 0);
+    int is_free = d->row->granule == 1 && !d->is_dealt && !d->rest && !d->ahead && d->loops.n > d->nouter && d->loops.n > d->leaf->nskipped;
+    if (!is_free || !dlc_expr_is_int(d->pool, dlc_dot_simplified(d, d->extents.data[last]), &n) || n > MOST ||
+        d->lows.data[last] != dlc_expr_i64(d->pool, 0) || !dlc_expr_uses_axis(d->pool, d->b[0], d->loops.data[last]))
+        return 1;
+    return dlc_node_of(d->pool, factor)->op == DLC_EXPR_LOAD ? 1 : n;
+}
+
+static void multiply_written_out(dot *d, int64_t n)
+{
+    dlc_expr *with = dlc_new_array(d->nest->arena, dlc_expr, d->nest->axes.n), *a = d->a, *b = d->b;
+    for (int64_t i = 0; i < n; i++) {
+        with[d->loops.data[d->loops.n]] = dlc_expr_i64(d->pool, i);
+        d->a = dlc_arena_copy(d->nest->arena, a, d->nrows * sizeof *a);
+        d->b = dlc_arena_copy(d->nest->arena, b, d->nvectors * sizeof *b);
+        substitute_factors(d, with, d->nest->axes.n);
+        multiply(d, d->a, d->b);
+    }
+}
+
 static void open_loop(const dot *d, uint32_t i)
 {
-    dlc_nest_loop(d->nest, d->loops.data[i], dlc_nest_uniform(d->nest, simplified(d, d->lows.data[i])),
-                  dlc_nest_uniform(d->nest, simplified(d, d->extents.data[i])), d->steps.data[i]);
+    dlc_nest_loop(d->nest, d->loops.data[i], dlc_nest_uniform(d->nest, dlc_dot_simplified(d, d->lows.data[i])),
+                  dlc_nest_uniform(d->nest, dlc_dot_simplified(d, d->extents.data[i])), d->steps.data[i]);
 }
 
 /* --- partial sums --- */
@@ -586,9 +542,9 @@ static void multiply_rest(const dot *d)
     dlc_nest *nest = d->nest;
     uint32_t axis = d->leaf->over.data[d->leaf->over.n - 1];
     dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, d->rest), dlc_nest_uniform(nest, d->end), 1);
-    enter_lanes(d, NULL);
+    dlc_dot_enter_lanes(d, NULL);
     multiply(d, d->points_a, d->points_b);
-    leave_lanes(nest);
+    dlc_dot_leave_lanes(nest);
     dlc_nest_loop_end(nest);
 }
 
@@ -600,11 +556,11 @@ static void begin_inside(const dot *d)
     dlc_nest *nest = d->nest;
     dlc_expr inside = dlc_dot_inside(nest->kernel, nest->schedule, d->leaf, nest->arena), any = dlc_expr_bool(d->pool, 0);
     for (uint32_t r = 0; r < d->nrows; r++) {
-        at_row(d, r);
-        any = dlc_expr2(d->pool, DLC_EXPR_OR, any, simplified(d, dlc_nest_here(nest, inside)));
+        dlc_dot_at_row(d, r);
+        any = dlc_expr2(d->pool, DLC_EXPR_OR, any, dlc_dot_simplified(d, dlc_nest_here(nest, inside)));
     }
-    leave_point(d);
-    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(d, any)));
+    dlc_dot_leave_point(d);
+    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, dlc_dot_simplified(d, any)));
     dlc_nest_enter(nest);
 }
 
@@ -616,7 +572,7 @@ static void end_inside(const dot *d)
 
 static void accumulate_matrices(dot *d, uint32_t node)
 {
-    if (!find_operands(d))
+    if (!dlc_dot_find_operands(d))
         return;
     if (!is_kept_between(d))
         start(d, node);
@@ -635,11 +591,11 @@ static void start_block(const dot *d, uint32_t node, dlc_val first)
 static void accumulate_tiles(dot *d, uint32_t node)
 {
     dlc_expr condition = is_first(d, node);
-    if (!find_operands(d))
+    if (!dlc_dot_find_operands(d))
         return;
     dlc_tile_factors factors = {dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns), d->left, d->right};
     if (condition || dlc_tile_is_plain(d->nest, node))
-        start_block(d, node, condition ? dlc_nest_uniform(d->nest, simplified(d, condition)) : NULL);
+        start_block(d, node, condition ? dlc_nest_uniform(d->nest, dlc_dot_simplified(d, condition)) : NULL);
     dlc_tile_multiply(d->nest, node, &factors, !condition);
 }
 
@@ -656,6 +612,8 @@ static void accumulate(dot *d, uint32_t node)
     }
     int is_by_granules = d->row->granule > 1;
     find_factors(d);
+    if (d->ahead && dlc_node_of(d->pool, d->ahead[0])->op != DLC_EXPR_LOAD) /* computed of several loads */
+        d->ahead = NULL;
     if (d->is_dealt)
         find_dealt_loops(d);
     else
@@ -664,6 +622,8 @@ static void accumulate(dot *d, uint32_t node)
         find_granules(d);
     while (!d->rest && !d->is_dealt && merge_loops(d))
         ;
+    int64_t npoints = written_out(d);
+    d->loops.n -= npoints > 1;
     if (!is_kept_between(d))
         start(d, node);
     start_sums(d);
@@ -675,13 +635,15 @@ static void accumulate(dot *d, uint32_t node)
         if (i + 1 == d->nouter)
             start_part(d);
     }
-    enter_lanes(d, NULL);
+    dlc_dot_enter_lanes(d, NULL);
     fetch_ahead(d);
     if (is_by_granules)
         multiply_granules(d);
+    else if (npoints > 1)
+        multiply_written_out(d, npoints);
     else
         multiply(d, d->a, d->b);
-    leave_lanes(nest);
+    dlc_dot_leave_lanes(nest);
     for (uint32_t i = 0; i < d->loops.n; i++) {
         if (i == d->loops.n - d->nouter && d->nouter)
             end_part(d);
@@ -694,126 +656,7 @@ static void accumulate(dot *d, uint32_t node)
     put_sums_right(d);
 }
 
-/* --- elements --- */
-
-/* The element's value: the sum, times what is free of rows, columns and K. */
-static dlc_val element(const dot *d, uint32_t r, uint32_t v)
-{
-    uint32_t leaf = (uint32_t)(d->leaf - d->nest->schedule->nodes.data);
-    dlc_val sum = d->is_tile ? dlc_tile_get(d->nest, leaf, v) : d->nest->emit->var_get(d->nest->emit, *accumulator(d, r, v));
-    if (!d->scale)
-        return sum;
-    dlc_expr value = dlc_nest_pseudo(d->nest, d->dtype, sum, d->width);
-    return dlc_nest_value_at(d->nest, dlc_mul(d->pool, value, dlc_nest_here(d->nest, d->scale)));
-}
-
-typedef void (*element_body)(const dot *d, uint32_t node, uint32_t r, uint32_t v);
-
-/* Where an element of a thread's tile is there; 0: it always is. */
-static dlc_expr condition_of(const dot *d, dlc_expr row, dlc_expr column)
-{
-    dlc_expr inside = 0;
-    if (d->rows && d->rows->end)
-        inside = dlc_lt(d->pool, row, d->rows->end);
-    if (d->columns->end)
-        inside = dlc_and(d->pool, inside, dlc_lt(d->pool, column, d->columns->end));
-    return inside ? simplified(d, inside) : 0;
-}
-
-/* Opens a guard, in which the point is not known outside: nothing that depends on it is read there. */
-static void guard_begin(const dot *d, dlc_expr inside, dlc_expr *row, dlc_expr *column)
-{
-    dlc_nest *nest = d->nest;
-    const dlc_kernel *kernel = nest->kernel;
-    dlc_val at_row = *row ? dlc_nest_uniform(nest, simplified(d, *row)) : NULL;
-    dlc_val at_column = dlc_nest_uniform(nest, simplified(d, *column));
-    nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, inside));
-    dlc_nest_enter(nest);
-    uint32_t own = dlc_nest_stepped_axis(nest, kernel->axes.data[d->leaf->columns].extent, d->width);
-    dlc_nest_bind(nest, own, at_column, 1);
-    *column = axis_of(d, own);
-    if (!*row)
-        return;
-    own = dlc_nest_axis(nest, kernel->axes.data[d->leaf->rows].extent);
-    dlc_nest_bind(nest, own, at_row, 1);
-    *row = axis_of(d, own);
-}
-
-/* The end of the axis, or of what is computed of it, may lie within a vector. */
-static int is_ragged(const dot *d)
-{
-    const dlc_schedule *schedule = d->nest->schedule;
-    uint32_t loop = (uint32_t)(d->leaf - schedule->nodes.data), outer = loop;
-    int64_t size;
-    if (d->width == 1 || !d->columns->end)
-        return 0;
-    while ((outer = dlc_schedule_loop_over(schedule, outer, d->leaf->columns)) != DLC_ROOT_NODE) {
-        loop = outer;
-        outer = dlc_schedule_parent(schedule, outer);
-    }
-    return !dlc_expr_is_int(d->pool, schedule->ranges[loop].size, &size) || size % d->width ||
-           dlc_expr_multiple(d->pool, schedule->ranges[loop].first, &d->nest->ranges) % d->width;
-}
-
-static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, element_body body)
-{
-    dlc_nest *nest = d->nest;
-    dlc_expr row = d->rows ? d->rows->points[r] : 0, column = dlc_addi(d->pool, d->columns->first, (int64_t)v * d->apart);
-    dlc_expr inside = condition_of(d, row, column);
-    if (inside)
-        guard_begin(d, inside, &row, &column);
-    if (row)
-        dlc_nest_replace(nest, d->leaf->rows, row);
-    dlc_nest_replace(nest, d->leaf->columns, d->width > 1 ? dlc_add(d->pool, column, axis_of(d, d->state->lanes)) : column);
-    enter_lanes(d, NULL);
-    if (is_ragged(d))
-        nest->mask = dlc_nest_value_at(nest, dlc_lt(d->pool, nest->with[d->leaf->columns], d->columns->end));
-    body(d, node, r, v);
-    leave_lanes(nest);
-    leave_point(d);
-    if (inside) {
-        dlc_nest_leave(nest);
-        nest->emit->if_end(nest->emit);
-    }
-    d->state->value[0].set = 0;
-}
-
-static void over_elements(const dot *d, uint32_t node, element_body body)
-{
-    if (d->is_tile)
-        dlc_tile_rows_begin(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-    for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
-        enter_lanes(d, d->columns->masks[v]);
-        at_column(d, v);
-        dlc_turn_rows_begin(d->nest, d->is_tile ? 1 : d->nrows);
-        for (uint32_t r = 0; r < (d->is_tile ? 1 : d->nrows); r++) {
-            at_row(d, r);
-            body(d, node, r, v);
-        }
-        dlc_turn_rows_end(d->nest);
-        leave_point(d);
-        leave_lanes(d->nest);
-    }
-    if (d->is_tile)
-        dlc_tile_rows_end(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-    for (uint32_t r = 0; r < d->nrows && d->is_dealt; r++)
-        for (uint32_t v = 0; v < d->nvectors; v++)
-            visit_dealt(d, node, r, v, body);
-    d->state->value[0].set = 0;
-}
-
-static void keep_element(const dot *d, uint32_t node, uint32_t r, uint32_t v)
-{
-    dlc_val value = element(d, r, v);
-    (void)node;
-    dlc_leaf_keep(d->nest, d->s, &value, d->width);
-}
-
-static void keep(dot *d, uint32_t node)
-{
-    if (d->nest->schedule->homes[d->s].place != DLC_PLACE_REG || d->stage->buffer != DLC_NO_BUFFER)
-        over_elements(d, node, keep_element);
-}
+/* --- the tile --- */
 
 static void make_tile(const dot *d)
 {
@@ -830,18 +673,18 @@ static void make_tile(const dot *d)
 
 void dlc_dot_emit(dlc_nest *nest, uint32_t node)
 {
-    dot d = dot_at(nest, node);
+    dot d = dlc_dot_at(nest, node);
     if (!is_kept_between(&d))
         make_tile(&d);
     dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
     accumulate(&d, node);
     if (!is_kept_between(&d))
-        keep(&d, node);
+        dlc_dot_keep(&d, node);
 }
 
 static void begin_tile(dlc_nest *nest, uint32_t node)
 {
-    dot d = dot_at(nest, node);
+    dot d = dlc_dot_at(nest, node);
     make_tile(&d);
     start(&d, node);
 }
@@ -869,10 +712,10 @@ void dlc_dot_begin(dlc_nest *nest, uint32_t node)
 
 static void end_tile(dlc_nest *nest, uint32_t node)
 {
-    dot d = dot_at(nest, node);
-    find_operands(&d);
+    dot d = dlc_dot_at(nest, node);
+    dlc_dot_find_operands(&d);
     dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
-    keep(&d, node);
+    dlc_dot_keep(&d, node);
 }
 
 void dlc_dot_end(dlc_nest *nest, uint32_t node)
@@ -880,21 +723,4 @@ void dlc_dot_end(dlc_nest *nest, uint32_t node)
     const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
     if (leaf->place != DLC_PLACE_REG || nest->kernel->stages.data[leaf->stage].buffer != DLC_NO_BUFFER)
         dlc_deal_open(nest, dlc_schedule_deal(nest->schedule, dlc_schedule_parent(nest->schedule, node)), end_tile, node);
-}
-
-static void walk_element(const dot *d, uint32_t node, uint32_t r, uint32_t v)
-{
-    d->state->value[0] = dlc_nest_remember(d->nest, element(d, r, v), d->width);
-    dlc_walk_children(d->nest, node);
-}
-
-/* Leaves at each element of the tile: the sum is a value, and so is what they make of it for each other. */
-void dlc_dot_elements(dlc_nest *nest, uint32_t node)
-{
-    const dlc_schedule_node *as = &nest->schedule->nodes.data[node];
-    dot d = dot_at(nest, nest->schedule->homes[as->stage].leaf);
-    find_operands(&d);
-    if (d.is_dealt)
-        dlc_nest_bind(nest, d.state->zero, dlc_nest_i64(nest, 0), 1);
-    over_elements(&d, node, walk_element);
 }

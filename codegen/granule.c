@@ -11,6 +11,13 @@ dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule)
     return dlc_expr_load(pool, bytes == 2 ? DLC_I16 : DLC_I32, dlc_node_of(pool, load)->imm.id, index, rank, 0, 0, DLC_LOAD_GRANULE);
 }
 
+dlc_expr dlc_granule_codes(dlc_pool *pool, dlc_expr granule, dlc_expr shift, uint32_t mask)
+{
+    dlc_dtype dtype = (dlc_dtype)dlc_node_of(pool, granule)->dtype;
+    dlc_expr shifted = dlc_expr_make(pool, DLC_EXPR_SHR, dtype, (dlc_expr[]){granule, dlc_expr_cast(pool, dtype, shift)}, 2);
+    return dlc_expr_make(pool, DLC_EXPR_AND, dtype, (dlc_expr[]){shifted, dlc_expr_const_i(pool, dtype, (int32_t)(mask * 0x01010101u))}, 2);
+}
+
 dlc_val dlc_granule_value(dlc_nest *nest, dlc_dot row, dlc_expr load, dlc_expr operand)
 {
     dlc_dtype dtype = dlc_node_of(nest->kernel->pool, operand)->dtype;

@@ -375,6 +375,8 @@ void dlc_matrix_multiply(dlc_nest *nest, uint32_t leaf, dlc_expr rows, dlc_expr 
  * type, the first having the lowest bits; acc and the product of elements `at`. */
 dlc_val dlc_granule_word(dlc_nest *nest, uint32_t width, uint32_t bits);
 dlc_expr dlc_granule_load(dlc_pool *pool, dlc_expr load, uint32_t granule); /* by its first point; two bytes are an i16 */
+/* Codes of a granule of bytes: and(shr(byte, shift), mask) of each; see dlc_dot_unpacks. */
+dlc_expr dlc_granule_codes(dlc_pool *pool, dlc_expr granule, dlc_expr shift, uint32_t mask);
 /* The granule that the load is, of the row's own type; operand: what the load was made of, in its type. */
 dlc_val dlc_granule_value(dlc_nest *nest, dlc_dot row, dlc_expr load, dlc_expr operand);
 dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);

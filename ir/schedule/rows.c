@@ -60,6 +60,35 @@ dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor)
     return dlc_dots[row].a == DLC_F32 ? uncut(pool, factor) : uncast(pool, factor);
 }
 
+/* Codes of few bits are taken apart where a granule of bytes is loaded. */
+static void find_packed(const dlc_pool *pool, dlc_dot_operands *operands)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, operands->columns);
+    if (node->op != DLC_EXPR_AND || node->dtype != DLC_U8)
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        dlc_expr shifted = dlc_arg(pool, operands->columns, i), mask = dlc_arg(pool, operands->columns, 1 - i);
+        if (dlc_node_of(pool, mask)->op != DLC_EXPR_CONST || dlc_node_of(pool, shifted)->op != DLC_EXPR_SHR)
+            continue;
+        operands->mask = (uint32_t)dlc_node_of(pool, mask)->imm.i;
+        operands->shift = dlc_arg(pool, shifted, 1);
+        operands->columns = dlc_arg(pool, shifted, 0);
+        return;
+    }
+}
+
+int dlc_dot_unpacks(dlc_kernel *kernel, const dlc_dot_operands *operands, uint32_t columns, uint32_t within)
+{
+    const dlc_pool *pool = kernel->pool;
+    dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    dlc_expr shift = dlc_node_of(pool, operands->shift)->op == DLC_EXPR_CAST ? dlc_arg(pool, operands->shift, 0) : 0;
+    if (!shift || dlc_node_of(pool, shift)->dtype != DLC_I64 || dlc_expr_has_load(pool, shift) ||
+        dlc_expr_uses_axis(pool, shift, columns) || dlc_expr_uses_axis(pool, shift, within))
+        return 0;
+    dlc_interval range = dlc_expr_range(pool, shift, &ranges);
+    return range.lo >= 0 && range.hi < 8 && operands->mask << range.hi <= UINT8_MAX;
+}
+
 static int is_other_sign(dlc_dtype dtype, dlc_dtype wanted)
 {
     return (dtype == DLC_U8 && wanted == DLC_I8) || (dtype == DLC_I8 && wanted == DLC_U8);
@@ -86,6 +115,8 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
         return 0;
     result->rows = left;
     result->columns = right;
+    if (info->family == DLC_FAMILY_LANES)
+        find_packed(pool, result);
     dlc_dtype a = dlc_node_of(pool, result->rows)->dtype, b = dlc_node_of(pool, result->columns)->dtype;
     uint8_t nways = info->family == DLC_FAMILY_LANES ? 4 : 1;
     for (uint8_t i = 0; i < nways && acc == info->acc; i++) { /* a changed sign only where it must be */

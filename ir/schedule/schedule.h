@@ -246,6 +246,8 @@ int dlc_dot_pays(const dlc_target *target, dlc_dot row);
 double dlc_dot_products(dlc_dot row);
 typedef struct {
     dlc_expr rows, columns; /* the factors in the row's own types, or narrower ones, without casts */
+    dlc_expr shift;         /* columns that are codes of few bits: `columns` are bytes, the codes and(shr(columns, shift), mask) */
+    uint32_t mask;          /* 0: they are none */
     uint8_t is_swapped;     /* the columns' factor is the row's a */
     uint8_t is_flipped;     /* the rows' factor has the other signedness */
 } dlc_dot_operands;
@@ -256,6 +258,8 @@ dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const d
 dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 /* The row takes bytes of the type, as 16 bits. */
 int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);
+/* The codes of each byte are in it, and all columns and all of a granule have the same part of theirs. */
+int dlc_dot_unpacks(dlc_kernel *kernel, const dlc_dot_operands *operands, uint32_t columns, uint32_t within);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
 /* The contraction of a dot leaf: the factors of its rows and columns, as they stand and as the leaf's row takes them, and what is free of
