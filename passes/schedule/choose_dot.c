@@ -4,7 +4,7 @@
  * the loops over tiles. Measurements behind the numbers: a 12x32 tile runs at 96 to 102 % of an AVX-512 core's peak whatever
  * feeds it, as long as no more rows are 4096 bytes apart than L1 has ways (12 of 48 KB, 8 of 32).
  */
-#include "passes/schedule/choose.h"
+#include "passes/schedule/choose_dot.h"
 
 #include <math.h>
 
@@ -14,25 +14,8 @@ enum {
     LEAST_ROWS = 32     /* rows for which copying B into granules pays: its elements are stored one by one */
 };
 
-typedef struct {
-    dlc_chooser *c;
-    uint32_t s;
-    const dlc_stage *stage;
-    dlc_ids order;        /* of the reduced axes, outer to inner */
-    const char *a_name, *b_name; /* of copies */
-    uint32_t rows_axis, columns_axis; /* flattened; rows: DLC_NO_AXIS when there is one */
-    int64_t block;        /* columns that a unit, or a copy of B, spans */
-    dlc_contraction form; /* swapped already */
-    uint8_t swap, copy_a, copy_b;
-    dlc_dot row;
-    int64_t granule;      /* of it: points of the innermost reduced axis a step */
-    uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
-    uint8_t is_widened;   /* A is bytes, which are copied as what the row multiplies */
-    int64_t m, n;         /* the tile */
-    int64_t panel;        /* columns that B is packed or copied by */
-    uint32_t width;
-    double rows, columns, depth; /* assumed sizes of m, n, k */
-} dot;
+typedef dlc_dot_choice dot;
+typedef dlc_part_list part_list;
 
 /* --- the shape of the kernel --- */
 
@@ -64,6 +47,42 @@ int dlc_choose_contraction(const dlc_chooser *c, dlc_contraction *form)
         if (!is_epilogue(c, stage, s))
             return 0;
     return dlc_contraction_of(c->kernel, stage, c->arena, form);
+}
+
+static int is_at_own_point(const dlc_chooser *c, dlc_expr load, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (dlc_arg(c->kernel->pool, load, i) != dlc_expr_axis(c->kernel->pool, axes->data[i]))
+            return 0;
+    return 1;
+}
+
+/*
+ * A sum by blocks: the stage behind the product adds up what it makes of the product at all points of some batches, such as blocks of a
+ * row of weights with a scale each. What follows are maps of that.
+ */
+static int is_sum_by_blocks(const dlc_chooser *c, dlc_contraction *form, dlc_ids *summed)
+{
+    const dlc_kernel *kernel = c->kernel;
+    const dlc_stage *product = &kernel->stages.data[0], *sum = &kernel->stages.data[1];
+    if (kernel->stages.n < 2 || !product->reduce.n || !is_dot_type(product->dtype[0]) || product->buffer != DLC_NO_BUFFER ||
+        sum->combine != DLC_REDUCE_SUM || sum->axes.n + sum->reduce.n != product->axes.n ||
+        !dlc_contraction_of(c->kernel, product, c->arena, form))
+        return 0;
+    for (uint32_t i = 0; i < sum->reduce.n; i++)
+        if (!dlc_ids_find(&form->batch, sum->reduce.data[i], NULL) || !dlc_choose_is_known(c, sum->reduce.data[i]))
+            return 0;
+    for (uint32_t s = 1; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) { /* the product is read at its own point, once */
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            if (access->load && access->source == DLC_STAGE_SOURCE(0) && (s > 1 || !is_at_own_point(c, access->load, &product->axes)))
+                return 0;
+        }
+    for (uint32_t s = 2; s < kernel->stages.n; s++)
+        if (!is_epilogue(c, sum, s))
+            return 0;
+    *summed = sum->reduce;
+    return 1;
 }
 
 /* --- phases --- */
@@ -99,24 +118,6 @@ static void part_phases(const dlc_chooser *c, dlc_contraction *form)
 
 /* --- factors --- */
 
-static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_expr load)
-{
-    for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        if (c->accesses[s].data[i].load == load)
-            return &c->accesses[s].data[i];
-    return NULL;
-}
-
-/* The factor itself is an element of a buffer, always in bounds. */
-static const dlc_access_fact *plain_load(const dot *d, dlc_expr factor)
-{
-    const dlc_pool *pool = d->c->kernel->pool;
-    const dlc_expr_node *node = dlc_node_of(pool, factor);
-    if (node->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node->imm.id) || node->flags || dlc_load_guard(pool, factor))
-        return NULL;
-    return access_of(d->c, d->s, factor);
-}
-
 /* --- how A and B reach the tile --- */
 
 static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_ids *axes)
@@ -130,14 +131,14 @@ static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_i
 /* A step's elements of A lie together. */
 static int has_granules(const dot *d)
 {
-    const dlc_access_fact *access = plain_load(d, d->form.a);
+    const dlc_access_fact *access = dlc_dot_plain_load(d, d->form.a);
     return d->granule == 1 || (access && dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) == 1);
 }
 
 /* Read where it lies: an affine element. (A guarded one is copied: testing the border per element costs registers.) */
 static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
 {
-    const dlc_access_fact *access = plain_load(d, factor);
+    const dlc_access_fact *access = dlc_dot_plain_load(d, factor);
     return access && is_affine_in(d, access, own) && is_affine_in(d, access, &d->form.k) &&
            is_affine_in(d, access, &d->form.batch);
 }
@@ -145,11 +146,11 @@ static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
 /* B's rows of n elements are contiguous where they lie, wherever the phase of a transposed window has them begin. */
 static int is_in_place(const dot *d)
 {
-    const dlc_access_fact *access = plain_load(d, d->form.b);
+    const dlc_access_fact *access = dlc_dot_plain_load(d, d->form.b);
     if (!access || d->form.n.n != 1 || !is_affine_in(d, access, &d->form.n) || !is_affine_in(d, access, &d->form.k) ||
         (!is_affine_in(d, access, &d->form.batch) && dlc_expr_has_load(d->c->kernel->pool, access->offset)))
         return 0;
-    return dlc_choose_stride(d->c, plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
+    return dlc_choose_stride(d->c, dlc_dot_plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
 }
 
 /* --- roles --- */
@@ -159,20 +160,6 @@ enum {
     TURNED_CYCLES = 5,   /* the same as one of a tile's rows, which are turned */
     COPY_CYCLES = 2      /* copying an element that is not next to the one before */
 };
-
-static int is_constant_load(const dot *d, dlc_expr factor)
-{
-    const dlc_access_fact *access = plain_load(d, factor);
-    return access && d->c->kernel->buffers.data[access->source].role == DLC_ROLE_CONST;
-}
-
-/* The constant's element that the factor is, or that it converts: what is packed keeps its type. 0: it is none. */
-static dlc_expr constant_of(const dot *d, dlc_expr factor)
-{
-    const dlc_pool *pool = d->c->kernel->pool;
-    dlc_expr load = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor;
-    return is_constant_load(d, load) ? load : 0;
-}
 
 /* Copying an element of B: where columns are of several axes, as an image's, each asks whether it is inside a border. */
 static double copy_cycles(const dot *d)
@@ -201,7 +188,7 @@ static double role_cycles(const dot *d)
             int is_turned = d->form.m.n && dlc_choose_is_turned(c, access, d->form.m.data[d->form.m.n - 1], d->width);
             cycles += (is_turned ? TURNED_CYCLES : SCATTER_CYCLES) * batches * d->rows * d->columns / d->width;
         }
-    if (!constant_of(d, d->form.b) && !is_in_place(d))
+    if (!dlc_dot_constant_of(d, d->form.b) && !is_in_place(d))
         cycles += copy_cycles(d) * batches * d->columns * d->depth;
     if (!is_direct(d, d->form.a, &d->form.m))
         cycles += COPY_CYCLES * batches * d->rows * d->depth;
@@ -223,7 +210,7 @@ static double product_cycles(const dot *d)
 {
     enum { ACROSS_LINES = 2 }; /* loading a vector that does */
     double vectors = ceil(d->columns / d->width) * d->rows * dlc_choose_points(d->c, &d->form.batch) * d->depth;
-    double loads = (constant_of(d, d->form.b) ? 1 : ACROSS_LINES) / d->rows;
+    double loads = (dlc_dot_constant_of(d, d->form.b) ? 1 : ACROSS_LINES) / d->rows;
     return vectors * (loads > 1 ? loads : 1);
 }
 
@@ -236,7 +223,7 @@ static void take_image_rows(dot *d)
     dot before = *d;
     dlc_ids images = {0};
     double cycles = role_cycles(d) + product_cycles(d);
-    if (!constant_of(d, d->form.b) || d->form.m.n < 2 || !dlc_choose_are_known(d->c, &d->form.m))
+    if (!dlc_dot_constant_of(d, d->form.b) || d->form.m.n < 2 || !dlc_choose_are_known(d->c, &d->form.m))
         return;
     exchange(d);
     for (uint32_t i = 0; i < d->form.batch.n + d->form.n.n - 1; i++)
@@ -286,7 +273,7 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
 /* An element, whose copies rows enough read where it is no constant, which is packed once. */
 static int is_worth_packing(const dot *d, dlc_expr columns)
 {
-    return is_constant_load(d, columns) || (dlc_node_of(d->c->kernel->pool, columns)->op == DLC_EXPR_LOAD &&
+    return dlc_dot_is_constant_load(d, columns) || (dlc_node_of(d->c->kernel->pool, columns)->op == DLC_EXPR_LOAD &&
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
@@ -340,70 +327,14 @@ static int choose_row(dot *d)
     return 1;
 }
 
-/* --- packing a constant B --- */
-
-typedef struct {
-    dlc_copy_part parts[DLC_MAX_PARTS];
-    uint32_t n;
-} part_list;
-
-static int add_part(const dot *d, part_list *list, const uint32_t *axes, uint32_t n, int64_t block, uint8_t inner)
-{
-    if (list->n == DLC_MAX_PARTS)
-        return 0;
-    list->parts[list->n] = (dlc_copy_part){.block = (int32_t)block, .inner = inner};
-    for (uint32_t i = 0; i < n; i++)
-        dlc_vec_push(d->c->arena, &list->parts[list->n].axes, axes[i]);
-    list->n++;
-    return 1;
-}
-
-/* A part each; of axes that the factor does not depend on none. */
-static int add_axes(const dot *d, part_list *list, dlc_expr factor, const uint32_t *axes, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (dlc_expr_uses_axis(d->c->kernel->pool, factor, axes[i]) && !add_part(d, list, &axes[i], 1, 1, 0))
-            return 0;
-    return 1;
-}
-
-/* batch, panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one
- * number of all, or all but the innermost are parts of their own. */
-static int panel_parts(const dot *d, int is_number, part_list *list)
-{
-    const dlc_ids *n = &d->form.n, *batch = &d->form.batch;
-    uint32_t outer = is_number ? 0 : n->n - 1, *last = &d->order.data[d->order.n - 1];
-    list->n = 0;
-    dlc_expr b = d->form.b;
-    return add_axes(d, list, b, batch->data, batch->n) && add_axes(d, list, b, n->data, outer) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->panel, 0) &&
-           add_axes(d, list, b, d->order.data, d->order.n - 1) &&
-           (d->granule == 1 ? add_axes(d, list, b, last, 1) : add_part(d, list, last, 1, d->granule, 0)) &&
-           add_part(d, list, n->data + outer, n->n - outer, d->panel, 1) &&
-           (d->granule == 1 || add_part(d, list, last, 1, d->granule, 1));
-}
-
-static int pack_b(dot *d)
-{
-    dlc_schedule *schedule = d->c->schedule;
-    part_list list;
-    dlc_expr element = constant_of(d, d->form.b);
-    if (!element)
-        return 0;
-    if (panel_parts(d, 1, &list) && dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n))
-        return 1;
-    if (d->c->extent[d->form.n.data[d->form.n.n - 1]] % d->panel) /* panels would cross the end of the inner axis */
-        return 0;
-    return d->form.n.n > 1 && panel_parts(d, 0, &list) &&
-           dlc_schedule_pack(schedule, d->b_name, d->s, element, list.parts, list.n);
-}
-
 /* --- the tile --- */
 
 static int64_t rows_that_fit(const dot *d, int64_t nv)
 {
+    enum { COMPUTING = 3 };
     int64_t registers = d->c->target->vector_registers ? d->c->target->vector_registers : 16;
-    return (registers - nv - dlc_dots[d->row].takes - (d->is_flipped ? nv + 2 : 0)) / nv;
+    int64_t made = dlc_dot_is_in_tile(d) ? nv + COMPUTING : 0; /* scales of the columns, and what else their numbers are made of */
+    return (registers - nv - dlc_dots[d->row].takes - (d->is_flipped ? nv + 2 : 0) - made) / nv;
 }
 
 /* Of a product of one row. A matrix that lies as it came is read by pieces of its rows, each in a page of its own: longer ones are faster
@@ -414,7 +345,7 @@ static int64_t vectors_of_row(const dot *d, int64_t columns)
     int64_t most = d->c->target->vector_registers / 2 / LINE * LINE;
     double pieces = LEAST_UNITS / dlc_choose_least(d->c, &d->form.batch); /* of one matrix */
     int64_t wide = (int64_t)((double)columns / (pieces > 1 ? pieces : 1)) / LINE * LINE;
-    if (constant_of(d, d->form.b) || !is_in_place(d) || wide <= PACKED)
+    if (dlc_dot_constant_of(d, d->form.b) || !is_in_place(d) || wide <= PACKED)
         return PACKED;
     return wide < most ? wide : most;
 }
@@ -442,7 +373,7 @@ static uint32_t operand_bytes(const dot *d)
 
 static int has_conflicting_rows(const dot *d)
 {
-    const dlc_access_fact *access = d->copy_a ? NULL : plain_load(d, d->form.a);
+    const dlc_access_fact *access = d->copy_a ? NULL : dlc_dot_plain_load(d, d->form.a);
     int64_t bytes = operand_bytes(d);
     if (!access || !d->form.m.n)
         return 0;
@@ -485,7 +416,7 @@ static int64_t better_vectors(const dot *d, int64_t rule)
  * percent of the sets that they fall into hold: the next tile that reads the same finds nothing of it. */
 static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile, int64_t percent)
 {
-    const dlc_access_fact *access = plain_load(d, factor);
+    const dlc_access_fact *access = dlc_dot_plain_load(d, factor);
     if (!access || d->order.n != 1)
         return 0;
     int64_t bytes = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype);
@@ -512,7 +443,7 @@ static int wants_columns(const dot *d)
 static int wants_rows(const dot *d)
 {
     enum { MANY_TILES = 8, PERCENT = 40, PERCENT_SHARED = 60 }; /* beside panels of B, which come by; where two tiles or more share a line */
-    const dlc_access_fact *access = plain_load(d, d->form.a);
+    const dlc_access_fact *access = dlc_dot_plain_load(d, d->form.a);
     int64_t stride = access && d->form.m.n ? dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) : 0;
     return stride > 0 && stride != DLC_ODD_STRIDE && dlc_choose_least(d->c, &d->form.n) >= (double)(MANY_TILES * d->n) &&
            dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) > stride &&
@@ -663,7 +594,7 @@ static uint32_t add_copy_a(const dot *d)
     part_list list = {.n = 0};
     dlc_expr factor = d->is_widened ? dlc_schedule_widened(d->c->kernel->pool, d->form.a) : d->form.a;
     factor_axes(d, &d->form.m, factor, &axes);
-    add_axes(d, &list, factor, axes.data, axes.n);
+    dlc_dot_add_axes(d, &list, factor, axes.data, axes.n);
     return add_copy(d, d->a_name, factor, &axes, &list);
 }
 
@@ -672,7 +603,7 @@ static uint32_t add_copy_b(const dot *d)
     dlc_ids axes = {0};
     part_list list;
     factor_axes(d, &d->form.n, d->form.b, &axes);
-    panel_parts(d, 1, &list);
+    (void)dlc_dot_panel_parts(d, d->form.b, 1, &list);
     return add_copy(d, d->b_name, d->form.b, &axes, &list);
 }
 
@@ -725,10 +656,17 @@ static void build_copy_b(const dot *d, uint32_t copy)
     int has_panels = d->block > d->n;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
-    uint32_t n = 0, across = dlc_choose_across(d->c, d->s, d->form.b, &d->order, d->columns_axis, d->width);
+    uint32_t n = 0, across = DLC_NO_AXIS;
+    if (!dlc_dot_is_computed(d)) /* whose constants lie by panels */
+        across = dlc_choose_across(d->c, d->s, d->form.b, &d->order, d->columns_axis, d->width);
+    dlc_ids order = {0};
     for (uint32_t i = 0; i < d->order.n; i++)
-        if (dlc_ids_find(&schedule->kernel->stages.data[copy].axes, d->order.data[i], NULL)) {
-            dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[i], d->order.data[i] == across ? d->width : 1);
+        dlc_vec_push(d->c->arena, &order, d->order.data[i]);
+    dlc_dot_order_computed(d, &order);
+    for (uint32_t i = 0; i < order.n; i++)
+        if (dlc_ids_find(&schedule->kernel->stages.data[copy].axes, order.data[i], NULL)) {
+            dlc_loop_kind kind = dlc_dot_is_written_out(d, order.data[i]) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
+            dlc_schedule_open(schedule, kind, order.data[i], order.data[i] == across ? d->width : 1);
             n++;
         }
     dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
@@ -737,10 +675,10 @@ static void build_copy_b(const dot *d, uint32_t copy)
     dlc_schedule_close(schedule, n + 1u + (uint32_t)has_panels);
 }
 
-/* The maps behind the product, one value at a time. */
-static void build_epilogue(const dot *d)
+/* Maps from stage `first` on, one value at a time. */
+static void build_maps(const dot *d, uint32_t first)
 {
-    for (uint32_t s = d->s + 1; s < d->c->schedule->nstages; s++)
+    for (uint32_t s = first; s < d->c->schedule->nstages; s++)
         dlc_schedule_leaf(d->c->schedule, s, d->c->kernel->stages.data[s].buffer == DLC_NO_BUFFER || d->c->is_read[s] ? DLC_PLACE_REG
                                                                                                                  : DLC_PLACE_BUFFER);
 }
@@ -754,10 +692,11 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    dlc_choose_ahead(d->c);
+    if (!dlc_dot_is_computed(d)) /* whose columns are no load */
+        dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
-    build_epilogue(d);
+    build_maps(d, d->s + 1);
     dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels);
 }
 
@@ -826,7 +765,7 @@ static int goes_along_rows(dot *d)
     const dlc_target *target = d->c->target;
     double elem = dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype), batches = dlc_choose_least(d->c, &d->form.batch);
     int64_t n = target->vector_registers / 4 * d->width; /* sums of parts, and as many of all before */
-    if (d->form.m.n || d->copy_a || d->copy_b || d->order.n != 1 || constant_of(d, d->form.b) || n < d->width || d->columns <= 2 * n ||
+    if (d->form.m.n || d->copy_a || d->copy_b || d->order.n != 1 || dlc_dot_constant_of(d, d->form.b) || n < d->width || d->columns <= 2 * n ||
         !dlc_choose_is_known(d->c, d->order.data[0]) || !dlc_choose_are_known(d->c, &d->form.n) ||
         !dlc_goes_by_rows(target, batches * d->columns * d->depth * elem))
         return 0;
@@ -854,16 +793,57 @@ static void build_along_rows(dot *d)
     dlc_schedule_close(schedule, 2);
     if (schedule->nstages > 1) {
         dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
-        build_epilogue(d);
+        build_maps(d, d->s + 1);
         dlc_schedule_close(schedule, 1);
     }
     dlc_schedule_close(schedule, n + 1);
 }
 
+/* --- sums by blocks --- */
+
+/* Products of all blocks wait in scratch, for as many rows as leave it in the caches. */
+static void build_by_blocks(dot *d)
+{
+    enum { SHARE = 8 }; /* of L2 */
+    dlc_schedule *schedule = d->c->schedule;
+    uint32_t n = 0, nsummed = d->summed.n;
+    double bytes = dlc_choose_points(d->c, &d->summed) * (double)d->n * dlc_dtype_bytes(d->stage->dtype[0]);
+    while (d->m > 1 && bytes * (double)d->m > d->c->target->l2_bytes / SHARE)
+        d->m--;
+    if (d->form.m.n && dlc_choose_least(d->c, &d->form.m) == d->rows) {
+        int64_t tiles = ((int64_t)d->rows + d->m - 1) / d->m;
+        d->m = ((int64_t)d->rows + tiles - 1) / tiles;
+    }
+    dlc_dot_pack_behind(d, 1);
+    d->rows_axis = d->form.m.n ? dlc_schedule_flatten(schedule, &d->form.m) : DLC_NO_AXIS;
+    d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
+    for (uint32_t i = 0; i < d->form.batch.n; i++)
+        if (!dlc_ids_find(&d->summed, d->form.batch.data[i], NULL)) {
+            dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
+            n++;
+        }
+    dlc_schedule_open(schedule, DLC_LOOP_PAR, d->columns_axis, d->n);
+    n += 1 + open_rows(d, DLC_LOOP_PAR);
+    for (uint32_t i = 0; i < nsummed; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->summed.data[i], 1);
+    dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order, DLC_PLACE_SCRATCH);
+    dlc_choose_parts(d->c);
+    dlc_schedule_close(schedule, nsummed);
+    if (d->m > 1)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, 1);
+    dlc_schedule_open_lane(schedule, d->columns_axis, d->width, (uint32_t)(d->n / d->width));
+    for (uint32_t i = 0; i < nsummed; i++)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->summed.data[i], 1);
+    dlc_schedule_leaf(schedule, 1, DLC_PLACE_REG);
+    dlc_schedule_close(schedule, nsummed);
+    build_maps(d, 2);
+    dlc_schedule_close(schedule, n + 1 + (d->m > 1));
+}
+
 int dlc_choose_dot(dlc_chooser *c)
 {
     dot d = {.c = c, .a_name = "rows", .b_name = "columns"};
-    if (!dlc_choose_contraction(c, &d.form))
+    if (!dlc_choose_contraction(c, &d.form) && !is_sum_by_blocks(c, &d.form, &d.summed))
         return 0;
     part_phases(c, &d.form);
     d.stage = &c->kernel->stages.data[0];
@@ -871,19 +851,27 @@ int dlc_choose_dot(dlc_chooser *c)
     if (d.width < 2 || !choose_row(&d))
         return 0;
     int64_t nv = better_vectors(&d, vectors_of(&d));
-    if (constant_of(&d, d.form.b))
+    d.panel = nv * d.width;
+    if (dlc_dot_constant_of(&d, d.form.b))
+        dlc_dot_order_computed(&d, &d.order);
+    if (dlc_dot_constant_of(&d, d.form.b))
         d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
     d.copy_a = d.is_widened || !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);
-    if (!pack_b(&d)) {
+    int is_packed = dlc_dot_pack(&d);
+    if (d.summed.n && (!is_packed || d.copy_a))
+        return 0;
+    if (!is_packed) {
         d.panel = d.n;
         d.copy_b = d.granule > 1 || !is_in_place(&d) || wants_columns(&d);
         if (d.copy_b && d.rows <= FEW_ROWS) /* a row that is dotted with rows: the reduced axis along the lanes is better */
             return 0;
     }
-    if (goes_along_rows(&d))
+    if (d.summed.n)
+        build_by_blocks(&d);
+    else if (goes_along_rows(&d))
         build_along_rows(&d);
     else
         build(&d, choose_order(&d));

@@ -19,6 +19,7 @@ enum {
 #define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
+#define VECTOR_CYCLES 2.0  /* a vector of neighbours into a panel: loaded, stored */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
@@ -200,9 +201,27 @@ static int is_uneven(const estimator *e, const dlc_access_fact *access, uint32_t
     return is_odd;
 }
 
-/* Of a panel, an element. */
-static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane)
+/* What it reads along the lanes are constants that lie by panels of them. */
+static int is_of_panels(const estimator *e, uint32_t s, uint32_t lane)
 {
+    int found = 0;
+    for (uint32_t i = 0; i < e->c.accesses[s].n; i++) {
+        const dlc_access_fact *access = &e->c.accesses[s].data[i];
+        if (!access->load || !dlc_expr_uses_axis(e->c.kernel->pool, access->load, lane))
+            continue;
+        if (DLC_SOURCE_IS_STAGE(access->source) || e->c.kernel->buffers.data[access->source].role != DLC_ROLE_CONST ||
+            !e->c.kernel->buffers.data[access->source].layout.nparts)
+            return 0;
+        found = 1;
+    }
+    return found;
+}
+
+/* Of a panel, an element. */
+static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
+{
+    if (is_of_panels(e, s, lane))
+        return VECTOR_CYCLES / width;
     for (uint32_t i = 0; i < e->c.accesses[s].n; i++)
         if (is_uneven(e, &e->c.accesses[s].data[i], lane))
             return DLC_UNEVEN_CYCLES;
@@ -216,7 +235,7 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
     double computing = e->c.work[s] / width * lane_share(e);
     if (e->schedule->homes[s].layout.nparts)
-        return points * panel_cycles(e, s, lane) + computing;
+        return points * panel_cycles(e, s, lane, width) + computing;
     double vectors = (double)(((int64_t)run + width - 1) / width);
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + computing;
 }

@@ -1,0 +1,57 @@
+/* Between choose_dot.c and choose_dot_pack.c: a register tile while it is chosen. */
+#ifndef DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
+#define DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
+
+#include "passes/schedule/choose.h"
+
+typedef struct {
+    dlc_chooser *c;
+    uint32_t s;
+    const dlc_stage *stage;
+    dlc_ids order;        /* of the reduced axes, outer to inner */
+    const char *a_name, *b_name; /* of copies */
+    uint32_t rows_axis, columns_axis; /* flattened; rows: DLC_NO_AXIS when there is one */
+    int64_t block;        /* columns that a unit, or a copy of B, spans */
+    dlc_contraction form; /* swapped already */
+    dlc_ids summed;       /* batches whose results the next stage adds up: loops within a unit */
+    uint8_t swap, copy_a, copy_b;
+    dlc_dot row;
+    int64_t granule;      /* of it: points of the innermost reduced axis a step */
+    uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
+    uint8_t is_widened;   /* A is bytes, which are copied as what the row multiplies */
+    int64_t m, n;         /* the tile */
+    int64_t panel;        /* columns that B is packed or copied by */
+    uint32_t width;
+    double rows, columns, depth; /* assumed sizes of m, n, k */
+} dlc_dot_choice;
+
+/* The layout of a copy, as a list. */
+typedef struct {
+    dlc_copy_part parts[DLC_MAX_PARTS];
+    uint32_t n;
+} dlc_part_list;
+
+/* The factor itself is an element of a buffer, always in bounds; NULL: it is not. */
+const dlc_access_fact *dlc_dot_plain_load(const dlc_dot_choice *d, dlc_expr factor);
+int dlc_dot_is_constant_load(const dlc_dot_choice *d, dlc_expr factor);
+/* The constant's element that the factor is, or that it converts, or the largest one of those that it is computed of, if that is done for
+ * few rows: what is packed keeps its type. 0: it is none. */
+dlc_expr dlc_dot_constant_of(const dlc_dot_choice *d, dlc_expr factor);
+/* B is computed of constants; and in the tile, for few rows. */
+int dlc_dot_is_computed(const dlc_dot_choice *d);
+int dlc_dot_is_in_tile(const dlc_dot_choice *d);
+/* Axes that the factor does not depend on have no part; false: there are too many. */
+int dlc_dot_add_axes(const dlc_dot_choice *d, dlc_part_list *list, dlc_expr factor, const uint32_t *axes, uint32_t n);
+/* batch (one that is added up: behind the panels), panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one
+ * number of all, or all but the innermost are parts of their own. */
+int dlc_dot_panel_parts(const dlc_dot_choice *d, dlc_expr element, int is_number, dlc_part_list *list);
+/* The constants that B is made of are laid out by panels; false: B is not read so: it is made of others, lies otherwise, or is computed, for more
+ * than a few rows, which read a copy of it. */
+int dlc_dot_pack(dlc_dot_choice *d);
+/* What stage `s` has of constants for each column and each of the batches that are added up, likewise; others stay as they lie. */
+void dlc_dot_pack_behind(dlc_dot_choice *d, uint32_t s);
+/* A short axis along which B is computed in a way of its own, such as the parts of a byte that codes are: it is written out, innermost. */
+int dlc_dot_is_written_out(const dlc_dot_choice *d, uint32_t axis);
+void dlc_dot_order_computed(const dlc_dot_choice *d, dlc_ids *order);
+
+#endif
