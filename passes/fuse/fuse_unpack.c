@@ -1,7 +1,8 @@
 /*
  * Unpackings: cheap maps that widen one value, such as the cast, the difference and the product that make a number of a quantised
  * code. What is narrow is what should lie in memory, so each reader of the same shape gets an unpacking of its own and takes it
- * into its group; otherwise the producer, which comes first, would store the wide value for all of them.
+ * into its group; otherwise the producer, which comes first, would store the wide value for all of them. Likewise maps that make a large
+ * value of small ones belong to its reader, if it is the only one.
  */
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
@@ -79,6 +80,46 @@ int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
     return n > 0;
 }
 
+/* The elements of the result for each of the input's, as far as they are known. */
+static int64_t growth(const dlc_pool *pool, const dlc_value *input, const dlc_type *result)
+{
+    int64_t times = 1, n;
+    for (uint32_t i = 0; i < result->rank; i++) {
+        uint32_t missing = result->rank - input->type.rank;
+        int is_one = i < missing || (dlc_expr_is_int(pool, input->type.dims[i - missing], &n) && n == 1);
+        if (is_one && dlc_expr_is_int(pool, result->dims[i], &n) && !dlc_mul_i64(times, n, &times))
+            return 0;
+    }
+    return times;
+}
+
+/* Constant, or made of one by a few nodes of one input. */
+static int is_of_constant(const dlc_value *value)
+{
+    for (uint32_t n = 0; n <= MOST_NODES && !value->data; n++) {
+        if (!value->def || value->def->ninputs != 1 || !value->def->inputs[0])
+            return 0;
+        value = value->def->inputs[0];
+    }
+    return value->data != NULL;
+}
+
+/* A cheap map of small values that is large, such as a product of rows and columns. */
+static int is_expansion(dlc_graph *graph, dlc_node *node, dlc_arena *arena)
+{
+    enum { LEAST_GROWTH = 16 };
+    uint32_t nsmall = 0;
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        if (!node->inputs[i] || is_of_constant(node->inputs[i]))
+            continue;
+        if (node->inputs[i]->type.rank > node->outputs[0]->type.rank ||
+            growth(graph->pool, node->inputs[i], &node->outputs[0]->type) < LEAST_GROWTH)
+            return 0;
+        nsmall++;
+    }
+    return nsmall > 0 && is_cheap_map(graph, node, arena);
+}
+
 /* It reads each element once. */
 int dlc_fuse_takes_unpacking(dlc_graph *graph, const dlc_value *wide, dlc_node *reader, dlc_arena *arena)
 {
@@ -93,7 +134,8 @@ void dlc_fuse_place_unpackings(dlc_fusion *f)
     for (uint32_t node = f->nnodes; node-- > 0;) {
         dlc_fusion_trial trial;
         const dlc_ids *out = &f->out_edges[node];
-        if (out->n != 1 || f->nodes[node]->outputs[0]->noutputs || !dlc_fuse_is_unpacking(f->graph, f->nodes[node], f->trial) ||
+        if (out->n != 1 || f->nodes[node]->outputs[0]->noutputs ||
+            (!dlc_fuse_is_unpacking(f->graph, f->nodes[node], f->trial) && !is_expansion(f->graph, f->nodes[node], f->trial)) ||
             !dlc_fuse_takes_unpacking(f->graph, f->nodes[node]->outputs[0], f->nodes[f->edges[out->data[0]].to], f->trial))
             continue;
         f->api->try_merge(f, node, f->edges[out->data[0]].to, &trial);
