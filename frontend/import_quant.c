@@ -49,6 +49,17 @@ static int is_blocked(dlc_import *im, const dlc_value *x, const dlc_value *v, ui
     return 1;
 }
 
+dlc_value *im_spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis, int64_t block)
+{
+    if (!x || !v)
+        return NULL;
+    if (im_rank(x) != im_rank(v)) {
+        im_fail(im, DLC_INVALID, "a blocked scale has rank %" PRIu32 ", the input %" PRIu32, im_rank(v), im_rank(x));
+        return NULL;
+    }
+    return is_blocked(im, x, v, axis, block) ? spread_blocks(im, x, v, axis, block) : NULL;
+}
+
 /* A zero point has its scale's shape; one number may be a scalar or a list of one. */
 static int has_shape_of(dlc_import *im, const dlc_value *zero, const dlc_value *scale)
 {
@@ -102,7 +113,7 @@ static dlc_value *spread(dlc_import *im, const dlc_value *x, dlc_value *v, const
                     im_rank(v), im_rank(x));
             return NULL;
         }
-        return is_blocked(im, x, v, (uint32_t)axis, g->block) ? spread_blocks(im, x, v, (uint32_t)axis, g->block) : NULL;
+        return im_spread_blocks(im, x, v, (uint32_t)axis, g->block);
     }
     if (!im_same_dim(im, v->type.dims[0], x->type.dims[axis], "scales and the quantised dimension"))
         return NULL;

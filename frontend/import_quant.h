@@ -12,6 +12,8 @@ dlc_value *im_integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dl
                              dlc_value *b_zero);
 /* saturate(round(x / scale) + zero) in the zero point's dtype, of a scale for all. */
 dlc_value *im_quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero);
+/* A scale or zero point of one element for each block along the axis, repeated to meet x; NULL: refused, as its shape is another. */
+dlc_value *im_spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis, int64_t block);
 /* As DynamicQuantizeLinear; all NULL when refused. */
 void im_quantise_dynamically(dlc_import *im, dlc_value *x, dlc_value **q, dlc_value **scale,
                              dlc_value **zero);

@@ -86,6 +86,95 @@ def weights_of_two_bits_given():
     return few_bits(2, False)
 
 
+def rows_as_bytes(x, block):
+    """What accuracy_level 4 allows: rows by blocks, each block's largest magnitude being 127."""
+    blocks = np.pad(x, ((0, 0), (0, -x.shape[1] % block))).reshape(x.shape[0], -1, block)
+    most = np.abs(blocks).max(-1, keepdims=True)
+    codes = np.rint(blocks * np.where(most == 0, 0, 127 / np.where(most == 0, 1, most)).astype(np.float32))
+    return (codes * (most / 127)).reshape(x.shape[0], -1)[:, :x.shape[1]]
+
+
+def weights_in_blocks(m, k, n, bits, block, level, zeros=False, dtype=np.float32, **options):
+    g = rng()
+    nblocks, parts = -(-k // block), 8 // bits
+    codes, scales = g.integers(0, 1 << bits, (n, nblocks, block)), (g.random((n, nblocks, 1)) / 8 + 0.01).astype(dtype)
+    zero = g.integers(0, 1 << bits, (n, -(-nblocks // parts) * parts)) if zeros else np.full((n, nblocks), 1 << bits - 1)
+    w = ((codes - zero[:, :nblocks, None]) * scales.astype(np.float32)).reshape(n, -1)[:, :k]
+    x = normal(m, k).astype(dtype)
+    x[-1, :block] = 0
+    y = (rows_as_bytes(x.astype(np.float32), block) if level == 4 else x.astype(np.float32)) @ w.T
+    pack = lambda c: sum(c[..., i::parts] << bits * i for i in range(parts)).astype(np.uint8)
+    weights = {"w": pack(codes), "s": scales.reshape(n, -1), **({"z": pack(zero).ravel()} if zeros else {})}
+    nodes = [ms("MatMulNBits", ["x", *weights], ["y"], K=k, N=n, bits=bits, block_size=block, accuracy_level=level)]
+    return run(nodes, {"x": x}, ["y"], [y.astype(dtype)], weights=weights, domains=MS, atol=4e-3 if dtype == np.float16 else 1e-4, **options)
+
+
+@case
+def weights_of_four_bits_for_a_row():
+    return weights_in_blocks(1, 160, 200, 4, 32, 0, zeros=True)
+
+
+@case
+def weights_of_two_bits_for_few_rows():
+    return weights_in_blocks(5, 96, 72, 2, 32, 0, dtype=np.float16)
+
+
+@case
+def weights_of_eight_bits_for_many_rows():
+    return weights_in_blocks(33, 90, 80, 8, 16, 0)
+
+
+@case
+def weights_of_four_bits_for_many_rows():
+    return weights_in_blocks(33, 128, 96, 4, 32, 0, zeros=True)
+
+
+@case
+def bytes_by_weights_of_four_bits():
+    return weights_in_blocks(1, 160, 200, 4, 32, 4)
+
+
+@case
+def bytes_by_weights_of_four_bits_with_zeros():
+    return weights_in_blocks(21, 150, 72, 4, 16, 4, zeros=True)
+
+
+@case
+def bytes_by_weights_of_two_bits():
+    return weights_in_blocks(3, 128, 65, 2, 64, 4, zeros=True)
+
+
+@case
+def bytes_by_weights_of_eight_bits():
+    return weights_in_blocks(4, 64, 64, 8, 32, 4, dtype=np.float16)
+
+
+@case
+def bytes_by_weights_of_any_rows():
+    return weights_in_blocks(7, 96, 80, 4, 32, 4, shapes={"x": ["n", 96]})
+
+
+@case
+def rows_of_four_bits_looked_up():
+    g = rng()
+    codes, zeros, scales = g.integers(0, 16, (9, 48)), g.integers(0, 16, (9, 4)), g.random((9, 3)).astype(np.float32) + 0.1
+    i = np.array([[3, -1, 0], [8, 3, 5]], np.int64)
+    w = ((codes.reshape(9, 3, 16) - zeros[:, :3, None]) * scales[..., None]).reshape(9, 48).astype(np.float32)
+    pack = lambda c: (c[:, 0::2] | c[:, 1::2] << 4).astype(np.uint8)
+    nodes = [ms("GatherBlockQuantized", ["w", "i", "s", "z"], ["y"], block_size=16)]
+    return run(nodes, {"i": i}, ["y"], [w[i]], weights={"w": pack(codes), "s": scales, "z": pack(zeros)}, domains=MS)
+
+
+@case
+def rows_of_bytes_looked_up():
+    g = rng()
+    codes, scales = g.integers(0, 256, (9, 32)), g.random((9, 2)).astype(np.float16) + np.float16(0.1)
+    i = np.array([7, 0], np.int32)
+    w = ((codes.reshape(9, 2, 16) - 128) * scales[..., None].astype(np.float32)).reshape(9, 32).astype(np.float16)
+    nodes = [ms("GatherBlockQuantized", ["w", "i", "s"], ["y"], bits=8, block_size=16)]
+    return run(nodes, {"i": i}, ["y"], [w[i]], weights={"w": codes.astype(np.uint8), "s": scales}, domains=MS, opset=21)
+
+
 @case
 def attention_with_masks():
     x, w, b = normal(2, 4, 8), normal(8, 24), normal(24)
