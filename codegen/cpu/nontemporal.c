@@ -155,11 +155,14 @@ void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValue
     }
     LLVMValueRef words = LLVMBuildBitCast(cpu->builder, value, words_type(cpu, all), "");
     LLVMValueRef offset = LLVMBuildSub(cpu->builder, address_of(cpu, pointer), address_of(cpu, run->base), "");
-    LLVMValueRef is_line = is_zero(cpu, beyond(cpu, offset, bytes));
-    LLVMValueRef is_aligned = LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, run->low), "");
-    LLVMValueRef is_turned = is_aligned;
+    LLVMValueRef is_aligned = is_zero(cpu, run->low), is_turned = is_aligned;
     if (bytes > LEAST_BYTES)
-        is_turned = LLVMBuildAnd(cpu->builder, is_line, is_zero(cpu, beyond(cpu, run->low, WORD_BYTES)), "");
+        is_turned = is_zero(cpu, beyond(cpu, run->low, WORD_BYTES));
+    if (access->multiple * dlc_dtype_bytes(access->dtype) % bytes) { /* else the buffer alone decides, the same for all its vectors */
+        LLVMValueRef is_line = is_zero(cpu, beyond(cpu, offset, bytes));
+        is_aligned = LLVMBuildAnd(cpu->builder, is_line, is_aligned, "");
+        is_turned = LLVMBuildAnd(cpu->builder, is_line, is_turned, "");
+    }
     e->if_begin(e, dlc_wrap(is_aligned));
     for (uint32_t at = 0; at < all; at += bytes)
         store_whole(cpu, dlc_cpu_lanes(cpu, words, at / WORD_BYTES, bytes / WORD_BYTES),
