@@ -506,6 +506,7 @@ void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
         dlc_val result[2] = {0};
         for (uint32_t i = 0; i < naccs_of(nest, s); i++)
             result[i] = naccs_of(nest, s) > 1 ? dlc_nest_value_at(nest, values[i]) : dlc_nest_value(nest, values[i], &width);
+        dlc_late_store(nest, s);
         dlc_leaf_keep(nest, s, result, width);
     }
 }

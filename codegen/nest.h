@@ -17,6 +17,7 @@ typedef struct dlc_var_opaque *dlc_var; /* a target's mutable variable */
 
 typedef struct dlc_nest dlc_nest;
 typedef struct dlc_turned_rows dlc_turned_rows;
+struct dlc_late;
 typedef struct dlc_emitter dlc_emitter;
 
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
@@ -218,6 +219,7 @@ struct dlc_nest {
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
+    struct dlc_late *late;  /* what is stored a unit later (codegen/late.c), or NULL: nothing is */
 };
 
 /* Pseudo-sources: stage sources from here on name entries of nest->pseudo. */
@@ -313,6 +315,7 @@ void dlc_nest_combine(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes
 /* The whole kernel: units [begin, end) in a loop, in it the tree (codegen/walk.c). */
 void dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end);
 void dlc_walk_children(dlc_nest *nest, uint32_t node);
+void dlc_walk_node(dlc_nest *nest, uint32_t node);
 /* What a loop runs over: the open tile of its axis, or the region that its stages need. */
 typedef struct {
     dlc_expr lo, hi;
@@ -351,6 +354,14 @@ void dlc_leaf_end_part(dlc_nest *nest, uint32_t node);
 void dlc_leaf_read_together(dlc_nest *nest, uint32_t node, uint32_t nvectors, dlc_val mask);
 /* Stores a stage's values where its readers and its buffer are; index: per axis, or NULL: the present point. */
 void dlc_leaf_keep(dlc_nest *nest, uint32_t stage, const dlc_val *result, uint32_t width);
+
+/* codegen/late.c: rows past the caches that are stored a unit later. begin, end: before the loop over units and behind it. */
+void dlc_late_begin(dlc_nest *nest);
+void dlc_late_end(dlc_nest *nest);
+/* In place of the loop: what it needs of its unit is kept. False: the loop stores its row itself. */
+int dlc_late_keep(dlc_nest *nest, uint32_t loop);
+/* The stage is about to overwrite its lanes: what is made of those of the unit before is stored. */
+void dlc_late_store(dlc_nest *nest, uint32_t stage);
 /* A sum of floats of so many terms that it is made of parts, by the leaf. */
 int dlc_leaf_is_long(const dlc_nest *nest, uint32_t leaf);
 /* codegen/jam.c: a loop written out over `count` points around folds that run side by side: behind the last of them (the node behind the

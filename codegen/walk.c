@@ -789,10 +789,15 @@ static void walk(dlc_nest *nest, uint32_t n)
     } else if (node_of(nest, n)->kind == DLC_LOOP_AS) {
         dlc_dot_elements(nest, n);
         forget_values(nest, n);
-    } else {
+    } else if (!dlc_late_keep(nest, n)) {
         walk_loop(nest, n);
     }
     nest->node = before;
+}
+
+void dlc_walk_node(dlc_nest *nest, uint32_t n)
+{
+    walk(nest, n);
 }
 
 /* --- units --- */
@@ -828,10 +833,12 @@ void dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
     uint32_t unit = dlc_nest_axis(nest, dlc_schedule_units(nest->kernel, nest->schedule));
     if (nest->schedule->threads)
         bind_workers(nest);
+    dlc_late_begin(nest);
     dlc_nest_loop(nest, unit, begin, end, 1);
     decode_unit(nest, unit);
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
         find_meetings(nest, s);
     walk_range(nest, 0, nest->schedule->nodes.n, DLC_ROOT_NODE);
     dlc_nest_loop_end(nest);
+    dlc_late_end(nest);
 }

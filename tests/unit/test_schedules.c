@@ -203,6 +203,42 @@ START_TEST(nontemporal_stores_begin_anywhere)
 }
 END_TEST
 
+/* Rows that memory takes while the next one is computed; where they cannot wait, they are right as well. */
+START_TEST(rows_are_stored_a_unit_later)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    static const char *const lanes[] = {"16", "16 x 2"};
+    const char *softmax = "kernel @k(x: f32[9,%u]) -> (y: f32[9,%u]) {\n  axis i=9, r=%u, j=%u\n  m[i] = max(r) x[i, r]\n  e[i,j] = exp(x[i, j] - m)\n"
+                          "  s[i] = sum(j) e\n  a[i,j] = e * (1.0 / s) -> y[i, j]\n}\n";
+    const char *weighed = "kernel @k(x: f32[3,5,40], w: f32[40], b: f32[3,5]) -> (y: f16[3,5,40]) {\n  axis h=3, i=5, j=40\n"
+                          "  e[h,i,j] = x[h, i, j] * x[h, i, j]\n  s[h,i] = sum(j) e\n"
+                          "  a[h,i,j] = f16(e * w[j] + (e - s) * b[h, i] + x[h, i, j]) -> y[h, i, j]\n}\n";
+    const char *two = "kernel @k(x: f32[9,48]) -> (y: f32[9,48]) {\n  axis i=9, j=48\n  e[i,j] = x[i, j] * 2.0\n  d[i,j] = e + 1.0\n"
+                      "  s[i] = sum(j) e * d\n  a[i,j] = e * s -> y[i, j]\n}\n";
+    const uint32_t whole = 64, odd = 61;
+    dlc_arena *arena = dlc_arena_create(0);
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        for (uint32_t l = 0; l < 2; l++) {
+            const char *body = dlc_arena_printf(arena,
+                                                "  par i {\n    lane r:16 {\n      m in reg\n    }\n    lane j:%s {\n      e in scratch ahead 3 via L2\n"
+                                                "      s in reg\n    }\n    lane j:16 {\n      a nontemporal\n    }\n  }\n",
+                                                lanes[l]);
+            runs_under(dlc_arena_printf(arena, softmax, whole, whole, whole, whole), body, targets[t]);
+            runs_under(dlc_arena_printf(arena, softmax, odd, odd, odd, odd), body, targets[t]);
+            body = dlc_arena_printf(arena,
+                                    "  par h, i {\n    lane j:%s {\n      e in scratch ahead 1 via L2\n      s in reg\n    }\n    lane j:16 {\n"
+                                    "      a nontemporal\n    }\n  }\n",
+                                    lanes[l]);
+            runs_under(weighed, body, targets[t]);
+            runs_under(two,
+                       "  par i {\n    lane j:16 {\n      e in scratch ahead 1 via L2\n      d in scratch\n    }\n    lane j:16 {\n      s in reg\n"
+                       "    }\n    lane j:16 {\n      a nontemporal\n    }\n  }\n",
+                       targets[t]);
+        }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc > 2)
@@ -214,6 +250,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, argc > 2 ? 3600 : 240);
     tcase_add_test(tests, random_schedules_are_refused_or_right);
     tcase_add_test(tests, nontemporal_stores_begin_anywhere);
+    tcase_add_test(tests, rows_are_stored_a_unit_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
