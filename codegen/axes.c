@@ -3,6 +3,7 @@
  * begin at multiples of their width do not cross the end of a block, and with j = width * q + l both are simple in l.
  */
 #include "codegen/nest.h"
+#include "ir/kernel/nan.h"
 
 #include <string.h>
 
@@ -30,6 +31,8 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->with = dlc_new_array(arena, dlc_expr, kernel->axes.n + 1);
     nest->registers = dlc_new_array(arena, dlc_register_axis *, kernel->axes.n + 1);
     nest->states = dlc_new_array(arena, dlc_stage_state, kernel->stages.n + 1);
+    for (uint32_t s = 0; s < kernel->stages.n; s++) /* of the schedule's kernel, where elementary functions are still that */
+        nest->states[s].drops_nan = emit->selects && dlc_nan_arrives_anyway(schedule->kernel, s, arena);
     nest->par = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);
     nest->firsts = dlc_new_array(arena, dlc_expr, schedule->nodes.n + 1);
     nest->ranges = dlc_kernel_ranges(kernel);

@@ -36,17 +36,6 @@ static const dlc_stage *stage_of(const dlc_nest *nest, uint32_t s)
 
 /* --- which --- */
 
-/* The load of the stage's own points, whose axes these are. */
-static int is_in_place(const dlc_nest *nest, dlc_expr load)
-{
-    const dlc_pool *pool = nest->kernel->pool;
-    const dlc_ids *axes = &stage_of(nest, DLC_SOURCE_INDEX(dlc_node_of(pool, load)->imm.id))->axes;
-    for (uint32_t d = 0; d < axes->n; d++)
-        if (dlc_bare_axis(pool, dlc_arg(pool, load, d)) != axes->data[d])
-            return 0;
-    return !dlc_load_guard(pool, load) && dlc_load_rank(pool, load) == axes->n;
-}
-
 /* Finds what the expression is made of: one stage by lanes, buffers, and what is the same for all lanes. False: of more. */
 static int take_apart(const dlc_nest *nest, dlc_expr expr, struct dlc_late *late)
 {
@@ -66,7 +55,7 @@ static int take_apart(const dlc_nest *nest, dlc_expr expr, struct dlc_late *late
     if (node->op == DLC_EXPR_LOAD && DLC_SOURCE_IS_STAGE(node->imm.id)) {
         uint32_t s = DLC_SOURCE_INDEX(node->imm.id), before = late->source;
         late->source = s;
-        return (before == DLC_NO_STAGE || before == s) && is_in_place(nest, expr);
+        return (before == DLC_NO_STAGE || before == s) && dlc_reads_in_place(nest->kernel, expr);
     }
     for (uint32_t i = 0; i < node->nargs; i++)
         if (dlc_arg(pool, expr, i) && !take_apart(nest, dlc_arg(pool, expr, i), late))

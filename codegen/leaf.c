@@ -145,6 +145,20 @@ static dlc_val add_bytes(dlc_nest *nest, const dlc_stage *stage, dlc_expr value,
     return nest->emit->dot_step(nest->emit, row, nest->width, left, right, nest->emit->var_get(nest->emit, acc));
 }
 
+/* acc (op)= value; where a NaN may be lost, by a comparison and a choice, as expr.def has it for numbers. */
+static void combine(dlc_nest *nest, uint32_t s, uint32_t width, dlc_val *acc, const dlc_val *value)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    dlc_dtype dtype = stage->dtype[0];
+    if (!nest->states[s].drops_nan) {
+        dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, value);
+        return;
+    }
+    dlc_val wins = stage->combine == DLC_REDUCE_MAX ? arith2(nest, DLC_EXPR_LT, dtype, width, value[0], acc[0])
+                                                    : arith2(nest, DLC_EXPR_LT, dtype, width, acc[0], value[0]);
+    acc[0] = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype, dtype, width, (dlc_val[]){wins, acc[0], value[0]});
+}
+
 /* acc (op)= value at the current point, all lanes of the present width; lanes off give the identity. */
 static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc_expr *values)
 {
@@ -179,7 +193,7 @@ static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc
                             dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, width)});
         old[i] = nest->emit->var_get(nest->emit, acc[i]);
     }
-    dlc_nest_combine(nest, stage->combine, stage->dtype, width, old, value);
+    combine(nest, s, width, old, value);
     for (uint32_t i = 0; i < naccs_of(nest, s); i++)
         nest->emit->var_set(nest->emit, acc[i], old[i]);
 }
@@ -374,7 +388,6 @@ void dlc_leaf_begin_folds(dlc_nest *nest, uint32_t node)
 /* What each thread has of acc folded into one: a vector of width / pack. */
 static void fold_packs(dlc_nest *nest, uint32_t s, uint32_t pack, dlc_val *acc)
 {
-    const dlc_stage *stage = stage_of(nest, s);
     uint32_t width = nest->states[s].width / pack;
     dlc_val all[2] = {acc[0], acc[1]};
     for (uint32_t p = 0; p < pack; p++) {
@@ -384,7 +397,7 @@ static void fold_packs(dlc_nest *nest, uint32_t s, uint32_t pack, dlc_val *acc)
         if (p == 0)
             memcpy(acc, other, naccs_of(nest, s) * sizeof *acc);
         else
-            dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, other);
+            combine(nest, s, width, acc, other);
     }
 }
 
@@ -399,7 +412,7 @@ static void fold_lanes(dlc_nest *nest, uint32_t s, dlc_val *acc)
         dlc_val other[2];
         for (uint32_t i = 0; i < naccs_of(nest, s); i++)
             other[i] = nest->emit->rotate(nest->emit, stage->dtype[i], acc[i], width, half);
-        dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, other);
+        combine(nest, s, width, acc, other);
     }
     for (uint32_t i = 0; i < naccs_of(nest, s); i++)
         acc[i] = nest->emit->lane(nest->emit, stage->dtype[i], acc[i], width, 0);
@@ -407,7 +420,6 @@ static void fold_lanes(dlc_nest *nest, uint32_t s, dlc_val *acc)
 
 static void end_fold(dlc_nest *nest, uint32_t s)
 {
-    const dlc_stage *stage = stage_of(nest, s);
     const dlc_stage_state *state = &nest->states[s];
     dlc_val acc[2], other[2];
     for (uint32_t p = 0; p < state->npartials; p++) {
@@ -416,7 +428,7 @@ static void end_fold(dlc_nest *nest, uint32_t s)
         if (state->total)
             *(p ? other : acc) = whole_sum(nest, s, p, *(p ? other : acc));
         if (p)
-            dlc_nest_combine(nest, stage->combine, stage->dtype, state->width, acc, other);
+            combine(nest, s, state->width, acc, other);
     }
     if (state->lane != DLC_NO_AXIS)
         fold_lanes(nest, s, acc);

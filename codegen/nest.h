@@ -78,6 +78,7 @@ typedef struct {
  */
 struct dlc_emitter {
     const dlc_target *target;
+    uint8_t selects; /* a comparison and a choice are one instruction, max and min, which mind NaN, are several */
     uint8_t shuffles; /* loads of lanes at equal, small distances, or of few elements for many lanes, want to know which */
     dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);
     dlc_val (*arith)(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype to, uint32_t width, const dlc_val *args);
@@ -163,6 +164,7 @@ typedef struct {
     dlc_var (*acc)[2];  /* a fold's accumulators, by partial */
     dlc_var (*total)[2]; /* of a long sum, by partial: its parts so far, and what rounding has put too much into it; or NULL */
     uint32_t npartials, width;
+    uint8_t drops_nan;  /* a fold that may lose one (ir/kernel/nan.h) */
     uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
     dlc_var *tile;      /* a register tile: [row][vector] */
     dlc_var block;      /* one in tile registers: where they leave it, `pitch` elements from row to row */

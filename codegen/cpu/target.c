@@ -814,6 +814,7 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     memset(cpu, 0, sizeof *cpu);
     cpu->base = table;
     cpu->base.target = target;
+    cpu->base.selects = strncmp(target->triple, "x86_64", 6) == 0;
     cpu->arena = arena;
     cpu->context = context;
     cpu->module = module;

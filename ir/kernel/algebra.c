@@ -101,6 +101,18 @@ uint32_t dlc_bare_axis(const dlc_pool *pool, dlc_expr expr)
     return node->op == DLC_EXPR_AXIS ? node->imm.id : DLC_NO_AXIS;
 }
 
+int dlc_reads_in_place(const dlc_kernel *kernel, dlc_expr load)
+{
+    const dlc_pool *pool = kernel->pool;
+    const dlc_ids *axes = &kernel->stages.data[DLC_SOURCE_INDEX(dlc_node_of(pool, load)->imm.id)].axes;
+    if (dlc_load_guard(pool, load) || dlc_load_rank(pool, load) != axes->n)
+        return 0;
+    for (uint32_t d = 0; d < axes->n; d++)
+        if (dlc_bare_axis(pool, dlc_arg(pool, load, d)) != axes->data[d])
+            return 0;
+    return 1;
+}
+
 int dlc_const_extent(const dlc_kernel *kernel, uint32_t axis, int64_t *extent)
 {
     return dlc_expr_is_int(kernel->pool, kernel->axes.data[axis].extent, extent);

@@ -22,6 +22,8 @@ int dlc_ids_find(const dlc_ids *ids, uint32_t id, uint32_t *position);
 void dlc_ids_remove(dlc_ids *ids, uint32_t position);
 /* The axis an expression is, or DLC_NO_AXIS. */
 uint32_t dlc_bare_axis(const dlc_pool *pool, dlc_expr expr);
+/* The load, of a stage, is of the stage's own points, by its axes themselves, and always made. */
+int dlc_reads_in_place(const dlc_kernel *kernel, dlc_expr load);
 int dlc_const_extent(const dlc_kernel *kernel, uint32_t axis, int64_t *extent);
 
 /*

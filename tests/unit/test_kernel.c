@@ -1,6 +1,7 @@
 /* Kernels: text both ways, the verifier's refusals, compaction, identity, and the recogniser of
  * contractions. */
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/nan.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -433,6 +434,41 @@ START_TEST(contractions_are_recognised)
 }
 END_TEST
 
+/* Of the stage m: is all that is made of it NaN in a row that has one? */
+#define OF_ROWS(body) "kernel @k(x: f32[n,8], w: f32[n,8]) -> (y: f32[n,8]) { axis i=n, r=8, j=8, c=7 " body " }"
+static const struct {
+    const char *text;
+    int arrives;
+} folds[] = {
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = exp(x[i,j] - m)\ns[i] = sum(j) e\na[i,j] = e / s -> y[i,j]"), 1},
+    {OF_ROWS("\nm[i] = max(j) x[i,j]\ns[i] = sum(j) exp(x[i,j] - m)\na[i,j] = x[i,j] - m - log(s) -> y[i,j]"), 1},
+    {OF_ROWS("\nm[i] = min(r) x[i,r] * w[i,r]\ne[i,j] = exp(m - x[i,j] * w[i,j])\ns[i] = sum(j) e\na[i,j] = e * (1.0 / s) -> y[i,j]"), 1},
+    {OF_ROWS("\nz[i,j] = x[i,j] + w[i,j]\nm[i] = max(j) z\ne[i,j] = exp(z - m)\ns[i] = sum(j) e\no[i] = sum(j) e * w[i,j]\na[i,j] = o / s -> y[i,j]"), 1},
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\na[i,j] = x[i,j] - m -> y[i,j]"), 0},                                                     /* at one point only */
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = exp(w[i,j] - m)\ns[i] = sum(j) e\na[i,j] = e / s -> y[i,j]"), 0},                 /* of others */
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,c] = exp(x[i,c] - m)\ns[i] = sum(c) e\na[i,j] = x[i,j] / s -> y[i,j]"), 0},            /* of fewer */
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,c] = exp(x[i,c+1] - m)\ns[i] = sum(c) e\na[i,j] = x[i,j] / s -> y[i,j]"), 0},
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = select(0.0 < x[i,j], exp(x[i,j] - m), 0.0)\ns[i] = sum(j) e\na[i,j] = e / s -> y[i,j]"), 0},
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = exp(x[i,j] - m)\ns[i] = max(j) e\na[i,j] = e / s -> y[i,j]"), 0},                 /* may lose it, too */
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = exp(x[i,j] - m)\ns[i] = sum(j) e\na[i,j] = f32(i32(e / s)) -> y[i,j]"), 0},       /* 0 */
+    {OF_ROWS("\nm[i] = max(r) x[i,r]\ne[i,j] = exp(x[i,j] - m)\ns[i] = sum(j) e\na[i,j] = e / s[n-1-i] -> y[i,j]"), 0},          /* another row's */
+    {OF_ROWS("\nm[i] = sum(r) x[i,r]\ne[i,j] = exp(x[i,j] - m)\ns[i] = sum(j) e\na[i,j] = e / s -> y[i,j]"), 0},                 /* no maximum */
+    {"kernel @k(x: f32[n,8]) -> (y: f32[n,8], z: f32[n,8]) { axis i=n, j=8\nm[i] = max(j) x[i,j]\ne[i,j] = exp(x[i,j] - m) -> z[i,j]\n"
+     "s[i] = sum(j) e\na[i,j] = e / s -> y[i,j] }", 0},
+    {"kernel @k(x: f32[n,8]) -> (y: f32[n,8], z: f32[n]) { axis i=n, j=8\nm[i] = max(j) x[i,j] -> z[i]\ne[i,j] = exp(x[i,j] - m)\n"
+     "s[i] = sum(j) e\na[i,j] = e / s -> y[i,j] }", 0},
+    {"kernel @k(x: i32[n,8]) -> (y: i32[n,8]) { axis i=n, j=8\nm[i] = max(j) x[i,j]\ns[i] = sum(j) x[i,j] - m\na[i,j] = s + x[i,j] -> y[i,j] }", 0},
+};
+
+START_TEST(nan_arrives_or_may_be_lost)
+{
+    const dlc_kernel *kernel = parse(folds[_i].text);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (!strcmp(kernel->stages.data[s].name, "m"))
+            ck_assert_msg(dlc_nan_arrives_anyway(kernel, s, arena) == folds[_i].arrives, "%s", folds[_i].text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel");
@@ -442,6 +478,7 @@ int main(void)
     tcase_add_loop_test(tests, text_round_trips, 0, NKERNELS);
     tcase_add_loop_test(tests, example_kernels_verify, 0, NKERNELS);
     tcase_add_test(tests, printed_form);
+    tcase_add_loop_test(tests, nan_arrives_or_may_be_lost, 0, sizeof folds / sizeof *folds);
     tcase_add_test(tests, shared_expressions_are_bound);
     tcase_add_loop_test(tests, bad_text_is_refused, 0, sizeof bad_texts / sizeof *bad_texts);
     tcase_add_test(tests, deep_text_is_refused);
