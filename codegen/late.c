@@ -117,7 +117,7 @@ void dlc_late_begin(dlc_nest *nest)
     struct dlc_late *late = dlc_new(nest->arena, struct dlc_late);
     late->source = DLC_NO_STAGE;
     nest->late = NULL;
-    if (nest->schedule->threads || nest->schedule->target->kind != DLC_TARGET_CPU || !find_loop(nest, late) ||
+    if (!emit->passes_caches || !find_loop(nest, late) ||
         !take_apart(nest, stage_of(nest, late->stage)->value[0], late) || late->source == DLC_NO_STAGE || !overwrites(nest, late))
         return;
     for (uint32_t d = 0; d < stage_of(nest, late->stage)->store.n; d++)

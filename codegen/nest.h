@@ -78,6 +78,7 @@ typedef struct {
  */
 struct dlc_emitter {
     const dlc_target *target;
+    uint8_t passes_caches; /* nontemporal stores do, and wait for memory */
     uint8_t selects; /* a comparison and a choice are one instruction, max and min, which mind NaN, are several */
     uint8_t shuffles; /* loads of lanes at equal, small distances, or of few elements for many lanes, want to know which */
     dlc_val (*konst)(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width);

@@ -814,7 +814,7 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     memset(cpu, 0, sizeof *cpu);
     cpu->base = table;
     cpu->base.target = target;
-    cpu->base.selects = strncmp(target->triple, "x86_64", 6) == 0;
+    cpu->base.selects = cpu->base.passes_caches = (uint8_t)dlc_cpu_is_x86(cpu);
     cpu->arena = arena;
     cpu->context = context;
     cpu->module = module;
