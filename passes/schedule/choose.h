@@ -95,8 +95,11 @@ typedef struct {
     uint32_t across; /* a root axis in tiles, unrolled inside the lanes: of the width, to be turned, or of neighbours whose folds run
                         side by side; or DLC_NO_AXIS */
     int64_t tile;    /* of `across` */
+    uint32_t within; /* a root axis in tiles whose points are visited inside the lanes, or DLC_NO_AXIS */
     double cycles;
 } dlc_lanes_choice;
+/* choose_within.c: an axis of the loops around the lanes that goes within them by tiles; DLC_NO_AXIS: none. */
+uint32_t dlc_choose_within(const dlc_chooser *chooser, uint32_t lane, const dlc_ids *outer, int64_t *tile);
 /* Of a recurrence that goes from row to row, which is done in so many units. */
 void dlc_choose_split_scan(const dlc_chooser *chooser, dlc_lanes_choice *choice, double units, double unit_cycles);
 void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);

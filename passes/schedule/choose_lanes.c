@@ -205,7 +205,7 @@ static uint32_t vectors_of_all(const dlc_chooser *c, const dlc_lanes_choice *cho
         if (stage->reduce.n || stage->update != DLC_UPDATE_NONE)
             return 1;
     }
-    return choice->across == DLC_NO_AXIS ? vectors_of(c, 0, choice->lane, choice->width) : 1;
+    return choice->across == DLC_NO_AXIS && choice->within == DLC_NO_AXIS ? vectors_of(c, 0, choice->lane, choice->width) : 1;
 }
 
 /* An inner loop takes part in the parallel work: pieces of it, whole vectors of `width`, each worth a unit. */
@@ -534,8 +534,11 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
         try_beside(c, choice, outer.data[outer.n - 1]);
     if (outer.n)
         put_tile_around(c, choice, &outer);
+    int64_t within = 1;
+    if (choice->across == DLC_NO_AXIS)
+        choice->within = dlc_choose_within(c, choice->lane, &outer, &within);
     for (uint32_t i = 0; i < outer.n; i++) {
-        int64_t tile = outer.data[i] == choice->across ? choice->tile : 1;
+        int64_t tile = outer.data[i] == choice->across ? choice->tile : outer.data[i] == choice->within ? within : 1;
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));
     }
     for (uint32_t i = 0; i < c->serial.n; i++)
@@ -574,7 +577,11 @@ static void fit_width(const dlc_chooser *c, dlc_lanes_choice *choice)
 static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t bytes)
 {
     double root_cycles = 0;
-    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS, .inner = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(c, bytes)};
+    *choice = (dlc_lanes_choice){.lane = DLC_NO_AXIS,
+                                 .inner = DLC_NO_AXIS,
+                                 .across = DLC_NO_AXIS,
+                                 .within = DLC_NO_AXIS,
+                                 .width = dlc_choose_width(c, bytes)};
     choice->lanes = dlc_new_array(c->arena, uint32_t, c->nstages);
     c->lane = DLC_NO_AXIS;
     choice->cycles = dlc_choose_own_lanes(c, choice->width, choice->lanes);
@@ -804,6 +811,10 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
         }
     }
     n += dlc_choose_open_across(c, choice->across);
+    if (choice->within != DLC_NO_AXIS) {
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, choice->within, 1);
+        n++;
+    }
     for (uint32_t s = 0; s < c->nstages; s++)
         if (folds_at_once(c, choice, s) || folds_beside(c, choice, s)) {
             build_both(c, choice, s);

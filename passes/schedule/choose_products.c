@@ -425,7 +425,7 @@ void dlc_products_place(tiles *t)
     find_items(t);
     place(t);
     t->lanes = (dlc_lanes_choice){
-        .lane = DLC_NO_AXIS, .inner = DLC_NO_AXIS, .across = DLC_NO_AXIS, .width = dlc_choose_width(t->c, 4)};
+        .lane = DLC_NO_AXIS, .inner = DLC_NO_AXIS, .across = DLC_NO_AXIS, .within = DLC_NO_AXIS, .width = dlc_choose_width(t->c, 4)};
     t->lanes.lanes = dlc_new_array(t->c->arena, uint32_t, nstages);
     dlc_choose_own_lanes(t->c, t->lanes.width, t->lanes.lanes);
 }
