@@ -789,40 +789,6 @@ static dlc_val store_offset(dlc_nest *nest, load_plan *plan)
     return dlc_nest_uniform(nest, plan->offset);
 }
 
-static dlc_expr_op update_op(dlc_update update)
-{
-    static const dlc_expr_op ops[] = {[DLC_UPDATE_SUM] = DLC_EXPR_ADD,
-                                      [DLC_UPDATE_PROD] = DLC_EXPR_MUL,
-                                      [DLC_UPDATE_MIN] = DLC_EXPR_MIN,
-                                      [DLC_UPDATE_MAX] = DLC_EXPR_MAX};
-    return ops[update];
-}
-
-/* A scatter: in index order, one element at a time or lanes of a row, whose last index is the axis along them, all of it (dlc_scatters_rows); an
- * index out of range is a fault and stores nothing. */
-static void store_update(dlc_nest *nest, load_plan *plan, const dlc_expr *index, dlc_val value, dlc_update update)
-{
-    dlc_pool *pool = nest->kernel->pool;
-    const dlc_type *type = &nest->kernel->buffers.data[plan->access.buffer].type;
-    dlc_expr in_range = dlc_expr_bool(pool, 1);
-    assert(nest->width == 1 || plan->access.mode == DLC_ACCESS_VECTOR);
-    for (uint32_t d = 0; d + (nest->width > 1) < type->rank; d++)
-        in_range = dlc_and(pool, in_range, dlc_in_range(pool, index[d], type->dims[d]));
-    dlc_val inside = dlc_nest_uniform(nest, simplified(nest, in_range));
-    dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
-    nest->emit->fault(nest->emit, bad, 1);
-    nest->emit->if_begin(nest->emit, inside);
-    dlc_nest_enter(nest);
-    if (update != DLC_UPDATE_SET) {
-        dlc_val old = nest->emit->load(nest->emit, &plan->access);
-        nest->emit->sync(nest->emit, 0); /* all lanes have read it before one changes it */
-        value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, plan->access.width, (dlc_val[]){old, value});
-    }
-    nest->emit->store(nest->emit, &plan->access, value);
-    dlc_nest_leave(nest);
-    nest->emit->if_end(nest->emit);
-}
-
 /* As its leaf says, where no stage waits for it: such stores may come late. */
 static uint8_t is_stored_past_caches(const dlc_nest *nest, uint32_t s)
 {
@@ -851,7 +817,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val v
     else if (plan.access.width < width) /* all lanes agree on one place: any of them will do */
         value = nest->emit->lane(nest->emit, buffer->type.dtype, value, width, 0);
     if (stage->update != DLC_UPDATE_NONE)
-        store_update(nest, &plan, index, value, stage->update);
+        dlc_nest_update(nest, &plan.access, index, value, (dlc_update)stage->update);
     else
         nest->emit->store(nest->emit, &plan.access, value);
 }

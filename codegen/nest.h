@@ -294,6 +294,8 @@ dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
 /* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
 void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
+/* codegen/update.c: the same of a scatter, whose index may lie outside; access: where it is stored. */
+void dlc_nest_update(dlc_nest *nest, const dlc_access *access, const dlc_expr *index, dlc_val value, dlc_update update);
 /* A stage's value at a point, in memory: what dlc_nest_store_scratch wrote. */
 dlc_expr dlc_nest_reload(dlc_nest *nest, uint32_t stage, const dlc_expr *index);
 

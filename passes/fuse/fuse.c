@@ -273,6 +273,15 @@ static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts,
     return sum;
 }
 
+/* A part that is as serial by itself takes no longer with the other in it: a scatter that fills what it stores into reads nothing for it. */
+static int is_serial_anyway(const dlc_estimate *const *parts, const dlc_estimate *after)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (parts[i]->units <= after->units && after->time_us <= parts[i]->time_us)
+            return 1;
+    return 0;
+}
+
 /* What the parts hand over is larger than what stays near: it is written to memory and read from there, and takes room. */
 static int goes_through_memory(const dlc_fusion *f, const dlc_estimate *before, const dlc_estimate *after)
 {
@@ -289,7 +298,7 @@ static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict
     }
     if (b->bytes >= a->bytes)
         return DLC_REASON_NO_SAVING;
-    if (b->units < FEW_UNITS && parallel_us(f, parts, b->units, &units) > PARALLEL_WORTH) {
+    if (b->units < FEW_UNITS && parallel_us(f, parts, b->units, &units) > PARALLEL_WORTH && !is_serial_anyway(parts, b)) {
         v->detail = dlc_arena_printf(f->arena, "%.0f units instead of %.0f", b->units, units);
         return DLC_REASON_LOST_PARALLELISM;
     }

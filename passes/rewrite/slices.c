@@ -4,6 +4,8 @@
  *
  * For that x and y are temporaries that one launch writes, and nobody else reads. A kernel that stores into a slice has an output
  * that is marked as a part; the other parts are other kernels'.
+ *
+ * A value that is copied as a whole, in other dimensions, is written where the copy would go.
  */
 #include "ir/kernel/algebra.h"
 #include "passes/rewrite/rewrite.h"
@@ -375,6 +377,59 @@ static void slice(slicing *s, uint32_t at, const dlc_kernel *reader, const choic
     step->nsymbols = part->symbols.n;
 }
 
+/* --- whole values --- */
+
+/* Elements, where both types count them by the same expression: then what one's size waits for the other's does, too. */
+static int are_as_many(dlc_module *module, const dlc_type *a, const dlc_type *b)
+{
+    dlc_expr elems[2] = {dlc_expr_i64(module->pool, 1), dlc_expr_i64(module->pool, 1)};
+    for (uint32_t d = 0; d < a->rank; d++)
+        elems[0] = dlc_mul(module->pool, elems[0], a->dims[d]);
+    for (uint32_t d = 0; d < b->rank; d++)
+        elems[1] = dlc_mul(module->pool, elems[1], b->dims[d]);
+    return elems[0] == elems[1];
+}
+
+/* Kernels take the value's bytes whatever its dimensions, and one buffer for each value; steps in C ask that it be row-major, others for
+ * its type. */
+static int can_stand_for(const slicing *s, uint32_t at, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < s->module->steps.n; i++) {
+        const dlc_step *step = &s->module->steps.data[i];
+        int has_from = 0, has_to = 0;
+        for (uint32_t v = 0; v < step->nvalues && !s->is_dropped[i]; v++) {
+            has_from |= step->values[v] == from;
+            has_to |= step->values[v] == to && i != at;
+        }
+        if (has_from && (has_to || (step->kind != DLC_STEP_LAUNCH &&
+                                    (step->kind != DLC_STEP_OPAQUE || !dlc_module_is_row_major(dlc_module_value_of(s->module, to))))))
+            return 0;
+    }
+    return 1;
+}
+
+/* What one step writes and the next copies as a whole, a scatter's or a sort's result in other dimensions, is written where it goes. */
+static int try_copy(slicing *s, uint32_t at)
+{
+    const dlc_step *step = &s->module->steps.data[at];
+    if (step->kind != DLC_STEP_LAUNCH || !is_copy(kernel_of(s, step)))
+        return 0;
+    uint32_t from = step->values[0], to = step->values[1];
+    const dlc_module_value *source = dlc_module_value_of(s->module, from), *result = dlc_module_value_of(s->module, to);
+    if (from == to || source->role != DLC_VALUE_TEMP || source->skip || (result->role != DLC_VALUE_TEMP && result->role != DLC_VALUE_OUTPUT) ||
+        result->skip || s->nwriters[from] != 1 || s->nwriters[to] != 1 || source->type.dtype != result->type.dtype ||
+        !are_as_many(s->module, &source->type, &result->type) || !can_stand_for(s, at, from, to))
+        return 0;
+    for (uint32_t i = 0; i < s->module->steps.n; i++)
+        for (uint32_t v = 0; v < s->module->steps.data[i].nvalues; v++)
+            if (s->module->steps.data[i].values[v] == from)
+                s->module->steps.data[i].values[v] = to;
+    s->is_dropped[at] = 1;
+    s->writer[to] = s->writer[from];
+    s->nreaders[to] += s->nreaders[from] - 1;
+    return 1;
+}
+
 /* --- the pass --- */
 
 static int has_choice(const dlc_kernel *kernel)
@@ -423,6 +478,8 @@ dlc_status dlc_pass_slices(dlc_pass_ctx *ctx)
         return DLC_OK;
     s.is_dropped = dlc_new_array(ctx->scratch, uint8_t, ctx->module->steps.n + 1);
     count_steps(&s);
+    for (uint32_t i = 0; i < ctx->module->steps.n; i++)
+        ctx->changes += (uint32_t)try_copy(&s, i);
     for (uint32_t i = 0; i < ctx->module->steps.n; i++)
         while (!s.is_dropped[i] && try_step(&s, i))
             ctx->changes++;
