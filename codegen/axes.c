@@ -271,3 +271,20 @@ dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)
 {
     return nest->nwith ? dlc_nest_substitute(nest, expr, nest->with) : expr;
 }
+
+int dlc_nest_is_narrowed(const dlc_nest *nest)
+{
+    return nest->width > 1 && nest->emit->target->kind == DLC_TARGET_CPU && !nest->emit->target->plugin;
+}
+
+dlc_expr dlc_nest_narrow(dlc_nest *nest, dlc_expr offset, dlc_expr guard, dlc_expr in_range)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_bounds bounds = {.n = 0};
+    if (!dlc_nest_is_narrowed(nest))
+        return offset;
+    dlc_bounds_add(&bounds, pool, guard, &nest->ranges);
+    dlc_bounds_add(&bounds, pool, in_range, &nest->ranges);
+    dlc_expr small = dlc_expr_narrow(pool, offset, &nest->ranges, &bounds, nest->lane);
+    return small ? dlc_expr_cast(pool, DLC_I64, small) : offset;
+}

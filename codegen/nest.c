@@ -448,6 +448,8 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
         plan_spread(nest, &plan, buffer);
     if (plan.access.mode == DLC_ACCESS_VECTOR && plan.guard && fill_of(nest, plan.otherwise, &plan.access.fill))
         plan.inside = dlc_nest_split_guard(nest, &plan.guard);
+    if (plan.access.mode == DLC_ACCESS_GATHER && !plan.access.row && !plan.access.stride && !plan.access.granule)
+        plan.offset = dlc_nest_narrow(nest, plan.offset, plan.guard, plan.in_range);
     return plan;
 }
 
@@ -647,6 +649,28 @@ static void emit_load(dlc_nest *nest, dlc_expr load, load_plan *plan, const dlc_
 
 /* --- the walker --- */
 
+static int is_lanes(const dlc_nest *nest, const dlc_expr_node *node)
+{
+    return node->op == DLC_EXPR_AXIS && node->imm.id == nest->lane && nest->width > 1;
+}
+
+/* The axis along the lanes: of i64, or its cast to i32. */
+static void emit_lanes(dlc_nest *nest, dlc_expr expr, dlc_dtype dtype)
+{
+    dlc_emitter *emit = nest->emit;
+    dlc_memo base = nest->axes.data[nest->lane_base];
+    assert(is_valid(nest, &base));
+    uint32_t before = go_to(nest, base.level), width = nest->width;
+    dlc_val first = base.value, lanes = emit->iota(emit, width);
+    if (dtype != DLC_I64) {
+        first = emit->arith(emit, DLC_EXPR_CAST, DLC_I64, dtype, 1, &first);
+        lanes = emit->arith(emit, DLC_EXPR_CAST, DLC_I64, dtype, width, &lanes);
+    }
+    lanes = emit->arith(emit, DLC_EXPR_ADD, dtype, dtype, width, (dlc_val[]){emit->splat(emit, dtype, first, width), lanes});
+    go_to(nest, before);
+    *memo_of(nest, expr) = remember(nest, lanes, width, base.level);
+}
+
 static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
 {
     dlc_memo *memo = memo_of(nest, expr);
@@ -666,14 +690,8 @@ static void emit_leaf(dlc_nest *nest, dlc_expr expr, const dlc_expr_node *node)
         go_to(nest, before);
         break;
     default: /* AXIS */
-        if (node->imm.id == nest->lane && nest->width > 1) {
-            dlc_memo base = nest->axes.data[nest->lane_base];
-            assert(is_valid(nest, &base));
-            before = go_to(nest, base.level);
-            dlc_val lanes = nest->emit->splat(nest->emit, DLC_I64, base.value, nest->width);
-            lanes = add_i64(nest, lanes, nest->emit->iota(nest->emit, nest->width), nest->width);
-            go_to(nest, before);
-            *memo = remember(nest, lanes, nest->width, base.level);
+        if (is_lanes(nest, node)) {
+            emit_lanes(nest, expr, DLC_I64);
         } else { /* of a vector of one, the base is the point */
             uint32_t axis = node->imm.id == nest->lane ? nest->lane_base : node->imm.id;
             assert(is_valid(nest, &nest->axes.data[axis]));
@@ -727,6 +745,12 @@ static void visit(dlc_nest *nest, dlc_expr expr)
             emit_sum(nest, expr);
     } else if (node.nargs == 0) {
         emit_leaf(nest, expr, &node);
+    } else if (node.op == DLC_EXPR_CAST && node.dtype == DLC_I32 && is_lanes(nest, dlc_node_of(pool, dlc_arg(pool, expr, 0))) &&
+               dlc_nest_is_narrowed(nest)) {
+        emit_lanes(nest, expr, DLC_I32);
+    } else if (dlc_nest_is_narrowed(nest) && (operands[0] = dlc_expr_narrow_operands(pool, expr, &nest->ranges, nest->lane)) != 0) {
+        if (!push_unknown(nest, operands, 1))
+            *memo_of(nest, expr) = *memo_of(nest, operands[0]);
     } else {
         for (uint32_t i = 0; i < node.nargs; i++)
             operands[i] = dlc_arg(pool, expr, i);

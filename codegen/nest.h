@@ -164,6 +164,7 @@ typedef struct {
     dlc_memo value[2];  /* REG, or what was just stored: valid as memos are */
     dlc_var (*acc)[2];  /* a fold's accumulators, by partial */
     dlc_var (*total)[2]; /* of a long sum, by partial: its parts so far, and what rounding has put too much into it; or NULL */
+    dlc_dtype dtype[2]; /* of these */
     uint32_t npartials, width;
     uint8_t drops_nan;  /* a fold that may lose one (ir/kernel/nan.h) */
     uint32_t lane;      /* the reduced axis along the lanes, or DLC_NO_AXIS */
@@ -273,6 +274,10 @@ int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int has_vectors, dlc_spr
 void dlc_nest_terms(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant); /* of a sum of i64 */
 /* A mask of the lanes below `count`, an i64 whose value fits 32 bits. */
 dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width);
+/* What lanes compute in i64 is computed in 32 bits where it fits (ir/expr/narrow.c): in a CPU's vectors, which have twice as many lanes
+ * then. Of CUDA's kernels one type serves all indices. _narrow: what is gathered from, where guards, which may be 0, hold. */
+int dlc_nest_is_narrowed(const dlc_nest *nest);
+dlc_expr dlc_nest_narrow(dlc_nest *nest, dlc_expr offset, dlc_expr guard, dlc_expr in_range);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
  * and nothing is touched where no memory may be. */
 dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard);

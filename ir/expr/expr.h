@@ -216,6 +216,21 @@ dlc_known *dlc_known_create(dlc_arena *arena);
 dlc_interval dlc_expr_range(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
 /* A number that all values of an index are multiples of, at least 1; 0 for the constant 0. */
 int64_t dlc_expr_multiple(const dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges);
+/* What is known of expressions of i64, beside ranges, wherever a guard holds. */
+enum { DLC_MOST_BOUNDS = 16 };
+typedef struct {
+    dlc_expr of[DLC_MOST_BOUNDS];
+    dlc_interval range[DLC_MOST_BOUNDS];
+    uint32_t n;
+} dlc_bounds;
+void dlc_bounds_add(dlc_bounds *bounds, const dlc_pool *pool, dlc_expr guard, const dlc_ranges *ranges); /* guard may be 0 */
+/*
+ * The i64 expression computed in 32 bits, an i32 of the same value wherever the bounds hold (NULL: none are known); 0: it may not fit,
+ * or nothing is gained. What depends on no data and not on `axis`, the lanes', stays as it is and is cut off. _operands: of a comparison
+ * or a cast of i64, the same over operands of i32.
+ */
+dlc_expr dlc_expr_narrow(dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges, const dlc_bounds *bounds, uint32_t axis);
+dlc_expr dlc_expr_narrow_operands(dlc_pool *pool, dlc_expr expr, const dlc_ranges *ranges, uint32_t axis);
 /*
  * Rebuilds root using the ranges: x floordiv k = 0 and x mod k = x for 0 <= x < k, (a*k + b) floordiv k = a for such b,
  * comparisons decided by intervals become constants, min and max lose the side that cannot win, loads under a guard that
