@@ -35,7 +35,10 @@ void dlc_nest_update(dlc_nest *nest, const dlc_access *access, const dlc_expr *i
     for (uint32_t d = 0; d + (nest->width > 1) < type->rank; d++)
         in_range = dlc_and(pool, in_range, is_inside(nest, index[d], type->dims[d]));
     dlc_val inside = dlc_nest_uniform(nest, in_range);
-    dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
+    if (!dlc_expr_is_int(pool, in_range, &always) || !always) {
+        dlc_val bad = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &inside);
+        nest->emit->fault(nest->emit, bad, 1);
+    }
     nest->emit->if_begin(nest->emit, inside);
     dlc_nest_enter(nest);
     if (update != DLC_UPDATE_SET) {
@@ -44,13 +47,6 @@ void dlc_nest_update(dlc_nest *nest, const dlc_access *access, const dlc_expr *i
         value = nest->emit->arith(nest->emit, update_op(update), type->dtype, type->dtype, access->width, (dlc_val[]){old, value});
     }
     nest->emit->store(nest->emit, access, value);
-    dlc_nest_leave(nest);
-    nest->emit->if_end(nest->emit);
-    if (dlc_expr_is_int(pool, in_range, &always) && always)
-        return;
-    nest->emit->if_begin(nest->emit, bad); /* a branch that is never taken costs less than a store */
-    dlc_nest_enter(nest);
-    nest->emit->fault(nest->emit, nest->emit->konst(nest->emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1), 1);
     dlc_nest_leave(nest);
     nest->emit->if_end(nest->emit);
 }

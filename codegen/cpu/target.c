@@ -768,6 +768,16 @@ static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
         LLVMTypeRef type = LLVMTypeOf(any);
         any = dlc_cpu_intrinsic(cpu, "llvm.vector.reduce.or", &type, 1, &any, 1);
     }
+    LLVMTypeRef bit = LLVMInt1TypeInContext(cpu->context);
+    LLVMValueRef before = LLVMBuildLoad2(cpu->builder, bit, cpu->is_faulty, "");
+    LLVMBuildStore(cpu->builder, LLVMBuildOr(cpu->builder, before, any, ""), cpu->is_faulty);
+    cpu->may_fault = 1;
+}
+
+/* Faults are gathered in a register and told once. */
+static void tell_faults(dlc_cpu *cpu)
+{
+    LLVMValueRef any = LLVMBuildLoad2(cpu->builder, LLVMInt1TypeInContext(cpu->context), cpu->is_faulty, "");
     LLVMValueRef where = LLVMBuildSelect(cpu->builder, any, cpu->fault, cpu->no_fault, "");
     LLVMBuildStore(cpu->builder, dlc_cpu_i64(cpu, 1), where);
 }
@@ -834,6 +844,8 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->scratch = argument_field(cpu, args, 2);
     cpu->fault = argument_field(cpu, args, 3);
     cpu->no_fault = LLVMBuildAlloca(cpu->builder, dlc_cpu_i64_type(cpu), "");
+    cpu->is_faulty = LLVMBuildAlloca(cpu->builder, LLVMInt1TypeInContext(context), "");
+    LLVMBuildStore(cpu->builder, LLVMConstInt(LLVMInt1TypeInContext(context), 0, 0), cpu->is_faulty);
     cpu->buffers = dlc_new_array(arena, LLVMValueRef, kernel->buffers.n + 1);
     cpu->runs = dlc_new_array(arena, dlc_line_run, kernel->buffers.n + 1);
     cpu->nbuffers = kernel->buffers.n;
@@ -864,6 +876,8 @@ void dlc_cpu_end(dlc_cpu *cpu)
 {
     dlc_cpu_tiles_end(cpu);
     dlc_cpu_nontemporal_end(cpu);
+    if (cpu->may_fault)
+        tell_faults(cpu);
     if (cpu->facts)
         add_features(cpu);
     LLVMBuildRetVoid(cpu->builder);
