@@ -240,6 +240,9 @@ static int can_merge_lists(const merge *m, const dlc_stage *stage)
     int folds_a = dlc_ids_find(&stage->reduce, m->a, &at_a), folds_b = dlc_ids_find(&stage->reduce, m->b, &at_b);
     if (has_a != has_b || folds_a != folds_b)
         return 0;
+    if (has_a && stage->update != DLC_UPDATE_NONE && /* so does a scatter's */
+        !(dlc_ids_find(&stage->axes, m->a, &at_a) && dlc_ids_find(&stage->axes, m->b, &at_b) && at_b == at_a + 1))
+        return 0;
     return !folds_a || at_b == at_a + 1; /* the order of a strict sum stays */
 }
 
@@ -268,6 +271,8 @@ static int can_merge(merge *m)
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
         if (stage->buffer != DLC_NO_BUFFER && !can_merge_access(m, stage->buffer, stage->store.data, stage->store.n))
+            return 0;
+        if (stage->update != DLC_UPDATE_NONE && m->joined[stage->buffer] >= 0) /* its store tests each index against its dimension */
             return 0;
         for (uint32_t v = 0; v < dlc_reduces[stage->combine].naccs; v++)
             if (uses_either(m, stage->value[v]) && !joined_sum(m, stage->value[v]))
@@ -464,7 +469,6 @@ static int merge_one(dlc_kernel *kernel)
     return 0;
 }
 
-/* A scatter's store tests each index against its dimension: those stay as they are. */
 static int has_update(const dlc_kernel *kernel)
 {
     for (uint32_t s = 0; s < kernel->stages.n; s++)
@@ -476,11 +480,12 @@ static int has_update(const dlc_kernel *kernel)
 void dlc_lower_merge(dlc_kernel *kernel)
 {
     to_physical_order(kernel);
-    if (has_update(kernel))
-        return;
-    drop_units(kernel);
+    if (!has_update(kernel)) /* a scatter's dimensions stay as they are */
+        drop_units(kernel);
     while (merge_one(kernel))
         ;
+    if (has_update(kernel)) /* and the axes of what is copied are not those of what is scattered */
+        return;
     dlc_kernel_simplify(kernel);
     dlc_lower_unify(kernel);
 }
