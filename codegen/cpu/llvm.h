@@ -39,8 +39,7 @@ typedef struct {
     dlc_line_run *runs; /* by buffer */
     uint32_t nbuffers;
     LLVMValueRef symbols, scratch, fault, no_fault;
-    LLVMValueRef is_faulty; /* a variable: an index was out of range; told when the function ends */
-    int may_fault;
+    LLVMValueRef is_faulty; /* a variable, or NULL: an index was out of range; told when the function ends */
     uint32_t level;
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;

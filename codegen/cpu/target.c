@@ -760,6 +760,20 @@ static void position(dlc_emitter *e, uint32_t level)
         LLVMPositionBuilderAtEnd(cpu->builder, cpu->block);
 }
 
+/* The variable that faults are gathered in, which few functions have; what is being emitted goes on where it was. */
+static LLVMValueRef faulty(dlc_cpu *cpu)
+{
+    if (cpu->is_faulty)
+        return cpu->is_faulty;
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(cpu->context);
+    LLVMTypeRef bit = LLVMInt1TypeInContext(cpu->context);
+    LLVMPositionBuilderBefore(builder, LLVMGetBasicBlockTerminator(cpu->entry));
+    cpu->is_faulty = LLVMBuildAlloca(builder, bit, "");
+    LLVMBuildStore(builder, LLVMConstInt(bit, 0, 0), cpu->is_faulty);
+    LLVMDisposeBuilder(builder);
+    return cpu->is_faulty;
+}
+
 static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -769,9 +783,8 @@ static void fault(dlc_emitter *e, dlc_val bad, uint32_t width)
         any = dlc_cpu_intrinsic(cpu, "llvm.vector.reduce.or", &type, 1, &any, 1);
     }
     LLVMTypeRef bit = LLVMInt1TypeInContext(cpu->context);
-    LLVMValueRef before = LLVMBuildLoad2(cpu->builder, bit, cpu->is_faulty, "");
+    LLVMValueRef before = LLVMBuildLoad2(cpu->builder, bit, faulty(cpu), "");
     LLVMBuildStore(cpu->builder, LLVMBuildOr(cpu->builder, before, any, ""), cpu->is_faulty);
-    cpu->may_fault = 1;
 }
 
 /* Faults are gathered in a register and told once. */
@@ -844,8 +857,6 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->scratch = argument_field(cpu, args, 2);
     cpu->fault = argument_field(cpu, args, 3);
     cpu->no_fault = LLVMBuildAlloca(cpu->builder, dlc_cpu_i64_type(cpu), "");
-    cpu->is_faulty = LLVMBuildAlloca(cpu->builder, LLVMInt1TypeInContext(context), "");
-    LLVMBuildStore(cpu->builder, LLVMConstInt(LLVMInt1TypeInContext(context), 0, 0), cpu->is_faulty);
     cpu->buffers = dlc_new_array(arena, LLVMValueRef, kernel->buffers.n + 1);
     cpu->runs = dlc_new_array(arena, dlc_line_run, kernel->buffers.n + 1);
     cpu->nbuffers = kernel->buffers.n;
@@ -876,7 +887,7 @@ void dlc_cpu_end(dlc_cpu *cpu)
 {
     dlc_cpu_tiles_end(cpu);
     dlc_cpu_nontemporal_end(cpu);
-    if (cpu->may_fault)
+    if (cpu->is_faulty)
         tell_faults(cpu);
     if (cpu->facts)
         add_features(cpu);
