@@ -67,33 +67,37 @@ static dlc_val arith2(dlc_nest *nest, dlc_expr_op op, dlc_dtype dtype, uint32_t 
     return nest->emit->arith(nest->emit, op, dtype, to, width, (dlc_val[]){a, b});
 }
 
-/* The new pair wins when its key is better, or a first NaN, or equal with the index preferred, or nothing was there yet. */
+/*
+ * The new pair wins when its key is better, or a first NaN, or equal with the index preferred. Where nothing was there yet the index is -1,
+ * behind all others, as a number without sign where the first one is preferred; its key is the identity, which is better than none.
+ */
 static void combine_pair(dlc_nest *nest, dlc_reduce reduce, const dlc_dtype *dtypes, uint32_t width, dlc_val *acc,
                          const dlc_val *value)
 {
     int max = reduce == DLC_REDUCE_ARGMAX || reduce == DLC_REDUCE_ARGMAX_LAST;
     int last = reduce == DLC_REDUCE_ARGMIN_LAST || reduce == DLC_REDUCE_ARGMAX_LAST;
-    dlc_val better = max ? arith2(nest, DLC_EXPR_LT, dtypes[0], width, acc[0], value[0])
-                         : arith2(nest, DLC_EXPR_LT, dtypes[0], width, value[0], acc[0]);
+    dlc_val low = max ? acc[0] : value[0], high = max ? value[0] : acc[0], better;
     dlc_val same = arith2(nest, DLC_EXPR_EQ, dtypes[0], width, acc[0], value[0]);
     if (dlc_is_float(dtypes[0])) {
         dlc_val new_nan = arith2(nest, DLC_EXPR_NE, dtypes[0], width, value[0], value[0]);
         dlc_val old_nan = arith2(nest, DLC_EXPR_NE, dtypes[0], width, acc[0], acc[0]);
-        dlc_val old_number = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, width, &old_nan);
-        better = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, better,
-                        arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, new_nan, old_number));
+        dlc_val is_number = arith2(nest, DLC_EXPR_EQ, dtypes[0], width, acc[0], acc[0]);
+        dlc_val not_better = arith2(nest, DLC_EXPR_LE, dtypes[0], width, high, low); /* nor a NaN */
+        better = nest->emit->arith(nest->emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, width, &not_better);
+        better = arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, better, is_number);
         same = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, same,
                       arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, new_nan, old_nan));
+    } else {
+        better = arith2(nest, DLC_EXPR_LT, dtypes[0], width, low, high);
     }
-    dlc_val zero = nest->emit->konst(nest->emit, dtypes[1], (dlc_scalar){0}, width);
-    dlc_val preferred = last ? arith2(nest, DLC_EXPR_LT, dtypes[1], width, acc[1], value[1])
-                             : arith2(nest, DLC_EXPR_LT, dtypes[1], width, value[1], acc[1]);
-    preferred = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, preferred, /* an index of -1 is no candidate */
-                       arith2(nest, DLC_EXPR_LT, dtypes[1], width, acc[1], zero));
+    dlc_val index[] = {acc[1], value[1]};
+    dlc_dtype bare = dtypes[1] == DLC_I32 ? DLC_U32 : DLC_U64;
+    for (uint32_t i = 0; i < 2 && !last; i++)
+        index[i] = nest->emit->arith(nest->emit, DLC_EXPR_CAST, dtypes[1], bare, width, &index[i]);
+    dlc_val preferred = last ? arith2(nest, DLC_EXPR_LT, dtypes[1], width, index[0], index[1])
+                             : arith2(nest, DLC_EXPR_LT, bare, width, index[1], index[0]);
     dlc_val wins = arith2(nest, DLC_EXPR_OR, DLC_BOOL, width, better,
                           arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, same, preferred));
-    wins = arith2(nest, DLC_EXPR_AND, DLC_BOOL, width, wins,
-                  arith2(nest, DLC_EXPR_LE, dtypes[1], width, zero, value[1]));
     for (uint32_t i = 0; i < 2; i++)
         acc[i] = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtypes[i], dtypes[i], width,
                                    (dlc_val[]){wins, value[i], acc[i]});
@@ -149,9 +153,9 @@ static dlc_val add_bytes(dlc_nest *nest, const dlc_stage *stage, dlc_expr value,
 static void combine(dlc_nest *nest, uint32_t s, uint32_t width, dlc_val *acc, const dlc_val *value)
 {
     const dlc_stage *stage = stage_of(nest, s);
-    dlc_dtype dtype = stage->dtype[0];
+    dlc_dtype dtype = nest->states[s].dtype[0];
     if (!nest->states[s].drops_nan) {
-        dlc_nest_combine(nest, stage->combine, stage->dtype, width, acc, value);
+        dlc_nest_combine(nest, stage->combine, nest->states[s].dtype, width, acc, value);
         return;
     }
     dlc_val wins = stage->combine == DLC_REDUCE_MAX ? arith2(nest, DLC_EXPR_LT, dtype, width, value[0], acc[0])
@@ -159,11 +163,39 @@ static void combine(dlc_nest *nest, uint32_t s, uint32_t width, dlc_val *acc, co
     acc[0] = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype, dtype, width, (dlc_val[]){wins, acc[0], value[0]});
 }
 
+/* Of accumulators: an index goes along lanes in 32 bits where all of them fit. */
+static void find_dtypes(dlc_nest *nest, uint32_t s)
+{
+    dlc_stage_state *state = &nest->states[s];
+    const dlc_stage *stage = stage_of(nest, s);
+    memcpy(state->dtype, stage->dtype, sizeof state->dtype);
+    if (naccs_of(nest, s) < 2 || state->width < 2 || nest->emit->target->kind != DLC_TARGET_CPU || nest->emit->target->plugin)
+        return;
+    dlc_interval range = dlc_expr_range(nest->kernel->pool, stage->value[1], &nest->ranges);
+    if (range.lo >= INT32_MIN && range.hi <= INT32_MAX)
+        state->dtype[1] = DLC_I32;
+}
+
+/* A pair whose index is below 0 is no candidate: the identity. */
+static void drop_none(dlc_nest *nest, uint32_t s, dlc_val *value)
+{
+    const dlc_stage *stage = stage_of(nest, s);
+    const dlc_dtype *dtype = nest->states[s].dtype;
+    if (dlc_expr_range(nest->kernel->pool, stage->value[1], &nest->ranges).lo >= 0)
+        return;
+    dlc_val zero = nest->emit->konst(nest->emit, dtype[1], (dlc_scalar){0}, nest->width);
+    dlc_val is_one = arith2(nest, DLC_EXPR_LE, dtype[1], nest->width, zero, value[1]);
+    for (uint32_t i = 0; i < 2; i++)
+        value[i] = nest->emit->arith(nest->emit, DLC_EXPR_SELECT, dtype[i], dtype[i], nest->width,
+                                     (dlc_val[]){is_one, value[i], dlc_nest_identity(nest, stage->combine, dtype[i], i, nest->width)});
+}
+
 /* acc (op)= value at the current point, all lanes of the present width; lanes off give the identity. */
 static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc_expr *values)
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_stage *stage = stage_of(nest, s);
+    const dlc_dtype *dtype = nest->states[s].dtype;
     uint32_t width = nest->width;
     int folds_lanes = nest->states[s].lane != DLC_NO_AXIS;
     dlc_val old[2], value[2];
@@ -185,14 +217,15 @@ static void accumulate(dlc_nest *nest, uint32_t s, const dlc_var *acc, const dlc
         return;
     }
     for (uint32_t i = 0; i < naccs_of(nest, s); i++) {
-        value[i] = dlc_nest_value_at(nest, values[i]);
+        value[i] = dlc_nest_value_at(nest, i ? dlc_expr_cast(pool, dtype[i], values[i]) : values[i]);
         if (nest->mask && folds_lanes)
             value[i] = nest->emit->arith(
-                nest->emit, DLC_EXPR_SELECT, stage->dtype[i], stage->dtype[i], width,
-                (dlc_val[]){nest->mask, value[i],
-                            dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, width)});
+                nest->emit, DLC_EXPR_SELECT, dtype[i], dtype[i], width,
+                (dlc_val[]){nest->mask, value[i], dlc_nest_identity(nest, stage->combine, dtype[i], i, width)});
         old[i] = nest->emit->var_get(nest->emit, acc[i]);
     }
+    if (naccs_of(nest, s) > 1)
+        drop_none(nest, s, value);
     combine(nest, s, width, old, value);
     for (uint32_t i = 0; i < naccs_of(nest, s); i++)
         nest->emit->var_set(nest->emit, acc[i], old[i]);
@@ -364,12 +397,13 @@ static void begin_fold(dlc_nest *nest, uint32_t leaf, uint32_t fold)
         state->width = (uint32_t)lane->tile;
         state->npartials = lane->count;
     }
+    find_dtypes(nest, s);
     state->acc = dlc_arena_array(nest->arena, state->npartials, sizeof *state->acc, sizeof(void *));
     for (uint32_t p = 0; p < state->npartials; p++)
         for (uint32_t i = 0; i < naccs_of(nest, s); i++) {
-            state->acc[p][i] = nest->emit->var_new(nest->emit, stage->dtype[i], state->width);
+            state->acc[p][i] = nest->emit->var_new(nest->emit, state->dtype[i], state->width);
             nest->emit->var_set(nest->emit, state->acc[p][i],
-                                dlc_nest_identity(nest, stage->combine, stage->dtype[i], i, state->width));
+                                dlc_nest_identity(nest, stage->combine, state->dtype[i], i, state->width));
         }
     state->total = NULL;
     if (is_long(nest, leaf, fold))
@@ -404,22 +438,22 @@ static void fold_packs(dlc_nest *nest, uint32_t s, uint32_t pack, dlc_val *acc)
 /* Lanes of acc folded into one value, by halves: the same tree for every kind of reduction. */
 static void fold_lanes(dlc_nest *nest, uint32_t s, dlc_val *acc)
 {
-    const dlc_stage *stage = stage_of(nest, s);
     uint32_t pack = dlc_schedule_pack_of(nest->schedule), width = nest->states[s].width / pack;
     if (pack > 1)
         fold_packs(nest, s, pack, acc);
     for (uint32_t half = width / 2; half; half /= 2) {
         dlc_val other[2];
         for (uint32_t i = 0; i < naccs_of(nest, s); i++)
-            other[i] = nest->emit->rotate(nest->emit, stage->dtype[i], acc[i], width, half);
+            other[i] = nest->emit->rotate(nest->emit, nest->states[s].dtype[i], acc[i], width, half);
         combine(nest, s, width, acc, other);
     }
     for (uint32_t i = 0; i < naccs_of(nest, s); i++)
-        acc[i] = nest->emit->lane(nest->emit, stage->dtype[i], acc[i], width, 0);
+        acc[i] = nest->emit->lane(nest->emit, nest->states[s].dtype[i], acc[i], width, 0);
 }
 
 static void end_fold(dlc_nest *nest, uint32_t s)
 {
+    const dlc_stage *stage = stage_of(nest, s);
     const dlc_stage_state *state = &nest->states[s];
     dlc_val acc[2], other[2];
     for (uint32_t p = 0; p < state->npartials; p++) {
@@ -432,7 +466,10 @@ static void end_fold(dlc_nest *nest, uint32_t s)
     }
     if (state->lane != DLC_NO_AXIS)
         fold_lanes(nest, s, acc);
-    dlc_leaf_keep(nest, s, acc, state->lane != DLC_NO_AXIS ? 1 : state->width);
+    uint32_t width = state->lane != DLC_NO_AXIS ? 1 : state->width;
+    if (naccs_of(nest, s) > 1 && state->dtype[1] != stage->dtype[1])
+        acc[1] = nest->emit->arith(nest->emit, DLC_EXPR_CAST, (dlc_dtype)state->dtype[1], (dlc_dtype)stage->dtype[1], width, &acc[1]);
+    dlc_leaf_keep(nest, s, acc, width);
 }
 
 void dlc_leaf_end_folds(dlc_nest *nest, uint32_t node)
