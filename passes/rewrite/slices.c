@@ -11,6 +11,7 @@
 #include "passes/rewrite/rewrite.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SOURCES = 64, MOST_TERMS = 16 };
 
@@ -390,10 +391,17 @@ static int are_as_many(dlc_module *module, const dlc_type *a, const dlc_type *b)
     return elems[0] == elems[1];
 }
 
-/* Kernels take the value's bytes whatever its dimensions, and one buffer for each value; steps in C ask that it be row-major, others for
- * its type. */
+static int has_dims_of(const dlc_type *a, const dlc_type *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
+}
+
+/* Kernels take the value's bytes whatever its dimensions, and one buffer for each value; steps in C ask for its dimensions and that it be
+ * row-major, others for its type. */
 static int can_stand_for(const slicing *s, uint32_t at, uint32_t from, uint32_t to)
 {
+    const dlc_module_value *source = dlc_module_value_of(s->module, from), *result = dlc_module_value_of(s->module, to);
+    int is_for_steps = dlc_module_is_row_major(result) && has_dims_of(&source->type, &result->type);
     for (uint32_t i = 0; i < s->module->steps.n; i++) {
         const dlc_step *step = &s->module->steps.data[i];
         int has_from = 0, has_to = 0;
@@ -401,14 +409,13 @@ static int can_stand_for(const slicing *s, uint32_t at, uint32_t from, uint32_t 
             has_from |= step->values[v] == from;
             has_to |= step->values[v] == to && i != at;
         }
-        if (has_from && (has_to || (step->kind != DLC_STEP_LAUNCH &&
-                                    (step->kind != DLC_STEP_OPAQUE || !dlc_module_is_row_major(dlc_module_value_of(s->module, to))))))
+        if (has_from && (has_to || (step->kind != DLC_STEP_LAUNCH && (step->kind != DLC_STEP_OPAQUE || !is_for_steps))))
             return 0;
     }
     return 1;
 }
 
-/* What one step writes and the next copies as a whole, a scatter's or a sort's result in other dimensions, is written where it goes. */
+/* What one step writes and the next copies as a whole, a scatter's result in other dimensions, is written where it goes. */
 static int try_copy(slicing *s, uint32_t at)
 {
     const dlc_step *step = &s->module->steps.data[at];
