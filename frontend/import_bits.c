@@ -112,7 +112,7 @@ static dlc_value *by_floats(dlc_import *im, dlc_value *rows, dlc_value *codes, d
     return f_matmul(im, rows, f_swap_last(im, f_reshape(im, w, wide, 2)));
 }
 
-/* Rows and blocks first, [nblocks, rows, columns]. */
+/* [rows, nblocks, n] as [nblocks, rows, n]. */
 static dlc_value *blocks_first(dlc_import *im, dlc_value *x)
 {
     return f_transpose(im, x, (const uint8_t[]){1, 0, 2});

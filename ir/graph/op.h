@@ -9,7 +9,8 @@ typedef enum {
     DLC_TRAIT_NONE = 0, DLC_TRAIT_COMMUTES = 1, DLC_TRAIT_IDEMPOTENT = 2, DLC_TRAIT_OPAQUE = 4,
     DLC_TRAIT_INDEXES = 8, /* loads input 0 at indices that are data, which the run checks */
     DLC_TRAIT_MARK = 32 | DLC_TRAIT_OPAQUE, /* where a region begins or ends (region.h) */
-    DLC_TRAIT_SPATIAL = 16 /* input 0 and results are n,c,spatial…, and each point works on its channels: a hint for layouts */
+    DLC_TRAIT_SPATIAL = 16, /* input 0 and results are n,c,spatial…, and each point works on its channels: a hint for layouts */
+    DLC_TRAIT_UNPACKS = 64 /* makes several elements of one: of constants, too, it is done where they are read */
 } dlc_trait;
 typedef enum {
     DLC_TYPES_DATA, DLC_TYPES_ANY, DLC_TYPES_NUM, DLC_TYPES_FLOAT, DLC_TYPES_INT, DLC_TYPES_BITS, DLC_TYPES_BOOL, DLC_TYPES_TEXT

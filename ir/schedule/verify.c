@@ -319,8 +319,8 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
             return dlc_verifier_fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, loop_text(v, loop),
                         dlc_verifier_node(v, loop)->tile, row->granule, row->text);
     if (operands.mask && !dlc_dot_unpacks(v->kernel, &operands, leaf->columns, axis))
-        return dlc_verifier_fail(v, "%s: %s takes codes of %s from bytes that hold them, the same part of all columns and of %u neighbours; copy them first",
-                                 stage->name, row->text, source_name(v, operands.columns), row->granule);
+        return dlc_verifier_fail(v, "%s: %s takes codes of %s from the bytes that hold them, of all columns and %u neighbours from the same "
+                                    "part; copy them first", stage->name, row->text, source_name(v, operands.columns), row->granule);
     DLC_TRY(verify_granule_load(v, n, operands.rows));
     return verify_granule_load(v, n, operands.columns);
 }

@@ -4,6 +4,7 @@
  * the loops over tiles. Measurements behind the numbers: a 12x32 tile runs at 96 to 102 % of an AVX-512 core's peak whatever
  * feeds it, as long as no more rows are 4096 bytes apart than L1 has ways (12 of 48 KB, 8 of 32).
  */
+#include "ir/kernel/algebra.h"
 #include "passes/schedule/choose_dot.h"
 
 #include <math.h>
@@ -49,14 +50,6 @@ int dlc_choose_contraction(const dlc_chooser *c, dlc_contraction *form)
     return dlc_contraction_of(c->kernel, stage, c->arena, form);
 }
 
-static int is_at_own_point(const dlc_chooser *c, dlc_expr load, const dlc_ids *axes)
-{
-    for (uint32_t i = 0; i < axes->n; i++)
-        if (dlc_arg(c->kernel->pool, load, i) != dlc_expr_axis(c->kernel->pool, axes->data[i]))
-            return 0;
-    return 1;
-}
-
 /*
  * A sum by blocks: the stage behind the product adds up what it makes of the product at all points of some batches, such as blocks of a
  * row of weights with a scale each. What follows are maps of that.
@@ -75,7 +68,7 @@ static int is_sum_by_blocks(const dlc_chooser *c, dlc_contraction *form, dlc_ids
     for (uint32_t s = 1; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < c->accesses[s].n; i++) { /* the product is read at its own point, once */
             const dlc_access_fact *access = &c->accesses[s].data[i];
-            if (access->load && access->source == DLC_STAGE_SOURCE(0) && (s > 1 || !is_at_own_point(c, access->load, &product->axes)))
+            if (access->load && access->source == DLC_STAGE_SOURCE(0) && (s > 1 || !dlc_reads_in_place(kernel, access->load)))
                 return 0;
         }
     for (uint32_t s = 2; s < kernel->stages.n; s++)
@@ -120,14 +113,6 @@ static void part_phases(const dlc_chooser *c, dlc_contraction *form)
 
 /* --- how A and B reach the tile --- */
 
-static int is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_ids *axes)
-{
-    for (uint32_t i = 0; i < axes->n; i++)
-        if (dlc_choose_stride(d->c, access->offset, axes->data[i]) == DLC_ODD_STRIDE)
-            return 0;
-    return 1;
-}
-
 /* A step's elements of A lie together. */
 static int has_granules(const dot *d)
 {
@@ -135,20 +120,12 @@ static int has_granules(const dot *d)
     return d->granule == 1 || (access && dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) == 1);
 }
 
-/* Read where it lies: an affine element. (A guarded one is copied: testing the border per element costs registers.) */
-static int is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
-{
-    const dlc_access_fact *access = dlc_dot_plain_load(d, factor);
-    return access && is_affine_in(d, access, own) && is_affine_in(d, access, &d->form.k) &&
-           is_affine_in(d, access, &d->form.batch);
-}
-
 /* B's rows of n elements are contiguous where they lie, wherever the phase of a transposed window has them begin. */
 static int is_in_place(const dot *d)
 {
     const dlc_access_fact *access = dlc_dot_plain_load(d, d->form.b);
-    if (!access || d->form.n.n != 1 || !is_affine_in(d, access, &d->form.n) || !is_affine_in(d, access, &d->form.k) ||
-        (!is_affine_in(d, access, &d->form.batch) && dlc_expr_has_load(d->c->kernel->pool, access->offset)))
+    if (!access || d->form.n.n != 1 || !dlc_dot_is_affine_in(d, access, &d->form.n) || !dlc_dot_is_affine_in(d, access, &d->form.k) ||
+        (!dlc_dot_is_affine_in(d, access, &d->form.batch) && dlc_expr_has_load(d->c->kernel->pool, access->offset)))
         return 0;
     return dlc_choose_stride(d->c, dlc_dot_plain_load(d, d->form.b)->offset, d->form.n.data[0]) == 1;
 }
@@ -190,7 +167,7 @@ static double role_cycles(const dot *d)
         }
     if (!dlc_dot_constant_of(d, d->form.b) && !is_in_place(d))
         cycles += copy_cycles(d) * batches * d->columns * d->depth;
-    if (!is_direct(d, d->form.a, &d->form.m))
+    if (!dlc_dot_is_direct(d, d->form.a, &d->form.m))
         cycles += COPY_CYCLES * batches * d->rows * d->depth;
     return cycles;
 }
@@ -286,6 +263,16 @@ static int is_worth_row(const dot *d, dlc_dot row)
             (info->order == DLC_ORDER_PAIRS && dlc_dot_pays(d->c->target, row)));
 }
 
+/* Codes of few bits that all columns, and all of a granule, have in the same part of a byte; what are none is so. */
+static int are_alike(const dot *d, const dlc_dot_operands *operands)
+{
+    uint32_t within = d->order.n ? d->order.data[d->order.n - 1] : DLC_NO_AXIS;
+    for (uint32_t i = 0; i < d->form.n.n && operands->mask; i++)
+        if (!dlc_dot_unpacks(d->c->kernel, operands, d->form.n.data[i], within))
+            return 0;
+    return 1;
+}
+
 /* A row that takes the operands' own types, and whose instruction there is. */
 static int find_row(dot *d)
 {
@@ -293,7 +280,7 @@ static int find_row(dot *d)
     for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
         if (is_worth_row(d, (dlc_dot)row) &&
             dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
-            dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD &&
+            dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD && are_alike(d, &operands) &&
             is_worth_packing(d, operands.columns)) {
             use_row(d, (dlc_dot)row, &operands);
             return 1;
@@ -852,11 +839,11 @@ int dlc_choose_dot(dlc_chooser *c)
         return 0;
     int64_t nv = better_vectors(&d, vectors_of(&d));
     d.panel = nv * d.width;
-    if (dlc_dot_constant_of(&d, d.form.b))
+    if (dlc_dot_constant_of(&d, d.form.b)) {
         dlc_dot_order_computed(&d, &d.order);
-    if (dlc_dot_constant_of(&d, d.form.b))
         d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
-    d.copy_a = d.is_widened || !is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
+    }
+    d.copy_a = d.is_widened || !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     d.n = nv * d.width;
     d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);

@@ -33,6 +33,10 @@ typedef struct {
 
 /* The factor itself is an element of a buffer, always in bounds; NULL: it is not. */
 const dlc_access_fact *dlc_dot_plain_load(const dlc_dot_choice *d, dlc_expr factor);
+int dlc_dot_is_affine_in(const dlc_dot_choice *d, const dlc_access_fact *access, const dlc_ids *axes);
+/* Read where it lies: an affine element; own: axes of its columns or rows. (A guarded one is copied: testing the border per element costs
+ * registers.) */
+int dlc_dot_is_direct(const dlc_dot_choice *d, dlc_expr factor, const dlc_ids *own);
 int dlc_dot_is_constant_load(const dlc_dot_choice *d, dlc_expr factor);
 /* The constant's element that the factor is, or that it converts, or the largest one of those that it is computed of, if that is done for
  * few rows: what is packed keeps its type. 0: it is none. */
@@ -42,11 +46,11 @@ int dlc_dot_is_computed(const dlc_dot_choice *d);
 int dlc_dot_is_in_tile(const dlc_dot_choice *d);
 /* Axes that the factor does not depend on have no part; false: there are too many. */
 int dlc_dot_add_axes(const dlc_dot_choice *d, dlc_part_list *list, dlc_expr factor, const uint32_t *axes, uint32_t n);
-/* batch (one that is added up: behind the panels), panels of n, K in the order of the reduction, n within the panel, then the granule. Columns over several axes are one
- * number of all, or all but the innermost are parts of their own. */
+/* batch (one that is added up: behind the panels), panels of n, K in the order of the reduction, n within the panel, then the granule.
+ * Columns over several axes are one number of all, or all but the innermost are parts of their own. */
 int dlc_dot_panel_parts(const dlc_dot_choice *d, dlc_expr element, int is_number, dlc_part_list *list);
-/* The constants that B is made of are laid out by panels; false: B is not read so: it is made of others, lies otherwise, or is computed, for more
- * than a few rows, which read a copy of it. */
+/* The constants that B is made of are laid out by panels; false: B is not read so: it is made of others, lies otherwise, or is computed,
+ * for more than a few rows, which read a copy of it. */
 int dlc_dot_pack(dlc_dot_choice *d);
 /* What stage `s` has of constants for each column and each of the batches that are added up, likewise; others stay as they lie. */
 void dlc_dot_pack_behind(dlc_dot_choice *d, uint32_t s);

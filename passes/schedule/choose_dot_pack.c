@@ -36,6 +36,21 @@ int dlc_dot_is_constant_load(const dot *d, dlc_expr factor)
     return access && d->c->kernel->buffers.data[access->source].role == DLC_ROLE_CONST;
 }
 
+int dlc_dot_is_affine_in(const dot *d, const dlc_access_fact *access, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (dlc_choose_stride(d->c, access->offset, axes->data[i]) == DLC_ODD_STRIDE)
+            return 0;
+    return 1;
+}
+
+int dlc_dot_is_direct(const dot *d, dlc_expr factor, const dlc_ids *own)
+{
+    const dlc_access_fact *access = dlc_dot_plain_load(d, factor);
+    return access && dlc_dot_is_affine_in(d, access, own) && dlc_dot_is_affine_in(d, access, &d->form.k) &&
+           dlc_dot_is_affine_in(d, access, &d->form.batch);
+}
+
 /* --- what is computed of constants --- */
 
 static double elements_of(const dot *d, dlc_expr load)
@@ -47,16 +62,6 @@ static double elements_of(const dot *d, dlc_expr load)
             if (dlc_expr_uses_axis(d->c->kernel->pool, load, lists[l]->data[i]))
                 elements *= (double)d->c->extent[lists[l]->data[i]];
     return elements;
-}
-
-static int is_affine(const dot *d, const dlc_access_fact *access)
-{
-    const dlc_ids *lists[] = {&d->form.batch, &d->form.m, &d->form.n, &d->form.k};
-    for (uint32_t l = 0; l < 4; l++)
-        for (uint32_t i = 0; i < lists[l]->n; i++)
-            if (dlc_choose_stride(d->c, access->offset, lists[l]->data[i]) == DLC_ODD_STRIDE)
-                return 0;
-    return 1;
 }
 
 /* Of so many as only the run knows the fewest may matter most: a decoder's step has one. */
@@ -74,7 +79,7 @@ static int constants_of(const dot *d, dlc_expr factor, dlc_ids *loads)
     for (dlc_expr id = 1; id <= factor; id++) {
         if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD)
             continue;
-        if (!dlc_dot_is_constant_load(d, id) || !is_affine(d, dlc_dot_plain_load(d, id)))
+        if (!dlc_dot_is_constant_load(d, id) || !dlc_dot_is_direct(d, id, &d->form.n))
             return 0;
         dlc_vec_push(d->c->arena, loads, id);
     }

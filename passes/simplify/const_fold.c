@@ -571,8 +571,8 @@ static uint32_t visit(known_set *known, dlc_node *node)
         dlc_graph_erase(graph, node);
         return 1;
     }
-    if (!dlc_op_is_opaque(node->op) && node->op != DLC_OP_SYMBOLS && node->op != DLC_OP_UNPACK && all_inputs_known(known, node) &&
-        fold_known(known, node))
+    if (!dlc_op_is_opaque(node->op) && node->op != DLC_OP_SYMBOLS && !(dlc_ops[node->op].traits & DLC_TRAIT_UNPACKS) &&
+        all_inputs_known(known, node) && fold_known(known, node))
         return 1;
     return has_lazy_input(known, node) && dlc_form_of(graph, node, known->ctx->scratch).is_contraction
                ? store_weights(known, node)
