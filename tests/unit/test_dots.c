@@ -563,6 +563,36 @@ START_TEST(what_a_row_cannot_take_is_refused)
 }
 END_TEST
 
+/* Where in a byte of the weights the code of a point is. */
+static const struct {
+    const char *shift;
+    int is_taken;
+} places[] = {
+    {"h * 4", 1},
+    {"h * 6", 0},     /* of the second two bits only are in the byte */
+    {"j % 2 * 4", 0}, /* columns differ */
+    {"k % 2 * 4", 0}, /* and so do neighbours */
+};
+
+START_TEST(codes_are_taken_from_one_place)
+{
+    dlc_str text = {0};
+    char message[1024];
+    dlc_str_printf(&text,
+                   "module @t for x86-64-v4+vnni after choose {\n  input %%x: i8[16,64]\n  input %%w: u8[32,64]\n  output %%y: i32[16,64]\n}\n\n"
+                   "kernel @k(x: i8[16,64], w: u8[32,64]) -> (y: i32[16,64]) {\n  axis i=16, j=64, h=2, k=32\n"
+                   "  a[i,j] = sum(h,k) i32(x[i, h * 32 + k]) * i32(and(shr(w[k, j], u8(%s)), u8(15)))\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n"
+                   "schedule x86-64-v4+vnni {\n  copy wp = a.w [j/32, k/4, j%%32, k%%4]\n  par j:32 {\n    for k, lane j:16 {\n      wp in scratch\n    }\n"
+                   "    for i:4 {\n      a = dot vpdpbusd i x j over [h, k] in reg\n      as a {\n        y\n      }\n    }\n  }\n}\n\n"
+                   "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", places[_i].shift);
+    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+vnni", message, sizeof message);
+    ck_assert_msg(places[_i].is_taken ? model != NULL : !model && strstr(message, "takes codes of wp from the bytes that hold them") != NULL,
+                  "'%s': %s", places[_i].shift, model ? "is taken" : message);
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("dots");
@@ -578,6 +608,7 @@ int main(void)
     tcase_add_test(tests, known_lanes_are_stored_in_parts);
     tcase_add_test(tests, padding_is_skipped);
     tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
+    tcase_add_loop_test(tests, codes_are_taken_from_one_place, 0, sizeof places / sizeof *places);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
