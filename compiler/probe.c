@@ -176,6 +176,7 @@ CHAIN(chain_bf16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps, DOT_BF16)
         (void)bytes, (void)size;                                                                   \
         for (int i = 0; i < 8; i++)                                                                \
             shape.bytes_per_row[i] = 64, shape.rows[i] = 16;                                       \
+        __asm__ volatile("" ::"r"(&shape) : "memory"); /* the intrinsic does not say what it reads */ \
         _tile_loadconfig(&shape);                                                                  \
         _tile_zero(0);                                                                             \
         _tile_zero(1);                                                                             \

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
+#include <sys/syscall.h>
 #include <ucontext.h>
+
+#include "dlc/cpu.h"
 
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64, CONFIG_BYTES = 64, WORDS = ROW_BYTES / 4 };
 
@@ -301,8 +304,18 @@ static void answer(int number, siginfo_t *info, void *data)
     sigaction(number, &before, NULL); /* another instruction: raised again, and answered as it was before */
 }
 
+/* The processor has tiles and the system lets this process use them; then all of it does, or half would be done here. */
+static int is_real(void)
+{
+    enum { AMX_TILE = 1 << 20, AMX_INT8 = 1 << 21, AMX_BF16 = 1 << 22, ALL = AMX_TILE | AMX_INT8 | AMX_BF16 }; /* dlc/cpu.def */
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return (dlc_cpu_detect() & ALL) == ALL && !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
+    if (is_real())
+        return;
     struct sigaction action = {.sa_sigaction = answer, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGILL, &action, &before);
     setenv("DLC_CPU", "+amx-tile,+amx-int8,+amx-bf16", 0);

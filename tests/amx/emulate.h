@@ -2,8 +2,8 @@
  * AMX in software, for tests on machines without it: linked into a program, or put before one by LD_PRELOAD, it answers the signal that an
  * unknown instruction raises, executes LDTILECFG, STTILECFG, TILERELEASE, TILEZERO, TILELOADD, TILELOADDT1, TILESTORED, TDPBF16PS
  * and TDPB[SU][SU]D on tiles of the thread, with the checks and to the bits of Intel's definition, and goes on behind them. What that
- * refuses ends the program with a sentence. Where DLC_CPU is not set it says that these are there. A processor that has AMX executes
- * them itself once the system allows the process to.
+ * refuses ends the program with a sentence. Where DLC_CPU is not set it says that these are there. On a processor that has AMX, where the
+ * system allows the process to use it, nothing is done here.
  */
 #ifndef DLC_TESTS_AMX_EMULATE_H
 #define DLC_TESTS_AMX_EMULATE_H
