@@ -120,6 +120,19 @@ static int has_granules(const dot *d)
     return d->granule == 1 || (access && dlc_choose_stride(d->c, access->offset, d->order.data[d->order.n - 1]) == 1);
 }
 
+/* Rows of A, of whatever axes, are one after the other at one distance. */
+static int are_equally_apart(const dot *d)
+{
+    const dlc_access_fact *access = dlc_dot_plain_load(d, d->form.a);
+    for (uint32_t i = 0; access && i + 1 < d->form.m.n; i++) {
+        int64_t inner = dlc_choose_stride(d->c, access->offset, d->form.m.data[i + 1]);
+        if (!dlc_choose_is_known(d->c, d->form.m.data[i + 1]) ||
+            dlc_choose_stride(d->c, access->offset, d->form.m.data[i]) != inner * d->c->extent[d->form.m.data[i + 1]])
+            return 0;
+    }
+    return access != NULL;
+}
+
 /* B's rows of n elements are contiguous where they lie, wherever the phase of a transposed window has them begin. */
 static int is_in_place(const dot *d)
 {
@@ -254,11 +267,25 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-/* What was measured decides about pairs of bf16, which may be multiplied as floats; bytes have no faster way than their row. */
+enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES }; /* rows, and bytes of the sum's factors, for which registers are filled well enough */
+
+/* A product large enough for tile registers: what is left of a chunk of K has another shape, which costs as much as some chunks. */
+static int fills_tiles(const dot *d, dlc_dot row)
+{
+    uint32_t bytes = dlc_dtype_bytes((dlc_dtype)dlc_dots[row].a);
+    return dlc_dot_pays(d->c->target, row) && d->form.m.n && d->form.n.n && dlc_choose_are_known(d->c, &d->form.k) &&
+           dlc_choose_points(d->c, &d->form.m) >= LEAST_TILED && dlc_choose_points(d->c, &d->form.k) * bytes >= LEAST_CHUNK;
+}
+
+/* What was measured decides about rows of bf16, which may be multiplied as floats; bytes have no faster way than their row. */
 static int is_worth_row(const dot *d, dlc_dot row)
 {
     const dlc_dot_info *info = &dlc_dots[row];
-    return info->granule > 1 && info->family == DLC_FAMILY_LANES &&
+    if (info->granule == 1)
+        return 0;
+    if (info->family == DLC_FAMILY_TILE)
+        return fills_tiles(d, row);
+    return info->family == DLC_FAMILY_LANES &&
            ((info->order == DLC_ORDER_EXACT && dlc_dot_fact(d->c->target, row)) ||
             (info->order == DLC_ORDER_PAIRS && dlc_dot_pays(d->c->target, row)));
 }
@@ -273,18 +300,25 @@ static int are_alike(const dot *d, const dlc_dot_operands *operands)
     return 1;
 }
 
-/* A row that takes the operands' own types, and whose instruction there is. */
+static int takes_row(dot *d, dlc_dot row)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    dlc_dot_operands operands;
+    if (!is_worth_row(d, row) || !dlc_dot_takes(row, pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) ||
+        dlc_node_of(pool, operands.rows)->op != DLC_EXPR_LOAD || !are_alike(d, &operands) || !is_worth_packing(d, operands.columns))
+        return 0;
+    use_row(d, row, &operands);
+    return 1;
+}
+
+/* A row that takes the operands' own types, and whose instruction there is: first of those that multiply most at once. */
 static int find_row(dot *d)
 {
-    dlc_dot_operands operands;
-    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (is_worth_row(d, (dlc_dot)row) &&
-            dlc_dot_takes((dlc_dot)row, d->c->kernel->pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) &&
-            dlc_node_of(d->c->kernel->pool, operands.rows)->op == DLC_EXPR_LOAD && are_alike(d, &operands) &&
-            is_worth_packing(d, operands.columns)) {
-            use_row(d, (dlc_dot)row, &operands);
-            return 1;
-        }
+    static const dlc_dot_family families[] = {DLC_FAMILY_TILE, DLC_FAMILY_LANES};
+    for (uint32_t f = 0; f < 2; f++)
+        for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
+            if (dlc_dots[row].family == families[f] && takes_row(d, (dlc_dot)row))
+                return 1;
     return 0;
 }
 
@@ -384,6 +418,19 @@ static int64_t height_of(const dot *d, int64_t nv)
         return most > 12 ? 12 : most;
     int64_t tiles = (rows + most - 1) / most;
     return (rows + tiles - 1) / tiles;
+}
+
+/* Registers of sums, and one for each factor's part of them: two by two, or three in a column where there is one of them. */
+static void choose_registers(dot *d, int64_t *nv)
+{
+    enum { LONE = 3 };
+    int64_t wide = d->columns > DLC_TILE_COLUMNS ? 2 : 1, high = wide == 1 ? LONE : 2;
+    int64_t rows = ((int64_t)d->rows + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS;
+    if (dlc_choose_least(d->c, &d->form.m) == d->rows && rows < high)
+        high = rows;
+    d->m = high * DLC_TILE_ROWS;
+    d->n = wide * DLC_TILE_COLUMNS;
+    *nv = d->n / d->width;
 }
 
 /* The rule's vectors, or others on which estimates say that the product takes less: of floats, along one axis, as they were measured. */
@@ -679,7 +726,7 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    if (!dlc_dot_is_computed(d)) /* whose columns are no load */
+    if (!dlc_dot_is_computed(d) && dlc_dots[d->row].family != DLC_FAMILY_TILE) /* whose columns are no load, or loaded by rows */
         dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
@@ -837,15 +884,21 @@ int dlc_choose_dot(dlc_chooser *c)
     d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
     if (d.width < 2 || !choose_row(&d))
         return 0;
-    int64_t nv = better_vectors(&d, vectors_of(&d));
+    int is_tile = dlc_dots[d.row].family == DLC_FAMILY_TILE;
+    int64_t nv = 0;
+    if (is_tile)
+        choose_registers(&d, &nv);
+    else
+        nv = better_vectors(&d, vectors_of(&d));
     d.panel = nv * d.width;
     if (dlc_dot_constant_of(&d, d.form.b)) {
         dlc_dot_order_computed(&d, &d.order);
         d.panel = dlc_choose_panel(c, dlc_dtype_bytes(d.stage->dtype[0]), &nv);
     }
-    d.copy_a = d.is_widened || !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
+    d.copy_a = d.is_widened || !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d) || (is_tile && !are_equally_apart(&d));
     d.n = nv * d.width;
-    d.m = d.form.m.n ? height_of(&d, nv) : 1;
+    if (!is_tile)
+        d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);
     int is_packed = dlc_dot_pack(&d);
     if (d.summed.n && (!is_packed || d.copy_a))
