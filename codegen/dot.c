@@ -588,15 +588,31 @@ static void start_block(const dot *d, uint32_t node, dlc_val first)
     dlc_tile_rows_end(d->nest, node);
 }
 
+/* Infinities, and NaN: of parts these would meet parts of 0 and of the other sign, so floats are multiplied instead. */
+static void multiply_whole(const dot *d, uint32_t node, const dlc_tile_factors *factors, dlc_val first)
+{
+    dlc_nest *nest = d->nest;
+    nest->emit->if_begin(nest->emit, dlc_tile_is_infinite(nest, node));
+    dlc_nest_enter(nest);
+    start_block(d, node, first);
+    dlc_tile_multiply_points(nest, node, factors);
+    dlc_nest_leave(nest);
+    nest->emit->if_end(nest->emit);
+}
+
 static void accumulate_tiles(dot *d, uint32_t node)
 {
     dlc_expr condition = is_first(d, node);
     if (!dlc_dot_find_operands(d))
         return;
-    dlc_tile_factors factors = {dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns), d->left, d->right};
+    dlc_val first = condition ? dlc_nest_uniform(d->nest, dlc_dot_simplified(d, condition)) : NULL;
+    dlc_tile_factors factors = {.a = dlc_nest_here(d->nest, d->operands.rows), .b = dlc_nest_here(d->nest, d->operands.columns),
+                                .left = d->left, .right = d->right, .a_part = d->operands.rows_part, .b_part = d->operands.columns_part};
     if (condition || dlc_tile_is_plain(d->nest, node))
-        start_block(d, node, condition ? dlc_nest_uniform(d->nest, dlc_dot_simplified(d, condition)) : NULL);
+        start_block(d, node, first);
     dlc_tile_multiply(d->nest, node, &factors, !condition);
+    if (d->row->parts > 1)
+        multiply_whole(d, node, &factors, first);
 }
 
 static void accumulate(dot *d, uint32_t node)

@@ -402,14 +402,19 @@ dlc_expr dlc_granule_codes(dlc_pool *pool, dlc_expr granule, dlc_expr shift, uin
 dlc_val dlc_granule_value(dlc_nest *nest, dlc_dot row, dlc_expr load, dlc_expr operand);
 dlc_val dlc_granule_element(dlc_nest *nest, uint32_t width, dlc_dtype dtype, dlc_val granule, uint32_t i);
 dlc_val dlc_granule_multiply(dlc_nest *nest, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, uint32_t at, dlc_val acc);
-/* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types; left, right: the factors in
- * the sum's. is_zero: the sum begins at 0, and where the instruction is there (not is_plain) the block needs no beginning. */
+/* codegen/tile.c: a register tile in tile registers. open: its block is there. a, b: loads in the row's types, of several parts the first
+ * ones, and the indices that count parts; left, right: the factors in the sum's. is_zero: the sum begins at 0, and where the instruction is
+ * there (not is_plain) the block needs no beginning. */
 typedef struct {
     dlc_expr a, b, left, right;
+    uint8_t a_part, b_part;
 } dlc_tile_factors;
 void dlc_tile_open(dlc_nest *nest, uint32_t leaf, uint32_t width);
 int dlc_tile_is_plain(const dlc_nest *nest, uint32_t leaf);
 void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero);
+/* The products are not finite, some element of the block says: bool. And the same products added to the block point by point. */
+dlc_val dlc_tile_is_infinite(dlc_nest *nest, uint32_t leaf);
+void dlc_tile_multiply_points(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors);
 /* A loop over its rows, which stand for the rows' axis in it, and vectors of the row that is visited. */
 void dlc_tile_rows_begin(dlc_nest *nest, uint32_t leaf);
 void dlc_tile_rows_end(dlc_nest *nest, uint32_t leaf);

@@ -7,6 +7,8 @@
  * Where rows, columns or granules are fewer, registers are: nothing that is not there is read. Registers change their shape as a whole and
  * lose what they have, so the sums pass through the block between slices of K and what K leaves over. Fewer points than a granule are
  * multiplied one by one. Without the instruction all is done on the block, chunk by chunk, in the instruction's order.
+ *
+ * Of factors in parts a chunk has several products, in an order in which a register's part serves as many of them as it can.
  */
 #include "codegen/nest.h"
 
@@ -22,6 +24,7 @@ typedef struct {
     const dlc_dot_info *row;
     const dlc_register_axis *rows, *columns;
     dlc_expr a, b;           /* loads of a granule's first element, by number of the granule */
+    uint8_t a_part, b_part;  /* their indices that count parts */
     uint32_t width;
     uint32_t high, wide;     /* registers of sums */
     int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
@@ -48,6 +51,27 @@ static dlc_expr simplified(const tiles *t, dlc_expr expr)
 static dlc_val uniform(const tiles *t, dlc_expr expr)
 {
     return dlc_nest_uniform(t->nest, simplified(t, expr));
+}
+
+/* --- parts --- */
+
+enum { MOST_PAIRS = DLC_PARTS * (DLC_PARTS + 1) / 2 };
+/* By number of parts: those of a and b whose products are added up, the smallest first but where a register still has its part. */
+static const uint8_t pairs[DLC_PARTS + 1][MOST_PAIRS][2] = {
+    [1] = {{0, 0}}, [2] = {{1, 0}, {0, 1}, {0, 0}}, [3] = {{2, 0}, {1, 0}, {1, 1}, {0, 2}, {0, 1}, {0, 0}}};
+
+static dlc_expr part_at(const tiles *t, dlc_expr load, uint8_t dim, uint32_t part)
+{
+    return t->row->parts == 1 ? load : dlc_dot_part(t->pool, load, dim, i64(t, part));
+}
+
+/* With pair p of the factors' parts as the factors. */
+static tiles of_pair(const tiles *t, uint32_t p)
+{
+    tiles of = *t;
+    of.a = part_at(t, t->a, t->a_part, pairs[t->row->parts][p][0]);
+    of.b = part_at(t, t->b, t->b_part, pairs[t->row->parts][p][1]);
+    return of;
 }
 
 /* --- the block --- */
@@ -109,6 +133,18 @@ void dlc_tile_set(dlc_nest *nest, uint32_t leaf, uint32_t v, dlc_val value)
 
 /* --- loops over what is reduced --- */
 
+static dlc_expr first_of(const tiles *t, uint32_t axis)
+{
+    const dlc_tile *tile = &t->nest->tiles[axis];
+    return tile->last ? tile->first : i64(t, 0);
+}
+
+static dlc_expr end_of(const tiles *t, uint32_t axis)
+{
+    const dlc_tile *tile = &t->nest->tiles[axis];
+    return tile->last ? tile->last : t->nest->kernel->axes.data[axis].extent;
+}
+
 /* One loop in place of the two innermost where both factors stay linear. */
 static int merge_loops(tiles *t)
 {
@@ -139,10 +175,9 @@ static void find_loops(tiles *t)
     uint32_t last = t->leaf->over.n - 1, axis = t->leaf->over.data[last];
     assert(last < LOOPS);
     for (uint32_t i = 0; i <= last; i++) {
-        const dlc_tile *tile = &nest->tiles[t->leaf->over.data[i]];
         t->loops[i] = t->leaf->over.data[i];
-        t->lows[i] = tile->last ? tile->first : i64(t, 0);
-        t->ends[i] = tile->last ? tile->last : nest->kernel->axes.data[t->loops[i]].extent;
+        t->lows[i] = first_of(t, t->loops[i]);
+        t->ends[i] = end_of(t, t->loops[i]);
     }
     t->nloops = last + 1;
     dlc_expr by = i64(t, t->row->granule), end = simplified(t, t->ends[last]);
@@ -229,17 +264,41 @@ static dlc_expr column_of(const tiles *t, uint32_t c)
     return dlc_min(t->pool, column, dlc_addi(t->pool, t->nest->tiles[t->leaf->columns].last, -1));
 }
 
-static void multiply_chunk(const tiles *t, dlc_expr granule)
+static void load_rows(const tiles *t, dlc_expr granule)
 {
-    const dlc_tile_emitter *emit = t->nest->emit->tiles;
-    uint32_t a = t->high * t->wide, b = a + t->high;
+    uint32_t first = t->high * t->wide;
     for (uint32_t i = 0; i < t->high; i++)
-        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * DLC_TILE_ROWS], granule), a + i, t->a_bytes);
+        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * DLC_TILE_ROWS], granule), first + i, t->a_bytes);
+}
+
+static void load_columns(const tiles *t, dlc_expr granule)
+{
+    uint32_t first = t->high * t->wide + t->high;
     for (uint32_t c = 0; c < t->wide; c++)
-        dlc_nest_tile(t->nest, load_at(t, t->b, t->leaf->columns, column_of(t, c), granule), b + c, t->b_bytes);
+        dlc_nest_tile(t->nest, load_at(t, t->b, t->leaf->columns, column_of(t, c), granule), first + c, t->b_bytes);
+}
+
+static void multiply_loaded(const tiles *t)
+{
+    uint32_t a = t->high * t->wide, b = a + t->high;
     for (uint32_t c = 0; c < t->wide; c++)
         for (uint32_t i = 0; i < t->high; i++)
-            emit->multiply(t->nest->emit, (dlc_dot)t->leaf->row, i * t->wide + c, a + i, b + c);
+            t->nest->emit->tiles->multiply(t->nest->emit, (dlc_dot)t->leaf->row, i * t->wide + c, a + i, b + c);
+}
+
+/* A part that the registers have is not loaded again. */
+static void multiply_chunk(const tiles *t, dlc_expr granule)
+{
+    dlc_expr a = 0, b = 0;
+    for (uint32_t p = 0; p < dlc_dot_pairs((dlc_dot)t->leaf->row); p++) {
+        tiles of = of_pair(t, p);
+        if (of.a != a)
+            load_rows(&of, granule);
+        if (of.b != b)
+            load_columns(&of, granule);
+        multiply_loaded(&of);
+        a = of.a, b = of.b;
+    }
 }
 
 /* Fewer granules than a register has rows. */
@@ -373,38 +432,73 @@ static void multiply_on_block(const tiles *t, uint32_t leaf)
     dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, t->ends[last]), CHUNK);
     dlc_expr from = axis_of(t, t->loops[last]);
     dlc_tile_rows_begin(t->nest, leaf);
-    begin_chunk(t, leaf, &sums);
-    multiply_row(t, from, dlc_min(t->pool, t->ends[last], dlc_addi(t->pool, from, CHUNK)), &sums);
-    end_chunk(t, leaf, &sums);
+    for (uint32_t p = 0; p < dlc_dot_pairs((dlc_dot)t->leaf->row); p++) {
+        tiles of = of_pair(t, p);
+        begin_chunk(&of, leaf, &sums);
+        multiply_row(&of, from, dlc_min(t->pool, t->ends[last], dlc_addi(t->pool, from, CHUNK)), &sums);
+        end_chunk(&of, leaf, &sums);
+    }
     dlc_tile_rows_end(t->nest, leaf);
     for (uint32_t i = 0; i < t->nloops; i++)
         dlc_nest_loop_end(t->nest);
 }
 
-/* What of the innermost axis is no granule, by the factors' casts. */
-static void multiply_rest(const tiles *t, uint32_t leaf, dlc_expr left, dlc_expr right)
+/* --- point by point --- */
+
+static void multiply_point(const tiles *t, uint32_t leaf, uint32_t v, dlc_expr left, dlc_expr right)
 {
     dlc_nest *nest = t->nest;
     dlc_dtype type = (dlc_dtype)t->row->acc;
-    uint32_t axis = t->leaf->over.data[t->leaf->over.n - 1];
-    for (uint32_t i = 0; i + 1 < t->leaf->over.n; i++)
-        dlc_nest_loop(nest, t->leaf->over.data[i], uniform(t, t->lows[i]), uniform(t, t->ends[i]), 1);
-    dlc_nest_loop(nest, axis, uniform(t, t->rest), uniform(t, t->end), 1);
-    dlc_tile_rows_begin(nest, leaf);
-    for (uint32_t v = 0; v < t->columns->n; v++) {
-        enter_lanes(t);
-        dlc_val a = dlc_nest_value_at(nest, dlc_nest_here(nest, left));
-        nest->mask = t->columns->masks[v];
-        dlc_nest_replace(nest, t->leaf->columns, column_lanes(t, v));
-        dlc_val b = dlc_nest_value_at(nest, dlc_nest_here(nest, right));
-        dlc_nest_replace(nest, t->leaf->columns, 0);
-        leave_lanes(nest);
-        dlc_val args[] = {a, b, dlc_tile_get(nest, leaf, v)};
-        dlc_tile_set(nest, leaf, v, nest->emit->arith(nest->emit, DLC_EXPR_MULADD, type, type, t->width, args));
+    enter_lanes(t);
+    dlc_val a = dlc_nest_value_at(nest, dlc_nest_here(nest, left));
+    nest->mask = t->columns->masks[v];
+    dlc_nest_replace(nest, t->leaf->columns, column_lanes(t, v));
+    dlc_val b = dlc_nest_value_at(nest, dlc_nest_here(nest, right));
+    dlc_nest_replace(nest, t->leaf->columns, 0);
+    leave_lanes(nest);
+    dlc_val args[] = {a, b, dlc_tile_get(nest, leaf, v)};
+    dlc_expr_op op = t->row->parts > 1 ? DLC_EXPR_FMA : DLC_EXPR_MULADD; /* products of parts' sums are not exact in f32 */
+    dlc_tile_set(nest, leaf, v, nest->emit->arith(nest->emit, op, type, type, t->width, args));
+}
+
+/* Points of the innermost axis, at all of the outer ones, by the factors' casts. */
+static void multiply_points(const tiles *t, uint32_t leaf, const dlc_tile_factors *factors, dlc_expr low, dlc_expr end)
+{
+    dlc_nest *nest = t->nest;
+    uint32_t n = t->leaf->over.n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t axis = t->leaf->over.data[i];
+        dlc_nest_loop(nest, axis, uniform(t, i + 1 < n ? first_of(t, axis) : low), uniform(t, i + 1 < n ? end_of(t, axis) : end), 1);
     }
+    dlc_tile_rows_begin(nest, leaf);
+    for (uint32_t v = 0; v < t->columns->n; v++)
+        multiply_point(t, leaf, v, factors->left, factors->right);
     dlc_tile_rows_end(nest, leaf);
-    for (uint32_t i = 0; i < t->leaf->over.n; i++)
+    for (uint32_t i = 0; i < n; i++)
         dlc_nest_loop_end(nest);
+}
+
+/* --- infinities --- */
+
+static dlc_val words(const tiles *t, dlc_expr_op op, dlc_val a, dlc_val b)
+{
+    return t->nest->emit->arith(t->nest->emit, op, DLC_I32, DLC_I32, t->width, (dlc_val[]){a, b});
+}
+
+/* The largest of all lanes in each. */
+static dlc_val largest_lane(const tiles *t, dlc_val value)
+{
+    for (uint32_t by = t->width / 2; by; by /= 2)
+        value = words(t, DLC_EXPR_MAX, value, t->nest->emit->rotate(t->nest->emit, DLC_I32, value, t->width, by));
+    return value;
+}
+
+/* The largest magnitudes of vector v's columns, as bits; those that are not there are 0. */
+static dlc_val largest_of(const tiles *t, uint32_t v, dlc_var largest)
+{
+    dlc_emitter *emit = t->nest->emit;
+    dlc_val zero = dlc_granule_word(t->nest, t->width, 0), mask = t->columns->masks[v], value = emit->var_get(emit, largest);
+    return mask ? emit->arith(emit, DLC_EXPR_SELECT, DLC_I32, DLC_I32, t->width, (dlc_val[]){mask, value, zero}) : value;
 }
 
 /* --- the leaf --- */
@@ -414,25 +508,63 @@ int dlc_tile_is_plain(const dlc_nest *nest, uint32_t leaf)
     return !nest->emit->tiles->has(nest->emit, (dlc_dot)nest->schedule->nodes.data[leaf].row);
 }
 
-void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero)
+static tiles tiles_at(dlc_nest *nest, uint32_t leaf)
 {
     const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
     tiles t = {.nest = nest, .pool = nest->kernel->pool, .leaf = node, .state = &nest->states[node->stage],
-               .row = &dlc_dots[node->row], .rows = nest->registers[node->rows], .columns = nest->registers[node->columns],
-               .a = factors->a, .b = factors->b};
+               .row = &dlc_dots[node->row], .rows = nest->registers[node->rows], .columns = nest->registers[node->columns]};
     t.width = t.state->width;
     t.high = (t.rows->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS;
     t.wide = t.state->pitch / DLC_TILE_COLUMNS;
+    return t;
+}
+
+void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero)
+{
+    tiles t = tiles_at(nest, leaf);
+    t.a = factors->a, t.a_part = factors->a_part;
+    t.b = factors->b, t.b_part = factors->b_part;
     find_loops(&t);
     while (merge_loops(&t))
         ;
     int64_t element = GRANULE_BYTES / t.row->granule;
-    t.a_bytes = dlc_nest_stride(nest, t.a, node->rows) * element;
+    t.a_bytes = dlc_nest_stride(nest, t.a, t.leaf->rows) * element;
     t.b_bytes = dlc_nest_stride(nest, t.b, t.loops[t.nloops - 1]) * element;
     if (dlc_tile_is_plain(nest, leaf))
         multiply_on_block(&t, leaf);
     else
         multiply_by_registers(&t, is_zero);
     if (t.rest)
-        multiply_rest(&t, leaf, factors->left, factors->right);
+        multiply_points(&t, leaf, factors, t.rest, t.end);
+}
+
+dlc_val dlc_tile_is_infinite(dlc_nest *nest, uint32_t leaf)
+{
+    enum { MAGNITUDE = 0x7fffffff, INFINITE = 0x7f800000 };
+    tiles t = tiles_at(nest, leaf);
+    dlc_emitter *emit = nest->emit;
+    dlc_var largest[DLC_MAX_VECTORS];
+    for (uint32_t v = 0; v < t.columns->n; v++) {
+        largest[v] = emit->var_new(emit, DLC_I32, t.width);
+        emit->var_set(emit, largest[v], dlc_granule_word(nest, t.width, 0));
+    }
+    dlc_tile_rows_begin(nest, leaf);
+    for (uint32_t v = 0; v < t.columns->n; v++) {
+        dlc_val value = dlc_tile_get(nest, leaf, v), bits = emit->arith(emit, DLC_EXPR_BITCAST, DLC_F32, DLC_I32, t.width, &value);
+        bits = words(&t, DLC_EXPR_AND, bits, dlc_granule_word(nest, t.width, MAGNITUDE));
+        emit->var_set(emit, largest[v], words(&t, DLC_EXPR_MAX, emit->var_get(emit, largest[v]), bits));
+    }
+    dlc_tile_rows_end(nest, leaf);
+    dlc_val all = largest_of(&t, 0, largest[0]);
+    for (uint32_t v = 1; v < t.columns->n; v++)
+        all = words(&t, DLC_EXPR_MAX, all, largest_of(&t, v, largest[v]));
+    all = emit->lane(emit, DLC_I32, largest_lane(&t, all), t.width, 0);
+    return emit->arith(emit, DLC_EXPR_LE, DLC_I32, DLC_BOOL, 1, (dlc_val[]){dlc_granule_word(nest, 1, INFINITE), all});
+}
+
+void dlc_tile_multiply_points(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors)
+{
+    tiles t = tiles_at(nest, leaf);
+    uint32_t axis = t.leaf->over.data[t.leaf->over.n - 1];
+    multiply_points(&t, leaf, factors, first_of(&t, axis), end_of(&t, axis));
 }

@@ -14,8 +14,8 @@ static const struct {
     uint8_t row;
     const char *name;
 } instructions[] = {
-    {DLC_DOT_TDPBF16PS, "llvm.x86.tdpbf16ps"}, {DLC_DOT_TDPBSSD, "llvm.x86.tdpbssd"}, {DLC_DOT_TDPBSUD, "llvm.x86.tdpbsud"},
-    {DLC_DOT_TDPBUSD, "llvm.x86.tdpbusd"},     {DLC_DOT_TDPBUUD, "llvm.x86.tdpbuud"},
+    {DLC_DOT_TDPBF16PS, "llvm.x86.tdpbf16ps"}, {DLC_DOT_BF16X3, "llvm.x86.tdpbf16ps"}, {DLC_DOT_TDPBSSD, "llvm.x86.tdpbssd"},
+    {DLC_DOT_TDPBSUD, "llvm.x86.tdpbsud"},     {DLC_DOT_TDPBUSD, "llvm.x86.tdpbusd"},  {DLC_DOT_TDPBUUD, "llvm.x86.tdpbuud"},
 };
 enum { NINSTRUCTIONS = sizeof instructions / sizeof *instructions };
 

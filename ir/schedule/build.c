@@ -15,6 +15,7 @@ dlc_schedule *dlc_schedule_create(const dlc_kernel *kernel, const dlc_target *ta
     schedule->kernel = dlc_kernel_clone(kernel, arena);
     schedule->nstages = kernel->stages.n;
     schedule->grain = 1;
+    schedule->part = DLC_NO_AXIS;
     return schedule;
 }
 
@@ -166,6 +167,48 @@ static dlc_expr replaced(dlc_pool *pool, dlc_expr root, dlc_expr value, dlc_expr
     return dlc_expr_rewrite(pool, pool, root, exchange_visit, &(exchange){pool, value, with});
 }
 
+/* --- parts of factors --- */
+
+uint32_t dlc_schedule_part_axis(dlc_schedule *schedule)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    if (schedule->part == DLC_NO_AXIS)
+        schedule->part = dlc_kernel_axis(kernel, "part", dlc_expr_i64(kernel->pool, DLC_PARTS));
+    return schedule->part;
+}
+
+dlc_expr dlc_schedule_parts(const dlc_schedule *schedule, dlc_expr factor)
+{
+    dlc_pool *pool = schedule->kernel->pool;
+    dlc_expr parts[DLC_PARTS];
+    uint8_t dim;
+    if (schedule->part == DLC_NO_AXIS || !dlc_dot_parts(pool, factor, parts, &dim))
+        return 0;
+    return dlc_dot_part(pool, parts[0], dim, dlc_expr_axis(pool, schedule->part));
+}
+
+/* The index that counts parts in a load by their axis; rank: none does. */
+static uint32_t part_index(const dlc_schedule *schedule, dlc_expr load)
+{
+    const dlc_pool *pool = schedule->kernel->pool;
+    uint32_t dim = 0, rank = dlc_load_rank(pool, load);
+    while (dim < rank && (schedule->part == DLC_NO_AXIS || dlc_bare_axis(pool, dlc_arg(pool, load, dim)) != schedule->part))
+        dim++;
+    return dim;
+}
+
+/* The value with the loads that differ from `value`, which counts parts, in these alone, made from the copy. */
+static dlc_expr with_parts(const dlc_schedule *schedule, dlc_expr root, dlc_expr value, dlc_expr load)
+{
+    dlc_pool *pool = schedule->kernel->pool;
+    uint8_t from = (uint8_t)part_index(schedule, value), to = (uint8_t)part_index(schedule, load);
+    for (uint32_t i = 0; i < DLC_PARTS; i++) {
+        dlc_expr part = dlc_expr_i64(pool, i);
+        root = replaced(pool, root, dlc_dot_part(pool, value, from, part), dlc_dot_part(pool, load, to, part));
+    }
+    return root;
+}
+
 static dlc_expr of_product(dlc_pool *pool, const dlc_contraction *form, dlc_expr copied, dlc_expr other)
 {
     dlc_expr product = dlc_mul(pool, copied, other);
@@ -178,6 +221,8 @@ static dlc_expr with_copy(const dlc_schedule *schedule, const dlc_stage *stage, 
     dlc_pool *pool = schedule->kernel->pool;
     dlc_expr result = replaced(pool, stage->value[0], value, load);
     dlc_contraction form;
+    if (dlc_node_of(pool, value)->op == DLC_EXPR_LOAD && part_index(schedule, value) < dlc_load_rank(pool, value))
+        return with_parts(schedule, stage->value[0], value, load);
     if (result != stage->value[0] || !dlc_contraction_of(schedule->kernel, stage, schedule->arena, &form))
         return result;
     if (dlc_schedule_widened(pool, form.a) == value)
@@ -220,6 +265,7 @@ typedef struct {
     uint32_t axis[DLC_MAX_RANK];  /* or DLC_NO_AXIS: the number of the part's axes together */
     dlc_expr index[DLC_MAX_RANK], dims[DLC_MAX_RANK];
     dlc_source source;
+    uint32_t part; /* the index that counts parts, or the rank */
 } repack;
 
 static int add_dim(repack *r, uint32_t axis, dlc_expr index, dlc_expr extent)
@@ -325,10 +371,14 @@ static uint32_t panel_index(void *user, dlc_source source, const dlc_expr *index
     const repack *r = user;
     int is_it = source == r->source;
     memcpy(result, is_it ? r->index : index, (is_it ? r->ndims : rank) * sizeof *index);
+    for (uint32_t i = 0; i < r->ndims && is_it && r->part < rank; i++)
+        if (r->axis[i] == r->schedule->part)
+            result[i] = index[r->part];
     return is_it ? r->ndims : rank;
 }
 
-static int is_read_once(const dlc_schedule *schedule, dlc_source source)
+/* Once, or part by part. */
+static int is_read_so_often(const dlc_schedule *schedule, dlc_source source, uint32_t times)
 {
     const uint8_t *marks = dlc_kernel_marks(schedule->kernel, schedule->arena);
     uint32_t n = 0;
@@ -336,7 +386,7 @@ static int is_read_once(const dlc_schedule *schedule, dlc_source source)
         const dlc_expr_node *node = dlc_node_of(schedule->kernel->pool, id);
         n += marks[id] && node->op == DLC_EXPR_LOAD && node->imm.id == source;
     }
-    return n == 1;
+    return n == times;
 }
 
 int dlc_schedule_pack(dlc_schedule *schedule, const char *name, uint32_t stage, dlc_expr load, const dlc_copy_part *parts,
@@ -347,9 +397,10 @@ int dlc_schedule_pack(dlc_schedule *schedule, const char *name, uint32_t stage, 
     dlc_layout layout;
     if (node.op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(node.imm.id) || dlc_load_guard(kernel->pool, load) || node.flags)
         return 0;
-    repack r = {.schedule = schedule, .parts = parts, .nparts = nparts, .source = node.imm.id};
+    repack r = {.schedule = schedule, .parts = parts, .nparts = nparts, .source = node.imm.id, .part = part_index(schedule, load)};
+    uint32_t times = r.part < dlc_load_rank(kernel->pool, load) ? DLC_PARTS : 1;
     dlc_buffer *buffer = &kernel->buffers.data[r.source];
-    if (buffer->role != DLC_ROLE_CONST || buffer->layout.nparts || !is_read_once(schedule, r.source) ||
+    if (buffer->role != DLC_ROLE_CONST || buffer->layout.nparts || !is_read_so_often(schedule, r.source, times) ||
         !find_dims(&r, load) || !find_layout(&r, &layout))
         return 0;
     dlc_schedule_copy row = {.name = name, .stage = stage, .copy = DLC_NO_STAGE,
@@ -404,7 +455,8 @@ dlc_expr dlc_schedule_widened(dlc_pool *pool, dlc_expr factor)
 
 dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t s, const char *operand)
 {
-    static const char *const names[] = {"left", "right", "uncast_left", "uncast_right", "wide_left", "wide_right"};
+    static const char *const names[] = {"left",      "right",      "uncast_left", "uncast_right",
+                                        "wide_left", "wide_right", "parts_left",  "parts_right"};
     enum { NNAMES = sizeof names / sizeof *names };
     dlc_pool *pool = schedule->kernel->pool;
     dlc_contraction form;
@@ -419,6 +471,8 @@ dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t s, const char *op
     dlc_expr factor = which % 2 ? form.b : form.a;
     if (which < 2)
         return factor;
+    if (which >= 6)
+        return dlc_schedule_parts(schedule, factor);
     if (which >= 4)
         return dlc_schedule_widened(pool, factor);
     return dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : 0;
@@ -439,6 +493,8 @@ const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t s, dlc_ex
            : dlc_schedule_operand(schedule, s, "uncast_right") == value ? "uncast_right"
            : dlc_schedule_operand(schedule, s, "wide_left") == value    ? "wide_left"
            : dlc_schedule_operand(schedule, s, "wide_right") == value   ? "wide_right"
+           : dlc_schedule_operand(schedule, s, "parts_left") == value   ? "parts_left"
+           : dlc_schedule_operand(schedule, s, "parts_right") == value  ? "parts_right"
                                                                         : "right";
 }
 

@@ -142,12 +142,14 @@ static int is_layout_of(const part_list *parts, const dlc_ids *axes)
     return 1;
 }
 
-/* The axes of the reader that a copy may have: kept ones, then reduced ones in the order of the layout. */
+/* The axes of the reader that a copy may have: kept ones, that of parts, then reduced ones in the order of the layout. */
 static void reader_axes(const parser *p, uint32_t stage, const part_list *parts, dlc_ids *axes)
 {
     const dlc_stage *reader = &p->schedule->kernel->stages.data[stage];
     for (uint32_t i = 0; i < reader->axes.n; i++)
         dlc_vec_push(p->schedule->arena, axes, reader->axes.data[i]);
+    if (p->schedule->part != DLC_NO_AXIS)
+        dlc_vec_push(p->schedule->arena, axes, p->schedule->part);
     for (uint32_t k = 0; k < parts->n; k++)
         for (uint32_t i = 0; i < parts->data[k].axes.n; i++) {
             uint32_t axis = parts->data[k].axes.data[i];
@@ -197,6 +199,10 @@ static void parse_copy(parser *p)
     uint32_t stage = parse_stage(p);
     dlc_lexer_expect(p->lex, ".");
     const char *operand = dlc_lexer_name(p->lex);
+    if (is_ok(p) && (!strcmp(operand, "parts_left") || !strcmp(operand, "parts_right"))) {
+        dlc_schedule_part_axis(p->schedule);
+        refresh_names(p);
+    }
     parse_parts(p, &parts);
     if (is_ok(p))
         add_copy(p, name, stage, operand, &parts);

@@ -6,8 +6,8 @@
 
 const dlc_dot_info dlc_dots[DLC_DOT_COUNT] = {
     [DLC_DOT_NONE] = {.text = ""},
-#define DLC_DOT(id, text, a, b, acc, granule, takes, fact, narrow, order, family) \
-    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, takes, DLC_ORDER_##order, DLC_FAMILY_##family, fact, narrow},
+#define DLC_DOT(id, text, a, b, acc, granule, parts, takes, fact, narrow, order, family) \
+    [DLC_DOT_##id] = {text, DLC_##a, DLC_##b, DLC_##acc, granule, parts, takes, DLC_ORDER_##order, DLC_FAMILY_##family, fact, narrow},
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
 };
@@ -18,15 +18,26 @@ uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row)
     return target->facts & (target->vector_bytes > NARROW_BYTES ? dlc_dots[row].fact : dlc_dots[row].narrow);
 }
 
-int dlc_dot_pays(const dlc_target *target, dlc_dot row)
+uint32_t dlc_dot_pairs(dlc_dot row)
 {
-    enum { WORTH_PERCENT = 120 }; /* of the rate of floats: cuts cost something */
+    return dlc_dots[row].parts * (dlc_dots[row].parts + 1u) / 2;
+}
+
+double dlc_dot_rate(const dlc_target *target, dlc_dot row)
+{
     uint32_t fact = dlc_dot_fact(target, row);
-    double rate = 0, floats = target->machine->ops_per_us[DLC_IS_FMA];
+    double rate = 0;
     for (uint32_t i = 0; i < DLC_NFACTS; i++)
         if (fact >> i & 1)
             rate = target->machine->ops_per_us[i];
-    return fact && (rate == 0 || floats == 0 || rate * 100 >= floats * WORTH_PERCENT);
+    return rate / dlc_dot_pairs(row);
+}
+
+int dlc_dot_pays(const dlc_target *target, dlc_dot row)
+{
+    enum { WORTH_PERCENT = 120 }; /* of the rate of floats: cuts cost something */
+    double rate = dlc_dot_rate(target, row), floats = target->machine->ops_per_us[DLC_IS_FMA];
+    return dlc_dot_fact(target, row) && (rate == 0 || floats == 0 || rate * 100 >= floats * WORTH_PERCENT);
 }
 
 /* --- types --- */
@@ -53,10 +64,75 @@ static dlc_expr uncut(const dlc_pool *pool, dlc_expr factor)
     return 0;
 }
 
+/* The loads under the casts of a sum. */
+static int find_loads(const dlc_pool *pool, dlc_expr sum, dlc_expr loads[DLC_PARTS], uint32_t *n)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, sum);
+    if (node->op == DLC_EXPR_ADD)
+        return find_loads(pool, dlc_arg(pool, sum, 0), loads, n) && find_loads(pool, dlc_arg(pool, sum, 1), loads, n);
+    if (node->op != DLC_EXPR_CAST || *n == DLC_PARTS)
+        return 0;
+    loads[*n] = dlc_arg(pool, sum, 0);
+    return dlc_node_of(pool, loads[(*n)++])->op == DLC_EXPR_LOAD;
+}
+
+/* Both load the same but for one index at most. */
+static int is_other_part(const dlc_pool *pool, dlc_expr a, dlc_expr b, uint8_t dim)
+{
+    const dlc_expr_node *first = dlc_node_of(pool, a), *second = dlc_node_of(pool, b);
+    if (first->imm.id != second->imm.id || first->nargs != second->nargs || first->flags != second->flags)
+        return 0;
+    for (uint32_t i = 0; i < first->nargs; i++)
+        if (i != dim && dlc_arg(pool, a, i) != dlc_arg(pool, b, i))
+            return 0;
+    return 1;
+}
+
+int dlc_dot_parts(const dlc_pool *pool, dlc_expr factor, dlc_expr parts[DLC_PARTS], uint8_t *dim)
+{
+    dlc_expr loads[DLC_PARTS];
+    uint32_t n = 0, found = 0;
+    if (!find_loads(pool, factor, loads, &n) || n != DLC_PARTS)
+        return 0;
+    uint32_t rank = dlc_load_rank(pool, loads[0]);
+    for (*dim = 0; *dim < rank && dlc_arg(pool, loads[0], *dim) == dlc_arg(pool, loads[1], *dim);)
+        ++*dim;
+    for (uint32_t i = 0; i < DLC_PARTS; i++) {
+        int64_t part;
+        if (*dim == rank || !is_other_part(pool, loads[0], loads[i], *dim) ||
+            !dlc_expr_is_int(pool, dlc_arg(pool, loads[i], *dim), &part) || part < 0 || part >= DLC_PARTS)
+            return 0;
+        found |= 1u << part;
+        parts[part] = loads[i];
+    }
+    return found == (1u << DLC_PARTS) - 1;
+}
+
+dlc_expr dlc_dot_part(dlc_pool *pool, dlc_expr load, uint8_t dim, dlc_expr part)
+{
+    const dlc_expr_node node = *dlc_node_of(pool, load);
+    uint32_t rank = dlc_load_rank(pool, load);
+    dlc_expr index[DLC_MAX_INDEX];
+    for (uint32_t i = 0; i < rank; i++)
+        index[i] = i == dim ? part : dlc_arg(pool, load, i);
+    return dlc_expr_load(pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, dlc_load_guard(pool, load), dlc_load_else(pool, load),
+                         node.flags);
+}
+
+/* The first part, or 0. */
+static dlc_expr first_part(const dlc_pool *pool, dlc_expr factor, uint8_t *dim)
+{
+    dlc_expr parts[DLC_PARTS];
+    return dlc_dot_parts(pool, factor, parts, dim) ? parts[0] : 0;
+}
+
 dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor)
 {
+    uint8_t dim;
     if (dlc_dots[row].granule == 1)
         return factor;
+    if (dlc_dots[row].parts > 1)
+        return first_part(pool, factor, &dim);
     return dlc_dots[row].a == DLC_F32 ? uncut(pool, factor) : uncast(pool, factor);
 }
 
@@ -115,6 +191,8 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
         return 0;
     result->rows = left;
     result->columns = right;
+    if (info->parts > 1 && !(first_part(pool, rows, &result->rows_part) && first_part(pool, columns, &result->columns_part)))
+        return 0;
     if (info->family == DLC_FAMILY_LANES)
         find_packed(pool, result);
     dlc_dtype a = dlc_node_of(pool, result->rows)->dtype, b = dlc_node_of(pool, result->columns)->dtype;

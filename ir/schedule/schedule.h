@@ -57,7 +57,7 @@ typedef enum { DLC_PLACE_REG, DLC_PLACE_SCRATCH, DLC_PLACE_OUTPUT, DLC_PLACE_BUF
 /* Rows of dot.def: which multiply-accumulate a register tile uses. */
 typedef enum dlc_dot {
     DLC_DOT_NONE,
-#define DLC_DOT(id, text, a, b, acc, granule, takes, fact, narrow, order, family) DLC_DOT_##id,
+#define DLC_DOT(id, text, a, b, acc, granule, parts, takes, fact, narrow, order, family) DLC_DOT_##id,
 #include "ir/schedule/dot.def"
 #undef DLC_DOT
     DLC_DOT_COUNT
@@ -65,11 +65,12 @@ typedef enum dlc_dot {
 typedef enum { DLC_ORDER_ASCENDING, DLC_ORDER_PAIRS, DLC_ORDER_CHUNKS, DLC_ORDER_EXACT, DLC_ORDER_DEVICE } dlc_dot_order;
 typedef enum { DLC_FAMILY_LANES, DLC_FAMILY_WARP, DLC_FAMILY_TILE } dlc_dot_family;
 enum { DLC_MATRIX = 16, DLC_FRAGMENT = 8 }; /* WARP: sides of a matrix; rows and columns of what is spread over the lanes once */
+enum { DLC_PARTS = 3 }; /* most parts of a factor */
 enum { DLC_TILES = 8, DLC_TILE_ROWS = 16, DLC_TILE_BYTES = 64, DLC_TILE_COLUMNS = 16 }; /* TILE: registers; bytes of a row; columns of sums */
 typedef struct {
     const char *text;
     uint8_t a, b, acc; /* dlc_dtype */
-    uint8_t granule, takes, order, family;
+    uint8_t granule, parts, takes, order, family;
     uint32_t fact, narrow;
 } dlc_dot_info;
 extern const dlc_dot_info dlc_dots[DLC_DOT_COUNT];
@@ -145,6 +146,7 @@ typedef struct dlc_schedule {
     dlc_vec(dlc_schedule_copy) copies;
     dlc_vec(dlc_schedule_node) nodes;
     dlc_ids open;       /* while it is built: nodes not closed */
+    uint32_t part;      /* the axis of copies that counts the parts of a factor, or DLC_NO_AXIS: none has been asked for */
     int64_t grain;      /* fewest units worth a thread of their own */
     uint32_t threads;   /* CUDA: of the block that a unit is; 0: a unit is a warp */
     dlc_home *homes;    /* by stage; this and what follows after dlc_schedule_resolve */
@@ -157,11 +159,13 @@ typedef struct dlc_schedule {
 dlc_schedule *dlc_schedule_create(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 /* Neighbouring axes, outer to inner, become one for good, wherever a stage has all of them. One axis: itself. */
 uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes);
+/* The axis `part` of copies of a factor in parts (operands parts_left and parts_right, which name nothing before): made once. */
+uint32_t dlc_schedule_part_axis(dlc_schedule *schedule);
 /* The expression `operand`, a part of the stage's value, becomes a stage of its own over those of the axes (kept and reduced
  * ones of the reader) that it depends on, in this order. Returns the stage. */
 uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t stage, const char *operand, dlc_expr value,
                                const dlc_ids *axes);
-/* A load of a constant in `stage` is laid out at compile time. False when the layout is none of the constant's elements:
+/* A load of a constant in `stage`, or that of an operand's parts, is laid out at compile time. False when the layout is none of the constant's elements:
  * nothing has changed. */
 int dlc_schedule_pack(dlc_schedule *schedule, const char *name, uint32_t stage, dlc_expr load, const dlc_copy_part *parts,
                       uint32_t nparts);
@@ -181,6 +185,8 @@ dlc_expr dlc_schedule_operand(dlc_schedule *schedule, uint32_t stage, const char
 const char *dlc_schedule_operand_name(dlc_schedule *schedule, uint32_t stage, dlc_expr value);
 /* A factor that is made of a byte, as an i16: operands wide_left and wide_right. 0: it is made of another type. */
 dlc_expr dlc_schedule_widened(dlc_pool *pool, dlc_expr factor);
+/* The load of a factor's parts by the axis `part`: operands parts_left and parts_right. 0: it has none, or there is no such axis. */
+dlc_expr dlc_schedule_parts(const dlc_schedule *schedule, dlc_expr factor);
 
 /* --- what follows from the tree (ir/schedule/home.c) --- */
 
@@ -240,6 +246,10 @@ enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs writ
 
 /* The fact for which the target has the row's instruction; 0: it has none. */
 uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row);
+/* Multiplications and additions that it does by the instruction in a microsecond, those of all parts counting as one; 0: not measured. */
+double dlc_dot_rate(const dlc_target *target, dlc_dot row);
+/* Products that one of two factors takes: of their parts, where they have such. */
+uint32_t dlc_dot_pairs(dlc_dot row);
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
 /* Products of a lane in the time of one multiply-add. */
@@ -250,11 +260,17 @@ typedef struct {
     uint32_t mask;          /* 0: they are none */
     uint8_t is_swapped;     /* the columns' factor is the row's a */
     uint8_t is_flipped;     /* the rows' factor has the other signedness */
+    uint8_t rows_part, columns_part; /* of a row with parts: `rows` and `columns` load the first part; the index that counts them */
 } dlc_dot_operands;
 /* The row that adds up products of bytes lane by lane, where the stage is a sum, the value such a product, and the target has one; or
  * DLC_DOT_NONE. */
 dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands);
-/* The factor in the row's own type; 0: it is not one that the row takes. */
+/* The loads x[…, 0, …], x[…, 1, …], x[…, 2, …] of the sum of their casts, in whatever order it adds them, which differ in the index
+ * *dim alone. False: the factor is no such sum. */
+int dlc_dot_parts(const dlc_pool *pool, dlc_expr factor, dlc_expr parts[DLC_PARTS], uint8_t *dim);
+/* The load of another part: a number of it, or an axis. */
+dlc_expr dlc_dot_part(dlc_pool *pool, dlc_expr load, uint8_t dim, dlc_expr part);
+/* The factor in the row's own type, of several parts the first; 0: it is not one that the row takes. */
 dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 /* The row takes bytes of the type, as 16 bits. */
 int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);

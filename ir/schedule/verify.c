@@ -301,6 +301,9 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
     int is_taken = find_operands(v, n, form, &operands);
     if (!is_taken && row->granule == 1)
         return dlc_verifier_fail(v, "%s: %s has no sums of %s", stage->name, row->text, dlc_dtypes[stage->dtype[0]].text);
+    if (!is_taken && row->parts > 1)
+        return dlc_verifier_fail(v, "%s: %s multiplies sums of three parts, f32(x[0, …]) + f32(x[1, …]) + f32(x[2, …]) of bf16, into f32",
+                                 stage->name, row->text);
     if (!is_taken && row->granule > 1 && row->a == DLC_F32)
         return dlc_verifier_fail(v, "%s: %s multiplies factors that are cut to tf32: f32.bits(and(u32.bits(x), 4294959104))", stage->name,
                                  row->text);

@@ -240,6 +240,18 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + computing;
 }
 
+/* Products in a cycle: of tile registers by what was measured, or 16 granules of 16 rows and 16 columns in 16 cycles. */
+static double products_per_cycle(const dlc_target *target, dlc_dot row, double width)
+{
+    const dlc_dot_info *info = &dlc_dots[row];
+    double rate = dlc_dot_rate(target, row);
+    if (info->family != DLC_FAMILY_TILE || !dlc_dot_fact(target, row))
+        return (target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * info->granule / dlc_dot_pairs(row);
+    if (rate > 0)
+        return rate / 2 / target->machine->cycles_per_us;
+    return (double)DLC_TILE_ROWS * DLC_TILE_COLUMNS * info->granule / dlc_dot_pairs(row);
+}
+
 static double dot_cycles(const estimator *e, uint32_t leaf)
 {
     uint32_t s = node_at(e, leaf)->stage;
@@ -251,7 +263,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     if (has_vectors(e) && row->family == DLC_FAMILY_LANES) {
         cycles = dlc_estimate_tiles(&e->c, e->schedule, leaf);
     } else {
-        double per_cycle = (e->schedule->target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * row->granule;
+        double per_cycle = products_per_cycle(e->schedule->target, (dlc_dot)node_at(e, leaf)->row, width);
         int is_of_threads = e->schedule->threads && row->family == DLC_FAMILY_LANES;
         double loss = is_of_threads ? dlc_estimate_thread_loss(e->schedule, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
         cycles = products / per_cycle * loss;
