@@ -256,6 +256,9 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
     d->granule = dlc_dots[row].granule;
     d->is_flipped = operands->is_flipped;
     d->is_widened = dlc_dot_widens(row, (dlc_dtype)dlc_node_of(d->c->kernel->pool, operands->rows)->dtype);
+    d->part = dlc_dots[row].parts > 1 ? dlc_schedule_part_axis(d->c->schedule) : DLC_NO_AXIS;
+    d->rows_part = operands->rows_part;
+    d->columns_part = operands->columns_part;
     d->form.a = operands->rows;
     d->form.b = operands->columns;
 }
@@ -604,11 +607,14 @@ static void name_copy(const dot *d, part_list *list)
         dlc_vec_push(d->c->arena, &copy->parts, list->parts[i]);
 }
 
-/* What a factor depends on: batches, its own axes, the reduced ones in their order. */
+/* What a factor depends on: batches, its own axes, the number of its part, the reduced ones in their order. */
 static void factor_axes(const dot *d, const dlc_ids *own, dlc_expr factor, dlc_ids *axes)
 {
-    const dlc_ids *lists[] = {&d->form.batch, own, &d->order};
-    for (uint32_t l = 0; l < 3; l++)
+    dlc_ids part = {0};
+    const dlc_ids *lists[] = {&d->form.batch, own, &part, &d->order};
+    if (d->part != DLC_NO_AXIS)
+        dlc_vec_push(d->c->arena, &part, d->part);
+    for (uint32_t l = 0; l < 4; l++)
         for (uint32_t i = 0; i < lists[l]->n; i++)
             if (dlc_expr_uses_axis(d->c->kernel->pool, factor, lists[l]->data[i]))
                 dlc_vec_push(d->c->arena, axes, lists[l]->data[i]);
@@ -622,11 +628,18 @@ static uint32_t add_copy(const dot *d, const char *name, dlc_expr factor, const 
     return copy;
 }
 
+/* The factor, all parts of it. */
+static dlc_expr in_parts(const dot *d, dlc_expr factor, uint8_t dim)
+{
+    dlc_pool *pool = d->c->kernel->pool;
+    return d->part == DLC_NO_AXIS ? factor : dlc_dot_part(pool, factor, dim, dlc_expr_axis(pool, d->part));
+}
+
 static uint32_t add_copy_a(const dot *d)
 {
     dlc_ids axes = {0};
     part_list list = {.n = 0};
-    dlc_expr factor = d->is_widened ? dlc_schedule_widened(d->c->kernel->pool, d->form.a) : d->form.a;
+    dlc_expr factor = d->is_widened ? dlc_schedule_widened(d->c->kernel->pool, d->form.a) : in_parts(d, d->form.a, d->rows_part);
     factor_axes(d, &d->form.m, factor, &axes);
     dlc_dot_add_axes(d, &list, factor, axes.data, axes.n);
     return add_copy(d, d->a_name, factor, &axes, &list);
@@ -636,9 +649,10 @@ static uint32_t add_copy_b(const dot *d)
 {
     dlc_ids axes = {0};
     part_list list;
-    factor_axes(d, &d->form.n, d->form.b, &axes);
-    (void)dlc_dot_panel_parts(d, d->form.b, 1, &list);
-    return add_copy(d, d->b_name, d->form.b, &axes, &list);
+    dlc_expr factor = in_parts(d, d->form.b, d->columns_part);
+    factor_axes(d, &d->form.n, factor, &axes);
+    (void)dlc_dot_panel_parts(d, factor, 1, &list);
+    return add_copy(d, d->b_name, factor, &axes, &list);
 }
 
 /* Elements of a row that are copied at once: a register of them as they are; where the axis is shorter or not known, fewer. */
@@ -876,7 +890,7 @@ static void build_by_blocks(dot *d)
 
 int dlc_choose_dot(dlc_chooser *c)
 {
-    dot d = {.c = c, .a_name = "rows", .b_name = "columns"};
+    dot d = {.c = c, .part = DLC_NO_AXIS, .a_name = "rows", .b_name = "columns"};
     if (!dlc_choose_contraction(c, &d.form) && !is_sum_by_blocks(c, &d.form, &d.summed))
         return 0;
     part_phases(c, &d.form);

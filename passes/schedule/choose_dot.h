@@ -19,6 +19,8 @@ typedef struct {
     int64_t granule;      /* of it: points of the innermost reduced axis a step */
     uint8_t is_flipped;   /* a sign of A is changed, which costs registers */
     uint8_t is_widened;   /* A is bytes, which are copied as what the row multiplies */
+    uint32_t part;        /* the axis that counts parts of factors, of which the form has the first; DLC_NO_AXIS: the row takes them whole */
+    uint8_t rows_part, columns_part; /* the index that does */
     int64_t m, n;         /* the tile */
     int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;

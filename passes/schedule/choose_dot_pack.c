@@ -183,6 +183,7 @@ int dlc_dot_panel_parts(const dot *d, dlc_expr element, int is_number, part_list
     return (is_inner || dlc_dot_add_axes(d, list, element, batch->data, batch->n)) && dlc_dot_add_axes(d, list, element, n->data, outer) &&
            add_part(d, list, n->data + outer, n->n - outer, d->panel, 0) &&
            (!is_inner || dlc_dot_add_axes(d, list, element, batch->data, batch->n)) &&
+           (d->part == DLC_NO_AXIS || add_part(d, list, &d->part, 1, 1, 0)) &&
            dlc_dot_add_axes(d, list, element, d->order.data, d->order.n - 1) &&
            (d->granule == 1 ? dlc_dot_add_axes(d, list, element, last, 1) : add_part(d, list, last, 1, d->granule, 0)) &&
            add_part(d, list, n->data + outer, n->n - outer, d->panel, 1) &&
@@ -214,6 +215,8 @@ int dlc_dot_pack(dot *d)
     dlc_ids loads = {0};
     int is_made = is_computed(d, d->form.b, &loads);
     dlc_expr element = is_made ? largest_of(d, &loads) : dlc_dot_constant_of(d, d->form.b);
+    if (element && d->part != DLC_NO_AXIS)
+        element = dlc_dot_part(d->c->kernel->pool, element, d->columns_part, dlc_expr_axis(d->c->kernel->pool, d->part));
     if (!element || !pack(d, is_made ? "packed" : d->b_name, element))
         return 0;
     for (uint32_t i = 0; i < loads.n; i++)
