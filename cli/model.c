@@ -83,6 +83,7 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
         .fusion = args->fusion,
         .rewrite = args->rewrite,
         .winograd = args->winograd,
+        .matrix = args->matrix,
         .precision = args->precision,
         .schedules = args->schedule,
         .tuned = args->tuned && !strcmp(args->tuned, "none") ? "" : args->tuned,
@@ -123,7 +124,7 @@ dlc_status dlc_cli_check_compiled(dlc_cli *cli, const char *path)
         int is_given;
     } rows[] = {{"target", args->target != NULL},     {"machine", args->machine != NULL},   {"fusion", args->fusion != NULL},
                 {"rewrite", args->rewrite != NULL},   {"winograd", args->winograd != NULL}, {"schedule", args->schedule != NULL},
-                {"precision", args->precision != NULL},
+                {"matrix", args->matrix != NULL},     {"precision", args->precision != NULL},
                 {"tuned", args->tuned != NULL},       {"passes", args->passes != NULL},     {"value", args->value.n > 0},
                 {"dump-after", args->dump_after != NULL}};
     if (!dlc_is_executable_file(path))

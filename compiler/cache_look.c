@@ -94,9 +94,9 @@ static int add_options(dlc_str *out, const dlc_options *o)
 {
     dlc_str_printf(out, "dlc %s %d\n", DLC_VERSION, DLC_ABI_VERSION);
     add_targets(out, o->target, o->machine);
-    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\nwinograd %s\nprecision %s\n",
+    dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\nwinograd %s\nmatrix %s\nprecision %s\n",
                    o->passes ? o->passes : "", o->emulate_gpu, o->max_fold_bytes, o->rewrite ? o->rewrite : "",
-                   o->winograd ? o->winograd : "", o->precision ? o->precision : "");
+                   o->winograd ? o->winograd : "", o->matrix ? o->matrix : "", o->precision ? o->precision : "");
     for (uint32_t i = 0; i < o->nshapes; i++) {
         dlc_str_printf(out, "shape %s", o->shapes[i].name);
         for (uint32_t d = 0; d < o->shapes[i].rank; d++)
@@ -192,7 +192,8 @@ static int is_plain(const dlc_options *o)
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+,-";
     size_t n = o->target ? strlen(o->target) : 1;
     return n && n <= 100 && (!o->target || strspn(o->target, letters) == n) && !o->fusion && !o->passes && !o->nshapes && !o->nvalues &&
-           !o->emulate_gpu && !o->machine && !o->max_fold_bytes && !o->rewrite && !o->schedules && !o->tuned && !o->winograd && !o->precision;
+           !o->emulate_gpu && !o->machine && !o->max_fold_bytes && !o->rewrite && !o->schedules && !o->tuned && !o->winograd && !o->matrix &&
+           !o->precision;
 }
 
 static char *start_of(const dlc_cache_search *s, const dlc_options *options)

@@ -581,6 +581,7 @@ dlc_status dlc_model_run_passes(dlc_model *model)
     ctx->diag = &model->diag;
     ctx->rewrite = model->options.rewrite;
     ctx->winograd = model->options.winograd;
+    ctx->matrix = model->options.matrix;
     ctx->precision = model->options.precision;
     ctx->is_emulated = model->options.emulate_gpu != 0;
     ctx->fusion = model->options.fusion ? model->options.fusion : "greedy";

@@ -25,6 +25,7 @@ typedef struct {
     const char *only; /* the name of a row; NULL: all, where they pay */
     int64_t wanted;
     int64_t winograd;
+    int matrix;
 } request;
 
 /* What `auto` allows: see docs/numerics.md. */
@@ -45,12 +46,22 @@ static dlc_status read_winograd(dlc_pass_ctx *ctx, request *r)
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "winograd '%s' is none of auto, off, 2 and 4", text);
 }
 
+static dlc_status read_matrix(dlc_pass_ctx *ctx, request *r)
+{
+    const char *text = ctx->matrix ? ctx->matrix : "auto";
+    r->matrix = !strcmp(text, "auto");
+    if (r->matrix || !strcmp(text, "off"))
+        return DLC_OK;
+    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "matrix '%s' is none of auto and off", text);
+}
+
 /* "none", or NAME=N. */
 static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
 {
     const char *text = ctx->rewrite;
     *r = (request){0};
     DLC_TRY(read_winograd(ctx, r));
+    DLC_TRY(read_matrix(ctx, r));
     if (!text || !strcmp(text, "none")) {
         r->only = text;
         return DLC_OK;
@@ -82,16 +93,22 @@ static int is_tried(const dlc_rewrite_info *row, const request *r, const dlc_tar
     return row->by_itself == DLC_BY_ITSELF_ANY || target->kind == DLC_TARGET_CPU;
 }
 
-static int find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, const dlc_kernel *kernel, dlc_rewritten *out)
+/* The first that applies; where it says what it leaves of the time, those behind it that do so, too, may leave less. */
+static void find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, const dlc_kernel *kernel, dlc_rewritten *out)
 {
-    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
-    for (uint32_t i = 0; i < dlc_nrewrites; i++) {
-        *out = (dlc_rewritten){0};
-        if (dlc_rewrites[i].round == round && is_tried(&dlc_rewrites[i], r, ctx->target) && dlc_rewrites[i].run(&in, out))
-            return 1;
-    }
+    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, r->matrix, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
+    int is_found = 0;
     *out = (dlc_rewritten){0};
-    return 0;
+    for (uint32_t i = 0; i < dlc_nrewrites; i++) {
+        dlc_rewritten tried = {0};
+        if (dlc_rewrites[i].round != round || !is_tried(&dlc_rewrites[i], r, ctx->target) || !dlc_rewrites[i].run(&in, &tried) ||
+            (is_found && (tried.left == 0 || tried.left >= out->left)))
+            continue;
+        *out = tried;
+        is_found = 1;
+        if (out->left == 0)
+            break;
+    }
 }
 
 /* --- steps --- */

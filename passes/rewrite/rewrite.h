@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     dlc_vec(dlc_rewrite_part) parts;  /* in the order they run; one that reads constants alone runs at compile time */
     dlc_vec(const char *) made; /* names of the values between them; each is written by one part, whose buffer says its type */
+    double left; /* of the kernel's time, by the row's estimates: it may be compared with other rows; 0: the row does not say */
 } dlc_rewritten;
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     const dlc_target *target;
     int64_t wanted;     /* the number asked for, whatever it costs; 0: where estimates say that it pays */
     int64_t winograd;   /* the largest tile of Winograd's that the numbers may take; 0: none */
+    int matrix;         /* products of f32 may be taken apart for matrix units */
     int cuts_bf16;      /* what is made of factors of bf16 may be cut to bf16 again: it is the precision that was asked for */
     dlc_arena *arena;   /* of what is made */
     dlc_arena *scratch;

@@ -874,5 +874,7 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
     if (at.form == NFORMS)
         return 0;
     make(&at, out);
+    if (!in->wanted)
+        out->left = dlc_winograd_time(&at, dlc_winograd_results(&at)) / dlc_winograd_time(&at, 1);
     return 1;
 }

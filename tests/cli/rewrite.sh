@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N, positions=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, winograd=N, bf16x3=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N, positions=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
