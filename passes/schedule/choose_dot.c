@@ -190,6 +190,8 @@ static void exchange(dot *d)
     dlc_contraction before = d->form;
     d->form.a = before.b, d->form.b = before.a;
     d->form.m = before.n, d->form.n = before.m;
+    uint8_t part = d->rows_part;
+    d->rows_part = d->columns_part, d->columns_part = part;
     d->swap = !d->swap;
     d->rows = dlc_choose_points(d->c, &d->form.m);
     d->columns = dlc_choose_points(d->c, &d->form.n);
@@ -307,6 +309,8 @@ static int takes_row(dot *d, dlc_dot row)
 {
     const dlc_pool *pool = d->c->kernel->pool;
     dlc_dot_operands operands;
+    if (d->part != DLC_NO_AXIS) /* the form has first parts already */
+        return row == d->row && is_worth_row(d, row) && is_worth_packing(d, d->form.b);
     if (!is_worth_row(d, row) || !dlc_dot_takes(row, pool, d->form.a, d->form.b, d->stage->dtype[0], &operands) ||
         dlc_node_of(pool, operands.rows)->op != DLC_EXPR_LOAD || !are_alike(d, &operands) || !is_worth_packing(d, operands.columns))
         return 0;
@@ -344,6 +348,7 @@ static int choose_row(dot *d)
     }
     d->form = form;
     d->swap = 0;
+    d->part = DLC_NO_AXIS;
     use_row(d, DLC_DOT_FMA, &(dlc_dot_operands){.rows = form.a, .columns = form.b});
     if (!choose_roles(d))
         return 0;
@@ -522,7 +527,7 @@ typedef enum { COLUMNS_ROWS, ROWS_COLUMNS, COLUMNS_COPY_ROWS } loop_order;
  */
 static loop_order order_direct(dot *d, double units)
 {
-    double elem = operand_bytes(d), half = d->c->target->l2_bytes / 2;
+    double elem = operand_bytes(d) * (double)dlc_dots[d->row].parts, half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->panel > d->n ? d->panel : d->n;
@@ -543,7 +548,7 @@ static loop_order choose_order(dot *d)
     double batches = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
     double units = batches * count_of(rows == d->rows ? d->rows : rows, d->m);
     if (d->copy_b) {
-        double bytes = (double)dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype) * d->depth;
+        double bytes = (double)dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype) * dlc_dots[d->row].parts * d->depth;
         int64_t tile = split_columns(d, batches), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;
         if (most < d->n)
             most = d->n;
