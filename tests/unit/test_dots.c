@@ -34,6 +34,7 @@ static const struct {
     {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},      {"tdpbssd", "i8", "i8"},  {"tdpbsud", "i8", "u8"},
     {"tdpbusd", "u8", "i8"},  {"tdpbuud", "u8", "u8"},      {"tdpbf16ps", "bf16", "bf16"},
     {"pmaddwd", "u8", "i8"},  {"pmaddwd", "i8", "u8"},      {"pmaddwd", "i8", "i8"},  {"pmaddwd", "u8", "u8"},
+    {"bf16x3", "parts", "parts"},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
@@ -75,8 +76,24 @@ static void teardown(void)
 
 /* --- the module --- */
 
+/* Factors are f32 in three parts of bf16: those of a row in turn, those of the columns in planes. */
+static void head_of_parts(dlc_str *text, const char *target, const int *size)
+{
+    dlc_str_printf(text,
+                   "module @t for %s after choose {\n  input %%x: bf16[%d,3,%d]\n  input %%w: bf16[3,%d,%d]\n  output %%y: f32[%d,%d]\n}\n\n"
+                   "kernel @k(x: bf16[%d,3,%d], w: bf16[3,%d,%d]) -> (y: f32[%d,%d]) {\n  axis i=%d, j=%d, k=%d\n"
+                   "  a[i,j] = sum(k) (f32(x[i, 0, k]) + f32(x[i, 1, k]) + f32(x[i, 2, k])) * "
+                   "(f32(w[0, k, j]) + (f32(w[2, k, j]) + f32(w[1, k, j])))\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n",
+                   target, size[0], size[2], size[2], size[1], size[0], size[1], size[0], size[2], size[2], size[1], size[0], size[1],
+                   size[0], size[1], size[2]);
+}
+
 static void head(dlc_str *text, const char *target, const char *x, const char *w, const int *size)
 {
+    if (!strcmp(x, "parts")) {
+        head_of_parts(text, target, size);
+        return;
+    }
     const char *acc = strcmp(x, "bf16") ? "i32" : "f32";
     dlc_str_printf(text,
                    "module @t for %s after choose {\n  input %%x: %s[%d,%d]\n  input %%w: %s[%d,%d]\n  output %%y: %s[%d,%d]\n}\n\n"
@@ -86,20 +103,26 @@ static void head(dlc_str *text, const char *target, const char *x, const char *w
                    size[1], acc, size[0], size[1], size[0], size[1], size[2], acc, acc);
 }
 
+static int is_of_tiles(const char *row)
+{
+    return !strncmp(row, "tdp", 3) || !strcmp(row, "bf16x3");
+}
+
 static void module_text(dlc_str *text, const char *target, int row, const int *size, int tree)
 {
-    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = !strncmp(rows[row].row, "tdp", 3);
+    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = is_of_tiles(rows[row].row);
     int columns = is_tile ? 32 : 2 * lanes;
     int is_words = !strcmp(rows[row].row, "pmaddwd"), is_wide = is_words && row % 2;
-    int granule = !strcmp(rows[row].row, "fma") ? 1 : is_words || !strcmp(rows[row].x, "bf16") ? 2 : 4;
+    int is_parts = !strcmp(rows[row].x, "parts");
+    int granule = !strcmp(rows[row].row, "fma") ? 1 : is_words || is_parts || !strcmp(rows[row].x, "bf16") ? 2 : 4;
     head(text, target, rows[row].x, rows[row].w, size);
     if (granule == 1)
         dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k, j%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
                              "      wp in scratch\n    }\n", target, columns, columns, columns, lanes);
     else
-        dlc_str_printf(text, "schedule %s {\n  copy wp = a.%s [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
-                             "      wp in scratch\n    }\n", target, is_wide ? "wide_right" : "w", columns, granule, columns, granule,
-                       columns, lanes);
+        dlc_str_printf(text, "schedule %s {\n  copy wp = a.%s [j/%d, %sk/%d, j%%%d, k%%%d]\n  par j:%d {\n    for %sk, lane j:%d {\n"
+                             "      wp in scratch\n    }\n", target, is_parts ? "parts_right" : is_wide ? "wide_right" : "w", columns,
+                       is_parts ? "part, " : "", granule, columns, granule, columns, is_parts ? "part, " : "", lanes);
     dlc_str_printf(text, trees[tree], is_tile ? 32 : 4, rows[row].row);
     dlc_str_add(text, "  }\n}\n\nsteps {\n  launch 0 (%x, %w) -> (%y)\n}\n");
 }
@@ -153,6 +176,60 @@ static dlcrt_tensor tensor_of(const char *type, int d0, int d1, uint32_t seed)
     return t;
 }
 
+/* Half to even, but where that is infinite. */
+static uint16_t rounded(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t up = bits + 0x7fffu + (bits >> 16 & 1);
+    return (uint16_t)((isfinite(value) && (up & 0x7f800000u) != 0x7f800000u ? up : bits) >> 16);
+}
+
+static float from_bf16(uint16_t half)
+{
+    float value;
+    memcpy(&value, &(uint32_t){(uint32_t)half << 16}, sizeof value);
+    return value;
+}
+
+/* Part p of an element: 0 behind what is not finite. */
+static uint16_t part_of(float value, int p)
+{
+    uint16_t part = rounded(value);
+    for (; p > 0; p--) {
+        value = isfinite(value) ? value - from_bf16(part) : 0;
+        part = rounded(value);
+    }
+    return part;
+}
+
+/* Of a matrix: the parts of each row in turn, or in planes. */
+static dlcrt_tensor in_parts(const float *values, int d0, int d1, int in_planes)
+{
+    dlcrt_tensor t = {.dtype = DLC_BF16, .rank = 3, .dims = {in_planes ? 3 : d0, in_planes ? d0 : 3, d1}};
+    uint16_t *parts = t.data = guarded(sizeof *parts * 3 * (size_t)d0 * (size_t)d1);
+    for (int i = 0; i < d0; i++)
+        for (int p = 0; p < 3; p++)
+            for (int k = 0; k < d1; k++)
+                parts[(in_planes ? p * d0 + i : i * 3 + p) * d1 + k] = part_of(values[i * d1 + k], p);
+    return t;
+}
+
+static float *random_floats(size_t n, uint32_t seed)
+{
+    float *values = guarded(sizeof *values * n);
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        values[i] = (float)(int32_t)seed / 2147483648.0f;
+    }
+    return values;
+}
+
+static dlcrt_tensor factor_of(const char *type, int d0, int d1, uint32_t seed, int is_w)
+{
+    return strcmp(type, "parts") ? tensor_of(type, d0, d1, seed) : in_parts(random_floats((size_t)d0 * (size_t)d1, seed), d0, d1, is_w);
+}
+
 static double element(const dlcrt_tensor *t, int64_t at)
 {
     uint32_t bits;
@@ -166,14 +243,23 @@ static double element(const dlcrt_tensor *t, int64_t at)
     return value;
 }
 
+/* Of a matrix, whatever it is made of. */
+static double element_at(const dlcrt_tensor *t, int in_planes, int64_t i, int64_t k)
+{
+    int64_t columns = t->dims[t->rank - 1], row = in_planes ? i : 3 * i, apart = in_planes ? t->dims[1] : 1;
+    if (t->rank == 2)
+        return element(t, i * columns + k);
+    return element(t, row * columns + k) + element(t, (row + apart) * columns + k) + element(t, (row + 2 * apart) * columns + k);
+}
+
 static void compare(const dlcrt_tensor *x, const dlcrt_tensor *w, const dlcrt_tensor *y, const char *what)
 {
-    int64_t depth = x->dims[1], columns = w->dims[1];
+    int64_t depth = x->dims[x->rank - 1], columns = w->dims[w->rank - 1];
     for (int64_t i = 0; i < x->dims[0]; i++)
         for (int64_t j = 0; j < columns; j++) {
             double sum = 1, got;
             for (int64_t k = 0; k < depth; k++)
-                sum += element(x, i * depth + k) * element(w, k * columns + j);
+                sum += element_at(x, 0, i, k) * element_at(w, 1, k, j);
             got = y->dtype == DLC_F32 ? (double)((const float *)y->data)[i * columns + j]
                                       : (double)((const int32_t *)y->data)[i * columns + j];
             ck_assert_msg(fabs(got - sum) <= (y->dtype == DLC_F32 ? 1e-5 : 0), "%s: [%d,%d] = %.9g, not %.9g", what, (int)i, (int)j,
@@ -229,7 +315,7 @@ START_TEST(rows_give_the_same_numbers_everywhere)
 {
     int row = _i / (NSIZES * NTREES);
     const int *size = sizes[_i / NTREES % NSIZES];
-    dlcrt_tensor inputs[] = {tensor_of(rows[row].x, size[0], size[2], 1), tensor_of(rows[row].w, size[2], size[1], 2)};
+    dlcrt_tensor inputs[] = {factor_of(rows[row].x, size[0], size[2], 1, 0), factor_of(rows[row].w, size[2], size[1], 2, 1)};
     dlcrt_tensor first = {0};
     int ntargets = getenv("DLC_LONG") ? NTARGETS : SOME_TARGETS;
     for (int k = 0; k < ntargets; k++) {
@@ -247,10 +333,10 @@ START_TEST(rows_give_the_same_numbers_everywhere)
         uint64_t products = products_so_far();
         if (!run_once(inputs, 2, &y, what))
             continue;
-        int has_product = !strncmp(rows[row].row, "tdp", 3) && strstr(targets[t], "amx") && size[2] >= 4; /* at least a granule */
+        int has_product = is_of_tiles(rows[row].row) && strstr(targets[t], "amx") && size[2] >= 4; /* at least a granule */
         if (has_product && has_software_tiles())
             ck_assert_msg(products_so_far() > products, "%s: no product of tiles", what);
-        y.dtype = !strcmp(rows[row].x, "bf16") ? DLC_F32 : DLC_I32;
+        y.dtype = !strcmp(rows[row].x, "bf16") || !strcmp(rows[row].x, "parts") ? DLC_F32 : DLC_I32;
         compare(&inputs[0], &inputs[1], &y, what);
         if (first.data && strcmp(rows[row].row, "fma"))
             ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s: other bits than before", what);
@@ -504,6 +590,16 @@ static const struct {
      "a: sdot multiplies i8 by i8 into i32; rows are i8, columns u8, the sum i32"},
     {"bf16", "bf16", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
      "a: vpdpbusd multiplies u8 by i8 into i32; rows are bf16, columns bf16, the sum f32"},
+    {"bf16", "bf16", "par j:32, i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } }",
+     "a: bf16x3 multiplies sums of three parts, f32(x[0, …]) + f32(x[1, …]) + f32(x[2, …]) of bf16, into f32"},
+    {"bf16", "bf16", "copy wp = a.parts_right [j/32, part, k/2, j%32, k%2]\n par j:32, i:32 { a = dot tdpbf16ps i x j over [k] in reg }",
+     "a has no operand 'parts_right', or several"},
+    {"parts", "parts", "par j:32, i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } }",
+     "a: w must have 2 elements of k together and then j"},
+    {"parts", "parts",
+     "copy xt = a.parts_left [k/2, i, part, k%2]\n copy wp = a.parts_right [j/32, part, k/2, j%32, k%2]\n par j:32 { for part, k, lane j:16 "
+     "{ wp in scratch } for part, k, i { xt in scratch } for i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } } }",
+     "a: xt must have 32 elements of k together, and rows at equal distances"},
     {"u8", "i8", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
      "a: w must have 4 elements of k together and then j"},
     {"u8", "i8",
