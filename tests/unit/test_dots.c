@@ -34,6 +34,7 @@ static const struct {
     {"fma", "u8", "i8"},      {"fma", "bf16", "bf16"},      {"tdpbssd", "i8", "i8"},  {"tdpbsud", "i8", "u8"},
     {"tdpbusd", "u8", "i8"},  {"tdpbuud", "u8", "u8"},      {"tdpbf16ps", "bf16", "bf16"},
     {"pmaddwd", "u8", "i8"},  {"pmaddwd", "i8", "u8"},      {"pmaddwd", "i8", "i8"},  {"pmaddwd", "u8", "u8"},
+    {"bf16x3", "parts", "parts"},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
@@ -75,9 +76,25 @@ static void teardown(void)
 
 /* --- the module --- */
 
+/* Factors are f32 in three parts of bf16: those of a row in turn, those of the columns in planes. */
+static void head_of_parts(dlc_str *text, const char *target, const int *size)
+{
+    dlc_str_printf(text,
+                   "module @t for %s after choose {\n  input %%x: bf16[%d,3,%d]\n  input %%w: bf16[3,%d,%d]\n  output %%y: f32[%d,%d]\n}\n\n"
+                   "kernel @k(x: bf16[%d,3,%d], w: bf16[3,%d,%d]) -> (y: f32[%d,%d]) {\n  axis i=%d, j=%d, k=%d\n"
+                   "  a[i,j] = sum(k) (f32(x[i, 0, k]) + f32(x[i, 1, k]) + f32(x[i, 2, k])) * "
+                   "(f32(w[0, k, j]) + (f32(w[2, k, j]) + f32(w[1, k, j])))\n  y[i,j] = a[i, j] + 1 -> y[i, j]\n}\n",
+                   target, size[0], size[2], size[2], size[1], size[0], size[1], size[0], size[2], size[2], size[1], size[0], size[1],
+                   size[0], size[1], size[2]);
+}
+
 static void head(dlc_str *text, const char *target, const char *x, const char *w, const int *size)
 {
-    const char *acc = strcmp(x, "bf16") ? "i32" : "f32";
+    if (!strcmp(x, "parts")) {
+        head_of_parts(text, target, size);
+        return;
+    }
+    const char *acc = strcmp(x, "bf16") && strcmp(x, "f32") ? "i32" : "f32";
     dlc_str_printf(text,
                    "module @t for %s after choose {\n  input %%x: %s[%d,%d]\n  input %%w: %s[%d,%d]\n  output %%y: %s[%d,%d]\n}\n\n"
                    "kernel @k(x: %s[%d,%d], w: %s[%d,%d]) -> (y: %s[%d,%d]) {\n  axis i=%d, j=%d, k=%d\n"
@@ -86,20 +103,26 @@ static void head(dlc_str *text, const char *target, const char *x, const char *w
                    size[1], acc, size[0], size[1], size[0], size[1], size[2], acc, acc);
 }
 
+static int is_of_tiles(const char *row)
+{
+    return !strncmp(row, "tdp", 3) || !strcmp(row, "bf16x3");
+}
+
 static void module_text(dlc_str *text, const char *target, int row, const int *size, int tree)
 {
-    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = !strncmp(rows[row].row, "tdp", 3);
+    int lanes = (int)dlc_target_find(target)->vector_bytes / 4, is_tile = is_of_tiles(rows[row].row);
     int columns = is_tile ? 32 : 2 * lanes;
     int is_words = !strcmp(rows[row].row, "pmaddwd"), is_wide = is_words && row % 2;
-    int granule = !strcmp(rows[row].row, "fma") ? 1 : is_words || !strcmp(rows[row].x, "bf16") ? 2 : 4;
+    int is_parts = !strcmp(rows[row].x, "parts");
+    int granule = !strcmp(rows[row].row, "fma") ? 1 : is_words || is_parts || !strcmp(rows[row].x, "bf16") ? 2 : 4;
     head(text, target, rows[row].x, rows[row].w, size);
     if (granule == 1)
         dlc_str_printf(text, "schedule %s {\n  copy wp = a.w [j/%d, k, j%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
                              "      wp in scratch\n    }\n", target, columns, columns, columns, lanes);
     else
-        dlc_str_printf(text, "schedule %s {\n  copy wp = a.%s [j/%d, k/%d, j%%%d, k%%%d]\n  par j:%d {\n    for k, lane j:%d {\n"
-                             "      wp in scratch\n    }\n", target, is_wide ? "wide_right" : "w", columns, granule, columns, granule,
-                       columns, lanes);
+        dlc_str_printf(text, "schedule %s {\n  copy wp = a.%s [j/%d, %sk/%d, j%%%d, k%%%d]\n  par j:%d {\n    for %sk, lane j:%d {\n"
+                             "      wp in scratch\n    }\n", target, is_parts ? "parts_right" : is_wide ? "wide_right" : "w", columns,
+                       is_parts ? "part, " : "", granule, columns, granule, columns, is_parts ? "part, " : "", lanes);
     dlc_str_printf(text, trees[tree], is_tile ? 32 : 4, rows[row].row);
     dlc_str_add(text, "  }\n}\n\nsteps {\n  launch 0 (%x, %w) -> (%y)\n}\n");
 }
@@ -153,6 +176,60 @@ static dlcrt_tensor tensor_of(const char *type, int d0, int d1, uint32_t seed)
     return t;
 }
 
+/* Half to even, or cut. */
+static uint16_t to_bf16(float value, int is_cut)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((is_cut ? bits : bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static float from_bf16(uint16_t half)
+{
+    float value;
+    memcpy(&value, &(uint32_t){(uint32_t)half << 16}, sizeof value);
+    return value;
+}
+
+/* Part p of an element: 0 behind what is not finite. What rounding could make infinite is cut. */
+static uint16_t part_of(float value, int p)
+{
+    int is_cut = !(fabsf(value) < 0x1p127f);
+    uint16_t part = to_bf16(value, is_cut);
+    for (; p > 0; p--) {
+        value = isfinite(value) ? value - from_bf16(part) : 0;
+        part = to_bf16(value, is_cut);
+    }
+    return part;
+}
+
+/* Of a matrix: the parts of each row in turn, or in planes. */
+static dlcrt_tensor in_parts(const float *values, int d0, int d1, int in_planes)
+{
+    dlcrt_tensor t = {.dtype = DLC_BF16, .rank = 3, .dims = {in_planes ? 3 : d0, in_planes ? d0 : 3, d1}};
+    uint16_t *parts = t.data = guarded(sizeof *parts * 3 * (size_t)d0 * (size_t)d1);
+    for (int i = 0; i < d0; i++)
+        for (int p = 0; p < 3; p++)
+            for (int k = 0; k < d1; k++)
+                parts[(in_planes ? p * d0 + i : i * 3 + p) * d1 + k] = part_of(values[i * d1 + k], p);
+    return t;
+}
+
+static float *random_floats(size_t n, uint32_t seed)
+{
+    float *values = guarded(sizeof *values * n);
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        values[i] = (float)(int32_t)seed / 2147483648.0f;
+    }
+    return values;
+}
+
+static dlcrt_tensor factor_of(const char *type, int d0, int d1, uint32_t seed, int is_w)
+{
+    return strcmp(type, "parts") ? tensor_of(type, d0, d1, seed) : in_parts(random_floats((size_t)d0 * (size_t)d1, seed), d0, d1, is_w);
+}
+
 static double element(const dlcrt_tensor *t, int64_t at)
 {
     uint32_t bits;
@@ -166,14 +243,23 @@ static double element(const dlcrt_tensor *t, int64_t at)
     return value;
 }
 
+/* Of a matrix, whatever it is made of. */
+static double element_at(const dlcrt_tensor *t, int in_planes, int64_t i, int64_t k)
+{
+    int64_t columns = t->dims[t->rank - 1], row = in_planes ? i : 3 * i, apart = in_planes ? t->dims[1] : 1;
+    if (t->rank == 2)
+        return element(t, i * columns + k);
+    return element(t, row * columns + k) + element(t, (row + apart) * columns + k) + element(t, (row + 2 * apart) * columns + k);
+}
+
 static void compare(const dlcrt_tensor *x, const dlcrt_tensor *w, const dlcrt_tensor *y, const char *what)
 {
-    int64_t depth = x->dims[1], columns = w->dims[1];
+    int64_t depth = x->dims[x->rank - 1], columns = w->dims[w->rank - 1];
     for (int64_t i = 0; i < x->dims[0]; i++)
         for (int64_t j = 0; j < columns; j++) {
             double sum = 1, got;
             for (int64_t k = 0; k < depth; k++)
-                sum += element(x, i * depth + k) * element(w, k * columns + j);
+                sum += element_at(x, 0, i, k) * element_at(w, 1, k, j);
             got = y->dtype == DLC_F32 ? (double)((const float *)y->data)[i * columns + j]
                                       : (double)((const int32_t *)y->data)[i * columns + j];
             ck_assert_msg(fabs(got - sum) <= (y->dtype == DLC_F32 ? 1e-5 : 0), "%s: [%d,%d] = %.9g, not %.9g", what, (int)i, (int)j,
@@ -229,7 +315,7 @@ START_TEST(rows_give_the_same_numbers_everywhere)
 {
     int row = _i / (NSIZES * NTREES);
     const int *size = sizes[_i / NTREES % NSIZES];
-    dlcrt_tensor inputs[] = {tensor_of(rows[row].x, size[0], size[2], 1), tensor_of(rows[row].w, size[2], size[1], 2)};
+    dlcrt_tensor inputs[] = {factor_of(rows[row].x, size[0], size[2], 1, 0), factor_of(rows[row].w, size[2], size[1], 2, 1)};
     dlcrt_tensor first = {0};
     int ntargets = getenv("DLC_LONG") ? NTARGETS : SOME_TARGETS;
     for (int k = 0; k < ntargets; k++) {
@@ -247,10 +333,10 @@ START_TEST(rows_give_the_same_numbers_everywhere)
         uint64_t products = products_so_far();
         if (!run_once(inputs, 2, &y, what))
             continue;
-        int has_product = !strncmp(rows[row].row, "tdp", 3) && strstr(targets[t], "amx") && size[2] >= 4; /* at least a granule */
+        int has_product = is_of_tiles(rows[row].row) && strstr(targets[t], "amx") && size[2] >= 4; /* at least a granule */
         if (has_product && has_software_tiles())
             ck_assert_msg(products_so_far() > products, "%s: no product of tiles", what);
-        y.dtype = !strcmp(rows[row].x, "bf16") ? DLC_F32 : DLC_I32;
+        y.dtype = !strcmp(rows[row].x, "bf16") || !strcmp(rows[row].x, "parts") ? DLC_F32 : DLC_I32;
         compare(&inputs[0], &inputs[1], &y, what);
         if (first.data && strcmp(rows[row].row, "fma"))
             ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s: other bits than before", what);
@@ -495,6 +581,156 @@ START_TEST(padding_is_skipped)
 }
 END_TEST
 
+/* --- parts --- */
+
+enum { M_PARTS = 37, N_PARTS = 70, K_PARTS = 547 };
+
+/* The product of floats under a schedule, by the row. */
+static float *product_of(const float *x, const float *w, const char *row, const char *schedule, const char *target)
+{
+    static const int size[] = {M_PARTS, N_PARTS, K_PARTS};
+    int is_parts = !strcmp(row, "bf16x3");
+    dlcrt_tensor inputs[] = {{.dtype = DLC_F32, .rank = 2, .dims = {M_PARTS, K_PARTS}, .data = (void *)x},
+                             {.dtype = DLC_F32, .rank = 2, .dims = {K_PARTS, N_PARTS}, .data = (void *)w}}, y = {0};
+    dlc_str text = {0};
+    char message[1024];
+    if (is_parts)
+        inputs[0] = in_parts(x, M_PARTS, K_PARTS, 0), inputs[1] = in_parts(w, K_PARTS, N_PARTS, 1);
+    head(&text, target, is_parts ? "parts" : "f32", is_parts ? "parts" : "f32", size);
+    dlc_str_printf(&text, "schedule %s {\n%s}\n\nsteps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", target, schedule);
+    dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+    ck_assert_msg(model != NULL, "%s: %s\n%s", target, message, dlc_str_text(&text));
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    return run_once(inputs, 2, &y, target) ? y.data : NULL;
+}
+
+static const char tree_of_floats[] = "  par j:16, i:4 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n";
+static const char *const trees_of_parts[] = {
+    "  copy wp = a.parts_right [j/32, k/2, part, j%32, k%2]\n  par j:32 {\n    for k, part, lane j:16 {\n      wp in scratch\n    }\n"
+    "    for i:32 {\n      a = dot bf16x3 i x j over [k] in reg\n      as a {\n        y\n      }\n    }\n  }\n",
+    "  copy wp = a.parts_right [j/16, part, k/2, j%16, k%2]\n  par j:16 {\n    for part, k, lane j:16 {\n      wp in scratch\n    }\n"
+    "    for i:48 {\n      for k:128 {\n        a = dot bf16x3 i x j over [k] in scratch\n      }\n      for i, lane j:4 {\n"
+    "        y\n      }\n    }\n  }\n",
+};
+
+/* The largest error over the sum of the terms' magnitudes. */
+static double error_of(const float *x, const float *w, const float *y)
+{
+    double largest = 0;
+    for (int i = 0; i < M_PARTS; i++)
+        for (int j = 0; j < N_PARTS; j++) {
+            double sum = 1, magnitudes = 1;
+            for (int k = 0; k < K_PARTS; k++) {
+                sum += (double)x[i * K_PARTS + k] * w[k * N_PARTS + j];
+                magnitudes += fabs((double)x[i * K_PARTS + k] * w[k * N_PARTS + j]);
+            }
+            largest = fmax(largest, fabs(y[i * N_PARTS + j] - sum) / magnitudes);
+        }
+    return largest;
+}
+
+START_TEST(parts_are_as_exact_as_floats)
+{
+    const float *x = random_floats(M_PARTS * K_PARTS, 7), *w = random_floats(K_PARTS * N_PARTS, 8);
+    const char *target = _i % 2 ? "x86-64-v3" : "x86-64-v4+amx_bf16";
+    const float *floats = product_of(x, w, "fma", tree_of_floats, target), *got = product_of(x, w, "bf16x3", trees_of_parts[_i / 2], target);
+    if (!floats || !got)
+        return;
+    double error = error_of(x, w, got), wanted = error_of(x, w, floats);
+    ck_assert_msg(error <= wanted && error < 1e-6, "%s: an error of %g, of floats %g", target, error, wanted);
+}
+END_TEST
+
+/* What no sum of parts gives: infinite and NaN, opposite ones, zeros beside them, and numbers that bf16 rounds to infinity. */
+static void spoil(float *x, float *w)
+{
+    x[0 * K_PARTS + 5] = INFINITY;
+    x[1 * K_PARTS + 540] = -INFINITY;
+    x[2 * K_PARTS + 546] = NAN;
+    x[3 * K_PARTS + 130] = 3.4028234e38f;
+    x[20 * K_PARTS + 300] = 3.3e38f;
+    x[33 * K_PARTS + 9] = INFINITY;
+    x[33 * K_PARTS + 10] = -INFINITY;
+    w[5 * N_PARTS + 7] = 0;
+    w[77 * N_PARTS + 69] = -INFINITY;
+    w[400 * N_PARTS + 40] = 3.4028234e38f;
+}
+
+START_TEST(what_is_not_finite_stays_so)
+{
+    float *x = random_floats(M_PARTS * K_PARTS, 9), *w = random_floats(K_PARTS * N_PARTS, 10);
+    const char *target = _i % 2 ? "x86-64-v3" : "x86-64-v4+amx_bf16";
+    spoil(x, w);
+    const float *sums = product_of(x, w, "bf16x3", trees_of_parts[_i / 2], target);
+    if (!sums)
+        return;
+    for (int i = 0; i < M_PARTS; i++)
+        for (int j = 0; j < N_PARTS; j++) {
+            float sum = 0, got = sums[i * N_PARTS + j];
+            double magnitudes = 1;
+            for (int k = 0; k < K_PARTS; k++) {
+                sum = fmaf(x[i * K_PARTS + k], w[k * N_PARTS + j], sum);
+                magnitudes += fabs((double)x[i * K_PARTS + k] * w[k * N_PARTS + j]);
+            }
+            sum += 1;
+            int is_right = isnan(sum) ? isnan(got) : isinf(sum) ? got == sum : fabs((double)got - sum) <= 1e-6 * magnitudes;
+            ck_assert_msg(is_right, "%s, tree %d: [%d,%d] = %g, not %g", target, _i / 2, i, j, (double)got, (double)sum);
+        }
+}
+END_TEST
+
+enum { PART_H = 9, PART_W = 35, PART_C = 38, PART_F = 40 };
+
+/* x at (i, j) of the image, 0 around it. */
+static double pixel(const float *x, int h, int w, int c)
+{
+    return h < 0 || h >= PART_H || w < 0 || w >= PART_W ? 0 : x[(h * PART_W + w) * PART_C + c];
+}
+
+/* A window past the border is copied part by part; constants lie as the row wants them. */
+START_TEST(parts_of_windows_and_of_constants)
+{
+    static const char *const layouts[][2] = {{"[oh, ow, part, kh, kw, ic]", "[oc/32, part, kh, kw, ic/2, oc%32, ic%2]"},
+                                             {"[oh, part, ow, kh, kw, ic]", "[oc/32, kh, kw, ic/2, part, oc%32, ic%2]"}};
+    const char *target = _i % 2 ? "x86-64-v3" : "x86-64-v4+amx_bf16";
+    const float *x = random_floats(PART_H * PART_W * PART_C, 11), *w = random_floats(9 * PART_C * PART_F, 12);
+    dlcrt_tensor image = in_parts(x, PART_H * PART_W, PART_C, 0), filter = in_parts(w, 9 * PART_C, PART_F, 1), y = {0};
+    dlc_str text = {0};
+    char message[1024];
+    image.rank = 4;
+    memcpy(image.dims, (int64_t[]){PART_H, PART_W, 3, PART_C}, 4 * sizeof *image.dims);
+    dlc_str_printf(&text, "module @t for %s after lower {\n  input %%x: bf16[9,35,3,38]\n  const %%w: bf16[3,3,3,38,40] = [", target);
+    for (int i = 0; i < 27 * PART_C * PART_F; i++)
+        dlc_str_printf(&text, "%s%.9g", i ? ", " : "", element(&filter, i));
+    dlc_str_printf(&text,
+                   "]\n  output %%y: f32[9,35,40]\n}\n\n"
+                   "kernel @k(x: bf16[9,35,3,38], w: bf16[3,3,3,38,40]@const) -> (y: f32[9,35,40]) {\n"
+                   "  axis oh=9, ow=35, oc=40, kh=3, kw=3, ic=38\n"
+                   "  a[oh,ow,oc] = sum(kh,kw,ic) (f32(x[oh + kh - 1, ow + kw - 1, 0, ic else 0]) + f32(x[oh + kh - 1, ow + kw - 1, 1, ic else 0]) + "
+                   "f32(x[oh + kh - 1, ow + kw - 1, 2, ic else 0])) * (f32(w[0, kh, kw, ic, oc]) + f32(w[1, kh, kw, ic, oc]) + "
+                   "f32(w[2, kh, kw, ic, oc])) -> y[oh, ow, oc]\n}\n"
+                   "schedule %s {\n  copy rows = a.parts_left %s\n  copy wp = a.parts_right %s\n  const { wp }\n"
+                   "  par oh {\n    for ow, part, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n    for oc:32, ow:32 {\n"
+                   "      a = dot bf16x3 ow x oc over [kh, kw, ic]\n    }\n  }\n}\n\nsteps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n",
+                   target, layouts[_i / 2][0], layouts[_i / 2][1]);
+    dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+    ck_assert_msg(model != NULL, "%s: %s", target, message);
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    if (!run_once(&image, 1, &y, target))
+        return;
+    for (int n = 0; n < PART_H * PART_W * PART_F; n++) {
+        double sum = 0;
+        for (int k = 0; k < 9 * PART_C; k++)
+            sum += pixel(x, n / PART_F / PART_W + k / PART_C / 3 - 1, n / PART_F % PART_W + k / PART_C % 3 - 1, k % PART_C) *
+                   w[k * PART_F + n % PART_F];
+        ck_assert_msg(fabs(((const float *)y.data)[n] - sum) <= 1e-5, "%s: [%d] = %.9g, not %.9g", target, n,
+                      (double)((const float *)y.data)[n], sum);
+    }
+}
+END_TEST
+
 /* --- refused --- */
 
 static const struct {
@@ -504,6 +740,16 @@ static const struct {
      "a: sdot multiplies i8 by i8 into i32; rows are i8, columns u8, the sum i32"},
     {"bf16", "bf16", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
      "a: vpdpbusd multiplies u8 by i8 into i32; rows are bf16, columns bf16, the sum f32"},
+    {"bf16", "bf16", "par j:32, i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } }",
+     "a: bf16x3 multiplies sums of three parts, f32(x[0, …]) + f32(x[1, …]) + f32(x[2, …]) of bf16, into f32"},
+    {"bf16", "bf16", "copy wp = a.parts_right [j/32, part, k/2, j%32, k%2]\n par j:32, i:32 { a = dot tdpbf16ps i x j over [k] in reg }",
+     "a has no operand 'parts_right', or several"},
+    {"parts", "parts", "par j:32, i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } }",
+     "a: w must have 2 elements of k together and then j"},
+    {"parts", "parts",
+     "copy xt = a.parts_left [k/2, i, part, k%2]\n copy wp = a.parts_right [j/32, part, k/2, j%32, k%2]\n par j:32 { for part, k, lane j:16 "
+     "{ wp in scratch } for part, k, i { xt in scratch } for i:32 { a = dot bf16x3 i x j over [k] in reg as a { y } } }",
+     "a: xt must have 32 elements of k together, and rows at equal distances"},
     {"u8", "i8", "par j:32, i:4 { a = dot vpdpbusd i x j over [k] in reg as a { y } }",
      "a: w must have 4 elements of k together and then j"},
     {"u8", "i8",
@@ -607,6 +853,9 @@ int main(void)
     tcase_add_test(tests, panels_of_a_block_are_vectors);
     tcase_add_test(tests, known_lanes_are_stored_in_parts);
     tcase_add_test(tests, padding_is_skipped);
+    tcase_add_loop_test(tests, parts_are_as_exact_as_floats, 0, 4);
+    tcase_add_loop_test(tests, what_is_not_finite_stays_so, 0, 4);
+    tcase_add_loop_test(tests, parts_of_windows_and_of_constants, 0, 4);
     tcase_add_loop_test(tests, what_a_row_cannot_take_is_refused, 0, NREFUSED);
     tcase_add_loop_test(tests, codes_are_taken_from_one_place, 0, sizeof places / sizeof *places);
     suite_add_tcase(suite, tests);

@@ -417,6 +417,12 @@ START_TEST(rows_pay_as_measured)
     machine.ops_per_us[DLC_IS_BF16] = 50;
     ck_assert(!dlc_dot_pays(&target, DLC_DOT_VDPBF16PS));
     ck_assert(!dlc_dot_pays(dlc_target_find("x86-64-v4"), DLC_DOT_VDPBF16PS));
+    target.facts |= DLC_HAS_AMX_BF16;
+    machine.ops_per_us[DLC_IS_AMX_BF16] = 700; /* six products for one of floats */
+    ck_assert(!dlc_dot_pays(&target, DLC_DOT_BF16X3));
+    ck_assert(dlc_dot_pays(&target, DLC_DOT_TDPBF16PS));
+    machine.ops_per_us[DLC_IS_AMX_BF16] = 1400;
+    ck_assert(dlc_dot_pays(&target, DLC_DOT_BF16X3));
 }
 END_TEST
 
