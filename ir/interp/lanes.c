@@ -185,11 +185,11 @@ static int int_rows(dlc_expr_op op, const dlc_strip *args, uint32_t n, void *to)
     }
 }
 
-/* Shifts, quotients and remainders by one amount for all points, of signed types. */
+/* Shifts by one amount for all points, of signed types quotients and remainders, too. */
 static int int_rows_by_one(dlc_expr_op op, dlc_dtype dtype, const dlc_strip *args, uint32_t n,
                            void *to)
 {
-    if (args[1].step || dlc_is_unsigned(dtype))
+    if (args[1].step || (dlc_is_unsigned(dtype) && op != DLC_EXPR_SHL && op != DLC_EXPR_SHR))
         return 0;
     int64_t by = *(const int64_t *)args[1].at;
     int is_shift = by >= 0 && by < dlc_dtypes[dtype].bits;
@@ -358,8 +358,42 @@ static int cast_rows(const dlc_strip_op *op, const dlc_strip *args, uint32_t n, 
     return 0;
 }
 
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The bits of a number that is a bf16, which most are; of others there are more, or it is none. */
+static uint32_t bits_of(double value, int *is_bf16)
+{
+    const uint32_t lower = 0xffff;
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    *is_bf16 = (double)narrow == value && !(bits & lower);
+    return bits >> 16;
+}
+
 static int bitcast_rows(const dlc_strip_op *op, const dlc_strip *args, uint32_t n, void *to)
 {
+    if (op->from == DLC_F32 && op->dtype == DLC_U32 && !op->is_wide) {
+        const uint32_t *a = args[0].at;
+        for (uint32_t i = 0; i < n; i++)
+            ((int64_t *)to)[i] = a[i * args[0].step];
+        return 1;
+    }
+    if (op->from == DLC_U32 && op->dtype == DLC_F32 && !op->is_wide) {
+        const int64_t *a = args[0].at;
+        for (uint32_t i = 0; i < n; i++)
+            ((uint32_t *)to)[i] = (uint32_t)a[i * args[0].step];
+        return 1;
+    }
+    if (op->from == DLC_U16 && op->dtype == DLC_BF16) {
+        LOOP1(int64_t, double, float_of((uint32_t)x << 16));
+        return 1;
+    }
     if (op->from == DLC_F32 && op->dtype == DLC_I32 && !op->is_wide) {
         const int32_t *a = args[0].at;
         for (uint32_t i = 0; i < n; i++)
@@ -606,6 +640,9 @@ void dlc_strip_load(const dlc_elements *from, uint8_t lane, uint32_t n, void *to
     case DLC_U64:
         LOAD(uint64_t, int64_t, x);
         return;
+    case DLC_BF16:
+        LOAD(uint16_t, double, float_of((uint32_t)x << 16));
+        return;
     default:
         break;
     }
@@ -630,6 +667,20 @@ void dlc_strip_load(const dlc_elements *from, uint8_t lane, uint32_t n, void *to
             for (uint32_t i = 0; i < n; i++)                                                       \
                 base[into->start + i * into->stride] = (memory)v_[i * value.step].at;              \
     } while (0)
+
+static void store_bf16(const dlc_elements *into, dlc_strip value, uint32_t n)
+{
+    uint16_t *base = into->base;
+    for (uint32_t i = 0; i < n; i++) {
+        int is_bf16;
+        dlc_scalar v = dlc_strip_get(DLC_LANE_DOUBLE, value, i);
+        uint32_t bits = bits_of(v.f, &is_bf16);
+        if (is_bf16)
+            base[offset_of(into, i)] = (uint16_t)bits;
+        else
+            dlc_scalar_write(DLC_BF16, &base[offset_of(into, i)], v);
+    }
+}
 
 void dlc_strip_store(const dlc_elements *into, uint8_t lane, dlc_strip value, uint32_t n)
 {
@@ -659,6 +710,9 @@ void dlc_strip_store(const dlc_elements *into, uint8_t lane, dlc_strip value, ui
     case DLC_I64:
     case DLC_U64:
         STORE(int64_t, int64_t);
+        return;
+    case DLC_BF16:
+        store_bf16(into, value, n);
         return;
     default:
         break;

@@ -136,18 +136,27 @@ static uint32_t make_value(launching *l, const char *name, const dlc_buffer *buf
     return dlc_module_add_value(l->module, &value);
 }
 
-/* By buffer of the part: what it is in the step. */
-static uint32_t *find_values(launching *l, const dlc_rewritten *rewritten, uint32_t *made)
+/* By buffer of the part: what it is in the step; DLC_NO_VALUE what the part makes. */
+static uint32_t *find_values(const launching *l, const uint32_t *made)
 {
     const dlc_kernel *kernel = l->part->kernel;
     uint32_t *values = dlc_new_array(l->module->arena, uint32_t, kernel->buffers.n + 1);
     for (uint32_t b = 0; b < kernel->buffers.n; b++) {
-        uint32_t from = l->part->buffers.data[b], number = from & ~DLC_REWRITE_MADE;
-        if (from & DLC_REWRITE_MADE && kernel->buffers.data[b].role == DLC_ROLE_OUT)
-            made[number] = make_value(l, rewritten->made.data[number], &kernel->buffers.data[b]);
-        values[b] = from & DLC_REWRITE_MADE ? made[number] : l->step->values[from];
+        uint32_t from = l->part->buffers.data[b];
+        values[b] = from & DLC_REWRITE_MADE ? made[from & ~DLC_REWRITE_MADE] : l->step->values[from];
     }
     return values;
+}
+
+/* What the part makes is what an equal step has made (NULL: there is none), or new. */
+static void make_values(launching *l, const dlc_rewritten *rewritten, const dlc_step *equal, uint32_t *values, uint32_t *made)
+{
+    const dlc_kernel *kernel = l->part->kernel;
+    for (uint32_t b = 0; b < kernel->buffers.n; b++) {
+        uint32_t number = l->part->buffers.data[b] & ~DLC_REWRITE_MADE;
+        if (values[b] == DLC_NO_VALUE)
+            values[b] = made[number] = equal ? equal->values[b] : make_value(l, rewritten->made.data[number], &kernel->buffers.data[b]);
+    }
 }
 
 static dlc_step part_step(launching *l, uint32_t *values)
@@ -161,6 +170,54 @@ static dlc_step part_step(launching *l, uint32_t *values)
     for (uint32_t s = 0; s < step.nsymbols; s++)
         step.symbols[s] = l->step->symbols[l->part->symbols.data[s]];
     return step;
+}
+
+/* --- what is there already --- */
+
+typedef dlc_vec(dlc_step) step_list;
+
+static int is_equal(const dlc_step *a, const dlc_step *b)
+{
+    if (a->kernel != b->kernel || a->nvalues != b->nvalues || a->nsymbols != b->nsymbols)
+        return 0;
+    for (uint32_t v = 0; v < a->nvalues; v++)
+        if (b->values[v] != DLC_NO_VALUE && a->values[v] != b->values[v])
+            return 0;
+    for (uint32_t s = 0; s < a->nsymbols; s++)
+        if (a->symbols[s] != b->symbols[s])
+            return 0;
+    return 1;
+}
+
+/* `step` changes something that `reader` reads. */
+static int is_in_the_way(const dlc_module *module, const dlc_step *step, const dlc_step *reader)
+{
+    for (uint32_t i = 0; i < step->nvalues; i++)
+        for (uint32_t v = 0; v < reader->nvalues && dlc_step_writes(module, step, i); v++) {
+            const dlc_module_value *written = &module->values.data[step->values[i]];
+            if (step->values[i] == reader->values[v] || (written->skip && written->whole == reader->values[v]))
+                return 1;
+        }
+    return step->kind != DLC_STEP_LAUNCH;
+}
+
+enum { MOST_STEPS = 256 }; /* that are looked at for an equal one */
+
+/* A step before this one that reads the same, and makes all that it makes: several kernels read one value, and each was rewritten. */
+static const dlc_step *find_equal(const dlc_module *module, const step_list *steps, const dlc_step *step)
+{
+    for (uint32_t v = 0; v < step->nvalues; v++)
+        if (step->values[v] == DLC_NO_VALUE ? !dlc_step_writes(module, step, v)
+                                            : dlc_step_writes(module, step, v) || module->values.data[step->values[v]].skip)
+            return NULL;
+    for (uint32_t n = 0; n < steps->n && n < MOST_STEPS; n++) {
+        const dlc_step *other = &steps->data[steps->n - 1 - n];
+        if (other->kind == DLC_STEP_LAUNCH && is_equal(other, step))
+            return other;
+        if (is_in_the_way(module, other, step))
+            return NULL;
+    }
+    return NULL;
 }
 
 /* --- what is known at compile time --- */
@@ -199,32 +256,53 @@ static dlc_status compute(dlc_pass_ctx *ctx, const launching *l, const uint32_t 
     return DLC_OK;
 }
 
+/* The module's steps as they become. */
+typedef struct {
+    step_list steps, computed; /* those that were run now: they, too, may be equal, where layers share weights */
+} replacing;
+
+static const dlc_step *find_computed(const step_list *computed, const dlc_step *step)
+{
+    for (uint32_t n = 0; n < computed->n && n < MOST_STEPS; n++)
+        if (is_equal(&computed->data[computed->n - 1 - n], step))
+            return &computed->data[computed->n - 1 - n];
+    return NULL;
+}
+
+static dlc_status add_part(dlc_pass_ctx *ctx, launching *l, const dlc_rewritten *to, uint32_t *made, replacing *r)
+{
+    uint32_t *values = find_values(l, made);
+    int is_constant = reads_constants(l, values);
+    dlc_step step = part_step(l, values);
+    const dlc_step *equal = is_constant ? find_computed(&r->computed, &step) : find_equal(l->module, &r->steps, &step);
+    make_values(l, to, equal, values, made);
+    if (!equal)
+        dlc_vec_push(l->module->arena, is_constant ? &r->computed : &r->steps, step);
+    return is_constant && !equal ? compute(ctx, l, values) : DLC_OK;
+}
+
 /* Launches of kernel k become launches of its parts. */
 static dlc_status replace_steps(dlc_pass_ctx *ctx, const dlc_rewritten *rewritten, uint32_t nkernels)
 {
     dlc_module *module = ctx->module;
-    dlc_vec(dlc_step) steps = {0};
+    replacing r = {0};
     for (uint32_t s = 0; s < module->steps.n; s++) {
         const dlc_step *step = &module->steps.data[s];
         const dlc_rewritten *to = step->kind == DLC_STEP_LAUNCH && step->kernel < nkernels ? &rewritten[step->kernel] : NULL;
         if (!to || !to->parts.n) {
-            dlc_vec_push(module->arena, &steps, *step);
+            dlc_vec_push(module->arena, &r.steps, *step);
             continue;
         }
         uint32_t *made = dlc_new_array(ctx->scratch, uint32_t, to->made.n + 1);
-        for (uint32_t p = 0; p < to->parts.n; p++) {
-            launching l = {module, step, &to->parts.data[p]};
-            uint32_t *values = find_values(&l, to, made);
-            if (reads_constants(&l, values))
-                DLC_TRY(compute(ctx, &l, values));
-            else
-                dlc_vec_push(module->arena, &steps, part_step(&l, values));
-        }
+        for (uint32_t i = 0; i < to->made.n; i++)
+            made[i] = DLC_NO_VALUE;
+        for (uint32_t p = 0; p < to->parts.n; p++)
+            DLC_TRY(add_part(ctx, &(launching){module, step, &to->parts.data[p]}, to, made, &r));
         ctx->changes++;
     }
-    module->steps.data = steps.data;
-    module->steps.n = steps.n;
-    module->steps.cap = steps.cap;
+    module->steps.data = r.steps.data;
+    module->steps.n = r.steps.n;
+    module->steps.cap = r.steps.cap;
     return DLC_OK;
 }
 

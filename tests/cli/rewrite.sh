@@ -354,5 +354,45 @@ if [ "$(uname -m)" = x86_64 ] && command -v cc >/dev/null; then
     along --target sm_80 --emulate-gpu --rewrite positions=2 --expect along.npz
 fi
 
+# Factors in three parts of bf16: a number by 1 and by zeros is itself, bit for bit, of whatever size; then what else there is around products.
+cat >parts.dlc <<TEXT
+graph @itself(%x: f32[19,32]) -> %y {
+  %c: f32[32] = const [1e-28, 1e-26, 1e-24, 1e-22, 1e-20, 1e-18, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1, 3, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16, 1e18, 1e20, 1e22, 1e26, 1e30, 1e34, 1e37, 3.4e38]
+  %e: f32[32,32] = eye {dims=[32, 32], axis=0, dtype=f32}
+  %s: f32[19,32] = mul %x, %c
+  %y: f32[19,32] = matmul %s, %e
+}
+TEXT
+cat >around.dlc <<TEXT
+graph @around(%x: f32[2,8,9,14], %z: f32[2,24,5,7], %a: f32[3,20,96]) -> %y, %b {
+  %v: f32[64,8,1,1] = const hash(00000000000000a3)
+  %w: f32[24,64,3,3] = const hash(00000000000000a4)
+  %k: f32[24,1,1] = const hash(00000000000000a5)
+  %u: f32[96,72] = const hash(00000000000000a6)
+  %t: f32[96,40] = const hash(00000000000000a7)
+  %p: f32[2,64,9,14] = conv %x, %v
+  %c: f32[2,24,5,7] = conv %p, %w {strides=[2, 2], pads=[1, 1, 1, 1]}
+  %d: f32[2,24,5,7] = add %c, %k
+  %r: f32[2,24,5,7] = add %d, %z
+  %y: f32[2,24,5,7] = relu %r
+  %m: f32[3,20,72] = matmul %a, %u
+  %n: f32[3,20,40] = matmul %a, %t
+  %b: f32[3,20,112] = concat %m, %n {axis=2}
+}
+TEXT
+"$DLC" run parts.dlc --interpret --input x=random:7 --outputs parts.npz -q || fail "no expected output"
+"$DLC" run around.dlc --interpret --input x=random:7 --input z=random:8 --input a=random:9 --outputs around.npz -q || fail "no expected output"
+expect 0 "s.bf16x3;e.bf16x3" "$DLC" opt parts.dlc --passes const_fold,layout,fuse,lower,rewrite --fusion none --rewrite bf16x3=32
+expect 0 "p.bf16x3;w.bf16x3;a.bf16x3" "$DLC" opt around.dlc --passes layout,fuse,lower,rewrite --rewrite bf16x3=64
+! grep -q "a.bf16x3_2" out || fail "rows that two products read are taken apart twice"
+for target in native x86-64-v4 x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    expect 0 "" "$DLC" run parts.dlc --input x=random:7 --expect parts.npz --rtol 0 --atol 0 --fusion none --rewrite bf16x3=32 --target $target
+    expect 0 "" "$DLC" run around.dlc --input x=random:7 --input z=random:8 --input a=random:9 --expect around.npz --rtol 1e-5 --rewrite bf16x3=64 \
+        --target $target --threads 2
+done
+expect 0 "" "$DLC" run around.dlc --input x=random:7 --input z=random:8 --input a=random:9 --expect around.npz --rtol 1e-5 --matrix off
+expect 2 "matrix 'on' is none of auto and off" "$DLC" compile parts.dlc -o m.so --matrix on
+
 expect 2 "winograd '3' is none of auto, off, 2 and 4" "$DLC" compile conv.dlc -o m.so --winograd 3
 finish

@@ -68,6 +68,32 @@ START_TEST(parts_give_the_product)
 }
 END_TEST
 
+/* What is computed in front of a product, and rows that lie apart, have parts of their own. */
+static const char *const computed[] = {
+    "in x 20,64; const a 64; const b 64; const w 64,24; p = mul x a; q = add p b; r = relu q; y = matmul r w; out y",
+    "in x 20,40; in z 20,24; const w 64,24; c = concat x z axis=1; r = relu c; y = matmul r w; out y",
+    "in x 1,16,9,8; const v 64,16,3,3; const w 160,64,1,1; p = conv x v pads=1,1,1,1 nhwc; c = conv p w strides=2,2 nhwc; y = abs c; out y",
+};
+enum { NCOMPUTED = sizeof computed / sizeof *computed };
+
+START_TEST(parts_are_of_what_is_computed)
+{
+    static const char *const targets[] = {"x86-64-v3", "x86-64-v4+bf16+amx_bf16"};
+    const char *graph = computed[_i / 2];
+    small_graph s = small_begin(graph);
+    const dlc_module *module = lowered(&s, targets[_i % 2], (dlc_pass_ctx){.rewrite = "bf16x3=40"});
+    ck_assert_msg(dlc_module_find_value(module, "matmul.bf16x3") != DLC_NO_VALUE || dlc_module_find_value(module, "conv.bf16x3") != DLC_NO_VALUE,
+                  "%s", graph);
+    s.ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s.ctx) != DLC_OK)
+        small_fail(&s, "choose");
+    double difference = small_difference(&s, run_nodes(&s), run_module(&s, module));
+    ck_assert_msg(difference == 0, "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s.ctx.scratch);
+    small_end(&s);
+}
+END_TEST
+
 /* Terms that are too few or do not lie together, groups, weights that a run brings, two constants, other types; GPUs. */
 static const struct {
     const char *graph, *target;
@@ -197,6 +223,7 @@ int main(void)
     TCase *tcase = tcase_create("bf16x3");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, parts_give_the_product, 0, 3 * NGRAPHS);
+    tcase_add_loop_test(tcase, parts_are_of_what_is_computed, 0, 2 * NCOMPUTED);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_test(tcase, parts_are_the_number);
     tcase_add_loop_test(tcase, it_is_left_alone, 0, sizeof never / sizeof *never);
