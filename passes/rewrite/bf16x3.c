@@ -307,8 +307,10 @@ static void make_parts(const site *at, uint32_t made, dlc_rewritten *out)
     p.buffer = first + made;
     p.kernel->name = p.factor->name;
     p.kernel->stages.n = 0;
-    for (uint32_t b = first; b < p.kernel->buffers.n; b++)
-        p.kernel->buffers.data[b].role = b == p.buffer ? DLC_ROLE_OUT : DLC_ROLE_IN; /* of no stage that is left */
+    for (uint32_t b = 0; b < p.kernel->buffers.n; b++)
+        if (p.kernel->buffers.data[b].role == DLC_ROLE_OUT)
+            p.kernel->buffers.data[b].role = DLC_ROLE_IN; /* of no stage that is left */
+    p.kernel->buffers.data[p.buffer].role = DLC_ROLE_OUT;
     add_parts(&p, p.factor->axes.n ? computed_elements(&p) : all_elements(&p));
     dlc_rewrite_add_part(p.kernel, first, NMADE, out);
 }

@@ -222,11 +222,13 @@ static const dlc_step *find_equal(const dlc_module *module, const step_list *ste
 
 /* --- what is known at compile time --- */
 
-static int reads_constants(const launching *l, const uint32_t *values)
+/* The part reads constants alone, and what it makes is nobody's but the other parts'. */
+static int is_constant(const launching *l, const uint32_t *values)
 {
     const dlc_kernel *kernel = l->part->kernel;
     for (uint32_t b = 0; b < kernel->buffers.n; b++)
-        if (kernel->buffers.data[b].role != DLC_ROLE_OUT && l->module->values.data[values[b]].role != DLC_VALUE_CONST)
+        if (kernel->buffers.data[b].role == DLC_ROLE_OUT ? values[b] != DLC_NO_VALUE
+                                                         : l->module->values.data[values[b]].role != DLC_VALUE_CONST)
             return 0;
     return !kernel->symbols.n;
 }
@@ -272,13 +274,13 @@ static const dlc_step *find_computed(const step_list *computed, const dlc_step *
 static dlc_status add_part(dlc_pass_ctx *ctx, launching *l, const dlc_rewritten *to, uint32_t *made, replacing *r)
 {
     uint32_t *values = find_values(l, made);
-    int is_constant = reads_constants(l, values);
+    int is_known = is_constant(l, values);
     dlc_step step = part_step(l, values);
-    const dlc_step *equal = is_constant ? find_computed(&r->computed, &step) : find_equal(l->module, &r->steps, &step);
+    const dlc_step *equal = is_known ? find_computed(&r->computed, &step) : find_equal(l->module, &r->steps, &step);
     make_values(l, to, equal, values, made);
     if (!equal)
-        dlc_vec_push(l->module->arena, is_constant ? &r->computed : &r->steps, step);
-    return is_constant && !equal ? compute(ctx, l, values) : DLC_OK;
+        dlc_vec_push(l->module->arena, is_known ? &r->computed : &r->steps, step);
+    return is_known && !equal ? compute(ctx, l, values) : DLC_OK;
 }
 
 /* Launches of kernel k become launches of its parts. */

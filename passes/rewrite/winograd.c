@@ -724,8 +724,9 @@ static void store_results(const site *at, dlc_kernel *kernel)
 {
     dlc_ids axes;
     uint32_t made = dlc_rewrite_insert(kernel, results_buffer(at, kernel, DLC_ROLE_OUT, &axes));
-    for (uint32_t b = made + 1; b < kernel->buffers.n; b++)
-        kernel->buffers.data[b].role = DLC_ROLE_IN; /* of no stage that is left */
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        if (b != made && kernel->buffers.data[b].role == DLC_ROLE_OUT)
+            kernel->buffers.data[b].role = DLC_ROLE_IN; /* of no stage that is left */
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         kernel->stages.data[s].buffer = DLC_NO_BUFFER;
     dlc_stage *stage = &kernel->stages.data[NEW_STAGES];
