@@ -483,30 +483,39 @@ START_TEST(parts_are_summed_apart)
 }
 END_TEST
 
+static const struct {
+    const char *row, *instruction, *target;
+    int loads, products;
+} loops[] = {
+    {"tdpbusd", "tdpbusd", "x86-64-v4+amx_int8", 4, 4},
+    {"bf16x3", "tdpbf16ps", "x86-64-v4+amx_bf16", 16, 24}, /* of six times four loads, those of parts that are there already are left out */
+};
+
 /* The innermost loop of whole tiles holds what it multiplies, and no more: nothing is spilled, sums stay where they are. */
 START_TEST(tiles_stay_in_their_registers)
 {
-    enum { TDPBUSD = 16 };
     static const int size[] = {64, 64, 512};
     char message[1024], code[65536], *loop, *at;
     dlc_str text = {0};
-    int loads = 0, products = 0;
-    module_text(&text, "x86-64-v4+amx_int8", TDPBUSD, size, 0);
-    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+amx_int8", message, sizeof message);
+    int nloads = 0, nproducts = 0, row = 0;
+    while (strcmp(rows[row].row, loops[_i].row) != 0)
+        row++;
+    module_text(&text, loops[_i].target, row, size, 0);
+    dlc_model *model = compiled(dlc_str_text(&text), loops[_i].target, message, sizeof message);
     ck_assert_msg(model && dlc_model_write(model, "asm", in_folder("dot.so"), NULL) == DLC_OK, "%s", message);
     FILE *file = fopen(in_folder("dot.so"), "r");
     code[fread(code, 1, sizeof code - 1, file)] = '\0';
     fclose(file);
-    ck_assert_ptr_nonnull(loop = strstr(code, "tdpbusd"));
+    ck_assert_ptr_nonnull(loop = strstr(code, loops[_i].instruction));
     while (strncmp(loop, "\n.L", 3) != 0)
         loop--;
     for (at = loop; strncmp(at, "\tj", 2) != 0; at++) {
-        loads += !strncmp(at, "tileloadd", 9);
-        products += !strncmp(at, "tdpbusd", 7);
+        nloads += !strncmp(at, "tileloadd", 9);
+        nproducts += !strncmp(at, loops[_i].instruction, strlen(loops[_i].instruction));
         ck_assert(strncmp(at, "tilestored", 10) && strncmp(at, "%rsp", 4) && strncmp(at, "tilezero", 8) && strncmp(at, "ldtilecfg", 9));
     }
-    ck_assert_int_eq(loads, 4);
-    ck_assert_int_eq(products, 4);
+    ck_assert_int_eq(nloads, loops[_i].loads);
+    ck_assert_int_eq(nproducts, loops[_i].products);
     dlc_model_close(model);
     dlc_str_deinit(&text);
 }
@@ -849,7 +858,7 @@ int main(void)
     tcase_add_loop_test(tests, bytes_are_multiplied_lane_by_lane, 0, 4 * NTARGETS);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
-    tcase_add_test(tests, tiles_stay_in_their_registers);
+    tcase_add_loop_test(tests, tiles_stay_in_their_registers, 0, sizeof loops / sizeof *loops);
     tcase_add_test(tests, panels_of_a_block_are_vectors);
     tcase_add_test(tests, known_lanes_are_stored_in_parts);
     tcase_add_test(tests, padding_is_skipped);
