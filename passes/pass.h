@@ -52,7 +52,7 @@ typedef struct dlc_pass_ctx {
     dlc_groups *groups;       /* from `fuse` on */
     const char *rewrite;      /* NULL: where estimates say so; "none", or NAME=N: that row of rewrites.def wherever it can be */
     const char *winograd;     /* "off", "2", "4": the largest tile that convolutions may be rewritten to; NULL: "auto" */
-    const char *matrix;       /* "off": no product of f32 is taken apart for matrix units; NULL: "auto" */
+    const char *matrix;       /* products of f32 taken apart for matrix units: "off", "on", or "auto" (NULL) where the machine was measured */
     const char *precision;    /* "bf16": what f32 contractions of weights multiply; NULL or "f32": as they are */
     uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
     struct {

@@ -84,8 +84,9 @@ typedef struct {
                                                            of this model it may call dlc_model_message alone */
     const char *precision; /* "bf16": convolutions and products of f32 by weights multiply bf16 and add up in f32 (docs/numerics.md);
                               NULL: "f32" */
-    const char *matrix; /* "off": products of f32 by weights run by vectors alone; NULL: "auto", on a matrix unit where it pays, by factors
-                           that are exact sums of three bf16 parts (docs/numerics.md) */
+    const char *matrix; /* "off": products of f32 by weights run by vectors alone; "on": on a matrix unit where estimates say that it
+                           pays, by factors that are exact sums of three bf16 parts (docs/numerics.md); NULL: "auto", on, once
+                           the machine is measured */
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

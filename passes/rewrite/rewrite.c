@@ -49,10 +49,10 @@ static dlc_status read_winograd(dlc_pass_ctx *ctx, request *r)
 static dlc_status read_matrix(dlc_pass_ctx *ctx, request *r)
 {
     const char *text = ctx->matrix ? ctx->matrix : "auto";
-    r->matrix = !strcmp(text, "auto");
+    r->matrix = !strcmp(text, "auto") ? 2 : !strcmp(text, "on");
     if (r->matrix || !strcmp(text, "off"))
         return DLC_OK;
-    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "matrix '%s' is none of auto and off", text);
+    return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "matrix '%s' is none of auto, on and off", text);
 }
 
 /* "none", or NAME=N. */

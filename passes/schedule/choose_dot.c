@@ -527,11 +527,13 @@ typedef enum { COLUMNS_ROWS, ROWS_COLUMNS, COLUMNS_COPY_ROWS } loop_order;
  */
 static loop_order order_direct(dot *d, double units)
 {
+    const double TILED_SHARE = 0.7; /* of L2, for rows of tile registers: what comes by is a panel at a time, and more is read of it than used */
     double elem = operand_bytes(d) * (double)dlc_dots[d->row].parts, half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->panel > d->n ? d->panel : d->n;
-    if (!d->form.m.n || (a <= half && !(d->granule > 1 && b <= 2 * half)))
+    double rows_stay = dlc_dots[d->row].family == DLC_FAMILY_TILE ? TILED_SHARE * d->c->target->l2_bytes : half;
+    if (!d->form.m.n || (a <= rows_stay && !(d->granule > 1 && b <= 2 * half)))
         return COLUMNS_ROWS;
     if (b <= (d->granule > 1 ? 2 * half : half) || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
         d->block = split_columns(d, units);

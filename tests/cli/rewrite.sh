@@ -392,7 +392,7 @@ for target in native x86-64-v4 x86-64-v3 x86-64-v2; do
         --target $target --threads 2
 done
 expect 0 "" "$DLC" run around.dlc --input x=random:7 --input z=random:8 --input a=random:9 --expect around.npz --rtol 1e-5 --matrix off
-expect 2 "matrix 'on' is none of auto and off" "$DLC" compile parts.dlc -o m.so --matrix on
+expect 2 "matrix 'yes' is none of auto, on and off" "$DLC" compile parts.dlc -o m.so --matrix yes
 
 expect 2 "winograd '3' is none of auto, off, 2 and 4" "$DLC" compile conv.dlc -o m.so --winograd 3
 finish
