@@ -511,8 +511,11 @@ uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
 
 const char *dlc_schedule_peak(const dlc_schedule *schedule)
 {
+    const uint32_t of_tiles = DLC_HAS_AMX_INT8 | DLC_HAS_AMX_BF16;
     uint32_t facts = facts_of_products(schedule);
     if (schedule->target->kind != DLC_TARGET_CPU)
         return "";
+    if (facts & of_tiles) /* what else multiplies is little beside them */
+        facts &= of_tiles;
     return dlc_target_facts[facts ? __builtin_ctz(facts) : DLC_IS_FMA].text;
 }

@@ -493,76 +493,6 @@ static int wants_rows(const dot *d)
                       d->m * stride * operand_bytes(d) * 2 <= DLC_LINE_BYTES ? PERCENT_SHARED : PERCENT);
 }
 
-/* --- loops --- */
-
-static int64_t round_to(double value, int64_t multiple)
-{
-    int64_t n = (int64_t)value;
-    n = (n + multiple - 1) / multiple * multiple;
-    return n < multiple ? multiple : n;
-}
-
-static double count_of(double size, int64_t tile)
-{
-    return (double)(((int64_t)size + tile - 1) / tile);
-}
-
-/* Columns per root tile so that there are enough units, `units` of them coming from the other loops. */
-static int64_t split_columns(const dot *d, double units)
-{
-    int64_t all = round_to(d->columns, d->n);
-    if (units >= DLC_MIN_UNITS)
-        return all;
-    int64_t pieces = (int64_t)(DLC_MIN_UNITS / (units < 1 ? 1 : units));
-    int64_t tile = round_to(d->columns / (double)pieces, d->n);
-    return tile < all ? tile : all;
-}
-
-/* What a tree of a dot is made of; loops over batches stand outermost. */
-typedef enum { COLUMNS_ROWS, ROWS_COLUMNS, COLUMNS_COPY_ROWS } loop_order;
-
-/*
- * Direct A: what stays in L2 while the other streams. All of A and a panel of B; else all of B and a tile of A's rows; else
- * a block of columns for which A streams by, or B for each tile of rows, whichever moves less.
- */
-static loop_order order_direct(dot *d, double units)
-{
-    const double TILED_SHARE = 0.7; /* of L2, for rows of tile registers: what comes by is a panel at a time, and more is read of it than used */
-    double elem = operand_bytes(d) * (double)dlc_dots[d->row].parts, half = d->c->target->l2_bytes / 2;
-    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
-    int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
-    d->block = d->panel > d->n ? d->panel : d->n;
-    double rows_stay = dlc_dots[d->row].family == DLC_FAMILY_TILE ? TILED_SHARE * d->c->target->l2_bytes : half;
-    if (!d->form.m.n || (a <= rows_stay && !(d->granule > 1 && b <= 2 * half)))
-        return COLUMNS_ROWS;
-    if (b <= (d->granule > 1 ? 2 * half : half) || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
-        d->block = split_columns(d, units);
-        return ROWS_COLUMNS;
-    }
-    d->block = round_to(ceil(d->columns / count_of(d->columns, block)), d->n); /* blocks as equal as panels allow: threads share them */
-    return COLUMNS_ROWS;
-}
-
-/* B's copy is shared by the rows of one batch: columns outermost, and only they and the batches are distributed. A's copy is
- * shared by the columns: rows outermost. */
-static loop_order choose_order(dot *d)
-{
-    double batches = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
-    double units = batches * count_of(rows == d->rows ? d->rows : rows, d->m);
-    if (d->copy_b) {
-        double bytes = (double)dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, d->form.b)->dtype) * dlc_dots[d->row].parts * d->depth;
-        int64_t tile = split_columns(d, batches), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;
-        if (most < d->n)
-            most = d->n;
-        d->block = tile < most ? tile : most;
-        return COLUMNS_COPY_ROWS;
-    }
-    if (!d->copy_a)
-        return order_direct(d, units);
-    d->block = split_columns(d, units);
-    return ROWS_COLUMNS;
-}
-
 /* --- partial sums --- */
 
 enum {
@@ -666,7 +596,8 @@ static uint32_t add_copy_b(const dot *d)
 static uint32_t copy_width(const dot *d, uint32_t copy, uint32_t axis)
 {
     dlc_dtype dtype = (dlc_dtype)d->c->schedule->kernel->stages.data[copy].dtype[0];
-    uint32_t width = dlc_is_int(dtype) ? dlc_choose_width(d->c, dlc_dtype_bytes(dtype)) : d->width;
+    int is_moved = dlc_is_int(dtype) || d->part != DLC_NO_AXIS; /* as it is: nothing is computed in a wider type */
+    uint32_t width = is_moved ? dlc_choose_width(d->c, dlc_dtype_bytes(dtype)) : d->width;
     while (width > d->width && (!dlc_choose_is_known(d->c, axis) || d->c->extent[axis] < width))
         width /= 2;
     return width;
@@ -681,7 +612,7 @@ static int is_short_row(const dot *d, const dlc_ids *axes, uint32_t width)
         if (dlc_ids_find(&d->form.k, axes->data[i], NULL)) {
             if (!dlc_choose_is_known(d->c, axes->data[i]))
                 return 0;
-            vectors *= count_of((double)d->c->extent[axes->data[i]], i + 1 == axes->n ? width : 1);
+            vectors *= dlc_dot_count_of((double)d->c->extent[axes->data[i]], i + 1 == axes->n ? width : 1);
         }
     return vectors <= UNROLL;
 }
@@ -741,9 +672,11 @@ static void build_maps(const dot *d, uint32_t first)
 static void build_tile(const dot *d)
 {
     dlc_schedule *schedule = d->c->schedule;
-    int is_alone = schedule->nstages == 1, has_panels = d->block > d->n;
+    int is_alone = schedule->nstages == 1, has_panels = d->block > d->n, has_tiles = d->row_block > 0;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
+    if (has_tiles)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, d->m);
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
@@ -752,13 +685,13 @@ static void build_tile(const dot *d)
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
     build_maps(d, d->s + 1);
-    dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels);
+    dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels + (uint32_t)has_tiles);
 }
 
 /* The columns' loop, unless one unit has them all. */
 static uint32_t open_columns(const dot *d)
 {
-    if (count_of(d->columns, d->block) <= 1 && d->block > d->n)
+    if (dlc_dot_count_of(d->columns, d->block) <= 1 && d->block > d->n)
         return 0;
     dlc_schedule_open(d->c->schedule, DLC_LOOP_PAR, d->columns_axis, d->block);
     return 1;
@@ -768,11 +701,11 @@ static uint32_t open_rows(const dot *d, dlc_loop_kind kind)
 {
     if (!d->form.m.n)
         return 0;
-    dlc_schedule_open(d->c->schedule, kind, d->rows_axis, d->m);
+    dlc_schedule_open(d->c->schedule, kind, d->rows_axis, d->row_block ? d->row_block : d->m);
     return 1;
 }
 
-static void build(dot *d, loop_order order)
+static void build(dot *d, dlc_dot_loops order)
 {
     dlc_schedule *schedule = d->c->schedule;
     uint32_t n = d->form.batch.n, copy_a = DLC_NO_STAGE, copy_b = DLC_NO_STAGE;
@@ -784,12 +717,12 @@ static void build(dot *d, loop_order order)
     d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
     for (uint32_t i = 0; i < n; i++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
-    if (order != ROWS_COLUMNS)
+    if (order != DLC_ROWS_COLUMNS)
         n += open_columns(d);
     if (d->copy_b)
         build_copy_b(d, copy_b);
-    n += open_rows(d, order == COLUMNS_COPY_ROWS ? DLC_LOOP_FOR : DLC_LOOP_PAR);
-    if (order == ROWS_COLUMNS)
+    n += open_rows(d, order == DLC_COLUMNS_COPY_ROWS ? DLC_LOOP_FOR : DLC_LOOP_PAR);
+    if (order == DLC_ROWS_COLUMNS)
         n += open_columns(d);
     if (d->copy_a)
         build_copy_a(d, copy_a);
@@ -824,7 +757,7 @@ static int goes_along_rows(dot *d)
         !dlc_choose_is_known(d->c, d->order.data[0]) || !dlc_choose_are_known(d->c, &d->form.n) ||
         !dlc_goes_by_rows(target, batches * d->columns * d->depth * elem))
         return 0;
-    d->block = round_to(batches < DLC_ROW_PIECES ? d->columns * batches / DLC_ROW_PIECES : d->columns, n);
+    d->block = dlc_dot_round_to(batches < DLC_ROW_PIECES ? d->columns * batches / DLC_ROW_PIECES : d->columns, n);
     if ((d->block < d->columns && d->block * elem < DLC_LONG_PIECE) || d->depth < 2 * streams_of(d))
         return 0;
     d->n = n;
@@ -935,6 +868,6 @@ int dlc_choose_dot(dlc_chooser *c)
     else if (goes_along_rows(&d))
         build_along_rows(&d);
     else
-        build(&d, choose_order(&d));
+        build(&d, dlc_dot_choose_order(&d));
     return 1;
 }

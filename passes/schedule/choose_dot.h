@@ -1,4 +1,4 @@
-/* Between choose_dot.c and choose_dot_pack.c: a register tile while it is chosen. */
+/* Between choose_dot.c, choose_dot_pack.c and choose_dot_order.c: a register tile while it is chosen. */
 #ifndef DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
 #define DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
 
@@ -22,10 +22,14 @@ typedef struct {
     uint32_t part;        /* the axis that counts parts of factors, of which the form has the first; DLC_NO_AXIS: the row takes them whole */
     uint8_t rows_part, columns_part; /* the index that does */
     int64_t m, n;         /* the tile */
+    int64_t row_block;    /* rows of a unit, tile by tile behind each panel of columns; 0: a unit has one tile of them */
     int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;
     double rows, columns, depth; /* assumed sizes of m, n, k */
 } dlc_dot_choice;
+
+/* What a tree of a dot is made of; loops over batches stand outermost. */
+typedef enum { DLC_COLUMNS_ROWS, DLC_ROWS_COLUMNS, DLC_COLUMNS_COPY_ROWS } dlc_dot_loops;
 
 /* The layout of a copy, as a list. */
 typedef struct {
@@ -59,5 +63,10 @@ void dlc_dot_pack_behind(dlc_dot_choice *d, uint32_t s);
 /* A short axis along which B is computed in a way of its own, such as the parts of a byte that codes are: it is written out, innermost. */
 int dlc_dot_is_written_out(const dlc_dot_choice *d, uint32_t axis);
 void dlc_dot_order_computed(const dlc_dot_choice *d, dlc_ids *order);
+
+/* The order of the loops, and the blocks of columns and rows that go with it (choose_dot_order.c). */
+dlc_dot_loops dlc_dot_choose_order(dlc_dot_choice *d);
+int64_t dlc_dot_round_to(double value, int64_t multiple); /* up, and to one multiple at least */
+double dlc_dot_count_of(double size, int64_t tile);       /* of tiles, the last one too */
 
 #endif

@@ -252,6 +252,17 @@ static double products_per_cycle(const dlc_target *target, dlc_dot row, double w
     return (double)DLC_TILE_ROWS * DLC_TILE_COLUMNS * info->granule / dlc_dot_pairs(row);
 }
 
+/* Cycles in which tile registers are loaded from L2: each product of them takes one of either factor. */
+static double tile_loads(const estimator *e, uint32_t leaf, double products)
+{
+    const dlc_machine *machine = e->schedule->target->machine;
+    const dlc_dot_info *row = &dlc_dots[node_at(e, leaf)->row];
+    double rows = (double)node_at(e, dlc_schedule_rows(e->schedule, leaf))->tile;
+    double columns = (double)node_at(e, dlc_schedule_columns(e->schedule, leaf))->tile;
+    double bytes = products * (1 / rows + 1 / columns) * row->parts * dlc_dtype_bytes((dlc_dtype)row->a);
+    return bytes * machine->cycles_per_us / machine->near_bytes_per_us;
+}
+
 static double dot_cycles(const estimator *e, uint32_t leaf)
 {
     uint32_t s = node_at(e, leaf)->stage;
@@ -267,6 +278,8 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
         int is_of_threads = e->schedule->threads && row->family == DLC_FAMILY_LANES;
         double loss = is_of_threads ? dlc_estimate_thread_loss(e->schedule, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
         cycles = products / per_cycle * loss;
+        if (row->family == DLC_FAMILY_TILE && dlc_dot_fact(e->schedule->target, (dlc_dot)node_at(e, leaf)->row))
+            cycles = dlc_estimate_beside(cycles, tile_loads(e, leaf, products));
     }
     return further > 0 ? cycles + further / width * lane_share(e) : cycles;
 }
