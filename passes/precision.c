@@ -106,7 +106,8 @@ static int64_t few_channels(const dlc_pass_ctx *ctx, const dlc_node *node, int64
         !dlc_is_constant(node->inputs[1]) || !has_numbers(ctx->graph, node) ||
         !dlc_expr_is_int(ctx->graph->pool, w->dims[1], &channels) || !dlc_expr_is_int(ctx->graph->pool, w->dims[3], columns))
         return 0;
-    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS);
+    int has_row = dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) || dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS);
+    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && has_row;
     return is_worth ? channels : 0;
 }
 

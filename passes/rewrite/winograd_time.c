@@ -12,6 +12,16 @@ static double products_at_once(const site *at, int64_t m)
     return dlc_dot_products(dlc_winograd_is_exact(at) ? DLC_DOT_PMADDWD : is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
 }
 
+/* As it is, in tile registers: half of what they multiply at most, for they are loaded from L2. 0: it is not done in such. */
+static double products_in_tiles(const site *at)
+{
+    const dlc_target *target = at->in->target;
+    int is_bf16 = dlc_winograd_buffer(at, at->x)->type.dtype == DLC_BF16 && dlc_winograd_buffer(at, at->w)->type.dtype == DLC_BF16;
+    double rate = dlc_dot_rate(target, DLC_DOT_TDPBF16PS) / 2 / target->machine->cycles_per_us;
+    double at_most = rate > 0 ? rate : DLC_TILE_ROWS * DLC_TILE_COLUMNS * dlc_dots[DLC_DOT_TDPBF16PS].granule;
+    return is_bf16 && dlc_dot_pays(target, DLC_DOT_TDPBF16PS) ? at_most / 2 : 0;
+}
+
 static double tiles_along(const site *at, uint32_t d, int64_t m)
 {
     int64_t phases = m == 1 ? 1 : at->step[d], size = (at->nominal[d] + phases - 1) / phases;
@@ -67,6 +77,8 @@ double dlc_winograd_time(const site *at, int64_t m)
     double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : m + DLC_WINOGRAD_TAPS - 1), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
+    if (m == 1 && products_in_tiles(at) > per_cycle)
+        per_cycle = products_in_tiles(at);
     double inputs = (double)at->inputs * (double)at->nothers, channels = inputs * (double)at->outputs;
     double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
     for (uint32_t i = 0; m == 1 && i < at->others.n; i++)
