@@ -15,6 +15,7 @@ enum {
     MOST_NODES = 96,    /* per group: what one kernel's code may grow to */
     MOST_FLAT = 48,     /* per group of maps, which are merged without a trial */
     MOST_PRODUCTS = 6,  /* contractions of a kernel, of known models up to 3: 8 of symbolic sizes take LLVM 1 s, 16 take 6 s */
+    MOST_FOLDS = 12,    /* stages that reduce, of known models up to 5: 29 pools that 2 MB of L2 hold take 8 s, 19 take 2 */
     MOST_EXPRS = 2048,  /* expressions of a union's kernel; those of known models have up to 400 */
     MOST_TRIED = 20000, /* expressions of a group's trials, those to no avail up to 900 there: a value may have 50,000 readers */
     FEW_UNITS = 4,       /* fewer leave threads without work */
@@ -194,6 +195,14 @@ static dlc_ids joined_nodes(const dlc_fusion *f, uint32_t p, uint32_t c)
     return result;
 }
 
+static uint32_t count_folds(const dlc_kernel *kernel)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        n += kernel->stages.data[s].reduce.n > 0;
+    return n;
+}
+
 /* Lowers and schedules a set of nodes; NONE and the estimate, or why not. */
 static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate *estimate, const char **detail)
 {
@@ -221,6 +230,11 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
     f->work = group.kernel->pool->nodes.n;
     if (handles->n > 1 && f->work > MOST_EXPRS) {
         *detail = dlc_arena_printf(f->arena, "%u expressions; a kernel of several nodes takes %u", f->work, MOST_EXPRS);
+        return DLC_REASON_SIZE;
+    }
+    uint32_t nfolds = count_folds(group.kernel);
+    if (handles->n > 1 && nfolds > MOST_FOLDS) {
+        *detail = dlc_arena_printf(f->arena, "%u stages that reduce; a kernel takes %u", nfolds, MOST_FOLDS);
         return DLC_REASON_SIZE;
     }
     dlc_reason reason = dlc_choose(group.kernel, f->target, f->trial, &schedule, detail);
