@@ -271,10 +271,22 @@ static const dlc_step *find_computed(const step_list *computed, const dlc_step *
     return NULL;
 }
 
+/* What parts before it have made at compile time is a constant to a part that runs. */
+static void read_constants(const launching *l, const uint32_t *values)
+{
+    dlc_kernel *kernel = l->part->kernel;
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        if (kernel->buffers.data[b].role == DLC_ROLE_IN && values[b] != DLC_NO_VALUE &&
+            l->module->values.data[values[b]].role == DLC_VALUE_CONST)
+            kernel->buffers.data[b].role = DLC_ROLE_CONST;
+}
+
 static dlc_status add_part(dlc_pass_ctx *ctx, launching *l, const dlc_rewritten *to, uint32_t *made, replacing *r)
 {
     uint32_t *values = find_values(l, made);
     int is_known = is_constant(l, values);
+    if (!is_known)
+        read_constants(l, values);
     dlc_step step = part_step(l, values);
     const dlc_step *equal = is_known ? find_computed(&r->computed, &step) : find_equal(l->module, &r->steps, &step);
     make_values(l, to, equal, values, made);

@@ -5,6 +5,8 @@ repository=$1/..
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+export XDG_CACHE_HOME="$work/cache" # a machine that its user has measured changes what is chosen
+unset DLC_CACHE_DIR
 nfailed=0
 
 fail() {

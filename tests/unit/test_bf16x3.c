@@ -205,14 +205,14 @@ START_TEST(it_is_left_alone)
 }
 END_TEST
 
-START_TEST(matrix_is_auto_or_off)
+START_TEST(matrix_is_auto_on_or_off)
 {
     small_graph s = small_begin(plain);
-    s.ctx = (dlc_pass_ctx){.graph = s.graph, .scratch = s.arena, .target = dlc_target_find(amx), .diag = s.diag, .fusion = "greedy", .matrix = "on"};
+    s.ctx = (dlc_pass_ctx){.graph = s.graph, .scratch = s.arena, .target = dlc_target_find(amx), .diag = s.diag, .fusion = "greedy", .matrix = "yes"};
     ck_assert_int_eq(dlc_pass_fuse(&s.ctx), DLC_OK);
     ck_assert_int_eq(dlc_pass_lower(&s.ctx), DLC_OK);
     ck_assert_int_eq(dlc_pass_rewrite(&s.ctx), DLC_USAGE);
-    ck_assert_str_eq(s.diag->messages[s.diag->nmessages - 1].text, "matrix 'on' is none of auto and off");
+    ck_assert_str_eq(s.diag->messages[s.diag->nmessages - 1].text, "matrix 'yes' is none of auto, on and off");
     small_end(&s);
 }
 END_TEST
@@ -227,7 +227,7 @@ int main(void)
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_test(tcase, parts_are_the_number);
     tcase_add_loop_test(tcase, it_is_left_alone, 0, sizeof never / sizeof *never);
-    tcase_add_test(tcase, matrix_is_auto_or_off);
+    tcase_add_test(tcase, matrix_is_auto_on_or_off);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
