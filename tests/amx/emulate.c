@@ -12,8 +12,6 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#include "dlc/cpu.h"
-
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64, CONFIG_BYTES = 64, WORDS = ROW_BYTES / 4 };
 
 typedef struct {
@@ -307,9 +305,10 @@ static void answer(int number, siginfo_t *info, void *data)
 /* The processor has tiles and the system lets this process use them; then all of it does, or half would be done here. */
 static int is_real(void)
 {
-    enum { AMX_TILE = 1 << 20, AMX_INT8 = 1 << 21, AMX_BF16 = 1 << 22, ALL = AMX_TILE | AMX_INT8 | AMX_BF16 }; /* dlc/cpu.def */
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    return (dlc_cpu_detect() & ALL) == ALL && !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA);
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && __builtin_cpu_supports("amx-bf16") &&
+           !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA);
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -5,12 +5,12 @@
 #include "tests/unit/suite.h"
 
 /* The graph as a module; rewrite, matrix, precision: as passes are asked. */
-static const dlc_module *lowered(small_graph *s, const char *target, dlc_pass_ctx asked)
+static const dlc_module *lowered_for(small_graph *s, const dlc_target *target, dlc_pass_ctx asked)
 {
     s->ctx = asked;
     s->ctx.graph = s->graph;
     s->ctx.scratch = dlc_arena_create(0);
-    s->ctx.target = dlc_target_find(target);
+    s->ctx.target = target;
     s->ctx.diag = s->diag;
     s->ctx.fusion = "greedy";
     if (dlc_pass_fuse(&s->ctx) != DLC_OK || dlc_pass_lower(&s->ctx) != DLC_OK || dlc_pass_rewrite(&s->ctx) != DLC_OK ||
@@ -21,6 +21,25 @@ static const dlc_module *lowered(small_graph *s, const char *target, dlc_pass_ct
             small_fail(s, "kernel");
     dlc_arena_destroy(s->ctx.scratch);
     return s->ctx.module;
+}
+
+static const dlc_module *lowered(small_graph *s, const char *target, dlc_pass_ctx asked)
+{
+    return lowered_for(s, dlc_target_find(target), asked);
+}
+
+/* The module has schedules that resolve, and gives what the graph does. */
+static void check_module(small_graph *s, const dlc_module *module, const char *graph)
+{
+    s->ctx.scratch = dlc_arena_create(0);
+    if (dlc_pass_choose(&s->ctx) != DLC_OK)
+        small_fail(s, "choose");
+    for (uint32_t k = 0; k < module->kernels.n; k++)
+        if (dlc_schedule_resolve(module->kernels.data[k].schedule, s->diag) != DLC_OK)
+            small_fail(s, "schedule");
+    double difference = small_difference(s, run_nodes(s), run_module(s, module));
+    ck_assert_msg(difference == 0, "%s: off by %g", graph, difference);
+    dlc_arena_destroy(s->ctx.scratch);
 }
 
 /* Weights and rows that were taken apart. */
@@ -55,15 +74,7 @@ START_TEST(parts_give_the_product)
     small_graph s = small_begin(graph);
     const dlc_module *module = lowered(&s, targets[_i % 3], (dlc_pass_ctx){.rewrite = "bf16x3=40"});
     ck_assert_msg(count_parted(module) == 2, "%s: %u", graph, count_parted(module));
-    s.ctx.scratch = dlc_arena_create(0);
-    if (dlc_pass_choose(&s.ctx) != DLC_OK)
-        small_fail(&s, "choose");
-    for (uint32_t k = 0; k < module->kernels.n; k++)
-        if (dlc_schedule_resolve(module->kernels.data[k].schedule, s.diag) != DLC_OK)
-            small_fail(&s, "schedule");
-    double difference = small_difference(&s, run_nodes(&s), run_module(&s, module));
-    ck_assert_msg(difference == 0, "%s: off by %g", graph, difference);
-    dlc_arena_destroy(s.ctx.scratch);
+    check_module(&s, module, graph);
     small_end(&s);
 }
 END_TEST
@@ -84,12 +95,7 @@ START_TEST(parts_are_of_what_is_computed)
     const dlc_module *module = lowered(&s, targets[_i % 2], (dlc_pass_ctx){.rewrite = "bf16x3=40"});
     ck_assert_msg(dlc_module_find_value(module, "matmul.bf16x3") != DLC_NO_VALUE || dlc_module_find_value(module, "conv.bf16x3") != DLC_NO_VALUE,
                   "%s", graph);
-    s.ctx.scratch = dlc_arena_create(0);
-    if (dlc_pass_choose(&s.ctx) != DLC_OK)
-        small_fail(&s, "choose");
-    double difference = small_difference(&s, run_nodes(&s), run_module(&s, module));
-    ck_assert_msg(difference == 0, "%s: off by %g", graph, difference);
-    dlc_arena_destroy(s.ctx.scratch);
+    check_module(&s, module, graph);
     small_end(&s);
 }
 END_TEST
@@ -192,15 +198,33 @@ END_TEST
 
 static const char plain[] = "in x 128,768; const w 768,768; y = matmul x w; out y", amx[] = "x86-64-v4+bf16+amx_bf16";
 
-/* What is not asked for is only tried where there is a matrix unit, and never against the user's word. */
 static const struct {
     const char *target, *matrix, *precision;
-} never[] = {{"x86-64-v3", NULL, NULL}, {"x86-64-v4+bf16", NULL, NULL}, {"x86-64-v4+amx_bf16", NULL, NULL}, {amx, "off", NULL}, {amx, NULL, "bf16"}};
+    uint32_t nparted;
+} whens[] = {{amx, "on", NULL, 2}, /* where estimates say so */
+             {"x86-64-v3", "on", NULL, 0}, {"x86-64-v4+bf16", "on", NULL, 0},
+             {amx, "on", "bf16", 0}, /* parts of bf16 would be the number alone */
+             {amx, "off", NULL, 0}, {amx, NULL, NULL, 0} /* not measured */};
 
-START_TEST(it_is_left_alone)
+START_TEST(it_is_done_where_it_pays)
 {
     small_graph s = small_begin(plain);
-    ck_assert_uint_eq(count_parted(lowered(&s, never[_i].target, (dlc_pass_ctx){.matrix = never[_i].matrix, .precision = never[_i].precision})), 0);
+    dlc_pass_ctx asked = {.matrix = whens[_i].matrix, .precision = whens[_i].precision};
+    ck_assert_uint_eq(count_parted(lowered(&s, whens[_i].target, asked)), whens[_i].nparted);
+    small_end(&s);
+}
+END_TEST
+
+/* At full rate, and at a rate at which six products take longer than a float's. */
+START_TEST(what_was_measured_decides)
+{
+    static const double rates[] = {2300e3, 800e3};
+    const dlc_target *base = dlc_target_find(amx);
+    dlc_machine machine = *base->machine;
+    machine.ops_per_us[DLC_IS_FMA] = 166e3;
+    machine.ops_per_us[DLC_IS_AMX_BF16] = rates[_i];
+    small_graph s = small_begin(plain);
+    ck_assert_uint_eq(count_parted(lowered_for(&s, dlc_target_on(base, &machine), (dlc_pass_ctx){0})), _i ? 0 : 2);
     small_end(&s);
 }
 END_TEST
@@ -226,7 +250,8 @@ int main(void)
     tcase_add_loop_test(tcase, parts_are_of_what_is_computed, 0, 2 * NCOMPUTED);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_test(tcase, parts_are_the_number);
-    tcase_add_loop_test(tcase, it_is_left_alone, 0, sizeof never / sizeof *never);
+    tcase_add_loop_test(tcase, it_is_done_where_it_pays, 0, sizeof whens / sizeof *whens);
+    tcase_add_loop_test(tcase, what_was_measured_decides, 0, 2);
     tcase_add_test(tcase, matrix_is_auto_on_or_off);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
