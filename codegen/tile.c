@@ -58,7 +58,7 @@ static dlc_val uniform(const tiles *t, dlc_expr expr)
 enum { MOST_PAIRS = DLC_PARTS * (DLC_PARTS + 1) / 2 };
 /* By number of parts: those of a and b whose products are added up, the smallest first but where a register still has its part. */
 static const uint8_t pairs[DLC_PARTS + 1][MOST_PAIRS][2] = {
-    [1] = {{0, 0}}, [2] = {{1, 0}, {0, 1}, {0, 0}}, [3] = {{2, 0}, {1, 0}, {1, 1}, {0, 2}, {0, 1}, {0, 0}}};
+    [1] = {{0, 0}}, [3] = {{2, 0}, {1, 0}, {1, 1}, {0, 2}, {0, 1}, {0, 0}}};
 
 static dlc_expr part_at(const tiles *t, dlc_expr load, uint8_t dim, uint32_t part)
 {

@@ -33,6 +33,15 @@ double dlc_dot_rate(const dlc_target *target, dlc_dot row)
     return rate / dlc_dot_pairs(row);
 }
 
+double dlc_dot_products_in_tiles(const dlc_target *target, dlc_dot row)
+{
+    double rate = dlc_dot_rate(target, row);
+    if (dlc_dots[row].family != DLC_FAMILY_TILE || !dlc_dot_fact(target, row))
+        return 0;
+    return rate > 0 ? rate / 2 / target->machine->cycles_per_us
+                    : (double)DLC_TILE_ROWS * DLC_TILE_COLUMNS * dlc_dots[row].granule / dlc_dot_pairs(row);
+}
+
 int dlc_dot_pays(const dlc_target *target, dlc_dot row)
 {
     enum { WORTH_PERCENT = 120 }; /* of the rate of floats: cuts cost something */

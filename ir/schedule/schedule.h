@@ -248,6 +248,9 @@ enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs writ
 uint32_t dlc_dot_fact(const dlc_target *target, dlc_dot row);
 /* Multiplications and additions that it does by the instruction in a microsecond, those of all parts counting as one; 0: not measured. */
 double dlc_dot_rate(const dlc_target *target, dlc_dot row);
+/* Products in a cycle, by the instruction on tile registers: as measured, or 16 granules of 16 rows and 16 columns in 16 cycles; 0: the row has
+ * none there. */
+double dlc_dot_products_in_tiles(const dlc_target *target, dlc_dot row);
 /* Products that one of two factors takes: of their parts, where they have such. */
 uint32_t dlc_dot_pairs(dlc_dot row);
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */

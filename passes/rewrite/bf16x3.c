@@ -370,19 +370,10 @@ static double share_left(const site *at)
     return after / before;
 }
 
-/* Matrix units are shared and throttled: the same one was seen at a third of its rate, where vectors are the faster. So by itself it is
- * taken only where it was measured. */
-static int has_matrix_unit(const dlc_rewriting *in)
-{
-    const uint32_t facts = DLC_HAS_AMX_BF16 | DLC_HAS_BF16;
-    int is_measured = dlc_dot_rate(in->target, DLC_DOT_BF16X3) > 0;
-    return (in->target->facts & facts) == facts && dlc_dot_pays(in->target, DLC_DOT_BF16X3) && (is_measured || in->matrix == 1);
-}
-
 int dlc_rewrite_bf16x3(const dlc_rewriting *in, dlc_rewritten *out)
 {
     site at = {.in = in};
-    if (in->target->kind != DLC_TARGET_CPU || (!in->wanted && (!in->matrix || in->cuts_bf16 || !has_matrix_unit(in))))
+    if (in->target->kind != DLC_TARGET_CPU || (!in->wanted && (!in->matrix || in->cuts_bf16 || !dlc_dot_pays(in->target, DLC_DOT_BF16X3))))
         return 0;
     at.kernel = dlc_kernel_clone(in->kernel, in->scratch);
     if (!find_site(&at))

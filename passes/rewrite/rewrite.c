@@ -46,11 +46,14 @@ static dlc_status read_winograd(dlc_pass_ctx *ctx, request *r)
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "winograd '%s' is none of auto, off, 2 and 4", text);
 }
 
+/* Matrix units are shared and throttled: the same one was seen at a third of its rate, where vectors are the faster. So by itself one is
+ * used for f32 only where it was measured. */
 static dlc_status read_matrix(dlc_pass_ctx *ctx, request *r)
 {
     const char *text = ctx->matrix ? ctx->matrix : "auto";
-    r->matrix = !strcmp(text, "auto") ? 2 : !strcmp(text, "on");
-    if (r->matrix || !strcmp(text, "off"))
+    int is_auto = !strcmp(text, "auto");
+    r->matrix = is_auto ? dlc_dot_rate(ctx->target, DLC_DOT_BF16X3) > 0 : !strcmp(text, "on");
+    if (r->matrix || is_auto || !strcmp(text, "off"))
         return DLC_OK;
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "matrix '%s' is none of auto, on and off", text);
 }

@@ -17,9 +17,7 @@ static double products_in_tiles(const site *at)
 {
     const dlc_target *target = at->in->target;
     int is_bf16 = dlc_winograd_buffer(at, at->x)->type.dtype == DLC_BF16 && dlc_winograd_buffer(at, at->w)->type.dtype == DLC_BF16;
-    double rate = dlc_dot_rate(target, DLC_DOT_TDPBF16PS) / 2 / target->machine->cycles_per_us;
-    double at_most = rate > 0 ? rate : DLC_TILE_ROWS * DLC_TILE_COLUMNS * dlc_dots[DLC_DOT_TDPBF16PS].granule;
-    return is_bf16 && dlc_dot_pays(target, DLC_DOT_TDPBF16PS) ? at_most / 2 : 0;
+    return is_bf16 && dlc_dot_pays(target, DLC_DOT_TDPBF16PS) ? dlc_dot_products_in_tiles(target, DLC_DOT_TDPBF16PS) / 2 : 0;
 }
 
 static double tiles_along(const site *at, uint32_t d, int64_t m)

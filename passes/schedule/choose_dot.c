@@ -274,11 +274,12 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
 
 enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES }; /* rows, and bytes of the sum's factors, for which registers are filled well enough */
 
-/* A product large enough for tile registers: what is left of a chunk of K has another shape, which costs as much as some chunks. */
+/* A product large enough for tile registers: what is left of a chunk of K has another shape, which costs as much as some chunks. Sums by blocks
+ * have as many rows as their scratch allows, and few terms each. */
 static int fills_tiles(const dot *d, dlc_dot row)
 {
     uint32_t bytes = dlc_dtype_bytes((dlc_dtype)dlc_dots[row].a);
-    return dlc_dot_pays(d->c->target, row) && d->form.m.n && d->form.n.n && dlc_choose_are_known(d->c, &d->form.k) &&
+    return !d->summed.n && dlc_dot_pays(d->c->target, row) && d->form.m.n && d->form.n.n && dlc_choose_are_known(d->c, &d->form.k) &&
            dlc_choose_points(d->c, &d->form.m) >= LEAST_TILED && dlc_choose_points(d->c, &d->form.k) * bytes >= LEAST_CHUNK;
 }
 

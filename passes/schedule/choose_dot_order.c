@@ -87,7 +87,7 @@ static dlc_dot_loops order_tiles(dot *d)
 dlc_dot_loops dlc_dot_choose_order(dot *d)
 {
     double batches = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
-    double units = batches * dlc_dot_count_of(rows == d->rows ? d->rows : rows, d->m);
+    double units = batches * dlc_dot_count_of(rows, d->m);
     if (d->copy_b) {
         double bytes = point_bytes(d, d->form.b) * d->depth;
         int64_t tile = split_columns(d, batches, DLC_MIN_UNITS), most = (int64_t)(d->c->target->scratch_bytes / 2 / bytes) / d->n * d->n;

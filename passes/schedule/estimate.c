@@ -240,16 +240,10 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + computing;
 }
 
-/* Products in a cycle: of tile registers by what was measured, or 16 granules of 16 rows and 16 columns in 16 cycles. */
 static double products_per_cycle(const dlc_target *target, dlc_dot row, double width)
 {
-    const dlc_dot_info *info = &dlc_dots[row];
-    double rate = dlc_dot_rate(target, row);
-    if (info->family != DLC_FAMILY_TILE || !dlc_dot_fact(target, row))
-        return (target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * info->granule / dlc_dot_pairs(row);
-    if (rate > 0)
-        return rate / 2 / target->machine->cycles_per_us;
-    return (double)DLC_TILE_ROWS * DLC_TILE_COLUMNS * info->granule / dlc_dot_pairs(row);
+    double in_tiles = dlc_dot_products_in_tiles(target, row);
+    return in_tiles > 0 ? in_tiles : (target->facts & DLC_HAS_FMA ? 2.0 : 1.0) * width * dlc_dots[row].granule / dlc_dot_pairs(row);
 }
 
 /* Cycles in which tile registers are loaded from L2: each product of them takes one of either factor. */
@@ -278,7 +272,7 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
         int is_of_threads = e->schedule->threads && row->family == DLC_FAMILY_LANES;
         double loss = is_of_threads ? dlc_estimate_thread_loss(e->schedule, leaf) : (100 + DOT_LOSS_PERCENT) / 100.0;
         cycles = products / per_cycle * loss;
-        if (row->family == DLC_FAMILY_TILE && dlc_dot_fact(e->schedule->target, (dlc_dot)node_at(e, leaf)->row))
+        if (dlc_dot_products_in_tiles(e->schedule->target, (dlc_dot)node_at(e, leaf)->row) > 0)
             cycles = dlc_estimate_beside(cycles, tile_loads(e, leaf, products));
     }
     return further > 0 ? cycles + further / width * lane_share(e) : cycles;
