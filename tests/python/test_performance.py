@@ -36,7 +36,8 @@ class Performance(unittest.TestCase):
         rows = [line for line in done.stdout.splitlines() if line.startswith("| digits |")]
         self.assertEqual([row.split(" | ")[1] for row in rows], ["1", "2"])
         self.assertIn("peer 2.5", done.stdout)
-        self.assertRegex(done.stdout, r"- 2 threads: geometric mean of best / dlc \d\.\d\d over 1 models")
+        # any ratio: a run of some microseconds by two threads on a busy machine may take ten times another's
+        self.assertRegex(done.stdout, r"- 2 threads: geometric mean of best / dlc \d+\.\d\d over 1 models")
         figures = json.loads(known.read_text())["digits"]["2"][0]
         self.assertEqual(set(figures), {"dlc", "peer", "dlc again"})
 
