@@ -237,6 +237,15 @@ char *dlc_arena_printf(dlc_arena *arena, const char *format, ...)
     return text;
 }
 
+char *dlc_arena_join(dlc_arena *arena, const char *first, const char *second)
+{
+    size_t first_bytes = strlen(first), second_bytes = strlen(second);
+    char *text = dlc_arena_alloc(arena, first_bytes + second_bytes + 1, 1);
+    memcpy(text, first, first_bytes);
+    memcpy(text + first_bytes, second, second_bytes + 1);
+    return text;
+}
+
 void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes)
 {
     void *copy = dlc_arena_alloc(arena, size_bytes, 16);

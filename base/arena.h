@@ -32,6 +32,8 @@ char *dlc_arena_strndup(dlc_arena *arena, const char *text, size_t nchars);
 char *dlc_arena_printf(dlc_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *dlc_arena_vprintf(dlc_arena *arena, const char *format, va_list args)
     __attribute__((format(printf, 2, 0), nonnull(2)));
+/* The one text behind the other: as "%s%s", which libc measures letter by letter, and names of nested calls are long. */
+char *dlc_arena_join(dlc_arena *arena, const char *first, const char *second);
 void *dlc_arena_copy(dlc_arena *arena, const void *bytes, size_t size_bytes); /* aligned to 16 */
 /* For what may be large and is written once, as a constant: zeroed, aligned to 64. */
 void *dlc_arena_bulk(dlc_arena *arena, size_t size_bytes);

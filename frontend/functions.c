@@ -229,7 +229,7 @@ int im_call(dlc_import *im, Onnx__FunctionProto *proto)
                      .scope = im_scope(im, NULL),
                      .opsets = function_opsets(im, proto),
                      .attributes = call_attributes(im, proto),
-                     .prefix = dlc_arena_printf(im->arena, "%s/", im->origin->name),
+                     .prefix = dlc_arena_join(im->arena, im->origin->name, "/"),
                      .results = proto->output,
                      .nresults = proto->n_output,
                      .call = im->node,

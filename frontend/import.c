@@ -32,7 +32,7 @@ static void open_node(dlc_import *im, const dlc_body *body, const Onnx__NodeProt
 {
     dlc_origin *origin = dlc_new(im->arena, dlc_origin);
     const char *name = node_name(node);
-    origin->name = *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name;
+    origin->name = *body->prefix ? dlc_arena_join(im->arena, body->prefix, name) : name;
     origin->op_type = or_empty(node->op_type);
     origin->domain = im_domain(node->domain);
     im->node = node;
@@ -94,7 +94,7 @@ static void bind_outputs(dlc_import *im, const dlc_body *body)
         if (im_bind(im, body->scope, name, value) != DLC_OK)
             continue;
         const char *full =
-            *body->prefix ? dlc_arena_printf(im->arena, "%s%s", body->prefix, name) : name;
+            *body->prefix ? dlc_arena_join(im->arena, body->prefix, name) : name;
         if (value->def && value->def->origin == im->origin && value->def->op != DLC_OP_CONSTANT &&
             strcmp(value->name, full) != 0) /* a node without a name is called like its output */
             dlc_value_rename(im->graph, value, full);

@@ -20,7 +20,7 @@ dlc_body im_subgraph_body(dlc_import *im, const Onnx__GraphProto *graph)
     body.nnodes = graph->n_node;
     body.next = 0;
     body.scope = im_scope(im, around->scope);
-    body.prefix = dlc_arena_printf(im->arena, "%s/", im->origin->name);
+    body.prefix = dlc_arena_join(im->arena, im->origin->name, "/");
     body.results = output_names(im, graph);
     body.nresults = graph->n_output;
     body.call = im->node;
