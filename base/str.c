@@ -116,15 +116,20 @@ static uint64_t load64(const unsigned char *bytes)
     return word;
 }
 
+static const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    word *= m;
+    return (h ^ ((word ^ (word >> 47)) * m)) * m;
+}
+
 uint64_t dlc_hash(const void *bytes, size_t size_bytes, uint64_t seed)
 {
-    const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
     const unsigned char *at = bytes;
     uint64_t h = seed ^ (size_bytes * m);
-    for (; size_bytes >= 8; at += 8, size_bytes -= 8) {
-        uint64_t k = load64(at) * m;
-        h = (h ^ ((k ^ (k >> 47)) * m)) * m;
-    }
+    for (; size_bytes >= 8; at += 8, size_bytes -= 8)
+        h = mix(h, load64(at));
     if (size_bytes) {
         unsigned char rest[8] = {0};
         memcpy(rest, at, size_bytes);
@@ -132,4 +137,20 @@ uint64_t dlc_hash(const void *bytes, size_t size_bytes, uint64_t seed)
     }
     h = (h ^ (h >> 47)) * m;
     return h ^ (h >> 47);
+}
+
+static uint64_t step(uint64_t lane, uint64_t word)
+{
+    lane = (lane ^ word) * m;
+    return lane << 31 | lane >> 33;
+}
+
+uint64_t dlc_hash_bulk(const void *bytes, size_t size_bytes, uint64_t seed)
+{
+    const unsigned char *at = bytes;
+    uint64_t lanes[4] = {seed, seed + 1, seed + 2, seed + 3};
+    for (; size_bytes >= sizeof lanes; at += sizeof lanes, size_bytes -= sizeof lanes)
+        for (int i = 0; i < 4; i++)
+            lanes[i] = step(lanes[i], load64(at + i * 8));
+    return dlc_hash(at, size_bytes, mix(mix(mix(lanes[0], lanes[1]), lanes[2]), lanes[3]));
 }

@@ -80,7 +80,7 @@ static uint64_t hash_tensor(const dlc_tensor *tensor, uint64_t hash)
     const size_t most = (size_t)8 << 20;
     for (size_t at = 0, n; at < tensor->size_bytes; at += n) {
         n = tensor->size_bytes - at < most ? tensor->size_bytes - at : most;
-        hash = dlc_hash((const char *)tensor->bytes + at, n, hash);
+        hash = dlc_hash_bulk((const char *)tensor->bytes + at, n, hash);
         dlc_budget_read(n);
     }
     return hash;
