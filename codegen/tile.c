@@ -301,6 +301,17 @@ static void multiply_chunk(const tiles *t, dlc_expr granule)
     }
 }
 
+/* Of the next panel what is here in this one, a line of the cache at a time. */
+static void fetch_columns(const tiles *t, dlc_expr granule)
+{
+    int64_t panel = (int64_t)t->columns->n * t->width;
+    for (uint32_t part = 0; part < t->row->parts; part++)
+        for (uint32_t c = 0; c < t->wide; c++)
+            for (uint32_t i = 0; i < CHUNK; i++)
+                dlc_nest_fetch(t->nest, load_at(t, part_at(t, t->b, t->b_part, part), t->leaf->columns,
+                                                dlc_addi(t->pool, column_of(t, c), panel), dlc_addi(t->pool, granule, i)));
+}
+
 /* Fewer granules than a register has rows. */
 static void multiply_left(const tiles *t, dlc_expr from, dlc_expr left)
 {
@@ -340,6 +351,8 @@ static void multiply_by_registers(const tiles *t, int is_zero)
         move_sums(t, 0);
     open_loops(t);
     dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, whole), CHUNK);
+    if (t->leaf->ahead)
+        fetch_columns(t, axis_of(t, t->loops[last]));
     multiply_chunk(t, axis_of(t, t->loops[last]));
     dlc_nest_loop_end(t->nest);
     multiply_left(t, whole, left);

@@ -63,6 +63,7 @@ static dlc_dot_loops order_direct(dot *d, double units)
 static dlc_dot_loops order_tiles(dot *d)
 {
     const double ALL = 0.7, BLOCK = 0.5; /* of L2; a block has columns beside it that are to come again */
+    const double COPIED = 0.7;           /* columns stay beside a few rows' copies: blocks of rows would be copied for each piece of columns */
     enum { UNITS = 4 };                  /* rows are copied for each */
     double row = d->depth * point_bytes(d, d->form.a), b = d->columns * d->depth * point_bytes(d, d->form.b), l2 = d->c->target->l2_bytes;
     double units = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
@@ -70,7 +71,7 @@ static dlc_dot_loops order_tiles(dot *d)
     d->block = d->panel > d->n ? d->panel : d->n;
     if (!d->copy_a && d->rows * row <= ALL * l2 && b > l2)
         return DLC_COLUMNS_ROWS;
-    if (b > BLOCK * l2 && is_known) {
+    if (b > (d->copy_a ? COPIED : BLOCK) * l2 && is_known) {
         double most = floor(BLOCK * l2 / row / (double)d->m) * (double)d->m;
         double blocks = most > (double)d->m ? ceil(d->rows / most) : 0;
         d->row_block = blocks > 0 ? dlc_dot_round_to(ceil(d->rows / blocks), d->m) : 0;

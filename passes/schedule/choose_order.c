@@ -34,6 +34,19 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
 
 /* --- weights from memory --- */
 
+/* All columns pass by for every few rows, from L2 but the first time: what tile registers lose to asking for lines, a fifth, they lose
+ * each time. */
+static int has_many_rows(const dlc_chooser *c, const dlc_schedule_node *leaf)
+{
+    enum { MOST_ROWS = 256 };
+    const dlc_stage *stage = &c->kernel->stages.data[leaf->stage];
+    int64_t rows = 1, extent;
+    for (uint32_t i = 0; i < stage->axes.n && rows <= MOST_ROWS; i++)
+        if (stage->axes.data[i] != leaf->columns && dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[stage->axes.data[i]].extent, &extent))
+            rows *= extent;
+    return rows > MOST_ROWS;
+}
+
 /*
  * Weights are read once a run, so they come from L3 or memory, a panel of columns after the other, and the first rows that meet a panel
  * wait for it; what fetches in hardware begins anew with every page. A line for each of the next panel's costs the port of a load.
@@ -44,7 +57,8 @@ void dlc_choose_ahead(dlc_chooser *c)
     const dlc_schedule *schedule = c->schedule;
     dlc_schedule_node *leaf = &schedule->nodes.data[schedule->nodes.n - 1];
     size_t bytes;
-    if (dlc_dots[leaf->row].family != DLC_FAMILY_LANES || leaf->rows == DLC_NO_AXIS)
+    int is_in_tiles = dlc_dots[leaf->row].family == DLC_FAMILY_TILE;
+    if ((dlc_dots[leaf->row].family != DLC_FAMILY_LANES && !is_in_tiles) || leaf->rows == DLC_NO_AXIS || (is_in_tiles && has_many_rows(c, leaf)))
         return;
     for (uint32_t i = 0; i < schedule->copies.n; i++) {
         const dlc_schedule_copy *copy = &schedule->copies.data[i];
