@@ -5,7 +5,9 @@
  *
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise, where x or w is a constant
  *
- * Values that others read too keep f32 for those. A product of two activations (attention), a convolution of groups and one of few channels
+ * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
+ * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
+ * same. Inputs and outputs of the model keep f32. A product of two activations (attention), a convolution of groups and one of few channels
  * stay as they are: what they would save is less than the cuts cost. But where pairs pay, an image of few channels has its pixels' channels
  * side by side, as a wider one of one channel, whose windows' rows are long enough:
  *
@@ -65,6 +67,7 @@ static dlc_status replace(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *result)
     old->name = result->name;
     result->name = name;
     dlc_value_replace(ctx->graph, old, result);
+    dlc_graph_erase(ctx->graph, node);
     ctx->changes++;
     return DLC_OK;
 }
@@ -152,6 +155,92 @@ static dlc_status lay_in_rows(dlc_pass_ctx *ctx, dlc_node *node, int64_t channel
     return replace(ctx, node, dlc_build(graph, node, DLC_OP_CONV, inputs, 2, attrs, sizeof attrs / sizeof *attrs));
 }
 
+/* --- what lies in memory --- */
+
+static int is_cut(const dlc_node *node)
+{
+    return node->op == DLC_OP_CAST && node->outputs[0]->type.dtype == DLC_BF16;
+}
+
+/* Makes the value's readers read what is left of it as bf16; those that cut it read that. */
+static dlc_status store_narrow(dlc_pass_ctx *ctx, dlc_value *value)
+{
+    dlc_attr wide = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
+    dlc_value *narrow = cut(ctx, value->def->next, value);
+    dlc_value *again = narrow ? dlc_build(ctx->graph, narrow->def->next, DLC_OP_CAST, &narrow, 1, &wide, 1) : NULL;
+    if (!again)
+        return ctx->graph->diag->status;
+    for (dlc_use *use = value->uses, *next; use; use = next) {
+        next = use->next;
+        if (!is_cut(use->node))
+            dlc_node_set_input(use->node, use->input, again);
+    }
+    ctx->changes++;
+    return DLC_OK;
+}
+
+static int is_made_here(const dlc_value *value)
+{
+    return value->def && value->def->next && value->type.dtype == DLC_F32 && !value->noutputs && !value->nbinds && !dlc_is_constant(value);
+}
+
+static uint32_t count_cuts(const dlc_value *value)
+{
+    uint32_t n = 0;
+    for (const dlc_use *use = value->uses; use; use = use->next)
+        n += (uint32_t)is_cut(use->node);
+    return n;
+}
+
+/* Some of the value's readers cut it, and others do not. */
+static int is_read_twice(const dlc_value *value)
+{
+    uint32_t n = count_cuts(value);
+    return n && n < dlc_value_nuses(value);
+}
+
+/* What a contraction gave, with its bias. */
+static int is_sum_of_cuts(const dlc_value *value)
+{
+    const dlc_node *node = value->def;
+    if (node && node->op == DLC_OP_ADD && dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]))
+        return is_sum_of_cuts(node->inputs[dlc_is_constant(node->inputs[0])]);
+    return node && (node->op == DLC_OP_CONV || node->op == DLC_OP_MATMUL) && node->inputs[0]->type.dtype == DLC_BF16 &&
+           value->type.dtype == DLC_F32;
+}
+
+/* The larger of two is the larger of what is left of them: cuts of a maximum go in front of it. */
+static dlc_status cut_before_maximum(dlc_pass_ctx *ctx, dlc_node *pool)
+{
+    dlc_value *of = pool->inputs[0], *maximum = pool->outputs[0];
+    if ((pool->noutputs > 1 && pool->outputs[1]) || !maximum->uses || count_cuts(maximum) < dlc_value_nuses(maximum) || !is_made_here(of) ||
+        dlc_value_nuses(of) > 1)
+        return DLC_OK;
+    dlc_value *narrow = cut(ctx, pool, of);
+    dlc_value *result = narrow ? dlc_build(ctx->graph, pool, DLC_OP_MAX_POOL, &narrow, 1, pool->attrs, pool->nattrs) : NULL;
+    for (dlc_use *use = maximum->uses, *next; use; use = next) {
+        next = use->next;
+        DLC_TRY(replace(ctx, use->node, result));
+    }
+    return DLC_OK;
+}
+
+static dlc_status narrow_memory(dlc_pass_ctx *ctx)
+{
+    for (dlc_node *node = ctx->graph->first; node; node = node->next) {
+        for (uint32_t o = 0; o < node->noutputs; o++)
+            if (node->outputs[o] && is_made_here(node->outputs[o]) && is_read_twice(node->outputs[o]))
+                DLC_TRY(store_narrow(ctx, node->outputs[o]));
+        if (node->op == DLC_OP_ADD && is_sum_of_cuts(node->inputs[0]) && is_sum_of_cuts(node->inputs[1]))
+            for (uint32_t i = 0; i < 2; i++)
+                if (is_made_here(node->inputs[i]))
+                    DLC_TRY(store_narrow(ctx, node->inputs[i]));
+        if (node->op == DLC_OP_MAX_POOL)
+            DLC_TRY(cut_before_maximum(ctx, node));
+    }
+    return DLC_OK;
+}
+
 int dlc_is_bf16_asked(const dlc_pass_ctx *ctx)
 {
     return ctx->precision && !strcmp(ctx->precision, "bf16");
@@ -172,5 +261,5 @@ dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
         else if (is_suitable(ctx->graph, node))
             DLC_TRY(narrow(ctx, node));
     }
-    return DLC_OK;
+    return narrow_memory(ctx);
 }

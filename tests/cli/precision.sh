@@ -63,6 +63,51 @@ if [ "$(uname -m)" = x86_64 ]; then
     expect 0 "f32[24,1,7,22]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
     expect 0 "pads=[3, 9, 3, 10]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
 fi
+# What is cut and read by others, too, is to them what the cut left; so are both branches that are added; and cuts of a maximum go in front of it.
+cat >block.dlc <<TEXT
+graph @block(%x: f32[1,24,18,22]) -> %y, %n {
+  %u: f32[24,24,3,3] = const hash(00000000000000c1)
+  %w: f32[24,24,1,1] = const hash(00000000000000c2)
+  %r: f32[1,24,18,22] = tanh %x
+  %m: f32[1,24,9,11] = max_pool %r {kernel=[2, 2], strides=[2, 2]}
+  %p: f32[1,24,9,11] = conv %m, %u {pads=[1, 1, 1, 1]}
+  %q: f32[1,24,9,11] = conv %m, %w
+  %a: f32[1,24,9,11] = add %p, %q
+  %s: f32[1,24,9,11] = relu %a
+  %z: f32[1,24,9,11] = conv %s, %w
+  %y: f32[1,24,9,11] = add %z, %s
+  %n: f32[1,24,9,11] = neg %s
+}
+TEXT
+cat >block_cut.dlc <<TEXT
+graph @block(%x: f32[1,24,18,22]) -> %y, %n {
+  %u: f32[24,24,3,3] = const hash(00000000000000c1)
+  %w: f32[24,24,1,1] = const hash(00000000000000c2)
+  %ub: bf16[24,24,3,3] = cast %u {dtype=bf16}
+  %wb: bf16[24,24,1,1] = cast %w {dtype=bf16}
+  %r: f32[1,24,18,22] = tanh %x
+  %m: f32[1,24,9,11] = max_pool %r {kernel=[2, 2], strides=[2, 2]}
+  %mb: bf16[1,24,9,11] = cast %m {dtype=bf16}
+  %p: f32[1,24,9,11] = conv %mb, %ub {pads=[1, 1, 1, 1], dtype=f32}
+  %q: f32[1,24,9,11] = conv %mb, %wb {dtype=f32}
+  %pb: bf16[1,24,9,11] = cast %p {dtype=bf16}
+  %qb: bf16[1,24,9,11] = cast %q {dtype=bf16}
+  %pw: f32[1,24,9,11] = cast %pb {dtype=f32}
+  %qw: f32[1,24,9,11] = cast %qb {dtype=f32}
+  %a: f32[1,24,9,11] = add %pw, %qw
+  %s: f32[1,24,9,11] = relu %a
+  %sb: bf16[1,24,9,11] = cast %s {dtype=bf16}
+  %sw: f32[1,24,9,11] = cast %sb {dtype=f32}
+  %z: f32[1,24,9,11] = conv %sb, %wb {dtype=f32}
+  %y: f32[1,24,9,11] = add %z, %sw
+  %n: f32[1,24,9,11] = neg %sw
+}
+TEXT
+"$DLC" run block_cut.dlc --interpret --input x=random:7 --outputs b.npz -q || fail "no expected output of a block"
+"$DLC" run block.dlc --input x=random:7 --expect b.npz --atol 0.02 --precision bf16 --winograd off >out 2>err || fail "a block: $(cat out err)"
+expect 0 "bf16[1,24,9,11] = max_pool" "$DLC" opt block.dlc --passes precision,cse,dce --precision bf16
+[ "$(grep -c '{dtype=f32}$' out)" = 5 ] || fail "not both branches, the two products of a window and what is left of the sum: $(cat out)"
+[ "$(grep -c 'cast .*dtype=f32' out)" = 3 ] || fail "other values than three go through bf16: $(cat out)"
 # Winograd's points are cut to bf16 where the user asks for that precision, and where products by pairs pay; nowhere else.
 "$DLC" run cut.dlc --input x=random:7 --input z=random:8 --expect y.npz --rewrite winograd=2 >out 2>err || fail "points of a model's own bf16: $(cat out err)"
 if [ "$(uname -m)" = x86_64 ]; then
