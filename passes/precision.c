@@ -204,7 +204,7 @@ static int is_sum_of_cuts(const dlc_value *value)
 {
     const dlc_node *node = value->def;
     if (node && node->op == DLC_OP_ADD && dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]))
-        return is_sum_of_cuts(node->inputs[dlc_is_constant(node->inputs[0])]);
+        node = node->inputs[dlc_is_constant(node->inputs[0])]->def;
     return node && (node->op == DLC_OP_CONV || node->op == DLC_OP_MATMUL) && node->inputs[0]->type.dtype == DLC_BF16 &&
            value->type.dtype == DLC_F32;
 }
