@@ -179,9 +179,12 @@ static dlc_status store_narrow(dlc_pass_ctx *ctx, dlc_value *value)
     return DLC_OK;
 }
 
+/* By a kernel, once a run: what iterations of a loop carry on would lose more with each. */
 static int is_made_here(const dlc_value *value)
 {
-    return value->def && value->def->next && value->type.dtype == DLC_F32 && !value->noutputs && !value->nbinds && !dlc_is_constant(value);
+    const dlc_node *node = value->def;
+    return node && node->next && !node->region && !dlc_op_is_opaque(node->op) && value->type.dtype == DLC_F32 && !value->noutputs &&
+           !value->nbinds && !dlc_is_constant(value);
 }
 
 static uint32_t count_cuts(const dlc_value *value)

@@ -108,6 +108,23 @@ TEXT
 expect 0 "bf16[1,24,9,11] = max_pool" "$DLC" opt block.dlc --passes precision,cse,dce --precision bf16
 [ "$(grep -c '{dtype=f32}$' out)" = 5 ] || fail "not both branches, the two products of a window and what is left of the sum: $(cat out)"
 [ "$(grep -c 'cast .*dtype=f32' out)" = 3 ] || fail "other values than three go through bf16: $(cat out)"
+# What a loop carries on stays f32 but where it is multiplied.
+cat >loop.dlc <<TEXT
+symbol n = opaque(%l, 0) in 0..9
+graph @loop(%x: f32[1,24]) -> %z {
+  %u: f32[24,24] = const hash(00000000000000d1)
+  %l: bool[] = loop {symbol=0, holds=[n < 9]}
+    %s: f32[1,24] = state %l, %x
+    %p: f32[1,24] = matmul %s, %u
+    %q: f32[1,24] = tanh %p
+    %a: f32[1,24] = add %q, %s
+  %m: bool[] = done %l
+  %z: f32[1,24] = final %m, %s, %a
+}
+TEXT
+expect 0 "dtype=f32" "$DLC" opt loop.dlc --passes precision,cse,dce --precision bf16
+[ "$(grep -c cast out)" = 1 ] || fail "a loop carries on what is left: $(cat out)"
+expect 0 "" "$DLC" run loop.dlc --input x=random:7 --precision bf16
 # Winograd's points are cut to bf16 where the user asks for that precision, and where products by pairs pay; nowhere else.
 "$DLC" run cut.dlc --input x=random:7 --input z=random:8 --expect y.npz --rewrite winograd=2 >out 2>err || fail "points of a model's own bf16: $(cat out err)"
 if [ "$(uname -m)" = x86_64 ]; then
