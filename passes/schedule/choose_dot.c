@@ -681,7 +681,7 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    if (!dlc_dot_is_computed(d)) /* whose columns are no load, or loaded by rows */
+    if (!dlc_dot_is_computed(d)) /* whose columns are no load */
         dlc_choose_ahead(d->c);
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);

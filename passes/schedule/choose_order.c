@@ -39,12 +39,12 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
 static int has_many_rows(const dlc_chooser *c, const dlc_schedule_node *leaf)
 {
     enum { MOST_ROWS = 256 };
-    const dlc_stage *stage = &c->kernel->stages.data[leaf->stage];
-    int64_t rows = 1, extent;
-    for (uint32_t i = 0; i < stage->axes.n && rows <= MOST_ROWS; i++)
-        if (stage->axes.data[i] != leaf->columns && dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[stage->axes.data[i]].extent, &extent))
-            rows *= extent;
-    return rows > MOST_ROWS;
+    const dlc_ids *axes = &c->kernel->stages.data[leaf->stage].axes;
+    dlc_ids rows = {0};
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (axes->data[i] != leaf->columns)
+            dlc_vec_push(c->arena, &rows, axes->data[i]);
+    return dlc_choose_points(c, &rows) > MOST_ROWS;
 }
 
 /*
