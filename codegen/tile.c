@@ -27,6 +27,7 @@ typedef struct {
     uint8_t a_part, b_part;  /* their indices that count parts */
     uint32_t width;
     uint32_t high, wide;     /* registers of sums */
+    uint32_t height;         /* rows of one */
     int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
     uint32_t loops[LOOPS], nloops; /* the last one counts granules */
     dlc_expr lows[LOOPS], ends[LOOPS], granules; /* granules: more than the last one ever counts to */
@@ -228,7 +229,7 @@ static void shape(const tiles *t, dlc_expr granules)
     const dlc_tile *rows = &t->nest->tiles[t->leaf->rows], *columns = &t->nest->tiles[t->leaf->columns];
     dlc_expr height[DLC_TILES], width[DLC_TILES], bytes = dlc_muli(t->pool, granules, GRANULE_BYTES);
     for (uint32_t i = 0; i < t->high; i++)
-        height[i] = part_of(t, rows, 0, i, DLC_TILE_ROWS);
+        height[i] = part_of(t, rows, 0, i, t->height);
     for (uint32_t c = 0; c < t->wide; c++)
         width[c] = dlc_muli(t->pool, part_of(t, columns, t->columns->count, c, DLC_TILE_COLUMNS), GRANULE_BYTES);
     for (uint32_t i = 0; i < t->high; i++) {
@@ -251,7 +252,7 @@ static void move_sums(const tiles *t, int is_store)
     for (uint32_t i = 0; i < t->high; i++)
         for (uint32_t c = 0; c < t->wide; c++)
             t->nest->emit->tiles->move(t->nest->emit, i * t->wide + c, t->state->block,
-                                       (int64_t)(i * t->state->pitch * DLC_TILE_ROWS + c * DLC_TILE_COLUMNS) * GRANULE_BYTES,
+                                       (int64_t)(i * t->state->pitch * t->height + c * DLC_TILE_COLUMNS) * GRANULE_BYTES,
                                        (int64_t)t->state->pitch * GRANULE_BYTES, is_store);
 }
 
@@ -268,7 +269,7 @@ static void load_rows(const tiles *t, dlc_expr granule)
 {
     uint32_t first = t->high * t->wide;
     for (uint32_t i = 0; i < t->high; i++)
-        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * DLC_TILE_ROWS], granule), first + i, t->a_bytes);
+        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * t->height], granule), first + i, t->a_bytes);
 }
 
 static void load_columns(const tiles *t, dlc_expr granule)
@@ -527,9 +528,22 @@ static tiles tiles_at(dlc_nest *nest, uint32_t leaf)
     tiles t = {.nest = nest, .pool = nest->kernel->pool, .leaf = node, .state = &nest->states[node->stage],
                .row = &dlc_dots[node->row], .rows = nest->registers[node->rows], .columns = nest->registers[node->columns]};
     t.width = t.state->width;
-    t.high = (t.rows->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS;
+    t.height = dlc_schedule_register_rows(nest->schedule, leaf);
+    t.high = (t.rows->n + t.height - 1) / t.height;
     t.wide = t.state->pitch / DLC_TILE_COLUMNS;
     return t;
+}
+
+/* From row to row. In whole tiles a register begins at a multiple of its rows, so that axes that are one number count on within it. */
+static int64_t row_stride(const tiles *t)
+{
+    dlc_nest *nest = t->nest;
+    if (!dlc_schedule_has_whole_tiles(nest->schedule, dlc_schedule_rows(nest->schedule, (uint32_t)(t->leaf - nest->schedule->nodes.data))))
+        return dlc_nest_stride(nest, t->a, t->leaf->rows);
+    uint32_t number = dlc_nest_axis(nest, nest->kernel->axes.data[t->leaf->rows].extent), row = dlc_nest_axis(nest, i64(t, t->height));
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->axes.n);
+    with[t->leaf->rows] = dlc_add(t->pool, dlc_muli(t->pool, axis_of(t, number), t->height), axis_of(t, row));
+    return dlc_nest_stride(nest, simplified(t, dlc_expr_substitute(t->pool, t->a, with, nest->axes.n)), row);
 }
 
 void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *factors, int is_zero)
@@ -541,7 +555,9 @@ void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *fa
     while (merge_loops(&t))
         ;
     int64_t element = GRANULE_BYTES / t.row->granule;
-    t.a_bytes = dlc_nest_stride(nest, t.a, t.leaf->rows) * element;
+    int64_t apart = row_stride(&t);
+    assert(apart >= 0);
+    t.a_bytes = apart * element;
     t.b_bytes = dlc_nest_stride(nest, t.b, t.loops[t.nloops - 1]) * element;
     if (dlc_tile_is_plain(nest, leaf))
         multiply_on_block(&t, leaf);

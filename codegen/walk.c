@@ -388,8 +388,15 @@ static void walk_heights(dlc_nest *nest, uint32_t n, const balance *b, dlc_expr 
     dlc_walk_body(nest, n, to, last);
 }
 
+/* The first row of a tile, where tiles are `height` rows apart: a multiple of that if that of the first one is. */
+static uint32_t first_row(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t height)
+{
+    int64_t multiple = dlc_expr_multiple(nest->kernel->pool, s->lo, &nest->ranges) % height ? 1 : height;
+    return dlc_nest_stepped_axis(nest, nest->kernel->axes.data[node_of(nest, n)->axis].extent, multiple);
+}
+
 /* ntiles near-equal heights, the taller ones first; the open tile follows from the tile's number. */
-static balance balanced(dlc_nest *nest, uint32_t n, const dlc_span *s, dlc_expr number, uint32_t m0)
+static balance balanced(dlc_nest *nest, uint32_t n, const dlc_span *s, dlc_expr number)
 {
     dlc_pool *pool = nest->kernel->pool;
     int64_t m = node_of(nest, n)->tile;
@@ -397,6 +404,7 @@ static balance balanced(dlc_nest *nest, uint32_t n, const dlc_span *s, dlc_expr 
     b.height = (s->length + b.ntiles - 1) / b.ntiles;
     b.tall = s->length - b.ntiles * (b.height - 1);
     dlc_expr first = dlc_muli(pool, number, b.height), height = i64(nest, b.height);
+    uint32_t m0 = first_row(nest, n, s, b.tall < b.ntiles ? 1 : b.height);
     if (b.tall < b.ntiles) {
         first = dlc_sub(pool, first, dlc_max(pool, i64(nest, 0), dlc_addi(pool, number, -b.tall)));
         b.is_tall = dlc_lt(pool, number, i64(nest, b.tall));
@@ -413,7 +421,7 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
     dlc_pool *pool = nest->kernel->pool;
     dlc_span s = dlc_walk_span(nest, n);
     dlc_tile before = nest->tiles[node->axis];
-    uint32_t m0 = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent), number = nest->par[n];
+    uint32_t number = nest->par[n];
     if (s.length == 0)
         return;
     if (s.length > 0) {
@@ -422,9 +430,10 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
             number = dlc_nest_axis(nest, count);
             dlc_nest_loop(nest, number, dlc_nest_i64(nest, 0), dlc_nest_uniform(nest, count), 1);
         }
-        balance b = balanced(nest, n, &s, axis_expr(nest, number), m0);
+        balance b = balanced(nest, n, &s, axis_expr(nest, number));
         walk_heights(nest, n, &b, 0);
     } else {
+        uint32_t m0 = first_row(nest, n, &s, node->tile);
         if (is_par(nest, n))
             dlc_nest_bind(nest, m0, dlc_nest_uniform(nest, dlc_muli(pool, axis_expr(nest, number), node->tile)), 1);
         else

@@ -240,11 +240,11 @@ uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_
     dlc_stage *copy = dlc_kernel_stage(kernel, name);
     dlc_expr index[DLC_MAX_INDEX];
     uint32_t c = kernel->stages.n - 1;
-    copy->value[0] = value;
+    copy->value[0] = dlc_schedule_windowed(schedule, value, axes);
     copy->dtype[0] = dtype;
     for (uint32_t i = 0; i < axes->n; i++)
-        if (dlc_expr_uses_axis(kernel->pool, value, axes->data[i])) {
-            index[copy->axes.n] = dlc_expr_axis(kernel->pool, axes->data[i]);
+        if (dlc_expr_uses_axis(kernel->pool, copy->value[0], axes->data[i])) {
+            index[copy->axes.n] = dlc_schedule_point_of(schedule, axes->data[i]);
             dlc_vec_push(schedule->arena, &copy->axes, axes->data[i]);
         }
     dlc_expr load = dlc_expr_load(kernel->pool, dtype, DLC_STAGE_SOURCE(c), index, copy->axes.n, 0, 0, 0);

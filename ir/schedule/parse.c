@@ -91,18 +91,70 @@ static int64_t parse_count(parser *p, int64_t most)
 
 /* --- copies --- */
 
+static int is_number(const parser *p)
+{
+    return is_ok(p) && p->lex->token.kind == DLC_TOKEN_INT;
+}
+
+static void add_term(parser *p, int64_t step, dlc_ids *axes, int64_t *steps)
+{
+    if (axes->n == DLC_MAX_RANK) {
+        dlc_lexer_fail(p->lex, "a sum has at most %d axes", DLC_MAX_RANK);
+        return;
+    }
+    steps[axes->n] = step;
+    dlc_vec_push(p->schedule->arena, axes, parse_axis(p));
+    if (is_ok(p) && axes->n > 1 && dlc_ids_find(&(dlc_ids){.data = axes->data, .n = axes->n - 1}, axes->data[axes->n - 1], NULL))
+        dlc_lexer_fail(p->lex, "an axis stands twice in a sum");
+}
+
+/* The sum that begins with `step` times an axis, or a lone axis and what stands behind that. */
+static void parse_sum(parser *p, int64_t step, dlc_copy_part *part)
+{
+    dlc_ids axes = {0};
+    int64_t steps[DLC_MAX_RANK];
+    int has_one = 0;
+    add_term(p, step, &axes, steps);
+    while (is_ok(p) && dlc_lexer_take(p->lex, "+")) {
+        int64_t number = is_number(p) ? parse_count(p, INT32_MAX) : 0;
+        if (number && !dlc_lexer_take(p->lex, "*")) {
+            part->pad = (int32_t)number;
+            if (number > MOST_PAD)
+                dlc_lexer_fail(p->lex, "%lld lies outside of 1 to %d", (long long)number, MOST_PAD);
+            break;
+        }
+        add_term(p, number ? number : 1, &axes, steps);
+    }
+    for (uint32_t i = 0; i < axes.n; i++)
+        has_one |= steps[i] == 1;
+    if (is_ok(p) && (!has_one || (part->pad && axes.n > 1)))
+        dlc_lexer_fail(p->lex, part->pad ? "a sum of axes has no elements behind it" : "one axis of a sum counts single points");
+    if (!is_ok(p))
+        return;
+    dlc_vec_push(p->schedule->arena, &part->axes,
+                 axes.n > 1 ? dlc_schedule_window_axis(p->schedule, &axes, steps) : axes.data[0]);
+    if (axes.n > 1)
+        refresh_names(p);
+}
+
 static void parse_part(parser *p, dlc_copy_part *part)
 {
     *part = (dlc_copy_part){.block = 1};
-    if (dlc_lexer_take(p->lex, "("))
+    if (dlc_lexer_take(p->lex, "(")) {
         parse_axes(p, ")", &part->axes);
-    else
-        dlc_vec_push(p->schedule->arena, &part->axes, parse_axis(p));
+    } else {
+        int64_t step = is_number(p) ? parse_count(p, INT32_MAX) : 1;
+        if (step > 1 || dlc_lexer_is(p->lex, "*"))
+            dlc_lexer_expect(p->lex, "*");
+        parse_sum(p, step, part);
+    }
     part->inner = (uint8_t)dlc_lexer_is(p->lex, "%");
     if (dlc_lexer_take(p->lex, "%") || dlc_lexer_take(p->lex, "/"))
         part->block = (int32_t)parse_count(p, INT32_MAX);
-    if (dlc_lexer_take(p->lex, "+"))
+    if (part->pad == 0 && dlc_lexer_take(p->lex, "+"))
         part->pad = (int32_t)parse_count(p, MOST_PAD);
+    if (is_ok(p) && part->block > 1 && dlc_schedule_window_of(p->schedule, part->axes.data[0]))
+        dlc_lexer_fail(p->lex, "a sum of axes has no blocks");
 }
 
 typedef dlc_vec(dlc_copy_part) part_list;
@@ -142,12 +194,33 @@ static int is_layout_of(const part_list *parts, const dlc_ids *axes)
     return 1;
 }
 
+/* The part that is the axis, or the sum it is added up in; NULL: none. */
+static const dlc_copy_part *part_with(const parser *p, const part_list *parts, uint32_t axis)
+{
+    for (uint32_t k = 0; k < parts->n; k++) {
+        const dlc_copy_part *part = &parts->data[k];
+        const dlc_schedule_window *window = part->axes.n ? dlc_schedule_window_of(p->schedule, part->axes.data[0]) : NULL;
+        if (dlc_ids_find(window ? &window->axes : &part->axes, axis, NULL))
+            return part;
+    }
+    return NULL;
+}
+
+/* The reader's axis, or what counts the sum of the layout that it is in. */
+static void add_reader_axis(const parser *p, const part_list *parts, uint32_t axis, dlc_ids *axes)
+{
+    const dlc_copy_part *part = part_with(p, parts, axis);
+    uint32_t first = part ? part->axes.data[0] : axis, own = dlc_schedule_window_of(p->schedule, first) ? first : axis;
+    if (!dlc_ids_find(axes, own, NULL))
+        dlc_vec_push(p->schedule->arena, axes, own);
+}
+
 /* The axes of the reader that a copy may have: kept ones, that of parts, then reduced ones in the order of the layout. */
 static void reader_axes(const parser *p, uint32_t stage, const part_list *parts, dlc_ids *axes)
 {
     const dlc_stage *reader = &p->schedule->kernel->stages.data[stage];
     for (uint32_t i = 0; i < reader->axes.n; i++)
-        dlc_vec_push(p->schedule->arena, axes, reader->axes.data[i]);
+        add_reader_axis(p, parts, reader->axes.data[i], axes);
     if (p->schedule->part != DLC_NO_AXIS)
         dlc_vec_push(p->schedule->arena, axes, p->schedule->part);
     for (uint32_t k = 0; k < parts->n; k++)
@@ -157,8 +230,7 @@ static void reader_axes(const parser *p, uint32_t stage, const part_list *parts,
                 dlc_vec_push(p->schedule->arena, axes, axis);
         }
     for (uint32_t i = 0; i < reader->reduce.n; i++)
-        if (!dlc_ids_find(axes, reader->reduce.data[i], NULL))
-            dlc_vec_push(p->schedule->arena, axes, reader->reduce.data[i]);
+        add_reader_axis(p, parts, reader->reduce.data[i], axes);
 }
 
 static int is_named_const(const parser *p, const char *name)
@@ -184,6 +256,10 @@ static void add_copy(parser *p, const char *name, uint32_t stage, const char *op
         return;
     }
     reader_axes(p, stage, parts, &axes);
+    if (!dlc_schedule_windowed(schedule, value, &axes)) {
+        dlc_lexer_fail(p->lex, "%s.%s depends on axes of a sum in the layout of '%s' in other ways, too", p->names.stages[stage], operand, name);
+        return;
+    }
     uint32_t copy = dlc_schedule_copy_add(schedule, name, stage, operand, value, &axes);
     if (parts->n && !is_layout_of(parts, &schedule->kernel->stages.data[copy].axes))
         dlc_lexer_fail(p->lex, "the layout of '%s' does not have each of its axes once", name);

@@ -54,8 +54,24 @@ static void indent(const printer *p)
         dlc_str_add(p->out, "  ");
 }
 
+/* `2*oh + kh` without spaces. */
+static void print_window(const printer *p, const dlc_schedule_window *window)
+{
+    for (uint32_t i = 0; i < window->axes.n; i++) {
+        dlc_str_add(p->out, i ? "+" : "");
+        if (window->steps.data[i] > 1)
+            dlc_str_printf(p->out, "%" PRId64 "*", window->steps.data[i]);
+        print_name(p, p->names.axes[window->axes.data[i]]);
+    }
+}
+
 static void print_part(const printer *p, const dlc_copy_part *part)
 {
+    const dlc_schedule_window *window = dlc_schedule_window_of(p->schedule, part->axes.data[0]);
+    if (window) {
+        print_window(p, window);
+        return;
+    }
     dlc_str_add(p->out, part->axes.n > 1 ? "(" : "");
     print_names(p, &part->axes);
     dlc_str_add(p->out, part->axes.n > 1 ? ")" : "");

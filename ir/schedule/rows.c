@@ -386,6 +386,24 @@ static int64_t stride_along(places *p, dlc_expr offset, uint32_t axis)
                                                                                                                         : -1;
 }
 
+uint32_t dlc_schedule_register_rows(const dlc_schedule *schedule, uint32_t leaf)
+{
+    int64_t tile = schedule->nodes.data[dlc_schedule_rows(schedule, leaf)].tile;
+    return (uint32_t)(tile / ((tile + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS));
+}
+
+int dlc_schedule_has_whole_tiles(const dlc_schedule *schedule, uint32_t loop)
+{
+    int64_t tile = schedule->nodes.data[loop].tile, extent;
+    uint32_t axis = schedule->nodes.data[loop].axis;
+    if (!dlc_expr_is_int(schedule->kernel->pool, schedule->kernel->axes.data[axis].extent, &extent) || extent % tile)
+        return 0;
+    for (uint32_t n = loop; n != DLC_ROOT_NODE; n = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), axis))
+        if (schedule->nodes.data[n].tile % tile)
+            return 0;
+    return 1;
+}
+
 /* A row of family TILE loads 16 granules at once: they follow each other in the rows, and lie at equal distances in the columns. */
 static int has_tile_strides(places *p, dlc_expr offset, uint32_t granules, uint32_t rows, int64_t granule, int is_columns)
 {
@@ -405,13 +423,14 @@ int dlc_dot_has_granules(dlc_schedule *schedule, uint32_t leaf, dlc_expr load, i
     dlc_expr *first = dlc_new_array(schedule->arena, dlc_expr, schedule->kernel->axes.n);
     int64_t lanes = is_tile ? DLC_TILE_COLUMNS : schedule->target->vector_bytes / dlc_dtype_bytes(dlc_dots[node->row].acc);
     uint32_t within = number(&p, granule - 1), vector = number(&p, panel / lanes - 1), lane = number(&p, lanes - 1);
-    uint32_t row = number(&p, DLC_TILE_ROWS - 1), granules = p.intervals.n;
+    int is_whole = is_tile && dlc_schedule_has_whole_tiles(schedule, dlc_schedule_rows(schedule, leaf));
+    uint32_t height = is_tile ? dlc_schedule_register_rows(schedule, leaf) : 1, row = number(&p, height - 1), granules = p.intervals.n;
     dlc_expr column = dlc_add(p.pool, dlc_muli(p.pool, dlc_expr_axis(p.pool, vector), lanes), dlc_expr_axis(p.pool, lane));
     cut_axis(&p, node->over.data[node->over.n - 1], at, granule, dlc_expr_axis(p.pool, within), point, first);
     if (is_columns)
         cut_axis(&p, node->columns, at, panel, column, point, first);
     else if (is_tile)
-        cut_axis(&p, node->rows, at, 1, dlc_expr_axis(p.pool, row), point, first);
+        cut_axis(&p, node->rows, at, is_whole ? height : 1, dlc_expr_axis(p.pool, row), point, first);
     dlc_expr offset = offset_of(&p, load, point, first);
     offset = offset ? dlc_expr_simplify(p.pool, offset, &p.ranges) : 0;
     return offset && stride_along(&p, offset, within) == 1 && (!is_columns || stride_along(&p, offset, lane) == granule) &&

@@ -115,6 +115,13 @@ typedef struct {
     dlc_vec(dlc_copy_part) parts; /* none: as the axes come */
 } dlc_schedule_copy;
 
+/* An axis of copies that counts the points of a sum of other axes, such as the pixels that a window's taps meet: 2*oh + kh. */
+typedef struct {
+    uint32_t axis;
+    dlc_ids axes;
+    dlc_vec(int64_t) steps; /* >= 1, by axis; some are 1 */
+} dlc_schedule_window;
+
 /* Where a stage's value is (ir/schedule/home.c), by stage of the schedule's kernel. */
 typedef struct {
     uint32_t leaf;   /* its node */
@@ -143,6 +150,7 @@ typedef struct dlc_schedule {
     dlc_kernel *kernel; /* the schedule's own */
     uint32_t nstages;   /* of the kernel given */
     dlc_vec(dlc_ids) flats; /* axes that became one, and that one behind them */
+    dlc_vec(dlc_schedule_window) windows;
     dlc_vec(dlc_schedule_copy) copies;
     dlc_vec(dlc_schedule_node) nodes;
     dlc_ids open;       /* while it is built: nodes not closed */
@@ -161,8 +169,16 @@ dlc_schedule *dlc_schedule_create(const dlc_kernel *kernel, const dlc_target *ta
 uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes);
 /* The axis `part` of copies of a factor in parts (operands parts_left and parts_right, which name nothing before): made once. */
 uint32_t dlc_schedule_part_axis(dlc_schedule *schedule);
+/* The axis that counts the points of steps[0]*axes[0] + steps[1]*axes[1] + … (ir/schedule/window.c): made once. Steps are 1 or more, and some are 1. */
+uint32_t dlc_schedule_window_axis(dlc_schedule *schedule, const dlc_ids *axes, const int64_t *steps);
+/* The window that the axis counts, or NULL. */
+const dlc_schedule_window *dlc_schedule_window_of(const dlc_schedule *schedule, uint32_t axis);
+/* The value with those of the axes that count windows in place of the sums they count; 0: it depends on what is added up in other ways, too. */
+dlc_expr dlc_schedule_windowed(dlc_schedule *schedule, dlc_expr value, const dlc_ids *axes);
+/* The point of such an axis, or of any other, in the reader's axes. */
+dlc_expr dlc_schedule_point_of(const dlc_schedule *schedule, uint32_t axis);
 /* The expression `operand`, a part of the stage's value, becomes a stage of its own over those of the axes (kept and reduced
- * ones of the reader) that it depends on, in this order. Returns the stage. */
+ * ones of the reader, and windows of such that it can be written in) that it depends on, in this order. Returns the stage. */
 uint32_t dlc_schedule_copy_add(dlc_schedule *schedule, const char *name, uint32_t stage, const char *operand, dlc_expr value,
                                const dlc_ids *axes);
 /* A load of a constant in `stage`, or that of an operand's parts, is laid out at compile time. False when the layout is none of the constant's elements:
@@ -238,6 +254,10 @@ int dlc_schedule_is_filled(const dlc_schedule *schedule, uint32_t stage);
 int dlc_schedule_is_matrix(const dlc_schedule *schedule, uint32_t n);
 /* The leaf's row is of family TILE. */
 int dlc_schedule_is_tile(const dlc_schedule *schedule, uint32_t leaf);
+/* Rows that a tile register of the leaf's has: the fewest registers that hold the tile share it equally. */
+uint32_t dlc_schedule_register_rows(const dlc_schedule *schedule, uint32_t leaf);
+/* The axis of the loop is known, and it and the loops around it are whole tiles of it: each begins at a multiple. */
+int dlc_schedule_has_whole_tiles(const dlc_schedule *schedule, uint32_t loop);
 /* Neighbouring columns that a vector of the register tile has. */
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf);
 enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs written out */

@@ -337,7 +337,7 @@ static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *
     dlc_dot_operands operands;
     int64_t registers = (rows == 1 ? vectors + 2 : rows * vectors + vectors + 1) + dlc_dots[dlc_verifier_node(v, n)->row].takes - 1;
     if (dlc_schedule_is_tile(v->schedule, n)) {
-        int64_t high = rows / DLC_TILE_ROWS, wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
+        int64_t high = (rows + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS, wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
         return high * wide + high + wide;
     }
     return find_operands(v, n, form, &operands) && operands.is_flipped ? registers + vectors + 2 : registers;
@@ -363,9 +363,13 @@ static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contrac
         return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of matrices of %dx%d", stage->name, rows,
                     dlc_verifier_node(v, columns)->tile, DLC_MATRIX, DLC_MATRIX);
     int is_tile = dlc_schedule_is_tile(v->schedule, n);
-    if (is_tile && (at == DLC_ROOT_NODE || rows % DLC_TILE_ROWS || dlc_verifier_node(v, columns)->tile % DLC_TILE_COLUMNS))
-        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of tile registers of %dx%d", stage->name, rows,
+    if (is_tile && (at == DLC_ROOT_NODE || rows % dlc_schedule_register_rows(v->schedule, n) ||
+                    dlc_verifier_node(v, columns)->tile % DLC_TILE_COLUMNS))
+        return dlc_verifier_fail(v, "%s: a tile of %" PRId64 "x%" PRId64 " is no number of tile registers of up to %dx%d", stage->name, rows,
                     dlc_verifier_node(v, columns)->tile, DLC_TILE_ROWS, DLC_TILE_COLUMNS);
+    if (is_tile && rows % DLC_TILE_ROWS && !dlc_schedule_has_whole_tiles(v->schedule, at))
+        return dlc_verifier_fail(v, "%s: tile registers of %u rows need whole tiles of %" PRId64 ", and %s has others", stage->name,
+                    dlc_schedule_register_rows(v->schedule, n), rows, axis_name(v, leaf->rows));
     int64_t registers = is_matrix ? dlc_matrix_registers(rows, dlc_verifier_node(v, columns)->tile)
                         : v->schedule->threads ? dlc_deals_registers(rows, dlc_verifier_node(v, columns)->tile)
                                              : registers_of(v, n, form, rows, vectors);

@@ -24,6 +24,7 @@ static void assume_extents(dlc_chooser *c)
     c->symbols = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
     c->least = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
+    c->naxes = kernel->axes.n;
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         int64_t extent = dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, c->symbols);
         c->extent[a] = clamp(extent, 1, INT32_MAX);
@@ -151,9 +152,12 @@ int64_t dlc_choose_stride(const dlc_chooser *c, dlc_expr offset, uint32_t axis)
 
 double dlc_choose_points(const dlc_chooser *c, const dlc_ids *axes)
 {
+    const dlc_kernel *kernel = c->kernel;
     double points = 1;
-    for (uint32_t i = 0; i < axes->n; i++)
-        points *= (double)c->extent[axes->data[i]];
+    for (uint32_t i = 0; i < axes->n; i++) {
+        uint32_t axis = axes->data[i];
+        points *= (double)(axis < c->naxes ? c->extent[axis] : dlc_expr_eval(kernel->pool, kernel->axes.data[axis].extent, c->symbols));
+    }
     return points;
 }
 

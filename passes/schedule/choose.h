@@ -22,6 +22,7 @@ typedef struct {
     int64_t *extent;  /* per axis: constant, or what it is assumed to be */
     int64_t *least;   /* per axis: constant, or the least it may be (at least 1) */
     int64_t *symbols; /* assumed value per symbol */
+    uint32_t naxes;   /* that `extent` and `least` are of: those that a schedule adds to its kernel come behind them */
     uint32_t nstages; /* that there are facts of: copies that a schedule adds to its kernel come behind them */
     dlc_access_facts *accesses; /* per stage */
     double *work;     /* per stage: flops of all its points, each expression once per point of the axes it depends on */

@@ -579,7 +579,8 @@ static uint32_t add_copy_a(const dot *d)
     part_list list = {.n = 0};
     dlc_expr factor = d->is_widened ? dlc_schedule_widened(d->c->kernel->pool, d->form.a) : in_parts(d, d->form.a, d->rows_part);
     factor_axes(d, &d->form.m, factor, &axes);
-    dlc_dot_add_axes(d, &list, factor, axes.data, axes.n);
+    dlc_dot_in_windows(d, &axes);
+    dlc_dot_add_axes(d, &list, dlc_schedule_windowed(d->c->schedule, factor, &axes), axes.data, axes.n);
     return add_copy(d, d->a_name, factor, &axes, &list);
 }
 
@@ -852,6 +853,8 @@ int dlc_choose_dot(dlc_chooser *c)
     }
     d.copy_a = d.is_widened || !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d) || (is_tile && !are_equally_apart(&d));
     d.n = nv * d.width;
+    if (is_tile && d.copy_a && dlc_dot_takes_lines(&d))
+        d.copy_a = !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     if (!is_tile)
         d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);

@@ -22,6 +22,7 @@ typedef struct {
     uint32_t part;        /* the axis that counts parts of factors, of which the form has the first; DLC_NO_AXIS: the row takes them whole */
     uint8_t rows_part, columns_part; /* the index that does */
     int64_t m, n;         /* the tile */
+    uint8_t has_lines;    /* rows in tile registers are of one line of an image each, and a copy of A has the points of its windows once */
     int64_t row_block;    /* rows of a unit, tile by tile behind each panel of columns; 0: a unit has one tile of them */
     int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;
@@ -63,6 +64,16 @@ void dlc_dot_pack_behind(dlc_dot_choice *d, uint32_t s);
 /* A short axis along which B is computed in a way of its own, such as the parts of a byte that codes are: it is written out, innermost. */
 int dlc_dot_is_written_out(const dlc_dot_choice *d, uint32_t axis);
 void dlc_dot_order_computed(const dlc_dot_choice *d, dlc_ids *order);
+
+/* --- rows of an image in tile registers (choose_dot_windows.c) --- */
+
+/* Registers have rows of one line of an image each, which A's indices, as sums of rows' axes and reduced ones, leave at equal distances. m is
+ * their tile then, and has_lines says so. */
+int dlc_dot_takes_lines(dlc_dot_choice *d);
+/* Axes that A's indices add up, where rows are of lines, by what counts the sums. */
+void dlc_dot_in_windows(const dlc_dot_choice *d, dlc_ids *axes);
+/* Lines, or points of a lone row, that windows reach beyond their own, which are *step apart. */
+double dlc_dot_halo(const dlc_dot_choice *d, int64_t *step);
 
 /* The order of the loops, and the blocks of columns and rows that go with it (choose_dot_order.c). */
 dlc_dot_loops dlc_dot_choose_order(dlc_dot_choice *d);

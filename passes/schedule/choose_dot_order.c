@@ -25,6 +25,15 @@ static double point_bytes(const dot *d, dlc_expr factor)
     return (double)dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, factor)->dtype) * dlc_dots[d->row].parts;
 }
 
+/* Bytes that a row of A has to itself: of lines of an image, whose taps read the same ones, a pixel. */
+static double row_bytes(const dot *d)
+{
+    double bytes = d->depth * point_bytes(d, d->form.a);
+    for (uint32_t i = 0; i + 1 < d->order.n && d->has_lines; i++)
+        bytes /= (double)d->c->extent[d->order.data[i]];
+    return bytes;
+}
+
 /* Columns per root tile so that there are enough units, `units` of them coming from the other loops. */
 static int64_t split_columns(const dot *d, double units, double wanted)
 {
@@ -56,6 +65,9 @@ static dlc_dot_loops order_direct(dot *d, double units)
     return DLC_COLUMNS_ROWS;
 }
 
+static const double COPIED = 0.7; /* of L2: columns that stay beside a few rows' copies, which blocks of rows would be copied for each piece of */
+enum { UNITS = 4 };               /* rows are copied for each */
+
 /*
  * Rows in tile registers are multiplied faster than L3 gives columns. So all rows stay in L2, if they fit, while columns come by once, a panel
  * at a time; or all columns do; else blocks of rows as large as L2 lets them be.
@@ -63,9 +75,7 @@ static dlc_dot_loops order_direct(dot *d, double units)
 static dlc_dot_loops order_tiles(dot *d)
 {
     const double ALL = 0.7, BLOCK = 0.5; /* of L2; a block has columns beside it that are to come again */
-    const double COPIED = 0.7;           /* columns stay beside a few rows' copies: blocks of rows would be copied for each piece of columns */
-    enum { UNITS = 4 };                  /* rows are copied for each */
-    double row = d->depth * point_bytes(d, d->form.a), b = d->columns * d->depth * point_bytes(d, d->form.b), l2 = d->c->target->l2_bytes;
+    double row = row_bytes(d), b = d->columns * d->depth * point_bytes(d, d->form.b), l2 = d->c->target->l2_bytes;
     double units = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
     int is_known = rows == d->rows;
     d->block = d->panel > d->n ? d->panel : d->n;
@@ -83,6 +93,53 @@ static dlc_dot_loops order_tiles(dot *d)
     return DLC_ROWS_COLUMNS;
 }
 
+/* The largest share of `threads`, by what it would be if all were equal. */
+static double share_of(double rows, int64_t block, int threads)
+{
+    double most = ceil(dlc_dot_count_of(rows, block) / threads) * (double)block;
+    return (most < rows ? most : rows) * threads / rows;
+}
+
+/*
+ * Rows of whole lines of an image that a unit copies, with those that its windows reach beyond them: few enough that threads have equal
+ * shares. Columns that L2 does not hold come by once for as many lines as it does.
+ */
+static int64_t block_of_lines(const dot *d, int is_by_columns)
+{
+    enum { COPIED_BYTES = 16, SHARE = 4, THREADS = 4 }; /* bytes copied in a cycle; of L2; threads that are to share */
+    const dlc_target *target = d->c->target;
+    int64_t line = d->form.m.n > 1 ? d->c->extent[d->form.m.data[d->form.m.n - 1]] : 1, least = line, step, best = 0;
+    double halo = dlc_dot_halo(d, &step), pixel = row_bytes(d), cost = 0;
+    while (least % d->m)
+        least += line;
+    double across = line > 1 ? (double)(line * step) : 1; /* pixels of a line */
+    double product = (double)line * d->depth * d->columns * dlc_dot_pairs(d->row) / dlc_dot_products_in_tiles(target, d->row); /* cycles of a line */
+    double most = (double)target->l2_bytes / (is_by_columns ? 2 : SHARE);
+    for (int64_t rows = least; !best || rows < (int64_t)d->rows + least; rows += least) {
+        double lines = (double)(rows / line * step), shares = 0;
+        if (best && (lines + halo) * across * pixel > most)
+            break;
+        for (int threads = 1; threads <= THREADS && !is_by_columns; threads *= 2)
+            shares += share_of(d->rows, rows, threads);
+        double copying = (lines + halo) / lines * (double)step * across * pixel / COPIED_BYTES, all = shares * (product + copying);
+        if (!best || all < cost || is_by_columns)
+            best = rows, cost = all;
+    }
+    return best;
+}
+
+static dlc_dot_loops order_windows(dot *d)
+{
+    double units = dlc_choose_least(d->c, &d->form.batch);
+    int is_by_columns = d->columns * d->depth * point_bytes(d, d->form.b) > COPIED * d->c->target->l2_bytes;
+    d->row_block = block_of_lines(d, is_by_columns);
+    units *= dlc_dot_count_of(d->rows, d->row_block);
+    if (d->row_block <= d->m)
+        d->row_block = 0;
+    d->block = split_columns(d, units, UNITS);
+    return DLC_ROWS_COLUMNS;
+}
+
 /* B's copy is shared by the rows of one batch: columns outermost, and only they and the batches are distributed. A's copy is
  * shared by the columns: rows outermost. */
 dlc_dot_loops dlc_dot_choose_order(dot *d)
@@ -97,6 +154,8 @@ dlc_dot_loops dlc_dot_choose_order(dot *d)
         d->block = tile < most ? tile : most;
         return DLC_COLUMNS_COPY_ROWS;
     }
+    if (d->has_lines && d->copy_a)
+        return order_windows(d);
     if (dlc_dots[d->row].family == DLC_FAMILY_TILE)
         return order_tiles(d);
     if (!d->copy_a)

@@ -102,6 +102,16 @@ static const struct {
      "  y[oh,ow,oc] = max(0.0, b[oc] + a)\n}\n",
      "  copy rows = a.x [oh, ow, kh, kw, ic]\n  par (oh, ow):12 {\n    for oh_ow, kh, kw, lane ic:8 {\n      rows in scratch\n    }\n"
      "    for oc:16, oh_ow:6 {\n      a = dot fma oh_ow x oc over [kh, kw, ic] in reg\n      as a {\n        y\n      }\n    }\n  }\n"},
+    {DILATED("else 0"), /* an image copied once, border included */
+     "  copy rows = a.x [oh+5*kh, ow+4*kw, ic]\n  par (oh, ow):21 {\n    for oh_kh, ow_kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oc:16, oh_ow:6 {\n      a = dot fma oh_ow x oc over [kh, kw, ic:10] skip [kh, kw]\n    }\n  }\n"},
+    {DILATED("else 0"), /* lines of it, with pixels as they are asked for */
+     "  copy rows = a.x [oh+5*kh, ow, kw, ic]\n  par oh:2 {\n    for oh_kh, ow, kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oh, oc:16, ow:4 {\n      a = dot fma ow x oc over [kh, kw, ic]\n    }\n  }\n"},
+    {"kernel @down(x: f32[m,21,8], w: f32[3,5,8,16]) -> (y: f32[m,7,16]) {\n  axis oh=m, ow=7, oc=16, kh=3, kw=5, ic=8\n"
+     "  a[oh,ow,oc] = sum(kh,kw,ic) x[oh + kh - 1, ow * 3 + kw - 1, ic else 0] * w[kh, kw, ic, oc] -> y[oh, ow, oc]\n}\n",
+     "  copy rows = a.x [oh+kh, 3*ow+kw, ic]\n  par oh:3 {\n    for oh_kh, ow_kw, lane ic:8 {\n      rows in scratch\n    }\n"
+     "    for oh, oc:16, ow:4 {\n      a = dot fma ow x oc over [kh, kw, ic]\n    }\n  }\n"},
     {DILATED("else 0"), /* taps that are all padding are left out */
      DILATED_TREE("[kh, kw, ic:10] skip [kh, kw]")},
     {DILATED("else 0"), /* row by row, of taps whole rows; parts are of rows of taps */
@@ -154,6 +164,16 @@ static const struct {
      "a: its rows are no copy of what is padded with zeros there; nothing can be skipped"},
     {DILATED("else 0"), DILATED_TREE("[ic, kh, kw] skip [ic]"),
      "a: its rows are no copy of what is padded with zeros there; nothing can be skipped"},
+#define COPIED(layout) "  copy rows = a.x " layout "\n  par oh, ow {\n    for kh, kw, lane ic:8 {\n      rows in scratch\n    }\n  }\n"
+    {DILATED("else 0"), COPIED("[oh+kh, ow+4*kw, ic]"), "a.x depends on axes of a sum in the layout of 'rows' in other ways, too"},
+    {DILATED("else 0"), COPIED("[oh+5*kh, ow+oh, ic]"), "a.x depends on axes of a sum in the layout of 'rows' in other ways, too"},
+    {DILATED("else 0"), COPIED("[2*oh+5*kh, ow, kw, ic]"), "one axis of a sum counts single points"},
+    {DILATED("else 0"), COPIED("[2*oh, ow, kw, ic]"), "one axis of a sum counts single points"},
+    {DILATED("else 0"), COPIED("[oh+5*oh, ow, kw, ic]"), "an axis stands twice in a sum"},
+    {DILATED("else 0"), COPIED("[oh+5*kh+4, ow, kw, ic]"), "a sum of axes has no elements behind it"},
+    {DILATED("else 0"), COPIED("[oh+5*kh/2, ow, kw, ic]"), "a sum of axes has no blocks"},
+    {DILATED("else 0"), COPIED("[oh+65, ow, kh, kw, ic]"), "65 lies outside of 1 to 64"},
+    {DILATED("else 0"), COPIED("[oh+5*kh, oh, ow, kw, ic]"), "the layout of 'rows' does not have each of its axes once"},
     {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] skip [k] in reg\n    as a {\n      y\n    }\n  }\n",
      "a skips all that it is over"},
     {MAP, "  for i, lane j:12 {\n    y\n  }\n", "lane j: 12 lanes are no power of two up to 256"},

@@ -1,0 +1,127 @@
+/*
+ * Rows of an image in tile registers. A register loads rows that lie at equal distances, as the pixels of one line of an image do: where
+ * each has pixels of one line, nothing but the image itself is read, by every tap of a convolution in turn. What is padded is copied, border
+ * included, by lines that the taps share; a copy by windows has each pixel as often as there are taps, and comes from L2.
+ */
+#include "passes/schedule/choose_dot.h"
+
+enum {
+    LEAST_ROWS = 8, /* of a register: those of columns that are loaded beside take their time */
+    LEAST_LONE = 13 /* of a register that has its columns to itself */
+};
+
+typedef dlc_dot_choice dot;
+
+/* An index of the rows' factor: a sum of several of its axes, or of one. */
+typedef struct {
+    dlc_ids axes;
+    int64_t steps[DLC_MAX_RANK];
+} window;
+
+/* The index by axes that are no batches. False: it is no such sum. */
+static int window_of(const dot *d, dlc_expr index, window *w)
+{
+    dlc_pool *pool = d->c->kernel->pool;
+    const dlc_ids *lists[] = {&d->form.m, &d->form.k};
+    int has_one = 0;
+    *w = (window){{0}, {0}};
+    for (uint32_t l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->n; i++) {
+            dlc_expr coefficient, rest;
+            uint32_t axis = lists[l]->data[i];
+            if (!dlc_expr_uses_axis(pool, index, axis))
+                continue;
+            if (w->axes.n == DLC_MAX_RANK || !dlc_expr_linear(pool, index, axis, &coefficient, &rest) ||
+                !dlc_expr_is_int(pool, coefficient, &w->steps[w->axes.n]) || w->steps[w->axes.n] < 1)
+                return 0;
+            has_one |= w->steps[w->axes.n] == 1;
+            dlc_vec_push(d->c->arena, &w->axes, axis);
+        }
+    return w->axes.n < 2 || (has_one && !dlc_ids_find(&w->axes, d->order.data[d->order.n - 1], NULL));
+}
+
+/* The window that adds up the axis, among the indices of the factor; its axes may be none. False: some index is no sum. */
+static int window_with(const dot *d, uint32_t axis, window *found)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint32_t times = 0;
+    *found = (window){{0}, {0}};
+    for (uint32_t i = 0; i < dlc_load_rank(pool, d->form.a); i++) {
+        window w;
+        if (!window_of(d, dlc_arg(pool, d->form.a, i), &w))
+            return 0;
+        if (dlc_ids_find(&w.axes, axis, NULL)) {
+            times++;
+            if (w.axes.n > 1)
+                *found = w;
+        }
+    }
+    return times < 2;
+}
+
+static int are_windows(const dot *d)
+{
+    const dlc_ids *lists[] = {&d->form.m, &d->form.k};
+    window w;
+    for (uint32_t l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->n; i++)
+            if (!window_with(d, lists[l]->data[i], &w))
+                return 0;
+    return 1;
+}
+
+void dlc_dot_in_windows(const dot *d, dlc_ids *axes)
+{
+    dlc_ids all = {0};
+    for (uint32_t i = 0; i < axes->n; i++) {
+        window w = {0};
+        uint32_t axis = axes->data[i];
+        if (d->has_lines && axis != d->part && window_with(d, axis, &w) && w.axes.n)
+            axis = dlc_schedule_window_axis(d->c->schedule, &w.axes, w.steps);
+        if (!dlc_ids_find(&all, axis, NULL))
+            dlc_vec_push(d->c->arena, &all, axis);
+    }
+    *axes = all;
+}
+
+double dlc_dot_halo(const dot *d, int64_t *step)
+{
+    uint32_t axis = d->form.m.data[d->form.m.n > 1 ? d->form.m.n - 2 : 0];
+    double halo = 0;
+    window w;
+    *step = 1;
+    if (!window_with(d, axis, &w))
+        return 0;
+    for (uint32_t i = 0; i < w.axes.n; i++)
+        if (w.axes.data[i] == axis)
+            *step = w.steps[i];
+        else
+            halo += (double)(w.steps[i] * (d->c->extent[w.axes.data[i]] - 1));
+    return halo;
+}
+
+/* As many as share a line equally. */
+static int64_t rows_of_line(const dot *d)
+{
+    int64_t line = d->c->extent[d->form.m.data[d->form.m.n - 1]], rows = DLC_TILE_ROWS;
+    if (d->form.m.n == 1)
+        return rows;
+    while (line % rows)
+        rows--;
+    return rows;
+}
+
+int dlc_dot_takes_lines(dot *d)
+{
+    int64_t rows = rows_of_line(d), high = d->m / DLC_TILE_ROWS, points = (int64_t)d->rows;
+    uint32_t last = d->order.data[d->order.n - 1], bytes = dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a);
+    if (!d->form.m.n || d->form.m.n > 2 || !dlc_choose_are_known(d->c, &d->form.m) || d->c->extent[last] * bytes % DLC_TILE_BYTES)
+        return 0;
+    while (high > 1 && d->form.m.n > 1 && points % (high * rows))
+        high--;
+    if (rows < (high > 1 ? LEAST_ROWS : LEAST_LONE) || !are_windows(d))
+        return 0;
+    d->m = high * rows;
+    d->has_lines = 1;
+    return 1;
+}
