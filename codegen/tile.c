@@ -28,6 +28,7 @@ typedef struct {
     uint32_t width;
     uint32_t high, wide;     /* registers of sums */
     uint32_t height;         /* rows of one */
+    int64_t chunk;           /* granules that are multiplied at once */
     int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
     uint32_t loops[LOOPS], nloops; /* the last one counts granules */
     dlc_expr lows[LOOPS], ends[LOOPS], granules; /* granules: more than the last one ever counts to */
@@ -197,6 +198,17 @@ static void find_loops(tiles *t)
     t->ends[last] = simplified(t, dlc_floordiv(t->pool, end, by));
 }
 
+/* Registers are full, but where as many chunks of fewer granules leave nothing over: another shape is worth some chunks. */
+static int64_t chunk_of(const tiles *t)
+{
+    uint32_t last = t->nloops - 1;
+    int64_t granules, chunks;
+    if (!dlc_expr_is_int(t->pool, simplified(t, dlc_sub(t->pool, t->ends[last], t->lows[last])), &granules) || granules < 1)
+        return CHUNK;
+    chunks = (granules + CHUNK - 1) / CHUNK;
+    return granules % chunks ? CHUNK : granules / chunks;
+}
+
 static void open_loops(const tiles *t)
 {
     for (uint32_t i = 0; i + 1 < t->nloops; i++)
@@ -308,7 +320,7 @@ static void fetch_columns(const tiles *t, dlc_expr granule)
     int64_t panel = (int64_t)t->columns->n * t->width;
     for (uint32_t part = 0; part < t->row->parts; part++)
         for (uint32_t c = 0; c < t->wide; c++)
-            for (uint32_t i = 0; i < CHUNK; i++)
+            for (int64_t i = 0; i < t->chunk; i++)
                 dlc_nest_fetch(t->nest, load_at(t, part_at(t, t->b, t->b_part, part), t->leaf->columns,
                                                 dlc_addi(t->pool, column_of(t, c), panel), dlc_addi(t->pool, granule, i)));
 }
@@ -330,7 +342,7 @@ static void multiply_left(const tiles *t, dlc_expr from, dlc_expr left)
     move_sums(t, 0);
     multiply_chunk(t, from);
     move_sums(t, 1);
-    shape(t, i64(t, CHUNK));
+    shape(t, i64(t, t->chunk));
     move_sums(t, 0);
     if (!is_known) {
         dlc_nest_leave(nest);
@@ -342,7 +354,7 @@ static void multiply_by_registers(const tiles *t, int is_zero)
 {
     const dlc_tile_emitter *emit = t->nest->emit->tiles;
     uint32_t last = t->nloops - 1;
-    dlc_expr size = dlc_sub(t->pool, t->ends[last], t->lows[last]), chunk = i64(t, CHUNK);
+    dlc_expr size = dlc_sub(t->pool, t->ends[last], t->lows[last]), chunk = i64(t, t->chunk);
     dlc_expr left = simplified(t, dlc_mod(t->pool, size, chunk));
     dlc_expr whole = simplified(t, dlc_sub(t->pool, t->ends[last], left));
     shape(t, chunk);
@@ -351,7 +363,7 @@ static void multiply_by_registers(const tiles *t, int is_zero)
     if (!is_zero)
         move_sums(t, 0);
     open_loops(t);
-    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, whole), CHUNK);
+    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, whole), t->chunk);
     if (t->leaf->ahead)
         fetch_columns(t, axis_of(t, t->loops[last]));
     multiply_chunk(t, axis_of(t, t->loops[last]));
@@ -443,13 +455,13 @@ static void multiply_on_block(const tiles *t, uint32_t leaf)
     uint32_t last = t->nloops - 1;
     partial sums;
     open_loops(t);
-    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, t->ends[last]), CHUNK);
+    dlc_nest_loop(t->nest, t->loops[last], uniform(t, t->lows[last]), uniform(t, t->ends[last]), t->chunk);
     dlc_expr from = axis_of(t, t->loops[last]);
     dlc_tile_rows_begin(t->nest, leaf);
     for (uint32_t p = 0; p < dlc_dot_pairs((dlc_dot)t->leaf->row); p++) {
         tiles of = of_pair(t, p);
         begin_chunk(&of, leaf, &sums);
-        multiply_row(&of, from, dlc_min(t->pool, t->ends[last], dlc_addi(t->pool, from, CHUNK)), &sums);
+        multiply_row(&of, from, dlc_min(t->pool, t->ends[last], dlc_addi(t->pool, from, t->chunk)), &sums);
         end_chunk(&of, leaf, &sums);
     }
     dlc_tile_rows_end(t->nest, leaf);
@@ -554,6 +566,7 @@ void dlc_tile_multiply(dlc_nest *nest, uint32_t leaf, const dlc_tile_factors *fa
     find_loops(&t);
     while (merge_loops(&t))
         ;
+    t.chunk = chunk_of(&t);
     int64_t element = GRANULE_BYTES / t.row->granule;
     int64_t apart = row_stride(&t);
     assert(apart >= 0);

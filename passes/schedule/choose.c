@@ -150,20 +150,23 @@ int64_t dlc_choose_stride(const dlc_chooser *c, dlc_expr offset, uint32_t axis)
     return stride < 2 ? 2 : stride >= DLC_ODD_STRIDE ? DLC_ODD_STRIDE - 1 : stride;
 }
 
+int64_t dlc_choose_extent(const dlc_chooser *c, uint32_t axis)
+{
+    return axis < c->naxes ? c->extent[axis] : dlc_expr_eval(c->kernel->pool, c->kernel->axes.data[axis].extent, c->symbols);
+}
+
 double dlc_choose_points(const dlc_chooser *c, const dlc_ids *axes)
 {
-    const dlc_kernel *kernel = c->kernel;
     double points = 1;
-    for (uint32_t i = 0; i < axes->n; i++) {
-        uint32_t axis = axes->data[i];
-        points *= (double)(axis < c->naxes ? c->extent[axis] : dlc_expr_eval(kernel->pool, kernel->axes.data[axis].extent, c->symbols));
-    }
+    for (uint32_t i = 0; i < axes->n; i++)
+        points *= (double)dlc_choose_extent(c, axes->data[i]);
     return points;
 }
 
 int dlc_choose_is_known(const dlc_chooser *c, uint32_t axis)
 {
-    return c->least[axis] == c->extent[axis];
+    int64_t extent;
+    return axis < c->naxes ? c->least[axis] == c->extent[axis] : dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[axis].extent, &extent);
 }
 
 int dlc_choose_are_known(const dlc_chooser *c, const dlc_ids *axes)

@@ -45,6 +45,8 @@ int dlc_choose_is_turned(const dlc_chooser *chooser, const dlc_access_fact *acce
 /* The first such axis of these for this load of the stage, or for any of them (0); DLC_NO_AXIS: there is none. */
 uint32_t dlc_choose_across(const dlc_chooser *chooser, uint32_t stage, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width);
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);
+/* Of an axis of the kernel, or one that the schedule added. */
+int64_t dlc_choose_extent(const dlc_chooser *chooser, uint32_t axis);
 /* Product of the extents; the empty product is 1. */
 double dlc_choose_points(const dlc_chooser *chooser, const dlc_ids *axes);
 double dlc_choose_least(const dlc_chooser *chooser, const dlc_ids *axes);

@@ -600,7 +600,7 @@ static uint32_t copy_width(const dot *d, uint32_t copy, uint32_t axis)
     dlc_dtype dtype = (dlc_dtype)d->c->schedule->kernel->stages.data[copy].dtype[0];
     int is_moved = dlc_is_int(dtype) || dlc_dots[d->row].family == DLC_FAMILY_TILE; /* as it is: nothing is computed in a wider type */
     uint32_t width = is_moved ? dlc_choose_width(d->c, dlc_dtype_bytes(dtype)) : d->width;
-    while (width > d->width && (!dlc_choose_is_known(d->c, axis) || d->c->extent[axis] < width))
+    while (width > d->width && (!dlc_choose_is_known(d->c, axis) || dlc_choose_extent(d->c, axis) < width))
         width /= 2;
     return width;
 }

@@ -72,8 +72,13 @@ void dlc_dot_order_computed(const dlc_dot_choice *d, dlc_ids *order);
 int dlc_dot_takes_lines(dlc_dot_choice *d);
 /* Axes that A's indices add up, where rows are of lines, by what counts the sums. */
 void dlc_dot_in_windows(const dlc_dot_choice *d, dlc_ids *axes);
-/* Lines, or points of a lone row, that windows reach beyond their own, which are *step apart. */
-double dlc_dot_halo(const dlc_dot_choice *d, int64_t *step);
+/* The image by lines; by points where rows are of one axis. */
+typedef struct {
+    int64_t step; /* from the line of a row to that of the next */
+    double halo;  /* lines that windows reach beyond their first */
+    double bytes; /* of a line, border included */
+} dlc_dot_lines;
+dlc_dot_lines dlc_dot_lines_of(const dlc_dot_choice *d);
 
 /* The order of the loops, and the blocks of columns and rows that go with it (choose_dot_order.c). */
 dlc_dot_loops dlc_dot_choose_order(dlc_dot_choice *d);

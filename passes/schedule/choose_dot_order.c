@@ -108,20 +108,19 @@ static int64_t block_of_lines(const dot *d, int is_by_columns)
 {
     enum { COPIED_BYTES = 16, SHARE = 4, THREADS = 4 }; /* bytes copied in a cycle; of L2; threads that are to share */
     const dlc_target *target = d->c->target;
-    int64_t line = d->form.m.n > 1 ? d->c->extent[d->form.m.data[d->form.m.n - 1]] : 1, least = line, step, best = 0;
-    double halo = dlc_dot_halo(d, &step), pixel = row_bytes(d), cost = 0;
+    const dlc_dot_lines image = dlc_dot_lines_of(d);
+    int64_t line = d->form.m.n > 1 ? d->c->extent[d->form.m.data[d->form.m.n - 1]] : 1, least = line, best = 0;
+    double product = (double)line * d->depth * d->columns * dlc_dot_pairs(d->row) / dlc_dot_products_in_tiles(target, d->row); /* cycles of a line */
+    double most = (double)target->l2_bytes / (is_by_columns ? 2 : SHARE), cost = 0;
     while (least % d->m)
         least += line;
-    double across = line > 1 ? (double)(line * step) : 1; /* pixels of a line */
-    double product = (double)line * d->depth * d->columns * dlc_dot_pairs(d->row) / dlc_dot_products_in_tiles(target, d->row); /* cycles of a line */
-    double most = (double)target->l2_bytes / (is_by_columns ? 2 : SHARE);
     for (int64_t rows = least; !best || rows < (int64_t)d->rows + least; rows += least) {
-        double lines = (double)(rows / line * step), shares = 0;
-        if (best && (lines + halo) * across * pixel > most)
+        double lines = (double)(rows / line * image.step), shares = 0;
+        if (best && (lines + image.halo) * image.bytes > most)
             break;
         for (int threads = 1; threads <= THREADS && !is_by_columns; threads *= 2)
             shares += share_of(d->rows, rows, threads);
-        double copying = (lines + halo) / lines * (double)step * across * pixel / COPIED_BYTES, all = shares * (product + copying);
+        double copying = (lines + image.halo) / lines * (double)image.step * image.bytes / COPIED_BYTES, all = shares * (product + copying);
         if (!best || all < cost || is_by_columns)
             best = rows, cost = all;
     }

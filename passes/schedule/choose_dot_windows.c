@@ -37,7 +37,7 @@ static int window_of(const dot *d, dlc_expr index, window *w)
             has_one |= w->steps[w->axes.n] == 1;
             dlc_vec_push(d->c->arena, &w->axes, axis);
         }
-    return w->axes.n < 2 || (has_one && !dlc_ids_find(&w->axes, d->order.data[d->order.n - 1], NULL));
+    return w->axes.n < 2 || has_one;
 }
 
 /* The window that adds up the axis, among the indices of the factor; its axes may be none. False: some index is no sum. */
@@ -84,20 +84,33 @@ void dlc_dot_in_windows(const dot *d, dlc_ids *axes)
     *axes = all;
 }
 
-double dlc_dot_halo(const dot *d, int64_t *step)
+/* Points of the window behind its first. */
+static double reach_of(const dot *d, const window *w, uint32_t but)
 {
-    uint32_t axis = d->form.m.data[d->form.m.n > 1 ? d->form.m.n - 2 : 0];
-    double halo = 0;
-    window w;
-    *step = 1;
-    if (!window_with(d, axis, &w))
-        return 0;
-    for (uint32_t i = 0; i < w.axes.n; i++)
-        if (w.axes.data[i] == axis)
-            *step = w.steps[i];
-        else
-            halo += (double)(w.steps[i] * (d->c->extent[w.axes.data[i]] - 1));
-    return halo;
+    double reach = 0;
+    for (uint32_t i = 0; i < w->axes.n; i++)
+        reach += w->axes.data[i] == but ? 0 : (double)(w->steps[i] * (d->c->extent[w->axes.data[i]] - 1));
+    return reach;
+}
+
+dlc_dot_lines dlc_dot_lines_of(const dot *d)
+{
+    const dlc_pool *pool = d->c->kernel->pool;
+    uint32_t outer = d->form.m.data[d->form.m.n > 1 ? d->form.m.n - 2 : 0];
+    dlc_dot_lines lines = {.step = 1, .bytes = dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a) * dlc_dots[d->row].parts};
+    for (uint32_t i = 0; i < dlc_load_rank(pool, d->form.a); i++) {
+        window w;
+        uint32_t at;
+        if (!window_of(d, dlc_arg(pool, d->form.a, i), &w))
+            continue;
+        if (dlc_ids_find(&w.axes, outer, &at)) {
+            lines.step = w.steps[at];
+            lines.halo = reach_of(d, &w, outer);
+        } else {
+            lines.bytes *= 1 + reach_of(d, &w, DLC_NO_AXIS);
+        }
+    }
+    return lines;
 }
 
 /* As many as share a line equally. */
@@ -111,16 +124,64 @@ static int64_t rows_of_line(const dot *d)
     return rows;
 }
 
+static int64_t step_of(const window *w, uint32_t axis)
+{
+    uint32_t at;
+    return dlc_ids_find(&w->axes, axis, &at) ? w->steps[at] : 0;
+}
+
+/* Points of K that lie together in the image: those of the innermost axis, and of a window right around it. */
+static int64_t run_of(const dot *d)
+{
+    uint32_t n = d->order.n, last = d->order.data[n - 1];
+    int64_t run = d->c->extent[last];
+    window w;
+    if (n > 1 && window_with(d, last, &w) && !w.axes.n && window_with(d, d->order.data[n - 2], &w) && step_of(&w, d->order.data[n - 2]) == 1)
+        run *= d->c->extent[d->order.data[n - 2]];
+    return run;
+}
+
+/* What registers that a run does not fill cost a row, beside copying it by runs. */
+static int is_worth_lines(const dot *d)
+{
+    enum { RUN = 4, VECTOR = 2 }; /* cycles of a run that is copied, with its guards, and of each vector of it */
+    int64_t run = run_of(d), granules = run / d->granule, most = DLC_TILE_BYTES / (d->granule * dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a));
+    int64_t chunks = (granules + most - 1) / most;
+    if (run % d->granule || granules % chunks)
+        return 0;
+    double runs = d->depth / (double)run, all = (double)chunks * runs, copied = runs * (RUN + VECTOR * (double)chunks);
+    double further = all - dlc_dot_count_of(d->depth, d->granule * most);
+    return further * dlc_dot_pairs(d->row) * d->columns / DLC_TILE_COLUMNS <= copied;
+}
+
+/* Rows of one image, or of one plane of it: the others are batches. */
+static void take_image(dot *d)
+{
+    dlc_ids rows = {0}, batch = {0};
+    for (uint32_t i = 0; i < d->form.batch.n; i++)
+        dlc_vec_push(d->c->arena, &batch, d->form.batch.data[i]);
+    for (uint32_t i = 0; i < d->form.m.n; i++)
+        dlc_vec_push(d->c->arena, i + 2 < d->form.m.n ? &batch : &rows, d->form.m.data[i]);
+    dlc_choose_sort(d->c, &batch);
+    d->form.m = rows;
+    d->form.batch = batch;
+    d->rows = dlc_choose_points(d->c, &rows);
+}
+
 int dlc_dot_takes_lines(dot *d)
 {
-    int64_t rows = rows_of_line(d), high = d->m / DLC_TILE_ROWS, points = (int64_t)d->rows;
-    uint32_t last = d->order.data[d->order.n - 1], bytes = dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a);
-    if (!d->form.m.n || d->form.m.n > 2 || !dlc_choose_are_known(d->c, &d->form.m) || d->c->extent[last] * bytes % DLC_TILE_BYTES)
+    dot before = *d;
+    if (!d->form.m.n || !dlc_choose_are_known(d->c, &d->form.m))
         return 0;
+    if (d->form.m.n > 2)
+        take_image(d);
+    int64_t rows = rows_of_line(d), high = d->m / DLC_TILE_ROWS, points = (int64_t)d->rows;
     while (high > 1 && d->form.m.n > 1 && points % (high * rows))
         high--;
-    if (rows < (high > 1 ? LEAST_ROWS : LEAST_LONE) || !are_windows(d))
+    if (rows < (high > 1 ? LEAST_ROWS : LEAST_LONE) || !are_windows(d) || !is_worth_lines(d)) {
+        *d = before;
         return 0;
+    }
     d->m = high * rows;
     d->has_lines = 1;
     return 1;
