@@ -842,7 +842,7 @@ void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val v
         value = nest->emit->lane(nest->emit, buffer->type.dtype, value, width, 0);
     if (stage->update != DLC_UPDATE_NONE)
         dlc_nest_update(nest, &plan.access, index, value, (dlc_update)stage->update);
-    else
+    else if (!dlc_held_store(nest, s, &plan.access, plan.offset, value))
         nest->emit->store(nest->emit, &plan.access, value);
 }
 

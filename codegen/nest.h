@@ -19,6 +19,7 @@ typedef struct dlc_nest dlc_nest;
 typedef struct dlc_turned_rows dlc_turned_rows;
 struct dlc_late;
 typedef struct dlc_emitter dlc_emitter;
+typedef struct dlc_waiting dlc_waiting; /* a store that its neighbour's may join */
 
 /* Memory a kernel touches: its buffers, its scratch, or a target's constant filled with one value (for guarded loads). */
 typedef enum { DLC_MEM_BUFFER, DLC_MEM_SCRATCH, DLC_MEM_FILL } dlc_mem;
@@ -98,6 +99,9 @@ struct dlc_emitter {
     /* What a load there will read soon comes nearer, to L2; an address behind the end does no harm. The function may be absent. */
     void (*fetch)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
+    /* A vector that is stored by store_held, with the one right behind it in memory or, where `next` is NULL, alone. Both may be absent. */
+    dlc_waiting *(*hold)(dlc_emitter *e, const dlc_access *access, dlc_val value);
+    void (*store_held)(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
     dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
     /* the same where it is seldom needed: it lies in memory and leaves the registers to others. The function may be absent. */
     dlc_var (*var_aside)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
@@ -159,6 +163,12 @@ typedef struct {
     dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
 } dlc_register_axis;
 
+/* A vector that is stored with its neighbour (codegen/held.c). */
+typedef struct {
+    dlc_waiting *store; /* or NULL: none waits */
+    dlc_expr offset;    /* of its first element */
+} dlc_held;
+
 /* A stage while it is computed, and where its value is found in registers. */
 typedef struct {
     dlc_memo value[2];  /* REG, or what was just stored: valid as memos are */
@@ -175,6 +185,7 @@ typedef struct {
     uint32_t nrows, nvectors;
     uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
     dlc_var pieces[DLC_MOST_PIECES]; /* of a dealt copy: what this thread has loaded, by iteration of its deal */
+    dlc_held held;
     uint8_t is_met;        /* lanes read what other lanes stored */
     uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
 } dlc_stage_state;
@@ -220,6 +231,7 @@ struct dlc_nest {
     uint32_t partial;       /* which of a step's vectors is being computed */
     uint32_t worker[2];     /* where there are thread loops: pseudo-axes: the thread in its block, the warp */
     dlc_turned_rows *rows;  /* stores of the rows of a register tile's vector that wait, or NULL: none does */
+    uint8_t holds;          /* stores may wait for their neighbours' */
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
@@ -234,6 +246,11 @@ enum { DLC_FIRST_PSEUDO = 0x100000 };
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
+/* Stores of vectors between these may wait for their neighbours'. store: true, and this one is stored or waits; false: it may not wait.
+ * offset: of its first element, without the access's displacement. */
+void dlc_held_begin(dlc_nest *nest);
+int dlc_held_store(dlc_nest *nest, uint32_t stage, const dlc_access *access, dlc_expr offset, dlc_val value);
+void dlc_held_end(dlc_nest *nest);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */
 void dlc_nest_enter(dlc_nest *nest);
 void dlc_nest_leave(dlc_nest *nest);

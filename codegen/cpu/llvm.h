@@ -91,6 +91,13 @@ dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val b
 extern const dlc_tile_emitter dlc_cpu_tiles;
 void dlc_cpu_tiles_end(dlc_cpu *cpu);
 
+/* codegen/cpu/held.c. False: these are no floats that an instruction rounds as they are stored. */
+int dlc_cpu_store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value);
+dlc_waiting *dlc_cpu_hold(dlc_emitter *e, const dlc_access *access, dlc_val value);
+void dlc_cpu_store_held(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
+/* Bytes that the address is a multiple of. */
+uint32_t dlc_cpu_alignment(const dlc_access *access);
+
 /* codegen/cpu/nontemporal.c: a vector of elements next to each other goes to memory past the caches; align: bytes that its address is a
  * multiple of. end: what is left of them is stored. x86-64. */
 void dlc_cpu_store_nontemporal(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t align);

@@ -223,7 +223,7 @@ LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access)
     return pointer;
 }
 
-static uint32_t alignment(const dlc_access *access)
+uint32_t dlc_cpu_alignment(const dlc_access *access)
 {
     uint32_t bytes = dlc_dtype_bytes(access->dtype);
     if (!access->aligned || access->mode != DLC_ACCESS_VECTOR)
@@ -279,7 +279,7 @@ static LLVMValueRef load_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValue
 {
     LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), n);
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
-    uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
+    uint32_t align = n == access->width ? dlc_cpu_alignment(access) : dlc_dtype_bytes(access->dtype);
     LLVMValueRef args[] = {pointer, dlc_cpu_i32(cpu, align), mask, LLVMConstNull(type)};
     if (LLVMIsNull(mask))
         return LLVMConstNull(type);
@@ -477,7 +477,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         value = masked_load(cpu, access, pointer, mask);
     } else {
         value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
-        LLVMSetAlignment(value, alignment(access));
+        LLVMSetAlignment(value, dlc_cpu_alignment(access));
     }
     value = dlc_cpu_from_memory(cpu, loaded(access), access->width, value);
     if (mask && other)
@@ -537,7 +537,7 @@ static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueR
 static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
 {
     LLVMTypeRef types[] = {LLVMTypeOf(value), LLVMTypeOf(pointer)};
-    uint32_t align = n == access->width ? alignment(access) : dlc_dtype_bytes(access->dtype);
+    uint32_t align = n == access->width ? dlc_cpu_alignment(access) : dlc_dtype_bytes(access->dtype);
     LLVMValueRef args[] = {value, pointer, dlc_cpu_i32(cpu, align), mask};
     if (LLVMIsNull(mask))
         return;
@@ -697,44 +697,11 @@ static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
     dlc_cpu_intrinsic(cpu, "llvm.masked.store", types, 2, args, 4);
 }
 
-enum { ROUNDED_LANES = 16 }; /* by one instruction, to bf16 */
-
-static int is_rounded_at_once(const dlc_cpu *cpu, const dlc_access *access)
-{
-    return access->dtype == DLC_BF16 && access->mode == DLC_ACCESS_VECTOR && access->width % ROUNDED_LANES == 0 && !access->mask &&
-           !access->nontemporal && dlc_rounds_bf16(cpu->base.target);
-}
-
-/* The instruction takes subnormals for zero: where there are any, they are stored once more. */
-static void store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef floats)
-{
-    enum { SUBNORMAL = 1 << 5 };
-    dlc_emitter *e = &cpu->base;
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, DLC_BF16, 1);
-    LLVMValueRef pointer = dlc_cpu_address(cpu, access);
-    cpu->facts |= DLC_HAS_BF16;
-    for (uint32_t first = 0; first < access->width; first += ROUNDED_LANES) {
-        LLVMValueRef part = access->width > ROUNDED_LANES ? dlc_cpu_lanes(cpu, floats, first, ROUNDED_LANES) : floats;
-        LLVMValueRef at = offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, first)), classes[] = {part, dlc_cpu_i32(cpu, SUBNORMAL)};
-        LLVMValueRef bits = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &part, 1);
-        uint32_t align = access->width == ROUNDED_LANES ? alignment(access) : dlc_dtype_bytes(DLC_BF16);
-        LLVMSetAlignment(LLVMBuildStore(cpu->builder, bits, at), align);
-        LLVMValueRef lanes = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, classes, 2);
-        lanes = LLVMBuildBitCast(cpu->builder, lanes, LLVMIntTypeInContext(cpu->context, ROUNDED_LANES), "");
-        e->if_begin(e, dlc_wrap(LLVMBuildICmp(cpu->builder, LLVMIntNE, lanes, LLVMConstNull(LLVMTypeOf(lanes)), "")));
-        LLVMSetAlignment(LLVMBuildStore(cpu->builder, dlc_cpu_to_memory(cpu, DLC_BF16, ROUNDED_LANES, part), at), align);
-        e->if_end(e);
-    }
-}
-
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
-    LLVMValueRef floats = is_rounded_at_once(cpu, access) ? dlc_cpu_before_rounding(cpu, access->width, dlc_llvm(stored)) : NULL;
-    if (floats) {
-        store_rounded(cpu, access, floats);
+    if (dlc_cpu_store_rounded(cpu, access, dlc_llvm(stored)))
         return;
-    }
     LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
     LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
     if (is_part_of_vector(cpu, access)) {
@@ -746,9 +713,9 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
         return;
     }
     if (access->nontemporal && access->mode == DLC_ACCESS_VECTOR && dlc_cpu_is_x86(cpu))
-        dlc_cpu_store_nontemporal(cpu, access, value, pointer, alignment(access));
+        dlc_cpu_store_nontemporal(cpu, access, value, pointer, dlc_cpu_alignment(access));
     else
-        LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), alignment(access));
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, value, pointer), dlc_cpu_alignment(access));
 }
 
 static void position(dlc_emitter *e, uint32_t level)
@@ -818,6 +785,7 @@ static void sync(dlc_emitter *e, int is_block)
 static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
+    .hold = dlc_cpu_hold,   .store_held = dlc_cpu_store_held,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .shuffles = 1,          .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step, .widen = dlc_cpu_widen,
