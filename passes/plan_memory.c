@@ -9,6 +9,9 @@
  *   symbols that sizes need, so an offset never depends on something not known when its buffer is
  *   written
  *
+ * What a step writes has the memory of a value that it reads for the last time, where its kernel may work in place
+ * (ir/schedule/in_place.c); both are one buffer then.
+ *
  * Large values of static sizes begin in the middle of a page. A load waits for a store before it whose address has the same low 12
  * bits, whatever the others ("4K aliasing": Intel's optimization manual, on AVX; AMD's processors do it too). A map whose result lies up to
  * eight lines behind what it reads, not counting whole pages, takes two to three times as long. So distances between large values are
@@ -268,6 +271,7 @@ typedef struct {
     dlc_vec(dlc_lifetime) lifetimes;
     dlc_ids values;     /* by lifetime */
     uint32_t *lifetime_of; /* by value: index + 1 */
+    int is_placed;      /* places are there, and only looked at */
 } planner;
 
 /* When each expression is known: 0 at the start, else after how many binding steps. An opaque step counts first: its own
@@ -381,6 +385,72 @@ static void live_through_loops(planner *p)
     }
 }
 
+/* --- in place --- */
+
+static dlc_lifetime *lifetime_at(const planner *p, uint32_t value)
+{
+    uint32_t at = value == DLC_NO_VALUE ? 0 : p->lifetime_of[value];
+    return at && dlc_module_place_of(p->module, value) == value ? &p->lifetimes.data[at - 1] : NULL;
+}
+
+static int is_alone(const dlc_step *step, uint32_t i)
+{
+    for (uint32_t k = 0; k < step->nvalues; k++)
+        if (k != i && step->values[k] == step->values[i])
+            return 0;
+    return 1;
+}
+
+/* What the step writes as value `to` has the memory of value `from`, which nobody reads after it. */
+static int is_in_place(const planner *p, uint32_t s, uint32_t from, uint32_t to)
+{
+    const dlc_step *step = &p->module->steps.data[s];
+    const dlc_module_value *values = p->module->values.data;
+    const dlc_lifetime *read = lifetime_at(p, step->values[from]), *written = lifetime_at(p, step->values[to]);
+    return read && written && read != written && read->last == s && written->first == s && read->size == written->size &&
+           is_alone(step, from) && is_alone(step, to) &&
+           (!p->is_placed || values[step->values[from]].offset == values[step->values[to]].offset) &&
+           dlc_schedule_is_in_place(p->module->kernels.data[step->kernel].schedule, from, to, p->ctx->scratch);
+}
+
+/* `to` lives on where `from` has lived. */
+static void join(planner *p, uint32_t from, uint32_t to)
+{
+    uint32_t gone = p->lifetime_of[to], stays = p->lifetime_of[from];
+    p->lifetimes.data[stays - 1].last = p->lifetimes.data[gone - 1].last;
+    p->lifetimes.data[gone - 1].size = 0;
+    for (uint32_t v = 0; v < p->module->values.n; v++)
+        if (p->lifetime_of[v] == gone)
+            p->lifetime_of[v] = stays;
+}
+
+static void join_in_place(planner *p)
+{
+    for (uint32_t s = 0; s < p->module->steps.n; s++) {
+        const dlc_step *step = &p->module->steps.data[s];
+        for (uint32_t to = 0; to < step->nvalues && step->kind == DLC_STEP_LAUNCH; to++)
+            for (uint32_t from = 0; from < step->nvalues; from++)
+                if (from != to && is_in_place(p, s, from, to))
+                    join(p, step->values[from], step->values[to]);
+    }
+}
+
+/* Lifetimes that others took are none. */
+static void drop_joined(planner *p)
+{
+    uint32_t n = 0, *moved = dlc_new_array(p->ctx->scratch, uint32_t, p->lifetimes.n + 1);
+    for (uint32_t i = 0; i < p->lifetimes.n; i++) {
+        if (!p->lifetimes.data[i].size)
+            continue;
+        p->lifetimes.data[n] = p->lifetimes.data[i];
+        p->values.data[n] = p->values.data[i];
+        moved[i + 1] = ++n;
+    }
+    p->lifetimes.n = p->values.n = n;
+    for (uint32_t v = 0; v < p->module->values.n; v++)
+        p->lifetime_of[v] = moved[p->lifetime_of[v]];
+}
+
 /* The lifetimes of all values of the role. */
 static dlc_status find_lifetimes(planner *p, dlc_value_role role)
 {
@@ -393,6 +463,8 @@ static dlc_status find_lifetimes(planner *p, dlc_value_role role)
                 DLC_TRY(touch(p, s, step->values[i], role));
     }
     live_through_loops(p);
+    join_in_place(p);
+    drop_joined(p);
     find_phases(p);
     for (uint32_t i = 0; i < p->lifetimes.n; i++)
         p->lifetimes.data[i].phase = p->phase_of[p->lifetimes.data[i].size];
@@ -408,8 +480,9 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
     dlc_ranges ranges = dlc_module_ranges(module);
     *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, DLC_NOMINAL_SYMBOL, ctx->scratch),
                             p.lifetimes.data, p.lifetimes.n, ctx->scratch);
-    for (uint32_t i = 0; i < p.lifetimes.n; i++)
-        module->values.data[p.values.data[i]].offset = p.lifetimes.data[i].offset;
+    for (uint32_t v = 0; v < module->values.n; v++)
+        if (p.lifetime_of[v])
+            module->values.data[v].offset = p.lifetimes.data[p.lifetime_of[v] - 1].offset;
     ctx->changes += p.lifetimes.n;
 #ifdef DLC_VERIFY
     DLC_TRY(check(&p, *bytes, DLC_INTERNAL));
@@ -419,7 +492,7 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
 
 static dlc_status check_places(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr bytes)
 {
-    planner p = {.ctx = ctx, .module = ctx->module};
+    planner p = {.ctx = ctx, .module = ctx->module, .is_placed = 1};
     DLC_TRY(find_lifetimes(&p, role));
     for (uint32_t i = 0; i < p.lifetimes.n; i++) {
         const dlc_module_value *value = &ctx->module->values.data[p.values.data[i]];

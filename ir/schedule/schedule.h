@@ -232,6 +232,10 @@ dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* cei
 /* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
 uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);
 
+/* The kernel's buffer `written` may be the memory of `read`, which nobody reads afterwards (ir/schedule/in_place.c). Homes are known; the
+ * kernel's pool grows. */
+int dlc_schedule_is_in_place(const dlc_schedule *schedule, uint32_t read, uint32_t written, dlc_arena *scratch);
+
 /* --- dealt loops (ir/schedule/deal.c) --- */
 
 /* The outermost of the loops of n's kind, WARP or THREAD, of which each holds the next alone, down to n; n if it is no such. */

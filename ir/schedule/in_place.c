@@ -1,0 +1,106 @@
+/*
+ * Which buffer that a kernel reads may be the memory that it writes: each element is loaded where the same element is stored, by the one map
+ * that stores it, once. So a residual is overwritten by the sum: its lines are in the caches already, and there are half as many.
+ */
+#include "ir/kernel/algebra.h"
+#include "ir/schedule/resolve.h"
+
+typedef struct {
+    const dlc_schedule *schedule;
+    const dlc_kernel *kernel;
+    dlc_ranges ranges;
+    uint32_t stage; /* that stores */
+} place;
+
+static dlc_expr offset_in(const place *p, uint32_t b, uint32_t rank, const dlc_expr *index)
+{
+    const dlc_buffer *buffer = &p->kernel->buffers.data[b];
+    dlc_expr offset = dlc_layout_offset(p->kernel->pool, &buffer->layout, (uint8_t)rank, buffer->type.dims, index);
+    return dlc_expr_simplify(p->kernel->pool, offset, &p->ranges);
+}
+
+/* The map that stores all of the buffer, an element at each of its points, at once and in no order; DLC_NO_STAGE: it is stored otherwise. */
+static uint32_t stored_by(const dlc_schedule *schedule, uint32_t buffer)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    uint32_t found = DLC_NO_STAGE;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const dlc_stage *stage = &kernel->stages.data[s];
+        if (stage->buffer != buffer)
+            continue;
+        if (found != DLC_NO_STAGE || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE ||
+            schedule->nodes.data[schedule->homes[s].leaf].nontemporal)
+            return DLC_NO_STAGE;
+        found = s;
+    }
+    for (uint32_t s = 0; s < kernel->stages.n && found != DLC_NO_STAGE; s++)
+        if (schedule->homes[s].place == DLC_PLACE_OUTPUT && schedule->homes[s].stored == found)
+            return DLC_NO_STAGE; /* something else waits there */
+    return found;
+}
+
+/* Rows of a register tile that only the run counts: those past the end are the last one, once more. */
+static int has_rows_twice(const dlc_schedule *schedule, uint32_t tile)
+{
+    const dlc_schedule_node *leaf = &schedule->nodes.data[tile];
+    int64_t extent;
+    return leaf->rows != DLC_NO_AXIS && dlc_dots[leaf->row].family != DLC_FAMILY_TILE &&
+           !dlc_expr_is_int(schedule->kernel->pool, schedule->kernel->axes.data[leaf->rows].extent, &extent);
+}
+
+/* Loops over the stage's axes alone around it, or a register tile's elements. */
+static int is_computed_once(const dlc_schedule *schedule, uint32_t s)
+{
+    const dlc_ids *axes = &schedule->kernel->stages.data[s].axes;
+    for (uint32_t n = dlc_schedule_parent(schedule, schedule->homes[s].leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
+        const dlc_schedule_node *node = &schedule->nodes.data[n];
+        if (node->kind == DLC_LOOP_AS ? has_rows_twice(schedule, schedule->homes[node->stage].leaf) : !dlc_ids_find(axes, node->axis, NULL))
+            return 0;
+    }
+    return 1;
+}
+
+/* All loads of the buffer in the stage's value: are there any, and is each of the element that `stored` says? */
+static int loads_match(const place *p, const uint8_t *marks, uint32_t read, dlc_expr stored)
+{
+    const dlc_pool *pool = p->kernel->pool;
+    uint32_t nnodes = pool->nodes.n; /* the pool grows */
+    int found = 0;
+    for (dlc_expr id = 1; id < nnodes; id++) {
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD || dlc_node_of(pool, id)->imm.id != read)
+            continue;
+        dlc_expr index[DLC_MAX_INDEX];
+        uint32_t rank = dlc_load_rank(pool, id);
+        for (uint32_t d = 0; d < rank; d++)
+            index[d] = dlc_arg(pool, id, d);
+        if (offset_in(p, read, rank, index) != stored)
+            return 0;
+        found = 1;
+    }
+    return found;
+}
+
+static int loads(const dlc_kernel *kernel, const uint8_t *marks, uint32_t read)
+{
+    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++)
+        if (marks[id] && dlc_node_of(kernel->pool, id)->op == DLC_EXPR_LOAD && dlc_node_of(kernel->pool, id)->imm.id == read)
+            return 1;
+    return 0;
+}
+
+int dlc_schedule_is_in_place(const dlc_schedule *schedule, uint32_t read, uint32_t written, dlc_arena *scratch)
+{
+    const dlc_kernel *kernel = schedule->kernel;
+    const dlc_buffer *from = &kernel->buffers.data[read], *to = &kernel->buffers.data[written];
+    place p = {schedule, kernel, dlc_kernel_ranges(schedule->kernel), stored_by(schedule, written)};
+    if (schedule->target->kind != DLC_TARGET_CPU || from->role != DLC_ROLE_IN || to->role != DLC_ROLE_OUT || to->is_part ||
+        dlc_dtypes[from->type.dtype].bits != dlc_dtypes[to->type.dtype].bits || dlc_dtypes[to->type.dtype].bits < 8 ||
+        p.stage == DLC_NO_STAGE || !is_computed_once(schedule, p.stage))
+        return 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        if (s != p.stage && loads(kernel, dlc_stage_marks(kernel, &kernel->stages.data[s], scratch), read))
+            return 0;
+    const dlc_stage *stage = &kernel->stages.data[p.stage];
+    const uint8_t *marks = dlc_stage_marks(kernel, stage, scratch);
+    return loads_match(&p, marks, read, offset_in(&p, written, stage->store.n, stage->store.data));
+}
