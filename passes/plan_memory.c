@@ -401,37 +401,52 @@ static int is_alone(const dlc_step *step, uint32_t i)
     return 1;
 }
 
-/* What the step writes as value `to` has the memory of value `from`, which nobody reads after it. */
-static int is_in_place(const planner *p, uint32_t s, uint32_t from, uint32_t to)
+/* Value `from` of the step is read for the last time when value `to` is written for the first, and is as large. */
+static int is_followed(const planner *p, uint32_t s, uint32_t from, uint32_t to)
 {
     const dlc_step *step = &p->module->steps.data[s];
     const dlc_module_value *values = p->module->values.data;
     const dlc_lifetime *read = lifetime_at(p, step->values[from]), *written = lifetime_at(p, step->values[to]);
-    return read && written && read != written && read->last == s && written->first == s && read->size == written->size &&
-           is_alone(step, from) && is_alone(step, to) &&
-           (!p->is_placed || values[step->values[from]].offset == values[step->values[to]].offset) &&
-           dlc_schedule_is_in_place(p->module->kernels.data[step->kernel].schedule, from, to, p->ctx->scratch);
+    return read && read != written && read->last == s && read->size == written->size && is_alone(step, from) &&
+           (!p->is_placed || values[step->values[from]].offset == values[step->values[to]].offset);
 }
 
-/* `to` lives on where `from` has lived. */
+/* `to`, which nothing has been joined to yet, lives on where `from` has lived. */
 static void join(planner *p, uint32_t from, uint32_t to)
 {
     uint32_t gone = p->lifetime_of[to], stays = p->lifetime_of[from];
     p->lifetimes.data[stays - 1].last = p->lifetimes.data[gone - 1].last;
     p->lifetimes.data[gone - 1].size = 0;
-    for (uint32_t v = 0; v < p->module->values.n; v++)
-        if (p->lifetime_of[v] == gone)
-            p->lifetime_of[v] = stays;
+    p->lifetime_of[to] = stays;
+}
+
+static void join_written(planner *p, uint32_t s, uint32_t to)
+{
+    const dlc_step *step = &p->module->steps.data[s];
+    uint8_t *may = NULL;
+    for (uint32_t from = 0; from < step->nvalues; from++) {
+        if (from == to || !is_followed(p, s, from, to))
+            continue;
+        if (!may) {
+            may = dlc_new_array(p->ctx->scratch, uint8_t, step->nvalues + 1);
+            dlc_schedule_find_in_place(p->module->kernels.data[step->kernel].schedule, to, may);
+        }
+        if (may[from]) {
+            join(p, step->values[from], step->values[to]);
+            return;
+        }
+    }
 }
 
 static void join_in_place(planner *p)
 {
     for (uint32_t s = 0; s < p->module->steps.n; s++) {
         const dlc_step *step = &p->module->steps.data[s];
-        for (uint32_t to = 0; to < step->nvalues && step->kind == DLC_STEP_LAUNCH; to++)
-            for (uint32_t from = 0; from < step->nvalues; from++)
-                if (from != to && is_in_place(p, s, from, to))
-                    join(p, step->values[from], step->values[to]);
+        for (uint32_t to = 0; to < step->nvalues && step->kind == DLC_STEP_LAUNCH; to++) {
+            const dlc_lifetime *written = lifetime_at(p, step->values[to]);
+            if (written && written->first == s && is_alone(step, to))
+                join_written(p, s, to);
+        }
     }
 }
 

@@ -60,47 +60,48 @@ static int is_computed_once(const dlc_schedule *schedule, uint32_t s)
     return 1;
 }
 
-/* All loads of the buffer in the stage's value: are there any, and is each of the element that `stored` says? */
-static int loads_match(const place *p, const uint8_t *marks, uint32_t read, dlc_expr stored)
+/* What the stage loads of buffers that may still be read in place: elsewhere than at the element stored, or by a stage that stores another. */
+static void drop_others(const place *p, uint32_t s, const uint8_t *marks, dlc_expr stored, uint8_t *is_read, uint8_t *may)
 {
     const dlc_pool *pool = p->kernel->pool;
     uint32_t nnodes = pool->nodes.n; /* the pool grows */
-    int found = 0;
     for (dlc_expr id = 1; id < nnodes; id++) {
-        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD || dlc_node_of(pool, id)->imm.id != read)
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD || DLC_SOURCE_IS_STAGE(dlc_node_of(pool, id)->imm.id))
             continue;
         dlc_expr index[DLC_MAX_INDEX];
-        uint32_t rank = dlc_load_rank(pool, id);
+        uint32_t rank = dlc_load_rank(pool, id), b = DLC_SOURCE_INDEX(dlc_node_of(pool, id)->imm.id);
         for (uint32_t d = 0; d < rank; d++)
             index[d] = dlc_arg(pool, id, d);
-        if (offset_in(p, read, rank, index) != stored)
-            return 0;
-        found = 1;
+        is_read[b] = 1;
+        may[b] = may[b] && s == p->stage && offset_in(p, b, rank, index) == stored;
     }
-    return found;
 }
 
-static int loads(const dlc_kernel *kernel, const uint8_t *marks, uint32_t read)
+static int may_be(const dlc_buffer *from, const dlc_buffer *to)
 {
-    for (dlc_expr id = 1; id < kernel->pool->nodes.n; id++)
-        if (marks[id] && dlc_node_of(kernel->pool, id)->op == DLC_EXPR_LOAD && dlc_node_of(kernel->pool, id)->imm.id == read)
-            return 1;
-    return 0;
+    enum { BYTE = 8 };
+    return from->role == DLC_ROLE_IN && dlc_dtypes[from->type.dtype].bits == dlc_dtypes[to->type.dtype].bits &&
+           dlc_dtypes[to->type.dtype].bits >= BYTE;
 }
 
-int dlc_schedule_is_in_place(const dlc_schedule *schedule, uint32_t read, uint32_t written, dlc_arena *scratch)
+void dlc_schedule_find_in_place(const dlc_schedule *schedule, uint32_t written, uint8_t *may)
 {
     const dlc_kernel *kernel = schedule->kernel;
-    const dlc_buffer *from = &kernel->buffers.data[read], *to = &kernel->buffers.data[written];
+    const dlc_buffer *to = &kernel->buffers.data[written];
     place p = {schedule, kernel, dlc_kernel_ranges(schedule->kernel), stored_by(schedule, written)};
-    if (schedule->target->kind != DLC_TARGET_CPU || from->role != DLC_ROLE_IN || to->role != DLC_ROLE_OUT || to->is_part ||
-        dlc_dtypes[from->type.dtype].bits != dlc_dtypes[to->type.dtype].bits || dlc_dtypes[to->type.dtype].bits < 8 ||
-        p.stage == DLC_NO_STAGE || !is_computed_once(schedule, p.stage))
-        return 0;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        if (s != p.stage && loads(kernel, dlc_stage_marks(kernel, &kernel->stages.data[s], scratch), read))
-            return 0;
+    int is_possible = schedule->target->kind == DLC_TARGET_CPU && !schedule->target->plugin && to->role == DLC_ROLE_OUT && !to->is_part &&
+                      p.stage != DLC_NO_STAGE && is_computed_once(schedule, p.stage);
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        may[b] = (uint8_t)(is_possible && may_be(&kernel->buffers.data[b], to));
+    if (!is_possible)
+        return;
+    dlc_arena *scratch = dlc_arena_create(0);
+    uint8_t *is_read = dlc_new_array(scratch, uint8_t, kernel->buffers.n + 1);
     const dlc_stage *stage = &kernel->stages.data[p.stage];
-    const uint8_t *marks = dlc_stage_marks(kernel, stage, scratch);
-    return loads_match(&p, marks, read, offset_in(&p, written, stage->store.n, stage->store.data));
+    dlc_expr stored = offset_in(&p, written, stage->store.n, stage->store.data);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        drop_others(&p, s, dlc_stage_marks(kernel, &kernel->stages.data[s], scratch), stored, is_read, may);
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        may[b] = may[b] && is_read[b];
+    dlc_arena_destroy(scratch);
 }

@@ -232,9 +232,9 @@ dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* cei
 /* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
 uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);
 
-/* The kernel's buffer `written` may be the memory of `read`, which nobody reads afterwards (ir/schedule/in_place.c). Homes are known; the
- * kernel's pool grows. */
-int dlc_schedule_is_in_place(const dlc_schedule *schedule, uint32_t read, uint32_t written, dlc_arena *scratch);
+/* may: by buffer of the kernel, whether its memory may be that of buffer `written`, when nobody reads it afterwards
+ * (ir/schedule/in_place.c). Homes are known; the kernel's pool grows. */
+void dlc_schedule_find_in_place(const dlc_schedule *schedule, uint32_t written, uint8_t *may);
 
 /* --- dealt loops (ir/schedule/deal.c) --- */
 
