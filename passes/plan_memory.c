@@ -393,10 +393,12 @@ static dlc_lifetime *lifetime_at(const planner *p, uint32_t value)
     return at && dlc_module_place_of(p->module, value) == value ? &p->lifetimes.data[at - 1] : NULL;
 }
 
-static int is_alone(const dlc_step *step, uint32_t i)
+/* No other value of the step lies where value i does. */
+static int is_alone(const planner *p, const dlc_step *step, uint32_t i)
 {
+    uint32_t place = dlc_module_place_of(p->module, step->values[i]);
     for (uint32_t k = 0; k < step->nvalues; k++)
-        if (k != i && step->values[k] == step->values[i])
+        if (k != i && step->values[k] != DLC_NO_VALUE && dlc_module_place_of(p->module, step->values[k]) == place)
             return 0;
     return 1;
 }
@@ -407,7 +409,7 @@ static int is_followed(const planner *p, uint32_t s, uint32_t from, uint32_t to)
     const dlc_step *step = &p->module->steps.data[s];
     const dlc_module_value *values = p->module->values.data;
     const dlc_lifetime *read = lifetime_at(p, step->values[from]), *written = lifetime_at(p, step->values[to]);
-    return read && read != written && read->last == s && read->size == written->size && is_alone(step, from) &&
+    return read && read != written && read->last == s && read->size == written->size && is_alone(p, step, from) &&
            (!p->is_placed || values[step->values[from]].offset == values[step->values[to]].offset);
 }
 
@@ -444,7 +446,7 @@ static void join_in_place(planner *p)
         const dlc_step *step = &p->module->steps.data[s];
         for (uint32_t to = 0; to < step->nvalues && step->kind == DLC_STEP_LAUNCH; to++) {
             const dlc_lifetime *written = lifetime_at(p, step->values[to]);
-            if (written && written->first == s && is_alone(step, to))
+            if (written && written->first == s && is_alone(p, step, to))
                 join_written(p, s, to);
         }
     }

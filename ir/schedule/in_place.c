@@ -39,13 +39,23 @@ static uint32_t stored_by(const dlc_schedule *schedule, uint32_t buffer)
     return found;
 }
 
-/* Rows of a register tile that only the run counts: those past the end are the last one, once more. */
+/* Rows of a register tile whose number is no constant where its loop begins: those past the end are the last one, once more. */
 static int has_rows_twice(const dlc_schedule *schedule, uint32_t tile)
 {
     const dlc_schedule_node *leaf = &schedule->nodes.data[tile];
-    int64_t extent;
-    return leaf->rows != DLC_NO_AXIS && dlc_dots[leaf->row].family != DLC_FAMILY_TILE &&
-           !dlc_expr_is_int(schedule->kernel->pool, schedule->kernel->axes.data[leaf->rows].extent, &extent);
+    int64_t extent, inner = 0;
+    if (leaf->rows == DLC_NO_AXIS || dlc_dots[leaf->row].family == DLC_FAMILY_TILE)
+        return 0;
+    if (!dlc_expr_is_int(schedule->kernel->pool, schedule->kernel->axes.data[leaf->rows].extent, &extent))
+        return 1;
+    uint32_t n = dlc_schedule_rows(schedule, tile);
+    while ((n = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), leaf->rows)) != DLC_ROOT_NODE) {
+        int64_t outer = schedule->nodes.data[n].tile;
+        if ((extent > outer && extent % outer) || (inner && outer % inner))
+            return 1;
+        inner = outer;
+    }
+    return 0;
 }
 
 /* Loops over the stage's axes alone around it, or a register tile's elements. */

@@ -148,10 +148,12 @@ static void parse_part(parser *p, dlc_copy_part *part)
             dlc_lexer_expect(p->lex, "*");
         parse_sum(p, step, part);
     }
+    if (part->pad) /* what follows it is no block */
+        return;
     part->inner = (uint8_t)dlc_lexer_is(p->lex, "%");
     if (dlc_lexer_take(p->lex, "%") || dlc_lexer_take(p->lex, "/"))
         part->block = (int32_t)parse_count(p, INT32_MAX);
-    if (part->pad == 0 && dlc_lexer_take(p->lex, "+"))
+    if (dlc_lexer_take(p->lex, "+"))
         part->pad = (int32_t)parse_count(p, MOST_PAD);
     if (is_ok(p) && part->block > 1 && dlc_schedule_window_of(p->schedule, part->axes.data[0]))
         dlc_lexer_fail(p->lex, "a sum of axes has no blocks");
