@@ -264,11 +264,14 @@ void dlc_value_replace(dlc_graph *graph, dlc_value *from, dlc_value *to)
     if (to->uses)
         to->uses->link = &to->uses;
     from->uses = NULL;
-    for (uint32_t o = 0, left = from->noutputs; left; o++)
+    for (uint32_t left = from->noutputs; left;) {
+        uint32_t o = graph->next_output < graph->outputs.n ? graph->next_output : 0;
+        graph->next_output = o + 1;
         if (graph->outputs.data[o].value == from) {
             graph->outputs.data[o].value = to;
             left--;
         }
+    }
     to->noutputs += from->noutputs;
     from->noutputs = 0;
     for (uint32_t s = 0; from->nbinds && s < graph->symbols.n; s++)

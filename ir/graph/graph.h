@@ -120,6 +120,7 @@ struct dlc_graph {
     dlc_strings strings;       /* that constants hold */
     dlc_vec(dlc_value *) inputs;
     dlc_vec(dlc_output_value) outputs;
+    uint32_t next_output; /* where dlc_value_replace looks first: values are mostly replaced in their order */
     dlc_vec(dlc_symbol) symbols;
     dlc_vec(dlc_condition) conditions;
     dlc_vec(dlc_equality) equalities;
