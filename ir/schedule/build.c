@@ -85,17 +85,6 @@ static void replace_axes(const flattening *f, dlc_ids *own)
     own->n = n;
 }
 
-/* Of the names that texts use: there an axis may be told apart from a symbol of its name, and the text is to give the same. */
-static const char *joined_name(const dlc_schedule *schedule, const dlc_ids *axes)
-{
-    dlc_kernel_names names;
-    dlc_kernel_names_make(schedule->kernel, 1, schedule->arena, &names);
-    const char *name = names.axes[axes->data[0]];
-    for (uint32_t i = 1; i < axes->n; i++)
-        name = dlc_arena_printf(schedule->arena, "%s_%s", name, names.axes[axes->data[i]]);
-    return name;
-}
-
 static void find_digits(flattening *f)
 {
     dlc_kernel *kernel = f->schedule->kernel;
@@ -120,7 +109,7 @@ uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes)
         dlc_vec_push(schedule->arena, &flat, axes->data[i]);
     }
     flattening f = {.schedule = schedule, .axes = axes};
-    f.flat = dlc_kernel_axis(kernel, joined_name(schedule, axes), extent);
+    f.flat = dlc_kernel_axis(kernel, dlc_schedule_joined_name(schedule, axes), extent);
     f.with = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
     f.is_flat = dlc_new_array(schedule->arena, uint8_t, kernel->stages.n);
     f.before = dlc_new_array(schedule->arena, dlc_ids, kernel->stages.n);

@@ -143,10 +143,10 @@ static void parse_part(parser *p, dlc_copy_part *part)
     if (dlc_lexer_take(p->lex, "(")) {
         parse_axes(p, ")", &part->axes);
     } else {
-        int64_t step = is_number(p) ? parse_count(p, INT32_MAX) : 1;
-        if (step > 1 || dlc_lexer_is(p->lex, "*"))
+        int64_t step = is_number(p) ? parse_count(p, INT32_MAX) : 0;
+        if (step)
             dlc_lexer_expect(p->lex, "*");
-        parse_sum(p, step, part);
+        parse_sum(p, step ? step : 1, part);
     }
     if (part->pad) /* what follows it is no block */
         return;

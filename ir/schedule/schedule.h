@@ -171,6 +171,11 @@ uint32_t dlc_schedule_flatten(dlc_schedule *schedule, const dlc_ids *axes);
 uint32_t dlc_schedule_part_axis(dlc_schedule *schedule);
 /* The axis that counts the points of steps[0]*axes[0] + steps[1]*axes[1] + … (ir/schedule/window.c): made once. Steps are 1 or more, and some are 1. */
 uint32_t dlc_schedule_window_axis(dlc_schedule *schedule, const dlc_ids *axes, const int64_t *steps);
+/* The value depends on the axes through that sum alone. */
+int dlc_schedule_counts(dlc_schedule *schedule, dlc_expr value, const dlc_ids *axes, const int64_t *steps);
+/* What an axis made of several is called, by the names that texts use: there an axis may be told apart from a symbol of its name, and the text
+ * is to give the same. */
+const char *dlc_schedule_joined_name(const dlc_schedule *schedule, const dlc_ids *axes);
 /* The window that the axis counts, or NULL. */
 const dlc_schedule_window *dlc_schedule_window_of(const dlc_schedule *schedule, uint32_t axis);
 /* The value with those of the axes that count windows in place of the sums they count; 0: it depends on what is added up in other ways, too. */

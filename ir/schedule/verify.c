@@ -337,7 +337,7 @@ static int64_t registers_of(const dlc_verifier *v, uint32_t n, dlc_contraction *
     dlc_dot_operands operands;
     int64_t registers = (rows == 1 ? vectors + 2 : rows * vectors + vectors + 1) + dlc_dots[dlc_verifier_node(v, n)->row].takes - 1;
     if (dlc_schedule_is_tile(v->schedule, n)) {
-        int64_t high = (rows + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS, wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
+        int64_t high = rows / dlc_schedule_register_rows(v->schedule, n), wide = vectors * dlc_schedule_dot_lanes(v->schedule, n) / DLC_TILE_COLUMNS;
         return high * wide + high + wide;
     }
     return find_operands(v, n, form, &operands) && operands.is_flipped ? registers + vectors + 2 : registers;

@@ -28,8 +28,7 @@ dlc_expr dlc_schedule_point_of(const dlc_schedule *schedule, uint32_t axis)
     return window ? sum_of(pool, &window->axes, window->steps.data) : dlc_expr_axis(pool, axis);
 }
 
-/* Of the names that texts use: the text is to give the same. */
-static const char *name_of(const dlc_schedule *schedule, const dlc_ids *axes)
+const char *dlc_schedule_joined_name(const dlc_schedule *schedule, const dlc_ids *axes)
 {
     dlc_kernel_names names;
     dlc_kernel_names_make(schedule->kernel, 1, schedule->arena, &names);
@@ -53,9 +52,37 @@ uint32_t dlc_schedule_window_axis(dlc_schedule *schedule, const dlc_ids *axes, c
         dlc_vec_push(schedule->arena, &window.axes, axes->data[i]);
         dlc_vec_push(schedule->arena, &window.steps, steps[i]);
     }
-    window.axis = dlc_kernel_axis(kernel, name_of(schedule, axes), extent);
+    window.axis = dlc_kernel_axis(kernel, dlc_schedule_joined_name(schedule, axes), extent);
     dlc_vec_push(schedule->arena, &schedule->windows, window);
     return window.axis;
+}
+
+static uint32_t first_of_step_1(const int64_t *steps)
+{
+    uint32_t i = 0;
+    while (steps[i] != 1)
+        i++;
+    return i;
+}
+
+/* A step along another axis, and as far back along one of step 1, changes nothing. */
+int dlc_schedule_counts(dlc_schedule *schedule, dlc_expr value, const dlc_ids *axes, const int64_t *steps)
+{
+    dlc_kernel *kernel = schedule->kernel;
+    dlc_pool *pool = kernel->pool;
+    dlc_ranges ranges = dlc_kernel_ranges(kernel);
+    uint32_t through = first_of_step_1(steps);
+    for (uint32_t i = 0; i < axes->n; i++) {
+        dlc_expr *with = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
+        if (i == through)
+            continue;
+        with[axes->data[i]] = dlc_addi(pool, dlc_expr_axis(pool, axes->data[i]), 1);
+        with[axes->data[through]] = dlc_addi(pool, dlc_expr_axis(pool, axes->data[through]), -steps[i]);
+        dlc_expr moved = dlc_expr_substitute(pool, value, with, kernel->axes.n);
+        if (moved != value && dlc_expr_simplify(pool, moved, &ranges) != dlc_expr_simplify(pool, value, &ranges))
+            return 0;
+    }
+    return 1;
 }
 
 /* The value where the sum is the axis that counts it: an axis of step 1 goes through all of it while the others stand at 0. */
@@ -64,17 +91,13 @@ static dlc_expr in_window(dlc_schedule *schedule, dlc_expr value, const dlc_sche
     dlc_kernel *kernel = schedule->kernel;
     dlc_pool *pool = kernel->pool;
     dlc_ranges ranges = dlc_kernel_ranges(kernel);
-    dlc_expr *with = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n), *back = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
-    uint32_t through = 0;
-    while (window->steps.data[through] != 1)
-        through++;
+    dlc_expr *with = dlc_new_array(schedule->arena, dlc_expr, kernel->axes.n);
+    uint32_t through = first_of_step_1(window->steps.data);
     for (uint32_t i = 0; i < window->axes.n; i++)
         with[window->axes.data[i]] = i == through ? dlc_expr_axis(pool, window->axis) : dlc_expr_i64(pool, 0);
-    back[window->axis] = sum_of(pool, &window->axes, window->steps.data);
-    dlc_expr counted = dlc_expr_substitute(pool, value, with, kernel->axes.n);
-    dlc_expr again = dlc_expr_substitute(pool, counted, back, kernel->axes.n);
-    int is_same = dlc_expr_simplify(pool, again, &ranges) == dlc_expr_simplify(pool, value, &ranges);
-    return is_same ? dlc_expr_simplify(pool, counted, &ranges) : 0;
+    if (!dlc_schedule_counts(schedule, value, &window->axes, window->steps.data))
+        return 0;
+    return dlc_expr_simplify(pool, dlc_expr_substitute(pool, value, with, kernel->axes.n), &ranges);
 }
 
 dlc_expr dlc_schedule_windowed(dlc_schedule *schedule, dlc_expr value, const dlc_ids *axes)

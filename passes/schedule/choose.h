@@ -184,6 +184,8 @@ enum {
     DLC_UNIT_CYCLES = 2000,  /* a unit of work is worth at least this, about half a microsecond */
     DLC_SPLIT_CYCLES = 5000, /* a loop along the lanes is cut into units from this on */
     DLC_MIN_UNITS = 16,      /* units wanted, so that 8 threads balance */
+    DLC_RUN_CYCLES = 25,     /* starting a run of elements to copy: address, border test */
+    DLC_VECTOR_CYCLES = 2,   /* copying a vector of it */
     DLC_UNEVEN_CYCLES = 9    /* copying an element that has an address or a border test of its own (Zen 3) */
 };
 #define DLC_LANE_OPS 2.0 /* of vectors, in a cycle, where the machine does not say (machine.def, lane_ops) */

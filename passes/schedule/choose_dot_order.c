@@ -106,9 +106,10 @@ static double share_of(double rows, int64_t block, int threads)
  */
 static int64_t block_of_lines(const dot *d, int is_by_columns)
 {
-    enum { COPIED_BYTES = 16, SHARE = 4, THREADS = 4 }; /* bytes copied in a cycle; of L2; threads that are to share */
+    enum { SHARE = 4, THREADS = 4 }; /* of L2; threads that are to share */
     const dlc_target *target = d->c->target;
     const dlc_dot_lines image = dlc_dot_lines_of(d);
+    double byte = target->machine->cycles_per_us / target->machine->near_bytes_per_us; /* cycles */
     int64_t line = d->form.m.n > 1 ? d->c->extent[d->form.m.data[d->form.m.n - 1]] : 1, least = line, best = 0;
     double product = (double)line * d->depth * d->columns * dlc_dot_pairs(d->row) / dlc_dot_products_in_tiles(target, d->row); /* cycles of a line */
     double most = (double)target->l2_bytes / (is_by_columns ? 2 : SHARE), cost = 0;
@@ -120,7 +121,7 @@ static int64_t block_of_lines(const dot *d, int is_by_columns)
             break;
         for (int threads = 1; threads <= THREADS && !is_by_columns; threads *= 2)
             shares += share_of(d->rows, rows, threads);
-        double copying = (lines + image.halo) / lines * (double)image.step * image.bytes / COPIED_BYTES, all = shares * (product + copying);
+        double copying = (lines + image.halo) / lines * (double)image.step * image.bytes * byte, all = shares * (product + copying);
         if (!best || all < cost || is_by_columns)
             best = rows, cost = all;
     }

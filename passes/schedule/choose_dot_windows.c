@@ -59,13 +59,14 @@ static int window_with(const dot *d, uint32_t axis, window *found)
     return times < 2;
 }
 
+/* Each axis is in one index, and what several are added up in says all that the factor, its border included, depends on of them. */
 static int are_windows(const dot *d)
 {
     const dlc_ids *lists[] = {&d->form.m, &d->form.k};
     window w;
     for (uint32_t l = 0; l < 2; l++)
         for (uint32_t i = 0; i < lists[l]->n; i++)
-            if (!window_with(d, lists[l]->data[i], &w))
+            if (!window_with(d, lists[l]->data[i], &w) || (w.axes.n && !dlc_schedule_counts(d->c->schedule, d->form.a, &w.axes, w.steps)))
                 return 0;
     return 1;
 }
@@ -144,12 +145,11 @@ static int64_t run_of(const dot *d)
 /* What registers that a run does not fill cost a row, beside copying it by runs. */
 static int is_worth_lines(const dot *d)
 {
-    enum { RUN = 4, VECTOR = 2 }; /* cycles of a run that is copied, with its guards, and of each vector of it */
     int64_t run = run_of(d), granules = run / d->granule, most = DLC_TILE_BYTES / (d->granule * dlc_dtype_bytes((dlc_dtype)dlc_dots[d->row].a));
     int64_t chunks = (granules + most - 1) / most;
     if (run % d->granule || granules % chunks)
         return 0;
-    double runs = d->depth / (double)run, all = (double)chunks * runs, copied = runs * (RUN + VECTOR * (double)chunks);
+    double runs = d->depth / (double)run, all = (double)chunks * runs, copied = runs * (DLC_RUN_CYCLES + DLC_VECTOR_CYCLES * (double)chunks);
     double further = all - dlc_dot_count_of(d->depth, d->granule * most);
     return further * dlc_dot_pairs(d->row) * d->columns / DLC_TILE_COLUMNS <= copied;
 }

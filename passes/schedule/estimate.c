@@ -10,8 +10,7 @@ enum {
     DOT_LOSS_PERCENT = 10, /* distance from peak of matrices, of warps or in tile registers */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
-    THREAD_LANES = 32,     /* of a warp */
-    RUN_CYCLES = 25        /* starting a run of elements to copy: address, border test */
+    THREAD_LANES = 32      /* of a warp */
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
 #define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
@@ -19,7 +18,6 @@ enum {
 #define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
-#define VECTOR_CYCLES 2.0  /* a vector of neighbours into a panel: loaded, stored */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
@@ -221,7 +219,7 @@ static int is_of_panels(const estimator *e, uint32_t s, uint32_t lane)
 static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
 {
     if (is_of_panels(e, s, lane))
-        return VECTOR_CYCLES / width;
+        return (double)DLC_VECTOR_CYCLES / width;
     for (uint32_t i = 0; i < e->c.accesses[s].n; i++)
         if (is_uneven(e, &e->c.accesses[s].data[i], lane))
             return DLC_UNEVEN_CYCLES;
@@ -237,7 +235,7 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     if (e->schedule->homes[s].layout.nparts)
         return points * panel_cycles(e, s, lane, width) + computing;
     double vectors = (double)(((int64_t)run + width - 1) / width);
-    return points / run * (RUN_CYCLES + vectors * (is_together(e, s, lane) ? 2 : 2 * width)) + computing;
+    return points / run * (DLC_RUN_CYCLES + vectors * DLC_VECTOR_CYCLES * (is_together(e, s, lane) ? 1 : width)) + computing;
 }
 
 static double products_per_cycle(const dlc_target *target, dlc_dot row, double width)
