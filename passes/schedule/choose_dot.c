@@ -858,6 +858,8 @@ int dlc_choose_dot(dlc_chooser *c)
     if (!is_tile)
         d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);
+    if (!is_tile)
+        d.panel = dlc_dot_panel_of_row(&d);
     int is_packed = dlc_dot_pack(&d);
     if (d.summed.n && (!is_packed || d.copy_a))
         return 0;
