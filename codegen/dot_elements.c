@@ -97,6 +97,7 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         dlc_dot_enter_lanes(d, d->columns->masks[v]);
         dlc_dot_at_column(d, v);
+        d->nest->vector = v;
         dlc_turn_rows_begin(d->nest, d->is_tile ? 1 : d->nrows);
         for (uint32_t r = 0; r < (d->is_tile ? 1 : d->nrows); r++) {
             dlc_dot_at_row(d, r);
@@ -106,6 +107,7 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
         dlc_dot_leave_point(d);
         dlc_dot_leave_lanes(d->nest);
     }
+    d->nest->vector = 0;
     if (d->is_tile) {
         dlc_held_end(d->nest);
         dlc_tile_rows_end(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));

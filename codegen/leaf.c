@@ -518,22 +518,25 @@ void dlc_leaf_keep(dlc_nest *nest, uint32_t s, const dlc_val *result, uint32_t w
         state->value[i] = dlc_nest_remember(nest, result[i], width);
 }
 
-/* What the values read of buffers some iterations of the loop around the lanes later. */
-static void fetch_ahead(dlc_nest *nest, uint32_t node, const dlc_expr *values, uint32_t nvalues)
+/* What the values read of buffers some iterations of the loop around the lanes later; of a register tile's row, a line at a time. */
+static void fetch_ahead(dlc_nest *nest, uint32_t node, const dlc_stage *stage, uint32_t nvalues)
 {
     const dlc_schedule_node *loop = &nest->schedule->nodes.data[dlc_schedule_ahead_loop(nest->schedule, node)];
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n), last = 0;
+    dlc_expr last = 0, before = nest->with[loop->axis], here = dlc_nest_here(nest, dlc_expr_axis(pool, loop->axis));
     uint8_t *marks = dlc_new_array(nest->arena, uint8_t, pool->nodes.n);
     for (uint32_t i = 0; i < nvalues; i++) {
-        dlc_expr_reach(pool, values[i], marks);
-        last = values[i] > last ? values[i] : last;
+        dlc_expr_reach(pool, stage->value[i], marks);
+        last = stage->value[i] > last ? stage->value[i] : last;
     }
-    with[loop->axis] = dlc_addi(pool, dlc_expr_axis(pool, loop->axis), nest->schedule->nodes.data[node].ahead * loop->tile);
-    for (dlc_expr e = 1; e <= last; e++)
-        if (marks[e] && dlc_node_of(pool, e)->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(dlc_node_of(pool, e)->imm.id) &&
-            dlc_expr_uses_axis(pool, e, loop->axis))
-            dlc_nest_fetch(nest, dlc_nest_substitute(nest, e, with));
+    dlc_nest_replace(nest, loop->axis, dlc_addi(pool, here, nest->schedule->nodes.data[node].ahead * loop->tile));
+    for (dlc_expr e = 1; e <= last; e++) {
+        const dlc_expr_node *load = dlc_node_of(pool, e);
+        if (marks[e] && load->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(load->imm.id) && dlc_expr_uses_axis(pool, e, loop->axis) &&
+            nest->vector * nest->width * dlc_dtype_bytes(load->dtype) % DLC_LINE_BYTES == 0)
+            dlc_nest_fetch(nest, dlc_nest_here(nest, e));
+    }
+    dlc_nest_replace(nest, loop->axis, before);
 }
 
 void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
@@ -546,7 +549,7 @@ void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
     for (uint32_t i = 0; i < naccs_of(nest, s); i++)
         values[i] = dlc_nest_here(nest, stage->value[i]);
     if (leaf->ahead && leaf->row == DLC_DOT_NONE && !nest->schedule->threads)
-        fetch_ahead(nest, node, values, naccs_of(nest, s));
+        fetch_ahead(nest, node, stage, naccs_of(nest, s));
     if (leaf->row != DLC_DOT_NONE) {
         dlc_dot_emit(nest, node);
     } else if (stage->combine != DLC_REDUCE_NONE && nest->schedule->homes[s].fold != DLC_ROOT_NODE) {

@@ -235,6 +235,8 @@ struct dlc_nest {
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
+    uint32_t vector;        /* of a register tile whose elements are visited: the one of its row */
+    dlc_expr *numbers;      /* by node that cuts rows: that tile's number, from 0 in each of its loops */
     struct dlc_late *late;  /* what is stored a unit later (codegen/late.c), or NULL: nothing is */
 };
 

@@ -431,6 +431,7 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
             dlc_nest_loop(nest, number, dlc_nest_i64(nest, 0), dlc_nest_uniform(nest, count), 1);
         }
         balance b = balanced(nest, n, &s, axis_expr(nest, number));
+        nest->numbers[n] = axis_expr(nest, number);
         walk_heights(nest, n, &b, 0);
     } else {
         uint32_t m0 = first_row(nest, n, &s, node->tile);
@@ -440,6 +441,7 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
             dlc_nest_loop(nest, m0, dlc_nest_uniform(nest, s.lo), dlc_nest_uniform(nest, s.hi), node->tile);
         dlc_expr height = dlc_min(pool, dlc_sub(pool, s.hi, axis_expr(nest, m0)), i64(nest, node->tile));
         nest->tiles[node->axis] = (dlc_tile){axis_expr(nest, m0), dlc_add(pool, axis_expr(nest, m0), height)};
+        nest->numbers[n] = dlc_floordiv(pool, dlc_sub(pool, axis_expr(nest, m0), s.lo), i64(nest, node->tile));
         walk_heights(nest, n, NULL, s.hi);
     }
     nest->tiles[node->axis] = before;

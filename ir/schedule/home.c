@@ -25,11 +25,22 @@ uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n)
     return DLC_ROOT_NODE;
 }
 
+/* The loop that cuts the rows of the tile whose elements `as` visits. */
+static uint32_t rows_of_tile(const dlc_schedule *schedule, uint32_t as)
+{
+    for (uint32_t n = 0; n < as; n++)
+        if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF && schedule->nodes.data[n].stage == schedule->nodes.data[as].stage)
+            return dlc_schedule_rows(schedule, n);
+    return DLC_ROOT_NODE;
+}
+
 uint32_t dlc_schedule_ahead_loop(const dlc_schedule *schedule, uint32_t leaf)
 {
     int has_lanes = 0;
     for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
         uint8_t kind = schedule->nodes.data[n].kind;
+        if (kind == DLC_LOOP_AS)
+            return rows_of_tile(schedule, n);
         has_lanes |= kind == DLC_LOOP_LANE;
         if (has_lanes && (kind == DLC_LOOP_FOR || kind == DLC_LOOP_PAR))
             return n;

@@ -152,8 +152,11 @@ void dlc_choose_parts(dlc_chooser *chooser);
 void dlc_choose_skipped(dlc_chooser *chooser);
 /* The share of points of the axes skipped that the dot's tiles do not leave out: by samples where there are many tiles. */
 double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
+enum { DLC_FEW_TILED_ROWS = 256 }; /* of tile registers: weights that meet so many are read from memory more than they are multiplied */
 /* It brings the constant that its columns read nearer, a panel ahead, where that is too large to be near already. */
 void dlc_choose_ahead(dlc_chooser *chooser);
+/* What is computed of the tile in tile registers brings what it reads nearer, a tile of rows ahead: multiplying leaves time for little else. */
+void dlc_choose_maps_ahead(dlc_chooser *chooser, uint32_t dot);
 /* Maps and rows larger than the caches read ahead and store past them. */
 void dlc_choose_far(dlc_schedule *schedule, dlc_arena *arena);
 /* What waits in scratch for a map that stores along the same lanes waits where it stores. Homes are known; true: they have to be found anew. */

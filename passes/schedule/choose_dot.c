@@ -684,9 +684,11 @@ static void build_tile(const dot *d)
     dlc_choose_parts(d->c);
     if (!dlc_dot_is_computed(d)) /* whose columns are no load */
         dlc_choose_ahead(d->c);
+    uint32_t leaf = schedule->nodes.n - 1;
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
     build_maps(d, d->s + 1);
+    dlc_choose_maps_ahead(d->c, leaf);
     dlc_schedule_close(schedule, (uint32_t)!is_alone + (uint32_t)has_panels + (uint32_t)has_tiles);
 }
 

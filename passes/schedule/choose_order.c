@@ -38,13 +38,12 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
  * each time. */
 static int has_many_rows(const dlc_chooser *c, const dlc_schedule_node *leaf)
 {
-    enum { MOST_ROWS = 256 };
     const dlc_ids *axes = &c->kernel->stages.data[leaf->stage].axes;
     dlc_ids rows = {0};
     for (uint32_t i = 0; i < axes->n; i++)
         if (axes->data[i] != leaf->columns)
             dlc_vec_push(c->arena, &rows, axes->data[i]);
-    return dlc_choose_points(c, &rows) > MOST_ROWS;
+    return dlc_choose_points(c, &rows) > DLC_FEW_TILED_ROWS;
 }
 
 /*
@@ -67,4 +66,29 @@ void dlc_choose_ahead(dlc_chooser *c)
                 dlc_type_bytes(kernel->pool, &kernel->buffers.data[b].type, &bytes) && bytes > c->target->l1_bytes)
                 leaf->ahead = 1;
     }
+}
+
+/* A residual, say: of a tensor that L1 does not hold, as many elements as the tile has. */
+static int reads_tensor(const dlc_chooser *c, uint32_t s, uint32_t rows, uint32_t columns)
+{
+    size_t bytes;
+    for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || dlc_choose_stride(c, access->offset, columns) != 1 ||
+            dlc_choose_stride(c, access->offset, rows) == 0)
+            continue;
+        if (!dlc_type_bytes(c->kernel->pool, &c->kernel->buffers.data[access->source].type, &bytes) || bytes > c->target->l1_bytes)
+            return 1;
+    }
+    return 0;
+}
+
+void dlc_choose_maps_ahead(dlc_chooser *c, uint32_t dot)
+{
+    dlc_schedule_node *nodes = c->schedule->nodes.data;
+    if (dlc_dots[nodes[dot].row].family != DLC_FAMILY_TILE || nodes[dot].rows == DLC_NO_AXIS)
+        return;
+    for (uint32_t n = dot + 1; n < c->schedule->nodes.n; n++)
+        if (nodes[n].kind == DLC_LOOP_LEAF && reads_tensor(c, nodes[n].stage, nodes[dot].rows, nodes[dot].columns))
+            nodes[n].ahead = 1;
 }

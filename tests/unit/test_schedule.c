@@ -273,6 +273,11 @@ START_TEST(columns_come_ahead)
         expect_right(kernel, "x86-64-v3", 0, "  par j:16, i:4 {\n    a = dot fma i x j over [k:8] ahead 1 via L2\n  }\n");
         expect_right(kernel, "x86-64-v3", 0, "  par i, j:16 {\n    a = dot fma 1 x j over [k] ahead 1 via L2\n  }\n");
     }
+    const char *residual = "kernel @k(x: f32[m,40], w: f32[40,n], r: f32[m,n]) -> (y: f32[m,n]) {\n  axis i=m, j=n, k=40\n"
+                           "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  b[i,j] = a + r[i, j] -> y[i, j]\n}\n";
+    expect_right(residual, "x86-64-v3", 0, "  par j:16, i:4 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      b ahead 1 via L2\n    }\n  }\n");
+    expect_refused(residual, "x86-64-v3", 0, "  par i, j:16 {\n    a = dot fma 1 x j over [k] in reg\n    as a {\n      b ahead 1 via L2\n    }\n  }\n",
+                   "no loop around lanes of it over which it could read ahead");
     expect_refused("kernel @k(x: f32[64,32], w: f32[32,64]) -> (y: f32[64,64]) {\n  axis i=64, j=64, k=32\n"
                    "  a[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", "sm_80", 256,
                    "  par i:64, j:64 {\n    thread i:4, j:4 {\n      a = dot fma i x j over [k] ahead 1 via L2\n    }\n  }\n",
