@@ -36,6 +36,7 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->par = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);
     nest->firsts = dlc_new_array(arena, dlc_expr, schedule->nodes.n + 1);
     nest->numbers = dlc_new_array(arena, dlc_expr, schedule->nodes.n + 1);
+    nest->tallest = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);
     nest->ranges = dlc_kernel_ranges(kernel);
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         dlc_vec_push(arena, &nest->axis_ranges, nest->ranges.axes[a]);

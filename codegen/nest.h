@@ -237,6 +237,7 @@ struct dlc_nest {
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
     uint32_t vector;        /* of a register tile whose elements are visited: the one of its row */
     dlc_expr *numbers;      /* by node that cuts rows: that tile's number, from 0 in each of its loops */
+    uint32_t *tallest;      /* by node that cuts rows: how many its tallest tile has, or 0: the run knows */
     struct dlc_late *late;  /* what is stored a unit later (codegen/late.c), or NULL: nothing is */
 };
 

@@ -28,6 +28,7 @@ typedef struct {
     uint32_t width;
     uint32_t high, wide;     /* registers of sums */
     uint32_t height;         /* rows of one */
+    uint32_t tallest;        /* rows that they are shaped for: those of the loop's tallest tile */
     int64_t chunk;           /* granules that are multiplied at once */
     int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
     uint32_t loops[LOOPS], nloops; /* the last one counts granules */
@@ -244,7 +245,7 @@ static void shape(const tiles *t, dlc_expr granules)
     const dlc_tile *rows = &t->nest->tiles[t->leaf->rows], *columns = &t->nest->tiles[t->leaf->columns];
     dlc_expr height[DLC_TILES], width[DLC_TILES], bytes = dlc_muli(t->pool, granules, GRANULE_BYTES);
     for (uint32_t i = 0; i < t->high; i++)
-        height[i] = part_of(t, rows, 0, i, t->height);
+        height[i] = part_of(t, rows, t->tallest, i, t->height);
     for (uint32_t c = 0; c < t->wide; c++)
         width[c] = dlc_muli(t->pool, part_of(t, columns, t->columns->count, c, DLC_TILE_COLUMNS), GRANULE_BYTES);
     for (uint32_t i = 0; i < t->high; i++) {
@@ -262,12 +263,26 @@ static void shape(const tiles *t, dlc_expr granules)
     t->nest->emit->tiles->shape(t->nest->emit, (dlc_dot)t->leaf->row, &s);
 }
 
+/*
+ * The first row of register i. Another shape is worth more than a tile's products (ldtilecfg: 120 ns on Emerald Rapids), so a tile with fewer
+ * rows than others of its loop has registers of the same shape, the last of which begins within the one before: rows that both have are the
+ * same numbers.
+ */
+static uint32_t row_of(const tiles *t, uint32_t i)
+{
+    uint32_t first = i * t->height;
+    if (!t->tallest)
+        return first;
+    uint32_t rows = t->tallest - first < t->height ? t->tallest - first : t->height;
+    return first + rows > t->rows->n ? t->rows->n - rows : first;
+}
+
 static void move_sums(const tiles *t, int is_store)
 {
     for (uint32_t i = 0; i < t->high; i++)
         for (uint32_t c = 0; c < t->wide; c++)
             t->nest->emit->tiles->move(t->nest->emit, i * t->wide + c, t->state->block,
-                                       (int64_t)(i * t->state->pitch * t->height + c * DLC_TILE_COLUMNS) * GRANULE_BYTES,
+                                       (int64_t)(row_of(t, i) * t->state->pitch + c * DLC_TILE_COLUMNS) * GRANULE_BYTES,
                                        (int64_t)t->state->pitch * GRANULE_BYTES, is_store);
 }
 
@@ -284,7 +299,7 @@ static void load_rows(const tiles *t, dlc_expr granule)
 {
     uint32_t first = t->high * t->wide;
     for (uint32_t i = 0; i < t->high; i++)
-        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[i * t->height], granule), first + i, t->a_bytes);
+        dlc_nest_tile(t->nest, load_at(t, t->a, t->leaf->rows, t->rows->points[row_of(t, i)], granule), first + i, t->a_bytes);
 }
 
 static void load_columns(const tiles *t, dlc_expr granule)
@@ -584,6 +599,14 @@ int dlc_tile_is_plain(const dlc_nest *nest, uint32_t leaf)
     return !nest->emit->tiles->has(nest->emit, (dlc_dot)nest->schedule->nodes.data[leaf].row);
 }
 
+/* 0: the tile's own, which may be known to the run only. */
+static uint32_t tallest_of(const tiles *t, uint32_t leaf)
+{
+    uint32_t rows = dlc_schedule_rows(t->nest->schedule, leaf), tallest = rows == DLC_ROOT_NODE ? 0 : t->nest->tallest[rows];
+    int is_same_number = (tallest + t->height - 1) / t->height == t->high;
+    return tallest > t->rows->n && t->rows->n >= t->height && is_same_number ? tallest : 0;
+}
+
 static tiles tiles_at(dlc_nest *nest, uint32_t leaf)
 {
     const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
@@ -592,6 +615,7 @@ static tiles tiles_at(dlc_nest *nest, uint32_t leaf)
     t.width = t.state->width;
     t.height = dlc_schedule_register_rows(nest->schedule, leaf);
     t.high = (t.rows->n + t.height - 1) / t.height;
+    t.tallest = tallest_of(&t, leaf);
     t.wide = t.state->pitch / DLC_TILE_COLUMNS;
     return t;
 }

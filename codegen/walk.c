@@ -368,6 +368,7 @@ static void walk_heights(dlc_nest *nest, uint32_t n, const balance *b, dlc_expr 
 {
     uint32_t from = n + 1, to, last = node_of(nest, n)->end;
     nest->firsts[n] = nest->tiles[node_of(nest, n)->axis].first;
+    nest->tallest[n] = b ? (uint32_t)b->height : 0;
     while (from < last && !depends_on_height(nest, from, n))
         from = node_of(nest, from)->end;
     to = from;
