@@ -682,7 +682,7 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    if (!dlc_dot_is_computed(d)) /* whose columns are no load */
+    if (!dlc_dot_is_computed(d) && d->panel >= d->n) /* whose columns are no load, or of several panels */
         dlc_choose_ahead(d->c);
     uint32_t leaf = schedule->nodes.n - 1;
     if (!is_alone)
@@ -861,7 +861,7 @@ int dlc_choose_dot(dlc_chooser *c)
         d.m = d.form.m.n ? height_of(&d, nv) : 1;
     d.copy_a |= wants_rows(&d);
     if (!is_tile)
-        d.panel = dlc_dot_panel_of_row(&d);
+        d.panel = dlc_dot_panel_of_rows(&d);
     int is_packed = dlc_dot_pack(&d);
     if (d.summed.n && (!is_packed || d.copy_a))
         return 0;

@@ -56,8 +56,8 @@ int dlc_dot_add_axes(const dlc_dot_choice *d, dlc_part_list *list, dlc_expr fact
 /* batch (one that is added up: behind the panels), panels of n, K in the order of the reduction, n within the panel, then the granule.
  * Columns over several axes are one number of all, or all but the innermost are parts of their own. */
 int dlc_dot_panel_parts(const dlc_dot_choice *d, dlc_expr element, int is_number, dlc_part_list *list);
-/* Columns of a panel where one row meets a large constant; else as they are. */
-int64_t dlc_dot_panel_of_row(const dlc_dot_choice *d);
+/* Columns of a panel where one tile's rows meet a large constant: fewer than the tile's; else as they are. */
+int64_t dlc_dot_panel_of_rows(const dlc_dot_choice *d);
 /* The constants that B is made of are laid out by panels; false: B is not read so: it is made of others, lies otherwise, or is computed,
  * for more than a few rows, which read a copy of it. */
 int dlc_dot_pack(dlc_dot_choice *d);

@@ -125,16 +125,18 @@ dlc_expr dlc_dot_constant_of(const dot *d, dlc_expr factor)
 }
 
 /*
- * One row's weights come from memory, each once: panels of a line of the cache, one for each line that the tile is wide, are as many
- * streams, and what fetches in hardware follows several at a time (Emerald Rapids, 2048 x 1000 of bf16: 385 us by one, 202 by four).
+ * Weights of which one tile has all rows come from memory, each once: panels of a line of the cache, one for each line that the tile is
+ * wide, are as many streams, and what fetches in hardware follows several at a time (Emerald Rapids, one row by 2048 x 1000 of bf16: 385 us
+ * by one, 202 by four; 4 rows by 4096 x 4096 of f32 .83 of the time).
  */
-int64_t dlc_dot_panel_of_row(const dot *d)
+int64_t dlc_dot_panel_of_rows(const dot *d)
 {
     const dlc_kernel *kernel = d->c->kernel;
     dlc_expr load = dlc_dot_is_computed(d) ? 0 : dlc_dot_constant_of(d, d->form.b);
     const dlc_access_fact *access = load ? dlc_dot_plain_load(d, load) : NULL;
     size_t bytes;
-    if (d->form.m.n || !access || d->c->target->panel_bytes ||
+    int is_one_tile = !d->form.m.n || (dlc_choose_are_known(d->c, &d->form.m) && d->rows <= (double)d->m);
+    if (!is_one_tile || !access || d->c->target->panel_bytes ||
         !dlc_type_bytes(kernel->pool, &kernel->buffers.data[access->source].type, &bytes) || bytes <= d->c->target->l1_bytes)
         return d->panel;
     int64_t line = DLC_LINE_BYTES / (int64_t)dlc_dtype_bytes(kernel->buffers.data[access->source].type.dtype) / d->granule;

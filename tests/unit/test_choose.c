@@ -29,6 +29,8 @@ static const struct {
     {"in x 1,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "copy columns = matmul.w [j/16, k, j%16]\n"},
     {"in x 1,384; const w 384,384; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]\n"},
     {"in x 1,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "copy columns = matmul.w [j/64, k, j%64]\n"},
+    {"in x 4,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "copy columns = matmul.w [j/16, k, j%16]\n"},
+    {"in x 4,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "over [k:128]\n"},
     /* rows known at run time only */
     {"in x n,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "par j:32, i:12 {\n    matmul = dot fma"},
     /* too small, or with nothing along n: lanes */
