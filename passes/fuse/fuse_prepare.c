@@ -1,11 +1,12 @@
 /*
  * The graph before fusion. Some things are made plain in it, so that the engine needs no special cases: each graph output is
- * a value of its own that some node makes; a division by what is constant along a row is a multiplication by its reciprocal (the
- * licence below); a convolution reads channels last; and a view or an unpacking has one reader, so that it can belong to it.
+ * a value of its own that some node makes; a division by what is constant along a row, and of a contraction's sum by a constant, is a
+ * multiplication by the reciprocal (the licence below); a convolution reads channels last; and a view or an unpacking has one reader, so that it can belong to it.
  */
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"
 
+#include <math.h>
 #include <string.h>
 
 /* For `dlc explain`. */
@@ -135,31 +136,77 @@ static int feeds_a_step(dlc_pass_ctx *ctx, const dlc_value *quotient)
     return 0;
 }
 
+/* What a contraction gave, with a bias or another sum: rounded more often than the quotient is. */
+static int is_contracted(dlc_pass_ctx *ctx, dlc_value *value)
+{
+    value = before_views(ctx, value);
+    for (uint32_t i = 0; is_op(value, DLC_OP_ADD) && i < 2; i++) {
+        const dlc_value *term = before_views(ctx, value->def->inputs[i]);
+        if (is_op(term, DLC_OP_CONV) || is_op(term, DLC_OP_MATMUL))
+            return 1;
+    }
+    return is_op(value, DLC_OP_CONV) || is_op(value, DLC_OP_MATMUL);
+}
+
+/* 1 / c as a constant; NULL: one of both is no normal number, or there are several. */
+static dlc_value *reciprocal_of_constant(dlc_pass_ctx *ctx, const dlc_value *divisor, const char *name)
+{
+    float value, inverse, *bytes;
+    if (divisor->data->size_bytes != sizeof value)
+        return NULL;
+    memcpy(&value, divisor->data->bytes, sizeof value);
+    inverse = 1 / value;
+    if (!isnormal(value) || !isnormal(inverse))
+        return NULL;
+    bytes = dlc_arena_copy(ctx->graph->arena, &inverse, sizeof inverse);
+    dlc_value *constant = dlc_graph_constant(ctx->graph, name, &divisor->type, bytes, sizeof inverse);
+    if (constant)
+        constant->layout = divisor->layout;
+    return constant;
+}
+
+static dlc_value *reciprocal_of(dlc_pass_ctx *ctx, dlc_node *division, const char *name)
+{
+    if (division->inputs[1]->data)
+        return reciprocal_of_constant(ctx, division->inputs[1], name);
+    dlc_node_spec inverse = {.op = DLC_OP_RECIPROCAL, .origin = division->origin, .inputs = &division->inputs[1], .ninputs = 1};
+    inverse.before = division;
+    inverse.name = name;
+    dlc_node *reciprocal = dlc_graph_node(ctx->graph, &inverse);
+    if (!reciprocal)
+        return NULL;
+    reciprocal->outputs[0]->layout = division->inputs[1]->layout;
+    return reciprocal->outputs[0];
+}
+
+static int is_licensed(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    if (node->op != DLC_OP_DIV || node->outputs[0]->type.dtype != DLC_F32)
+        return 0;
+    if (node->inputs[1]->data)
+        return is_contracted(ctx, node->inputs[0]);
+    dlc_value *divisor = before_views(ctx, node->inputs[1]);
+    return is_row_constant(ctx->graph, node->inputs[1], node->outputs[0]) && (is_bounded_root(divisor) || is_softmax_sum(ctx, divisor));
+}
+
 static dlc_status licence_division(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_graph *graph = ctx->graph;
     dlc_value *quotient = node->outputs[0];
-    if (node->op != DLC_OP_DIV || quotient->type.dtype != DLC_F32 || node->inputs[1]->data ||
-        !is_row_constant(graph, node->inputs[1], quotient))
+    if (!is_licensed(ctx, node) || feeds_a_step(ctx, quotient))
         return DLC_OK;
-    dlc_value *divisor = before_views(ctx, node->inputs[1]);
-    if ((!is_bounded_root(divisor) && !is_softmax_sum(ctx, divisor)) || feeds_a_step(ctx, quotient))
-        return DLC_OK;
-    dlc_node_spec inverse = {.op = DLC_OP_RECIPROCAL, .origin = node->origin, .inputs = &node->inputs[1], .ninputs = 1};
-    inverse.before = node;
-    inverse.name = dlc_arena_printf(graph->arena, "%s.reciprocal", quotient->name);
-    dlc_node *reciprocal = dlc_graph_node(graph, &inverse);
-    if (!reciprocal)
+    int is_by_constant = node->inputs[1]->data != NULL;
+    dlc_value *inverse = reciprocal_of(ctx, node, dlc_arena_printf(graph->arena, "%s.reciprocal", quotient->name));
+    if (!inverse)
         return graph->diag->status;
-    reciprocal->outputs[0]->layout = node->inputs[1]->layout;
-    dlc_value *factors[2] = {node->inputs[0], reciprocal->outputs[0]};
+    dlc_value *factors[2] = {node->inputs[0], inverse};
     dlc_node_spec product = {.op = DLC_OP_MUL, .origin = node->origin, .inputs = factors, .ninputs = 2, .before = node};
     product.name = dlc_arena_printf(graph->arena, "%s.product", quotient->name);
     dlc_node *mul = dlc_graph_node(graph, &product);
     if (!mul)
         return graph->diag->status;
     mul->outputs[0]->layout = quotient->layout;
-    note_rule(ctx, "reciprocal_of_row_constant", quotient);
+    note_rule(ctx, is_by_constant ? "reciprocal_of_constant" : "reciprocal_of_row_constant", quotient);
     dlc_value_replace(graph, quotient, mul->outputs[0]);
     dlc_graph_erase(graph, node);
     return DLC_OK;
