@@ -4,7 +4,7 @@
  *
  *     c = 0, or the block;  for k by 16 granules: a = rows of A;  b = granules of B;  c += a * b;  the block = c
  *
- * Where rows, columns or granules are fewer, registers are: nothing that is not there is read. Registers change their shape as a whole and
+ * Where rows, columns or granules are fewer, registers are, or the last one begins earlier: nothing that is not there is read. Registers change their shape as a whole and
  * lose what they have, so the sums pass through the block between slices of K and what K leaves over. Fewer points than a granule are
  * multiplied one by one. Without the instruction all is done on the block, chunk by chunk, in the instruction's order.
  *
@@ -28,7 +28,7 @@ typedef struct {
     uint32_t width;
     uint32_t high, wide;     /* registers of sums */
     uint32_t height;         /* rows of one */
-    uint32_t tallest;        /* rows that they are shaped for: those of the loop's tallest tile */
+    uint32_t tallest;        /* rows that they are shaped for, those of the loop's tallest tile; 0: the tile's own */
     int64_t chunk;           /* granules that are multiplied at once */
     int64_t a_bytes, b_bytes; /* from row to row, from granule to granule */
     uint32_t loops[LOOPS], nloops; /* the last one counts granules */
@@ -36,7 +36,7 @@ typedef struct {
     dlc_expr rest, end;      /* points that are no granule, or 0 */
     dlc_expr pass;           /* tiles of rows that the panel has met before this one */
     int64_t npasses;         /* that share the fetching of the next panel: a power of 2 */
-    int is_shared_by_all;    /* no other tile of rows meets the panel */
+    int is_shared_by_all;    /* every tile of rows fetches a share, or all of it */
 } tiles;
 
 static dlc_expr i64(const tiles *t, int64_t value)
@@ -350,10 +350,8 @@ static void find_passes(tiles *t, uint32_t leaf)
     if (rows == DLC_ROOT_NODE || columns == DLC_ROOT_NODE || !t->nest->numbers[rows] || !dlc_schedule_is_inside(schedule, rows, columns))
         return;
     uint32_t around = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, rows), t->leaf->rows);
-    int64_t tile = schedule->nodes.data[rows].tile, points = around == DLC_ROOT_NODE ? 0 : schedule->nodes.data[around].tile;
-    if (around != DLC_ROOT_NODE && !dlc_schedule_is_inside(schedule, columns, around)) /* it cuts what a tile of columns meets */
-        return;
-    if (around == DLC_ROOT_NODE && !dlc_expr_is_int(t->pool, simplified(t, t->nest->kernel->axes.data[t->leaf->rows].extent), &points))
+    int64_t tile = schedule->nodes.data[rows].tile, points = dlc_schedule_most_points(schedule, rows);
+    if (points < 0 || (around != DLC_ROOT_NODE && !dlc_schedule_is_inside(schedule, columns, around))) /* it cuts what a tile of columns meets */
         return;
     int64_t all = (points + tile - 1) / tile;
     while (t->npasses < MOST_PASSES && t->npasses * 2 <= all && t->chunk % (t->npasses * 2) == 0)

@@ -218,7 +218,7 @@ dlc_expr dlc_schedule_parts(const dlc_schedule *schedule, dlc_expr factor);
 DLC_NODISCARD dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag);
 /* The loop around node n, or DLC_ROOT_NODE. */
 uint32_t dlc_schedule_parent(const dlc_schedule *schedule, uint32_t n);
-/* The loop around the lanes of a leaf, over whose iterations it can read ahead; DLC_ROOT_NODE: none. */
+/* The loop over whose iterations a leaf can read ahead: the one around its lanes; in `as` the one that cuts the tile's rows. DLC_ROOT_NODE: none. */
 uint32_t dlc_schedule_ahead_loop(const dlc_schedule *schedule, uint32_t leaf);
 /* True when node n is `around` or lies inside it; everything lies inside DLC_ROOT_NODE. */
 int dlc_schedule_is_inside(const dlc_schedule *schedule, uint32_t n, uint32_t around);

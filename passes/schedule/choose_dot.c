@@ -272,7 +272,7 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES / 2 }; /* rows, and bytes of the sum's factors, for which registers are filled well enough: half */
+enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES / 2 }; /* rows, and bytes of the sum's factors: half of a register, which is well enough */
 
 /* A product large enough for tile registers: what is left of a chunk of K has another shape, which costs as much as some chunks. Sums by blocks
  * have as many rows as their scratch allows, and few terms each. */
@@ -682,7 +682,8 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    if (!dlc_dot_is_computed(d) && d->panel >= d->n) /* whose columns are no load, or of several panels */
+    int has_streams = d->panel < d->n && !d->c->target->panel_bytes; /* of its own: the tile reads several panels at once */
+    if (!dlc_dot_is_computed(d) && !has_streams) /* whose columns are no load */
         dlc_choose_ahead(d->c);
     uint32_t leaf = schedule->nodes.n - 1;
     if (!is_alone)
