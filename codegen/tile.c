@@ -4,9 +4,9 @@
  *
  *     c = 0, or the block;  for k by 16 granules: a = rows of A;  b = granules of B;  c += a * b;  the block = c
  *
- * Where rows, columns or granules are fewer, registers are, or the last one begins earlier: nothing that is not there is read. Registers change their shape as a whole and
- * lose what they have, so the sums pass through the block between slices of K and what K leaves over. Fewer points than a granule are
- * multiplied one by one. Without the instruction all is done on the block, chunk by chunk, in the instruction's order.
+ * Where rows, columns or granules are fewer, registers are, or the last one begins earlier: nothing that is not there is read. Registers
+ * change their shape as a whole and lose what they have, so the sums pass through the block between slices of K and what K leaves over.
+ * Fewer points than a granule are multiplied one by one. Without the instruction all is done on the block, chunk by chunk, in the instruction's order.
  *
  * Of factors in parts a chunk has several products, in an order in which a register's part serves as many of them as it can.
  */

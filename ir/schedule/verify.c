@@ -526,7 +526,7 @@ static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
     if (leaf->row != DLC_DOT_NONE)
         return verify_dot(v, n);
     if (leaf->ahead && !v->schedule->threads && dlc_schedule_ahead_loop(v->schedule, n) == DLC_ROOT_NODE)
-        return dlc_verifier_fail(v, "%s: there is no loop around lanes of it over which it could read ahead", stage->name);
+        return dlc_verifier_fail(v, "%s: there is no loop around lanes of it or rows of its tile over which it could read ahead", stage->name);
     if (as != DLC_ROOT_NODE)
         return verify_element(v, n, as);
     for (uint32_t i = 0; i < stage->axes.n; i++)

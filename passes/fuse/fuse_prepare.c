@@ -1,7 +1,8 @@
 /*
  * The graph before fusion. Some things are made plain in it, so that the engine needs no special cases: each graph output is
  * a value of its own that some node makes; a division by what is constant along a row, and of a contraction's sum by one number, is a
- * multiplication by the reciprocal (the licence below); a convolution reads channels last; and a view or an unpacking has one reader, so that it can belong to it.
+ * multiplication by the reciprocal (the licence below); a convolution reads channels last; and a view or an unpacking has one reader, so
+ * that it can belong to it.
  */
 #include "ir/graph/form.h"
 #include "passes/fuse/fuse_engine.h"

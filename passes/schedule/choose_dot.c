@@ -272,7 +272,7 @@ static int is_worth_packing(const dot *d, dlc_expr columns)
                                             dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
 }
 
-enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES / 2 }; /* rows, and bytes of the sum's factors: half of a register, which is well enough */
+enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES / 2 }; /* rows, and bytes of a sum's factors, that are worth registers */
 
 /* A product large enough for tile registers: what is left of a chunk of K has another shape, which costs as much as some chunks. Sums by blocks
  * have as many rows as their scratch allows, and few terms each. */

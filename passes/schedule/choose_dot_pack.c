@@ -134,10 +134,8 @@ int64_t dlc_dot_panel_of_rows(const dot *d)
     const dlc_kernel *kernel = d->c->kernel;
     dlc_expr load = dlc_dot_is_computed(d) ? 0 : dlc_dot_constant_of(d, d->form.b);
     const dlc_access_fact *access = load ? dlc_dot_plain_load(d, load) : NULL;
-    size_t bytes;
     int is_one_tile = !d->form.m.n || (dlc_choose_are_known(d->c, &d->form.m) && d->rows <= (double)d->m);
-    if (!is_one_tile || d->summed.n || !access || d->c->target->panel_bytes ||
-        !dlc_type_bytes(kernel->pool, &kernel->buffers.data[access->source].type, &bytes) || bytes <= d->c->target->l1_bytes)
+    if (!is_one_tile || d->summed.n || !access || d->c->target->panel_bytes || !dlc_choose_exceeds_l1(d->c, access->source))
         return d->panel;
     int64_t line = DLC_LINE_BYTES / (int64_t)dlc_dtype_bytes(kernel->buffers.data[access->source].type.dtype) / d->granule;
     return line >= d->width && d->n % line == 0 ? line : d->panel;

@@ -34,6 +34,12 @@ void dlc_choose_order_reduction(const dlc_chooser *c, uint32_t s, dlc_expr facto
 
 /* --- weights from memory --- */
 
+int dlc_choose_exceeds_l1(const dlc_chooser *c, uint32_t buffer)
+{
+    size_t bytes;
+    return !dlc_type_bytes(c->kernel->pool, &c->kernel->buffers.data[buffer].type, &bytes) || bytes > c->target->l1_bytes;
+}
+
 /* All columns pass by for every few rows, from L2 but the first time: what tile registers lose to asking for lines, a fifth, they lose
  * each time. */
 static int has_many_rows(const dlc_chooser *c, const dlc_schedule_node *leaf)
@@ -55,15 +61,13 @@ void dlc_choose_ahead(dlc_chooser *c)
     const dlc_kernel *kernel = c->kernel;
     const dlc_schedule *schedule = c->schedule;
     dlc_schedule_node *leaf = &schedule->nodes.data[schedule->nodes.n - 1];
-    size_t bytes;
     int is_in_tiles = dlc_dots[leaf->row].family == DLC_FAMILY_TILE;
     if ((dlc_dots[leaf->row].family != DLC_FAMILY_LANES && !is_in_tiles) || leaf->rows == DLC_NO_AXIS || (is_in_tiles && has_many_rows(c, leaf)))
         return;
     for (uint32_t i = 0; i < schedule->copies.n; i++) {
         const dlc_schedule_copy *copy = &schedule->copies.data[i];
         for (uint32_t b = 0; b < kernel->buffers.n && copy->stage == leaf->stage && copy->copy == DLC_NO_STAGE; b++)
-            if (strcmp(kernel->buffers.data[b].name, copy->operand) == 0 &&
-                dlc_type_bytes(kernel->pool, &kernel->buffers.data[b].type, &bytes) && bytes > c->target->l1_bytes)
+            if (strcmp(kernel->buffers.data[b].name, copy->operand) == 0 && dlc_choose_exceeds_l1(c, b))
                 leaf->ahead = 1;
     }
 }
@@ -71,13 +75,10 @@ void dlc_choose_ahead(dlc_chooser *c)
 /* A residual, say: of a tensor that L1 does not hold, as many elements as the tile has. */
 static int reads_tensor(const dlc_chooser *c, uint32_t s, uint32_t rows, uint32_t columns)
 {
-    size_t bytes;
     for (uint32_t i = 0; i < c->accesses[s].n; i++) {
         const dlc_access_fact *access = &c->accesses[s].data[i];
-        if (!access->load || DLC_SOURCE_IS_STAGE(access->source) || dlc_choose_stride(c, access->offset, columns) != 1 ||
-            dlc_choose_stride(c, access->offset, rows) == 0)
-            continue;
-        if (!dlc_type_bytes(c->kernel->pool, &c->kernel->buffers.data[access->source].type, &bytes) || bytes > c->target->l1_bytes)
+        if (access->load && !DLC_SOURCE_IS_STAGE(access->source) && dlc_choose_stride(c, access->offset, columns) == 1 &&
+            dlc_choose_stride(c, access->offset, rows) != 0 && dlc_choose_exceeds_l1(c, access->source))
             return 1;
     }
     return 0;

@@ -354,6 +354,33 @@ START_TEST(tiles_stay_in_their_registers)
 }
 END_TEST
 
+/* Tiles of 25 and 24 rows have one shape, given where the function begins. */
+START_TEST(fewer_rows_keep_the_shape)
+{
+    static const int size[] = {49, 64, 512};
+    static char code[65536];
+    char message[1024];
+    dlc_str text = {0};
+    int nshapes = 0, nproducts = 0, row = 0;
+    while (strcmp(rows[row].row, "tdpbf16ps") != 0)
+        row++;
+    module_text(&text, "x86-64-v4+amx_bf16", row, size, 0);
+    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+amx_bf16", message, sizeof message);
+    ck_assert_msg(model && dlc_model_write(model, "asm", in_folder("dot.so"), NULL) == DLC_OK, "%s", message);
+    FILE *file = fopen(in_folder("dot.so"), "r");
+    code[fread(code, 1, sizeof code - 1, file)] = '\0';
+    fclose(file);
+    for (const char *at = code; (at = strstr(at, "ldtilecfg")); at++)
+        nshapes++;
+    for (const char *at = code; (at = strstr(at, "tdpbf16ps")); at++)
+        nproducts++;
+    ck_assert_int_eq(nshapes, 1);
+    ck_assert_int_eq(nproducts, 8); /* four for each height */
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
 /* The assembly of one kernel f32[12,40] by f32[40,150] under the tree; in static memory. */
 static const char *assembly_of(const char *target, const char *tree)
 {
@@ -649,6 +676,7 @@ int main(void)
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
     tcase_add_loop_test(tests, tiles_stay_in_their_registers, 0, sizeof loops / sizeof *loops);
+    tcase_add_test(tests, fewer_rows_keep_the_shape);
     tcase_add_test(tests, panels_of_a_block_are_vectors);
     tcase_add_test(tests, known_lanes_are_stored_in_parts);
     tcase_add_test(tests, padding_is_skipped);

@@ -277,7 +277,7 @@ START_TEST(columns_come_ahead)
                            "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  b[i,j] = a + r[i, j] -> y[i, j]\n}\n";
     expect_right(residual, "x86-64-v3", 0, "  par j:16, i:4 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      b ahead 1 via L2\n    }\n  }\n");
     expect_refused(residual, "x86-64-v3", 0, "  par i, j:16 {\n    a = dot fma 1 x j over [k] in reg\n    as a {\n      b ahead 1 via L2\n    }\n  }\n",
-                   "no loop around lanes of it over which it could read ahead");
+                   "no loop around lanes of it or rows of its tile over which it could read ahead");
     expect_refused("kernel @k(x: f32[64,32], w: f32[32,64]) -> (y: f32[64,64]) {\n  axis i=64, j=64, k=32\n"
                    "  a[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", "sm_80", 256,
                    "  par i:64, j:64 {\n    thread i:4, j:4 {\n      a = dot fma i x j over [k] ahead 1 via L2\n    }\n  }\n",
@@ -346,7 +346,7 @@ START_TEST(streams_go_past_the_caches)
     expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0 -> y[i]\n}\n", "sm_80", 0,
                    "  par i:32, lane i:32 {\n    a nontemporal\n  }\n", "sm_80 has no nontemporal stores");
     expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0 -> y[i]\n}\n", "x86-64-v3", 0,
-                   "  par i {\n    a ahead 1 via L2\n  }\n", "no loop around lanes of it over which it could read ahead");
+                   "  par i {\n    a ahead 1 via L2\n  }\n", "no loop around lanes of it or rows of its tile over which it could read ahead");
     expect_refused("kernel @k(x: f32[64]) -> (y: f32[64]) {\n  axis i=64\n  a[i] = x[i] + 1.0\n  b[i] = a * a -> y[i]\n}\n", "x86-64-v3", 0,
                    "  par i:16, lane i:8 {\n    a in reg nontemporal\n    b\n  }\n", "a is not stored once and for all");
 }
