@@ -284,7 +284,7 @@ static void store(dlc_nest *nest, uint32_t s, dlc_var *piece)
     dlc_expr index[DLC_MAX_INDEX];
     for (uint32_t i = 0; i < stage->axes.n; i++)
         index[i] = dlc_nest_here(nest, dlc_expr_axis(nest->kernel->pool, stage->axes.data[i]));
-    dlc_nest_store_scratch(nest, s, index, nest->emit->var_get(nest->emit, *piece), nest->width);
+    dlc_nest_store_scratch(nest, s, index, nest->emit->var_get(nest->emit, *piece), nest->width, 0);
 }
 
 /* Each copy of the deal, by its lanes if it has some. */

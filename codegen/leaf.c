@@ -512,7 +512,7 @@ void dlc_leaf_keep(dlc_nest *nest, uint32_t s, const dlc_val *result, uint32_t w
     if (nest->schedule->homes[s].place == DLC_PLACE_SCRATCH) {
         for (uint32_t i = 0; i < stage->axes.n; i++)
             index[i] = dlc_nest_here(nest, dlc_expr_axis(nest->kernel->pool, stage->axes.data[i]));
-        dlc_nest_store_scratch(nest, s, index, result[0], width);
+        dlc_nest_store_scratch(nest, s, index, result[0], width, 0);
     }
     for (uint32_t i = 0; i < naccs_of(nest, s) && is_forwarded(nest, s); i++)
         state->value[i] = dlc_nest_remember(nest, result[i], width);

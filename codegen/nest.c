@@ -501,6 +501,12 @@ int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis)
     return is_memory(&plan) && plan.access.mode == DLC_ACCESS_GATHER && !(nest->mask && plan.access.mem == DLC_MEM_SCRATCH);
 }
 
+int dlc_nest_is_vector(dlc_nest *nest, dlc_expr load)
+{
+    load_plan plan = plan_load(nest, load);
+    return is_memory(&plan) && plan.access.mode == DLC_ACCESS_VECTOR && !plan.guard && !plan.in_range;
+}
+
 void dlc_nest_know(dlc_nest *nest, dlc_expr expr, dlc_val value)
 {
     *memo_of(nest, expr) = remember(nest, value, nest->width, nest->level);
@@ -846,9 +852,9 @@ void dlc_nest_store(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val v
         nest->emit->store(nest->emit, &plan.access, value);
 }
 
-void dlc_nest_store_scratch(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width)
+void dlc_nest_store_scratch(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width, uint32_t granule)
 {
-    load_plan plan = {.pseudo = UINT32_MAX};
+    load_plan plan = {.pseudo = UINT32_MAX, .access.granule = granule};
     dlc_dtype dtype = nest->kernel->stages.data[s].dtype[0];
     plan_scratch(nest, &plan, s, index);
     plan.access.dtype = dtype;

@@ -181,6 +181,7 @@ typedef struct {
     dlc_var *tile;      /* a register tile: [row][vector] */
     dlc_var block;      /* one in tile registers: where they leave it, `pitch` elements from row to row */
     uint32_t pitch;
+    uint8_t is_padded;  /* registers have columns behind the last, which nobody reads */
     dlc_expr row, row_before; /* of it: the row within it that is being visited; what its axis was replaced by before */
     uint32_t nrows, nvectors;
     uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
@@ -307,6 +308,8 @@ void dlc_nest_fetch(dlc_nest *nest, dlc_expr load);
 
 /* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);
+/* It is read of memory, of neighbours that are there for certain. */
+int dlc_nest_is_vector(dlc_nest *nest, dlc_expr load);
 /* From here on this is the expression's value, one for each lane. */
 void dlc_nest_know(dlc_nest *nest, dlc_expr expr, dlc_val value);
 
@@ -318,7 +321,7 @@ dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
 
 /* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
 void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
-void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
+void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width, uint32_t granule);
 /* codegen/update.c: the same of a scatter, whose index may lie outside; access: where it is stored. */
 void dlc_nest_update(dlc_nest *nest, const dlc_access *access, const dlc_expr *index, dlc_val value, dlc_update update);
 /* A stage's value at a point, in memory: what dlc_nest_store_scratch wrote. */
@@ -449,6 +452,9 @@ typedef struct {
     dlc_val *columns;
 } dlc_turned;
 int dlc_turn_fits(dlc_nest *nest, uint32_t loop); /* there are such loads, in the present lanes */
+/* An unrolled loop that copies into granules, from lo on: all of it is emitted; false: nothing is, it holds something else. */
+int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
+int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_expr hi, dlc_turned *turned);
 void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_t point);
 /* What is done for each row of a register tile's vector stands between these; what its rows store may wait for all of them, in the order of

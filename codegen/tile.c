@@ -80,6 +80,63 @@ static tiles of_pair(const tiles *t, uint32_t p)
     return of;
 }
 
+/* --- whole panels --- */
+
+/* Chunks of the sum, each of the points that a register's row has; 0: only the run knows. */
+static int64_t chunks_of(const dlc_nest *nest, const dlc_schedule_node *leaf)
+{
+    int64_t points = 1, extent;
+    for (uint32_t i = 0; i < leaf->over.n; i++) {
+        if (!dlc_expr_is_int(nest->kernel->pool, nest->kernel->axes.data[leaf->over.data[i]].extent, &extent))
+            return 0;
+        points *= extent;
+    }
+    return points / (CHUNK * (int64_t)dlc_dots[leaf->row].granule) + 1;
+}
+
+/* The factor lies in panels of one tile or more, which begin where tiles do: memory is there behind the last column. */
+static int lies_in_panels(dlc_nest *nest, const dlc_schedule_node *leaf, int64_t tile)
+{
+    dlc_dot_factors factors;
+    if (!dlc_dot_factors_of(nest->kernel, leaf, nest->arena, &factors))
+        return 0;
+    const dlc_pool *pool = nest->kernel->pool;
+    const dlc_expr load = factors.operands.columns;
+    const dlc_expr_node *node = dlc_node_of(pool, load);
+    uint32_t source = DLC_SOURCE_INDEX(node->imm.id);
+    if (node->op != DLC_EXPR_LOAD || (DLC_SOURCE_IS_STAGE(node->imm.id) && source >= DLC_FIRST_PSEUDO))
+        return 0;
+    const dlc_layout *layout = DLC_SOURCE_IS_STAGE(node->imm.id) ? &nest->schedule->homes[source].layout
+                                                                 : &nest->kernel->buffers.data[source].layout;
+    int found = 0;
+    for (uint32_t p = 0; p < layout->nparts; p++) {
+        dlc_expr index = dlc_arg(pool, load, layout->part[p].dim);
+        if (!dlc_expr_uses_axis(pool, index, leaf->columns))
+            continue;
+        if (dlc_bare_axis(pool, index) != leaf->columns || layout->part[p].block % tile)
+            return 0;
+        found |= layout->part[p].inner;
+    }
+    return found;
+}
+
+/*
+ * Columns that registers are made for: those of the loop's whole tiles, though the last one has fewer, where the panel's memory goes on. What
+ * is computed behind the end goes nowhere. It is worth less than another shape (see row_of), unless a long sum goes on in a register of it.
+ */
+static uint32_t columns_of(dlc_nest *nest, uint32_t node, uint32_t width)
+{
+    enum { MOST_CHUNKS = 24 };
+    const dlc_schedule_node *leaf = &nest->schedule->nodes.data[node];
+    uint32_t own = nest->registers[leaf->columns]->n * width, loop = dlc_schedule_columns(nest->schedule, node);
+    int64_t tile = loop == DLC_ROOT_NODE ? 0 : nest->schedule->nodes.data[loop].tile;
+    if (tile <= own || !lies_in_panels(nest, leaf, tile))
+        return own;
+    int has_less = own <= (uint32_t)tile - DLC_TILE_COLUMNS;
+    int64_t chunks = chunks_of(nest, leaf);
+    return has_less && (!chunks || chunks > MOST_CHUNKS) ? own : (uint32_t)tile;
+}
+
 /* --- the block --- */
 
 static dlc_val index_of(const dlc_nest *nest, const dlc_stage_state *state, dlc_expr row, uint32_t v)
@@ -94,7 +151,9 @@ void dlc_tile_open(dlc_nest *nest, uint32_t leaf, uint32_t width)
     const dlc_schedule_node *node = &nest->schedule->nodes.data[leaf];
     dlc_stage_state *state = &nest->states[node->stage];
     const dlc_tile_emitter *emit = nest->emit->tiles;
-    state->pitch = (nest->registers[node->columns]->n * width + DLC_TILE_COLUMNS - 1) / DLC_TILE_COLUMNS * DLC_TILE_COLUMNS;
+    uint32_t columns = columns_of(nest, leaf, width);
+    state->is_padded = columns > nest->registers[node->columns]->n * width || lies_in_panels(nest, node, columns);
+    state->pitch = (columns + DLC_TILE_COLUMNS - 1) / DLC_TILE_COLUMNS * DLC_TILE_COLUMNS;
     state->width = width;
     uint32_t rows = (nest->registers[node->rows]->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS * DLC_TILE_ROWS;
     state->block = emit->block_new(nest->emit, nest->kernel->stages.data[node->stage].dtype[0], rows * state->pitch);
@@ -247,7 +306,8 @@ static void shape(const tiles *t, dlc_expr granules)
     for (uint32_t i = 0; i < t->high; i++)
         height[i] = part_of(t, rows, t->tallest, i, t->height);
     for (uint32_t c = 0; c < t->wide; c++)
-        width[c] = dlc_muli(t->pool, part_of(t, columns, t->columns->count, c, DLC_TILE_COLUMNS), GRANULE_BYTES);
+        width[c] = dlc_muli(t->pool, t->state->is_padded ? i64(t, DLC_TILE_COLUMNS) : part_of(t, columns, t->columns->count, c, DLC_TILE_COLUMNS),
+                            GRANULE_BYTES);
     for (uint32_t i = 0; i < t->high; i++) {
         for (uint32_t c = 0; c < t->wide; c++) {
             s.rows[i * t->wide + c] = uniform(t, height[i]);
@@ -290,7 +350,7 @@ static void move_sums(const tiles *t, int is_store)
 static dlc_expr column_of(const tiles *t, uint32_t c)
 {
     dlc_expr column = dlc_addi(t->pool, t->columns->first, (int64_t)c * DLC_TILE_COLUMNS);
-    if (t->columns->count || !c)
+    if (t->columns->count || t->state->is_padded || !c)
         return column;
     return dlc_min(t->pool, column, dlc_addi(t->pool, t->nest->tiles[t->leaf->columns].last, -1));
 }

@@ -3,6 +3,9 @@
  * as there are lanes, they are read as rows, a vector each, and the square is turned in registers; its columns are then known values of
  * the loads, which nothing gathers any more.
  *
+ * Copies into granules (dot.def), whose points of the loop lie side by side, go by words of one granule each: those of loads that cross are
+ * turned as the squares above, others are put together of the loop's vectors.
+ *
  * Stores that cross: neighbours in memory are rows of a register tile, while its vectors stride. They wait for all rows of a vector, which
  * are turned then, and a line of memory is written once instead of once for every row. Where only the run knows whether the rows lie
  * together (they may go on in the next image), it asks.
@@ -46,8 +49,8 @@ int dlc_turn_fits(dlc_nest *nest, uint32_t loop)
     return find_loads(nest, loop, loads) > 0;
 }
 
-/* The load's rows: for each lane, its points along the loop, below hi (0: all); for lanes that are off, those of the last one. */
-static void read_rows(dlc_nest *nest, dlc_expr load, uint32_t axis, uint32_t base, dlc_expr hi, dlc_val *rows)
+/* The load's rows: for each lane, every so many of its points along the loop, below hi (0: all); for lanes that are off, those of the last. */
+static void read_rows(dlc_nest *nest, dlc_expr load, uint32_t axis, uint32_t base, int64_t every, dlc_expr hi, dlc_val *rows)
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n), lanes = dlc_expr_axis(pool, nest->lane_base);
@@ -61,7 +64,7 @@ static void read_rows(dlc_nest *nest, dlc_expr load, uint32_t axis, uint32_t bas
     nest->mask = hi ? dlc_nest_value_at(nest, dlc_lt(pool, dlc_expr_axis(pool, along), hi)) : NULL;
     for (uint32_t r = 0; r < nest->width; r++) {
         with[lane] = mask ? dlc_min(pool, dlc_addi(pool, lanes, r), last) : dlc_addi(pool, lanes, r);
-        with[axis] = dlc_expr_axis(pool, along);
+        with[axis] = dlc_muli(pool, dlc_expr_axis(pool, along), every);
         rows[r] = dlc_nest_value_at(nest, dlc_nest_substitute(nest, load, with));
     }
     nest->lane = lane;
@@ -81,7 +84,7 @@ uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_expr hi,
         dlc_val rows[MOST_LANES];
         turned[i].load = loads[i];
         turned[i].columns = dlc_new_array(nest->arena, dlc_val, nest->width);
-        read_rows(nest, loads[i], axis, base, hi, rows);
+        read_rows(nest, loads[i], axis, base, 1, hi, rows);
         nest->emit->turn(nest->emit, nest->width, rows, turned[i].columns);
     }
     return n;
@@ -94,6 +97,136 @@ void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_
         if (dlc_node_of(nest->kernel->pool, here)->op == DLC_EXPR_LOAD) /* else its guard is false here: a number */
             dlc_nest_know(nest, here, turned[i].columns[point]);
     }
+}
+
+/* --- granules --- */
+
+enum { WORD_BYTES = 4 };
+
+typedef struct {
+    uint32_t stage, axis;
+    uint32_t granule, base; /* points of one; an axis that counts them */
+    dlc_expr load, words;   /* an element, and the granule that begins there */
+    int crosses;            /* a granule is one piece of memory */
+} granules;
+
+/* Point `r` of the granule that the expression counts. */
+static dlc_expr point_of(const dlc_nest *nest, const granules *g, dlc_expr number, int64_t r)
+{
+    return dlc_addi(nest->kernel->pool, dlc_muli(nest->kernel->pool, number, g->granule), r);
+}
+
+static dlc_expr at_point(dlc_nest *nest, const granules *g, dlc_expr load, dlc_expr point)
+{
+    dlc_expr *with = dlc_new_array(nest->arena, dlc_expr, nest->kernel->axes.n);
+    with[g->axis] = point;
+    return dlc_nest_here(nest, dlc_nest_substitute(nest, load, with));
+}
+
+static dlc_expr element_of(dlc_nest *nest, uint32_t s)
+{
+    const dlc_ids *axes = &nest->kernel->stages.data[s].axes;
+    dlc_expr index[DLC_MAX_INDEX];
+    for (uint32_t i = 0; i < axes->n; i++)
+        index[i] = dlc_expr_axis(nest->kernel->pool, axes->data[i]);
+    return dlc_nest_reload(nest, s, index);
+}
+
+/* Of the stage's memory a granule's points are neighbours, and so are the lanes' granules. */
+static int is_stored_so(dlc_nest *nest, const granules *g)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t r = dlc_nest_axis(nest, dlc_expr_i64(pool, g->granule));
+    dlc_expr element = element_of(nest, g->stage), number = dlc_expr_axis(pool, g->base);
+    dlc_expr inner = at_point(nest, g, element, dlc_add(pool, point_of(nest, g, number, 0), dlc_expr_axis(pool, r)));
+    return dlc_nest_stride(nest, inner, r) == 1 &&
+           dlc_nest_is_vector(nest, at_point(nest, g, dlc_granule_load(pool, element, g->granule), point_of(nest, g, number, 0)));
+}
+
+static int find_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, granules *g)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[loop], *leaf = node + 1;
+    if (!can_turn(nest) || nest->lane >= nest->kernel->axes.n || node->end != loop + 2 || leaf->kind != DLC_LOOP_LEAF ||
+        leaf->row != DLC_DOT_NONE || nest->schedule->homes[leaf->stage].place != DLC_PLACE_SCRATCH)
+        return 0;
+    const dlc_stage *stage = &nest->kernel->stages.data[leaf->stage];
+    const dlc_expr_node *load = dlc_node_of(pool, stage->value[0]);
+    uint32_t bytes = dlc_dtype_bytes((dlc_dtype)stage->dtype[0]);
+    *g = (granules){.stage = leaf->stage, .axis = node->axis, .granule = WORD_BYTES / bytes, .load = stage->value[0]};
+    if (stage->combine != DLC_REDUCE_NONE || stage->buffer != DLC_NO_BUFFER || load->op != DLC_EXPR_LOAD || load->flags ||
+        load->dtype != stage->dtype[0] || stage->dtype[0] == DLC_BOOL || dlc_load_guard(pool, stage->value[0]) || g->granule < 2 ||
+        count % g->granule || dlc_expr_multiple(pool, dlc_nest_here(nest, lo), &nest->ranges) % g->granule)
+        return 0;
+    g->base = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent);
+    g->words = dlc_granule_load(pool, g->load, g->granule);
+    g->crosses = dlc_nest_stride(nest, g->load, node->axis) == 1;
+    return is_stored_so(nest, g) && (g->crosses ? count == (int64_t)g->granule * nest->width
+                                                : dlc_nest_is_vector(nest, at_point(nest, g, g->load, point_of(nest, g, dlc_expr_axis(pool, g->base), 0))));
+}
+
+int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count)
+{
+    granules g;
+    return find_granules(nest, loop, lo, count, &g);
+}
+
+static void store_words(dlc_nest *nest, const granules *g, int64_t number, dlc_val words)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_ids *axes = &nest->kernel->stages.data[g->stage].axes;
+    dlc_expr index[DLC_MAX_INDEX], before = nest->with[g->axis];
+    dlc_nest_replace(nest, g->axis, point_of(nest, g, dlc_addi(pool, dlc_expr_axis(pool, g->base), number), 0));
+    for (uint32_t i = 0; i < axes->n; i++)
+        index[i] = dlc_nest_here(nest, dlc_expr_axis(pool, axes->data[i]));
+    dlc_nest_store_scratch(nest, g->stage, index, words, nest->width, g->granule);
+    dlc_nest_replace(nest, g->axis, before);
+}
+
+static dlc_val word_arith(dlc_nest *nest, dlc_expr_op op, dlc_val a, dlc_val b)
+{
+    return nest->emit->arith(nest->emit, op, DLC_I32, DLC_I32, nest->width, (dlc_val[]){a, b});
+}
+
+/* The bits of the element at the point, in a word. */
+static dlc_val bits_at(dlc_nest *nest, const granules *g, dlc_expr point)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    uint32_t bits = 8 * WORD_BYTES / g->granule;
+    dlc_expr load = at_point(nest, g, g->load, point);
+    dlc_dtype dtype = bits == 16 ? DLC_I16 : (dlc_dtype)dlc_node_of(pool, load)->dtype;
+    dlc_val value = dlc_nest_value_at(nest, bits == 16 ? dlc_granule_load(pool, load, 1) : load);
+    value = nest->emit->arith(nest->emit, DLC_EXPR_CAST, dtype, DLC_I32, nest->width, &value);
+    return word_arith(nest, DLC_EXPR_AND, value, dlc_granule_word(nest, nest->width, (1u << bits) - 1));
+}
+
+static dlc_val words_at(dlc_nest *nest, const granules *g, int64_t number)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr granule = dlc_addi(pool, dlc_expr_axis(pool, g->base), number);
+    dlc_val words = bits_at(nest, g, point_of(nest, g, granule, 0));
+    for (uint32_t r = 1; r < g->granule; r++) {
+        dlc_val by = dlc_granule_word(nest, nest->width, 8 * WORD_BYTES / g->granule * r);
+        dlc_val bits = word_arith(nest, DLC_EXPR_SHL, bits_at(nest, g, point_of(nest, g, granule, r)), by);
+        words = word_arith(nest, DLC_EXPR_OR, words, bits);
+    }
+    return words;
+}
+
+int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count)
+{
+    granules g;
+    dlc_val rows[MOST_LANES], columns[MOST_LANES];
+    if (!find_granules(nest, loop, lo, count, &g))
+        return 0;
+    dlc_nest_bind(nest, g.base, dlc_nest_uniform(nest, dlc_floordiv(nest->kernel->pool, dlc_nest_here(nest, lo), dlc_expr_i64(nest->kernel->pool, g.granule))), 1);
+    if (g.crosses) {
+        read_rows(nest, g.words, g.axis, g.base, g.granule, 0, rows);
+        nest->emit->turn(nest->emit, nest->width, rows, columns);
+    }
+    for (int64_t i = 0; i < count / g.granule; i++)
+        store_words(nest, &g, i, g.crosses ? columns[i] : words_at(nest, &g, i));
+    return 1;
 }
 
 /* --- stores --- */

@@ -577,6 +577,8 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     uint32_t axis = node_of(nest, n)->axis;
     int many = count_leaves(nest, n) > 1; /* what one computes is not what the same expression gave in the iteration before */
     dlc_turned turned[DLC_MOST_TURNED];
+    if (!hi && dlc_turn_granules(nest, n, lo, count))
+        return;
     uint32_t nturned = count == nest->width ? dlc_turn_begin(nest, n, lo, hi, turned) : 0;
     for (int64_t i = 0; i < count; i++) {
         dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, lo, i));
@@ -598,16 +600,17 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     }
 }
 
-/* As many points as lanes; or, where the axis ends, those that are left, each of which asks. */
-static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s)
+/* As many points as are turned at once; or, where the axis ends, those that are left, each of which asks. */
+static void walk_square(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t size)
 {
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr whole = dlc_addi(pool, s->lo, nest->width);
+    dlc_expr whole = dlc_addi(pool, s->lo, size);
     for (int is_part = 0; is_part < 2; is_part++) {
         dlc_expr condition = is_part ? dlc_lt(pool, s->hi, whole) : dlc_le(pool, whole, s->hi);
         nest->emit->if_begin(nest->emit, dlc_nest_uniform(nest, simplified(nest, condition)));
         dlc_nest_enter(nest);
-        walk_points(nest, n, known_here(nest, n, s->lo), nest->width, is_part ? s->hi : 0);
+        if (is_part || !dlc_turn_granules(nest, n, s->lo, size))
+            walk_points(nest, n, known_here(nest, n, s->lo), size, is_part ? s->hi : 0);
         dlc_nest_leave(nest);
         nest->emit->if_end(nest->emit);
     }
@@ -628,8 +631,8 @@ static void walk_unrolled(dlc_nest *nest, uint32_t n)
     if (s.length < 0 && !dlc_expr_is_int(nest->kernel->pool, nest->schedule->ranges[n].size, &size))
         size = dlc_schedule_most_points(nest->schedule, n);
     nest->tiles[node->axis] = (dlc_tile){0};
-    if (s.length < 0 && size == nest->width && dlc_turn_fits(nest, n))
-        walk_square(nest, n, &s);
+    if (s.length < 0 && ((size == nest->width && dlc_turn_fits(nest, n)) || dlc_turn_fits_granules(nest, n, s.lo, size)))
+        walk_square(nest, n, &s, size);
     else if (s.length >= 0 && dlc_jam_end(nest, n, s.length) > n + 1)
         jam_points(nest, n, &s);
     else

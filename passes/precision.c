@@ -3,13 +3,14 @@
  * where it is made; products of bf16 are exact in f32, and sums stay f32. So each result is off by what its factors lost, 2^-9 of each at
  * most. (docs/numerics.md)
  *
- *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise, where x or w is a constant
+ *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant, or
+ *     matmul(x, y) on tile registers, of many rows
  *
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
- * same. Inputs and outputs of the model keep f32. A product of two activations (attention), a convolution of groups and one of few channels
- * stay as they are: what they would save is less than the cuts cost. But where pairs pay, an image of few channels has its pixels' channels
- * side by side, as a wider one of one channel, whose windows' rows are long enough:
+ * same. Inputs and outputs of the model keep f32. A convolution of groups and one of few channels stay as they are, and so does a product of
+ * two activations (attention) where there are no tile registers: what they would save is less than the cuts cost. But where pairs pay, an
+ * image of few channels has its pixels' channels side by side, as a wider one of one channel, whose windows' rows are long enough:
  *
  *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
  *
@@ -22,7 +23,11 @@
 
 #include <string.h>
 
-enum { LEAST_TERMS = 16 /* along the innermost dimension of a sum */, LEAST_COLUMNS = 5 /* of a window: rows of three are as well off in f32 */ };
+enum {
+    LEAST_TERMS = 16,  /* along the innermost dimension of a sum */
+    LEAST_ROWS = 32,   /* of a product of two activations */
+    LEAST_COLUMNS = 5  /* of a window: rows of three are as well off in f32 */
+};
 
 /* The dimension along which factors lie together. */
 static dlc_expr innermost(const dlc_node *node, uint32_t input)
@@ -33,8 +38,20 @@ static dlc_expr innermost(const dlc_node *node, uint32_t input)
     return type->dims[input && type->rank > 1 ? type->rank - 2 : type->rank - 1];
 }
 
-static int is_suitable(const dlc_graph *graph, const dlc_node *node)
+/* Of two activations, on tile registers: there the product takes so little that the cuts pay, if rows are many. */
+static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
+    const dlc_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
+    int64_t rows, columns, terms;
+    return node->op == DLC_OP_MATMUL && dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS) && a->rank > 1 && b->rank > 1 &&
+           dlc_expr_is_int(ctx->graph->pool, a->dims[a->rank - 2], &rows) && rows >= LEAST_ROWS &&
+           dlc_expr_is_int(ctx->graph->pool, b->dims[b->rank - 1], &columns) && columns >= LEAST_TERMS &&
+           dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
+}
+
+static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
+{
+    const dlc_graph *graph = ctx->graph;
     int64_t terms;
     if ((node->op != DLC_OP_CONV && node->op != DLC_OP_MATMUL) || dlc_node_attr(node, DLC_ATTR_DTYPE) ||
         dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
@@ -42,6 +59,8 @@ static int is_suitable(const dlc_graph *graph, const dlc_node *node)
     for (uint32_t i = 0; i < 2; i++)
         if (node->inputs[i]->type.dtype != DLC_F32)
             return 0;
+    if (!dlc_is_constant(node->inputs[0]) && !dlc_is_constant(node->inputs[1]))
+        return fills_tiles(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&
            (!dlc_expr_is_int(graph->pool, innermost(node, 1), &terms) || terms >= LEAST_TERMS);
 }
@@ -261,7 +280,7 @@ dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
         int64_t columns, channels = few_channels(ctx, node, &columns);
         if (channels)
             DLC_TRY(lay_in_rows(ctx, node, channels, columns));
-        else if (is_suitable(ctx->graph, node))
+        else if (is_suitable(ctx, node))
             DLC_TRY(narrow(ctx, node));
     }
     return narrow_memory(ctx);

@@ -236,7 +236,7 @@ static LLVMValueRef all_lanes(const dlc_cpu *cpu, uint32_t width)
     return LLVMConstAllOnes(dlc_cpu_type(cpu, DLC_BOOL, width));
 }
 
-/* The type of what is loaded. */
+/* The type of what is loaded or stored. */
 static dlc_dtype loaded(const dlc_access *access)
 {
     return !access->granule ? access->dtype : access->granule * dlc_dtype_bytes(access->dtype) == 2 ? DLC_I16 : DLC_I32;
@@ -523,7 +523,7 @@ static uint32_t first_lanes(LLVMValueRef mask, uint32_t width)
 /* Of 7 by 4, 2 and 1: without registers for masks a masked store takes as long as a dozen of these (Zen 3). */
 static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t n)
 {
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), 1);
     uint32_t count = LLVMGetVectorSize(LLVMTypeOf(value));
     for (uint32_t first = 0; first < n; first += count) {
         while (count > n - first)
@@ -551,8 +551,8 @@ static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef val
 
 static void masked_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask)
 {
-    uint32_t n = piece_of(cpu, access->dtype, access);
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    uint32_t n = piece_of(cpu, loaded(access), access);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), 1);
     if (n == access->width) {
         store_piece(cpu, access, value, pointer, mask, n);
         return;
@@ -700,9 +700,9 @@ static void strided_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
 static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
 {
     dlc_cpu *cpu = cpu_of(e);
-    if (dlc_cpu_store_rounded(cpu, access, dlc_llvm(stored)))
+    if (!access->granule && dlc_cpu_store_rounded(cpu, access, dlc_llvm(stored)))
         return;
-    LLVMValueRef value = dlc_cpu_to_memory(cpu, access->dtype, access->width, dlc_llvm(stored));
+    LLVMValueRef value = dlc_cpu_to_memory(cpu, loaded(access), access->width, dlc_llvm(stored));
     LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
     if (is_part_of_vector(cpu, access)) {
         strided_store(cpu, access, value);

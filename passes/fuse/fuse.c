@@ -273,25 +273,31 @@ static dlc_estimate sum_of(const dlc_estimate *a, const dlc_estimate *b)
     return sum;
 }
 
+enum { MOST_PARTS = 4 };
+typedef struct {
+    const dlc_estimate *of[MOST_PARTS];
+    uint32_t n;
+} parts_list;
+
 /* Microseconds that parts take by themselves, on one thread of a processor, whose units would be halved, or fewer; *units: of one of them. */
-static double parallel_us(const dlc_fusion *f, const dlc_estimate *const *parts, double after, double *units)
+static double parallel_us(const dlc_fusion *f, const parts_list *parts, double after, double *units)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (parts[i]->units < 2 * after)
+    for (uint32_t i = 0; i < parts->n; i++) {
+        if (parts->of[i]->units < 2 * after)
             continue;
-        double computing = parts[i]->cycles / f->target->machine->cycles_per_us;
-        sum += computing > parts[i]->moving_us ? computing : parts[i]->moving_us;
-        *units = parts[i]->units;
+        double computing = parts->of[i]->cycles / f->target->machine->cycles_per_us;
+        sum += computing > parts->of[i]->moving_us ? computing : parts->of[i]->moving_us;
+        *units = parts->of[i]->units;
     }
     return sum;
 }
 
 /* A part that is as serial by itself takes no longer with the other in it: a scatter that fills what it stores into reads nothing for it. */
-static int is_serial_anyway(const dlc_estimate *const *parts, const dlc_estimate *after)
+static int is_serial_anyway(const parts_list *parts, const dlc_estimate *after)
 {
-    for (uint32_t i = 0; i < 2; i++)
-        if (parts[i]->units <= after->units && after->time_us <= parts[i]->time_us)
+    for (uint32_t i = 0; i < parts->n; i++)
+        if (parts->of[i]->units <= after->units && after->time_us <= parts->of[i]->time_us)
             return 1;
     return 0;
 }
@@ -302,7 +308,7 @@ static int goes_through_memory(const dlc_fusion *f, const dlc_estimate *before, 
     return (before->bytes - after->bytes) / 2 > dlc_estimate_kept_bytes(f->target);
 }
 
-static dlc_reason weigh(dlc_fusion *f, const dlc_estimate *const *parts, verdict *v)
+static dlc_reason weigh(dlc_fusion *f, const parts_list *parts, verdict *v)
 {
     const dlc_estimate *a = &v->before, *b = &v->after;
     double units = 0;
@@ -398,9 +404,9 @@ static void judge_anew(dlc_fusion *f, uint32_t p, uint32_t c, int weigh_too, ver
     v->is_legal = v->reason == DLC_REASON_NONE;
     uint32_t work = f->work;
     if (v->is_legal && weigh_too) {
-        const dlc_estimate *parts[] = {estimate_of(f, p), estimate_of(f, c)};
-        v->before = sum_of(parts[0], parts[1]);
-        v->reason = weigh(f, parts, v);
+        parts_list parts = {{estimate_of(f, p), estimate_of(f, c)}, 2};
+        v->before = sum_of(parts.of[0], parts.of[1]);
+        v->reason = weigh(f, &parts, v);
     }
     f->groups[p].tried_work += work;
     f->groups[c].tried_work += work;
@@ -591,17 +597,29 @@ static int is_legal_set(dlc_fusion *f, const dlc_ids *groups, uint32_t nnodes, d
     return is_flat_set(f, groups) || lower_set(f, &nodes, estimate, &detail) == DLC_REASON_NONE;
 }
 
-static int merge_set(dlc_fusion *f, const dlc_ids *nodes)
+/* No cost speaks against it, as its groups are. */
+static int pays_as_set(dlc_fusion *f, const dlc_ids *groups, verdict *v)
+{
+    parts_list parts = {.n = groups->n};
+    for (uint32_t i = 0; i < groups->n; i++) {
+        parts.of[i] = estimate_of(f, groups->data[i]);
+        v->before = i ? sum_of(&v->before, parts.of[i]) : *parts.of[i];
+    }
+    return weigh(f, &parts, v) == DLC_REASON_NONE;
+}
+
+static int merge_set(dlc_fusion *f, const dlc_ids *nodes, int must_pay)
 {
     dlc_mark mark = dlc_arena_mark(f->trial);
     dlc_ids groups = {0};
     verdict v = {0};
     uint32_t n = collect_groups(f, nodes, &groups);
-    int is_legal = n <= (is_flat_set(f, &groups) ? MOST_FLAT : MOST_NODES) && is_legal_set(f, &groups, n, &v.after);
-    for (uint32_t i = 1; is_legal && i < groups.n; i++)
+    int is_wanted = n <= (is_flat_set(f, &groups) ? MOST_FLAT : MOST_NODES) && (!must_pay || groups.n <= MOST_PARTS) &&
+                    is_legal_set(f, &groups, n, &v.after) && (!must_pay || pays_as_set(f, &groups, &v));
+    for (uint32_t i = 1; is_wanted && i < groups.n; i++)
         join(f, f->group[nodes->data[0]], groups.data[i], &v);
     dlc_arena_release(f->trial, mark);
-    return is_legal;
+    return is_wanted;
 }
 
 /* --- the table strategies see --- */

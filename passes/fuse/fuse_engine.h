@@ -38,8 +38,9 @@ typedef struct {
 
 struct dlc_fusion {
     const dlc_fusion_api *api; /* what strategies see of it */
-    /* Makes one group of those that the nodes are in, if that is legal as a whole; plans ask for it. */
-    int (*merge_set)(dlc_fusion *f, const dlc_ids *nodes);
+    /* Makes one group of those that the nodes are in, if that is legal as a whole, as plans ask for it; must_pay: and if no cost speaks
+     * against it, for a few groups. */
+    int (*merge_set)(dlc_fusion *f, const dlc_ids *nodes, int must_pay);
     dlc_graph *graph;
     const dlc_target *target;
     dlc_diag *diag;

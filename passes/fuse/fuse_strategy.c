@@ -118,7 +118,7 @@ static void merge_whole(fusion_plan *p)
             dlc_vec_push(fusion->arena, &members[p->wanted[n]], n);
     for (uint32_t g = 1; g <= p->ngroups; g++)
         if (members[g].n > 1)
-            fusion->merge_set(fusion, &members[g]);
+            fusion->merge_set(fusion, &members[g], 0);
 }
 
 /* What is left merges along edges in topological order until nothing changes: nodes may only connect through later merges. */

@@ -464,6 +464,7 @@ static const struct {
     {0, 0, dlc_choose_groups},
     {0, 0, dlc_choose_dot},
     {0, 0, dlc_choose_at_points},
+    {0, 1, dlc_choose_attention_tiles},
     {0, 1, dlc_choose_attention},
     {0, 1, dlc_choose_halo},
     {0, 1, dlc_choose_tiles},

@@ -44,6 +44,10 @@ int dlc_choose_crosses(const dlc_chooser *chooser, const dlc_access_fact *access
 int dlc_choose_is_turned(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t rows, uint32_t width);
 /* The first such axis of these for this load of the stage, or for any of them (0); DLC_NO_AXIS: there is none. */
 uint32_t dlc_choose_across(const dlc_chooser *chooser, uint32_t stage, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width);
+/* Points of `axis` that a copy of the load into granules along it takes at once, by lanes along `lane`: those of a square that is turned, or of
+ * one granule. 0: they are stored one by one. */
+int64_t dlc_choose_granules(const dlc_chooser *chooser, uint32_t stage, dlc_expr load, uint32_t axis, uint32_t lane, uint32_t width,
+                            int64_t granule);
 int64_t dlc_choose_stride(const dlc_chooser *chooser, dlc_expr offset, uint32_t axis);
 /* Of an axis of the kernel, or one that the schedule added. */
 int64_t dlc_choose_extent(const dlc_chooser *chooser, uint32_t axis);
@@ -75,6 +79,7 @@ int dlc_choose_groups(dlc_chooser *chooser);
 int dlc_choose_halo(dlc_chooser *chooser);
 /* True when rows' scores become the factor of a second product: the tree is built (choose_attention.c). */
 int dlc_choose_attention(dlc_chooser *chooser);
+int dlc_choose_attention_tiles(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
 int dlc_choose_tiles(dlc_chooser *chooser);
 /* True when the kernel is a product at several points between transforms of tiles: the tree is built (choose_points.c). */

@@ -12,7 +12,7 @@
  * Scores take T rows of scratch, however many there are: nothing of their size goes through memory. (Rabe and Staats, Self-attention Does
  * Not Need O(n^2) Memory, 2021, and Dao et al., FlashAttention, 2022, keep less of a row, and scale what they have as they go.)
  */
-#include "passes/schedule/choose_tiles.h"
+#include "passes/schedule/choose_attention.h"
 
 #define MOST_SCORES 0.4 /* of the scratch there may be: keys and values want room, too */
 
@@ -20,21 +20,15 @@ enum { LEAST_BLOCK = 32 }; /* queries of a block: keys and values are read once 
 
 typedef dlc_tiles tiles;
 typedef dlc_tiles_product product;
-
-typedef struct {
-    tiles t;
-    uint32_t scores, values; /* the products' stages */
-    uint32_t query, key;     /* axes */
-} attention;
+typedef dlc_attention attention;
 
 static const dlc_stage *stage_at(const attention *a, uint32_t s)
 {
-    return dlc_tiles_stage(&a->t, s);
+    return dlc_attention_stage(a, s);
 }
 
 /* --- what is one --- */
 
-/* A product is the first stage, another is the last but for what runs over its tile, and there is no third. */
 static int find_products(attention *a)
 {
     uint32_t nstages = a->t.c->kernel->stages.n, n = 0;
@@ -89,17 +83,24 @@ static int is_of_rows(const attention *a, uint32_t s)
            stage->update == DLC_UPDATE_NONE && dlc_reduces[stage->combine].naccs <= 1;
 }
 
-static int is_attention(attention *a)
+int dlc_attention_find(attention *a)
 {
-    const dlc_chooser *c = a->t.c;
-    if (a->t.rows.n != 1 || !find_products(a) || !turns(a))
+    if (!dlc_tiles_find(&a->t) || a->t.rows.n != 1 || !find_products(a))
         return 0;
     a->query = a->t.rows.data[0];
     a->key = a->t.products[a->scores].columns;
     for (uint32_t s = a->scores + 1; s < a->values; s++)
-        if (!is_of_rows(a, s) || !reads_by_lanes(a, s))
+        if (!is_of_rows(a, s))
             return 0;
-    return dlc_ids_find(&stage_at(a, a->values)->reduce, a->key, NULL) && c->extent[a->query] >= (int64_t)dlc_tiles_width(&a->t, a->scores);
+    return dlc_ids_find(&stage_at(a, a->values)->reduce, a->key, NULL);
+}
+
+static int goes_by_lanes(const attention *a)
+{
+    for (uint32_t s = a->scores + 1; s < a->values; s++)
+        if (!reads_by_lanes(a, s))
+            return 0;
+    return turns(a) && a->t.c->extent[a->query] >= (int64_t)dlc_tiles_width(&a->t, a->scores);
 }
 
 /* The keys' factor gives rows, the queries' one columns. */
@@ -150,7 +151,7 @@ static void build_scores(const attention *a, uint32_t queries)
     dlc_schedule_close(schedule, 1u + (uint32_t)is_wide);
 }
 
-static int is_by_keys(const attention *a, uint32_t s)
+int dlc_attention_is_by_keys(const attention *a, uint32_t s)
 {
     return dlc_ids_find(&stage_at(a, s)->axes, a->key, NULL) || stage_at(a, s)->reduce.n;
 }
@@ -167,18 +168,25 @@ static int waits(const attention *a, uint32_t first, uint32_t s)
     return 0;
 }
 
+uint32_t dlc_attention_group_end(const attention *a, uint32_t first, uint32_t end)
+{
+    uint32_t s = first + 1;
+    while (dlc_attention_is_by_keys(a, first) && s < end && dlc_attention_is_by_keys(a, s) && !waits(a, first, s))
+        s++;
+    return s;
+}
+
 static void build_rows(const attention *a)
 {
     dlc_schedule *schedule = a->t.c->schedule;
     uint32_t s = a->t.products[a->scores].as_end;
     dlc_schedule_open_lane(schedule, a->query, a->t.lanes.width, 1);
     while (s < a->values) {
-        uint32_t first = s, by_keys = (uint32_t)is_by_keys(a, s);
+        uint32_t by_keys = (uint32_t)dlc_attention_is_by_keys(a, s), end = dlc_attention_group_end(a, s, a->values);
         if (by_keys)
             dlc_schedule_open(schedule, DLC_LOOP_FOR, a->key, 1);
-        do
+        for (; s < end; s++)
             dlc_schedule_leaf(schedule, s, a->t.c->place[s]);
-        while (++s < a->values && by_keys && is_by_keys(a, s) && !waits(a, first, s));
         dlc_schedule_close(schedule, by_keys);
     }
     dlc_schedule_close(schedule, 1);
@@ -206,7 +214,7 @@ static void build(attention *a)
 int dlc_choose_attention(dlc_chooser *c)
 {
     attention a = {.t = {.c = c}};
-    if (c->target->kind != DLC_TARGET_CPU || !dlc_tiles_find(&a.t) || !is_attention(&a))
+    if (c->target->kind != DLC_TARGET_CPU || !dlc_attention_find(&a) || !goes_by_lanes(&a))
         return 0;
     turn_scores(&a);
     choose_block(&a);

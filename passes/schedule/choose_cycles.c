@@ -157,6 +157,20 @@ uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, cons
     return DLC_NO_AXIS;
 }
 
+int64_t dlc_choose_granules(const dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t axis, uint32_t lane, uint32_t width, int64_t granule)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    for (uint32_t a = 0; a < c->accesses[s].n && granule > 1; a++) {
+        const dlc_access_fact *access = &c->accesses[s].data[a];
+        if (!access->load || access->load != load || dlc_node_of(pool, load)->flags || dlc_load_guard(pool, load) || !can_turn(c->target, width))
+            continue;
+        if (dlc_choose_stride(c, access->offset, axis) == 1 && c->extent[axis] >= granule * (int64_t)width)
+            return granule * (int64_t)width;
+        return dlc_choose_stride(c, access->offset, lane) == 1 ? granule : 0;
+    }
+    return 0;
+}
+
 /* Lanes take what they want of a short row that a register or two hold (codegen/nest.c). */
 static int is_row(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t width)
 {

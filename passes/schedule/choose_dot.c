@@ -12,7 +12,7 @@
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
     FEW_ROWS = 4,       /* rows below which copying B cannot pay */
-    LEAST_ROWS = 32     /* rows for which copying B into granules pays: its elements are stored one by one */
+    LEAST_ROWS = 32     /* rows for which copying B into granules pays */
 };
 
 typedef dlc_dot_choice dot;
@@ -644,8 +644,11 @@ static void build_copy_b(const dot *d, uint32_t copy)
     int has_panels = d->block > d->n;
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
-    uint32_t n = 0, across = DLC_NO_AXIS;
-    if (!dlc_dot_is_computed(d)) /* whose constants lie by panels */
+    uint32_t n = 0, across = DLC_NO_AXIS, last = d->order.data[d->order.n - 1];
+    int64_t square = d->width, granules = dlc_choose_granules(d->c, d->s, d->form.b, last, d->columns_axis, d->width, d->granule);
+    if (granules)
+        across = last, square = granules;
+    else if (!dlc_dot_is_computed(d)) /* whose constants lie by panels */
         across = dlc_choose_across(d->c, d->s, d->form.b, &d->order, d->columns_axis, d->width);
     dlc_ids order = {0};
     for (uint32_t i = 0; i < d->order.n; i++)
@@ -654,7 +657,7 @@ static void build_copy_b(const dot *d, uint32_t copy)
     for (uint32_t i = 0; i < order.n; i++)
         if (dlc_ids_find(&schedule->kernel->stages.data[copy].axes, order.data[i], NULL)) {
             dlc_loop_kind kind = dlc_dot_is_written_out(d, order.data[i]) ? DLC_LOOP_UNROLL : DLC_LOOP_FOR;
-            dlc_schedule_open(schedule, kind, order.data[i], order.data[i] == across ? d->width : 1);
+            dlc_schedule_open(schedule, kind, order.data[i], order.data[i] == across ? square : 1);
             n++;
         }
     dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);

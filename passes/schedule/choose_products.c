@@ -55,6 +55,11 @@ static const dlc_access_fact *plain_load(const tiles *t, uint32_t s, dlc_expr fa
     return access;
 }
 
+int dlc_products_reads_plainly(const tiles *t, uint32_t s, dlc_expr factor)
+{
+    return plain_load(t, s, factor) != NULL;
+}
+
 static int is_constant(const tiles *t, const dlc_access_fact *access)
 {
     return access && !DLC_SOURCE_IS_STAGE(access->source) &&
