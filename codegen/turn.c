@@ -161,8 +161,10 @@ static int find_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t cou
     g->base = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent);
     g->words = dlc_granule_load(pool, g->load, g->granule);
     g->crosses = dlc_nest_stride(nest, g->load, node->axis) == 1;
-    return is_stored_so(nest, g) && (g->crosses ? count == (int64_t)g->granule * nest->width
-                                                : dlc_nest_is_vector(nest, at_point(nest, g, g->load, point_of(nest, g, dlc_expr_axis(pool, g->base), 0))));
+    if (!is_stored_so(nest, g))
+        return 0;
+    return g->crosses ? count == (int64_t)g->granule * nest->width
+                      : dlc_nest_is_vector(nest, at_point(nest, g, g->load, point_of(nest, g, dlc_expr_axis(pool, g->base), 0)));
 }
 
 int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count)
@@ -219,7 +221,8 @@ int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count)
     dlc_val rows[MOST_LANES], columns[MOST_LANES];
     if (!find_granules(nest, loop, lo, count, &g))
         return 0;
-    dlc_nest_bind(nest, g.base, dlc_nest_uniform(nest, dlc_floordiv(nest->kernel->pool, dlc_nest_here(nest, lo), dlc_expr_i64(nest->kernel->pool, g.granule))), 1);
+    dlc_expr first = dlc_floordiv(nest->kernel->pool, dlc_nest_here(nest, lo), dlc_expr_i64(nest->kernel->pool, g.granule));
+    dlc_nest_bind(nest, g.base, dlc_nest_uniform(nest, first), 1);
     if (g.crosses) {
         read_rows(nest, g.words, g.axis, g.base, g.granule, 0, rows);
         nest->emit->turn(nest->emit, nest->width, rows, columns);

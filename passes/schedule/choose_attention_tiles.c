@@ -45,18 +45,6 @@ typedef struct {
 
 /* --- what is one --- */
 
-static const dlc_access_fact *plain_load(const dlc_chooser *c, uint32_t s, dlc_expr load)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    const dlc_expr_node *node = dlc_node_of(pool, load);
-    if (node->op != DLC_EXPR_LOAD || node->flags || dlc_load_guard(pool, load))
-        return NULL;
-    for (uint32_t i = 0; i < c->accesses[s].n; i++)
-        if (c->accesses[s].data[i].load == load)
-            return &c->accesses[s].data[i];
-    return NULL;
-}
-
 static int64_t tile_of(int64_t extent, int64_t of_register)
 {
     enum { REGISTERS = 2 };
@@ -80,11 +68,11 @@ static int find_matrix(const plan *p, uint32_t s, matrix *m)
         m->left = operands.rows;
         m->right = operands.columns;
     }
-    const dlc_access_fact *left = m->row == DLC_DOT_NONE ? NULL : plain_load(c, s, m->left);
-    m->copies_left = !left || dlc_choose_stride(c, left->offset, inner) != 1 || dlc_choose_stride(c, left->offset, p->a.query) == DLC_ODD_STRIDE;
+    const dlc_access_fact *left = m->row == DLC_DOT_NONE ? NULL : dlc_products_plain_load(&p->a.t, s, m->left);
+    m->copies_left = !left || dlc_choose_stride(c, left->offset, inner) != 1;
     m->m = tile_of(c->extent[p->a.query], DLC_TILE_ROWS);
     m->n = tile_of(c->extent[of->columns], DLC_TILE_COLUMNS);
-    return m->row != DLC_DOT_NONE && plain_load(c, s, m->right) && c->extent[inner] >= LEAST_DEPTH;
+    return m->row != DLC_DOT_NONE && dlc_products_plain_load(&p->a.t, s, m->right) && c->extent[inner] >= LEAST_DEPTH;
 }
 
 static int find(plan *p)
@@ -103,7 +91,8 @@ static void choose_block(plan *p)
                          dlc_dtype_bytes(dlc_node_of(c->kernel->pool, p->values.left)->dtype));
     double copies = keys * (double)(c->extent[p->a.t.products[p->a.scores].order.data[0]] + c->extent[p->values.columns]) *
                     dlc_dtype_bytes(dlc_node_of(c->kernel->pool, p->values.right)->dtype);
-    double fits = ((double)c->target->scratch_bytes * FOR_SCORES - copies) / row, wanted = units >= DLC_MIN_UNITS / 2 ? rows : rows * units / (DLC_MIN_UNITS / 2);
+    double fits = ((double)c->target->scratch_bytes * FOR_SCORES - copies) / row;
+    double wanted = units >= DLC_MIN_UNITS / 2 ? rows : rows * units / (DLC_MIN_UNITS / 2);
     double blocks = ceil(rows / (wanted < fits ? wanted : fits > 1 ? fits : 1));
     p->block = (int64_t)ceil(ceil(rows / blocks) / (double)p->scores.m) * p->scores.m;
     if (p->block > p->scores.m && (double)p->block > fits)

@@ -41,8 +41,7 @@ static const dlc_access_fact *access_of(const tiles *t, uint32_t s, dlc_expr loa
     return NULL;
 }
 
-/* An element of a buffer or of a stage of this kernel, always in bounds, its place affine. */
-static const dlc_access_fact *plain_load(const tiles *t, uint32_t s, dlc_expr factor)
+const dlc_access_fact *dlc_products_plain_load(const tiles *t, uint32_t s, dlc_expr factor)
 {
     const dlc_pool *pool = t->c->kernel->pool;
     const dlc_expr_node *node = dlc_node_of(pool, factor);
@@ -53,11 +52,6 @@ static const dlc_access_fact *plain_load(const tiles *t, uint32_t s, dlc_expr fa
         if (dlc_choose_stride(t->c, access->offset, a) == DLC_ODD_STRIDE)
             return NULL;
     return access;
-}
-
-int dlc_products_reads_plainly(const tiles *t, uint32_t s, dlc_expr factor)
-{
-    return plain_load(t, s, factor) != NULL;
 }
 
 static int is_constant(const tiles *t, const dlc_access_fact *access)
@@ -287,13 +281,13 @@ static double factor_bytes(const tiles *t, uint32_t s, dlc_expr factor)
 static void judge_factors(tiles *t, uint32_t s)
 {
     product *p = &t->products[s];
-    const dlc_access_fact *right = plain_load(t, s, p->right);
+    const dlc_access_fact *right = dlc_products_plain_load(t, s, p->right);
     int64_t nv = vectors_of(t, s);
     p->is_packed = (uint8_t)is_constant(t, right);
     p->panel = p->is_packed ? dlc_choose_panel(t->c, dlc_dtype_bytes(dlc_tiles_stage(t, s)->dtype[0]), &nv) : nv * dlc_tiles_width(t, s);
     p->n = nv * dlc_tiles_width(t, s);
     dlc_choose_order_reduction(t->c, s, p->left, &p->order);
-    p->copies_left = !plain_load(t, s, p->left);
+    p->copies_left = !dlc_products_plain_load(t, s, p->left);
     p->copies_block = (uint8_t)(p->copies_left && factor_bytes(t, s, p->right) > t->c->target->l2_bytes * 3 / 4);
     p->copies_right = !p->is_packed && !(right && dlc_choose_stride(t->c, right->offset, p->columns) == 1);
 }

@@ -111,7 +111,7 @@ static int gathers_rows(const tiles *t, uint32_t s)
     const dlc_pool *pool = t->c->kernel->pool;
     uint8_t *marks = dlc_new_array(t->c->arena, uint8_t, pool->nodes.n);
     dlc_expr left = t->products[s].left;
-    if (!t->products[s].copies_left || (dlc_node_of(pool, left)->op == DLC_EXPR_CAST && dlc_products_reads_plainly(t, s, dlc_arg(pool, left, 0))))
+    if (!t->products[s].copies_left || (dlc_node_of(pool, left)->op == DLC_EXPR_CAST && dlc_products_plain_load(t, s, dlc_arg(pool, left, 0))))
         return 0;
     dlc_expr_reach(pool, t->products[s].left, marks);
     for (dlc_expr id = 1; id < pool->nodes.n; id++)

@@ -41,8 +41,8 @@ static inline uint32_t dlc_tiles_width(const dlc_tiles *tiles, uint32_t stage)
 }
 /* A contraction of floats that is worth a register tile. */
 int dlc_products_contraction(const dlc_tiles *tiles, uint32_t stage, dlc_contraction *form);
-/* The factor is an element of a buffer or of a stage of this kernel, always in bounds, its place affine. */
-int dlc_products_reads_plainly(const dlc_tiles *tiles, uint32_t stage, dlc_expr factor);
+/* The factor is an element of a buffer or of a stage of this kernel, always in bounds, its place affine; NULL: it is not. */
+const dlc_access_fact *dlc_products_plain_load(const dlc_tiles *tiles, uint32_t stage, dlc_expr factor);
 /* By rows_of: which stages are products, how their factors reach them, what runs over their tiles. How many; 0 also where one of
  * them has too many axes. */
 uint32_t dlc_products_find(dlc_tiles *tiles);

@@ -1,6 +1,7 @@
 /*
  * Squares of a load turned in registers (codegen/turn.c): lanes along one axis, neighbours in memory along another that is unrolled in
- * them. Whole squares and their rest, fixed and symbolic sizes, several loads in one map, and layouts in blocks, which lanes fill as vectors.
+ * them. Whole squares and their rest, fixed and symbolic sizes, several loads in one map, layouts in blocks, which lanes fill as vectors, and in
+ * granules, which they fill as words.
  */
 #include "tests/unit/schedule_cases.h"
 #include "tests/unit/suite.h"
@@ -84,6 +85,9 @@ START_TEST(squares_and_blocks_gather_nothing)
                      "  t[i,j] = sum(k) a[i, k] * b[k, j] -> y[i, j]\n}\n",
                      "  copy columns = t.b [j/16, k, j%16]\n  for j:16, k, lane j:8 {\n    columns in scratch\n  }\n"
                      "  for j:16, i:5 {\n    t = dot fma i x j over [k]\n  }\n");
+    expect_no_gather("kernel @k(x: bf16[64,48]) -> (y: bf16[48,64]) {\n  axis j=64, k=48\n  t[j,k]: bf16 = x[j, k] -> y[k, j]\n}\n",
+                     "  copy c = t.x [j/32, k/2, j%32, k%2]\n  for j:32, k:16, lane j:8, unroll k {\n    c in scratch\n  }\n"
+                     "  for j, k {\n    t\n  }\n");
 }
 END_TEST
 
@@ -123,6 +127,62 @@ START_TEST(a_copy_in_blocks_is_stored_by_vectors)
 }
 END_TEST
 
+/* `%s` of the kernel: a type; of the tree: points of a granule, of a loop's turn, and lanes. */
+static void expect_granules(const char *kernel, const char *tree, int is_crossing)
+{
+    static const struct {
+        const char *type;
+        int granule;
+    } types[] = {{"u8", 4}, {"i8", 4}, {"i16", 2}, {"f16", 2}, {"bf16", 2}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int i = 0; i < levels_here(); i++) {
+            char text[1024], copied[1024];
+            int g = types[t].granule, n = levels[i].lanes;
+            snprintf(text, sizeof text, kernel, types[t].type, types[t].type, types[t].type);
+            snprintf(copied, sizeof copied, tree, g, g, is_crossing ? g * n : g, n, n);
+            expect_right(text, levels[i].target, 0, copied);
+        }
+}
+
+#define GRANULES                                                                                        \
+    "  copy c = t.x [j/32, k/%d, j%%32, k%%%d]\n  for j:32, k:%d, lane j:%d, unroll k {\n    c in scratch\n  }\n" \
+    "  for k, lane j:%d {\n    t\n  }\n"
+
+START_TEST(copies_into_granules_go_by_words)
+{
+    static const int sizes[][2] = {{64, 128}, {37, 128}, {64, 75}, {45, 139}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char crossing[512], beside[512];
+        int j = sizes[i][0], k = sizes[i][1];
+        snprintf(crossing, sizeof crossing,
+                 "kernel @k(x: %%s[%d,%d]) -> (y: %%s[%d,%d]) {\n  axis j=%d, k=%d\n  t[j,k]: %%s = x[j, k] -> y[k, j]\n}\n", j, k, k, j, j, k);
+        snprintf(beside, sizeof beside,
+                 "kernel @k(x: %%s[%d,%d]) -> (y: %%s[%d,%d]) {\n  axis j=%d, k=%d\n  t[j,k]: %%s = x[k, j] -> y[k, j]\n}\n", k, j, k, j, j, k);
+        expect_granules(crossing, GRANULES, 1);
+        expect_granules(beside, GRANULES, 0);
+    }
+}
+END_TEST
+
+/* Keys that end within a chunk of terms, and within a register's columns; queries that end within its rows. */
+START_TEST(attention_reads_its_granules)
+{
+    if (levels_here())
+        expect_right("kernel @k(x: bf16[50,24], z: bf16[75,24], v: bf16[75,40]) -> (y: f32[50,40]) {\n  axis i=50, j=75, k=24, d=40\n"
+                     "  s[i,j] = sum(k) f32(x[i, k]) * f32(z[j, k])\n  top[i] = max(j) s\n  e[i,j] = exp(s * 0.25 - top * 0.25)\n"
+                     "  sum[i] = sum(j) e\n  o[i,d] = sum(j) f32(bf16(e)) * f32(v[j, d])\n  y[i,d] = o / sum -> y[i, d]\n}\n",
+                     "x86-64-v4+amx_bf16", 0,
+                     "  copy keys = s.z [j/32, k/2, j%32, k%2]\n  copy weights = o.uncast_left\n  copy columns = o.v [d/32, j/2, d%32, j%2]\n"
+                     "  for j:32, k:32, lane j:16, unroll k {\n    keys in scratch\n  }\n"
+                     "  for d:32, j:2, lane d:16, unroll j {\n    columns in scratch\n  }\n"
+                     "  for j:32, i:32 {\n    s = dot tdpbf16ps i x j over [k] in scratch\n  }\n"
+                     "  for i:16 {\n    for i, lane j:16 x 4 {\n      top in scratch\n    }\n"
+                     "    for i, lane j:16 x 4 {\n      e in scratch\n      sum in scratch\n    }\n"
+                     "    for i, lane j:16 {\n      weights in scratch\n    }\n  }\n"
+                     "  for d:32, i:32 {\n    o = dot tdpbf16ps i x d over [j] in reg\n    as o {\n      y\n    }\n  }\n");
+}
+END_TEST
+
 START_TEST(only_known_points_are_written_out)
 {
     expect_refused("kernel @k(x: f32[n,m]) -> (y: f32[m,n]) {\n  axis i=n, j=m\n"
@@ -144,6 +204,8 @@ int main(void)
     tcase_add_test(tests, what_is_left_of_squares_is_right);
     tcase_add_test(tests, several_loads_of_a_map_are_turned);
     tcase_add_test(tests, a_copy_in_blocks_is_stored_by_vectors);
+    tcase_add_test(tests, copies_into_granules_go_by_words);
+    tcase_add_test(tests, attention_reads_its_granules);
     tcase_add_test(tests, only_known_points_are_written_out);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
