@@ -4,11 +4,11 @@
  * most. (docs/numerics.md)
  *
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant, or
- *     matmul(x, y) on tile registers, of many rows
+ *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of two activations, on tile registers, of many rows
  *
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
- * same. Inputs and outputs of the model keep f32. A convolution of groups and one of few channels stay as they are, and so does a product of
+ * same, and those of all parts of a value in front of the views that take it apart. Inputs and outputs of the model keep f32. A convolution of groups and one of few channels stay as they are, and so does a product of
  * two activations (attention) where there are no tile registers: what they would save is less than the cuts cost. But where pairs pay, an
  * image of few channels has its pixels' channels side by side, as a wider one of one channel, whose windows' rows are long enough:
  *
@@ -38,12 +38,17 @@ static dlc_expr innermost(const dlc_node *node, uint32_t input)
     return type->dims[input && type->rank > 1 ? type->rank - 2 : type->rank - 1];
 }
 
+static int is_product_of_two(const dlc_node *node)
+{
+    return node->op == DLC_OP_MATMUL && !dlc_is_constant(node->inputs[0]) && !dlc_is_constant(node->inputs[1]);
+}
+
 /* Of two activations, on tile registers: there the product takes so little that the cuts pay, if rows are many. */
 static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
     int64_t rows, columns, terms;
-    return node->op == DLC_OP_MATMUL && dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS) && a->rank > 1 && b->rank > 1 &&
+    return dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS) && a->rank > 1 && b->rank > 1 &&
            dlc_expr_is_int(ctx->graph->pool, a->dims[a->rank - 2], &rows) && rows >= LEAST_ROWS &&
            dlc_expr_is_int(ctx->graph->pool, b->dims[b->rank - 1], &columns) && columns >= LEAST_TERMS &&
            dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
@@ -59,7 +64,7 @@ static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
     for (uint32_t i = 0; i < 2; i++)
         if (node->inputs[i]->type.dtype != DLC_F32)
             return 0;
-    if (!dlc_is_constant(node->inputs[0]) && !dlc_is_constant(node->inputs[1]))
+    if (is_product_of_two(node))
         return fills_tiles(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&
            (!dlc_expr_is_int(graph->pool, innermost(node, 1), &terms) || terms >= LEAST_TERMS);
@@ -102,6 +107,89 @@ static dlc_status narrow(dlc_pass_ctx *ctx, dlc_node *node)
         attrs[a] = node->attrs[a];
     attrs[node->nattrs] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
     return replace(ctx, node, dlc_build(ctx->graph, node, node->op, inputs, 2, attrs, node->nattrs + 1u));
+}
+
+/* --- products of two activations --- */
+
+static int is_view(const dlc_node *node)
+{
+    return node && (node->op == DLC_OP_RESHAPE || node->op == DLC_OP_TRANSPOSE || node->op == DLC_OP_SLICE);
+}
+
+/* By one node, and nobody else. */
+static int is_read_once(const dlc_value *value)
+{
+    return dlc_value_nuses(value) == 1 && !value->noutputs && !value->nbinds;
+}
+
+static int is_number(const dlc_pass_ctx *ctx, const dlc_value *value)
+{
+    int64_t elems;
+    return dlc_is_constant(value) && dlc_type_elems(ctx->graph->pool, &value->type, &elems) && elems == 1 && value->type.rank < 2;
+}
+
+/* The view of another value, of the same type as what it views. */
+static dlc_value *same_view(dlc_pass_ctx *ctx, const dlc_node *view, dlc_node *at, dlc_value *of)
+{
+    return dlc_build(ctx->graph, at, view->op, &of, 1, view->attrs, view->nattrs);
+}
+
+/*
+ * The factor as it was before a number multiplied it, which views of it alone read, and the number; *number 0: nothing did. So what is cut is
+ * what a kernel before has stored, and the number goes behind the product, where others are.
+ */
+static dlc_value *unscaled(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *factor, dlc_value **number)
+{
+    enum { MOST_VIEWS = 4 };
+    dlc_node *views[MOST_VIEWS], *mul = factor->def;
+    uint32_t n = 0;
+    dlc_value *value = factor;
+    *number = NULL;
+    for (; is_view(mul) && n < MOST_VIEWS && is_read_once(value); mul = value->def) {
+        views[n++] = mul;
+        value = mul->inputs[0];
+    }
+    if (!mul || mul->op != DLC_OP_MUL || !is_read_once(value))
+        return factor;
+    int second = is_number(ctx, mul->inputs[1]);
+    if (!second && !is_number(ctx, mul->inputs[0]))
+        return factor;
+    *number = mul->inputs[second];
+    for (value = mul->inputs[!second]; value && n;)
+        value = same_view(ctx, views[--n], at, value);
+    return value;
+}
+
+/* The views behind `end` that nobody reads any more; NULL: up to the product with a number that they view, and that. */
+static void erase_unread(dlc_pass_ctx *ctx, dlc_value *value, const dlc_value *end)
+{
+    while (value != end && !value->uses) {
+        dlc_node *node = value->def;
+        value = is_view(node) ? node->inputs[0] : NULL;
+        dlc_graph_erase(ctx->graph, node);
+    }
+}
+
+static dlc_status narrow_product(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *inputs[2], *numbers[2], *before[] = {node->inputs[0], node->inputs[1]};
+    dlc_attr dtype = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
+    for (uint32_t i = 0; i < 2; i++) {
+        inputs[i] = unscaled(ctx, node, node->inputs[i], &numbers[i]);
+        if (!inputs[i] || !(inputs[i] = cut(ctx, node, inputs[i])))
+            return ctx->graph->diag->status;
+    }
+    dlc_value *number = numbers[0] ? numbers[0] : numbers[1];
+    if (numbers[0] && numbers[1] && (number = dlc_build(ctx->graph, node, DLC_OP_MUL, numbers, 2, NULL, 0)))
+        number = dlc_fold_weights(ctx, number->def);
+    dlc_value *product = dlc_build(ctx->graph, node, DLC_OP_MATMUL, inputs, 2, &dtype, 1);
+    if (product && (numbers[0] || numbers[1]))
+        product = number ? dlc_build(ctx->graph, node, DLC_OP_MUL, (dlc_value *[]){product, number}, 2, NULL, 0) : NULL;
+    DLC_TRY(replace(ctx, node, product));
+    for (uint32_t i = 0; i < 2; i++)
+        if (numbers[i])
+            erase_unread(ctx, before[i], NULL);
+    return DLC_OK;
 }
 
 /* --- images of few channels --- */
@@ -247,11 +335,68 @@ static dlc_status cut_before_maximum(dlc_pass_ctx *ctx, dlc_node *pool)
     return DLC_OK;
 }
 
+/* The cut that the views from the node on lead to, each the only reader of the one before; NULL: none. */
+static dlc_node *cut_behind(dlc_node *node)
+{
+    while (is_view(node) && is_read_once(node->outputs[0]))
+        node = node->outputs[0]->uses->node;
+    return is_cut(node) ? node : NULL;
+}
+
+/* All readers are views that are cut: what heads read of one product, for queries, keys and values. */
+static int is_cut_in_parts(const dlc_value *value)
+{
+    uint32_t nviews = 0;
+    for (const dlc_use *use = value->uses; use; use = use->next) {
+        nviews += (uint32_t)is_view(use->node);
+        if (!cut_behind(use->node))
+            return 0;
+    }
+    return nviews > 1;
+}
+
+/* The value cut, in front of the views that it is of what a kernel computes. */
+static dlc_value *cut_before_own_views(dlc_pass_ctx *ctx, dlc_value *value)
+{
+    enum { MOST_VIEWS = 4 };
+    dlc_node *views[MOST_VIEWS], *at = value->def->next;
+    uint32_t n = 0;
+    while (n < MOST_VIEWS && is_view(value->def) && is_made_here(value->def->inputs[0]) && is_read_once(value->def->inputs[0])) {
+        views[n++] = value->def;
+        value = value->def->inputs[0];
+    }
+    dlc_value *narrow = cut(ctx, value->def->next, value);
+    while (narrow && n)
+        narrow = same_view(ctx, views[--n], at, narrow);
+    return narrow;
+}
+
+/* One cut in front of them all. */
+static dlc_status cut_before_views(dlc_pass_ctx *ctx, dlc_value *value)
+{
+    dlc_value *narrow = cut_before_own_views(ctx, value);
+    for (dlc_use *use = value->uses, *next; narrow && use; use = next) {
+        dlc_node *node = use->node, *old = cut_behind(node);
+        dlc_value *part = narrow;
+        next = use->next;
+        if (node == narrow->def)
+            continue;
+        dlc_value *last = old->inputs[0];
+        for (; part && node != old; node = node->outputs[0]->uses->node)
+            part = same_view(ctx, node, old, part);
+        DLC_TRY(replace(ctx, old, part));
+        erase_unread(ctx, last, value);
+    }
+    return ctx->graph->diag->status;
+}
+
 static dlc_status narrow_memory(dlc_pass_ctx *ctx)
 {
     for (dlc_node *node = ctx->graph->first; node; node = node->next) {
         for (uint32_t o = 0; o < node->noutputs; o++)
-            if (node->outputs[o] && is_made_here(node->outputs[o]) && is_read_twice(node->outputs[o]))
+            if (node->outputs[o] && is_made_here(node->outputs[o]) && is_cut_in_parts(node->outputs[o]))
+                DLC_TRY(cut_before_views(ctx, node->outputs[o]));
+            else if (node->outputs[o] && is_made_here(node->outputs[o]) && is_read_twice(node->outputs[o]))
                 DLC_TRY(store_narrow(ctx, node->outputs[o]));
         if (node->op == DLC_OP_ADD && is_sum_of_cuts(node->inputs[0]) && is_sum_of_cuts(node->inputs[1]))
             for (uint32_t i = 0; i < 2; i++)
@@ -281,7 +426,7 @@ dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
         if (channels)
             DLC_TRY(lay_in_rows(ctx, node, channels, columns));
         else if (is_suitable(ctx, node))
-            DLC_TRY(narrow(ctx, node));
+            DLC_TRY(is_product_of_two(node) ? narrow_product(ctx, node) : narrow(ctx, node));
     }
     return narrow_memory(ctx);
 }

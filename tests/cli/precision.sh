@@ -21,14 +21,24 @@ cut() {
     plain | sed 's/%y: \(.*\)conv %x, %w {/%xb: bf16[2,24,9,11] = cast %x {dtype=bf16}\n  %wb: bf16[40,24,3,3] = cast %w {dtype=bf16}\n  %y: \1conv %xb, %wb {dtype=f32, /
                  s/%v: \(.*\)matmul %s, %u/%sb: bf16[37,24] = cast %s {dtype=bf16}\n  %ub: bf16[24,50] = cast %u {dtype=bf16}\n  %v: \1matmul %sb, %ub {dtype=f32}/'
 }
+# And where there are tile registers, which multiply activations of many rows so, too.
+cut_all() {
+    cut | sed 's/%a: \(.*\)matmul %z, %t/%zb: bf16[37,24] = cast %z {dtype=bf16}\n  %tb: bf16[24,37] = cast %t {dtype=bf16}\n  %a: \1matmul %zb, %tb {dtype=f32}/'
+}
 plain >plain.dlc
 cut >cut.dlc
+cut_all >cut_all.dlc
 "$DLC" run cut.dlc --interpret --input x=random:7 --input z=random:8 --outputs y.npz -q || fail "no expected output"
-"$DLC" opt plain.dlc --passes precision --precision bf16 >out 2>err || fail "the pass does not run"
+"$DLC" run cut_all.dlc --interpret --input x=random:7 --input z=random:8 --outputs all.npz -q || fail "no expected output"
+"$DLC" opt plain.dlc --passes precision --precision bf16 --target x86-64-v4+amx_bf16 >out 2>err || fail "the pass does not run"
+[ "$(grep -c 'dtype=f32' out)" = 3 ] || fail "not all products but those of groups: $(cat out)"
+"$DLC" opt plain.dlc --passes precision --precision bf16 --target x86-64-v4+bf16 >out 2>err || fail "the pass does not run"
 [ "$(grep -c 'dtype=f32' out)" = 2 ] || fail "not the two products of weights: $(cat out)"
-for target in native x86-64-v4+bf16 x86-64-v4 x86-64-v3 x86-64-v2; do
+for target in native x86-64-v4+amx_bf16 x86-64-v4+bf16 x86-64-v4 x86-64-v3 x86-64-v2; do
     [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
-    "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --precision bf16 --winograd off --target $target >out 2>err
+    "$DLC" opt plain.dlc --passes precision --precision bf16 --target $target >out 2>err || fail "the pass does not run"
+    [ "$(grep -c 'dtype=f32' out)" = 2 ] && expected=y.npz || expected=all.npz
+    "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect $expected --precision bf16 --winograd off --target $target >out 2>err
     case $? in
     0) ;;
     6) [ $target = native ] && fail "native does not run: $(cat err)" ;; # the machine has not what it needs
