@@ -3,14 +3,15 @@
  * where it is made; products of bf16 are exact in f32, and sums stay f32. So each result is off by what its factors lost, 2^-9 of each at
  * most. (docs/numerics.md)
  *
- *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant, or
- *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of two activations, on tile registers, of many rows
+ *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant
+ *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of many rows, on tile registers; a is a number
  *
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
- * same, and those of all parts of a value in front of the views that take it apart. Inputs and outputs of the model keep f32. A convolution of groups and one of few channels stay as they are, and so does a product of
- * two activations (attention) where there are no tile registers: what they would save is less than the cuts cost. But where pairs pay, an
- * image of few channels has its pixels' channels side by side, as a wider one of one channel, whose windows' rows are long enough:
+ * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A convolution
+ * of groups and one of few channels stay as they are, and so does a product of two activations (attention) where there are no tile registers:
+ * what they would save is less than the cuts cost. But where pairs pay, an image of few channels has its pixels' channels side by side, as a
+ * wider one of one channel, whose windows' rows are long enough:
  *
  *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
  *
