@@ -161,7 +161,8 @@ static int find_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t cou
     g->base = dlc_nest_axis(nest, nest->kernel->axes.data[node->axis].extent);
     g->words = dlc_granule_load(pool, g->load, g->granule);
     g->crosses = dlc_nest_stride(nest, g->load, node->axis) == 1;
-    if (!is_stored_so(nest, g))
+    int is_of_stage = DLC_SOURCE_IS_STAGE(dlc_node_of(pool, g->load)->imm.id);
+    if (!is_stored_so(nest, g) || (g->crosses && nest->mask && is_of_stage)) /* rows of lanes that are off are not there */
         return 0;
     return g->crosses ? count == (int64_t)g->granule * nest->width
                       : dlc_nest_is_vector(nest, at_point(nest, g, g->load, point_of(nest, g, dlc_expr_axis(pool, g->base), 0)));

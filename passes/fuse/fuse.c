@@ -597,6 +597,15 @@ static int is_legal_set(dlc_fusion *f, const dlc_ids *groups, uint32_t nnodes, d
     return is_flat_set(f, groups) || lower_set(f, &nodes, estimate, &detail) == DLC_REASON_NONE;
 }
 
+/* Few groups, on whose trials not too much work went. */
+static int may_be_tried(const dlc_fusion *f, const dlc_ids *groups)
+{
+    for (uint32_t i = 0; i < groups->n; i++)
+        if (f->groups[groups->data[i]].tried_work > MOST_TRIED)
+            return 0;
+    return groups->n <= MOST_PARTS;
+}
+
 /* No cost speaks against it, as its groups are. */
 static int pays_as_set(dlc_fusion *f, const dlc_ids *groups, verdict *v)
 {
@@ -614,8 +623,12 @@ static int merge_set(dlc_fusion *f, const dlc_ids *nodes, int must_pay)
     dlc_ids groups = {0};
     verdict v = {0};
     uint32_t n = collect_groups(f, nodes, &groups);
-    int is_wanted = n <= (is_flat_set(f, &groups) ? MOST_FLAT : MOST_NODES) && (!must_pay || groups.n <= MOST_PARTS) &&
-                    is_legal_set(f, &groups, n, &v.after) && (!must_pay || pays_as_set(f, &groups, &v));
+    f->work = 0;
+    int is_wanted = n <= (is_flat_set(f, &groups) ? MOST_FLAT : MOST_NODES) && (!must_pay || may_be_tried(f, &groups)) &&
+                    is_legal_set(f, &groups, n, &v.after);
+    for (uint32_t i = 0; must_pay && i < groups.n; i++)
+        f->groups[groups.data[i]].tried_work += f->work;
+    is_wanted = is_wanted && (!must_pay || pays_as_set(f, &groups, &v));
     for (uint32_t i = 1; is_wanted && i < groups.n; i++)
         join(f, f->group[nodes->data[0]], groups.data[i], &v);
     dlc_arena_release(f->trial, mark);

@@ -20,13 +20,13 @@ static int levels_here(void)
 #endif
 }
 
-/* `%d` of the tree: lanes. */
+/* `%d` of the tree: lanes; the fifth is twice as many. */
 static void expect_right_everywhere(const char *kernel, const char *tree)
 {
     for (int i = 0; i < levels_here(); i++) {
         char text[1024];
         int n = levels[i].lanes;
-        snprintf(text, sizeof text, tree, n, n, n, n);
+        snprintf(text, sizeof text, tree, n, n, n, n, 2 * n);
         expect_right(kernel, levels[i].target, 0, text);
     }
 }
@@ -164,6 +164,16 @@ START_TEST(copies_into_granules_go_by_words)
 }
 END_TEST
 
+/* Rows of a block in scratch, the last lanes off: nothing behind them is read. */
+START_TEST(granules_are_copied_of_scratch)
+{
+    expect_right_everywhere("kernel @k(x: f32[50,70]) -> (y: bf16[70,50]) {\n  axis j=50, k=70\n  u[j,k]: bf16 = bf16(x[j, k])\n"
+                            "  t[j,k]: bf16 = u[j, k] -> y[k, j]\n}\n",
+                            "  copy c = t.u [j/32, k/2, j%%32, k%%2]\n  par j:20 {\n    for j, lane k:%1$d {\n      u in scratch\n    }\n"
+                            "    for k:%5$d, lane j:%1$d, unroll k {\n      c in scratch\n    }\n    for k, lane j:%1$d {\n      t\n    }\n  }\n");
+}
+END_TEST
+
 /* Keys that end within a chunk of terms, and within a register's columns; queries that end within its rows. */
 START_TEST(attention_reads_its_granules)
 {
@@ -205,6 +215,7 @@ int main(void)
     tcase_add_test(tests, several_loads_of_a_map_are_turned);
     tcase_add_test(tests, a_copy_in_blocks_is_stored_by_vectors);
     tcase_add_test(tests, copies_into_granules_go_by_words);
+    tcase_add_test(tests, granules_are_copied_of_scratch);
     tcase_add_test(tests, attention_reads_its_granules);
     tcase_add_test(tests, only_known_points_are_written_out);
     suite_add_tcase(suite, tests);
