@@ -319,7 +319,8 @@ dlc_val dlc_nest_value_at(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr);
 dlc_val dlc_nest_i64(dlc_nest *nest, int64_t value);
 
-/* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. */
+/* Stores the stage's value at an index of its buffer, or at a point of it in scratch, in the current lane context. granule: elements from there
+ * on whose bits each lane's value is, an i32; 0: it is one element. */
 void dlc_nest_store(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_nest_store_scratch(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width, uint32_t granule);
 /* codegen/update.c: the same of a scatter, whose index may lie outside; access: where it is stored. */
@@ -452,11 +453,12 @@ typedef struct {
     dlc_val *columns;
 } dlc_turned;
 int dlc_turn_fits(dlc_nest *nest, uint32_t loop); /* there are such loads, in the present lanes */
-/* An unrolled loop that copies into granules, from lo on: all of it is emitted; false: nothing is, it holds something else. */
-int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
-int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 uint32_t dlc_turn_begin(dlc_nest *nest, uint32_t loop, dlc_expr lo, dlc_expr hi, dlc_turned *turned);
 void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_t point);
+/* An unrolled loop over `count` points from lo on that does nothing but copy into granules of several, in the present lanes; emits all of it, where
+ * it is one. */
+int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
+int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 /* What is done for each row of a register tile's vector stands between these; what its rows store may wait for all of them, in the order of
  * the rows, and is stored at the end. waits: true where it does. */
 void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);

@@ -122,7 +122,7 @@ static int lies_in_panels(dlc_nest *nest, const dlc_schedule_node *leaf, int64_t
 
 /*
  * Columns that registers are made for: those of the loop's whole tiles, though the last one has fewer, where the panel's memory goes on. What
- * is computed behind the end goes nowhere. It is worth less than another shape (see row_of), unless a long sum goes on in a register of it.
+ * is computed behind the end goes nowhere, and costs less than another shape (see row_of) but where a long sum has a register more for it.
  */
 static uint32_t columns_of(dlc_nest *nest, uint32_t node, uint32_t width)
 {
@@ -152,7 +152,7 @@ void dlc_tile_open(dlc_nest *nest, uint32_t leaf, uint32_t width)
     dlc_stage_state *state = &nest->states[node->stage];
     const dlc_tile_emitter *emit = nest->emit->tiles;
     uint32_t columns = columns_of(nest, leaf, width);
-    state->is_padded = columns > nest->registers[node->columns]->n * width || lies_in_panels(nest, node, columns);
+    state->is_padded = (uint8_t)lies_in_panels(nest, node, columns);
     state->pitch = (columns + DLC_TILE_COLUMNS - 1) / DLC_TILE_COLUMNS * DLC_TILE_COLUMNS;
     state->width = width;
     uint32_t rows = (nest->registers[node->rows]->n + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS * DLC_TILE_ROWS;

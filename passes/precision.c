@@ -26,8 +26,8 @@
 
 enum {
     LEAST_TERMS = 16,  /* along the innermost dimension of a sum */
-    LEAST_ROWS = 32,   /* of a product of two activations */
-    LEAST_COLUMNS = 5  /* of a window: rows of three are as well off in f32 */
+    LEAST_COLUMNS = 5, /* of a window: rows of three are as well off in f32 */
+    MOST_VIEWS = 4     /* that are looked through */
 };
 
 /* The dimension along which factors lie together. */
@@ -50,7 +50,7 @@ static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
     const dlc_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
     int64_t rows, columns, terms;
     return dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS) && a->rank > 1 && b->rank > 1 &&
-           dlc_expr_is_int(ctx->graph->pool, a->dims[a->rank - 2], &rows) && rows >= LEAST_ROWS &&
+           dlc_expr_is_int(ctx->graph->pool, a->dims[a->rank - 2], &rows) && rows >= DLC_LEAST_COPIED_FOR &&
            dlc_expr_is_int(ctx->graph->pool, b->dims[b->rank - 1], &columns) && columns >= LEAST_TERMS &&
            dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
 }
@@ -141,7 +141,6 @@ static dlc_value *same_view(dlc_pass_ctx *ctx, const dlc_node *view, dlc_node *a
  */
 static dlc_value *unscaled(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *factor, dlc_value **number)
 {
-    enum { MOST_VIEWS = 4 };
     dlc_node *views[MOST_VIEWS], *mul = factor->def;
     uint32_t n = 0;
     dlc_value *value = factor;
@@ -348,7 +347,7 @@ static dlc_node *cut_behind(dlc_node *node)
 static int is_cut_in_parts(const dlc_value *value)
 {
     uint32_t nviews = 0;
-    for (const dlc_use *use = value->uses; use; use = use->next) {
+    for (const dlc_use *use = dlc_value_nuses(value) > 1 ? value->uses : NULL; use; use = use->next) {
         nviews += (uint32_t)is_view(use->node);
         if (!cut_behind(use->node))
             return 0;
@@ -359,7 +358,6 @@ static int is_cut_in_parts(const dlc_value *value)
 /* The value cut, in front of the views that it is of what a kernel computes. */
 static dlc_value *cut_before_own_views(dlc_pass_ctx *ctx, dlc_value *value)
 {
-    enum { MOST_VIEWS = 4 };
     dlc_node *views[MOST_VIEWS], *at = value->def->next;
     uint32_t n = 0;
     while (n < MOST_VIEWS && is_view(value->def) && is_made_here(value->def->inputs[0]) && is_read_once(value->def->inputs[0])) {

@@ -237,7 +237,7 @@ static LLVMValueRef all_lanes(const dlc_cpu *cpu, uint32_t width)
 }
 
 /* The type of what is loaded or stored. */
-static dlc_dtype loaded(const dlc_access *access)
+static dlc_dtype accessed(const dlc_access *access)
 {
     return !access->granule ? access->dtype : access->granule * dlc_dtype_bytes(access->dtype) == 2 ? DLC_I16 : DLC_I32;
 }
@@ -277,7 +277,7 @@ static uint32_t piece_of(const dlc_cpu *cpu, dlc_dtype dtype, const dlc_access *
 /* Masked lanes read as zero in memory's type. */
 static LLVMValueRef load_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask, uint32_t n)
 {
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), n);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, accessed(access), n);
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
     uint32_t align = n == access->width ? dlc_cpu_alignment(access) : dlc_dtype_bytes(access->dtype);
     LLVMValueRef args[] = {pointer, dlc_cpu_i32(cpu, align), mask, LLVMConstNull(type)};
@@ -308,12 +308,12 @@ static LLVMValueRef joined(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
 
 static LLVMValueRef masked_load(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef pointer, LLVMValueRef mask)
 {
-    uint32_t n = piece_of(cpu, loaded(access), access);
+    uint32_t n = piece_of(cpu, accessed(access), access);
     LLVMValueRef all = NULL;
     if (n == access->width)
         return load_piece(cpu, access, pointer, mask, n);
     for (uint32_t first = 0; first < access->width; first += n) {
-        LLVMValueRef at = offset_by(cpu, dlc_cpu_memory_type(cpu, loaded(access), 1), pointer, dlc_cpu_i64(cpu, first));
+        LLVMValueRef at = offset_by(cpu, dlc_cpu_memory_type(cpu, accessed(access), 1), pointer, dlc_cpu_i64(cpu, first));
         LLVMValueRef piece = load_piece(cpu, access, at, mask_of_lanes(cpu, mask, first, n), n);
         all = all ? joined(cpu, all, piece) : piece;
     }
@@ -457,7 +457,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
     if (access->mode == DLC_ACCESS_LOOKUP)
         return dlc_wrap(dlc_cpu_from_memory(cpu, access->dtype, access->width,
                                             looked_up(cpu, dlc_cpu_address(cpu, access), dlc_llvm(access->offset))));
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), access->width);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, accessed(access), access->width);
     LLVMValueRef mask = dlc_llvm(access->mask), value, other = dlc_llvm(access->passthru);
     if (access->mode == DLC_ACCESS_GATHER && access->inside) {
         LLVMValueRef inside = dlc_llvm(dlc_cpu_splat(e, DLC_BOOL, access->inside, access->width));
@@ -479,7 +479,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         value = LLVMBuildLoad2(cpu->builder, type, pointer, "");
         LLVMSetAlignment(value, dlc_cpu_alignment(access));
     }
-    value = dlc_cpu_from_memory(cpu, loaded(access), access->width, value);
+    value = dlc_cpu_from_memory(cpu, accessed(access), access->width, value);
     if (mask && other)
         value = LLVMBuildSelect(cpu->builder, mask, value, other, "");
     return dlc_wrap(value);
@@ -523,7 +523,7 @@ static uint32_t first_lanes(LLVMValueRef mask, uint32_t width)
 /* Of 7 by 4, 2 and 1: without registers for masks a masked store takes as long as a dozen of these (Zen 3). */
 static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, uint32_t n)
 {
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), 1);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, accessed(access), 1);
     uint32_t count = LLVMGetVectorSize(LLVMTypeOf(value));
     for (uint32_t first = 0; first < n; first += count) {
         while (count > n - first)
@@ -551,8 +551,8 @@ static void store_piece(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef val
 
 static void masked_store(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask)
 {
-    uint32_t n = piece_of(cpu, loaded(access), access);
-    LLVMTypeRef type = dlc_cpu_memory_type(cpu, loaded(access), 1);
+    uint32_t n = piece_of(cpu, accessed(access), access);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, accessed(access), 1);
     if (n == access->width) {
         store_piece(cpu, access, value, pointer, mask, n);
         return;
@@ -702,7 +702,7 @@ static void store(dlc_emitter *e, const dlc_access *access, dlc_val stored)
     dlc_cpu *cpu = cpu_of(e);
     if (!access->granule && dlc_cpu_store_rounded(cpu, access, dlc_llvm(stored)))
         return;
-    LLVMValueRef value = dlc_cpu_to_memory(cpu, loaded(access), access->width, dlc_llvm(stored));
+    LLVMValueRef value = dlc_cpu_to_memory(cpu, accessed(access), access->width, dlc_llvm(stored));
     LLVMValueRef pointer = dlc_cpu_address(cpu, access), mask = dlc_llvm(access->mask);
     if (is_part_of_vector(cpu, access)) {
         strided_store(cpu, access, value);

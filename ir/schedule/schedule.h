@@ -282,6 +282,8 @@ double dlc_dot_rate(const dlc_target *target, dlc_dot row);
 double dlc_dot_products_in_tiles(const dlc_target *target, dlc_dot row);
 /* Products that one of two factors takes: of their parts, where they have such. */
 uint32_t dlc_dot_pairs(dlc_dot row);
+/* Rows that a product of two activations has at least where copying its columns into granules pays. */
+enum { DLC_LEAST_COPIED_FOR = 32 };
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
 /* Products of a lane in the time of one multiply-add. */

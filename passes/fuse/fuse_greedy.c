@@ -57,7 +57,7 @@ static int is_product_of_data(const dlc_fusion *f, uint32_t node)
     return f->forms[node].is_contraction && n == 2;
 }
 
-/* The node, a product of two activations, with the group that one of them comes from and those that feed this by products of their own. */
+/* The node, a product of two activations, with the group that one of them comes from and the first one that feeds that by a product. */
 static void join_three(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t producer, uint32_t node)
 {
     const dlc_ids *between = &fusion->groups[api->group_of(fusion, producer)].nodes;

@@ -79,6 +79,7 @@ int dlc_choose_groups(dlc_chooser *chooser);
 int dlc_choose_halo(dlc_chooser *chooser);
 /* True when rows' scores become the factor of a second product: the tree is built (choose_attention.c). */
 int dlc_choose_attention(dlc_chooser *chooser);
+/* The same where both products go by tile registers (choose_attention_tiles.c). */
 int dlc_choose_attention_tiles(dlc_chooser *chooser);
 /* True when stages share rows and some are products: the tree is built (choose_tiles.c). */
 int dlc_choose_tiles(dlc_chooser *chooser);
@@ -118,6 +119,8 @@ void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice
 uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner);
 /* Opens the loop over the points of a square, inside its lanes, and says how many loops that is: none where there is no such axis. */
 uint32_t dlc_choose_open_across(dlc_chooser *chooser, uint32_t across);
+/* Vectors a step of a fold along the lane. */
+uint32_t dlc_choose_partials(const dlc_chooser *chooser, uint32_t lane, uint32_t width);
 /* Constants that the stage reads along the lanes lie that way. */
 void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
 /* A constant's load by a stage: it lies with this dimension innermost, where there is such a layout. */

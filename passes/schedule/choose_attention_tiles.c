@@ -16,10 +16,8 @@
 #include <math.h>
 
 enum {
-    LEAST_KEYS = 32,  /* and queries: below that copies cost more than tile registers save */
-    LEAST_DEPTH = 16, /* of the first product */
-    MOST_ROWS = 16,   /* of what goes along rows at once */
-    PARTIALS = 4      /* vectors of a fold at a step */
+    LEAST_DEPTH = 16, /* of either product */
+    MOST_ROWS = 16    /* of what goes along rows at once */
 };
 
 #define FOR_SCORES 0.9 /* of the scratch, with keys and values: what lies between has a few rows */
@@ -79,7 +77,8 @@ static int find(plan *p)
 {
     const dlc_chooser *c = p->a.t.c;
     return c->target->kind == DLC_TARGET_CPU && dlc_attention_find(&p->a) && find_matrix(p, p->a.scores, &p->scores) &&
-           find_matrix(p, p->a.values, &p->values) && c->extent[p->a.key] >= LEAST_KEYS && c->extent[p->a.query] >= LEAST_KEYS;
+           find_matrix(p, p->a.values, &p->values) &&
+           c->extent[p->a.key] >= DLC_LEAST_COPIED_FOR && c->extent[p->a.query] >= DLC_LEAST_COPIED_FOR;
 }
 
 /* Near-equal blocks of whole register tiles, whose scores and weights fit; where units are few, less than all rows. */
@@ -178,14 +177,14 @@ static int is_in_blocks(const plan *p)
 
 static void build_product(const plan *p, const matrix *m)
 {
-    const dlc_chooser *c = p->a.t.c;
+    dlc_chooser *c = p->a.t.c;
     const product *of = &p->a.t.products[m->stage];
     uint32_t as_end = of->as_end, has_maps = as_end > m->stage + 1, has_tiles = !is_in_blocks(p) || p->block > m->m;
     dlc_schedule_open(c->schedule, DLC_LOOP_FOR, m->columns, m->n);
     if (has_tiles)
         dlc_schedule_open(c->schedule, DLC_LOOP_FOR, p->a.query, m->m);
     dlc_schedule_dot(c->schedule, m->stage, m->row, p->a.query, m->columns, &of->order, c->place[m->stage]);
-    dlc_choose_parts((dlc_chooser *)c);
+    dlc_choose_parts(c);
     if (has_maps)
         dlc_schedule_open_as(c->schedule, m->stage);
     for (uint32_t s = m->stage + 1; s < as_end; s++)
@@ -212,7 +211,7 @@ static void build_group(const plan *p, uint32_t s, uint32_t end)
         folds |= dlc_attention_stage(&p->a, i)->reduce.n;
     dlc_schedule_open(c->schedule, DLC_LOOP_FOR, p->a.query, 1);
     if (by_keys)
-        dlc_schedule_open_lane(c->schedule, p->a.key, width, folds && c->extent[p->a.key] >= PARTIALS * (int64_t)width ? PARTIALS : 1);
+        dlc_schedule_open_lane(c->schedule, p->a.key, width, folds ? dlc_choose_partials(c, p->a.key, width) : 1);
     for (uint32_t i = s; i < end; i++)
         dlc_schedule_leaf(c->schedule, i, c->place[i] == DLC_PLACE_REG && is_read_from(p, i, end) ? DLC_PLACE_SCRATCH : c->place[i]);
     dlc_schedule_close(c->schedule, 1 + by_keys);

@@ -11,8 +11,7 @@
 
 enum {
     LEAST_WORK = 4096,  /* multiply-adds below which lanes do as well */
-    FEW_ROWS = 4,       /* rows below which copying B cannot pay */
-    LEAST_ROWS = 32     /* rows for which copying B into granules pays */
+    FEW_ROWS = 4        /* rows below which copying B cannot pay */
 };
 
 typedef dlc_dot_choice dot;
@@ -269,7 +268,7 @@ static void use_row(dot *d, dlc_dot row, const dlc_dot_operands *operands)
 static int is_worth_packing(const dot *d, dlc_expr columns)
 {
     return dlc_dot_is_constant_load(d, columns) || (dlc_node_of(d->c->kernel->pool, columns)->op == DLC_EXPR_LOAD &&
-                                            dlc_choose_points(d->c, &d->form.m) >= LEAST_ROWS);
+                                            dlc_choose_points(d->c, &d->form.m) >= DLC_LEAST_COPIED_FOR);
 }
 
 enum { LEAST_TILED = 8, LEAST_CHUNK = DLC_TILE_BYTES / 2 }; /* rows, and bytes of a sum's factors, that are worth registers */
@@ -367,17 +366,17 @@ static int64_t rows_that_fit(const dot *d, int64_t nv)
     return (registers - nv - dlc_dots[d->row].takes - (d->is_flipped ? nv + 2 : 0) - made) / nv;
 }
 
-/* Weights larger than L2, which a tile reads by as many streams as it has lines (dlc_dot_panel_of_rows). */
+/* Weights larger than L2 by far, which a tile reads by as many streams as it has lines (dlc_dot_panel_of_rows). */
 static int comes_from_memory(const dot *d)
 {
     dlc_expr load = dlc_dot_is_computed(d) ? 0 : dlc_dot_constant_of(d, d->form.b);
     double bytes = load ? dlc_dtype_bytes(dlc_node_of(d->c->kernel->pool, load)->dtype) : 0;
-    return d->columns * d->depth * dlc_choose_points(d->c, &d->form.batch) * bytes > d->c->target->l2_bytes;
+    return dlc_goes_by_rows(d->c->target, d->columns * d->depth * dlc_choose_points(d->c, &d->form.batch) * bytes);
 }
 
-/* Of a product of one row. Packed ones from memory are 3 to 5 % faster by 8 vectors than by 4
- * (Emerald Rapids, 64 MB and more). A matrix that lies as it came is read by pieces of its rows, each in a page of its own: longer ones are faster
- * (Zen 4, 16 MB: 20 GB/s by 4 vectors, 47 by 16), as long as there are pieces for the threads. */
+/* Of a product of one row. Packed ones from memory are 3 to 5 % faster by 8 vectors than by 4 (Emerald Rapids, 64 MB and more). A matrix that
+ * lies as it came is read by pieces of its rows, each in a page of its own: longer ones are faster (Zen 4, 16 MB: 20 GB/s by 4 vectors, 47 by
+ * 16), as long as there are pieces for the threads. */
 static int64_t vectors_of_row(const dot *d, int64_t columns)
 {
     enum { PACKED = 4, LINE = 4, LEAST_UNITS = 8, MANY_UNITS = 16 };

@@ -673,8 +673,7 @@ static uint32_t beside_in(const dlc_chooser *c, const dlc_lanes_choice *choice, 
     return *tile > 1 ? axis : DLC_NO_AXIS;
 }
 
-/* Vectors a step of a fold along the lane. */
-static uint32_t partials_of(const dlc_chooser *c, uint32_t lane, uint32_t width)
+uint32_t dlc_choose_partials(const dlc_chooser *c, uint32_t lane, uint32_t width)
 {
     int64_t extent;
     return dlc_const_extent(c->kernel, lane, &extent) && extent < (int64_t)width * PARTIALS ? 1 : PARTIALS;
@@ -738,7 +737,7 @@ static int folds_beside(const dlc_chooser *c, const dlc_lanes_choice *choice, ui
 static void build_both(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s)
 {
     uint32_t lane = choice->lanes[s];
-    dlc_schedule_open_lane(c->schedule, lane, choice->width, partials_of(c, lane, choice->width));
+    dlc_schedule_open_lane(c->schedule, lane, choice->width, dlc_choose_partials(c, lane, choice->width));
     dlc_schedule_leaf(c->schedule, s, c->place[s]);
     dlc_schedule_leaf(c->schedule, s + 1, c->place[s + 1]);
     dlc_schedule_close(c->schedule, 1);
@@ -768,7 +767,7 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
     n += dlc_choose_open_across(c, beside);
     n += dlc_choose_open_reduced(c, s, lane, choice->inner);
     if (folds_lanes) {
-        dlc_schedule_open_lane(schedule, lane, choice->width, partials_of(c, lane, choice->width));
+        dlc_schedule_open_lane(schedule, lane, choice->width, dlc_choose_partials(c, lane, choice->width));
         n++;
     }
     dlc_schedule_leaf(schedule, s, c->place[s]);

@@ -36,8 +36,14 @@ cut_all >cut_all.dlc
 [ "$(grep -c 'dtype=f32' out)" = 2 ] || fail "not the two products of weights: $(cat out)"
 for target in native x86-64-v4+amx_bf16 x86-64-v4+bf16 x86-64-v4 x86-64-v3 x86-64-v2; do
     [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
-    "$DLC" opt plain.dlc --passes precision --precision bf16 --target $target >out 2>err || fail "the pass does not run"
-    [ "$(grep -c 'dtype=f32' out)" = 2 ] && expected=y.npz || expected=all.npz
+    expected=y.npz
+    case $target in
+    *amx*) expected=all.npz ;;
+    native)
+        "$DLC" opt plain.dlc --passes precision --precision bf16 >out 2>err || fail "the pass does not run"
+        [ "$(grep -c 'dtype=f32' out)" = 2 ] || expected=all.npz
+        ;;
+    esac
     "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect $expected --precision bf16 --winograd off --target $target >out 2>err
     case $? in
     0) ;;

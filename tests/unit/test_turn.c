@@ -164,7 +164,7 @@ START_TEST(copies_into_granules_go_by_words)
 }
 END_TEST
 
-/* Rows of a block in scratch, the last lanes off: nothing behind them is read. */
+/* Rows of a block in scratch, the last lanes off. */
 START_TEST(granules_are_copied_of_scratch)
 {
     expect_right_everywhere("kernel @k(x: f32[50,70]) -> (y: bf16[70,50]) {\n  axis j=50, k=70\n  u[j,k]: bf16 = bf16(x[j, k])\n"
