@@ -1,7 +1,7 @@
 /*
  * Precision: contractions of weights in a narrower type, where the user asks for it. What such a contraction reads is cut to bf16, once,
  * where it is made; products of bf16 are exact in f32, and sums stay f32. So each result is off by what its factors lost, 2^-9 of each at
- * most. (docs/numerics.md)
+ * most, and what is less than 2^-126 is zero, which instructions take it for anyway. (docs/numerics.md)
  *
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant
  *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of many rows, on tile registers; a is a number
@@ -79,8 +79,8 @@ static dlc_value *made_of(dlc_pass_ctx *ctx, const dlc_value *value, dlc_value *
 
 static dlc_value *cut(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *value)
 {
-    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, DLC_BF16);
-    return made_of(ctx, value, dlc_build(ctx->graph, at, DLC_OP_CAST, &value, 1, &attr, 1));
+    dlc_attr attrs[] = {dlc_attr_int(DLC_ATTR_DTYPE, DLC_BF16), dlc_attr_text(DLC_ATTR_MODE, "ftz")};
+    return made_of(ctx, value, dlc_build(ctx->graph, at, DLC_OP_CAST, &value, 1, attrs, 2));
 }
 
 static dlc_status replace(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *result)

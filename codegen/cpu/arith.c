@@ -169,12 +169,14 @@ static LLVMValueRef half_bits(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMVal
     LLVMValueRef quiet = LLVMBuildOr(B(cpu), upper, int_const(cpu, 32, 0x40, w), "");
     LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, value, value, "");
     cpu->rounded_from = value;
+    cpu->is_flushed = 0;
     return cpu->rounded_bits = LLVMBuildTrunc(B(cpu), select_(cpu, is_nan, quiet, rounded), i16, "");
 }
 
-LLVMValueRef dlc_cpu_before_rounding(const dlc_cpu *cpu, uint32_t w, LLVMValueRef value)
+LLVMValueRef dlc_cpu_before_rounding(const dlc_cpu *cpu, uint32_t w, LLVMValueRef value, int *is_flushed)
 {
     LLVMValueRef before = bits_before(cpu, w, value);
+    *is_flushed = before && before == cpu->rounded_bits && cpu->is_flushed;
     return !before ? value : before == cpu->rounded_bits ? cpu->rounded_from : NULL;
 }
 
@@ -384,6 +386,22 @@ static LLVMValueRef float_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, u
     return from == to ? value : rounded(cpu, to, w, value);
 }
 
+/* Subnormals of f32 are zeros of their sign; the instruction that rounds to bf16 takes them for that by itself. */
+static LLVMValueRef flushed_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
+{
+    LLVMTypeRef one = dlc_cpu_type(cpu, from, 1);
+    LLVMValueRef least = splat_const(LLVMConstReal(one, FLT_MIN), w), most = splat_const(LLVMConstReal(one, -FLT_MIN), w);
+    LLVMValueRef is_small = LLVMBuildAnd(B(cpu), LLVMBuildFCmp(B(cpu), LLVMRealOLT, value, least, ""),
+                                         LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, most, ""), "");
+    LLVMValueRef zero = LLVMBuildFMul(B(cpu), value, LLVMConstNull(LLVMTypeOf(value)), "");
+    LLVMValueRef result = float_to_float(cpu, from, to, w, select_(cpu, is_small, zero, value));
+    if (from == DLC_F32 && to == DLC_BF16) {
+        cpu->rounded_from = value;
+        cpu->is_flushed = 1;
+    }
+    return result;
+}
+
 /* What lies outside of [least, greatest] is brought to its ends; NaN to `least`. */
 static LLVMValueRef limited(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value, double least, double greatest)
 {
@@ -544,6 +562,8 @@ static LLVMValueRef cast(dlc_cpu *cpu, dlc_expr_op op, dlc_dtype from, dlc_dtype
         return dlc_is_float(from)
                    ? LLVMBuildFCmp(B(cpu), LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "")
                    : LLVMBuildICmp(B(cpu), LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    if (op == DLC_EXPR_CAST_FTZ && dlc_is_float(from) && dlc_is_float(to))
+        return flushed_to_float(cpu, from, to, w, value);
     if (dlc_is_float(from))
         return dlc_is_float(to) ? float_to_float(cpu, from, to, w, value) : float_to_int(cpu, from, to, w, value);
     if (dlc_is_float(to))
@@ -829,6 +849,7 @@ dlc_val dlc_cpu_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype 
         break;
     case DLC_EXPR_CAST:
     case DLC_EXPR_CAST_SAT:
+    case DLC_EXPR_CAST_FTZ:
         result = cast(cpu, op, from, to, w, args[0]);
         break;
     case DLC_EXPR_BITCAST:

@@ -240,6 +240,13 @@ static dlc_val clamp_int(dlc_cuda *cuda, dlc_dtype from, dlc_dtype to, const cha
     return dlc_cuda_value(cuda, to, "%s%s(%s)%s", high, low, type, value);
 }
 
+/* Subnormals of f32 are zeros of their sign. */
+static const char *flushed(dlc_cuda *cuda, dlc_dtype from, const char *value)
+{
+    const char *suffix = from == DLC_F64 ? "" : "f";
+    return text(dlc_cuda_value(cuda, from, "fabs%s(%s) < 0x1p-126%s ? %s * 0%s : %s", suffix, value, suffix, value, *suffix ? ".0f" : ".0", value));
+}
+
 static dlc_val cast(dlc_cuda *cuda, dlc_expr_op op, dlc_dtype from, dlc_dtype to, const char *value)
 {
     const char *type = dlc_cuda_type(cuda, to);
@@ -247,6 +254,8 @@ static dlc_val cast(dlc_cuda *cuda, dlc_expr_op op, dlc_dtype from, dlc_dtype to
         return (dlc_val)value;
     if (to == DLC_BOOL)
         return dlc_cuda_value(cuda, to, "%s != 0", value);
+    if (op == DLC_EXPR_CAST_FTZ && dlc_is_float(from))
+        value = flushed(cuda, from, value);
     if (is_half(to))
         return to_half(cuda, from, to, value);
     if (dlc_is_int(from) && !strcmp(dlc_cuda_type(cuda, from), type)) /* i64 that fits int */
@@ -305,7 +314,7 @@ dlc_val dlc_cuda_arith(dlc_emitter *e, dlc_expr_op op, dlc_dtype from, dlc_dtype
         return dlc_cuda_value(cuda, to, "%s ? %s : %s", a, b, text(args[2]));
     if (op == DLC_EXPR_MIN || op == DLC_EXPR_MAX)
         return extremum(cuda, op, from, a, b);
-    if (op == DLC_EXPR_CAST || op == DLC_EXPR_CAST_SAT)
+    if (op == DLC_EXPR_CAST || op == DLC_EXPR_CAST_SAT || op == DLC_EXPR_CAST_FTZ)
         return cast(cuda, op, from, to, a);
     if (op == DLC_EXPR_BITCAST)
         return bitcast(cuda, from, to, a);

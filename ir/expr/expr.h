@@ -137,6 +137,7 @@ dlc_expr dlc_expr2(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b);
 dlc_expr dlc_expr3(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b, dlc_expr c);
 dlc_expr dlc_expr_cast(dlc_pool *pool, dlc_dtype dtype, dlc_expr a); /* a itself when it has that type */
 dlc_expr dlc_expr_cast_sat(dlc_pool *pool, dlc_dtype dtype, dlc_expr a);
+dlc_expr dlc_expr_cast_ftz(dlc_pool *pool, dlc_dtype dtype, dlc_expr a);
 dlc_expr dlc_expr_bitcast(dlc_pool *pool, dlc_dtype dtype, dlc_expr a);
 
 /* Short forms; operands of one type. */

@@ -365,8 +365,11 @@ static dlc_expr conversion(dlc_pool *pool, dlc_expr_op op, dlc_dtype to, dlc_exp
     if (op == DLC_EXPR_BITCAST)
         return inner == op ? dlc_expr_bitcast(pool, to, dlc_arg(pool, a, 0)) : 0;
     int both_int = !dlc_is_float(from) && !dlc_is_float(to) && to != DLC_BOOL;
-    if (op == DLC_EXPR_CAST_SAT && (!both_int || is_lossless(from, to)))
+    int both_float = dlc_is_float(from) && dlc_is_float(to);
+    if ((op == DLC_EXPR_CAST_SAT && (!both_int || is_lossless(from, to))) || (op == DLC_EXPR_CAST_FTZ && !both_float))
         return dlc_expr_cast(pool, to, a);
+    if (op == DLC_EXPR_CAST_FTZ)
+        return 0;
     dlc_expr limited = op == DLC_EXPR_CAST && to == DLC_F32 && dlc_is_int(from) ? limited_float(pool, a) : 0;
     if (limited || inner != DLC_EXPR_CAST)
         return limited;
@@ -486,6 +489,7 @@ dlc_expr dlc_expr_make(dlc_pool *pool, dlc_expr_op op, dlc_dtype dtype, const dl
     switch (op) {
     case DLC_EXPR_CAST:
     case DLC_EXPR_CAST_SAT:
+    case DLC_EXPR_CAST_FTZ:
     case DLC_EXPR_BITCAST:
         result = conversion(pool, op, type, args[0]);
         break;
@@ -525,6 +529,7 @@ dlc_expr dlc_expr3(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b, dlc_e
     }
 CONVERSION(dlc_expr_cast, CAST)
 CONVERSION(dlc_expr_cast_sat, CAST_SAT)
+CONVERSION(dlc_expr_cast_ftz, CAST_FTZ)
 CONVERSION(dlc_expr_bitcast, BITCAST)
 
 #define ROW_2(name, op)                                                                            \

@@ -118,16 +118,16 @@ static operand build2(parser *p, dlc_expr_op op, operand a, operand b)
 
 /* --- atoms --- */
 
-/* f32(x), u8.sat(x), f32.bits(x); f64(0.1) is the literal itself in that type */
+/* f32(x), u8.sat(x), bf16.ftz(x), f32.bits(x); f64(0.1) is the literal itself in that type */
 static operand parse_conversion(parser *p, dlc_dtype dtype)
 {
     dlc_expr_op op = DLC_EXPR_CAST;
     dlc_lexer_advance(&p->lex);
     if (dlc_lexer_take(&p->lex, ".")) {
         const char *kind = dlc_lexer_name(&p->lex);
-        op = strcmp(kind, "sat") == 0 ? DLC_EXPR_CAST_SAT : DLC_EXPR_BITCAST;
-        if (strcmp(kind, "sat") != 0 && strcmp(kind, "bits") != 0)
-            dlc_lexer_fail(&p->lex, "'%s.%s' is no conversion (.sat or .bits)",
+        op = strcmp(kind, "sat") == 0 ? DLC_EXPR_CAST_SAT : strcmp(kind, "ftz") == 0 ? DLC_EXPR_CAST_FTZ : DLC_EXPR_BITCAST;
+        if (op == DLC_EXPR_BITCAST && strcmp(kind, "bits") != 0)
+            dlc_lexer_fail(&p->lex, "'%s.%s' is no conversion (.sat, .ftz or .bits)",
                            dlc_dtypes[dtype].text, kind);
     }
     dlc_lexer_expect(&p->lex, "(");

@@ -129,9 +129,10 @@ static void print_call(printer *p, const char *name, dlc_expr expr)
 static void print_conversion(printer *p, dlc_expr expr)
 {
     const dlc_expr_node *node = dlc_node_of(p->pool, expr);
-    const char *suffix = node->op == DLC_EXPR_CAST_SAT  ? ".sat"
-                         : node->op == DLC_EXPR_BITCAST ? ".bits"
-                                                        : "";
+    const char *suffix = node->op == DLC_EXPR_CAST_SAT   ? ".sat"
+                         : node->op == DLC_EXPR_CAST_FTZ ? ".ftz"
+                         : node->op == DLC_EXPR_BITCAST  ? ".bits"
+                                                         : "";
     print_call(p, dlc_arena_printf(p->scratch, "%s%s", dlc_dtypes[node->dtype].text, suffix), expr);
 }
 
@@ -213,6 +214,7 @@ static void print_node(printer *p, dlc_print_task t)
         return;
     case DLC_EXPR_CAST:
     case DLC_EXPR_CAST_SAT:
+    case DLC_EXPR_CAST_FTZ:
     case DLC_EXPR_BITCAST:
         print_conversion(p, t.expr);
         return;

@@ -8,6 +8,7 @@
 #include "ir/expr/expr.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -140,9 +141,11 @@ static int64_t int_clamp(dlc_dtype from, dlc_dtype to, int64_t value)
     return value;
 }
 
-static dlc_scalar convert(dlc_dtype from, dlc_dtype to, dlc_scalar value, int saturate)
+static dlc_scalar convert(dlc_dtype from, dlc_dtype to, dlc_scalar value, dlc_expr_op op)
 {
     int float_from = dlc_is_float(from);
+    if (op == DLC_EXPR_CAST_FTZ && from != to && float_from && dlc_is_float(to) && fabs(value.f) < FLT_MIN)
+        value.f = copysign(0, value.f);
     if (dlc_is_float(to))
         return (dlc_scalar){.f = float_from ? dlc_round_to(to, value.f)
                                             : int_to_float(from, to, value.i)};
@@ -150,7 +153,7 @@ static dlc_scalar convert(dlc_dtype from, dlc_dtype to, dlc_scalar value, int sa
         return (dlc_scalar){.i = float_from ? value.f != 0 : value.i != 0};
     if (float_from)
         return (dlc_scalar){.i = float_to_int(to, value.f)};
-    if (saturate)
+    if (op == DLC_EXPR_CAST_SAT)
         return (dlc_scalar){.i = int_clamp(from, to, value.i)};
     return (dlc_scalar){.i = wrap(to, (uint64_t)value.i)};
 }
@@ -435,7 +438,8 @@ dlc_scalar dlc_scalar_apply(dlc_expr_op op, dlc_dtype dtype, dlc_dtype to, const
         return args[0].i ? args[1] : args[2];
     case DLC_EXPR_CAST:
     case DLC_EXPR_CAST_SAT:
-        return convert(dtype, to, args[0], op == DLC_EXPR_CAST_SAT);
+    case DLC_EXPR_CAST_FTZ:
+        return convert(dtype, to, args[0], op);
     case DLC_EXPR_BITCAST:
         return reinterpret(dtype, to, args[0]);
     default:

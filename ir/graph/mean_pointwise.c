@@ -4,6 +4,8 @@
  */
 #include "ir/graph/mean.h"
 
+#include <string.h>
+
 /* What a formula needs to know beside its operands. */
 typedef struct {
     dlc_pool *pool;
@@ -280,6 +282,8 @@ static dlc_expr of_cast(const point *p, dlc_expr x)
     if (dlc_is_code(to) && to != p->dtype)
         return dlc_narrow_encode(p->pool, to, x, dlc_node_int(p->node, DLC_ATTR_SATURATE, 0) != 0,
                                  dlc_node_text(p->node, DLC_ATTR_MODE, "up")[0]);
+    if (!strcmp(dlc_node_text(p->node, DLC_ATTR_MODE, "up"), "ftz"))
+        return dlc_expr_cast_ftz(p->pool, to, x);
     return dlc_node_int(p->node, DLC_ATTR_SATURATE, 0) ? dlc_expr_cast_sat(p->pool, to, x)
                                                        : dlc_expr_cast(p->pool, to, x);
 }

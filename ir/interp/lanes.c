@@ -423,7 +423,7 @@ static void apply_each(const dlc_strip_op *op, const dlc_strip *args, uint32_t n
     dlc_lane_type from = dlc_lane_of((dlc_dtype)op->from, op->is_wide);
     dlc_lane_type result = dlc_lane_of((dlc_dtype)op->dtype, op->is_wide);
     int is_conversion =
-        op->op == DLC_EXPR_CAST || op->op == DLC_EXPR_CAST_SAT || op->op == DLC_EXPR_BITCAST;
+        op->op == DLC_EXPR_CAST || op->op == DLC_EXPR_CAST_SAT || op->op == DLC_EXPR_CAST_FTZ || op->op == DLC_EXPR_BITCAST;
     dlc_dtype in = (dlc_dtype)(is_conversion && op->op != DLC_EXPR_BITCAST ? op->from : from.dtype);
     if (op->op == DLC_EXPR_BITCAST)
         in = (dlc_dtype)op->from;

@@ -48,6 +48,7 @@ static int is_strict(const dlc_pool *pool, const dlc_expr_node *node)
     case DLC_EXPR_TANH:
         return dlc_is_float(node->dtype);
     case DLC_EXPR_CAST:
+    case DLC_EXPR_CAST_FTZ:
         return dlc_is_float(node->dtype) && dlc_is_float(dlc_node_of(pool, pool->args.data[node->args])->dtype);
     default:
         return 0;

@@ -152,6 +152,17 @@ END_TEST
 
 /* Every 16-bit pattern is read and written back; what lies halfway between two goes to the even
  * one. */
+START_TEST(subnormals_are_flushed)
+{
+    static const double values[][2] = {{0x1p-126, 0x1p-126}, {-0x1p-126, -0x1p-126}, {0x1.fffffep-127, 0}, {-0x1p-149, -0.0}, {1.00390625, 1}};
+    for (uint32_t i = 0; i < sizeof values / sizeof *values; i++) {
+        dlc_scalar value = {.f = values[i][0]};
+        double result = dlc_scalar_apply(DLC_EXPR_CAST_FTZ, DLC_F32, DLC_BF16, &value).f;
+        ck_assert_msg(result == values[i][1] && signbit(result) == signbit(values[i][1]), "%a of %a", result, values[i][0]);
+    }
+}
+END_TEST
+
 START_TEST(half_floats_are_complete)
 {
     const dlc_dtype dtypes[] = {DLC_F16, DLC_BF16};
@@ -263,6 +274,7 @@ int main(void)
     tcase_add_loop_test(tests, conversions_to_integers, 0, sizeof to_ints / sizeof *to_ints);
     tcase_add_loop_test(tests, conversions_to_floats_round_once, 0,
                         sizeof to_floats / sizeof *to_floats);
+    tcase_add_test(tests, subnormals_are_flushed);
     tcase_add_loop_test(tests, half_floats_are_complete, 0, 2);
     tcase_add_loop_test(tests, floats_are_ieee, 0, sizeof floats / sizeof *floats);
     tcase_add_test(tests, comparisons_select_and_bits);

@@ -125,7 +125,7 @@ static void check_row(dlc_expr_op op, dlc_dtype dtype, dlc_dtype to, unsigned un
 START_TEST(rows_of_expr)
 {
     dlc_expr_op op = (dlc_expr_op)_i;
-    int is_cast = op == DLC_EXPR_CAST || op == DLC_EXPR_CAST_SAT || op == DLC_EXPR_BITCAST;
+    int is_cast = op == DLC_EXPR_CAST || op == DLC_EXPR_CAST_SAT || op == DLC_EXPR_CAST_FTZ || op == DLC_EXPR_BITCAST;
     if (dlc_exprs[op].nargs < 1 || op >= DLC_EXPR_EXP)
         return;
     for (int dtype = DLC_BOOL; dtype < DLC_DTYPE_COUNT; dtype++) {
