@@ -8,10 +8,11 @@
  *
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
- * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A convolution
- * of groups and one of few channels stay as they are, and so does a product of two activations (attention) where there are no tile registers:
- * what they would save is less than the cuts cost. But where pairs pay, an image of few channels has its pixels' channels side by side, as a
- * wider one of one channel, whose windows' rows are long enough:
+ * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A
+ * convolution of groups stays as it is, but a large one of single channels with a small window, which gains half its bytes; and so does one
+ * of few channels, and a product of two activations (attention) where there are no tile registers: what they would save is less than the
+ * cuts cost. But where pairs pay, an image of few channels has its pixels' channels side by side, as a wider one of one channel, whose
+ * windows' rows are long enough:
  *
  *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
  *
@@ -27,7 +28,9 @@
 enum {
     LEAST_TERMS = 16,  /* along the innermost dimension of a sum */
     LEAST_COLUMNS = 5, /* of a window: rows of three are as well off in f32 */
-    MOST_VIEWS = 4     /* that are looked through */
+    MOST_VIEWS = 4,    /* that are looked through */
+    MOST_TAPS = 25,    /* of a depthwise window */
+    LEAST_BYTES = 1 << 20 /* of f32 that does not stay in the caches from one kernel to the next */
 };
 
 /* The dimension along which factors lie together. */
@@ -55,16 +58,30 @@ static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
            dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
 }
 
+/* A convolution of each channel by itself has too few terms for any instruction: half the bytes are what it gains, where they are many.
+ * Larger windows have more to widen than memory takes. */
+static int is_large_depthwise(const dlc_graph *graph, const dlc_node *node)
+{
+    const dlc_type *image = &node->inputs[0]->type;
+    const dlc_type *filter = &node->inputs[1]->type;
+    int64_t elems, channels, weights, outputs;
+    return node->op == DLC_OP_CONV && node->inputs[0]->def && !dlc_is_constant(node->inputs[0]) && dlc_is_constant(node->inputs[1]) &&
+           dlc_expr_is_int(graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(graph->pool, filter->dims[1], &channels) &&
+           channels == 1 && dlc_type_elems(graph->pool, filter, &weights) && weights <= MOST_TAPS * outputs &&
+           dlc_type_elems(graph->pool, image, &elems) && elems * dlc_dtype_bytes(DLC_F32) > LEAST_BYTES;
+}
+
 static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_graph *graph = ctx->graph;
     int64_t terms;
-    if ((node->op != DLC_OP_CONV && node->op != DLC_OP_MATMUL) || dlc_node_attr(node, DLC_ATTR_DTYPE) ||
-        dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
+    if ((node->op != DLC_OP_CONV && node->op != DLC_OP_MATMUL) || dlc_node_attr(node, DLC_ATTR_DTYPE))
         return 0;
     for (uint32_t i = 0; i < 2; i++)
         if (node->inputs[i]->type.dtype != DLC_F32)
             return 0;
+    if (dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
+        return is_large_depthwise(graph, node);
     if (is_product_of_two(node))
         return fills_tiles(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&
