@@ -237,6 +237,17 @@ dlc_status dlc_mean_finish(dlc_mean *mean, const dlc_ids *axes, dlc_expr value)
     return DLC_OK;
 }
 
+/* A result that is one of what were bf16, as one again: nothing is rounded. */
+static dlc_expr as_before(const dlc_mean *mean, dlc_expr value, dlc_expr result)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    if (dlc_node_of(pool, value)->op != DLC_EXPR_CAST || dtype_of(mean, dlc_arg(pool, value, 0)) != DLC_BF16 ||
+        dtype_of(mean, value) != DLC_F32 || dlc_mean_result(mean)->dtype != DLC_BF16)
+        return result;
+    dlc_expr upper = dlc_expr2(pool, DLC_EXPR_SHR, dlc_expr_bitcast(pool, DLC_U32, result), dlc_expr_const_i(pool, DLC_U32, 16));
+    return dlc_expr_bitcast(pool, DLC_BF16, dlc_expr_cast(pool, DLC_U16, upper));
+}
+
 dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc_ids *reduce,
                                   dlc_reduce combine, dlc_expr value)
 {
@@ -250,7 +261,9 @@ dlc_status dlc_mean_finish_reduce(dlc_mean *mean, const dlc_ids *axes, const dlc
     dlc_expr index[DLC_MAX_RANK];
     for (uint32_t i = 0; i < axes->n; i++)
         index[i] = dlc_expr_axis(mean->kernel->pool, axes->data[i]);
-    return dlc_mean_finish(mean, axes, dlc_mean_stage(mean, stage, index));
+    dlc_expr result = dlc_mean_stage(mean, stage, index);
+    int is_one_of_them = combine == DLC_REDUCE_MAX || combine == DLC_REDUCE_MIN;
+    return dlc_mean_finish(mean, axes, is_one_of_them ? as_before(mean, value, result) : result);
 }
 
 /* Limits of a type as its expression: floats have infinities. */
