@@ -26,10 +26,10 @@
 #include <string.h>
 
 enum {
-    LEAST_TERMS = 16,  /* along the innermost dimension of a sum */
-    LEAST_COLUMNS = 5, /* of a window: rows of three are as well off in f32 */
-    MOST_VIEWS = 4,    /* that are looked through */
-    MOST_TAPS = 25,    /* of a depthwise window */
+    LEAST_TERMS = 16,     /* along the innermost dimension of a sum */
+    LEAST_COLUMNS = 5,    /* of a window: rows of three are as well off in f32 */
+    MOST_VIEWS = 4,       /* that are looked through */
+    MOST_TAPS = 25,       /* of a depthwise window */
     LEAST_BYTES = 1 << 20 /* of f32 that does not stay in the caches from one kernel to the next */
 };
 
@@ -62,8 +62,7 @@ static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
  * Larger windows have more to widen than memory takes. */
 static int is_large_depthwise(const dlc_graph *graph, const dlc_node *node)
 {
-    const dlc_type *image = &node->inputs[0]->type;
-    const dlc_type *filter = &node->inputs[1]->type;
+    const dlc_type *image = &node->inputs[0]->type, *filter = &node->inputs[1]->type;
     int64_t elems, channels, weights, outputs;
     return node->op == DLC_OP_CONV && node->inputs[0]->def && !dlc_is_constant(node->inputs[0]) && dlc_is_constant(node->inputs[1]) &&
            dlc_expr_is_int(graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(graph->pool, filter->dims[1], &channels) &&

@@ -44,7 +44,7 @@ typedef struct {
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;
     LLVMValueRef rounded_bits, rounded_from; /* bits of bf16 that were made last, and of what */
-    uint8_t is_flushed; /* subnormals among them are zeros */
+    uint8_t is_flushed; /* subnormals among what rounded_bits are made of are zeros in them */
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
     uint8_t has_tiles, has_other_shape; /* other: at present */
@@ -65,7 +65,8 @@ LLVMTypeRef dlc_cpu_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
-/* The floats of which these are to be stored as bf16, be they rounded to it by now or not; NULL: they are of memory. */
+/* The floats of which these are to be stored as bf16, be they rounded to it by now or not; NULL: they are of memory. *is_flushed: subnormals
+ * among them are to be stored as zeros. */
 LLVMValueRef dlc_cpu_before_rounding(const dlc_cpu *cpu, uint32_t width, LLVMValueRef value, int *is_flushed);
 LLVMValueRef dlc_cpu_address(dlc_cpu *cpu, const dlc_access *access);
 LLVMValueRef dlc_cpu_intrinsic(dlc_cpu *cpu, const char *name, const LLVMTypeRef *types, uint32_t ntypes,

@@ -150,8 +150,6 @@ START_TEST(conversions_to_floats_round_once)
 }
 END_TEST
 
-/* Every 16-bit pattern is read and written back; what lies halfway between two goes to the even
- * one. */
 START_TEST(subnormals_are_flushed)
 {
     static const double values[][2] = {{0x1p-126, 0x1p-126}, {-0x1p-126, -0x1p-126}, {0x1.fffffep-127, 0}, {-0x1p-149, -0.0}, {1.00390625, 1}};
@@ -163,6 +161,8 @@ START_TEST(subnormals_are_flushed)
 }
 END_TEST
 
+/* Every 16-bit pattern is read and written back; what lies halfway between two goes to the even
+ * one. */
 START_TEST(half_floats_are_complete)
 {
     const dlc_dtype dtypes[] = {DLC_F16, DLC_BF16};
