@@ -99,9 +99,11 @@ struct dlc_emitter {
     /* What a load there will read soon comes nearer, to L2; an address behind the end does no harm. The function may be absent. */
     void (*fetch)(dlc_emitter *e, const dlc_access *access);
     void (*store)(dlc_emitter *e, const dlc_access *access, dlc_val value);
-    /* A vector that is stored by store_held, with the one right behind it in memory or, where `next` is NULL, alone. Both may be absent. */
+    /* A vector that is stored by store_held, with the one right behind it in memory or, where `next` is NULL, alone; or by store_woven, with
+     * others whose lanes lie in turns with its own: lane l of held[k] at l * n + k behind where held[0] begins. All may be absent. */
     dlc_waiting *(*hold)(dlc_emitter *e, const dlc_access *access, dlc_val value);
     void (*store_held)(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
+    void (*store_woven)(dlc_emitter *e, uint32_t n, dlc_waiting *const *held);
     dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
     /* the same where it is seldom needed: it lies in memory and leaves the registers to others. The function may be absent. */
     dlc_var (*var_aside)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
@@ -459,9 +461,10 @@ void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_
  * it is one. */
 int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
-/* What is done for each row of a register tile's vector stands between these; what its rows store may wait for all of them, in the order of
- * the rows, and is stored at the end. waits: true where it does. */
+/* What is done for each row of a register tile's vector, or for each point of an unrolled loop over few, stands between one of these and the
+ * end; what is stored there may wait for all of them, in their order, and is stored at the end. waits: true where it does. */
 void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);
+void dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count);
 int dlc_turn_waits(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_turn_rows_end(dlc_nest *nest);
 /* codegen/cut.c: the points at which the loop of lanes n over the span is cut, in order; returns how many, at most DLC_MOST_TURNS. */

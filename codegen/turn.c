@@ -9,6 +9,9 @@
  * Stores that cross: neighbours in memory are rows of a register tile, while its vectors stride. They wait for all rows of a vector, which
  * are turned then, and a line of memory is written once instead of once for every row. Where only the run knows whether the rows lie
  * together (they may go on in the next image), it asks.
+ *
+ * Woven stores: neighbours in memory are the few points of an unrolled loop, and the next lane's come right behind them (planes of an image
+ * that become its channels). They wait for all points, whose lanes are put in turns then.
  */
 #include "codegen/nest.h"
 
@@ -242,10 +245,13 @@ typedef struct {
     dlc_expr *first;                 /* by row: where lane 0 lies, in elements */
     dlc_expr apart;                  /* from lane to lane */
     dlc_val *value;
+    uint32_t *width;
+    dlc_waiting **held; /* of woven rows */
 } crossing;
 
 struct dlc_turned_rows {
     uint32_t nrows, level;
+    uint8_t are_woven; /* a lane's rows are neighbours, and the next lane's come behind them */
     dlc_vec(crossing) stages;
 };
 
@@ -258,6 +264,19 @@ void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows)
     nest->rows->level = nest->level;
 }
 
+void dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count)
+{
+    const dlc_schedule_node *node = &nest->schedule->nodes.data[loop], *leaf = node + 1;
+    if (!nest->emit->store_woven || nest->rows || nest->mask || nest->lane >= nest->kernel->axes.n || count < 2 || count > DLC_MOST_WOVEN ||
+        node->end != loop + 2 || leaf->kind != DLC_LOOP_LEAF || leaf->row != DLC_DOT_NONE || leaf->nontemporal ||
+        nest->kernel->stages.data[leaf->stage].combine != DLC_REDUCE_NONE)
+        return;
+    nest->rows = dlc_new(nest->arena, dlc_turned_rows);
+    nest->rows->nrows = (uint32_t)count;
+    nest->rows->level = nest->level;
+    nest->rows->are_woven = 1;
+}
+
 static crossing *crossing_of(dlc_nest *nest, uint32_t stage)
 {
     dlc_turned_rows *rows = nest->rows;
@@ -268,8 +287,22 @@ static crossing *crossing_of(dlc_nest *nest, uint32_t stage)
     new.index = dlc_arena_array(nest->arena, rows->nrows, sizeof *new.index, sizeof(dlc_expr));
     new.first = dlc_new_array(nest->arena, dlc_expr, rows->nrows);
     new.value = dlc_new_array(nest->arena, dlc_val, rows->nrows);
+    new.width = dlc_new_array(nest->arena, uint32_t, rows->nrows);
+    new.held = dlc_new_array(nest->arena, dlc_waiting *, rows->nrows);
     dlc_vec_push(nest->arena, &rows->stages, new);
     return &rows->stages.data[rows->stages.n - 1];
+}
+
+/* The next row, all of whose lanes may be one value. */
+static dlc_waiting *hold_woven(dlc_nest *nest, const crossing *c, dlc_val value, uint32_t width)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_access access = {.mem = DLC_MEM_BUFFER, .mode = DLC_ACCESS_VECTOR, .width = nest->width};
+    access.buffer = nest->kernel->stages.data[c->stage].buffer;
+    access.dtype = nest->kernel->buffers.data[access.buffer].type.dtype;
+    dlc_expr lanes = dlc_mul(pool, c->apart, dlc_expr_axis(pool, nest->lane_base));
+    access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(pool, dlc_add(pool, c->first[0], lanes), &nest->ranges));
+    return nest->emit->hold(nest->emit, &access, width == nest->width ? value : nest->emit->splat(nest->emit, access.dtype, value, nest->width));
 }
 
 int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val value, uint32_t width)
@@ -279,12 +312,15 @@ int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val va
     const dlc_buffer *buffer = &nest->kernel->buffers.data[stage->buffer];
     dlc_expr apart, first;
     int64_t number;
-    if (!nest->rows || nest->level != nest->rows->level || width != nest->width || stage->update != DLC_UPDATE_NONE ||
-        dlc_dtype_bytes(buffer->type.dtype) != 4)
+    if (!nest->rows || nest->level != nest->rows->level || stage->update != DLC_UPDATE_NONE)
+        return 0;
+    if (nest->rows->are_woven ? width != nest->width && width != 1 : width != nest->width || dlc_dtype_bytes(buffer->type.dtype) != 4)
         return 0;
     dlc_expr offset = dlc_layout_offset(pool, &buffer->layout, buffer->type.rank, buffer->type.dims, index);
     offset = dlc_expr_simplify(pool, offset, &nest->ranges);
     if (!dlc_expr_linear(pool, offset, nest->lane, &apart, &first) || (dlc_expr_is_int(pool, apart, &number) && number <= 1))
+        return 0;
+    if (nest->rows->are_woven && !(dlc_expr_is_int(pool, apart, &number) && number == nest->rows->nrows))
         return 0;
     crossing *c = crossing_of(nest, s);
     if (c->n == nest->rows->nrows || (c->n && c->apart != apart))
@@ -293,6 +329,9 @@ int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val va
         c->index[c->n][d] = index[d];
     c->apart = apart;
     c->first[c->n] = first;
+    if (nest->rows->are_woven)
+        c->held[c->n] = hold_woven(nest, c, value, width);
+    c->width[c->n] = width;
     c->value[c->n++] = value;
     return 1;
 }
@@ -313,7 +352,7 @@ static dlc_expr are_together(dlc_nest *nest, const crossing *c, uint32_t nrows)
 static void store_one_by_one(dlc_nest *nest, const crossing *c)
 {
     for (uint32_t r = 0; r < c->n; r++)
-        dlc_nest_store(nest, c->stage, c->index[r], c->value[r], nest->width);
+        dlc_nest_store(nest, c->stage, c->index[r], c->value[r], c->width[r]);
 }
 
 /* The rows from `from` on, as many as there are lanes or as are left. */
@@ -361,9 +400,11 @@ void dlc_turn_rows_end(dlc_nest *nest)
     for (uint32_t i = 0; rows && i < rows->stages.n; i++) {
         const crossing *c = &rows->stages.data[i];
         dlc_expr together = are_together(nest, c, rows->nrows);
-        if (together == dlc_expr_bool(pool, 1)) {
+        if (together == dlc_expr_bool(pool, 1) && rows->are_woven) {
+            nest->emit->store_woven(nest->emit, c->n, c->held);
+        } else if (together == dlc_expr_bool(pool, 1)) {
             store_turned_rows(nest, c);
-        } else if (together) {
+        } else if (together && !rows->are_woven) {
             store_if(nest, c, together, store_turned_rows);
             store_if(nest, c, dlc_expr1(pool, DLC_EXPR_NOT, together), store_one_by_one);
         } else {

@@ -1,4 +1,7 @@
-/* Vectors on their way to memory: floats that are rounded to bf16 as they are stored, and stores that wait for their neighbour's. */
+/*
+ * Vectors on their way to memory: floats that are rounded to bf16 as they are stored, stores that wait for their neighbour's, and vectors
+ * whose lanes lie in turns.
+ */
 #include "codegen/cpu/llvm.h"
 
 enum { ROUNDED_LANES = 16 }; /* by one instruction, to bf16; twice as many of two vectors */
@@ -122,5 +125,77 @@ void dlc_cpu_store_held(dlc_emitter *e, dlc_waiting *held, const dlc_access *nex
         store_alone(cpu, held);
         if (behind)
             store_alone(cpu, behind);
+    }
+}
+
+/* --- in turns --- */
+
+/* Element i of what two vectors are in turns is lane i / 2 of one of them; the lower half, or the upper. */
+static LLVMValueRef half_of_turns(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t width, uint32_t from)
+{
+    LLVMValueRef index[64];
+    for (uint32_t i = 0; i < width; i++)
+        index[i] = dlc_cpu_i32(cpu, (from + i) / 2 + (from + i) % 2 * width);
+    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(index, width), "");
+}
+
+/* Vector `part` of what n vectors are in turns: one after the other brings its lanes in. */
+static LLVMValueRef part_of_turns(const dlc_cpu *cpu, const LLVMValueRef *v, uint32_t n, uint32_t width, uint32_t part)
+{
+    LLVMValueRef all = v[0], index[64];
+    for (uint32_t k = 1; k < n; k++) {
+        for (uint32_t i = 0; i < width; i++) {
+            uint32_t at = part * width + i, from = at % n, is_in = from < k;
+            uint32_t lane = is_in && k > 1 ? i : at / n; /* once brought in, a lane is in its place */
+            index[i] = from > k ? LLVMGetPoison(LLVMInt32TypeInContext(cpu->context)) : dlc_cpu_i32(cpu, lane + (is_in ? 0 : width));
+        }
+        all = LLVMBuildShuffleVector(cpu->builder, all, v[k], LLVMConstVector(index, width), "");
+    }
+    return all;
+}
+
+/* An even number of them are two halves, every other one, in turns. */
+static void put_in_turns(const dlc_cpu *cpu, const LLVMValueRef *v, uint32_t n, uint32_t width, LLVMValueRef *parts)
+{
+    LLVMValueRef every_other[2][DLC_MOST_WOVEN / 2] = {{NULL}}, halves[2][DLC_MOST_WOVEN / 2];
+    if (n == 1) {
+        parts[0] = v[0];
+    } else if (n % 2) {
+        for (uint32_t p = 0; p < n; p++)
+            parts[p] = part_of_turns(cpu, v, n, width, p);
+    } else {
+        for (uint32_t k = 0; k < n; k++)
+            every_other[k % 2][k / 2] = v[k];
+        for (uint32_t h = 0; h < 2; h++)
+            put_in_turns(cpu, every_other[h], n / 2, width, halves[h]);
+        for (uint32_t p = 0; p < n; p++)
+            parts[p] = half_of_turns(cpu, halves[0][p / 2], halves[1][p / 2], width, p % 2 * width);
+    }
+}
+
+/* As in memory. The instruction rounds where what it takes for zeros is meant to be. */
+static LLVMValueRef in_memory(dlc_cpu *cpu, const dlc_waiting *held)
+{
+    LLVMValueRef floats = held->floats;
+    if (!floats)
+        return held->value;
+    if (!held->is_flushed || held->access.width != ROUNDED_LANES)
+        return dlc_cpu_to_memory(cpu, DLC_BF16, held->access.width, floats);
+    cpu->facts |= DLC_HAS_BF16;
+    return dlc_cpu_intrinsic(cpu, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &floats, 1);
+}
+
+void dlc_cpu_store_woven(dlc_emitter *e, uint32_t n, dlc_waiting *const *held)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    const dlc_access *access = &held[0]->access;
+    LLVMValueRef v[DLC_MOST_WOVEN] = {NULL}, parts[DLC_MOST_WOVEN], pointer = dlc_cpu_address(cpu, access);
+    LLVMTypeRef type = dlc_cpu_memory_type(cpu, access->dtype, 1);
+    for (uint32_t k = 0; k < n; k++)
+        v[k] = in_memory(cpu, held[k]);
+    put_in_turns(cpu, v, n, access->width, parts);
+    for (uint32_t k = 0; k < n; k++) {
+        LLVMValueRef apart = dlc_cpu_i64(cpu, k * access->width), at = LLVMBuildGEP2(cpu->builder, type, pointer, &apart, 1, "");
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, parts[k], at), dlc_dtype_bytes(access->dtype));
     }
 }

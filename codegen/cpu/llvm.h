@@ -97,6 +97,7 @@ void dlc_cpu_tiles_end(dlc_cpu *cpu);
 int dlc_cpu_store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value);
 dlc_waiting *dlc_cpu_hold(dlc_emitter *e, const dlc_access *access, dlc_val value);
 void dlc_cpu_store_held(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
+void dlc_cpu_store_woven(dlc_emitter *e, uint32_t n, dlc_waiting *const *held);
 /* Bytes that the address is a multiple of. */
 uint32_t dlc_cpu_alignment(const dlc_access *access);
 

@@ -9,7 +9,8 @@ typedef enum { DLC_TARGET_CPU, DLC_TARGET_CUDA } dlc_target_kind;
 enum {
     DLC_LINE_BYTES = 64, /* of the caches of all CPUs here */
     DLC_WAY_BYTES = 4096, /* of a way of x86-64's L1, and taken for that of others */
-    DLC_MOST_STRIDE = 4  /* elements from lane to lane that CPUs read by whole vectors */
+    DLC_MOST_STRIDE = 4, /* elements from lane to lane that CPUs read by whole vectors */
+    DLC_MOST_WOVEN = 8   /* vectors whose lanes CPUs store in turns */
 };
 
 /* A product whose sum is an instruction of its own, in time of one that adds as well: there are ports that only add, but other work has

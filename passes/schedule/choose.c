@@ -114,7 +114,7 @@ void dlc_choose_facts(dlc_chooser *c, dlc_kernel *kernel, const dlc_target *targ
     memset(c, 0, sizeof *c);
     c->kernel = kernel, c->target = target, c->arena = arena;
     c->nstages = kernel->stages.n;
-    c->across = c->rows = DLC_NO_AXIS;
+    c->across = c->woven = c->rows = DLC_NO_AXIS;
     c->accesses = dlc_new_array(arena, dlc_access_facts, kernel->stages.n);
     c->work = dlc_new_array(arena, double, kernel->stages.n);
     c->is_read = dlc_new_array(arena, uint8_t, kernel->stages.n);

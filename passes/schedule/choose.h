@@ -33,6 +33,7 @@ typedef struct {
     uint32_t *together;  /* per stage: the axis along which its scratch lies together; DLC_NO_AXIS, or NULL: its last one */
     uint32_t lane, width; /* while lanes are chosen: the root axis along them, or DLC_NO_AXIS; how many */
     uint32_t across;  /* the axis unrolled in them, as many points as lanes: see dlc_choose_crosses; or DLC_NO_AXIS */
+    uint32_t woven;   /* the axis of few points unrolled in them: see dlc_choose_weaves; or DLC_NO_AXIS */
     uint32_t rows;    /* of a register tile whose elements are asked for; or DLC_NO_AXIS */
     int64_t lanes_block; /* of lanes that constants lie by, see dlc_choose_lay_out_constant; 0: all of them */
 } dlc_chooser;
@@ -40,6 +41,8 @@ typedef struct {
 /* Lanes along one axis stride where the load's neighbours in memory lie along another: a square of both is read by rows and turned in
  * registers (codegen/turn.c). */
 int dlc_choose_crosses(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, uint32_t across, uint32_t width);
+/* Neighbours in memory are the points of such an axis, and those of the next lane come behind them: vectors are stored with their lanes in turns. */
+int dlc_choose_weaves(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, uint32_t woven, uint32_t width);
 /* The rows of a register tile are turned, in registers, where they store this way: neighbours in memory are neighbouring rows. */
 int dlc_choose_is_turned(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t rows, uint32_t width);
 /* The first such axis of these for this load of the stage, or for any of them (0); DLC_NO_AXIS: there is none. */
@@ -101,9 +104,9 @@ typedef struct {
     uint32_t *lanes; /* by stage, without a root lane: own or reduced axis along the vectors, or DLC_NO_AXIS: scalar */
     uint32_t width;
     uint32_t inner;  /* the reduced axis that stands innermost, along which neighbours share what they read; DLC_NO_AXIS: the last one */
-    uint32_t across; /* a root axis in tiles, unrolled inside the lanes: of the width, to be turned, or of neighbours whose folds run
-                        side by side; or DLC_NO_AXIS */
-    int64_t tile;    /* of `across` */
+    uint32_t across; /* a root axis in tiles, unrolled inside the lanes: of the width, to be turned, of all its points, to be woven, or of
+                        neighbours whose folds run side by side; or DLC_NO_AXIS */
+    int64_t tile;    /* of `across`; 0: it has no loop around the lanes */
     uint32_t within; /* a root axis in tiles whose points are visited inside the lanes, or DLC_NO_AXIS */
     double cycles;
 } dlc_lanes_choice;

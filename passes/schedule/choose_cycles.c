@@ -9,6 +9,7 @@
 #define LOOKUP_CYCLES 6.0 /* of a vector: four loads of the table, two permutations, a choice */
 #define TURNED_CYCLES 0.4 /* of an element of a square: two shuffles of each vector for each power of two */
 #define TURNED_ROW 0.7    /* of an element of a register tile's rows, fewer than lanes */
+#define WOVEN_CYCLES 0.5  /* of a vector for each of the others, two of which a cycle takes */
 #define MISSED_ROW 2.4    /* the same where lanes lie a way of L1 apart: none of their lines is there any more when the next tile goes on in it */
 
 enum {
@@ -144,6 +145,14 @@ int dlc_choose_crosses(const dlc_chooser *c, const dlc_access_fact *access, uint
            dlc_choose_stride(c, access->offset, lane) != 0 && dlc_choose_stride(c, access->offset, lane) != 1;
 }
 
+int dlc_choose_weaves(const dlc_chooser *c, const dlc_access_fact *access, uint32_t lane, uint32_t woven, uint32_t width)
+{
+    int64_t points;
+    return !access->load && !DLC_SOURCE_IS_STAGE(access->source) && c->target->kind == DLC_TARGET_CPU && !c->target->plugin && width > 1 &&
+           dlc_const_extent(c->kernel, woven, &points) && points > 1 && points <= DLC_MOST_WOVEN &&
+           dlc_choose_stride(c, access->offset, woven) == 1 && dlc_choose_stride(c, access->offset, lane) == points;
+}
+
 uint32_t dlc_choose_across(const dlc_chooser *c, uint32_t s, dlc_expr load, const dlc_ids *axes, uint32_t lane, uint32_t width)
 {
     for (uint32_t i = 0; i < axes->n; i++) {
@@ -234,6 +243,8 @@ static double access_cycles(const dlc_chooser *c, const dlc_access_fact *access,
         return TURNED_CYCLES;
     if (!access->load && !DLC_SOURCE_IS_STAGE(access->source) && c->rows != DLC_NO_AXIS && dlc_choose_is_turned(c, access, c->rows, width))
         return dlc_choose_stride(c, access->offset, lane) * 4 % DLC_WAY_BYTES ? TURNED_ROW : MISSED_ROW;
+    if (c->woven != DLC_NO_AXIS && dlc_choose_weaves(c, access, lane, c->woven, width))
+        return (1 + WOVEN_CYCLES * (double)(c->extent[c->woven] - 1)) / width;
     if (access->load && dlc_looked_up(c->target, c->kernel, access->load))
         return LOOKUP_CYCLES / width;
     if (access->load && stride >= 2 && stride <= DLC_MOST_STRIDE && c->target->kind == DLC_TARGET_CPU)

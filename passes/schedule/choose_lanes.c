@@ -111,7 +111,7 @@ static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
     for (uint32_t l = 0; l < choice->loops.n; l++)
         if (choice->loops.data[l].axis == axis)
             return 1;
-    return 0;
+    return axis == choice->across;
 }
 
 static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
@@ -317,6 +317,30 @@ static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
         }
     }
     c->across = DLC_NO_AXIS;
+}
+
+/* One map, of whose results neighbours in memory are the points of a short axis, which the lanes' vectors hold in turns. */
+static void try_woven(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    const dlc_stage *stage = &c->kernel->stages.data[0];
+    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n || !is_small(c))
+        return;
+    for (uint32_t i = 0; i < c->roots.n * c->roots.n; i++) {
+        uint32_t lane = c->roots.data[i / c->roots.n], woven = c->roots.data[i % c->roots.n], weaves = 0;
+        for (uint32_t a = 0; a < c->accesses[0].n && lane != woven; a++)
+            weaves |= (uint32_t)dlc_choose_weaves(c, &c->accesses[0].data[a], lane, woven, choice->width);
+        if (!weaves)
+            continue;
+        c->woven = woven;
+        double cycles = dlc_choose_stage_cycles(c, 0, lane, choice->width);
+        if (cycles < choice->cycles) {
+            choice->cycles = cycles;
+            choice->lane = lane;
+            choice->across = woven;
+            choice->tile = 0;
+        }
+    }
+    c->woven = DLC_NO_AXIS;
 }
 
 enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
@@ -538,6 +562,8 @@ static void find_loops(dlc_chooser *c, dlc_lanes_choice *choice)
     if (choice->across == DLC_NO_AXIS)
         choice->within = dlc_choose_within(c, choice->lane, &outer, &within);
     for (uint32_t i = 0; i < outer.n; i++) {
+        if (outer.data[i] == choice->across && !choice->tile)
+            continue;
         int64_t tile = outer.data[i] == choice->across ? choice->tile : outer.data[i] == choice->within ? within : 1;
         dlc_vec_push(c->arena, &choice->loops, ((dlc_root_choice){outer.data[i], tile, 0}));
     }
@@ -593,6 +619,7 @@ static void choose_lanes(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t byte
         choice->cycles = root_cycles;
     }
     try_across(c, choice);
+    try_woven(c, choice);
     if (choice->across == DLC_NO_AXIS)
         fit_width(c, choice);
     find_loops(c, choice);

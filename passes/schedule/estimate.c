@@ -392,6 +392,15 @@ static uint32_t axis_across(const estimator *e, uint32_t leaf, uint32_t lanes)
     return is_square ? node_at(e, inner)->axis : DLC_NO_AXIS;
 }
 
+/* The short axis of a map whose points are all unrolled inside of the lanes, where they may be stored in turns. */
+static uint32_t axis_woven(const estimator *e, uint32_t leaf, uint32_t lanes)
+{
+    uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
+    int is_inside = inner == lanes + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL && node_at(e, inner)->end == inner + 2;
+    return is_inside && dlc_schedule_most_points(e->schedule, inner) == e->c.extent[node_at(e, inner)->axis] ? node_at(e, inner)->axis
+                                                                                                             : DLC_NO_AXIS;
+}
+
 /* Lanes of one vector of the stage's values, and no more. */
 static uint32_t least_width(const estimator *e, uint32_t s, uint32_t width)
 {
@@ -509,9 +518,10 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return dot_cycles(e, leaf);
     if (as == DLC_ROOT_NODE && dlc_schedule_thread_of(e->schedule, leaf) != DLC_ROOT_NODE)
         return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
-    e->c.lane = e->c.across = e->c.rows = DLC_NO_AXIS;
+    e->c.lane = e->c.across = e->c.woven = e->c.rows = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
         e->c.across = axis_across(e, leaf, loop);
+        e->c.woven = axis_woven(e, leaf, loop);
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
         if (has_vectors(e)) /* what is wider than a vector is several */
@@ -604,7 +614,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     *result = (dlc_estimate){0};
     dlc_choose_facts(&e.c, kernel, schedule->target, scratch);
     e.c.place = dlc_new_array(scratch, uint8_t, kernel->stages.n + 1);
-    e.c.lane = e.c.across = e.c.rows = DLC_NO_AXIS;
+    e.c.lane = e.c.across = e.c.woven = e.c.rows = DLC_NO_AXIS;
     e.c.together = dlc_new_array(scratch, uint32_t, kernel->stages.n + 1);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         e.c.together[s] = DLC_NO_AXIS;

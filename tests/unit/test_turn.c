@@ -1,7 +1,7 @@
 /*
  * Squares of a load turned in registers (codegen/turn.c): lanes along one axis, neighbours in memory along another that is unrolled in
  * them. Whole squares and their rest, fixed and symbolic sizes, several loads in one map, layouts in blocks, which lanes fill as vectors, and in
- * granules, which they fill as words.
+ * granules, which they fill as words. Planes that become channels, whose lanes are stored in turns.
  */
 #include "tests/unit/schedule_cases.h"
 #include "tests/unit/suite.h"
@@ -193,6 +193,46 @@ START_TEST(attention_reads_its_granules)
 }
 END_TEST
 
+#define WOVEN "  lane p:%d, unroll c {\n    t\n  }\n"
+
+/* Of whole vectors and what is left of one, of every number of planes that is woven and one more. */
+START_TEST(planes_become_channels_by_turns)
+{
+    static const struct {
+        const char *type, *cast;
+    } types[] = {{"f32", ""}, {"u8", "u8"}, {"bf16", "bf16"}, {"bf16", "bf16.ftz"}, {"f16", "f16"}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int planes = 2; planes <= DLC_MOST_WOVEN + 1; planes++) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "kernel @k(x: f32[%d,75]) -> (y: %s[75,%d]) {\n  axis c=%d, p=75\n  t[c,p]: %s = %s(x[c, p]) -> y[p, c]\n}\n", planes,
+                     types[t].type, planes, planes, types[t].type, types[t].cast);
+            expect_right_everywhere(text, WOVEN);
+        }
+}
+END_TEST
+
+/* A plane of zeros behind the others, a border, rows by rows; channels of which some are known to be together. */
+START_TEST(woven_planes_have_borders)
+{
+    expect_right_everywhere("kernel @k(x: f32[3,9,30]) -> (y: u8[11,32,4]) {\n  axis c=4, i=11, p=32\n"
+                            "  t[c,i,p]: u8 = u8(x[c, i - 1, p - 1 if c < 3 and 1 <= i and i < 10 and 1 <= p and p < 31]) -> y[i, p, c]\n}\n",
+                            "  par i, for c:4, lane p:%d, unroll c {\n    t\n  }\n");
+    expect_right_everywhere("kernel @k(x: f32[4,n]) -> (y: f32[n,4]) {\n  axis c=4, p=n\n  t[c,p] = x[c, p] + 1.0 -> y[p, c]\n}\n", WOVEN);
+    expect_right_everywhere("kernel @k(x: f32[6,64]) -> (y: f32[64,6]) {\n  axis c=6, p=64\n  t[c,p] = x[c, p] -> y[p, c]\n}\n",
+                            "  for c:3, lane p:%d, unroll c {\n    t\n  }\n");
+}
+END_TEST
+
+START_TEST(woven_planes_scatter_nothing)
+{
+    expect_no_gather("kernel @k(x: f32[3,64]) -> (y: f32[64,3]) {\n  axis c=3, p=64\n  t[c,p] = x[c, p] -> y[p, c]\n}\n",
+                     "  lane p:8, unroll c {\n    t\n  }\n");
+    expect_no_gather("kernel @k(x: f32[3,64]) -> (y: u8[64,4]) {\n  axis c=4, p=64\n  t[c,p]: u8 = u8(x[c, p if c < 3]) -> y[p, c]\n}\n",
+                     "  lane p:8, unroll c {\n    t\n  }\n");
+}
+END_TEST
+
 START_TEST(only_known_points_are_written_out)
 {
     expect_refused("kernel @k(x: f32[n,m]) -> (y: f32[m,n]) {\n  axis i=n, j=m\n"
@@ -217,6 +257,9 @@ int main(void)
     tcase_add_test(tests, copies_into_granules_go_by_words);
     tcase_add_test(tests, granules_are_copied_of_scratch);
     tcase_add_test(tests, attention_reads_its_granules);
+    tcase_add_test(tests, planes_become_channels_by_turns);
+    tcase_add_test(tests, woven_planes_have_borders);
+    tcase_add_test(tests, woven_planes_scatter_nothing);
     tcase_add_test(tests, only_known_points_are_written_out);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
