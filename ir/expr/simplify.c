@@ -306,6 +306,42 @@ static dlc_expr truncating(context *ctx, dlc_pool *pool, dlc_expr_op op, dlc_exp
 
 /* --- comparisons --- */
 
+/* k * q + rest < 0 asks about q alone where the rest decides nothing: 3 * i + j < 681 is i < 227 for j below 3. */
+static dlc_expr without_rest(context *ctx, dlc_pool *pool, dlc_expr slack, int64_t k)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, slack, 1), nrest = 0;
+    dlc_expr q = dlc_expr_i64(pool, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_term term = pool->work.data[first + i];
+        if (term.mono && term.coef % k == 0)
+            q = dlc_add(pool, q, dlc_muli(pool, term.mono, term.coef / k));
+        else
+            nrest += term.mono != 0;
+    }
+    pool->work.n = first;
+    if (!nrest)
+        return 0;
+    dlc_interval rest = range_of(ctx, pool, dlc_sub(pool, slack, dlc_muli(pool, q, k)));
+    if (rest.lo <= -INT64_MAX || rest.hi == INT64_MAX)
+        return 0;
+    int64_t most = dlc_floor_ratio(rest.hi, k);
+    return most == dlc_floor_ratio(rest.lo, k) ? dlc_lt(pool, q, dlc_expr_i64(pool, -most)) : 0;
+}
+
+/* By the first of the terms' coefficients that serves. */
+static dlc_expr coarser(context *ctx, dlc_pool *pool, dlc_expr comparison, dlc_expr slack)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, slack, 1);
+    dlc_expr result = 0;
+    for (uint32_t i = 0; i < n && !result; i++) {
+        dlc_term term = pool->work.data[first + i];
+        if (term.mono && (term.coef > 1 || term.coef < -1) && term.coef != INT64_MIN)
+            result = without_rest(ctx, pool, slack, term.coef < 0 ? -term.coef : term.coef);
+    }
+    pool->work.n = first;
+    return result ? result : comparison;
+}
+
 static dlc_expr decide(context *ctx, dlc_pool *pool, dlc_expr comparison)
 {
     dlc_interval range = range_of(ctx, pool, comparison);
@@ -318,7 +354,7 @@ static dlc_expr decide(context *ctx, dlc_pool *pool, dlc_expr comparison)
         return comparison;
     if (is_nonnegative(ctx, pool, dlc_addi(pool, dlc_muli(pool, slack, -1), -1)))
         return dlc_expr_bool(pool, 1);
-    return is_nonnegative(ctx, pool, slack) ? dlc_expr_bool(pool, 0) : comparison;
+    return is_nonnegative(ctx, pool, slack) ? dlc_expr_bool(pool, 0) : coarser(ctx, pool, comparison, slack);
 }
 
 static dlc_expr decide_equality(context *ctx, dlc_pool *pool, dlc_expr comparison)

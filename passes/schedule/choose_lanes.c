@@ -319,6 +319,20 @@ static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
     c->across = DLC_NO_AXIS;
 }
 
+/* The stage stores in turns what it loads by vectors. */
+static int weaves(const dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t woven, uint32_t width)
+{
+    int is_woven = 0;
+    for (uint32_t a = 0; a < c->accesses[s].n; a++) {
+        const dlc_access_fact *access = &c->accesses[s].data[a];
+        int64_t stride = dlc_choose_stride(c, access->offset, lane);
+        if (access->load && stride != 0 && stride != 1)
+            return 0;
+        is_woven |= dlc_choose_weaves(c, access, lane, woven, width);
+    }
+    return is_woven;
+}
+
 /* One map, of whose results neighbours in memory are the points of a short axis, which the lanes' vectors hold in turns. */
 static void try_woven(dlc_chooser *c, dlc_lanes_choice *choice)
 {
@@ -326,10 +340,8 @@ static void try_woven(dlc_chooser *c, dlc_lanes_choice *choice)
     if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n || !is_small(c))
         return;
     for (uint32_t i = 0; i < c->roots.n * c->roots.n; i++) {
-        uint32_t lane = c->roots.data[i / c->roots.n], woven = c->roots.data[i % c->roots.n], weaves = 0;
-        for (uint32_t a = 0; a < c->accesses[0].n && lane != woven; a++)
-            weaves |= (uint32_t)dlc_choose_weaves(c, &c->accesses[0].data[a], lane, woven, choice->width);
-        if (!weaves)
+        uint32_t lane = c->roots.data[i / c->roots.n], woven = c->roots.data[i % c->roots.n];
+        if (lane == woven || !weaves(c, 0, lane, woven, choice->width))
             continue;
         c->woven = woven;
         double cycles = dlc_choose_stage_cycles(c, 0, lane, choice->width);

@@ -52,8 +52,10 @@ static const struct {
     /* a reduction over contiguous elements folds across lanes, over strided ones it does not */
     {"in x 64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane r1:16 x 4 {\n    reduce_sum\n"},
     {"in x 64,640; s = reduce_sum x axes=0 keepdims=0; out s", "x86-64-v4", "lane i1"},
-    /* a few channels are written out, pixel by pixel */
-    {"in x 4,3,224,224; t = transpose x perm=0,2,3,1; out t", "x86-64-v4", "par i0, i1i2:2664, for i1i2, unroll i3 {\n    transpose\n"},
+    /* a few channels are written out, pixel by pixel, and stored in turns where vectors of each are loaded */
+    {"in x 4,3,224,224; t = transpose x perm=0,2,3,1; out t", "x86-64-v4", "par i0, i1i2:7120, lane i1i2:16, unroll i3 {\n    transpose\n"},
+    {"in x 4,3,224,1120; s = slice x starts=0,0,0,0 steps=1,1,1,5 dims=4,3,224,224; t = transpose s perm=0,2,3,1; out t", "x86-64-v4",
+     "par i0, i1i2:2664, for i1i2, unroll i3 {\n    transpose\n"},
     /* these go down the rows side by side, in tiles of as many vectors as leave few over, and registers */
     {"in x 16,64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v4", "lane i2:16 x 8, for r1 {\n    reduce_sum\n"},
     {"in x 16,64,640; s = reduce_sum x axes=1 keepdims=0; out s", "x86-64-v3", "lane i2:8 x 8, for r1 {\n    reduce_sum\n"},
