@@ -17,6 +17,7 @@ enum {
 #define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through: */
 #define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
+#define AGAIN_HIDING 8.0   /* the same of panels that come by again while lanes multiply: they are asked for ahead */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
@@ -370,7 +371,8 @@ static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
         return 0;
     double waiting = (passes - 1) * all / (is_far ? far_rate(e->schedule->target->machine) : INNER_BYTES);
     double computing = dot_cycles(e, leaf);
-    return dlc_estimate_beside(waiting, computing) - computing;
+    int is_of_lanes = dlc_dots[node_at(e, leaf)->row].family == DLC_FAMILY_LANES;
+    return dlc_estimate_hiding(waiting, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
 }
 
 /* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
@@ -471,16 +473,13 @@ static double guarded_loads(const estimator *e, uint32_t s, uint32_t axis)
     return n;
 }
 
-/* Points of the leaf that an iteration of its lanes has, all of them written out; 0: there are loops between. */
-static double points_written(const estimator *e, uint32_t leaf, uint32_t lanes)
+/* The loop around the leaf that is not written out, the lanes' at the latest, and the points that an iteration of it has. */
+static uint32_t loop_around(const estimator *e, uint32_t leaf, uint32_t lanes, double *points)
 {
-    double points = 1;
-    for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != lanes; n = dlc_schedule_parent(e->schedule, n)) {
-        if (node_at(e, n)->kind != DLC_LOOP_UNROLL)
-            return 0;
-        points *= (double)dlc_schedule_most_points(e->schedule, n);
-    }
-    return points;
+    uint32_t n = dlc_schedule_parent(e->schedule, leaf);
+    for (*points = 1; n != lanes && node_at(e, n)->kind == DLC_LOOP_UNROLL; n = dlc_schedule_parent(e->schedule, n))
+        *points *= (double)dlc_schedule_most_points(e->schedule, n);
+    return n;
 }
 
 /* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
@@ -502,11 +501,12 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     int goes_down = !is_fold && stage->reduce.n && loop->count > 1; /* sums of all vectors in one loop */
     if (!is_fold && !goes_down && loop->count > 1) /* nothing waits, and the rest is longer */
         added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * guard;
-    double written = points_written(e, leaf, lanes);
-    if (written > 0)
+    double written;
+    uint32_t around = loop_around(e, leaf, lanes, &written);
+    if (around == lanes)
         added += vectors / beside / written * LOOP_CYCLES;
-    else if (node_at(e, dlc_schedule_parent(e->schedule, leaf))->kind == DLC_LOOP_FOR)
-        added += vectors * LOOP_CYCLES / 2 / (goes_down ? loop->count : 1);
+    else if (node_at(e, around)->kind == DLC_LOOP_FOR)
+        added += vectors / written * LOOP_CYCLES / 2 / (goes_down ? loop->count : 1);
     return added;
 }
 

@@ -15,6 +15,7 @@ enum {
     BURST = 16,         /* sums that are stored without waiting */
     LATENCY_HIDDEN = 8 /* cycles of a chain of sums in which the tile behind is begun */
 };
+#define LOAD_HIDING 6.0  /* loads as long as the multiplications make them an eighth longer */
 #define CHAIN_HIDING 8.0 /* a chain as long as the multiplications makes them a tenth longer: nothing else waits for it */
 #define TOLD_APART 0.97 /* of the time that a product takes on the rule's tiles: others that take no less are no better */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
@@ -108,25 +109,37 @@ static int64_t first_distance(const dlc_chooser *c, dlc_expr offset, uint32_t ax
     return dlc_expr_eval(pool, dlc_expr_substitute(pool, offset, with, c->kernel->axes.n), c->symbols) - first;
 }
 
-/* Rows that begin where the one before does in L1, beyond its ways. */
-static double crowded_rows(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
+/* The places in a way of L1 at which rows so many bytes apart begin. */
+static double places_of(int64_t bytes)
+{
+    double apart = fmod(fabs((double)bytes), DLC_WAY_BYTES), places = 1;
+    while (fmod(apart * places, DLC_WAY_BYTES) > 0)
+        places *= 2;
+    return places;
+}
+
+/* The square of the rows that L1 has no way for, of those that begin at one place in it, for all such places. */
+static double crowding(const dlc_chooser *c, uint32_t s, const dlc_contraction *form, dlc_expr rows, double height)
 {
     const dlc_ids *axes = rows == form->a ? &form->m : &form->n;
-    if (height <= dlc_target_l1_ways(c->target) || !axes->n)
+    double ways = dlc_target_l1_ways(c->target), worst = 0;
+    if (height <= ways || !axes->n)
         return 0;
     uint8_t *marks = dlc_new_array(c->arena, uint8_t, c->kernel->pool->nodes.n);
     dlc_expr_reach(c->kernel->pool, rows, marks);
     for (uint32_t i = 0; i < c->accesses[s].n; i++) {
         const dlc_access_fact *access = &c->accesses[s].data[i];
-        if (!access->load || !marks[access->load] || DLC_SOURCE_IS_STAGE(access->source))
+        if (!access->load || !marks[access->load])
             continue;
         int64_t stride = dlc_choose_stride(c, access->offset, axes->data[axes->n - 1]);
         if (stride == DLC_ODD_STRIDE && !dlc_expr_has_load(c->kernel->pool, access->offset))
             stride = first_distance(c, access->offset, axes->data[axes->n - 1]);
-        if (stride * dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype) % DLC_WAY_BYTES == 0)
-            return height - dlc_target_l1_ways(c->target);
+        double places = places_of(stride * (int64_t)dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, access->load)->dtype));
+        double beyond = height / places - ways;
+        if (beyond > 0 && beyond * beyond * places > worst)
+            worst = beyond * beyond * places;
     }
-    return 0;
+    return worst;
 }
 
 /* Rows' elements lie at no fixed distance: each row begins where divisions say. */
@@ -146,7 +159,7 @@ typedef struct {
     const dlc_machine *machine;
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
-    double crowded;               /* rows */
+    double crowding;
     int is_ahead, begins_anywhere;
 } tile_facts;
 
@@ -155,8 +168,8 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
     double multiplying = rows * vectors * t->fma / FMA_A_CYCLE;
     double loading = (rows + vectors * t->is_ahead) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
-    double cycles = dlc_estimate_beside(multiplying, loading) + (vectors > 1 ? t->machine->spread_cycles : 0);
-    cycles += t->crowded * t->crowded * t->machine->sum_latency * PUSHED_OUT;
+    double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : 0);
+    cycles += t->crowding * t->machine->sum_latency * PUSHED_OUT;
     if (wanted > t->registers)
         cycles += (wanted - t->registers) * SPILLED / LOADS_A_CYCLE;
     return cycles;
@@ -253,7 +266,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
     t.begins_anywhere = factor && node->rows != DLC_NO_AXIS && begins_anywhere(c, node->stage, factor, node->rows);
     for (uint32_t r = 0; r < rows.n; r++) {
-        t.crowded = factor ? crowded_rows(c, node->stage, &form, factor, rows.data[r].size) : 0;
+        t.crowding = factor ? crowding(c, node->stage, &form, factor, rows.data[r].size) : 0;
         for (uint32_t i = 0; i < columns.n; i++) {
             double height = rows.data[r].size, wide = columns.data[i].size, count = rows.data[r].count * columns.data[i].count;
             double sums = height * ceil(wide / t.width), tile = tile_cycles(&t, height, wide, steps);

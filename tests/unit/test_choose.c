@@ -69,7 +69,7 @@ static const struct {
     /* a constant that is converted is packed in its own type */
     {"in x:f16 64,48; const w:f16 48,96; m = matmul x w; out m", "x86-64-v3", "copy columns = matmul.w [j/16, k, j%16]"},
     /* an operand in place, and one whose rows are columns */
-    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 13 {\n  par j:16, i:6 {\n    matmul = dot fma"},
+    {"in x 128,64; in y 64,96; m = matmul x y; out m", "x86-64-v3", "schedule x86-64-v3 grain 14 {\n  par j:16, i:6 {\n    matmul = dot fma"},
     {"in x 128,64; in y 96,64; t = transpose y perm=1,0; m = matmul x t; out m", "x86-64-v3", "copy columns = matmul.y [j/16, k, j%16]\n  par j:16 {\n    for k:8, lane j:8, unroll k {\n      columns in scratch\n"},
     /* loads that cross the store go through tiles on CUDA, not where a side is short, and by squares on a CPU */
     {"in x 4096,4096; t = transpose x perm=1,0; out t", "sm_80", "threads 256 {\n  copy tile0 = transpose.x [i1, i0+1]\n  par i0:32, i1:32 {\n    thread i1, i0 {\n      tile0 in scratch\n"},
@@ -271,7 +271,7 @@ START_TEST(candidates_leave_no_trace)
 }
 END_TEST
 
-/* Estimates rank schedules as measuring did (Zen 3): the first of each two is faster. */
+/* Estimates rank schedules as measuring did (Zen 3, and Zen 4 for x86-64-v4): the first of each two is faster. */
 #define MATRIX(k) "kernel @f(x: f32[96," #k "], w: f32[" #k ",96]@const) -> (y: f32[96,96]) {\n  axis i=96, j=96, k=" #k "\n" \
                   "  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
 #define TILES(width, loops) "schedule x86-64-v3 {\n  copy columns = y.w [j/" #width ", k, j%" #width "]\n  const { columns }\n  " loops " {\n" \
@@ -280,6 +280,11 @@ END_TEST
 #define PAIR "kernel @f(x: f32[64,32], y: f32[64,32]) -> (z: f32[64,64]) {\n  axis i=64, j=64\n" \
              "  z[i,j] = select(j < 32, x[i, j if j < 32], y[i, j - 32 if 32 <= j])\n}\n"
 #define ROWS(lanes) "schedule x86-64-v3 {\n  par i, lane j:" lanes " {\n    z\n  }\n}\n"
+#define LONG_TILES(loops) "schedule x86-64-v4 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " loops " {\n" \
+                          "    y = dot fma i x j over [k]\n  }\n}\n"
+#define POOL "kernel @f(x: f32[57,57,64]) -> (y: f32[28,28,64]) {\n  axis c=64, h=28, w=28, kh=3, kw=3\n" \
+             "  y[c,h,w] = max(kh,kw) x[h * 2 + kh, w * 2 + kw, c] -> y[h, w, c]\n}\n"
+#define WINDOW(loops) "schedule x86-64-v4 {\n  par h, for w, lane c:16, " loops " {\n    y\n  }\n}\n"
 static const struct {
     const char *kernel, *faster, *slower;
     double threads;
@@ -288,6 +293,9 @@ static const struct {
     {MATRIX(1000), TILE("par i:4, j:16"), TILE("par i:3, j:16"), 1},
     {MATRIX(1000), TILE("par i:6, j:16"), TILE("for i:6, j:16"), 2}, /* one unit of work has one thread */
     {MATRIX(1000), TILES(24, "par j:48, i:4, for j:24"), TILES(24, "par j:32, i:4, for j:24"), 1}, /* blocks share tiles */
+    {MATRIX(512), LONG_TILES("par i:13, j:16"), LONG_TILES("par i:26, j:16"), 1}, /* every other row begins at the same place of L1 */
+    {POOL, WINDOW("unroll kh, kw"), WINDOW("for kh, kw"), 1},
+    {POOL, WINDOW("for kh, unroll kw"), WINDOW("for kh, kw"), 1},
     {PAIR, ROWS("8"), ROWS("8 x 4"), 1}, /* which asks at each vector where it is read */
 };
 
