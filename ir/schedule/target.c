@@ -178,7 +178,7 @@ uint32_t dlc_host_l3_bytes(void)
 static void take_host(const char *base, dlc_machine *machine)
 {
 #if defined(__x86_64__)
-#define DLC_HOST(family, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, step, ops)\
+#define DLC_HOST(family, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, step, ops, side_by_side)\
     if (__builtin_cpu_is(family) && !strcmp(base, row)) {                                          \
         machine->cycles_per_us = cycles;                                                           \
         machine->l1_bytes_per_us = l1;                                                             \
@@ -193,6 +193,7 @@ static void take_host(const char *base, dlc_machine *machine)
         machine->row_cycles = rows;                                                                \
         machine->step_bytes = step;                                                                \
         machine->lane_ops = ops;                                                                   \
+        machine->streams = side_by_side;                                                           \
     }
 #include "ir/schedule/hosts.def"
 #undef DLC_HOST

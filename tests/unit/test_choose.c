@@ -217,7 +217,7 @@ START_TEST(constants_are_packed)
 }
 END_TEST
 
-static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel **kernel, dlc_reason *reason,
+static dlc_schedule *schedule_on(const dlc_target *target, const char *text, dlc_arena *arena, dlc_kernel **kernel, dlc_reason *reason,
                                  const char **detail)
 {
     dlc_diag diag;
@@ -225,12 +225,17 @@ static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel 
     dlc_diag_init(&diag, arena);
     if (dlc_kernel_parse(text, arena, &diag, kernel) != DLC_OK)
         ck_abort_msg("%s", diag.messages[0].text);
-    *reason = dlc_choose(*kernel, dlc_target_find("x86-64-v3"), arena, &schedule, detail);
+    *reason = dlc_choose(*kernel, target, arena, &schedule, detail);
     if (schedule)
         dlc_estimate_grain(schedule, arena);
     if (schedule && dlc_schedule_resolve(schedule, &diag) != DLC_OK)
         ck_abort_msg("%s", diag.messages[0].text);
     return schedule;
+}
+
+static dlc_schedule *schedule_of(const char *text, dlc_arena *arena, dlc_kernel **kernel, dlc_reason *reason, const char **detail)
+{
+    return schedule_on(dlc_target_find("x86-64-v3"), text, arena, kernel, reason, detail);
 }
 
 static char *text_of(const dlc_schedule *schedule, dlc_arena *arena)
@@ -342,6 +347,28 @@ START_TEST(vectors_follow_the_machine)
 }
 END_TEST
 
+/* Weights that one row reads come by panels of a line side by side, or, where the machine follows one stream best, of a tile together. */
+START_TEST(streams_follow_the_machine)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[4096], w: f32[4096,4096]@const) -> (y: f32[4096]) {\n"
+                                      "  axis j=4096, k=4096\n  y[j] = sum(k) x[k] * w[k, j]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *other.machine;
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail, *text;
+    for (int streams = 0; streams < 2; streams++) {
+        machine.streams = streams;
+        other.machine = &machine;
+        text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+        ck_assert_msg(strstr(text, streams ? "[j/32, k, j%32]" : "[j/16, k, j%16]") != NULL, "%s", text);
+        ck_assert_msg(strstr(text, streams ? "par j:32 {" : "par j:128 {") != NULL, "%s", text);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Rows whose number is not known go by few: an input of 128 is work for four threads. */
 START_TEST(unknown_rows_go_by_few)
 {
@@ -434,6 +461,7 @@ int main(void)
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
+    tcase_add_test(tcase, streams_follow_the_machine);
     tcase_add_test(tcase, unknown_rows_go_by_few);
     tcase_add_loop_test(tcase, threads_are_worth_their_start, 0, sizeof dealt / sizeof *dealt);
     tcase_add_test(tcase, constants_are_packed);
