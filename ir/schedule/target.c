@@ -194,6 +194,7 @@ static void take_host(const char *base, dlc_machine *machine)
         machine->step_bytes = step;                                                                \
         machine->lane_ops = ops;                                                                   \
         machine->streams = side_by_side;                                                           \
+        machine->fitted = 1;                                                                       \
     }
 #include "ir/schedule/hosts.def"
 #undef DLC_HOST

@@ -17,7 +17,8 @@ enum {
 };
 #define LOAD_HIDING 6.0  /* loads as long as the multiplications make them an eighth longer */
 #define CHAIN_HIDING 8.0 /* a chain as long as the multiplications makes them a tenth longer: nothing else waits for it */
-#define TOLD_APART 0.97 /* of the time that a product takes on the rule's tiles: others that take no less are no better */
+#define TOLD_APART 0.97 /* of the time that a product takes on the rule's tiles: others that take no less are no better; */
+#define FITTED_APART 0.995 /* on a machine to which estimates were fitted */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
 #define PUSHED_OUT 0.06  /* of a sum's latency at each step, by the square of the rows that L1 has no way for: they push each other out */
 #define PART_SUM 1.0    /* a vector's total: loaded, added to, stored */
@@ -241,7 +242,7 @@ int64_t dlc_choose_vectors(const dlc_target *target, dlc_dot row, dlc_dtype acc,
     int64_t columns = (int64_t)ceil(size[1] / ((double)target->vector_bytes / dlc_dtype_bytes(acc))), best = rule;
     if (rule > DLC_MOST_VECTORS || heights[rule] < 1)
         return rule;
-    double least = product_cycles(target, row, acc, size, heights[rule], rule) * TOLD_APART;
+    double least = product_cycles(target, row, acc, size, heights[rule], rule) * (target->machine->fitted ? FITTED_APART : TOLD_APART);
     for (int64_t v = 1; v <= DLC_MOST_VECTORS && v <= columns; v++) {
         double cycles = heights[v] > 0 ? product_cycles(target, row, acc, size, heights[v], v) : least;
         if (cycles < least)
