@@ -4,14 +4,14 @@
  * most, and what is less than 2^-126 is zero, which instructions take it for anyway. (docs/numerics.md)
  *
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant
- *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of many rows, on tile registers; a is a number
+ *     matmul(x * a, y) = matmul(bf16(x), bf16(y)) {dtype=f32} * a       of many rows (attention); a is a number
  *
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
  * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A
  * convolution of groups stays as it is, but a large one of single channels with a small window, which gains half its bytes; and so does one
- * of few channels, and a product of two activations (attention) where there are no tile registers: what they would save is less than the
- * cuts cost. But where pairs pay, an image of few channels has its pixels' channels side by side, as a wider one of one channel, whose
+ * of few channels, and a product of two activations where no instruction multiplies bf16 faster than f32: what they would save is less than
+ * the cuts cost. Where there is one, an image of few channels has its pixels' channels side by side, as a wider one of one channel, whose
  * windows' rows are long enough:
  *
  *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
@@ -47,12 +47,17 @@ static int is_product_of_two(const dlc_node *node)
     return node->op == DLC_OP_MATMUL && !dlc_is_constant(node->inputs[0]) && !dlc_is_constant(node->inputs[1]);
 }
 
-/* Of two activations, on tile registers: there the product takes so little that the cuts pay, if rows are many. */
-static int fills_tiles(const dlc_pass_ctx *ctx, const dlc_node *node)
+static int has_row(const dlc_target *target)
+{
+    return dlc_dot_pays(target, DLC_DOT_VDPBF16PS) || dlc_dot_pays(target, DLC_DOT_TDPBF16PS);
+}
+
+/* Of two activations: the product takes so much less that the cuts pay, if rows are many. */
+static int has_many_rows(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
     int64_t rows, columns, terms;
-    return dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS) && a->rank > 1 && b->rank > 1 &&
+    return has_row(ctx->target) && a->rank > 1 && b->rank > 1 &&
            dlc_expr_is_int(ctx->graph->pool, a->dims[a->rank - 2], &rows) && rows >= DLC_LEAST_COPIED_FOR &&
            dlc_expr_is_int(ctx->graph->pool, b->dims[b->rank - 1], &columns) && columns >= LEAST_TERMS &&
            dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
@@ -82,7 +87,7 @@ static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
     if (dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
         return is_large_depthwise(graph, node);
     if (is_product_of_two(node))
-        return fills_tiles(ctx, node);
+        return has_many_rows(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&
            (!dlc_expr_is_int(graph->pool, innermost(node, 1), &terms) || terms >= LEAST_TERMS);
 }
@@ -232,8 +237,7 @@ static int64_t few_channels(const dlc_pass_ctx *ctx, const dlc_node *node, int64
         !dlc_is_constant(node->inputs[1]) || !has_numbers(ctx->graph, node) ||
         !dlc_expr_is_int(ctx->graph->pool, w->dims[1], &channels) || !dlc_expr_is_int(ctx->graph->pool, w->dims[3], columns))
         return 0;
-    int has_row = dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) || dlc_dot_pays(ctx->target, DLC_DOT_TDPBF16PS);
-    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && has_row;
+    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && has_row(ctx->target);
     return is_worth ? channels : 0;
 }
 
