@@ -31,7 +31,8 @@ dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a,
     if (!fact || i == NINSTRUCTIONS)
         return NULL;
     int adds = dlc_dots[row].takes == 1;
-    LLVMValueRef all[MOST_ARGS] = {dlc_llvm(acc), dlc_llvm(a), dlc_llvm(b)}, *args = adds ? all : all + 1;
+    int is_swapped = row == DLC_DOT_VDPBF16PS; /* what is spread over the lanes comes last: LLVM reads that operand of memory so */
+    LLVMValueRef all[MOST_ARGS] = {dlc_llvm(acc), dlc_llvm(is_swapped ? b : a), dlc_llvm(is_swapped ? a : b)}, *args = adds ? all : all + 1;
     LLVMTypeRef overloads[] = {LLVMTypeOf(all[0]), LLVMVectorType(LLVMInt8TypeInContext(cpu->context), width * 4)};
     uint32_t noverloads = instructions[i].is_overloaded ? 2 : 0;
     unsigned id = LLVMLookupIntrinsicID(instructions[i].name, strlen(instructions[i].name));

@@ -455,12 +455,14 @@ static void choose_registers(dot *d, int64_t *nv)
     *nv = d->n / d->width;
 }
 
-/* The rule's vectors, or others on which estimates say that the product takes less: of floats, along one axis, as they were measured. */
+/* The rule's vectors, or others on which estimates say that the product takes less: of floats, or of pairs where estimates were fitted, along one
+ * axis, as they were measured. */
 static int64_t better_vectors(const dot *d, int64_t rule)
 {
     const double size[] = {d->rows, d->columns, d->depth};
     int64_t heights[DLC_MOST_VECTORS + 1] = {0};
-    if (d->row != DLC_DOT_FMA || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
+    int is_measured = d->row == DLC_DOT_FMA || (d->row == DLC_DOT_VDPBF16PS && d->c->target->machine->fitted);
+    if (!is_measured || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
         !dlc_choose_are_known(d->c, &d->form.n))
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
