@@ -423,23 +423,22 @@ static int has_conflicting_rows(const dot *d)
     return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % DLC_WAY_BYTES == 0;
 }
 
-enum { MOST_PAIRED = 12 }; /* rows of pairs: of higher tiles LLVM 19 moves every sum at each step (14: a third of the speed) */
+enum { MOST_ROWS = 14, MOST_UNKNOWN = 12, MOST_PAIRED = 12 }; /* of higher tiles of pairs LLVM 19 moves every sum at each step: a third of the speed */
 
-/* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows. */
+/* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows, or more of them where estimates tell. */
 static int64_t height_of(const dot *d, int64_t nv)
 {
     int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
-    int is_known = dlc_choose_least(d->c, &d->form.m) == d->rows;
-    int64_t ways = dlc_target_l1_ways(d->c->target);
+    int64_t ways = dlc_target_l1_ways(d->c->target), usual = dlc_dots[d->row].order == DLC_ORDER_PAIRS ? MOST_PAIRED : MOST_ROWS;
     if (most > ways && has_conflicting_rows(d))
         most = ways;
-    most = most > 14 ? 14 : most;
-    if (dlc_dots[d->row].order == DLC_ORDER_PAIRS && most > MOST_PAIRED)
-        most = MOST_PAIRED;
-    if (!is_known)
-        return most > 12 ? 12 : most;
-    int64_t tiles = (rows + most - 1) / most;
-    return (rows + tiles - 1) / tiles;
+    most = most > usual ? usual : most;
+    if (dlc_choose_least(d->c, &d->form.m) != d->rows)
+        return most > MOST_UNKNOWN ? MOST_UNKNOWN : most;
+    int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
+    const double size[] = {d->rows, d->columns, d->depth};
+    int is_sure = rows > FEW_ROWS && dlc_choose_are_known(d->c, &d->form.n);
+    return is_sure ? dlc_choose_height(d->c->target, d->row, d->stage->dtype[0], size, height, nv) : height;
 }
 
 /* Registers of sums, and one for each factor's part of them: two by two, or three in a column where there is one of them. */

@@ -251,6 +251,19 @@ int64_t dlc_choose_vectors(const dlc_target *target, dlc_dot row, dlc_dtype acc,
     return best;
 }
 
+int64_t dlc_choose_height(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+{
+    enum { LEAST_HEIGHT = 3, MOST_PARTS = 4 };
+    double least = target->machine->fitted ? product_cycles(target, row, acc, size, height, vectors) * FITTED_APART : 0;
+    int64_t best = height;
+    for (int64_t parts = 2; parts <= MOST_PARTS && (height + parts - 1) / parts >= LEAST_HEIGHT; parts++) {
+        double cycles = product_cycles(target, row, acc, size, (height + parts - 1) / parts, vectors);
+        if (cycles < least)
+            least = cycles * FITTED_APART, best = (height + parts - 1) / parts;
+    }
+    return best;
+}
+
 double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
 {
     const dlc_schedule_node *node = &schedule->nodes.data[leaf];
