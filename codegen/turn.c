@@ -15,7 +15,7 @@
  */
 #include "codegen/nest.h"
 
-enum { LEAST_LANES = 4, MOST_LANES = 32, LEAST_ROWS = 4 };
+enum { LEAST_LANES = 4, MOST_LANES = 32, LEAST_ROWS = 4, MOST_WOVEN_LANES = 64 };
 
 static int can_turn(const dlc_nest *nest)
 {
@@ -268,7 +268,7 @@ void dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count)
 {
     const dlc_schedule_node *node = &nest->schedule->nodes.data[loop], *leaf = node + 1;
     if (!nest->emit->store_woven || nest->rows || nest->mask || nest->lane >= nest->kernel->axes.n || count < 2 || count > DLC_MOST_WOVEN ||
-        node->end != loop + 2 || leaf->kind != DLC_LOOP_LEAF || leaf->row != DLC_DOT_NONE || leaf->nontemporal ||
+        nest->width > MOST_WOVEN_LANES || node->end != loop + 2 || leaf->kind != DLC_LOOP_LEAF || leaf->row != DLC_DOT_NONE || leaf->nontemporal ||
         nest->kernel->stages.data[leaf->stage].combine != DLC_REDUCE_NONE)
         return;
     nest->rows = dlc_new(nest->arena, dlc_turned_rows);

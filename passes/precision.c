@@ -267,7 +267,7 @@ static dlc_status lay_in_rows(dlc_pass_ctx *ctx, dlc_node *node, int64_t channel
     int64_t dilations[] = {dlc_node_number(graph, node, DLC_ATTR_DILATIONS, 0, 1), 1};
     for (uint32_t i = 0; i < 2 * WINDOW_RANK; i++)
         pads[i] = dlc_node_number(graph, node, DLC_ATTR_PADS, i, 0) * (i % 2 ? channels : 1);
-    pads[3] += odd ? channels : 0; /* for the window's zero; a whole pixel, with which as many windows fit as with one column, and rows are of pixels */
+    pads[3] += odd ? channels : 0; /* for the window's zero; a whole pixel, so that rows are of pixels: as many windows fit as with one column */
     for (uint32_t i = 0; i < WINDOW_RANK; i++)
         strides[i] = dlc_node_number(graph, node, DLC_ATTR_STRIDES, i, 1) * (i % 2 ? channels : 1);
     dlc_value *inputs[] = {in_rows(ctx, node, node->inputs[0]), in_rows(ctx, node, node->inputs[1])};

@@ -423,7 +423,7 @@ static int has_conflicting_rows(const dot *d)
     return dlc_choose_stride(d->c, access->offset, d->form.m.data[d->form.m.n - 1]) * bytes % DLC_WAY_BYTES == 0;
 }
 
-enum { MOST_ROWS = 14, MOST_UNKNOWN = 12, MOST_PAIRED = 12 }; /* of higher tiles of pairs LLVM 19 moves every sum at each step: a third of the speed */
+enum { MOST_ROWS = 14, MOST_UNKNOWN = 12, MOST_PAIRED = 12 }; /* by 14 of pairs LLVM 19 moves every sum at each step: a third of the speed */
 
 /* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows, or more of them where estimates tell. */
 static int64_t height_of(const dot *d, int64_t nv)

@@ -136,7 +136,9 @@ int64_t dlc_dot_panel_of_rows(const dot *d)
     dlc_expr load = dlc_dot_is_computed(d) ? 0 : dlc_dot_constant_of(d, d->form.b);
     const dlc_access_fact *access = load ? dlc_dot_plain_load(d, load) : NULL;
     int is_one_tile = !d->form.m.n || (dlc_choose_are_known(d->c, &d->form.m) && d->rows <= (double)d->m);
-    if (!is_one_tile || d->summed.n || !access || d->c->target->panel_bytes || d->c->target->machine->streams == 1 || !dlc_choose_exceeds_l1(d->c, access->source))
+    if (d->c->target->machine->streams == 1)
+        return d->panel;
+    if (!is_one_tile || d->summed.n || !access || d->c->target->panel_bytes || !dlc_choose_exceeds_l1(d->c, access->source))
         return d->panel;
     int64_t line = DLC_LINE_BYTES / (int64_t)dlc_dtype_bytes(kernel->buffers.data[access->source].type.dtype) / d->granule;
     return line >= d->width && d->n % line == 0 ? line : d->panel;

@@ -212,6 +212,17 @@ START_TEST(planes_become_channels_by_turns)
 }
 END_TEST
 
+/* Vectors of more bytes than a register has, and more of them than are woven. */
+START_TEST(long_vectors_are_woven)
+{
+    for (int lanes = 16; levels_here() && lanes <= 128; lanes *= 2) {
+        char tree[128];
+        snprintf(tree, sizeof tree, "  lane p:%d, unroll c {\n    t\n  }\n", lanes);
+        expect_right_everywhere("kernel @k(x: u8[3,600]) -> (y: u8[600,3]) {\n  axis c=3, p=600\n  t[c,p]: u8 = x[c, p] -> y[p, c]\n}\n", tree);
+    }
+}
+END_TEST
+
 /* A plane of zeros behind the others, a border, rows by rows; channels of which some are known to be together. */
 START_TEST(woven_planes_have_borders)
 {
@@ -258,6 +269,7 @@ int main(void)
     tcase_add_test(tests, granules_are_copied_of_scratch);
     tcase_add_test(tests, attention_reads_its_granules);
     tcase_add_test(tests, planes_become_channels_by_turns);
+    tcase_add_test(tests, long_vectors_are_woven);
     tcase_add_test(tests, woven_planes_have_borders);
     tcase_add_test(tests, woven_planes_scatter_nothing);
     tcase_add_test(tests, only_known_points_are_written_out);
