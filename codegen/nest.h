@@ -462,9 +462,10 @@ void dlc_turn_know(dlc_nest *nest, const dlc_turned *turned, uint32_t n, uint32_
 int dlc_turn_fits_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 int dlc_turn_granules(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count);
 /* What is done for each row of a register tile's vector, or for each point of an unrolled loop over few, stands between one of these and the
- * end; what is stored there may wait for all of them, in their order, and is stored at the end. waits: true where it does. */
+ * end; what is stored there may wait for all of them, in their order, and is stored at the end. waits: true where it does. woven_begin: whether
+ * it began, so that there is an end to call. */
 void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);
-void dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count);
+int dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count);
 int dlc_turn_waits(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_turn_rows_end(dlc_nest *nest);
 /* codegen/cut.c: the points at which the loop of lanes n over the span is cut, in order; returns how many, at most DLC_MOST_TURNS. */

@@ -264,17 +264,18 @@ void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows)
     nest->rows->level = nest->level;
 }
 
-void dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count)
+int dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count)
 {
     const dlc_schedule_node *node = &nest->schedule->nodes.data[loop], *leaf = node + 1;
     if (!nest->emit->store_woven || nest->rows || nest->mask || nest->lane >= nest->kernel->axes.n || count < 2 || count > DLC_MOST_WOVEN ||
         nest->width > MOST_WOVEN_LANES || node->end != loop + 2 || leaf->kind != DLC_LOOP_LEAF || leaf->row != DLC_DOT_NONE || leaf->nontemporal ||
         nest->kernel->stages.data[leaf->stage].combine != DLC_REDUCE_NONE)
-        return;
+        return 0;
     nest->rows = dlc_new(nest->arena, dlc_turned_rows);
     nest->rows->nrows = (uint32_t)count;
     nest->rows->level = nest->level;
     nest->rows->are_woven = 1;
+    return 1;
 }
 
 static crossing *crossing_of(dlc_nest *nest, uint32_t stage)
@@ -318,9 +319,10 @@ int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val va
         return 0;
     dlc_expr offset = dlc_layout_offset(pool, &buffer->layout, buffer->type.rank, buffer->type.dims, index);
     offset = dlc_expr_simplify(pool, offset, &nest->ranges);
-    if (!dlc_expr_linear(pool, offset, nest->lane, &apart, &first) || (dlc_expr_is_int(pool, apart, &number) && number <= 1))
+    if (!dlc_expr_linear(pool, offset, nest->lane, &apart, &first))
         return 0;
-    if (nest->rows->are_woven && !(dlc_expr_is_int(pool, apart, &number) && number == nest->rows->nrows))
+    int is_known = dlc_expr_is_int(pool, apart, &number);
+    if (nest->rows->are_woven ? !is_known || number != nest->rows->nrows : is_known && number <= 1)
         return 0;
     crossing *c = crossing_of(nest, s);
     if (c->n == nest->rows->nrows || (c->n && c->apart != apart))

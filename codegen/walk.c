@@ -580,8 +580,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
     if (!hi && dlc_turn_granules(nest, n, lo, count))
         return;
     uint32_t nturned = count == nest->width ? dlc_turn_begin(nest, n, lo, hi, turned) : 0;
-    if (!hi)
-        dlc_turn_woven_begin(nest, n, count);
+    int is_woven = !hi && dlc_turn_woven_begin(nest, n, count);
     for (int64_t i = 0; i < count; i++) {
         dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, lo, i));
         if (many || hi) {
@@ -600,7 +599,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
         }
         forget_values(nest, n);
     }
-    if (!hi)
+    if (is_woven)
         dlc_turn_rows_end(nest);
 }
 

@@ -8,17 +8,18 @@ static const struct {
     uint16_t bits;
     const char *name;
     uint8_t is_overloaded; /* by the types of acc and a */
+    uint8_t is_swapped;    /* what is spread over the lanes comes last: LLVM reads that operand of memory so */
 } instructions[] = {
-    {DLC_DOT_VPDPBUSD, 512, "llvm.x86.avx512.vpdpbusd.512", 0},
-    {DLC_DOT_VPDPBUSD, 256, "llvm.x86.avx512.vpdpbusd.256", 0},
-    {DLC_DOT_VPDPBUSD, 128, "llvm.x86.avx512.vpdpbusd.128", 0},
-    {DLC_DOT_PMADDWD, 512, "llvm.x86.avx512.pmaddw.d.512", 0},
-    {DLC_DOT_PMADDWD, 256, "llvm.x86.avx2.pmadd.wd", 0},
-    {DLC_DOT_PMADDWD, 128, "llvm.x86.sse2.pmadd.wd", 0},
-    {DLC_DOT_VDPBF16PS, 512, "llvm.x86.avx512bf16.dpbf16ps.512", 0},
-    {DLC_DOT_SDOT, 128, "llvm.aarch64.neon.sdot", 1},
-    {DLC_DOT_UDOT, 128, "llvm.aarch64.neon.udot", 1},
-    {DLC_DOT_USDOT, 128, "llvm.aarch64.neon.usdot", 1},
+    {DLC_DOT_VPDPBUSD, 512, "llvm.x86.avx512.vpdpbusd.512", 0, 0},
+    {DLC_DOT_VPDPBUSD, 256, "llvm.x86.avx512.vpdpbusd.256", 0, 0},
+    {DLC_DOT_VPDPBUSD, 128, "llvm.x86.avx512.vpdpbusd.128", 0, 0},
+    {DLC_DOT_PMADDWD, 512, "llvm.x86.avx512.pmaddw.d.512", 0, 0},
+    {DLC_DOT_PMADDWD, 256, "llvm.x86.avx2.pmadd.wd", 0, 0},
+    {DLC_DOT_PMADDWD, 128, "llvm.x86.sse2.pmadd.wd", 0, 0},
+    {DLC_DOT_VDPBF16PS, 512, "llvm.x86.avx512bf16.dpbf16ps.512", 0, 1},
+    {DLC_DOT_SDOT, 128, "llvm.aarch64.neon.sdot", 1, 0},
+    {DLC_DOT_UDOT, 128, "llvm.aarch64.neon.udot", 1, 0},
+    {DLC_DOT_USDOT, 128, "llvm.aarch64.neon.usdot", 1, 0},
 };
 enum { NINSTRUCTIONS = sizeof instructions / sizeof *instructions, MOST_ARGS = 3 };
 
@@ -31,8 +32,8 @@ dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a,
     if (!fact || i == NINSTRUCTIONS)
         return NULL;
     int adds = dlc_dots[row].takes == 1;
-    int is_swapped = row == DLC_DOT_VDPBF16PS; /* what is spread over the lanes comes last: LLVM reads that operand of memory so */
-    LLVMValueRef all[MOST_ARGS] = {dlc_llvm(acc), dlc_llvm(is_swapped ? b : a), dlc_llvm(is_swapped ? a : b)}, *args = adds ? all : all + 1;
+    LLVMValueRef first_factor = dlc_llvm(instructions[i].is_swapped ? b : a), second_factor = dlc_llvm(instructions[i].is_swapped ? a : b);
+    LLVMValueRef all[MOST_ARGS] = {dlc_llvm(acc), first_factor, second_factor}, *args = adds ? all : all + 1;
     LLVMTypeRef overloads[] = {LLVMTypeOf(all[0]), LLVMVectorType(LLVMInt8TypeInContext(cpu->context), width * 4)};
     uint32_t noverloads = instructions[i].is_overloaded ? 2 : 0;
     unsigned id = LLVMLookupIntrinsicID(instructions[i].name, strlen(instructions[i].name));

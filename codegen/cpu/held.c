@@ -87,10 +87,10 @@ int dlc_cpu_store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
 
 static LLVMValueRef joined(const dlc_cpu *cpu, LLVMValueRef low, LLVMValueRef high, uint32_t width)
 {
-    LLVMValueRef index[64];
+    uint32_t numbers[64];
     for (uint32_t i = 0; i < 2 * width; i++)
-        index[i] = dlc_cpu_i32(cpu, i);
-    return LLVMBuildShuffleVector(cpu->builder, low, high, LLVMConstVector(index, 2 * width), "");
+        numbers[i] = i;
+    return dlc_cpu_pick(cpu, low, high, 2 * width, numbers);
 }
 
 static void store_alone(dlc_cpu *cpu, const dlc_waiting *held)
@@ -130,26 +130,18 @@ void dlc_cpu_store_held(dlc_emitter *e, dlc_waiting *held, const dlc_access *nex
 
 /* --- in turns --- */
 
-/* Element i of what two vectors are in turns is lane i / 2 of one of them; the lower half, or the upper. */
-static LLVMValueRef half_of_turns(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t width, uint32_t from)
-{
-    LLVMValueRef index[64];
-    for (uint32_t i = 0; i < width; i++)
-        index[i] = dlc_cpu_i32(cpu, (from + i) / 2 + (from + i) % 2 * width);
-    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(index, width), "");
-}
-
 /* Vector `part` of what n vectors are in turns: one after the other brings its lanes in. */
 static LLVMValueRef part_of_turns(const dlc_cpu *cpu, const LLVMValueRef *v, uint32_t n, uint32_t width, uint32_t part)
 {
-    LLVMValueRef all = v[0], index[64];
+    LLVMValueRef all = v[0];
+    uint32_t numbers[64];
     for (uint32_t k = 1; k < n; k++) {
         for (uint32_t i = 0; i < width; i++) {
-            uint32_t at = part * width + i, from = at % n, is_in = from < k;
-            uint32_t lane = is_in && k > 1 ? i : at / n; /* once brought in, a lane is in its place */
-            index[i] = from > k ? LLVMGetPoison(LLVMInt32TypeInContext(cpu->context)) : dlc_cpu_i32(cpu, lane + (is_in ? 0 : width));
+            uint32_t at = part * width + i, from = at % n;
+            uint32_t lane = k > 1 && from != k ? i : at / n; /* once brought in, a lane is in its place */
+            numbers[i] = from == k ? width + lane : lane;
         }
-        all = LLVMBuildShuffleVector(cpu->builder, all, v[k], LLVMConstVector(index, width), "");
+        all = dlc_cpu_pick(cpu, all, v[k], width, numbers);
     }
     return all;
 }
@@ -169,7 +161,7 @@ static void put_in_turns(const dlc_cpu *cpu, const LLVMValueRef *v, uint32_t n, 
         for (uint32_t h = 0; h < 2; h++)
             put_in_turns(cpu, every_other[h], n / 2, width, halves[h]);
         for (uint32_t p = 0; p < n; p++)
-            parts[p] = half_of_turns(cpu, halves[0][p / 2], halves[1][p / 2], width, p % 2 * width);
+            parts[p] = part_of_turns(cpu, (LLVMValueRef[]){halves[0][p / 2], halves[1][p / 2]}, 2, width, p % 2);
     }
 }
 

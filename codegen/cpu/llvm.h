@@ -130,6 +130,15 @@ static inline LLVMValueRef dlc_cpu_i32(const dlc_cpu *cpu, uint32_t value)
     return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
 }
 
+/* Lanes of two vectors by number, those of the second behind the first's; as many as `n` says. */
+static inline LLVMValueRef dlc_cpu_pick(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t n, const uint32_t *numbers)
+{
+    LLVMValueRef lanes[64];
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = dlc_cpu_i32(cpu, numbers[i]);
+    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(lanes, n), "");
+}
+
 static inline LLVMValueRef dlc_cpu_lanes(const dlc_cpu *cpu, LLVMValueRef v, uint32_t first, uint32_t n)
 {
     LLVMValueRef index[64];

@@ -76,15 +76,6 @@ static dlc_val rotate(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
                                            LLVMConstVector(lanes, width), ""));
 }
 
-/* Lanes of two vectors by number, those of the second behind the first's. */
-static LLVMValueRef pick(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t width, const uint32_t *numbers)
-{
-    LLVMValueRef lanes[64];
-    for (uint32_t i = 0; i < width; i++)
-        lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(cpu->context), numbers[i], 0);
-    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(lanes, width), "");
-}
-
 /*
  * A square is turned by exchanging, for each power of two, the halves of pairs that are so far apart. Within 128 bits, by the
  * instructions that interleave: after them lane 4 q + i of vector 4 g + c is row 4 g + i at column 4 q + c.
@@ -100,13 +91,13 @@ static void turn(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *c
             uint32_t lanes[MOST];
             for (uint32_t i = 0; i < width; i++)
                 lanes[i] = i / FOUR * FOUR + k / 2 * 2 + i % FOUR / 2 + i % 2 * width;
-            half[k] = pick(cpu, dlc_llvm(rows[g + k % 2]), dlc_llvm(rows[g + k % 2 + 2]), width, lanes);
+            half[k] = dlc_cpu_pick(cpu, dlc_llvm(rows[g + k % 2]), dlc_llvm(rows[g + k % 2 + 2]), width, lanes);
         }
         for (uint32_t c = 0; c < FOUR; c++) {
             uint32_t lanes[MOST];
             for (uint32_t i = 0; i < width; i++)
                 lanes[i] = i / FOUR * FOUR + c % 2 * 2 + i % FOUR / 2 + i % 2 * width;
-            v[g + c] = pick(cpu, half[c / 2 * 2], half[c / 2 * 2 + 1], width, lanes);
+            v[g + c] = dlc_cpu_pick(cpu, half[c / 2 * 2], half[c / 2 * 2 + 1], width, lanes);
         }
     }
     for (uint32_t apart = FOUR; apart < width; apart *= 2)
@@ -119,8 +110,8 @@ static void turn(dlc_emitter *e, uint32_t width, const dlc_val *rows, dlc_val *c
                 high[i] = i & apart ? width + i : i + apart;
             }
             LLVMValueRef a = v[r], b = v[r + apart];
-            v[r] = pick(cpu, a, b, width, low);
-            v[r + apart] = pick(cpu, a, b, width, high);
+            v[r] = dlc_cpu_pick(cpu, a, b, width, low);
+            v[r + apart] = dlc_cpu_pick(cpu, a, b, width, high);
         }
     for (uint32_t c = 0; c < width; c++)
         columns[c] = dlc_wrap(v[c]);
