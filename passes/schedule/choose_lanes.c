@@ -297,11 +297,17 @@ static double passing(const dlc_chooser *c, double cycles, uint32_t lane, uint32
     return cycles / (units < 1 ? 1 : units > most ? most : units);
 }
 
-/* One map, some of whose loads lie along another axis than what it stores. */
-static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
+/* The kernel is one map, of few operations. */
+static int is_small_map(const dlc_chooser *c)
 {
     const dlc_stage *stage = &c->kernel->stages.data[0];
-    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n || !is_small(c))
+    return c->nstages == 1 && stage->combine == DLC_REDUCE_NONE && stage->update == DLC_UPDATE_NONE && is_small(c);
+}
+
+/* Of a map, some of whose loads lie along another axis than what it stores. */
+static void try_across(dlc_chooser *c, dlc_lanes_choice *choice)
+{
+    if (!is_small_map(c) || c->serial.n)
         return;
     for (uint32_t r = 0; r < c->roots.n; r++) {
         uint32_t lane = c->roots.data[r];
@@ -333,26 +339,27 @@ static int weaves(const dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t wove
     return is_woven;
 }
 
-/* One map, of whose results neighbours in memory are the points of a short axis, which the lanes' vectors hold in turns. */
+/* Lanes along `lane` of a map whose neighbours in memory are the points of `woven`, a short axis. */
+static void try_woven_along(dlc_chooser *c, dlc_lanes_choice *choice, uint32_t lane, uint32_t woven)
+{
+    if (lane == woven || !weaves(c, 0, lane, woven, choice->width))
+        return;
+    c->woven = woven;
+    double cycles = dlc_choose_stage_cycles(c, 0, lane, choice->width);
+    c->woven = DLC_NO_AXIS;
+    if (cycles >= choice->cycles)
+        return;
+    choice->cycles = cycles;
+    choice->lane = lane;
+    choice->across = woven;
+    choice->tile = 0;
+}
+
 static void try_woven(dlc_chooser *c, dlc_lanes_choice *choice)
 {
-    const dlc_stage *stage = &c->kernel->stages.data[0];
-    if (c->nstages != 1 || stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || c->serial.n || !is_small(c))
-        return;
-    for (uint32_t i = 0; i < c->roots.n * c->roots.n; i++) {
-        uint32_t lane = c->roots.data[i / c->roots.n], woven = c->roots.data[i % c->roots.n];
-        if (lane == woven || !weaves(c, 0, lane, woven, choice->width))
-            continue;
-        c->woven = woven;
-        double cycles = dlc_choose_stage_cycles(c, 0, lane, choice->width);
-        if (cycles < choice->cycles) {
-            choice->cycles = cycles;
-            choice->lane = lane;
-            choice->across = woven;
-            choice->tile = 0;
-        }
-    }
-    c->woven = DLC_NO_AXIS;
+    for (uint32_t l = 0; is_small_map(c) && !c->serial.n && l < c->roots.n; l++)
+        for (uint32_t w = 0; w < c->roots.n; w++)
+            try_woven_along(c, choice, c->roots.data[l], c->roots.data[w]);
 }
 
 enum { USUAL_BYTES = 4 }; /* of the elements that vectors are counted in */
@@ -501,9 +508,7 @@ static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis
 /* A map of fewer elements in a row than a vector has: loops and guards would take longer than what it computes. */
 static int is_short_map(const dlc_chooser *c, const dlc_lanes_choice *choice)
 {
-    const dlc_stage *stage = &c->kernel->stages.data[0];
-    return c->nstages == 1 && stage->combine == DLC_REDUCE_NONE && stage->update == DLC_UPDATE_NONE && is_small(c) &&
-           choice->width * computed_bytes(c) < c->target->vector_bytes;
+    return is_small_map(c) && choice->width * computed_bytes(c) < c->target->vector_bytes;
 }
 
 /* What the lanes of a fold read is the same at all of them, or in its buffer: no border is tested. */

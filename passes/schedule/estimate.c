@@ -384,23 +384,16 @@ static double thread_cycles(const estimator *e, uint32_t s)
     return (e->c.work[s] + points * accesses) / THREAD_LANES / 2;
 }
 
-/* The axis of a square that lanes turn: unrolled inside of them, for a map, over as many points. */
-static uint32_t axis_across(const estimator *e, uint32_t leaf, uint32_t lanes)
+/* The axis that is unrolled right inside of the lanes of a map, over so many points; or DLC_NO_AXIS. */
+static uint32_t axis_inside(const estimator *e, uint32_t leaf, uint32_t lanes, int64_t *points)
 {
     uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
-    int is_square = inner == lanes + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL &&
-                    e->c.kernel->stages.data[node_at(e, leaf)->stage].combine == DLC_REDUCE_NONE &&
-                    dlc_schedule_most_points(e->schedule, inner) == node_at(e, lanes)->tile;
-    return is_square ? node_at(e, inner)->axis : DLC_NO_AXIS;
-}
-
-/* The short axis of a map whose points are all unrolled inside of the lanes, where they may be stored in turns. */
-static uint32_t axis_woven(const estimator *e, uint32_t leaf, uint32_t lanes)
-{
-    uint32_t inner = dlc_schedule_parent(e->schedule, leaf);
-    int is_inside = inner == lanes + 1 && node_at(e, inner)->kind == DLC_LOOP_UNROLL && node_at(e, inner)->end == inner + 2;
-    return is_inside && dlc_schedule_most_points(e->schedule, inner) == e->c.extent[node_at(e, inner)->axis] ? node_at(e, inner)->axis
-                                                                                                             : DLC_NO_AXIS;
+    *points = 0;
+    if (inner != lanes + 1 || node_at(e, inner)->kind != DLC_LOOP_UNROLL ||
+        e->c.kernel->stages.data[node_at(e, leaf)->stage].combine != DLC_REDUCE_NONE)
+        return DLC_NO_AXIS;
+    *points = dlc_schedule_most_points(e->schedule, inner);
+    return node_at(e, inner)->axis;
 }
 
 /* Lanes of one vector of the stage's values, and no more. */
@@ -520,8 +513,10 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         return node->ahead ? e->c.work[node->stage] / THREAD_LANES : thread_cycles(e, node->stage);
     e->c.lane = e->c.across = e->c.woven = e->c.rows = DLC_NO_AXIS;
     if (loop != DLC_ROOT_NODE) {
-        e->c.across = axis_across(e, leaf, loop);
-        e->c.woven = axis_woven(e, leaf, loop);
+        int64_t points;
+        uint32_t inside = axis_inside(e, leaf, loop, &points);
+        e->c.across = inside != DLC_NO_AXIS && points == node_at(e, loop)->tile ? inside : DLC_NO_AXIS;
+        e->c.woven = inside != DLC_NO_AXIS && points == e->c.extent[inside] ? inside : DLC_NO_AXIS;
         lane = node_at(e, loop)->axis;
         width = (uint32_t)node_at(e, loop)->tile / dlc_schedule_pack_of(e->schedule);
         if (has_vectors(e)) /* what is wider than a vector is several */

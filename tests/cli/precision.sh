@@ -81,6 +81,40 @@ if [ "$(uname -m)" = x86_64 ]; then
     expect 0 "f32[24,1,7,22]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
     expect 0 "pads=[3, 9, 3, 12]" "$DLC" opt few.dlc --passes const_fold,precision --precision bf16 --target x86-64-v4+bf16
 fi
+# A pair that is spread over the lanes is read by the instruction that multiplies it.
+if [ "$(uname -m)" = x86_64 ]; then
+    cat >pair.dlc <<TEXT
+module @pair for x86-64-v4+bf16 after lower {
+  input %x: bf16[24,64]
+  input %w: bf16[64,16]
+  output %y: f32[24,16]
+}
+
+kernel @product(x: bf16[24,64], w: bf16[64,16]) -> (y: f32[24,16]) {
+  axis i=24, j=16, k=64
+  y[i,j] = sum(k) f32(x[i, k]) * f32(w[k, j]) -> y[i, j]
+}
+
+steps {
+  launch 0 (%x, %w) -> (%y)
+}
+TEXT
+    { sed -n '/^kernel/,/^}/p' pair.dlc && cat <<TEXT; } >pair.txt
+schedule x86-64-v4+bf16 {
+  copy columns = y.w [j/16, k/2, j%16, k%2]
+  for j:16 {
+    for k:2, lane j:16, unroll k {
+      columns in scratch
+    }
+    for i:6 {
+      y = dot vdpbf16ps i x j over [k]
+    }
+  }
+}
+TEXT
+    expect 0 "1 of 1 kernels" "$DLC" compile pair.dlc --target x86-64-v4+bf16 --schedule pair.txt --emit asm -o pair.s
+    grep -q 'vdpbf16ps.*{1to16}' pair.s || fail "a spread pair has a register of its own"
+fi
 # What is cut and read by others, too, is to them what the cut left; so are both branches that are added; and cuts of a maximum go in front of it.
 cat >block.dlc <<TEXT
 graph @block(%x: f32[1,24,18,22]) -> %y, %n {

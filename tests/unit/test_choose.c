@@ -347,6 +347,24 @@ START_TEST(vectors_follow_the_machine)
 }
 END_TEST
 
+/* Sums of a long tile are stored in one burst: short products go by lower tiles, where estimates were fitted. */
+START_TEST(heights_follow_the_machine)
+{
+    const double size[] = {3136, 256, 64}, deep[] = {3136, 256, 4096};
+    dlc_target other = *dlc_target_find("x86-64-v4+vnni");
+    dlc_machine machine = *other.machine;
+    machine.sum_latency = 2;
+    machine.element_loads = 20;
+    machine.tile_cycles = 0;
+    machine.burst_cycles = 3;
+    other.machine = &machine;
+    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 14);
+    machine.fitted = 1;
+    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 7);
+    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, deep, 14, 2), 14);
+}
+END_TEST
+
 /* Weights that one row reads come by panels of a line side by side, or, where the machine follows one stream best, of a tile together. */
 START_TEST(streams_follow_the_machine)
 {
@@ -461,6 +479,7 @@ int main(void)
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
+    tcase_add_test(tcase, heights_follow_the_machine);
     tcase_add_test(tcase, streams_follow_the_machine);
     tcase_add_test(tcase, unknown_rows_go_by_few);
     tcase_add_loop_test(tcase, threads_are_worth_their_start, 0, sizeof dealt / sizeof *dealt);
