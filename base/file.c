@@ -140,21 +140,60 @@ dlc_status dlc_output_take(dlc_output *output, int fd, dlc_diag *diag)
     return status;
 }
 
-dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes,
-                            dlc_diag *diag)
+static dlc_status write_through(dlc_output *output, const char *bytes, size_t size_bytes, dlc_diag *diag)
 {
-    const char *at = bytes;
     while (size_bytes) {
         size_t part = size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30;
-        ssize_t n = write(output->fd, at, part);
+        ssize_t n = write(output->fd, bytes, part);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return io_failure(diag, output->path, "cannot be written");
-        at += n;
+        bytes += n;
         size_bytes -= (size_t)n;
+        output->written_bytes += (uint64_t)n;
     }
     return DLC_OK;
+}
+
+dlc_status dlc_output_flush(dlc_output *output, dlc_diag *diag)
+{
+    size_t n = output->nheld;
+    output->nheld = 0;
+    return write_through(output, output->held, n, diag);
+}
+
+/* Holds what there is room for in the block that the file is at. */
+static size_t hold(dlc_output *output, const void *bytes, size_t size_bytes)
+{
+    size_t room = output->block_bytes - (size_t)((output->written_bytes + output->nheld) % output->block_bytes);
+    size_t n = size_bytes < room ? size_bytes : room;
+    if (!output->held)
+        output->held = checked(malloc(output->block_bytes));
+    memcpy(output->held + output->nheld, bytes, n);
+    output->nheld += n;
+    return n;
+}
+
+static dlc_status write_blocks(dlc_output *output, const char *bytes, size_t size_bytes, dlc_diag *diag)
+{
+    const size_t block = output->block_bytes;
+    while (size_bytes) {
+        int is_whole = !output->nheld && output->written_bytes % block == 0 && size_bytes >= block;
+        size_t n = is_whole ? size_bytes / block * block : hold(output, bytes, size_bytes);
+        if (is_whole)
+            DLC_TRY(write_through(output, bytes, n, diag));
+        else if ((output->written_bytes + output->nheld) % block == 0)
+            DLC_TRY(dlc_output_flush(output, diag));
+        bytes += n;
+        size_bytes -= n;
+    }
+    return DLC_OK;
+}
+
+dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag)
+{
+    return output->block_bytes ? write_blocks(output, bytes, size_bytes, diag) : write_through(output, bytes, size_bytes, diag);
 }
 
 /* Makes the rename last. A folder that cannot be opened for reading is no failure: the file itself
@@ -192,6 +231,7 @@ static int take_place(dlc_output *output)
 dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag)
 {
     struct stat info;
+    DLC_TRY(dlc_output_flush(output, diag));
     if (!output->is_named) {
         dlc_output_abandon(output);
         return DLC_OK;
@@ -216,6 +256,7 @@ void dlc_output_abandon(dlc_output *output)
         unlink(output->temporary);
     free(output->temporary);
     free(output->path);
+    free(output->held);
     *output = (dlc_output){.fd = -1};
 }
 

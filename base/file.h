@@ -25,11 +25,17 @@ typedef struct {
     char *path;
     int is_named;     /* it takes the place of `path`; 0: the caller's */
     int is_temporary; /* set after open: not synced to disk; for what is read once and removed */
+    size_t block_bytes; /* set after open: the file grows by whole blocks of so many, which the system may then keep as one page; 0: by each write */
+    char *held;         /* what is not written yet */
+    size_t nheld;
+    uint64_t written_bytes; /* in the file */
 } dlc_output;
 /* The caller's open file as output: nothing is renamed or synced, and it stays open. */
 DLC_NODISCARD dlc_status dlc_output_take(dlc_output *output, int fd, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_open(dlc_output *output, const char *path, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_write(dlc_output *output, const void *bytes, size_t size_bytes, dlc_diag *diag);
+/* Writes what is held: before the file is read, or written elsewhere than at its end. */
+DLC_NODISCARD dlc_status dlc_output_flush(dlc_output *output, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_output_commit(dlc_output *output, unsigned mode, dlc_diag *diag);
 void dlc_output_abandon(dlc_output *output);
 /* All of it in one call: the file is these bytes, or what it was. */

@@ -20,6 +20,7 @@ enum {
     NSEGMENTS = 8, /* PHDR, four to load, DYNAMIC, RELRO, STACK */
     NDYNAMIC = 12,
     MAX_EXPORTS = 8,
+    HUGE_PAGE = 1 << 21,
 };
 
 typedef struct {
@@ -192,29 +193,37 @@ static void place_section(shared *f, dlc_section *s, cursor *at)
     at->address += s->size_bytes;
 }
 
-/* The sections order[begin..end) as one segment to load; the first has the headers, too. */
-static cursor place_segment(shared *f, uint32_t begin, uint32_t end, uint32_t flags, cursor *at)
-{
-    const dlc_section *front = dlc_elf_section(&f->elf, begin);
-    cursor start = {0, 0};
-    if (front->segment != DLC_SEGMENT_GENERATED) {
-        start.offset = dlc_elf_align(at->offset, front->align_bytes);
-        start.address = dlc_elf_align(at->address, f->page) + start.offset % f->page;
-        *at = start;
-    }
-    for (uint32_t i = begin; i < end; i++)
-        place_section(f, dlc_elf_section(&f->elf, i), at);
-    add_segment(f, PT_LOAD, flags, start, at->offset - start.offset, at->address - start.address,
-                f->page);
-    return start;
-}
-
 static uint64_t bytes_of(const shared *f, uint32_t begin, uint32_t end)
 {
     uint64_t n = 0;
     for (uint32_t i = begin; i < end; i++)
         n += dlc_elf_section(&f->elf, i)->size_bytes;
     return n;
+}
+
+/* Weights lie in huge pages as they do in the file, so that the system can map these whole. */
+static uint64_t align_of(const shared *f, uint32_t begin, uint32_t end)
+{
+    int is_weights = dlc_elf_section(&f->elf, begin)->segment == DLC_SEGMENT_BULK;
+    return is_weights && bytes_of(f, begin, end) >= 2 * HUGE_PAGE ? HUGE_PAGE : f->page;
+}
+
+/* The sections order[begin..end) as one segment to load; the first has the headers, too. */
+static cursor place_segment(shared *f, uint32_t begin, uint32_t end, uint32_t flags, cursor *at)
+{
+    const dlc_section *front = dlc_elf_section(&f->elf, begin);
+    const uint64_t align = align_of(f, begin, end);
+    cursor start = {0, 0};
+    if (front->segment != DLC_SEGMENT_GENERATED) {
+        start.offset = dlc_elf_align(at->offset, front->align_bytes);
+        start.address = dlc_elf_align(at->address, f->page);
+        start.address += (start.offset - start.address) % align;
+        *at = start;
+    }
+    for (uint32_t i = begin; i < end; i++)
+        place_section(f, dlc_elf_section(&f->elf, i), at);
+    add_segment(f, PT_LOAD, flags, start, at->offset - start.offset, at->address - start.address, align);
+    return start;
 }
 
 static uint32_t end_of(const shared *f, uint32_t begin, dlc_segment segment)
@@ -456,6 +465,7 @@ static dlc_status write_seal(shared *f, dlc_output *output)
     const dlc_linkage *l = f->linkage;
     size_t size_bytes = f->elf.end;
     dlc_seal *seal = &f->seal;
+    DLC_TRY(dlc_output_flush(output, l->diag));
     const unsigned char *bytes = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, output->fd, 0);
     if (bytes == MAP_FAILED)
         return dlc_diag_fail(l->diag, DLC_IO, output->path, "the linked file cannot be mapped: %s",
@@ -506,6 +516,7 @@ dlc_status dlc_link_write_shared(dlc_linkage *linkage, dlc_output *output)
     DLC_TRY(apply_fixups(&f));
     place_tables(&f);
     seal_parts(&f);
+    output->block_bytes = f.elf.end >= 2 * HUGE_PAGE ? HUGE_PAGE : 0;
     DLC_TRY(dlc_elf_write(&f.elf, output));
     return write_seal(&f, output);
 }

@@ -23,6 +23,7 @@
 
 static const size_t max_span = (size_t)1 << 46;
 static const size_t max_padding = 1 << 16; /* of a segment: zeros up to a page */
+static const size_t huge_page = (size_t)1 << 21;
 
 typedef struct {
     const char *name; /* for messages */
@@ -176,6 +177,8 @@ static dlc_status map_segment(const file *f, const Elf64_Phdr *s, size_t page, u
                        (off_t)(s->p_offset - slack)) == MAP_FAILED)
         return dlcrt_fail(DLC_IO, "%s: a segment could not be mapped: %s", f->name,
                           strerror(errno));
+    if (s->p_align == huge_page)
+        (void)!madvise(at, mapped, MADV_HUGEPAGE); /* weights: a file that is read now comes in such pages */
     if (end <= file_end)
         return DLC_OK;
     /* Past the file's bytes come zeros: the rest of the last page, then fresh pages. */
@@ -264,6 +267,24 @@ static dlc_status map_all(const file *f, unsigned char *base, dlcrt_image *image
     return DLC_OK;
 }
 
+/* Room for the image, at a multiple of the largest alignment; MAP_FAILED: there is none. */
+static unsigned char *reserve(const file *f, size_t page, size_t span)
+{
+    size_t align = page;
+    for (uint32_t i = 0; i < f->nsegments; i++)
+        if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_align == huge_page)
+            align = huge_page;
+    unsigned char *room = mmap(NULL, span + align - page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return room;
+    size_t before = -(uintptr_t)room % align, behind = align - page - before;
+    if (before)
+        munmap(room, before);
+    if (behind)
+        munmap(room + before + span, behind);
+    return room + before;
+}
+
 static dlc_status load(file *f, dlcrt_image *image)
 {
     Elf64_Ehdr header;
@@ -276,9 +297,10 @@ static dlc_status load(file *f, dlcrt_image *image)
     DLC_TRY(check_header(f, &header));
     f->nsegments = header.e_phnum;
     memcpy(f->segments, f->bytes + header.e_phoff, f->nsegments * sizeof *f->segments);
-    DLC_TRY(check_segments(f, (size_t)sysconf(_SC_PAGESIZE), &span));
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    DLC_TRY(check_segments(f, page, &span));
     DLC_TRY(check_seal(f, &header));
-    void *base = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *base = reserve(f, page, span);
     if (base == MAP_FAILED)
         return dlcrt_no_memory(span);
     *image = (dlcrt_image){.base = base, .size_bytes = span};

@@ -329,6 +329,29 @@ START_TEST(output_is_whole_or_absent)
 }
 END_TEST
 
+/* Whatever is written at once, the file grows by whole blocks until it is flushed. */
+START_TEST(output_grows_by_blocks)
+{
+    static const char text[] = "one, two and three blocks of sixteen bytes each, and a bit more";
+    const size_t parts[] = {3, 1, 12, 20, 2, 25}, flushed[] = {0, 0, 16, 32, 32, 0};
+    char *path = in_folder("blocks");
+    dlc_output output;
+    ck_assert_int_eq(dlc_output_open(&output, path, &diag), DLC_OK);
+    output.block_bytes = 16;
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; at += parts[i++]) {
+        ck_assert_int_eq(dlc_output_write(&output, text + at, parts[i], &diag), DLC_OK);
+        if (flushed[i])
+            ck_assert_uint_eq((size_t)lseek(output.fd, 0, SEEK_END), flushed[i]);
+        if (i == 4)
+            ck_assert_int_eq(dlc_output_flush(&output, &diag), DLC_OK);
+    }
+    ck_assert_uint_eq(at, sizeof text - 1);
+    ck_assert_int_eq(dlc_output_commit(&output, 0644, &diag), DLC_OK);
+    check_file(path, text);
+}
+END_TEST
+
 START_TEST(links_stay_and_devices_are_refused)
 {
     char *path = in_folder("target"), *link = in_folder("link");
@@ -374,6 +397,7 @@ int main(void)
     TCase *files = tcase_create("files");
     tcase_add_checked_fixture(files, make_folder, remove_folder);
     tcase_add_test(files, output_is_whole_or_absent);
+    tcase_add_test(files, output_grows_by_blocks);
     tcase_add_test(files, links_stay_and_devices_are_refused);
     suite_add_tcase(suite, files);
     return suite_run(suite);

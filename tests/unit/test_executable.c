@@ -577,6 +577,23 @@ START_TEST(failures_leave_the_old_file_and_nothing_else)
 }
 END_TEST
 
+/* Whether the largest part of this file that is mapped lies in huge pages as it does in the file. */
+static int lies_in_huge_pages(const char *path)
+{
+    enum { HUGE_PAGE = 1 << 21 };
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    uint64_t begin, end, offset, most = 0, slip = 1;
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps))
+        if (strstr(line, path) && sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && end - begin > most) {
+            most = end - begin;
+            slip = (begin - offset) % HUGE_PAGE;
+        }
+    fclose(maps);
+    return slip == 0;
+}
+
 /* 100 MB of weights: bound by writing the file, and never copied in memory. */
 START_TEST(large_weights_cost_little)
 {
@@ -598,6 +615,7 @@ START_TEST(large_weights_cost_little)
     dlcrt_context *context;
     ck_assert_msg(dlcrt_executable_open(in_folder("large.so"), &executable) == DLC_OK, "%s",
                   dlcrt_last_error());
+    ck_assert(lies_in_huge_pages(in_folder("large.so")));
     ck_assert_int_eq(dlcrt_context_create(executable, NULL, &context), DLC_OK);
     float one = 1;
     dlcrt_tensor in = {.data = &one, .dtype = DLC_F32, .rank = 1, .dims = {1}}, out = {0};
