@@ -163,12 +163,16 @@ static int find_number(dlc_nest *nest, const dlc_ids *terms, uint32_t lane, int6
     return dlc_expr_is_int(nest->kernel->pool, simplified(nest, sum), number);
 }
 
+/* Of lanes that are off it is that of the first. */
 static int find_numbers(dlc_nest *nest, const dlc_ids *terms, uint8_t *numbers, int64_t *least, int64_t *span)
 {
     int64_t *all = dlc_new_array(nest->arena, int64_t, nest->width), most = 0;
+    uint32_t on = nest->mask && nest->mask == nest->first_mask ? nest->nfirst : nest->width;
     *least = 0;
     for (uint32_t l = 0; l < nest->width; l++) {
-        if (!find_number(nest, terms, l, &all[l]))
+        if (l >= on)
+            all[l] = all[0];
+        else if (!find_number(nest, terms, l, &all[l]))
             return 0;
         *least = l && *least < all[l] ? *least : all[l];
         most = l && most > all[l] ? most : all[l];

@@ -622,13 +622,14 @@ void dlc_leaf_read_together(dlc_nest *nest, uint32_t node, uint32_t nvectors, dl
 
 typedef struct {
     uint32_t lane, lane_base, width;
-    dlc_val mask;
+    dlc_val mask, first_mask;
+    uint32_t nfirst;
     dlc_tile tile;
 } lane_context;
 
 static lane_context enter_lanes(dlc_nest *nest, uint32_t axis, uint32_t base, uint32_t width, dlc_val mask)
 {
-    lane_context before = {nest->lane, nest->lane_base, nest->width, nest->mask, {0}};
+    lane_context before = {nest->lane, nest->lane_base, nest->width, nest->mask, nest->first_mask, nest->nfirst, {0}};
     if (axis < nest->kernel->axes.n) {
         before.tile = nest->tiles[axis];
         nest->tiles[axis] = (dlc_tile){dlc_expr_axis(nest->kernel->pool, base), dlc_expr_axis(nest->kernel->pool, base)};
@@ -637,6 +638,7 @@ static lane_context enter_lanes(dlc_nest *nest, uint32_t axis, uint32_t base, ui
     nest->lane_base = base;
     nest->width = width;
     nest->mask = mask;
+    nest->first_mask = NULL;
     return before;
 }
 
@@ -648,9 +650,12 @@ static void leave_lanes(dlc_nest *nest, const lane_context *before)
     nest->lane_base = before->lane_base;
     nest->width = before->width;
     nest->mask = before->mask;
+    nest->first_mask = before->first_mask;
+    nest->nfirst = before->nfirst;
 }
 
-static void lanes_rest(dlc_nest *nest, uint32_t axis, uint32_t base, dlc_val from, dlc_val hi, uint32_t width,
+/* `known`: how many lanes there are, or 0 where only the run knows. */
+static void lanes_rest(dlc_nest *nest, uint32_t axis, uint32_t base, dlc_val from, dlc_val hi, uint32_t width, uint32_t known,
                        dlc_lane_body body, void *ctx)
 {
     dlc_emitter *emit = nest->emit;
@@ -659,10 +664,26 @@ static void lanes_rest(dlc_nest *nest, uint32_t axis, uint32_t base, dlc_val fro
     dlc_nest_bind(nest, base, from, 1);
     dlc_val left = arith2(nest, DLC_EXPR_SUB, DLC_I64, 1, hi, from);
     lane_context before = enter_lanes(nest, axis, base, width, dlc_lanes_below(nest, left, width));
+    nest->first_mask = known ? nest->mask : NULL;
+    nest->nfirst = known;
     body(nest, ctx);
     leave_lanes(nest, &before);
     dlc_nest_leave(nest);
     emit->if_end(emit);
+}
+
+/* Lanes that are left where [lo, hi) is whole vectors or ends with the axis: a block of those; 0: only the run knows. */
+static int64_t rest_of_blocks(const dlc_nest *nest, dlc_expr lo, dlc_expr hi, uint32_t width)
+{
+    const dlc_pool *pool = nest->kernel->pool;
+    const dlc_expr_node *node = dlc_node_of(pool, hi);
+    int64_t end;
+    if (node->op != DLC_EXPR_MIN || dlc_expr_multiple(pool, lo, &nest->ranges) % width)
+        return 0;
+    for (uint32_t i = 0; i < 2; i++)
+        if (dlc_expr_is_int(pool, dlc_arg(pool, hi, i), &end) && dlc_expr_multiple(pool, dlc_arg(pool, hi, 1 - i), &nest->ranges) % width == 0)
+            return end % width;
+    return 0;
 }
 
 void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body,
@@ -672,9 +693,10 @@ void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uin
     dlc_expr length = dlc_expr_simplify(pool, dlc_sub(pool, hi, lo), &nest->ranges);
     uint32_t base = dlc_nest_stepped_axis(nest, nest->kernel->axes.n > axis ? nest->kernel->axes.data[axis].extent : hi,
                                           dlc_expr_multiple(pool, lo, &nest->ranges) % width ? 1 : width);
-    int64_t known = -1;
+    int64_t known = -1, rest;
     if (!dlc_expr_is_int(pool, length, &known))
         known = -1;
+    rest = known < 0 ? rest_of_blocks(nest, lo, hi, width) : known % width;
     dlc_expr whole = dlc_muli(pool, dlc_floordiv(pool, length, dlc_expr_i64(pool, width)), width);
     dlc_val from = dlc_nest_uniform(nest, dlc_expr_simplify(pool, dlc_add(pool, lo, whole), &nest->ranges));
     if (known < 0 || known >= width) {
@@ -685,5 +707,5 @@ void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uin
         dlc_nest_loop_end(nest);
     }
     if (known < 0 || known % width)
-        lanes_rest(nest, axis, base, from, dlc_nest_uniform(nest, hi), width, body, ctx);
+        lanes_rest(nest, axis, base, from, dlc_nest_uniform(nest, hi), width, (uint32_t)rest, body, ctx);
 }

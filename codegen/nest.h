@@ -217,6 +217,8 @@ struct dlc_nest {
     uint32_t lane_base;     /* pseudo-axis: its value at lane 0, uniform */
     uint32_t width;
     dlc_val mask;           /* lanes on, or NULL: all */
+    dlc_val first_mask;     /* the mask that has the first `nfirst` lanes on, a number known here; else NULL */
+    uint32_t nfirst;
     struct {
         uint32_t base, lane, block;
     } blocks;               /* pseudo-axes for the lane axis as width * block + lane, of lanes with this base */

@@ -9,10 +9,10 @@
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
  * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A
- * convolution of groups stays as it is, but a large one of single channels with a small window, which gains half its bytes; and so does one
- * of few channels, and a product of two activations where no instruction multiplies bf16 faster than f32: what they would save is less than
- * the cuts cost. Where there is one, an image of few channels has its pixels' channels side by side, as a wider one of one channel, whose
- * windows' rows are long enough:
+ * convolution of narrow groups stays as it is, but a large one of single channels with a small window, which gains half its bytes; and so
+ * does one of few channels, and a product of two activations or a convolution of wide groups where no instruction multiplies bf16 faster
+ * than f32: what they would save is less than the cuts cost. Where there is one, an image of few channels has its pixels' channels side by
+ * side, as a wider one of one channel, whose windows' rows are long enough:
  *
  *     conv(x[n,c,h,w], f[oc,c,kh,kw]) = conv(x'[n,1,h,w*c], f'[oc,1,kh,kw*c])       steps and padding of columns c times as large
  *
@@ -75,6 +75,16 @@ static int is_large_depthwise(const dlc_graph *graph, const dlc_node *node)
            dlc_type_elems(graph->pool, image, &elems) && elems * dlc_dtype_bytes(DLC_F32) > LEAST_BYTES;
 }
 
+/* Each group is a contraction of its own, of which one tile takes no more columns than the group has. */
+static int has_wide_groups(const dlc_pass_ctx *ctx, const dlc_node *node)
+{
+    const dlc_type *filter = &node->inputs[1]->type;
+    int64_t outputs, channels;
+    return node->op == DLC_OP_CONV && has_row(ctx->target) && dlc_is_constant(node->inputs[1]) && !dlc_is_constant(node->inputs[0]) &&
+           dlc_expr_is_int(ctx->graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(ctx->graph->pool, filter->dims[1], &channels) &&
+           channels >= LEAST_TERMS && outputs / dlc_node_int(node, DLC_ATTR_GROUP, 1) >= LEAST_TERMS;
+}
+
 static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_graph *graph = ctx->graph;
@@ -85,7 +95,7 @@ static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
         if (node->inputs[i]->type.dtype != DLC_F32)
             return 0;
     if (dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
-        return is_large_depthwise(graph, node);
+        return is_large_depthwise(graph, node) || has_wide_groups(ctx, node);
     if (is_product_of_two(node))
         return has_many_rows(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&
