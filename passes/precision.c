@@ -75,12 +75,13 @@ static int is_large_depthwise(const dlc_graph *graph, const dlc_node *node)
            dlc_type_elems(graph->pool, image, &elems) && elems * dlc_dtype_bytes(DLC_F32) > LEAST_BYTES;
 }
 
-/* Each group is a contraction of its own, of which one tile takes no more columns than the group has. */
+/* Each group is a contraction of its own, of which one tile takes no more columns than the group has: by pairs, not by tile registers, which
+ * would hold few rows of it. */
 static int has_wide_groups(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_type *filter = &node->inputs[1]->type;
     int64_t outputs, channels;
-    return node->op == DLC_OP_CONV && has_row(ctx->target) && dlc_is_constant(node->inputs[1]) && !dlc_is_constant(node->inputs[0]) &&
+    return node->op == DLC_OP_CONV && dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) && dlc_is_constant(node->inputs[1]) && !dlc_is_constant(node->inputs[0]) &&
            dlc_expr_is_int(ctx->graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(ctx->graph->pool, filter->dims[1], &channels) &&
            channels >= LEAST_TERMS && outputs / dlc_node_int(node, DLC_ATTR_GROUP, 1) >= LEAST_TERMS;
 }
