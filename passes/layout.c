@@ -9,7 +9,7 @@
  *   are contiguous
  * - 2 for the last dimension innermost: operands and results of matmul; K or N is contiguous
  * - 3 for the last dimension innermost and 1 for row-major: results of a reshape, which lie so
- *   already
+ *   already; 4 for n, spatial, c where it keeps n and c of what a convolution is near to
  * - 1 for row-major: what a reshape or any other operator reads or makes, graph inputs and outputs
  * - 1 for the last dimension innermost: what is reduced along it
  *
@@ -211,6 +211,24 @@ static int is_spatial(const dlc_node *node)
     return (dlc_ops[node->op].traits & DLC_TRAIT_SPATIAL) != 0;
 }
 
+/* What lies channels-last by all likelihood: something spatial reads or makes it, or what it is tied to, and comes first in the graph. */
+static int is_near_spatial(components *all, const dlc_value *value)
+{
+    perm ignored;
+    for (uint32_t w = is_member(all, value) ? all->head[root_of(all, value->id, &ignored)] : 0; w; w = all->wishes.data[w - 1].next)
+        if (all->wishes.data[w - 1].kind == CHANNELS_LAST)
+            return 1;
+    return 0;
+}
+
+/* [n, c, h, w] as [n, c, h * w]: channels stay innermost where they are. */
+static int keeps_channels(components *all, const dlc_node *reshape)
+{
+    const dlc_type *from = &reshape->inputs[0]->type, *to = &reshape->outputs[0]->type;
+    return from->rank > 2 && to->rank > 2 && from->dims[0] == to->dims[0] && from->dims[1] == to->dims[1] &&
+           is_near_spatial(all, reshape->inputs[0]);
+}
+
 static void want_node(components *all, const dlc_node *node)
 {
     enum { SPATIAL = 8, VIEWED = 3, PRODUCT = 2, PLAIN = 1 };
@@ -221,6 +239,8 @@ static void want_node(components *all, const dlc_node *node)
     } else if (facts->is_contraction) {
         want_all(all, node->inputs, node->ninputs, LAST_INNER, PRODUCT);
         want_all(all, node->outputs, node->noutputs, LAST_INNER, PRODUCT);
+    } else if (node->op == DLC_OP_RESHAPE && keeps_channels(all, node)) {
+        want(all, node->outputs[0], CHANNELS_LAST, VIEWED + PLAIN);
     } else if (node->op == DLC_OP_RESHAPE) {
         want(all, node->outputs[0], LAST_INNER, VIEWED);
         want(all, node->outputs[0], ROW_MAJOR, PLAIN);
