@@ -9,7 +9,9 @@
  *
  * The caller writes the job, then the words (release); a successful take (acquire) sees the job of
  * that word. A job ends when `left` reaches 0, so nobody reads it while the next is written. Idle
- * workers spin for spin_ns, then sleep in a futex on `epoch`.
+ * workers spin for spin_ns, then sleep in a futex on `epoch`. Linux wakes them on the caller's own
+ * processor where it takes the others for busy, as a virtual machine's are while they idle: they go
+ * elsewhere then, for the caller computes, too, and both would take turns until the load is balanced.
  *
  * Runs that are under way at once share the cores: each has its part of them, so pools of as many
  * threads as there are cores do not fight, and the workers of a crowded process sleep.
@@ -20,6 +22,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -53,6 +56,7 @@ struct dlcrt_pool {
     part *parts;                         /* nthreads */
     _Alignas(64) _Atomic uint32_t epoch; /* counts jobs and calls to wake */
     _Atomic uint32_t sleepers, is_stopping;
+    _Atomic int caller; /* the processor that the workers were woken from last, or -1 */
     _Alignas(64) _Atomic uint32_t left; /* chunks of the job not yet done */
     _Atomic uint32_t is_waiting;        /* the caller sleeps on `left` */
 };
@@ -171,6 +175,20 @@ static void work(dlcrt_pool *pool, uint32_t thread)
     }
 }
 
+/* Moves a worker that was woken where the caller computes; it may run everywhere again behind that. */
+static void leave_caller(const dlcrt_pool *pool)
+{
+    cpu_set_t all, others;
+    int here = sched_getcpu();
+    if (here < 0 || here >= CPU_SETSIZE || here != atomic_load_explicit(&pool->caller, memory_order_relaxed) ||
+        pool->nthreads > pool->ncores || sched_getaffinity(0, sizeof all, &all))
+        return;
+    others = all;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) && sched_setaffinity(0, sizeof others, &others) == 0)
+        (void)sched_setaffinity(0, sizeof all, &all);
+}
+
 /* Until `epoch` leaves `seen`: spinning, then asleep. */
 static uint32_t wait_for_work(dlcrt_pool *pool, uint32_t seen)
 {
@@ -179,6 +197,7 @@ static uint32_t wait_for_work(dlcrt_pool *pool, uint32_t seen)
         while (atomic_load(&pool->epoch) == seen)
             futex_wait(&pool->epoch, seen);
         atomic_fetch_sub(&pool->sleepers, 1);
+        leave_caller(pool);
     }
     return atomic_load(&pool->epoch);
 }
@@ -198,9 +217,13 @@ static void *worker_main(void *argument)
 
 static void announce(dlcrt_pool *pool)
 {
+    if (atomic_load_explicit(&pool->sleepers, memory_order_relaxed))
+        atomic_store_explicit(&pool->caller, sched_getcpu(), memory_order_relaxed);
     atomic_fetch_add(&pool->epoch, 1);
-    if (atomic_load(&pool->sleepers))
+    if (atomic_load(&pool->sleepers)) {
         futex_wake(&pool->epoch, INT_MAX);
+        sched_yield(); /* to one that was woken here, so that it can leave */
+    }
 }
 
 /* Threads that a job of this pool gets now; a run that is alone has all. */
@@ -340,7 +363,7 @@ dlcrt_pool *dlcrt_pool_create(uint32_t nthreads)
         (void)dlcrt_no_memory(sizeof *pool);
         return NULL;
     }
-    *pool = (dlcrt_pool){.owner = getpid(), .nthreads = 1};
+    *pool = (dlcrt_pool){.owner = getpid(), .nthreads = 1, .caller = -1};
     pool->ncores = nthreads > 1 ? dlcrt_cpu_count() : 1;
     pool->spin_ns = nthreads > pool->ncores ? CROWDED_SPIN_NS : SPIN_NS;
     pool->workers = dlcrt_alloc(nthreads, sizeof *pool->workers);

@@ -2,6 +2,7 @@
  * end under load. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -151,6 +152,36 @@ static void enter_many(dlcrt_pool *pool)
         dlcrt_pool_enter(pool, 1);
 }
 
+/* Takes long enough for every thread to come by, and counts calls on threads that may not run where the first may. */
+static void check_affinity(const dlc_kernel_args *args, int64_t begin, int64_t end)
+{
+    cpu_set_t own;
+    int64_t until = dlcrt_clock_ns() + (end - begin) * 200000;
+    if (sched_getaffinity(0, sizeof own, &own) || !CPU_EQUAL(&own, (const cpu_set_t *)args->buffers[0]))
+        __atomic_fetch_add((int64_t *)args->buffers[1], 1, __ATOMIC_RELAXED);
+    while (dlcrt_clock_ns() < until)
+        ;
+}
+
+/* Wherever the system woke them and they went from there. */
+START_TEST(woken_workers_may_run_everywhere)
+{
+    cpu_set_t all;
+    int64_t nothers = 0;
+    void *buffers[] = {&all, &nothers};
+    dlcrt_job job = job_of(buffers);
+    dlcrt_pool *pool = dlcrt_pool_create(dlcrt_cpu_count());
+    job.kernel = check_affinity;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int round = 0; round < 10; round++) {
+        nanosleep(&(struct timespec){.tv_nsec = 12000000}, NULL);
+        dlcrt_pool_run(pool, &job, 8, 1);
+    }
+    ck_assert_int_eq(nothers, 0);
+    dlcrt_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(runs_share_the_cores)
 {
     dlcrt_pool *pool = dlcrt_pool_create(3);
@@ -267,6 +298,7 @@ int main(void)
     tcase_add_loop_test(tests, many_small_jobs_follow_each_other, 0,
                         sizeof counts / sizeof counts[0]);
     tcase_add_test(tests, sleeping_workers_wake_up);
+    tcase_add_test(tests, woken_workers_may_run_everywhere);
     tcase_add_test(tests, runs_share_the_cores);
     tcase_add_test(tests, a_forked_child_has_all_cores);
     tcase_add_test(tests, pools_come_and_go);
