@@ -211,13 +211,20 @@ static int is_spatial(const dlc_node *node)
     return (dlc_ops[node->op].traits & DLC_TRAIT_SPATIAL) != 0;
 }
 
-/* What lies channels-last by all likelihood: something spatial reads or makes it, or what it is tied to, and comes first in the graph. */
-static int is_near_spatial(components *all, const dlc_value *value)
+/* Dimension 1 will lie innermost by all likelihood: it is that of channels of what something spatial reads or makes, among the last of the
+ * component so far. */
+static int has_channels(components *all, const dlc_value *value)
 {
-    perm ignored;
-    for (uint32_t w = is_member(all, value) ? all->head[root_of(all, value->id, &ignored)] : 0; w; w = all->wishes.data[w - 1].next)
+    enum { MOST = 64 };
+    perm own, its;
+    if (!is_member(all, value))
+        return 0;
+    uint32_t w = all->head[root_of(all, value->id, &own)];
+    for (uint32_t n = 0; w && n < MOST; n++, w = all->wishes.data[w - 1].next) {
+        root_of(all, all->wishes.data[w - 1].value->id, &its);
         if (all->wishes.data[w - 1].kind == CHANNELS_LAST)
-            return 1;
+            return its.dim[1] == own.dim[1];
+    }
     return 0;
 }
 
@@ -226,7 +233,7 @@ static int keeps_channels(components *all, const dlc_node *reshape)
 {
     const dlc_type *from = &reshape->inputs[0]->type, *to = &reshape->outputs[0]->type;
     return from->rank > 2 && to->rank > 2 && from->dims[0] == to->dims[0] && from->dims[1] == to->dims[1] &&
-           is_near_spatial(all, reshape->inputs[0]);
+           has_channels(all, reshape->inputs[0]);
 }
 
 static void want_node(components *all, const dlc_node *node)
