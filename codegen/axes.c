@@ -163,11 +163,16 @@ static int find_number(dlc_nest *nest, const dlc_ids *terms, uint32_t lane, int6
     return dlc_expr_is_int(nest->kernel->pool, simplified(nest, sum), number);
 }
 
+uint32_t dlc_nest_lanes_on(const dlc_nest *nest)
+{
+    return !nest->mask ? nest->width : nest->mask == nest->first_mask ? nest->nfirst : 0;
+}
+
 /* Of lanes that are off it is that of the first. */
 static int find_numbers(dlc_nest *nest, const dlc_ids *terms, uint8_t *numbers, int64_t *least, int64_t *span)
 {
     int64_t *all = dlc_new_array(nest->arena, int64_t, nest->width), most = 0;
-    uint32_t on = nest->mask && nest->mask == nest->first_mask ? nest->nfirst : nest->width;
+    uint32_t on = dlc_nest_lanes_on(nest) ? dlc_nest_lanes_on(nest) : nest->width;
     *least = 0;
     for (uint32_t l = 0; l < nest->width; l++) {
         if (l >= on)

@@ -387,7 +387,7 @@ static void plan_spread(dlc_nest *nest, load_plan *plan, const dlc_buffer *buffe
                                !fill_of(nest, plan->otherwise, &plan->access.fill));
     if (plan->access.row || plan->access.granule || plan->access.stride || plan->in_range || is_guarded_by_lanes ||
         !dlc_nest_is_spread(nest, dlc_addi(pool, plan->offset, plan->access.disp), has_vectors, &spread) ||
-        (nest->mask && nest->mask != nest->first_mask && !spread.is_whole))
+        (!dlc_nest_lanes_on(nest) && !spread.is_whole))
         return;
     plan->guard = guard;
     plan->offset = spread.first;

@@ -295,6 +295,8 @@ typedef struct {
     const uint8_t *numbers;
     int is_whole; /* the row is one of the buffer's vectors: it is there, whichever lanes are off */
 } dlc_spread;
+/* How many lanes are on, the first ones; 0: only the run knows. */
+uint32_t dlc_nest_lanes_on(const dlc_nest *nest);
 int dlc_nest_is_spread(dlc_nest *nest, dlc_expr offset, int has_vectors, dlc_spread *spread);
 void dlc_nest_terms(const dlc_nest *nest, dlc_expr sum, dlc_ids *terms, int64_t *constant); /* of a sum of i64 */
 /* A mask of the lanes below `count`, an i64 whose value fits 32 bits. */

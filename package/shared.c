@@ -20,7 +20,6 @@ enum {
     NSEGMENTS = 8, /* PHDR, four to load, DYNAMIC, RELRO, STACK */
     NDYNAMIC = 12,
     MAX_EXPORTS = 8,
-    HUGE_PAGE = 1 << 21,
 };
 
 typedef struct {
@@ -205,7 +204,7 @@ static uint64_t bytes_of(const shared *f, uint32_t begin, uint32_t end)
 static uint64_t align_of(const shared *f, uint32_t begin, uint32_t end)
 {
     int is_weights = dlc_elf_section(&f->elf, begin)->segment == DLC_SEGMENT_BULK;
-    return is_weights && bytes_of(f, begin, end) >= 2 * HUGE_PAGE ? HUGE_PAGE : f->page;
+    return is_weights && bytes_of(f, begin, end) >= 2 * DLC_HUGE_PAGE ? DLC_HUGE_PAGE : f->page;
 }
 
 /* The sections order[begin..end) as one segment to load; the first has the headers, too. */
@@ -516,7 +515,7 @@ dlc_status dlc_link_write_shared(dlc_linkage *linkage, dlc_output *output)
     DLC_TRY(apply_fixups(&f));
     place_tables(&f);
     seal_parts(&f);
-    output->block_bytes = f.elf.end >= 2 * HUGE_PAGE ? HUGE_PAGE : 0;
+    output->block_bytes = f.elf.end >= 2 * DLC_HUGE_PAGE ? DLC_HUGE_PAGE : 0;
     DLC_TRY(dlc_elf_write(&f.elf, output));
     return write_seal(&f, output);
 }

@@ -23,7 +23,6 @@
 
 static const size_t max_span = (size_t)1 << 46;
 static const size_t max_padding = 1 << 16; /* of a segment: zeros up to a page */
-static const size_t huge_page = (size_t)1 << 21;
 
 typedef struct {
     const char *name; /* for messages */
@@ -177,7 +176,7 @@ static dlc_status map_segment(const file *f, const Elf64_Phdr *s, size_t page, u
                        (off_t)(s->p_offset - slack)) == MAP_FAILED)
         return dlcrt_fail(DLC_IO, "%s: a segment could not be mapped: %s", f->name,
                           strerror(errno));
-    if (s->p_align == huge_page)
+    if (s->p_align == DLC_HUGE_PAGE)
         (void)!madvise(at, mapped, MADV_HUGEPAGE); /* weights: a file that is read now comes in such pages */
     if (end <= file_end)
         return DLC_OK;
@@ -272,8 +271,8 @@ static unsigned char *reserve(const file *f, size_t page, size_t span)
 {
     size_t align = page;
     for (uint32_t i = 0; i < f->nsegments; i++)
-        if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_align == huge_page)
-            align = huge_page;
+        if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_align == DLC_HUGE_PAGE)
+            align = DLC_HUGE_PAGE;
     unsigned char *room = mmap(NULL, span + align - page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return room;

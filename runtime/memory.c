@@ -22,9 +22,8 @@ dlc_status dlcrt_memory_grow(dlcrt_memory *memory, size_t size_bytes, size_t kee
 {
     if (size_bytes <= memory->size_bytes)
         return DLC_OK;
-    size_t huge = (size_t)1 << 21, rounded = size_bytes >= huge
-                                                 ? (size_bytes + huge - 1) / huge * huge
-                                                 : page_up(size_bytes);
+    const size_t huge = DLC_HUGE_PAGE;
+    size_t rounded = size_bytes >= huge ? (size_bytes + huge - 1) / huge * huge : page_up(size_bytes);
     unsigned char *bytes = map_pages(memory, rounded, keep_bytes);
     if (bytes == MAP_FAILED)
         return dlcrt_no_memory(size_bytes);

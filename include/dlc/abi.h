@@ -288,6 +288,8 @@ typedef enum {
     DLC_SEAL_COUNT
 } dlc_seal_part;
 #define DLC_SEAL_CHUNK 65536
+/* Pages that a system may map at once: weights of two and more lie in them as they do in the file. */
+#define DLC_HUGE_PAGE 0x200000
 typedef struct {
     char magic[8];     /* DLC_SEAL_MAGIC */
     uint64_t checksum; /* dlc_checksum of what follows in this structure */

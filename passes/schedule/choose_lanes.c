@@ -423,10 +423,10 @@ static int is_shared(const dlc_chooser *c, dlc_expr load, uint32_t axis, uint32_
 /* Lanes in turns of a few read the same element, which is another one at each step of a reduced axis that is written out, too. */
 static int reads_parts(const dlc_chooser *c, dlc_expr load, uint32_t lane, const dlc_ids *reduce, uint32_t first)
 {
-    const dlc_pool *pool = c->kernel->pool;
+    dlc_pool *pool = c->kernel->pool;
     dlc_expr coefficient, rest;
     for (uint32_t d = 0; lane != DLC_NO_AXIS && d < dlc_load_rank(pool, load); d++)
-        for (uint32_t i = first; i + 1 < reduce->n && !dlc_expr_linear(c->kernel->pool, dlc_arg(pool, load, d), lane, &coefficient, &rest); i++)
+        for (uint32_t i = first; i + 1 < reduce->n && !dlc_expr_linear(pool, dlc_arg(pool, load, d), lane, &coefficient, &rest); i++)
             if (dlc_expr_uses_axis(pool, dlc_arg(pool, load, d), reduce->data[i]))
                 return 1;
     return 0;

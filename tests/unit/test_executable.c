@@ -580,7 +580,6 @@ END_TEST
 /* Whether the largest part of this file that is mapped lies in huge pages as it does in the file. */
 static int lies_in_huge_pages(const char *path)
 {
-    enum { HUGE_PAGE = 1 << 21 };
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512];
     uint64_t begin, end, offset, most = 0, slip = 1;
@@ -588,7 +587,7 @@ static int lies_in_huge_pages(const char *path)
     while (fgets(line, sizeof line, maps))
         if (strstr(line, path) && sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && end - begin > most) {
             most = end - begin;
-            slip = (begin - offset) % HUGE_PAGE;
+            slip = (begin - offset) % DLC_HUGE_PAGE;
         }
     fclose(maps);
     return slip == 0;
