@@ -9,7 +9,8 @@
  * Of a padded image, points of the outer reduced axes at which every row is padding are left out (`skip`): a test stands inside their
  * loops. Loops over the reduced axes are merged where every factor stays linear: fewer, longer loops. Where the leaf's sum is one of
  * partial sums, each begins at zero and is added to the total when it is complete: errors grow with the terms of a part and the
- * number of parts, not with all terms. Totals are variables that the inner loops do not touch, so they leave the registers.
+ * number of parts, not with all terms. Totals are variables that the inner loops do not touch; where registers do not hold them,
+ * too, they lie in memory, and the first part, whose sum is the total as it is, has none.
  *
  * A row of dot.def with a granule goes by so many points of the innermost reduced axis at once: a value is the bits of a granule.
  * Where there is no instruction it is taken apart by shifts. What the axis leaves over, fewer than a granule, is multiplied
@@ -433,7 +434,8 @@ static dlc_val start_of(const dot *d, uint32_t r, uint32_t v, dlc_val first)
     return before;
 }
 
-static void start(const dot *d, uint32_t node)
+/* Returns whether all begin at zero. */
+static int start(const dot *d, uint32_t node)
 {
     dlc_nest *nest = d->nest;
     dlc_expr condition = d->is_dealt ? 0 : is_first(d, node);
@@ -443,6 +445,7 @@ static void start(const dot *d, uint32_t node)
             *dlc_dot_accumulator(d, r, v) = nest->emit->var_new(nest->emit, d->dtype, d->width);
             nest->emit->var_set(nest->emit, *dlc_dot_accumulator(d, r, v), start_of(d, r, v, first));
         }
+    return !first;
 }
 
 /* A thread's sums stay in registers while loops outside cut them. */
@@ -505,36 +508,76 @@ static void open_loop(const dot *d, uint32_t i)
                   dlc_nest_uniform(d->nest, dlc_dot_simplified(d, d->extents.data[i])), d->steps.data[i]);
 }
 
+/* Closes what is done on a condition. */
+static void end_if(const dot *d)
+{
+    dlc_nest_leave(d->nest);
+    d->nest->emit->if_end(d->nest->emit);
+}
+
 /* --- partial sums --- */
 
-static void declare_totals(dot *d)
+/* Registers hold totals beside the accumulators, a point's columns and one of its rows' elements. */
+static int keeps_totals(const dot *d)
+{
+    const dlc_target *target = d->nest->emit->target;
+    uint32_t of_vector = (d->width * dlc_dtype_bytes(d->dtype) + target->vector_bytes - 1) / target->vector_bytes;
+    return (2 * d->nrows * d->nvectors + d->nvectors + 1) * of_vector < target->vector_registers;
+}
+
+/* is_zero: accumulators begin so. */
+static void declare_totals(dot *d, int is_zero)
 {
     uint32_t n = d->nrows * d->nvectors;
     dlc_emitter *emit = d->nest->emit;
     if (!d->nouter)
         return;
+    int is_aside = emit->var_aside && !keeps_totals(d);
+    d->skips_first = is_aside && is_zero;
     d->totals = dlc_arena_array(d->nest->arena, n, sizeof *d->totals, sizeof(void *));
     for (uint32_t i = 0; i < n; i++)
-        d->totals[i] = (emit->var_aside ? emit->var_aside : emit->var_new)(emit, d->dtype, d->width);
+        d->totals[i] = (is_aside ? emit->var_aside : emit->var_new)(emit, d->dtype, d->width);
+}
+
+/* What is done with totals in memory, but for the first part, whose sum is the total as it is. */
+static void begin_behind_first(const dot *d)
+{
+    dlc_expr is_behind = dlc_expr_bool(d->pool, 0);
+    if (!d->skips_first)
+        return;
+    for (uint32_t i = 0; i < d->nouter; i++)
+        is_behind = dlc_expr2(d->pool, DLC_EXPR_OR, is_behind, dlc_lt(d->pool, d->lows.data[i], dlc_dot_axis(d, d->loops.data[i])));
+    d->nest->emit->if_begin(d->nest->emit, dlc_nest_uniform(d->nest, dlc_dot_simplified(d, is_behind)));
+    dlc_nest_enter(d->nest);
+}
+
+static void end_behind_first(const dot *d)
+{
+    if (d->skips_first)
+        end_if(d);
 }
 
 /* Between parts the accumulators have the total so far; it is set aside only while they add up a part. */
 static void start_part(const dot *d)
 {
     dlc_emitter *emit = d->nest->emit;
+    begin_behind_first(d);
     for (uint32_t i = 0; i < d->nrows * d->nvectors; i++) {
         emit->var_set(emit, d->totals[i], emit->var_get(emit, d->state->tile[i]));
         emit->var_set(emit, d->state->tile[i], dlc_nest_identity(d->nest, DLC_REDUCE_SUM, d->dtype, 0, d->width));
     }
+    end_behind_first(d);
 }
 
 static void end_part(const dot *d)
 {
     dlc_emitter *emit = d->nest->emit;
+    begin_behind_first(d);
     for (uint32_t i = 0; i < d->nrows * d->nvectors; i++) {
         dlc_val args[] = {emit->var_get(emit, d->totals[i]), emit->var_get(emit, d->state->tile[i])};
         emit->var_set(emit, d->state->tile[i], emit->arith(emit, DLC_EXPR_ADD, d->dtype, d->dtype, d->width, args));
     }
+    end_behind_first(d);
 }
 
 static void multiply_rest(const dot *d)
@@ -564,18 +607,12 @@ static void begin_inside(const dot *d)
     dlc_nest_enter(nest);
 }
 
-static void end_inside(const dot *d)
-{
-    dlc_nest_leave(d->nest);
-    d->nest->emit->if_end(d->nest->emit);
-}
-
 static void accumulate_matrices(dot *d, uint32_t node)
 {
     if (!dlc_dot_find_operands(d))
         return;
     if (!is_kept_between(d))
-        start(d, node);
+        (void)start(d, node);
     dlc_matrix_multiply(d->nest, node, dlc_nest_here(d->nest, d->operands.rows), dlc_nest_here(d->nest, d->operands.columns));
 }
 
@@ -640,10 +677,9 @@ static void accumulate(dot *d, uint32_t node)
         ;
     int64_t npoints = written_out(d);
     d->loops.n -= npoints > 1;
-    if (!is_kept_between(d))
-        start(d, node);
+    int is_zero = !is_kept_between(d) && start(d, node);
     start_sums(d);
-    declare_totals(d);
+    declare_totals(d, is_zero);
     for (uint32_t i = 0; i < d->loops.n; i++) {
         open_loop(d, i);
         if (i + 1 == d->leaf->nskipped)
@@ -664,7 +700,7 @@ static void accumulate(dot *d, uint32_t node)
         if (i == d->loops.n - d->nouter && d->nouter)
             end_part(d);
         if (i == d->loops.n - d->leaf->nskipped && d->leaf->nskipped)
-            end_inside(d);
+            end_if(d);
         dlc_nest_loop_end(nest);
         if (i == 0 && d->rest)
             multiply_rest(d);

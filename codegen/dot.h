@@ -24,6 +24,7 @@ typedef struct {
     dlc_vec(int64_t) steps;
     uint32_t nouter;               /* loops around a partial sum */
     dlc_var *totals;               /* with partial sums: by row and vector */
+    uint8_t skips_first;           /* what is done with totals, of the first part: they lie in memory, and its sum is the total */
     const dlc_dot_info *row;
     dlc_dot_operands operands;
     dlc_expr *points_a, *points_b; /* granules: the factors point by point, for what is left over */

@@ -266,7 +266,7 @@ static uint32_t lane_loop(const dlc_nest *nest, uint32_t leaf, uint32_t fold)
  *
  * where `lost` is 0 unless that is finite.
  */
-enum { PART = 64, MOST_TERMS = 512 };
+enum { PART = 32, MOST_TERMS = 64 };
 
 /* Iterations of a loop; -1: only the run knows. */
 static int64_t turns_of(const dlc_nest *nest, uint32_t n)

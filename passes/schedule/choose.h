@@ -157,8 +157,18 @@ double dlc_estimate_waiting(const dlc_chooser *chooser, const dlc_schedule *sche
 int dlc_choose_contraction(const dlc_chooser *chooser, dlc_contraction *form);
 /* The factor is read along its rows: reduced axes of the stage with the largest steps outermost. */
 void dlc_choose_order_reduction(const dlc_chooser *chooser, uint32_t stage, dlc_expr factor, dlc_ids *order);
-/* The register tile just added to the schedule sums its floats by parts where it has many terms. */
+enum {
+    DLC_PART_TERMS = 128,     /* a hundredth of a large product's time, and errors no larger than those of the peers measured */
+    DLC_PART_MOST_TERMS = 192 /* of axes that need not be cut then */
+};
+/* Some remainder in the value is of the axis and of one of the others. */
+int dlc_choose_is_phase(const dlc_chooser *chooser, dlc_expr value, uint32_t axis, const dlc_ids *others);
+/* The register tile just added to the schedule sums its floats by parts where it has many terms (choose_parts.c). */
 void dlc_choose_parts(dlc_chooser *chooser);
+/* The same of one that multiplies points of tiles, which are sums themselves and of which results are sums: parts are shorter. */
+void dlc_choose_parts_of_points(dlc_chooser *chooser);
+/* Such a sum has parts. */
+int dlc_choose_has_parts_of_points(const dlc_chooser *chooser, uint32_t stage, const dlc_ids *over);
 /* Register tiles of the schedule, which is built, leave out points at which all their rows are padding, where estimates say that it pays. */
 void dlc_choose_skipped(dlc_chooser *chooser);
 /* The share of points of the axes skipped that the dot's tiles do not leave out: by samples where there are many tiles. */

@@ -79,8 +79,7 @@ static int is_sum_by_blocks(const dlc_chooser *c, dlc_contraction *form, dlc_ids
 
 /* --- phases --- */
 
-/* Some remainder in the value is of the axis and of one of the others. */
-static int is_phase(const dlc_chooser *c, dlc_expr value, uint32_t axis, const dlc_ids *others)
+int dlc_choose_is_phase(const dlc_chooser *c, dlc_expr value, uint32_t axis, const dlc_ids *others)
 {
     const dlc_pool *pool = c->kernel->pool;
     uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
@@ -101,7 +100,7 @@ static void part_phases(const dlc_chooser *c, dlc_contraction *form)
 {
     dlc_ids rows = {0};
     for (uint32_t i = 0; i < form->m.n; i++)
-        if (dlc_choose_is_known(c, form->m.data[i]) && is_phase(c, form->a, form->m.data[i], &form->k))
+        if (dlc_choose_is_known(c, form->m.data[i]) && dlc_choose_is_phase(c, form->a, form->m.data[i], &form->k))
             dlc_vec_push(c->arena, &form->batch, form->m.data[i]);
         else
             dlc_vec_push(c->arena, &rows, form->m.data[i]);
@@ -508,48 +507,6 @@ static int wants_rows(const dot *d)
                       d->m * stride * operand_bytes(d) * 2 <= DLC_LINE_BYTES ? PERCENT_SHARED : PERCENT);
 }
 
-/* --- partial sums --- */
-
-enum {
-    PART_TERMS = 128,      /* a hundredth of a large product's time, and errors no larger than those of the peers measured */
-    PART_MOST_TERMS = 192  /* of axes that need not be cut then */
-};
-
-/* The axis is one of taps that are of use to some points alone: the copy of the stage's factor, if there is one, says so. */
-static int is_tap_of_phase(const dlc_chooser *c, uint32_t s, uint32_t axis)
-{
-    const dlc_kernel *kernel = c->kernel;
-    int found = is_phase(c, kernel->stages.data[s].value[0], axis, &kernel->stages.data[s].axes);
-    for (uint32_t i = 0; i < c->schedule->copies.n && !found; i++) {
-        const dlc_schedule_copy *copy = &c->schedule->copies.data[i];
-        found = copy->stage == s && copy->copy != DLC_NO_STAGE &&
-                is_phase(c, kernel->stages.data[copy->copy].value[0], axis, &kernel->stages.data[s].axes);
-    }
-    return found;
-}
-
-/*
- * The error of a sum grows with the terms that are added to one another in a row. As many of the innermost axes as a part holds
- * are summed apart, and of the next one a tile, tiles being near equal; of taps that are not all of use to a point, each. What a part is
- * follows from the stage alone, so it is the same in every tree, whatever else is fused.
- */
-void dlc_choose_parts(dlc_chooser *c)
-{
-    const dlc_schedule_node *leaf = &c->schedule->nodes.data[c->schedule->nodes.n - 1];
-    int64_t terms = 1;
-    uint32_t i = leaf->over.n;
-    if (!dlc_is_float(c->kernel->stages.data[leaf->stage].dtype[0]) || dlc_dots[leaf->row].granule > 1)
-        return;
-    while (i && dlc_choose_is_known(c, leaf->over.data[i - 1]) && terms * c->extent[leaf->over.data[i - 1]] <= PART_MOST_TERMS)
-        terms *= c->extent[leaf->over.data[--i]];
-    if (!i)
-        return;
-    uint32_t axis = leaf->over.data[i - 1];
-    int64_t most = terms < PART_TERMS && !is_tap_of_phase(c, leaf->stage, axis) ? PART_TERMS / terms : 1;
-    int64_t parts = (c->extent[axis] + most - 1) / most;
-    dlc_schedule_dot_cut(c->schedule, axis, dlc_choose_is_known(c, axis) ? (c->extent[axis] + parts - 1) / parts : most);
-}
-
 /* --- the tree --- */
 
 static void name_copy(const dot *d, part_list *list)
@@ -765,7 +722,7 @@ static int64_t streams_of(const dot *d)
 {
     enum { FEW = 8 };
     int64_t n = FEW, terms = d->c->extent[d->order.data[0]];
-    while (n < PART_TERMS && n + terms / n > PART_MOST_TERMS)
+    while (n < DLC_PART_TERMS && n + terms / n > DLC_PART_MOST_TERMS)
         n *= 2;
     return n;
 }

@@ -329,6 +329,7 @@ static void choose_unit_unknown(points *p)
 
 static int find_tile(points *p)
 {
+    enum { TOTALS_REGISTERS = 32 }; /* with fewer, sums that are left would wait for one another */
     int64_t registers = p->c->target->vector_registers, nv;
     p->width = p->c->target->vector_bytes / (int64_t)sizeof(float);
     nv = p->width == 4 && registers >= 32 ? 4 : 2;
@@ -337,6 +338,8 @@ static int find_tile(points *p)
     p->height = (registers - nv - dlc_dots[p->row].takes) / nv;
     if (p->height > MOST_HEIGHT)
         p->height = MOST_HEIGHT;
+    if (registers >= TOTALS_REGISTERS && dlc_dots[p->row].granule == 1 && dlc_choose_has_parts_of_points(p->c, p->product, &p->over))
+        p->height = (registers - nv - dlc_dots[p->row].takes - 1) / (2 * nv); /* and as many totals */
     return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 &&
            (p->c->extent[p->tile] > 1 || !dlc_choose_is_known(p->c, p->tile));
 }
@@ -387,7 +390,7 @@ static void build_product(const points *p)
         open_for(p, p->points.data[i], 1);
     uint32_t n = open_tiles(p, p->height);
     dlc_schedule_dot(schedule, p->product, p->row, p->tile, p->columns, &p->over, DLC_PLACE_SCRATCH);
-    dlc_choose_parts(p->c);
+    dlc_choose_parts_of_points(p->c);
     dlc_choose_ahead(p->c);
     dlc_schedule_close(schedule, p->points.n + n);
 }
