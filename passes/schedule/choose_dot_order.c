@@ -46,18 +46,22 @@ static int64_t split_columns(const dot *d, double units, double wanted)
 }
 
 /*
- * Direct A: what stays in L2 while the other streams. All of A and a panel of B; else all of B and a tile of A's rows; else
- * a block of columns for which A streams by, or B for each tile of rows, whichever moves less.
+ * Direct A: what stays in L2 while the other streams. Where all of both fits: B, if it is constant and threads have rows of A each, for what a
+ * thread makes of its rows it reads again in the next kernel, and nothing of it lies in another's cache (Zen 4, two threads, what is between
+ * two products with 196 x 384: 20 us by columns, 7.4 by rows). Else all of A and a panel of B; else all of B and a tile of A's rows; else a
+ * block of columns for which A streams by, or B for each tile of rows, whichever moves less.
  */
 static dlc_dot_loops order_direct(dot *d, double units)
 {
+    enum { LEAST_UNITS = 8 }; /* fewer are hard to share equally */
     double elem = point_bytes(d, d->form.a), half = d->c->target->l2_bytes / 2;
-    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
+    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem, stays = d->granule > 1 ? 2 * half : half;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->panel > d->n ? d->panel : d->n;
-    if (!d->form.m.n || (a <= half && !(d->granule > 1 && b <= 2 * half)))
+    int has_own_rows = b <= stays && (d->granule > 1 || (units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b)));
+    if (!d->form.m.n || (a <= half && !has_own_rows))
         return DLC_COLUMNS_ROWS;
-    if (b <= (d->granule > 1 ? 2 * half : half) || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
+    if (b <= stays || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
         d->block = split_columns(d, units, DLC_MIN_UNITS);
         return DLC_ROWS_COLUMNS;
     }
