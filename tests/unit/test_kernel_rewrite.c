@@ -467,6 +467,10 @@ static const struct {
     {"in x 1,64,64,64; const w 64,64,3,3; c = conv x w pads=24,24,24,24 dilations=24,24 nhwc; y = relu c; out y", "x86-64-v3", 2}, /* 3 points a phase */
     {"in x 1,256,33,33; const w 256,256,3,3; c = conv x w pads=24,24,24,24 dilations=24,24; y = relu c; out y", "x86-64-v3", 2}, /* columns whose borders take divisions */
     {"in x 16,40; in w 40,16; y = matmul x w; out y", "sm_80", 1},       /* a second kernel costs more */
+    {"in x 12544,32; y = reduce_sum x axes=0 keepdims=0; out y", "x86-64-v4", 2}, /* threads have rows each */
+    {"in x 32,12544; y = reduce_sum x axes=1 keepdims=0; out y", "x86-64-v4", 1}, /* and here by themselves */
+    {"in x 12544,320; y = reduce_sum x axes=0 keepdims=0; out y", "x86-64-v4", 1},
+    {"in x 1254,32; y = reduce_sum x axes=0 keepdims=0; out y", "x86-64-v4", 1},
 };
 
 START_TEST(estimates_decide)
