@@ -64,19 +64,48 @@ static void choose_parts(dlc_chooser *c, int64_t part, int64_t most)
         dlc_schedule_dot_cut(c->schedule, leaf->over.data[i - 1], part_of(c, leaf, i - 1, terms, part));
 }
 
-/* Some load goes along a kept axis by it, too. */
+/* The stage is a copy for a leaf: of a factor as the kernel has it. */
+static int is_copy(const dlc_chooser *c, uint32_t s)
+{
+    for (uint32_t i = 0; i < c->schedule->copies.n; i++)
+        if (c->schedule->copies.data[i].copy == s)
+            return 1;
+    return 0;
+}
+
+/* What the value's loads, through copies, do by an axis: go along one of the stage's own, too; or go by it alone. */
+typedef struct {
+    int is_along, is_alone;
+} use;
+
+static void find_uses(const dlc_chooser *c, const dlc_stage *stage, dlc_expr value, uint32_t axis, use *of)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    dlc_expr_reach(pool, value, marks);
+    for (dlc_expr id = 1; id <= value; id++) {
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD)
+            continue;
+        uint32_t source = dlc_node_of(pool, id)->imm.id;
+        if (DLC_SOURCE_IS_STAGE(source) && is_copy(c, DLC_SOURCE_INDEX(source)))
+            find_uses(c, stage, c->kernel->stages.data[DLC_SOURCE_INDEX(source)].value[0], axis, of);
+        for (uint32_t i = 0; i < dlc_load_rank(pool, id) && !DLC_SOURCE_IS_STAGE(source); i++) {
+            dlc_expr index = dlc_arg(pool, id, i);
+            of->is_alone |= dlc_bare_axis(pool, index) == axis;
+            for (uint32_t k = 0; dlc_expr_uses_axis(pool, index, axis) && k < stage->axes.n; k++)
+                of->is_along |= dlc_expr_uses_axis(pool, index, stage->axes.data[k]);
+        }
+    }
+}
+
+/* The image's load goes by it along an axis of the results, and the filter's by it alone. Heads, as b * 64 + k, are in both loads of a
+ * product. */
 static int is_tap(const dlc_chooser *c, uint32_t s, uint32_t axis)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
-    const dlc_pool *pool = c->kernel->pool;
-    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
-    dlc_expr_reach(pool, stage->value[0], marks);
-    for (dlc_expr id = 1; id <= stage->value[0]; id++)
-        for (uint32_t i = 0; marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD && i < dlc_load_rank(pool, id); i++)
-            for (uint32_t k = 0; dlc_expr_uses_axis(pool, dlc_arg(pool, id, i), axis) && k < stage->axes.n; k++)
-                if (dlc_expr_uses_axis(pool, dlc_arg(pool, id, i), stage->axes.data[k]))
-                    return 1;
-    return 0;
+    use of = {0};
+    find_uses(c, stage, stage->value[0], axis, &of);
+    return of.is_along && of.is_alone;
 }
 
 /*
@@ -96,9 +125,9 @@ void dlc_choose_parts(dlc_chooser *c)
         channels /= extent_of(c, leaf, i);
         ntaps++;
     }
-    if (ntaps && channels <= FEW_CHANNELS) {
+    if (ntaps && channels <= FEW_CHANNELS)
         part = most = (int64_t)(2 * sqrt((double)terms));
-    } else if (ntaps && ntaps < leaf->over.n && !is_tap(c, leaf->stage, leaf->over.data[leaf->over.n - 1]))
+    else if (ntaps && ntaps < leaf->over.n && !is_tap(c, leaf->stage, leaf->over.data[leaf->over.n - 1]))
         part = most = PART_OF_WINDOW;
     choose_parts(c, part, most);
 }
