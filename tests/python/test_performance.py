@@ -40,6 +40,13 @@ class Performance(unittest.TestCase):
         self.assertRegex(done.stdout, r"- 2 threads: geometric mean of best / dlc \d+\.\d\d over 1 models")
         figures = json.loads(known.read_text())["digits"]["2"][0]
         self.assertEqual(set(figures), {"dlc", "peer", "dlc again"})
+        kept = json.loads(known.read_text())
+        del kept["digits"]["2"]
+        known.write_text(json.dumps(kept))  # what is missing is measured, and that alone
+        again = self.measure("--engines", "peer", "--json", known)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual([row.split(" | ")[1] for row in again.stdout.splitlines() if row.startswith("| digits |")], ["1", "2"])
+        self.assertEqual(json.loads(known.read_text())["digits"]["1"], kept["digits"]["1"])
 
     def test_precision(self):
         done = self.measure("--engines", "", "--precision", "bf16", "--threads", "1")
