@@ -53,14 +53,20 @@ static int64_t split_columns(const dot *d, double units, double wanted)
  */
 static dlc_dot_loops order_direct(dot *d, double units)
 {
-    enum { LEAST_UNITS = 8 }; /* fewer are hard to share equally */
+    enum { LEAST_UNITS = 8,             /* fewer are hard to share equally */
+           LEAST_SHARED = 192 << 10 };  /* bytes: less has come from another cache in a microsecond or two */
     double elem = point_bytes(d, d->form.a), half = d->c->target->l2_bytes / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem, stays = d->granule > 1 ? 2 * half : half;
     int64_t block = (int64_t)(half / (d->depth * elem)) / d->n * d->n;
     d->block = d->panel > d->n ? d->panel : d->n;
-    int has_own_rows = b <= stays && (d->granule > 1 || (units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b)));
+    int is_shared = units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b) && a + d->rows * d->columns * elem >= LEAST_SHARED;
+    int has_own_rows = b <= stays && (d->granule > 1 || is_shared);
     if (!d->form.m.n || (a <= half && !has_own_rows))
         return DLC_COLUMNS_ROWS;
+    if (a <= half && d->granule == 1) { /* pieces of columns too, for more threads than rows are shared equally by */
+        d->block = split_columns(d, units, 4 * DLC_MIN_UNITS);
+        return DLC_ROWS_COLUMNS;
+    }
     if (b <= stays || block < d->n || a * d->columns / (double)block > b * d->rows / (double)d->m) {
         d->block = split_columns(d, units, DLC_MIN_UNITS);
         return DLC_ROWS_COLUMNS;
