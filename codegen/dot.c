@@ -517,12 +517,11 @@ static void end_if(const dot *d)
 
 /* --- partial sums --- */
 
-/* Registers hold totals beside the accumulators, a point's columns and one of its rows' elements. */
 static int keeps_totals(const dot *d)
 {
     const dlc_target *target = d->nest->emit->target;
     uint32_t of_vector = (d->width * dlc_dtype_bytes(d->dtype) + target->vector_bytes - 1) / target->vector_bytes;
-    return (2 * d->nrows * d->nvectors + d->nvectors + 1) * of_vector < target->vector_registers;
+    return dlc_dot_keeps_totals(target, d->nrows, d->nvectors * of_vector);
 }
 
 /* is_zero: accumulators begin so. */

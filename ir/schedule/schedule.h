@@ -288,6 +288,11 @@ enum { DLC_LEAST_COPIED_FOR = 32 };
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
 /* Products of a lane in the time of one multiply-add. */
 double dlc_dot_products(dlc_dot row);
+/* Registers hold a tile's sums twice, as parts and as totals, beside a point's columns and one of its rows' elements. All in registers. */
+static inline int dlc_dot_keeps_totals(const dlc_target *target, uint32_t rows, uint32_t vectors)
+{
+    return 2 * rows * vectors + vectors + 1 < target->vector_registers;
+}
 typedef struct {
     dlc_expr rows, columns; /* the factors in the row's own types, or narrower ones, without casts */
     dlc_expr shift;         /* columns that are codes of few bits: `columns` are bytes, the codes and(shr(columns, shift), mask) */

@@ -339,7 +339,8 @@ static int find_tile(points *p)
     if (p->height > MOST_HEIGHT)
         p->height = MOST_HEIGHT;
     if (registers >= TOTALS_REGISTERS && dlc_dots[p->row].granule == 1 && dlc_choose_has_parts_of_points(p->c, p->product, &p->over))
-        p->height = (registers - nv - dlc_dots[p->row].takes - 1) / (2 * nv); /* and as many totals */
+        while (p->height > 2 && !dlc_dot_keeps_totals(p->c->target, (uint32_t)p->height, (uint32_t)nv))
+            p->height--;
     return p->width > 1 && p->c->extent[p->columns] >= p->n && p->height > 1 &&
            (p->c->extent[p->tile] > 1 || !dlc_choose_is_known(p->c, p->tile));
 }
