@@ -29,7 +29,7 @@ dot dlc_dot_at(dlc_nest *nest, uint32_t node)
     d.stage = &nest->kernel->stages.data[d.s];
     d.state = &nest->states[d.s];
     d.dtype = d.stage->dtype[0];
-    d.width = dlc_schedule_dot_lanes(nest->schedule, node);
+    d.width = nest->registers[leaf->columns]->lanes ? nest->registers[leaf->columns]->lanes : dlc_schedule_dot_lanes(nest->schedule, node);
     d.apart = dlc_schedule_is_matrix(nest->schedule, node) ? DLC_FRAGMENT : d.width;
     d.is_dealt = nest->schedule->threads != 0;
     d.is_tile = (uint8_t)dlc_schedule_is_tile(nest->schedule, node);

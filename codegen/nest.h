@@ -158,6 +158,7 @@ enum { DLC_MAX_ROWS = 64, DLC_MAX_VECTORS = 32 };
 /* The tile that a loop leaves open for register tiles, as rows or as columns. */
 typedef struct {
     uint32_t n;                    /* rows, or vectors */
+    uint32_t lanes;                /* columns: of each vector; 0: those that the schedule has */
     dlc_expr points[DLC_MAX_ROWS]; /* rows: each one's point */
     dlc_expr first;                /* columns: the first one */
     int64_t count;                 /* columns: how many there are; 0: only the run knows */

@@ -452,11 +452,12 @@ static void walk_rows(dlc_nest *nest, uint32_t n)
 
 /* --- columns of register tiles --- */
 
-static uint32_t lanes_of(const dlc_nest *nest, uint32_t loop)
+/* left: columns where they are fewer than the tile's, or 0. */
+static uint32_t lanes_of(const dlc_nest *nest, uint32_t loop, int64_t left)
 {
     for (uint32_t n = loop + 1; n < node_of(nest, loop)->end; n++)
         if (has_dot(nest, n, n + 1, loop, 1))
-            return dlc_schedule_dot_lanes(nest->schedule, n);
+            return left > 0 ? dlc_schedule_rest_lanes(nest->schedule, n, left) : dlc_schedule_dot_lanes(nest->schedule, n);
     return 1;
 }
 
@@ -465,10 +466,11 @@ static void walk_panel(dlc_nest *nest, uint32_t n, uint32_t panel, dlc_expr end,
 {
     dlc_pool *pool = nest->kernel->pool;
     const dlc_schedule_node *node = node_of(nest, n);
-    uint32_t lanes = lanes_of(nest, n);
+    uint32_t lanes = lanes_of(nest, n, left);
     dlc_register_axis *outer = nest->registers[node->axis], *columns = dlc_new(nest->arena, dlc_register_axis);
     dlc_expr first = dlc_muli(pool, axis_expr(nest, panel), node->tile);
     columns->first = first;
+    columns->lanes = lanes;
     columns->count = left > 0 ? left : is_ragged ? 0 : node->tile;
     columns->n = (uint32_t)(((left > 0 ? left : node->tile) + lanes - 1) / lanes);
     for (uint32_t v = left > 0 ? (uint32_t)(left / lanes) : 0; v < columns->n && is_ragged; v++) { /* those before are whole */

@@ -17,6 +17,8 @@ static const struct {
     {DLC_DOT_PMADDWD, 256, "llvm.x86.avx2.pmadd.wd", 0, 0},
     {DLC_DOT_PMADDWD, 128, "llvm.x86.sse2.pmadd.wd", 0, 0},
     {DLC_DOT_VDPBF16PS, 512, "llvm.x86.avx512bf16.dpbf16ps.512", 0, 1},
+    {DLC_DOT_VDPBF16PS, 256, "llvm.x86.avx512bf16.dpbf16ps.256", 0, 1},
+    {DLC_DOT_VDPBF16PS, 128, "llvm.x86.avx512bf16.dpbf16ps.128", 0, 1},
     {DLC_DOT_SDOT, 128, "llvm.aarch64.neon.sdot", 1, 0},
     {DLC_DOT_UDOT, 128, "llvm.aarch64.neon.udot", 1, 0},
     {DLC_DOT_USDOT, 128, "llvm.aarch64.neon.usdot", 1, 0},

@@ -127,3 +127,15 @@ uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf)
         lanes /= 2;
     return lanes;
 }
+
+uint32_t dlc_schedule_rest_lanes(const dlc_schedule *schedule, uint32_t leaf, int64_t left)
+{
+    enum { LEAST_BYTES = 16 }; /* of a vector: every processor has those */
+    uint32_t lanes = dlc_schedule_dot_lanes(schedule, leaf);
+    uint32_t bytes = dlc_dtype_bytes(schedule->kernel->stages.data[schedule->nodes.data[leaf].stage].dtype[0]);
+    if (schedule->threads || dlc_schedule_is_tile(schedule, leaf))
+        return lanes;
+    while (lanes * bytes >= 2 * LEAST_BYTES && left <= lanes / 2)
+        lanes /= 2;
+    return lanes;
+}

@@ -269,6 +269,8 @@ uint32_t dlc_schedule_register_rows(const dlc_schedule *schedule, uint32_t leaf)
 int dlc_schedule_has_whole_tiles(const dlc_schedule *schedule, uint32_t loop);
 /* Neighbouring columns that a vector of the register tile has. */
 uint32_t dlc_schedule_dot_lanes(const dlc_schedule *schedule, uint32_t leaf);
+/* The same of the tile's last panel, which has `left` columns: half of a vector's where they fill no more, half of that again. */
+uint32_t dlc_schedule_rest_lanes(const dlc_schedule *schedule, uint32_t leaf, int64_t left);
 enum { DLC_MOST_PIECES = 16 }; /* iterations of a deal that one thread runs written out */
 
 /* --- rows of dot.def (ir/schedule/rows.c) --- */

@@ -459,7 +459,8 @@ static int64_t better_vectors(const dot *d, int64_t rule)
 {
     const double size[] = {d->rows, d->columns, d->depth};
     int64_t heights[DLC_MOST_VECTORS + 1] = {0};
-    int is_measured = d->row == DLC_DOT_FMA || (d->row == DLC_DOT_VDPBF16PS && d->c->target->machine->fitted);
+    int is_fitted = d->row == DLC_DOT_VDPBF16PS || d->row == DLC_DOT_VPDPBUSD;
+    int is_measured = d->row == DLC_DOT_FMA || (is_fitted && d->c->target->machine->fitted);
     if (!is_measured || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
         !dlc_choose_are_known(d->c, &d->form.n))
         return rule;

@@ -161,13 +161,26 @@ typedef struct {
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
     double crowding;
+    double least;                 /* of a vector: the part that takes a step of the processor */
     int is_ahead, begins_anywhere;
 } tile_facts;
+
+/* Vectors that multiplications of a tile so wide take the time of: one vector is as short as its columns let it be
+ * (dlc_schedule_rest_lanes). */
+static double vectors_paid(const tile_facts *t, double columns)
+{
+    double part = 1;
+    if (columns > t->width)
+        return ceil(columns / t->width);
+    while (part / 2 >= t->least && columns <= part / 2 * t->width)
+        part /= 2;
+    return part;
+}
 
 static double step_cycles(const tile_facts *t, double rows, double columns)
 {
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
-    double multiplying = rows * vectors * t->fma / FMA_A_CYCLE;
+    double multiplying = rows * vectors_paid(t, columns) * t->fma / FMA_A_CYCLE;
     double loading = (rows + vectors * t->is_ahead) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
     double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : 0);
     cycles += t->crowding * t->machine->sum_latency * PUSHED_OUT;
@@ -215,8 +228,10 @@ static double product_time(const dlc_target *target, dlc_dot row, dlc_dtype acc)
 
 static tile_facts facts_of(const dlc_target *target, dlc_dot row, dlc_dtype acc)
 {
+    double step = (double)target->machine->step_bytes;
     return (tile_facts){.machine = target->machine,
                         .width = (double)target->vector_bytes / dlc_dtype_bytes(acc),
+                        .least = step && step < target->vector_bytes ? step / target->vector_bytes : 1,
                         .registers = target->vector_registers ? target->vector_registers : 16,
                         .apart = dlc_dots[row].takes - 1,
                         .fma = product_time(target, row, acc)};

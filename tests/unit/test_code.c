@@ -53,6 +53,16 @@ static const struct {
      "}\n",
      50,
      {1, 2, 5, 11, 13, 29, 56}},
+    /* columns that are left over, by halves of a vector, all of one and not */
+    {"graph @left(%x: f32[37,50], %v: f32[50,24], %w: f32[24,35], %u: f32[35,19], %t: f32[19,1]) -> %y {\n"
+     "  %a: f32[37,24] = matmul %x, %v\n"
+     "  %r: f32[37,24] = relu %a\n"
+     "  %b: f32[37,35] = matmul %r, %w\n"
+     "  %c: f32[37,19] = matmul %b, %u\n"
+     "  %y: f32[37,1] = matmul %c, %t\n"
+     "}\n",
+     0,
+     {1}},
     /* down the rows by several vectors side by side, a few left over and a part of one; a long sum by parts */
     {"graph @down(%x: f32[9,700,300], %g: f32[9,300]) -> %y {\n"
      "  %s: f32[9,300] = reduce_sum %x {axes=[1], keepdims=0}\n"
