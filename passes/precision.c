@@ -27,7 +27,8 @@
 
 enum {
     LEAST_TERMS = 16,     /* along the innermost dimension of a sum */
-    LEAST_COLUMNS = 5,    /* of a window: rows of three are as well off in f32 */
+    LEAST_COLUMNS = 3,    /* of a window that is multiplied by pairs; */
+    LEAST_IN_TILES = 5,   /* in tile registers, where rows of three are as well off in f32 */
     MOST_VIEWS = 4,       /* that are looked through */
     MOST_TAPS = 25,       /* of a depthwise window */
     LEAST_BYTES = 1 << 20 /* of f32 that does not stay in the caches from one kernel to the next */
@@ -248,7 +249,8 @@ static int64_t few_channels(const dlc_pass_ctx *ctx, const dlc_node *node, int64
         !dlc_is_constant(node->inputs[1]) || !has_numbers(ctx->graph, node) ||
         !dlc_expr_is_int(ctx->graph->pool, w->dims[1], &channels) || !dlc_expr_is_int(ctx->graph->pool, w->dims[3], columns))
         return 0;
-    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= LEAST_COLUMNS && has_row(ctx->target);
+    int64_t least = dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) ? LEAST_COLUMNS : LEAST_IN_TILES;
+    int is_worth = channels > 1 && channels < LEAST_TERMS && *columns >= least && has_row(ctx->target);
     return is_worth ? channels : 0;
 }
 
