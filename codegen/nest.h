@@ -240,6 +240,7 @@ struct dlc_nest {
     uint8_t holds;          /* stores may wait for their neighbours' */
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
+    uint32_t unit;          /* pseudo-axis: the unit's number */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
     uint32_t vector;        /* of a register tile whose elements are visited: the one of its row */
     dlc_expr *numbers;      /* by node that cuts rows: that tile's number, from 0 in each of its loops */
@@ -414,6 +415,10 @@ int dlc_jam_vectors(dlc_nest *nest, uint32_t loop, uint32_t nvectors);
 /* A loop by tiles that are written out inside, of a known number of points that is no multiple of them: whole tiles, then what is left
  * over. False: it is none. */
 int dlc_jam_cut(dlc_nest *nest, uint32_t loop, const dlc_span *span);
+/* codegen/kept.c: whether the node is of what units begin with alike; around all of it, a branch where it is not there yet. */
+int dlc_kept_has(const dlc_nest *nest, uint32_t node);
+void dlc_kept_begin(dlc_nest *nest);
+void dlc_kept_end(dlc_nest *nest);
 /* codegen/dot.c: a register tile, and what runs over its elements. */
 void dlc_dot_emit(dlc_nest *nest, uint32_t node);
 void dlc_dot_elements(dlc_nest *nest, uint32_t node);

@@ -800,9 +800,28 @@ static void walk_loop(dlc_nest *nest, uint32_t n)
     dlc_leaf_end_folds(nest, n);
 }
 
+/* What units begin with alike: loops that fill scratch, unless the thread's last unit has left it filled for this one. */
+static void walk_kept(dlc_nest *nest)
+{
+    const dlc_kept *kept = &nest->schedule->kept;
+    dlc_kept_begin(nest);
+    for (uint32_t n = kept->first; n < kept->end; n = node_of(nest, n)->end) {
+        nest->node = n;
+        walk_loop(nest, n);
+        forget_values(nest, n);
+    }
+    dlc_kept_end(nest);
+}
+
 static void walk(dlc_nest *nest, uint32_t n)
 {
     uint32_t before = nest->node;
+    if (dlc_kept_has(nest, n)) {
+        if (n == nest->schedule->kept.first)
+            walk_kept(nest);
+        nest->node = before;
+        return;
+    }
     nest->node = n;
     if (node_of(nest, n)->kind == DLC_LOOP_LEAF) {
         dlc_leaf_emit(nest, n);
@@ -855,6 +874,7 @@ void dlc_nest_kernel(dlc_nest *nest, dlc_val begin, dlc_val end)
         bind_workers(nest);
     dlc_late_begin(nest);
     dlc_nest_loop(nest, unit, begin, end, 1);
+    nest->unit = unit;
     decode_unit(nest, unit);
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
         find_meetings(nest, s);

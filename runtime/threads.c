@@ -47,6 +47,7 @@ typedef struct {
 
 struct dlcrt_pool {
     dlcrt_job job;
+    uint64_t njobs; /* that were posted, this one counted */
     uint32_t nparts;
     uint32_t nthreads; /* the caller is thread 0 */
     uint32_t ncores;   /* this process may use */
@@ -125,10 +126,21 @@ static void finish_chunk(dlcrt_pool *pool)
         futex_wake(&pool->left, 1);
 }
 
+static unsigned char *scratch_of(const dlcrt_job *job, uint32_t thread)
+{
+    return job->scratch ? job->scratch + thread * job->scratch_stride : NULL;
+}
+
+/* A thread's scratch says of itself that nothing of this job is in it. */
+static void begin_job(const dlcrt_job *job, uint32_t thread)
+{
+    if (job->scratch)
+        *(int64_t *)scratch_of(job, thread) = 0;
+}
+
 static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int64_t end)
 {
-    void *scratch = job->scratch ? job->scratch + thread * job->scratch_stride : NULL;
-    dlc_kernel_args args = {job->buffers, job->symbols, scratch, job->fault};
+    dlc_kernel_args args = {job->buffers, job->symbols, scratch_of(job, thread), job->fault};
     dlcrt_thread_profile *times = job->times ? &job->times[thread] : NULL;
     int64_t start = times ? dlcrt_clock_ns() : 0;
     job->kernel(&args, begin, end);
@@ -161,9 +173,13 @@ static int64_t bound_of_chunk(int64_t units, int64_t i, int64_t n)
  */
 static void work(dlcrt_pool *pool, uint32_t thread)
 {
+    uint64_t job = 0; /* that the thread works on */
     for (uint32_t i = 0; i < pool->nthreads; i++) {
         part *p = &pool->parts[(thread + i) % pool->nthreads];
         for (int64_t word; (word = take(p)) >= 0;) {
+            if (job != pool->njobs)
+                begin_job(&pool->job, thread);
+            job = pool->njobs;
             int64_t nchunks = word >> 32, chunk = word & 0xffffffff, units = p->end - p->begin;
             int64_t from = bound_of_chunk(units, chunk, nchunks), to = bound_of_chunk(units, chunk + 1, nchunks);
             if (pool->job.is_backward)
@@ -258,6 +274,7 @@ static int64_t chunks_of(int64_t units, int64_t grain, int64_t most)
 static void run_alone(const dlcrt_job *job, int64_t units, int64_t grain)
 {
     int64_t n = job->is_backward ? chunks_of(units, grain, ALONE_CHUNKS) : 1;
+    begin_job(job, 0);
     for (int64_t i = n; i-- > 0;)
         run_chunk(job, 0, share(0, units, i, n), share(0, units, i + 1, n));
 }
@@ -269,6 +286,7 @@ static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t 
     while (nchunks >= CHUNKS && nchunks < MOST_CHUNKS && units / nparts / grain >= CHUNKS << (nchunks - CHUNKS + 1))
         nchunks++;
     pool->job = *job;
+    pool->njobs++;
     atomic_store_explicit(&pool->left, (uint32_t)(nparts * nchunks), memory_order_relaxed);
     for (int64_t i = 0; i < nparts; i++) {
         part *p = &pool->parts[i];

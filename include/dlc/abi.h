@@ -34,11 +34,12 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 11
+#define DLC_ABI_VERSION 12
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
- * symbols by kernel symbol; scratch is this thread's, 64-byte aligned. An index out of range stores
+ * symbols by kernel symbol; scratch is this thread's, 64-byte aligned, and the same for all its calls of
+ * a step; its first 8 bytes are 0 at the first of them. An index out of range stores
  * 1 to *fault (a plain store) and goes on with the else value.
  */
 typedef struct dlc_kernel_args {

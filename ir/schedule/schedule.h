@@ -144,6 +144,12 @@ typedef struct {
     dlc_expr first, size;
 } dlc_schedule_range;
 
+/* Nodes [first, end), right inside of the parallel loops, that fill scratch for units which differ in the innermost `npars` of these alone;
+ * first == end: there are none. */
+typedef struct {
+    uint32_t first, end, npars;
+} dlc_kept;
+
 typedef struct dlc_schedule {
     dlc_arena *arena;
     const dlc_target *target;
@@ -159,7 +165,8 @@ typedef struct dlc_schedule {
     uint32_t threads;   /* CUDA: of the block that a unit is; 0: a unit is a warp */
     dlc_home *homes;    /* by stage; this and what follows after dlc_schedule_resolve */
     dlc_schedule_range *ranges; /* by node */
-    dlc_expr scratch;   /* bytes per thread */
+    dlc_expr scratch;   /* bytes per thread; with `kept` the first DLC_TAG_BYTES say what it was filled for */
+    dlc_kept kept;
 } dlc_schedule;
 
 /* --- building (ir/schedule/build.c) --- */
@@ -233,6 +240,9 @@ uint32_t dlc_schedule_columns(const dlc_schedule *schedule, uint32_t leaf);
 /* `kernel`: the schedule's, or a copy of it; its pool grows. */
 dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
 dlc_expr dlc_schedule_scratch(const dlc_schedule *schedule);
+enum { DLC_TAG_BYTES = 64 };
+/* What units begin with alike (ir/schedule/kept.c); of a schedule whose homes and ranges are found. */
+dlc_kept dlc_schedule_find_kept(const dlc_schedule *schedule);
 dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* ceil(extent / tile) */
 /* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
 uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);

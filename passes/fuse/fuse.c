@@ -238,8 +238,10 @@ static dlc_reason lower_set(dlc_fusion *f, const dlc_ids *handles, dlc_estimate 
         return DLC_REASON_SIZE;
     }
     dlc_reason reason = dlc_choose(group.kernel, f->target, f->trial, &schedule, detail);
-    if (schedule)
+    if (schedule) {
         dlc_estimate_kernel(schedule, f->trial, estimate);
+        estimate->time_us += estimate->shared_us; /* what is fused should do for many threads, too */
+    }
     if (*detail)
         *detail = dlc_arena_strdup(f->arena, *detail);
     return reason;

@@ -48,6 +48,7 @@ typedef struct {
     double cycles;        /* of one core, without waiting for memory */
     double waiting_us;    /* for slices that a GPU's blocks load, one after the other */
     double time_us;       /* computing and moving, as far as they overlap, plus the step's overhead */
+    double shared_us;     /* what eight threads take beyond that, together: each computes what its units begin with alike */
     double units;         /* of parallel work */
     double scratch_bytes;
     double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */

@@ -229,12 +229,14 @@ int64_t dlc_choose_panel(const dlc_chooser *c, uint32_t elem_bytes, int64_t *nv)
     return panel;
 }
 
-double dlc_choose_over_threads(double unit_cycles, double units)
+double dlc_choose_over_threads(double unit_cycles, double begun_cycles, double groups, double units)
 {
     enum { MOST_THREADS = 8 };
     double cycles = 0;
-    for (int threads = 1; threads <= MOST_THREADS; threads *= 2)
-        cycles += unit_cycles * ceil(units / threads) * (threads > 2 ? 1 : 2);
+    for (int threads = 1; threads <= MOST_THREADS; threads *= 2) {
+        double own = ceil(groups * units / threads);
+        cycles += (unit_cycles * own + begun_cycles * ceil(own / units)) * (threads > 2 ? 1 : 2);
+    }
     return cycles;
 }
 

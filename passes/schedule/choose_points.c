@@ -14,7 +14,7 @@
  * Phases, where there are any, are an axis of the results, each of whose points has tiles of its own in every row: a dilated
  * convolution's. Of the loops over rows and columns those are left out that have one turn: rows:m within a unit of one row of tiles, a
  * par of all rows or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What
- * lies between is scratch, so R and C are chosen by what they cost: tiles made again for each C, the constant read again for each R,
+ * lies between is scratch, so R and C are chosen by what they cost: tiles made again by each thread, the constant read again for each R,
  * and threads that wait.
  *
  * Where rows of tiles are an axis of their own, since only the run knows how many tiles a row has, units are of across:m*W results too,
@@ -280,7 +280,7 @@ static int find_stages(points *p)
 
 /* --- the unit --- */
 
-/* Cycles of all units. The constant is read once for each unit, from memory unless all of it stays in L2; what
+/* Cycles of all units; a thread's tiles are made once for all panels. The constant is read once for each unit, from memory unless all of it stays in L2; what
  * of the tiles does not stay there is written and read for each panel of columns. */
 static double cycles_of(const points *p, int64_t block, int64_t span, int64_t panel)
 {
@@ -298,8 +298,8 @@ static double cycles_of(const points *p, int64_t block, int64_t span, int64_t pa
     double reading = constant * (double)panel / (constant * columns <= l2 ? NEAR_BYTES : MEMORY_BYTES);
     double left = npoints * tiles * (reduced * bytes + (double)p->n * of_sums) - l2 * 3 / 4;
     double spilling = left > 0 ? left * ((double)panel / (double)p->n + 1) / FAR_BYTES : 0;
-    double unit = products + made + results + reading + spilling;
-    return dlc_choose_over_threads(unit, images * blocks * (panels < 1 ? 1 : panels));
+    double unit = products + results + reading + spilling;
+    return dlc_choose_over_threads(unit, made, images * blocks, panels < 1 ? 1 : panels);
 }
 
 static void choose_unit(points *p, int64_t span)

@@ -10,7 +10,8 @@ enum {
     DOT_LOSS_PERCENT = 10, /* distance from peak of matrices, of warps or in tile registers */
     INNER_BYTES = 40,      /* a cycle, from L2 */
     OUTER_BYTES = 10,      /* a cycle, from beyond */
-    THREAD_LANES = 32      /* of a warp */
+    THREAD_LANES = 32,     /* of a warp */
+    MANY_THREADS = 8
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
 #define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
@@ -151,15 +152,39 @@ static double points_at_once(const estimator *e, uint32_t leaf, uint32_t axis)
     return (double)node_at(e, dlc_schedule_loop_over(e->schedule, leaf, axis))->tile;
 }
 
-/* Points at which the leaf is computed, over those it has: recomputation counts. */
+/* Iterations of the parallel loop: of those around what is kept, inside of it or not. */
+static double pars_of(const estimator *e, int is_kept)
+{
+    const dlc_kept *kept = &e->schedule->kept;
+    uint32_t from = is_kept ? kept->first - kept->npars : 0, to = is_kept ? kept->first : kept->first - kept->npars;
+    double n = 1;
+    for (uint32_t i = from; i < to; i++)
+        n *= ceil((double)e->c.extent[node_at(e, i)->axis] / (double)node_at(e, i)->tile);
+    return n;
+}
+
+static int is_kept(const estimator *e, uint32_t n)
+{
+    return n >= e->schedule->kept.first && n < e->schedule->kept.end;
+}
+
+/* How often many threads compute what units begin with alike: each of those that share them. */
+static double times_shared(const estimator *e)
+{
+    double alike = pars_of(e, 1), sharing = MANY_THREADS / pars_of(e, 0);
+    return sharing < 1 ? 1 : sharing < alike ? sharing : alike;
+}
+
+/* Points at which the leaf is computed by one thread, over those it has: recomputation counts. */
 static double repeats(const estimator *e, uint32_t leaf)
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
     double points = 1, own = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
     if (node_at(e, leaf)->ahead && e->schedule->threads) /* a tile's loss has it */
         return 1;
+    uint32_t alike = is_kept(e, leaf) ? e->schedule->kept.first - e->schedule->kept.npars : DLC_ROOT_NODE;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
-        if (node_at(e, n)->kind != DLC_LOOP_AS)
+        if (node_at(e, n)->kind != DLC_LOOP_AS && (n < alike || n >= e->schedule->kept.first))
             points *= ceil(points_of_loop(e, n) / points_at_once(e, leaf, node_at(e, n)->axis));
     if (node_at(e, leaf)->row != DLC_DOT_NONE)
         for (uint32_t i = 0; i < node_at(e, leaf)->over.n; i++)
@@ -552,7 +577,9 @@ static double cycles_of(estimator *e, dlc_estimate *result)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
             int is_dot = node_at(e, n)->row != DLC_DOT_NONE, is_blind = 0;
             double again = is_dot && !e->schedule->threads ? again_cycles(e, n, &is_blind) : 0;
-            cycles += leaf_cycles(e, n) * repeats(e, n) + again;
+            double own = leaf_cycles(e, n) * repeats(e, n);
+            cycles += own + again;
+            result->shared_us += is_kept(e, n) ? own * (times_shared(e) - 1) / e->schedule->target->machine->cycles_per_us : 0;
             result->again_cycles += again;
             result->again_blindly += is_blind ? again : 0;
             result->ndots += (uint32_t)is_dot;

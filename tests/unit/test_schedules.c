@@ -203,6 +203,27 @@ START_TEST(nontemporal_stores_begin_anywhere)
 }
 END_TEST
 
+/* Scratch that units of one row of blocks fill alike is filled by the first of each thread's; what begins otherwise in each unit is not taken
+ * for it. */
+START_TEST(units_begin_alike)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    const char *kernel = "kernel @k(x: f32[12,24], w: f32[24,40]) -> (y: f32[12,40]) {\n  axis i=12, j=40, k=24\n  e[i,k] = exp(x[i, k])\n"
+                         "  f[i,k] = e * e\n  s[i,j] = sum(k) f * w[k, j]\n  a[i,j] = s + 1.0 -> y[i, j]\n}\n";
+    static const char *const bodies[] = {
+        "  par i:3, j:8 {\n    for i, lane k:4 {\n      e in scratch\n    }\n    for i, lane k:4 {\n      f in scratch\n    }\n"
+        "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
+        "  par j:8, i:3 {\n    for i, lane k:4 {\n      e in scratch\n      f in scratch\n    }\n"
+        "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
+        "  par j:4 {\n    for i, lane k:4 {\n      e in reg\n      f in scratch\n    }\n"
+        "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
+    };
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
+            runs_under(kernel, bodies[b], targets[t]);
+}
+END_TEST
+
 /* Rows that memory takes while the next one is computed; where they cannot wait, they are right as well. */
 START_TEST(rows_are_stored_a_unit_later)
 {
@@ -250,6 +271,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, argc > 2 ? 3600 : 240);
     tcase_add_test(tests, random_schedules_are_refused_or_right);
     tcase_add_test(tests, nontemporal_stores_begin_anywhere);
+    tcase_add_test(tests, units_begin_alike);
     tcase_add_test(tests, rows_are_stored_a_unit_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -13,7 +13,7 @@
 
 enum { MAX_UNITS = 5000 };
 static uint8_t done[MAX_UNITS];
-static unsigned char scratch[64 * 128];
+static _Alignas(64) unsigned char scratch[64 * 128];
 
 /* Counts units; threads never share one, so a plain increment shows any double work to the checker
  * of races. */
@@ -48,6 +48,38 @@ static void run_and_check(dlcrt_pool *pool, int64_t units, int64_t grain)
 {
     run_job(pool, 0, units, grain);
 }
+
+/* Fills scratch where it says that nobody has, as a thread's first call of a job finds it. */
+static void fill_once(const dlc_kernel_args *args, int64_t begin, int64_t end)
+{
+    int64_t *own = args->scratch, *values = args->buffers[0];
+    if (!own[0])
+        own[1] = *args->symbols;
+    own[0] = 1;
+    for (int64_t i = begin; i < end; i++)
+        values[i] = own[1];
+}
+
+START_TEST(scratch_is_kept_for_a_job_alone)
+{
+    enum { JOBS = 400, UNITS = 64 };
+    static int64_t values[UNITS];
+    void *buffers[] = {values};
+    dlcrt_job job = job_of(buffers);
+    job.kernel = fill_once;
+    for (uint32_t nthreads = 1; nthreads <= 4; nthreads++) {
+        dlcrt_pool *pool = dlcrt_pool_create(nthreads);
+        for (int64_t number = 0; number < JOBS; number++) {
+            job.symbols = &number;
+            job.is_backward = number & 1;
+            dlcrt_pool_run(pool, &job, UNITS, 1);
+            for (int64_t i = 0; i < UNITS; i++)
+                ck_assert_int_eq(values[i], number);
+        }
+        dlcrt_pool_destroy(pool);
+    }
+}
+END_TEST
 
 /* Notes where each call begins. */
 static void note_begin(const dlc_kernel_args *args, int64_t begin, int64_t end)
@@ -292,6 +324,7 @@ int main(void)
     Suite *suite = suite_create("threads");
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, scratch_is_kept_for_a_job_alone);
     tcase_add_test(tests, backward_jobs_begin_at_the_end);
     tcase_add_test(tests, chunks_taken_last_are_small);
     tcase_add_loop_test(tests, every_unit_runs_once, 0, sizeof counts / sizeof counts[0]);
