@@ -437,7 +437,7 @@ static int64_t height_of(const dot *d, int64_t nv)
     int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
     const double size[] = {d->rows, d->columns, d->depth};
     int is_sure = rows > FEW_ROWS && dlc_choose_are_known(d->c, &d->form.n);
-    return is_sure ? dlc_choose_height(d->c->target, d->row, d->stage->dtype[0], size, height, nv) : height;
+    return is_sure ? dlc_choose_height(d->c, d->row, d->stage->dtype[0], size, height, nv) : height;
 }
 
 /* Registers of sums, and one for each factor's part of them: two by two, or three in a column where there is one of them. */
@@ -453,20 +453,22 @@ static void choose_registers(dot *d, int64_t *nv)
     *nv = d->n / d->width;
 }
 
-/* The rule's vectors, or others on which estimates say that the product takes less: of floats, or of pairs where estimates were fitted, along one
- * axis, as they were measured. */
+/* The rule's vectors, or others on which estimates say that the product takes less: of floats, or of pairs and bytes where estimates were fitted,
+ * along one axis, as they were measured; of pairs in small windows, too. */
 static int64_t better_vectors(const dot *d, int64_t rule)
 {
+    enum { SMALL_WINDOW = 256 };
     const double size[] = {d->rows, d->columns, d->depth};
     int64_t heights[DLC_MOST_VECTORS + 1] = {0};
+    int is_window = d->form.k.n != 1 && !(d->row == DLC_DOT_VDPBF16PS && d->depth <= SMALL_WINDOW);
     int is_fitted = d->row == DLC_DOT_VDPBF16PS || d->row == DLC_DOT_VPDPBUSD;
     int is_measured = d->row == DLC_DOT_FMA || (is_fitted && d->c->target->machine->fitted);
-    if (!is_measured || d->form.k.n != 1 || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
+    if (!is_measured || is_window || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
         !dlc_choose_are_known(d->c, &d->form.n))
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
         heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v) : 0;
-    return dlc_choose_vectors(d->c->target, d->row, d->stage->dtype[0], size, heights, rule);
+    return dlc_choose_vectors(d->c, d->row, d->stage->dtype[0], size, heights, rule);
 }
 
 /* What a tile reads of the factor in place, `span` elements from a multiple of `tile` on at each point of K, is more lines of L1 than these

@@ -12,13 +12,16 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
-    BURST = 16,         /* sums that are stored without waiting */
+    BURST = 16,         /* sums that are stored without waiting; */
+    FAR_BURST = 7,      /* of parts of lines that L2 does not hold */
+    FEW_OPS = 12,       /* of a sum until it is stored */
     LATENCY_HIDDEN = 8 /* cycles of a chain of sums in which the tile behind is begun */
 };
 #define LOAD_HIDING 6.0  /* loads as long as the multiplications make them an eighth longer */
 #define CHAIN_HIDING 8.0 /* a chain as long as the multiplications makes them a tenth longer: nothing else waits for it */
 #define TOLD_APART 0.97 /* of the time that a product takes on the rule's tiles: others that take no less are no better; */
 #define FITTED_APART 0.995 /* on a machine to which estimates were fitted */
+#define STAYS 0.7        /* of L2: results that are there when the kernel behind reads them */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
 #define PUSHED_OUT 0.06  /* of a sum's latency at each step, by the square of the rows that L1 has no way for: they push each other out */
 #define PART_SUM 1.0    /* a vector's total: loaded, added to, stored */
@@ -161,6 +164,7 @@ typedef struct {
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
     double crowding;
+    double burst;                 /* sums that are stored without waiting */
     double least;                 /* of a vector: the part that takes a step of the processor */
     int is_ahead, begins_anywhere;
 } tile_facts;
@@ -194,8 +198,8 @@ static double tile_cycles(const tile_facts *t, double rows, double columns, doub
     double busy = steps * step_cycles(t, rows, columns), chain = steps * t->machine->sum_latency - LATENCY_HIDDEN;
     double sums = rows * ceil(columns / t->width), cycles = t->machine->tile_cycles;
     busy = dlc_estimate_hiding(busy, chain > 0 ? chain : 0, CHAIN_HIDING);
-    if (sums > BURST)
-        cycles += (sums - BURST) * t->machine->burst_cycles;
+    if (sums > t->burst)
+        cycles += (sums - t->burst) * t->machine->burst_cycles;
     if (t->begins_anywhere)
         cycles += rows * t->machine->row_cycles;
     return busy + cycles;
@@ -226,11 +230,30 @@ static double product_time(const dlc_target *target, dlc_dot row, dlc_dtype acc)
     return target->facts & DLC_HAS_FMA || dlc_dots[row].granule > 1 ? 1 : 2;
 }
 
-static tile_facts facts_of(const dlc_target *target, dlc_dot row, dlc_dtype acc)
+/* Results narrower than the sums: a vector of them is part of a line, for which stores wait where the kernel's results leave L2; but where much is
+ * computed of each sum (an exponential), there is time enough. */
+static int is_stored_far(const dlc_chooser *c, dlc_dtype acc)
 {
+    double bytes = 0;
+    int is_narrow = 0;
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++) {
+        uint32_t buffer = c->kernel->stages.data[s].buffer;
+        if (buffer == DLC_NO_BUFFER)
+            continue;
+        size_t size = dlc_dtype_bytes(c->kernel->buffers.data[buffer].type.dtype);
+        is_narrow |= size < dlc_dtype_bytes(acc) && c->work[s] <= FEW_OPS * dlc_choose_points(c, &c->kernel->stages.data[s].axes);
+        bytes += dlc_choose_elems(c, buffer) * (double)size;
+    }
+    return is_narrow && bytes > c->target->l2_bytes * STAYS;
+}
+
+static tile_facts facts_of(const dlc_chooser *c, dlc_dot row, dlc_dtype acc)
+{
+    const dlc_target *target = c->target;
     double step = (double)target->machine->step_bytes;
     return (tile_facts){.machine = target->machine,
                         .width = (double)target->vector_bytes / dlc_dtype_bytes(acc),
+                        .burst = target->machine->fitted && is_stored_far(c, acc) ? FAR_BURST : BURST,
                         .least = step && step < target->vector_bytes ? step / target->vector_bytes : 1,
                         .registers = target->vector_registers ? target->vector_registers : 16,
                         .apart = dlc_dots[row].takes - 1,
@@ -238,9 +261,9 @@ static tile_facts facts_of(const dlc_target *target, dlc_dot row, dlc_dtype acc)
 }
 
 /* Cycles of a product on tiles of `height` rows, near equal, and so many vectors. */
-static double product_cycles(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+static double product_cycles(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
 {
-    tile_facts t = facts_of(target, row, acc);
+    tile_facts t = facts_of(c, row, acc);
     double tiles = ceil(size[0] / (double)height), high = ceil(size[0] / tiles), whole = size[0] - tiles * (high - 1);
     double wide = (double)vectors * t.width, rest = fmod(size[1], wide), steps = size[2] / dlc_dots[row].granule, cycles = 0;
     for (int is_rest = 0; is_rest < 2; is_rest++) {
@@ -251,28 +274,28 @@ static double product_cycles(const dlc_target *target, dlc_dot row, dlc_dtype ac
     return cycles;
 }
 
-int64_t dlc_choose_vectors(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3],
+int64_t dlc_choose_vectors(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3],
                            const int64_t heights[DLC_MOST_VECTORS + 1], int64_t rule)
 {
-    int64_t columns = (int64_t)ceil(size[1] / ((double)target->vector_bytes / dlc_dtype_bytes(acc))), best = rule;
+    int64_t columns = (int64_t)ceil(size[1] / ((double)c->target->vector_bytes / dlc_dtype_bytes(acc))), best = rule;
     if (rule > DLC_MOST_VECTORS || heights[rule] < 1)
         return rule;
-    double least = product_cycles(target, row, acc, size, heights[rule], rule) * (target->machine->fitted ? FITTED_APART : TOLD_APART);
+    double least = product_cycles(c, row, acc, size, heights[rule], rule) * (c->target->machine->fitted ? FITTED_APART : TOLD_APART);
     for (int64_t v = 1; v <= DLC_MOST_VECTORS && v <= columns; v++) {
-        double cycles = heights[v] > 0 ? product_cycles(target, row, acc, size, heights[v], v) : least;
+        double cycles = heights[v] > 0 ? product_cycles(c, row, acc, size, heights[v], v) : least;
         if (cycles < least)
             least = cycles, best = v;
     }
     return best;
 }
 
-int64_t dlc_choose_height(const dlc_target *target, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+int64_t dlc_choose_height(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
 {
     enum { LEAST_HEIGHT = 3, MOST_PARTS = 4 };
-    double least = target->machine->fitted ? product_cycles(target, row, acc, size, height, vectors) * FITTED_APART : 0;
+    double least = c->target->machine->fitted ? product_cycles(c, row, acc, size, height, vectors) * FITTED_APART : 0;
     int64_t best = height;
     for (int64_t parts = 2; parts <= MOST_PARTS && (height + parts - 1) / parts >= LEAST_HEIGHT; parts++) {
-        double cycles = product_cycles(target, row, acc, size, (height + parts - 1) / parts, vectors);
+        double cycles = product_cycles(c, row, acc, size, (height + parts - 1) / parts, vectors);
         if (cycles < least)
             least = cycles * FITTED_APART, best = (height + parts - 1) / parts;
     }
@@ -283,11 +306,10 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
 {
     const dlc_schedule_node *node = &schedule->nodes.data[leaf];
     const dlc_stage *stage = &c->kernel->stages.data[node->stage];
-    const dlc_target *target = schedule->target;
     dlc_contraction form;
     pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, 1);
     pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, 0);
-    tile_facts t = facts_of(target, (dlc_dot)node->row, stage->dtype[0]);
+    tile_facts t = facts_of(c, (dlc_dot)node->row, stage->dtype[0]);
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
     t.is_ahead = node->ahead;

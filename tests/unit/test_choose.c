@@ -328,6 +328,22 @@ START_TEST(estimates_rank_schedules)
 }
 END_TEST
 
+/* The product of `rows` rows of 64 by 64 x 256, stored as the type. */
+static dlc_chooser chooser_of(const dlc_target *target, int rows, const char *type, dlc_arena *arena)
+{
+    dlc_chooser c = {0};
+    dlc_diag diag;
+    dlc_kernel *kernel;
+    const char *text = dlc_arena_printf(arena,
+                                        "kernel @f(x: f32[%d,64], w: f32[64,256]@const) -> (y: %s[%d,256]) {\n  axis i=%d, j=256, k=64\n"
+                                        "  s[i,j] = sum(k) x[i, k] * w[k, j]\n  a[i,j] = %s(s) -> y[i, j]\n}\n",
+                                        rows, type, rows, rows, type);
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_kernel_parse(text, arena, &diag, &kernel), DLC_OK);
+    dlc_choose_facts(&c, kernel, target, arena);
+    return c;
+}
+
 /* Where vectors take two steps and a burst of stores waits, short products go by tiles of one vector. */
 START_TEST(vectors_follow_the_machine)
 {
@@ -341,9 +357,12 @@ START_TEST(vectors_follow_the_machine)
     machine.tile_cycles = 0;
     machine.burst_cycles = 3;
     other.machine = &machine;
-    ck_assert_int_eq(dlc_choose_vectors(target, DLC_DOT_FMA, DLC_F32, size, heights, 2), 2);
-    ck_assert_int_eq(dlc_choose_vectors(&other, DLC_DOT_FMA, DLC_F32, size, heights, 2), 1);
-    ck_assert_int_eq(dlc_choose_vectors(&other, DLC_DOT_FMA, DLC_F32, deep, heights, 2), 2);
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_chooser usual = chooser_of(target, 3136, "f32", arena), fitted = chooser_of(&other, 3136, "f32", arena);
+    ck_assert_int_eq(dlc_choose_vectors(&usual, DLC_DOT_FMA, DLC_F32, size, heights, 2), 2);
+    ck_assert_int_eq(dlc_choose_vectors(&fitted, DLC_DOT_FMA, DLC_F32, size, heights, 2), 1);
+    ck_assert_int_eq(dlc_choose_vectors(&fitted, DLC_DOT_FMA, DLC_F32, deep, heights, 2), 2);
+    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -358,10 +377,33 @@ START_TEST(heights_follow_the_machine)
     machine.tile_cycles = 0;
     machine.burst_cycles = 3;
     other.machine = &machine;
-    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 14);
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_chooser c = chooser_of(&other, 3136, "i32", arena);
+    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 14);
     machine.fitted = 1;
-    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 7);
-    ck_assert_int_eq(dlc_choose_height(&other, DLC_DOT_VPDPBUSD, DLC_I32, deep, 14, 2), 14);
+    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 7);
+    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, deep, 14, 2), 14);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* Parts of lines that L2 does not hold are stored in shorter bursts. */
+START_TEST(heights_follow_the_results)
+{
+    const double size[] = {3136, 256, 64};
+    dlc_target other = *dlc_target_find("x86-64-v4+bf16");
+    dlc_machine machine = *other.machine;
+    machine.sum_latency = 2;
+    machine.tile_cycles = 0;
+    machine.burst_cycles = 3;
+    machine.fitted = 1;
+    other.machine = &machine;
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_chooser many = chooser_of(&other, 31360, "bf16", arena), few = chooser_of(&other, 31, "bf16", arena), wide = chooser_of(&other, 31360, "f32", arena);
+    ck_assert_int_eq(dlc_choose_height(&many, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 6);
+    ck_assert_int_eq(dlc_choose_height(&few, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
+    ck_assert_int_eq(dlc_choose_height(&wide, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
+    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -480,6 +522,7 @@ int main(void)
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_machine);
+    tcase_add_test(tcase, heights_follow_the_results);
     tcase_add_test(tcase, streams_follow_the_machine);
     tcase_add_test(tcase, unknown_rows_go_by_few);
     tcase_add_loop_test(tcase, threads_are_worth_their_start, 0, sizeof dealt / sizeof *dealt);
