@@ -215,7 +215,7 @@ static void add_here(dlc_str *out)
     const char *folder = dlc_cache_folder();
     read_whole("/proc/sys/kernel/random/boot_id", &boot);
     if (boot.n && !uname(&system))
-        dlc_str_printf(out, "%s %s %.*s %s\n", DLC_VERSION, system.machine, (int)strcspn(boot.data, "\n"), boot.data,
+        dlc_str_printf(out, "%s/%d %s %.*s %s\n", DLC_VERSION, DLC_ABI_VERSION, system.machine, (int)strcspn(boot.data, "\n"), boot.data,
                        folder ? folder : "");
     dlc_str_deinit(&boot);
 }

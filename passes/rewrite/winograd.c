@@ -1,5 +1,5 @@
 /*
- * Winograd: the m x m results of a 3x3 convolution of stride 1 from (m + 2)² products instead of 9 m². (Winograd, "Arithmetic
+ * Winograd: the m x m results of a 3x3 convolution of stride 1 (2: below) from (m + 2)² products instead of 9 m². (Winograd, "Arithmetic
  * Complexity of Computations", 1980; for convolutions: Lavin and Gray, CVPR 2016.) With n = m + 2 and tiles t:
  *
  *     v1[t,p,h,ic]   = sum(g) B[g,p] * x[rows g, column h of tile t]       v[p,q,t,ic]  = sum(h) B[h,q] * v1
@@ -10,6 +10,8 @@
  * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
  *
  * Of bf16, where the user asks for that precision and the target multiplies it by pairs, form 2 cuts v and u to bf16; transforms are f32.
+ *
+ * Windows two apart have a form of their own, whose 2 x 2 results take 25 products in place of 36: n is 5, and a tile 5 x 5.
  *
  * Rows of transforms are chosen by `select(p == 0, …)`: a schedule writes p out, and what is left is one row's arithmetic. Tiles
  * that stick out read zeros there; results outside are not computed. Where only the run knows how many tiles a row has, their number
@@ -36,7 +38,7 @@ typedef dlc_winograd_site site;
 
 static int64_t points_of(const site *at)
 {
-    return dlc_winograd_results(at) + TAPS - 1;
+    return dlc_winograd_forms[at->form].npoints;
 }
 
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
@@ -81,8 +83,8 @@ static dlc_kernel *copy_kernel(const site *at, dlc_arena *arena, uint32_t *phase
 
 /* --- finding it --- */
 
-/* The index is axis `kept` + step * axis `reduced` + a number. */
-static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced, int64_t *step)
+/* The index is stride * axis `kept` + step * axis `reduced` + a number. */
+static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced, int64_t *step, int64_t *stride)
 {
     enum { MOST_STEP = 1 << 20 }; /* more is nobody's, and products of it might not fit */
     dlc_pool *pool = at->kernel->pool;
@@ -94,11 +96,10 @@ static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_
             continue;
         uint32_t *role = dlc_ids_find(&stage->reduce, a, NULL) ? reduced : kept;
         if (*role != DLC_NO_AXIS || !dlc_expr_linear(pool, rest, a, &coefficient, &rest) ||
-            !dlc_expr_is_int(pool, coefficient, &by) || (role == kept ? by != 1 : by < 1 || by > MOST_STEP))
+            !dlc_expr_is_int(pool, coefficient, &by) || by < 1 || by > (role == kept ? 2 : MOST_STEP))
             return 0;
         *role = a;
-        if (role == reduced)
-            *step = by;
+        *(role == reduced ? step : stride) = by;
     }
     return *kept != DLC_NO_AXIS && *reduced != DLC_NO_AXIS && dlc_expr_is_int(pool, rest, &number);
 }
@@ -109,7 +110,7 @@ static int is_shifted(const site *at, uint32_t d)
     dlc_pool *pool = at->kernel->pool;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, at->kernel->axes.n);
     with[at->image[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->image[d]), 1);
-    with[at->tap[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->tap[d]), -1);
+    with[at->tap[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->tap[d]), -at->stride[d]);
     return dlc_expr_substitute(pool, at->x, with, at->kernel->axes.n) == at->x;
 }
 
@@ -140,27 +141,29 @@ static int find_windows(site *at, const dlc_stage *stage)
 {
     const dlc_pool *pool = at->kernel->pool;
     uint32_t n = 0, kept, reduced;
-    int64_t taps, step = 0;
+    int64_t taps, step = 0, stride = 0;
     for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++) {
         dlc_expr index = dlc_arg(pool, at->x, i);
         uint32_t axis = dlc_bare_axis(pool, index);
         if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL) && is_innermost(at, axis))
             at->ic = axis;
-        if (!find_window(at, index, stage, &kept, &reduced, &step) || !dlc_const_extent(at->kernel, reduced, &taps) || taps != TAPS)
+        if (!find_window(at, index, stage, &kept, &reduced, &step, &stride) || !dlc_const_extent(at->kernel, reduced, &taps) || taps != TAPS)
             continue;
         uint32_t d = n < 2 ? n : 1;
         if (n == 2) { /* the last two are taken */
             at->image[0] = at->image[1];
             at->step[0] = at->step[1];
+            at->stride[0] = at->stride[1];
             at->tap[0] = at->tap[1];
         }
         at->image[d] = kept;
         at->step[d] = step;
+        at->stride[d] = stride;
         at->tap[d] = reduced;
         n = d + 1;
     }
     return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
-           at->tap[0] != at->tap[1];
+           at->tap[0] != at->tap[1] && at->stride[0] == at->stride[1] && (at->stride[0] == 1 || (at->step[0] == 1 && at->step[1] == 1));
 }
 
 /* The reduced axes that are neither channels nor taps of the tiles. */
@@ -418,7 +421,8 @@ static void add_filter_points(const site *at, dlc_kernel *kernel, const dlc_ids 
 
 static const char *filter_name(const site *at)
 {
-    return dlc_arena_printf(at->arena, "%s.winograd%d", dlc_winograd_buffer(at, at->w)->name, (int)dlc_winograd_results(at));
+    return dlc_arena_printf(at->arena, "%s.winograd%d%s", dlc_winograd_buffer(at, at->w)->name, (int)dlc_winograd_results(at),
+                            at->stride[0] == 1 ? "" : "_strided");
 }
 
 /* f32[n, n, …, ic, oc], or i16 or bf16 */
@@ -808,10 +812,10 @@ static void make(const site *at, dlc_rewritten *out)
 
 /* --- whether it pays --- */
 
-/* Of whole numbers only the form whose coefficients are such. */
+/* Of whole numbers only the form whose coefficients are such, and whose products were measured. */
 static int has_form(const site *at, uint32_t form)
 {
-    return !dlc_winograd_is_exact(at) || dlc_winograd_forms[form].m == 2;
+    return dlc_winograd_forms[form].stride == at->stride[0] && (!dlc_winograd_is_exact(at) || form == 0);
 }
 
 /* Its products run as register tiles. */
@@ -834,11 +838,11 @@ static uint32_t choose_form(site *at)
     const dlc_rewriting *in = at->in;
     if (in->target->l2_bytes < LEAST_L2)
         return NFORMS;
-    double least = dlc_winograd_time(at, 1) * WORTH_PERCENT / 100;
+    double least = dlc_winograd_time(at, NFORMS) * WORTH_PERCENT / 100;
     uint32_t best = NFORMS;
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
-        double time = dlc_winograd_time(at, dlc_winograd_forms[f].m);
+        double time = dlc_winograd_time(at, f);
         if (dlc_winograd_forms[f].m > in->winograd || time >= least || !has_form(at, f))
             continue;
         least = time;
@@ -876,6 +880,6 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
         return 0;
     make(&at, out);
     if (!in->wanted)
-        out->left = dlc_winograd_time(&at, dlc_winograd_results(&at)) / dlc_winograd_time(&at, 1);
+        out->left = dlc_winograd_time(&at, at.form) / dlc_winograd_time(&at, NFORMS);
     return 1;
 }

@@ -14,6 +14,7 @@ typedef struct {
     dlc_dtype sum;      /* of products of the points */
     uint32_t image[2], tap[2]; /* axes by dimension: of the results, of the window */
     int64_t step[2];    /* between taps */
+    int64_t stride[2];  /* between windows of neighbours: 1, or 2 in both directions */
     uint32_t phase[2];  /* axes, where it is more than 1: results are at step * image + phase */
     uint32_t ic, oc;
     dlc_ids others;     /* further reduced axes, as taps along a third direction */
@@ -69,7 +70,7 @@ static inline dlc_dtype dlc_winograd_point_type(const dlc_winograd_site *at, int
     return dlc_winograd_cuts_points(at) && m == DLC_WINOGRAD_CUT_RESULTS ? DLC_BF16 : dlc_winograd_row_type(at);
 }
 
-/* Microseconds of one thread, products, transforms and weights from memory; m: results in a row, 1: as it is. */
-double dlc_winograd_time(const dlc_winograd_site *at, int64_t m);
+/* Microseconds of one thread, products, transforms and weights from memory; DLC_WINOGRAD_FORMS: as it is. */
+double dlc_winograd_time(const dlc_winograd_site *at, uint32_t form);
 
 #endif

@@ -3,6 +3,11 @@
  *
  * The points that the polynomials are taken at are 0, infinity and pairs of ±f. 5/8 and 3/2 make errors a third of those of the
  * usual 1 and 2, and all of their products are exact in f32. Sums over pairs share their even and odd parts.
+ *
+ * Of windows two apart, even elements meet the outer taps of both results, which are a filter of two taps at neighbours: its two results take
+ * three products (points 0, -1 and infinity). Odd elements meet the middle tap of one result each.
+ *
+ *     y0 = (d0 - d2) g0 + d2 (g0 + g2) + d1 g1        y1 = d2 (g0 + g2) - (d2 - d4) g2 + d3 g1
  */
 #include "passes/rewrite/winograd_form.h"
 
@@ -11,9 +16,15 @@
 enum { MOST_PAIRS = DLC_WINOGRAD_PAIRS };
 
 const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS] = {
-    {2, 1, {1}},
-    {4, 2, {0.625, 1.5}},
+    {2, 1, 4, 1, {1}},
+    {4, 1, 6, 2, {0.625, 1.5}},
+    {2, 2, 5, 0, {0}},
 };
+
+static int is_strided(uint32_t form)
+{
+    return dlc_winograd_forms[form].stride == 2;
+}
 
 /* y + k * x */
 static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
@@ -57,6 +68,14 @@ void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_ex
 {
     double of[MOST_PAIRS + 1];
     uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = dlc_winograd_forms[form].npairs;
+    if (is_strided(form)) {
+        points[0] = dlc_sub(pool, d[0], d[2]);
+        points[1] = d[2];
+        points[2] = dlc_sub(pool, d[2], d[4]);
+        points[3] = d[1];
+        points[4] = d[3];
+        return;
+    }
     points[0] = every_second(pool, of, n, d, 0);
     points[2 * npairs + 1] = every_second(pool, of, n, d, 1);
     for (uint32_t j = 0; j < npairs; j++) {
@@ -71,6 +90,11 @@ void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_e
 {
     uint32_t npairs = dlc_winograd_forms[form].npairs;
     double power[MOST_PAIRS];
+    if (is_strided(form)) {
+        results[0] = dlc_add(pool, dlc_add(pool, z[0], z[1]), z[3]);
+        results[1] = dlc_add(pool, dlc_sub(pool, z[1], z[2]), z[4]);
+        return;
+    }
     for (int64_t i = 0; i < dlc_winograd_forms[form].m; i++) {
         dlc_expr sum = i == 0 ? z[0] : i == dlc_winograd_forms[form].m - 1 ? z[2 * npairs + 1] : 0;
         for (uint32_t j = 0; j < npairs; j++) {
@@ -83,8 +107,14 @@ void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_e
 
 void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_TAPS])
 {
+    static const double strided[][DLC_WINOGRAD_TAPS] = {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
     uint32_t npairs = dlc_winograd_forms[form].npairs;
     double all = 1;
+    for (int64_t p = 0; is_strided(form) && p < dlc_winograd_forms[form].npoints; p++)
+        for (uint32_t k = 0; k < DLC_WINOGRAD_TAPS; k++)
+            g[p][k] = times * strided[p][k];
+    if (is_strided(form))
+        return;
     for (uint32_t j = 0; j < npairs; j++) {
         double f = dlc_winograd_forms[form].pair[j], others = 2 * f * f;
         all *= -f * f;

@@ -4,17 +4,18 @@
 
 #include "ir/expr/expr.h"
 
-enum { DLC_WINOGRAD_TAPS = 3, DLC_WINOGRAD_PAIRS = 2, DLC_WINOGRAD_POINTS = 2 * DLC_WINOGRAD_PAIRS + 2, DLC_WINOGRAD_FORMS = 2 };
+enum { DLC_WINOGRAD_TAPS = 3, DLC_WINOGRAD_PAIRS = 2, DLC_WINOGRAD_POINTS = 2 * DLC_WINOGRAD_PAIRS + 2, DLC_WINOGRAD_FORMS = 3 };
 
-/* By number of results in a row, ascending: polynomials at 0, infinity and pairs of ± a number. */
+/* By number of results in a row, ascending: polynomials at 0, infinity and pairs of ± a number; then that of results whose windows are two
+ * apart. */
 typedef struct {
-    int64_t m;
+    int64_t m, stride, npoints; /* as many points as a row of the input has elements: stride * (m - 1) + 3 */
     uint32_t npairs;
     double pair[DLC_WINOGRAD_PAIRS];
 } dlc_winograd_form;
 extern const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS];
 
-/* Points (m + 2) of a row of the input, d. */
+/* Points of a row of the input, d. */
 void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_expr *points);
 /* Results (m) of a row of points, z. */
 void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results);

@@ -68,11 +68,12 @@ static double share_read(const site *at, uint32_t other)
     return (double)nread / (double)(size * taps);
 }
 
-double dlc_winograd_time(const site *at, int64_t m)
+double dlc_winograd_time(const site *at, uint32_t form)
 {
     enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
     const dlc_target *target = at->in->target;
-    double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : m + DLC_WINOGRAD_TAPS - 1), width = target->vector_bytes / sizeof(float);
+    int64_t m = form < DLC_WINOGRAD_FORMS ? dlc_winograd_forms[form].m : 1;
+    double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : dlc_winograd_forms[form].npoints), width = target->vector_bytes / sizeof(float);
     double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
     double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
     if (m == 1 && products_in_tiles(at) > per_cycle)

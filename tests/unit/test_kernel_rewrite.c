@@ -101,13 +101,13 @@ static int has_tiles(const dlc_module *module)
     return 0;
 }
 
-START_TEST(tiles_give_the_convolution)
+static const char *const of_tiles[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"}; /* targets */
+enum { NTARGETS = sizeof of_tiles / sizeof *of_tiles };
+
+static void give_the_convolution(const char *graph, const char *request, const char *target)
 {
-    static const char *const requests[] = {"winograd=2", "winograd=4"};
-    static const char *const targets[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
-    const char *graph = convolutions[_i / 8], *request = requests[_i / 4 % 2];
     small_graph s = small_begin(graph);
-    ck_assert_msg(has_tiles(lowered(&s, targets[_i % 4], request)), "%s", graph);
+    ck_assert_msg(has_tiles(lowered(&s, target, request)), "%s", graph);
     s.ctx.scratch = dlc_arena_create(0);
     if (dlc_pass_choose(&s.ctx) != DLC_OK)
         small_fail(&s, "choose");
@@ -117,11 +117,39 @@ START_TEST(tiles_give_the_convolution)
     dlc_arena_destroy(s.ctx.scratch);
     small_end(&s);
 }
+
+START_TEST(tiles_give_the_convolution)
+{
+    static const char *const requests[] = {"winograd=2", "winograd=4"};
+    give_the_convolution(convolutions[_i / NTARGETS / 2], requests[_i / NTARGETS % 2], of_tiles[_i % NTARGETS]);
+}
 END_TEST
 
-/* Not of that form: strides, of dilated ones too, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
+/* Windows two apart: sizes that tiles fill and that they stick out of, borders on every side, several images, sizes that a run brings. */
+static const char *const strided[] = {
+    "in x 1,16,9,13; const w 32,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 1,16,16,12; const w 32,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 2,16,15,9; in z 2,24,8,5; const w 24,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; s = add c z; y = relu s; out y s",
+    "in x 1,8,11,6; const v 16,8,1,1; const w 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p w strides=2,2 pads=0,1,1,0 nhwc; s = add c b; "
+    "y = relu s; out y",
+    "in x n,16,5,9; const w 16,16,3,3; c = conv x w strides=2,2 pads=2,0,1,1 nhwc; y = abs c; out y",
+    "in x:f16 1,16,9,7; const w:f16 32,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x 1,16,h,9; const w 16,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
+    "in x n,8,h,w; const v 16,8,1,1; const u 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p u strides=2,2 pads=1,1,1,1 nhwc; "
+    "s = add c b; y = relu s; out y s",
+};
+enum { NSTRIDED = sizeof strided / sizeof *strided };
+
+START_TEST(tiles_of_windows_two_apart_give_the_convolution)
+{
+    give_the_convolution(strided[_i / NTARGETS], "winograd=2", of_tiles[_i % NTARGETS]);
+}
+END_TEST
+
+/* Not of that form: other strides, of dilated ones too, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
 static const char *const others[] = {
-    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=3,3 nhwc; y = abs c; out y",
     "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 dilations=2,2 nhwc; y = abs c; out y",
     "in x 1,16,9,9; const w 16,8,3,3; c = conv x w group=2 nhwc; y = abs c; out y",
     "in x 1,16,9,9; const w 16,16,5,5; c = conv x w nhwc; y = abs c; out y",
@@ -490,6 +518,7 @@ int main(void)
     tcase_add_loop_test(tcase, both_sides_are_equal, 0, 3 * NGRAPHS);
     tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
     tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
+    tcase_add_loop_test(tcase, tiles_of_windows_two_apart_give_the_convolution, 0, NSTRIDED * NTARGETS);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_loop_test(tcase, windows_give_the_pool, 0, 4 * NPOOLS);
     tcase_add_loop_test(tcase, phases_give_the_transposed, 0, 4 * sizeof transposed / sizeof *transposed);
