@@ -54,7 +54,7 @@ static int fills_scratch(const dlc_schedule *schedule, uint32_t loop)
             continue;
         const dlc_stage *stage = &schedule->kernel->stages.data[node->stage];
         const dlc_home *home = &schedule->homes[node->stage];
-        int is_within = home->at != DLC_ROOT_NODE && dlc_schedule_is_inside(schedule, home->at, loop);
+        int is_within = home->at >= loop && home->at < schedule->nodes.data[loop].end;
         if (stage->buffer != DLC_NO_BUFFER || stage->update != DLC_UPDATE_NONE || (home->place != DLC_PLACE_SCRATCH && !is_within))
             return 0;
     }
