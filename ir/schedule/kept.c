@@ -1,7 +1,7 @@
 /*
  * What units that follow each other begin with alike: loops right inside of the parallel ones that fill scratch and meet nothing of the
  * innermost of these, such as tiles of an image before a panel of columns. A thread that has filled its scratch for one unit leaves it as
- * it is for the next, until the parallel loops around change. The first bytes of scratch say what it was filled for (codegen/walk.c).
+ * it is for the next, until the parallel loops around change. The first bytes of scratch say what it was filled for (codegen/kept.c).
  */
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/schedule.h"
@@ -45,7 +45,7 @@ static int meets(const dlc_schedule *schedule, uint32_t loop, uint32_t axis)
     return 0;
 }
 
-/* All that the loop leaves behind is in scratch. */
+/* All that the loop leaves behind is in scratch; what lies in registers ends with it. */
 static int fills_scratch(const dlc_schedule *schedule, uint32_t loop)
 {
     for (uint32_t n = loop; n < schedule->nodes.data[loop].end; n++) {
@@ -54,7 +54,7 @@ static int fills_scratch(const dlc_schedule *schedule, uint32_t loop)
             continue;
         const dlc_stage *stage = &schedule->kernel->stages.data[node->stage];
         const dlc_home *home = &schedule->homes[node->stage];
-        int is_within = home->at >= loop && home->at < schedule->nodes.data[loop].end;
+        int is_within = home->place == DLC_PLACE_REG && home->at >= loop && home->at < schedule->nodes.data[loop].end;
         if (stage->buffer != DLC_NO_BUFFER || stage->update != DLC_UPDATE_NONE || (home->place != DLC_PLACE_SCRATCH && !is_within))
             return 0;
     }
