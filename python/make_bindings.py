@@ -1,7 +1,7 @@
 """make_bindings.py CC INCLUDE_DIR OUTPUT_DIR: the Python package's declarations, from dlc's own headers.
 
 _bindings.py  what cffi needs to call libdlc and libdlcrt (out of line, without a compiled module)
-_tables.py    the rows of dtype.def and of dlc_status, as Python
+_tables.py    the rows of dtype.def and of dlc_status, and the format of executables, as Python
 """
 
 import pathlib
@@ -47,7 +47,9 @@ def tables(cc, include):
         '#define DLC_DTYPE(id, text, bits, class_, onnx, numpy, served, ctype) ROW("id", text, bits, onnx, numpy)\n#include <dlc/dtype.def>\n')
     rows = re.findall(r'ROW\("\w+", "(\w+)", (\d+), (\d+), "([^"]*)"\)', rows)
     statuses = re.findall(r"\b(DLC_\w+) = (\d+)", preprocess(cc, include, "#include <dlc/status.h>\n"))
-    lines = ['"""Made from dtype.def and status.h."""', "# name, bits, TensorProto.DataType, numpy's type string", "DTYPES = ["]
+    version = re.search(r"FORMAT (\d+)", preprocess(cc, include, "#include <dlc/abi.h>\nFORMAT DLC_ABI_VERSION\n")).group(1)
+    lines = ['"""Made from dtype.def, status.h and abi.h."""', f"FORMAT = {version}  # of executables",
+             "# name, bits, TensorProto.DataType, numpy's type string", "DTYPES = ["]
     lines += [f"    ({name!r}, {bits}, {onnx}, {numpy!r})," for name, bits, onnx, numpy in rows]
     lines += ["]", "STATUSES = {"]
     lines += [f"    {int(value)}: {name!r}," for name, value in statuses]

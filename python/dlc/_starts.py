@@ -11,6 +11,7 @@ import os
 import re
 
 from ._library import runtime, text
+from ._tables import FORMAT
 
 _ELF = b"\x7fELF"
 _NAMES = re.compile(r"[\w+,-]{1,100}", re.ASCII).fullmatch
@@ -30,7 +31,7 @@ def _here() -> str:
         boot = os.read(fd, 100).decode().rstrip("\n")
     finally:
         os.close(fd)
-    return f"{text(runtime.dlcrt_version())} {os.uname().machine} {boot}"
+    return f"{text(runtime.dlcrt_version())}/{FORMAT} {os.uname().machine} {boot}"
 
 
 def _line(info: os.stat_result, path: str) -> str:

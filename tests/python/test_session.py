@@ -741,11 +741,12 @@ class Models(unittest.TestCase):
             os.unlink(found())
             self.assertEqual(output(), "others")
 
-            # an entry that is not whole, of another machine, or that tells of other files
+            # an entry that is not whole, of another machine, for executables of another format, or that tells of other files
             entry, = pathlib.Path(folder).glob("*-native.files")
             text = entry.read_text()
             self.assertTrue(found())
-            for wrong in (text[1:], text[:-1], text.replace("x86_64", "aarch65").replace("aarch64", "x86_63"), "", "\n" * 6,
+            for wrong in (text[1:], text[:-1], text.replace("x86_64", "aarch65").replace("aarch64", "x86_63"),
+                          re.sub(r"/\d+ ", "/0 ", text, count=1), "", "\n" * 6,
                           text + f"- {model}\n", text + "1 2 3 4 /nowhere\n", "\x80"):
                 entry.write_text(wrong, encoding="latin-1")
                 self.assertIsNone(found())
