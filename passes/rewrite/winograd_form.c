@@ -110,11 +110,11 @@ void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_T
     static const double strided[][DLC_WINOGRAD_TAPS] = {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
     uint32_t npairs = dlc_winograd_forms[form].npairs;
     double all = 1;
-    for (int64_t p = 0; is_strided(form) && p < dlc_winograd_forms[form].npoints; p++)
-        for (uint32_t k = 0; k < DLC_WINOGRAD_TAPS; k++)
-            g[p][k] = times * strided[p][k];
-    if (is_strided(form))
+    if (is_strided(form)) {
+        for (uint32_t i = 0; i < sizeof strided / sizeof **strided; i++)
+            g[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS] = times * strided[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS];
         return;
+    }
     for (uint32_t j = 0; j < npairs; j++) {
         double f = dlc_winograd_forms[form].pair[j], others = 2 * f * f;
         all *= -f * f;

@@ -280,8 +280,8 @@ static int find_stages(points *p)
 
 /* --- the unit --- */
 
-/* Cycles of all units; a thread's tiles are made once for all panels. The constant is read once for each unit, from memory unless all of it stays in L2; what
- * of the tiles does not stay there is written and read for each panel of columns. */
+/* Cycles of all units; a thread's tiles are made once for all panels. The constant is read once for each unit, from memory unless all of it
+ * stays in L2; what of the tiles does not stay there is written and read for each panel of columns. */
 static double cycles_of(const points *p, int64_t block, int64_t span, int64_t panel)
 {
     enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };

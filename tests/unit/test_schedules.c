@@ -203,6 +203,23 @@ START_TEST(nontemporal_stores_begin_anywhere)
 }
 END_TEST
 
+/* Parallel loops, from the innermost, that what units begin with does not meet. */
+static uint32_t alike_under(const char *kernel_text, const char *body, const char *target)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    dlc_kernel *kernel = NULL;
+    dlc_schedule *schedule = NULL;
+    const char *text = dlc_arena_printf(arena, "schedule %s grain 1 {\n%s}\n", target, body);
+    ck_assert_int_eq(dlc_kernel_parse(kernel_text, arena, &diag, &kernel), DLC_OK);
+    ck_assert_int_eq(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule), DLC_OK);
+    ck_assert_int_eq(dlc_schedule_resolve(schedule, &diag), DLC_OK);
+    uint32_t npars = schedule->kept.first < schedule->kept.end ? schedule->kept.npars : 0;
+    dlc_arena_destroy(arena);
+    return npars;
+}
+
 /* Scratch that units of one row of blocks fill alike is filled by the first of each thread's; what begins otherwise in each unit is not taken
  * for it. */
 START_TEST(units_begin_alike)
@@ -210,6 +227,7 @@ START_TEST(units_begin_alike)
     static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
     const char *kernel = "kernel @k(x: f32[12,24], w: f32[24,40]) -> (y: f32[12,40]) {\n  axis i=12, j=40, k=24\n  e[i,k] = exp(x[i, k])\n"
                          "  f[i,k] = e * e\n  s[i,j] = sum(k) f * w[k, j]\n  a[i,j] = s + 1.0 -> y[i, j]\n}\n";
+    static const uint32_t alike[] = {1, 0, 1};
     static const char *const bodies[] = {
         "  par i:3, j:8 {\n    for i, lane k:4 {\n      e in scratch\n    }\n    for i, lane k:4 {\n      f in scratch\n    }\n"
         "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
@@ -219,8 +237,10 @@ START_TEST(units_begin_alike)
         "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
     };
     for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
-        for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
+        for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+            ck_assert_uint_eq(alike_under(kernel, bodies[b], targets[t]), alike[b]);
             runs_under(kernel, bodies[b], targets[t]);
+        }
 }
 END_TEST
 
