@@ -43,14 +43,14 @@ static int reads_inside(const dlc_nest *nest, uint32_t leaf, uint32_t loop, int 
 }
 
 /* The fold's own loops, each of which holds the next alone and the last one leaf: whole axes, point by point. Of points that are written
- * out two loops at least; of vectors one, and long sums. */
+ * out two loops at least, of vectors one, and long sums. */
 static int is_jammed(const dlc_nest *nest, uint32_t fold, uint32_t loop)
 {
     uint32_t n = fold, end = node_of(nest, fold)->end, nloops = 0;
     int is_lanes = node_of(nest, loop)->kind == DLC_LOOP_LANE;
     for (; n < end && node_of(nest, n)->kind != DLC_LOOP_LEAF; n++, nloops++) {
         const dlc_schedule_node *node = node_of(nest, n);
-        if ((node->kind != DLC_LOOP_FOR && node->kind != DLC_LOOP_UNROLL) || node->tile != 1 || node->end != end)
+        if ((node->kind != DLC_LOOP_FOR && node->kind != DLC_LOOP_UNROLL) || (node->kind == DLC_LOOP_FOR && node->tile != 1) || node->end != end)
             return 0;
     }
     if (n + 1 != end || nloops < (is_lanes ? 1 : 2) || node_of(nest, n)->row != DLC_DOT_NONE)
@@ -169,10 +169,10 @@ static void walk_fold(dlc_nest *nest, const jam *j, uint32_t n)
             dlc_walk_end_part_end(nest);
         }
     } else {
-        for (int64_t i = 0; i < s.length; i++) {
-            dlc_nest_replace(nest, axis, dlc_nest_here(nest, dlc_addi(nest->kernel->pool, s.lo, i)));
+        for (int64_t i = 0; i < s.length; i += node_of(nest, n)->tile) {
+            dlc_walk_enter_written(nest, n, &s, i);
             walk_inner(nest, j, n);
-            dlc_nest_replace(nest, axis, 0);
+            dlc_walk_leave_written(nest, n);
         }
     }
     nest->tiles[axis] = tile;
@@ -431,7 +431,9 @@ static int is_short(const dlc_nest *nest, const jam *j, uint32_t rest)
     for (uint32_t n = j->loop + 1; n < rest; n = node_of(nest, n)->end) {
         int64_t own = j->count;
         for (uint32_t i = n; node_of(nest, i)->kind != DLC_LOOP_LEAF; i++)
-            own *= node_of(nest, i)->kind == DLC_LOOP_UNROLL ? dlc_schedule_most_points(nest->schedule, i) : 1;
+            own *= node_of(nest, i)->kind == DLC_LOOP_UNROLL
+                       ? (dlc_schedule_most_points(nest->schedule, i) + node_of(nest, i)->tile - 1) / node_of(nest, i)->tile
+                       : 1;
         terms += own;
     }
     return terms <= MOST_TWICE;

@@ -282,7 +282,8 @@ static int64_t turns_of(const dlc_nest *nest, uint32_t n)
 static int64_t terms_in(const dlc_nest *nest, uint32_t leaf, uint32_t loop, int inclusive)
 {
     const dlc_stage *stage = stage_of(nest, nest->schedule->nodes.data[leaf].stage);
-    int64_t terms = 1;
+    uint8_t own = nest->schedule->nodes.data[leaf].own;
+    int64_t terms = own != DLC_DOT_NONE ? dlc_dots[own].granule : 1;
     for (uint32_t n = dlc_schedule_parent(nest->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(nest->schedule, n)) {
         if (n == loop && !inclusive)
             return terms;
@@ -552,6 +553,9 @@ void dlc_leaf_emit(dlc_nest *nest, uint32_t node)
         fetch_ahead(nest, node, stage, naccs_of(nest, s));
     if (leaf->row != DLC_DOT_NONE) {
         dlc_dot_emit(nest, node);
+    } else if (leaf->own != DLC_DOT_NONE) {
+        const dlc_var acc = state->acc[nest->partial < state->npartials ? nest->partial : 0][0];
+        nest->emit->var_set(nest->emit, acc, dlc_own_dot(nest, node, nest->emit->var_get(nest->emit, acc)));
     } else if (stage->combine != DLC_REDUCE_NONE && nest->schedule->homes[s].fold != DLC_ROOT_NODE) {
         accumulate(nest, s, state->acc[nest->partial < state->npartials ? nest->partial : 0], values);
     } else {

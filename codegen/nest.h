@@ -118,6 +118,8 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
+    /* Of n vectors of elements of a row's factor those of each lane together, as the bits of one i32; NULL stands for zeros. */
+    dlc_val (*interleave)(dlc_emitter *e, dlc_dtype dtype, uint32_t width, uint32_t n, const dlc_val *elements);
     /* Two bytes of dtype, the bits of an i16, as two elements of 16 bits, those of an i32: for rows that take such granules. */
     dlc_val (*widen)(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes);
     const dlc_tile_emitter *tiles;
@@ -364,6 +366,9 @@ typedef struct {
     int64_t length; /* or -1: not known */
 } dlc_span;
 dlc_span dlc_walk_span(dlc_nest *nest, uint32_t node);
+/* Iteration i of a loop that is written out: a point, or what a leaf's own sum takes at once. */
+void dlc_walk_enter_written(dlc_nest *nest, uint32_t node, const dlc_span *span, int64_t i);
+void dlc_walk_leave_written(dlc_nest *nest, uint32_t node);
 /* Long sums are cut: opens a loop over parts of `step` points of the span. Behind a part, between the other two, its sums go to their
  * totals; the last part stays where it is. */
 dlc_span dlc_walk_begin_part(dlc_nest *nest, uint32_t node, const dlc_span *span, int64_t step);
@@ -405,6 +410,8 @@ int dlc_late_keep(dlc_nest *nest, uint32_t loop);
 /* The stage is about to overwrite its lanes: what is made of those of the unit before is stored. */
 void dlc_late_store(dlc_nest *nest, uint32_t stage);
 /* A sum of floats of so many terms that it is made of parts, by the leaf. */
+/* acc and a step of the leaf's own sum (codegen/own.c): the points that the loop around it leaves open. */
+dlc_val dlc_own_dot(dlc_nest *nest, uint32_t leaf, dlc_val acc);
 int dlc_leaf_is_long(const dlc_nest *nest, uint32_t leaf);
 /* codegen/jam.c: a loop written out over `count` points around folds that run side by side: behind the last of them (the node behind the
  * loop: there are none), and the walk, from the point lo on. */

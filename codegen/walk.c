@@ -573,6 +573,35 @@ static dlc_expr known_here(dlc_nest *nest, uint32_t n, dlc_expr point)
     return axis_expr(nest, own);
 }
 
+void dlc_walk_enter_written(dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t i)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    const dlc_schedule_node *node = node_of(nest, n);
+    int64_t end = i + node->tile < s->length ? i + node->tile : s->length;
+    if (node->tile == 1)
+        dlc_nest_replace(nest, node->axis, dlc_nest_here(nest, dlc_addi(pool, s->lo, i)));
+    else
+        nest->tiles[node->axis] = (dlc_tile){simplified(nest, dlc_addi(pool, s->lo, i)), simplified(nest, dlc_addi(pool, s->lo, end))};
+}
+
+void dlc_walk_leave_written(dlc_nest *nest, uint32_t n)
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    nest->tiles[node->axis] = (dlc_tile){0};
+    if (node->tile == 1)
+        dlc_nest_replace(nest, node->axis, 0);
+}
+
+/* Of a leaf's own sum: granule by granule. */
+static void walk_granules(dlc_nest *nest, uint32_t n, const dlc_span *s)
+{
+    for (int64_t i = 0; i < s->length; i += node_of(nest, n)->tile) {
+        dlc_walk_enter_written(nest, n, s, i);
+        dlc_walk_children(nest, n);
+        dlc_walk_leave_written(nest, n);
+    }
+}
+
 /* The loop's points from lo on; hi: where it ends, for each of them to ask, or 0. */
 static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, dlc_expr hi)
 {
@@ -640,6 +669,8 @@ static void walk_unrolled(dlc_nest *nest, uint32_t n)
         walk_square(nest, n, &s, size);
     else if (s.length >= 0 && dlc_jam_end(nest, n, s.length) > n + 1)
         jam_points(nest, n, &s);
+    else if (node->tile > 1)
+        walk_granules(nest, n, &s);
     else
         walk_points(nest, n, s.lo, size, s.length < 0 ? s.hi : 0);
     nest->tiles[node->axis] = before;

@@ -9,7 +9,7 @@
  * What is cut and read by others too is bf16 to them as well, and of two such contractions that are added (a block's branches) both results
  * are, for one of them goes through memory: so it holds half the bytes. The cut of a pool's maximum goes in front of it, where it is the
  * same, and those of all parts of a value go in front of the views that take it apart. Inputs and outputs of the model keep f32. A
- * convolution of narrow groups stays as it is, but a large one of single channels with a small window, which gains half its bytes; and so
+ * convolution of narrow groups stays as it is, but one of single channels that is large, which gains half its bytes, or has large windows; and so
  * does one of few channels, and a product of two activations or a convolution of wide groups where no instruction multiplies bf16 faster
  * than f32: what they would save is less than the cuts cost. Where there is one, an image of few channels has its pixels' channels side by
  * side, as a wider one of one channel, whose windows' rows are long enough:
@@ -30,7 +30,9 @@ enum {
     LEAST_COLUMNS = 3,    /* of a window that is multiplied by pairs; */
     LEAST_IN_TILES = 5,   /* in tile registers, where rows of three are as well off in f32 */
     MOST_VIEWS = 4,       /* that are looked through */
-    MOST_TAPS = 25,       /* of a depthwise window */
+    MOST_TAPS = 25,       /* of a depthwise window; */
+    MOST_PAIRED_TAPS = 49, /* by pairs, */
+    FEW_TAPS = 9,         /* which gain less of small images than their cuts cost */
     LEAST_BYTES = 1 << 20 /* of f32 that does not stay in the caches from one kernel to the next */
 };
 
@@ -64,16 +66,18 @@ static int has_many_rows(const dlc_pass_ctx *ctx, const dlc_node *node)
            dlc_expr_is_int(ctx->graph->pool, innermost(node, 0), &terms) && terms >= LEAST_TERMS;
 }
 
-/* A convolution of each channel by itself has too few terms for any instruction: half the bytes are what it gains, where they are many.
- * Larger windows have more to widen than memory takes. */
-static int is_large_depthwise(const dlc_graph *graph, const dlc_node *node)
+/* A convolution of each channel by itself gains half its bytes, where these are many. Where an instruction multiplies pairs of its window's
+ * rows, a large window gains more than cutting an image costs, however small that is; where none does, it has more to widen than memory takes. */
+static int is_depthwise(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_type *image = &node->inputs[0]->type, *filter = &node->inputs[1]->type;
-    int64_t elems, channels, weights, outputs;
+    const dlc_graph *graph = ctx->graph;
+    int64_t elems, channels, weights, outputs, has_pairs = dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS);
     return node->op == DLC_OP_CONV && node->inputs[0]->def && !dlc_is_constant(node->inputs[0]) && dlc_is_constant(node->inputs[1]) &&
            dlc_expr_is_int(graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(graph->pool, filter->dims[1], &channels) &&
-           channels == 1 && dlc_type_elems(graph->pool, filter, &weights) && weights <= MOST_TAPS * outputs &&
-           dlc_type_elems(graph->pool, image, &elems) && elems * dlc_dtype_bytes(DLC_F32) > LEAST_BYTES;
+           channels == 1 && dlc_type_elems(graph->pool, filter, &weights) && dlc_type_elems(graph->pool, image, &elems) &&
+           weights <= (has_pairs ? MOST_PAIRED_TAPS : MOST_TAPS) * outputs &&
+           (elems * dlc_dtype_bytes(DLC_F32) > LEAST_BYTES || (has_pairs && weights > FEW_TAPS * outputs));
 }
 
 /* Each group is a contraction of its own, of which one tile takes no more columns than the group has: by pairs, not by tile registers, which
@@ -97,7 +101,7 @@ static int is_suitable(const dlc_pass_ctx *ctx, const dlc_node *node)
         if (node->inputs[i]->type.dtype != DLC_F32)
             return 0;
     if (dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1)
-        return is_large_depthwise(graph, node) || has_wide_groups(ctx, node);
+        return is_depthwise(ctx, node) || has_wide_groups(ctx, node);
     if (is_product_of_two(node))
         return has_many_rows(ctx, node);
     return dlc_is_constant(node->inputs[0]) != dlc_is_constant(node->inputs[1]) &&

@@ -23,7 +23,7 @@ static const struct {
     {DLC_DOT_UDOT, 128, "llvm.aarch64.neon.udot", 1, 0},
     {DLC_DOT_USDOT, 128, "llvm.aarch64.neon.usdot", 1, 0},
 };
-enum { NINSTRUCTIONS = sizeof instructions / sizeof *instructions, MOST_ARGS = 3 };
+enum { NINSTRUCTIONS = sizeof instructions / sizeof *instructions, MOST_ARGS = 3, MOST_BYTES = 256 };
 
 dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc)
 {
@@ -47,6 +47,34 @@ dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a,
     cpu->facts |= fact;
     LLVMValueRef result = dlc_cpu_intrinsic(cpu, instructions[i].name, overloads, noverloads, args, nargs);
     return dlc_wrap(adds ? result : LLVMBuildAdd(cpu->builder, all[0], result, ""));
+}
+
+/* Lanes of a and b in turns. */
+static LLVMValueRef in_turns(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
+{
+    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(a));
+    LLVMValueRef lanes[2 * MOST_BYTES];
+    for (uint32_t i = 0; i < 2 * n; i++)
+        lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(cpu->context), i / 2 + i % 2 * n, 0);
+    return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(lanes, 2 * n), "");
+}
+
+dlc_val dlc_cpu_interleave(dlc_emitter *e, dlc_dtype dtype, uint32_t width, uint32_t n, const dlc_val *elements)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    enum { WORD = 32, MOST = 4 };
+    uint32_t bits = WORD / n;
+    LLVMValueRef parts[MOST];
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(cpu->context, bits), width);
+        parts[i] = elements[i] ? dlc_cpu_to_memory(cpu, dtype, width, dlc_llvm(elements[i])) : LLVMConstNull(type);
+    }
+    for (; n > 1; n /= 2, bits *= 2)
+        for (uint32_t i = 0; i < n / 2; i++) {
+            LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(cpu->context, 2 * bits), width);
+            parts[i] = LLVMBuildBitCast(cpu->builder, in_turns(cpu, parts[2 * i], parts[2 * i + 1]), type, "");
+        }
+    return dlc_wrap(parts[0]);
 }
 
 dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes)

@@ -86,6 +86,7 @@ dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
 LLVMValueRef dlc_cpu_copied_to_lanes(LLVMValueRef v);
 
 /* codegen/cpu/dot.c */
+dlc_val dlc_cpu_interleave(dlc_emitter *e, dlc_dtype dtype, uint32_t width, uint32_t n, const dlc_val *elements);
 dlc_val dlc_cpu_dot_step(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
 dlc_val dlc_cpu_widen(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes);
 

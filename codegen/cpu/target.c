@@ -779,7 +779,8 @@ static const dlc_emitter table = {
     .hold = dlc_cpu_hold,   .store_held = dlc_cpu_store_held, .store_woven = dlc_cpu_store_woven,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .shuffles = 1,          .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
-    .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step, .widen = dlc_cpu_widen,
+    .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step,
+    .interleave = dlc_cpu_interleave, .widen = dlc_cpu_widen,
     .tiles = &dlc_cpu_tiles,
 };
 

@@ -538,6 +538,14 @@ void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint3
         dlc_vec_push(schedule->arena, &node->over, over->data[i]);
 }
 
+void dlc_schedule_own_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t over, dlc_place place)
+{
+    dlc_schedule_leaf(schedule, stage, place);
+    dlc_schedule_node *node = &schedule->nodes.data[schedule->nodes.n - 1];
+    node->own = (uint8_t)row;
+    dlc_vec_push(schedule->arena, &node->over, over);
+}
+
 void dlc_schedule_dot_cut(dlc_schedule *schedule, uint32_t axis, int64_t part)
 {
     dlc_schedule_node *node = &schedule->nodes.data[schedule->nodes.n - 1];

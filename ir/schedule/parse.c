@@ -404,12 +404,26 @@ static uint32_t parse_skipped(parser *p, const dlc_ids *over)
     return n;
 }
 
+/* Without rows and columns: each lane's own sum. */
+static void parse_own_dot(parser *p, uint32_t stage, dlc_dot row)
+{
+    dlc_lexer_expect(p->lex, "[");
+    uint32_t axis = parse_axis(p);
+    dlc_lexer_expect(p->lex, "]");
+    if (is_ok(p))
+        dlc_schedule_own_dot(p->schedule, stage, row, axis, DLC_PLACE_BUFFER);
+}
+
 static void parse_dot(parser *p, uint32_t stage)
 {
     dlc_dot row = parse_row(p);
     uint32_t rows = DLC_NO_AXIS, columns, cut = DLC_NO_AXIS, nskipped = 0;
     int64_t part = 0;
     dlc_ids over = {0};
+    if (dlc_lexer_take(p->lex, "over")) {
+        parse_own_dot(p, stage, row);
+        return;
+    }
     if (p->lex->token.kind == DLC_TOKEN_INT)
         parse_count(p, 1);
     else

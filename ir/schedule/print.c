@@ -136,6 +136,10 @@ static void print_leaf(printer *p, const dlc_schedule_node *leaf)
         print_axis(p, leaf->columns);
         print_over(p, leaf);
     }
+    if (leaf->own != DLC_DOT_NONE) {
+        dlc_str_printf(p->out, " = dot %s", dlc_dots[leaf->own].text);
+        print_over(p, leaf);
+    }
     if (leaf->place != DLC_PLACE_BUFFER)
         dlc_str_printf(p->out, " in %s", dlc_place_names[leaf->place]);
     if (leaf->ahead)

@@ -217,20 +217,23 @@ int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr col
     return 0;
 }
 
-dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands)
+int dlc_dot_takes_own(dlc_dot row, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands)
 {
     const dlc_expr_node *node = dlc_node_of(pool, value);
-    if (stage->combine != DLC_REDUCE_SUM || node->op != DLC_EXPR_MUL || stage->dtype[0] != DLC_I32)
-        return DLC_DOT_NONE;
+    if (stage->combine != DLC_REDUCE_SUM || node->op != DLC_EXPR_MUL || dlc_dots[row].granule == 1 || dlc_dots[row].family != DLC_FAMILY_LANES)
+        return 0;
     dlc_expr a = dlc_arg(pool, value, 0), b = dlc_arg(pool, value, 1);
-    if (dlc_node_of(pool, a)->op != DLC_EXPR_CAST || dlc_node_of(pool, b)->op != DLC_EXPR_CAST)
-        return DLC_DOT_NONE;
-    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++) {
-        const dlc_dot_info *info = &dlc_dots[row];
-        if (info->granule > 1 && info->family == DLC_FAMILY_LANES && info->order == DLC_ORDER_EXACT && info->a == DLC_U8 &&
-            dlc_dot_fact(target, row) && dlc_dot_takes(row, pool, a, b, DLC_I32, operands) && !operands->is_flipped)
+    return dlc_node_of(pool, a)->op == DLC_EXPR_CAST && dlc_node_of(pool, b)->op == DLC_EXPR_CAST &&
+           dlc_dot_takes(row, pool, a, b, stage->dtype[0], operands) && !operands->is_flipped && !operands->mask &&
+           !dlc_dot_widens(row, dlc_node_of(pool, operands->rows)->dtype) && !dlc_dot_widens(row, dlc_node_of(pool, operands->columns)->dtype);
+}
+
+dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands)
+{
+    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
+        if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].a == DLC_U8 && dlc_dot_fact(target, row) &&
+            dlc_dot_takes_own(row, pool, stage, value, operands))
             return row;
-    }
     return DLC_DOT_NONE;
 }
 
@@ -523,7 +526,7 @@ static uint32_t facts_of_products(const dlc_schedule *schedule)
     dlc_dot_operands operands;
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         if (schedule->nodes.data[n].kind == DLC_LOOP_LEAF)
-            facts |= dlc_dot_fact(target, (dlc_dot)schedule->nodes.data[n].row);
+            facts |= dlc_dot_fact(target, (dlc_dot)schedule->nodes.data[n].row) | dlc_dot_fact(target, (dlc_dot)schedule->nodes.data[n].own);
     for (uint32_t s = 0; s < schedule->kernel->stages.n; s++) {
         const dlc_stage *stage = &schedule->kernel->stages.data[s];
         facts |= dlc_dot_fact(target, dlc_dot_of_bytes(target, schedule->kernel->pool, stage, stage->value[0], &operands));

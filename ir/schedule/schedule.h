@@ -80,6 +80,7 @@ typedef struct {
     uint8_t kind;      /* dlc_loop_kind; LEAF: a stage */
     uint8_t place;     /* LEAF: dlc_place: where readers find the value */
     uint8_t row;       /* LEAF: dlc_dot: a register tile; NONE: a value, or a step of a fold, at one point */
+    uint8_t own;       /* LEAF, `row` NONE: dlc_dot: in lanes, each lane's own sum over the axis of `over`, by the row's granules */
     uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1.
                           A dot: tiles of the columns that their factor comes to L2 before it is multiplied: 0 or 1.
                           Else: iterations of the loop around its lanes that what it reads of buffers comes to L2 early */
@@ -90,7 +91,7 @@ typedef struct {
     int64_t tile;      /* loops: points per iteration; LANE: lanes of a vector */
     uint32_t count;    /* LANE: vectors a step, each with accumulators of its own where a stage is folded along it */
     uint32_t rows, columns; /* dot: the axes left open as tiles by the loops around; rows may be DLC_NO_AXIS: one row */
-    dlc_ids over;      /* dot: reduced axes it runs over itself, outer to inner */
+    dlc_ids over;      /* dot: reduced axes it runs over itself, outer to inner; `own`: one */
     uint32_t cut;      /* dot: the one of them whose tiles of `part` points, with all axes behind, are summed apart */
     int64_t part;      /* 0: one sum, term by term */
     uint32_t nskipped; /* dot: so many of `over`, from the outermost, go by points at which some row of the tile is no padding */
@@ -203,6 +204,8 @@ void dlc_schedule_open_as(dlc_schedule *schedule, uint32_t stage);
 void dlc_schedule_leaf(dlc_schedule *schedule, uint32_t stage, dlc_place place);
 void dlc_schedule_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t rows, uint32_t columns,
                       const dlc_ids *over, dlc_place place);
+/* In lanes: each lane's own sum of products over the axis, by the row's granules: `sum = dot vdpbf16ps over [kw]`. */
+void dlc_schedule_own_dot(dlc_schedule *schedule, uint32_t stage, dlc_dot row, uint32_t over, dlc_place place);
 /* The sum of the dot just added is one of partial sums: of `part` points of the axis and all axes behind it each. */
 void dlc_schedule_dot_cut(dlc_schedule *schedule, uint32_t axis, int64_t part);
 void dlc_schedule_close(dlc_schedule *schedule, uint32_t n); /* the n innermost loops */
@@ -327,6 +330,8 @@ dlc_expr dlc_dot_factor(dlc_dot row, const dlc_pool *pool, dlc_expr factor);
 int dlc_dot_widens(dlc_dot row, dlc_dtype dtype);
 /* The codes of each byte are in it, and all columns and all of a granule have the same part of theirs. */
 int dlc_dot_unpacks(dlc_kernel *kernel, const dlc_dot_operands *operands, uint32_t columns, uint32_t within);
+/* The stage's value, as given, is a product that lanes may add up by granules of the row, each for itself: operands without casts. */
+int dlc_dot_takes_own(dlc_dot row, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands);
 /* False: the row takes no factors of these types. */
 int dlc_dot_takes(dlc_dot row, const dlc_pool *pool, dlc_expr rows, dlc_expr columns, dlc_dtype acc, dlc_dot_operands *result);
 /* The contraction of a dot leaf: the factors of its rows and columns, as they stand and as the leaf's row takes them, and what is free of

@@ -160,6 +160,16 @@ static int64_t copies_of(const dlc_verifier *v, uint32_t n)
     return copies;
 }
 
+/* All it holds is a lane's own sum, which takes its tiles. */
+static int is_for_own(const dlc_verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, dlc_verifier_node(v, n)->end - 1);
+    for (uint32_t i = n + 1; i < dlc_verifier_node(v, n)->end - 1; i++)
+        if (dlc_verifier_node(v, i)->kind == DLC_LOOP_LEAF)
+            return 0;
+    return leaf->kind == DLC_LOOP_LEAF && leaf->own != DLC_DOT_NONE && leaf->over.data[0] == dlc_verifier_node(v, n)->axis;
+}
+
 static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
@@ -181,7 +191,7 @@ static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && copies_of(v, n) > MOST_UNROLLED)
         return dlc_verifier_fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);
-    if (node->kind == DLC_LOOP_UNROLL && node->tile != 1)
+    if (node->kind == DLC_LOOP_UNROLL && node->tile != 1 && !is_for_own(v, n))
         return dlc_verifier_fail(v, "%s: what is written out goes point by point", loop_text(v, n));
     DLC_TRY(verify_tile(v, n));
     return node->kind == DLC_LOOP_LANE ? verify_lane(v, n) : DLC_OK;
@@ -507,6 +517,30 @@ static dlc_status verify_written_out(const dlc_verifier *v, uint32_t n)
     return DLC_OK;
 }
 
+/* Each lane's own sum of the granule that a loop leaves open. */
+static dlc_status verify_own_dot(const dlc_verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
+    const dlc_stage *stage = stage_at(v, leaf->stage);
+    const dlc_dot_info *row = &dlc_dots[leaf->own];
+    uint32_t lane = around(v, n, DLC_LOOP_LANE), axis = leaf->over.data[0], loop = dlc_schedule_loop_over(v->schedule, parent(v, n), axis);
+    dlc_dot_operands operands;
+    if (v->schedule->target->kind != DLC_TARGET_CPU || lane == DLC_ROOT_NODE || dlc_ids_find(&stage->reduce, dlc_verifier_node(v, lane)->axis, NULL))
+        return dlc_verifier_fail(v, "%s: %s without rows and columns is each lane's own sum, in lanes that it is not reduced along, on CPUs",
+                                 stage->name, row->text);
+    if (leaf->ahead)
+        return dlc_verifier_fail(v, "%s: %s without rows and columns reads nothing ahead", stage->name, row->text);
+    if (!dlc_dot_takes_own((dlc_dot)leaf->own, v->kernel->pool, stage, stage->value[0], &operands))
+        return dlc_verifier_fail(v, "%s: lanes add up by %s products of %s and %s, under casts to %s", stage->name, row->text,
+                                 dlc_dtypes[row->a].text, dlc_dtypes[row->b].text, dlc_dtypes[row->acc].text);
+    if (!dlc_ids_find(&stage->reduce, axis, NULL))
+        return dlc_verifier_fail(v, "%s is not reduced over %s", stage->name, axis_name(v, axis));
+    if (loop == DLC_ROOT_NODE || dlc_verifier_node(v, loop)->kind != DLC_LOOP_UNROLL || dlc_verifier_node(v, loop)->tile != row->granule)
+        return dlc_verifier_fail(v, "%s: %s takes %u points of %s, and no loop 'unroll %s:%u' around it leaves them open", stage->name, row->text,
+                                 row->granule, axis_name(v, axis), axis_name(v, axis), row->granule);
+    return DLC_OK;
+}
+
 static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *leaf = dlc_verifier_node(v, n);
@@ -528,11 +562,14 @@ static dlc_status verify_leaf(const dlc_verifier *v, uint32_t n)
     if (leaf->ahead && !v->schedule->threads && dlc_schedule_ahead_loop(v->schedule, n) == DLC_ROOT_NODE)
         return dlc_verifier_fail(v, "%s: there is no loop around lanes of it or rows of its tile over which it could read ahead", stage->name);
     if (as != DLC_ROOT_NODE)
-        return verify_element(v, n, as);
+        return verify_element(v, n, as); /* a map: no sum of its own */
     for (uint32_t i = 0; i < stage->axes.n; i++)
         DLC_TRY(verify_open_axis(v, n, stage->axes.data[i]));
+    if (leaf->own != DLC_DOT_NONE)
+        DLC_TRY(verify_own_dot(v, n));
     for (uint32_t i = 0; i < stage->reduce.n; i++)
-        DLC_TRY(verify_open_axis(v, n, stage->reduce.data[i]));
+        if (leaf->own == DLC_DOT_NONE || stage->reduce.data[i] != leaf->over.data[0])
+            DLC_TRY(verify_open_axis(v, n, stage->reduce.data[i]));
     return DLC_OK;
 }
 

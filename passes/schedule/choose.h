@@ -92,6 +92,12 @@ int dlc_choose_at_points(dlc_chooser *chooser);
 int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
 int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);
 /* What lanes were chosen: a tree is made of it when the loops around are known. */
+/* By which row, and by granules along which axis, each lane adds up products for itself; NONE: one after the other. */
+typedef struct {
+    dlc_dot row;
+    uint32_t axis;
+} dlc_own_dot;
+extern const dlc_own_dot dlc_no_own_dot;
 typedef struct {
     uint32_t axis;
     int64_t tile;
@@ -118,16 +124,25 @@ void dlc_choose_lanes_facts(dlc_chooser *chooser, dlc_lanes_choice *choice);
 void dlc_choose_lanes_build(dlc_chooser *chooser, const dlc_lanes_choice *choice);
 /* One stage inside the choice's loops, which are open. */
 void dlc_choose_lanes_stage(dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
+/* choose_fold.c: the first of the reduced axes from which on they are written out; none: their number. */
+uint32_t dlc_choose_first_unrolled(const dlc_chooser *chooser, const dlc_ids *reduce);
+/* The stage's reduced axes, `inner` behind the others. */
+dlc_ids dlc_choose_reduced(const dlc_chooser *chooser, uint32_t stage, uint32_t inner);
+/* Of the stage in lanes, `width` at once, along `lane`; and in those of the choice. */
+dlc_own_dot dlc_choose_lanes_own_dot(const dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
+dlc_own_dot dlc_choose_own_dot(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width, uint32_t inner);
 /* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out. */
-uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner);
+uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner, const dlc_own_dot *own);
+/* The stage in such loops. */
+void dlc_choose_fold_leaf(dlc_chooser *chooser, uint32_t stage, const dlc_own_dot *own);
 /* Opens the loop over the points of a square, inside its lanes, and says how many loops that is: none where there is no such axis. */
 uint32_t dlc_choose_open_across(dlc_chooser *chooser, uint32_t across);
 /* Vectors a step of a fold along the lane. */
 uint32_t dlc_choose_partials(const dlc_chooser *chooser, uint32_t lane, uint32_t width);
-/* Constants that the stage reads along the lanes lie that way. */
-void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane);
+/* Constants that the stage reads along the lanes lie that way, and by granules of its own sum. */
+void dlc_choose_lay_out_constants(dlc_chooser *chooser, uint32_t stage, uint32_t lane, const dlc_own_dot *own);
 /* A constant's load by a stage: it lies with this dimension innermost, where there is such a layout. */
-void dlc_choose_lay_out_constant(dlc_chooser *chooser, uint32_t stage, dlc_expr load, uint32_t dim);
+void dlc_choose_lay_out_constant(dlc_chooser *chooser, uint32_t stage, dlc_expr load, uint32_t dim, const dlc_own_dot *own);
 /* By stage, the best lane among its own and its reduced axes, when the roots have loops around it; returns all cycles. */
 double dlc_choose_own_lanes(const dlc_chooser *chooser, uint32_t width, uint32_t *lanes);
 /* The same for CUDA: lanes of a warp. */

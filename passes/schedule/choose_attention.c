@@ -199,7 +199,7 @@ static void build(attention *a)
     uint32_t *left = dlc_new_array(t->c->arena, uint32_t, nstages), *right = dlc_new_array(t->c->arena, uint32_t, nstages);
     dlc_products_add_copies(t, left, right);
     for (uint32_t s = a->scores + 1; s < a->values; s++)
-        dlc_choose_lay_out_constants(t->c, s, a->query);
+        dlc_choose_lay_out_constants(t->c, s, a->query, &dlc_no_own_dot);
     dlc_tiles_flatten(t);
     for (uint32_t i = 0; i < t->points.n; i++)
         dlc_schedule_open(t->c->schedule, DLC_LOOP_PAR, t->points.data[i], 1);

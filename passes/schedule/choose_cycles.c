@@ -293,23 +293,37 @@ static void cut_lanes(const dlc_chooser *c, layout_parts *parts)
     parts->part[0] = outer;
 }
 
+/* What a lane adds up by granules along an axis lies by them. */
+static void cut_granules(const dlc_own_dot *own, layout_parts *parts)
+{
+    uint32_t at = 0;
+    while (at < parts->n && (parts->part[at].axes.n != 1 || parts->part[at].axes.data[0] != own->axis))
+        at++;
+    if (own->row == DLC_DOT_NONE || at == parts->n || parts->n == DLC_MAX_RANK)
+        return;
+    parts->part[at].block = dlc_dots[own->row].granule;
+    parts->part[parts->n] = parts->part[at];
+    parts->part[parts->n++].inner = 1;
+}
+
 /* Constants read along the lanes lie that way: the filters of a depthwise convolution. */
-void dlc_choose_lay_out_constant(dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t dim)
+void dlc_choose_lay_out_constant(dlc_chooser *c, uint32_t s, dlc_expr load, uint32_t dim, const dlc_own_dot *own)
 {
     const dlc_buffer *buffer = &c->kernel->buffers.data[dlc_node_of(c->kernel->pool, load)->imm.id];
     layout_parts parts;
     if (dim + 1u >= buffer->type.rank || !lanes_layout(c, load, dim, &parts))
         return;
     cut_lanes(c, &parts);
+    cut_granules(own, &parts);
     dlc_schedule_pack(c->schedule, dlc_arena_printf(c->arena, "%s_by_lanes", buffer->name), s, load, parts.part, parts.n);
 }
 
-void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane)
+void dlc_choose_lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t lane, const dlc_own_dot *own)
 {
     for (uint32_t i = 0; i < c->accesses[s].n; i++) {
         const dlc_access_fact *access = &c->accesses[s].data[i];
         uint32_t dim;
         if (access->load && can_lay_out(c, access->source, lane, &dim))
-            dlc_choose_lay_out_constant(c, s, access->load, dim);
+            dlc_choose_lay_out_constant(c, s, access->load, dim, own);
     }
 }

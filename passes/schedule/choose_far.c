@@ -17,11 +17,11 @@ static int is_far(const dlc_chooser *c, dlc_source source)
            dlc_choose_elems(c, source) * dlc_dtype_bytes(c->kernel->buffers.data[source].type.dtype) > c->target->l2_bytes;
 }
 
-/* Register tiles wait for multiplications, and what is unrolled reads windows or squares. */
+/* Products wait for multiplications, and what is unrolled reads windows or squares. */
 static int is_excluded(const dlc_schedule *schedule)
 {
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
-        if (schedule->nodes.data[n].row != DLC_DOT_NONE || schedule->nodes.data[n].kind == DLC_LOOP_UNROLL)
+        if (schedule->nodes.data[n].row != DLC_DOT_NONE || schedule->nodes.data[n].own != DLC_DOT_NONE || schedule->nodes.data[n].kind == DLC_LOOP_UNROLL)
             return 1;
     return 0;
 }

@@ -97,7 +97,7 @@ static void lay_out_constants(dlc_chooser *c, uint32_t s, uint32_t channel)
             continue;
         for (uint32_t d = 0; d < dlc_load_rank(pool, access->load); d++)
             if (dlc_expr_uses_axis(pool, dlc_arg(pool, access->load, d), channel)) {
-                dlc_choose_lay_out_constant(c, s, access->load, d);
+                dlc_choose_lay_out_constant(c, s, access->load, d, &dlc_no_own_dot);
                 break;
             }
     }

@@ -376,10 +376,16 @@ static void build_product(const halo *h, uint32_t s, const uint32_t *left, const
     dlc_schedule_close(schedule, n);
 }
 
+static dlc_own_dot own_dot_of(const halo *h, uint32_t s)
+{
+    return dlc_choose_own_dot(h->t.c, s, lane_of(h, s), h->t.lanes.width, DLC_NO_AXIS);
+}
+
 static void build_nest(halo *h, uint32_t s, uint32_t end)
 {
     dlc_chooser *c = h->t.c;
     dlc_ids axes = {0};
+    dlc_own_dot own = own_dot_of(h, s);
     uint32_t n = 0, nwindow, lane = lane_of(h, s);
     for (uint32_t i = 0; i < stage_at(h, s)->axes.n; i++)
         if (stage_at(h, s)->axes.data[i] != lane && !has(&h->t.points, stage_at(h, s)->axes.data[i]))
@@ -388,8 +394,8 @@ static void build_nest(halo *h, uint32_t s, uint32_t end)
     for (uint32_t i = 0; i < axes.n; i++)
         n += open_for(h, axes.data[i], 1);
     dlc_schedule_open_lane(c->schedule, lane, h->t.lanes.width, 1);
-    nwindow = dlc_choose_open_reduced(c, s, DLC_NO_AXIS, DLC_NO_AXIS);
-    dlc_schedule_leaf(c->schedule, s, c->place[s]);
+    nwindow = dlc_choose_open_reduced(c, s, DLC_NO_AXIS, DLC_NO_AXIS, &own);
+    dlc_choose_fold_leaf(c, s, &own);
     dlc_schedule_close(c->schedule, nwindow);
     for (uint32_t e = s + 1; e < end; e++)
         dlc_schedule_leaf(c->schedule, e, c->place[e]);
@@ -419,8 +425,10 @@ static void build(halo *h)
     uint32_t *left = dlc_new_array(c->arena, uint32_t, nstages), *right = dlc_new_array(c->arena, uint32_t, nstages);
     dlc_products_add_copies(&h->t, left, right);
     for (uint32_t s = 0; s < nstages; s++)
-        if (!h->t.products[s].is_dot && lane_of(h, s) != DLC_NO_AXIS)
-            dlc_choose_lay_out_constants(c, s, lane_of(h, s));
+        if (!h->t.products[s].is_dot && lane_of(h, s) != DLC_NO_AXIS) {
+            dlc_own_dot own = own_dot_of(h, s);
+            dlc_choose_lay_out_constants(c, s, lane_of(h, s), &own);
+        }
     for (uint32_t i = 0; i < h->t.points.n; i++, n++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, h->t.points.data[i], 1);
     if (h->block < extent_of(h, row) || !dlc_choose_is_known(c, row)) {

@@ -14,8 +14,6 @@ enum {
     LEAST_FITTED = 4, /* lanes of a vector as short as its axis */
     MOST_TURNED_WORK = 32, /* operations at a point of a square */
     MOST_TURNED_LOADS = 8, /* and accesses */
-    UNROLL = 32,      /* reduced points written out: windows become straight code with constant offsets */
-    LARGE_WINDOW = 1024, /* points of one of which the inner axes are */
     PARTIALS = 4,     /* vectors a step of a fold along the lanes: an addition takes as many cycles */
     LONG_CHAIN = 4,   /* loads of which each waits for the one before: */
     CHAINS = 2,       /* vectors a step then */
@@ -115,9 +113,6 @@ static int is_root(const dlc_lanes_choice *choice, uint32_t axis)
     return axis == choice->across;
 }
 
-static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce);
-static dlc_ids reduced_of(const dlc_chooser *c, uint32_t s, uint32_t inner);
-
 /* The most loads in a row each of which says where the next one reads. */
 static uint32_t longest_chain(const dlc_chooser *c, uint32_t s)
 {
@@ -162,7 +157,7 @@ static int goes_down(const dlc_chooser *c)
         for (uint32_t i = 0; stage->reduce.n && i < c->accesses[s].n; i++)
             if (c->accesses[s].data[i].load && DLC_SOURCE_IS_STAGE(c->accesses[s].data[i].source))
                 return 0;
-        nlong += stage->reduce.n && first_unrolled(c, &stage->reduce) > 0;
+        nlong += stage->reduce.n && dlc_choose_first_unrolled(c, &stage->reduce) > 0;
     }
     return nlong > 0;
 }
@@ -436,8 +431,8 @@ static int reads_parts(const dlc_chooser *c, dlc_expr load, uint32_t lane, const
 static int add_window(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, windows *w)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
-    const dlc_ids reduce = reduced_of(c, s, w->inner);
-    uint32_t last = reduce.n - 1, first = first_unrolled(c, &reduce);
+    const dlc_ids reduce = dlc_choose_reduced(c, s, w->inner);
+    uint32_t last = reduce.n - 1, first = dlc_choose_first_unrolled(c, &reduce);
     int64_t step = 0, taps = 1, size = (int64_t)width * dlc_dtype_bytes(stage->dtype[0]);
     dlc_expr shared = 0;
     if (first > last)
@@ -674,47 +669,6 @@ void dlc_choose_lanes_facts(dlc_chooser *c, dlc_lanes_choice *choice)
 
 /* --- the tree --- */
 
-/* Windows become straight code with constant offsets: all of a small one, on a CPU the inner axes of a larger one. The first of the
- * reduced axes that is written out; none: their number. */
-static uint32_t first_unrolled(const dlc_chooser *c, const dlc_ids *reduce)
-{
-    int64_t points = 1, extent;
-    uint32_t first = reduce->n;
-    for (uint32_t i = reduce->n; i-- > 0;) {
-        if (!dlc_const_extent(c->kernel, reduce->data[i], &extent) || extent > UNROLL)
-            return reduce->n;
-        points *= extent;
-        if (points <= UNROLL)
-            first = i;
-    }
-    return first == 0 || (c->target->kind == DLC_TARGET_CPU && points <= LARGE_WINDOW) ? first : reduce->n;
-}
-
-/* The stage's reduced axes, `inner` behind the others. */
-static dlc_ids reduced_of(const dlc_chooser *c, uint32_t s, uint32_t inner)
-{
-    const dlc_ids *reduce = &c->kernel->stages.data[s].reduce;
-    dlc_ids order = {0};
-    for (uint32_t i = 0; i < reduce->n; i++)
-        if (reduce->data[i] != inner)
-            dlc_vec_push(c->arena, &order, reduce->data[i]);
-    if (dlc_ids_find(reduce, inner, NULL))
-        dlc_vec_push(c->arena, &order, inner);
-    return order;
-}
-
-uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t inner)
-{
-    const dlc_ids reduce = reduced_of(c, s, inner);
-    uint32_t first = dlc_ids_find(&reduce, lane, NULL) ? reduce.n : first_unrolled(c, &reduce), n = 0;
-    for (uint32_t i = 0; i < reduce.n; i++)
-        if (reduce.data[i] != lane) {
-            dlc_schedule_open(c->schedule, i >= first ? DLC_LOOP_UNROLL : DLC_LOOP_FOR, reduce.data[i], 1);
-            n++;
-        }
-    return n;
-}
-
 uint32_t dlc_choose_open_across(dlc_chooser *c, uint32_t across)
 {
     if (across != DLC_NO_AXIS)
@@ -814,6 +768,7 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
     dlc_schedule *schedule = c->schedule;
     const dlc_stage *stage = &c->kernel->stages.data[s];
     uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : DLC_NO_AXIS, n = 0;
+    dlc_own_dot own = dlc_choose_lanes_own_dot(c, choice, s);
     int folds_lanes = dlc_ids_find(&stage->reduce, lane, NULL);
     int64_t tile = 1;
     uint32_t beside = is_alone ? beside_in(c, choice, s, lane, &tile) : DLC_NO_AXIS;
@@ -831,12 +786,12 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
         n++;
     }
     n += dlc_choose_open_across(c, beside);
-    n += dlc_choose_open_reduced(c, s, lane, choice->inner);
+    n += dlc_choose_open_reduced(c, s, lane, choice->inner, &own);
     if (folds_lanes) {
         dlc_schedule_open_lane(schedule, lane, choice->width, dlc_choose_partials(c, lane, choice->width));
         n++;
     }
-    dlc_schedule_leaf(schedule, s, c->place[s]);
+    dlc_choose_fold_leaf(c, s, &own);
     dlc_schedule_close(schedule, n);
 }
 
@@ -855,8 +810,9 @@ void dlc_choose_lanes_build(dlc_chooser *c, const dlc_lanes_choice *choice)
                              : (int64_t)down * choice->width;
     for (uint32_t s = 0; s < c->nstages; s++) {
         uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
+        dlc_own_dot own = dlc_choose_lanes_own_dot(c, choice, s);
         if (lane != DLC_NO_AXIS)
-            dlc_choose_lay_out_constants(c, s, lane);
+            dlc_choose_lay_out_constants(c, s, lane, &own);
     }
     c->lanes_block = 0;
     for (uint32_t l = 0; l < choice->loops.n; l++) {

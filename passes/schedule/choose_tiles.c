@@ -188,8 +188,10 @@ static void build(tiles *t)
     uint32_t *left = dlc_new_array(t->c->arena, uint32_t, nstages), *right = dlc_new_array(t->c->arena, uint32_t, nstages);
     dlc_products_add_copies(t, left, right);
     for (uint32_t s = 0; s < nstages; s++)
-        if (!t->products[s].is_dot && t->lanes.lanes[s] != DLC_NO_AXIS)
-            dlc_choose_lay_out_constants(t->c, s, t->lanes.lanes[s]);
+        if (!t->products[s].is_dot && t->lanes.lanes[s] != DLC_NO_AXIS) {
+            dlc_own_dot own = dlc_choose_lanes_own_dot(t->c, &t->lanes, s);
+            dlc_choose_lay_out_constants(t->c, s, t->lanes.lanes[s], &own);
+        }
     dlc_tiles_flatten(t);
     open_all(t, &t->points, DLC_LOOP_PAR);
     if (dlc_choose_points(t->c, &t->rows) > (double)t->t || !dlc_choose_are_known(t->c, &t->rows)) {

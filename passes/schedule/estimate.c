@@ -451,6 +451,16 @@ static uint32_t beside_of(const estimator *e, uint32_t leaf)
     return n;
 }
 
+/* Multiplications for each point that the leaf adds up: of its own sum one for a granule. */
+static double own_steps(const estimator *e, uint32_t leaf)
+{
+    const dlc_schedule_node *node = node_at(e, leaf);
+    if (node->own == DLC_DOT_NONE)
+        return 1;
+    double extent = (double)e->c.extent[node->over.data[0]];
+    return ceil(extent / dlc_dots[node->own].granule) / extent;
+}
+
 /* Folds over windows that neighbours share, side by side (codegen/jam.c): a row of a tile's windows and its weights are loaded once. */
 static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width)
 {
@@ -475,7 +485,8 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
         loads += share;
         most = share > most ? share : most;
     }
-    return (points * dlc_estimate_beside(loads, 1) + (further > 0 ? further * most * lane_share(e) : 0)) / 2;
+    double steps = own_steps(e, leaf);
+    return (points * dlc_estimate_beside(loads, steps) + (further > 0 ? further * most * lane_share(e) : 0)) / 2;
 }
 
 /* Loads that a condition over the axis guards: a loop of one vector a step is cut where such a condition changes (codegen/walk.c), with

@@ -178,7 +178,6 @@ START_TEST(rows_give_the_same_numbers_everywhere)
 }
 END_TEST
 
-/* Weights that are constant are packed when the row is chosen: what of K is no granule, too. */
 /* Without a tile: each lane adds its own bytes, by the instruction where a factor has no sign. */
 START_TEST(bytes_are_multiplied_lane_by_lane)
 {
@@ -201,6 +200,94 @@ START_TEST(bytes_are_multiplied_lane_by_lane)
 }
 END_TEST
 
+/* A tile is not all that a row is for: each lane's own sum goes by it, of what is left of K too. */
+START_TEST(lanes_add_up_granules_for_themselves)
+{
+    static const struct {
+        const char *row, *x, *w;
+    } own[] = {{"vpdpbusd", "u8", "i8"}, {"vpdpbusd", "i8", "u8"}, {"sdot", "i8", "i8"}, {"udot", "u8", "u8"}, {"usdot", "u8", "i8"},
+               {"vdpbf16ps", "bf16", "bf16"}};
+    const int size[] = {7, 70, 67}, row = _i;
+    dlcrt_tensor inputs[] = {tensor_of(own[row].x, size[0], size[2], 7), tensor_of(own[row].w, size[2], size[1], 8)}, first = {0};
+    int is_float = !strcmp(own[row].x, "bf16");
+    int ntargets = getenv("DLC_LONG") ? NTARGETS : SOME_TARGETS;
+    for (int k = 0; k < ntargets; k++) {
+        int t = (_i + 2 * k) % NTARGETS;
+        dlc_str text = {0};
+        char message[1024], what[80];
+        dlcrt_tensor y = {0};
+        snprintf(what, sizeof what, "%s %s %s on %s", own[row].row, own[row].x, own[row].w, targets[t]);
+        head(&text, targets[t], own[row].x, own[row].w, size);
+        dlc_str_printf(&text, "schedule %s {\n  par i, lane j:%d {\n    unroll k:%d {\n      a = dot %s over [k] in reg\n    }\n    y\n  }\n}\n\n"
+                              "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", targets[t], (int)dlc_target_find(targets[t])->vector_bytes / 4,
+                       is_float ? 2 : 4, own[row].row);
+        dlc_model *model = compiled(dlc_str_text(&text), targets[t], message, sizeof message);
+        ck_assert_msg(model != NULL, "%s: %s", what, message);
+        dlc_model_close(model);
+        dlc_str_deinit(&text);
+        if (!run_once(inputs, 2, &y, what))
+            continue;
+        y.dtype = is_float ? DLC_F32 : DLC_I32;
+        compare(&inputs[0], &inputs[1], &y, what);
+        if (first.data)
+            ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s: other bits than before", what);
+        first = y;
+    }
+}
+END_TEST
+
+/* Windows of a padded image, a row of it side by side: pairs of their rows, where an odd one is left; weights as they lie, and by pairs. */
+enum { IMAGE = 9, DEPTHWISE = 21, WINDOW = 3 };
+
+START_TEST(windows_share_pairs_of_rows)
+{
+    static const char *const layouts[] = {"kh, kw, c", "kh/2, kw, c, kh%2"};
+    dlcrt_tensor x = tensor_of("bf16", IMAGE * IMAGE, DEPTHWISE, 9), w = tensor_of("bf16", DEPTHWISE, WINDOW * WINDOW, 10), first = {0};
+    for (int t = 0; t < 2 * NTARGETS; t++) {
+        const char *target = targets[t / 2];
+        dlc_str text = {0};
+        char message[1024];
+        dlcrt_tensor y = {.dtype = DLC_F32};
+        dlc_str_printf(&text, "module @t for %s after choose {\n  input %%x: bf16[9,9,21]\n  const %%w: bf16[21,3,3] = [", target);
+        for (int i = 0; i < DEPTHWISE * WINDOW * WINDOW; i++)
+            dlc_str_printf(&text, "%s%.9g", i ? ", " : "", element(&w, i));
+        dlc_str_printf(&text,
+                       "]\n  const %%p: bf16[21,3,3]@{%s} of %%w\n  output %%y: f32[9,9,21]\n}\n\n"
+                       "kernel @k(x: bf16[9,9,21], w: bf16[21,3,3]@const) -> (y: f32[9,9,21]) {\n  axis c=21, h=9, v=9, kh=3, kw=3\n"
+                       "  a[c,h,v] = sum(kh,kw) f32(x[h + kh - 1, v + kw - 1, c if 1 <= h + kh and h + kh < 10 and 1 <= v + kw and "
+                       "v + kw < 10]) * f32(w[c, kh, kw])\n  y[c,h,v] = max(0.0, a) -> y[h, v, c]\n}\n"
+                       "schedule %s {\n  copy wp = a.w [%s]\n  const { wp }\n  par v:4, h, lane c:%d, unroll v {\n    unroll kh:2, kw {\n"
+                       "      a = dot vdpbf16ps over [kh] in reg\n    }\n    y\n  }\n}\n\nsteps {\n  launch 0 (%%x, %%p) -> (%%y)\n}\n",
+                       t % 2 ? "1/2,2,0,1%2" : "1,2,0", target, layouts[t % 2], (int)dlc_target_find(target)->vector_bytes / 4);
+        dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
+        ck_assert_msg(model != NULL, "%s: %s\n%s", target, message, dlc_str_text(&text));
+        dlc_model_close(model);
+        dlc_str_deinit(&text);
+        dlcrt_tensor image = x;
+        image.rank = 3;
+        image.dims[0] = image.dims[1] = IMAGE;
+        image.dims[2] = DEPTHWISE;
+        if (!run_once(&image, 1, &y, target))
+            continue;
+        for (int at = 0; at < IMAGE * IMAGE * DEPTHWISE; at++) {
+            int h = at / DEPTHWISE / IMAGE, v = at / DEPTHWISE % IMAGE, c = at % DEPTHWISE;
+            double sum = 0;
+            for (int k = 0; k < WINDOW * WINDOW; k++) {
+                int row = h + k / WINDOW - 1, column = v + k % WINDOW - 1;
+                if (row >= 0 && row < IMAGE && column >= 0 && column < IMAGE)
+                    sum += element(&x, (row * IMAGE + column) * DEPTHWISE + c) * element(&w, c * WINDOW * WINDOW + k);
+            }
+            ck_assert_msg(fabs(((const float *)y.data)[at] - fmax(0, sum)) <= 1e-5, "%s, %s: [%d,%d,%d] = %.9g, not %.9g", target, layouts[t % 2], h,
+                          v, c, (double)((const float *)y.data)[at], fmax(0, sum));
+        }
+        if (first.data)
+            ck_assert_msg(!memcmp(first.data, y.data, y.size_bytes), "%s, %s: other bits than before", target, layouts[t % 2]);
+        first = y;
+    }
+}
+END_TEST
+
+/* Weights that are constant are packed when the row is chosen: what of K is no granule, too. */
 START_TEST(constants_are_packed_for_the_row)
 {
     enum { M = 37, N = 70, K = 67 };
@@ -615,6 +702,15 @@ static const struct {
      "copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
      "for i:19 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
      "a: a tile of 19x32 is no number of tile registers of up to 16x16"},
+    {"bf16", "bf16", "par i, lane j:16 { unroll k { a = dot vdpbf16ps over [k] in reg } y }",
+     "a: vdpbf16ps takes 2 points of k, and no loop 'unroll k:2' around it leaves them open"},
+    {"bf16", "bf16", "par i, lane j:16 { for k:2 { a = dot vdpbf16ps over [k] in reg } y }",
+     "a: vdpbf16ps takes 2 points of k, and no loop 'unroll k:2' around it leaves them open"},
+    {"bf16", "bf16", "par i, lane j:16 { unroll k:2 { a in reg } y }", "unroll k: what is written out goes point by point"},
+    {"u8", "i8", "par i, lane j:16 { unroll k:4 { a = dot sdot over [k] in reg } y }",
+     "a: lanes add up by sdot products of i8 and i8, under casts to i32"},
+    {"bf16", "bf16", "par i, j { unroll k:2 { a = dot vdpbf16ps over [k] in reg } y }",
+     "a: vdpbf16ps without rows and columns is each lane's own sum, in lanes that it is not reduced along, on CPUs"},
     {"u8", "i8",
      "copy xt = a.x [k/4, i, k%4]\n copy wp = a.w [j/32, k/4, j%32, k%4]\n par j:32 { for k, lane j:16 { wp in scratch } "
      "for k, i { xt in scratch } for i:32 { a = dot tdpbusd i x j over [k] in reg as a { y } } }",
@@ -673,6 +769,8 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
     tcase_add_loop_test(tests, bytes_are_multiplied_lane_by_lane, 0, 4 * NTARGETS);
+    tcase_add_loop_test(tests, lanes_add_up_granules_for_themselves, 0, 6);
+    tcase_add_test(tests, windows_share_pairs_of_rows);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
     tcase_add_loop_test(tests, tiles_stay_in_their_registers, 0, sizeof loops / sizeof *loops);
