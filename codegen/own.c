@@ -66,9 +66,9 @@ static dlc_val add_plainly(const own_sum *o, dlc_val acc)
     dlc_pool *pool = o->nest->kernel->pool;
     dlc_dtype type = (dlc_dtype)row->acc;
     for (uint32_t i = 0; i < o->npoints; i++) {
-        dlc_expr product = at_point(o, o->stage->value[0], row->order == DLC_ORDER_PAIRS ? o->npoints - 1 - i : i);
-        dlc_expr factors[] = {dlc_arg(pool, product, 0), dlc_arg(pool, product, 1)};
-        dlc_val args[] = {dlc_nest_value_at(o->nest, factors[0]), dlc_nest_value_at(o->nest, factors[1]), acc};
+        uint32_t at = row->order == DLC_ORDER_PAIRS ? o->npoints - 1 - i : i;
+        dlc_val args[] = {dlc_nest_value_at(o->nest, at_point(o, dlc_arg(pool, o->stage->value[0], 0), at)),
+                          dlc_nest_value_at(o->nest, at_point(o, dlc_arg(pool, o->stage->value[0], 1), at)), acc};
         acc = o->nest->emit->arith(o->nest->emit, type == DLC_F32 ? DLC_EXPR_FMA : DLC_EXPR_MULADD, type, type, o->nest->width, args);
     }
     return acc;

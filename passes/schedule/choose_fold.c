@@ -35,23 +35,29 @@ dlc_ids dlc_choose_reduced(const dlc_chooser *c, uint32_t s, uint32_t inner)
     return order;
 }
 
+/* Steps of the window that are written out from the axis on, by granules of the row along it; innermost: the axis inside of it, if any. */
+static int64_t steps_of(const dlc_chooser *c, dlc_dot row, uint32_t axis, uint32_t innermost)
+{
+    int64_t granule = dlc_dots[row].granule, granules = (c->extent[axis] + granule - 1) / granule;
+    return innermost == axis ? granules : granules * c->extent[innermost];
+}
+
 /*
- * Of a window of floats in two bytes, where the instruction is faster than widening and multiplying each: pairs along the axis around the
- * innermost one, along which neighbours share what they read, so that these share pairs, too. All loops from it on are written out.
+ * Of a window of bytes, or of bf16 where its instruction is faster than widening and multiplying each: granules along the axis around the
+ * innermost one, along which neighbours share what they read, so that these share granules, too.
  */
 dlc_own_dot dlc_choose_own_dot(const dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t width, uint32_t inner)
 {
     const dlc_stage *stage = &c->kernel->stages.data[s];
     const dlc_ids reduce = dlc_choose_reduced(c, s, inner);
     dlc_dot_operands operands;
-    if (lane == DLC_NO_AXIS || c->target->kind != DLC_TARGET_CPU || !reduce.n || dlc_ids_find(&reduce, lane, NULL) ||
+    if (lane == DLC_NO_AXIS || c->target->kind != DLC_TARGET_CPU || c->target->plugin || !reduce.n || dlc_ids_find(&reduce, lane, NULL) ||
         width * dlc_dtype_bytes(stage->dtype[0]) > c->target->vector_bytes || dlc_choose_first_unrolled(c, &reduce) == reduce.n)
         return dlc_no_own_dot;
-    uint32_t axis = reduce.data[reduce.n > 1 ? reduce.n - 2 : 0];
+    uint32_t innermost = reduce.data[reduce.n - 1], axis = reduce.n > 1 ? reduce.data[reduce.n - 2] : innermost;
     for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && c->extent[axis] > 1; row++)
-        if (dlc_dots[row].order == DLC_ORDER_PAIRS && dlc_dot_fact(c->target, row) && dlc_dot_pays(c->target, row) &&
-            dlc_dot_takes_own(row, c->kernel->pool, stage, stage->value[0], &operands) &&
-            (c->extent[axis] + 1) / 2 * (reduce.n > 1 ? c->extent[reduce.data[reduce.n - 1]] : 1) <= UNROLL)
+        if (dlc_dot_pays(c->target, row) && dlc_dot_takes_own(row, c->kernel->pool, stage, stage->value[0], &operands) &&
+            steps_of(c, row, axis, innermost) <= UNROLL)
             return (dlc_own_dot){row, axis};
     return dlc_no_own_dot;
 }
