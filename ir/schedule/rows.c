@@ -27,10 +27,14 @@ double dlc_dot_rate(const dlc_target *target, dlc_dot row)
 {
     uint32_t fact = dlc_dot_fact(target, row);
     double rate = 0;
+    uint32_t most = dlc_dots[row].granule; /* measured by the row of the fact that takes most at once */
     for (uint32_t i = 0; i < DLC_NFACTS; i++)
         if (fact >> i & 1)
             rate = target->machine->ops_per_us[i];
-    return rate / dlc_dot_pairs(row);
+    for (dlc_dot other = DLC_DOT_NONE + 1; other < DLC_DOT_COUNT; other++)
+        if (dlc_dots[other].fact == dlc_dots[row].fact && dlc_dots[other].granule > most)
+            most = dlc_dots[other].granule;
+    return rate * dlc_dots[row].granule / most / dlc_dot_pairs(row);
 }
 
 double dlc_dot_products_in_tiles(const dlc_target *target, dlc_dot row)
@@ -478,6 +482,11 @@ static int looks_up(const dlc_schedule *schedule, dlc_arena *scratch)
         if (marks[id] && dlc_node_of(kernel->pool, id)->op == DLC_EXPR_LOAD && dlc_looked_up(schedule->target, kernel, id))
             return 1;
     return 0;
+}
+
+dlc_dot dlc_dot_of_words(const dlc_target *target)
+{
+    return dlc_dot_fact(target, DLC_DOT_VPDPWSSD) ? DLC_DOT_VPDPWSSD : dlc_dot_fact(target, DLC_DOT_PMADDWD) ? DLC_DOT_PMADDWD : DLC_DOT_NONE;
 }
 
 double dlc_dot_products(dlc_dot row)

@@ -301,6 +301,8 @@ uint32_t dlc_dot_pairs(dlc_dot row);
 enum { DLC_LEAST_COPIED_FOR = 32 };
 /* It has, and multiplies faster by it than by floats as far as its machine was measured: there are processors whose vdpbf16ps is slower. */
 int dlc_dot_pays(const dlc_target *target, dlc_dot row);
+/* The row by which the target multiplies 16 bits by pairs: of one instruction, or of two; NONE: it has neither. */
+dlc_dot dlc_dot_of_words(const dlc_target *target);
 /* Products of a lane in the time of one multiply-add. */
 double dlc_dot_products(dlc_dot row);
 /* Registers hold a tile's sums twice, as parts and as totals, beside a point's columns and one of its rows' elements. All in registers. */

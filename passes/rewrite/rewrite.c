@@ -97,9 +97,10 @@ static int is_tried(const dlc_rewrite_info *row, const request *r, const dlc_tar
 }
 
 /* The first that applies; where it says what it leaves of the time, those behind it that do so, too, may leave less. */
-static void find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, const dlc_kernel *kernel, dlc_rewritten *out)
+static void find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, uint32_t number, dlc_rewritten *out)
 {
-    dlc_rewriting in = {kernel, ctx->target, r->wanted, r->winograd, r->matrix, dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
+    dlc_rewriting in = {ctx->module->kernels.data[number].kernel, ctx->target, r->wanted, r->winograd, r->matrix, ctx->module, number,
+                        dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
     int is_found = 0;
     *out = (dlc_rewritten){0};
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
@@ -328,7 +329,7 @@ static dlc_status run_round(dlc_pass_ctx *ctx, const request *r, int round)
     uint32_t nkernels = ctx->module->kernels.n, before = ctx->changes;
     dlc_rewritten *rewritten = dlc_new_array(ctx->scratch, dlc_rewritten, nkernels + 1);
     for (uint32_t k = 0; k < nkernels; k++)
-        find_rewrite(ctx, r, round, ctx->module->kernels.data[k].kernel, &rewritten[k]);
+        find_rewrite(ctx, r, round, k, &rewritten[k]);
     DLC_TRY(replace_steps(ctx, rewritten, nkernels));
     if (ctx->changes > before)
         dlc_module_drop_kernels(ctx->module);

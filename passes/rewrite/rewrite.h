@@ -28,6 +28,8 @@ typedef struct {
     int64_t wanted;     /* the number asked for, whatever it costs; 0: where estimates say that it pays */
     int64_t winograd;   /* the largest tile of Winograd's that the numbers may take; 0: none */
     int matrix;         /* products of f32 may be taken apart for the matrix unit */
+    const dlc_module *module;
+    uint32_t number;    /* of the kernel in it */
     int cuts_bf16;      /* what is made of factors of bf16 may be cut to bf16 again: it is the precision that was asked for */
     dlc_arena *arena;   /* of what is made */
     dlc_arena *scratch;

@@ -6,8 +6,9 @@
  *     mm[p,q,t,oc]   = sum(ic) v * u[p,q,ic,oc]                            u = G w G', a constant, computed in f64
  *     z[t,r,q,oc]    = sum(p) A[p,r] * mm                                  y[oh,ow,oc]  = sum(q) A[q,s] * z
  *
- * Of bytes, where they are multiplied as 16 bits by pairs, form 2 is exact: its B and A are of 0 and ±1, and G is taken twice, so u is four
- * times what it was, all of it whole numbers of 16 bits, and results are shifted right by 2.
+ * Of bytes, points are numbers of 16 bits that are multiplied by pairs, and all is exact: forms in whole numbers (winograd_form.c) make
+ * results a number of times as large, by which they are divided. Where these have bits enough is known from the filter itself
+ * (winograd_range.c), or from the number of channels.
  *
  * Of bf16, where the user asks for that precision and the target multiplies it by pairs, form 2 cuts v and u to bf16; transforms are f32.
  *
@@ -224,27 +225,20 @@ static dlc_expr load_in(const site *at, dlc_expr factor)
     return dlc_winograd_is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
 }
 
-/* Bytes go by pairs of 16 bits for want of an instruction of their own, of which more would take less time than fewer of these. */
+/* Bytes that no tile register multiplies; their points are multiplied as 16 bits. */
 static int multiplies_words(const dlc_target *target)
 {
     for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family != DLC_FAMILY_WARP && row != DLC_DOT_PMADDWD &&
-            dlc_dot_fact(target, row))
+        if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == DLC_FAMILY_TILE && dlc_dot_fact(target, row))
             return 0;
-    return dlc_dot_fact(target, DLC_DOT_PMADDWD) != 0;
+    return dlc_dot_of_words(target) != DLC_DOT_NONE;
 }
 
-/* Types of the points and sums. Four times the result, of 9 products for each input, fits an i32. */
+/* Types of the points and sums. */
 static int find_types(site *at, dlc_dtype sum)
 {
     at->sum = sum;
     return sum == DLC_F32 || (sum == DLC_I32 && multiplies_words(at->in->target));
-}
-
-static int fits(const site *at)
-{
-    enum { MOST_INPUTS = INT32_MAX / (4 * TAPS * TAPS * 255 * 255) };
-    return !dlc_winograd_is_exact(at) || (at->inputs * at->nothers <= MOST_INPUTS && at->inputs % 2 == 0);
 }
 
 /* Neighbouring channels do not lie together in something that the kernel stores. */
@@ -325,8 +319,9 @@ static int find_site(site *at)
             return 0;
         find_size(at, d);
     }
-    if (!find_filter(at, &at->kernel->stages.data[0]) || !fits(at))
+    if (!find_filter(at, &at->kernel->stages.data[0]) || (dlc_winograd_is_exact(at) && at->inputs % 2))
         return 0;
+    at->most = dlc_winograd_is_exact(at) ? dlc_winograd_most(at) : 0;
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++)
         at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
@@ -450,7 +445,7 @@ static void make_filter(const site *at, dlc_rewritten *out)
     dlc_vec_push(kernel->arena, &kernel->buffers, copy);
     dlc_vec_push(kernel->arena, &kernel->buffers, u);
     dlc_ids axes = filter_axes(at, kernel);
-    dlc_winograd_filter(at->form, dlc_winograd_is_exact(at) ? 2 : 1, g);
+    dlc_winograd_filter(at->form, dlc_winograd_is_exact(at) && !dlc_winograd_forms[at->form].is_whole ? (double)dlc_winograd_forms[at->form].whole : 1, g);
     add_filter_rows(at, kernel, &axes, (const double (*)[TAPS])g);
     add_filter_points(at, kernel, &axes, (const double (*)[TAPS])g);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -680,8 +675,8 @@ static void make_results(const tiling *t)
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
     stage->value[0] = chosen(t->pool, within[1], results, m);
-    if (dlc_winograd_is_exact(t->at)) /* of four times the filter */
-        stage->value[0] = dlc_expr2(t->pool, DLC_EXPR_SHR, stage->value[0], dlc_expr_const_i(t->pool, DLC_I32, 2));
+    if (dlc_winograd_is_exact(t->at))
+        stage->value[0] = dlc_winograd_divided(t->pool, form, stage->value[0]);
 }
 
 static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
@@ -812,10 +807,12 @@ static void make(const site *at, dlc_rewritten *out)
 
 /* --- whether it pays --- */
 
-/* Of whole numbers only the form whose coefficients are such, and whose products were measured. */
+/* Of bytes forms in whole numbers, whose results have bits enough. */
 static int has_form(const site *at, uint32_t form)
 {
-    return dlc_winograd_forms[form].stride == at->stride[0] && (!dlc_winograd_is_exact(at) || form == 0);
+    const dlc_winograd_form *f = &dlc_winograd_forms[form];
+    int is_exact = dlc_winograd_is_exact(at), fits = at->most <= INT32_MAX >> dlc_winograd_bits(form);
+    return f->stride == at->stride[0] && (is_exact ? f->whole && fits : !f->is_whole);
 }
 
 /* Its products run as register tiles. */
@@ -834,6 +831,7 @@ static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
 static uint32_t choose_form(site *at)
 {
     enum { WORTH_PERCENT = 85,    /* of the time before */
+           MOST_RESULTS = 4,      /* of what loses nothing */
            LEAST_L2 = 128 << 10 }; /* machines with less are short of memory, which filters and tiles take more of */
     const dlc_rewriting *in = at->in;
     if (in->target->l2_bytes < LEAST_L2)
@@ -843,7 +841,7 @@ static uint32_t choose_form(site *at)
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
         double time = dlc_winograd_time(at, f);
-        if (dlc_winograd_forms[f].m > in->winograd || time >= least || !has_form(at, f))
+        if (dlc_winograd_forms[f].m > (dlc_winograd_is_exact(at) ? MOST_RESULTS : in->winograd) || time >= least || !has_form(at, f))
             continue;
         least = time;
         best = f;

@@ -24,6 +24,7 @@ typedef struct {
     int is_turned;      /* by a kernel behind */
     int64_t inputs, outputs; /* channels; inputs for each point of the further axes */
     int64_t nothers;    /* points of them */
+    int64_t most;       /* of bytes: the largest result, sign aside, that the filters allow */
     double images;      /* the least there are */
     uint32_t form;
     dlc_arena *arena;   /* of what is made */
@@ -70,6 +71,8 @@ static inline dlc_dtype dlc_winograd_point_type(const dlc_winograd_site *at, int
     return dlc_winograd_cuts_points(at) && m == DLC_WINOGRAD_CUT_RESULTS ? DLC_BF16 : dlc_winograd_row_type(at);
 }
 
+/* The largest magnitude that a result of bytes can have (winograd_range.c). */
+int64_t dlc_winograd_most(const dlc_winograd_site *at);
 /* Microseconds of one thread, products, transforms and weights from memory; DLC_WINOGRAD_FORMS: as it is. */
 double dlc_winograd_time(const dlc_winograd_site *at, uint32_t form);
 

@@ -8,17 +8,24 @@
  * three products (points 0, -1 and infinity). Odd elements meet the middle tap of one result each.
  *
  *     y0 = (d0 - d2) g0 + d2 (g0 + g2) + d1 g1        y1 = d2 (g0 + g2) - (d2 - d4) g2 + d3 g1
+ *
+ * Whole numbers have points 1 and 2, and no rounding. Each row of G is multiplied by what makes it whole, 4, 6, 6, 24, 24 and 1, and what it
+ * lacks to 24 is multiplied to the point of the results: 6, 4, 4, 1, 1, 24. So results are 24² = 9 * 2^6 times as large. Sums and products
+ * modulo 2^32 are right whatever overflows; there 9 has an inverse, and what is left of the result are 26 bits.
  */
 #include "passes/rewrite/winograd_form.h"
 
 #include "ir/expr/build.h"
 
+#include <math.h>
+
 enum { MOST_PAIRS = DLC_WINOGRAD_PAIRS };
 
 const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS] = {
-    {2, 1, 4, 1, {1}},
-    {4, 1, 6, 2, {0.625, 1.5}},
-    {2, 2, 5, 0, {0}},
+    {2, 1, 4, 1, {1}, 2, 0},
+    {4, 1, 6, 2, {0.625, 1.5}, 0, 0},
+    {2, 2, 5, 0, {0}, 0, 0},
+    {4, 1, 6, 2, {1, 2}, 24, 1},
 };
 
 static int is_strided(uint32_t form)
@@ -34,7 +41,7 @@ static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
         return y ? dlc_add(pool, y, x) : x;
     if (k == -1 && y)
         return dlc_sub(pool, y, x);
-    dlc_expr by = dlc_expr_const(pool, dtype, k);
+    dlc_expr by = dlc_is_float(dtype) ? dlc_expr_const(pool, dtype, k) : dlc_expr_const_i(pool, dtype, (int64_t)k);
     return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
 }
 
@@ -53,6 +60,22 @@ static uint32_t polynomial(uint32_t form, uint32_t without, double *of)
         of[0] *= -root;
     }
     return n;
+}
+
+/* What a row of G is divided by: of pair j, or of 0 where there is no such. */
+static double divisor(uint32_t form, uint32_t j)
+{
+    const dlc_winograd_form *f = &dlc_winograd_forms[form];
+    double by = j < f->npairs ? 2 * f->pair[j] * f->pair[j] : 1;
+    for (uint32_t k = 0; k < f->npairs; k++)
+        by *= j == f->npairs ? -f->pair[k] * f->pair[k] : k == j ? 1 : f->pair[j] * f->pair[j] - f->pair[k] * f->pair[k];
+    return by;
+}
+
+/* What a row that is made whole lacks to `whole`. */
+static double lacking(uint32_t form, uint32_t j)
+{
+    return dlc_winograd_forms[form].is_whole ? (double)dlc_winograd_forms[form].whole / fabs(divisor(form, j)) : 1;
 }
 
 /* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
@@ -89,44 +112,49 @@ void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_ex
 void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
 {
     uint32_t npairs = dlc_winograd_forms[form].npairs;
-    double power[MOST_PAIRS];
+    double power[MOST_PAIRS], whole = (double)dlc_winograd_forms[form].whole;
     if (is_strided(form)) {
         results[0] = dlc_add(pool, dlc_add(pool, z[0], z[1]), z[3]);
         results[1] = dlc_add(pool, dlc_sub(pool, z[1], z[2]), z[4]);
         return;
     }
     for (int64_t i = 0; i < dlc_winograd_forms[form].m; i++) {
-        dlc_expr sum = i == 0 ? z[0] : i == dlc_winograd_forms[form].m - 1 ? z[2 * npairs + 1] : 0;
+        dlc_expr sum = i == 0                                     ? plus(pool, 0, lacking(form, npairs), z[0])
+                       : i == dlc_winograd_forms[form].m - 1 ? plus(pool, 0, dlc_winograd_forms[form].is_whole ? whole : 1, z[2 * npairs + 1])
+                                                                  : 0;
         for (uint32_t j = 0; j < npairs; j++) {
-            power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : 1;
+            power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : lacking(form, j);
             sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
         }
         results[i] = sum;
     }
 }
 
+/* The same, of a row that is made whole its sign alone. */
+static double divisor_of_row(uint32_t form, uint32_t j)
+{
+    double by = divisor(form, j);
+    return dlc_winograd_forms[form].is_whole ? copysign(1, by) : by;
+}
+
 void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_TAPS])
 {
     static const double strided[][DLC_WINOGRAD_TAPS] = {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
     uint32_t npairs = dlc_winograd_forms[form].npairs;
-    double all = 1;
     if (is_strided(form)) {
         for (uint32_t i = 0; i < sizeof strided / sizeof **strided; i++)
             g[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS] = times * strided[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS];
         return;
     }
     for (uint32_t j = 0; j < npairs; j++) {
-        double f = dlc_winograd_forms[form].pair[j], others = 2 * f * f;
-        all *= -f * f;
-        for (uint32_t k = 0; k < npairs; k++)
-            others *= k == j ? 1 : f * f - dlc_winograd_forms[form].pair[k] * dlc_winograd_forms[form].pair[k];
+        double f = dlc_winograd_forms[form].pair[j], by = divisor_of_row(form, j);
         for (uint32_t i = 0; i < 2; i++, f = -f) {
-            g[1 + 2 * j + i][0] = times / others;
-            g[1 + 2 * j + i][1] = times * f / others;
-            g[1 + 2 * j + i][2] = times * f * f / others;
+            g[1 + 2 * j + i][0] = times / by;
+            g[1 + 2 * j + i][1] = times * f / by;
+            g[1 + 2 * j + i][2] = times * f * f / by;
         }
     }
-    g[0][0] = times / all;
+    g[0][0] = times / divisor_of_row(form, npairs);
     g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
     g[2 * npairs + 1][2] = times;
 }
@@ -138,4 +166,20 @@ dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of
         if (by[i] != 0)
             sum = plus(pool, sum, by[i], of[i]);
     return sum;
+}
+
+uint32_t dlc_winograd_bits(uint32_t form)
+{
+    int64_t square = dlc_winograd_forms[form].whole * dlc_winograd_forms[form].whole;
+    return square ? (uint32_t)__builtin_ctzll((uint64_t)square) : 0;
+}
+
+dlc_expr dlc_winograd_divided(dlc_pool *pool, uint32_t form, dlc_expr z)
+{
+    int64_t square = dlc_winograd_forms[form].whole * dlc_winograd_forms[form].whole;
+    uint32_t bits = dlc_winograd_bits(form), odd = (uint32_t)(square >> bits), inverse = odd;
+    for (int i = 0; i < 4; i++) /* Newton: each step has twice as many right bits, of which an odd number has three */
+        inverse *= 2 - odd * inverse;
+    z = inverse == 1 ? z : dlc_mul(pool, z, dlc_expr_const_i(pool, DLC_I32, (int32_t)inverse));
+    return dlc_expr2(pool, DLC_EXPR_SHR, z, dlc_expr_const_i(pool, DLC_I32, bits));
 }

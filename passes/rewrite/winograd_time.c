@@ -8,8 +8,11 @@ typedef dlc_winograd_site site;
 /* Products of a lane at a step; m: results in a row, 1: as it is. */
 static double products_at_once(const site *at, int64_t m)
 {
+    const dlc_target *target = at->in->target;
     int is_pairs = m == 1 ? dlc_winograd_has_pairs(at) : dlc_winograd_point_type(at, m) == DLC_BF16;
-    return dlc_dot_products(dlc_winograd_is_exact(at) ? DLC_DOT_PMADDWD : is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
+    if (dlc_winograd_is_exact(at))
+        return dlc_dot_products(m == 1 && dlc_dot_fact(target, DLC_DOT_VPDPBUSD) ? DLC_DOT_VPDPBUSD : dlc_dot_of_words(target));
+    return dlc_dot_products(is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
 }
 
 /* As it is, in tile registers: half of what they multiply at most, for they are loaded from L2. 0: it is not done in such. */

@@ -82,8 +82,8 @@ static int find_row(points *p, const dlc_contraction *form)
 {
     const dlc_target *target = p->c->target;
     if (stage_at(p, p->product)->dtype[0] != DLC_F32) {
-        p->row = DLC_DOT_PMADDWD;
-        return dlc_dot_fact(target, p->row) && takes(p, form, p->row);
+        p->row = dlc_dot_of_words(target);
+        return p->row != DLC_DOT_NONE && takes(p, form, p->row);
     }
     p->row = dlc_dot_pays(target, DLC_DOT_VDPBF16PS) && takes(p, form, DLC_DOT_VDPBF16PS) ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA;
     return 1;

@@ -47,7 +47,7 @@ for m in 2 4; do
         expect 0 "" "$DLC" run conv.dlc --input x=random:7 --expect z.npz --rewrite winograd=$m --target $target --threads 2
     done
 done
-# Bytes over their whole range, of either signedness: exact, by form 2 alone, and where there is no instruction for bytes.
+# Bytes over their whole range, of either signedness: exact, by pairs of 16 bits. Tiles of 4 want results of 26 bits at most.
 cat >tiles8.dlc <<TEXT
 graph @bytes(%x: u8[2,8,19,14], %z: i8[1,64,9,11]) -> %y, %q, %e {
   %k: u8[] = const [19]
@@ -65,18 +65,38 @@ graph @bytes(%x: u8[2,8,19,14], %z: i8[1,64,9,11]) -> %y, %q, %e {
 TEXT
 exact() { # MODEL TEXTS: by tiles of bytes, to the last bit
     "$DLC" run "$1" --interpret --input x=random:7 --input z=random:8 --outputs z8.npz -q || fail "no expected output"
-    for target in x86-64-v2 x86-64-v3; do
+    for target in x86-64-v2 x86-64-v3 native; do
         [ "$(uname -m)" = x86_64 ] || continue
-        expect 0 "w.winograd2;u.winograd2;products = dot pmaddwd$2" "$DLC" opt "$1" --passes layout,fuse,lower,rewrite,choose \
-            --rewrite winograd=2 --target $target
-        expect 0 "" "$DLC" run "$1" --input x=random:7 --input z=random:8 --expect z8.npz --rtol 0 --atol 0 --rewrite winograd=2 \
-            --target $target --threads 2
+        for m in 2 4; do
+            [ $target = native ] || expect 0 "w.winograd$m;u.winograd$m;products = dot pmaddwd$2" "$DLC" opt "$1" \
+                --passes layout,fuse,lower,rewrite,choose --rewrite winograd=$m --target $target
+            expect 0 "" "$DLC" run "$1" --input x=random:7 --input z=random:8 --expect z8.npz --rtol 0 --atol 0 --rewrite winograd=$m \
+                --target $target --threads 2
+        done
     done
 }
 exact tiles8.dlc ""
-for stays in "winograd=4 x86-64-v3" "winograd=2 x86-64-v4+vnni"; do
-    expect 0 "" "$DLC" opt tiles8.dlc --passes layout,fuse,lower,rewrite --rewrite "${stays% *}" --target "${stays#* }" -o stays.dlc
-    { grep -q '^kernel' stays.dlc && ! grep -q winograd stays.dlc; } || fail "bytes by tiles: $stays"
+expect 0 "w.winograd4;products = dot vpdpwssd" "$DLC" opt tiles8.dlc --passes layout,fuse,lower,rewrite,choose --rewrite winograd=4 \
+    --target x86-64-v4+vnni
+# The largest sums that have bits enough, of either sign, and more channels than that.
+cat >most8.dlc <<TEXT
+graph @most(%x: u8[1,114,9,9], %z: u8[1,114,9,9]) -> %y, %q {
+  %k: u8[] = const [255]
+  %w: i8[16,114,3,3] = const fill(-128)
+  %u: i8[16,114,3,3] = const fill(127)
+  %a: u8[1,114,9,9] = max %x, %k
+  %b: u8[1,114,9,9] = max %z, %k
+  %y: i32[1,16,9,9] = conv %a, %w {pads=[1, 1, 1, 1], dtype=i32}
+  %c: i32[1,16,9,9] = conv %b, %u {pads=[1, 1, 1, 1], dtype=i32}
+  %q: i32[1,16,9,9] = neg %c
+}
+TEXT
+exact most8.dlc ""
+sed 's/114/116/g' most8.dlc >wide8.dlc
+for stays in "wide8.dlc 4 x86-64-v3" "tiles8.dlc 2 x86-64-v4+amx_int8"; do
+    by=${stays#* }
+    expect 0 "" "$DLC" opt "${stays%% *}" --passes layout,fuse,lower,rewrite --rewrite "winograd=${by% *}" --target "${by#* }" -o stays.dlc
+    { grep -q '^kernel' stays.dlc && ! grep -q "w.winograd" stays.dlc; } || fail "bytes by tiles: $stays"
 done
 
 # Images of sizes that only the run knows: smaller than a tile, of whole units and of more than that.
