@@ -59,6 +59,8 @@ typedef struct {
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);
 /* Its time where a run has so many threads; an estimate has those of the machine's `workers`. */
 double dlc_estimate_time_us(const dlc_estimate *estimate, const dlc_schedule *schedule, double threads);
+/* What computing and moving take together, of which the longer hides most of the shorter. */
+double dlc_estimate_hidden(double computing_us, double moving_us);
 /* Bytes that are still near when the next kernel reads them: what of the largest cache stays this program's. */
 double dlc_estimate_kept_bytes(const dlc_target *target);
 /* Fewest units worth a thread of their own, by the estimate; of a GPU, which has all its threads anyway, 1. */

@@ -600,13 +600,17 @@ static double cycles_of(estimator *e, dlc_estimate *result)
     return cycles;
 }
 
+double dlc_estimate_hidden(double computing_us, double moving_us)
+{
+    double longer = computing_us > moving_us ? computing_us : moving_us;
+    return longer + (computing_us + moving_us - longer) * UNHIDDEN_MOVES;
+}
+
 /* Of so many workers, without the cost of the step itself. */
 static double time_of(const dlc_estimate *e, const dlc_target *target, double workers)
 {
     const dlc_machine *machine = target->machine;
-    double computing = hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us);
-    double longer = computing > e->moving_us ? computing : e->moving_us, shorter = computing + e->moving_us - longer;
-    return longer + shorter * UNHIDDEN_MOVES;
+    return dlc_estimate_hidden(hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us), e->moving_us);
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */

@@ -510,6 +510,15 @@ START_TEST(estimates_decide)
 }
 END_TEST
 
+/* What weights take to come from memory hides behind the products, so a deep layer of few points goes by tiles, which have more of them. */
+START_TEST(deep_layers_go_by_tiles)
+{
+    small_graph s = small_begin("in x 1,192,16,16; const w 320,192,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y");
+    ck_assert(has_tiles(lowered(&s, "x86-64-v3", NULL)));
+    small_end(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_rewrite");
@@ -532,6 +541,7 @@ int main(void)
     tcase_add_test(tcase, equal_layers_stay_equal);
     tcase_add_loop_test(tcase, axes_go_by_phases, 0, sizeof phased / sizeof *phased);
     tcase_add_loop_test(tcase, estimates_decide, 0, sizeof chosen / sizeof *chosen);
+    tcase_add_test(tcase, deep_layers_go_by_tiles);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
