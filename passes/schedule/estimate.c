@@ -8,8 +8,6 @@
 
 enum {
     DOT_LOSS_PERCENT = 10, /* distance from peak of matrices, of warps or in tile registers */
-    INNER_BYTES = 40,      /* a cycle, from L2 */
-    OUTER_BYTES = 10,      /* a cycle, from beyond */
     THREAD_LANES = 32,     /* of a warp */
     MANY_THREADS = 8
 };
@@ -18,7 +16,6 @@ enum {
 #define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through: */
 #define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
-#define AGAIN_HIDING 8.0   /* the same of panels that come by again while lanes multiply: they are asked for ahead */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
 #define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
@@ -302,104 +299,6 @@ static double dot_cycles(const estimator *e, uint32_t leaf)
     return further > 0 ? cycles + further / width * lane_share(e) : cycles;
 }
 
-/* The points of the axis that an iteration of loop n goes through. */
-static double points_inside(const estimator *e, uint32_t n, uint32_t axis)
-{
-    uint32_t loop = dlc_schedule_loop_over(e->schedule, n, axis);
-    return loop == DLC_ROOT_NODE ? (double)e->c.extent[axis] : (double)node_at(e, loop)->tile;
-}
-
-/* Bytes a cycle from beyond L2. */
-static double far_rate(const dlc_machine *machine)
-{
-    return machine->l3_bytes_per_us > 0 ? machine->l3_bytes_per_us / machine->cycles_per_us : OUTER_BYTES;
-}
-
-/* Bytes that the factor is made of, as they lie in memory: in all, and in an iteration of loop n. What conversions make of them stays
- * in registers. */
-static void factor_bytes(const estimator *e, dlc_expr factor, uint32_t n, double *all, double *inside)
-{
-    const dlc_pool *pool = e->c.kernel->pool;
-    uint8_t *marks = dlc_new_array(e->c.arena, uint8_t, pool->nodes.n);
-    *all = *inside = 0;
-    dlc_expr_reach(pool, factor, marks);
-    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
-        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD)
-            continue;
-        double whole = dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype), part = whole;
-        for (uint32_t a = 0; a < e->c.kernel->axes.n; a++)
-            if (dlc_expr_uses_axis(pool, id, a)) {
-                whole *= (double)e->c.extent[a];
-                part *= points_inside(e, n, a);
-            }
-        *all += whole;
-        *inside += part;
-    }
-}
-
-/* The factor of a contraction's columns; 0: the leaf is none. */
-static dlc_expr columns_factor(const estimator *e, uint32_t leaf)
-{
-    dlc_kernel *kernel = e->c.kernel;
-    const dlc_schedule_node *node = node_at(e, leaf);
-    dlc_contraction form;
-    if (node->kind != DLC_LOOP_LEAF || node->row == DLC_DOT_NONE ||
-        !dlc_contraction_of(kernel, &kernel->stages.data[node->stage], e->c.arena, &form))
-        return 0;
-    return dlc_ids_find(&form.m, node->columns, NULL) ? form.a : form.b;
-}
-
-/* What an iteration of the loop goes through: the factors of all its contractions, each once. */
-static double bytes_inside(const estimator *e, uint32_t loop)
-{
-    double sum = 0, all, inside;
-    dlc_ids seen = {0};
-    for (uint32_t leaf = loop + 1; leaf < node_at(e, loop)->end; leaf++) {
-        dlc_expr factor = columns_factor(e, leaf);
-        if (!factor || dlc_ids_find(&seen, factor, NULL))
-            continue;
-        dlc_vec_push(e->c.arena, &seen, factor);
-        factor_bytes(e, factor, loop, &all, &inside);
-        sum += inside;
-    }
-    return sum;
-}
-
-/* The columns' factor is read once for each iteration of loops around the columns' that are not over its axes: beyond the first
- * time from the caches, if they hold what the innermost of these loops goes through. */
-static double again_cycles(const estimator *e, uint32_t leaf, int *is_blind)
-{
-    const dlc_pool *pool = e->c.kernel->pool;
-    *is_blind = 0;
-    int is_known = 1;
-    double passes = 1, all, inside;
-    uint32_t innermost = DLC_ROOT_NODE;
-    dlc_expr right = columns_factor(e, leaf);
-    if (!right)
-        return 0;
-    for (uint32_t n = dlc_schedule_columns(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n)) {
-        uint32_t axis = node_at(e, n)->axis;
-        if (axis == DLC_NO_AXIS || dlc_expr_uses_axis(pool, right, axis))
-            continue;
-        double times = ceil(points_inside(e, dlc_schedule_parent(e->schedule, n), axis) / (double)node_at(e, n)->tile);
-        if (times > 1 && innermost == DLC_ROOT_NODE)
-            innermost = n;
-        is_known &= dlc_choose_is_known(&e->c, axis);
-        passes *= times > 1 ? times : 1;
-    }
-    factor_bytes(e, right, innermost, &all, &inside);
-    if (innermost != DLC_ROOT_NODE)
-        inside = bytes_inside(e, innermost);
-    int is_far = inside > e->schedule->target->l2_bytes * 3 / 4;
-    *is_blind = is_far && !is_known;
-    if (inside <= e->schedule->target->l1_bytes / 2)
-        return 0;
-    double waiting = (passes - 1) * all / (is_far ? far_rate(e->schedule->target->machine) : INNER_BYTES);
-    double computing = dot_cycles(e, leaf);
-    int is_of_lanes = dlc_dots[node_at(e, leaf)->row].family == DLC_FAMILY_LANES;
-    return dlc_estimate_hiding(waiting, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
-}
-
 /* What threads of a block do point by point: every access is of neighbours, two operations a cycle. */
 static double thread_cycles(const estimator *e, uint32_t s)
 {
@@ -587,7 +486,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
             int is_dot = node_at(e, n)->row != DLC_DOT_NONE, is_blind = 0;
-            double again = is_dot && !e->schedule->threads ? again_cycles(e, n, &is_blind) : 0;
+            double again = is_dot && !e->schedule->threads ? dlc_estimate_again(&e->c, e->schedule, n, dot_cycles(e, n), &is_blind) : 0;
             double own = leaf_cycles(e, n) * repeats(e, n);
             cycles += own + again;
             result->shared_us += is_kept(e, n) ? own * (times_shared(e) - 1) / e->schedule->target->machine->cycles_per_us : 0;

@@ -328,6 +328,68 @@ START_TEST(estimates_rank_schedules)
 }
 END_TEST
 
+/* The same where estimates were fitted, with figures of a Zen 4, by one thread. */
+#define DEEP(rows, k, columns) "kernel @f(x: f32[" #rows "," #k "], w: f32[" #k "," #columns "]@const) -> (y: f32[" #rows "," #columns "]) {\n" \
+                               "  axis i=" #rows ", j=" #columns ", k=" #k "\n  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
+#define PARTS(loops) "schedule x86-64-v4 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " loops " {\n" \
+                     "    y = dot fma i x j over [k:16]\n  }\n}\n"
+#define STEM "kernel @f(x: f32[3,226,226], w: f32[32,3,3,3]@const) -> (y: f32[112,112,32]) {\n" \
+             "  axis oc=32, oh=112, ow=112, ic=3, kh=3, kw=3\n" \
+             "  y[oc,oh,ow] = sum(ic,kh,kw) x[ic, oh * 2 + kh, ow * 2 + kw] * w[oc, ic, kh, kw] -> y[oh, ow, oc]\n}\n"
+#define STEM_TILES(loops) "schedule x86-64-v4 {\n  copy columns = y.w [oc/32, ic, kh, kw, oc%32]\n  const { columns }\n  " loops " {\n" \
+                          "    y = dot fma oh_ow x oc over [ic:1, kh, kw]\n  }\n}\n"
+#define STEM_LANES "schedule x86-64-v4 {\n  copy by_lanes = y.w [ic, kh, kw, oc]\n  const { by_lanes }\n" \
+                   "  par ow:10, oh, lane oc:16, unroll ow, ic, kh, kw {\n    y\n  }\n}\n"
+#define DEPTHWISE "kernel @f(x: f32[113,113,96], w: f32[3,3,96]@const) -> (y: f32[56,56,96]) {\n  axis c=96, oh=56, ow=56, kh=3, kw=3\n" \
+                  "  y[c,oh,ow] = sum(kh,kw) x[oh * 2 + kh, ow * 2 + kw, c] * w[kh, kw, c] -> y[oh, ow, c]\n}\n"
+#define NEIGHBOURS(lane) "schedule x86-64-v4 {\n  par ow:4, oh, lane c:" lane ", unroll ow {\n    for kh, unroll kw {\n      y\n    }\n  }\n}\n"
+static const struct {
+    const char *kernel, *faster, *slower;
+} zen4[] = {
+    {DEEP(3136, 256, 128), LONG_TILES("par i:14, for j:16"), LONG_TILES("par j:16, for i:14")}, /* all rows come by for each panel */
+};
+
+static double fitted_us(const char *kernel_text, const char *schedule_text, dlc_arena *arena)
+{
+    dlc_kernel *kernel;
+    dlc_schedule *schedule;
+    dlc_estimate estimate;
+    dlc_diag diag;
+    dlc_target target = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *target.machine;
+    machine.cycles_per_us = 1835, machine.l3_bytes_per_us = 97000, machine.near_bytes_per_us = 117000;
+    machine.sum_latency = 2, machine.element_loads = 20, machine.spread_cycles = 0.1, machine.tile_cycles = 0, machine.burst_cycles = 3;
+    machine.row_cycles = 2, machine.step_bytes = 32, machine.lane_ops = 3.5, machine.fitted = 1;
+    target.machine = &machine;
+    dlc_diag_init(&diag, arena);
+    if (dlc_kernel_parse(kernel_text, arena, &diag, &kernel) != DLC_OK ||
+        dlc_schedule_parse(schedule_text, kernel, NULL, arena, &diag, &schedule) != DLC_OK)
+        ck_abort_msg("%s", diag.messages[0].text);
+    schedule->target = &target;
+    dlc_estimate_kernel(schedule, arena, &estimate);
+    return dlc_estimate_time_us(&estimate, schedule, 1);
+}
+
+START_TEST(fitted_estimates_rank_schedules)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    double faster = fitted_us(zen4[_i].kernel, zen4[_i].faster, arena), slower = fitted_us(zen4[_i].kernel, zen4[_i].slower, arena);
+    ck_assert_msg(faster < slower * 0.98, "%.2f and %.2f us\n%s%s", faster, slower, zen4[_i].faster, zen4[_i].slower);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* Rows so short that a tile's lie in one page come by as one stream, as often as they like. */
+START_TEST(short_rows_come_by_for_nothing)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    double once = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par i:14, for j:16"), arena);
+    double often = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par j:16, for i:14"), arena);
+    ck_assert_msg(often < once * 1.01, "%.2f and %.2f us", once, often);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* The product of `rows` rows of 64 by 64 x 256, stored as the type. */
 static dlc_chooser chooser_of(const dlc_target *target, int rows, const char *type, dlc_arena *arena)
 {
@@ -529,6 +591,8 @@ int main(void)
     tcase_add_test(tcase, constants_are_packed);
     tcase_add_test(tcase, candidates_leave_no_trace);
     tcase_add_loop_test(tcase, estimates_rank_schedules, 0, sizeof ranked / sizeof *ranked);
+    tcase_add_loop_test(tcase, fitted_estimates_rank_schedules, 0, sizeof zen4 / sizeof *zen4);
+    tcase_add_test(tcase, short_rows_come_by_for_nothing);
     tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
     tcase_add_test(tcase, recurrences_are_serial);
     tcase_add_test(tcase, refusals_have_numbers);

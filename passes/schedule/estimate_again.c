@@ -1,0 +1,157 @@
+/*
+ * What contractions read again. A factor that a loop is not over comes by once for each of its iterations: beyond the first time from the
+ * nearest cache that holds what one of them goes through. Columns lie by panels, which are asked for ahead or fetched as one stream, so they
+ * hide behind the products. Rows of a tile are as many streams: from beyond L2 they are waited for. (A product of 3136 rows of 256 with 128
+ * columns on a Zen 4: 1.83 ms by rows, 2.54 where all rows come by for each panel; of rows of 16 or 64 the same.)
+ */
+#include "passes/schedule/choose.h"
+
+#include <math.h>
+
+enum {
+    INNER_BYTES = 40, /* a cycle, from L2 */
+    OUTER_BYTES = 10  /* a cycle, from beyond */
+};
+#define HIDING 4.0       /* of what tile registers wait for; */
+#define AGAIN_HIDING 8.0 /* of panels that come by again while lanes multiply: they are asked for ahead */
+#define STAYS 0.75       /* of L2: the rest is what else comes by */
+
+typedef struct {
+    const dlc_chooser *c;
+    const dlc_schedule *schedule;
+    uint32_t leaf;
+} reader;
+
+static const dlc_schedule_node *node_at(const reader *r, uint32_t n)
+{
+    return &r->schedule->nodes.data[n];
+}
+
+static int is_loop(const reader *r, uint32_t n)
+{
+    return node_at(r, n)->kind != DLC_LOOP_AS && node_at(r, n)->axis != DLC_NO_AXIS;
+}
+
+/* The points of the axis that an iteration of loop n goes through: where no loop around is over it, the region of the outermost one inside. */
+static double points_inside(const reader *r, uint32_t n, uint32_t axis)
+{
+    double extent = (double)r->c->extent[axis], size;
+    uint32_t around = dlc_schedule_loop_over(r->schedule, n, axis), first = DLC_ROOT_NODE;
+    if (around != DLC_ROOT_NODE)
+        return (double)node_at(r, around)->tile;
+    for (uint32_t i = dlc_schedule_parent(r->schedule, r->leaf); i != n && i != DLC_ROOT_NODE; i = dlc_schedule_parent(r->schedule, i))
+        first = is_loop(r, i) && node_at(r, i)->axis == axis ? i : first;
+    if (first == DLC_ROOT_NODE)
+        return extent;
+    size = (double)dlc_expr_eval(r->c->kernel->pool, r->schedule->ranges[first].size, r->c->symbols);
+    return size < 1 ? 1 : size > extent ? extent : size;
+}
+
+/* Iterations of loop n, each time it is met. */
+static double trips_of(const reader *r, uint32_t n)
+{
+    if (!is_loop(r, n))
+        return 1;
+    double trips = ceil(points_inside(r, dlc_schedule_parent(r->schedule, n), node_at(r, n)->axis) / (double)node_at(r, n)->tile);
+    return trips > 1 ? trips : 1;
+}
+
+/* Bytes that the factor is made of, as they lie in memory, in an iteration of loop n. What conversions make of them stays in registers. */
+static double factor_bytes(const reader *r, dlc_expr factor, uint32_t n)
+{
+    const dlc_pool *pool = r->c->kernel->pool;
+    uint8_t *marks = dlc_new_array(r->c->arena, uint8_t, pool->nodes.n);
+    double sum = 0;
+    dlc_expr_reach(pool, factor, marks);
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        if (!marks[id] || dlc_node_of(pool, id)->op != DLC_EXPR_LOAD)
+            continue;
+        double bytes = dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype), elems = 1;
+        for (uint32_t a = 0; a < r->c->kernel->axes.n; a++)
+            elems *= dlc_expr_uses_axis(pool, id, a) ? points_inside(r, n, a) : 1;
+        if (!DLC_SOURCE_IS_STAGE(dlc_node_of(pool, id)->imm.id)) { /* windows share what they read */
+            double all = dlc_choose_elems(r->c, dlc_node_of(pool, id)->imm.id);
+            elems = elems < all ? elems : all;
+        }
+        sum += elems * bytes;
+    }
+    return sum;
+}
+
+/* The factors of the contraction, columns' first; 0: the leaf is none. */
+static int factors_of(const dlc_chooser *c, const dlc_schedule_node *leaf, dlc_expr factors[2])
+{
+    dlc_contraction form;
+    if (leaf->kind != DLC_LOOP_LEAF || leaf->row == DLC_DOT_NONE ||
+        !dlc_contraction_of(c->kernel, &c->kernel->stages.data[leaf->stage], c->arena, &form))
+        return 0;
+    int is_first = dlc_ids_find(&form.m, leaf->columns, NULL);
+    factors[0] = is_first ? form.a : form.b;
+    factors[1] = is_first ? form.b : form.a;
+    return 1;
+}
+
+/* What an iteration of the loop goes through: the factors of all its contractions, each once. */
+static double bytes_inside(const reader *r, uint32_t loop)
+{
+    double sum = 0;
+    dlc_expr factors[2];
+    dlc_ids seen = {0};
+    for (uint32_t leaf = loop + 1; leaf < node_at(r, loop)->end; leaf++) {
+        reader other = {r->c, r->schedule, leaf};
+        for (int i = 0; i < 2 && factors_of(r->c, node_at(r, leaf), factors); i++) {
+            if (dlc_ids_find(&seen, factors[i], NULL))
+                continue;
+            dlc_vec_push(r->c->arena, &seen, factors[i]);
+            sum += factor_bytes(&other, factors[i], loop);
+        }
+    }
+    return sum;
+}
+
+/* Bytes a cycle of what so much comes by in between. */
+static double rate_of(const dlc_target *target, double bytes)
+{
+    const dlc_machine *machine = target->machine;
+    if (bytes <= target->l2_bytes * STAYS)
+        return INNER_BYTES;
+    return machine->l3_bytes_per_us > 0 ? machine->l3_bytes_per_us / machine->cycles_per_us : OUTER_BYTES;
+}
+
+/* Rows of a tile that lie in several pages are as many streams, which nothing fetches ahead. Nobody knows how long they take where the rate
+ * of L3 is not known. */
+static int are_waited_for(const reader *r, dlc_expr rows, double inside)
+{
+    const dlc_target *target = r->c->target;
+    return target->machine->l3_bytes_per_us > 0 && inside > target->l2_bytes * STAYS &&
+           factor_bytes(r, rows, dlc_schedule_parent(r->schedule, r->leaf)) > DLC_WAY_BYTES;
+}
+
+double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind)
+{
+    reader r = {c, schedule, leaf};
+    dlc_expr factors[2];
+    double columns = 0, rows = 0, iterations = 1;
+    *is_blind = 0;
+    if (!factors_of(c, node_at(&r, leaf), factors))
+        return 0;
+    int is_of_lanes = dlc_dots[node_at(&r, leaf)->row].family == DLC_FAMILY_LANES;
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
+        iterations *= trips_of(&r, n);
+    for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
+        double trips = trips_of(&r, n), further = iterations - iterations / trips, inside = trips > 1 ? bytes_inside(&r, n) : 0;
+        uint32_t axis = node_at(&r, n)->axis;
+        iterations /= trips;
+        if (inside <= c->target->l1_bytes / 2)
+            continue;
+        if (!dlc_expr_uses_axis(c->kernel->pool, factors[0], axis)) {
+            columns += factor_bytes(&r, factors[0], n) * further / rate_of(c->target, inside);
+            *is_blind |= inside > c->target->l2_bytes * STAYS && !dlc_choose_is_known(c, axis);
+        }
+        if (is_of_lanes && !dlc_expr_uses_axis(c->kernel->pool, factors[1], axis) && are_waited_for(&r, factors[1], inside))
+            rows += factor_bytes(&r, factors[1], n) * further / rate_of(c->target, inside);
+    }
+    if (columns <= 0)
+        return rows;
+    return rows + dlc_estimate_hiding(columns, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
+}
