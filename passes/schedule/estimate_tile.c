@@ -12,6 +12,7 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
+    POINTERS = 10,      /* rows whose addresses general registers hold beside counters; each further one is fetched and put back by a loop */
     BURST = 16,         /* sums that are stored without waiting; */
     FAR_BURST = 7,      /* of parts of lines that L2 does not hold */
     FEW_OPS = 12,       /* of a sum until it is stored */
@@ -24,7 +25,8 @@ enum {
 #define STAYS 0.7        /* of L2: results that are there when the kernel behind reads them */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
 #define PUSHED_OUT 0.06  /* of a sum's latency at each step, by the square of the rows that L1 has no way for: they push each other out */
-#define PART_SUM 1.0    /* a vector's total: loaded, added to, stored */
+#define PART_SUM 1.0    /* a vector's total: loaded, added to, stored; */
+#define NEAR_PART_SUM 0.2 /* in a register, where additions have ports of their own */
 #define SPILLED 2       /* stored and loaded again at each step */
 
 typedef struct {
@@ -164,7 +166,10 @@ typedef struct {
     double width, registers, fma; /* fma: multiplications' time that a product takes */
     double apart;                 /* registers of a product that is yet to be added */
     double crowding;
+    double granule;
     double burst;                 /* sums that are stored without waiting */
+    double parts;                 /* that a sum is made of: 1 or more */
+    double entries;               /* of the innermost loop along K */
     double least;                 /* of a vector: the part that takes a step of the processor */
     int is_ahead, begins_anywhere;
 } tile_facts;
@@ -193,16 +198,32 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
     return cycles;
 }
 
+/* Multiplications that spread elements by themselves, each for one vector, are next to all that the processor's window holds: the next tile is
+ * under way while this one's sums are put together and its rows are found. Those of pairs (vdpbf16ps) are more than one each. (Zen 4, 12544
+ * windows of 27 by 32: on tiles of 7 rows and a vector as long as its multiplications, of two vectors 1.12 times.) */
+static int is_begun_early(const tile_facts *t, double columns)
+{
+    return t->machine->fitted && t->granule == 1 && t->machine->element_loads > LOADS_A_CYCLE && columns <= t->width;
+}
+
+/* Totals of parts stay in the registers that sums leave. (There, by 14 rows of two vectors 1.35 times.) */
+static double part_cycles(const tile_facts *t, double sums, double vectors)
+{
+    double room = t->registers - sums - vectors - 1, near = !t->machine->fitted || room < 0 ? 0 : room < sums ? room : sums;
+    return t->parts > 1 ? t->parts * (near * NEAR_PART_SUM + (sums - near) * PART_SUM) : 0;
+}
+
 static double tile_cycles(const tile_facts *t, double rows, double columns, double steps)
 {
     double busy = steps * step_cycles(t, rows, columns), chain = steps * t->machine->sum_latency - LATENCY_HIDDEN;
-    double sums = rows * ceil(columns / t->width), cycles = t->machine->tile_cycles;
+    double vectors = ceil(columns / t->width), sums = rows * vectors, cycles = t->machine->tile_cycles + part_cycles(t, sums, vectors);
     busy = dlc_estimate_hiding(busy, chain > 0 ? chain : 0, CHAIN_HIDING);
-    if (sums > t->burst)
-        cycles += (sums - t->burst) * t->machine->burst_cycles;
     if (t->begins_anywhere)
         cycles += rows * t->machine->row_cycles;
-    return busy + cycles;
+    if (t->begins_anywhere && t->machine->fitted && rows > POINTERS)
+        busy += (rows - POINTERS) * t->entries;
+    busy = is_begun_early(t, columns) ? dlc_estimate_beside(busy, cycles) : busy + cycles;
+    return sums > t->burst ? busy + (sums - t->burst) * t->machine->burst_cycles : busy;
 }
 
 /* Points of K that a leaf sums, and those of a part. */
@@ -257,6 +278,7 @@ static tile_facts facts_of(const dlc_chooser *c, dlc_dot row, dlc_dtype acc)
                         .least = step && step < target->vector_bytes ? step / target->vector_bytes : 1,
                         .registers = target->vector_registers ? target->vector_registers : 16,
                         .apart = dlc_dots[row].takes - 1,
+                        .granule = dlc_dots[row].granule,
                         .fma = product_time(target, row, acc)};
 }
 
@@ -313,6 +335,8 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
     t.is_ahead = node->ahead;
+    t.parts = part > 0 && part < terms ? ceil(terms * read / part) : 1;
+    t.entries = node->over.n ? terms * read / (double)c->extent[node->over.data[node->over.n - 1]] : 1;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
     dlc_expr factor = !is_known ? 0 : dlc_ids_find(&form.m, node->columns, NULL) ? form.b : form.a;
     t.begins_anywhere = factor && node->rows != DLC_NO_AXIS && begins_anywhere(c, node->stage, factor, node->rows);
@@ -320,10 +344,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
         t.crowding = factor ? crowding(c, node->stage, &form, factor, rows.data[r].size) : 0;
         for (uint32_t i = 0; i < columns.n; i++) {
             double height = rows.data[r].size, wide = columns.data[i].size, count = rows.data[r].count * columns.data[i].count;
-            double sums = height * ceil(wide / t.width), tile = tile_cycles(&t, height, wide, steps);
-            if (part > 0 && part < terms)
-                tile += ceil(terms * read / part) * sums * PART_SUM;
-            cycles += count * tile;
+            cycles += count * tile_cycles(&t, height, wide, steps);
         }
     }
     double all = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);

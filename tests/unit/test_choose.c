@@ -347,6 +347,9 @@ static const struct {
     const char *kernel, *faster, *slower;
 } zen4[] = {
     {DEEP(3136, 256, 128), LONG_TILES("par i:14, for j:16"), LONG_TILES("par j:16, for i:14")}, /* all rows come by for each panel */
+    {DEEP(96, 1024, 96), PARTS("par i:7, j:32"), PARTS("par i:14, j:32")},                      /* totals beside sums, or in memory */
+    {STEM, STEM_TILES("par (oh, ow):7, oc:16"), STEM_TILES("par (oh, ow):7, oc:32")},           /* the next tile is begun meanwhile */
+    {STEM, STEM_TILES("par (oh, ow):7, oc:16"), STEM_TILES("par (oh, ow):14, oc:16")},          /* rows' addresses fill the registers */
 };
 
 static double fitted_us(const char *kernel_text, const char *schedule_text, dlc_arena *arena)
