@@ -12,6 +12,7 @@ enum {
     MANY_THREADS = 8
 };
 #define LOOP_CYCLES 1.0    /* an iteration of lanes: address, comparison */
+#define SPREAD_STORE 2.0   /* loads in whose time a vector is stored */
 #define FOR_NOTHING 0.05   /* of a stage: vectors beside one another where none waits for another */
 #define GUARD_CYCLES 5.0   /* a mask, and a choice between what it lets through: */
 #define MASKED_CYCLES 0.5  /* where vectors of 64 bytes are loaded under one */
@@ -360,6 +361,23 @@ static double own_steps(const estimator *e, uint32_t leaf)
     return ceil(extent / dlc_dots[node->own].granule) / extent;
 }
 
+/* Steps of the fold that are written out around the leaf, its innermost taps among them. */
+static double written_steps(const estimator *e, uint32_t leaf, uint32_t beside)
+{
+    double steps = 1;
+    for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != beside && node_at(e, n)->kind == DLC_LOOP_UNROLL;
+         n = dlc_schedule_parent(e->schedule, n))
+        steps *= (double)e->c.extent[node_at(e, n)->axis];
+    return steps;
+}
+
+/* Points along the lanes that are computed, over those that there are: a step of several vectors is one where some of it is left over, too. */
+static double lanes_paid(const estimator *e, uint32_t lanes)
+{
+    double extent = (double)e->c.extent[node_at(e, lanes)->axis], tile = (double)node_at(e, lanes)->tile;
+    return ceil(extent / tile) * tile / extent;
+}
+
 /* Folds over windows that neighbours share, side by side (codegen/jam.c): a row of a tile's windows and its weights are loaded once. */
 static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width)
 {
@@ -371,7 +389,8 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
     double further = e->c.work[node_at(e, leaf)->stage] / width - 2 * points; /* to compute what is folded, of neighbours once */
     double n = (double)dlc_schedule_most_points(e->schedule, beside), k = (double)e->c.extent[node_at(e, taps)->axis], loads = 0, most = 0;
     double vectors = (double)node_at(e, lanes)->tile / width, registers = e->schedule->target->vector_registers;
-    double wanted = (n + k) * vectors + 1;
+    double wanted = (n + k) * vectors + 1, written = written_steps(e, leaf, beside);
+    double trips = ceil((double)e->c.extent[node_at(e, lanes)->axis] / (double)node_at(e, lanes)->tile);
     if (wanted > registers) /* sums that do not fit are loaded and stored at each step */
         loads += 2 * (wanted - registers) / (n * vectors);
     for (uint32_t i = 0; i < e->c.accesses[node_at(e, leaf)->stage].n; i++) {
@@ -383,8 +402,12 @@ static double window_cycles(estimator *e, uint32_t leaf, uint32_t lanes, uint32_
         double share = !access->load ? 0 : along == 0 ? 1 / n : ((n - 1) * step + k) / (n * k);
         loads += share;
         most = share > most ? share : most;
+        double ahead = share * n * written; /* elements that no lane differs in are spread before the lanes, where registers end in memory */
+        if (access->load && trips > 1 && ahead + n * vectors > registers && dlc_choose_stride(&e->c, access->offset, node_at(e, lanes)->axis) == 0)
+            loads += 1 - share + SPREAD_STORE * share / (vectors * trips);
     }
     double steps = own_steps(e, leaf);
+    points *= lanes_paid(e, lanes);
     return (points * dlc_estimate_beside(loads, steps) + (further > 0 ? further * most * lane_share(e) : 0)) / 2;
 }
 

@@ -350,6 +350,8 @@ static const struct {
     {DEEP(96, 1024, 96), PARTS("par i:7, j:32"), PARTS("par i:14, j:32")},                      /* totals beside sums, or in memory */
     {STEM, STEM_TILES("par (oh, ow):7, oc:16"), STEM_TILES("par (oh, ow):7, oc:32")},           /* the next tile is begun meanwhile */
     {STEM, STEM_TILES("par (oh, ow):7, oc:16"), STEM_TILES("par (oh, ow):14, oc:16")},          /* rows' addresses fill the registers */
+    {STEM, STEM_TILES("par (oh, ow):14, oc:32"), STEM_LANES},                                   /* elements spread before the lanes */
+    {DEPTHWISE, NEIGHBOURS("32"), NEIGHBOURS("64")},                                            /* half of the second step is nothing */
 };
 
 static double fitted_us(const char *kernel_text, const char *schedule_text, dlc_arena *arena)
