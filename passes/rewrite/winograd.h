@@ -73,6 +73,8 @@ static inline dlc_dtype dlc_winograd_point_type(const dlc_winograd_site *at, int
 
 /* The largest magnitude that a result of bytes can have (winograd_range.c). */
 int64_t dlc_winograd_most(const dlc_winograd_site *at);
+/* Of the filters, as the form has them; DLC_WINOGRAD_FORMS: as they are. */
+double dlc_winograd_filter_bytes(const dlc_winograd_site *at, uint32_t form);
 /* Microseconds of one thread, products, transforms and weights from memory; DLC_WINOGRAD_FORMS: as it is. */
 double dlc_winograd_time(const dlc_winograd_site *at, uint32_t form);
 

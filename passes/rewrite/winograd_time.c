@@ -72,6 +72,14 @@ static double share_read(const site *at, uint32_t other)
     return (double)nread / (double)(size * taps);
 }
 
+double dlc_winograd_filter_bytes(const site *at, uint32_t form)
+{
+    int is_tiled = form < DLC_WINOGRAD_FORMS;
+    double points = is_tiled ? (double)dlc_winograd_forms[form].npoints : DLC_WINOGRAD_TAPS;
+    dlc_dtype dtype = is_tiled ? dlc_winograd_point_type(at, dlc_winograd_forms[form].m) : (dlc_dtype)dlc_winograd_buffer(at, at->w)->type.dtype;
+    return points * points * (double)at->inputs * (double)at->nothers * (double)at->outputs * dlc_dtype_bytes(dtype);
+}
+
 double dlc_winograd_time(const site *at, uint32_t form)
 {
     enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
@@ -90,6 +98,5 @@ double dlc_winograd_time(const site *at, uint32_t form)
     if (m > 1)
         cycles += tiles * n * n / width *
                   (INPUT_CYCLES * inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
-    uint32_t weight_bytes = m > 1 ? dlc_dtype_bytes(dlc_winograd_point_type(at, m)) : dlc_dtype_bytes(dlc_winograd_buffer(at, at->w)->type.dtype);
-    return dlc_estimate_hidden(cycles / target->machine->cycles_per_us, n * n * channels * weight_bytes / target->machine->far_bytes_per_us);
+    return dlc_estimate_hidden(cycles / target->machine->cycles_per_us, dlc_winograd_filter_bytes(at, form) / target->machine->far_bytes_per_us);
 }
