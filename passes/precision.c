@@ -1,6 +1,6 @@
 /*
  * Precision: contractions of weights in a narrower type, where the user asks for it. What such a contraction reads is cut to bf16, once,
- * where it is made; products of bf16 are exact in f32, and sums stay f32. So each result is off by what its factors lost, 2^-9 of each at
+ * where it is made; products of bf16 are exact in f32, and sums stay f32. So each result is off by what its factors lost, 2^-8 of each at
  * most, and what is less than 2^-126 is zero, which instructions take it for anyway. (docs/numerics.md)
  *
  *     conv(x, w) = conv(bf16(x), bf16(w)) {dtype=f32}       matmul likewise; x or w is a constant

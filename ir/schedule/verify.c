@@ -62,14 +62,24 @@ static uint32_t around(const dlc_verifier *v, uint32_t n, dlc_loop_kind kind)
 
 /* --- loops --- */
 
+/* All it holds is a lane's own sum, which takes its tiles. */
+static int is_for_own(const dlc_verifier *v, uint32_t n)
+{
+    const dlc_schedule_node *leaf = dlc_verifier_node(v, dlc_verifier_node(v, n)->end - 1);
+    for (uint32_t i = n + 1; i < dlc_verifier_node(v, n)->end - 1; i++)
+        if (dlc_verifier_node(v, i)->kind == DLC_LOOP_LEAF)
+            return 0;
+    return leaf->kind == DLC_LOOP_LEAF && leaf->own != DLC_DOT_NONE && leaf->over.data[0] == dlc_verifier_node(v, n)->axis;
+}
+
 /* A loop that is there for one fold, on a CPU: nothing in it outlives an iteration but the sum. */
 static int is_fold_loop(const dlc_verifier *v, uint32_t n, uint32_t lanes)
 {
     const dlc_schedule_node *loop = dlc_verifier_node(v, n), *leaf = dlc_verifier_node(v, loop->end - 1);
     const dlc_stage *stage = leaf->kind == DLC_LOOP_LEAF ? stage_at(v, leaf->stage) : NULL;
     int is_last = n + 1 == loop->end - 1 || (dlc_verifier_node(v, n + 1)->end == loop->end && dlc_verifier_node(v, n + 1)->kind != DLC_LOOP_LEAF);
-    return v->schedule->target->kind == DLC_TARGET_CPU && (loop->kind == DLC_LOOP_FOR || loop->kind == DLC_LOOP_UNROLL) && loop->tile == 1 &&
-           stage && is_last && dlc_ids_find(&stage->reduce, loop->axis, NULL) &&
+    return v->schedule->target->kind == DLC_TARGET_CPU && (loop->kind == DLC_LOOP_FOR || loop->kind == DLC_LOOP_UNROLL) &&
+           (loop->tile == 1 || is_for_own(v, n)) && stage && is_last && dlc_ids_find(&stage->reduce, loop->axis, NULL) &&
            !dlc_ids_find(&stage->reduce, dlc_verifier_node(v, lanes)->axis, NULL);
 }
 
@@ -158,16 +168,6 @@ static int64_t copies_of(const dlc_verifier *v, uint32_t n)
             copies *= dlc_schedule_most_points(v->schedule, n);
     }
     return copies;
-}
-
-/* All it holds is a lane's own sum, which takes its tiles. */
-static int is_for_own(const dlc_verifier *v, uint32_t n)
-{
-    const dlc_schedule_node *leaf = dlc_verifier_node(v, dlc_verifier_node(v, n)->end - 1);
-    for (uint32_t i = n + 1; i < dlc_verifier_node(v, n)->end - 1; i++)
-        if (dlc_verifier_node(v, i)->kind == DLC_LOOP_LEAF)
-            return 0;
-    return leaf->kind == DLC_LOOP_LEAF && leaf->own != DLC_DOT_NONE && leaf->over.data[0] == dlc_verifier_node(v, n)->axis;
 }
 
 static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)

@@ -231,7 +231,7 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     The result is an executable in memory, for InferenceSession(result), result.save(path) or result.tobytes(). With `output` it is
     written there, too. target, fusion and passes are named as on the command line (see targets() and strategies()); shapes fixes
     inputs' shapes, None keeping a dimension; values fixes inputs' values; precision="bf16" lets convolutions and products by weights
-    multiply bf16, with errors of up to 2^-8 of the terms; kind is another kind of output (o, a, h, ll, asm, …);
+    multiply bf16, with errors of up to 2^-7 of the terms; kind is another kind of output (o, a, h, ll, asm, …);
     progress(pass, seconds) is called after every pass. fusion may be a function: it is given the graph's edges (dlc.Edge) and
     returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
     """
