@@ -200,7 +200,7 @@ START_TEST(bytes_are_multiplied_lane_by_lane)
 }
 END_TEST
 
-/* A tile is not all that a row is for: each lane's own sum goes by it, of what is left of K too. */
+/* A tile is not all that a row is for: each lane's own sum goes by it, of what is left of K too; of one vector a step, and of two. */
 START_TEST(lanes_add_up_granules_for_themselves)
 {
     static const struct {
@@ -218,9 +218,9 @@ START_TEST(lanes_add_up_granules_for_themselves)
         dlcrt_tensor y = {0};
         snprintf(what, sizeof what, "%s %s %s on %s", own[row].row, own[row].x, own[row].w, targets[t]);
         head(&text, targets[t], own[row].x, own[row].w, size);
-        dlc_str_printf(&text, "schedule %s {\n  par i, lane j:%d {\n    unroll k:%d {\n      a = dot %s over [k] in reg\n    }\n    y\n  }\n}\n\n"
+        dlc_str_printf(&text, "schedule %s {\n  par i, lane j:%d x %d {\n    unroll k:%d {\n      a = dot %s over [k] in reg\n    }\n    y\n  }\n}\n\n"
                               "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", targets[t], (int)dlc_target_find(targets[t])->vector_bytes / 4,
-                       is_float ? 2 : 4, own[row].row);
+                       1 + k % 2, is_float ? 2 : 4, own[row].row);
         dlc_model *model = compiled(dlc_str_text(&text), targets[t], message, sizeof message);
         ck_assert_msg(model != NULL, "%s: %s", what, message);
         dlc_model_close(model);
