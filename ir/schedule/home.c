@@ -787,18 +787,6 @@ static void place_in_scratch(const regions *r, uint32_t s)
     schedule->scratch = dlc_add(r->pool, schedule->scratch, home->bytes);
 }
 
-static void keep_filled(dlc_schedule *schedule)
-{
-    dlc_pool *pool = schedule->kernel->pool;
-    schedule->kept = dlc_schedule_find_kept(schedule);
-    if (schedule->kept.first == schedule->kept.end)
-        return;
-    schedule->scratch = dlc_addi(pool, schedule->scratch, DLC_TAG_BYTES);
-    for (uint32_t s = 0; s < schedule->kernel->stages.n; s++)
-        if (schedule->homes[s].place == DLC_PLACE_SCRATCH)
-            schedule->homes[s].offset = dlc_addi(pool, schedule->homes[s].offset, DLC_TAG_BYTES);
-}
-
 dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
 {
     dlc_kernel *kernel = schedule->kernel;
@@ -821,7 +809,7 @@ dlc_status dlc_schedule_resolve(dlc_schedule *schedule, dlc_diag *diag)
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         if (is_loop(&schedule->nodes.data[n]))
             find_range(&r, n);
-    keep_filled(schedule);
+    DLC_TRY(dlc_schedule_keep(schedule, diag));
     DLC_TRY(dlc_schedule_verify_places(schedule, &reads, diag));
     return dlc_deals_verify_places(schedule, &reads, diag);
 }

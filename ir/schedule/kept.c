@@ -1,10 +1,11 @@
 /*
- * What units that follow each other begin with alike: loops right inside of the parallel ones that fill scratch and meet nothing of the
- * innermost of these, such as tiles of an image before a panel of columns. A thread that has filled its scratch for one unit leaves it as
- * it is for the next, until the parallel loops around change. The first bytes of scratch say what it was filled for (codegen/kept.c).
+ * What units that follow each other begin with alike, `kept for t { … }`: loops right inside of the parallel ones that fill scratch and meet
+ * nothing of the innermost of these, such as tiles of an image before a panel of columns. A thread that has filled its scratch for one unit
+ * leaves it as it is for the next, until the parallel loops around change. The first bytes of scratch say what it was filled for (codegen/kept.c).
  */
 #include "ir/kernel/algebra.h"
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/verifier.h"
 
 static uint32_t count_pars(const dlc_schedule *schedule)
 {
@@ -81,7 +82,8 @@ static int is_kept(const dlc_schedule *schedule, uint32_t loop, uint32_t npars, 
     return fills_scratch(schedule, loop);
 }
 
-dlc_kept dlc_schedule_find_kept(const dlc_schedule *schedule)
+/* From the first loop inside of the parallel ones on; of those that are to be kept, or of all. */
+static dlc_kept find_kept(const dlc_schedule *schedule)
 {
     uint32_t npars = count_pars(schedule), n = npars;
     dlc_kept kept = {.first = npars, .end = npars};
@@ -89,9 +91,39 @@ dlc_kept dlc_schedule_find_kept(const dlc_schedule *schedule)
         return kept;
     while (kept.npars < npars && is_kept(schedule, npars, npars, kept.npars + 1))
         kept.npars++;
-    for (; kept.npars && n < schedule->nodes.n && is_kept(schedule, n, npars, kept.npars); n = schedule->nodes.data[n].end)
+    for (; kept.npars && n < schedule->nodes.n && (schedule->keeps || schedule->nodes.data[n].kept) && is_kept(schedule, n, npars, kept.npars);
+         n = schedule->nodes.data[n].end)
         kept.end = schedule->nodes.data[n].end;
     if (kept.end == schedule->nodes.n || is_overwritten(schedule, kept.first, kept.end))
         kept.end = kept.first;
     return kept;
+}
+
+/* The loop is one of those right inside of the parallel ones that were found. */
+static int was_found(const dlc_schedule *schedule, uint32_t n)
+{
+    const dlc_kept *kept = &schedule->kept;
+    return n >= kept->first && n < kept->end && dlc_schedule_parent(schedule, n) + 1 == kept->first;
+}
+
+dlc_status dlc_schedule_keep(dlc_schedule *schedule, dlc_diag *diag)
+{
+    dlc_verifier v = {.schedule = schedule, .kernel = schedule->kernel, .diag = diag};
+    dlc_pool *pool = schedule->kernel->pool;
+    schedule->kept = find_kept(schedule);
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        int is_found = was_found(schedule, n);
+        if (schedule->keeps)
+            schedule->nodes.data[n].kept = (uint8_t)is_found;
+        else if (schedule->nodes.data[n].kept && !is_found)
+            return dlc_verifier_fail(&v, "%s cannot be kept: such loops stand first inside of the parallel ones, on CPUs, fill scratch that nobody "
+                                         "overwrites, and meet nothing of the innermost of those", dlc_verifier_loop(&v, n));
+    }
+    if (schedule->kept.first == schedule->kept.end)
+        return DLC_OK;
+    schedule->scratch = dlc_addi(pool, schedule->scratch, DLC_TAG_BYTES);
+    for (uint32_t s = 0; s < schedule->kernel->stages.n; s++)
+        if (schedule->homes[s].place == DLC_PLACE_SCRATCH)
+            schedule->homes[s].offset = dlc_addi(pool, schedule->homes[s].offset, DLC_TAG_BYTES);
+    return DLC_OK;
 }

@@ -482,10 +482,16 @@ static void parse_nodes(parser *p)
     skip_lines(p);
     while (!is_end(p) && !dlc_lexer_is(p->lex, "}")) {
         dlc_loop_kind kind;
+        uint32_t first = p->schedule->nodes.n;
+        int is_kept = dlc_lexer_take(p->lex, "kept");
         if (take_kind(p, &kind))
             parse_loops(p, kind);
+        else if (is_kept)
+            dlc_lexer_fail(p->lex, "'kept' stands before a loop");
         else
             parse_leaf(p);
+        if (is_ok(p) && is_kept)
+            p->schedule->nodes.data[first].kept = 1;
         skip_lines(p);
     }
 }

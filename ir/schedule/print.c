@@ -182,6 +182,7 @@ static void print_nodes(printer *p, uint32_t n, uint32_t end)
             print_leaf(p, &schedule->nodes.data[n]);
         } else {
             indent(p);
+            dlc_str_add(p->out, schedule->nodes.data[n].kept ? "kept " : "");
             print_loop(p, &schedule->nodes.data[n], NULL);
             while (is_only_child(schedule, n)) {
                 dlc_str_add(p->out, ", ");

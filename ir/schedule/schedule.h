@@ -84,6 +84,7 @@ typedef struct {
     uint8_t ahead;     /* LEAF, a dealt copy: iterations of the loop around it that it is loaded early, into registers: 0 or 1.
                           A dot: tiles of the columns that their factor comes to L2 before it is multiplied: 0 or 1.
                           Else: iterations of the loop around its lanes that what it reads of buffers comes to L2 early */
+    uint8_t kept;      /* loops right inside of the parallel ones: once for units that follow each other and are alike in it (ir/schedule/kept.c) */
     uint8_t nontemporal; /* LEAF: what it stores goes to memory and leaves the caches to others */
     uint32_t end;
     uint32_t axis;     /* loops; AS: DLC_NO_AXIS */
@@ -161,6 +162,7 @@ typedef struct dlc_schedule {
     dlc_vec(dlc_schedule_copy) copies;
     dlc_vec(dlc_schedule_node) nodes;
     dlc_ids open;       /* while it is built: nodes not closed */
+    uint8_t keeps;      /* while it is chosen: whatever can be kept is */
     uint32_t part;      /* the axis of copies that counts the parts of a factor, or DLC_NO_AXIS: none has been asked for */
     int64_t grain;      /* fewest units worth a thread of their own */
     uint32_t threads;   /* CUDA: of the block that a unit is; 0: a unit is a warp */
@@ -244,8 +246,9 @@ uint32_t dlc_schedule_columns(const dlc_schedule *schedule, uint32_t leaf);
 dlc_expr dlc_schedule_units(dlc_kernel *kernel, const dlc_schedule *schedule);
 dlc_expr dlc_schedule_scratch(const dlc_schedule *schedule);
 enum { DLC_TAG_BYTES = 64 };
-/* What units begin with alike (ir/schedule/kept.c); of a schedule whose homes and ranges are found. */
-dlc_kept dlc_schedule_find_kept(const dlc_schedule *schedule);
+/* Finds what is kept (ir/schedule/kept.c), or makes it so; of a schedule whose homes and ranges are found. DLC_INVALID: what is to be kept
+ * cannot be. */
+DLC_NODISCARD dlc_status dlc_schedule_keep(dlc_schedule *schedule, dlc_diag *diag);
 dlc_expr dlc_loop_count(dlc_kernel *kernel, uint32_t axis, int64_t tile); /* ceil(extent / tile) */
 /* Neighbours that one thread of a warp has in a vector (CUDA; else 1). */
 uint32_t dlc_schedule_pack_of(const dlc_schedule *schedule);

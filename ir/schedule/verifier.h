@@ -15,6 +15,9 @@ typedef struct {
 DLC_NODISCARD dlc_status dlc_verifier_fail(const dlc_verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A loop as the text has it, without its tile. */
+const char *dlc_verifier_loop(const dlc_verifier *v, uint32_t n);
+
 static inline const dlc_schedule_node *dlc_verifier_node(const dlc_verifier *v, uint32_t n)
 {
     return &v->schedule->nodes.data[n];

@@ -34,7 +34,7 @@ static const char *axis_name(const dlc_verifier *v, uint32_t axis)
     return axis < v->kernel->axes.n ? v->kernel->axes.data[axis].name : "?";
 }
 
-static const char *loop_text(const dlc_verifier *v, uint32_t n)
+const char *dlc_verifier_loop(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
     return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[node->kind],
@@ -89,29 +89,29 @@ static dlc_status verify_lane(const dlc_verifier *v, uint32_t n)
     enum { WARP = 32 };
     int is_warp = v->schedule->target->kind == DLC_TARGET_CUDA && around(v, n, DLC_LOOP_THREAD) == DLC_ROOT_NODE;
     if (node->tile < 1 || node->tile > MOST_LANES || (node->tile & (node->tile - 1)))
-        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", loop_text(v, n), node->tile, MOST_LANES);
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are no power of two up to %d", dlc_verifier_loop(v, n), node->tile, MOST_LANES);
     if (is_warp && (node->tile % WARP || node->tile / WARP > 4))
-        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", loop_text(v, n), node->tile);
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes are not 1, 2 or 4 to a thread of a warp", dlc_verifier_loop(v, n), node->tile);
     if (is_warp && node->tile / WARP != dlc_schedule_pack_of(v->schedule))
-        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", loop_text(v, n), node->tile,
+        return dlc_verifier_fail(v, "%s: %" PRId64 " lanes beside others of %u: a thread has as many of each", dlc_verifier_loop(v, n), node->tile,
                     WARP * dlc_schedule_pack_of(v->schedule));
     if (around(v, n, DLC_LOOP_LANE) != DLC_ROOT_NODE)
-        return dlc_verifier_fail(v, "%s lies inside %s: lanes have no lanes", loop_text(v, n), loop_text(v, around(v, n, DLC_LOOP_LANE)));
+        return dlc_verifier_fail(v, "%s lies inside %s: lanes have no lanes", dlc_verifier_loop(v, n), dlc_verifier_loop(v, around(v, n, DLC_LOOP_LANE)));
     if (node->count < 1 || node->count > MOST_PARTIALS)
-        return dlc_verifier_fail(v, "%s: %u vectors a step; 1 to %d are possible", loop_text(v, n), node->count, MOST_PARTIALS);
+        return dlc_verifier_fail(v, "%s: %u vectors a step; 1 to %d are possible", dlc_verifier_loop(v, n), node->count, MOST_PARTIALS);
     for (uint32_t i = n + 1; i < node->end; i++) {
         const dlc_schedule_node *inner = dlc_verifier_node(v, i);
         if (node->count > 1 && inner->kind != DLC_LOOP_LEAF && !is_fold_loop(v, i, n))
-            return dlc_verifier_fail(v, "%s: %u vectors a step hold stages and folds alone, no %s", loop_text(v, n), node->count, loop_text(v, i));
+            return dlc_verifier_fail(v, "%s: %u vectors a step hold stages and folds alone, no %s", dlc_verifier_loop(v, n), node->count, dlc_verifier_loop(v, i));
         if (inner->kind != DLC_LOOP_LEAF)
             continue;
         const dlc_stage *stage = stage_at(v, inner->stage);
         if (!dlc_ids_find(&stage->axes, node->axis, NULL) && !dlc_ids_find(&stage->reduce, node->axis, NULL))
-            return dlc_verifier_fail(v, "%s: %s does not have this axis", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s does not have this axis", dlc_verifier_loop(v, n), stage->name);
         if (inner->row != DLC_DOT_NONE)
-            return dlc_verifier_fail(v, "%s: %s is a register tile, which has lanes of its own", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s is a register tile, which has lanes of its own", dlc_verifier_loop(v, n), stage->name);
         if (!dlc_goes_by_lanes(v->schedule->target, v->kernel, stage, node->axis))
-            return dlc_verifier_fail(v, "%s: %s stores at data indices, one element at a time", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s stores at data indices, one element at a time", dlc_verifier_loop(v, n), stage->name);
     }
     return DLC_OK;
 }
@@ -122,12 +122,12 @@ static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
     uint32_t outer = dlc_schedule_loop_over(v->schedule, parent(v, n), node->axis);
     if (node->tile < 1 || node->tile > INT32_MAX)
-        return dlc_verifier_fail(v, "%s:%" PRId64 " is no tile", loop_text(v, n), node->tile);
+        return dlc_verifier_fail(v, "%s:%" PRId64 " is no tile", dlc_verifier_loop(v, n), node->tile);
     if (outer != DLC_ROOT_NODE && node->tile >= dlc_verifier_node(v, outer)->tile + (node->kind == DLC_LOOP_LANE))
-        return dlc_verifier_fail(v, "%s:%" PRId64 " is no part of %s:%" PRId64, loop_text(v, n), node->tile, loop_text(v, outer),
+        return dlc_verifier_fail(v, "%s:%" PRId64 " is no part of %s:%" PRId64, dlc_verifier_loop(v, n), node->tile, dlc_verifier_loop(v, outer),
                     dlc_verifier_node(v, outer)->tile);
     if (outer != DLC_ROOT_NODE && dlc_verifier_node(v, outer)->kind == DLC_LOOP_LANE)
-        return dlc_verifier_fail(v, "%s lies inside the lanes of its axis", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s lies inside the lanes of its axis", dlc_verifier_loop(v, n));
     return DLC_OK;
 }
 
@@ -138,7 +138,7 @@ static dlc_status verify_as(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "as: there is no such stage");
     for (uint32_t i = n + 1; i < node->end; i++)
         if (dlc_verifier_node(v, i)->kind != DLC_LOOP_LEAF)
-            return dlc_verifier_fail(v, "%s holds stages alone, no %s", loop_text(v, n), loop_text(v, i));
+            return dlc_verifier_fail(v, "%s holds stages alone, no %s", dlc_verifier_loop(v, n), dlc_verifier_loop(v, i));
     return DLC_OK;
 }
 
@@ -174,25 +174,25 @@ static dlc_status verify_loop(const dlc_verifier *v, uint32_t n)
 {
     const dlc_schedule_node *node = dlc_verifier_node(v, n);
     if (node->end == n + 1)
-        return dlc_verifier_fail(v, "%s is empty", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s is empty", dlc_verifier_loop(v, n));
     if (node->kind == DLC_LOOP_AS)
         return verify_as(v, n);
     if (node->axis >= v->kernel->axes.n)
         return dlc_verifier_fail(v, "a loop has no axis");
     if (around(v, n, DLC_LOOP_AS) != DLC_ROOT_NODE)
-        return dlc_verifier_fail(v, "%s lies inside a register tile", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s lies inside a register tile", dlc_verifier_loop(v, n));
     if (node->kind == DLC_LOOP_PAR && !is_leading_par(v, n))
-        return dlc_verifier_fail(v, "%s: parallel loops stand outermost, around everything", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: parallel loops stand outermost, around everything", dlc_verifier_loop(v, n));
     if (node->kind == DLC_LOOP_PAR && same_par(v, n) != DLC_ROOT_NODE)
-        return dlc_verifier_fail(v, "%s stands in %s: an axis is shared out among units once", loop_text(v, n),
-                                 loop_text(v, same_par(v, n)));
+        return dlc_verifier_fail(v, "%s stands in %s: an axis is shared out among units once", dlc_verifier_loop(v, n),
+                                 dlc_verifier_loop(v, same_par(v, n)));
     int64_t most = dlc_schedule_most_points(v->schedule, n);
     if (node->kind == DLC_LOOP_UNROLL && (most < 0 || most > MOST_UNROLLED))
-        return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", loop_text(v, n), MOST_UNROLLED);
+        return dlc_verifier_fail(v, "%s: only loops of up to %d known iterations are written out", dlc_verifier_loop(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && copies_of(v, n) > MOST_UNROLLED)
-        return dlc_verifier_fail(v, "%s: with the loops around that are written out, more than %d iterations", loop_text(v, n), MOST_UNROLLED);
+        return dlc_verifier_fail(v, "%s: with the loops around that are written out, more than %d iterations", dlc_verifier_loop(v, n), MOST_UNROLLED);
     if (node->kind == DLC_LOOP_UNROLL && node->tile != 1 && !is_for_own(v, n))
-        return dlc_verifier_fail(v, "%s: what is written out goes point by point", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: what is written out goes point by point", dlc_verifier_loop(v, n));
     DLC_TRY(verify_tile(v, n));
     return node->kind == DLC_LOOP_LANE ? verify_lane(v, n) : DLC_OK;
 }
@@ -206,7 +206,7 @@ static dlc_status verify_open_axis(const dlc_verifier *v, uint32_t leaf, uint32_
     if (loop == DLC_ROOT_NODE)
         return dlc_verifier_fail(v, "%s: no loop over its axis %s", name, axis_name(v, axis));
     if (dlc_verifier_node(v, loop)->kind != DLC_LOOP_LANE && dlc_verifier_node(v, loop)->tile != 1)
-        return dlc_verifier_fail(v, "%s: the tile %s:%" PRId64 " is left open", name, loop_text(v, loop), dlc_verifier_node(v, loop)->tile);
+        return dlc_verifier_fail(v, "%s: the tile %s:%" PRId64 " is left open", name, dlc_verifier_loop(v, loop), dlc_verifier_node(v, loop)->tile);
     return DLC_OK;
 }
 
@@ -218,11 +218,11 @@ static dlc_status verify_par_of(const dlc_verifier *v, uint32_t leaf)
         if (dlc_verifier_node(v, n)->kind != DLC_LOOP_PAR)
             continue;
         if (dlc_ids_find(&stage->reduce, axis, NULL))
-            return dlc_verifier_fail(v, "%s: %s is reduced over it", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s is reduced over it", dlc_verifier_loop(v, n), stage->name);
         if (stage->update != DLC_UPDATE_NONE)
-            return dlc_verifier_fail(v, "%s: %s stores at data indices, in order", loop_text(v, n), stage->name);
+            return dlc_verifier_fail(v, "%s: %s stores at data indices, in order", dlc_verifier_loop(v, n), stage->name);
         if (stage->buffer != DLC_NO_BUFFER && !dlc_ids_find(&stage->axes, axis, NULL))
-            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, n));
+            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, dlc_verifier_loop(v, n));
     }
     return DLC_OK;
 }
@@ -329,7 +329,7 @@ static dlc_status verify_row(const dlc_verifier *v, uint32_t n, dlc_contraction 
     uint32_t axis = leaf->over.data[leaf->over.n - 1], loop = dlc_schedule_loop_over(v->schedule, parent(v, n), axis);
     for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), axis))
         if (dlc_verifier_node(v, loop)->tile % row->granule)
-            return dlc_verifier_fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, loop_text(v, loop),
+            return dlc_verifier_fail(v, "%s: %s:%" PRId64 " is no multiple of the %u that %s takes at once", stage->name, dlc_verifier_loop(v, loop),
                         dlc_verifier_node(v, loop)->tile, row->granule, row->text);
     if (operands.mask && !dlc_dot_unpacks(v->kernel, &operands, leaf->columns, axis))
         return dlc_verifier_fail(v, "%s: %s takes codes of %s from the bytes that hold them, of all columns and %u neighbours from the same "
@@ -391,7 +391,7 @@ static dlc_status verify_dot_tile(const dlc_verifier *v, uint32_t n, dlc_contrac
         uint32_t loop = i ? at : columns;
         if (v->schedule->threads ? loop != DLC_ROOT_NODE && !is_kind(v, loop, is_matrix ? DLC_LOOP_WARP : DLC_LOOP_THREAD)
                                  : loop != DLC_ROOT_NODE && !is_kind(v, loop, DLC_LOOP_PAR) && !is_kind(v, loop, DLC_LOOP_FOR))
-            return dlc_verifier_fail(v, "%s: %s leaves no tile to it", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s: %s leaves no tile to it", stage->name, dlc_verifier_loop(v, loop));
     }
     return DLC_OK;
 }
@@ -436,7 +436,7 @@ static dlc_status verify_dot_axes(const dlc_verifier *v, uint32_t n)
                 return dlc_verifier_fail(v, "%s: over %s twice", stage->name, axis_name(v, leaf->over.data[j]));
         uint32_t loop = dlc_schedule_loop_over(v->schedule, parent(v, n), stage->reduce.data[i]);
         if (loop != DLC_ROOT_NODE && dlc_verifier_node(v, loop)->kind != DLC_LOOP_FOR)
-            return dlc_verifier_fail(v, "%s: %s cuts its sum", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s: %s cuts its sum", stage->name, dlc_verifier_loop(v, loop));
     }
     return DLC_OK;
 }
@@ -480,12 +480,12 @@ static dlc_status verify_element(const dlc_verifier *v, uint32_t n, uint32_t as)
 {
     const dlc_stage *stage = stage_at(v, dlc_verifier_node(v, n)->stage), *tile = stage_at(v, dlc_verifier_node(v, as)->stage);
     if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE)
-        return dlc_verifier_fail(v, "%s: %s is no map", loop_text(v, as), stage->name);
+        return dlc_verifier_fail(v, "%s: %s is no map", dlc_verifier_loop(v, as), stage->name);
     if (stage->axes.n != tile->axes.n)
-        return dlc_verifier_fail(v, "%s: %s has other axes", loop_text(v, as), stage->name);
+        return dlc_verifier_fail(v, "%s: %s has other axes", dlc_verifier_loop(v, as), stage->name);
     for (uint32_t i = 0; i < stage->axes.n; i++)
         if (!dlc_ids_find(&tile->axes, stage->axes.data[i], NULL))
-            return dlc_verifier_fail(v, "%s: %s does not have its axis %s", loop_text(v, as), tile->name,
+            return dlc_verifier_fail(v, "%s: %s does not have its axis %s", dlc_verifier_loop(v, as), tile->name,
                         axis_name(v, stage->axes.data[i]));
     return DLC_OK;
 }
@@ -626,11 +626,11 @@ static dlc_status verify_order(const dlc_verifier *v, const dlc_read *read)
             return dlc_verifier_fail(v, "%s is read by %s before it is computed", name, by);
         for (uint32_t n = parent(v, home->leaf); n != loop; n = parent(v, n))
             if (is_kind(v, n, DLC_LOOP_LANE) && dlc_verifier_node(v, n)->axis == dlc_verifier_node(v, loop)->axis)
-                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", loop_text(v, n), name);
+                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", dlc_verifier_loop(v, n), name);
         return DLC_OK;
     }
     if (home->fold != DLC_ROOT_NODE && dlc_schedule_is_inside(v->schedule, reader->leaf, home->fold))
-        return dlc_verifier_fail(v, "%s reads %s inside %s that reduces it", by, name, loop_text(v, home->fold));
+        return dlc_verifier_fail(v, "%s reads %s inside %s that reduces it", by, name, dlc_verifier_loop(v, home->fold));
     return DLC_OK;
 }
 
@@ -649,12 +649,12 @@ static dlc_status verify_points(const dlc_verifier *v, const dlc_read *read)
             if (!dlc_schedule_is_inside(v->schedule, reader, loop) || is_past)
                 continue;
             if (is_kind(v, loop, DLC_LOOP_PAR) || is_kind(v, loop, DLC_LOOP_WARP) || is_kind(v, loop, DLC_LOOP_THREAD))
-                return dlc_verifier_fail(v, "%s: %s is read at other points of it", loop_text(v, loop), source->name);
+                return dlc_verifier_fail(v, "%s: %s is read at other points of it", dlc_verifier_loop(v, loop), source->name);
             if (dlc_read_distance(v->kernel, read, i) < 1)
                 return dlc_verifier_fail(v, "%s is read by %s at another point of %s, not yet computed", source->name,
-                            stage_at(v, read->reader)->name, loop_text(v, loop));
+                            stage_at(v, read->reader)->name, dlc_verifier_loop(v, loop));
             if (is_kind(v, loop, DLC_LOOP_LANE))
-                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", loop_text(v, loop), source->name);
+                return dlc_verifier_fail(v, "%s: %s is read at earlier points of it", dlc_verifier_loop(v, loop), source->name);
         }
     }
     return DLC_OK;
@@ -692,7 +692,7 @@ static dlc_status verify_reg(const dlc_verifier *v, const dlc_read *read)
     if (dlc_verifier_node(v, v->schedule->homes[read->source].leaf)->row != DLC_DOT_NONE)
         return verify_tile_reader(v, read);
     if (!dlc_schedule_is_inside(v->schedule, reader, node))
-        return dlc_verifier_fail(v, "%s in reg is read by %s outside of %s", source->name, by, loop_text(v, node));
+        return dlc_verifier_fail(v, "%s in reg is read by %s outside of %s", source->name, by, dlc_verifier_loop(v, node));
     return DLC_OK;
 }
 
@@ -720,12 +720,12 @@ static dlc_status verify_fold(const dlc_verifier *v, uint32_t s)
     if (is_dot && v->schedule->threads) /* verify_deal.c */
         return DLC_OK;
     if (is_dot && leaf->place != DLC_PLACE_SCRATCH)
-        return dlc_verifier_fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, loop_text(v, home->fold));
+        return dlc_verifier_fail(v, "%s: its sum is cut by %s and must be in scratch", stage->name, dlc_verifier_loop(v, home->fold));
     for (uint32_t n = parent(v, home->leaf); n != home->fold; n = parent(v, n)) /* a dot's tiles wait in scratch for their turn */
         if (!dlc_ids_find(&stage->reduce, dlc_verifier_node(v, n)->axis, NULL) &&
             !(is_dot && dlc_ids_find(&stage->axes, dlc_verifier_node(v, n)->axis, NULL)))
-            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", stage->name, loop_text(v, n),
-                        loop_text(v, home->fold));
+            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", stage->name, dlc_verifier_loop(v, n),
+                        dlc_verifier_loop(v, home->fold));
     return DLC_OK;
 }
 
@@ -746,7 +746,7 @@ dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *re
             continue;
         int is_same = schedule->threads ? dlc_deals_are_equal(schedule, leaf, n) : parent(&v, n) == parent(&v, leaf);
         if (dlc_verifier_node(&v, leaf)->row == DLC_DOT_NONE || dlc_verifier_node(&v, leaf)->place != DLC_PLACE_REG || !is_same || n < leaf)
-            return dlc_verifier_fail(&v, "%s: %s is no register tile in the same loop", loop_text(&v, n),
+            return dlc_verifier_fail(&v, "%s: %s is no register tile in the same loop", dlc_verifier_loop(&v, n),
                         stage_at(&v, dlc_verifier_node(&v, n)->stage)->name);
     }
     return DLC_OK;
@@ -789,7 +789,7 @@ dlc_status dlc_schedule_verify_places(dlc_schedule *schedule, const dlc_reads *r
                                      stage_at(&v, s)->name);
         for (uint32_t n = parent(&v, home->leaf); n != home->at && n != DLC_ROOT_NODE; n = parent(&v, n))
             if (home->is_read && is_kind(&v, n, DLC_LOOP_PAR))
-                return dlc_verifier_fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, loop_text(&v, n));
+                return dlc_verifier_fail(&v, "%s is made under %s and read outside of it", stage_at(&v, s)->name, dlc_verifier_loop(&v, n));
     }
     for (uint32_t n = 0; n < schedule->nodes.n; n++)
         DLC_TRY(verify_granules(&v, n));

@@ -32,12 +32,6 @@ static int is_dealt(const dlc_verifier *v, uint32_t n)
     return is_kind(v, n, DLC_LOOP_WARP) || is_kind(v, n, DLC_LOOP_THREAD);
 }
 
-static const char *loop_text(const dlc_verifier *v, uint32_t n)
-{
-    return dlc_arena_printf(v->schedule->arena, "%s %s", dlc_loop_names[dlc_verifier_node(v, n)->kind],
-                            v->kernel->axes.data[dlc_verifier_node(v, n)->axis].name);
-}
-
 /* The innermost dealt loop around n, or DLC_ROOT_NODE. */
 static uint32_t dealt_around(const dlc_verifier *v, uint32_t n)
 {
@@ -61,16 +55,16 @@ static dlc_status verify_dealt_loop(const dlc_verifier *v, uint32_t n)
 {
     uint32_t outer = dlc_schedule_deal(v->schedule, n), around = parent(v, outer);
     if (!v->schedule->threads)
-        return dlc_verifier_fail(v, "%s: the schedule does not say of how many threads a block is", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: the schedule does not say of how many threads a block is", dlc_verifier_loop(v, n));
     if (dealt_around(v, outer) != DLC_ROOT_NODE)
-        return dlc_verifier_fail(v, "%s lies inside %s: what is dealt is not dealt again", loop_text(v, n),
-                    loop_text(v, dealt_around(v, outer)));
+        return dlc_verifier_fail(v, "%s lies inside %s: what is dealt is not dealt again", dlc_verifier_loop(v, n),
+                    dlc_verifier_loop(v, dealt_around(v, outer)));
     for (; around != DLC_ROOT_NODE; around = parent(v, around))
         if (!is_kind(v, around, DLC_LOOP_PAR) && !is_kind(v, around, DLC_LOOP_FOR))
-            return dlc_verifier_fail(v, "%s lies inside %s, where not all threads are", loop_text(v, n), loop_text(v, around));
+            return dlc_verifier_fail(v, "%s lies inside %s, where not all threads are", dlc_verifier_loop(v, n), dlc_verifier_loop(v, around));
     for (uint32_t other = outer; other < n; other++)
         if (dlc_verifier_node(v, other)->axis == dlc_verifier_node(v, n)->axis)
-            return dlc_verifier_fail(v, "%s is dealt twice", loop_text(v, n));
+            return dlc_verifier_fail(v, "%s is dealt twice", dlc_verifier_loop(v, n));
     return DLC_OK;
 }
 
@@ -81,18 +75,18 @@ static dlc_status verify_own_lanes(const dlc_verifier *v, uint32_t n)
     int64_t extent;
     uint32_t loop = parent(v, n);
     if (!is_kind(v, loop, DLC_LOOP_THREAD) || lane->count > 1)
-        return dlc_verifier_fail(v, "%s: lanes of a thread stand right inside its loops, one vector a step", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: lanes of a thread stand right inside its loops, one vector a step", dlc_verifier_loop(v, n));
     loop = dlc_schedule_loop_over(v->schedule, loop, lane->axis);
     if (!is_kind(v, loop, DLC_LOOP_THREAD) || dlc_verifier_node(v, loop)->tile != lane->tile || lane->tile > MOST_LANES)
-        return dlc_verifier_fail(v, "%s: lanes of a thread are the tile of a thread loop, 2 or 4", loop_text(v, n));
+        return dlc_verifier_fail(v, "%s: lanes of a thread are the tile of a thread loop, 2 or 4", dlc_verifier_loop(v, n));
     for (; loop != DLC_ROOT_NODE; loop = dlc_schedule_loop_over(v->schedule, parent(v, loop), lane->axis))
         if (!dlc_const_extent(v->kernel, lane->axis, &extent) || extent % lane->tile || dlc_verifier_node(v, loop)->tile % lane->tile)
-            return dlc_verifier_fail(v, "%s: the end of the axis would cut its lanes", loop_text(v, n));
+            return dlc_verifier_fail(v, "%s: the end of the axis would cut its lanes", dlc_verifier_loop(v, n));
     for (uint32_t i = n + 1; i < lane->end; i++)
         if (dlc_verifier_node(v, i)->kind == DLC_LOOP_LEAF &&
             (!dlc_ids_find(&stage_of(v, i)->axes, lane->axis, NULL) ||
              dlc_dtype_bytes(stage_of(v, i)->dtype[0]) * lane->tile > ACCESS_BYTES))
-            return dlc_verifier_fail(v, "%s: %s is no vector of them, of at most %d bytes", loop_text(v, n), stage_of(v, i)->name,
+            return dlc_verifier_fail(v, "%s: %s is no vector of them, of at most %d bytes", dlc_verifier_loop(v, n), stage_of(v, i)->name,
                         ACCESS_BYTES);
     return DLC_OK;
 }
@@ -108,7 +102,7 @@ static dlc_status verify_tile_deal(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s: a register tile stands right inside the loops that deal it", name);
     for (uint32_t i = loop + 1; i < dlc_verifier_node(v, loop)->end; i = dlc_verifier_node(v, i)->end)
         if (dlc_verifier_node(v, i)->kind != DLC_LOOP_AS && dlc_verifier_node(v, i)->row == DLC_DOT_NONE)
-            return dlc_verifier_fail(v, "%s: the loops that deal a register tile hold nothing else", loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s: the loops that deal a register tile hold nothing else", dlc_verifier_loop(v, loop));
     if (node->kind == DLC_LOOP_LEAF && dlc_dots[node->row].granule > 1 && !is_matrix)
         return dlc_verifier_fail(v, "%s: threads have no tiles of %s", name, dlc_dots[node->row].text);
     return DLC_OK;
@@ -124,9 +118,9 @@ static dlc_status verify_dealt_leaf(const dlc_verifier *v, uint32_t n)
         return dlc_verifier_fail(v, "%s stores at data indices, in order; threads of a block have none", stage->name);
     for (uint32_t loop = dealt_around(v, n); loop != DLC_ROOT_NODE && is_dealt(v, loop); loop = parent(v, loop)) {
         if (dlc_ids_find(&stage->reduce, dlc_verifier_node(v, loop)->axis, NULL))
-            return dlc_verifier_fail(v, "%s: %s is reduced over it; lanes of a warp fold", loop_text(v, loop), stage->name);
+            return dlc_verifier_fail(v, "%s: %s is reduced over it; lanes of a warp fold", dlc_verifier_loop(v, loop), stage->name);
         if (leaf->place != DLC_PLACE_REG && !dlc_ids_find(&stage->axes, dlc_verifier_node(v, loop)->axis, NULL))
-            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s is stored by every iteration of %s", stage->name, dlc_verifier_loop(v, loop));
     }
     return leaf->row != DLC_DOT_NONE ? verify_tile_deal(v, n) : DLC_OK;
 }
@@ -212,9 +206,9 @@ static dlc_status verify_tile_factor(const dlc_verifier *v, uint32_t leaf, uint3
     if (outer != DLC_ROOT_NODE)
         size = dlc_verifier_node(v, outer)->tile;
     else if (!dlc_expr_is_int(v->kernel->pool, all, &size))
-        return dlc_verifier_fail(v, "%s: how much %s deals is not known", name, loop_text(v, loop));
+        return dlc_verifier_fail(v, "%s: how much %s deals is not known", name, dlc_verifier_loop(v, loop));
     if (size % tile)
-        return dlc_verifier_fail(v, "%s: %s deals tiles of %" PRId64 " of %" PRId64, name, loop_text(v, loop), tile, size);
+        return dlc_verifier_fail(v, "%s: %s deals tiles of %" PRId64 " of %" PRId64, name, dlc_verifier_loop(v, loop), tile, size);
     if (dlc_const_extent(v->kernel, axis, &extent) && extent % size == 0)
         return DLC_OK;
     const dlc_expr_node *node = dlc_node_of(v->kernel->pool, factor);
@@ -284,7 +278,7 @@ static dlc_status verify_tile(const dlc_verifier *v, uint32_t n)
     for (uint32_t i = parent(v, dlc_schedule_deal(v->schedule, inner)); fold != DLC_ROOT_NODE && i != DLC_ROOT_NODE && i >= fold;
          i = parent(v, i))
         if (!dlc_ids_find(&stage_of(v, n)->reduce, dlc_verifier_node(v, i)->axis, NULL))
-            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", name, loop_text(v, i), loop_text(v, fold));
+            return dlc_verifier_fail(v, "%s: %s is opened inside %s that reduces it", name, dlc_verifier_loop(v, i), dlc_verifier_loop(v, fold));
     if (!dlc_contraction_of(v->kernel, stage_of(v, n), v->schedule->arena, &form))
         return dlc_verifier_fail(v, "%s is no sum of products of two factors", name);
     int is_swapped = dlc_ids_find(&form.m, leaf->columns, NULL);
@@ -305,7 +299,7 @@ static dlc_status verify_ahead(const dlc_verifier *v, uint32_t n)
     if (!dlc_schedule_is_filled(v->schedule, leaf->stage) || !is_kind(v, loop, DLC_LOOP_FOR))
         return dlc_verifier_fail(v, "%s is no copy by thread loops right inside a serial loop: it cannot be loaded ahead", stage->name);
     if (v->schedule->homes[leaf->stage].at != loop)
-        return dlc_verifier_fail(v, "%s is read outside of %s and cannot be loaded ahead", stage->name, loop_text(v, loop));
+        return dlc_verifier_fail(v, "%s is read outside of %s and cannot be loaded ahead", stage->name, dlc_verifier_loop(v, loop));
     if (trips < 1 || trips > (int64_t)DLC_MOST_PIECES * v->schedule->threads)
         return dlc_verifier_fail(v, "%s: a thread holds at most %d elements of it ahead", stage->name, DLC_MOST_PIECES);
     for (uint32_t i = loop + 1; i < deal; i++)
@@ -317,7 +311,7 @@ static dlc_status verify_ahead(const dlc_verifier *v, uint32_t n)
     for (uint32_t i = 0; i < v->reads->n; i++)
         if (v->reads->data[i].reader == leaf->stage &&
             dlc_schedule_is_inside(v->schedule, v->schedule->homes[v->reads->data[i].source].leaf, loop))
-            return dlc_verifier_fail(v, "%s is loaded ahead and reads what %s computes", stage->name, loop_text(v, loop));
+            return dlc_verifier_fail(v, "%s is loaded ahead and reads what %s computes", stage->name, dlc_verifier_loop(v, loop));
     return DLC_OK;
 }
 
@@ -332,7 +326,7 @@ dlc_status dlc_deals_verify_places(dlc_schedule *schedule, const dlc_reads *read
         uint32_t deal = dlc_schedule_deal_around(schedule, home->at);
         if (home->place == DLC_PLACE_SCRATCH && is_kind(&v, deal, DLC_LOOP_THREAD))
             return dlc_verifier_fail(&v, "%s in scratch lives inside %s, whose iterations run side by side", stage_of(&v, n)->name,
-                        loop_text(&v, deal));
+                        dlc_verifier_loop(&v, deal));
         if (leaf->row != DLC_DOT_NONE)
             DLC_TRY(verify_tile(&v, n));
         if (leaf->ahead)

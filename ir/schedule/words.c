@@ -13,7 +13,7 @@ const char *const dlc_place_names[] = {"reg", "scratch", "output", "buffer"};
 
 int dlc_schedule_word_is_taken(const char *name)
 {
-    static const char *const words[] = {"copy", "const"};
+    static const char *const words[] = {"copy", "const", "kept"};
     for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(name, words[i]) == 0)
             return 1;

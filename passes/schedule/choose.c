@@ -492,6 +492,7 @@ static dlc_schedule *try_form(const dlc_chooser *facts, uint32_t form, const cha
         return NULL;
     c.schedule = dlc_schedule_create(facts->kernel, c.target, c.arena);
     c.kernel = c.schedule->kernel;
+    c.schedule->keeps = 1;
     c.place = dlc_arena_copy(c.arena, facts->place, c.kernel->stages.n + 1);
     if (!forms[form].choose(&c))
         return NULL;

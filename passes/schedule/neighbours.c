@@ -15,6 +15,7 @@ typedef struct {
     dlc_schedule step; /* from, of which nodes and copies may change */
     dlc_arena *arena;
     dlc_candidates *result;
+    uint8_t fills_anew; /* nothing is kept from unit to unit */
 } stepper;
 
 static dlc_schedule_node *node_at(const stepper *t, uint32_t n)
@@ -68,19 +69,40 @@ static int is_too_wide(const dlc_schedule *schedule)
     return 0;
 }
 
+/* What can be kept is, unless it is to be filled anew. */
+static int keeps(dlc_schedule *schedule, int is_wanted, dlc_diag *diag)
+{
+    schedule->keeps = (uint8_t)is_wanted;
+    return !is_wanted || dlc_schedule_resolve(schedule, diag) == DLC_OK;
+}
+
 static void end(stepper *t)
 {
     dlc_candidate candidate = {0};
     dlc_str text = {0};
     dlc_diag diag;
     dlc_diag_init(&diag, t->arena);
+    for (uint32_t n = 0; n < t->step.nodes.n; n++)
+        node_at(t, n)->kept = 0; /* a step may end that, or make it so */
     dlc_schedule_print(&t->step, &text);
-    if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK) {
+    if (dlc_schedule_parse(dlc_str_text(&text), t->kernel, t->from->target, t->arena, &diag, &candidate.schedule) == DLC_OK &&
+        keeps(candidate.schedule, !t->fills_anew, &diag)) {
         dlc_estimate_grain(candidate.schedule, t->arena);
         if (!has_vain_block(candidate.schedule) && !is_too_wide(candidate.schedule) && dlc_candidate_judge(&candidate, t->arena))
             dlc_vec_push(t->arena, t->result, candidate);
     }
     dlc_str_deinit(&text);
+}
+
+/* What units begin with alike is done by each of them. */
+static void vary_kept(stepper *t)
+{
+    if (t->from->kept.first == t->from->kept.end)
+        return;
+    begin(t);
+    t->fills_anew = 1;
+    end(t);
+    t->fills_anew = 0;
 }
 
 /* --- tiles --- */
@@ -228,6 +250,7 @@ void dlc_choose_neighbours(const dlc_kernel *kernel, const dlc_schedule *from, d
 {
     stepper t = {.kernel = kernel, .from = from, .arena = arena, .result = result};
     *result = (dlc_candidates){0};
+    vary_kept(&t);
     for (uint32_t n = 0; n < from->nodes.n; n++) {
         const dlc_schedule_node *node = &from->nodes.data[n];
         if (node->kind == DLC_LOOP_LANE)

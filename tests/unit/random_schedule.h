@@ -541,6 +541,7 @@ static inline dlc_schedule *draw_schedule(const dlc_kernel *kernel, const dlc_ta
     if (schedule)
         return schedule;
     schedule = dlc_schedule_create(kernel, target, arena);
+    schedule->keeps = 1;
     uint32_t list[MOST_PLANNED], n = kernel->stages.n;
     for (uint32_t s = 0; s < n; s++)
         list[s] = s;

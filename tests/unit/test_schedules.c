@@ -229,11 +229,11 @@ START_TEST(units_begin_alike)
                          "  f[i,k] = e * e\n  s[i,j] = sum(k) f * w[k, j]\n  a[i,j] = s + 1.0 -> y[i, j]\n}\n";
     static const uint32_t alike[] = {1, 0, 1};
     static const char *const bodies[] = {
-        "  par i:3, j:8 {\n    for i, lane k:4 {\n      e in scratch\n    }\n    for i, lane k:4 {\n      f in scratch\n    }\n"
+        "  par i:3, j:8 {\n    kept for i, lane k:4 {\n      e in scratch\n    }\n    kept for i, lane k:4 {\n      f in scratch\n    }\n"
         "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
         "  par j:8, i:3 {\n    for i, lane k:4 {\n      e in scratch\n      f in scratch\n    }\n"
         "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
-        "  par j:4 {\n    for i, lane k:4 {\n      e in reg\n      f in scratch\n    }\n"
+        "  par j:4 {\n    kept for i, lane k:4 {\n      e in reg\n      f in scratch\n    }\n"
         "    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n      a\n    }\n  }\n",
     };
     for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
@@ -280,6 +280,29 @@ START_TEST(rows_are_stored_a_unit_later)
 }
 END_TEST
 
+/* What units begin with otherwise, or what they leave where others find it, is not kept. */
+START_TEST(what_cannot_be_kept_is_refused)
+{
+    static const char *const bodies[] = {
+        "  par j:8, i:3 {\n    kept for i, lane k:4 {\n      e in scratch\n    }\n    for i, lane j:4 {\n      for k {\n        s in reg\n      }\n"
+        "      a\n    }\n  }\n",
+        "  par i:3, j:8 {\n    for i, lane k:4 {\n      e in scratch\n    }\n    kept for i, lane j:4 {\n      for k {\n        s in reg\n      }\n"
+        "      a\n    }\n  }\n",
+    };
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag diag;
+    dlc_diag_init(&diag, arena);
+    dlc_kernel *kernel = NULL;
+    dlc_schedule *schedule = NULL;
+    ck_assert_int_eq(dlc_kernel_parse("kernel @k(x: f32[12,24], w: f32[24,40]) -> (y: f32[12,40]) {\n  axis i=12, j=40, k=24\n  e[i,k] = exp(x[i, k])\n"
+                                      "  s[i,j] = sum(k) e * w[k, j]\n  a[i,j] = s + 1.0 -> y[i, j]\n}\n", arena, &diag, &kernel), DLC_OK);
+    const char *text = dlc_arena_printf(arena, "schedule x86-64-v3 grain 1 {\n%s}\n", bodies[_i]);
+    ck_assert_int_eq(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule), DLC_INVALID);
+    ck_assert_msg(strstr(diag.messages[0].text, "for i cannot be kept: such loops stand first") != NULL, "%s", diag.messages[0].text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc > 2)
@@ -292,6 +315,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, random_schedules_are_refused_or_right);
     tcase_add_test(tests, nontemporal_stores_begin_anywhere);
     tcase_add_test(tests, units_begin_alike);
+    tcase_add_loop_test(tests, what_cannot_be_kept_is_refused, 0, 2);
     tcase_add_test(tests, rows_are_stored_a_unit_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
