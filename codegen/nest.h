@@ -118,7 +118,8 @@ struct dlc_emitter {
     /* acc and, to each lane, its granule of a times that of b, by the instruction of a row of dot.def; a, b: i32. NULL: the
      * target has none. The function may be absent. */
     dlc_val (*dot_step)(dlc_emitter *e, dlc_dot row, uint32_t width, dlc_val a, dlc_val b, dlc_val acc);
-    /* Of n vectors of elements of a row's factor those of each lane together, as the bits of one i32; NULL stands for zeros. */
+    /* Of n vectors of elements of a row's factor those of each lane together, as the bits of one i32; NULL stands for zeros. The
+     * function may be absent. */
     dlc_val (*interleave)(dlc_emitter *e, dlc_dtype dtype, uint32_t width, uint32_t n, const dlc_val *elements);
     /* Two bytes of dtype, the bits of an i16, as two elements of 16 bits, those of an i32: for rows that take such granules. */
     dlc_val (*widen)(dlc_emitter *e, dlc_dtype dtype, uint32_t width, dlc_val bytes);

@@ -51,11 +51,13 @@ static dlc_val granule_of(const own_sum *o, dlc_expr factor)
 {
     dlc_expr whole = whole_granule(o, factor);
     if (whole)
-        return dlc_nest_value_at(o->nest, whole);
+        return dlc_granule_value(o->nest, o->row, whole, factor);
+    dlc_dtype dtype = (dlc_dtype)dlc_node_of(o->nest->kernel->pool, factor)->dtype;
+    if (dlc_dot_widens(o->row, dtype))
+        factor = dlc_expr_cast(o->nest->kernel->pool, dtype = DLC_I16, factor);
     dlc_val elements[MOST_GRANULE] = {0};
     for (uint32_t i = 0; i < o->npoints; i++)
         elements[i] = dlc_nest_value_at(o->nest, at_point(o, factor, i));
-    dlc_dtype dtype = (dlc_dtype)dlc_node_of(o->nest->kernel->pool, factor)->dtype;
     return o->nest->emit->interleave(o->nest->emit, dtype, o->nest->width, dlc_dots[o->row].granule, elements);
 }
 
@@ -86,7 +88,7 @@ dlc_val dlc_own_dot(dlc_nest *nest, uint32_t leaf, dlc_val acc)
     o.first = tile.first;
     o.npoints = (uint32_t)npoints;
     dlc_dot_takes_own(o.row, pool, o.stage, o.stage->value[0], &operands);
-    if (nest->emit->dot_step && dlc_dot_fact(nest->emit->target, o.row)) {
+    if (nest->emit->dot_step && nest->emit->interleave && dlc_dot_fact(nest->emit->target, o.row)) {
         dlc_val a = granule_of(&o, operands.is_swapped ? operands.columns : operands.rows);
         dlc_val b = granule_of(&o, operands.is_swapped ? operands.rows : operands.columns);
         dlc_val sum = nest->emit->dot_step(nest->emit, o.row, nest->width, a, b, acc);

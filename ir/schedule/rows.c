@@ -228,8 +228,7 @@ int dlc_dot_takes_own(dlc_dot row, const dlc_pool *pool, const dlc_stage *stage,
         return 0;
     dlc_expr a = dlc_arg(pool, value, 0), b = dlc_arg(pool, value, 1);
     return dlc_node_of(pool, a)->op == DLC_EXPR_CAST && dlc_node_of(pool, b)->op == DLC_EXPR_CAST &&
-           dlc_dot_takes(row, pool, a, b, stage->dtype[0], operands) && !operands->is_flipped && !operands->mask &&
-           !dlc_dot_widens(row, dlc_node_of(pool, operands->rows)->dtype) && !dlc_dot_widens(row, dlc_node_of(pool, operands->columns)->dtype);
+           dlc_dot_takes(row, pool, a, b, stage->dtype[0], operands) && !operands->is_flipped && !operands->mask;
 }
 
 dlc_dot dlc_dot_of_bytes(const dlc_target *target, const dlc_pool *pool, const dlc_stage *stage, dlc_expr value, dlc_dot_operands *operands)

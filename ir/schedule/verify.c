@@ -538,6 +538,9 @@ static dlc_status verify_own_dot(const dlc_verifier *v, uint32_t n)
     if (loop == DLC_ROOT_NODE || dlc_verifier_node(v, loop)->kind != DLC_LOOP_UNROLL || dlc_verifier_node(v, loop)->tile != row->granule)
         return dlc_verifier_fail(v, "%s: %s takes %u points of %s, and no loop 'unroll %s:%u' around it leaves them open", stage->name, row->text,
                                  row->granule, axis_name(v, axis), axis_name(v, axis), row->granule);
+    if (dlc_schedule_loop_over(v->schedule, parent(v, loop), axis) != DLC_ROOT_NODE)
+        return dlc_verifier_fail(v, "%s: %s stands in another loop over its axis; what %s takes goes over all of it", stage->name,
+                                 dlc_verifier_loop(v, loop), row->text);
     return DLC_OK;
 }
 

@@ -200,13 +200,18 @@ START_TEST(bytes_are_multiplied_lane_by_lane)
 }
 END_TEST
 
+static const struct {
+    const char *row, *x, *w;
+    int granule;
+} own[] = {
+    {"vdpbf16ps", "bf16", "bf16", 2}, {"vpdpbusd", "u8", "i8", 4}, {"pmaddwd", "u8", "i8", 2}, {"vpdpwssd", "i8", "i8", 2},
+    {"vpdpbusd", "i8", "u8", 4},      {"sdot", "i8", "i8", 4},     {"udot", "u8", "u8", 4},    {"usdot", "u8", "i8", 4},
+};
+enum { NOWN = sizeof own / sizeof *own, NOWN_WINDOWS = 4 };
+
 /* A tile is not all that a row is for: each lane's own sum goes by it, of what is left of K too; of one vector a step, and of two. */
 START_TEST(lanes_add_up_granules_for_themselves)
 {
-    static const struct {
-        const char *row, *x, *w;
-    } own[] = {{"vpdpbusd", "u8", "i8"}, {"vpdpbusd", "i8", "u8"}, {"sdot", "i8", "i8"}, {"udot", "u8", "u8"}, {"usdot", "u8", "i8"},
-               {"vdpbf16ps", "bf16", "bf16"}};
     const int size[] = {7, 70, 67}, row = _i;
     dlcrt_tensor inputs[] = {tensor_of(own[row].x, size[0], size[2], 7), tensor_of(own[row].w, size[2], size[1], 8)}, first = {0};
     int is_float = !strcmp(own[row].x, "bf16");
@@ -220,7 +225,7 @@ START_TEST(lanes_add_up_granules_for_themselves)
         head(&text, targets[t], own[row].x, own[row].w, size);
         dlc_str_printf(&text, "schedule %s {\n  par i, lane j:%d x %d {\n    unroll k:%d {\n      a = dot %s over [k] in reg\n    }\n    y\n  }\n}\n\n"
                               "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", targets[t], (int)dlc_target_find(targets[t])->vector_bytes / 4,
-                       1 + k % 2, is_float ? 2 : 4, own[row].row);
+                       1 + k % 2, own[row].granule, own[row].row);
         dlc_model *model = compiled(dlc_str_text(&text), targets[t], message, sizeof message);
         ck_assert_msg(model != NULL, "%s: %s", what, message);
         dlc_model_close(model);
@@ -239,10 +244,10 @@ END_TEST
 /* Windows of a padded image, a row of it side by side: granules of their rows, of which some are left; weights as they lie, and by granules. */
 enum { IMAGE = 9, DEPTHWISE = 21, WINDOW = 3 };
 
-static void text_of_windows(dlc_str *text, const char *target, const dlcrt_tensor *w, int is_float, int is_packed)
+static void text_of_windows(dlc_str *text, const char *target, const dlcrt_tensor *w, int row, int is_packed)
 {
-    const char *x = is_float ? "bf16" : "u8", *k = is_float ? "bf16" : "i8", *acc = is_float ? "f32" : "i32";
-    int granule = is_float ? 2 : 4;
+    int is_float = !strcmp(own[row].x, "bf16"), granule = own[row].granule;
+    const char *x = own[row].x, *k = own[row].w, *acc = is_float ? "f32" : "i32";
     dlc_str_printf(text, "module @t for %s after choose {\n  input %%x: %s[9,9,21]\n  const %%w: %s[21,3,3] = [", target, x, k);
     for (int i = 0; i < DEPTHWISE * WINDOW * WINDOW; i++)
         dlc_str_printf(text, "%s%.9g", i ? ", " : "", element(w, i));
@@ -263,7 +268,7 @@ static void text_of_windows(dlc_str *text, const char *target, const dlcrt_tenso
         dlc_str_add(text, ", kw, c]\n");
     dlc_str_printf(text, "  const { wp }\n  par v:4, h, lane c:%d, unroll v {\n    unroll kh:%d, kw {\n      a = dot %s over [kh] in reg\n    }\n"
                          "    y\n  }\n}\n\nsteps {\n  launch 0 (%%x, %%p) -> (%%y)\n}\n",
-                   (int)dlc_target_find(target)->vector_bytes / 4, granule, is_float ? "vdpbf16ps" : "vpdpbusd");
+                   (int)dlc_target_find(target)->vector_bytes / 4, granule, own[row].row);
 }
 
 static double window_at(const dlcrt_tensor *x, const dlcrt_tensor *w, int h, int v, int c)
@@ -279,9 +284,9 @@ static double window_at(const dlcrt_tensor *x, const dlcrt_tensor *w, int h, int
 
 START_TEST(windows_share_granules_of_rows)
 {
-    int is_float = _i;
-    dlcrt_tensor x = tensor_of(is_float ? "bf16" : "u8", IMAGE * IMAGE, DEPTHWISE, 9), first = {0};
-    dlcrt_tensor w = tensor_of(is_float ? "bf16" : "i8", DEPTHWISE, WINDOW * WINDOW, 10), image = x;
+    int is_float = !strcmp(own[_i].x, "bf16");
+    dlcrt_tensor x = tensor_of(own[_i].x, IMAGE * IMAGE, DEPTHWISE, 9), first = {0};
+    dlcrt_tensor w = tensor_of(own[_i].w, DEPTHWISE, WINDOW * WINDOW, 10), image = x;
     image.rank = 3;
     image.dims[0] = image.dims[1] = IMAGE;
     image.dims[2] = DEPTHWISE;
@@ -292,7 +297,7 @@ START_TEST(windows_share_granules_of_rows)
         dlcrt_tensor y = {0};
         if (!getenv("DLC_LONG") && (t + t / 2) % 2)
             continue; /* every target, and both ways for one or another */
-        text_of_windows(&text, target, &w, is_float, t % 2);
+        text_of_windows(&text, target, &w, _i, t % 2);
         dlc_model *model = compiled(dlc_str_text(&text), target, message, sizeof message);
         ck_assert_msg(model != NULL, "%s: %s\n%s", target, message, dlc_str_text(&text));
         dlc_model_close(model);
@@ -731,6 +736,8 @@ static const struct {
      "a: vdpbf16ps takes 2 points of k, and no loop 'unroll k:2' around it leaves them open"},
     {"bf16", "bf16", "par i, lane j:16 { for k:2 { a = dot vdpbf16ps over [k] in reg } y }",
      "a: vdpbf16ps takes 2 points of k, and no loop 'unroll k:2' around it leaves them open"},
+    {"bf16", "bf16", "par i, lane j:16 { for k:8 { unroll k:2 { a = dot vdpbf16ps over [k] in reg } } y }",
+     "a: unroll k stands in another loop over its axis"},
     {"bf16", "bf16", "par i, lane j:16 { unroll k:2 { a in reg } y }", "unroll k: what is written out goes point by point"},
     {"u8", "i8", "par i, lane j:16 { unroll k:4 { a = dot sdot over [k] in reg } y }",
      "a: lanes add up by sdot products of i8 and i8, under casts to i32"},
@@ -794,8 +801,8 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, rows_give_the_same_numbers_everywhere, 0, NROWS * NSIZES * NTREES);
     tcase_add_loop_test(tests, bytes_are_multiplied_lane_by_lane, 0, 4 * NTARGETS);
-    tcase_add_loop_test(tests, lanes_add_up_granules_for_themselves, 0, 6);
-    tcase_add_loop_test(tests, windows_share_granules_of_rows, 0, 2);
+    tcase_add_loop_test(tests, lanes_add_up_granules_for_themselves, 0, NOWN);
+    tcase_add_loop_test(tests, windows_share_granules_of_rows, 0, NOWN_WINDOWS);
     tcase_add_loop_test(tests, constants_are_packed_for_the_row, 0, 2 * NTARGETS);
     tcase_add_loop_test(tests, parts_are_summed_apart, 0, 3 * NPARTS);
     tcase_add_loop_test(tests, tiles_stay_in_their_registers, 0, sizeof loops / sizeof *loops);
