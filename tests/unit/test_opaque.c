@@ -356,7 +356,8 @@ static int64_t keep_naively(const float *boxes, const float *scores, int64_t n, 
         kept[nkept++] = best;
         is_out[best] = 1;
         for (int64_t i = 0; i < n; i++)
-            is_out[i] |= overlaps(boxes + 4 * i, boxes + 4 * best, is_center, threshold);
+            if (!is_out[i])
+                is_out[i] = (uint8_t)overlaps(boxes + 4 * i, boxes + 4 * best, is_center, threshold);
     }
     return nkept;
 }
