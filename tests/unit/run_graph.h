@@ -15,7 +15,9 @@ typedef struct {
     dlc_graph *graph;
     dlc_arena *arena;
     int64_t *symbols;
-    void **buffers; /* by value id */
+    void **buffers;    /* by value id */
+    uint8_t *is_fixed; /* by value id: it depends on no input */
+    int is_whole;      /* all nodes have been run */
 } run;
 
 static double special_number(uint32_t i)
@@ -73,10 +75,20 @@ static int run_node(run *r, dlc_node *node)
     return dlc_interp_run(nk.kernel, DLC_STRICT, &args, &diag) == DLC_OK;
 }
 
+static int depends_on_inputs(const run *r, const dlc_node *node)
+{
+    for (uint32_t i = 0; i < node->ninputs; i++)
+        if (node->inputs[i] && !node->inputs[i]->data && !r->is_fixed[node->inputs[i]->id])
+            return 1;
+    return 0;
+}
+
+/* What depends on no input is computed once: of a run of this graph that was whole (or zero), *r keeps it. */
 static int run_graph(run *r, dlc_graph *graph, dlc_arena *arena, uint64_t seed)
 {
+    const run last = *r;
     *r = (run){graph, arena, dlc_new_array(arena, int64_t, graph->symbols.n + 1),
-               dlc_new_array(arena, void *, graph->nvalues + 1)};
+               dlc_new_array(arena, void *, graph->nvalues + 1), dlc_new_array(arena, uint8_t, graph->nvalues + 1), 0};
     for (uint32_t s = 0; s < graph->symbols.n; s++)
         r->symbols[s] = 3;
     random_state = seed;
@@ -84,10 +96,19 @@ static int run_graph(run *r, dlc_graph *graph, dlc_arena *arena, uint64_t seed)
         buffer_of(r, graph->inputs.data[i]);
         fill_input(r, graph->inputs.data[i]);
     }
-    for (dlc_node *node = graph->first; node; node = node->next)
-        if (node->op != DLC_OP_CONSTANT && !run_node(r, node))
+    for (dlc_node *node = graph->first; node; node = node->next) {
+        int is_fixed = !depends_on_inputs(r, node), is_kept = is_fixed && last.is_whole;
+        for (uint32_t i = 0; i < node->noutputs; i++) {
+            const dlc_value *value = node->outputs[i];
+            if (!value)
+                continue;
+            r->is_fixed[value->id] = (uint8_t)is_fixed;
+            r->buffers[value->id] = is_kept ? last.buffers[value->id] : NULL;
+        }
+        if (node->op != DLC_OP_CONSTANT && !is_kept && !run_node(r, node))
             return 0;
-    return 1;
+    }
+    return r->is_whole = 1;
 }
 
 /* --- comparing --- */

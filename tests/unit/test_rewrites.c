@@ -33,7 +33,7 @@ static int is_licensed_rule(const char *name)
 static void check_equal(dlc_graph *before, dlc_graph *after, const char *passes, dlc_arena *arena,
                         const char *what)
 {
-    run a, b;
+    run a = {0}, b = {0};
     dlc_diag *diag = after->diag;
     dlc_arena *scratch = dlc_arena_create(0);
     dlc_pass_ctx ctx = {.graph = after, .scratch = scratch, .diag = diag};
