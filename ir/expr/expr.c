@@ -357,47 +357,77 @@ void dlc_expr_conjuncts(const dlc_pool *pool, dlc_expr condition, dlc_arena *are
     }
 }
 
-dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, dlc_expr expr, dlc_arena *arena)
+/* By scalars of its operands. */
+static dlc_scalar value_of(const dlc_evaluation *step, const dlc_scalar *values)
 {
-    dlc_evaluator e = {.pool = pool};
-    uint8_t *marks = dlc_new_array(arena, uint8_t, (size_t)expr + 1);
-    dlc_expr_reach(pool, expr, marks);
-    for (dlc_expr id = 1; id <= expr; id++)
-        if (marks[id])
-            dlc_vec_push(arena, &e.nodes, id);
-    e.values = dlc_new_array(arena, dlc_scalar, (size_t)expr + 1);
+    const dlc_scalar args[3] = {values[step->args[0]], values[step->args[1]], values[step->args[2]]};
+    return dlc_scalar_apply((dlc_expr_op)step->op, (dlc_dtype)step->dtype, (dlc_dtype)step->to, args);
+}
+
+static dlc_evaluation evaluation_of(const dlc_pool *pool, dlc_expr id)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, id);
+    dlc_evaluation step = {.op = node->op, .to = node->dtype, .result = id, .axes = pool->facts.data[id].axes};
+    assert(node->op != DLC_EXPR_LOAD && node->nargs && node->nargs <= 3);
+    step.dtype = dlc_dtype_of(pool, dlc_arg(pool, id, node->nargs > 2)); /* a select's operands are of its own type, not the condition's */
+    for (uint32_t i = 0; i < node->nargs; i++)
+        step.args[i] = dlc_arg(pool, id, i);
+    return step;
+}
+
+dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, const dlc_expr *exprs, uint32_t n, const int64_t *symbols, dlc_arena *arena)
+{
+    dlc_evaluator e = {.last = n ? exprs[n - 1] : 0, .stale = UINT64_MAX};
+    dlc_expr most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        most = exprs[i] > most ? exprs[i] : most;
+    uint8_t *marks = dlc_new_array(arena, uint8_t, (size_t)most + 1);
+    e.values = dlc_new_array(arena, dlc_scalar, (size_t)most + 1);
+    for (uint32_t i = 0; i < n; i++)
+        dlc_expr_reach(pool, exprs[i], marks);
+    for (dlc_expr id = 1; id <= most; id++) {
+        const dlc_expr_node *node = dlc_node_of(pool, id);
+        if (!marks[id])
+            continue;
+        if (node->op == DLC_EXPR_CONST) {
+            e.values[id] = dlc_const_scalar(pool, id);
+        } else if (node->op == DLC_EXPR_SYM) {
+            e.values[id].i = symbols[node->imm.id];
+        } else if (node->op == DLC_EXPR_AXIS) {
+            dlc_vec_push(arena, &e.axes, id);
+            dlc_vec_push(arena, &e.axes, node->imm.id);
+        } else {
+            dlc_evaluation step = evaluation_of(pool, id);
+            if (step.axes)
+                dlc_vec_push(arena, &e.steps, step);
+            else
+                e.values[id] = value_of(&step, e.values);
+        }
+    }
     return e;
 }
 
-int64_t dlc_evaluate(const dlc_evaluator *e, const int64_t *symbols, const int64_t *axes)
+int64_t dlc_evaluate(dlc_evaluator *e, const int64_t *axes)
 {
-    dlc_scalar *value = NULL;
-    for (uint32_t n = 0; n < e->nodes.n; n++) {
-        dlc_expr id = e->nodes.data[n];
-        const dlc_expr_node *node = dlc_node_of(e->pool, id);
-        assert(node->op != DLC_EXPR_LOAD && (node->op != DLC_EXPR_AXIS || axes));
-        dlc_scalar args[3] = {{0}};
-        for (uint32_t i = 0; i < node->nargs; i++)
-            args[i] = e->values[dlc_arg(e->pool, id, i)];
-        value = &e->values[id];
-        if (node->op == DLC_EXPR_CONST)
-            *value = dlc_const_scalar(e->pool, id);
-        else if (node->op == DLC_EXPR_SYM)
-            value->i = symbols[node->imm.id];
-        else if (node->op == DLC_EXPR_AXIS)
-            value->i = axes[node->imm.id];
-        else /* a select's operands are of its own type, not the condition's */
-            *value = dlc_scalar_apply((dlc_expr_op)node->op, dlc_dtype_of(e->pool, dlc_arg(e->pool, id, node->nargs > 2)),
-                                      (dlc_dtype)node->dtype, args);
+    uint64_t stale = e->stale;
+    for (uint32_t i = 0; i < e->axes.n; i += 2) {
+        int64_t at = axes[e->axes.data[i + 1]], *value = &e->values[e->axes.data[i]].i;
+        if (*value != at)
+            stale |= axis_bit(e->axes.data[i + 1]);
+        *value = at;
     }
-    return value ? value->i : 0;
+    for (const dlc_evaluation *step = e->steps.data, *end = step + e->steps.n; stale && step < end; step++)
+        if (step->axes & stale)
+            e->values[step->result] = value_of(step, e->values);
+    e->stale = 0;
+    return e->values[e->last].i;
 }
 
 int64_t dlc_expr_eval(const dlc_pool *pool, dlc_expr expr, const int64_t *symbols)
 {
     dlc_mark mark = dlc_arena_mark(pool->arena);
-    dlc_evaluator e = dlc_evaluator_of(pool, expr, pool->arena);
-    int64_t value = dlc_evaluate(&e, symbols, NULL);
+    dlc_evaluator e = dlc_evaluator_of(pool, &expr, 1, symbols, pool->arena);
+    int64_t value = dlc_evaluate(&e, NULL);
     dlc_arena_release(pool->arena, mark);
     return value;
 }

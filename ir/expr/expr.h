@@ -265,13 +265,22 @@ dlc_scalar dlc_scalar_read(dlc_dtype dtype, const void *element);             /*
 void dlc_scalar_write(dlc_dtype dtype, void *element, dlc_scalar value);
 double dlc_round_to(dlc_dtype dtype, double value); /* to f16, bf16, f32, f64: one rounding, half to even */
 
-/* An i64 or bool expression without loads, for its value at many points: axes[i] by axis id (NULL: it has none), else as dlc_expr_eval. */
+/* i64 and bool expressions without loads, for their values at many points: axes[i] by axis id (NULL: they have none), else as
+ * dlc_expr_eval. What depends on none of the axes that moved since the last point is not computed again. */
 typedef struct {
-    const dlc_pool *pool;
-    dlc_ids nodes;      /* what it is made of, operands first */
-    dlc_scalar *values; /* by expression */
+    uint8_t op, dtype, to; /* as dlc_scalar_apply takes them */
+    dlc_expr result, args[3];
+    uint64_t axes; /* that it may use, as dlc_expr_fact has them */
+} dlc_evaluation;
+typedef struct {
+    dlc_expr last;                 /* of those asked for */
+    dlc_vec(dlc_evaluation) steps; /* what depends on axes, operands first */
+    dlc_ids axes;                  /* pairs: the expression, its axis */
+    dlc_scalar *values;            /* by expression, of the last point */
+    uint64_t stale;                /* axes that have no value yet */
 } dlc_evaluator;
-dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, dlc_expr expr, dlc_arena *arena);
-int64_t dlc_evaluate(const dlc_evaluator *evaluator, const int64_t *symbols, const int64_t *axes);
+dlc_evaluator dlc_evaluator_of(const dlc_pool *pool, const dlc_expr *exprs, uint32_t n, const int64_t *symbols, dlc_arena *arena);
+/* Returns the last one's value; `values` has all of them. */
+int64_t dlc_evaluate(dlc_evaluator *evaluator, const int64_t *axes);
 
 #endif

@@ -55,13 +55,13 @@ static uint32_t only_axis(const site *at, dlc_expr expr, int64_t *extent)
 /* How many pieces; 0: too many. */
 static uint32_t find_pieces(const site *at, dlc_expr index, uint32_t axis, int64_t extent, piece pieces[MOST_PIECES])
 {
-    dlc_evaluator evaluator = dlc_evaluator_of(at->kernel->pool, index, at->in->scratch);
+    dlc_evaluator evaluator = dlc_evaluator_of(at->kernel->pool, &index, 1, NULL, at->in->scratch);
     int64_t *axes = dlc_new_array(at->in->scratch, int64_t, at->kernel->axes.n);
     int64_t *values = dlc_new_array(at->in->scratch, int64_t, extent);
     uint32_t n = 0;
     for (int64_t i = 0; i < extent; i++) {
         axes[axis] = i;
-        values[i] = dlc_evaluate(&evaluator, NULL, axes);
+        values[i] = dlc_evaluate(&evaluator, axes);
     }
     for (int64_t from = 0, end; from < extent; from = end) {
         int64_t step = from + 1 < extent ? values[from + 1] - values[from] : 0;

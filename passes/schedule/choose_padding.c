@@ -8,7 +8,6 @@
 #define WORTH_LOWER 0.97 /* of the time that higher tiles take: others that take no less are no better */
 
 typedef struct {
-    const dlc_chooser *c;
     const dlc_kernel *kernel;
     const dlc_schedule_node *leaf;
     int64_t height; /* rows of a tile */
@@ -16,13 +15,13 @@ typedef struct {
     int64_t *extent, *at; /* by axis */
 } tiles;
 
-static int is_inside(const tiles *t)
+static int is_inside(tiles *t)
 {
-    return dlc_evaluate(&t->inside, t->c->symbols, t->at) != 0;
+    return dlc_evaluate(&t->inside, t->at) != 0;
 }
 
 /* Some row of the tile is no padding at this point. */
-static int is_read(const tiles *t)
+static int is_read(tiles *t)
 {
     uint32_t rows = t->leaf->rows;
     if (rows == DLC_NO_AXIS)
@@ -67,14 +66,14 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
 {
     enum { SAMPLES = 128, QUESTIONS = 1 << 14, /* tiles asked of many, and all questions but for one tile's */
            SPREAD = 7919 }; /* a prime: samples meet all places of a tile in an image's row */
-    tiles t = {.c = c, .kernel = c->kernel, .leaf = &schedule->nodes.data[leaf], .height = 1};
+    tiles t = {.kernel = c->kernel, .leaf = &schedule->nodes.data[leaf], .height = 1};
     dlc_expr inside = dlc_dot_inside(c->kernel, schedule, t.leaf, c->arena);
     uint32_t rows = dlc_schedule_rows(schedule, leaf);
     if (!inside)
         return 1;
     if (rows != DLC_ROOT_NODE)
         t.height = schedule->nodes.data[rows].tile;
-    t.inside = dlc_evaluator_of(c->kernel->pool, inside, c->arena);
+    t.inside = dlc_evaluator_of(c->kernel->pool, &inside, 1, c->symbols, c->arena);
     t.at = dlc_new_array(c->arena, int64_t, c->kernel->axes.n);
     t.extent = dlc_new_array(c->arena, int64_t, c->kernel->axes.n);
     for (uint32_t a = 0; a < c->kernel->axes.n; a++) {

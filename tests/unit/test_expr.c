@@ -335,6 +335,33 @@ START_TEST(evaluation)
 }
 END_TEST
 
+/* Point by point, in any order, an evaluator says what the expression is with symbols for axes. Axes 2 and 66 share a bit. */
+START_TEST(evaluation_at_points)
+{
+    enum { FAR = 66, NPOINTS = 400 };
+    int64_t axes[FAR + 1] = {0}, symbols[] = {5, 0, 0, 0};
+    dlc_expr at[2][3] = {{dlc_expr_axis(p, 0), dlc_expr_axis(p, 2), dlc_expr_axis(p, FAR)}, {sy(1), sy(2), sy(3)}}, value[2];
+    for (int i = 0; i < 2; i++) {
+        dlc_expr a = at[i][0], b = at[i][1], c = at[i][2], s = sy(0);
+        dlc_expr row = dlc_add(p, dlc_floordiv(p, b, num(3)), a), column = dlc_add(p, dlc_mod(p, b, s), dlc_mul(p, c, num(2)));
+        dlc_expr inside = dlc_and(p, dlc_lt(p, row, num(4)), dlc_lt(p, dlc_mul(p, s, s), dlc_add(p, column, num(20))));
+        value[i] = dlc_select(p, inside, dlc_mul(p, row, column), dlc_sub(p, c, dlc_mul(p, s, s)));
+    }
+    dlc_expr both[] = {dlc_mod(p, at[0][1], sy(0)), value[0]};
+    dlc_evaluator e = dlc_evaluator_of(p, both, 2, symbols, arena);
+    for (uint32_t n = 0, random = 1; n < NPOINTS; n++) {
+        uint32_t moved = (random = random * 1664525 + 1013904223) >> 24, to = moved / 3 % 7;
+        moved %= 4; /* 3: none */
+        if (moved < 3) {
+            axes[((const uint32_t[]){0, 2, FAR})[moved]] = to;
+            symbols[1 + moved] = to;
+        }
+        ck_assert_int_eq(dlc_evaluate(&e, axes), dlc_expr_eval(p, value[1], symbols));
+        ck_assert_int_eq(e.values[both[0]].i, axes[2] % symbols[0]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("expr");
@@ -354,6 +381,7 @@ int main(void)
     tcase_add_test(tests, loads_and_rewriting);
     tcase_add_test(tests, repeated_squaring_stays_small);
     tcase_add_test(tests, evaluation);
+    tcase_add_test(tests, evaluation_at_points);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
